@@ -1,0 +1,74 @@
+# Every target does its own set-up, in .venv and build/; `make` alone lists them.
+
+# The interpreter that .venv is made from.
+PYTHON ?= python3
+# For ctest: a preset of CMakePresets.json.
+PRESET ?= asan
+# More arguments for pytest or the benchmarks.
+ARGS ?=
+
+BIN := .venv/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+# The directories stand for files that come and go.
+SOURCES := CMakeLists.txt pyproject.toml README.md csrc cuda python/tsvd \
+    $(shell find csrc cuda python/tsvd -type f -not -path '*/__pycache__/*')
+C_SOURCES := $(wildcard csrc/*.[ch] cuda/*.cu cuda/*.cuh tests/c/*.[ch])
+
+.PHONY: help demo test bench lint format ctest dist clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+
+demo: .venv/tsvd .venv/progress ## decompose bidiagonal matrices that come from real data
+	$(BIN)/python -m tsvd demo
+
+test: .venv/tsvd .venv/test ## run the Python tests (ARGS="-m slow": the long ones)
+	$(BIN)/python -m pytest $(ARGS)
+
+bench: .venv/tsvd .venv/test ## time tsvd and its peers, write benchmarks/results
+	$(BIN)/python -m benchmarks $(ARGS)
+
+lint: .venv/dev ## check the style of every file, change nothing
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/codespell
+	$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
+	$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb
+
+format: .venv/dev ## bring every file into style
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(BIN)/clang-format -i $(C_SOURCES)
+	$(BIN)/nbstripout --keep-id notebooks/*.ipynb
+
+ctest: .venv/build ## build and run the C tests (PRESET=asan, dev or gpu)
+	$(BIN)/cmake --preset $(PRESET)
+	$(BIN)/cmake --build --preset $(PRESET)
+	$(BIN)/ctest --preset $(PRESET)
+
+dist: .venv/dev ## make the sdist and, from it, a wheel with the release preset
+	rm -rf dist
+	$(BIN)/python -m build --config-setting=cmake.args=--preset=release
+
+clean: ## remove everything that make has made
+	rm -rf .venv build dist .hypothesis .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# What is installed in .venv; each file records when.
+
+.venv/build: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip scikit-build-core cmake ninja numpy
+	touch $@
+
+# Without build isolation the build folder stays valid, so only what changed is compiled.
+.venv/tsvd: .venv/build $(SOURCES)
+	SKBUILD_BUILD_DIR=build/python $(BIN)/python -m pip install --quiet --no-build-isolation \
+	    --check-build-dependencies .
+	touch $@
+
+# The extras of pyproject.toml.
+.venv/progress .venv/test .venv/dev: .venv/%: pyproject.toml | .venv/tsvd
+	$(BIN)/python -m pip install --quiet "tsvd[$*]"
+	touch $@

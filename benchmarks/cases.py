@@ -1,0 +1,92 @@
+"""What is timed against what."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import tsvd
+from benchmarks import lapack
+from tests import families
+
+CLASSES = ("uniform_1", "chi", "toeplitz")  # deflating wholly, a little, not at all
+GRADED = ("geometric", "graded_down")  # condition numbers of 1/eps and 1e150
+
+
+@dataclass
+class Case:
+    """One input and the functions that decompose it, ours first.
+
+    A function returns (L, s, R) or s.  `least` maps a peer to the least ratio, its time
+    over ours, that is asked of us.
+    """
+
+    group: str
+    family: str
+    n: int
+    batch: int
+    d: np.ndarray
+    e: np.ndarray
+    contenders: dict[str, Callable]
+    least: dict[str, float] = field(default_factory=dict)
+
+
+def cases(large=False):
+    """All cases, small ones first; large: also those that take over a minute."""
+    for family in CLASSES:
+        for n, batch in ((8, 1), (8, 1000), (8, 10_000), (32, 1000)):
+            yield _small(family, n, batch, {"numpy.linalg.svd": 1.0} if n == 8 else {})
+    for family in CLASSES + GRADED:
+        yield _values(family, 1000)
+    for family in CLASSES:
+        yield _values(family, 4000)
+    for family in CLASSES:
+        yield _vectors(family, 100, {})
+    for family in CLASSES + GRADED:
+        yield _vectors(family, 500, {"dbdsqr": 3.0} if family in CLASSES else {})
+    for n in (1000, 2000) if large else (1000,):
+        for family in CLASSES:
+            yield _vectors(family, n, {"dbdsqr": 3.0})
+
+
+def _dense(d, e):
+    n = d.shape[-1]
+    B = np.zeros((*d.shape, n))
+    i = np.arange(n)
+    B[..., i, i] = d
+    B[..., i[:-1], i[1:]] = e
+    return B
+
+
+def _small(family, n, batch, least):
+    pairs = [families.make(family, n, seed=seed) for seed in range(batch)]
+    d, e = (np.array(part) for part in zip(*pairs, strict=True))
+    if batch == 1:
+        d, e = d[0], e[0]
+    B = _dense(d, e)
+    contenders = {
+        "tsvd.svd": lambda: tsvd.svd(d, e),
+        "numpy.linalg.svd": lambda: np.linalg.svd(B),
+    }
+    return Case("small", family, n, batch, d, e, contenders, least)
+
+
+def _values(family, n):
+    d, e = families.make(family, n)
+    contenders = {
+        "tsvd.svdvals": lambda: tsvd.svdvals(d, e),
+        "dbdsqr, values only": lambda: lapack.dbdsqr_values(d, e),
+    }
+    return Case("values", family, n, 1, d, e, contenders, {"dbdsqr, values only": 0.5})
+
+
+def _vectors(family, n, least):
+    d, e = families.make(family, n)
+    B = _dense(d, e)
+    contenders = {
+        "tsvd.svd, qr": lambda: tsvd.svd(d, e, method="qr"),
+        "dbdsqr": lambda: lapack.dbdsqr(d, e),
+        "dbdsdc": lambda: lapack.dbdsdc(d, e),
+        "numpy.linalg.svd": lambda: np.linalg.svd(B),
+    }
+    return Case("vectors", family, n, 1, d, e, contenders, least)

@@ -1,0 +1,78 @@
+"""LAPACK's bidiagonal SVDs, which SciPy exports to Cython but not to Python.
+
+Each function goes from ``d, e`` to results in new arrays, as tsvd does; d and e
+are float64 of shapes (n,) and (n-1,), n >= 1.  Vectors come in Fortran order,
+the order LAPACK writes.
+"""
+
+import ctypes
+import re
+
+import numpy as np
+from scipy.linalg import cython_lapack
+
+_capsule_name = ctypes.pythonapi.PyCapsule_GetName
+_capsule_name.restype = ctypes.c_char_p
+_capsule_name.argtypes = [ctypes.py_object]
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype = ctypes.c_void_p
+_capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+_INTEGERS = {"int": np.intc, "long": np.int_, "int64_t": np.int64, "npy_int64": np.int64}
+
+
+def _load(name):
+    """The routine as a ctypes function and the integer type that this SciPy's LAPACK takes."""
+    capsule = cython_lapack.__pyx_capi__[name]
+    signature = _capsule_name(capsule)
+    types = re.findall(r"(\w[\w ]*?) \*", signature.decode())
+    integers = {_INTEGERS[t] for t in types if t in _INTEGERS}
+    if len(integers) != 1:
+        raise ImportError(f"cannot tell the integer type of LAPACK's {name}: {signature.decode()}")
+    address = _capsule_pointer(capsule, signature)
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(types))(address)
+    return function, integers.pop()
+
+
+_dbdsqr, _int = _load("dbdsqr")
+_dbdsdc, _ = _load("dbdsdc")
+
+
+def _call(function, *arguments):
+    """Calls a LAPACK routine (info last) with characters, integers and arrays by reference."""
+    held = [
+        np.frombuffer(a, np.uint8) if isinstance(a, bytes) else
+        np.array(a, _int) if isinstance(a, int) else a
+        for a in arguments
+    ]
+    info = np.zeros((), _int)
+    function(*[a.ctypes.data for a in held], info.ctypes.data)
+    if info != 0:
+        raise np.linalg.LinAlgError(f"LAPACK did not converge (info = {info})")
+
+
+def dbdsqr(d, e):
+    """U, s, VT by implicit QR, from U = VT = I."""
+    n = len(d)
+    s, e = d.copy(), e.copy()
+    u, vt, c = np.eye(n, order="F"), np.eye(n, order="F"), np.empty(1)
+    _call(_dbdsqr, b"U", n, n, n, 0, s, e, vt, n, u, n, c, 1, np.empty(4 * n))
+    return u, s, vt
+
+
+def dbdsqr_values(d, e):
+    """s by dqds, which is what dbdsqr runs when no vectors are asked for."""
+    n = len(d)
+    s, e, none = d.copy(), e.copy(), np.empty(1)
+    _call(_dbdsqr, b"U", n, 0, 0, 0, s, e, none, 1, none, 1, none, 1, np.empty(4 * n))
+    return s
+
+
+def dbdsdc(d, e):
+    """U, s, VT by divide and conquer."""
+    n = len(d)
+    s, e = d.copy(), e.copy()
+    u, vt = np.empty((n, n), order="F"), np.empty((n, n), order="F")
+    work, iwork, unused = np.empty(3 * n * n + 4 * n), np.empty(8 * n, _int), np.empty(1)
+    _call(_dbdsdc, b"U", b"I", n, s, e, u, n, vt, n, unused, unused, work, iwork)
+    return u, s, vt

@@ -1,0 +1,78 @@
+"""Result files: what was measured, on what machine, of which sources."""
+
+import json
+import os
+import platform
+import subprocess
+from datetime import datetime, timezone
+from pathlib import Path
+
+import numpy as np
+import scipy
+
+import tsvd
+
+ROOT = Path(__file__).parents[1]
+
+
+def write(path, threads, **measured):
+    """Writes the JSON file `path`: the surroundings, and `measured`."""
+    content = {
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "machine": _machine(),
+        "versions": _versions(),
+        "sources": _sources(),
+        "threads": threads,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content | measured, indent=1) + "\n")
+    print(f"\nwritten: {path}")
+
+
+def _machine():
+    models = [
+        line.split(":")[1].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    ]
+    return {
+        "cpu": models[0] if models else platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "gpus": [str(device) for device in tsvd.devices()],
+        "load": os.getloadavg()[0],
+    }
+
+
+def _versions():
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numpy_blas": _blas(np),
+        "scipy": scipy.__version__,
+        "scipy_blas": _blas(scipy),
+        "tsvd": tsvd.__version__,
+        "tsvd_config": tsvd.show_config(mode="dicts"),
+    }
+
+
+def _blas(package):
+    blas = package.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return f"{blas['name']} {blas['version']}"
+
+
+def _sources():
+    """The git trees of the sources, and whether the files differ from them."""
+    return {
+        "csrc": _git("rev-parse", "--verify", "--quiet", "HEAD:csrc"),
+        "cuda": _git("rev-parse", "--verify", "--quiet", "HEAD:cuda"),
+        "dirty": bool(_git("status", "--porcelain", "--", "csrc", "cuda")),
+    }
+
+
+def _git(*arguments):
+    """What git prints, '' if there is no git, no repository or no commit."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    except FileNotFoundError:
+        return ""
+    return done.stdout.strip()

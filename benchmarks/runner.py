@@ -1,0 +1,84 @@
+"""Times every case and measures what came out."""
+
+from statistics import median
+
+from benchmarks import results
+from benchmarks.cases import cases
+from benchmarks.timing import interleaved
+from tests import measures, reference
+
+# Reference values take O(n^2) steps of NumPy's long double: over a minute beyond this order.
+LARGEST_REFERENCE = 1000
+
+ERRORS = ("residual", "orthogonality", "values")  # in units of eps, see tests/measures.py
+
+
+def run(path, threads, repeats, group, large):
+    records = []
+    print(
+        f"{'case':<30}{'contender':<20}{'median, ms':>11}{'spread':>8}{'ratio':>8}{'asked':>7}"
+        f"{'residual':>11}{'orthog.':>11}{'values':>11}"
+    )
+    for case in cases(large):
+        if group in (None, case.group):
+            records.append(_record(case, repeats))
+            _show(records[-1])
+    results.write(path, threads, repeats=repeats, cases=records)
+
+
+def _record(case, repeats):
+    seconds = interleaved(case.contenders, repeats)
+    ours = median(next(iter(seconds.values())))
+    measured = _measures(case)
+    return {
+        "group": case.group,
+        "family": case.family,
+        "n": case.n,
+        "batch": case.batch,
+        "contenders": [
+            {
+                "name": name,
+                "median": median(times),
+                "ratio": median(times) / ours,
+                "least_ratio": case.least.get(name),
+                "seconds": times,
+            }
+            | measured[name]
+            for name, times in seconds.items()
+        ],
+    }
+
+
+def _measures(case):
+    """Residual, orthogonality and error of s, of the first matrix of a batch."""
+    d, e = case.d.reshape(-1, case.n)[0], case.e.reshape(-1, case.n - 1)[0]
+    s_ref = reference.singular_values(d, e) if case.n <= LARGEST_REFERENCE else None
+    measured = {}
+    for name, function in case.contenders.items():
+        result = function()
+        L, s, R = result if isinstance(result, tuple) else (None, result, None)
+        s = s.reshape(-1, case.n)[0]
+        found = measured[name] = {}
+        if s_ref is not None:
+            found["values"] = measures.value_error(s, s_ref)
+        if L is not None:
+            L, R = (x.reshape(-1, case.n, case.n)[0] for x in (L, R))
+            found["residual"] = measures.residual(d, e, L, s, R)
+            found["orthogonality"] = measures.orthogonality(L, R)
+    return measured
+
+
+def _show(record):
+    size = f"{record['batch']} of {record['n']}" if record["batch"] > 1 else record["n"]
+    case = f"{record['group']}, {record['family']}, {size}"
+    for contender in record["contenders"]:
+        times = contender["seconds"]
+        spread = (max(times) - min(times)) / contender["median"]
+        asked = "" if contender["least_ratio"] is None else f"{contender['least_ratio']:g}"
+        errors = (contender.get(key) for key in ERRORS)
+        print(
+            f"{case:<30}{contender['name']:<20}{contender['median'] * 1e3:>11.3f}{spread:>8.0%}"
+            f"{contender['ratio']:>8.2f}{asked:>7}"
+            + "".join(f"{'' if x is None else f'{x:.3g}':>11}" for x in errors)
+        )
+        case = ""

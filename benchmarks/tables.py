@@ -1,0 +1,104 @@
+"""The README's tables, each from a result file, so that no number is typed by hand."""
+
+import json
+import re
+
+MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+
+
+def write_readme(readme, results):
+    """Fills everything between `<!-- table: NAME -->` and `<!-- end of table -->`."""
+
+    def table(match):
+        source, lines = TABLES[match[2]]
+        path = results / source
+        content = json.loads(path.read_text())
+        below = f"{_surroundings(content)} Result file: `{path.relative_to(readme.parent)}`."
+        return match[1] + "\n".join([*lines(content), "", below, ""]) + match[3]
+
+    text, count = MARKED.subn(table, readme.read_text())
+    readme.write_text(text)
+    print(f"{readme.name}: {count} tables written")
+
+
+def _cases(group, cell, orders=None):
+    """A line for each case of the group (of these orders only), a column for each contender."""
+
+    def lines(content):
+        records = [
+            record
+            for record in content["cases"]
+            if record["group"] == group and (orders is None or record["n"] in orders)
+        ]
+        names = list(dict.fromkeys(c["name"] for r in records for c in r["contenders"]))
+        yield from _header("matrix", "n", *names)
+        for record in records:
+            found = {contender["name"]: contender for contender in record["contenders"]}
+            cells = (cell(found[name]) if name in found else "" for name in names)
+            yield _row(record["family"], _size(record), *cells)
+
+    return lines
+
+
+def _time(contender):
+    seconds = contender["median"]
+    for unit, factor in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * factor >= 1:
+            break
+    time = f"{seconds * factor:.3g} {unit}"
+    return time if contender["ratio"] == 1 else f"{time} ({contender['ratio']:.2g}×)"
+
+
+def _errors(contender):
+    keys = ("residual", "orthogonality", "values")
+    return " / ".join(f"{contender[key]:.2g}" for key in keys if key in contender)
+
+
+def _seed(content):
+    yield from _header(
+        "n", "range", "eps", "iterations, published", "iterations, tsvd", "error, published",
+        "error, tsvd",
+    )  # fmt: skip
+    for row in content["by_size"] + content["by_eps"]:
+        error = row["published"].get("max_error")
+        yield _row(
+            row["n"],
+            row["range"],
+            f"{row['eps']:g}",
+            f"{row['published']['iterations']:,}",
+            f"{row['iterations']:,.0f}",
+            "" if error is None else f"{error:.0e}",
+            f"{row['max_error']:.1e}",
+        )
+
+
+TABLES = {
+    "accuracy_vectors": ("cpu.json", _cases("vectors", _errors, orders=[500])),
+    "accuracy_values": ("cpu.json", _cases("values", _errors, orders=[1000])),
+    "vectors": ("cpu.json", _cases("vectors", _time)),
+    "values": ("cpu.json", _cases("values", _time)),
+    "small": ("cpu.json", _cases("small", _time)),
+    "seed": ("seed.json", _seed),
+}
+
+
+def _row(*cells):
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def _header(*titles):
+    return _row(*titles), "|" + "---|" * len(titles)
+
+
+def _size(record):
+    return f"{record['batch']:,} × {record['n']}" if record["batch"] > 1 else record["n"]
+
+
+def _surroundings(content):
+    machine, versions, sources = (content[key] for key in ("machine", "versions", "sources"))
+    tree = f"`{sources['csrc'][:12]}`" + (" with changes" if sources["dirty"] else "")
+    return (
+        f"{machine['cpu']}, {content['threads']} threads; NumPy {versions['numpy']} "
+        f"({versions['numpy_blas']}), SciPy {versions['scipy']} ({versions['scipy_blas']}); "
+        f"`csrc` {tree}, {content['date'][:10]}."
+    )

@@ -1,0 +1,26 @@
+"""Interleaved timing: a slow minute of the machine hits every contender alike."""
+
+import math
+import time
+import timeit
+
+SAMPLE = 0.02  # seconds that one timing lasts at least; fast calls are repeated within it
+
+# OpenMP's and OpenBLAS's threads spin for some 25 ms after their work; without a pause
+# they would take the next contender's cores.
+PAUSE = 0.05
+
+
+def interleaved(contenders, repeats):
+    """Seconds per call: name -> `repeats` timings, for functions without arguments."""
+    timers, calls = {}, {}
+    for name, function in contenders.items():
+        timers[name] = timeit.Timer(function)
+        timers[name].timeit(1)  # first calls load libraries and touch memory
+        calls[name] = max(1, math.ceil(SAMPLE / max(timers[name].timeit(1), 1e-7)))
+    seconds = {name: [] for name in contenders}
+    for _ in range(repeats):
+        for name, timer in timers.items():
+            time.sleep(PAUSE)
+            seconds[name].append(timer.timeit(calls[name]) / calls[name])
+    return seconds

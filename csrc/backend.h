@@ -1,0 +1,143 @@
+/*
+ * The seam between the algorithms and the hardware.
+ *
+ * svd.c, qr.c, givens.c and bisect.c know no hardware: they call the operations
+ * of a struct tsvd_backend, each of which covers one whole phase.  cpu.c fills
+ * the table for the host.  An operation returns a status; it never prints.
+ */
+#ifndef TSVDI_BACKEND_H
+#define TSVDI_BACKEND_H
+
+#include "givens_sweep.h"
+#include "qr_sweep.h"
+#include "sturm.h"
+#include "tsvd.h"
+
+/* Assigns the status of a call and leaves through `out:` unless it is TSVD_OK. */
+#define TSVD_TRY(call)                                                                             \
+    do {                                                                                           \
+        ret = (call);                                                                              \
+        if (ret != TSVD_OK) {                                                                      \
+            goto out;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+/* External names carry the precision they were compiled for. */
+#define tsvdi_cpu TSVD_T(tsvdi_cpu)
+#define tsvdi_svd TSVD_T(tsvdi_svd)
+#define tsvdi_qr TSVD_T(tsvdi_qr)
+#define tsvdi_givens TSVD_T(tsvdi_givens)
+#define tsvdi_sturm_bytes TSVD_T(tsvdi_sturm_bytes)
+#define tsvdi_sturm_prepare TSVD_T(tsvdi_sturm_prepare)
+#define tsvdi_check TSVD_T(tsvdi_check)
+#define tsvdi_log_alloc TSVD_T(tsvdi_log_alloc)
+#define tsvdi_log_free TSVD_T(tsvdi_log_free)
+
+/* Rotations in the order in which they were made, by sweeps. */
+struct rotation_log {
+    struct qr_sweep *sweep;
+    struct rotation *rotation; /* of all sweeps, one after another */
+    int64_t sweeps, sweeps_max;
+    int64_t rotations, rotations_max;
+};
+
+/* Singular vectors under construction: vector j is row j of the C-ordered n x n
+   array x, or its column j. */
+struct vectors {
+    real *x;
+    int64_t n;
+    int columns;
+};
+
+struct tsvd_backend;
+
+/* One call of tsvd_svd, or one worker's share of it. */
+struct tsvd_context {
+    const struct tsvd_backend *backend;
+    const tsvd_options *options;
+    tsvd_error *error; /* never NULL */
+    int threads;       /* that an operation may use */
+    int is_caller;     /* runs in the thread that called tsvd_svd */
+    int64_t index, total; /* the matrix under work within the batch */
+};
+
+typedef tsvd_status (*tsvd_task)(void *arg, int worker, int64_t index);
+
+struct tsvd_backend {
+    const char *name;
+
+    /* Host workspace; *p = NULL for 0 bytes. */
+    tsvd_status (*alloc)(struct tsvd_context *ctx, size_t bytes, void **p);
+    void (*free)(void *p);
+
+    /* task(arg, worker, i) for 0 <= i < count by at most `workers` threads; worker 0 is the
+       calling thread.  Stops early on a failure and returns the status of the least
+       index that failed. */
+    tsvd_status (*for_each)(int workers, int64_t count, tsvd_task task, void *arg);
+
+    /* Applies the logged rotations to the right and the left vectors; `fresh`: they
+       start as the identity and are written for the first time. */
+    tsvd_status (*rotate)(struct tsvd_context *ctx, const struct rotation_log *right,
+                          const struct rotation_log *left, struct vectors right_vectors,
+                          struct vectors left_vectors, int fresh);
+
+    /* Puts vector from[i] at place i on both sides, and fixes the signs: the entry of largest
+       magnitude in each column of L is made positive, and R's row follows; negative[j]
+       says that the value of vector j (before the move) was negative. */
+    tsvd_status (*order)(struct tsvd_context *ctx, const int64_t *from, const char *negative,
+                         struct vectors left_vectors, struct vectors right_vectors);
+
+    /* Every singular value, descending, by bisection to neighbouring numbers or to a
+       width of eps.  hint: NULL, or approximations in descending order, which only
+       save time.  *counts is increased by the Sturm counts made. */
+    tsvd_status (*values)(struct tsvd_context *ctx, const struct sturm *matrix, const real *hint,
+                          real eps, real *s, int64_t *counts);
+
+    /* The next `sweeps` half sweeps of the givens pipeline (givens_sweep.h).
+       Rotations are logged (identities where an entry was skipped) unless the logs
+       are NULL; made[k] receives the number of rotations of half sweep k. */
+    tsvd_status (*givens_round)(struct tsvd_context *ctx, struct givens_band *band,
+                                int64_t sweeps, struct rotation_log *right,
+                                struct rotation_log *left, int64_t *made);
+};
+
+extern const struct tsvd_backend tsvdi_cpu;
+
+/* Tells the caller that the share `done` of the matrix under work is done; TSVD_ERR_INTERRUPTED if
+   it asks to stop.  Every loop that may run for long calls this now and then. */
+tsvd_status tsvdi_check(struct tsvd_context *ctx, double done);
+
+/* Room for `sweeps` sweeps with up to `rotations` rotations in all. */
+tsvd_status tsvdi_log_alloc(struct tsvd_context *ctx, int64_t sweeps, int64_t rotations,
+                            struct rotation_log *log);
+void tsvdi_log_free(struct tsvd_context *ctx, struct rotation_log *log);
+
+/*
+ * qr.c: B to diagonal form.
+ *
+ * d, e     [n], [n-1] in: B scaled to entries of at most 2; out: d the values, of either
+ *          sign, in no order; e zero
+ * eps      off-diagonal entries up to this count as zero, 0: full accuracy
+ * right, left  the vectors of B's rows (R) and columns (L); x = NULL: values only
+ * ctx->error gets the text of NO_CONVERGENCE.
+ */
+tsvd_status tsvdi_qr(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps,
+                     struct vectors right, struct vectors left, tsvd_info *info);
+
+/* givens.c: the same by the seed's zero-shift sweeps; eps > 0. */
+tsvd_status tsvdi_givens(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps,
+                         struct vectors right, struct vectors left, tsvd_info *info);
+
+/*
+ * bisect.c: prepares B for Sturm counts.  work holds tsvdi_sturm_bytes(n) bytes and
+ * outlives the matrix; d [n] and e [n-1] are not scaled, not all zero, and finite.
+ */
+size_t tsvdi_sturm_bytes(int64_t n);
+void tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work,
+                         struct sturm *matrix);
+
+/* svd.c: tsvd_svd for one precision. */
+tsvd_status tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *info,
+                      tsvd_error *error);
+
+#endif

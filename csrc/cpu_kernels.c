@@ -1,0 +1,160 @@
+/*
+ * Vector kernels of the CPU back end; see cpu_kernels.h.
+ *
+ * The rotations are applied in waves, after Van Zee, van de Geijn &
+ * Quintana-Orti, Restructuring the tridiagonal and bidiagonal QR algorithms for
+ * performance, ACM TOMS 40 (2014).
+ */
+#define STURM_VECTOR
+#include "cpu_kernels.h"
+
+#define JOIN(a, b) a##b
+#define KERNELS(isa) JOIN(tsvdi_kernels_, isa)
+#define TEXT(x) #x
+#define NAME(isa) TEXT(isa)
+
+/* One wave over one strip as wide as a vector; row points at row `first`. */
+static inline __attribute__((always_inline)) void
+wave_strip(real *row, ptrdiff_t step, int64_t steps, const real *coefficients)
+{
+    simd a[WAVE];
+
+    for (int k = 0; k < WAVE; k++) {
+        a[k] = *(simd *)(row - k * step);
+    }
+    for (int64_t w = 0; w < steps; w++) {
+        simd top = *(simd *)(row + step);
+
+        for (int k = 0; k < WAVE; k++) {
+            simd c = simd_splat(coefficients[2 * k]), s = simd_splat(coefficients[2 * k + 1]);
+            simd below = simd_fma(c, top, -(s * a[k]));
+
+            top = simd_fma(c, a[k], s * top);
+            a[k] = below;
+        }
+        *(simd *)(row + (1 - WAVE) * step) = top;
+        row += step;
+        coefficients += 2 * WAVE;
+    }
+    for (int k = 0; k < WAVE; k++) {
+        *(simd *)(row - k * step) = a[k];
+    }
+}
+
+static void
+rotate(struct panel panel, const struct wave *wave, int64_t waves, const real *coefficients)
+{
+    for (int64_t i = 0; i < waves; i++) {
+        real *row = panel.x + (WAVE + wave[i].first - panel.row0) * panel.width;
+        ptrdiff_t step = wave[i].up ? -panel.width : panel.width;
+
+        for (int64_t strip = 0; strip < panel.width; strip += SIMD_LANES) {
+            wave_strip(row + strip, step, wave[i].steps, coefficients + wave[i].offset);
+        }
+    }
+}
+
+/* Vectors of shifts that are counted side by side, to hide the latency of the
+   recurrence. */
+enum { COUNT_VECTORS = 4, COUNT_MAX = COUNT_VECTORS * SIMD_LANES };
+
+static inline __attribute__((always_inline)) void
+count_plain(const struct sturm *m, int vectors, const real *sigma, real_int *above)
+{
+    simd shift[COUNT_VECTORS], r[COUNT_VECTORS], before[COUNT_VECTORS];
+    simd_int changes[COUNT_VECTORS];
+    int64_t k = 0;
+
+    for (int v = 0; v < vectors; v++) {
+        shift[v] = *(const simd_unaligned *)(sigma + v * SIMD_LANES) * m->scale_down[0] *
+                   m->scale_down[1];
+        r[v] = shift[v];
+        before[v] = simd_splat(1);
+        changes[v] = (simd_int){0};
+    }
+    for (int64_t i = 0; i < m->chunks; i++) {
+        for (; k < m->chunk[i].end; k++) {
+            for (int v = 0; v < vectors; v++) {
+                sturm_plain_step(shift[v], m->square[k], &r[v], &before[v], &changes[v]);
+            }
+        }
+        for (int v = 0; v < vectors; v++) {
+            if (m->chunk[i].restart) {
+                sturm_plain_restart(shift[v], &r[v], &before[v], &changes[v]);
+            } else {
+                sturm_plain_rescale(&r[v], &before[v]);
+            }
+        }
+    }
+    memcpy(above, changes, (size_t)vectors * sizeof *changes);
+}
+
+static void
+count_wide(const struct sturm *m, const real *sigma, real_int *above)
+{
+    simd square, mantissa = simd_splat(1);
+    simd_int twos, exponent = {0}, negative = {0};
+    int64_t k = 0;
+
+    for (int lane = 0; lane < SIMD_LANES; lane++) {
+        real_int e;
+        real f = r_split(sigma[lane], &e);
+
+        square[lane] = f * f;
+        twos[lane] = 2 * e;
+    }
+    for (int64_t i = 0; i < m->chunks; i++) {
+        for (; k < m->chunk[i].end; k++) {
+            sturm_wide_step(square, twos, m->wide_square[k], m->wide_twos[k], &mantissa, &exponent,
+                            &negative);
+        }
+        if (m->chunk[i].restart) {
+            sturm_wide_restart(&mantissa, &exponent, &negative);
+        }
+    }
+    memcpy(above, &negative, sizeof negative);
+}
+
+static void
+count_group(const struct sturm *m, int64_t count, const real *sigma, real_int *above)
+{
+    real lowest = sigma[0];
+
+    for (int64_t i = 1; i < count; i++) {
+        lowest = r_min(lowest, sigma[i]);
+    }
+    if (!(lowest >= m->plain_from)) {
+        for (int64_t i = 0; i < count; i += SIMD_LANES) {
+            count_wide(m, sigma + i, above + i);
+        }
+    } else if (count > SIMD_LANES) {
+        count_plain(m, COUNT_VECTORS, sigma, above);
+    } else {
+        count_plain(m, 1, sigma, above);
+    }
+}
+
+static void
+count(const struct sturm *m, int64_t how_many, const real *sigma, int64_t *above)
+{
+    for (int64_t i = 0; i < how_many; i += COUNT_MAX) {
+        real shift[COUNT_MAX];
+        real_int found[COUNT_MAX];
+        int64_t here = how_many - i < COUNT_MAX ? how_many - i : COUNT_MAX;
+
+        for (int64_t j = 0; j < COUNT_MAX; j++) {
+            shift[j] = sigma[i + (j < here ? j : here - 1)];
+        }
+        count_group(m, here, shift, found);
+        for (int64_t j = 0; j < here; j++) {
+            above[i + j] = found[j];
+        }
+    }
+}
+
+const struct cpu_kernels KERNELS(TSVD_ISA) = {
+    .name = NAME(TSVD_ISA),
+    .lanes = SIMD_LANES,
+    .rotate = rotate,
+    .count = count,
+};

@@ -1,0 +1,67 @@
+/*
+ * The vector kernels of the CPU back end.
+ *
+ * cpu_kernels.c is compiled for each precision and each instruction set; every
+ * object exports one table, and cpu.c picks the best that the processor runs.
+ */
+#ifndef TSVDI_CPU_KERNELS_H
+#define TSVDI_CPU_KERNELS_H
+
+#include "backend.h"
+
+/* Sweeps that pass over a panel together: each row of the panel is loaded and stored
+   once for so many rotations.  Eight rows and their operands fit in 16 registers. */
+enum { WAVE = 8 };
+
+/* Up to WAVE sweeps of one direction, as one pass over consecutive rows.  In step w
+   sweep k rotates rows w - k and w - k + 1, counted from `first` in the direction of
+   the sweep; where it has no rotation there, the coefficients are (1, 0). */
+struct wave {
+    int64_t first;
+    int64_t steps;
+    int64_t offset; /* of its coefficients: c, s for [steps][WAVE] */
+    int up;
+};
+
+/* A strip of the vectors: row j holds `width` entries of vector `row0` + j. */
+struct panel {
+    real *x; /* [(WAVE + rows + WAVE) width]; the rows beyond both ends are zero */
+    int64_t row0, rows;
+    int64_t width; /* a multiple of kernels->lanes */
+};
+
+struct cpu_kernels {
+    const char *name;
+    int lanes;
+
+    /* Runs all waves over the panel. */
+    void (*rotate)(struct panel panel, const struct wave *wave, int64_t waves,
+                   const real *coefficients);
+
+    /* above[i] = number of singular values >= sigma[i] > 0. */
+    void (*count)(const struct sturm *matrix, int64_t count, const real *sigma, int64_t *above);
+};
+
+#define tsvdi_kernels_generic TSVD_T(tsvdi_kernels_generic)
+#define tsvdi_kernels_avx2 TSVD_T(tsvdi_kernels_avx2)
+#define tsvdi_kernels_avx512 TSVD_T(tsvdi_kernels_avx512)
+#define tsvdi_kernels TSVD_T(tsvdi_kernels)
+#define tsvdi_cpu_rotate TSVD_T(tsvdi_cpu_rotate)
+#define tsvdi_cpu_order TSVD_T(tsvdi_cpu_order)
+#define tsvdi_cpu_values TSVD_T(tsvdi_cpu_values)
+
+extern const struct cpu_kernels tsvdi_kernels_generic, tsvdi_kernels_avx2, tsvdi_kernels_avx512;
+
+/* The table for this processor. */
+const struct cpu_kernels *tsvdi_kernels(void);
+
+/* Operations of the back end that have files of their own; see backend.h. */
+tsvd_status tsvdi_cpu_rotate(struct tsvd_context *ctx, const struct rotation_log *right,
+                             const struct rotation_log *left, struct vectors right_vectors,
+                             struct vectors left_vectors, int fresh);
+tsvd_status tsvdi_cpu_order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
+                            struct vectors left_vectors, struct vectors right_vectors);
+tsvd_status tsvdi_cpu_values(struct tsvd_context *ctx, const struct sturm *matrix,
+                             const real *hint, real eps, real *s, int64_t *counts);
+
+#endif

@@ -1,0 +1,175 @@
+/*
+ * The host machine; see host.h.
+ */
+#define _GNU_SOURCE
+#include "host.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+/* A forked child has none of its parent's OpenMP threads, and GNU's runtime would wait
+   for them for ever: a child whose parent computed works with one thread. */
+static volatile int in_child;
+
+static void
+note_fork(void)
+{
+    in_child = 1;
+}
+
+__attribute__((constructor)) static void
+watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, note_fork);
+}
+
+int
+tsvd_host_threads(void)
+{
+#ifdef _OPENMP
+    return in_child ? 1 : omp_get_max_threads();
+#else
+    return 1;
+#endif
+}
+
+enum host_isa
+tsvdi_host_isa(void)
+{
+#if TSVD_X86_KERNELS
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")) {
+        return HOST_AVX512;
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        return HOST_AVX2;
+    }
+#endif
+    return HOST_GENERIC;
+}
+
+const char *
+tsvd_cpu_kernels(void)
+{
+    static const char *const name[] = {"generic", "avx2", "avx512"};
+
+    return name[tsvdi_host_isa()];
+}
+
+uint64_t
+tsvd_host_memory_available(void)
+{
+    FILE *f = fopen("/proc/meminfo", "r");
+    char line[128];
+    unsigned long long kib = 0;
+    long pages, size;
+
+    if (f) {
+        while (kib == 0 && fgets(line, sizeof line, f)) {
+            (void)sscanf(line, "MemAvailable: %llu kB", &kib);
+        }
+        (void)fclose(f);
+    }
+    if (kib > 0) {
+        return (uint64_t)kib * 1024;
+    }
+    pages = sysconf(_SC_PHYS_PAGES);
+    size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
+}
+
+tsvd_status
+tsvdi_fail(tsvd_error *error, tsvd_status status, const char *format, ...)
+{
+    va_list args;
+
+    if (error) {
+        va_start(args, format);
+        (void)vsnprintf(error->text, sizeof error->text, format, args);
+        va_end(args);
+    }
+    return status;
+}
+
+tsvd_status
+tsvdi_host_alloc(size_t bytes, tsvd_error *error, void **p)
+{
+    const size_t line = 64;
+
+    *p = bytes == 0 ? NULL : aligned_alloc(line, (bytes + line - 1) / line * line);
+    if (bytes == 0 || *p) {
+        return TSVD_OK;
+    }
+    if (error) {
+        error->wanted = bytes;
+        error->available = tsvd_host_memory_available();
+    }
+    return tsvdi_fail(error, TSVD_ERR_MEMORY,
+                      "out of host memory: %zu bytes of workspace wanted, %llu bytes free", bytes,
+                      (unsigned long long)tsvd_host_memory_available());
+}
+
+void
+tsvdi_host_free(void *p)
+{
+    free(p);
+}
+
+tsvd_status
+tsvdi_host_for_each(int workers, int64_t count,
+                    tsvd_status (*task)(void *arg, int worker, int64_t index), void *arg)
+{
+    tsvd_status status = TSVD_OK;
+    int64_t failed = count;
+
+    if (workers > count) {
+        workers = (int)count;
+    }
+    if (workers <= 1 || in_child) {
+        for (int64_t i = 0; i < count && status == TSVD_OK; i++) {
+            status = task(arg, 0, i);
+        }
+        return status;
+    }
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic) num_threads(workers)
+    for (int64_t i = 0; i < count; i++) {
+        tsvd_status own;
+        int64_t limit;
+
+#pragma omp atomic read
+        limit = failed;
+        if (i > limit) {
+            continue;
+        }
+        own = task(arg, omp_get_thread_num(), i);
+        if (own != TSVD_OK) {
+#pragma omp critical(tsvd_for_each)
+            if (i < failed) {
+#pragma omp atomic write
+                failed = i;
+                status = own;
+            }
+        }
+    }
+#endif
+    return status;
+}
+
+double
+tsvdi_host_seconds(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}

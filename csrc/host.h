@@ -1,0 +1,31 @@
+/*
+ * The host machine: memory, processors, threads.  Knows no numerics and is compiled
+ * once for both precisions.
+ */
+#ifndef TSVDI_HOST_H
+#define TSVDI_HOST_H
+
+#include "tsvd.h"
+
+enum host_isa { HOST_GENERIC, HOST_AVX2, HOST_AVX512 };
+
+/* The best instruction set that the processor runs and kernels exist for. */
+enum host_isa tsvdi_host_isa(void);
+
+/* Memory on a cache line's boundary.  On TSVD_ERR_MEMORY the error names the bytes. */
+tsvd_status tsvdi_host_alloc(size_t bytes, tsvd_error *error, void **p);
+void tsvdi_host_free(void *p);
+
+/* See for_each in backend.h. */
+tsvd_status tsvdi_host_for_each(int workers, int64_t count,
+                                tsvd_status (*task)(void *arg, int worker, int64_t index),
+                                void *arg);
+
+/* Seconds of a clock that never goes back. */
+double tsvdi_host_seconds(void);
+
+/* Writes error->text, if there is an error to write to; returns status. */
+tsvd_status tsvdi_fail(tsvd_error *error, tsvd_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,281 @@
+/*
+ * Implicit QR on an upper bidiagonal matrix: one step of the iteration.
+ *
+ * Source: Demmel & Kahan, Accurate singular values of bidiagonal matrices, SIAM
+ * J. Sci. Stat. Comput. 11 (1990): the zero-shift sweep (section 3), the
+ * convergence criteria (section 2, 1a to 2b), the choice of shift and direction
+ * (section 4).
+ *
+ * A sweep runs down a block or up.  Reflected at its anti-diagonal a block is
+ * again upper bidiagonal, with d and e reversed and left and right exchanged, so
+ * one copy of each sweep serves both directions: it walks a `chain`, and its
+ * "first" rotations are right ones going down and left ones going up.
+ */
+#ifndef TSVDI_QR_SWEEP_H
+#define TSVDI_QR_SWEEP_H
+
+#include "rotation.h"
+
+/* An unreduced block seen in the direction of the sweep: entry k of the diagonal
+   is d[k * step], the off-diagonal entry between k and k+1 is e[k * step]. */
+struct chain {
+    real *d, *e;
+    int64_t step;   /* 1: down, -1: up */
+    int64_t length; /* entries on the diagonal, >= 2 */
+};
+
+struct qr_state {
+    int64_t n;
+    int64_t low, high;    /* the block under work: rows low to high; high = 0: done */
+    int64_t chosen_low, chosen_high; /* the block that `up` was chosen for */
+    int up;
+    real negligible;      /* absolute: off-diagonal entries up to this are zero */
+    int64_t steps, steps_max; /* rotations of each side made, and their bound */
+    int64_t sweeps, deflated;
+};
+
+/* What qr_advance did. */
+struct qr_sweep {
+    int64_t first;  /* least row of the block; rotation k acts on first + k and its
+                       successor, or counted from the bottom if `up` */
+    int64_t count;  /* rotations of each side; 0: the matrix is diagonal */
+    int up;
+};
+
+/* An off-diagonal entry is negligible beside its neighbours when dropping it
+   changes no singular value by more than this relative amount. */
+#define QR_TOLERANCE (2 * R_EPS)
+
+/* A shifted sweep costs the smallest value of a block about u times the block's
+   norm; below this ratio (over the block's length) the sweep goes without shift. */
+#define QR_ZERO_SHIFT_RATIO R(0.01)
+
+/* Bound on the steps: this many sweeps of full length for each value. */
+enum { QR_SWEEPS_PER_VALUE = 30 };
+
+/* negligible: as in struct qr_state, >= 0; max_sweeps: bound on sweeps of full
+   length, 0 for the default. */
+TSVD_HD void
+qr_start(struct qr_state *q, int64_t n, real negligible, int64_t max_sweeps)
+{
+    q->n = n;
+    q->low = 0;
+    q->high = n - 1;
+    q->chosen_low = q->chosen_high = -1;
+    q->up = 0;
+    /* What is left of an entry that underflows must not be waited for. */
+    q->negligible = r_max(negligible, r_pow2(-R_BIAS + 1));
+    q->steps = q->sweeps = q->deflated = 0;
+    if (max_sweeps <= 0) {
+        max_sweeps = QR_SWEEPS_PER_VALUE * n;
+    }
+    q->steps_max = max_sweeps > INT64_MAX / (n + 1) ? INT64_MAX : max_sweeps * n;
+}
+
+TSVD_HD struct chain
+qr_chain(real *d, real *e, int64_t low, int64_t high, int up)
+{
+    struct chain c;
+
+    c.d = up ? d + high : d + low;
+    c.e = up ? e + high - 1 : e + low;
+    c.step = up ? -1 : 1;
+    c.length = high - low + 1;
+    return c;
+}
+
+/*
+ * Drops what is negligible by the criteria of Demmel & Kahan in the direction of
+ * the chain; returns how many entries became zero.  *smallest is a lower bound on
+ * the smallest singular value up to a factor of sqrt(length), from the recurrence
+ * mu_{k+1} = |d_{k+1}| mu_k / (mu_k + |e_k|); *largest the largest entry.
+ */
+TSVD_HD int64_t
+qr_drop_negligible(struct chain c, real *smallest, real *largest)
+{
+    int64_t last = (c.length - 1) * c.step;
+    int64_t dropped = 0;
+    real mu = r_abs(c.d[0]);
+
+    *smallest = *largest = mu;
+    if (r_abs(c.e[last - c.step]) <= QR_TOLERANCE * r_abs(c.d[last])) {
+        c.e[last - c.step] = 0;
+        return 1;
+    }
+    for (int64_t k = 0; k != last; k += c.step) {
+        real d = r_abs(c.d[k + c.step]), e = r_abs(c.e[k]);
+
+        if (e <= QR_TOLERANCE * mu) {
+            c.e[k] = 0;
+            dropped++;
+        }
+        mu = d * (mu / (mu + e));
+        *smallest = r_min(*smallest, mu);
+        *largest = r_max(*largest, r_max(d, e));
+    }
+    return dropped;
+}
+
+/* The shift for a sweep along the chain, 0 where one would spoil small values. */
+TSVD_HD real
+qr_shift(struct chain c, real smallest, real largest)
+{
+    int64_t last = (c.length - 1) * c.step;
+    real start = r_abs(c.d[0]);
+    real shift, ratio;
+
+    if (R(c.length) * smallest <= QR_ZERO_SHIFT_RATIO * largest) {
+        return 0;
+    }
+    shift = triangle_smallest(c.d[last - c.step], c.e[last - c.step], c.d[last]);
+    ratio = shift / start;
+    return ratio * ratio < R_EPS ? R(0) : shift;
+}
+
+/* One sweep without shift; first[k] and second[k] receive the rotations. */
+TSVD_HD void
+qr_sweep_zero_shift(struct chain c, struct rotation *first, struct rotation *second)
+{
+    struct rotation p = {1, 0}, q = {1, 0};
+    int64_t count = c.length - 1;
+    real r;
+
+    for (int64_t k = 0; k < count; k++) {
+        int64_t i = k * c.step;
+
+        p = rotation_make(c.d[i] * p.c, c.e[i], &r);
+        if (k > 0) {
+            c.e[i - c.step] = q.s * r;
+        }
+        q = rotation_make(q.c * r, c.d[i + c.step] * p.s, &c.d[i]);
+        first[k] = p;
+        second[k] = q;
+    }
+    r = c.d[count * c.step] * p.c;
+    c.d[count * c.step] = r * q.c;
+    c.e[(count - 1) * c.step] = r * q.s;
+}
+
+/* One sweep with a shift; first[k] and second[k] receive the rotations. */
+TSVD_HD void
+qr_sweep_shifted(struct chain c, real shift, struct rotation *first, struct rotation *second)
+{
+    int64_t count = c.length - 1;
+    real d = c.d[0], e = c.e[0];
+    real f = (r_abs(d) - shift) * (r_copysign(1, d) + shift / d);
+    real g = e;
+
+    for (int64_t k = 0; k < count; k++) {
+        int64_t i = k * c.step;
+        real d_next = c.d[i + c.step], r;
+        struct rotation p = rotation_make(f, g, &r), q;
+
+        if (k > 0) {
+            c.e[i - c.step] = r;
+        }
+        f = p.c * d + p.s * e;
+        e = p.c * e - p.s * d;
+        g = p.s * d_next;
+        d_next = p.c * d_next;
+        q = rotation_make(f, g, &c.d[i]);
+        f = q.c * e + q.s * d_next;
+        d = q.c * d_next - q.s * e;
+        if (k + 1 < count) {
+            g = q.s * c.e[i + c.step];
+            e = q.c * c.e[i + c.step];
+        }
+        first[k] = p;
+        second[k] = q;
+    }
+    c.d[count * c.step] = d;
+    c.e[(count - 1) * c.step] = f;
+}
+
+/* The next unreduced block from the bottom: sets low and high, high = 0 if none. */
+TSVD_HD void
+qr_find_block(struct qr_state *q, const real *d, real *e)
+{
+    (void)d;
+    while (q->high > 0 && r_abs(e[q->high - 1]) <= q->negligible) {
+        q->deflated += e[q->high - 1] != 0;
+        e[q->high - 1] = 0;
+        q->high--;
+    }
+    q->low = q->high;
+    while (q->low > 0 && r_abs(e[q->low - 1]) > q->negligible) {
+        q->low--;
+    }
+    if (q->low > 0) {
+        q->deflated += e[q->low - 1] != 0;
+        e[q->low - 1] = 0;
+    }
+}
+
+/*
+ * Finds the next unreduced block from the bottom, drops what is negligible, and
+ * makes one sweep over it (a block of order two is finished at once).
+ *
+ * d, e       [n], [n-1] the matrix, overwritten
+ * right,left [n-1] receive the rotations of the sweep that is returned
+ *
+ * The caller stops when count is 0 or when q->steps passes q->steps_max.
+ */
+TSVD_HD struct qr_sweep
+qr_advance(struct qr_state *q, real *d, real *e, struct rotation *right, struct rotation *left)
+{
+    struct qr_sweep sweep = {0, 0, 0};
+    real smallest, largest;
+
+    for (;;) {
+        struct chain c;
+        int64_t dropped;
+        real shift;
+
+        qr_find_block(q, d, e);
+        if (q->high <= 0) {
+            sweep.count = 0; /* the last block may just have been dropped */
+            return sweep;
+        }
+        sweep.first = q->low;
+        sweep.count = q->high - q->low;
+        if (sweep.count == 1) {
+            triangle_svd(d[q->low], e[q->low], d[q->high], right, left, &largest, &smallest);
+            d[q->low] = largest;
+            d[q->high] = smallest;
+            e[q->low] = 0;
+            break;
+        }
+        /* A block keeps its direction while it shrinks: from its larger end to its
+           smaller one. */
+        if (q->low > q->chosen_high || q->high < q->chosen_low) {
+            q->up = r_abs(d[q->low]) < r_abs(d[q->high]);
+        }
+        q->chosen_low = q->low;
+        q->chosen_high = q->high;
+        c = qr_chain(d, e, q->low, q->high, q->up);
+        dropped = qr_drop_negligible(c, &smallest, &largest);
+        if (dropped > 0) {
+            q->deflated += dropped;
+            continue;
+        }
+        shift = qr_shift(c, smallest, largest);
+        sweep.up = q->up;
+        if (q->up) { /* reflected: its first rotations are left ones */
+            struct rotation *other = right;
+
+            right = left;
+            left = other;
+        }
+        if (shift == 0) {
+            qr_sweep_zero_shift(c, right, left);
+        } else {
+            qr_sweep_shifted(c, shift, right, left);
+        }
+        break;
+    }
+    q->steps += sweep.count;
+    q->sweeps++;
+    return sweep;
+}
+
+#endif

@@ -1,0 +1,155 @@
+/*
+ * The real type of a numerical source file.
+ *
+ * Every numerical source is compiled twice, with TSVD_SINGLE 0 (float64) and 1
+ * (float32); TSVD_T(name) gives its external names a suffix for the precision.
+ * Inline headers marked TSVD_HD are compiled by gcc for the host and by nvcc for
+ * host and device.  Both build with contraction off and write r_fma() where a
+ * fused operation is wanted, so that both produce the same bits.
+ */
+#ifndef TSVDI_REAL_H
+#define TSVDI_REAL_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __CUDACC__
+#define TSVD_HD static __forceinline__ __host__ __device__
+#else
+#define TSVD_HD static inline __attribute__((always_inline, unused))
+#endif
+
+#ifndef TSVD_SINGLE
+#error "compile with -DTSVD_SINGLE=0 (float64) or -DTSVD_SINGLE=1 (float32)"
+#endif
+
+#if TSVD_SINGLE
+typedef float real;
+typedef int32_t real_int; /* signed integer as wide as real */
+typedef uint32_t real_uint;
+#define TSVD_T(name) name##_f32
+enum { R_DIGITS = 23, R_BIAS = 127, R_BITS = 32 };
+#else
+typedef double real;
+typedef int64_t real_int;
+typedef uint64_t real_uint;
+#define TSVD_T(name) name##_f64
+enum { R_DIGITS = 52, R_BIAS = 1023, R_BITS = 64 };
+#endif
+
+#define R(x) ((real)(x))
+#define R_EPS (R(1) / R(INT64_C(1) << R_DIGITS)) /* distance from 1 to the next real */
+#define R_SIGN_BIT ((real_uint)1 << (R_BITS - 1))
+#define R_EXPONENT_MASK ((((real_uint)1 << (R_BITS - 1 - R_DIGITS)) - 1) << R_DIGITS)
+#define R_INFINITY_BITS ((real_int)R_EXPONENT_MASK)
+
+TSVD_HD real
+r_abs(real x)
+{
+    return R(fabs(x));
+}
+
+#if TSVD_SINGLE
+TSVD_HD real
+r_sqrt(real x)
+{
+    return sqrtf(x);
+}
+
+TSVD_HD real
+r_fma(real a, real b, real c)
+{
+    return fmaf(a, b, c);
+}
+#else
+TSVD_HD real
+r_sqrt(real x)
+{
+    return sqrt(x);
+}
+
+TSVD_HD real
+r_fma(real a, real b, real c)
+{
+    return fma(a, b, c);
+}
+#endif
+
+TSVD_HD real
+r_max(real a, real b)
+{
+    return a > b ? a : b;
+}
+
+TSVD_HD real
+r_min(real a, real b)
+{
+    return a < b ? a : b;
+}
+
+TSVD_HD real
+r_copysign(real magnitude, real sign)
+{
+#if TSVD_SINGLE
+    return copysignf(magnitude, sign);
+#else
+    return copysign(magnitude, sign);
+#endif
+}
+
+/* The bits of x.  For x >= 0 they are ordered as the numbers are, which lets
+   bisection halve an interval in exponent and mantissa alike. */
+TSVD_HD real_int
+r_bits(real x)
+{
+    real_int i;
+
+    memcpy(&i, &x, sizeof i);
+    return i;
+}
+
+TSVD_HD real
+r_from_bits(real_int i)
+{
+    real x;
+
+    memcpy(&x, &i, sizeof x);
+    return x;
+}
+
+TSVD_HD int
+r_isfinite(real x)
+{
+    return ((real_uint)r_bits(x) & R_EXPONENT_MASK) != R_EXPONENT_MASK;
+}
+
+/* 2^k for normal results, -R_BIAS < k <= R_BIAS. */
+TSVD_HD real
+r_pow2(int k)
+{
+    return r_from_bits((real_int)(k + R_BIAS) << R_DIGITS);
+}
+
+/* x = m 2^*exponent with 1 <= |m| < 2, also for denormal x; m = 0 for x = 0. */
+TSVD_HD real
+r_split(real x, real_int *exponent)
+{
+    real_int field = (real_int)(((real_uint)r_bits(x) & R_EXPONENT_MASK) >> R_DIGITS);
+    real_int below = 0;
+
+    if (field == 0) {
+        if (x == 0) {
+            *exponent = 0;
+            return 0;
+        }
+        x *= r_pow2(R_DIGITS + 1);
+        below = R_DIGITS + 1;
+        field = (real_int)(((real_uint)r_bits(x) & R_EXPONENT_MASK) >> R_DIGITS);
+    }
+    *exponent = field - R_BIAS - below;
+    return r_from_bits((real_int)(((real_uint)r_bits(x) & ~R_EXPONENT_MASK) |
+                                  ((real_uint)R_BIAS << R_DIGITS)));
+}
+
+#endif

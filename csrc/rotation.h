@@ -1,0 +1,148 @@
+/*
+ * Plane rotations and the 2 x 2 triangular singular value problem.
+ *
+ * A rotation (c, s) maps a pair (x, y) to (c x + s y, c y - s x).
+ *
+ * Sources: Bindel, Demmel, Kahan, Marques, On computing Givens rotations
+ * reliably and efficiently, ACM TOMS 28 (2002); Demmel & Kahan, SIAM J. Sci.
+ * Stat. Comput. 11 (1990), section 2 (2 x 2 block).
+ */
+#ifndef TSVDI_ROTATION_H
+#define TSVDI_ROTATION_H
+
+#include "real.h"
+
+struct rotation {
+    real c, s;
+};
+
+/* f^2 + g^2 neither overflows nor loses its smaller term harmfully while the
+   larger of |f|, |g| lies between these. */
+#define ROTATION_SAFE_MIN r_pow2(-R_BIAS / 2 + R_DIGITS + 2)
+#define ROTATION_SAFE_MAX r_pow2(R_BIAS / 2 - 2)
+
+/* The rotation that maps (f, g) to (*r, 0); c >= 0 and *r has the sign of f
+   (of g if f = 0).  Any finite f, g whose hypotenuse is finite. */
+TSVD_HD struct rotation
+rotation_make(real f, real g, real *r)
+{
+    struct rotation q;
+    real size = r_max(r_abs(f), r_abs(g));
+    real norm, up = 1, down = 1;
+    real_int exponent;
+
+    if (g == 0) {
+        q.c = 1;
+        q.s = 0;
+        *r = f;
+        return q;
+    }
+    if (f == 0) {
+        q.c = 0;
+        q.s = 1;
+        *r = g;
+        return q;
+    }
+    if (!(size >= ROTATION_SAFE_MIN && size <= ROTATION_SAFE_MAX)) {
+        (void)r_split(size, &exponent);
+        exponent = exponent >= R_BIAS ? R_BIAS - 1 : exponent <= -R_BIAS ? -R_BIAS + 1 : exponent;
+        down = r_pow2((int)-exponent);
+        up = r_pow2((int)exponent);
+        f *= down;
+        g *= down;
+    }
+    norm = r_copysign(r_sqrt(f * f + g * g), f);
+    q.c = f / norm;
+    q.s = g / norm;
+    *r = norm * up;
+    return q;
+}
+
+/* The smaller singular value of [f g; 0 h], to a few ulps. */
+TSVD_HD real
+triangle_smallest(real f, real g, real h)
+{
+    real a = r_max(r_abs(f), r_abs(h)), b = r_min(r_abs(f), r_abs(h));
+    real size = r_max(a, r_abs(g));
+    real sum, difference;
+
+    if (b == 0) {
+        return 0;
+    }
+    a /= size;
+    g /= size;
+    b /= size; /* b may underflow here; then so does its share in the root */
+    sum = r_sqrt(r_fma(a + b, a + b, g * g));
+    difference = r_sqrt(r_fma(a - b, a - b, g * g));
+    return r_min(r_abs(f), r_abs(h)) * (a / ((sum + difference) / 2));
+}
+
+/*
+ * The singular value decomposition of the triangle [f g; 0 h]: rotations with
+ *
+ *     [ cl sl] [f g] [cr -sr]   [*large    0  ]
+ *     [-sl cl] [0 h] [sr  cr] = [   0   *small],   *large >= |*small|,
+ *
+ * *small has the sign of f h.  With a >= b the absolute values of the diagonal,
+ * large + |small| and large - |small| are the square roots of (a +- b)^2 + g^2;
+ * the tangent of the right rotation is (large^2 - a^2) / (a g), and large - a is
+ * taken from the two roots without cancellation.
+ */
+TSVD_HD void
+triangle_svd(real f, real g, real h, struct rotation *right, struct rotation *left, real *large,
+             real *small)
+{
+    int swapped = r_abs(h) > r_abs(f);
+    real a = r_max(r_abs(f), r_abs(h)), b = r_min(r_abs(f), r_abs(h));
+    real size = r_max(a, r_abs(g));
+    real sign_f = r_copysign(1, f), sign_h = r_copysign(1, h);
+    real sum, difference, top, tangent, root, cv, sv, cu, su;
+
+    if (a == 0) { /* [0 g; 0 0]: the right rotation moves g to the corner */
+        right->c = g == 0;
+        right->s = g == 0 ? R(0) : R(1);
+        left->c = g == 0 ? R(1) : r_copysign(1, g);
+        left->s = 0;
+        *large = r_abs(g);
+        *small = 0;
+        return;
+    }
+    /* The triangle of absolute values: g takes the sign of its row; if h is the
+       larger, the problem reflected at the anti-diagonal is solved. */
+    g = g / size * sign_f;
+    a /= size;
+    b /= size;
+    sum = r_sqrt(r_fma(a + b, a + b, g * g));
+    difference = r_sqrt(r_fma(a - b, a - b, g * g));
+    top = (sum + difference) / 2;
+    if (g == 0) {
+        tangent = 0;
+    } else {
+        tangent = (g / (sum + (a + b)) + g / (difference + (a - b))) * ((top + a) / (2 * a));
+    }
+    if (r_abs(tangent) > 1) {
+        root = 1 / tangent;
+        sv = r_copysign(1, tangent) / r_sqrt(r_fma(root, root, 1));
+        cv = sv * root;
+    } else {
+        cv = 1 / r_sqrt(r_fma(tangent, tangent, 1));
+        sv = cv * tangent;
+    }
+    cu = (a * cv + g * sv) / top;
+    su = b * sv / top;
+    if (swapped) {
+        right->c = su;
+        right->s = cu;
+        left->c = sv * sign_f;
+        left->s = cv * sign_h;
+    } else {
+        right->c = cv;
+        right->s = sv;
+        left->c = cu * sign_f;
+        left->s = su * sign_h;
+    }
+    *large = top * size;
+    *small = r_min(r_abs(f), r_abs(h)) * (a / top) * sign_f * sign_h;
+}
+
+#endif

@@ -1,0 +1,159 @@
+/*
+ * Sturm counts on the Golub-Kahan form.
+ *
+ * The symmetric tridiagonal matrix of order 2n with zero diagonal and
+ * off-diagonals b = d1, e1, d2, e2, ..., dn has the eigenvalues +-s_i.  For
+ * sigma > 0 the leading minors of sigma I - T obey
+ *
+ *     r_0 = 1,  r_1 = sigma,  r_{k+1} = sigma r_k - b_k^2 r_{k-1},
+ *
+ * and the changes of sign along r count the singular values >= sigma.  Small
+ * relative changes of the b_k, which is all that rounding does here, change each
+ * s_i by as small a relative amount (Demmel & Kahan 1990, section 4; Fernando,
+ * SIAM J. Matrix Anal. Appl. 20 (1998)), so every value is found alone, to full
+ * relative accuracy.  Where a b_k is zero the matrix falls into parts and the
+ * recurrence starts again.
+ *
+ * Two forms of one recurrence:
+ *   plain  as above on scaled squares, without a division; the pair (r_k, r_{k-1})
+ *          is brought back to size one at the end of each chunk of entries.  For
+ *          sigma and b within a limited range of exponents.
+ *   wide   y_k = r_k / (sigma r_{k-1}) = 1 - (b/sigma)^2 / y_{k-1} with mantissas and
+ *          exponents kept apart: right for every finite input, however graded.
+ *
+ * The recurrences are written over the type `num`, a real or a vector of reals
+ * (simd.h), of which `num_int` is the integer twin of the same width.
+ */
+#ifndef TSVDI_STURM_H
+#define TSVDI_STURM_H
+
+#include "real.h"
+
+/* One chunk of consecutive non-zero entries; at its end the recurrence starts
+   again (the next entry is zero) or the pair is rescaled. */
+struct sturm_chunk {
+    int64_t end; /* one past its last entry */
+    int restart;
+};
+
+/* The matrix, prepared for counting; made by tsvdi_sturm_prepare (bisect.c). */
+struct sturm {
+    int64_t n;       /* order of B */
+    int64_t entries; /* non-zero b_k */
+    int64_t chunks;
+    const struct sturm_chunk *chunk;
+    const real *square;        /* [entries] (b_k 2^-scale)^2, for the plain form */
+    const real *wide_square;   /* [entries] square of the mantissa of b_k, in [1, 4) */
+    const real_int *wide_twos; /* [entries] twice the exponent of b_k */
+    real scale_down[2];        /* their product is 2^-scale, by which the largest |b_k| comes
+                                  to lie in [1, 2) */
+    real plain_from;           /* the plain form is right for sigma >= this */
+    real_int top;              /* bits of a number above every singular value */
+};
+
+/* A chunk of the plain form may lose or gain this many powers of two, sigma and
+   b^2 may be this small; three of them stay within the exponents of real. */
+#define STURM_BUDGET (TSVD_SINGLE ? 32 : 320)
+
+/* |exponent| at which one of the two terms of the wide form is negligible. */
+#define STURM_CLAMP (TSVD_SINGLE ? 60 : 120)
+
+#ifdef STURM_VECTOR
+#include "simd.h"
+#else
+typedef real num;
+typedef real_int num_int;
+#define num_fma r_fma
+#define num_bits r_bits
+#define num_from_bits r_from_bits
+TSVD_HD num_int
+num_int_clamp(num_int x, real_int low, real_int high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+TSVD_HD num_int
+num_int_max(num_int a, num_int b)
+{
+    return a > b ? a : b;
+}
+/* 1 where x is negative or minus zero, else 0. */
+TSVD_HD num_int
+num_sign_bit(num_int x)
+{
+    return (num_int)((real_uint)x >> (R_BITS - 1));
+}
+#define NUM_SPLAT(x) (x)
+#endif
+
+/* One entry of the plain form; *above counts changes of sign. */
+TSVD_HD void
+sturm_plain_step(num sigma, real square, num *r, num *r_before, num_int *above)
+{
+    num next = num_fma(NUM_SPLAT(-square), *r_before, sigma * *r);
+
+    *above += num_sign_bit(num_bits(next) ^ num_bits(*r));
+    *r_before = *r;
+    *r = next;
+}
+
+/* Brings the larger of |r|, |r_before| into [1, 2). */
+TSVD_HD void
+sturm_plain_rescale(num *r, num *r_before)
+{
+    num_int larger = num_int_max(num_bits(*r) & ~(real_int)R_SIGN_BIT,
+                                 num_bits(*r_before) & ~(real_int)R_SIGN_BIT) &
+                     (real_int)R_EXPONENT_MASK;
+    num down = num_from_bits(((real_int)(2 * R_BIAS) << R_DIGITS) - larger);
+
+    *r *= down;
+    *r_before *= down;
+}
+
+/* An exact zero at the end of a part is an eigenvalue at sigma itself: it counts
+   as a change of sign where its own sign bit made none. */
+TSVD_HD void
+sturm_plain_restart(num sigma, num *r, num *r_before, num_int *above)
+{
+    num_int zero = num_sign_bit((num_bits(*r) & ~(real_int)R_SIGN_BIT) - 1);
+    num_int same = 1 - num_sign_bit(num_bits(*r) ^ num_bits(*r_before));
+
+    *above += zero & same;
+    *r_before = NUM_SPLAT(R(1));
+    *r = sigma;
+}
+
+/*
+ * One entry of the wide form.  y = *mantissa 2^*exponent with |mantissa| in [1, 2)
+ * on entry and exit; sigma_square and sigma_twos are sigma's as the entry's are.
+ * A zero y stands for a tiny positive one, an eigenvalue at sigma itself then
+ * counts at the entry that follows or at the end of the part.
+ */
+TSVD_HD void
+sturm_wide_step(num sigma_square, num_int sigma_twos, real square, real_int twos, num *mantissa,
+                num_int *exponent, num_int *above)
+{
+    num_int power = twos - sigma_twos - *exponent;
+    num_int clamped = num_int_clamp(power, -STURM_CLAMP, STURM_CLAMP);
+    num term = NUM_SPLAT(square) / (sigma_square * *mantissa);
+    num y = 1 - term * num_from_bits((clamped + R_BIAS) << R_DIGITS);
+    num_int bits = num_bits(y);
+
+    *above += num_sign_bit(bits);
+    *exponent = ((bits & (real_int)R_EXPONENT_MASK) >> R_DIGITS) - R_BIAS +
+                num_int_max(power - STURM_CLAMP, power & 0);
+    *mantissa = num_from_bits((bits & ~(real_int)R_EXPONENT_MASK) |
+                              ((real_int)R_BIAS << R_DIGITS));
+}
+
+/* The start of a part: y = 1; a zero left by the part before counts. */
+TSVD_HD void
+sturm_wide_restart(num *mantissa, num_int *exponent, num_int *above)
+{
+    num_int zero = num_sign_bit(*exponent + R_BIAS - 1);
+
+    *above += zero;
+    *exponent = *exponent & 0;
+    *mantissa = NUM_SPLAT(R(1));
+}
+
+#endif

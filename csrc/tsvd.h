@@ -1,0 +1,164 @@
+/*
+ * tsvd: the singular value decomposition of bidiagonal matrices.
+ *
+ *     B = diag(d) + diag(e, 1) = L diag(s) R,   L, R orthogonal, s descending, s >= 0
+ *
+ * This is the whole public interface of the C core.  It knows neither Python
+ * nor CUDA; every function may be called from many threads at once.
+ */
+#ifndef TSVD_H
+#define TSVD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a call returns.  tsvd_strstatus() has one sentence for each. */
+typedef enum tsvd_status {
+    TSVD_OK = 0,
+    TSVD_ERR_ARGUMENT,       /* an argument is outside its documented range */
+    TSVD_ERR_NONFINITE,      /* d or e holds NaN or infinity */
+    TSVD_ERR_MEMORY,         /* host or device memory exhausted */
+    TSVD_ERR_NO_CONVERGENCE, /* the bound on sweeps was reached */
+    TSVD_ERR_INTERRUPTED,    /* the caller's check() asked to stop */
+    TSVD_ERR_NO_DEVICE,      /* the requested device cannot be used */
+    TSVD_ERR_UNSUPPORTED,    /* this back end does not offer the method */
+    TSVD_ERR_CUDA,           /* a CUDA call failed */
+    TSVD_STATUS_COUNT
+} tsvd_status;
+
+typedef enum tsvd_dtype { TSVD_FLOAT64 = 0, TSVD_FLOAT32 = 1 } tsvd_dtype;
+
+typedef enum tsvd_method {
+    TSVD_METHOD_AUTO = 0, /* the fastest method that meets the accuracy bounds */
+    TSVD_METHOD_DC,       /* divide and conquer (Gu & Eisenstat 1995) */
+    TSVD_METHOD_QR,       /* implicit-shift QR (Demmel & Kahan 1990) */
+    TSVD_METHOD_GIVENS,   /* pipelined zero-shift Givens sweeps (Semylitko & Malaschonok 2021) */
+    TSVD_METHOD_BISECT,   /* Sturm counts on the Golub-Kahan form; values only */
+    TSVD_METHOD_COUNT
+} tsvd_method;
+
+enum { TSVD_MAX_BATCH_DIMS = 32 };
+
+/* What to compute and how.  Start from tsvd_options_default(). */
+typedef struct tsvd_options {
+    tsvd_method method;
+    int lower;          /* e is the sub-diagonal: B = diag(d) + diag(e, -1) */
+    double eps;         /* off-diagonal entries of this size or less count as zero, in the
+                           units of B; negative: full accuracy of the dtype */
+    int64_t max_sweeps; /* bound on sweeps for each matrix; 0: the method's default */
+    int check_finite;   /* non-zero: NaN or infinity is TSVD_ERR_NONFINITE; zero: a matrix
+                           that holds one gives results filled with NaN */
+    int threads;        /* host threads; 0: OpenMP's default */
+    int blocks;         /* givens: blocks the matrix is cut into; 0: chosen */
+    int block_threads;  /* givens: sweeps in flight (the seed's threads); 0: n/2 */
+    /* Called now and then from the calling thread with the share of work done in [0, 1];
+       a non-zero answer stops the computation with TSVD_ERR_INTERRUPTED.  May be NULL. */
+    int (*check)(void *check_arg, double done);
+    void *check_arg;
+} tsvd_options;
+
+/* What was done, summed over the batch. */
+typedef struct tsvd_info {
+    tsvd_method method;   /* the method that ran */
+    int64_t sweeps;       /* passes over (a part of) the matrix; givens: half sweeps */
+    int64_t iterations;   /* givens: the seed's count, loop steps of all threads, empty ones
+                             included; qr: steps of all sweeps; bisect: Sturm counts */
+    int64_t rotations;    /* Givens rotations made, right and left together */
+    int64_t deflated;     /* off-diagonal entries set to zero because they were negligible */
+    double seconds_iterate; /* scalar work on d and e */
+    double seconds_vectors; /* rotations applied to L and R, order and signs */
+    double seconds_values;  /* bisection of s */
+    double seconds_total;
+} tsvd_info;
+
+/* Filled on every status but TSVD_OK. */
+typedef struct tsvd_error {
+    int64_t matrix;     /* index of the matrix within the batch, C order; -1: none */
+    int64_t sweeps;     /* NO_CONVERGENCE: sweeps made */
+    uint64_t wanted;    /* MEMORY: bytes asked for */
+    uint64_t available; /* MEMORY: bytes free, 0 if unknown */
+    char text[320];     /* one English sentence: what happened and what to do */
+} tsvd_error;
+
+/* The input and the output of one call.  All pointers are host pointers. */
+typedef struct tsvd_problem {
+    tsvd_dtype dtype; /* of d, e, s, L and R */
+    int64_t n;        /* order of every matrix, >= 0 */
+    int batch_ndim;   /* number of batch dimensions, 0 for one matrix */
+    int64_t batch_shape[TSVD_MAX_BATCH_DIMS];
+    const void *d; /* (batch..., n), never written; NULL only if n == 0 or the batch is empty */
+    const void *e; /* (batch..., n-1), never written; may be NULL if n <= 1 */
+    ptrdiff_t d_stride, e_stride; /* bytes between entries; may be negative or 0 */
+    ptrdiff_t d_batch_strides[TSVD_MAX_BATCH_DIMS]; /* bytes; 0 broadcasts */
+    ptrdiff_t e_batch_strides[TSVD_MAX_BATCH_DIMS];
+    void *s; /* (batch..., n) contiguous */
+    void *L; /* (batch..., n, n) C-contiguous; NULL: values only */
+    void *R; /* (batch..., n, n) C-contiguous; NULL exactly when L is */
+} tsvd_problem;
+
+/*
+ * The SVD of every matrix of a problem.
+ *
+ * problem   in: d, e, sizes; out: s, L, R
+ * options   NULL: the defaults
+ * info      filled if not NULL
+ * error     filled if not NULL and the status is not TSVD_OK
+ *
+ * On error the contents of s, L and R are unspecified.
+ * Accuracy  s to a few ulps each (qr, bisect); B - L S R and orthogonality to
+ *           a small multiple of n u (see README, "Accuracy").
+ * Signs     the entry of largest magnitude in each column of L is positive, of
+ *           equals the first.
+ * Work      O(n^2) for s, O(n^3) with vectors; memory O(n) beside the results
+ *           plus a bounded log of rotations.
+ */
+tsvd_status tsvd_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *info,
+                     tsvd_error *error);
+
+tsvd_options tsvd_options_default(void);
+
+/* One sentence, never NULL, also for numbers that are no status. */
+const char *tsvd_strstatus(tsvd_status status);
+
+/* "auto", "dc", ...; NULL for a number that is no method. */
+const char *tsvd_method_name(tsvd_method method);
+
+/* Bytes of host memory that can be taken without swapping; 0 if unknown. */
+uint64_t tsvd_host_memory_available(void);
+
+/* Threads that a call with options.threads == 0 uses. */
+int tsvd_host_threads(void);
+
+/* The instruction set that the CPU kernels were selected for: "avx512", "avx2", "generic". */
+const char *tsvd_cpu_kernels(void);
+
+/* ---- CUDA; answered by cuda/backend.cu, or by csrc/nocuda.c where nvcc was absent ---- */
+
+typedef struct tsvd_device {
+    char name[256];
+    uint64_t memory_total, memory_free; /* bytes */
+    int major, minor;                   /* compute capability */
+    int multiprocessors;
+} tsvd_device;
+
+/* 1 if the CUDA back end was compiled in. */
+int tsvd_cuda_compiled(void);
+
+/* cudart's version the back end was compiled with and the driver's, 1000 major + 10 minor; 0: none. */
+void tsvd_cuda_versions(int *runtime, int *driver);
+
+/* Number of usable devices.  If there is none, *count is 0, the status is
+   TSVD_ERR_NO_DEVICE and why[size] says the reason. */
+tsvd_status tsvd_cuda_device_count(int *count, char *why, size_t size);
+
+/* Facts about device 0 <= index < count. */
+tsvd_status tsvd_cuda_device(int index, tsvd_device *device, char *why, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,23 @@
+"""Singular value decomposition of bidiagonal matrices.
+
+    B = diag(d) + diag(e, 1) = L @ diag(s) @ R
+
+``L, s, R = tsvd.svd(d, e)`` mirrors ``U, S, Vh = numpy.linalg.svd(B)`` without
+ever forming B; ``s = tsvd.svdvals(d, e)`` computes the values only.
+"""
+
+from ._api import svd, svdvals
+from ._config import Device, devices, show_config
+from ._core import __version__
+from ._types import SVDInfo, SVDResult
+
+__all__ = [
+    "Device",
+    "SVDInfo",
+    "SVDResult",
+    "__version__",
+    "devices",
+    "show_config",
+    "svd",
+    "svdvals",
+]

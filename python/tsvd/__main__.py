@@ -1,0 +1,5 @@
+import sys
+
+from tsvd._cli import main
+
+sys.exit(main())

@@ -1,0 +1,410 @@
+"""svd and svdvals: the options are checked here, the arrays in _core."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, overload
+
+from . import _core
+from ._types import SVDInfo, SVDResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Literal, TypedDict
+
+    import numpy as np
+    from numpy.typing import ArrayLike
+    from typing_extensions import Unpack
+
+    class _Options(TypedDict, total=False):
+        """The options of svd that do not change the type of its result."""
+
+        lower: bool
+        method: str
+        eps: float | None
+        max_sweeps: int | None
+        select: str
+        select_range: tuple[float, float] | None
+        device: str | int | None
+        stream: Any
+        out: tuple[np.ndarray, np.ndarray, np.ndarray] | None
+        check_finite: bool
+        progress: Callable[[float], Any] | None
+        tuning: Mapping[str, int] | None
+
+
+_KNOBS = ("threads", "blocks", "block_threads")
+_INT_MAX = 2**31 - 1
+_INT64_MAX = 2**63 - 1
+
+# SVDResult._make without its checks, which a call at n = 8 feels.
+_make_result = functools.partial(tuple.__new__, SVDResult)
+
+
+@overload
+def svd(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    compute_uv: Literal[True] = ...,
+    full_output: Literal[False] = ...,
+    **options: Unpack[_Options],
+) -> SVDResult: ...
+@overload
+def svd(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    compute_uv: Literal[True] = ...,
+    full_output: Literal[True],
+    **options: Unpack[_Options],
+) -> tuple[SVDResult, SVDInfo]: ...
+@overload
+def svd(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    compute_uv: Literal[False],
+    full_output: Literal[False] = ...,
+    **options: Unpack[_Options],
+) -> np.ndarray: ...
+@overload
+def svd(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    compute_uv: Literal[False],
+    full_output: Literal[True],
+    **options: Unpack[_Options],
+) -> tuple[np.ndarray, SVDInfo]: ...
+def svd(
+    d,
+    e,
+    *,
+    lower=False,
+    compute_uv=True,
+    method="auto",
+    eps=None,
+    max_sweeps=None,
+    select="a",
+    select_range=None,
+    device=None,
+    stream=None,
+    out=None,
+    check_finite=True,
+    progress=None,
+    tuning=None,
+    full_output=False,
+):
+    """Singular value decomposition of bidiagonal matrices.
+
+    ``B = diag(d) + diag(e, 1) = L @ diag(s) @ R`` with L and R orthogonal and
+    s descending. B is never formed.
+
+    Parameters
+    ----------
+    d : array_like, shape (..., n)
+        The diagonal. float64 and float32 are computed in their own precision,
+        integers and bool as float64, a mixture in the wider of the two. Arrays
+        with any strides, also read-only ones, are read in place and never
+        written. ``n = 0`` is allowed.
+    e : array_like, shape (..., n-1)
+        The off-diagonal; shape (..., 0) for ``n <= 1``. The leading dimensions
+        of d and e are a batch of matrices and broadcast.
+    lower : bool
+        True: e is the sub-diagonal, ``B = diag(d) + diag(e, -1)``.
+    compute_uv : bool
+        False: only s is computed and returned, as by `svdvals`.
+    method : {"auto", "dc", "qr", "givens", "bisect"}
+        "auto" is the fastest that reaches the accuracy below. "qr": implicit
+        shift QR [1]_. "givens": zero-shift sweeps of Givens rotations in a
+        pipeline [2]_; it converges linearly and is of interest in itself.
+        "bisect": Sturm counts, values only. "dc", divide and conquer, is not
+        available yet.
+    eps : float, optional
+        How far B may be perturbed, in the units of B: off-diagonal entries of
+        this size or less count as zero. None: full accuracy of the dtype.
+    max_sweeps : int, optional
+        Bound on the sweeps for each matrix. None: the method's own bound.
+    select : {"a", "v", "i"}
+        All values ("a"), those in the half-open interval ``(min, max]`` ("v")
+        or those with indices ``min`` to ``max``, 0 being the largest ("i"). "v"
+        and "i" are not available yet.
+    select_range : (min, max), optional
+        Required by "v" and "i", not allowed with "a".
+    device : str or int, optional
+        "cpu", "cuda", "cuda:1" or 1. None: chosen. Computing on CUDA devices is
+        not available yet.
+    stream : optional
+        The CUDA stream to compute on. Not available yet.
+    out : tuple (L, s, R) of ndarray, optional
+        Arrays that take the results and are returned: C-contiguous, writeable,
+        of exactly the shapes and dtype of the results, and sharing no memory
+        with each other or the input. After an error their contents are
+        unspecified.
+    check_finite : bool
+        True: NaN and infinity are refused. False: a matrix that holds one gets
+        results filled with NaN.
+    progress : callable, optional
+        ``progress(done)`` is called from the calling thread at most 20 times a
+        second with the share of the work done, in [0, 1], and with 1.0 at the
+        end. If it raises, the computation stops with that exception.
+    tuning : mapping of str to int, optional
+        Knobs for experiments, all at least 1. "threads": host threads. For
+        "givens" "blocks", the blocks that the matrix is cut into, and
+        "block_threads", the sweeps in flight.
+    full_output : bool
+        Return a pair, the result and an `SVDInfo`.
+
+    Returns
+    -------
+    SVDResult or ndarray
+        ``(L, s, R)`` with shapes (..., n, n), (..., n), (..., n, n), new
+        C-contiguous arrays; s alone if compute_uv is False. With full_output
+        ``(result, info)``.
+
+    Raises
+    ------
+    TypeError
+        A dtype that tsvd does not compute: complex, float16, longdouble,
+        object, strings.
+    ValueError
+        Shapes that do not fit, a value out of range, an unknown name, NaN or
+        infinity in d or e.
+    numpy.linalg.LinAlgError
+        No convergence within max_sweeps.
+    MemoryError
+        The results do not fit into memory; raised before any work.
+    RuntimeError
+        The device cannot be used.
+    NotImplementedError
+        An argument asks for what is not available yet.
+
+    See Also
+    --------
+    svdvals : The singular values only.
+
+    Notes
+    -----
+    Accuracy: with unit roundoff ``u`` and ``eps=None``, ``B - L @ diag(s) @ R``
+    and the loss of orthogonality are small multiples of ``n u``, relative to
+    the norm of B; every singular value, also a tiny one, is good to a few ulps.
+
+    Signs: the entry of largest magnitude in each column of L is positive; of
+    equals the first. The same input and options give the same bits.
+
+    Work: O(n^3) for each matrix, O(n^2) for values only. Memory: O(n) and a
+    bounded log of rotations beside the results. The GIL is released; Ctrl-C
+    stops the computation.
+
+    References
+    ----------
+    .. [1] J. Demmel and W. Kahan, "Accurate singular values of bidiagonal
+       matrices", SIAM J. Sci. Stat. Comput. 11 (1990), 873-912.
+    .. [2] D. Semylitko and G. Malaschonok, pipelined Givens rotations for the
+       SVD of bidiagonal matrices on a GPU (2021).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tsvd
+    >>> L, s, R = tsvd.svd([1.0, 1.0], [1.0])
+    >>> s
+    array([1.61803399, 0.61803399])
+    >>> np.allclose(L * s @ R, [[1.0, 1.0], [0.0, 1.0]])
+    True
+
+    A batch of three matrices of order 4:
+
+    >>> tsvd.svd(np.ones((3, 4)), np.ones(3)).L.shape
+    (3, 4, 4)
+    """
+    number = _method_number(method, compute_uv)
+    if eps is None:
+        eps = -1.0
+    elif not (math.isfinite(eps) and eps >= 0):
+        raise ValueError(f"eps must be None or a finite number >= 0, not {eps!r}")
+    max_sweeps = 0 if max_sweeps is None else _positive("max_sweeps", max_sweeps, _INT64_MAX)
+    threads, blocks, block_threads = (0, 0, 0) if tuning is None else _knobs(tuning)
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress must be callable, not {type(progress).__name__}")
+    if out is not None and not compute_uv:
+        raise ValueError("out takes L, s and R: it cannot be used with compute_uv=False")
+    if select != "a" or select_range is not None:
+        _check_select(select, select_range)
+    if device is not None:
+        _check_device(device)
+    if stream is not None:
+        raise NotImplementedError("stream: CUDA streams are not supported yet")
+
+    result = _core.svd(
+        d,
+        e,
+        compute_uv,
+        out,
+        full_output,
+        progress,
+        lower,
+        number,
+        eps,
+        max_sweeps,
+        check_finite,
+        threads,
+        blocks,
+        block_threads,
+    )
+    if full_output:
+        result, info = result
+        if compute_uv:
+            result = _make_result(result)
+        return result, SVDInfo(device="cpu", **info)
+    return _make_result(result) if compute_uv else result
+
+
+def svdvals(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    lower: bool = False,
+    method: str = "auto",
+    eps: float | None = None,
+    select: str = "a",
+    select_range: tuple[float, float] | None = None,
+    device: str | int | None = None,
+    check_finite: bool = True,
+) -> np.ndarray:
+    """Singular values of bidiagonal matrices.
+
+    Parameters
+    ----------
+    d : array_like, shape (..., n)
+        The diagonal; see `svd` for dtypes, strides and batches.
+    e : array_like, shape (..., n-1)
+        The off-diagonal.
+    lower, method, eps, select, select_range, device, check_finite
+        As in `svd`.
+
+    Returns
+    -------
+    ndarray, shape (..., n)
+        The singular values, descending, none negative.
+
+    Raises
+    ------
+    TypeError, ValueError, LinAlgError, MemoryError, RuntimeError, NotImplementedError
+        As `svd`.
+
+    See Also
+    --------
+    svd : Values and vectors; with ``compute_uv=False`` this function with all
+        options.
+
+    Notes
+    -----
+    Accuracy: a few ulps for every value, however small. Work: O(n^2) for each
+    matrix. Memory: O(n).
+
+    References
+    ----------
+    J. Demmel and W. Kahan, "Accurate singular values of bidiagonal matrices",
+    SIAM J. Sci. Stat. Comput. 11 (1990), 873-912.
+
+    Examples
+    --------
+    >>> import tsvd
+    >>> tsvd.svdvals([1.0, 1.0], [1.0])
+    array([1.61803399, 0.61803399])
+    """
+    return svd(
+        d,
+        e,
+        compute_uv=False,
+        lower=lower,
+        method=method,
+        eps=eps,
+        select=select,
+        select_range=select_range,
+        device=device,
+        check_finite=check_finite,
+    )
+
+
+def _method_number(method, vectors):
+    try:
+        number = _core.METHODS[method]
+    except (KeyError, TypeError):
+        names = ", ".join(f'"{name}"' for name in _core.METHODS)
+        raise ValueError(f"unknown method {method!r}; use one of {names}") from None
+    if method == "dc":
+        raise NotImplementedError('method="dc" is not available yet; use method="auto"')
+    if method == "bisect" and vectors:
+        raise ValueError(
+            'method="bisect" computes values only; use svdvals, or svd with compute_uv=False'
+        )
+    return number
+
+
+def _positive(name, value, limit):
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {type(value).__name__}") from None
+    if not 0 < number <= limit:
+        raise ValueError(f"{name} must be from 1 to {limit}, not {number}")
+    return number
+
+
+def _knobs(tuning):
+    if not isinstance(tuning, Mapping):
+        raise TypeError(f"tuning must be a mapping, not {type(tuning).__name__}")
+    for name in tuning:
+        if name not in _KNOBS:
+            raise ValueError(f"unknown tuning knob {name!r}; use {', '.join(_KNOBS)}")
+    return [
+        _positive(f"tuning[{name!r}]", tuning[name], _INT_MAX) if name in tuning else 0
+        for name in _KNOBS
+    ]
+
+
+def _check_select(select, select_range):
+    if select not in ("a", "v", "i"):
+        raise ValueError(f'select must be "a", "v" or "i", not {select!r}')
+    if select == "a":
+        raise ValueError('select_range needs select="v" or select="i"')
+    if select_range is None or len(select_range) != 2:
+        raise ValueError(f"select={select!r} needs select_range=(min, max)")
+    low, high = select_range
+    if select == "v" and not low < high:
+        raise ValueError(f"select_range must have min < max, not {select_range!r}")
+    if select == "i" and not 0 <= operator.index(low) <= operator.index(high):
+        raise ValueError(f"select_range must have 0 <= min <= max, not {select_range!r}")
+    raise NotImplementedError(f'select={select!r} is not available yet; use select="a"')
+
+
+def _check_device(device):
+    if device == "cpu":
+        return
+    index = _cuda_index(device)
+    count, why = _core.cuda_device_count()
+    if count == 0:
+        raise RuntimeError(f"device={device!r} cannot be used: {why}")
+    if index >= count:
+        raise RuntimeError(f"device={device!r} does not exist: CUDA devices are 0 to {count - 1}")
+    raise NotImplementedError(f'device={device!r} is not available yet; use device="cpu"')
+
+
+def _cuda_index(device):
+    if isinstance(device, str):
+        kind, colon, digits = device.partition(":")
+        if kind == "cuda" and (digits.isdecimal() if colon else True):
+            return int(digits or 0)
+        raise ValueError(f'unknown device {device!r}; use "cpu", "cuda", "cuda:1" or 1')
+    if isinstance(device, bool) or not hasattr(device, "__index__"):
+        raise TypeError(f"device must be a string or an integer, not {type(device).__name__}")
+    index = operator.index(device)
+    if index < 0:
+        raise ValueError(f"device must not be negative, not {index}")
+    return index

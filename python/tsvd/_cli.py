@@ -1,0 +1,251 @@
+"""The command line: ``python -m tsvd {demo,svd,info}``.
+
+Exit codes: 0 success, 1 the computation failed or a measure is over its bound,
+2 the arguments or the input files are wrong, 130 interrupted.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+from pathlib import Path
+
+_RESIDUAL_BOUND = 2.0
+_ORTHOGONALITY_BOUND = 3.0
+
+
+class _Failure(Exception):
+    """Ends the program with one line on stderr."""
+
+    def __init__(self, message, code):
+        super().__init__(message)
+        self.code = code
+
+
+def main(argv=None):
+    arguments = _parser().parse_args(argv)
+    try:
+        return arguments.run(arguments)
+    except _Failure as failure:
+        print(f"tsvd: error: {failure}", file=sys.stderr)
+        return failure.code
+    except KeyboardInterrupt:
+        print("tsvd: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="python -m tsvd", description="Singular value decomposition of bidiagonal matrices."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    demo = commands.add_parser(
+        "demo",
+        help="decompose bidiagonals of real matrices and check the results",
+        description="Decomposes the bidiagonals of real matrices that come with the package. "
+        "Ends with 1 if a measure is over its bound.",
+    )
+    demo.set_defaults(run=_demo)
+
+    svd = commands.add_parser(
+        "svd",
+        help="decompose a matrix given by its diagonals",
+        description="B = diag(d) + diag(e, 1) = L diag(s) R. Leading dimensions of d and e are "
+        "a batch.",
+    )
+    svd.add_argument("d", metavar="D.npy", type=Path, help="the diagonal, shape (..., n)")
+    svd.add_argument("e", metavar="E.npy", type=Path, help="the off-diagonal, shape (..., n-1)")
+    svd.add_argument(
+        "-o", "--output", metavar="OUT.npz", type=Path, required=True, help="where L, s, R go"
+    )
+    svd.add_argument("--lower", action="store_true", help="e is the sub-diagonal")
+    svd.add_argument("--values-only", action="store_true", help="compute and write s only")
+    svd.add_argument("--method", default="auto", help="auto, qr, givens, bisect (default: auto)")
+    svd.add_argument(
+        "--eps",
+        type=float,
+        help="off-diagonal entries of this size count as zero (default: full accuracy)",
+    )
+    svd.add_argument(
+        "--dtype", choices=["float64", "float32"], help="convert d and e to this type first"
+    )
+    svd.set_defaults(run=_svd)
+
+    info = commands.add_parser("info", help="show how tsvd was built and what it can use")
+    info.set_defaults(run=_info)
+
+    for command in (demo, svd):
+        command.add_argument(
+            "--progress",
+            action="store_true",
+            help="a progress bar even if stderr is no terminal (needs tqdm)",
+        )
+    return parser
+
+
+def _demo(arguments):
+    with _progress_bar("demo", arguments.progress) as progress:
+        rows = _demo_rows(progress)
+    print(
+        f"{'matrix':<22}{'n':>5}  {'method':<7}{'seconds':>9}{'residual':>10}{'orthog.':>9}"
+        f"{'values':>8}{'bound':>7}"
+    )
+    failed = []
+    for name, n, method, seconds, residual, orthogonality, values, values_bound in rows:
+        print(
+            f"{name:<22}{n:>5}  {method:<7}{seconds:>9.4f}{residual:>10.3f}{orthogonality:>9.3f}"
+            f"{values:>8.2f}{values_bound:>7.1f}"
+        )
+        within = (
+            residual <= _RESIDUAL_BOUND
+            and orthogonality <= _ORTHOGONALITY_BOUND
+            and values <= values_bound
+        )
+        if not within:
+            failed.append(name)
+    print(
+        "\n"
+        f"residual  |B - L S R|_F / ((n + 8) eps |B|_F), bound {_RESIDUAL_BOUND:g}\n"
+        f"orthog.   max of |I - L'L| and |I - R R'| / ((n + 8) eps), "
+        f"bound {_ORTHOGONALITY_BOUND:g}\n"
+        "values    max |s - reference| / (eps s_max); the reference is LAPACK's gesdd of the dense\n"
+        "          matrix, itself exact to some eps s_max only; bound 8 + n/8"
+    )
+    if failed:
+        raise _Failure(f"over the bound: {', '.join(failed)}", 1)
+    return 0
+
+
+def _demo_rows(progress):
+    from importlib.resources import files
+
+    import numpy as np
+
+    with (files("tsvd") / "data" / "real_bidiagonals.npz").open("rb") as file:
+        matrices = dict(np.load(file))
+    names = sorted({key.split("/")[0] for key in matrices})
+    eps = np.finfo(np.float64).eps
+    rows = []
+    for index, name in enumerate(names):
+        d, e, reference = (matrices[f"{name}/{part}"] for part in "des")
+        n = len(d)
+
+        def share(done, before=index):
+            progress((before + done) / len(names))
+
+        start = time.perf_counter()
+        (L, s, R), info = _solve(d, e, progress=progress and share, full_output=True)
+        seconds = time.perf_counter() - start
+
+        B = np.diag(d) + np.diag(e, 1)
+        identity = np.eye(n)
+        unit = (n + 8) * eps
+        residual = np.linalg.norm(B - (L * s) @ R) / (unit * np.linalg.norm(B))
+        orthogonality = max(abs(L.T @ L - identity).max(), abs(R @ R.T - identity).max()) / unit
+        values = abs(s - reference).max() / (eps * reference[0])
+        rows.append((name, n, info.method, seconds, residual, orthogonality, values, 8 + n / 8))
+    return rows
+
+
+def _svd(arguments):
+    if arguments.output.is_dir():
+        raise _Failure(f"{arguments.output}: is a folder", 2)
+    if not arguments.output.parent.is_dir():
+        raise _Failure(f"{arguments.output}: the folder does not exist", 2)
+    d, e = (_load(path, arguments.dtype) for path in (arguments.d, arguments.e))
+    start = time.perf_counter()
+    with _progress_bar("svd", arguments.progress) as progress:
+        result, info = _solve(
+            d,
+            e,
+            lower=arguments.lower,
+            compute_uv=not arguments.values_only,
+            method=arguments.method,
+            eps=arguments.eps,
+            progress=progress,
+            full_output=True,
+        )
+    seconds = time.perf_counter() - start
+    arrays = {"s": result} if arguments.values_only else result._asdict()
+    _save(arguments.output, arrays)
+    shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+    print(f"{arguments.output}: {shapes}, {info.method}, {seconds:.3f} s")
+    return 0
+
+
+def _info(arguments):
+    import tsvd
+
+    tsvd.show_config()
+    return 0
+
+
+def _solve(d, e, **options):
+    import numpy as np
+
+    import tsvd
+
+    try:
+        return tsvd.svd(d, e, **options)
+    except (np.linalg.LinAlgError, MemoryError) as error:
+        raise _Failure(error, 1) from error
+    except (TypeError, ValueError, NotImplementedError) as error:
+        raise _Failure(error, 2) from error
+    except RuntimeError as error:
+        raise _Failure(error, 1) from error
+
+
+def _load(path, dtype):
+    import numpy as np
+
+    try:
+        array = np.load(path)
+    except OSError as error:
+        raise _Failure(f"{path}: {error.strerror or error}", 2) from error
+    except (ValueError, EOFError) as error:
+        raise _Failure(f"{path}: not a NumPy .npy file of numbers", 2) from error
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise _Failure(f"{path}: holds several arrays; give a .npy file with one", 2)
+    if dtype is not None and array.dtype.kind not in "fiub":
+        raise _Failure(f"{path}: cannot convert {array.dtype} to {dtype}", 2)
+    return array if dtype is None else array.astype(dtype)
+
+
+def _save(path, arrays):
+    """Writes all of the file or, on any error, none of it."""
+    import numpy as np
+
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with partial.open("xb") as file:
+            np.savez(file, **arrays)
+        partial.replace(path)
+    except OSError as error:
+        raise _Failure(f"{path}: {error.strerror or error}", 1) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _progress_bar(label, wanted):
+    """Yields progress(done), done in [0, 1], or None where no bar can or should be shown."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        if wanted:
+            raise _Failure("--progress needs tqdm: pip install tqdm", 2) from None
+        yield None
+        return
+    # disable=None: only on a terminal; delay: work under a second shows no bar.
+    with tqdm(
+        total=100,
+        desc=label,
+        disable=False if wanted else None,
+        delay=1,
+        leave=False,
+        bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}",
+    ) as bar:
+        yield None if bar.disable else lambda done: bar.update(100 * done - bar.n)

@@ -1,0 +1,121 @@
+"""What tsvd was built with and what it can compute on."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from . import _core
+
+
+class Device(NamedTuple):
+    """A place that can compute.
+
+    Attributes
+    ----------
+    device : str
+        "cpu", "cuda:0", ...: what the argument ``device`` of `tsvd.svd` takes.
+    name : str
+        The model of a GPU; for the CPU the instruction set of the kernels.
+    memory_free : int
+        Bytes that can be taken now; 0 if unknown.
+    memory_total : int or None
+        Bytes of device memory; None for the CPU.
+    compute_capability : tuple of int or None
+        (major, minor) of a GPU.
+    multiprocessors : int or None
+        Streaming multiprocessors of a GPU.
+    """
+
+    device: str
+    name: str
+    memory_free: int
+    memory_total: int | None = None
+    compute_capability: tuple[int, int] | None = None
+    multiprocessors: int | None = None
+
+
+def devices() -> list[Device]:
+    """The usable devices: the CPU, then every CUDA device.
+
+    Returns
+    -------
+    list of Device
+        Never empty. `show_config` says why there is no CUDA device.
+
+    Raises
+    ------
+    RuntimeError
+        A CUDA device was found but does not answer.
+
+    Examples
+    --------
+    >>> import tsvd
+    >>> tsvd.devices()[0].device
+    'cpu'
+    """
+    config = _core.config()
+    count, _ = _core.cuda_device_count()
+    cpu = Device("cpu", f"{config['cpu_kernels']} kernels", config["memory_free"])
+    return [cpu] + [Device(f"cuda:{i}", **_core.cuda_device(i)) for i in range(count)]
+
+
+def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] | None:
+    """Print the versions, the CPU kernels and the state of CUDA.
+
+    Parameters
+    ----------
+    mode : {"stdout", "dicts"}
+        "dicts" returns the facts as a dict of dicts and prints nothing.
+
+    Returns
+    -------
+    dict or None
+        None for "stdout".
+
+    Raises
+    ------
+    ValueError
+        The mode is unknown.
+
+    Examples
+    --------
+    >>> import tsvd
+    >>> sorted(tsvd.show_config(mode="dicts"))
+    ['CPU', 'CUDA', 'Versions']
+    """
+    if mode not in ("stdout", "dicts"):
+        raise ValueError(f'mode must be "stdout" or "dicts", not {mode!r}')
+    facts = _facts()
+    if mode == "dicts":
+        return facts
+    for section, entries in facts.items():
+        print(section)
+        for key, value in entries.items():
+            print(f"  {key}: {value}")
+    return None
+
+
+def _facts() -> dict[str, Any]:
+    config = _core.config()
+    count, why = _core.cuda_device_count()
+    cuda: dict[str, Any] = {"compiled in": "yes" if config["cuda_compiled"] else "no"}
+    if config["cuda_compiled"]:
+        cuda["runtime"] = _cuda_version(config["cuda_runtime"])
+        cuda["driver"] = _cuda_version(config["cuda_driver"])
+    cuda["devices"] = [_core.cuda_device(i)["name"] for i in range(count)] or f"none: {why}"
+    return {
+        "Versions": {
+            "tsvd": _core.__version__,
+            "NumPy": np.__version__,
+            "Python": sys.version.split()[0],
+        },
+        "CPU": {"kernels": config["cpu_kernels"], "threads": config["threads"]},
+        "CUDA": cuda,
+    }
+
+
+def _cuda_version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}" if number else "none"

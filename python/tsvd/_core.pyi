@@ -1,0 +1,28 @@
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+__version__: str
+METHODS: dict[str, int]
+
+def svd(
+    d: ArrayLike,
+    e: ArrayLike,
+    compute_uv: bool,
+    out: tuple | None,
+    full_output: bool,
+    progress: Callable[[float], Any] | None,
+    lower: bool,
+    method: int,
+    eps: float,
+    max_sweeps: int,
+    check_finite: bool,
+    threads: int,
+    blocks: int,
+    block_threads: int,
+    /,
+) -> Any: ...
+def cuda_device_count() -> tuple[int, str]: ...
+def cuda_device(index: int, /) -> dict[str, Any]: ...
+def config() -> dict[str, Any]: ...

@@ -1,0 +1,58 @@
+"""What tsvd.svd returns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class SVDResult(NamedTuple):
+    """B = L @ diag(s) @ R, as ``U, S, Vh`` of `numpy.linalg.svd`.
+
+    Attributes
+    ----------
+    L : ndarray, shape (..., n, n)
+        Orthogonal; its columns are the left singular vectors.
+    s : ndarray, shape (..., n)
+        The singular values, descending, none negative.
+    R : ndarray, shape (..., n, n)
+        Orthogonal; its rows are the right singular vectors.
+    """
+
+    L: np.ndarray
+    s: np.ndarray
+    R: np.ndarray
+
+
+class SVDInfo(NamedTuple):
+    """How a result was computed; counts are sums over the batch.
+
+    Attributes
+    ----------
+    method : str
+        The method that ran, never "auto".
+    device : str
+        Where it ran, as `tsvd.svd` takes it.
+    sweeps : int
+        Passes over the matrix or over a part of it; "givens": half sweeps.
+    iterations : int
+        "givens": loop steps of all threads of the pipeline, empty ones
+        included; "qr": rotation steps of all sweeps; "bisect": Sturm counts.
+    rotations : int
+        Givens rotations made, right and left together.
+    deflated : int
+        Off-diagonal entries set to zero because they were negligible.
+    seconds : dict of str to float
+        "iterate" (work on d and e), "vectors" (rotations applied to L and R),
+        "values" (bisection of s) and "total".
+    """
+
+    method: str
+    device: str
+    sweeps: int
+    iterations: int
+    rotations: int
+    deflated: int
+    seconds: dict[str, float]

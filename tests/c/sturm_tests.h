@@ -1,0 +1,148 @@
+/*
+ * Tests of sturm.h: both forms of the recurrence one shift at a time, and the CPU
+ * kernels, against counts in long double; included once for each precision.
+ */
+#ifndef TSVD_TESTS_STURM_H
+#define TSVD_TESTS_STURM_H
+
+#include "backend.h"
+#include "check.h"
+#include "cpu_kernels.h"
+#include "rotation_tests.h"
+#include "sturm.h"
+
+enum { STURM_ORDER = 40, STURM_SHIFTS = 150 };
+
+static int64_t
+scalar_count(const struct sturm *m, real sigma, int wide)
+{
+    real r = sigma * m->scale_down[0] * m->scale_down[1], before = 1;
+    real shift = r, mantissa = 1;
+    real_int above = 0, exponent = 0, sigma_exponent;
+    real sigma_mantissa = r_split(sigma, &sigma_exponent);
+    int64_t k = 0;
+
+    for (int64_t i = 0; i < m->chunks; i++) {
+        for (; k < m->chunk[i].end; k++) {
+            if (wide) {
+                sturm_wide_step(sigma_mantissa * sigma_mantissa, 2 * sigma_exponent,
+                                m->wide_square[k], m->wide_twos[k], &mantissa, &exponent, &above);
+            } else {
+                sturm_plain_step(shift, m->square[k], &r, &before, &above);
+            }
+        }
+        if (m->chunk[i].restart && wide) {
+            sturm_wide_restart(&mantissa, &exponent, &above);
+        } else if (m->chunk[i].restart) {
+            sturm_plain_restart(shift, &r, &before, &above);
+        } else if (!wide) {
+            sturm_plain_rescale(&r, &before);
+        }
+    }
+    return above;
+}
+
+/* A count is right if it is exact for a shift changed by a few eps an entry. */
+static void
+check_count(const char *form, const char *kind, int64_t n, const long double *d,
+            const long double *e, real sigma, int64_t above)
+{
+    long double slack = (4 + 0.5L * (long double)n) * (long double)R_EPS;
+    int64_t most = count_above(n, d, e, (long double)sigma * (1 - slack));
+    int64_t least = count_above(n, d, e, (long double)sigma * (1 + slack));
+
+    CHECK(least <= above && above <= most,
+          "%s, %s, n = %lld: %lld above %a, must be %lld to %lld", form, kind, (long long)n,
+          (long long)above, (double)sigma, (long long)least, (long long)most);
+}
+
+static void
+check_counts(const char *kind, int64_t n, const real *d, const real *e)
+{
+    long double exact_d[STURM_ORDER], exact_e[STURM_ORDER];
+    real sigma[STURM_SHIFTS];
+    int64_t above[STURM_SHIFTS];
+    void *work = allocate(tsvdi_sturm_bytes(n));
+    const struct cpu_kernels *kernels[] = {&tsvdi_kernels_generic, tsvdi_kernels()};
+    struct sturm matrix;
+
+    for (int64_t i = 0; i < n; i++) {
+        exact_d[i] = d[i];
+        exact_e[i] = i < n - 1 ? e[i] : 0;
+    }
+    tsvdi_sturm_prepare(n, d, e, work, &matrix);
+    for (int i = 0; i < STURM_SHIFTS; i++) {
+        /* Entries themselves, their neighbours, and anything else. */
+        real near = r_abs(i % 2 || n == 1 ? d[random_int(0, (int)n - 1)]
+                                          : e[random_int(0, (int)n - 2)]);
+
+        sigma[i] = i % 3 == 0 ? near : i % 3 == 1 ? near * R(0.5 + random_unit()) : R(0);
+        if (!(sigma[i] > 0)) {
+            sigma[i] = R(fabs(random_scaled(LOWEST_EXPONENT, R_BIAS - 1)));
+        }
+        sigma[i] = r_min(sigma[i], r_from_bits(matrix.top)); /* nothing is asked above it */
+        if (!r_isfinite(sigma[i])) {
+            sigma[i] = R(TSVD_SINGLE ? FLT_MAX : DBL_MAX);
+        }
+    }
+    for (int k = 0; k < 2; k++) {
+        kernels[k]->count(&matrix, STURM_SHIFTS, sigma, above);
+        for (int i = 0; i < STURM_SHIFTS; i++) {
+            check_count(kernels[k]->name, kind, n, exact_d, exact_e, sigma[i], above[i]);
+        }
+    }
+    for (int i = 0; i < STURM_SHIFTS; i++) {
+        check_count("wide", kind, n, exact_d, exact_e, sigma[i],
+                    scalar_count(&matrix, sigma[i], 1));
+        if (sigma[i] >= matrix.plain_from) {
+            check_count("plain", kind, n, exact_d, exact_e, sigma[i],
+                        scalar_count(&matrix, sigma[i], 0));
+        }
+    }
+    CHECK(count_above(n, exact_d, exact_e, (long double)r_from_bits(matrix.top)) == 0,
+          "%s, n = %lld: top is too low", kind, (long long)n);
+    free(work);
+}
+
+static void
+test_sturm(void)
+{
+    real d[STURM_ORDER], e[STURM_ORDER];
+
+    for (int round = 0; round < 150; round++) {
+        int64_t n = round % 5 ? random_int(1, STURM_ORDER) : 1 + round % 3;
+        int low, high, zeros;
+        const struct {
+            const char *name;
+            int low, high, zeros;
+        } kinds[] = {
+            {"uniform", -2, 0, 0},
+            {"with zeros", -2, 0, 1},
+            {"moderately graded", -R_DIGITS, 0, 0},
+            {"every exponent", LOWEST_EXPONENT, R_BIAS - 3, 0},
+            {"every exponent with zeros", LOWEST_EXPONENT, R_BIAS - 3, 1},
+            {"large", R_BIAS - 5, R_BIAS - 3, 0},
+            {"denormal", LOWEST_EXPONENT, LOWEST_EXPONENT + 8, 1},
+        };
+
+        for (int kind = 0; kind < (int)(sizeof kinds / sizeof kinds[0]); kind++) {
+            low = kinds[kind].low;
+            high = kinds[kind].high;
+            zeros = kinds[kind].zeros;
+            for (int64_t i = 0; i < n; i++) {
+                d[i] = zeros && random_unit() < 0.3 ? R(0) : R(random_scaled(low, high));
+                e[i] = zeros && random_unit() < 0.3 ? R(0) : R(random_scaled(low, high));
+            }
+            d[random_int(0, (int)n - 1)] = R(random_scaled(low, high)); /* not all zero */
+            check_counts(kinds[kind].name, n, d, e);
+        }
+        for (int64_t i = 0; i < n; i++) { /* eigenvalues that are numbers: exact zeros occur */
+            d[i] = R(random_int(0, 2));
+            e[i] = R(random_int(0, 1));
+        }
+        d[0] = 1;
+        check_counts("small integers", n, d, e);
+    }
+}
+
+#endif

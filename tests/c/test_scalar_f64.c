@@ -1,0 +1,21 @@
+/*
+ * The scalar mathematics of csrc/ in float64, against long double.
+ */
+#define TSVD_SINGLE 0
+
+#include "givens_tests.h"
+#include "qr_tests.h"
+#include "rotation_tests.h"
+#include "sturm_tests.h"
+
+int
+main(void)
+{
+    test_rotation_make();
+    test_triangle();
+    test_sturm();
+    test_qr();
+    test_qr_negligible();
+    test_givens();
+    return report();
+}

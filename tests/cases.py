@@ -1,0 +1,71 @@
+"""Sizes, types, prepared matrices, and how findings about many of them are reported."""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+import families
+from reference import singular_values
+
+SIZES = (0, 1, 2, 3, 5, 17, 32, 33, 64, 100, 200)
+DTYPES = (np.float64, np.float32)
+RANGES = (1, 5, 10, 50, 1000)  # of the seed's tables: d and e uniform in [0, range]
+
+
+class Case(NamedTuple):
+    d: np.ndarray  # read-only
+    e: np.ndarray
+    s_ref: np.ndarray  # longdouble
+
+
+@functools.cache
+def case(family, n, dtype):
+    """The matrix of a family with its reference, made once for all tests."""
+    return _case(*families.make(family, n, dtype))
+
+
+@functools.cache
+def real_cases():
+    """name -> Case, of the real matrices."""
+    return {name: _case(d, e) for name, (d, e) in families.real().items()}
+
+
+def _case(d, e):
+    for array in (d, e):
+        array.setflags(write=False)
+    return Case(d, e, singular_values(d, e))
+
+
+class Findings:
+    """Collects what is wrong over many matrices, and fails once, naming all of it."""
+
+    def __init__(self):
+        self.found = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None and self.found:
+            raise AssertionError("\n" + "\n".join(self.found))
+
+    def bound(self, where, measure, value, limit):
+        if not value <= limit:  # also where value is NaN
+            self.found.append(f"{where}: {measure} is {value:.4g}, over {limit:.4g}")
+
+    def holds(self, where, what, truth):
+        if not truth:
+            self.found.append(f"{where}: not {what}")
+
+
+def norm(d, e):
+    """||B||_F of a matrix whose squares do not overflow."""
+    return float(np.sqrt(np.sum(np.float64(d) ** 2) + np.sum(np.float64(e) ** 2)))
+
+
+def same_bits(a, b):
+    """Whether two arrays, or two tuples of arrays, are equal to the last bit."""
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(same_bits, a, b))
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()

@@ -1,0 +1,30 @@
+import hypothesis
+import numpy as np
+import pytest
+
+import tsvd
+
+hypothesis.settings.register_profile(
+    "tsvd", derandomize=True, deadline=None, database=None, print_blob=True
+)
+hypothesis.settings.load_profile("tsvd")
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--require-cuda", action="store_true", help="fail the tests of CUDA where it is unusable"
+    )
+
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)], scope="session")
+def device(request):
+    """Every device that the decomposition runs on."""
+    if request.param == "cuda":
+        try:
+            tsvd.svd(np.ones(2), np.ones(1), device="cuda")
+        except (RuntimeError, NotImplementedError) as error:
+            if request.config.getoption("--require-cuda"):
+                pytest.fail(f"CUDA is unusable: {error}")
+            pytest.skip(f"CUDA is unusable: {error}")
+    return request.param

@@ -1,0 +1,369 @@
+"""The families of bidiagonal matrices that the tests and the benchmarks run on.
+
+A family is a function (n, dtype, rng) -> (d, e) with d (n,) and e (n-1,), for every
+n >= 0.  `FAMILIES` maps its name to it; `make` calls it with a generator of its own, so
+that every (family, n, dtype, seed) is the same matrix wherever and in whatever order it
+is made.
+"""
+
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+FAMILIES = {}
+
+REAL_FILE = Path(__file__).parent / "data" / "real_bidiagonals.npz"
+
+
+def make(name, n, dtype=np.float64, seed=0):
+    """The matrix (d, e) of order n of the family called `name`."""
+    rng = np.random.default_rng([seed, n, zlib.crc32(name.encode())])
+    d, e = FAMILIES[name](n, np.dtype(dtype), rng)
+    return np.ascontiguousarray(d, dtype), np.ascontiguousarray(e, dtype)
+
+
+def real(dtype=np.float64):
+    """Bidiagonals of real matrices: name -> (d, e).  Their origin: data/README.md."""
+    with np.load(REAL_FILE) as file:
+        names = sorted({key.split("/")[0] for key in file})
+        return {
+            name: (file[f"{name}/d"].astype(dtype), file[f"{name}/e"].astype(dtype))
+            for name in names
+        }
+
+
+def family(function):
+    FAMILIES[function.__name__] = function
+    return function
+
+
+def _off(n):
+    """Length of the off-diagonal."""
+    return max(n - 1, 0)
+
+
+def _signs(size, rng):
+    return rng.choice([-1.0, 1.0], size)
+
+
+def _uniform(high):
+    def uniform(n, dtype, rng):
+        return rng.uniform(0, high, n), rng.uniform(0, high, _off(n))
+
+    uniform.__doc__ = f"d and e uniform in [0, {high}]: the seed's tables."
+    return uniform
+
+
+for _high in (1, 5, 10, 50, 1000):
+    FAMILIES[f"uniform_{_high}"] = _uniform(_high)
+
+
+@family
+def normal(n, dtype, rng):
+    """d and e standard normal."""
+    return rng.standard_normal(n), rng.standard_normal(_off(n))
+
+
+@family
+def chi(n, dtype, rng):
+    """What Householder reduction makes of a dense n x n Gaussian matrix.
+
+    Golub and Kahan's reduction leaves chi variables of n, n-1, ..., 1 degrees of freedom
+    on the diagonal and of n-1, ..., 1 beside it.
+    """
+    d = np.sqrt(rng.chisquare(np.arange(n, 0, -1)))
+    e = np.sqrt(rng.chisquare(np.arange(n - 1, 0, -1)))
+    return d, e
+
+
+@family
+def toeplitz(n, dtype, rng):
+    """d = e = 1: nothing deflates, the zero-shift iteration crawls."""
+    return np.ones(n), np.ones(_off(n))
+
+
+@family
+def alternating(n, dtype, rng):
+    """d and e of magnitude 1 with alternating signs."""
+    return (-1.0) ** np.arange(n), (-1.0) ** (np.arange(_off(n)) // 2)
+
+
+@family
+def ascending(n, dtype, rng):
+    """d = 1..n, e = 1."""
+    return np.arange(1.0, n + 1), np.ones(_off(n))
+
+
+@family
+def descending(n, dtype, rng):
+    """d = n..1, e = 1."""
+    return np.arange(n, 0.0, -1), np.ones(_off(n))
+
+
+def _graded(n, dtype, rng, first, last):
+    """Entries along the diagonal go from 2^first to 2^last, with random mantissas."""
+    b = np.exp2(np.linspace(first, last, 2 * n)) * rng.uniform(1, 2, 2 * n)
+    return b[0::2], b[1:-1:2]
+
+
+def _span(dtype):
+    """An exponent of 2: 1e150 for float64, 1e19 for float32."""
+    return {8: 498, 4: 63}[dtype.itemsize]
+
+
+@family
+def graded_up(n, dtype, rng):
+    """From 1 at the top to 1e150 (float32: 1e19) at the bottom."""
+    return _graded(n, dtype, rng, 0, _span(dtype))
+
+
+@family
+def graded_down(n, dtype, rng):
+    """From 1 at the top to 1e-150 (float32: 1e-19) at the bottom."""
+    return _graded(n, dtype, rng, 0, -_span(dtype))
+
+
+@family
+def graded_both(n, dtype, rng):
+    """From 1e-150 to 1e150 (float32: 1e-19 to 1e19)."""
+    return _graded(n, dtype, rng, -_span(dtype), _span(dtype))
+
+
+@family
+def graded_gently(n, dtype, rng):
+    """Down to 1e-8 only: neighbours have the same magnitude."""
+    return _graded(n, dtype, rng, 0, -26)
+
+
+@family
+def graded_peak(n, dtype, rng):
+    """Small at both ends, 1 in the middle: neither direction of sweep is right for all."""
+    b = np.exp2(-abs(np.linspace(-1, 1, 2 * n)) * _span(dtype) / 2) * rng.uniform(1, 2, 2 * n)
+    return b[0::2], b[1:-1:2]
+
+
+@family
+def graded_valley(n, dtype, rng):
+    """1 at both ends, small in the middle."""
+    b = np.exp2((abs(np.linspace(-1, 1, 2 * n)) - 1) * _span(dtype) / 2)
+    b *= rng.uniform(1, 2, 2 * n)
+    return b[0::2], b[1:-1:2]
+
+
+@family
+def clustered(n, dtype, rng):
+    """d = 1 within a few eps, e of a few eps: all values in one cluster."""
+    eps = np.finfo(dtype).eps
+    return 1 + eps * rng.integers(0, 50, n), eps * rng.uniform(-50, 50, _off(n))
+
+
+@family
+def clustered_loosely(n, dtype, rng):
+    """d = 1 and e within sqrt(eps)."""
+    root = np.sqrt(np.finfo(dtype).eps)
+    return 1 + root * rng.standard_normal(n), root * rng.standard_normal(_off(n))
+
+
+@family
+def many_equal(n, dtype, rng):
+    """d = 1, and every fourth e = 1/2: blocks with the same values."""
+    return np.ones(n), np.where(np.arange(_off(n)) % 4 == 0, 0.5, 0.0)
+
+
+@family
+def two_clusters(n, dtype, rng):
+    """Half of d is 1 and half eps, shuffled, with e of eps."""
+    eps = np.finfo(dtype).eps
+    d = np.where(rng.permutation(n) % 2, eps, 1.0)
+    return d, eps * rng.uniform(-1, 1, _off(n))
+
+
+@family
+def wilkinson_glued(n, dtype, rng):
+    """Wilkinson's W21+ many times, glued by sqrt(eps): pairs of values agree to many digits.
+
+    The bidiagonal is the Cholesky factor of the glued matrix shifted to be positive.
+    """
+    glue = np.sqrt(np.finfo(dtype).eps)
+    diagonal = abs(np.arange(n) % 21 - 10.0) + 2
+    beside = np.where(np.arange(1, n) % 21 == 0, glue, 1.0)
+    d, e = np.zeros(n), np.zeros(_off(n))
+    carried = 0.0
+    for i in range(n):
+        d[i] = np.sqrt(diagonal[i] - carried**2)
+        if i < n - 1:
+            e[i] = carried = beside[i] / d[i]
+    return d, e
+
+
+@family
+def wilkinson(n, dtype, rng):
+    """d = |i - m|, e = 1: Wilkinson's diagonal as it stands, with a zero in the middle."""
+    return abs(np.arange(n) - n // 2) * 1.0, np.ones(_off(n))
+
+
+@family
+def zero_first(n, dtype, rng):
+    """The first entry of d is 0."""
+    d, e = normal(n, dtype, rng)
+    d[:1] = 0
+    return d, e
+
+
+@family
+def zero_last(n, dtype, rng):
+    """The last entry of d is 0."""
+    d, e = normal(n, dtype, rng)
+    d[-1:] = 0
+    return d, e
+
+
+@family
+def zero_middle(n, dtype, rng):
+    """The middle entry of d is 0."""
+    d, e = normal(n, dtype, rng)
+    d[n // 2 : n // 2 + 1] = 0
+    return d, e
+
+
+@family
+def zeros_many(n, dtype, rng):
+    """A third of d is 0, in runs too, some of it -0."""
+    d, e = normal(n, dtype, rng)
+    d[rng.random(n) < 1 / 3] *= 0.0
+    return d, e
+
+
+@family
+def zeros_off(n, dtype, rng):
+    """A third of e is 0."""
+    d, e = normal(n, dtype, rng)
+    e[rng.random(_off(n)) < 1 / 3] = 0
+    return d, e
+
+
+@family
+def zeros_everywhere(n, dtype, rng):
+    """Half of d and half of e are 0."""
+    d, e = normal(n, dtype, rng)
+    d[rng.random(n) < 1 / 2] = 0
+    e[rng.random(_off(n)) < 1 / 2] = 0
+    return d, e
+
+
+@family
+def zero_diagonal(n, dtype, rng):
+    """d = 0: one value is 0, the others are |e|."""
+    return np.zeros(n), rng.standard_normal(_off(n))
+
+
+@family
+def zero(n, dtype, rng):
+    """B = 0."""
+    return np.zeros(n), np.zeros(_off(n))
+
+
+@family
+def identity(n, dtype, rng):
+    """B = I."""
+    return np.ones(n), np.zeros(_off(n))
+
+
+@family
+def diagonal(n, dtype, rng):
+    """e = 0, d normal: only order and signs are left to do."""
+    return rng.standard_normal(n), np.zeros(_off(n))
+
+
+@family
+def near_overflow(n, dtype, rng):
+    """Entries up to 1/4 of the largest number: squares overflow, the values do not."""
+    top = float(np.finfo(dtype).max) / 4
+    return top * rng.uniform(-1, 1, n), top * rng.uniform(-1, 1, _off(n))
+
+
+@family
+def near_underflow(n, dtype, rng):
+    """Entries of a few times the least normal number: squares vanish."""
+    tiny = float(np.finfo(dtype).tiny)
+    return 16 * tiny * rng.uniform(-1, 1, n), 16 * tiny * rng.uniform(-1, 1, _off(n))
+
+
+@family
+def denormal(n, dtype, rng):
+    """Entries of at most 1000 times the least denormal number."""
+    least = float(np.finfo(dtype).smallest_subnormal)
+    return least * rng.integers(-1000, 1001, n), least * rng.integers(-1000, 1001, _off(n))
+
+
+@family
+def exponents(n, dtype, rng):
+    """Any sign, any mantissa, any exponent, denormals too, up to 1/4 of the largest number."""
+    info = np.finfo(dtype)
+    low, high = info.minexp - info.nmant, info.maxexp - 3
+
+    def entries(size):
+        mantissa = _signs(size, rng) * rng.uniform(1, 2, size)
+        return np.ldexp(mantissa, rng.integers(low, high, size))
+
+    return entries(n), entries(_off(n))
+
+
+@family
+def tiny_off(n, dtype, rng):
+    """d uniform, e of 1e-300 (float32: 1e-37)."""
+    tiny = {8: 1e-300, 4: 1e-37}[dtype.itemsize]
+    return rng.uniform(0, 1, n), tiny * rng.standard_normal(_off(n))
+
+
+@family
+def tiny_diagonal(n, dtype, rng):
+    """e uniform, d of 1e-300 (float32: 1e-37)."""
+    tiny = {8: 1e-300, 4: 1e-37}[dtype.itemsize]
+    return tiny * rng.standard_normal(n), rng.uniform(0, 1, _off(n))
+
+
+@family
+def one_huge(n, dtype, rng):
+    """Uniform, and one entry of d of 1e300 (float32: 1e37)."""
+    d, e = rng.uniform(0, 1, n), rng.uniform(0, 1, _off(n))
+    d[n // 3 : n // 3 + 1] = {8: 1e300, 4: 1e37}[dtype.itemsize]
+    return d, e
+
+
+@family
+def one_huge_off(n, dtype, rng):
+    """Uniform, and one entry of e of 1e300 (float32: 1e37)."""
+    d, e = rng.uniform(0, 1, n), rng.uniform(0, 1, _off(n))
+    e[n // 3 : n // 3 + 1] = {8: 1e300, 4: 1e37}[dtype.itemsize]
+    return d, e
+
+
+@family
+def kahan(n, dtype, rng):
+    """The bidiagonal part of Kahan's matrix: d = s^i, e = -c s^i, with s = 0.9."""
+    s = 0.9
+    powers = s ** np.arange(n)
+    return powers, -np.sqrt(1 - s * s) * powers[: _off(n)]
+
+
+@family
+def companion(n, dtype, rng):
+    """The bidiagonal part of a companion matrix: a shift closed by one coefficient."""
+    d = np.zeros(n)
+    d[-1:] = rng.standard_normal(d[-1:].size)
+    return d, np.ones(_off(n))
+
+
+@family
+def jordan(n, dtype, rng):
+    """A Jordan block with the eigenvalue 1/2: the least value is about 2^-n."""
+    return np.full(n, 0.5), np.ones(_off(n))
+
+
+@family
+def geometric(n, dtype, rng):
+    """d a geometric sequence from 1 to eps, e of the same sizes: a condition of 1/eps."""
+    d = np.finfo(dtype).eps ** (np.arange(n) / max(n - 1, 1))
+    return d, d[: _off(n)] * _signs(_off(n), rng)

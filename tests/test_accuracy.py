@@ -1,0 +1,162 @@
+"""The accuracy bounds of measures.BOUNDS: every family, size, dtype, method, device."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import tsvd
+from cases import DTYPES, SIZES, Findings, case, norm, real_cases
+from families import FAMILIES
+from measures import BOUNDS, max_abs_error, orthogonality, residual, value_error
+
+every_dtype = pytest.mark.parametrize("dtype", DTYPES)
+every_family = pytest.mark.parametrize("family", FAMILIES)
+
+
+def check_vectors(findings, where, d, e, result, lower=False):
+    L, s, R = result
+    n = s.size
+    findings.bound(where, "residual", residual(d, e, L, s, R, lower), BOUNDS["residual"](n))
+    findings.bound(where, "orthogonality", orthogonality(L, R), BOUNDS["orthogonality"](n))
+    largest = L[np.argmax(abs(L), axis=0), np.arange(n)] if n else L[0:0]
+    findings.holds(where, "positive where a column of L is largest", np.all(largest > 0))
+
+
+def check_values(findings, where, s, s_ref, bound):
+    limit = BOUNDS[f"values {bound}"](s.size)
+    findings.bound(where, f"value error of {bound}", value_error(s, s_ref), limit)
+    findings.holds(where, "non-negative", not np.signbit(s).any())
+    findings.holds(where, "descending", np.all(s[1:] <= s[:-1]))
+
+
+@every_family
+@every_dtype
+@pytest.mark.parametrize("method", ["qr", "auto"])
+def test_svd(family, dtype, method, device):
+    with Findings() as findings:
+        for n in SIZES:
+            d, e, s_ref = case(family, n, dtype)
+            where = f"{family} n={n} {dtype.__name__} {method}"
+            result = tsvd.svd(d, e, method=method, device=device)
+            check_vectors(findings, where, d, e, result)
+            check_values(findings, where, result.s, s_ref, method)
+
+
+@every_family
+@every_dtype
+@pytest.mark.parametrize("method", ["bisect", "qr", "auto"])
+def test_svdvals(family, dtype, method, device):
+    with Findings() as findings:
+        for n in SIZES:
+            d, e, s_ref = case(family, n, dtype)
+            where = f"{family} n={n} {dtype.__name__} {method}"
+            s = tsvd.svdvals(d, e, method=method, device=device)
+            findings.holds(where, f"an s of shape ({n},) and {dtype}", s.shape == (n,))
+            findings.holds(where, f"of {dtype}", s.dtype == dtype)
+            check_values(findings, where, s, s_ref, method)
+
+
+@every_family
+@every_dtype
+def test_svd_and_svdvals_agree(family, dtype, device):
+    with Findings() as findings:
+        for n in SIZES:
+            d, e, _ = case(family, n, dtype)
+            for method in ("qr", "auto"):
+                where = f"{family} n={n} {dtype.__name__} {method}"
+                s = tsvd.svd(d, e, method=method, device=device).s
+                alone = tsvd.svdvals(d, e, method=method, device=device)
+                findings.bound(where, "difference", value_error(s, alone), BOUNDS["values qr"](n))
+
+
+@every_family
+@every_dtype
+def test_lower(family, dtype, device):
+    with Findings() as findings:
+        for n in (0, 1, 2, 3, 17, 64):
+            d, e, s_ref = case(family, n, dtype)
+            where = f"{family} n={n} {dtype.__name__} lower"
+            result = tsvd.svd(d, e, lower=True, device=device)
+            check_vectors(findings, where, d, e, result, lower=True)
+            check_values(findings, where, result.s, s_ref, "auto")
+            s = tsvd.svdvals(d, e, lower=True, method="bisect", device=device)
+            check_values(findings, where, s, s_ref, "bisect")
+
+
+@pytest.mark.parametrize("name", real_cases())
+@every_dtype
+def test_real_matrices(name, dtype, device):
+    d, e, s_ref = real_cases()[name]
+    if dtype != d.dtype:
+        d, e = d.astype(dtype), e.astype(dtype)
+        s_ref = None
+    with Findings() as findings:
+        for method in ("qr", "auto"):
+            result = tsvd.svd(d, e, method=method, device=device)
+            check_vectors(findings, f"{name} {method}", d, e, result)
+            if s_ref is not None:
+                check_values(findings, f"{name} {method}", result.s, s_ref, method)
+        if s_ref is not None:
+            s = tsvd.svdvals(d, e, method="bisect", device=device)
+            check_values(findings, f"{name} bisect", s, s_ref, "bisect")
+
+
+SEPARATED = ("uniform_1", "uniform_1000", "normal", "chi", "ascending", "graded_gently")
+
+
+@pytest.mark.parametrize("family", (*SEPARATED, "toeplitz", "zeros_many", "wilkinson_glued"))
+def test_lapack_agrees(family, device):
+    """A second opinion where LAPACK is good: matrices of ordinary size."""
+    n, eps = 100, np.finfo(float).eps
+    d, e, _ = case(family, n, np.float64)
+    B = np.diag(d) + np.diag(e, 1)
+    L, s, R = tsvd.svd(d, e, device=device)
+    for driver in ("gesdd", "gesvd"):
+        U, sigma, Vh = scipy.linalg.svd(B, lapack_driver=driver)
+        assert np.max(abs(s - sigma)) <= 4 * n * eps * s[0], driver
+        if family in SEPARATED:
+            gap = np.min(abs(np.diff(s)), initial=s[-1])
+            turned = abs(abs(np.sum(L * U, axis=0)) - 1), abs(abs(np.sum(R * Vh, axis=1)) - 1)
+            assert np.max(turned) <= 4 * n * eps * s[0] / gap, driver
+
+
+@pytest.mark.parametrize("eps", [1e-2, 1e-4, 1e-6, 1e-8, 1e-10])
+@every_dtype
+@pytest.mark.parametrize("method", ["qr", "givens", "auto"])
+def test_eps_bounds_the_error_of_b(eps, dtype, method, device):
+    """max |B - L S R| <= 4 eps + what full accuracy allows; L and R stay orthogonal."""
+    some = ("uniform_1", "normal", "chi", "graded_gently", "zeros_off", "many_equal", "diagonal")
+    with Findings() as findings:
+        for family in some:
+            for n in (1, 2, 3, 5, 33):
+                d, e, _ = case(family, n, dtype)
+                where = f"{family} n={n} {dtype.__name__} {method} eps={eps}"
+                unit = (n + 8) * float(np.finfo(dtype).eps)
+                L, s, R = tsvd.svd(d, e, method=method, eps=eps, device=device)
+                limit = 4 * eps + BOUNDS["residual"](n) * unit * norm(d, e)
+                findings.bound(where, "max |B - L S R|", max_abs_error(d, e, L, s, R), limit)
+                findings.bound(where, "orthogonality", orthogonality(L, R), 3)
+                findings.holds(where, "descending", np.all(s[1:] <= s[:-1]))
+                findings.holds(where, "non-negative", not np.signbit(s).any())
+
+
+@pytest.mark.parametrize("method", ["qr", "bisect", "auto"])
+def test_eps_bounds_the_error_of_values(method, device):
+    with Findings() as findings:
+        for family in ("uniform_1", "normal", "chi", "graded_gently", "diagonal"):
+            for eps in (1e-2, 1e-5, 1e-10):
+                d, e, s_ref = case(family, 33, np.float64)
+                s = tsvd.svdvals(d, e, method=method, eps=eps, device=device)
+                limit = 4 * eps + BOUNDS["values qr"](33) * np.finfo(float).eps * s[0]
+                where = f"{family} {method} eps={eps}"
+                findings.bound(where, "max |s - s_ref|", float(np.max(abs(s - s_ref))), limit)
+
+
+def test_entries_below_eps_count_as_zero(device):
+    """A large eps makes every method take the diagonal as it is."""
+    d, e = np.array([3.0, -1.0, 2.0]), np.array([1e-3, -1e-3])
+    for method in ("qr", "givens", "auto"):
+        s = tsvd.svd(d, e, method=method, eps=1e-2, device=device).s
+        assert np.array_equal(s, [3, 2, 1]), method
+        s = tsvd.svd(d, e, method=method, eps=1e-5, device=device).s
+        assert not np.array_equal(s, [3, 2, 1]), method

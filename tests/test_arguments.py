@@ -1,0 +1,472 @@
+"""What goes in and out: types, strides, batches, out=, options, and every refusal."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import tsvd
+from cases import DTYPES, case, same_bits
+from measures import BOUNDS, residual
+
+D, E = np.array([3.0, 1.0, 4.0, 1.5]), np.array([0.5, -2.0, 0.25])
+
+
+def decompose(d, e, **options):
+    return tuple(tsvd.svd(d, e, **options))
+
+
+# ---- results ----
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 40])
+def test_shapes_types_and_order_of_the_results(n, dtype, device):
+    d, e, _ = case("normal", n, dtype)
+    result = tsvd.svd(d, e, device=device)
+    assert isinstance(result, tsvd.SVDResult) and isinstance(result, tuple)
+    assert result._fields == ("L", "s", "R")
+    L, s, R = result
+    assert L.shape == R.shape == (n, n) and s.shape == (n,)
+    for array in result:
+        assert array.dtype == dtype and array.flags.c_contiguous and array.flags.writeable
+        assert array.flags.owndata or array.base is not None
+    s = tsvd.svdvals(d, e, device=device)
+    assert s.shape == (n,) and s.dtype == dtype
+
+
+@pytest.mark.parametrize("method", ["auto", "qr", "givens"])
+def test_values_alone(method, device):
+    d, e, _ = case("normal", 20, np.float64)
+    s = tsvd.svd(d, e, compute_uv=False, method=method, device=device)
+    assert isinstance(s, np.ndarray) and s.shape == (20,)
+    assert same_bits(s, tsvd.svdvals(d, e, method=method, device=device))
+
+
+def test_bisect_has_values_only(device):
+    s = tsvd.svd(D, E, compute_uv=False, method="bisect", device=device)
+    assert same_bits(s, tsvd.svdvals(D, E, method="bisect", device=device))
+    with pytest.raises(ValueError, match="bisect"):
+        tsvd.svd(D, E, method="bisect", device=device)
+
+
+def test_order_one(device):
+    L, s, R = tsvd.svd([-2.0], [], device=device)
+    assert (L[0, 0], s[0], R[0, 0]) == (1, 2, -1)
+    L, s, R = tsvd.svd([0.0], [], device=device)
+    assert (L[0, 0], s[0]) == (1, 0) and abs(R[0, 0]) == 1
+
+
+@pytest.mark.parametrize("method", ["qr", "givens", "auto"])
+def test_full_output(method, device):
+    result, info = tsvd.svd(D, E, method=method, device=device, full_output=True)
+    assert isinstance(result, tsvd.SVDResult) and isinstance(info, tsvd.SVDInfo)
+    assert same_bits(tuple(result), decompose(D, E, method=method, device=device))
+    assert info.method == method or method == "auto"
+    assert info.method in {"qr", "givens", "dc"} and str(info.device).startswith(device)
+    for count in (info.sweeps, info.iterations, info.rotations):
+        assert isinstance(count, int) and count > 0
+    assert isinstance(info.deflated, int) and info.deflated >= 0
+    assert info.seconds and all(0 <= t < 60 for t in info.seconds.values())
+    s, info = tsvd.svd(D, E, method=method, compute_uv=False, full_output=True, device=device)
+    assert s.shape == (4,) and isinstance(info, tsvd.SVDInfo)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_out(dtype, device):
+    d, e = D.astype(dtype), E.astype(dtype)
+    out = np.full((4, 4), 7, dtype), np.full(4, 7, dtype), np.full((4, 4), 7, dtype)
+    result = tsvd.svd(d, e, out=out, device=device)
+    assert all(given is filled for given, filled in zip(out, result, strict=True))
+    assert same_bits(out, decompose(d, e, device=device))
+
+
+def test_out_of_a_batch(device):
+    d = np.arange(1.0, 13).reshape(3, 4)
+    out = np.empty((3, 4, 4)), np.empty((3, 4)), np.empty((3, 4, 4))
+    tsvd.svd(d, E, out=out, device=device)
+    assert same_bits(out, decompose(d, E, device=device))
+
+
+# ---- inputs ----
+
+
+def spread(x, step):
+    """x in every step-th entry of a larger array; negative: from its end."""
+    room = np.full(abs(step) * x.size + 1, np.nan, x.dtype)
+    view = room[::step][: x.size]
+    view[:] = x
+    return view
+
+
+INPUTS = {
+    "contiguous": lambda x: x,
+    "list": lambda x: x.tolist(),
+    "every second": lambda x: spread(x, 2),
+    "every seventh": lambda x: spread(x, 7),
+    "from the end": lambda x: spread(x, -1),
+    "every third from the end": lambda x: spread(x, -3),
+    "a column": lambda x: np.stack([x, x + 1], axis=1)[:, 0],
+    "a diagonal": lambda x: np.diagonal(np.diag(x)),
+    "an upper diagonal": lambda x: np.diagonal(np.diag(x, 1), 1),
+    "a field": lambda x: np.rec.fromarrays([np.zeros(x.size, np.int8), x])["f1"],
+    "byte-swapped": lambda x: x.astype(x.dtype.newbyteorder()),
+    "memoryview": lambda x: memoryview(np.ascontiguousarray(x)),
+    "unaligned": lambda x: np.frombuffer(b"\0" + x.tobytes(), x.dtype, offset=1),
+    "an array subclass": lambda x: x.view(type("Sub", (np.ndarray,), {})),
+}
+
+
+@pytest.mark.parametrize("layout", INPUTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("method", ["auto", "givens", "bisect"])
+def test_inputs_are_read_in_place_and_never_written(layout, dtype, method, device):
+    def call(d, e):
+        if method == "bisect":
+            return (tsvd.svdvals(d, e, method=method, device=device),)
+        return decompose(d, e, method=method, eps=1e-5, device=device)
+
+    d, e, _ = case("normal", 33, dtype)
+    expected = call(d, e)
+    if layout == "list":  # of Python floats: float64
+        expected = call(d.astype(float), e.astype(float))
+    d_in, e_in = INPUTS[layout](d), INPUTS[layout](e)
+    for array in (d_in, e_in):
+        if isinstance(array, np.ndarray):
+            array.setflags(write=False)
+    assert same_bits(call(d_in, e_in), expected)
+    assert np.array_equal(d_in, d) and np.array_equal(e_in, e)
+
+
+def test_one_number_for_all(device):
+    """Stride 0."""
+    d, e = np.broadcast_to(2.0, 9), np.broadcast_to(1.0, 8)
+    assert same_bits(decompose(d, e, device=device), decompose(d.copy(), e.copy(), device=device))
+
+
+@pytest.mark.parametrize("kind", [*"bBhHiIlLqQ?"])
+def test_integers_and_bool_become_float64(kind, device):
+    d, e = np.array([3, 1, 4, 1]).astype(kind), np.array([1, 0, 1]).astype(kind)
+    result = decompose(d, e, device=device)
+    assert same_bits(result, decompose(d.astype(float), e.astype(float), device=device))
+
+
+@pytest.mark.parametrize("wide", [np.float64, np.int64, np.bool_])
+def test_mixed_types_go_to_the_wider(wide, device):
+    """float32 with an integer type: the integers are float64, so is the result."""
+    d, e = np.array([3, 1, 1], np.float32), np.array([1, 0]).astype(wide)
+    expected = decompose(d.astype(float), e.astype(float), device=device)
+    assert same_bits(decompose(d, e, device=device), expected)
+    d, e = np.array([1, 0, 1]).astype(wide), np.array([3, 1], np.float32)
+    expected = decompose(d.astype(float), e.astype(float), device=device)
+    assert same_bits(decompose(d, e, device=device), expected)
+
+
+# ---- batches ----
+
+
+@pytest.mark.parametrize(
+    ("d_shape", "e_shape"),
+    [
+        ((6, 5), (6, 4)),
+        ((2, 3, 5), (2, 3, 4)),
+        ((3, 1, 5), (2, 4)),
+        ((5,), (4, 4)),
+        ((4, 5), (4,)),
+        ((1, 5), (3, 4)),
+        ((2, 1, 3, 5), (4, 1, 4)),
+        ((7, 1), (7, 0)),
+        ((7, 2), (7, 1)),
+    ],
+)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("method", ["auto", "givens"])
+def test_batch_equals_loop(d_shape, e_shape, dtype, method, device):
+    rng = np.random.default_rng(3)
+    d, e = rng.random(d_shape).astype(dtype), rng.random(e_shape).astype(dtype)
+    batch = np.broadcast_shapes(d_shape[:-1], e_shape[:-1])
+    options = {"method": method, "device": device, "eps": 1e-4}
+    L, s, R = tsvd.svd(d, e, **options)
+    values = tsvd.svdvals(d, e, method="bisect", device=device)
+    n = d_shape[-1]
+    assert L.shape == R.shape == (*batch, n, n) and s.shape == values.shape == (*batch, n)
+    d, e = np.broadcast_to(d, (*batch, n)), np.broadcast_to(e, (*batch, n - 1))
+    for i in np.ndindex(batch):
+        alone = decompose(d[i], e[i], **options)
+        assert same_bits((L[i].copy(), s[i].copy(), R[i].copy()), alone), i
+        alone = tsvd.svdvals(d[i], e[i], method="bisect", device=device)
+        assert same_bits(values[i].copy(), alone), i
+
+
+@pytest.mark.parametrize("method", ["auto", "qr", "givens", "bisect"])
+def test_large_batch_of_small_matrices(method, device):
+    rng = np.random.default_rng(4)
+    d, e = rng.standard_normal((500, 8)), rng.standard_normal((500, 7))
+    if method == "bisect":
+        s = tsvd.svdvals(d, e, method=method, device=device)
+        loop = [tsvd.svdvals(*pair, method=method, device=device) for pair in zip(d, e)]
+        assert same_bits(s, np.stack(loop))
+        return
+    batch = decompose(d, e, method=method, eps=1e-6, device=device)
+    loop = [decompose(*pair, method=method, eps=1e-6, device=device) for pair in zip(d, e)]
+    assert same_bits(batch, tuple(np.stack(part) for part in zip(*loop)))
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (3, 0), (2, 0, 5), (0, 0)])
+def test_empty_batches(shape, device):
+    d, e = np.zeros(shape), np.zeros((*shape[:-1], max(shape[-1] - 1, 0)))
+    L, s, R = tsvd.svd(d, e, device=device)
+    assert L.shape == R.shape == (*shape, shape[-1]) and s.shape == shape
+    assert tsvd.svdvals(d, e, device=device).shape == shape
+
+
+def test_transposed_batch(device):
+    """The batch runs along the last axis in memory."""
+    rng = np.random.default_rng(6)
+    d, e = rng.random((5, 9)).T, rng.random((4, 9)).T
+    assert same_bits(decompose(d, e, device=device), decompose(d.copy(), e.copy(), device=device))
+
+
+def test_an_error_names_the_matrix_of_the_batch(device):
+    d = np.ones((3, 2, 4))
+    d[2, 1, 3] = np.nan
+    with pytest.raises(ValueError, match="5"):
+        tsvd.svd(d, E, device=device)
+
+
+# ---- refusals ----
+
+NAN, INF = np.nan, np.inf
+
+
+@pytest.mark.parametrize("function", [tsvd.svd, tsvd.svdvals])
+@pytest.mark.parametrize(
+    ("d", "e"),
+    [
+        (np.ones(4), np.ones(4)),
+        (np.ones(4), np.ones(2)),
+        (np.ones(1), np.ones(1)),
+        (np.ones(0), np.ones(1)),
+        (np.float64(1), np.ones(0)),
+        (np.ones(1), np.float64(1)),
+        (np.ones((2, 4)), np.ones((3, 3))),
+        (np.ones((2, 2, 4)), np.ones((3, 1, 3))),
+        (np.ones((0, 4)), np.ones((2, 3))),
+        ([[1.0, 2.0], [3.0]], [1.0]),
+    ],
+)
+def test_wrong_shapes(function, d, e, device):
+    with pytest.raises(ValueError):
+        function(d, e, device=device)
+
+
+@pytest.mark.parametrize("function", [tsvd.svd, tsvd.svdvals])
+@pytest.mark.parametrize(
+    "kind", [np.complex128, np.complex64, np.float16, np.longdouble, object, "S3", "U3", "M8[s]"]
+)
+def test_wrong_types(function, kind, device):
+    wrong_d, wrong_e = np.array([1, 0, 1, 1]).astype(kind), np.array([1, 0, 1]).astype(kind)
+    with pytest.raises(TypeError):
+        function(wrong_d, E, device=device)
+    with pytest.raises(TypeError):
+        function(D, wrong_e, device=device)
+
+
+@pytest.mark.parametrize("d", [None, "abc", {}, object()])
+def test_what_is_no_array(d, device):
+    with pytest.raises((TypeError, ValueError)):
+        tsvd.svd(d, [], device=device)
+
+
+@pytest.mark.parametrize("bad", [NAN, INF, -INF])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 2, 5, 100])
+def test_nan_and_infinity_are_refused(bad, dtype, n, device):
+    d, e = np.ones(n, dtype), np.ones(n - 1, dtype)
+    for array, name in ((d, "d"), (e, "e")):
+        for i in {0, array.size // 2, array.size - 1} if array.size else ():
+            array[i] = bad
+            for method in ("auto", "qr", "givens"):
+                with pytest.raises(ValueError, match=r"(?i)nan|inf|finite"):
+                    tsvd.svd(d, e, method=method, device=device)
+            for method in ("auto", "bisect"):
+                with pytest.raises(ValueError, match=rf"(?i){name}.*(nan|inf|finite)|nan|inf"):
+                    tsvd.svdvals(d, e, method=method, device=device)
+            array[i] = 1
+
+
+@pytest.mark.parametrize("bad", [NAN, INF, -INF])
+@pytest.mark.parametrize("n", [1, 2, 40])
+def test_unchecked_nan_and_infinity_give_nan(bad, n, device):
+    """check_finite=False: garbage in, NaN out, no hang; the rest of the batch is right."""
+    d, e = np.ones((3, n)), np.ones((3, n - 1))
+    d[1, n // 2] = bad
+    options = {"check_finite": False, "device": device}
+    for method in ("auto", "qr", "givens"):
+        L, s, R = tsvd.svd(d, e, method=method, eps=1e-2, **options)
+        assert np.isnan(L[1]).all() and np.isnan(s[1]).all() and np.isnan(R[1]).all()
+        assert np.isfinite(s[[0, 2]]).all() and np.isfinite(L[[0, 2]]).all()
+    for method in ("auto", "qr", "bisect"):
+        s = tsvd.svdvals(d, e, method=method, **options)
+        assert np.isnan(s[1]).all() and np.isfinite(s[[0, 2]]).all()
+
+
+def test_check_finite_changes_nothing_else(device):
+    d, e, _ = case("normal", 33, np.float64)
+    unchecked = decompose(d, e, check_finite=False, device=device)
+    assert same_bits(unchecked, decompose(d, e, device=device))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({"method": "jacobi"}, ValueError, "jacobi"),
+        ({"method": "QR"}, ValueError, "QR"),
+        ({"method": ""}, ValueError, "method"),
+        ({"method": None}, (TypeError, ValueError), "method"),
+        ({"method": 2}, (TypeError, ValueError), "method"),
+        ({"eps": -1e-8}, ValueError, "eps"),
+        ({"eps": NAN}, ValueError, "eps"),
+        ({"eps": INF}, ValueError, "eps"),
+        ({"eps": "small"}, (TypeError, ValueError), ""),
+        ({"max_sweeps": 0}, ValueError, "max_sweeps"),
+        ({"max_sweeps": -3}, ValueError, "max_sweeps"),
+        ({"max_sweeps": 2.5}, TypeError, ""),
+        ({"device": "gpu"}, ValueError, "gpu"),
+        ({"device": "cpu:1"}, ValueError, "cpu:1"),
+        ({"device": "cuda:x"}, ValueError, "cuda:x"),
+        ({"device": -1}, ValueError, "device"),
+        ({"device": 1.5}, (TypeError, ValueError), "device"),
+        ({"tuning": {"bloks": 3}}, ValueError, "bloks"),
+        ({"tuning": {"blocks": 0}}, ValueError, "blocks"),
+        ({"tuning": {"blocks": -1}}, ValueError, "blocks"),
+        ({"tuning": {"blocks": "3"}}, (TypeError, ValueError), "blocks"),
+        ({"tuning": 3}, TypeError, "tuning"),
+        ({"progress": 3}, TypeError, "progress"),
+        ({"select": "x"}, ValueError, "select"),
+        ({"out": 3}, TypeError, "out"),
+        ({"out": (np.zeros((4, 4)), np.zeros(4))}, TypeError, "out"),
+        ({"out": (None, None, None)}, TypeError, "L"),
+        ({"unknown": 1}, TypeError, "unknown"),
+    ],
+)
+def test_wrong_options(options, error, match):
+    with pytest.raises(error, match=match):
+        tsvd.svd(D, E, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"select": "i", "select_range": (0, 1)}, "select"),
+        ({"select": "v", "select_range": (0, 1)}, "select"),
+        ({"stream": 7}, "stream"),
+        ({"method": "dc"}, "dc"),
+    ],
+)
+def test_what_comes_later_names_its_argument(options, match):
+    with pytest.raises(NotImplementedError, match=match):
+        tsvd.svd(D, E, **options)
+    if "stream" not in options:
+        with pytest.raises(NotImplementedError, match=match):
+            tsvd.svdvals(D, E, **options)
+
+
+@pytest.mark.parametrize("position", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("spoil", "error"),
+    [
+        (lambda x: x.astype(np.float32), TypeError),
+        (lambda x: x.astype(complex), TypeError),
+        (lambda x: x.tolist(), TypeError),
+        (lambda x: x[..., :-1], ValueError),
+        (lambda x: x[None], ValueError),
+        (lambda x: np.repeat(x, 2, axis=-1)[..., ::2], ValueError),
+        (lambda x: x[..., ::-1], ValueError),
+        (lambda x: x.astype(x.dtype.newbyteorder()), (TypeError, ValueError)),
+        (lambda x: np.broadcast_to(x, x.shape), ValueError),
+    ],
+    ids=[
+        "float32", "complex", "list", "short", "one more dimension", "strided", "reversed",
+        "byte-swapped", "read-only",
+    ],
+)  # fmt: skip
+def test_wrong_out(position, spoil, error):
+    out = [np.zeros((4, 4)), np.zeros(4), np.zeros((4, 4))]
+    out[position] = spoil(out[position])
+    with pytest.raises(error, match="out"):
+        tsvd.svd(D, E, out=tuple(out))
+
+
+def test_out_may_not_overlap():
+    L, s, R = np.zeros((4, 4)), np.zeros(4), np.zeros((4, 4))
+    d = D.copy()
+    for out in ((L, s, L), (L, L[0], R), (L, d, R)):
+        with pytest.raises(ValueError, match="overlap"):
+            tsvd.svd(d, E, out=out)
+    assert np.array_equal(d, D)
+
+
+def test_cuda_where_there_is_none():
+    """device="cuda" says why it cannot be used."""
+    if any("cuda" in str(device).lower() for device in tsvd.devices()):
+        pytest.skip("a CUDA device is usable")
+    for name in ("cuda", "cuda:0", 0):
+        with pytest.raises(RuntimeError, match=r"(?i)cuda"):
+            tsvd.svd(D, E, device=name)
+
+
+@pytest.mark.parametrize("vectors", [True, False])
+def test_too_large_for_memory(vectors):
+    """Refused before any work, with the number of bytes."""
+    n = 10**7 if vectors else 2**55
+    d, e = np.broadcast_to(1.0, n), np.broadcast_to(0.5, n - 1)
+    wanted = 16 * n * n + 8 * n if vectors else 8 * n
+    with pytest.raises(MemoryError, match=rf"{wanted} bytes.*\d+"):
+        tsvd.svd(d, e, compute_uv=vectors)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_too_large_a_batch_for_memory(dtype):
+    d = np.broadcast_to(dtype(1), (2**40, 100))
+    with pytest.raises(MemoryError, match=r"\d+ bytes"):
+        tsvd.svd(d, np.ones(99, dtype))
+
+
+# ---- care ----
+
+
+def test_reference_counts():
+    """No call, good or bad, keeps or loses a reference."""
+    d, e, out = D.copy(), E.copy(), (np.zeros((4, 4)), np.zeros(4), np.zeros((4, 4)))
+    bad = np.array([1.0, NAN, 1.0, 1.0])
+
+    def progress(done):
+        pass
+
+    watched = (d, e, bad, out, *out, progress, np.dtype(float), np.dtype(np.float32))
+    before = [sys.getrefcount(x) for x in watched]
+    for _ in range(1000):
+        tsvd.svd(d, e, out=out, progress=progress)
+        tsvd.svd(d, e, full_output=True)
+        tsvd.svdvals(d, e)
+        for wrong in ((bad, e), (d, d), (d, e.astype(complex))):
+            with pytest.raises((ValueError, TypeError)):
+                tsvd.svd(*wrong, out=out)
+    after = [sys.getrefcount(x) for x in watched]
+    assert all(abs(b - a) < 10 for a, b in zip(before, after, strict=True)), (before, after)
+
+
+def test_results_do_not_share_memory(device):
+    first, second = tsvd.svd(D, E, device=device), tsvd.svd(D, E, device=device)
+    arrays = (*first, *second)
+    for i, a in enumerate(arrays):
+        for b in arrays[i + 1 :]:
+            assert not np.shares_memory(a, b)
+
+
+def test_a_batch_of_different_matrices_is_right(device):
+    d = np.stack([case(f, 33, np.float64).d for f in ("graded_up", "chi", "zero", "denormal")])
+    e = np.stack([case(f, 33, np.float64).e for f in ("graded_up", "chi", "zero", "denormal")])
+    for one in zip(d, e, *tsvd.svd(d, e, device=device), strict=True):
+        assert residual(*one) <= BOUNDS["residual"](33)

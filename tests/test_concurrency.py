@@ -1,0 +1,276 @@
+"""Threads, processes, signals, progress, memory: the library beside other code."""
+
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import tsvd
+from cases import case, same_bits
+
+
+def run(program, seconds=60):
+    """Run a Python program in a process of its own; its output."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=seconds
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("method", ["auto", "qr", "givens", "bisect"])
+def test_the_same_bits_from_run_to_run(method, device):
+    def call(d, e):
+        if method == "bisect":
+            return (tsvd.svdvals(d, e, method=method, device=device),)
+        return tuple(tsvd.svd(d, e, method=method, eps=1e-3, device=device))
+
+    for n in (33, 200):
+        d, e, _ = case("uniform_1", n, np.float64)
+        first = call(d, e)
+        for _ in range(5):
+            assert same_bits(call(d.copy(), e.copy()), first)
+
+
+@pytest.mark.parametrize("method", ["auto", "qr", "bisect"])
+def test_the_number_of_threads_changes_no_bit(method, device):
+    d, e, _ = case("chi", 200, np.float64)
+    options = {"method": method, "compute_uv": method != "bisect", "device": device}
+    results = [tsvd.svd(d, e, tuning={"threads": k}, **options) for k in (1, 2, 3)]
+    for other in results[1:]:
+        if method == "bisect":
+            assert same_bits(other, results[0])
+        else:
+            assert same_bits(tuple(other), tuple(results[0]))
+
+
+def test_the_same_bits_in_another_process():
+    program = (
+        "import numpy as np, tsvd, hashlib\n"
+        "rng = np.random.default_rng(8)\n"
+        "parts = tsvd.svd(rng.random(150), rng.random(149))\n"
+        "print(hashlib.sha256(b''.join(p.tobytes() for p in parts)).hexdigest())\n"
+    )
+    assert run(program) == run(program)
+
+
+def test_many_threads_at_once(device):
+    names = ("uniform_1", "chi", "graded_up", "zeros_many", "clustered", "toeplitz")
+    matrices = [case(name, n, np.float64)[:2] for name in names for n in (5, 33, 100, 200)]
+
+    def call(matrix):
+        vectors = tuple(tsvd.svd(*matrix, device=device))
+        return (*vectors, tsvd.svdvals(*matrix, method="bisect", device=device))
+
+    alone = [call(matrix) for matrix in matrices]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(call, matrices * 4))
+    for i, result in enumerate(together):
+        assert same_bits(result, alone[i % len(alone)]), i
+
+
+def test_errors_in_threads_stay_there(device):
+    d, e = np.ones(40), np.ones(39)
+    bad = d.copy()
+    bad[7] = np.nan
+    expected = tuple(tsvd.svd(d, e, device=device))
+
+    def call(i):
+        if i % 2:
+            with pytest.raises(ValueError, match=r"(?i)nan|inf|finite"):
+                tsvd.svd(bad, e, device=device)
+        else:
+            assert same_bits(tuple(tsvd.svd(d, e, device=device)), expected)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(call, range(400)))
+
+
+def test_the_gil_is_released(device):
+    """Another thread goes on while a long call runs."""
+    d, e = np.ones(700), np.ones(699)
+    ticks, stop = [], threading.Event()
+
+    def tick():
+        while not stop.wait(0.002):
+            ticks.append(time.perf_counter())
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    start = time.perf_counter()
+    with pytest.raises(np.linalg.LinAlgError):
+        tsvd.svd(d, e, method="givens", eps=1e-300, max_sweeps=4000, device=device)
+    end = time.perf_counter()
+    stop.set()
+    thread.join()
+    inside = sum(start < tick < end for tick in ticks)
+    assert inside >= min(10, (end - start) / 0.02)
+
+
+def test_fork_after_threads():
+    """OpenMP's threads are lost in a forked child; the child must work all the same."""
+    program = """
+import multiprocessing, warnings
+import numpy as np
+import tsvd
+
+warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of fork with threads
+rng = np.random.default_rng(1)
+d, e = rng.random(300), rng.random(299)
+
+def work(queue):
+    queue.put([x.tobytes() for x in tsvd.svd(d, e)] + [tsvd.svdvals(d, e).tobytes()])
+
+expected = [x.tobytes() for x in tsvd.svd(d, e)] + [tsvd.svdvals(d, e).tobytes()]
+context = multiprocessing.get_context("fork")
+for _ in range(3):
+    queue = context.Queue()
+    child = context.Process(target=work, args=(queue,))
+    child.start()
+    assert queue.get(timeout=20) == expected
+    child.join(20)
+    assert child.exitcode == 0
+assert [x.tobytes() for x in tsvd.svd(d, e)] + [tsvd.svdvals(d, e).tobytes()] == expected
+"""
+    run(program)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'tsvd.svd(np.ones(3000), np.ones(2999), method="givens", eps=1e-300, max_sweeps=10**9)',
+        "tsvd.svd(rng.random((4000, 100)), rng.random((4000, 99)))",
+        "tsvd.svd(rng.random(4000), rng.random(3999))",
+    ],
+    ids=["givens", "batch", "auto"],
+)
+def test_ctrl_c(call):
+    """It stops a running call promptly, and the next call works."""
+    program = f"""
+import os, signal, threading, time
+import numpy as np
+import tsvd
+
+rng = np.random.default_rng(2)
+pressed = []
+
+def press():
+    pressed.append(time.perf_counter())
+    os.kill(os.getpid(), signal.SIGINT)
+
+tsvd.svd(rng.random(100), rng.random(99))
+timer = threading.Timer(0.2, press)
+timer.start()
+try:
+    {call}
+except KeyboardInterrupt:
+    print(time.perf_counter() - pressed[0])
+L, s, R = tsvd.svd([3.0, 4.0], [0.0])
+assert list(s) == [4, 3]
+"""
+    assert float(run(program)) < 1.0
+
+
+def test_progress_is_told_the_share_done(device):
+    told = []
+    d, e = np.ones(1000), np.ones(999)
+    with pytest.raises(np.linalg.LinAlgError):
+        tsvd.svd(
+            d, e, method="givens", eps=1e-300, max_sweeps=4000, progress=told.append, device=device
+        )
+    assert len(told) >= 2
+    assert all(isinstance(done, float) and 0 <= done <= 1 for done in told)
+    assert told == sorted(told)
+
+
+def test_progress_ends_with_one(device):
+    for method in ("auto", "givens"):
+        told = []
+        tsvd.svd([1.0, 2.0], [0.5], method=method, eps=1e-3, progress=told.append, device=device)
+        assert told[-1] == 1.0
+
+
+def test_an_exception_of_progress_stops_the_call(device):
+    class Enough(Exception):
+        pass
+
+    def progress(done):
+        raise Enough
+
+    start = time.perf_counter()
+    with pytest.raises(Enough):
+        tsvd.svd(
+            np.ones(3000),
+            np.ones(2999),
+            method="givens",
+            eps=1e-300,
+            max_sweeps=10**9,
+            progress=progress,
+            device=device,
+        )
+    assert time.perf_counter() - start < 10
+    assert list(tsvd.svd([3.0, 4.0], [0.0], device=device).s) == [4, 3]
+
+
+def test_progress_may_call_svd(device):
+    """The library holds no lock while it asks."""
+    inner = []
+
+    def progress(done):
+        inner.append(tsvd.svd([3.0, 4.0], [0.0], device=device).s[0])
+
+    tsvd.svd(np.ones(50), np.ones(49), progress=progress, device=device)
+    assert inner and set(inner) == {4.0}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc/self/statm")
+def test_memory_over_ten_thousand_calls():
+    """Neither results nor workspaces nor exceptions leak."""
+    program = """
+import resource
+import numpy as np
+import tsvd
+
+rng = np.random.default_rng(3)
+d, e = rng.random(40), rng.random(39)
+small, bad = np.ones((3, 8)), np.full(40, np.nan)
+out = np.empty((40, 40)), np.empty(40), np.empty((40, 40))
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+def calls(count):
+    for i in range(count):
+        kind = i % 8
+        if kind == 0:
+            tsvd.svd(d, e)
+        elif kind == 1:
+            tsvd.svd(d, e, out=out)
+        elif kind == 2:
+            tsvd.svdvals(d, e)
+        elif kind == 3:
+            tsvd.svd(small, np.ones(7), full_output=True, progress=lambda done: None)
+        elif kind == 4:
+            tsvd.svd(d, e, method="givens", eps=1e-1)
+        elif kind == 5:
+            tsvd.svdvals(d.astype(np.float32), e[::-1].astype(">f4"), method="bisect")
+        else:
+            try:
+                if kind == 6:
+                    tsvd.svd(bad, e)
+                else:
+                    tsvd.svd(np.ones(40), np.ones(39), method="givens", eps=1e-300, max_sweeps=5)
+            except (ValueError, np.linalg.LinAlgError):
+                pass
+
+calls(2000)
+before = resident()
+calls(10000)
+print(resident() - before)
+"""
+    assert int(run(program, seconds=120)) < 2**20

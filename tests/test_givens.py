@@ -1,0 +1,127 @@
+"""The seed's method: its tables, its pipeline over several blocks, its bound on sweeps."""
+
+import numpy as np
+import pytest
+
+import tsvd
+from cases import DTYPES, RANGES, Findings, case, norm, same_bits
+from families import FAMILIES
+from measures import BOUNDS, max_abs_error, orthogonality, residual
+
+EPS = 1e-8  # of the seed's tables
+
+
+@pytest.mark.parametrize("high", RANGES)
+def test_error_is_of_the_order_of_eps(high, device):
+    """The seed's tables 3.1 to 3.4 and 3.9."""
+    with Findings() as findings:
+        for n in (20, 50, 100, 200):
+            d, e, s_ref = case(f"uniform_{high}", n, np.float64)
+            where = f"n={n} [0,{high}]"
+            (L, s, R), info = tsvd.svd(
+                d, e, method="givens", eps=EPS, device=device, full_output=True
+            )
+            rounding = (n + 8) * np.finfo(float).eps * norm(d, e)
+            limit = 4 * EPS + BOUNDS["residual"](n) * rounding
+            findings.bound(where, "max |B - L S R|", max_abs_error(d, e, L, s, R), limit)
+            findings.bound(where, "orthogonality", orthogonality(L, R), BOUNDS["orthogonality"](n))
+            findings.bound(where, "max |s - s_ref|", float(np.max(abs(s - s_ref))), 2 * limit)
+            findings.holds(where, "the method in info", info.method == "givens")
+            findings.holds(where, "more steps than rotations", info.iterations >= info.rotations)
+            findings.holds(where, "every thread's steps", info.iterations >= n // 2 * (n - 1))
+
+
+@pytest.mark.parametrize("n", [5, 33, 64])
+def test_every_eps_of_the_seed(n, device):
+    """Tighter eps: smaller error and more work."""
+    d, e, _ = case("uniform_1", n, np.float64)
+    before = 0
+    for eps in (1e-2, 1e-4, 1e-6, 1e-8, 1e-10):
+        (L, s, R), info = tsvd.svd(d, e, method="givens", eps=eps, device=device, full_output=True)
+        assert max_abs_error(d, e, L, s, R) <= 4 * eps + 2 * (n + 8) * 2.0**-52 * norm(d, e)
+        assert info.iterations >= before
+        before = info.iterations
+
+
+# Neighbouring values too close for an iteration that converges linearly.
+TOO_CLOSE = {"toeplitz", "alternating", "zero_diagonal"}
+
+
+@pytest.mark.parametrize("family", sorted(set(FAMILIES) - TOO_CLOSE))
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_family_to_its_eps(family, dtype, device):
+    with Findings() as findings:
+        for n in (0, 1, 2, 3, 5, 17):
+            d, e, _ = case(family, n, dtype)
+            where = f"{family} n={n} {dtype.__name__} givens"
+            biggest = float(max(np.max(abs(d), initial=0), np.max(abs(e), initial=0)))
+            eps = biggest * 2.0**-14
+            L, s, R = tsvd.svd(d, e, method="givens", eps=eps, device=device)
+            unit = BOUNDS["residual"](n) * (n + 8) * float(np.finfo(dtype).eps) * np.sqrt(2 * n)
+            error = max_abs_error(d, e, L, s, R)
+            least = float(np.finfo(dtype).smallest_subnormal)
+            limit = 4 * eps + unit * biggest + (n + 8) * least
+            findings.bound(where, "max |B - L S R|", error, limit)
+            findings.bound(where, "orthogonality", orthogonality(L, R), BOUNDS["orthogonality"](n))
+            findings.holds(where, "descending", np.all(s[1:] <= s[:-1]))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_full_accuracy_without_eps(dtype, device):
+    d, e, _ = case("uniform_1", 33, dtype)
+    L, s, R = tsvd.svd(d, e, method="givens", device=device)
+    assert residual(d, e, L, s, R) <= BOUNDS["residual"](33)
+    assert orthogonality(L, R) <= BOUNDS["orthogonality"](33)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_blocks_change_nothing(dtype, device):
+    """A matrix cut into blocks that hand on one shared entry: the same bits and count."""
+    with Findings() as findings:
+        for family in ("uniform_1", "normal", "zeros_many", "graded_gently"):
+            for n in (2, 3, 5, 17, 64, 100):
+                d, e, _ = case(family, n, dtype)
+
+                def run(blocks, d=d, e=e):
+                    return tsvd.svd(
+                        d,
+                        e,
+                        method="givens",
+                        eps=1e-4,
+                        device=device,
+                        tuning={"blocks": blocks},
+                        full_output=True,
+                    )
+
+                one, info = run(1)
+                for blocks in (2, 3, 7):
+                    where = f"{family} n={n} {dtype.__name__} blocks={blocks}"
+                    several, several_info = run(blocks)
+                    findings.holds(where, "the same bits", same_bits(tuple(one), tuple(several)))
+                    for count in ("iterations", "rotations", "sweeps", "deflated"):
+                        same = getattr(info, count) == getattr(several_info, count)
+                        findings.holds(where, f"as many {count}", same)
+
+
+def test_toeplitz_does_not_converge(device):
+    """Its neighbouring values are too close: a clear error within the bound on sweeps."""
+    d, e = np.ones(500), np.ones(499)
+    with pytest.raises(np.linalg.LinAlgError, match=r'method="auto"') as caught:
+        tsvd.svd(d, e, method="givens", eps=EPS, max_sweeps=300, device=device)
+    assert "300" in str(caught.value)
+
+
+def test_the_bound_on_sweeps_has_a_default(device):
+    """It ends without max_sweeps, too."""
+    d, e = np.ones(60), np.ones(59)
+    with pytest.raises(np.linalg.LinAlgError, match=r"\d+ .*sweeps"):
+        tsvd.svd(d, e, method="givens", eps=1e-300, device=device)
+
+
+def test_bound_on_sweeps_counts_sweeps(device):
+    d, e, _ = case("uniform_1", 33, np.float64)
+    _, info = tsvd.svd(d, e, method="givens", eps=1e-4, device=device, full_output=True)
+    assert 0 < info.sweeps
+    tsvd.svd(d, e, method="givens", eps=1e-4, max_sweeps=info.sweeps, device=device)
+    with pytest.raises(np.linalg.LinAlgError):
+        tsvd.svd(d, e, method="givens", eps=1e-4, max_sweeps=info.sweeps // 4, device=device)

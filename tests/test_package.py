@@ -1,0 +1,155 @@
+"""The package as it is installed: import, configuration, command line, notebooks, examples."""
+
+import doctest
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbclient
+import nbformat
+import numpy as np
+import pytest
+
+import tsvd
+from families import real
+from measures import residual
+
+NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+
+
+def python(*arguments, code=0, cwd=None):
+    """Run Python; its standard output and error."""
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=120, cwd=cwd
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout, done.stderr
+
+
+def test_import_is_quick_and_light():
+    """0.15 s beyond NumPy, best of three; SciPy and what is drawn in by it wait for a need."""
+    program = (
+        "import time, sys, numpy\n"
+        "start = time.perf_counter()\n"
+        "import tsvd\n"
+        "print(time.perf_counter() - start)\n"
+        "print([m for m in ('scipy', 'matplotlib', 'tqdm', 'typing_extensions', 'asyncio')\n"
+        "       if m in sys.modules])\n"
+    )
+    outputs = [python("-c", program)[0].splitlines() for _ in range(3)]
+    assert min(float(seconds) for seconds, _ in outputs) < 0.15
+    assert outputs[0][1] == "[]"
+
+
+def test_a_call_imports_nothing_heavy():
+    program = (
+        "import sys, tsvd\n"
+        "tsvd.svd([1.0, 2.0], [0.5]); tsvd.svdvals([1.0, 2.0], [0.5], method='bisect')\n"
+        "assert 'scipy' not in sys.modules\n"
+    )
+    python("-c", program)
+
+
+def test_version():
+    assert tsvd.__version__ == importlib.metadata.version("tsvd")
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", tsvd.__version__)
+
+
+def test_public_names():
+    for name in ("svd", "svdvals", "devices", "show_config", "SVDResult", "SVDInfo"):
+        assert name in tsvd.__all__ and getattr(tsvd, name).__doc__
+
+
+def test_typed():
+    package = Path(tsvd.__file__).parent
+    assert (package / "py.typed").is_file() and (package / "_core.pyi").is_file()
+
+
+def test_docstring_examples():
+    for function in (tsvd.svd, tsvd.svdvals):
+        finder = doctest.DocTestFinder(recurse=False)
+        (examples,) = finder.find(function, function.__name__, globs={})
+        failed, tried = doctest.DocTestRunner().run(examples)
+        assert tried > 0 and failed == 0
+
+
+def test_devices(device):
+    listed = [str(d).lower() for d in tsvd.devices()]
+    assert any(device in name for name in listed)
+
+
+def test_show_config(capsys):
+    tsvd.show_config()
+    text = capsys.readouterr().out
+    assert tsvd.__version__ in text
+    assert "CUDA" in text and np.__version__ in text
+
+
+def test_cli_info():
+    output, _ = python("-m", "tsvd", "info")
+    assert tsvd.__version__ in output
+
+
+def test_cli_demo():
+    """A line for each real matrix, all within their bounds (else the code is not zero)."""
+    output, _ = python("-m", "tsvd", "demo")
+    for name, (d, _) in real().items():
+        assert re.search(rf"^{name}\s+{d.size}\s", output, re.MULTILINE), output
+
+
+def test_cli_svd(tmp_path):
+    d, e = real()["topobathy"]
+    np.save(tmp_path / "d.npy", d)
+    np.save(tmp_path / "e.npy", e)
+    python("-m", "tsvd", "svd", "d.npy", "e.npy", "-o", "out.npz", cwd=tmp_path)
+    with np.load(tmp_path / "out.npz") as file:
+        assert set(file) == {"L", "s", "R"}
+        assert residual(d, e, file["L"], file["s"], file["R"]) <= 2
+
+
+@pytest.mark.parametrize(
+    ("d", "e", "named"),
+    [
+        (np.ones(3), np.ones(3), "e"),
+        (np.ones(3), np.ones(2, complex), "complex"),
+        (np.array([1, np.nan, 1]), np.ones(2), "(?i)nan|inf|finite"),
+        (np.ones(3), None, "e.npy"),
+    ],
+)
+def test_cli_svd_refuses(d, e, named, tmp_path):
+    """One line that says what is wrong, no traceback, no file."""
+    np.save(tmp_path / "d.npy", d)
+    if e is not None:
+        np.save(tmp_path / "e.npy", e)
+    _, error = python(
+        "-m", "tsvd", "svd", "d.npy", "e.npy", "-o", "out.npz", code=2, cwd=tmp_path
+    )
+    assert re.search(named, error) and "Traceback" not in error
+    assert not (tmp_path / "out.npz").exists()
+
+
+def test_cli_without_a_command():
+    _, error = python("-m", "tsvd", code=2)
+    assert "usage" in error and "Traceback" not in error
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook(path):
+    """Committed without output, and runs from top to bottom."""
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            assert not cell.outputs and cell.execution_count is None, "run nbstripout"
+    environment = os.environ | {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+    client = nbclient.NotebookClient(
+        notebook, timeout=120, resources={"metadata": {"path": str(path.parent)}}
+    )
+    client.execute(env=environment)
+    assert any(cell.get("outputs") for cell in notebook.cells)
+
+
+def test_there_is_a_notebook():
+    assert NOTEBOOKS

@@ -1,0 +1,88 @@
+"""Hypothesis: entries over the whole range of exponents, denormals and zeros included."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tsvd
+from cases import DTYPES
+from measures import BOUNDS, orthogonality, residual, value_error
+from reference import singular_values
+
+MAX_ORDER = 9
+
+
+def matrices(dtype):
+    """(d, e) with entries of at most 1/4 of the largest number, so that s does not overflow."""
+    info = np.finfo(dtype)
+    top = float(info.max) / 4
+    entry = st.one_of(
+        st.floats(-top, top, width=info.bits),
+        st.builds(
+            lambda mantissa, exponent: float(np.ldexp(dtype(mantissa), exponent)),
+            st.floats(-1, 1, width=info.bits),
+            st.integers(info.minexp - info.nmant, info.maxexp - 3),
+        ),
+        st.sampled_from([0.0, -0.0, 1.0, -1.0, float(info.tiny), float(info.smallest_subnormal)]),
+    )
+    sizes = st.integers(1, MAX_ORDER)
+    pairs = sizes.flatmap(
+        lambda n: st.tuples(
+            st.lists(entry, min_size=n, max_size=n),
+            st.lists(entry, min_size=n - 1, max_size=n - 1),
+        )
+    )
+    return pairs.map(lambda pair: tuple(np.array(x, dtype) for x in pair))
+
+
+@pytest.mark.parametrize("method", ["qr", "auto"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_vectors(method, dtype, device):
+    @settings(max_examples=400)
+    @given(matrices(dtype))
+    def check(matrix):
+        d, e = matrix
+        n = d.size
+        L, s, R = tsvd.svd(d, e, method=method, device=device)
+        assert residual(d, e, L, s, R) <= BOUNDS["residual"](n)
+        assert orthogonality(L, R) <= BOUNDS["orthogonality"](n)
+        assert value_error(s, singular_values(d, e)) <= BOUNDS[f"values {method}"](n)
+        assert np.all(s[1:] <= s[:-1]) and not np.signbit(s).any()
+
+    check()
+
+
+@pytest.mark.parametrize("method", ["bisect", "qr", "auto"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values(method, dtype, device):
+    @settings(max_examples=400)
+    @given(matrices(dtype))
+    def check(matrix):
+        d, e = matrix
+        s = tsvd.svdvals(d, e, method=method, device=device)
+        assert value_error(s, singular_values(d, e)) <= BOUNDS[f"values {method}"](d.size)
+        assert np.all(s[1:] <= s[:-1]) and not np.signbit(s).any()
+
+    check()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_symmetries(dtype, device):
+    """Signs, a power of two and transposing change s in nothing but the power of two."""
+
+    @settings(max_examples=200)
+    @given(matrices(dtype), st.randoms(use_true_random=False))
+    def check(matrix, random):
+        d, e = matrix
+        s = tsvd.svdvals(d, e, method="bisect", device=device)
+        d_signs = np.array([random.choice([-1, 1]) for _ in d], dtype)
+        e_signs = np.array([random.choice([-1, 1]) for _ in e], dtype)
+        turned = tsvd.svdvals(d * d_signs, e * e_signs, method="bisect", device=device)
+        assert np.array_equal(s, turned)
+        lower = tsvd.svdvals(d, e, lower=True, method="bisect", device=device)
+        assert value_error(s, lower) <= BOUNDS["values bisect"](d.size)
+        reversed_ = tsvd.svdvals(d[::-1], e[::-1], method="bisect", device=device)
+        assert value_error(s, reversed_) <= 2 * BOUNDS["values bisect"](d.size)
+
+    check()
