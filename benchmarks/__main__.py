@@ -23,8 +23,10 @@ def main():
     parser.add_argument(
         "-o", "--output", type=Path, help="result file (default: benchmarks/results/cpu.json)"
     )
-    parser.add_argument("--threads", type=int, help="threads of all contenders (default: all cores)")
-    parser.add_argument("--repeats", type=int, default=7, help="timings of each contender")
+    parser.add_argument(
+        "--threads", type=int, help="threads of all contenders (default: all cores)"
+    )
+    parser.add_argument("--repeats", type=int, default=5, help="timings of each contender")
     parser.add_argument("--group", help="run this group of cases only")
     parser.add_argument("--large", action="store_true", help="the cases of over a minute, too")
     arguments = parser.parse_args()

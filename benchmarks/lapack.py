@@ -40,15 +40,17 @@ _dbdsdc, _ = _load("dbdsdc")
 
 def _call(function, *arguments):
     """Calls a LAPACK routine (info last) with characters, integers and arrays by reference."""
-    held = [
-        np.frombuffer(a, np.uint8) if isinstance(a, bytes) else
-        np.array(a, _int) if isinstance(a, int) else a
-        for a in arguments
-    ]
+    held = [_as_array(argument) for argument in arguments]
     info = np.zeros((), _int)
-    function(*[a.ctypes.data for a in held], info.ctypes.data)
+    function(*[array.ctypes.data for array in held], info.ctypes.data)
     if info != 0:
         raise np.linalg.LinAlgError(f"LAPACK did not converge (info = {info})")
+
+
+def _as_array(argument):
+    if isinstance(argument, bytes):
+        return np.frombuffer(argument, np.uint8)
+    return np.array(argument, _int) if isinstance(argument, int) else argument
 
 
 def dbdsqr(d, e):

@@ -15,14 +15,26 @@ import tsvd
 ROOT = Path(__file__).parents[1]
 
 
-def write(path, threads, **measured):
-    """Writes the JSON file `path`: the surroundings, and `measured`."""
+def load():
+    """Processes that want a core; warns if there are any, as they spoil timings."""
+    busy = os.getloadavg()[0]
+    if busy > 0.5:
+        print(f"warning: other work is running (load {busy:.1f}); do not publish these timings\n")
+    return busy
+
+
+def write(path, threads, load, **measured):
+    """Writes the JSON file `path`: the surroundings, and `measured`.
+
+    load: what load() said before the measuring began.
+    """
     content = {
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "machine": _machine(),
         "versions": _versions(),
         "sources": _sources(),
         "threads": threads,
+        "load": load,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content | measured, indent=1) + "\n")
@@ -38,8 +50,7 @@ def _machine():
     return {
         "cpu": models[0] if models else platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
-        "gpus": [str(device) for device in tsvd.devices()],
-        "load": os.getloadavg()[0],
+        "gpus": [device.name for device in tsvd.devices() if device.device != "cpu"],
     }
 
 

@@ -14,7 +14,7 @@ ERRORS = ("residual", "orthogonality", "values")  # in units of eps, see tests/m
 
 
 def run(path, threads, repeats, group, large):
-    records = []
+    records, load = [], results.load()
     print(
         f"{'case':<30}{'contender':<20}{'median, ms':>11}{'spread':>8}{'ratio':>8}{'asked':>7}"
         f"{'residual':>11}{'orthog.':>11}{'values':>11}"
@@ -23,7 +23,7 @@ def run(path, threads, repeats, group, large):
         if group in (None, case.group):
             records.append(_record(case, repeats))
             _show(records[-1])
-    results.write(path, threads, repeats=repeats, cases=records)
+    results.write(path, threads, load, repeats=repeats, cases=records)
 
 
 def _record(case, repeats):

@@ -11,10 +11,8 @@ def write_readme(readme, results):
 
     def table(match):
         source, lines = TABLES[match[2]]
-        path = results / source
-        content = json.loads(path.read_text())
-        below = f"{_surroundings(content)} Result file: `{path.relative_to(readme.parent)}`."
-        return match[1] + "\n".join([*lines(content), "", below, ""]) + match[3]
+        content = json.loads((results / source).read_text())
+        return match[1] + "\n".join([*lines(content), match[3]])
 
     text, count = MARKED.subn(table, readme.read_text())
     readme.write_text(text)
@@ -42,10 +40,12 @@ def _cases(group, cell, orders=None):
 
 def _time(contender):
     seconds = contender["median"]
-    for unit, factor in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * factor >= 1:
-            break
-    time = f"{seconds * factor:.3g} {unit}"
+    if seconds >= 1:
+        time = f"{seconds:.3g} s"
+    elif seconds >= 1e-3:
+        time = f"{seconds * 1e3:.3g} ms"
+    else:
+        time = f"{seconds * 1e6:.3g} µs"
     return time if contender["ratio"] == 1 else f"{time} ({contender['ratio']:.2g}×)"
 
 
@@ -56,20 +56,29 @@ def _errors(contender):
 
 def _seed(content):
     yield from _header(
-        "n", "range", "eps", "iterations, published", "iterations, tsvd", "error, published",
-        "error, tsvd",
+        "n", "range", "eps", "iterations: published", "kernel remade", "tsvd",
+        "error: published", "tsvd",
     )  # fmt: skip
     for row in content["by_size"] + content["by_eps"]:
-        error = row["published"].get("max_error")
+        remade, error = row["remade_iterations"], row["published_error"]
         yield _row(
             row["n"],
             row["range"],
             f"{row['eps']:g}",
-            f"{row['published']['iterations']:,}",
+            f"{row['published_iterations']:,}",
+            "" if remade is None else f"{remade:,}",
             f"{row['iterations']:,.0f}",
             "" if error is None else f"{error:.0e}",
             f"{row['max_error']:.1e}",
         )
+
+
+def _measured(content):
+    machine, versions, sources = (content[key] for key in ("machine", "versions", "sources"))
+    yield f"{machine['cpu']}, {content['threads']} threads, load {content['load']:.1f} before;"
+    yield f"NumPy {versions['numpy']} ({versions['numpy_blas']}),"
+    yield f"SciPy {versions['scipy']} ({versions['scipy_blas']}); {content['date'][:10]}; git tree"
+    yield f"of `csrc` `{sources['csrc'][:12]}`{' with changes' if sources['dirty'] else ''}."
 
 
 TABLES = {
@@ -78,7 +87,9 @@ TABLES = {
     "vectors": ("cpu.json", _cases("vectors", _time)),
     "values": ("cpu.json", _cases("values", _time)),
     "small": ("cpu.json", _cases("small", _time)),
+    "measured": ("cpu.json", _measured),
     "seed": ("seed.json", _seed),
+    "measured_seed": ("seed.json", _measured),
 }
 
 
@@ -92,13 +103,3 @@ def _header(*titles):
 
 def _size(record):
     return f"{record['batch']:,} × {record['n']}" if record["batch"] > 1 else record["n"]
-
-
-def _surroundings(content):
-    machine, versions, sources = (content[key] for key in ("machine", "versions", "sources"))
-    tree = f"`{sources['csrc'][:12]}`" + (" with changes" if sources["dirty"] else "")
-    return (
-        f"{machine['cpu']}, {content['threads']} threads; NumPy {versions['numpy']} "
-        f"({versions['numpy_blas']}), SciPy {versions['scipy']} ({versions['scipy_blas']}); "
-        f"`csrc` {tree}, {content['date'][:10]}."
-    )

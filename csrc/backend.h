@@ -55,10 +55,11 @@ struct tsvd_backend;
 struct tsvd_context {
     const struct tsvd_backend *backend;
     const tsvd_options *options;
-    tsvd_error *error; /* never NULL */
-    int threads;       /* that an operation may use */
-    int is_caller;     /* runs in the thread that called tsvd_svd */
+    tsvd_error *error;    /* never NULL */
+    int threads;          /* that an operation may use */
+    int is_caller;        /* runs in the thread that called tsvd_svd */
     int64_t index, total; /* the matrix under work within the batch */
+    double done;          /* share of that matrix, as last told to tsvdi_check */
 };
 
 typedef tsvd_status (*tsvd_task)(void *arg, int worker, int64_t index);
@@ -87,6 +88,11 @@ struct tsvd_backend {
     tsvd_status (*order)(struct tsvd_context *ctx, const int64_t *from, const char *negative,
                          struct vectors left_vectors, struct vectors right_vectors);
 
+    /* One Newton-Schulz step towards the nearest orthogonal matrix, X + (I - X X^T) X / 2: it
+       squares a small departure from orthogonality (Higham, Functions of Matrices, 2008,
+       section 8.3). */
+    tsvd_status (*orthonormalize)(struct tsvd_context *ctx, struct vectors vectors);
+
     /* Every singular value, descending, by bisection to neighbouring numbers or to a
        width of eps.  hint: NULL, or approximations in descending order, which only
        save time.  *counts is increased by the Sturm counts made. */
@@ -96,9 +102,9 @@ struct tsvd_backend {
     /* The next `sweeps` half sweeps of the givens pipeline (givens_sweep.h).
        Rotations are logged (identities where an entry was skipped) unless the logs
        are NULL; made[k] receives the number of rotations of half sweep k. */
-    tsvd_status (*givens_round)(struct tsvd_context *ctx, struct givens_band *band,
-                                int64_t sweeps, struct rotation_log *right,
-                                struct rotation_log *left, int64_t *made);
+    tsvd_status (*givens_round)(struct tsvd_context *ctx, struct givens_band *band, int64_t sweeps,
+                                struct rotation_log *right, struct rotation_log *left,
+                                int64_t *made);
 };
 
 extern const struct tsvd_backend tsvdi_cpu;
@@ -133,8 +139,7 @@ tsvd_status tsvdi_givens(struct tsvd_context *ctx, int64_t n, real *d, real *e, 
  * outlives the matrix; d [n] and e [n-1] are not scaled, not all zero, and finite.
  */
 size_t tsvdi_sturm_bytes(int64_t n);
-void tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work,
-                         struct sturm *matrix);
+void tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct sturm *matrix);
 
 /* svd.c: tsvd_svd for one precision. */
 tsvd_status tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *info,

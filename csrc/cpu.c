@@ -85,8 +85,8 @@ cpu_givens_round(struct tsvd_context *ctx, struct givens_band *band, int64_t swe
             while (i < band->start[block]) {
                 block--;
             }
-            made[k] += givens_step(band->packed + 3 * (i + block), odd, band->eps, &q,
-                                   &band->deflated);
+            made[k] +=
+                givens_step(band->packed + 3 * (i + block), odd, band->eps, &q, &band->deflated);
             hand_over(band, block, i);
             if (log[odd]) {
                 log[odd]->rotation[k / 2 * steps + i] = q;
@@ -104,6 +104,7 @@ const struct tsvd_backend tsvdi_cpu = {
     .for_each = cpu_for_each,
     .rotate = tsvdi_cpu_rotate,
     .order = tsvdi_cpu_order,
+    .orthonormalize = tsvdi_cpu_orthonormalize,
     .values = tsvdi_cpu_values,
     .givens_round = cpu_givens_round,
 };

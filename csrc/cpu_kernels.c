@@ -54,6 +54,51 @@ rotate(struct panel panel, const struct wave *wave, int64_t waves, const real *c
     }
 }
 
+static void
+accumulate(int64_t count, int64_t terms, const real *a, const real *x, int64_t stride, real *y)
+{
+    int64_t i = 0;
+
+    for (; i + SIMD_LANES <= count; i += SIMD_LANES) {
+        simd sum = *(simd_unaligned *)(y + i);
+
+        for (int64_t j = 0; j < terms; j++) {
+            sum = simd_fma(simd_splat(a[j]), *(const simd_unaligned *)(x + j * stride + i), sum);
+        }
+        *(simd_unaligned *)(y + i) = sum;
+    }
+    for (; i < count; i++) {
+        for (int64_t j = 0; j < terms; j++) {
+            y[i] = r_fma(a[j], x[j * stride + i], y[i]);
+        }
+    }
+}
+
+static real
+dot(int64_t count, const real *x, const real *y)
+{
+    simd sum[4] = {{0}, {0}, {0}, {0}};
+    real total = 0;
+    int64_t i = 0;
+
+    for (; i + 4 * SIMD_LANES <= count; i += 4 * SIMD_LANES) {
+        for (int v = 0; v < 4; v++) {
+            int64_t k = i + v * SIMD_LANES;
+
+            sum[v] = simd_fma(*(const simd_unaligned *)(x + k), *(const simd_unaligned *)(y + k),
+                              sum[v]);
+        }
+    }
+    sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    for (; i < count; i++) {
+        total = r_fma(x[i], y[i], total);
+    }
+    for (int lane = 0; lane < SIMD_LANES; lane++) {
+        total += sum[0][lane];
+    }
+    return total;
+}
+
 /* Vectors of shifts that are counted side by side, to hide the latency of the
    recurrence. */
 enum { COUNT_VECTORS = 4, COUNT_MAX = COUNT_VECTORS * SIMD_LANES };
@@ -66,8 +111,8 @@ count_plain(const struct sturm *m, int vectors, const real *sigma, real_int *abo
     int64_t k = 0;
 
     for (int v = 0; v < vectors; v++) {
-        shift[v] = *(const simd_unaligned *)(sigma + v * SIMD_LANES) * m->scale_down[0] *
-                   m->scale_down[1];
+        shift[v] =
+            *(const simd_unaligned *)(sigma + v * SIMD_LANES) * m->scale_down[0] * m->scale_down[1];
         r[v] = shift[v];
         before[v] = simd_splat(1);
         changes[v] = (simd_int){0};
@@ -156,5 +201,7 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .name = NAME(TSVD_ISA),
     .lanes = SIMD_LANES,
     .rotate = rotate,
+    .accumulate = accumulate,
+    .dot = dot,
     .count = count,
 };

@@ -38,6 +38,13 @@ struct cpu_kernels {
     void (*rotate)(struct panel panel, const struct wave *wave, int64_t waves,
                    const real *coefficients);
 
+    /* y[i] += sum over j of a[j] x[j * stride + i], 0 <= i < count. */
+    void (*accumulate)(int64_t count, int64_t terms, const real *a, const real *x, int64_t stride,
+                       real *y);
+
+    /* The dot product of x and y. */
+    real (*dot)(int64_t count, const real *x, const real *y);
+
     /* above[i] = number of singular values >= sigma[i] > 0. */
     void (*count)(const struct sturm *matrix, int64_t count, const real *sigma, int64_t *above);
 };
@@ -48,6 +55,7 @@ struct cpu_kernels {
 #define tsvdi_kernels TSVD_T(tsvdi_kernels)
 #define tsvdi_cpu_rotate TSVD_T(tsvdi_cpu_rotate)
 #define tsvdi_cpu_order TSVD_T(tsvdi_cpu_order)
+#define tsvdi_cpu_orthonormalize TSVD_T(tsvdi_cpu_orthonormalize)
 #define tsvdi_cpu_values TSVD_T(tsvdi_cpu_values)
 
 extern const struct cpu_kernels tsvdi_kernels_generic, tsvdi_kernels_avx2, tsvdi_kernels_avx512;
@@ -61,7 +69,8 @@ tsvd_status tsvdi_cpu_rotate(struct tsvd_context *ctx, const struct rotation_log
                              struct vectors left_vectors, int fresh);
 tsvd_status tsvdi_cpu_order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
                             struct vectors left_vectors, struct vectors right_vectors);
-tsvd_status tsvdi_cpu_values(struct tsvd_context *ctx, const struct sturm *matrix,
-                             const real *hint, real eps, real *s, int64_t *counts);
+tsvd_status tsvdi_cpu_orthonormalize(struct tsvd_context *ctx, struct vectors vectors);
+tsvd_status tsvdi_cpu_values(struct tsvd_context *ctx, const struct sturm *matrix, const real *hint,
+                             real eps, real *s, int64_t *counts);
 
 #endif

@@ -30,6 +30,7 @@ struct values_job {
     real eps;
     real *s;
     int64_t per_task, tasks;
+    double done;     /* before the values */
     int64_t *counts; /* [workers] Sturm counts made */
 };
 
@@ -41,8 +42,7 @@ struct worker_arrays {
 
 /* Starts one interval for each value, around its hint where the counts confirm that. */
 static int64_t
-start_from_hints(const struct values_job *job, int64_t first, int64_t last,
-                 struct worker_arrays *a)
+start_from_hints(const struct values_job *job, int64_t first, int64_t last, struct worker_arrays *a)
 {
     const struct sturm *m = job->matrix;
     int64_t values = last - first;
@@ -123,7 +123,9 @@ find_values(void *arg, int worker, int64_t index)
            intervals than values, so the new ones fit behind the old. */
         for (int64_t i = 0; i < open; i++) {
             struct interval v = a.interval[i], upper = v;
-            int64_t cut = a.above[i] < v.first ? v.first : a.above[i] > v.last ? v.last : a.above[i];
+            int64_t cut = a.above[i] < v.first  ? v.first
+                          : a.above[i] > v.last ? v.last
+                                                : a.above[i];
 
             upper.low = v.high = r_bits(a.sigma[i]);
             upper.last = v.first = cut;
@@ -138,7 +140,10 @@ find_values(void *arg, int worker, int64_t index)
         }
         open += halved;
     }
-    return worker == 0 ? tsvdi_check(job->ctx, (double)index / (double)job->tasks) : TSVD_OK;
+    if (worker > 0) {
+        return TSVD_OK;
+    }
+    return tsvdi_check(job->ctx, job->done + (1 - job->done) * (double)index / (double)job->tasks);
 }
 
 tsvd_status
@@ -149,7 +154,7 @@ tsvdi_cpu_values(struct tsvd_context *ctx, const struct sturm *matrix, const rea
     const int64_t n = matrix->n;
     const int workers = matrix->entries * n < SERIAL_STEPS ? 1 : ctx->threads;
     int64_t per_task = n / (4 * workers) + 1, *worker_counts = NULL;
-    struct values_job job = {ctx, matrix, hint, eps, s, 0, 0, NULL};
+    struct values_job job = {ctx, matrix, hint, eps, s, 0, 0, ctx->done, NULL};
     tsvd_status ret = TSVD_OK;
 
     per_task = (per_task + VALUES_PER_TASK_MIN - 1) / VALUES_PER_TASK_MIN * VALUES_PER_TASK_MIN;
@@ -159,6 +164,10 @@ tsvdi_cpu_values(struct tsvd_context *ctx, const struct sturm *matrix, const rea
     job.counts = worker_counts;
     job.tasks = (n + job.per_task - 1) / job.per_task;
     TSVD_TRY(backend->for_each(workers, job.tasks, find_values, &job));
+    /* Counts are monotone but for rounding: neighbours may have crossed by an ulp. */
+    for (int64_t i = 1; i < n; i++) {
+        s[i] = r_min(s[i], s[i - 1]);
+    }
     for (int i = 0; i < workers; i++) {
         *counts += worker_counts[i];
     }

@@ -8,7 +8,7 @@
 enum { PANEL_BYTES = 1 << 19, PANEL_WIDTH_MAX = 64 };
 
 /* Work below this many rotated pairs of numbers is not worth a second thread. */
-enum { SERIAL_PAIRS = 1 << 18 };
+enum { SERIAL_PAIRS = 1 << 20 };
 
 /* One side: its waves over the vectors that they touch. */
 struct side {
@@ -102,8 +102,8 @@ side_prepare(struct tsvd_context *ctx, const struct rotation_log *log, struct ve
     side->row0 = low;
     side->rows = high > low ? high - low : 0;
     TSVD_TRY(backend->alloc(ctx, (size_t)waves * sizeof *side->wave, (void **)&side->wave));
-    TSVD_TRY(backend->alloc(ctx, (size_t)steps * WAVE * 2 * sizeof(real),
-                            (void **)&side->coefficients));
+    TSVD_TRY(
+        backend->alloc(ctx, (size_t)steps * WAVE * 2 * sizeof(real), (void **)&side->coefficients));
     waves = steps = 0;
     for (int64_t begin = 0; begin < log->sweeps;) {
         struct group g = next_group(log, begin);
@@ -173,6 +173,7 @@ panel_store(const struct side *side, int64_t column, int64_t width, const real *
 }
 
 struct rotate_job {
+    struct tsvd_context *ctx;
     struct side side[2];
     real *work; /* a panel for each worker */
     int64_t panel_reals;
@@ -198,7 +199,7 @@ rotate_panel(void *arg, int worker, int64_t index)
     panel_load(side, column, width, job->fresh, x + margin);
     tsvdi_kernels()->rotate(panel, side->wave, side->waves, side->coefficients);
     panel_store(side, column, width, x + margin);
-    return TSVD_OK;
+    return worker == 0 ? tsvdi_check(job->ctx, job->ctx->done) : TSVD_OK;
 }
 
 tsvd_status
@@ -212,6 +213,7 @@ tsvdi_cpu_rotate(struct tsvd_context *ctx, const struct rotation_log *right,
     int workers = ctx->threads;
     tsvd_status ret = TSVD_OK;
 
+    job.ctx = ctx;
     job.fresh = fresh;
     TSVD_TRY(side_prepare(ctx, right, right_vectors, fresh, &job.side[0]));
     TSVD_TRY(side_prepare(ctx, left, left_vectors, fresh, &job.side[1]));
@@ -225,8 +227,8 @@ tsvdi_cpu_rotate(struct tsvd_context *ctx, const struct rotation_log *right,
     }
     TSVD_TRY(backend->alloc(ctx, (size_t)(workers * job.panel_reals) * sizeof(real),
                             (void **)&job.work));
-    TSVD_TRY(backend->for_each(workers, job.side[0].panels + job.side[1].panels, rotate_panel,
-                               &job));
+    TSVD_TRY(
+        backend->for_each(workers, job.side[0].panels + job.side[1].panels, rotate_panel, &job));
 out:
     for (int i = 0; i < 2; i++) {
         backend->free(job.side[i].wave);
@@ -236,7 +238,7 @@ out:
     return ret;
 }
 
-/* Columns that one thread orders at a time. */
+/* Rows or columns that one thread orders or corrects at a time. */
 enum { ORDER_COLUMNS = 64 };
 
 struct order_job {
@@ -341,6 +343,71 @@ tsvdi_cpu_order(struct tsvd_context *ctx, const int64_t *from, const char *negat
     TSVD_TRY(backend->for_each(workers, chunks, order_right, &job));
 out:
     backend->free(job.flip_left);
+    backend->free(job.work);
+    return ret;
+}
+
+struct orthonormalize_job {
+    struct vectors vectors;
+    real *defect; /* [n, n] (I - X X^T) / 2 */
+    real *work;   /* for each worker ORDER_COLUMNS n reals */
+};
+
+/* Rows of the defect, up to the diagonal; mirrored. */
+static tsvd_status
+find_defect(void *arg, int worker, int64_t index)
+{
+    const struct orthonormalize_job *job = arg;
+    const int64_t n = job->vectors.n, begin = index * ORDER_COLUMNS;
+    const int64_t end = begin + ORDER_COLUMNS < n ? begin + ORDER_COLUMNS : n;
+    const real *x = job->vectors.x;
+
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        for (int64_t j = 0; j <= i; j++) {
+            real defect = (R(i == j) - tsvdi_kernels()->dot(n, x + i * n, x + j * n)) / 2;
+
+            job->defect[i * n + j] = job->defect[j * n + i] = defect;
+        }
+    }
+    return TSVD_OK;
+}
+
+/* The columns of one chunk of X. */
+static tsvd_status
+correct_columns(void *arg, int worker, int64_t index)
+{
+    const struct orthonormalize_job *job = arg;
+    const int64_t n = job->vectors.n, begin = index * ORDER_COLUMNS;
+    const int64_t width = begin + ORDER_COLUMNS < n ? ORDER_COLUMNS : n - begin;
+    real *old = job->work + worker * ORDER_COLUMNS * n;
+
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(old + i * width, job->vectors.x + i * n + begin, (size_t)width * sizeof *old);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        tsvdi_kernels()->accumulate(width, n, job->defect + i * n, old, width,
+                                    job->vectors.x + i * n + begin);
+    }
+    return TSVD_OK;
+}
+
+tsvd_status
+tsvdi_cpu_orthonormalize(struct tsvd_context *ctx, struct vectors vectors)
+{
+    const struct tsvd_backend *backend = ctx->backend;
+    const int64_t n = vectors.n, chunks = (n + ORDER_COLUMNS - 1) / ORDER_COLUMNS;
+    const int workers = n * n < SERIAL_PAIRS ? 1 : ctx->threads;
+    struct orthonormalize_job job = {vectors, NULL, NULL};
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(backend->alloc(ctx, (size_t)(n * n) * sizeof(real), (void **)&job.defect));
+    TSVD_TRY(backend->alloc(ctx, (size_t)(workers * ORDER_COLUMNS * n) * sizeof(real),
+                            (void **)&job.work));
+    TSVD_TRY(backend->for_each(workers, chunks, find_defect, &job));
+    TSVD_TRY(backend->for_each(workers, chunks, correct_columns, &job));
+out:
+    backend->free(job.defect);
     backend->free(job.work);
     return ret;
 }

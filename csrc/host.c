@@ -65,9 +65,36 @@ tsvd_cpu_kernels(void)
     return name[tsvdi_host_isa()];
 }
 
+/* The number in a file that holds one; 0 if there is none, as in "max". */
+static uint64_t
+read_number(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    unsigned long long number = 0;
+
+    if (f) {
+        if (fscanf(f, "%llu", &number) != 1) {
+            number = 0;
+        }
+        (void)fclose(f);
+    }
+    return number;
+}
+
+/* What a container's limit leaves; UINT64_MAX without a limit. */
+static uint64_t
+container_memory(void)
+{
+    uint64_t limit = read_number("/sys/fs/cgroup/memory.max");
+    uint64_t used = read_number("/sys/fs/cgroup/memory.current");
+
+    return limit == 0 ? UINT64_MAX : limit > used ? limit - used : 1;
+}
+
 uint64_t
 tsvd_host_memory_available(void)
 {
+    const uint64_t container = container_memory();
     FILE *f = fopen("/proc/meminfo", "r");
     char line[128];
     unsigned long long kib = 0;
@@ -80,7 +107,7 @@ tsvd_host_memory_available(void)
         (void)fclose(f);
     }
     if (kib > 0) {
-        return (uint64_t)kib * 1024;
+        return kib * 1024 < container ? kib * 1024 : container;
     }
     pages = sysconf(_SC_PHYS_PAGES);
     size = sysconf(_SC_PAGESIZE);
@@ -129,11 +156,16 @@ tsvdi_host_for_each(int workers, int64_t count,
                     tsvd_status (*task)(void *arg, int worker, int64_t index), void *arg)
 {
     tsvd_status status = TSVD_OK;
+    /* few large tasks go one by one, many small ones in runs that spare the shared counter */
+    const int64_t chunk = count / (64 * (int64_t)(workers > 0 ? workers : 1)) + 1;
     int64_t failed = count;
 
     if (workers > count) {
         workers = (int)count;
     }
+#ifndef _OPENMP
+    workers = 1;
+#endif
     if (workers <= 1 || in_child) {
         for (int64_t i = 0; i < count && status == TSVD_OK; i++) {
             status = task(arg, 0, i);
@@ -141,7 +173,7 @@ tsvdi_host_for_each(int workers, int64_t count,
         return status;
     }
 #ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic) num_threads(workers)
+#pragma omp parallel for schedule(dynamic, chunk) num_threads(workers)
     for (int64_t i = 0; i < count; i++) {
         tsvd_status own;
         int64_t limit;

@@ -418,8 +418,17 @@ set_outputs(tsvd_problem *problem, bool vectors, PyObject *given, PyArrayObject 
 typedef struct watch {
     PyThreadState *thread; /* saved while the GIL is released */
     PyObject *progress;    /* called with the share done, or None */
-    int64_t due;           /* when to look next, ns; 0: not yet set */
+    int64_t due;           /* when to look next, monotonic ns */
 } watch;
+
+static int64_t
+monotonic_ns(void)
+{
+    struct timespec time;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
 
 static int
 report(PyObject *progress, double done)
@@ -440,21 +449,15 @@ static int
 check(void *arg, double done)
 {
     watch *watching = arg;
-    struct timespec time;
-    int64_t now;
+    int64_t now = monotonic_ns();
     bool stop;
 
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    now = (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
     if (now < watching->due) {
         return 0;
     }
-    stop = false;
-    if (watching->due != 0) {
-        PyEval_RestoreThread(watching->thread);
-        stop = PyErr_CheckSignals() < 0 || report(watching->progress, done) < 0;
-        watching->thread = PyEval_SaveThread();
-    }
+    PyEval_RestoreThread(watching->thread);
+    stop = PyErr_CheckSignals() < 0 || report(watching->progress, done) < 0;
+    watching->thread = PyEval_SaveThread();
     watching->due = now + CHECK_INTERVAL_NS;
     return stop;
 }
@@ -533,7 +536,7 @@ svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     tsvd_info info;
     tsvd_error error;
     tsvd_status status;
-    watch watching = {NULL, NULL, 0};
+    watch watching;
     PyArrayObject *d = NULL, *e = NULL, *out[OUT_COUNT] = {NULL, NULL, NULL};
     PyObject *result = NULL;
     int vectors, full_output, type;
@@ -567,6 +570,7 @@ svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     }
 
     watching.progress = args[ARG_PROGRESS];
+    watching.due = monotonic_ns() + CHECK_INTERVAL_NS;
     options.check = check;
     options.check_arg = &watching;
     watching.thread = PyEval_SaveThread();

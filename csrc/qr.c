@@ -51,7 +51,7 @@ fill_window(struct qr_state *q, real *d, real *e, int keep, struct rotation_log 
     int64_t budget = right->rotations_max;
 
     right->sweeps = right->rotations = left->sweeps = left->rotations = 0;
-    while (q->steps < q->steps_max && budget >= q->n - 1 && right->sweeps < right->sweeps_max) {
+    while (q->sweeps < q->sweeps_max && budget >= q->n - 1 && right->sweeps < right->sweeps_max) {
         struct qr_sweep sweep = qr_advance(q, d, e, right->rotation + right->rotations,
                                            left->rotation + left->rotations);
 
@@ -96,7 +96,7 @@ tsvdi_qr(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct
             info->seconds_vectors += tsvdi_host_seconds() - now;
             fresh = 0;
         }
-        if (!done && q.steps >= q.steps_max) {
+        if (!done && q.sweeps >= q.sweeps_max) {
             ctx->error->sweeps = q.sweeps;
             TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_NO_CONVERGENCE,
                                 "qr did not converge within %lld sweeps; raise max_sweeps or eps",
@@ -107,8 +107,8 @@ tsvdi_qr(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct
         TSVD_TRY(tsvdi_check(ctx, 1 - left_over * left_over));
     }
     info->sweeps += q.sweeps;
-    info->iterations += q.steps;
-    info->rotations += 2 * q.steps;
+    info->iterations += q.rotations;
+    info->rotations += 2 * q.rotations;
     info->deflated += q.deflated;
 out:
     tsvdi_log_free(ctx, &log[0]);

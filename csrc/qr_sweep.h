@@ -26,19 +26,20 @@ struct chain {
 
 struct qr_state {
     int64_t n;
-    int64_t low, high;    /* the block under work: rows low to high; high = 0: done */
+    int64_t low, high;               /* the block under work: rows low to high; high = 0: done */
     int64_t chosen_low, chosen_high; /* the block that `up` was chosen for */
     int up;
-    real negligible;      /* absolute: off-diagonal entries up to this are zero */
-    int64_t steps, steps_max; /* rotations of each side made, and their bound */
-    int64_t sweeps, deflated;
+    real negligible; /* absolute: off-diagonal entries up to this are zero */
+    int64_t sweeps, sweeps_max;
+    int64_t rotations; /* made on each side */
+    int64_t deflated;
 };
 
 /* What qr_advance did. */
 struct qr_sweep {
-    int64_t first;  /* least row of the block; rotation k acts on first + k and its
-                       successor, or counted from the bottom if `up` */
-    int64_t count;  /* rotations of each side; 0: the matrix is diagonal */
+    int64_t first; /* least row of the block; rotation k acts on first + k and its
+                      successor, or counted from the bottom if `up` */
+    int64_t count; /* rotations of each side; 0: the matrix is diagonal */
     int up;
 };
 
@@ -50,11 +51,10 @@ struct qr_sweep {
    norm; below this ratio (over the block's length) the sweep goes without shift. */
 #define QR_ZERO_SHIFT_RATIO R(0.01)
 
-/* Bound on the steps: this many sweeps of full length for each value. */
+/* Default bound on sweeps; two to three for each value is usual. */
 enum { QR_SWEEPS_PER_VALUE = 30 };
 
-/* negligible: as in struct qr_state, >= 0; max_sweeps: bound on sweeps of full
-   length, 0 for the default. */
+/* negligible: as in struct qr_state, >= 0; max_sweeps: 0 for the default. */
 TSVD_HD void
 qr_start(struct qr_state *q, int64_t n, real negligible, int64_t max_sweeps)
 {
@@ -65,11 +65,8 @@ qr_start(struct qr_state *q, int64_t n, real negligible, int64_t max_sweeps)
     q->up = 0;
     /* What is left of an entry that underflows must not be waited for. */
     q->negligible = r_max(negligible, r_pow2(-R_BIAS + 1));
-    q->steps = q->sweeps = q->deflated = 0;
-    if (max_sweeps <= 0) {
-        max_sweeps = QR_SWEEPS_PER_VALUE * n;
-    }
-    q->steps_max = max_sweeps > INT64_MAX / (n + 1) ? INT64_MAX : max_sweeps * n;
+    q->sweeps = q->rotations = q->deflated = 0;
+    q->sweeps_max = max_sweeps > 0 ? max_sweeps : QR_SWEEPS_PER_VALUE * n;
 }
 
 TSVD_HD struct chain
@@ -218,7 +215,7 @@ qr_find_block(struct qr_state *q, const real *d, real *e)
  * d, e       [n], [n-1] the matrix, overwritten
  * right,left [n-1] receive the rotations of the sweep that is returned
  *
- * The caller stops when count is 0 or when q->steps passes q->steps_max.
+ * The caller stops when count is 0 or when q->sweeps reaches q->sweeps_max.
  */
 TSVD_HD struct qr_sweep
 qr_advance(struct qr_state *q, real *d, real *e, struct rotation *right, struct rotation *left)
@@ -273,7 +270,7 @@ qr_advance(struct qr_state *q, real *d, real *e, struct rotation *right, struct 
         }
         break;
     }
-    q->steps += sweep.count;
+    q->rotations += sweep.count;
     q->sweeps++;
     return sweep;
 }

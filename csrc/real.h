@@ -148,8 +148,8 @@ r_split(real x, real_int *exponent)
         field = (real_int)(((real_uint)r_bits(x) & R_EXPONENT_MASK) >> R_DIGITS);
     }
     *exponent = field - R_BIAS - below;
-    return r_from_bits((real_int)(((real_uint)r_bits(x) & ~R_EXPONENT_MASK) |
-                                  ((real_uint)R_BIAS << R_DIGITS)));
+    return r_from_bits(
+        (real_int)(((real_uint)r_bits(x) & ~R_EXPONENT_MASK) | ((real_uint)R_BIAS << R_DIGITS)));
 }
 
 #endif

@@ -25,7 +25,8 @@ enum { SIMD_LANES = SIMD_BYTES / (int)sizeof(real) };
 typedef real simd __attribute__((vector_size(SIMD_BYTES), may_alias));
 typedef real_int simd_int __attribute__((vector_size(SIMD_BYTES), may_alias));
 typedef real_uint simd_uint __attribute__((vector_size(SIMD_BYTES), may_alias));
-typedef real simd_unaligned __attribute__((vector_size(SIMD_BYTES), may_alias, aligned(sizeof(real))));
+typedef real simd_unaligned
+    __attribute__((vector_size(SIMD_BYTES), may_alias, aligned(sizeof(real))));
 
 TSVD_HD simd
 simd_splat(real x)
@@ -89,7 +90,8 @@ num_int_max(simd_int a, simd_int b)
 TSVD_HD simd_int
 num_int_clamp(simd_int x, real_int low, real_int high)
 {
-    simd_int below = x < low, above = x > high;
+    simd_int below = x < low;
+    simd_int above = x > high;
 
     return (x & ~below & ~above) | (below & low) | (above & high);
 }

@@ -141,8 +141,7 @@ sturm_wide_step(num sigma_square, num_int sigma_twos, real square, real_int twos
     *above += num_sign_bit(bits);
     *exponent = ((bits & (real_int)R_EXPONENT_MASK) >> R_DIGITS) - R_BIAS +
                 num_int_max(power - STURM_CLAMP, power & 0);
-    *mantissa = num_from_bits((bits & ~(real_int)R_EXPONENT_MASK) |
-                              ((real_int)R_BIAS << R_DIGITS));
+    *mantissa = num_from_bits((bits & ~(real_int)R_EXPONENT_MASK) | ((real_int)R_BIAS << R_DIGITS));
 }
 
 /* The start of a part: y = 1; a zero left by the part before counts. */

@@ -8,10 +8,10 @@
 
 #include "host.h"
 
-tsvd_status tsvdi_svd_f64(const tsvd_problem *problem, const tsvd_options *options,
-                          tsvd_info *info, tsvd_error *error);
-tsvd_status tsvdi_svd_f32(const tsvd_problem *problem, const tsvd_options *options,
-                          tsvd_info *info, tsvd_error *error);
+tsvd_status tsvdi_svd_f64(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *info,
+                          tsvd_error *error);
+tsvd_status tsvdi_svd_f32(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *info,
+                          tsvd_error *error);
 
 const char *
 tsvd_strstatus(tsvd_status status)
@@ -35,9 +35,8 @@ const char *
 tsvd_method_name(tsvd_method method)
 {
     static const char *const name[TSVD_METHOD_COUNT] = {
-        [TSVD_METHOD_AUTO] = "auto",     [TSVD_METHOD_DC] = "dc",
-        [TSVD_METHOD_QR] = "qr",         [TSVD_METHOD_GIVENS] = "givens",
-        [TSVD_METHOD_BISECT] = "bisect",
+        [TSVD_METHOD_AUTO] = "auto",     [TSVD_METHOD_DC] = "dc",         [TSVD_METHOD_QR] = "qr",
+        [TSVD_METHOD_GIVENS] = "givens", [TSVD_METHOD_BISECT] = "bisect",
     };
 
     return (unsigned)method < TSVD_METHOD_COUNT ? name[method] : NULL;

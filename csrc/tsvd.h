@@ -63,12 +63,12 @@ typedef struct tsvd_options {
 
 /* What was done, summed over the batch. */
 typedef struct tsvd_info {
-    tsvd_method method;   /* the method that ran */
-    int64_t sweeps;       /* passes over (a part of) the matrix; givens: half sweeps */
-    int64_t iterations;   /* givens: the seed's count, loop steps of all threads, empty ones
-                             included; qr: steps of all sweeps; bisect: Sturm counts */
-    int64_t rotations;    /* Givens rotations made, right and left together */
-    int64_t deflated;     /* off-diagonal entries set to zero because they were negligible */
+    tsvd_method method;     /* the method that ran */
+    int64_t sweeps;         /* passes over (a part of) the matrix; givens: half sweeps */
+    int64_t iterations;     /* givens: the seed's count, loop steps of all threads, empty ones
+                               included; qr: steps of all sweeps; bisect: Sturm counts */
+    int64_t rotations;      /* Givens rotations made, right and left together */
+    int64_t deflated;       /* off-diagonal entries set to zero because they were negligible */
     double seconds_iterate; /* scalar work on d and e */
     double seconds_vectors; /* rotations applied to L and R, order and signs */
     double seconds_values;  /* bisection of s */
@@ -148,7 +148,8 @@ typedef struct tsvd_device {
 /* 1 if the CUDA back end was compiled in. */
 int tsvd_cuda_compiled(void);
 
-/* cudart's version the back end was compiled with and the driver's, 1000 major + 10 minor; 0: none. */
+/* cudart's version the back end was compiled with and the driver's, 1000 major + 10 minor; 0: none.
+ */
 void tsvd_cuda_versions(int *runtime, int *driver);
 
 /* Number of usable devices.  If there is none, *count is 0, the status is

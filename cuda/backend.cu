@@ -66,17 +66,16 @@ tsvd_cuda_device_count(int *count, char *why, size_t size)
     forget_failure();
     tsvd_cuda_versions(&runtime, &driver);
     if (driver == 0) {
-        snprintf(why, size, "no NVIDIA driver is installed, or this container may not use it");
+        snprintf(why, size, "CUDA finds no NVIDIA driver (a container must be given access to it)");
     } else if (code == cudaErrorInsufficientDriver) {
         snprintf(why, size,
                  "the NVIDIA driver knows CUDA up to %d.%d and tsvd was built with CUDA %d.%d: "
                  "update the driver",
                  driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
     } else if ((code == cudaSuccess || code == cudaErrorNoDevice) && visible != NULL) {
-        snprintf(why, size, "the NVIDIA driver shows no GPU while CUDA_VISIBLE_DEVICES is \"%s\"",
-                 visible);
+        snprintf(why, size, "CUDA finds no GPU while CUDA_VISIBLE_DEVICES is \"%s\"", visible);
     } else if (code == cudaSuccess || code == cudaErrorNoDevice) {
-        snprintf(why, size, "the NVIDIA driver finds no GPU");
+        snprintf(why, size, "CUDA finds no GPU");
     } else {
         (void)cuda_failed(code, "cudaGetDeviceCount", __LINE__, why, size);
     }

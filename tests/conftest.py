@@ -16,7 +16,6 @@ def pytest_addoption(parser):
     )
 
 
-
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)], scope="session")
 def device(request):
     """Every device that the decomposition runs on."""

@@ -6,8 +6,9 @@ import scipy.linalg
 
 import tsvd
 from cases import DTYPES, SIZES, Findings, case, norm, real_cases
-from families import FAMILIES
+from families import FAMILIES, make
 from measures import BOUNDS, max_abs_error, orthogonality, residual, value_error
+from reference import singular_values
 
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)
 every_family = pytest.mark.parametrize("family", FAMILIES)
@@ -81,6 +82,44 @@ def test_lower(family, dtype, device):
             check_values(findings, where, result.s, s_ref, "auto")
             s = tsvd.svdvals(d, e, lower=True, method="bisect", device=device)
             check_values(findings, where, s, s_ref, "bisect")
+
+
+@pytest.mark.slow
+@every_family
+@every_dtype
+def test_beyond_every_block_size(family, dtype, device):
+    """Orders around those at which work is cut into tasks, panels and windows."""
+    with Findings() as findings:
+        for n in (255, 256, 257, 520):
+            d, e, s_ref = case(family, n, dtype)
+            where = f"{family} n={n} {dtype.__name__}"
+            result = tsvd.svd(d, e, device=device)
+            check_vectors(findings, where, d, e, result)
+            check_values(findings, where, result.s, s_ref, "auto")
+            s = tsvd.svdvals(d, e, method="bisect", device=device)
+            check_values(findings, where, s, s_ref, "bisect")
+
+
+@pytest.mark.parametrize(("n", "dtype"), [(520, np.float64), (700, np.float64), (1024, np.float32)])
+@pytest.mark.parametrize("method", ["qr", "bisect", "auto"])
+def test_pairs_of_values_stay_in_order(n, dtype, method, device):
+    """Found one by one, values equal but for rounding could come out in the wrong order."""
+    d, e = make("wilkinson", n, dtype)
+    s = tsvd.svdvals(d, e, method=method, device=device)
+    assert np.all(s[1:] <= s[:-1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("method", ["qr", "auto"])
+def test_values_above_the_largest_number_become_infinity(dtype, method, device):
+    """d = e = the largest number: the values are 1.6 and 0.6 of it."""
+    top = np.finfo(dtype).max
+    d, e = np.full(2, top), np.full(1, top)
+    L, s, R = tsvd.svd(d, e, method=method, device=device)
+    assert np.isposinf(s[0]) and value_error(s[1:], singular_values(d, e)[1:]) <= 8
+    assert orthogonality(L, R) <= BOUNDS["orthogonality"](2)
+    s = tsvd.svdvals(d, e, method="bisect", device=device)
+    assert np.isposinf(s[0]) and value_error(s[1:], singular_values(d, e)[1:]) <= 4
 
 
 @pytest.mark.parametrize("name", real_cases())

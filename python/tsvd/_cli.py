@@ -110,8 +110,8 @@ def _demo(arguments):
         f"residual  |B - L S R|_F / ((n + 8) eps |B|_F), bound {_RESIDUAL_BOUND:g}\n"
         f"orthog.   max of |I - L'L| and |I - R R'| / ((n + 8) eps), "
         f"bound {_ORTHOGONALITY_BOUND:g}\n"
-        "values    max |s - reference| / (eps s_max); the reference is LAPACK's gesdd of the dense\n"
-        "          matrix, itself exact to some eps s_max only; bound 8 + n/8"
+        "values    max |s - reference| / (eps s_max); the reference is LAPACK's gesdd of the\n"
+        "          dense matrix, itself exact to some eps s_max only; bound 8 + n/8"
     )
     if failed:
         raise _Failure(f"over the bound: {', '.join(failed)}", 1)

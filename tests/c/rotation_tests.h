@@ -33,10 +33,10 @@ check_rotation(real f, real g)
     }
     CHECK(error_in_eps(r, sign * length) <= 3, "f = %a, g = %a: r = %a", (double)f, (double)g,
           (double)r);
-    CHECK(error_in_eps(q.c, fabsl(f) / length) <= 3, "f = %a, g = %a: c = %a", (double)f,
-          (double)g, (double)q.c);
-    CHECK(error_in_eps(q.s, sign * g / length) <= 3, "f = %a, g = %a: s = %a", (double)f,
-          (double)g, (double)q.s);
+    CHECK(error_in_eps(q.c, fabsl(f) / length) <= 3, "f = %a, g = %a: c = %a", (double)f, (double)g,
+          (double)q.c);
+    CHECK(error_in_eps(q.s, sign * g / length) <= 3, "f = %a, g = %a: s = %a", (double)f, (double)g,
+          (double)q.s);
 }
 
 static void

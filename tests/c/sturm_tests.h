@@ -51,9 +51,9 @@ check_count(const char *form, const char *kind, int64_t n, const long double *d,
     int64_t most = count_above(n, d, e, (long double)sigma * (1 - slack));
     int64_t least = count_above(n, d, e, (long double)sigma * (1 + slack));
 
-    CHECK(least <= above && above <= most,
-          "%s, %s, n = %lld: %lld above %a, must be %lld to %lld", form, kind, (long long)n,
-          (long long)above, (double)sigma, (long long)least, (long long)most);
+    CHECK(least <= above && above <= most, "%s, %s, n = %lld: %lld above %a, must be %lld to %lld",
+          form, kind, (long long)n, (long long)above, (double)sigma, (long long)least,
+          (long long)most);
 }
 
 static void
@@ -73,8 +73,8 @@ check_counts(const char *kind, int64_t n, const real *d, const real *e)
     tsvdi_sturm_prepare(n, d, e, work, &matrix);
     for (int i = 0; i < STURM_SHIFTS; i++) {
         /* Entries themselves, their neighbours, and anything else. */
-        real near = r_abs(i % 2 || n == 1 ? d[random_int(0, (int)n - 1)]
-                                          : e[random_int(0, (int)n - 2)]);
+        real near =
+            r_abs(i % 2 || n == 1 ? d[random_int(0, (int)n - 1)] : e[random_int(0, (int)n - 2)]);
 
         sigma[i] = i % 3 == 0 ? near : i % 3 == 1 ? near * R(0.5 + random_unit()) : R(0);
         if (!(sigma[i] > 0)) {
@@ -101,6 +101,29 @@ check_counts(const char *kind, int64_t n, const real *d, const real *e)
     }
     CHECK(count_above(n, exact_d, exact_e, (long double)r_from_bits(matrix.top)) == 0,
           "%s, n = %lld: top is too low", kind, (long long)n);
+    free(work);
+}
+
+/* A value equal to sigma counts as >= sigma: diagonal matrices, where no rounding is. */
+static void
+test_sturm_at_values(void)
+{
+    const real d[] = {3, 1, 2, 0, 2, 5, 1}, e[] = {0, 0, 0, 0, 0, 0};
+    const real sigma[] = {1, R(1.5), 2, R(2.5), 3, 4, 5};
+    const int64_t expected[] = {6, 4, 4, 2, 2, 1, 1};
+    const int64_t n = 7;
+    int64_t above[7];
+    void *work = allocate(tsvdi_sturm_bytes(n));
+    struct sturm matrix;
+
+    tsvdi_sturm_prepare(n, d, e, work, &matrix);
+    tsvdi_kernels()->count(&matrix, n, sigma, above);
+    for (int i = 0; i < 7; i++) {
+        CHECK(above[i] == expected[i], "kernels: %lld above %g", (long long)above[i],
+              (double)sigma[i]);
+        CHECK(scalar_count(&matrix, sigma[i], 0) == expected[i], "plain, at %g", (double)sigma[i]);
+        CHECK(scalar_count(&matrix, sigma[i], 1) == expected[i], "wide, at %g", (double)sigma[i]);
+    }
     free(work);
 }
 

@@ -14,6 +14,7 @@ main(void)
     test_rotation_make();
     test_triangle();
     test_sturm();
+    test_sturm_at_values();
     test_qr();
     test_qr_negligible();
     test_givens();

@@ -9,8 +9,7 @@
 enum { MAX_ORDER = 6 };
 
 static const tsvd_dtype dtypes[] = {TSVD_FLOAT64, TSVD_FLOAT32};
-static const tsvd_method vector_methods[] = {TSVD_METHOD_AUTO, TSVD_METHOD_QR,
-                                             TSVD_METHOD_GIVENS};
+static const tsvd_method vector_methods[] = {TSVD_METHOD_AUTO, TSVD_METHOD_QR, TSVD_METHOD_GIVENS};
 
 enum { DTYPES = 2, VECTOR_METHODS = 3 };
 
@@ -104,8 +103,7 @@ check_result(const struct work *w, int64_t matrix, int lower, double tolerance)
         double largest = 0;
 
         CHECK(get(dtype, w->s, matrix * n + i) >= 0, "s[%lld]", (long long)i);
-        CHECK(i == 0 ||
-                  get(dtype, w->s, matrix * n + i) <= get(dtype, w->s, matrix * n + i - 1),
+        CHECK(i == 0 || get(dtype, w->s, matrix * n + i) <= get(dtype, w->s, matrix * n + i - 1),
               "s[%lld] is out of order", (long long)i);
         for (int64_t j = 0; j < n; j++) {
             double b = 0, product = 0, columns = 0, rows = 0;
@@ -155,8 +153,8 @@ test_small_orders(void)
                         tolerance += 4 * options.eps;
                     }
                     status = tsvd_svd(&w.problem, &options, &info, &error);
-                    CHECK(status == TSVD_OK, "%s, n = %lld: %s",
-                          tsvd_method_name(options.method), (long long)n, error.text);
+                    CHECK(status == TSVD_OK, "%s, n = %lld: %s", tsvd_method_name(options.method),
+                          (long long)n, error.text);
                     CHECK(info.method != TSVD_METHOD_AUTO, "the method that ran");
                     for (int64_t i = 0; i < w.matrices; i++) {
                         check_result(&w, i, lower, tolerance);
@@ -306,8 +304,8 @@ check_refused(const char *what, const tsvd_problem *problem, const tsvd_options 
     tsvd_status status = tsvd_svd(problem, options, NULL, &error);
 
     CHECK(status == expected, "%s: status %d", what, (int)status);
-    CHECK(strlen(error.text) > 10 && memchr(error.text, 0, sizeof error.text) != NULL,
-          "%s: \"%s\"", what, error.text);
+    CHECK(strlen(error.text) > 10 && memchr(error.text, 0, sizeof error.text) != NULL, "%s: \"%s\"",
+          what, error.text);
     CHECK(tsvd_svd(problem, options, NULL, NULL) == expected, "%s, error = NULL", what);
 }
 
