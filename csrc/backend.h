@@ -49,6 +49,16 @@ struct vectors {
     int columns;
 };
 
+/* The matrix that the givens method works on, and its vectors (x = NULL: values only). */
+struct givens_job {
+    int64_t n;
+    real *d, *e; /* [n], [n-1] host */
+    real eps;
+    int64_t threads; /* half sweeps in flight */
+    int64_t blocks;  /* that a segment is cut into; 0: chosen */
+    struct vectors right, left;
+};
+
 struct tsvd_backend;
 
 /* One call of tsvd_svd, or one worker's share of it. */
@@ -76,6 +86,9 @@ struct tsvd_backend {
        index that failed. */
     tsvd_status (*for_each)(int workers, int64_t count, tsvd_task task, void *arg);
 
+    /* Vectors that start as the identity. */
+    tsvd_status (*identity)(struct tsvd_context *ctx, struct vectors vectors);
+
     /* Applies the logged rotations to the right and the left vectors; `fresh`: they
        start as the identity and are written for the first time. */
     tsvd_status (*rotate)(struct tsvd_context *ctx, const struct rotation_log *right,
@@ -99,12 +112,26 @@ struct tsvd_backend {
     tsvd_status (*values)(struct tsvd_context *ctx, const struct sturm *matrix, const real *hint,
                           real eps, real *s, int64_t *counts);
 
-    /* The next `sweeps` half sweeps of the givens pipeline (givens_sweep.h).
-       Rotations are logged (identities where an entry was skipped) unless the logs
-       are NULL; made[k] receives the number of rotations of half sweep k. */
-    tsvd_status (*givens_round)(struct tsvd_context *ctx, struct givens_band *band, int64_t sweeps,
-                                struct rotation_log *right, struct rotation_log *left,
-                                int64_t *made);
+    /* Most rows of a segment that givens_finish takes. */
+    int64_t givens_small_rows;
+
+    /* Half sweeps, an even number, that one givens_round makes best. */
+    int64_t (*givens_round_sweeps)(const struct givens_job *job,
+                                   const struct givens_segment *segment, int64_t segments);
+
+    /* The next half sweeps, from an even number on, of each segment, in the pipeline of
+       givens_sweep.h; d, e and the vectors follow.  *active = number of half sweeps up to
+       the last that made a rotation. */
+    tsvd_status (*givens_round)(struct tsvd_context *ctx, const struct givens_job *job,
+                                const struct givens_segment *segment, int64_t segments,
+                                int64_t half_sweeps, int64_t *active, struct givens_counts *counts);
+
+    /* Half sweeps of each segment, from an even number on, until one makes no rotation.
+       half_sweeps[i] in: their bound; out: up to the last that made a rotation, -1 if the
+       bound was reached before. */
+    tsvd_status (*givens_finish)(struct tsvd_context *ctx, const struct givens_job *job,
+                                 const struct givens_segment *segment, int64_t segments,
+                                 int64_t *half_sweeps, struct givens_counts *counts);
 };
 
 extern const struct tsvd_backend tsvdi_cpu;

@@ -56,6 +56,10 @@ struct cpu_kernels {
 #define tsvdi_cpu_rotate TSVD_T(tsvdi_cpu_rotate)
 #define tsvdi_cpu_order TSVD_T(tsvdi_cpu_order)
 #define tsvdi_cpu_orthonormalize TSVD_T(tsvdi_cpu_orthonormalize)
+#define tsvdi_cpu_identity TSVD_T(tsvdi_cpu_identity)
+#define tsvdi_cpu_givens_round_sweeps TSVD_T(tsvdi_cpu_givens_round_sweeps)
+#define tsvdi_cpu_givens_round TSVD_T(tsvdi_cpu_givens_round)
+#define tsvdi_cpu_givens_finish TSVD_T(tsvdi_cpu_givens_finish)
 #define tsvdi_cpu_values TSVD_T(tsvdi_cpu_values)
 
 extern const struct cpu_kernels tsvdi_kernels_generic, tsvdi_kernels_avx2, tsvdi_kernels_avx512;
@@ -72,5 +76,20 @@ tsvd_status tsvdi_cpu_order(struct tsvd_context *ctx, const int64_t *from, const
 tsvd_status tsvdi_cpu_orthonormalize(struct tsvd_context *ctx, struct vectors vectors);
 tsvd_status tsvdi_cpu_values(struct tsvd_context *ctx, const struct sturm *matrix, const real *hint,
                              real eps, real *s, int64_t *counts);
+
+tsvd_status tsvdi_cpu_identity(struct tsvd_context *ctx, struct vectors vectors);
+
+/* Most rows of a segment whose two orthogonal factors stay in the L1 cache beside it. */
+enum { CPU_GIVENS_SMALL_ROWS = 48 };
+
+int64_t tsvdi_cpu_givens_round_sweeps(const struct givens_job *job,
+                                      const struct givens_segment *segment, int64_t segments);
+tsvd_status tsvdi_cpu_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
+                                   const struct givens_segment *segment, int64_t segments,
+                                   int64_t half_sweeps, int64_t *active,
+                                   struct givens_counts *counts);
+tsvd_status tsvdi_cpu_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
+                                    const struct givens_segment *segment, int64_t segments,
+                                    int64_t *half_sweeps, struct givens_counts *counts);
 
 #endif

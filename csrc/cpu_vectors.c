@@ -238,6 +238,19 @@ out:
     return ret;
 }
 
+tsvd_status
+tsvdi_cpu_identity(struct tsvd_context *ctx, struct vectors vectors)
+{
+    const int64_t n = vectors.n;
+
+    (void)ctx;
+    memset(vectors.x, 0, (size_t)(n * n) * sizeof *vectors.x);
+    for (int64_t i = 0; i < n; i++) {
+        vectors.x[i * (n + 1)] = 1;
+    }
+    return TSVD_OK;
+}
+
 /* Rows or columns that one thread orders or corrects at a time. */
 enum { ORDER_COLUMNS = 64 };
 

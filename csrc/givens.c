@@ -1,163 +1,190 @@
 /*
- * The seed's method: rounds of pipelined half sweeps (givens_sweep.h) until one half
- * sweep makes no rotation.
+ * The seed's method: rounds of pipelined half sweeps (givens_sweep.h) until no entry off
+ * the diagonal is left.
  *
- * The loop of a thread of the seed walks n steps, the last of which has nothing
- * to rotate; thread k makes half sweeps k, k + T, k + 2T, ... of T threads, and is
- * finished when one makes no rotation.  So if half sweep F is the first that makes
- * none, the next T - 1 make none either, and the count of iterations is n (F + T).
+ * The seed walks the whole matrix until nothing is left to rotate anywhere, and most of its
+ * steps are empty.  Here, after each round, the matrix is split where both off-diagonals
+ * are gone.  A large segment goes on in rounds; a small one, of which there are many in the
+ * end, some with hundreds of thousands of half sweeps to go, is finished in one piece.
+ * Rotations in different segments commute, so d, e, L and R are those of the seed's order.
+ *
+ * The seed's count of iterations: the loop of a thread walks n steps, the last of which has
+ * nothing to rotate; thread k makes half sweeps k, k + T, k + 2T, ... of T threads, and is
+ * finished when one makes no rotation.  If half sweep F is the first that makes none, the
+ * next T - 1 make none either: n (F + T) iterations.
  */
 #include "backend.h"
 #include "host.h"
-
-/* Rotations of one side that a round may log. */
-enum { ROUND_ROTATIONS = 1 << 18 };
 
 /* Bound on half sweeps.  They are as many as the nearest coupled values ask for, whatever
    n is: the seed's published means, n = 20 to 10000, reach 810,000 (n = 500, eps = 1e-8). */
 enum { SWEEPS_MAX = 1000000 };
 
-/* A slow case repeats nearly the same rotations, and their rounding errors add up: after
-   more half sweeps than this the vectors are brought back to orthogonality. */
-enum { DRIFT_SWEEPS = 100 };
+/* A slow case repeats nearly the same rotations, and their rounding errors add up: after more
+   rounds' half sweeps than this for each row the vectors are brought back to orthogonality. */
+enum { DRIFT_SWEEPS_PER_ROW = 8 };
 
-/* Identities between rotations that are cheaper to apply than a wave of their own. */
-enum { LOG_GAP = 16 };
+struct plan {
+    struct givens_segment *large, *next;
+    struct givens_segment *small;
+    int64_t *since; /* of each small one, the half sweep at which it was set aside */
+    int64_t larges, nexts, smalls;
+    int64_t limit; /* most rows of a small segment */
+    int whole;     /* the matrix is not split, as by the seed */
+};
 
-/* Cuts the band into blocks of about equal length. */
+/* Splits a segment where e is zero into large ones, for the next round, and small ones. */
 static void
-pack(struct givens_band *band, int64_t *start, const real *d, const real *e)
+split(struct plan *plan, const real *e, struct givens_segment whole, int64_t made)
 {
-    const int64_t last = band->n - 1;
+    const int64_t end = whole.first + whole.rows - 1;
 
-    for (int64_t b = 0; b <= band->blocks; b++) {
-        start[b] = last / band->blocks * b + (b < last % band->blocks ? b : last % band->blocks);
-    }
-    for (int64_t b = 0; b < band->blocks; b++) {
-        for (int64_t i = start[b]; i <= start[b + 1]; i++) {
-            real *p = band->packed + 3 * (i + b);
+    for (int64_t i = whole.first; i <= end; i++) {
+        struct givens_segment part = {i, 1};
 
-            p[0] = d[i];
-            p[1] = 0;
-            p[2] = i < last ? e[i] : R(0);
+        while (i < end && e[i] != 0) {
+            i++;
+        }
+        part.rows = i - part.first + 1;
+        if (part.rows > plan->limit && part.rows > 1) {
+            plan->next[plan->nexts++] = part;
+        } else if (part.rows > 1) {
+            plan->small[plan->smalls] = part;
+            plan->since[plan->smalls++] = made;
         }
     }
-    band->start = start;
 }
 
-static void
-unpack(const struct givens_band *band, real *d, real *e)
+static tsvd_status
+fail(struct tsvd_context *ctx, int64_t half_sweeps)
 {
-    for (int64_t b = 0; b < band->blocks; b++) {
-        for (int64_t i = band->start[b]; i <= band->start[b + 1]; i++) {
-            d[i] = band->packed[3 * (i + b)];
-        }
-    }
-    memset(e, 0, (size_t)(band->n - 1) * sizeof *e);
+    ctx->error->sweeps = half_sweeps;
+    return tsvdi_fail(ctx->error, TSVD_ERR_NO_CONVERGENCE,
+                      "givens did not converge within %lld half sweeps: the zero-shift method is "
+                      "slow where singular values are close; use method=\"auto\", a larger eps, "
+                      "or a larger max_sweeps",
+                      (long long)half_sweeps);
 }
 
-/* Turns the rows of a round's log into sweeps, leaving out long runs of identities. */
-static void
-compress(struct rotation_log *log, int64_t half_sweeps, int64_t steps)
+/* Rounds until no large segment is left; *made half sweeps, the last that rotated is *last - 1. */
+static tsvd_status
+make_rounds(struct tsvd_context *ctx, const struct givens_job *job, struct plan *plan,
+            int64_t bound, int64_t *last, struct givens_counts *counts)
 {
-    log->sweeps = log->rotations = 0;
-    for (int64_t k = 0; k < half_sweeps; k++) {
-        const struct rotation *row = log->rotation + k * steps;
-        int64_t end = 0;
+    int64_t made = 0;
+    tsvd_status ret = TSVD_OK;
 
-        for (int64_t i = 0; i < steps; i++) {
-            struct qr_sweep *last;
+    while (plan->larges > 0) {
+        struct givens_segment *swap = plan->large;
+        int64_t sweeps = ctx->backend->givens_round_sweeps(job, plan->large, plan->larges);
+        int64_t active = 0;
 
-            if (row[i].c == 1 && row[i].s == 0) {
-                continue;
+        sweeps = sweeps < bound - made ? sweeps : bound - made;
+        TSVD_TRY(ctx->backend->givens_round(ctx, job, plan->large, plan->larges, sweeps, &active,
+                                            counts));
+        made += sweeps;
+        if (active == sweeps && made >= bound) {
+            TSVD_TRY(fail(ctx, made));
+        }
+        *last = active > 0 ? made - sweeps + active : *last;
+        if (plan->whole) {
+            plan->larges = active == sweeps;
+        } else {
+            plan->nexts = 0;
+            for (int64_t i = 0; i < plan->larges; i++) {
+                split(plan, job->e, plan->large[i], made);
             }
-            last = log->sweeps > 0 ? &log->sweep[log->sweeps - 1] : NULL;
-            if (end == 0 || i - end > LOG_GAP) {
-                last = &log->sweep[log->sweeps++];
-                *last = (struct qr_sweep){i, 0, 0};
-                end = i;
-            }
-            for (; end <= i; end++) {
-                log->rotation[log->rotations++] = row[end];
-                last->count++;
-            }
+            plan->large = plan->next;
+            plan->next = swap;
+            plan->larges = plan->nexts;
+        }
+        TSVD_TRY(tsvdi_check(ctx, (double)made / (double)(bound + 2)));
+    }
+    if (job->right.x && made > DRIFT_SWEEPS_PER_ROW * job->n) {
+        TSVD_TRY(ctx->backend->orthonormalize(ctx, job->right));
+        TSVD_TRY(ctx->backend->orthonormalize(ctx, job->left));
+    }
+out:
+    return ret;
+}
+
+/* The small segments, each to its end. */
+static tsvd_status
+finish(struct tsvd_context *ctx, const struct givens_job *job, struct plan *plan, int64_t bound,
+       int64_t *last, struct givens_counts *counts)
+{
+    int64_t *half_sweeps = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    if (plan->smalls == 0) {
+        goto out;
+    }
+    TSVD_TRY(ctx->backend->alloc(ctx, (size_t)plan->smalls * sizeof *half_sweeps,
+                                 (void **)&half_sweeps));
+    for (int64_t i = 0; i < plan->smalls; i++) {
+        half_sweeps[i] = bound - plan->since[i];
+    }
+    TSVD_TRY(ctx->backend->givens_finish(ctx, job, plan->small, plan->smalls, half_sweeps, counts));
+    for (int64_t i = 0; i < plan->smalls; i++) {
+        if (half_sweeps[i] < 0) {
+            TSVD_TRY(fail(ctx, bound));
+        }
+        if (half_sweeps[i] > 0 && plan->since[i] + half_sweeps[i] > *last) {
+            *last = plan->since[i] + half_sweeps[i];
         }
     }
+out:
+    ctx->backend->free(half_sweeps);
+    return ret;
 }
 
 tsvd_status
 tsvdi_givens(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct vectors right,
              struct vectors left, tsvd_info *info)
 {
-    const struct tsvd_backend *backend = ctx->backend;
     const tsvd_options *options = ctx->options;
-    const int64_t steps = n - 1, bound = options->max_sweeps > 0 ? options->max_sweeps : SWEEPS_MAX;
-    int64_t threads = options->block_threads > 0 ? options->block_threads : n / 2;
-    int64_t round = ROUND_ROTATIONS / n * 2, last = -1, *start = NULL, *made = NULL;
-    struct rotation_log log[2] = {{0}, {0}};
-    struct givens_band band = {.n = n, .eps = eps};
-    double clock;
-    int fresh = 1;
+    const int64_t bound = options->max_sweeps > 0 ? options->max_sweeps : SWEEPS_MAX;
+    int64_t threads = options->block_threads > 0 ? options->block_threads : n / 2, last = 0;
+    struct givens_job job = {n, d, e, eps, 0, options->blocks, right, left};
+    struct givens_segment *segment = NULL;
+    struct givens_counts counts = {0};
+    struct plan plan = {0};
+    double clock = tsvdi_host_seconds();
     tsvd_status ret = TSVD_OK;
 
     threads = threads < 2 ? 2 : threads / 2 * 2; /* a thread keeps to one side */
-    round = round < 2 ? 2 : round > threads ? threads : round;
-    band.blocks = options->blocks < 1 ? 1 : options->blocks > steps ? steps : options->blocks;
-    TSVD_TRY(backend->alloc(ctx, (size_t)(band.blocks + 1) * sizeof *start, (void **)&start));
-    TSVD_TRY(
-        backend->alloc(ctx, (size_t)(3 * (n + band.blocks)) * sizeof(real), (void **)&band.packed));
-    TSVD_TRY(backend->alloc(ctx, (size_t)round * sizeof *made, (void **)&made));
+    job.threads = threads;
+    TSVD_TRY(ctx->backend->alloc(ctx, (size_t)n * (3 * sizeof *segment + sizeof *plan.since),
+                                 (void **)&segment));
+    plan.large = segment;
+    plan.next = plan.large + n;
+    plan.small = plan.next + n;
+    plan.since = (int64_t *)(plan.small + n);
+    plan.whole = !options->split;
+    plan.limit = plan.whole ? 0 : ctx->backend->givens_small_rows;
     if (right.x) {
-        /* runs of a row are LOG_GAP apart */
-        int64_t runs = round / 2 * (steps / (LOG_GAP + 1) + 1);
-
-        TSVD_TRY(tsvdi_log_alloc(ctx, runs, round / 2 * steps, &log[0]));
-        TSVD_TRY(tsvdi_log_alloc(ctx, runs, round / 2 * steps, &log[1]));
+        TSVD_TRY(ctx->backend->identity(ctx, right));
+        TSVD_TRY(ctx->backend->identity(ctx, left));
     }
-    pack(&band, start, d, e);
-    do {
-        round = bound - band.next < round ? bound - band.next : round;
-        clock = tsvdi_host_seconds();
-        TSVD_TRY(backend->givens_round(ctx, &band, round, right.x ? &log[0] : NULL,
-                                       right.x ? &log[1] : NULL, made));
-        for (int64_t k = 0; k < round && last < 0; k++) {
-            info->rotations += made[k];
-            last = made[k] == 0 ? band.next - round + k : -1;
-        }
-        info->seconds_iterate += tsvdi_host_seconds() - clock;
-        clock = tsvdi_host_seconds();
-        if (right.x) {
-            compress(&log[0], (round + 1) / 2, steps);
-            compress(&log[1], round / 2, steps);
-            TSVD_TRY(backend->rotate(ctx, &log[0], &log[1], right, left, fresh));
-        }
-        fresh = 0;
-        info->seconds_vectors += tsvdi_host_seconds() - clock;
-        if (last < 0 && band.next >= bound) {
-            ctx->error->sweeps = band.next;
-            TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_NO_CONVERGENCE,
-                                "givens did not converge within %lld half sweeps: the zero-shift "
-                                "method is slow where singular values are close; use "
-                                "method=\"auto\", a larger eps, or a larger max_sweeps",
-                                (long long)band.next));
-        }
-        TSVD_TRY(tsvdi_check(ctx, (double)band.next / (double)(bound + 2)));
-    } while (last < 0);
-    unpack(&band, d, e);
-    if (right.x && last > DRIFT_SWEEPS) {
-        clock = tsvdi_host_seconds();
-        TSVD_TRY(backend->orthonormalize(ctx, right));
-        TSVD_TRY(backend->orthonormalize(ctx, left));
-        info->seconds_vectors += tsvdi_host_seconds() - clock;
+    if (plan.whole) {
+        plan.large[0] = (struct givens_segment){0, n};
+        plan.larges = n > 1;
+    } else {
+        split(&plan, e, (struct givens_segment){0, n}, 0);
+        plan.large = plan.next;
+        plan.larges = plan.nexts;
+        plan.next = segment;
     }
+    TSVD_TRY(make_rounds(ctx, &job, &plan, bound, &last, &counts));
+    TSVD_TRY(finish(ctx, &job, &plan, bound, &last, &counts));
     info->sweeps += last + 1;
     info->iterations += n * (last + threads);
-    info->deflated += band.deflated;
+    info->iterations_saved += n * (last + threads) - counts.steps;
+    info->rotations += counts.rotations;
+    info->deflated += counts.deflated;
+    info->seconds_iterate += tsvdi_host_seconds() - clock - counts.seconds_vectors;
+    info->seconds_vectors += counts.seconds_vectors;
 out:
-    backend->free(start);
-    backend->free(band.packed);
-    backend->free(made);
-    tsvdi_log_free(ctx, &log[0]);
-    tsvdi_log_free(ctx, &log[1]);
+    ctx->backend->free(segment);
     return ret;
 }

@@ -6,41 +6,56 @@
  * the off-diagonals shrink until all are below eps.  Half sweep k starts two steps
  * after half sweep k-1, so n/2 of them walk down the diagonal at once.
  *
- * Packed layout of a band of order n: for i = 0 .. n-1
- *     p[3i] = d_i,  p[3i+1] = B(i+1, i) (lower),  p[3i+2] = B(i, i+1) (upper).
- * It may be cut into blocks that share one diagonal entry: block b holds rows
- * start[b] .. start[b+1], both included.  Each keeps its own copy of the shared
- * entry, and hands it on after each rotation that changes it.
+ * An entry that is dropped stays zero, so the matrix falls into segments that are
+ * coupled to no others.  A segment is worked on in the packed layout
+ *     p[3i] = d_i,  p[3i+1] = B(i+1, i) (lower),  p[3i+2] = B(i, i+1) (upper),
+ * cut into blocks that share one diagonal entry: block b holds rows start(b) ..
+ * start(b+1), both included.  Each keeps its own copy of the shared entry, and
+ * hands it on after each rotation that changes it.
  */
 #ifndef TSVDI_GIVENS_SWEEP_H
 #define TSVDI_GIVENS_SWEEP_H
 
 #include "rotation.h"
 
-struct givens_band {
-    int64_t n;
-    int64_t blocks;
-    const int64_t *start; /* [blocks + 1], start[0] = 0, start[blocks] = n - 1 */
-    real *packed;         /* [3 (n + blocks - 1)] the blocks one after another */
-    real eps;
-    int64_t next; /* number of the next half sweep; even: right rotations, odd: left */
-    int64_t deflated;
+/* Rows first .. first + rows - 1, rows >= 2. */
+struct givens_segment {
+    int64_t first, rows;
 };
+
+/* What half sweeps did, summed up. */
+struct givens_counts {
+    int64_t steps; /* loop steps made, empty ones included */
+    int64_t rotations;
+    int64_t deflated;
+    double seconds_vectors;
+};
+
+/* First row of block b when `steps` = rows - 1 are cut into `blocks` parts of about one
+   length. */
+TSVD_HD int64_t
+givens_block_start(int64_t steps, int64_t blocks, int64_t b)
+{
+    int64_t longer = steps % blocks;
+
+    return steps / blocks * b + (b < longer ? b : longer);
+}
 
 /*
  * Step i of one half sweep on a packed block: p points at row i.  Annihilates the
  * upper (odd: lower) entry by rotating columns (odd: rows) i and i+1, which fills
  * the opposite entry.  One that is not above eps is dropped instead, and then
- * stays zero: the band splits there.  Returns 1 if a rotation was made.
+ * stays zero.  Returns 1 if a rotation was made; *dropped is 1 if an entry was.
  */
 TSVD_HD int
-givens_step(real *p, int odd, real eps, struct rotation *q, int64_t *deflated)
+givens_step(real *p, int odd, real eps, struct rotation *q, int *dropped)
 {
     real *entry = odd ? p + 1 : p + 2;
     real *opposite = odd ? p + 2 : p + 1;
 
+    *dropped = 0;
     if (!(r_abs(*entry) > eps)) {
-        *deflated += *entry != 0;
+        *dropped = *entry != 0;
         *entry = 0;
         q->c = 1;
         q->s = 0;

@@ -480,6 +480,7 @@ enum {
     ARG_THREADS,
     ARG_BLOCKS,
     ARG_BLOCK_THREADS,
+    ARG_SPLIT,
     ARG_COUNT
 };
 
@@ -498,6 +499,7 @@ get_options(PyObject *const *args, tsvd_options *options)
     options->threads = (int)PyLong_AsLong(args[ARG_THREADS]);
     options->blocks = (int)PyLong_AsLong(args[ARG_BLOCKS]);
     options->block_threads = (int)PyLong_AsLong(args[ARG_BLOCK_THREADS]);
+    options->split = (int)PyLong_AsLong(args[ARG_SPLIT]);
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -506,10 +508,11 @@ static PyObject *
 info_dict(const tsvd_info *info)
 {
     /* clang-format off */
-    return Py_BuildValue("{s:s,s:L,s:L,s:L,s:L,s:{s:d,s:d,s:d,s:d}}",
+    return Py_BuildValue("{s:s,s:L,s:L,s:L,s:L,s:L,s:{s:d,s:d,s:d,s:d}}",
                          "method", tsvd_method_name(info->method),
                          "sweeps", (long long)info->sweeps,
                          "iterations", (long long)info->iterations,
+                         "iterations_saved", (long long)info->iterations_saved,
                          "rotations", (long long)info->rotations,
                          "deflated", (long long)info->deflated,
                          "seconds",
@@ -522,7 +525,7 @@ info_dict(const tsvd_info *info)
 
 PyDoc_STRVAR(svd_doc,
              "svd(d, e, compute_uv, out, full_output, progress, lower, method, eps, max_sweeps,\n"
-             "    check_finite, threads, blocks, block_threads, /)\n"
+             "    check_finite, threads, blocks, block_threads, split, /)\n"
              "--\n\n"
              "(L, s, R), or s without vectors; with full_output a pair of that and a dict.\n\n"
              "d, e and out may be anything; the options must be checked already:\n"

@@ -129,15 +129,6 @@ fill_nan(int64_t n, real *s, real *left, real *right)
     }
 }
 
-static void
-fill_identity(int64_t n, real *x)
-{
-    memset(x, 0, (size_t)(n * n) * sizeof *x);
-    for (int64_t i = 0; i < n; i++) {
-        x[i * (n + 1)] = 1;
-    }
-}
-
 /* The values of sd in descending order: from, negative, and hint (unscaled, >= 0). */
 static void
 rank(struct work *w, int64_t n, real_int exponent, real *magnitude)
@@ -310,8 +301,8 @@ solve_one(void *arg, int worker, int64_t index)
     } else if (largest == 0) {
         memset(s, 0, (size_t)n * sizeof *s);
         if (L) {
-            fill_identity(n, L);
-            fill_identity(n, R_);
+            ret = own->ctx.backend->identity(&own->ctx, (struct vectors){L, n, 1});
+            ret = ret ? ret : own->ctx.backend->identity(&own->ctx, (struct vectors){R_, n, 0});
         }
     } else {
         ret = decompose(own, n, largest, s, L, R_);
@@ -338,6 +329,7 @@ collect(const struct worker *worker, int workers, tsvd_info *info, tsvd_error *e
         info->method = own->method ? own->method : info->method;
         info->sweeps += own->sweeps;
         info->iterations += own->iterations;
+        info->iterations_saved += own->iterations_saved;
         info->rotations += own->rotations;
         info->deflated += own->deflated;
         info->seconds_iterate += own->seconds_iterate;
@@ -362,7 +354,10 @@ tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *i
     int workers = 1, ready = 0;
     tsvd_status ret = TSVD_OK;
 
-    info->method = options->method;
+    info->method = options->method; /* where there is nothing to choose by, nor to do */
+    if (info->method == TSVD_METHOD_AUTO) {
+        info->method = problem->L ? TSVD_METHOD_QR : TSVD_METHOD_BISECT;
+    }
     for (int k = 0; k < problem->batch_ndim; k++) {
         job.total *= problem->batch_shape[k];
     }

@@ -45,7 +45,7 @@ tsvd_method_name(tsvd_method method)
 tsvd_options
 tsvd_options_default(void)
 {
-    return (tsvd_options){.method = TSVD_METHOD_AUTO, .eps = -1, .check_finite = 1};
+    return (tsvd_options){.method = TSVD_METHOD_AUTO, .eps = -1, .check_finite = 1, .split = 1};
 }
 
 /* Sizes whose products do not overflow: the batch and its results must be addressable. */

@@ -55,6 +55,8 @@ typedef struct tsvd_options {
     int threads;        /* host threads; 0: OpenMP's default */
     int blocks;         /* givens: blocks the matrix is cut into; 0: chosen */
     int block_threads;  /* givens: sweeps in flight (the seed's threads); 0: n/2 */
+    int split;          /* givens, non-zero: the matrix is split where it falls apart; zero:
+                           the seed's way, whole to the end, with the same results */
     /* Called now and then from the calling thread with the share of work done in [0, 1];
        a non-zero answer stops the computation with TSVD_ERR_INTERRUPTED.  May be NULL. */
     int (*check)(void *check_arg, double done);
@@ -63,15 +65,16 @@ typedef struct tsvd_options {
 
 /* What was done, summed over the batch. */
 typedef struct tsvd_info {
-    tsvd_method method;     /* the method that ran */
-    int64_t sweeps;         /* passes over (a part of) the matrix; givens: half sweeps */
-    int64_t iterations;     /* givens: the seed's count, loop steps of all threads, empty ones
-                               included; qr: steps of all sweeps; bisect: Sturm counts */
-    int64_t rotations;      /* Givens rotations made, right and left together */
-    int64_t deflated;       /* off-diagonal entries set to zero because they were negligible */
-    double seconds_iterate; /* scalar work on d and e */
-    double seconds_vectors; /* rotations applied to L and R, order and signs */
-    double seconds_values;  /* bisection of s */
+    tsvd_method method;       /* the method that ran */
+    int64_t sweeps;           /* passes over (a part of) the matrix; givens: half sweeps */
+    int64_t iterations;       /* givens: the seed's count, loop steps of all threads, empty ones
+                                 included; qr: steps of all sweeps; bisect: Sturm counts */
+    int64_t iterations_saved; /* givens: of these, empty ones that splitting left out */
+    int64_t rotations;        /* Givens rotations made, right and left together */
+    int64_t deflated;         /* off-diagonal entries set to zero because they were negligible */
+    double seconds_iterate;   /* scalar work on d and e */
+    double seconds_vectors;   /* rotations applied to L and R, order and signs */
+    double seconds_values;    /* bisection of s */
     double seconds_total;
 } tsvd_info;
 

@@ -89,7 +89,7 @@ def test_blocks_change_nothing(dtype, device):
                         method="givens",
                         eps=1e-4,
                         device=device,
-                        tuning={"blocks": blocks},
+                        tuning={"blocks": blocks, "split": 0},
                         full_output=True,
                     )
 
@@ -101,6 +101,36 @@ def test_blocks_change_nothing(dtype, device):
                     for count in ("iterations", "rotations", "sweeps", "deflated"):
                         same = getattr(info, count) == getattr(several_info, count)
                         findings.holds(where, f"as many {count}", same)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_splitting_changes_no_count(dtype, device):
+    """The same rotations as the seed, without its empty steps."""
+    with Findings() as findings:
+        for family in ("uniform_1", "normal", "zeros_many", "graded_gently"):
+            for n in (2, 5, 48, 49, 64, 65, 130):
+                d, e, _ = case(family, n, dtype)
+                where = f"{family} n={n} {dtype.__name__}"
+                whole, split = (
+                    tsvd.svd(
+                        d,
+                        e,
+                        method="givens",
+                        eps=1e-3,
+                        device=device,
+                        tuning={"split": k},
+                        full_output=True,
+                    )
+                    for k in (0, 1)
+                )
+                findings.holds(where, "the same s", same_bits(whole[0].s, split[0].s))
+                for count in ("iterations", "rotations", "sweeps", "deflated"):
+                    same = getattr(whole[1], count) == getattr(split[1], count)
+                    findings.holds(where, f"as many {count}", same)
+                saved = split[1].iterations_saved
+                findings.holds(where, "some steps saved", 0 <= saved < split[1].iterations)
+                bound = BOUNDS["orthogonality"](n)
+                findings.bound(where, "orthogonality", orthogonality(*split[0][::2]), bound)
 
 
 def test_toeplitz_does_not_converge(device):

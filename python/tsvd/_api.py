@@ -36,8 +36,15 @@ if TYPE_CHECKING:
         tuning: Mapping[str, int] | None
 
 
-_KNOBS = ("threads", "blocks", "block_threads")
 _INT_MAX = 2**31 - 1
+# Of each knob of `tuning`: the least and the largest value, and that which stands for the default.
+_KNOBS = {
+    "threads": (1, _INT_MAX, 0),
+    "blocks": (1, _INT_MAX, 0),
+    "block_threads": (1, _INT_MAX, 0),
+    "split": (0, 1, 1),
+}
+_DEFAULT_KNOBS = [default for _, _, default in _KNOBS.values()]
 _INT64_MAX = 2**63 - 1
 
 # SVDResult._make without its checks, which a call at n = 8 feels.
@@ -153,9 +160,10 @@ def svd(
         second with the share of the work done, in [0, 1], and with 1.0 at the
         end. If it raises, the computation stops with that exception.
     tuning : mapping of str to int, optional
-        Knobs for experiments, all at least 1. "threads": host threads. For
-        "givens" "blocks", the blocks that the matrix is cut into, and
-        "block_threads", the sweeps in flight.
+        Knobs for experiments. "threads": host threads. For "givens" "blocks",
+        the blocks that the matrix is cut into, "block_threads", the sweeps in
+        flight, and "split", 0 to keep the matrix whole to the end as the seed
+        did (the same rotations, and many empty steps).
     full_output : bool
         Return a pair, the result and an `SVDInfo`.
 
@@ -204,7 +212,7 @@ def svd(
     ----------
     .. [1] J. Demmel and W. Kahan, "Accurate singular values of bidiagonal
        matrices", SIAM J. Sci. Stat. Comput. 11 (1990), 873-912.
-    .. [2] D. Semylitko and G. Malaschonok, pipelined Givens rotations for the
+    .. [2] M. Semylitko and G. Malaschonok, pipelined Givens rotations for the
        SVD of bidiagonal matrices on a GPU (2021).
 
     Examples
@@ -227,8 +235,8 @@ def svd(
         eps = -1.0
     elif not (math.isfinite(eps) and eps >= 0):
         raise ValueError(f"eps must be None or a finite number >= 0, not {eps!r}")
-    max_sweeps = 0 if max_sweeps is None else _positive("max_sweeps", max_sweeps, _INT64_MAX)
-    threads, blocks, block_threads = (0, 0, 0) if tuning is None else _knobs(tuning)
+    max_sweeps = 0 if max_sweeps is None else _integer("max_sweeps", max_sweeps, 1, _INT64_MAX)
+    knobs = _DEFAULT_KNOBS if tuning is None else _knobs(tuning)
     if progress is not None and not callable(progress):
         raise TypeError(f"progress must be callable, not {type(progress).__name__}")
     if out is not None and not compute_uv:
@@ -252,9 +260,7 @@ def svd(
         eps,
         max_sweeps,
         check_finite,
-        threads,
-        blocks,
-        block_threads,
+        *knobs,
     )
     if full_output:
         result, info = result
@@ -347,13 +353,13 @@ def _method_number(method, vectors):
     return number
 
 
-def _positive(name, value, limit):
+def _integer(name, value, least, largest):
     try:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an integer, not {type(value).__name__}") from None
-    if not 0 < number <= limit:
-        raise ValueError(f"{name} must be from 1 to {limit}, not {number}")
+    if not least <= number <= largest:
+        raise ValueError(f"{name} must be from {least} to {largest}, not {number}")
     return number
 
 
@@ -364,8 +370,8 @@ def _knobs(tuning):
         if name not in _KNOBS:
             raise ValueError(f"unknown tuning knob {name!r}; use {', '.join(_KNOBS)}")
     return [
-        _positive(f"tuning[{name!r}]", tuning[name], _INT_MAX) if name in tuning else 0
-        for name in _KNOBS
+        _integer(f"tuning[{name!r}]", tuning[name], least, largest) if name in tuning else default
+        for name, (least, largest, default) in _KNOBS.items()
     ]
 
 

@@ -21,6 +21,7 @@ def svd(
     threads: int,
     blocks: int,
     block_threads: int,
+    split: int,
     /,
 ) -> Any: ...
 def cuda_device_count() -> tuple[int, str]: ...

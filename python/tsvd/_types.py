@@ -40,6 +40,8 @@ class SVDInfo(NamedTuple):
     iterations : int
         "givens": loop steps of all threads of the pipeline, empty ones
         included; "qr": rotation steps of all sweeps; "bisect": Sturm counts.
+    iterations_saved : int
+        "givens": how many of them, empty ones, splitting left out.
     rotations : int
         Givens rotations made, right and left together.
     deflated : int
@@ -53,6 +55,7 @@ class SVDInfo(NamedTuple):
     device: str
     sweeps: int
     iterations: int
+    iterations_saved: int
     rotations: int
     deflated: int
     seconds: dict[str, float]
