@@ -24,6 +24,7 @@
 
 /* External names carry the precision they were compiled for. */
 #define tsvdi_cpu TSVD_T(tsvdi_cpu)
+#define tsvdi_cuda TSVD_T(tsvdi_cuda)
 #define tsvdi_svd TSVD_T(tsvdi_svd)
 #define tsvdi_qr TSVD_T(tsvdi_qr)
 #define tsvdi_givens TSVD_T(tsvdi_givens)
@@ -70,12 +71,17 @@ struct tsvd_context {
     int is_caller;        /* runs in the thread that called tsvd_svd */
     int64_t index, total; /* the matrix under work within the batch */
     double done;          /* share of that matrix, as last told to tsvdi_check */
+    void *device;         /* what the back end holds for the call */
 };
 
 typedef tsvd_status (*tsvd_task)(void *arg, int worker, int64_t index);
 
 struct tsvd_backend {
     const char *name;
+
+    /* Takes and gives back what a worker needs of the device.  close() also after a failure. */
+    tsvd_status (*open)(struct tsvd_context *ctx);
+    void (*close)(struct tsvd_context *ctx);
 
     /* Host workspace; *p = NULL for 0 bytes. */
     tsvd_status (*alloc)(struct tsvd_context *ctx, size_t bytes, void **p);
@@ -85,6 +91,14 @@ struct tsvd_backend {
        calling thread.  Stops early on a failure and returns the status of the least
        index that failed. */
     tsvd_status (*for_each)(int workers, int64_t count, tsvd_task task, void *arg);
+
+    /* Where the vectors of one matrix are made, whose results go to L and R (both NULL: values
+       only): begin() takes the room, end() copies the results there, free() is due after both. */
+    tsvd_status (*vectors_begin)(struct tsvd_context *ctx, int64_t n, real *L, real *R_,
+                                 struct vectors *left, struct vectors *right);
+    tsvd_status (*vectors_end)(struct tsvd_context *ctx, struct vectors left, struct vectors right,
+                               real *L, real *R_);
+    void (*vectors_free)(struct tsvd_context *ctx, struct vectors *left, struct vectors *right);
 
     /* Vectors that start as the identity. */
     tsvd_status (*identity)(struct tsvd_context *ctx, struct vectors vectors);
@@ -135,6 +149,9 @@ struct tsvd_backend {
 };
 
 extern const struct tsvd_backend tsvdi_cpu;
+
+/* NULL in a build without CUDA. */
+const struct tsvd_backend *tsvdi_cuda(void);
 
 /* Tells the caller that the share `done` of the matrix under work is done; TSVD_ERR_INTERRUPTED if
    it asks to stop.  Every loop that may run for long calls this now and then. */

@@ -40,11 +40,54 @@ cpu_for_each(int workers, int64_t count, tsvd_task task, void *arg)
     return tsvdi_host_for_each(workers, count, task, arg);
 }
 
+static tsvd_status
+cpu_open(struct tsvd_context *ctx)
+{
+    (void)ctx;
+    return TSVD_OK;
+}
+
+static void
+cpu_close(struct tsvd_context *ctx)
+{
+    (void)ctx;
+}
+
+/* The results' own memory: columns of L, rows of R. */
+static tsvd_status
+cpu_vectors_begin(struct tsvd_context *ctx, int64_t n, real *L, real *R_, struct vectors *left,
+                  struct vectors *right)
+{
+    (void)ctx;
+    *left = (struct vectors){L, n, 1};
+    *right = (struct vectors){R_, n, 0};
+    return TSVD_OK;
+}
+
+static tsvd_status
+cpu_vectors_end(struct tsvd_context *ctx, struct vectors left, struct vectors right, real *L,
+                real *R_)
+{
+    (void)ctx, (void)left, (void)right, (void)L, (void)R_;
+    return TSVD_OK;
+}
+
+static void
+cpu_vectors_free(struct tsvd_context *ctx, struct vectors *left, struct vectors *right)
+{
+    (void)ctx, (void)left, (void)right;
+}
+
 const struct tsvd_backend tsvdi_cpu = {
     .name = "cpu",
+    .open = cpu_open,
+    .close = cpu_close,
     .alloc = cpu_alloc,
     .free = cpu_free,
     .for_each = cpu_for_each,
+    .vectors_begin = cpu_vectors_begin,
+    .vectors_end = cpu_vectors_end,
+    .vectors_free = cpu_vectors_free,
     .identity = tsvdi_cpu_identity,
     .rotate = tsvdi_cpu_rotate,
     .order = tsvdi_cpu_order,

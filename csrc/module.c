@@ -481,6 +481,7 @@ enum {
     ARG_BLOCKS,
     ARG_BLOCK_THREADS,
     ARG_SPLIT,
+    ARG_DEVICE,
     ARG_COUNT
 };
 
@@ -499,6 +500,7 @@ get_options(PyObject *const *args, tsvd_options *options)
     options->threads = (int)PyLong_AsLong(args[ARG_THREADS]);
     options->blocks = (int)PyLong_AsLong(args[ARG_BLOCKS]);
     options->block_threads = (int)PyLong_AsLong(args[ARG_BLOCK_THREADS]);
+    options->device = (int)PyLong_AsLong(args[ARG_DEVICE]);
     options->split = (int)PyLong_AsLong(args[ARG_SPLIT]);
     return PyErr_Occurred() ? -1 : 0;
 }
@@ -525,7 +527,7 @@ info_dict(const tsvd_info *info)
 
 PyDoc_STRVAR(svd_doc,
              "svd(d, e, compute_uv, out, full_output, progress, lower, method, eps, max_sweeps,\n"
-             "    check_finite, threads, blocks, block_threads, split, /)\n"
+             "    check_finite, threads, blocks, block_threads, split, device, /)\n"
              "--\n\n"
              "(L, s, R), or s without vectors; with full_output a pair of that and a dict.\n\n"
              "d, e and out may be anything; the options must be checked already:\n"

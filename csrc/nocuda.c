@@ -1,10 +1,27 @@
 /*
- * The CUDA functions of tsvd.h in a build without nvcc; cuda/backend.cu answers
- * them otherwise.
+ * The CUDA functions of tsvd.h in a build without nvcc; cuda/device.cu and cuda/backend.cu
+ * answer them otherwise.
  */
 #include <stdio.h>
 
 #include "tsvd.h"
+
+struct tsvd_backend;
+
+const struct tsvd_backend *tsvdi_cuda_f64(void);
+const struct tsvd_backend *tsvdi_cuda_f32(void);
+
+const struct tsvd_backend *
+tsvdi_cuda_f64(void)
+{
+    return NULL;
+}
+
+const struct tsvd_backend *
+tsvdi_cuda_f32(void)
+{
+    return NULL;
+}
 
 static tsvd_status
 not_compiled(char *why, size_t size)

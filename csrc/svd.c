@@ -162,31 +162,56 @@ choose_method(const tsvd_options *options, int64_t n, int vectors, const struct 
    the values in w->hint, descending, and the vectors in L and R. */
 static tsvd_status
 iterate(struct tsvd_context *ctx, struct work *w, int64_t n, tsvd_method method, real largest,
-        real eps, struct vectors columns_of_L, struct vectors rows_of_R, tsvd_info *info)
+        real eps, real *L, real *R_, tsvd_info *info)
 {
-    /* If e is the sub-diagonal the transpose is decomposed: L and R change roles. */
-    struct vectors right = ctx->options->lower ? columns_of_L : rows_of_R;
-    struct vectors left = ctx->options->lower ? rows_of_R : columns_of_L;
+    const struct tsvd_backend *backend = ctx->backend;
+    struct vectors left, right;
     real_int exponent;
     double clock;
     tsvd_status ret = TSVD_OK;
 
+    TSVD_TRY(backend->vectors_begin(ctx, n, L, R_, &left, &right));
     (void)r_split(largest, &exponent);
     scale(w->d, n, exponent, w->sd);
     scale(w->e, n - 1, exponent, w->se);
     scale(&eps, 1, exponent, &eps);
-    if (method == TSVD_METHOD_GIVENS) {
-        TSVD_TRY(tsvdi_givens(ctx, n, w->sd, w->se, r_max(eps, R_EPS), right, left, info));
-    } else {
-        TSVD_TRY(tsvdi_qr(ctx, n, w->sd, w->se, eps, right, left, info));
+    eps = method == TSVD_METHOD_GIVENS ? r_max(eps, R_EPS) : eps;
+    /* If e is the sub-diagonal the transpose is decomposed: L and R change roles. */
+    ret = (method == TSVD_METHOD_GIVENS ? tsvdi_givens : tsvdi_qr)(
+        ctx, n, w->sd, w->se, eps, ctx->options->lower ? left : right,
+        ctx->options->lower ? right : left, info);
+    if (ret != TSVD_OK) {
+        goto out;
     }
     rank(w, n, exponent, w->se);
-    if (right.x) {
+    if (L) {
         clock = tsvdi_host_seconds();
-        TSVD_TRY(ctx->backend->order(ctx, w->from, w->negative, columns_of_L, rows_of_R));
+        TSVD_TRY(backend->order(ctx, w->from, w->negative, left, right));
+        TSVD_TRY(backend->vectors_end(ctx, left, right, L, R_));
         info->seconds_vectors += tsvdi_host_seconds() - clock;
     }
 out:
+    backend->vectors_free(ctx, &left, &right);
+    return ret;
+}
+
+/* The decomposition of a zero matrix. */
+static tsvd_status
+decompose_zero(struct tsvd_context *ctx, int64_t n, real *s, real *L, real *R_)
+{
+    const struct tsvd_backend *backend = ctx->backend;
+    struct vectors left, right;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(backend->vectors_begin(ctx, n, L, R_, &left, &right));
+    memset(s, 0, (size_t)n * sizeof *s);
+    if (L) {
+        TSVD_TRY(backend->identity(ctx, left));
+        TSVD_TRY(backend->identity(ctx, right));
+        TSVD_TRY(backend->vectors_end(ctx, left, right, L, R_));
+    }
+out:
+    backend->vectors_free(ctx, &left, &right);
     return ret;
 }
 
@@ -198,7 +223,6 @@ decompose(struct worker *worker, int64_t n, real largest, real *s, real *L, real
     struct tsvd_context *ctx = &worker->ctx;
     struct work *w = &worker->work;
     tsvd_info *info = &worker->info;
-    const struct vectors columns_of_L = {L, n, 1}, rows_of_R = {R_, n, 0};
     const real eps = ctx->options->eps > 0 ? R(ctx->options->eps) : R(0);
     int64_t counts = 0;
     struct sturm matrix;
@@ -208,7 +232,7 @@ decompose(struct worker *worker, int64_t n, real largest, real *s, real *L, real
     tsvdi_sturm_prepare(n, w->d, w->e, w->sturm, &matrix);
     info->method = choose_method(ctx->options, n, L != NULL, &matrix);
     if (info->method != TSVD_METHOD_BISECT) {
-        TSVD_TRY(iterate(ctx, w, n, info->method, largest, eps, columns_of_L, rows_of_R, info));
+        TSVD_TRY(iterate(ctx, w, n, info->method, largest, eps, L, R_, info));
     }
     if (info->method == TSVD_METHOD_GIVENS || (info->method == TSVD_METHOD_QR && eps > 0)) {
         memcpy(s, w->hint, (size_t)n * sizeof *s); /* good to eps, as was asked */
@@ -299,11 +323,7 @@ solve_one(void *arg, int worker, int64_t index)
     if (!r_isfinite(largest)) { /* check_finite is off */
         fill_nan(n, s, L, R_);
     } else if (largest == 0) {
-        memset(s, 0, (size_t)n * sizeof *s);
-        if (L) {
-            ret = own->ctx.backend->identity(&own->ctx, (struct vectors){L, n, 1});
-            ret = ret ? ret : own->ctx.backend->identity(&own->ctx, (struct vectors){R_, n, 0});
-        }
+        ret = decompose_zero(&own->ctx, n, s, L, R_);
     } else {
         ret = decompose(own, n, largest, s, L, R_);
     }
@@ -342,6 +362,32 @@ collect(const struct worker *worker, int workers, tsvd_info *info, tsvd_error *e
     }
 }
 
+static void
+worker_end(struct worker *own)
+{
+    own->ctx.backend->close(&own->ctx);
+    work_free(&own->ctx, &own->work);
+}
+
+/* A worker, zeroed before, that computes with its own error in the place of ctx's. */
+static tsvd_status
+worker_begin(struct worker *own, const struct tsvd_context *ctx, int64_t n)
+{
+    tsvd_status ret = TSVD_OK;
+
+    own->error.matrix = -1;
+    own->ctx = *ctx;
+    own->ctx.error = &own->error;
+    TSVD_TRY(work_alloc(&own->ctx, n, &own->work));
+    TSVD_TRY(own->ctx.backend->open(&own->ctx));
+out:
+    if (ret != TSVD_OK) {
+        *ctx->error = own->error;
+        worker_end(own);
+    }
+    return ret;
+}
+
 tsvd_status
 tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *info,
           tsvd_error *error)
@@ -349,11 +395,15 @@ tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *i
     enum { FEW = 4 }; /* workers that need no allocation */
     struct worker few[FEW];
     struct job job = {problem, few, 1};
-    struct tsvd_context ctx = {.backend = &tsvdi_cpu, .options = options, .error = error};
+    struct tsvd_context ctx = {.options = options, .error = error};
     const int threads = options->threads > 0 ? options->threads : tsvd_host_threads();
     int workers = 1, ready = 0;
     tsvd_status ret = TSVD_OK;
 
+    ctx.backend = options->device < 0 ? &tsvdi_cpu : tsvdi_cuda();
+    if (!ctx.backend) {
+        return tsvdi_fail(error, TSVD_ERR_NO_DEVICE, "tsvd was built without CUDA");
+    }
     info->method = options->method; /* where there is nothing to choose by, nor to do */
     if (info->method == TSVD_METHOD_AUTO) {
         info->method = problem->L ? TSVD_METHOD_QR : TSVD_METHOD_BISECT;
@@ -364,24 +414,19 @@ tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *i
     if (problem->n == 0 || job.total == 0) {
         goto out;
     }
-    if (problem->n <= BATCH_ORDER_MAX && job.total > 1) {
+    if (options->device < 0 && problem->n <= BATCH_ORDER_MAX && job.total > 1) {
         workers = job.total < threads ? (int)job.total : threads;
     }
     if (workers > FEW) {
         job.worker = NULL;
         TSVD_TRY(ctx.backend->alloc(&ctx, (size_t)workers * sizeof *few, (void **)&job.worker));
     }
+    memset(job.worker, 0, (size_t)workers * sizeof *few);
     for (; ready < workers; ready++) {
-        struct worker *own = &job.worker[ready];
-
-        memset(own, 0, sizeof *own);
-        own->error.matrix = -1;
-        own->ctx = ctx;
-        own->ctx.error = &own->error;
-        own->ctx.threads = workers > 1 ? 1 : threads;
-        own->ctx.is_caller = ready == 0;
-        own->ctx.total = job.total;
-        TSVD_TRY(work_alloc(&ctx, problem->n, &own->work));
+        ctx.is_caller = ready == 0;
+        ctx.threads = workers > 1 ? 1 : threads;
+        ctx.total = job.total;
+        TSVD_TRY(worker_begin(&job.worker[ready], &ctx, problem->n));
     }
     if (options->check_finite) {
         TSVD_TRY(check_finite(problem, job.total, &job.worker[0].work, error));
@@ -390,7 +435,7 @@ tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *i
     collect(job.worker, workers, info, error);
 out:
     for (int i = 0; i < ready; i++) {
-        work_free(&ctx, &job.worker[i].work);
+        worker_end(&job.worker[i]);
     }
     if (workers > FEW) {
         ctx.backend->free(job.worker);

@@ -45,7 +45,8 @@ tsvd_method_name(tsvd_method method)
 tsvd_options
 tsvd_options_default(void)
 {
-    return (tsvd_options){.method = TSVD_METHOD_AUTO, .eps = -1, .check_finite = 1, .split = 1};
+    return (tsvd_options){
+        .method = TSVD_METHOD_AUTO, .device = -1, .eps = -1, .check_finite = 1, .split = 1};
 }
 
 /* Sizes whose products do not overflow: the batch and its results must be addressable. */
@@ -107,7 +108,12 @@ check_problem(const tsvd_problem *p, const tsvd_options *o, tsvd_error *error)
                           "method \"bisect\" computes values only, no vectors");
     }
     if (o->method == TSVD_METHOD_DC) {
-        return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED, "method \"dc\" is not available on the CPU");
+        return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED, "method \"dc\" is not available yet");
+    }
+    if (o->device >= 0 && !p->L && o->method != TSVD_METHOD_GIVENS) {
+        return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED,
+                          "values without vectors are not available on CUDA devices yet; use "
+                          "device=\"cpu\"");
     }
     if (isnan(o->eps) || isinf(o->eps)) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "eps must be finite");

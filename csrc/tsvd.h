@@ -46,6 +46,7 @@ enum { TSVD_MAX_BATCH_DIMS = 32 };
 /* What to compute and how.  Start from tsvd_options_default(). */
 typedef struct tsvd_options {
     tsvd_method method;
+    int device;         /* -1: the CPU; k >= 0: CUDA device k */
     int lower;          /* e is the sub-diagonal: B = diag(d) + diag(e, -1) */
     double eps;         /* off-diagonal entries of this size or less count as zero, in the
                            units of B; negative: full accuracy of the dtype */
@@ -139,7 +140,7 @@ int tsvd_host_threads(void);
 /* The instruction set that the CPU kernels were selected for: "avx512", "avx2", "generic". */
 const char *tsvd_cpu_kernels(void);
 
-/* ---- CUDA; answered by cuda/backend.cu, or by csrc/nocuda.c where nvcc was absent ---- */
+/* ---- CUDA; answered by cuda/device.cu, or by csrc/nocuda.c where nvcc was absent ---- */
 
 typedef struct tsvd_device {
     char name[256];

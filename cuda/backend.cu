@@ -1,113 +1,116 @@
 /*
- * The CUDA back end: questions about devices.  csrc/nocuda.c answers them in a
- * build without nvcc.
+ * The CUDA back end: its table of operations, and the results' way to the host.
+ * Mirrors csrc/cpu.c.
  */
-#include <stdio.h>
-#include <stdlib.h>
+#include "kernels.h"
 
-#include <cuda_runtime.h>
-
-#include "tsvd.h"
-
-/* Runs a CUDA call; on failure writes call, code, text and place into why[size]
-   and leaves through `out:`. */
-#define TSVD_CUDA(call)                                                                            \
-    do {                                                                                           \
-        cudaError_t code_ = (call);                                                                \
-        if (code_ != cudaSuccess) {                                                                \
-            ret = cuda_failed(code_, #call, __LINE__, why, size);                                  \
-            goto out;                                                                              \
-        }                                                                                          \
-    } while (0)
-
-/* The runtime keeps the code of a failed call until it is read; the check after
-   some later launch must not find it. */
-static void
-forget_failure(void)
-{
-    (void)cudaGetLastError();
+extern "C" {
+#include "cpu_kernels.h"
 }
 
 static tsvd_status
-cuda_failed(cudaError_t code, const char *call, int line, char *why, size_t size)
+cuda_open(struct tsvd_context *ctx)
 {
-    forget_failure();
-    snprintf(why, size, "%s failed at cuda/backend.cu:%d: %s (%s, code %d)", call, line,
-             cudaGetErrorString(code), cudaGetErrorName(code), (int)code);
-    return code == cudaErrorMemoryAllocation ? TSVD_ERR_MEMORY : TSVD_ERR_CUDA;
-}
-
-int
-tsvd_cuda_compiled(void)
-{
-    return 1;
-}
-
-void
-tsvd_cuda_versions(int *runtime, int *driver)
-{
-    *runtime = CUDART_VERSION;
-    if (cudaDriverGetVersion(driver) != cudaSuccess) {
-        *driver = 0;
-    }
-}
-
-tsvd_status
-tsvd_cuda_device_count(int *count, char *why, size_t size)
-{
-    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-    cudaError_t code = cudaGetDeviceCount(count);
-    int runtime, driver;
-
-    if (code == cudaSuccess && *count > 0) {
-        return TSVD_OK;
-    }
-    *count = 0;
-    forget_failure();
-    tsvd_cuda_versions(&runtime, &driver);
-    if (driver == 0) {
-        snprintf(why, size, "CUDA finds no NVIDIA driver (a container must be given access to it)");
-    } else if (code == cudaErrorInsufficientDriver) {
-        snprintf(why, size,
-                 "the NVIDIA driver knows CUDA up to %d.%d and tsvd was built with CUDA %d.%d: "
-                 "update the driver",
-                 driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
-    } else if ((code == cudaSuccess || code == cudaErrorNoDevice) && visible != NULL) {
-        snprintf(why, size, "CUDA finds no GPU while CUDA_VISIBLE_DEVICES is \"%s\"", visible);
-    } else if (code == cudaSuccess || code == cudaErrorNoDevice) {
-        snprintf(why, size, "CUDA finds no GPU");
-    } else {
-        (void)cuda_failed(code, "cudaGetDeviceCount", __LINE__, why, size);
-    }
-    return TSVD_ERR_NO_DEVICE;
-}
-
-tsvd_status
-tsvd_cuda_device(int index, tsvd_device *device, char *why, size_t size)
-{
+    struct cuda_call *call = NULL;
     tsvd_status ret = TSVD_OK;
-    cudaDeviceProp properties;
-    size_t memory_free, memory_total;
-    int current = index;
 
-    TSVD_CUDA(cudaGetDeviceProperties(&properties, index));
-    TSVD_CUDA(cudaGetDevice(&current));
-    TSVD_CUDA(cudaSetDevice(index));
-    TSVD_CUDA(cudaMemGetInfo(&memory_free, &memory_total));
-    snprintf(device->name, sizeof(device->name), "%s", properties.name);
-    device->memory_total = memory_total;
-    device->memory_free = memory_free;
-    device->major = properties.major;
-    device->minor = properties.minor;
-    device->multiprocessors = properties.multiProcessorCount;
+    TSVD_TRY(ctx->backend->alloc(ctx, sizeof(*call), (void **)&call));
+    ctx->device = call;
+    TSVD_TRY(tsvdi_cuda_open(ctx->options->device, ctx->error, call));
 out:
-    /* The current device belongs to the calling thread, and so to other libraries too. */
-    if (current != index) {
-        cudaError_t code = cudaSetDevice(current);
+    return ret;
+}
 
-        if (code != cudaSuccess && ret == TSVD_OK) {
-            ret = cuda_failed(code, "cudaSetDevice(current)", __LINE__, why, size);
-        }
+static void
+cuda_close(struct tsvd_context *ctx)
+{
+    if (ctx->device != NULL) {
+        tsvdi_cuda_close(cuda_of(ctx));
+        ctx->backend->free(ctx->device);
+        ctx->device = NULL;
+    }
+}
+
+static tsvd_status
+cuda_alloc_host(struct tsvd_context *ctx, size_t bytes, void **p)
+{
+    return tsvdi_host_alloc(bytes, ctx->error, p);
+}
+
+static void
+cuda_vectors_free(struct tsvd_context *ctx, struct vectors *left, struct vectors *right)
+{
+    tsvdi_cuda_free(cuda_of(ctx), left->x);
+    tsvdi_cuda_free(cuda_of(ctx), right->x);
+    left->x = right->x = NULL;
+}
+
+static tsvd_status
+cuda_vectors_begin(struct tsvd_context *ctx, int64_t n, real *L, real *R_, struct vectors *left,
+                   struct vectors *right)
+{
+    const size_t matrix = (size_t)n * (size_t)n * sizeof(real);
+    tsvd_status ret = TSVD_OK;
+
+    (void)R_;
+    left->n = right->n = n;
+    left->columns = right->columns = 0;
+    left->x = right->x = NULL;
+    if (L != NULL) {
+        TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), matrix, (void **)&left->x));
+        TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), matrix, (void **)&right->x));
+    }
+out:
+    if (ret != TSVD_OK) {
+        cuda_vectors_free(ctx, left, right);
     }
     return ret;
+}
+
+static tsvd_status
+cuda_vectors_end(struct tsvd_context *ctx, struct vectors left, struct vectors right, real *L,
+                 real *R_)
+{
+    const size_t matrix = (size_t)left.n * (size_t)left.n * sizeof(real);
+    tsvd_status ret = TSVD_OK;
+
+    if (L != NULL) {
+        TSVD_TRY(tsvdi_cuda_download(cuda_of(ctx), ctx->threads, L, left.x, matrix));
+        TSVD_TRY(tsvdi_cuda_download(cuda_of(ctx), ctx->threads, R_, right.x, matrix));
+    }
+out:
+    return ret;
+}
+
+static tsvd_status
+host_for_each(int workers, int64_t count, tsvd_task task, void *arg)
+{
+    return tsvdi_host_for_each(workers, count, task, arg);
+}
+
+extern "C" const struct tsvd_backend *
+tsvdi_cuda(void)
+{
+    static const struct tsvd_backend backend = {
+        .name = "cuda",
+        .open = cuda_open,
+        .close = cuda_close,
+        .alloc = cuda_alloc_host,
+        .free = tsvdi_host_free,
+        .for_each = host_for_each,
+        .vectors_begin = cuda_vectors_begin,
+        .vectors_end = cuda_vectors_end,
+        .vectors_free = cuda_vectors_free,
+        .identity = tsvdi_cuda_identity,
+        .rotate = tsvdi_cuda_rotate,
+        .order = tsvdi_cuda_order,
+        .orthonormalize = tsvdi_cuda_orthonormalize,
+        .values = tsvdi_cpu_values,
+        .givens_small_rows = FINISH_ROWS,
+        .givens_round_sweeps = tsvdi_cuda_givens_round_sweeps,
+        .givens_round = tsvdi_cuda_givens_round,
+        .givens_finish = tsvdi_cuda_givens_finish,
+    };
+
+    return &backend;
 }

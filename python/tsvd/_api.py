@@ -143,8 +143,8 @@ def svd(
     select_range : (min, max), optional
         Required by "v" and "i", not allowed with "a".
     device : str or int, optional
-        "cpu", "cuda", "cuda:1" or 1. None: chosen. Computing on CUDA devices is
-        not available yet.
+        "cpu", "cuda", "cuda:1" or 1. None: the CPU. On CUDA devices "givens" and
+        "qr" (the default there) with vectors are available, and "givens" without.
     stream : optional
         The CUDA stream to compute on. Not available yet.
     out : tuple (L, s, R) of ndarray, optional
@@ -243,8 +243,7 @@ def svd(
         raise ValueError("out takes L, s and R: it cannot be used with compute_uv=False")
     if select != "a" or select_range is not None:
         _check_select(select, select_range)
-    if device is not None:
-        _check_device(device)
+    cuda = -1 if device is None else _cuda_index(device)
     if stream is not None:
         raise NotImplementedError("stream: CUDA streams are not supported yet")
 
@@ -261,12 +260,13 @@ def svd(
         max_sweeps,
         check_finite,
         *knobs,
+        cuda,
     )
     if full_output:
         result, info = result
         if compute_uv:
             result = _make_result(result)
-        return result, SVDInfo(device="cpu", **info)
+        return result, SVDInfo(device="cpu" if cuda < 0 else f"cuda:{cuda}", **info)
     return _make_result(result) if compute_uv else result
 
 
@@ -390,19 +390,20 @@ def _check_select(select, select_range):
     raise NotImplementedError(f'select={select!r} is not available yet; use select="a"')
 
 
-def _check_device(device):
+def _cuda_index(device):
+    """The number of a usable CUDA device; -1 is the CPU."""
     if device == "cpu":
-        return
-    index = _cuda_index(device)
+        return -1
+    index = _index_of(device)
     count, why = _core.cuda_device_count()
     if count == 0:
         raise RuntimeError(f"device={device!r} cannot be used: {why}")
     if index >= count:
         raise RuntimeError(f"device={device!r} does not exist: CUDA devices are 0 to {count - 1}")
-    raise NotImplementedError(f'device={device!r} is not available yet; use device="cpu"')
+    return index
 
 
-def _cuda_index(device):
+def _index_of(device):
     if isinstance(device, str):
         kind, colon, digits = device.partition(":")
         if kind == "cuda" and (digits.isdecimal() if colon else True):

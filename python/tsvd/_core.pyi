@@ -22,6 +22,7 @@ def svd(
     blocks: int,
     block_threads: int,
     split: int,
+    device: int,
     /,
 ) -> Any: ...
 def cuda_device_count() -> tuple[int, str]: ...

@@ -1,0 +1,656 @@
+/*
+ * CUDA back end: the givens method.  Mirrors csrc/cpu_givens.c.
+ *
+ * A round runs the seed's pipeline over all large segments at once.  A segment is cut into
+ * blocks of rows that share one diagonal entry, each held by one thread block in shared
+ * memory in the packed layout of givens_sweep.h.  Thread t of a block makes half sweeps t,
+ * t + T, ...; in each tick every half sweep under way makes one step.  Where the seed spun on
+ * a value until it changed, here each block has a mailbox for each half sweep and side: the
+ * value, then, released behind it, the count of half sweeps posted.  All blocks are resident
+ * (cooperative launch), so what is waited for is always under way.  The rotations are logged
+ * and applied to the vectors by the wave kernel.
+ *
+ * A small segment is finished by one thread block: one warp makes the steps, the others
+ * gather the rotations in two orthogonal factors in shared memory, one tick behind.
+ */
+#include "kernels.h"
+
+/* Most half sweeps that a thread can serve: it must be through with one before its next
+   starts, 2 T >= steps. */
+enum { PIPELINE_THREADS_MAX = 1024 };
+
+struct pipeline_block {
+    int64_t first; /* row of the matrix */
+    int64_t steps;
+    int64_t log_offset; /* of its first step in a row of the segment's log */
+    int64_t log_rows;   /* length of such a row: steps of the segment */
+    int left, right;    /* mailboxes shared with the neighbours, -1: none */
+};
+
+/* Mailboxes between neighbouring blocks, [boxes][half_sweeps] values and [boxes] counts. */
+struct mail {
+    real *to_right, *to_left;
+    int *posted_right, *posted_left;
+};
+
+struct pipeline_counts {
+    unsigned long long active, rotations, deflated;
+};
+
+static __device__ __forceinline__ void
+post(real *value, int *posted, int64_t half_sweep, real x)
+{
+    value[half_sweep] = x;
+    asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(posted), "r"((int)half_sweep + 1)
+                 : "memory");
+}
+
+static __device__ __forceinline__ real
+await(const real *value, const int *posted, int64_t half_sweep)
+{
+    int count;
+
+    do {
+        asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(count) : "l"(posted) : "memory");
+    } while (count <= (int)half_sweep);
+    return *(const volatile real *)&value[half_sweep];
+}
+
+static __global__ void
+pipeline_kernel(const struct pipeline_block *blocks, int64_t half_sweeps, real eps,
+                struct mail mail, real *d, real *e, struct rotation *right_log,
+                struct rotation *left_log, struct pipeline_counts *counts)
+{
+    extern __shared__ unsigned char shared[];
+    real *p = (real *)shared;
+    const struct pipeline_block b = blocks[blockIdx.x];
+    const int64_t ticks = b.steps + 2 * (half_sweeps - 1);
+    int64_t j = threadIdx.x, active = 0, rotations = 0, deflated = 0;
+
+    for (int64_t i = threadIdx.x; i <= b.steps; i += blockDim.x) {
+        p[3 * i] = d[b.first + i];
+        p[3 * i + 1] = 0;
+        p[3 * i + 2] = i < b.steps ? e[b.first + i] : R(0);
+    }
+    for (int64_t tick = 0; tick < ticks; tick++) {
+        int64_t i = tick - 2 * j;
+
+        __syncthreads();
+        if (i >= 0 && i < b.steps && j < half_sweeps) {
+            struct rotation q, *log = j & 1 ? left_log : right_log;
+            int dropped;
+
+            if (i == 0 && b.left >= 0) {
+                p[0] = await(mail.to_right + b.left * half_sweeps, &mail.posted_right[b.left], j);
+            }
+            if (i + 1 == b.steps && b.right >= 0 && j > 0) {
+                p[3 * b.steps] =
+                    await(mail.to_left + b.right * half_sweeps, &mail.posted_left[b.right], j - 1);
+            }
+            if (givens_step(p + 3 * i, (int)(j & 1), eps, &q, &dropped)) {
+                rotations++;
+                active = j + 1;
+            }
+            deflated += dropped;
+            if (i == 0 && b.left >= 0) {
+                post(mail.to_left + b.left * half_sweeps, &mail.posted_left[b.left], j, p[0]);
+            }
+            if (i + 1 == b.steps && b.right >= 0) {
+                post(mail.to_right + b.right * half_sweeps, &mail.posted_right[b.right], j,
+                     p[3 * b.steps]);
+            }
+            if (log != NULL) {
+                log[b.log_offset + j / 2 * b.log_rows + i] = q;
+            }
+            if (i + 1 == b.steps) {
+                j += blockDim.x;
+            }
+        }
+    }
+    __syncthreads();
+    /* a shared entry is written by the block on its right, which changed it last */
+    for (int64_t i = threadIdx.x; i <= b.steps; i += blockDim.x) {
+        if (i < b.steps || b.right < 0) {
+            d[b.first + i] = p[3 * i];
+        }
+        if (i < b.steps) {
+            e[b.first + i] = p[3 * i + 2];
+        }
+    }
+    atomicMax(&counts->active, (unsigned long long)active);
+    atomicAdd(&counts->rotations, (unsigned long long)rotations);
+    atomicAdd(&counts->deflated, (unsigned long long)deflated);
+}
+
+int64_t
+tsvdi_cuda_givens_round_sweeps(const struct givens_job *job, const struct givens_segment *segment,
+                               int64_t segments)
+{
+    (void)job;
+    (void)segment;
+    (void)segments;
+    return PIPELINE_SWEEPS;
+}
+
+/* How a round's segments are cut. */
+struct cut {
+    struct pipeline_block *block;
+    struct device_wave *wave[2];
+    int64_t *begin[2]; /* [segments + 1] first wave of each segment */
+    int64_t blocks, boxes, longest, log_rotations;
+};
+
+static int64_t
+blocks_of(const struct givens_job *job, int64_t steps)
+{
+    int64_t most = job->blocks > 0 ? job->blocks : (steps + PIPELINE_ROWS - 1) / PIPELINE_ROWS;
+    /* a block has at most PIPELINE_THREADS_MAX threads, each for two rows */
+    int64_t least = (steps + 2 * PIPELINE_THREADS_MAX - 1) / (2 * PIPELINE_THREADS_MAX);
+
+    most = most < least ? least : most;
+    return most > steps ? steps : most;
+}
+
+static void
+cut_segment(const struct givens_job *job, struct givens_segment segment, int64_t half_sweeps,
+            struct cut *cut)
+{
+    const int64_t steps = segment.rows - 1, blocks = blocks_of(job, steps);
+
+    for (int64_t b = 0; b < blocks; b++) {
+        struct pipeline_block *block = &cut->block[cut->blocks++];
+        int64_t start = givens_block_start(steps, blocks, b);
+
+        block->first = segment.first + start;
+        block->steps = givens_block_start(steps, blocks, b + 1) - start;
+        block->log_offset = cut->log_rotations + start;
+        block->log_rows = steps;
+        block->left = b > 0 ? (int)cut->boxes - 1 : -1;
+        block->right = b + 1 < blocks ? (int)cut->boxes++ : -1;
+        cut->longest = block->steps > cut->longest ? block->steps : cut->longest;
+    }
+    cut->log_rotations += (half_sweeps + 1) / 2 * steps;
+}
+
+/* The waves of a segment's log rows: `rows` sweeps of `steps` rotations each. */
+static int64_t
+cut_waves(struct givens_segment segment, int64_t rows, int64_t offset, struct device_wave *wave)
+{
+    const int64_t steps = segment.rows - 1;
+    int64_t waves = 0;
+
+    for (int64_t k = 0; k < rows; k += WAVE_SWEEPS) {
+        struct device_wave *w = &wave[waves++];
+
+        memset(w, 0, sizeof(*w));
+        w->first = segment.first;
+        w->steps = steps + WAVE_SWEEPS - 1;
+        w->sweeps = (int)(rows - k < WAVE_SWEEPS ? rows - k : WAVE_SWEEPS);
+        for (int i = 0; i < w->sweeps; i++) {
+            w->count[i] = steps;
+            w->offset[i] = offset + (k + i) * steps;
+        }
+    }
+    return waves;
+}
+
+static tsvd_status
+cut_round(struct tsvd_context *ctx, const struct givens_job *job,
+          const struct givens_segment *segment, int64_t segments, int64_t half_sweeps,
+          struct cut *cut)
+{
+    const int64_t rows[2] = {(half_sweeps + 1) / 2, half_sweeps / 2};
+    int64_t blocks = 0;
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t i = 0; i < segments; i++) {
+        blocks += blocks_of(job, segment[i].rows - 1);
+    }
+    TSVD_TRY(ctx->backend->alloc(ctx, (size_t)blocks * sizeof(*cut->block), (void **)&cut->block));
+    for (int side = 0; side < 2; side++) {
+        size_t waves = (size_t)(segments * (rows[side] / WAVE_SWEEPS + 1));
+
+        TSVD_TRY(ctx->backend->alloc(ctx, waves * sizeof(**cut->wave), (void **)&cut->wave[side]));
+        TSVD_TRY(ctx->backend->alloc(ctx, (size_t)(segments + 1) * sizeof(int64_t),
+                                     (void **)&cut->begin[side]));
+        cut->begin[side][0] = 0;
+    }
+    for (int64_t i = 0; i < segments; i++) {
+        int64_t offset = cut->log_rotations;
+
+        cut_segment(job, segment[i], half_sweeps, cut);
+        for (int side = 0; side < 2; side++) {
+            int64_t begin = cut->begin[side][i];
+
+            cut->begin[side][i + 1] =
+                begin + cut_waves(segment[i], rows[side], offset, cut->wave[side] + begin);
+        }
+    }
+out:
+    return ret;
+}
+
+/* A copy of a host array on the device. */
+static tsvd_status
+copy_up(struct cuda_call *call, const void *from, size_t bytes, void **d_to)
+{
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_alloc(call, bytes, d_to));
+    TSVD_TRY(tsvdi_cuda_upload(call, *d_to, from, bytes));
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_cuda_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
+                        const struct givens_segment *segment, int64_t segments, int64_t half_sweeps,
+                        int64_t *active, struct givens_counts *counts)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const struct vectors vectors[2] = {job->right, job->left};
+    const int64_t n = job->n;
+    struct cut cut;
+    struct pipeline_block *d_block = NULL;
+    struct pipeline_counts *d_counts = NULL, found = {0, 0, 0};
+    struct rotation *d_log[2] = {NULL, NULL};
+    struct device_wave *d_wave[2] = {NULL, NULL};
+    int64_t *d_begin[2] = {NULL, NULL};
+    struct mail mail = {NULL, NULL, NULL, NULL};
+    real *d_matrix = NULL, *d_e = NULL, eps = job->eps;
+    size_t values, shared;
+    int64_t threads;
+    int resident = 0, cooperative = 0;
+    tsvd_status ret = TSVD_OK;
+
+    memset(&cut, 0, sizeof(cut));
+    TSVD_TRY(cut_round(ctx, job, segment, segments, half_sweeps, &cut));
+    TSVD_TRY(copy_up(call, cut.block, (size_t)cut.blocks * sizeof(*cut.block), (void **)&d_block));
+    TSVD_TRY(copy_up(call, &found, sizeof(found), (void **)&d_counts));
+    TSVD_TRY(tsvdi_cuda_alloc(call, 2 * (size_t)n * sizeof(real), (void **)&d_matrix));
+    d_e = d_matrix + n;
+    TSVD_TRY(tsvdi_cuda_upload(call, d_matrix, job->d, (size_t)n * sizeof(real)));
+    TSVD_TRY(tsvdi_cuda_upload(call, d_e, job->e, (size_t)(n - 1) * sizeof(real)));
+    if (job->right.x != NULL) {
+        for (int side = 0; side < 2; side++) {
+            int64_t waves = cut.begin[side][segments];
+
+            TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)cut.log_rotations * sizeof(struct rotation),
+                                      (void **)&d_log[side]));
+            TSVD_TRY(copy_up(call, cut.wave[side], (size_t)waves * sizeof(**cut.wave),
+                             (void **)&d_wave[side]));
+            TSVD_TRY(copy_up(call, cut.begin[side], (size_t)(segments + 1) * sizeof(int64_t),
+                             (void **)&d_begin[side]));
+        }
+    }
+    values = (size_t)(cut.boxes * half_sweeps);
+    TSVD_TRY(tsvdi_cuda_alloc(call, 2 * values * sizeof(real) + 2 * (size_t)cut.boxes * sizeof(int),
+                              (void **)&mail.to_right));
+    mail.to_left = mail.to_right + values;
+    mail.posted_right = (int *)(mail.to_left + values);
+    mail.posted_left = mail.posted_right + cut.boxes;
+    TSVD_CUDA(call, cudaMemsetAsync(mail.posted_right, 0, 2 * (size_t)cut.boxes * sizeof(int),
+                                    call->stream));
+
+    threads = (cut.longest + 1) / 2; /* 2 T >= steps */
+    threads = threads < half_sweeps ? threads : half_sweeps;
+    threads = (threads + 31) / 32 * 32;
+    shared = 3 * (size_t)(cut.longest + 1) * sizeof(real);
+    TSVD_CUDA(call, cudaFuncSetAttribute(pipeline_kernel,
+                                         cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
+    TSVD_CUDA(call, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, pipeline_kernel,
+                                                                  (int)threads, shared));
+    cooperative = resident * call->multiprocessors;
+    if (cut.blocks > cooperative) {
+        TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_UNSUPPORTED,
+                            "the givens pipeline needs %lld thread blocks at once and the device "
+                            "holds %d: ask for fewer with tuning={\"blocks\": ...}",
+                            (long long)cut.blocks, cooperative));
+    }
+    {
+        void *args[] = {&d_block, &half_sweeps, &eps,      &mail,    &d_matrix,
+                        &d_e,     &d_log[0],    &d_log[1], &d_counts};
+
+        TSVD_CUDA(call,
+                  cudaLaunchCooperativeKernel((void *)pipeline_kernel, dim3((unsigned)cut.blocks),
+                                              dim3((unsigned)threads), args, shared, call->stream));
+    }
+    if (job->right.x != NULL) {
+        TSVD_TRY(tsvdi_cuda_rotate_on_device(ctx, d_wave, d_log, d_begin, segments, vectors));
+    }
+    TSVD_CUDA(call, cudaMemcpyAsync(job->d, d_matrix, (size_t)n * sizeof(real),
+                                    cudaMemcpyDeviceToHost, call->stream));
+    TSVD_CUDA(call, cudaMemcpyAsync(job->e, d_e, (size_t)(n - 1) * sizeof(real),
+                                    cudaMemcpyDeviceToHost, call->stream));
+    TSVD_CUDA(call, cudaMemcpyAsync(&found, d_counts, sizeof(found), cudaMemcpyDeviceToHost,
+                                    call->stream));
+    TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+    *active = (int64_t)found.active > *active ? (int64_t)found.active : *active;
+    counts->rotations += (int64_t)found.rotations;
+    counts->deflated += (int64_t)found.deflated;
+    for (int64_t i = 0; i < segments; i++) {
+        counts->steps += half_sweeps * segment[i].rows;
+    }
+out:
+    tsvdi_cuda_free(call, d_block);
+    tsvdi_cuda_free(call, d_counts);
+    tsvdi_cuda_free(call, d_matrix);
+    tsvdi_cuda_free(call, mail.to_right);
+    for (int side = 0; side < 2; side++) {
+        tsvdi_cuda_free(call, d_log[side]);
+        tsvdi_cuda_free(call, d_wave[side]);
+        tsvdi_cuda_free(call, d_begin[side]);
+        ctx->backend->free(cut.wave[side]);
+        ctx->backend->free(cut.begin[side]);
+    }
+    ctx->backend->free(cut.block);
+    return ret;
+}
+
+/* ---- small segments ---- */
+
+struct finish_result {
+    long long half_sweeps; /* in: their bound; out: as in backend.h */
+    unsigned long long steps, rotations, deflated;
+};
+
+enum { WARP = 32 };
+
+struct small_rotation {
+    struct rotation q;
+    int row;
+};
+
+/* Shared memory of the finish kernel, beside three factors of FINISH_ROWS^2 reals. */
+struct finish_shared {
+    real p[3 * FINISH_ROWS];
+    struct small_rotation made[2][WARP]; /* by the steps of this tick and the one before */
+    unsigned right[2], left[2];          /* which lanes made one */
+    int low, high;
+};
+
+/* The helper warps rotate rows of the factors by what was made in a tick. */
+static __device__ void
+follow(const struct finish_shared *at, int which, int m, real *right, real *left)
+{
+    const int warp = (int)threadIdx.x / WARP - 1, lane = (int)threadIdx.x % WARP;
+    unsigned both = at->right[which] | at->left[which];
+
+    for (int turn = 0; both != 0; turn++, both &= both - 1) {
+        int t = __ffs((int)both) - 1;
+
+        if (turn % (FINISH_THREADS / WARP - 1) == warp) {
+            const struct small_rotation made = at->made[which][t];
+            real *x = (at->right[which] >> t & 1 ? right : left) + made.row * m;
+
+            for (int j = lane; j < m; j += WARP) {
+                real below = r_fma(made.q.c, x[m + j], -(made.q.s * x[j]));
+
+                x[j] = r_fma(made.q.c, x[j], made.q.s * x[m + j]);
+                x[m + j] = below;
+            }
+        }
+    }
+}
+
+/* The nonzero entries that are left, all upper: rows low .. high; low = high: none. */
+static __device__ void
+find_range(struct finish_shared *at, int m)
+{
+    if (threadIdx.x == 0) {
+        int low = 0, high = m - 1;
+
+        while (low < high && at->p[3 * low + 2] == 0) {
+            low++;
+        }
+        while (high > low && at->p[3 * (high - 1) + 2] == 0) {
+            high--;
+        }
+        at->low = low;
+        at->high = high;
+        at->right[0] = at->right[1] = at->left[0] = at->left[1] = 0;
+    }
+}
+
+/* factor += (I - factor factor^T) factor / 2. */
+static __device__ void
+correct_factor(real *factor, real *spare, int m)
+{
+    __syncthreads();
+    for (int at = (int)threadIdx.x; at < m * m; at += FINISH_THREADS) {
+        int i = at / m, j = at % m;
+        real sum = 0;
+
+        for (int k = 0; k < m; k++) {
+            sum = r_fma(factor[i * m + k], factor[j * m + k], sum);
+        }
+        spare[at] = (R(i == j) - sum) / 2;
+    }
+    __syncthreads();
+    /* a thread owns a column, and keeps the old one in registers' stead: row by row from a copy */
+    for (int j = (int)threadIdx.x; j < m; j += FINISH_THREADS) {
+        real old[FINISH_ROWS];
+
+        for (int k = 0; k < m; k++) {
+            old[k] = factor[k * m + j];
+        }
+        for (int i = 0; i < m; i++) {
+            real sum = old[i];
+
+            for (int k = 0; k < m; k++) {
+                sum = r_fma(spare[i * m + k], old[k], sum);
+            }
+            factor[i * m + j] = sum;
+        }
+    }
+    __syncthreads();
+}
+
+static __global__ void
+__launch_bounds__(FINISH_THREADS)
+    finish_kernel(const struct givens_segment *segments, real eps, int64_t drift, real *d, real *e,
+                  real *factors, struct finish_result *results)
+{
+    extern __shared__ unsigned char shared[];
+    struct finish_shared *at = (struct finish_shared *)shared;
+    real *right = (real *)(shared + (sizeof(*at) + 15) / 16 * 16);
+    real *left = right + FINISH_ROWS * FINISH_ROWS, *spare = left + FINISH_ROWS * FINISH_ROWS;
+    const struct givens_segment segment = segments[blockIdx.x];
+    struct finish_result *result = &results[blockIdx.x];
+    const int m = (int)segment.rows;
+    const int64_t bound = result->half_sweeps;
+    const bool lead = threadIdx.x < WARP;
+    int64_t made = 0, last = 0;
+    unsigned long long rotations = 0, deflated = 0, steps_made = 0;
+    real *out = factors == NULL ? NULL : factors + blockIdx.x * 2 * FINISH_ROWS * FINISH_ROWS;
+
+    for (int i = (int)threadIdx.x; i < m; i += FINISH_THREADS) {
+        at->p[3 * i] = d[segment.first + i];
+        at->p[3 * i + 1] = 0;
+        at->p[3 * i + 2] = i + 1 < m ? e[segment.first + i] : R(0);
+    }
+    for (int i = (int)threadIdx.x; i < m * m; i += FINISH_THREADS) {
+        right[i] = left[i] = i / m == i % m ? R(1) : R(0);
+    }
+    __syncthreads();
+    for (;;) {
+        const int64_t sweeps = bound - made < FINISH_SWEEPS ? bound - made : FINISH_SWEEPS;
+        int low, steps, lag, j = (int)threadIdx.x, parity = 0;
+
+        find_range(at, m);
+        __syncthreads();
+        low = at->low;
+        steps = at->high - low;
+        if (steps == 0 || sweeps == 0) {
+            break;
+        }
+        lag = steps > 1 ? 2 : 1; /* with one entry left, half sweeps follow at once */
+        for (int64_t tick = 0; tick < steps + lag * (sweeps - 1); tick++, parity ^= 1) {
+            if (lead) {
+                int64_t i = tick - (int64_t)lag * j;
+                bool rotated = false, odd = j & 1;
+
+                if (i >= 0 && i < steps && j < sweeps) {
+                    struct small_rotation *mine = &at->made[parity][threadIdx.x];
+                    int dropped;
+
+                    mine->row = low + (int)i;
+                    rotated = givens_step(at->p + 3 * mine->row, odd, eps, &mine->q, &dropped);
+                    deflated += (unsigned)dropped;
+                    rotations += rotated;
+                    last = rotated && made + j + 1 > last ? made + j + 1 : last;
+                    if (i + 1 == steps) {
+                        j += WARP;
+                    }
+                }
+                at->right[parity] = __ballot_sync(0xffffffffu, rotated && !odd);
+                at->left[parity] = __ballot_sync(0xffffffffu, rotated && odd);
+            } else {
+                follow(at, parity ^ 1, m, right, left);
+            }
+            __syncthreads();
+        }
+        if (!lead) {
+            follow(at, parity ^ 1, m, right, left);
+        }
+        made += sweeps;
+        steps_made += (unsigned long long)(sweeps * (steps + 1));
+        __syncthreads();
+    }
+    for (int i = (int)threadIdx.x; i < m; i += FINISH_THREADS) {
+        d[segment.first + i] = at->p[3 * i];
+        if (i + 1 < m) {
+            e[segment.first + i] = at->p[3 * i + 2];
+        }
+    }
+    if (lead) {
+        for (int half = WARP / 2; half > 0; half /= 2) {
+            int64_t other = __shfl_xor_sync(0xffffffffu, (long long)last, half);
+
+            last = other > last ? other : last;
+            rotations += __shfl_xor_sync(0xffffffffu, rotations, half);
+            deflated += __shfl_xor_sync(0xffffffffu, deflated, half);
+        }
+    }
+    if (threadIdx.x == 0) {
+        result->half_sweeps = last < bound ? last : -1;
+        result->steps = steps_made;
+        result->rotations = rotations;
+        result->deflated = deflated;
+    }
+    if (out != NULL) {
+        if (made > drift * m) {
+            correct_factor(right, spare, m);
+            correct_factor(left, spare, m);
+        }
+        for (int i = (int)threadIdx.x; i < m * m; i += FINISH_THREADS) {
+            out[i] = right[i];
+            out[FINISH_ROWS * FINISH_ROWS + i] = left[i];
+        }
+    }
+}
+
+/* Vectors first .. first + m - 1 of both sides become the segment's factor times them. */
+static __global__ void
+factor_kernel(const struct givens_segment *segments, int64_t n, const real *factors, real *right,
+              real *left)
+{
+    extern __shared__ unsigned char shared[];
+    real *factor = (real *)shared, *old = factor + FINISH_ROWS * FINISH_ROWS;
+    const struct givens_segment segment = segments[blockIdx.z];
+    const int m = (int)segment.rows, column = (int)threadIdx.x % FACTOR_COLUMNS;
+    const int64_t at = (int64_t)blockIdx.x * FACTOR_COLUMNS + column;
+    const real *source = factors + (2 * blockIdx.z + blockIdx.y) * FINISH_ROWS * FINISH_ROWS;
+    real *x = (blockIdx.y == 0 ? right : left) + segment.first * n;
+
+    for (int i = (int)threadIdx.x; i < m * m; i += (int)blockDim.x) {
+        factor[i] = source[i];
+    }
+    for (int j = (int)threadIdx.x / FACTOR_COLUMNS; j < m; j += (int)blockDim.x / FACTOR_COLUMNS) {
+        old[j * FACTOR_COLUMNS + column] = at < n ? x[j * n + at] : R(0);
+    }
+    __syncthreads();
+    for (int j = (int)threadIdx.x / FACTOR_COLUMNS; j < m; j += (int)blockDim.x / FACTOR_COLUMNS) {
+        real sum = 0;
+
+        for (int k = 0; k < m; k++) {
+            sum = r_fma(factor[j * m + k], old[k * FACTOR_COLUMNS + column], sum);
+        }
+        if (at < n) {
+            x[j * n + at] = sum;
+        }
+    }
+}
+
+/* After more half sweeps than this for each row a factor is brought back to orthogonality; see
+   csrc/givens.c. */
+enum { DRIFT_SWEEPS_PER_ROW = 8 };
+
+tsvd_status
+tsvdi_cuda_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
+                         const struct givens_segment *segment, int64_t segments,
+                         int64_t *half_sweeps, struct givens_counts *counts)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const int64_t n = job->n;
+    const size_t factor = FINISH_ROWS * FINISH_ROWS * sizeof(real);
+    const size_t shared = (sizeof(struct finish_shared) + 15) / 16 * 16 + 3 * factor;
+    const size_t tile = factor + FINISH_ROWS * FACTOR_COLUMNS * sizeof(real);
+    struct finish_result *result = NULL, *d_result = NULL;
+    struct givens_segment *d_segment = NULL;
+    real *d_matrix = NULL, *d_e, *d_factors = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(ctx->backend->alloc(ctx, (size_t)segments * sizeof(*result), (void **)&result));
+    memset(result, 0, (size_t)segments * sizeof(*result));
+    for (int64_t i = 0; i < segments; i++) {
+        result[i].half_sweeps = half_sweeps[i];
+    }
+    TSVD_TRY(copy_up(call, result, (size_t)segments * sizeof(*result), (void **)&d_result));
+    TSVD_TRY(copy_up(call, segment, (size_t)segments * sizeof(*segment), (void **)&d_segment));
+    TSVD_TRY(tsvdi_cuda_alloc(call, 2 * (size_t)n * sizeof(real), (void **)&d_matrix));
+    d_e = d_matrix + n;
+    TSVD_TRY(tsvdi_cuda_upload(call, d_matrix, job->d, (size_t)n * sizeof(real)));
+    TSVD_TRY(tsvdi_cuda_upload(call, d_e, job->e, (size_t)(n - 1) * sizeof(real)));
+    if (job->right.x != NULL) {
+        TSVD_TRY(tsvdi_cuda_alloc(call, 2 * (size_t)segments * factor, (void **)&d_factors));
+    }
+    TSVD_CUDA(call, cudaFuncSetAttribute(finish_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                         (int)shared));
+    finish_kernel<<<(unsigned)segments, FINISH_THREADS, shared, call->stream>>>(
+        d_segment, job->eps, DRIFT_SWEEPS_PER_ROW, d_matrix, d_e, d_factors, d_result);
+    TSVD_LAUNCHED(call);
+    if (job->right.x != NULL) {
+        TSVD_CUDA(call, cudaFuncSetAttribute(
+                            factor_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)tile));
+        for (int64_t begin = 0; begin < segments; begin += 65535) { /* most blocks along z */
+            int64_t here = segments - begin < 65535 ? segments - begin : 65535;
+            dim3 grid((unsigned)((n + FACTOR_COLUMNS - 1) / FACTOR_COLUMNS), 2, (unsigned)here);
+
+            factor_kernel<<<grid, 256, tile, call->stream>>>(
+                d_segment + begin, n, d_factors + begin * 2 * FINISH_ROWS * FINISH_ROWS,
+                job->right.x, job->left.x);
+            TSVD_LAUNCHED(call);
+        }
+    }
+    TSVD_CUDA(call, cudaMemcpyAsync(job->d, d_matrix, (size_t)n * sizeof(real),
+                                    cudaMemcpyDeviceToHost, call->stream));
+    TSVD_CUDA(call, cudaMemcpyAsync(job->e, d_e, (size_t)(n - 1) * sizeof(real),
+                                    cudaMemcpyDeviceToHost, call->stream));
+    TSVD_CUDA(call, cudaMemcpyAsync(result, d_result, (size_t)segments * sizeof(*result),
+                                    cudaMemcpyDeviceToHost, call->stream));
+    TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+    for (int64_t i = 0; i < segments; i++) {
+        half_sweeps[i] = result[i].half_sweeps;
+        counts->steps += (int64_t)result[i].steps;
+        counts->rotations += (int64_t)result[i].rotations;
+        counts->deflated += (int64_t)result[i].deflated;
+    }
+out:
+    tsvdi_cuda_free(call, d_result);
+    tsvdi_cuda_free(call, d_segment);
+    tsvdi_cuda_free(call, d_matrix);
+    tsvdi_cuda_free(call, d_factors);
+    ctx->backend->free(result);
+    return ret;
+}

@@ -1,0 +1,75 @@
+/*
+ * The numerical part of the CUDA back end: the seam's header seen from C++, and the
+ * operations that have files of their own.  Compiled for each precision.
+ *
+ * On the device both sides of singular vectors are kept as rows: vector j is row j of a
+ * C-ordered n x n array, so that a rotation of two vectors reads and writes them
+ * coalesced.  Only the last step, order, transposes the left ones into columns.
+ */
+#ifndef TSVDI_KERNELS_H
+#define TSVDI_KERNELS_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "device.h"
+#include "tuning.h"
+
+extern "C" {
+#include "backend.h"
+}
+
+#define tsvdi_cuda_identity TSVD_T(tsvdi_cuda_identity)
+#define tsvdi_cuda_rotate TSVD_T(tsvdi_cuda_rotate)
+#define tsvdi_cuda_rotate_on_device TSVD_T(tsvdi_cuda_rotate_on_device)
+#define tsvdi_cuda_order TSVD_T(tsvdi_cuda_order)
+#define tsvdi_cuda_orthonormalize TSVD_T(tsvdi_cuda_orthonormalize)
+#define tsvdi_cuda_givens_round_sweeps TSVD_T(tsvdi_cuda_givens_round_sweeps)
+#define tsvdi_cuda_givens_round TSVD_T(tsvdi_cuda_givens_round)
+#define tsvdi_cuda_givens_finish TSVD_T(tsvdi_cuda_givens_finish)
+
+/* Up to WAVE_SWEEPS consecutive sweeps of one direction that pass over the vectors together:
+   in step w sweep k rotates rows w - k and w - k + 1, counted from `first` in that direction. */
+struct device_wave {
+    int64_t first;
+    int64_t steps; /* positions spanned + WAVE_SWEEPS - 1 */
+    int up;
+    int sweeps;
+    int64_t begin[WAVE_SWEEPS];  /* position at which sweep k starts, from `first` */
+    int64_t count[WAVE_SWEEPS];  /* its rotations */
+    int64_t offset[WAVE_SWEEPS]; /* of its first one in the log */
+};
+
+static inline struct cuda_call *
+cuda_of(struct tsvd_context *ctx)
+{
+    return (struct cuda_call *)ctx->device;
+}
+
+tsvd_status tsvdi_cuda_identity(struct tsvd_context *ctx, struct vectors vectors);
+tsvd_status tsvdi_cuda_rotate(struct tsvd_context *ctx, const struct rotation_log *right,
+                              const struct rotation_log *left, struct vectors right_vectors,
+                              struct vectors left_vectors, int fresh);
+
+/* waves[side] consecutive waves (device memory) for right and left vectors; group g of a side is
+   begin[g] .. begin[g + 1] - 1 of them (device memory), groups do not share vectors. */
+tsvd_status tsvdi_cuda_rotate_on_device(struct tsvd_context *ctx,
+                                        const struct device_wave *const d_wave[2],
+                                        const struct rotation *const d_log[2],
+                                        const int64_t *const d_begin[2], int64_t groups,
+                                        const struct vectors vectors[2]);
+tsvd_status tsvdi_cuda_order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
+                             struct vectors left_vectors, struct vectors right_vectors);
+tsvd_status tsvdi_cuda_orthonormalize(struct tsvd_context *ctx, struct vectors vectors);
+int64_t tsvdi_cuda_givens_round_sweeps(const struct givens_job *job,
+                                       const struct givens_segment *segment, int64_t segments);
+tsvd_status tsvdi_cuda_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
+                                    const struct givens_segment *segment, int64_t segments,
+                                    int64_t half_sweeps, int64_t *active,
+                                    struct givens_counts *counts);
+tsvd_status tsvdi_cuda_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
+                                     const struct givens_segment *segment, int64_t segments,
+                                     int64_t *half_sweeps, struct givens_counts *counts);
+
+#endif

@@ -1,0 +1,412 @@
+/*
+ * CUDA back end: singular vectors.  Mirrors csrc/cpu_vectors.c.
+ *
+ * Rotations are applied in waves: a thread owns one entry of every vector (a column of the
+ * array), walks down the rows, and holds WAVE_SWEEPS + 1 of them in registers, so that each
+ * is loaded and stored once for WAVE_SWEEPS rotations.  The coefficients, the same for all
+ * threads, are staged in shared memory a tile of steps at a time.
+ */
+#include "kernels.h"
+
+static inline unsigned
+blocks_for(int64_t count, int64_t size)
+{
+    return (unsigned)((count + size - 1) / size);
+}
+
+static __global__ void
+identity_kernel(int64_t n, real *x)
+{
+    int64_t column = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+    for (int64_t row = blockIdx.y; row < n && column < n; row += gridDim.y) {
+        x[row * n + column] = row == column ? R(1) : R(0);
+    }
+}
+
+tsvd_status
+tsvdi_cuda_identity(struct tsvd_context *ctx, struct vectors vectors)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const int64_t n = vectors.n;
+    const dim3 grid(blocks_for(n, 256), (unsigned)(n < 4096 ? n : 4096));
+    tsvd_status ret = TSVD_OK;
+
+    identity_kernel<<<grid, 256, 0, call->stream>>>(n, vectors.x);
+    TSVD_LAUNCHED(call);
+out:
+    return ret;
+}
+
+/* One side's arguments of the wave kernel. */
+struct wave_side {
+    const struct device_wave *wave;
+    const struct rotation *log;
+    const int64_t *begin; /* [groups + 1] */
+    real *x;
+};
+
+/* The coefficients of steps tile .. tile + WAVE_TILE - 1: each thread fetches some. */
+static __device__ __forceinline__ void
+fetch(const struct device_wave *w, const struct rotation *log, int64_t tile,
+      struct rotation *fetched)
+{
+    const int each = WAVE_TILE * WAVE_SWEEPS / WAVE_THREADS;
+
+#pragma unroll
+    for (int i = 0; i < each; i++) {
+        int at = i * WAVE_THREADS + (int)threadIdx.x, k = at / WAVE_TILE;
+        int64_t j = tile + at % WAVE_TILE - k - w->begin[k];
+        bool active = k < w->sweeps && j >= 0 && j < w->count[k];
+
+        fetched[i].c = active ? log[w->offset[k] + j].c : R(1);
+        fetched[i].s = active ? log[w->offset[k] + j].s : R(0);
+    }
+}
+
+static __global__ void
+__launch_bounds__(WAVE_THREADS)
+    wave_kernel(int64_t n, struct wave_side right, struct wave_side left)
+{
+    const int each = WAVE_TILE * WAVE_SWEEPS / WAVE_THREADS;
+    const struct wave_side side = blockIdx.y == 0 ? right : left;
+    const int64_t column = (int64_t)blockIdx.x * WAVE_THREADS + threadIdx.x;
+    const bool inside = column < n;
+    __shared__ struct rotation staged[WAVE_TILE][WAVE_SWEEPS];
+
+    for (int64_t i = side.begin[blockIdx.z]; i < side.begin[blockIdx.z + 1]; i++) {
+        const struct device_wave *w = &side.wave[i];
+        const int64_t step = w->up ? -n : n, last = w->steps - WAVE_SWEEPS + 1; /* row */
+        real *row = side.x + w->first * n + (inside ? column : 0); /* row 0 of the wave */
+        real a[WAVE_SWEEPS] = {0};
+        struct rotation fetched[each];
+
+        a[0] = inside ? row[0] : R(0);
+        fetch(w, side.log, 0, fetched);
+        for (int64_t tile = 0; tile < w->steps; tile += WAVE_TILE) {
+            real top[WAVE_TILE];
+
+            __syncthreads();
+#pragma unroll
+            for (int k = 0; k < each; k++) {
+                int at = k * WAVE_THREADS + (int)threadIdx.x;
+
+                staged[at % WAVE_TILE][at / WAVE_TILE] = fetched[k];
+            }
+            __syncthreads();
+#pragma unroll
+            for (int t = 0; t < WAVE_TILE; t++) { /* rows tile + 1 .. tile + WAVE_TILE */
+                top[t] = inside && tile + t < last ? row[(tile + t + 1) * step] : R(0);
+            }
+            if (tile + WAVE_TILE < w->steps) {
+                fetch(w, side.log, tile + WAVE_TILE, fetched);
+            }
+#pragma unroll
+            for (int t = 0; t < WAVE_TILE; t++) {
+                int64_t done = tile + t + 1 - WAVE_SWEEPS; /* the row that leaves */
+                real x = top[t];
+
+#pragma unroll
+                for (int k = 0; k < WAVE_SWEEPS; k++) {
+                    const struct rotation q = staged[t][k];
+                    real below = r_fma(q.c, x, -(q.s * a[k]));
+
+                    x = r_fma(q.c, a[k], q.s * x);
+                    a[k] = below;
+                }
+                if (inside && done >= 0 && done <= last) {
+                    row[done * step] = x;
+                }
+            }
+        }
+        /* Steps past the end turned by the identity and pushed the last row out, if there were
+           any. */
+        if (inside && w->steps % WAVE_TILE == 0) {
+            row[last * step] = a[WAVE_SWEEPS - 1];
+        }
+    }
+}
+
+tsvd_status
+tsvdi_cuda_rotate_on_device(struct tsvd_context *ctx, const struct device_wave *const d_wave[2],
+                            const struct rotation *const d_log[2], const int64_t *const d_begin[2],
+                            int64_t groups, const struct vectors vectors[2])
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const int64_t n = vectors[0].n;
+    const dim3 grid(blocks_for(n, WAVE_THREADS), 2, (unsigned)groups);
+    struct wave_side side[2];
+    tsvd_status ret = TSVD_OK;
+
+    for (int i = 0; i < 2; i++) {
+        side[i].wave = d_wave[i];
+        side[i].log = d_log[i];
+        side[i].begin = d_begin[i];
+        side[i].x = vectors[i].x;
+    }
+    wave_kernel<<<grid, WAVE_THREADS, 0, call->stream>>>(n, side[0], side[1]);
+    TSVD_LAUNCHED(call);
+out:
+    return ret;
+}
+
+/* The waves of a log, on the host. */
+static int64_t
+make_waves(const struct rotation_log *log, struct device_wave *wave)
+{
+    int64_t waves = 0, offset = 0;
+
+    for (int64_t begin = 0; begin < log->sweeps;) {
+        const struct qr_sweep *first = &log->sweep[begin];
+        int64_t low = first->first, high = low + first->count, end = begin;
+        struct device_wave *w = &wave[waves++];
+
+        memset(w, 0, sizeof(*w));
+        for (; end < log->sweeps && end - begin < WAVE_SWEEPS; end++) {
+            const struct qr_sweep *s = &log->sweep[end];
+            int64_t l = s->first < low ? s->first : low;
+            int64_t h = s->first + s->count > high ? s->first + s->count : high;
+
+            if (s->up != first->up || (h - l) - (high - low) > s->count + WAVE_SWEEPS) {
+                break;
+            }
+            low = l;
+            high = h;
+        }
+        w->up = first->up;
+        w->first = w->up ? high : low;
+        w->steps = high - low + WAVE_SWEEPS - 1;
+        w->sweeps = (int)(end - begin);
+        for (int k = 0; k < w->sweeps; k++) {
+            const struct qr_sweep *s = &log->sweep[begin + k];
+
+            w->begin[k] = w->up ? high - (s->first + s->count) : s->first - low;
+            w->count[k] = s->count;
+            w->offset[k] = offset;
+            offset += s->count;
+        }
+        begin = end;
+    }
+    return waves;
+}
+
+tsvd_status
+tsvdi_cuda_rotate(struct tsvd_context *ctx, const struct rotation_log *right,
+                  const struct rotation_log *left, struct vectors right_vectors,
+                  struct vectors left_vectors, int fresh)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const struct rotation_log *log[2] = {right, left};
+    const struct vectors vectors[2] = {right_vectors, left_vectors};
+    struct device_wave *wave = NULL, *d_wave[2] = {NULL, NULL};
+    struct rotation *d_log[2] = {NULL, NULL};
+    int64_t *d_begin[2] = {NULL, NULL}, begin[2] = {0, 0};
+    int64_t most = right->sweeps > left->sweeps ? right->sweeps : left->sweeps;
+    tsvd_status ret = TSVD_OK;
+
+    if (fresh) {
+        TSVD_TRY(tsvdi_cuda_identity(ctx, right_vectors));
+        TSVD_TRY(tsvdi_cuda_identity(ctx, left_vectors));
+    }
+    if (most == 0) {
+        goto out;
+    }
+    TSVD_TRY(ctx->backend->alloc(ctx, (size_t)most * sizeof(*wave), (void **)&wave));
+    for (int i = 0; i < 2; i++) {
+        size_t bytes = (size_t)log[i]->rotations * sizeof(struct rotation);
+
+        begin[1] = make_waves(log[i], wave);
+        TSVD_TRY(tsvdi_cuda_alloc(call, bytes, (void **)&d_log[i]));
+        TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)begin[1] * sizeof(*wave), (void **)&d_wave[i]));
+        TSVD_TRY(tsvdi_cuda_alloc(call, sizeof(begin), (void **)&d_begin[i]));
+        TSVD_TRY(tsvdi_cuda_upload(call, d_log[i], log[i]->rotation, bytes));
+        TSVD_TRY(tsvdi_cuda_upload(call, d_wave[i], wave, (size_t)begin[1] * sizeof(*wave)));
+        TSVD_TRY(tsvdi_cuda_upload(call, d_begin[i], begin, sizeof(begin)));
+    }
+    TSVD_TRY(tsvdi_cuda_rotate_on_device(ctx, d_wave, d_log, d_begin, 1, vectors));
+out:
+    for (int i = 0; i < 2; i++) {
+        tsvdi_cuda_free(call, d_log[i]);
+        tsvdi_cuda_free(call, d_wave[i]);
+        tsvdi_cuda_free(call, d_begin[i]);
+    }
+    ctx->backend->free(wave);
+    return ret;
+}
+
+/* ---- order and signs ---- */
+
+/* The sign of each left vector's entry of largest magnitude, of equals the first: sign[j]. */
+static __global__ void
+sign_kernel(int64_t n, const real *x, char *negative_entry)
+{
+    const int64_t j = blockIdx.x;
+    __shared__ real largest[256];
+    __shared__ int64_t place[256];
+    real most = -1;
+    int64_t at = n;
+
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+        real size = r_abs(x[j * n + i]);
+
+        if (size > most) {
+            most = size;
+            at = i;
+        }
+    }
+    largest[threadIdx.x] = most;
+    place[threadIdx.x] = at;
+    for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) {
+            real other = largest[threadIdx.x + half];
+            int64_t there = place[threadIdx.x + half];
+
+            if (other > largest[threadIdx.x] ||
+                (other == largest[threadIdx.x] && there < place[threadIdx.x])) {
+                largest[threadIdx.x] = other;
+                place[threadIdx.x] = there;
+            }
+        }
+    }
+    if (threadIdx.x == 0) {
+        negative_entry[j] = x[j * n + place[0]] < 0;
+    }
+}
+
+/* to[i][j] = sign x[from[j]][i]: the left vectors become columns. */
+static __global__ void
+order_left_kernel(int64_t n, const real *x, const int64_t *from, const char *flip, real *to)
+{
+    __shared__ real tile[TILE][TILE + 1];
+    const int64_t j0 = (int64_t)blockIdx.x * TILE, i0 = (int64_t)blockIdx.y * TILE;
+
+    for (int r = (int)threadIdx.y; r < TILE; r += (int)blockDim.y) {
+        int64_t j = j0 + r, i = i0 + threadIdx.x;
+
+        if (j < n && i < n) {
+            real value = x[from[j] * n + i];
+
+            tile[r][threadIdx.x] = flip[from[j]] ? -value : value;
+        }
+    }
+    __syncthreads();
+    for (int r = (int)threadIdx.y; r < TILE; r += (int)blockDim.y) {
+        int64_t i = i0 + r, j = j0 + threadIdx.x;
+
+        if (j < n && i < n) {
+            to[i * n + j] = tile[threadIdx.x][r];
+        }
+    }
+}
+
+/* to[j] = sign x[from[j]], rows. */
+static __global__ void
+order_right_kernel(int64_t n, const real *x, const int64_t *from, const char *flip,
+                   const char *negative, real *to)
+{
+    const int64_t j = blockIdx.x, source = from[j];
+    const bool turn = flip[source] != negative[source];
+
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+        real value = x[source * n + i];
+
+        to[j * n + i] = turn ? -value : value;
+    }
+}
+
+tsvd_status
+tsvdi_cuda_order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
+                 struct vectors left_vectors, struct vectors right_vectors)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const int64_t n = left_vectors.n;
+    const size_t matrix = (size_t)n * (size_t)n * sizeof(real);
+    const dim3 tiles(blocks_for(n, TILE), blocks_for(n, TILE));
+    real *d_to = NULL;
+    int64_t *d_from = NULL;
+    char *d_flip = NULL, *d_negative = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_alloc(call, matrix, (void **)&d_to));
+    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)n * sizeof(*d_from), (void **)&d_from));
+    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)n, (void **)&d_flip));
+    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)n, (void **)&d_negative));
+    TSVD_TRY(tsvdi_cuda_upload(call, d_from, from, (size_t)n * sizeof(*d_from)));
+    TSVD_TRY(tsvdi_cuda_upload(call, d_negative, negative, (size_t)n));
+    sign_kernel<<<(unsigned)n, 256, 0, call->stream>>>(n, left_vectors.x, d_flip);
+    TSVD_LAUNCHED(call);
+    order_left_kernel<<<tiles, dim3(TILE, 8), 0, call->stream>>>(n, left_vectors.x, d_from, d_flip,
+                                                                 d_to);
+    TSVD_LAUNCHED(call);
+    TSVD_CUDA(call, cudaMemcpyAsync(left_vectors.x, d_to, matrix, cudaMemcpyDeviceToDevice,
+                                    call->stream));
+    order_right_kernel<<<(unsigned)n, 256, 0, call->stream>>>(n, right_vectors.x, d_from, d_flip,
+                                                              d_negative, d_to);
+    TSVD_LAUNCHED(call);
+    TSVD_CUDA(call, cudaMemcpyAsync(right_vectors.x, d_to, matrix, cudaMemcpyDeviceToDevice,
+                                    call->stream));
+out:
+    tsvdi_cuda_free(call, d_to);
+    tsvdi_cuda_free(call, d_from);
+    tsvdi_cuda_free(call, d_flip);
+    tsvdi_cuda_free(call, d_negative);
+    return ret;
+}
+
+/* ---- back to orthogonality ---- */
+
+/* to = (I - X X^T) / 2 if transposed, else to = X + Y X; tile by tile. */
+static __global__ void
+product_kernel(int64_t n, const real *y, const real *x, int defect, real *to)
+{
+    __shared__ real a[TILE][TILE + 1], b[TILE][TILE + 1];
+    const int64_t i = (int64_t)blockIdx.y * TILE + threadIdx.y;
+    const int64_t j = (int64_t)blockIdx.x * TILE + threadIdx.x;
+    real sum = 0;
+
+    for (int64_t k0 = 0; k0 < n; k0 += TILE) {
+        int64_t k = k0 + threadIdx.x, row = k0 + threadIdx.y;
+        int64_t other = (int64_t)blockIdx.x * TILE + threadIdx.y;
+
+        a[threadIdx.y][threadIdx.x] = i < n && k < n ? y[i * n + k] : R(0);
+        if (defect) {
+            b[threadIdx.x][threadIdx.y] = other < n && k < n ? x[other * n + k] : R(0);
+        } else {
+            b[threadIdx.y][threadIdx.x] = row < n && j < n ? x[row * n + j] : R(0);
+        }
+        __syncthreads();
+#pragma unroll
+        for (int t = 0; t < TILE; t++) {
+            sum = r_fma(a[threadIdx.y][t], b[t][threadIdx.x], sum);
+        }
+        __syncthreads();
+    }
+    if (i < n && j < n) {
+        to[i * n + j] = defect ? (R(i == j) - sum) / 2 : x[i * n + j] + sum;
+    }
+}
+
+tsvd_status
+tsvdi_cuda_orthonormalize(struct tsvd_context *ctx, struct vectors vectors)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const int64_t n = vectors.n;
+    const size_t matrix = (size_t)n * (size_t)n * sizeof(real);
+    const dim3 grid(blocks_for(n, TILE), blocks_for(n, TILE)), block(TILE, TILE);
+    real *d_defect = NULL, *d_to = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_alloc(call, matrix, (void **)&d_defect));
+    TSVD_TRY(tsvdi_cuda_alloc(call, matrix, (void **)&d_to));
+    product_kernel<<<grid, block, 0, call->stream>>>(n, vectors.x, vectors.x, 1, d_defect);
+    TSVD_LAUNCHED(call);
+    product_kernel<<<grid, block, 0, call->stream>>>(n, d_defect, vectors.x, 0, d_to);
+    TSVD_LAUNCHED(call);
+    TSVD_CUDA(call,
+              cudaMemcpyAsync(vectors.x, d_to, matrix, cudaMemcpyDeviceToDevice, call->stream));
+out:
+    tsvdi_cuda_free(call, d_defect);
+    tsvdi_cuda_free(call, d_to);
+    return ret;
+}
