@@ -16,9 +16,11 @@
 #include "backend.h"
 #include "host.h"
 
-/* Bound on half sweeps.  They are as many as the nearest coupled values ask for, whatever
-   n is: the seed's published means, n = 20 to 10000, reach 810,000 (n = 500, eps = 1e-8). */
-enum { SWEEPS_MAX = 1000000 };
+/* Bounds on half sweeps, while a large segment is left and in all.  They are as many as the
+   nearest coupled values ask for, whatever n is: the seed's published means, n = 20 to 10000,
+   reach 810,000 (n = 500, eps = 1e-8).  In a small segment, which most of those that take
+   long come down to, a half sweep costs a tenth of a microsecond. */
+enum { SWEEPS_MAX = 1000000, SMALL_SWEEPS_MAX = 10000000 };
 
 /* A slow case repeats nearly the same rotations, and their rounding errors add up: after more
    rounds' half sweeps than this for each row the vectors are brought back to orthogonality. */
@@ -143,8 +145,8 @@ tsvdi_givens(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, st
              struct vectors left, tsvd_info *info)
 {
     const tsvd_options *options = ctx->options;
-    const int64_t bound = options->max_sweeps > 0 ? options->max_sweeps : SWEEPS_MAX;
-    int64_t threads = options->block_threads > 0 ? options->block_threads : n / 2, last = 0;
+    const int64_t asked = options->max_sweeps;
+    int64_t threads = options->block_threads > 0 ? options->block_threads : n / 2, last = 0, saved;
     struct givens_job job = {n, d, e, eps, 0, options->blocks, right, left};
     struct givens_segment *segment = NULL;
     struct givens_counts counts = {0};
@@ -175,11 +177,12 @@ tsvdi_givens(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, st
         plan.larges = plan.nexts;
         plan.next = segment;
     }
-    TSVD_TRY(make_rounds(ctx, &job, &plan, bound, &last, &counts));
-    TSVD_TRY(finish(ctx, &job, &plan, bound, &last, &counts));
+    TSVD_TRY(make_rounds(ctx, &job, &plan, asked > 0 ? asked : SWEEPS_MAX, &last, &counts));
+    TSVD_TRY(finish(ctx, &job, &plan, asked > 0 ? asked : SMALL_SWEEPS_MAX, &last, &counts));
     info->sweeps += last + 1;
     info->iterations += n * (last + threads);
-    info->iterations_saved += n * (last + threads) - counts.steps;
+    saved = n * (last + threads) - counts.steps;
+    info->iterations_saved += saved > 0 ? saved : 0;
     info->rotations += counts.rotations;
     info->deflated += counts.deflated;
     info->seconds_iterate += tsvdi_host_seconds() - clock - counts.seconds_vectors;

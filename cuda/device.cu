@@ -260,7 +260,7 @@ out:
 /* ---- download: through two pinned buffers, one filled while the other is emptied ---- */
 
 /* What one thread copies at a time out of a pinned buffer. */
-enum { COPY_BYTES = 1 << 20 };
+#define COPY_BYTES ((size_t)1 << 20)
 
 struct copy_job {
     char *to;

@@ -15,9 +15,7 @@
  */
 #include "kernels.h"
 
-/* Most half sweeps that a thread can serve: it must be through with one before its next
-   starts, 2 T >= steps. */
-enum { PIPELINE_THREADS_MAX = 1024 };
+enum { PIPELINE_THREADS_MAX = 1024, WARP = 32 };
 
 struct pipeline_block {
     int64_t first; /* row of the matrix */
@@ -57,15 +55,19 @@ await(const real *value, const int *posted, int64_t half_sweep)
 }
 
 static __global__ void
-pipeline_kernel(const struct pipeline_block *blocks, int64_t half_sweeps, real eps,
+pipeline_kernel(const struct pipeline_block *blocks, int64_t half_sweeps, int64_t threads, real eps,
                 struct mail mail, real *d, real *e, struct rotation *right_log,
                 struct rotation *left_log, struct pipeline_counts *counts)
 {
     extern __shared__ unsigned char shared[];
     real *p = (real *)shared;
     const struct pipeline_block b = blocks[blockIdx.x];
-    const int64_t ticks = b.steps + 2 * (half_sweeps - 1);
-    int64_t j = threadIdx.x, active = 0, rotations = 0, deflated = 0;
+    /* a thread begins its next half sweep when it is through with one, and in its turn */
+    const int64_t period = 2 * threads > b.steps ? 2 * threads : b.steps;
+    const int64_t ticks =
+        (half_sweeps - 1) / threads * period + 2 * ((half_sweeps - 1) % threads) + b.steps;
+    int64_t j = threadIdx.x < threads ? threadIdx.x : half_sweeps;
+    int64_t start = 2 * j, active = 0, rotations = 0, deflated = 0;
 
     for (int64_t i = threadIdx.x; i <= b.steps; i += blockDim.x) {
         p[3 * i] = d[b.first + i];
@@ -73,7 +75,7 @@ pipeline_kernel(const struct pipeline_block *blocks, int64_t half_sweeps, real e
         p[3 * i + 2] = i < b.steps ? e[b.first + i] : R(0);
     }
     for (int64_t tick = 0; tick < ticks; tick++) {
-        int64_t i = tick - 2 * j;
+        int64_t i = tick - start;
 
         __syncthreads();
         if (i >= 0 && i < b.steps && j < half_sweeps) {
@@ -103,7 +105,8 @@ pipeline_kernel(const struct pipeline_block *blocks, int64_t half_sweeps, real e
                 log[b.log_offset + j / 2 * b.log_rows + i] = q;
             }
             if (i + 1 == b.steps) {
-                j += blockDim.x;
+                j += threads;
+                start += period;
             }
         }
     }
@@ -140,22 +143,22 @@ struct cut {
     int64_t blocks, boxes, longest, log_rotations;
 };
 
+/* Blocks that a segment is cut into: all blocks of a round must be resident at once. */
 static int64_t
-blocks_of(const struct givens_job *job, int64_t steps)
+blocks_of(const struct cuda_call *call, const struct givens_job *job, int64_t steps)
 {
-    int64_t most = job->blocks > 0 ? job->blocks : (steps + PIPELINE_ROWS - 1) / PIPELINE_ROWS;
-    /* a block has at most PIPELINE_THREADS_MAX threads, each for two rows */
-    int64_t least = (steps + 2 * PIPELINE_THREADS_MAX - 1) / (2 * PIPELINE_THREADS_MAX);
+    int64_t blocks = job->blocks > 0 ? job->blocks : (steps + PIPELINE_ROWS - 1) / PIPELINE_ROWS;
+    int64_t most = 2 * (int64_t)call->multiprocessors;
 
-    most = most < least ? least : most;
-    return most > steps ? steps : most;
+    blocks = blocks < most ? blocks : most;
+    return blocks < steps ? blocks : steps;
 }
 
 static void
-cut_segment(const struct givens_job *job, struct givens_segment segment, int64_t half_sweeps,
-            struct cut *cut)
+cut_segment(const struct cuda_call *call, const struct givens_job *job,
+            struct givens_segment segment, int64_t half_sweeps, struct cut *cut)
 {
-    const int64_t steps = segment.rows - 1, blocks = blocks_of(job, steps);
+    const int64_t steps = segment.rows - 1, blocks = blocks_of(call, job, steps);
 
     for (int64_t b = 0; b < blocks; b++) {
         struct pipeline_block *block = &cut->block[cut->blocks++];
@@ -185,7 +188,7 @@ cut_waves(struct givens_segment segment, int64_t rows, int64_t offset, struct de
         memset(w, 0, sizeof(*w));
         w->first = segment.first;
         w->steps = steps + WAVE_SWEEPS - 1;
-        w->sweeps = (int)(rows - k < WAVE_SWEEPS ? rows - k : WAVE_SWEEPS);
+        w->sweeps = rows - k < WAVE_SWEEPS ? (int)(rows - k) : (int)WAVE_SWEEPS;
         for (int i = 0; i < w->sweeps; i++) {
             w->count[i] = steps;
             w->offset[i] = offset + (k + i) * steps;
@@ -204,7 +207,7 @@ cut_round(struct tsvd_context *ctx, const struct givens_job *job,
     tsvd_status ret = TSVD_OK;
 
     for (int64_t i = 0; i < segments; i++) {
-        blocks += blocks_of(job, segment[i].rows - 1);
+        blocks += blocks_of(cuda_of(ctx), job, segment[i].rows - 1);
     }
     TSVD_TRY(ctx->backend->alloc(ctx, (size_t)blocks * sizeof(*cut->block), (void **)&cut->block));
     for (int side = 0; side < 2; side++) {
@@ -218,7 +221,7 @@ cut_round(struct tsvd_context *ctx, const struct givens_job *job,
     for (int64_t i = 0; i < segments; i++) {
         int64_t offset = cut->log_rotations;
 
-        cut_segment(job, segment[i], half_sweeps, cut);
+        cut_segment(cuda_of(ctx), job, segment[i], half_sweeps, cut);
         for (int side = 0; side < 2; side++) {
             int64_t begin = cut->begin[side][i];
 
@@ -242,10 +245,47 @@ out:
     return ret;
 }
 
-tsvd_status
-tsvdi_cuda_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
-                        const struct givens_segment *segment, int64_t segments, int64_t half_sweeps,
-                        int64_t *active, struct givens_counts *counts)
+/* One block of threads for each block of rows, all resident at once. */
+static tsvd_status
+launch_pipeline(struct tsvd_context *ctx, const struct givens_job *job, const struct cut *cut,
+                int64_t half_sweeps, struct pipeline_block *d_block, struct mail mail,
+                real *d_matrix, struct rotation *d_log[2], struct pipeline_counts *d_counts)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const size_t shared = 3 * (size_t)(cut->longest + 1) * sizeof(real);
+    int64_t threads = (cut->longest + 1) / 2; /* more are never under way at once */
+    real *d_e = d_matrix + job->n, eps = job->eps;
+    void *args[] = {&d_block,  &half_sweeps, &threads,  &eps,      &mail,
+                    &d_matrix, &d_e,         &d_log[0], &d_log[1], &d_counts};
+    dim3 grid((unsigned)cut->blocks), block;
+    int resident = 0;
+    tsvd_status ret = TSVD_OK;
+
+    threads = threads < half_sweeps ? threads : half_sweeps;
+    threads = threads < job->threads ? threads : job->threads;
+    threads = threads < PIPELINE_THREADS_MAX ? threads : (int64_t)PIPELINE_THREADS_MAX;
+    block.x = (unsigned)((threads + WARP - 1) / WARP * WARP);
+    TSVD_CUDA(call, cudaFuncSetAttribute(pipeline_kernel,
+                                         cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
+    TSVD_CUDA(call, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, pipeline_kernel,
+                                                                  (int)block.x, shared));
+    if (cut->blocks > (int64_t)resident * call->multiprocessors) {
+        TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_ARGUMENT,
+                            "the givens pipeline would need %lld thread blocks at once and the "
+                            "device holds %lld: ask for fewer with tuning={\"blocks\": ...}",
+                            (long long)cut->blocks, (long long)resident * call->multiprocessors));
+    }
+    TSVD_CUDA(call, cudaLaunchCooperativeKernel((void *)pipeline_kernel, grid, block, args, shared,
+                                                call->stream));
+out:
+    return ret;
+}
+
+/* A round of as many segments as one launch takes. */
+static tsvd_status
+run_round(struct tsvd_context *ctx, const struct givens_job *job,
+          const struct givens_segment *segment, int64_t segments, int64_t half_sweeps,
+          int64_t *active, struct givens_counts *counts)
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct vectors vectors[2] = {job->right, job->left};
@@ -257,10 +297,8 @@ tsvdi_cuda_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
     struct device_wave *d_wave[2] = {NULL, NULL};
     int64_t *d_begin[2] = {NULL, NULL};
     struct mail mail = {NULL, NULL, NULL, NULL};
-    real *d_matrix = NULL, *d_e = NULL, eps = job->eps;
-    size_t values, shared;
-    int64_t threads;
-    int resident = 0, cooperative = 0;
+    real *d_matrix = NULL, *d_e = NULL;
+    size_t values;
     tsvd_status ret = TSVD_OK;
 
     memset(&cut, 0, sizeof(cut));
@@ -292,29 +330,8 @@ tsvdi_cuda_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
     TSVD_CUDA(call, cudaMemsetAsync(mail.posted_right, 0, 2 * (size_t)cut.boxes * sizeof(int),
                                     call->stream));
 
-    threads = (cut.longest + 1) / 2; /* 2 T >= steps */
-    threads = threads < half_sweeps ? threads : half_sweeps;
-    threads = (threads + 31) / 32 * 32;
-    shared = 3 * (size_t)(cut.longest + 1) * sizeof(real);
-    TSVD_CUDA(call, cudaFuncSetAttribute(pipeline_kernel,
-                                         cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
-    TSVD_CUDA(call, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, pipeline_kernel,
-                                                                  (int)threads, shared));
-    cooperative = resident * call->multiprocessors;
-    if (cut.blocks > cooperative) {
-        TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_UNSUPPORTED,
-                            "the givens pipeline needs %lld thread blocks at once and the device "
-                            "holds %d: ask for fewer with tuning={\"blocks\": ...}",
-                            (long long)cut.blocks, cooperative));
-    }
-    {
-        void *args[] = {&d_block, &half_sweeps, &eps,      &mail,    &d_matrix,
-                        &d_e,     &d_log[0],    &d_log[1], &d_counts};
-
-        TSVD_CUDA(call,
-                  cudaLaunchCooperativeKernel((void *)pipeline_kernel, dim3((unsigned)cut.blocks),
-                                              dim3((unsigned)threads), args, shared, call->stream));
-    }
+    TSVD_TRY(
+        launch_pipeline(ctx, job, &cut, half_sweeps, d_block, mail, d_matrix, d_log, d_counts));
     if (job->right.x != NULL) {
         TSVD_TRY(tsvdi_cuda_rotate_on_device(ctx, d_wave, d_log, d_begin, segments, vectors));
     }
@@ -347,14 +364,27 @@ out:
     return ret;
 }
 
+tsvd_status
+tsvdi_cuda_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
+                        const struct givens_segment *segment, int64_t segments, int64_t half_sweeps,
+                        int64_t *active, struct givens_counts *counts)
+{
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t i = 0; i < segments && ret == TSVD_OK; i += PIPELINE_SEGMENTS) {
+        int64_t here = segments - i < PIPELINE_SEGMENTS ? segments - i : (int64_t)PIPELINE_SEGMENTS;
+
+        ret = run_round(ctx, job, segment + i, here, half_sweeps, active, counts);
+    }
+    return ret;
+}
+
 /* ---- small segments ---- */
 
 struct finish_result {
     long long half_sweeps; /* in: their bound; out: as in backend.h */
     unsigned long long steps, rotations, deflated;
 };
-
-enum { WARP = 32 };
 
 struct small_rotation {
     struct rotation q;

@@ -11,9 +11,11 @@ enum {
     WAVE_THREADS = 64,
     WAVE_TILE = 32,
 
-    /* givens.cu: rows of a block of the pipeline, and half sweeps of a round */
+    /* givens.cu: rows of a block of the pipeline, half sweeps of a round, and segments of a
+       launch, whose blocks must all be resident at once */
     PIPELINE_ROWS = 512,
     PIPELINE_SWEEPS = 512,
+    PIPELINE_SEGMENTS = 256,
 
     /* givens.cu: most rows of a segment that one block finishes (two orthogonal factors and a
        spare one in shared memory), its threads, and half sweeps between two looks at which
