@@ -15,7 +15,7 @@ SOURCES := CMakeLists.txt pyproject.toml README.md csrc cuda python/tsvd \
     $(shell find csrc cuda python/tsvd -type f -not -path '*/__pycache__/*')
 C_SOURCES := $(wildcard csrc/*.[ch] cuda/*.cu cuda/*.cuh tests/c/*.[ch])
 
-.PHONY: help demo test bench lint format ctest dist clean
+.PHONY: help demo test bench gpu lint format ctest dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -28,6 +28,9 @@ test: .venv/tsvd .venv/test ## run the Python tests (ARGS="-m slow": the long on
 
 bench: .venv/tsvd .venv/test ## time tsvd and its peers, write benchmarks/results
 	$(BIN)/python -m benchmarks $(ARGS)
+
+gpu: .venv/gpu ## test and measure on the GPU of this machine (ARGS: the folder that it fills)
+	scripts/gpu.sh $(ARGS)
 
 lint: .venv/dev ## check the style of every file, change nothing
 	$(BIN)/ruff check
@@ -69,6 +72,6 @@ clean: ## remove everything that make has made
 	touch $@
 
 # The extras of pyproject.toml.
-.venv/progress .venv/test .venv/dev: .venv/%: pyproject.toml | .venv/tsvd
+.venv/progress .venv/test .venv/gpu .venv/dev: .venv/%: pyproject.toml | .venv/tsvd
 	$(BIN)/python -m pip install --quiet "tsvd[$*]"
 	touch $@

@@ -51,6 +51,7 @@ def _machine():
         "cpu": models[0] if models else platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
         "gpus": [device.name for device in tsvd.devices() if device.device != "cpu"],
+        "driver": _output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
     }
 
 
@@ -72,18 +73,25 @@ def _blas(package):
 
 
 def _sources():
-    """The git trees of the sources, and whether the files differ from them."""
+    """The git trees of the sources, and whether the files differ from them.
+
+    Where the sources lie outside a repository, the environment says which they are.
+    """
     return {
-        "csrc": _git("rev-parse", "--verify", "--quiet", "HEAD:csrc"),
-        "cuda": _git("rev-parse", "--verify", "--quiet", "HEAD:cuda"),
-        "dirty": bool(_git("status", "--porcelain", "--", "csrc", "cuda")),
+        "csrc": os.environ.get("TSVD_CSRC_TREE") or _tree("csrc"),
+        "cuda": os.environ.get("TSVD_CUDA_TREE") or _tree("cuda"),
+        "dirty": bool(_output("git", "status", "--porcelain", "--", "csrc", "cuda")),
     }
 
 
-def _git(*arguments):
-    """What git prints, '' if there is no git, no repository or no commit."""
+def _tree(folder):
+    return _output("git", "rev-parse", "--verify", "--quiet", f"HEAD:{folder}")
+
+
+def _output(*command):
+    """What the command prints; '' if there is no such command, or it fails."""
     try:
-        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     except FileNotFoundError:
         return ""
-    return done.stdout.strip()
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,83 +1,190 @@
-"""The seed's tables again, by method="givens" on the CPU.
+"""The seed's tables 3.1 to 3.13 again, by method="givens": on the GPU all of them, on the CPU
+those of small matrices.
 
 The published matrices are not kept: ours are drawn from the same ranges, so the
 figures agree in order of magnitude, not in digits.
 """
 
+import csv
 import json
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
+import numpy as np
+
 import tsvd
 from benchmarks import results
+from benchmarks.timing import touched
 from tests import families, measures
 
 PUBLISHED = Path(__file__).parent / "data" / "seed_tables.json"
-SIZES = (20, 50, 100, 200)
-MATRICES = 5
 MAX_SWEEPS = 10_000_000  # some matrices of these ranges need over a million
+LONGEST = 20  # seconds given to one matrix
+
+# Orders of the three kinds of tables: by range, by eps, by number of threads.
+ORDERS = {
+    "cpu": ((20, 50, 100, 200), (200,), ()),
+    "cuda": ((20, 50, 100, 200, 500, 1000, 5000, 10000), (200, 500, 1000), (500, 1000)),
+}
+
+COLUMNS = (  # title, key, width, format
+    ("n", "n", 5, "d"),
+    ("range", "range", 9, "s"),
+    ("eps", "eps", 7, "g"),
+    ("threads", "threads", 8, "d"),
+    ("it. publ.", "published_iterations", 14, ",d"),
+    ("it. remade", "remade_iterations", 12, ",d"),
+    ("it. tsvd", "iterations", 14, ",.0f"),
+    ("ms publ.", "published_milliseconds", 11, ",d"),
+    ("remade", "remade_milliseconds", 10, ",.1f"),
+    ("device", "device_milliseconds", 9, ",.1f"),
+    ("in all", "milliseconds", 9, ",.1f"),
+    ("error/eps", "max_error_in_eps", 11, ".2f"),
+    ("orthog.", "orthogonality", 9, ".2f"),
+)
 
 
-def run(path, threads):
-    published, load = json.loads(PUBLISHED.read_text()), results.load()
-    remade = {
-        (row["n"], row["range"]): row["iterations"]
-        for row in published["same_kernel_on_one_h200"]["rows"]
-        if "iterations" in row
-    }
+@dataclass
+class Setting:
+    device: str
+    matrices: int  # of an order up to 1000
+    until: float  # time.monotonic() at which the run ends
+
+
+def published_and_remade():
+    """The published figures, and those of the seed's kernel run again: (n, range) -> row."""
+    published = json.loads(PUBLISHED.read_text())
+    rows = published["same_kernel_on_one_h200"]["rows"]
+    return published, {(row["n"], row["range"]): row for row in rows}
+
+
+def run(path, threads, device, matrices, seconds):
+    """Writes `path` and beside it a CSV file for each kind of table."""
+    load = results.load()
+    published, remade = published_and_remade()
+    setting = Setting(device, matrices, time.monotonic() + seconds)
+    by_size, by_eps, by_threads = ORDERS[device]
+    _solve(setting, *families.make("uniform_1", 600), 1e-8, {})  # loads the kernels
     print(
-        f"{'':<28}{'iterations':>13}{'':>37}{'max|B - L S R|':>16}\n"
-        f"{'n':>5}{'range':>11}{'eps':>12}{'published':>13}{'remade':>13}{'tsvd':>13}{'sweeps':>11}"
-        f"{'published':>12}{'tsvd':>10}"
+        "it.: iterations, means; publ.: published; remade: the seed's kernel on one H200;\n"
+        "device: work and download; in all: from d and e to arrays touched before\n\n"
+        + "".join(f"{title:>{width}}" for title, _, width, _ in COLUMNS)
     )
-    by_size = [
-        _row(n, row["range"], 1e-8, row, remade.get((n, row["range"])))
-        for n in SIZES
-        for row in published["by_size_and_range"][str(n)]["rows"]
-    ]
-    print()
-    # The range of this table was not published.
-    by_eps = [_row(200, "[0,1]", row["eps"], row) for row in published["by_eps"]["200"]]
-    results.write(
-        path, threads, load, published_by=published["source"], by_size=by_size, by_eps=by_eps
-    )
+    tables = {
+        "by_size": [
+            _row(setting, n, row["range"], 1e-8, row, remade.get((n, row["range"]), {}))
+            for n in by_size
+            for row in published["by_size_and_range"][str(n)]["rows"]
+        ],
+        # The range of the next two was not published.
+        "by_eps": [
+            _row(setting, n, "[0,1]", row["eps"], row)
+            for n in by_eps
+            for row in published["by_eps"][str(n)]
+        ],
+        "by_threads": [
+            _row(setting, n, "[0,1]", 1e-8, row, threads=row["threads"])
+            for n in by_threads
+            for row in published["by_threads"][str(n)]
+        ],
+    }
+    results.write(path, threads, load, device=device, published_by=published["source"], **tables)
+    for name, rows in tables.items():
+        if rows:
+            _write_csv(path.with_name(f"{path.stem}_{name}.csv"), rows)
 
 
-def _row(n, interval, eps, published, remade=None):
-    """Means over MATRICES, and the largest error; remade: iterations of the seed's kernel again."""
+def _row(setting, n, interval, eps, published, remade=None, threads=None):
+    """Means over the matrices that came to an end, and their largest errors.
+
+    remade: the figures of the seed's kernel run again; threads: of the pipeline, which then
+    keeps the matrix whole, as the seed does.
+    """
+    remade = remade or {}
     high = interval.strip("[]").split(",")[1]
-    runs = [_solve(*families.make(f"uniform_{high}", n, seed=k), eps) for k in range(MATRICES)]
-    row = {
-        "n": n,
-        "range": interval,
-        "eps": eps,
-        "iterations": mean(run["iterations"] for run in runs),
-        "sweeps": mean(run["sweeps"] for run in runs),
-        "max_error": max(run["max_error"] for run in runs),
-        "milliseconds": mean(run["milliseconds"] for run in runs),
-        "published_iterations": published["iterations"],
+    tuning = {} if threads is None else {"block_threads": threads, "split": 0}
+    runs = []
+    for k in range(setting.matrices if n <= 1000 else max(1, setting.matrices * 2000 // n)):
+        if time.monotonic() < setting.until:
+            d, e = families.make(f"uniform_{high}", n, seed=k)
+            runs.append(_solve(setting, d, e, eps, tuning))
+    done = [run for run in runs if isinstance(run, dict)]
+    failed = [run for run in runs if isinstance(run, str)]
+    row = {"n": n, "range": interval, "eps": eps, "threads": threads, "matrices": len(runs)}
+    for key in ("iterations", "iterations_saved", "sweeps", "milliseconds", "device_milliseconds"):
+        row[key] = mean(run[key] for run in done) if done else None
+    for key in ("max_error", "orthogonality"):
+        row[key] = max((run[key] for run in done), default=None)
+    row |= {
+        "max_error_in_eps": row["max_error"] / eps if done else None,
+        "published_iterations": published.get("iterations"),
+        "published_milliseconds": published["milliseconds"],
         "published_error": published.get("max_error"),
-        "remade_iterations": remade,
+        "remade_iterations": remade.get("iterations"),
+        "remade_milliseconds": remade.get("milliseconds"),
+        "remade_note": remade.get("note"),
+        "failed": "; ".join(f"{failed.count(why)} {why}" for why in sorted(set(failed))),
     }
-    error = row["published_error"]
-    print(
-        f"{n:>5}{interval:>11}{eps:>12g}{row['published_iterations']:>13,}"
-        f"{'' if remade is None else f'{remade:,}':>13}{row['iterations']:>13,.0f}"
-        f"{row['sweeps']:>11,.0f}{'' if error is None else f'{error:.0e}':>12}"
-        f"{row['max_error']:>10.1e}"
+    cells = (
+        f"{'' if row[key] is None else format(row[key], spec):>{width}}"
+        for _, key, width, spec in COLUMNS
     )
+    print("".join(cells), row["failed"] if runs else "not run, the time is up", flush=True)
     return row
 
 
-def _solve(d, e, eps):
-    start = time.perf_counter()
-    (L, s, R), info = tsvd.svd(
-        d, e, method="givens", eps=eps, device="cpu", max_sweeps=MAX_SWEEPS, full_output=True
-    )
+def _solve(setting, d, e, eps, tuning):
+    """What one matrix took, or why it did not come to an end."""
+    start = time.monotonic()
+    end = min(start + LONGEST, setting.until)
+
+    def stop(done):
+        if time.monotonic() > end:
+            raise TimeoutError
+
+    try:
+        (L, s, R), info = tsvd.svd(
+            d,
+            e,
+            method="givens",
+            eps=eps,
+            device=setting.device,
+            max_sweeps=MAX_SWEEPS,
+            out=touched(len(d)),
+            progress=stop,
+            tuning=tuning,
+            full_output=True,
+        )
+    except np.linalg.LinAlgError:
+        return f"not converged in {MAX_SWEEPS:,} half sweeps"
+    except TimeoutError:
+        return f"stopped after {end - start:.0f} s"
+    seconds = time.monotonic() - start
+    max_error, orthogonality = _errors(setting.device, d, e, L, s, R)
     return {
-        "milliseconds": (time.perf_counter() - start) * 1e3,
+        "milliseconds": seconds * 1e3,
+        "device_milliseconds": (info.seconds["iterate"] + info.seconds["vectors"]) * 1e3,
         "iterations": info.iterations,
+        "iterations_saved": info.iterations_saved,
         "sweeps": info.sweeps,
-        "max_error": measures.max_abs_error(d, e, L, s, R),
+        "max_error": max_error,
+        "orthogonality": orthogonality,
     }
+
+
+def _errors(device, d, e, L, s, R):
+    if device == "cpu":
+        return measures.max_abs_error(d, e, L, s, R), measures.orthogonality(L, R)
+    from benchmarks import cuda
+
+    return cuda.errors(d, e, L, s, R)
+
+
+def _write_csv(path, rows):
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    print(f"written: {path}")

@@ -7,12 +7,16 @@ MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.D
 
 
 def write_readme(readme, results):
-    """Fills everything between `<!-- table: NAME -->` and `<!-- end of table -->`."""
+    """Fills everything between `<!-- table: NAME -->` and `<!-- end of table -->`.
+
+    A table whose result file is not there stays empty.
+    """
 
     def table(match):
         source, lines = TABLES[match[2]]
-        content = json.loads((results / source).read_text())
-        return match[1] + "\n".join([*lines(content), match[3]])
+        path = results / source
+        content = lines(json.loads(path.read_text())) if path.exists() else ()
+        return match[1] + "\n".join([*content, match[3]])
 
     text, count = MARKED.subn(table, readme.read_text())
     readme.write_text(text)
@@ -39,13 +43,7 @@ def _cases(group, cell, orders=None):
 
 
 def _time(contender):
-    seconds = contender["median"]
-    if seconds >= 1:
-        time = f"{seconds:.3g} s"
-    elif seconds >= 1e-3:
-        time = f"{seconds * 1e3:.3g} ms"
-    else:
-        time = f"{seconds * 1e6:.3g} µs"
+    time = _seconds(contender["median"])
     return time if contender["ratio"] == 1 else f"{time} ({contender['ratio']:.2g}×)"
 
 
@@ -73,6 +71,53 @@ def _seed(content):
         )
 
 
+def _gpu(content):
+    yield from _header(
+        "n", "range", "tsvd", "of it iteration", "asked", "seed's kernel, same card",
+        "published", "error / eps", "orthogonality",
+    )  # fmt: skip
+    for case in content["cases"]:
+        same_card = case["same_card_note"] or ""
+        if case["same_card"]:
+            same_card = _seconds(case["same_card"])
+        before = (case["n"], case["range"])
+        peers = (_seconds(case["asked"]), same_card, _seconds(case["published"]))
+        if "failed" in case:
+            yield _row(*before, "not converged", "", *peers, "", "")
+        else:
+            yield _row(
+                *before,
+                _seconds(case["seconds"]),
+                _seconds(case["iterate"]),
+                *peers,
+                f"{case['max_error_in_eps']:.2f}",
+                f"{case['orthogonality']:.2f}",
+            )
+
+
+def _downloads(content):
+    yield from _header("n", "L and R, MB", "download", "GB/s", "pinned copy, GB/s", "ratio")
+    for row in content["downloads"]:
+        yield _row(
+            row["n"],
+            f"{row['bytes'] / 1e6:,.0f}",
+            _seconds(row["seconds"]),
+            f"{row['rate'] / 1e9:.1f}",
+            f"{row['pinned_rate'] / 1e9:.1f}",
+            f"{row['ratio']:.2f}",
+        )
+
+
+def _measured_gpu(content):
+    machine, sources = content["machine"], content["sources"]
+    cuda = content["versions"]["tsvd_config"]["CUDA"]
+    tests = ", ".join(f"{number} {word}" for word, number in (content["tests"] or {}).items())
+    yield f"{machine['gpus'][0]}, driver {machine['driver']}, CUDA {cuda['runtime']};"
+    yield f"{content['date'][:10]}; git trees of `csrc` `{sources['csrc'][:12]}` and `cuda`"
+    changed = " with changes" if sources["dirty"] else ""
+    yield f"`{sources['cuda'][:12]}`{changed}{f'; tests: {tests}' if tests else ''}."
+
+
 def _measured(content):
     machine, versions, sources = (content[key] for key in ("machine", "versions", "sources"))
     yield f"{machine['cpu']}, {content['threads']} threads, load {content['load']:.1f} before;"
@@ -90,7 +135,18 @@ TABLES = {
     "measured": ("cpu.json", _measured),
     "seed": ("seed.json", _seed),
     "measured_seed": ("seed.json", _measured),
+    "gpu": ("gpu.json", _gpu),
+    "downloads": ("gpu.json", _downloads),
+    "measured_gpu": ("gpu.json", _measured_gpu),
 }
+
+
+def _seconds(seconds):
+    if seconds >= 1:
+        return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:,.0f} s"
+    if seconds >= 1e-3:
+        return f"{seconds * 1e3:.3g} ms"
+    return f"{seconds * 1e6:.3g} µs"
 
 
 def _row(*cells):

@@ -1,8 +1,11 @@
-"""Interleaved timing: a slow minute of the machine hits every contender alike."""
+"""Interleaved timing: a slow minute of the machine hits every contender alike; arrays to fill."""
 
+import functools
 import math
 import time
 import timeit
+
+import numpy as np
 
 SAMPLE = 0.02  # seconds that one timing lasts at least; fast calls are repeated within it
 
@@ -24,3 +27,9 @@ def interleaved(contenders, repeats):
             time.sleep(PAUSE)
             seconds[name].append(timer.timeit(calls[name]) / calls[name])
     return seconds
+
+
+@functools.lru_cache(maxsize=1)
+def touched(n):
+    """L, s, R to be filled, with pages that exist already; kept until another n is asked for."""
+    return np.ones((n, n)), np.ones(n), np.ones((n, n))

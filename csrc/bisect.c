@@ -15,7 +15,7 @@ tsvdi_sturm_bytes(int64_t n)
 {
     size_t entries = 2 * (size_t)n;
 
-    return entries * (sizeof(struct sturm_chunk) + sizeof(real_int) + 2 * sizeof(real));
+    return entries * (sizeof(struct sturm_chunk) + sizeof(real_int) + 4 * sizeof(real));
 }
 
 void
@@ -23,7 +23,8 @@ tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct 
 {
     struct sturm_chunk *chunk = work;
     real_int *twos = (real_int *)(chunk + 2 * n);
-    real *wide_square = (real *)(twos + 2 * n), *square = wide_square + 2 * n;
+    real *wide_square = (real *)(twos + 2 * n), *wide_rest = wide_square + 2 * n;
+    real *wide_inverse = wide_rest + 2 * n, *square = wide_inverse + 2 * n;
     real largest = 0, bound = 0, before = 0;
     real_int scale, loss = 0, gain = 0;
     int64_t entries = 0, chunks = 0;
@@ -50,6 +51,8 @@ tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct 
         }
         b = r_split(b, &exponent);
         wide_square[entries] = b * b;
+        wide_rest[entries] = r_fma(b, b, -(b * b));
+        wide_inverse[entries] = 1 / (b * b);
         twos[entries] = 2 * exponent;
         /* |r| shrinks by b^2/8 at most and grows eightfold at most, sigma and b below 4. */
         below = 2 * (scale - exponent);
@@ -76,6 +79,8 @@ tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct 
     matrix->chunk = chunk;
     matrix->square = square;
     matrix->wide_square = wide_square;
+    matrix->wide_rest = wide_rest;
+    matrix->wide_inverse = wide_inverse;
     matrix->wide_twos = twos;
     matrix->scale_down[0] = r_pow2((int)(-scale / 2));
     matrix->scale_down[1] = r_pow2((int)(-(scale - scale / 2)));

@@ -101,7 +101,7 @@ dot(int64_t count, const real *x, const real *y)
 
 /* Vectors of shifts that are counted side by side, to hide the latency of the
    recurrence. */
-enum { COUNT_VECTORS = 4, COUNT_MAX = COUNT_VECTORS * SIMD_LANES };
+enum { COUNT_VECTORS = 4, WIDE_VECTORS = 2, COUNT_MAX = COUNT_VECTORS * SIMD_LANES };
 
 static inline __attribute__((always_inline)) void
 count_plain(const struct sturm *m, int vectors, const real *sigma, real_int *above)
@@ -134,63 +134,76 @@ count_plain(const struct sturm *m, int vectors, const real *sigma, real_int *abo
     memcpy(above, changes, (size_t)vectors * sizeof *changes);
 }
 
-static void
-count_wide(const struct sturm *m, const real *sigma, real_int *above)
+static inline __attribute__((always_inline)) void
+count_wide(const struct sturm *m, int vectors, const real *sigma, real_int *above)
 {
-    simd square, mantissa = simd_splat(1);
-    simd_int twos, exponent = {0}, negative = {0};
+    struct sturm_wide y[COUNT_VECTORS];
+    simd_int negative[COUNT_VECTORS];
     int64_t k = 0;
 
-    for (int lane = 0; lane < SIMD_LANES; lane++) {
-        real_int e;
-        real f = r_split(sigma[lane], &e);
+    for (int v = 0; v < vectors; v++) {
+        simd square = {0}, rest = {0};
+        simd_int twos = {0};
 
-        square[lane] = f * f;
-        twos[lane] = 2 * e;
+        for (int lane = 0; lane < SIMD_LANES; lane++) {
+            real_int e;
+            real f = r_split(sigma[v * SIMD_LANES + lane], &e);
+
+            square[lane] = f * f;
+            rest[lane] = r_fma(f, f, -(f * f));
+            twos[lane] = 2 * e;
+        }
+        y[v].sigma_square = square;
+        y[v].sigma_rest = rest;
+        y[v].sigma_twos = twos;
+        y[v].mantissa = simd_splat(1);
+        y[v].rest = simd_splat(0);
+        y[v].exponent = negative[v] = (simd_int){0};
     }
     for (int64_t i = 0; i < m->chunks; i++) {
         for (; k < m->chunk[i].end; k++) {
-            sturm_wide_step(square, twos, m->wide_square[k], m->wide_twos[k], &mantissa, &exponent,
-                            &negative);
+            for (int v = 0; v < vectors; v++) {
+                sturm_wide_step(m->wide_square[k], m->wide_rest[k], m->wide_inverse[k],
+                                m->wide_twos[k], &y[v], &negative[v]);
+            }
         }
-        if (m->chunk[i].restart) {
-            sturm_wide_restart(&mantissa, &exponent, &negative);
+        for (int v = 0; v < vectors && m->chunk[i].restart; v++) {
+            sturm_wide_restart(&y[v], &negative[v]);
         }
     }
-    memcpy(above, &negative, sizeof negative);
+    memcpy(above, negative, (size_t)vectors * sizeof *negative);
 }
 
+/* Counts for up to COUNT_MAX shifts, all or none of which the plain form serves. */
 static void
-count_group(const struct sturm *m, int64_t count, const real *sigma, real_int *above)
+count_group(const struct sturm *m, int plain, int64_t count, const real *sigma, real_int *above)
 {
-    real lowest = sigma[0];
-
-    for (int64_t i = 1; i < count; i++) {
-        lowest = r_min(lowest, sigma[i]);
-    }
-    if (!(lowest >= m->plain_from)) {
-        for (int64_t i = 0; i < count; i += SIMD_LANES) {
-            count_wide(m, sigma + i, above + i);
-        }
-    } else if (count > SIMD_LANES) {
+    if (plain && count > SIMD_LANES) {
         count_plain(m, COUNT_VECTORS, sigma, above);
-    } else {
+    } else if (plain) {
         count_plain(m, 1, sigma, above);
+    } else if (count > SIMD_LANES) {
+        for (int v = 0; v < COUNT_VECTORS && v * SIMD_LANES < count; v += WIDE_VECTORS) {
+            count_wide(m, WIDE_VECTORS, sigma + v * SIMD_LANES, above + v * SIMD_LANES);
+        }
+    } else {
+        count_wide(m, 1, sigma, above);
     }
 }
 
 static void
-count(const struct sturm *m, int64_t how_many, const real *sigma, int64_t *above)
+count(const struct sturm *m, int exact, int64_t how_many, const real *sigma, int64_t *above)
 {
     for (int64_t i = 0; i < how_many; i += COUNT_MAX) {
-        real shift[COUNT_MAX];
+        real shift[COUNT_MAX], lowest = sigma[i];
         real_int found[COUNT_MAX];
         int64_t here = how_many - i < COUNT_MAX ? how_many - i : COUNT_MAX;
 
         for (int64_t j = 0; j < COUNT_MAX; j++) {
             shift[j] = sigma[i + (j < here ? j : here - 1)];
+            lowest = r_min(lowest, shift[j]);
         }
-        count_group(m, here, shift, found);
+        count_group(m, !exact && lowest >= m->plain_from, here, shift, found);
         for (int64_t j = 0; j < here; j++) {
             above[i + j] = found[j];
         }

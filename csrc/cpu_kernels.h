@@ -45,8 +45,10 @@ struct cpu_kernels {
     /* The dot product of x and y. */
     real (*dot)(int64_t count, const real *x, const real *y);
 
-    /* above[i] = number of singular values >= sigma[i] > 0. */
-    void (*count)(const struct sturm *matrix, int64_t count, const real *sigma, int64_t *above);
+    /* above[i] = number of singular values >= sigma[i] > 0; exact: but for a relative
+       error of sigma far below its last place, else by the plain form where it serves. */
+    void (*count)(const struct sturm *matrix, int exact, int64_t count, const real *sigma,
+                  int64_t *above);
 };
 
 #define tsvdi_kernels_generic TSVD_T(tsvdi_kernels_generic)

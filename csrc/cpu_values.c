@@ -1,26 +1,45 @@
 /*
- * CPU back end: singular values by bisection.
+ * CPU back end: singular values by bisection, in two passes.
  *
- * Intervals are halved between the bits of their ends, which for numbers >= 0
- * are ordered as the numbers are: an interval over many powers of two is halved
- * in exponent first.  Every value follows its own path from the root
- * [0, top), so it does not depend on how the values are shared out.
+ * The first finds all values to a few ulps with plain counts.  It starts from the root
+ * [0, top) and halves intervals, which values share as long as they lie together, between
+ * the bits of their ends: those are ordered as the numbers are, so an interval over many
+ * powers of two is halved in exponent first.  Approximations that another method found
+ * take its place.
+ *
+ * The second brackets each value around its approximation and halves the bracket down to
+ * neighbouring numbers with exact counts.  So a value depends neither on the approximation nor
+ * on how the work was shared out.
  */
 #include "cpu_kernels.h"
 
 /* Values that one task finds together, sharing the intervals near the root. */
 enum { VALUES_PER_TASK = 256, VALUES_PER_TASK_MIN = 32 };
 
-/* Half the width, in ulps, of the bracket that is tried first around a hint. */
-enum { HINT_ULPS = 32 };
+/* Half the width, in ulps, of the bracket that is tried first, and the factor by which its
+   ends are moved away while it does not hold the value. */
+enum { BRACKET_ULPS = 8, BRACKET_GROWTH = 16 };
+
+/* Up to this order plain counts are as good as exact ones: there are few errors to add up. */
+enum { PLAIN_ORDER = 16 };
 
 /* Work below this many entries times values is not worth a second thread. */
 enum { SERIAL_STEPS = 1 << 15 };
+
+/* Between two calls of tsvdi_check: so many entries times shifts counted. */
+enum { CHECK_STEPS = 1 << 27 };
 
 /* Values first .. last - 1, counted from the largest, lie in [low, high), given as bits. */
 struct interval {
     real_int low, high;
     int64_t first, last;
+};
+
+/* The bracket of one value; an end is sure once a count has confirmed it. */
+struct bracket {
+    real_int low, high, reach;
+    int64_t value;
+    int low_sure, high_sure;
 };
 
 struct values_job {
@@ -34,53 +53,195 @@ struct values_job {
     int64_t *counts; /* [workers] Sturm counts made */
 };
 
-struct worker_arrays {
-    struct interval interval[VALUES_PER_TASK];
-    real sigma[2 * VALUES_PER_TASK];
-    int64_t above[2 * VALUES_PER_TASK];
+/* One task under work. */
+struct task {
+    const struct values_job *job;
+    int worker;
+    int64_t index;
+    int64_t counted; /* since the last call of tsvdi_check */
+    int64_t intervals;
+    union {
+        struct interval interval[VALUES_PER_TASK];
+        struct bracket bracket[VALUES_PER_TASK];
+    } open;
+    real sigma[VALUES_PER_TASK];
+    int64_t above[VALUES_PER_TASK];
 };
 
-/* Starts one interval for each value, around its hint where the counts confirm that. */
-static int64_t
-start_from_hints(const struct values_job *job, int64_t first, int64_t last, struct worker_arrays *a)
+/* Counts at the first `shifts` of task->sigma. */
+static tsvd_status
+count(struct task *task, int exact, int64_t shifts)
 {
-    const struct sturm *m = job->matrix;
-    int64_t values = last - first;
+    const struct values_job *job = task->job;
 
-    for (int64_t i = 0; i < values; i++) {
-        real_int bits = r_bits(job->hint[first + i]);
-        real_int low = bits - HINT_ULPS, high = bits + HINT_ULPS;
-
-        low = low < 1 ? 1 : low > m->top - 2 ? m->top - 2 : low;
-        high = high <= low ? low + 1 : high >= m->top ? m->top - 1 : high;
-        a->interval[i] = (struct interval){low, high, first + i, first + i + 1};
-        a->sigma[2 * i] = r_from_bits(low);
-        a->sigma[2 * i + 1] = r_from_bits(high);
+    tsvdi_kernels()->count(job->matrix, exact, shifts, task->sigma, task->above);
+    job->counts[task->worker] += shifts;
+    task->counted += shifts * job->matrix->entries * (exact ? 8 : 1);
+    if (task->worker > 0 || task->counted < CHECK_STEPS) {
+        return TSVD_OK;
     }
-    tsvdi_kernels()->count(m, 2 * values, a->sigma, a->above);
-    for (int64_t i = 0; i < values; i++) {
-        if (a->above[2 * i] <= first + i) { /* below the bracket */
-            a->interval[i].high = a->interval[i].low;
-            a->interval[i].low = 0;
-        } else if (a->above[2 * i + 1] > first + i) { /* above it */
-            a->interval[i].low = a->interval[i].high;
-            a->interval[i].high = m->top;
+    task->counted = 0;
+    return tsvdi_check(job->ctx,
+                       job->done + (1 - job->done) * (double)task->index / (double)job->tasks);
+}
+
+/* The number that stands for a narrow interval: its lower end, but for one that only
+   infinity ends. */
+static real
+settle(real_int low, real_int high)
+{
+    return r_from_bits(high == R_INFINITY_BITS && high - low <= 1 ? high : low);
+}
+
+/* Settles the intervals that are narrow, and puts the midpoints of the others in
+   task->sigma; returns how many those are. */
+static int64_t
+take_midpoints(struct task *task)
+{
+    const real eps = task->job->eps;
+    int64_t kept = 0;
+
+    for (int64_t i = 0; i < task->intervals; i++) {
+        struct interval v = task->open.interval[i];
+        int narrow = v.high - v.low <= BRACKET_ULPS / 2;
+
+        if (eps > 0) {
+            narrow = v.high - v.low <= 1 ||
+                     (v.high < R_INFINITY_BITS && r_from_bits(v.high) - r_from_bits(v.low) <= eps);
+        }
+        if (narrow) {
+            for (int64_t k = v.first; k < v.last; k++) {
+                task->job->s[k] = settle(v.low, v.high);
+            }
+        } else {
+            task->open.interval[kept] = v;
+            task->sigma[kept++] = r_from_bits(v.low + (v.high - v.low) / 2);
         }
     }
-    return values;
+    return kept;
 }
 
-static int
-is_narrow(struct interval v, real eps)
+/* First pass: the values first .. last - 1. */
+static tsvd_status
+approximate(struct task *task, int64_t first, int64_t last)
 {
-    return v.high - v.low <= 1 || r_from_bits(v.high) - r_from_bits(v.low) <= eps;
+    tsvd_status ret = TSVD_OK;
+
+    task->open.interval[0] = (struct interval){0, task->job->matrix->top, first, last};
+    task->intervals = 1;
+    while ((task->intervals = take_midpoints(task)) > 0) {
+        int64_t halved = task->intervals;
+
+        TSVD_TRY(count(task, 0, task->intervals));
+        /* One with values in both halves becomes two.  Each holds a value, so there are
+           never more than values. */
+        for (int64_t i = 0; i < task->intervals; i++) {
+            struct interval v = task->open.interval[i], upper = v;
+            int64_t cut = task->above[i];
+
+            cut = cut < v.first ? v.first : cut > v.last ? v.last : cut;
+            upper.low = v.high = r_bits(task->sigma[i]);
+            upper.last = v.first = cut;
+            if (upper.first == upper.last) {
+                task->open.interval[i] = v;
+            } else {
+                task->open.interval[i] = upper;
+                if (v.first < v.last) {
+                    task->open.interval[halved++] = v;
+                }
+            }
+        }
+        task->intervals = halved;
+    }
+out:
+    return ret;
 }
 
-/* The value that stands for a narrow interval. */
-static real
-settle(struct interval v)
+/* The bracket around an approximation. */
+static struct bracket
+start_bracket(real_int near, real_int top, int64_t value)
 {
-    return r_from_bits(v.high == R_INFINITY_BITS ? v.high : v.low);
+    struct bracket b = {near - BRACKET_ULPS, near + BRACKET_ULPS, BRACKET_ULPS, value, 0, 0};
+
+    b.low = b.low < 0 ? 0 : b.low >= top ? top - 1 : b.low;
+    b.high = b.high > top ? top : b.high;
+    return b;
+}
+
+/* Where the next count of a bracket is due. */
+static real_int
+probe(struct bracket b)
+{
+    return !b.low_sure ? b.low : !b.high_sure ? b.high : b.low + (b.high - b.low) / 2;
+}
+
+/* A longer reach, at most the whole range of bits. */
+static real_int
+extend(real_int reach)
+{
+    return reach > R_INFINITY_BITS / BRACKET_GROWTH ? R_INFINITY_BITS : reach * BRACKET_GROWTH;
+}
+
+/* Moves the ends of a bracket by what was found at the probe: is the value at or above it? */
+static void
+move_bracket(struct bracket *b, real_int at, int above, real_int top)
+{
+    if (above) {
+        b->low = at;
+        b->low_sure = 1;
+        if (!b->high_sure && b->high <= at) { /* the approximation was too small */
+            b->reach = extend(b->reach);
+            b->high = top - at > b->reach ? at + b->reach : top;
+        }
+    } else {
+        b->high = at;
+        b->high_sure = 1;
+        if (!b->low_sure) { /* too large */
+            b->reach = extend(b->reach);
+            b->low = at > b->reach ? at - b->reach : 0;
+        }
+    }
+    b->low_sure |= b->low == 0;
+    b->high_sure |= b->high == top;
+}
+
+/* Second pass: the values first .. last - 1, around near[0] .. */
+static tsvd_status
+refine(struct task *task, int64_t first, int64_t last, const real *near)
+{
+    const struct sturm *m = task->job->matrix;
+    const int exact = m->n > PLAIN_ORDER;
+    int64_t open = last - first;
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t i = 0; i < open; i++) {
+        task->open.bracket[i] = start_bracket(r_bits(near[i]), m->top, first + i);
+        task->open.bracket[i].low_sure = task->open.bracket[i].low == 0;
+        task->open.bracket[i].high_sure = task->open.bracket[i].high == m->top;
+    }
+    while (open > 0) {
+        int64_t kept = 0;
+
+        for (int64_t i = 0; i < open; i++) {
+            struct bracket b = task->open.bracket[i];
+
+            if (b.low_sure && b.high_sure && b.high - b.low <= 1) {
+                task->job->s[b.value] = settle(b.low, b.high);
+            } else {
+                task->open.bracket[kept] = b;
+                task->sigma[kept++] = r_from_bits(probe(b));
+            }
+        }
+        open = kept;
+        TSVD_TRY(count(task, exact, open));
+        for (int64_t i = 0; i < open; i++) {
+            struct bracket *b = &task->open.bracket[i];
+
+            move_bracket(b, r_bits(task->sigma[i]), task->above[i] > b->value, m->top);
+        }
+    }
+out:
+    return ret;
 }
 
 static tsvd_status
@@ -89,61 +250,25 @@ find_values(void *arg, int worker, int64_t index)
     const struct values_job *job = arg;
     const int64_t n = job->matrix->n, first = index * job->per_task;
     const int64_t last = first + job->per_task < n ? first + job->per_task : n;
-    struct worker_arrays a;
-    int64_t open = 1;
+    struct task task;
+    tsvd_status ret = TSVD_OK;
 
-    if (job->hint) {
-        open = start_from_hints(job, first, last, &a);
-        job->counts[worker] += 2 * open;
-    } else {
-        a.interval[0] = (struct interval){0, job->matrix->top, first, last};
+    task.job = job;
+    task.worker = worker;
+    task.index = index;
+    task.counted = 0;
+    if (!job->hint) {
+        TSVD_TRY(approximate(&task, first, last));
     }
-    while (open > 0) {
-        int64_t kept = 0, halved = 0;
-
-        for (int64_t i = 0; i < open; i++) {
-            struct interval v = a.interval[i];
-
-            if (is_narrow(v, job->eps)) {
-                for (int64_t k = v.first; k < v.last; k++) {
-                    job->s[k] = settle(v);
-                }
-                continue;
-            }
-            a.interval[kept] = v;
-            a.sigma[kept++] = r_from_bits(v.low + (v.high - v.low) / 2);
-        }
-        open = kept;
-        if (open == 0) {
-            break;
-        }
-        tsvdi_kernels()->count(job->matrix, open, a.sigma, a.above);
-        job->counts[worker] += open;
-        /* An interval with values in both halves becomes two; there are never more
-           intervals than values, so the new ones fit behind the old. */
-        for (int64_t i = 0; i < open; i++) {
-            struct interval v = a.interval[i], upper = v;
-            int64_t cut = a.above[i] < v.first  ? v.first
-                          : a.above[i] > v.last ? v.last
-                                                : a.above[i];
-
-            upper.low = v.high = r_bits(a.sigma[i]);
-            upper.last = v.first = cut;
-            if (upper.first == upper.last) {
-                a.interval[i] = v;
-            } else {
-                a.interval[i] = upper;
-                if (v.first < v.last) {
-                    a.interval[open + halved++] = v;
-                }
-            }
-        }
-        open += halved;
+    if (job->eps == 0) {
+        TSVD_TRY(refine(&task, first, last, (job->hint ? job->hint : job->s) + first));
     }
-    if (worker > 0) {
-        return TSVD_OK;
+    if (worker == 0) {
+        TSVD_TRY(tsvdi_check(job->ctx,
+                             job->done + (1 - job->done) * (double)index / (double)job->tasks));
     }
-    return tsvdi_check(job->ctx, job->done + (1 - job->done) * (double)index / (double)job->tasks);
+out:
+    return ret;
 }
 
 tsvd_status
@@ -153,7 +278,7 @@ tsvdi_cpu_values(struct tsvd_context *ctx, const struct sturm *matrix, const rea
     const struct tsvd_backend *backend = ctx->backend;
     const int64_t n = matrix->n;
     const int workers = matrix->entries * n < SERIAL_STEPS ? 1 : ctx->threads;
-    int64_t per_task = n / (4 * workers) + 1, *worker_counts = NULL;
+    int64_t per_task = n / (4 * (int64_t)workers) + 1, *worker_counts = NULL;
     struct values_job job = {ctx, matrix, hint, eps, s, 0, 0, ctx->done, NULL};
     tsvd_status ret = TSVD_OK;
 

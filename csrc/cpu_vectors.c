@@ -118,7 +118,7 @@ side_prepare(struct tsvd_context *ctx, const struct rotation_log *log, struct ve
         begin = g.end;
     }
     widest = PANEL_BYTES / (int64_t)sizeof(real) / (side->rows + 2 * WAVE);
-    widest = widest > PANEL_WIDTH_MAX ? PANEL_WIDTH_MAX : widest;
+    widest = widest > PANEL_WIDTH_MAX ? PANEL_WIDTH_MAX : widest < 1 ? 1 : widest;
     widest = widest > vectors.n ? vectors.n : widest;
     side->width = (widest + lanes - 1) / lanes * lanes;
     side->panels = side->rows > 0 ? (vectors.n + side->width - 1) / side->width : 0;

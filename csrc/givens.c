@@ -100,7 +100,7 @@ make_rounds(struct tsvd_context *ctx, const struct givens_job *job, struct plan 
             plan->next = swap;
             plan->larges = plan->nexts;
         }
-        TSVD_TRY(tsvdi_check(ctx, (double)made / (double)(bound + 2)));
+        TSVD_TRY(tsvdi_check(ctx, (double)made / ((double)bound + 2)));
     }
     if (job->right.x && made > DRIFT_SWEEPS_PER_ROW * job->n) {
         TSVD_TRY(ctx->backend->orthonormalize(ctx, job->right));

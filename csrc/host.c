@@ -16,9 +16,12 @@
 #include <omp.h>
 #endif
 
-/* A forked child has none of its parent's OpenMP threads, and GNU's runtime would wait
-   for them for ever: a child whose parent computed works with one thread. */
+/* A forked child has none of its parent's OpenMP threads, and GNU's runtime would wait for
+   them for ever: it works with one thread. */
 static volatile int in_child;
+
+/* More are of no use, and OpenMP's runtime ends the process when it cannot make one. */
+enum { THREADS_PER_PROCESSOR = 4 };
 
 static void
 note_fork(void)
@@ -40,6 +43,19 @@ tsvd_host_threads(void)
 #else
     return 1;
 #endif
+}
+
+int
+tsvdi_host_threads_for(int asked)
+{
+    const int usual = tsvd_host_threads();
+    int most = usual;
+
+#ifdef _OPENMP
+    most = in_child ? 1 : THREADS_PER_PROCESSOR * omp_get_num_procs();
+    most = most > usual ? most : usual;
+#endif
+    return asked <= 0 ? usual : asked < most ? asked : most;
 }
 
 enum host_isa
@@ -81,13 +97,35 @@ read_number(const char *path)
     return number;
 }
 
-/* What a container's limit leaves; UINT64_MAX without a limit. */
+/* What stands behind `name` in a file of lines "name number"; 0 if it is not there. */
+static uint64_t
+read_line(const char *path, const char *name)
+{
+    FILE *f = fopen(path, "r");
+    char line[128], key[64];
+    unsigned long long number = 0, found = 0;
+
+    while (f && found == 0 && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%63s %llu", key, &number) == 2 && strcmp(key, name) == 0) {
+            found = number;
+        }
+    }
+    if (f) {
+        (void)fclose(f);
+    }
+    return found;
+}
+
+/* What a container's limit leaves, with the file cache that it would give up; UINT64_MAX
+   without a limit. */
 static uint64_t
 container_memory(void)
 {
     uint64_t limit = read_number("/sys/fs/cgroup/memory.max");
     uint64_t used = read_number("/sys/fs/cgroup/memory.current");
+    uint64_t cache = read_line("/sys/fs/cgroup/memory.stat", "inactive_file");
 
+    used -= cache < used ? cache : used;
     return limit == 0 ? UINT64_MAX : limit > used ? limit - used : 1;
 }
 
@@ -95,17 +133,9 @@ uint64_t
 tsvd_host_memory_available(void)
 {
     const uint64_t container = container_memory();
-    FILE *f = fopen("/proc/meminfo", "r");
-    char line[128];
-    unsigned long long kib = 0;
+    const uint64_t kib = read_line("/proc/meminfo", "MemAvailable:");
     long pages, size;
 
-    if (f) {
-        while (kib == 0 && fgets(line, sizeof line, f)) {
-            (void)sscanf(line, "MemAvailable: %llu kB", &kib);
-        }
-        (void)fclose(f);
-    }
     if (kib > 0) {
         return kib * 1024 < container ? kib * 1024 : container;
     }
@@ -186,9 +216,10 @@ tsvdi_host_for_each(int workers, int64_t count,
         own = task(arg, omp_get_thread_num(), i);
         if (own != TSVD_OK) {
 #pragma omp critical(tsvd_for_each)
-            if (i < failed) {
+            if (i < failed || own == TSVD_ERR_INTERRUPTED) {
+                /* an interruption ends all that is left, and is what the caller hears of */
 #pragma omp atomic write
-                failed = i;
+                failed = own == TSVD_ERR_INTERRUPTED ? -1 : i;
                 status = own;
             }
         }

@@ -12,6 +12,9 @@ enum host_isa { HOST_GENERIC, HOST_AVX2, HOST_AVX512 };
 /* The best instruction set that the processor runs and kernels exist for. */
 enum host_isa tsvdi_host_isa(void);
 
+/* How many threads a call works with that asked for so many (0: the default). */
+int tsvdi_host_threads_for(int asked);
+
 /* Memory on a cache line's boundary.  On TSVD_ERR_MEMORY the error names the bytes. */
 tsvd_status tsvdi_host_alloc(size_t bytes, tsvd_error *error, void **p);
 void tsvdi_host_free(void *p);

@@ -48,15 +48,15 @@ static int
 fill_window(struct qr_state *q, real *d, real *e, int keep, struct rotation_log *right,
             struct rotation_log *left)
 {
-    int64_t budget = right->rotations_max;
+    int64_t budget = keep ? right->rotations_max : WINDOW_ROTATIONS + q->n;
 
     right->sweeps = right->rotations = left->sweeps = left->rotations = 0;
-    while (q->sweeps < q->sweeps_max && budget >= q->n - 1 && right->sweeps < right->sweeps_max) {
+    while (budget >= q->n - 1 && right->sweeps < right->sweeps_max) {
         struct qr_sweep sweep = qr_advance(q, d, e, right->rotation + right->rotations,
                                            left->rotation + left->rotations);
 
         if (sweep.count == 0) {
-            return 1;
+            return !q->exhausted;
         }
         budget -= sweep.count;
         if (keep) {
@@ -82,8 +82,9 @@ tsvdi_qr(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct
     sweeps = sweeps > SMALL_SWEEPS_PER_ROW * n + 4 ? SMALL_SWEEPS_PER_ROW * n + 4 : sweeps;
     sweeps = sweeps < WINDOW_SWEEPS_MIN ? WINDOW_SWEEPS_MIN : sweeps;
     for (int i = 0; i < 2; i++) {
-        /* short sweeps, as of blocks of order two, outnumber the long ones */
-        TSVD_TRY(tsvdi_log_alloc(ctx, sweeps + n, sweeps * n, &log[i]));
+        /* short sweeps, as of blocks of order two, outnumber the long ones; without vectors
+           there is room for one sweep, which each overwrites */
+        TSVD_TRY(tsvdi_log_alloc(ctx, right.x ? sweeps + n : 1, right.x ? sweeps * n : n, &log[i]));
     }
     qr_start(&q, n, eps, options->max_sweeps);
     while (!done) {
@@ -96,7 +97,7 @@ tsvdi_qr(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct
             info->seconds_vectors += tsvdi_host_seconds() - now;
             fresh = 0;
         }
-        if (!done && q.sweeps >= q.sweeps_max) {
+        if (q.exhausted) {
             ctx->error->sweeps = q.sweeps;
             TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_NO_CONVERGENCE,
                                 "qr did not converge within %lld sweeps; raise max_sweeps or eps",

@@ -33,6 +33,7 @@ struct qr_state {
     int64_t sweeps, sweeps_max;
     int64_t rotations; /* made on each side */
     int64_t deflated;
+    int exhausted; /* a sweep was due after the last that the bound allows */
 };
 
 /* What qr_advance did. */
@@ -66,6 +67,7 @@ qr_start(struct qr_state *q, int64_t n, real negligible, int64_t max_sweeps)
     /* What is left of an entry that underflows must not be waited for. */
     q->negligible = r_max(negligible, r_pow2(-R_BIAS + 1));
     q->sweeps = q->rotations = q->deflated = 0;
+    q->exhausted = 0;
     q->sweeps_max = max_sweeps > 0 ? max_sweeps : QR_SWEEPS_PER_VALUE * n;
 }
 
@@ -190,9 +192,8 @@ qr_sweep_shifted(struct chain c, real shift, struct rotation *first, struct rota
 
 /* The next unreduced block from the bottom: sets low and high, high = 0 if none. */
 TSVD_HD void
-qr_find_block(struct qr_state *q, const real *d, real *e)
+qr_find_block(struct qr_state *q, real *e)
 {
-    (void)d;
     while (q->high > 0 && r_abs(e[q->high - 1]) <= q->negligible) {
         q->deflated += e[q->high - 1] != 0;
         e[q->high - 1] = 0;
@@ -215,60 +216,61 @@ qr_find_block(struct qr_state *q, const real *d, real *e)
  * d, e       [n], [n-1] the matrix, overwritten
  * right,left [n-1] receive the rotations of the sweep that is returned
  *
- * The caller stops when count is 0 or when q->sweeps reaches q->sweeps_max.
+ * Returns a sweep of no rotations when the matrix is diagonal, or when q->exhausted.
  */
 TSVD_HD struct qr_sweep
 qr_advance(struct qr_state *q, real *d, real *e, struct rotation *right, struct rotation *left)
 {
     struct qr_sweep sweep = {0, 0, 0};
-    real smallest, largest;
+    real smallest = 0, largest = 0;
+    struct chain c;
 
     for (;;) {
-        struct chain c;
         int64_t dropped;
-        real shift;
 
-        qr_find_block(q, d, e);
+        qr_find_block(q, e);
         if (q->high <= 0) {
-            sweep.count = 0; /* the last block may just have been dropped */
             return sweep;
         }
-        sweep.first = q->low;
-        sweep.count = q->high - q->low;
-        if (sweep.count == 1) {
-            triangle_svd(d[q->low], e[q->low], d[q->high], right, left, &largest, &smallest);
-            d[q->low] = largest;
-            d[q->high] = smallest;
-            e[q->low] = 0;
-            break;
+        c = qr_chain(d, e, q->low, q->high, 0);
+        if (c.length > 2) {
+            /* A block keeps its direction while it shrinks: from its larger end to its
+               smaller one. */
+            if (q->low > q->chosen_high || q->high < q->chosen_low) {
+                q->up = r_abs(d[q->low]) < r_abs(d[q->high]);
+            }
+            q->chosen_low = q->low;
+            q->chosen_high = q->high;
+            c = qr_chain(d, e, q->low, q->high, q->up);
+            dropped = qr_drop_negligible(c, &smallest, &largest);
+            if (dropped > 0) {
+                q->deflated += dropped;
+                continue;
+            }
         }
-        /* A block keeps its direction while it shrinks: from its larger end to its
-           smaller one. */
-        if (q->low > q->chosen_high || q->high < q->chosen_low) {
-            q->up = r_abs(d[q->low]) < r_abs(d[q->high]);
-        }
-        q->chosen_low = q->low;
-        q->chosen_high = q->high;
-        c = qr_chain(d, e, q->low, q->high, q->up);
-        dropped = qr_drop_negligible(c, &smallest, &largest);
-        if (dropped > 0) {
-            q->deflated += dropped;
-            continue;
-        }
-        shift = qr_shift(c, smallest, largest);
-        sweep.up = q->up;
-        if (q->up) { /* reflected: its first rotations are left ones */
-            struct rotation *other = right;
-
-            right = left;
-            left = other;
-        }
-        if (shift == 0) {
-            qr_sweep_zero_shift(c, right, left);
-        } else {
-            qr_sweep_shifted(c, shift, right, left);
+        if (q->sweeps >= q->sweeps_max) {
+            q->exhausted = 1;
+            return sweep;
         }
         break;
+    }
+    sweep.first = q->low;
+    sweep.count = q->high - q->low;
+    if (c.length == 2) {
+        triangle_svd(d[q->low], e[q->low], d[q->high], right, left, &largest, &smallest);
+        d[q->low] = largest;
+        d[q->high] = smallest;
+        e[q->low] = 0;
+    } else {
+        real shift = qr_shift(c, smallest, largest);
+        struct rotation *first = q->up ? left : right, *second = q->up ? right : left;
+
+        sweep.up = q->up;
+        if (shift == 0) {
+            qr_sweep_zero_shift(c, first, second);
+        } else {
+            qr_sweep_shifted(c, shift, first, second);
+        }
     }
     q->rotations += sweep.count;
     q->sweeps++;

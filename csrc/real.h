@@ -40,6 +40,7 @@ enum { R_DIGITS = 52, R_BIAS = 1023, R_BITS = 64 };
 
 #define R(x) ((real)(x))
 #define R_EPS (R(1) / R(INT64_C(1) << R_DIGITS)) /* distance from 1 to the next real */
+#define R_LARGEST r_from_bits(R_INFINITY_BITS - 1)
 #define R_SIGN_BIT ((real_uint)1 << (R_BITS - 1))
 #define R_EXPONENT_MASK ((((real_uint)1 << (R_BITS - 1 - R_DIGITS)) - 1) << R_DIGITS)
 #define R_INFINITY_BITS ((real_int)R_EXPONENT_MASK)

@@ -19,7 +19,8 @@
  *          is brought back to size one at the end of each chunk of entries.  For
  *          sigma and b within a limited range of exponents.
  *   wide   y_k = r_k / (sigma r_{k-1}) = 1 - (b/sigma)^2 / y_{k-1} with mantissas and
- *          exponents kept apart: right for every finite input, however graded.
+ *          exponents kept apart, in twice the digits: right for every finite input,
+ *          however graded, and about ten times slower.
  *
  * The recurrences are written over the type `num`, a real or a vector of reals
  * (simd.h), of which `num_int` is the integer twin of the same width.
@@ -43,7 +44,9 @@ struct sturm {
     int64_t chunks;
     const struct sturm_chunk *chunk;
     const real *square;        /* [entries] (b_k 2^-scale)^2, for the plain form */
-    const real *wide_square;   /* [entries] square of the mantissa of b_k, in [1, 4) */
+    const real *wide_square;   /* [entries] square of the mantissa of b_k, in [1, 4), */
+    const real *wide_rest;     /* what its rounding left, */
+    const real *wide_inverse;  /* and 1 / square */
     const real_int *wide_twos; /* [entries] twice the exponent of b_k */
     real scale_down[2];        /* their product is 2^-scale, by which the largest |b_k| comes
                                   to lie in [1, 2) */
@@ -122,37 +125,55 @@ sturm_plain_restart(num sigma, num *r, num *r_before, num_int *above)
     *r = sigma;
 }
 
+/* y of the wide form: (mantissa + rest) 2^exponent, |mantissa| in [1, 2), rest below its last
+   place; sigma is kept as the square of its mantissa, in two parts, and twice its exponent. */
+struct sturm_wide {
+    num mantissa, rest;
+    num_int exponent;
+    num sigma_square, sigma_rest;
+    num_int sigma_twos;
+};
+
 /*
- * One entry of the wide form.  y = *mantissa 2^*exponent with |mantissa| in [1, 2)
- * on entry and exit; sigma_square and sigma_twos are sigma's as the entry's are.
- * A zero y stands for a tiny positive one, an eigenvalue at sigma itself then
- * counts at the entry that follows or at the end of the part.
+ * One entry of the wide form.  The arithmetic carries twice the digits of real: in single
+ * digits the rounding errors of repeated entries would add up instead of averaging out.
+ * A zero y stands for a tiny positive one, an eigenvalue at sigma itself then counts at the
+ * entry that follows or at the end of the part.
  */
 TSVD_HD void
-sturm_wide_step(num sigma_square, num_int sigma_twos, real square, real_int twos, num *mantissa,
-                num_int *exponent, num_int *above)
+sturm_wide_step(real square, real rest, real inverse, real_int twos, struct sturm_wide *y,
+                num_int *above)
 {
-    num_int power = twos - sigma_twos - *exponent;
-    num_int clamped = num_int_clamp(power, -STURM_CLAMP, STURM_CLAMP);
-    num term = NUM_SPLAT(square) / (sigma_square * *mantissa);
-    num y = 1 - term * num_from_bits((clamped + R_BIAS) << R_DIGITS);
-    num_int bits = num_bits(y);
+    num_int power = twos - y->sigma_twos - y->exponent;
+    num scale =
+        num_from_bits((num_int_clamp(power, -STURM_CLAMP, STURM_CLAMP) + R_BIAS) << R_DIGITS);
+    /* p = sigma^2 y, t = b^2 / p */
+    num p = y->sigma_square * y->mantissa;
+    num p_rest = num_fma(y->sigma_square, y->mantissa, -p) +
+                 num_fma(y->sigma_square, y->rest, y->sigma_rest * y->mantissa);
+    num t = NUM_SPLAT(square) / p;
+    num t_rest = (num_fma(-t, p_rest, num_fma(-t, p, NUM_SPLAT(square)) + NUM_SPLAT(rest))) * t *
+                 NUM_SPLAT(inverse);
+    /* 1 - t, by Knuth's exact sum, then the larger part in front again */
+    num u = t * scale, sum = 1 - u, part = sum - 1;
+    num sum_rest = ((1 - (sum - part)) - (u + part)) - t_rest * scale;
+    num next = sum + sum_rest, next_rest = (sum - next) + sum_rest;
+    num_int bits = num_bits(next), field = bits & R_INFINITY_BITS;
 
     *above += num_sign_bit(bits);
-    *exponent = ((bits & (real_int)R_EXPONENT_MASK) >> R_DIGITS) - R_BIAS +
-                num_int_max(power - STURM_CLAMP, power & 0);
-    *mantissa = num_from_bits((bits & ~(real_int)R_EXPONENT_MASK) | ((real_int)R_BIAS << R_DIGITS));
+    y->exponent = (field >> R_DIGITS) - R_BIAS + num_int_max(power - STURM_CLAMP, power & 0);
+    y->mantissa = num_from_bits((bits & ~R_INFINITY_BITS) | ((real_int)R_BIAS << R_DIGITS));
+    y->rest = next_rest * num_from_bits(((real_int)(2 * R_BIAS) << R_DIGITS) - field);
 }
 
 /* The start of a part: y = 1; a zero left by the part before counts. */
 TSVD_HD void
-sturm_wide_restart(num *mantissa, num_int *exponent, num_int *above)
+sturm_wide_restart(struct sturm_wide *y, num_int *above)
 {
-    num_int zero = num_sign_bit(*exponent + R_BIAS - 1);
-
-    *above += zero;
-    *exponent = *exponent & 0;
-    *mantissa = NUM_SPLAT(R(1));
+    *above += num_sign_bit(y->exponent + (R_BIAS - 1));
+    y->exponent = y->exponent & 0;
+    y->mantissa = NUM_SPLAT(R(1));
+    y->rest = NUM_SPLAT(R(0));
 }
 
 #endif

@@ -223,7 +223,7 @@ decompose(struct worker *worker, int64_t n, real largest, real *s, real *L, real
     struct tsvd_context *ctx = &worker->ctx;
     struct work *w = &worker->work;
     tsvd_info *info = &worker->info;
-    const real eps = ctx->options->eps > 0 ? R(ctx->options->eps) : R(0);
+    const real eps = R(fmin(fmax(ctx->options->eps, 0), R_LARGEST));
     int64_t counts = 0;
     struct sturm matrix;
     double clock;
@@ -346,7 +346,7 @@ collect(const struct worker *worker, int workers, tsvd_info *info, tsvd_error *e
     for (int i = 0; i < workers; i++) {
         const tsvd_info *own = &worker[i].info;
 
-        info->method = own->method ? own->method : info->method;
+        info->method = own->method && own->method < info->method ? own->method : info->method;
         info->sweeps += own->sweeps;
         info->iterations += own->iterations;
         info->iterations_saved += own->iterations_saved;
@@ -396,7 +396,7 @@ tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *i
     struct worker few[FEW];
     struct job job = {problem, few, 1};
     struct tsvd_context ctx = {.options = options, .error = error};
-    const int threads = options->threads > 0 ? options->threads : tsvd_host_threads();
+    const int threads = tsvdi_host_threads_for(options->threads);
     int workers = 1, ready = 0;
     tsvd_status ret = TSVD_OK;
 

@@ -118,7 +118,7 @@ typedef struct tsvd_problem {
  * Signs     the entry of largest magnitude in each column of L is positive, of
  *           equals the first.
  * Work      O(n^2) for s, O(n^3) with vectors; memory O(n) beside the results
- *           plus a bounded log of rotations.
+ *           plus a bounded log of rotations; givens may take another n^2 numbers.
  */
 tsvd_status tsvd_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *info,
                      tsvd_error *error);

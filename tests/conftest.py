@@ -16,14 +16,26 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.fixture(scope="session")
+def cuda(request):
+    """A usable CUDA device; a test that asks for it has the mark cuda."""
+    try:
+        tsvd.svd(np.ones(2), np.ones(1), device="cuda")
+    except RuntimeError as error:
+        if request.config.getoption("--require-cuda"):
+            pytest.fail(f"CUDA is unusable: {error}")
+        pytest.skip(f"CUDA is unusable: {error}")
+
+
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)], scope="session")
 def device(request):
     """Every device that the decomposition runs on."""
     if request.param == "cuda":
-        try:
-            tsvd.svd(np.ones(2), np.ones(1), device="cuda")
-        except (RuntimeError, NotImplementedError) as error:
-            if request.config.getoption("--require-cuda"):
-                pytest.fail(f"CUDA is unusable: {error}")
-            pytest.skip(f"CUDA is unusable: {error}")
+        request.getfixturevalue("cuda")
+    return request.param
+
+
+@pytest.fixture(params=["cpu"], scope="session")
+def values_device(request):
+    """Every device that has values without vectors by all methods."""
     return request.param

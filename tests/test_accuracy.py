@@ -46,12 +46,12 @@ def test_svd(family, dtype, method, device):
 @every_family
 @every_dtype
 @pytest.mark.parametrize("method", ["bisect", "qr", "auto"])
-def test_svdvals(family, dtype, method, device):
+def test_svdvals(family, dtype, method, values_device):
     with Findings() as findings:
         for n in SIZES:
             d, e, s_ref = case(family, n, dtype)
             where = f"{family} n={n} {dtype.__name__} {method}"
-            s = tsvd.svdvals(d, e, method=method, device=device)
+            s = tsvd.svdvals(d, e, method=method, device=values_device)
             findings.holds(where, f"an s of shape ({n},) and {dtype}", s.shape == (n,))
             findings.holds(where, f"of {dtype}", s.dtype == dtype)
             check_values(findings, where, s, s_ref, method)
@@ -59,14 +59,14 @@ def test_svdvals(family, dtype, method, device):
 
 @every_family
 @every_dtype
-def test_svd_and_svdvals_agree(family, dtype, device):
+def test_svd_and_svdvals_agree(family, dtype, values_device):
     with Findings() as findings:
         for n in SIZES:
             d, e, _ = case(family, n, dtype)
             for method in ("qr", "auto"):
                 where = f"{family} n={n} {dtype.__name__} {method}"
-                s = tsvd.svd(d, e, method=method, device=device).s
-                alone = tsvd.svdvals(d, e, method=method, device=device)
+                s = tsvd.svd(d, e, method=method, device=values_device).s
+                alone = tsvd.svdvals(d, e, method=method, device=values_device)
                 findings.bound(where, "difference", value_error(s, alone), BOUNDS["values qr"](n))
 
 
@@ -80,32 +80,55 @@ def test_lower(family, dtype, device):
             result = tsvd.svd(d, e, lower=True, device=device)
             check_vectors(findings, where, d, e, result, lower=True)
             check_values(findings, where, result.s, s_ref, "auto")
-            s = tsvd.svdvals(d, e, lower=True, method="bisect", device=device)
+
+
+@every_family
+@every_dtype
+def test_svdvals_of_lower(family, dtype, values_device):
+    with Findings() as findings:
+        for n in (0, 1, 2, 3, 17, 64):
+            d, e, s_ref = case(family, n, dtype)
+            where = f"{family} n={n} {dtype.__name__} lower"
+            s = tsvd.svdvals(d, e, lower=True, method="bisect", device=values_device)
             check_values(findings, where, s, s_ref, "bisect")
+
+
+# Around the orders at which work is cut into tasks, panels and windows.
+LARGE_SIZES = (255, 256, 257, 520)
 
 
 @pytest.mark.slow
 @every_family
 @every_dtype
 def test_beyond_every_block_size(family, dtype, device):
-    """Orders around those at which work is cut into tasks, panels and windows."""
+    """With values by bisection, which is tested beside, as the reference."""
     with Findings() as findings:
-        for n in (255, 256, 257, 520):
-            d, e, s_ref = case(family, n, dtype)
+        for n in LARGE_SIZES:
+            d, e = make(family, n, dtype)
             where = f"{family} n={n} {dtype.__name__}"
             result = tsvd.svd(d, e, device=device)
             check_vectors(findings, where, d, e, result)
-            check_values(findings, where, result.s, s_ref, "auto")
-            s = tsvd.svdvals(d, e, method="bisect", device=device)
+            check_values(findings, where, result.s, tsvd.svdvals(d, e, method="bisect"), "auto")
+
+
+@pytest.mark.slow
+@every_family
+@every_dtype
+def test_svdvals_beyond_every_block_size(family, dtype, values_device):
+    with Findings() as findings:
+        for n in LARGE_SIZES:
+            d, e, s_ref = case(family, n, dtype)
+            where = f"{family} n={n} {dtype.__name__}"
+            s = tsvd.svdvals(d, e, method="bisect", device=values_device)
             check_values(findings, where, s, s_ref, "bisect")
 
 
 @pytest.mark.parametrize(("n", "dtype"), [(520, np.float64), (700, np.float64), (1024, np.float32)])
 @pytest.mark.parametrize("method", ["qr", "bisect", "auto"])
-def test_pairs_of_values_stay_in_order(n, dtype, method, device):
+def test_pairs_of_values_stay_in_order(n, dtype, method, values_device):
     """Found one by one, values equal but for rounding could come out in the wrong order."""
     d, e = make("wilkinson", n, dtype)
-    s = tsvd.svdvals(d, e, method=method, device=device)
+    s = tsvd.svdvals(d, e, method=method, device=values_device)
     assert np.all(s[1:] <= s[:-1])
 
 
@@ -118,7 +141,13 @@ def test_values_above_the_largest_number_become_infinity(dtype, method, device):
     L, s, R = tsvd.svd(d, e, method=method, device=device)
     assert np.isposinf(s[0]) and value_error(s[1:], singular_values(d, e)[1:]) <= 8
     assert orthogonality(L, R) <= BOUNDS["orthogonality"](2)
-    s = tsvd.svdvals(d, e, method="bisect", device=device)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_svdvals_above_the_largest_number_become_infinity(dtype, values_device):
+    top = np.finfo(dtype).max
+    d, e = np.full(2, top), np.full(1, top)
+    s = tsvd.svdvals(d, e, method="bisect", device=values_device)
     assert np.isposinf(s[0]) and value_error(s[1:], singular_values(d, e)[1:]) <= 4
 
 
@@ -135,9 +164,14 @@ def test_real_matrices(name, dtype, device):
             check_vectors(findings, f"{name} {method}", d, e, result)
             if s_ref is not None:
                 check_values(findings, f"{name} {method}", result.s, s_ref, method)
-        if s_ref is not None:
-            s = tsvd.svdvals(d, e, method="bisect", device=device)
-            check_values(findings, f"{name} bisect", s, s_ref, "bisect")
+
+
+@pytest.mark.parametrize("name", real_cases())
+def test_svdvals_of_real_matrices(name, values_device):
+    d, e, s_ref = real_cases()[name]
+    with Findings() as findings:
+        s = tsvd.svdvals(d, e, method="bisect", device=values_device)
+        check_values(findings, f"{name} bisect", s, s_ref, "bisect")
 
 
 SEPARATED = ("uniform_1", "uniform_1000", "normal", "chi", "ascending", "graded_gently")
@@ -180,12 +214,12 @@ def test_eps_bounds_the_error_of_b(eps, dtype, method, device):
 
 
 @pytest.mark.parametrize("method", ["qr", "bisect", "auto"])
-def test_eps_bounds_the_error_of_values(method, device):
+def test_eps_bounds_the_error_of_values(method, values_device):
     with Findings() as findings:
         for family in ("uniform_1", "normal", "chi", "graded_gently", "diagonal"):
             for eps in (1e-2, 1e-5, 1e-10):
                 d, e, s_ref = case(family, 33, np.float64)
-                s = tsvd.svdvals(d, e, method=method, eps=eps, device=device)
+                s = tsvd.svdvals(d, e, method=method, eps=eps, device=values_device)
                 limit = 4 * eps + BOUNDS["values qr"](33) * np.finfo(float).eps * s[0]
                 where = f"{family} {method} eps={eps}"
                 findings.bound(where, "max |s - s_ref|", float(np.max(abs(s - s_ref))), limit)

@@ -31,23 +31,29 @@ def test_shapes_types_and_order_of_the_results(n, dtype, device):
     for array in result:
         assert array.dtype == dtype and array.flags.c_contiguous and array.flags.writeable
         assert array.flags.owndata or array.base is not None
-    s = tsvd.svdvals(d, e, device=device)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 40])
+def test_shape_and_type_of_values(n, dtype, values_device):
+    d, e, _ = case("normal", n, dtype)
+    s = tsvd.svdvals(d, e, device=values_device)
     assert s.shape == (n,) and s.dtype == dtype
 
 
 @pytest.mark.parametrize("method", ["auto", "qr", "givens"])
-def test_values_alone(method, device):
+def test_values_alone(method, values_device):
     d, e, _ = case("normal", 20, np.float64)
-    s = tsvd.svd(d, e, compute_uv=False, method=method, device=device)
+    s = tsvd.svd(d, e, compute_uv=False, method=method, device=values_device)
     assert isinstance(s, np.ndarray) and s.shape == (20,)
-    assert same_bits(s, tsvd.svdvals(d, e, method=method, device=device))
+    assert same_bits(s, tsvd.svdvals(d, e, method=method, device=values_device))
 
 
-def test_bisect_has_values_only(device):
-    s = tsvd.svd(D, E, compute_uv=False, method="bisect", device=device)
-    assert same_bits(s, tsvd.svdvals(D, E, method="bisect", device=device))
+def test_bisect_has_values_only(values_device):
+    s = tsvd.svd(D, E, compute_uv=False, method="bisect", device=values_device)
+    assert same_bits(s, tsvd.svdvals(D, E, method="bisect", device=values_device))
     with pytest.raises(ValueError, match="bisect"):
-        tsvd.svd(D, E, method="bisect", device=device)
+        tsvd.svd(D, E, method="bisect", device=values_device)
 
 
 def test_order_one(device):
@@ -68,7 +74,13 @@ def test_full_output(method, device):
         assert isinstance(count, int) and count > 0
     assert isinstance(info.deflated, int) and info.deflated >= 0
     assert info.seconds and all(0 <= t < 60 for t in info.seconds.values())
-    s, info = tsvd.svd(D, E, method=method, compute_uv=False, full_output=True, device=device)
+
+
+@pytest.mark.parametrize("method", ["qr", "givens", "bisect", "auto"])
+def test_full_output_of_values(method, values_device):
+    s, info = tsvd.svd(
+        D, E, method=method, compute_uv=False, full_output=True, device=values_device
+    )
     assert s.shape == (4,) and isinstance(info, tsvd.SVDInfo)
 
 
@@ -117,15 +129,11 @@ INPUTS = {
 }
 
 
-@pytest.mark.parametrize("layout", INPUTS)
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("method", ["auto", "givens", "bisect"])
-def test_inputs_are_read_in_place_and_never_written(layout, dtype, method, device):
-    def call(d, e):
-        if method == "bisect":
-            return (tsvd.svdvals(d, e, method=method, device=device),)
-        return decompose(d, e, method=method, eps=1e-5, device=device)
+every_layout = pytest.mark.parametrize("layout", INPUTS)
 
+
+def check_layout(layout, dtype, call):
+    """call(d, e), a tuple of results, is the same for a matrix laid out in this way."""
     d, e, _ = case("normal", 33, dtype)
     expected = call(d, e)
     if layout == "list":  # of Python floats: float64
@@ -136,6 +144,21 @@ def test_inputs_are_read_in_place_and_never_written(layout, dtype, method, devic
             array.setflags(write=False)
     assert same_bits(call(d_in, e_in), expected)
     assert np.array_equal(d_in, d) and np.array_equal(e_in, e)
+
+
+@every_layout
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("method", ["auto", "givens"])
+def test_inputs_are_read_in_place_and_never_written(layout, dtype, method, device):
+    options = {"method": method, "eps": 1e-5, "device": device}
+    check_layout(layout, dtype, lambda d, e: decompose(d, e, **options))
+
+
+@every_layout
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_inputs_of_svdvals_are_read_in_place_and_never_written(layout, dtype, values_device):
+    options = {"method": "bisect", "device": values_device}
+    check_layout(layout, dtype, lambda d, e: (tsvd.svdvals(d, e, **options),))
 
 
 def test_one_number_for_all(device):
@@ -165,7 +188,7 @@ def test_mixed_types_go_to_the_wider(wide, device):
 # ---- batches ----
 
 
-@pytest.mark.parametrize(
+every_batch = pytest.mark.parametrize(
     ("d_shape", "e_shape"),
     [
         ((6, 5), (6, 4)),
@@ -179,46 +202,73 @@ def test_mixed_types_go_to_the_wider(wide, device):
         ((7, 2), (7, 1)),
     ],
 )
+
+
+def random_batch(d_shape, e_shape, dtype):
+    """d, e of these shapes, the shape of the batch, and both broadcast to it."""
+    rng = np.random.default_rng(3)
+    d, e = rng.random(d_shape).astype(dtype), rng.random(e_shape).astype(dtype)
+    batch, n = np.broadcast_shapes(d_shape[:-1], e_shape[:-1]), d_shape[-1]
+    return d, e, batch, np.broadcast_to(d, (*batch, n)), np.broadcast_to(e, (*batch, n - 1))
+
+
+@every_batch
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("method", ["auto", "givens"])
 def test_batch_equals_loop(d_shape, e_shape, dtype, method, device):
-    rng = np.random.default_rng(3)
-    d, e = rng.random(d_shape).astype(dtype), rng.random(e_shape).astype(dtype)
-    batch = np.broadcast_shapes(d_shape[:-1], e_shape[:-1])
+    d, e, batch, d_all, e_all = random_batch(d_shape, e_shape, dtype)
     options = {"method": method, "device": device, "eps": 1e-4}
     L, s, R = tsvd.svd(d, e, **options)
-    values = tsvd.svdvals(d, e, method="bisect", device=device)
     n = d_shape[-1]
-    assert L.shape == R.shape == (*batch, n, n) and s.shape == values.shape == (*batch, n)
-    d, e = np.broadcast_to(d, (*batch, n)), np.broadcast_to(e, (*batch, n - 1))
+    assert L.shape == R.shape == (*batch, n, n) and s.shape == (*batch, n)
     for i in np.ndindex(batch):
-        alone = decompose(d[i], e[i], **options)
+        alone = decompose(d_all[i], e_all[i], **options)
         assert same_bits((L[i].copy(), s[i].copy(), R[i].copy()), alone), i
-        alone = tsvd.svdvals(d[i], e[i], method="bisect", device=device)
-        assert same_bits(values[i].copy(), alone), i
 
 
-@pytest.mark.parametrize("method", ["auto", "qr", "givens", "bisect"])
+@every_batch
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_batch_of_values_equals_loop(d_shape, e_shape, dtype, values_device):
+    d, e, batch, d_all, e_all = random_batch(d_shape, e_shape, dtype)
+    options = {"method": "bisect", "device": values_device}
+    s = tsvd.svdvals(d, e, **options)
+    assert s.shape == (*batch, d_shape[-1])
+    for i in np.ndindex(batch):
+        assert same_bits(s[i].copy(), tsvd.svdvals(d_all[i], e_all[i], **options)), i
+
+
+@pytest.mark.parametrize("method", ["auto", "qr", "givens"])
 def test_large_batch_of_small_matrices(method, device):
     rng = np.random.default_rng(4)
     d, e = rng.standard_normal((500, 8)), rng.standard_normal((500, 7))
-    pairs = list(zip(d, e, strict=True))
-    if method == "bisect":
-        s = tsvd.svdvals(d, e, method=method, device=device)
-        loop = [tsvd.svdvals(*pair, method=method, device=device) for pair in pairs]
-        assert same_bits(s, np.stack(loop))
-        return
-    batch = decompose(d, e, method=method, eps=1e-6, device=device)
-    loop = [decompose(*pair, method=method, eps=1e-6, device=device) for pair in pairs]
-    assert same_bits(batch, tuple(np.stack(part) for part in zip(*loop, strict=True)))
+    options = {"method": method, "eps": 1e-6, "device": device}
+    loop = [decompose(*pair, **options) for pair in zip(d, e, strict=True)]
+    expected = tuple(np.stack(part) for part in zip(*loop, strict=True))
+    assert same_bits(decompose(d, e, **options), expected)
 
 
-@pytest.mark.parametrize("shape", [(0, 5), (3, 0), (2, 0, 5), (0, 0)])
+def test_large_batch_of_values(values_device):
+    rng = np.random.default_rng(4)
+    d, e = rng.standard_normal((500, 8)), rng.standard_normal((500, 7))
+    options = {"method": "bisect", "device": values_device}
+    loop = [tsvd.svdvals(*pair, **options) for pair in zip(d, e, strict=True)]
+    assert same_bits(tsvd.svdvals(d, e, **options), np.stack(loop))
+
+
+EMPTY = [(0, 5), (3, 0), (2, 0, 5), (0, 0)]
+
+
+@pytest.mark.parametrize("shape", EMPTY)
 def test_empty_batches(shape, device):
     d, e = np.zeros(shape), np.zeros((*shape[:-1], max(shape[-1] - 1, 0)))
     L, s, R = tsvd.svd(d, e, device=device)
     assert L.shape == R.shape == (*shape, shape[-1]) and s.shape == shape
-    assert tsvd.svdvals(d, e, device=device).shape == shape
+
+
+@pytest.mark.parametrize("shape", EMPTY)
+def test_empty_batches_of_values(shape, values_device):
+    d, e = np.zeros(shape), np.zeros((*shape[:-1], max(shape[-1] - 1, 0)))
+    assert tsvd.svdvals(d, e, device=values_device).shape == shape
 
 
 def test_transposed_batch(device):
@@ -279,36 +329,61 @@ def test_what_is_no_array(d, device):
         tsvd.svd(d, [], device=device)
 
 
-@pytest.mark.parametrize("bad", [NAN, INF, -INF])
+every_bad = pytest.mark.parametrize("bad", [NAN, INF, -INF])
+
+
+def spoiled(bad, n, dtype):
+    """Matrices of order n with one bad entry."""
+    for i in range(2 * n - 1):
+        if i in {0, n // 2, n - 1, n, n + (n - 1) // 2, 2 * n - 2}:
+            entries = np.ones(2 * n - 1, dtype)
+            entries[i] = bad
+            yield entries[:n], entries[n:]
+
+
+@every_bad
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 2, 5, 100])
 def test_nan_and_infinity_are_refused(bad, dtype, n, device):
-    d, e = np.ones(n, dtype), np.ones(n - 1, dtype)
-    for array, name in ((d, "d"), (e, "e")):
-        for i in {0, array.size // 2, array.size - 1} if array.size else ():
-            array[i] = bad
-            for method in ("auto", "qr", "givens"):
-                with pytest.raises(ValueError, match=r"(?i)nan|inf|finite"):
-                    tsvd.svd(d, e, method=method, device=device)
-            for method in ("auto", "bisect"):
-                with pytest.raises(ValueError, match=rf"(?i){name}.*(nan|inf|finite)|nan|inf"):
-                    tsvd.svdvals(d, e, method=method, device=device)
-            array[i] = 1
+    for d, e in spoiled(bad, n, dtype):
+        for method in ("auto", "qr", "givens"):
+            with pytest.raises(ValueError, match=r"(?i)nan|inf|finite"):
+                tsvd.svd(d, e, method=method, device=device)
 
 
-@pytest.mark.parametrize("bad", [NAN, INF, -INF])
+@every_bad
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 2, 5, 100])
+def test_svdvals_refuses_nan_and_infinity(bad, dtype, n, values_device):
+    for d, e in spoiled(bad, n, dtype):
+        for method in ("auto", "bisect"):
+            with pytest.raises(ValueError, match=r"(?i)nan|inf|finite"):
+                tsvd.svdvals(d, e, method=method, device=values_device)
+
+
+def batch_with_one_bad(bad, n):
+    d, e = np.ones((3, n)), np.ones((3, n - 1))
+    d[1, n // 2] = bad
+    return d, e
+
+
+@every_bad
 @pytest.mark.parametrize("n", [1, 2, 40])
 def test_unchecked_nan_and_infinity_give_nan(bad, n, device):
     """check_finite=False: garbage in, NaN out, no hang; the rest of the batch is right."""
-    d, e = np.ones((3, n)), np.ones((3, n - 1))
-    d[1, n // 2] = bad
-    options = {"check_finite": False, "device": device}
+    d, e = batch_with_one_bad(bad, n)
     for method in ("auto", "qr", "givens"):
-        L, s, R = tsvd.svd(d, e, method=method, eps=1e-2, **options)
+        L, s, R = tsvd.svd(d, e, method=method, eps=1e-2, check_finite=False, device=device)
         assert np.isnan(L[1]).all() and np.isnan(s[1]).all() and np.isnan(R[1]).all()
         assert np.isfinite(s[[0, 2]]).all() and np.isfinite(L[[0, 2]]).all()
+
+
+@every_bad
+@pytest.mark.parametrize("n", [1, 2, 40])
+def test_unchecked_nan_and_infinity_give_values_nan(bad, n, values_device):
+    d, e = batch_with_one_bad(bad, n)
     for method in ("auto", "qr", "bisect"):
-        s = tsvd.svdvals(d, e, method=method, **options)
+        s = tsvd.svdvals(d, e, method=method, check_finite=False, device=values_device)
         assert np.isnan(s[1]).all() and np.isfinite(s[[0, 2]]).all()
 
 
@@ -365,12 +440,12 @@ def test_wrong_options(options, error, match):
         ({"method": "dc"}, "dc"),
     ],
 )
-def test_what_comes_later_names_its_argument(options, match):
+def test_what_comes_later_names_its_argument(options, match, device):
     with pytest.raises(NotImplementedError, match=match):
-        tsvd.svd(D, E, **options)
+        tsvd.svd(D, E, device=device, **options)
     if "stream" not in options:
         with pytest.raises(NotImplementedError, match=match):
-            tsvd.svdvals(D, E, **options)
+            tsvd.svdvals(D, E, device=device, **options)
 
 
 @pytest.mark.parametrize("method", ["qr", "givens"])

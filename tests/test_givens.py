@@ -142,9 +142,11 @@ def test_toeplitz_does_not_converge(device):
 
 
 def test_the_bound_on_sweeps_has_a_default(device):
-    """Two values that differ by 1e-6 would take a million sweeps."""
-    with pytest.raises(np.linalg.LinAlgError, match=r"\d+ .*sweeps"):
-        tsvd.svd(np.ones(2), [1e-6], method="givens", eps=1e-12, device=device)
+    """Two values that differ by 1e-8 would take a billion half sweeps."""
+    with pytest.raises(np.linalg.LinAlgError, match=r"within 10000000 half sweeps"):
+        tsvd.svd(np.ones(2), [1e-8], method="givens", eps=1e-14, device=device)
+    with pytest.raises(np.linalg.LinAlgError, match=r"within 1000000 half sweeps"):
+        tsvd.svd(np.ones(2), [1e-8], method="givens", eps=1e-14, tuning={"split": 0}, device=device)
 
 
 def test_bound_on_sweeps_counts_sweeps(device):

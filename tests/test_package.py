@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import nbclient
-import nbformat
 import numpy as np
 import pytest
 
@@ -137,6 +135,9 @@ def test_cli_without_a_command():
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook(path):
     """Committed without output, and runs from top to bottom."""
+    import nbclient  # not at the top: the tests of CUDA do without it
+    import nbformat
+
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":

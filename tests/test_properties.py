@@ -55,12 +55,12 @@ def test_vectors(method, dtype, device):
 
 @pytest.mark.parametrize("method", ["bisect", "qr", "auto"])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_values(method, dtype, device):
+def test_values(method, dtype, values_device):
     @settings(max_examples=250)
     @given(matrices(dtype))
     def check(matrix):
         d, e = matrix
-        s = tsvd.svdvals(d, e, method=method, device=device)
+        s = tsvd.svdvals(d, e, method=method, device=values_device)
         assert value_error(s, singular_values(d, e)) <= BOUNDS[f"values {method}"](d.size)
         assert np.all(s[1:] <= s[:-1]) and not np.signbit(s).any()
 
@@ -68,21 +68,21 @@ def test_values(method, dtype, device):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_symmetries(dtype, device):
+def test_symmetries(dtype, values_device):
     """Signs, a power of two and transposing change s in nothing but the power of two."""
 
     @settings(max_examples=200)
     @given(matrices(dtype), st.randoms(use_true_random=False))
     def check(matrix, random):
         d, e = matrix
-        s = tsvd.svdvals(d, e, method="bisect", device=device)
+        s = tsvd.svdvals(d, e, method="bisect", device=values_device)
         d_signs = np.array([random.choice([-1, 1]) for _ in d], dtype)
         e_signs = np.array([random.choice([-1, 1]) for _ in e], dtype)
-        turned = tsvd.svdvals(d * d_signs, e * e_signs, method="bisect", device=device)
+        turned = tsvd.svdvals(d * d_signs, e * e_signs, method="bisect", device=values_device)
         assert np.array_equal(s, turned)
-        lower = tsvd.svdvals(d, e, lower=True, method="bisect", device=device)
+        lower = tsvd.svdvals(d, e, lower=True, method="bisect", device=values_device)
         assert value_error(s, lower) <= BOUNDS["values bisect"](d.size)
-        reversed_ = tsvd.svdvals(d[::-1], e[::-1], method="bisect", device=device)
+        reversed_ = tsvd.svdvals(d[::-1], e[::-1], method="bisect", device=values_device)
         assert value_error(s, reversed_) <= 2 * BOUNDS["values bisect"](d.size)
 
     check()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-import math
 import operator
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, overload
 
@@ -46,6 +46,7 @@ _KNOBS = {
 }
 _DEFAULT_KNOBS = [default for _, _, default in _KNOBS.values()]
 _INT64_MAX = 2**63 - 1
+_FLOAT_MAX = sys.float_info.max
 
 # SVDResult._make without its checks, which a call at n = 8 feels.
 _make_result = functools.partial(tuple.__new__, SVDResult)
@@ -205,7 +206,8 @@ def svd(
     equals the first. The same input and options give the same bits.
 
     Work: O(n^3) for each matrix, O(n^2) for values only. Memory: O(n) and a
-    bounded log of rotations beside the results. The GIL is released; Ctrl-C
+    bounded log of rotations beside the results; "givens" may take another
+    n^2 for a slow matrix. The GIL is released; Ctrl-C
     stops the computation.
 
     References
@@ -233,7 +235,7 @@ def svd(
     number = _method_number(method, compute_uv)
     if eps is None:
         eps = -1.0
-    elif not (math.isfinite(eps) and eps >= 0):
+    elif not 0 <= eps <= _FLOAT_MAX:
         raise ValueError(f"eps must be None or a finite number >= 0, not {eps!r}")
     max_sweeps = 0 if max_sweeps is None else _integer("max_sweeps", max_sweeps, 1, _INT64_MAX)
     knobs = _DEFAULT_KNOBS if tuning is None else _knobs(tuning)

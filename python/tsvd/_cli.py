@@ -150,10 +150,7 @@ def _demo_rows(progress):
 
 
 def _svd(arguments):
-    if arguments.output.is_dir():
-        raise _Failure(f"{arguments.output}: is a folder", 2)
-    if not arguments.output.parent.is_dir():
-        raise _Failure(f"{arguments.output}: the folder does not exist", 2)
+    output = _output(arguments.output)
     d, e = (_load(path, arguments.dtype) for path in (arguments.d, arguments.e))
     start = time.perf_counter()
     with _progress_bar("svd", arguments.progress) as progress:
@@ -169,7 +166,7 @@ def _svd(arguments):
         )
     seconds = time.perf_counter() - start
     arrays = {"s": result} if arguments.values_only else result._asdict()
-    _save(arguments.output, arrays)
+    _save(output, arrays)
     shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
     print(f"{arguments.output}: {shapes}, {info.method}, {seconds:.3f} s")
     return 0
@@ -204,7 +201,9 @@ def _load(path, dtype):
         array = np.load(path)
     except OSError as error:
         raise _Failure(f"{path}: {error.strerror or error}", 2) from error
-    except (ValueError, EOFError) as error:
+    except MemoryError as error:
+        raise _Failure(f"{path}: {error}", 1) from error
+    except Exception as error:  # a damaged header raises whatever its parser raises
         raise _Failure(f"{path}: not a NumPy .npy file of numbers", 2) from error
     if not isinstance(array, np.ndarray):
         array.close()
@@ -214,19 +213,33 @@ def _load(path, dtype):
     return array if dtype is None else array.astype(dtype)
 
 
+def _output(path):
+    """The file to write, before any work is done; a link is followed."""
+    try:
+        path = path.resolve()
+        if path.exists() and not path.is_file():
+            raise _Failure(f"{path}: exists and is not a file", 2)
+        if not path.parent.is_dir():
+            raise _Failure(f"{path}: the folder does not exist", 2)
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+        raise _Failure(f"{path}: {getattr(error, 'strerror', None) or error}", 2) from error
+    return path
+
+
 def _save(path, arrays):
     """Writes all of the file or, on any error, none of it."""
     import numpy as np
 
-    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+    partial = path.with_name(f".{os.getpid()}.part")
     try:
-        with partial.open("xb") as file:
-            np.savez(file, **arrays)
-        partial.replace(path)
+        try:
+            with partial.open("xb") as file:
+                np.savez(file, **arrays)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
     except OSError as error:
         raise _Failure(f"{path}: {error.strerror or error}", 1) from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

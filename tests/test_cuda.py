@@ -1,0 +1,396 @@
+"""The givens pipeline on a CUDA device against the CPU's, and what only a device can do wrong."""
+
+import ctypes
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tsvd
+from cases import DTYPES, Findings, same_bits
+from families import FAMILIES, make
+from measures import BOUNDS, max_abs_error, orthogonality, value_error
+from processes import run
+
+pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
+
+# Of cuda/tuning.h.
+PIPELINE_ROWS = 512
+FINISH_ROWS = 64
+PIPELINE_SEGMENTS = 256
+PINNED_ORDER = 2048  # a float64 matrix of this order fills a pinned buffer
+
+COUNTS = ("sweeps", "iterations", "rotations", "deflated")
+
+
+def givens(d, e, eps, device="cuda", **options):
+    return tsvd.svd(d, e, method="givens", eps=eps, device=device, full_output=True, **options)
+
+
+def magnitude(d, e):
+    return float(max(np.max(abs(d)), np.max(abs(e), initial=0)))
+
+
+def check_same(findings, where, s, info, cpu_s, cpu_info):
+    """The CPU's rotations: its counts, and its values to a few ulps."""
+    for one, cpu_one in zip(np.atleast_2d(s), np.atleast_2d(cpu_s), strict=True):
+        findings.bound(where, "ulps from the CPU's s", value_error(one, cpu_one), 4)
+    for count in COUNTS:
+        here, there = getattr(info, count), getattr(cpu_info, count)
+        findings.holds(where, f"as many {count}: {here}, on the CPU {there}", here == there)
+
+
+def check_accuracy(findings, where, d, e, eps, result, lower=False):
+    """max |B - L S R| <= 4 eps + what full accuracy allows; L and R stay orthogonal."""
+    n, info = d.shape[-1], np.finfo(result.s.dtype)
+    unit = BOUNDS["residual"](n) * (n + 8) * float(info.eps) * np.sqrt(2 * n)
+    for i in np.ndindex(d.shape[:-1]):
+        L, s, R = (part[i] for part in result)
+        limit = 4 * eps + unit * magnitude(d[i], e[i]) + (n + 8) * float(info.smallest_subnormal)
+        error = max_abs_error(d[i], e[i], L, s, R, lower)
+        findings.bound(where, "max |B - L S R|", error, limit)
+        findings.bound(where, "orthogonality", orthogonality(L, R), BOUNDS["orthogonality"](n))
+        findings.holds(where, "descending", np.all(s[1:] <= s[:-1]))
+
+
+def check(findings, where, d, e, eps, splits=(0, 1), lower=False, **tuning):
+    """Whole and split: accurate, the same bits a second time, the CPU's values and counts.
+
+    Returns the last values of both.
+    """
+    for split in splits:
+        here = f"{where} split={split}"
+        options = {"lower": lower, "tuning": {"split": split, **tuning}}
+        result, info = givens(d, e, eps, **options)
+        again, _ = givens(d, e, eps, **options)
+        findings.holds(here, "the same bits again", same_bits(tuple(result), tuple(again)))
+        cpu_s, cpu_info = givens(d, e, eps, device="cpu", compute_uv=False, **options)
+        check_same(findings, here, result.s, info, cpu_s, cpu_info)
+        check_accuracy(findings, here, d, e, eps, result, lower)
+    return result.s, cpu_s
+
+
+# ---- the pipeline ----
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_families(family, dtype):
+    """Sizes that fill one block of each kind, and one row more."""
+    sizes = (2, 3, 33, FINISH_ROWS, FINISH_ROWS + 1, PIPELINE_ROWS + 1, PIPELINE_ROWS + 2)
+    with Findings() as findings:
+        for n in sizes:
+            d, e = make(family, n, dtype)
+            where = f"{family} n={n} {dtype.__name__}"
+            check(findings, where, d, e, magnitude(d, e) * 2.0**-7)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("blocks", [2, 3, 7])
+def test_several_blocks(blocks, dtype):
+    """As many rows as fill the blocks, and one more."""
+    splits = (0, 1) if blocks < 7 else (1,)  # the measures of large matrices take their time
+    with Findings() as findings:
+        for family in ("uniform_1", "zeros_many"):
+            for n in (blocks * PIPELINE_ROWS + 1, blocks * PIPELINE_ROWS + 2):
+                d, e = make(family, n, dtype)
+                where = f"{family} n={n} {dtype.__name__}"
+                check(findings, where, d, e, magnitude(d, e) * 2.0**-6, splits)
+
+
+@pytest.mark.parametrize("blocks", [2, 10, 100_000])
+def test_order_5000(blocks):
+    """From blocks that need more than the usual shared memory to more than a device holds."""
+    d, e = make("uniform_1", 5000)
+    with Findings() as findings:
+        check(findings, f"blocks={blocks}", d, e, 2.0**-6, (1,), blocks=blocks)
+
+
+@pytest.mark.parametrize("n", [2047, 2048, 2049, 2050, 20_000, 100_000])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_long_matrices_without_vectors(n, dtype):
+    """Around what 1024 threads, each with two rows, hold at once, and far beyond."""
+    d, e = make("uniform_1", n, dtype)
+    with Findings() as findings:
+        for tuning in ({}, {"split": 0}, {"blocks": 1 + n // 4000}):
+            options = {"compute_uv": False, "tuning": tuning}
+            here, there = (givens(d, e, 2.0**-5, device, **options) for device in ("cuda", "cpu"))
+            check_same(findings, f"n={n} {dtype.__name__} {tuning}", *here, *there)
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_more_segments_than_a_launch_takes(blocks):
+    rows = FINISH_ROWS + 6
+    d, e = make("uniform_1", rows * (PIPELINE_SEGMENTS + 1))
+    e[rows - 1 :: rows] = 0
+    options = {"compute_uv": False, "tuning": {"blocks": blocks}}
+    here, there = (givens(d, e, 2.0**-7, device, **options) for device in ("cuda", "cpu"))
+    with Findings() as findings:
+        check_same(findings, f"blocks={blocks}", *here, *there)
+
+
+@pytest.mark.parametrize("block_threads", [2, 6, 10, 64, 250])
+@pytest.mark.parametrize("blocks", [1, 2, 3, 5, 7, 13])
+def test_odd_blocks_and_threads(blocks, block_threads):
+    tuning = {"blocks": blocks, "block_threads": block_threads}
+    with Findings() as findings:
+        for family in ("uniform_1", "zeros_many", "graded_gently", "toeplitz"):
+            for n in (3, 33, FINISH_ROWS + 2, 257):
+                d, e = make(family, n)
+                where = f"{family} n={n} {tuning}"
+                s, cpu_s = check(findings, where, d, e, magnitude(d, e) * 2.0**-7, **tuning)
+                findings.holds(where, "the CPU's bits of s", same_bits(s, cpu_s))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [2, 3, 7, 16, 26, 33, 58, 63, 64, 65, 90, 129])
+def test_many_seeds(n, dtype):
+    """Sizes also around the columns, and the steps, that rotations are applied in."""
+    rng = np.random.default_rng(n)
+    d, e = rng.uniform(0, 1, (40, n)).astype(dtype), rng.uniform(0, 1, (40, n - 1)).astype(dtype)
+    with Findings() as findings:
+        check(findings, f"n={n} {dtype.__name__}", d, e, 2.0**-9)
+
+
+@pytest.mark.parametrize("n", [20, FINISH_ROWS + 1, 200])
+def test_every_eps(n):
+    d, e = make("uniform_1", n)
+    with Findings() as findings:
+        for eps in (1e-2, 1e-4, 1e-6, 1e-8, 1e-10):
+            check(findings, f"n={n} eps={eps}", d, e, eps, splits=(1,))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lower(dtype):
+    with Findings() as findings:
+        for n in (2, 33, FINISH_ROWS + 1, PIPELINE_ROWS + 2):
+            d, e = make("normal", n, dtype)
+            where = f"n={n} {dtype.__name__} lower"
+            check(findings, where, d, e, magnitude(d, e) * 2.0**-7, lower=True)
+
+
+def test_the_bound_on_sweeps_cuts_a_round_short():
+    """Rounds and waves of every length."""
+    d, e = make("uniform_1", FINISH_ROWS + 3)
+    with Findings() as findings:
+        for eps in (0.5, 0.3, 0.1, 0.03):
+            result, info = givens(d, e, eps, tuning={"split": 0})
+            bounded, _ = givens(d, e, eps, max_sweeps=info.sweeps, tuning={"split": 0})
+            findings.holds(f"eps={eps}", "the same s", same_bits(result.s, bounded.s))
+            check_accuracy(findings, f"eps={eps} max_sweeps={info.sweeps}", d, e, eps, bounded)
+            if info.sweeps > 1:
+                with pytest.raises(np.linalg.LinAlgError):
+                    givens(d, e, eps, max_sweeps=info.sweeps - 1, tuning={"split": 0})
+
+
+def test_splitting_saves_empty_steps():
+    d, e = make("uniform_1", 300)
+    _, info = givens(d, e, 1e-6)
+    assert 0 < info.iterations_saved < info.iterations
+
+
+# ---- in and out ----
+
+
+@pytest.mark.parametrize("n", [PINNED_ORDER - 1, PINNED_ORDER, PINNED_ORDER + 1, 3000])
+def test_results_longer_than_a_buffer(n):
+    """Into arrays of the caller, touched before, and into new ones."""
+    d, e = make("uniform_1", n)
+    result, _ = givens(d, e, 2.0**-4)
+    out = np.full((n, n), 7.0), np.full(n, 7.0), np.full((n, n), 7.0)
+    filled, _ = givens(d, e, 2.0**-4, out=out)
+    assert all(given is returned for given, returned in zip(out, filled, strict=True))
+    assert same_bits(out, tuple(result))
+    with Findings() as findings:
+        check_accuracy(findings, f"n={n}", d, e, 2.0**-4, result)
+
+
+@pytest.mark.parametrize("step", [-1, 3, -7])
+def test_strided_inputs(step):
+    d, e = make("uniform_1", 1000)
+    room = np.full((2, abs(step) * 1000), np.nan)
+    d_in, e_in = room[0, ::step], room[1, ::step][:999]
+    d_in[:], e_in[:] = d, e
+    room.setflags(write=False)
+    expected, _ = givens(d, e, 1e-2)
+    assert same_bits(tuple(givens(d_in, e_in, 1e-2)[0]), tuple(expected))
+
+
+def test_a_batch_is_its_matrices():
+    d, e = (np.stack(part) for part in zip(*(make(f, 70) for f in FAMILIES), strict=True))
+    eps = 1e-3
+    chosen = np.array([magnitude(*pair) < 100 for pair in zip(d, e, strict=True)])
+    d, e = d[chosen], e[chosen]
+    batch, _ = givens(d, e, eps)
+    for i in range(len(d)):
+        alone, _ = givens(d[i], e[i], eps)
+        assert same_bits(tuple(part[i].copy() for part in batch), tuple(alone)), i
+
+
+# ---- devices ----
+
+
+def test_facts_about_devices():
+    _, *devices = tsvd.devices()
+    assert devices
+    for i, device in enumerate(devices):
+        assert device.device == f"cuda:{i}" and device.name
+        assert 0 < device.memory_free <= device.memory_total
+        assert device.compute_capability >= (3, 5) and device.multiprocessors > 0
+
+
+def test_every_name_of_every_device():
+    d, e = make("uniform_1", 100)
+    expected, _ = givens(d, e, 1e-3)
+    for i in range(len(tsvd.devices()) - 1):
+        for name in (f"cuda:{i}", i):
+            result, info = givens(d, e, 1e-3, device=name)
+            assert info.device == f"cuda:{i}"
+            assert np.allclose(result.s, expected.s, rtol=1e-14)
+    assert givens(d, e, 1e-3)[1].device == "cuda:0"
+
+
+@pytest.mark.parametrize("device", ["cuda:99", 99])
+def test_a_device_that_does_not_exist(device):
+    with pytest.raises(RuntimeError, match=r"99.*does not exist.*0 to"):
+        tsvd.svd([1.0, 2.0], [0.5], device=device)
+
+
+@pytest.mark.parametrize("method", ["auto", "qr", "bisect"])
+def test_values_without_vectors_come_later(method):
+    with pytest.raises(NotImplementedError, match='device="cpu"'):
+        tsvd.svdvals([1.0, 2.0], [0.5], method=method, device="cuda")
+
+
+def test_values_alone_have_the_same_bits():
+    for n in (1, 2, FINISH_ROWS, FINISH_ROWS + 1, 600):
+        d, e = make("normal", n)
+        s, _ = givens(d, e, 1e-3, compute_uv=False)
+        assert same_bits(s, givens(d, e, 1e-3)[0].s), n
+        assert same_bits(s, tsvd.svdvals(d, e, method="givens", eps=1e-3, device="cuda")), n
+
+
+# ---- beside others, and after errors ----
+
+
+def test_two_threads_on_one_device():
+    """Their launches need different amounts of shared memory; the bits stay those of one."""
+    matrices = [make("uniform_1", n) for n in (5, 70, 300, 600, 1200, 1900)]
+
+    def call(matrix):
+        return tuple(givens(*matrix, 2.0**-6, tuning={"blocks": 1})[0])
+
+    alone = [call(matrix) for matrix in matrices]
+
+    def repeat(order):
+        return [same_bits(call(matrices[i]), alone[i]) for i in order for _ in range(10)]
+
+    with ThreadPoolExecutor(2) as pool:
+        for same in pool.map(repeat, ((0, 1, 2, 3, 4, 5), (5, 4, 3, 2, 1, 0))):
+            assert all(same)
+
+
+def test_calls_keep_no_memory():
+    """Neither calls that work nor calls that fail or are stopped."""
+    d, e = make("uniform_1", 400)
+
+    def stop(done):
+        raise ZeroDivisionError
+
+    def calls(count):
+        for _ in range(count):
+            givens(d, e, 1e-2)
+            tsvd.svd(d[:50], e[:49], device="cuda")
+            with pytest.raises(np.linalg.LinAlgError):
+                givens(d, e, 1e-2, max_sweeps=3)
+            with pytest.raises(ZeroDivisionError):
+                givens(d, e, 1e-2, progress=stop)
+            with pytest.raises(ValueError, match="NaN"):
+                givens(d * np.nan, e, 1e-2)
+
+    calls(5)
+    before = tsvd.devices()[1].memory_free
+    calls(60)  # of 1.3 MB for each matrix of vectors
+    assert tsvd.devices()[1].memory_free >= before - 2**25
+
+
+class Driver:
+    """Device memory taken through the CUDA driver, which any library of the process shares."""
+
+    def __init__(self):
+        self.library = ctypes.CDLL("libcuda.so.1")
+        context = ctypes.c_void_p()
+        self.call("cuInit", 0)
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
+        self.call("cuCtxSetCurrent", context)
+
+    def call(self, name, *arguments):
+        assert getattr(self.library, name)(*arguments) == 0, name
+
+    def take_all_but(self, least):
+        """Allocates until not even `least` bytes are to be had; the pieces."""
+        pieces, size = [], 2**40
+        while size >= least:
+            piece = ctypes.c_uint64()
+            if self.library.cuMemAlloc_v2(ctypes.byref(piece), ctypes.c_size_t(size)) == 0:
+                pieces.append(piece)
+            else:
+                size //= 2
+        return pieces
+
+    def give_back(self, pieces):
+        for piece in pieces:
+            self.call("cuMemFree_v2", piece)
+
+
+def exhaust_memory():
+    """For a process of its own, whose pool holds nothing yet."""
+    d, e = make("uniform_1", 5000)
+    tsvd.svd(d[:50], e[:49], method="givens", eps=1e-2, device="cuda")
+    driver = Driver()
+    pieces = driver.take_all_but(2**27)
+    for _ in range(2):
+        with pytest.raises(MemoryError, match=r"200000000 bytes wanted, \d+ bytes free"):
+            tsvd.svd(d, e, method="givens", eps=2.0**-6, device="cuda")
+    driver.give_back(pieces)
+    with Findings() as findings:
+        check(findings, "after the error", d, e, 2.0**-6, splits=(1,))
+
+
+def test_exhausted_memory():
+    """An exception that says how much was wanted, and the next call works."""
+    program = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import test_cuda
+test_cuda.exhaust_memory()
+"""
+    run(program, seconds=120)
+
+
+SANITIZED = """
+import numpy as np
+import tsvd
+
+rng = np.random.default_rng(7)
+for dtype in (np.float64, np.float32):
+    for n, blocks, eps in ((2, 1, 1e-3), (5, 2, 0.1), (40, 1, 0.1), (70, 3, 0.1), (130, 7, 0.2)):
+        d, e = rng.random(n).astype(dtype), rng.random(n - 1).astype(dtype)
+        for split in (0, 1):
+            options = {"method": "givens", "eps": eps, "device": "cuda"}
+            tuning = {"blocks": blocks, "split": split}
+            tsvd.svd(d, e, tuning=tuning, **options)
+            tsvd.svd(d, e, tuning=tuning | {"block_threads": 6}, compute_uv=False, **options)
+        tsvd.svd(d, e, lower=True, device="cuda")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("compute-sanitizer") is None, reason="no compute-sanitizer")
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck"])
+def test_compute_sanitizer(tool):
+    command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
+    output = run(SANITIZED, seconds=300, under=command)
+    assert "SUMMARY: 0 " in output
