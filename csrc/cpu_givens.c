@@ -351,7 +351,7 @@ finish_segment(void *arg, int worker, int64_t index)
     task->half_sweeps[index] = made;
     unpack(&band, job->d + segment.first, job->e + segment.first);
     for (int k = 0; k < 2 && side[k].x; k++) {
-        if (made > DRIFT_SWEEPS_PER_ROW * m) {
+        if (made < 0 || made > DRIFT_SWEEPS_PER_ROW * m) {
             orthonormalize_factor(room->factor[k], m, room->spare);
         }
         apply_factor(room->factor[k], m, side[k], segment.first, room->spare);

@@ -22,6 +22,10 @@
    long come down to, a half sweep costs a tenth of a microsecond. */
 enum { SWEEPS_MAX = 1000000, SMALL_SWEEPS_MAX = 10000000 };
 
+/* Half sweeps of small segments between two calls of tsvdi_check, an even number: a tenth of
+   a second on a GPU. */
+enum { SLICE_SWEEPS = 1 << 19 };
+
 /* A slow case repeats nearly the same rotations, and their rounding errors add up: after more
    rounds' half sweeps than this for each row the vectors are brought back to orthogonality. */
 enum { DRIFT_SWEEPS_PER_ROW = 8 };
@@ -110,6 +114,37 @@ out:
     return ret;
 }
 
+/* One slice of half sweeps of the small segments; those that have more to go stay in the plan. */
+static tsvd_status
+finish_slice(struct tsvd_context *ctx, const struct givens_job *job, struct plan *plan,
+             int64_t bound, int64_t *half_sweeps, int64_t *last, struct givens_counts *counts)
+{
+    int64_t left = 0;
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t i = 0; i < plan->smalls; i++) {
+        int64_t most = bound - plan->since[i];
+
+        half_sweeps[i] = most < SLICE_SWEEPS ? most : SLICE_SWEEPS;
+    }
+    TSVD_TRY(ctx->backend->givens_finish(ctx, job, plan->small, plan->smalls, half_sweeps, counts));
+    for (int64_t i = 0; i < plan->smalls; i++) {
+        int64_t end = plan->since[i] + (half_sweeps[i] < 0 ? SLICE_SWEEPS : half_sweeps[i]);
+
+        *last = half_sweeps[i] != 0 && end > *last ? end : *last;
+        if (half_sweeps[i] < 0) {
+            if (end >= bound) {
+                TSVD_TRY(fail(ctx, bound));
+            }
+            plan->small[left] = plan->small[i];
+            plan->since[left++] = end;
+        }
+    }
+    plan->smalls = left;
+out:
+    return ret;
+}
+
 /* The small segments, each to its end. */
 static tsvd_status
 finish(struct tsvd_context *ctx, const struct givens_job *job, struct plan *plan, int64_t bound,
@@ -118,22 +153,11 @@ finish(struct tsvd_context *ctx, const struct givens_job *job, struct plan *plan
     int64_t *half_sweeps = NULL;
     tsvd_status ret = TSVD_OK;
 
-    if (plan->smalls == 0) {
-        goto out;
-    }
     TSVD_TRY(ctx->backend->alloc(ctx, (size_t)plan->smalls * sizeof *half_sweeps,
                                  (void **)&half_sweeps));
-    for (int64_t i = 0; i < plan->smalls; i++) {
-        half_sweeps[i] = bound - plan->since[i];
-    }
-    TSVD_TRY(ctx->backend->givens_finish(ctx, job, plan->small, plan->smalls, half_sweeps, counts));
-    for (int64_t i = 0; i < plan->smalls; i++) {
-        if (half_sweeps[i] < 0) {
-            TSVD_TRY(fail(ctx, bound));
-        }
-        if (half_sweeps[i] > 0 && plan->since[i] + half_sweeps[i] > *last) {
-            *last = plan->since[i] + half_sweeps[i];
-        }
+    while (plan->smalls > 0) {
+        TSVD_TRY(finish_slice(ctx, job, plan, bound, half_sweeps, last, counts));
+        TSVD_TRY(tsvdi_check(ctx, ctx->done));
     }
 out:
     ctx->backend->free(half_sweeps);

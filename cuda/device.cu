@@ -193,6 +193,8 @@ tsvdi_cuda_open(int device, tsvd_error *error, struct cuda_call *call)
     TSVD_CUDA(call, cudaSetDevice(device));
     TSVD_CUDA(call, cudaDeviceGetAttribute(&call->multiprocessors, cudaDevAttrMultiProcessorCount,
                                            device));
+    TSVD_CUDA(call, cudaDeviceGetAttribute(&call->shared_most,
+                                           cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     /* Freed memory stays in the pool for the next call. */
     TSVD_CUDA(call, cudaDeviceGetDefaultMemPool(&pool, device));
     TSVD_CUDA(call, cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));

@@ -21,6 +21,7 @@ struct cuda_call {
     int device;
     int before; /* the thread's current device, which close() restores */
     int multiprocessors;
+    int shared_most; /* bytes of shared memory that a block can have */
     cudaStream_t stream;
     void *pinned[2];
     cudaEvent_t copied[2];

@@ -149,8 +149,12 @@ blocks_of(const struct cuda_call *call, const struct givens_job *job, int64_t st
 {
     int64_t blocks = job->blocks > 0 ? job->blocks : (steps + PIPELINE_ROWS - 1) / PIPELINE_ROWS;
     int64_t most = 2 * (int64_t)call->multiprocessors;
+    /* rows that fit in shared memory, the shared one included */
+    int64_t rows = call->shared_most / (int64_t)(3 * sizeof(real)) - 1;
+    int64_t least = (steps + rows - 1) / rows;
 
     blocks = blocks < most ? blocks : most;
+    blocks = blocks > least ? blocks : least;
     return blocks < steps ? blocks : steps;
 }
 
@@ -265,8 +269,10 @@ launch_pipeline(struct tsvd_context *ctx, const struct givens_job *job, const st
     threads = threads < job->threads ? threads : job->threads;
     threads = threads < PIPELINE_THREADS_MAX ? threads : (int64_t)PIPELINE_THREADS_MAX;
     block.x = (unsigned)((threads + WARP - 1) / WARP * WARP);
-    TSVD_CUDA(call, cudaFuncSetAttribute(pipeline_kernel,
-                                         cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
+    /* the limit belongs to the kernel, not to the call: every thread sets the same one */
+    TSVD_CUDA(call,
+              cudaFuncSetAttribute(pipeline_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   call->shared_most));
     TSVD_CUDA(call, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, pipeline_kernel,
                                                                   (int)block.x, shared));
     if (cut->blocks > (int64_t)resident * call->multiprocessors) {

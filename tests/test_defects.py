@@ -9,7 +9,7 @@ import pytest
 import tsvd
 from cases import same_bits
 from families import make
-from measures import BOUNDS, value_error
+from measures import BOUNDS, max_abs_error, orthogonality, value_error
 from reference import singular_values
 
 
@@ -93,6 +93,14 @@ def test_as_many_sweeps_as_it_takes():
         if info.sweeps > 1:
             with pytest.raises(np.linalg.LinAlgError, match=str(info.sweeps - 1)):
                 tsvd.svd(d, e, method="qr", max_sweeps=info.sweeps - 1)
+
+
+def test_millions_of_sweeps_keep_orthogonality():
+    d, e, eps = np.ones(2), np.array([1e-5]), 1e-10
+    result, info = tsvd.svd(d, e, method="givens", eps=eps, full_output=True)
+    assert info.sweeps > 2**20
+    assert orthogonality(result.L, result.R) <= BOUNDS["orthogonality"](2)
+    assert max_abs_error(d, e, *result) <= 4 * eps
 
 
 def test_an_eps_that_is_no_float():
