@@ -1,33 +1,59 @@
 /*
- * Constants of the CUDA back end.
+ * Constants of the CUDA back end, with the measurements that set them: seconds on one
+ * H200 (CUDA 13.0, float64, eps = 1e-8, work on d, e, L and R without the download), for
+ *     A  n = 500, [0,1]     B  n = 1000, [0,1]     C  n = 5000, [0,1]
+ *     D  n = 10000, [0,1]   E  n = 10000, [0,1000]
+ * one constant changed at a time from 512 rows, 512 half sweeps, the others as below:
+ *                           A      B      C      D      E
+ *     as above              0.023  0.057  0.488  0.817  2.42
  */
 #ifndef TSVDI_TUNING_H
 #define TSVDI_TUNING_H
 
 enum {
-    /* vectors.cu: sweeps that pass over the vectors together, columns of a block, and steps
-       whose coefficients are staged in shared memory at once */
+    /* givens.cu: rows of a block of the pipeline.  More rows: fewer hand-overs between
+       blocks, more rotations for one multiprocessor in a tick.
+           256 rows          0.025  0.059  0.496  0.818  2.43
+           1024 rows         0.023  0.055  0.477  0.785  2.35 */
+    PIPELINE_ROWS = 1024,
+
+    /* givens.cu: half sweeps of a round.  More: the pipeline is filled less often, and the
+       matrix split less often.
+           256 half sweeps   0.027  0.058  0.532  0.902  2.63
+           1024 half sweeps  0.025  0.056  0.474  0.766  2.25 */
+    PIPELINE_SWEEPS = 1024,
+
+    /* givens.cu: segments of a launch, whose blocks must all be resident at once.  Not
+       measured: a bound that every GPU with 32 multiprocessors or more keeps. */
+    PIPELINE_SEGMENTS = 256,
+
+    /* givens.cu: most rows of a segment that one block finishes, with its rotations gathered in
+       two orthogonal factors; above, they are logged and applied in waves.
+           32 rows           0.024  0.058  0.493  0.816  2.44 */
+    FINISH_ROWS = 64,
+
+    /* givens.cu: one warp makes the steps of a segment, the others gather the rotations. */
+    FINISH_THREADS = 128,
+
+    /* givens.cu: half sweeps of a segment between two looks at which rows are left.
+           1024 half sweeps  0.024  0.057  0.488  0.816  2.42 */
+    FINISH_SWEEPS = 256,
+
+    /* givens.cu: columns of the vectors that a block multiplies by a factor: two lines of 256
+       bytes; not measured, a thousandth of the whole. */
+    FACTOR_COLUMNS = 64,
+
+    /* vectors.cu: sweeps that pass over the vectors together.  With 16 the registers for
+       rows and coefficients leave no room for loads under way.
+           16 sweeps         0.025  0.061  0.531  0.895  2.65 */
     WAVE_SWEEPS = 8,
+
+    /* vectors.cu: columns of a block, two warps, so that n = 1000 spreads over 32
+       multiprocessors; and steps whose coefficients are staged at once.  Not measured. */
     WAVE_THREADS = 64,
     WAVE_TILE = 32,
 
-    /* givens.cu: rows of a block of the pipeline, half sweeps of a round, and segments of a
-       launch, whose blocks must all be resident at once */
-    PIPELINE_ROWS = 512,
-    PIPELINE_SWEEPS = 512,
-    PIPELINE_SEGMENTS = 256,
-
-    /* givens.cu: most rows of a segment that one block finishes (two orthogonal factors and a
-       spare one in shared memory), its threads, and half sweeps between two looks at which
-       rows are left */
-    FINISH_ROWS = 64,
-    FINISH_THREADS = 128,
-    FINISH_SWEEPS = 256,
-
-    /* columns of the vectors that a block multiplies by a small factor */
-    FACTOR_COLUMNS = 64,
-
-    /* tiles of the transpose and of the product in orthonormalize */
+    /* vectors.cu: tiles of the transpose and of the product in orthonormalize: a warp's width. */
     TILE = 32
 };
 

@@ -17,7 +17,7 @@ from processes import run
 pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
 
 # Of cuda/tuning.h.
-PIPELINE_ROWS = 512
+PIPELINE_ROWS = 1024
 FINISH_ROWS = 64
 PIPELINE_SEGMENTS = 256
 PINNED_ORDER = 2048  # a float64 matrix of this order fills a pinned buffer
