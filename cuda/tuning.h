@@ -39,12 +39,10 @@ enum {
            1024 half sweeps  0.024  0.057  0.488  0.816  2.42 */
     FINISH_SWEEPS = 256,
 
-    /* givens.cu: columns of the vectors that a block multiplies by a factor: two lines of 256
-       bytes; not measured, a thousandth of the whole. */
+    /* givens.cu: columns of the vectors that a block multiplies by a factor.  Not measured. */
     FACTOR_COLUMNS = 64,
 
-    /* vectors.cu: sweeps that pass over the vectors together.  With 16 the registers for
-       rows and coefficients leave no room for loads under way.
+    /* vectors.cu: sweeps that pass over the vectors together.
            16 sweeps         0.025  0.061  0.531  0.895  2.65 */
     WAVE_SWEEPS = 8,
 
