@@ -77,11 +77,11 @@ def _sources():
 
     Where the sources lie outside a repository, the environment says which they are.
     """
-    return {
-        "csrc": os.environ.get("TSVD_CSRC_TREE") or _tree("csrc"),
-        "cuda": os.environ.get("TSVD_CUDA_TREE") or _tree("cuda"),
-        "dirty": bool(_output("git", "status", "--porcelain", "--", "csrc", "cuda")),
-    }
+    named = {folder: os.environ.get(f"TSVD_{folder.upper()}_TREE") for folder in ("csrc", "cuda")}
+    if all(named.values()):
+        return named | {"dirty": False}
+    changes = _output("git", "status", "--porcelain", "--", *named)
+    return {folder: _tree(folder) for folder in named} | {"dirty": bool(changes)}
 
 
 def _tree(folder):

@@ -7,8 +7,9 @@
 /* Bytes of a panel: a quarter of the L2 cache of current server cores (2 MiB). */
 enum { PANEL_BYTES = 1 << 19, PANEL_WIDTH_MAX = 64 };
 
-/* Work below this many rotated pairs of numbers is not worth a second thread. */
-enum { SERIAL_PAIRS = 1 << 20 };
+/* Work below this many rotated pairs of numbers, about a millisecond, is not worth a second
+   thread: where other libraries' threads are awake too, waking one can cost as much. */
+enum { SERIAL_PAIRS = 1 << 23 };
 
 /* One side: its waves over the vectors that they touch. */
 struct side {
@@ -343,7 +344,7 @@ tsvdi_cpu_order(struct tsvd_context *ctx, const int64_t *from, const char *negat
 {
     const struct tsvd_backend *backend = ctx->backend;
     const int64_t n = left_vectors.n, chunks = (n + ORDER_COLUMNS - 1) / ORDER_COLUMNS;
-    const int workers = n * n < SERIAL_PAIRS ? 1 : ctx->threads;
+    const int workers = 8 * n * n < SERIAL_PAIRS ? 1 : ctx->threads;
     struct order_job job = {left_vectors, right_vectors, from, negative, NULL, NULL, NULL};
     tsvd_status ret = TSVD_OK;
 
@@ -410,7 +411,7 @@ tsvdi_cpu_orthonormalize(struct tsvd_context *ctx, struct vectors vectors)
 {
     const struct tsvd_backend *backend = ctx->backend;
     const int64_t n = vectors.n, chunks = (n + ORDER_COLUMNS - 1) / ORDER_COLUMNS;
-    const int workers = n * n < SERIAL_PAIRS ? 1 : ctx->threads;
+    const int workers = n * n * n < SERIAL_PAIRS ? 1 : ctx->threads;
     struct orthonormalize_job job = {vectors, NULL, NULL};
     tsvd_status ret = TSVD_OK;
 
