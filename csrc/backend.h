@@ -4,23 +4,16 @@
  * svd.c, qr.c, givens.c and bisect.c know no hardware: they call the operations
  * of a struct tsvd_backend, each of which covers one whole phase.  cpu.c fills
  * the table for the host.  An operation returns a status; it never prints.
+ * Workspace of the algorithms and their threads are the host's: host.h.
  */
 #ifndef TSVDI_BACKEND_H
 #define TSVDI_BACKEND_H
 
 #include "givens_sweep.h"
-#include "qr_sweep.h"
+#include "host.h"
+#include "rotation_log.h"
 #include "sturm.h"
 #include "tsvd.h"
-
-/* Assigns the status of a call and leaves through `out:` unless it is TSVD_OK. */
-#define TSVD_TRY(call)                                                                             \
-    do {                                                                                           \
-        ret = (call);                                                                              \
-        if (ret != TSVD_OK) {                                                                      \
-            goto out;                                                                              \
-        }                                                                                          \
-    } while (0)
 
 /* External names carry the precision they were compiled for. */
 #define tsvdi_cpu TSVD_T(tsvdi_cpu)
@@ -33,14 +26,6 @@
 #define tsvdi_check TSVD_T(tsvdi_check)
 #define tsvdi_log_alloc TSVD_T(tsvdi_log_alloc)
 #define tsvdi_log_free TSVD_T(tsvdi_log_free)
-
-/* Rotations in the order in which they were made, by sweeps. */
-struct rotation_log {
-    struct qr_sweep *sweep;
-    struct rotation *rotation; /* of all sweeps, one after another */
-    int64_t sweeps, sweeps_max;
-    int64_t rotations, rotations_max;
-};
 
 /* Singular vectors under construction: vector j is row j of the C-ordered n x n
    array x, or its column j. */
@@ -74,23 +59,10 @@ struct tsvd_context {
     void *device;         /* what the back end holds for the call */
 };
 
-typedef tsvd_status (*tsvd_task)(void *arg, int worker, int64_t index);
-
 struct tsvd_backend {
-    const char *name;
-
     /* Takes and gives back what a worker needs of the device.  close() also after a failure. */
     tsvd_status (*open)(struct tsvd_context *ctx);
     void (*close)(struct tsvd_context *ctx);
-
-    /* Host workspace; *p = NULL for 0 bytes. */
-    tsvd_status (*alloc)(struct tsvd_context *ctx, size_t bytes, void **p);
-    void (*free)(void *p);
-
-    /* task(arg, worker, i) for 0 <= i < count by at most `workers` threads; worker 0 is the
-       calling thread.  Stops early on a failure and returns the status of the least
-       index that failed. */
-    tsvd_status (*for_each)(int workers, int64_t count, tsvd_task task, void *arg);
 
     /* Where the vectors of one matrix are made, whose results go to L and R (both NULL: values
        only): begin() takes the room, end() copies the results there, free() is due after both. */
@@ -160,7 +132,7 @@ tsvd_status tsvdi_check(struct tsvd_context *ctx, double done);
 /* Room for `sweeps` sweeps with up to `rotations` rotations in all. */
 tsvd_status tsvdi_log_alloc(struct tsvd_context *ctx, int64_t sweeps, int64_t rotations,
                             struct rotation_log *log);
-void tsvdi_log_free(struct tsvd_context *ctx, struct rotation_log *log);
+void tsvdi_log_free(struct rotation_log *log);
 
 /*
  * qr.c: B to diagonal form.

@@ -40,10 +40,10 @@ struct job {
 };
 
 static void
-work_free(struct tsvd_context *ctx, struct work *w)
+work_free(struct work *w)
 {
-    ctx->backend->free(w->from);
-    ctx->backend->free(w->sturm);
+    tsvdi_host_free(w->from);
+    tsvdi_host_free(w->sturm);
 }
 
 static tsvd_status
@@ -54,12 +54,12 @@ work_alloc(struct tsvd_context *ctx, int64_t n, struct work *w)
     char *p;
 
     /* one piece: five real vectors, the permutation, room to sort it, the signs */
-    TSVD_TRY(ctx->backend->alloc(ctx, length * (2 * sizeof(int64_t) + 5 * sizeof(real) + 1),
-                                 (void **)&p));
+    TSVD_TRY(tsvdi_host_alloc(length * (2 * sizeof(int64_t) + 5 * sizeof(real) + 1), ctx->error,
+                              (void **)&p));
     w->from = (int64_t *)p;
     w->spare = w->from + length;
     w->d = (real *)(w->spare + length);
-    TSVD_TRY(ctx->backend->alloc(ctx, tsvdi_sturm_bytes(n), &w->sturm));
+    TSVD_TRY(tsvdi_host_alloc(tsvdi_sturm_bytes(n), ctx->error, &w->sturm));
     w->e = w->d + length;
     w->sd = w->e + length;
     w->se = w->sd + length;
@@ -366,7 +366,7 @@ static void
 worker_end(struct worker *own)
 {
     own->ctx.backend->close(&own->ctx);
-    work_free(&own->ctx, &own->work);
+    work_free(&own->work);
 }
 
 /* A worker, zeroed before, that computes with its own error in the place of ctx's. */
@@ -419,7 +419,7 @@ tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *i
     }
     if (workers > FEW) {
         job.worker = NULL;
-        TSVD_TRY(ctx.backend->alloc(&ctx, (size_t)workers * sizeof *few, (void **)&job.worker));
+        TSVD_TRY(tsvdi_host_alloc((size_t)workers * sizeof *few, error, (void **)&job.worker));
     }
     memset(job.worker, 0, (size_t)workers * sizeof *few);
     for (; ready < workers; ready++) {
@@ -431,14 +431,14 @@ tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *i
     if (options->check_finite) {
         TSVD_TRY(check_finite(problem, job.total, &job.worker[0].work, error));
     }
-    ret = ctx.backend->for_each(workers, job.total, solve_one, &job);
+    ret = tsvdi_host_for_each(workers, job.total, solve_one, &job);
     collect(job.worker, workers, info, error);
 out:
     for (int i = 0; i < ready; i++) {
         worker_end(&job.worker[i]);
     }
     if (workers > FEW) {
-        ctx.backend->free(job.worker);
+        tsvdi_host_free(job.worker);
     }
     return ret;
 }

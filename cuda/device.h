@@ -29,16 +29,6 @@ struct cuda_call {
     tsvd_error *error;
 };
 
-#ifndef TSVD_TRY
-#define TSVD_TRY(call)                                                                             \
-    do {                                                                                           \
-        ret = (call);                                                                              \
-        if (ret != TSVD_OK) {                                                                      \
-            goto out;                                                                              \
-        }                                                                                          \
-    } while (0)
-#endif
-
 /* Runs a CUDA call; on failure writes call, code, text and place into the error and
    leaves through `out:`. */
 #define TSVD_CUDA(held, expression)                                                                \
