@@ -603,9 +603,8 @@ out:
     return result;
 }
 
-PyDoc_STRVAR(cuda_device_count_doc,
-             "cuda_device_count()\n--\n\n"
-             "The number of usable CUDA devices, and why there is none, or ''.");
+PyDoc_STRVAR(cuda_device_count_doc, "cuda_device_count()\n--\n\n"
+                                    "The number of CUDA devices, and why there is none, or ''.");
 
 static PyObject *
 cuda_device_count(PyObject *module, PyObject *Py_UNUSED(ignored))
@@ -621,6 +620,29 @@ cuda_device_count(PyObject *module, PyObject *Py_UNUSED(ignored))
         return raise_status(module, status, -1, why);
     }
     return Py_BuildValue("is", count, why);
+}
+
+PyDoc_STRVAR(cuda_device_unusable_doc,
+             "cuda_device_unusable(index, /)\n--\n\n"
+             "Why this build cannot compute on the CUDA device 0 <= index < count; '' if it can.");
+
+static PyObject *
+cuda_device_unusable(PyObject *module, PyObject *argument)
+{
+    char why[sizeof((tsvd_error *)0)->text] = "";
+    tsvd_status status;
+    int index = (int)PyLong_AsLong(argument);
+
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = tsvd_cuda_device_usable(index, why, sizeof(why));
+    Py_END_ALLOW_THREADS
+    if (status != TSVD_OK && status != TSVD_ERR_NO_DEVICE) {
+        return raise_status(module, status, -1, why);
+    }
+    return PyUnicode_FromString(why);
 }
 
 PyDoc_STRVAR(cuda_device_doc, "cuda_device(index, /)\n--\n\n"
@@ -675,6 +697,7 @@ config(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 static PyMethodDef methods[] = {
     {"svd", (PyCFunction)(void (*)(void))svd, METH_FASTCALL, svd_doc},
     {"cuda_device_count", cuda_device_count, METH_NOARGS, cuda_device_count_doc},
+    {"cuda_device_unusable", cuda_device_unusable, METH_O, cuda_device_unusable_doc},
     {"cuda_device", cuda_device, METH_O, cuda_device_doc},
     {"config", config, METH_NOARGS, config_doc},
     {NULL, NULL, 0, NULL},

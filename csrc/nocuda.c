@@ -53,6 +53,13 @@ tsvd_cuda_device_count(int *count, char *why, size_t size)
 }
 
 tsvd_status
+tsvd_cuda_device_usable(int index, char *why, size_t size)
+{
+    (void)index;
+    return not_compiled(why, size);
+}
+
+tsvd_status
 tsvd_cuda_device(int index, tsvd_device *device, char *why, size_t size)
 {
     (void)index;

@@ -156,9 +156,14 @@ int tsvd_cuda_compiled(void);
  */
 void tsvd_cuda_versions(int *runtime, int *driver);
 
-/* Number of usable devices.  If there is none, *count is 0, the status is
+/* Number of devices that CUDA shows.  If there is none, *count is 0, the status is
    TSVD_ERR_NO_DEVICE and why[size] says the reason. */
 tsvd_status tsvd_cuda_device_count(int *count, char *why, size_t size);
+
+/* TSVD_OK if this build can compute on device 0 <= index < count; TSVD_ERR_NO_DEVICE, with the
+   reason in why[size], if it holds no code for it.  The first question about a device makes
+   CUDA's context there, which takes time and device memory, as any use of it does. */
+tsvd_status tsvd_cuda_device_usable(int index, char *why, size_t size);
 
 /* Facts about device 0 <= index < count. */
 tsvd_status tsvd_cuda_device(int index, tsvd_device *device, char *why, size_t size);

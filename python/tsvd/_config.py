@@ -38,12 +38,12 @@ class Device(NamedTuple):
 
 
 def devices() -> list[Device]:
-    """The usable devices: the CPU, then every CUDA device.
+    """The usable devices: the CPU, then every CUDA device that this build holds code for.
 
     Returns
     -------
     list of Device
-        Never empty. `show_config` says why there is no CUDA device.
+        Never empty. `show_config` says why a CUDA device is missing.
 
     Raises
     ------
@@ -59,7 +59,8 @@ def devices() -> list[Device]:
     config = _core.config()
     count, _ = _core.cuda_device_count()
     cpu = Device("cpu", f"{config['cpu_kernels']} kernels", config["memory_free"])
-    return [cpu] + [Device(f"cuda:{i}", **_core.cuda_device(i)) for i in range(count)]
+    usable = [i for i in range(count) if not _core.cuda_device_unusable(i)]
+    return [cpu] + [Device(f"cuda:{i}", **_core.cuda_device(i)) for i in usable]
 
 
 def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] | None:
@@ -105,7 +106,11 @@ def _facts() -> dict[str, Any]:
     if config["cuda_compiled"]:
         cuda["runtime"] = _cuda_version(config["cuda_runtime"])
         cuda["driver"] = _cuda_version(config["cuda_driver"])
-    cuda["devices"] = [_core.cuda_device(i)["name"] for i in range(count)] or f"none: {why}"
+    reasons = [_core.cuda_device_unusable(i) for i in range(count)]
+    cuda["devices"] = [
+        _core.cuda_device(i)["name"] + (f", not usable: {reason}" if reason else "")
+        for i, reason in enumerate(reasons)
+    ] or f"none: {why}"
     return {
         "Versions": {
             "tsvd": _core.__version__,
