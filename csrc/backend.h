@@ -9,6 +9,7 @@
 #ifndef TSVDI_BACKEND_H
 #define TSVDI_BACKEND_H
 
+#include "dc.h"
 #include "givens_sweep.h"
 #include "host.h"
 #include "rotation_log.h"
@@ -21,6 +22,7 @@
 #define tsvdi_svd TSVD_T(tsvdi_svd)
 #define tsvdi_qr TSVD_T(tsvdi_qr)
 #define tsvdi_givens TSVD_T(tsvdi_givens)
+#define tsvdi_dc TSVD_T(tsvdi_dc)
 #define tsvdi_sturm_bytes TSVD_T(tsvdi_sturm_bytes)
 #define tsvdi_sturm_prepare TSVD_T(tsvdi_sturm_prepare)
 #define tsvdi_check TSVD_T(tsvdi_check)
@@ -43,6 +45,17 @@ struct givens_job {
     int64_t threads; /* half sweeps in flight */
     int64_t blocks;  /* that a segment is cut into; 0: chosen */
     struct vectors right, left;
+};
+
+/* One matrix for divide and conquer. */
+struct dc_job {
+    int64_t n;
+    real *d,
+        *e; /* [n], [n-1] host, scaled to entries of at most 2; out: d the values, descending */
+    real eps;
+    struct vectors right, left; /* results; room for work until dc_finish */
+    struct dc_tree tree;
+    void *held; /* the back end's own data of the run */
 };
 
 struct tsvd_backend;
@@ -98,6 +111,25 @@ struct tsvd_backend {
     tsvd_status (*values)(struct tsvd_context *ctx, const struct sturm *matrix, const real *hint,
                           real eps, real *s, int64_t *counts);
 
+    /* Divide and conquer (dc.h).  Between begin and end, which is due also after a failure of
+       begin, the back end holds four more n x n arrays beside the two of the vectors. */
+    tsvd_status (*dc_begin)(struct tsvd_context *ctx, struct dc_job *job);
+    void (*dc_end)(struct tsvd_context *ctx, struct dc_job *job);
+
+    /* The SVDs of all leaves. */
+    tsvd_status (*dc_leaves)(struct tsvd_context *ctx, struct dc_job *job);
+
+    /* The merges of one level: z and deflation; the secular equations; the products that turn
+       M's vectors into the node's. */
+    tsvd_status (*dc_deflate)(struct tsvd_context *ctx, struct dc_job *job, int level,
+                              tsvd_info *info);
+    tsvd_status (*dc_roots)(struct tsvd_context *ctx, struct dc_job *job, int level);
+    tsvd_status (*dc_vectors)(struct tsvd_context *ctx, struct dc_job *job, int level);
+
+    /* Values to job->d, descending, and vectors in their order to job->left and job->right, with
+       the signs that order() gives. */
+    tsvd_status (*dc_finish)(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info);
+
     /* Most rows of a segment that givens_finish takes. */
     int64_t givens_small_rows;
 
@@ -149,6 +181,11 @@ tsvd_status tsvdi_qr(struct tsvd_context *ctx, int64_t n, real *d, real *e, real
 /* givens.c: the same by the seed's zero-shift sweeps; eps > 0. */
 tsvd_status tsvdi_givens(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps,
                          struct vectors right, struct vectors left, tsvd_info *info);
+
+/* dc.c: the decomposition by divide and conquer: d [n] becomes the values, descending, and the
+   vectors are in their order, signs fixed.  e [n-1] is kept. */
+tsvd_status tsvdi_dc(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps,
+                     struct vectors right, struct vectors left, tsvd_info *info);
 
 /*
  * bisect.c: prepares B for Sturm counts.  work holds tsvdi_sturm_bytes(n) bytes and

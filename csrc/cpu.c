@@ -1,6 +1,7 @@
 /*
- * The CPU back end: its table of operations and the choice of kernels.  Vectors are
- * in cpu_vectors.c, values in cpu_values.c, the givens method in cpu_givens.c.
+ * The CPU back end: its table of operations and the choice of kernels.  Vectors are in
+ * cpu_vectors.c, values in cpu_values.c, divide and conquer in cpu_dc.c, the givens method in
+ * cpu_givens.c.
  */
 #include "cpu_kernels.h"
 #include "host.h"
@@ -70,6 +71,13 @@ const struct tsvd_backend tsvdi_cpu = {
     .order = tsvdi_cpu_order,
     .orthonormalize = tsvdi_cpu_orthonormalize,
     .values = tsvdi_cpu_values,
+    .dc_begin = tsvdi_cpu_dc_begin,
+    .dc_end = tsvdi_cpu_dc_end,
+    .dc_leaves = tsvdi_cpu_dc_leaves,
+    .dc_deflate = tsvdi_cpu_dc_deflate,
+    .dc_roots = tsvdi_cpu_dc_roots,
+    .dc_vectors = tsvdi_cpu_dc_vectors,
+    .dc_finish = tsvdi_cpu_dc_finish,
     .givens_small_rows = CPU_GIVENS_SMALL_ROWS,
     .givens_round_sweeps = tsvdi_cpu_givens_round_sweeps,
     .givens_round = tsvdi_cpu_givens_round,

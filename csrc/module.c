@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "scipy_blas.h"
 #include "tsvd.h"
 
 /* Between two looks at signals and progress: 20 a second are enough for a
@@ -510,7 +511,7 @@ static PyObject *
 info_dict(const tsvd_info *info)
 {
     /* clang-format off */
-    return Py_BuildValue("{s:s,s:L,s:L,s:L,s:L,s:L,s:{s:d,s:d,s:d,s:d}}",
+    return Py_BuildValue("{s:s,s:L,s:L,s:L,s:L,s:L,s:{s:d,s:d,s:d,s:d,s:d}}",
                          "method", tsvd_method_name(info->method),
                          "sweeps", (long long)info->sweeps,
                          "iterations", (long long)info->iterations,
@@ -521,6 +522,7 @@ info_dict(const tsvd_info *info)
                          "iterate", info->seconds_iterate,
                          "vectors", info->seconds_vectors,
                          "values", info->seconds_values,
+                         "device", info->seconds_device,
                          "total", info->seconds_total);
     /* clang-format on */
 }
@@ -570,7 +572,8 @@ svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         goto out;
     }
     set_input(&problem, d, e);
-    if (set_outputs(&problem, vectors, args[ARG_OUT], d, e, out) < 0) {
+    if (set_outputs(&problem, vectors, args[ARG_OUT], d, e, out) < 0 ||
+        (tsvd_uses_blas(&problem, &options) && tsvdi_load_scipy_blas() < 0)) {
         goto out;
     }
 

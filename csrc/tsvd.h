@@ -27,6 +27,7 @@ typedef enum tsvd_status {
     TSVD_ERR_NO_DEVICE,      /* the requested device cannot be used */
     TSVD_ERR_UNSUPPORTED,    /* this back end does not offer the method */
     TSVD_ERR_CUDA,           /* a CUDA call failed */
+    TSVD_ERR_LIBRARY,        /* a library that is needed cannot be loaded */
     TSVD_STATUS_COUNT
 } tsvd_status;
 
@@ -76,6 +77,7 @@ typedef struct tsvd_info {
     double seconds_iterate;   /* scalar work on d and e */
     double seconds_vectors;   /* rotations applied to L and R, order and signs */
     double seconds_values;    /* bisection of s */
+    double seconds_device;    /* CUDA: from d and e on the device to the results there */
     double seconds_total;
 } tsvd_info;
 
@@ -133,6 +135,20 @@ const char *tsvd_method_name(tsvd_method method);
 
 /* Bytes of host memory that can be taken without swapping; 0 if unknown. */
 uint64_t tsvd_host_memory_available(void);
+
+/* A BLAS for divide and conquer on the CPU: Fortran's dgemm and sgemm, all arguments by reference,
+   without hidden lengths.  integer_bytes: 4 or 8. */
+typedef struct tsvd_blas {
+    void *dgemm, *sgemm;
+    int integer_bytes;
+} tsvd_blas;
+
+/* 1 if tsvd_svd() would use a BLAS for this problem. */
+int tsvd_uses_blas(const tsvd_problem *problem, const tsvd_options *options);
+
+/* Not while another thread computes.  Without a BLAS "auto" does not use divide and conquer on the
+   CPU, and to ask for it is TSVD_ERR_LIBRARY. */
+void tsvd_set_blas(const tsvd_blas *blas);
 
 /* Threads that a call with options.threads == 0 uses. */
 int tsvd_host_threads(void);

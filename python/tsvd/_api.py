@@ -346,8 +346,6 @@ def _method_number(method, vectors):
     except (KeyError, TypeError):
         names = ", ".join(f'"{name}"' for name in _core.METHODS)
         raise ValueError(f"unknown method {method!r}; use one of {names}") from None
-    if method == "dc":
-        raise NotImplementedError('method="dc" is not available yet; use method="auto"')
     if method == "bisect" and vectors:
         raise ValueError(
             'method="bisect" computes values only; use svdvals, or svd with compute_uv=False'
