@@ -27,7 +27,7 @@ tsvd_strstatus(tsvd_status status)
         [TSVD_ERR_NO_DEVICE] = "the requested device cannot be used",
         [TSVD_ERR_UNSUPPORTED] = "the method is not available on this device",
         [TSVD_ERR_CUDA] = "a CUDA call failed",
-        [TSVD_ERR_LIBRARY] = "a library that is needed cannot be loaded",
+        [TSVD_ERR_LIBRARY] = "a library that the work needs was not found",
     };
 
     return (unsigned)status < TSVD_STATUS_COUNT ? text[status] : "unknown status";

@@ -27,7 +27,7 @@ typedef enum tsvd_status {
     TSVD_ERR_NO_DEVICE,      /* the requested device cannot be used */
     TSVD_ERR_UNSUPPORTED,    /* this back end does not offer the method */
     TSVD_ERR_CUDA,           /* a CUDA call failed */
-    TSVD_ERR_LIBRARY,        /* a library that is needed cannot be loaded */
+    TSVD_ERR_LIBRARY,        /* a library that the work needs was not found */
     TSVD_STATUS_COUNT
 } tsvd_status;
 
@@ -87,7 +87,7 @@ typedef struct tsvd_error {
     int64_t sweeps;     /* NO_CONVERGENCE: sweeps made */
     uint64_t wanted;    /* MEMORY: bytes asked for */
     uint64_t available; /* MEMORY: bytes free, 0 if unknown */
-    char text[320];     /* one English sentence: what happened and what to do */
+    char text[1024];    /* one English sentence: what happened and what to do */
 } tsvd_error;
 
 /* The input and the output of one call.  All pointers are host pointers. */
@@ -156,7 +156,7 @@ int tsvd_host_threads(void);
 /* The instruction set that the CPU kernels were selected for: "avx512", "avx2", "generic". */
 const char *tsvd_cpu_kernels(void);
 
-/* ---- CUDA; answered by cuda/device.cu, or by csrc/nocuda.c where nvcc was absent ---- */
+/* ---- CUDA; answered in cuda/, or by csrc/nocuda.c where nvcc was absent ---- */
 
 typedef struct tsvd_device {
     char name[256];
@@ -183,6 +183,15 @@ tsvd_status tsvd_cuda_device_usable(int index, char *why, size_t size);
 
 /* Facts about device 0 <= index < count. */
 tsvd_status tsvd_cuda_device(int index, tsvd_device *device, char *why, size_t size);
+
+/* Directories where cuBLAS is looked for before the system's, in this order; they replace those
+   told before.  Methods that multiply open it at the first product; until then a call to this
+   counts. */
+tsvd_status tsvd_cuda_library_paths(const char *const *directory, int64_t count);
+
+/* Opens cuBLAS of a major version of CUDA, 0: the one compiled with, which alone is used.
+   text[size] gets its file; with TSVD_ERR_LIBRARY what to install and every place tried. */
+tsvd_status tsvd_cuda_blas(int major, char *text, size_t size);
 
 #ifdef __cplusplus
 }

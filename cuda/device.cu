@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blas.h"
 #include "device.h"
 
 /* Runs a CUDA call; on failure writes call, code, text and place into why[size]
@@ -284,6 +285,7 @@ tsvdi_cuda_close(struct cuda_call *call)
     if (call->stream != NULL) {
         /* after a failure work may still be under way that uses the pinned buffers */
         (void)cudaStreamSynchronize(call->stream);
+        tsvdi_cuda_blas_close(call);
         (void)cudaStreamDestroy(call->stream);
     }
     for (int i = 0; i < 2; i++) {

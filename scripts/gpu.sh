@@ -3,7 +3,8 @@
 # Fills the folder given (build/gpu) with logs and result files, and prints a summary.
 # A part that fails does not keep the next from running; the exit status tells in the end.
 #
-# Needs python3 with the extra "gpu" and what the build requires (pyproject.toml), and nvcc.
+# Needs python3 with the extra "gpu" and what the build requires (pyproject.toml), nvcc, CMake
+# and Ninja.
 # Where there is no git repository, TSVD_CSRC_TREE and TSVD_CUDA_TREE may name the sources:
 # git rev-parse HEAD:csrc HEAD:cuda
 set -u
@@ -29,6 +30,7 @@ part() {
 
 part build python3 -m pip install --no-build-isolation --no-deps \
     -C cmake.define.TSVD_CUDA=ON .
+part ctest bash -c 'cmake --preset gpu && cmake --build --preset gpu && ctest --preset gpu'
 part tests python3 -m pytest -m cuda --require-cuda -q
 part gpu python3 -m benchmarks gpu -o "$out/gpu.json" --tests "$out/tests.log"
 part seed python3 -m benchmarks seed --device cuda -o "$out/seed_cuda.json"

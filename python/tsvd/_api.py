@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, overload
 
-from . import _core
+from . import _core, _libraries
 from ._types import SVDInfo, SVDResult
 
 if TYPE_CHECKING:
@@ -249,6 +249,8 @@ def svd(
     if stream is not None:
         raise NotImplementedError("stream: CUDA streams are not supported yet")
 
+    if cuda >= 0:
+        _libraries.tell_directories()
     result = _core.svd(
         d,
         e,

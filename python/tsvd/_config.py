@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from . import _core
+from . import _core, _libraries
 
 
 class Device(NamedTuple):
@@ -107,6 +107,8 @@ def _facts() -> dict[str, Any]:
         cuda["runtime"] = _cuda_version(config["cuda_runtime"])
         cuda["driver"] = _cuda_version(config["cuda_driver"])
     reasons = [_core.cuda_device_unusable(i) for i in range(count)]
+    if count > 0:
+        cuda["cuBLAS"] = _cublas()
     cuda["devices"] = [
         _core.cuda_device(i)["name"] + (f", not usable: {reason}" if reason else "")
         for i, reason in enumerate(reasons)
@@ -120,6 +122,14 @@ def _facts() -> dict[str, Any]:
         "CPU": {"kernels": config["cpu_kernels"], "threads": config["threads"]},
         "CUDA": cuda,
     }
+
+
+def _cublas() -> str:
+    _libraries.tell_directories()
+    try:
+        return _core.cuda_blas(0)
+    except RuntimeError as error:
+        return f"none: {error}"
 
 
 def _cuda_version(number: int) -> str:
