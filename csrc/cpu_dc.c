@@ -648,10 +648,15 @@ fill_factors(void *arg, int worker, int64_t index)
     for (int64_t i = part.begin; i < part.end; i++) {
         const int64_t j = slot->source[first + i], row = (first + i) * run->stride + first;
 
-        tsvdi_kernels()->coefficients(count.survivors, slot->place[first],
-                                      slot->placed_pole + first, slot->placed_weight + first,
-                                      slot->base[first + i], slot->tau[first + i],
-                                      run->q[RIGHT] + row, run->q[LEFT] + row);
+        if (count.survivors == 1) { /* M = (z_0), which may be zero */
+            run->q[RIGHT][row] = r_copysign(1, slot->placed_weight[first]);
+            run->q[LEFT][row] = 1;
+        } else {
+            tsvdi_kernels()->coefficients(count.survivors, slot->place[first],
+                                          slot->placed_pole + first, slot->placed_weight + first,
+                                          slot->base[first + i], slot->tau[first + i],
+                                          run->q[RIGHT] + row, run->q[LEFT] + row);
+        }
         for (int side = 0; side < SIDES; side++) {
             real *to = run->gathered[side] + (first + i) * run->job->n;
             const int64_t cut = center + 1;

@@ -41,6 +41,9 @@ struct secular_root {
 /* f is zero as well as it can be told when it is below so many roundings of its terms. */
 #define SECULAR_TOLERANCE (4 * R_EPS)
 
+/* Halving alone ends after R_BITS evaluations; a root that takes more is left where it is. */
+enum { SECULAR_EVALUATIONS = 3 * R_BITS };
+
 /* d_j^2 - sigma^2. */
 TSVD_HD num
 secular_difference(num pole, real base, real tau)
@@ -206,7 +209,8 @@ secular_step(struct secular_root *r, const real *pole, struct secular_sums sums)
 
     r->evaluations++;
     r->size = size;
-    if (size <= SECULAR_TOLERANCE * (1 + r_abs(sums.psi) + r_abs(sums.phi))) {
+    if (size <= SECULAR_TOLERANCE * (1 + r_abs(sums.psi) + r_abs(sums.phi)) ||
+        r->evaluations >= SECULAR_EVALUATIONS) {
         return 1;
     }
     if (f < 0) {
