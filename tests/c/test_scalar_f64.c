@@ -6,6 +6,7 @@
 #include "givens_tests.h"
 #include "qr_tests.h"
 #include "rotation_tests.h"
+#include "secular_tests.h"
 #include "sturm_tests.h"
 
 int
@@ -18,5 +19,7 @@ main(void)
     test_qr();
     test_qr_negligible();
     test_givens();
+    test_secular();
+    test_secular_ends();
     return report();
 }
