@@ -3,6 +3,7 @@
  */
 #define TSVD_SINGLE 0
 
+#include "dc_tests.h"
 #include "givens_tests.h"
 #include "qr_tests.h"
 #include "rotation_tests.h"
@@ -21,5 +22,6 @@ main(void)
     test_givens();
     test_secular();
     test_secular_ends();
+    test_dc_rules();
     return report();
 }
