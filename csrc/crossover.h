@@ -10,7 +10,11 @@ enum {
     VALUES_QR_ORDER = 8,
 
     /* CPU, vectors: matrices from this order on by divide and conquer, smaller ones by QR. */
-    DC_ORDER = 64
+    DC_ORDER = 64,
+
+    /* Matrices in host memory, vectors by "auto" or "dc" where no device is asked for: from this
+       order on on a CUDA device, if there is one; not measured yet. */
+    CUDA_ORDER = 512
 };
 
 #endif

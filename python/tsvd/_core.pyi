@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike
 
 __version__: str
 METHODS: dict[str, int]
+CUDA_ORDER: int
 
 def svd(
     d: ArrayLike,
