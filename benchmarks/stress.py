@@ -1,13 +1,16 @@
 """Random draws over all families, sizes, types and options, each checked in every measure.
 
-A draw is determined by its seed and index, so that what was found can be had again:
+A draw is determined by its seed and index, so that what was found can be had again,
 
     python -m benchmarks stress --seed S --index I
+
+as long as no family is added; beyond that the record of a failure names all that made it.
 
 Draws are made and checked by processes, one for each core, so that one that hangs or
 crashes is found, recorded, and the run goes on.
 """
 
+import contextlib
 import multiprocessing
 import time
 from dataclasses import dataclass
@@ -271,7 +274,8 @@ class Worker:
         self.since = time.monotonic()
         self.index, self.idle = index, index is None
         if not self.idle:
-            self.link.send(index)
+            with contextlib.suppress(BrokenPipeError):  # outcome() finds out why
+                self.link.send(index)
 
     def outcome(self):
         """What has come: (draw, measures, what is wrong), () when it is ready, None: not yet."""
@@ -283,7 +287,7 @@ class Worker:
                 return outcome
         except (EOFError, ConnectionResetError):
             self.dead = True
-            self.process.join()
+            self.process.join(timeout=5)
             return self._lost(f"the process died (exit code {self.process.exitcode})")
         if time.monotonic() > self.since + HANG:
             self.dead = True
@@ -308,9 +312,10 @@ def _work(link, seed, device, method):
     link.send(())
     while True:
         index = link.recv()
-        made, d, e = draw(seed, index, device)
+        made, found = None, {}
         try:
+            made, d, e = draw(seed, index, device)
             found, wrong = check(made, d, e, device, method)
         except Exception as error:  # whatever it is, it is what was looked for
-            found, wrong = {}, [f"{type(error).__name__}: {error}"]
-        link.send((vars(made), found, wrong))
+            wrong = [f"{type(error).__name__}: {error}"]
+        link.send((vars(made) if made else {}, found, wrong))
