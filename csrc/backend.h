@@ -4,23 +4,17 @@
  * svd.c, qr.c, givens.c and bisect.c know no hardware: they call the operations
  * of a struct tsvd_backend, each of which covers one whole phase.  cpu.c fills
  * the table for the host.  An operation returns a status; it never prints.
+ * Workspace of the algorithms and their threads are the host's: host.h.
  */
 #ifndef TSVDI_BACKEND_H
 #define TSVDI_BACKEND_H
 
+#include "dc.h"
 #include "givens_sweep.h"
-#include "qr_sweep.h"
+#include "host.h"
+#include "rotation_log.h"
 #include "sturm.h"
 #include "tsvd.h"
-
-/* Assigns the status of a call and leaves through `out:` unless it is TSVD_OK. */
-#define TSVD_TRY(call)                                                                             \
-    do {                                                                                           \
-        ret = (call);                                                                              \
-        if (ret != TSVD_OK) {                                                                      \
-            goto out;                                                                              \
-        }                                                                                          \
-    } while (0)
 
 /* External names carry the precision they were compiled for. */
 #define tsvdi_cpu TSVD_T(tsvdi_cpu)
@@ -28,19 +22,12 @@
 #define tsvdi_svd TSVD_T(tsvdi_svd)
 #define tsvdi_qr TSVD_T(tsvdi_qr)
 #define tsvdi_givens TSVD_T(tsvdi_givens)
+#define tsvdi_dc TSVD_T(tsvdi_dc)
 #define tsvdi_sturm_bytes TSVD_T(tsvdi_sturm_bytes)
 #define tsvdi_sturm_prepare TSVD_T(tsvdi_sturm_prepare)
 #define tsvdi_check TSVD_T(tsvdi_check)
 #define tsvdi_log_alloc TSVD_T(tsvdi_log_alloc)
 #define tsvdi_log_free TSVD_T(tsvdi_log_free)
-
-/* Rotations in the order in which they were made, by sweeps. */
-struct rotation_log {
-    struct qr_sweep *sweep;
-    struct rotation *rotation; /* of all sweeps, one after another */
-    int64_t sweeps, sweeps_max;
-    int64_t rotations, rotations_max;
-};
 
 /* Singular vectors under construction: vector j is row j of the C-ordered n x n
    array x, or its column j. */
@@ -60,6 +47,17 @@ struct givens_job {
     struct vectors right, left;
 };
 
+/* One matrix for divide and conquer. */
+struct dc_job {
+    int64_t n;
+    real *d,
+        *e; /* [n], [n-1] host, scaled to entries of at most 2; out: d the values, descending */
+    real eps;
+    struct vectors right, left; /* results; room for work until dc_finish */
+    struct dc_tree tree;
+    void *held; /* the back end's own data of the run */
+};
+
 struct tsvd_backend;
 
 /* One call of tsvd_svd, or one worker's share of it. */
@@ -74,23 +72,10 @@ struct tsvd_context {
     void *device;         /* what the back end holds for the call */
 };
 
-typedef tsvd_status (*tsvd_task)(void *arg, int worker, int64_t index);
-
 struct tsvd_backend {
-    const char *name;
-
     /* Takes and gives back what a worker needs of the device.  close() also after a failure. */
     tsvd_status (*open)(struct tsvd_context *ctx);
     void (*close)(struct tsvd_context *ctx);
-
-    /* Host workspace; *p = NULL for 0 bytes. */
-    tsvd_status (*alloc)(struct tsvd_context *ctx, size_t bytes, void **p);
-    void (*free)(void *p);
-
-    /* task(arg, worker, i) for 0 <= i < count by at most `workers` threads; worker 0 is the
-       calling thread.  Stops early on a failure and returns the status of the least
-       index that failed. */
-    tsvd_status (*for_each)(int workers, int64_t count, tsvd_task task, void *arg);
 
     /* Where the vectors of one matrix are made, whose results go to L and R (both NULL: values
        only): begin() takes the room, end() copies the results there, free() is due after both. */
@@ -126,6 +111,25 @@ struct tsvd_backend {
     tsvd_status (*values)(struct tsvd_context *ctx, const struct sturm *matrix, const real *hint,
                           real eps, real *s, int64_t *counts);
 
+    /* Divide and conquer (dc.h).  Between begin and end, which is due also after a failure of
+       begin, the back end holds four more n x n arrays beside the two of the vectors. */
+    tsvd_status (*dc_begin)(struct tsvd_context *ctx, struct dc_job *job);
+    void (*dc_end)(struct tsvd_context *ctx, struct dc_job *job);
+
+    /* The SVDs of all leaves. */
+    tsvd_status (*dc_leaves)(struct tsvd_context *ctx, struct dc_job *job);
+
+    /* The merges of one level: z and deflation; the secular equations; the products that turn
+       M's vectors into the node's. */
+    tsvd_status (*dc_deflate)(struct tsvd_context *ctx, struct dc_job *job, int level,
+                              tsvd_info *info);
+    tsvd_status (*dc_roots)(struct tsvd_context *ctx, struct dc_job *job, int level);
+    tsvd_status (*dc_vectors)(struct tsvd_context *ctx, struct dc_job *job, int level);
+
+    /* Values to job->d, descending, and vectors in their order to job->left and job->right, with
+       the signs that order() gives. */
+    tsvd_status (*dc_finish)(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info);
+
     /* Most rows of a segment that givens_finish takes. */
     int64_t givens_small_rows;
 
@@ -160,7 +164,7 @@ tsvd_status tsvdi_check(struct tsvd_context *ctx, double done);
 /* Room for `sweeps` sweeps with up to `rotations` rotations in all. */
 tsvd_status tsvdi_log_alloc(struct tsvd_context *ctx, int64_t sweeps, int64_t rotations,
                             struct rotation_log *log);
-void tsvdi_log_free(struct tsvd_context *ctx, struct rotation_log *log);
+void tsvdi_log_free(struct rotation_log *log);
 
 /*
  * qr.c: B to diagonal form.
@@ -177,6 +181,11 @@ tsvd_status tsvdi_qr(struct tsvd_context *ctx, int64_t n, real *d, real *e, real
 /* givens.c: the same by the seed's zero-shift sweeps; eps > 0. */
 tsvd_status tsvdi_givens(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps,
                          struct vectors right, struct vectors left, tsvd_info *info);
+
+/* dc.c: the decomposition by divide and conquer: d [n] becomes the values, descending, and the
+   vectors are in their order, signs fixed.  e [n-1] is kept. */
+tsvd_status tsvdi_dc(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps,
+                     struct vectors right, struct vectors left, tsvd_info *info);
 
 /*
  * bisect.c: prepares B for Sturm counts.  work holds tsvdi_sturm_bytes(n) bytes and

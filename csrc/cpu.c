@@ -1,6 +1,7 @@
 /*
- * The CPU back end: memory, threads, the choice of kernels.  Vectors are in
- * cpu_vectors.c, values in cpu_values.c, the givens method in cpu_givens.c.
+ * The CPU back end: its table of operations and the choice of kernels.  Vectors are in
+ * cpu_vectors.c, values in cpu_values.c, divide and conquer in cpu_dc.c, the givens method in
+ * cpu_givens.c.
  */
 #include "cpu_kernels.h"
 #include "host.h"
@@ -19,25 +20,6 @@ tsvdi_kernels(void)
     }
 #endif
     return &tsvdi_kernels_generic;
-}
-
-static tsvd_status
-cpu_alloc(struct tsvd_context *ctx, size_t bytes, void **p)
-{
-    *p = NULL;
-    return tsvdi_host_alloc(bytes, ctx->error, p);
-}
-
-static void
-cpu_free(void *p)
-{
-    tsvdi_host_free(p);
-}
-
-static tsvd_status
-cpu_for_each(int workers, int64_t count, tsvd_task task, void *arg)
-{
-    return tsvdi_host_for_each(workers, count, task, arg);
 }
 
 static tsvd_status
@@ -79,12 +61,8 @@ cpu_vectors_free(struct tsvd_context *ctx, struct vectors *left, struct vectors 
 }
 
 const struct tsvd_backend tsvdi_cpu = {
-    .name = "cpu",
     .open = cpu_open,
     .close = cpu_close,
-    .alloc = cpu_alloc,
-    .free = cpu_free,
-    .for_each = cpu_for_each,
     .vectors_begin = cpu_vectors_begin,
     .vectors_end = cpu_vectors_end,
     .vectors_free = cpu_vectors_free,
@@ -93,6 +71,13 @@ const struct tsvd_backend tsvdi_cpu = {
     .order = tsvdi_cpu_order,
     .orthonormalize = tsvdi_cpu_orthonormalize,
     .values = tsvdi_cpu_values,
+    .dc_begin = tsvdi_cpu_dc_begin,
+    .dc_end = tsvdi_cpu_dc_end,
+    .dc_leaves = tsvdi_cpu_dc_leaves,
+    .dc_deflate = tsvdi_cpu_dc_deflate,
+    .dc_roots = tsvdi_cpu_dc_roots,
+    .dc_vectors = tsvdi_cpu_dc_vectors,
+    .dc_finish = tsvdi_cpu_dc_finish,
     .givens_small_rows = CPU_GIVENS_SMALL_ROWS,
     .givens_round_sweeps = tsvdi_cpu_givens_round_sweeps,
     .givens_round = tsvdi_cpu_givens_round,

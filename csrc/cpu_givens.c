@@ -14,10 +14,6 @@ enum { ROUND_ROTATIONS = 1 << 18 };
 /* Identities between rotations that are cheaper to apply than a wave of their own. */
 enum { LOG_GAP = 16 };
 
-/* After more half sweeps than this for each row a small factor is brought back to
-   orthogonality; see givens.c. */
-enum { DRIFT_SWEEPS_PER_ROW = 8 };
-
 int64_t
 tsvdi_cpu_givens_round_sweeps(const struct givens_job *job, const struct givens_segment *segment,
                               int64_t segments)
@@ -175,9 +171,11 @@ tsvdi_cpu_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
         longest = segment[i].rows > longest ? segment[i].rows : longest;
         total += segment[i].rows;
     }
-    TSVD_TRY(backend->alloc(ctx, (size_t)(6 * longest) * sizeof *packed, (void **)&packed));
+    TSVD_TRY(
+        tsvdi_host_alloc((size_t)(6 * longest) * sizeof *packed, ctx->error, (void **)&packed));
     if (job->right.x) {
-        TSVD_TRY(backend->alloc(ctx, (size_t)(2 * rows * longest) * sizeof *raw, (void **)&raw));
+        TSVD_TRY(tsvdi_host_alloc((size_t)(2 * rows * longest) * sizeof *raw, ctx->error,
+                                  (void **)&raw));
         for (int side = 0; side < 2; side++) {
             TSVD_TRY(tsvdi_log_alloc(ctx, rows * (total / LOG_GAP + segments), rows * total,
                                      &log[side]));
@@ -209,10 +207,10 @@ tsvdi_cpu_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
         counts->seconds_vectors += tsvdi_host_seconds() - clock;
     }
 out:
-    backend->free(packed);
-    backend->free(raw);
-    tsvdi_log_free(ctx, &log[0]);
-    tsvdi_log_free(ctx, &log[1]);
+    tsvdi_host_free(packed);
+    tsvdi_host_free(raw);
+    tsvdi_log_free(&log[0]);
+    tsvdi_log_free(&log[1]);
     return ret;
 }
 
@@ -231,7 +229,6 @@ struct finish_task {
     struct tsvd_context *ctx;
     const struct givens_job *job;
     const struct givens_segment *segment;
-    int64_t segments;
     int64_t *half_sweeps;
     struct room *room; /* [workers] */
 };
@@ -364,21 +361,21 @@ tsvdi_cpu_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
                         const struct givens_segment *segment, int64_t segments,
                         int64_t *half_sweeps, struct givens_counts *counts)
 {
-    const struct tsvd_backend *backend = ctx->backend;
-    struct finish_task task = {ctx, job, segment, segments, half_sweeps, NULL};
+    struct finish_task task = {ctx, job, segment, half_sweeps, NULL};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(backend->alloc(ctx, (size_t)ctx->threads * sizeof *task.room, (void **)&task.room));
+    TSVD_TRY(tsvdi_host_alloc((size_t)ctx->threads * sizeof *task.room, ctx->error,
+                              (void **)&task.room));
     for (int i = 0; i < ctx->threads; i++) {
         memset(&task.room[i].counts, 0, sizeof task.room[i].counts);
     }
-    TSVD_TRY(backend->for_each(ctx->threads, segments, finish_segment, &task));
+    TSVD_TRY(tsvdi_host_for_each(ctx->threads, segments, finish_segment, &task));
     for (int i = 0; i < ctx->threads; i++) {
         counts->steps += task.room[i].counts.steps;
         counts->rotations += task.room[i].counts.rotations;
         counts->deflated += task.room[i].counts.deflated;
     }
 out:
-    backend->free(task.room);
+    tsvdi_host_free(task.room);
     return ret;
 }

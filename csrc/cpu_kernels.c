@@ -5,8 +5,9 @@
  * Quintana-Orti, Restructuring the tridiagonal and bidiagonal QR algorithms for
  * performance, ACM TOMS 40 (2014).
  */
-#define STURM_VECTOR
+#define TSVD_VECTOR
 #include "cpu_kernels.h"
+#include "secular.h"
 
 #define JOIN(a, b) a##b
 #define KERNELS(isa) JOIN(tsvdi_kernels_, isa)
@@ -98,6 +99,145 @@ dot(int64_t count, const real *x, const real *y)
     }
     return total;
 }
+
+/* ---- divide and conquer ---- */
+
+static void
+sweep(real *x, int64_t width, struct qr_sweep made, const struct rotation *rotation)
+{
+    const ptrdiff_t step = made.up ? -width : width;
+    real *first = x + (made.up ? made.first + made.count : made.first) * width;
+
+    for (int64_t strip = 0; strip < width; strip += SIMD_LANES) {
+        real *row = first + strip;
+        simd a = *(simd *)row;
+
+        for (int64_t k = 0; k < made.count; k++) {
+            simd c = simd_splat(rotation[k].c), s = simd_splat(rotation[k].s);
+            simd b = *(simd *)(row + step);
+
+            *(simd *)row = simd_fma(c, a, s * b);
+            a = simd_fma(c, b, -(s * a));
+            row += step;
+        }
+        *(simd *)row = a;
+    }
+}
+
+static void
+turn(int64_t count, struct rotation q, real *x, real *y)
+{
+    for (int64_t i = 0; i < count; i++) {
+        real a = x[i], b = y[i];
+
+        x[i] = r_fma(q.c, a, q.s * b);
+        y[i] = r_fma(q.c, b, -(q.s * a));
+    }
+}
+
+/* The first `count` < SIMD_LANES entries of x, and `rest` in the other lanes. */
+static inline __attribute__((always_inline)) simd
+load_part(const real *x, int64_t count, real rest)
+{
+    simd y = simd_splat(rest);
+
+    memcpy(&y, x, (size_t)count * sizeof *x);
+    return y;
+}
+
+static inline __attribute__((always_inline)) real
+lane_sum(simd x)
+{
+    real sum = 0;
+
+    for (int lane = 0; lane < SIMD_LANES; lane++) {
+        sum += x[lane];
+    }
+    return sum;
+}
+
+static struct cpu_sums
+secular(int64_t count, const real *pole, const real *square, real base, real tau, real below,
+        real above)
+{
+    struct secular_sums sums = {{0}, {0}, {0}, {0}};
+    int64_t j = 0;
+
+    for (; j + SIMD_LANES <= count; j += SIMD_LANES) {
+        secular_add(*(const simd_unaligned *)(pole + j), *(const simd_unaligned *)(square + j),
+                    base, tau, below, above, &sums);
+    }
+    if (j < count) {
+        secular_add(load_part(pole + j, count - j, pole[0]), load_part(square + j, count - j, 0),
+                    base, tau, below, above, &sums);
+    }
+    return (struct cpu_sums){lane_sum(sums.psi), lane_sum(sums.psi_slope), lane_sum(sums.phi),
+                             lane_sum(sums.phi_slope)};
+}
+
+static real
+ratios(int64_t count, real pole, const real *other, const real *base, const real *tau)
+{
+    simd product = simd_splat(1);
+    real whole = 1;
+    int64_t i = 0;
+
+    for (; i + SIMD_LANES <= count; i += SIMD_LANES) {
+        product *=
+            secular_ratio(pole, *(const simd_unaligned *)(other + i),
+                          *(const simd_unaligned *)(base + i), *(const simd_unaligned *)(tau + i));
+    }
+    if (i < count) { /* other lanes repeat entry i, and are then left out */
+        simd part = secular_ratio(pole, load_part(other + i, count - i, other[i]),
+                                  load_part(base + i, count - i, base[i]),
+                                  load_part(tau + i, count - i, tau[i]));
+
+        for (int lane = 0; lane < count - i; lane++) {
+            whole *= part[lane];
+        }
+    }
+    for (int lane = 0; lane < SIMD_LANES; lane++) {
+        whole *= product[lane];
+    }
+    return whole;
+}
+
+static void
+coefficients(int64_t count, int64_t center, const real *pole, const real *weight, real base,
+             real tau, real *right, real *left)
+{
+    simd right_sum = simd_splat(0), left_sum = simd_splat(0);
+    real right_square, left_square;
+    int64_t j = 0;
+
+    for (; j + SIMD_LANES <= count; j += SIMD_LANES) {
+        simd d = *(const simd_unaligned *)(pole + j);
+        simd v = *(const simd_unaligned *)(weight + j) / secular_difference(d, base, tau);
+        simd u = d * v;
+
+        right_sum = simd_fma(v, v, right_sum);
+        left_sum = simd_fma(u, u, left_sum);
+        *(simd_unaligned *)(right + j) = v;
+        *(simd_unaligned *)(left + j) = u;
+    }
+    right_square = lane_sum(right_sum);
+    left_square = lane_sum(left_sum) + 1;
+    for (; j < count; j++) {
+        right[j] = weight[j] / (((pole[j] - base) - tau) * ((pole[j] + base) + tau));
+        left[j] = pole[j] * right[j];
+        right_square += right[j] * right[j];
+        left_square += left[j] * left[j];
+    }
+    left[center] = -1;
+    right_square = 1 / r_sqrt(right_square);
+    left_square = 1 / r_sqrt(left_square);
+    for (j = 0; j < count; j++) {
+        right[j] *= right_square;
+        left[j] *= left_square;
+    }
+}
+
+/* ---- Sturm counts ---- */
 
 /* Vectors of shifts that are counted side by side, to hide the latency of the
    recurrence. */
@@ -216,5 +356,10 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .rotate = rotate,
     .accumulate = accumulate,
     .dot = dot,
+    .sweep = sweep,
+    .turn = turn,
+    .secular = secular,
+    .ratios = ratios,
+    .coefficients = coefficients,
     .count = count,
 };

@@ -30,6 +30,11 @@ struct panel {
     int64_t width; /* a multiple of kernels->lanes */
 };
 
+/* struct secular_sums, summed over lanes. */
+struct cpu_sums {
+    real psi, psi_slope, phi, phi_slope;
+};
+
 struct cpu_kernels {
     const char *name;
     int lanes;
@@ -44,6 +49,25 @@ struct cpu_kernels {
 
     /* The dot product of x and y. */
     real (*dot)(int64_t count, const real *x, const real *y);
+
+    /* The rotations of one sweep on rows of `width` numbers, a multiple of lanes, one after
+       another in x, which is aligned. */
+    void (*sweep)(real *x, int64_t width, struct qr_sweep sweep, const struct rotation *rotation);
+
+    /* (x, y) becomes (c x + s y, c y - s x), entry by entry. */
+    void (*turn)(int64_t count, struct rotation turn, real *x, real *y);
+
+    /* The sums over `count` poles at base + tau; see secular.h. */
+    struct cpu_sums (*secular)(int64_t count, const real *pole, const real *square, real base,
+                               real tau, real below, real above);
+
+    /* The product of secular_ratio() over `count` roots. */
+    real (*ratios)(int64_t count, real pole, const real *other, const real *base, const real *tau);
+
+    /* The singular vectors of M that belong to the root base + tau, of norm 1: right, left; entry
+       `center` is that of pole 0. */
+    void (*coefficients)(int64_t count, int64_t center, const real *pole, const real *weight,
+                         real base, real tau, real *right, real *left);
 
     /* above[i] = number of singular values >= sigma[i] > 0; exact: but for a relative
        error of sigma far below its last place, else by the plain form where it serves. */
@@ -63,6 +87,13 @@ struct cpu_kernels {
 #define tsvdi_cpu_givens_round TSVD_T(tsvdi_cpu_givens_round)
 #define tsvdi_cpu_givens_finish TSVD_T(tsvdi_cpu_givens_finish)
 #define tsvdi_cpu_values TSVD_T(tsvdi_cpu_values)
+#define tsvdi_cpu_dc_begin TSVD_T(tsvdi_cpu_dc_begin)
+#define tsvdi_cpu_dc_leaves TSVD_T(tsvdi_cpu_dc_leaves)
+#define tsvdi_cpu_dc_deflate TSVD_T(tsvdi_cpu_dc_deflate)
+#define tsvdi_cpu_dc_roots TSVD_T(tsvdi_cpu_dc_roots)
+#define tsvdi_cpu_dc_vectors TSVD_T(tsvdi_cpu_dc_vectors)
+#define tsvdi_cpu_dc_finish TSVD_T(tsvdi_cpu_dc_finish)
+#define tsvdi_cpu_dc_end TSVD_T(tsvdi_cpu_dc_end)
 
 extern const struct cpu_kernels tsvdi_kernels_generic, tsvdi_kernels_avx2, tsvdi_kernels_avx512;
 
@@ -93,5 +124,14 @@ tsvd_status tsvdi_cpu_givens_round(struct tsvd_context *ctx, const struct givens
 tsvd_status tsvdi_cpu_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
                                     const struct givens_segment *segment, int64_t segments,
                                     int64_t *half_sweeps, struct givens_counts *counts);
+
+tsvd_status tsvdi_cpu_dc_begin(struct tsvd_context *ctx, struct dc_job *job);
+tsvd_status tsvdi_cpu_dc_leaves(struct tsvd_context *ctx, struct dc_job *job);
+tsvd_status tsvdi_cpu_dc_deflate(struct tsvd_context *ctx, struct dc_job *job, int level,
+                                 tsvd_info *info);
+tsvd_status tsvdi_cpu_dc_roots(struct tsvd_context *ctx, struct dc_job *job, int level);
+tsvd_status tsvdi_cpu_dc_vectors(struct tsvd_context *ctx, struct dc_job *job, int level);
+tsvd_status tsvdi_cpu_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info);
+void tsvdi_cpu_dc_end(struct tsvd_context *ctx, struct dc_job *job);
 
 #endif

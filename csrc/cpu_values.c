@@ -12,6 +12,7 @@
  * on how the work was shared out.
  */
 #include "cpu_kernels.h"
+#include "host.h"
 
 /* Values that one task finds together, sharing the intervals near the root. */
 enum { VALUES_PER_TASK = 256, VALUES_PER_TASK_MIN = 32 };
@@ -275,7 +276,6 @@ tsvd_status
 tsvdi_cpu_values(struct tsvd_context *ctx, const struct sturm *matrix, const real *hint, real eps,
                  real *s, int64_t *counts)
 {
-    const struct tsvd_backend *backend = ctx->backend;
     const int64_t n = matrix->n;
     const int workers = matrix->entries * n < SERIAL_STEPS ? 1 : ctx->threads;
     int64_t per_task = n / (4 * (int64_t)workers) + 1, *worker_counts = NULL;
@@ -284,11 +284,12 @@ tsvdi_cpu_values(struct tsvd_context *ctx, const struct sturm *matrix, const rea
 
     per_task = (per_task + VALUES_PER_TASK_MIN - 1) / VALUES_PER_TASK_MIN * VALUES_PER_TASK_MIN;
     job.per_task = per_task < VALUES_PER_TASK ? per_task : VALUES_PER_TASK;
-    TSVD_TRY(backend->alloc(ctx, (size_t)workers * sizeof *worker_counts, (void **)&worker_counts));
+    TSVD_TRY(tsvdi_host_alloc((size_t)workers * sizeof *worker_counts, ctx->error,
+                              (void **)&worker_counts));
     memset(worker_counts, 0, (size_t)workers * sizeof *worker_counts);
     job.counts = worker_counts;
     job.tasks = (n + job.per_task - 1) / job.per_task;
-    TSVD_TRY(backend->for_each(workers, job.tasks, find_values, &job));
+    TSVD_TRY(tsvdi_host_for_each(workers, job.tasks, find_values, &job));
     /* Counts are monotone but for rounding: neighbours may have crossed by an ulp. */
     for (int64_t i = 1; i < n; i++) {
         s[i] = r_min(s[i], s[i - 1]);
@@ -297,6 +298,6 @@ tsvdi_cpu_values(struct tsvd_context *ctx, const struct sturm *matrix, const rea
         *counts += worker_counts[i];
     }
 out:
-    backend->free(worker_counts);
+    tsvdi_host_free(worker_counts);
     return ret;
 }

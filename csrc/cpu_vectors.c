@@ -3,6 +3,7 @@
  * stay in cache, the panels of both sides shared out over the threads.
  */
 #include "cpu_kernels.h"
+#include "host.h"
 
 /* Bytes of a panel: a quarter of the L2 cache of current server cores (2 MiB). */
 enum { PANEL_BYTES = 1 << 19, PANEL_WIDTH_MAX = 64 };
@@ -21,37 +22,9 @@ struct side {
     int64_t width, panels;
 };
 
-/* The sweeps [begin, end) of a log make one wave. */
-struct group {
-    int64_t begin, end;
-    int64_t low, high; /* rows that they span */
-};
-
-/* The next wave's sweeps: of one direction, while joining costs less than a wave
-   of its own. */
-static struct group
-next_group(const struct rotation_log *log, int64_t begin)
-{
-    const struct qr_sweep *s = &log->sweep[begin];
-    struct group g = {begin, begin + 1, s->first, s->first + s->count};
-
-    for (; g.end < log->sweeps && g.end - g.begin < WAVE; g.end++) {
-        const struct qr_sweep *t = &log->sweep[g.end];
-        int64_t low = t->first < g.low ? t->first : g.low;
-        int64_t high = t->first + t->count > g.high ? t->first + t->count : g.high;
-
-        if (t->up != s->up || (high - low) - (g.high - g.low) > t->count + WAVE) {
-            break;
-        }
-        g.low = low;
-        g.high = high;
-    }
-    return g;
-}
-
 /* Writes the coefficients of one wave; returns its sweeps' number of rotations. */
 static int64_t
-fill_wave(const struct rotation_log *log, struct group g, const struct rotation *rotation,
+fill_wave(const struct rotation_log *log, struct sweep_group g, const struct rotation *rotation,
           real *coefficients)
 {
     int64_t steps = g.high - g.low + WAVE - 1, used = 0;
@@ -79,14 +52,13 @@ static tsvd_status
 side_prepare(struct tsvd_context *ctx, const struct rotation_log *log, struct vectors vectors,
              int fresh, struct side *side)
 {
-    const struct tsvd_backend *backend = ctx->backend;
     const int64_t lanes = tsvdi_kernels()->lanes;
     const struct rotation *rotation = log->rotation;
     int64_t waves = 0, steps = 0, low = vectors.n, high = 0, widest;
     tsvd_status ret = TSVD_OK;
 
     for (int64_t begin = 0; begin < log->sweeps;) {
-        struct group g = next_group(log, begin);
+        struct sweep_group g = log_next_group(log, begin, WAVE);
 
         waves++;
         steps += g.high - g.low + WAVE - 1;
@@ -102,12 +74,13 @@ side_prepare(struct tsvd_context *ctx, const struct rotation_log *log, struct ve
     side->waves = waves;
     side->row0 = low;
     side->rows = high > low ? high - low : 0;
-    TSVD_TRY(backend->alloc(ctx, (size_t)waves * sizeof *side->wave, (void **)&side->wave));
     TSVD_TRY(
-        backend->alloc(ctx, (size_t)steps * WAVE * 2 * sizeof(real), (void **)&side->coefficients));
+        tsvdi_host_alloc((size_t)waves * sizeof *side->wave, ctx->error, (void **)&side->wave));
+    TSVD_TRY(tsvdi_host_alloc((size_t)steps * WAVE * 2 * sizeof(real), ctx->error,
+                              (void **)&side->coefficients));
     waves = steps = 0;
     for (int64_t begin = 0; begin < log->sweeps;) {
-        struct group g = next_group(log, begin);
+        struct sweep_group g = log_next_group(log, begin, WAVE);
         struct wave *w = &side->wave[waves++];
 
         w->up = log->sweep[begin].up;
@@ -208,7 +181,6 @@ tsvdi_cpu_rotate(struct tsvd_context *ctx, const struct rotation_log *right,
                  const struct rotation_log *left, struct vectors right_vectors,
                  struct vectors left_vectors, int fresh)
 {
-    const struct tsvd_backend *backend = ctx->backend;
     const int64_t n = right_vectors.n;
     struct rotate_job job = {0};
     int workers = ctx->threads;
@@ -226,16 +198,16 @@ tsvdi_cpu_rotate(struct tsvd_context *ctx, const struct rotation_log *right,
 
         job.panel_reals = reals > job.panel_reals ? reals : job.panel_reals;
     }
-    TSVD_TRY(backend->alloc(ctx, (size_t)(workers * job.panel_reals) * sizeof(real),
-                            (void **)&job.work));
+    TSVD_TRY(tsvdi_host_alloc((size_t)(workers * job.panel_reals) * sizeof(real), ctx->error,
+                              (void **)&job.work));
     TSVD_TRY(
-        backend->for_each(workers, job.side[0].panels + job.side[1].panels, rotate_panel, &job));
+        tsvdi_host_for_each(workers, job.side[0].panels + job.side[1].panels, rotate_panel, &job));
 out:
     for (int i = 0; i < 2; i++) {
-        backend->free(job.side[i].wave);
-        backend->free(job.side[i].coefficients);
+        tsvdi_host_free(job.side[i].wave);
+        tsvdi_host_free(job.side[i].coefficients);
     }
-    backend->free(job.work);
+    tsvdi_host_free(job.work);
     return ret;
 }
 
@@ -314,6 +286,15 @@ order_left(void *arg, int worker, int64_t index)
     return TSVD_OK;
 }
 
+/* A copy of columns begin .. begin + width - 1, row after row. */
+static void
+copy_columns(const struct vectors *v, int64_t begin, int64_t width, real *copy)
+{
+    for (int64_t i = 0; i < v->n; i++) {
+        memcpy(copy + i * width, v->x + i * v->n + begin, (size_t)width * sizeof *copy);
+    }
+}
+
 /* Columns of R: the rows change places. */
 static tsvd_status
 order_right(void *arg, int worker, int64_t index)
@@ -323,9 +304,7 @@ order_right(void *arg, int worker, int64_t index)
     const int64_t width = begin + ORDER_COLUMNS < n ? ORDER_COLUMNS : n - begin;
     real *old = job->work + worker * ORDER_COLUMNS * n;
 
-    for (int64_t i = 0; i < n; i++) {
-        memcpy(old + i * width, job->right.x + i * n + begin, (size_t)width * sizeof *old);
-    }
+    copy_columns(&job->right, begin, width, old);
     for (int64_t i = 0; i < n; i++) {
         const real *x = old + job->from[i] * width;
         real *row = job->right.x + i * n + begin;
@@ -342,22 +321,21 @@ tsvd_status
 tsvdi_cpu_order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
                 struct vectors left_vectors, struct vectors right_vectors)
 {
-    const struct tsvd_backend *backend = ctx->backend;
     const int64_t n = left_vectors.n, chunks = (n + ORDER_COLUMNS - 1) / ORDER_COLUMNS;
     const int workers = 8 * n * n < SERIAL_PAIRS ? 1 : ctx->threads;
     struct order_job job = {left_vectors, right_vectors, from, negative, NULL, NULL, NULL};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(backend->alloc(ctx, 2 * (size_t)n, (void **)&job.flip_left));
+    TSVD_TRY(tsvdi_host_alloc(2 * (size_t)n, ctx->error, (void **)&job.flip_left));
     job.flip_right = job.flip_left + n;
-    TSVD_TRY(backend->alloc(ctx, (size_t)(workers * ORDER_COLUMNS * n) * sizeof(real),
-                            (void **)&job.work));
-    TSVD_TRY(backend->for_each(workers, chunks, order_signs, &job));
-    TSVD_TRY(backend->for_each(workers, chunks, order_left, &job));
-    TSVD_TRY(backend->for_each(workers, chunks, order_right, &job));
+    TSVD_TRY(tsvdi_host_alloc((size_t)(workers * ORDER_COLUMNS * n) * sizeof(real), ctx->error,
+                              (void **)&job.work));
+    TSVD_TRY(tsvdi_host_for_each(workers, chunks, order_signs, &job));
+    TSVD_TRY(tsvdi_host_for_each(workers, chunks, order_left, &job));
+    TSVD_TRY(tsvdi_host_for_each(workers, chunks, order_right, &job));
 out:
-    backend->free(job.flip_left);
-    backend->free(job.work);
+    tsvdi_host_free(job.flip_left);
+    tsvdi_host_free(job.work);
     return ret;
 }
 
@@ -396,9 +374,7 @@ correct_columns(void *arg, int worker, int64_t index)
     const int64_t width = begin + ORDER_COLUMNS < n ? ORDER_COLUMNS : n - begin;
     real *old = job->work + worker * ORDER_COLUMNS * n;
 
-    for (int64_t i = 0; i < n; i++) {
-        memcpy(old + i * width, job->vectors.x + i * n + begin, (size_t)width * sizeof *old);
-    }
+    copy_columns(&job->vectors, begin, width, old);
     for (int64_t i = 0; i < n; i++) {
         tsvdi_kernels()->accumulate(width, n, job->defect + i * n, old, width,
                                     job->vectors.x + i * n + begin);
@@ -409,19 +385,18 @@ correct_columns(void *arg, int worker, int64_t index)
 tsvd_status
 tsvdi_cpu_orthonormalize(struct tsvd_context *ctx, struct vectors vectors)
 {
-    const struct tsvd_backend *backend = ctx->backend;
     const int64_t n = vectors.n, chunks = (n + ORDER_COLUMNS - 1) / ORDER_COLUMNS;
     const int workers = n * n * n < SERIAL_PAIRS ? 1 : ctx->threads;
     struct orthonormalize_job job = {vectors, NULL, NULL};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(backend->alloc(ctx, (size_t)(n * n) * sizeof(real), (void **)&job.defect));
-    TSVD_TRY(backend->alloc(ctx, (size_t)(workers * ORDER_COLUMNS * n) * sizeof(real),
-                            (void **)&job.work));
-    TSVD_TRY(backend->for_each(workers, chunks, find_defect, &job));
-    TSVD_TRY(backend->for_each(workers, chunks, correct_columns, &job));
+    TSVD_TRY(tsvdi_host_alloc((size_t)(n * n) * sizeof(real), ctx->error, (void **)&job.defect));
+    TSVD_TRY(tsvdi_host_alloc((size_t)(workers * ORDER_COLUMNS * n) * sizeof(real), ctx->error,
+                              (void **)&job.work));
+    TSVD_TRY(tsvdi_host_for_each(workers, chunks, find_defect, &job));
+    TSVD_TRY(tsvdi_host_for_each(workers, chunks, correct_columns, &job));
 out:
-    backend->free(job.defect);
-    backend->free(job.work);
+    tsvdi_host_free(job.defect);
+    tsvdi_host_free(job.work);
     return ret;
 }

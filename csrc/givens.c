@@ -26,10 +26,6 @@ enum { SWEEPS_MAX = 1000000, SMALL_SWEEPS_MAX = 10000000 };
    a second on a GPU. */
 enum { SLICE_SWEEPS = 1 << 19 };
 
-/* A slow case repeats nearly the same rotations, and their rounding errors add up: after more
-   rounds' half sweeps than this for each row the vectors are brought back to orthogonality. */
-enum { DRIFT_SWEEPS_PER_ROW = 8 };
-
 struct plan {
     struct givens_segment *large, *next;
     struct givens_segment *small;
@@ -153,14 +149,14 @@ finish(struct tsvd_context *ctx, const struct givens_job *job, struct plan *plan
     int64_t *half_sweeps = NULL;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(ctx->backend->alloc(ctx, (size_t)plan->smalls * sizeof *half_sweeps,
-                                 (void **)&half_sweeps));
+    TSVD_TRY(tsvdi_host_alloc((size_t)plan->smalls * sizeof *half_sweeps, ctx->error,
+                              (void **)&half_sweeps));
     while (plan->smalls > 0) {
         TSVD_TRY(finish_slice(ctx, job, plan, bound, half_sweeps, last, counts));
         TSVD_TRY(tsvdi_check(ctx, ctx->done));
     }
 out:
-    ctx->backend->free(half_sweeps);
+    tsvdi_host_free(half_sweeps);
     return ret;
 }
 
@@ -180,8 +176,8 @@ tsvdi_givens(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, st
 
     threads = threads < 2 ? 2 : threads / 2 * 2; /* a thread keeps to one side */
     job.threads = threads;
-    TSVD_TRY(ctx->backend->alloc(ctx, (size_t)n * (3 * sizeof *segment + sizeof *plan.since),
-                                 (void **)&segment));
+    TSVD_TRY(tsvdi_host_alloc((size_t)n * (3 * sizeof *segment + sizeof *plan.since), ctx->error,
+                              (void **)&segment));
     plan.large = segment;
     plan.next = plan.large + n;
     plan.small = plan.next + n;
@@ -212,6 +208,6 @@ tsvdi_givens(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, st
     info->seconds_iterate += tsvdi_host_seconds() - clock - counts.seconds_vectors;
     info->seconds_vectors += counts.seconds_vectors;
 out:
-    ctx->backend->free(segment);
+    tsvdi_host_free(segment);
     return ret;
 }

@@ -31,6 +31,11 @@ struct givens_counts {
     double seconds_vectors;
 };
 
+/* A slow case repeats nearly the same rotations, and their rounding errors add up: after more
+   half sweeps than this for each row what they made, the vectors or a segment's orthogonal
+   factor, is brought back to orthogonality. */
+enum { DRIFT_SWEEPS_PER_ROW = 8 };
+
 /* First row of block b when `steps` = rows - 1 are cut into `blocks` parts of about one
    length. */
 TSVD_HD int64_t

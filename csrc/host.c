@@ -182,8 +182,7 @@ tsvdi_host_free(void *p)
 }
 
 tsvd_status
-tsvdi_host_for_each(int workers, int64_t count,
-                    tsvd_status (*task)(void *arg, int worker, int64_t index), void *arg)
+tsvdi_host_for_each(int workers, int64_t count, tsvd_task task, void *arg)
 {
     tsvd_status status = TSVD_OK;
     /* few large tasks go one by one, many small ones in runs that spare the shared counter */

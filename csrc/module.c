@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "scipy_blas.h"
 #include "tsvd.h"
 
 /* Between two looks at signals and progress: 20 a second are enough for a
@@ -510,7 +511,7 @@ static PyObject *
 info_dict(const tsvd_info *info)
 {
     /* clang-format off */
-    return Py_BuildValue("{s:s,s:L,s:L,s:L,s:L,s:L,s:{s:d,s:d,s:d,s:d}}",
+    return Py_BuildValue("{s:s,s:L,s:L,s:L,s:L,s:L,s:{s:d,s:d,s:d,s:d,s:d}}",
                          "method", tsvd_method_name(info->method),
                          "sweeps", (long long)info->sweeps,
                          "iterations", (long long)info->iterations,
@@ -521,6 +522,7 @@ info_dict(const tsvd_info *info)
                          "iterate", info->seconds_iterate,
                          "vectors", info->seconds_vectors,
                          "values", info->seconds_values,
+                         "device", info->seconds_device,
                          "total", info->seconds_total);
     /* clang-format on */
 }
@@ -570,7 +572,8 @@ svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         goto out;
     }
     set_input(&problem, d, e);
-    if (set_outputs(&problem, vectors, args[ARG_OUT], d, e, out) < 0) {
+    if (set_outputs(&problem, vectors, args[ARG_OUT], d, e, out) < 0 ||
+        (tsvd_uses_blas(&problem, &options) && tsvdi_load_scipy_blas() < 0)) {
         goto out;
     }
 
@@ -603,9 +606,8 @@ out:
     return result;
 }
 
-PyDoc_STRVAR(cuda_device_count_doc,
-             "cuda_device_count()\n--\n\n"
-             "The number of usable CUDA devices, and why there is none, or ''.");
+PyDoc_STRVAR(cuda_device_count_doc, "cuda_device_count()\n--\n\n"
+                                    "The number of CUDA devices, and why there is none, or ''.");
 
 static PyObject *
 cuda_device_count(PyObject *module, PyObject *Py_UNUSED(ignored))
@@ -621,6 +623,29 @@ cuda_device_count(PyObject *module, PyObject *Py_UNUSED(ignored))
         return raise_status(module, status, -1, why);
     }
     return Py_BuildValue("is", count, why);
+}
+
+PyDoc_STRVAR(cuda_device_unusable_doc,
+             "cuda_device_unusable(index, /)\n--\n\n"
+             "Why this build cannot compute on the CUDA device 0 <= index < count; '' if it can.");
+
+static PyObject *
+cuda_device_unusable(PyObject *module, PyObject *argument)
+{
+    char why[sizeof((tsvd_error *)0)->text] = "";
+    tsvd_status status;
+    int index = (int)PyLong_AsLong(argument);
+
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = tsvd_cuda_device_usable(index, why, sizeof(why));
+    Py_END_ALLOW_THREADS
+    if (status != TSVD_OK && status != TSVD_ERR_NO_DEVICE) {
+        return raise_status(module, status, -1, why);
+    }
+    return PyUnicode_FromString(why);
 }
 
 PyDoc_STRVAR(cuda_device_doc, "cuda_device(index, /)\n--\n\n"
@@ -653,6 +678,70 @@ cuda_device(PyObject *module, PyObject *argument)
     /* clang-format on */
 }
 
+PyDoc_STRVAR(cuda_library_paths_doc,
+             "cuda_library_paths(directories, /)\n--\n\n"
+             "The list of directories where cuBLAS is looked for before the system's.");
+
+static PyObject *
+cuda_library_paths(PyObject *module, PyObject *argument)
+{
+    PyObject *list = PySequence_List(argument), *result = NULL;
+    Py_ssize_t count = list == NULL ? 0 : PyList_GET_SIZE(list);
+    const char **directory = NULL;
+    tsvd_status status;
+
+    if (list == NULL) {
+        goto out;
+    }
+    directory = PyMem_Calloc((size_t)count + 1, sizeof *directory);
+    if (directory == NULL) {
+        PyErr_NoMemory();
+        goto out;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *encoded = NULL;
+
+        if (!PyUnicode_FSConverter(PyList_GET_ITEM(list, i), &encoded)) {
+            goto out;
+        }
+        (void)PyList_SetItem(list, i, encoded); /* the list holds it while it is read */
+        directory[i] = PyBytes_AS_STRING(encoded);
+    }
+    status = tsvd_cuda_library_paths(directory, count);
+    if (status != TSVD_OK) {
+        raise_status(module, status, -1, tsvd_strstatus(status));
+        goto out;
+    }
+    result = Py_NewRef(Py_None);
+out:
+    PyMem_Free(directory);
+    Py_XDECREF(list);
+    return result;
+}
+
+PyDoc_STRVAR(cuda_blas_doc, "cuda_blas(major, /)\n--\n\n"
+                            "Open cuBLAS of a major version of CUDA, 0: the one compiled with; "
+                            "its file.");
+
+static PyObject *
+cuda_blas(PyObject *module, PyObject *argument)
+{
+    char text[sizeof((tsvd_error *)0)->text] = "";
+    tsvd_status status;
+    int major = (int)PyLong_AsLong(argument);
+
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = tsvd_cuda_blas(major, text, sizeof(text));
+    Py_END_ALLOW_THREADS
+    if (status != TSVD_OK) {
+        return raise_status(module, status, -1, text);
+    }
+    return PyUnicode_DecodeFSDefault(text);
+}
+
 PyDoc_STRVAR(config_doc, "config()\n--\n\nWhat this build can do, as a dict.");
 
 static PyObject *
@@ -675,7 +764,10 @@ config(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 static PyMethodDef methods[] = {
     {"svd", (PyCFunction)(void (*)(void))svd, METH_FASTCALL, svd_doc},
     {"cuda_device_count", cuda_device_count, METH_NOARGS, cuda_device_count_doc},
+    {"cuda_device_unusable", cuda_device_unusable, METH_O, cuda_device_unusable_doc},
     {"cuda_device", cuda_device, METH_O, cuda_device_doc},
+    {"cuda_library_paths", cuda_library_paths, METH_O, cuda_library_paths_doc},
+    {"cuda_blas", cuda_blas, METH_O, cuda_blas_doc},
     {"config", config, METH_NOARGS, config_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -1,6 +1,6 @@
 /*
- * The CUDA functions of tsvd.h in a build without nvcc; cuda/device.cu and cuda/backend.cu
- * answer them otherwise.
+ * The CUDA functions of tsvd.h in a build without nvcc; cuda/device.cu, cuda/blas.cu
+ * and cuda/backend.cu answer them otherwise.
  */
 #include <stdio.h>
 
@@ -53,9 +53,23 @@ tsvd_cuda_device_count(int *count, char *why, size_t size)
 }
 
 tsvd_status
+tsvd_cuda_device_usable(int index, char *why, size_t size)
+{
+    (void)index;
+    return not_compiled(why, size);
+}
+
+tsvd_status
 tsvd_cuda_device(int index, tsvd_device *device, char *why, size_t size)
 {
     (void)index;
     (void)device;
     return not_compiled(why, size);
+}
+
+tsvd_status
+tsvd_cuda_blas(int major, char *text, size_t size)
+{
+    (void)major;
+    return not_compiled(text, size);
 }

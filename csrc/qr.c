@@ -21,18 +21,19 @@ tsvdi_log_alloc(struct tsvd_context *ctx, int64_t sweeps, int64_t rotations,
     log->sweeps = log->rotations = 0;
     log->sweeps_max = sweeps;
     log->rotations_max = rotations;
-    TSVD_TRY(ctx->backend->alloc(ctx, (size_t)sweeps * sizeof *log->sweep, (void **)&log->sweep));
-    TSVD_TRY(ctx->backend->alloc(ctx, (size_t)rotations * sizeof *log->rotation,
-                                 (void **)&log->rotation));
+    TSVD_TRY(
+        tsvdi_host_alloc((size_t)sweeps * sizeof *log->sweep, ctx->error, (void **)&log->sweep));
+    TSVD_TRY(tsvdi_host_alloc((size_t)rotations * sizeof *log->rotation, ctx->error,
+                              (void **)&log->rotation));
 out:
     return ret;
 }
 
 void
-tsvdi_log_free(struct tsvd_context *ctx, struct rotation_log *log)
+tsvdi_log_free(struct rotation_log *log)
 {
-    ctx->backend->free(log->sweep);
-    ctx->backend->free(log->rotation);
+    tsvdi_host_free(log->sweep);
+    tsvdi_host_free(log->rotation);
 }
 
 static void
@@ -112,7 +113,7 @@ tsvdi_qr(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct
     info->rotations += 2 * q.rotations;
     info->deflated += q.deflated;
 out:
-    tsvdi_log_free(ctx, &log[0]);
-    tsvdi_log_free(ctx, &log[1]);
+    tsvdi_log_free(&log[0]);
+    tsvdi_log_free(&log[1]);
     return ret;
 }

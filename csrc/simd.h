@@ -70,7 +70,7 @@ simd_fma(simd a, simd b, simd c)
 #endif
 }
 
-/* The names that sturm.h is written over. */
+/* The names of num.h. */
 typedef simd num;
 typedef simd_int num_int;
 #define num_fma simd_fma
@@ -94,6 +94,14 @@ num_int_clamp(simd_int x, real_int low, real_int high)
     simd_int above = x > high;
 
     return (x & ~below & ~above) | (below & low) | (above & high);
+}
+
+TSVD_HD simd
+num_if_negative(simd x, simd a, simd b)
+{
+    simd_int below = x < 0;
+
+    return (simd)(((simd_int)a & below) | ((simd_int)b & ~below));
 }
 
 #endif

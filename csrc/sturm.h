@@ -22,13 +22,12 @@
  *          exponents kept apart, in twice the digits: right for every finite input,
  *          however graded, and about ten times slower.
  *
- * The recurrences are written over the type `num`, a real or a vector of reals
- * (simd.h), of which `num_int` is the integer twin of the same width.
+ * The recurrences are written over the type `num` of num.h.
  */
 #ifndef TSVDI_STURM_H
 #define TSVDI_STURM_H
 
-#include "real.h"
+#include "num.h"
 
 /* One chunk of consecutive non-zero entries; at its end the recurrence starts
    again (the next entry is zero) or the pair is rescaled. */
@@ -60,33 +59,6 @@ struct sturm {
 
 /* |exponent| at which one of the two terms of the wide form is negligible. */
 #define STURM_CLAMP (TSVD_SINGLE ? 60 : 120)
-
-#ifdef STURM_VECTOR
-#include "simd.h"
-#else
-typedef real num;
-typedef real_int num_int;
-#define num_fma r_fma
-#define num_bits r_bits
-#define num_from_bits r_from_bits
-TSVD_HD num_int
-num_int_clamp(num_int x, real_int low, real_int high)
-{
-    return x < low ? low : x > high ? high : x;
-}
-TSVD_HD num_int
-num_int_max(num_int a, num_int b)
-{
-    return a > b ? a : b;
-}
-/* 1 where x is negative or minus zero, else 0. */
-TSVD_HD num_int
-num_sign_bit(num_int x)
-{
-    return (num_int)((real_uint)x >> (R_BITS - 1));
-}
-#define NUM_SPLAT(x) (x)
-#endif
 
 /* One entry of the plain form; *above counts changes of sign. */
 TSVD_HD void

@@ -4,15 +4,13 @@
  * its matrices follow one another, by their size.
  */
 #include "backend.h"
+#include "blas.h"
+#include "crossover.h"
 #include "host.h"
 
 /* Matrices up to this order are shared out over the threads, one thread each; larger
    ones follow one another with all threads at work on each. */
 enum { BATCH_ORDER_MAX = 256 };
-
-/* "auto" computes the values of matrices up to this order by QR: at n = 8 it took 4.1 us
-   against 5.0 by bisection, at n = 12 they took the same (Xeon with AVX-512, 2.6 GHz). */
-enum { SMALL_ORDER = 8 };
 
 /* Workspace of one worker, all of order n. */
 struct work {
@@ -40,10 +38,10 @@ struct job {
 };
 
 static void
-work_free(struct tsvd_context *ctx, struct work *w)
+work_free(struct work *w)
 {
-    ctx->backend->free(w->from);
-    ctx->backend->free(w->sturm);
+    tsvdi_host_free(w->from);
+    tsvdi_host_free(w->sturm);
 }
 
 static tsvd_status
@@ -54,12 +52,12 @@ work_alloc(struct tsvd_context *ctx, int64_t n, struct work *w)
     char *p;
 
     /* one piece: five real vectors, the permutation, room to sort it, the signs */
-    TSVD_TRY(ctx->backend->alloc(ctx, length * (2 * sizeof(int64_t) + 5 * sizeof(real) + 1),
-                                 (void **)&p));
+    TSVD_TRY(tsvdi_host_alloc(length * (2 * sizeof(int64_t) + 5 * sizeof(real) + 1), ctx->error,
+                              (void **)&p));
     w->from = (int64_t *)p;
     w->spare = w->from + length;
     w->d = (real *)(w->spare + length);
-    TSVD_TRY(ctx->backend->alloc(ctx, tsvdi_sturm_bytes(n), &w->sturm));
+    TSVD_TRY(tsvdi_host_alloc(tsvdi_sturm_bytes(n), ctx->error, &w->sturm));
     w->e = w->d + length;
     w->sd = w->e + length;
     w->se = w->sd + length;
@@ -144,27 +142,30 @@ rank(struct work *w, int64_t n, real_int exponent, real *magnitude)
     scale(w->hint, n, -exponent, w->hint);
 }
 
-/* What "auto" stands for.  Bisection is fast where its plain form applies; for very small
+/* What "auto" stands for, and "dc" where no vectors are wanted.  Bisection is fast where its plain form applies; for very small
    or very graded matrices QR, which the counts then only have to confirm, is faster. */
 static tsvd_method
 choose_method(const tsvd_options *options, int64_t n, int vectors, const struct sturm *matrix)
 {
-    if (options->method != TSVD_METHOD_AUTO) {
+    if (options->method != TSVD_METHOD_AUTO && (vectors || options->method != TSVD_METHOD_DC)) {
         return options->method;
     }
-    if (vectors || n <= SMALL_ORDER || !r_isfinite(matrix->plain_from)) {
-        return TSVD_METHOD_QR;
+    if (vectors) {
+        return tsvdi_prefers_dc(options, n) ? TSVD_METHOD_DC : TSVD_METHOD_QR;
     }
-    return TSVD_METHOD_BISECT;
+    return n <= VALUES_QR_ORDER || !r_isfinite(matrix->plain_from) ? TSVD_METHOD_QR
+                                                                   : TSVD_METHOD_BISECT;
 }
 
-/* Runs QR or givens on the matrix in w->d, w->e, whose largest magnitude is `largest`; leaves
-   the values in w->hint, descending, and the vectors in L and R. */
+/* Runs a method on the matrix in w->d, w->e, whose largest magnitude is `largest`; leaves the
+   values in w->hint, descending, and the vectors in L and R. */
 static tsvd_status
-iterate(struct tsvd_context *ctx, struct work *w, int64_t n, tsvd_method method, real largest,
-        real eps, real *L, real *R_, tsvd_info *info)
+run_method(struct tsvd_context *ctx, struct work *w, int64_t n, tsvd_method method, real largest,
+           real eps, real *L, real *R_, tsvd_info *info)
 {
     const struct tsvd_backend *backend = ctx->backend;
+    /* If e is the sub-diagonal the transpose is decomposed: L and R change roles. */
+    const int lower = ctx->options->lower;
     struct vectors left, right;
     real_int exponent;
     double clock;
@@ -175,21 +176,26 @@ iterate(struct tsvd_context *ctx, struct work *w, int64_t n, tsvd_method method,
     scale(w->d, n, exponent, w->sd);
     scale(w->e, n - 1, exponent, w->se);
     scale(&eps, 1, exponent, &eps);
-    eps = method == TSVD_METHOD_GIVENS ? r_max(eps, R_EPS) : eps;
-    /* If e is the sub-diagonal the transpose is decomposed: L and R change roles. */
-    ret = (method == TSVD_METHOD_GIVENS ? tsvdi_givens : tsvdi_qr)(
-        ctx, n, w->sd, w->se, eps, ctx->options->lower ? left : right,
-        ctx->options->lower ? right : left, info);
-    if (ret != TSVD_OK) {
-        goto out;
+    if (method == TSVD_METHOD_DC) {
+        TSVD_TRY(tsvdi_dc(ctx, n, w->sd, w->se, eps, lower ? left : right, lower ? right : left,
+                          info));
+        scale(w->sd, n, -exponent, w->hint);
+    } else if (method == TSVD_METHOD_GIVENS) {
+        TSVD_TRY(tsvdi_givens(ctx, n, w->sd, w->se, r_max(eps, R_EPS), lower ? left : right,
+                              lower ? right : left, info));
+    } else {
+        TSVD_TRY(tsvdi_qr(ctx, n, w->sd, w->se, eps, lower ? left : right, lower ? right : left,
+                          info));
     }
-    rank(w, n, exponent, w->se);
-    if (L) {
-        clock = tsvdi_host_seconds();
-        TSVD_TRY(backend->order(ctx, w->from, w->negative, left, right));
-        TSVD_TRY(backend->vectors_end(ctx, left, right, L, R_));
-        info->seconds_vectors += tsvdi_host_seconds() - clock;
+    clock = tsvdi_host_seconds();
+    if (method != TSVD_METHOD_DC) {
+        rank(w, n, exponent, w->se);
+        if (L) {
+            TSVD_TRY(backend->order(ctx, w->from, w->negative, left, right));
+        }
     }
+    TSVD_TRY(backend->vectors_end(ctx, left, right, L, R_));
+    info->seconds_vectors += tsvdi_host_seconds() - clock;
 out:
     backend->vectors_free(ctx, &left, &right);
     return ret;
@@ -232,9 +238,9 @@ decompose(struct worker *worker, int64_t n, real largest, real *s, real *L, real
     tsvdi_sturm_prepare(n, w->d, w->e, w->sturm, &matrix);
     info->method = choose_method(ctx->options, n, L != NULL, &matrix);
     if (info->method != TSVD_METHOD_BISECT) {
-        TSVD_TRY(iterate(ctx, w, n, info->method, largest, eps, L, R_, info));
+        TSVD_TRY(run_method(ctx, w, n, info->method, largest, eps, L, R_, info));
     }
-    if (info->method == TSVD_METHOD_GIVENS || (info->method == TSVD_METHOD_QR && eps > 0)) {
+    if (info->method == TSVD_METHOD_GIVENS || (info->method != TSVD_METHOD_BISECT && eps > 0)) {
         memcpy(s, w->hint, (size_t)n * sizeof *s); /* good to eps, as was asked */
         goto out;
     }
@@ -355,6 +361,7 @@ collect(const struct worker *worker, int workers, tsvd_info *info, tsvd_error *e
         info->seconds_iterate += own->seconds_iterate;
         info->seconds_vectors += own->seconds_vectors;
         info->seconds_values += own->seconds_values;
+        info->seconds_device += own->seconds_device;
         if (worker[i].error.text[0] && worker[i].error.matrix < failed) {
             failed = worker[i].error.matrix;
             *error = worker[i].error;
@@ -366,7 +373,7 @@ static void
 worker_end(struct worker *own)
 {
     own->ctx.backend->close(&own->ctx);
-    work_free(&own->ctx, &own->work);
+    work_free(&own->work);
 }
 
 /* A worker, zeroed before, that computes with its own error in the place of ctx's. */
@@ -406,7 +413,9 @@ tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *i
     }
     info->method = options->method; /* where there is nothing to choose by, nor to do */
     if (info->method == TSVD_METHOD_AUTO) {
-        info->method = problem->L ? TSVD_METHOD_QR : TSVD_METHOD_BISECT;
+        info->method = !problem->L                             ? TSVD_METHOD_BISECT
+                       : tsvdi_prefers_dc(options, problem->n) ? TSVD_METHOD_DC
+                                                               : TSVD_METHOD_QR;
     }
     for (int k = 0; k < problem->batch_ndim; k++) {
         job.total *= problem->batch_shape[k];
@@ -419,7 +428,7 @@ tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *i
     }
     if (workers > FEW) {
         job.worker = NULL;
-        TSVD_TRY(ctx.backend->alloc(&ctx, (size_t)workers * sizeof *few, (void **)&job.worker));
+        TSVD_TRY(tsvdi_host_alloc((size_t)workers * sizeof *few, error, (void **)&job.worker));
     }
     memset(job.worker, 0, (size_t)workers * sizeof *few);
     for (; ready < workers; ready++) {
@@ -431,14 +440,14 @@ tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *i
     if (options->check_finite) {
         TSVD_TRY(check_finite(problem, job.total, &job.worker[0].work, error));
     }
-    ret = ctx.backend->for_each(workers, job.total, solve_one, &job);
+    ret = tsvdi_host_for_each(workers, job.total, solve_one, &job);
     collect(job.worker, workers, info, error);
 out:
     for (int i = 0; i < ready; i++) {
         worker_end(&job.worker[i]);
     }
     if (workers > FEW) {
-        ctx.backend->free(job.worker);
+        tsvdi_host_free(job.worker);
     }
     return ret;
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "blas.h"
 #include "host.h"
 
 tsvd_status tsvdi_svd_f64(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *info,
@@ -26,6 +27,7 @@ tsvd_strstatus(tsvd_status status)
         [TSVD_ERR_NO_DEVICE] = "the requested device cannot be used",
         [TSVD_ERR_UNSUPPORTED] = "the method is not available on this device",
         [TSVD_ERR_CUDA] = "a CUDA call failed",
+        [TSVD_ERR_LIBRARY] = "a library that the work needs was not found",
     };
 
     return (unsigned)status < TSVD_STATUS_COUNT ? text[status] : "unknown status";
@@ -107,8 +109,9 @@ check_problem(const tsvd_problem *p, const tsvd_options *o, tsvd_error *error)
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "method \"bisect\" computes values only, no vectors");
     }
-    if (o->method == TSVD_METHOD_DC) {
-        return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED, "method \"dc\" is not available yet");
+    if (o->method == TSVD_METHOD_DC && tsvd_uses_blas(p, o) && !tsvdi_blas_ready()) {
+        return tsvdi_fail(error, TSVD_ERR_LIBRARY,
+                          "method \"dc\" needs a BLAS on the CPU: call tsvd_set_blas()");
     }
     if (o->device >= 0 && !p->L && o->method != TSVD_METHOD_GIVENS) {
         return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED,

@@ -27,6 +27,7 @@ typedef enum tsvd_status {
     TSVD_ERR_NO_DEVICE,      /* the requested device cannot be used */
     TSVD_ERR_UNSUPPORTED,    /* this back end does not offer the method */
     TSVD_ERR_CUDA,           /* a CUDA call failed */
+    TSVD_ERR_LIBRARY,        /* a library that the work needs was not found */
     TSVD_STATUS_COUNT
 } tsvd_status;
 
@@ -76,6 +77,7 @@ typedef struct tsvd_info {
     double seconds_iterate;   /* scalar work on d and e */
     double seconds_vectors;   /* rotations applied to L and R, order and signs */
     double seconds_values;    /* bisection of s */
+    double seconds_device;    /* CUDA: from d and e on the device to the results there */
     double seconds_total;
 } tsvd_info;
 
@@ -85,7 +87,7 @@ typedef struct tsvd_error {
     int64_t sweeps;     /* NO_CONVERGENCE: sweeps made */
     uint64_t wanted;    /* MEMORY: bytes asked for */
     uint64_t available; /* MEMORY: bytes free, 0 if unknown */
-    char text[320];     /* one English sentence: what happened and what to do */
+    char text[1024];    /* one English sentence: what happened and what to do */
 } tsvd_error;
 
 /* The input and the output of one call.  All pointers are host pointers. */
@@ -134,13 +136,27 @@ const char *tsvd_method_name(tsvd_method method);
 /* Bytes of host memory that can be taken without swapping; 0 if unknown. */
 uint64_t tsvd_host_memory_available(void);
 
+/* A BLAS for divide and conquer on the CPU: Fortran's dgemm and sgemm, all arguments by reference,
+   without hidden lengths.  integer_bytes: 4 or 8. */
+typedef struct tsvd_blas {
+    void *dgemm, *sgemm;
+    int integer_bytes;
+} tsvd_blas;
+
+/* 1 if tsvd_svd() would use a BLAS for this problem. */
+int tsvd_uses_blas(const tsvd_problem *problem, const tsvd_options *options);
+
+/* Not while another thread computes.  Without a BLAS "auto" does not use divide and conquer on the
+   CPU, and to ask for it is TSVD_ERR_LIBRARY. */
+void tsvd_set_blas(const tsvd_blas *blas);
+
 /* Threads that a call with options.threads == 0 uses. */
 int tsvd_host_threads(void);
 
 /* The instruction set that the CPU kernels were selected for: "avx512", "avx2", "generic". */
 const char *tsvd_cpu_kernels(void);
 
-/* ---- CUDA; answered by cuda/device.cu, or by csrc/nocuda.c where nvcc was absent ---- */
+/* ---- CUDA; answered in cuda/, or by csrc/nocuda.c where nvcc was absent ---- */
 
 typedef struct tsvd_device {
     char name[256];
@@ -156,12 +172,26 @@ int tsvd_cuda_compiled(void);
  */
 void tsvd_cuda_versions(int *runtime, int *driver);
 
-/* Number of usable devices.  If there is none, *count is 0, the status is
+/* Number of devices that CUDA shows.  If there is none, *count is 0, the status is
    TSVD_ERR_NO_DEVICE and why[size] says the reason. */
 tsvd_status tsvd_cuda_device_count(int *count, char *why, size_t size);
 
+/* TSVD_OK if this build can compute on device 0 <= index < count; TSVD_ERR_NO_DEVICE, with the
+   reason in why[size], if it holds no code for it.  The first question about a device makes
+   CUDA's context there, which takes time and device memory, as any use of it does. */
+tsvd_status tsvd_cuda_device_usable(int index, char *why, size_t size);
+
 /* Facts about device 0 <= index < count. */
 tsvd_status tsvd_cuda_device(int index, tsvd_device *device, char *why, size_t size);
+
+/* Directories where cuBLAS is looked for before the system's, in this order; they replace those
+   told before.  Methods that multiply open it at the first product; until then a call to this
+   counts. */
+tsvd_status tsvd_cuda_library_paths(const char *const *directory, int64_t count);
+
+/* Opens cuBLAS of a major version of CUDA, 0: the one compiled with, which alone is used.
+   text[size] gets its file; with TSVD_ERR_LIBRARY what to install and every place tried. */
+tsvd_status tsvd_cuda_blas(int major, char *text, size_t size);
 
 #ifdef __cplusplus
 }

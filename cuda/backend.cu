@@ -14,7 +14,7 @@ cuda_open(struct tsvd_context *ctx)
     struct cuda_call *call = NULL;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(ctx->backend->alloc(ctx, sizeof(*call), (void **)&call));
+    TSVD_TRY(tsvdi_host_alloc(sizeof(*call), ctx->error, (void **)&call));
     ctx->device = call;
     TSVD_TRY(tsvdi_cuda_open(ctx->options->device, ctx->error, call));
 out:
@@ -26,15 +26,9 @@ cuda_close(struct tsvd_context *ctx)
 {
     if (ctx->device != NULL) {
         tsvdi_cuda_close(cuda_of(ctx));
-        ctx->backend->free(ctx->device);
+        tsvdi_host_free(ctx->device);
         ctx->device = NULL;
     }
-}
-
-static tsvd_status
-cuda_alloc_host(struct tsvd_context *ctx, size_t bytes, void **p)
-{
-    return tsvdi_host_alloc(bytes, ctx->error, p);
 }
 
 static void
@@ -82,22 +76,12 @@ out:
     return ret;
 }
 
-static tsvd_status
-host_for_each(int workers, int64_t count, tsvd_task task, void *arg)
-{
-    return tsvdi_host_for_each(workers, count, task, arg);
-}
-
 extern "C" const struct tsvd_backend *
 tsvdi_cuda(void)
 {
     static const struct tsvd_backend backend = {
-        .name = "cuda",
         .open = cuda_open,
         .close = cuda_close,
-        .alloc = cuda_alloc_host,
-        .free = tsvdi_host_free,
-        .for_each = host_for_each,
         .vectors_begin = cuda_vectors_begin,
         .vectors_end = cuda_vectors_end,
         .vectors_free = cuda_vectors_free,

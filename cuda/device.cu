@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blas.h"
 #include "device.h"
 
 /* Runs a CUDA call; on failure writes call, code, text and place into why[size]
@@ -83,16 +84,94 @@ tsvd_cuda_device_count(int *count, char *why, size_t size)
     return TSVD_ERR_NO_DEVICE;
 }
 
+/* The current device belongs to the calling thread, and so to other libraries too: makes it
+   `before` again, after work on `index` that ended with `ret`. */
+static tsvd_status
+restore_device(int before, int index, tsvd_status ret, char *why, size_t size)
+{
+    cudaError_t code = before == index ? cudaSuccess : cudaSetDevice(before);
+
+    if (code != cudaSuccess && ret == TSVD_OK) {
+        ret = cuda_failed(code, "cudaSetDevice(before)", __FILE_NAME__, __LINE__, why, size);
+    }
+    return ret;
+}
+
+/* Every source is compiled for the same architectures: what holds for this kernel holds for all. */
+static __global__ void
+empty_kernel(void)
+{
+}
+
+/* Why the runtime has no code for device `index`; no other failure is of this kind. */
+static bool
+no_code(cudaError_t code, int index, char *why, size_t size)
+{
+    int major = 0, minor = 0, runtime, driver;
+
+    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index) != cudaSuccess ||
+        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index) != cudaSuccess) {
+        forget_failure();
+    }
+    tsvd_cuda_versions(&runtime, &driver);
+    switch (code) {
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorInvalidDeviceFunction:
+        snprintf(why, size,
+                 "tsvd holds no code for CUDA device %d, whose compute capability is %d.%d: "
+                 "reinstall it with -C cmake.define.CMAKE_CUDA_ARCHITECTURES=%d%d and a CUDA "
+                 "Toolkit that knows this GPU",
+                 index, major, minor, major, minor);
+        return true;
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorInvalidPtx:
+    case cudaErrorJitCompilerNotFound:
+    case cudaErrorJitCompilationDisabled:
+        snprintf(why, size,
+                 "tsvd holds for CUDA device %d only PTX of CUDA %d.%d, which the driver (CUDA up "
+                 "to %d.%d) does not compile (%s): update the driver, or reinstall tsvd with -C "
+                 "cmake.define.CMAKE_CUDA_ARCHITECTURES=%d%d",
+                 index, runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10,
+                 cudaGetErrorString(code), major, minor);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Asks the runtime, which knows what compute capabilities do not tell: whether the build has PTX,
+   and whether this driver compiles it. */
+tsvd_status
+tsvd_cuda_device_usable(int index, char *why, size_t size)
+{
+    tsvd_status ret = TSVD_OK;
+    cudaFuncAttributes attributes;
+    cudaError_t code;
+    int before = index;
+
+    TRY_WHY(cudaGetDevice(&before));
+    TRY_WHY(cudaSetDevice(index));
+    code = cudaFuncGetAttributes(&attributes, empty_kernel);
+    if (code != cudaSuccess) {
+        forget_failure();
+        ret = no_code(code, index, why, size)
+                  ? TSVD_ERR_NO_DEVICE
+                  : cuda_failed(code, "cudaFuncGetAttributes", __FILE_NAME__, __LINE__, why, size);
+    }
+out:
+    return restore_device(before, index, ret, why, size);
+}
+
 tsvd_status
 tsvd_cuda_device(int index, tsvd_device *device, char *why, size_t size)
 {
     tsvd_status ret = TSVD_OK;
     cudaDeviceProp properties;
     size_t memory_free, memory_total;
-    int current = index;
+    int before = index;
 
     TRY_WHY(cudaGetDeviceProperties(&properties, index));
-    TRY_WHY(cudaGetDevice(&current));
+    TRY_WHY(cudaGetDevice(&before));
     TRY_WHY(cudaSetDevice(index));
     TRY_WHY(cudaMemGetInfo(&memory_free, &memory_total));
     snprintf(device->name, sizeof(device->name), "%s", properties.name);
@@ -102,15 +181,7 @@ tsvd_cuda_device(int index, tsvd_device *device, char *why, size_t size)
     device->minor = properties.minor;
     device->multiprocessors = properties.multiProcessorCount;
 out:
-    /* The current device belongs to the calling thread, and so to other libraries too. */
-    if (current != index) {
-        cudaError_t code = cudaSetDevice(current);
-
-        if (code != cudaSuccess && ret == TSVD_OK) {
-            ret = cuda_failed(code, "cudaSetDevice(current)", __FILE_NAME__, __LINE__, why, size);
-        }
-    }
-    return ret;
+    return restore_device(before, index, ret, why, size);
 }
 
 tsvd_status
@@ -191,6 +262,7 @@ tsvdi_cuda_open(int device, tsvd_error *error, struct cuda_call *call)
     call->error = error;
     TSVD_CUDA(call, cudaGetDevice(&call->before));
     TSVD_CUDA(call, cudaSetDevice(device));
+    TSVD_TRY(tsvd_cuda_device_usable(device, error->text, sizeof(error->text)));
     TSVD_CUDA(call, cudaDeviceGetAttribute(&call->multiprocessors, cudaDevAttrMultiProcessorCount,
                                            device));
     TSVD_CUDA(call, cudaDeviceGetAttribute(&call->shared_most,
@@ -213,6 +285,7 @@ tsvdi_cuda_close(struct cuda_call *call)
     if (call->stream != NULL) {
         /* after a failure work may still be under way that uses the pinned buffers */
         (void)cudaStreamSynchronize(call->stream);
+        tsvdi_cuda_blas_close(call);
         (void)cudaStreamDestroy(call->stream);
     }
     for (int i = 0; i < 2; i++) {

@@ -17,6 +17,8 @@ extern "C" {
 /* Bytes of a pinned buffer: long enough to reach the rate of the bus. */
 #define PINNED_BYTES ((size_t)32 << 20)
 
+struct cuda_blas; /* blas.cu */
+
 struct cuda_call {
     int device;
     int before; /* the thread's current device, which close() restores */
@@ -25,19 +27,10 @@ struct cuda_call {
     cudaStream_t stream;
     void *pinned[2];
     cudaEvent_t copied[2];
-    uint64_t wanted; /* bytes of the latest request for memory */
+    struct cuda_blas *blas; /* handles of cuBLAS, a list; NULL before the first product */
+    uint64_t wanted;        /* bytes of the latest request for memory */
     tsvd_error *error;
 };
-
-#ifndef TSVD_TRY
-#define TSVD_TRY(call)                                                                             \
-    do {                                                                                           \
-        ret = (call);                                                                              \
-        if (ret != TSVD_OK) {                                                                      \
-            goto out;                                                                              \
-        }                                                                                          \
-    } while (0)
-#endif
 
 /* Runs a CUDA call; on failure writes call, code, text and place into the error and
    leaves through `out:`. */

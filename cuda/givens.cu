@@ -213,13 +213,15 @@ cut_round(struct tsvd_context *ctx, const struct givens_job *job,
     for (int64_t i = 0; i < segments; i++) {
         blocks += blocks_of(cuda_of(ctx), job, segment[i].rows - 1);
     }
-    TSVD_TRY(ctx->backend->alloc(ctx, (size_t)blocks * sizeof(*cut->block), (void **)&cut->block));
+    TSVD_TRY(
+        tsvdi_host_alloc((size_t)blocks * sizeof(*cut->block), ctx->error, (void **)&cut->block));
     for (int side = 0; side < 2; side++) {
         size_t waves = (size_t)(segments * (rows[side] / WAVE_SWEEPS + 1));
 
-        TSVD_TRY(ctx->backend->alloc(ctx, waves * sizeof(**cut->wave), (void **)&cut->wave[side]));
-        TSVD_TRY(ctx->backend->alloc(ctx, (size_t)(segments + 1) * sizeof(int64_t),
-                                     (void **)&cut->begin[side]));
+        TSVD_TRY(
+            tsvdi_host_alloc(waves * sizeof(**cut->wave), ctx->error, (void **)&cut->wave[side]));
+        TSVD_TRY(tsvdi_host_alloc((size_t)(segments + 1) * sizeof(int64_t), ctx->error,
+                                  (void **)&cut->begin[side]));
         cut->begin[side][0] = 0;
     }
     for (int64_t i = 0; i < segments; i++) {
@@ -249,18 +251,90 @@ out:
     return ret;
 }
 
+/* What one round holds on the device. */
+struct device_round {
+    struct pipeline_block *d_block;
+    struct pipeline_counts *d_counts;
+    real *d_d, *d_e; /* one piece, as the mail is */
+    struct mail mail;
+    struct rotation *d_log[2]; /* NULL, as the next two, without vectors */
+    struct device_wave *d_wave[2];
+    int64_t *d_begin[2];
+};
+
+static void
+free_round(struct cuda_call *call, const struct device_round *round)
+{
+    tsvdi_cuda_free(call, round->d_block);
+    tsvdi_cuda_free(call, round->d_counts);
+    tsvdi_cuda_free(call, round->d_d);
+    tsvdi_cuda_free(call, round->mail.to_right);
+    for (int side = 0; side < 2; side++) {
+        tsvdi_cuda_free(call, round->d_log[side]);
+        tsvdi_cuda_free(call, round->d_wave[side]);
+        tsvdi_cuda_free(call, round->d_begin[side]);
+    }
+}
+
+/* Empty mailboxes. */
+static tsvd_status
+make_mail(struct cuda_call *call, int64_t boxes, int64_t half_sweeps, struct mail *mail)
+{
+    const size_t values = (size_t)(boxes * half_sweeps), counts = 2 * (size_t)boxes * sizeof(int);
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_alloc(call, 2 * values * sizeof(real) + counts, (void **)&mail->to_right));
+    mail->to_left = mail->to_right + values;
+    mail->posted_right = (int *)(mail->to_left + values);
+    mail->posted_left = mail->posted_right + boxes;
+    TSVD_CUDA(call, cudaMemsetAsync(mail->posted_right, 0, counts, call->stream));
+out:
+    return ret;
+}
+
+/* The matrix, how it is cut, and room for what the round makes; free_round() is due also after a
+   failure. */
+static tsvd_status
+make_round(struct cuda_call *call, const struct givens_job *job, const struct cut *cut,
+           int64_t segments, int64_t half_sweeps, struct device_round *round)
+{
+    const struct pipeline_counts none = {0, 0, 0};
+    const int64_t n = job->n;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(copy_up(call, cut->block, (size_t)cut->blocks * sizeof(*cut->block),
+                     (void **)&round->d_block));
+    TSVD_TRY(copy_up(call, &none, sizeof(none), (void **)&round->d_counts));
+    TSVD_TRY(tsvdi_cuda_alloc(call, 2 * (size_t)n * sizeof(real), (void **)&round->d_d));
+    round->d_e = round->d_d + n;
+    TSVD_TRY(tsvdi_cuda_upload(call, round->d_d, job->d, (size_t)n * sizeof(real)));
+    TSVD_TRY(tsvdi_cuda_upload(call, round->d_e, job->e, (size_t)(n - 1) * sizeof(real)));
+    for (int side = 0; side < 2 && job->right.x != NULL; side++) {
+        int64_t waves = cut->begin[side][segments];
+
+        TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)cut->log_rotations * sizeof(struct rotation),
+                                  (void **)&round->d_log[side]));
+        TSVD_TRY(copy_up(call, cut->wave[side], (size_t)waves * sizeof(**cut->wave),
+                         (void **)&round->d_wave[side]));
+        TSVD_TRY(copy_up(call, cut->begin[side], (size_t)(segments + 1) * sizeof(int64_t),
+                         (void **)&round->d_begin[side]));
+    }
+    TSVD_TRY(make_mail(call, cut->boxes, half_sweeps, &round->mail));
+out:
+    return ret;
+}
+
 /* One block of threads for each block of rows, all resident at once. */
 static tsvd_status
-launch_pipeline(struct tsvd_context *ctx, const struct givens_job *job, const struct cut *cut,
-                int64_t half_sweeps, struct pipeline_block *d_block, struct mail mail,
-                real *d_matrix, struct rotation *d_log[2], struct pipeline_counts *d_counts)
+launch_pipeline(struct cuda_call *call, const struct givens_job *job, const struct cut *cut,
+                int64_t half_sweeps, struct device_round *round)
 {
-    struct cuda_call *call = cuda_of(ctx);
     const size_t shared = 3 * (size_t)(cut->longest + 1) * sizeof(real);
     int64_t threads = (cut->longest + 1) / 2; /* more are never under way at once */
-    real *d_e = d_matrix + job->n, eps = job->eps;
-    void *args[] = {&d_block,  &half_sweeps, &threads,  &eps,      &mail,
-                    &d_matrix, &d_e,         &d_log[0], &d_log[1], &d_counts};
+    real eps = job->eps;
+    void *args[] = {&round->d_block,  &half_sweeps,    &threads,    &eps,
+                    &round->mail,     &round->d_d,     &round->d_e, &round->d_log[0],
+                    &round->d_log[1], &round->d_counts};
     dim3 grid((unsigned)cut->blocks), block;
     int resident = 0;
     tsvd_status ret = TSVD_OK;
@@ -276,13 +350,32 @@ launch_pipeline(struct tsvd_context *ctx, const struct givens_job *job, const st
     TSVD_CUDA(call, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, pipeline_kernel,
                                                                   (int)block.x, shared));
     if (cut->blocks > (int64_t)resident * call->multiprocessors) {
-        TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_ARGUMENT,
+        TSVD_TRY(tsvdi_fail(call->error, TSVD_ERR_ARGUMENT,
                             "the givens pipeline would need %lld thread blocks at once and the "
                             "device holds %lld: ask for fewer with tuning={\"blocks\": ...}",
                             (long long)cut->blocks, (long long)resident * call->multiprocessors));
     }
     TSVD_CUDA(call, cudaLaunchCooperativeKernel((void *)pipeline_kernel, grid, block, args, shared,
                                                 call->stream));
+out:
+    return ret;
+}
+
+/* A round's d and e to the host, and its counts; returns when they have arrived. */
+static tsvd_status
+read_round(struct cuda_call *call, const struct givens_job *job, const struct device_round *round,
+           struct pipeline_counts *found)
+{
+    const size_t vector = (size_t)job->n * sizeof(real);
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_CUDA(call,
+              cudaMemcpyAsync(job->d, round->d_d, vector, cudaMemcpyDeviceToHost, call->stream));
+    TSVD_CUDA(call, cudaMemcpyAsync(job->e, round->d_e, vector - sizeof(real),
+                                    cudaMemcpyDeviceToHost, call->stream));
+    TSVD_CUDA(call, cudaMemcpyAsync(found, round->d_counts, sizeof(*found), cudaMemcpyDeviceToHost,
+                                    call->stream));
+    TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
 out:
     return ret;
 }
@@ -295,59 +388,21 @@ run_round(struct tsvd_context *ctx, const struct givens_job *job,
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct vectors vectors[2] = {job->right, job->left};
-    const int64_t n = job->n;
+    struct pipeline_counts found;
     struct cut cut;
-    struct pipeline_block *d_block = NULL;
-    struct pipeline_counts *d_counts = NULL, found = {0, 0, 0};
-    struct rotation *d_log[2] = {NULL, NULL};
-    struct device_wave *d_wave[2] = {NULL, NULL};
-    int64_t *d_begin[2] = {NULL, NULL};
-    struct mail mail = {NULL, NULL, NULL, NULL};
-    real *d_matrix = NULL, *d_e = NULL;
-    size_t values;
+    struct device_round round;
     tsvd_status ret = TSVD_OK;
 
     memset(&cut, 0, sizeof(cut));
+    memset(&round, 0, sizeof(round));
     TSVD_TRY(cut_round(ctx, job, segment, segments, half_sweeps, &cut));
-    TSVD_TRY(copy_up(call, cut.block, (size_t)cut.blocks * sizeof(*cut.block), (void **)&d_block));
-    TSVD_TRY(copy_up(call, &found, sizeof(found), (void **)&d_counts));
-    TSVD_TRY(tsvdi_cuda_alloc(call, 2 * (size_t)n * sizeof(real), (void **)&d_matrix));
-    d_e = d_matrix + n;
-    TSVD_TRY(tsvdi_cuda_upload(call, d_matrix, job->d, (size_t)n * sizeof(real)));
-    TSVD_TRY(tsvdi_cuda_upload(call, d_e, job->e, (size_t)(n - 1) * sizeof(real)));
+    TSVD_TRY(make_round(call, job, &cut, segments, half_sweeps, &round));
+    TSVD_TRY(launch_pipeline(call, job, &cut, half_sweeps, &round));
     if (job->right.x != NULL) {
-        for (int side = 0; side < 2; side++) {
-            int64_t waves = cut.begin[side][segments];
-
-            TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)cut.log_rotations * sizeof(struct rotation),
-                                      (void **)&d_log[side]));
-            TSVD_TRY(copy_up(call, cut.wave[side], (size_t)waves * sizeof(**cut.wave),
-                             (void **)&d_wave[side]));
-            TSVD_TRY(copy_up(call, cut.begin[side], (size_t)(segments + 1) * sizeof(int64_t),
-                             (void **)&d_begin[side]));
-        }
+        TSVD_TRY(tsvdi_cuda_rotate_on_device(ctx, round.d_wave, round.d_log, round.d_begin,
+                                             segments, vectors));
     }
-    values = (size_t)(cut.boxes * half_sweeps);
-    TSVD_TRY(tsvdi_cuda_alloc(call, 2 * values * sizeof(real) + 2 * (size_t)cut.boxes * sizeof(int),
-                              (void **)&mail.to_right));
-    mail.to_left = mail.to_right + values;
-    mail.posted_right = (int *)(mail.to_left + values);
-    mail.posted_left = mail.posted_right + cut.boxes;
-    TSVD_CUDA(call, cudaMemsetAsync(mail.posted_right, 0, 2 * (size_t)cut.boxes * sizeof(int),
-                                    call->stream));
-
-    TSVD_TRY(
-        launch_pipeline(ctx, job, &cut, half_sweeps, d_block, mail, d_matrix, d_log, d_counts));
-    if (job->right.x != NULL) {
-        TSVD_TRY(tsvdi_cuda_rotate_on_device(ctx, d_wave, d_log, d_begin, segments, vectors));
-    }
-    TSVD_CUDA(call, cudaMemcpyAsync(job->d, d_matrix, (size_t)n * sizeof(real),
-                                    cudaMemcpyDeviceToHost, call->stream));
-    TSVD_CUDA(call, cudaMemcpyAsync(job->e, d_e, (size_t)(n - 1) * sizeof(real),
-                                    cudaMemcpyDeviceToHost, call->stream));
-    TSVD_CUDA(call, cudaMemcpyAsync(&found, d_counts, sizeof(found), cudaMemcpyDeviceToHost,
-                                    call->stream));
-    TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+    TSVD_TRY(read_round(call, job, &round, &found));
     *active = (int64_t)found.active > *active ? (int64_t)found.active : *active;
     counts->rotations += (int64_t)found.rotations;
     counts->deflated += (int64_t)found.deflated;
@@ -355,18 +410,12 @@ run_round(struct tsvd_context *ctx, const struct givens_job *job,
         counts->steps += half_sweeps * segment[i].rows;
     }
 out:
-    tsvdi_cuda_free(call, d_block);
-    tsvdi_cuda_free(call, d_counts);
-    tsvdi_cuda_free(call, d_matrix);
-    tsvdi_cuda_free(call, mail.to_right);
+    free_round(call, &round);
     for (int side = 0; side < 2; side++) {
-        tsvdi_cuda_free(call, d_log[side]);
-        tsvdi_cuda_free(call, d_wave[side]);
-        tsvdi_cuda_free(call, d_begin[side]);
-        ctx->backend->free(cut.wave[side]);
-        ctx->backend->free(cut.begin[side]);
+        tsvdi_host_free(cut.wave[side]);
+        tsvdi_host_free(cut.begin[side]);
     }
-    ctx->backend->free(cut.block);
+    tsvdi_host_free(cut.block);
     return ret;
 }
 
@@ -618,10 +667,6 @@ factor_kernel(const struct givens_segment *segments, int64_t n, const real *fact
     }
 }
 
-/* After more half sweeps than this for each row a factor is brought back to orthogonality; see
-   csrc/givens.c. */
-enum { DRIFT_SWEEPS_PER_ROW = 8 };
-
 tsvd_status
 tsvdi_cuda_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
                          const struct givens_segment *segment, int64_t segments,
@@ -637,7 +682,7 @@ tsvdi_cuda_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
     real *d_matrix = NULL, *d_e, *d_factors = NULL;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(ctx->backend->alloc(ctx, (size_t)segments * sizeof(*result), (void **)&result));
+    TSVD_TRY(tsvdi_host_alloc((size_t)segments * sizeof(*result), ctx->error, (void **)&result));
     memset(result, 0, (size_t)segments * sizeof(*result));
     for (int64_t i = 0; i < segments; i++) {
         result[i].half_sweeps = half_sweeps[i];
@@ -687,6 +732,6 @@ out:
     tsvdi_cuda_free(call, d_segment);
     tsvdi_cuda_free(call, d_matrix);
     tsvdi_cuda_free(call, d_factors);
-    ctx->backend->free(result);
+    tsvdi_host_free(result);
     return ret;
 }

@@ -157,35 +157,23 @@ make_waves(const struct rotation_log *log, struct device_wave *wave)
     int64_t waves = 0, offset = 0;
 
     for (int64_t begin = 0; begin < log->sweeps;) {
-        const struct qr_sweep *first = &log->sweep[begin];
-        int64_t low = first->first, high = low + first->count, end = begin;
+        const struct sweep_group g = log_next_group(log, begin, WAVE_SWEEPS);
         struct device_wave *w = &wave[waves++];
 
         memset(w, 0, sizeof(*w));
-        for (; end < log->sweeps && end - begin < WAVE_SWEEPS; end++) {
-            const struct qr_sweep *s = &log->sweep[end];
-            int64_t l = s->first < low ? s->first : low;
-            int64_t h = s->first + s->count > high ? s->first + s->count : high;
-
-            if (s->up != first->up || (h - l) - (high - low) > s->count + WAVE_SWEEPS) {
-                break;
-            }
-            low = l;
-            high = h;
-        }
-        w->up = first->up;
-        w->first = w->up ? high : low;
-        w->steps = high - low + WAVE_SWEEPS - 1;
-        w->sweeps = (int)(end - begin);
+        w->up = log->sweep[begin].up;
+        w->first = w->up ? g.high : g.low;
+        w->steps = g.high - g.low + WAVE_SWEEPS - 1;
+        w->sweeps = (int)(g.end - begin);
         for (int k = 0; k < w->sweeps; k++) {
             const struct qr_sweep *s = &log->sweep[begin + k];
 
-            w->begin[k] = w->up ? high - (s->first + s->count) : s->first - low;
+            w->begin[k] = w->up ? g.high - (s->first + s->count) : s->first - g.low;
             w->count[k] = s->count;
             w->offset[k] = offset;
             offset += s->count;
         }
-        begin = end;
+        begin = g.end;
     }
     return waves;
 }
@@ -211,7 +199,7 @@ tsvdi_cuda_rotate(struct tsvd_context *ctx, const struct rotation_log *right,
     if (most == 0) {
         goto out;
     }
-    TSVD_TRY(ctx->backend->alloc(ctx, (size_t)most * sizeof(*wave), (void **)&wave));
+    TSVD_TRY(tsvdi_host_alloc((size_t)most * sizeof(*wave), ctx->error, (void **)&wave));
     for (int i = 0; i < 2; i++) {
         size_t bytes = (size_t)log[i]->rotations * sizeof(struct rotation);
 
@@ -230,7 +218,7 @@ out:
         tsvdi_cuda_free(call, d_wave[i]);
         tsvdi_cuda_free(call, d_begin[i]);
     }
-    ctx->backend->free(wave);
+    tsvdi_host_free(wave);
     return ret;
 }
 

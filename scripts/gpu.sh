@@ -8,6 +8,7 @@
 # status tells in the end.  Without PART those marked * run, in under ten minutes on one H200.
 #
 #     build     * installs tsvd                                                         1 min
+#     ctest       the C tests with the preset gpu                                       1 min
 #     tests     * the tests of CUDA                                                   3.5 min
 #     vectors   * divide and conquer against peers, floors and the times asked        2.5 min
 #     eps       * what a looser eps saves                                            0.25 min
@@ -16,7 +17,8 @@
 #     gpu         the seed's method against the times asked of it                     0.5 min
 #     seed        the seed's published tables                                           4 min
 #
-# Needs python3 with the extra "gpu" and what the build requires (pyproject.toml), and nvcc.
+# Needs python3 with the extra "gpu" and what the build requires (pyproject.toml), nvcc, CMake
+# and Ninja.
 # Where there is no git repository, TSVD_CSRC_TREE and TSVD_CUDA_TREE may name the sources:
 # git rev-parse HEAD:csrc HEAD:cuda
 set -u
@@ -38,6 +40,7 @@ run_part() {
     case $1 in
     build) python3 -m pip install --no-build-isolation --no-deps \
         -C cmake.define.TSVD_CUDA=ON . ;;
+    ctest) cmake --preset gpu && cmake --build --preset gpu && ctest --preset gpu ;;
     tests) python3 -m pytest -m cuda --require-cuda -q ;;
     vectors) benchmark vectors -o "$out/vectors.json" ;;
     eps) benchmark eps --device cuda -o "$out/eps_cuda.json" ;;

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, overload
 
-from . import _core
+from . import _core, _libraries
 from ._types import SVDInfo, SVDResult
 
 if TYPE_CHECKING:
@@ -249,6 +249,8 @@ def svd(
     if stream is not None:
         raise NotImplementedError("stream: CUDA streams are not supported yet")
 
+    if cuda >= 0:
+        _libraries.tell_directories()
     result = _core.svd(
         d,
         e,
@@ -346,8 +348,6 @@ def _method_number(method, vectors):
     except (KeyError, TypeError):
         names = ", ".join(f'"{name}"' for name in _core.METHODS)
         raise ValueError(f"unknown method {method!r}; use one of {names}") from None
-    if method == "dc":
-        raise NotImplementedError('method="dc" is not available yet; use method="auto"')
     if method == "bisect" and vectors:
         raise ValueError(
             'method="bisect" computes values only; use svdvals, or svd with compute_uv=False'

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from . import _core
+from . import _core, _libraries
 
 
 class Device(NamedTuple):
@@ -38,12 +38,12 @@ class Device(NamedTuple):
 
 
 def devices() -> list[Device]:
-    """The usable devices: the CPU, then every CUDA device.
+    """The usable devices: the CPU, then every CUDA device that this build holds code for.
 
     Returns
     -------
     list of Device
-        Never empty. `show_config` says why there is no CUDA device.
+        Never empty. `show_config` says why a CUDA device is missing.
 
     Raises
     ------
@@ -59,7 +59,8 @@ def devices() -> list[Device]:
     config = _core.config()
     count, _ = _core.cuda_device_count()
     cpu = Device("cpu", f"{config['cpu_kernels']} kernels", config["memory_free"])
-    return [cpu] + [Device(f"cuda:{i}", **_core.cuda_device(i)) for i in range(count)]
+    usable = [i for i in range(count) if not _core.cuda_device_unusable(i)]
+    return [cpu] + [Device(f"cuda:{i}", **_core.cuda_device(i)) for i in usable]
 
 
 def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] | None:
@@ -105,7 +106,13 @@ def _facts() -> dict[str, Any]:
     if config["cuda_compiled"]:
         cuda["runtime"] = _cuda_version(config["cuda_runtime"])
         cuda["driver"] = _cuda_version(config["cuda_driver"])
-    cuda["devices"] = [_core.cuda_device(i)["name"] for i in range(count)] or f"none: {why}"
+    reasons = [_core.cuda_device_unusable(i) for i in range(count)]
+    if count > 0:
+        cuda["cuBLAS"] = _cublas()
+    cuda["devices"] = [
+        _core.cuda_device(i)["name"] + (f", not usable: {reason}" if reason else "")
+        for i, reason in enumerate(reasons)
+    ] or f"none: {why}"
     return {
         "Versions": {
             "tsvd": _core.__version__,
@@ -115,6 +122,14 @@ def _facts() -> dict[str, Any]:
         "CPU": {"kernels": config["cpu_kernels"], "threads": config["threads"]},
         "CUDA": cuda,
     }
+
+
+def _cublas() -> str:
+    _libraries.tell_directories()
+    try:
+        return _core.cuda_blas(0)
+    except RuntimeError as error:
+        return f"none: {error}"
 
 
 def _cuda_version(number: int) -> str:

@@ -453,6 +453,8 @@ test_interruption(void)
 
         options.method = methods[m];
         options.max_sweeps = methods[m] == TSVD_METHOD_GIVENS ? 1000000 : 0;
+        /* the caller alone is asked, and another thread may be quicker with all the values */
+        options.threads = methods[m] == TSVD_METHOD_BISECT ? 1 : 0;
         options.eps = methods[m] == TSVD_METHOD_GIVENS ? 1e-300 : -1;
         options.check = ask;
         options.check_arg = &asked;
@@ -540,9 +542,11 @@ test_devices(void)
         CHECK(status == TSVD_OK, "status %d", (int)status);
         CHECK(tsvd_cuda_device(0, &device, why, sizeof why) == TSVD_OK, "%s", why);
         CHECK(strlen(device.name) > 0 && device.memory_total > 0, "device 0");
+        CHECK(tsvd_cuda_device_usable(0, why, sizeof why) == TSVD_OK, "%s", why);
     } else {
         CHECK(status == TSVD_ERR_NO_DEVICE && count == 0 && strlen(why) > 0, "%d devices: \"%s\"",
               count, why);
+        CHECK(tsvd_cuda_device_usable(0, why, sizeof why) != TSVD_OK, "no device is usable");
     }
 }
 

@@ -1,0 +1,20 @@
+/*
+ * Matrix products on the CPU; see tsvd_set_blas() in tsvd.h.
+ */
+#ifndef TSVDI_BLAS_H
+#define TSVDI_BLAS_H
+
+#include "tsvd.h"
+
+/* 1 if there is a BLAS. */
+int tsvdi_blas_ready(void);
+
+/* Whether "auto" computes vectors of order n by divide and conquer. */
+int tsvdi_prefers_dc(const tsvd_options *options, int64_t n);
+
+/* C = A B, row by row: A is rows x terms with lda numbers between rows, B terms x columns, C
+   rows x columns; float32 if `single`.  Orders are below 2^31.  terms = 0 gives C = 0. */
+void tsvdi_blas_multiply(int single, int64_t rows, int64_t columns, int64_t terms, const void *a,
+                         int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc);
+
+#endif

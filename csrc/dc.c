@@ -1,0 +1,100 @@
+/*
+ * Divide and conquer: the tree of subproblems and the walk from its leaves to its root; the
+ * operations of a level are the back end's.  The mathematics is in dc.h and secular.h.
+ */
+#include "backend.h"
+#include "host.h"
+
+/* Columns of the left child: about half, a multiple of DC_ALIGN. */
+static int64_t
+left_columns(int64_t columns)
+{
+    return (columns / 2 + DC_ALIGN / 2) / DC_ALIGN * DC_ALIGN;
+}
+
+/* Fills the nodes of `levels` levels below the root; returns the most columns of a leaf. */
+static int64_t
+fill_tree(int64_t n, struct dc_tree *tree)
+{
+    struct dc_node *node = tree->node;
+    const int64_t inner = ((int64_t)1 << tree->levels) - 1;
+    int64_t widest = 0;
+
+    node[0] = (struct dc_node){0, n, n, -1};
+    for (int64_t i = 0; i < inner; i++) {
+        int64_t columns = left_columns(node[i].columns), first = node[i].first;
+
+        node[i].left = columns - 1;
+        node[2 * i + 1] = (struct dc_node){first, columns - 1, columns, -1};
+        node[2 * i + 2] = (struct dc_node){first + columns, node[i].rows - columns,
+                                           node[i].columns - columns, -1};
+    }
+    for (int64_t i = inner; i < 2 * inner + 1; i++) {
+        widest = node[i].columns > widest ? node[i].columns : widest;
+    }
+    return widest;
+}
+
+/* The tree of least depth whose leaves are small enough. */
+static tsvd_status
+make_tree(struct tsvd_context *ctx, int64_t n, struct dc_tree *tree)
+{
+    tsvd_status ret = TSVD_OK;
+
+    tree->levels = 0;
+    while ((DC_LEAF_COLUMNS << tree->levels) < n) {
+        tree->levels++;
+    }
+    do { /* rounding to DC_ALIGN may ask for one level more */
+        tsvdi_host_free(tree->node);
+        tree->node = NULL;
+        TSVD_TRY(tsvdi_host_alloc(((size_t)2 << tree->levels) * sizeof *tree->node, ctx->error,
+                                  (void **)&tree->node));
+    } while (fill_tree(n, tree) > DC_LEAF_COLUMNS && ++tree->levels);
+out:
+    return ret;
+}
+
+/* All merges of one level. */
+static tsvd_status
+merge_level(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info)
+{
+    double clock = tsvdi_host_seconds();
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(ctx->backend->dc_deflate(ctx, job, level, info));
+    TSVD_TRY(ctx->backend->dc_roots(ctx, job, level));
+    info->seconds_iterate += tsvdi_host_seconds() - clock;
+    clock = tsvdi_host_seconds();
+    TSVD_TRY(ctx->backend->dc_vectors(ctx, job, level));
+    info->seconds_vectors += tsvdi_host_seconds() - clock;
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_dc(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct vectors right,
+         struct vectors left, tsvd_info *info)
+{
+    const struct tsvd_backend *backend = ctx->backend;
+    struct dc_job job = {.n = n, .d = d, .e = e, .eps = eps, .right = right, .left = left};
+    double clock = tsvdi_host_seconds();
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(make_tree(ctx, n, &job.tree));
+    TSVD_TRY(backend->dc_begin(ctx, &job));
+    TSVD_TRY(backend->dc_leaves(ctx, &job));
+    info->seconds_iterate += tsvdi_host_seconds() - clock;
+    for (int level = job.tree.levels - 1; level >= 0; level--) {
+        /* the work of a level is to that of all up to the root as 1 to 4^level */
+        TSVD_TRY(tsvdi_check(ctx, pow(0.25, level + 1)));
+        TSVD_TRY(merge_level(ctx, &job, level, info));
+    }
+    clock = tsvdi_host_seconds();
+    TSVD_TRY(backend->dc_finish(ctx, &job, info));
+    info->seconds_vectors += tsvdi_host_seconds() - clock;
+out:
+    backend->dc_end(ctx, &job);
+    tsvdi_host_free(job.tree.node);
+    return ret;
+}
