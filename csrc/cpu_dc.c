@@ -1,9 +1,9 @@
 /*
  * CPU back end: the operations of divide and conquer (dc.h).
  *
- * Each operation is one or a few rounds of tasks for the threads: nodes where the work of a node is
- * of its order, else some roots or rows of a node.  The two n x n arrays of the results serve
- * as room for gathered vectors until the last step.
+ * On the lower levels each thread merges nodes of its own; higher up the threads share the roots of
+ * a node.  The two n x n arrays of the results serve as room for gathered vectors until the last
+ * step.
  */
 #include "blas.h"
 #include "cpu_kernels.h"
@@ -13,12 +13,11 @@
 /* Roots, poles or rows of a task. */
 enum { TASK_ROWS = 16 };
 
-/* Products of nodes up to this order are made by one thread each, of larger ones by BLAS with its
-   own threads. */
-enum { SMALL_PRODUCT = 128 };
+/* Nodes up to this order are merged by one thread each; the threads share larger ones. */
+enum { SMALL_NODE = 128 };
 
-/* Levels of fewer rows times columns than this are not worth a second thread. */
-enum { SERIAL_ENTRIES = 1 << 13 };
+/* Matrices below this order are not worth a second thread. */
+enum { SERIAL_ORDER = 100 };
 
 /* Rows of a leaf's vectors, padded for the widest vector of reals. */
 enum { LEAF_WIDTH = (DC_LEAF_COLUMNS + 15) / 16 * 16 };
@@ -48,11 +47,11 @@ set_level(struct dc_run *run, int level)
     run->node = run->job->tree.node + (run->nodes - 1);
 }
 
-/* Threads for work of so many rows of a level. */
-static int
-workers_for(const struct dc_run *run, int64_t columns)
+static tsvd_status
+for_each(struct dc_run *run, int64_t count, tsvd_task task)
 {
-    return run->job->n * columns < SERIAL_ENTRIES ? 1 : run->ctx->threads;
+    return tsvdi_host_for_each(run->job->n < SERIAL_ORDER ? 1 : run->ctx->threads, count, task,
+                               run);
 }
 
 void
@@ -214,7 +213,7 @@ tsvdi_cpu_dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
     tsvd_status ret = TSVD_OK;
 
     set_level(run, job->tree.levels);
-    TSVD_TRY(tsvdi_host_for_each(workers_for(run, DC_LEAF_COLUMNS), run->nodes, solve_leaf, run));
+    TSVD_TRY(for_each(run, run->nodes, solve_leaf));
     if (run->exhausted) {
         TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_NO_CONVERGENCE,
                             "dc: the QR iteration of a leaf did not converge"));
@@ -449,76 +448,58 @@ find_moves(const struct dc_slots *slot, const struct dc_node *node, struct dc_me
     }
 }
 
-static tsvd_status
-deflate_node(void *arg, int worker, int64_t index)
+static void
+deflate(const struct dc_run *run, const struct dc_node *node, struct dc_merge *merge)
 {
-    const struct dc_run *run = arg;
-    const struct dc_node *node = &run->node[index];
-    struct dc_merge *merge = &run->merge[index];
     const struct dc_limits limit = find_z(run, node, merge);
 
-    (void)worker;
     find_deflated(&run->slot, node, limit, find_threshold(&run->slot, node, limit), merge);
     turn_vectors(run, node, merge);
     number_survivors(&run->slot, node, limit, merge);
     find_moves(&run->slot, node, merge);
-    return TSVD_OK;
-}
-
-tsvd_status
-tsvdi_cpu_dc_deflate(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info)
-{
-    struct dc_run *run = job->held;
-    tsvd_status ret = TSVD_OK;
-
-    (void)ctx;
-    set_level(run, level);
-    TSVD_TRY(
-        tsvdi_host_for_each(workers_for(run, run->node->columns), run->nodes, deflate_node, run));
-    run->tasks[0] = 0;
-    for (int64_t i = 0; i < run->nodes; i++) {
-        const int64_t survivors = run->merge[i].count.survivors;
-
-        run->tasks[i + 1] = run->tasks[i] + (survivors + TASK_ROWS - 1) / TASK_ROWS;
-        info->deflated += run->node[i].rows - survivors;
-    }
-out:
-    return ret;
 }
 
 /* ---- roots ---- */
 
-/* The survivors of one task. */
+/* Some survivors of a node. */
 struct part {
     const struct dc_node *node;
     const struct dc_merge *merge;
     int64_t begin, end;
 };
 
+/* All of a node's. */
 static struct part
-part_of(const struct dc_run *run, int64_t task)
+whole_of(const struct dc_run *run, int64_t index)
 {
-    int64_t low = 0, high = run->nodes; /* the last node with tasks[low] <= task */
-    struct part part;
+    return (struct part){&run->node[index], &run->merge[index], 0,
+                         run->merge[index].count.survivors};
+}
+
+/* The node that a task belongs to: the last with tasks[node] <= task. */
+static int64_t
+node_of(const struct dc_run *run, int64_t task)
+{
+    int64_t low = 0, high = run->nodes;
 
     while (high - low > 1) {
         int64_t middle = low + (high - low) / 2;
 
         *(run->tasks[middle] <= task ? &low : &high) = middle;
     }
-    part.node = &run->node[low];
-    part.merge = &run->merge[low];
-    part.begin = (task - run->tasks[low]) * TASK_ROWS;
-    part.end = part.begin + TASK_ROWS;
-    part.end = part.end < part.merge->count.survivors ? part.end : part.merge->count.survivors;
-    return part;
+    return low;
 }
 
-static tsvd_status
-for_each_part(struct dc_run *run, tsvd_task task)
+/* Those of one task. */
+static struct part
+part_of(const struct dc_run *run, int64_t task)
 {
-    return tsvdi_host_for_each(workers_for(run, run->node->columns), run->tasks[run->nodes], task,
-                               run);
+    const int64_t index = node_of(run, task);
+    struct part part = whole_of(run, index);
+
+    part.begin = (task - run->tasks[index]) * TASK_ROWS;
+    part.end = part.begin + TASK_ROWS < part.end ? part.begin + TASK_ROWS : part.end;
+    return part;
 }
 
 static struct secular_sums
@@ -534,17 +515,14 @@ evaluate(const struct secular_root *r, int64_t k, const real *pole, const real *
     return sums;
 }
 
-static tsvd_status
-solve_roots(void *arg, int worker, int64_t index)
+static void
+solve_roots(const struct dc_run *run, struct part part)
 {
-    const struct dc_run *run = arg;
     const struct dc_slots *slot = &run->slot;
-    const struct part part = part_of(run, index);
     const int64_t first = part.node->first, k = part.merge->count.survivors;
     const real *pole = slot->pole + first, *square = slot->square + first;
     real norm = 0;
 
-    (void)worker;
     for (int64_t j = 0; j < k && part.end == k; j++) {
         norm += square[j];
     }
@@ -562,20 +540,16 @@ solve_roots(void *arg, int worker, int64_t index)
         slot->base[first + i] = r.base;
         slot->tau[first + i] = r.tau;
     }
-    return TSVD_OK;
 }
 
 /* z again, from the roots. */
-static tsvd_status
-find_weights(void *arg, int worker, int64_t index)
+static void
+find_weights(const struct dc_run *run, struct part part)
 {
-    const struct dc_run *run = arg;
     const struct dc_slots *slot = &run->slot;
-    const struct part part = part_of(run, index);
     const int64_t first = part.node->first, k = part.merge->count.survivors;
     const real *pole = slot->pole + first, *base = slot->base + first, *tau = slot->tau + first;
 
-    (void)worker;
     for (int64_t j = part.begin; j < part.end && k > 1; j++) {
         real *weight = &slot->placed_weight[first + slot->place[first + j]];
         real square =
@@ -585,21 +559,6 @@ find_weights(void *arg, int worker, int64_t index)
         square *= tsvdi_kernels()->ratios(k - 1 - j, pole[j], pole + j + 1, base + j, tau + j);
         *weight = r_copysign(r_sqrt(square), *weight);
     }
-    return TSVD_OK;
-}
-
-tsvd_status
-tsvdi_cpu_dc_roots(struct tsvd_context *ctx, struct dc_job *job, int level)
-{
-    struct dc_run *run = job->held;
-    tsvd_status ret = TSVD_OK;
-
-    (void)ctx;
-    (void)level;
-    TSVD_TRY(for_each_part(run, solve_roots));
-    TSVD_TRY(for_each_part(run, find_weights));
-out:
-    return ret;
 }
 
 /* ---- vectors ---- */
@@ -622,17 +581,14 @@ gather(const struct dc_run *run, int side, int64_t j, int64_t begin, int64_t end
 }
 
 /* Rows of the factors: vectors of M, and the vectors that they are to be multiplied with. */
-static tsvd_status
-fill_factors(void *arg, int worker, int64_t index)
+static void
+fill_factors(const struct dc_run *run, struct part part)
 {
-    const struct dc_run *run = arg;
     const struct dc_slots *slot = &run->slot;
-    const struct part part = part_of(run, index);
     const struct dc_count count = part.merge->count;
     const int64_t first = part.node->first, center = first + part.node->left;
     const int64_t end = first + part.node->columns;
 
-    (void)worker;
     for (int64_t i = part.begin; i < part.end; i++) {
         const int64_t j = slot->source[first + i], row = (first + i) * run->stride + first;
 
@@ -658,18 +614,15 @@ fill_factors(void *arg, int worker, int64_t index)
                    i < count.top ? cut : end, to);
         }
     }
-    return TSVD_OK;
 }
 
-static tsvd_status
-move_deflated(void *arg, int worker, int64_t index)
+/* Deflated vectors, and what is known of them, to the slots that they move to. */
+static void
+move_deflated(const struct dc_run *run, const struct dc_node *node, const struct dc_merge *merge)
 {
-    const struct dc_run *run = arg;
     const struct dc_slots *slot = &run->slot;
-    const struct dc_node *node = &run->node[index];
 
-    (void)worker;
-    for (int64_t i = 0; i < run->merge[index].moves; i++) {
+    for (int64_t i = 0; i < merge->moves; i++) {
         const int64_t from = slot->from[node->first + i], to = slot->to[node->first + i];
         const int64_t low = slot->low[from], count = slot->high[from] - low;
 
@@ -677,52 +630,22 @@ move_deflated(void *arg, int worker, int64_t index)
             memcpy(run->x[side] + to * run->stride + low, run->x[side] + from * run->stride + low,
                    (size_t)count * sizeof(real));
         }
-    }
-    return TSVD_OK;
-}
-
-static tsvd_status
-multiply(void *arg, int worker, int64_t index)
-{
-    const struct dc_run *run = arg;
-    const struct dc_node *node = &run->node[index];
-    const struct dc_count count = run->merge[index].count;
-    const int64_t first = node->first, n = run->job->n, cut = node->left + 1;
-    const int64_t at = first * run->stride + first, from = first * n + first;
-
-    (void)worker;
-    for (int side = 0; side < SIDES; side++) {
-        tsvdi_blas_multiply(TSVD_SINGLE, count.survivors, cut, count.top + count.dense,
-                            run->q[side] + at, run->stride, run->gathered[side] + from, n,
-                            run->x[side] + at, run->stride);
-        tsvdi_blas_multiply(TSVD_SINGLE, count.survivors, node->columns - cut,
-                            count.survivors - count.top, run->q[side] + at + count.top, run->stride,
-                            run->gathered[side] + from + count.top * n + cut, n,
-                            run->x[side] + at + cut, run->stride);
-    }
-    return TSVD_OK;
-}
-
-/* Values, ranges and order of the node's slots after its merge. */
-static tsvd_status
-settle_node(void *arg, int worker, int64_t index)
-{
-    const struct dc_run *run = arg;
-    const struct dc_slots *slot = &run->slot;
-    const struct dc_node *node = &run->node[index];
-    const struct dc_merge *merge = &run->merge[index];
-    const int64_t first = node->first, survivors = merge->count.survivors;
-    int64_t *ascending = slot->list + first, *fresh = slot->source + first, others = 0;
-
-    (void)worker;
-    for (int64_t i = 0; i < merge->moves; i++) {
-        const int64_t from = slot->from[first + i], to = slot->to[first + i];
-
         slot->value[to] = slot->value[from];
         slot->low[to] = slot->low[from];
         slot->high[to] = slot->high[from];
         slot->place[from] = to; /* where it went */
     }
+}
+
+/* Values, ranges and order of the node's slots after its merge. */
+static void
+settle(const struct dc_run *run, const struct dc_node *node, const struct dc_merge *merge)
+{
+    const struct dc_slots *slot = &run->slot;
+    const int64_t first = node->first, survivors = merge->count.survivors;
+    int64_t *ascending = slot->list + first, *fresh = slot->source + first, others = 0;
+
+    move_deflated(run, node, merge);
     for (int64_t i = 0; i < node->rows - 1; i++) {
         int64_t j = slot->order[first + i];
 
@@ -737,25 +660,167 @@ settle_node(void *arg, int worker, int64_t index)
         slot->high[first + i] = first + node->columns;
     }
     merge_orders(slot->value, fresh, survivors, ascending, others, slot->order + first);
+}
+
+static int64_t
+tiles_of(int64_t count)
+{
+    return (count + BLAS_TILE - 1) / BLAS_TILE;
+}
+
+/* Tiles of a node's products x = q g: for each side those of the columns up to the cut and those
+   behind it. */
+static int64_t
+count_tiles(const struct dc_node *node, struct dc_count count)
+{
+    const int64_t cut = node->left + 1;
+
+    return SIDES * tiles_of(count.survivors) * (tiles_of(cut) + tiles_of(node->columns - cut));
+}
+
+static void
+multiply_tile(const struct dc_run *run, const struct dc_node *node, struct dc_count count,
+              int64_t tile)
+{
+    const int64_t first = node->first, n = run->job->n, cut = node->left + 1;
+    const int64_t before = tiles_of(cut), across = before + tiles_of(node->columns - cut);
+    const int64_t row = tile / across % tiles_of(count.survivors) * BLAS_TILE;
+    const int side = tile / across / tiles_of(count.survivors) == 0 ? RIGHT : LEFT;
+    const int left = tile % across < before;
+    const int64_t column =
+        left ? tile % across * BLAS_TILE : cut + (tile % across - before) * BLAS_TILE;
+    const int64_t term = left ? 0 : count.top;
+    const int64_t terms = left ? count.top + count.dense : count.survivors - count.top;
+    const int64_t rows = count.survivors - row, columns = (left ? cut : node->columns) - column;
+
+    tsvdi_blas_tile(TSVD_SINGLE, rows < BLAS_TILE ? rows : BLAS_TILE,
+                    columns < BLAS_TILE ? columns : BLAS_TILE, terms,
+                    run->q[side] + (first + row) * run->stride + first + term, run->stride,
+                    run->gathered[side] + (first + term) * n + first + column, n,
+                    run->x[side] + (first + row) * run->stride + first + column, run->stride);
+}
+
+/* ---- the merges of a level ---- */
+
+static tsvd_status
+task_deflate(void *arg, int worker, int64_t index)
+{
+    const struct dc_run *run = arg;
+
+    (void)worker;
+    deflate(run, &run->node[index], &run->merge[index]);
     return TSVD_OK;
 }
 
+static tsvd_status
+task_roots(void *arg, int worker, int64_t index)
+{
+    (void)worker;
+    solve_roots(arg, part_of(arg, index));
+    return TSVD_OK;
+}
+
+static tsvd_status
+task_weights(void *arg, int worker, int64_t index)
+{
+    (void)worker;
+    find_weights(arg, part_of(arg, index));
+    return TSVD_OK;
+}
+
+static tsvd_status
+task_factors(void *arg, int worker, int64_t index)
+{
+    (void)worker;
+    fill_factors(arg, part_of(arg, index));
+    return TSVD_OK;
+}
+
+static tsvd_status
+task_multiply(void *arg, int worker, int64_t index)
+{
+    const struct dc_run *run = arg;
+    const int64_t node = node_of(run, index);
+
+    multiply_tile(run, &run->node[node], run->merge[node].count, index - run->tasks[node]);
+    return worker == 0 ? tsvdi_check(run->ctx, run->ctx->done) : TSVD_OK;
+}
+
+static tsvd_status
+task_settle(void *arg, int worker, int64_t index)
+{
+    const struct dc_run *run = arg;
+
+    (void)worker;
+    settle(run, &run->node[index], &run->merge[index]);
+    return TSVD_OK;
+}
+
+/* A small node, all at once. */
+static tsvd_status
+task_merge(void *arg, int worker, int64_t index)
+{
+    const struct dc_run *run = arg;
+    struct part part;
+
+    (void)task_deflate(arg, worker, index);
+    part = whole_of(run, index);
+    solve_roots(run, part);
+    find_weights(run, part);
+    fill_factors(run, part);
+    settle(run, part.node, part.merge);
+    for (int64_t tile = 0; tile < count_tiles(part.node, part.merge->count); tile++) {
+        multiply_tile(run, part.node, part.merge->count, tile);
+    }
+    return TSVD_OK;
+}
+
+/* Large nodes: the threads share the roots of all. */
+static tsvd_status
+merge_large(struct dc_run *run, tsvd_info *info)
+{
+    double clock = tsvdi_host_seconds(), now;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(for_each(run, run->nodes, task_deflate));
+    run->tasks[0] = 0;
+    for (int64_t i = 0; i < run->nodes; i++) {
+        run->tasks[i + 1] =
+            run->tasks[i] + (run->merge[i].count.survivors + TASK_ROWS - 1) / TASK_ROWS;
+    }
+    TSVD_TRY(for_each(run, run->tasks[run->nodes], task_roots));
+    TSVD_TRY(for_each(run, run->tasks[run->nodes], task_weights));
+    now = tsvdi_host_seconds();
+    info->seconds_iterate += now - clock;
+    TSVD_TRY(for_each(run, run->tasks[run->nodes], task_factors));
+    TSVD_TRY(for_each(run, run->nodes, task_settle));
+    for (int64_t i = 0; i < run->nodes; i++) {
+        run->tasks[i + 1] = run->tasks[i] + count_tiles(&run->node[i], run->merge[i].count);
+    }
+    TSVD_TRY(for_each(run, run->tasks[run->nodes], task_multiply));
+    info->seconds_vectors += tsvdi_host_seconds() - now;
+out:
+    return ret;
+}
+
 tsvd_status
-tsvdi_cpu_dc_vectors(struct tsvd_context *ctx, struct dc_job *job, int level)
+tsvdi_cpu_dc_merge(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info)
 {
     struct dc_run *run = job->held;
-    const int small = run->node->columns <= SMALL_PRODUCT;
+    double clock = tsvdi_host_seconds();
     tsvd_status ret = TSVD_OK;
 
     (void)ctx;
-    (void)level;
-    TSVD_TRY(for_each_part(run, fill_factors));
-    TSVD_TRY(
-        tsvdi_host_for_each(workers_for(run, run->node->columns), run->nodes, move_deflated, run));
-    TSVD_TRY(tsvdi_host_for_each(small ? workers_for(run, run->node->columns) : 1, run->nodes,
-                                 multiply, run));
-    TSVD_TRY(
-        tsvdi_host_for_each(workers_for(run, run->node->columns), run->nodes, settle_node, run));
+    set_level(run, level);
+    if (run->node->columns > SMALL_NODE) {
+        TSVD_TRY(merge_large(run, info));
+    } else {
+        TSVD_TRY(for_each(run, run->nodes, task_merge));
+        info->seconds_iterate += tsvdi_host_seconds() - clock;
+    }
+    for (int64_t i = 0; i < run->nodes; i++) {
+        info->deflated += run->node[i].rows - run->merge[i].count.survivors;
+    }
 out:
     return ret;
 }
@@ -828,10 +893,10 @@ tsvdi_cpu_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *inf
     struct dc_run *run = job->held;
     const int64_t n = job->n;
 
+    (void)ctx;
     (void)info;
     for (int64_t i = 0; i < n; i++) {
         job->d[i] = run->slot.value[run->slot.order[n - 1 - i]];
     }
-    return tsvdi_host_for_each(8 * n * n < SERIAL_ENTRIES ? 1 : ctx->threads,
-                               (n + TASK_ROWS - 1) / TASK_ROWS, store_vectors, run);
+    return for_each(run, (n + TASK_ROWS - 1) / TASK_ROWS, store_vectors);
 }

@@ -267,32 +267,6 @@ is_large(struct dc_level level)
     return level.columns > PRODUCT_COLUMNS;
 }
 
-extern "C" tsvd_status
-tsvdi_cuda_dc_deflate(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info)
-{
-    struct cuda_call *call = cuda_of(ctx);
-    struct dc_run *run = run_of(job);
-    const struct dc_level l = level_of(job, level);
-    tsvd_status ret = TSVD_OK;
-
-    (void)info;
-    TSVD_TRY(tsvdi_launch_deflate(call, &run->device, l));
-    if (is_large(l)) { /* the sizes of its products */
-        TSVD_CUDA(call, cudaMemcpyAsync(run->merge + l.begin, run->device.merge + l.begin,
-                                        (size_t)l.nodes * sizeof(*run->merge),
-                                        cudaMemcpyDeviceToHost, call->stream));
-        TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
-    }
-out:
-    return ret;
-}
-
-extern "C" tsvd_status
-tsvdi_cuda_dc_roots(struct tsvd_context *ctx, struct dc_job *job, int level)
-{
-    return tsvdi_launch_roots(cuda_of(ctx), &run_of(job)->device, level_of(job, level));
-}
-
 /* x = q g for one large node, both sides at once, left and right of the cut. */
 static tsvd_status
 multiply(struct cuda_call *call, const struct dc_device *r, const struct dc_node *node,
@@ -314,13 +288,22 @@ out:
 }
 
 extern "C" tsvd_status
-tsvdi_cuda_dc_vectors(struct tsvd_context *ctx, struct dc_job *job, int level)
+tsvdi_cuda_dc_merge(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info)
 {
     struct cuda_call *call = cuda_of(ctx);
     struct dc_run *run = run_of(job);
     const struct dc_level l = level_of(job, level);
     tsvd_status ret = TSVD_OK;
 
+    (void)info;
+    TSVD_TRY(tsvdi_launch_deflate(call, &run->device, l));
+    if (is_large(l)) { /* the sizes of its products */
+        TSVD_CUDA(call, cudaMemcpyAsync(run->merge + l.begin, run->device.merge + l.begin,
+                                        (size_t)l.nodes * sizeof(*run->merge),
+                                        cudaMemcpyDeviceToHost, call->stream));
+        TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+    }
+    TSVD_TRY(tsvdi_launch_roots(call, &run->device, l));
     TSVD_TRY(tsvdi_launch_factors(call, &run->device, l));
     if (is_large(l)) {
         for (int64_t i = l.begin; i < l.begin + l.nodes; i++) {

@@ -33,9 +33,7 @@ extern "C" {
 #define tsvdi_cuda_dc_begin TSVD_T(tsvdi_cuda_dc_begin)
 #define tsvdi_cuda_dc_end TSVD_T(tsvdi_cuda_dc_end)
 #define tsvdi_cuda_dc_leaves TSVD_T(tsvdi_cuda_dc_leaves)
-#define tsvdi_cuda_dc_deflate TSVD_T(tsvdi_cuda_dc_deflate)
-#define tsvdi_cuda_dc_roots TSVD_T(tsvdi_cuda_dc_roots)
-#define tsvdi_cuda_dc_vectors TSVD_T(tsvdi_cuda_dc_vectors)
+#define tsvdi_cuda_dc_merge TSVD_T(tsvdi_cuda_dc_merge)
 #define tsvdi_cuda_dc_finish TSVD_T(tsvdi_cuda_dc_finish)
 
 /* Up to WAVE_SWEEPS consecutive sweeps of one direction that pass over the vectors together:
@@ -109,10 +107,8 @@ extern "C" {
 tsvd_status tsvdi_cuda_dc_begin(struct tsvd_context *ctx, struct dc_job *job);
 void tsvdi_cuda_dc_end(struct tsvd_context *ctx, struct dc_job *job);
 tsvd_status tsvdi_cuda_dc_leaves(struct tsvd_context *ctx, struct dc_job *job);
-tsvd_status tsvdi_cuda_dc_deflate(struct tsvd_context *ctx, struct dc_job *job, int level,
-                                  tsvd_info *info);
-tsvd_status tsvdi_cuda_dc_roots(struct tsvd_context *ctx, struct dc_job *job, int level);
-tsvd_status tsvdi_cuda_dc_vectors(struct tsvd_context *ctx, struct dc_job *job, int level);
+tsvd_status tsvdi_cuda_dc_merge(struct tsvd_context *ctx, struct dc_job *job, int level,
+                                tsvd_info *info);
 tsvd_status tsvdi_cuda_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info);
 }
 
