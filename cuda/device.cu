@@ -304,12 +304,24 @@ tsvdi_cuda_close(struct cuda_call *call)
 tsvd_status
 tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p)
 {
+    cudaError_t code = cudaMallocAsync(p, bytes > 0 ? bytes : 1, call->stream);
+    cudaMemPool_t pool;
     tsvd_status ret = TSVD_OK;
 
-    *p = NULL;
     call->wanted = bytes;
-    TSVD_CUDA(call, cudaMallocAsync(p, bytes > 0 ? bytes : 1, call->stream));
+    if (code == cudaErrorMemoryAllocation) {
+        /* what earlier calls left in the pool may lie in pieces that are too small */
+        forget_failure();
+        TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+        TSVD_CUDA(call, cudaDeviceGetDefaultMemPool(&pool, call->device));
+        TSVD_CUDA(call, cudaMemPoolTrimTo(pool, 0));
+        code = cudaMallocAsync(p, bytes, call->stream);
+    }
+    TSVD_CUDA(call, code);
 out:
+    if (ret != TSVD_OK) {
+        *p = NULL;
+    }
     return ret;
 }
 
