@@ -304,7 +304,7 @@ tsvdi_cuda_close(struct cuda_call *call)
 tsvd_status
 tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p)
 {
-    cudaError_t code = cudaMallocAsync(p, bytes > 0 ? bytes : 1, call->stream);
+    const cudaError_t code = cudaMallocAsync(p, bytes > 0 ? bytes : 1, call->stream);
     cudaMemPool_t pool;
     tsvd_status ret = TSVD_OK;
 
@@ -315,9 +315,10 @@ tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p)
         TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
         TSVD_CUDA(call, cudaDeviceGetDefaultMemPool(&pool, call->device));
         TSVD_CUDA(call, cudaMemPoolTrimTo(pool, 0));
-        code = cudaMallocAsync(p, bytes, call->stream);
+        TSVD_CUDA(call, cudaMallocAsync(p, bytes, call->stream));
+    } else if (code != cudaSuccess) {
+        ret = tsvdi_cuda_fail(call, code, "cudaMallocAsync", __FILE_NAME__, __LINE__);
     }
-    TSVD_CUDA(call, code);
 out:
     if (ret != TSVD_OK) {
         *p = NULL;
