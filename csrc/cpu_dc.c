@@ -133,28 +133,10 @@ out:
 
 /* The matrix of a leaf and its vectors as rows. */
 struct leaf {
-    _Alignas(64) real x[SIDES][(DC_LEAF_COLUMNS + 1) * LEAF_WIDTH];
+    _Alignas(64) real x[SIDES][DC_LEAF_COLUMNS * LEAF_WIDTH];
     real d[DC_LEAF_COLUMNS], e[DC_LEAF_COLUMNS];
     struct rotation turn[SIDES][DC_LEAF_COLUMNS];
 };
-
-/* Turns the last of rows + 1 columns into zero, from the bottom up; its vector becomes the null
-   vector. */
-static void
-drop_last_column(struct leaf *leaf, int64_t rows)
-{
-    real *null = leaf->x[RIGHT] + rows * LEAF_WIDTH, extra = leaf->e[rows - 1];
-
-    for (int64_t i = rows - 1; i >= 0 && extra != 0; i--) {
-        struct rotation q = rotation_make(leaf->d[i], extra, &leaf->d[i]);
-
-        tsvdi_kernels()->turn(rows + 1, q, leaf->x[RIGHT] + i * LEAF_WIDTH, null);
-        if (i > 0) {
-            extra = -q.s * leaf->e[i - 1];
-            leaf->e[i - 1] *= q.c;
-        }
-    }
-}
 
 /* Puts the slots first .. first + rows - 1 in ascending order of their values; few. */
 static void
@@ -189,8 +171,12 @@ solve_leaf(void *arg, int worker, int64_t index)
     }
     memcpy(leaf.d, run->job->d + first, (size_t)rows * sizeof *leaf.d);
     memcpy(leaf.e, run->job->e + first, (size_t)(columns - 1) * sizeof *leaf.e);
-    if (columns > rows && rows > 0) {
-        drop_last_column(&leaf, rows);
+    if (columns > rows) {
+        dc_drop_last_column(rows, leaf.d, leaf.e, leaf.turn[RIGHT]);
+        for (int64_t i = rows - 1; i >= 0; i--) {
+            tsvdi_kernels()->turn(columns, leaf.turn[RIGHT][i], leaf.x[RIGHT] + i * LEAF_WIDTH,
+                                  leaf.x[RIGHT] + rows * LEAF_WIDTH);
+        }
     }
     qr_start(&q, rows, run->job->eps, 0);
     while ((sweep = qr_advance(&q, leaf.d, leaf.e, leaf.turn[RIGHT], leaf.turn[LEFT])).count > 0) {
@@ -212,7 +198,7 @@ solve_leaf(void *arg, int worker, int64_t index)
             for (int64_t j = 0; j < columns; j++) {
                 left[j] = sign * leaf.x[LEFT][i * LEAF_WIDTH + j];
             }
-            slot->value[first + i] = sign * leaf.d[i];
+            slot->value[first + i] = r_abs(leaf.d[i]);
             slot->low[first + i] = first;
             slot->high[first + i] = first + columns;
         }
@@ -268,7 +254,7 @@ find_z(const struct dc_run *run, const struct dc_node *node, struct dc_merge *me
     merge->null_turn =
         rotation_make(alpha * x[center * run->stride + center],
                       has_null ? beta * x[end * run->stride + center + 1] : 0, &slot->z[center]);
-    return dc_limits(run->job->eps * down, run->job->tree.levels);
+    return dc_limits_for(run->job->eps * down, run->job->tree.levels);
 }
 
 /* The threshold on |z|. */
@@ -321,6 +307,7 @@ find_deflated(const struct dc_slots *slot, const struct dc_node *node, struct dc
     list[0] = center;
     head[0] = 0;
     merge->listed = 1;
+    merge->absorbed = 0;
     for (int64_t i = 0; i < node->rows - 1; i++) {
         int64_t j = ascending[i], at = merge->listed;
 
@@ -335,6 +322,7 @@ find_deflated(const struct dc_slots *slot, const struct dc_node *node, struct dc
                       &slot->z[list[last]], &slot->z[j], &slot->turn[first + at])) {
             head[at] = last;
             slot->deflated[j] = 1;
+            merge->absorbed++;
         } else {
             last = at;
         }
@@ -383,7 +371,7 @@ turn_vectors(const struct dc_run *run, const struct dc_node *node, const struct 
         tsvdi_kernels()->turn(end - first, merge->null_turn,
                               run->x[RIGHT] + center * run->stride + first, x + first);
     }
-    for (int64_t i = 1; i < merge->listed; i++) {
+    for (int64_t i = 1; i < merge->listed && merge->absorbed > 0; i++) {
         const int64_t a = slot->list[first + slot->head[first + i]], b = slot->list[first + i];
         const int64_t low = slot->low[a] < slot->low[b] ? slot->low[a] : slot->low[b];
         const int64_t high = slot->high[a] > slot->high[b] ? slot->high[a] : slot->high[b];

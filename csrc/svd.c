@@ -142,8 +142,9 @@ rank(struct work *w, int64_t n, real_int exponent, real *magnitude)
     scale(w->hint, n, -exponent, w->hint);
 }
 
-/* What "auto" stands for, and "dc" where no vectors are wanted.  Bisection is fast where its plain form applies; for very small
-   or very graded matrices QR, which the counts then only have to confirm, is faster. */
+/* What "auto" stands for, and "dc" where no vectors are wanted.  Bisection is fast where its plain
+   form applies; for very small or very graded matrices QR, which the counts then only have to
+   confirm, is faster. */
 static tsvd_method
 choose_method(const tsvd_options *options, int64_t n, int vectors, const struct sturm *matrix)
 {
@@ -177,15 +178,15 @@ run_method(struct tsvd_context *ctx, struct work *w, int64_t n, tsvd_method meth
     scale(w->e, n - 1, exponent, w->se);
     scale(&eps, 1, exponent, &eps);
     if (method == TSVD_METHOD_DC) {
-        TSVD_TRY(tsvdi_dc(ctx, n, w->sd, w->se, eps, lower ? left : right, lower ? right : left,
-                          info));
+        TSVD_TRY(
+            tsvdi_dc(ctx, n, w->sd, w->se, eps, lower ? left : right, lower ? right : left, info));
         scale(w->sd, n, -exponent, w->hint);
     } else if (method == TSVD_METHOD_GIVENS) {
         TSVD_TRY(tsvdi_givens(ctx, n, w->sd, w->se, r_max(eps, R_EPS), lower ? left : right,
                               lower ? right : left, info));
     } else {
-        TSVD_TRY(tsvdi_qr(ctx, n, w->sd, w->se, eps, lower ? left : right, lower ? right : left,
-                          info));
+        TSVD_TRY(
+            tsvdi_qr(ctx, n, w->sd, w->se, eps, lower ? left : right, lower ? right : left, info));
     }
     clock = tsvdi_host_seconds();
     if (method != TSVD_METHOD_DC) {

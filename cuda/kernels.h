@@ -29,6 +29,15 @@ extern "C" {
 #define tsvdi_cuda_givens_round TSVD_T(tsvdi_cuda_givens_round)
 #define tsvdi_cuda_givens_finish TSVD_T(tsvdi_cuda_givens_finish)
 
+#define tsvdi_cuda_order_rows TSVD_T(tsvdi_cuda_order_rows)
+#define tsvdi_cuda_dc_begin TSVD_T(tsvdi_cuda_dc_begin)
+#define tsvdi_cuda_dc_end TSVD_T(tsvdi_cuda_dc_end)
+#define tsvdi_cuda_dc_leaves TSVD_T(tsvdi_cuda_dc_leaves)
+#define tsvdi_cuda_dc_deflate TSVD_T(tsvdi_cuda_dc_deflate)
+#define tsvdi_cuda_dc_roots TSVD_T(tsvdi_cuda_dc_roots)
+#define tsvdi_cuda_dc_vectors TSVD_T(tsvdi_cuda_dc_vectors)
+#define tsvdi_cuda_dc_finish TSVD_T(tsvdi_cuda_dc_finish)
+
 /* Up to WAVE_SWEEPS consecutive sweeps of one direction that pass over the vectors together:
    in step w sweep k rotates rows w - k and w - k + 1, counted from `first` in that direction. */
 struct device_wave {
@@ -40,6 +49,21 @@ struct device_wave {
     int64_t count[WAVE_SWEEPS];  /* its rotations */
     int64_t offset[WAVE_SWEEPS]; /* of its first one in the log */
 };
+
+/* Vectors as rows of device memory; row j is nonzero in columns low[j] .. high[j] - 1 only (device
+   memory), and elsewhere undefined; NULL: everywhere. */
+struct device_rows {
+    const real *x;
+    int64_t n, stride;
+    const int64_t *low, *high;
+};
+
+/* Numbers between the rows of an array of order n that has aligned rows. */
+static inline int64_t
+device_stride(int64_t n)
+{
+    return (n + 15) / 16 * 16;
+}
 
 static inline struct cuda_call *
 cuda_of(struct tsvd_context *ctx)
@@ -71,5 +95,25 @@ tsvd_status tsvdi_cuda_givens_round(struct tsvd_context *ctx, const struct given
 tsvd_status tsvdi_cuda_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
                                      const struct givens_segment *segment, int64_t segments,
                                      int64_t *half_sweeps, struct givens_counts *counts);
+
+/* to_columns column i = columns' row from[i], to_rows row i = rows' row from[i], both n x n; the
+   entry of largest magnitude in each column is made positive, of equals the first.  negative[j]
+   (NULL: 0): of vector j the two sides have different signs.  flip [n] is for work; all of this
+   is device memory. */
+tsvd_status tsvdi_cuda_order_rows(struct cuda_call *call, struct device_rows columns,
+                                  struct device_rows rows, const int64_t *d_from,
+                                  const char *d_negative, char *d_flip, real *to_columns,
+                                  real *to_rows);
+
+extern "C" {
+tsvd_status tsvdi_cuda_dc_begin(struct tsvd_context *ctx, struct dc_job *job);
+void tsvdi_cuda_dc_end(struct tsvd_context *ctx, struct dc_job *job);
+tsvd_status tsvdi_cuda_dc_leaves(struct tsvd_context *ctx, struct dc_job *job);
+tsvd_status tsvdi_cuda_dc_deflate(struct tsvd_context *ctx, struct dc_job *job, int level,
+                                  tsvd_info *info);
+tsvd_status tsvdi_cuda_dc_roots(struct tsvd_context *ctx, struct dc_job *job, int level);
+tsvd_status tsvdi_cuda_dc_vectors(struct tsvd_context *ctx, struct dc_job *job, int level);
+tsvd_status tsvdi_cuda_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info);
+}
 
 #endif

@@ -51,6 +51,17 @@ enum {
     WAVE_THREADS = 64,
     WAVE_TILE = 32,
 
+    /* dc_deflate.cu: threads of the block that does a merge's index work.  Not measured. */
+    MERGE_THREADS = 1024,
+
+    /* dc_vectors.cu: blocks that move the deflated vectors of a node and side.  Not measured. */
+    MOVE_BLOCKS = 256,
+
+    /* dc.cu: levels of nodes of up to so many columns multiply in one launch, those of larger ones
+       by cuBLAS, node by node; and the tile of a block in the former.  Not measured. */
+    PRODUCT_COLUMNS = 512,
+    PRODUCT_TILE = 64,
+
     /* vectors.cu: tiles of the transpose and of the product in orthonormalize: a warp's width. */
     TILE = 32
 };
