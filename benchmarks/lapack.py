@@ -70,11 +70,21 @@ def dbdsqr_values(d, e):
     return s
 
 
-def dbdsdc(d, e):
-    """U, s, VT by divide and conquer."""
+def dbdsdc(d, e, room=None):
+    """U, s, VT by divide and conquer; room: dbdsdc_room(n) to use in place of new arrays."""
     n = len(d)
     s, e = d.copy(), e.copy()
-    u, vt = np.empty((n, n), order="F"), np.empty((n, n), order="F")
-    work, iwork, unused = np.empty(3 * n * n + 4 * n), np.empty(8 * n, _int), np.empty(1)
+    u, vt, work, iwork = room or _dbdsdc_room(n, np.empty)
+    unused = np.empty(1)
     _call(_dbdsdc, b"U", b"I", n, s, e, u, n, vt, n, unused, unused, work, iwork)
     return u, s, vt
+
+
+def dbdsdc_room(n):
+    """Results and workspace of dbdsdc, with pages that exist already."""
+    return _dbdsdc_room(n, np.ones)
+
+
+def _dbdsdc_room(n, make):
+    u, vt = make((n, n), order="F"), make((n, n), order="F")
+    return u, vt, make(3 * n * n + 4 * n), make(8 * n, _int)
