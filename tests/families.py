@@ -14,6 +14,7 @@ import numpy as np
 FAMILIES = {}
 
 REAL_FILE = Path(__file__).parent / "data" / "real_bidiagonals.npz"
+HARD_FILE = REAL_FILE.with_name("hard.npz")
 
 
 def make(name, n, dtype=np.float64, seed=0):
@@ -31,6 +32,13 @@ def real(dtype=np.float64):
             name: (file[f"{name}/d"].astype(dtype), file[f"{name}/e"].astype(dtype))
             for name in names
         }
+
+
+def hard():
+    """Matrices on which LAPACK broke: name -> (d, e).  What it did: data/hard.json."""
+    with np.load(HARD_FILE) as file:
+        names = sorted({key.split("/")[0] for key in file})
+        return {name: (file[f"{name}/d"], file[f"{name}/e"]) for name in names}
 
 
 def family(function):
@@ -372,8 +380,8 @@ def geometric(n, dtype, rng):
 # What breaks LAPACK's divide and conquer (dbdsdc, sbdsdc), at any order above its leaves of
 # 25: it does not converge, or says that it did and returns vectors that are far from
 # orthogonal.  Most are copies of one block with a value between eps and sqrt(eps), glued
-# by links of that size, so that differences of values and weights straddle every tolerance
-# for deflation at once.  data/hard_lapack.json records single matrices and what LAPACK did.
+# by links of that size: clusters of values whose distances and weights straddle every
+# tolerance for deflation.  data/hard.json records single matrices and what LAPACK did.
 
 
 def _power(dtype, low, high, rng):
@@ -411,10 +419,10 @@ def blocks_nearly_singular(n, dtype, rng):
 
 @family
 def blocks_one_tiny(n, dtype, rng):
-    """d = 1 but for a tiny entry in every second to sixth place, e = about sqrt(eps)."""
+    """d = 1 but for a tiny entry in every second to sixth place, e between sqrt(eps) and 1."""
     p = rng.integers(2, 7)
-    a = np.where(np.arange(p) == p // 2, _power(dtype, 0.55, 0.9, rng), 1.0)
-    return _copies(n, a, np.full(p, _power(dtype, 0.47, 0.55, rng)))
+    a = np.where(np.arange(p) == p // 2, _power(dtype, 0.5, 0.95, rng), 1.0)
+    return _copies(n, a, np.full(p, _power(dtype, 0.1, 0.55, rng)))
 
 
 @family
@@ -457,25 +465,55 @@ def runs_glued(n, dtype, rng):
 
 @family
 def ladders_repeated(n, dtype, rng):
-    """Geometric ladders from 1 to about eps^0.8 or beyond, e in proportion, up, down or both."""
+    """Geometric ladders from 1 to eps^0.7 or far beyond, up, down or both, e tiny or in proportion.
+
+    Float32 does not converge near eps^0.8 in proportion.
+    """
     p = rng.integers(2, 8)
-    ladder = _power(dtype, 0.7, 1.2, rng) ** (np.arange(p) / (p - 1))
+    ladder = _power(dtype, 0.7, 1.2, rng) ** (np.arange(p) / (p - 1) * rng.choice([1, 2]))
     ladder = [ladder, ladder[::-1], np.r_[ladder, ladder[::-1]]][rng.integers(3)]
     d = np.resize(ladder, n)
+    if rng.random() < 1 / 3:
+        return d, np.full(_off(n), _power(dtype, 0.1, 0.6, rng))
     return d, d[: _off(n)] * 2.0 ** rng.integers(-2, 8)
 
 
 @family
 def walk_of_exponents(n, dtype, rng):
-    """The logarithms of d and of e are random walks, cut off at eps and 1/eps."""
-    step, eps = rng.uniform(0.05, 3), float(np.finfo(dtype).eps)
-    d, e = (np.exp2(np.cumsum(step * rng.standard_normal(size))) for size in (n, _off(n)))
-    return np.clip(d, eps, 1 / eps), np.clip(e, eps, 1 / eps)
+    """The logarithms of d and e are random walks; in half the draws of powers of two."""
+    step, cut = rng.uniform(0.05, 3), _power(dtype, 0.5, 2.5, rng)
+    d, e = (np.cumsum(step * rng.standard_normal(size)) for size in (n, _off(n)))
+    if rng.random() < 1 / 2:
+        d, e = np.round(d), np.round(e)
+    return np.clip(np.exp2(d), cut, 1 / cut), np.clip(np.exp2(e), cut, 1 / cut)
 
 
 @family
 def deflation_straddled(n, dtype, rng):
-    """d = 1 or -1, and e, within 8 to 64 eps: just what tolerances for deflation are."""
-    k = float(np.finfo(dtype).eps) * rng.uniform(8, 64)
-    d = _signs(n, rng) * (1 + k * rng.uniform(0.8, 1.2, n))
-    return d, _signs(_off(n), rng) * k * rng.uniform(0.5, 1.5, _off(n))
+    """d = 1 or -1, and e, within k eps, 16 <= k <= 256: just what tolerances for deflation are.
+
+    What reduction makes of a dense matrix whose values are all 1 but for rounding.
+    """
+    k, spread = float(np.finfo(dtype).eps) * 2.0 ** rng.uniform(4, 8), rng.uniform(0, 0.5)
+    d, e = (1 + spread * rng.uniform(-1, 1, size) for size in (n, _off(n)))
+    return _signs(n, rng) * (1 + k * d), _signs(_off(n), rng) * k * e
+
+
+@family
+def nearly_diagonal(n, dtype, rng):
+    """d of 1/2, 1 and 2, e from eps to 2^14 eps: secular equations with their roots on poles."""
+    e = np.exp2(rng.uniform(0, rng.uniform(1, 14), _off(n)))
+    return rng.choice([0.5, 1.0, 2.0], n), float(np.finfo(dtype).eps) * e
+
+
+BREAKING = (
+    "blocks_nearly_singular",
+    "blocks_one_tiny",
+    "blocks_with_zeros",
+    "blocks_mirrored",
+    "blocks_jordan",
+    "runs_glued",
+    "ladders_repeated",
+    "walk_of_exponents",
+    "deflation_straddled",
+)
