@@ -4,10 +4,6 @@
  */
 #include "kernels.h"
 
-extern "C" {
-#include "cpu_kernels.h"
-}
-
 static tsvd_status
 cuda_open(struct tsvd_context *ctx)
 {
@@ -105,7 +101,7 @@ tsvdi_cuda(void)
         .rotate = tsvdi_cuda_rotate,
         .order = tsvdi_cuda_order,
         .orthonormalize = tsvdi_cuda_orthonormalize,
-        .values = tsvdi_cpu_values,
+        .values = tsvdi_cuda_values,
         .givens_small_rows = FINISH_ROWS,
         .givens_round_sweeps = tsvdi_cuda_givens_round_sweeps,
         .givens_round = tsvdi_cuda_givens_round,
