@@ -142,9 +142,9 @@ rank(struct work *w, int64_t n, real_int exponent, real *magnitude)
     scale(w->hint, n, -exponent, w->hint);
 }
 
-/* What "auto" stands for, and "dc" where no vectors are wanted.  Bisection is fast where its plain
-   form applies; for very small or very graded matrices QR, which the counts then only have to
-   confirm, is faster. */
+/* What "auto" stands for, and "dc" where no vectors are wanted.  On CUDA devices only bisection
+   works on many values at once.  On the CPU it is fast where its plain form applies; for very
+   small or very graded matrices QR, which the counts then only have to confirm, is faster. */
 static tsvd_method
 choose_method(const tsvd_options *options, int64_t n, int vectors, const struct sturm *matrix)
 {
@@ -154,8 +154,10 @@ choose_method(const tsvd_options *options, int64_t n, int vectors, const struct 
     if (vectors) {
         return tsvdi_prefers_dc(options, n) ? TSVD_METHOD_DC : TSVD_METHOD_QR;
     }
-    return n <= VALUES_QR_ORDER || !r_isfinite(matrix->plain_from) ? TSVD_METHOD_QR
-                                                                   : TSVD_METHOD_BISECT;
+    if (options->device < 0 && (n <= VALUES_QR_ORDER || !r_isfinite(matrix->plain_from))) {
+        return TSVD_METHOD_QR;
+    }
+    return TSVD_METHOD_BISECT;
 }
 
 /* Runs a method on the matrix in w->d, w->e, whose largest magnitude is `largest`; leaves the

@@ -4,10 +4,6 @@
  */
 #include "kernels.h"
 
-extern "C" {
-#include "cpu_kernels.h"
-}
-
 static tsvd_status
 cuda_open(struct tsvd_context *ctx)
 {
@@ -86,7 +82,7 @@ tsvdi_cuda(void)
         .rotate = tsvdi_cuda_rotate,
         .order = tsvdi_cuda_order,
         .orthonormalize = tsvdi_cuda_orthonormalize,
-        .values = tsvdi_cpu_values,
+        .values = tsvdi_cuda_values,
         .dc_begin = tsvdi_cuda_dc_begin,
         .dc_end = tsvdi_cuda_dc_end,
         .dc_leaves = tsvdi_cuda_dc_leaves,

@@ -25,6 +25,7 @@ extern "C" {
 #define tsvdi_cuda_rotate_on_device TSVD_T(tsvdi_cuda_rotate_on_device)
 #define tsvdi_cuda_order TSVD_T(tsvdi_cuda_order)
 #define tsvdi_cuda_orthonormalize TSVD_T(tsvdi_cuda_orthonormalize)
+#define tsvdi_cuda_values TSVD_T(tsvdi_cuda_values)
 #define tsvdi_cuda_givens_round_sweeps TSVD_T(tsvdi_cuda_givens_round_sweeps)
 #define tsvdi_cuda_givens_round TSVD_T(tsvdi_cuda_givens_round)
 #define tsvdi_cuda_givens_finish TSVD_T(tsvdi_cuda_givens_finish)
@@ -84,6 +85,8 @@ tsvd_status tsvdi_cuda_rotate_on_device(struct tsvd_context *ctx,
 tsvd_status tsvdi_cuda_order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
                              struct vectors left_vectors, struct vectors right_vectors);
 tsvd_status tsvdi_cuda_orthonormalize(struct tsvd_context *ctx, struct vectors vectors);
+tsvd_status tsvdi_cuda_values(struct tsvd_context *ctx, const struct sturm *matrix,
+                              const real *hint, real eps, real *s, int64_t *counts);
 int64_t tsvdi_cuda_givens_round_sweeps(const struct givens_job *job,
                                        const struct givens_segment *segment, int64_t segments);
 tsvd_status tsvdi_cuda_givens_round(struct tsvd_context *ctx, const struct givens_job *job,

@@ -145,7 +145,8 @@ def svd(
         Required by "v" and "i", not allowed with "a".
     device : str or int, optional
         "cpu", "cuda", "cuda:1" or 1. None: the CPU. On CUDA devices "givens" and
-        "qr" (the default there) with vectors are available, and "givens" without.
+        "qr" (the default there) with vectors are available, "givens" and "bisect"
+        (the default there) without.
     stream : optional
         The CUDA stream to compute on. Not available yet.
     out : tuple (L, s, R) of ndarray, optional
