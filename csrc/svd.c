@@ -254,7 +254,11 @@ decompose(struct worker *worker, int64_t n, real largest, real *s, real *L, real
     } else {
         TSVD_TRY(ctx->backend->values(ctx, &matrix, w->hint, 0, s, &counts));
     }
-    info->seconds_values += tsvdi_host_seconds() - clock;
+    clock = tsvdi_host_seconds() - clock;
+    info->seconds_values += clock;
+    if (info->method == TSVD_METHOD_DC && ctx->options->device >= 0) {
+        info->seconds_device += clock; /* with the way of d and e there and of s back */
+    }
 out:
     return ret;
 }
