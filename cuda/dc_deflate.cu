@@ -340,35 +340,54 @@ widen(const struct dc_device &run, const struct dc_node &node, const struct dc_m
     __syncthreads();
 }
 
+/* For the threads of the block one list entry each from `begin` on: the slot if it survives, else
+   -1; its group; and in fields how many of each group there are before it and in all. */
+struct surveyed {
+    int64_t slot;
+    int group;
+    uint64_t before, total;
+};
+
+static __device__ struct surveyed
+survey(const struct dc_slots &slot, const struct dc_node &node, int64_t listed, int64_t begin,
+       struct node_shared &own)
+{
+    const int64_t first = node.first, i = begin + threadIdx.x;
+    struct surveyed found = {-1, 0, 0, 0};
+
+    if (i < listed && slot.head[first + i] == i) {
+        const int64_t j = found.slot = slot.list[first + i];
+
+        found.group = dc_group(slot.low[j], slot.high[j], first + node.left, j);
+    }
+    block_scan(own.temporary.scan)
+        .ExclusiveSum((uint64_t)(found.slot >= 0) << (found.group * FIELD_BITS), found.before,
+                      found.total);
+    __syncthreads();
+    return found;
+}
+
 /* Numbers survivors by value and by place. */
 static __device__ void
 number_survivors(const struct dc_device &run, const struct dc_node &node, struct dc_merge *merge,
                  struct node_shared &own)
 {
     const struct dc_slots &slot = run.slot;
-    const int64_t first = node.first, center = first + node.left, listed = merge->listed;
-    uint64_t before = 0, survivors;
-    int64_t start[3];
+    const int64_t first = node.first, listed = merge->listed;
+    uint64_t before = 0;
+    int64_t start[3], survivors;
 
-    for (int64_t begin = 0; begin < listed; begin += MERGE_THREADS) { /* how many of each group */
-        const int64_t i = begin + threadIdx.x, j = i < listed ? slot.list[first + i] : 0;
-        const bool kept = i < listed && slot.head[first + i] == i;
-        const int group = kept ? dc_group(slot.low[j], slot.high[j], center, j) : 0;
-        uint64_t at, total;
-
-        block_scan(own.temporary.scan)
-            .ExclusiveSum((uint64_t)kept << (group * FIELD_BITS), at, total);
-        __syncthreads();
-        before += total;
+    for (int64_t begin = 0; begin < listed; begin += MERGE_THREADS) {
+        before += survey(slot, node, listed, begin, own).total;
     }
     start[0] = 0;
     start[1] = (int64_t)field_of(before, 0);
     start[2] = start[1] + (int64_t)field_of(before, 1);
-    survivors = (uint64_t)start[2] + field_of(before, 2);
+    survivors = start[2] + (int64_t)field_of(before, 2);
     if (threadIdx.x == 0) {
-        real *z = &slot.z[center];
+        real *z = &slot.z[first + node.left];
 
-        merge->count.survivors = (int64_t)survivors;
+        merge->count.survivors = survivors;
         merge->count.top = start[1];
         merge->count.dense = start[2] - start[1];
         if (survivors > 1 && r_abs(*z) < own.limit.floor) {
@@ -378,26 +397,20 @@ number_survivors(const struct dc_device &run, const struct dc_node &node, struct
     __syncthreads();
     before = 0;
     for (int64_t begin = 0; begin < listed; begin += MERGE_THREADS) {
-        const int64_t i = begin + threadIdx.x, j = i < listed ? slot.list[first + i] : 0;
-        const bool kept = i < listed && slot.head[first + i] == i;
-        const int group = kept ? dc_group(slot.low[j], slot.high[j], center, j) : 0;
-        uint64_t at, total;
+        const struct surveyed found = survey(slot, node, listed, begin, own);
+        const uint64_t at = before + found.before;
 
-        block_scan(own.temporary.scan)
-            .ExclusiveSum((uint64_t)kept << (group * FIELD_BITS), at, total);
-        __syncthreads();
-        at += before;
-        before += total;
-        if (kept) {
+        before += found.total;
+        if (found.slot >= 0) {
             const int64_t rank =
                 first + (int64_t)(field_of(at, 0) + field_of(at, 1) + field_of(at, 2));
-            const int64_t place = start[group] + (int64_t)field_of(at, group);
-            const real z = slot.z[j], pole = slot.value[j] / merge->unit;
+            const int64_t place = start[found.group] + (int64_t)field_of(at, found.group);
+            const real z = slot.z[found.slot], pole = slot.value[found.slot] / merge->unit;
 
             slot.pole[rank] = pole;
             slot.square[rank] = z * z;
             slot.place[rank] = place;
-            slot.source[first + place] = j;
+            slot.source[first + place] = found.slot;
             slot.placed_pole[first + place] = pole;
             slot.placed_weight[first + place] = z;
         }
