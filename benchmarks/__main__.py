@@ -14,75 +14,149 @@ def main():
     parser.add_argument(
         "command",
         nargs="?",
-        choices=["run", "seed", "gpu", "readme"],
+        choices=COMMANDS,
         default="run",
-        help="run: ours and the peers, interleaved, one result file (the default); "
+        help="run: ours and the peers on the CPU, interleaved (the default); "
+        "vectors: divide and conquer on the GPU against the peers and what is asked of it; "
+        "eps: what a looser eps saves; "
+        "crossover: from which orders on a method or a device is the faster one; "
+        "stress: random draws, each checked in every measure; "
         "seed: the seed's published tables again; "
-        "gpu: the seed's method on the GPU against the times asked of it (needs PyTorch); "
-        "readme: write the README's tables from the result files",
+        "gpu: the seed's method on the GPU against the times asked of it; "
+        "readme: write the README's tables from the result files. "
+        "On the GPU all but stress and crossover measure with PyTorch or CuPy",
     )
     parser.add_argument(
         "-o", "--output", type=Path, help="result file (default: in benchmarks/results)"
     )
     parser.add_argument(
-        "--threads", type=int, help="threads of all contenders (default: all cores)"
+        "--threads",
+        type=int,
+        help="threads of all contenders, processes of stress (default: all cores)",
     )
     parser.add_argument("--repeats", type=int, default=5, help="timings of each contender")
     parser.add_argument("--group", help="run this group of cases only")
     parser.add_argument("--large", action="store_true", help="the cases of over a minute, too")
-    of_seed = parser.add_argument_group("seed")
-    of_seed.add_argument(
+    parser.add_argument(
         "--device",
         choices=["cpu", "cuda"],
         default="cpu",
-        help="cuda: all tables (needs PyTorch); cpu: those of small matrices (the default)",
+        help="of eps, crossover, stress and seed (cpu)",
     )
-    of_seed.add_argument(
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        help="what would begin later, or end later by its estimate, is left out "
+        "(vectors: 150, seed: 220, stress: 3600)",
+    )
+    parser.add_argument_group("vectors").add_argument(
+        "--largest", type=int, default=32768, help="order, which takes 16 n^2 bytes of host memory"
+    )
+    of_stress = parser.add_argument_group("stress")
+    of_stress.add_argument("--draws", type=int, default=5000, help="(5000)")
+    of_stress.add_argument("--seed", type=int, default=0, help="of the draws (0)")
+    of_stress.add_argument("--index", type=int, help="make this draw alone, and print its measures")
+    of_stress.add_argument("--method", default="dc", help="(dc)")
+    parser.add_argument_group("seed").add_argument(
         "--matrices", type=int, default=5, help="matrices of an order up to 1000, fewer beyond (5)"
-    )
-    of_seed.add_argument(
-        "--seconds", type=float, default=220, help="rows not begun by then are left out (220)"
     )
     parser.add_argument_group("gpu").add_argument(
         "--tests", type=Path, help="output of pytest, for the counts of tests"
     )
     arguments = parser.parse_args()
 
-    # Thread pools read these when they are loaded, so nothing is imported before.
     threads = arguments.threads or len(os.sched_getaffinity(0))
+    _set_threads(1 if arguments.command == "stress" else threads)
+    return COMMANDS[arguments.command](arguments, threads)
+
+
+def _set_threads(threads):
+    """Thread pools read these when they are loaded, so nothing is imported before."""
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = str(threads)
 
-    if arguments.command == "readme":
-        from benchmarks import tables
 
-        tables.write_readme(README, RESULTS)
-    elif arguments.command == "seed":
-        from benchmarks import seed
+def _run(arguments, threads):
+    from benchmarks import runner
 
-        name = "seed.json" if arguments.device == "cpu" else "seed_cuda.json"
-        seed.run(
-            arguments.output or RESULTS / name,
-            threads,
-            arguments.device,
-            arguments.matrices,
-            arguments.seconds,
-        )
-    elif arguments.command == "gpu":
-        from benchmarks import gpu
-
-        return gpu.run(arguments.output or RESULTS / "gpu.json", threads, arguments.tests)
-    else:
-        from benchmarks import runner
-
-        runner.run(
-            arguments.output or RESULTS / "cpu.json",
-            threads,
-            arguments.repeats,
-            arguments.group,
-            arguments.large,
-        )
+    path = arguments.output or RESULTS / "cpu.json"
+    runner.run(path, threads, arguments.repeats, arguments.group, arguments.large)
     return 0
+
+
+def _vectors(arguments, threads):
+    from benchmarks import vectors
+
+    path = arguments.output or RESULTS / "vectors.json"
+    return vectors.run(path, threads, arguments.seconds or 150, arguments.largest)
+
+
+def _eps(arguments, threads):
+    from benchmarks import eps
+
+    path = arguments.output or RESULTS / f"eps_{arguments.device}.json"
+    return eps.run(path, threads, arguments.device)
+
+
+def _crossover(arguments, threads):
+    from benchmarks import crossover
+
+    path = arguments.output or RESULTS / f"crossover_{arguments.device}.json"
+    crossover.run(path, threads, arguments.device, arguments.repeats)
+    return 0
+
+
+def _stress(arguments, processes):
+    # A draw may use several threads, and there are as many processes as cores.
+    os.environ["OMP_WAIT_POLICY"] = "passive"
+    from benchmarks import stress
+
+    device, method = arguments.device, arguments.method
+    if arguments.index is not None:
+        return stress.again(arguments.seed, arguments.index, device, method)
+    return stress.run(
+        arguments.output or RESULTS / f"stress_{device}.json",
+        processes,
+        device,
+        method,
+        arguments.draws,
+        arguments.seed,
+        arguments.seconds or 3600,
+    )
+
+
+def _seed(arguments, threads):
+    from benchmarks import seed
+
+    name = "seed.json" if arguments.device == "cpu" else "seed_cuda.json"
+    path, seconds = arguments.output or RESULTS / name, arguments.seconds or 220
+    seed.run(path, threads, arguments.device, arguments.matrices, seconds)
+    return 0
+
+
+def _gpu(arguments, threads):
+    from benchmarks import gpu
+
+    return gpu.run(arguments.output or RESULTS / "gpu.json", threads, arguments.tests)
+
+
+def _readme(arguments, threads):
+    from benchmarks import tables
+
+    tables.write_readme(README, RESULTS)
+    return 0
+
+
+COMMANDS = {
+    "run": _run,
+    "vectors": _vectors,
+    "eps": _eps,
+    "crossover": _crossover,
+    "stress": _stress,
+    "seed": _seed,
+    "gpu": _gpu,
+    "readme": _readme,
+}
 
 
 if __name__ == "__main__":

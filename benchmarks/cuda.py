@@ -1,32 +1,172 @@
-"""What PyTorch measures on the GPU: errors of large results, and the rate of a pinned copy."""
+"""What is measured on the GPU beside tsvd, by PyTorch or, where that is not installed, CuPy.
 
+Neither is imported before it is needed.
+"""
+
+import functools
+import math
 import time
 from statistics import median
 
 import numpy as np
-import torch
+
+EPS = float(np.finfo(np.float64).eps)
+GEMM_FLOPS = 2e12  # that one timing of products makes at least
 
 
 def errors(d, e, L, s, R):
-    """max_abs_error and orthogonality of tests/measures.py, for float64."""
-    d, e, L, s, R = (torch.from_numpy(x).to("cuda") for x in (d, e, L, s, R))
-    n = len(d)
-    difference = (L * s) @ R
-    difference -= torch.diag(d) + torch.diag(e, 1)
-    one = torch.eye(n, dtype=d.dtype, device=d.device)
-    lost = max((gram - one).abs().max().item() for gram in (L.T @ L, R @ R.T))
-    return difference.abs().max().item(), lost / ((n + 8) * np.finfo(np.float64).eps)
+    """The measures of tests/measures.py, for float64 results of ordinary magnitude."""
+    gpu, n = library(), len(d)
+    d_gpu, e_gpu, L, s, R = (gpu.array(x) for x in (d, e, L, s, R))
+    difference = ((L * s) @ R).reshape(-1)
+    difference[:: n + 1] -= d_gpu
+    difference[1 :: n + 1] -= e_gpu
+    max_error = float(abs(difference).max())
+    norm = math.sqrt(float(difference @ difference))
+    del difference
+    lost = 0.0
+    for A, B in ((L.T, L), (R, R.T)):
+        gram = (A @ B).reshape(-1)
+        gram[:: n + 1] -= 1
+        lost = max(lost, float(abs(gram).max()))
+        del gram
+    return {
+        "max_error": max_error,
+        "residual": norm / ((n + 8) * EPS * float(np.hypot(*map(np.linalg.norm, (d, e))))),
+        "orthogonality": lost / ((n + 8) * EPS),
+    }
+
+
+def dense(d, e):
+    """The n x n matrix B on the device."""
+    gpu, n = library(), len(d)
+    B = gpu.zeros(n * n)
+    B[:: n + 1] = gpu.array(d)
+    B[1 :: n + 1] = gpu.array(e)
+    return B.reshape(n, n)
+
+
+def gemm_rate(n, repeats):
+    """Flops a second of a product of two n x n matrices: the best of `repeats` timings."""
+    gpu = library()
+    A, B, C = (gpu.zeros(n * n).reshape(n, n) for _ in range(3))
+    # Zeros draw less power than numbers do, and the clock may stay higher.
+    rng = np.random.default_rng(n)
+    for X in (A, B):
+        X += gpu.array(rng.standard_normal(n))
+        X += gpu.array(rng.standard_normal(n))[:, None]
+    calls = math.ceil(GEMM_FLOPS / (2 * n**3))
+
+    def products():
+        for _ in range(calls):
+            gpu.multiply(A, B, C)
+
+    gpu.multiply(A, B, C)
+    best = min(gpu.seconds(products) for _ in range(repeats))
+    return calls * 2 * n**3 / best
 
 
 def pinned_seconds(size, repeats):
     """Median seconds of copying `size` bytes from the device to pinned memory."""
-    source = torch.zeros(size, dtype=torch.uint8, device="cuda")
-    target = torch.zeros(size, dtype=torch.uint8, pin_memory=True)
+    copy, wait = library().pinned_copy(size)
     seconds = []
     for _ in range(repeats):
-        torch.cuda.synchronize()
+        wait()
         start = time.perf_counter()
-        target.copy_(source)
-        torch.cuda.synchronize()
+        copy()
+        wait()
         seconds.append(time.perf_counter() - start)
     return median(seconds)
+
+
+@functools.cache
+def library():
+    """The library installed."""
+    for kind in (_Torch, _CuPy):
+        try:
+            return kind()
+        except ImportError:
+            pass
+    raise SystemExit("this benchmark measures with PyTorch or CuPy; install one of them")
+
+
+class _Torch:
+    def __init__(self):
+        import torch
+
+        self._torch = torch
+        self.name = f"PyTorch {torch.__version__}"
+
+    def array(self, x):
+        return self._torch.from_numpy(x).to("cuda")
+
+    def zeros(self, size):
+        return self._torch.zeros(size, dtype=self._torch.float64, device="cuda")
+
+    def multiply(self, A, B, C):
+        self._torch.matmul(A, B, out=C)
+
+    def svd(self, B, driver):
+        """By cuSOLVER's "gesvd" or "gesvdj"."""
+        return self._torch.linalg.svd(B, driver=driver)
+
+    def seconds(self, function):
+        """Of what `function` does on the device, by events."""
+        start, end = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        function()
+        end.record()
+        end.synchronize()
+        return start.elapsed_time(end) / 1e3
+
+    def pinned_copy(self, size):
+        source = self._torch.zeros(size, dtype=self._torch.uint8, device="cuda")
+        target = self._torch.zeros(size, dtype=self._torch.uint8, pin_memory=True)
+        return lambda: target.copy_(source), self._torch.cuda.synchronize
+
+    def free(self):
+        """Gives back the memory that the library keeps."""
+        self._torch.cuda.empty_cache()
+
+
+class _CuPy:
+    def __init__(self):
+        import cupy
+        import cupyx
+
+        self._cupy, self._cupyx = cupy, cupyx
+        self.name = f"CuPy {cupy.__version__}"
+
+    def array(self, x):
+        return self._cupy.asarray(x)
+
+    def zeros(self, size):
+        return self._cupy.zeros(size)
+
+    def multiply(self, A, B, C):
+        self._cupy.matmul(A, B, out=C)
+
+    def svd(self, B, driver):
+        """By cuSOLVER's "gesvd" or "gesvdj"; the latter gives V, not its transpose."""
+        from cupyx.cusolver import gesvdj
+
+        return {"gesvd": self._cupy.linalg.svd, "gesvdj": gesvdj}[driver](B)
+
+    def seconds(self, function):
+        """Of what `function` does on the device, by events."""
+        start, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
+        start.record()
+        function()
+        end.record()
+        end.synchronize()
+        return self._cupy.cuda.get_elapsed_time(start, end) / 1e3
+
+    def pinned_copy(self, size):
+        source = self._cupy.zeros(size, self._cupy.uint8)
+        target = self._cupyx.zeros_pinned(size, np.uint8)
+        return lambda: source.get(out=target), self._cupy.cuda.runtime.deviceSynchronize
+
+    def free(self):
+        """Gives back the memory that the library keeps."""
+        self._cupy.get_default_memory_pool().free_all_blocks()
+        self._cupy.get_default_pinned_memory_pool().free_all_blocks()

@@ -1,7 +1,7 @@
 """LAPACK's bidiagonal SVDs, which SciPy exports to Cython but not to Python.
 
 Each function goes from ``d, e`` to results in new arrays, as tsvd does; d and e
-are float64 of shapes (n,) and (n-1,), n >= 1.  Vectors come in Fortran order,
+are float64 (bdsdc: or float32) of shapes (n,) and (n-1,), n >= 1.  Vectors come in Fortran order,
 the order LAPACK writes.
 """
 
@@ -36,13 +36,19 @@ def _load(name):
 
 _dbdsqr, _int = _load("dbdsqr")
 _dbdsdc, _ = _load("dbdsdc")
+_sbdsdc, _ = _load("sbdsdc")
 
 
-def _call(function, *arguments):
+def _info(function, *arguments):
     """Calls a LAPACK routine (info last) with characters, integers and arrays by reference."""
     held = [_as_array(argument) for argument in arguments]
     info = np.zeros((), _int)
     function(*[array.ctypes.data for array in held], info.ctypes.data)
+    return int(info)
+
+
+def _call(function, *arguments):
+    info = _info(function, *arguments)
     if info != 0:
         raise np.linalg.LinAlgError(f"LAPACK did not converge (info = {info})")
 
@@ -70,11 +76,32 @@ def dbdsqr_values(d, e):
     return s
 
 
-def dbdsdc(d, e):
-    """U, s, VT by divide and conquer."""
+def dbdsdc(d, e, room=None):
+    """U, s, VT by divide and conquer; room: dbdsdc_room(n) to use in place of new arrays."""
     n = len(d)
     s, e = d.copy(), e.copy()
-    u, vt = np.empty((n, n), order="F"), np.empty((n, n), order="F")
-    work, iwork, unused = np.empty(3 * n * n + 4 * n), np.empty(8 * n, _int), np.empty(1)
+    u, vt, work, iwork = room or _dbdsdc_room(n, np.empty)
+    unused = np.empty(1)
     _call(_dbdsdc, b"U", b"I", n, s, e, u, n, vt, n, unused, unused, work, iwork)
     return u, s, vt
+
+
+def dbdsdc_room(n):
+    """Results and workspace of dbdsdc, with pages that exist already."""
+    return _dbdsdc_room(n, np.ones)
+
+
+def _dbdsdc_room(n, make):
+    u, vt = make((n, n), order="F"), make((n, n), order="F")
+    return u, vt, make(3 * n * n + 4 * n), make(8 * n, _int)
+
+
+def bdsdc(d, e):
+    """info, U, s, VT by divide and conquer in the type of d and e; info > 0: no convergence."""
+    n, dtype = len(d), d.dtype
+    s, e = d.copy(), e.copy()
+    u, vt = np.zeros((n, n), dtype, "F"), np.zeros((n, n), dtype, "F")
+    work, iwork = np.empty(3 * n * n + 4 * n, dtype), np.empty(8 * n, _int)
+    unused, function = np.empty(1, dtype), _dbdsdc if dtype == np.float64 else _sbdsdc
+    info = _info(function, b"U", b"I", n, s, e, u, n, vt, n, unused, unused, work, iwork)
+    return info, u, s, vt

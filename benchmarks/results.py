@@ -30,8 +30,8 @@ def write(path, threads, load, **measured):
     """
     content = {
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "machine": _machine(),
-        "versions": _versions(),
+        "machine": machine(),
+        "versions": versions(),
         "sources": _sources(),
         "threads": threads,
         "load": load,
@@ -41,7 +41,7 @@ def write(path, threads, load, **measured):
     print(f"\nwritten: {path}")
 
 
-def _machine():
+def machine():
     models = [
         line.split(":")[1].strip()
         for line in Path("/proc/cpuinfo").read_text().splitlines()
@@ -55,7 +55,7 @@ def _machine():
     }
 
 
-def _versions():
+def versions():
     return {
         "python": platform.python_version(),
         "numpy": np.__version__,

@@ -16,8 +16,9 @@ import numpy as np
 
 import tsvd
 from benchmarks import results
+from benchmarks.errors import errors
 from benchmarks.timing import touched
-from tests import families, measures
+from tests import families
 
 PUBLISHED = Path(__file__).parent / "data" / "seed_tables.json"
 MAX_SWEEPS = 10_000_000  # some matrices of these ranges need over a million
@@ -162,24 +163,16 @@ def _solve(setting, d, e, eps, tuning):
     except TimeoutError:
         return f"stopped after {end - start:.0f} s"
     seconds = time.monotonic() - start
-    max_error, orthogonality = _errors(setting.device, d, e, L, s, R)
+    measured = errors(setting.device, d, e, L, s, R)
     return {
         "milliseconds": seconds * 1e3,
         "device_milliseconds": (info.seconds["iterate"] + info.seconds["vectors"]) * 1e3,
         "iterations": info.iterations,
         "iterations_saved": info.iterations_saved,
         "sweeps": info.sweeps,
-        "max_error": max_error,
-        "orthogonality": orthogonality,
+        "max_error": measured["max_error"],
+        "orthogonality": measured["orthogonality"],
     }
-
-
-def _errors(device, d, e, L, s, R):
-    if device == "cpu":
-        return measures.max_abs_error(d, e, L, s, R), measures.orthogonality(L, R)
-    from benchmarks import cuda
-
-    return cuda.errors(d, e, L, s, R)
 
 
 def _write_csv(path, rows):

@@ -3,6 +3,8 @@
 import json
 import re
 
+from benchmarks.bars import text
+
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 
@@ -18,8 +20,8 @@ def write_readme(readme, results):
         content = lines(json.loads(path.read_text())) if path.exists() else ()
         return match[1] + "\n".join([*content, match[3]])
 
-    text, count = MARKED.subn(table, readme.read_text())
-    readme.write_text(text)
+    written, count = MARKED.subn(table, readme.read_text())
+    readme.write_text(written)
     print(f"{readme.name}: {count} tables written")
 
 
@@ -108,14 +110,105 @@ def _downloads(content):
         )
 
 
+def _device_vectors(content):
+    """Our times on the device and end to end, against floors and copies of the same run."""
+    yield from _header(
+        "matrix", "n", "on the device", "/ floor", "end to end", "download / copies",
+        "deflated / n", "residual / orthogonality",
+    )  # fmt: skip
+    for case in content["cases"]:
+        if "skipped" in case:
+            yield _row(case["family"], case["n"], case["skipped"], "", "", "", "", "")
+            continue
+        errors = [case[key] for key in ("residual", "orthogonality") if key in case]
+        yield _row(
+            case["family"],
+            case["n"],
+            _seconds(case["device"]),
+            f"{case['device'] / case['floor']:.2g}",
+            _seconds(case["end_to_end"]),
+            f"{(case['end_to_end'] - case['device']) / case['copies']:.2g}",
+            f"{case['deflated'] / case['n']:.2f}",
+            " / ".join(f"{error:.2g}" for error in errors),
+        )
+
+
+def _peers(content):
+    names = ("gesvdj", "gesvd", "dbdsdc")
+    yield from _header(
+        "matrix", "n", "tsvd, device", "gesvdj", "gesvd", "tsvd, end to end",
+        f"dbdsdc, {content['threads']} threads",
+    )  # fmt: skip
+    for case in content["cases"]:
+        if case["peers"]:
+            gesvdj, gesvd, dbdsdc = (_peer(case["peers"].get(name, {})) for name in names)
+            device, end_to_end = (_seconds(case[key]) for key in ("device", "end_to_end"))
+            yield _row(case["family"], case["n"], device, gesvdj, gesvd, end_to_end, dbdsdc)
+
+
+def _peer(peer):
+    if "seconds" in peer:
+        return f"{_seconds(peer['seconds'])} ({peer['ratio']:.2g}×)"
+    return peer.get("note", "")
+
+
+def _bars(content):
+    """What is asked of our times and errors; _peers shows what is asked against the peers."""
+    yield from _header("asked", "at most", "measured", "")
+    for bar in content["bars"]:
+        if bar["relation"] == "≤":
+            asked, measured = (text(bar[key], bar["unit"]) for key in ("asked", "measured"))
+            yield _row(bar["what"], asked, measured, "" if bar["ok"] else "missed")
+
+
+def _eps(content):
+    """A line for each matrix, a column for each eps: time, deflated / n, error / eps."""
+    columns = list(dict.fromkeys(row["eps"] for row in content["rows"]))
+    yield from _header("matrix", "n", *("None" if eps is None else f"{eps:g}" for eps in columns))
+    for place in dict.fromkeys((row["family"], row["n"]) for row in content["rows"]):
+        found = {r["eps"]: r for r in content["rows"] if (r["family"], r["n"]) == place}
+        yield _row(*place, *(_eps_cell(found[eps]) for eps in columns))
+
+
+def _eps_cell(row):
+    error = "" if row["eps"] is None else f" / {row['max_error_in_eps']:.2g}"
+    return f"{_seconds(row['seconds'])} / {row['deflated'] / row['n']:.2f}{error}"
+
+
+def _stress(content):
+    yield from _header("measure", "worst", "at most", "family", "n", "dtype", "index")
+    for measure, worst in sorted(content["worst"].items()):
+        value, limit = (f"{worst[key]:.2g}" for key in ("value", "limit"))
+        where = (worst[key] for key in ("family", "n", "dtype", "index"))
+        yield _row(measure, value, limit, *where)
+
+
+def _measured_stress(content):
+    sources = content["sources"]
+    yield f"{content['draws']:,} draws on `{content['device']}`, seed {content['seed']}:"
+    yield f"{content['failed']} failed; {content['date'][:10]}; git trees of `csrc`"
+    changed = " with changes" if sources["dirty"] else ""
+    yield f"`{sources['csrc'][:12]}` and `cuda` `{sources['cuda'][:12]}`{changed}."
+
+
 def _measured_gpu(content):
     machine, sources = content["machine"], content["sources"]
     cuda = content["versions"]["tsvd_config"]["CUDA"]
-    tests = ", ".join(f"{number} {word}" for word, number in (content["tests"] or {}).items())
+    counts = content.get("tests") or {}
+    tests = ", ".join(f"{number} {word}" for word, number in counts.items())
     yield f"{machine['gpus'][0]}, driver {machine['driver']}, CUDA {cuda['runtime']};"
     yield f"{content['date'][:10]}; git trees of `csrc` `{sources['csrc'][:12]}` and `cuda`"
     changed = " with changes" if sources["dirty"] else ""
     yield f"`{sources['cuda'][:12]}`{changed}{f'; tests: {tests}' if tests else ''}."
+
+
+def _measured_vectors(content):
+    rates = content["rates"]
+    yield f"{content['library']}: products of order {rates['gemm_order']:,} at"
+    yield f"{rates['gemm'] / 1e12:.1f} TFLOP/s, pinned copies at"
+    yield f"{max(rates['pinned'].values()) / 1e9:.1f} GB/s; {content['threads']} threads of"
+    yield f"{content['machine']['cpu']};"
+    yield from _measured_gpu(content)
 
 
 def _measured(content):
@@ -138,6 +231,16 @@ TABLES = {
     "gpu": ("gpu.json", _gpu),
     "downloads": ("gpu.json", _downloads),
     "measured_gpu": ("gpu.json", _measured_gpu),
+    "vectors_cuda": ("vectors.json", _device_vectors),
+    "peers_cuda": ("vectors.json", _peers),
+    "bars_cuda": ("vectors.json", _bars),
+    "measured_vectors": ("vectors.json", _measured_vectors),
+    "eps_cuda": ("eps_cuda.json", _eps),
+    "measured_eps": ("eps_cuda.json", _measured_gpu),
+    "stress_cpu": ("stress_cpu.json", _stress),
+    "measured_stress_cpu": ("stress_cpu.json", _measured_stress),
+    "stress_cuda": ("stress_cuda.json", _stress),
+    "measured_stress_cuda": ("stress_cuda.json", _measured_stress),
 }
 
 

@@ -121,10 +121,8 @@ struct tsvd_backend {
 
     /* The merges of one level: z and deflation; the secular equations; the products that turn
        M's vectors into the node's. */
-    tsvd_status (*dc_deflate)(struct tsvd_context *ctx, struct dc_job *job, int level,
-                              tsvd_info *info);
-    tsvd_status (*dc_roots)(struct tsvd_context *ctx, struct dc_job *job, int level);
-    tsvd_status (*dc_vectors)(struct tsvd_context *ctx, struct dc_job *job, int level);
+    tsvd_status (*dc_merge)(struct tsvd_context *ctx, struct dc_job *job, int level,
+                            tsvd_info *info);
 
     /* Values to job->d, descending, and vectors in their order to job->left and job->right, with
        the signs that order() gives. */

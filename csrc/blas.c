@@ -36,28 +36,40 @@ tsvd_uses_blas(const tsvd_problem *problem, const tsvd_options *options)
             (options->method == TSVD_METHOD_AUTO && problem->n >= DC_ORDER));
 }
 
-typedef void (*gemm32)(char *, char *, int *, int *, int *, void *, const void *, int *,
-                       const void *, int *, void *, void *, int *);
-typedef void (*gemm64)(char *, char *, int64_t *, int64_t *, int64_t *, void *, const void *,
-                       int64_t *, const void *, int64_t *, void *, void *, int64_t *);
+typedef void (*gemm32)(char *, char *, int *, int *, int *, const void *, const void *, int *,
+                       const void *, int *, const void *, void *, int *);
+typedef void (*gemm64)(char *, char *, int64_t *, int64_t *, const int64_t *, const void *,
+                       const void *, int64_t *, const void *, int64_t *, const void *, void *,
+                       int64_t *);
 
 void
-tsvdi_blas_multiply(int single, int64_t rows, int64_t columns, int64_t terms, const void *a,
-                    int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc)
+tsvdi_blas_tile(int single, int64_t rows, int64_t columns, int64_t terms, const void *a,
+                int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc)
 {
-    double one = 1, zero = 0;
-    float one_f = 1, zero_f = 0;
-    void *alpha = single ? (void *)&one_f : &one, *beta = single ? (void *)&zero_f : &zero;
+    const double one = 1, zero = 0;
+    const float one_f = 1, zero_f = 0;
+    const void *alpha = single ? (const void *)&one_f : &one;
+    const int64_t size = single ? sizeof(float) : sizeof(double);
     void *gemm = single ? blas.sgemm : blas.dgemm;
     char no = 'N';
+    int64_t k = 0;
 
-    /* seen by columns, as BLAS does, the arrays are the transposes: C^T = B^T A^T */
-    if (blas.integer_bytes == sizeof(int)) {
-        int m = (int)columns, n = (int)rows, k = (int)terms;
-        int stride_a = (int)lda, stride_b = (int)ldb, stride_c = (int)ldc;
+    do { /* the first product overwrites C, the others are added to it */
+        const int64_t step = terms - k < BLAS_TILE ? terms - k : BLAS_TILE;
+        const char *a_k = (const char *)a + k * size, *b_k = (const char *)b + k * ldb * size;
+        const void *beta = k > 0 ? alpha : single ? (const void *)&zero_f : &zero;
 
-        ((gemm32)gemm)(&no, &no, &m, &n, &k, alpha, b, &stride_b, a, &stride_a, beta, c, &stride_c);
-    } else {
-        ((gemm64)gemm)(&no, &no, &columns, &rows, &terms, alpha, b, &ldb, a, &lda, beta, c, &ldc);
-    }
+        /* seen by columns, as BLAS does, the arrays are the transposes: C^T = B^T A^T */
+        if (blas.integer_bytes == sizeof(int)) {
+            int m = (int)columns, n = (int)rows, t = (int)step;
+            int stride_a = (int)lda, stride_b = (int)ldb, stride_c = (int)ldc;
+
+            ((gemm32)gemm)(&no, &no, &m, &n, &t, alpha, b_k, &stride_b, a_k, &stride_a, beta, c,
+                           &stride_c);
+        } else {
+            ((gemm64)gemm)(&no, &no, &columns, &rows, &step, alpha, b_k, &ldb, a_k, &lda, beta, c,
+                           &ldc);
+        }
+        k += step;
+    } while (k < terms);
 }

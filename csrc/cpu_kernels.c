@@ -168,7 +168,8 @@ secular(int64_t count, const real *pole, const real *square, real base, real tau
                     base, tau, below, above, &sums);
     }
     if (j < count) {
-        secular_add(load_part(pole + j, count - j, pole[0]), load_part(square + j, count - j, 0),
+        /* beyond any root, of weight 0 */
+        secular_add(load_part(pole + j, count - j, R(16)), load_part(square + j, count - j, 0),
                     base, tau, below, above, &sums);
     }
     return (struct cpu_sums){lane_sum(sums.psi), lane_sum(sums.psi_slope), lane_sum(sums.phi),

@@ -89,9 +89,7 @@ struct cpu_kernels {
 #define tsvdi_cpu_values TSVD_T(tsvdi_cpu_values)
 #define tsvdi_cpu_dc_begin TSVD_T(tsvdi_cpu_dc_begin)
 #define tsvdi_cpu_dc_leaves TSVD_T(tsvdi_cpu_dc_leaves)
-#define tsvdi_cpu_dc_deflate TSVD_T(tsvdi_cpu_dc_deflate)
-#define tsvdi_cpu_dc_roots TSVD_T(tsvdi_cpu_dc_roots)
-#define tsvdi_cpu_dc_vectors TSVD_T(tsvdi_cpu_dc_vectors)
+#define tsvdi_cpu_dc_merge TSVD_T(tsvdi_cpu_dc_merge)
 #define tsvdi_cpu_dc_finish TSVD_T(tsvdi_cpu_dc_finish)
 #define tsvdi_cpu_dc_end TSVD_T(tsvdi_cpu_dc_end)
 
@@ -127,10 +125,8 @@ tsvd_status tsvdi_cpu_givens_finish(struct tsvd_context *ctx, const struct given
 
 tsvd_status tsvdi_cpu_dc_begin(struct tsvd_context *ctx, struct dc_job *job);
 tsvd_status tsvdi_cpu_dc_leaves(struct tsvd_context *ctx, struct dc_job *job);
-tsvd_status tsvdi_cpu_dc_deflate(struct tsvd_context *ctx, struct dc_job *job, int level,
-                                 tsvd_info *info);
-tsvd_status tsvdi_cpu_dc_roots(struct tsvd_context *ctx, struct dc_job *job, int level);
-tsvd_status tsvdi_cpu_dc_vectors(struct tsvd_context *ctx, struct dc_job *job, int level);
+tsvd_status tsvdi_cpu_dc_merge(struct tsvd_context *ctx, struct dc_job *job, int level,
+                               tsvd_info *info);
 tsvd_status tsvdi_cpu_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info);
 void tsvdi_cpu_dc_end(struct tsvd_context *ctx, struct dc_job *job);
 

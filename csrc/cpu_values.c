@@ -1,15 +1,15 @@
 /*
  * CPU back end: singular values by bisection, in two passes.
  *
- * The first finds all values to a few ulps with plain counts.  It starts from the root
+ * The first finds all values to an ulp or two with plain counts.  It starts from the root
  * [0, top) and halves intervals, which values share as long as they lie together, between
  * the bits of their ends: those are ordered as the numbers are, so an interval over many
- * powers of two is halved in exponent first.  Approximations that another method found
- * take its place.
+ * powers of two is halved in exponent first.  Where another method found approximations it
+ * starts from brackets around them.
  *
  * The second brackets each value around its approximation and halves the bracket down to
- * neighbouring numbers with exact counts.  So a value depends neither on the approximation nor
- * on how the work was shared out.
+ * neighbouring numbers with exact counts, two of which mostly do.  So a value depends neither on
+ * the approximation nor on how the work was shared out.
  */
 #include "cpu_kernels.h"
 #include "host.h"
@@ -17,9 +17,10 @@
 /* Values that one task finds together, sharing the intervals near the root. */
 enum { VALUES_PER_TASK = 256, VALUES_PER_TASK_MIN = 32 };
 
-/* Half the width, in ulps, of the bracket that is tried first, and the factor by which its
-   ends are moved away while it does not hold the value. */
-enum { BRACKET_ULPS = 8, BRACKET_GROWTH = 16 };
+/* How far, in ulps, a first bracket reaches on both sides of an approximation: of another method
+   (for plain counts), of plain counts (for exact ones); and the factor by which its ends are
+   moved away while it does not hold the value. */
+enum { PLAIN_REACH = 8, EXACT_REACH = 0, BRACKET_GROWTH = 8 };
 
 /* Up to this order plain counts are as good as exact ones: there are few errors to add up. */
 enum { PLAIN_ORDER = 16 };
@@ -104,11 +105,10 @@ take_midpoints(struct task *task)
 
     for (int64_t i = 0; i < task->intervals; i++) {
         struct interval v = task->open.interval[i];
-        int narrow = v.high - v.low <= BRACKET_ULPS / 2;
+        int narrow = v.high - v.low <= 1;
 
-        if (eps > 0) {
-            narrow = v.high - v.low <= 1 ||
-                     (v.high < R_INFINITY_BITS && r_from_bits(v.high) - r_from_bits(v.low) <= eps);
+        if (eps > 0 && v.high < R_INFINITY_BITS) {
+            narrow |= r_from_bits(v.high) - r_from_bits(v.low) <= eps;
         }
         if (narrow) {
             for (int64_t k = v.first; k < v.last; k++) {
@@ -160,12 +160,14 @@ out:
 
 /* The bracket around an approximation. */
 static struct bracket
-start_bracket(real_int near, real_int top, int64_t value)
+start_bracket(real_int near, real_int reach, real_int top, int64_t value)
 {
-    struct bracket b = {near - BRACKET_ULPS, near + BRACKET_ULPS, BRACKET_ULPS, value, 0, 0};
+    struct bracket b = {near - reach, near + (reach > 0 ? reach : 1), reach, value, 0, 0};
 
     b.low = b.low < 0 ? 0 : b.low >= top ? top - 1 : b.low;
     b.high = b.high > top ? top : b.high;
+    b.low_sure = b.low == 0;
+    b.high_sure = b.high == top;
     return b;
 }
 
@@ -180,7 +182,9 @@ probe(struct bracket b)
 static real_int
 extend(real_int reach)
 {
-    return reach > R_INFINITY_BITS / BRACKET_GROWTH ? R_INFINITY_BITS : reach * BRACKET_GROWTH;
+    return reach == 0                                 ? 1
+           : reach > R_INFINITY_BITS / BRACKET_GROWTH ? R_INFINITY_BITS
+                                                      : reach * BRACKET_GROWTH;
 }
 
 /* Moves the ends of a bracket by what was found at the probe: is the value at or above it? */
@@ -206,19 +210,17 @@ move_bracket(struct bracket *b, real_int at, int above, real_int top)
     b->high_sure |= b->high == top;
 }
 
-/* Second pass: the values first .. last - 1, around near[0] .. */
+/* The values first .. last - 1, around near[0] .. */
 static tsvd_status
-refine(struct task *task, int64_t first, int64_t last, const real *near)
+refine(struct task *task, int exact, int64_t first, int64_t last, const real *near)
 {
     const struct sturm *m = task->job->matrix;
-    const int exact = m->n > PLAIN_ORDER;
+    const real_int reach = exact ? EXACT_REACH : PLAIN_REACH;
     int64_t open = last - first;
     tsvd_status ret = TSVD_OK;
 
     for (int64_t i = 0; i < open; i++) {
-        task->open.bracket[i] = start_bracket(r_bits(near[i]), m->top, first + i);
-        task->open.bracket[i].low_sure = task->open.bracket[i].low == 0;
-        task->open.bracket[i].high_sure = task->open.bracket[i].high == m->top;
+        task->open.bracket[i] = start_bracket(r_bits(near[i]), reach, m->top, first + i);
     }
     while (open > 0) {
         int64_t kept = 0;
@@ -251,6 +253,7 @@ find_values(void *arg, int worker, int64_t index)
     const struct values_job *job = arg;
     const int64_t n = job->matrix->n, first = index * job->per_task;
     const int64_t last = first + job->per_task < n ? first + job->per_task : n;
+    const int plain = r_isfinite(job->matrix->plain_from);
     struct task task;
     tsvd_status ret = TSVD_OK;
 
@@ -260,9 +263,13 @@ find_values(void *arg, int worker, int64_t index)
     task.counted = 0;
     if (!job->hint) {
         TSVD_TRY(approximate(&task, first, last));
+    } else if (plain) {
+        TSVD_TRY(refine(&task, 0, first, last, job->hint + first));
+    } else {
+        memcpy(job->s + first, job->hint + first, (size_t)(last - first) * sizeof *job->s);
     }
-    if (job->eps == 0) {
-        TSVD_TRY(refine(&task, first, last, (job->hint ? job->hint : job->s) + first));
+    if (job->eps == 0 && (n > PLAIN_ORDER || !plain)) {
+        TSVD_TRY(refine(&task, 1, first, last, job->s + first));
     }
     if (worker == 0) {
         TSVD_TRY(tsvdi_check(job->ctx,

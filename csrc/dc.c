@@ -55,23 +55,6 @@ out:
     return ret;
 }
 
-/* All merges of one level. */
-static tsvd_status
-merge_level(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info)
-{
-    double clock = tsvdi_host_seconds();
-    tsvd_status ret = TSVD_OK;
-
-    TSVD_TRY(ctx->backend->dc_deflate(ctx, job, level, info));
-    TSVD_TRY(ctx->backend->dc_roots(ctx, job, level));
-    info->seconds_iterate += tsvdi_host_seconds() - clock;
-    clock = tsvdi_host_seconds();
-    TSVD_TRY(ctx->backend->dc_vectors(ctx, job, level));
-    info->seconds_vectors += tsvdi_host_seconds() - clock;
-out:
-    return ret;
-}
-
 tsvd_status
 tsvdi_dc(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct vectors right,
          struct vectors left, tsvd_info *info)
@@ -88,7 +71,7 @@ tsvdi_dc(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct
     for (int level = job.tree.levels - 1; level >= 0; level--) {
         /* the work of a level is to that of all up to the root as 1 to 4^level */
         TSVD_TRY(tsvdi_check(ctx, pow(0.25, level + 1)));
-        TSVD_TRY(merge_level(ctx, &job, level, info));
+        TSVD_TRY(backend->dc_merge(ctx, &job, level, info));
     }
     clock = tsvdi_host_seconds();
     TSVD_TRY(backend->dc_finish(ctx, &job, info));

@@ -79,7 +79,8 @@ struct dc_merge {
     real unit;                 /* a power of two: values = unit * scaled ones */
     struct rotation null_turn; /* of X_R's center row and null row */
     struct dc_count count;
-    int64_t listed; /* entries of its list */
+    int64_t listed;   /* entries of its list, */
+    int64_t absorbed; /* those that do not survive */
     int64_t moves;
 };
 
@@ -115,7 +116,7 @@ dc_exponent(real largest)
  * of B by z at most once.  Equal values change it by `gap` on each level.
  */
 TSVD_HD struct dc_limits
-dc_limits(real eps, int levels)
+dc_limits_for(real eps, int levels)
 {
     struct dc_limits limit;
 
@@ -143,6 +144,23 @@ dc_threshold(struct dc_limits limit, const real *dropped)
         c++;
     }
     return dc_candidate(limit, c);
+}
+
+/* Turns the last of rows + 1 columns of a leaf into zero, from the bottom up: turn[i] of the right
+   vectors i and `rows`, which becomes the null vector, to be applied in descending order of i.
+   d and e [rows] become the square matrix. */
+TSVD_HD void
+dc_drop_last_column(int64_t rows, real *d, real *e, struct rotation *turn)
+{
+    real extra = e[rows - 1];
+
+    for (int64_t i = rows - 1; i >= 0; i--) {
+        turn[i] = rotation_make(d[i], extra, &d[i]);
+        if (i > 0) {
+            extra = -turn[i].s * e[i - 1];
+            e[i - 1] *= turn[i].c;
+        }
+    }
 }
 
 /* Lets `head` absorb an entry of value d if the two are taken to be equal: the rotation of their

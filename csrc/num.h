@@ -1,6 +1,7 @@
 /*
  * The type `num` that recurrences and sums are written over: a real, or, in a source
- * that defines TSVD_VECTOR, a vector of reals (simd.h).  `num_int` is its integer twin.
+ * that defines TSVD_VECTOR, a vector of reals (simd.h).  `num_int` is its integer twin, `num_small`
+ * one for exponents and counts.
  */
 #ifndef TSVDI_NUM_H
 #define TSVDI_NUM_H
@@ -9,31 +10,41 @@
 
 #ifdef TSVD_VECTOR
 #include "simd.h"
+typedef num_int num_small;
+#define NUM_SMALL(x) (x)
+#define num_small_clamp num_int_clamp
+#define num_small_max num_int_max
+#define num_pow2(k) num_from_bits(((k) + R_BIAS) << R_DIGITS)
+#define num_quotient(a, b) ((a) / (b))
 #else
 typedef real num;
 typedef real_int num_int;
+typedef int32_t num_small; /* an exponent or a count: 64 bits cost a GPU twice the work */
+#define NUM_SMALL(x) ((num_small)(x))
 #define num_fma r_fma
 #define num_bits r_bits
 #define num_from_bits r_from_bits
-#define NUM_SPLAT(x) (x)
-
-TSVD_HD num_int
-num_int_clamp(num_int x, real_int low, real_int high)
+#define num_pow2 r_pow2
+TSVD_HD num_small
+num_small_clamp(num_small x, num_small low, num_small high)
 {
     return x < low ? low : x > high ? high : x;
 }
-
+TSVD_HD num_small
+num_small_max(num_small a, num_small b)
+{
+    return a > b ? a : b;
+}
 TSVD_HD num_int
 num_int_max(num_int a, num_int b)
 {
     return a > b ? a : b;
 }
-
 /* 1 where x is negative or minus zero, else 0. */
-TSVD_HD num_int
+TSVD_HD num_small
 num_sign_bit(num_int x)
 {
-    return (num_int)((real_uint)x >> (R_BITS - 1));
+    return (num_small)((real_uint)x >> (R_BITS - 1));
 }
 
 /* a where x is below zero, else b. */
@@ -42,6 +53,38 @@ num_if_negative(num x, num a, num b)
 {
     return x < 0 ? a : b;
 }
+
+/*
+ * a / b for |a| and |b| from 1 to 16.  A GPU's division branches, to care for other operands,
+ * between which it cannot work on several shifts at once; this is its common path:
+ * a reciprocal of 20 bits or more, by Newton's iteration to its last place, and the quotient
+ * corrected by its exact remainder (Markstein, IBM J. Res. Dev. 34 (1990)).
+ */
+TSVD_HD real
+num_quotient(real a, real b)
+{
+#ifdef __CUDA_ARCH__
+    real x, rest, q;
+
+#if TSVD_SINGLE
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(x) : "f"(b));
+    rest = r_fma(-b, x, 1);
+    x = r_fma(x, rest, x);
+    q = a * x;
+    q = r_fma(x, r_fma(-b, q, a), q);
+#else
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(x) : "d"(b));
+    rest = r_fma(-b, x, 1);
+    rest = r_fma(rest, rest, rest);
+    x = r_fma(x, rest, x);
+    q = a * x;
+#endif
+    return r_fma(x, r_fma(-b, q, a), q);
+#else
+    return a / b;
+#endif
+}
+#define NUM_SPLAT(x) (x)
 #endif
 
 #endif

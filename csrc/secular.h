@@ -194,7 +194,8 @@ secular_place(struct secular_root *r, const real *pole, const real *square,
         r->high = 0;
     }
     next = secular_interpolate(r, pole, rest, below, above);
-    r->tau = next > r->low && next < r->high ? next : secular_halve(r->low, r->high);
+    /* on an end or beyond: the root is where f was evaluated, but for rounding */
+    r->tau = next > r->low && next < r->high ? next : f >= 0 ? r->high : r->low;
 }
 
 /* After each further evaluation: returns 1 if r->tau is the root, else moves it. */
@@ -209,7 +210,8 @@ secular_step(struct secular_root *r, const real *pole, struct secular_sums sums)
 
     r->evaluations++;
     r->size = size;
-    if (size <= SECULAR_TOLERANCE * (1 + r_abs(sums.psi) + r_abs(sums.phi)) ||
+    /* < and not <=: an infinite f, where the square of tau underflows, is no root */
+    if (size < SECULAR_TOLERANCE * (1 + r_abs(sums.psi) + r_abs(sums.phi)) ||
         r->evaluations >= SECULAR_EVALUATIONS) {
         return 1;
     }

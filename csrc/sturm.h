@@ -62,7 +62,7 @@ struct sturm {
 
 /* One entry of the plain form; *above counts changes of sign. */
 TSVD_HD void
-sturm_plain_step(num sigma, real square, num *r, num *r_before, num_int *above)
+sturm_plain_step(num sigma, real square, num *r, num *r_before, num_small *above)
 {
     num next = num_fma(NUM_SPLAT(-square), *r_before, sigma * *r);
 
@@ -87,10 +87,10 @@ sturm_plain_rescale(num *r, num *r_before)
 /* An exact zero at the end of a part is an eigenvalue at sigma itself: it counts
    as a change of sign where its own sign bit made none. */
 TSVD_HD void
-sturm_plain_restart(num sigma, num *r, num *r_before, num_int *above)
+sturm_plain_restart(num sigma, num *r, num *r_before, num_small *above)
 {
-    num_int zero = num_sign_bit((num_bits(*r) & ~(real_int)R_SIGN_BIT) - 1);
-    num_int same = 1 - num_sign_bit(num_bits(*r) ^ num_bits(*r_before));
+    num_small zero = num_sign_bit((num_bits(*r) & ~(real_int)R_SIGN_BIT) - 1);
+    num_small same = 1 - num_sign_bit(num_bits(*r) ^ num_bits(*r_before));
 
     *above += zero & same;
     *r_before = NUM_SPLAT(R(1));
@@ -101,9 +101,9 @@ sturm_plain_restart(num sigma, num *r, num *r_before, num_int *above)
    place; sigma is kept as the square of its mantissa, in two parts, and twice its exponent. */
 struct sturm_wide {
     num mantissa, rest;
-    num_int exponent;
+    num_small exponent;
     num sigma_square, sigma_rest;
-    num_int sigma_twos;
+    num_small sigma_twos;
 };
 
 /*
@@ -114,33 +114,33 @@ struct sturm_wide {
  */
 TSVD_HD void
 sturm_wide_step(real square, real rest, real inverse, real_int twos, struct sturm_wide *y,
-                num_int *above)
+                num_small *above)
 {
-    num_int power = twos - y->sigma_twos - y->exponent;
-    num scale =
-        num_from_bits((num_int_clamp(power, -STURM_CLAMP, STURM_CLAMP) + R_BIAS) << R_DIGITS);
+    num_small power = NUM_SMALL(twos) - y->sigma_twos - y->exponent;
+    num scale = num_pow2(num_small_clamp(power, -STURM_CLAMP, STURM_CLAMP));
     /* p = sigma^2 y, t = b^2 / p */
     num p = y->sigma_square * y->mantissa;
     num p_rest = num_fma(y->sigma_square, y->mantissa, -p) +
                  num_fma(y->sigma_square, y->rest, y->sigma_rest * y->mantissa);
-    num t = NUM_SPLAT(square) / p;
+    num t = num_quotient(NUM_SPLAT(square), p);
     num t_rest = (num_fma(-t, p_rest, num_fma(-t, p, NUM_SPLAT(square)) + NUM_SPLAT(rest))) * t *
                  NUM_SPLAT(inverse);
     /* 1 - t, by Knuth's exact sum, then the larger part in front again */
-    num u = t * scale, sum = 1 - u, part = sum - 1;
-    num sum_rest = ((1 - (sum - part)) - (u + part)) - t_rest * scale;
+    num sum = num_fma(-t, scale, NUM_SPLAT(R(1))), part = sum - 1;
+    num sum_rest = num_fma(-t_rest, scale, (1 - (sum - part)) - num_fma(t, scale, part));
     num next = sum + sum_rest, next_rest = (sum - next) + sum_rest;
     num_int bits = num_bits(next), field = bits & R_INFINITY_BITS;
 
     *above += num_sign_bit(bits);
-    y->exponent = (field >> R_DIGITS) - R_BIAS + num_int_max(power - STURM_CLAMP, power & 0);
+    y->exponent =
+        NUM_SMALL(field >> R_DIGITS) - R_BIAS + num_small_max(power - STURM_CLAMP, power & 0);
     y->mantissa = num_from_bits((bits & ~R_INFINITY_BITS) | ((real_int)R_BIAS << R_DIGITS));
     y->rest = next_rest * num_from_bits(((real_int)(2 * R_BIAS) << R_DIGITS) - field);
 }
 
 /* The start of a part: y = 1; a zero left by the part before counts. */
 TSVD_HD void
-sturm_wide_restart(struct sturm_wide *y, num_int *above)
+sturm_wide_restart(struct sturm_wide *y, num_small *above)
 {
     *above += num_sign_bit(y->exponent + (R_BIAS - 1));
     y->exponent = y->exponent & 0;

@@ -142,8 +142,9 @@ rank(struct work *w, int64_t n, real_int exponent, real *magnitude)
     scale(w->hint, n, -exponent, w->hint);
 }
 
-/* What "auto" stands for, and "dc" where no vectors are wanted.  Bisection is fast where its plain form applies; for very small
-   or very graded matrices QR, which the counts then only have to confirm, is faster. */
+/* What "auto" stands for, and "dc" where no vectors are wanted.  On CUDA devices only bisection
+   works on many values at once.  On the CPU it is fast where its plain form applies; for very
+   small or very graded matrices QR, which the counts then only have to confirm, is faster. */
 static tsvd_method
 choose_method(const tsvd_options *options, int64_t n, int vectors, const struct sturm *matrix)
 {
@@ -153,8 +154,10 @@ choose_method(const tsvd_options *options, int64_t n, int vectors, const struct 
     if (vectors) {
         return tsvdi_prefers_dc(options, n) ? TSVD_METHOD_DC : TSVD_METHOD_QR;
     }
-    return n <= VALUES_QR_ORDER || !r_isfinite(matrix->plain_from) ? TSVD_METHOD_QR
-                                                                   : TSVD_METHOD_BISECT;
+    if (options->device < 0 && (n <= VALUES_QR_ORDER || !r_isfinite(matrix->plain_from))) {
+        return TSVD_METHOD_QR;
+    }
+    return TSVD_METHOD_BISECT;
 }
 
 /* Runs a method on the matrix in w->d, w->e, whose largest magnitude is `largest`; leaves the
@@ -177,15 +180,15 @@ run_method(struct tsvd_context *ctx, struct work *w, int64_t n, tsvd_method meth
     scale(w->e, n - 1, exponent, w->se);
     scale(&eps, 1, exponent, &eps);
     if (method == TSVD_METHOD_DC) {
-        TSVD_TRY(tsvdi_dc(ctx, n, w->sd, w->se, eps, lower ? left : right, lower ? right : left,
-                          info));
+        TSVD_TRY(
+            tsvdi_dc(ctx, n, w->sd, w->se, eps, lower ? left : right, lower ? right : left, info));
         scale(w->sd, n, -exponent, w->hint);
     } else if (method == TSVD_METHOD_GIVENS) {
         TSVD_TRY(tsvdi_givens(ctx, n, w->sd, w->se, r_max(eps, R_EPS), lower ? left : right,
                               lower ? right : left, info));
     } else {
-        TSVD_TRY(tsvdi_qr(ctx, n, w->sd, w->se, eps, lower ? left : right, lower ? right : left,
-                          info));
+        TSVD_TRY(
+            tsvdi_qr(ctx, n, w->sd, w->se, eps, lower ? left : right, lower ? right : left, info));
     }
     clock = tsvdi_host_seconds();
     if (method != TSVD_METHOD_DC) {
@@ -251,7 +254,11 @@ decompose(struct worker *worker, int64_t n, real largest, real *s, real *L, real
     } else {
         TSVD_TRY(ctx->backend->values(ctx, &matrix, w->hint, 0, s, &counts));
     }
-    info->seconds_values += tsvdi_host_seconds() - clock;
+    clock = tsvdi_host_seconds() - clock;
+    info->seconds_values += clock;
+    if (info->method == TSVD_METHOD_DC && ctx->options->device >= 0) {
+        info->seconds_device += clock; /* with the way of d and e there and of s back */
+    }
 out:
     return ret;
 }

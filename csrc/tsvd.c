@@ -113,10 +113,10 @@ check_problem(const tsvd_problem *p, const tsvd_options *o, tsvd_error *error)
         return tsvdi_fail(error, TSVD_ERR_LIBRARY,
                           "method \"dc\" needs a BLAS on the CPU: call tsvd_set_blas()");
     }
-    if (o->device >= 0 && !p->L && o->method != TSVD_METHOD_GIVENS) {
+    if (o->device >= 0 && !p->L && o->method == TSVD_METHOD_QR) {
         return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED,
-                          "values without vectors are not available on CUDA devices yet; use "
-                          "device=\"cpu\"");
+                          "method \"qr\" computes no values without vectors on CUDA devices; use "
+                          "method=\"bisect\" or device=\"cpu\"");
     }
     if (isnan(o->eps) || isinf(o->eps)) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "eps must be finite");

@@ -77,7 +77,7 @@ typedef struct tsvd_info {
     double seconds_iterate;   /* scalar work on d and e */
     double seconds_vectors;   /* rotations applied to L and R, order and signs */
     double seconds_values;    /* bisection of s */
-    double seconds_device;    /* CUDA: from d and e on the device to the results there */
+    double seconds_device;    /* dc on CUDA: from d and e on the device to all results there */
     double seconds_total;
 } tsvd_info;
 

@@ -4,10 +4,6 @@
  */
 #include "kernels.h"
 
-extern "C" {
-#include "cpu_kernels.h"
-}
-
 static tsvd_status
 cuda_open(struct tsvd_context *ctx)
 {
@@ -35,15 +31,15 @@ static void
 cuda_vectors_free(struct tsvd_context *ctx, struct vectors *left, struct vectors *right)
 {
     tsvdi_cuda_free(cuda_of(ctx), left->x);
-    tsvdi_cuda_free(cuda_of(ctx), right->x);
     left->x = right->x = NULL;
 }
 
+/* One piece for both sides, with room for aligned rows, which divide and conquer works in. */
 static tsvd_status
 cuda_vectors_begin(struct tsvd_context *ctx, int64_t n, real *L, real *R_, struct vectors *left,
                    struct vectors *right)
 {
-    const size_t matrix = (size_t)n * (size_t)n * sizeof(real);
+    const size_t matrix = (size_t)n * (size_t)device_stride(n);
     tsvd_status ret = TSVD_OK;
 
     (void)R_;
@@ -51,13 +47,10 @@ cuda_vectors_begin(struct tsvd_context *ctx, int64_t n, real *L, real *R_, struc
     left->columns = right->columns = 0;
     left->x = right->x = NULL;
     if (L != NULL) {
-        TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), matrix, (void **)&left->x));
-        TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), matrix, (void **)&right->x));
+        TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), 2 * matrix * sizeof(real), (void **)&left->x));
+        right->x = left->x + matrix;
     }
 out:
-    if (ret != TSVD_OK) {
-        cuda_vectors_free(ctx, left, right);
-    }
     return ret;
 }
 
@@ -89,7 +82,12 @@ tsvdi_cuda(void)
         .rotate = tsvdi_cuda_rotate,
         .order = tsvdi_cuda_order,
         .orthonormalize = tsvdi_cuda_orthonormalize,
-        .values = tsvdi_cpu_values,
+        .values = tsvdi_cuda_values,
+        .dc_begin = tsvdi_cuda_dc_begin,
+        .dc_end = tsvdi_cuda_dc_end,
+        .dc_leaves = tsvdi_cuda_dc_leaves,
+        .dc_merge = tsvdi_cuda_dc_merge,
+        .dc_finish = tsvdi_cuda_dc_finish,
         .givens_small_rows = FINISH_ROWS,
         .givens_round_sweeps = tsvdi_cuda_givens_round_sweeps,
         .givens_round = tsvdi_cuda_givens_round,

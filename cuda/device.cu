@@ -184,6 +184,17 @@ out:
     return restore_device(before, index, ret, why, size);
 }
 
+static tsvd_status
+out_of_memory(struct cuda_call *call, uint64_t available)
+{
+    call->error->wanted = call->wanted;
+    call->error->available = available;
+    return tsvdi_fail(call->error, TSVD_ERR_MEMORY,
+                      "out of memory on CUDA device %d: %llu bytes wanted, %llu bytes free",
+                      call->device, (unsigned long long)call->wanted,
+                      (unsigned long long)available);
+}
+
 tsvd_status
 tsvdi_cuda_fail(struct cuda_call *call, cudaError_t code, const char *text, const char *file,
                 int line)
@@ -192,16 +203,12 @@ tsvdi_cuda_fail(struct cuda_call *call, cudaError_t code, const char *text, cons
     tsvd_status status = cuda_failed(code, text, file, line, error->text, sizeof(error->text));
 
     if (status == TSVD_ERR_MEMORY) {
-        size_t memory_free = 0, memory_total = 0;
+        size_t available = 0, total = 0;
 
-        if (cudaMemGetInfo(&memory_free, &memory_total) != cudaSuccess) {
+        if (cudaMemGetInfo(&available, &total) != cudaSuccess) {
             forget_failure();
         }
-        error->wanted = call->wanted;
-        error->available = memory_free;
-        snprintf(error->text, sizeof(error->text),
-                 "out of memory on CUDA device %d: %llu bytes wanted, %llu bytes free",
-                 call->device, (unsigned long long)call->wanted, (unsigned long long)memory_free);
+        return out_of_memory(call, available);
     }
     return status;
 }
@@ -301,15 +308,58 @@ tsvdi_cuda_close(struct cuda_call *call)
     forget_failure();
 }
 
+/* Requests beyond this are held against what is free before the driver tries, and takes, all. */
+#define CHECKED_BYTES ((size_t)256 << 20)
+
+/* Bytes that the device and its pool have free. */
+static tsvd_status
+memory_free(struct cuda_call *call, uint64_t *bytes)
+{
+    size_t outside = 0, total = 0;
+    uint64_t reserved = 0, used = 0;
+    cudaMemPool_t pool;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_CUDA(call, cudaDeviceGetDefaultMemPool(&pool, call->device));
+    TSVD_CUDA(call, cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+    TSVD_CUDA(call, cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+    TSVD_CUDA(call, cudaMemGetInfo(&outside, &total));
+    *bytes = outside + (reserved - used);
+out:
+    return ret;
+}
+
 tsvd_status
 tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p)
 {
+    cudaMemPool_t pool;
+    cudaError_t code;
+    uint64_t available = 0;
     tsvd_status ret = TSVD_OK;
 
     *p = NULL;
     call->wanted = bytes;
-    TSVD_CUDA(call, cudaMallocAsync(p, bytes > 0 ? bytes : 1, call->stream));
+    if (bytes > CHECKED_BYTES) {
+        TSVD_TRY(memory_free(call, &available));
+        if (bytes > available) {
+            return out_of_memory(call, available);
+        }
+    }
+    code = cudaMallocAsync(p, bytes > 0 ? bytes : 1, call->stream);
+    if (code == cudaErrorMemoryAllocation) {
+        /* what earlier calls left in the pool may lie in pieces that are too small */
+        forget_failure();
+        TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+        TSVD_CUDA(call, cudaDeviceGetDefaultMemPool(&pool, call->device));
+        TSVD_CUDA(call, cudaMemPoolTrimTo(pool, 0));
+        TSVD_CUDA(call, cudaMallocAsync(p, bytes, call->stream));
+    } else if (code != cudaSuccess) {
+        ret = tsvdi_cuda_fail(call, code, "cudaMallocAsync", __FILE_NAME__, __LINE__);
+    }
 out:
+    if (ret != TSVD_OK) {
+        *p = NULL;
+    }
     return ret;
 }
 

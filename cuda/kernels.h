@@ -25,9 +25,17 @@ extern "C" {
 #define tsvdi_cuda_rotate_on_device TSVD_T(tsvdi_cuda_rotate_on_device)
 #define tsvdi_cuda_order TSVD_T(tsvdi_cuda_order)
 #define tsvdi_cuda_orthonormalize TSVD_T(tsvdi_cuda_orthonormalize)
+#define tsvdi_cuda_values TSVD_T(tsvdi_cuda_values)
 #define tsvdi_cuda_givens_round_sweeps TSVD_T(tsvdi_cuda_givens_round_sweeps)
 #define tsvdi_cuda_givens_round TSVD_T(tsvdi_cuda_givens_round)
 #define tsvdi_cuda_givens_finish TSVD_T(tsvdi_cuda_givens_finish)
+
+#define tsvdi_cuda_order_rows TSVD_T(tsvdi_cuda_order_rows)
+#define tsvdi_cuda_dc_begin TSVD_T(tsvdi_cuda_dc_begin)
+#define tsvdi_cuda_dc_end TSVD_T(tsvdi_cuda_dc_end)
+#define tsvdi_cuda_dc_leaves TSVD_T(tsvdi_cuda_dc_leaves)
+#define tsvdi_cuda_dc_merge TSVD_T(tsvdi_cuda_dc_merge)
+#define tsvdi_cuda_dc_finish TSVD_T(tsvdi_cuda_dc_finish)
 
 /* Up to WAVE_SWEEPS consecutive sweeps of one direction that pass over the vectors together:
    in step w sweep k rotates rows w - k and w - k + 1, counted from `first` in that direction. */
@@ -40,6 +48,21 @@ struct device_wave {
     int64_t count[WAVE_SWEEPS];  /* its rotations */
     int64_t offset[WAVE_SWEEPS]; /* of its first one in the log */
 };
+
+/* Vectors as rows of device memory; row j is nonzero in columns low[j] .. high[j] - 1 only (device
+   memory), and elsewhere undefined; NULL: everywhere. */
+struct device_rows {
+    const real *x;
+    int64_t n, stride;
+    const int64_t *low, *high;
+};
+
+/* Numbers between the rows of an array of order n that has aligned rows. */
+static inline int64_t
+device_stride(int64_t n)
+{
+    return (n + 15) / 16 * 16;
+}
 
 static inline struct cuda_call *
 cuda_of(struct tsvd_context *ctx)
@@ -62,6 +85,8 @@ tsvd_status tsvdi_cuda_rotate_on_device(struct tsvd_context *ctx,
 tsvd_status tsvdi_cuda_order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
                              struct vectors left_vectors, struct vectors right_vectors);
 tsvd_status tsvdi_cuda_orthonormalize(struct tsvd_context *ctx, struct vectors vectors);
+tsvd_status tsvdi_cuda_values(struct tsvd_context *ctx, const struct sturm *matrix,
+                              const real *hint, real eps, real *s, int64_t *counts);
 int64_t tsvdi_cuda_givens_round_sweeps(const struct givens_job *job,
                                        const struct givens_segment *segment, int64_t segments);
 tsvd_status tsvdi_cuda_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
@@ -71,5 +96,23 @@ tsvd_status tsvdi_cuda_givens_round(struct tsvd_context *ctx, const struct given
 tsvd_status tsvdi_cuda_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
                                      const struct givens_segment *segment, int64_t segments,
                                      int64_t *half_sweeps, struct givens_counts *counts);
+
+/* to_columns column i = columns' row from[i], to_rows row i = rows' row from[i], both n x n; the
+   entry of largest magnitude in each column is made positive, of equals the first.  negative[j]
+   (NULL: 0): of vector j the two sides have different signs.  flip [n] is for work; all of this
+   is device memory. */
+tsvd_status tsvdi_cuda_order_rows(struct cuda_call *call, struct device_rows columns,
+                                  struct device_rows rows, const int64_t *d_from,
+                                  const char *d_negative, char *d_flip, real *to_columns,
+                                  real *to_rows);
+
+extern "C" {
+tsvd_status tsvdi_cuda_dc_begin(struct tsvd_context *ctx, struct dc_job *job);
+void tsvdi_cuda_dc_end(struct tsvd_context *ctx, struct dc_job *job);
+tsvd_status tsvdi_cuda_dc_leaves(struct tsvd_context *ctx, struct dc_job *job);
+tsvd_status tsvdi_cuda_dc_merge(struct tsvd_context *ctx, struct dc_job *job, int level,
+                                tsvd_info *info);
+tsvd_status tsvdi_cuda_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info);
+}
 
 #endif

@@ -51,6 +51,33 @@ enum {
     WAVE_THREADS = 64,
     WAVE_TILE = 32,
 
+    /* dc_deflate.cu: threads of the block that does a merge's index work.  Not measured. */
+    MERGE_THREADS = 1024,
+
+    /* dc_vectors.cu: blocks that move the deflated vectors of a node and side.  Not measured. */
+    MOVE_BLOCKS = 256,
+
+    /* dc.cu: levels of nodes of up to so many columns multiply in one launch, those of larger ones
+       by cuBLAS, node by node; and the tile of a block in the former.  Not measured. */
+    PRODUCT_COLUMNS = 512,
+    PRODUCT_TILE = 64,
+
+    /* values.cu: threads of a block that counts, and shifts of a thread in either form: as many
+       independent recurrences as hide the latency of one.  Not measured. */
+    COUNT_THREADS = 128,
+    PLAIN_SHIFTS = 4,
+    WIDE_SHIFTS = 2,
+
+    /* values.cu: blocks of a multiprocessor that a round fills if it can.  Not measured. */
+    PLAIN_BLOCKS = 1,
+    WIDE_BLOCKS = 2,
+
+    /* values.cu: up to this order the CPU finds the values.  Not measured. */
+    VALUES_CPU_ORDER = 256,
+
+    /* values.cu: what a hint may be off by, in ulps of the largest value.  Not measured. */
+    HINT_ULPS = 8,
+
     /* vectors.cu: tiles of the transpose and of the product in orthonormalize: a warp's width. */
     TILE = 32
 };

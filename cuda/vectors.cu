@@ -224,18 +224,20 @@ out:
 
 /* ---- order and signs ---- */
 
-/* The sign of each left vector's entry of largest magnitude, of equals the first: sign[j]. */
+/* The sign of each vector's entry of largest magnitude, of equals the first. */
 static __global__ void
-sign_kernel(int64_t n, const real *x, char *negative_entry)
+sign_kernel(struct device_rows rows, char *negative_entry)
 {
     const int64_t j = blockIdx.x;
+    const int64_t low = rows.low ? rows.low[j] : 0, high = rows.high ? rows.high[j] : rows.n;
+    const real *x = rows.x + j * rows.stride;
     __shared__ real largest[256];
     __shared__ int64_t place[256];
     real most = -1;
-    int64_t at = n;
+    int64_t at = high;
 
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-        real size = r_abs(x[j * n + i]);
+    for (int64_t i = low + threadIdx.x; i < high; i += blockDim.x) {
+        real size = r_abs(x[i]);
 
         if (size > most) {
             most = size;
@@ -258,22 +260,29 @@ sign_kernel(int64_t n, const real *x, char *negative_entry)
         }
     }
     if (threadIdx.x == 0) {
-        negative_entry[j] = x[j * n + place[0]] < 0;
+        negative_entry[j] = x[place[0]] < 0;
     }
 }
 
-/* to[i][j] = sign x[from[j]][i]: the left vectors become columns. */
+static __device__ __forceinline__ real
+entry_of(const struct device_rows &rows, int64_t j, int64_t i)
+{
+    return rows.low == NULL || (i >= rows.low[j] && i < rows.high[j]) ? rows.x[j * rows.stride + i]
+                                                                      : R(0);
+}
+
+/* to[i][j] = sign x[from[j]][i]: the vectors become columns. */
 static __global__ void
-order_left_kernel(int64_t n, const real *x, const int64_t *from, const char *flip, real *to)
+order_columns_kernel(struct device_rows rows, const int64_t *from, const char *flip, real *to)
 {
     __shared__ real tile[TILE][TILE + 1];
-    const int64_t j0 = (int64_t)blockIdx.x * TILE, i0 = (int64_t)blockIdx.y * TILE;
+    const int64_t j0 = (int64_t)blockIdx.x * TILE, i0 = (int64_t)blockIdx.y * TILE, n = rows.n;
 
     for (int r = (int)threadIdx.y; r < TILE; r += (int)blockDim.y) {
         int64_t j = j0 + r, i = i0 + threadIdx.x;
 
         if (j < n && i < n) {
-            real value = x[from[j] * n + i];
+            real value = entry_of(rows, from[j], i);
 
             tile[r][threadIdx.x] = flip[from[j]] ? -value : value;
         }
@@ -290,17 +299,38 @@ order_left_kernel(int64_t n, const real *x, const int64_t *from, const char *fli
 
 /* to[j] = sign x[from[j]], rows. */
 static __global__ void
-order_right_kernel(int64_t n, const real *x, const int64_t *from, const char *flip,
-                   const char *negative, real *to)
+order_rows_kernel(struct device_rows rows, const int64_t *from, const char *flip,
+                  const char *negative, real *to)
 {
     const int64_t j = blockIdx.x, source = from[j];
-    const bool turn = flip[source] != negative[source];
+    const bool turn = flip[source] != (negative ? negative[source] : 0);
 
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-        real value = x[source * n + i];
+    for (int64_t i = threadIdx.x; i < rows.n; i += blockDim.x) {
+        real value = entry_of(rows, source, i);
 
-        to[j * n + i] = turn ? -value : value;
+        to[j * rows.n + i] = turn ? -value : value;
     }
+}
+
+tsvd_status
+tsvdi_cuda_order_rows(struct cuda_call *call, struct device_rows columns, struct device_rows rows,
+                      const int64_t *d_from, const char *d_negative, char *d_flip, real *to_columns,
+                      real *to_rows)
+{
+    const int64_t n = columns.n;
+    const dim3 tiles(blocks_for(n, TILE), blocks_for(n, TILE));
+    tsvd_status ret = TSVD_OK;
+
+    sign_kernel<<<(unsigned)n, 256, 0, call->stream>>>(columns, d_flip);
+    TSVD_LAUNCHED(call);
+    order_columns_kernel<<<tiles, dim3(TILE, 8), 0, call->stream>>>(columns, d_from, d_flip,
+                                                                    to_columns);
+    TSVD_LAUNCHED(call);
+    order_rows_kernel<<<(unsigned)n, 256, 0, call->stream>>>(rows, d_from, d_flip, d_negative,
+                                                             to_rows);
+    TSVD_LAUNCHED(call);
+out:
+    return ret;
 }
 
 tsvd_status
@@ -310,32 +340,27 @@ tsvdi_cuda_order(struct tsvd_context *ctx, const int64_t *from, const char *nega
     struct cuda_call *call = cuda_of(ctx);
     const int64_t n = left_vectors.n;
     const size_t matrix = (size_t)n * (size_t)n * sizeof(real);
-    const dim3 tiles(blocks_for(n, TILE), blocks_for(n, TILE));
-    real *d_to = NULL;
+    const struct device_rows left = {left_vectors.x, n, n, NULL, NULL};
+    const struct device_rows right = {right_vectors.x, n, n, NULL, NULL};
+    real *d_left = NULL, *d_right;
     int64_t *d_from = NULL;
     char *d_flip = NULL, *d_negative = NULL;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_alloc(call, matrix, (void **)&d_to));
+    TSVD_TRY(tsvdi_cuda_alloc(call, 2 * matrix, (void **)&d_left));
     TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)n * sizeof(*d_from), (void **)&d_from));
     TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)n, (void **)&d_flip));
     TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)n, (void **)&d_negative));
     TSVD_TRY(tsvdi_cuda_upload(call, d_from, from, (size_t)n * sizeof(*d_from)));
     TSVD_TRY(tsvdi_cuda_upload(call, d_negative, negative, (size_t)n));
-    sign_kernel<<<(unsigned)n, 256, 0, call->stream>>>(n, left_vectors.x, d_flip);
-    TSVD_LAUNCHED(call);
-    order_left_kernel<<<tiles, dim3(TILE, 8), 0, call->stream>>>(n, left_vectors.x, d_from, d_flip,
-                                                                 d_to);
-    TSVD_LAUNCHED(call);
-    TSVD_CUDA(call, cudaMemcpyAsync(left_vectors.x, d_to, matrix, cudaMemcpyDeviceToDevice,
+    d_right = d_left + n * n;
+    TSVD_TRY(tsvdi_cuda_order_rows(call, left, right, d_from, d_negative, d_flip, d_left, d_right));
+    TSVD_CUDA(call, cudaMemcpyAsync(left_vectors.x, d_left, matrix, cudaMemcpyDeviceToDevice,
                                     call->stream));
-    order_right_kernel<<<(unsigned)n, 256, 0, call->stream>>>(n, right_vectors.x, d_from, d_flip,
-                                                              d_negative, d_to);
-    TSVD_LAUNCHED(call);
-    TSVD_CUDA(call, cudaMemcpyAsync(right_vectors.x, d_to, matrix, cudaMemcpyDeviceToDevice,
+    TSVD_CUDA(call, cudaMemcpyAsync(right_vectors.x, d_right, matrix, cudaMemcpyDeviceToDevice,
                                     call->stream));
 out:
-    tsvdi_cuda_free(call, d_to);
+    tsvdi_cuda_free(call, d_left);
     tsvdi_cuda_free(call, d_from);
     tsvdi_cuda_free(call, d_flip);
     tsvdi_cuda_free(call, d_negative);

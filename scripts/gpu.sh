@@ -1,7 +1,21 @@
 #!/usr/bin/env bash
 # Builds and installs tsvd, runs the tests of CUDA and measures on the GPU of this machine.
-# Fills the folder given (build/gpu) with logs and result files, and prints a summary.
-# A part that fails does not keep the next from running; the exit status tells in the end.
+#
+#     scripts/gpu.sh [FOLDER [PART...]]
+#
+# Fills FOLDER (build/gpu) with the log of each part and its result file, and prints a summary.
+# Parts run in the order given; a part that fails does not keep the next from running; the exit
+# status tells in the end.  Without PART those marked * run, in under ten minutes on one H200.
+#
+#     build     * installs tsvd                                                         1 min
+#     ctest       the C tests with the preset gpu                                       1 min
+#     tests     * the tests of CUDA                                                   3.5 min
+#     vectors   * divide and conquer against peers, floors and the times asked        2.5 min
+#     eps       * what a looser eps saves                                            0.25 min
+#     stress    * random draws, each checked (TSVD_STRESS_SEED: another seed than 0)    2 min
+#     crossover   from which orders on a method or the GPU is the faster one          1.5 min
+#     gpu         the seed's method against the times asked of it                     0.5 min
+#     seed        the seed's published tables                                           4 min
 #
 # Needs python3 with the extra "gpu" and what the build requires (pyproject.toml), nvcc, CMake
 # and Ninja.
@@ -10,35 +24,57 @@
 set -u
 cd "$(dirname "$0")/.." || exit
 out=${1:-build/gpu}
+parts=("${@:2}")
+[ ${#parts[@]} -gt 0 ] || parts=(build tests vectors eps stress)
 mkdir -p "$out" || exit
 export SKBUILD_BUILD_DIR=${SKBUILD_BUILD_DIR:-build/python}
+export PYTHONUNBUFFERED=1
 status=0
 summary=()
 
-# part NAME COMMAND...: runs it, with its output in NAME.log, whose end is shown if it fails
-part() {
-    local name=$1 start=$SECONDS result=ok
-    shift
+benchmark() {
+    python3 -m benchmarks "$@"
+}
+
+run_part() {
+    case $1 in
+    build) python3 -m pip install --no-build-isolation --no-deps \
+        -C cmake.define.TSVD_CUDA=ON . ;;
+    ctest) cmake --preset gpu && cmake --build --preset gpu && ctest --preset gpu ;;
+    tests) python3 -m pytest -m cuda --require-cuda -q ;;
+    vectors) benchmark vectors -o "$out/vectors.json" ;;
+    eps) benchmark eps --device cuda -o "$out/eps_cuda.json" ;;
+    stress) benchmark stress --device cuda --draws 20000 --seconds 110 \
+        --seed "${TSVD_STRESS_SEED:-0}" -o "$out/stress_cuda.json" ;;
+    crossover) benchmark crossover --device cuda --repeats 3 -o "$out/crossover_cuda.json" ;;
+    gpu)
+        local tests=()
+        [ ! -f "$out/tests.log" ] || tests=(--tests "$out/tests.log")
+        benchmark gpu -o "$out/gpu.json" "${tests[@]}"
+        ;;
+    seed) benchmark seed --device cuda -o "$out/seed_cuda.json" ;;
+    *) echo "unknown part: $1" && return 2 ;;
+    esac
+}
+
+for name in "${parts[@]}"; do
+    start=$SECONDS
+    result=ok
     printf '%s ...\n' "$name"
-    "$@" >"$out/$name.log" 2>&1 || {
+    run_part "$name" >"$out/$name.log" 2>&1 || {
         result="failed ($?)"
         status=1
         tail -n 20 "$out/$name.log"
     }
-    summary+=("$(printf '%-7s%-14s%5d s' "$name" "$result" $((SECONDS - start)))")
-}
+    summary+=("$(printf '%-11s%-14s%5d s' "$name" "$result" $((SECONDS - start)))")
+done
 
-part build python3 -m pip install --no-build-isolation --no-deps \
-    -C cmake.define.TSVD_CUDA=ON .
-part ctest bash -c 'cmake --preset gpu && cmake --build --preset gpu && ctest --preset gpu'
-part tests python3 -m pytest -m cuda --require-cuda -q
-part gpu python3 -m benchmarks gpu -o "$out/gpu.json" --tests "$out/tests.log"
-part seed python3 -m benchmarks seed --device cuda -o "$out/seed_cuda.json"
-
-printf '\n=== tests\n'
-tail -n 1 "$out/tests.log"
-printf '\n=== gpu\n'
-cat "$out/gpu.log"
+for name in "${parts[@]}"; do
+    case $name in
+    tests) printf '\n=== tests\n' && tail -n 1 "$out/tests.log" ;;
+    vectors | eps | stress | crossover | gpu) printf '\n=== %s\n' "$name" && cat "$out/$name.log" ;;
+    esac
+done
 printf '\n=== logs and results: %s\n' "$out"
 printf '%s\n' "${summary[@]}"
 exit $status

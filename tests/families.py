@@ -14,6 +14,7 @@ import numpy as np
 FAMILIES = {}
 
 REAL_FILE = Path(__file__).parent / "data" / "real_bidiagonals.npz"
+HARD_FILE = REAL_FILE.with_name("hard.npz")
 
 
 def make(name, n, dtype=np.float64, seed=0):
@@ -31,6 +32,13 @@ def real(dtype=np.float64):
             name: (file[f"{name}/d"].astype(dtype), file[f"{name}/e"].astype(dtype))
             for name in names
         }
+
+
+def hard():
+    """Matrices on which LAPACK broke: name -> (d, e).  What it did: data/hard.json."""
+    with np.load(HARD_FILE) as file:
+        names = sorted({key.split("/")[0] for key in file})
+        return {name: (file[f"{name}/d"], file[f"{name}/e"]) for name in names}
 
 
 def family(function):
@@ -367,3 +375,145 @@ def geometric(n, dtype, rng):
     """d a geometric sequence from 1 to eps, e of the same sizes: a condition of 1/eps."""
     d = np.finfo(dtype).eps ** (np.arange(n) / max(n - 1, 1))
     return d, d[: _off(n)] * _signs(_off(n), rng)
+
+
+# What breaks LAPACK's divide and conquer (dbdsdc, sbdsdc), at any order above its leaves of
+# 25: it does not converge, or says that it did and returns vectors that are far from
+# orthogonal.  Most are copies of one block with a value between eps and sqrt(eps), glued
+# by links of that size: clusters of values whose distances and weights straddle every
+# tolerance for deflation.  data/hard.json records single matrices and what LAPACK did.
+
+
+def _power(dtype, low, high, rng):
+    """A number between eps^low and eps^high, every magnitude as likely."""
+    return float(np.finfo(dtype).eps) ** rng.uniform(low, high)
+
+
+def _copies(n, a, b):
+    """Copies of one block: a (p,) is its diagonal, b (p,) what is beside, b[p-1] the link."""
+    return np.resize(a, n), np.resize(b, _off(n))
+
+
+def _wobble(x, k, dtype, rng):
+    """x with every entry changed by up to k eps."""
+    return x * (1 + float(np.finfo(dtype).eps) * rng.integers(-k, k + 1, x.size))
+
+
+@family
+def blocks_nearly_singular(n, dtype, rng):
+    """Copies of a block of order 2 to 7 with one tiny entry on d, tiny links.
+
+    Near eps^0.6 and eps^0.85, either way round, float64 loses orthogonality in every
+    second draw; near eps and eps^0.8 float32 does not converge.
+    """
+    p = rng.integers(2, 8)
+    a, b = (np.ones(p) if rng.random() < 1 / 2 else rng.uniform(0.3, 1, p) for _ in "ab")
+    tiny, link = _power(dtype, 0.5, 0.65, rng), _power(dtype, 0.78, 0.92, rng)
+    if rng.random() < 1 / 2:
+        tiny, link = link, tiny
+    if dtype.itemsize == 4 and rng.random() < 1 / 2:
+        tiny, link = _power(dtype, 0.95, 1.05, rng), _power(dtype, 0.74, 0.86, rng)
+    a[rng.integers(p)], b[-1] = tiny, link
+    return _copies(n, a, b)
+
+
+@family
+def blocks_one_tiny(n, dtype, rng):
+    """d = 1 but for a tiny entry in every second to sixth place, e between sqrt(eps) and 1."""
+    p = rng.integers(2, 7)
+    a = np.where(np.arange(p) == p // 2, _power(dtype, 0.5, 0.95, rng), 1.0)
+    return _copies(n, a, np.full(p, _power(dtype, 0.1, 0.55, rng)))
+
+
+@family
+def blocks_with_zeros(n, dtype, rng):
+    """Copies of a block of quarters with a 0 on d, links of about eps^0.85."""
+    p = rng.integers(2, 6)
+    a, b = rng.integers(0, 5, p) / 4, rng.integers(1, 5, p) / 4
+    a[rng.integers(p)], b[-1] = 0, _power(dtype, 0.74, 0.95, rng)
+    return _copies(n, a, b)
+
+
+@family
+def blocks_mirrored(n, dtype, rng):
+    """A block and its mirror image in turn, with a tiny entry on d and tiny links."""
+    p = rng.integers(1, 8)
+    a, b = rng.uniform(0, 1, p), rng.uniform(0, 1, p)
+    a[rng.integers(p)], b[-1] = _power(dtype, 0.5, 1.05, rng), _power(dtype, 0.5, 0.95, rng)
+    return _copies(n, np.r_[a, a[::-1]], np.r_[b, b[-2::-1], b[-1]])
+
+
+@family
+def blocks_jordan(n, dtype, rng):
+    """Copies of a Jordan block whose least value is between eps and sqrt(eps), tiny links."""
+    p = rng.integers(2, 31)
+    a = np.full(p, _power(dtype, 0.5, 0.95, rng) ** (1 / p))
+    return _copies(n, a, np.r_[np.ones(p - 1), _power(dtype, 0.5, 0.95, rng)])
+
+
+@family
+def runs_glued(n, dtype, rng):
+    """Runs equal but for some units in the last place, tiny links, in half a tiny entry each."""
+    p, k = rng.integers(2, 90), int(10 ** rng.uniform(0, 4))
+    d, e = np.ones(n), np.full(_off(n), rng.choice([0.5, 1.0, 3.0, 4.0]))
+    d, e = (rng.choice([0.5, 0.75, 1.0, 3.0]) * _wobble(x, k, dtype, rng) for x in (d, e))
+    e[p - 1 :: p] = _power(dtype, 0.5, 0.95, rng)
+    if rng.random() < 1 / 2:
+        d[p // 2 :: p] = _power(dtype, 0.5, 1.05, rng)
+    return d, e
+
+
+@family
+def ladders_repeated(n, dtype, rng):
+    """Geometric ladders from 1 to eps^0.7 or far beyond, up, down or both, e tiny or in proportion.
+
+    Float32 does not converge near eps^0.8 in proportion.
+    """
+    p = rng.integers(2, 8)
+    ladder = _power(dtype, 0.7, 1.2, rng) ** (np.arange(p) / (p - 1) * rng.choice([1, 2]))
+    ladder = [ladder, ladder[::-1], np.r_[ladder, ladder[::-1]]][rng.integers(3)]
+    d = np.resize(ladder, n)
+    if rng.random() < 1 / 3:
+        return d, np.full(_off(n), _power(dtype, 0.1, 0.6, rng))
+    return d, d[: _off(n)] * 2.0 ** rng.integers(-2, 8)
+
+
+@family
+def walk_of_exponents(n, dtype, rng):
+    """The logarithms of d and e are random walks; in half the draws of powers of two."""
+    step, cut = rng.uniform(0.05, 3), _power(dtype, 0.5, 2.5, rng)
+    d, e = (np.cumsum(step * rng.standard_normal(size)) for size in (n, _off(n)))
+    if rng.random() < 1 / 2:
+        d, e = np.round(d), np.round(e)
+    return np.clip(np.exp2(d), cut, 1 / cut), np.clip(np.exp2(e), cut, 1 / cut)
+
+
+@family
+def deflation_straddled(n, dtype, rng):
+    """d = 1 or -1, and e, within k eps, 16 <= k <= 256: just what tolerances for deflation are.
+
+    What reduction makes of a dense matrix whose values are all 1 but for rounding.
+    """
+    k, spread = float(np.finfo(dtype).eps) * 2.0 ** rng.uniform(4, 8), rng.uniform(0, 0.5)
+    d, e = (1 + spread * rng.uniform(-1, 1, size) for size in (n, _off(n)))
+    return _signs(n, rng) * (1 + k * d), _signs(_off(n), rng) * k * e
+
+
+@family
+def nearly_diagonal(n, dtype, rng):
+    """d of 1/2, 1 and 2, e from eps to 2^14 eps: secular equations with their roots on poles."""
+    e = np.exp2(rng.uniform(0, rng.uniform(1, 14), _off(n)))
+    return rng.choice([0.5, 1.0, 2.0], n), float(np.finfo(dtype).eps) * e
+
+
+BREAKING = (
+    "blocks_nearly_singular",
+    "blocks_one_tiny",
+    "blocks_with_zeros",
+    "blocks_mirrored",
+    "blocks_jordan",
+    "runs_glued",
+    "ladders_repeated",
+    "walk_of_exponents",
+    "deflation_straddled",
+)

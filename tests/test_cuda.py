@@ -1,4 +1,4 @@
-"""The givens pipeline on a CUDA device against the CPU's, and what only a device can do wrong."""
+"""What CUDA devices compute against what the CPU does, and what only a device can do wrong."""
 
 import ctypes
 import shutil
@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
 PIPELINE_ROWS = 1024
 FINISH_ROWS = 64
 PIPELINE_SEGMENTS = 256
+VALUES_CPU_ORDER = 256  # up to this order the CPU finds the values
 PINNED_ORDER = 2048  # a float64 matrix of this order fills a pinned buffer
 
 COUNTS = ("sweeps", "iterations", "rotations", "deflated")
@@ -258,13 +259,175 @@ def test_a_device_that_does_not_exist(device):
         tsvd.svd([1.0, 2.0], [0.5], device=device)
 
 
-@pytest.mark.parametrize("method", ["auto", "qr", "bisect"])
-def test_values_without_vectors_come_later(method):
-    with pytest.raises(NotImplementedError, match='device="cpu"'):
-        tsvd.svdvals([1.0, 2.0], [0.5], method=method, device="cuda")
+# ---- values ----
+
+# Of cuda/counts.h: entries of a tile of the plain form, twice the order of a matrix; those of
+# the wide form are a quarter of it.
+TILE_ENTRIES = 1024
 
 
-def test_values_alone_have_the_same_bits():
+def check_values(findings, where, d, e, method="bisect", **options):
+    """The bits of the CPU's values, however they are found, and the same bits a second time."""
+    expected = tsvd.svdvals(d, e, method="bisect", **options)
+    for again in ("", " again"):
+        s = tsvd.svdvals(d, e, method=method, device="cuda", **options)
+        different = np.flatnonzero(s != expected)
+        what = f"the CPU's values{again}; {different.size} differ, the first at {different[:1]}"
+        findings.holds(where, what, same_bits(s, expected))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_of_families(family, dtype):
+    """Up to and beyond the order that the CPU takes; one tile, and two."""
+    sizes = (0, 1, 2, VALUES_CPU_ORDER, VALUES_CPU_ORDER + 1, TILE_ENTRIES // 2 + 1)
+    with Findings() as findings:
+        for n in sizes:
+            d, e = make(family, n, dtype)
+            check_values(findings, f"{family} n={n} {dtype.__name__}", d, e)
+
+
+@pytest.mark.parametrize("n", [480, 511, 512, 513, 640, 1023, 1024, 1025, 2000])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_around_every_tile(n, dtype):
+    with Findings() as findings:
+        for family in ("uniform_1", "zeros_everywhere", "many_equal", "diagonal", "graded_peak"):
+            d, e = make(family, n, dtype)
+            check_values(findings, f"{family} n={n} {dtype.__name__}", d, e)
+
+
+@pytest.mark.parametrize("family", ["uniform_1", "toeplitz", "chi", "wilkinson", "graded_gently"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_of_long_matrices(family, dtype):
+    with Findings() as findings:
+        for n in (4500, 14_000):
+            d, e = make(family, n, dtype)
+            check_values(findings, f"{family} n={n} {dtype.__name__}", d, e)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [40_000, 90_000])
+def test_values_of_more_than_fill_a_device(n):
+    """A point of every value in a round is more than a GPU works on at once."""
+    d, e = make("uniform_1", n)
+    with Findings() as findings:
+        check_values(findings, f"n={n}", d, e)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("seed", range(20))
+def test_values_of_many_draws(seed, dtype):
+    rng = np.random.default_rng(seed)
+    with Findings() as findings:
+        for n in rng.integers(VALUES_CPU_ORDER + 1, 900, 3):
+            spread = rng.choice([0, 1, 10, 100])
+            d, e = (np.exp2(spread * rng.standard_normal(k)).astype(dtype) for k in (n, n - 1))
+            d, e = (np.minimum(x, np.finfo(dtype).max / 4) for x in (d, e))
+            check_values(findings, f"n={n} seed={seed} spread={spread} {dtype.__name__}", d, e)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_at_numbers(dtype):
+    """Values that are numbers themselves: counts at them decide."""
+    with Findings() as findings:
+        for c in (1.0, 3.0, 0.7):
+            for n in (301, 302, 604):
+                d, e = np.full(n, c, dtype), np.full(n - 1, c, dtype)
+                check_values(findings, f"d = e = {c}, n={n} {dtype.__name__}", d, e)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_above_the_largest_number(dtype):
+    d, e = (np.full(k, np.finfo(dtype).max) for k in (400, 399))
+    with Findings() as findings:
+        check_values(findings, dtype.__name__, d, e)
+    assert np.isposinf(tsvd.svdvals(d, e, device="cuda")[0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_are_what_auto_takes(dtype):
+    with Findings() as findings:
+        for n in (3, 8, 9, 300):
+            for family in ("normal", "exponents"):
+                d, e = make(family, n, dtype)
+                where = f"{family} n={n} {dtype.__name__}"
+                check_values(findings, where, d, e, method="auto")
+                check_values(findings, f"{where} lower", d, e, method="auto", lower=True)
+    d, e = make("normal", 300, dtype)
+    s, info = tsvd.svd(d, e, compute_uv=False, device="cuda", full_output=True)
+    assert same_bits(s, tsvd.svdvals(d, e))
+    assert info.method == "bisect" and info.device == "cuda:0" and info.iterations > 300
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "family", ["uniform_1", "toeplitz", "zeros_many", "clustered", "exponents"]
+)
+def test_values_do_not_depend_on_hints(family, dtype):
+    """With vectors the values of qr are hints: those of tiny values may be far off."""
+    d, e = make(family, 400, dtype)
+    s = tsvd.svd(d, e, method="qr", device="cuda").s
+    assert same_bits(s, tsvd.svdvals(d, e, method="bisect"))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_to_eps(dtype):
+    with Findings() as findings:
+        for family in ("uniform_1", "normal", "zeros_many", "graded_gently", "graded_both"):
+            d, e = make(family, 700, dtype)
+            exact = tsvd.svdvals(d, e, method="bisect").astype(np.float64)
+            for relative in (1e-1, 1e-3, 1e-6, 1e-30):
+                eps = relative * exact[0]
+                s = tsvd.svdvals(d, e, method="bisect", eps=eps, device="cuda")
+                where = f"{family} eps={eps} {dtype.__name__}"
+                limit = eps + 2 * float(np.finfo(dtype).eps) * exact
+                findings.holds(where, "within eps", np.all(abs(s - exact) <= limit))
+                findings.holds(where, "descending", np.all(s[1:] <= s[:-1]))
+
+
+def test_values_of_a_batch():
+    matrices = [make(family, 300) for family in ("uniform_1", "zero", "toeplitz", "graded_both")]
+    d, e = (np.stack(part) for part in zip(*matrices, strict=True))
+    assert same_bits(tsvd.svdvals(d, e, device="cuda"), tsvd.svdvals(d, e, method="bisect"))
+
+
+def test_values_can_be_stopped():
+    d, e = make("uniform_1", 100_000)
+    shares = []
+
+    def stop(done):
+        shares.append(done)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        tsvd.svd(d, e, compute_uv=False, device="cuda", progress=stop)
+    assert len(shares) == 1 and 0 <= shares[0] < 1
+    d, e = d[:300], e[:299]
+    assert same_bits(tsvd.svdvals(d, e, device="cuda"), tsvd.svdvals(d, e))
+
+
+def test_values_in_two_threads():
+    matrices = [make("normal", n) for n in (300, 700, 1500, 3000)]
+
+    def call(matrix):
+        return tsvd.svdvals(*matrix, device="cuda")
+
+    alone = [call(matrix) for matrix in matrices]
+
+    def repeat(order):
+        return [same_bits(call(matrices[i]), alone[i]) for i in order for _ in range(5)]
+
+    with ThreadPoolExecutor(2) as pool:
+        for same in pool.map(repeat, ((0, 1, 2, 3), (3, 2, 1, 0))):
+            assert all(same)
+
+
+def test_values_by_qr_need_vectors():
+    with pytest.raises(NotImplementedError, match='method="bisect" or device="cpu"'):
+        tsvd.svdvals([1.0, 2.0], [0.5], method="qr", device="cuda")
+
+
+def test_values_of_givens_have_the_same_bits():
     for n in (1, 2, FINISH_ROWS, FINISH_ROWS + 1, 600):
         d, e = make("normal", n)
         s, _ = givens(d, e, 1e-3, compute_uv=False)
@@ -303,6 +466,9 @@ def test_calls_keep_no_memory():
         for _ in range(count):
             givens(d, e, 1e-2)
             tsvd.svd(d[:50], e[:49], device="cuda")
+            tsvd.svdvals(d, e, device="cuda")
+            with pytest.raises(ZeroDivisionError):
+                tsvd.svd(d, e, compute_uv=False, device="cuda", progress=stop)
             with pytest.raises(np.linalg.LinAlgError):
                 givens(d, e, 1e-2, max_sweeps=3)
             with pytest.raises(ZeroDivisionError):
@@ -384,6 +550,11 @@ for dtype in (np.float64, np.float32):
             tsvd.svd(d, e, tuning=tuning, **options)
             tsvd.svd(d, e, tuning=tuning | {"block_threads": 6}, compute_uv=False, **options)
         tsvd.svd(d, e, lower=True, device="cuda")
+    for n in (257, 600):
+        d, e = rng.random(n).astype(dtype), rng.random(n - 1).astype(dtype)
+        tsvd.svdvals(d, e, device="cuda")
+        d[::7], e[::5] = 0, 0
+        tsvd.svdvals(d, e, device="cuda")
 """
 
 

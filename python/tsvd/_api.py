@@ -50,8 +50,11 @@ _DEFAULT_KNOBS = [default for _, _, default in _KNOBS.values()]
 _INT64_MAX = 2**63 - 1
 _FLOAT_MAX = sys.float_info.max
 
-# What a matrix in host memory goes to a CUDA device for, if none is asked for.
-_CUDA_METHODS = ("auto", "dc")
+# Without and with vectors: the least order for which a method takes a CUDA device unasked.
+_CUDA_ORDERS = (
+    dict.fromkeys(("auto", "dc", "bisect"), _core.CUDA_VALUES_ORDER),
+    dict.fromkeys(("auto", "dc"), _core.CUDA_ORDER),
+)
 
 # SVDResult._make without its checks, which a call at n = 8 feels.
 _make_result = functools.partial(tuple.__new__, SVDResult)
@@ -133,7 +136,7 @@ def svd(
         False: only s is computed and returned, as by `svdvals`.
     method : {"auto", "dc", "qr", "givens", "bisect"}
         "auto" is the fastest that reaches the accuracy below: with vectors "dc"
-        from n = 64 on, for smaller matrices "qr"; without, "qr" or "bisect".
+        from n = 33 on, for smaller matrices "qr"; without, "qr" or "bisect".
         "dc": divide and conquer [3]_; almost all of its work is matrix
         products, and what deflates is work saved. Without vectors there is
         nothing to conquer: it finds the values as "auto" does. "qr": implicit
@@ -156,10 +159,11 @@ def svd(
         Required by "v" and "i", not allowed with "a".
     device : str or int, optional
         "cpu", "cuda", "cuda:1" or 1. None: the first usable CUDA device for large
-        matrices (n >= 512) whose vectors "auto" or "dc" are to compute, if there
-        is one with cuBLAS and it has memory for them; else the CPU.
-        "bisect", and values alone but by "givens", are not available on CUDA
-        devices.
+        matrices, from n = 512 on for vectors by "auto" or "dc", from n = 2048 on
+        for values alone by any method but "qr" and "givens"; the CPU for all
+        else, and where there is no such device, or not enough memory on it, or no
+        cuBLAS. On CUDA devices "auto" is "dc" with vectors and "bisect" without,
+        and "qr" needs vectors.
     stream : optional
         The CUDA stream to compute on. Not available yet.
     out : tuple (L, s, R) of ndarray, optional
@@ -268,8 +272,8 @@ def svd(
         raise NotImplementedError("stream: CUDA streams are not supported yet")
     if device is not None:
         cuda = _cuda_index(device)
-    elif compute_uv and method in _CUDA_METHODS and _order(d) >= _core.CUDA_ORDER:
-        cuda = _default_cuda()
+    elif _order(d) >= _CUDA_ORDERS[bool(compute_uv)].get(method, _INT64_MAX):
+        cuda = _default_cuda(bool(compute_uv))
     else:
         cuda = -1
 
@@ -448,12 +452,12 @@ def _order(d):
 
 
 @functools.cache
-def _default_cuda():
-    """The first CUDA device that can be used, with the libraries that it needs; -1: none."""
+def _default_cuda(multiplies):
+    """The first CUDA device that can be used, if need be with cuBLAS; -1: none."""
     try:
         count, _ = _core.cuda_device_count()
         index = next((i for i in range(count) if not _core.cuda_device_unusable(i)), -1)
-        if index >= 0:
+        if index >= 0 and multiplies:
             _libraries.tell_directories()
             _core.cuda_blas(0)
     except RuntimeError:

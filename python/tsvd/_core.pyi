@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike
 __version__: str
 METHODS: dict[str, int]
 CUDA_ORDER: int
+CUDA_VALUES_ORDER: int
 
 def svd(
     d: ArrayLike,

@@ -23,16 +23,16 @@ test_dc_exponent(void)
 }
 
 static void
-test_dc_limits(void)
+test_dc_limits_for(void)
 {
     for (int levels = 1; levels < 16; levels++) {
-        struct dc_limits before = dc_limits(0, levels);
+        struct dc_limits before = dc_limits_for(0, levels);
 
         CHECK(before.z == before.gap && before.z == before.floor && before.floor > 0,
               "full accuracy");
         for (int i = -R_DIGITS; i <= 2; i++) {
             const real eps = r_pow2(i);
-            const struct dc_limits limit = dc_limits(eps, levels);
+            const struct dc_limits limit = dc_limits_for(eps, levels);
 
             CHECK(limit.z >= before.z && limit.gap >= before.gap, "a looser eps of %g",
                   (double)eps);
@@ -80,7 +80,7 @@ static void
 test_dc_threshold(void)
 {
     enum { MOST = 65536 };
-    const struct dc_limits limits[] = {dc_limits(0, 3), dc_limits(R(1e-3), 11)};
+    const struct dc_limits limits[] = {dc_limits_for(0, 3), dc_limits(R(1e-3), 11)};
     real *z = allocate(MOST * sizeof *z);
 
     for (int l = 0; l < 2; l++) {
@@ -110,7 +110,7 @@ test_dc_threshold(void)
 static void
 test_dc_absorb(void)
 {
-    const struct dc_limits limit = dc_limits(0, 4);
+    const struct dc_limits limit = dc_limits_for(0, 4);
     struct rotation turn = {1, 0};
     real head_z, z;
 
@@ -147,7 +147,7 @@ static void
 test_dc_rules(void)
 {
     test_dc_exponent();
-    test_dc_limits();
+    test_dc_limits_for();
     test_dc_threshold();
     test_dc_absorb();
     test_dc_group();

@@ -18,13 +18,14 @@ scalar_count(const struct sturm *m, real sigma, int wide)
 {
     real r = sigma * m->scale_down[0] * m->scale_down[1], before = 1;
     real shift = r;
-    real_int above = 0, sigma_exponent;
+    real_int sigma_exponent;
+    num_small above = 0;
     real sigma_mantissa = r_split(sigma, &sigma_exponent);
     struct sturm_wide y = {.mantissa = 1, .sigma_square = sigma_mantissa * sigma_mantissa};
     int64_t k = 0;
 
     y.sigma_rest = r_fma(sigma_mantissa, sigma_mantissa, -y.sigma_square);
-    y.sigma_twos = 2 * sigma_exponent;
+    y.sigma_twos = (num_small)(2 * sigma_exponent);
 
     for (int64_t i = 0; i < m->chunks; i++) {
         for (; k < m->chunk[i].end; k++) {

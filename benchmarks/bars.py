@@ -1,0 +1,45 @@
+"""What is asked of the measurements of a run, and whether it holds."""
+
+
+def at_most(what, asked, measured, unit="s"):
+    """asked, measured: None where it could not be measured, which counts as missed."""
+    ok = None not in (asked, measured) and measured <= asked
+    return _bar(what, "≤", asked, measured, unit, ok)
+
+
+def at_least(what, asked, measured, unit="×"):
+    ok = None not in (asked, measured) and measured >= asked
+    return _bar(what, "≥", asked, measured, unit, ok)
+
+
+def _bar(what, relation, asked, measured, unit, ok):
+    return {
+        "what": what,
+        "relation": relation,
+        "asked": asked,
+        "measured": measured,
+        "unit": unit,
+        "ok": ok,
+    }
+
+
+def show(bars):
+    """Prints all; the exit status is 0 if every one holds."""
+    print(f"\n{'asked of it':<62}{'asked':>13}{'measured':>13}")
+    for bar in bars:
+        asked = f"{bar['relation']} {text(bar['asked'], bar['unit'])}"
+        print(
+            f"{bar['what']:<62}{asked:>13}{text(bar['measured'], bar['unit']):>13}"
+            f"{'   ok' if bar['ok'] else '   MISSED'}"
+        )
+    missed = sum(not bar["ok"] for bar in bars)
+    print(f"{len(bars)} asked, {missed} missed", flush=True)
+    return 1 if missed else 0
+
+
+def text(value, unit):
+    if value is None:
+        return "not measured"
+    if unit == "s" and value < 1:
+        return f"{value * 1e3:.3g} ms"
+    return f"{value:.3g}{'×' if unit == '×' else f' {unit}' if unit else ''}"

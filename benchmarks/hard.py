@@ -1,0 +1,122 @@
+"""Matrices on which LAPACK's divide and conquer breaks: what it does there, and the search.
+
+    python -m benchmarks.hard            LAPACK and tsvd on the recorded matrices
+    python -m benchmarks.hard search     draws matrices of families.BREAKING, and records the
+                                         worst of each in tests/data/hard.npz and hard.json
+
+dbdsdc and sbdsdc are SciPy's.  "dense" is the SVD of the dense matrix, by NumPy, which brings
+another build of LAPACK; of float32 by SciPy, as NumPy computes it in float64.  "On entry to
+..." is what LAPACK prints of a NaN of its own making.
+"""
+
+import argparse
+import json
+
+import numpy as np
+import scipy.linalg
+
+import tsvd
+from benchmarks import lapack, results
+from tests import families, measures
+
+ORDERS = (26, 33, 52, 64, 103, 118, 150, 205, 257, 300, 411, 533)
+SHARES = np.array([3, 3, 3, 3, 3, 3, 3, 1, 1, 1, 0.5, 0.5])
+BROKEN = 100  # in the units of tests/measures.py, in which tsvd is held to 2 and 3
+
+
+def record(d, e, info, u, s, vt):
+    """What there is to say of a decomposition: info, and where it is 0 how good it is."""
+    if info != 0:
+        return {"info": info}
+    if not all(np.isfinite(x).all() for x in (u, s, vt)):
+        return {"info": 0, "finite": False}
+    return {
+        "info": 0,
+        "residual": float(f"{measures.residual(d, e, u, s, vt):.3g}"),
+        "orthogonality": float(f"{measures.orthogonality(u, vt):.3g}"),
+    }
+
+
+def breach(found):
+    """How a record is bad: "no convergence", "NaN", "inaccurate", or None where it is fine."""
+    if found["info"] != 0:
+        return "no convergence"
+    if not found.get("finite", True):
+        return "NaN"
+    return "inaccurate" if max(found["residual"], found["orthogonality"]) > BROKEN else None
+
+
+def by_lapack(d, e):
+    return record(d, e, *lapack.bdsdc(d, e))
+
+
+def by_dense(d, e):
+    svd = np.linalg.svd if d.dtype == np.float64 else scipy.linalg.svd
+    try:
+        return record(d, e, 0, *svd(np.diag(d) + np.diag(e, 1)))
+    except np.linalg.LinAlgError:
+        return {"info": 1}
+
+
+def by_tsvd(method):
+    return lambda d, e: record(d, e, 0, *tsvd.svd(d, e, method=method, device="cpu"))
+
+
+def worst_of(family, dtype, draws):
+    """Of each way to break the draw that is worst by its measures, else of least order."""
+    worst = {}
+    for seed in range(draws):
+        n = int(np.random.default_rng(seed).choice(ORDERS, p=SHARES / SHARES.sum()))
+        d, e = families.make(family, n, dtype, seed)
+        found = by_lapack(d, e)
+        way = breach(found)
+        rank = max(found["residual"], found["orthogonality"]) if way == "inaccurate" else -n
+        if way and (way not in worst or rank > worst[way][0]):
+            facts = {"family": family, "n": n, "dtype": dtype, "seed": seed, "lapack": found}
+            worst[way] = rank, facts, d, e
+    return [worst[way][1:] for way in sorted(worst)]
+
+
+def search(draws):
+    matrices, arrays = {}, {}
+    for family in families.BREAKING:
+        for dtype in ("float64", "float32"):
+            for facts, d, e in worst_of(family, dtype, draws):
+                name = f"{family}_{facts['n']}_{dtype}_{facts['seed']}"
+                matrices[name] = facts | {"dense": by_dense(d, e)}
+                arrays |= {f"{name}/d": d, f"{name}/e": e}
+                print(name, text(facts["lapack"]), sep=": ", flush=True)
+    np.savez_compressed(families.HARD_FILE, **arrays)
+    path = families.HARD_FILE.with_suffix(".json")
+    surroundings = {"machine": results.machine(), "versions": results.versions()}
+    path.write_text(json.dumps(surroundings | {"matrices": matrices}, indent=1) + "\n")
+
+
+def text(found):
+    way = breach(found)
+    if way in ("no convergence", "NaN"):
+        return way
+    return f"{found['residual']:.2g}, {found['orthogonality']:.2g}"
+
+
+def show():
+    """A line for each recorded matrix; of a decomposition residual and orthogonality."""
+    solvers = {
+        "bdsdc": by_lapack,
+        "dense": by_dense,
+        "tsvd qr": by_tsvd("qr"),
+        "tsvd dc": by_tsvd("dc"),
+    }
+    print(f"{'':44}", *(f"{name:>18}" for name in solvers))
+    for name, (d, e) in families.hard().items():
+        print(f"{name:44}", *(f"{text(solve(d, e)):>18}" for solve in solvers.values()))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.hard")
+    parser.add_argument("command", nargs="?", choices=["show", "search"], default="show")
+    parser.add_argument("--draws", type=int, default=4000, help="of each family and type (4000)")
+    arguments = parser.parse_args()
+    if arguments.command == "search":
+        search(arguments.draws)
+    show()

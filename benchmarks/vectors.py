@@ -1,0 +1,274 @@
+"""Values and vectors on the GPU by divide and conquer, against the peers, against what the
+multiplications and copies must take, and against the times asked of them.
+
+Two times are measured: on the device, from the moment that d and e are there until L, s
+and R are, by events; and end to end, from d and e to arrays whose pages exist.
+"""
+
+import time
+from statistics import median
+
+import numpy as np
+
+import tsvd
+from benchmarks import bars, cuda, lapack, results
+from benchmarks.cases import CLASSES
+from benchmarks.errors import errors
+from benchmarks.timing import touched
+from tests import families
+from tests.measures import BOUNDS
+
+METHOD, DEVICE = "dc", "cuda"
+SIZES = (1024, 2048, 4096, 8192, 10000, 16384, 32768)
+LARGEST_CHECKED = 16384  # residual and orthogonality
+LARGEST_PEER = 16384
+
+GEMM_ORDER = 8192  # of the products whose rate the floor is made of
+LARGEST_COPY = 2**31  # bytes of the largest pinned copy that is timed
+
+# A call of a peer is timed where the time at a smaller order, growing with n^3, says that it
+# takes no longer than this; one that takes less than BRIEF is timed three times after a call
+# that is not.
+LONGEST = 15.0
+BRIEF = 1.0
+SHARE = 0.7  # of the seconds given that ours may use
+
+# Peers in the order in which they are measured, those of a line together by size.  What is on
+# the device stays there, so it is compared with our time on the device; LAPACK with ours
+# end to end.
+PEERS = (("gesvdj",), ("dbdsdc", "gesvd"))
+AGAINST = {"gesvdj": "device", "gesvd": "device", "dbdsdc": "end_to_end"}
+
+
+def run(path, threads, seconds, largest):
+    """Writes `path`, in about `seconds`; the exit status is 0 if all that is asked holds.
+
+    Orders over `largest` are left out, and what is asked of them counts as missed.
+    """
+    start, load = time.monotonic(), results.load()
+    print(f"rate of the products and of the pinned copy ({cuda.library().name}) ...", flush=True)
+    sizes = [n for n in SIZES if n <= largest]
+    rates = _rates(sizes)
+    print(
+        f"{rates['gemm'] / 1e12:.1f} TFLOP/s at n = {GEMM_ORDER}, "
+        f"{max(rates['pinned'].values()) / 1e9:.1f} GB/s\n\n"
+        f'method="{METHOD}", seconds, medians; floor: 8/3 n^3 flops at that rate; copies: 16 n^2 '
+        "bytes at the pinned\nrate\n\n"
+        f"{'matrix':<12}{'n':>6}{'device':>10}{'x floor':>9}{'end to end':>12}{'- device':>10}"
+        f"{'x copies':>10}{'residual':>10}{'orthog.':>9}{'deflated':>10}"
+    )
+    cases = []
+    for n in sizes:
+        cases += _cases(n, rates, cases, start + SHARE * seconds)
+    print(f"\n{'peer':<8}{'matrix':<12}{'n':>6}{'seconds':>10}{'ours':>10}{'ratio':>8}")
+    _measure_peers(cases, start + seconds)
+    asked = _bars(cases)
+    status = bars.show(asked)
+    results.write(
+        path,
+        threads,
+        load,
+        seconds=time.monotonic() - start,
+        library=cuda.library().name,
+        rates=rates,
+        cases=cases,
+        bars=asked,
+    )
+    return status
+
+
+def _rates(sizes):
+    """Flops a second of products, bytes a second of pinned copies, by order."""
+    rates = {"gemm_order": GEMM_ORDER, "gemm": cuda.gemm_rate(GEMM_ORDER, 5)}
+    rates["gemm_at"] = {n: cuda.gemm_rate(n, _repeats(n)) for n in sizes}
+    cuda.library().free()
+    copies = {n: min(16 * n * n, LARGEST_COPY) for n in sizes}
+    seconds = {size: cuda.pinned_seconds(size, 5) for size in sorted(set(copies.values()))}
+    rates["pinned"] = {n: size / seconds[size] for n, size in copies.items()}
+    cuda.library().free()
+    return rates
+
+
+def _repeats(n):
+    return 5 if n < 16384 else 3 if n < 32768 else 2
+
+
+# ---- ours ----
+
+
+def _cases(n, rates, before, until):
+    """One case for each class, timed in turns; the first call of each is checked, not timed."""
+    cases = [{"family": family, "n": n, "peers": {}} for family in CLASSES]
+    estimate = _estimate_ours(n, before)
+    if time.monotonic() + estimate > until:
+        return _skipped(cases, f"estimated {estimate:.0f} s")
+    matrices = [families.make(family, n) for family in CLASSES]
+    try:
+        for case, (d, e) in zip(cases, matrices, strict=True):
+            _solve(d, e)
+            if n <= LARGEST_CHECKED:
+                measured = errors(DEVICE, d, e, *touched(n))
+                case |= {key: measured[key] for key in ("residual", "orthogonality")}
+                cuda.library().free()
+        runs = [[_solve(d, e) for d, e in matrices] for _ in range(_repeats(n))]
+    except (MemoryError, RuntimeError, np.linalg.LinAlgError) as error:
+        return _skipped(cases, f"{type(error).__name__}: {error}")
+    for case, own in zip(cases, zip(*runs, strict=True), strict=True):
+        middle = sorted(own, key=lambda one: one["end_to_end"])[len(own) // 2]
+        case |= {key: middle[key] for key in ("phases", "deflated")}
+        for key in ("device", "end_to_end"):
+            case[f"{key}_seconds"] = [one[key] for one in own]
+            case[key] = median(case[f"{key}_seconds"])
+        case["floor"] = 8 / 3 * n**3 / rates["gemm"]
+        case["floor_at_n"] = 8 / 3 * n**3 / rates["gemm_at"][n]
+        case["copies"] = 16 * n * n / rates["pinned"][n]
+        _show(case)
+    return cases
+
+
+def _skipped(cases, why):
+    print(f"{'':<12}{cases[0]['n']:>6}  skipped: {why}", flush=True)
+    return [case | {"skipped": why} for case in cases]
+
+
+def _estimate_ours(n, before):
+    """Seconds of all calls at this order by those at the order before, 0 where there are none."""
+    last = [case for case in before[-len(CLASSES) :] if "end_to_end" in case]
+    return (1 + _repeats(n)) * sum(case["end_to_end"] * (n / case["n"]) ** 3 for case in last)
+
+
+def _solve(d, e):
+    start = time.perf_counter()
+    _, info = tsvd.svd(d, e, method=METHOD, device=DEVICE, out=touched(len(d)), full_output=True)
+    return {
+        "end_to_end": time.perf_counter() - start,
+        "device": info.seconds["device"],
+        "phases": dict(info.seconds),
+        "deflated": info.deflated,
+    }
+
+
+def _show(case):
+    back = case["end_to_end"] - case["device"]
+    checked = (f"{case[key]:.2f}" if key in case else "" for key in ("residual", "orthogonality"))
+    residual, orthogonality = checked
+    print(
+        f"{case['family']:<12}{case['n']:>6}{case['device']:>10.4f}"
+        f"{case['device'] / case['floor']:>9.2f}{case['end_to_end']:>12.4f}{back:>10.4f}"
+        f"{back / case['copies']:>10.2f}{residual:>10}{orthogonality:>9}{case['deflated']:>10}",
+        flush=True,
+    )
+
+
+# ---- peers ----
+
+
+def _measure_peers(cases, until):
+    """Adds to case["peers"]: name -> seconds and ratio, or why there are none."""
+    for name in AGAINST:
+        _call(name, *families.make("chi", 64))()  # loads the library
+    for names in PEERS:
+        for case in cases:
+            if case["n"] <= LARGEST_PEER and "skipped" not in case:
+                d, e = families.make(case["family"], case["n"])
+                for name in names:
+                    smaller = [c for c in cases if c["family"] == case["family"]]
+                    peer = _peer(name, d, e, _estimate(name, case["n"], smaller), until)
+                    if "seconds" in peer:
+                        peer |= {"against": AGAINST[name]}
+                        peer["ratio"] = peer["seconds"] / case[AGAINST[name]]
+                    case["peers"][name] = peer
+                    _show_peer(name, case, peer)
+
+
+def _estimate(name, n, smaller):
+    """Seconds by n^3 from the largest smaller order, 0 where none was measured."""
+    for case in reversed(smaller):
+        peer = case["peers"].get(name, {})
+        if case["n"] < n and "seconds" in peer:
+            return peer["seconds"] * (n / case["n"]) ** 3
+    return 0.0
+
+
+def _peer(name, d, e, estimate, until):
+    left = until - time.monotonic()
+    if left <= 0:
+        return {"note": "skipped: the time is up"}
+    if estimate > min(LONGEST, left):
+        return {"note": f"skipped: estimated {estimate:.0f} s"}
+    try:
+        one = _call(name, d, e)
+        first = one()
+        runs = [one() for _ in range(3)] if first < BRIEF else [first]
+    except (RuntimeError, MemoryError, np.linalg.LinAlgError) as error:
+        return {"note": f"failed: {error}".splitlines()[0][:200]}
+    return {"seconds": median(runs), "runs": runs}
+
+
+def _call(name, d, e):
+    """A function that calls the peer and returns the seconds it took."""
+    if name != "dbdsdc":
+        gpu, B = cuda.library(), cuda.dense(d, e)
+        return lambda: gpu.seconds(lambda: gpu.svd(B, name))
+    room = lapack.dbdsdc_room(len(d))
+
+    def call():
+        start = time.perf_counter()
+        lapack.dbdsdc(d, e, room)
+        return time.perf_counter() - start
+
+    return call
+
+
+def _show_peer(name, case, peer):
+    print(f"{name:<8}{case['family']:<12}{case['n']:>6}", end="")
+    if "seconds" in peer:
+        ours = case[peer["against"]]
+        print(f"{peer['seconds']:>10.4f}{ours:>10.4f}{peer['ratio']:>8.1f}", flush=True)
+    else:
+        print(f"  {peer['note']}", flush=True)
+
+
+# ---- what is asked ----
+
+
+def _bars(cases):
+    """What is asked of a case that was skipped or left out counts as missed."""
+    found = {(case["family"], case["n"]): case for case in cases}
+
+    def get(family, n, key):
+        return found.get((family, n), {}).get(key)
+
+    def floors(n):
+        device, floor = (get("toeplitz", n, key) for key in ("device", "floor"))
+        return device and device / floor
+
+    asked = [
+        bars.at_most("toeplitz, n = 10000, device / floor", 2.0, floors(10000), "×"),
+        bars.at_most("toeplitz, n = 32768, device / floor", 1.5, floors(32768), "×"),
+        bars.at_most(
+            "chi, n = 10000, device: no more than toeplitz",
+            get("toeplitz", 10000, "device"),
+            get("chi", 10000, "device"),
+        ),
+        bars.at_most("uniform, n = 10000, device", 25e-3, get("uniform_1", 10000, "device")),
+    ]
+    for n, most in ((1024, 6e-3), (4096, 20e-3)):
+        for family in CLASSES:
+            asked.append(bars.at_most(f"{family}, n = {n}, device", most, get(family, n, "device")))
+    for family in CLASSES:
+        device, copies = (get(family, 10000, key) for key in ("device", "copies"))
+        what = f"{family}, n = 10000, end to end: device + 1.5 copies"
+        most = device and device + 1.5 * copies
+        asked.append(bars.at_most(what, most, get(family, 10000, "end_to_end")))
+    for n in SIZES:
+        for family in CLASSES if n <= LARGEST_PEER else ():
+            peers = get(family, n, "peers") or {}
+            ratio = min((peer["ratio"] for peer in peers.values() if "ratio" in peer), default=None)
+            what = f"{family}, n = {n}, the fastest peer's time over ours"
+            asked.append(bars.at_least(what, 10 if n >= 4096 else 1, ratio))
+    for key in ("residual", "orthogonality"):
+        measured = [case[key] for case in cases if key in case]
+        worst = float(np.max(measured)) if measured else None  # NaN, if there is one
+        asked.append(bars.at_most(f"{key}, the largest", BOUNDS[key](0), worst, ""))
+    return asked

@@ -1,0 +1,64 @@
+/*
+ * Divide and conquer on the CPU: what its files share.  cpu_dc.c holds the operations of the seam,
+ * the leaves and the tasks for threads, cpu_dc_deflate.c a merge's index work, cpu_dc_vectors.c
+ * its roots and vectors.  Mirrors cuda/dc.h.
+ */
+#ifndef TSVDI_CPU_DC_H
+#define TSVDI_CPU_DC_H
+
+#include "cpu_kernels.h"
+#include "host.h"
+
+#define tsvdi_cpu_deflate TSVD_T(tsvdi_cpu_deflate)
+#define tsvdi_cpu_settle TSVD_T(tsvdi_cpu_settle)
+#define tsvdi_cpu_solve_roots TSVD_T(tsvdi_cpu_solve_roots)
+#define tsvdi_cpu_find_weights TSVD_T(tsvdi_cpu_find_weights)
+#define tsvdi_cpu_fill_factors TSVD_T(tsvdi_cpu_fill_factors)
+#define tsvdi_cpu_count_tiles TSVD_T(tsvdi_cpu_count_tiles)
+#define tsvdi_cpu_multiply_tile TSVD_T(tsvdi_cpu_multiply_tile)
+
+enum { RIGHT, LEFT, SIDES };
+
+/* What a run holds. */
+struct dc_run {
+    struct tsvd_context *ctx;
+    struct dc_job *job;
+    int64_t stride;             /* between rows of x and q */
+    real *x[SIDES];             /* vectors, by slots */
+    real *q[SIDES];             /* of a merge's M: row first + i, column first + place */
+    real *gathered[SIDES];      /* by places, n numbers a row */
+    struct dc_slots slot;       /* one piece of memory, from slot.low on */
+    const struct dc_node *node; /* of the level under work: its nodes, */
+    int64_t nodes;
+    struct dc_merge *merge; /* [nodes] their merges, */
+    int64_t *tasks;         /* [nodes + 1] and where their tasks begin */
+    int exhausted;          /* a leaf whose QR did not converge */
+};
+
+/* Some survivors of a node: begin .. end - 1. */
+struct part {
+    const struct dc_node *node;
+    const struct dc_merge *merge;
+    int64_t begin, end;
+};
+
+/* z, deflation, and all index lists of a node's merge; turns the vectors of what is absorbed. */
+void tsvdi_cpu_deflate(const struct dc_run *run, const struct dc_node *node,
+                       struct dc_merge *merge);
+
+/* Moves deflated vectors, whose rows must have been gathered where survivors were; then values,
+   ranges and order of the node's slots. */
+void tsvdi_cpu_settle(const struct dc_run *run, const struct dc_node *node,
+                      const struct dc_merge *merge);
+
+/* The roots of the secular equation; z again, from all roots; rows of the factors of x = q g. */
+void tsvdi_cpu_solve_roots(const struct dc_run *run, struct part part);
+void tsvdi_cpu_find_weights(const struct dc_run *run, struct part part);
+void tsvdi_cpu_fill_factors(const struct dc_run *run, struct part part);
+
+/* Tiles of a node's products, and one of them. */
+int64_t tsvdi_cpu_count_tiles(const struct dc_node *node, struct dc_count count);
+void tsvdi_cpu_multiply_tile(const struct dc_run *run, const struct dc_node *node,
+                             struct dc_count count, int64_t tile);
+
+#endif

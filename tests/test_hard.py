@@ -1,0 +1,83 @@
+"""Matrices on which LAPACK's divide and conquer breaks keep the bounds of measures.BOUNDS.
+
+data/hard.npz holds them, data/hard.json says what LAPACK did.  What it does today is not
+tested, as it depends on the build: `python -m benchmarks.hard` shows it.
+"""
+
+import functools
+import json
+
+import numpy as np
+import pytest
+
+import tsvd
+from cases import DTYPES, Findings
+from families import BREAKING, HARD_FILE, hard, make
+from measures import BOUNDS, orthogonality, residual
+from reference import singular_values
+from test_accuracy import check_values, check_vectors
+
+METHODS = ("qr", "dc")
+
+
+@functools.cache
+def s_ref(name):
+    return singular_values(*hard()[name])
+
+
+@pytest.mark.parametrize("name", hard())
+@pytest.mark.parametrize("method", METHODS)
+def test_recorded(name, method, device):
+    d, e = hard()[name]
+    with Findings() as findings:
+        result = tsvd.svd(d, e, method=method, device=device)
+        check_vectors(findings, f"{name} {method}", d, e, result)
+        check_values(findings, f"{name} {method}", result.s, s_ref(name), "auto")
+
+
+@pytest.mark.parametrize("name", hard())
+def test_values_of_recorded(name, values_device):
+    with Findings() as findings:
+        s = tsvd.svdvals(*hard()[name], method="bisect", device=values_device)
+        check_values(findings, f"{name} bisect", s, s_ref(name), "bisect")
+
+
+@pytest.mark.parametrize("family", (*BREAKING, "nearly_diagonal"))
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("method", METHODS)
+def test_draws(family, dtype, method, device):
+    """Which of a family's matrices is hard, its seed says."""
+    with Findings() as findings:
+        for n in (26, 33, 52, 66, 118):
+            for seed in range(1, 9):
+                d, e = make(family, n, dtype, seed)
+                where = f"{family} n={n} {dtype.__name__} seed={seed} {method}"
+                L, s, R = tsvd.svd(d, e, method=method, device=device)
+                findings.bound(where, "residual", residual(d, e, L, s, R), BOUNDS["residual"](n))
+                limit = BOUNDS["orthogonality"](n)
+                findings.bound(where, "orthogonality", orthogonality(L, R), limit)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("method", METHODS)
+def test_a_root_at_the_middle_of_two_poles(dtype, method, device):
+    """The first evaluation of the secular equation finds zero; halving on led to NaN."""
+    n = 33
+    d, e = np.ones(n, dtype), np.zeros(n - 1, dtype)
+    d[16], e[11:16] = 2, 100 * np.finfo(dtype).eps
+    with Findings() as findings:
+        result = tsvd.svd(d, e, method=method, device=device)
+        check_vectors(findings, method, d, e, result)
+        check_values(findings, method, result.s, singular_values(d, e), "auto")
+
+
+def test_the_record_is_of_these_matrices():
+    matrices = json.loads(HARD_FILE.with_suffix(".json").read_text())["matrices"]
+    assert set(matrices) == set(hard())
+    for name, (d, e) in hard().items():
+        facts = matrices[name]
+        assert (facts["n"], facts["dtype"]) == (d.size, d.dtype.name) and e.size == d.size - 1
+        assert e.dtype == d.dtype and np.isfinite(d).all() and np.isfinite(e).all()
+        found = facts["lapack"]
+        broken = found["info"] > 0 or not found.get("finite", True)
+        assert broken or max(found["residual"], found["orthogonality"]) > 100
