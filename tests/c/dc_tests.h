@@ -23,7 +23,7 @@ test_dc_exponent(void)
 }
 
 static void
-test_dc_limits_for(void)
+test_dc_limits(void)
 {
     for (int levels = 1; levels < 16; levels++) {
         struct dc_limits before = dc_limits_for(0, levels);
@@ -80,7 +80,7 @@ static void
 test_dc_threshold(void)
 {
     enum { MOST = 65536 };
-    const struct dc_limits limits[] = {dc_limits_for(0, 3), dc_limits(R(1e-3), 11)};
+    const struct dc_limits limits[] = {dc_limits_for(0, 3), dc_limits_for(R(1e-3), 11)};
     real *z = allocate(MOST * sizeof *z);
 
     for (int l = 0; l < 2; l++) {
@@ -147,7 +147,7 @@ static void
 test_dc_rules(void)
 {
     test_dc_exponent();
-    test_dc_limits_for();
+    test_dc_limits();
     test_dc_threshold();
     test_dc_absorb();
     test_dc_group();

@@ -256,7 +256,8 @@ fill_secular(struct secular_problem *p, int kind)
                                        "evenly spaced",
                                        "at the limits of deflation",
                                        "unequal pairs",
-                                       "one large weight"};
+                                       "one large weight",
+                                       "a least value far below"};
     const real floor = DC_TOLERANCE * R_EPS;
     real last = 1;
 
@@ -288,6 +289,10 @@ fill_secular(struct secular_problem *p, int kind)
         case 8:
             z *= j == p->k / 2 ? R(1) : R(2) * floor;
             break;
+        case 9:
+            pole = j == 1 ? floor * (1 + pole) : pole;
+            z = j == 0 ? floor : z;
+            break;
         default:
             break;
         }
@@ -313,7 +318,7 @@ fill_secular(struct secular_problem *p, int kind)
     }
 }
 
-enum { SECULAR_KINDS = 9 };
+enum { SECULAR_KINDS = 10 };
 
 static void
 test_secular(void)
@@ -336,6 +341,43 @@ test_secular(void)
         CHECK(tally.worst <= 32, "%s: a root took %d evaluations", p->kind, tally.worst);
     }
     free(p);
+}
+
+/* Where the first evaluation, at the middle between two poles, already finds the root. */
+static void
+test_secular_middle(void)
+{
+    const struct cpu_kernels *const kernels[] = {&tsvdi_kernels_generic, tsvdi_kernels()};
+    struct secular_tally tally = {0, 0, 0};
+    struct secular_problem *p = allocate(sizeof *p);
+
+    for (int i = 0; i < 2; i++) {
+        secular_kernels = kernels[i];
+        p->kind = "the middle";
+        p->k = 2;
+        p->pole[0] = 0;
+        p->pole[1] = 1;
+        p->z[0] = 1;
+        p->z[1] = R(1.5);
+        check_secular(p, &tally);
+        CHECK(solve_root(p, 0, R(3.25)).tau == R(0.5), "%g", (double)solve_root(p, 0, R(3.25)).tau);
+    }
+    free(p);
+}
+
+/* Where the square of tau underflows f is infinite, and that is no root. */
+static void
+test_secular_infinite(void)
+{
+    const real pole[] = {0, 1}, square[] = {R(0.25), R(0.25)};
+    const struct secular_sums sums = {-R(INFINITY), -R(INFINITY), R(0.25), R(0.25)};
+    struct secular_root r = secular_start(2, 0, pole, R(0.5));
+
+    secular_place(&r, pole, square,
+                  (struct secular_sums){R(-1) / 3, R(-1) / 3, R(1) / 3, R(1) / 3});
+    r.tau = r_pow2(-R_BIAS / 2 - R_DIGITS - 1);
+    CHECK(!secular_step(&r, pole, sums), "taken for a root");
+    CHECK(r.low > 0 && r.tau > r.low, "the bracket moves to %g", (double)r.tau);
 }
 
 /* What no deflation lets through still ends. */

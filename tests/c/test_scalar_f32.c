@@ -21,6 +21,8 @@ main(void)
     test_qr_negligible();
     test_givens();
     test_secular();
+    test_secular_middle();
+    test_secular_infinite();
     test_secular_ends();
     test_dc_rules();
     return report();
