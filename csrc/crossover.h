@@ -12,7 +12,12 @@ enum {
     /* CPU, vectors: matrices from this order on, where the tree has more than a leaf, by divide and
        conquer, smaller ones by QR.  At n = 36 QR took 99 to 116 us against 87, at 64 0.28 to
        0.34 ms against 0.23; up to 32 they took the same, and without a BLAS to import. */
-    DC_ORDER = 33
+    DC_ORDER = 33,
+
+    /* Matrices in host memory from this order on go to a CUDA device where none is asked for: with
+       vectors by divide and conquer, and values alone by bisection.  Not measured yet. */
+    CUDA_ORDER = 512,
+    CUDA_VALUES_ORDER = 2048
 };
 
 #endif

@@ -23,6 +23,10 @@ static volatile int in_child;
 /* More are of no use, and OpenMP's runtime ends the process when it cannot make one. */
 enum { THREADS_PER_PROCESSOR = 4 };
 
+/* From here on a request is compared with what is free: the system would grant it, and end the
+   process when the memory is touched. */
+#define MEMORY_CHECK_BYTES ((size_t)256 << 20)
+
 static void
 note_fork(void)
 {
@@ -161,18 +165,23 @@ tsvd_status
 tsvdi_host_alloc(size_t bytes, tsvd_error *error, void **p)
 {
     const size_t line = 64;
+    uint64_t available = bytes < MEMORY_CHECK_BYTES ? 0 : tsvd_host_memory_available();
 
-    *p = bytes == 0 ? NULL : aligned_alloc(line, (bytes + line - 1) / line * line);
+    *p = NULL;
+    if (bytes > 0 && (available == 0 || bytes <= available)) {
+        *p = aligned_alloc(line, (bytes + line - 1) / line * line);
+    }
     if (bytes == 0 || *p) {
         return TSVD_OK;
     }
+    available = available > 0 ? available : tsvd_host_memory_available();
     if (error) {
         error->wanted = bytes;
-        error->available = tsvd_host_memory_available();
+        error->available = available;
     }
     return tsvdi_fail(error, TSVD_ERR_MEMORY,
                       "out of host memory: %zu bytes of workspace wanted, %llu bytes free", bytes,
-                      (unsigned long long)tsvd_host_memory_available());
+                      (unsigned long long)available);
 }
 
 void

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "crossover.h"
 #include "scipy_blas.h"
 #include "tsvd.h"
 
@@ -809,7 +810,9 @@ module_exec(PyObject *module)
     state->LinAlgError = PyObject_GetAttrString(linalg, "LinAlgError");
     Py_DECREF(linalg);
     if (state->LinAlgError == NULL ||
-        PyModule_AddStringConstant(module, "__version__", TSVD_VERSION) < 0) {
+        PyModule_AddStringConstant(module, "__version__", TSVD_VERSION) < 0 ||
+        PyModule_AddIntConstant(module, "CUDA_ORDER", CUDA_ORDER) < 0 ||
+        PyModule_AddIntConstant(module, "CUDA_VALUES_ORDER", CUDA_VALUES_ORDER) < 0) {
         return -1;
     }
     return add_methods(module);

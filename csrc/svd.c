@@ -419,7 +419,7 @@ tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *i
         return tsvdi_fail(error, TSVD_ERR_NO_DEVICE, "tsvd was built without CUDA");
     }
     info->method = options->method; /* where there is nothing to choose by, nor to do */
-    if (info->method == TSVD_METHOD_AUTO) {
+    if (info->method == TSVD_METHOD_AUTO || (info->method == TSVD_METHOD_DC && !problem->L)) {
         info->method = !problem->L                             ? TSVD_METHOD_BISECT
                        : tsvdi_prefers_dc(options, problem->n) ? TSVD_METHOD_DC
                                                                : TSVD_METHOD_QR;

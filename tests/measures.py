@@ -14,6 +14,7 @@ BOUNDS = {
     "orthogonality": lambda n: 3,
     "values bisect": lambda n: 4 + n / 64,
     "values qr": lambda n: 8 + n / 8,
+    "values dc": lambda n: 8 + n / 8,
     "values auto": lambda n: 8 + n / 8,
 }
 

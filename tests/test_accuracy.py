@@ -32,7 +32,7 @@ def check_values(findings, where, s, s_ref, bound):
 
 @every_family
 @every_dtype
-@pytest.mark.parametrize("method", ["qr", "auto"])
+@pytest.mark.parametrize("method", ["qr", "dc", "auto"])
 def test_svd(family, dtype, method, device):
     with Findings() as findings:
         for n in SIZES:
@@ -63,7 +63,7 @@ def test_svd_and_svdvals_agree(family, dtype, values_device):
     with Findings() as findings:
         for n in SIZES:
             d, e, _ = case(family, n, dtype)
-            for method in ("qr", "auto"):
+            for method in ("qr", "dc", "auto"):
                 where = f"{family} n={n} {dtype.__name__} {method}"
                 s = tsvd.svd(d, e, method=method, device=values_device).s
                 alone = tsvd.svdvals(d, e, method=method, device=values_device)
@@ -72,14 +72,15 @@ def test_svd_and_svdvals_agree(family, dtype, values_device):
 
 @every_family
 @every_dtype
-def test_lower(family, dtype, device):
+@pytest.mark.parametrize("method", ["dc", "auto"])
+def test_lower(family, dtype, method, device):
     with Findings() as findings:
         for n in (0, 1, 2, 3, 17, 64):
             d, e, s_ref = case(family, n, dtype)
-            where = f"{family} n={n} {dtype.__name__} lower"
-            result = tsvd.svd(d, e, lower=True, device=device)
+            where = f"{family} n={n} {dtype.__name__} {method} lower"
+            result = tsvd.svd(d, e, lower=True, method=method, device=device)
             check_vectors(findings, where, d, e, result, lower=True)
-            check_values(findings, where, result.s, s_ref, "auto")
+            check_values(findings, where, result.s, s_ref, method)
 
 
 @every_family
@@ -133,7 +134,7 @@ def test_pairs_of_values_stay_in_order(n, dtype, method, values_device):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("method", ["qr", "auto"])
+@pytest.mark.parametrize("method", ["qr", "dc", "auto"])
 def test_values_above_the_largest_number_become_infinity(dtype, method, device):
     """d = e = the largest number: the values are 1.6 and 0.6 of it."""
     top = np.finfo(dtype).max
@@ -159,7 +160,7 @@ def test_real_matrices(name, dtype, device):
         d, e = d.astype(dtype), e.astype(dtype)
         s_ref = None
     with Findings() as findings:
-        for method in ("qr", "auto"):
+        for method in ("qr", "dc", "auto"):
             result = tsvd.svd(d, e, method=method, device=device)
             check_vectors(findings, f"{name} {method}", d, e, result)
             if s_ref is not None:
@@ -195,7 +196,7 @@ def test_lapack_agrees(family, device):
 
 @pytest.mark.parametrize("eps", [1e-2, 1e-4, 1e-6, 1e-8, 1e-10])
 @every_dtype
-@pytest.mark.parametrize("method", ["qr", "givens", "auto"])
+@pytest.mark.parametrize("method", ["qr", "givens", "dc", "auto"])
 def test_eps_bounds_the_error_of_b(eps, dtype, method, device):
     """max |B - L S R| <= 4 eps + what full accuracy allows; L and R stay orthogonal."""
     some = ("uniform_1", "normal", "chi", "graded_gently", "zeros_off", "many_equal", "diagonal")
@@ -228,7 +229,7 @@ def test_eps_bounds_the_error_of_values(method, values_device):
 def test_entries_below_eps_count_as_zero(device):
     """A large eps makes every method take the diagonal as it is."""
     d, e = np.array([3.0, -1.0, 2.0]), np.array([1e-3, -1e-3])
-    for method in ("qr", "givens", "auto"):
+    for method in ("qr", "givens", "dc", "auto"):
         s = tsvd.svd(d, e, method=method, eps=1e-2, device=device).s
         assert np.array_equal(s, [3, 2, 1]), method
         s = tsvd.svd(d, e, method=method, eps=1e-5, device=device).s

@@ -22,7 +22,7 @@ def check_repeatable(call):
             assert same_bits(call(d.copy(), e.copy()), first)
 
 
-@pytest.mark.parametrize("method", ["auto", "qr", "givens"])
+@pytest.mark.parametrize("method", ["auto", "dc", "qr", "givens"])
 def test_the_same_bits_from_run_to_run(method, device):
     options = {"method": method, "eps": 1e-3, "device": device}
     check_repeatable(lambda d, e: tuple(tsvd.svd(d, e, **options)))
@@ -33,7 +33,7 @@ def test_the_same_bits_of_values_from_run_to_run(values_device):
     check_repeatable(lambda d, e: (tsvd.svdvals(d, e, **options),))
 
 
-@pytest.mark.parametrize("method", ["auto", "qr"])
+@pytest.mark.parametrize("method", ["auto", "dc", "qr"])
 def test_the_number_of_threads_changes_no_bit(method, device):
     d, e, _ = case("chi", 200, np.float64)
     options = {"method": method, "device": device}

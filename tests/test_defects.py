@@ -77,11 +77,14 @@ def test_an_exception_of_progress_wins():
             )
 
 
-@pytest.mark.parametrize("method", ["auto", "bisect", "qr", "givens"])
+@pytest.mark.parametrize("method", ["auto", "bisect", "qr", "givens", "dc"])
 def test_an_eps_beyond_float32(method):
     d, e = np.float32([2e38, 1e38, 1e38] * 4), np.float32([2e37, 1.0] * 5 + [1.0])
     s = tsvd.svd(d, e, compute_uv=False, method=method, eps=1e300)
     assert np.all(np.isfinite(s))
+    if method in ("auto", "dc"):
+        L, s, R = tsvd.svd(np.tile(d, 9), np.tile(e, 10)[:107], method=method, eps=1e300)
+        assert np.all(np.isfinite(s)) and orthogonality(L, R) <= BOUNDS["orthogonality"](108)
 
 
 def test_as_many_sweeps_as_it_takes():

@@ -36,7 +36,7 @@ def matrices(dtype):
     return pairs.map(lambda pair: tuple(np.array(x, dtype) for x in pair))
 
 
-@pytest.mark.parametrize("method", ["qr", "auto"])
+@pytest.mark.parametrize("method", ["qr", "dc", "auto"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_vectors(method, dtype, device):
     @settings(max_examples=250)

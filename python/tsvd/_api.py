@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import operator
+import os
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, overload
+
+import numpy as np
 
 from . import _core, _libraries
 from ._types import SVDInfo, SVDResult
@@ -15,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Literal, TypedDict
 
-    import numpy as np
     from numpy.typing import ArrayLike
     from typing_extensions import Unpack
 
@@ -47,6 +49,12 @@ _KNOBS = {
 _DEFAULT_KNOBS = [default for _, _, default in _KNOBS.values()]
 _INT64_MAX = 2**63 - 1
 _FLOAT_MAX = sys.float_info.max
+
+# Without and with vectors: the least order for which a method takes a CUDA device unasked.
+_CUDA_ORDERS = (
+    dict.fromkeys(("auto", "dc", "bisect"), _core.CUDA_VALUES_ORDER),
+    dict.fromkeys(("auto", "dc"), _core.CUDA_ORDER),
+)
 
 # SVDResult._make without its checks, which a call at n = 8 feels.
 _make_result = functools.partial(tuple.__new__, SVDResult)
@@ -127,16 +135,22 @@ def svd(
     compute_uv : bool
         False: only s is computed and returned, as by `svdvals`.
     method : {"auto", "dc", "qr", "givens", "bisect"}
-        "auto" is the fastest that reaches the accuracy below. "qr": implicit
-        shift QR [1]_. "givens": zero-shift sweeps of Givens rotations in a
-        pipeline [2]_; it converges linearly and is of interest in itself.
-        "bisect": Sturm counts, values only. "dc", divide and conquer, is not
-        available yet.
+        "auto" is the fastest that reaches the accuracy below: with vectors "dc"
+        from n = 33 on, for smaller matrices "qr"; without, "qr" or "bisect".
+        "dc": divide and conquer [3]_; almost all of its work is matrix
+        products, and what deflates is work saved. Without vectors there is
+        nothing to conquer: it finds the values as "auto" does. "qr": implicit
+        shift QR [1]_, with the least memory. "givens": zero-shift sweeps of
+        Givens rotations in a pipeline [2]_; it converges linearly and is of
+        interest in itself. "bisect": Sturm counts, values only.
     eps : float, optional
-        How far B may be perturbed, in the units of B: off-diagonal entries of
-        this size or less count as zero. None: full accuracy of the dtype.
+        How far B may be perturbed, in the units of B: what is of this size or
+        less counts as zero, and values as close as that may count as equal.
+        B is reproduced within 4 eps beside the full accuracy. A looser eps
+        leaves less to do. None: full accuracy of the dtype.
     max_sweeps : int, optional
-        Bound on the sweeps for each matrix. None: the method's own bound.
+        Bound on the sweeps for each matrix of "qr" and "givens". None: the
+        method's own bound.
     select : {"a", "v", "i"}
         All values ("a"), those in the half-open interval ``(min, max]`` ("v")
         or those with indices ``min`` to ``max``, 0 being the largest ("i"). "v"
@@ -144,9 +158,12 @@ def svd(
     select_range : (min, max), optional
         Required by "v" and "i", not allowed with "a".
     device : str or int, optional
-        "cpu", "cuda", "cuda:1" or 1. None: the CPU. On CUDA devices "givens" and
-        "qr" (the default there) with vectors are available, "givens" and "bisect"
-        (the default there) without.
+        "cpu", "cuda", "cuda:1" or 1. None: the first usable CUDA device for large
+        matrices, from n = 512 on for vectors by "auto" or "dc", from n = 2048 on
+        for values alone by any method but "qr" and "givens"; the CPU for all
+        else, and where there is no such device, or not enough memory on it, or no
+        cuBLAS. On CUDA devices "auto" is "dc" with vectors and "bisect" without,
+        and "qr" needs vectors.
     stream : optional
         The CUDA stream to compute on. Not available yet.
     out : tuple (L, s, R) of ndarray, optional
@@ -187,7 +204,8 @@ def svd(
     numpy.linalg.LinAlgError
         No convergence within max_sweeps.
     MemoryError
-        The results do not fit into memory; raised before any work.
+        The results or the workspace do not fit into memory; raised before any
+        of it is touched.
     RuntimeError
         The device cannot be used.
     NotImplementedError
@@ -206,10 +224,12 @@ def svd(
     Signs: the entry of largest magnitude in each column of L is positive; of
     equals the first. The same input and options give the same bits.
 
-    Work: O(n^3) for each matrix, O(n^2) for values only. Memory: O(n) and a
-    bounded log of rotations beside the results; "givens" may take another
-    n^2 for a slow matrix. The GIL is released; Ctrl-C
-    stops the computation.
+    Work: for each matrix O(n^2) for the values; with vectors O(n^3), "dc" at
+    most 8/3 n^3 multiplications and additions in matrix products. Memory,
+    beside L and R: "dc" four more n x n arrays; the others O(n) and a bounded log
+    of rotations, "givens" another n^2 for a slow matrix. On the CPU the matrix
+    products are SciPy's BLAS, which is imported when first needed and has threads
+    of its own. The GIL is released; Ctrl-C stops the computation.
 
     References
     ----------
@@ -217,6 +237,8 @@ def svd(
        matrices", SIAM J. Sci. Stat. Comput. 11 (1990), 873-912.
     .. [2] M. Semylitko and G. Malaschonok, pipelined Givens rotations for the
        SVD of bidiagonal matrices on a GPU (2021).
+    .. [3] M. Gu and S. C. Eisenstat, "A divide-and-conquer algorithm for the
+       bidiagonal SVD", SIAM J. Matrix Anal. Appl. 16 (1995), 79-92.
 
     Examples
     --------
@@ -246,13 +268,18 @@ def svd(
         raise ValueError("out takes L, s and R: it cannot be used with compute_uv=False")
     if select != "a" or select_range is not None:
         _check_select(select, select_range)
-    cuda = -1 if device is None else _cuda_index(device)
     if stream is not None:
         raise NotImplementedError("stream: CUDA streams are not supported yet")
+    if device is not None:
+        cuda = _cuda_index(device)
+    elif _order(d) >= _CUDA_ORDERS[bool(compute_uv)].get(method, _INT64_MAX):
+        cuda = _default_cuda(bool(compute_uv))
+    else:
+        cuda = -1
 
     if cuda >= 0:
         _libraries.tell_directories()
-    result = _core.svd(
+    arguments = (
         d,
         e,
         compute_uv,
@@ -265,8 +292,14 @@ def svd(
         max_sweeps,
         check_finite,
         *knobs,
-        cuda,
     )
+    try:
+        result = _core.svd(*arguments, cuda)
+    except MemoryError:
+        if device is not None or cuda < 0:
+            raise
+        cuda = -1
+        result = _core.svd(*arguments, cuda)
     if full_output:
         result, info = result
         if compute_uv:
@@ -404,6 +437,36 @@ def _cuda_index(device):
     if index >= count:
         raise RuntimeError(f"device={device!r} does not exist: CUDA devices are 0 to {count - 1}")
     return index
+
+
+def _order(d):
+    """n; 0 for what _core will refuse."""
+    try:
+        return d.shape[-1]
+    except (AttributeError, IndexError, TypeError):
+        pass
+    try:
+        return (0, *np.shape(d))[-1]
+    except ValueError:
+        return 0
+
+
+@functools.cache
+def _default_cuda(multiplies):
+    """The first CUDA device that can be used, if need be with cuBLAS; -1: none."""
+    try:
+        count, _ = _core.cuda_device_count()
+        index = next((i for i in range(count) if not _core.cuda_device_unusable(i)), -1)
+        if index >= 0 and multiplies:
+            _libraries.tell_directories()
+            _core.cuda_blas(0)
+    except RuntimeError:
+        return -1
+    return index
+
+
+# What CUDA is to a process it is not to its forked children.
+os.register_at_fork(after_in_child=_default_cuda.cache_clear)
 
 
 def _index_of(device):

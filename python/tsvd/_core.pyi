@@ -5,6 +5,8 @@ from numpy.typing import ArrayLike
 
 __version__: str
 METHODS: dict[str, int]
+CUDA_ORDER: int
+CUDA_VALUES_ORDER: int
 
 def svd(
     d: ArrayLike,

@@ -39,16 +39,20 @@ class SVDInfo(NamedTuple):
         Passes over the matrix or over a part of it; "givens": half sweeps.
     iterations : int
         "givens": loop steps of all threads of the pipeline, empty ones
-        included; "qr": rotation steps of all sweeps; "bisect": Sturm counts.
+        included; "qr": rotation steps of all sweeps; "bisect": Sturm counts;
+        "dc": 0.
     iterations_saved : int
         "givens": how many of them, empty ones, splitting left out.
     rotations : int
         Givens rotations made, right and left together.
     deflated : int
-        Off-diagonal entries set to zero because they were negligible.
+        Off-diagonal entries set to zero because they were negligible; "dc":
+        values that merges found ready, summed over all merges.
     seconds : dict of str to float
-        "iterate" (work on d and e), "vectors" (rotations applied to L and R),
-        "values" (bisection of s) and "total".
+        "iterate" (work on d and e; "dc": leaves, deflation, secular equations),
+        "vectors" (rotations or products applied to L and R), "values" (bisection
+        of s), "device" (CUDA: from d and e on the device to the results there,
+        0 on the CPU) and "total".
     """
 
     method: str

@@ -3,9 +3,11 @@
  */
 #define TSVD_SINGLE 1
 
+#include "dc_tests.h"
 #include "givens_tests.h"
 #include "qr_tests.h"
 #include "rotation_tests.h"
+#include "secular_tests.h"
 #include "sturm_tests.h"
 
 int
@@ -18,5 +20,10 @@ main(void)
     test_qr();
     test_qr_negligible();
     test_givens();
+    test_secular();
+    test_secular_middle();
+    test_secular_infinite();
+    test_secular_ends();
+    test_dc_rules();
     return report();
 }

@@ -3,134 +3,13 @@
  */
 #include <string.h>
 
-#include "check.h"
-#include "tsvd.h"
+#include "problem.h"
 
 enum { MAX_ORDER = 6 };
 
-static const tsvd_dtype dtypes[] = {TSVD_FLOAT64, TSVD_FLOAT32};
 static const tsvd_method vector_methods[] = {TSVD_METHOD_AUTO, TSVD_METHOD_QR, TSVD_METHOD_GIVENS};
 
-enum { DTYPES = 2, VECTOR_METHODS = 3 };
-
-static size_t
-size_of(tsvd_dtype dtype)
-{
-    return dtype == TSVD_FLOAT64 ? sizeof(double) : sizeof(float);
-}
-
-static double
-eps_of(tsvd_dtype dtype)
-{
-    return dtype == TSVD_FLOAT64 ? DBL_EPSILON : FLT_EPSILON;
-}
-
-static double
-get(tsvd_dtype dtype, const void *array, int64_t i)
-{
-    return dtype == TSVD_FLOAT64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
-}
-
-static void
-set(tsvd_dtype dtype, void *array, int64_t i, double x)
-{
-    if (dtype == TSVD_FLOAT64) {
-        ((double *)array)[i] = x;
-    } else {
-        ((float *)array)[i] = (float)x;
-    }
-}
-
-/* One matrix or a batch with room for its results; contiguous and filled at random. */
-struct work {
-    tsvd_problem problem;
-    void *d, *e, *s, *L, *R;
-    int64_t matrices;
-};
-
-static struct work
-make_work(tsvd_dtype dtype, int64_t n, int64_t matrices)
-{
-    struct work w = {.matrices = matrices};
-    size_t size = size_of(dtype);
-    int64_t off = n > 0 ? n - 1 : 0;
-
-    w.d = allocate((size_t)(matrices * n) * size);
-    w.e = allocate((size_t)(matrices * off) * size);
-    w.s = allocate((size_t)(matrices * n) * size);
-    w.L = allocate((size_t)(matrices * n * n) * size);
-    w.R = allocate((size_t)(matrices * n * n) * size);
-    for (int64_t i = 0; i < matrices * n; i++) {
-        set(dtype, w.d, i, random_scaled(-2, 0));
-    }
-    for (int64_t i = 0; i < matrices * off; i++) {
-        set(dtype, w.e, i, random_scaled(-2, 0));
-    }
-    w.problem.dtype = dtype;
-    w.problem.n = n;
-    w.problem.batch_ndim = 1;
-    w.problem.batch_shape[0] = matrices;
-    w.problem.d = w.d;
-    w.problem.e = w.e;
-    w.problem.d_stride = w.problem.e_stride = (ptrdiff_t)size;
-    w.problem.d_batch_strides[0] = (ptrdiff_t)size * n;
-    w.problem.e_batch_strides[0] = (ptrdiff_t)size * off;
-    w.problem.s = w.s;
-    w.problem.L = w.L;
-    w.problem.R = w.R;
-    return w;
-}
-
-static void
-free_work(struct work *w)
-{
-    free(w->d);
-    free(w->e);
-    free(w->s);
-    free(w->L);
-    free(w->R);
-}
-
-/* B = L diag(s) R within `tolerance`, L and R orthogonal, s sorted, signs by the rule. */
-static void
-check_result(const struct work *w, int64_t matrix, int lower, double tolerance)
-{
-    tsvd_dtype dtype = w->problem.dtype;
-    int64_t n = w->problem.n, at = matrix * n * n, off = n > 0 ? n - 1 : 0;
-    double orthogonal = 3 * (double)(n + 8) * eps_of(dtype);
-
-    for (int64_t i = 0; i < n; i++) {
-        double largest = 0;
-
-        CHECK(get(dtype, w->s, matrix * n + i) >= 0, "s[%lld]", (long long)i);
-        CHECK(i == 0 || get(dtype, w->s, matrix * n + i) <= get(dtype, w->s, matrix * n + i - 1),
-              "s[%lld] is out of order", (long long)i);
-        for (int64_t j = 0; j < n; j++) {
-            double b = 0, product = 0, columns = 0, rows = 0;
-            double entry = get(dtype, w->L, at + j * n + i);
-
-            if (i == j) {
-                b = get(dtype, w->d, matrix * n + i);
-            } else if (j == (lower ? i - 1 : i + 1)) {
-                b = get(dtype, w->e, matrix * off + (lower ? j : i));
-            }
-            for (int64_t k = 0; k < n; k++) {
-                product += get(dtype, w->L, at + i * n + k) * get(dtype, w->s, matrix * n + k) *
-                           get(dtype, w->R, at + k * n + j);
-                columns += get(dtype, w->L, at + k * n + i) * get(dtype, w->L, at + k * n + j);
-                rows += get(dtype, w->R, at + i * n + k) * get(dtype, w->R, at + j * n + k);
-            }
-            CHECK(fabs(b - product) <= tolerance, "matrix %lld, n = %lld: B[%lld, %lld]",
-                  (long long)matrix, (long long)n, (long long)i, (long long)j);
-            CHECK(fabs(columns - (i == j)) <= orthogonal, "L[:, %lld] L[:, %lld] = %g",
-                  (long long)i, (long long)j, columns);
-            CHECK(fabs(rows - (i == j)) <= orthogonal, "R[%lld] R[%lld] = %g", (long long)i,
-                  (long long)j, rows);
-            largest = fabs(entry) > fabs(largest) ? entry : largest;
-        }
-        CHECK(largest > 0, "the sign of column %lld of L", (long long)i);
-    }
-}
+enum { VECTOR_METHODS = 3 };
 
 static void
 test_small_orders(void)
@@ -345,9 +224,6 @@ test_bad_arguments(void)
     REFUSED(options.blocks = -1);
     REFUSED(options.block_threads = -1);
 #undef REFUSED
-    options = tsvd_options_default();
-    options.method = TSVD_METHOD_DC;
-    check_refused("dc", &w.problem, &options, TSVD_ERR_UNSUPPORTED);
     free_work(&w);
 }
 

@@ -1,0 +1,322 @@
+/*
+ * Divide and conquer through the C interface, with a plain BLAS of its own: what it asks of one,
+ * what it does without one, what it deflates, where it stops.
+ */
+#define TSVD_SINGLE 0
+
+#include <string.h>
+
+#include "dc.h"
+#include "problem.h"
+
+/* ---- a BLAS that checks its arguments as the reference BLAS does ---- */
+
+static int64_t products;
+
+static int64_t
+at_least_one(int64_t x)
+{
+    return x > 1 ? x : 1;
+}
+
+static void
+check_product(char transa, char transb, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb,
+              int64_t ldc)
+{
+#pragma omp atomic
+    products++;
+#pragma omp critical(tsvd_test_dc)
+    CHECK(transa == 'N' && transb == 'N' && m >= 0 && n >= 0 && k >= 0 && lda >= at_least_one(m) &&
+              ldb >= at_least_one(k) && ldc >= at_least_one(m),
+          "m %lld, n %lld, k %lld, strides %lld, %lld, %lld", (long long)m, (long long)n,
+          (long long)k, (long long)lda, (long long)ldb, (long long)ldc);
+}
+
+/* C = alpha A B + beta C by columns; with beta = 0 nothing of C is read. */
+#define GEMM(name, type, integer)                                                                  \
+    static void name(const char *transa, const char *transb, const integer *m, const integer *n,   \
+                     const integer *k, const type *alpha, const type *a, const integer *lda,       \
+                     const type *b, const integer *ldb, const type *beta, type *c,                 \
+                     const integer *ldc)                                                           \
+    {                                                                                              \
+        check_product(*transa, *transb, *m, *n, *k, *lda, *ldb, *ldc);                             \
+        for (int64_t j = 0; j < *n; j++) {                                                         \
+            for (int64_t i = 0; i < *m; i++) {                                                     \
+                c[i + j * *ldc] = *beta == 0 ? 0 : *beta * c[i + j * *ldc];                        \
+            }                                                                                      \
+            for (int64_t l = 0; l < *k; l++) {                                                     \
+                for (int64_t i = 0; i < *m; i++) {                                                 \
+                    c[i + j * *ldc] += *alpha * a[i + l * *lda] * b[l + j * *ldb];                 \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+GEMM(dgemm_32, double, int)
+GEMM(sgemm_32, float, int)
+GEMM(dgemm_64, double, int64_t)
+GEMM(sgemm_64, float, int64_t)
+
+/* A pointer to a function as tsvd_blas holds it. */
+#define ADDRESS(function) ((void *)(uintptr_t)(function))
+
+static void
+use_blas(int integer_bytes)
+{
+    const tsvd_blas blas = {ADDRESS(integer_bytes == 4 ? (uintptr_t)dgemm_32 : (uintptr_t)dgemm_64),
+                            ADDRESS(integer_bytes == 4 ? (uintptr_t)sgemm_32 : (uintptr_t)sgemm_64),
+                            integer_bytes};
+
+    tsvd_set_blas(&blas);
+}
+
+/* ---- tests ---- */
+
+static tsvd_options
+dc_options(void)
+{
+    tsvd_options options = tsvd_options_default();
+
+    options.method = TSVD_METHOD_DC;
+    return options;
+}
+
+/* Before any BLAS is given. */
+static void
+test_without_blas(void)
+{
+    struct work w = make_work(TSVD_FLOAT64, 200, 1);
+    tsvd_options options = tsvd_options_default();
+    tsvd_info info;
+    tsvd_error error;
+
+    CHECK(tsvd_uses_blas(&w.problem, &options) == 1, "auto would use it");
+    CHECK(tsvd_svd(&w.problem, &options, &info, &error) == TSVD_OK && info.method == TSVD_METHOD_QR,
+          "auto takes qr: %s", tsvd_method_name(info.method));
+    check_result(&w, 0, 0, 1e-12);
+    options = dc_options();
+    CHECK(tsvd_svd(&w.problem, &options, &info, &error) == TSVD_ERR_LIBRARY, "dc");
+    CHECK(strstr(error.text, "tsvd_set_blas") != NULL, "\"%s\"", error.text);
+
+    w.problem.L = w.problem.R = NULL; /* values are no work for it */
+    CHECK(tsvd_uses_blas(&w.problem, &options) == 0, "values alone");
+    CHECK(tsvd_svd(&w.problem, &options, &info, &error) == TSVD_OK &&
+              info.method == TSVD_METHOD_BISECT,
+          "values: %s", tsvd_method_name(info.method));
+    free_work(&w);
+}
+
+/* Around leaves of every size, and trees of up to three levels. */
+static void
+test_orders(void)
+{
+    const int64_t orders[] = {1,  2,  3,  31, 32, 33,  34,  40,  41,
+                              63, 64, 65, 66, 67, 127, 128, 129, 150};
+
+    for (int t = 0; t < DTYPES; t++) {
+        for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+            for (int lower = 0; lower < 2; lower++) {
+                const int64_t n = orders[i];
+                struct work w = make_work(dtypes[t], n, 2);
+                tsvd_options options = dc_options();
+                tsvd_info info;
+                tsvd_error error;
+
+                options.lower = lower;
+                CHECK(tsvd_svd(&w.problem, &options, &info, &error) == TSVD_OK, "n = %lld: %s",
+                      (long long)n, error.text);
+                CHECK(info.method == TSVD_METHOD_DC, "n = %lld: %s", (long long)n,
+                      tsvd_method_name(info.method));
+                for (int64_t k = 0; k < w.matrices; k++) {
+                    check_result(&w, k, lower, 4 * (double)(n + 8) * eps_of(dtypes[t]));
+                }
+                free_work(&w);
+            }
+        }
+    }
+    CHECK(products > 0, "no product was made");
+}
+
+/* Both sizes of BLAS's integers, and every number of threads, give the same bits. */
+static void
+test_integers_and_threads_change_no_bit(void)
+{
+    const int64_t orders[] = {90, 300};
+
+    for (int t = 0; t < DTYPES; t++) {
+        for (int o = 0; o < 2; o++) {
+            const int64_t n = orders[o];
+            const size_t bytes = 3 * (size_t)(n * n) * size_of(dtypes[t]);
+            struct work w = make_work(dtypes[t], n, 3);
+            void *L = allocate(bytes), *R = allocate(bytes);
+
+            for (int run = 0; run < 4; run++) {
+                tsvd_options options = dc_options();
+
+                options.threads = run == 0 ? 1 : run;
+                use_blas(run == 0 ? 8 : 4);
+                CHECK(tsvd_svd(&w.problem, &options, NULL, NULL) == TSVD_OK, "run %d", run);
+                if (run == 0) {
+                    memcpy(L, w.L, bytes);
+                    memcpy(R, w.R, bytes);
+                }
+                CHECK(memcmp(L, w.L, bytes) == 0 && memcmp(R, w.R, bytes) == 0, "n = %lld, run %d",
+                      (long long)n, run);
+            }
+            free(L);
+            free(R);
+            free_work(&w);
+        }
+    }
+    use_blas(4);
+}
+
+/*
+ * One merge whose every step is known, of order 64: e is zero but for the last entry of the left
+ * child, which with d = 0.75 beside it makes a value of 1.25, and the center's own; the right child
+ * has the value `right`.  M then has weights for these two values and for the center only; all
+ * other values are 1.5.
+ */
+static int64_t
+survivors(double alpha, double beta, double right, double eps)
+{
+    enum { N = 64, CENTER = 31 };
+    struct work w = make_work(TSVD_FLOAT64, N, 1);
+    tsvd_options options = dc_options();
+    tsvd_info info = {0};
+    double *d = w.d, *e = w.e;
+
+    for (int i = 0; i < N; i++) {
+        d[i] = 1.5;
+        e[i < N - 1 ? i : 0] = 0;
+    }
+    d[CENTER - 1] = 0.75;
+    e[CENTER - 1] = 1;
+    d[CENTER] = alpha;
+    e[CENTER] = beta;
+    d[CENTER + 1] = right;
+    options.eps = eps > 0 ? eps : -1;
+    CHECK(tsvd_svd(&w.problem, &options, &info, NULL) == TSVD_OK, "one merge");
+    check_result(&w, 0, 0, 4 * eps + 2 * N * DBL_EPSILON);
+    free_work(&w);
+    return N - info.deflated;
+}
+
+static void
+test_deflation(void)
+{
+    const double ulp = DBL_EPSILON, tolerance = DC_TOLERANCE * ulp;
+
+    CHECK(survivors(1, 1, 1.75, 0) == 3, "center, left and right value");
+    /* equal values */
+    CHECK(survivors(1, 1, 1.25, 0) == 2, "the same value");
+    CHECK(survivors(1, 1, 1.25 + tolerance - 4 * ulp, 0) == 2, "just inside the tolerance");
+    CHECK(survivors(1, 1, 1.25 - tolerance + 4 * ulp, 0) == 2, "just inside, below");
+    CHECK(survivors(1, 1, 1.25 + tolerance + 4 * ulp, 0) == 3, "just outside the tolerance");
+    CHECK(survivors(1, 1, 1.25 - tolerance - 4 * ulp, 0) == 3, "just outside, below");
+    /* values that count as zero: the center absorbs them */
+    CHECK(survivors(1, 1, 0, 0) == 2, "zero");
+    CHECK(survivors(1, 1, tolerance, 0) == 2, "at the tolerance");
+    CHECK(survivors(1, 1, tolerance + ulp, 0) == 3, "above the tolerance");
+    /* weights that count as zero */
+    CHECK(survivors(1, tolerance, 1.75, 0) == 2, "a right weight at the threshold");
+    CHECK(survivors(1, tolerance + ulp, 1.75, 0) == 3, "a right weight above it");
+    CHECK(survivors(1, 0, 1.75, 0) == 2, "no right weight");
+    CHECK(survivors(tolerance / 8, tolerance / 8, 1.75, 0) == 1, "no weight but the center's");
+    CHECK(survivors(0, 1, 1.75, 0) == 2, "no weight of the center: it has the least allowed");
+    CHECK(survivors(0, 0, 1.75, 0) == 1, "a row of zeros");
+    CHECK(survivors(0, tolerance / 8, 1.75, 0) == 1, "a row that counts as zero");
+    /* eps widens both: twice for values of a tree with one level */
+    CHECK(survivors(1, 1, 1.25 + 1.9e-3, 1e-3) == 2, "values within 2 eps");
+    CHECK(survivors(1, 1, 1.25 + 2.1e-3, 1e-3) == 3, "values beyond 2 eps");
+    CHECK(survivors(1, 0.9e-3, 1.75, 1e-3) == 2, "a weight below eps");
+    CHECK(survivors(1, 1.1e-3, 1.75, 1e-3) == 3, "a weight above eps");
+    CHECK(survivors(1, 1, 1.9e-3, 1e-3) == 2, "a value that eps lets count as zero");
+}
+
+/* Matrices that leave nothing to solve: in each merge only the center survives. */
+static void
+test_everything_deflates(void)
+{
+    const int64_t orders[] = {64, 128}, deflated[] = {63, 127 + 62 + 63};
+
+    for (int t = 0; t < DTYPES; t++) {
+        for (int o = 0; o < 2; o++) {
+            for (int kind = 0; kind < 3; kind++) {
+                struct work w = make_work(dtypes[t], orders[o], 1);
+                tsvd_options options = dc_options();
+                tsvd_info info;
+
+                for (int64_t i = 0; i < orders[o]; i++) {
+                    if (kind < 2) {
+                        set(dtypes[t], w.d, i, kind == 0 ? 1 : (double)(1 + i * 7 % 64));
+                    }
+                    if (i < orders[o] - 1) {
+                        set(dtypes[t], w.e, i, 0);
+                    }
+                }
+                CHECK(tsvd_svd(&w.problem, &options, &info, NULL) == TSVD_OK, "kind %d", kind);
+                CHECK(info.deflated == deflated[o], "kind %d: %lld deflated", kind,
+                      (long long)info.deflated);
+                check_result(&w, 0, 0, 0);
+                free_work(&w);
+            }
+        }
+    }
+}
+
+struct asked {
+    int calls, stop_at, rising;
+    double last;
+};
+
+static int
+ask(void *arg, double done)
+{
+    struct asked *asked = arg;
+
+    asked->rising &= done >= asked->last && done >= 0 && done <= 1;
+    asked->last = done;
+    return ++asked->calls == asked->stop_at;
+}
+
+/* At every question, which come at least once a level. */
+static void
+test_interruption(void)
+{
+    const int64_t n = 300; /* four levels of merges */
+    struct work w = make_work(TSVD_FLOAT64, n, 1);
+    struct asked asked = {.rising = 1};
+    tsvd_options options = dc_options();
+    int questions;
+
+    options.threads = 1; /* the caller alone is asked, and another thread may be quicker */
+    options.check = ask;
+    options.check_arg = &asked;
+    CHECK(tsvd_svd(&w.problem, &options, NULL, NULL) == TSVD_OK, "never stopped");
+    CHECK(asked.calls >= 4 && asked.rising, "%d questions", asked.calls);
+    questions = asked.calls;
+    for (int stop_at = 1; stop_at <= questions; stop_at++) {
+        asked = (struct asked){.rising = 1, .stop_at = stop_at};
+        CHECK(tsvd_svd(&w.problem, &options, NULL, NULL) == TSVD_ERR_INTERRUPTED, "stop at %d",
+              stop_at);
+        CHECK(asked.calls == stop_at, "%d questions", asked.calls);
+    }
+    options.check = NULL;
+    CHECK(tsvd_svd(&w.problem, &options, NULL, NULL) == TSVD_OK, "the next call");
+    check_result(&w, 0, 0, 4 * (double)(n + 8) * DBL_EPSILON);
+    free_work(&w);
+}
+
+int
+main(void)
+{
+    test_without_blas();
+    use_blas(4);
+    test_orders();
+    test_integers_and_threads_change_no_bit();
+    test_deflation();
+    test_everything_deflates();
+    test_interruption();
+    return report();
+}

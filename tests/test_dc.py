@@ -1,0 +1,378 @@
+"""Divide and conquer: sizes around its leaves, splits, deflation, eps, scaling, threads, memory."""
+
+import re
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import tsvd
+from cases import DTYPES, Findings, same_bits
+from families import FAMILIES, make
+from measures import BOUNDS, max_abs_error, orthogonality, residual, value_error
+from processes import run
+from reference import singular_values
+
+# Of csrc/dc.h and its doublings: one leaf, two, four, eight, and one row less or more.
+SIZES = (*range(31, 35), *range(63, 67), *range(127, 131), *range(255, 259))
+
+
+def dc(d, e, **options):
+    return tsvd.svd(d, e, method="dc", **options)
+
+
+def check(findings, where, d, e, result, s_ref=None, lower=False):
+    L, s, R = result
+    n = s.size
+    if s_ref is None:
+        s_ref = tsvd.svdvals(d, e, lower=lower, method="bisect", device="cpu")
+    findings.bound(where, "residual", residual(d, e, L, s, R, lower), BOUNDS["residual"](n))
+    findings.bound(where, "orthogonality", orthogonality(L, R), BOUNDS["orthogonality"](n))
+    findings.bound(where, "value error", value_error(s, s_ref), BOUNDS["values dc"](n))
+    findings.holds(where, "descending", np.all(s[1:] <= s[:-1]))
+    largest = L[np.argmax(abs(L), axis=0), np.arange(n)]
+    findings.holds(where, "positive where a column of L is largest", np.all(largest > 0))
+
+
+# ---- the tree ----
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sizes_around_the_leaves(family, device):
+    with Findings() as findings:
+        for n in SIZES:
+            d, e = make(family, n, DTYPES[n % 2])
+            check(findings, f"{family} n={n} {d.dtype}", d, e, dc(d, e, device=device))
+
+
+@pytest.mark.parametrize("place", ["d", "e", "d and e", "d twice"])
+def test_a_zero_at_every_place(place, device):
+    """Of d, of e: first, last, on both sides of every split and at its center."""
+    n = 67
+    with Findings() as findings:
+        for i in range(n):
+            d, e = make("normal", n)
+            d[[i, (i + 1) % n] if place == "d twice" else i] *= place == "e"
+            e[min(i, n - 2)] *= place in ("d", "d twice")
+            check(findings, f"{place} {i}", d, e, dc(d, e, device=device))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_runs_of_zeros(dtype, device):
+    """Blocks of zeros that fill no leaf, one, or two, among ordinary entries."""
+    n = 130
+    with Findings() as findings:
+        for first in (0, 1, 31, 32, 40, n - 33):
+            for length in (2, 31, 33, 64):
+                for parts in ("d", "e", "de"):
+                    d, e = make("normal", n, dtype)
+                    d[first : first + length] *= "d" not in parts
+                    e[first : first + length] *= "e" not in parts
+                    where = f"{parts} {first} + {length} {dtype.__name__}"
+                    check(findings, where, d, e, dc(d, e, device=device))
+
+
+# ---- deflation ----
+
+
+def all_deflated(n):
+    """How many values the merges find ready where each keeps only its center.
+
+    Leaves have up to 32 columns, left children a multiple of 8.
+    """
+
+    def split(rows, columns, levels):
+        if levels == 0:
+            return 0
+        left = (columns // 2 + 4) // 8 * 8
+        below = split(left - 1, left, levels - 1)
+        below += split(rows - left, columns - left, levels - 1)
+        return rows - 1 + below
+
+    levels = 0
+    while 32 * 2**levels < n:
+        levels += 1
+    return split(n, n, levels)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [33, 64, 66, 128, 256])
+def test_what_deflates_wholly(n, dtype, device):
+    """Without off-diagonals every merge keeps its center alone; the result is exact."""
+    ones, none = np.ones(n, dtype), np.zeros(n - 1, dtype)
+    ladder = np.arange(1, n + 1).astype(dtype)
+    for d in (ones, ladder, ladder[::-1] * dtype(-1), np.where(ladder % 3 == 0, 0, ones)):
+        (L, s, R), info = dc(d, none, device=device, full_output=True)
+        assert info.method == "dc" and info.deflated == all_deflated(n)
+        assert np.array_equal(s, np.sort(abs(d))[::-1])
+        assert np.array_equal((L * s) @ R, np.diag(d))
+
+
+def test_what_does_not_deflate(device):
+    """A Toeplitz matrix keeps almost all; of two equal halves one is gone at the root."""
+    n = 256
+    _, info = dc(*make("toeplitz", n), device=device, full_output=True)
+    assert info.deflated <= all_deflated(n) / 4
+    d, e = make("chi", n // 2)
+    _, half = dc(d, e, device=device, full_output=True)
+    d, e = np.concatenate([d, d]), np.concatenate([e, [0.0], e])
+    _, info = dc(d, e, device=device, full_output=True)
+    assert half.deflated < n // 8 and info.deflated >= n // 2 - 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_clusters_about_the_tolerance(dtype, device):
+    """Spacings from a tenth of the deflation tolerance to ten times as much, e alike."""
+    eps = np.finfo(dtype).eps
+    with Findings() as findings:
+        for n in (40, 130):
+            rng = np.random.default_rng(n)
+            for step in (4, 32, 60, 64, 68, 640):
+                for link in (0, 8, 64, 500):
+                    d = (1 + eps * step * np.arange(n)).astype(dtype)
+                    e = (eps * link * rng.choice([-1, 1], n - 1)).astype(dtype)
+                    rng.shuffle(d)
+                    where = f"n={n} step={step} link={link} {dtype.__name__}"
+                    check(findings, where, d, e, dc(d, e, device=device))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tiny_links_at_the_splits(dtype, device):
+    """alpha, beta or both from far below the tolerance to above: all of z, half, none is small."""
+    n, eps = 130, float(np.finfo(dtype).eps)
+    centers = np.arange(31, n - 1, 32)
+    with Findings() as findings:
+        for family in ("toeplitz", "uniform_1", "many_equal"):
+            for link in (eps**2, eps, 30 * eps, 64 * eps, 1e-3):
+                for parts in ("d", "e", "de"):
+                    d, e = make(family, n, dtype)
+                    d[centers] *= link if "d" in parts else 1
+                    e[centers] *= link if "e" in parts else 1
+                    where = f"{family} {parts} {link:.1g} {dtype.__name__}"
+                    check(findings, where, d, e, dc(d, e, device=device))
+
+
+# ---- accuracy ----
+
+
+@pytest.mark.parametrize(
+    "family",
+    ["graded_up", "graded_down", "graded_both", "companion", "kahan", "jordan", "geometric"],
+)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tiny_values_keep_their_digits(family, dtype, device):
+    """Values far below eps times the norm, against extended precision."""
+    d, e = make(family, 400, dtype)
+    s_ref = singular_values(d, e)
+    assert s_ref[-1] < s_ref[0] * np.finfo(dtype).eps
+    with Findings() as findings:
+        check(findings, f"{family} {dtype.__name__}", d, e, dc(d, e, device=device), s_ref)
+
+
+@pytest.mark.parametrize("family", ["uniform_1", "chi", "toeplitz", "zeros_many", "clustered"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_powers_of_two_scale_s_alone(family, dtype, device):
+    info = np.finfo(dtype)
+    d, e = make(family, 150, dtype)
+    for eps in (None, 2.0**-12):
+        L, s, R = dc(d, e, eps=eps, device=device)
+        for k in (1, -1, 7, info.maxexp - 12, info.minexp + 3 * info.nmant):
+            scaled = dc(np.ldexp(d, k), np.ldexp(e, k), eps=eps and np.ldexp(eps, k), device=device)
+            assert same_bits(tuple(scaled), (L, np.ldexp(s, k), R)), (eps, k)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_eps(family, dtype, device):
+    """B is off by 4 eps beside rounding, and a looser eps leaves no more to do."""
+    info = np.finfo(dtype)
+    with Findings() as findings:
+        for n in (40, 130):
+            d, e = make(family, n, dtype)
+            biggest = float(max(np.max(abs(d)), np.max(abs(e))))
+            unit = BOUNDS["residual"](n) * (n + 8) * float(info.eps) * np.sqrt(2 * n)
+            rounding = unit * biggest + (n + 8) * float(info.smallest_subnormal)
+            before = -1
+            for eps in (None, 1e-12, 1e-8, 1e-4, 1e-2, 1.0):
+                where = f"{family} n={n} {dtype.__name__} eps={eps}"
+                eps = eps and eps * biggest
+                (L, s, R), done = dc(d, e, eps=eps, device=device, full_output=True)
+                limit = 4 * (eps or 0) + rounding
+                findings.bound(where, "max |B - L S R|", max_abs_error(d, e, L, s, R), limit)
+                findings.bound(where, "orthogonality", orthogonality(L, R), 3)
+                findings.holds(where, "descending", np.all(s[1:] <= s[:-1]))
+                # one that is near a threshold may fall on either side
+                findings.holds(where, "as much deflated", done.deflated >= 0.99 * before - 1)
+                before = done.deflated
+
+
+def test_eps_saves_work(device):
+    """What is left to the secular equations falls from over a half to a quarter, to nothing."""
+    d, e = make("uniform_1", 400)
+    deflated = [
+        dc(d, e, eps=eps, device=device, full_output=True)[1].deflated for eps in (None, 1e-4, 1)
+    ]
+    whole = all_deflated(400)
+    assert deflated[0] < whole / 2 < 0.75 * whole < deflated[1] < deflated[2] == whole
+
+
+# ---- in and out ----
+
+
+@pytest.mark.parametrize("n", [40, 100, 300])
+@pytest.mark.parametrize("lower", [False, True])
+def test_what_out_held_before_does_not_matter(n, lower, device):
+    """The results serve as workspace; NaN times zero would be NaN."""
+    for family in ("uniform_1", "zeros_many", "identity"):
+        d, e = make(family, n)
+        expected = dc(d, e, lower=lower, device=device)
+        out = np.full((n, n), np.nan), np.full(n, np.nan), np.full((n, n), np.inf)
+        dc(d, e, lower=lower, out=out, device=device)
+        assert same_bits(out, tuple(expected)), family
+
+
+@pytest.mark.parametrize("n", [40, 100, 270])
+def test_a_batch_is_its_matrices(n, device):
+    names = ("uniform_1", "chi", "zeros_many", "zero", "toeplitz", "graded_up", "many_equal")
+    d, e = (np.stack(part) for part in zip(*(make(name, n) for name in names), strict=True))
+    batch = dc(d, e, device=device)
+    for i, name in enumerate(names):
+        alone = tuple(dc(d[i], e[i], device=device))
+        assert same_bits(tuple(part[i].copy() for part in batch), alone), name
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_unchecked_nan_and_infinity_give_nan(bad, device):
+    d, e = (np.stack(part) for part in zip(*(make("chi", 100) for _ in range(3)), strict=True))
+    d[1, 40] = bad
+    L, s, R = dc(d, e, check_finite=False, device=device)
+    for part in (L, s, R):
+        assert np.isnan(part[1]).all() and np.isfinite(part[[0, 2]]).all()
+
+
+def test_values_alone_are_those_of_auto(values_device):
+    for n in (5, 100):
+        d, e = make("chi", n)
+        s, info = dc(d, e, compute_uv=False, device=values_device, full_output=True)
+        auto = tsvd.svdvals(d, e, device=values_device)
+        assert same_bits(s, auto) and same_bits(s, tsvd.svdvals(d, e, method="dc"))
+        assert info.method == ("qr" if n == 5 else "bisect")
+
+
+def test_auto_takes_it_from_the_documented_order_on():
+    first = int(re.search(r'"dc"\s+from n = (\d+) on', tsvd.svd.__doc__)[1])
+    for n, method in ((first - 1, "qr"), (first, "dc"), (300, "dc")):
+        (L, s, R), info = tsvd.svd(*make("chi", n), device="cpu", full_output=True)
+        assert info.method == method
+        assert L.shape == R.shape == (n, n) and s.shape == (n,)
+    _, info = tsvd.svd(*make("chi", 300), compute_uv=False, device="cpu", full_output=True)
+    assert info.method == "bisect"
+
+
+def test_full_output(device):
+    result, info = dc(*make("chi", 300), device=device, full_output=True)
+    assert isinstance(result, tsvd.SVDResult) and info.method == "dc"
+    assert info.device.startswith(device)
+    assert (info.sweeps, info.iterations, info.rotations) == (0, 0, 0) and info.deflated > 0
+    assert set(info.seconds) == {"iterate", "vectors", "values", "device", "total"}
+    parts = sum(info.seconds[part] for part in ("iterate", "vectors", "values"))
+    assert 0 < parts <= info.seconds["total"] * 1.001
+    assert (info.seconds["device"] > 0) == (device == "cuda")
+
+
+# ---- determinism ----
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("family", ["chi", "uniform_1", "toeplitz", "many_equal"])
+def test_the_same_bits_whatever_the_threads(family, dtype):
+    """Also of L and R: SciPy's BLAS has threads of its own, whose number stays."""
+    for n in (100, 300, 520):
+        d, e = make(family, n, dtype)
+        first = tuple(dc(d, e, device="cpu", tuning={"threads": 1}))
+        for threads in (1, 2, 3):
+            again = tuple(dc(d, e, device="cpu", tuning={"threads": threads}))
+            assert same_bits(again, first), (n, threads)
+
+
+# ---- long runs ----
+
+
+def test_progress_rises_through_the_levels(device):
+    told = []
+    n = 2000 if device == "cpu" else 6000
+    dc(*make("toeplitz", n), progress=told.append, device=device)
+    assert told[-1] == 1 and told == sorted(told) and all(0 <= done <= 1 for done in told)
+    assert device != "cpu" or len(set(told)) >= 3
+
+
+def test_an_exception_of_progress_comes_out(device):
+    class Enough(Exception):
+        pass
+
+    def stop(done):
+        raise Enough
+
+    d, e = make("toeplitz", 2000 if device == "cpu" else 10_000)
+    with pytest.raises(Enough):
+        dc(d, e, progress=stop, device=device)
+    (L, s, R), info = dc(d[:100], e[:99], device=device, full_output=True)
+    assert info.method == "dc" and residual(d[:100], e[:99], L, s, R) <= BOUNDS["residual"](100)
+
+
+def test_ctrl_c_within_a_level():
+    """Before half of the time of the whole run, whose last level takes three quarters."""
+    d, e = make("toeplitz", 2000)
+    start = time.perf_counter()
+    dc(d, e, device="cpu")
+    whole = time.perf_counter() - start
+    pressed = []
+
+    def press():
+        pressed.append(time.perf_counter())
+        signal.raise_signal(signal.SIGINT)
+
+    timer = threading.Timer(0.05 * whole, press)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        dc(d, e, device="cpu")
+    assert time.perf_counter() - pressed[0] < whole
+    timer.join()
+
+
+# ---- what it needs ----
+
+
+def test_workspace_that_does_not_fit():
+    """L and R, as yet untouched, would fit; four more arrays do not, and nothing is begun."""
+    free = tsvd.devices()[0].memory_free
+    n = int(np.sqrt(free / 24))
+    d, e = np.broadcast_to(1.0, n), np.broadcast_to(0.5, n - 1)
+    start = time.perf_counter()
+    with pytest.raises(MemoryError, match=r"\d+ bytes of workspace wanted, \d+ b") as error:
+        dc(d, e, device="cpu")
+    assert time.perf_counter() - start < 10
+    wanted, available = map(int, re.findall(r"\d+", str(error.value)))
+    assert wanted > available > free // 4 and wanted >= 4 * n * n * 8
+
+
+def test_scipy_waits_for_the_first_product():
+    program = """
+import sys
+import numpy as np
+import tsvd
+
+def calls(n, **options):
+    tsvd.svd(np.ones(n), np.ones(n - 1), device="cpu", **options)
+
+calls(63)
+calls(200, method="qr")
+calls(200, compute_uv=False)
+calls(200, compute_uv=False, method="dc")
+assert "scipy" not in sys.modules
+calls(64)
+assert "scipy.linalg.cython_blas" in sys.modules
+"""
+    run(program)
