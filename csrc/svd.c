@@ -144,17 +144,16 @@ rank(struct work *w, int64_t n, real_int exponent, real *magnitude)
     scale(w->hint, n, -exponent, w->hint);
 }
 
-/* What "auto" stands for.  On CUDA devices only bisection works on many values at once.  On the
-   CPU bisection is fast where its plain form applies; for very small
-   or very graded matrices QR, which the counts then only have to confirm, is faster. */
+/* What "auto" stands for.  Bisection is fast where its plain form applies; for very small
+   or very graded matrices QR, which the counts then only have to confirm, is faster.  QR
+   works on the host, so values alone come from bisection on other devices. */
 static tsvd_method
 choose_method(const tsvd_options *options, int64_t n, int vectors, const struct sturm *matrix)
 {
     if (options->method != TSVD_METHOD_AUTO) {
         return options->method;
     }
-    if (vectors ||
-        (options->device < 0 && (n <= SMALL_ORDER || !r_isfinite(matrix->plain_from)))) {
+    if (vectors || (options->device < 0 && (n <= SMALL_ORDER || !r_isfinite(matrix->plain_from)))) {
         return TSVD_METHOD_QR;
     }
     return TSVD_METHOD_BISECT;
