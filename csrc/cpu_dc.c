@@ -277,8 +277,8 @@ task_multiply(void *arg, int worker, int64_t index)
     const struct dc_run *run = arg;
     const int64_t node = node_of(run, index);
 
-    tsvdi_cpu_multiply_tile(run, &run->node[node], run->merge[node].count,
-                            index - run->tasks[node]);
+    tsvdi_cpu_multiply_block(run, &run->node[node], run->merge[node].count,
+                             index - run->tasks[node]);
     return worker == 0 ? tsvdi_check(run->ctx, run->ctx->done) : TSVD_OK;
 }
 
@@ -305,8 +305,8 @@ task_merge(void *arg, int worker, int64_t index)
     tsvdi_cpu_find_weights(run, part);
     tsvdi_cpu_fill_factors(run, part);
     tsvdi_cpu_settle(run, part.node, part.merge);
-    for (int64_t tile = 0; tile < tsvdi_cpu_count_tiles(part.node, part.merge->count); tile++) {
-        tsvdi_cpu_multiply_tile(run, part.node, part.merge->count, tile);
+    for (int64_t i = 0; i < tsvdi_cpu_count_blocks(part.node, part.merge->count); i++) {
+        tsvdi_cpu_multiply_block(run, part.node, part.merge->count, i);
     }
     return TSVD_OK;
 }
@@ -332,7 +332,7 @@ merge_large(struct dc_run *run, tsvd_info *info)
     TSVD_TRY(for_each(run, run->nodes, task_settle));
     for (int64_t i = 0; i < run->nodes; i++) {
         run->tasks[i + 1] =
-            run->tasks[i] + tsvdi_cpu_count_tiles(&run->node[i], run->merge[i].count);
+            run->tasks[i] + tsvdi_cpu_count_blocks(&run->node[i], run->merge[i].count);
     }
     TSVD_TRY(for_each(run, run->tasks[run->nodes], task_multiply));
     info->seconds_vectors += tsvdi_host_seconds() - now;

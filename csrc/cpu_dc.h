@@ -14,8 +14,8 @@
 #define tsvdi_cpu_solve_roots TSVD_T(tsvdi_cpu_solve_roots)
 #define tsvdi_cpu_find_weights TSVD_T(tsvdi_cpu_find_weights)
 #define tsvdi_cpu_fill_factors TSVD_T(tsvdi_cpu_fill_factors)
-#define tsvdi_cpu_count_tiles TSVD_T(tsvdi_cpu_count_tiles)
-#define tsvdi_cpu_multiply_tile TSVD_T(tsvdi_cpu_multiply_tile)
+#define tsvdi_cpu_count_blocks TSVD_T(tsvdi_cpu_count_blocks)
+#define tsvdi_cpu_multiply_block TSVD_T(tsvdi_cpu_multiply_block)
 
 enum { RIGHT, LEFT, SIDES };
 
@@ -56,9 +56,9 @@ void tsvdi_cpu_solve_roots(const struct dc_run *run, struct part part);
 void tsvdi_cpu_find_weights(const struct dc_run *run, struct part part);
 void tsvdi_cpu_fill_factors(const struct dc_run *run, struct part part);
 
-/* Tiles of a node's products, and one of them. */
-int64_t tsvdi_cpu_count_tiles(const struct dc_node *node, struct dc_count count);
-void tsvdi_cpu_multiply_tile(const struct dc_run *run, const struct dc_node *node,
-                             struct dc_count count, int64_t tile);
+/* Blocks of a node's products x = q g, and one of them. */
+int64_t tsvdi_cpu_count_blocks(const struct dc_node *node, struct dc_count count);
+void tsvdi_cpu_multiply_block(const struct dc_run *run, const struct dc_node *node,
+                              struct dc_count count, int64_t index);
 
 #endif

@@ -118,40 +118,48 @@ tsvdi_cpu_fill_factors(const struct dc_run *run, struct part part)
     }
 }
 
+/* Blocks of the products are squares of this order, small enough that the threads share them
+   evenly and large enough that their parts are used again while they are in the cache. */
 static int64_t
-tiles_of(int64_t count)
+block_of(int64_t survivors)
 {
-    return (count + BLAS_TILE - 1) / BLAS_TILE;
+    return survivors < 1024 ? 128 : 256;
 }
 
-/* Tiles of a node's products x = q g: for each side those of the columns up to the cut and those
-   behind it. */
-int64_t
-tsvdi_cpu_count_tiles(const struct dc_node *node, struct dc_count count)
+static int64_t
+blocks_in(int64_t count, int64_t block)
 {
-    const int64_t cut = node->left + 1;
+    return (count + block - 1) / block;
+}
 
-    return SIDES * tiles_of(count.survivors) * (tiles_of(cut) + tiles_of(node->columns - cut));
+/* For each side the blocks of the columns up to the cut and of those behind it. */
+int64_t
+tsvdi_cpu_count_blocks(const struct dc_node *node, struct dc_count count)
+{
+    const int64_t block = block_of(count.survivors), cut = node->left + 1;
+
+    return SIDES * blocks_in(count.survivors, block) *
+           (blocks_in(cut, block) + blocks_in(node->columns - cut, block));
 }
 
 void
-tsvdi_cpu_multiply_tile(const struct dc_run *run, const struct dc_node *node, struct dc_count count,
-                        int64_t tile)
+tsvdi_cpu_multiply_block(const struct dc_run *run, const struct dc_node *node,
+                         struct dc_count count, int64_t index)
 {
     const int64_t first = node->first, n = run->job->n, cut = node->left + 1;
-    const int64_t before = tiles_of(cut), across = before + tiles_of(node->columns - cut);
-    const int64_t row = tile / across % tiles_of(count.survivors) * BLAS_TILE;
-    const int side = tile / across / tiles_of(count.survivors) == 0 ? RIGHT : LEFT;
-    const int left = tile % across < before;
-    const int64_t column =
-        left ? tile % across * BLAS_TILE : cut + (tile % across - before) * BLAS_TILE;
+    const int64_t block = block_of(count.survivors), down = blocks_in(count.survivors, block);
+    const int64_t before = blocks_in(cut, block);
+    const int64_t across = before + blocks_in(node->columns - cut, block);
+    const int64_t row = index / across % down * block;
+    const int side = index / across / down == 0 ? RIGHT : LEFT;
+    const int left = index % across < before;
+    const int64_t column = left ? index % across * block : cut + (index % across - before) * block;
     const int64_t term = left ? 0 : count.top;
     const int64_t terms = left ? count.top + count.dense : count.survivors - count.top;
     const int64_t rows = count.survivors - row, columns = (left ? cut : node->columns) - column;
 
-    tsvdi_blas_tile(TSVD_SINGLE, rows < BLAS_TILE ? rows : BLAS_TILE,
-                    columns < BLAS_TILE ? columns : BLAS_TILE, terms,
-                    run->q[side] + (first + row) * run->stride + first + term, run->stride,
-                    run->gathered[side] + (first + term) * n + first + column, n,
-                    run->x[side] + (first + row) * run->stride + first + column, run->stride);
+    tsvdi_blas_multiply(TSVD_SINGLE, rows < block ? rows : block, columns < block ? columns : block,
+                        terms, run->q[side] + (first + row) * run->stride + first + term,
+                        run->stride, run->gathered[side] + (first + term) * n + first + column, n,
+                        run->x[side] + (first + row) * run->stride + first + column, run->stride);
 }

@@ -55,10 +55,11 @@ num_if_negative(num x, num a, num b)
 }
 
 /*
- * a / b for |a| and |b| from 1 to 16.  A GPU's division branches, to care for other operands,
- * between which it cannot work on several shifts at once; this is its common path:
- * a reciprocal of 20 bits or more, by Newton's iteration to its last place, and the quotient
- * corrected by its exact remainder (Markstein, IBM J. Res. Dev. 34 (1990)).
+ * a / b for |a| and |b| from 1 to 16, or a = 0.  A GPU's division branches to care for other
+ * operands, and a thread does not work on several shifts at once across a branch.  This one is a
+ * reciprocal of 20 bits or more, by Newton's iteration to its last place, and the quotient
+ * corrected by its exact remainder (Markstein, IBM J. Res. Dev. 34 (1990)): as a / b, but for
+ * what rounding may do where the remainder is within 2^-50 of half a unit.
  */
 TSVD_HD real
 num_quotient(real a, real b)

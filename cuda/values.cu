@@ -18,11 +18,15 @@ extern "C" {
 
 enum {
     LIST_THREADS = 1024,
-    DIGITS = 64 /* of the bits of a real, and one */
+    LIST_EACH = 8, /* places of a thread */
+    DIGITS = 64    /* of the bits of a real, and one */
 };
 
 /* In the first round from scratch: powers of two below the largest value. */
 enum { SAMPLED_BINADES = 64 };
+
+/* How finely the number of rounds that are left is told. */
+static const double ROUNDS_STEP = 1. / 64;
 
 /* Of the work of a search that is left, so much is taken to be left after another round. */
 static const double SHARE_LEFT = 0.9;
@@ -157,9 +161,9 @@ restart_kernel(int64_t n, struct bracket_errors errors, struct bracket_range ran
     }
 }
 
-/* Running sums over the threads of a block of LIST_THREADS: that of the threads before. */
+/* The sum of x over the threads before this one, and in sum[LIST_THREADS - 1] over all. */
 static __device__ __forceinline__ int64_t
-sum_before(int64_t x, int64_t *sum)
+sum_before(int64_t x, int64_t (&sum)[LIST_THREADS])
 {
     const int thread = (int)threadIdx.x;
 
@@ -172,37 +176,56 @@ sum_before(int64_t x, int64_t *sum)
         __syncthreads();
         sum[thread] += before;
     }
+    __syncthreads();
     return sum[thread] - x;
+}
+
+/* A thread's LIST_EACH places of a list, and the sum of the weights of all places before.  Each
+   block adds up what precedes its part by itself. */
+template <class Weight>
+static __device__ __forceinline__ int64_t
+stretch_of(int64_t count, const signed char *d_digits, Weight weight, int64_t *begin, int64_t *end)
+{
+    __shared__ int64_t sum[LIST_THREADS];
+    const int64_t part = (int64_t)blockIdx.x * LIST_THREADS * LIST_EACH;
+    int64_t before = 0, here = 0;
+
+    for (int64_t i = threadIdx.x; i < part; i += LIST_THREADS) {
+        before += weight(d_digits[i]);
+    }
+    (void)sum_before(before, sum);
+    before = sum[LIST_THREADS - 1];
+    __syncthreads();
+    *begin = bracket_min(part + (int64_t)threadIdx.x * LIST_EACH, count);
+    *end = bracket_min(*begin + LIST_EACH, count);
+    for (int64_t i = *begin; i < *end; i++) {
+        here += weight(d_digits[i]);
+    }
+    return before + sum_before(here, sum);
 }
 
 /* What is open, for the host. */
 struct census {
-    int64_t open;
-    int64_t digits[DIGITS]; /* brackets by their digits */
+    unsigned long long open;
+    unsigned long long digits[DIGITS]; /* brackets by their digits */
 };
 
 /* Lists the values that are open, of `count` that were listed before (NULL: all), in their
-   order, and their digits.  One block; each thread has a stretch of the list. */
+   order, and their digits, and adds them to the census. */
 static __global__ void
 __launch_bounds__(LIST_THREADS)
     list_kernel(int64_t count, const int64_t *d_before, const signed char *d_digits_before,
                 int64_t *d_list, signed char *d_digits, struct census *d_census)
 {
-    __shared__ int64_t sum[LIST_THREADS];
     __shared__ unsigned long long digits[DIGITS];
     const int thread = (int)threadIdx.x;
-    const int64_t stretch = (count + LIST_THREADS - 1) / LIST_THREADS;
-    const int64_t begin = bracket_min(thread * stretch, count);
-    const int64_t end = bracket_min(begin + stretch, count);
-    int64_t open = 0, at;
+    int64_t begin, end, at;
 
     if (thread < DIGITS) {
         digits[thread] = 0;
     }
-    for (int64_t i = begin; i < end; i++) {
-        open += d_digits_before[i] != CLOSED;
-    }
-    at = sum_before(open, sum);
+    at = stretch_of(
+        count, d_digits_before, [](signed char x) { return x != CLOSED; }, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
         if (d_digits_before[i] != CLOSED) {
             d_list[at] = d_before != NULL ? d_before[i] : i;
@@ -211,11 +234,9 @@ __launch_bounds__(LIST_THREADS)
         }
     }
     __syncthreads();
-    if (thread < DIGITS) {
-        d_census->digits[thread] = (int64_t)digits[thread];
-    }
-    if (thread == LIST_THREADS - 1) {
-        d_census->open = at;
+    if (thread < DIGITS && digits[thread] > 0) {
+        atomicAdd(&d_census->digits[thread], digits[thread]);
+        atomicAdd(&d_census->open, digits[thread]);
     }
 }
 
@@ -224,27 +245,20 @@ struct share {
     int64_t each[DIGITS];
 };
 
-/* Where the points of each of `open` brackets begin, and where the last one's end.  One block. */
+/* Where the points of each of `open` brackets begin, and where the last one's end. */
 static __global__ void
 __launch_bounds__(LIST_THREADS)
     share_kernel(int64_t open, const signed char *d_digits, struct share share, int64_t *d_begin)
 {
-    __shared__ int64_t sum[LIST_THREADS];
-    const int thread = (int)threadIdx.x;
-    const int64_t stretch = (open + LIST_THREADS - 1) / LIST_THREADS;
-    const int64_t begin = bracket_min(thread * stretch, open);
-    const int64_t end = bracket_min(begin + stretch, open);
-    int64_t points = 0, at;
+    int64_t begin, end, at;
 
-    for (int64_t i = begin; i < end; i++) {
-        points += share.each[d_digits[i]];
-    }
-    at = sum_before(points, sum);
+    at = stretch_of(
+        open, d_digits, [&share](signed char x) { return share.each[x]; }, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
         d_begin[i] = at;
         at += share.each[d_digits[i]];
     }
-    if (thread == LIST_THREADS - 1) {
+    if (begin < end && end == open) {
         d_begin[open] = at;
     }
 }
@@ -296,16 +310,17 @@ list_open(struct values_job *job, int64_t count, int all)
     const int from = job->latest, to = 1 - from;
     tsvd_status ret = TSVD_OK;
 
-    list_kernel<<<1, LIST_THREADS, 0, call->stream>>>(count, all ? NULL : job->d_list[from],
-                                                      job->d_digits[from], job->d_list[to],
-                                                      job->d_digits[to], job->d_census);
+    TSVD_CUDA(call, cudaMemsetAsync(job->d_census, 0, sizeof(job->census), call->stream));
+    list_kernel<<<blocks_for(count, LIST_THREADS * LIST_EACH), LIST_THREADS, 0, call->stream>>>(
+        count, all ? NULL : job->d_list[from], job->d_digits[from], job->d_list[to],
+        job->d_digits[to], job->d_census);
     TSVD_LAUNCHED(call);
     TSVD_CUDA(call, cudaMemcpyAsync(call->pinned[0], job->d_census, sizeof(job->census),
                                     cudaMemcpyDeviceToHost, call->stream));
     TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
     memcpy(&job->census, call->pinned[0], sizeof(job->census));
     job->latest = to;
-    job->q.open = job->census.open;
+    job->q.open = (int64_t)job->census.open;
     job->q.d_list = job->d_list[to];
 out:
     return ret;
@@ -321,7 +336,7 @@ points_for(const struct census *census, double rounds, int64_t least, struct sha
     for (int k = 0; k < DIGITS; k++) {
         share->each[k] =
             census->digits[k] > 0 ? bracket_max((int64_t)fmin(exp2(k / rounds), 1e9), least) : 0;
-        sum += census->digits[k] * share->each[k];
+        sum += (int64_t)census->digits[k] * share->each[k];
     }
     return sum;
 }
@@ -332,23 +347,26 @@ static tsvd_status
 share_out(struct values_job *job, int64_t budget, int64_t least)
 {
     struct cuda_call *call = cuda_of(job->ctx);
-    double low = 1, high = DIGITS; /* rounds that are left */
+    double low = 1, high = 1; /* rounds that are left */
     struct share share;
     tsvd_status ret = TSVD_OK;
 
     budget = bracket_max(budget, job->q.open * least + job->q.open / 4);
-    for (int i = 0; i < 12; i++) {
-        double rounds = (low + high) / 2;
+    if (points_for(&job->census, high, least, &share) > budget) {
+        high = DIGITS; /* `least` for each: within every budget */
+        while (high - low > ROUNDS_STEP) {
+            double middle = (low + high) / 2;
 
-        if (points_for(&job->census, i == 0 ? low : rounds, least, &share) <= budget) {
-            high = i == 0 ? low : rounds;
-        } else {
-            low = i == 0 ? low : rounds;
+            if (points_for(&job->census, middle, least, &share) <= budget) {
+                high = middle;
+            } else {
+                low = middle;
+            }
         }
     }
     job->q.points = points_for(&job->census, high, least, &share);
-    share_kernel<<<1, LIST_THREADS, 0, call->stream>>>(job->q.open, job->d_digits[job->latest],
-                                                       share, job->d_begin);
+    share_kernel<<<blocks_for(job->q.open, LIST_THREADS * LIST_EACH), LIST_THREADS, 0,
+                   call->stream>>>(job->q.open, job->d_digits[job->latest], share, job->d_begin);
     TSVD_LAUNCHED(call);
     job->q.d_begin = job->d_begin;
 out:
