@@ -154,6 +154,24 @@ def test_tiny_links_at_the_splits(dtype, device):
                     check(findings, where, d, e, dc(d, e, device=device))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_small_values_beside_a_large_entry(dtype, device):
+    """Many values within the tolerance: what deflation does to each adds up in the residual."""
+    eps = np.finfo(dtype).eps
+    with Findings() as findings:
+        for n in (33, 40, 48, 64, 100):
+            d, e = np.full(n, 1e-4, dtype), np.full(n - 1, 1e-4, dtype)
+            e[0] = 1
+            check(findings, f"n={n} {dtype.__name__}", d, e, dc(d, e, device=device))
+            for size in (100, 300, 1000, 3000, 1e4):
+                rng = np.random.default_rng([n, int(size)])
+                d, e = ((rng.random(k) * size * eps).astype(dtype) for k in (n, n - 1))
+                e *= rng.choice([0.01, 0.1, 1])
+                d[rng.integers(n)] = 1
+                where = f"n={n} size={size} {dtype.__name__}"
+                check(findings, where, d, e, dc(d, e, device=device))
+
+
 # ---- accuracy ----
 
 
