@@ -367,12 +367,12 @@ import tsvd
 def calls(n, **options):
     tsvd.svd(np.ones(n), np.ones(n - 1), device="cpu", **options)
 
-calls(63)
+calls(32)
 calls(200, method="qr")
 calls(200, compute_uv=False)
 calls(200, compute_uv=False, method="dc")
 assert "scipy" not in sys.modules
-calls(64)
+calls(33)
 assert "scipy.linalg.cython_blas" in sys.modules
 """
     run(program)
