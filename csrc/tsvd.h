@@ -35,7 +35,7 @@ typedef enum tsvd_dtype { TSVD_FLOAT64 = 0, TSVD_FLOAT32 = 1 } tsvd_dtype;
 
 typedef enum tsvd_method {
     TSVD_METHOD_AUTO = 0, /* the fastest method that meets the accuracy bounds */
-    TSVD_METHOD_DC,       /* divide and conquer (Gu & Eisenstat 1995) */
+    TSVD_METHOD_DC,       /* divide and conquer (Gu & Eisenstat 1995); values alone: as AUTO */
     TSVD_METHOD_QR,       /* implicit-shift QR (Demmel & Kahan 1990) */
     TSVD_METHOD_GIVENS,   /* pipelined zero-shift Givens sweeps (Semylitko & Malaschonok 2021) */
     TSVD_METHOD_BISECT,   /* Sturm counts on the Golub-Kahan form; values only */
@@ -49,9 +49,9 @@ typedef struct tsvd_options {
     tsvd_method method;
     int device;         /* -1: the CPU; k >= 0: CUDA device k */
     int lower;          /* e is the sub-diagonal: B = diag(d) + diag(e, -1) */
-    double eps;         /* off-diagonal entries of this size or less count as zero, in the
-                           units of B; negative: full accuracy of the dtype */
-    int64_t max_sweeps; /* bound on sweeps for each matrix; 0: the method's default */
+    double eps;         /* what is of this size or less counts as zero, in the units of B;
+                           negative: full accuracy of the dtype */
+    int64_t max_sweeps; /* qr, givens: bound on sweeps for each matrix; 0: the default */
     int check_finite;   /* non-zero: NaN or infinity is TSVD_ERR_NONFINITE; zero: a matrix
                            that holds one gives results filled with NaN */
     int threads;        /* host threads; 0: OpenMP's default */
@@ -73,9 +73,10 @@ typedef struct tsvd_info {
                                  included; qr: steps of all sweeps; bisect: Sturm counts */
     int64_t iterations_saved; /* givens: of these, empty ones that splitting left out */
     int64_t rotations;        /* Givens rotations made, right and left together */
-    int64_t deflated;         /* off-diagonal entries set to zero because they were negligible */
-    double seconds_iterate;   /* scalar work on d and e */
-    double seconds_vectors;   /* rotations applied to L and R, order and signs */
+    int64_t deflated;         /* off-diagonal entries set to zero because they were negligible; dc:
+                                 values that merges found ready, over all merges */
+    double seconds_iterate;   /* scalar work on d and e; dc: leaves, deflation, secular equations */
+    double seconds_vectors;   /* rotations or products applied to L and R, order and signs */
     double seconds_values;    /* bisection of s */
     double seconds_device;    /* dc on CUDA: from d and e on the device to all results there */
     double seconds_total;
@@ -115,12 +116,15 @@ typedef struct tsvd_problem {
  * error     filled if not NULL and the status is not TSVD_OK
  *
  * On error the contents of s, L and R are unspecified.
- * Accuracy  s to a few ulps each (qr, bisect); B - L S R and orthogonality to
+ * Accuracy  s to a few ulps each (dc, qr, bisect); B - L S R and orthogonality to
  *           a small multiple of n u (see README, "Accuracy").
  * Signs     the entry of largest magnitude in each column of L is positive, of
  *           equals the first.
- * Work      O(n^2) for s, O(n^3) with vectors; memory O(n) beside the results
- *           plus a bounded log of rotations; givens may take another n^2 numbers.
+ * Work      O(n^2) for s, O(n^3) with vectors; dc: at most 8/3 n^3 multiplications and
+ *           additions in matrix products.
+ * Memory    beside the results: dc four more n x n arrays; the others O(n) and a bounded log
+ *           of rotations, givens perhaps another n x n array.
+ * Stops     options->check() is asked at least once a level (dc), window (qr) or round.
  */
 tsvd_status tsvd_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *info,
                      tsvd_error *error);

@@ -323,23 +323,28 @@ def test_an_exception_of_progress_comes_out(device):
 
 
 def test_ctrl_c_within_a_level():
-    """Before half of the time of the whole run, whose last level takes three quarters."""
+    """Pressed at half of the time, in the last level, which alone takes longer than is left to it.
+
+    The best of three, as the machine may have other things to do.
+    """
     d, e = make("toeplitz", 2000)
     start = time.perf_counter()
     dc(d, e, device="cpu")
     whole = time.perf_counter() - start
-    pressed = []
+    pressed, answered = [], []
 
     def press():
         pressed.append(time.perf_counter())
         signal.raise_signal(signal.SIGINT)
 
-    timer = threading.Timer(0.05 * whole, press)
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        dc(d, e, device="cpu")
-    assert time.perf_counter() - pressed[0] < whole
-    timer.join()
+    for _ in range(3):
+        timer = threading.Timer(whole / 2, press)
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            dc(d, e, device="cpu")
+        answered.append(time.perf_counter() - pressed[-1])
+        timer.join()
+    assert min(answered) < 0.1 + whole / 5
 
 
 # ---- what it needs ----

@@ -102,10 +102,55 @@ def test_cli_svd(tmp_path):
     d, e = real()["topobathy"]
     np.save(tmp_path / "d.npy", d)
     np.save(tmp_path / "e.npy", e)
-    python("-m", "tsvd", "svd", "d.npy", "e.npy", "-o", "out.npz", cwd=tmp_path)
-    with np.load(tmp_path / "out.npz") as file:
-        assert set(file) == {"L", "s", "R"}
-        assert residual(d, e, file["L"], file["s"], file["R"]) <= 2
+    command = ("-m", "tsvd", "svd", "d.npy", "e.npy", "-o", "out.npz")
+    for options, method in ((), "dc"), (("--method", "qr"), "qr"):
+        said, _ = python(*command, "--device", "cpu", *options, cwd=tmp_path)
+        assert f"{method} on cpu" in said
+        with np.load(tmp_path / "out.npz") as file:
+            assert set(file) == {"L", "s", "R"}
+            assert residual(d, e, file["L"], file["s"], file["R"]) <= 2
+
+
+@pytest.mark.parametrize(("device", "code"), [("gpu", 2), ("cuda:x", 2), ("cuda:9999", 1)])
+def test_cli_svd_on_no_such_device(device, code, tmp_path):
+    np.save(tmp_path / "d.npy", np.ones(3))
+    np.save(tmp_path / "e.npy", np.ones(2))
+    command = ("-m", "tsvd", "svd", "d.npy", "e.npy", "-o", "out.npz", "--device", device)
+    _, error = python(*command, code=code, cwd=tmp_path)
+    assert device in error and "Traceback" not in error
+    assert not (tmp_path / "out.npz").exists()
+
+
+def test_cli_moves_a_bar(tmp_path, monkeypatch):
+    """Of a run by divide and conquer: through its levels, up to the whole."""
+    import tqdm
+
+    from tsvd import _cli
+
+    shown = []
+
+    class Bar:
+        n, disable = 0, False
+
+        def __init__(self, **options):
+            assert options["total"] == 100 and options["disable"] is False
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def update(self, by):
+            self.n += by
+            shown.append(self.n)
+
+    monkeypatch.setattr(tqdm, "tqdm", Bar)
+    monkeypatch.chdir(tmp_path)
+    np.save("d.npy", np.ones(1500))
+    np.save("e.npy", np.ones(1499))
+    assert _cli.main("svd d.npy e.npy -o out.npz --device cpu --progress".split()) == 0
+    assert len(shown) > 2 and shown == sorted(shown) and shown[-1] == pytest.approx(100)
 
 
 @pytest.mark.parametrize(

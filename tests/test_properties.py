@@ -13,11 +13,11 @@ from reference import singular_values
 MAX_ORDER = 9
 
 
-def matrices(dtype):
-    """(d, e) with entries of at most 1/4 of the largest number, so that s does not overflow."""
+def entries(dtype):
+    """Numbers of at most 1/4 of the largest, so that s does not overflow."""
     info = np.finfo(dtype)
     top = float(info.max) / 4
-    entry = st.one_of(
+    return st.one_of(
         st.floats(-top, top, width=info.bits),
         st.builds(
             lambda mantissa, exponent: float(np.ldexp(dtype(mantissa), exponent)),
@@ -26,6 +26,11 @@ def matrices(dtype):
         ),
         st.sampled_from([0.0, -0.0, 1.0, -1.0, float(info.tiny), float(info.smallest_subnormal)]),
     )
+
+
+def matrices(dtype):
+    """(d, e) of small orders."""
+    entry = entries(dtype)
     sizes = st.integers(1, MAX_ORDER)
     pairs = sizes.flatmap(
         lambda n: st.tuples(
@@ -34,6 +39,43 @@ def matrices(dtype):
         )
     )
     return pairs.map(lambda pair: tuple(np.array(x, dtype) for x in pair))
+
+
+def repeated(dtype):
+    """(d, e) of orders with up to three levels of merges: patterns repeated, with exceptions."""
+    eps = float(np.finfo(dtype).eps)
+    ordinary = st.one_of(
+        st.sampled_from([0.0, 1.0, -1.0, 0.5, 1 + eps, 1 + 64 * eps, eps, 64 * eps, 1e-4]),
+        st.floats(-1, 1, width=np.finfo(dtype).bits),
+    )
+    entry = st.one_of(ordinary, ordinary, ordinary, entries(dtype))
+    pattern = st.lists(entry, min_size=1, max_size=5)
+    exceptions = st.lists(st.tuples(st.integers(0, 2000), entry), max_size=4)
+
+    def build(n, d_pattern, e_pattern, changes):
+        d, e = np.resize(np.array(d_pattern, dtype), n), np.resize(np.array(e_pattern, dtype), n)
+        for place, value in changes:
+            (d if place % 2 else e)[place // 2 % n] = value
+        return d, e[: n - 1]
+
+    return st.builds(build, st.integers(33, 140), pattern, pattern, exceptions)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_divide_and_conquer(dtype, device):
+    @settings(max_examples=300)
+    @given(repeated(dtype))
+    def check(matrix):
+        d, e = matrix
+        n = d.size
+        L, s, R = tsvd.svd(d, e, method="dc", device=device)
+        assert residual(d, e, L, s, R) <= BOUNDS["residual"](n)
+        assert orthogonality(L, R) <= BOUNDS["orthogonality"](n)
+        s_ref = tsvd.svdvals(d, e, method="bisect", device="cpu")
+        assert value_error(s, s_ref) <= BOUNDS["values dc"](n)
+        assert np.all(s[1:] <= s[:-1]) and not np.signbit(s).any()
+
+    check()
 
 
 @pytest.mark.parametrize("method", ["qr", "dc", "auto"])

@@ -159,7 +159,7 @@ def svd(
         Required by "v" and "i", not allowed with "a".
     device : str or int, optional
         "cpu", "cuda", "cuda:1" or 1. None: the first usable CUDA device for large
-        matrices, from n = 512 on for vectors by "auto" or "dc", from n = 2048 on
+        matrices, from n = 768 on for vectors by "auto" or "dc", from n = 1024 on
         for values alone by any method but "qr" and "givens"; the CPU for all
         else, and where there is no such device, or not enough memory on it, or no
         cuBLAS. On CUDA devices "auto" is "dc" with vectors and "bisect" without,

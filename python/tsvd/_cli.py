@@ -62,11 +62,14 @@ def _parser():
     )
     svd.add_argument("--lower", action="store_true", help="e is the sub-diagonal")
     svd.add_argument("--values-only", action="store_true", help="compute and write s only")
-    svd.add_argument("--method", default="auto", help="auto, qr, givens, bisect (default: auto)")
+    svd.add_argument(
+        "--method", default="auto", help="auto, dc, qr, givens, bisect (default: auto)"
+    )
+    svd.add_argument("--device", help="cpu, cuda, cuda:1 (default: by the size of the matrix)")
     svd.add_argument(
         "--eps",
         type=float,
-        help="off-diagonal entries of this size count as zero (default: full accuracy)",
+        help="what is of this size counts as zero (default: full accuracy)",
     )
     svd.add_argument(
         "--dtype", choices=["float64", "float32"], help="convert d and e to this type first"
@@ -161,6 +164,7 @@ def _svd(arguments):
             compute_uv=not arguments.values_only,
             method=arguments.method,
             eps=arguments.eps,
+            device=arguments.device,
             progress=progress,
             full_output=True,
         )
@@ -168,7 +172,7 @@ def _svd(arguments):
     arrays = {"s": result} if arguments.values_only else result._asdict()
     _save(output, arrays)
     shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-    print(f"{arguments.output}: {shapes}, {info.method}, {seconds:.3f} s")
+    print(f"{arguments.output}: {shapes}, {info.method} on {info.device}, {seconds:.3f} s")
     return 0
 
 
