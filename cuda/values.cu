@@ -351,7 +351,9 @@ share_out(struct values_job *job, int64_t budget, int64_t least)
     struct share share;
     tsvd_status ret = TSVD_OK;
 
-    budget = bracket_max(budget, job->q.open * least + job->q.open / 4);
+    if (budget < job->q.open * least) { /* a little more for the widest */
+        budget = job->q.open * least + job->q.open / 4;
+    }
     if (points_for(&job->census, high, least, &share) > budget) {
         high = DIGITS; /* `least` for each: within every budget */
         while (high - low > ROUNDS_STEP) {

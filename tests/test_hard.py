@@ -71,6 +71,15 @@ def test_a_root_at_the_middle_of_two_poles(dtype, method, device):
         check_values(findings, method, result.s, singular_values(d, e), "auto")
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_what_deflation_drops_is_small(method, device):
+    """With a tolerance of 64 eps, not eps / 2, the residual was 2.6."""
+    d, e = np.zeros(33), np.zeros(32)
+    d[16:21], e[15:18] = (1, 1 / 2, 1, 0, 16), (2**-21, 2**-21, 2**-26)
+    with Findings() as findings:
+        check_vectors(findings, method, d, e, tsvd.svd(d, e, method=method, device=device))
+
+
 def test_the_record_is_of_these_matrices():
     matrices = json.loads(HARD_FILE.with_suffix(".json").read_text())["matrices"]
     assert set(matrices) == set(hard())
