@@ -160,6 +160,7 @@ import functools, os, signal, threading, time
 import numpy as np
 import tsvd
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 svd = functools.partial(tsvd.svd, device={device!r})
 rng = np.random.default_rng(2)
 pressed = []

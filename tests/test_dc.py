@@ -346,6 +346,15 @@ def test_an_exception_of_progress_comes_out(device):
     assert info.method == "dc" and residual(d[:100], e[:99], L, s, R) <= BOUNDS["residual"](100)
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C interrupts, also where pytest is a job in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_within_a_level():
     """Pressed at half of the time, in the last level, which alone takes longer than is left to it.
 
