@@ -14,10 +14,10 @@ enum {
        0.34 ms against 0.23; up to 32 they took the same, and without a BLAS to import. */
     DC_ORDER = 33,
 
-    /* Matrices in host memory from these orders on go to a CUDA device where none is asked for: with
-       vectors by divide and conquer, and values alone by bisection.  On one H200 against 16 cores,
-       end to end, the device was faster with vectors from n = 384 on in the three classes of the
-       benchmarks (at 256: 0.8 to 0.98 times as fast), at 768 2.2 to 3.7 times; values alone at
+    /* Matrices in host memory from these orders on go to a CUDA device where none is asked for:
+       with vectors by divide and conquer, and values alone by bisection.  On one H200 against 16
+       cores, end to end, the device was faster with vectors from n = 384 on in the three classes of
+       the benchmarks (at 256: 0.8 to 0.98 times as fast), at 768 2.2 to 3.7 times; values alone at
        n = 512 1.4 times, at 1024 1.8 times.  Somewhat higher, since its first use in a process
        costs some tenths of a second. */
     CUDA_ORDER = 768,

@@ -4,6 +4,7 @@ import re
 import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -154,6 +155,24 @@ def test_tiny_links_at_the_splits(dtype, device):
                     check(findings, where, d, e, dc(d, e, device=device))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_small_values_beside_a_large_entry(dtype, device):
+    """Many values within the tolerance: what deflation does to each adds up in the residual."""
+    eps = np.finfo(dtype).eps
+    with Findings() as findings:
+        for n in (33, 40, 48, 64, 100):
+            d, e = np.full(n, 1e-4, dtype), np.full(n - 1, 1e-4, dtype)
+            e[0] = 1
+            check(findings, f"n={n} {dtype.__name__}", d, e, dc(d, e, device=device))
+            for size in (100, 300, 1000, 3000, 1e4):
+                rng = np.random.default_rng([n, int(size)])
+                d, e = ((rng.random(k) * size * eps).astype(dtype) for k in (n, n - 1))
+                e *= rng.choice([0.01, 0.1, 1])
+                d[rng.integers(n)] = 1
+                where = f"n={n} size={size} {dtype.__name__}"
+                check(findings, where, d, e, dc(d, e, device=device))
+
+
 # ---- accuracy ----
 
 
@@ -262,7 +281,12 @@ def test_values_alone_are_those_of_auto(values_device):
 
 
 def test_auto_takes_it_from_the_documented_order_on():
-    first = int(re.search(r'"dc"\s+from n = (\d+) on', tsvd.svd.__doc__)[1])
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    first, again = (
+        int(re.search(r'"dc"`?\s+from n = (\d+) on', text)[1])
+        for text in (tsvd.svd.__doc__, readme)
+    )
+    assert first == again
     for n, method in ((first - 1, "qr"), (first, "dc"), (300, "dc")):
         (L, s, R), info = tsvd.svd(*make("chi", n), device="cpu", full_output=True)
         assert info.method == method

@@ -5,6 +5,7 @@ A stand-in for the extension module answers for the devices and computes on the 
 
 import multiprocessing
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -201,9 +202,11 @@ def test_a_forked_child_asks_again(machine):
 
 
 def test_the_documented_orders():
-    text = re.sub(r"\s+", " ", tsvd.svd.__doc__)
-    assert f"from n = {ORDER} on for vectors" in text
-    assert f"from n = {VALUES_ORDER} on for values" in text
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    doc, readme = (re.sub(r"\s+", " ", text) for text in (tsvd.svd.__doc__, readme))
+    assert f"from n = {ORDER} on for vectors" in doc
+    assert f"from n = {VALUES_ORDER} on for values" in doc
+    assert f"n ≥ {ORDER} and vectors" in readme and f"n ≥ {VALUES_ORDER} and values" in readme
 
 
 @pytest.mark.cuda
