@@ -1,7 +1,7 @@
 /*
  * The seam between the algorithms and the hardware.
  *
- * svd.c, qr.c, givens.c and bisect.c know no hardware: they call the operations
+ * svd.c, qr.c, dc.c, givens.c and bisect.c know no hardware: they call the operations
  * of a struct tsvd_backend, each of which covers one whole phase.  cpu.c fills
  * the table for the host.  An operation returns a status; it never prints.
  * Workspace of the algorithms and their threads are the host's: host.h.

@@ -4,22 +4,24 @@
  */
 #include "blas.h"
 
-#include <limits.h>
+#include <stdatomic.h>
 
 #include "crossover.h"
 
 static struct tsvd_blas blas;
+static atomic_bool ready; /* what `blas` holds may be used */
 
 void
 tsvd_set_blas(const tsvd_blas *given)
 {
     blas = *given;
+    atomic_store_explicit(&ready, blas.dgemm != NULL && blas.sgemm != NULL, memory_order_release);
 }
 
 int
 tsvdi_blas_ready(void)
 {
-    return blas.dgemm != NULL && blas.sgemm != NULL;
+    return atomic_load_explicit(&ready, memory_order_acquire);
 }
 
 int
@@ -29,11 +31,10 @@ tsvdi_prefers_dc(const tsvd_options *options, int64_t n)
 }
 
 int
-tsvd_uses_blas(const tsvd_problem *problem, const tsvd_options *options)
+tsvd_uses_blas(const tsvd_options *options, int64_t n)
 {
-    return options->device < 0 && problem->L != NULL &&
-           (options->method == TSVD_METHOD_DC ||
-            (options->method == TSVD_METHOD_AUTO && problem->n >= DC_ORDER));
+    return options->device < 0 && ((options->method == TSVD_METHOD_DC && n > DC_LEAF_COLUMNS) ||
+                                   (options->method == TSVD_METHOD_AUTO && n >= DC_ORDER));
 }
 
 typedef void (*gemm32)(char *, char *, int *, int *, int *, const void *, const void *, int *,

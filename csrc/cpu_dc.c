@@ -22,6 +22,7 @@ enum { LEAF_WIDTH = (DC_LEAF_COLUMNS + 15) / 16 * 16 };
 static void
 set_level(struct dc_run *run, int level)
 {
+    run->level = level;
     run->nodes = (int64_t)1 << level;
     run->node = run->job->tree.node + (run->nodes - 1);
 }
@@ -162,7 +163,9 @@ solve_leaf(void *arg, int worker, int64_t index)
             tsvdi_kernels()->sweep(leaf.x[side], LEAF_WIDTH, sweep, leaf.turn[side]);
         }
     }
-    run->exhausted |= q.exhausted;
+    if (q.exhausted) {
+        return TSVD_ERR_NO_CONVERGENCE;
+    }
     for (int64_t i = 0; i < columns; i++) {
         real *right = run->x[RIGHT] + (first + i) * run->stride + first;
 
@@ -189,16 +192,10 @@ tsvd_status
 tsvdi_cpu_dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
 {
     struct dc_run *run = job->held;
-    tsvd_status ret = TSVD_OK;
 
+    (void)ctx;
     set_level(run, job->tree.levels);
-    TSVD_TRY(for_each(run, run->nodes, solve_leaf));
-    if (run->exhausted) {
-        TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_NO_CONVERGENCE,
-                            "dc: the QR iteration of a leaf did not converge"));
-    }
-out:
-    return ret;
+    return for_each(run, run->nodes, solve_leaf);
 }
 
 /* ---- merges ---- */
@@ -279,7 +276,11 @@ task_multiply(void *arg, int worker, int64_t index)
 
     tsvdi_cpu_multiply_block(run, &run->node[node], run->merge[node].count,
                              index - run->tasks[node]);
-    return worker == 0 ? tsvdi_check(run->ctx, run->ctx->done) : TSVD_OK;
+    return worker == 0
+               ? tsvdi_check(run->ctx, dc_done(run->level) +
+                                           (dc_done(run->level - 1) - dc_done(run->level)) *
+                                               (double)index / (double)run->tasks[run->nodes])
+               : TSVD_OK;
 }
 
 static tsvd_status

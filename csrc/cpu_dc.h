@@ -28,11 +28,11 @@ struct dc_run {
     real *q[SIDES];             /* of a merge's M: row first + i, column first + place */
     real *gathered[SIDES];      /* by places, n numbers a row */
     struct dc_slots slot;       /* one piece of memory, from slot.low on */
-    const struct dc_node *node; /* of the level under work: its nodes, */
+    int level;                  /* under work: */
+    const struct dc_node *node; /* its nodes, */
     int64_t nodes;
     struct dc_merge *merge; /* [nodes] their merges, */
     int64_t *tasks;         /* [nodes + 1] and where their tasks begin */
-    int exhausted;          /* a leaf whose QR did not converge */
 };
 
 /* Some survivors of a node: begin .. end - 1. */

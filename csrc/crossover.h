@@ -5,6 +5,10 @@
 #define TSVDI_CROSSOVER_H
 
 enum {
+    /* Most columns of a leaf of divide and conquer, whose SVD is made by QR: a matrix up to this
+       order is a leaf. */
+    DC_LEAF_COLUMNS = 32,
+
     /* CPU, values: matrices up to this order by QR, larger ones by bisection.  At n = 8 QR took
        4.1 us against 5.0, at n = 12 they took the same (Xeon with AVX-512, 2.6 GHz). */
     VALUES_QR_ORDER = 8,

@@ -42,7 +42,7 @@ make_tree(struct tsvd_context *ctx, int64_t n, struct dc_tree *tree)
     tsvd_status ret = TSVD_OK;
 
     tree->levels = 0;
-    while ((DC_LEAF_COLUMNS << tree->levels) < n) {
+    while (((int64_t)DC_LEAF_COLUMNS << tree->levels) < n) {
         tree->levels++;
     }
     do { /* rounding to DC_ALIGN may ask for one level more */
@@ -69,14 +69,19 @@ tsvdi_dc(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct
     TSVD_TRY(backend->dc_leaves(ctx, &job));
     info->seconds_iterate += tsvdi_host_seconds() - clock;
     for (int level = job.tree.levels - 1; level >= 0; level--) {
-        /* the work of a level is to that of all up to the root as 1 to 4^level */
-        TSVD_TRY(tsvdi_check(ctx, pow(0.25, level + 1)));
+        TSVD_TRY(tsvdi_check(ctx, dc_done(level)));
         TSVD_TRY(backend->dc_merge(ctx, &job, level, info));
     }
     clock = tsvdi_host_seconds();
     TSVD_TRY(backend->dc_finish(ctx, &job, info));
     info->seconds_vectors += tsvdi_host_seconds() - clock;
 out:
+    if (ret == TSVD_ERR_NO_CONVERGENCE) {
+        (void)tsvdi_fail(
+            ctx->error, ret,
+            "dc: the QR iteration of a leaf did not converge within its usual bound on "
+            "sweeps; use method=\"qr\" with a larger max_sweeps");
+    }
     backend->dc_end(ctx, &job);
     tsvdi_host_free(job.tree.node);
     return ret;

@@ -23,11 +23,12 @@
 #ifndef TSVDI_DC_H
 #define TSVDI_DC_H
 
+#include "crossover.h"
 #include "rotation.h"
 
-/* Most columns of a leaf.  Left children have a multiple of DC_ALIGN columns, so that products
-   start at aligned addresses. */
-enum { DC_LEAF_COLUMNS = 32, DC_ALIGN = 8 };
+/* Left children have a multiple of so many columns, so that products start at aligned
+   addresses. */
+enum { DC_ALIGN = 8 };
 
 struct dc_node {
     int64_t first;   /* row, column and slot */
@@ -87,8 +88,9 @@ struct dc_merge {
 /* Deflation tolerance in units of eps / 2 = u (LAPACK's since 3.11; 8 before). */
 enum { DC_TOLERANCE = 64 };
 
-/* Candidates t, t / 2, ... for the threshold on |z|: 2^-8 < 1 / sqrt(n) up to n = 65536. */
-enum { DC_THRESHOLDS = 9 };
+/* Candidates t, t / 2, ... for the threshold on |z|: the last, t / 1024, is at most t / sqrt(n) up
+   to n = 2^20. */
+enum { DC_THRESHOLDS = 11 };
 
 /* How much a merge may perturb its scaled M. */
 struct dc_limits {
@@ -182,6 +184,14 @@ TSVD_HD int
 dc_group(int64_t low, int64_t high, int64_t center, int64_t j)
 {
     return j == center ? 1 : low > center ? 2 : high <= center + 1 ? 0 : 1;
+}
+
+/* The share of all work that is done before a level: that of a level is to that of all below it as
+   3 to 1, and the values come at the end. */
+TSVD_HD double
+dc_done(int level)
+{
+    return 0.9 / (double)((int64_t)1 << 2 * (level + 1));
 }
 
 #endif

@@ -235,20 +235,24 @@ multiply(uint64_t a, uint64_t b)
 /* Refuse at once what cannot fit: the system would grant the memory and end
    the process when it is touched. */
 static int
-check_memory(const tsvd_problem *problem, bool vectors)
+check_memory(const tsvd_problem *problem, const tsvd_options *options, bool vectors)
 {
-    uint64_t n = (uint64_t)problem->n, wanted, available;
+    uint64_t n = (uint64_t)problem->n, size, wanted, work = 0, available;
     npy_intp shape[TSVD_MAX_BATCH_DIMS + 2];
     PyObject *shown;
     int ndim;
 
-    wanted = problem->dtype == TSVD_FLOAT64 ? sizeof(double) : sizeof(float);
-    wanted = multiply(wanted, n);
+    size = problem->dtype == TSVD_FLOAT64 ? sizeof(double) : sizeof(float);
+    wanted = multiply(size, n);
     if (vectors) {
         wanted = multiply(wanted, 2 * n + 1);
     }
     for (int i = 0; i < problem->batch_ndim; i++) {
         wanted = multiply(wanted, (uint64_t)problem->batch_shape[i]);
+    }
+    if (wanted > 0 && vectors && tsvd_uses_blas(options, problem->n)) { /* four n x n arrays */
+        work = multiply(multiply(size, n), 4 * n);
+        wanted = wanted > UINT64_MAX - work ? UINT64_MAX : wanted + work;
     }
     if (wanted < MEMORY_CHECK_BYTES) {
         return 0;
@@ -264,9 +268,10 @@ check_memory(const tsvd_problem *problem, bool vectors)
     shown = PyArray_IntTupleFromIntp(ndim, shape);
     if (shown != NULL) {
         PyErr_Format(PyExc_MemoryError,
-                     "the results, %s of shape %R, want %s%llu bytes; %llu bytes are free",
-                     vectors ? "L and R" : "s", shown, wanted == UINT64_MAX ? "more than " : "",
-                     (unsigned long long)wanted, (unsigned long long)available);
+                     "the results, %s of shape %R, %swant %s%llu bytes; %llu bytes are free",
+                     vectors ? "L and R" : "s", shown, work > 0 ? "and the workspace " : "",
+                     wanted == UINT64_MAX ? "more than " : "", (unsigned long long)wanted,
+                     (unsigned long long)available);
         Py_DECREF(shown);
     }
     return -1;
@@ -507,6 +512,20 @@ get_options(PyObject *const *args, tsvd_options *options)
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* SciPy's BLAS for divide and conquer; "auto" does without it where it cannot be imported. */
+static int
+load_blas(const tsvd_options *options)
+{
+    if (tsvdi_load_scipy_blas() == 0) {
+        return 0;
+    }
+    if (options->method == TSVD_METHOD_DC || !PyErr_ExceptionMatches(PyExc_ImportError)) {
+        return -1;
+    }
+    PyErr_Clear();
+    return 0;
+}
+
 /* As SVDInfo has them, without the device. */
 static PyObject *
 info_dict(const tsvd_info *info)
@@ -566,7 +585,7 @@ svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     }
     type = PyArray_TYPE(d) == NPY_FLOAT && PyArray_TYPE(e) == NPY_FLOAT ? NPY_FLOAT : NPY_DOUBLE;
     problem.dtype = type == NPY_FLOAT ? TSVD_FLOAT32 : TSVD_FLOAT64;
-    if (args[ARG_OUT] == Py_None && check_memory(&problem, vectors) < 0) {
+    if (args[ARG_OUT] == Py_None && check_memory(&problem, &options, vectors) < 0) {
         goto out;
     }
     if (convert(&d, type) < 0 || convert(&e, type) < 0) {
@@ -574,7 +593,7 @@ svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     }
     set_input(&problem, d, e);
     if (set_outputs(&problem, vectors, args[ARG_OUT], d, e, out) < 0 ||
-        (tsvd_uses_blas(&problem, &options) && tsvdi_load_scipy_blas() < 0)) {
+        (vectors && tsvd_uses_blas(&options, problem.n) && load_blas(&options) < 0)) {
         goto out;
     }
 

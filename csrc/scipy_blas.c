@@ -4,6 +4,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -27,8 +28,7 @@ function_of(PyObject *capsules, const char *name, int *integer_bytes)
         type = type == NULL ? "" : type + 1 + strspn(type + 1, " ");
         *integer_bytes = strncmp(type, "int *", 5) == 0 ? (int)sizeof(int) : 8;
         if (*integer_bytes == 8 && strncmp(type, "int64_t", 7) != 0 &&
-            strncmp(type, "long", 4) != 0 && strncmp(type, "npy_int64", 9) != 0 &&
-            strncmp(type, "blas_int", 8) != 0) {
+            strncmp(type, "long", 4) != 0 && strncmp(type, "npy_int64", 9) != 0) {
             PyErr_Format(PyExc_ImportError,
                          "cannot tell the integer type of %s in scipy.linalg.cython_blas: %s", name,
                          signature);
@@ -42,7 +42,7 @@ function_of(PyObject *capsules, const char *name, int *integer_bytes)
 int
 tsvdi_load_scipy_blas(void)
 {
-    static bool loaded; /* under the GIL; a second load would find the same */
+    static atomic_bool loaded; /* a second load at the same time finds the same */
     PyObject *module, *capsules = NULL;
     tsvd_blas blas = {NULL, NULL, 0};
     int ret = -1;

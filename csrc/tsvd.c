@@ -109,7 +109,7 @@ check_problem(const tsvd_problem *p, const tsvd_options *o, tsvd_error *error)
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "method \"bisect\" computes values only, no vectors");
     }
-    if (o->method == TSVD_METHOD_DC && tsvd_uses_blas(p, o) && !tsvdi_blas_ready()) {
+    if (o->method == TSVD_METHOD_DC && p->L && tsvd_uses_blas(o, p->n) && !tsvdi_blas_ready()) {
         return tsvdi_fail(error, TSVD_ERR_LIBRARY,
                           "method \"dc\" needs a BLAS on the CPU: call tsvd_set_blas()");
     }

@@ -147,8 +147,9 @@ typedef struct tsvd_blas {
     int integer_bytes;
 } tsvd_blas;
 
-/* 1 if tsvd_svd() would use a BLAS for this problem. */
-int tsvd_uses_blas(const tsvd_problem *problem, const tsvd_options *options);
+/* 1 if tsvd_svd() would use a BLAS, if it has one, for the vectors of a matrix of order n.  It then
+   takes workspace of four n x n arrays. */
+int tsvd_uses_blas(const tsvd_options *options, int64_t n);
 
 /* Not while another thread computes.  Without a BLAS "auto" does not use divide and conquer on the
    CPU, and to ask for it is TSVD_ERR_LIBRARY. */

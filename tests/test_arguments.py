@@ -71,7 +71,7 @@ def test_full_output(method, device):
     assert info.method == method or method == "auto"
     assert info.method in {"qr", "givens", "dc"} and str(info.device).startswith(device)
     for count in (info.sweeps, info.iterations, info.rotations):
-        assert isinstance(count, int) and count > 0
+        assert isinstance(count, int) and count >= (info.method != "dc")
     assert isinstance(info.deflated, int) and info.deflated >= 0
     assert info.seconds and all(0 <= t < 60 for t in info.seconds.values())
 

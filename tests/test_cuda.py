@@ -267,13 +267,19 @@ TILE_ENTRIES = 1024
 
 
 def check_values(findings, where, d, e, method="bisect", **options):
-    """The bits of the CPU's values, however they are found, and the same bits a second time."""
+    """The bits of the CPU's values, however they are found, and the same bits a second time.
+    Denormal values, of which few digits are left, may be neighbours."""
     expected = tsvd.svdvals(d, e, method="bisect", **options)
+    limits = np.finfo(expected.dtype)
+    step = np.where(expected < limits.smallest_normal, limits.smallest_subnormal, 0)
+    before = None
     for again in ("", " again"):
         s = tsvd.svdvals(d, e, method=method, device="cuda", **options)
-        different = np.flatnonzero(s != expected)
+        different = np.flatnonzero(~(abs(s - expected) <= step) & (s != expected))
         what = f"the CPU's values{again}; {different.size} differ, the first at {different[:1]}"
-        findings.holds(where, what, same_bits(s, expected))
+        findings.holds(where, what, s.dtype == expected.dtype and different.size == 0)
+        findings.holds(where, "the same bits twice", before is None or same_bits(s, before))
+        before = s
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -321,8 +327,9 @@ def test_values_of_many_draws(seed, dtype):
     with Findings() as findings:
         for n in rng.integers(VALUES_CPU_ORDER + 1, 900, 3):
             spread = rng.choice([0, 1, 10, 100])
-            d, e = (np.exp2(spread * rng.standard_normal(k)).astype(dtype) for k in (n, n - 1))
-            d, e = (np.minimum(x, np.finfo(dtype).max / 4) for x in (d, e))
+            most = np.log2(np.finfo(dtype).max) - 2
+            d, e = (spread * rng.standard_normal(k) for k in (n, n - 1))
+            d, e = (np.exp2(np.minimum(x, most)).astype(dtype) for x in (d, e))
             check_values(findings, f"n={n} seed={seed} spread={spread} {dtype.__name__}", d, e)
 
 
@@ -380,7 +387,7 @@ def test_values_to_eps(dtype):
                 eps = relative * exact[0]
                 s = tsvd.svdvals(d, e, method="bisect", eps=eps, device="cuda")
                 where = f"{family} eps={eps} {dtype.__name__}"
-                limit = eps + 2 * float(np.finfo(dtype).eps) * exact
+                limit = eps + (4 + 700 / 64) * float(np.finfo(dtype).eps) * exact
                 findings.holds(where, "within eps", np.all(abs(s - exact) <= limit))
                 findings.holds(where, "descending", np.all(s[1:] <= s[:-1]))
 
@@ -518,7 +525,7 @@ def exhaust_memory():
     driver = Driver()
     pieces = driver.take_all_but(2**27)
     for _ in range(2):
-        with pytest.raises(MemoryError, match=r"200000000 bytes wanted, \d+ bytes free"):
+        with pytest.raises(MemoryError, match=r"400640000 bytes wanted, \d+ bytes free"):
             tsvd.svd(d, e, method="givens", eps=2.0**-6, device="cuda")
     driver.give_back(pieces)
     with Findings() as findings:

@@ -295,8 +295,8 @@ def svd(
     )
     try:
         result = _core.svd(*arguments, cuda)
-    except MemoryError:
-        if device is not None or cuda < 0:
+    except MemoryError as error:
+        if device is not None or cuda < 0 or "CUDA device" not in str(error):
             raise
         cuda = -1
         result = _core.svd(*arguments, cuda)

@@ -90,7 +90,7 @@ test_without_blas(void)
     tsvd_info info;
     tsvd_error error;
 
-    CHECK(tsvd_uses_blas(&w.problem, &options) == 1, "auto would use it");
+    CHECK(tsvd_uses_blas(&options, w.problem.n) == 1, "auto would use it");
     CHECK(tsvd_svd(&w.problem, &options, &info, &error) == TSVD_OK && info.method == TSVD_METHOD_QR,
           "auto takes qr: %s", tsvd_method_name(info.method));
     check_result(&w, 0, 0, 1e-12);
@@ -99,7 +99,7 @@ test_without_blas(void)
     CHECK(strstr(error.text, "tsvd_set_blas") != NULL, "\"%s\"", error.text);
 
     w.problem.L = w.problem.R = NULL; /* values are no work for it */
-    CHECK(tsvd_uses_blas(&w.problem, &options) == 0, "values alone");
+    CHECK(tsvd_uses_blas(&options, 32) == 0, "a single leaf");
     CHECK(tsvd_svd(&w.problem, &options, &info, &error) == TSVD_OK &&
               info.method == TSVD_METHOD_BISECT,
           "values: %s", tsvd_method_name(info.method));
