@@ -312,7 +312,7 @@ def test_full_output(device):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("family", ["chi", "uniform_1", "toeplitz", "many_equal"])
 def test_the_same_bits_whatever_the_threads(family, dtype):
-    """Also of L and R: SciPy's BLAS has threads of its own, whose number stays."""
+    """Also of L and R: the threads share blocks of products, each made by one of them."""
     for n in (100, 300, 520):
         d, e = make(family, n, dtype)
         first = tuple(dc(d, e, device="cpu", tuning={"threads": 1}))
@@ -383,17 +383,21 @@ def test_ctrl_c_within_a_level():
 # ---- what it needs ----
 
 
-def test_workspace_that_does_not_fit():
-    """L and R, as yet untouched, would fit; four more arrays do not, and nothing is begun."""
+@pytest.mark.parametrize("into", ["new arrays", "out"])
+def test_workspace_that_does_not_fit(into):
+    """L and R, as yet untouched, would fit; with four more arrays they do not: nothing is begun."""
     free = tsvd.devices()[0].memory_free
     n = int(np.sqrt(free / 24))
     d, e = np.broadcast_to(1.0, n), np.broadcast_to(0.5, n - 1)
+    out, least = None, 48 * n * n + 8 * n
+    if into == "out":
+        out, least = (np.empty((n, n)), np.empty(n), np.empty((n, n))), 32 * n * n
     start = time.perf_counter()
-    with pytest.raises(MemoryError, match=r"\d+ bytes of workspace wanted, \d+ b") as error:
-        dc(d, e, device="cpu")
+    with pytest.raises(MemoryError, match="workspace") as error:
+        dc(d, e, out=out, device="cpu")
     assert time.perf_counter() - start < 10
-    wanted, available = map(int, re.findall(r"\d+", str(error.value)))
-    assert wanted > available > free // 4 and wanted >= 4 * n * n * 8
+    *_, wanted, available = map(int, re.findall(r"\d+", str(error.value)))
+    assert wanted >= least and wanted > available > free // 4
 
 
 def test_scipy_waits_for_the_first_product():
@@ -414,3 +418,21 @@ calls(33)
 assert "scipy.linalg.cython_blas" in sys.modules
 """
     run(program)
+
+
+def test_without_scipy_auto_takes_qr():
+    program = """
+import sys
+import numpy as np
+import tsvd
+
+sys.modules["scipy"] = None  # cannot be imported
+d, e = np.ones(100), np.ones(99)
+result, info = tsvd.svd(d, e, device="cpu", full_output=True)
+assert info.method == "qr"
+try:
+    tsvd.svd(d, e, method="dc", device="cpu")
+except ImportError as error:
+    print(error)
+"""
+    assert "scipy" in run(program)

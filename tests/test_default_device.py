@@ -50,7 +50,7 @@ class Machine:
         *others, device = arguments
         self.used.append(device)
         if device >= 0 and not self.memory:
-            raise MemoryError("out of device memory")
+            raise MemoryError("out of memory on CUDA device 0: 9 bytes wanted")
         return _core.svd(*others, -1)
 
 
@@ -145,9 +145,18 @@ def test_asked_for_it_says_why(facts, machine):
         svd(ORDER, device="cuda")
 
 
+def test_no_memory_of_the_host_is_the_end(machine):
+    """Not only the device's is exhausted: the CPU would do no better."""
+    made = machine()
+    n = 10**7
+    with pytest.raises(MemoryError, match="L and R"):
+        tsvd.svd(np.broadcast_to(1.0, n), np.broadcast_to(1.0, n - 1))
+    assert made.used == [0]
+
+
 def test_asked_for_it_says_how_much_memory(machine):
     made = machine(memory=False)
-    with pytest.raises(MemoryError, match="device"):
+    with pytest.raises(MemoryError, match="9 bytes"):
         svd(ORDER, device="cuda")
     assert made.used == [0]
 

@@ -204,7 +204,7 @@ def svd(
     numpy.linalg.LinAlgError
         No convergence within max_sweeps.
     MemoryError
-        The results or the workspace do not fit into memory; raised before any
+        The results and the workspace do not fit into memory; raised before any
         of it is touched.
     RuntimeError
         The device cannot be used.
@@ -228,8 +228,8 @@ def svd(
     most 8/3 n^3 multiplications and additions in matrix products. Memory,
     beside L and R: "dc" four more n x n arrays; the others O(n) and a bounded log
     of rotations, "givens" another n^2 for a slow matrix. On the CPU the matrix
-    products are SciPy's BLAS, which is imported when first needed and has threads
-    of its own. The GIL is released; Ctrl-C stops the computation.
+    products are by SciPy's BLAS, which is imported when first needed, in threads
+    of tsvd. The GIL is released; Ctrl-C stops the computation.
 
     References
     ----------
