@@ -497,14 +497,18 @@ def test_cuda_where_there_is_none():
             tsvd.svd(D, E, device=name)
 
 
-@pytest.mark.parametrize("vectors", [True, False])
-def test_too_large_for_memory(vectors):
+@pytest.mark.parametrize(
+    ("method", "arrays", "what"),
+    [("qr", 2, "L and R"), ("auto", 6, "and the workspace"), (None, 0, "results, s")],
+)
+def test_too_large_for_memory(method, arrays, what):
     """Refused before any work, with the number of bytes."""
-    n = 10**7 if vectors else 2**55
+    n = 10**7 if method else 2**55
     d, e = np.broadcast_to(1.0, n), np.broadcast_to(0.5, n - 1)
-    wanted = 16 * n * n + 8 * n if vectors else 8 * n
-    with pytest.raises(MemoryError, match=rf"{wanted} bytes.*\d+"):
-        tsvd.svd(d, e, compute_uv=vectors)
+    options = {"method": method} if method else {"compute_uv": False}
+    wanted = 8 * (arrays * n * n + n)
+    with pytest.raises(MemoryError, match=rf"{what}.* {wanted} bytes.*\d+"):
+        tsvd.svd(d, e, device="cpu", **options)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
