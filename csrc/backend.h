@@ -20,6 +20,8 @@
 #define tsvdi_cpu TSVD_T(tsvdi_cpu)
 #define tsvdi_cuda TSVD_T(tsvdi_cuda)
 #define tsvdi_svd TSVD_T(tsvdi_svd)
+#define tsvdi_gather TSVD_T(tsvdi_gather)
+#define tsvdi_select TSVD_T(tsvdi_select)
 #define tsvdi_qr TSVD_T(tsvdi_qr)
 #define tsvdi_givens TSVD_T(tsvdi_givens)
 #define tsvdi_dc TSVD_T(tsvdi_dc)
@@ -195,5 +197,13 @@ void tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, st
 /* svd.c: tsvd_svd for one precision. */
 tsvd_status tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *info,
                       tsvd_error *error);
+
+/* svd.c: gathers a vector with `stride` bytes between its entries; returns its largest magnitude,
+   infinity where it holds NaN or infinity. */
+real tsvdi_gather(const void *from, ptrdiff_t stride, int64_t count, real *x);
+
+/* select.c: tsvd_select for one precision. */
+tsvd_status tsvdi_select(const tsvd_problem *problem, const tsvd_options *options, double low,
+                         double high, int64_t *first, int64_t *k, tsvd_error *error);
 
 #endif

@@ -78,6 +78,21 @@ out:
     return ret;
 }
 
+/* Numbers between rows, which begin on cache lines, and not all in the same cache set. */
+static int64_t
+row_stride(int64_t n)
+{
+    const int64_t stride = (n + 7) / 8 * 8;
+
+    return stride + (stride % 256 == 0 ? 8 : 0);
+}
+
+size_t
+tsvdi_cpu_dc_bytes(int64_t n, int64_t k)
+{
+    return (k < n ? 6 : 4) * (size_t)n * (size_t)row_stride(n) * sizeof(real);
+}
+
 tsvd_status
 tsvdi_cpu_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
 {
@@ -91,11 +106,10 @@ tsvdi_cpu_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
     job->held = run;
     run->ctx = ctx;
     run->job = job;
-    /* rows begin on cache lines, and not all in the same cache set */
-    run->stride = (job->n + 7) / 8 * 8;
-    run->stride += run->stride % 256 == 0 ? 8 : 0;
+    run->stride = row_stride(job->n);
     array = (size_t)job->n * (size_t)run->stride;
-    TSVD_TRY(tsvdi_host_alloc(4 * array * sizeof(real), ctx->error, (void **)&run->x[RIGHT]));
+    TSVD_TRY(
+        tsvdi_host_alloc(tsvdi_cpu_dc_bytes(job->n, job->n), ctx->error, (void **)&run->x[RIGHT]));
     run->x[LEFT] = run->x[RIGHT] + array;
     run->q[RIGHT] = run->x[LEFT] + array;
     run->q[LEFT] = run->q[RIGHT] + array;

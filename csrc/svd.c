@@ -67,10 +67,10 @@ out:
     return ret;
 }
 
-/* Gathers a strided vector; returns its largest magnitude, infinity or NaN where it holds one. */
-static real
-gather(const char *p, ptrdiff_t stride, int64_t count, real *x)
+real
+tsvdi_gather(const void *from, ptrdiff_t stride, int64_t count, real *x)
 {
+    const char *p = from;
     real largest = 0;
     int finite = 1;
 
@@ -298,9 +298,9 @@ read_matrix(const tsvd_problem *p, int64_t index, struct work *w)
     real largest;
 
     locate(p, index, &d, &e);
-    largest = gather((const char *)p->d + d, p->d_stride, p->n, w->d);
+    largest = tsvdi_gather((const char *)p->d + d, p->d_stride, p->n, w->d);
     if (p->n > 1) {
-        largest = r_max(largest, gather((const char *)p->e + e, p->e_stride, p->n - 1, w->e));
+        largest = r_max(largest, tsvdi_gather((const char *)p->e + e, p->e_stride, p->n - 1, w->e));
     }
     return largest;
 }
@@ -417,6 +417,9 @@ tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *i
     ctx.backend = options->device < 0 ? &tsvdi_cpu : tsvdi_cuda();
     if (!ctx.backend) {
         return tsvdi_fail(error, TSVD_ERR_NO_DEVICE, "tsvd was built without CUDA");
+    }
+    if (problem->k < problem->n) {
+        return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED, "a part of the values is not computed yet");
     }
     info->method = options->method; /* where there is nothing to choose by, nor to do */
     if (info->method == TSVD_METHOD_AUTO || (info->method == TSVD_METHOD_DC && !problem->L)) {
