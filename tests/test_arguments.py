@@ -501,7 +501,7 @@ def test_an_interval_is_for_one_matrix(shape, device):
     """Even of one matrix in a batch: another may come with the next call."""
     for function in (tsvd.svd, tsvd.svdvals):
         for d, e in ((np.ones(shape), E), (D, np.ones((*shape[:-1], 3)))):
-            with pytest.raises(ValueError, match='select="v".*each matrix of a batch'):
+            with pytest.raises(ValueError, match=r'select="v".*each matrix of a batch'):
                 function(d, e, select="v", select_range=(0, 1), device=device)
 
 
