@@ -161,7 +161,8 @@ set_shape(tsvd_problem *problem, PyArrayObject *d, PyArrayObject *e)
     if (PyArray_DIM(e, e_ndim - 1) != (n > 0 ? n - 1 : 0)) {
         return raise_shapes("d (..., n) needs e (..., n-1)", d, e);
     }
-    problem->n = n;
+    problem->n = problem->k = n;
+    problem->first = 0;
     problem->batch_ndim = (d_ndim > e_ndim ? d_ndim : e_ndim) - 1;
     if (problem->batch_ndim > TSVD_MAX_BATCH_DIMS) {
         PyErr_Format(PyExc_ValueError, "d and e may have at most %d leading dimensions, got %d",

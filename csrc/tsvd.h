@@ -95,6 +95,8 @@ typedef struct tsvd_error {
 typedef struct tsvd_problem {
     tsvd_dtype dtype; /* of d, e, s, L and R */
     int64_t n;        /* order of every matrix, >= 0 */
+    int64_t first, k; /* wanted: the k values from index first on, 0 being the largest, and their
+                         vectors; 0 <= first, 0 <= k, first + k <= n */
     int batch_ndim;   /* number of batch dimensions, 0 for one matrix */
     int64_t batch_shape[TSVD_MAX_BATCH_DIMS];
     const void *d; /* (batch..., n), never written; NULL only if n == 0 or the batch is empty */
@@ -102,9 +104,9 @@ typedef struct tsvd_problem {
     ptrdiff_t d_stride, e_stride; /* bytes between entries; may be negative or 0 */
     ptrdiff_t d_batch_strides[TSVD_MAX_BATCH_DIMS]; /* bytes; 0 broadcasts */
     ptrdiff_t e_batch_strides[TSVD_MAX_BATCH_DIMS];
-    void *s; /* (batch..., n) contiguous */
-    void *L; /* (batch..., n, n) C-contiguous; NULL: values only */
-    void *R; /* (batch..., n, n) C-contiguous; NULL exactly when L is */
+    void *s; /* (batch..., k) contiguous */
+    void *L; /* (batch..., n, k) C-contiguous; NULL: values only */
+    void *R; /* (batch..., k, n) C-contiguous; NULL exactly when L is */
 } tsvd_problem;
 
 /*

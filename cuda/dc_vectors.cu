@@ -30,20 +30,19 @@ warp_product(real x)
 }
 
 static __device__ struct secular_sums
-evaluate(const struct secular_root &r, int64_t k, const real *pole, const real *square)
+evaluate(struct secular_root &r, int64_t k, const real *pole, const real *square)
 {
-    const real below = secular_difference(pole[r.split - 1], r.base, r.tau);
-    const real above = secular_difference(pole[r.split], r.base, r.tau);
     struct secular_sums sums = {0, 0, 0, 0};
 
+    secular_split(&r, pole);
     for (int64_t j = threadIdx.x; j < secular_summed(&r, k); j += WARP) {
-        secular_add(pole[j], square[j], r.base, r.tau, below, above, &sums);
+        secular_add(pole[j], square[j], r.base, r.tau, r.below, r.above, &sums);
     }
     sums.psi = warp_sum(sums.psi);
     sums.psi_slope = warp_sum(sums.psi_slope);
     sums.phi = warp_sum(sums.phi);
     sums.phi_slope = warp_sum(sums.phi_slope);
-    secular_add_last(&r, pole, square, &sums);
+    secular_add_last(&r, square, &sums);
     return sums;
 }
 
@@ -101,7 +100,7 @@ __launch_bounds__(WARP *WARPS) weights_kernel(struct dc_device run, int64_t begi
     if (threadIdx.x == 0) {
         real *weight = &run.slot.placed_weight[first + run.slot.place[first + j]];
 
-        square *= ((base[k - 1] - d) + tau[k - 1]) * ((base[k - 1] + d) + tau[k - 1]);
+        square *= secular_root_difference(d, base[k - 1], tau[k - 1]);
         *weight = r_copysign(r_sqrt(square), *weight);
     }
 }

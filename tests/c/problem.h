@@ -64,7 +64,8 @@ make_work(tsvd_dtype dtype, int64_t n, int64_t matrices)
         set(dtype, w.e, i, random_scaled(-2, 0));
     }
     w.problem.dtype = dtype;
-    w.problem.n = n;
+    w.problem.n = w.problem.k = n;
+    w.problem.first = 0;
     w.problem.batch_ndim = 1;
     w.problem.batch_shape[0] = matrices;
     w.problem.d = w.d;
