@@ -136,10 +136,11 @@ r_pow2(int k)
 TSVD_HD void
 r_scale(const real *x, int64_t count, real_int exponent, real *y)
 {
-    const real half = r_pow2((int)(-exponent / 2)), rest = r_pow2((int)(-(exponent - exponent / 2)));
+    const real_int one = exponent / 2, other = exponent - one;
+    const real factor = r_pow2((int)-one), rest = r_pow2((int)-other);
 
     for (int64_t i = 0; i < count; i++) {
-        y[i] = x[i] * half * rest;
+        y[i] = x[i] * factor * rest;
     }
 }
 
