@@ -20,6 +20,8 @@
 #define tsvdi_cpu TSVD_T(tsvdi_cpu)
 #define tsvdi_cuda TSVD_T(tsvdi_cuda)
 #define tsvdi_svd TSVD_T(tsvdi_svd)
+#define tsvdi_gather TSVD_T(tsvdi_gather)
+#define tsvdi_select TSVD_T(tsvdi_select)
 #define tsvdi_qr TSVD_T(tsvdi_qr)
 #define tsvdi_givens TSVD_T(tsvdi_givens)
 #define tsvdi_dc TSVD_T(tsvdi_dc)
@@ -55,7 +57,7 @@ struct dc_job {
     const real *d, *e;        /* [batch n] host; e has a zero behind the n - 1 of each matrix */
     const real_int *exponent; /* [batch] host: 2^-exponent scales entries to at most 2 */
     real eps;                 /* in the units of d and e; 0: full accuracy */
-    real *s;                  /* [batch k] host, out: descending, refined by bisection if eps is 0 */
+    real *s; /* [batch k] host, out: descending, refined by bisection if eps is 0 */
     struct vectors right, left; /* results; with k = n room for work until dc_finish */
     struct dc_tree tree;
     int64_t failed; /* out, of NO_CONVERGENCE: the matrix */
@@ -80,12 +82,12 @@ struct tsvd_backend;
 struct tsvd_context {
     const struct tsvd_backend *backend;
     const tsvd_options *options;
-    tsvd_error *error;    /* never NULL */
-    int threads;          /* that an operation may use */
-    int is_caller;        /* runs in the thread that called tsvd_svd */
+    tsvd_error *error;           /* never NULL */
+    int threads;                 /* that an operation may use */
+    int is_caller;               /* runs in the thread that called tsvd_svd */
     int64_t index, count, total; /* the first matrix under work, how many, and the batch */
     double done;                 /* share of the former, as last told to tsvdi_check */
-    void *device;         /* what the back end holds for the call */
+    void *device;                /* what the back end holds for the call */
 };
 
 struct tsvd_backend {
@@ -214,5 +216,13 @@ void tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, st
 /* svd.c: tsvd_svd for one precision. */
 tsvd_status tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *info,
                       tsvd_error *error);
+
+/* svd.c: gathers a vector with `stride` bytes between its entries; returns its largest magnitude,
+   infinity where it holds NaN or infinity. */
+real tsvdi_gather(const void *from, ptrdiff_t stride, int64_t count, real *x);
+
+/* select.c: tsvd_select for one precision. */
+tsvd_status tsvdi_select(const tsvd_problem *problem, const tsvd_options *options, double low,
+                         double high, int64_t *first, int64_t *k, tsvd_error *error);
 
 #endif

@@ -50,6 +50,23 @@ tsvdi_cpu_dc_end(struct tsvd_context *ctx, struct dc_job *job)
     }
 }
 
+/* Numbers between rows, which begin on cache lines, and not all in the same cache set. */
+static int64_t
+row_stride(int64_t n)
+{
+    const int64_t stride = (n + 7) / 8 * 8;
+
+    return stride + (stride % 256 == 0 ? 8 : 0);
+}
+
+size_t
+tsvdi_cpu_dc_bytes(int64_t n, int64_t k)
+{
+    const int arrays = n <= DC_LEAF_COLUMNS ? 2 : k < n ? 6 : 4;
+
+    return (size_t)arrays * (size_t)n * (size_t)row_stride(n) * sizeof(real);
+}
+
 /* Arrays for vectors: x, and where there are merges q and room for gathered ones, which the results
    give if they are large enough. */
 static tsvd_status
@@ -62,13 +79,10 @@ vectors_alloc(struct dc_run *run)
     real *p;
     tsvd_status ret = TSVD_OK;
 
-    /* rows begin on cache lines, and not all in the same cache set */
-    run->stride = (job->n + 7) / 8 * 8;
-    run->stride += run->stride % 256 == 0 ? 8 : 0;
+    run->stride = row_stride(job->n);
     array = (size_t)slots * (size_t)run->stride;
-    TSVD_TRY(tsvdi_host_alloc(
-        ((merges ? 4 : 2) * array + (own ? 2 : 0) * gathered) * sizeof(real), run->ctx->error,
-        &run->room));
+    TSVD_TRY(tsvdi_host_alloc((size_t)job->batch * tsvdi_cpu_dc_bytes(job->n, job->k),
+                              run->ctx->error, &run->room));
     p = run->room;
     for (int side = 0; side < SIDES; side++, p += array) {
         run->x[side] = p;
@@ -119,9 +133,9 @@ tsvdi_cpu_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
     run->d = (real *)((char *)run->arrays + bytes);
     run->e = run->d + slots;
     run->eps = run->e + slots;
-    TSVD_TRY(tsvdi_host_alloc(
-        (size_t)(job->batch * dc_nodes_above(job->tree.levels)) * sizeof *run->merges, ctx->error,
-        (void **)&run->merges));
+    TSVD_TRY(tsvdi_host_alloc((size_t)(job->batch * dc_nodes_above(job->tree.levels)) *
+                                  sizeof *run->merges,
+                              ctx->error, (void **)&run->merges));
     TSVD_TRY(tsvdi_host_alloc((size_t)(most + 1) * sizeof *run->tasks, ctx->error,
                               (void **)&run->tasks));
     scale_matrices(run);

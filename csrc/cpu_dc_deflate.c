@@ -27,11 +27,12 @@ find_z(const struct dc_run *run, const struct dc_node *node, struct dc_merge *me
         slot->z[j] = slot->high[j] > center ? alpha * row_of(run, RIGHT, node, j)[center] : 0;
     }
     for (int64_t j = center + 1; j < end; j++) {
-        slot->z[j] = slot->low[j] <= center + 1 ? beta * row_of(run, RIGHT, node, j)[center + 1] : 0;
+        slot->z[j] =
+            slot->low[j] <= center + 1 ? beta * row_of(run, RIGHT, node, j)[center + 1] : 0;
     }
-    merge->null_turn =
-        rotation_make(alpha * row_of(run, RIGHT, node, center)[center],
-                      has_null ? beta * row_of(run, RIGHT, node, end)[center + 1] : 0, &slot->z[center]);
+    merge->null_turn = rotation_make(
+        alpha * row_of(run, RIGHT, node, center)[center],
+        has_null ? beta * row_of(run, RIGHT, node, end)[center + 1] : 0, &slot->z[center]);
     return dc_limits_for(run->eps[node->matrix] * down, run->job->tree.levels);
 }
 

@@ -87,6 +87,7 @@ struct cpu_kernels {
 #define tsvdi_cpu_givens_round TSVD_T(tsvdi_cpu_givens_round)
 #define tsvdi_cpu_givens_finish TSVD_T(tsvdi_cpu_givens_finish)
 #define tsvdi_cpu_values TSVD_T(tsvdi_cpu_values)
+#define tsvdi_cpu_dc_bytes TSVD_T(tsvdi_cpu_dc_bytes)
 #define tsvdi_cpu_dc_begin TSVD_T(tsvdi_cpu_dc_begin)
 #define tsvdi_cpu_dc_leaves TSVD_T(tsvdi_cpu_dc_leaves)
 #define tsvdi_cpu_dc_merge TSVD_T(tsvdi_cpu_dc_merge)
@@ -120,6 +121,10 @@ tsvd_status tsvdi_cpu_givens_round(struct tsvd_context *ctx, const struct givens
 tsvd_status tsvdi_cpu_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
                                     const struct givens_segment *segment, int64_t segments,
                                     int64_t *half_sweeps, struct givens_counts *counts);
+
+/* Bytes of the n x n arrays that dc_begin takes where k of n vectors are wanted: two for vectors
+   and two for those of merges, and the room that L and R give where they hold all. */
+size_t tsvdi_cpu_dc_bytes(int64_t n, int64_t k);
 
 tsvd_status tsvdi_cpu_dc_begin(struct tsvd_context *ctx, struct dc_job *job);
 tsvd_status tsvdi_cpu_dc_leaves(struct tsvd_context *ctx, struct dc_job *job);

@@ -301,8 +301,12 @@ tsvdi_cpu_values(struct tsvd_context *ctx, struct values_job *job)
     int64_t *counts = NULL;
     void *work = NULL;
     struct sturm matrix;
-    struct search search = {.ctx = ctx, .matrix = &matrix, .first = job->first, .last = job->last,
-                            .eps = job->eps, .done = ctx->done};
+    struct search search = {.ctx = ctx,
+                            .matrix = &matrix,
+                            .first = job->first,
+                            .last = job->last,
+                            .eps = job->eps,
+                            .done = ctx->done};
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_host_alloc((size_t)workers * sizeof *counts, ctx->error, (void **)&counts));

@@ -103,8 +103,7 @@ secular_summed(const struct secular_root *r, int64_t k)
 
 /* The last pole of the last root lies below it, but is a group of its own. */
 TSVD_HD void
-secular_add_last(const struct secular_root *r, const real *square,
-                 struct secular_sums *sums)
+secular_add_last(const struct secular_root *r, const real *square, struct secular_sums *sums)
 {
     if (r->last) {
         sums->phi = square[r->split] / r->above;
@@ -232,8 +231,8 @@ secular_step(struct secular_root *r, const real *pole, struct secular_sums sums)
     } else {
         r->high = r->tau;
     }
-    next = secular_interpolate(r, pole, f - sums.psi_slope - sums.phi_slope, r->below * sums.psi_slope,
-                               r->above * sums.phi_slope);
+    next = secular_interpolate(r, pole, f - sums.psi_slope - sums.phi_slope,
+                               r->below * sums.psi_slope, r->above * sums.phi_slope);
     if (slow || !(next > r->low && next < r->high)) {
         next = secular_halve(r->low, r->high);
         if (next == r->low || next == r->high) { /* neighbouring numbers */

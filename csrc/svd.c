@@ -74,10 +74,10 @@ out:
     return ret;
 }
 
-/* Gathers a strided vector; returns its largest magnitude, infinity or NaN where it holds one. */
-static real
-gather(const char *p, ptrdiff_t stride, int64_t count, real *x)
+real
+tsvdi_gather(const void *from, ptrdiff_t stride, int64_t count, real *x)
 {
+    const char *p = from;
     real largest = 0;
     int finite = 1;
 
@@ -152,9 +152,9 @@ rank(struct work *w, int64_t n, real_int exponent, real *magnitude)
     r_scale(w->hint, n, -exponent, w->hint);
 }
 
-/* What "auto" stands for, and "dc" where no vectors are wanted.  On CUDA devices only bisection works on many values at once.  On the CPU it is fast where its plain form
-   applies; for very small or very graded matrices QR, which the counts then only have to confirm,
-   is faster. */
+/* What "auto" stands for, and "dc" where no vectors are wanted.  On CUDA devices only bisection
+   works on many values at once.  On the CPU it is fast where its plain form applies; for very small
+   or very graded matrices QR, which the counts then only have to confirm, is faster. */
 static tsvd_method
 choose_method(const tsvd_options *options, const tsvd_problem *p, const struct work *w)
 {
@@ -318,10 +318,10 @@ read_matrix(const tsvd_problem *p, int64_t index, real *d, real *e)
     real largest;
 
     locate(p, index, &d_offset, &e_offset);
-    largest = gather((const char *)p->d + d_offset, p->d_stride, p->n, d);
+    largest = tsvdi_gather((const char *)p->d + d_offset, p->d_stride, p->n, d);
     if (p->n > 1) {
         largest =
-            r_max(largest, gather((const char *)p->e + e_offset, p->e_stride, p->n - 1, e));
+            r_max(largest, tsvdi_gather((const char *)p->e + e_offset, p->e_stride, p->n - 1, e));
     }
     e[p->n - 1] = 0;
     return largest;

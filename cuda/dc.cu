@@ -129,8 +129,7 @@ tsvdi_cuda_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
     run->nodes = dc_nodes_above(job->tree.levels + 1);
     run->merges = job->batch * dc_nodes_above(job->tree.levels);
     array = (size_t)SIDES * (size_t)r->slots * (size_t)r->stride;
-    TSVD_TRY(
-        tsvdi_cuda_alloc(call, (leaves_alone ? 1 : 2) * array * sizeof(real), (void **)&r->x));
+    TSVD_TRY(tsvdi_cuda_alloc(call, (leaves_alone ? 1 : 2) * array * sizeof(real), (void **)&r->x));
     r->q = r->x + array;
     r->g = ctx->options->lower ? job->right.x : job->left.x; /* both of the results' arrays */
     TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(run, NULL), &run->d_arrays));
@@ -239,8 +238,7 @@ __launch_bounds__(LEAF_THREADS) leaf_kernel(struct dc_device run)
         atomicMin(run.failed, (unsigned long long)node.matrix);
     }
     if (side < SIDES && lane < columns) {
-        real *x =
-            columns_of(run.x, run, side, node) + node.first * run.stride + node.first + lane;
+        real *x = columns_of(run.x, run, side, node) + node.first * run.stride + node.first + lane;
 
         for (int i = 0; i < (side == RIGHT ? columns : rows); i++) {
             const real value = leaf.x[side][i][lane];
@@ -298,9 +296,9 @@ multiply(struct cuda_call *call, const struct dc_device *r, struct dc_node node,
     real *x = r->x + corner + count.begin * r->stride;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_multiply(call, TSVD_SINGLE, count.end - count.begin, cut,
-                                 top + count.dense, q, r->stride, g, r->stride, x, r->stride, side,
-                                 side, side, SIDES));
+    TSVD_TRY(tsvdi_cuda_multiply(call, TSVD_SINGLE, count.end - count.begin, cut, top + count.dense,
+                                 q, r->stride, g, r->stride, x, r->stride, side, side, side,
+                                 SIDES));
     TSVD_TRY(tsvdi_cuda_multiply(call, TSVD_SINGLE, count.end - count.begin, node.columns - cut,
                                  count.survivors - top, q + top, r->stride,
                                  g + top * r->stride + cut, r->stride, x + cut, r->stride, side,

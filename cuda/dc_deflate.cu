@@ -481,8 +481,7 @@ choose_wanted(const struct dc_device &run, const struct dc_node &node, struct dc
         before += fresh && i < begin;
         through += fresh;
     }
-    block_scan(own.temporary.scan)
-        .ExclusiveSum(before + (through << FIELD_BITS), at, total);
+    block_scan(own.temporary.scan).ExclusiveSum(before + (through << FIELD_BITS), at, total);
     if (threadIdx.x == 0) {
         count->begin = (int64_t)field_of(total, 0);
         count->end = (int64_t)field_of(total, 1);

@@ -51,8 +51,8 @@ struct device_wave {
 };
 
 /* Vectors as rows of device memory, those of a matrix of order n after another's.  Row j is nonzero
-   only in the columns that have the numbers low[j] .. high[j] - 1 (device memory), those of matrix m
-   having the numbers from m n on, and elsewhere undefined; NULL: everywhere. */
+   only in the columns that have the numbers low[j] .. high[j] - 1 (device memory), those of matrix
+   m having the numbers from m n on, and elsewhere undefined; NULL: everywhere. */
 struct device_rows {
     const real *x;
     int64_t n, stride;
@@ -98,11 +98,11 @@ tsvd_status tsvdi_cuda_givens_finish(struct tsvd_context *ctx, const struct give
                                      const struct givens_segment *segment, int64_t segments,
                                      int64_t *half_sweeps, struct givens_counts *counts);
 
-/* Of each of `batch` matrices k vectors: to_columns (n x k) column i = columns' row from[i], to_rows
-   (k x n) row i = rows' row from[i], from holding k numbers of rows for each matrix; the entry of
-   largest magnitude in each column is made positive, of equals the first.  negative[j] (NULL: 0):
-   of vector j the two sides have different signs.  flip [batch k] is for work; all of this is
-   device memory. */
+/* Of each of `batch` matrices k vectors: to_columns (n x k) column i = columns' row from[i],
+   to_rows (k x n) row i = rows' row from[i], from holding k numbers of rows for each matrix; the
+   entry of largest magnitude in each column is made positive, of equals the first.  negative[j]
+   (NULL: 0): of vector j the two sides have different signs.  flip [batch k] is for work; all of
+   this is device memory. */
 tsvd_status tsvdi_cuda_order_rows(struct cuda_call *call, struct device_rows columns,
                                   struct device_rows rows, int64_t k, int64_t batch,
                                   const int64_t *d_from, const char *d_negative, char *d_flip,

@@ -237,8 +237,7 @@ struct ordered {
 static __device__ __forceinline__ real
 entry_of(const struct device_rows &rows, int64_t j, int64_t base, int64_t column)
 {
-    return rows.low == NULL ||
-                   (base + column >= rows.low[j] && base + column < rows.high[j])
+    return rows.low == NULL || (base + column >= rows.low[j] && base + column < rows.high[j])
                ? rows.x[j * rows.stride + column]
                : R(0);
 }
