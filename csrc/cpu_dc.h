@@ -23,24 +23,41 @@ enum { RIGHT, LEFT, SIDES };
 struct dc_run {
     struct tsvd_context *ctx;
     struct dc_job *job;
-    int64_t stride;             /* between rows of x and q */
-    real *x[SIDES];             /* vectors, by slots */
-    real *q[SIDES];             /* of a merge's M: row first + i, column first + place */
-    real *gathered[SIDES];      /* by places, n numbers a row */
-    struct dc_slots slot;       /* one piece of memory, from slot.low on */
-    int level;                  /* under work: */
-    const struct dc_node *node; /* its nodes, */
-    int64_t nodes;
-    struct dc_merge *merge; /* [nodes] their merges, */
-    int64_t *tasks;         /* [nodes + 1] and where their tasks begin */
+    real *d, *e, *eps;     /* [slots], [slots], [batch] scaled */
+    int64_t stride;        /* between rows of x and q */
+    real *x[SIDES];        /* vectors, by slots */
+    real *q[SIDES];        /* of a merge's M: row first + i, column first + place */
+    real *gathered[SIDES]; /* by places, n numbers a row */
+    void *room;            /* of x, q and gathered; */
+    void *arrays;          /* of d, e, eps and slot, */
+    struct dc_slots slot;
+    struct dc_merge *merges; /* and of the whole forest */
+    int level;               /* under work: */
+    int64_t nodes;           /* its nodes, */
+    struct dc_merge *merge;  /* [nodes] their merges, */
+    int64_t *tasks;          /* [nodes + 1] and where their tasks begin */
 };
 
 /* Some survivors of a node: begin .. end - 1. */
 struct part {
-    const struct dc_node *node;
+    struct dc_node node;
     const struct dc_merge *merge;
     int64_t begin, end;
 };
+
+/* Node `index` of the level under work. */
+static inline struct dc_node
+node_at(const struct dc_run *run, int64_t index)
+{
+    return dc_node_at(run->job->tree.node, run->job->n, run->level, index);
+}
+
+/* The vector of slot j, to be indexed by columns as they are numbered; node: any of the matrix. */
+static inline real *
+row_of(const struct dc_run *run, int side, const struct dc_node *node, int64_t j)
+{
+    return run->x[side] + (j * run->stride - node->base);
+}
 
 /* z, deflation, and all index lists of a node's merge; turns the vectors of what is absorbed. */
 void tsvdi_cpu_deflate(const struct dc_run *run, const struct dc_node *node,
@@ -48,8 +65,7 @@ void tsvdi_cpu_deflate(const struct dc_run *run, const struct dc_node *node,
 
 /* Moves deflated vectors, whose rows must have been gathered where survivors were; then values,
    ranges and order of the node's slots. */
-void tsvdi_cpu_settle(const struct dc_run *run, const struct dc_node *node,
-                      const struct dc_merge *merge);
+void tsvdi_cpu_settle(const struct dc_run *run, const struct dc_node *node, struct dc_merge *merge);
 
 /* The roots of the secular equation; z again, from all roots; rows of the factors of x = q g. */
 void tsvdi_cpu_solve_roots(const struct dc_run *run, struct part part);

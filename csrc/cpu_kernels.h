@@ -106,9 +106,7 @@ tsvd_status tsvdi_cpu_rotate(struct tsvd_context *ctx, const struct rotation_log
 tsvd_status tsvdi_cpu_order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
                             struct vectors left_vectors, struct vectors right_vectors);
 tsvd_status tsvdi_cpu_orthonormalize(struct tsvd_context *ctx, struct vectors vectors);
-tsvd_status tsvdi_cpu_values(struct tsvd_context *ctx, const struct sturm *matrix, const real *hint,
-                             real eps, real *s, int64_t *counts);
-
+tsvd_status tsvdi_cpu_values(struct tsvd_context *ctx, struct values_job *job);
 tsvd_status tsvdi_cpu_identity(struct tsvd_context *ctx, struct vectors vectors);
 
 /* Most rows of a segment whose two orthogonal factors stay in the L1 cache beside it. */

@@ -120,10 +120,11 @@ get_range(PyObject *first_argument, PyObject *count_argument, tsvd_problem *prob
         count = n;
     }
     if (first < 0 || first > n || count > n - first) {
-        PyErr_Format(PyExc_ValueError,
-                     "select_range=(%lld, %lld) is out of range: max must be below the order of the "
-                     "matrix, %lld",
-                     first, first + count - 1, (long long)n);
+        PyErr_Format(
+            PyExc_ValueError,
+            "select_range=(%lld, %lld) is out of range: max must be below the order of the "
+            "matrix, %lld",
+            first, first + count - 1, (long long)n);
         return -1;
     }
     problem->first = first;
