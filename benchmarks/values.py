@@ -144,7 +144,7 @@ def _bars(cases):
     errors = [case["error"] for case in cases if "error" in case]
     worst = float(np.max(errors)) if errors else None
     asked.append(bars.at_most("error over its bound, the largest", 1.0, worst, ""))
-    held = [case["memory"] / (8 * case["n"]) for case in cases if "memory" in case]
+    held = [case["memory"] / (8 * case["n"]) for case in cases if case.get("memory")]
     what = f"device memory, n = {CASES[-1][0]}, in numbers for each row"
     asked.append(bars.at_most(what, NUMBERS, max(held, default=None), ""))
     return asked

@@ -136,8 +136,8 @@ def svd(
     compute_uv : bool
         False: only s is computed and returned, as by `svdvals`.
     method : {"auto", "dc", "qr", "givens", "bisect"}
-        "auto" is the fastest that reaches the accuracy below: with vectors "dc"
-        from n = 33 on, for smaller matrices "qr"; without, "qr" or "bisect".
+        "auto" is the fastest that reaches the accuracy below: with vectors
+        "dc", without "qr" or "bisect".
         "dc": divide and conquer [3]_; almost all of its work is matrix
         products, and what deflates is work saved. Without vectors there is
         nothing to conquer: it finds the values as "auto" does. "qr": implicit
