@@ -42,7 +42,7 @@ tsvdi_cpu_dc_end(struct tsvd_context *ctx, struct dc_job *job)
     (void)ctx;
     if (run) {
         tsvdi_host_free(run->x[RIGHT]);
-        tsvdi_host_free(run->slot.low);
+        tsvdi_host_free(run->slot.turn);
         tsvdi_host_free(run->merge);
         tsvdi_host_free(run->tasks);
         tsvdi_host_free(run);
@@ -50,7 +50,7 @@ tsvdi_cpu_dc_end(struct tsvd_context *ctx, struct dc_job *job)
     }
 }
 
-/* One piece for all arrays by slots. */
+/* One piece for all arrays by slots; rotations, the most aligned, come first. */
 static tsvd_status
 slots_alloc(struct tsvd_context *ctx, int64_t n, struct dc_slots *slot)
 {
@@ -66,14 +66,15 @@ slots_alloc(struct tsvd_context *ctx, int64_t n, struct dc_slots *slot)
     TSVD_TRY(tsvdi_host_alloc(
         (size_t)n * ((size_t)kinds * sizeof(int64_t) + 1 + (size_t)(others + 2) * sizeof(real)),
         ctx->error, (void **)&p));
+    slot->turn = (struct rotation *)p;
+    p += (size_t)n * sizeof(struct rotation);
     for (int64_t i = 0; i < kinds; i++, p += (size_t)n * sizeof(int64_t)) {
         *integers[i] = (int64_t *)p;
     }
     for (int64_t i = 0; i < others; i++, p += (size_t)n * sizeof(real)) {
         *reals[i] = (real *)p;
     }
-    slot->turn = (struct rotation *)p;
-    slot->deflated = p + (size_t)n * sizeof(struct rotation);
+    slot->deflated = p;
 out:
     return ret;
 }
