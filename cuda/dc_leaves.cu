@@ -3,9 +3,9 @@
  *
  * The sweeps of a leaf are a chain of dependent rotations: one thread makes them, and logs its
  * rotations.  Applying them to the vectors is where the work is: one warp holds the vectors of a
- * leaf in registers, a lane has a column, and plays the log.  Leaves take turns in the log's
- * memory, as many at a time as it holds.  A log ends when it is full; what is left of such leaves,
- * which are rare, a last kernel does in turns of sweeps and vectors.
+ * leaf in registers, a lane has a column, and plays the log.  Leaves take turns in the memory of
+ * two logs, as many at a time as one holds.  A log ends when it is full; what is left of such
+ * leaves, which are rare, a last kernel does in turns of sweeps and vectors.
  *
  * A log's turns are the rotations of all its sweeps one after another, those of a sweep in the
  * order in which they were made.  Where a leaf has a column more than rows, the right side's begin
@@ -396,16 +396,54 @@ __launch_bounds__(APPLY_WARPS *WARP) stragglers_kernel(struct dc_device run, str
 
 /* Lays out the logs of `leaves` leaves; returns their bytes. */
 static size_t
-lay_out(struct leaf_log *log, int64_t leaves, int64_t stragglers, char *base)
+lay_out(struct leaf_log *log, int64_t leaves, char *base)
 {
     size_t at = 0;
 
     log->turn = cut<struct rotation>(base, &at, leaves * SIDES * log->turns);
     log->sweep = cut<uint16_t>(base, &at, leaves * log->sweeps);
     log->end = cut<struct leaf_end>(base, &at, leaves);
-    log->straggler = cut<struct straggler>(base, &at, stragglers);
-    log->stragglers = cut<unsigned>(base, &at, 1);
     return at;
+}
+
+/* Two logs that chunks of leaves use in turn, so that the sweeps of one, which wait for one
+   another, run beside the vectors of the chunk before, which do not. */
+enum { LOGS = 2 };
+
+struct leaf_streams {
+    cudaStream_t vectors; /* the sweeps are made on the call's stream */
+    cudaEvent_t swept[LOGS], played[LOGS];
+};
+
+static tsvd_status
+open_streams(struct cuda_call *call, struct leaf_streams *s)
+{
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_CUDA(call, cudaStreamCreateWithFlags(&s->vectors, cudaStreamNonBlocking));
+    for (int i = 0; i < LOGS; i++) {
+        TSVD_CUDA(call, cudaEventCreateWithFlags(&s->swept[i], cudaEventDisableTiming));
+        TSVD_CUDA(call, cudaEventCreateWithFlags(&s->played[i], cudaEventDisableTiming));
+    }
+out:
+    return ret;
+}
+
+/* What is enqueued goes on. */
+static void
+close_streams(struct leaf_streams *s)
+{
+    for (int i = 0; i < LOGS; i++) {
+        if (s->swept[i] != NULL) {
+            (void)cudaEventDestroy(s->swept[i]);
+        }
+        if (s->played[i] != NULL) {
+            (void)cudaEventDestroy(s->played[i]);
+        }
+    }
+    if (s->vectors != NULL) {
+        (void)cudaStreamDestroy(s->vectors);
+    }
 }
 
 template <int WIDTH>
@@ -414,38 +452,66 @@ launch(struct cuda_call *call, const struct dc_device *run, struct dc_level leve
 {
     const int64_t sides = WIDTH == WARP ? (int)SIDES : 1;
     const size_t room = (size_t)LEAF_LOG_MIB << 20;
-    struct leaf_log log = {
-        (int)level.columns, LEAF_TURNS(WIDTH), LEAF_SWEEPS(WIDTH), NULL, NULL, NULL, NULL, NULL};
-    int64_t most, chunk, share;
-    void *memory = NULL;
+    struct leaf_log log[LOGS];
+    struct leaf_streams streams = {NULL, {NULL}, {NULL}};
+    int64_t most, chunks, chunk, share;
+    size_t bytes, at = 0;
+    char *memory = NULL;
     tsvd_status ret = TSVD_OK;
 
-    most = (int64_t)(room / lay_out(&log, 1, 0, NULL));
-    chunk = (level.nodes + most - 1) / most; /* chunks, of about equal size */
-    chunk = (level.nodes + chunk - 1) / chunk;
+    log[0] = {
+        (int)level.columns, LEAF_TURNS(WIDTH), LEAF_SWEEPS(WIDTH), NULL, NULL, NULL, NULL, NULL};
+    most = (int64_t)(room / lay_out(&log[0], 1, NULL));
+    chunks = (level.nodes + most - 1) / most; /* of about equal size */
+    chunk = (level.nodes + chunks - 1) / chunks;
     share = (int64_t)call->multiprocessors * LEAF_WARPS;
     share = (chunk + share - 1) / share;
     share = share < WARP ? share : (int64_t)WARP;
-    TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(&log, chunk, level.nodes, NULL), &memory));
-    (void)lay_out(&log, chunk, level.nodes, (char *)memory);
-    TSVD_CUDA(call, cudaMemsetAsync(log.stragglers, 0, sizeof(*log.stragglers), call->stream));
-    for (int64_t first = 0; first < level.nodes; first += chunk) {
-        const int64_t count = level.nodes - first < chunk ? level.nodes - first : chunk;
-        const int64_t tasks = count * sides;
+    bytes = lay_out(&log[0], chunk, NULL);
+    (void)cut<struct straggler>(NULL, &at, level.nodes);
+    (void)cut<unsigned>(NULL, &at, 1);
+    TSVD_TRY(tsvdi_cuda_alloc(call, (chunks > 1 ? LOGS : 1) * bytes + at, (void **)&memory));
+    at = 0;
+    log[0].straggler = cut<struct straggler>(memory, &at, level.nodes);
+    log[0].stragglers = cut<unsigned>(memory, &at, 1);
+    log[1] = log[0];
+    (void)lay_out(&log[0], chunk, memory + at);
+    (void)lay_out(&log[1], chunk, memory + at + (chunks > 1 ? bytes : 0));
+    TSVD_CUDA(call,
+              cudaMemsetAsync(log[0].stragglers, 0, sizeof(*log[0].stragglers), call->stream));
+    TSVD_TRY(open_streams(call, &streams));
+    for (int64_t i = 0; i < chunks; i++) {
+        const int64_t first = i * chunk, left = level.nodes - first;
+        const int64_t count = left < chunk ? left : chunk, tasks = count * sides;
+        const int turn = (int)(i % LOGS);
 
+        if (i >= LOGS) {
+            TSVD_CUDA(call, cudaStreamWaitEvent(call->stream, streams.played[turn], 0));
+        }
         sweeps_kernel<<<(unsigned)((count + share - 1) / share), WARP,
-                        (size_t)share *(size_t)(2 * log.width + 1) * sizeof(real), call->stream>>>(
-            *run, log, first, count, (int)share);
+                        (size_t)share *(size_t)(2 * level.columns + 1) * sizeof(real),
+                        call->stream>>>(*run, log[turn], first, count, (int)share);
         TSVD_LAUNCHED(call);
-        apply_kernel<WIDTH><<<(unsigned)((tasks + APPLY_WARPS - 1) / APPLY_WARPS),
-                              APPLY_WARPS * WARP, 0, call->stream>>>(*run, log, first, count);
+        TSVD_CUDA(call, cudaEventRecord(streams.swept[turn], call->stream));
+        TSVD_CUDA(call, cudaStreamWaitEvent(streams.vectors, streams.swept[turn], 0));
+        apply_kernel<WIDTH>
+            <<<(unsigned)((tasks + APPLY_WARPS - 1) / APPLY_WARPS), APPLY_WARPS * WARP, 0,
+               streams.vectors>>>(*run, log[turn], first, count);
         TSVD_LAUNCHED(call);
+        TSVD_CUDA(call, cudaEventRecord(streams.played[turn], streams.vectors));
+    }
+    for (int i = 0; i < LOGS && i < chunks; i++) {
+        TSVD_CUDA(call, cudaStreamWaitEvent(call->stream, streams.played[i], 0));
     }
     stragglers_kernel<WIDTH>
         <<<(unsigned)(chunk < STRAGGLER_BLOCKS ? chunk : (int64_t)STRAGGLER_BLOCKS),
-           APPLY_WARPS * WARP, 0, call->stream>>>(*run, log);
+           APPLY_WARPS * WARP, 0, call->stream>>>(*run, log[0]);
     TSVD_LAUNCHED(call);
 out:
+    if (ret != TSVD_OK && streams.vectors != NULL) {
+        (void)cudaStreamSynchronize(streams.vectors); /* it may be at work in the memory */
+    }
+    close_streams(&streams);
     tsvdi_cuda_free(call, memory);
     return ret;
 }
