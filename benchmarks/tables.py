@@ -34,6 +34,8 @@ def _cases(group, cell, orders=None):
             for record in content["cases"]
             if record["group"] == group and (orders is None or record["n"] in orders)
         ]
+        if not records:
+            return
         names = list(dict.fromkeys(c["name"] for r in records for c in r["contenders"]))
         yield from _header("matrix", "n", *names)
         for record in records:

@@ -1,5 +1,6 @@
 """Divide and conquer: sizes around its leaves, splits, deflation, eps, scaling, threads, memory."""
 
+import re
 import signal
 import threading
 import time

@@ -230,6 +230,8 @@ def test_the_documented_orders():
     assert f"from n = {ORDER} on for vectors" in doc
     assert f"from n = {VALUES_ORDER} on for values" in doc
     assert f"n ≥ {ORDER} and vectors" in readme and f"n ≥ {VALUES_ORDER} and values" in readme
+    assert f"batches that have {_core.CUDA_BATCH_VALUES} values" in doc
+    assert f"batches of {_core.CUDA_BATCH_VALUES} values" in readme
 
 
 @pytest.mark.cuda

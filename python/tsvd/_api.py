@@ -167,9 +167,9 @@ def svd(
         "cpu", "cuda", "cuda:1" or 1. None: the first usable CUDA device for large
         matrices, from n = 768 on for vectors by "auto" or "dc", from n = 1024 on
         for values alone by any method but "qr" and "givens", and for batches that
-        have 131072 values or more; the CPU for all else, and where there is no such device, or not enough memory on it, or no
-        cuBLAS. On CUDA devices "auto" is "dc" with vectors and "bisect" without,
-        and "qr" needs vectors.
+        have 131072 values or more; the CPU for all else, and where there is no
+        such device, or not enough memory on it, or no cuBLAS. On CUDA devices
+        "auto" is "dc" with vectors and "bisect" without, and "qr" needs vectors.
     stream : optional
         The CUDA stream to compute on. Not available yet.
     out : tuple (L, s, R) of ndarray, optional
