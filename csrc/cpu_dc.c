@@ -16,9 +16,6 @@ enum { SMALL_NODE = 128 };
 /* Matrices below this order are not worth a second thread. */
 enum { SERIAL_ORDER = 100 };
 
-/* Rows of a leaf's vectors, padded for the widest vector of reals. */
-enum { LEAF_WIDTH = (DC_LEAF_COLUMNS + 15) / 16 * 16 };
-
 static void
 set_level(struct dc_run *run, int level)
 {
@@ -110,92 +107,42 @@ out:
 
 /* ---- leaves ---- */
 
-/* The matrix of a leaf and its vectors as rows. */
-struct leaf {
-    _Alignas(64) real x[SIDES][DC_LEAF_COLUMNS * LEAF_WIDTH];
-    real d[DC_LEAF_COLUMNS], e[DC_LEAF_COLUMNS];
-    struct rotation turn[SIDES][DC_LEAF_COLUMNS];
-};
-
-/* Puts the slots first .. first + rows - 1 in ascending order of their values; few. */
-static void
-sort_slots(const struct dc_slots *slot, int64_t first, int64_t rows)
-{
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t k = first + i;
-
-        for (; k > first && slot->value[slot->order[k - 1]] > slot->value[first + i]; k--) {
-            slot->order[k] = slot->order[k - 1];
-        }
-        slot->order[k] = first + i;
-    }
-}
-
+/* Consecutive leaves, as many as are solved together. */
 static tsvd_status
-solve_leaf(void *arg, int worker, int64_t index)
+task_leaves(void *arg, int worker, int64_t index)
 {
     struct dc_run *run = arg;
-    const struct dc_node *node = &run->node[index];
-    const struct dc_slots *slot = &run->slot;
-    const int64_t first = node->first, rows = node->rows, columns = node->columns;
-    struct leaf leaf;
-    struct qr_state q;
-    struct qr_sweep sweep;
+    const int64_t begin = index * run->group_leaves;
+    struct cpu_leaf leaf[QR_LANES_MAX];
+    int64_t count = 0;
 
-    (void)worker;
-    memset(leaf.x, 0, sizeof leaf.x);
-    for (int64_t i = 0; i < columns; i++) {
-        leaf.x[RIGHT][i * LEAF_WIDTH + i] = 1;
-        leaf.x[LEFT][i * LEAF_WIDTH + i] = 1;
-    }
-    memcpy(leaf.d, run->job->d + first, (size_t)rows * sizeof *leaf.d);
-    memcpy(leaf.e, run->job->e + first, (size_t)(columns - 1) * sizeof *leaf.e);
-    if (columns > rows) {
-        dc_drop_last_column(rows, leaf.d, leaf.e, leaf.turn[RIGHT]);
-        for (int64_t i = rows - 1; i >= 0; i--) {
-            tsvdi_kernels()->turn(columns, leaf.turn[RIGHT][i], leaf.x[RIGHT] + i * LEAF_WIDTH,
-                                  leaf.x[RIGHT] + rows * LEAF_WIDTH);
-        }
-    }
-    qr_start(&q, rows, run->job->eps, 0);
-    while ((sweep = qr_advance(&q, leaf.d, leaf.e, leaf.turn[RIGHT], leaf.turn[LEFT])).count > 0) {
-        for (int side = 0; side < SIDES; side++) {
-            tsvdi_kernels()->sweep(leaf.x[side], LEAF_WIDTH, sweep, leaf.turn[side]);
-        }
-    }
-    if (q.exhausted) {
-        return TSVD_ERR_NO_CONVERGENCE;
-    }
-    for (int64_t i = 0; i < columns; i++) {
-        real *right = run->x[RIGHT] + (first + i) * run->stride + first;
+    for (; count < run->group_leaves && begin + count < run->nodes; count++) {
+        const struct dc_node *node = &run->node[begin + count];
 
-        for (int64_t j = 0; j < columns; j++) {
-            right[j] = leaf.x[RIGHT][i * LEAF_WIDTH + j];
-        }
-        if (i < rows) {
-            real *left = run->x[LEFT] + (first + i) * run->stride + first;
-            real sign = leaf.d[i] < 0 ? R(-1) : R(1);
-
-            for (int64_t j = 0; j < columns; j++) {
-                left[j] = sign * leaf.x[LEFT][i * LEAF_WIDTH + j];
-            }
-            slot->value[first + i] = r_abs(leaf.d[i]);
-            slot->low[first + i] = first;
-            slot->high[first + i] = first + columns;
-        }
+        leaf[count] = (struct cpu_leaf){node->first, node->first, node->rows, node->columns};
     }
-    sort_slots(slot, first, rows);
-    return TSVD_OK;
+    return tsvdi_cpu_solve_leaves(
+        run, (struct leaf_group *)(run->groups + (size_t)worker * tsvdi_cpu_leaf_group_bytes()),
+        count, leaf);
 }
 
 tsvd_status
 tsvdi_cpu_dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
 {
     struct dc_run *run = job->held;
+    const int64_t most = tsvdi_cpu_leaf_group_size();
+    tsvd_status ret = TSVD_OK;
 
-    (void)ctx;
     set_level(run, job->tree.levels);
-    return for_each(run, run->nodes, solve_leaf);
+    run->group_leaves = (run->nodes + ctx->threads - 1) / ctx->threads;
+    run->group_leaves = run->group_leaves < most ? run->group_leaves : most;
+    TSVD_TRY(tsvdi_host_alloc((size_t)ctx->threads * tsvdi_cpu_leaf_group_bytes(), ctx->error,
+                              (void **)&run->groups));
+    TSVD_TRY(for_each(run, (run->nodes + run->group_leaves - 1) / run->group_leaves, task_leaves));
+out:
+    tsvdi_host_free(run->groups);
+    run->groups = NULL;
+    return ret;
 }
 
 /* ---- merges ---- */

@@ -1,7 +1,7 @@
 /*
- * Divide and conquer on the CPU: what its files share.  cpu_dc.c holds the operations of the seam,
- * the leaves and the tasks for threads, cpu_dc_deflate.c a merge's index work, cpu_dc_vectors.c
- * its roots and vectors.  Mirrors cuda/dc.h.
+ * Divide and conquer on the CPU: what its files share.  cpu_dc.c holds the operations of the seam
+ * and the tasks for threads, cpu_leaves.c the leaves, cpu_dc_deflate.c a merge's index work,
+ * cpu_dc_vectors.c its roots and vectors.  Mirrors cuda/dc.h.
  */
 #ifndef TSVDI_CPU_DC_H
 #define TSVDI_CPU_DC_H
@@ -9,6 +9,9 @@
 #include "cpu_kernels.h"
 #include "host.h"
 
+#define tsvdi_cpu_leaf_group_bytes TSVD_T(tsvdi_cpu_leaf_group_bytes)
+#define tsvdi_cpu_leaf_group_size TSVD_T(tsvdi_cpu_leaf_group_size)
+#define tsvdi_cpu_solve_leaves TSVD_T(tsvdi_cpu_solve_leaves)
 #define tsvdi_cpu_deflate TSVD_T(tsvdi_cpu_deflate)
 #define tsvdi_cpu_settle TSVD_T(tsvdi_cpu_settle)
 #define tsvdi_cpu_solve_roots TSVD_T(tsvdi_cpu_solve_roots)
@@ -28,12 +31,29 @@ struct dc_run {
     real *q[SIDES];             /* of a merge's M: row first + i, column first + place */
     real *gathered[SIDES];      /* by places, n numbers a row */
     struct dc_slots slot;       /* one piece of memory, from slot.low on */
+    char *groups;               /* of leaves: workspace for each thread, */
+    int64_t group_leaves;       /* and how many one solves together */
     int level;                  /* under work: */
     const struct dc_node *node; /* its nodes, */
     int64_t nodes;
     struct dc_merge *merge; /* [nodes] their merges, */
     int64_t *tasks;         /* [nodes + 1] and where their tasks begin */
 };
+
+/* A leaf: its first slot (and row of d and e), its first column. */
+struct cpu_leaf {
+    int64_t slot, column;
+    int64_t rows, columns;
+};
+
+/* Workspace for the leaves that are solved together, and how many those are at most. */
+struct leaf_group;
+size_t tsvdi_cpu_leaf_group_bytes(void);
+int64_t tsvdi_cpu_leaf_group_size(void);
+
+/* The SVDs of a group's leaves: values, vectors, ranges and order of their slots. */
+tsvd_status tsvdi_cpu_solve_leaves(const struct dc_run *run, struct leaf_group *group,
+                                   int64_t count, const struct cpu_leaf *leaf);
 
 /* Some survivors of a node: begin .. end - 1. */
 struct part {

@@ -1,10 +1,9 @@
 /*
- * Implicit QR on an upper bidiagonal matrix: one step of the iteration.
+ * Implicit QR on an upper bidiagonal matrix: one step of the iteration, by the recurrences of
+ * qr_step.h.
  *
  * Source: Demmel & Kahan, Accurate singular values of bidiagonal matrices, SIAM
- * J. Sci. Stat. Comput. 11 (1990): the zero-shift sweep (section 3), the
- * convergence criteria (section 2, 1a to 2b), the choice of shift and direction
- * (section 4).
+ * J. Sci. Stat. Comput. 11 (1990), section 4 (the choice of direction).
  *
  * A sweep runs down a block or up.  Reflected at its anti-diagonal a block is
  * again upper bidiagonal, with d and e reversed and left and right exchanged, so
@@ -14,7 +13,7 @@
 #ifndef TSVDI_QR_SWEEP_H
 #define TSVDI_QR_SWEEP_H
 
-#include "rotation.h"
+#include "qr_step.h"
 
 /* An unreduced block seen in the direction of the sweep: entry k of the diagonal
    is d[k * step], the off-diagonal entry between k and k+1 is e[k * step]. */
@@ -44,16 +43,10 @@ struct qr_sweep {
     int up;
 };
 
-/* An off-diagonal entry is negligible beside its neighbours when dropping it
-   changes no singular value by more than this relative amount. */
-#define QR_TOLERANCE (2 * R_EPS)
-
-/* A shifted sweep costs the smallest value of a block about u times the block's
-   norm; below this ratio (over the block's length) the sweep goes without shift. */
-#define QR_ZERO_SHIFT_RATIO R(0.01)
-
 /* Default bound on sweeps; two to three for each value is usual. */
 enum { QR_SWEEPS_PER_VALUE = 30 };
+
+#ifndef TSVD_VECTOR /* one matrix at a time */
 
 /* negligible: as in struct qr_state, >= 0; max_sweeps: 0 for the default. */
 TSVD_HD void
@@ -97,38 +90,22 @@ qr_drop_negligible(struct chain c, real *smallest, real *largest)
     real mu = r_abs(c.d[0]);
 
     *smallest = *largest = mu;
-    if (r_abs(c.e[last - c.step]) <= QR_TOLERANCE * r_abs(c.d[last])) {
+    if (qr_is_negligible(r_abs(c.e[last - c.step]), r_abs(c.d[last]))) {
         c.e[last - c.step] = 0;
         return 1;
     }
     for (int64_t k = 0; k != last; k += c.step) {
         real d = r_abs(c.d[k + c.step]), e = r_abs(c.e[k]);
 
-        if (e <= QR_TOLERANCE * mu) {
+        if (qr_is_negligible(e, mu)) {
             c.e[k] = 0;
             dropped++;
         }
-        mu = d * (mu / (mu + e));
+        mu = qr_next_mu(mu, e, d);
         *smallest = r_min(*smallest, mu);
         *largest = r_max(*largest, r_max(d, e));
     }
     return dropped;
-}
-
-/* The shift for a sweep along the chain, 0 where one would spoil small values. */
-TSVD_HD real
-qr_shift(struct chain c, real smallest, real largest)
-{
-    int64_t last = (c.length - 1) * c.step;
-    real start = r_abs(c.d[0]);
-    real shift, ratio;
-
-    if (R(c.length) * smallest <= QR_ZERO_SHIFT_RATIO * largest) {
-        return 0;
-    }
-    shift = triangle_smallest(c.d[last - c.step], c.e[last - c.step], c.d[last]);
-    ratio = shift / start;
-    return ratio * ratio < R_EPS ? R(0) : shift;
 }
 
 /* One sweep without shift; first[k] and second[k] receive the rotations. */
@@ -137,16 +114,15 @@ qr_sweep_zero_shift(struct chain c, struct rotation *first, struct rotation *sec
 {
     struct rotation p = {1, 0}, q = {1, 0};
     int64_t count = c.length - 1;
-    real r;
+    real e_before, r;
 
     for (int64_t k = 0; k < count; k++) {
         int64_t i = k * c.step;
 
-        p = rotation_make(c.d[i] * p.c, c.e[i], &r);
+        qr_zero_shift_step(c.d[i], c.e[i], c.d[i + c.step], &e_before, &c.d[i], &p, &q);
         if (k > 0) {
-            c.e[i - c.step] = q.s * r;
+            c.e[i - c.step] = e_before;
         }
-        q = rotation_make(q.c * r, c.d[i + c.step] * p.s, &c.d[i]);
         first[k] = p;
         second[k] = q;
     }
@@ -159,35 +135,21 @@ qr_sweep_zero_shift(struct chain c, struct rotation *first, struct rotation *sec
 TSVD_HD void
 qr_sweep_shifted(struct chain c, real shift, struct rotation *first, struct rotation *second)
 {
+    struct qr_bulge bulge = qr_shifted_start(c.d[0], c.e[0], shift);
     int64_t count = c.length - 1;
-    real d = c.d[0], e = c.e[0];
-    real f = (r_abs(d) - shift) * (r_copysign(1, d) + shift / d);
-    real g = e;
+    real e_before;
 
     for (int64_t k = 0; k < count; k++) {
         int64_t i = k * c.step;
-        real d_next = c.d[i + c.step], r;
-        struct rotation p = rotation_make(f, g, &r), q;
 
+        qr_shifted_step(&bulge, c.d[i + c.step], k + 1 < count ? c.e[i + c.step] : R(0), &e_before,
+                        &c.d[i], &first[k], &second[k]);
         if (k > 0) {
-            c.e[i - c.step] = r;
+            c.e[i - c.step] = e_before;
         }
-        f = p.c * d + p.s * e;
-        e = p.c * e - p.s * d;
-        g = p.s * d_next;
-        d_next = p.c * d_next;
-        q = rotation_make(f, g, &c.d[i]);
-        f = q.c * e + q.s * d_next;
-        d = q.c * d_next - q.s * e;
-        if (k + 1 < count) {
-            g = q.s * c.e[i + c.step];
-            e = q.c * c.e[i + c.step];
-        }
-        first[k] = p;
-        second[k] = q;
     }
-    c.d[count * c.step] = d;
-    c.e[(count - 1) * c.step] = f;
+    c.d[count * c.step] = bulge.d;
+    c.e[(count - 1) * c.step] = bulge.f;
 }
 
 /* The next unreduced block from the bottom: sets low and high, high = 0 if none. */
@@ -209,6 +171,48 @@ qr_find_block(struct qr_state *q, real *e)
     }
 }
 
+/* The next unreduced block with nothing to drop, as a chain of length 0 if there is none: the
+   matrix is then diagonal.  A block of order two is not tested. */
+TSVD_HD struct chain
+qr_next_block(struct qr_state *q, real *d, real *e, real *smallest, real *largest)
+{
+    struct chain c = {d, e, 1, 0};
+    int64_t dropped;
+
+    do {
+        qr_find_block(q, e);
+        if (q->high <= 0) {
+            c.length = 0;
+            return c;
+        }
+        if (q->high - q->low == 1) {
+            return qr_chain(d, e, q->low, q->high, 0);
+        }
+        /* A block keeps its direction while it shrinks: from its larger end to its smaller one. */
+        if (q->low > q->chosen_high || q->high < q->chosen_low) {
+            q->up = r_abs(d[q->low]) < r_abs(d[q->high]);
+        }
+        q->chosen_low = q->low;
+        q->chosen_high = q->high;
+        c = qr_chain(d, e, q->low, q->high, q->up);
+        dropped = qr_drop_negligible(c, smallest, largest);
+        q->deflated += dropped;
+    } while (dropped > 0);
+    return c;
+}
+
+/* Finishes a block of order two, rows `low` and low + 1. */
+TSVD_HD void
+qr_finish_pair(real *d, real *e, int64_t low, struct rotation *right, struct rotation *left)
+{
+    real large, small;
+
+    triangle_svd(d[low], e[low], d[low + 1], right, left, &large, &small);
+    d[low] = large;
+    d[low + 1] = small;
+    e[low] = 0;
+}
+
 /*
  * Finds the next unreduced block from the bottom, drops what is negligible, and
  * makes one sweep over it (a block of order two is finished at once).
@@ -223,46 +227,20 @@ qr_advance(struct qr_state *q, real *d, real *e, struct rotation *right, struct 
 {
     struct qr_sweep sweep = {0, 0, 0};
     real smallest = 0, largest = 0;
-    struct chain c;
+    const struct chain c = qr_next_block(q, d, e, &smallest, &largest);
 
-    for (;;) {
-        int64_t dropped;
-
-        qr_find_block(q, e);
-        if (q->high <= 0) {
-            return sweep;
-        }
-        c = qr_chain(d, e, q->low, q->high, 0);
-        if (c.length > 2) {
-            /* A block keeps its direction while it shrinks: from its larger end to its
-               smaller one. */
-            if (q->low > q->chosen_high || q->high < q->chosen_low) {
-                q->up = r_abs(d[q->low]) < r_abs(d[q->high]);
-            }
-            q->chosen_low = q->low;
-            q->chosen_high = q->high;
-            c = qr_chain(d, e, q->low, q->high, q->up);
-            dropped = qr_drop_negligible(c, &smallest, &largest);
-            if (dropped > 0) {
-                q->deflated += dropped;
-                continue;
-            }
-        }
-        if (q->sweeps >= q->sweeps_max) {
-            q->exhausted = 1;
-            return sweep;
-        }
-        break;
+    q->exhausted = c.length > 0 && q->sweeps >= q->sweeps_max;
+    if (c.length == 0 || q->exhausted) {
+        return sweep;
     }
     sweep.first = q->low;
     sweep.count = q->high - q->low;
     if (c.length == 2) {
-        triangle_svd(d[q->low], e[q->low], d[q->high], right, left, &largest, &smallest);
-        d[q->low] = largest;
-        d[q->high] = smallest;
-        e[q->low] = 0;
+        qr_finish_pair(d, e, q->low, right, left);
     } else {
-        real shift = qr_shift(c, smallest, largest);
+        const int64_t last = (c.length - 1) * c.step;
+        real shift = qr_choose_shift(R(c.length), c.d[0], c.d[last - c.step], c.e[last - c.step],
+                                     c.d[last], smallest, largest);
         struct rotation *first = q->up ? left : right, *second = q->up ? right : left;
 
         sweep.up = q->up;
@@ -276,5 +254,7 @@ qr_advance(struct qr_state *q, real *d, real *e, struct rotation *right, struct 
     q->sweeps++;
     return sweep;
 }
+
+#endif /* TSVD_VECTOR */
 
 #endif
