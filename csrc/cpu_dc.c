@@ -312,63 +312,15 @@ out:
 
 /* ---- results ---- */
 
-/* The vectors of ranks begin .. end - 1 on one side, the larger first, to the results. */
-static void
-store(const struct dc_run *run, int side, int64_t begin, int64_t end, const real *sign)
-{
-    const struct dc_slots *slot = &run->slot;
-    const struct vectors to = side == RIGHT ? run->job->right : run->job->left;
-    const int64_t n = to.n;
-
-    for (int64_t rank = begin; rank < end; rank++) {
-        const int64_t j = slot->order[n - 1 - rank];
-        const real *x = run->x[side] + j * run->stride;
-        real *row = to.x + rank * n, turn = sign[rank - begin];
-
-        if (to.columns) {
-            continue;
-        }
-        memset(row, 0, (size_t)n * sizeof *row);
-        for (int64_t i = slot->low[j]; i < slot->high[j]; i++) {
-            row[i] = turn * x[i];
-        }
-    }
-    for (int64_t i = 0; i < n && to.columns; i++) {
-        for (int64_t rank = begin; rank < end; rank++) {
-            const int64_t j = slot->order[n - 1 - rank];
-            const int inside = i >= slot->low[j] && i < slot->high[j];
-
-            to.x[i * n + rank] =
-                inside ? sign[rank - begin] * run->x[side][j * run->stride + i] : 0;
-        }
-    }
-}
-
 static tsvd_status
-store_vectors(void *arg, int worker, int64_t index)
+task_store(void *arg, int worker, int64_t index)
 {
     const struct dc_run *run = arg;
-    const struct dc_slots *slot = &run->slot;
-    const int64_t n = run->job->n, begin = index * TASK_ROWS;
-    const int64_t end = begin + TASK_ROWS < n ? begin + TASK_ROWS : n;
-    real sign[TASK_ROWS];
+    const int64_t n = run->job->n, begin = index * CPU_STORE_RANKS;
+    const int64_t end = begin + CPU_STORE_RANKS < n ? begin + CPU_STORE_RANKS : n;
 
     (void)worker;
-    for (int64_t rank = begin; rank < end; rank++) {
-        const int64_t j = slot->order[n - 1 - rank];
-        const real *x = run->x[run->ctx->options->lower ? RIGHT : LEFT] + j * run->stride;
-        real largest = 0;
-
-        sign[rank - begin] = 1;
-        for (int64_t i = slot->low[j]; i < slot->high[j]; i++) {
-            if (r_abs(x[i]) > largest) {
-                largest = r_abs(x[i]);
-                sign[rank - begin] = x[i] < 0 ? R(-1) : R(1);
-            }
-        }
-    }
-    store(run, RIGHT, begin, end, sign);
-    store(run, LEFT, begin, end, sign);
+    tsvdi_cpu_store(run, run->job->right, run->job->left, run->slot.order, begin, end);
     return TSVD_OK;
 }
 
@@ -383,5 +335,5 @@ tsvdi_cpu_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *inf
     for (int64_t i = 0; i < n; i++) {
         job->d[i] = run->slot.value[run->slot.order[n - 1 - i]];
     }
-    return for_each(run, (n + TASK_ROWS - 1) / TASK_ROWS, store_vectors);
+    return for_each(run, (n + CPU_STORE_RANKS - 1) / CPU_STORE_RANKS, task_store);
 }

@@ -12,6 +12,7 @@
 #define tsvdi_cpu_leaf_group_bytes TSVD_T(tsvdi_cpu_leaf_group_bytes)
 #define tsvdi_cpu_leaf_group_size TSVD_T(tsvdi_cpu_leaf_group_size)
 #define tsvdi_cpu_solve_leaves TSVD_T(tsvdi_cpu_solve_leaves)
+#define tsvdi_cpu_store TSVD_T(tsvdi_cpu_store)
 #define tsvdi_cpu_deflate TSVD_T(tsvdi_cpu_deflate)
 #define tsvdi_cpu_settle TSVD_T(tsvdi_cpu_settle)
 #define tsvdi_cpu_solve_roots TSVD_T(tsvdi_cpu_solve_roots)
@@ -80,5 +81,13 @@ void tsvdi_cpu_fill_factors(const struct dc_run *run, struct part part);
 int64_t tsvdi_cpu_count_blocks(const struct dc_node *node, struct dc_count count);
 void tsvdi_cpu_multiply_block(const struct dc_run *run, const struct dc_node *node,
                               struct dc_count count, int64_t index);
+
+/* Vectors that one call stores at most. */
+enum { CPU_STORE_RANKS = 16 };
+
+/* The vectors of a matrix of ranks begin .. end - 1, the largest value being rank 0, with the signs
+   that order() gives, to its results; order: its slots, values ascending. */
+void tsvdi_cpu_store(const struct dc_run *run, struct vectors right, struct vectors left,
+                     const int64_t *order, int64_t begin, int64_t end);
 
 #endif

@@ -178,6 +178,25 @@ dot(int64_t count, const real *x, const real *y)
 
 /* ---- divide and conquer ---- */
 
+static real
+largest(int64_t count, const real *x)
+{
+    simd most = simd_splat(0);
+    real all = 0;
+    int64_t i = 0;
+
+    for (; i + SIMD_LANES <= count; i += SIMD_LANES) {
+        most = num_max(num_abs(*(const simd_unaligned *)(x + i)), most);
+    }
+    for (; i < count; i++) {
+        all = r_max(all, r_abs(x[i]));
+    }
+    for (int lane = 0; lane < SIMD_LANES; lane++) {
+        all = r_max(all, most[lane]);
+    }
+    return all;
+}
+
 static void
 turn(int64_t count, struct rotation q, real *x, real *y)
 {
@@ -296,7 +315,11 @@ coefficients(int64_t count, int64_t center, const real *pole, const real *weight
 
 /* Vectors of shifts that are counted side by side, to hide the latency of the
    recurrence. */
-enum { COUNT_VECTORS = 4, WIDE_VECTORS = 2, COUNT_MAX = COUNT_VECTORS * SIMD_LANES };
+enum {
+    COUNT_VECTORS = 4,
+    WIDE_VECTORS = SIMD_BYTES == 64 ? 4 : 2, /* of the wide form, by the registers there are */
+    COUNT_MAX = COUNT_VECTORS * SIMD_LANES
+};
 
 static inline __attribute__((always_inline)) void
 count_plain(const struct sturm *m, int vectors, const real *sigma, real_int *above)
@@ -377,10 +400,12 @@ count_group(const struct sturm *m, int plain, int64_t count, const real *sigma, 
         count_plain(m, COUNT_VECTORS, sigma, above);
     } else if (plain) {
         count_plain(m, 1, sigma, above);
-    } else if (count > SIMD_LANES) {
-        for (int v = 0; v < COUNT_VECTORS && v * SIMD_LANES < count; v += WIDE_VECTORS) {
+    } else if (count > 2 * SIMD_LANES) {
+        for (int v = 0; v < COUNT_VECTORS; v += WIDE_VECTORS) {
             count_wide(m, WIDE_VECTORS, sigma + v * SIMD_LANES, above + v * SIMD_LANES);
         }
+    } else if (count > SIMD_LANES) {
+        count_wide(m, 2, sigma, above);
     } else {
         count_wide(m, 1, sigma, above);
     }
@@ -413,6 +438,7 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .dot = dot,
     .qr_lanes = qr_lanes,
     .leaf_wave = leaf_wave,
+    .largest = largest,
     .turn = turn,
     .secular = secular,
     .ratios = ratios,
