@@ -20,20 +20,23 @@
 #define tsvdi_cpu TSVD_T(tsvdi_cpu)
 #define tsvdi_cuda TSVD_T(tsvdi_cuda)
 #define tsvdi_svd TSVD_T(tsvdi_svd)
+#define tsvdi_gather TSVD_T(tsvdi_gather)
+#define tsvdi_select TSVD_T(tsvdi_select)
 #define tsvdi_qr TSVD_T(tsvdi_qr)
 #define tsvdi_givens TSVD_T(tsvdi_givens)
 #define tsvdi_dc TSVD_T(tsvdi_dc)
 #define tsvdi_sturm_bytes TSVD_T(tsvdi_sturm_bytes)
+#define tsvdi_sturm_is_plain TSVD_T(tsvdi_sturm_is_plain)
 #define tsvdi_sturm_prepare TSVD_T(tsvdi_sturm_prepare)
 #define tsvdi_check TSVD_T(tsvdi_check)
 #define tsvdi_log_alloc TSVD_T(tsvdi_log_alloc)
 #define tsvdi_log_free TSVD_T(tsvdi_log_free)
 
-/* Singular vectors under construction: vector j is row j of the C-ordered n x n
-   array x, or its column j. */
+/* Singular vectors under construction: vector j of a matrix is row j of a C-ordered k x n array, or
+   column j of an n x k one; x holds those of a batch of matrices, one after another. */
 struct vectors {
     real *x;
-    int64_t n;
+    int64_t n, k, batch;
     int columns;
 };
 
@@ -47,15 +50,30 @@ struct givens_job {
     struct vectors right, left;
 };
 
-/* One matrix for divide and conquer. */
+/* Matrices of one order for divide and conquer. */
 struct dc_job {
-    int64_t n;
-    real *d,
-        *e; /* [n], [n-1] host, scaled to entries of at most 2; out: d the values, descending */
-    real eps;
-    struct vectors right, left; /* results; room for work until dc_finish */
+    int64_t n, batch;
+    int64_t first, k;         /* wanted: of each the values first .. first + k - 1, 0 the largest */
+    const real *d, *e;        /* [batch n] host; e has a zero behind the n - 1 of each matrix */
+    const real_int *exponent; /* [batch] host: 2^-exponent scales entries to at most 2 */
+    real eps;                 /* in the units of d and e; 0: full accuracy */
+    real *s; /* [batch k] host, out: descending, refined by bisection if eps is 0 */
+    struct vectors right, left; /* results; with k = n room for work until dc_finish */
     struct dc_tree tree;
-    void *held; /* the back end's own data of the run */
+    int64_t failed; /* out, of NO_CONVERGENCE: the matrix */
+    void *held;     /* the back end's own data of the run */
+};
+
+/* Values by bisection, of a batch of matrices of one order. */
+struct values_job {
+    int64_t n, batch;
+    int64_t first, last; /* of each the values first .. last - 1, 0 the largest */
+    const real *d, *e;   /* [batch n] host, not scaled; e has a zero behind the n - 1 of each */
+    const real *hint;    /* [batch (last - first)] host: approximations, descending, which only
+                            save time; NULL: none */
+    real eps;            /* to neighbouring numbers (0) or to this width */
+    real *s;             /* [batch (last - first)] host, out: descending */
+    int64_t counts;      /* Sturm counts made are added */
 };
 
 struct tsvd_backend;
@@ -64,12 +82,12 @@ struct tsvd_backend;
 struct tsvd_context {
     const struct tsvd_backend *backend;
     const tsvd_options *options;
-    tsvd_error *error;    /* never NULL */
-    int threads;          /* that an operation may use */
-    int is_caller;        /* runs in the thread that called tsvd_svd */
-    int64_t index, total; /* the matrix under work within the batch */
-    double done;          /* share of that matrix, as last told to tsvdi_check */
-    void *device;         /* what the back end holds for the call */
+    tsvd_error *error;           /* never NULL */
+    int threads;                 /* that an operation may use */
+    int is_caller;               /* runs in the thread that called tsvd_svd */
+    int64_t index, count, total; /* the first matrix under work, how many, and the batch */
+    double done;                 /* share of the former, as last told to tsvdi_check */
+    void *device;                /* what the back end holds for the call */
 };
 
 struct tsvd_backend {
@@ -77,10 +95,14 @@ struct tsvd_backend {
     tsvd_status (*open)(struct tsvd_context *ctx);
     void (*close)(struct tsvd_context *ctx);
 
-    /* Where the vectors of one matrix are made, whose results go to L and R (both NULL: values
-       only): begin() takes the room, end() copies the results there, free() is due after both. */
-    tsvd_status (*vectors_begin)(struct tsvd_context *ctx, int64_t n, real *L, real *R_,
-                                 struct vectors *left, struct vectors *right);
+    /* Matrices of order n that dc with vectors, or values, may be given at once; >= 1. */
+    int64_t (*batch_most)(struct tsvd_context *ctx, int64_t n, int vectors);
+
+    /* Where the k vectors of each of `batch` matrices are made, whose results go to L and R (both
+       NULL: values only): begin() takes the room, end() copies the results there, free() is due
+       after both. */
+    tsvd_status (*vectors_begin)(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch,
+                                 real *L, real *R_, struct vectors *left, struct vectors *right);
     tsvd_status (*vectors_end)(struct tsvd_context *ctx, struct vectors left, struct vectors right,
                                real *L, real *R_);
     void (*vectors_free)(struct tsvd_context *ctx, struct vectors *left, struct vectors *right);
@@ -105,14 +127,11 @@ struct tsvd_backend {
        section 8.3). */
     tsvd_status (*orthonormalize)(struct tsvd_context *ctx, struct vectors vectors);
 
-    /* Every singular value, descending, by bisection to neighbouring numbers or to a
-       width of eps.  hint: NULL, or approximations in descending order, which only
-       save time.  *counts is increased by the Sturm counts made. */
-    tsvd_status (*values)(struct tsvd_context *ctx, const struct sturm *matrix, const real *hint,
-                          real eps, real *s, int64_t *counts);
+    tsvd_status (*values)(struct tsvd_context *ctx, struct values_job *job);
 
     /* Divide and conquer (dc.h).  Between begin and end, which is due also after a failure of
-       begin, the back end holds four more n x n arrays beside the two of the vectors. */
+       begin, the back end holds for each matrix of more than a leaf four more n x n arrays beside
+       the two of the vectors, and two for these as well if k < n. */
     tsvd_status (*dc_begin)(struct tsvd_context *ctx, struct dc_job *job);
     void (*dc_end)(struct tsvd_context *ctx, struct dc_job *job);
 
@@ -124,8 +143,8 @@ struct tsvd_backend {
     tsvd_status (*dc_merge)(struct tsvd_context *ctx, struct dc_job *job, int level,
                             tsvd_info *info);
 
-    /* Values to job->d, descending, and vectors in their order to job->left and job->right, with
-       the signs that order() gives. */
+    /* The wanted values to job->s, and their vectors to job->left and job->right, with the signs
+       that order() gives. */
     tsvd_status (*dc_finish)(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info);
 
     /* Most rows of a segment that givens_finish takes. */
@@ -180,20 +199,30 @@ tsvd_status tsvdi_qr(struct tsvd_context *ctx, int64_t n, real *d, real *e, real
 tsvd_status tsvdi_givens(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps,
                          struct vectors right, struct vectors left, tsvd_info *info);
 
-/* dc.c: the decomposition by divide and conquer: d [n] becomes the values, descending, and the
-   vectors are in their order, signs fixed.  e [n-1] is kept. */
-tsvd_status tsvdi_dc(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps,
-                     struct vectors right, struct vectors left, tsvd_info *info);
+/* dc.c: the decomposition by divide and conquer; vectors in the order of the values, their signs
+   fixed. */
+tsvd_status tsvdi_dc(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info);
 
 /*
  * bisect.c: prepares B for Sturm counts.  work holds tsvdi_sturm_bytes(n) bytes and
  * outlives the matrix; d [n] and e [n-1] are not scaled, not all zero, and finite.
  */
 size_t tsvdi_sturm_bytes(int64_t n);
+
+/* Whether the plain form of the counts serves for it. */
+int tsvdi_sturm_is_plain(int64_t n, const real *d, const real *e);
 void tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct sturm *matrix);
 
 /* svd.c: tsvd_svd for one precision. */
 tsvd_status tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *info,
                       tsvd_error *error);
+
+/* svd.c: gathers a vector with `stride` bytes between its entries; returns its largest magnitude,
+   infinity where it holds NaN or infinity. */
+real tsvdi_gather(const void *from, ptrdiff_t stride, int64_t count, real *x);
+
+/* select.c: tsvd_select for one precision. */
+tsvd_status tsvdi_select(const tsvd_problem *problem, const tsvd_options *options, double low,
+                         double high, int64_t *first, int64_t *k, tsvd_error *error);
 
 #endif

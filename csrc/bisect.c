@@ -1,6 +1,8 @@
 /*
  * Bisection: the matrix prepared for the Sturm counts of sturm.h.
  */
+#include <limits.h>
+
 #include "backend.h"
 
 /* Entry k of the Golub-Kahan form's off-diagonal: d1, e1, d2, ..., dn. */
@@ -8,6 +10,23 @@ static real
 entry(const real *d, const real *e, int64_t k)
 {
     return r_abs(k % 2 == 0 ? d[k / 2] : e[k / 2]);
+}
+
+int
+tsvdi_sturm_is_plain(int64_t n, const real *d, const real *e)
+{
+    real_int largest = INT_MIN, smallest = INT_MAX, exponent;
+
+    for (int64_t k = 0; k < 2 * n - 1; k++) {
+        real b = entry(d, e, k);
+
+        if (b != 0) {
+            (void)r_split(b, &exponent);
+            largest = exponent > largest ? exponent : largest;
+            smallest = exponent < smallest ? exponent : smallest;
+        }
+    }
+    return 2 * (largest - smallest) + 3 <= STURM_BUDGET;
 }
 
 size_t

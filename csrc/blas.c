@@ -27,14 +27,14 @@ tsvdi_blas_ready(void)
 int
 tsvdi_prefers_dc(const tsvd_options *options, int64_t n)
 {
-    return options->device >= 0 || (n >= DC_ORDER && tsvdi_blas_ready());
+    return options->device >= 0 || n <= DC_LEAF_COLUMNS || tsvdi_blas_ready();
 }
 
 int
 tsvd_uses_blas(const tsvd_options *options, int64_t n)
 {
-    return options->device < 0 && ((options->method == TSVD_METHOD_DC && n > DC_LEAF_COLUMNS) ||
-                                   (options->method == TSVD_METHOD_AUTO && n >= DC_ORDER));
+    return options->device < 0 && n > DC_LEAF_COLUMNS &&
+           (options->method == TSVD_METHOD_DC || options->method == TSVD_METHOD_AUTO);
 }
 
 typedef void (*gemm32)(char *, char *, int *, int *, int *, const void *, const void *, int *,

@@ -3,7 +3,7 @@
  * cpu_vectors.c, values in cpu_values.c, divide and conquer in cpu_dc.c, the givens method in
  * cpu_givens.c.
  */
-#include "cpu_kernels.h"
+#include "cpu_dc.h"
 #include "host.h"
 
 const struct cpu_kernels *
@@ -35,14 +35,25 @@ cpu_close(struct tsvd_context *ctx)
     (void)ctx;
 }
 
+/* With vectors, as many small ones as give every lane a leaf. */
+static int64_t
+cpu_batch_most(struct tsvd_context *ctx, int64_t n, int vectors)
+{
+    const int64_t leaves = (n + DC_LEAF_COLUMNS - 1) / DC_LEAF_COLUMNS;
+    const int64_t lanes = tsvdi_cpu_leaf_group_size();
+
+    (void)ctx;
+    return vectors && leaves < lanes ? lanes / leaves : 1;
+}
+
 /* The results' own memory: columns of L, rows of R. */
 static tsvd_status
-cpu_vectors_begin(struct tsvd_context *ctx, int64_t n, real *L, real *R_, struct vectors *left,
-                  struct vectors *right)
+cpu_vectors_begin(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch, real *L, real *R_,
+                  struct vectors *left, struct vectors *right)
 {
     (void)ctx;
-    *left = (struct vectors){L, n, 1};
-    *right = (struct vectors){R_, n, 0};
+    *left = (struct vectors){L, n, k, batch, 1};
+    *right = (struct vectors){R_, n, k, batch, 0};
     return TSVD_OK;
 }
 
@@ -63,6 +74,7 @@ cpu_vectors_free(struct tsvd_context *ctx, struct vectors *left, struct vectors 
 const struct tsvd_backend tsvdi_cpu = {
     .open = cpu_open,
     .close = cpu_close,
+    .batch_most = cpu_batch_most,
     .vectors_begin = cpu_vectors_begin,
     .vectors_end = cpu_vectors_end,
     .vectors_free = cpu_vectors_free,

@@ -20,8 +20,8 @@ static void
 set_level(struct dc_run *run, int level)
 {
     run->level = level;
-    run->nodes = (int64_t)1 << level;
-    run->node = run->job->tree.node + (run->nodes - 1);
+    run->nodes = run->job->batch << level;
+    run->merge = run->merges + run->job->batch * dc_nodes_above(level);
 }
 
 static tsvd_status
@@ -38,49 +38,83 @@ tsvdi_cpu_dc_end(struct tsvd_context *ctx, struct dc_job *job)
 
     (void)ctx;
     if (run) {
-        tsvdi_host_free(run->x[RIGHT]);
-        tsvdi_host_free(run->slot.low);
-        tsvdi_host_free(run->merge);
+        tsvdi_host_free(run->room);
+        tsvdi_host_free(run->arrays);
+        tsvdi_host_free(run->merges);
         tsvdi_host_free(run->tasks);
         tsvdi_host_free(run);
         job->held = NULL;
     }
 }
 
-/* One piece for all arrays by slots. */
-static tsvd_status
-slots_alloc(struct tsvd_context *ctx, int64_t n, struct dc_slots *slot)
+/* Numbers between rows, which begin on cache lines, and not all in the same cache set. */
+static int64_t
+row_stride(int64_t n)
 {
-    int64_t **const integers[] = {&slot->low,    &slot->high, &slot->order,
-                                  &slot->list,   &slot->head, &slot->place,
-                                  &slot->source, &slot->from, &slot->to};
-    real **const reals[] = {&slot->value, &slot->z,   &slot->pole,        &slot->square,
-                            &slot->base,  &slot->tau, &slot->placed_pole, &slot->placed_weight};
-    const int64_t kinds = sizeof integers / sizeof *integers, others = sizeof reals / sizeof *reals;
-    tsvd_status ret = TSVD_OK;
-    char *p;
+    const int64_t stride = (n + 7) / 8 * 8;
 
-    TSVD_TRY(tsvdi_host_alloc(
-        (size_t)n * ((size_t)kinds * sizeof(int64_t) + 1 + (size_t)(others + 2) * sizeof(real)),
-        ctx->error, (void **)&p));
-    for (int64_t i = 0; i < kinds; i++, p += (size_t)n * sizeof(int64_t)) {
-        *integers[i] = (int64_t *)p;
+    return stride + (stride % 256 == 0 ? 8 : 0);
+}
+
+size_t
+tsvdi_cpu_dc_bytes(int64_t n, int64_t k)
+{
+    const int arrays = n <= DC_LEAF_COLUMNS ? 2 : k < n ? 6 : 4;
+
+    return (size_t)arrays * (size_t)n * (size_t)row_stride(n) * sizeof(real);
+}
+
+/* Arrays for vectors: x, and where there are merges q and room for gathered ones, which the results
+   give if they are large enough. */
+static tsvd_status
+vectors_alloc(struct dc_run *run)
+{
+    const struct dc_job *job = run->job;
+    const int64_t slots = job->n * job->batch;
+    const int merges = job->tree.levels > 0, own = merges && job->k < job->n;
+    size_t array, gathered = (size_t)slots * (size_t)job->n;
+    real *p;
+    tsvd_status ret = TSVD_OK;
+
+    run->stride = row_stride(job->n);
+    array = (size_t)slots * (size_t)run->stride;
+    TSVD_TRY(tsvdi_host_alloc((size_t)job->batch * tsvdi_cpu_dc_bytes(job->n, job->k),
+                              run->ctx->error, &run->room));
+    p = run->room;
+    for (int side = 0; side < SIDES; side++, p += array) {
+        run->x[side] = p;
     }
-    for (int64_t i = 0; i < others; i++, p += (size_t)n * sizeof(real)) {
-        *reals[i] = (real *)p;
+    for (int side = 0; side < SIDES && merges; side++, p += array) {
+        run->q[side] = p;
     }
-    slot->turn = (struct rotation *)p;
-    slot->deflated = p + (size_t)n * sizeof(struct rotation);
+    for (int side = 0; side < SIDES; side++, p += gathered) {
+        run->gathered[side] = own ? p : side == RIGHT ? job->right.x : job->left.x;
+    }
 out:
     return ret;
+}
+
+/* d, e, and eps, as they are scaled. */
+static void
+scale_matrices(struct dc_run *run)
+{
+    const struct dc_job *job = run->job;
+
+    for (int64_t m = 0; m < job->batch; m++) {
+        const int64_t base = m * job->n;
+
+        r_scale(job->d + base, job->n, job->exponent[m], run->d + base);
+        r_scale(job->e + base, job->n, job->exponent[m], run->e + base);
+        r_scale(&job->eps, 1, job->exponent[m], &run->eps[m]);
+    }
 }
 
 tsvd_status
 tsvdi_cpu_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
 {
-    const size_t leaves = (size_t)1 << job->tree.levels;
+    const int64_t slots = job->n * job->batch, most = job->batch << job->tree.levels;
     struct dc_run *run = NULL;
-    size_t array;
+    size_t bytes;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_host_alloc(sizeof *run, ctx->error, (void **)&run));
@@ -88,19 +122,20 @@ tsvdi_cpu_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
     job->held = run;
     run->ctx = ctx;
     run->job = job;
-    /* rows begin on cache lines, and not all in the same cache set */
-    run->stride = (job->n + 7) / 8 * 8;
-    run->stride += run->stride % 256 == 0 ? 8 : 0;
-    array = (size_t)job->n * (size_t)run->stride;
-    TSVD_TRY(tsvdi_host_alloc(4 * array * sizeof(real), ctx->error, (void **)&run->x[RIGHT]));
-    run->x[LEFT] = run->x[RIGHT] + array;
-    run->q[RIGHT] = run->x[LEFT] + array;
-    run->q[LEFT] = run->q[RIGHT] + array;
-    run->gathered[RIGHT] = job->right.x;
-    run->gathered[LEFT] = job->left.x;
-    TSVD_TRY(slots_alloc(ctx, job->n, &run->slot));
-    TSVD_TRY(tsvdi_host_alloc(leaves * sizeof *run->merge, ctx->error, (void **)&run->merge));
-    TSVD_TRY(tsvdi_host_alloc((leaves + 1) * sizeof *run->tasks, ctx->error, (void **)&run->tasks));
+    TSVD_TRY(vectors_alloc(run));
+    bytes = dc_lay_out(&run->slot, slots, NULL);
+    TSVD_TRY(tsvdi_host_alloc(bytes + (size_t)(2 * slots + job->batch) * sizeof(real), ctx->error,
+                              &run->arrays));
+    (void)dc_lay_out(&run->slot, slots, run->arrays);
+    run->d = (real *)((char *)run->arrays + bytes);
+    run->e = run->d + slots;
+    run->eps = run->e + slots;
+    TSVD_TRY(tsvdi_host_alloc((size_t)(job->batch * dc_nodes_above(job->tree.levels)) *
+                                  sizeof *run->merges,
+                              ctx->error, (void **)&run->merges));
+    TSVD_TRY(tsvdi_host_alloc((size_t)(most + 1) * sizeof *run->tasks, ctx->error,
+                              (void **)&run->tasks));
+    scale_matrices(run);
 out:
     return ret;
 }
@@ -112,18 +147,12 @@ static tsvd_status
 task_leaves(void *arg, int worker, int64_t index)
 {
     struct dc_run *run = arg;
-    const int64_t begin = index * run->group_leaves;
-    struct cpu_leaf leaf[QR_LANES_MAX];
-    int64_t count = 0;
+    const int64_t begin = index * run->group_leaves, left = run->nodes - begin;
+    char *groups = run->groups;
 
-    for (; count < run->group_leaves && begin + count < run->nodes; count++) {
-        const struct dc_node *node = &run->node[begin + count];
-
-        leaf[count] = (struct cpu_leaf){node->first, node->first, node->rows, node->columns};
-    }
     return tsvdi_cpu_solve_leaves(
-        run, (struct leaf_group *)(run->groups + (size_t)worker * tsvdi_cpu_leaf_group_bytes()),
-        count, leaf);
+        run, (struct leaf_group *)(groups + (size_t)worker * tsvdi_cpu_leaf_group_bytes()), begin,
+        left < run->group_leaves ? left : run->group_leaves);
 }
 
 tsvd_status
@@ -137,7 +166,7 @@ tsvdi_cpu_dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
     run->group_leaves = (run->nodes + ctx->threads - 1) / ctx->threads;
     run->group_leaves = run->group_leaves < most ? run->group_leaves : most;
     TSVD_TRY(tsvdi_host_alloc((size_t)ctx->threads * tsvdi_cpu_leaf_group_bytes(), ctx->error,
-                              (void **)&run->groups));
+                              &run->groups));
     TSVD_TRY(for_each(run, (run->nodes + run->group_leaves - 1) / run->group_leaves, task_leaves));
 out:
     tsvdi_host_free(run->groups);
@@ -151,7 +180,7 @@ out:
 static struct part
 whole_of(const struct dc_run *run, int64_t index)
 {
-    return (struct part){&run->node[index], &run->merge[index], 0,
+    return (struct part){node_at(run, index), &run->merge[index], 0,
                          run->merge[index].count.survivors};
 }
 
@@ -185,9 +214,10 @@ static tsvd_status
 task_deflate(void *arg, int worker, int64_t index)
 {
     const struct dc_run *run = arg;
+    const struct dc_node node = node_at(run, index);
 
     (void)worker;
-    tsvdi_cpu_deflate(run, &run->node[index], &run->merge[index]);
+    tsvdi_cpu_deflate(run, &node, &run->merge[index]);
     return TSVD_OK;
 }
 
@@ -219,10 +249,10 @@ static tsvd_status
 task_multiply(void *arg, int worker, int64_t index)
 {
     const struct dc_run *run = arg;
-    const int64_t node = node_of(run, index);
+    const int64_t at = node_of(run, index);
+    const struct dc_node node = node_at(run, at);
 
-    tsvdi_cpu_multiply_block(run, &run->node[node], run->merge[node].count,
-                             index - run->tasks[node]);
+    tsvdi_cpu_multiply_block(run, &node, run->merge[at].count, index - run->tasks[at]);
     return worker == 0
                ? tsvdi_check(run->ctx, dc_done(run->level) +
                                            (dc_done(run->level - 1) - dc_done(run->level)) *
@@ -234,9 +264,10 @@ static tsvd_status
 task_settle(void *arg, int worker, int64_t index)
 {
     const struct dc_run *run = arg;
+    const struct dc_node node = node_at(run, index);
 
     (void)worker;
-    tsvdi_cpu_settle(run, &run->node[index], &run->merge[index]);
+    tsvdi_cpu_settle(run, &node, &run->merge[index]);
     return TSVD_OK;
 }
 
@@ -252,9 +283,9 @@ task_merge(void *arg, int worker, int64_t index)
     tsvdi_cpu_solve_roots(run, part);
     tsvdi_cpu_find_weights(run, part);
     tsvdi_cpu_fill_factors(run, part);
-    tsvdi_cpu_settle(run, part.node, part.merge);
-    for (int64_t i = 0; i < tsvdi_cpu_count_blocks(part.node, part.merge->count); i++) {
-        tsvdi_cpu_multiply_block(run, part.node, part.merge->count, i);
+    (void)task_settle(arg, worker, index);
+    for (int64_t i = 0; i < tsvdi_cpu_count_blocks(&part.node, part.merge->count); i++) {
+        tsvdi_cpu_multiply_block(run, &part.node, part.merge->count, i);
     }
     return TSVD_OK;
 }
@@ -279,8 +310,9 @@ merge_large(struct dc_run *run, tsvd_info *info)
     TSVD_TRY(for_each(run, run->tasks[run->nodes], task_factors));
     TSVD_TRY(for_each(run, run->nodes, task_settle));
     for (int64_t i = 0; i < run->nodes; i++) {
-        run->tasks[i + 1] =
-            run->tasks[i] + tsvdi_cpu_count_blocks(&run->node[i], run->merge[i].count);
+        const struct dc_node node = node_at(run, i);
+
+        run->tasks[i + 1] = run->tasks[i] + tsvdi_cpu_count_blocks(&node, run->merge[i].count);
     }
     TSVD_TRY(for_each(run, run->tasks[run->nodes], task_multiply));
     info->seconds_vectors += tsvdi_host_seconds() - now;
@@ -297,14 +329,11 @@ tsvdi_cpu_dc_merge(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd
 
     (void)ctx;
     set_level(run, level);
-    if (run->node->columns > SMALL_NODE) {
+    if (node_at(run, 0).columns > SMALL_NODE) {
         TSVD_TRY(merge_large(run, info));
     } else {
         TSVD_TRY(for_each(run, run->nodes, task_merge));
         info->seconds_iterate += tsvdi_host_seconds() - clock;
-    }
-    for (int64_t i = 0; i < run->nodes; i++) {
-        info->deflated += run->node[i].rows - run->merge[i].count.survivors;
     }
 out:
     return ret;
@@ -316,24 +345,61 @@ static tsvd_status
 task_store(void *arg, int worker, int64_t index)
 {
     const struct dc_run *run = arg;
-    const int64_t n = run->job->n, begin = index * CPU_STORE_RANKS;
-    const int64_t end = begin + CPU_STORE_RANKS < n ? begin + CPU_STORE_RANKS : n;
+    const int64_t k = run->job->k, tasks = (k + CPU_STORE_RANKS - 1) / CPU_STORE_RANKS;
+    const int64_t begin = index % tasks * CPU_STORE_RANKS;
+    const int64_t end = begin + CPU_STORE_RANKS < k ? begin + CPU_STORE_RANKS : k;
 
     (void)worker;
-    tsvdi_cpu_store(run, run->job->right, run->job->left, run->slot.order, begin, end);
+    tsvdi_cpu_store(run, index / tasks, begin, end);
     return TSVD_OK;
+}
+
+/* The values of the wanted slots, refined unless eps was all that was asked. */
+static tsvd_status
+find_values(const struct dc_run *run, tsvd_info *info)
+{
+    const struct dc_job *job = run->job;
+    struct values_job values = {.n = job->n,
+                                .batch = job->batch,
+                                .first = job->first,
+                                .last = job->first + job->k,
+                                .d = job->d,
+                                .e = job->e,
+                                .hint = run->slot.z,
+                                .s = job->s};
+    double clock = tsvdi_host_seconds();
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t m = 0; m < job->batch; m++) {
+        real *s = job->s + m * job->k;
+
+        for (int64_t i = 0; i < job->k; i++) {
+            s[i] = run->slot.value[slot_of(run, m, i)];
+        }
+        r_scale(s, job->k, -job->exponent[m], s);
+    }
+    if (job->eps == 0) {
+        memcpy(run->slot.z, job->s, (size_t)(job->batch * job->k) * sizeof *job->s);
+        TSVD_TRY(tsvdi_cpu_values(run->ctx, &values));
+        info->seconds_values += tsvdi_host_seconds() - clock;
+    }
+out:
+    return ret;
 }
 
 tsvd_status
 tsvdi_cpu_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
 {
     struct dc_run *run = job->held;
-    const int64_t n = job->n;
+    double clock = tsvdi_host_seconds();
+    tsvd_status ret = TSVD_OK;
 
     (void)ctx;
-    (void)info;
-    for (int64_t i = 0; i < n; i++) {
-        job->d[i] = run->slot.value[run->slot.order[n - 1 - i]];
-    }
-    return for_each(run, (n + CPU_STORE_RANKS - 1) / CPU_STORE_RANKS, task_store);
+    TSVD_TRY(
+        for_each(run, job->batch * ((job->k + CPU_STORE_RANKS - 1) / CPU_STORE_RANKS), task_store));
+    info->seconds_vectors += tsvdi_host_seconds() - clock;
+    info->deflated += dc_deflated(&job->tree, job->batch, run->merges);
+    TSVD_TRY(find_values(run, info));
+out:
+    return ret;
 }

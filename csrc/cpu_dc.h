@@ -27,24 +27,21 @@ enum { RIGHT, LEFT, SIDES };
 struct dc_run {
     struct tsvd_context *ctx;
     struct dc_job *job;
-    int64_t stride;             /* between rows of x and q */
-    real *x[SIDES];             /* vectors, by slots */
-    real *q[SIDES];             /* of a merge's M: row first + i, column first + place */
-    real *gathered[SIDES];      /* by places, n numbers a row */
-    struct dc_slots slot;       /* one piece of memory, from slot.low on */
-    char *groups;               /* of leaves: workspace for each thread, */
-    int64_t group_leaves;       /* and how many one solves together */
-    int level;                  /* under work: */
-    const struct dc_node *node; /* its nodes, */
-    int64_t nodes;
-    struct dc_merge *merge; /* [nodes] their merges, */
-    int64_t *tasks;         /* [nodes + 1] and where their tasks begin */
-};
-
-/* A leaf: its first slot (and row of d and e), its first column. */
-struct cpu_leaf {
-    int64_t slot, column;
-    int64_t rows, columns;
+    real *d, *e, *eps;     /* [slots], [slots], [batch] scaled */
+    int64_t stride;        /* between rows of x and q */
+    real *x[SIDES];        /* vectors, by slots */
+    real *q[SIDES];        /* of a merge's M: row first + i, column first + place */
+    real *gathered[SIDES]; /* by places, n numbers a row */
+    void *room;            /* of x, q and gathered; */
+    void *arrays;          /* of d, e, eps and slot, */
+    struct dc_slots slot;
+    struct dc_merge *merges; /* and of the whole forest */
+    void *groups;            /* of leaves: workspace for each thread, */
+    int64_t group_leaves;    /* and how many one solves together */
+    int level;               /* under work: */
+    int64_t nodes;           /* its nodes, */
+    struct dc_merge *merge;  /* [nodes] their merges, */
+    int64_t *tasks;          /* [nodes + 1] and where their tasks begin */
 };
 
 /* Workspace for the leaves that are solved together, and how many those are at most. */
@@ -52,16 +49,40 @@ struct leaf_group;
 size_t tsvdi_cpu_leaf_group_bytes(void);
 int64_t tsvdi_cpu_leaf_group_size(void);
 
-/* The SVDs of a group's leaves: values, vectors, ranges and order of their slots. */
+/* The SVDs of the leaves begin .. begin + count - 1: values, vectors, ranges and order of their
+   slots. */
 tsvd_status tsvdi_cpu_solve_leaves(const struct dc_run *run, struct leaf_group *group,
-                                   int64_t count, const struct cpu_leaf *leaf);
+                                   int64_t begin, int64_t count);
 
 /* Some survivors of a node: begin .. end - 1. */
 struct part {
-    const struct dc_node *node;
+    struct dc_node node;
     const struct dc_merge *merge;
     int64_t begin, end;
 };
+
+/* Node `index` of the level under work. */
+static inline struct dc_node
+node_at(const struct dc_run *run, int64_t index)
+{
+    return dc_node_at(run->job->tree.node, run->job->n, run->level, index);
+}
+
+/* The vector of slot j, to be indexed by columns as they are numbered; node: any of the matrix. */
+static inline real *
+row_of(const struct dc_run *run, int side, const struct dc_node *node, int64_t j)
+{
+    return run->x[side] + (j * run->stride - node->base);
+}
+
+/* The slot of rank `rank` among the wanted values of a matrix, the largest first. */
+static inline int64_t
+slot_of(const struct dc_run *run, int64_t matrix, int64_t rank)
+{
+    const struct dc_job *job = run->job;
+
+    return run->slot.order[(matrix + 1) * job->n - 1 - job->first - rank];
+}
 
 /* z, deflation, and all index lists of a node's merge; turns the vectors of what is absorbed. */
 void tsvdi_cpu_deflate(const struct dc_run *run, const struct dc_node *node,
@@ -69,8 +90,7 @@ void tsvdi_cpu_deflate(const struct dc_run *run, const struct dc_node *node,
 
 /* Moves deflated vectors, whose rows must have been gathered where survivors were; then values,
    ranges and order of the node's slots. */
-void tsvdi_cpu_settle(const struct dc_run *run, const struct dc_node *node,
-                      const struct dc_merge *merge);
+void tsvdi_cpu_settle(const struct dc_run *run, const struct dc_node *node, struct dc_merge *merge);
 
 /* The roots of the secular equation; z again, from all roots; rows of the factors of x = q g. */
 void tsvdi_cpu_solve_roots(const struct dc_run *run, struct part part);
@@ -85,9 +105,8 @@ void tsvdi_cpu_multiply_block(const struct dc_run *run, const struct dc_node *no
 /* Vectors that one call stores at most. */
 enum { CPU_STORE_RANKS = 16 };
 
-/* The vectors of a matrix of ranks begin .. end - 1, the largest value being rank 0, with the signs
-   that order() gives, to its results; order: its slots, values ascending. */
-void tsvdi_cpu_store(const struct dc_run *run, struct vectors right, struct vectors left,
-                     const int64_t *order, int64_t begin, int64_t end);
+/* The wanted vectors of ranks begin .. end - 1 of a matrix, with the signs that order() gives, to
+   its results. */
+void tsvdi_cpu_store(const struct dc_run *run, int64_t matrix, int64_t begin, int64_t end);
 
 #endif

@@ -11,8 +11,7 @@ find_z(const struct dc_run *run, const struct dc_node *node, struct dc_merge *me
     const struct dc_slots *slot = &run->slot;
     const int64_t first = node->first, center = first + node->left, end = first + node->rows;
     const int has_null = node->columns > node->rows;
-    const real *x = run->x[RIGHT];
-    real alpha = run->job->d[center], beta = run->job->e[center], largest, down;
+    real alpha = run->d[center], beta = run->e[center], largest, down;
     int exponent;
 
     largest = r_max(r_abs(alpha), r_abs(beta));
@@ -25,15 +24,16 @@ find_z(const struct dc_run *run, const struct dc_node *node, struct dc_merge *me
     alpha *= down;
     beta *= down;
     for (int64_t j = first; j < center; j++) {
-        slot->z[j] = slot->high[j] > center ? alpha * x[j * run->stride + center] : 0;
+        slot->z[j] = slot->high[j] > center ? alpha * row_of(run, RIGHT, node, j)[center] : 0;
     }
     for (int64_t j = center + 1; j < end; j++) {
-        slot->z[j] = slot->low[j] <= center + 1 ? beta * x[j * run->stride + center + 1] : 0;
+        slot->z[j] =
+            slot->low[j] <= center + 1 ? beta * row_of(run, RIGHT, node, j)[center + 1] : 0;
     }
-    merge->null_turn =
-        rotation_make(alpha * x[center * run->stride + center],
-                      has_null ? beta * x[end * run->stride + center + 1] : 0, &slot->z[center]);
-    return dc_limits_for(run->job->eps * down, run->job->tree.levels);
+    merge->null_turn = rotation_make(
+        alpha * row_of(run, RIGHT, node, center)[center],
+        has_null ? beta * row_of(run, RIGHT, node, end)[center + 1] : 0, &slot->z[center]);
+    return dc_limits_for(run->eps[node->matrix] * down, run->job->tree.levels);
 }
 
 /* The threshold on |z|. */
@@ -112,12 +112,13 @@ find_deflated(const struct dc_slots *slot, const struct dc_node *node, struct dc
 /* Both vectors of slot j get zeros up to columns low .. high - 1; those of the center only on
    the right. */
 static void
-widen(const struct dc_run *run, int64_t j, int64_t low, int64_t high, int64_t center)
+widen(const struct dc_run *run, const struct dc_node *node, int64_t j, int64_t low, int64_t high)
 {
     const struct dc_slots *slot = &run->slot;
+    const int64_t center = node->first + node->left;
 
     for (int side = 0; side < (j == center ? LEFT : SIDES); side++) {
-        real *x = run->x[side] + j * run->stride;
+        real *x = row_of(run, side, node, j);
 
         for (int64_t i = low; i < slot->low[j]; i++) {
             x[i] = 0;
@@ -141,14 +142,14 @@ turn_vectors(const struct dc_run *run, const struct dc_node *node, const struct 
     slot->low[center] = first;
     slot->high[center] = center + 1;
     if (null < end) { /* the right child's null vector has no entry of its own in slot->low */
-        real *x = run->x[RIGHT] + null * run->stride;
+        real *x = row_of(run, RIGHT, node, null);
 
-        widen(run, center, first, end, center);
+        widen(run, node, center, first, end);
         for (int64_t i = first; i <= center; i++) {
             x[i] = 0;
         }
         tsvdi_kernels()->turn(end - first, merge->null_turn,
-                              run->x[RIGHT] + center * run->stride + first, x + first);
+                              row_of(run, RIGHT, node, center) + first, x + first);
     }
     for (int64_t i = 1; i < merge->listed && merge->absorbed > 0; i++) {
         const int64_t a = slot->list[first + slot->head[first + i]], b = slot->list[first + i];
@@ -158,12 +159,12 @@ turn_vectors(const struct dc_run *run, const struct dc_node *node, const struct 
         if (a == b) {
             continue;
         }
-        widen(run, a, low, high, center);
-        widen(run, b, low, high, center);
+        widen(run, node, a, low, high);
+        widen(run, node, b, low, high);
         for (int side = 0; side < (a == center ? LEFT : SIDES); side++) {
             tsvdi_kernels()->turn(high - low, slot->turn[first + i],
-                                  run->x[side] + a * run->stride + low,
-                                  run->x[side] + b * run->stride + low);
+                                  row_of(run, side, node, a) + low,
+                                  row_of(run, side, node, b) + low);
         }
     }
 }
@@ -185,7 +186,7 @@ number_survivors(const struct dc_slots *slot, const struct dc_node *node, struct
             survivors++;
         }
     }
-    merge->count = (struct dc_count){survivors, place[0], place[1]};
+    merge->count = (struct dc_count){survivors, place[0], place[1], 0, survivors};
     if (survivors > 1 && r_abs(slot->z[center]) < limit.floor) {
         slot->z[center] = r_copysign(limit.floor, slot->z[center]);
     }
@@ -250,7 +251,7 @@ move_deflated(const struct dc_run *run, const struct dc_node *node, const struct
         const int64_t low = slot->low[from], count = slot->high[from] - low;
 
         for (int side = 0; side < SIDES; side++) {
-            memcpy(run->x[side] + to * run->stride + low, run->x[side] + from * run->stride + low,
+            memcpy(row_of(run, side, node, to) + low, row_of(run, side, node, from) + low,
                    (size_t)count * sizeof(real));
         }
         slot->value[to] = slot->value[from];
@@ -260,9 +261,25 @@ move_deflated(const struct dc_run *run, const struct dc_node *node, const struct
     }
 }
 
+/* Which of the new vectors of a root are wanted. */
+static void
+choose_wanted(const struct dc_run *run, const struct dc_node *node, struct dc_merge *merge)
+{
+    const int64_t end = node->rows - run->job->first, begin = end - run->job->k;
+    struct dc_count *count = &merge->count;
+
+    count->begin = count->end = 0;
+    for (int64_t i = 0; i < end; i++) {
+        const int fresh = run->slot.order[node->first + i] < node->first + count->survivors;
+
+        count->begin += fresh && i < begin;
+        count->end += fresh;
+    }
+}
+
 /* Values, ranges and order of the node's slots after its merge. */
 void
-tsvdi_cpu_settle(const struct dc_run *run, const struct dc_node *node, const struct dc_merge *merge)
+tsvdi_cpu_settle(const struct dc_run *run, const struct dc_node *node, struct dc_merge *merge)
 {
     const struct dc_slots *slot = &run->slot;
     const int64_t first = node->first, survivors = merge->count.survivors;
@@ -283,4 +300,7 @@ tsvdi_cpu_settle(const struct dc_run *run, const struct dc_node *node, const str
         slot->high[first + i] = first + node->columns;
     }
     merge_orders(slot->value, fresh, survivors, ascending, others, slot->order + first);
+    if (run->level == 0) {
+        choose_wanted(run, node, merge);
+    }
 }

@@ -7,15 +7,17 @@
 #include "secular.h"
 
 static struct secular_sums
-evaluate(const struct secular_root *r, int64_t k, const real *pole, const real *square)
+evaluate(struct secular_root *r, int64_t k, const real *pole, const real *square)
 {
-    const real below = secular_difference(pole[r->split - 1], r->base, r->tau);
-    const real above = secular_difference(pole[r->split], r->base, r->tau);
-    struct cpu_sums lanes =
-        tsvdi_kernels()->secular(secular_summed(r, k), pole, square, r->base, r->tau, below, above);
-    struct secular_sums sums = {lanes.psi, lanes.psi_slope, lanes.phi, lanes.phi_slope};
+    struct cpu_sums lanes;
+    struct secular_sums sums;
 
-    secular_add_last(r, pole, square, &sums);
+    secular_split(r, pole);
+    lanes = tsvdi_kernels()->secular(secular_summed(r, k), pole, square, r->base, r->tau, r->below,
+                                     r->above);
+    sums = (struct secular_sums){lanes.psi, lanes.psi_slope, lanes.phi, lanes.phi_slope};
+
+    secular_add_last(r, square, &sums);
     return sums;
 }
 
@@ -23,7 +25,7 @@ void
 tsvdi_cpu_solve_roots(const struct dc_run *run, struct part part)
 {
     const struct dc_slots *slot = &run->slot;
-    const int64_t first = part.node->first, k = part.merge->count.survivors;
+    const int64_t first = part.node.first, k = part.merge->count.survivors;
     const real *pole = slot->pole + first, *square = slot->square + first;
     real norm = 0;
 
@@ -51,13 +53,12 @@ void
 tsvdi_cpu_find_weights(const struct dc_run *run, struct part part)
 {
     const struct dc_slots *slot = &run->slot;
-    const int64_t first = part.node->first, k = part.merge->count.survivors;
+    const int64_t first = part.node.first, k = part.merge->count.survivors;
     const real *pole = slot->pole + first, *base = slot->base + first, *tau = slot->tau + first;
 
     for (int64_t j = part.begin; j < part.end && k > 1; j++) {
         real *weight = &slot->placed_weight[first + slot->place[first + j]];
-        real square =
-            ((base[k - 1] - pole[j]) + tau[k - 1]) * ((base[k - 1] + pole[j]) + tau[k - 1]);
+        real square = secular_root_difference(pole[j], base[k - 1], tau[k - 1]);
 
         square *= tsvdi_kernels()->ratios(j, pole[j], pole, base, tau);
         square *= tsvdi_kernels()->ratios(k - 1 - j, pole[j], pole + j + 1, base + j, tau + j);
@@ -67,9 +68,10 @@ tsvdi_cpu_find_weights(const struct dc_run *run, struct part part)
 
 /* Columns begin .. end - 1 of the vector in slot j, zero outside of its range. */
 static void
-gather(const struct dc_run *run, int side, int64_t j, int64_t begin, int64_t end, real *to)
+gather(const struct dc_run *run, int side, const struct dc_node *node, int64_t j, int64_t begin,
+       int64_t end, real *to)
 {
-    const real *x = run->x[side] + j * run->stride;
+    const real *x = row_of(run, side, node, j);
     const int64_t low = run->slot.low[j], high = run->slot.high[j];
 
     for (int64_t i = begin; i < end; i++) {
@@ -88,11 +90,12 @@ tsvdi_cpu_fill_factors(const struct dc_run *run, struct part part)
 {
     const struct dc_slots *slot = &run->slot;
     const struct dc_count count = part.merge->count;
-    const int64_t first = part.node->first, center = first + part.node->left;
-    const int64_t end = first + part.node->columns;
+    const int64_t first = part.node.first, center = first + part.node.left;
+    const int64_t end = first + part.node.columns;
 
     for (int64_t i = part.begin; i < part.end; i++) {
-        const int64_t j = slot->source[first + i], row = (first + i) * run->stride + first;
+        const int64_t j = slot->source[first + i];
+        const int64_t row = (first + i) * run->stride + (first - part.node.base);
 
         if (count.survivors == 1) { /* M = (z_0), which may be zero */
             run->q[RIGHT][row] = r_copysign(1, slot->placed_weight[first]);
@@ -104,7 +107,7 @@ tsvdi_cpu_fill_factors(const struct dc_run *run, struct part part)
                                           run->q[RIGHT] + row, run->q[LEFT] + row);
         }
         for (int side = 0; side < SIDES; side++) {
-            real *to = run->gathered[side] + (first + i) * run->job->n;
+            real *to = run->gathered[side] + ((first + i) * run->job->n - part.node.base);
             const int64_t cut = center + 1;
 
             if (side == LEFT && j == center) {
@@ -112,7 +115,7 @@ tsvdi_cpu_fill_factors(const struct dc_run *run, struct part part)
                 to[center] = 1;
                 continue;
             }
-            gather(run, side, j, i < count.top + count.dense ? first : cut,
+            gather(run, side, &part.node, j, i < count.top + count.dense ? first : cut,
                    i < count.top ? cut : end, to);
         }
     }
@@ -138,7 +141,7 @@ tsvdi_cpu_count_blocks(const struct dc_node *node, struct dc_count count)
 {
     const int64_t block = block_of(count.survivors), cut = node->left + 1;
 
-    return SIDES * blocks_in(count.survivors, block) *
+    return SIDES * blocks_in(count.end - count.begin, block) *
            (blocks_in(cut, block) + blocks_in(node->columns - cut, block));
 }
 
@@ -147,19 +150,20 @@ tsvdi_cpu_multiply_block(const struct dc_run *run, const struct dc_node *node,
                          struct dc_count count, int64_t index)
 {
     const int64_t first = node->first, n = run->job->n, cut = node->left + 1;
-    const int64_t block = block_of(count.survivors), down = blocks_in(count.survivors, block);
-    const int64_t before = blocks_in(cut, block);
+    const int64_t block = block_of(count.survivors);
+    const int64_t down = blocks_in(count.end - count.begin, block), before = blocks_in(cut, block);
     const int64_t across = before + blocks_in(node->columns - cut, block);
-    const int64_t row = index / across % down * block;
+    const int64_t row = count.begin + index / across % down * block;
     const int side = index / across / down == 0 ? RIGHT : LEFT;
     const int left = index % across < before;
     const int64_t column = left ? index % across * block : cut + (index % across - before) * block;
     const int64_t term = left ? 0 : count.top;
     const int64_t terms = left ? count.top + count.dense : count.survivors - count.top;
-    const int64_t rows = count.survivors - row, columns = (left ? cut : node->columns) - column;
+    const int64_t rows = count.end - row, columns = (left ? cut : node->columns) - column;
+    const int64_t corner = (first + row) * run->stride + (first - node->base);
 
     tsvdi_blas_multiply(TSVD_SINGLE, rows < block ? rows : block, columns < block ? columns : block,
-                        terms, run->q[side] + (first + row) * run->stride + first + term,
-                        run->stride, run->gathered[side] + (first + term) * n + first + column, n,
-                        run->x[side] + (first + row) * run->stride + first + column, run->stride);
+                        terms, run->q[side] + corner + term, run->stride,
+                        run->gathered[side] + (first + term) * n + (first - node->base) + column, n,
+                        run->x[side] + corner + column, run->stride);
 }

@@ -284,27 +284,23 @@ coefficients(int64_t count, int64_t center, const real *pole, const real *weight
     real right_square, left_square;
     int64_t j = 0;
 
-    for (; j + SIMD_LANES <= count; j += SIMD_LANES) {
-        simd d = *(const simd_unaligned *)(pole + j);
-        simd v = *(const simd_unaligned *)(weight + j) / secular_difference(d, base, tau);
-        simd u = d * v;
+    for (; j < count; j += SIMD_LANES) {
+        const int64_t here = count - j < SIMD_LANES ? count - j : SIMD_LANES;
+        /* other lanes as in secular() */
+        simd d = here == SIMD_LANES ? *(const simd_unaligned *)(pole + j)
+                                    : load_part(pole + j, here, R(16));
+        simd z = here == SIMD_LANES ? *(const simd_unaligned *)(weight + j)
+                                    : load_part(weight + j, here, 0);
+        simd v = z / secular_difference(d, base, tau), u = d * v;
 
         right_sum = simd_fma(v, v, right_sum);
         left_sum = simd_fma(u, u, left_sum);
-        *(simd_unaligned *)(right + j) = v;
-        *(simd_unaligned *)(left + j) = u;
-    }
-    right_square = lane_sum(right_sum);
-    left_square = lane_sum(left_sum) + 1;
-    for (; j < count; j++) {
-        right[j] = weight[j] / (((pole[j] - base) - tau) * ((pole[j] + base) + tau));
-        left[j] = pole[j] * right[j];
-        right_square += right[j] * right[j];
-        left_square += left[j] * left[j];
+        memcpy(right + j, &v, (size_t)here * sizeof *right);
+        memcpy(left + j, &u, (size_t)here * sizeof *left);
     }
     left[center] = -1;
-    right_square = 1 / r_sqrt(right_square);
-    left_square = 1 / r_sqrt(left_square);
+    right_square = 1 / r_sqrt(lane_sum(right_sum));
+    left_square = 1 / r_sqrt(lane_sum(left_sum) + 1);
     for (j = 0; j < count; j++) {
         right[j] *= right_square;
         left[j] *= left_square;

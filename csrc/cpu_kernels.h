@@ -59,8 +59,8 @@ struct qr_lanes {
        smallest and largest of all rows */
     real length[QR_LANES_MAX], corner[3][QR_LANES_MAX];
     real least[QR_LANES_MAX], most[QR_LANES_MAX];
-    int64_t steps;   /* most rotations of a chain */
-    real negligible; /* as in struct qr_state */
+    real negligible[QR_LANES_MAX]; /* as in struct qr_state */
+    int64_t steps;                 /* most rotations of a chain */
 };
 
 /* Entries that the rotations of a sweep take: for each row the cosines and the sines of the first,
@@ -136,6 +136,7 @@ struct cpu_kernels {
 #define tsvdi_cpu_givens_round TSVD_T(tsvdi_cpu_givens_round)
 #define tsvdi_cpu_givens_finish TSVD_T(tsvdi_cpu_givens_finish)
 #define tsvdi_cpu_values TSVD_T(tsvdi_cpu_values)
+#define tsvdi_cpu_dc_bytes TSVD_T(tsvdi_cpu_dc_bytes)
 #define tsvdi_cpu_dc_begin TSVD_T(tsvdi_cpu_dc_begin)
 #define tsvdi_cpu_dc_leaves TSVD_T(tsvdi_cpu_dc_leaves)
 #define tsvdi_cpu_dc_merge TSVD_T(tsvdi_cpu_dc_merge)
@@ -154,9 +155,7 @@ tsvd_status tsvdi_cpu_rotate(struct tsvd_context *ctx, const struct rotation_log
 tsvd_status tsvdi_cpu_order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
                             struct vectors left_vectors, struct vectors right_vectors);
 tsvd_status tsvdi_cpu_orthonormalize(struct tsvd_context *ctx, struct vectors vectors);
-tsvd_status tsvdi_cpu_values(struct tsvd_context *ctx, const struct sturm *matrix, const real *hint,
-                             real eps, real *s, int64_t *counts);
-
+tsvd_status tsvdi_cpu_values(struct tsvd_context *ctx, struct values_job *job);
 tsvd_status tsvdi_cpu_identity(struct tsvd_context *ctx, struct vectors vectors);
 
 /* Most rows of a segment whose two orthogonal factors stay in the L1 cache beside it. */
@@ -171,6 +170,10 @@ tsvd_status tsvdi_cpu_givens_round(struct tsvd_context *ctx, const struct givens
 tsvd_status tsvdi_cpu_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
                                     const struct givens_segment *segment, int64_t segments,
                                     int64_t *half_sweeps, struct givens_counts *counts);
+
+/* Bytes of the n x n arrays that dc_begin takes where k of n vectors are wanted: two for vectors
+   and two for those of merges, and the room that L and R give where they hold all. */
+size_t tsvdi_cpu_dc_bytes(int64_t n, int64_t k);
 
 tsvd_status tsvdi_cpu_dc_begin(struct tsvd_context *ctx, struct dc_job *job);
 tsvd_status tsvdi_cpu_dc_leaves(struct tsvd_context *ctx, struct dc_job *job);

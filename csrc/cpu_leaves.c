@@ -15,7 +15,7 @@ enum { LEAF_WIDTH = (DC_LEAF_COLUMNS + 15) / 16 * 16 };
 /* One leaf under work. */
 struct lane {
     struct qr_state state;
-    struct cpu_leaf leaf;
+    struct dc_node leaf;
     real d[DC_LEAF_COLUMNS], e[DC_LEAF_COLUMNS];
     struct rotation turn[DC_LEAF_COLUMNS];
     int64_t count;  /* rotations of a sweep over the block, 0: the leaf is done */
@@ -68,8 +68,8 @@ start_leaf(struct leaf_group *g, const struct dc_run *run, struct lane *lane)
             vector(g, lane, side, i)[i] = 1;
         }
     }
-    memcpy(lane->d, run->job->d + lane->leaf.slot, (size_t)rows * sizeof *lane->d);
-    memcpy(lane->e, run->job->e + lane->leaf.slot, (size_t)(columns - 1) * sizeof *lane->e);
+    memcpy(lane->d, run->d + lane->leaf.first, (size_t)rows * sizeof *lane->d);
+    memcpy(lane->e, run->e + lane->leaf.first, (size_t)(columns - 1) * sizeof *lane->e);
     if (columns > rows) {
         dc_drop_last_column(rows, lane->d, lane->e, lane->turn);
         for (int64_t i = rows - 1; i >= 0; i--) {
@@ -77,7 +77,8 @@ start_leaf(struct leaf_group *g, const struct dc_run *run, struct lane *lane)
                                   vector(g, lane, RIGHT, rows));
         }
     }
-    qr_start(&lane->state, rows, run->job->eps, 0);
+    qr_start(&lane->state, rows, run->eps[lane->leaf.matrix], 0);
+    g->chain.negligible[lane - g->lane] = lane->state.negligible;
     lane->sweeps = 0;
 }
 
@@ -236,27 +237,27 @@ static void
 store_leaf(struct leaf_group *g, const struct dc_run *run, struct lane *lane)
 {
     const struct dc_slots *slot = &run->slot;
-    const struct cpu_leaf leaf = lane->leaf;
+    const struct dc_node leaf = lane->leaf;
 
     for (int64_t i = 0; i < leaf.columns; i++) {
-        const int64_t j = leaf.slot + i;
+        const int64_t j = leaf.first + i;
 
-        memcpy(run->x[RIGHT] + j * run->stride + leaf.column, vector(g, lane, RIGHT, i),
+        memcpy(row_of(run, RIGHT, &leaf, j) + leaf.first, vector(g, lane, RIGHT, i),
                (size_t)leaf.columns * sizeof(real));
         if (i < leaf.rows) {
             const real *x = vector(g, lane, LEFT, i);
-            real *left = run->x[LEFT] + j * run->stride + leaf.column;
+            real *left = row_of(run, LEFT, &leaf, j) + leaf.first;
             real sign = lane->d[i] < 0 ? R(-1) : R(1);
 
             for (int64_t k = 0; k < leaf.columns; k++) {
                 left[k] = sign * x[k];
             }
             slot->value[j] = r_abs(lane->d[i]);
-            slot->low[j] = leaf.column;
-            slot->high[j] = leaf.column + leaf.columns;
+            slot->low[j] = leaf.first;
+            slot->high[j] = leaf.first + leaf.columns;
         }
     }
-    sort_slots(slot, leaf.slot, leaf.rows);
+    sort_slots(slot, leaf.first, leaf.rows);
 }
 
 /* Identities where no sweep writes: before row 0, and in the sweep that stands for none. */
@@ -274,7 +275,7 @@ fill_identities(struct leaf_group *g)
 
 /* Sweeps of all lanes until every leaf is done. */
 static tsvd_status
-sweep_leaves(struct leaf_group *g, int64_t count)
+sweep_leaves(const struct dc_run *run, struct leaf_group *g, int64_t count)
 {
     for (int64_t index = 0;; index = (index + 1) % LEAF_WAVE) {
         g->chain.steps = 0;
@@ -283,6 +284,7 @@ sweep_leaves(struct leaf_group *g, int64_t count)
                 apply_sweeps(g, &g->lane[l]);
             }
             if (g->lane[l].state.exhausted) {
+                run->job->failed = g->lane[l].leaf.matrix;
                 return TSVD_ERR_NO_CONVERGENCE;
             }
             if (g->lane[l].count > g->chain.steps) {
@@ -303,8 +305,7 @@ sweep_leaves(struct leaf_group *g, int64_t count)
 }
 
 tsvd_status
-tsvdi_cpu_solve_leaves(const struct dc_run *run, struct leaf_group *g, int64_t count,
-                       const struct cpu_leaf *leaf)
+tsvdi_cpu_solve_leaves(const struct dc_run *run, struct leaf_group *g, int64_t begin, int64_t count)
 {
     const int64_t lanes = tsvdi_kernels()->lanes;
     tsvd_status ret = TSVD_OK;
@@ -313,8 +314,10 @@ tsvdi_cpu_solve_leaves(const struct dc_run *run, struct leaf_group *g, int64_t c
     g->lanes = count > lanes ? QR_VECTORS * lanes : lanes;
     g->width = 0;
     for (int64_t l = 0; l < count; l++) {
-        g->lane[l].leaf = leaf[l];
-        g->width = leaf[l].columns > g->width ? leaf[l].columns : g->width;
+        const struct dc_node leaf = node_at(run, begin + l);
+
+        g->lane[l].leaf = leaf;
+        g->width = leaf.columns > g->width ? leaf.columns : g->width;
     }
     g->width = (g->width + lanes - 1) / lanes * lanes;
     fill_identities(g);
@@ -322,8 +325,7 @@ tsvdi_cpu_solve_leaves(const struct dc_run *run, struct leaf_group *g, int64_t c
         start_leaf(g, run, &g->lane[l]);
         take_block(g, &g->lane[l]);
     }
-    g->chain.negligible = g->lane[0].state.negligible;
-    TSVD_TRY(sweep_leaves(g, count));
+    TSVD_TRY(sweep_leaves(run, g, count));
     for (int64_t l = 0; l < count; l++) {
         store_leaf(g, run, &g->lane[l]);
     }

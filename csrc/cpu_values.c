@@ -44,12 +44,13 @@ struct bracket {
     int low_sure, high_sure;
 };
 
-struct values_job {
+struct search {
     struct tsvd_context *ctx;
     const struct sturm *matrix;
     const real *hint;
+    int64_t first, last; /* wanted */
     real eps;
-    real *s;
+    real *s; /* of value `first` on */
     int64_t per_task, tasks;
     double done;     /* before the values */
     int64_t *counts; /* [workers] Sturm counts made */
@@ -57,7 +58,7 @@ struct values_job {
 
 /* One task under work. */
 struct task {
-    const struct values_job *job;
+    const struct search *job;
     int worker;
     int64_t index;
     int64_t counted; /* since the last call of tsvdi_check */
@@ -74,7 +75,7 @@ struct task {
 static tsvd_status
 count(struct task *task, int exact, int64_t shifts)
 {
-    const struct values_job *job = task->job;
+    const struct search *job = task->job;
 
     tsvdi_kernels()->count(job->matrix, exact, shifts, task->sigma, task->above);
     job->counts[task->worker] += shifts;
@@ -112,7 +113,7 @@ take_midpoints(struct task *task)
         }
         if (narrow) {
             for (int64_t k = v.first; k < v.last; k++) {
-                task->job->s[k] = settle(v.low, v.high);
+                task->job->s[k - task->job->first] = settle(v.low, v.high);
             }
         } else {
             task->open.interval[kept] = v;
@@ -229,7 +230,7 @@ refine(struct task *task, int exact, int64_t first, int64_t last, const real *ne
             struct bracket b = task->open.bracket[i];
 
             if (b.low_sure && b.high_sure && b.high - b.low <= 1) {
-                task->job->s[b.value] = settle(b.low, b.high);
+                task->job->s[b.value - task->job->first] = settle(b.low, b.high);
             } else {
                 task->open.bracket[kept] = b;
                 task->sigma[kept++] = r_from_bits(probe(b));
@@ -250,9 +251,9 @@ out:
 static tsvd_status
 find_values(void *arg, int worker, int64_t index)
 {
-    const struct values_job *job = arg;
-    const int64_t n = job->matrix->n, first = index * job->per_task;
-    const int64_t last = first + job->per_task < n ? first + job->per_task : n;
+    const struct search *job = arg;
+    const int64_t n = job->matrix->n, at = index * job->per_task, first = job->first + at;
+    const int64_t last = first + job->per_task < job->last ? first + job->per_task : job->last;
     const int plain = r_isfinite(job->matrix->plain_from);
     struct task task;
     tsvd_status ret = TSVD_OK;
@@ -264,12 +265,12 @@ find_values(void *arg, int worker, int64_t index)
     if (!job->hint) {
         TSVD_TRY(approximate(&task, first, last));
     } else if (plain) {
-        TSVD_TRY(refine(&task, 0, first, last, job->hint + first));
+        TSVD_TRY(refine(&task, 0, first, last, job->hint + at));
     } else {
-        memcpy(job->s + first, job->hint + first, (size_t)(last - first) * sizeof *job->s);
+        memcpy(job->s + at, job->hint + at, (size_t)(last - first) * sizeof *job->s);
     }
     if (job->eps == 0 && (n > PLAIN_ORDER || !plain)) {
-        TSVD_TRY(refine(&task, 1, first, last, job->s + first));
+        TSVD_TRY(refine(&task, 1, first, last, job->s + at));
     }
     if (worker == 0) {
         TSVD_TRY(tsvdi_check(job->ctx,
@@ -279,32 +280,58 @@ out:
     return ret;
 }
 
-tsvd_status
-tsvdi_cpu_values(struct tsvd_context *ctx, const struct sturm *matrix, const real *hint, real eps,
-                 real *s, int64_t *counts)
+/* Of one matrix. */
+static tsvd_status
+search_matrix(struct search *search, int workers)
 {
-    const int64_t n = matrix->n;
-    const int workers = matrix->entries * n < SERIAL_STEPS ? 1 : ctx->threads;
-    int64_t per_task = n / (4 * (int64_t)workers) + 1, *worker_counts = NULL;
-    struct values_job job = {ctx, matrix, hint, eps, s, 0, 0, ctx->done, NULL};
-    tsvd_status ret = TSVD_OK;
+    const int64_t n = search->last - search->first;
+    int64_t per_task = n / (4 * (int64_t)workers) + 1;
 
     per_task = (per_task + VALUES_PER_TASK_MIN - 1) / VALUES_PER_TASK_MIN * VALUES_PER_TASK_MIN;
-    job.per_task = per_task < VALUES_PER_TASK ? per_task : VALUES_PER_TASK;
-    TSVD_TRY(tsvdi_host_alloc((size_t)workers * sizeof *worker_counts, ctx->error,
-                              (void **)&worker_counts));
-    memset(worker_counts, 0, (size_t)workers * sizeof *worker_counts);
-    job.counts = worker_counts;
-    job.tasks = (n + job.per_task - 1) / job.per_task;
-    TSVD_TRY(tsvdi_host_for_each(workers, job.tasks, find_values, &job));
-    /* Counts are monotone but for rounding: neighbours may have crossed by an ulp. */
-    for (int64_t i = 1; i < n; i++) {
-        s[i] = r_min(s[i], s[i - 1]);
+    search->per_task = per_task < VALUES_PER_TASK ? per_task : VALUES_PER_TASK;
+    search->tasks = (n + search->per_task - 1) / search->per_task;
+    return tsvdi_host_for_each(workers, search->tasks, find_values, search);
+}
+
+tsvd_status
+tsvdi_cpu_values(struct tsvd_context *ctx, struct values_job *job)
+{
+    const int64_t n = job->n, k = job->last - job->first;
+    const int workers = 2 * n * k < SERIAL_STEPS ? 1 : ctx->threads;
+    int64_t *counts = NULL;
+    void *work = NULL;
+    struct sturm matrix;
+    struct search search = {.ctx = ctx,
+                            .matrix = &matrix,
+                            .first = job->first,
+                            .last = job->last,
+                            .eps = job->eps,
+                            .done = ctx->done};
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_host_alloc((size_t)workers * sizeof *counts, ctx->error, (void **)&counts));
+    memset(counts, 0, (size_t)workers * sizeof *counts);
+    TSVD_TRY(tsvdi_host_alloc(tsvdi_sturm_bytes(n), ctx->error, &work));
+    search.counts = counts;
+    for (int64_t m = 0; m < job->batch; m++) {
+        tsvdi_sturm_prepare(n, job->d + m * n, job->e + m * n, work, &matrix);
+        search.s = job->s + m * k;
+        search.hint = job->hint ? job->hint + m * k : NULL;
+        if (matrix.entries == 0) {
+            memset(search.s, 0, (size_t)k * sizeof *search.s);
+            continue;
+        }
+        TSVD_TRY(search_matrix(&search, workers));
+        /* Counts are monotone but for rounding: neighbours may have crossed by an ulp. */
+        for (int64_t i = 1; i < k; i++) {
+            search.s[i] = r_min(search.s[i], search.s[i - 1]);
+        }
     }
     for (int i = 0; i < workers; i++) {
-        *counts += worker_counts[i];
+        job->counts += counts[i];
     }
 out:
-    tsvdi_host_free(worker_counts);
+    tsvdi_host_free(work);
+    tsvdi_host_free(counts);
     return ret;
 }

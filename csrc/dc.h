@@ -1,5 +1,5 @@
 /*
- * Divide and conquer: the tree, the state of a run, and the rules of deflation.
+ * Divide and conquer: the forest, the state of a run, and the rules of deflation.
  *
  * Source: Gu & Eisenstat, A divide-and-conquer algorithm for the bidiagonal SVD, SIAM J. Matrix
  * Anal. Appl. 16 (1995).  A node stands for `rows` consecutive rows of B and the columns that they
@@ -19,6 +19,10 @@
  * center (of the left child) or again the null vector (of the right one).  Row j is nonzero in
  * columns low .. high - 1 only, and elsewhere undefined: a deflated vector is neither copied nor
  * padded with zeros while it goes up the tree.
+ *
+ * Forest.  A batch of matrices of one order n goes up the same tree at once.  Rows, slots and
+ * columns of matrix m are numbered from m n on; in memory its rows are n numbers, which begin with
+ * column m n.
  */
 #ifndef TSVDI_DC_H
 #define TSVDI_DC_H
@@ -35,20 +39,43 @@ struct dc_node {
     int64_t rows;    /* slots of values */
     int64_t columns; /* rows + 1; rows at the right end of B */
     int64_t left;    /* rows of the left child; the center is slot first + left.  -1: a leaf */
+    int64_t matrix;  /* whose node it is; in the tree itself 0, */
+    int64_t base;    /* and the first row, column and slot of that */
 };
 
-/* The tree: node i has the children 2 i + 1 and 2 i + 2; level l, the root being level 0, has
-   the 2^l nodes from 2^l - 1 on; the leaves are level `levels`. */
+/* The tree of each matrix: node i has the children 2 i + 1 and 2 i + 2; level l, the root being
+   level 0, has the 2^l nodes from dc_nodes_above(l) on; the leaves are level `levels`. */
 struct dc_tree {
     struct dc_node *node;
     int levels;
 };
+
+/* Nodes of a tree above a level. */
+TSVD_HD int64_t
+dc_nodes_above(int level)
+{
+    return ((int64_t)1 << level) - 1;
+}
+
+/* Node `index` of a level of the forest, matrix after matrix, of order n. */
+TSVD_HD struct dc_node
+dc_node_at(const struct dc_node *tree, int64_t n, int level, int64_t index)
+{
+    const int64_t matrix = index >> level;
+    struct dc_node node = tree[dc_nodes_above(level) + (index - (matrix << level))];
+
+    node.matrix = matrix;
+    node.base = matrix * n;
+    node.first += node.base;
+    return node;
+}
 
 /* What a merge came to. */
 struct dc_count {
     int64_t survivors;  /* order of the secular equation, >= 1 */
     int64_t top, dense; /* survivors whose vectors are nonzero left of the cut (up to the center's
                            column) only, and on both sides; the others right of it only */
+    int64_t begin, end; /* the new vectors that are wanted: of all but a root all */
 };
 
 /* Arrays of n entries.  The first group is indexed by slots, the others by a node's `first` plus
@@ -75,7 +102,7 @@ struct dc_slots {
     int64_t *from, *to; /* moves of deflated vectors out of the new vectors' way */
 };
 
-/* By node of the tree. */
+/* By node of the forest, the root level first. */
 struct dc_merge {
     real unit;                 /* a power of two: values = unit * scaled ones */
     struct rotation null_turn; /* of X_R's center row and null row */
@@ -84,6 +111,49 @@ struct dc_merge {
     int64_t absorbed; /* those that do not survive */
     int64_t moves;
 };
+
+/* Gives each array of a forest of `slots` slots its place from `base` on, NULL to count only;
+   returns the bytes. */
+static inline size_t
+dc_lay_out(struct dc_slots *slot, int64_t slots, void *base)
+{
+    enum { ALIGN = 64 };
+    int64_t **const integers[] = {&slot->low,    &slot->high, &slot->order,
+                                  &slot->list,   &slot->head, &slot->place,
+                                  &slot->source, &slot->from, &slot->to};
+    real **const reals[] = {&slot->value, &slot->z,   &slot->pole,        &slot->square,
+                            &slot->base,  &slot->tau, &slot->placed_pole, &slot->placed_weight};
+    const size_t length = ((size_t)slots + ALIGN - 1) / ALIGN * ALIGN;
+    uintptr_t at = (uintptr_t)base;
+
+    for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
+        *integers[i] = (int64_t *)at;
+        at += length * sizeof(int64_t);
+    }
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
+        *reals[i] = (real *)at;
+        at += length * sizeof(real);
+    }
+    slot->turn = (struct rotation *)at;
+    at += length * sizeof(struct rotation);
+    slot->deflated = (char *)at;
+    at += length;
+    return at - (uintptr_t)base;
+}
+
+/* Values that the merges of a forest of `batch` trees found ready. */
+static inline int64_t
+dc_deflated(const struct dc_tree *tree, int64_t batch, const struct dc_merge *merge)
+{
+    int64_t deflated = 0;
+
+    for (int level = 0; level < tree->levels; level++) {
+        for (int64_t i = 0; i < batch << level; i++, merge++) {
+            deflated += dc_node_at(tree->node, 0, level, i).rows - merge->count.survivors;
+        }
+    }
+    return deflated;
+}
 
 /* Deflation tolerance in units of eps / 2 = u (LAPACK's since 3.11; 8 before). */
 enum { DC_TOLERANCE = 64 };

@@ -17,7 +17,7 @@ struct lane_tests {
 /* Takes e and d, the last entries of the chain's first k + 1 rows; returns e, or zero where it is
    negligible: a block of its own then begins.  least: absolute. */
 TSVD_HD num
-test_lanes(struct lane_tests *t, int64_t k, real least, num e, num d)
+test_lanes(struct lane_tests *t, int64_t k, num least, num e, num d)
 {
     const num size = num_abs(e);
     num_mask negligible;
@@ -27,7 +27,7 @@ test_lanes(struct lane_tests *t, int64_t k, real least, num e, num d)
         t->mu = t->smallest = t->largest = d;
         return e;
     }
-    negligible = qr_is_negligible(size, t->mu) | num_less_equal(size, NUM_SPLAT(least));
+    negligible = qr_is_negligible(size, t->mu) | num_less_equal(size, least);
     t->mu = num_select(negligible, d, qr_next_mu(t->mu, size, d));
     t->smallest = num_select(negligible, d, num_min(t->smallest, t->mu));
     t->largest = num_select(negligible, d, num_max(t->largest, num_max(size, d)));
@@ -79,7 +79,8 @@ sweep_lanes(struct qr_lanes *q, int vectors, int shifted, const num_mask *mask, 
                 qr_zero_shift_step(*(num *)d, *(num *)(e + row), *(num *)(d + row), &e_before,
                                    &d_done, &first[v], &second[v]);
             }
-            e_before = test_lanes(&tests[v], k, q->negligible, e_before, d_done);
+            e_before = test_lanes(&tests[v], k, *(num *)(q->negligible + v * SIMD_LANES), e_before,
+                                  d_done);
             store_lanes(d, mask[v], d_done);
             store_lanes(e, mask[v], e_before);
             store_lanes(q->smallest + i, mask[v], tests[v].smallest);

@@ -132,6 +132,18 @@ r_pow2(int k)
     return r_from_bits((real_int)(k + R_BIAS) << R_DIGITS);
 }
 
+/* y = x 2^-exponent, in two steps where one power is out of range. */
+TSVD_HD void
+r_scale(const real *x, int64_t count, real_int exponent, real *y)
+{
+    const real_int one = exponent / 2, other = exponent - one;
+    const real factor = r_pow2((int)-one), rest = r_pow2((int)-other);
+
+    for (int64_t i = 0; i < count; i++) {
+        y[i] = x[i] * factor * rest;
+    }
+}
+
 /* x = m 2^*exponent with 1 <= |m| < 2, also for denormal x; m = 0 for x = 0. */
 TSVD_HD real
 r_split(real x, real_int *exponent)

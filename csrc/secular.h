@@ -33,8 +33,9 @@ struct secular_root {
     int64_t split, origin; /* base is pole `origin` */
     int last;
     real base, tau;
-    real low, high; /* f(base + low) < 0 < f(base + high) */
-    real size;      /* |f| where it was evaluated before */
+    real below, above; /* Delta_{s-1} and Delta_s at base + tau */
+    real low, high;    /* f(base + low) < 0 < f(base + high) */
+    real size;         /* |f| where it was evaluated before */
     int evaluations;
 };
 
@@ -49,6 +50,13 @@ TSVD_HD num
 secular_difference(num pole, real base, real tau)
 {
     return ((pole - base) - tau) * ((pole + base) + tau);
+}
+
+/* sigma^2 - d_j^2, of any root and pole. */
+TSVD_HD num
+secular_root_difference(real pole, num base, num tau)
+{
+    return ((base - pole) + tau) * ((base + pole) + tau);
 }
 
 /* Adds the term of one pole, or of a vector of them; `below` and `above` are Delta_{s-1} and
@@ -73,12 +81,18 @@ secular_add(num pole, num square, real base, real tau, real below, real above,
 TSVD_HD num
 secular_ratio(real pole, num other, num base, num tau)
 {
-    num root = ((base - pole) + tau) * ((base + pole) + tau);
-
-    return root / ((other - pole) * (other + pole));
+    return secular_root_difference(pole, base, tau) / ((other - pole) * (other + pole));
 }
 
 #ifndef TSVD_VECTOR
+
+/* Before each evaluation. */
+TSVD_HD void
+secular_split(struct secular_root *r, const real *pole)
+{
+    r->below = secular_difference(pole[r->split - 1], r->base, r->tau);
+    r->above = secular_difference(pole[r->split], r->base, r->tau);
+}
 
 /* The terms of poles below `count` are summed by the back end, by this rule. */
 TSVD_HD int64_t
@@ -89,11 +103,10 @@ secular_summed(const struct secular_root *r, int64_t k)
 
 /* The last pole of the last root lies below it, but is a group of its own. */
 TSVD_HD void
-secular_add_last(const struct secular_root *r, const real *pole, const real *square,
-                 struct secular_sums *sums)
+secular_add_last(const struct secular_root *r, const real *square, struct secular_sums *sums)
 {
     if (r->last) {
-        sums->phi = square[r->split] / secular_difference(pole[r->split], r->base, r->tau);
+        sums->phi = square[r->split] / r->above;
         sums->phi_slope = sums->phi;
     }
 }
@@ -121,6 +134,7 @@ secular_start(int64_t k, int64_t i, const real *pole, real norm_square)
         r.last ? secular_distance(r.base, norm_square) * (1 + 8 * R_EPS) : pole[i + 1] - pole[i];
     r.tau = r.high / 2;
     r.size = r_from_bits(R_INFINITY_BITS);
+    r.below = r.above = 0;
     r.evaluations = 0;
     return r;
 }
@@ -178,8 +192,7 @@ secular_place(struct secular_root *r, const real *pole, const real *square,
 {
     const real below = square[r->split - 1], above = square[r->split];
     const real f = 1 + sums.psi + sums.phi;
-    const real rest = f - below / secular_difference(pole[r->split - 1], r->base, r->tau) -
-                      above / secular_difference(pole[r->split], r->base, r->tau);
+    const real rest = f - below / r->below - above / r->above;
     real next;
 
     r->evaluations++;
@@ -203,8 +216,6 @@ TSVD_HD int
 secular_step(struct secular_root *r, const real *pole, struct secular_sums sums)
 {
     const real f = 1 + sums.psi + sums.phi, size = r_abs(f);
-    const real below = secular_difference(pole[r->split - 1], r->base, r->tau);
-    const real above = secular_difference(pole[r->split], r->base, r->tau);
     const int slow = !(size <= r->size / 2);
     real next;
 
@@ -220,8 +231,8 @@ secular_step(struct secular_root *r, const real *pole, struct secular_sums sums)
     } else {
         r->high = r->tau;
     }
-    next = secular_interpolate(r, pole, f - sums.psi_slope - sums.phi_slope, below * sums.psi_slope,
-                               above * sums.phi_slope);
+    next = secular_interpolate(r, pole, f - sums.psi_slope - sums.phi_slope,
+                               r->below * sums.psi_slope, r->above * sums.phi_slope);
     if (slow || !(next > r->low && next < r->high)) {
         next = secular_halve(r->low, r->high);
         if (next == r->low || next == r->high) { /* neighbouring numbers */

@@ -1,7 +1,7 @@
 /*
- * The driver: reads one matrix, scales it, runs a method, refines the values, and
- * puts values and vectors in order; a batch is shared out over the threads or
- * its matrices follow one another, by their size.
+ * The driver: reads the matrices of a problem, runs a method on them, refines the values, and puts
+ * values and vectors in order.  A batch is worked on in chunks, of as many matrices as the back end
+ * takes at once; small ones are shared out over the threads, others follow one another.
  */
 #include "backend.h"
 #include "blas.h"
@@ -12,15 +12,21 @@
    ones follow one another with all threads at work on each. */
 enum { BATCH_ORDER_MAX = 256 };
 
-/* Workspace of one worker, all of order n. */
+/* What a matrix holds. */
+enum { ORDINARY, ZERO, NONFINITE };
+
+/* Workspace of one worker. */
 struct work {
-    real *d, *e;   /* the matrix as given */
+    /* of the matrices of a chunk, one after another, n numbers each */
+    real *d, *e;        /* as given, e with a zero at the end; zero if not finite */
+    real_int *exponent; /* [chunk] of the largest magnitude */
+    char *kind;         /* [chunk] */
+    /* of one matrix, for the methods that take one at a time */
     real *sd, *se; /* scaled, overwritten by the method; sd then holds the values */
     real *hint;    /* |values|, descending, unscaled */
     int64_t *from; /* from[i]: which value has rank i */
     int64_t *spare;
     char *negative;
-    void *sturm;
 };
 
 /* One thread's share of a call. */
@@ -35,42 +41,43 @@ struct job {
     const tsvd_problem *problem;
     struct worker *worker;
     int64_t total; /* matrices */
+    int64_t chunk; /* of them at once */
 };
 
 static void
 work_free(struct work *w)
 {
     tsvdi_host_free(w->from);
-    tsvdi_host_free(w->sturm);
 }
 
 static tsvd_status
-work_alloc(struct tsvd_context *ctx, int64_t n, struct work *w)
+work_alloc(struct tsvd_context *ctx, int64_t n, int64_t chunk, struct work *w)
 {
-    const size_t length = (size_t)n;
+    const size_t length = (size_t)n, all = (size_t)(n * chunk);
     tsvd_status ret = TSVD_OK;
-    char *p;
 
-    /* one piece: five real vectors, the permutation, room to sort it, the signs */
-    TSVD_TRY(tsvdi_host_alloc(length * (2 * sizeof(int64_t) + 5 * sizeof(real) + 1), ctx->error,
-                              (void **)&p));
-    w->from = (int64_t *)p;
+    /* one piece, the widest types first */
+    TSVD_TRY(tsvdi_host_alloc(2 * length * sizeof(int64_t) +
+                                  (2 * all + 3 * length + (size_t)chunk) * sizeof(real) + length +
+                                  (size_t)chunk,
+                              ctx->error, (void **)&w->from));
     w->spare = w->from + length;
     w->d = (real *)(w->spare + length);
-    TSVD_TRY(tsvdi_host_alloc(tsvdi_sturm_bytes(n), ctx->error, &w->sturm));
-    w->e = w->d + length;
-    w->sd = w->e + length;
+    w->e = w->d + all;
+    w->sd = w->e + all;
     w->se = w->sd + length;
     w->hint = w->se + length;
-    w->negative = (char *)(w->hint + length);
+    w->exponent = (real_int *)(w->hint + length);
+    w->negative = (char *)(w->exponent + chunk);
+    w->kind = w->negative + length;
 out:
     return ret;
 }
 
-/* Gathers a strided vector; returns its largest magnitude, infinity or NaN where it holds one. */
-static real
-gather(const char *p, ptrdiff_t stride, int64_t count, real *x)
+real
+tsvdi_gather(const void *from, ptrdiff_t stride, int64_t count, real *x)
 {
+    const char *p = from;
     real largest = 0;
     int finite = 1;
 
@@ -80,17 +87,6 @@ gather(const char *p, ptrdiff_t stride, int64_t count, real *x)
         finite &= r_isfinite(x[i]);
     }
     return finite ? largest : r_from_bits(R_INFINITY_BITS);
-}
-
-/* x 2^-exponent, in two steps where one power is out of range. */
-static void
-scale(const real *x, int64_t count, real_int exponent, real *y)
-{
-    real half = r_pow2((int)(-exponent / 2)), rest = r_pow2((int)(-(exponent - exponent / 2)));
-
-    for (int64_t i = 0; i < count; i++) {
-        y[i] = x[i] * half * rest;
-    }
 }
 
 /* from[] such that key[from[i]] descends; stable, by merging. */
@@ -115,15 +111,29 @@ sort_descending(const real *key, int64_t n, int64_t *from, int64_t *buffer)
     }
 }
 
-/* Fills the results of a matrix that holds NaN or infinity. */
+/* The results of a matrix that holds NaN or infinity. */
 static void
-fill_nan(int64_t n, real *s, real *left, real *right)
+fill_nan(const tsvd_problem *p, real *s, real *left, real *right)
 {
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < p->k; i++) {
         s[i] = R(NAN);
     }
-    for (int64_t i = 0; left && i < n * n; i++) {
+    for (int64_t i = 0; left && i < p->n * p->k; i++) {
         left[i] = right[i] = R(NAN);
+    }
+}
+
+/* Those of a zero matrix. */
+static void
+fill_zero(const tsvd_problem *p, real *s, real *left, real *right)
+{
+    memset(s, 0, (size_t)p->k * sizeof *s);
+    if (left) {
+        memset(left, 0, (size_t)(p->n * p->k) * sizeof *left);
+        memset(right, 0, (size_t)(p->n * p->k) * sizeof *right);
+        for (int64_t j = 0; j < p->k; j++) {
+            left[(p->first + j) * p->k + j] = right[j * p->n + p->first + j] = 1;
+        }
     }
 }
 
@@ -139,126 +149,136 @@ rank(struct work *w, int64_t n, real_int exponent, real *magnitude)
     for (int64_t i = 0; i < n; i++) {
         w->hint[i] = magnitude[w->from[i]];
     }
-    scale(w->hint, n, -exponent, w->hint);
+    r_scale(w->hint, n, -exponent, w->hint);
 }
 
 /* What "auto" stands for, and "dc" where no vectors are wanted.  On CUDA devices only bisection
-   works on many values at once.  On the CPU it is fast where its plain form applies; for very
-   small or very graded matrices QR, which the counts then only have to confirm, is faster. */
+   works on many values at once.  On the CPU it is fast where its plain form applies; for very small
+   or very graded matrices QR, which the counts then only have to confirm, is faster. */
 static tsvd_method
-choose_method(const tsvd_options *options, int64_t n, int vectors, const struct sturm *matrix)
+choose_method(const tsvd_options *options, const tsvd_problem *p, const struct work *w)
 {
-    if (options->method != TSVD_METHOD_AUTO && (vectors || options->method != TSVD_METHOD_DC)) {
+    if (options->method != TSVD_METHOD_AUTO && (p->L || options->method != TSVD_METHOD_DC)) {
         return options->method;
     }
-    if (vectors) {
-        return tsvdi_prefers_dc(options, n) ? TSVD_METHOD_DC : TSVD_METHOD_QR;
+    if (p->L) {
+        return tsvdi_prefers_dc(options, p->n) ? TSVD_METHOD_DC : TSVD_METHOD_QR;
     }
-    if (options->device < 0 && (n <= VALUES_QR_ORDER || !r_isfinite(matrix->plain_from))) {
+    if (options->device < 0 && p->k == p->n && w &&
+        (p->n <= VALUES_QR_ORDER || !tsvdi_sturm_is_plain(p->n, w->d, w->e))) {
         return TSVD_METHOD_QR;
     }
     return TSVD_METHOD_BISECT;
 }
 
-/* Runs a method on the matrix in w->d, w->e, whose largest magnitude is `largest`; leaves the
-   values in w->hint, descending, and the vectors in L and R. */
+/* The matrices of a chunk by divide and conquer. */
 static tsvd_status
-run_method(struct tsvd_context *ctx, struct work *w, int64_t n, tsvd_method method, real largest,
-           real eps, real *L, real *R_, tsvd_info *info)
+run_dc(struct worker *own, const tsvd_problem *p, int64_t count, real eps, real *s, real *L,
+       real *R_)
 {
+    struct tsvd_context *ctx = &own->ctx;
     const struct tsvd_backend *backend = ctx->backend;
+    struct dc_job job = {.n = p->n,
+                         .batch = count,
+                         .first = p->first,
+                         .k = p->k,
+                         .d = own->work.d,
+                         .e = own->work.e,
+                         .exponent = own->work.exponent,
+                         .eps = eps,
+                         .s = s};
     /* If e is the sub-diagonal the transpose is decomposed: L and R change roles. */
     const int lower = ctx->options->lower;
     struct vectors left, right;
-    real_int exponent;
     double clock;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(backend->vectors_begin(ctx, n, L, R_, &left, &right));
-    (void)r_split(largest, &exponent);
-    scale(w->d, n, exponent, w->sd);
-    scale(w->e, n - 1, exponent, w->se);
-    scale(&eps, 1, exponent, &eps);
-    if (method == TSVD_METHOD_DC) {
-        TSVD_TRY(
-            tsvdi_dc(ctx, n, w->sd, w->se, eps, lower ? left : right, lower ? right : left, info));
-        scale(w->sd, n, -exponent, w->hint);
-    } else if (method == TSVD_METHOD_GIVENS) {
-        TSVD_TRY(tsvdi_givens(ctx, n, w->sd, w->se, r_max(eps, R_EPS), lower ? left : right,
-                              lower ? right : left, info));
-    } else {
-        TSVD_TRY(
-            tsvdi_qr(ctx, n, w->sd, w->se, eps, lower ? left : right, lower ? right : left, info));
-    }
+    TSVD_TRY(backend->vectors_begin(ctx, p->n, p->k, count, L, R_, &left, &right));
+    job.right = lower ? left : right;
+    job.left = lower ? right : left;
+    TSVD_TRY(tsvdi_dc(ctx, &job, &own->info));
     clock = tsvdi_host_seconds();
-    if (method != TSVD_METHOD_DC) {
-        rank(w, n, exponent, w->se);
-        if (L) {
-            TSVD_TRY(backend->order(ctx, w->from, w->negative, left, right));
-        }
-    }
     TSVD_TRY(backend->vectors_end(ctx, left, right, L, R_));
-    info->seconds_vectors += tsvdi_host_seconds() - clock;
+    own->info.seconds_vectors += tsvdi_host_seconds() - clock;
 out:
     backend->vectors_free(ctx, &left, &right);
+    own->error.matrix = job.failed;
     return ret;
 }
 
-/* The decomposition of a zero matrix. */
+/* Runs QR or the givens method on the matrix in w->d, w->e; leaves all values in w->hint,
+   descending, and the vectors in L and R. */
 static tsvd_status
-decompose_zero(struct tsvd_context *ctx, int64_t n, real *s, real *L, real *R_)
+run_rotations(struct worker *own, int64_t n, real eps, real *L, real *R_)
 {
+    struct tsvd_context *ctx = &own->ctx;
+    struct work *w = &own->work;
     const struct tsvd_backend *backend = ctx->backend;
+    const real_int exponent = w->exponent[0];
+    const int lower = ctx->options->lower;
     struct vectors left, right;
+    double clock;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(backend->vectors_begin(ctx, n, L, R_, &left, &right));
-    memset(s, 0, (size_t)n * sizeof *s);
+    TSVD_TRY(backend->vectors_begin(ctx, n, n, 1, L, R_, &left, &right));
+    r_scale(w->d, n, exponent, w->sd);
+    r_scale(w->e, n - 1, exponent, w->se);
+    r_scale(&eps, 1, exponent, &eps);
+    if (own->info.method == TSVD_METHOD_GIVENS) {
+        TSVD_TRY(tsvdi_givens(ctx, n, w->sd, w->se, r_max(eps, R_EPS), lower ? left : right,
+                              lower ? right : left, &own->info));
+    } else {
+        TSVD_TRY(tsvdi_qr(ctx, n, w->sd, w->se, eps, lower ? left : right, lower ? right : left,
+                          &own->info));
+    }
+    clock = tsvdi_host_seconds();
+    rank(w, n, exponent, w->se);
     if (L) {
-        TSVD_TRY(backend->identity(ctx, left));
-        TSVD_TRY(backend->identity(ctx, right));
+        TSVD_TRY(backend->order(ctx, w->from, w->negative, left, right));
         TSVD_TRY(backend->vectors_end(ctx, left, right, L, R_));
     }
+    own->info.seconds_vectors += tsvdi_host_seconds() - clock;
 out:
     backend->vectors_free(ctx, &left, &right);
     return ret;
 }
 
-/* The decomposition of the matrix in w->d, w->e, which is neither empty, zero nor
+/* The decompositions of the matrices in w->d, w->e, of which one alone is neither zero nor
    non-finite. */
 static tsvd_status
-decompose(struct worker *worker, int64_t n, real largest, real *s, real *L, real *R_)
+decompose(struct worker *own, const tsvd_problem *p, int64_t count, real *s, real *L, real *R_)
 {
-    struct tsvd_context *ctx = &worker->ctx;
-    struct work *w = &worker->work;
-    tsvd_info *info = &worker->info;
+    struct tsvd_context *ctx = &own->ctx;
+    struct work *w = &own->work;
+    tsvd_info *info = &own->info;
     const real eps = R(fmin(fmax(ctx->options->eps, 0), R_LARGEST));
-    int64_t counts = 0;
-    struct sturm matrix;
+    struct values_job values = {.n = p->n,
+                                .batch = count,
+                                .first = p->first,
+                                .last = p->first + p->k,
+                                .d = w->d,
+                                .e = w->e,
+                                .eps = eps,
+                                .s = s};
     double clock;
     tsvd_status ret = TSVD_OK;
 
-    tsvdi_sturm_prepare(n, w->d, w->e, w->sturm, &matrix);
-    info->method = choose_method(ctx->options, n, L != NULL, &matrix);
-    if (info->method != TSVD_METHOD_BISECT) {
-        TSVD_TRY(run_method(ctx, w, n, info->method, largest, eps, L, R_, info));
+    info->method = choose_method(ctx->options, p, w);
+    if (info->method == TSVD_METHOD_DC) {
+        return run_dc(own, p, count, eps, s, L, R_);
     }
-    if (info->method == TSVD_METHOD_GIVENS || (info->method != TSVD_METHOD_BISECT && eps > 0)) {
-        memcpy(s, w->hint, (size_t)n * sizeof *s); /* good to eps, as was asked */
-        goto out;
+    if (info->method != TSVD_METHOD_BISECT) {
+        TSVD_TRY(run_rotations(own, p->n, eps, L, R_));
+        if (info->method == TSVD_METHOD_GIVENS || eps > 0) { /* good to eps, as was asked */
+            memcpy(s, w->hint + p->first, (size_t)p->k * sizeof *s);
+            goto out;
+        }
+        values.hint = w->hint + p->first;
     }
     clock = tsvdi_host_seconds();
-    if (info->method == TSVD_METHOD_BISECT) {
-        TSVD_TRY(ctx->backend->values(ctx, &matrix, NULL, eps, s, &counts));
-        info->iterations += counts;
-    } else {
-        TSVD_TRY(ctx->backend->values(ctx, &matrix, w->hint, 0, s, &counts));
-    }
-    clock = tsvdi_host_seconds() - clock;
-    info->seconds_values += clock;
-    if (info->method == TSVD_METHOD_DC && ctx->options->device >= 0) {
-        info->seconds_device += clock; /* with the way of d and e there and of s back */
-    }
+    TSVD_TRY(ctx->backend->values(ctx, &values));
+    info->seconds_values += tsvdi_host_seconds() - clock;
+    info->iterations += info->method == TSVD_METHOD_BISECT ? values.counts : 0;
 out:
     return ret;
 }
@@ -272,7 +292,7 @@ tsvdi_check(struct tsvd_context *ctx, double done)
     if (!o->check || !ctx->is_caller) {
         return TSVD_OK;
     }
-    done = ((double)ctx->index + done) / (double)ctx->total;
+    done = ((double)ctx->index + done * (double)ctx->count) / (double)ctx->total;
     return o->check(o->check_arg, done) ? TSVD_ERR_INTERRUPTED : TSVD_OK;
 }
 
@@ -292,16 +312,18 @@ locate(const tsvd_problem *p, int64_t index, ptrdiff_t *d, ptrdiff_t *e)
 
 /* Reads one matrix; returns its largest magnitude, infinity where it holds NaN or infinity. */
 static real
-read_matrix(const tsvd_problem *p, int64_t index, struct work *w)
+read_matrix(const tsvd_problem *p, int64_t index, real *d, real *e)
 {
-    ptrdiff_t d, e;
+    ptrdiff_t d_offset, e_offset;
     real largest;
 
-    locate(p, index, &d, &e);
-    largest = gather((const char *)p->d + d, p->d_stride, p->n, w->d);
+    locate(p, index, &d_offset, &e_offset);
+    largest = tsvdi_gather((const char *)p->d + d_offset, p->d_stride, p->n, d);
     if (p->n > 1) {
-        largest = r_max(largest, gather((const char *)p->e + e, p->e_stride, p->n - 1, w->e));
+        largest =
+            r_max(largest, tsvdi_gather((const char *)p->e + e_offset, p->e_stride, p->n - 1, e));
     }
+    e[p->n - 1] = 0;
     return largest;
 }
 
@@ -310,7 +332,7 @@ static tsvd_status
 check_finite(const tsvd_problem *p, int64_t total, struct work *w, tsvd_error *error)
 {
     for (int64_t i = 0; i < total; i++) {
-        if (!r_isfinite(read_matrix(p, i, w))) {
+        if (!r_isfinite(read_matrix(p, i, w->d, w->e))) {
             error->matrix = total > 1 ? i : -1;
             return tsvdi_fail(error, TSVD_ERR_NONFINITE, "%s", tsvd_strstatus(TSVD_ERR_NONFINITE));
         }
@@ -318,33 +340,62 @@ check_finite(const tsvd_problem *p, int64_t total, struct work *w, tsvd_error *e
     return TSVD_OK;
 }
 
+/* Reads the matrices of a chunk; returns how many of them are ordinary. */
+static int64_t
+read_chunk(const tsvd_problem *p, int64_t begin, int64_t count, struct work *w)
+{
+    int64_t ordinary = 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        real *d = w->d + i * p->n, *e = w->e + i * p->n;
+        real largest = read_matrix(p, begin + i, d, e);
+
+        w->kind[i] = !r_isfinite(largest) ? NONFINITE : largest == 0 ? ZERO : ORDINARY;
+        w->exponent[i] = 0;
+        if (w->kind[i] == ORDINARY) {
+            (void)r_split(largest, &w->exponent[i]);
+            ordinary++;
+        } else { /* non-finite ones get here if check_finite is off */
+            memset(d, 0, (size_t)p->n * sizeof *d);
+            memset(e, 0, (size_t)p->n * sizeof *e);
+        }
+    }
+    return ordinary;
+}
+
 static tsvd_status
-solve_one(void *arg, int worker, int64_t index)
+solve_chunk(void *arg, int worker, int64_t index)
 {
     const struct job *job = arg;
     const tsvd_problem *p = job->problem;
-    const int64_t n = p->n;
+    const int64_t begin = index * job->chunk, left = job->total - begin;
+    const int64_t count = left < job->chunk ? left : job->chunk, matrix = p->n * p->k;
     struct worker *own = &job->worker[worker];
-    real *s = (real *)p->s + index * n;
-    real *L = p->L ? (real *)p->L + index * n * n : NULL;
-    real *R_ = p->L ? (real *)p->R + index * n * n : NULL;
-    real largest = read_matrix(p, index, &own->work);
+    real *s = (real *)p->s + begin * p->k;
+    real *L = p->L ? (real *)p->L + begin * matrix : NULL;
+    real *R_ = p->L ? (real *)p->R + begin * matrix : NULL;
     tsvd_status ret = TSVD_OK;
 
-    own->ctx.index = index;
+    own->ctx.index = begin;
+    own->ctx.count = count;
     own->ctx.done = 0;
-    if (!r_isfinite(largest)) { /* check_finite is off */
-        fill_nan(n, s, L, R_);
-    } else if (largest == 0) {
-        ret = decompose_zero(&own->ctx, n, s, L, R_);
-    } else {
-        ret = decompose(own, n, largest, s, L, R_);
+    own->error.matrix = 0;
+    if (read_chunk(p, begin, count, &own->work) > 0) {
+        TSVD_TRY(decompose(own, p, count, s, L, R_));
     }
-    if (ret == TSVD_OK) {
-        ret = tsvdi_check(&own->ctx, 1);
+    for (int64_t i = 0; i < count; i++) {
+        real *left_of = L ? L + i * matrix : NULL, *right_of = L ? R_ + i * matrix : NULL;
+
+        if (own->work.kind[i] == NONFINITE) {
+            fill_nan(p, s + i * p->k, left_of, right_of);
+        } else if (own->work.kind[i] == ZERO) {
+            fill_zero(p, s + i * p->k, left_of, right_of);
+        }
     }
+    TSVD_TRY(tsvdi_check(&own->ctx, 1));
+out:
     if (ret != TSVD_OK) {
-        own->error.matrix = job->total > 1 ? index : -1;
+        own->error.matrix = job->total > 1 ? begin + own->error.matrix : -1;
     }
     return ret;
 }
@@ -352,11 +403,11 @@ solve_one(void *arg, int worker, int64_t index)
 /* Adds up what the workers did; the error is that of the least matrix that failed, whose
    status for_each returned. */
 static void
-collect(const struct worker *worker, int workers, tsvd_info *info, tsvd_error *error)
+collect(const struct worker *worker, int64_t workers, tsvd_info *info, tsvd_error *error)
 {
     int64_t failed = INT64_MAX;
 
-    for (int i = 0; i < workers; i++) {
+    for (int64_t i = 0; i < workers; i++) {
         const tsvd_info *own = &worker[i].info;
 
         info->method = own->method && own->method < info->method ? own->method : info->method;
@@ -383,16 +434,16 @@ worker_end(struct worker *own)
     work_free(&own->work);
 }
 
-/* A worker, zeroed before, that computes with its own error in the place of ctx's. */
+/* A worker, zeroed before, that computes with its own error in the place of ctx's; its back end is
+   open, memory for its work is not taken. */
 static tsvd_status
-worker_begin(struct worker *own, const struct tsvd_context *ctx, int64_t n)
+worker_begin(struct worker *own, const struct tsvd_context *ctx)
 {
     tsvd_status ret = TSVD_OK;
 
     own->error.matrix = -1;
     own->ctx = *ctx;
     own->ctx.error = &own->error;
-    TSVD_TRY(work_alloc(&own->ctx, n, &own->work));
     TSVD_TRY(own->ctx.backend->open(&own->ctx));
 out:
     if (ret != TSVD_OK) {
@@ -402,58 +453,75 @@ out:
     return ret;
 }
 
+/* Matrices that a worker is given at once. */
+static int64_t
+chunk_for(struct tsvd_context *ctx, const tsvd_problem *p, int64_t total)
+{
+    const tsvd_method method = choose_method(ctx->options, p, NULL);
+    int64_t most = 1;
+
+    if (method == TSVD_METHOD_DC || method == TSVD_METHOD_BISECT) {
+        most = ctx->backend->batch_most(ctx, p->n, p->L != NULL);
+    }
+    return most < total ? most : total;
+}
+
 tsvd_status
 tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *info,
           tsvd_error *error)
 {
     enum { FEW = 4 }; /* workers that need no allocation */
     struct worker few[FEW];
-    struct job job = {problem, few, 1};
-    struct tsvd_context ctx = {.options = options, .error = error};
+    struct job job = {problem, few, 1, 1};
+    struct tsvd_context ctx = {.options = options, .error = error, .is_caller = 1};
     const int threads = tsvdi_host_threads_for(options->threads);
-    int workers = 1, ready = 0;
+    int64_t chunks, ready = 0, workers = 1;
     tsvd_status ret = TSVD_OK;
 
     ctx.backend = options->device < 0 ? &tsvdi_cpu : tsvdi_cuda();
     if (!ctx.backend) {
         return tsvdi_fail(error, TSVD_ERR_NO_DEVICE, "tsvd was built without CUDA");
     }
-    info->method = options->method; /* where there is nothing to choose by, nor to do */
-    if (info->method == TSVD_METHOD_AUTO || (info->method == TSVD_METHOD_DC && !problem->L)) {
-        info->method = !problem->L                             ? TSVD_METHOD_BISECT
-                       : tsvdi_prefers_dc(options, problem->n) ? TSVD_METHOD_DC
-                                                               : TSVD_METHOD_QR;
-    }
     for (int k = 0; k < problem->batch_ndim; k++) {
         job.total *= problem->batch_shape[k];
     }
+    /* where there is nothing to do, nor to choose by */
+    info->method = choose_method(options, problem, NULL);
     if (problem->n == 0 || job.total == 0) {
         goto out;
     }
-    if (options->device < 0 && problem->n <= BATCH_ORDER_MAX && job.total > 1) {
-        workers = job.total < threads ? (int)job.total : threads;
+    if (options->device < 0 && problem->n <= BATCH_ORDER_MAX) {
+        workers = job.total < threads ? job.total : threads;
     }
+    ctx.total = job.total;
+    ctx.threads = workers > 1 ? 1 : threads;
     if (workers > FEW) {
         job.worker = NULL;
         TSVD_TRY(tsvdi_host_alloc((size_t)workers * sizeof *few, error, (void **)&job.worker));
     }
     memset(job.worker, 0, (size_t)workers * sizeof *few);
     for (; ready < workers; ready++) {
-        ctx.is_caller = ready == 0;
-        ctx.threads = workers > 1 ? 1 : threads;
-        ctx.total = job.total;
-        TSVD_TRY(worker_begin(&job.worker[ready], &ctx, problem->n));
+        TSVD_TRY(worker_begin(&job.worker[ready], &ctx));
+        ctx.is_caller = 0;
+    }
+    job.chunk = chunk_for(&job.worker[0].ctx, problem, job.total);
+    chunks = (job.total + job.chunk - 1) / job.chunk;
+    workers = workers < chunks ? workers : chunks;
+    for (int64_t i = 0; i < workers; i++) {
+        TSVD_TRY(work_alloc(&job.worker[i].ctx, problem->n, job.chunk, &job.worker[i].work));
     }
     if (options->check_finite) {
         TSVD_TRY(check_finite(problem, job.total, &job.worker[0].work, error));
     }
-    ret = tsvdi_host_for_each(workers, job.total, solve_one, &job);
+    if (problem->k > 0) {
+        ret = tsvdi_host_for_each((int)workers, chunks, solve_chunk, &job);
+    }
     collect(job.worker, workers, info, error);
 out:
-    for (int i = 0; i < ready; i++) {
+    for (int64_t i = 0; i < ready; i++) {
         worker_end(&job.worker[i]);
     }
-    if (workers > FEW) {
+    if (job.worker != few) {
         tsvdi_host_free(job.worker);
     }
     return ret;

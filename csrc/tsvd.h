@@ -95,6 +95,8 @@ typedef struct tsvd_error {
 typedef struct tsvd_problem {
     tsvd_dtype dtype; /* of d, e, s, L and R */
     int64_t n;        /* order of every matrix, >= 0 */
+    int64_t first, k; /* wanted of each matrix are the k values of index first .. first + k - 1, 0
+                         being the largest, and their vectors; all: 0 and n */
     int batch_ndim;   /* number of batch dimensions, 0 for one matrix */
     int64_t batch_shape[TSVD_MAX_BATCH_DIMS];
     const void *d; /* (batch..., n), never written; NULL only if n == 0 or the batch is empty */
@@ -102,32 +104,53 @@ typedef struct tsvd_problem {
     ptrdiff_t d_stride, e_stride; /* bytes between entries; may be negative or 0 */
     ptrdiff_t d_batch_strides[TSVD_MAX_BATCH_DIMS]; /* bytes; 0 broadcasts */
     ptrdiff_t e_batch_strides[TSVD_MAX_BATCH_DIMS];
-    void *s; /* (batch..., n) contiguous */
-    void *L; /* (batch..., n, n) C-contiguous; NULL: values only */
-    void *R; /* (batch..., n, n) C-contiguous; NULL exactly when L is */
+    void *s; /* (batch..., k) contiguous; NULL only if it holds nothing */
+    void *L; /* (batch..., n, k) C-contiguous; NULL: values only */
+    void *R; /* (batch..., k, n) C-contiguous; NULL exactly when L is */
 } tsvd_problem;
 
 /*
- * The SVD of every matrix of a problem.
+ * The SVD of every matrix of a problem, or the part of it that belongs to a range of values.
  *
- * problem   in: d, e, sizes; out: s, L, R
+ * problem   in: d, e, sizes, the range; out: s, L, R
  * options   NULL: the defaults
  * info      filled if not NULL
  * error     filled if not NULL and the status is not TSVD_OK
  *
+ * Vectors of a part, k < n, are computed by AUTO and DC alone; QR and GIVENS refuse them.
  * On error the contents of s, L and R are unspecified.
  * Accuracy  s to a few ulps each (dc, qr, bisect); B - L S R and orthogonality to
  *           a small multiple of n u (see README, "Accuracy").
  * Signs     the entry of largest magnitude in each column of L is positive, of
  *           equals the first.
- * Work      O(n^2) for s, O(n^3) with vectors; dc: at most 8/3 n^3 multiplications and
- *           additions in matrix products.
- * Memory    beside the results: dc four more n x n arrays; the others O(n) and a bounded log
- *           of rotations, givens perhaps another n x n array.
+ * Work      O(n k) for s by AUTO and BISECT, O(n^3) with vectors; dc: at most 8/3 n^3
+ *           multiplications and additions in matrix products, and of its last level only the
+ *           share k / n.
+ * Memory    beside the results: dc as tsvd_memory() tells; the others O(n) and a bounded log of
+ *           rotations, givens perhaps another n x n array.
  * Stops     options->check() is asked at least once a level (dc), window (qr) or round.
  */
 tsvd_status tsvd_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *info,
                      tsvd_error *error);
+
+/*
+ * Which values of one matrix lie in (low, high]: the range for tsvd_svd().
+ *
+ * problem   dtype, n, batch_ndim = 0, d and e with their strides; the rest is not read
+ * options   NULL: the defaults; only check_finite is read
+ * low, high the bounds, in the units of B and of any sign; infinite ones are no bounds.
+ *           TSVD_ERR_ARGUMENT unless low < high
+ * first, k  out: values first .. first + k - 1; k = 0, with any first <= n: none does, or d or e
+ *           holds NaN or infinity and check_finite is off
+ * error     filled if not NULL and the status is not TSVD_OK
+ *
+ * Accuracy  by exact counts at numbers of the dtype: of a value that is such a number it is told
+ *           exactly, of others to an ulp, as s has them, on which side of a bound they lie.  One
+ *           above the largest number counts as infinity.
+ * Work      two Sturm counts, O(n), on the host; O(n) memory.
+ */
+tsvd_status tsvd_select(const tsvd_problem *problem, const tsvd_options *options, double low,
+                        double high, int64_t *first, int64_t *k, tsvd_error *error);
 
 tsvd_options tsvd_options_default(void);
 
@@ -147,12 +170,17 @@ typedef struct tsvd_blas {
     int integer_bytes;
 } tsvd_blas;
 
-/* 1 if tsvd_svd() would use a BLAS, if it has one, for the vectors of a matrix of order n.  It then
-   takes workspace of four n x n arrays. */
+/* 1 if tsvd_svd() would use a BLAS, if it has one, for the vectors of a matrix of order n. */
 int tsvd_uses_blas(const tsvd_options *options, int64_t n);
 
+/* Bytes of host memory for a problem: *results of s and, if `vectors`, of L and R, which need not
+   be there yet; *work of the n x n arrays that tsvd_svd() takes beside them.  UINT64_MAX: more
+   than can be addressed. */
+void tsvd_memory(const tsvd_problem *problem, const tsvd_options *options, int vectors,
+                 uint64_t *results, uint64_t *work);
+
 /* Not while another thread computes.  Without a BLAS "auto" does not use divide and conquer on the
-   CPU, and to ask for it is TSVD_ERR_LIBRARY. */
+   CPU, and to ask for it, or for the vectors of a part of the values, is TSVD_ERR_LIBRARY. */
 void tsvd_set_blas(const tsvd_blas *blas);
 
 /* Threads that a call with options.threads == 0 uses. */

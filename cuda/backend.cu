@@ -4,6 +4,12 @@
  */
 #include "kernels.h"
 
+/* Workspace of matrices that are worked on together. */
+static const uint64_t BATCH_BYTES = (uint64_t)8 << 30;
+
+/* Blocks of a grid in its second dimension. */
+enum { GRID_MOST = 65535 };
+
 static tsvd_status
 cuda_open(struct tsvd_context *ctx)
 {
@@ -34,21 +40,38 @@ cuda_vectors_free(struct tsvd_context *ctx, struct vectors *left, struct vectors
     left->x = right->x = NULL;
 }
 
+/* As many as fit, of bounded workspace, and no more than a grid takes of the nodes of a level. */
+static int64_t
+cuda_batch_most(struct tsvd_context *ctx, int64_t n, int vectors)
+{
+    const int64_t nodes = n / (DC_LEAF_COLUMNS / 2) + 1; /* of a level, at most */
+    const uint64_t order = (uint64_t)n, row = (uint64_t)(vectors ? 6 * device_stride(n) : 0) + 48;
+    uint64_t room = 0, most;
+
+    if (tsvdi_cuda_memory_free(cuda_of(ctx), &room) != TSVD_OK) {
+        return 1;
+    }
+    room = room / 2 < BATCH_BYTES ? room / 2 : BATCH_BYTES;
+    most = room / (order * row * sizeof(real));
+    if (n > DC_LEAF_COLUMNS && most > (uint64_t)(GRID_MOST / nodes)) {
+        most = (uint64_t)(GRID_MOST / nodes);
+    }
+    return most > 1 ? (int64_t)most : 1;
+}
+
 /* One piece for both sides, with room for aligned rows, which divide and conquer works in. */
 static tsvd_status
-cuda_vectors_begin(struct tsvd_context *ctx, int64_t n, real *L, real *R_, struct vectors *left,
-                   struct vectors *right)
+cuda_vectors_begin(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch, real *L, real *R_,
+                   struct vectors *left, struct vectors *right)
 {
-    const size_t matrix = (size_t)n * (size_t)device_stride(n);
+    const size_t side = (size_t)batch * (size_t)n * (size_t)device_stride(n);
     tsvd_status ret = TSVD_OK;
 
     (void)R_;
-    left->n = right->n = n;
-    left->columns = right->columns = 0;
-    left->x = right->x = NULL;
+    *left = *right = {NULL, n, k, batch, 0};
     if (L != NULL) {
-        TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), 2 * matrix * sizeof(real), (void **)&left->x));
-        right->x = left->x + matrix;
+        TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), 2 * side * sizeof(real), (void **)&left->x));
+        right->x = left->x + side;
     }
 out:
     return ret;
@@ -58,12 +81,12 @@ static tsvd_status
 cuda_vectors_end(struct tsvd_context *ctx, struct vectors left, struct vectors right, real *L,
                  real *R_)
 {
-    const size_t matrix = (size_t)left.n * (size_t)left.n * sizeof(real);
+    const size_t bytes = (size_t)left.batch * (size_t)left.n * (size_t)left.k * sizeof(real);
     tsvd_status ret = TSVD_OK;
 
     if (L != NULL) {
-        TSVD_TRY(tsvdi_cuda_download(cuda_of(ctx), ctx->threads, L, left.x, matrix));
-        TSVD_TRY(tsvdi_cuda_download(cuda_of(ctx), ctx->threads, R_, right.x, matrix));
+        TSVD_TRY(tsvdi_cuda_download(cuda_of(ctx), ctx->threads, L, left.x, bytes));
+        TSVD_TRY(tsvdi_cuda_download(cuda_of(ctx), ctx->threads, R_, right.x, bytes));
     }
 out:
     return ret;
@@ -75,6 +98,7 @@ tsvdi_cuda(void)
     static const struct tsvd_backend backend = {
         .open = cuda_open,
         .close = cuda_close,
+        .batch_most = cuda_batch_most,
         .vectors_begin = cuda_vectors_begin,
         .vectors_end = cuda_vectors_end,
         .vectors_free = cuda_vectors_free,

@@ -10,8 +10,8 @@
 struct dc_run {
     struct dc_device device;
     void *d_arrays;         /* all of the device's arrays but x, q and g, in one piece */
-    struct dc_merge *merge; /* [nodes] downloaded */
-    int64_t nodes;
+    struct dc_merge *merge; /* downloaded */
+    int64_t nodes, merges;  /* of the tree, of the forest */
     cudaEvent_t begin, end;
 };
 
@@ -22,12 +22,12 @@ run_of(struct dc_job *job)
 }
 
 static struct dc_level
-level_of(const struct dc_job *job, int level)
+level_of(const struct dc_job *job, int depth)
 {
-    struct dc_level l = {((int64_t)1 << level) - 1, (int64_t)1 << level, 0};
+    struct dc_level l = {depth, job->batch << depth, 0};
 
-    for (int64_t i = l.begin; i < l.begin + l.nodes; i++) {
-        const int64_t columns = job->tree.node[i].columns;
+    for (int64_t i = 0; i < (int64_t)1 << depth; i++) {
+        const int64_t columns = dc_node_at(job->tree.node, job->n, depth, i).columns;
 
         l.columns = columns > l.columns ? columns : l.columns;
     }
@@ -70,35 +70,46 @@ static size_t
 lay_out(struct dc_run *run, char *base)
 {
     struct dc_device *r = &run->device;
-    struct dc_slots *slot = &r->slot;
-    const int64_t n = r->n;
-    int64_t **const integers[] = {&slot->low,    &slot->high, &slot->order,
-                                  &slot->list,   &slot->head, &slot->place,
-                                  &slot->source, &slot->from, &slot->to};
-    real **const reals[] = {&slot->value, &slot->z,   &slot->pole,        &slot->square,
-                            &slot->base,  &slot->tau, &slot->placed_pole, &slot->placed_weight};
-    size_t at = 0;
+    size_t at = (dc_lay_out(&r->slot, r->slots, base) + 255) / 256 * 256;
 
-    for (int64_t **array : integers) {
-        *array = cut<int64_t>(base, &at, n);
-    }
-    for (real **array : reals) {
-        *array = cut<real>(base, &at, n);
-    }
-    slot->turn = cut<struct rotation>(base, &at, n);
-    slot->deflated = cut<char>(base, &at, n);
-    r->d = cut<real>(base, &at, n);
-    r->e = cut<real>(base, &at, n);
-    r->node = cut<struct dc_node>(base, &at, run->nodes);
-    r->merge = cut<struct dc_merge>(base, &at, run->nodes);
-    r->exhausted = cut<int>(base, &at, 1);
+    r->d = cut<real>(base, &at, r->slots);
+    r->e = cut<real>(base, &at, r->slots);
+    r->scaled_d = cut<real>(base, &at, r->slots);
+    r->scaled_e = cut<real>(base, &at, r->slots);
+    r->eps = cut<real>(base, &at, r->batch);
+    r->exponent = cut<real_int>(base, &at, r->batch);
+    r->tree = cut<struct dc_node>(base, &at, run->nodes);
+    r->merge = cut<struct dc_merge>(base, &at, run->merges);
+    r->failed = cut<unsigned long long>(base, &at, 1);
     return at;
+}
+
+static __global__ void
+scale_kernel(struct dc_device run, real eps)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+    if (i < run.slots) {
+        r_scale(&run.d[i], 1, run.exponent[i / run.n], &run.scaled_d[i]);
+        r_scale(&run.e[i], 1, run.exponent[i / run.n], &run.scaled_e[i]);
+    }
+    if (i < run.batch) {
+        r_scale(&eps, 1, run.exponent[i], &run.eps[i]);
+    }
+}
+
+/* A thread each. */
+static unsigned
+blocks_for(int64_t count)
+{
+    return (unsigned)((count + 255) / 256);
 }
 
 extern "C" tsvd_status
 tsvdi_cuda_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
 {
     struct cuda_call *call = cuda_of(ctx);
+    const int leaves_alone = job->tree.levels == 0;
     struct dc_run *run = NULL;
     struct dc_device *r;
     size_t array;
@@ -109,26 +120,34 @@ tsvdi_cuda_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
     job->held = run;
     r = &run->device;
     r->n = job->n;
+    r->batch = job->batch;
+    r->slots = job->n * job->batch;
+    r->first = job->first;
+    r->k = job->k;
     r->stride = device_stride(job->n);
-    r->eps = job->eps;
     r->levels = job->tree.levels;
-    run->nodes = ((int64_t)2 << job->tree.levels) - 1;
-    array = (size_t)SIDES * (size_t)r->n * (size_t)r->stride;
-    TSVD_TRY(tsvdi_cuda_alloc(call, 2 * array * sizeof(real), (void **)&r->x));
+    run->nodes = dc_nodes_above(job->tree.levels + 1);
+    run->merges = job->batch * dc_nodes_above(job->tree.levels);
+    array = (size_t)SIDES * (size_t)r->slots * (size_t)r->stride;
+    TSVD_TRY(tsvdi_cuda_alloc(call, (leaves_alone ? 1 : 2) * array * sizeof(real), (void **)&r->x));
     r->q = r->x + array;
     r->g = ctx->options->lower ? job->right.x : job->left.x; /* both of the results' arrays */
     TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(run, NULL), &run->d_arrays));
     (void)lay_out(run, (char *)run->d_arrays);
-    TSVD_TRY(tsvdi_host_alloc((size_t)run->nodes * sizeof(*run->merge), ctx->error,
+    TSVD_TRY(tsvdi_host_alloc((size_t)run->merges * sizeof(*run->merge), ctx->error,
                               (void **)&run->merge));
-    TSVD_TRY(tsvdi_cuda_upload(call, (void *)r->d, job->d, (size_t)r->n * sizeof(real)));
-    TSVD_TRY(tsvdi_cuda_upload(call, (void *)r->e, job->e, (size_t)(r->n - 1) * sizeof(real)));
-    TSVD_TRY(tsvdi_cuda_upload(call, (void *)r->node, job->tree.node,
-                               (size_t)run->nodes * sizeof(*r->node)));
-    TSVD_CUDA(call, cudaMemsetAsync(r->exhausted, 0, sizeof(int), call->stream));
+    TSVD_TRY(tsvdi_cuda_upload(call, r->d, job->d, (size_t)r->slots * sizeof(real)));
+    TSVD_TRY(tsvdi_cuda_upload(call, r->e, job->e, (size_t)r->slots * sizeof(real)));
+    TSVD_TRY(
+        tsvdi_cuda_upload(call, r->exponent, job->exponent, (size_t)r->batch * sizeof(real_int)));
+    TSVD_TRY(
+        tsvdi_cuda_upload(call, r->tree, job->tree.node, (size_t)run->nodes * sizeof(*r->tree)));
+    TSVD_CUDA(call, cudaMemsetAsync(r->failed, 0xff, sizeof(*r->failed), call->stream));
     TSVD_CUDA(call, cudaEventCreate(&run->begin));
     TSVD_CUDA(call, cudaEventCreate(&run->end));
     TSVD_CUDA(call, cudaEventRecord(run->begin, call->stream));
+    scale_kernel<<<blocks_for(r->slots), 256, 0, call->stream>>>(*r, job->eps);
+    TSVD_LAUNCHED(call);
 out:
     return ret;
 }
@@ -167,9 +186,9 @@ apply_sweep(struct qr_sweep sweep, const struct rotation *turn, real (*x)[WARP],
 /* A block solves a leaf: the first thread of the last warp makes the sweeps, the other two warps
    apply each to one side while the next is made. */
 static __global__ void
-__launch_bounds__(LEAF_THREADS) leaf_kernel(struct dc_device run, int64_t begin)
+__launch_bounds__(LEAF_THREADS) leaf_kernel(struct dc_device run)
 {
-    const struct dc_node node = run.node[begin + blockIdx.x];
+    const struct dc_node node = node_at(run, run.levels, blockIdx.x);
     const int rows = (int)node.rows, columns = (int)node.columns;
     const int lane = (int)threadIdx.x % WARP, side = (int)threadIdx.x / WARP;
     const bool scalar = (int)threadIdx.x == 2 * WARP;
@@ -181,8 +200,8 @@ __launch_bounds__(LEAF_THREADS) leaf_kernel(struct dc_device run, int64_t begin)
             leaf.x[side][i][lane] = i == lane ? R(1) : R(0);
         }
     } else if (lane < columns) {
-        leaf.d[lane] = lane < rows ? run.d[node.first + lane] : R(0);
-        leaf.e[lane] = lane < columns - 1 ? run.e[node.first + lane] : R(0);
+        leaf.d[lane] = lane < rows ? run.scaled_d[node.first + lane] : R(0);
+        leaf.e[lane] = lane < columns - 1 ? run.scaled_e[node.first + lane] : R(0);
     }
     __syncthreads();
     if (columns > rows) {
@@ -200,7 +219,7 @@ __launch_bounds__(LEAF_THREADS) leaf_kernel(struct dc_device run, int64_t begin)
         __syncthreads();
     }
     if (scalar) {
-        qr_start(&q, rows, run.eps, 0);
+        qr_start(&q, rows, run.eps[node.matrix], 0);
     }
     for (int buffer = 0;; buffer ^= 1) {
         if (scalar) {
@@ -216,10 +235,10 @@ __launch_bounds__(LEAF_THREADS) leaf_kernel(struct dc_device run, int64_t begin)
         }
     }
     if (scalar && q.exhausted) {
-        *run.exhausted = 1;
+        atomicMin(run.failed, (unsigned long long)node.matrix);
     }
     if (side < SIDES && lane < columns) {
-        real *x = side_of(run.x, run, side) + node.first * run.stride + node.first + lane;
+        real *x = columns_of(run.x, run, side, node) + node.first * run.stride + node.first + lane;
 
         for (int i = 0; i < (side == RIGHT ? columns : rows); i++) {
             const real value = leaf.x[side][i][lane];
@@ -251,8 +270,7 @@ tsvdi_cuda_dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
     const struct dc_level leaves = level_of(job, job->tree.levels);
     tsvd_status ret = TSVD_OK;
 
-    leaf_kernel<<<(unsigned)leaves.nodes, LEAF_THREADS, 0, call->stream>>>(run->device,
-                                                                           leaves.begin);
+    leaf_kernel<<<(unsigned)leaves.nodes, LEAF_THREADS, 0, call->stream>>>(run->device);
     TSVD_LAUNCHED(call);
 out:
     return ret;
@@ -269,20 +287,22 @@ is_large(struct dc_level level)
 
 /* x = q g for one large node, both sides at once, left and right of the cut. */
 static tsvd_status
-multiply(struct cuda_call *call, const struct dc_device *r, const struct dc_node *node,
+multiply(struct cuda_call *call, const struct dc_device *r, struct dc_node node,
          struct dc_count count)
 {
-    const int64_t corner = node->first * r->stride + node->first, side = r->n * r->stride;
-    const int64_t cut = node->left + 1, top = count.top;
+    const int64_t side = r->slots * r->stride, cut = node.left + 1, top = count.top;
+    const int64_t corner = node.first * r->stride + (node.first - node.base);
+    const real *q = r->q + corner + count.begin * r->stride, *g = r->g + corner;
+    real *x = r->x + corner + count.begin * r->stride;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_multiply(call, TSVD_SINGLE, count.survivors, cut, top + count.dense,
-                                 r->q + corner, r->stride, r->g + corner, r->stride, r->x + corner,
-                                 r->stride, side, side, side, SIDES));
-    TSVD_TRY(tsvdi_cuda_multiply(call, TSVD_SINGLE, count.survivors, node->columns - cut,
-                                 count.survivors - top, r->q + corner + top, r->stride,
-                                 r->g + corner + top * r->stride + cut, r->stride,
-                                 r->x + corner + cut, r->stride, side, side, side, SIDES));
+    TSVD_TRY(tsvdi_cuda_multiply(call, TSVD_SINGLE, count.end - count.begin, cut, top + count.dense,
+                                 q, r->stride, g, r->stride, x, r->stride, side, side, side,
+                                 SIDES));
+    TSVD_TRY(tsvdi_cuda_multiply(call, TSVD_SINGLE, count.end - count.begin, node.columns - cut,
+                                 count.survivors - top, q + top, r->stride,
+                                 g + top * r->stride + cut, r->stride, x + cut, r->stride, side,
+                                 side, side, SIDES));
 out:
     return ret;
 }
@@ -293,42 +313,61 @@ tsvdi_cuda_dc_merge(struct tsvd_context *ctx, struct dc_job *job, int level, tsv
     struct cuda_call *call = cuda_of(ctx);
     struct dc_run *run = run_of(job);
     const struct dc_level l = level_of(job, level);
+    const int64_t at = job->batch * dc_nodes_above(level);
     tsvd_status ret = TSVD_OK;
 
     (void)info;
     TSVD_TRY(tsvdi_launch_deflate(call, &run->device, l));
-    if (is_large(l)) { /* the sizes of its products */
-        TSVD_CUDA(call, cudaMemcpyAsync(run->merge + l.begin, run->device.merge + l.begin,
-                                        (size_t)l.nodes * sizeof(*run->merge),
-                                        cudaMemcpyDeviceToHost, call->stream));
-        TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
-    }
     TSVD_TRY(tsvdi_launch_roots(call, &run->device, l));
     TSVD_TRY(tsvdi_launch_factors(call, &run->device, l));
-    if (is_large(l)) {
-        for (int64_t i = l.begin; i < l.begin + l.nodes; i++) {
-            TSVD_TRY(multiply(call, &run->device, &job->tree.node[i], run->merge[i].count));
-        }
-    } else {
-        TSVD_TRY(tsvdi_launch_products(call, &run->device, l));
-    }
     TSVD_TRY(tsvdi_launch_settle(call, &run->device, l));
+    if (!is_large(l)) {
+        return tsvdi_launch_products(call, &run->device, l);
+    }
+    TSVD_CUDA(call, cudaMemcpyAsync(run->merge + at, run->device.merge + at,
+                                    (size_t)l.nodes * sizeof(*run->merge), cudaMemcpyDeviceToHost,
+                                    call->stream));
+    TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+    for (int64_t i = 0; i < l.nodes; i++) {
+        TSVD_TRY(multiply(call, &run->device, dc_node_at(job->tree.node, job->n, level, i),
+                          run->merge[at + i].count));
+    }
 out:
     return ret;
 }
 
 /* ---- results ---- */
 
-/* Slots and values by rank, the largest first. */
+/* Slots and values of the wanted ranks of each matrix, the largest first. */
 static __global__ void
 rank_kernel(struct dc_device run, int64_t *from, real *values)
 {
-    const int64_t rank = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, matrix = i / run.k;
 
-    if (rank < run.n) {
-        from[rank] = run.slot.order[run.n - 1 - rank];
-        values[rank] = run.slot.value[from[rank]];
+    if (matrix < run.batch) {
+        const int64_t rank = run.first + (i - matrix * run.k);
+
+        from[i] = run.slot.order[(matrix + 1) * run.n - 1 - rank];
+        r_scale(&run.slot.value[from[i]], 1, -run.exponent[matrix], &values[i]);
     }
+}
+
+/* Vectors in their order to the results. */
+static tsvd_status
+finish_vectors(struct tsvd_context *ctx, const struct dc_job *job, const struct dc_device *r)
+{
+    const int lower = ctx->options->lower; /* then L holds the right vectors */
+    struct device_rows columns, rows;
+
+    columns.x = r->x + (lower ? RIGHT : LEFT) * r->slots * r->stride;
+    rows.x = r->x + (lower ? LEFT : RIGHT) * r->slots * r->stride;
+    columns.n = rows.n = r->n;
+    columns.stride = rows.stride = r->stride;
+    columns.low = rows.low = r->slot.low;
+    columns.high = rows.high = r->slot.high;
+    return tsvdi_cuda_order_rows(cuda_of(ctx), columns, rows, r->k, r->batch, r->slot.from, NULL,
+                                 r->slot.deflated, lower ? job->right.x : job->left.x,
+                                 lower ? job->left.x : job->right.x);
 }
 
 extern "C" tsvd_status
@@ -337,39 +376,38 @@ tsvdi_cuda_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *in
     struct cuda_call *call = cuda_of(ctx);
     struct dc_run *run = run_of(job);
     const struct dc_device *r = &run->device;
-    const int lower = ctx->options->lower; /* then L holds the right vectors */
-    const int64_t inner = ((int64_t)1 << job->tree.levels) - 1;
-    struct device_rows columns, rows;
-    int exhausted = 0;
+    const int64_t values = r->k * r->batch;
+    real *d_values = r->slot.z, *d_s = job->eps > 0 ? d_values : r->slot.tau;
+    unsigned long long failed = 0;
+    int64_t counts = 0;
     float milliseconds = 0;
+    double clock = tsvdi_host_seconds(), now;
     tsvd_status ret = TSVD_OK;
 
-    columns.x = r->x + (lower ? RIGHT : LEFT) * r->n * r->stride;
-    rows.x = r->x + (lower ? LEFT : RIGHT) * r->n * r->stride;
-    columns.n = rows.n = r->n;
-    columns.stride = rows.stride = r->stride;
-    columns.low = rows.low = r->slot.low;
-    columns.high = rows.high = r->slot.high;
-    rank_kernel<<<(unsigned)((r->n + 255) / 256), 256, 0, call->stream>>>(*r, r->slot.from,
-                                                                          r->slot.z);
+    rank_kernel<<<blocks_for(values), 256, 0, call->stream>>>(*r, r->slot.from, d_values);
     TSVD_LAUNCHED(call);
-    TSVD_TRY(tsvdi_cuda_order_rows(call, columns, rows, r->slot.from, NULL, r->slot.deflated,
-                                   lower ? job->right.x : job->left.x,
-                                   lower ? job->left.x : job->right.x));
-    TSVD_CUDA(call, cudaEventRecord(run->end, call->stream));
-    TSVD_CUDA(call, cudaMemcpyAsync(run->merge, r->merge, (size_t)inner * sizeof(*run->merge),
+    TSVD_TRY(finish_vectors(ctx, job, r));
+    TSVD_CUDA(call, cudaMemcpyAsync(run->merge, r->merge, (size_t)run->merges * sizeof(*run->merge),
                                     cudaMemcpyDeviceToHost, call->stream));
-    TSVD_CUDA(call, cudaMemcpyAsync(&exhausted, r->exhausted, sizeof(exhausted),
-                                    cudaMemcpyDeviceToHost, call->stream));
-    TSVD_CUDA(call, cudaMemcpyAsync(job->d, r->slot.z, (size_t)r->n * sizeof(real),
-                                    cudaMemcpyDeviceToHost, call->stream));
+    TSVD_CUDA(call, cudaMemcpyAsync(&failed, r->failed, sizeof(failed), cudaMemcpyDeviceToHost,
+                                    call->stream));
     TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+    if (failed != ~0ULL) {
+        job->failed = (int64_t)failed;
+        return TSVD_ERR_NO_CONVERGENCE;
+    }
+    info->deflated += dc_deflated(&job->tree, job->batch, run->merge);
+    now = tsvdi_host_seconds();
+    info->seconds_vectors += now - clock;
+    if (job->eps == 0) {
+        TSVD_TRY(tsvdi_cuda_values_on_device(ctx, r->n, r->batch, r->d, r->e, r->first,
+                                             r->first + r->k, d_values, 0, d_s, &counts));
+    }
+    TSVD_CUDA(call, cudaEventRecord(run->end, call->stream));
+    TSVD_TRY(tsvdi_cuda_download(call, ctx->threads, job->s, d_s, (size_t)values * sizeof(real)));
     TSVD_CUDA(call, cudaEventElapsedTime(&milliseconds, run->begin, run->end));
     info->seconds_device += 1e-3 * (double)milliseconds;
-    for (int64_t i = 0; i < inner; i++) {
-        info->deflated += job->tree.node[i].rows - run->merge[i].count.survivors;
-    }
-    ret = exhausted ? TSVD_ERR_NO_CONVERGENCE : TSVD_OK;
+    info->seconds_values += tsvdi_host_seconds() - now;
 out:
     return ret;
 }

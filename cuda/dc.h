@@ -18,29 +18,54 @@ enum { RIGHT, LEFT, SIDES };
 
 /* What kernels know of a run; all pointers are to the device. */
 struct dc_device {
-    int64_t n;
-    int64_t stride; /* between rows of x, q and g, and stride n between the sides */
-    real *x;        /* [SIDES] vectors, by slots */
-    real *q;        /* [SIDES] of a merge's M: row first + i, column first + place */
-    real *g;        /* [SIDES] gathered vectors, by places */
-    const real *d, *e;
-    real eps;
+    int64_t n, batch;
+    int64_t slots;    /* n batch */
+    int64_t first, k; /* wanted */
+    int64_t stride;   /* between rows of x, q and g, and stride slots between the sides */
+    real *x;          /* [SIDES] vectors, by slots */
+    real *q;          /* [SIDES] of a merge's M: row first + i, column first + place */
+    real *g;          /* [SIDES] gathered vectors, by places */
+    real *d, *e;      /* [slots] as given, */
+    real *scaled_d, *scaled_e;
+    real *eps;          /* [batch] and scaled like them */
+    real_int *exponent; /* [batch] by which */
     int levels;
     struct dc_slots slot;
-    const struct dc_node *node; /* of the whole tree */
-    struct dc_merge *merge;     /* beside each */
-    int *exhausted;             /* set where QR of a leaf did not converge */
+    struct dc_node *tree;
+    struct dc_merge *merge;     /* of the whole forest */
+    unsigned long long *failed; /* the first matrix of which QR of a leaf did not converge */
 };
 
-/* The nodes of a level, and the columns of the widest. */
+/* A level of the forest; `columns` are the widest node's. */
 struct dc_level {
-    int64_t begin, nodes, columns;
+    int depth;
+    int64_t nodes, columns;
 };
 
 static __device__ __forceinline__ real *
 side_of(real *array, const struct dc_device &run, int side)
 {
-    return array + (int64_t)side * run.n * run.stride;
+    return array + (int64_t)side * run.slots * run.stride;
+}
+
+/* One side of x, q or g, of which column c of row j is [j * stride + c], with columns numbered as
+   slots are; for rows of the node's matrix. */
+static __device__ __forceinline__ real *
+columns_of(real *array, const struct dc_device &run, int side, const struct dc_node &node)
+{
+    return side_of(array, run, side) - node.base;
+}
+
+static __device__ __forceinline__ struct dc_node
+node_at(const struct dc_device &run, int depth, int64_t index)
+{
+    return dc_node_at(run.tree, run.n, depth, index);
+}
+
+static __device__ __forceinline__ struct dc_merge *
+merge_at(const struct dc_device &run, int depth, int64_t index)
+{
+    return run.merge + run.batch * dc_nodes_above(depth) + index;
 }
 
 /* Each launches the kernels of one step of a level on the call's stream. */

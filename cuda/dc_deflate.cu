@@ -69,7 +69,7 @@ find_z(const struct dc_device &run, const struct dc_node &node, struct dc_merge 
 {
     const struct dc_slots &slot = run.slot;
     const int64_t first = node.first, center = first + node.left, end = first + node.rows;
-    const real *x = side_of(run.x, run, RIGHT);
+    const real *x = columns_of(run.x, run, RIGHT, node);
     real largest = 0, dropped[DC_THRESHOLDS] = {0};
 
     for (int64_t j = first + threadIdx.x; j < end; j += blockDim.x) {
@@ -79,14 +79,14 @@ find_z(const struct dc_device &run, const struct dc_node &node, struct dc_merge 
         return r_max(a, b);
     });
     if (threadIdx.x == 0) {
-        real alpha = run.d[center], beta = center < run.n - 1 ? run.e[center] : R(0), down;
+        real alpha = run.scaled_d[center], beta = run.scaled_e[center], down;
         int exponent = dc_exponent(r_max(largest, r_max(r_abs(alpha), r_abs(beta))));
 
         merge->unit = r_pow2(exponent);
         down = r_pow2(-exponent);
         own.alpha = alpha * down;
         own.beta = beta * down;
-        own.limit = dc_limits_for(run.eps * down, run.levels);
+        own.limit = dc_limits_for(run.eps[node.matrix] * down, run.levels);
         merge->null_turn = rotation_make(
             own.alpha * x[center * run.stride + center],
             node.columns > node.rows ? own.beta * x[end * run.stride + center + 1] : R(0),
@@ -232,10 +232,10 @@ absorb(const struct dc_device &run, const struct dc_node &node, struct dc_merge 
 }
 
 static __global__ void
-__launch_bounds__(MERGE_THREADS) deflate_kernel(struct dc_device run, int64_t begin)
+__launch_bounds__(MERGE_THREADS) deflate_kernel(struct dc_device run, int depth)
 {
-    const struct dc_node node = run.node[begin + blockIdx.x];
-    struct dc_merge *merge = &run.merge[begin + blockIdx.x];
+    const struct dc_node node = node_at(run, depth, blockIdx.x);
+    struct dc_merge *merge = merge_at(run, depth, blockIdx.x);
     __shared__ struct node_shared own;
 
     find_z(run, node, merge, own);
@@ -253,15 +253,15 @@ entry_of(const struct dc_device &run, const real *x, int64_t j, int64_t column)
 
 /* Turns the null vectors, and heads with what they absorb; a thread owns a column. */
 static __global__ void
-turn_kernel(struct dc_device run, int64_t begin)
+turn_kernel(struct dc_device run, int depth)
 {
-    const struct dc_node node = run.node[begin + blockIdx.y];
-    const struct dc_merge *merge = &run.merge[begin + blockIdx.y];
+    const struct dc_node node = node_at(run, depth, blockIdx.y);
+    const struct dc_merge *merge = merge_at(run, depth, blockIdx.y);
     const struct dc_slots &slot = run.slot;
     const int64_t first = node.first, center = first + node.left, null = first + node.rows;
     const int64_t column = first + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     const int side = (int)blockIdx.z;
-    real *x = side_of(run.x, run, side), head = 0;
+    real *x = columns_of(run.x, run, side, node), head = 0;
     int64_t last = -1, low = 0, high = 0;
 
     if (column >= first + node.columns) {
@@ -390,6 +390,8 @@ number_survivors(const struct dc_device &run, const struct dc_node &node, struct
         merge->count.survivors = survivors;
         merge->count.top = start[1];
         merge->count.dense = start[2] - start[1];
+        merge->count.begin = 0;
+        merge->count.end = survivors;
         if (survivors > 1 && r_abs(*z) < own.limit.floor) {
             *z = r_copysign(own.limit.floor, *z);
         }
@@ -450,14 +452,14 @@ find_moves(const struct dc_device &run, const struct dc_node &node, struct dc_me
 }
 
 static __global__ void
-__launch_bounds__(MERGE_THREADS) number_kernel(struct dc_device run, int64_t begin)
+__launch_bounds__(MERGE_THREADS) number_kernel(struct dc_device run, int depth)
 {
-    const struct dc_node node = run.node[begin + blockIdx.x];
-    struct dc_merge *merge = &run.merge[begin + blockIdx.x];
+    const struct dc_node node = node_at(run, depth, blockIdx.x);
+    struct dc_merge *merge = merge_at(run, depth, blockIdx.x);
     __shared__ struct node_shared own;
 
     if (threadIdx.x == 0) {
-        own.limit = dc_limits_for(run.eps / merge->unit, run.levels);
+        own.limit = dc_limits_for(run.eps[node.matrix] / merge->unit, run.levels);
     }
     widen(run, node, merge);
     number_survivors(run, node, merge, own);
@@ -465,12 +467,34 @@ __launch_bounds__(MERGE_THREADS) number_kernel(struct dc_device run, int64_t beg
     find_moves(run, node, merge, own);
 }
 
+/* Which of the new vectors of a root are wanted. */
+static __device__ void
+choose_wanted(const struct dc_device &run, const struct dc_node &node, struct dc_count *count,
+              struct node_shared &own)
+{
+    const int64_t end = node.rows - run.first, begin = end - run.k;
+    uint64_t before = 0, through = 0, at, total;
+
+    for (int64_t i = threadIdx.x; i < end; i += blockDim.x) {
+        const bool fresh = run.slot.order[node.first + i] < node.first + count->survivors;
+
+        before += fresh && i < begin;
+        through += fresh;
+    }
+    block_scan(own.temporary.scan).ExclusiveSum(before + (through << FIELD_BITS), at, total);
+    if (threadIdx.x == 0) {
+        count->begin = (int64_t)field_of(total, 0);
+        count->end = (int64_t)field_of(total, 1);
+    }
+}
+
 /* Values, ranges and order of the node's slots after its merge. */
 static __global__ void
-__launch_bounds__(MERGE_THREADS) settle_kernel(struct dc_device run, int64_t begin)
+__launch_bounds__(MERGE_THREADS) settle_kernel(struct dc_device run, int depth)
 {
-    const struct dc_node node = run.node[begin + blockIdx.x];
-    const struct dc_merge merge = run.merge[begin + blockIdx.x];
+    const struct dc_node node = node_at(run, depth, blockIdx.x);
+    struct dc_merge *kept = merge_at(run, depth, blockIdx.x);
+    const struct dc_merge merge = *kept;
     const struct dc_slots &slot = run.slot;
     const int64_t first = node.first, survivors = merge.count.survivors;
     int64_t *ascending = slot.list + first, *fresh = slot.source + first;
@@ -513,6 +537,9 @@ __launch_bounds__(MERGE_THREADS) settle_kernel(struct dc_device run, int64_t beg
     }
     __syncthreads();
     merge_orders(roots, fresh, survivors, values, ascending, (int64_t)others, slot.order + first);
+    if (depth == 0) {
+        choose_wanted(run, node, &kept->count, own);
+    }
 }
 
 tsvd_status
@@ -522,11 +549,11 @@ tsvdi_launch_deflate(struct cuda_call *call, const struct dc_device *run, struct
     const dim3 columns((unsigned)((level.columns + 127) / 128), nodes, SIDES);
     tsvd_status ret = TSVD_OK;
 
-    deflate_kernel<<<nodes, MERGE_THREADS, 0, call->stream>>>(*run, level.begin);
+    deflate_kernel<<<nodes, MERGE_THREADS, 0, call->stream>>>(*run, level.depth);
     TSVD_LAUNCHED(call);
-    turn_kernel<<<columns, 128, 0, call->stream>>>(*run, level.begin);
+    turn_kernel<<<columns, 128, 0, call->stream>>>(*run, level.depth);
     TSVD_LAUNCHED(call);
-    number_kernel<<<nodes, MERGE_THREADS, 0, call->stream>>>(*run, level.begin);
+    number_kernel<<<nodes, MERGE_THREADS, 0, call->stream>>>(*run, level.depth);
     TSVD_LAUNCHED(call);
 out:
     return ret;
@@ -537,7 +564,7 @@ tsvdi_launch_settle(struct cuda_call *call, const struct dc_device *run, struct 
 {
     tsvd_status ret = TSVD_OK;
 
-    settle_kernel<<<(unsigned)level.nodes, MERGE_THREADS, 0, call->stream>>>(*run, level.begin);
+    settle_kernel<<<(unsigned)level.nodes, MERGE_THREADS, 0, call->stream>>>(*run, level.depth);
     TSVD_LAUNCHED(call);
 out:
     return ret;

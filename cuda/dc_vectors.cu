@@ -30,28 +30,27 @@ warp_product(real x)
 }
 
 static __device__ struct secular_sums
-evaluate(const struct secular_root &r, int64_t k, const real *pole, const real *square)
+evaluate(struct secular_root &r, int64_t k, const real *pole, const real *square)
 {
-    const real below = secular_difference(pole[r.split - 1], r.base, r.tau);
-    const real above = secular_difference(pole[r.split], r.base, r.tau);
     struct secular_sums sums = {0, 0, 0, 0};
 
+    secular_split(&r, pole);
     for (int64_t j = threadIdx.x; j < secular_summed(&r, k); j += WARP) {
-        secular_add(pole[j], square[j], r.base, r.tau, below, above, &sums);
+        secular_add(pole[j], square[j], r.base, r.tau, r.below, r.above, &sums);
     }
     sums.psi = warp_sum(sums.psi);
     sums.psi_slope = warp_sum(sums.psi_slope);
     sums.phi = warp_sum(sums.phi);
     sums.phi_slope = warp_sum(sums.phi_slope);
-    secular_add_last(&r, pole, square, &sums);
+    secular_add_last(&r, square, &sums);
     return sums;
 }
 
 static __global__ void
-__launch_bounds__(WARP *WARPS) roots_kernel(struct dc_device run, int64_t begin)
+__launch_bounds__(WARP *WARPS) roots_kernel(struct dc_device run, int depth)
 {
-    const int64_t first = run.node[begin + blockIdx.y].first;
-    const int64_t k = run.merge[begin + blockIdx.y].count.survivors;
+    const int64_t first = node_at(run, depth, blockIdx.y).first;
+    const int64_t k = merge_at(run, depth, blockIdx.y)->count.survivors;
     const int64_t i = (int64_t)blockIdx.x * WARPS + threadIdx.y;
     const real *pole = run.slot.pole + first, *square = run.slot.square + first;
     struct secular_root r;
@@ -81,10 +80,10 @@ __launch_bounds__(WARP *WARPS) roots_kernel(struct dc_device run, int64_t begin)
 
 /* z again, from the roots. */
 static __global__ void
-__launch_bounds__(WARP *WARPS) weights_kernel(struct dc_device run, int64_t begin)
+__launch_bounds__(WARP *WARPS) weights_kernel(struct dc_device run, int depth)
 {
-    const int64_t first = run.node[begin + blockIdx.y].first;
-    const int64_t k = run.merge[begin + blockIdx.y].count.survivors;
+    const int64_t first = node_at(run, depth, blockIdx.y).first;
+    const int64_t k = merge_at(run, depth, blockIdx.y)->count.survivors;
     const int64_t j = (int64_t)blockIdx.x * WARPS + threadIdx.y;
     const real *pole = run.slot.pole + first;
     const real *base = run.slot.base + first, *tau = run.slot.tau + first;
@@ -101,7 +100,7 @@ __launch_bounds__(WARP *WARPS) weights_kernel(struct dc_device run, int64_t begi
     if (threadIdx.x == 0) {
         real *weight = &run.slot.placed_weight[first + run.slot.place[first + j]];
 
-        square *= ((base[k - 1] - d) + tau[k - 1]) * ((base[k - 1] + d) + tau[k - 1]);
+        square *= secular_root_difference(d, base[k - 1], tau[k - 1]);
         *weight = r_copysign(r_sqrt(square), *weight);
     }
 }
@@ -113,9 +112,9 @@ tsvdi_launch_roots(struct cuda_call *call, const struct dc_device *run, struct d
     const dim3 block(WARP, WARPS);
     tsvd_status ret = TSVD_OK;
 
-    roots_kernel<<<grid, block, 0, call->stream>>>(*run, level.begin);
+    roots_kernel<<<grid, block, 0, call->stream>>>(*run, level.depth);
     TSVD_LAUNCHED(call);
-    weights_kernel<<<grid, block, 0, call->stream>>>(*run, level.begin);
+    weights_kernel<<<grid, block, 0, call->stream>>>(*run, level.depth);
     TSVD_LAUNCHED(call);
 out:
     return ret;
@@ -123,14 +122,16 @@ out:
 
 /* The vectors of M that belong to one root, as rows of q. */
 static __global__ void
-__launch_bounds__(WARP *WARPS) coefficients_kernel(struct dc_device run, int64_t begin)
+__launch_bounds__(WARP *WARPS) coefficients_kernel(struct dc_device run, int depth)
 {
-    const int64_t first = run.node[begin + blockIdx.y].first;
-    const int64_t k = run.merge[begin + blockIdx.y].count.survivors;
+    const struct dc_node node = node_at(run, depth, blockIdx.y);
+    const int64_t first = node.first;
+    const int64_t k = merge_at(run, depth, blockIdx.y)->count.survivors;
     const int64_t i = (int64_t)blockIdx.x * WARPS + threadIdx.y;
     const real *pole = run.slot.placed_pole + first, *weight = run.slot.placed_weight + first;
     const int64_t row = (first + i) * run.stride + first, center = run.slot.place[first];
-    real *right = side_of(run.q, run, RIGHT) + row, *left = side_of(run.q, run, LEFT) + row;
+    real *right = columns_of(run.q, run, RIGHT, node) + row;
+    real *left = columns_of(run.q, run, LEFT, node) + row;
     real base, tau, right_square = 0, left_square = 0;
 
     if (i >= k) {
@@ -163,10 +164,10 @@ __launch_bounds__(WARP *WARPS) coefficients_kernel(struct dc_device run, int64_t
 
 /* Row p of g: the vector at place p, without the half in which it is zero. */
 static __global__ void
-__launch_bounds__(GATHER_THREADS) gather_kernel(struct dc_device run, int64_t begin)
+__launch_bounds__(GATHER_THREADS) gather_kernel(struct dc_device run, int depth)
 {
-    const struct dc_node node = run.node[begin + blockIdx.y];
-    const struct dc_count count = run.merge[begin + blockIdx.y].count;
+    const struct dc_node node = node_at(run, depth, blockIdx.y);
+    const struct dc_count count = merge_at(run, depth, blockIdx.y)->count;
     const int64_t first = node.first, center = first + node.left, p = blockIdx.x;
     const int side = (int)blockIdx.z;
     int64_t j, low, high, from, to;
@@ -179,8 +180,8 @@ __launch_bounds__(GATHER_THREADS) gather_kernel(struct dc_device run, int64_t be
     j = run.slot.source[first + p];
     low = run.slot.low[j];
     high = run.slot.high[j];
-    x = side_of(run.x, run, side) + j * run.stride;
-    g = side_of(run.g, run, side) + (first + p) * run.stride;
+    x = columns_of(run.x, run, side, node) + j * run.stride;
+    g = columns_of(run.g, run, side, node) + (first + p) * run.stride;
     from = p < count.top + count.dense ? first : center + 1;
     to = p < count.top ? center + 1 : first + node.columns;
     for (int64_t i = from + threadIdx.x; i < to; i += GATHER_THREADS) {
@@ -194,11 +195,12 @@ __launch_bounds__(GATHER_THREADS) gather_kernel(struct dc_device run, int64_t be
 
 /* Deflated vectors to their new slots. */
 static __global__ void
-__launch_bounds__(GATHER_THREADS) move_kernel(struct dc_device run, int64_t begin)
+__launch_bounds__(GATHER_THREADS) move_kernel(struct dc_device run, int depth)
 {
-    const int64_t first = run.node[begin + blockIdx.y].first;
-    const int64_t moves = run.merge[begin + blockIdx.y].moves;
-    real *x = side_of(run.x, run, (int)blockIdx.z);
+    const struct dc_node node = node_at(run, depth, blockIdx.y);
+    const int64_t first = node.first;
+    const int64_t moves = merge_at(run, depth, blockIdx.y)->moves;
+    real *x = columns_of(run.x, run, (int)blockIdx.z, node);
 
     for (int64_t i = blockIdx.x; i < moves; i += gridDim.x) {
         const int64_t from = run.slot.from[first + i], to = run.slot.to[first + i];
@@ -218,11 +220,11 @@ tsvdi_launch_factors(struct cuda_call *call, const struct dc_device *run, struct
     const dim3 moves(columns < MOVE_BLOCKS ? columns : (unsigned)MOVE_BLOCKS, nodes, SIDES);
     tsvd_status ret = TSVD_OK;
 
-    coefficients_kernel<<<roots, dim3(WARP, WARPS), 0, call->stream>>>(*run, level.begin);
+    coefficients_kernel<<<roots, dim3(WARP, WARPS), 0, call->stream>>>(*run, level.depth);
     TSVD_LAUNCHED(call);
-    gather_kernel<<<rows, GATHER_THREADS, 0, call->stream>>>(*run, level.begin);
+    gather_kernel<<<rows, GATHER_THREADS, 0, call->stream>>>(*run, level.depth);
     TSVD_LAUNCHED(call);
-    move_kernel<<<moves, GATHER_THREADS, 0, call->stream>>>(*run, level.begin);
+    move_kernel<<<moves, GATHER_THREADS, 0, call->stream>>>(*run, level.depth);
     TSVD_LAUNCHED(call);
 out:
     return ret;
@@ -234,26 +236,27 @@ enum { PRODUCT_DEPTH = 16, PRODUCT_EACH = PRODUCT_TILE / 16 };
 
 /* One tile of x = q g; blockIdx.z: side, and which of the two halves of columns. */
 static __global__ void __launch_bounds__(256)
-    product_kernel(struct dc_device run, int64_t begin, int tiles_across)
+    product_kernel(struct dc_device run, int depth, int tiles_across)
 {
-    const struct dc_node node = run.node[begin + blockIdx.y];
-    const struct dc_count count = run.merge[begin + blockIdx.y].count;
+    const struct dc_node node = node_at(run, depth, blockIdx.y);
+    const struct dc_count count = merge_at(run, depth, blockIdx.y)->count;
     const int side = (int)blockIdx.z / 2, half = (int)blockIdx.z % 2;
     const int64_t cut = node.left + 1;
     const int64_t term = half ? count.top : 0; /* first term and number of them */
     const int64_t terms = half ? count.survivors - count.top : count.top + count.dense;
     const int64_t column = half ? cut : 0, columns = half ? node.columns - cut : cut;
-    const int64_t row0 = (int64_t)(blockIdx.x / (unsigned)tiles_across) * PRODUCT_TILE;
+    const int64_t row0 =
+        count.begin + (int64_t)(blockIdx.x / (unsigned)tiles_across) * PRODUCT_TILE;
     const int64_t column0 = (int64_t)(blockIdx.x % (unsigned)tiles_across) * PRODUCT_TILE;
     const int64_t corner = node.first * run.stride + node.first;
-    const real *q = side_of(run.q, run, side) + corner + term;
-    const real *g = side_of(run.g, run, side) + corner + term * run.stride + column;
-    real *x = side_of(run.x, run, side) + corner + column;
+    const real *q = columns_of(run.q, run, side, node) + corner + term;
+    const real *g = columns_of(run.g, run, side, node) + corner + term * run.stride + column;
+    real *x = columns_of(run.x, run, side, node) + corner + column;
     const int tx = (int)threadIdx.x % 16, ty = (int)threadIdx.x / 16;
     __shared__ real a[PRODUCT_DEPTH][PRODUCT_TILE + 1], b[PRODUCT_DEPTH][PRODUCT_TILE + 1];
     real sum[PRODUCT_EACH][PRODUCT_EACH] = {{0}};
 
-    if (row0 >= count.survivors || column0 >= columns) {
+    if (row0 >= count.end || column0 >= columns) {
         return;
     }
     for (int64_t k0 = 0; k0 < terms; k0 += PRODUCT_DEPTH) {
@@ -262,7 +265,7 @@ static __global__ void __launch_bounds__(256)
             const int64_t kb = k0 + at / PRODUCT_TILE, across = column0 + at % PRODUCT_TILE;
 
             a[at % PRODUCT_DEPTH][at / PRODUCT_DEPTH] =
-                ka < terms && row < count.survivors ? q[row * run.stride + ka] : R(0);
+                ka < terms && row < count.end ? q[row * run.stride + ka] : R(0);
             b[at / PRODUCT_TILE][at % PRODUCT_TILE] =
                 kb < terms && across < columns ? g[kb * run.stride + across] : R(0);
         }
@@ -292,7 +295,7 @@ static __global__ void __launch_bounds__(256)
         for (int j = 0; j < PRODUCT_EACH; j++) {
             const int64_t row = row0 + ty + 16 * i, across = column0 + tx + 16 * j;
 
-            if (row < count.survivors && across < columns) {
+            if (row < count.end && across < columns) {
                 x[row * run.stride + across] = sum[i][j];
             }
         }
@@ -309,7 +312,7 @@ tsvdi_launch_products(struct cuda_call *call, const struct dc_device *run, struc
     const dim3 grid((unsigned)(down * across), (unsigned)level.nodes, 2 * SIDES);
     tsvd_status ret = TSVD_OK;
 
-    product_kernel<<<grid, 256, 0, call->stream>>>(*run, level.begin, (int)across);
+    product_kernel<<<grid, 256, 0, call->stream>>>(*run, level.depth, (int)across);
     TSVD_LAUNCHED(call);
 out:
     return ret;

@@ -311,9 +311,8 @@ tsvdi_cuda_close(struct cuda_call *call)
 /* Requests beyond this are held against what is free before the driver tries, and takes, all. */
 #define CHECKED_BYTES ((size_t)256 << 20)
 
-/* Bytes that the device and its pool have free. */
-static tsvd_status
-memory_free(struct cuda_call *call, uint64_t *bytes)
+tsvd_status
+tsvdi_cuda_memory_free(struct cuda_call *call, uint64_t *bytes)
 {
     size_t outside = 0, total = 0;
     uint64_t reserved = 0, used = 0;
@@ -340,7 +339,7 @@ tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p)
     *p = NULL;
     call->wanted = bytes;
     if (bytes > CHECKED_BYTES) {
-        TSVD_TRY(memory_free(call, &available));
+        TSVD_TRY(tsvdi_cuda_memory_free(call, &available));
         if (bytes > available) {
             return out_of_memory(call, available);
         }

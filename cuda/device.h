@@ -53,6 +53,9 @@ tsvd_status tsvdi_cuda_fail(struct cuda_call *call, cudaError_t code, const char
 tsvd_status tsvdi_cuda_open(int device, tsvd_error *error, struct cuda_call *call);
 void tsvdi_cuda_close(struct cuda_call *call);
 
+/* Bytes that the device and its pool have free. */
+tsvd_status tsvdi_cuda_memory_free(struct cuda_call *call, uint64_t *bytes);
+
 /* Device memory, in the order of the stream. */
 tsvd_status tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p);
 void tsvdi_cuda_free(struct cuda_call *call, void *p);

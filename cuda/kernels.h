@@ -26,6 +26,7 @@ extern "C" {
 #define tsvdi_cuda_order TSVD_T(tsvdi_cuda_order)
 #define tsvdi_cuda_orthonormalize TSVD_T(tsvdi_cuda_orthonormalize)
 #define tsvdi_cuda_values TSVD_T(tsvdi_cuda_values)
+#define tsvdi_cuda_values_on_device TSVD_T(tsvdi_cuda_values_on_device)
 #define tsvdi_cuda_givens_round_sweeps TSVD_T(tsvdi_cuda_givens_round_sweeps)
 #define tsvdi_cuda_givens_round TSVD_T(tsvdi_cuda_givens_round)
 #define tsvdi_cuda_givens_finish TSVD_T(tsvdi_cuda_givens_finish)
@@ -49,8 +50,9 @@ struct device_wave {
     int64_t offset[WAVE_SWEEPS]; /* of its first one in the log */
 };
 
-/* Vectors as rows of device memory; row j is nonzero in columns low[j] .. high[j] - 1 only (device
-   memory), and elsewhere undefined; NULL: everywhere. */
+/* Vectors as rows of device memory, those of a matrix of order n after another's.  Row j is nonzero
+   only in the columns that have the numbers low[j] .. high[j] - 1 (device memory), those of matrix
+   m having the numbers from m n on, and elsewhere undefined; NULL: everywhere. */
 struct device_rows {
     const real *x;
     int64_t n, stride;
@@ -85,8 +87,7 @@ tsvd_status tsvdi_cuda_rotate_on_device(struct tsvd_context *ctx,
 tsvd_status tsvdi_cuda_order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
                              struct vectors left_vectors, struct vectors right_vectors);
 tsvd_status tsvdi_cuda_orthonormalize(struct tsvd_context *ctx, struct vectors vectors);
-tsvd_status tsvdi_cuda_values(struct tsvd_context *ctx, const struct sturm *matrix,
-                              const real *hint, real eps, real *s, int64_t *counts);
+tsvd_status tsvdi_cuda_values(struct tsvd_context *ctx, struct values_job *job);
 int64_t tsvdi_cuda_givens_round_sweeps(const struct givens_job *job,
                                        const struct givens_segment *segment, int64_t segments);
 tsvd_status tsvdi_cuda_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
@@ -97,14 +98,27 @@ tsvd_status tsvdi_cuda_givens_finish(struct tsvd_context *ctx, const struct give
                                      const struct givens_segment *segment, int64_t segments,
                                      int64_t *half_sweeps, struct givens_counts *counts);
 
-/* to_columns column i = columns' row from[i], to_rows row i = rows' row from[i], both n x n; the
+/* Of each of `batch` matrices k vectors: to_columns (n x k) column i = columns' row from[i],
+   to_rows (k x n) row i = rows' row from[i], from holding k numbers of rows for each matrix; the
    entry of largest magnitude in each column is made positive, of equals the first.  negative[j]
-   (NULL: 0): of vector j the two sides have different signs.  flip [n] is for work; all of this
-   is device memory. */
+   (NULL: 0): of vector j the two sides have different signs.  flip [batch k] is for work; all of
+   this is device memory. */
 tsvd_status tsvdi_cuda_order_rows(struct cuda_call *call, struct device_rows columns,
-                                  struct device_rows rows, const int64_t *d_from,
-                                  const char *d_negative, char *d_flip, real *to_columns,
-                                  real *to_rows);
+                                  struct device_rows rows, int64_t k, int64_t batch,
+                                  const int64_t *d_from, const char *d_negative, char *d_flip,
+                                  real *to_columns, real *to_rows);
+
+/* Of each of `batch` matrices the values first .. last - 1, 0 the largest, by bisection to
+   neighbouring numbers or to a width of eps; all arrays are device memory.
+   d_d, d_e  [batch n] not scaled, e with a zero behind the n - 1 of each matrix; zero matrices may
+             occur, NaN and infinity do not
+   d_hint    [batch (last - first)] approximations in descending order, which only save time, or
+             NULL
+   d_s       [batch (last - first)] the values, descending */
+tsvd_status tsvdi_cuda_values_on_device(struct tsvd_context *ctx, int64_t n, int64_t batch,
+                                        const real *d_d, const real *d_e, int64_t first,
+                                        int64_t last, const real *d_hint, real eps, real *d_s,
+                                        int64_t *counts);
 
 extern "C" {
 tsvd_status tsvdi_cuda_dc_begin(struct tsvd_context *ctx, struct dc_job *job);

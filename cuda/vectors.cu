@@ -224,110 +224,132 @@ out:
 
 /* ---- order and signs ---- */
 
-/* The sign of each vector's entry of largest magnitude, of equals the first. */
-static __global__ void
-sign_kernel(struct device_rows rows, char *negative_entry)
-{
-    const int64_t j = blockIdx.x;
-    const int64_t low = rows.low ? rows.low[j] : 0, high = rows.high ? rows.high[j] : rows.n;
-    const real *x = rows.x + j * rows.stride;
-    __shared__ real largest[256];
-    __shared__ int64_t place[256];
-    real most = -1;
-    int64_t at = high;
+static const unsigned ROW_THREADS = 256;
 
-    for (int64_t i = low + threadIdx.x; i < high; i += blockDim.x) {
-        real size = r_abs(x[i]);
+/* Vectors that the blocks below care for: k of each of `batch` matrices, by their rows. */
+struct ordered {
+    int64_t k, batch;
+    const int64_t *from; /* [batch k] */
+    char *flip;          /* [batch k] change the sign */
+};
+
+/* Entry `column` of row j, which belongs to a matrix whose columns are numbered from `base` on. */
+static __device__ __forceinline__ real
+entry_of(const struct device_rows &rows, int64_t j, int64_t base, int64_t column)
+{
+    return rows.low == NULL || (base + column >= rows.low[j] && base + column < rows.high[j])
+               ? rows.x[j * rows.stride + column]
+               : R(0);
+}
+
+/* Whether the entry of largest magnitude, of equals the first, is negative; a warp a vector. */
+static __global__ void
+sign_kernel(struct device_rows rows, struct ordered order)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+    real most = -1;
+    int64_t j, base, low, high, at;
+
+    if (i >= order.k * order.batch) {
+        return;
+    }
+    j = order.from[i];
+    base = i / order.k * rows.n;
+    low = rows.low ? rows.low[j] - base : 0;
+    at = high = rows.high ? rows.high[j] - base : rows.n;
+    for (int64_t c = low + threadIdx.x; c < high; c += TILE) {
+        const real size = r_abs(rows.x[j * rows.stride + c]);
 
         if (size > most) {
             most = size;
-            at = i;
+            at = c;
         }
     }
-    largest[threadIdx.x] = most;
-    place[threadIdx.x] = at;
-    for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half) {
-            real other = largest[threadIdx.x + half];
-            int64_t there = place[threadIdx.x + half];
+    for (int lane = TILE / 2; lane > 0; lane /= 2) {
+        const real other = __shfl_xor_sync(0xffffffffu, most, lane);
+        const int64_t there = __shfl_xor_sync(0xffffffffu, at, lane);
 
-            if (other > largest[threadIdx.x] ||
-                (other == largest[threadIdx.x] && there < place[threadIdx.x])) {
-                largest[threadIdx.x] = other;
-                place[threadIdx.x] = there;
-            }
+        if (other > most || (other == most && there < at)) {
+            most = other;
+            at = there;
         }
     }
     if (threadIdx.x == 0) {
-        negative_entry[j] = x[place[0]] < 0;
+        order.flip[i] = most > 0 && rows.x[j * rows.stride + at] < 0;
     }
 }
 
-static __device__ __forceinline__ real
-entry_of(const struct device_rows &rows, int64_t j, int64_t i)
-{
-    return rows.low == NULL || (i >= rows.low[j] && i < rows.high[j]) ? rows.x[j * rows.stride + i]
-                                                                      : R(0);
-}
-
-/* to[i][j] = sign x[from[j]][i]: the vectors become columns. */
+/* to[c][i] = sign x[from[i]][c], of each matrix: the vectors become columns.  A block a tile. */
 static __global__ void
-order_columns_kernel(struct device_rows rows, const int64_t *from, const char *flip, real *to)
+order_columns_kernel(struct device_rows rows, struct ordered order, int64_t across, int64_t down,
+                     real *to)
 {
     __shared__ real tile[TILE][TILE + 1];
-    const int64_t j0 = (int64_t)blockIdx.x * TILE, i0 = (int64_t)blockIdx.y * TILE, n = rows.n;
+    const int64_t matrix = blockIdx.x / (across * down), place = blockIdx.x % (across * down);
+    const int64_t i0 = place % across * TILE, c0 = place / across * TILE, n = rows.n, k = order.k;
+    const int64_t *from = order.from + matrix * k;
+    const char *flip = order.flip + matrix * k;
 
+    to += matrix * n * k;
     for (int r = (int)threadIdx.y; r < TILE; r += (int)blockDim.y) {
-        int64_t j = j0 + r, i = i0 + threadIdx.x;
+        const int64_t i = i0 + r, c = c0 + threadIdx.x;
 
-        if (j < n && i < n) {
-            real value = entry_of(rows, from[j], i);
+        if (i < k && c < n) {
+            const real value = entry_of(rows, from[i], matrix * n, c);
 
-            tile[r][threadIdx.x] = flip[from[j]] ? -value : value;
+            tile[r][threadIdx.x] = flip[i] ? -value : value;
         }
     }
     __syncthreads();
     for (int r = (int)threadIdx.y; r < TILE; r += (int)blockDim.y) {
-        int64_t i = i0 + r, j = j0 + threadIdx.x;
+        const int64_t c = c0 + r, i = i0 + threadIdx.x;
 
-        if (j < n && i < n) {
-            to[i * n + j] = tile[threadIdx.x][r];
+        if (i < k && c < n) {
+            to[c * k + i] = tile[threadIdx.x][r];
         }
     }
 }
 
-/* to[j] = sign x[from[j]], rows. */
+/* to[i] = sign x[from[i]], rows; threadIdx.y counts vectors. */
 static __global__ void
-order_rows_kernel(struct device_rows rows, const int64_t *from, const char *flip,
-                  const char *negative, real *to)
+order_rows_kernel(struct device_rows rows, struct ordered order, const char *negative, real *to)
 {
-    const int64_t j = blockIdx.x, source = from[j];
-    const bool turn = flip[source] != (negative ? negative[source] : 0);
+    const int64_t i = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+    int64_t source, base;
+    bool turn;
 
-    for (int64_t i = threadIdx.x; i < rows.n; i += blockDim.x) {
-        real value = entry_of(rows, source, i);
+    if (i >= order.k * order.batch) {
+        return;
+    }
+    source = order.from[i];
+    base = i / order.k * rows.n;
+    turn = order.flip[i] != (negative ? negative[source] : 0);
+    for (int64_t c = threadIdx.x; c < rows.n; c += blockDim.x) {
+        const real value = entry_of(rows, source, base, c);
 
-        to[j * rows.n + i] = turn ? -value : value;
+        to[i * rows.n + c] = turn ? -value : value;
     }
 }
 
 tsvd_status
 tsvdi_cuda_order_rows(struct cuda_call *call, struct device_rows columns, struct device_rows rows,
-                      const int64_t *d_from, const char *d_negative, char *d_flip, real *to_columns,
-                      real *to_rows)
+                      int64_t k, int64_t batch, const int64_t *d_from, const char *d_negative,
+                      char *d_flip, real *to_columns, real *to_rows)
 {
-    const int64_t n = columns.n;
-    const dim3 tiles(blocks_for(n, TILE), blocks_for(n, TILE));
+    const struct ordered order = {k, batch, d_from, d_flip};
+    const int64_t n = columns.n, across = blocks_for(k, TILE), down = blocks_for(n, TILE);
+    const dim3 warps(TILE, ROW_THREADS / TILE);
+    /* few threads a row where rows are short */
+    const dim3 threads = n > 16 * TILE ? dim3(ROW_THREADS, 1) : warps;
     tsvd_status ret = TSVD_OK;
 
-    sign_kernel<<<(unsigned)n, 256, 0, call->stream>>>(columns, d_flip);
+    sign_kernel<<<blocks_for(k * batch, warps.y), warps, 0, call->stream>>>(columns, order);
     TSVD_LAUNCHED(call);
-    order_columns_kernel<<<tiles, dim3(TILE, 8), 0, call->stream>>>(columns, d_from, d_flip,
-                                                                    to_columns);
+    order_columns_kernel<<<(unsigned)(across * down * batch), dim3(TILE, 8), 0, call->stream>>>(
+        columns, order, across, down, to_columns);
     TSVD_LAUNCHED(call);
-    order_rows_kernel<<<(unsigned)n, 256, 0, call->stream>>>(rows, d_from, d_flip, d_negative,
-                                                             to_rows);
+    order_rows_kernel<<<blocks_for(k * batch, threads.y), threads, 0, call->stream>>>(
+        rows, order, d_negative, to_rows);
     TSVD_LAUNCHED(call);
 out:
     return ret;
@@ -354,7 +376,8 @@ tsvdi_cuda_order(struct tsvd_context *ctx, const int64_t *from, const char *nega
     TSVD_TRY(tsvdi_cuda_upload(call, d_from, from, (size_t)n * sizeof(*d_from)));
     TSVD_TRY(tsvdi_cuda_upload(call, d_negative, negative, (size_t)n));
     d_right = d_left + n * n;
-    TSVD_TRY(tsvdi_cuda_order_rows(call, left, right, d_from, d_negative, d_flip, d_left, d_right));
+    TSVD_TRY(tsvdi_cuda_order_rows(call, left, right, n, 1, d_from, d_negative, d_flip, d_left,
+                                   d_right));
     TSVD_CUDA(call, cudaMemcpyAsync(left_vectors.x, d_left, matrix, cudaMemcpyDeviceToDevice,
                                     call->stream));
     TSVD_CUDA(call, cudaMemcpyAsync(right_vectors.x, d_right, matrix, cudaMemcpyDeviceToDevice,

@@ -20,13 +20,14 @@ BOUNDS = {
 
 
 def residual(d, e, L, s, R, lower=False):
-    """||B - L S R||_F / ((n + 8) eps ||B||_F), by ||B R^T - L S||_F in O(n^2) work.
+    """||B - L S R||_F / ((n + 8) eps ||B||_F), by ||B R^T - L S||_F in O(n k) work.
 
-    The two norms are equal as far as R is orthogonal, which `orthogonality` measures.
-    d (n,), e (n-1,), L (n, n), s (n,), R (n, n); lower: e is the sub-diagonal.
+    The two norms are equal as far as R is orthogonal, which `orthogonality` measures; of a part
+    of the values, k < n, the second alone says how good they are.
+    d (n,), e (n-1,), L (n, k), s (k,), R (k, n); lower: e is the sub-diagonal.
     """
-    n, info = s.size, np.finfo(s.dtype)
-    if n == 0:
+    n, info = d.size, np.finfo(s.dtype)
+    if s.size == 0:
         return 0.0
     d, e, s, least = _scaled(d, e, s)
     if lower:  # B^T = R^T S L^T is upper bidiagonal
@@ -53,13 +54,13 @@ def max_abs_error(d, e, L, s, R, lower=False):
 
 
 def orthogonality(L, R):
-    """The larger of ||I - L^T L||_max and ||I - R R^T||_max, over (n + 8) eps."""
-    n = L.shape[0]
-    if n == 0:
+    """The larger of ||I - L^T L||_max and ||I - R R^T||_max, over (n + 8) eps; L (n, k)."""
+    n, k = L.shape
+    if k == 0:
         return 0.0
     eps = float(np.finfo(L.dtype).eps)
     L, R = L.astype(np.float64), R.astype(np.float64)
-    error = max(np.max(abs(gram - np.eye(n))) for gram in (L.T @ L, R @ R.T))
+    error = max(np.max(abs(gram - np.eye(k))) for gram in (L.T @ L, R @ R.T))
     return float(error / ((n + 8) * eps))
 
 

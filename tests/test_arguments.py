@@ -404,7 +404,10 @@ def test_check_finite_changes_nothing_else(device):
         ({"eps": -1e-8}, ValueError, "eps"),
         ({"eps": NAN}, ValueError, "eps"),
         ({"eps": INF}, ValueError, "eps"),
-        ({"eps": "small"}, (TypeError, ValueError), None),
+        ({"eps": "small"}, TypeError, "eps"),
+        ({"eps": 1j}, TypeError, "eps"),
+        ({"eps": [1.0]}, TypeError, "eps"),
+        ({"eps": 10**400}, ValueError, "eps"),
         ({"max_sweeps": 0}, ValueError, "max_sweeps"),
         ({"max_sweeps": -3}, ValueError, "max_sweeps"),
         ({"max_sweeps": 2.5}, TypeError, None),
@@ -419,7 +422,6 @@ def test_check_finite_changes_nothing_else(device):
         ({"tuning": {"blocks": "3"}}, (TypeError, ValueError), "blocks"),
         ({"tuning": 3}, TypeError, "tuning"),
         ({"progress": 3}, TypeError, "progress"),
-        ({"select": "x"}, ValueError, "select"),
         ({"out": 3}, TypeError, "out"),
         ({"out": (np.zeros((4, 4)), np.zeros(4))}, TypeError, "out"),
         ({"out": (None, None, None)}, TypeError, "L"),
@@ -431,20 +433,85 @@ def test_wrong_options(options, error, match):
         tsvd.svd(D, E, **options)
 
 
+def test_what_comes_later_names_its_argument(device):
+    with pytest.raises(NotImplementedError, match="stream"):
+        tsvd.svd(D, E, device=device, stream=7)
+
+
+RANGE = "select_range"
+
+
 @pytest.mark.parametrize(
-    ("options", "match"),
+    ("select", "select_range", "error", "match"),
     [
-        ({"select": "i", "select_range": (0, 1)}, "select"),
-        ({"select": "v", "select_range": (0, 1)}, "select"),
-        ({"stream": 7}, "stream"),
+        ("x", (0, 1), ValueError, "select .*'x'"),
+        (None, (0, 1), ValueError, "select .*None"),
+        (["i"], (0, 1), ValueError, "select .*'i'"),
+        ("a", (0, 1), ValueError, RANGE),
+        ("i", None, ValueError, RANGE),
+        ("v", None, ValueError, RANGE),
+        ("i", 3, TypeError, RANGE),
+        ("v", 3, TypeError, RANGE),
+        ("i", (1,), TypeError, RANGE),
+        ("v", (0, 1, 2), TypeError, RANGE),
+        ("i", (1.0, 2), TypeError, rf"integers.*{RANGE}|{RANGE}.*integers"),
+        ("i", (0, "1"), TypeError, RANGE),
+        ("i", (0, None), TypeError, RANGE),
+        ("i", (-1, 2), ValueError, RANGE),
+        ("i", (-2, -1), ValueError, RANGE),
+        ("i", (2, 1), ValueError, RANGE),
+        ("i", (0, 4), ValueError, rf"{RANGE}=\(0, 4\).* 4"),
+        ("i", (4, 4), ValueError, RANGE),
+        ("i", (0, 2**63 - 2), ValueError, RANGE),
+        ("i", (2**63 - 2, 2**63 - 2), ValueError, RANGE),
+        ("i", (0, 10**30), ValueError, RANGE),
+        ("v", (1, 1), ValueError, RANGE),
+        ("v", (2, 1), ValueError, RANGE),
+        ("v", (NAN, 1), ValueError, RANGE),
+        ("v", (0, NAN), ValueError, RANGE),
+        ("v", (INF, INF), ValueError, RANGE),
+        ("v", ("0", 1), TypeError, f"min of {RANGE}"),
+        ("v", (0, 1j), TypeError, f"max of {RANGE}"),
+        ("v", (0, None), TypeError, f"max of {RANGE}"),
+        ("v", (0, [1, 2]), TypeError, f"max of {RANGE}"),
     ],
 )
-def test_what_comes_later_names_its_argument(options, match, device):
-    with pytest.raises(NotImplementedError, match=match):
-        tsvd.svd(D, E, device=device, **options)
-    if "stream" not in options:
-        with pytest.raises(NotImplementedError, match=match):
-            tsvd.svdvals(D, E, device=device, **options)
+def test_wrong_select(select, select_range, error, match, device):
+    for function in (tsvd.svd, tsvd.svdvals):
+        with pytest.raises(error, match=match):
+            function(D, E, select=select, select_range=select_range, device=device)
+
+
+def test_no_index_is_in_range_of_nothing(device):
+    with pytest.raises(ValueError, match=RANGE):
+        tsvd.svd([], [], select="i", select_range=(0, 0), device=device)
+
+
+@pytest.mark.parametrize("method", ["qr", "givens"])
+def test_vectors_of_a_part_need_dc(method, device):
+    options = {"select": "i", "method": method, "device": device}
+    with pytest.raises(ValueError, match=f'{method}.*"dc" or "auto"'):
+        tsvd.svd(D, E, select_range=(0, 1), **options)
+    L, s, R = tsvd.svd(D, E, select_range=(0, 3), **options)
+    assert L.shape == R.shape == (4, 4) and s.shape == (4,)
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (3, 4), (0, 4), (2, 2, 4)])
+def test_an_interval_is_for_one_matrix(shape, device):
+    """Even of one matrix in a batch: another may come with the next call."""
+    for function in (tsvd.svd, tsvd.svdvals):
+        for d, e in ((np.ones(shape), E), (D, np.ones((*shape[:-1], 3)))):
+            with pytest.raises(ValueError, match=r'select="v".*each matrix of a batch'):
+                function(d, e, select="v", select_range=(0, 1), device=device)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint64, np.float32, np.longdouble, np.bool_])
+def test_numpy_numbers_as_bounds(kind):
+    s = tsvd.svdvals(D, E, select="v", select_range=(kind(0), kind(1)))
+    assert same_bits(s, tsvd.svdvals(D, E, select="v", select_range=(0.0, 1.0)))
+    if np.issubdtype(kind, np.integer):
+        s = tsvd.svdvals(D, E, select="i", select_range=(kind(0), kind(1)))
+        assert same_bits(s, tsvd.svdvals(D, E)[:2])
 
 
 @pytest.mark.parametrize("method", ["qr", "givens"])
@@ -498,15 +565,22 @@ def test_cuda_where_there_is_none():
 
 
 @pytest.mark.parametrize(
-    ("method", "arrays", "what"),
-    [("qr", 2, "L and R"), ("auto", 6, "and the workspace"), (None, 0, "results, s")],
+    ("method", "arrays", "k", "what"),
+    [
+        ("qr", 0, 10**7, "L and R"),
+        ("auto", 4, 10**7, "and the workspace"),
+        ("auto", 6, 3, "and the workspace"),
+        (None, 0, 2**55, "results, s"),
+    ],
 )
-def test_too_large_for_memory(method, arrays, what):
+def test_too_large_for_memory(method, arrays, k, what):
     """Refused before any work, with the number of bytes."""
     n = 10**7 if method else 2**55
     d, e = np.broadcast_to(1.0, n), np.broadcast_to(0.5, n - 1)
     options = {"method": method} if method else {"compute_uv": False}
-    wanted = 8 * (arrays * n * n + n)
+    if k < n:
+        options |= {"select": "i", "select_range": (1, k)}
+    wanted = 8 * (arrays * n * n + (2 * n * k if method else 0) + k)
     with pytest.raises(MemoryError, match=rf"{what}.* {wanted} bytes.*\d+"):
         tsvd.svd(d, e, device="cpu", **options)
 

@@ -106,11 +106,6 @@ def test_millions_of_sweeps_keep_orthogonality():
     assert max_abs_error(d, e, *result) <= 4 * eps
 
 
-def test_an_eps_that_is_no_float():
-    with pytest.raises(ValueError, match="eps"):
-        tsvd.svd([1.0], [], eps=10**400)
-
-
 def test_the_command_line_keeps_to_files(tmp_path):
     """A link is followed; what is no file is refused before any work."""
     np.save(tmp_path / "d.npy", np.ones(3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import os
 import sys
@@ -152,11 +153,16 @@ def svd(
         Bound on the sweeps for each matrix of "qr" and "givens". None: the
         method's own bound.
     select : {"a", "v", "i"}
-        All values ("a"), those in the half-open interval ``(min, max]`` ("v")
-        or those with indices ``min`` to ``max``, 0 being the largest ("i"). "v"
-        and "i" are not available yet.
+        Which values are computed, and of which the vectors: all ("a"), those in
+        the half-open interval ``(min, max]`` ("v"), or those with indices
+        ``min`` to ``max``, both included, 0 being the largest ("i"). Values
+        alone cost as many as they are; of vectors the last level of "dc" forms
+        those that are wanted. "v" takes one matrix, as of each matrix of a batch
+        another number of values may lie in the interval.
     select_range : (min, max), optional
-        Required by "v" and "i", not allowed with "a".
+        Required by "v" and "i", not allowed with "a". For "v" two numbers in the
+        units of B, ``min < max``, which may be infinite: on which side of them a
+        value lies is counted exactly. For "i" two integers, ``0 <= min <= max < n``.
     device : str or int, optional
         "cpu", "cuda", "cuda:1" or 1. None: the first usable CUDA device for large
         matrices, from n = 768 on for vectors by "auto" or "dc", from n = 1024 on
@@ -189,9 +195,10 @@ def svd(
     Returns
     -------
     SVDResult or ndarray
-        ``(L, s, R)`` with shapes (..., n, n), (..., n), (..., n, n), new
-        C-contiguous arrays; s alone if compute_uv is False. With full_output
-        ``(result, info)``.
+        ``(L, s, R)`` with shapes (..., n, k), (..., k), (..., k, n), new
+        C-contiguous arrays, of the k selected values, k = n for all and 0 where
+        the interval of "v" holds none; s alone if compute_uv is False. With
+        full_output ``(result, info)``.
 
     Raises
     ------
@@ -224,10 +231,11 @@ def svd(
     Signs: the entry of largest magnitude in each column of L is positive; of
     equals the first. The same input and options give the same bits.
 
-    Work: for each matrix O(n^2) for the values; with vectors O(n^3), "dc" at
+    Work: for each matrix O(n k) for k values; with vectors O(n^3), "dc" at
     most 8/3 n^3 multiplications and additions in matrix products. Memory,
-    beside L and R: "dc" four more n x n arrays; the others O(n) and a bounded log
-    of rotations, "givens" another n^2 for a slow matrix. On the CPU the matrix
+    beside L and R: "dc" four more n x n arrays, six where not all vectors are
+    wanted; the others O(n) and a bounded log of rotations, "givens" another n^2
+    for a slow matrix. On the CPU the matrix
     products are by SciPy's BLAS, which is imported when first needed, in threads
     of tsvd. The GIL is released; Ctrl-C stops the computation.
 
@@ -254,11 +262,16 @@ def svd(
 
     >>> tsvd.svd(np.ones((3, 4)), np.ones(3)).L.shape
     (3, 4, 4)
+
+    The two largest values and their vectors:
+
+    >>> tsvd.svd(np.ones(5), np.ones(4), select="i", select_range=(0, 1)).R.shape
+    (2, 5)
     """
     number = _method_number(method, compute_uv)
     if eps is None:
         eps = -1.0
-    elif not 0 <= eps <= _FLOAT_MAX:
+    elif not 0 <= _real("eps", eps) <= _FLOAT_MAX:
         raise ValueError(f"eps must be None or a finite number >= 0, not {eps!r}")
     max_sweeps = 0 if max_sweeps is None else _integer("max_sweeps", max_sweeps, 1, _INT64_MAX)
     knobs = _DEFAULT_KNOBS if tuning is None else _knobs(tuning)
@@ -266,8 +279,10 @@ def svd(
         raise TypeError(f"progress must be callable, not {type(progress).__name__}")
     if out is not None and not compute_uv:
         raise ValueError("out takes L, s and R: it cannot be used with compute_uv=False")
-    if select != "a" or select_range is not None:
-        _check_select(select, select_range)
+    if select == "a" and select_range is None:
+        first, count = 0, -1
+    else:
+        first, count = _selected(select, select_range, d, e, check_finite)
     if stream is not None:
         raise NotImplementedError("stream: CUDA streams are not supported yet")
     if device is not None:
@@ -286,6 +301,8 @@ def svd(
         out,
         full_output,
         progress,
+        first,
+        count,
         lower,
         number,
         eps,
@@ -333,8 +350,8 @@ def svdvals(
 
     Returns
     -------
-    ndarray, shape (..., n)
-        The singular values, descending, none negative.
+    ndarray, shape (..., k)
+        The k = n singular values, or those selected, descending, none negative.
 
     Raises
     ------
@@ -348,8 +365,8 @@ def svdvals(
 
     Notes
     -----
-    Accuracy: a few ulps for every value, however small. Work: O(n^2) for each
-    matrix. Memory: O(n).
+    Accuracy: a few ulps for every value, however small. Work: O(n k) for k
+    values of each matrix. Memory: O(n).
 
     References
     ----------
@@ -361,6 +378,8 @@ def svdvals(
     >>> import tsvd
     >>> tsvd.svdvals([1.0, 1.0], [1.0])
     array([1.61803399, 0.61803399])
+    >>> tsvd.svdvals([1.0, 1.0], [1.0], select="v", select_range=(0, 1))
+    array([0.61803399])
     """
     return svd(
         d,
@@ -411,19 +430,46 @@ def _knobs(tuning):
     ]
 
 
-def _check_select(select, select_range):
+def _real(name, value):
+    """The number as a float; beyond all floats infinite."""
+    try:
+        if isinstance(value, (str, bytes, bytearray)):
+            raise TypeError
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, not {value!r}") from None
+
+
+def _selected(select, select_range, d, e, check_finite):
+    """The index of the first value that is wanted, and how many are; all: 0 and -1."""
     if select not in ("a", "v", "i"):
         raise ValueError(f'select must be "a", "v" or "i", not {select!r}')
     if select == "a":
         raise ValueError('select_range needs select="v" or select="i"')
-    if select_range is None or len(select_range) != 2:
+    if select_range is None:
         raise ValueError(f"select={select!r} needs select_range=(min, max)")
-    low, high = select_range
-    if select == "v" and not low < high:
-        raise ValueError(f"select_range must have min < max, not {select_range!r}")
-    if select == "i" and not 0 <= operator.index(low) <= operator.index(high):
+    try:
+        low, high = select_range
+    except (TypeError, ValueError):
+        raise TypeError(f"select_range must be a pair (min, max), not {select_range!r}") from None
+    if select == "v":
+        low, high = _real("min of select_range", low), _real("max of select_range", high)
+        if not low < high:
+            raise ValueError(f"select_range must have min < max, not {select_range!r}")
+        return _core.select(d, e, check_finite, low, high)
+    try:
+        low, high = operator.index(low), operator.index(high)
+    except TypeError:
+        raise TypeError(
+            f'select="i" needs a select_range of two integers, not {select_range!r}'
+        ) from None
+    if not 0 <= low <= high:
         raise ValueError(f"select_range must have 0 <= min <= max, not {select_range!r}")
-    raise NotImplementedError(f'select={select!r} is not available yet; use select="a"')
+    if high >= _INT64_MAX:
+        raise ValueError(f"select_range={select_range!r} is out of range")
+    return low, high - low + 1
 
 
 def _cuda_index(device):

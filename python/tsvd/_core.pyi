@@ -15,6 +15,8 @@ def svd(
     out: tuple | None,
     full_output: bool,
     progress: Callable[[float], Any] | None,
+    first: int,
+    count: int,
     lower: bool,
     method: int,
     eps: float,
@@ -27,6 +29,9 @@ def svd(
     device: int,
     /,
 ) -> Any: ...
+def select(
+    d: ArrayLike, e: ArrayLike, check_finite: bool, low: float, high: float, /
+) -> tuple[int, int]: ...
 def cuda_device_count() -> tuple[int, str]: ...
 def cuda_device_unusable(index: int, /) -> str: ...
 def cuda_device(index: int, /) -> dict[str, Any]: ...

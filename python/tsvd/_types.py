@@ -9,16 +9,17 @@ if TYPE_CHECKING:
 
 
 class SVDResult(NamedTuple):
-    """B = L @ diag(s) @ R, as ``U, S, Vh`` of `numpy.linalg.svd`.
+    """B = L @ diag(s) @ R, as ``U, S, Vh`` of `numpy.linalg.svd`; or the part of it selected.
 
     Attributes
     ----------
-    L : ndarray, shape (..., n, n)
-        Orthogonal; its columns are the left singular vectors.
-    s : ndarray, shape (..., n)
-        The singular values, descending, none negative.
-    R : ndarray, shape (..., n, n)
-        Orthogonal; its rows are the right singular vectors.
+    L : ndarray, shape (..., n, k)
+        Its orthonormal columns are the left singular vectors.
+    s : ndarray, shape (..., k)
+        The singular values, all k = n or those selected, descending, none
+        negative.
+    R : ndarray, shape (..., k, n)
+        Its orthonormal rows are the right singular vectors.
     """
 
     L: np.ndarray

@@ -64,7 +64,7 @@ make_work(tsvd_dtype dtype, int64_t n, int64_t matrices)
         set(dtype, w.e, i, random_scaled(-2, 0));
     }
     w.problem.dtype = dtype;
-    w.problem.n = n;
+    w.problem.n = w.problem.k = n;
     w.problem.batch_ndim = 1;
     w.problem.batch_shape[0] = matrices;
     w.problem.d = w.d;
@@ -88,41 +88,55 @@ free_work(struct work *w)
     free(w->R);
 }
 
-/* B = L diag(s) R within `tolerance`, L and R orthogonal, s sorted, signs by the rule. */
+/* Entry (i, j) of a matrix. */
+static double
+entry_of(const struct work *w, int64_t matrix, int lower, int64_t i, int64_t j)
+{
+    const int64_t n = w->problem.n;
+
+    if (i == j) {
+        return get(w->problem.dtype, w->d, matrix * n + i);
+    }
+    return j == (lower ? i - 1 : i + 1)
+               ? get(w->problem.dtype, w->e, matrix * (n - 1) + (lower ? j : i))
+               : 0;
+}
+
+/* B R^T = L diag(s) within `tolerance`, columns of L and rows of R orthonormal, s sorted, signs by
+   the rule; of all values or a part of them. */
 static void
 check_result(const struct work *w, int64_t matrix, int lower, double tolerance)
 {
     tsvd_dtype dtype = w->problem.dtype;
-    int64_t n = w->problem.n, at = matrix * n * n, off = n > 0 ? n - 1 : 0;
+    int64_t n = w->problem.n, k = w->problem.k, at = matrix * n * k;
     double orthogonal = 3 * (double)(n + 8) * eps_of(dtype);
 
-    for (int64_t i = 0; i < n; i++) {
-        double largest = 0;
+    for (int64_t i = 0; i < k; i++) {
+        double s = get(dtype, w->s, matrix * k + i), largest = 0;
 
-        CHECK(get(dtype, w->s, matrix * n + i) >= 0, "s[%lld]", (long long)i);
-        CHECK(i == 0 || get(dtype, w->s, matrix * n + i) <= get(dtype, w->s, matrix * n + i - 1),
-              "s[%lld] is out of order", (long long)i);
-        for (int64_t j = 0; j < n; j++) {
-            double b = 0, product = 0, columns = 0, rows = 0;
-            double entry = get(dtype, w->L, at + j * n + i);
+        CHECK(s >= 0, "s[%lld]", (long long)i);
+        CHECK(i == 0 || s <= get(dtype, w->s, matrix * k + i - 1), "s[%lld] is out of order",
+              (long long)i);
+        for (int64_t j = 0; j < k; j++) {
+            double columns = 0, rows = 0;
 
-            if (i == j) {
-                b = get(dtype, w->d, matrix * n + i);
-            } else if (j == (lower ? i - 1 : i + 1)) {
-                b = get(dtype, w->e, matrix * off + (lower ? j : i));
+            for (int64_t l = 0; l < n; l++) {
+                columns += get(dtype, w->L, at + l * k + i) * get(dtype, w->L, at + l * k + j);
+                rows += get(dtype, w->R, at + i * n + l) * get(dtype, w->R, at + j * n + l);
             }
-            for (int64_t k = 0; k < n; k++) {
-                product += get(dtype, w->L, at + i * n + k) * get(dtype, w->s, matrix * n + k) *
-                           get(dtype, w->R, at + k * n + j);
-                columns += get(dtype, w->L, at + k * n + i) * get(dtype, w->L, at + k * n + j);
-                rows += get(dtype, w->R, at + i * n + k) * get(dtype, w->R, at + j * n + k);
-            }
-            CHECK(fabs(b - product) <= tolerance, "matrix %lld, n = %lld: B[%lld, %lld]",
-                  (long long)matrix, (long long)n, (long long)i, (long long)j);
             CHECK(fabs(columns - (i == j)) <= orthogonal, "L[:, %lld] L[:, %lld] = %g",
                   (long long)i, (long long)j, columns);
             CHECK(fabs(rows - (i == j)) <= orthogonal, "R[%lld] R[%lld] = %g", (long long)i,
                   (long long)j, rows);
+        }
+        for (int64_t j = 0; j < n; j++) {
+            double entry = get(dtype, w->L, at + j * k + i), difference = -s * entry;
+
+            for (int64_t l = j > 0 ? j - 1 : 0; l < n && l <= j + 1; l++) {
+                difference += entry_of(w, matrix, lower, j, l) * get(dtype, w->R, at + i * n + l);
+            }
+            CHECK(fabs(difference) <= tolerance, "matrix %lld, n = %lld: (B R^T - L S)[%lld, %lld]",
+                  (long long)matrix, (long long)n, (long long)j, (long long)i);
             largest = fabs(entry) > fabs(largest) ? entry : largest;
         }
         CHECK(largest > 0, "the sign of column %lld of L", (long long)i);

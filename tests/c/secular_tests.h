@@ -76,13 +76,14 @@ solve_root(const struct secular_problem *p, int64_t i, real norm)
     int placed = 0, done = 0;
 
     while (!done) {
-        const real below = secular_difference(p->pole[r.split - 1], r.base, r.tau);
-        const real above = secular_difference(p->pole[r.split], r.base, r.tau);
-        const struct cpu_sums lanes = secular_kernels->secular(
-            secular_summed(&r, p->k), p->pole, p->square, r.base, r.tau, below, above);
-        struct secular_sums sums = {lanes.psi, lanes.psi_slope, lanes.phi, lanes.phi_slope};
+        struct cpu_sums lanes;
+        struct secular_sums sums;
 
-        secular_add_last(&r, p->pole, p->square, &sums);
+        secular_split(&r, p->pole);
+        lanes = secular_kernels->secular(secular_summed(&r, p->k), p->pole, p->square, r.base,
+                                         r.tau, r.below, r.above);
+        sums = (struct secular_sums){lanes.psi, lanes.psi_slope, lanes.phi, lanes.phi_slope};
+        secular_add_last(&r, p->square, &sums);
         if (placed) {
             done = secular_step(&r, p->pole, sums);
         } else {

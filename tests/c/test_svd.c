@@ -160,12 +160,12 @@ test_nothing_to_do(void)
     double x = 1;
 
     CHECK(tsvd_svd(&problem, NULL, NULL, NULL) == TSVD_OK, "n = 0, all NULL");
-    problem.n = 1; /* e may be NULL */
+    problem.n = problem.k = 1; /* e may be NULL */
     problem.d = &x;
     problem.d_stride = sizeof x;
     problem.s = &x;
     CHECK(tsvd_svd(&problem, NULL, NULL, NULL) == TSVD_OK && x == 1, "n = 1");
-    problem.n = 1000;
+    problem.n = problem.k = 1000;
     problem.batch_ndim = 2;
     problem.batch_shape[0] = 3;
     problem.batch_shape[1] = 0;
@@ -204,6 +204,14 @@ test_bad_arguments(void)
     } while (0)
 
     REFUSED(bad.n = -1);
+    REFUSED(bad.first = -1);
+    REFUSED(bad.first = 1);
+    REFUSED(bad.first = INT64_MAX);
+    REFUSED(bad.k = -1);
+    REFUSED(bad.k = 5);
+    REFUSED(bad.k = INT64_MAX);
+    REFUSED((bad.k = 3, options.method = TSVD_METHOD_QR));
+    REFUSED((bad.k = 3, options.method = TSVD_METHOD_GIVENS));
     REFUSED(bad.d = NULL);
     REFUSED(bad.e = NULL);
     REFUSED(bad.s = NULL);

@@ -1,0 +1,277 @@
+/*
+ * A part of the values: which lie in an interval, against counts in long double and against s;
+ * what memory a call asks for; the values and vectors of a range of indices.
+ */
+#include <string.h>
+
+#include "problem.h"
+
+enum { MAX_ORDER = 40 };
+
+static const int64_t orders[] = {1, 2, 3, 8, 17, 32, MAX_ORDER};
+enum { ORDERS = sizeof orders / sizeof *orders };
+
+/* A matrix whose values span many powers of two, as tsvd_select() takes it. */
+static struct work
+one_matrix(tsvd_dtype dtype, int64_t n)
+{
+    struct work w = make_work(dtype, n, 1);
+
+    for (int64_t i = 0; i < n; i += 3) {
+        set(dtype, w.d, i, 0x1p-60 * get(dtype, w.d, i));
+    }
+    w.problem.batch_ndim = 0;
+    return w;
+}
+
+/* The values in (low, high] are first .. first + k - 1. */
+static void
+check_range(const struct work *w, double low, double high, int64_t first, int64_t k)
+{
+    int64_t got_first = -1, got = -1;
+    tsvd_error error;
+    tsvd_status status = tsvd_select(&w->problem, NULL, low, high, &got_first, &got, &error);
+
+    CHECK(status == TSVD_OK, "(%g, %g]: %s", low, high, error.text);
+    CHECK(got == k && (k == 0 || got_first == first),
+          "(%g, %g], n = %lld: %lld from %lld on, not %lld from %lld", low, high,
+          (long long)w->problem.n, (long long)got, (long long)got_first, (long long)k,
+          (long long)first);
+    CHECK(got_first >= 0 && got_first + got <= w->problem.n, "from %lld on", (long long)got_first);
+}
+
+/* Bounds at random, far from any value for their counts to be beyond doubt. */
+static void
+test_counts(void)
+{
+    for (int t = 0; t < DTYPES; t++) {
+        for (int o = 0; o < ORDERS; o++) {
+            const int64_t n = orders[o];
+            struct work w = one_matrix(dtypes[t], n);
+            long double d[MAX_ORDER], e[MAX_ORDER] = {0};
+
+            for (int64_t i = 0; i < n; i++) {
+                d[i] = get(dtypes[t], w.d, i);
+                e[i] = i < n - 1 ? get(dtypes[t], w.e, i) : 0;
+            }
+            for (int i = 0; i < 200; i++) {
+                const long double slack = 1e3L * eps_of(dtypes[t]);
+                double low = fabs(random_scaled(-70, 1)), high = fabs(random_scaled(-70, 1));
+                double swap = low > high ? low : high;
+                int64_t above_low, above_high;
+
+                low = low > high ? high : low;
+                high = swap;
+                above_low = count_above(n, d, e, low);
+                above_high = count_above(n, d, e, high);
+                if (low == high || count_above(n, d, e, low * (1 - slack)) != above_low ||
+                    count_above(n, d, e, low * (1 + slack)) != above_low ||
+                    count_above(n, d, e, high * (1 - slack)) != above_high ||
+                    count_above(n, d, e, high * (1 + slack)) != above_high) {
+                    continue;
+                }
+                check_range(&w, low, high, above_high, above_low - above_high);
+                check_range(&w, -1, high, above_high, n - above_high);
+                check_range(&w, low, (double)INFINITY, 0, above_low);
+            }
+            check_range(&w, -(double)INFINITY, (double)INFINITY, 0, n);
+            check_range(&w, -DBL_MAX, DBL_MAX, 0, n);
+            check_range(&w, -3, -1, n, 0);
+            check_range(&w, 1e30, 1e300, 0, 0);
+            free_work(&w);
+        }
+    }
+}
+
+/* The lower end is outside, the upper inside; all values are numbers, one of them twice, one 0. */
+static void
+test_ends(void)
+{
+    const double values[] = {3, 2, 2, 1, 0x1p-30, 0};
+    const int64_t n = sizeof values / sizeof *values;
+
+    for (int t = 0; t < DTYPES; t++) {
+        struct work w = make_work(dtypes[t], n, 1);
+
+        w.problem.batch_ndim = 0;
+        for (int64_t i = 0; i < n; i++) {
+            set(dtypes[t], w.d, (i + 2) % n, i % 2 ? values[i] : -values[i]);
+        }
+        memset(w.e, 0, (size_t)(n - 1) * size_of(dtypes[t]));
+        check_range(&w, 1, 3, 0, 3);
+        check_range(&w, 1, 2, 1, 2);
+        check_range(&w, 2, 3, 0, 1);
+        check_range(&w, 0, 2, 1, 4);
+        check_range(&w, -0.0, 2, 1, 4);
+        check_range(&w, -1, 0, 5, 1);
+        check_range(&w, -1, -0.0, 5, 1);
+        check_range(&w, -1, DBL_TRUE_MIN, 5, 1);
+        check_range(&w, 0x1p-30, 1, 3, 1);
+        check_range(&w, 3, 4, 0, 0);
+        /* between numbers of float32, where neither may be taken for the other */
+        check_range(&w, 1 - 0x1p-40, 1 + 0x1p-40, 3, 1);
+        check_range(&w, 1, 1 + 0x1p-40, 3, 0);
+        check_range(&w, 1 - 0x1p-40, 1, 3, 1);
+        check_range(&w, 1 - 0x1p-40, 1 - 0x1p-41, 4, 0);
+        free_work(&w);
+    }
+}
+
+static void
+test_extremes(void)
+{
+    for (int t = 0; t < DTYPES; t++) {
+        const double top = dtypes[t] == TSVD_FLOAT64 ? DBL_MAX : (double)FLT_MAX;
+        const double least = dtypes[t] == TSVD_FLOAT64 ? DBL_TRUE_MIN : (double)FLT_TRUE_MIN;
+        struct work w = make_work(dtypes[t], 2, 1), none = make_work(dtypes[t], 0, 1);
+
+        w.problem.batch_ndim = none.problem.batch_ndim = 0;
+        check_range(&none, -1, 1, 0, 0);
+        memset(w.d, 0, 2 * size_of(dtypes[t])); /* zero */
+        memset(w.e, 0, size_of(dtypes[t]));
+        check_range(&w, -1, 1, 0, 2);
+        check_range(&w, -1, 0, 0, 2);
+        check_range(&w, 0, 1, 0, 0);
+        check_range(&w, -2, -1, 2, 0);
+        set(dtypes[t], w.d, 1, least);
+        check_range(&w, 0, 1, 0, 1);
+        check_range(&w, 0, least, 0, 1);
+        check_range(&w, -1, least / 2, 1, 1); /* of float64 that is 0 */
+        set(dtypes[t], w.d, 0, top);          /* values of about 1.6 and 0.6 of it */
+        set(dtypes[t], w.d, 1, top);
+        set(dtypes[t], w.e, 0, top);
+        check_range(&w, 0, (double)INFINITY, 0, 2);
+        check_range(&w, 0, top, 1, 1);
+        check_range(&w, top / 2, top, 1, 1);
+        check_range(&w, top, (double)INFINITY, 0, 1);
+        check_range(&w, 0, top / 2, 2, 0);
+        free_work(&w);
+        free_work(&none);
+    }
+}
+
+static void
+test_refusals(void)
+{
+    struct work w = make_work(TSVD_FLOAT64, 3, 1);
+    tsvd_options options = tsvd_options_default();
+    tsvd_error error;
+    tsvd_problem bad;
+    int64_t first, k;
+
+#define REFUSED(change, low, high, expected)                                                       \
+    do {                                                                                           \
+        bad = w.problem;                                                                           \
+        bad.batch_ndim = 0;                                                                        \
+        change;                                                                                    \
+        CHECK(tsvd_select(&bad, NULL, low, high, &first, &k, &error) == expected, #change);        \
+        CHECK(strlen(error.text) > 10, "\"%s\"", error.text);                                      \
+        CHECK(tsvd_select(&bad, NULL, low, high, &first, &k, NULL) == expected, #change);          \
+    } while (0)
+
+    REFUSED((void)0, 1, 1, TSVD_ERR_ARGUMENT);
+    REFUSED((void)0, 2, 1, TSVD_ERR_ARGUMENT);
+    REFUSED((void)0, (double)NAN, 1, TSVD_ERR_ARGUMENT);
+    REFUSED((void)0, 1, (double)NAN, TSVD_ERR_ARGUMENT);
+    REFUSED((void)0, (double)INFINITY, (double)INFINITY, TSVD_ERR_ARGUMENT);
+    REFUSED(bad.batch_ndim = 1, 0, 1, TSVD_ERR_ARGUMENT);
+    REFUSED(bad.n = -1, 0, 1, TSVD_ERR_ARGUMENT);
+    REFUSED(bad.d = NULL, 0, 1, TSVD_ERR_ARGUMENT);
+    REFUSED(bad.e = NULL, 0, 1, TSVD_ERR_ARGUMENT);
+    REFUSED(bad.dtype = (tsvd_dtype)7, 0, 1, TSVD_ERR_ARGUMENT);
+    ((double *)w.d)[1] = (double)NAN;
+    REFUSED((void)0, 0, 1, TSVD_ERR_NONFINITE);
+#undef REFUSED
+    options.check_finite = 0;
+    bad = w.problem;
+    bad.batch_ndim = 0;
+    CHECK(tsvd_select(&bad, &options, 0, 1, &first, &k, &error) == TSVD_OK && k == 0, "%lld values",
+          (long long)k);
+    free_work(&w);
+}
+
+static void
+test_memory(void)
+{
+    struct work w = make_work(TSVD_FLOAT32, 10, 3);
+    tsvd_options options = tsvd_options_default();
+    tsvd_problem p = w.problem;
+    uint64_t results, work, part;
+
+    tsvd_memory(&p, &options, 0, &results, &work);
+    CHECK(results == 3 * 10 * 4 && work == 0, "%llu", (unsigned long long)results);
+    p.k = 2;
+    tsvd_memory(&p, &options, 1, &results, &work);
+    CHECK(results == 3 * (2 + 2 * 2 * 10) * 4 && work == 0, "%llu", (unsigned long long)results);
+    p.n = p.k = 1000;
+    tsvd_memory(&p, &options, 1, &results, &work);
+    CHECK(work >= (uint64_t)16 * 1000 * 1000, "%llu", (unsigned long long)work);
+    p.k = 999;
+    tsvd_memory(&p, &options, 1, &results, &part);
+    CHECK(2 * part == 3 * work, "%llu", (unsigned long long)part);
+    options.device = 0;
+    tsvd_memory(&p, &options, 1, &results, &work);
+    CHECK(work == 0, "%llu", (unsigned long long)work);
+    options.device = -1;
+    p.n = p.k = INT64_MAX / 2;
+    tsvd_memory(&p, &options, 1, &results, &work);
+    CHECK(results == UINT64_MAX && work == UINT64_MAX, "too large");
+    p.batch_shape[0] = 0;
+    tsvd_memory(&p, &options, 1, &results, &work);
+    CHECK(results == 0 && work == 0, "an empty batch");
+    free_work(&w);
+}
+
+/* Every range of indices: the values of the whole, bit by bit, and vectors that fit. */
+static void
+test_ranges_of_indices(void)
+{
+    const int64_t n = 12, matrices = 3;
+
+    for (int t = 0; t < DTYPES; t++) {
+        for (int vectors = 0; vectors < 2; vectors++) {
+            struct work w = make_work(dtypes[t], n, matrices);
+            double whole[36];
+
+            if (!vectors) {
+                w.problem.L = w.problem.R = NULL;
+            }
+            CHECK(tsvd_svd(&w.problem, NULL, NULL, NULL) == TSVD_OK, "all");
+            for (int64_t i = 0; i < matrices * n; i++) {
+                whole[i] = get(dtypes[t], w.s, i);
+            }
+            for (int64_t first = 0; first <= n; first++) {
+                for (int64_t k = 0; k <= n - first; k++) {
+                    tsvd_error error;
+
+                    w.problem.first = first;
+                    w.problem.k = k;
+                    CHECK(tsvd_svd(&w.problem, NULL, NULL, &error) == TSVD_OK,
+                          "%lld from %lld on: %s", (long long)k, (long long)first, error.text);
+                    for (int64_t i = 0; i < matrices * k; i++) {
+                        double s = get(dtypes[t], w.s, i), same = whole[i / k * n + first + i % k];
+
+                        CHECK(fabs(s - same) <= 8 * eps_of(dtypes[t]) * same, "%.17g, not %.17g", s,
+                              same);
+                    }
+                    for (int64_t i = 0; i < matrices && vectors; i++) {
+                        check_result(&w, i, 0, 4 * (double)(n + 8) * eps_of(dtypes[t]));
+                    }
+                }
+            }
+            free_work(&w);
+        }
+    }
+}
+
+int
+main(void)
+{
+    test_counts();
+    test_ends();
+    test_extremes();
+    test_refusals();
+    test_memory();
+    test_ranges_of_indices();
+    return report();
+}
