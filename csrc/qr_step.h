@@ -34,7 +34,8 @@ num_rotation_make(num f, num g, num *r)
     const num zero = NUM_SPLAT(R(0)), one = NUM_SPLAT(R(1));
     const num_mask none = num_equal(g, zero);
     struct num_rotation q;
-    num f_scaled = f, g_scaled = g, up = one, square, inverse, norm;
+    num f_scaled = f, g_scaled = g, up = one, square, sum, inverse;
+    num_mask small;
 
     if (num_any(num_less(num_max(num_abs(f), num_abs(g)), NUM_SPLAT(ROTATION_SAFE_MIN)) & ~none)) {
         num_int power = num_int_max(num_bits(num_max(num_abs(f), num_abs(g))) & R_INFINITY_BITS,
@@ -45,12 +46,14 @@ num_rotation_make(num f, num g, num *r)
         f_scaled *= down;
         g_scaled *= down;
     }
-    square = num_fma(f_scaled, f_scaled, g_scaled * g_scaled);
-    inverse = num_copysign(num_inverse_sqrt(square), f);
-    norm = square * inverse * up;
-    q.c = num_select(none, one, f_scaled * inverse);
+    square = f_scaled * f_scaled;
+    sum = num_fma(g_scaled, g_scaled, square);
+    inverse = num_copysign(num_inverse_sqrt(sum), f);
+    /* f times its reciprocal may miss 1, and again in each sweep once f has settled */
+    small = num_equal(sum, square);
+    q.c = num_select(small, one, f_scaled * inverse);
     q.s = num_select(none, zero, g_scaled * inverse);
-    *r = num_select(none, f, norm);
+    *r = num_select(small, f, sum * inverse * up);
     return q;
 }
 
