@@ -18,6 +18,9 @@ def main():
         default="run",
         help="run: ours and the peers on the CPU, interleaved (the default); "
         "vectors: divide and conquer on the GPU against the peers and what is asked of it; "
+        "values: singular values alone, up to a million, on the GPU; "
+        "select: the largest values with vectors against all on the GPU; "
+        "batch: many small matrices on the GPU; "
         "eps: what a looser eps saves; "
         "crossover: from which orders on a method or a device is the faster one; "
         "stress: random draws, each checked in every measure; "
@@ -47,7 +50,7 @@ def main():
         "--seconds",
         type=float,
         help="what would begin later, or end later by its estimate, is left out "
-        "(vectors: 150, seed: 220, stress: 3600)",
+        "(vectors: 150, values: 60, batch: 40, seed: 220, stress: 3600)",
     )
     parser.add_argument_group("vectors").add_argument(
         "--largest", type=int, default=32768, help="order, which takes 16 n^2 bytes of host memory"
@@ -89,6 +92,24 @@ def _vectors(arguments, threads):
 
     path = arguments.output or RESULTS / "vectors.json"
     return vectors.run(path, threads, arguments.seconds or 150, arguments.largest)
+
+
+def _values(arguments, threads):
+    from benchmarks import values
+
+    return values.run(arguments.output or RESULTS / "values.json", threads, arguments.seconds or 60)
+
+
+def _select(arguments, threads):
+    from benchmarks import select
+
+    return select.run(arguments.output or RESULTS / "select.json", threads)
+
+
+def _batch(arguments, threads):
+    from benchmarks import batch
+
+    return batch.run(arguments.output or RESULTS / "batch.json", threads, arguments.seconds or 40)
 
 
 def _eps(arguments, threads):
@@ -150,6 +171,9 @@ def _readme(arguments, threads):
 COMMANDS = {
     "run": _run,
     "vectors": _vectors,
+    "values": _values,
+    "select": _select,
+    "batch": _batch,
     "eps": _eps,
     "crossover": _crossover,
     "stress": _stress,

@@ -38,6 +38,10 @@ def cases(large=False):
     for family in CLASSES:
         for n, batch in ((8, 1), (8, 1000), (8, 10_000), (32, 1000)):
             yield _small(family, n, batch, {"numpy.linalg.svd": 1.0} if n == 8 else {})
+    for family in CLASSES:
+        yield _batch(family, 32, 10_000, 5.0)
+    for n, batch in ((16, 10_000), (64, 1000), (128, 200)):
+        yield _batch("uniform_1", n, batch, None)
     for family in CLASSES + GRADED:
         yield _values(family, 1000, {"dbdsqr, values only": 0.5} if family in CLASSES else {})
     for family in CLASSES:
@@ -67,6 +71,22 @@ def _small(family, n, batch, least):
         "numpy.linalg.svd": lambda: np.linalg.svd(B),
     }
     return Case("small", family, n, batch, d, e, contenders, least)
+
+
+def _batch(family, n, batch, least):
+    """In one call, against a loop over the matrices and NumPy's own batch."""
+    case = _small(family, n, batch, {})
+    B = _dense(case.d, case.e)
+
+    def loop():
+        L, s, R = np.empty((batch, n, n)), np.empty((batch, n)), np.empty((batch, n, n))
+        for i in range(batch):
+            L[i], s[i], R[i] = np.linalg.svd(B[i])
+        return L, s, R
+
+    contenders = case.contenders | {"numpy.linalg.svd, loop": loop}
+    least = dict.fromkeys(list(contenders)[1:], least)
+    return Case("batch", family, n, batch, case.d, case.e, contenders, least)
 
 
 def _values(family, n, least):

@@ -46,6 +46,15 @@ def dense(d, e):
     return B.reshape(n, n)
 
 
+def dense_batch(d, e):
+    """The matrices (B, n, n) of d (B, n) and e (B, n-1) on the device, in their dtype."""
+    gpu, (count, n) = library(), d.shape
+    B = gpu.zeros(count * n * n, d.dtype).reshape(count, n * n)
+    B[:, :: n + 1] = gpu.array(d)
+    B[:, 1 :: n + 1] = gpu.array(e)
+    return B.reshape(count, n, n)
+
+
 def gemm_rate(n, repeats):
     """Flops a second of a product of two n x n matrices: the best of `repeats` timings."""
     gpu = library()
@@ -100,8 +109,10 @@ class _Torch:
     def array(self, x):
         return self._torch.from_numpy(x).to("cuda")
 
-    def zeros(self, size):
-        return self._torch.zeros(size, dtype=self._torch.float64, device="cuda")
+    def zeros(self, size, dtype=np.float64):
+        return self._torch.zeros(
+            size, dtype=getattr(self._torch, np.dtype(dtype).name), device="cuda"
+        )
 
     def multiply(self, A, B, C):
         self._torch.matmul(A, B, out=C)
@@ -109,6 +120,10 @@ class _Torch:
     def svd(self, B, driver):
         """By cuSOLVER's "gesvd" or "gesvdj"."""
         return self._torch.linalg.svd(B, driver=driver)
+
+    def svd_batch(self, B):
+        """By what the library takes for many matrices of this order."""
+        return self._torch.linalg.svd(B)
 
     def seconds(self, function):
         """Of what `function` does on the device, by events."""
@@ -140,8 +155,8 @@ class _CuPy:
     def array(self, x):
         return self._cupy.asarray(x)
 
-    def zeros(self, size):
-        return self._cupy.zeros(size)
+    def zeros(self, size, dtype=np.float64):
+        return self._cupy.zeros(size, dtype)
 
     def multiply(self, A, B, C):
         self._cupy.matmul(A, B, out=C)
@@ -151,6 +166,10 @@ class _CuPy:
         from cupyx.cusolver import gesvdj
 
         return {"gesvd": self._cupy.linalg.svd, "gesvdj": gesvdj}[driver](B)
+
+    def svd_batch(self, B):
+        """By what the library takes for many matrices of this order."""
+        return self._cupy.linalg.svd(B)
 
     def seconds(self, function):
         """Of what `function` does on the device, by events."""

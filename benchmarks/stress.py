@@ -31,6 +31,9 @@ SPECIAL = (
 SPECIAL_SHARE = 0.4
 LARGEST = 700
 LARGE, LARGE_SHARE = (1000, 2000), 0.01  # on CUDA
+BATCH_SHARE, LARGEST_BATCH, LARGEST_IN_BATCH = 0.15, 40, 140
+PART_SHARE = 0.2  # of the draws select values by index or by interval
+EXACT_ORDER = 17  # from here on values are confirmed by exact counts, as an interval's are
 DEVICE_ULPS = 4  # between the values of two devices
 
 HANG = 60.0  # seconds after which a draw counts as hanging
@@ -39,6 +42,13 @@ RECORDED = 100  # failures that are written in full
 
 @dataclass
 class Draw:
+    """What a matrix, or a batch of them, and its options are made of.
+
+    `others` more matrices of the order, of families and seeds that matrix_seed tells, make it a
+    batch; None: d and e are vectors.  part: of the values those of these indices alone, both
+    included, by_interval: given by the values at its ends.
+    """
+
     family: str
     n: int
     dtype: str
@@ -47,10 +57,13 @@ class Draw:
     exponent: int  # the matrix is multiplied by 2^exponent
     eps: float | None
     threads: int
+    others: int | None
+    part: tuple[int, int] | None
+    by_interval: bool
 
 
 def draw(seed, index, device):
-    """The draw and its matrix, d and e."""
+    """The draw and its matrix or matrices, d and e."""
     rng = np.random.default_rng([seed, index])
     n = int(np.exp(rng.uniform(0, np.log(LARGEST + 1))))
     if rng.random() < SPECIAL_SHARE:
@@ -66,6 +79,9 @@ def draw(seed, index, device):
         exponent=0,
         eps=None,
         threads=int(rng.choice([1, 1, 2, 4])),
+        others=None,
+        part=None,
+        by_interval=False,
     )
     d, e = families.make(made.family, n, np.dtype(made.dtype), made.matrix_seed)
     largest = _largest(d, e)
@@ -74,7 +90,22 @@ def draw(seed, index, device):
         d, e = np.ldexp(d, made.exponent), np.ldexp(e, made.exponent)
     if rng.random() < 0.2:
         made.eps = float(_largest(d, e) * 10.0 ** rng.uniform(-14, -1))
+    if rng.random() < PART_SHARE:
+        low, high = sorted(int(i) for i in rng.integers(0, n, 2))
+        made.part = low, min(high, low + int(rng.choice([0, 3, n])))
+        made.by_interval = bool(made.eps is None and n >= EXACT_ORDER and rng.random() < 0.3)
+    if rng.random() < BATCH_SHARE and n <= LARGEST_IN_BATCH and not made.by_interval:
+        made.others = int(np.exp(rng.uniform(0, np.log(LARGEST_BATCH))))
+        matrices = [(d, e), *_others(made)]
+        d, e = (np.stack(part) for part in zip(*matrices, strict=True))
     return made, d, e
+
+
+def _others(made):
+    rng = np.random.default_rng(made.matrix_seed)
+    for family in rng.choice(sorted(families.FAMILIES), made.others):
+        seed = int(rng.integers(2**32))
+        yield families.make(str(family), made.n, np.dtype(made.dtype), seed)
 
 
 def _largest(d, e):
@@ -91,43 +122,80 @@ def _exponent(largest, info, rng):
 
 
 def check(made, d, e, device, method):
-    """measure -> (value, limit) of one decomposition, and what else is wrong with it."""
+    """measure -> (value, limit) of one call, the worst of its matrices, and what else is wrong."""
+    n, dtype = made.n, np.dtype(made.dtype)
+    count = 1 + (made.others or 0)
+    d_all, e_all = d.reshape(count, n), e.reshape(count, n - 1)
+    values = tsvd.svdvals(d_all, e_all, lower=made.lower, method="bisect", device="cpu")
+    low, high = made.part or (0, n - 1)
     options = {"lower": made.lower, "eps": made.eps, "tuning": {"threads": made.threads}}
-    L, s, R = tsvd.svd(d, e, method=method, device=device, **options)
+    options |= {"method": method}
+    if made.by_interval:
+        (values,) = values
+        bounds = float(values[high + 1]) if high + 1 < n else -1.0, float(values[low])
+        if not bounds[0] < bounds[1]:  # a zero matrix, or a value many times over
+            bounds = -1.0, np.inf
+        inside = np.flatnonzero((values > bounds[0]) & (values <= bounds[1]))
+        low, high, values = inside[0], inside[-1], values[None]
+        options |= {"select": "v", "select_range": bounds}
+    elif made.part is not None:
+        options |= {"select": "i", "select_range": made.part}
+    result = tsvd.svd(d, e, device=device, **options)
+    there = None
+    if device != "cpu" and made.eps is None:
+        there = tsvd.svd(d, e, device="cpu", **options).s.reshape(count, -1)
+
+    k = high - low + 1
+    shapes = [x.shape for x in result]
+    batch = d.shape[:-1]
+    if shapes != [(*batch, n, k), (*batch, k), (*batch, k, n)]:
+        return {}, [f"shapes {shapes} for {k} values"]
+    if not all(x.dtype == dtype for x in result):
+        return {}, ["another dtype"]
+    found, wrong = {}, []
+    L, s, R = (x.reshape(count, *x.shape[len(batch) :]) for x in result)
+    for i in range(count):
+        own, said = _check_one(
+            made, d_all[i], e_all[i], (L[i], s[i], R[i]), values[i, low : high + 1]
+        )
+        if there is not None and not said:
+            own["values, devices"] = (measures.value_error(s[i], there[i]), DEVICE_ULPS)
+        for measure, (value, limit) in own.items():
+            if not value <= limit:
+                said.append(f"{measure} is {value:.4g}, over {limit:.4g}")
+            if measure not in found or not value / limit <= found[measure][0] / found[measure][1]:
+                found[measure] = value, limit
+        wrong += [f"matrix {i}: {what}" for what in said] if batch else said
+    return found, wrong
+
+
+def _check_one(made, d, e, result, values):
+    """The same of one matrix, whose values are to be these."""
+    L, s, R = result
     n, dtype = made.n, np.dtype(made.dtype)
     wrong = []
-    if not all(x.dtype == dtype for x in (L, s, R)):
-        wrong.append("another dtype")
     if not all(np.isfinite(x).all() for x in (L, s, R)):
-        return {}, [*wrong, "not finite"]
+        return {}, ["not finite"]
     if not np.all(s[1:] <= s[:-1]):
         wrong.append("not descending")
     if np.signbit(s).any():
         wrong.append("a negative value")
-    if not np.all(L[np.argmax(abs(L), axis=0), np.arange(n)] > 0):
+    if not np.all(L[np.argmax(abs(L), axis=0), np.arange(s.size)] > 0):
         wrong.append("not positive where a column of L is largest")
 
     found = {"orthogonality": (measures.orthogonality(L, R), BOUNDS["orthogonality"](n))}
-    values = tsvd.svdvals(d, e, lower=made.lower, method="bisect", device="cpu")
     if made.eps is None:
         residual = measures.residual(d, e, L, s, R, made.lower)
         found["residual"] = (residual, BOUNDS["residual"](n))
         found["values"] = (measures.value_error(s, values), BOUNDS["values auto"](n))
-        if device != "cpu":
-            s_cpu = tsvd.svd(d, e, method=method, device="cpu", **options).s
-            found["values, devices"] = (measures.value_error(s, s_cpu), DEVICE_ULPS)
-    else:
-        full = BOUNDS["residual"](n) * (n + 8) * float(np.finfo(dtype).eps) * _norm(d, e)
-        limit = 4 * made.eps + full
+        return found, wrong
+    full = BOUNDS["residual"](n) * (n + 8) * float(np.finfo(dtype).eps) * _norm(d, e)
+    limit = 4 * made.eps + full
+    if s.size == n:
         error = measures.max_abs_error(d, e, L, s, R, made.lower)
         found["max error, eps"] = (error / limit, 1.0)
-        change = float(np.max(abs(s.astype(np.float64) - values)))
-        found["values, eps"] = (change / limit, 1.0)
-    wrong += [
-        f"{measure} is {value:.4g}, over {limit:.4g}"
-        for measure, (value, limit) in found.items()
-        if not value <= limit
-    ]
+    change = float(np.max(abs(s.astype(np.float64) - values)))
+    found["values, eps"] = (change / limit, 1.0)
     return found, wrong
 
 

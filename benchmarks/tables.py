@@ -161,6 +161,58 @@ def _bars(content):
             yield _row(bar["what"], asked, measured, "" if bar["ok"] else "missed")
 
 
+def _device_values(content):
+    yield from _header("matrix", "n", "values", "float64", "float32", "dbdsqr, float64")
+    for case in content["cases"]:
+        if case["dtype"] != "float64":
+            continue
+        single = next(
+            other
+            for other in content["cases"]
+            if other["dtype"] == "float32"
+            and all(other[key] == case[key] for key in ("family", "n", "k"))
+        )
+        own = (c.get("skipped") or _seconds(c["seconds"]) for c in (case, single))
+        peer = case.get("lapack_note", "")
+        if "lapack" in case:
+            peer = f"{_seconds(case['lapack'])} ({case['lapack'] / case['seconds']:.2g}×)"
+        values = f"the {case['k']} largest" if case["k"] else "all"
+        yield _row(case["family"], f"{case['n']:,}", values, *own, peer)
+
+
+def _device_select(content):
+    n, k = content["n"], content["k"]
+    yield from _header(
+        f"matrix, n = {n:,}", "dtype", f"{k} largest, device", "all", "end to end", "all",
+        "residual / orthogonality",
+    )  # fmt: skip
+    for case in content["cases"]:
+        cells = []
+        for key in ("device", "end_to_end"):
+            part, whole = case[f"part_{key}"], case[f"whole_{key}"]
+            cells += [f"{_seconds(part)} ({part / whole:.2g} of all)", _seconds(whole)]
+        errors = " / ".join(f"{case[key]:.2g}" for key in ("residual", "orthogonality"))
+        yield _row(case["family"], case["dtype"], *cells, errors)
+
+
+def _device_batch(content):
+    yield from _header(
+        "matrices", "family", "dtype", "on the device", "end to end", "s alone, end to end",
+        f"{content['library'].split()[0]}, device", "residual / orthogonality / values",
+    )  # fmt: skip
+    for case in content["cases"]:
+        where = f"{case['count']:,} × {case['n']}", case["family"], case["dtype"]
+        if "skipped" in case:
+            yield _row(*where, case["skipped"], "", "", "", "")
+            continue
+        peer = case.get("peer", {})
+        said = _peer(peer)
+        if peer.get("count", case["count"]) < case["count"]:
+            said += f", by {peer['count']:,} of them"
+        times = (_seconds(case[key]) for key in ("device", "end_to_end", "values_end_to_end"))
+        yield _row(*where, *times, said, _errors(case))
+
+
 def _eps(content):
     """A line for each matrix, a column for each eps: time, deflated / n, error / eps."""
     columns = list(dict.fromkeys(row["eps"] for row in content["rows"]))
@@ -225,6 +277,7 @@ TABLES = {
     "vectors": ("cpu.json", _cases("vectors", _time)),
     "values": ("cpu.json", _cases("values", _time)),
     "small": ("cpu.json", _cases("small", _time)),
+    "batch": ("cpu.json", _cases("batch", _time)),
     "measured": ("cpu.json", _measured),
     "seed": ("seed.json", _seed),
     "measured_seed": ("seed.json", _measured),
@@ -235,6 +288,15 @@ TABLES = {
     "peers_cuda": ("vectors.json", _peers),
     "bars_cuda": ("vectors.json", _bars),
     "measured_vectors": ("vectors.json", _measured_vectors),
+    "values_cuda": ("values.json", _device_values),
+    "bars_values": ("values.json", _bars),
+    "measured_values": ("values.json", _measured_gpu),
+    "select_cuda": ("select.json", _device_select),
+    "bars_select": ("select.json", _bars),
+    "measured_select": ("select.json", _measured_gpu),
+    "batch_cuda": ("batch.json", _device_batch),
+    "bars_batch": ("batch.json", _bars),
+    "measured_batch": ("batch.json", _measured_gpu),
     "eps_cuda": ("eps_cuda.json", _eps),
     "measured_eps": ("eps_cuda.json", _measured_gpu),
     "stress_cpu": ("stress_cpu.json", _stress),

@@ -51,12 +51,12 @@ enum { LEAF_WAVE = 4 };
 struct qr_lanes {
     _Alignas(64) real d[QR_ROWS * QR_LANES_MAX];
     real e[QR_ROWS * QR_LANES_MAX]; /* row k + 1: between rows k and k + 1 of d */
-    /* of the mu (qr_step.h) and of the entries of the block that ends with a row: */
-    real smallest[QR_ROWS * QR_LANES_MAX], largest[QR_ROWS * QR_LANES_MAX];
+    /* of the block that ends with a row: the most 1 / mu (qr_step.h) and the largest entry */
+    real inverse[QR_ROWS * QR_LANES_MAX], largest[QR_ROWS * QR_LANES_MAX];
     real_int dropped[QR_LANES_MAX]; /* bit k: the sweep made entry k of e zero */
 
     /* for the next sweep, by lanes: entries on the diagonal, 0: none; the triangle at the end;
-       smallest and largest of all rows */
+       the least mu and the largest entry */
     real length[QR_LANES_MAX], corner[3][QR_LANES_MAX];
     real least[QR_LANES_MAX], most[QR_LANES_MAX];
     real negligible[QR_LANES_MAX]; /* as in struct qr_state */

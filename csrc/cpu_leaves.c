@@ -128,34 +128,31 @@ take_block(struct leaf_group *g, struct lane *lane)
 {
     const int64_t l = lane - g->lane, lanes = g->lanes;
     struct qr_state *state = &lane->state;
-    real smallest = 0, largest = 0;
     struct rotation right, left;
-    struct chain c;
+    struct qr_block block;
+    int found;
 
-    for (;;) {
-        c = qr_next_block(state, lane->d, lane->e, &smallest, &largest);
-        if (c.length != 2) {
-            break;
-        }
+    while ((found = qr_next(state, lane->d, lane->e, &block)) && block.chain.length == 2) {
         qr_finish_pair(lane->d, lane->e, state->low, &right, &left);
         tsvdi_kernels()->turn(g->width, right, vector(g, lane, RIGHT, state->low),
                               vector(g, lane, RIGHT, state->high));
         tsvdi_kernels()->turn(g->width, left, vector(g, lane, LEFT, state->low),
                               vector(g, lane, LEFT, state->high));
     }
-    state->exhausted = c.length > 0 && state->sweeps >= state->sweeps_max;
     g->chain.length[l] = 0;
     lane->count = 0;
-    if (c.length == 0 || state->exhausted) {
+    if (!found) {
         return;
     }
-    lane->count = c.length - 1;
+    lane->count = block.chain.length - 1;
     lane->first = state->up ? state->high : state->low;
-    for (int64_t k = 0; k < c.length; k++) {
-        g->chain.d[k * lanes + l] = c.d[k * c.step];
-        g->chain.e[k * lanes + l] = k > 0 ? c.e[(k - 1) * c.step] : R(0);
+    for (int64_t k = 0; k <= lane->count; k++) {
+        const int64_t at = k * block.chain.step;
+
+        g->chain.d[k * lanes + l] = block.chain.d[at];
+        g->chain.e[k * lanes + l] = k > 0 ? block.chain.e[at - block.chain.step] : R(0);
     }
-    set_corner(g, lane, smallest, largest);
+    set_corner(g, lane, block.smallest, block.largest);
 }
 
 /* Moves the last rows of the chain, from row k on, back to the leaf. */
@@ -196,7 +193,7 @@ look_after(struct leaf_group *g, struct lane *lane, int64_t index)
     while (count > 0) {
         const real e = r_abs(q->e[count * lanes + l]);
 
-        if (e > lane->state.negligible && !qr_is_negligible(e, r_abs(q->d[count * lanes + l]))) {
+        if (e > lane->state.negligible && e > QR_TOLERANCE * r_abs(q->d[count * lanes + l])) {
             break;
         }
         q->e[count * lanes + l] = 0;
@@ -213,7 +210,7 @@ look_after(struct leaf_group *g, struct lane *lane, int64_t index)
         put_back(g, lane, count + 1);
         lane->count = count;
     }
-    set_corner(g, lane, q->smallest[count * lanes + l], q->largest[count * lanes + l]);
+    set_corner(g, lane, 1 / q->inverse[count * lanes + l], q->largest[count * lanes + l]);
     if (lane->widest - count > lane->sweeps + 1) {
         apply_sweeps(g, lane); /* a wave's sweeps are of about one length */
     }

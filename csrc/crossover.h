@@ -13,11 +13,6 @@ enum {
        4.1 us against 5.0, at n = 12 they took the same (Xeon with AVX-512, 2.6 GHz). */
     VALUES_QR_ORDER = 8,
 
-    /* CPU, vectors: matrices from this order on, where the tree has more than a leaf, by divide and
-       conquer, smaller ones by QR.  At n = 36 QR took 99 to 116 us against 87, at 64 0.28 to
-       0.34 ms against 0.23; up to 32 they took the same, and without a BLAS to import. */
-    DC_ORDER = 33,
-
     /* Matrices in host memory from these orders on go to a CUDA device where none is asked for:
        with vectors by divide and conquer, and values alone by bisection.  On one H200 against 16
        cores, end to end, the device was faster with vectors from n = 384 on in the three classes of
@@ -25,7 +20,10 @@ enum {
        n = 512 1.4 times, at 1024 1.8 times.  Somewhat higher, since its first use in a process
        costs some tenths of a second. */
     CUDA_ORDER = 768,
-    CUDA_VALUES_ORDER = 1024
+    CUDA_VALUES_ORDER = 1024,
+
+    /* Batches of smaller matrices go there if they have so many values in all.  Not measured. */
+    CUDA_BATCH_VALUES = 1 << 17
 };
 
 #endif

@@ -109,7 +109,8 @@ module_exec(PyObject *module)
     if (state->LinAlgError == NULL ||
         PyModule_AddStringConstant(module, "__version__", TSVD_VERSION) < 0 ||
         PyModule_AddIntConstant(module, "CUDA_ORDER", CUDA_ORDER) < 0 ||
-        PyModule_AddIntConstant(module, "CUDA_VALUES_ORDER", CUDA_VALUES_ORDER) < 0) {
+        PyModule_AddIntConstant(module, "CUDA_VALUES_ORDER", CUDA_VALUES_ORDER) < 0 ||
+        PyModule_AddIntConstant(module, "CUDA_BATCH_VALUES", CUDA_BATCH_VALUES) < 0) {
         return -1;
     }
     return add_methods(module);

@@ -8,9 +8,10 @@
 
 #include "cpu_kernels.h"
 
-/* What a sweep knows of the entries that it has finished. */
+/* What a sweep knows of the entries that it has finished: 1 / mu (qr_step.h), its most and the
+   largest entry since the last that was negligible, and which those were. */
 struct lane_tests {
-    num mu, smallest, largest;
+    num inverse, most, largest;
     num_int dropped;
 };
 
@@ -19,17 +20,19 @@ struct lane_tests {
 TSVD_HD num
 test_lanes(struct lane_tests *t, int64_t k, num least, num e, num d)
 {
-    const num size = num_abs(e);
+    const num size = num_abs(e), own = 1 / num_abs(d);
     num_mask negligible;
 
     d = num_abs(d);
     if (k == 0) {
-        t->mu = t->smallest = t->largest = d;
+        t->inverse = t->most = own;
+        t->largest = d;
         return e;
     }
-    negligible = qr_is_negligible(size, t->mu) | num_less_equal(size, least);
-    t->mu = num_select(negligible, d, qr_next_mu(t->mu, size, d));
-    t->smallest = num_select(negligible, d, num_min(t->smallest, t->mu));
+    negligible =
+        num_less_equal(size * t->inverse, NUM_SPLAT(QR_TOLERANCE)) | num_less_equal(size, least);
+    t->inverse = num_select(negligible, own, qr_next_inverse(t->inverse, size, d));
+    t->most = num_select(negligible, own, num_max(t->most, t->inverse));
     t->largest = num_select(negligible, d, num_max(t->largest, num_max(size, d)));
     t->dropped |= num_flags(negligible, (real_int)1 << (k - 1));
     return num_select(negligible, NUM_SPLAT(R(0)), e);
@@ -83,7 +86,7 @@ sweep_lanes(struct qr_lanes *q, int vectors, int shifted, const num_mask *mask, 
                                   d_done);
             store_lanes(d, mask[v], d_done);
             store_lanes(e, mask[v], e_before);
-            store_lanes(q->smallest + i, mask[v], tests[v].smallest);
+            store_lanes(q->inverse + i, mask[v], tests[v].most);
             store_lanes(q->largest + i, mask[v], tests[v].largest);
             store_turn(turn, mask[v], row, first[v]);
             store_turn(turn + 2 * row, mask[v], row, second[v]);

@@ -96,19 +96,14 @@ qr_choose_shift(num length, num start, num f, num g, num h, num smallest, num la
                       shift);
 }
 
-/* Is the off-diagonal entry e >= 0 negligible?  mu belongs to the part of the chain before it. */
-TSVD_HD num_mask
-qr_is_negligible(num e, num mu)
-{
-    return num_less_equal(e, QR_TOLERANCE * mu);
-}
-
-/* mu_{k+1} = |d_{k+1}| mu_k / (mu_k + |e_k|), mu_0 = |d_0|: the least mu of a block is a lower
-   bound on its smallest singular value up to a factor of sqrt(length). */
+/* 1 / mu of the next row, mu_{k+1} = |d_{k+1}| mu_k / (mu_k + |e_k|), mu_0 = |d_0|: the least mu of
+   a block is a lower bound on its smallest singular value up to a factor of sqrt(length), and e_k
+   is negligible if |e_k| / mu_k <= QR_TOLERANCE.  On 1 / mu the recurrence has no division in its
+   chain; where that overflows mu is as good as zero. */
 TSVD_HD num
-qr_next_mu(num mu, num e, num d)
+qr_next_inverse(num inverse, num e, num d)
 {
-    return d * (mu / (mu + e));
+    return (1 + e * inverse) * (1 / d);
 }
 
 /* What a shifted sweep carries along: the entries under work, and the pair to be rotated next. */

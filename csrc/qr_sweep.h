@@ -78,34 +78,44 @@ qr_chain(real *d, real *e, int64_t low, int64_t high, int up)
 
 /*
  * Drops what is negligible by the criteria of Demmel & Kahan in the direction of
- * the chain; returns how many entries became zero.  *smallest is a lower bound on
- * the smallest singular value up to a factor of sqrt(length), from the recurrence
- * mu_{k+1} = |d_{k+1}| mu_k / (mu_k + |e_k|); *largest the largest entry.
+ * the chain; returns how many entries became zero.  *smallest is the least mu of
+ * its rows (see qr_next_inverse), *largest the largest entry.
  */
 TSVD_HD int64_t
 qr_drop_negligible(struct chain c, real *smallest, real *largest)
 {
     int64_t last = (c.length - 1) * c.step;
     int64_t dropped = 0;
-    real mu = r_abs(c.d[0]);
+    real inverse = 1 / r_abs(c.d[0]), most = inverse;
 
-    *smallest = *largest = mu;
-    if (qr_is_negligible(r_abs(c.e[last - c.step]), r_abs(c.d[last]))) {
+    *smallest = *largest = r_abs(c.d[0]);
+    if (r_abs(c.e[last - c.step]) <= QR_TOLERANCE * r_abs(c.d[last])) {
         c.e[last - c.step] = 0;
         return 1;
     }
     for (int64_t k = 0; k != last; k += c.step) {
         real d = r_abs(c.d[k + c.step]), e = r_abs(c.e[k]);
 
-        if (qr_is_negligible(e, mu)) {
+        if (e * inverse <= QR_TOLERANCE) {
             c.e[k] = 0;
             dropped++;
         }
-        mu = qr_next_mu(mu, e, d);
-        *smallest = r_min(*smallest, mu);
+        inverse = qr_next_inverse(inverse, e, d);
+        most = r_max(most, inverse);
         *largest = r_max(*largest, r_max(d, e));
     }
+    *smallest = 1 / most;
     return dropped;
+}
+
+/* The shift for a sweep along the chain, 0 where one would spoil small values. */
+TSVD_HD real
+qr_shift(struct chain c, real smallest, real largest)
+{
+    const int64_t last = (c.length - 1) * c.step;
+
+    return qr_choose_shift(R(c.length), c.d[0], c.d[last - c.step], c.e[last - c.step], c.d[last],
+                           smallest, largest);
 }
 
 /* One sweep without shift; first[k] and second[k] receive the rotations. */
@@ -171,34 +181,44 @@ qr_find_block(struct qr_state *q, real *e)
     }
 }
 
-/* The next unreduced block with nothing to drop, as a chain of length 0 if there is none: the
-   matrix is then diagonal.  A block of order two is not tested. */
-TSVD_HD struct chain
-qr_next_block(struct qr_state *q, real *d, real *e, real *smallest, real *largest)
+/* A block that a sweep is due for. */
+struct qr_block {
+    struct chain chain;
+    real smallest, largest; /* see qr_drop_negligible; of a chain longer than two */
+};
+
+/*
+ * Drops what is negligible and finds the next unreduced block from the bottom.  Returns 0 when the
+ * matrix is diagonal, or when q->exhausted.
+ */
+TSVD_HD int
+qr_next(struct qr_state *q, real *d, real *e, struct qr_block *block)
 {
-    struct chain c = {d, e, 1, 0};
     int64_t dropped;
 
+    block->smallest = block->largest = 0;
     do {
         qr_find_block(q, e);
         if (q->high <= 0) {
-            c.length = 0;
-            return c;
+            return 0;
         }
-        if (q->high - q->low == 1) {
-            return qr_chain(d, e, q->low, q->high, 0);
+        dropped = 0;
+        block->chain = qr_chain(d, e, q->low, q->high, 0);
+        if (block->chain.length > 2) {
+            /* A block keeps its direction while it shrinks: from its larger end to its
+               smaller one. */
+            if (q->low > q->chosen_high || q->high < q->chosen_low) {
+                q->up = r_abs(d[q->low]) < r_abs(d[q->high]);
+            }
+            q->chosen_low = q->low;
+            q->chosen_high = q->high;
+            block->chain = qr_chain(d, e, q->low, q->high, q->up);
+            dropped = qr_drop_negligible(block->chain, &block->smallest, &block->largest);
+            q->deflated += dropped;
         }
-        /* A block keeps its direction while it shrinks: from its larger end to its smaller one. */
-        if (q->low > q->chosen_high || q->high < q->chosen_low) {
-            q->up = r_abs(d[q->low]) < r_abs(d[q->high]);
-        }
-        q->chosen_low = q->low;
-        q->chosen_high = q->high;
-        c = qr_chain(d, e, q->low, q->high, q->up);
-        dropped = qr_drop_negligible(c, smallest, largest);
-        q->deflated += dropped;
     } while (dropped > 0);
-    return c;
+    q->exhausted = q->sweeps >= q->sweeps_max;
+    return !q->exhausted;
 }
 
 /* Finishes a block of order two, rows `low` and low + 1. */
@@ -213,9 +233,34 @@ qr_finish_pair(real *d, real *e, int64_t low, struct rotation *right, struct rot
     e[low] = 0;
 }
 
+/* Makes a sweep over the block that qr_next found (one of order two is finished at once);
+   right, left [n-1] receive its rotations. */
+TSVD_HD struct qr_sweep
+qr_sweep_block(struct qr_state *q, real *d, real *e, const struct qr_block *block,
+               struct rotation *right, struct rotation *left)
+{
+    struct qr_sweep sweep = {q->low, q->high - q->low, 0};
+
+    if (sweep.count == 1) {
+        qr_finish_pair(d, e, q->low, right, left);
+    } else {
+        real shift = qr_shift(block->chain, block->smallest, block->largest);
+        struct rotation *first = q->up ? left : right, *second = q->up ? right : left;
+
+        sweep.up = q->up;
+        if (shift == 0) {
+            qr_sweep_zero_shift(block->chain, first, second);
+        } else {
+            qr_sweep_shifted(block->chain, shift, first, second);
+        }
+    }
+    q->rotations += sweep.count;
+    q->sweeps++;
+    return sweep;
+}
+
 /*
- * Finds the next unreduced block from the bottom, drops what is negligible, and
- * makes one sweep over it (a block of order two is finished at once).
+ * One step of the iteration.
  *
  * d, e       [n], [n-1] the matrix, overwritten
  * right,left [n-1] receive the rotations of the sweep that is returned
@@ -225,34 +270,10 @@ qr_finish_pair(real *d, real *e, int64_t low, struct rotation *right, struct rot
 TSVD_HD struct qr_sweep
 qr_advance(struct qr_state *q, real *d, real *e, struct rotation *right, struct rotation *left)
 {
-    struct qr_sweep sweep = {0, 0, 0};
-    real smallest = 0, largest = 0;
-    const struct chain c = qr_next_block(q, d, e, &smallest, &largest);
+    const struct qr_sweep none = {0, 0, 0};
+    struct qr_block block;
 
-    q->exhausted = c.length > 0 && q->sweeps >= q->sweeps_max;
-    if (c.length == 0 || q->exhausted) {
-        return sweep;
-    }
-    sweep.first = q->low;
-    sweep.count = q->high - q->low;
-    if (c.length == 2) {
-        qr_finish_pair(d, e, q->low, right, left);
-    } else {
-        const int64_t last = (c.length - 1) * c.step;
-        real shift = qr_choose_shift(R(c.length), c.d[0], c.d[last - c.step], c.e[last - c.step],
-                                     c.d[last], smallest, largest);
-        struct rotation *first = q->up ? left : right, *second = q->up ? right : left;
-
-        sweep.up = q->up;
-        if (shift == 0) {
-            qr_sweep_zero_shift(c, first, second);
-        } else {
-            qr_sweep_shifted(c, shift, first, second);
-        }
-    }
-    q->rotations += sweep.count;
-    q->sweeps++;
-    return sweep;
+    return qr_next(q, d, e, &block) ? qr_sweep_block(q, d, e, &block, right, left) : none;
 }
 
 #endif /* TSVD_VECTOR */

@@ -10,51 +10,87 @@
 #ifndef TSVDI_ROTATION_H
 #define TSVDI_ROTATION_H
 
+#include <stdalign.h>
+
 #include "real.h"
 
+/* Aligned so that a GPU moves it in one piece. */
 struct rotation {
-    real c, s;
+    alignas(2 * sizeof(real)) real c;
+    real s;
 };
 
-/* f^2 + g^2 neither overflows nor loses its smaller term harmfully while the
-   larger of |f|, |g| lies between these. */
+/* f^2 + g^2 has neither overflowed nor lost its smaller term harmfully if its root
+   lies between these. */
 #define ROTATION_SAFE_MIN r_pow2(-R_BIAS / 2 + R_DIGITS + 2)
 #define ROTATION_SAFE_MAX r_pow2(R_BIAS / 2 - 2)
+
+/*
+ * *norm = the root of `square` = f^2 + g^2, with the given sign; the rotation is (f, g) / *norm.
+ *
+ * A root and two divisions cost a GPU three chains of dependent operations and three branches to
+ * care for operands that do not occur here.  All come from one reciprocal root: an approximation
+ * of 20 bits or more, a step of third order, and each result corrected by its exact
+ * remainder (Markstein, IBM J. Res. Dev. 34 (1990)); as on the CPU, but for what rounding may do
+ * where the remainder is within 2^-50 of half a unit.
+ */
+TSVD_HD struct rotation
+rotation_normalize(real f, real g, real square, real sign, real *norm)
+{
+    struct rotation q;
+#ifdef __CUDA_ARCH__
+    real y, rest;
+
+#if TSVD_SINGLE
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(square));
+#else
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(square));
+#endif
+    rest = r_fma(-(square * y), y, 1);
+    y = r_fma(y * rest, r_fma(rest, R(0.375), R(0.5)), y);
+    y = r_copysign(y, sign);
+    *norm = square * y;
+    *norm = r_fma(r_fma(-*norm, *norm, square), y / 2, *norm);
+    q.c = f * y;
+    q.c = r_fma(r_fma(-q.c, *norm, f), y, q.c);
+    q.s = g * y;
+    q.s = r_fma(r_fma(-q.s, *norm, g), y, q.s);
+#else
+    *norm = r_copysign(r_sqrt(square), sign);
+    q.c = f / *norm;
+    q.s = g / *norm;
+#endif
+    return q;
+}
 
 /* The rotation that maps (f, g) to (*r, 0); c >= 0 and *r has the sign of f
    (of g if f = 0).  Any finite f, g whose hypotenuse is finite. */
 TSVD_HD struct rotation
 rotation_make(real f, real g, real *r)
 {
-    struct rotation q;
-    real size = r_max(r_abs(f), r_abs(g));
-    real norm, up = 1, down = 1;
-    real_int exponent;
+    struct rotation q = {1, 0};
+    real square = f * f + g * g, sign = f != 0 ? f : g;
+    real up = 1;
 
-    if (g == 0) {
-        q.c = 1;
-        q.s = 0;
-        *r = f;
-        return q;
-    }
-    if (f == 0) {
-        q.c = 0;
-        q.s = 1;
-        *r = g;
-        return q;
-    }
-    if (!(size >= ROTATION_SAFE_MIN && size <= ROTATION_SAFE_MAX)) {
+    if (!(square >= ROTATION_SAFE_MIN * ROTATION_SAFE_MIN &&
+          square <= ROTATION_SAFE_MAX * ROTATION_SAFE_MAX)) {
+        real size = r_max(r_abs(f), r_abs(g)), down;
+        real_int exponent;
+
+        if (size == 0) {
+            *r = f;
+            return q;
+        }
         (void)r_split(size, &exponent);
         exponent = exponent >= R_BIAS ? R_BIAS - 1 : exponent <= -R_BIAS ? -R_BIAS + 1 : exponent;
         down = r_pow2((int)-exponent);
         up = r_pow2((int)exponent);
         f *= down;
         g *= down;
+        square = f * f + g * g;
     }
-    norm = r_copysign(r_sqrt(f * f + g * g), f);
-    q.c = f / norm;
-    q.s = g / norm;
-    *r = norm * up;
+    q = rotation_normalize(f, g, square, sign, r);
+    *r *= up;
     return q;
 }
 

@@ -174,8 +174,8 @@ typedef struct tsvd_blas {
 int tsvd_uses_blas(const tsvd_options *options, int64_t n);
 
 /* Bytes of host memory for a problem: *results of s and, if `vectors`, of L and R, which need not
-   be there yet; *work of the n x n arrays that tsvd_svd() takes beside them.  UINT64_MAX: more
-   than can be addressed. */
+   be there yet; *work of the n x n arrays that tsvd_svd() takes beside them for one matrix, which
+   it has for several at once only where they are small.  UINT64_MAX: more than can be addressed. */
 void tsvd_memory(const tsvd_problem *problem, const tsvd_options *options, int vectors,
                  uint64_t *results, uint64_t *work);
 

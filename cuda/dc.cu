@@ -1,6 +1,5 @@
 /*
- * Divide and conquer on the device: the operations of the seam, the leaves, the end.  Mirrors
- * csrc/cpu_dc.c.
+ * Divide and conquer on the device: the operations of the seam and the end.  Mirrors csrc/cpu_dc.c.
  */
 #include "dc.h"
 
@@ -52,17 +51,6 @@ tsvdi_cuda_dc_end(struct tsvd_context *ctx, struct dc_job *job)
         tsvdi_host_free(run);
         job->held = NULL;
     }
-}
-
-/* Cuts the next array off a piece of memory; with base NULL only counts. */
-template <typename T>
-static T *
-cut(char *base, size_t *at, int64_t count)
-{
-    T *array = (T *)(base + *at);
-
-    *at += ((size_t)count * sizeof(T) + 255) / 256 * 256;
-    return array;
 }
 
 /* Lays the arrays out from `base` on; returns their bytes. */
@@ -152,128 +140,10 @@ out:
     return ret;
 }
 
-/* ---- leaves ---- */
-
-enum { WARP = 32, LEAF_THREADS = 3 * WARP };
-
-static_assert((int)DC_LEAF_COLUMNS <= (int)WARP,
-              "a warp holds one column of a leaf's vectors in a lane");
-
-struct leaf {
-    real x[SIDES][DC_LEAF_COLUMNS][WARP]; /* vectors as rows */
-    real d[DC_LEAF_COLUMNS], e[DC_LEAF_COLUMNS];
-    struct rotation turn[2][SIDES][DC_LEAF_COLUMNS];
-    struct qr_sweep sweep[2];
-};
-
-/* The rotations of a sweep, on one column. */
-static __device__ __forceinline__ void
-apply_sweep(struct qr_sweep sweep, const struct rotation *turn, real (*x)[WARP], int column)
-{
-    const int step = sweep.up ? -1 : 1;
-    int row = (int)(sweep.up ? sweep.first + sweep.count : sweep.first);
-    real a = x[row][column];
-
-    for (int64_t k = 0; k < sweep.count; k++, row += step) {
-        const real b = x[row + step][column];
-
-        x[row][column] = r_fma(turn[k].c, a, turn[k].s * b);
-        a = r_fma(turn[k].c, b, -(turn[k].s * a));
-    }
-    x[row][column] = a;
-}
-
-/* A block solves a leaf: the first thread of the last warp makes the sweeps, the other two warps
-   apply each to one side while the next is made. */
-static __global__ void
-__launch_bounds__(LEAF_THREADS) leaf_kernel(struct dc_device run)
-{
-    const struct dc_node node = node_at(run, run.levels, blockIdx.x);
-    const int rows = (int)node.rows, columns = (int)node.columns;
-    const int lane = (int)threadIdx.x % WARP, side = (int)threadIdx.x / WARP;
-    const bool scalar = (int)threadIdx.x == 2 * WARP;
-    __shared__ struct leaf leaf;
-    struct qr_state q;
-
-    if (side < SIDES) {
-        for (int i = 0; i < columns; i++) {
-            leaf.x[side][i][lane] = i == lane ? R(1) : R(0);
-        }
-    } else if (lane < columns) {
-        leaf.d[lane] = lane < rows ? run.scaled_d[node.first + lane] : R(0);
-        leaf.e[lane] = lane < columns - 1 ? run.scaled_e[node.first + lane] : R(0);
-    }
-    __syncthreads();
-    if (columns > rows) {
-        if (scalar) {
-            dc_drop_last_column(rows, leaf.d, leaf.e, leaf.turn[0][RIGHT]);
-        }
-        __syncthreads();
-        for (int i = rows - 1; i >= 0 && side == RIGHT; i--) {
-            const struct rotation t = leaf.turn[0][RIGHT][i];
-            const real a = leaf.x[RIGHT][i][lane], b = leaf.x[RIGHT][rows][lane];
-
-            leaf.x[RIGHT][i][lane] = r_fma(t.c, a, t.s * b);
-            leaf.x[RIGHT][rows][lane] = r_fma(t.c, b, -(t.s * a));
-        }
-        __syncthreads();
-    }
-    if (scalar) {
-        qr_start(&q, rows, run.eps[node.matrix], 0);
-    }
-    for (int buffer = 0;; buffer ^= 1) {
-        if (scalar) {
-            leaf.sweep[buffer] =
-                qr_advance(&q, leaf.d, leaf.e, leaf.turn[buffer][RIGHT], leaf.turn[buffer][LEFT]);
-        }
-        __syncthreads();
-        if (leaf.sweep[buffer].count == 0) {
-            break;
-        }
-        if (side < SIDES) {
-            apply_sweep(leaf.sweep[buffer], leaf.turn[buffer][side], leaf.x[side], lane);
-        }
-    }
-    if (scalar && q.exhausted) {
-        atomicMin(run.failed, (unsigned long long)node.matrix);
-    }
-    if (side < SIDES && lane < columns) {
-        real *x = columns_of(run.x, run, side, node) + node.first * run.stride + node.first + lane;
-
-        for (int i = 0; i < (side == RIGHT ? columns : rows); i++) {
-            const real value = leaf.x[side][i][lane];
-
-            x[i * run.stride] = side == LEFT && leaf.d[i] < 0 ? -value : value;
-        }
-    }
-    if (side == SIDES && lane < rows) {
-        const real value = r_abs(leaf.d[lane]);
-        int rank = 0;
-
-        for (int i = 0; i < rows; i++) {
-            const real other = r_abs(leaf.d[i]);
-
-            rank += other < value || (other == value && i < lane);
-        }
-        run.slot.value[node.first + lane] = value;
-        run.slot.low[node.first + lane] = node.first;
-        run.slot.high[node.first + lane] = node.first + columns;
-        run.slot.order[node.first + rank] = node.first + lane;
-    }
-}
-
 extern "C" tsvd_status
 tsvdi_cuda_dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
 {
-    struct cuda_call *call = cuda_of(ctx);
-    struct dc_run *run = run_of(job);
-    const struct dc_level leaves = level_of(job, job->tree.levels);
-    tsvd_status ret = TSVD_OK;
-
-    leaf_kernel<<<(unsigned)leaves.nodes, LEAF_THREADS, 0, call->stream>>>(run->device);
-    TSVD_LAUNCHED(call);
-out:
-    return ret;
+    return tsvdi_launch_leaves(cuda_of(ctx), &run_of(job)->device, level_of(job, job->tree.levels));
 }
 
 /* ---- merges ---- */

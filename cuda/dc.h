@@ -1,13 +1,14 @@
 /*
  * Divide and conquer on the device: what its kernels share.  Mirrors csrc/cpu_dc.c; the layout of
- * the arrays is that of csrc/dc.h.  dc.cu holds the operations of the seam and the leaves,
- * dc_deflate.cu the merges' index work, one block a node, dc_vectors.cu roots and vectors.
+ * the arrays is that of csrc/dc.h.  dc.cu holds the operations of the seam, dc_leaves.cu the
+ * leaves, dc_deflate.cu the merges' index work, one block a node, dc_vectors.cu roots and vectors.
  */
 #ifndef TSVDI_CUDA_DC_H
 #define TSVDI_CUDA_DC_H
 
 #include "kernels.h"
 
+#define tsvdi_launch_leaves TSVD_T(tsvdi_launch_leaves)
 #define tsvdi_launch_deflate TSVD_T(tsvdi_launch_deflate)
 #define tsvdi_launch_roots TSVD_T(tsvdi_launch_roots)
 #define tsvdi_launch_factors TSVD_T(tsvdi_launch_factors)
@@ -68,7 +69,20 @@ merge_at(const struct dc_device &run, int depth, int64_t index)
     return run.merge + run.batch * dc_nodes_above(depth) + index;
 }
 
+/* Cuts the next array off a piece of memory; with base NULL only counts. */
+template <typename T>
+static T *
+cut(char *base, size_t *at, int64_t count)
+{
+    T *array = (T *)(base + *at);
+
+    *at += ((size_t)count * sizeof(T) + 255) / 256 * 256;
+    return array;
+}
+
 /* Each launches the kernels of one step of a level on the call's stream. */
+tsvd_status tsvdi_launch_leaves(struct cuda_call *call, const struct dc_device *run,
+                                struct dc_level level);
 tsvd_status tsvdi_launch_deflate(struct cuda_call *call, const struct dc_device *run,
                                  struct dc_level level);
 tsvd_status tsvdi_launch_roots(struct cuda_call *call, const struct dc_device *run,

@@ -51,6 +51,22 @@ enum {
     WAVE_THREADS = 64,
     WAVE_TILE = 32,
 
+    /* dc_leaves.cu: memory that the logs of leaves share.  Not measured. */
+    LEAF_LOG_MIB = 1024,
+
+    /* dc_leaves.cu: warps of a multiprocessor that get a leaf each before a second lane of any
+       does: a lane alone is the fastest, but so many warps keep the multiprocessor busy.  Not
+       measured. */
+    LEAF_WARPS = 8,
+
+    /* dc_leaves.cu: sweeps under way from the log to a warp, and rotations between two looks at
+       where a sweep ends.  Not measured. */
+    LEAF_STAGES = 4,
+    LEAF_GROUP = 4,
+
+    /* dc_leaves.cu: blocks that finish leaves whose log was full.  Not measured. */
+    STRAGGLER_BLOCKS = 512,
+
     /* dc_deflate.cu: threads of the block that does a merge's index work.  Not measured. */
     MERGE_THREADS = 1024,
 
@@ -81,5 +97,12 @@ enum {
     /* vectors.cu: tiles of the transpose and of the product in orthonormalize: a warp's width. */
     TILE = 32
 };
+
+/* dc_leaves.cu: what the log of a leaf so many columns wide has room for: turns of a side, and
+   sweeps.  Of 1280 matrices each of nine families, 8, 16 and 32 wide, none took more than 117, 478
+   and 1666 turns or 25, 51 and 94 sweeps; on average [0,1] takes 75, 307 and 1230, and 16, 34 and
+   72. */
+#define LEAF_TURNS(width) (3 * (width) * (width) / 2 + 8 * (width))
+#define LEAF_SWEEPS(width) (4 * (width))
 
 #endif

@@ -5,12 +5,15 @@
 #
 # Fills FOLDER (build/gpu) with the log of each part and its result file, and prints a summary.
 # Parts run in the order given; a part that fails does not keep the next from running; the exit
-# status tells in the end.  Without PART those marked * run, in under ten minutes on one H200.
+# status tells in the end.  Without PART those marked * run, in about twelve minutes on one H200.
 #
 #     build     * installs tsvd                                                         1 min
 #     ctest       the C tests with the preset gpu                                       1 min
 #     tests     * the tests of CUDA                                                   3.5 min
 #     vectors   * divide and conquer against peers, floors and the times asked        2.5 min
+#     values    * singular values alone, up to a million                                1 min
+#     select    * the largest values with vectors against all                        0.25 min
+#     batch     * many small matrices, against PyTorch                               0.75 min
 #     eps       * what a looser eps saves                                            0.25 min
 #     stress    * random draws, each checked (TSVD_STRESS_SEED: another seed than 0)    2 min
 #     crossover   from which orders on a method or the GPU is the faster one          1.5 min
@@ -25,7 +28,7 @@ set -u
 cd "$(dirname "$0")/.." || exit
 out=${1:-build/gpu}
 parts=("${@:2}")
-[ ${#parts[@]} -gt 0 ] || parts=(build tests vectors eps stress)
+[ ${#parts[@]} -gt 0 ] || parts=(build tests vectors values select batch eps stress)
 mkdir -p "$out" || exit
 export SKBUILD_BUILD_DIR=${SKBUILD_BUILD_DIR:-build/python}
 export PYTHONUNBUFFERED=1
@@ -43,6 +46,9 @@ run_part() {
     ctest) cmake --preset gpu && cmake --build --preset gpu && ctest --preset gpu ;;
     tests) python3 -m pytest -m cuda --require-cuda -q ;;
     vectors) benchmark vectors -o "$out/vectors.json" ;;
+    values) benchmark values -o "$out/values.json" ;;
+    select) benchmark select -o "$out/select.json" ;;
+    batch) benchmark batch -o "$out/batch.json" ;;
     eps) benchmark eps --device cuda -o "$out/eps_cuda.json" ;;
     stress) benchmark stress --device cuda --draws 20000 --seconds 110 \
         --seed "${TSVD_STRESS_SEED:-0}" -o "$out/stress_cuda.json" ;;
@@ -72,7 +78,9 @@ done
 for name in "${parts[@]}"; do
     case $name in
     tests) printf '\n=== tests\n' && tail -n 1 "$out/tests.log" ;;
-    vectors | eps | stress | crossover | gpu) printf '\n=== %s\n' "$name" && cat "$out/$name.log" ;;
+    vectors | values | select | batch | eps | stress | crossover | gpu)
+        printf '\n=== %s\n' "$name" && cat "$out/$name.log"
+        ;;
     esac
 done
 printf '\n=== logs and results: %s\n' "$out"

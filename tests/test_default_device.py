@@ -181,6 +181,20 @@ def test_every_kind_of_input_has_an_order(kind, machine):
     assert made.used == [-1, 0]
 
 
+@pytest.mark.parametrize("vectors", [False, True])
+def test_a_large_batch_goes_to_the_device(vectors, machine):
+    made = machine()
+    n, batch = 8, _core.CUDA_BATCH_VALUES // 8
+    for d, e in (
+        (np.ones((batch - 1, n)), np.zeros(n - 1)),
+        (np.ones((batch, n)), np.zeros(n - 1)),
+        (np.ones(n), np.zeros((2, batch // 2, n - 1))),
+    ):
+        tsvd.svd(d, e, compute_uv=vectors)
+        tsvd.svd(d, e, compute_uv=vectors, method="givens", eps=1e-3)
+    assert made.used == [-1, -1, 0, -1, 0, -1]
+
+
 @pytest.mark.parametrize("d", [None, 3.0, [], "abc", {}, object(), [[1.0, 2.0], [3.0]]])
 def test_what_has_no_order_is_refused_as_ever(d, machine):
     made = machine()

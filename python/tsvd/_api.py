@@ -136,8 +136,8 @@ def svd(
     compute_uv : bool
         False: only s is computed and returned, as by `svdvals`.
     method : {"auto", "dc", "qr", "givens", "bisect"}
-        "auto" is the fastest that reaches the accuracy below: with vectors "dc"
-        from n = 33 on, for smaller matrices "qr"; without, "qr" or "bisect".
+        "auto" is the fastest that reaches the accuracy below: with vectors
+        "dc", without "qr" or "bisect".
         "dc": divide and conquer [3]_; almost all of its work is matrix
         products, and what deflates is work saved. Without vectors there is
         nothing to conquer: it finds the values as "auto" does. "qr": implicit
@@ -166,8 +166,8 @@ def svd(
     device : str or int, optional
         "cpu", "cuda", "cuda:1" or 1. None: the first usable CUDA device for large
         matrices, from n = 768 on for vectors by "auto" or "dc", from n = 1024 on
-        for values alone by any method but "qr" and "givens"; the CPU for all
-        else, and where there is no such device, or not enough memory on it, or no
+        for values alone by any method but "qr" and "givens", and for batches that
+        have 131072 values or more; the CPU for all else, and where there is no such device, or not enough memory on it, or no
         cuBLAS. On CUDA devices "auto" is "dc" with vectors and "bisect" without,
         and "qr" needs vectors.
     stream : optional
@@ -287,7 +287,7 @@ def svd(
         raise NotImplementedError("stream: CUDA streams are not supported yet")
     if device is not None:
         cuda = _cuda_index(device)
-    elif _order(d) >= _CUDA_ORDERS[bool(compute_uv)].get(method, _INT64_MAX):
+    elif _pays(d, e, _CUDA_ORDERS[bool(compute_uv)].get(method)):
         cuda = _default_cuda(bool(compute_uv))
     else:
         cuda = -1
@@ -485,16 +485,27 @@ def _cuda_index(device):
     return index
 
 
-def _order(d):
-    """n; 0 for what _core will refuse."""
+def _pays(d, e, order):
+    """Whether a method takes a CUDA device unasked, one matrix from `order` on (None: never)."""
+    if order is None:
+        return False
+    shape, other = _shape(d), _shape(e)
+    if len(shape) == len(other) == 1:
+        return shape[0] >= order
+    values = shape[-1] * max(math.prod(shape[:-1]), math.prod(other[:-1]))
+    return shape[-1] >= order or values >= _core.CUDA_BATCH_VALUES
+
+
+def _shape(x):
+    """(0,) for what _core will refuse."""
     try:
-        return d.shape[-1]
-    except (AttributeError, IndexError, TypeError):
+        return x.shape or (0,)
+    except AttributeError:
         pass
     try:
-        return (0, *np.shape(d))[-1]
+        return np.shape(x) or (0,)
     except ValueError:
-        return 0
+        return (0,)
 
 
 @functools.cache

@@ -7,6 +7,7 @@ __version__: str
 METHODS: dict[str, int]
 CUDA_ORDER: int
 CUDA_VALUES_ORDER: int
+CUDA_BATCH_VALUES: int
 
 def svd(
     d: ArrayLike,

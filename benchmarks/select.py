@@ -1,0 +1,104 @@
+"""The largest values and their vectors on the GPU, against all of them.
+
+Two times, as in vectors.py: on the device, and end to end to arrays whose pages exist.
+"""
+
+import time
+from statistics import median
+
+import numpy as np
+
+import tsvd
+from benchmarks import bars, results
+from benchmarks.cases import CLASSES
+from benchmarks.timing import touched
+from tests import families, measures
+from tests.measures import BOUNDS
+
+DEVICE = "cuda"
+N, K = 10_000, 100
+REPEATS = 5
+MOST = 0.6  # of the time of the whole that the part may take, where nothing deflates
+ASKED = "toeplitz"
+
+
+def run(path, threads):
+    """Writes `path`; the exit status is 0 if all that is asked holds."""
+    load = results.load()
+    print(
+        f"the {K} largest of n = {N} with vectors, seconds, medians of {REPEATS}\n\n"
+        f"{'matrix':<12}{'dtype':>9}{'part':>10}{'whole':>10}{'ratio':>8}"
+        f"{'end to end':>12}{'whole':>10}{'ratio':>8}{'residual':>10}{'orthog.':>9}"
+    )
+    cases = []
+    for dtype in ("float64", "float32"):
+        for family in CLASSES:
+            cases.append(_case(family, dtype))
+            _show(cases[-1])
+    asked = _bars(cases)
+    status = bars.show(asked)
+    results.write(path, threads, load, n=N, k=K, repeats=REPEATS, cases=cases, bars=asked)
+    return status
+
+
+def _case(family, dtype):
+    """Both timed in turns; the first call of the part is checked, and neither first is timed."""
+    d, e = families.make(family, N, np.dtype(dtype))
+    whole = touched(N) if dtype == "float64" else tuple(x.astype(dtype) for x in touched(N))
+    part = np.ones((N, K), dtype), np.ones(K, dtype), np.ones((K, N), dtype)
+    contenders = {
+        "part": {"out": part, "select": "i", "select_range": (0, K - 1)},
+        "whole": {"out": whole},
+    }
+    for options in contenders.values():
+        _solve(d, e, options)
+    case = {"family": family, "dtype": dtype}
+    case["residual"] = measures.residual(d, e, *part)
+    case["orthogonality"] = measures.orthogonality(part[0], part[2])
+    case["values"] = measures.value_error(part[1], whole[1][:K])
+    runs = [
+        {name: _solve(d, e, options) for name, options in contenders.items()}
+        for _ in range(REPEATS)
+    ]
+    for name in contenders:
+        for place, key in enumerate(("device", "end_to_end")):
+            case[f"{name}_{key}_seconds"] = [one[name][place] for one in runs]
+            case[f"{name}_{key}"] = median(case[f"{name}_{key}_seconds"])
+    return case
+
+
+def _solve(d, e, options):
+    start = time.perf_counter()
+    _, info = tsvd.svd(d, e, method="dc", device=DEVICE, full_output=True, **options)
+    return info.seconds["device"], time.perf_counter() - start
+
+
+def _show(case):
+    device, end_to_end = (
+        (case[f"part_{key}"], case[f"whole_{key}"]) for key in ("device", "end_to_end")
+    )
+    print(
+        f"{case['family']:<12}{case['dtype']:>9}"
+        f"{device[0]:>10.4f}{device[1]:>10.4f}{device[0] / device[1]:>8.2f}"
+        f"{end_to_end[0]:>12.4f}{end_to_end[1]:>10.4f}{end_to_end[0] / end_to_end[1]:>8.2f}"
+        f"{case['residual']:>10.3f}{case['orthogonality']:>9.3f}",
+        flush=True,
+    )
+
+
+def _bars(cases):
+    asked = []
+    for case in cases:
+        if case["family"] == ASKED and case["dtype"] == "float64":
+            for key, where in (("device", "on the device"), ("end_to_end", "end to end")):
+                ratio = case[f"part_{key}"] / case[f"whole_{key}"]
+                what = f"{ASKED}, n = {N}, the {K} largest over all, {where}"
+                asked.append(bars.at_most(what, MOST, ratio, "×"))
+    for key, limit in (
+        ("residual", BOUNDS["residual"](N)),
+        ("orthogonality", BOUNDS["orthogonality"](N)),
+        ("values", BOUNDS["values auto"](N)),
+    ):
+        worst = float(np.max([case[key] for case in cases]))
+        asked.append(bars.at_most(f"{key}, the largest", limit, worst, ""))
+    return asked

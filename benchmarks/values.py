@@ -1,0 +1,150 @@
+"""Singular values alone on the GPU: large orders, the largest few, float32, against LAPACK and the
+times asked of them.  Times are of the whole call, from NumPy's d and e to a new s."""
+
+import time
+from statistics import median
+
+import numpy as np
+
+import tsvd
+from benchmarks import bars, lapack, results
+from benchmarks.cases import CLASSES
+from tests import families, measures
+from tests.measures import BOUNDS
+
+DEVICE = "cuda"
+DTYPES = ("float64", "float32")
+FEW = 10  # the largest of the largest order
+SPOT = 4  # neighbouring values that are checked at both ends and in the middle
+LONGEST_PEER = 5.0  # seconds that a call of LAPACK may take by its time at the order before
+
+# Order, how many values (None: all), families, timings, and the seconds asked of float64.
+CASES = (
+    (10_000, None, CLASSES, 5, 8e-3),
+    (100_000, None, CLASSES, 3, 0.4),
+    (1_000_000, FEW, ("uniform_1", "toeplitz"), 3, 0.1),
+    (1_000_000, None, ("uniform_1",), 1, 40.0),
+)
+NUMBERS = 100  # of 8 bytes for each row, that memory in proportion to n may come to
+
+
+def run(path, threads, seconds):
+    """Writes `path`, in about `seconds`; the exit status is 0 if all that is asked holds."""
+    start, load = time.monotonic(), results.load()
+    tsvd.svdvals(*families.make("uniform_1", 2000), device=DEVICE)  # loads the kernels
+    print(
+        "seconds of svdvals, medians; the error over its bound, 4 + n/64 ulps\n\n"
+        f"{'matrix':<12}{'n':>9}{'values':>9}{'dtype':>9}{'seconds':>10}{'error':>9}"
+        f"{'LAPACK':>10}{'ratio':>8}"
+    )
+    cases = []
+    for n, k, names, repeats, _ in CASES:
+        # all of float64 before float32, for which there may be no time
+        for dtype in DTYPES:
+            for family in names:
+                case = {"family": family, "n": n, "k": k, "dtype": dtype}
+                _measure(case, repeats, cases, start + seconds)
+                cases.append(case)
+                _show(case)
+    asked = _bars(cases)
+    status = bars.show(asked)
+    results.write(path, threads, load, seconds=time.monotonic() - start, cases=cases, bars=asked)
+    return status
+
+
+def _measure(case, repeats, before, until):
+    estimate = _estimate(case, before, "seconds")
+    if time.monotonic() + estimate * repeats > until:
+        case["skipped"] = f"estimated {estimate:.0f} s"
+        return
+    d, e = families.make(case["family"], case["n"], np.dtype(case["dtype"]))
+    options = {"device": DEVICE, "method": "bisect", "compute_uv": False}
+    if case["k"]:
+        options |= {"select": "i", "select_range": (0, case["k"] - 1)}
+    free = [tsvd.devices()[1].memory_free]
+    if repeats == 1:  # it takes so long that a look at the memory now and then is nothing
+        options["progress"] = lambda done: free.append(tsvd.devices()[1].memory_free)
+    try:
+        if repeats > 1:
+            tsvd.svd(d, e, **options)
+        runs = [_time(lambda: tsvd.svd(d, e, **options)) for _ in range(repeats)]
+    except (MemoryError, RuntimeError) as error:
+        case["skipped"] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        return
+    case["runs"] = [seconds for seconds, _ in runs]
+    case["seconds"] = median(case["runs"])
+    case["error"] = _error(d, e, runs[0][1]) / BOUNDS["values bisect"](case["n"])
+    if repeats == 1:
+        case["memory"] = free[0] - min(free)
+    if case["dtype"] == "float64" and not case["k"]:
+        _measure_lapack(case, d, e, before, until)
+
+
+def _estimate(case, before, key):
+    """Seconds by n^2 from the same case of a smaller order, 0 where there is none."""
+    for other in reversed(before):
+        same = all(other[name] == case[name] for name in ("family", "k", "dtype"))
+        if same and key in other:
+            return other[key] * (case["n"] / other["n"]) ** 2
+    return 0.0
+
+
+def _time(function):
+    start = time.perf_counter()
+    result = function()
+    return time.perf_counter() - start, result
+
+
+def _error(d, e, s):
+    """In ulps, at both ends and in the middle, against the CPU's values."""
+    k = s.size
+    worst = 0.0
+    for low in (0, k // 2, max(k - SPOT, 0)):
+        high = min(low + SPOT, k) - 1
+        here = tsvd.svdvals(d, e, device="cpu", select="i", select_range=(low, high))
+        worst = max(worst, measures.value_error(s[low : high + 1], here))
+    return worst
+
+
+def _measure_lapack(case, d, e, before, until):
+    estimate = _estimate(case, before, "lapack")
+    if estimate > min(LONGEST_PEER, until - time.monotonic()):
+        case["lapack_note"] = f"estimated {estimate:.0f} s"
+    else:
+        case["lapack"], _ = _time(lambda: lapack.dbdsqr_values(d, e))
+
+
+def _show(case):
+    values = case["k"] or "all"
+    print(f"{case['family']:<12}{case['n']:>9}{values:>9}{case['dtype']:>9}", end="")
+    if "skipped" in case:
+        print(f"  skipped: {case['skipped']}", flush=True)
+        return
+    peer = case.get("lapack_note", "")
+    if "lapack" in case:
+        peer = f"{case['lapack']:>10.4f}{case['lapack'] / case['seconds']:>8.1f}"
+    print(f"{case['seconds']:>10.4f}{case['error']:>9.3f}{peer}", flush=True)
+
+
+def _bars(cases):
+    """Of the slowest family; what was skipped counts as missed."""
+    asked = []
+
+    def slowest(n, k, dtype):
+        own = [c for c in cases if (c["n"], c["k"], c["dtype"]) == (n, k, dtype)]
+        times = [case.get("seconds") for case in own]
+        return None if None in times else max(times)
+
+    for n, k, _, repeats, most in CASES:
+        double, single = (slowest(n, k, dtype) for dtype in DTYPES)
+        what = f"the {k} largest of n = {n}" if k else f"svdvals, n = {n}"
+        asked.append(bars.at_most(f"{what}, float64", most, double))
+        if single is not None or repeats > 1:  # for a single long call there may be no time
+            asked.append(bars.at_most(f"{what}, float32", double, single))
+    errors = [case["error"] for case in cases if "error" in case]
+    worst = float(np.max(errors)) if errors else None
+    asked.append(bars.at_most("error over its bound, the largest", 1.0, worst, ""))
+    held = [case["memory"] / (8 * case["n"]) for case in cases if case.get("memory")]
+    what = f"device memory, n = {CASES[-1][0]}, in numbers for each row"
+    asked.append(bars.at_most(what, NUMBERS, max(held, default=None), ""))
+    return asked
