@@ -3,7 +3,7 @@
  * cpu_vectors.c, values in cpu_values.c, divide and conquer in cpu_dc.c, the givens method in
  * cpu_givens.c.
  */
-#include "cpu_kernels.h"
+#include "cpu_dc.h"
 #include "host.h"
 
 const struct cpu_kernels *
@@ -40,7 +40,7 @@ static int64_t
 cpu_batch_most(struct tsvd_context *ctx, int64_t n, int vectors)
 {
     const int64_t leaves = (n + DC_LEAF_COLUMNS - 1) / DC_LEAF_COLUMNS;
-    const int64_t lanes = tsvdi_kernels()->lanes;
+    const int64_t lanes = tsvdi_cpu_leaf_group_size();
 
     (void)ctx;
     return vectors && leaves < lanes ? lanes / leaves : 1;

@@ -16,9 +16,6 @@ enum { SMALL_NODE = 128 };
 /* Matrices below this order are not worth a second thread. */
 enum { SERIAL_ORDER = 100 };
 
-/* Rows of a leaf's vectors, padded for the widest vector of reals. */
-enum { LEAF_WIDTH = (DC_LEAF_COLUMNS + 15) / 16 * 16 };
-
 static void
 set_level(struct dc_run *run, int level)
 {
@@ -145,93 +142,36 @@ out:
 
 /* ---- leaves ---- */
 
-/* The matrix of a leaf and its vectors as rows. */
-struct leaf {
-    _Alignas(64) real x[SIDES][DC_LEAF_COLUMNS * LEAF_WIDTH];
-    real d[DC_LEAF_COLUMNS], e[DC_LEAF_COLUMNS];
-    struct rotation turn[SIDES][DC_LEAF_COLUMNS];
-};
-
-/* Puts the slots first .. first + rows - 1 in ascending order of their values; few. */
-static void
-sort_slots(const struct dc_slots *slot, int64_t first, int64_t rows)
-{
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t k = first + i;
-
-        for (; k > first && slot->value[slot->order[k - 1]] > slot->value[first + i]; k--) {
-            slot->order[k] = slot->order[k - 1];
-        }
-        slot->order[k] = first + i;
-    }
-}
-
+/* Consecutive leaves, as many as are solved together. */
 static tsvd_status
-solve_leaf(void *arg, int worker, int64_t index)
+task_leaves(void *arg, int worker, int64_t index)
 {
     struct dc_run *run = arg;
-    const struct dc_node node = node_at(run, index);
-    const struct dc_slots *slot = &run->slot;
-    const int64_t first = node.first, rows = node.rows, columns = node.columns;
-    struct leaf leaf;
-    struct qr_state q;
-    struct qr_sweep sweep;
+    const int64_t begin = index * run->group_leaves, left = run->nodes - begin;
+    char *groups = run->groups;
 
-    (void)worker;
-    memset(leaf.x, 0, sizeof leaf.x);
-    for (int64_t i = 0; i < columns; i++) {
-        leaf.x[RIGHT][i * LEAF_WIDTH + i] = 1;
-        leaf.x[LEFT][i * LEAF_WIDTH + i] = 1;
-    }
-    memcpy(leaf.d, run->d + first, (size_t)rows * sizeof *leaf.d);
-    memcpy(leaf.e, run->e + first, (size_t)(columns - 1) * sizeof *leaf.e);
-    if (columns > rows) {
-        dc_drop_last_column(rows, leaf.d, leaf.e, leaf.turn[RIGHT]);
-        for (int64_t i = rows - 1; i >= 0; i--) {
-            tsvdi_kernels()->turn(columns, leaf.turn[RIGHT][i], leaf.x[RIGHT] + i * LEAF_WIDTH,
-                                  leaf.x[RIGHT] + rows * LEAF_WIDTH);
-        }
-    }
-    qr_start(&q, rows, run->eps[node.matrix], 0);
-    while ((sweep = qr_advance(&q, leaf.d, leaf.e, leaf.turn[RIGHT], leaf.turn[LEFT])).count > 0) {
-        for (int side = 0; side < SIDES; side++) {
-            tsvdi_kernels()->sweep(leaf.x[side], LEAF_WIDTH, sweep, leaf.turn[side]);
-        }
-    }
-    if (q.exhausted) {
-        run->job->failed = node.matrix;
-        return TSVD_ERR_NO_CONVERGENCE;
-    }
-    for (int64_t i = 0; i < columns; i++) {
-        real *right = row_of(run, RIGHT, &node, first + i) + first;
-
-        for (int64_t j = 0; j < columns; j++) {
-            right[j] = leaf.x[RIGHT][i * LEAF_WIDTH + j];
-        }
-        if (i < rows) {
-            real *left = row_of(run, LEFT, &node, first + i) + first;
-            real sign = leaf.d[i] < 0 ? R(-1) : R(1);
-
-            for (int64_t j = 0; j < columns; j++) {
-                left[j] = sign * leaf.x[LEFT][i * LEAF_WIDTH + j];
-            }
-            slot->value[first + i] = r_abs(leaf.d[i]);
-            slot->low[first + i] = first;
-            slot->high[first + i] = first + columns;
-        }
-    }
-    sort_slots(slot, first, rows);
-    return TSVD_OK;
+    return tsvdi_cpu_solve_leaves(
+        run, (struct leaf_group *)(groups + (size_t)worker * tsvdi_cpu_leaf_group_bytes()), begin,
+        left < run->group_leaves ? left : run->group_leaves);
 }
 
 tsvd_status
 tsvdi_cpu_dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
 {
     struct dc_run *run = job->held;
+    const int64_t most = tsvdi_cpu_leaf_group_size();
+    tsvd_status ret = TSVD_OK;
 
-    (void)ctx;
     set_level(run, job->tree.levels);
-    return for_each(run, run->nodes, solve_leaf);
+    run->group_leaves = (run->nodes + ctx->threads - 1) / ctx->threads;
+    run->group_leaves = run->group_leaves < most ? run->group_leaves : most;
+    TSVD_TRY(tsvdi_host_alloc((size_t)ctx->threads * tsvdi_cpu_leaf_group_bytes(), ctx->error,
+                              &run->groups));
+    TSVD_TRY(for_each(run, (run->nodes + run->group_leaves - 1) / run->group_leaves, task_leaves));
+out:
+    tsvdi_host_free(run->groups);
+    run->groups = NULL;
+    return ret;
 }
 
 /* ---- merges ---- */
@@ -401,73 +341,16 @@ out:
 
 /* ---- results ---- */
 
-/* The slot of rank `rank` among the wanted values of a matrix, the largest first. */
-static int64_t
-slot_of(const struct dc_run *run, int64_t matrix, int64_t rank)
-{
-    const struct dc_job *job = run->job;
-
-    return run->slot.order[(matrix + 1) * job->n - 1 - job->first - rank];
-}
-
-/* The vectors of ranks begin .. end - 1 on one side, the larger first, to the results. */
-static void
-store(const struct dc_run *run, int side, const struct dc_node *node, int64_t begin, int64_t end,
-      const real *sign)
-{
-    const struct dc_slots *slot = &run->slot;
-    const struct vectors v = side == RIGHT ? run->job->right : run->job->left;
-    const int64_t n = v.n, base = node->base;
-    real *to = v.x + node->matrix * n * v.k;
-
-    for (int64_t rank = begin; rank < end && !v.columns; rank++) {
-        const int64_t j = slot_of(run, node->matrix, rank);
-        const real *x = row_of(run, side, node, j);
-        real *row = to + rank * n - base, turn = sign[rank - begin];
-
-        memset(row + base, 0, (size_t)n * sizeof *row);
-        for (int64_t i = slot->low[j]; i < slot->high[j]; i++) {
-            row[i] = turn * x[i];
-        }
-    }
-    for (int64_t i = 0; i < n && v.columns; i++) {
-        for (int64_t rank = begin; rank < end; rank++) {
-            const int64_t j = slot_of(run, node->matrix, rank), column = base + i;
-            const int inside = column >= slot->low[j] && column < slot->high[j];
-
-            to[i * v.k + rank] =
-                inside ? sign[rank - begin] * row_of(run, side, node, j)[column] : 0;
-        }
-    }
-}
-
 static tsvd_status
-store_vectors(void *arg, int worker, int64_t index)
+task_store(void *arg, int worker, int64_t index)
 {
     const struct dc_run *run = arg;
-    const struct dc_slots *slot = &run->slot;
-    const int64_t k = run->job->k, tasks = (k + TASK_ROWS - 1) / TASK_ROWS;
-    const int64_t begin = index % tasks * TASK_ROWS;
-    const int64_t end = begin + TASK_ROWS < k ? begin + TASK_ROWS : k;
-    const struct dc_node root = dc_node_at(run->job->tree.node, run->job->n, 0, index / tasks);
-    real sign[TASK_ROWS];
+    const int64_t k = run->job->k, tasks = (k + CPU_STORE_RANKS - 1) / CPU_STORE_RANKS;
+    const int64_t begin = index % tasks * CPU_STORE_RANKS;
+    const int64_t end = begin + CPU_STORE_RANKS < k ? begin + CPU_STORE_RANKS : k;
 
     (void)worker;
-    for (int64_t rank = begin; rank < end; rank++) {
-        const int64_t j = slot_of(run, root.matrix, rank);
-        const real *x = row_of(run, run->ctx->options->lower ? RIGHT : LEFT, &root, j);
-        real largest = 0;
-
-        sign[rank - begin] = 1;
-        for (int64_t i = slot->low[j]; i < slot->high[j]; i++) {
-            if (r_abs(x[i]) > largest) {
-                largest = r_abs(x[i]);
-                sign[rank - begin] = x[i] < 0 ? R(-1) : R(1);
-            }
-        }
-    }
-    store(run, RIGHT, &root, begin, end, sign);
-    store(run, LEFT, &root, begin, end, sign);
+    tsvdi_cpu_store(run, index / tasks, begin, end);
     return TSVD_OK;
 }
 
@@ -512,7 +395,8 @@ tsvdi_cpu_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *inf
     tsvd_status ret = TSVD_OK;
 
     (void)ctx;
-    TSVD_TRY(for_each(run, job->batch * ((job->k + TASK_ROWS - 1) / TASK_ROWS), store_vectors));
+    TSVD_TRY(
+        for_each(run, job->batch * ((job->k + CPU_STORE_RANKS - 1) / CPU_STORE_RANKS), task_store));
     info->seconds_vectors += tsvdi_host_seconds() - clock;
     info->deflated += dc_deflated(&job->tree, job->batch, run->merges);
     TSVD_TRY(find_values(run, info));

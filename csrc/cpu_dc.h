@@ -1,7 +1,7 @@
 /*
- * Divide and conquer on the CPU: what its files share.  cpu_dc.c holds the operations of the seam,
- * the leaves and the tasks for threads, cpu_dc_deflate.c a merge's index work, cpu_dc_vectors.c
- * its roots and vectors.  Mirrors cuda/dc.h.
+ * Divide and conquer on the CPU: what its files share.  cpu_dc.c holds the operations of the seam
+ * and the tasks for threads, cpu_leaves.c the leaves, cpu_dc_deflate.c a merge's index work,
+ * cpu_dc_vectors.c its roots and vectors.  Mirrors cuda/dc.h.
  */
 #ifndef TSVDI_CPU_DC_H
 #define TSVDI_CPU_DC_H
@@ -9,6 +9,10 @@
 #include "cpu_kernels.h"
 #include "host.h"
 
+#define tsvdi_cpu_leaf_group_bytes TSVD_T(tsvdi_cpu_leaf_group_bytes)
+#define tsvdi_cpu_leaf_group_size TSVD_T(tsvdi_cpu_leaf_group_size)
+#define tsvdi_cpu_solve_leaves TSVD_T(tsvdi_cpu_solve_leaves)
+#define tsvdi_cpu_store TSVD_T(tsvdi_cpu_store)
 #define tsvdi_cpu_deflate TSVD_T(tsvdi_cpu_deflate)
 #define tsvdi_cpu_settle TSVD_T(tsvdi_cpu_settle)
 #define tsvdi_cpu_solve_roots TSVD_T(tsvdi_cpu_solve_roots)
@@ -32,11 +36,23 @@ struct dc_run {
     void *arrays;          /* of d, e, eps and slot, */
     struct dc_slots slot;
     struct dc_merge *merges; /* and of the whole forest */
+    void *groups;            /* of leaves: workspace for each thread, */
+    int64_t group_leaves;    /* and how many one solves together */
     int level;               /* under work: */
     int64_t nodes;           /* its nodes, */
     struct dc_merge *merge;  /* [nodes] their merges, */
     int64_t *tasks;          /* [nodes + 1] and where their tasks begin */
 };
+
+/* Workspace for the leaves that are solved together, and how many those are at most. */
+struct leaf_group;
+size_t tsvdi_cpu_leaf_group_bytes(void);
+int64_t tsvdi_cpu_leaf_group_size(void);
+
+/* The SVDs of the leaves begin .. begin + count - 1: values, vectors, ranges and order of their
+   slots. */
+tsvd_status tsvdi_cpu_solve_leaves(const struct dc_run *run, struct leaf_group *group,
+                                   int64_t begin, int64_t count);
 
 /* Some survivors of a node: begin .. end - 1. */
 struct part {
@@ -59,6 +75,15 @@ row_of(const struct dc_run *run, int side, const struct dc_node *node, int64_t j
     return run->x[side] + (j * run->stride - node->base);
 }
 
+/* The slot of rank `rank` among the wanted values of a matrix, the largest first. */
+static inline int64_t
+slot_of(const struct dc_run *run, int64_t matrix, int64_t rank)
+{
+    const struct dc_job *job = run->job;
+
+    return run->slot.order[(matrix + 1) * job->n - 1 - job->first - rank];
+}
+
 /* z, deflation, and all index lists of a node's merge; turns the vectors of what is absorbed. */
 void tsvdi_cpu_deflate(const struct dc_run *run, const struct dc_node *node,
                        struct dc_merge *merge);
@@ -76,5 +101,12 @@ void tsvdi_cpu_fill_factors(const struct dc_run *run, struct part part);
 int64_t tsvdi_cpu_count_blocks(const struct dc_node *node, struct dc_count count);
 void tsvdi_cpu_multiply_block(const struct dc_run *run, const struct dc_node *node,
                               struct dc_count count, int64_t index);
+
+/* Vectors that one call stores at most. */
+enum { CPU_STORE_RANKS = 16 };
+
+/* The wanted vectors of ranks begin .. end - 1 of a matrix, with the signs that order() gives, to
+   its results. */
+void tsvdi_cpu_store(const struct dc_run *run, int64_t matrix, int64_t begin, int64_t end);
 
 #endif

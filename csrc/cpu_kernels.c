@@ -7,12 +7,27 @@
  */
 #define TSVD_VECTOR
 #include "cpu_kernels.h"
+#include "qr_lanes.h"
 #include "secular.h"
 
 #define JOIN(a, b) a##b
 #define KERNELS(isa) JOIN(tsvdi_kernels_, isa)
 #define TEXT(x) #x
 #define NAME(isa) TEXT(isa)
+
+/* Strips of a leaf's rows that one pass works on: rows and operands fit in the registers. */
+enum { STRIPS = SIMD_BYTES == 64 ? 4 : 2 };
+
+/* One rotation of a wave. */
+static inline __attribute__((always_inline)) void
+wave_turn(real cosine, real sine, simd *row, simd *below)
+{
+    const simd c = simd_splat(cosine), s = simd_splat(sine);
+    const simd a = *row, b = *below;
+
+    *below = simd_fma(c, a, s * b);
+    *row = simd_fma(c, b, -(s * a));
+}
 
 /* One wave over one strip as wide as a vector; row points at row `first`. */
 static inline __attribute__((always_inline)) void
@@ -27,11 +42,7 @@ wave_strip(real *row, ptrdiff_t step, int64_t steps, const real *coefficients)
         simd top = *(simd *)(row + step);
 
         for (int k = 0; k < WAVE; k++) {
-            simd c = simd_splat(coefficients[2 * k]), s = simd_splat(coefficients[2 * k + 1]);
-            simd below = simd_fma(c, top, -(s * a[k]));
-
-            top = simd_fma(c, a[k], s * top);
-            a[k] = below;
+            wave_turn(coefficients[2 * k], coefficients[2 * k + 1], &a[k], &top);
         }
         *(simd *)(row + (1 - WAVE) * step) = top;
         row += step;
@@ -52,6 +63,71 @@ rotate(struct panel panel, const struct wave *wave, int64_t waves, const real *c
         for (int64_t strip = 0; strip < panel.width; strip += SIMD_LANES) {
             wave_strip(row + strip, step, wave[i].steps, coefficients + wave[i].offset);
         }
+    }
+}
+
+/* ---- leaves ---- */
+
+static void
+qr_lanes(struct qr_lanes *q, int vectors, real *rotation)
+{
+    if (vectors == 1) {
+        advance_lanes(q, 1, rotation);
+    } else {
+        advance_lanes(q, QR_VECTORS, rotation);
+    }
+}
+
+/* A wave over some strips, side by side. */
+static inline __attribute__((always_inline)) void
+leaf_strips(const struct leaf_wave *wave, int64_t first, int strips)
+{
+    const ptrdiff_t step = wave->step;
+    const int64_t lanes = wave->lanes;
+    simd a[LEAF_WAVE][STRIPS], top[STRIPS];
+    real *row = wave->row + first;
+
+    for (int k = 0; k < LEAF_WAVE; k++) {
+        for (int i = 0; i < strips; i++) {
+            a[k][i] = *(simd *)(row - k * step + i * SIMD_LANES);
+        }
+    }
+    for (int64_t w = 0; w < wave->steps; w++) {
+        for (int i = 0; i < strips; i++) {
+            top[i] = *(simd *)(row + step + i * SIMD_LANES);
+        }
+        for (int k = 0; k < LEAF_WAVE; k++) {
+            const real *turn = wave->turn[k] + (w - k) * 4 * lanes;
+
+            for (int i = 0; i < strips; i++) {
+                wave_turn(turn[0], turn[lanes], &a[k][i], &top[i]);
+            }
+        }
+        for (int i = 0; i < strips; i++) {
+            *(simd *)(row + (1 - LEAF_WAVE) * step + i * SIMD_LANES) = top[i];
+        }
+        row += step;
+    }
+    for (int k = 0; k < LEAF_WAVE; k++) {
+        for (int i = 0; i < strips; i++) {
+            *(simd *)(row - k * step + i * SIMD_LANES) = a[k][i];
+        }
+    }
+}
+
+static void
+leaf_wave(const struct leaf_wave *wave)
+{
+    int64_t i = 0;
+
+    for (; i + STRIPS * SIMD_LANES <= wave->width; i += STRIPS * SIMD_LANES) {
+        leaf_strips(wave, i, STRIPS);
+    }
+    for (; STRIPS > 2 && i + 2 * SIMD_LANES <= wave->width; i += 2 * SIMD_LANES) {
+        leaf_strips(wave, i, 2);
+    }
+    for (; i < wave->width; i += SIMD_LANES) {
+        leaf_strips(wave, i, 1);
     }
 }
 
@@ -102,26 +178,23 @@ dot(int64_t count, const real *x, const real *y)
 
 /* ---- divide and conquer ---- */
 
-static void
-sweep(real *x, int64_t width, struct qr_sweep made, const struct rotation *rotation)
+static real
+largest(int64_t count, const real *x)
 {
-    const ptrdiff_t step = made.up ? -width : width;
-    real *first = x + (made.up ? made.first + made.count : made.first) * width;
+    simd most = simd_splat(0);
+    real all = 0;
+    int64_t i = 0;
 
-    for (int64_t strip = 0; strip < width; strip += SIMD_LANES) {
-        real *row = first + strip;
-        simd a = *(simd *)row;
-
-        for (int64_t k = 0; k < made.count; k++) {
-            simd c = simd_splat(rotation[k].c), s = simd_splat(rotation[k].s);
-            simd b = *(simd *)(row + step);
-
-            *(simd *)row = simd_fma(c, a, s * b);
-            a = simd_fma(c, b, -(s * a));
-            row += step;
-        }
-        *(simd *)row = a;
+    for (; i + SIMD_LANES <= count; i += SIMD_LANES) {
+        most = num_max(num_abs(*(const simd_unaligned *)(x + i)), most);
     }
+    for (; i < count; i++) {
+        all = r_max(all, r_abs(x[i]));
+    }
+    for (int lane = 0; lane < SIMD_LANES; lane++) {
+        all = r_max(all, most[lane]);
+    }
+    return all;
 }
 
 static void
@@ -238,7 +311,11 @@ coefficients(int64_t count, int64_t center, const real *pole, const real *weight
 
 /* Vectors of shifts that are counted side by side, to hide the latency of the
    recurrence. */
-enum { COUNT_VECTORS = 4, WIDE_VECTORS = 2, COUNT_MAX = COUNT_VECTORS * SIMD_LANES };
+enum {
+    COUNT_VECTORS = 4,
+    WIDE_VECTORS = SIMD_BYTES == 64 ? 4 : 2, /* of the wide form, by the registers there are */
+    COUNT_MAX = COUNT_VECTORS * SIMD_LANES
+};
 
 static inline __attribute__((always_inline)) void
 count_plain(const struct sturm *m, int vectors, const real *sigma, real_int *above)
@@ -319,10 +396,12 @@ count_group(const struct sturm *m, int plain, int64_t count, const real *sigma, 
         count_plain(m, COUNT_VECTORS, sigma, above);
     } else if (plain) {
         count_plain(m, 1, sigma, above);
-    } else if (count > SIMD_LANES) {
-        for (int v = 0; v < COUNT_VECTORS && v * SIMD_LANES < count; v += WIDE_VECTORS) {
+    } else if (count > 2 * SIMD_LANES) {
+        for (int v = 0; v < COUNT_VECTORS; v += WIDE_VECTORS) {
             count_wide(m, WIDE_VECTORS, sigma + v * SIMD_LANES, above + v * SIMD_LANES);
         }
+    } else if (count > SIMD_LANES) {
+        count_wide(m, 2, sigma, above);
     } else {
         count_wide(m, 1, sigma, above);
     }
@@ -353,7 +432,9 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .rotate = rotate,
     .accumulate = accumulate,
     .dot = dot,
-    .sweep = sweep,
+    .qr_lanes = qr_lanes,
+    .leaf_wave = leaf_wave,
+    .largest = largest,
     .turn = turn,
     .secular = secular,
     .ratios = ratios,

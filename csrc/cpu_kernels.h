@@ -35,6 +35,49 @@ struct cpu_sums {
     real psi, psi_slope, phi, phi_slope;
 };
 
+/* Small matrices that QR works on side by side: a vector of lanes, or so many to hide the latency
+   of the recurrence. */
+enum { QR_VECTORS = 2, QR_LANES_MAX = QR_VECTORS * 64 / (int)sizeof(real) };
+
+/* Their rows: a leaf's, and zeros behind. */
+enum { QR_ROWS = DC_LEAF_COLUMNS + 2 };
+
+/* Sweeps that pass over a leaf's vectors together, as in WAVE. */
+enum { LEAF_WAVE = 4 };
+
+/* The unreduced block that each of `lanes` leaves has under work, as a chain (qr_sweep.h) from row
+   0 on; lane l of row k is entry [k * lanes + l].  Behind its end a chain has zeros, and a sweep
+   makes identities there. */
+struct qr_lanes {
+    _Alignas(64) real d[QR_ROWS * QR_LANES_MAX];
+    real e[QR_ROWS * QR_LANES_MAX]; /* row k + 1: between rows k and k + 1 of d */
+    /* of the block that ends with a row: the most 1 / mu (qr_step.h) and the largest entry */
+    real inverse[QR_ROWS * QR_LANES_MAX], largest[QR_ROWS * QR_LANES_MAX];
+    real_int dropped[QR_LANES_MAX]; /* bit k: the sweep made entry k of e zero */
+
+    /* for the next sweep, by lanes: entries on the diagonal, 0: none; the triangle at the end;
+       the least mu and the largest entry */
+    real length[QR_LANES_MAX], corner[3][QR_LANES_MAX];
+    real least[QR_LANES_MAX], most[QR_LANES_MAX];
+    real negligible[QR_LANES_MAX]; /* as in struct qr_state */
+    int64_t steps;                 /* most rotations of a chain */
+};
+
+/* Entries that the rotations of a sweep take: for each row the cosines and the sines of the first,
+   then of the second rotations; identities in LEAF_WAVE rows before and behind. */
+enum { LANE_SWEEP = (LEAF_WAVE + QR_ROWS + LEAF_WAVE) * 4 * QR_LANES_MAX };
+
+/* Up to LEAF_WAVE sweeps over a chain of the vectors in rows of `width` numbers. */
+struct leaf_wave {
+    real *row;      /* that the chain begins with */
+    ptrdiff_t step; /* to the next */
+    int64_t width;  /* a multiple of kernels->lanes */
+    int64_t steps;  /* rotations and what one sweep lags behind the one before */
+    int64_t lanes;
+    const real *turn[LEAF_WAVE]; /* the cosine of its rotation 0; 4 lanes further on the next, the
+                                    sines are `lanes` behind */
+};
+
 struct cpu_kernels {
     const char *name;
     int lanes;
@@ -50,9 +93,15 @@ struct cpu_kernels {
     /* The dot product of x and y. */
     real (*dot)(int64_t count, const real *x, const real *y);
 
-    /* The rotations of one sweep on rows of `width` numbers, a multiple of lanes, one after
-       another in x, which is aligned. */
-    void (*sweep)(real *x, int64_t width, struct qr_sweep sweep, const struct rotation *rotation);
+    /* One sweep over the chains of all lanes, 1 or QR_VECTORS vectors of them; its rotations to
+       rotation[], row 0 and on. */
+    void (*qr_lanes)(struct qr_lanes *q, int vectors, real *rotation);
+
+    /* Applies a wave of such sweeps to one lane's vectors. */
+    void (*leaf_wave)(const struct leaf_wave *wave);
+
+    /* The largest magnitude, 0 of none. */
+    real (*largest)(int64_t count, const real *x);
 
     /* (x, y) becomes (c x + s y, c y - s x), entry by entry. */
     void (*turn)(int64_t count, struct rotation turn, real *x, real *y);

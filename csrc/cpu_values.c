@@ -179,11 +179,11 @@ probe(struct bracket b)
     return !b.low_sure ? b.low : !b.high_sure ? b.high : b.low + (b.high - b.low) / 2;
 }
 
-/* A longer reach, at most the whole range of bits. */
+/* A longer reach, at most the whole range of bits; from none by single ulps at first. */
 static real_int
 extend(real_int reach)
 {
-    return reach == 0                                 ? 1
+    return reach < 2                                  ? reach + 1
            : reach > R_INFINITY_BITS / BRACKET_GROWTH ? R_INFINITY_BITS
                                                       : reach * BRACKET_GROWTH;
 }

@@ -22,6 +22,11 @@ typedef real_int num_int;
 typedef int32_t num_small; /* an exponent or a count: 64 bits cost a GPU twice the work */
 #define NUM_SMALL(x) ((num_small)(x))
 #define num_fma r_fma
+#define num_sqrt r_sqrt
+#define num_abs r_abs
+#define num_max r_max
+#define num_min r_min
+#define num_copysign r_copysign
 #define num_bits r_bits
 #define num_from_bits r_from_bits
 #define num_pow2 r_pow2
@@ -47,11 +52,15 @@ num_sign_bit(num_int x)
     return (num_small)((real_uint)x >> (R_BITS - 1));
 }
 
-/* a where x is below zero, else b. */
+typedef int num_mask; /* a condition */
+#define num_less(a, b) ((a) < (b))
+#define num_less_equal(a, b) ((a) <= (b))
+#define num_equal(a, b) ((a) == (b))
+#define num_any(mask) (mask)
 TSVD_HD num
-num_if_negative(num x, num a, num b)
+num_select(num_mask mask, num a, num b)
 {
-    return x < 0 ? a : b;
+    return mask ? a : b;
 }
 
 /*
@@ -87,5 +96,12 @@ num_quotient(real a, real b)
 }
 #define NUM_SPLAT(x) (x)
 #endif
+
+/* a where x is below zero, else b. */
+TSVD_HD num
+num_if_negative(num x, num a, num b)
+{
+    return num_select(num_less(x, NUM_SPLAT(R(0))), a, b);
+}
 
 #endif

@@ -1,10 +1,9 @@
 /*
- * Implicit QR on an upper bidiagonal matrix: one step of the iteration.
+ * Implicit QR on an upper bidiagonal matrix: one step of the iteration, by the recurrences of
+ * qr_step.h.
  *
  * Source: Demmel & Kahan, Accurate singular values of bidiagonal matrices, SIAM
- * J. Sci. Stat. Comput. 11 (1990): the zero-shift sweep (section 3), the
- * convergence criteria (section 2, 1a to 2b), the choice of shift and direction
- * (section 4).
+ * J. Sci. Stat. Comput. 11 (1990), section 4 (the choice of direction).
  *
  * A sweep runs down a block or up.  Reflected at its anti-diagonal a block is
  * again upper bidiagonal, with d and e reversed and left and right exchanged, so
@@ -14,7 +13,7 @@
 #ifndef TSVDI_QR_SWEEP_H
 #define TSVDI_QR_SWEEP_H
 
-#include "rotation.h"
+#include "qr_step.h"
 
 /* An unreduced block seen in the direction of the sweep: entry k of the diagonal
    is d[k * step], the off-diagonal entry between k and k+1 is e[k * step]. */
@@ -44,16 +43,10 @@ struct qr_sweep {
     int up;
 };
 
-/* An off-diagonal entry is negligible beside its neighbours when dropping it
-   changes no singular value by more than this relative amount. */
-#define QR_TOLERANCE (2 * R_EPS)
-
-/* A shifted sweep costs the smallest value of a block about u times the block's
-   norm; below this ratio (over the block's length) the sweep goes without shift. */
-#define QR_ZERO_SHIFT_RATIO R(0.01)
-
 /* Default bound on sweeps; two to three for each value is usual. */
 enum { QR_SWEEPS_PER_VALUE = 30 };
+
+#ifndef TSVD_VECTOR /* one matrix at a time */
 
 /* negligible: as in struct qr_state, >= 0; max_sweeps: 0 for the default. */
 TSVD_HD void
@@ -85,11 +78,8 @@ qr_chain(real *d, real *e, int64_t low, int64_t high, int up)
 
 /*
  * Drops what is negligible by the criteria of Demmel & Kahan in the direction of
- * the chain; returns how many entries became zero.  *smallest is a lower bound on
- * the smallest singular value up to a factor of sqrt(length), from the recurrence
- * mu_{k+1} = |d_{k+1}| mu_k / (mu_k + |e_k|); *largest the largest entry.  The
- * recurrence runs on 1 / mu, which keeps the division out of its chain; where that
- * overflows mu is as good as zero.
+ * the chain; returns how many entries became zero.  *smallest is the least mu of
+ * its rows (see qr_next_inverse), *largest the largest entry.
  */
 TSVD_HD int64_t
 qr_drop_negligible(struct chain c, real *smallest, real *largest)
@@ -110,7 +100,7 @@ qr_drop_negligible(struct chain c, real *smallest, real *largest)
             c.e[k] = 0;
             dropped++;
         }
-        inverse = (1 + e * inverse) * (1 / d);
+        inverse = qr_next_inverse(inverse, e, d);
         most = r_max(most, inverse);
         *largest = r_max(*largest, r_max(d, e));
     }
@@ -122,16 +112,10 @@ qr_drop_negligible(struct chain c, real *smallest, real *largest)
 TSVD_HD real
 qr_shift(struct chain c, real smallest, real largest)
 {
-    int64_t last = (c.length - 1) * c.step;
-    real start = r_abs(c.d[0]);
-    real shift, ratio;
+    const int64_t last = (c.length - 1) * c.step;
 
-    if (R(c.length) * smallest <= QR_ZERO_SHIFT_RATIO * largest) {
-        return 0;
-    }
-    shift = triangle_smallest(c.d[last - c.step], c.e[last - c.step], c.d[last]);
-    ratio = shift / start;
-    return ratio * ratio < R_EPS ? R(0) : shift;
+    return qr_choose_shift(R(c.length), c.d[0], c.d[last - c.step], c.e[last - c.step], c.d[last],
+                           smallest, largest);
 }
 
 /* One sweep without shift; first[k] and second[k] receive the rotations. */
@@ -140,16 +124,15 @@ qr_sweep_zero_shift(struct chain c, struct rotation *first, struct rotation *sec
 {
     struct rotation p = {1, 0}, q = {1, 0};
     int64_t count = c.length - 1;
-    real r;
+    real e_before, r;
 
     for (int64_t k = 0; k < count; k++) {
         int64_t i = k * c.step;
 
-        p = rotation_make(c.d[i] * p.c, c.e[i], &r);
+        qr_zero_shift_step(c.d[i], c.e[i], c.d[i + c.step], &e_before, &c.d[i], &p, &q);
         if (k > 0) {
-            c.e[i - c.step] = q.s * r;
+            c.e[i - c.step] = e_before;
         }
-        q = rotation_make(q.c * r, c.d[i + c.step] * p.s, &c.d[i]);
         first[k] = p;
         second[k] = q;
     }
@@ -162,35 +145,21 @@ qr_sweep_zero_shift(struct chain c, struct rotation *first, struct rotation *sec
 TSVD_HD void
 qr_sweep_shifted(struct chain c, real shift, struct rotation *first, struct rotation *second)
 {
+    struct qr_bulge bulge = qr_shifted_start(c.d[0], c.e[0], shift);
     int64_t count = c.length - 1;
-    real d = c.d[0], e = c.e[0];
-    real f = (r_abs(d) - shift) * (r_copysign(1, d) + shift / d);
-    real g = e;
+    real e_before;
 
     for (int64_t k = 0; k < count; k++) {
         int64_t i = k * c.step;
-        real d_next = c.d[i + c.step], r;
-        struct rotation p = rotation_make(f, g, &r), q;
 
+        qr_shifted_step(&bulge, c.d[i + c.step], k + 1 < count ? c.e[i + c.step] : R(0), &e_before,
+                        &c.d[i], &first[k], &second[k]);
         if (k > 0) {
-            c.e[i - c.step] = r;
+            c.e[i - c.step] = e_before;
         }
-        f = p.c * d + p.s * e;
-        e = p.c * e - p.s * d;
-        g = p.s * d_next;
-        d_next = p.c * d_next;
-        q = rotation_make(f, g, &c.d[i]);
-        f = q.c * e + q.s * d_next;
-        d = q.c * d_next - q.s * e;
-        if (k + 1 < count) {
-            g = q.s * c.e[i + c.step];
-            e = q.c * c.e[i + c.step];
-        }
-        first[k] = p;
-        second[k] = q;
     }
-    c.d[count * c.step] = d;
-    c.e[(count - 1) * c.step] = f;
+    c.d[count * c.step] = bulge.d;
+    c.e[(count - 1) * c.step] = bulge.f;
 }
 
 /* The next unreduced block from the bottom: sets low and high, high = 0 if none. */
@@ -252,6 +221,18 @@ qr_next(struct qr_state *q, real *d, real *e, struct qr_block *block)
     return !q->exhausted;
 }
 
+/* Finishes a block of order two, rows `low` and low + 1. */
+TSVD_HD void
+qr_finish_pair(real *d, real *e, int64_t low, struct rotation *right, struct rotation *left)
+{
+    real large, small;
+
+    triangle_svd(d[low], e[low], d[low + 1], right, left, &large, &small);
+    d[low] = large;
+    d[low + 1] = small;
+    e[low] = 0;
+}
+
 /* Makes a sweep over the block that qr_next found (one of order two is finished at once);
    right, left [n-1] receive its rotations. */
 TSVD_HD struct qr_sweep
@@ -261,12 +242,7 @@ qr_sweep_block(struct qr_state *q, real *d, real *e, const struct qr_block *bloc
     struct qr_sweep sweep = {q->low, q->high - q->low, 0};
 
     if (sweep.count == 1) {
-        real large, small;
-
-        triangle_svd(d[q->low], e[q->low], d[q->high], right, left, &large, &small);
-        d[q->low] = large;
-        d[q->high] = small;
-        e[q->low] = 0;
+        qr_finish_pair(d, e, q->low, right, left);
     } else {
         real shift = qr_shift(block->chain, block->smallest, block->largest);
         struct rotation *first = q->up ? left : right, *second = q->up ? right : left;
@@ -299,5 +275,7 @@ qr_advance(struct qr_state *q, real *d, real *e, struct rotation *right, struct 
 
     return qr_next(q, d, e, &block) ? qr_sweep_block(q, d, e, &block, right, left) : none;
 }
+
+#endif /* TSVD_VECTOR */
 
 #endif

@@ -94,25 +94,6 @@ rotation_make(real f, real g, real *r)
     return q;
 }
 
-/* The smaller singular value of [f g; 0 h], to a few ulps. */
-TSVD_HD real
-triangle_smallest(real f, real g, real h)
-{
-    real a = r_max(r_abs(f), r_abs(h)), b = r_min(r_abs(f), r_abs(h));
-    real size = r_max(a, r_abs(g));
-    real sum, difference;
-
-    if (b == 0) {
-        return 0;
-    }
-    a /= size;
-    g /= size;
-    b /= size; /* b may underflow here; then so does its share in the root */
-    sum = r_sqrt(r_fma(a + b, a + b, g * g));
-    difference = r_sqrt(r_fma(a - b, a - b, g * g));
-    return r_min(r_abs(f), r_abs(h)) * (a / ((sum + difference) / 2));
-}
-
 /*
  * The singular value decomposition of the triangle [f g; 0 h]: rotations with
  *
