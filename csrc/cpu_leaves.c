@@ -25,14 +25,14 @@ struct lane {
     int64_t widest; /* rotations of the first of them, */
     int64_t steps;  /* and those of the wave */
     /* vectors as rows, with zeros before and behind that a wave may touch */
-    _Alignas(64) real x[SIDES][(LEAF_WAVE + DC_LEAF_COLUMNS + LEAF_WAVE) * LEAF_WIDTH];
+    alignas(64) real x[SIDES][(LEAF_WAVE + DC_LEAF_COLUMNS + LEAF_WAVE) * LEAF_WIDTH];
 };
 
 struct leaf_group {
     struct qr_lanes chain;
     int64_t lanes, width;
     /* of a wave's sweeps, and identities */
-    _Alignas(64) real rotation[LEAF_WAVE + 1][LANE_SWEEP];
+    alignas(64) real rotation[LEAF_WAVE + 1][LANE_SWEEP];
     struct lane lane[QR_LANES_MAX];
 };
 
