@@ -35,7 +35,7 @@ cpu_close(struct tsvd_context *ctx)
     (void)ctx;
 }
 
-/* With vectors, as many small ones as give every lane a leaf. */
+/* As many small ones as give every lane a leaf; without vectors larger ones are none. */
 static int64_t
 cpu_batch_most(struct tsvd_context *ctx, int64_t n, int vectors)
 {
@@ -43,7 +43,7 @@ cpu_batch_most(struct tsvd_context *ctx, int64_t n, int vectors)
     const int64_t lanes = tsvdi_cpu_leaf_group_size();
 
     (void)ctx;
-    return vectors && leaves < lanes ? lanes / leaves : 1;
+    return (vectors || leaves == 1) && leaves < lanes ? lanes / leaves : 1;
 }
 
 /* The results' own memory: columns of L, rows of R. */

@@ -11,6 +11,7 @@
 
 #define tsvdi_cpu_leaf_group_bytes TSVD_T(tsvdi_cpu_leaf_group_bytes)
 #define tsvdi_cpu_leaf_group_size TSVD_T(tsvdi_cpu_leaf_group_size)
+#define tsvdi_cpu_leaf_values TSVD_T(tsvdi_cpu_leaf_values)
 #define tsvdi_cpu_solve_leaves TSVD_T(tsvdi_cpu_solve_leaves)
 #define tsvdi_cpu_store TSVD_T(tsvdi_cpu_store)
 #define tsvdi_cpu_deflate TSVD_T(tsvdi_cpu_deflate)
@@ -53,6 +54,11 @@ int64_t tsvdi_cpu_leaf_group_size(void);
    slots. */
 tsvd_status tsvdi_cpu_solve_leaves(const struct dc_run *run, struct leaf_group *group,
                                    int64_t begin, int64_t count);
+
+/* Approximations of the values of `count` matrices of order n, a leaf's at most, which follow one
+   another as in struct values_job: to s, descending. */
+void tsvdi_cpu_leaf_values(struct leaf_group *group, int64_t n, int64_t count, const real *d,
+                           const real *e, real *s);
 
 /* Some survivors of a node: begin .. end - 1. */
 struct part {

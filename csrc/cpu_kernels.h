@@ -7,6 +7,8 @@
 #ifndef TSVDI_CPU_KERNELS_H
 #define TSVDI_CPU_KERNELS_H
 
+#include <stdalign.h>
+
 #include "backend.h"
 
 /* Sweeps that pass over a panel together: each row of the panel is loaded and stored
@@ -49,7 +51,7 @@ enum { LEAF_WAVE = 4 };
    0 on; lane l of row k is entry [k * lanes + l].  Behind its end a chain has zeros, and a sweep
    makes identities there. */
 struct qr_lanes {
-    _Alignas(64) real d[QR_ROWS * QR_LANES_MAX];
+    alignas(64) real d[QR_ROWS * QR_LANES_MAX];
     real e[QR_ROWS * QR_LANES_MAX]; /* row k + 1: between rows k and k + 1 of d */
     /* of the block that ends with a row: the most 1 / mu (qr_step.h) and the largest entry */
     real inverse[QR_ROWS * QR_LANES_MAX], largest[QR_ROWS * QR_LANES_MAX];

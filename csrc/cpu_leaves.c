@@ -16,6 +16,7 @@ enum { LEAF_WIDTH = (DC_LEAF_COLUMNS + 15) / 16 * 16 };
 struct lane {
     struct qr_state state;
     struct dc_node leaf;
+    real_int exponent; /* by which it was scaled, without vectors */
     real d[DC_LEAF_COLUMNS], e[DC_LEAF_COLUMNS];
     struct rotation turn[DC_LEAF_COLUMNS];
     int64_t count;  /* rotations of a sweep over the block, 0: the leaf is done */
@@ -25,14 +26,14 @@ struct lane {
     int64_t widest; /* rotations of the first of them, */
     int64_t steps;  /* and those of the wave */
     /* vectors as rows, with zeros before and behind that a wave may touch */
-    _Alignas(64) real x[SIDES][(LEAF_WAVE + DC_LEAF_COLUMNS + LEAF_WAVE) * LEAF_WIDTH];
+    alignas(64) real x[SIDES][(LEAF_WAVE + DC_LEAF_COLUMNS + LEAF_WAVE) * LEAF_WIDTH];
 };
 
 struct leaf_group {
     struct qr_lanes chain;
-    int64_t lanes, width;
+    int64_t lanes, width; /* width: of the rows of vectors, 0: values alone */
     /* of a wave's sweeps, and identities */
-    _Alignas(64) real rotation[LEAF_WAVE + 1][LANE_SWEEP];
+    alignas(64) real rotation[LEAF_WAVE + 1][LANE_SWEEP];
     struct lane lane[QR_LANES_MAX];
 };
 
@@ -53,6 +54,15 @@ static real *
 vector(struct leaf_group *g, struct lane *lane, int side, int64_t i)
 {
     return lane->x[side] + (LEAF_WAVE + i) * g->width;
+}
+
+/* Starts the iteration on lane->d, lane->e. */
+static void
+start_lane(struct leaf_group *g, struct lane *lane, int64_t rows, real eps)
+{
+    qr_start(&lane->state, rows, eps, 0);
+    g->chain.negligible[lane - g->lane] = lane->state.negligible;
+    lane->sweeps = 0;
 }
 
 /* Identity vectors, and a square matrix. */
@@ -77,9 +87,7 @@ start_leaf(struct leaf_group *g, const struct dc_run *run, struct lane *lane)
                                   vector(g, lane, RIGHT, rows));
         }
     }
-    qr_start(&lane->state, rows, run->eps[lane->leaf.matrix], 0);
-    g->chain.negligible[lane - g->lane] = lane->state.negligible;
-    lane->sweeps = 0;
+    start_lane(g, lane, rows, run->eps[lane->leaf.matrix]);
 }
 
 /* Brings the vectors up to date. */
@@ -89,7 +97,7 @@ apply_sweeps(struct leaf_group *g, struct lane *lane)
     const int64_t l = lane - g->lane;
     struct leaf_wave wave;
 
-    for (int side = 0; side < SIDES && lane->sweeps > 0; side++) {
+    for (int side = 0; side < SIDES && lane->sweeps > 0 && g->width > 0; side++) {
         const int second = (side == RIGHT) == lane->state.up;
 
         wave.row = vector(g, lane, side, lane->first);
@@ -270,26 +278,25 @@ fill_identities(struct leaf_group *g)
     }
 }
 
-/* Sweeps of all lanes until every leaf is done. */
-static tsvd_status
-sweep_leaves(const struct dc_run *run, struct leaf_group *g, int64_t count)
+/* Sweeps of all lanes until each is done, or has used up its sweeps. */
+static void
+sweep_leaves(struct leaf_group *g, int64_t count)
 {
+    for (int64_t l = 0; l < count; l++) {
+        take_block(g, &g->lane[l]);
+    }
     for (int64_t index = 0;; index = (index + 1) % LEAF_WAVE) {
         g->chain.steps = 0;
         for (int64_t l = 0; l < count; l++) {
             if (index == 0) {
                 apply_sweeps(g, &g->lane[l]);
             }
-            if (g->lane[l].state.exhausted) {
-                run->job->failed = g->lane[l].leaf.matrix;
-                return TSVD_ERR_NO_CONVERGENCE;
-            }
             if (g->lane[l].count > g->chain.steps) {
                 g->chain.steps = g->lane[l].count;
             }
         }
         if (g->chain.steps == 0) {
-            return TSVD_OK;
+            return;
         }
         tsvdi_kernels()->qr_lanes(&g->chain, (int)(g->lanes / tsvdi_kernels()->lanes),
                                   g->rotation[index] + 4 * LEAF_WAVE * g->lanes);
@@ -301,31 +308,71 @@ sweep_leaves(const struct dc_run *run, struct leaf_group *g, int64_t count)
     }
 }
 
-tsvd_status
-tsvdi_cpu_solve_leaves(const struct dc_run *run, struct leaf_group *g, int64_t begin, int64_t count)
+/* An empty group for so many leaves. */
+static void
+clear_group(struct leaf_group *g, int64_t count)
 {
     const int64_t lanes = tsvdi_kernels()->lanes;
-    tsvd_status ret = TSVD_OK;
 
     memset(&g->chain, 0, sizeof g->chain);
     g->lanes = count > lanes ? QR_VECTORS * lanes : lanes;
     g->width = 0;
-    for (int64_t l = 0; l < count; l++) {
-        const struct dc_node leaf = node_at(run, begin + l);
+}
 
-        g->lane[l].leaf = leaf;
-        g->width = leaf.columns > g->width ? leaf.columns : g->width;
+tsvd_status
+tsvdi_cpu_solve_leaves(const struct dc_run *run, struct leaf_group *g, int64_t begin, int64_t count)
+{
+    const int64_t lanes = tsvdi_kernels()->lanes;
+
+    clear_group(g, count);
+    for (int64_t l = 0; l < count; l++) {
+        g->lane[l].leaf = node_at(run, begin + l);
+        g->width = g->lane[l].leaf.columns > g->width ? g->lane[l].leaf.columns : g->width;
     }
     g->width = (g->width + lanes - 1) / lanes * lanes;
     fill_identities(g);
     for (int64_t l = 0; l < count; l++) {
         start_leaf(g, run, &g->lane[l]);
-        take_block(g, &g->lane[l]);
     }
-    TSVD_TRY(sweep_leaves(run, g, count));
+    sweep_leaves(g, count);
     for (int64_t l = 0; l < count; l++) {
+        if (g->lane[l].state.exhausted) {
+            run->job->failed = g->lane[l].leaf.matrix;
+            return TSVD_ERR_NO_CONVERGENCE;
+        }
         store_leaf(g, run, &g->lane[l]);
     }
-out:
-    return ret;
+    return TSVD_OK;
+}
+
+void
+tsvdi_cpu_leaf_values(struct leaf_group *g, int64_t n, int64_t count, const real *d, const real *e,
+                      real *s)
+{
+    clear_group(g, count);
+    for (int64_t l = 0; l < count; l++) {
+        struct lane *lane = &g->lane[l];
+        real largest = 0;
+
+        for (int64_t i = 0; i < n; i++) {
+            largest = r_max(largest, r_max(r_abs(d[l * n + i]), r_abs(e[l * n + i])));
+        }
+        (void)r_split(largest, &lane->exponent);
+        r_scale(d + l * n, n, lane->exponent, lane->d);
+        r_scale(e + l * n, n, lane->exponent, lane->e);
+        start_lane(g, lane, n, 0);
+    }
+    sweep_leaves(g, count);
+    for (int64_t l = 0; l < count; l++, s += n) {
+        for (int64_t i = 0; i < n; i++) {
+            const real value = r_abs(g->lane[l].d[i]);
+            int64_t k = i;
+
+            for (; k > 0 && s[k - 1] < value; k--) {
+                s[k] = s[k - 1];
+            }
+            s[k] = value;
+        }
+        r_scale(s, n, -g->lane[l].exponent, s);
+    }
 }

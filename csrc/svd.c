@@ -153,8 +153,9 @@ rank(struct work *w, int64_t n, real_int exponent, real *magnitude)
 }
 
 /* What "auto" stands for, and "dc" where no vectors are wanted.  On CUDA devices only bisection
-   works on many values at once.  On the CPU it is fast where its plain form applies; for very small
-   or very graded matrices QR, which the counts then only have to confirm, is faster. */
+   works on many values at once.  On the CPU it is fast where its plain form applies, and for a
+   batch of small matrices (w = NULL); for a very small or very graded one QR, which the counts
+   then only have to confirm, is faster. */
 static tsvd_method
 choose_method(const tsvd_options *options, const tsvd_problem *p, const struct work *w)
 {
@@ -263,7 +264,8 @@ decompose(struct worker *own, const tsvd_problem *p, int64_t count, real *s, rea
     double clock;
     tsvd_status ret = TSVD_OK;
 
-    info->method = choose_method(ctx->options, p, w);
+    info->method =
+        choose_method(ctx->options, p, ctx->total > 1 && p->n <= DC_LEAF_COLUMNS ? NULL : w);
     if (info->method == TSVD_METHOD_DC) {
         return run_dc(own, p, count, eps, s, L, R_);
     }
