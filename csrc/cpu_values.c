@@ -27,7 +27,7 @@ enum { PLAIN_REACH = 8, EXACT_REACH = 0, BRACKET_GROWTH = 8 };
 enum { PLAIN_ORDER = 16 };
 
 /* Work below this many entries times values is not worth a second thread. */
-enum { SERIAL_STEPS = 1 << 15 };
+enum { SERIAL_STEPS = 1 << 16 };
 
 /* Between two calls of tsvdi_check: so many entries times shifts counted. */
 enum { CHECK_STEPS = 1 << 27 };
