@@ -78,16 +78,16 @@ qr_lanes(struct qr_lanes *q, int vectors, real *rotation)
     }
 }
 
-/* A wave over some strips, side by side. */
+/* A wave of some sweeps over some strips, side by side. */
 static inline __attribute__((always_inline)) void
-leaf_strips(const struct leaf_wave *wave, int64_t first, int strips)
+leaf_strips(const struct leaf_wave *wave, int sweeps, int64_t first, int strips)
 {
     const ptrdiff_t step = wave->step;
     const int64_t lanes = wave->lanes;
     simd a[LEAF_WAVE][STRIPS], top[STRIPS];
     real *row = wave->row + first;
 
-    for (int k = 0; k < LEAF_WAVE; k++) {
+    for (int k = 0; k < sweeps; k++) {
         for (int i = 0; i < strips; i++) {
             a[k][i] = *(simd *)(row - k * step + i * SIMD_LANES);
         }
@@ -96,7 +96,7 @@ leaf_strips(const struct leaf_wave *wave, int64_t first, int strips)
         for (int i = 0; i < strips; i++) {
             top[i] = *(simd *)(row + step + i * SIMD_LANES);
         }
-        for (int k = 0; k < LEAF_WAVE; k++) {
+        for (int k = 0; k < sweeps; k++) {
             const real *turn = wave->turn[k] + (w - k) * 4 * lanes;
 
             for (int i = 0; i < strips; i++) {
@@ -104,30 +104,44 @@ leaf_strips(const struct leaf_wave *wave, int64_t first, int strips)
             }
         }
         for (int i = 0; i < strips; i++) {
-            *(simd *)(row + (1 - LEAF_WAVE) * step + i * SIMD_LANES) = top[i];
+            *(simd *)(row + (1 - sweeps) * step + i * SIMD_LANES) = top[i];
         }
         row += step;
     }
-    for (int k = 0; k < LEAF_WAVE; k++) {
+    for (int k = 0; k < sweeps; k++) {
         for (int i = 0; i < strips; i++) {
             *(simd *)(row - k * step + i * SIMD_LANES) = a[k][i];
         }
     }
 }
 
-static void
-leaf_wave(const struct leaf_wave *wave)
+static inline __attribute__((always_inline)) void
+leaf_sweeps(const struct leaf_wave *wave, int sweeps)
 {
     int64_t i = 0;
 
     for (; i + STRIPS * SIMD_LANES <= wave->width; i += STRIPS * SIMD_LANES) {
-        leaf_strips(wave, i, STRIPS);
+        leaf_strips(wave, sweeps, i, STRIPS);
     }
     for (; STRIPS > 2 && i + 2 * SIMD_LANES <= wave->width; i += 2 * SIMD_LANES) {
-        leaf_strips(wave, i, 2);
+        leaf_strips(wave, sweeps, i, 2);
     }
     for (; i < wave->width; i += SIMD_LANES) {
-        leaf_strips(wave, i, 1);
+        leaf_strips(wave, sweeps, i, 1);
+    }
+}
+
+static void
+leaf_wave(const struct leaf_wave *wave)
+{
+    if (wave->sweeps == LEAF_WAVE) {
+        leaf_sweeps(wave, LEAF_WAVE);
+    } else if (wave->sweeps == 3) {
+        leaf_sweeps(wave, 3);
+    } else if (wave->sweeps == 2) {
+        leaf_sweeps(wave, 2);
+    } else {
+        leaf_sweeps(wave, 1);
     }
 }
 
