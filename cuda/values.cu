@@ -4,10 +4,6 @@
  */
 #include "values.h"
 
-extern "C" {
-#include "cpu_kernels.h"
-}
-
 enum { WARP = 32, UNCROSS_THREADS = 128 };
 
 /* Counts are monotone but for rounding: neighbours may have crossed by an ulp.  Each value becomes
@@ -83,7 +79,7 @@ tsvdi_cuda_values(struct tsvd_context *ctx, struct values_job *job)
     tsvd_status ret = TSVD_OK;
 
     if (job->batch == 1 && job->n <= VALUES_CPU_ORDER) {
-        return tsvdi_cpu_values(ctx, job);
+        return tsvdi_cpu.values(ctx, job);
     }
     TSVD_TRY(tsvdi_cuda_alloc(call, 2 * matrix + 2 * result, (void **)&d_d));
     d_e = d_d + entries;
