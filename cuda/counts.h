@@ -1,268 +1,186 @@
 /*
- * Sturm counts on the device, with both forms of csrc/sturm.h: the plain one in double for
- * either precision, the wide one as it stands.
+ * Sturm counts on the device, with both forms of csrc/sturm.h: the plain one of plain.h, the wide
+ * one as it stands.
  *
- * All threads of a block walk down the entries together, each for a few shifts.  The entries
- * pass through shared memory in tiles, the next of which is on its way meanwhile: there a
- * number that a whole warp reads costs one access.
- *
- * Layout: the entries b_k in groups of GROUP, filled up with zeros to a whole number of tiles;
- * each group has its events, bits for what follows each of its entries.
+ * A thread counts for a few shifts at once, and passes over groups of entries: those of a matrix
+ * that lies in shared memory, where a number that a whole warp reads costs one access, or through
+ * tiles of a longer one, with the next on its way meanwhile.
  */
 #ifndef TSVDI_COUNTS_H
 #define TSVDI_COUNTS_H
 
 #include <cuda_pipeline_primitives.h>
 
+#include "bracket.h"
 #include "kernels.h"
+#include "plain.h"
 
-enum {
-    GROUP = 8,            /* entries */
-    RESTART = 1,          /* event: the part ends; shifted by the entry's place in the group */
-    RESCALE = 1 << GROUP, /* event: the plain form's pair is brought back to PAIR_SIZE */
-    RESTARTS = RESCALE - 1
-};
-
-/*
- * The plain form in double: the larger of its pair starts at 2^PAIR_SIZE and may lose
- * PAIR_LOSS powers of two, or gain PAIR_GAIN, until it is brought back.  A product
- * underflows at 2^-1022, far below its neighbour then, for shifts of 2^PLAIN_LEAST and more
- * (of the largest entry).
- */
-enum { PAIR_SIZE = 500, PAIR_LOSS = 1000, PAIR_GAIN = 480, PLAIN_LEAST = -500 };
-
-/* A double from the upper half of its bits. */
-TSVD_HD double
-from_upper(uint32_t upper)
-{
-    const uint64_t bits = (uint64_t)upper << 32;
-    double x;
-
-    memcpy(&x, &bits, sizeof(x));
-    return x;
-}
-
-TSVD_HD uint32_t
-upper_of(double x)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &x, sizeof(bits));
-    return (uint32_t)(bits >> 32);
-}
-
-/* 2^k, -1023 < k < 1024. */
-TSVD_HD double
-double_pow2(int k)
-{
-    return from_upper((uint32_t)(k + 1023) << 20);
-}
-
+/* An entry b_k for the wide form: csrc/sturm.h; 0 if b_k is. */
 struct wide_entry {
     real square, rest, inverse;
     real_int twos;
 };
 
-/* The matrix on the device. */
+static __device__ __forceinline__ struct wide_entry
+wide_entry_of(real b)
+{
+    struct wide_entry x;
+    real_int exponent;
+
+    b = r_split(b, &exponent);
+    x.square = b * b;
+    x.rest = r_fma(b, b, -x.square);
+    x.inverse = b == 0 ? b : 1 / x.square;
+    x.twos = 2 * exponent;
+    return x;
+}
+
+/* The matrix on the device, all pointers to there. */
 struct device_sturm {
-    const struct wide_entry *d_wide;
-    const double *d_square; /* scaled so that the largest |b_k| lies in [1, 2) */
-    const uint16_t *d_event;
-    int64_t groups;
-    double scale_down[2];
+    int64_t n;
+    const struct matrix_size *d_size;
+    const double *d_square;          /* [whole tiles] for the plain form */
+    const uint32_t *d_event;         /* [whole tiles / GROUP] */
+    const struct wide_entry *d_wide; /* [whole tiles] */
 };
 
-/* The same on the host, before it goes to the device in one piece. */
-struct host_sturm {
-    struct wide_entry *wide; /* [8 groups], and so on */
-    double *square;
-    uint16_t *event;
-    int64_t room;   /* groups, with those that fill the last tile */
-    real_int scale; /* the exponent of the largest |b_k| */
-    int plain;      /* whether the plain form serves */
-};
-
-static void
-lay_out(char *p, int64_t room, struct host_sturm *h)
+/* The bracket for the wide form after the plain form is done with value v: closed where that is
+   enough. */
+TSVD_HD void
+bracket_widen(struct bracket *b, int64_t v, int64_t n, struct matrix_scale scale,
+              struct bracket_range range)
 {
-    h->room = room;
-    h->wide = (struct wide_entry *)p;
-    h->square = (double *)(h->wide + room * GROUP);
-    h->event = (uint16_t *)(h->square + room * GROUP);
-}
-
-static size_t
-sturm_bytes(int64_t room)
-{
-    return (size_t)room * (GROUP * (sizeof(struct wide_entry) + sizeof(double)) + sizeof(uint16_t));
-}
-
-/* Fills zeroed arrays. */
-static void
-pack(const struct sturm *matrix, struct host_sturm *h)
-{
-    const struct sturm_chunk *chunk = matrix->chunk;
-    int64_t loss = 0, gain = 0;
-    real_int twos = matrix->wide_twos[0];
-
-    for (int64_t k = 1; k < matrix->entries; k++) {
-        twos = matrix->wide_twos[k] > twos ? matrix->wide_twos[k] : twos;
-    }
-    h->scale = twos / 2;
-    h->plain = 1;
-    for (int64_t k = 0; k < matrix->entries; k++) {
-        const int64_t below = twos - matrix->wide_twos[k], next = below + 3; /* csrc/bisect.c */
-        const int place = (int)(k % GROUP);
-        uint16_t *event = &h->event[k / GROUP];
-
-        h->wide[k].square = matrix->wide_square[k];
-        h->wide[k].rest = matrix->wide_rest[k];
-        h->wide[k].inverse = matrix->wide_inverse[k];
-        h->wide[k].twos = matrix->wide_twos[k];
-        if (next > PAIR_LOSS) {
-            h->plain = 0;
-        } else {
-            h->square[k] =
-                ((double)matrix->wide_square[k] + matrix->wide_rest[k]) * double_pow2((int)-below);
-        }
-        if (loss > 0 && loss + next > PAIR_LOSS) { /* the entry before, within the part */
-            h->event[(k - 1) / GROUP] |= (uint16_t)(RESCALE << (k - 1) % GROUP);
-            loss = gain = 0;
-        }
-        loss += next;
-        gain += 3;
-        while (chunk->end <= k) {
-            chunk++;
-        }
-        if (chunk->end == k + 1 && chunk->restart) {
-            *event |= (uint16_t)(RESTART << place);
-            loss = gain = 0;
-        } else if (place == GROUP - 1 && (loss > PAIR_LOSS / 2 || gain > PAIR_GAIN / 2)) {
-            *event |= (uint16_t)(RESCALE << place);
-            loss = gain = 0;
-        }
+    if (!b->low_sure) {
+        bracket_open_down(b);
+    } else if (range.eps == 0 && !plain_is_exact(n, b->low, scale)) {
+        *b = bracket_around_found(v, b->low, range);
     }
 }
 
-/* ---- counts ---- */
+/* ---- the forms ---- */
 
 struct plain_form {
     typedef double entry;
-    enum { SHIFTS = PLAIN_SHIFTS, TILE_GROUPS = 128 };
+    enum { TILE = 1024, HALF = GROUP / 2 };
 
-    double sigma, r, before;
-    int above;
+    struct plain x;
 
     static __device__ __forceinline__ const entry *entries(const struct device_sturm &m)
     {
         return m.d_square;
     }
 
-    __device__ __forceinline__ void start(real shift, const struct device_sturm &m)
+    __device__ __forceinline__ void start(real shift, struct matrix_scale scale)
     {
-        sigma = (double)shift * m.scale_down[0] * m.scale_down[1];
-        above = 0;
-        before = double_pow2(PAIR_SIZE);
-        r = sigma * before;
+        plain_start(&x, shift, scale);
     }
 
-    __device__ __forceinline__ void step(double square)
+    /* What was counted since the last call. */
+    __device__ __forceinline__ int take()
     {
-        double next = fma(-square, before, sigma * r);
+        const int above = x.above;
 
-        before = r;
-        r = next;
+        x.above = 0;
+        return above;
     }
 
-    /* An exact zero is an eigenvalue at sigma itself: it counts as a change of sign where its
-       own sign bit made none. */
-    __device__ __forceinline__ void restart()
+    __device__ __forceinline__ void end(struct evaluation *at)
     {
-        above += r == 0 && (upper_of(r) ^ upper_of(before)) >> 31 == 0;
-        before = double_pow2(PAIR_SIZE);
-        r = sigma * before;
+        at->value = plain_polynomial(&x);
+        at->exponent = x.exponent;
     }
 
-    __device__ __forceinline__ void rescale()
+    static __device__ __forceinline__ void load(const entry *from, double (&square)[HALF])
     {
-        uint32_t one = upper_of(r) & 0x7fffffff, other = upper_of(before) & 0x7fffffff;
-        uint32_t exponent = (one > other ? one : other) & 0x7ff00000;
-        double factor = from_upper(((uint32_t)(2 * 1023 + PAIR_SIZE) << 20) - exponent);
-
-        r *= factor;
-        before *= factor;
-    }
-
-    /* Loaded while the group before is under work. */
-    struct group {
-        const entry *at;
-        double square[GROUP];
-        uint32_t events;
-
-        __device__ __forceinline__ void load(const entry *from, uint32_t events_)
-        {
-            at = from;
-            events = events_;
 #pragma unroll
-            for (int i = 0; i < GROUP; i++) {
-                square[i] = from[i];
-            }
+        for (int i = 0; i < HALF; i += 2) {
+            const double2 two = *(const double2 *)(from + i);
+
+            square[i] = two.x;
+            square[i + 1] = two.y;
         }
-    };
+    }
 
-    /* The signs of a group are gathered first and their changes counted together. */
-    static __device__ __forceinline__ void pass(const struct group &b,
-                                                struct plain_form (&shift)[SHIFTS])
+    /* The signs are gathered first and their changes counted together. */
+    template <int SHIFTS>
+    static __device__ __forceinline__ void half(const double (&square)[HALF],
+                                                struct plain_form (&shift)[SHIFTS],
+                                                uint32_t (&signs)[SHIFTS])
     {
-        const uint32_t events = b.events;
-
-        if ((events & ~(uint32_t)(RESCALE << (GROUP - 1))) == 0) {
-            uint32_t signs[SHIFTS];
-
+#pragma unroll
+        for (int i = 0; i < HALF; i++) {
 #pragma unroll
             for (int s = 0; s < SHIFTS; s++) {
-                signs[s] = upper_of(shift[s].r) >> 31;
+                plain_step(&shift[s].x, square[i]);
+                signs[s] = __funnelshift_l(upper_of(shift[s].x.r), signs[s], 1);
             }
-#pragma unroll
-            for (int i = 0; i < GROUP; i++) {
-#pragma unroll
-                for (int s = 0; s < SHIFTS; s++) {
-                    shift[s].step(b.square[i]);
-                    signs[s] = __funnelshift_l(upper_of(shift[s].r), signs[s], 1);
-                }
-            }
-#pragma unroll
-            for (int s = 0; s < SHIFTS; s++) {
-                shift[s].above += __popc((signs[s] ^ signs[s] >> 1) & ((1 << GROUP) - 1));
-            }
-            if (events != 0) {
-#pragma unroll
-                for (int s = 0; s < SHIFTS; s++) {
-                    shift[s].rescale();
-                }
-            }
-            return;
         }
+    }
+
+    /* Any entries, one by one. */
+    template <int SHIFTS>
+    static __device__ void pass_each(const entry *square, uint32_t events, int count,
+                                     struct plain_form (&shift)[SHIFTS])
+    {
 #pragma unroll 1
-        for (int i = 0; i < GROUP; i++) {
+        for (int i = 0; i < count; i++) {
+            const uint32_t event = events >> i;
+
 #pragma unroll
             for (int s = 0; s < SHIFTS; s++) {
-                shift[s].step(b.at[i]);
-                shift[s].above += (int)((upper_of(shift[s].r) ^ upper_of(shift[s].before)) >> 31);
-                if (events >> i & RESTART) {
-                    shift[s].restart();
-                }
-                if (events >> i & RESCALE) {
-                    shift[s].rescale();
-                }
+                plain_pass(&shift[s].x, square[i], event & RESTART, (event & RESCALE) != 0);
             }
+        }
+    }
+
+    /* Consecutive entries from the beginning of a group on, in shared memory and aligned to 16
+       bytes. */
+    template <int SHIFTS>
+    static __device__ __forceinline__ void pass(const entry *square, const uint32_t *event,
+                                                int count, struct plain_form (&shift)[SHIFTS])
+    {
+        const uint32_t last = (uint32_t)RESCALE << (GROUP - 1);
+        const int groups = count / GROUP;
+        double low[HALF], high[HALF];
+
+        load(square, low);
+        for (int g = 0; g < groups; g++) {
+            const uint32_t events = event[g];
+            const entry *next = square + (g + 1 < groups ? GROUP : 0);
+
+            load(square + HALF, high);
+            if ((events & ~last) == 0) {
+                uint32_t signs[SHIFTS];
+
+#pragma unroll
+                for (int s = 0; s < SHIFTS; s++) {
+                    signs[s] = upper_of(shift[s].x.r) >> 31;
+                }
+                half(low, shift, signs);
+                load(next, low);
+                half(high, shift, signs);
+#pragma unroll
+                for (int s = 0; s < SHIFTS; s++) {
+                    shift[s].x.above += __popc((signs[s] ^ signs[s] >> 1) & ((1U << GROUP) - 1));
+                    if (events != 0) {
+                        plain_rescale(&shift[s].x);
+                    }
+                }
+            } else {
+                pass_each(square, events, GROUP, shift);
+                load(next, low);
+            }
+            square += GROUP;
+        }
+        if (count % GROUP > 0) {
+            pass_each(square, event[groups], count % GROUP, shift);
         }
     }
 };
 
 struct wide_form {
     typedef struct wide_entry entry;
-    enum { SHIFTS = WIDE_SHIFTS, TILE_GROUPS = 32 };
+    enum { TILE = 256 };
 
     struct sturm_wide y;
     num_small above;
@@ -272,10 +190,10 @@ struct wide_form {
         return m.d_wide;
     }
 
-    __device__ __forceinline__ void start(real shift, const struct device_sturm &)
+    __device__ __forceinline__ void start(real shift, struct matrix_scale)
     {
         real_int exponent;
-        real mantissa = r_split(shift, &exponent);
+        const real mantissa = r_split(shift, &exponent);
 
         y.mantissa = 1;
         y.rest = 0;
@@ -285,59 +203,50 @@ struct wide_form {
         y.sigma_twos = (num_small)(2 * exponent);
     }
 
-    __device__ __forceinline__ void step(const entry &b)
+    __device__ __forceinline__ int take()
     {
-        sturm_wide_step(b.square, b.rest, b.inverse, b.twos, &y, &above);
+        const int here = above;
+
+        above = 0;
+        return here;
     }
 
-    struct group {
-        const entry *at;
-        uint32_t events;
+    __device__ __forceinline__ void end(struct evaluation *at)
+    {
+        at->value = (double)NAN;
+        at->exponent = 0;
+    }
 
-        __device__ __forceinline__ void load(const entry *from, uint32_t events_)
-        {
-            at = from;
-            events = events_;
-        }
-    };
-
-    static __device__ __forceinline__ void pass(const struct group &b,
+    template <int SHIFTS>
+    static __device__ __forceinline__ void pass(const entry *entry, const uint32_t *, int count,
                                                 struct wide_form (&shift)[SHIFTS])
     {
-        if ((b.events & RESTARTS) == 0) {
-#pragma unroll 4
-            for (int i = 0; i < GROUP; i++) {
-                const entry here = b.at[i];
+#pragma unroll 1
+        for (int i = 0; i < count; i++) {
+            const wide_form::entry here = entry[i];
 
+            if (here.square == 0) {
 #pragma unroll
                 for (int s = 0; s < SHIFTS; s++) {
-                    shift[s].step(here);
-                }
-            }
-            return;
-        }
-#pragma unroll 1
-        for (int i = 0; i < GROUP; i++) {
-            const entry here = b.at[i];
-
-#pragma unroll
-            for (int s = 0; s < SHIFTS; s++) {
-                shift[s].step(here);
-                if (b.events >> i & RESTART) {
                     sturm_wide_restart(&shift[s].y, &shift[s].above);
                 }
+                continue;
+            }
+#pragma unroll
+            for (int s = 0; s < SHIFTS; s++) {
+                sturm_wide_step(here.square, here.rest, here.inverse, here.twos, &shift[s].y,
+                                &shift[s].above);
             }
         }
     }
 };
 
-template <class Form> struct tile {
-    typename Form::entry entry[Form::TILE_GROUPS * GROUP];
-    uint16_t event[Form::TILE_GROUPS];
-};
+/* ---- a long matrix ---- */
 
-/* Shifts of a block. */
-template <class Form> constexpr int64_t block_shifts = COUNT_THREADS *Form::SHIFTS;
+template <class Form> struct tile {
+    typename Form::entry entry[Form::TILE];
+    uint32_t event[Form::TILE / GROUP];
+};
 
 /* Starts the copy of `bytes`, a multiple of 16. */
 static __device__ __forceinline__ void
@@ -352,66 +261,48 @@ template <class Form>
 static __device__ __forceinline__ void
 fetch(const struct device_sturm &m, int64_t index, struct tile<Form> *to)
 {
-    copy_ahead(to->entry, Form::entries(m) + index * Form::TILE_GROUPS * GROUP,
-               (int)sizeof(to->entry));
-    copy_ahead(to->event, m.d_event + index * Form::TILE_GROUPS, (int)sizeof(to->event));
+    copy_ahead(to->entry, Form::entries(m) + index * Form::TILE, (int)sizeof(to->entry));
+    copy_ahead(to->event, m.d_event + index * (Form::TILE / GROUP), (int)sizeof(to->event));
     __pipeline_commit();
 }
 
-/* A group of a tile, or its last one. */
-template <class Form>
+/* Counts at at[s].at; the whole block of COUNT_THREADS calls this. */
+template <class Form, int SHIFTS>
 static __device__ __forceinline__ void
-load(const struct tile<Form> *from, int index, int groups, typename Form::group *to)
-{
-    const int at = index < groups ? index : groups - 1;
-
-    to->load(from->entry + at * GROUP, from->event[at]);
-}
-
-/* above[s] = number of singular values >= sigma[s]; the whole block calls this. */
-template <class Form>
-static __device__ __forceinline__ void
-count_above(const struct device_sturm &m, const real (&sigma)[Form::SHIFTS],
-            int64_t (&above)[Form::SHIFTS])
+evaluate(const struct device_sturm &m, struct evaluation (&at)[SHIFTS])
 {
     __shared__ alignas(16) struct tile<Form> tiles[2];
-    const int64_t last = (m.groups - 1) / Form::TILE_GROUPS;
-    Form shift[Form::SHIFTS];
-    typename Form::group even, odd;
+    const int64_t entries = 2 * m.n, count = (entries + Form::TILE - 1) / Form::TILE;
+    const struct matrix_scale scale = matrix_scale_of(*m.d_size);
+    Form shift[SHIFTS];
 
 #pragma unroll
-    for (int s = 0; s < Form::SHIFTS; s++) {
-        shift[s].start(sigma[s], m);
-        above[s] = 0;
+    for (int s = 0; s < SHIFTS; s++) {
+        shift[s].start(r_from_bits(at[s].at), scale);
+        at[s].above = 0;
     }
     fetch<Form>(m, 0, &tiles[0]);
-    for (int64_t i = 0; i <= last; i++) {
+    for (int64_t i = 0; i < count; i++) {
         const struct tile<Form> *here = &tiles[i % 2];
-        const int groups =
-            i < last ? (int)Form::TILE_GROUPS : (int)(m.groups - last * Form::TILE_GROUPS);
 
-        if (i < last) {
+        if (i + 1 < count) {
             fetch<Form>(m, i + 1, &tiles[(i + 1) % 2]);
             __pipeline_wait_prior(1);
         } else {
             __pipeline_wait_prior(0);
         }
         __syncthreads();
-        load(here, 0, groups, &even);
-        for (int g = 0; g < groups; g += 2) {
-            load(here, g + 1, groups, &odd);
-            Form::pass(even, shift);
-            load(here, g + 2, groups, &even);
-            if (g + 1 < groups) {
-                Form::pass(odd, shift);
-            }
-        }
+        Form::pass(here->entry, here->event,
+                   (int)bracket_min(entries - i * Form::TILE, (int64_t)Form::TILE), shift);
 #pragma unroll
-        for (int s = 0; s < Form::SHIFTS; s++) {
-            above[s] += shift[s].above;
-            shift[s].above = 0;
+        for (int s = 0; s < SHIFTS; s++) {
+            at[s].above += shift[s].take();
         }
         __syncthreads();
+    }
+#pragma unroll
+    for (int s = 0; s < SHIFTS; s++) {
+        shift[s].end(&at[s]);
     }
 }
 

@@ -79,20 +79,32 @@ enum {
     PRODUCT_COLUMNS = 512,
     PRODUCT_TILE = 64,
 
-    /* values.cu: threads of a block that counts, and shifts of a thread in either form: as many
-       independent recurrences as hide the latency of one.  Not measured. */
+    /* values*.cu: threads of a block that counts. */
     COUNT_THREADS = 128,
+
+    /* values_search.cu: points for each multiprocessor that a round has where values are fewer; a
+       thread's shifts then, and where values are more.  Two recurrences for each of a
+       multiprocessor's schedulers take the latency of one.  Not measured. */
+    PLAIN_FILL = 256,
+    FEW_SHIFTS = 2,
     PLAIN_SHIFTS = 4,
+
+    /* values_search.cu: the same in the wide form.  Not measured. */
+    WIDE_FILL = 256,
     WIDE_SHIFTS = 2,
 
-    /* values.cu: blocks of a multiprocessor that a round fills if it can.  Not measured. */
-    PLAIN_BLOCKS = 1,
-    WIDE_BLOCKS = 2,
-
-    /* values.cu: up to this order the CPU finds the values.  Not measured. */
+    /* values.cu: up to this order the CPU finds the values of a single matrix in host memory, where
+       the device has a thread for each value up to the next, and, if there are several matrices, up
+       to VALUES_BATCH_ORDER.  Not measured. */
     VALUES_CPU_ORDER = 256,
+    VALUES_SINGLE_ORDER = 1024,
+    VALUES_BATCH_ORDER = 2048,
 
-    /* values.cu: what a hint may be off by, in ulps of the largest value.  Not measured. */
+    /* values_batch.cu: from this order on the characteristic polynomial guides the search: guesses
+       cost about as much as a count at n = 100.  Not measured. */
+    GUESS_ORDER = 64,
+
+    /* values*.cu: what a hint may be off by, in ulps of the largest value.  Not measured. */
     HINT_ULPS = 8,
 
     /* vectors.cu: tiles of the transpose and of the product in orthonormalize: a warp's width. */

@@ -1,8 +1,9 @@
 /*
- * The scalar mathematics of csrc/ in float32, against long double.
+ * The scalar mathematics of csrc/ and cuda/ in float32, against long double.
  */
 #define TSVD_SINGLE 1
 
+#include "bracket_tests.h"
 #include "dc_tests.h"
 #include "givens_tests.h"
 #include "qr_tests.h"
@@ -17,6 +18,8 @@ main(void)
     test_triangle();
     test_sturm();
     test_sturm_at_values();
+    test_brackets();
+    test_brackets_at_values();
     test_qr();
     test_qr_negligible();
     test_givens();

@@ -1,0 +1,261 @@
+/*
+ * Singular values of many matrices of one order, or of a small one, with a thread for each value.
+ *
+ * A block holds the entries of its matrices in shared memory and works in rounds, in each of which
+ * a thread counts at one shift: those whose values share a bracket (bracket.h) cut it together. A
+ * matrix with more values than a block has threads takes several blocks.  The second search, with
+ * the wide form, is that of values_search.cu.
+ */
+#include "values.h"
+
+enum { WARP = 32 };
+
+/* Entries times shifts of one launch, half a second or less. */
+static const double BATCH_STEPS = 2e11;
+
+/* What a launch works on, and how a block's memory is laid out: for each of its `matrices` the
+   scale; for each thread an evaluation, or before a size; and for each matrix `entry_bytes` of
+   entries, of one form or the other, and `groups` groups' events. */
+struct batch {
+    struct values_device v;
+    int64_t begin; /* the first matrix */
+    int matrices;  /* of a block */
+    int width;     /* threads that have values of a matrix; a block's share of them */
+    int groups, entry_bytes;
+    unsigned long long *d_counts;
+};
+
+/* A block's matrix and the part of its memory that belongs to it. */
+struct batch_matrix {
+    const real *d_d, *d_e;
+    struct matrix_scale scale;
+    char *entry;
+    uint32_t *event;
+    struct evaluation *at; /* of its threads */
+};
+
+struct batch_memory {
+    struct matrix_scale *scale;
+    struct evaluation *at;
+    char *entry;
+    uint32_t *event;
+    size_t bytes;
+};
+
+static __host__ __device__ struct batch_memory
+lay_out(const struct batch &q, char *base)
+{
+    struct batch_memory m;
+
+    m.at = (struct evaluation *)base;
+    m.scale = (struct matrix_scale *)(m.at + COUNT_THREADS);
+    m.entry = (char *)(m.scale + q.matrices);
+    m.event = (uint32_t *)(m.entry + (size_t)q.matrices * (size_t)q.entry_bytes);
+    m.bytes = (size_t)((char *)(m.event + q.matrices * q.groups) - base);
+    return m;
+}
+
+/* The scales of the block's matrices. */
+static __device__ void
+measure(const struct batch &q, struct batch_memory memory, int64_t here, int matrix, int lane)
+{
+    struct matrix_size *part = (struct matrix_size *)memory.at, size = {0, 0};
+    const int64_t n = q.v.n;
+
+    if (matrix < here) {
+        const int64_t offset = (q.begin + (int64_t)blockIdx.x * q.matrices + matrix) * n;
+
+        for (int64_t k = lane; k < 2 * n - 1; k += q.width) {
+            matrix_size_add(&size, n, q.v.d_d + offset, q.v.d_e + offset, k);
+        }
+    }
+    part[threadIdx.x] = size;
+    __syncthreads();
+    if (matrix < here && lane == 0) {
+        for (int i = 1; i < q.width; i++) {
+            size.largest = r_max(size.largest, part[threadIdx.x + i].largest);
+            size.bound = r_max(size.bound, part[threadIdx.x + i].bound);
+        }
+        memory.scale[matrix] = matrix_scale_of(size);
+    }
+    __syncthreads();
+}
+
+/* The entries of the block's matrices, for either form. */
+static __device__ void
+prepare(const struct batch &q, struct batch_memory memory, int64_t here, int wide)
+{
+    const int64_t n = q.v.n, first = q.begin + (int64_t)blockIdx.x * q.matrices;
+    const int entries = (int)(2 * n), stretches = (entries + STRETCH - 1) / STRETCH;
+
+    for (int i = (int)threadIdx.x; i < here * entries; i += COUNT_THREADS) {
+        const int matrix = i / entries, k = i % entries;
+        const real *d_d = q.v.d_d + (first + matrix) * n, *d_e = q.v.d_e + (first + matrix) * n;
+        char *entry = memory.entry + (size_t)matrix * (size_t)q.entry_bytes;
+
+        if (wide) {
+            ((struct wide_entry *)entry)[k] = wide_entry_of(matrix_entry(n, d_d, d_e, k));
+        } else {
+            ((double *)entry)[k] = plain_square(n, d_d, d_e, k, memory.scale[matrix]);
+        }
+    }
+    __syncthreads();
+    for (int i = (int)threadIdx.x; !wide && i < here * stretches; i += COUNT_THREADS) {
+        const int matrix = i / stretches, k = i % stretches * STRETCH;
+        const double *square = (double *)(memory.entry + (size_t)matrix * (size_t)q.entry_bytes);
+
+        plain_events(n, k, square + k, memory.event + matrix * q.groups + k / GROUP);
+    }
+    __syncthreads();
+}
+
+/* Narrows the brackets of the whole block until all are closed; returns the counts made. */
+template <class Form>
+static __device__ int
+search(int64_t n, struct batch_matrix m, struct bracket *b, int64_t value, int64_t first,
+       struct bracket_range range, int open)
+{
+    const int lane = (int)(value - first);
+    int counts = 0;
+
+    while (__syncthreads_or(open)) {
+        struct bracket_grid cut;
+
+        if (open) {
+            struct evaluation here;
+            Form shift[1];
+
+            cut = bracket_cut(b, 1, range);
+            here.at = bracket_point(&cut, value - b->first);
+            shift[0].start(r_from_bits(here.at), m.scale);
+            Form::pass((const typename Form::entry *)m.entry, m.event, (int)(2 * n), shift);
+            here.above = shift[0].take();
+            shift[0].end(&here);
+            if (n < GUESS_ORDER) {
+                here.value = (double)NAN;
+            }
+            m.at[lane] = here;
+            counts++;
+        }
+        __syncthreads();
+        if (open) {
+            bracket_narrow(b, value, &cut, m.at + (b->first - first), range.eps);
+            open = !bracket_is_closed(b, range);
+        }
+    }
+    return counts;
+}
+
+static __global__ void
+__launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
+{
+    extern __shared__ char shared[] __align__(16);
+    const struct batch_memory memory = lay_out(q, shared);
+    const struct values_device &v = q.v;
+    const int matrix = (int)threadIdx.x / q.width, lane = (int)threadIdx.x % q.width;
+    const int64_t index = q.begin + (int64_t)blockIdx.x * q.matrices + matrix;
+    const int64_t here =
+        bracket_min(v.batch - q.begin - (int64_t)blockIdx.x * q.matrices, q.matrices);
+    const int64_t first = v.first + (int64_t)blockIdx.y * q.width, value = first + lane;
+    const int64_t last = bracket_min(first + q.width, v.last);
+    const bool active = matrix < here && value < last;
+    const int64_t place = index * (v.last - v.first) + (value - v.first);
+    struct batch_matrix m;
+    struct bracket_range range;
+    struct bracket b;
+    int open = 0, counts;
+
+    measure(q, memory, here, matrix, lane);
+    prepare(q, memory, here, 0);
+    if (active) {
+        m.scale = memory.scale[matrix];
+        m.entry = memory.entry + (size_t)matrix * (size_t)q.entry_bytes;
+        m.event = memory.event + matrix * q.groups;
+        m.at = memory.at + matrix * q.width;
+        range.floor = m.scale.floor;
+        range.top = m.scale.top;
+        range.eps = v.eps;
+        b = v.d_hint != NULL ? bracket_around_hint(value, v.d_hint[place], HINT_ULPS, range)
+                             : bracket_of_range(first, last, bracket_sampled_from(range), range);
+        open = !bracket_is_closed(&b, range);
+    }
+    counts = search<plain_form>(v.n, m, &b, value, first, range, open);
+    open = 0;
+    if (active) {
+        range.floor = 0;
+        bracket_widen(&b, value, v.n, m.scale, range);
+        open = !bracket_is_closed(&b, range);
+    }
+    if (!TSVD_SINGLE && __syncthreads_or(open)) {
+        prepare(q, memory, here, 1);
+        counts += search<wide_form>(v.n, m, &b, value, first, range, open);
+    }
+    if (active) {
+        v.d_s[place] = bracket_value(&b);
+    }
+    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
+        counts += __shfl_xor_sync(~0U, counts, lanes);
+    }
+    if (threadIdx.x % WARP == 0) {
+        atomicAdd(q.d_counts, (unsigned long long)counts);
+    }
+}
+
+/* How a block is filled: by as many matrices as have values for its threads and fit. */
+static void
+fill_block(struct batch *q, int shared_most)
+{
+    const int64_t n = q->v.n, values = q->v.last - q->v.first;
+    const int64_t wide = TSVD_SINGLE ? 0 : 2 * n * (int64_t)sizeof(struct wide_entry);
+    int64_t plain;
+
+    q->groups = (int)((2 * n + GROUP - 1) / GROUP);
+    plain = (q->groups * GROUP + 2) * (int64_t)sizeof(double); /* two matrices in other banks */
+    q->entry_bytes = (int)bracket_max(wide, plain);
+    q->width = (int)bracket_min(values, COUNT_THREADS);
+    q->matrices = COUNT_THREADS / q->width;
+    while (q->matrices > 1 && lay_out(*q, NULL).bytes > (size_t)shared_most / 4) {
+        q->matrices--;
+    }
+}
+
+tsvd_status
+tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v, int64_t *counts)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const int64_t values = v.last - v.first;
+    const double begin = ctx->done, matrix_steps = 2 * (double)v.n * (double)values;
+    const int64_t most = bracket_max((int64_t)(BATCH_STEPS / matrix_steps), COUNT_THREADS);
+    struct batch q;
+    size_t bytes;
+    tsvd_status ret = TSVD_OK;
+
+    memset(&q, 0, sizeof(q));
+    q.v = v;
+    fill_block(&q, call->shared_most);
+    bytes = lay_out(q, NULL).bytes;
+    TSVD_CUDA(call, cudaFuncSetAttribute(batch_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                         (int)bytes));
+    TSVD_TRY(tsvdi_cuda_alloc(call, sizeof(*q.d_counts), (void **)&q.d_counts));
+    TSVD_CUDA(call, cudaMemsetAsync(q.d_counts, 0, sizeof(*q.d_counts), call->stream));
+    for (; q.begin < v.batch; q.begin += most) {
+        const int64_t here = bracket_min(v.batch - q.begin, most);
+        const dim3 blocks(blocks_of(here, q.matrices), blocks_of(values, q.width));
+
+        q.v.batch = q.begin + here;
+        batch_kernel<<<blocks, COUNT_THREADS, bytes, call->stream>>>(q);
+        TSVD_LAUNCHED(call);
+        if (v.batch > most) {
+            TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+            TSVD_TRY(
+                tsvdi_check(ctx, begin + (1 - begin) * (double)(q.begin + here) / (double)v.batch));
+        }
+    }
+    TSVD_CUDA(call, cudaMemcpyAsync(call->pinned[0], q.d_counts, sizeof(*q.d_counts),
+                                    cudaMemcpyDeviceToHost, call->stream));
+    TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+    *counts += (int64_t) * (unsigned long long *)call->pinned[0];
+out:
+    tsvdi_cuda_free(call, q.d_counts);
+    return ret;
+}

@@ -1,0 +1,218 @@
+/*
+ * Tests of what the device finds values by, on the host: the plain counts of cuda/plain.h and the
+ * brackets of cuda/bracket.h, against counts in long double; included once for each precision.
+ */
+#ifndef TSVD_TESTS_BRACKET_H
+#define TSVD_TESTS_BRACKET_H
+
+#include "../../cuda/bracket.h"
+#include "../../cuda/plain.h"
+#include "check.h"
+#include "rotation_tests.h"
+
+enum { BRACKET_ORDER = 100, BRACKET_EACH = 7, BRACKET_ROUNDS = 2 * R_BITS + 40 };
+
+/* A matrix ready for plain counts. */
+struct plain_matrix {
+    int64_t n;
+    struct matrix_size size;
+    struct matrix_scale scale;
+    double square[2 * BRACKET_ORDER];
+    uint32_t event[2 * BRACKET_ORDER / GROUP + STRETCH];
+};
+
+static void
+prepare_plain(int64_t n, const real *d, const real *e, struct plain_matrix *m)
+{
+    m->n = n;
+    m->size.largest = m->size.bound = 0;
+    for (int64_t k = 0; k < 2 * n - 1; k++) {
+        matrix_size_add(&m->size, n, d, e, k);
+    }
+    m->scale = matrix_scale_of(m->size);
+    for (int64_t k = 0; k < 2 * n; k++) {
+        m->square[k] = plain_square(n, d, e, k, m->scale);
+    }
+    for (int64_t k = 0; k < 2 * n; k += STRETCH) {
+        plain_events(n, k, m->square + k, m->event + k / GROUP);
+    }
+}
+
+static struct evaluation
+evaluate_plain(const struct plain_matrix *m, real_int at)
+{
+    struct evaluation found = {.at = at};
+    struct plain x;
+
+    plain_start(&x, r_from_bits(at), m->scale);
+    for (int64_t k = 0; k < 2 * m->n; k++) {
+        const uint32_t event = m->event[k / GROUP] >> k % GROUP;
+
+        plain_pass(&x, m->square[k], event & RESTART, (event & RESCALE) != 0);
+    }
+    found.above = x.above;
+    found.value = plain_polynomial(&x);
+    found.exponent = x.exponent;
+    return found;
+}
+
+/* Rounds of `each` points a value for all of [first, last), until all are closed; returns their
+   number. */
+static int
+narrow_all(const struct plain_matrix *m, struct bracket_range range, int64_t first, int64_t last,
+           int64_t each, struct bracket *b)
+{
+    static struct evaluation at[BRACKET_ORDER * BRACKET_EACH];
+    int rounds = 0, open = 1;
+
+    for (; open && rounds < BRACKET_ROUNDS; rounds++) {
+        open = 0;
+        for (int64_t v = first; v < last; v++) {
+            struct bracket_grid cut;
+
+            if (!bracket_is_closed(&b[v], range)) {
+                cut = bracket_cut(&b[v], each, range);
+                for (int64_t i = 0; i < each; i++) {
+                    at[v * each + i] =
+                        evaluate_plain(m, bracket_point(&cut, (v - b[v].first) * each + i));
+                }
+            }
+        }
+        for (int64_t v = first; v < last; v++) {
+            if (!bracket_is_closed(&b[v], range)) {
+                const struct bracket_grid cut = bracket_cut(&b[v], each, range);
+
+                bracket_narrow(&b[v], v, &cut, at + b[v].first * each, range.eps);
+                open |= !bracket_is_closed(&b[v], range);
+            }
+        }
+    }
+    return rounds;
+}
+
+/* The values first .. last - 1 lie where plain counts may have them, to the bound on their error.
+ */
+static void
+check_brackets(const char *kind, int64_t n, const real *d, const real *e, int64_t first,
+               int64_t last, int64_t each, const real *hint)
+{
+    static struct plain_matrix m;
+    struct bracket b[BRACKET_ORDER];
+    long double exact_d[BRACKET_ORDER], exact_e[BRACKET_ORDER];
+    struct bracket_range range;
+    int rounds;
+
+    for (int64_t i = 0; i < n; i++) {
+        exact_d[i] = fabsl((long double)d[i]);
+        exact_e[i] = i < n - 1 ? fabsl((long double)e[i]) : 0;
+    }
+    prepare_plain(n, d, e, &m);
+    range.floor = m.scale.floor;
+    range.top = m.scale.top;
+    range.eps = 0;
+    for (int64_t v = first; v < last; v++) {
+        b[v] = hint ? bracket_around_hint(v, hint[v], 8, range)
+                    : bracket_of_range(first, last, bracket_sampled_from(range), range);
+    }
+    rounds = narrow_all(&m, range, first, last, each, b);
+    CHECK(rounds < BRACKET_ROUNDS, "%s, n = %lld: %d rounds", kind, (long long)n, rounds);
+    for (int64_t v = first; v < last; v++) {
+        const long double s = (long double)bracket_value(&b[v]);
+        const long double error = 0.75L * 0x1p-52L * (long double)m.size.bound +
+                                  1.01L * (long double)R_EPS * s + (long double)r_from_bits(1);
+
+        if (!b[v].low_sure) { /* below the reach of plain counts */
+            CHECK(count_above(n, exact_d, exact_e,
+                              (long double)r_from_bits(m.scale.floor) + error) <= v,
+                  "%s, n = %lld: value %lld is not below the floor", kind, (long long)n,
+                  (long long)v);
+            continue;
+        }
+        CHECK((s - error <= 0 || count_above(n, exact_d, exact_e, s - error) > v) &&
+                  count_above(n, exact_d, exact_e, s + error) <= v,
+              "%s, n = %lld, values %lld to %lld, %lld points%s: value %lld is %La", kind,
+              (long long)n, (long long)first, (long long)last, (long long)each,
+              hint ? ", hints" : "", (long long)v, s);
+    }
+    if (!hint) { /* the values found are good hints */
+        real near[BRACKET_ORDER];
+        const real error = R_EPS * r_from_bits(m.scale.top - 1);
+
+        for (int64_t v = first; v < last; v++) {
+            near[v] = b[v].low_sure ? bracket_value(&b[v]) : R(0);
+            near[v] = r_min(r_max(near[v] + (real)random_int(-9, 9) * error, 0), R_LARGEST);
+            near[v] = v > first ? r_min(near[v], near[v - 1]) : near[v];
+        }
+        check_brackets(kind, n, d, e, first, last, each, near);
+    }
+}
+
+static void
+test_brackets(void)
+{
+    real d[BRACKET_ORDER], e[BRACKET_ORDER];
+
+    for (int round = 0; round < 60; round++) {
+        const int64_t n = round % 5 ? random_int(1, BRACKET_ORDER) : 1 + round % 3;
+        const struct {
+            const char *name;
+            int low, high, zeros;
+        } kinds[] = {
+            {"uniform", -2, 0, 0},
+            {"equal", 0, 0, 0},
+            {"with zeros", -2, 0, 1},
+            {"moderately graded", -R_DIGITS, 0, 0},
+            {"every exponent", LOWEST_EXPONENT, R_BIAS - 3, 0},
+            {"every exponent with zeros", LOWEST_EXPONENT, R_BIAS - 3, 1},
+            {"large", R_BIAS - 5, R_BIAS - 3, 0},
+            {"denormal", LOWEST_EXPONENT, LOWEST_EXPONENT + 8, 1},
+        };
+
+        for (int kind = 0; kind < (int)(sizeof kinds / sizeof kinds[0]); kind++) {
+            const int low = kinds[kind].low, high = kinds[kind].high;
+            const int64_t first = random_int(0, (int)n - 1);
+
+            for (int64_t i = 0; i < n; i++) {
+                const int zeros = kinds[kind].zeros;
+
+                d[i] = zeros && random_unit() < 0.3 ? R(0) : R(random_scaled(low, high));
+                e[i] = zeros && random_unit() < 0.3 ? R(0) : R(random_scaled(low, high));
+                if (low == high) {
+                    d[i] = e[i] = R(random_int(1, 2));
+                }
+            }
+            check_brackets(kinds[kind].name, n, d, e, 0, n, random_int(1, BRACKET_EACH), NULL);
+            check_brackets(kinds[kind].name, n, d, e, first, random_int((int)first + 1, (int)n),
+                           random_int(1, BRACKET_EACH), NULL);
+        }
+    }
+}
+
+/* Values that are numbers are found as they are. */
+static void
+test_brackets_at_values(void)
+{
+    const real d[] = {3, 1, 2, 0, 2, 5, 1}, e[] = {0, 0, 0, 0, 0, 0};
+    const real expected[] = {5, 3, 2, 2, 1, 1};
+    struct plain_matrix m;
+    struct bracket b[7];
+    struct bracket_range range;
+
+    prepare_plain(7, d, e, &m);
+    range.floor = m.scale.floor;
+    range.top = m.scale.top;
+    range.eps = 0;
+    for (int64_t each = 1; each <= BRACKET_EACH; each++) {
+        for (int v = 0; v < 7; v++) {
+            b[v] = bracket_of_range(0, 7, bracket_sampled_from(range), range);
+        }
+        (void)narrow_all(&m, range, 0, 7, each, b);
+        for (int v = 0; v < 6; v++) {
+            CHECK(bracket_value(&b[v]) == expected[v], "%lld points: value %d is %a",
+                  (long long)each, v, (double)bracket_value(&b[v]));
+        }
+        CHECK(!b[6].low_sure, "%lld points: zero is not below the floor", (long long)each);
+    }
+}
+
+#endif
