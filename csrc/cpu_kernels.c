@@ -327,7 +327,7 @@ coefficients(int64_t count, int64_t center, const real *pole, const real *weight
    recurrence. */
 enum {
     COUNT_VECTORS = 4,
-    WIDE_VECTORS = SIMD_BYTES == 64 ? 4 : 2, /* of the wide form, by the registers there are */
+    EXACT_VECTORS = SIMD_BYTES == 64 ? 4 : 2, /* by the registers there are */
     COUNT_MAX = COUNT_VECTORS * SIMD_LANES
 };
 
@@ -356,6 +356,37 @@ count_plain(const struct sturm *m, int vectors, const real *sigma, real_int *abo
                 sturm_plain_restart(shift[v], &r[v], &before[v], &changes[v]);
             } else {
                 sturm_plain_rescale(&r[v], &before[v]);
+            }
+        }
+    }
+    memcpy(above, changes, (size_t)vectors * sizeof *changes);
+}
+
+static inline __attribute__((always_inline)) void
+count_twofold(const struct sturm *m, int vectors, const real *sigma, real_int *above)
+{
+    struct sturm_twofold y[COUNT_VECTORS];
+    simd shift[COUNT_VECTORS];
+    simd_int changes[COUNT_VECTORS];
+    int64_t k = 0;
+
+    for (int v = 0; v < vectors; v++) {
+        shift[v] =
+            *(const simd_unaligned *)(sigma + v * SIMD_LANES) * m->scale_down[0] * m->scale_down[1];
+        y[v] = (struct sturm_twofold){shift[v], {0}, simd_splat(1), {0}};
+        changes[v] = (simd_int){0};
+    }
+    for (int64_t i = 0; i < m->chunks; i++) {
+        for (; k < m->chunk[i].end; k++) {
+            for (int v = 0; v < vectors; v++) {
+                sturm_twofold_step(shift[v], m->square[k], m->square_rest[k], &y[v], &changes[v]);
+            }
+        }
+        for (int v = 0; v < vectors; v++) {
+            if (m->chunk[i].restart) {
+                sturm_twofold_restart(shift[v], &y[v], &changes[v]);
+            } else {
+                sturm_twofold_rescale(&y[v]);
             }
         }
     }
@@ -402,22 +433,39 @@ count_wide(const struct sturm *m, int vectors, const real *sigma, real_int *abov
     memcpy(above, negative, (size_t)vectors * sizeof *negative);
 }
 
-/* Counts for up to COUNT_MAX shifts, all or none of which the plain form serves. */
+/* Forms of the counts. */
+enum form { PLAIN, TWOFOLD, WIDE };
+
+/* Counts for up to COUNT_MAX shifts in one form, fewer vectors for fewer shifts. */
 static void
-count_group(const struct sturm *m, int plain, int64_t count, const real *sigma, real_int *above)
+count_group(const struct sturm *m, enum form form, int64_t count, const real *sigma,
+            real_int *above)
 {
-    if (plain && count > SIMD_LANES) {
-        count_plain(m, COUNT_VECTORS, sigma, above);
-    } else if (plain) {
-        count_plain(m, 1, sigma, above);
-    } else if (count > 2 * SIMD_LANES) {
-        for (int v = 0; v < COUNT_VECTORS; v += WIDE_VECTORS) {
-            count_wide(m, WIDE_VECTORS, sigma + v * SIMD_LANES, above + v * SIMD_LANES);
+    const int vectors = count > 2 * SIMD_LANES ? COUNT_VECTORS : count > SIMD_LANES ? 2 : 1;
+    const int together = vectors < EXACT_VECTORS ? vectors : EXACT_VECTORS;
+
+    if (form == PLAIN) {
+        if (vectors == 1) {
+            count_plain(m, 1, sigma, above);
+        } else {
+            count_plain(m, COUNT_VECTORS, sigma, above);
         }
-    } else if (count > SIMD_LANES) {
-        count_wide(m, 2, sigma, above);
-    } else {
-        count_wide(m, 1, sigma, above);
+        return;
+    }
+    for (int64_t i = 0; i < vectors * SIMD_LANES; i += together * SIMD_LANES) {
+        if (form == TWOFOLD && together == 1) {
+            count_twofold(m, 1, sigma + i, above + i);
+        } else if (form == TWOFOLD && together == 2) {
+            count_twofold(m, 2, sigma + i, above + i);
+        } else if (form == TWOFOLD) {
+            count_twofold(m, EXACT_VECTORS, sigma + i, above + i);
+        } else if (together == 1) {
+            count_wide(m, 1, sigma + i, above + i);
+        } else if (together == 2) {
+            count_wide(m, 2, sigma + i, above + i);
+        } else {
+            count_wide(m, EXACT_VECTORS, sigma + i, above + i);
+        }
     }
 }
 
@@ -433,7 +481,7 @@ count(const struct sturm *m, int exact, int64_t how_many, const real *sigma, int
             shift[j] = sigma[i + (j < here ? j : here - 1)];
             lowest = r_min(lowest, shift[j]);
         }
-        count_group(m, !exact && lowest >= m->plain_from, here, shift, found);
+        count_group(m, lowest < m->plain_from ? WIDE : exact ? TWOFOLD : PLAIN, here, shift, found);
         for (int64_t j = 0; j < here; j++) {
             above[i + j] = found[j];
         }

@@ -80,7 +80,7 @@ count(struct task *task, int exact, int64_t shifts)
 
     tsvdi_kernels()->count(job->matrix, exact, shifts, task->sigma, task->above);
     job->counts[task->worker] += shifts;
-    task->counted += shifts * job->matrix->entries * (exact ? 8 : 1);
+    task->counted += shifts * job->matrix->entries * (exact ? 4 : 1);
     if (task->worker > 0 || task->counted < CHECK_STEPS) {
         return TSVD_OK;
     }
