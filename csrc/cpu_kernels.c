@@ -193,7 +193,7 @@ dot(int64_t count, const real *x, const real *y)
 /* ---- divide and conquer ---- */
 
 static real
-largest(int64_t count, const real *x)
+sign_of_largest(int64_t count, const real *x)
 {
     simd most = simd_splat(0);
     real all = 0;
@@ -208,7 +208,15 @@ largest(int64_t count, const real *x)
     for (int lane = 0; lane < SIMD_LANES; lane++) {
         all = r_max(all, most[lane]);
     }
-    return all;
+    for (i = 0; i + SIMD_LANES <= count; i += SIMD_LANES) {
+        if (num_any(num_equal(num_abs(*(const simd_unaligned *)(x + i)), simd_splat(all)))) {
+            break;
+        }
+    }
+    while (i < count && r_abs(x[i]) != all) {
+        i++;
+    }
+    return i < count && x[i] < 0 ? R(-1) : R(1);
 }
 
 static void
@@ -436,35 +444,35 @@ count_wide(const struct sturm *m, int vectors, const real *sigma, real_int *abov
 /* Forms of the counts. */
 enum form { PLAIN, TWOFOLD, WIDE };
 
+static inline __attribute__((always_inline)) void
+count_vectors(const struct sturm *m, enum form form, int vectors, const real *sigma,
+              real_int *above)
+{
+    if (form == PLAIN) {
+        count_plain(m, vectors, sigma, above);
+    } else if (form == TWOFOLD) {
+        count_twofold(m, vectors, sigma, above);
+    } else {
+        count_wide(m, vectors, sigma, above);
+    }
+}
+
 /* Counts for up to COUNT_MAX shifts in one form, fewer vectors for fewer shifts. */
 static void
 count_group(const struct sturm *m, enum form form, int64_t count, const real *sigma,
             real_int *above)
 {
     const int vectors = count > 2 * SIMD_LANES ? COUNT_VECTORS : count > SIMD_LANES ? 2 : 1;
-    const int together = vectors < EXACT_VECTORS ? vectors : EXACT_VECTORS;
+    const int most = form == PLAIN ? COUNT_VECTORS : EXACT_VECTORS;
+    const int together = vectors < most ? vectors : most;
 
-    if (form == PLAIN) {
-        if (vectors == 1) {
-            count_plain(m, 1, sigma, above);
-        } else {
-            count_plain(m, COUNT_VECTORS, sigma, above);
-        }
-        return;
-    }
     for (int64_t i = 0; i < vectors * SIMD_LANES; i += together * SIMD_LANES) {
-        if (form == TWOFOLD && together == 1) {
-            count_twofold(m, 1, sigma + i, above + i);
-        } else if (form == TWOFOLD && together == 2) {
-            count_twofold(m, 2, sigma + i, above + i);
-        } else if (form == TWOFOLD) {
-            count_twofold(m, EXACT_VECTORS, sigma + i, above + i);
-        } else if (together == 1) {
-            count_wide(m, 1, sigma + i, above + i);
+        if (together == 1) {
+            count_vectors(m, form, 1, sigma + i, above + i);
         } else if (together == 2) {
-            count_wide(m, 2, sigma + i, above + i);
+            count_vectors(m, form, 2, sigma + i, above + i);
         } else {
-            count_wide(m, EXACT_VECTORS, sigma + i, above + i);
+            count_vectors(m, form, COUNT_VECTORS, sigma + i, above + i);
         }
     }
 }
@@ -496,7 +504,7 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .dot = dot,
     .qr_lanes = qr_lanes,
     .leaf_wave = leaf_wave,
-    .largest = largest,
+    .sign_of_largest = sign_of_largest,
     .turn = turn,
     .secular = secular,
     .ratios = ratios,

@@ -103,8 +103,8 @@ struct cpu_kernels {
     /* Applies a wave of such sweeps to one lane's vectors. */
     void (*leaf_wave)(const struct leaf_wave *wave);
 
-    /* The largest magnitude, 0 of none. */
-    real (*largest)(int64_t count, const real *x);
+    /* +-1, as x's entry of largest magnitude has it, of equals the first. */
+    real (*sign_of_largest)(int64_t count, const real *x);
 
     /* (x, y) becomes (c x + s y, c y - s x), entry by entry. */
     void (*turn)(int64_t count, struct rotation turn, real *x, real *y);
