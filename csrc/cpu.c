@@ -32,7 +32,8 @@ cpu_open(struct tsvd_context *ctx)
 static void
 cpu_close(struct tsvd_context *ctx)
 {
-    (void)ctx;
+    tsvdi_host_free(ctx->device); /* the workspace of leaves */
+    ctx->device = NULL;
 }
 
 /* As many small ones as give every lane a leaf; without vectors larger ones are none. */

@@ -151,11 +151,9 @@ task_leaves(void *arg, int worker, int64_t index)
 {
     struct dc_run *run = arg;
     const int64_t begin = index * run->group_leaves, left = run->nodes - begin;
-    char *groups = run->groups;
 
-    return tsvdi_cpu_solve_leaves(
-        run, (struct leaf_group *)(groups + (size_t)worker * tsvdi_cpu_leaf_group_bytes()), begin,
-        left < run->group_leaves ? left : run->group_leaves);
+    return tsvdi_cpu_solve_leaves(run, worker, begin,
+                                  left < run->group_leaves ? left : run->group_leaves);
 }
 
 tsvd_status
@@ -168,12 +166,9 @@ tsvdi_cpu_dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
     set_level(run, job->tree.levels);
     run->group_leaves = (run->nodes + ctx->threads - 1) / ctx->threads;
     run->group_leaves = run->group_leaves < most ? run->group_leaves : most;
-    TSVD_TRY(tsvdi_host_alloc((size_t)ctx->threads * tsvdi_cpu_leaf_group_bytes(), ctx->error,
-                              &run->groups));
+    TSVD_TRY(tsvdi_cpu_leaves_begin(ctx));
     TSVD_TRY(for_each(run, (run->nodes + run->group_leaves - 1) / run->group_leaves, task_leaves));
 out:
-    tsvdi_host_free(run->groups);
-    run->groups = NULL;
     return ret;
 }
 

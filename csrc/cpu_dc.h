@@ -9,7 +9,7 @@
 #include "cpu_kernels.h"
 #include "host.h"
 
-#define tsvdi_cpu_leaf_group_bytes TSVD_T(tsvdi_cpu_leaf_group_bytes)
+#define tsvdi_cpu_leaves_begin TSVD_T(tsvdi_cpu_leaves_begin)
 #define tsvdi_cpu_leaf_group_size TSVD_T(tsvdi_cpu_leaf_group_size)
 #define tsvdi_cpu_leaf_values TSVD_T(tsvdi_cpu_leaf_values)
 #define tsvdi_cpu_solve_leaves TSVD_T(tsvdi_cpu_solve_leaves)
@@ -37,27 +37,27 @@ struct dc_run {
     void *arrays;          /* of d, e, eps and slot, */
     struct dc_slots slot;
     struct dc_merge *merges; /* and of the whole forest */
-    void *groups;            /* of leaves: workspace for each thread, */
-    int64_t group_leaves;    /* and how many one solves together */
+    int64_t group_leaves;    /* leaves that a thread solves together */
     int level;               /* under work: */
     int64_t nodes;           /* its nodes, */
     struct dc_merge *merge;  /* [nodes] their merges, */
     int64_t *tasks;          /* [nodes + 1] and where their tasks begin */
 };
 
-/* Workspace for the leaves that are solved together, and how many those are at most. */
-struct leaf_group;
-size_t tsvdi_cpu_leaf_group_bytes(void);
+/* Leaves that are solved together at most. */
 int64_t tsvdi_cpu_leaf_group_size(void);
+
+/* Workspace for the leaves of each thread of a context, taken once and kept until it is closed. */
+tsvd_status tsvdi_cpu_leaves_begin(struct tsvd_context *ctx);
 
 /* The SVDs of the leaves begin .. begin + count - 1: values, vectors, ranges and order of their
    slots. */
-tsvd_status tsvdi_cpu_solve_leaves(const struct dc_run *run, struct leaf_group *group,
-                                   int64_t begin, int64_t count);
+tsvd_status tsvdi_cpu_solve_leaves(const struct dc_run *run, int worker, int64_t begin,
+                                   int64_t count);
 
 /* Approximations of the values of `count` matrices of order n, a leaf's at most, which follow one
    another as in struct values_job: to s, descending. */
-void tsvdi_cpu_leaf_values(struct leaf_group *group, int64_t n, int64_t count, const real *d,
+void tsvdi_cpu_leaf_values(struct tsvd_context *ctx, int64_t n, int64_t count, const real *d,
                            const real *e, real *s);
 
 /* Some survivors of a node: begin .. end - 1. */

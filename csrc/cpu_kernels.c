@@ -78,40 +78,66 @@ qr_lanes(struct qr_lanes *q, int vectors, real *rotation)
     }
 }
 
-/* A wave of some sweeps over some strips, side by side. */
+/* The rotations of one step of a wave, of its sweeps begin .. end - 1, on some strips side by
+   side. */
+static inline __attribute__((always_inline)) void
+leaf_step(const struct leaf_wave *wave, int64_t step, int begin, int end, int strips,
+          simd (*a)[STRIPS], simd *top)
+{
+#pragma GCC unroll 4
+    for (int k = begin; k < end; k++) {
+        const real *turn = wave->turn[k] + (step - k) * 4 * wave->lanes;
+
+        for (int i = 0; i < strips; i++) {
+            wave_turn(turn[0], turn[wave->lanes], &a[k][i], &top[i]);
+        }
+    }
+}
+
+/* Sweep k follows one row behind sweep k - 1: a[k] is the row that it has under work, `top` the
+   next, then the row that it leaves to sweep k + 1. */
 static inline __attribute__((always_inline)) void
 leaf_strips(const struct leaf_wave *wave, int sweeps, int64_t first, int strips)
 {
-    const ptrdiff_t step = wave->step;
-    const int64_t lanes = wave->lanes;
     simd a[LEAF_WAVE][STRIPS], top[STRIPS];
-    real *row = wave->row + first;
+    real *from = wave->row + first, *to = from;
+    int64_t step = 0;
 
-    for (int k = 0; k < sweeps; k++) {
+    for (int i = 0; i < strips; i++) {
+        a[0][i] = *(simd *)(from + i * SIMD_LANES);
+    }
+#pragma GCC unroll 4
+    for (; step < sweeps - 1; step++) {
+        from += wave->step;
         for (int i = 0; i < strips; i++) {
-            a[k][i] = *(simd *)(row - k * step + i * SIMD_LANES);
+            top[i] = *(simd *)(from + i * SIMD_LANES);
+        }
+        leaf_step(wave, step, 0, (int)step + 1, strips, a, top);
+        for (int i = 0; i < strips; i++) {
+            a[step + 1][i] = top[i];
         }
     }
-    for (int64_t w = 0; w < wave->steps; w++) {
+    for (; step < wave->count; step++) {
+        from += wave->step;
         for (int i = 0; i < strips; i++) {
-            top[i] = *(simd *)(row + step + i * SIMD_LANES);
+            top[i] = *(simd *)(from + i * SIMD_LANES);
         }
-        for (int k = 0; k < sweeps; k++) {
-            const real *turn = wave->turn[k] + (w - k) * 4 * lanes;
-
-            for (int i = 0; i < strips; i++) {
-                wave_turn(turn[0], turn[lanes], &a[k][i], &top[i]);
-            }
-        }
+        leaf_step(wave, step, 0, sweeps, strips, a, top);
         for (int i = 0; i < strips; i++) {
-            *(simd *)(row + (1 - sweeps) * step + i * SIMD_LANES) = top[i];
+            *(simd *)(to + i * SIMD_LANES) = top[i];
         }
-        row += step;
+        to += wave->step;
     }
-    for (int k = 0; k < sweeps; k++) {
+#pragma GCC unroll 4
+    for (int done = 1; done <= sweeps; done++, step++) {
         for (int i = 0; i < strips; i++) {
-            *(simd *)(row - k * step + i * SIMD_LANES) = a[k][i];
+            top[i] = a[done - 1][i];
         }
+        leaf_step(wave, step, done, sweeps, strips, a, top);
+        for (int i = 0; i < strips; i++) {
+            *(simd *)(to + i * SIMD_LANES) = top[i];
+        }
+        to += wave->step;
     }
 }
 

@@ -66,16 +66,16 @@ struct qr_lanes {
 };
 
 /* Entries that the rotations of a sweep take: for each row the cosines and the sines of the first,
-   then of the second rotations; identities in LEAF_WAVE rows before and behind. */
-enum { LANE_SWEEP = (LEAF_WAVE + QR_ROWS + LEAF_WAVE) * 4 * QR_LANES_MAX };
+   then of the second rotations; LEAF_WAVE rows of identities behind. */
+enum { LANE_SWEEP = (QR_ROWS + LEAF_WAVE) * 4 * QR_LANES_MAX };
 
 /* 1 to LEAF_WAVE sweeps over a chain of the vectors in rows of `width` numbers. */
 struct leaf_wave {
     real *row;      /* that the chain begins with */
     ptrdiff_t step; /* to the next */
     int64_t width;  /* a multiple of kernels->lanes */
+    int64_t count; /* rotations of the first sweep, no fewer than sweeps; the others' are no more */
     int sweeps;
-    int64_t steps; /* rotations and what one sweep lags behind the one before */
     int64_t lanes;
     const real *turn[LEAF_WAVE]; /* the cosine of its rotation 0; 4 lanes further on the next, the
                                     sines are `lanes` behind */

@@ -23,10 +23,8 @@ struct lane {
     int64_t first;  /* the row that its chain begins with */
     int64_t begin;  /* sweeps that its vectors wait for: from this one of a wave on, */
     int64_t sweeps; /* so many, */
-    int64_t widest; /* rotations of the first of them, */
-    int64_t steps;  /* and those of the wave */
-    /* vectors as rows, with zeros before and behind that a wave may touch */
-    alignas(64) real x[SIDES][(LEAF_WAVE + DC_LEAF_COLUMNS + LEAF_WAVE) * LEAF_WIDTH];
+    int64_t widest; /* and rotations of the first of them */
+    alignas(64) real x[SIDES][DC_LEAF_COLUMNS * LEAF_WIDTH]; /* vectors as rows */
 };
 
 struct leaf_group {
@@ -36,23 +34,25 @@ struct leaf_group {
     struct lane lane[QR_LANES_MAX];
 };
 
-size_t
-tsvdi_cpu_leaf_group_bytes(void)
-{
-    return sizeof(struct leaf_group);
-}
-
 int64_t
 tsvdi_cpu_leaf_group_size(void)
 {
     return QR_VECTORS * tsvdi_kernels()->lanes;
 }
 
+tsvd_status
+tsvdi_cpu_leaves_begin(struct tsvd_context *ctx)
+{
+    return ctx->device ? TSVD_OK
+                       : tsvdi_host_alloc((size_t)ctx->threads * sizeof(struct leaf_group),
+                                          ctx->error, &ctx->device);
+}
+
 /* Row i of a leaf's vectors. */
 static real *
 vector(struct leaf_group *g, struct lane *lane, int side, int64_t i)
 {
-    return lane->x[side] + (LEAF_WAVE + i) * g->width;
+    return lane->x[side] + i * g->width;
 }
 
 /* Starts the iteration on lane->d, lane->e. */
@@ -71,8 +71,7 @@ start_leaf(struct leaf_group *g, const struct dc_run *run, struct lane *lane)
     const int64_t rows = lane->leaf.rows, columns = lane->leaf.columns;
 
     for (int side = 0; side < SIDES; side++) {
-        memset(lane->x[side], 0,
-               (size_t)((LEAF_WAVE + columns + LEAF_WAVE) * g->width) * sizeof(real));
+        memset(lane->x[side], 0, (size_t)(columns * g->width) * sizeof(real));
         for (int64_t i = 0; i < columns; i++) {
             vector(g, lane, side, i)[i] = 1;
         }
@@ -102,12 +101,11 @@ apply_sweeps(struct leaf_group *g, struct lane *lane)
         wave.row = vector(g, lane, side, lane->first);
         wave.step = lane->state.up ? -g->width : g->width;
         wave.width = g->width;
-        wave.steps = lane->steps;
+        wave.count = lane->widest;
         wave.lanes = g->lanes;
         wave.sweeps = (int)lane->sweeps;
         for (int64_t k = 0; k < lane->sweeps; k++) {
-            wave.turn[k] =
-                g->rotation[lane->begin + k] + (4 * LEAF_WAVE + 2 * second) * g->lanes + l;
+            wave.turn[k] = g->rotation[lane->begin + k] + 2 * second * g->lanes + l;
         }
         tsvdi_kernels()->leaf_wave(&wave);
     }
@@ -191,9 +189,8 @@ look_after(struct leaf_group *g, struct lane *lane, int64_t index)
 
     if (lane->sweeps == 0) {
         lane->begin = index;
-        lane->widest = lane->steps = count;
+        lane->widest = count;
     }
-    lane->steps = count + lane->sweeps > lane->steps ? count + lane->sweeps : lane->steps;
     lane->sweeps++;
     lane->state.sweeps++;
     /* the usual end of a value: the last entry of e has become negligible */
@@ -218,8 +215,9 @@ look_after(struct leaf_group *g, struct lane *lane, int64_t index)
         lane->count = count;
     }
     set_corner(g, lane, 1 / q->inverse[count * lanes + l], q->largest[count * lanes + l]);
-    if (lane->widest - count > lane->sweeps + 1) {
-        apply_sweeps(g, lane); /* a wave's sweeps are of about one length */
+    /* a wave's sweeps are of about one length, and no more than their rotations */
+    if (lane->widest - count > LEAF_WAVE || lane->widest == lane->sweeps) {
+        apply_sweeps(g, lane);
     }
 }
 
@@ -264,17 +262,6 @@ store_leaf(struct leaf_group *g, const struct dc_run *run, struct lane *lane)
     sort_slots(slot, leaf.first, leaf.rows);
 }
 
-/* Identities before row 0, where no sweep writes. */
-static void
-fill_identities(struct leaf_group *g)
-{
-    for (int64_t sweep = 0; sweep < LEAF_WAVE; sweep++) {
-        for (int64_t i = 0; i < 4 * LEAF_WAVE * g->lanes; i++) {
-            g->rotation[sweep][i] = R((i & g->lanes) == 0);
-        }
-    }
-}
-
 /* Sweeps of all lanes until each is done, or has used up its sweeps. */
 static void
 sweep_leaves(struct leaf_group *g, int64_t count)
@@ -296,7 +283,7 @@ sweep_leaves(struct leaf_group *g, int64_t count)
             return;
         }
         tsvdi_kernels()->qr_lanes(&g->chain, (int)(g->lanes / tsvdi_kernels()->lanes),
-                                  g->rotation[index] + 4 * LEAF_WAVE * g->lanes);
+                                  g->rotation[index]);
         for (int64_t l = 0; l < count; l++) {
             if (g->lane[l].count > 0) {
                 look_after(g, &g->lane[l], index);
@@ -317,8 +304,9 @@ clear_group(struct leaf_group *g, int64_t count)
 }
 
 tsvd_status
-tsvdi_cpu_solve_leaves(const struct dc_run *run, struct leaf_group *g, int64_t begin, int64_t count)
+tsvdi_cpu_solve_leaves(const struct dc_run *run, int worker, int64_t begin, int64_t count)
 {
+    struct leaf_group *g = (struct leaf_group *)run->ctx->device + worker;
     const int64_t lanes = tsvdi_kernels()->lanes;
 
     clear_group(g, count);
@@ -327,7 +315,6 @@ tsvdi_cpu_solve_leaves(const struct dc_run *run, struct leaf_group *g, int64_t b
         g->width = g->lane[l].leaf.columns > g->width ? g->lane[l].leaf.columns : g->width;
     }
     g->width = (g->width + lanes - 1) / lanes * lanes;
-    fill_identities(g);
     for (int64_t l = 0; l < count; l++) {
         start_leaf(g, run, &g->lane[l]);
     }
@@ -343,9 +330,11 @@ tsvdi_cpu_solve_leaves(const struct dc_run *run, struct leaf_group *g, int64_t b
 }
 
 void
-tsvdi_cpu_leaf_values(struct leaf_group *g, int64_t n, int64_t count, const real *d, const real *e,
-                      real *s)
+tsvdi_cpu_leaf_values(struct tsvd_context *ctx, int64_t n, int64_t count, const real *d,
+                      const real *e, real *s)
 {
+    struct leaf_group *g = ctx->device;
+
     clear_group(g, count);
     for (int64_t l = 0; l < count; l++) {
         struct lane *lane = &g->lane[l];

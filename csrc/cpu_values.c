@@ -294,40 +294,21 @@ search_matrix(struct search *search, int workers)
     return tsvdi_host_for_each(workers, search->tasks, find_values, search);
 }
 
-/* Where small matrices have no hints: QR of as many as the lanes take makes them. */
-struct hints {
-    struct leaf_group *group;
-    real *values; /* of a group */
-};
-
-static tsvd_status
-hints_alloc(struct tsvd_context *ctx, const struct values_job *job, struct hints *h)
-{
-    const size_t values = (size_t)(tsvdi_cpu_leaf_group_size() * job->n);
-    tsvd_status ret = TSVD_OK;
-
-    if (!job->hint && job->n <= DC_LEAF_COLUMNS && job->batch > 1) {
-        TSVD_TRY(tsvdi_host_alloc(tsvdi_cpu_leaf_group_bytes(), ctx->error, (void **)&h->group));
-        TSVD_TRY(tsvdi_host_alloc(values * sizeof *h->values, ctx->error, (void **)&h->values));
-    }
-out:
-    return ret;
-}
-
-/* The hints of matrix m, NULL: none; called for one after another. */
+/* The hints of matrix m, NULL: none; called for one after another.  made: room for those that QR
+   makes of as many small matrices as it takes at once, NULL: for none. */
 static const real *
-hints_for(const struct values_job *job, const struct hints *h, int64_t m)
+hints_for(struct tsvd_context *ctx, const struct values_job *job, int64_t m, real *made)
 {
     const int64_t n = job->n, size = tsvdi_cpu_leaf_group_size(), left = job->batch - m;
 
-    if (!h->group) {
+    if (!made) {
         return job->hint ? job->hint + m * (job->last - job->first) : NULL;
     }
     if (m % size == 0) {
-        tsvdi_cpu_leaf_values(h->group, n, left < size ? left : size, job->d + m * n,
-                              job->e + m * n, h->values);
+        tsvdi_cpu_leaf_values(ctx, n, left < size ? left : size, job->d + m * n, job->e + m * n,
+                              made);
     }
-    return h->values + m % size * n + job->first;
+    return made + m % size * n + job->first;
 }
 
 tsvd_status
@@ -337,7 +318,7 @@ tsvdi_cpu_values(struct tsvd_context *ctx, struct values_job *job)
     const int workers = 2 * n * k < SERIAL_STEPS ? 1 : ctx->threads;
     int64_t *counts = NULL;
     void *work = NULL;
-    struct hints hints = {NULL, NULL};
+    real *hints = NULL;
     struct sturm matrix;
     struct search search = {.ctx = ctx,
                             .matrix = &matrix,
@@ -350,12 +331,16 @@ tsvdi_cpu_values(struct tsvd_context *ctx, struct values_job *job)
     TSVD_TRY(tsvdi_host_alloc((size_t)workers * sizeof *counts, ctx->error, (void **)&counts));
     memset(counts, 0, (size_t)workers * sizeof *counts);
     TSVD_TRY(tsvdi_host_alloc(tsvdi_sturm_bytes(n), ctx->error, &work));
-    TSVD_TRY(hints_alloc(ctx, job, &hints));
+    if (!job->hint && n <= DC_LEAF_COLUMNS && job->batch > 1) {
+        TSVD_TRY(tsvdi_cpu_leaves_begin(ctx));
+        TSVD_TRY(tsvdi_host_alloc((size_t)(tsvdi_cpu_leaf_group_size() * n) * sizeof *hints,
+                                  ctx->error, (void **)&hints));
+    }
     search.counts = counts;
     for (int64_t m = 0; m < job->batch; m++) {
         tsvdi_sturm_prepare(n, job->d + m * n, job->e + m * n, work, &matrix);
         search.s = job->s + m * k;
-        search.hint = hints_for(job, &hints, m);
+        search.hint = hints_for(ctx, job, m, hints);
         if (matrix.entries == 0) {
             memset(search.s, 0, (size_t)k * sizeof *search.s);
             continue;
@@ -370,8 +355,7 @@ tsvdi_cpu_values(struct tsvd_context *ctx, struct values_job *job)
         job->counts += counts[i];
     }
 out:
-    tsvdi_host_free(hints.group);
-    tsvdi_host_free(hints.values);
+    tsvdi_host_free(hints);
     tsvdi_host_free(work);
     tsvdi_host_free(counts);
     return ret;
