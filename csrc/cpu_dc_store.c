@@ -3,7 +3,7 @@
  */
 #include "cpu_dc.h"
 
-/* Columns of a tile: so many entries of CPU_STORE_RANKS vectors, in order, then turn around. */
+/* Columns of a tile: so many entries of CPU_STORE_RANKS vectors in order, then across. */
 enum { TILE_COLUMNS = 32 };
 
 /* Columns begin .. end - 1 of the vector in slot j, times its sign; zero outside of its range. */
@@ -29,35 +29,24 @@ copy_vector(const struct dc_run *run, int side, const struct dc_node *root, int6
     }
 }
 
-/* On one side. */
+/* The vectors in some slots, times their signs, as columns; `stride` numbers from row to row. */
 static void
-store(const struct dc_run *run, int side, const struct dc_node *root, int64_t begin, int64_t end,
-      const real *sign)
+copy_columns(const struct dc_run *run, int side, const struct dc_node *root, int64_t ranks,
+             const int64_t *slot, const real *sign, real *to, int64_t stride)
 {
-    const struct vectors v = side == RIGHT ? run->job->right : run->job->left;
-    const int64_t n = v.n, base = root->base, ranks = end - begin;
-    real *to = v.x + root->matrix * n * v.k;
+    const int64_t n = run->job->n, base = root->base;
     real tile[CPU_STORE_RANKS][TILE_COLUMNS];
-    int64_t slot[CPU_STORE_RANKS];
 
-    for (int64_t i = 0; i < ranks; i++) {
-        slot[i] = slot_of(run, root->matrix, begin + i);
-    }
-    for (int64_t i = 0; i < ranks && !v.columns; i++) {
-        copy_vector(run, side, root, slot[i], sign[i], base, base + n, to + (begin + i) * n);
-    }
-    for (int64_t column = 0; column < n && v.columns; column += TILE_COLUMNS) {
+    for (int64_t column = 0; column < n; column += TILE_COLUMNS) {
         const int64_t columns = n - column < TILE_COLUMNS ? n - column : TILE_COLUMNS;
+        const int64_t low = base + column, high = low + columns;
 
         for (int64_t i = 0; i < ranks; i++) {
-            copy_vector(run, side, root, slot[i], sign[i], base + column, base + column + columns,
-                        tile[i]);
+            copy_vector(run, side, root, slot[i], sign[i], low, high, tile[i]);
         }
-        for (int64_t k = 0; k < columns; k++) {
-            real *row = to + (column + k) * v.k + begin;
-
+        for (int64_t k = 0; k < columns; k++, to += stride) {
             for (int64_t i = 0; i < ranks; i++) {
-                row[i] = tile[i][k];
+                to[i] = tile[i][k];
             }
         }
     }
@@ -66,17 +55,29 @@ store(const struct dc_run *run, int side, const struct dc_node *root, int64_t be
 void
 tsvdi_cpu_store(const struct dc_run *run, int64_t matrix, int64_t begin, int64_t end)
 {
-    const struct dc_node root = dc_node_at(run->job->tree.node, run->job->n, 0, matrix);
-    const struct dc_slots *slot = &run->slot;
-    const int side = run->ctx->options->lower ? RIGHT : LEFT; /* where L's columns are */
-    real sign[CPU_STORE_RANKS];
+    const struct dc_job *job = run->job;
+    const struct dc_node root = dc_node_at(job->tree.node, job->n, 0, matrix);
+    const int64_t n = job->n, k = job->k, ranks = end - begin;
+    const int side = job->right.columns ? RIGHT : LEFT; /* where L's columns are */
+    real *columns = (side == RIGHT ? job->right.x : job->left.x) + matrix * n * k + begin;
+    real *rows = (side == RIGHT ? job->left.x : job->right.x) + (matrix * k + begin) * n;
+    int64_t slot[CPU_STORE_RANKS] = {0};
+    real sign[CPU_STORE_RANKS] = {0};
 
-    for (int64_t rank = begin; rank < end; rank++) {
-        const int64_t j = slot_of(run, matrix, rank), low = slot->low[j];
+    for (int64_t i = 0; i < ranks; i++) {
+        const int64_t j = slot[i] = slot_of(run, matrix, begin + i), low = run->slot.low[j];
 
-        sign[rank - begin] = tsvdi_kernels()->sign_of_largest(slot->high[j] - low,
-                                                              row_of(run, side, &root, j) + low);
+        sign[i] = n <= TILE_COLUMNS
+                      ? 1
+                      : tsvdi_kernels()->sign_of_largest(run->slot.high[j] - low,
+                                                         row_of(run, side, &root, j) + low);
     }
-    store(run, RIGHT, &root, begin, end, sign);
-    store(run, LEFT, &root, begin, end, sign);
+    copy_columns(run, side, &root, ranks, slot, sign, columns, k);
+    if (n <= TILE_COLUMNS) { /* the result is at hand, and signs are found side by side */
+        tsvdi_kernels()->orient(ranks, n, columns, k, sign);
+    }
+    for (int64_t i = 0; i < ranks; i++, rows += n) {
+        copy_vector(run, side == RIGHT ? LEFT : RIGHT, &root, slot[i], sign[i], root.base,
+                    root.base + n, rows);
+    }
 }

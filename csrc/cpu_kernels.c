@@ -15,20 +15,6 @@
 #define TEXT(x) #x
 #define NAME(isa) TEXT(isa)
 
-/* Strips of a leaf's rows that one pass works on: rows and operands fit in the registers. */
-enum { STRIPS = SIMD_BYTES == 64 ? 4 : 2 };
-
-/* One rotation of a wave. */
-static inline __attribute__((always_inline)) void
-wave_turn(real cosine, real sine, simd *row, simd *below)
-{
-    const simd c = simd_splat(cosine), s = simd_splat(sine);
-    const simd a = *row, b = *below;
-
-    *below = simd_fma(c, a, s * b);
-    *row = simd_fma(c, b, -(s * a));
-}
-
 /* One wave over one strip as wide as a vector; row points at row `first`. */
 static inline __attribute__((always_inline)) void
 wave_strip(real *row, ptrdiff_t step, int64_t steps, const real *coefficients)
@@ -63,111 +49,6 @@ rotate(struct panel panel, const struct wave *wave, int64_t waves, const real *c
         for (int64_t strip = 0; strip < panel.width; strip += SIMD_LANES) {
             wave_strip(row + strip, step, wave[i].steps, coefficients + wave[i].offset);
         }
-    }
-}
-
-/* ---- leaves ---- */
-
-static void
-qr_lanes(struct qr_lanes *q, int vectors, real *rotation)
-{
-    if (vectors == 1) {
-        advance_lanes(q, 1, rotation);
-    } else {
-        advance_lanes(q, QR_VECTORS, rotation);
-    }
-}
-
-/* The rotations of one step of a wave, of its sweeps begin .. end - 1, on some strips side by
-   side. */
-static inline __attribute__((always_inline)) void
-leaf_step(const struct leaf_wave *wave, int64_t step, int begin, int end, int strips,
-          simd (*a)[STRIPS], simd *top)
-{
-#pragma GCC unroll 4
-    for (int k = begin; k < end; k++) {
-        const real *turn = wave->turn[k] + (step - k) * 4 * wave->lanes;
-
-        for (int i = 0; i < strips; i++) {
-            wave_turn(turn[0], turn[wave->lanes], &a[k][i], &top[i]);
-        }
-    }
-}
-
-/* Sweep k follows one row behind sweep k - 1: a[k] is the row that it has under work, `top` the
-   next, then the row that it leaves to sweep k + 1. */
-static inline __attribute__((always_inline)) void
-leaf_strips(const struct leaf_wave *wave, int sweeps, int64_t first, int strips)
-{
-    simd a[LEAF_WAVE][STRIPS], top[STRIPS];
-    real *from = wave->row + first, *to = from;
-    int64_t step = 0;
-
-    for (int i = 0; i < strips; i++) {
-        a[0][i] = *(simd *)(from + i * SIMD_LANES);
-    }
-#pragma GCC unroll 4
-    for (; step < sweeps - 1; step++) {
-        from += wave->step;
-        for (int i = 0; i < strips; i++) {
-            top[i] = *(simd *)(from + i * SIMD_LANES);
-        }
-        leaf_step(wave, step, 0, (int)step + 1, strips, a, top);
-        for (int i = 0; i < strips; i++) {
-            a[step + 1][i] = top[i];
-        }
-    }
-    for (; step < wave->count; step++) {
-        from += wave->step;
-        for (int i = 0; i < strips; i++) {
-            top[i] = *(simd *)(from + i * SIMD_LANES);
-        }
-        leaf_step(wave, step, 0, sweeps, strips, a, top);
-        for (int i = 0; i < strips; i++) {
-            *(simd *)(to + i * SIMD_LANES) = top[i];
-        }
-        to += wave->step;
-    }
-#pragma GCC unroll 4
-    for (int done = 1; done <= sweeps; done++, step++) {
-        for (int i = 0; i < strips; i++) {
-            top[i] = a[done - 1][i];
-        }
-        leaf_step(wave, step, done, sweeps, strips, a, top);
-        for (int i = 0; i < strips; i++) {
-            *(simd *)(to + i * SIMD_LANES) = top[i];
-        }
-        to += wave->step;
-    }
-}
-
-static inline __attribute__((always_inline)) void
-leaf_sweeps(const struct leaf_wave *wave, int sweeps)
-{
-    int64_t i = 0;
-
-    for (; i + STRIPS * SIMD_LANES <= wave->width; i += STRIPS * SIMD_LANES) {
-        leaf_strips(wave, sweeps, i, STRIPS);
-    }
-    for (; STRIPS > 2 && i + 2 * SIMD_LANES <= wave->width; i += 2 * SIMD_LANES) {
-        leaf_strips(wave, sweeps, i, 2);
-    }
-    for (; i < wave->width; i += SIMD_LANES) {
-        leaf_strips(wave, sweeps, i, 1);
-    }
-}
-
-static void
-leaf_wave(const struct leaf_wave *wave)
-{
-    if (wave->sweeps == LEAF_WAVE) {
-        leaf_sweeps(wave, LEAF_WAVE);
-    } else if (wave->sweeps == 3) {
-        leaf_sweeps(wave, 3);
-    } else if (wave->sweeps == 2) {
-        leaf_sweeps(wave, 2);
-    } else {
-        leaf_sweeps(wave, 1);
     }
 }
 
@@ -243,6 +124,43 @@ sign_of_largest(int64_t count, const real *x)
         i++;
     }
     return i < count && x[i] < 0 ? R(-1) : R(1);
+}
+
+static void
+orient(int64_t columns, int64_t n, real *x, int64_t stride, real *sign)
+{
+    const simd zero = simd_splat(0), one = simd_splat(1);
+    int64_t i = 0;
+
+    for (; i + SIMD_LANES <= columns; i += SIMD_LANES) {
+        simd most = zero, entry = zero, turn;
+
+        for (int64_t k = 0; k < n; k++) {
+            const simd here = *(const simd_unaligned *)(x + k * stride + i), size = num_abs(here);
+            const num_mask more = num_less(most, size);
+
+            most = num_select(more, size, most);
+            entry = num_select(more, here, entry);
+        }
+        turn = num_select(num_less(entry, zero), -one, one);
+        for (int64_t k = 0; k < n; k++) {
+            *(simd_unaligned *)(x + k * stride + i) *= turn;
+        }
+        *(simd_unaligned *)(sign + i) = turn;
+    }
+    for (; i < columns; i++) {
+        real entry = 0;
+
+        for (int64_t k = 0; k < n; k++) {
+            const real here = x[k * stride + i];
+
+            entry = r_abs(entry) < r_abs(here) ? here : entry;
+        }
+        sign[i] = entry < 0 ? R(-1) : R(1);
+        for (int64_t k = 0; k < n; k++) {
+            x[k * stride + i] *= sign[i];
+        }
+    }
 }
 
 static void
@@ -531,6 +449,7 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .qr_lanes = qr_lanes,
     .leaf_wave = leaf_wave,
     .sign_of_largest = sign_of_largest,
+    .orient = orient,
     .turn = turn,
     .secular = secular,
     .ratios = ratios,

@@ -106,6 +106,9 @@ struct cpu_kernels {
     /* +-1, as x's entry of largest magnitude has it, of equals the first. */
     real (*sign_of_largest)(int64_t count, const real *x);
 
+    /* Multiplies columns of n entries, `stride` apart, by their signs, which are found so; few. */
+    void (*orient)(int64_t columns, int64_t n, real *x, int64_t stride, real *sign);
+
     /* (x, y) becomes (c x + s y, c y - s x), entry by entry. */
     void (*turn)(int64_t count, struct rotation turn, real *x, real *y);
 

@@ -131,4 +131,123 @@ advance_lanes(struct qr_lanes *q, int vectors, real *rotation)
     }
 }
 
+static void
+qr_lanes(struct qr_lanes *q, int vectors, real *rotation)
+{
+    if (vectors == 1) {
+        advance_lanes(q, 1, rotation);
+    } else {
+        advance_lanes(q, QR_VECTORS, rotation);
+    }
+}
+
+/* ---- their vectors ---- */
+
+/* Strips of a leaf's rows that one pass works on: rows and operands fit in the registers. */
+enum { STRIPS = SIMD_BYTES == 64 ? 4 : 2 };
+
+/* One rotation of a wave. */
+static inline __attribute__((always_inline)) void
+wave_turn(real cosine, real sine, simd *row, simd *below)
+{
+    const simd c = simd_splat(cosine), s = simd_splat(sine);
+    const simd a = *row, b = *below;
+
+    *below = simd_fma(c, a, s * b);
+    *row = simd_fma(c, b, -(s * a));
+}
+
+/* The rotations of one step of a wave, of its sweeps begin .. end - 1, on some strips side by
+   side. */
+static inline __attribute__((always_inline)) void
+leaf_step(const struct leaf_wave *wave, int64_t step, int begin, int end, int strips,
+          simd (*a)[STRIPS], simd *top)
+{
+#pragma GCC unroll 4
+    for (int k = begin; k < end; k++) {
+        const real *turn = wave->turn[k] + (step - k) * 4 * wave->lanes;
+
+        for (int i = 0; i < strips; i++) {
+            wave_turn(turn[0], turn[wave->lanes], &a[k][i], &top[i]);
+        }
+    }
+}
+
+/* Sweep k follows one row behind sweep k - 1: a[k] is the row that it has under work, `top` the
+   next, then the row that it leaves to sweep k + 1. */
+static inline __attribute__((always_inline)) void
+leaf_strips(const struct leaf_wave *wave, int sweeps, int64_t first, int strips)
+{
+    simd a[LEAF_WAVE][STRIPS], top[STRIPS];
+    real *from = wave->row + first, *to = from;
+    int64_t step = 0;
+
+    for (int i = 0; i < strips; i++) {
+        a[0][i] = *(simd *)(from + i * SIMD_LANES);
+    }
+#pragma GCC unroll 4
+    for (; step < sweeps - 1; step++) {
+        from += wave->step;
+        for (int i = 0; i < strips; i++) {
+            top[i] = *(simd *)(from + i * SIMD_LANES);
+        }
+        leaf_step(wave, step, 0, (int)step + 1, strips, a, top);
+        for (int i = 0; i < strips; i++) {
+            a[step + 1][i] = top[i];
+        }
+    }
+    for (; step < wave->count; step++) {
+        from += wave->step;
+        for (int i = 0; i < strips; i++) {
+            top[i] = *(simd *)(from + i * SIMD_LANES);
+        }
+        leaf_step(wave, step, 0, sweeps, strips, a, top);
+        for (int i = 0; i < strips; i++) {
+            *(simd *)(to + i * SIMD_LANES) = top[i];
+        }
+        to += wave->step;
+    }
+#pragma GCC unroll 4
+    for (int done = 1; done <= sweeps; done++, step++) {
+        for (int i = 0; i < strips; i++) {
+            top[i] = a[done - 1][i];
+        }
+        leaf_step(wave, step, done, sweeps, strips, a, top);
+        for (int i = 0; i < strips; i++) {
+            *(simd *)(to + i * SIMD_LANES) = top[i];
+        }
+        to += wave->step;
+    }
+}
+
+static inline __attribute__((always_inline)) void
+leaf_sweeps(const struct leaf_wave *wave, int sweeps)
+{
+    int64_t i = 0;
+
+    for (; i + STRIPS * SIMD_LANES <= wave->width; i += STRIPS * SIMD_LANES) {
+        leaf_strips(wave, sweeps, i, STRIPS);
+    }
+    for (; STRIPS > 2 && i + 2 * SIMD_LANES <= wave->width; i += 2 * SIMD_LANES) {
+        leaf_strips(wave, sweeps, i, 2);
+    }
+    for (; i < wave->width; i += SIMD_LANES) {
+        leaf_strips(wave, sweeps, i, 1);
+    }
+}
+
+static void
+leaf_wave(const struct leaf_wave *wave)
+{
+    if (wave->sweeps == LEAF_WAVE) {
+        leaf_sweeps(wave, LEAF_WAVE);
+    } else if (wave->sweeps == 3) {
+        leaf_sweeps(wave, 3);
+    } else if (wave->sweeps == 2) {
+        leaf_sweeps(wave, 2);
+    } else {
+        leaf_sweeps(wave, 1);
+    }
+}
+
 #endif
