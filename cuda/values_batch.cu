@@ -27,7 +27,6 @@ struct batch {
 
 /* A block's matrix and the part of its memory that belongs to it. */
 struct batch_matrix {
-    const real *d_d, *d_e;
     struct matrix_scale scale;
     char *entry;
     uint32_t *event;
@@ -48,9 +47,9 @@ lay_out(const struct batch &q, char *base)
     struct batch_memory m;
 
     m.at = (struct evaluation *)base;
-    m.scale = (struct matrix_scale *)(m.at + COUNT_THREADS);
-    m.entry = (char *)(m.scale + q.matrices);
-    m.event = (uint32_t *)(m.entry + (size_t)q.matrices * (size_t)q.entry_bytes);
+    m.entry = (char *)(m.at + COUNT_THREADS); /* a multiple of 16 bytes, as its parts are */
+    m.scale = (struct matrix_scale *)(m.entry + (size_t)q.matrices * (size_t)q.entry_bytes);
+    m.event = (uint32_t *)(m.scale + q.matrices);
     m.bytes = (size_t)((char *)(m.event + q.matrices * q.groups) - base);
     return m;
 }
