@@ -34,7 +34,7 @@ tsvdi_sturm_bytes(int64_t n)
 {
     size_t entries = 2 * (size_t)n;
 
-    return entries * (sizeof(struct sturm_chunk) + sizeof(real_int) + 4 * sizeof(real));
+    return entries * (sizeof(struct sturm_chunk) + sizeof(real_int) + 5 * sizeof(real));
 }
 
 void
@@ -44,6 +44,7 @@ tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct 
     real_int *twos = (real_int *)(chunk + 2 * n);
     real *wide_square = (real *)(twos + 2 * n), *wide_rest = wide_square + 2 * n;
     real *wide_inverse = wide_rest + 2 * n, *square = wide_inverse + 2 * n;
+    real *square_rest = square + 2 * n;
     real largest = 0, bound = 0, before = 0;
     real_int scale, loss = 0, gain = 0;
     int64_t entries = 0, chunks = 0;
@@ -79,6 +80,7 @@ tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct 
             plain = 0;
         } else {
             square[entries] = b * b * r_pow2((int)-below);
+            square_rest[entries] = wide_rest[entries] * r_pow2((int)-below);
             loss += below + 3;
             gain += 3;
             if (loss > STURM_BUDGET || gain > STURM_BUDGET) {
@@ -97,6 +99,7 @@ tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct 
     matrix->chunks = chunks;
     matrix->chunk = chunk;
     matrix->square = square;
+    matrix->square_rest = square_rest;
     matrix->wide_square = wide_square;
     matrix->wide_rest = wide_rest;
     matrix->wide_inverse = wide_inverse;

@@ -10,11 +10,14 @@
 /* Roots, poles or rows of a task. */
 enum { TASK_ROWS = 16 };
 
-/* Nodes up to this order are merged by one thread each; the threads share larger ones. */
-enum { SMALL_NODE = 128 };
+/* Nodes up to these orders are merged by one thread each, in one parallel region: any, and those of
+   a level that has a node for every thread.  The threads share larger ones, in six regions, each
+   of which waits for the slowest of them. */
+enum { SMALL_NODE = 128, OWN_NODE = 512 };
 
-/* Matrices below this order are not worth a second thread. */
-enum { SERIAL_ORDER = 100 };
+/* Matrices below this order are not worth a second thread: at n = 150 two gain a fifth in a quiet
+   machine, and in a busy one wait for each other many times as long. */
+enum { SERIAL_ORDER = 160 };
 
 static void
 set_level(struct dc_run *run, int level)
@@ -327,9 +330,8 @@ tsvdi_cpu_dc_merge(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd
     double clock = tsvdi_host_seconds();
     tsvd_status ret = TSVD_OK;
 
-    (void)ctx;
     set_level(run, level);
-    if (node_at(run, 0).columns > SMALL_NODE) {
+    if (node_at(run, 0).columns > (run->nodes >= ctx->threads ? OWN_NODE : SMALL_NODE)) {
         TSVD_TRY(merge_large(run, info));
     } else {
         TSVD_TRY(for_each(run, run->nodes, task_merge));

@@ -18,11 +18,15 @@ copy_vector(const struct dc_run *run, int side, const struct dc_node *root, int6
 
     low = low < end ? low : end;
     high = high > low ? high : low;
-    memset(to, 0, (size_t)(low - begin) * sizeof *to);
+    if (low > begin) {
+        memset(to, 0, (size_t)(low - begin) * sizeof *to);
+    }
     for (int64_t i = low; i < high; i++) {
         to[i - begin] = sign * x[i];
     }
-    memset(to + (high - begin), 0, (size_t)(end - high) * sizeof *to);
+    if (high < end) {
+        memset(to + (high - begin), 0, (size_t)(end - high) * sizeof *to);
+    }
 }
 
 /* On one side. */
@@ -59,19 +63,6 @@ store(const struct dc_run *run, int side, const struct dc_node *root, int64_t be
     }
 }
 
-/* That of x's entry of largest magnitude, of equals the first. */
-static real
-sign_of_largest(int64_t count, const real *x)
-{
-    const real largest = tsvdi_kernels()->largest(count, x);
-    int64_t i = 0;
-
-    while (i < count - 1 && r_abs(x[i]) != largest) {
-        i++;
-    }
-    return count > 0 && x[i] < 0 ? R(-1) : R(1);
-}
-
 void
 tsvdi_cpu_store(const struct dc_run *run, int64_t matrix, int64_t begin, int64_t end)
 {
@@ -83,8 +74,8 @@ tsvdi_cpu_store(const struct dc_run *run, int64_t matrix, int64_t begin, int64_t
     for (int64_t rank = begin; rank < end; rank++) {
         const int64_t j = slot_of(run, matrix, rank), low = slot->low[j];
 
-        sign[rank - begin] =
-            sign_of_largest(slot->high[j] - low, row_of(run, side, &root, j) + low);
+        sign[rank - begin] = tsvdi_kernels()->sign_of_largest(slot->high[j] - low,
+                                                              row_of(run, side, &root, j) + low);
     }
     store(run, RIGHT, &root, begin, end, sign);
     store(run, LEFT, &root, begin, end, sign);

@@ -78,16 +78,16 @@ qr_lanes(struct qr_lanes *q, int vectors, real *rotation)
     }
 }
 
-/* A wave over some strips, side by side. */
+/* A wave of some sweeps over some strips, side by side. */
 static inline __attribute__((always_inline)) void
-leaf_strips(const struct leaf_wave *wave, int64_t first, int strips)
+leaf_strips(const struct leaf_wave *wave, int sweeps, int64_t first, int strips)
 {
     const ptrdiff_t step = wave->step;
     const int64_t lanes = wave->lanes;
     simd a[LEAF_WAVE][STRIPS], top[STRIPS];
     real *row = wave->row + first;
 
-    for (int k = 0; k < LEAF_WAVE; k++) {
+    for (int k = 0; k < sweeps; k++) {
         for (int i = 0; i < strips; i++) {
             a[k][i] = *(simd *)(row - k * step + i * SIMD_LANES);
         }
@@ -96,7 +96,7 @@ leaf_strips(const struct leaf_wave *wave, int64_t first, int strips)
         for (int i = 0; i < strips; i++) {
             top[i] = *(simd *)(row + step + i * SIMD_LANES);
         }
-        for (int k = 0; k < LEAF_WAVE; k++) {
+        for (int k = 0; k < sweeps; k++) {
             const real *turn = wave->turn[k] + (w - k) * 4 * lanes;
 
             for (int i = 0; i < strips; i++) {
@@ -104,30 +104,44 @@ leaf_strips(const struct leaf_wave *wave, int64_t first, int strips)
             }
         }
         for (int i = 0; i < strips; i++) {
-            *(simd *)(row + (1 - LEAF_WAVE) * step + i * SIMD_LANES) = top[i];
+            *(simd *)(row + (1 - sweeps) * step + i * SIMD_LANES) = top[i];
         }
         row += step;
     }
-    for (int k = 0; k < LEAF_WAVE; k++) {
+    for (int k = 0; k < sweeps; k++) {
         for (int i = 0; i < strips; i++) {
             *(simd *)(row - k * step + i * SIMD_LANES) = a[k][i];
         }
     }
 }
 
-static void
-leaf_wave(const struct leaf_wave *wave)
+static inline __attribute__((always_inline)) void
+leaf_sweeps(const struct leaf_wave *wave, int sweeps)
 {
     int64_t i = 0;
 
     for (; i + STRIPS * SIMD_LANES <= wave->width; i += STRIPS * SIMD_LANES) {
-        leaf_strips(wave, i, STRIPS);
+        leaf_strips(wave, sweeps, i, STRIPS);
     }
     for (; STRIPS > 2 && i + 2 * SIMD_LANES <= wave->width; i += 2 * SIMD_LANES) {
-        leaf_strips(wave, i, 2);
+        leaf_strips(wave, sweeps, i, 2);
     }
     for (; i < wave->width; i += SIMD_LANES) {
-        leaf_strips(wave, i, 1);
+        leaf_strips(wave, sweeps, i, 1);
+    }
+}
+
+static void
+leaf_wave(const struct leaf_wave *wave)
+{
+    if (wave->sweeps == LEAF_WAVE) {
+        leaf_sweeps(wave, LEAF_WAVE);
+    } else if (wave->sweeps == 3) {
+        leaf_sweeps(wave, 3);
+    } else if (wave->sweeps == 2) {
+        leaf_sweeps(wave, 2);
+    } else {
+        leaf_sweeps(wave, 1);
     }
 }
 
@@ -179,7 +193,7 @@ dot(int64_t count, const real *x, const real *y)
 /* ---- divide and conquer ---- */
 
 static real
-largest(int64_t count, const real *x)
+sign_of_largest(int64_t count, const real *x)
 {
     simd most = simd_splat(0);
     real all = 0;
@@ -194,7 +208,15 @@ largest(int64_t count, const real *x)
     for (int lane = 0; lane < SIMD_LANES; lane++) {
         all = r_max(all, most[lane]);
     }
-    return all;
+    for (i = 0; i + SIMD_LANES <= count; i += SIMD_LANES) {
+        if (num_any(num_equal(num_abs(*(const simd_unaligned *)(x + i)), simd_splat(all)))) {
+            break;
+        }
+    }
+    while (i < count && r_abs(x[i]) != all) {
+        i++;
+    }
+    return i < count && x[i] < 0 ? R(-1) : R(1);
 }
 
 static void
@@ -313,7 +335,7 @@ coefficients(int64_t count, int64_t center, const real *pole, const real *weight
    recurrence. */
 enum {
     COUNT_VECTORS = 4,
-    WIDE_VECTORS = SIMD_BYTES == 64 ? 4 : 2, /* of the wide form, by the registers there are */
+    EXACT_VECTORS = SIMD_BYTES == 64 ? 4 : 2, /* by the registers there are */
     COUNT_MAX = COUNT_VECTORS * SIMD_LANES
 };
 
@@ -342,6 +364,37 @@ count_plain(const struct sturm *m, int vectors, const real *sigma, real_int *abo
                 sturm_plain_restart(shift[v], &r[v], &before[v], &changes[v]);
             } else {
                 sturm_plain_rescale(&r[v], &before[v]);
+            }
+        }
+    }
+    memcpy(above, changes, (size_t)vectors * sizeof *changes);
+}
+
+static inline __attribute__((always_inline)) void
+count_twofold(const struct sturm *m, int vectors, const real *sigma, real_int *above)
+{
+    struct sturm_twofold y[COUNT_VECTORS];
+    simd shift[COUNT_VECTORS];
+    simd_int changes[COUNT_VECTORS];
+    int64_t k = 0;
+
+    for (int v = 0; v < vectors; v++) {
+        shift[v] =
+            *(const simd_unaligned *)(sigma + v * SIMD_LANES) * m->scale_down[0] * m->scale_down[1];
+        y[v] = (struct sturm_twofold){shift[v], {0}, simd_splat(1), {0}};
+        changes[v] = (simd_int){0};
+    }
+    for (int64_t i = 0; i < m->chunks; i++) {
+        for (; k < m->chunk[i].end; k++) {
+            for (int v = 0; v < vectors; v++) {
+                sturm_twofold_step(shift[v], m->square[k], m->square_rest[k], &y[v], &changes[v]);
+            }
+        }
+        for (int v = 0; v < vectors; v++) {
+            if (m->chunk[i].restart) {
+                sturm_twofold_restart(shift[v], &y[v], &changes[v]);
+            } else {
+                sturm_twofold_rescale(&y[v]);
             }
         }
     }
@@ -388,22 +441,39 @@ count_wide(const struct sturm *m, int vectors, const real *sigma, real_int *abov
     memcpy(above, negative, (size_t)vectors * sizeof *negative);
 }
 
-/* Counts for up to COUNT_MAX shifts, all or none of which the plain form serves. */
-static void
-count_group(const struct sturm *m, int plain, int64_t count, const real *sigma, real_int *above)
+/* Forms of the counts. */
+enum form { PLAIN, TWOFOLD, WIDE };
+
+static inline __attribute__((always_inline)) void
+count_vectors(const struct sturm *m, enum form form, int vectors, const real *sigma,
+              real_int *above)
 {
-    if (plain && count > SIMD_LANES) {
-        count_plain(m, COUNT_VECTORS, sigma, above);
-    } else if (plain) {
-        count_plain(m, 1, sigma, above);
-    } else if (count > 2 * SIMD_LANES) {
-        for (int v = 0; v < COUNT_VECTORS; v += WIDE_VECTORS) {
-            count_wide(m, WIDE_VECTORS, sigma + v * SIMD_LANES, above + v * SIMD_LANES);
-        }
-    } else if (count > SIMD_LANES) {
-        count_wide(m, 2, sigma, above);
+    if (form == PLAIN) {
+        count_plain(m, vectors, sigma, above);
+    } else if (form == TWOFOLD) {
+        count_twofold(m, vectors, sigma, above);
     } else {
-        count_wide(m, 1, sigma, above);
+        count_wide(m, vectors, sigma, above);
+    }
+}
+
+/* Counts for up to COUNT_MAX shifts in one form, fewer vectors for fewer shifts. */
+static void
+count_group(const struct sturm *m, enum form form, int64_t count, const real *sigma,
+            real_int *above)
+{
+    const int vectors = count > 2 * SIMD_LANES ? COUNT_VECTORS : count > SIMD_LANES ? 2 : 1;
+    const int most = form == PLAIN ? COUNT_VECTORS : EXACT_VECTORS;
+    const int together = vectors < most ? vectors : most;
+
+    for (int64_t i = 0; i < vectors * SIMD_LANES; i += together * SIMD_LANES) {
+        if (together == 1) {
+            count_vectors(m, form, 1, sigma + i, above + i);
+        } else if (together == 2) {
+            count_vectors(m, form, 2, sigma + i, above + i);
+        } else {
+            count_vectors(m, form, COUNT_VECTORS, sigma + i, above + i);
+        }
     }
 }
 
@@ -419,7 +489,7 @@ count(const struct sturm *m, int exact, int64_t how_many, const real *sigma, int
             shift[j] = sigma[i + (j < here ? j : here - 1)];
             lowest = r_min(lowest, shift[j]);
         }
-        count_group(m, !exact && lowest >= m->plain_from, here, shift, found);
+        count_group(m, lowest < m->plain_from ? WIDE : exact ? TWOFOLD : PLAIN, here, shift, found);
         for (int64_t j = 0; j < here; j++) {
             above[i + j] = found[j];
         }
@@ -434,7 +504,7 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .dot = dot,
     .qr_lanes = qr_lanes,
     .leaf_wave = leaf_wave,
-    .largest = largest,
+    .sign_of_largest = sign_of_largest,
     .turn = turn,
     .secular = secular,
     .ratios = ratios,

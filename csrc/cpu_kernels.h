@@ -69,12 +69,13 @@ struct qr_lanes {
    then of the second rotations; identities in LEAF_WAVE rows before and behind. */
 enum { LANE_SWEEP = (LEAF_WAVE + QR_ROWS + LEAF_WAVE) * 4 * QR_LANES_MAX };
 
-/* Up to LEAF_WAVE sweeps over a chain of the vectors in rows of `width` numbers. */
+/* 1 to LEAF_WAVE sweeps over a chain of the vectors in rows of `width` numbers. */
 struct leaf_wave {
     real *row;      /* that the chain begins with */
     ptrdiff_t step; /* to the next */
     int64_t width;  /* a multiple of kernels->lanes */
-    int64_t steps;  /* rotations and what one sweep lags behind the one before */
+    int sweeps;
+    int64_t steps; /* rotations and what one sweep lags behind the one before */
     int64_t lanes;
     const real *turn[LEAF_WAVE]; /* the cosine of its rotation 0; 4 lanes further on the next, the
                                     sines are `lanes` behind */
@@ -102,8 +103,8 @@ struct cpu_kernels {
     /* Applies a wave of such sweeps to one lane's vectors. */
     void (*leaf_wave)(const struct leaf_wave *wave);
 
-    /* The largest magnitude, 0 of none. */
-    real (*largest)(int64_t count, const real *x);
+    /* +-1, as x's entry of largest magnitude has it, of equals the first. */
+    real (*sign_of_largest)(int64_t count, const real *x);
 
     /* (x, y) becomes (c x + s y, c y - s x), entry by entry. */
     void (*turn)(int64_t count, struct rotation turn, real *x, real *y);

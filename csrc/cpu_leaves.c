@@ -32,8 +32,7 @@ struct lane {
 struct leaf_group {
     struct qr_lanes chain;
     int64_t lanes, width; /* width: of the rows of vectors, 0: values alone */
-    /* of a wave's sweeps, and identities */
-    alignas(64) real rotation[LEAF_WAVE + 1][LANE_SWEEP];
+    alignas(64) real rotation[LEAF_WAVE][LANE_SWEEP]; /* of a wave's sweeps */
     struct lane lane[QR_LANES_MAX];
 };
 
@@ -105,10 +104,10 @@ apply_sweeps(struct leaf_group *g, struct lane *lane)
         wave.width = g->width;
         wave.steps = lane->steps;
         wave.lanes = g->lanes;
-        for (int64_t k = 0; k < LEAF_WAVE; k++) {
-            const int64_t from = k < lane->sweeps ? lane->begin + k : LEAF_WAVE;
-
-            wave.turn[k] = g->rotation[from] + (4 * LEAF_WAVE + 2 * second) * g->lanes + l;
+        wave.sweeps = (int)lane->sweeps;
+        for (int64_t k = 0; k < lane->sweeps; k++) {
+            wave.turn[k] =
+                g->rotation[lane->begin + k] + (4 * LEAF_WAVE + 2 * second) * g->lanes + l;
         }
         tsvdi_kernels()->leaf_wave(&wave);
     }
@@ -265,14 +264,12 @@ store_leaf(struct leaf_group *g, const struct dc_run *run, struct lane *lane)
     sort_slots(slot, leaf.first, leaf.rows);
 }
 
-/* Identities where no sweep writes: before row 0, and in the sweep that stands for none. */
+/* Identities before row 0, where no sweep writes. */
 static void
 fill_identities(struct leaf_group *g)
 {
-    for (int64_t sweep = 0; sweep <= LEAF_WAVE; sweep++) {
-        const int64_t rows = sweep < LEAF_WAVE ? LEAF_WAVE : LEAF_WAVE + QR_ROWS + LEAF_WAVE;
-
-        for (int64_t i = 0; i < 4 * rows * g->lanes; i++) {
+    for (int64_t sweep = 0; sweep < LEAF_WAVE; sweep++) {
+        for (int64_t i = 0; i < 4 * LEAF_WAVE * g->lanes; i++) {
             g->rotation[sweep][i] = R((i & g->lanes) == 0);
         }
     }

@@ -27,7 +27,7 @@ enum { PLAIN_REACH = 8, EXACT_REACH = 0, BRACKET_GROWTH = 8 };
 enum { PLAIN_ORDER = 16 };
 
 /* Work below this many entries times values is not worth a second thread. */
-enum { SERIAL_STEPS = 1 << 15 };
+enum { SERIAL_STEPS = 1 << 16 };
 
 /* Between two calls of tsvdi_check: so many entries times shifts counted. */
 enum { CHECK_STEPS = 1 << 27 };
@@ -80,7 +80,7 @@ count(struct task *task, int exact, int64_t shifts)
 
     tsvdi_kernels()->count(job->matrix, exact, shifts, task->sigma, task->above);
     job->counts[task->worker] += shifts;
-    task->counted += shifts * job->matrix->entries * (exact ? 8 : 1);
+    task->counted += shifts * job->matrix->entries * (exact ? 4 : 1);
     if (task->worker > 0 || task->counted < CHECK_STEPS) {
         return TSVD_OK;
     }

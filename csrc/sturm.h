@@ -14,10 +14,11 @@
  * relative accuracy.  Where a b_k is zero the matrix falls into parts and the
  * recurrence starts again.
  *
- * Two forms of one recurrence:
+ * Three forms of one recurrence:
  *   plain  as above on scaled squares, without a division; the pair (r_k, r_{k-1})
  *          is brought back to size one at the end of each chunk of entries.  For
  *          sigma and b within a limited range of exponents.
+ *   twofold  the same in twice the digits, four times as long.
  *   wide   y_k = r_k / (sigma r_{k-1}) = 1 - (b/sigma)^2 / y_{k-1} with mantissas and
  *          exponents kept apart, in twice the digits: right for every finite input,
  *          however graded, and about ten times slower.
@@ -42,7 +43,8 @@ struct sturm {
     int64_t entries; /* non-zero b_k */
     int64_t chunks;
     const struct sturm_chunk *chunk;
-    const real *square;        /* [entries] (b_k 2^-scale)^2, for the plain form */
+    const real *square;        /* [entries] (b_k 2^-scale)^2, for the plain form, */
+    const real *square_rest;   /* and what its rounding left */
     const real *wide_square;   /* [entries] square of the mantissa of b_k, in [1, 4), */
     const real *wide_rest;     /* what its rounding left, */
     const real *wide_inverse;  /* and 1 / square */
@@ -71,14 +73,21 @@ sturm_plain_step(num sigma, real square, num *r, num *r_before, num_small *above
     *r = next;
 }
 
-/* Brings the larger of |r|, |r_before| into [1, 2). */
+/* The power of two that brings the larger of |r|, |r_before| into [1, 2). */
+TSVD_HD num
+sturm_plain_power(num r, num r_before)
+{
+    num_int larger = num_int_max(num_bits(r) & ~(real_int)R_SIGN_BIT,
+                                 num_bits(r_before) & ~(real_int)R_SIGN_BIT) &
+                     (real_int)R_EXPONENT_MASK;
+
+    return num_from_bits(((real_int)(2 * R_BIAS) << R_DIGITS) - larger);
+}
+
 TSVD_HD void
 sturm_plain_rescale(num *r, num *r_before)
 {
-    num_int larger = num_int_max(num_bits(*r) & ~(real_int)R_SIGN_BIT,
-                                 num_bits(*r_before) & ~(real_int)R_SIGN_BIT) &
-                     (real_int)R_EXPONENT_MASK;
-    num down = num_from_bits(((real_int)(2 * R_BIAS) << R_DIGITS) - larger);
+    num down = sturm_plain_power(*r, *r_before);
 
     *r *= down;
     *r_before *= down;
@@ -95,6 +104,52 @@ sturm_plain_restart(num sigma, num *r, num *r_before, num_small *above)
     *above += zero & same;
     *r_before = NUM_SPLAT(R(1));
     *r = sigma;
+}
+
+/* r and r_before of the twofold form: unevaluated sums, the second part below the last place of the
+   first. */
+struct sturm_twofold {
+    num r, r_rest, before, before_rest;
+};
+
+/* One entry of the twofold form; rest belongs to square.  A rounding error is relative to one of
+   the two terms: it does not matter how much of them cancels. */
+TSVD_HD void
+sturm_twofold_step(num sigma, real square, real rest, struct sturm_twofold *y, num_small *above)
+{
+    const num p = sigma * y->r, q = NUM_SPLAT(square) * y->before;
+    const num p_rest = num_fma(sigma, y->r_rest, num_fma(sigma, y->r, -p));
+    const num q_rest = num_fma(
+        NUM_SPLAT(rest), y->before,
+        num_fma(NUM_SPLAT(square), y->before_rest, num_fma(NUM_SPLAT(square), y->before, -q)));
+    /* p - q, by Knuth's exact sum, then the larger part in front again */
+    const num sum = p - q, part = sum - p;
+    const num sum_rest = ((p - (sum - part)) - (q + part)) + (p_rest - q_rest);
+    const num next = sum + sum_rest;
+
+    *above += num_sign_bit(num_bits(next) ^ num_bits(y->r));
+    y->before = y->r;
+    y->before_rest = y->r_rest;
+    y->r = next;
+    y->r_rest = (sum - next) + sum_rest;
+}
+
+TSVD_HD void
+sturm_twofold_rescale(struct sturm_twofold *y)
+{
+    num down = sturm_plain_power(y->r, y->before);
+
+    y->r *= down;
+    y->r_rest *= down;
+    y->before *= down;
+    y->before_rest *= down;
+}
+
+TSVD_HD void
+sturm_twofold_restart(num sigma, struct sturm_twofold *y, num_small *above)
+{
+    sturm_plain_restart(sigma, &y->r, &y->before, above);
+    y->r_rest = y->before_rest = NUM_SPLAT(R(0));
 }
 
 /* y of the wide form: (mantissa + rest) 2^exponent, |mantissa| in [1, 2), rest below its last

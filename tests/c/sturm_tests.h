@@ -1,5 +1,5 @@
 /*
- * Tests of sturm.h: both forms of the recurrence one shift at a time, and the CPU
+ * Tests of sturm.h: all forms of the recurrence one shift at a time, and the CPU
  * kernels, against counts in long double; included once for each precision.
  */
 #ifndef TSVD_TESTS_STURM_H
@@ -13,14 +13,17 @@
 
 enum { STURM_ORDER = 40, STURM_SHIFTS = 150 };
 
+enum sturm_form { STURM_PLAIN, STURM_TWOFOLD, STURM_WIDE };
+
 static int64_t
-scalar_count(const struct sturm *m, real sigma, int wide)
+scalar_count(const struct sturm *m, real sigma, enum sturm_form form)
 {
     real r = sigma * m->scale_down[0] * m->scale_down[1], before = 1;
     real shift = r;
     real_int sigma_exponent;
     num_small above = 0;
     real sigma_mantissa = r_split(sigma, &sigma_exponent);
+    struct sturm_twofold t = {.r = r, .before = 1};
     struct sturm_wide y = {.mantissa = 1, .sigma_square = sigma_mantissa * sigma_mantissa};
     int64_t k = 0;
 
@@ -28,27 +31,35 @@ scalar_count(const struct sturm *m, real sigma, int wide)
     y.sigma_twos = (num_small)(2 * sigma_exponent);
 
     for (int64_t i = 0; i < m->chunks; i++) {
+        const int restart = m->chunk[i].restart;
+
         for (; k < m->chunk[i].end; k++) {
-            if (wide) {
+            if (form == STURM_WIDE) {
                 sturm_wide_step(m->wide_square[k], m->wide_rest[k], m->wide_inverse[k],
                                 m->wide_twos[k], &y, &above);
+            } else if (form == STURM_TWOFOLD) {
+                sturm_twofold_step(shift, m->square[k], m->square_rest[k], &t, &above);
             } else {
                 sturm_plain_step(shift, m->square[k], &r, &before, &above);
             }
         }
-        if (m->chunk[i].restart && wide) {
+        if (form == STURM_WIDE && restart) {
             sturm_wide_restart(&y, &above);
-        } else if (m->chunk[i].restart) {
+        } else if (form == STURM_TWOFOLD && restart) {
+            sturm_twofold_restart(shift, &t, &above);
+        } else if (form == STURM_TWOFOLD) {
+            sturm_twofold_rescale(&t);
+        } else if (form == STURM_PLAIN && restart) {
             sturm_plain_restart(shift, &r, &before, &above);
-        } else if (!wide) {
+        } else if (form == STURM_PLAIN) {
             sturm_plain_rescale(&r, &before);
         }
     }
     return above;
 }
 
-/* A plain count is right if it is exact for a shift changed by a few eps an entry, a wide
-   one for a shift changed by a small part of its last place (which is all that long double
+/* A plain count is right if it is exact for a shift changed by a few eps an entry, the
+   others for a shift changed by a small part of its last place (which is all that long double
    resolves besides its own rounding). */
 static void
 check_count(const char *form, const char *kind, int64_t n, const long double *d,
@@ -102,11 +113,13 @@ check_counts(const char *kind, int64_t n, const real *d, const real *e)
         }
     }
     for (int i = 0; i < STURM_SHIFTS; i++) {
-        check_count("wide", kind, n, exact_d, exact_e, sigma[i], scalar_count(&matrix, sigma[i], 1),
-                    1);
+        check_count("wide", kind, n, exact_d, exact_e, sigma[i],
+                    scalar_count(&matrix, sigma[i], STURM_WIDE), 1);
         if (sigma[i] >= matrix.plain_from) {
             check_count("plain", kind, n, exact_d, exact_e, sigma[i],
-                        scalar_count(&matrix, sigma[i], 0), 0);
+                        scalar_count(&matrix, sigma[i], STURM_PLAIN), 0);
+            check_count("twofold", kind, n, exact_d, exact_e, sigma[i],
+                        scalar_count(&matrix, sigma[i], STURM_TWOFOLD), 1);
         }
     }
     CHECK(count_above(n, exact_d, exact_e, (long double)r_from_bits(matrix.top)) == 0,
@@ -131,8 +144,10 @@ test_sturm_at_values(void)
     for (int i = 0; i < 7; i++) {
         CHECK(above[i] == expected[i], "kernels: %lld above %g", (long long)above[i],
               (double)sigma[i]);
-        CHECK(scalar_count(&matrix, sigma[i], 0) == expected[i], "plain, at %g", (double)sigma[i]);
-        CHECK(scalar_count(&matrix, sigma[i], 1) == expected[i], "wide, at %g", (double)sigma[i]);
+        for (int form = STURM_PLAIN; form <= STURM_WIDE; form++) {
+            CHECK(scalar_count(&matrix, sigma[i], (enum sturm_form)form) == expected[i],
+                  "form %d, at %g", form, (double)sigma[i]);
+        }
     }
     free(work);
 }
