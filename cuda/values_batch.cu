@@ -3,8 +3,9 @@
  *
  * A block holds the entries of its matrices in shared memory and works in rounds, in each of which
  * a thread counts at one shift: those whose values share a bracket (bracket.h) cut it together. A
- * matrix with more values than a block has threads takes several blocks.  The second search, with
- * the wide form, is that of values_search.cu.
+ * matrix with more values than a block has threads takes several blocks.  The forms of the counts
+ * take turns as in values_search.cu; in single precision, where the plain form reaches down to the
+ * least number, it is alone.
  */
 #include "values.h"
 
@@ -80,9 +81,10 @@ measure(const struct batch &q, struct batch_memory memory, int64_t here, int mat
     __syncthreads();
 }
 
-/* The entries of the block's matrices, for either form. */
+/* The entries of the block's matrices for one of the forms; the plain one's come first, with the
+   events. */
 static __device__ void
-prepare(const struct batch &q, struct batch_memory memory, int64_t here, int wide)
+prepare(const struct batch &q, struct batch_memory memory, int64_t here, enum form form)
 {
     const int64_t n = q.v.n, first = q.begin + (int64_t)blockIdx.x * q.matrices;
     const int entries = (int)(2 * n), stretches = (entries + STRETCH - 1) / STRETCH;
@@ -92,14 +94,17 @@ prepare(const struct batch &q, struct batch_memory memory, int64_t here, int wid
         const real *d_d = q.v.d_d + (first + matrix) * n, *d_e = q.v.d_e + (first + matrix) * n;
         char *entry = memory.entry + (size_t)matrix * (size_t)q.entry_bytes;
 
-        if (wide) {
+        if (form == WIDE) {
             ((struct wide_entry *)entry)[k] = wide_entry_of(matrix_entry(n, d_d, d_e, k));
+        } else if (form == TWOFOLD) {
+            ((struct twofold_entry *)entry)[k] =
+                twofold_entry_of(n, d_d, d_e, k, memory.scale[matrix]);
         } else {
             ((double *)entry)[k] = plain_square(n, d_d, d_e, k, memory.scale[matrix]);
         }
     }
     __syncthreads();
-    for (int i = (int)threadIdx.x; !wide && i < here * stretches; i += COUNT_THREADS) {
+    for (int i = (int)threadIdx.x; form == PLAIN && i < here * stretches; i += COUNT_THREADS) {
         const int matrix = i / stretches, k = i % stretches * STRETCH;
         const double *square = (double *)(memory.entry + (size_t)matrix * (size_t)q.entry_bytes);
 
@@ -220,7 +225,7 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
     int counts;
 
     measure(q, memory, here, matrix, lane);
-    prepare(q, memory, here, 0);
+    prepare(q, memory, here, PLAIN);
     if (active) {
         x = value_of(q, memory, (int)threadIdx.x);
         b = v.d_hint != NULL ? bracket_around_hint(x.value, v.d_hint[x.place], HINT_ULPS, x.range)
@@ -230,9 +235,18 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
     }
     counts = search<plain_form>(v.n, x.m, &b, x.value, x.first, x.range, open);
     open = false;
-    if (active) {
+    if (active && !b.low_sure) {
         x.range.floor = 0;
-        bracket_widen(&b, x.value, v.n, x.m.scale, x.range);
+        bracket_widen(&b);
+        open = !bracket_is_closed(&b, x.range);
+    }
+    if (!TSVD_SINGLE && __syncthreads_or(open)) {
+        prepare(q, memory, here, WIDE);
+        counts += search<wide_form>(v.n, x.m, &b, x.value, x.first, x.range, open);
+    }
+    open = false;
+    if (active) {
+        bracket_refine(&b, x.value, v.n, x.m.scale, x.range);
         open = !bracket_is_closed(&b, x.range);
         if (!open) {
             v.d_s[x.place] = bracket_value(&b);
@@ -241,12 +255,11 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
     if (!TSVD_SINGLE && __syncthreads_or(open)) {
         const int thread = close_ranks(open, &b);
 
-        prepare(q, memory, here, 1);
+        prepare(q, memory, here, TWOFOLD);
         if (thread >= 0) {
             x = value_of(q, memory, thread);
-            x.range.floor = 0;
         }
-        counts += search<wide_form>(v.n, x.m, &b, x.value, x.first, x.range, thread >= 0);
+        counts += search<twofold_form>(v.n, x.m, &b, x.value, x.first, x.range, thread >= 0);
         if (thread >= 0) {
             v.d_s[x.place] = bracket_value(&b);
         }
