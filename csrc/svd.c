@@ -78,15 +78,21 @@ real
 tsvdi_gather(const void *from, ptrdiff_t stride, int64_t count, real *x)
 {
     const char *p = from;
-    real largest = 0;
-    int finite = 1;
+    real_int largest = 0;
 
-    for (int64_t i = 0; i < count; i++) {
-        memcpy(&x[i], p + i * stride, sizeof *x);
-        largest = r_max(largest, r_abs(x[i]));
-        finite &= r_isfinite(x[i]);
+    if (stride == sizeof *x) {
+        memcpy(x, p, (size_t)count * sizeof *x);
+    } else {
+        for (int64_t i = 0; i < count; i++) {
+            memcpy(&x[i], p + i * stride, sizeof *x);
+        }
     }
-    return finite ? largest : r_from_bits(R_INFINITY_BITS);
+    for (int64_t i = 0; i < count; i++) { /* bits of magnitudes are ordered as these are */
+        const real_int bits = r_bits(x[i]) & ~(real_int)R_SIGN_BIT;
+
+        largest = bits > largest ? bits : largest;
+    }
+    return r_from_bits(largest < R_INFINITY_BITS ? largest : R_INFINITY_BITS);
 }
 
 /* from[] such that key[from[i]] descends; stable, by merging. */
@@ -329,14 +335,20 @@ read_matrix(const tsvd_problem *p, int64_t index, real *d, real *e)
     return largest;
 }
 
-/* Refuses NaN and infinity before any work. */
+static tsvd_status
+refuse_nonfinite(tsvd_error *error)
+{
+    return tsvdi_fail(error, TSVD_ERR_NONFINITE, "%s", tsvd_strstatus(TSVD_ERR_NONFINITE));
+}
+
+/* Refuses NaN and infinity before any work on a batch. */
 static tsvd_status
 check_finite(const tsvd_problem *p, int64_t total, struct work *w, tsvd_error *error)
 {
     for (int64_t i = 0; i < total; i++) {
         if (!r_isfinite(read_matrix(p, i, w->d, w->e))) {
             error->matrix = total > 1 ? i : -1;
-            return tsvdi_fail(error, TSVD_ERR_NONFINITE, "%s", tsvd_strstatus(TSVD_ERR_NONFINITE));
+            return refuse_nonfinite(error);
         }
     }
     return TSVD_OK;
@@ -357,7 +369,7 @@ read_chunk(const tsvd_problem *p, int64_t begin, int64_t count, struct work *w)
         if (w->kind[i] == ORDINARY) {
             (void)r_split(largest, &w->exponent[i]);
             ordinary++;
-        } else { /* non-finite ones get here if check_finite is off */
+        } else {
             memset(d, 0, (size_t)p->n * sizeof *d);
             memset(e, 0, (size_t)p->n * sizeof *e);
         }
@@ -384,6 +396,8 @@ solve_chunk(void *arg, int worker, int64_t index)
     own->error.matrix = 0;
     if (read_chunk(p, begin, count, &own->work) > 0) {
         TSVD_TRY(decompose(own, p, count, s, L, R_));
+    } else if (own->ctx.options->check_finite && own->work.kind[0] == NONFINITE) {
+        TSVD_TRY(refuse_nonfinite(&own->error)); /* one matrix, not looked at before */
     }
     for (int64_t i = 0; i < count; i++) {
         real *left_of = L ? L + i * matrix : NULL, *right_of = L ? R_ + i * matrix : NULL;
@@ -512,7 +526,7 @@ tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *i
     for (int64_t i = 0; i < workers; i++) {
         TSVD_TRY(work_alloc(&job.worker[i].ctx, problem->n, job.chunk, &job.worker[i].work));
     }
-    if (options->check_finite) {
+    if (options->check_finite && (job.total > 1 || problem->k == 0)) {
         TSVD_TRY(check_finite(problem, job.total, &job.worker[0].work, error));
     }
     if (problem->k > 0) {

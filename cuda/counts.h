@@ -1,6 +1,6 @@
 /*
- * Sturm counts on the device, with both forms of csrc/sturm.h: the plain one of plain.h, the wide
- * one as it stands.
+ * Sturm counts on the device, with the forms of csrc/sturm.h: the plain one of plain.h, the twofold
+ * one on the same scaled entries, and the wide one as it stands.
  *
  * A thread counts for a few shifts at once, and passes over groups of entries: those of a matrix
  * that lies in shared memory, where a number that a whole warp reads costs one access, or through
@@ -14,6 +14,21 @@
 #include "bracket.h"
 #include "kernels.h"
 #include "plain.h"
+
+/* The square of an entry for the twofold form, scaled: plain_square() and what its rounding left.
+ */
+struct twofold_entry {
+    real square, rest;
+};
+
+static __device__ __forceinline__ struct twofold_entry
+twofold_entry_of(int64_t n, const real *d, const real *e, int64_t k, struct matrix_scale m)
+{
+    const real b = matrix_entry(n, d, e, k) * R(m.down[0]) * R(m.down[1]);
+    const real square = R(plain_square(n, d, e, k, m));
+
+    return {square, square == b * b ? r_fma(b, b, -square) : R(0)};
+}
 
 /* An entry b_k for the wide form: csrc/sturm.h; 0 if b_k is. */
 struct wide_entry {
@@ -39,20 +54,31 @@ wide_entry_of(real b)
 struct device_sturm {
     int64_t n;
     const struct matrix_size *d_size;
-    const double *d_square;          /* [whole tiles] for the plain form */
-    const uint32_t *d_event;         /* [whole tiles / GROUP] */
-    const struct wide_entry *d_wide; /* [whole tiles] */
+    const double *d_square;  /* [whole tiles] for the plain form */
+    const uint32_t *d_event; /* [whole tiles / GROUP] */
+    /* [whole tiles] NULL until they are needed */
+    const struct twofold_entry *d_twofold;
+    const struct wide_entry *d_wide;
 };
 
-/* The bracket for the wide form after the plain form is done with value v: closed where that is
-   enough. */
+/*
+ * What the plain form leaves to the others of value v, as the bracket b: to the wide form what lies
+ * below its floor, to the twofold form what is so small that its error could show.  Each of these
+ * opens the bracket, if it is one of its.
+ */
 TSVD_HD void
-bracket_widen(struct bracket *b, int64_t v, int64_t n, struct matrix_scale scale,
-              struct bracket_range range)
+bracket_widen(struct bracket *b)
 {
     if (!b->low_sure) {
         bracket_open_down(b);
-    } else if (range.eps == 0 && !plain_is_exact(n, b->low, scale)) {
+    }
+}
+
+TSVD_HD void
+bracket_refine(struct bracket *b, int64_t v, int64_t n, struct matrix_scale scale,
+               struct bracket_range range)
+{
+    if (range.eps == 0 && b->low >= scale.floor && !plain_is_exact(n, b->low, scale)) {
         *b = bracket_around_found(v, b->low, range);
     }
 }
@@ -174,6 +200,93 @@ struct plain_form {
         }
         if (count % GROUP > 0) {
             pass_each(square, event[groups], count % GROUP, shift);
+        }
+    }
+};
+
+/* Never in single precision, whose plain form is in double. */
+struct twofold_form {
+    typedef struct twofold_entry entry;
+    enum { TILE = 512 };
+
+    struct sturm_twofold y;
+    real sigma;
+    num_small above;
+
+    static __device__ __forceinline__ const entry *entries(const struct device_sturm &m)
+    {
+        return m.d_twofold;
+    }
+
+    __device__ __forceinline__ void begin_part()
+    {
+        y.before = R(double_pow2(PAIR_SIZE));
+        y.r = sigma * y.before;
+        y.r_rest = y.before_rest = 0;
+    }
+
+    __device__ __forceinline__ void start(real shift, struct matrix_scale scale)
+    {
+        sigma = shift * R(scale.down[0]) * R(scale.down[1]);
+        above = 0;
+        begin_part();
+    }
+
+    __device__ __forceinline__ int take()
+    {
+        const int here = above;
+
+        above = 0;
+        return here;
+    }
+
+    __device__ __forceinline__ void end(struct evaluation *at)
+    {
+        at->value = (double)NAN;
+        at->exponent = 0;
+    }
+
+    /* As plain_restart and plain_rescale. */
+    __device__ __forceinline__ void restart()
+    {
+        above += y.r == 0 && num_sign_bit(r_bits(y.r) ^ r_bits(y.before)) == 0;
+        begin_part();
+    }
+
+    __device__ __forceinline__ void rescale()
+    {
+        const real factor = sturm_plain_power(y.r, y.before) * R(double_pow2(PAIR_SIZE));
+
+        y.r *= factor;
+        y.r_rest *= factor;
+        y.before *= factor;
+        y.before_rest *= factor;
+    }
+
+    template <int SHIFTS>
+    static __device__ __forceinline__ void pass(const entry *entry, const uint32_t *event,
+                                                int count, struct twofold_form (&shift)[SHIFTS])
+    {
+        for (int begin = 0; begin < count; begin += GROUP) {
+            const uint32_t events = event[begin / GROUP];
+
+#pragma unroll 4
+            for (int i = 0; i < GROUP && begin + i < count; i++) {
+                const struct twofold_entry here = entry[begin + i];
+
+#pragma unroll
+                for (int s = 0; s < SHIFTS; s++) {
+                    if (events >> i & RESTART) {
+                        shift[s].restart();
+                    } else {
+                        sturm_twofold_step(shift[s].sigma, here.square, here.rest, &shift[s].y,
+                                           &shift[s].above);
+                    }
+                    if (events >> i & RESCALE) {
+                        shift[s].rescale();
+                    }
+                }
+            }
         }
     }
 };

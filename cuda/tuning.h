@@ -83,26 +83,31 @@ enum {
     COUNT_THREADS = 128,
 
     /* values_search.cu: points for each multiprocessor that a round has where values are fewer; a
-       thread's shifts then, and where values are more.  Two recurrences for each of a
-       multiprocessor's schedulers take the latency of one.  Not measured. */
-    PLAIN_FILL = 256,
-    FEW_SHIFTS = 2,
-    PLAIN_SHIFTS = 4,
+       thread's shifts then, and where values are more.  256 points and 2 shifts took 1.2 times as
+       long for the 10 largest of n = 10^6, 0.95 times at n = 10^4; 4 shifts where values are more
+       1.07 times at n = 10^5. */
+    PLAIN_FILL = 128,
+    FEW_SHIFTS = 1,
+    PLAIN_SHIFTS = 2,
 
-    /* values_search.cu: the same in the wide form.  Not measured. */
-    WIDE_FILL = 256,
-    WIDE_SHIFTS = 2,
+    /* values_search.cu: the same in the other forms.  In the wide one 256 and 2 took 1.05 times as
+       long for Toeplitz and chi at n = 10^4, 0.92 times for [0,1]; the twofold one not measured. */
+    TWOFOLD_FILL = 256,
+    TWOFOLD_SHIFTS = 1,
+    WIDE_FILL = 128,
+    WIDE_SHIFTS = 1,
 
-    /* values.cu: up to this order the CPU finds the values of a single matrix in host memory, where
-       the device has a thread for each value up to the next, and, if there are several matrices, up
-       to VALUES_BATCH_ORDER.  Not measured. */
+    /* values.cu: up to this order the CPU finds the values of a single matrix in host memory, and
+       of one in device memory a block for each 128; of several matrices up to the next.  With 1024
+       for the former n = 1000 took 2.5 times as long, with 512 for the latter 100 of n = 1024 18
+       times. */
     VALUES_CPU_ORDER = 256,
-    VALUES_SINGLE_ORDER = 1024,
     VALUES_BATCH_ORDER = 2048,
 
-    /* values_batch.cu: from this order on the characteristic polynomial guides the search: guesses
-       cost about as much as a count at n = 100.  Not measured. */
-    GUESS_ORDER = 64,
+    /* values_batch.cu: from this order on the characteristic polynomial guides the search.  From 64
+       on 100,000 of n = 32 took 1.1 times as long with hints and 1.3 without; from 8 on n = 8 took
+       1.2 times as long with hints. */
+    GUESS_ORDER = 24,
 
     /* values*.cu: what a hint may be off by, in ulps of the largest value.  Not measured. */
     HINT_ULPS = 8,

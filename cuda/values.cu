@@ -49,7 +49,7 @@ tsvdi_cuda_values_on_device(struct tsvd_context *ctx, int64_t n, int64_t batch, 
     if (batch == 0 || values == 0) {
         return TSVD_OK;
     }
-    if (n <= (batch > 1 ? (int64_t)VALUES_BATCH_ORDER : (int64_t)VALUES_SINGLE_ORDER)) {
+    if (n <= (batch > 1 ? (int64_t)VALUES_BATCH_ORDER : (int64_t)VALUES_CPU_ORDER)) {
         TSVD_TRY(tsvdi_cuda_values_batch(ctx, v, counts));
     } else {
         v.batch = 1;

@@ -12,10 +12,14 @@
 #include "counts.h"
 
 #define tsvdi_cuda_sturm_begin TSVD_T(tsvdi_cuda_sturm_begin)
+#define tsvdi_cuda_sturm_refine TSVD_T(tsvdi_cuda_sturm_refine)
 #define tsvdi_cuda_sturm_widen TSVD_T(tsvdi_cuda_sturm_widen)
 #define tsvdi_cuda_sturm_end TSVD_T(tsvdi_cuda_sturm_end)
 #define tsvdi_cuda_values_search TSVD_T(tsvdi_cuda_values_search)
 #define tsvdi_cuda_values_batch TSVD_T(tsvdi_cuda_values_batch)
+
+/* Of counts. */
+enum form { PLAIN, TWOFOLD, WIDE };
 
 static inline unsigned
 blocks_of(int64_t count, int64_t size)
@@ -32,9 +36,12 @@ struct values_device {
     real *d_s;
 };
 
-/* The matrix for plain counts, and for wide ones as well; end() is due also after a failure. */
+/* The matrix for plain counts, for twofold and for wide ones as well; end() is due also after a
+   failure. */
 tsvd_status tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d,
                                    const real *d_e, struct device_sturm *matrix);
+tsvd_status tsvdi_cuda_sturm_refine(struct cuda_call *call, const real *d_d, const real *d_e,
+                                    struct device_sturm *matrix);
 tsvd_status tsvdi_cuda_sturm_widen(struct cuda_call *call, const real *d_d, const real *d_e,
                                    struct device_sturm *matrix);
 void tsvdi_cuda_sturm_end(struct cuda_call *call, struct device_sturm *matrix);

@@ -3,8 +3,9 @@
  *
  * A block holds the entries of its matrices in shared memory and works in rounds, in each of which
  * a thread counts at one shift: those whose values share a bracket (bracket.h) cut it together. A
- * matrix with more values than a block has threads takes several blocks.  The second search, with
- * the wide form, is that of values_search.cu.
+ * matrix with more values than a block has threads takes several blocks.  The forms of the counts
+ * take turns as in values_search.cu; in single precision, where the plain form reaches down to the
+ * least number, it is alone.
  */
 #include "values.h"
 
@@ -27,7 +28,6 @@ struct batch {
 
 /* A block's matrix and the part of its memory that belongs to it. */
 struct batch_matrix {
-    const real *d_d, *d_e;
     struct matrix_scale scale;
     char *entry;
     uint32_t *event;
@@ -48,9 +48,9 @@ lay_out(const struct batch &q, char *base)
     struct batch_memory m;
 
     m.at = (struct evaluation *)base;
-    m.scale = (struct matrix_scale *)(m.at + COUNT_THREADS);
-    m.entry = (char *)(m.scale + q.matrices);
-    m.event = (uint32_t *)(m.entry + (size_t)q.matrices * (size_t)q.entry_bytes);
+    m.entry = (char *)(m.at + COUNT_THREADS); /* a multiple of 16 bytes, as its parts are */
+    m.scale = (struct matrix_scale *)(m.entry + (size_t)q.matrices * (size_t)q.entry_bytes);
+    m.event = (uint32_t *)(m.scale + q.matrices);
     m.bytes = (size_t)((char *)(m.event + q.matrices * q.groups) - base);
     return m;
 }
@@ -81,9 +81,10 @@ measure(const struct batch &q, struct batch_memory memory, int64_t here, int mat
     __syncthreads();
 }
 
-/* The entries of the block's matrices, for either form. */
+/* The entries of the block's matrices for one of the forms; the plain one's come first, with the
+   events. */
 static __device__ void
-prepare(const struct batch &q, struct batch_memory memory, int64_t here, int wide)
+prepare(const struct batch &q, struct batch_memory memory, int64_t here, enum form form)
 {
     const int64_t n = q.v.n, first = q.begin + (int64_t)blockIdx.x * q.matrices;
     const int entries = (int)(2 * n), stretches = (entries + STRETCH - 1) / STRETCH;
@@ -93,14 +94,17 @@ prepare(const struct batch &q, struct batch_memory memory, int64_t here, int wid
         const real *d_d = q.v.d_d + (first + matrix) * n, *d_e = q.v.d_e + (first + matrix) * n;
         char *entry = memory.entry + (size_t)matrix * (size_t)q.entry_bytes;
 
-        if (wide) {
+        if (form == WIDE) {
             ((struct wide_entry *)entry)[k] = wide_entry_of(matrix_entry(n, d_d, d_e, k));
+        } else if (form == TWOFOLD) {
+            ((struct twofold_entry *)entry)[k] =
+                twofold_entry_of(n, d_d, d_e, k, memory.scale[matrix]);
         } else {
             ((double *)entry)[k] = plain_square(n, d_d, d_e, k, memory.scale[matrix]);
         }
     }
     __syncthreads();
-    for (int i = (int)threadIdx.x; !wide && i < here * stretches; i += COUNT_THREADS) {
+    for (int i = (int)threadIdx.x; form == PLAIN && i < here * stretches; i += COUNT_THREADS) {
         const int matrix = i / stretches, k = i % stretches * STRETCH;
         const double *square = (double *)(memory.entry + (size_t)matrix * (size_t)q.entry_bytes);
 
@@ -146,6 +150,65 @@ search(int64_t n, struct batch_matrix m, struct bracket *b, int64_t value, int64
     return counts;
 }
 
+/* A value of the block: that of a thread while the plain form counts. */
+struct batch_value {
+    struct batch_matrix m;
+    int64_t first, value; /* of the block's values of the matrix; its own */
+    int64_t place;        /* in d_hint and d_s */
+    struct bracket_range range;
+};
+
+static __device__ struct batch_value
+value_of(const struct batch &q, struct batch_memory memory, int thread)
+{
+    const int matrix = thread / q.width;
+    const int64_t index = q.begin + (int64_t)blockIdx.x * q.matrices + matrix;
+    struct batch_value x;
+
+    x.m.scale = memory.scale[matrix];
+    x.m.entry = memory.entry + (size_t)matrix * (size_t)q.entry_bytes;
+    x.m.event = memory.event + matrix * q.groups;
+    x.m.at = memory.at + matrix * q.width;
+    x.first = q.v.first + (int64_t)blockIdx.y * q.width;
+    x.value = x.first + thread % q.width;
+    x.place = index * (q.v.last - q.v.first) + (x.value - q.v.first);
+    x.range.floor = x.m.scale.floor;
+    x.range.top = x.m.scale.top;
+    x.range.eps = q.v.eps;
+    return x;
+}
+
+/* The brackets that are open move up to the first threads, so that few warps count for them;
+   returns the thread that a bracket came from, -1 where there is none. */
+static __device__ int
+close_ranks(bool open, struct bracket *b)
+{
+    __shared__ struct bracket kept[COUNT_THREADS];
+    __shared__ int from[COUNT_THREADS], in_warp[COUNT_THREADS / WARP];
+    const int thread = (int)threadIdx.x, warp = thread / WARP;
+    const unsigned mask = __ballot_sync(~0U, open);
+    int at = __popc(mask & ((1U << thread % WARP) - 1)), all = 0;
+
+    if (thread % WARP == 0) {
+        in_warp[warp] = __popc(mask);
+    }
+    __syncthreads();
+    for (int i = 0; i < COUNT_THREADS / WARP; i++) {
+        at += i < warp ? in_warp[i] : 0;
+        all += in_warp[i];
+    }
+    if (open) {
+        kept[at] = *b;
+        from[at] = thread;
+    }
+    __syncthreads();
+    if (thread >= all) {
+        return -1;
+    }
+    *b = kept[thread];
+    return from[thread];
+}
+
 static __global__ void
 __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
 {
@@ -153,45 +216,53 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
     const struct batch_memory memory = lay_out(q, shared);
     const struct values_device &v = q.v;
     const int matrix = (int)threadIdx.x / q.width, lane = (int)threadIdx.x % q.width;
-    const int64_t index = q.begin + (int64_t)blockIdx.x * q.matrices + matrix;
     const int64_t here =
         bracket_min(v.batch - q.begin - (int64_t)blockIdx.x * q.matrices, q.matrices);
-    const int64_t first = v.first + (int64_t)blockIdx.y * q.width, value = first + lane;
-    const int64_t last = bracket_min(first + q.width, v.last);
-    const bool active = matrix < here && value < last;
-    const int64_t place = index * (v.last - v.first) + (value - v.first);
-    struct batch_matrix m;
-    struct bracket_range range;
+    const bool active = matrix < here && v.first + (int64_t)blockIdx.y * q.width + lane < v.last;
+    struct batch_value x;
     struct bracket b;
-    int open = 0, counts;
+    bool open = false;
+    int counts;
 
     measure(q, memory, here, matrix, lane);
-    prepare(q, memory, here, 0);
+    prepare(q, memory, here, PLAIN);
     if (active) {
-        m.scale = memory.scale[matrix];
-        m.entry = memory.entry + (size_t)matrix * (size_t)q.entry_bytes;
-        m.event = memory.event + matrix * q.groups;
-        m.at = memory.at + matrix * q.width;
-        range.floor = m.scale.floor;
-        range.top = m.scale.top;
-        range.eps = v.eps;
-        b = v.d_hint != NULL ? bracket_around_hint(value, v.d_hint[place], HINT_ULPS, range)
-                             : bracket_of_range(first, last, bracket_sampled_from(range), range);
-        open = !bracket_is_closed(&b, range);
+        x = value_of(q, memory, (int)threadIdx.x);
+        b = v.d_hint != NULL ? bracket_around_hint(x.value, v.d_hint[x.place], HINT_ULPS, x.range)
+                             : bracket_of_range(x.first, bracket_min(x.first + q.width, v.last),
+                                                bracket_sampled_from(x.range), x.range);
+        open = !bracket_is_closed(&b, x.range);
     }
-    counts = search<plain_form>(v.n, m, &b, value, first, range, open);
-    open = 0;
-    if (active) {
-        range.floor = 0;
-        bracket_widen(&b, value, v.n, m.scale, range);
-        open = !bracket_is_closed(&b, range);
+    counts = search<plain_form>(v.n, x.m, &b, x.value, x.first, x.range, open);
+    open = false;
+    if (active && !b.low_sure) {
+        x.range.floor = 0;
+        bracket_widen(&b);
+        open = !bracket_is_closed(&b, x.range);
     }
     if (!TSVD_SINGLE && __syncthreads_or(open)) {
-        prepare(q, memory, here, 1);
-        counts += search<wide_form>(v.n, m, &b, value, first, range, open);
+        prepare(q, memory, here, WIDE);
+        counts += search<wide_form>(v.n, x.m, &b, x.value, x.first, x.range, open);
     }
+    open = false;
     if (active) {
-        v.d_s[place] = bracket_value(&b);
+        bracket_refine(&b, x.value, v.n, x.m.scale, x.range);
+        open = !bracket_is_closed(&b, x.range);
+        if (!open) {
+            v.d_s[x.place] = bracket_value(&b);
+        }
+    }
+    if (!TSVD_SINGLE && __syncthreads_or(open)) {
+        const int thread = close_ranks(open, &b);
+
+        prepare(q, memory, here, TWOFOLD);
+        if (thread >= 0) {
+            x = value_of(q, memory, thread);
+        }
+        counts += search<twofold_form>(v.n, x.m, &b, x.value, x.first, x.range, thread >= 0);
+        if (thread >= 0) {
+            v.d_s[x.place] = bracket_value(&b);
+        }
     }
     for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
         counts += __shfl_xor_sync(~0U, counts, lanes);

@@ -68,6 +68,18 @@ __launch_bounds__(PREPARE_THREADS)
 }
 
 static __global__ void
+__launch_bounds__(PREPARE_THREADS)
+    twofold_kernel(int64_t n, const real *d_d, const real *d_e, int64_t room,
+                   const struct matrix_size *d_size, struct twofold_entry *d_twofold)
+{
+    const int64_t k = thread_index();
+
+    if (k < room) {
+        d_twofold[k] = twofold_entry_of(n, d_d, d_e, k, matrix_scale_of(*d_size));
+    }
+}
+
+static __global__ void
 __launch_bounds__(PREPARE_THREADS) wide_kernel(int64_t n, const real *d_d, const real *d_e,
                                                int64_t room, struct wide_entry *d_wide)
 {
@@ -78,13 +90,14 @@ __launch_bounds__(PREPARE_THREADS) wide_kernel(int64_t n, const real *d_d, const
     }
 }
 
-/* Entries with those that fill the last tile, of either form. */
+/* Entries with those that fill the last tile, of any form. */
 static int64_t
 room_of(int64_t n)
 {
     const int64_t tile = plain_form::TILE;
 
     static_assert((int)plain_form::TILE % (int)wide_form::TILE == 0 &&
+                      (int)plain_form::TILE % (int)twofold_form::TILE == 0 &&
                       (int)plain_form::TILE % (int)STRETCH == 0,
                   "tiles hold each other and whole stretches");
     return (2 * n + tile - 1) / tile * tile;
@@ -124,6 +137,23 @@ out:
 }
 
 tsvd_status
+tsvdi_cuda_sturm_refine(struct cuda_call *call, const real *d_d, const real *d_e,
+                        struct device_sturm *matrix)
+{
+    const int64_t room = room_of(matrix->n);
+    struct twofold_entry *d_twofold = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)room * sizeof(*d_twofold), (void **)&d_twofold));
+    matrix->d_twofold = d_twofold;
+    twofold_kernel<<<blocks_of(room, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
+        matrix->n, d_d, d_e, room, matrix->d_size, d_twofold);
+    TSVD_LAUNCHED(call);
+out:
+    return ret;
+}
+
+tsvd_status
 tsvdi_cuda_sturm_widen(struct cuda_call *call, const real *d_d, const real *d_e,
                        struct device_sturm *matrix)
 {
@@ -146,5 +176,6 @@ tsvdi_cuda_sturm_end(struct cuda_call *call, struct device_sturm *matrix)
     tsvdi_cuda_free(call, (void *)matrix->d_size);
     tsvdi_cuda_free(call, (void *)matrix->d_square);
     tsvdi_cuda_free(call, (void *)matrix->d_event);
+    tsvdi_cuda_free(call, (void *)matrix->d_twofold);
     tsvdi_cuda_free(call, (void *)matrix->d_wide);
 }

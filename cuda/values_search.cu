@@ -6,9 +6,9 @@
  * at one point if there are more values.  The values that are still open are listed anew after each
  * round.
  *
- * The first search counts with the plain form.  A second one, with the wide form, takes up the
- * values that lie below the reach of the first, and those for which its error could show
- * (plain_is_exact): it looks around what the first found.
+ * The first search counts with the plain form.  A second one, with the twofold form, takes up the
+ * values for which its error could show (plain_is_exact): it looks around what the first found.  A
+ * third one, with the wide form, finds what lies below their reach.
  */
 #include "values.h"
 
@@ -21,11 +21,11 @@ enum {
 /* Of the work of a search that is left, so much is taken to be left after another round. */
 static const double SHARE_LEFT = 0.9;
 
-/* Of all work, so much is left to the second search. */
-static const double WIDE_SHARE = 0.1;
+/* Of all work, so much is left to the other searches. */
+static const double OTHERS_SHARE = 0.1;
 
 /* Entries times shifts of one launch, about half a second. */
-static const double PLAIN_STEPS = 2e12, WIDE_STEPS = 2e11;
+static const double PLAIN_STEPS = 2e12, TWOFOLD_STEPS = 5e11, WIDE_STEPS = 2e11;
 
 /* One round: each bracket listed is cut at `each` points. */
 struct round {
@@ -35,14 +35,14 @@ struct round {
     int64_t first;             /* value of the first bracket */
     int64_t open, each;
     real eps;
-    int wide;
+    enum form form;
 };
 
 /* The range of a search. */
 static __device__ __forceinline__ struct bracket_range
 range_of(const struct round &q, struct matrix_scale scale)
 {
-    struct bracket_range range = {q.wide ? 0 : scale.floor, scale.top, q.eps};
+    struct bracket_range range = {q.form == WIDE ? 0 : scale.floor, scale.top, q.eps};
 
     return range;
 }
@@ -131,7 +131,7 @@ __launch_bounds__(VALUE_THREADS) start_kernel(struct device_sturm m, struct roun
     }
 }
 
-/* Brackets for the wide form after those of the plain form. */
+/* Brackets for the form after those of the plain form. */
 static __global__ void
 __launch_bounds__(VALUE_THREADS)
     restart_kernel(struct device_sturm m, struct round q, int64_t values, char *d_is_open)
@@ -143,7 +143,11 @@ __launch_bounds__(VALUE_THREADS)
         const struct bracket_range range = range_of(q, scale);
         struct bracket b = q.d_bracket[i];
 
-        bracket_widen(&b, q.first + i, m.n, scale, range);
+        if (q.form == WIDE) {
+            bracket_widen(&b);
+        } else {
+            bracket_refine(&b, q.first + i, m.n, scale, range);
+        }
         q.d_bracket[i] = b;
         d_is_open[i] = (char)!bracket_is_closed(&b, range);
     }
@@ -227,9 +231,13 @@ struct search {
 
 /* Points that keep the device at work. */
 static int64_t
-points_that_fill(const struct search *job, int wide)
+points_that_fill(const struct search *job, enum form form)
 {
-    return cuda_of(job->ctx)->multiprocessors * (int64_t)(wide ? WIDE_FILL : PLAIN_FILL);
+    const int64_t fill = form == PLAIN     ? (int64_t)PLAIN_FILL
+                         : form == TWOFOLD ? (int64_t)TWOFOLD_FILL
+                                           : (int64_t)WIDE_FILL;
+
+    return cuda_of(job->ctx)->multiprocessors * fill;
 }
 
 /* Lists the open ones of `count` brackets: of all, or of those listed before. */
@@ -284,14 +292,17 @@ static tsvd_status
 search_all(struct search *job)
 {
     struct cuda_call *call = cuda_of(job->ctx);
-    const int64_t fill = points_that_fill(job, job->q.wide);
+    const int64_t fill = points_that_fill(job, job->q.form);
     double left = job->end - job->begin;
     tsvd_status ret = TSVD_OK;
 
     while (job->q.open > 0) {
         job->q.each = bracket_max(fill / job->q.open, 1);
-        if (job->q.wide) {
+        if (job->q.form == WIDE) {
             TSVD_TRY((count_points<wide_form, WIDE_SHIFTS>(job, WIDE_STEPS, job->end - left)));
+        } else if (job->q.form == TWOFOLD) {
+            TSVD_TRY(
+                (count_points<twofold_form, TWOFOLD_SHIFTS>(job, TWOFOLD_STEPS, job->end - left)));
         } else if (job->q.open * job->q.each <= fill) {
             TSVD_TRY((count_points<plain_form, FEW_SHIFTS>(job, PLAIN_STEPS, job->end - left)));
         } else {
@@ -329,8 +340,9 @@ alloc_all(struct search *job)
 {
     struct cuda_call *call = cuda_of(job->ctx);
     const size_t values = (size_t)job->values;
-    const size_t points = (size_t)bracket_max(
-        job->values, bracket_max(points_that_fill(job, 0), points_that_fill(job, 1)));
+    const int64_t others = bracket_max(points_that_fill(job, TWOFOLD), points_that_fill(job, WIDE));
+    const size_t points =
+        (size_t)bracket_max(job->values, bracket_max(points_that_fill(job, PLAIN), others));
     struct round *q = &job->q;
     tsvd_status ret = TSVD_OK;
 
@@ -340,6 +352,28 @@ alloc_all(struct search *job)
     TSVD_TRY(tsvdi_cuda_alloc(call, values, (void **)&job->d_is_open));
     for (int i = 0; i < 2; i++) {
         TSVD_TRY(tsvdi_cuda_alloc(call, values * sizeof(int64_t), (void **)&job->d_list[i]));
+    }
+out:
+    return ret;
+}
+
+/* Takes up with another form what the plain form left to it. */
+static tsvd_status
+take_up(struct search *job, enum form form)
+{
+    struct cuda_call *call = cuda_of(job->ctx);
+    const struct values_device *v = &job->v;
+    tsvd_status ret = TSVD_OK;
+
+    job->q.form = form;
+    restart_kernel<<<blocks_of(job->values, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
+        job->m, job->q, job->values, job->d_is_open);
+    TSVD_LAUNCHED(call);
+    TSVD_TRY(list_open(job, job->values, 1));
+    if (job->q.open > 0) {
+        TSVD_TRY(form == WIDE ? tsvdi_cuda_sturm_widen(call, v->d_d, v->d_e, &job->m)
+                              : tsvdi_cuda_sturm_refine(call, v->d_d, v->d_e, &job->m));
+        TSVD_TRY(search_all(job));
     }
 out:
     return ret;
@@ -363,7 +397,7 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
     job.q.first = v.first;
     job.q.eps = v.eps;
     job.begin = ctx->done;
-    job.end = job.begin + (done - job.begin) * (1 - WIDE_SHARE);
+    job.end = job.begin + (done - job.begin) * (1 - OTHERS_SHARE);
     TSVD_TRY(alloc_all(&job));
     TSVD_TRY(tsvdi_cuda_sturm_begin(call, v.n, v.d_d, v.d_e, &job.m));
     start_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job.m, job.q, values, v.d_hint,
@@ -373,14 +407,10 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
     TSVD_TRY(search_all(&job));
     job.begin = job.end;
     job.end = done;
-    job.q.wide = 1;
-    restart_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job.m, job.q, values, job.d_is_open);
-    TSVD_LAUNCHED(call);
-    TSVD_TRY(list_open(&job, values, 1));
-    if (job.q.open > 0) {
-        TSVD_TRY(tsvdi_cuda_sturm_widen(call, v.d_d, v.d_e, &job.m));
-        TSVD_TRY(search_all(&job));
+    if (!TSVD_SINGLE) {
+        TSVD_TRY(take_up(&job, TWOFOLD));
     }
+    TSVD_TRY(take_up(&job, WIDE));
     value_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(values, job.q.d_bracket, v.d_s);
     TSVD_LAUNCHED(call);
 out:

@@ -20,9 +20,8 @@ pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
 PIPELINE_ROWS = 1024
 FINISH_ROWS = 64
 PIPELINE_SEGMENTS = 256
-VALUES_CPU_ORDER = 256  # up to this order the CPU finds the values,
-VALUES_SINGLE_ORDER = 1024  # and a thread each those of one matrix,
-VALUES_BATCH_ORDER = 2048  # or of several
+VALUES_CPU_ORDER = 256  # up to this order the CPU finds the values of a matrix,
+VALUES_BATCH_ORDER = 2048  # and a thread each those of several
 PINNED_ORDER = 2048  # a float64 matrix of this order fills a pinned buffer
 
 BOUND = BOUNDS["values bisect"]
@@ -419,7 +418,7 @@ def test_values_of_a_batch_of_long_matrices():
             check_values(findings, f"n={n}", d, e)
 
 
-@pytest.mark.parametrize("n", [100, 300, VALUES_SINGLE_ORDER + 1, 3000])
+@pytest.mark.parametrize("n", [100, 300, 1025, 3000])
 def test_values_of_a_range_are_those_of_all(n):
     """To the error of either: fewer values are sought at other points."""
     for family in ("uniform_1", "toeplitz", "graded_gently", "zeros_many"):
