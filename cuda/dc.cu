@@ -119,7 +119,10 @@ tsvdi_cuda_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
     array = (size_t)SIDES * (size_t)r->slots * (size_t)r->stride;
     TSVD_TRY(tsvdi_cuda_alloc(call, (leaves_alone ? 1 : 2) * array * sizeof(real), (void **)&r->x));
     r->q = r->x + array;
-    r->g = ctx->options->lower ? job->right.x : job->left.x; /* both of the results' arrays */
+    r->lower = ctx->options->lower;
+    r->right = job->right.x;
+    r->left = job->left.x;
+    r->g = r->lower ? r->right : r->left; /* both of the results' arrays */
     TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(run, NULL), &run->d_arrays));
     (void)lay_out(run, (char *)run->d_arrays);
     TSVD_TRY(tsvdi_host_alloc((size_t)run->merges * sizeof(*run->merge), ctx->error,
@@ -222,22 +225,24 @@ rank_kernel(struct dc_device run, int64_t *from, real *values)
     }
 }
 
-/* Vectors in their order to the results. */
+/* Vectors in their order to the results, where the leaves have not done so. */
 static tsvd_status
-finish_vectors(struct tsvd_context *ctx, const struct dc_job *job, const struct dc_device *r)
+finish_vectors(struct cuda_call *call, const struct dc_device *r)
 {
-    const int lower = ctx->options->lower; /* then L holds the right vectors */
     struct device_rows columns, rows;
 
-    columns.x = r->x + (lower ? RIGHT : LEFT) * r->slots * r->stride;
-    rows.x = r->x + (lower ? LEFT : RIGHT) * r->slots * r->stride;
+    if (r->levels == 0) {
+        return TSVD_OK;
+    }
+    columns.x = r->x + (r->lower ? RIGHT : LEFT) * r->slots * r->stride;
+    rows.x = r->x + (r->lower ? LEFT : RIGHT) * r->slots * r->stride;
     columns.n = rows.n = r->n;
     columns.stride = rows.stride = r->stride;
     columns.low = rows.low = r->slot.low;
     columns.high = rows.high = r->slot.high;
-    return tsvdi_cuda_order_rows(cuda_of(ctx), columns, rows, r->k, r->batch, r->slot.from, NULL,
-                                 r->slot.deflated, lower ? job->right.x : job->left.x,
-                                 lower ? job->left.x : job->right.x);
+    return tsvdi_cuda_order_rows(call, columns, rows, r->k, r->batch, r->slot.from, NULL,
+                                 r->slot.deflated, r->lower ? r->right : r->left,
+                                 r->lower ? r->left : r->right);
 }
 
 extern "C" tsvd_status
@@ -256,7 +261,7 @@ tsvdi_cuda_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *in
 
     rank_kernel<<<blocks_for(values), 256, 0, call->stream>>>(*r, r->slot.from, d_values);
     TSVD_LAUNCHED(call);
-    TSVD_TRY(finish_vectors(ctx, job, r));
+    TSVD_TRY(finish_vectors(call, r));
     TSVD_CUDA(call, cudaMemcpyAsync(run->merge, r->merge, (size_t)run->merges * sizeof(*run->merge),
                                     cudaMemcpyDeviceToHost, call->stream));
     TSVD_CUDA(call, cudaMemcpyAsync(&failed, r->failed, sizeof(failed), cudaMemcpyDeviceToHost,

@@ -26,7 +26,10 @@ struct dc_device {
     real *x;          /* [SIDES] vectors, by slots */
     real *q;          /* [SIDES] of a merge's M: row first + i, column first + place */
     real *g;          /* [SIDES] gathered vectors, by places */
-    real *d, *e;      /* [slots] as given, */
+    real *right,
+        *left;   /* results: of one side k columns of n for each matrix, of the other k rows */
+    int lower;   /* the columns are the right ones */
+    real *d, *e; /* [slots] as given, */
     real *scaled_d, *scaled_e;
     real *eps;          /* [batch] and scaled like them */
     real_int *exponent; /* [batch] by which */

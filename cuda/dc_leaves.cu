@@ -185,6 +185,7 @@ __launch_bounds__(WARP) sweeps_kernel(struct dc_device run, struct leaf_log log,
    the sides lie side by side. */
 struct ring {
     struct rotation turn[LEAF_STAGES][WARP];
+    unsigned flips; /* see find_flips */
 };
 
 static __device__ __forceinline__ void
@@ -266,15 +267,86 @@ settle(const struct dc_device &run, const struct leaf &leaf)
     }
 }
 
+/* Of the vectors of a warp's lanes `group`, WIDTH of them, those whose entry of largest magnitude,
+   of equals the first, is negative: bit i for vector i. */
+template <int WIDTH>
+static __device__ __forceinline__ unsigned
+find_flips(const real *x, int rows, bool present, unsigned group)
+{
+    unsigned flips = 0;
+
+#pragma unroll
+    for (int i = 0; i < WIDTH; i++) {
+        if (i < rows) {
+            const real size = present ? r_abs(x[i]) : R(-1);
+            real most = size;
+            unsigned first;
+
+#pragma unroll
+            for (int lanes = WIDTH / 2; lanes > 0; lanes /= 2) {
+                most = r_max(most, __shfl_xor_sync(0xffffffffu, most, lanes));
+            }
+            first = __ballot_sync(0xffffffffu, present && size == most) & group;
+            first &= 0u - first;
+            flips |= (unsigned)((__ballot_sync(0xffffffffu, x[i] < 0) & first) != 0) << i;
+        }
+    }
+    return flips;
+}
+
+/* Vectors of a matrix that is a leaf alone to the results, in the order of the values, signs fixed;
+   arguments as in play(). */
+template <int WIDTH>
+static __device__ __forceinline__ void
+store(const struct dc_device &run, const struct leaf &leaf, const real *x, int side, int column,
+      bool present, struct ring *rings)
+{
+    const int lane = (int)threadIdx.x % WARP, by_columns = run.lower ? RIGHT : LEFT;
+    const real value = lane < leaf.rows ? r_abs(run.slot.value[leaf.slot + lane]) : R(0);
+    real *to = (side == LEFT ? run.left : run.right) + leaf.matrix * run.n * run.k;
+    unsigned flips, group = 0xffffffffu;
+    int rank = 0; /* of vector `lane`, the largest value first; from `first` on */
+
+    for (int i = 0; i < leaf.rows; i++) {
+        const real other = __shfl_sync(0xffffffffu, value, i);
+
+        rank += other > value || (other == value && i > lane);
+    }
+    rank -= (int)run.first;
+    if (WIDTH < WARP) {
+        group = ((1u << WIDTH % WARP) - 1) << (by_columns * WIDTH % WARP);
+    }
+    flips = find_flips<WIDTH>(x, leaf.rows, present, group);
+    if (WIDTH == WARP) { /* the other side is another warp's */
+        if (side == by_columns && lane == 0) {
+            rings[0].flips = flips;
+        }
+        __syncthreads();
+        flips = rings[0].flips;
+    }
+#pragma unroll
+    for (int i = 0; i < WIDTH; i++) {
+        if (i < leaf.rows) {
+            const int64_t r = __shfl_sync(0xffffffffu, rank, i);
+            const real entry = flips >> i & 1 ? -x[i] : x[i];
+
+            if (present && r >= 0 && r < run.k) {
+                to[side == by_columns ? column * run.k + r : r * run.n + column] = entry;
+            }
+        }
+    }
+}
+
 /*
  * Plays log `at` to the vectors of a leaf: to the identity if `fresh`, else to what lies in run.x,
- * where they go.  A lane has a column of one side; at a width below a warp's the warp has both
- * sides, else the one given.  The warp of the right side settles the slots.
+ * where they go, or to the results if the leaf is all of its matrix.  A lane has a column of one
+ * side; at a width below a warp's the warp has both sides, else the one given, and another warp of
+ * the block, with the ring beside, the other one.  The warp of the right side settles the slots.
  */
 template <int WIDTH>
 static __device__ __forceinline__ void
 play(const struct dc_device &run, const struct leaf &leaf, const struct leaf_log &log, int64_t at,
-     int given, bool fresh, struct ring *ring)
+     int given, bool fresh, struct ring *rings)
 {
     const int lane = (int)threadIdx.x % WARP, column = lane % WIDTH;
     const int lanes_side = WIDTH == WARP ? given : lane / WIDTH;
@@ -284,6 +356,7 @@ play(const struct dc_device &run, const struct leaf &leaf, const struct leaf_log
     const struct leaf_end end = log.end[at];
     const uint16_t *sweep = log.sweep + at * log.sweeps;
     const struct rotation *turn = turns_of(log, at, side);
+    struct ring *ring = &rings[(int)threadIdx.x / WARP];
     real *to = side_of(run.x, run, side) + leaf.slot * run.stride + leaf.column + column;
     real x[WIDTH], null = column == leaf.rows ? R(1) : R(0);
 
@@ -331,12 +404,20 @@ play(const struct dc_device &run, const struct leaf &leaf, const struct leaf_log
     }
 #pragma unroll
     for (int i = 0; i < WIDTH; i++) {
-        if (present && i < leaf.rows) {
-            to[i * run.stride] = side == LEFT && (end.negative >> i & 1) ? -x[i] : x[i];
-        }
+        x[i] = side == LEFT && (end.negative >> i & 1) ? -x[i] : x[i];
     }
-    if (present && has_null) {
-        to[leaf.rows * run.stride] = null;
+    if (end.done && run.levels == 0) {
+        store<WIDTH>(run, leaf, x, side, column, present, rings);
+    } else {
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) {
+            if (present && i < leaf.rows) {
+                to[i * run.stride] = x[i];
+            }
+        }
+        if (present && has_null) {
+            to[leaf.rows * run.stride] = null;
+        }
     }
     if (end.done && (WIDTH < WARP || given == RIGHT)) {
         settle(run, leaf);
@@ -354,7 +435,7 @@ __launch_bounds__(APPLY_WARPS *WARP)
     __shared__ struct ring ring[APPLY_WARPS];
 
     if (at < count) {
-        play<WIDTH>(run, leaf_of(run, first + at), log, at, (int)(task % sides), true, &ring[warp]);
+        play<WIDTH>(run, leaf_of(run, first + at), log, at, (int)(task % sides), true, ring);
     }
 }
 
@@ -385,7 +466,7 @@ __launch_bounds__(APPLY_WARPS *WARP) stragglers_kernel(struct dc_device run, str
             }
             __syncthreads();
             if (warp < sides) {
-                play<WIDTH>(run, leaf, log, at, warp, false, &ring[warp]);
+                play<WIDTH>(run, leaf, log, at, warp, false, ring);
             }
         } while (!done);
         __syncthreads();

@@ -104,13 +104,9 @@ enum {
     VALUES_CPU_ORDER = 256,
     VALUES_BATCH_ORDER = 2048,
 
-    /* values_batch.cu: from this order on the characteristic polynomial guides the search.  From 64
-       on 100,000 of n = 32 took 1.1 times as long with hints and 1.3 without; from 8 on n = 8 took
-       1.2 times as long with hints. */
-    GUESS_ORDER = 24,
-
-    /* values*.cu: what a hint may be off by, in ulps of the largest value.  Not measured. */
-    HINT_ULPS = 8,
+    /* values_batch.cu: from this order on the characteristic polynomial guides the search.  From 24
+       on 100,000 of n = 32 took 1.2 times as long with hints, and 0.8 times without. */
+    GUESS_ORDER = 64,
 
     /* vectors.cu: tiles of the transpose and of the product in orthonormalize: a warp's width. */
     TILE = 32

@@ -228,9 +228,10 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
     prepare(q, memory, here, PLAIN);
     if (active) {
         x = value_of(q, memory, (int)threadIdx.x);
-        b = v.d_hint != NULL ? bracket_around_hint(x.value, v.d_hint[x.place], HINT_ULPS, x.range)
-                             : bracket_of_range(x.first, bracket_min(x.first + q.width, v.last),
-                                                bracket_sampled_from(x.range), x.range);
+        b = v.d_hint != NULL
+                ? bracket_around_hint(x.value, v.d_hint[x.place], v.hint_is_relative, x.range)
+                : bracket_of_range(x.first, bracket_min(x.first + q.width, v.last),
+                                   bracket_sampled_from(x.range), x.range);
         open = !bracket_is_closed(&b, x.range);
     }
     counts = search<plain_form>(v.n, x.m, &b, x.value, x.first, x.range, open);

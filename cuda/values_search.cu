@@ -121,10 +121,9 @@ __launch_bounds__(VALUE_THREADS) start_kernel(struct device_sturm m, struct roun
 
     if (i < values) {
         const struct bracket_range range = range_of(q, matrix_scale_of(*m.d_size));
-        struct bracket b =
-            d_hint != NULL
-                ? bracket_around_hint(q.first + i, d_hint[i], HINT_ULPS, range)
-                : bracket_of_range(q.first, q.first + values, bracket_sampled_from(range), range);
+        struct bracket b = d_hint != NULL ? bracket_around_hint(q.first + i, d_hint[i], 0, range)
+                                          : bracket_of_range(q.first, q.first + values,
+                                                             bracket_sampled_from(range), range);
 
         q.d_bracket[i] = b;
         d_is_open[i] = (char)!bracket_is_closed(&b, range);
