@@ -113,6 +113,42 @@ prepare(const struct batch &q, struct batch_memory memory, int64_t here, enum fo
     __syncthreads();
 }
 
+/* Is the value at or above the number with these bits? */
+template <class Form>
+static __device__ __forceinline__ bool
+is_above(int64_t n, const struct batch_matrix &m, int64_t value, real_int bits)
+{
+    Form shift[1];
+
+    shift[0].start(r_from_bits(bits), m.scale);
+    Form::pass((const typename Form::entry *)m.entry, m.event, (int)(2 * n), shift);
+    return shift[0].take() > value;
+}
+
+/* Closes the bracket if its value lies from low to high, by halving: without the care that
+   brackets take, which costs several counts a round.  Returns the counts made. */
+template <class Form>
+static __device__ int
+halve(int64_t n, const struct batch_matrix &m, int64_t value, real_int low, real_int high,
+      struct bracket_range range, struct bracket *b)
+{
+    int counts = 2;
+
+    if (low < range.floor || low < 1 || high > range.top || !is_above<Form>(n, m, value, low) ||
+        is_above<Form>(n, m, value, high)) {
+        return counts;
+    }
+    for (; high - low > 1; counts++) {
+        const real_int middle = low + (high - low) / 2;
+
+        *(is_above<Form>(n, m, value, middle) ? &low : &high) = middle;
+    }
+    b->low = low;
+    b->high = high;
+    b->low_sure = b->high_sure = 1;
+    return counts;
+}
+
 /* Narrows the brackets of the whole block until all are closed; returns the counts made. */
 template <class Form>
 static __device__ int
@@ -163,7 +199,7 @@ value_of(const struct batch &q, struct batch_memory memory, int thread)
 {
     const int matrix = thread / q.width;
     const int64_t index = q.begin + (int64_t)blockIdx.x * q.matrices + matrix;
-    struct batch_value x;
+    struct batch_value x = {};
 
     x.m.scale = memory.scale[matrix];
     x.m.entry = memory.entry + (size_t)matrix * (size_t)q.entry_bytes;
@@ -219,10 +255,10 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
     const int64_t here =
         bracket_min(v.batch - q.begin - (int64_t)blockIdx.x * q.matrices, q.matrices);
     const bool active = matrix < here && v.first + (int64_t)blockIdx.y * q.width + lane < v.last;
-    struct batch_value x;
+    struct batch_value x = {};
     struct bracket b;
     bool open = false;
-    int counts;
+    int counts = 0;
 
     measure(q, memory, here, matrix, lane);
     prepare(q, memory, here, PLAIN);
@@ -232,9 +268,12 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
                 ? bracket_around_hint(x.value, v.d_hint[x.place], v.hint_is_relative, x.range)
                 : bracket_of_range(x.first, bracket_min(x.first + q.width, v.last),
                                    bracket_sampled_from(x.range), x.range);
+        if (v.d_hint != NULL && v.hint_is_relative) {
+            counts += halve<plain_form>(v.n, x.m, x.value, b.low, b.high, x.range, &b);
+        }
         open = !bracket_is_closed(&b, x.range);
     }
-    counts = search<plain_form>(v.n, x.m, &b, x.value, x.first, x.range, open);
+    counts += search<plain_form>(v.n, x.m, &b, x.value, x.first, x.range, open);
     open = false;
     if (active && !b.low_sure) {
         x.range.floor = 0;
@@ -259,8 +298,11 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
         prepare(q, memory, here, TWOFOLD);
         if (thread >= 0) {
             x = value_of(q, memory, thread);
+            /* mostly the plain form was right */
+            counts += halve<twofold_form>(v.n, x.m, x.value, b.guess, b.guess + 1, x.range, &b);
         }
-        counts += search<twofold_form>(v.n, x.m, &b, x.value, x.first, x.range, thread >= 0);
+        open = thread >= 0 && !bracket_is_closed(&b, x.range);
+        counts += search<twofold_form>(v.n, x.m, &b, x.value, x.first, x.range, open);
         if (thread >= 0) {
             v.d_s[x.place] = bracket_value(&b);
         }
