@@ -38,8 +38,8 @@ enum {
     /* Guesses in a row that may leave more than half of a bracket before it is cut evenly. */
     GUESS_MISSES = 2,
 
-    /* What QR leaves a value off by, mostly. */
-    HINT_ULPS = 4,
+    /* What a hint may be off by, in ulps of the largest value. */
+    HINT_ULPS = 8,
 
     /* Ulps on either side of what other counts found, which may be off by more. */
     FOUND_ROOM = 1024,
@@ -474,17 +474,16 @@ bracket_of_one(int64_t v, int64_t low, int64_t high, int64_t guess, int64_t spre
     return b;
 }
 
-/* Around an approximation that is good to an error of a few ulps of the largest value or, if
-   `relative`, of its own, and hardly ever off by more than eight times as much. */
+/* Around an approximation that is good to an ulp or so of the largest value, and hardly ever off by
+   more than HINT_ULPS. */
 TSVD_HD struct bracket
-bracket_around_hint(int64_t v, real hint, int relative, struct bracket_range range)
+bracket_around_hint(int64_t v, real hint, struct bracket_range range)
 {
     const real top = r_from_bits(range.top < R_INFINITY_BITS ? range.top : range.top - 1);
-    const real error = R_EPS * (relative ? R(HINT_ULPS) * hint : top);
+    const real error = R_EPS * top, far = R(HINT_ULPS) * error;
     const int64_t at = r_bits(hint), spread = (int64_t)r_bits(hint + error) - at;
 
-    return bracket_of_one(v, r_bits(r_max(hint - 8 * error, 0)), r_bits(hint + 8 * error), at,
-                          spread, range);
+    return bracket_of_one(v, r_bits(r_max(hint - far, 0)), r_bits(hint + far), at, spread, range);
 }
 
 /* Around what other counts found: bits. */

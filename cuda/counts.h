@@ -270,7 +270,20 @@ struct twofold_form {
         for (int begin = 0; begin < count; begin += GROUP) {
             const uint32_t events = event[begin / GROUP];
 
+            if (events == 0 && begin + GROUP <= count) {
 #pragma unroll 4
+                for (int i = 0; i < GROUP; i++) {
+                    const struct twofold_entry here = entry[begin + i];
+
+#pragma unroll
+                    for (int s = 0; s < SHIFTS; s++) {
+                        sturm_twofold_step(shift[s].sigma, here.square, here.rest, &shift[s].y,
+                                           &shift[s].above);
+                    }
+                }
+                continue;
+            }
+#pragma unroll 1
             for (int i = 0; i < GROUP && begin + i < count; i++) {
                 const struct twofold_entry here = entry[begin + i];
 

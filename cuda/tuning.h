@@ -56,14 +56,15 @@ enum {
     LEAF_LOG_MIB = 1024,
 
     /* dc_leaves.cu: warps of a multiprocessor that get a leaf each before a second lane of any
-       does: a lane alone is the fastest, but so many warps keep the multiprocessor busy.  4
+       does: a lane alone is the fastest, but so many warps keep the multiprocessor busy.  8
        and 12 differ by 5 % at most. */
-    LEAF_WARPS = 8,
+    LEAF_WARPS = 4,
 
-    /* dc_leaves.cu: sweeps under way from the log to a warp, and rotations between two looks at
-       where a sweep ends.  Not measured. */
+    /* dc_leaves.cu: sweeps under way from the log to a warp (not measured), and rotations between
+       two looks at where a sweep ends: with 4 100,000 of order 32 took 15.1 ms in all, with 8
+       14.4. */
     LEAF_STAGES = 4,
-    LEAF_GROUP = 4,
+    LEAF_GROUP = 8,
 
     /* dc_leaves.cu: blocks that finish leaves whose log was full.  Not measured. */
     STRAGGLER_BLOCKS = 512,

@@ -43,8 +43,7 @@ tsvdi_cuda_values_on_device(struct tsvd_context *ctx, int64_t n, int64_t batch, 
     struct cuda_call *call = cuda_of(ctx);
     const int64_t values = last - first;
     const double begin = ctx->done;
-    struct values_device v = {n,   batch, first, last, d_d, d_e, d_hint, n <= DC_LEAF_COLUMNS,
-                              eps, d_s};
+    struct values_device v = {n, batch, first, last, d_d, d_e, d_hint, eps, d_s};
     tsvd_status ret = TSVD_OK;
 
     if (batch == 0 || values == 0) {

@@ -32,7 +32,6 @@ struct values_device {
     int64_t n, batch;
     int64_t first, last;
     const real *d_d, *d_e, *d_hint;
-    int hint_is_relative; /* good to a few of its own ulps, as QR leaves it */
     real eps;
     real *d_s;
 };

@@ -113,30 +113,76 @@ prepare(const struct batch &q, struct batch_memory memory, int64_t here, enum fo
     __syncthreads();
 }
 
-/* Is the value at or above the number with these bits? */
+/* Is the value at or above the numbers with these bits? */
+template <class Form, int SHIFTS>
+static __device__ __forceinline__ void
+compare(int64_t n, const struct batch_matrix &m, int64_t value, const real_int (&bits)[SHIFTS],
+        bool (&above)[SHIFTS])
+{
+    Form shift[SHIFTS];
+
+#pragma unroll
+    for (int s = 0; s < SHIFTS; s++) {
+        shift[s].start(r_from_bits(bits[s]), m.scale);
+    }
+    Form::pass((const typename Form::entry *)m.entry, m.event, (int)(2 * n), shift);
+#pragma unroll
+    for (int s = 0; s < SHIFTS; s++) {
+        above[s] = shift[s].take() > value;
+    }
+}
+
 template <class Form>
 static __device__ __forceinline__ bool
 is_above(int64_t n, const struct batch_matrix &m, int64_t value, real_int bits)
 {
-    Form shift[1];
+    const real_int one[1] = {bits};
+    bool above[1];
 
-    shift[0].start(r_from_bits(bits), m.scale);
-    Form::pass((const typename Form::entry *)m.entry, m.event, (int)(2 * n), shift);
-    return shift[0].take() > value;
+    compare<Form>(n, m, value, one, above);
+    return above[0];
 }
 
-/* Closes the bracket if its value lies from low to high, by halving: without the care that
-   brackets take, which costs several counts a round.  Returns the counts made. */
+/* Closes the bracket of a value that lies near the number with the bits `at`, mostly within a step
+   above it, in steps that double, and then by halving: without the care that brackets take, which
+   costs several counts a round.  Leaves it alone if they lead out of the range.  Returns the counts
+   made. */
 template <class Form>
 static __device__ int
-halve(int64_t n, const struct batch_matrix &m, int64_t value, real_int low, real_int high,
-      struct bracket_range range, struct bracket *b)
+close_in(int64_t n, const struct batch_matrix &m, int64_t value, real_int at, real_int step,
+         struct bracket_range range, struct bracket *b)
 {
+    const real_int floor = (real_int)bracket_max(range.floor, 1);
+    real_int ends[2] = {at, (real_int)bracket_min((int64_t)at + step, range.top)}, low, high;
+    bool above[2];
     int counts = 2;
 
-    if (low < range.floor || low < 1 || high > range.top || !is_above<Form>(n, m, value, low) ||
-        is_above<Form>(n, m, value, high)) {
-        return counts;
+    if (at < floor || at >= range.top) {
+        return 0;
+    }
+    compare<Form>(n, m, value, ends, above);
+    low = ends[0];
+    high = ends[1];
+    if (!above[0]) {
+        do {
+            high = low;
+            if (low - floor < step) {
+                return counts;
+            }
+            low -= step;
+            step *= 2;
+            counts++;
+        } while (!is_above<Form>(n, m, value, low));
+    } else if (above[1]) {
+        do {
+            if (high == range.top) {
+                return counts;
+            }
+            low = high;
+            high = range.top - high > step ? high + step : range.top;
+            step *= 2;
+            counts++;
+        } while (is_above<Form>(n, m, value, high));
     }
     for (; high - low > 1; counts++) {
         const real_int middle = low + (high - low) / 2;
@@ -264,12 +310,11 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
     prepare(q, memory, here, PLAIN);
     if (active) {
         x = value_of(q, memory, (int)threadIdx.x);
-        b = v.d_hint != NULL
-                ? bracket_around_hint(x.value, v.d_hint[x.place], v.hint_is_relative, x.range)
-                : bracket_of_range(x.first, bracket_min(x.first + q.width, v.last),
-                                   bracket_sampled_from(x.range), x.range);
-        if (v.d_hint != NULL && v.hint_is_relative) {
-            counts += halve<plain_form>(v.n, x.m, x.value, b.low, b.high, x.range, &b);
+        b = v.d_hint != NULL ? bracket_around_hint(x.value, v.d_hint[x.place], x.range)
+                             : bracket_of_range(x.first, bracket_min(x.first + q.width, v.last),
+                                                bracket_sampled_from(x.range), x.range);
+        if (v.d_hint != NULL && v.n < GUESS_ORDER) {
+            counts += close_in<plain_form>(v.n, x.m, x.value, b.guess, HINT_ULPS, x.range, &b);
         }
         open = !bracket_is_closed(&b, x.range);
     }
@@ -299,7 +344,7 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
         if (thread >= 0) {
             x = value_of(q, memory, thread);
             /* mostly the plain form was right */
-            counts += halve<twofold_form>(v.n, x.m, x.value, b.guess, b.guess + 1, x.range, &b);
+            counts += close_in<twofold_form>(v.n, x.m, x.value, b.guess, 1, x.range, &b);
         }
         open = thread >= 0 && !bracket_is_closed(&b, x.range);
         counts += search<twofold_form>(v.n, x.m, &b, x.value, x.first, x.range, open);

@@ -121,7 +121,7 @@ __launch_bounds__(VALUE_THREADS) start_kernel(struct device_sturm m, struct roun
 
     if (i < values) {
         const struct bracket_range range = range_of(q, matrix_scale_of(*m.d_size));
-        struct bracket b = d_hint != NULL ? bracket_around_hint(q.first + i, d_hint[i], 0, range)
+        struct bracket b = d_hint != NULL ? bracket_around_hint(q.first + i, d_hint[i], range)
                                           : bracket_of_range(q.first, q.first + values,
                                                              bracket_sampled_from(range), range);
 

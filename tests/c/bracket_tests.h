@@ -111,7 +111,7 @@ check_brackets(const char *kind, int64_t n, const real *d, const real *e, int64_
     range.top = m.scale.top;
     range.eps = 0;
     for (int64_t v = first; v < last; v++) {
-        b[v] = hint ? bracket_around_hint(v, hint[v], v % 2, range)
+        b[v] = hint ? bracket_around_hint(v, hint[v], range)
                     : bracket_of_range(first, last, bracket_sampled_from(range), range);
     }
     rounds = narrow_all(&m, range, first, last, each, b);
