@@ -217,6 +217,9 @@ void tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, st
 tsvd_status tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *info,
                       tsvd_error *error);
 
+/* tsvd.c: whether "auto" computes vectors of order n by divide and conquer. */
+int tsvdi_prefers_dc(const tsvd_options *options, int64_t n);
+
 /* svd.c: gathers a vector with `stride` bytes between its entries; returns its largest magnitude,
    infinity where it holds NaN or infinity. */
 real tsvdi_gather(const void *from, ptrdiff_t stride, int64_t count, real *x);

@@ -6,8 +6,6 @@
 
 #include <stdatomic.h>
 
-#include "crossover.h"
-
 static struct tsvd_blas blas;
 static atomic_bool ready; /* what `blas` holds may be used */
 
@@ -22,19 +20,6 @@ int
 tsvdi_blas_ready(void)
 {
     return atomic_load_explicit(&ready, memory_order_acquire);
-}
-
-int
-tsvdi_prefers_dc(const tsvd_options *options, int64_t n)
-{
-    return options->device >= 0 || n <= DC_LEAF_COLUMNS || tsvdi_blas_ready();
-}
-
-int
-tsvd_uses_blas(const tsvd_options *options, int64_t n)
-{
-    return options->device < 0 && n > DC_LEAF_COLUMNS &&
-           (options->method == TSVD_METHOD_DC || options->method == TSVD_METHOD_AUTO);
 }
 
 typedef void (*gemm32)(char *, char *, int *, int *, int *, const void *, const void *, int *,

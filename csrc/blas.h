@@ -9,9 +9,6 @@
 /* 1 if there is a BLAS. */
 int tsvdi_blas_ready(void);
 
-/* Whether "auto" computes vectors of order n by divide and conquer. */
-int tsvdi_prefers_dc(const tsvd_options *options, int64_t n);
-
 /*
  * C = A B, row by row: A is rows x terms with lda numbers between rows, B terms x columns, C
  * rows x columns; float32 if `single`.  terms = 0 gives C = 0; all numbers are below 2^31.  Made in

@@ -4,7 +4,6 @@
  * takes at once; small ones are shared out over the threads, others follow one another.
  */
 #include "backend.h"
-#include "blas.h"
 #include "crossover.h"
 #include "host.h"
 

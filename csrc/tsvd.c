@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "blas.h"
+#include "crossover.h"
 #include "host.h"
 
+int tsvdi_prefers_dc(const tsvd_options *options, int64_t n);
 tsvd_status tsvdi_svd_f64(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *info,
                           tsvd_error *error);
 tsvd_status tsvdi_svd_f32(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *info,
@@ -58,6 +60,19 @@ tsvd_options_default(void)
 {
     return (tsvd_options){
         .method = TSVD_METHOD_AUTO, .device = -1, .eps = -1, .check_finite = 1, .split = 1};
+}
+
+int
+tsvdi_prefers_dc(const tsvd_options *options, int64_t n)
+{
+    return options->device >= 0 || n <= DC_LEAF_COLUMNS || tsvdi_blas_ready();
+}
+
+int
+tsvd_uses_blas(const tsvd_options *options, int64_t n)
+{
+    return options->device < 0 && n > DC_LEAF_COLUMNS &&
+           (options->method == TSVD_METHOD_DC || options->method == TSVD_METHOD_AUTO);
 }
 
 /* Sizes whose products do not overflow: the batch and its results must be addressable. */
