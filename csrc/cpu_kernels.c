@@ -421,19 +421,33 @@ count_group(const struct sturm *m, enum form form, int64_t count, const real *si
     }
 }
 
+/* The form for a shift, whatever it is counted beside: forms may differ where a shift is an
+   eigenvalue. */
+static enum form
+form_for(const struct sturm *m, int exact, real sigma)
+{
+    return sigma < m->plain_from ? WIDE : exact ? TWOFOLD : PLAIN;
+}
+
 static void
 count(const struct sturm *m, int exact, int64_t how_many, const real *sigma, int64_t *above)
 {
-    for (int64_t i = 0; i < how_many; i += COUNT_MAX) {
-        real shift[COUNT_MAX], lowest = sigma[i];
-        real_int found[COUNT_MAX];
-        int64_t here = how_many - i < COUNT_MAX ? how_many - i : COUNT_MAX;
+    int64_t here;
 
+    for (int64_t i = 0; i < how_many; i += here) {
+        const enum form form = form_for(m, exact, sigma[i]);
+        real shift[COUNT_MAX];
+        real_int found[COUNT_MAX];
+
+        for (here = 1; here < COUNT_MAX && i + here < how_many; here++) {
+            if (form_for(m, exact, sigma[i + here]) != form) {
+                break;
+            }
+        }
         for (int64_t j = 0; j < COUNT_MAX; j++) {
             shift[j] = sigma[i + (j < here ? j : here - 1)];
-            lowest = r_min(lowest, shift[j]);
         }
-        count_group(m, lowest < m->plain_from ? WIDE : exact ? TWOFOLD : PLAIN, here, shift, found);
+        count_group(m, form, here, shift, found);
         for (int64_t j = 0; j < here; j++) {
             above[i + j] = found[j];
         }

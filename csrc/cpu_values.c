@@ -10,7 +10,8 @@
  *
  * The second brackets each value around its approximation and halves the bracket down to
  * neighbouring numbers with exact counts, two of which mostly do.  So a value depends neither on
- * the approximation nor on how the work was shared out.
+ * the approximation nor on how the work was shared out, but where exact counts are not monotone:
+ * a number may be an eigenvalue of the matrix that rounding makes of it.
  */
 #include "cpu_dc.h"
 #include "host.h"
@@ -22,9 +23,6 @@ enum { VALUES_PER_TASK = 256, VALUES_PER_TASK_MIN = 32 };
    (for plain counts), of plain counts (for exact ones); and the factor by which its ends are
    moved away while it does not hold the value. */
 enum { PLAIN_REACH = 8, EXACT_REACH = 0, BRACKET_GROWTH = 8 };
-
-/* Up to this order plain counts are as good as exact ones: there are few errors to add up. */
-enum { PLAIN_ORDER = 16 };
 
 /* Work below this many entries times values is not worth a second thread. */
 enum { SERIAL_STEPS = 1 << 16 };
@@ -253,7 +251,7 @@ static tsvd_status
 find_values(void *arg, int worker, int64_t index)
 {
     const struct search *job = arg;
-    const int64_t n = job->matrix->n, at = index * job->per_task, first = job->first + at;
+    const int64_t at = index * job->per_task, first = job->first + at;
     const int64_t last = first + job->per_task < job->last ? first + job->per_task : job->last;
     const int plain = r_isfinite(job->matrix->plain_from);
     struct task task;
@@ -270,7 +268,7 @@ find_values(void *arg, int worker, int64_t index)
     } else {
         memcpy(job->s + at, job->hint + at, (size_t)(last - first) * sizeof *job->s);
     }
-    if (job->eps == 0 && (n > PLAIN_ORDER || !plain)) {
+    if (job->eps == 0) {
         TSVD_TRY(refine(&task, 1, first, last, job->s + at));
     }
     if (worker == 0) {
@@ -331,7 +329,7 @@ tsvdi_cpu_values(struct tsvd_context *ctx, struct values_job *job)
     TSVD_TRY(tsvdi_host_alloc((size_t)workers * sizeof *counts, ctx->error, (void **)&counts));
     memset(counts, 0, (size_t)workers * sizeof *counts);
     TSVD_TRY(tsvdi_host_alloc(tsvdi_sturm_bytes(n), ctx->error, &work));
-    if (!job->hint && n <= DC_LEAF_COLUMNS && job->batch > 1) {
+    if (!job->hint && n <= DC_LEAF_COLUMNS && ctx->total > 1) {
         TSVD_TRY(tsvdi_cpu_leaves_begin(ctx));
         TSVD_TRY(tsvdi_host_alloc((size_t)(tsvdi_cpu_leaf_group_size() * n) * sizeof *hints,
                                   ctx->error, (void **)&hints));

@@ -468,17 +468,18 @@ out:
     return ret;
 }
 
-/* Matrices that a worker is given at once. */
+/* Matrices that each of the workers is given at once. */
 static int64_t
-chunk_for(struct tsvd_context *ctx, const tsvd_problem *p, int64_t total)
+chunk_for(struct tsvd_context *ctx, const tsvd_problem *p, int64_t total, int64_t workers)
 {
     const tsvd_method method = choose_method(ctx->options, p, NULL);
+    const int64_t share = (total + workers - 1) / workers;
     int64_t most = 1;
 
     if (method == TSVD_METHOD_DC || method == TSVD_METHOD_BISECT) {
         most = ctx->backend->batch_most(ctx, p->n, p->L != NULL);
     }
-    return most < total ? most : total;
+    return most < share ? most : share;
 }
 
 tsvd_status
@@ -519,7 +520,7 @@ tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *i
         TSVD_TRY(worker_begin(&job.worker[ready], &ctx));
         ctx.is_caller = 0;
     }
-    job.chunk = chunk_for(&job.worker[0].ctx, problem, job.total);
+    job.chunk = chunk_for(&job.worker[0].ctx, problem, job.total, workers);
     chunks = (job.total + job.chunk - 1) / job.chunk;
     workers = workers < chunks ? workers : chunks;
     for (int64_t i = 0; i < workers; i++) {

@@ -46,12 +46,15 @@ cuda_batch_most(struct tsvd_context *ctx, int64_t n, int vectors)
 {
     const int64_t nodes = n / (DC_LEAF_COLUMNS / 2) + 1; /* of a level, at most */
     const uint64_t order = (uint64_t)n, row = (uint64_t)(vectors ? 6 * device_stride(n) : 0) + 48;
+    const uint64_t logs = (uint64_t)LEAF_LOG_MIB << 21; /* of leaves, at most */
     uint64_t room = 0, most;
 
     if (tsvdi_cuda_memory_free(cuda_of(ctx), &room) != TSVD_OK) {
         return 1;
     }
-    room = room / 2 < BATCH_BYTES ? room / 2 : BATCH_BYTES;
+    room /= 2;
+    room = room > 2 * logs ? room - logs : room / 4; /* a small log is four times as large */
+    room = room < BATCH_BYTES ? room : BATCH_BYTES;
     most = room / (order * row * sizeof(real));
     if (n > DC_LEAF_COLUMNS && most > (uint64_t)(GRID_MOST / nodes)) {
         most = (uint64_t)(GRID_MOST / nodes);

@@ -49,7 +49,9 @@ tsvdi_cuda_values_on_device(struct tsvd_context *ctx, int64_t n, int64_t batch, 
     if (batch == 0 || values == 0) {
         return TSVD_OK;
     }
-    if (n <= (batch > 1 ? (int64_t)VALUES_BATCH_ORDER : (int64_t)VALUES_CPU_ORDER)) {
+    /* by the size of the whole batch, so that no bit depends on how it was cut */
+    if (n <= (ctx->total > 1 ? (int64_t)VALUES_BATCH_ORDER : (int64_t)VALUES_CPU_ORDER) &&
+        tsvdi_cuda_values_fit(call, v)) {
         TSVD_TRY(tsvdi_cuda_values_batch(ctx, v, counts));
     } else {
         v.batch = 1;
@@ -78,7 +80,7 @@ tsvdi_cuda_values(struct tsvd_context *ctx, struct values_job *job)
     real *d_d = NULL, *d_e, *d_s, *d_hint = NULL;
     tsvd_status ret = TSVD_OK;
 
-    if (job->batch == 1 && job->n <= VALUES_CPU_ORDER) {
+    if (ctx->total == 1 && job->n <= VALUES_CPU_ORDER) {
         return tsvdi_cpu.values(ctx, job);
     }
     TSVD_TRY(tsvdi_cuda_alloc(call, 2 * matrix + 2 * result, (void **)&d_d));

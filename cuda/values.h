@@ -16,6 +16,7 @@
 #define tsvdi_cuda_sturm_widen TSVD_T(tsvdi_cuda_sturm_widen)
 #define tsvdi_cuda_sturm_end TSVD_T(tsvdi_cuda_sturm_end)
 #define tsvdi_cuda_values_search TSVD_T(tsvdi_cuda_values_search)
+#define tsvdi_cuda_values_fit TSVD_T(tsvdi_cuda_values_fit)
 #define tsvdi_cuda_values_batch TSVD_T(tsvdi_cuda_values_batch)
 
 /* Of counts. */
@@ -53,5 +54,8 @@ tsvd_status tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_dev
                                      int64_t *counts);
 tsvd_status tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v,
                                     int64_t *counts);
+
+/* Whether a matrix fits in the memory of a block, as a batch wants. */
+bool tsvdi_cuda_values_fit(const struct cuda_call *call, struct values_device v);
 
 #endif

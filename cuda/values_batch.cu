@@ -11,6 +11,9 @@
 
 enum { WARP = 32 };
 
+/* Bytes of shared memory that CUDA keeps of a block's. */
+static const size_t SHARED_RESERVED = 1024;
+
 /* Entries times shifts of one launch, half a second or less. */
 static const double BATCH_STEPS = 2e11;
 
@@ -260,35 +263,39 @@ value_of(const struct batch &q, struct batch_memory memory, int thread)
     return x;
 }
 
+struct ranks {
+    struct bracket kept[COUNT_THREADS];
+    int from[COUNT_THREADS], in_warp[(int)COUNT_THREADS / (int)WARP];
+};
+
 /* The brackets that are open move up to the first threads, so that few warps count for them;
    returns the thread that a bracket came from, -1 where there is none. */
 static __device__ int
 close_ranks(bool open, struct bracket *b)
 {
-    __shared__ struct bracket kept[COUNT_THREADS];
-    __shared__ int from[COUNT_THREADS], in_warp[COUNT_THREADS / WARP];
+    __shared__ struct ranks ranks;
     const int thread = (int)threadIdx.x, warp = thread / WARP;
     const unsigned mask = __ballot_sync(~0U, open);
     int at = __popc(mask & ((1U << thread % WARP) - 1)), all = 0;
 
     if (thread % WARP == 0) {
-        in_warp[warp] = __popc(mask);
+        ranks.in_warp[warp] = __popc(mask);
     }
     __syncthreads();
     for (int i = 0; i < COUNT_THREADS / WARP; i++) {
-        at += i < warp ? in_warp[i] : 0;
-        all += in_warp[i];
+        at += i < warp ? ranks.in_warp[i] : 0;
+        all += ranks.in_warp[i];
     }
     if (open) {
-        kept[at] = *b;
-        from[at] = thread;
+        ranks.kept[at] = *b;
+        ranks.from[at] = thread;
     }
     __syncthreads();
     if (thread >= all) {
         return -1;
     }
-    *b = kept[thread];
-    return from[thread];
+    *b = ranks.kept[thread];
+    return ranks.from[thread];
 }
 
 static __global__ void
@@ -376,6 +383,18 @@ fill_block(struct batch *q, int shared_most)
     while (q->matrices > 1 && lay_out(*q, NULL).bytes > (size_t)shared_most / 4) {
         q->matrices--;
     }
+}
+
+bool
+tsvdi_cuda_values_fit(const struct cuda_call *call, struct values_device v)
+{
+    struct batch q;
+
+    memset(&q, 0, sizeof(q));
+    q.v = v;
+    fill_block(&q, call->shared_most);
+    return lay_out(q, NULL).bytes + sizeof(struct ranks) + SHARED_RESERVED <=
+           (size_t)call->shared_most;
 }
 
 tsvd_status
