@@ -412,8 +412,10 @@ tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v, int64_
     q.v = v;
     fill_block(&q, call->shared_most);
     bytes = lay_out(q, NULL).bytes;
+    /* the attribute is of the kernel, which other threads launch too: all set the same */
     TSVD_CUDA(call, cudaFuncSetAttribute(batch_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                         (int)bytes));
+                                         call->shared_most - (int)sizeof(struct ranks) -
+                                             (int)SHARED_RESERVED));
     TSVD_TRY(tsvdi_cuda_alloc(call, sizeof(*q.d_counts), (void **)&q.d_counts));
     TSVD_CUDA(call, cudaMemsetAsync(q.d_counts, 0, sizeof(*q.d_counts), call->stream));
     for (; q.begin < v.batch; q.begin += most) {
