@@ -162,7 +162,8 @@ def svd(
     select_range : (min, max), optional
         Required by "v" and "i", not allowed with "a". For "v" two numbers in the
         units of B, ``min < max``, which may be infinite: on which side of them a
-        value lies is counted exactly. For "i" two integers, ``0 <= min <= max < n``.
+        value lies is counted exactly, where values of a CUDA device may be off by
+        an ulp or so. For "i" two integers, ``0 <= min <= max < n``.
     device : str or int, optional
         "cpu", "cuda", "cuda:1" or 1. None: the first usable CUDA device for large
         matrices, from n = 768 on for vectors by "auto" or "dc", from n = 1024 on
