@@ -1,5 +1,7 @@
 """What is asked of the measurements of a run, and whether it holds."""
 
+from benchmarks import results
+
 
 def at_most(what, asked, measured, unit="s"):
     """asked, measured: None where it could not be measured, which counts as missed."""
@@ -23,8 +25,15 @@ def _bar(what, relation, asked, measured, unit, ok):
     }
 
 
-def show(bars):
-    """Prints all; the exit status is 0 if every one holds."""
+def conclude(path, threads, load, bars, **contents):
+    """Ends a run: prints all, writes them with its contents, and returns the exit status."""
+    status = _show(bars)
+    results.write(path, threads, load, **contents, bars=bars)
+    return status
+
+
+def _show(bars):
+    """The exit status is 0 if every one holds."""
     print(f"\n{'asked of it':<62}{'asked':>13}{'measured':>13}")
     for bar in bars:
         asked = f"{bar['relation']} {text(bar['asked'], bar['unit'])}"

@@ -62,19 +62,16 @@ def run(path, threads, seconds):
                     case["peer"] = _peer(case, of_peer)
                 cases.append(case)
                 _show(case)
-    asked = _bars(cases)
-    status = bars.show(asked)
-    results.write(
+    return bars.conclude(
         path,
         threads,
         load,
+        _bars(cases),
         seconds=time.monotonic() - start,
         library=cuda.library().name,
         repeats=REPEATS,
         cases=cases,
-        bars=asked,
     )
-    return status
 
 
 def _matrices(family, count, n, dtype):

@@ -37,9 +37,7 @@ def run(path, threads, device):
             own = _rows(family, n, device)
             rows += own
             asked += _bars(own)
-    status = bars.show(asked)
-    results.write(path, threads, load, device=device, repeats=REPEATS, rows=rows, bars=asked)
-    return status
+    return bars.conclude(path, threads, load, asked, device=device, repeats=REPEATS, rows=rows)
 
 
 def _rows(family, n, device):

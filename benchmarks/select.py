@@ -35,10 +35,7 @@ def run(path, threads):
         for family in CLASSES:
             cases.append(_case(family, dtype))
             _show(cases[-1])
-    asked = _bars(cases)
-    status = bars.show(asked)
-    results.write(path, threads, load, n=N, k=K, repeats=REPEATS, cases=cases, bars=asked)
-    return status
+    return bars.conclude(path, threads, load, _bars(cases), n=N, k=K, repeats=REPEATS, cases=cases)
 
 
 def _case(family, dtype):

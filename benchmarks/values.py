@@ -46,10 +46,9 @@ def run(path, threads, seconds):
                 _measure(case, repeats, cases, start + seconds)
                 cases.append(case)
                 _show(case)
-    asked = _bars(cases)
-    status = bars.show(asked)
-    results.write(path, threads, load, seconds=time.monotonic() - start, cases=cases, bars=asked)
-    return status
+    return bars.conclude(
+        path, threads, load, _bars(cases), seconds=time.monotonic() - start, cases=cases
+    )
 
 
 def _measure(case, repeats, before, until):

@@ -62,19 +62,16 @@ def run(path, threads, seconds, largest):
         cases += _cases(n, rates, cases, start + SHARE * seconds)
     print(f"\n{'peer':<8}{'matrix':<12}{'n':>6}{'seconds':>10}{'ours':>10}{'ratio':>8}")
     _measure_peers(cases, start + seconds)
-    asked = _bars(cases)
-    status = bars.show(asked)
-    results.write(
+    return bars.conclude(
         path,
         threads,
         load,
+        _bars(cases),
         seconds=time.monotonic() - start,
         library=cuda.library().name,
         rates=rates,
         cases=cases,
-        bars=asked,
     )
-    return status
 
 
 def _rates(sizes):

@@ -43,7 +43,9 @@ def check(findings, where, d, e, result, lower=False, references=None):
 
 
 @every_dtype
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize(
+    "n", [*SIZES, *(pytest.param(n, marks=pytest.mark.slow) for n in LARGE_SIZES)]
+)
 def test_all_families_at_once(n, dtype, device):
     """Zero, graded, clustered, hard ones and denormal numbers side by side."""
     d, e = all_families(n, dtype)
@@ -57,15 +59,6 @@ def test_some_families_at_once(n, device):
     d, e = all_families(n, dtype, SOME)
     with Findings() as findings:
         check(findings, f"n={n} {dtype.__name__}", d, e, tsvd.svd(d, e, device=device))
-
-
-@pytest.mark.slow
-@every_dtype
-@pytest.mark.parametrize("n", LARGE_SIZES)
-def test_all_families_of_larger_orders(n, dtype, device):
-    d, e = all_families(n, dtype)
-    with Findings() as findings:
-        check(findings, f"n={n}", d, e, tsvd.svd(d, e, device=device))
 
 
 @every_dtype
