@@ -180,12 +180,26 @@ __launch_bounds__(WARP) sweeps_kernel(struct dc_device run, struct leaf_log log,
 
 /* ---- vectors ---- */
 
+/* A warp has the vectors of a leaf: LANES of its lanes those of a side, each of them COLUMNS
+   columns, LANES apart. */
+template <int WIDTH> struct part {
+    static constexpr int MOST = (int)WARP / (int)SIDES;
+    static constexpr int LANES = WIDTH < MOST ? WIDTH : MOST;
+    static constexpr int COLUMNS = WIDTH / LANES;
+};
+
 /* Sweeps of the log on their way to a warp: turn t of a side belongs to rows t and t + 1 in
-   either direction, and is the identity where the sweep does not reach.  For widths below a warp's
-   the sides lie side by side. */
-struct ring {
-    struct rotation turn[LEAF_STAGES][WARP];
-    unsigned flips; /* see find_flips */
+   either direction, and is the identity where the sweep does not reach.  Lanes that have no side
+   have turns that nobody needs. */
+template <int WIDTH> struct ring {
+    struct rotation turn[LEAF_STAGES][WARP / part<WIDTH>::LANES][WIDTH];
+};
+
+/* What a lane has of a leaf. */
+template <int WIDTH> struct vectors_part {
+    int side, column; /* of the first of its columns */
+    bool present[part<WIDTH>::COLUMNS];
+    real x[part<WIDTH>::COLUMNS][WIDTH];
 };
 
 static __device__ __forceinline__ void
@@ -197,7 +211,7 @@ rotate(struct rotation q, real *a, real *b)
     *a = r_fma(q.c, *a, in_a);
 }
 
-/* Starts to bring a sweep from the log to the warp: the lane's turn is that of row `column`. */
+/* Starts to bring the turn of row `column` of a sweep from the log to the warp. */
 static __device__ __forceinline__ void
 fetch(struct short_sweep s, const struct rotation *turn, int column, struct rotation *to)
 {
@@ -211,10 +225,10 @@ fetch(struct short_sweep s, const struct rotation *turn, int column, struct rota
     }
 }
 
-/* The turns of a sweep, on a column of the vectors. */
-template <int WIDTH>
+/* The turns of a sweep, on columns of the vectors. */
+template <int WIDTH, int COLUMNS>
 static __device__ __forceinline__ void
-apply(struct short_sweep s, const struct rotation *turn, real *x)
+apply(struct short_sweep s, const struct rotation *turn, real (&x)[COLUMNS][WIDTH])
 {
     const int end = s.first + s.count;
 
@@ -224,8 +238,11 @@ apply(struct short_sweep s, const struct rotation *turn, real *x)
             if (i < end && i + LEAF_GROUP > s.first) {
 #pragma unroll
                 for (int k = i + LEAF_GROUP - 1; k >= i; k--) {
-                    if (k < WIDTH - 1) {
-                        rotate(turn[k], &x[k + 1], &x[k]);
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++) {
+                        if (k < WIDTH - 1) {
+                            rotate(turn[k], &x[c][k + 1], &x[c][k]);
+                        }
                     }
                 }
             }
@@ -236,8 +253,11 @@ apply(struct short_sweep s, const struct rotation *turn, real *x)
             if (i < end && i + LEAF_GROUP > s.first) {
 #pragma unroll
                 for (int k = i; k < i + LEAF_GROUP; k++) {
-                    if (k < WIDTH - 1) {
-                        rotate(turn[k], &x[k], &x[k + 1]);
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++) {
+                        if (k < WIDTH - 1) {
+                            rotate(turn[k], &x[c][k], &x[c][k + 1]);
+                        }
                     }
                 }
             }
@@ -267,44 +287,55 @@ settle(const struct dc_device &run, const struct leaf &leaf)
     }
 }
 
-/* Of the vectors of a warp's lanes `group`, WIDTH of them, those whose entry of largest magnitude,
-   of equals the first, is negative: bit i for vector i. */
+/* Of the vectors of side `side` those whose entry of largest magnitude, of equals the first, is
+   negative: bit i for vector i. */
 template <int WIDTH>
 static __device__ __forceinline__ unsigned
-find_flips(const real *x, int rows, bool present, unsigned group)
+find_flips(const struct vectors_part<WIDTH> &v, int rows, int side)
 {
+    constexpr int LANES = part<WIDTH>::LANES, COLUMNS = part<WIDTH>::COLUMNS;
+    const unsigned group = ((1u << LANES) - 1) << (side * LANES);
     unsigned flips = 0;
 
 #pragma unroll
     for (int i = 0; i < WIDTH; i++) {
         if (i < rows) {
-            const real size = present ? r_abs(x[i]) : R(-1);
-            real most = size;
-            unsigned first;
+            real most = R(-1);
+            bool flip = false;
 
 #pragma unroll
-            for (int lanes = WIDTH / 2; lanes > 0; lanes /= 2) {
+            for (int c = 0; c < COLUMNS; c++) {
+                most = v.present[c] ? r_max(most, r_abs(v.x[c][i])) : most;
+            }
+#pragma unroll
+            for (int lanes = LANES / 2; lanes > 0; lanes /= 2) {
                 most = r_max(most, __shfl_xor_sync(0xffffffffu, most, lanes));
             }
-            first = __ballot_sync(0xffffffffu, present && size == most) & group;
-            first &= 0u - first;
-            flips |= (unsigned)((__ballot_sync(0xffffffffu, x[i] < 0) & first) != 0) << i;
+#pragma unroll
+            for (int c = COLUMNS - 1; c >= 0; c--) {
+                unsigned first =
+                    __ballot_sync(0xffffffffu, v.present[c] && r_abs(v.x[c][i]) == most) & group;
+                const unsigned negative = __ballot_sync(0xffffffffu, v.x[c][i] < 0);
+
+                first &= 0u - first;
+                flip = first != 0 ? (negative & first) != 0 : flip;
+            }
+            flips |= (unsigned)flip << i;
         }
     }
     return flips;
 }
 
-/* Vectors of a matrix that is a leaf alone to the results, in the order of the values, signs fixed;
-   arguments as in play(). */
+/* Vectors of a matrix that is a leaf alone to the results, in the order of the values, signs
+   fixed. */
 template <int WIDTH>
 static __device__ __forceinline__ void
-store(const struct dc_device &run, const struct leaf &leaf, const real *x, int side, int column,
-      bool present, struct ring *rings)
+store(const struct dc_device &run, const struct leaf &leaf, const struct vectors_part<WIDTH> &v)
 {
     const int lane = (int)threadIdx.x % WARP, by_columns = run.lower ? RIGHT : LEFT;
     const real value = lane < leaf.rows ? r_abs(run.slot.value[leaf.slot + lane]) : R(0);
-    real *to = (side == LEFT ? run.left : run.right) + leaf.matrix * run.n * run.k;
-    unsigned flips, group = 0xffffffffu;
+    const unsigned flips = find_flips<WIDTH>(v, leaf.rows, by_columns);
+    real *to = (v.side == LEFT ? run.left : run.right) + leaf.matrix * run.n * run.k;
     int rank = 0; /* of vector `lane`, the largest value first; from `first` on */
 
     for (int i = 0; i < leaf.rows; i++) {
@@ -313,25 +344,19 @@ store(const struct dc_device &run, const struct leaf &leaf, const real *x, int s
         rank += other > value || (other == value && i > lane);
     }
     rank -= (int)run.first;
-    if (WIDTH < WARP) {
-        group = ((1u << WIDTH % WARP) - 1) << (by_columns * WIDTH % WARP);
-    }
-    flips = find_flips<WIDTH>(x, leaf.rows, present, group);
-    if (WIDTH == WARP) { /* the other side is another warp's */
-        if (side == by_columns && lane == 0) {
-            rings[0].flips = flips;
-        }
-        __syncthreads();
-        flips = rings[0].flips;
-    }
 #pragma unroll
     for (int i = 0; i < WIDTH; i++) {
         if (i < leaf.rows) {
             const int64_t r = __shfl_sync(0xffffffffu, rank, i);
-            const real entry = flips >> i & 1 ? -x[i] : x[i];
 
-            if (present && r >= 0 && r < run.k) {
-                to[side == by_columns ? column * run.k + r : r * run.n + column] = entry;
+#pragma unroll
+            for (int c = 0; c < part<WIDTH>::COLUMNS; c++) {
+                const int64_t column = v.column + c * part<WIDTH>::LANES;
+
+                if (v.present[c] && r >= 0 && r < run.k) {
+                    to[v.side == by_columns ? column * run.k + r : r * run.n + column] =
+                        flips >> i & 1 ? -v.x[c][i] : v.x[c][i];
+                }
             }
         }
     }
@@ -339,48 +364,62 @@ store(const struct dc_device &run, const struct leaf &leaf, const real *x, int s
 
 /*
  * Plays log `at` to the vectors of a leaf: to the identity if `fresh`, else to what lies in run.x,
- * where they go, or to the results if the leaf is all of its matrix.  A lane has a column of one
- * side; at a width below a warp's the warp has both sides, else the one given, and another warp of
- * the block, with the ring beside, the other one.  The warp of the right side settles the slots.
+ * where they go, or to the results if the leaf is all of its matrix.
  */
 template <int WIDTH>
 static __device__ __forceinline__ void
 play(const struct dc_device &run, const struct leaf &leaf, const struct leaf_log &log, int64_t at,
-     int given, bool fresh, struct ring *rings)
+     bool fresh, struct ring<WIDTH> *ring)
 {
-    const int lane = (int)threadIdx.x % WARP, column = lane % WIDTH;
-    const int lanes_side = WIDTH == WARP ? given : lane / WIDTH;
-    const int side = lanes_side == LEFT ? LEFT : RIGHT; /* a lane of neither only looks on */
-    const bool present = lanes_side < SIDES && column < leaf.columns;
-    const bool has_null = side == RIGHT && leaf.columns > leaf.rows;
+    constexpr int LANES = part<WIDTH>::LANES, COLUMNS = part<WIDTH>::COLUMNS;
+    const int lane = (int)threadIdx.x % WARP, sides_lane = lane / LANES;
     const struct leaf_end end = log.end[at];
     const uint16_t *sweep = log.sweep + at * log.sweeps;
-    const struct rotation *turn = turns_of(log, at, side);
-    struct ring *ring = &rings[(int)threadIdx.x / WARP];
-    real *to = side_of(run.x, run, side) + leaf.slot * run.stride + leaf.column + column;
-    real x[WIDTH], null = column == leaf.rows ? R(1) : R(0);
+    struct vectors_part<WIDTH> v;
+    const struct rotation *turn;
+    real *to, null[COLUMNS];
+    bool has_null;
 
+    v.side = sides_lane == LEFT ? LEFT : RIGHT;
+    v.column = lane % LANES;
+    has_null = v.side == RIGHT && leaf.columns > leaf.rows;
+    turn = turns_of(log, at, v.side);
+    to = side_of(run.x, run, v.side) + leaf.slot * run.stride + leaf.column + v.column;
 #pragma unroll
-    for (int i = 0; i < WIDTH; i++) {
-        x[i] = i == column ? R(1) : R(0);
-        if (!fresh && present && i < leaf.rows) {
-            x[i] = to[i * run.stride];
+    for (int c = 0; c < COLUMNS; c++) {
+        const int column = v.column + c * LANES;
+
+        v.present[c] = sides_lane < SIDES && column < leaf.columns;
+        null[c] = column == leaf.rows ? R(1) : R(0);
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) {
+            v.x[c][i] = i == column ? R(1) : R(0);
+            if (!fresh && v.present[c] && i < leaf.rows) {
+                v.x[c][i] = to[i * run.stride + c * LANES];
+            }
         }
-    }
-    if (!fresh && present && has_null) {
-        null = to[leaf.rows * run.stride];
+        if (!fresh && v.present[c] && has_null) {
+            null[c] = to[leaf.rows * run.stride + c * LANES];
+        }
     }
     if (fresh && leaf.columns > leaf.rows) {
         const struct short_sweep all = {0, has_null ? leaf.rows : 0, 0};
 
-        fetch(all, turn, column, &ring->turn[0][lane]);
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) {
+            fetch(all, turn, v.column + c * LANES,
+                  &ring->turn[0][sides_lane][v.column + c * LANES]);
+        }
         __pipeline_commit();
         __pipeline_wait_prior(0);
         __syncwarp();
 #pragma unroll
         for (int i = WIDTH - 1; i >= 0; i--) {
             if (i < leaf.rows) {
-                rotate(ring->turn[0][lane - column + i], &x[i], &null);
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) {
+                    rotate(ring->turn[0][sides_lane][i], &v.x[c][i], &null[c]);
+                }
             }
         }
         __syncwarp();
@@ -394,32 +433,42 @@ play(const struct dc_device &run, const struct leaf &leaf, const struct leaf_log
         if (ahead < end.sweeps) {
             const struct short_sweep s = unpack(sweep[ahead]);
 
-            fetch(s, turn, column, &ring->turn[ahead % LEAF_STAGES][lane]);
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                fetch(s, turn, v.column + c * LANES,
+                      &ring->turn[ahead % LEAF_STAGES][sides_lane][v.column + c * LANES]);
+            }
             turn += s.count;
         }
         __pipeline_commit();
         if (i >= 0) {
-            apply<WIDTH>(unpack(sweep[i]), &ring->turn[i % LEAF_STAGES][lane - column], x);
+            apply<WIDTH>(unpack(sweep[i]), ring->turn[i % LEAF_STAGES][sides_lane], v.x);
         }
     }
 #pragma unroll
-    for (int i = 0; i < WIDTH; i++) {
-        x[i] = side == LEFT && (end.negative >> i & 1) ? -x[i] : x[i];
-    }
-    if (end.done && run.levels == 0) {
-        store<WIDTH>(run, leaf, x, side, column, present, rings);
-    } else {
+    for (int c = 0; c < COLUMNS; c++) {
 #pragma unroll
         for (int i = 0; i < WIDTH; i++) {
-            if (present && i < leaf.rows) {
-                to[i * run.stride] = x[i];
-            }
-        }
-        if (present && has_null) {
-            to[leaf.rows * run.stride] = null;
+            v.x[c][i] = v.side == LEFT && (end.negative >> i & 1) ? -v.x[c][i] : v.x[c][i];
         }
     }
-    if (end.done && (WIDTH < WARP || given == RIGHT)) {
+    if (end.done && run.levels == 0) {
+        store<WIDTH>(run, leaf, v);
+    } else {
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) {
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) {
+                if (v.present[c] && i < leaf.rows) {
+                    to[i * run.stride + c * LANES] = v.x[c][i];
+                }
+            }
+            if (v.present[c] && has_null) {
+                to[leaf.rows * run.stride + c * LANES] = null[c];
+            }
+        }
+    }
+    if (end.done) {
         settle(run, leaf);
     }
 }
@@ -430,25 +479,23 @@ static __global__ void
 __launch_bounds__(APPLY_WARPS *WARP)
     apply_kernel(struct dc_device run, struct leaf_log log, int64_t first, int64_t count)
 {
-    const int warp = (int)threadIdx.x / WARP, sides = WIDTH == WARP ? (int)SIDES : 1;
-    const int64_t task = (int64_t)blockIdx.x * APPLY_WARPS + warp, at = task / sides;
-    __shared__ struct ring ring[APPLY_WARPS];
+    const int warp = (int)threadIdx.x / WARP;
+    const int64_t at = (int64_t)blockIdx.x * APPLY_WARPS + warp;
+    __shared__ struct ring<WIDTH> ring[APPLY_WARPS];
 
     if (at < count) {
-        play<WIDTH>(run, leaf_of(run, first + at), log, at, (int)(task % sides), true, ring);
+        play<WIDTH>(run, leaf_of(run, first + at), log, at, true, &ring[warp]);
     }
 }
 
 /* Finishes the leaves whose log was full, block b in log b. */
 template <int WIDTH>
 static __global__ void
-__launch_bounds__(APPLY_WARPS *WARP) stragglers_kernel(struct dc_device run, struct leaf_log log)
+__launch_bounds__(WARP) stragglers_kernel(struct dc_device run, struct leaf_log log)
 {
-    const int warp = (int)threadIdx.x / WARP, sides = WIDTH == WARP ? (int)SIDES : 1;
     const int64_t at = blockIdx.x;
-    __shared__ struct ring ring[APPLY_WARPS];
+    __shared__ struct ring<WIDTH> ring;
     __shared__ real d[WIDTH], e[WIDTH];
-    __shared__ int done;
 
     for (unsigned i = blockIdx.x; i < *log.stragglers; i += gridDim.x) {
         const struct leaf leaf = leaf_of(run, log.straggler[i].leaf);
@@ -459,17 +506,13 @@ __launch_bounds__(APPLY_WARPS *WARP) stragglers_kernel(struct dc_device run, str
             e[threadIdx.x] = run.slot.z[leaf.slot + threadIdx.x];
         }
         do {
-            __syncthreads();
+            __syncwarp();
             if (threadIdx.x == 0) {
                 log.end[at] = make_sweeps(1, run, leaf, log, at, 0, &q, d, e);
-                done = log.end[at].done;
             }
-            __syncthreads();
-            if (warp < sides) {
-                play<WIDTH>(run, leaf, log, at, warp, false, ring);
-            }
-        } while (!done);
-        __syncthreads();
+            __syncwarp();
+            play<WIDTH>(run, leaf, log, at, false, &ring);
+        } while (!log.end[at].done);
     }
 }
 
@@ -492,20 +535,25 @@ lay_out(struct leaf_log *log, int64_t leaves, char *base)
 enum { LOGS = 2 };
 
 struct leaf_streams {
-    cudaStream_t vectors; /* the sweeps are made on the call's stream */
-    cudaEvent_t swept[LOGS], played[LOGS];
+    cudaStream_t sweeps; /* before all else; the vectors are on the call's stream */
+    cudaEvent_t begun, swept[LOGS], played[LOGS];
 };
 
 static tsvd_status
 open_streams(struct cuda_call *call, struct leaf_streams *s)
 {
+    int least, greatest;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_CUDA(call, cudaStreamCreateWithFlags(&s->vectors, cudaStreamNonBlocking));
+    TSVD_CUDA(call, cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    TSVD_CUDA(call, cudaStreamCreateWithPriority(&s->sweeps, cudaStreamNonBlocking, greatest));
+    TSVD_CUDA(call, cudaEventCreateWithFlags(&s->begun, cudaEventDisableTiming));
     for (int i = 0; i < LOGS; i++) {
         TSVD_CUDA(call, cudaEventCreateWithFlags(&s->swept[i], cudaEventDisableTiming));
         TSVD_CUDA(call, cudaEventCreateWithFlags(&s->played[i], cudaEventDisableTiming));
     }
+    TSVD_CUDA(call, cudaEventRecord(s->begun, call->stream));
+    TSVD_CUDA(call, cudaStreamWaitEvent(s->sweeps, s->begun, 0));
 out:
     return ret;
 }
@@ -514,16 +562,15 @@ out:
 static void
 close_streams(struct leaf_streams *s)
 {
-    for (int i = 0; i < LOGS; i++) {
-        if (s->swept[i] != NULL) {
-            (void)cudaEventDestroy(s->swept[i]);
-        }
-        if (s->played[i] != NULL) {
-            (void)cudaEventDestroy(s->played[i]);
+    const cudaEvent_t events[] = {s->begun, s->swept[0], s->swept[1], s->played[0], s->played[1]};
+
+    for (cudaEvent_t event : events) {
+        if (event != NULL) {
+            (void)cudaEventDestroy(event);
         }
     }
-    if (s->vectors != NULL) {
-        (void)cudaStreamDestroy(s->vectors);
+    if (s->sweeps != NULL) {
+        (void)cudaStreamDestroy(s->sweeps);
     }
 }
 
@@ -531,10 +578,9 @@ template <int WIDTH>
 static tsvd_status
 launch(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
 {
-    const int64_t sides = WIDTH == WARP ? (int)SIDES : 1;
     const size_t room = (size_t)LEAF_LOG_MIB << 20;
     struct leaf_log log[LOGS];
-    struct leaf_streams streams = {NULL, {NULL}, {NULL}};
+    struct leaf_streams streams = {};
     int64_t most, chunks, chunk, share;
     size_t bytes, at = 0;
     char *memory = NULL;
@@ -560,37 +606,40 @@ launch(struct cuda_call *call, const struct dc_device *run, struct dc_level leve
     (void)lay_out(&log[1], chunk, memory + at + (chunks > 1 ? bytes : 0));
     TSVD_CUDA(call,
               cudaMemsetAsync(log[0].stragglers, 0, sizeof(*log[0].stragglers), call->stream));
+    /* kernels share a multiprocessor where they split its memory alike */
+    TSVD_CUDA(call, cudaFuncSetAttribute(apply_kernel<WIDTH>,
+                                         cudaFuncAttributePreferredSharedMemoryCarveout,
+                                         cudaSharedmemCarveoutMaxShared));
+    TSVD_CUDA(call,
+              cudaFuncSetAttribute(sweeps_kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                   cudaSharedmemCarveoutMaxShared));
     TSVD_TRY(open_streams(call, &streams));
     for (int64_t i = 0; i < chunks; i++) {
         const int64_t first = i * chunk, left = level.nodes - first;
-        const int64_t count = left < chunk ? left : chunk, tasks = count * sides;
+        const int64_t count = left < chunk ? left : chunk;
         const int turn = (int)(i % LOGS);
 
         if (i >= LOGS) {
-            TSVD_CUDA(call, cudaStreamWaitEvent(call->stream, streams.played[turn], 0));
+            TSVD_CUDA(call, cudaStreamWaitEvent(streams.sweeps, streams.played[turn], 0));
         }
         sweeps_kernel<<<(unsigned)((count + share - 1) / share), WARP,
                         (size_t)share *(size_t)(2 * level.columns + 1) * sizeof(real),
-                        call->stream>>>(*run, log[turn], first, count, (int)share);
+                        streams.sweeps>>>(*run, log[turn], first, count, (int)share);
         TSVD_LAUNCHED(call);
-        TSVD_CUDA(call, cudaEventRecord(streams.swept[turn], call->stream));
-        TSVD_CUDA(call, cudaStreamWaitEvent(streams.vectors, streams.swept[turn], 0));
-        apply_kernel<WIDTH>
-            <<<(unsigned)((tasks + APPLY_WARPS - 1) / APPLY_WARPS), APPLY_WARPS * WARP, 0,
-               streams.vectors>>>(*run, log[turn], first, count);
+        TSVD_CUDA(call, cudaEventRecord(streams.swept[turn], streams.sweeps));
+        TSVD_CUDA(call, cudaStreamWaitEvent(call->stream, streams.swept[turn], 0));
+        apply_kernel<WIDTH><<<(unsigned)((count + APPLY_WARPS - 1) / APPLY_WARPS),
+                              APPLY_WARPS * WARP, 0, call->stream>>>(*run, log[turn], first, count);
         TSVD_LAUNCHED(call);
-        TSVD_CUDA(call, cudaEventRecord(streams.played[turn], streams.vectors));
-    }
-    for (int i = 0; i < LOGS && i < chunks; i++) {
-        TSVD_CUDA(call, cudaStreamWaitEvent(call->stream, streams.played[i], 0));
+        TSVD_CUDA(call, cudaEventRecord(streams.played[turn], call->stream));
     }
     stragglers_kernel<WIDTH>
-        <<<(unsigned)(chunk < STRAGGLER_BLOCKS ? chunk : (int64_t)STRAGGLER_BLOCKS),
-           APPLY_WARPS * WARP, 0, call->stream>>>(*run, log[0]);
+        <<<(unsigned)(chunk < STRAGGLER_BLOCKS ? chunk : (int64_t)STRAGGLER_BLOCKS), WARP, 0,
+           call->stream>>>(*run, log[0]);
     TSVD_LAUNCHED(call);
 out:
-    if (ret != TSVD_OK && streams.vectors != NULL) {
-        (void)cudaStreamSynchronize(streams.vectors); /* it may be at work in the memory */
+    if (ret != TSVD_OK && streams.sweeps != NULL) {
+        (void)cudaStreamSynchronize(streams.sweeps); /* it may be at work in the memory */
     }
     close_streams(&streams);
     tsvdi_cuda_free(call, memory);
