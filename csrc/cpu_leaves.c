@@ -18,7 +18,6 @@ struct lane {
     struct dc_node leaf;
     real_int exponent; /* by which it was scaled, without vectors */
     real d[DC_LEAF_COLUMNS], e[DC_LEAF_COLUMNS];
-    struct rotation turn[DC_LEAF_COLUMNS];
     int64_t count;  /* rotations of a sweep over the block, 0: the leaf is done */
     int64_t first;  /* the row that its chain begins with */
     int64_t begin;  /* sweeps that its vectors wait for: from this one of a wave on, */
@@ -79,10 +78,11 @@ start_leaf(struct leaf_group *g, const struct dc_run *run, struct lane *lane)
     memcpy(lane->d, run->d + lane->leaf.first, (size_t)rows * sizeof *lane->d);
     memcpy(lane->e, run->e + lane->leaf.first, (size_t)(columns - 1) * sizeof *lane->e);
     if (columns > rows) {
-        dc_drop_last_column(rows, lane->d, lane->e, lane->turn);
+        real extra = lane->e[rows - 1];
+
         for (int64_t i = rows - 1; i >= 0; i--) {
-            tsvdi_kernels()->turn(columns, lane->turn[i], vector(g, lane, RIGHT, i),
-                                  vector(g, lane, RIGHT, rows));
+            tsvdi_kernels()->turn(columns, dc_drop_step(i, lane->d, lane->e, &extra),
+                                  vector(g, lane, RIGHT, i), vector(g, lane, RIGHT, rows));
         }
     }
     start_lane(g, lane, rows, run->eps[lane->leaf.matrix]);

@@ -218,21 +218,19 @@ dc_threshold(struct dc_limits limit, const real *dropped)
     return dc_candidate(limit, c);
 }
 
-/* Turns the last of rows + 1 columns of a leaf into zero, from the bottom up: turn[i] of the right
-   vectors i and `rows`, which becomes the null vector, to be applied in descending order of i.
-   d and e [rows] become the square matrix. */
-TSVD_HD void
-dc_drop_last_column(int64_t rows, real *d, real *e, struct rotation *turn)
+/* A step of those that turn the last of rows + 1 columns of a leaf into zero, from i = rows - 1 with
+   *extra = e[rows - 1] down to 0: returns the rotation of the right vectors i and `rows`, which
+   becomes the null vector.  d and e [rows] become the square matrix. */
+TSVD_HD struct rotation
+dc_drop_step(int64_t i, real *d, real *e, real *extra)
 {
-    real extra = e[rows - 1];
+    const struct rotation turn = rotation_make(d[i], *extra, &d[i]);
 
-    for (int64_t i = rows - 1; i >= 0; i--) {
-        turn[i] = rotation_make(d[i], extra, &d[i]);
-        if (i > 0) {
-            extra = -turn[i].s * e[i - 1];
-            e[i - 1] *= turn[i].c;
-        }
+    if (i > 0) {
+        *extra = -turn.s * e[i - 1];
+        e[i - 1] *= turn.c;
     }
+    return turn;
 }
 
 /* Lets `head` absorb an entry of value d if the two are taken to be equal: the rotation of their

@@ -53,8 +53,9 @@ fill_window(struct qr_state *q, real *d, real *e, int keep, struct rotation_log 
 
     right->sweeps = right->rotations = left->sweeps = left->rotations = 0;
     while (budget >= q->n - 1 && right->sweeps < right->sweeps_max) {
-        struct qr_sweep sweep = qr_advance(q, d, e, right->rotation + right->rotations,
-                                           left->rotation + left->rotations);
+        const struct qr_turns to = {right->rotation + right->rotations,
+                                    left->rotation + left->rotations};
+        const struct qr_sweep sweep = qr_advance(q, d, e, to);
 
         if (sweep.count == 0) {
             return !q->exhausted;

@@ -43,6 +43,23 @@ struct qr_sweep {
     int up;
 };
 
+/* Where the rotations of a sweep go: those of each side; on a GPU the half tangents of both sides to
+   one place, since it is memory that bounds how many can be made. */
+#ifdef __CUDACC__
+struct half_tangents {
+    alignas(2 * sizeof(real)) real right;
+    real left;
+};
+
+struct qr_turns {
+    struct half_tangents *pair;
+};
+#else
+struct qr_turns {
+    struct rotation *right, *left;
+};
+#endif
+
 /* Default bound on sweeps; two to three for each value is usual. */
 enum { QR_SWEEPS_PER_VALUE = 30 };
 
@@ -118,9 +135,24 @@ qr_shift(struct chain c, real smallest, real largest)
                            smallest, largest);
 }
 
-/* One sweep without shift; first[k] and second[k] receive the rotations. */
+/* Rotation k of each side of a sweep. */
 TSVD_HD void
-qr_sweep_zero_shift(struct chain c, struct rotation *first, struct rotation *second)
+qr_put(struct qr_turns to, int up, int64_t k, struct rotation first, struct rotation second)
+{
+#ifdef __CUDACC__
+    const real one = rotation_half_tangent(first), other = rotation_half_tangent(second);
+    const struct half_tangents pair = {up ? other : one, up ? one : other};
+
+    to.pair[k] = pair;
+#else
+    (up ? to.left : to.right)[k] = first;
+    (up ? to.right : to.left)[k] = second;
+#endif
+}
+
+/* One sweep without shift. */
+TSVD_HD void
+qr_sweep_zero_shift(struct chain c, struct qr_turns to)
 {
     struct rotation p = {1, 0}, q = {1, 0};
     int64_t count = c.length - 1;
@@ -133,27 +165,28 @@ qr_sweep_zero_shift(struct chain c, struct rotation *first, struct rotation *sec
         if (k > 0) {
             c.e[i - c.step] = e_before;
         }
-        first[k] = p;
-        second[k] = q;
+        qr_put(to, c.step < 0, k, p, q);
     }
     r = c.d[count * c.step] * p.c;
     c.d[count * c.step] = r * q.c;
     c.e[(count - 1) * c.step] = r * q.s;
 }
 
-/* One sweep with a shift; first[k] and second[k] receive the rotations. */
+/* One sweep with a shift. */
 TSVD_HD void
-qr_sweep_shifted(struct chain c, real shift, struct rotation *first, struct rotation *second)
+qr_sweep_shifted(struct chain c, real shift, struct qr_turns to)
 {
     struct qr_bulge bulge = qr_shifted_start(c.d[0], c.e[0], shift);
     int64_t count = c.length - 1;
+    struct rotation p, q;
     real e_before;
 
     for (int64_t k = 0; k < count; k++) {
         int64_t i = k * c.step;
 
         qr_shifted_step(&bulge, c.d[i + c.step], k + 1 < count ? c.e[i + c.step] : R(0), &e_before,
-                        &c.d[i], &first[k], &second[k]);
+                        &c.d[i], &p, &q);
+        qr_put(to, c.step < 0, k, p, q);
         if (k > 0) {
             c.e[i - c.step] = e_before;
         }
@@ -221,37 +254,51 @@ qr_next(struct qr_state *q, real *d, real *e, struct qr_block *block)
     return !q->exhausted;
 }
 
-/* Finishes a block of order two, rows `low` and low + 1. */
+/* Finishes a block of order two, rows `low` and low + 1, by rotations with c >= 0. */
 TSVD_HD void
 qr_finish_pair(real *d, real *e, int64_t low, struct rotation *right, struct rotation *left)
 {
     real large, small;
 
     triangle_svd(d[low], e[low], d[low + 1], right, left, &large, &small);
+    if ((right->c < 0) != (left->c < 0)) {
+        large = -large;
+        small = -small;
+    }
+    if (right->c < 0) {
+        right->c = -right->c;
+        right->s = -right->s;
+    }
+    if (left->c < 0) {
+        left->c = -left->c;
+        left->s = -left->s;
+    }
     d[low] = large;
     d[low + 1] = small;
     e[low] = 0;
 }
 
-/* Makes a sweep over the block that qr_next found (one of order two is finished at once);
-   right, left [n-1] receive its rotations. */
+/* Makes a sweep over the block that qr_next found (one of order two is finished at once); `to` has
+   room for n - 1 rotations of each side. */
 TSVD_HD struct qr_sweep
 qr_sweep_block(struct qr_state *q, real *d, real *e, const struct qr_block *block,
-               struct rotation *right, struct rotation *left)
+               struct qr_turns to)
 {
     struct qr_sweep sweep = {q->low, q->high - q->low, 0};
 
     if (sweep.count == 1) {
-        qr_finish_pair(d, e, q->low, right, left);
+        struct rotation right, left;
+
+        qr_finish_pair(d, e, q->low, &right, &left);
+        qr_put(to, 0, 0, right, left);
     } else {
         real shift = qr_shift(block->chain, block->smallest, block->largest);
-        struct rotation *first = q->up ? left : right, *second = q->up ? right : left;
 
         sweep.up = q->up;
         if (shift == 0) {
-            qr_sweep_zero_shift(block->chain, first, second);
+            qr_sweep_zero_shift(block->chain, to);
         } else {
-            qr_sweep_shifted(block->chain, shift, first, second);
+            qr_sweep_shifted(block->chain, shift, to);
         }
     }
     q->rotations += sweep.count;
@@ -262,18 +309,18 @@ qr_sweep_block(struct qr_state *q, real *d, real *e, const struct qr_block *bloc
 /*
  * One step of the iteration.
  *
- * d, e       [n], [n-1] the matrix, overwritten
- * right,left [n-1] receive the rotations of the sweep that is returned
+ * d, e  [n], [n-1] the matrix, overwritten
+ * to    receives the rotations of the sweep that is returned, n - 1 of each side at most
  *
  * Returns a sweep of no rotations when the matrix is diagonal, or when q->exhausted.
  */
 TSVD_HD struct qr_sweep
-qr_advance(struct qr_state *q, real *d, real *e, struct rotation *right, struct rotation *left)
+qr_advance(struct qr_state *q, real *d, real *e, struct qr_turns to)
 {
     const struct qr_sweep none = {0, 0, 0};
     struct qr_block block;
 
-    return qr_next(q, d, e, &block) ? qr_sweep_block(q, d, e, &block, right, left) : none;
+    return qr_next(q, d, e, &block) ? qr_sweep_block(q, d, e, &block, to) : none;
 }
 
 #endif /* TSVD_VECTOR */

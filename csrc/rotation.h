@@ -95,6 +95,56 @@ rotation_make(real f, real g, real *r)
 }
 
 /*
+ * A rotation with c >= 0 in one number, the tangent t = s / (1 + c) of half its angle, |t| <= 1, and
+ * as three lifting steps, each a fused operation,
+ *
+ *     x += t y,   y -= s x,   x += t y,
+ *
+ * see Daubechies & Sweldens, Factoring wavelet transforms into lifting steps, J. Fourier Anal.
+ * Appl. 4 (1998).
+ */
+struct lifting {
+    alignas(2 * sizeof(real)) real t;
+    real s;
+};
+
+/* x / y for 1 <= y <= 2: as above, but from an approximate reciprocal. */
+TSVD_HD real
+rotation_divide(real x, real y)
+{
+#ifdef __CUDA_ARCH__
+    real inverse, rest, quotient;
+
+#if TSVD_SINGLE
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(y));
+#else
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(inverse) : "d"(y));
+#endif
+    rest = r_fma(-y, inverse, 1);
+    inverse = r_fma(inverse, r_fma(rest, rest, rest), inverse);
+    quotient = x * inverse;
+    return r_fma(r_fma(-quotient, y, x), inverse, quotient);
+#else
+    return x / y;
+#endif
+}
+
+TSVD_HD real
+rotation_half_tangent(struct rotation q)
+{
+    return rotation_divide(q.s, 1 + q.c);
+}
+
+TSVD_HD struct lifting
+rotation_lift(real half_tangent)
+{
+    const struct lifting q = {
+        half_tangent, rotation_divide(2 * half_tangent, r_fma(half_tangent, half_tangent, 1))};
+
+    return q;
+}
+
+/*
  * The singular value decomposition of the triangle [f g; 0 h]: rotations with
  *
  *     [ cl sl] [f g] [cr -sr]   [*large    0  ]

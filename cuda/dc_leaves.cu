@@ -8,12 +8,9 @@
  * leaves, which are rare, a last kernel does in turns of sweeps and vectors.
  *
  * A log's turns are the rotations of all its sweeps one after another, those of a sweep in the
- * order in which they were made.  Where a leaf has a column more than rows, the right side's begin
- * with the `rows` rotations that dropped it (dc_drop_last_column), the left side's with so many
- * unused ones.
+ * order in which they were made.  Where a leaf has a column more than rows, they begin with the
+ * `rows` right ones that dropped it (dc_drop_step).
  */
-#include <cuda_pipeline_primitives.h>
-
 #include "dc.h"
 
 extern "C" {
@@ -47,10 +44,10 @@ struct leaf_end {
 
 struct leaf_log {
     int width;             /* columns of the widest leaf */
-    int turns, sweeps;     /* room of each leaf */
-    struct rotation *turn; /* [leaves][SIDES][turns] */
-    uint16_t *sweep;       /* [leaves][sweeps]: first, count, up; packed */
-    struct leaf_end *end;  /* [leaves] */
+    int turns, sweeps;          /* room of each leaf */
+    struct half_tangents *turn; /* [leaves][turns] */
+    uint16_t *sweep;            /* [leaves][sweeps]: first, count, up; packed */
+    struct leaf_end *end;       /* [leaves] */
     struct straggler *straggler;
     unsigned *stragglers;
 };
@@ -87,24 +84,16 @@ unpack(unsigned packed)
     return s;
 }
 
-/* Log `at` of one side. */
-static __device__ __forceinline__ struct rotation *
-turns_of(const struct leaf_log &log, int64_t at, int side)
-{
-    return log.turn + (at * SIDES + side) * log.turns;
-}
-
 /* ---- sweeps ---- */
 
-/* Makes sweeps into log `at`, which holds `used` turns of each side, until the matrix is diagonal
+/* Makes sweeps into log `at`, which holds `used` turns, until the matrix is diagonal
    or the log full.  The threads of a warp in `lanes` do so together: each finds the block of its
    next sweep before any sweeps, so that their sweeps run side by side. */
 static __device__ __forceinline__ struct leaf_end
 make_sweeps(unsigned lanes, const struct dc_device &run, const struct leaf &leaf,
             const struct leaf_log &log, int64_t at, int used, struct qr_state *q, real *d, real *e)
 {
-    struct rotation *right = turns_of(log, at, RIGHT) + used;
-    struct rotation *left = turns_of(log, at, LEFT) + used;
+    struct qr_turns to = {log.turn + at * log.turns + used};
     uint16_t *sweep = log.sweep + at * log.sweeps;
     struct leaf_end end = {0, 0, 0};
     bool busy = true;
@@ -119,12 +108,11 @@ make_sweeps(unsigned lanes, const struct dc_device &run, const struct leaf &leaf
         }
         __syncwarp(lanes);
         if (busy) {
-            const struct qr_sweep s = qr_sweep_block(q, d, e, &block, right, left);
+            const struct qr_sweep s = qr_sweep_block(q, d, e, &block, to);
 
             sweep[end.sweeps++] = pack(s);
             used += (int)s.count;
-            right += s.count;
-            left += s.count;
+            to.pair += s.count;
         }
     } while (__any_sync(lanes, busy));
     for (int i = 0; i < leaf.rows; i++) {
@@ -164,7 +152,13 @@ __launch_bounds__(WARP) sweeps_kernel(struct dc_device run, struct leaf_log log,
         e[i] = i < leaf.columns - 1 ? run.scaled_e[leaf.slot + i] : R(0);
     }
     if (leaf.columns > leaf.rows) {
-        dc_drop_last_column(leaf.rows, d, e, turns_of(log, at, RIGHT));
+        struct half_tangents turn = {0, 0};
+        real extra = e[leaf.rows - 1];
+
+        for (int i = leaf.rows - 1; i >= 0; i--) {
+            turn.right = rotation_half_tangent(dc_drop_step(i, d, e, &extra));
+            log.turn[at * log.turns + i] = turn;
+        }
         used = leaf.rows;
     }
     qr_start(&q, leaf.rows, run.eps[leaf.matrix], 0);
@@ -188,11 +182,19 @@ template <int WIDTH> struct part {
     static constexpr int COLUMNS = WIDTH / LANES;
 };
 
-/* Sweeps of the log on their way to a warp: turn t of a side belongs to rows t and t + 1 in
-   either direction, and is the identity where the sweep does not reach.  Lanes that have no side
-   have turns that nobody needs. */
-template <int WIDTH> struct ring {
-    struct rotation turn[LEAF_STAGES][WARP / part<WIDTH>::LANES][WIDTH];
+/* Turns of the log as a warp takes them, which come WARP at a time: turn t is in place
+   t % (2 WARP), and if that is below WARP in the one 2 WARP further on too, so that those of a
+   sweep follow one another; places before and behind are read, but not used. */
+struct ring {
+    struct lifting turn[SIDES][(int)LEAF_GROUP + 3 * (int)WARP + (int)LEAF_GROUP];
+};
+
+/* How far a warp has come with the turns of a log. */
+struct reader {
+    const struct half_tangents *turn;
+    int turns;                 /* room of the log */
+    int ready;                 /* so many are in the ring */
+    struct half_tangents next; /* the lane's of those that follow */
 };
 
 /* What a lane has of a leaf. */
@@ -203,45 +205,65 @@ template <int WIDTH> struct vectors_part {
 };
 
 static __device__ __forceinline__ void
-rotate(struct rotation q, real *a, real *b)
+rotate(struct lifting q, real *x, real *y)
 {
-    const real in_a = q.s * *b, in_b = q.c * *b;
-
-    *b = r_fma(-q.s, *a, in_b);
-    *a = r_fma(q.c, *a, in_a);
+    *x = r_fma(q.t, *y, *x);
+    *y = r_fma(-q.s, *x, *y);
+    *x = r_fma(q.t, *y, *x);
 }
 
-/* Starts to bring the turn of row `column` of a sweep from the log to the warp. */
+/* Starts to read the turns that follow. */
 static __device__ __forceinline__ void
-fetch(struct short_sweep s, const struct rotation *turn, int column, struct rotation *to)
+read_ahead(struct reader *r)
 {
-    const int k = s.up ? s.first + s.count - 1 - column : column - s.first;
-
-    if (k >= 0 && k < s.count) {
-        __pipeline_memcpy_async(to, turn + k, sizeof(*to));
-    } else {
-        to->c = 1;
-        to->s = 0;
+    if (r->ready < r->turns) {
+        r->next = r->turn[r->ready + (int)threadIdx.x % WARP];
     }
+}
+
+/* Puts what was read into the ring. */
+static __device__ __forceinline__ void
+take_turns(struct reader *r, struct ring *ring)
+{
+    const struct lifting turn[SIDES] = {rotation_lift(r->next.right), rotation_lift(r->next.left)};
+    const int at = r->ready % (2 * WARP), place = LEAF_GROUP + at + (int)threadIdx.x % WARP;
+
+    __syncwarp(); /* all are through with what was there */
+#pragma unroll
+    for (int side = 0; side < SIDES; side++) {
+        ring->turn[side][place] = turn[side];
+        if (at == 0) {
+            ring->turn[side][place + 2 * WARP] = turn[side];
+        }
+    }
+    __syncwarp();
+    r->ready += WARP;
+    read_ahead(r);
 }
 
 /* The turns of a sweep, on columns of the vectors. */
 template <int WIDTH, int COLUMNS>
 static __device__ __forceinline__ void
-apply(struct short_sweep s, const struct rotation *turn, real (&x)[COLUMNS][WIDTH])
+apply(struct short_sweep s, const struct lifting *turn, real (&x)[COLUMNS][WIDTH])
 {
-    const int end = s.first + s.count;
+    const unsigned group = (1u << LEAF_GROUP) - 1, rows = ((1u << s.count) - 1) << s.first;
 
     if (s.up) {
 #pragma unroll
         for (int i = WIDTH - LEAF_GROUP; i >= 0; i -= LEAF_GROUP) {
-            if (i < end && i + LEAF_GROUP > s.first) {
+            if ((rows & group << i) != 0) {
+                struct lifting q[LEAF_GROUP];
+
+#pragma unroll
+                for (int k = 0; k < LEAF_GROUP; k++) {
+                    q[k] = turn[s.first + s.count - 1 - (i + k)];
+                }
 #pragma unroll
                 for (int k = i + LEAF_GROUP - 1; k >= i; k--) {
+                    if (k < WIDTH - 1 && (rows & 1u << k) != 0) {
 #pragma unroll
-                    for (int c = 0; c < COLUMNS; c++) {
-                        if (k < WIDTH - 1) {
-                            rotate(turn[k], &x[c][k + 1], &x[c][k]);
+                        for (int c = 0; c < COLUMNS; c++) {
+                            rotate(q[k - i], &x[c][k + 1], &x[c][k]);
                         }
                     }
                 }
@@ -250,13 +272,19 @@ apply(struct short_sweep s, const struct rotation *turn, real (&x)[COLUMNS][WIDT
     } else {
 #pragma unroll
         for (int i = 0; i < WIDTH; i += LEAF_GROUP) {
-            if (i < end && i + LEAF_GROUP > s.first) {
+            if ((rows & group << i) != 0) {
+                struct lifting q[LEAF_GROUP];
+
+#pragma unroll
+                for (int k = 0; k < LEAF_GROUP; k++) {
+                    q[k] = turn[i + k - s.first];
+                }
 #pragma unroll
                 for (int k = i; k < i + LEAF_GROUP; k++) {
+                    if (k < WIDTH - 1 && (rows & 1u << k) != 0) {
 #pragma unroll
-                    for (int c = 0; c < COLUMNS; c++) {
-                        if (k < WIDTH - 1) {
-                            rotate(turn[k], &x[c][k], &x[c][k + 1]);
+                        for (int c = 0; c < COLUMNS; c++) {
+                            rotate(q[k - i], &x[c][k], &x[c][k + 1]);
                         }
                     }
                 }
@@ -369,21 +397,23 @@ store(const struct dc_device &run, const struct leaf &leaf, const struct vectors
 template <int WIDTH>
 static __device__ __forceinline__ void
 play(const struct dc_device &run, const struct leaf &leaf, const struct leaf_log &log, int64_t at,
-     bool fresh, struct ring<WIDTH> *ring)
+     bool fresh, struct ring *ring)
 {
     constexpr int LANES = part<WIDTH>::LANES, COLUMNS = part<WIDTH>::COLUMNS;
     const int lane = (int)threadIdx.x % WARP, sides_lane = lane / LANES;
     const struct leaf_end end = log.end[at];
     const uint16_t *sweep = log.sweep + at * log.sweeps;
     struct vectors_part<WIDTH> v;
-    const struct rotation *turn;
+    struct reader reader = {log.turn + at * log.turns, log.turns, 0, {0, 0}};
+    int begin = 0, packed = 0; /* the first turn of a sweep; of WARP sweeps the lane's */
     real *to, null[COLUMNS];
     bool has_null;
+
+    read_ahead(&reader);
 
     v.side = sides_lane == LEFT ? LEFT : RIGHT;
     v.column = lane % LANES;
     has_null = v.side == RIGHT && leaf.columns > leaf.rows;
-    turn = turns_of(log, at, v.side);
     to = side_of(run.x, run, v.side) + leaf.slot * run.stride + leaf.column + v.column;
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) {
@@ -403,47 +433,30 @@ play(const struct dc_device &run, const struct leaf &leaf, const struct leaf_log
         }
     }
     if (fresh && leaf.columns > leaf.rows) {
-        const struct short_sweep all = {0, has_null ? leaf.rows : 0, 0};
-
-#pragma unroll
-        for (int c = 0; c < COLUMNS; c++) {
-            fetch(all, turn, v.column + c * LANES,
-                  &ring->turn[0][sides_lane][v.column + c * LANES]);
-        }
-        __pipeline_commit();
-        __pipeline_wait_prior(0);
-        __syncwarp();
+        take_turns(&reader, ring);
 #pragma unroll
         for (int i = WIDTH - 1; i >= 0; i--) {
             if (i < leaf.rows) {
 #pragma unroll
                 for (int c = 0; c < COLUMNS; c++) {
-                    rotate(ring->turn[0][sides_lane][i], &v.x[c][i], &null[c]);
+                    rotate(ring->turn[v.side][LEAF_GROUP + i], &v.x[c][i], &null[c]);
                 }
             }
         }
-        __syncwarp();
-        turn += leaf.rows;
+        begin = leaf.rows;
     }
-    for (int i = 1 - LEAF_STAGES; i < end.sweeps; i++) {
-        const int ahead = i + LEAF_STAGES - 1;
+    for (int i = 0; i < end.sweeps; i++) {
+        struct short_sweep s;
 
-        __pipeline_wait_prior(LEAF_STAGES - 2); /* sweep i has come, */
-        __syncwarp();                           /* and every lane is through with i - 1 */
-        if (ahead < end.sweeps) {
-            const struct short_sweep s = unpack(sweep[ahead]);
-
-#pragma unroll
-            for (int c = 0; c < COLUMNS; c++) {
-                fetch(s, turn, v.column + c * LANES,
-                      &ring->turn[ahead % LEAF_STAGES][sides_lane][v.column + c * LANES]);
-            }
-            turn += s.count;
+        if (i % WARP == 0) {
+            packed = i + lane < end.sweeps ? sweep[i + lane] : 0;
         }
-        __pipeline_commit();
-        if (i >= 0) {
-            apply<WIDTH>(unpack(sweep[i]), ring->turn[i % LEAF_STAGES][sides_lane], v.x);
+        s = unpack((unsigned)__shfl_sync(0xffffffffu, packed, i % WARP));
+        if (begin + s.count > reader.ready) {
+            take_turns(&reader, ring);
         }
+        apply<WIDTH>(s, &ring->turn[v.side][LEAF_GROUP + begin % (2 * WARP)], v.x);
+        begin += s.count;
     }
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) {
@@ -481,7 +494,7 @@ __launch_bounds__(APPLY_WARPS *WARP)
 {
     const int warp = (int)threadIdx.x / WARP;
     const int64_t at = (int64_t)blockIdx.x * APPLY_WARPS + warp;
-    __shared__ struct ring<WIDTH> ring[APPLY_WARPS];
+    __shared__ struct ring ring[APPLY_WARPS];
 
     if (at < count) {
         play<WIDTH>(run, leaf_of(run, first + at), log, at, true, &ring[warp]);
@@ -494,7 +507,7 @@ static __global__ void
 __launch_bounds__(WARP) stragglers_kernel(struct dc_device run, struct leaf_log log)
 {
     const int64_t at = blockIdx.x;
-    __shared__ struct ring<WIDTH> ring;
+    __shared__ struct ring ring;
     __shared__ real d[WIDTH], e[WIDTH];
 
     for (unsigned i = blockIdx.x; i < *log.stragglers; i += gridDim.x) {
@@ -524,7 +537,7 @@ lay_out(struct leaf_log *log, int64_t leaves, char *base)
 {
     size_t at = 0;
 
-    log->turn = cut<struct rotation>(base, &at, leaves * SIDES * log->turns);
+    log->turn = cut<struct half_tangents>(base, &at, leaves * log->turns);
     log->sweep = cut<uint16_t>(base, &at, leaves * log->sweeps);
     log->end = cut<struct leaf_end>(base, &at, leaves);
     return at;

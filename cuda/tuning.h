@@ -113,8 +113,7 @@ enum {
     TILE = 32
 };
 
-/* dc_leaves.cu: what the log of a leaf so many columns wide has room for: turns of a side, and
-   sweeps.  Of 1280 matrices each of nine families, 8, 16 and 32 wide, none took more than 117, 478
+/* dc_leaves.cu: what the log of a leaf so many columns wide has room for: turns, and sweeps.  Of 1280 matrices each of nine families, 8, 16 and 32 wide, none took more than 117, 478
    and 1666 turns or 25, 51 and 94 sweeps; on average [0,1] takes 75, 307 and 1230, and 16, 34 and
    72. */
 #define LEAF_TURNS(width) (3 * (width) * (width) / 2 + 8 * (width))

@@ -75,6 +75,7 @@ check_qr(const char *kind, int64_t n, const real *d_in, const real *e_in)
     /* A shift may cost a value of a hundredth of the block's norm eps times that norm. */
     long double slack = 100 * (long double)(n + 2) * (long double)R_EPS;
     struct rotation right[QR_ORDER], left[QR_ORDER];
+    const struct qr_turns turns = {right, left};
     struct qr_state state;
     struct qr_sweep sweep;
 
@@ -86,7 +87,7 @@ check_qr(const char *kind, int64_t n, const real *d_in, const real *e_in)
     identity(n, left_rows);
     identity(n, right_rows);
     qr_start(&state, n, 0, 0);
-    while ((sweep = qr_advance(&state, d, e, right, left)).count > 0) {
+    while ((sweep = qr_advance(&state, d, e, turns)).count > 0) {
         CHECK(sweep.first >= 0 && sweep.first + sweep.count < n, "%s: rows %lld + %lld of %lld",
               kind, (long long)sweep.first, (long long)sweep.count, (long long)n);
         for (int64_t k = 0; k < sweep.count; k++) {
@@ -183,11 +184,12 @@ test_qr_negligible(void)
 {
     real d[] = {1, 2, R(1.5)}, e[] = {R(0.01), R(-0.01)};
     struct rotation right[3], left[3];
+    const struct qr_turns turns = {right, left};
     struct qr_state state;
     struct qr_sweep sweep;
 
     qr_start(&state, 3, R(0.01), 0);
-    sweep = qr_advance(&state, d, e, right, left);
+    sweep = qr_advance(&state, d, e, turns);
     CHECK(sweep.count == 0 && state.rotations == 0 && state.deflated == 2,
           "%lld rotations, %lld gone", (long long)sweep.count, (long long)state.deflated);
     CHECK(d[0] == 1 && d[1] == 2 && d[2] == R(1.5) && e[0] == 0 && e[1] == 0, "d was changed");

@@ -81,6 +81,38 @@ test_rotation_make(void)
     CHECK(r == 5, "r = %g", (double)r);
 }
 
+/* The lifting steps in exact arithmetic are the rotation. */
+static void
+check_lifting(struct rotation q)
+{
+    const struct lifting lift = rotation_lift(rotation_half_tangent(q));
+    const long double t = lift.t, s = lift.s, eps = (long double)R_EPS;
+
+    CHECK(error_in_eps(lift.s, (long double)q.s) <= 3, "c = %a, s = %a: s = %a", (double)q.c,
+          (double)q.s, (double)lift.s);
+    CHECK(fabsl(1 - s * t - (long double)q.c) <= 3 * eps, "c = %a, s = %a: t = %a", (double)q.c,
+          (double)q.s, (double)lift.t);
+    CHECK(fabsl(2 * t - s * t * t - (long double)q.s) <= 3 * eps, "c = %a, s = %a: t = %a",
+          (double)q.c, (double)q.s, (double)lift.t);
+}
+
+static void
+test_rotation_lift(void)
+{
+    const struct rotation special[] = {{1, 0}, {0, 1}, {0, -1}, {R(0.6), R(-0.8)}};
+    real r;
+
+    for (size_t i = 0; i < sizeof special / sizeof special[0]; i++) {
+        check_lifting(special[i]);
+    }
+    for (int i = 0; i < 100000; i++) {
+        const int lowest = i % 4 == 0 ? LOWEST_EXPONENT : i % 4 == 1 ? -R_DIGITS : -2;
+
+        check_lifting(
+            rotation_make(R(random_scaled(lowest, 0)), R(random_scaled(lowest, 0)), &r));
+    }
+}
+
 /* The singular values of [f g; 0 h] in long double. */
 static void
 exact_triangle(real f, real g, real h, long double *large, long double *small)
