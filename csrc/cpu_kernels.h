@@ -106,7 +106,7 @@ struct cpu_kernels {
     /* +-1, as x's entry of largest magnitude has it, of equals the first. */
     real (*sign_of_largest)(int64_t count, const real *x);
 
-    /* Multiplies columns of n entries, `stride` apart, by their signs, which are found so; few. */
+    /* Multiplies columns of n entries, `stride` apart, by their signs, which are found so. */
     void (*orient)(int64_t columns, int64_t n, real *x, int64_t stride, real *sign);
 
     /* (x, y) becomes (c x + s y, c y - s x), entry by entry. */

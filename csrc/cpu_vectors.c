@@ -231,36 +231,20 @@ struct order_job {
     struct vectors left, right;
     const int64_t *from;
     const char *negative;
-    char *flip_left, *flip_right; /* [n], for the vectors before the move */
-    real *work;                   /* for each worker ORDER_COLUMNS n reals */
+    real *sign; /* [n], of the left vectors before the move */
+    real *work; /* for each worker ORDER_COLUMNS n reals */
 };
 
-/* Which vectors change sign: the columns of one chunk of L. */
+/* The signs of the columns of one chunk of L, by which they are multiplied. */
 static tsvd_status
-order_signs(void *arg, int worker, int64_t index)
+orient_left(void *arg, int worker, int64_t index)
 {
     const struct order_job *job = arg;
     const int64_t n = job->left.n, begin = index * ORDER_COLUMNS;
-    const int64_t end = begin + ORDER_COLUMNS < n ? begin + ORDER_COLUMNS : n;
-    real largest[ORDER_COLUMNS] = {0};
+    const int64_t width = begin + ORDER_COLUMNS < n ? ORDER_COLUMNS : n - begin;
 
     (void)worker;
-    memset(job->flip_left + begin, 0, (size_t)(end - begin));
-    for (int64_t i = 0; i < n; i++) {
-        const real *row = job->left.x + i * n;
-
-        for (int64_t j = begin; j < end; j++) {
-            real size = r_abs(row[j]);
-
-            if (size > largest[j - begin]) {
-                largest[j - begin] = size;
-                job->flip_left[j] = row[j] < 0;
-            }
-        }
-    }
-    for (int64_t j = begin; j < end; j++) {
-        job->flip_right[j] = job->flip_left[j] ^ job->negative[j];
-    }
+    tsvdi_kernels()->orient(width, n, job->left.x + begin, n, job->sign + begin);
     return TSVD_OK;
 }
 
@@ -278,9 +262,7 @@ order_left(void *arg, int worker, int64_t index)
 
         memcpy(old, row, (size_t)n * sizeof *old);
         for (int64_t j = 0; j < n; j++) {
-            real x = old[job->from[j]];
-
-            row[j] = job->flip_left[job->from[j]] ? -x : x;
+            row[j] = old[job->from[j]];
         }
     }
     return TSVD_OK;
@@ -308,7 +290,8 @@ order_right(void *arg, int worker, int64_t index)
     for (int64_t i = 0; i < n; i++) {
         const real *x = old + job->from[i] * width;
         real *row = job->right.x + i * n + begin;
-        real sign = job->flip_right[job->from[i]] ? R(-1) : R(1);
+        const real sign =
+            job->negative[job->from[i]] ? -job->sign[job->from[i]] : job->sign[job->from[i]];
 
         for (int64_t j = 0; j < width; j++) {
             row[j] = sign * x[j];
@@ -323,18 +306,17 @@ tsvdi_cpu_order(struct tsvd_context *ctx, const int64_t *from, const char *negat
 {
     const int64_t n = left_vectors.n, chunks = (n + ORDER_COLUMNS - 1) / ORDER_COLUMNS;
     const int workers = 8 * n * n < SERIAL_PAIRS ? 1 : ctx->threads;
-    struct order_job job = {left_vectors, right_vectors, from, negative, NULL, NULL, NULL};
+    struct order_job job = {left_vectors, right_vectors, from, negative, NULL, NULL};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_host_alloc(2 * (size_t)n, ctx->error, (void **)&job.flip_left));
-    job.flip_right = job.flip_left + n;
+    TSVD_TRY(tsvdi_host_alloc((size_t)n * sizeof(real), ctx->error, (void **)&job.sign));
     TSVD_TRY(tsvdi_host_alloc((size_t)(workers * ORDER_COLUMNS * n) * sizeof(real), ctx->error,
                               (void **)&job.work));
-    TSVD_TRY(tsvdi_host_for_each(workers, chunks, order_signs, &job));
+    TSVD_TRY(tsvdi_host_for_each(workers, chunks, orient_left, &job));
     TSVD_TRY(tsvdi_host_for_each(workers, chunks, order_left, &job));
     TSVD_TRY(tsvdi_host_for_each(workers, chunks, order_right, &job));
 out:
-    tsvdi_host_free(job.flip_left);
+    tsvdi_host_free(job.sign);
     tsvdi_host_free(job.work);
     return ret;
 }

@@ -218,9 +218,9 @@ dc_threshold(struct dc_limits limit, const real *dropped)
     return dc_candidate(limit, c);
 }
 
-/* A step of those that turn the last of rows + 1 columns of a leaf into zero, from i = rows - 1 with
-   *extra = e[rows - 1] down to 0: returns the rotation of the right vectors i and `rows`, which
-   becomes the null vector.  d and e [rows] become the square matrix. */
+/* A step of those that turn the last of rows + 1 columns of a leaf into zero, from i = rows - 1
+   with *extra = e[rows - 1] down to 0: returns the rotation of the right vectors i and `rows`,
+   which becomes the null vector.  d and e [rows] become the square matrix. */
 TSVD_HD struct rotation
 dc_drop_step(int64_t i, real *d, real *e, real *extra)
 {

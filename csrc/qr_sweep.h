@@ -43,8 +43,8 @@ struct qr_sweep {
     int up;
 };
 
-/* Where the rotations of a sweep go: those of each side; on a GPU the half tangents of both sides to
-   one place, since it is memory that bounds how many can be made. */
+/* Where the rotations of a sweep go: those of each side; on a GPU the half tangents of both sides
+   to one place, since it is memory that bounds how many can be made. */
 #ifdef __CUDACC__
 struct half_tangents {
     alignas(2 * sizeof(real)) real right;

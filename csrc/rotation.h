@@ -95,8 +95,8 @@ rotation_make(real f, real g, real *r)
 }
 
 /*
- * A rotation with c >= 0 in one number, the tangent t = s / (1 + c) of half its angle, |t| <= 1, and
- * as three lifting steps, each a fused operation,
+ * A rotation with c >= 0 in one number, the tangent t = s / (1 + c) of half its angle, |t| <= 1,
+ * and as three lifting steps, each a fused operation,
  *
  *     x += t y,   y -= s x,   x += t y,
  *

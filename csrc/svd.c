@@ -157,10 +157,10 @@ rank(struct work *w, int64_t n, real_int exponent, real *magnitude)
     r_scale(w->hint, n, -exponent, w->hint);
 }
 
-/* What "auto" stands for, and "dc" where no vectors are wanted.  On CUDA devices only bisection
-   works on many values at once.  On the CPU it is fast where its plain form applies, and for a
-   batch of small matrices (w = NULL); for a very small or very graded one QR, which the counts
-   then only have to confirm, is faster. */
+/* What "auto" stands for, and "dc" where no vectors are wanted; w holds the matrix that this is to
+   depend on, NULL: none.  On CUDA devices only bisection works on many values at once.  On the CPU
+   it is fast where its plain form applies; for a very small or very graded matrix QR, which the
+   counts then only have to confirm, is faster. */
 static tsvd_method
 choose_method(const tsvd_options *options, const tsvd_problem *p, const struct work *w)
 {
@@ -269,6 +269,7 @@ decompose(struct worker *own, const tsvd_problem *p, int64_t count, real *s, rea
     double clock;
     tsvd_status ret = TSVD_OK;
 
+    /* small matrices of a batch are bisected side by side, which serves all alike */
     info->method =
         choose_method(ctx->options, p, ctx->total > 1 && p->n <= DC_LEAF_COLUMNS ? NULL : w);
     if (info->method == TSVD_METHOD_DC) {
@@ -340,7 +341,7 @@ refuse_nonfinite(tsvd_error *error)
     return tsvdi_fail(error, TSVD_ERR_NONFINITE, "%s", tsvd_strstatus(TSVD_ERR_NONFINITE));
 }
 
-/* Refuses NaN and infinity before any work on a batch. */
+/* Refuses NaN and infinity before any work on a batch that takes more than a chunk. */
 static tsvd_status
 check_finite(const tsvd_problem *p, int64_t total, struct work *w, tsvd_error *error)
 {
@@ -387,16 +388,22 @@ solve_chunk(void *arg, int worker, int64_t index)
     real *s = (real *)p->s + begin * p->k;
     real *L = p->L ? (real *)p->L + begin * matrix : NULL;
     real *R_ = p->L ? (real *)p->R + begin * matrix : NULL;
+    int64_t ordinary;
     tsvd_status ret = TSVD_OK;
 
     own->ctx.index = begin;
     own->ctx.count = count;
     own->ctx.done = 0;
     own->error.matrix = 0;
-    if (read_chunk(p, begin, count, &own->work) > 0) {
+    ordinary = read_chunk(p, begin, count, &own->work);
+    for (int64_t i = 0; own->ctx.options->check_finite && i < count; i++) {
+        if (own->work.kind[i] == NONFINITE) {
+            own->error.matrix = i;
+            TSVD_TRY(refuse_nonfinite(&own->error));
+        }
+    }
+    if (ordinary > 0) {
         TSVD_TRY(decompose(own, p, count, s, L, R_));
-    } else if (own->ctx.options->check_finite && own->work.kind[0] == NONFINITE) {
-        TSVD_TRY(refuse_nonfinite(&own->error)); /* one matrix, not looked at before */
     }
     for (int64_t i = 0; i < count; i++) {
         real *left_of = L ? L + i * matrix : NULL, *right_of = L ? R_ + i * matrix : NULL;
@@ -526,7 +533,7 @@ tsvdi_svd(const tsvd_problem *problem, const tsvd_options *options, tsvd_info *i
     for (int64_t i = 0; i < workers; i++) {
         TSVD_TRY(work_alloc(&job.worker[i].ctx, problem->n, job.chunk, &job.worker[i].work));
     }
-    if (options->check_finite && (job.total > 1 || problem->k == 0)) {
+    if (options->check_finite && (chunks > 1 || problem->k == 0)) {
         TSVD_TRY(check_finite(problem, job.total, &job.worker[0].work, error));
     }
     if (problem->k > 0) {

@@ -91,6 +91,12 @@ struct plain_form {
 
     struct plain x;
 
+    static __device__ __forceinline__ entry entry_of(int64_t n, const real *d, const real *e,
+                                                     int64_t k, struct matrix_scale scale)
+    {
+        return plain_square(n, d, e, k, scale);
+    }
+
     static __device__ __forceinline__ const entry *entries(const struct device_sturm &m)
     {
         return m.d_square;
@@ -204,14 +210,38 @@ struct plain_form {
     }
 };
 
+/* What the others have in common, whose polynomials guide no search. */
+struct unguided_form {
+    num_small above;
+
+    __device__ __forceinline__ int take()
+    {
+        const int here = above;
+
+        above = 0;
+        return here;
+    }
+
+    __device__ __forceinline__ void end(struct evaluation *at)
+    {
+        at->value = (double)NAN;
+        at->exponent = 0;
+    }
+};
+
 /* Never in single precision, whose plain form is in double. */
-struct twofold_form {
+struct twofold_form : unguided_form {
     typedef struct twofold_entry entry;
     enum { TILE = 512 };
 
     struct sturm_twofold y;
     real sigma;
-    num_small above;
+
+    static __device__ __forceinline__ entry entry_of(int64_t n, const real *d, const real *e,
+                                                     int64_t k, struct matrix_scale scale)
+    {
+        return twofold_entry_of(n, d, e, k, scale);
+    }
 
     static __device__ __forceinline__ const entry *entries(const struct device_sturm &m)
     {
@@ -230,20 +260,6 @@ struct twofold_form {
         sigma = shift * R(scale.down[0]) * R(scale.down[1]);
         above = 0;
         begin_part();
-    }
-
-    __device__ __forceinline__ int take()
-    {
-        const int here = above;
-
-        above = 0;
-        return here;
-    }
-
-    __device__ __forceinline__ void end(struct evaluation *at)
-    {
-        at->value = (double)NAN;
-        at->exponent = 0;
     }
 
     /* As plain_restart and plain_rescale. */
@@ -304,12 +320,17 @@ struct twofold_form {
     }
 };
 
-struct wide_form {
+struct wide_form : unguided_form {
     typedef struct wide_entry entry;
     enum { TILE = 256 };
 
     struct sturm_wide y;
-    num_small above;
+
+    static __device__ __forceinline__ entry entry_of(int64_t n, const real *d, const real *e,
+                                                     int64_t k, struct matrix_scale)
+    {
+        return wide_entry_of(matrix_entry(n, d, e, k));
+    }
 
     static __device__ __forceinline__ const entry *entries(const struct device_sturm &m)
     {
@@ -327,20 +348,6 @@ struct wide_form {
         y.sigma_square = mantissa * mantissa;
         y.sigma_rest = r_fma(mantissa, mantissa, -(mantissa * mantissa));
         y.sigma_twos = (num_small)(2 * exponent);
-    }
-
-    __device__ __forceinline__ int take()
-    {
-        const int here = above;
-
-        above = 0;
-        return here;
-    }
-
-    __device__ __forceinline__ void end(struct evaluation *at)
-    {
-        at->value = (double)NAN;
-        at->exponent = 0;
     }
 
     template <int SHIFTS>

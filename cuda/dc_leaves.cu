@@ -3,13 +3,13 @@
  *
  * The sweeps of a leaf are a chain of dependent rotations: one thread makes them, and logs its
  * rotations.  Applying them to the vectors is where the work is: one warp holds the vectors of a
- * leaf in registers, a lane has a column, and plays the log.  Leaves take turns in the memory of
+ * leaf in registers, a lane a column or two, and plays the log.  Leaves take turns in the memory of
  * two logs, as many at a time as one holds.  A log ends when it is full; what is left of such
  * leaves, which are rare, a last kernel does in turns of sweeps and vectors.
  *
- * A log's turns are the rotations of all its sweeps one after another, those of a sweep in the
- * order in which they were made.  Where a leaf has a column more than rows, they begin with the
- * `rows` right ones that dropped it (dc_drop_step).
+ * A log's turns are the half tangents of the rotations (rotation.h) of all its sweeps one after
+ * another, those of a sweep in the order in which they were made.  Where a leaf has a column more
+ * than rows, they begin with the `rows` right ones that dropped it (dc_drop_step).
  */
 #include "dc.h"
 
@@ -20,7 +20,7 @@ extern "C" {
 enum { WARP = 32, APPLY_WARPS = 2, SHORT_BITS = 5 };
 
 static_assert((int)DC_LEAF_COLUMNS <= (int)WARP,
-              "a warp holds one column of a leaf's vectors in a lane, a logged sweep its length");
+              "a lane settles a slot of a leaf, and a logged sweep holds its length");
 
 struct leaf {
     int64_t slot;   /* first slot, first entry of d and e, number of the first column */
@@ -43,7 +43,7 @@ struct leaf_end {
 };
 
 struct leaf_log {
-    int width;             /* columns of the widest leaf */
+    int width;                  /* columns of the widest leaf */
     int turns, sweeps;          /* room of each leaf */
     struct half_tangents *turn; /* [leaves][turns] */
     uint16_t *sweep;            /* [leaves][sweeps]: first, count, up; packed */
@@ -86,9 +86,9 @@ unpack(unsigned packed)
 
 /* ---- sweeps ---- */
 
-/* Makes sweeps into log `at`, which holds `used` turns, until the matrix is diagonal
-   or the log full.  The threads of a warp in `lanes` do so together: each finds the block of its
-   next sweep before any sweeps, so that their sweeps run side by side. */
+/* Makes sweeps into log `at`, which holds `used` turns, until the matrix is diagonal or the log
+   full.  The threads of a warp in `lanes` do so together: each finds the block of its next sweep
+   before any sweeps, so that their sweeps run side by side. */
 static __device__ __forceinline__ struct leaf_end
 make_sweeps(unsigned lanes, const struct dc_device &run, const struct leaf &leaf,
             const struct leaf_log &log, int64_t at, int used, struct qr_state *q, real *d, real *e)
@@ -591,6 +591,7 @@ template <int WIDTH>
 static tsvd_status
 launch(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
 {
+    static_assert(LEAF_TURNS(WIDTH) % WARP == 0, "a warp reads a whole log");
     const size_t room = (size_t)LEAF_LOG_MIB << 20;
     struct leaf_log log[LOGS];
     struct leaf_streams streams = {};

@@ -51,19 +51,17 @@ enum {
     WAVE_THREADS = 64,
     WAVE_TILE = 32,
 
-    /* dc_leaves.cu: memory of a log that leaves share.  100,000 leaves of order 32 in float64, one
-       log: 11.7 ms, with 4096 or 8192 12.5; of order 16: 2.8 ms, 3.3. */
+    /* dc_leaves.cu: memory of a log that leaves share.  100,000 matrices of order 32 in float64
+       took 12.5 ms in all, with 2048 12.6; in float32 6.9 and 7.5. */
     LEAF_LOG_MIB = 1024,
 
     /* dc_leaves.cu: warps of a multiprocessor that get a leaf each before a second lane of any
-       does: a lane alone is the fastest, but so many warps keep the multiprocessor busy.  8
-       and 12 differ by 5 % at most. */
+       does: a lane alone is the fastest, but so many warps keep the multiprocessor busy.  With 12
+       the same took 13.1 ms. */
     LEAF_WARPS = 4,
 
-    /* dc_leaves.cu: sweeps under way from the log to a warp (not measured), and rotations between
-       two looks at where a sweep ends: with 4 100,000 of order 32 took 15.1 ms in all, with 8
-       14.4. */
-    LEAF_STAGES = 4,
+    /* dc_leaves.cu: rotations between two looks at where a sweep ends.  With 4 the same took
+       13.1 ms, with 16 12.4. */
     LEAF_GROUP = 8,
 
     /* dc_leaves.cu: blocks that finish leaves whose log was full.  Not measured. */
@@ -113,9 +111,10 @@ enum {
     TILE = 32
 };
 
-/* dc_leaves.cu: what the log of a leaf so many columns wide has room for: turns, and sweeps.  Of 1280 matrices each of nine families, 8, 16 and 32 wide, none took more than 117, 478
-   and 1666 turns or 25, 51 and 94 sweeps; on average [0,1] takes 75, 307 and 1230, and 16, 34 and
-   72. */
+/* dc_leaves.cu: what the log of a leaf so many columns wide has room for: turns, a multiple of a
+   warp's width, and sweeps.  Of 1280 matrices each of nine families, 8, 16 and 32 wide, none took
+   more than 117, 478 and 1666 turns or 25, 51 and 94 sweeps; on average [0,1] takes 75, 307 and
+   1230, and 16, 34 and 72. */
 #define LEAF_TURNS(width) (3 * (width) * (width) / 2 + 8 * (width))
 #define LEAF_SWEEPS(width) (4 * (width))
 

@@ -12,8 +12,7 @@
 #include "counts.h"
 
 #define tsvdi_cuda_sturm_begin TSVD_T(tsvdi_cuda_sturm_begin)
-#define tsvdi_cuda_sturm_refine TSVD_T(tsvdi_cuda_sturm_refine)
-#define tsvdi_cuda_sturm_widen TSVD_T(tsvdi_cuda_sturm_widen)
+#define tsvdi_cuda_sturm_add TSVD_T(tsvdi_cuda_sturm_add)
 #define tsvdi_cuda_sturm_end TSVD_T(tsvdi_cuda_sturm_end)
 #define tsvdi_cuda_values_search TSVD_T(tsvdi_cuda_values_search)
 #define tsvdi_cuda_values_fit TSVD_T(tsvdi_cuda_values_fit)
@@ -37,14 +36,12 @@ struct values_device {
     real *d_s;
 };
 
-/* The matrix for plain counts, for twofold and for wide ones as well; end() is due also after a
+/* The matrix for plain counts, and for those of another form as well; end() is due also after a
    failure. */
 tsvd_status tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d,
                                    const real *d_e, struct device_sturm *matrix);
-tsvd_status tsvdi_cuda_sturm_refine(struct cuda_call *call, const real *d_d, const real *d_e,
-                                    struct device_sturm *matrix);
-tsvd_status tsvdi_cuda_sturm_widen(struct cuda_call *call, const real *d_d, const real *d_e,
-                                   struct device_sturm *matrix);
+tsvd_status tsvdi_cuda_sturm_add(struct cuda_call *call, enum form form, const real *d_d,
+                                 const real *d_e, struct device_sturm *matrix);
 void tsvdi_cuda_sturm_end(struct cuda_call *call, struct device_sturm *matrix);
 
 /* Each leaves the values in v.d_s, of which neighbours may have crossed by an ulp.  The search is

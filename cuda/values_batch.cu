@@ -84,30 +84,32 @@ measure(const struct batch &q, struct batch_memory memory, int64_t here, int mat
     __syncthreads();
 }
 
-/* The entries of the block's matrices for one of the forms; the plain one's come first, with the
-   events. */
+/* The entries of the block's matrices for one of the forms. */
+template <class Form>
 static __device__ void
-prepare(const struct batch &q, struct batch_memory memory, int64_t here, enum form form)
+prepare(const struct batch &q, struct batch_memory memory, int64_t here)
 {
     const int64_t n = q.v.n, first = q.begin + (int64_t)blockIdx.x * q.matrices;
-    const int entries = (int)(2 * n), stretches = (entries + STRETCH - 1) / STRETCH;
+    const int entries = (int)(2 * n);
 
     for (int i = (int)threadIdx.x; i < here * entries; i += COUNT_THREADS) {
         const int matrix = i / entries, k = i % entries;
         const real *d_d = q.v.d_d + (first + matrix) * n, *d_e = q.v.d_e + (first + matrix) * n;
         char *entry = memory.entry + (size_t)matrix * (size_t)q.entry_bytes;
 
-        if (form == WIDE) {
-            ((struct wide_entry *)entry)[k] = wide_entry_of(matrix_entry(n, d_d, d_e, k));
-        } else if (form == TWOFOLD) {
-            ((struct twofold_entry *)entry)[k] =
-                twofold_entry_of(n, d_d, d_e, k, memory.scale[matrix]);
-        } else {
-            ((double *)entry)[k] = plain_square(n, d_d, d_e, k, memory.scale[matrix]);
-        }
+        ((typename Form::entry *)entry)[k] = Form::entry_of(n, d_d, d_e, k, memory.scale[matrix]);
     }
     __syncthreads();
-    for (int i = (int)threadIdx.x; form == PLAIN && i < here * stretches; i += COUNT_THREADS) {
+}
+
+/* Their events, from the plain form's entries. */
+static __device__ void
+find_events(const struct batch &q, struct batch_memory memory, int64_t here)
+{
+    const int64_t n = q.v.n;
+    const int stretches = (int)((2 * n + STRETCH - 1) / STRETCH);
+
+    for (int i = (int)threadIdx.x; i < here * stretches; i += COUNT_THREADS) {
         const int matrix = i / stretches, k = i % stretches * STRETCH;
         const double *square = (double *)(memory.entry + (size_t)matrix * (size_t)q.entry_bytes);
 
@@ -314,7 +316,8 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
     int counts = 0;
 
     measure(q, memory, here, matrix, lane);
-    prepare(q, memory, here, PLAIN);
+    prepare<plain_form>(q, memory, here);
+    find_events(q, memory, here);
     if (active) {
         x = value_of(q, memory, (int)threadIdx.x);
         b = v.d_hint != NULL ? bracket_around_hint(x.value, v.d_hint[x.place], x.range)
@@ -333,7 +336,7 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
         open = !bracket_is_closed(&b, x.range);
     }
     if (!TSVD_SINGLE && __syncthreads_or(open)) {
-        prepare(q, memory, here, WIDE);
+        prepare<wide_form>(q, memory, here);
         counts += search<wide_form>(v.n, x.m, &b, x.value, x.first, x.range, open);
     }
     open = false;
@@ -347,7 +350,7 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
     if (!TSVD_SINGLE && __syncthreads_or(open)) {
         const int thread = close_ranks(open, &b);
 
-        prepare(q, memory, here, TWOFOLD);
+        prepare<twofold_form>(q, memory, here);
         if (thread >= 0) {
             x = value_of(q, memory, thread);
             /* mostly the plain form was right */

@@ -44,15 +44,16 @@ __launch_bounds__(PREPARE_THREADS)
     }
 }
 
+template <class Form>
 static __global__ void
 __launch_bounds__(PREPARE_THREADS)
-    square_kernel(int64_t n, const real *d_d, const real *d_e, int64_t room,
-                  const struct matrix_size *d_size, double *d_square)
+    entry_kernel(int64_t n, const real *d_d, const real *d_e, int64_t room,
+                 const struct matrix_size *d_size, typename Form::entry *d_entry)
 {
     const int64_t k = thread_index();
 
     if (k < room) {
-        d_square[k] = plain_square(n, d_d, d_e, k, matrix_scale_of(*d_size));
+        d_entry[k] = Form::entry_of(n, d_d, d_e, k, matrix_scale_of(*d_size));
     }
 }
 
@@ -64,29 +65,6 @@ __launch_bounds__(PREPARE_THREADS)
 
     if (k < 2 * n) {
         plain_events(n, k, d_square + k, d_event + k / GROUP);
-    }
-}
-
-static __global__ void
-__launch_bounds__(PREPARE_THREADS)
-    twofold_kernel(int64_t n, const real *d_d, const real *d_e, int64_t room,
-                   const struct matrix_size *d_size, struct twofold_entry *d_twofold)
-{
-    const int64_t k = thread_index();
-
-    if (k < room) {
-        d_twofold[k] = twofold_entry_of(n, d_d, d_e, k, matrix_scale_of(*d_size));
-    }
-}
-
-static __global__ void
-__launch_bounds__(PREPARE_THREADS) wide_kernel(int64_t n, const real *d_d, const real *d_e,
-                                               int64_t room, struct wide_entry *d_wide)
-{
-    const int64_t k = thread_index();
-
-    if (k < room) {
-        d_wide[k] = wide_entry_of(matrix_entry(n, d_d, d_e, k));
     }
 }
 
@@ -103,6 +81,25 @@ room_of(int64_t n)
     return (2 * n + tile - 1) / tile * tile;
 }
 
+/* The entries for one form. */
+template <class Form>
+static tsvd_status
+add_entries(struct cuda_call *call, const real *d_d, const real *d_e,
+            const struct device_sturm *matrix, const typename Form::entry **d_entries)
+{
+    const int64_t room = room_of(matrix->n);
+    typename Form::entry *d_entry = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)room * sizeof(*d_entry), (void **)&d_entry));
+    *d_entries = d_entry;
+    entry_kernel<Form><<<blocks_of(room, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
+        matrix->n, d_d, d_e, room, matrix->d_size, d_entry);
+    TSVD_LAUNCHED(call);
+out:
+    return ret;
+}
+
 tsvd_status
 tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d, const real *d_e,
                        struct device_sturm *matrix)
@@ -111,7 +108,6 @@ tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d, const
     const unsigned size_blocks = (unsigned)bracket_min(blocks_of(2 * n, PREPARE_THREADS),
                                                        (int64_t)call->multiprocessors * 4);
     struct matrix_size *d_size = NULL;
-    double *d_square = NULL;
     uint32_t *d_event = NULL;
     tsvd_status ret = TSVD_OK;
 
@@ -119,55 +115,25 @@ tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d, const
     matrix->n = n;
     TSVD_TRY(tsvdi_cuda_alloc(call, sizeof(*d_size), (void **)&d_size));
     matrix->d_size = d_size;
-    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)room * sizeof(*d_square), (void **)&d_square));
-    matrix->d_square = d_square;
     TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)room / GROUP * sizeof(*d_event), (void **)&d_event));
     matrix->d_event = d_event;
     TSVD_CUDA(call, cudaMemsetAsync(d_size, 0, sizeof(*d_size), call->stream));
     size_kernel<<<size_blocks, PREPARE_THREADS, 0, call->stream>>>(n, d_d, d_e, d_size);
     TSVD_LAUNCHED(call);
-    square_kernel<<<blocks_of(room, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
-        n, d_d, d_e, room, d_size, d_square);
-    TSVD_LAUNCHED(call);
+    TSVD_TRY(add_entries<plain_form>(call, d_d, d_e, matrix, &matrix->d_square));
     event_kernel<<<blocks_of(stretches, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
-        n, d_square, d_event);
+        n, matrix->d_square, d_event);
     TSVD_LAUNCHED(call);
 out:
     return ret;
 }
 
 tsvd_status
-tsvdi_cuda_sturm_refine(struct cuda_call *call, const real *d_d, const real *d_e,
-                        struct device_sturm *matrix)
+tsvdi_cuda_sturm_add(struct cuda_call *call, enum form form, const real *d_d, const real *d_e,
+                     struct device_sturm *matrix)
 {
-    const int64_t room = room_of(matrix->n);
-    struct twofold_entry *d_twofold = NULL;
-    tsvd_status ret = TSVD_OK;
-
-    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)room * sizeof(*d_twofold), (void **)&d_twofold));
-    matrix->d_twofold = d_twofold;
-    twofold_kernel<<<blocks_of(room, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
-        matrix->n, d_d, d_e, room, matrix->d_size, d_twofold);
-    TSVD_LAUNCHED(call);
-out:
-    return ret;
-}
-
-tsvd_status
-tsvdi_cuda_sturm_widen(struct cuda_call *call, const real *d_d, const real *d_e,
-                       struct device_sturm *matrix)
-{
-    const int64_t room = room_of(matrix->n);
-    struct wide_entry *d_wide = NULL;
-    tsvd_status ret = TSVD_OK;
-
-    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)room * sizeof(*d_wide), (void **)&d_wide));
-    matrix->d_wide = d_wide;
-    wide_kernel<<<blocks_of(room, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
-        matrix->n, d_d, d_e, room, d_wide);
-    TSVD_LAUNCHED(call);
-out:
-    return ret;
+    return form == WIDE ? add_entries<wide_form>(call, d_d, d_e, matrix, &matrix->d_wide)
+                        : add_entries<twofold_form>(call, d_d, d_e, matrix, &matrix->d_twofold);
 }
 
 void

@@ -370,8 +370,7 @@ take_up(struct search *job, enum form form)
     TSVD_LAUNCHED(call);
     TSVD_TRY(list_open(job, job->values, 1));
     if (job->q.open > 0) {
-        TSVD_TRY(form == WIDE ? tsvdi_cuda_sturm_widen(call, v->d_d, v->d_e, &job->m)
-                              : tsvdi_cuda_sturm_refine(call, v->d_d, v->d_e, &job->m));
+        TSVD_TRY(tsvdi_cuda_sturm_add(call, form, v->d_d, v->d_e, &job->m));
         TSVD_TRY(search_all(job));
     }
 out:

@@ -8,7 +8,7 @@
 #include "../../cuda/bracket.h"
 #include "../../cuda/plain.h"
 #include "check.h"
-#include "rotation_tests.h"
+#include "families.h"
 
 enum { BRACKET_ORDER = 100, BRACKET_EACH = 7, BRACKET_ROUNDS = 2 * R_BITS + 40 };
 
@@ -154,35 +154,13 @@ test_brackets(void)
 
     for (int round = 0; round < 60; round++) {
         const int64_t n = round % 5 ? random_int(1, BRACKET_ORDER) : 1 + round % 3;
-        const struct {
-            const char *name;
-            int low, high, zeros;
-        } kinds[] = {
-            {"uniform", -2, 0, 0},
-            {"equal", 0, 0, 0},
-            {"with zeros", -2, 0, 1},
-            {"moderately graded", -R_DIGITS, 0, 0},
-            {"every exponent", LOWEST_EXPONENT, R_BIAS - 3, 0},
-            {"every exponent with zeros", LOWEST_EXPONENT, R_BIAS - 3, 1},
-            {"large", R_BIAS - 5, R_BIAS - 3, 0},
-            {"denormal", LOWEST_EXPONENT, LOWEST_EXPONENT + 8, 1},
-        };
 
-        for (int kind = 0; kind < (int)(sizeof kinds / sizeof kinds[0]); kind++) {
-            const int low = kinds[kind].low, high = kinds[kind].high;
+        for (int k = 0; k < FAMILIES; k++) {
             const int64_t first = random_int(0, (int)n - 1);
 
-            for (int64_t i = 0; i < n; i++) {
-                const int zeros = kinds[kind].zeros;
-
-                d[i] = zeros && random_unit() < 0.3 ? R(0) : R(random_scaled(low, high));
-                e[i] = zeros && random_unit() < 0.3 ? R(0) : R(random_scaled(low, high));
-                if (low == high) {
-                    d[i] = e[i] = R(random_int(1, 2));
-                }
-            }
-            check_brackets(kinds[kind].name, n, d, e, 0, n, random_int(1, BRACKET_EACH), NULL);
-            check_brackets(kinds[kind].name, n, d, e, first, random_int((int)first + 1, (int)n),
+            draw_matrix(families[k], n, d, e);
+            check_brackets(families[k].name, n, d, e, 0, n, random_int(1, BRACKET_EACH), NULL);
+            check_brackets(families[k].name, n, d, e, first, random_int((int)first + 1, (int)n),
                            random_int(1, BRACKET_EACH), NULL);
         }
     }

@@ -108,8 +108,7 @@ test_rotation_lift(void)
     for (int i = 0; i < 100000; i++) {
         const int lowest = i % 4 == 0 ? LOWEST_EXPONENT : i % 4 == 1 ? -R_DIGITS : -2;
 
-        check_lifting(
-            rotation_make(R(random_scaled(lowest, 0)), R(random_scaled(lowest, 0)), &r));
+        check_lifting(rotation_make(R(random_scaled(lowest, 0)), R(random_scaled(lowest, 0)), &r));
     }
 }
 

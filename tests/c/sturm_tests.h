@@ -8,7 +8,7 @@
 #include "backend.h"
 #include "check.h"
 #include "cpu_kernels.h"
-#include "rotation_tests.h"
+#include "families.h"
 #include "sturm.h"
 
 enum { STURM_ORDER = 40, STURM_SHIFTS = 150 };
@@ -159,30 +159,13 @@ test_sturm(void)
 
     for (int round = 0; round < 150; round++) {
         int64_t n = round % 5 ? random_int(1, STURM_ORDER) : 1 + round % 3;
-        int low, high, zeros;
-        const struct {
-            const char *name;
-            int low, high, zeros;
-        } kinds[] = {
-            {"uniform", -2, 0, 0},
-            {"with zeros", -2, 0, 1},
-            {"moderately graded", -R_DIGITS, 0, 0},
-            {"every exponent", LOWEST_EXPONENT, R_BIAS - 3, 0},
-            {"every exponent with zeros", LOWEST_EXPONENT, R_BIAS - 3, 1},
-            {"large", R_BIAS - 5, R_BIAS - 3, 0},
-            {"denormal", LOWEST_EXPONENT, LOWEST_EXPONENT + 8, 1},
-        };
 
-        for (int kind = 0; kind < (int)(sizeof kinds / sizeof kinds[0]); kind++) {
-            low = kinds[kind].low;
-            high = kinds[kind].high;
-            zeros = kinds[kind].zeros;
-            for (int64_t i = 0; i < n; i++) {
-                d[i] = zeros && random_unit() < 0.3 ? R(0) : R(random_scaled(low, high));
-                e[i] = zeros && random_unit() < 0.3 ? R(0) : R(random_scaled(low, high));
-            }
-            d[random_int(0, (int)n - 1)] = R(random_scaled(low, high)); /* not all zero */
-            check_counts(kinds[kind].name, n, d, e);
+        for (int k = 0; k < FAMILIES; k++) {
+            const int i = random_int(0, (int)n - 1);
+
+            draw_matrix(families[k], n, d, e);
+            d[i] = d[i] != 0 ? d[i] : R(random_scaled(families[k].low, families[k].high));
+            check_counts(families[k].name, n, d, e);
         }
         for (int64_t i = 0; i < n; i++) { /* eigenvalues that are numbers: exact zeros occur */
             d[i] = R(random_int(0, 2));
