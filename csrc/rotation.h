@@ -95,8 +95,8 @@ rotation_make(real f, real g, real *r)
 }
 
 /*
- * A rotation with c >= 0 in one number, the tangent t = s / (1 + c) of half its angle, |t| <= 1,
- * and as three lifting steps, each a fused operation,
+ * A rotation with c >= 0 in one number, the tangent t = s / (1 + c) of half its angle, |t| <= 1 but
+ * for rounding, and as three lifting steps, each a fused operation,
  *
  *     x += t y,   y -= s x,   x += t y,
  *
@@ -108,7 +108,7 @@ struct lifting {
     real s;
 };
 
-/* x / y for 1 <= y <= 2: as above, but from an approximate reciprocal. */
+/* x / y for y from 1 to about 2: as in rotation_normalize, from an approximate reciprocal. */
 TSVD_HD real
 rotation_divide(real x, real y)
 {

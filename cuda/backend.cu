@@ -53,7 +53,7 @@ cuda_batch_most(struct tsvd_context *ctx, int64_t n, int vectors)
         return 1;
     }
     room /= 2;
-    room = room > 2 * logs ? room - logs : room / 4; /* a small log is four times as large */
+    room = room > 2 * logs ? room - logs : room / 4; /* a small log is not three times as large */
     room = room < BATCH_BYTES ? room : BATCH_BYTES;
     most = room / (order * row * sizeof(real));
     if (n > DC_LEAF_COLUMNS && most > (uint64_t)(GRID_MOST / nodes)) {

@@ -36,8 +36,8 @@ struct values_device {
     real *d_s;
 };
 
-/* The matrix for plain counts, and for those of another form as well; end() is due also after a
-   failure. */
+/* The matrix for plain counts, and for those of another form, TWOFOLD or WIDE, as well; end() is
+   due also after a failure. */
 tsvd_status tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d,
                                    const real *d_e, struct device_sturm *matrix);
 tsvd_status tsvdi_cuda_sturm_add(struct cuda_call *call, enum form form, const real *d_d,

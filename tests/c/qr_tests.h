@@ -94,6 +94,8 @@ check_qr(const char *kind, int64_t n, const real *d_in, const real *e_in)
             int64_t i = sweep.up ? sweep.first + sweep.count - k : sweep.first + k;
             int64_t j = sweep.up ? i - 1 : i + 1;
 
+            CHECK(right[k].c >= 0 && left[k].c >= 0, "%s, n = %lld: c = %a, %a", kind, (long long)n,
+                  (double)right[k].c, (double)left[k].c);
             rotate_rows(right_rows, n, i, j, right[k]);
             rotate_rows(left_rows, n, i, j, left[k]);
         }
