@@ -22,7 +22,10 @@ enum {
     CUDA_ORDER = 768,
     CUDA_VALUES_ORDER = 1024,
 
-    /* Batches of smaller matrices go there if they have so many values in all.  Not measured. */
+    /* Batches of smaller matrices go there if they have so many values in all.  Of orders 8 to 256
+       the device was 0.6 to 1.3 times as fast with vectors at 8192 values, at 32768 1.5 to 2.0, at
+       so many 2.0 to 2.8 times; values alone 1.4 to 6.6, 2.6 to 15 and 3.1 to 29 times.  Higher for
+       the same reason. */
     CUDA_BATCH_VALUES = 1 << 17
 };
 
