@@ -9,16 +9,16 @@
 #
 #     build     * installs tsvd                                                         1 min
 #     ctest       the C tests with the preset gpu                                       1 min
-#     tests     * the tests of CUDA                                                   3.5 min
+#     tests     * the tests of CUDA                                                   6.5 min
 #     vectors   * divide and conquer against peers, floors and the times asked        2.5 min
 #     values    * singular values alone, up to a million                                1 min
 #     select    * the largest values with vectors against all                        0.25 min
 #     batch     * many small matrices, against PyTorch                               0.75 min
 #     eps       * what a looser eps saves                                            0.25 min
-#     stress    * random draws, each checked (TSVD_STRESS_SEED: another seed than 0)    2 min
+#     stress    * random draws, each checked (TSVD_STRESS_SEED: another seed than 0)  0.5 min
 #     crossover   from which orders on a method or the GPU is the faster one          1.5 min
 #     gpu         the seed's method against the times asked of it                     0.5 min
-#     seed        the seed's published tables                                           4 min
+#     seed        the seed's published tables                                           1 min
 #
 # Needs python3 with the extra "gpu" and what the build requires (pyproject.toml), nvcc, CMake
 # and Ninja.
