@@ -1,5 +1,7 @@
 """What is asked of the measurements of a run, and whether it holds."""
 
+import numpy as np
+
 from benchmarks import results
 
 
@@ -12,6 +14,12 @@ def at_most(what, asked, measured, unit="s"):
 def at_least(what, asked, measured, unit="×"):
     ok = None not in (asked, measured) and measured >= asked
     return _bar(what, "≥", asked, measured, unit, ok)
+
+
+def worst(measured):
+    """The largest; NaN if there is one among them, None if there is nothing."""
+    measured = list(measured)
+    return float(np.max(measured)) if measured else None
 
 
 def _bar(what, relation, asked, measured, unit, ok):

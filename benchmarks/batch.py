@@ -12,6 +12,7 @@ import numpy as np
 
 import tsvd
 from benchmarks import bars, cuda, results
+from benchmarks.timing import both_times, solve
 from tests import measures
 from tests.measures import BOUNDS
 
@@ -48,7 +49,7 @@ def run(path, threads, seconds):
         f"{'matrices':>9}{'n':>5} {'family':<9}{'dtype':<9}{'device':>9}{'end to end':>12}"
         f"{'values':>9}{'residual':>10}{'orthog.':>9}{'s':>7}{'peer':>10}{'ratio':>8}"
     )
-    _solve(*_matrices("uniform", 100, 8, "float64"), {})  # loads the kernels
+    solve(*_matrices("uniform", 100, 8, "float64"), device=DEVICE)  # loads the kernels
     cases = []
     for count, n, _, of_peer in CASES:
         for family in FAMILIES:
@@ -87,28 +88,16 @@ def _measure(case):
     d, e = _matrices(case["family"], count, n, dtype)
     out = tuple(np.ones(shape, dtype) for shape in ((count, n, n), (count, n), (count, n, n)))
     try:
-        _solve(d, e, {"out": out})
+        solve(d, e, device=DEVICE, out=out)
         case |= _errors(d, e, *out)
-        runs = [_solve(d, e, {"out": out}) for _ in range(REPEATS)]
-        values = [_solve(d, e, {"compute_uv": False})["end_to_end"] for _ in range(REPEATS)]
+        runs = [solve(d, e, device=DEVICE, out=out) for _ in range(REPEATS)]
+        values = [solve(d, e, device=DEVICE, compute_uv=False) for _ in range(REPEATS)]
     except (MemoryError, RuntimeError, np.linalg.LinAlgError) as error:
         case["skipped"] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         return
-    for key in ("device", "end_to_end"):
-        case[f"{key}_seconds"] = [one[key] for one in runs]
-        case[key] = median(case[f"{key}_seconds"])
+    case |= both_times(runs)
     case["phases"] = runs[0]["phases"]
-    case["values_end_to_end"] = median(values)
-
-
-def _solve(d, e, options):
-    start = time.perf_counter()
-    _, info = tsvd.svd(d, e, device=DEVICE, full_output=True, **options)
-    return {
-        "end_to_end": time.perf_counter() - start,
-        "device": info.seconds["device"],
-        "phases": dict(info.seconds),
-    }
+    case["values_end_to_end"] = median(run["end_to_end"] for run in values)
 
 
 def _errors(d, e, L, s, R):
@@ -179,8 +168,9 @@ def _bars(cases):
         asked.append(bars.at_most(f"{what}, float64", most, slowest["float64"]))
         asked.append(bars.at_most(f"{what}, float32", slowest["float64"], slowest["float32"]))
     for key in ("residual", "orthogonality", "values"):
-        shares = [case[key] / BOUNDS[_bound(key)](case["n"]) for case in cases if key in case]
-        worst = float(np.max(shares)) if shares else None
+        worst = bars.worst(
+            case[key] / BOUNDS[_bound(key)](case["n"]) for case in cases if key in case
+        )
         asked.append(bars.at_most(f"{key} over its bound, the largest", 1.0, worst, ""))
     return asked
 

@@ -1,15 +1,13 @@
 """What a looser eps saves: divide and conquer at given eps, time, deflation and error."""
 
-import time
 from statistics import median
 
 import numpy as np
 
-import tsvd
 from benchmarks import bars, results
 from benchmarks.cases import CLASSES
 from benchmarks.errors import errors
-from benchmarks.timing import touched
+from benchmarks.timing import solve, touched
 from tests import families
 from tests.measures import BOUNDS
 
@@ -45,15 +43,16 @@ def _rows(family, n, device):
     d, e = families.make(family, n)
     rows = []
     for eps in EPS:
-        _, info = _solve(d, e, eps, device)
+        deflated = _solve(d, e, eps, device)["deflated"]
         measured = errors(device, d, e, *touched(n))
         norm = float(np.hypot(*map(np.linalg.norm, (d, e))))
         full = BOUNDS["residual"](n) * (n + 8) * np.finfo(float).eps * norm
-        row = {"family": family, "n": n, "eps": eps, "deflated": info.deflated} | measured
+        row = {"family": family, "n": n, "eps": eps, "deflated": deflated} | measured
         row["max_error_in_eps"] = measured["max_error"] / eps if eps else None
         row["bound"] = 4 * (eps or 0) + full
         rows.append(row)
-    runs = [[_solve(d, e, eps, device)[0] for eps in EPS] for _ in range(REPEATS)]
+    timed = "device" if device == "cuda" else "end_to_end"
+    runs = [[_solve(d, e, eps, device)[timed] for eps in EPS] for _ in range(REPEATS)]
     for row, seconds in zip(rows, zip(*runs, strict=True), strict=True):
         row |= {"seconds": median(seconds), "runs": seconds}
         _show(row)
@@ -61,12 +60,7 @@ def _rows(family, n, device):
 
 
 def _solve(d, e, eps, device):
-    start = time.perf_counter()
-    _, info = tsvd.svd(
-        d, e, method=METHOD, eps=eps, device=device, out=touched(len(d)), full_output=True
-    )
-    seconds = time.perf_counter() - start
-    return info.seconds["device"] if device == "cuda" else seconds, info
+    return solve(d, e, method=METHOD, eps=eps, device=device, out=touched(len(d)))
 
 
 def _show(row):
@@ -88,8 +82,8 @@ def _bars(rows):
         for i, looser in enumerate(rows)
         for tighter in rows[:i]
     )
-    error = float(np.max([row["max_error"] / row["bound"] for row in rows]))
-    lost = float(np.max([row["orthogonality"] for row in rows]))
+    error = bars.worst(row["max_error"] / row["bound"] for row in rows)
+    lost = bars.worst(row["orthogonality"] for row in rows)
     return [
         bars.at_most(f"{where}, time of a looser eps over a tighter's", NOISE, slower, "×"),
         bars.at_most(f"{where}, max |B - L S R| / (4 eps + full accuracy)", 1.0, error, ""),

@@ -3,15 +3,11 @@
 Two times, as in vectors.py: on the device, and end to end to arrays whose pages exist.
 """
 
-import time
-from statistics import median
-
 import numpy as np
 
-import tsvd
 from benchmarks import bars, results
 from benchmarks.cases import CLASSES
-from benchmarks.timing import touched
+from benchmarks.timing import both_times, solve, touched
 from tests import families, measures
 from tests.measures import BOUNDS
 
@@ -43,31 +39,24 @@ def _case(family, dtype):
     d, e = families.make(family, N, np.dtype(dtype))
     whole = touched(N) if dtype == "float64" else tuple(x.astype(dtype) for x in touched(N))
     part = np.ones((N, K), dtype), np.ones(K, dtype), np.ones((K, N), dtype)
+    shared = {"method": "dc", "device": DEVICE}
     contenders = {
-        "part": {"out": part, "select": "i", "select_range": (0, K - 1)},
-        "whole": {"out": whole},
+        "part": shared | {"out": part, "select": "i", "select_range": (0, K - 1)},
+        "whole": shared | {"out": whole},
     }
     for options in contenders.values():
-        _solve(d, e, options)
+        solve(d, e, **options)
     case = {"family": family, "dtype": dtype}
     case["residual"] = measures.residual(d, e, *part)
     case["orthogonality"] = measures.orthogonality(part[0], part[2])
     case["values"] = measures.value_error(part[1], whole[1][:K])
     runs = [
-        {name: _solve(d, e, options) for name, options in contenders.items()}
+        {name: solve(d, e, **options) for name, options in contenders.items()}
         for _ in range(REPEATS)
     ]
     for name in contenders:
-        for place, key in enumerate(("device", "end_to_end")):
-            case[f"{name}_{key}_seconds"] = [one[name][place] for one in runs]
-            case[f"{name}_{key}"] = median(case[f"{name}_{key}_seconds"])
+        case |= both_times([run[name] for run in runs], f"{name}_")
     return case
-
-
-def _solve(d, e, options):
-    start = time.perf_counter()
-    _, info = tsvd.svd(d, e, method="dc", device=DEVICE, full_output=True, **options)
-    return info.seconds["device"], time.perf_counter() - start
 
 
 def _show(case):
@@ -96,6 +85,6 @@ def _bars(cases):
         ("orthogonality", BOUNDS["orthogonality"](N)),
         ("values", BOUNDS["values auto"](N)),
     ):
-        worst = float(np.max([case[key] for case in cases]))
+        worst = bars.worst(case[key] for case in cases)
         asked.append(bars.at_most(f"{key}, the largest", limit, worst, ""))
     return asked

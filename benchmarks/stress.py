@@ -96,8 +96,7 @@ def draw(seed, index, device):
         made.by_interval = bool(made.eps is None and n >= EXACT_ORDER and rng.random() < 0.3)
     if rng.random() < BATCH_SHARE and n <= LARGEST_IN_BATCH and not made.by_interval:
         made.others = int(np.exp(rng.uniform(0, np.log(LARGEST_BATCH))))
-        matrices = [(d, e), *_others(made)]
-        d, e = (np.stack(part) for part in zip(*matrices, strict=True))
+        d, e = families.stack([(d, e), *_others(made)])
     return made, d, e
 
 

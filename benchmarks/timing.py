@@ -1,11 +1,15 @@
-"""Interleaved timing: a slow minute of the machine hits every contender alike; arrays to fill."""
+"""Interleaved timing, so that a slow minute of the machine hits every contender alike; single calls
+of ours; arrays to fill."""
 
 import functools
 import math
 import time
 import timeit
+from statistics import median
 
 import numpy as np
+
+import tsvd
 
 SAMPLE = 0.02  # seconds that one timing lasts at least; fast calls are repeated within it
 
@@ -32,6 +36,27 @@ def interleaved(contenders, repeats):
                 timer.timeit(1)
             seconds[name].append(timer.timeit(calls[name]) / calls[name])
     return seconds
+
+
+def solve(d, e, **options):
+    """One call of tsvd.svd: its seconds end to end, on the device and by phases; what deflated."""
+    start = time.perf_counter()
+    _, info = tsvd.svd(d, e, full_output=True, **options)
+    return {
+        "end_to_end": time.perf_counter() - start,
+        "device": info.seconds["device"],
+        "phases": dict(info.seconds),
+        "deflated": info.deflated,
+    }
+
+
+def both_times(runs, prefix=""):
+    """Of calls of solve() the seconds on the device and end to end, all and medians, for a case."""
+    case = {}
+    for key in ("device", "end_to_end"):
+        case[f"{prefix}{key}_seconds"] = [run[key] for run in runs]
+        case[f"{prefix}{key}"] = median(case[f"{prefix}{key}_seconds"])
+    return case
 
 
 @functools.lru_cache(maxsize=1)

@@ -140,8 +140,7 @@ def _bars(cases):
         asked.append(bars.at_most(f"{what}, float64", most, double))
         if single is not None or repeats > 1:  # for a single long call there may be no time
             asked.append(bars.at_most(f"{what}, float32", double, single))
-    errors = [case["error"] for case in cases if "error" in case]
-    worst = float(np.max(errors)) if errors else None
+    worst = bars.worst(case["error"] for case in cases if "error" in case)
     asked.append(bars.at_most("error over its bound, the largest", 1.0, worst, ""))
     held = [case["memory"] / (8 * case["n"]) for case in cases if case.get("memory")]
     what = f"device memory, n = {CASES[-1][0]}, in numbers for each row"

@@ -10,11 +10,10 @@ from statistics import median
 
 import numpy as np
 
-import tsvd
 from benchmarks import bars, cuda, lapack, results
 from benchmarks.cases import CLASSES
 from benchmarks.errors import errors
-from benchmarks.timing import touched
+from benchmarks.timing import both_times, solve, touched
 from tests import families
 from tests.measures import BOUNDS
 
@@ -113,9 +112,7 @@ def _cases(n, rates, before, until):
     for case, own in zip(cases, zip(*runs, strict=True), strict=True):
         middle = sorted(own, key=lambda one: one["end_to_end"])[len(own) // 2]
         case |= {key: middle[key] for key in ("phases", "deflated")}
-        for key in ("device", "end_to_end"):
-            case[f"{key}_seconds"] = [one[key] for one in own]
-            case[key] = median(case[f"{key}_seconds"])
+        case |= both_times(own)
         case["floor"] = 8 / 3 * n**3 / rates["gemm"]
         case["floor_at_n"] = 8 / 3 * n**3 / rates["gemm_at"][n]
         case["copies"] = 16 * n * n / rates["pinned"][n]
@@ -135,14 +132,7 @@ def _estimate_ours(n, before):
 
 
 def _solve(d, e):
-    start = time.perf_counter()
-    _, info = tsvd.svd(d, e, method=METHOD, device=DEVICE, out=touched(len(d)), full_output=True)
-    return {
-        "end_to_end": time.perf_counter() - start,
-        "device": info.seconds["device"],
-        "phases": dict(info.seconds),
-        "deflated": info.deflated,
-    }
+    return solve(d, e, method=METHOD, device=DEVICE, out=touched(len(d)))
 
 
 def _show(case):
@@ -265,7 +255,6 @@ def _bars(cases):
             what = f"{family}, n = {n}, the fastest peer's time over ours"
             asked.append(bars.at_least(what, 10 if n >= 4096 else 1, ratio))
     for key in ("residual", "orthogonality"):
-        measured = [case[key] for case in cases if key in case]
-        worst = float(np.max(measured)) if measured else None  # NaN, if there is one
+        worst = bars.worst(case[key] for case in cases if key in case)
         asked.append(bars.at_most(f"{key}, the largest", BOUNDS[key](0), worst, ""))
     return asked

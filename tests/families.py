@@ -24,6 +24,11 @@ def make(name, n, dtype=np.float64, seed=0):
     return np.ascontiguousarray(d, dtype), np.ascontiguousarray(e, dtype)
 
 
+def stack(matrices):
+    """d (B, n) and e (B, n-1) of matrices (d, e) of one order."""
+    return tuple(np.stack(part) for part in zip(*matrices, strict=True))
+
+
 def real(dtype=np.float64):
     """Bidiagonals of real matrices: name -> (d, e).  Their origin: data/README.md."""
     with np.load(REAL_FILE) as file:

@@ -7,6 +7,7 @@ import pytest
 
 import tsvd
 from cases import DTYPES, case, same_bits
+from families import make, stack
 from measures import BOUNDS, residual
 
 D, E = np.array([3.0, 1.0, 4.0, 1.5]), np.array([0.5, -2.0, 0.25])
@@ -625,7 +626,6 @@ def test_results_do_not_share_memory(device):
 
 
 def test_a_batch_of_different_matrices_is_right(device):
-    d = np.stack([case(f, 33, np.float64).d for f in ("graded_up", "chi", "zero", "denormal")])
-    e = np.stack([case(f, 33, np.float64).e for f in ("graded_up", "chi", "zero", "denormal")])
+    d, e = stack(make(family, 33) for family in ("graded_up", "chi", "zero", "denormal"))
     for one in zip(d, e, *tsvd.svd(d, e, device=device), strict=True):
         assert residual(*one) <= BOUNDS["residual"](33)

@@ -5,7 +5,7 @@ import pytest
 
 import tsvd
 from cases import DTYPES, Findings, case, norm, same_bits
-from families import FAMILIES, hard, make
+from families import FAMILIES, hard, make, stack
 from measures import BOUNDS, max_abs_error, orthogonality, value_error
 from test_accuracy import check_values, check_vectors
 
@@ -17,13 +17,8 @@ LARGE_SIZES = (127, 128, 129, 255, 256, 257, 300)
 SOME = ("chi", "graded_both", "zero", "zeros_many", "many_equal", "blocks_mirrored", "denormal")
 
 
-def stack(matrices):
-    """d (B, n) and e (B, n-1) of many (d, e)."""
-    return tuple(np.stack(part) for part in zip(*matrices, strict=True))
-
-
 def all_families(n, dtype, families=FAMILIES):
-    return stack([make(family, n, dtype) for family in families])
+    return stack(make(family, n, dtype) for family in families)
 
 
 def one(result, i):
@@ -66,7 +61,7 @@ def test_some_families_at_once(n, device):
 def test_against_the_reference(n, dtype, device):
     """In extended precision, graded and tiny values too; alone and with vectors."""
     cases = [case(family, n, dtype) for family in FAMILIES]
-    d, e = stack([(c.d, c.e) for c in cases])
+    d, e = stack((c.d, c.e) for c in cases)
     s, values = tsvd.svd(d, e, device=device).s, tsvd.svdvals(d, e, device=device)
     with Findings() as findings:
         for i, family in enumerate(FAMILIES):
@@ -230,7 +225,7 @@ def test_zero_matrices_alone(n, device):
 @pytest.mark.parametrize("place", [0, 11, 39])
 def test_one_bad_matrix(n, bad, place, device):
     """Its index is in the error; unchecked it alone comes out as NaN."""
-    d, e = (np.stack(x) for x in zip(*(make("chi", n, seed=k) for k in range(40)), strict=True))
+    d, e = stack(make("chi", n, seed=k) for k in range(40))
     good = tsvd.svd(d, e, device=device)
     values = tsvd.svdvals(d, e, device=device)
     d[place, n // 2] = bad

@@ -10,7 +10,7 @@ import pytest
 
 import tsvd
 from cases import DTYPES, Findings, same_bits
-from families import FAMILIES, make
+from families import FAMILIES, make, stack
 from measures import BOUNDS, max_abs_error, orthogonality, value_error
 from processes import run
 
@@ -228,7 +228,7 @@ def test_strided_inputs(step):
 
 
 def test_a_batch_is_its_matrices():
-    d, e = (np.stack(part) for part in zip(*(make(f, 70) for f in FAMILIES), strict=True))
+    d, e = stack(make(family, 70) for family in FAMILIES)
     eps = 1e-3
     chosen = np.array([magnitude(*pair) < 100 for pair in zip(d, e, strict=True)])
     d, e = d[chosen], e[chosen]
@@ -412,14 +412,14 @@ def test_values_to_eps(dtype):
 def test_values_of_a_batch(n, dtype):
     """Several matrices a block, one, and several blocks a matrix."""
     names = ("uniform_1", "zero", "toeplitz", "graded_both", "zeros_everywhere", "exponents")
-    d, e = (np.stack(part) for part in zip(*(make(f, n, dtype) for f in names * 3), strict=True))
+    d, e = stack(make(family, n, dtype) for family in names * 3)
     with Findings() as findings:
         check_values(findings, f"n={n} {dtype.__name__}", d, e)
 
 
 def test_values_of_a_batch_of_long_matrices():
     for n in (VALUES_BATCH_ORDER, VALUES_BATCH_ORDER + 1):
-        d, e = (np.stack(part) for part in zip(make("chi", n), make("normal", n), strict=True))
+        d, e = stack((make("chi", n), make("normal", n)))
         with Findings() as findings:
             check_values(findings, f"n={n}", d, e)
 

@@ -10,7 +10,7 @@ import pytest
 
 import tsvd
 from cases import DTYPES, Findings, same_bits
-from families import FAMILIES, make
+from families import FAMILIES, make, stack
 from measures import BOUNDS, max_abs_error, orthogonality, residual, value_error
 from processes import run
 from reference import singular_values
@@ -254,7 +254,7 @@ def test_what_out_held_before_does_not_matter(n, lower, device):
 @pytest.mark.parametrize("n", [40, 100, 270])
 def test_a_batch_is_its_matrices(n, device):
     names = ("uniform_1", "chi", "zeros_many", "zero", "toeplitz", "graded_up", "many_equal")
-    d, e = (np.stack(part) for part in zip(*(make(name, n) for name in names), strict=True))
+    d, e = stack(make(name, n) for name in names)
     batch = dc(d, e, device=device)
     for i, name in enumerate(names):
         alone = tuple(dc(d[i], e[i], device=device))
@@ -263,7 +263,7 @@ def test_a_batch_is_its_matrices(n, device):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_unchecked_nan_and_infinity_give_nan(bad, device):
-    d, e = (np.stack(part) for part in zip(*(make("chi", 100) for _ in range(3)), strict=True))
+    d, e = stack(make("chi", 100) for _ in range(3))
     d[1, 40] = bad
     L, s, R = dc(d, e, check_finite=False, device=device)
     for part in (L, s, R):

@@ -5,7 +5,7 @@ import pytest
 
 import tsvd
 from cases import DTYPES, Findings, case, same_bits
-from families import FAMILIES, make
+from families import FAMILIES, make, stack
 from measures import BOUNDS, value_error
 from test_accuracy import check_vectors
 
@@ -210,7 +210,7 @@ def test_out(device):
 @pytest.mark.parametrize("n", [1, 5, 33, 70])
 def test_batches(n, dtype, device):
     families = ("normal", "zero", "graded_up", "chi", "many_equal", "near_underflow")
-    d, e = (np.stack(x) for x in zip(*(make(f, n, dtype) for f in families), strict=True))
+    d, e = stack(make(family, n, dtype) for family in families)
     with Findings() as findings:
         for low, high in index_ranges(n):
             options = by_index(low, high, device=device)
