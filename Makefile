@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # The directories stand for files that come and go.
 SOURCES := CMakeLists.txt pyproject.toml README.md csrc cuda python/tsvd \
     $(shell find csrc cuda python/tsvd -type f -not -path '*/__pycache__/*')
-C_SOURCES := $(wildcard csrc/*.[ch] cuda/*.cu cuda/*.h tests/c/*.[ch] tests/c/*.cu tests/c/*/*.[ch])
+C_SOURCES := $(shell find csrc cuda tests/c -name "*.[ch]" -o -name "*.cu")
 
 .PHONY: help demo test bench gpu lint format ctest dist clean
 

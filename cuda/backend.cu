@@ -1,6 +1,6 @@
 /*
  * The CUDA back end: its table of operations, and the results' way to the host.
- * Mirrors csrc/cpu.c.
+ * Mirrors csrc/cpu/backend.c.
  */
 #include "kernels.h"
 

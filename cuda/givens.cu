@@ -1,5 +1,5 @@
 /*
- * CUDA back end: the givens method.  Mirrors csrc/cpu_givens.c.
+ * CUDA back end: the givens method.  Mirrors csrc/cpu/givens.c.
  *
  * A round runs the seed's pipeline over all large segments at once.  A segment is cut into
  * blocks of rows that share one diagonal entry, each held by one thread block in shared

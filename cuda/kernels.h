@@ -13,11 +13,11 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "device.h"
+#include "runtime/device.h"
 #include "tuning.h"
 
 extern "C" {
-#include "backend.h"
+#include "backend/backend.h"
 }
 
 #define tsvdi_cuda_identity TSVD_T(tsvdi_cuda_identity)

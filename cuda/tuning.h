@@ -51,26 +51,26 @@ enum {
     WAVE_THREADS = 64,
     WAVE_TILE = 32,
 
-    /* dc_leaves.cu: memory of a log that leaves share.  100,000 matrices of order 32 in float64
+    /* dc/leaves.cu: memory of a log that leaves share.  100,000 matrices of order 32 in float64
        took 12.5 ms in all, with 2048 12.6; in float32 6.9 and 7.5. */
     LEAF_LOG_MIB = 1024,
 
-    /* dc_leaves.cu: warps of a multiprocessor that get a leaf each before a second lane of any
+    /* dc/leaves.cu: warps of a multiprocessor that get a leaf each before a second lane of any
        does: a lane alone is the fastest, but so many warps keep the multiprocessor busy.  With 12
        the same took 13.1 ms. */
     LEAF_WARPS = 4,
 
-    /* dc_leaves.cu: rotations between two looks at where a sweep ends.  With 4 the same took
+    /* dc/leaves.cu: rotations between two looks at where a sweep ends.  With 4 the same took
        13.1 ms, with 16 12.4. */
     LEAF_GROUP = 8,
 
-    /* dc_leaves.cu: blocks that finish leaves whose log was full.  Not measured. */
+    /* dc/leaves.cu: blocks that finish leaves whose log was full.  Not measured. */
     STRAGGLER_BLOCKS = 512,
 
-    /* dc_deflate.cu: threads of the block that does a merge's index work.  Not measured. */
+    /* dc/deflate.cu: threads of the block that does a merge's index work.  Not measured. */
     MERGE_THREADS = 1024,
 
-    /* dc_vectors.cu: blocks that move the deflated vectors of a node and side.  Not measured. */
+    /* dc/vectors.cu: blocks that move the deflated vectors of a node and side.  Not measured. */
     MOVE_BLOCKS = 256,
 
     /* dc.cu: levels of nodes of up to so many columns multiply in one launch, those of larger ones
@@ -81,7 +81,7 @@ enum {
     /* values*.cu: threads of a block that counts. */
     COUNT_THREADS = 128,
 
-    /* values_search.cu: points for each multiprocessor that a round has where values are fewer; a
+    /* values/search.cu: points for each multiprocessor that a round has where values are fewer; a
        thread's shifts then, and where values are more.  256 points and 2 shifts took 1.2 times as
        long for the 10 largest of n = 10^6, 0.95 times at n = 10^4; 4 shifts where values are more
        1.07 times at n = 10^5. */
@@ -89,7 +89,7 @@ enum {
     FEW_SHIFTS = 1,
     PLAIN_SHIFTS = 2,
 
-    /* values_search.cu: the same in the other forms.  In the wide one 256 and 2 took 1.05 times as
+    /* values/search.cu: the same in the other forms.  In the wide one 256 and 2 took 1.05 times as
        long for Toeplitz and chi at n = 10^4, 0.92 times for [0,1]; the twofold one not measured. */
     TWOFOLD_FILL = 256,
     TWOFOLD_SHIFTS = 1,
@@ -103,7 +103,7 @@ enum {
     VALUES_CPU_ORDER = 256,
     VALUES_BATCH_ORDER = 2048,
 
-    /* values_batch.cu: from this order on the characteristic polynomial guides the search.  From 24
+    /* values/batch.cu: from this order on the characteristic polynomial guides the search.  From 24
        on 100,000 of n = 32 took 1.2 times as long with hints, and 0.8 times without. */
     GUESS_ORDER = 64,
 
@@ -111,7 +111,7 @@ enum {
     TILE = 32
 };
 
-/* dc_leaves.cu: what the log of a leaf so many columns wide has room for: turns, a multiple of a
+/* dc/leaves.cu: what the log of a leaf so many columns wide has room for: turns, a multiple of a
    warp's width, and sweeps.  Of 1280 matrices each of nine families, 8, 16 and 32 wide, none took
    more than 117, 478 and 1666 turns or 25, 51 and 94 sweeps; on average [0,1] takes 75, 307 and
    1230, and 16, 34 and 72. */

@@ -1,5 +1,5 @@
 /*
- * CUDA back end: singular vectors.  Mirrors csrc/cpu_vectors.c.
+ * CUDA back end: singular vectors.  Mirrors csrc/cpu/vectors.c.
  *
  * Rotations are applied in waves: a thread owns one entry of every vector (a column of the
  * array), walks down the rows, and holds WAVE_SWEEPS + 1 of them in registers, so that each

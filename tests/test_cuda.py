@@ -269,7 +269,7 @@ def test_a_device_that_does_not_exist(device):
 
 # ---- values ----
 
-# Of cuda/counts.h: entries of a tile of the plain form, twice the order of a matrix; those of
+# Of cuda/values/counts.h: entries of a tile of the plain form, twice the order of a matrix; those of
 # the wide form are a quarter of it.
 TILE_ENTRIES = 1024
 

@@ -1,14 +1,15 @@
 /*
- * Tests of what the device finds values by, on the host: the plain counts of cuda/plain.h and the
- * brackets of cuda/bracket.h, against counts in long double; included once for each precision.
+ * Tests of what the device finds values by, on the host: the plain counts of csrc/math/plain.h and
+ * the brackets of csrc/math/bracket.h, against counts in long double; included once for each
+ * precision.
  */
 #ifndef TSVD_TESTS_BRACKET_H
 #define TSVD_TESTS_BRACKET_H
 
-#include "../../cuda/bracket.h"
-#include "../../cuda/plain.h"
 #include "check.h"
 #include "families.h"
+#include "math/bracket.h"
+#include "math/plain.h"
 
 enum { BRACKET_ORDER = 100, BRACKET_EACH = 7, BRACKET_ROUNDS = 2 * R_BITS + 40 };
 

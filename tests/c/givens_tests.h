@@ -6,7 +6,7 @@
 #define TSVD_TESTS_GIVENS_H
 
 #include "check.h"
-#include "givens_sweep.h"
+#include "math/givens_sweep.h"
 #include "qr_tests.h"
 
 enum { GIVENS_ORDER = 12 };

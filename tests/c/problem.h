@@ -5,7 +5,7 @@
 #define TSVD_TESTS_PROBLEM_H
 
 #include "check.h"
-#include "tsvd.h"
+#include "tsvd/tsvd.h"
 
 static const tsvd_dtype dtypes[] = {TSVD_FLOAT64, TSVD_FLOAT32};
 enum { DTYPES = 2 };

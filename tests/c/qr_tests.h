@@ -6,7 +6,7 @@
 #define TSVD_TESTS_QR_H
 
 #include "check.h"
-#include "qr_sweep.h"
+#include "math/qr_sweep.h"
 #include "rotation_tests.h"
 
 enum { QR_ORDER = 24 };

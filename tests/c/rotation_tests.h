@@ -5,7 +5,7 @@
 #define TSVD_TESTS_ROTATION_H
 
 #include "check.h"
-#include "qr_step.h"
+#include "math/qr_step.h"
 
 #define LEAST_NORMAL ((long double)(TSVD_SINGLE ? FLT_MIN : DBL_MIN))
 #define LEAST_DENORMAL (LEAST_NORMAL * (long double)R_EPS)

@@ -6,11 +6,11 @@
 #ifndef TSVD_TESTS_SECULAR_H
 #define TSVD_TESTS_SECULAR_H
 
+#include "bidiag/dc.h"
 #include "check.h"
-#include "cpu_kernels.h"
-#include "dc.h"
+#include "cpu/kernels/kernels.h"
+#include "math/secular.h"
 #include "rotation_tests.h"
-#include "secular.h"
 
 /* Up to SECULAR_SMALL every root is checked, and the vectors are made, at a cost of k^3. */
 enum { SECULAR_ORDER = 600, SECULAR_SMALL = 40 };

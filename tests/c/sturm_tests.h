@@ -5,11 +5,11 @@
 #ifndef TSVD_TESTS_STURM_H
 #define TSVD_TESTS_STURM_H
 
-#include "backend.h"
+#include "backend/backend.h"
 #include "check.h"
-#include "cpu_kernels.h"
+#include "cpu/kernels/kernels.h"
 #include "families.h"
-#include "sturm.h"
+#include "math/sturm.h"
 
 enum { STURM_ORDER = 40, STURM_SHIFTS = 150 };
 

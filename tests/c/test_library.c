@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "library.h"
-#include "tsvd.h"
+#include "host/library.h"
+#include "tsvd/tsvd.h"
 
 #define PROBE "libtsvd_probe.so.7"
 #define NEEDED "libtsvd_needed.so.7"

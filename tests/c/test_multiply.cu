@@ -1,17 +1,17 @@
 /*
- * Products through cuda/blas.cu: against sums on the host, in parts of larger arrays, in batches,
- * on two streams, and their failures.
+ * Products through cuda/runtime/blas.cu: against sums on the host, in parts of larger arrays, in
+ * batches, on two streams, and their failures.
  *
- * Built with TSVD_FAKE_CUBLAS it is linked to libraries/fake_cublas.c, which cuda/blas.cu then
- * finds in the process, and "device" memory is the host's: what needs no GPU is tested without
+ * Built with TSVD_FAKE_CUBLAS it is linked to libraries/fake_cublas.c, which cuda/runtime/blas.cu
+ * then finds in the process, and "device" memory is the host's: what needs no GPU is tested without
  * one.  Otherwise it leaves with SKIPPED where there is none.
  */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
 
-#include "blas.h"
 #include "check.h"
+#include "runtime/blas.h"
 
 #if TSVD_FAKE_CUBLAS
 extern "C" {

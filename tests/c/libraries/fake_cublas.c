@@ -1,6 +1,6 @@
 /*
- * The functions of cuBLAS that cuda/blas.cu uses, on host memory, under cuBLAS's own name: so
- * that what is passed to them is tested on a machine without a GPU.  Plain column-major BLAS.
+ * The functions of cuBLAS that cuda/runtime/blas.cu uses, on host memory, under cuBLAS's own name:
+ * so that what is passed to them is tested on a machine without a GPU.  Plain column-major BLAS.
  */
 #include "fake_cublas.h"
 

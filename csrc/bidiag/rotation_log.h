@@ -1,0 +1,46 @@
+/*
+ * Rotations in the order in which they were made, and how they are applied to singular
+ * vectors: consecutive sweeps in groups, each of which passes over the vectors once
+ * (Van Zee, van de Geijn & Quintana-Orti, ACM TOMS 40 (2014)).
+ */
+#ifndef TSVDI_ROTATION_LOG_H
+#define TSVDI_ROTATION_LOG_H
+
+#include "math/qr_sweep.h"
+
+struct rotation_log {
+    struct qr_sweep *sweep;
+    struct rotation *rotation; /* of all sweeps, one after another */
+    int64_t sweeps, sweeps_max;
+    int64_t rotations, rotations_max;
+};
+
+/* The sweeps [begin, end) of a log. */
+struct sweep_group {
+    int64_t begin, end;
+    int64_t low, high; /* rows that they span */
+};
+
+/* The group that begins with a sweep: at most `most` of one direction, while joining costs
+   less than a pass of its own. */
+static inline struct sweep_group
+log_next_group(const struct rotation_log *log, int64_t begin, int64_t most)
+{
+    const struct qr_sweep *s = &log->sweep[begin];
+    struct sweep_group g = {begin, begin + 1, s->first, s->first + s->count};
+
+    for (; g.end < log->sweeps && g.end - g.begin < most; g.end++) {
+        const struct qr_sweep *t = &log->sweep[g.end];
+        int64_t low = t->first < g.low ? t->first : g.low;
+        int64_t high = t->first + t->count > g.high ? t->first + t->count : g.high;
+
+        if (t->up != s->up || (high - low) - (g.high - g.low) > t->count + most) {
+            break;
+        }
+        g.low = low;
+        g.high = high;
+    }
+    return g;
+}
+
+#endif

@@ -1,0 +1,402 @@
+/*
+ * CPU back end: the operations of divide and conquer (dc.h).
+ *
+ * On the lower levels each thread merges nodes of its own; higher up the threads share the roots of
+ * a node.  The two n x n arrays of the results serve as room for gathered vectors until the last
+ * step.
+ */
+#include "cpu/dc/dc.h"
+
+/* Roots, poles or rows of a task. */
+enum { TASK_ROWS = 16 };
+
+/* Nodes up to these orders are merged by one thread each, in one parallel region: any, and those of
+   a level that has a node for every thread.  The threads share larger ones, in six regions, each
+   of which waits for the slowest of them. */
+enum { SMALL_NODE = 128, OWN_NODE = 512 };
+
+/* Matrices below this order are not worth a second thread: at n = 150 two gain a fifth in a quiet
+   machine, and in a busy one wait for each other many times as long. */
+enum { SERIAL_ORDER = 160 };
+
+static void
+set_level(struct dc_run *run, int level)
+{
+    run->level = level;
+    run->nodes = run->job->batch << level;
+    run->merge = run->merges + run->job->batch * dc_nodes_above(level);
+}
+
+static tsvd_status
+for_each(struct dc_run *run, int64_t count, tsvd_task task)
+{
+    return tsvdi_host_for_each(run->job->n < SERIAL_ORDER ? 1 : run->ctx->threads, count, task,
+                               run);
+}
+
+void
+tsvdi_cpu_dc_end(struct tsvd_context *ctx, struct dc_job *job)
+{
+    struct dc_run *run = job->held;
+
+    (void)ctx;
+    if (run) {
+        tsvdi_host_free(run->room);
+        tsvdi_host_free(run->arrays);
+        tsvdi_host_free(run->merges);
+        tsvdi_host_free(run->tasks);
+        tsvdi_host_free(run);
+        job->held = NULL;
+    }
+}
+
+/* Numbers between rows, which begin on cache lines, and not all in the same cache set. */
+static int64_t
+row_stride(int64_t n)
+{
+    const int64_t stride = (n + 7) / 8 * 8;
+
+    return stride + (stride % 256 == 0 ? 8 : 0);
+}
+
+size_t
+tsvdi_cpu_dc_bytes(int64_t n, int64_t k)
+{
+    const int arrays = n <= DC_LEAF_COLUMNS ? 2 : k < n ? 6 : 4;
+
+    return (size_t)arrays * (size_t)n * (size_t)row_stride(n) * sizeof(real);
+}
+
+/* Arrays for vectors: x, and where there are merges q and room for gathered ones, which the results
+   give if they are large enough. */
+static tsvd_status
+vectors_alloc(struct dc_run *run)
+{
+    const struct dc_job *job = run->job;
+    const int64_t slots = job->n * job->batch;
+    const int merges = job->tree.levels > 0, own = merges && job->k < job->n;
+    size_t array, gathered = (size_t)slots * (size_t)job->n;
+    real *p;
+    tsvd_status ret = TSVD_OK;
+
+    run->stride = row_stride(job->n);
+    array = (size_t)slots * (size_t)run->stride;
+    TSVD_TRY(tsvdi_host_alloc((size_t)job->batch * tsvdi_cpu_dc_bytes(job->n, job->k),
+                              run->ctx->error, &run->room));
+    p = run->room;
+    for (int side = 0; side < SIDES; side++, p += array) {
+        run->x[side] = p;
+    }
+    for (int side = 0; side < SIDES && merges; side++, p += array) {
+        run->q[side] = p;
+    }
+    for (int side = 0; side < SIDES; side++, p += gathered) {
+        run->gathered[side] = own ? p : side == RIGHT ? job->right.x : job->left.x;
+    }
+out:
+    return ret;
+}
+
+/* d, e, and eps, as they are scaled. */
+static void
+scale_matrices(struct dc_run *run)
+{
+    const struct dc_job *job = run->job;
+
+    for (int64_t m = 0; m < job->batch; m++) {
+        const int64_t base = m * job->n;
+
+        r_scale(job->d + base, job->n, job->exponent[m], run->d + base);
+        r_scale(job->e + base, job->n, job->exponent[m], run->e + base);
+        r_scale(&job->eps, 1, job->exponent[m], &run->eps[m]);
+    }
+}
+
+tsvd_status
+tsvdi_cpu_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
+{
+    const int64_t slots = job->n * job->batch, most = job->batch << job->tree.levels;
+    struct dc_run *run = NULL;
+    size_t bytes;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_host_alloc(sizeof *run, ctx->error, (void **)&run));
+    memset(run, 0, sizeof *run);
+    job->held = run;
+    run->ctx = ctx;
+    run->job = job;
+    TSVD_TRY(vectors_alloc(run));
+    bytes = dc_lay_out(&run->slot, slots, NULL);
+    TSVD_TRY(tsvdi_host_alloc(bytes + (size_t)(2 * slots + job->batch) * sizeof(real), ctx->error,
+                              &run->arrays));
+    (void)dc_lay_out(&run->slot, slots, run->arrays);
+    run->d = (real *)((char *)run->arrays + bytes);
+    run->e = run->d + slots;
+    run->eps = run->e + slots;
+    TSVD_TRY(tsvdi_host_alloc((size_t)(job->batch * dc_nodes_above(job->tree.levels)) *
+                                  sizeof *run->merges,
+                              ctx->error, (void **)&run->merges));
+    TSVD_TRY(tsvdi_host_alloc((size_t)(most + 1) * sizeof *run->tasks, ctx->error,
+                              (void **)&run->tasks));
+    scale_matrices(run);
+out:
+    return ret;
+}
+
+/* ---- leaves ---- */
+
+/* Consecutive leaves, as many as are solved together. */
+static tsvd_status
+task_leaves(void *arg, int worker, int64_t index)
+{
+    struct dc_run *run = arg;
+    const int64_t begin = index * run->group_leaves, left = run->nodes - begin;
+
+    return tsvdi_cpu_solve_leaves(run, worker, begin,
+                                  left < run->group_leaves ? left : run->group_leaves);
+}
+
+tsvd_status
+tsvdi_cpu_dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
+{
+    struct dc_run *run = job->held;
+    const int64_t most = tsvdi_cpu_leaf_group_size();
+    tsvd_status ret = TSVD_OK;
+
+    set_level(run, job->tree.levels);
+    run->group_leaves = (run->nodes + ctx->threads - 1) / ctx->threads;
+    run->group_leaves = run->group_leaves < most ? run->group_leaves : most;
+    TSVD_TRY(tsvdi_cpu_leaves_begin(ctx));
+    TSVD_TRY(for_each(run, (run->nodes + run->group_leaves - 1) / run->group_leaves, task_leaves));
+out:
+    return ret;
+}
+
+/* ---- merges ---- */
+
+/* All of a node's. */
+static struct part
+whole_of(const struct dc_run *run, int64_t index)
+{
+    return (struct part){node_at(run, index), &run->merge[index], 0,
+                         run->merge[index].count.survivors};
+}
+
+/* The node that a task belongs to: the last with tasks[node] <= task. */
+static int64_t
+node_of(const struct dc_run *run, int64_t task)
+{
+    int64_t low = 0, high = run->nodes;
+
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+
+        *(run->tasks[middle] <= task ? &low : &high) = middle;
+    }
+    return low;
+}
+
+/* Those of one task. */
+static struct part
+part_of(const struct dc_run *run, int64_t task)
+{
+    const int64_t index = node_of(run, task);
+    struct part part = whole_of(run, index);
+
+    part.begin = (task - run->tasks[index]) * TASK_ROWS;
+    part.end = part.begin + TASK_ROWS < part.end ? part.begin + TASK_ROWS : part.end;
+    return part;
+}
+
+static tsvd_status
+task_deflate(void *arg, int worker, int64_t index)
+{
+    const struct dc_run *run = arg;
+    const struct dc_node node = node_at(run, index);
+
+    (void)worker;
+    tsvdi_cpu_deflate(run, &node, &run->merge[index]);
+    return TSVD_OK;
+}
+
+static tsvd_status
+task_roots(void *arg, int worker, int64_t index)
+{
+    (void)worker;
+    tsvdi_cpu_solve_roots(arg, part_of(arg, index));
+    return TSVD_OK;
+}
+
+static tsvd_status
+task_weights(void *arg, int worker, int64_t index)
+{
+    (void)worker;
+    tsvdi_cpu_find_weights(arg, part_of(arg, index));
+    return TSVD_OK;
+}
+
+static tsvd_status
+task_factors(void *arg, int worker, int64_t index)
+{
+    (void)worker;
+    tsvdi_cpu_fill_factors(arg, part_of(arg, index));
+    return TSVD_OK;
+}
+
+static tsvd_status
+task_multiply(void *arg, int worker, int64_t index)
+{
+    const struct dc_run *run = arg;
+    const int64_t at = node_of(run, index);
+    const struct dc_node node = node_at(run, at);
+
+    tsvdi_cpu_multiply_block(run, &node, run->merge[at].count, index - run->tasks[at]);
+    return worker == 0
+               ? tsvdi_check(run->ctx, dc_done(run->level) +
+                                           (dc_done(run->level - 1) - dc_done(run->level)) *
+                                               (double)index / (double)run->tasks[run->nodes])
+               : TSVD_OK;
+}
+
+static tsvd_status
+task_settle(void *arg, int worker, int64_t index)
+{
+    const struct dc_run *run = arg;
+    const struct dc_node node = node_at(run, index);
+
+    (void)worker;
+    tsvdi_cpu_settle(run, &node, &run->merge[index]);
+    return TSVD_OK;
+}
+
+/* A small node, all at once. */
+static tsvd_status
+task_merge(void *arg, int worker, int64_t index)
+{
+    const struct dc_run *run = arg;
+    struct part part;
+
+    (void)task_deflate(arg, worker, index);
+    part = whole_of(run, index);
+    tsvdi_cpu_solve_roots(run, part);
+    tsvdi_cpu_find_weights(run, part);
+    tsvdi_cpu_fill_factors(run, part);
+    (void)task_settle(arg, worker, index);
+    for (int64_t i = 0; i < tsvdi_cpu_count_blocks(&part.node, part.merge->count); i++) {
+        tsvdi_cpu_multiply_block(run, &part.node, part.merge->count, i);
+    }
+    return TSVD_OK;
+}
+
+/* Large nodes: the threads share the roots of all. */
+static tsvd_status
+merge_large(struct dc_run *run, tsvd_info *info)
+{
+    double clock = tsvdi_host_seconds(), now;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(for_each(run, run->nodes, task_deflate));
+    run->tasks[0] = 0;
+    for (int64_t i = 0; i < run->nodes; i++) {
+        run->tasks[i + 1] =
+            run->tasks[i] + (run->merge[i].count.survivors + TASK_ROWS - 1) / TASK_ROWS;
+    }
+    TSVD_TRY(for_each(run, run->tasks[run->nodes], task_roots));
+    TSVD_TRY(for_each(run, run->tasks[run->nodes], task_weights));
+    now = tsvdi_host_seconds();
+    info->seconds_iterate += now - clock;
+    TSVD_TRY(for_each(run, run->tasks[run->nodes], task_factors));
+    TSVD_TRY(for_each(run, run->nodes, task_settle));
+    for (int64_t i = 0; i < run->nodes; i++) {
+        const struct dc_node node = node_at(run, i);
+
+        run->tasks[i + 1] = run->tasks[i] + tsvdi_cpu_count_blocks(&node, run->merge[i].count);
+    }
+    TSVD_TRY(for_each(run, run->tasks[run->nodes], task_multiply));
+    info->seconds_vectors += tsvdi_host_seconds() - now;
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_cpu_dc_merge(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info)
+{
+    struct dc_run *run = job->held;
+    double clock = tsvdi_host_seconds();
+    tsvd_status ret = TSVD_OK;
+
+    set_level(run, level);
+    if (node_at(run, 0).columns > (run->nodes >= ctx->threads ? OWN_NODE : SMALL_NODE)) {
+        TSVD_TRY(merge_large(run, info));
+    } else {
+        TSVD_TRY(for_each(run, run->nodes, task_merge));
+        info->seconds_iterate += tsvdi_host_seconds() - clock;
+    }
+out:
+    return ret;
+}
+
+/* ---- results ---- */
+
+static tsvd_status
+task_store(void *arg, int worker, int64_t index)
+{
+    const struct dc_run *run = arg;
+    const int64_t k = run->job->k, tasks = (k + CPU_STORE_RANKS - 1) / CPU_STORE_RANKS;
+    const int64_t begin = index % tasks * CPU_STORE_RANKS;
+    const int64_t end = begin + CPU_STORE_RANKS < k ? begin + CPU_STORE_RANKS : k;
+
+    (void)worker;
+    tsvdi_cpu_store(run, index / tasks, begin, end);
+    return TSVD_OK;
+}
+
+/* The values of the wanted slots, refined unless eps was all that was asked. */
+static tsvd_status
+find_values(const struct dc_run *run, tsvd_info *info)
+{
+    const struct dc_job *job = run->job;
+    struct values_job values = {.n = job->n,
+                                .batch = job->batch,
+                                .first = job->first,
+                                .last = job->first + job->k,
+                                .d = job->d,
+                                .e = job->e,
+                                .hint = run->slot.z,
+                                .s = job->s};
+    double clock = tsvdi_host_seconds();
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t m = 0; m < job->batch; m++) {
+        real *s = job->s + m * job->k;
+
+        for (int64_t i = 0; i < job->k; i++) {
+            s[i] = run->slot.value[slot_of(run, m, i)];
+        }
+        r_scale(s, job->k, -job->exponent[m], s);
+    }
+    if (job->eps == 0) {
+        memcpy(run->slot.z, job->s, (size_t)(job->batch * job->k) * sizeof *job->s);
+        TSVD_TRY(tsvdi_cpu_values(run->ctx, &values));
+        info->seconds_values += tsvdi_host_seconds() - clock;
+    }
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_cpu_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
+{
+    struct dc_run *run = job->held;
+    double clock = tsvdi_host_seconds();
+    tsvd_status ret = TSVD_OK;
+
+    (void)ctx;
+    TSVD_TRY(
+        for_each(run, job->batch * ((job->k + CPU_STORE_RANKS - 1) / CPU_STORE_RANKS), task_store));
+    info->seconds_vectors += tsvdi_host_seconds() - clock;
+    info->deflated += dc_deflated(&job->tree, job->batch, run->merges);
+    TSVD_TRY(find_values(run, info));
+out:
+    return ret;
+}

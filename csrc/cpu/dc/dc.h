@@ -1,0 +1,118 @@
+/*
+ * Divide and conquer on the CPU: what its files share.  cpu/dc/dc.c holds the operations of the
+ * seam and the tasks for threads, cpu/dc/leaves.c the leaves, cpu/dc/deflate.c a merge's index
+ * work, cpu/dc/vectors.c its roots and vectors.  Mirrors cuda/dc/dc.h.
+ */
+#ifndef TSVDI_CPU_DC_H
+#define TSVDI_CPU_DC_H
+
+#include "cpu/kernels/kernels.h"
+#include "host/host.h"
+
+#define tsvdi_cpu_leaves_begin TSVD_T(tsvdi_cpu_leaves_begin)
+#define tsvdi_cpu_leaf_group_size TSVD_T(tsvdi_cpu_leaf_group_size)
+#define tsvdi_cpu_leaf_values TSVD_T(tsvdi_cpu_leaf_values)
+#define tsvdi_cpu_solve_leaves TSVD_T(tsvdi_cpu_solve_leaves)
+#define tsvdi_cpu_store TSVD_T(tsvdi_cpu_store)
+#define tsvdi_cpu_deflate TSVD_T(tsvdi_cpu_deflate)
+#define tsvdi_cpu_settle TSVD_T(tsvdi_cpu_settle)
+#define tsvdi_cpu_solve_roots TSVD_T(tsvdi_cpu_solve_roots)
+#define tsvdi_cpu_find_weights TSVD_T(tsvdi_cpu_find_weights)
+#define tsvdi_cpu_fill_factors TSVD_T(tsvdi_cpu_fill_factors)
+#define tsvdi_cpu_count_blocks TSVD_T(tsvdi_cpu_count_blocks)
+#define tsvdi_cpu_multiply_block TSVD_T(tsvdi_cpu_multiply_block)
+
+enum { RIGHT, LEFT, SIDES };
+
+/* What a run holds. */
+struct dc_run {
+    struct tsvd_context *ctx;
+    struct dc_job *job;
+    real *d, *e, *eps;     /* [slots], [slots], [batch] scaled */
+    int64_t stride;        /* between rows of x and q */
+    real *x[SIDES];        /* vectors, by slots */
+    real *q[SIDES];        /* of a merge's M: row first + i, column first + place */
+    real *gathered[SIDES]; /* by places, n numbers a row */
+    void *room;            /* of x, q and gathered; */
+    void *arrays;          /* of d, e, eps and slot, */
+    struct dc_slots slot;
+    struct dc_merge *merges; /* and of the whole forest */
+    int64_t group_leaves;    /* leaves that a thread solves together */
+    int level;               /* under work: */
+    int64_t nodes;           /* its nodes, */
+    struct dc_merge *merge;  /* [nodes] their merges, */
+    int64_t *tasks;          /* [nodes + 1] and where their tasks begin */
+};
+
+/* Leaves that are solved together at most. */
+int64_t tsvdi_cpu_leaf_group_size(void);
+
+/* Workspace for the leaves of each thread of a context, taken once and kept until it is closed. */
+tsvd_status tsvdi_cpu_leaves_begin(struct tsvd_context *ctx);
+
+/* The SVDs of the leaves begin .. begin + count - 1: values, vectors, ranges and order of their
+   slots. */
+tsvd_status tsvdi_cpu_solve_leaves(const struct dc_run *run, int worker, int64_t begin,
+                                   int64_t count);
+
+/* Approximations of the values of `count` matrices of order n, a leaf's at most, which follow one
+   another as in struct values_job: to s, descending. */
+void tsvdi_cpu_leaf_values(struct tsvd_context *ctx, int64_t n, int64_t count, const real *d,
+                           const real *e, real *s);
+
+/* Some survivors of a node: begin .. end - 1. */
+struct part {
+    struct dc_node node;
+    const struct dc_merge *merge;
+    int64_t begin, end;
+};
+
+/* Node `index` of the level under work. */
+static inline struct dc_node
+node_at(const struct dc_run *run, int64_t index)
+{
+    return dc_node_at(run->job->tree.node, run->job->n, run->level, index);
+}
+
+/* The vector of slot j, to be indexed by columns as they are numbered; node: any of the matrix. */
+static inline real *
+row_of(const struct dc_run *run, int side, const struct dc_node *node, int64_t j)
+{
+    return run->x[side] + (j * run->stride - node->base);
+}
+
+/* The slot of rank `rank` among the wanted values of a matrix, the largest first. */
+static inline int64_t
+slot_of(const struct dc_run *run, int64_t matrix, int64_t rank)
+{
+    const struct dc_job *job = run->job;
+
+    return run->slot.order[(matrix + 1) * job->n - 1 - job->first - rank];
+}
+
+/* z, deflation, and all index lists of a node's merge; turns the vectors of what is absorbed. */
+void tsvdi_cpu_deflate(const struct dc_run *run, const struct dc_node *node,
+                       struct dc_merge *merge);
+
+/* Moves deflated vectors, whose rows must have been gathered where survivors were; then values,
+   ranges and order of the node's slots. */
+void tsvdi_cpu_settle(const struct dc_run *run, const struct dc_node *node, struct dc_merge *merge);
+
+/* The roots of the secular equation; z again, from all roots; rows of the factors of x = q g. */
+void tsvdi_cpu_solve_roots(const struct dc_run *run, struct part part);
+void tsvdi_cpu_find_weights(const struct dc_run *run, struct part part);
+void tsvdi_cpu_fill_factors(const struct dc_run *run, struct part part);
+
+/* Blocks of a node's products x = q g, and one of them. */
+int64_t tsvdi_cpu_count_blocks(const struct dc_node *node, struct dc_count count);
+void tsvdi_cpu_multiply_block(const struct dc_run *run, const struct dc_node *node,
+                              struct dc_count count, int64_t index);
+
+/* Vectors that one call stores at most. */
+enum { CPU_STORE_RANKS = 16 };
+
+/* The wanted vectors of ranks begin .. end - 1 of a matrix, with the signs that order() gives, to
+   its results. */
+void tsvdi_cpu_store(const struct dc_run *run, int64_t matrix, int64_t begin, int64_t end);
+
+#endif

@@ -1,0 +1,381 @@
+/*
+ * CPU back end: the givens method.  A round walks the segments in the order of the
+ * seed's threads; a small segment is finished with its rotations gathered in two
+ * small orthogonal factors, which are applied to the vectors once.
+ */
+#include "cpu/kernels/kernels.h"
+#include "host/host.h"
+
+enum { SMALL = CPU_GIVENS_SMALL_ROWS };
+
+/* Rotations of one side that a round may log. */
+enum { ROUND_ROTATIONS = 1 << 18 };
+
+/* Identities between rotations that are cheaper to apply than a wave of their own. */
+enum { LOG_GAP = 16 };
+
+int64_t
+tsvdi_cpu_givens_round_sweeps(const struct givens_job *job, const struct givens_segment *segment,
+                              int64_t segments)
+{
+    int64_t rows = 0, sweeps;
+
+    for (int64_t i = 0; i < segments; i++) {
+        rows += segment[i].rows;
+    }
+    sweeps = ROUND_ROTATIONS / rows * 2;
+    sweeps = sweeps > job->threads ? job->threads : sweeps;
+    return sweeps < 2 ? 2 : sweeps / 2 * 2;
+}
+
+/* A segment in the packed layout, and the log of its half sweeps. */
+struct band {
+    int64_t steps, blocks, half_sweeps;
+    real *packed;
+    real eps;
+    struct rotation *log[2]; /* [half_sweeps / 2, steps] right, left; NULL: not kept */
+    int64_t active, rotations, deflated;
+};
+
+static void
+pack(struct band *band, const real *d, const real *e)
+{
+    for (int64_t b = 0; b < band->blocks; b++) {
+        int64_t end = givens_block_start(band->steps, band->blocks, b + 1);
+
+        for (int64_t i = givens_block_start(band->steps, band->blocks, b); i <= end; i++) {
+            real *p = band->packed + 3 * (i + b);
+
+            p[0] = d[i];
+            p[1] = 0;
+            p[2] = i < band->steps ? e[i] : R(0);
+        }
+    }
+}
+
+static void
+unpack(const struct band *band, real *d, real *e)
+{
+    for (int64_t b = 0; b < band->blocks; b++) {
+        int64_t end = givens_block_start(band->steps, band->blocks, b + 1);
+
+        for (int64_t i = givens_block_start(band->steps, band->blocks, b); i <= end; i++) {
+            const real *p = band->packed + 3 * (i + b);
+
+            d[i] = p[0];
+            if (i < end) {
+                e[i] = p[2];
+            }
+        }
+    }
+}
+
+/* Copies a diagonal entry that two blocks share to the other's copy. */
+static void
+hand_over(struct band *band, int64_t block, int64_t i)
+{
+    real *p = band->packed + 3 * (i + block);
+
+    if (block > 0 && i == givens_block_start(band->steps, band->blocks, block)) {
+        p[-3] = p[0];
+    }
+    if (block + 1 < band->blocks &&
+        i + 1 == givens_block_start(band->steps, band->blocks, block + 1)) {
+        p[6] = p[3];
+    }
+}
+
+/*
+ * Half sweeps in the order of the seed's threads: in each tick every half sweep that is
+ * under way makes one step, two rows behind the one before it.  Their steps touch disjoint
+ * entries and could be made at once.
+ */
+static void
+walk(struct band *band)
+{
+    const int64_t ticks = band->steps + 2 * (band->half_sweeps - 1);
+    int64_t front = 0; /* block of the foremost half sweep */
+
+    for (int64_t tick = 0; tick < ticks; tick++) {
+        int64_t k = tick < band->steps ? 0 : (tick - band->steps) / 2 + 1;
+        int64_t block;
+
+        while (front + 1 < band->blocks &&
+               tick - 2 * k >= givens_block_start(band->steps, band->blocks, front + 1)) {
+            front++;
+        }
+        block = front;
+        for (; k < band->half_sweeps && 2 * k <= tick; k++) {
+            int64_t i = tick - 2 * k;
+            struct rotation q;
+            int dropped;
+
+            while (block > 0 && i < givens_block_start(band->steps, band->blocks, block)) {
+                block--;
+            }
+            if (givens_step(band->packed + 3 * (i + block), k & 1, band->eps, &q, &dropped)) {
+                band->rotations++;
+                band->active = k + 1 > band->active ? k + 1 : band->active;
+            }
+            band->deflated += dropped;
+            if (band->blocks > 1) {
+                hand_over(band, block, i);
+            }
+            if (band->log[k & 1]) {
+                band->log[k & 1][k / 2 * band->steps + i] = q;
+            }
+        }
+    }
+}
+
+/* Appends the rows of a segment's log as sweeps, leaving out long runs of identities. */
+static void
+compress(const struct rotation *rows, int64_t count, int64_t steps, int64_t first,
+         struct rotation_log *log)
+{
+    for (int64_t k = 0; k < count; k++) {
+        const struct rotation *row = rows + k * steps;
+        int64_t end = 0;
+
+        for (int64_t i = 0; i < steps; i++) {
+            if (row[i].c == 1 && row[i].s == 0) {
+                continue;
+            }
+            if (end == 0 || i - end > LOG_GAP) {
+                log->sweep[log->sweeps++] = (struct qr_sweep){first + i, 0, 0};
+                end = i;
+            }
+            for (; end <= i; end++) {
+                log->rotation[log->rotations++] = row[end];
+                log->sweep[log->sweeps - 1].count++;
+            }
+        }
+    }
+}
+
+tsvd_status
+tsvdi_cpu_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
+                       const struct givens_segment *segment, int64_t segments, int64_t half_sweeps,
+                       int64_t *active, struct givens_counts *counts)
+{
+    const struct tsvd_backend *backend = ctx->backend;
+    const int64_t rows = (half_sweeps + 1) / 2;
+    struct rotation_log log[2] = {{0}, {0}};
+    struct rotation *raw = NULL;
+    real *packed = NULL;
+    int64_t longest = 0, total = 0;
+    double clock;
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t i = 0; i < segments; i++) {
+        longest = segment[i].rows > longest ? segment[i].rows : longest;
+        total += segment[i].rows;
+    }
+    TSVD_TRY(
+        tsvdi_host_alloc((size_t)(6 * longest) * sizeof *packed, ctx->error, (void **)&packed));
+    if (job->right.x) {
+        TSVD_TRY(tsvdi_host_alloc((size_t)(2 * rows * longest) * sizeof *raw, ctx->error,
+                                  (void **)&raw));
+        for (int side = 0; side < 2; side++) {
+            TSVD_TRY(tsvdi_log_alloc(ctx, rows * (total / LOG_GAP + segments), rows * total,
+                                     &log[side]));
+        }
+    }
+    for (int64_t i = 0; i < segments; i++) {
+        struct band band = {.steps = segment[i].rows - 1, .half_sweeps = half_sweeps};
+
+        band.blocks = job->blocks < 1 ? 1 : job->blocks > band.steps ? band.steps : job->blocks;
+        band.packed = packed;
+        band.eps = job->eps;
+        band.log[0] = raw;
+        band.log[1] = raw ? raw + rows * band.steps : NULL;
+        pack(&band, job->d + segment[i].first, job->e + segment[i].first);
+        walk(&band);
+        unpack(&band, job->d + segment[i].first, job->e + segment[i].first);
+        if (raw) {
+            compress(band.log[0], rows, band.steps, segment[i].first, &log[0]);
+            compress(band.log[1], half_sweeps / 2, band.steps, segment[i].first, &log[1]);
+        }
+        *active = band.active > *active ? band.active : *active;
+        counts->steps += half_sweeps * segment[i].rows;
+        counts->rotations += band.rotations;
+        counts->deflated += band.deflated;
+    }
+    if (raw) {
+        clock = tsvdi_host_seconds();
+        TSVD_TRY(backend->rotate(ctx, &log[0], &log[1], job->right, job->left, 0));
+        counts->seconds_vectors += tsvdi_host_seconds() - clock;
+    }
+out:
+    tsvdi_host_free(packed);
+    tsvdi_host_free(raw);
+    tsvdi_log_free(&log[0]);
+    tsvdi_log_free(&log[1]);
+    return ret;
+}
+
+/* Columns of the vectors that a factor is applied to at once, at least SMALL. */
+enum { FACTOR_COLUMNS = 64 };
+
+/* One worker's room to finish segments in. */
+struct room {
+    real packed[3 * SMALL];
+    real factor[2][SMALL * SMALL]; /* right, left */
+    real spare[SMALL * FACTOR_COLUMNS];
+    struct givens_counts counts;
+};
+
+struct finish_task {
+    struct tsvd_context *ctx;
+    const struct givens_job *job;
+    const struct givens_segment *segment;
+    int64_t *half_sweeps;
+    struct room *room; /* [workers] */
+};
+
+/* Rotates rows i and i + 1 of a factor of m columns. */
+static void
+rotate_rows(real *factor, int64_t m, int64_t i, struct rotation q)
+{
+    real *x = factor + i * m, *y = x + m;
+
+    for (int64_t j = 0; j < m; j++) {
+        real below = q.c * y[j] - q.s * x[j];
+
+        x[j] = q.c * x[j] + q.s * y[j];
+        y[j] = below;
+    }
+}
+
+/* Half sweeps of the segment in room->packed until one makes no rotation; returns how many
+   made one, or -1. */
+static int64_t
+run_to_end(struct room *room, int64_t m, real eps, int64_t bound)
+{
+    int64_t low = 0, high = m - 1; /* entries outside are zero, and stay so */
+
+    for (int64_t k = 0; k < bound; k++) {
+        int64_t lowest = m, highest = 0, odd = k & 1;
+
+        for (int64_t i = low; i < high; i++) {
+            struct rotation q;
+            int dropped;
+
+            if (givens_step(room->packed + 3 * i, (int)odd, eps, &q, &dropped)) {
+                rotate_rows(room->factor[odd], m, i, q);
+                lowest = i < lowest ? i : lowest;
+                highest = i + 1;
+                room->counts.rotations++;
+            }
+            room->counts.deflated += dropped;
+        }
+        room->counts.steps += high - low + 1;
+        if (highest == 0) {
+            return k;
+        }
+        low = lowest;
+        high = highest;
+    }
+    return -1;
+}
+
+/* As orthonormalize in backend.h, on a small factor. */
+static void
+orthonormalize_factor(real *factor, int64_t m, real *old)
+{
+    memcpy(old, factor, (size_t)(m * m) * sizeof *old);
+    for (int64_t i = 0; i < m; i++) {
+        real defect[SMALL];
+
+        for (int64_t j = 0; j < m; j++) {
+            defect[j] = (R(i == j) - tsvdi_kernels()->dot(m, old + i * m, old + j * m)) / 2;
+        }
+        tsvdi_kernels()->accumulate(m, m, defect, old, m, factor + i * m);
+    }
+}
+
+/* Vectors first .. first + m - 1 become the factor times them. */
+static void
+apply_factor(const real *factor, int64_t m, struct vectors v, int64_t first, real *old)
+{
+    if (v.columns) {
+        for (int64_t i = 0; i < v.n; i++) {
+            real *x = v.x + i * v.n + first;
+
+            memcpy(old, x, (size_t)m * sizeof *x);
+            for (int64_t j = 0; j < m; j++) {
+                x[j] = tsvdi_kernels()->dot(m, factor + j * m, old);
+            }
+        }
+        return;
+    }
+    for (int64_t column = 0; column < v.n; column += FACTOR_COLUMNS) {
+        int64_t width = v.n - column < FACTOR_COLUMNS ? v.n - column : FACTOR_COLUMNS;
+
+        for (int64_t j = 0; j < m; j++) {
+            real *x = v.x + (first + j) * v.n + column;
+
+            memcpy(old + j * width, x, (size_t)width * sizeof *x);
+            memset(x, 0, (size_t)width * sizeof *x);
+        }
+        for (int64_t j = 0; j < m; j++) {
+            tsvdi_kernels()->accumulate(width, m, factor + j * m, old, width,
+                                        v.x + (first + j) * v.n + column);
+        }
+    }
+}
+
+static tsvd_status
+finish_segment(void *arg, int worker, int64_t index)
+{
+    const struct finish_task *task = arg;
+    const struct givens_job *job = task->job;
+    const struct givens_segment segment = task->segment[index];
+    const int64_t m = segment.rows;
+    const struct vectors side[2] = {job->right, job->left};
+    struct room *room = &task->room[worker];
+    struct band band = {.steps = m - 1, .blocks = 1, .packed = room->packed};
+    int64_t made;
+
+    pack(&band, job->d + segment.first, job->e + segment.first);
+    for (int k = 0; k < 2; k++) {
+        memset(room->factor[k], 0, (size_t)(m * m) * sizeof(real));
+        for (int64_t i = 0; i < m; i++) {
+            room->factor[k][i * (m + 1)] = 1;
+        }
+    }
+    made = run_to_end(room, m, job->eps, task->half_sweeps[index]);
+    task->half_sweeps[index] = made;
+    unpack(&band, job->d + segment.first, job->e + segment.first);
+    for (int k = 0; k < 2 && side[k].x; k++) {
+        if (made < 0 || made > DRIFT_SWEEPS_PER_ROW * m) {
+            orthonormalize_factor(room->factor[k], m, room->spare);
+        }
+        apply_factor(room->factor[k], m, side[k], segment.first, room->spare);
+    }
+    return worker == 0 ? tsvdi_check(task->ctx, task->ctx->done) : TSVD_OK;
+}
+
+tsvd_status
+tsvdi_cpu_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
+                        const struct givens_segment *segment, int64_t segments,
+                        int64_t *half_sweeps, struct givens_counts *counts)
+{
+    struct finish_task task = {ctx, job, segment, half_sweeps, NULL};
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_host_alloc((size_t)ctx->threads * sizeof *task.room, ctx->error,
+                              (void **)&task.room));
+    for (int i = 0; i < ctx->threads; i++) {
+        memset(&task.room[i].counts, 0, sizeof task.room[i].counts);
+    }
+    TSVD_TRY(tsvdi_host_for_each(ctx->threads, segments, finish_segment, &task));
+    for (int i = 0; i < ctx->threads; i++) {
+        counts->steps += task.room[i].counts.steps;
+        counts->rotations += task.room[i].counts.rotations;
+        counts->deflated += task.room[i].counts.deflated;
+    }
+out:
+    tsvdi_host_free(task.room);
+    return ret;
+}

@@ -1,0 +1,472 @@
+/*
+ * Vector kernels of the CPU back end; see cpu/kernels/kernels.h.
+ *
+ * The rotations are applied in waves, after Van Zee, van de Geijn &
+ * Quintana-Orti, Restructuring the tridiagonal and bidiagonal QR algorithms for
+ * performance, ACM TOMS 40 (2014).
+ */
+#define TSVD_VECTOR
+#include "cpu/kernels/kernels.h"
+#include "cpu/kernels/qr_lanes.h"
+#include "math/secular.h"
+
+#define JOIN(a, b) a##b
+#define KERNELS(isa) JOIN(tsvdi_kernels_, isa)
+#define TEXT(x) #x
+#define NAME(isa) TEXT(isa)
+
+/* One wave over one strip as wide as a vector; row points at row `first`. */
+static inline __attribute__((always_inline)) void
+wave_strip(real *row, ptrdiff_t step, int64_t steps, const real *coefficients)
+{
+    simd a[WAVE];
+
+    for (int k = 0; k < WAVE; k++) {
+        a[k] = *(simd *)(row - k * step);
+    }
+    for (int64_t w = 0; w < steps; w++) {
+        simd top = *(simd *)(row + step);
+
+        for (int k = 0; k < WAVE; k++) {
+            wave_turn(coefficients[2 * k], coefficients[2 * k + 1], &a[k], &top);
+        }
+        *(simd *)(row + (1 - WAVE) * step) = top;
+        row += step;
+        coefficients += 2 * WAVE;
+    }
+    for (int k = 0; k < WAVE; k++) {
+        *(simd *)(row - k * step) = a[k];
+    }
+}
+
+static void
+rotate(struct panel panel, const struct wave *wave, int64_t waves, const real *coefficients)
+{
+    for (int64_t i = 0; i < waves; i++) {
+        real *row = panel.x + (WAVE + wave[i].first - panel.row0) * panel.width;
+        ptrdiff_t step = wave[i].up ? -panel.width : panel.width;
+
+        for (int64_t strip = 0; strip < panel.width; strip += SIMD_LANES) {
+            wave_strip(row + strip, step, wave[i].steps, coefficients + wave[i].offset);
+        }
+    }
+}
+
+static void
+accumulate(int64_t count, int64_t terms, const real *a, const real *x, int64_t stride, real *y)
+{
+    int64_t i = 0;
+
+    for (; i + SIMD_LANES <= count; i += SIMD_LANES) {
+        simd sum = *(simd_unaligned *)(y + i);
+
+        for (int64_t j = 0; j < terms; j++) {
+            sum = simd_fma(simd_splat(a[j]), *(const simd_unaligned *)(x + j * stride + i), sum);
+        }
+        *(simd_unaligned *)(y + i) = sum;
+    }
+    for (; i < count; i++) {
+        for (int64_t j = 0; j < terms; j++) {
+            y[i] = r_fma(a[j], x[j * stride + i], y[i]);
+        }
+    }
+}
+
+static real
+dot(int64_t count, const real *x, const real *y)
+{
+    simd sum[4] = {{0}, {0}, {0}, {0}};
+    real total = 0;
+    int64_t i = 0;
+
+    for (; i + 4 * SIMD_LANES <= count; i += 4 * SIMD_LANES) {
+        for (int v = 0; v < 4; v++) {
+            int64_t k = i + v * SIMD_LANES;
+
+            sum[v] = simd_fma(*(const simd_unaligned *)(x + k), *(const simd_unaligned *)(y + k),
+                              sum[v]);
+        }
+    }
+    sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    for (; i < count; i++) {
+        total = r_fma(x[i], y[i], total);
+    }
+    for (int lane = 0; lane < SIMD_LANES; lane++) {
+        total += sum[0][lane];
+    }
+    return total;
+}
+
+/* ---- divide and conquer ---- */
+
+static real
+sign_of_largest(int64_t count, const real *x)
+{
+    simd most = simd_splat(0);
+    real all = 0;
+    int64_t i = 0;
+
+    for (; i + SIMD_LANES <= count; i += SIMD_LANES) {
+        most = num_max(num_abs(*(const simd_unaligned *)(x + i)), most);
+    }
+    for (; i < count; i++) {
+        all = r_max(all, r_abs(x[i]));
+    }
+    for (int lane = 0; lane < SIMD_LANES; lane++) {
+        all = r_max(all, most[lane]);
+    }
+    for (i = 0; i + SIMD_LANES <= count; i += SIMD_LANES) {
+        if (num_any(num_equal(num_abs(*(const simd_unaligned *)(x + i)), simd_splat(all)))) {
+            break;
+        }
+    }
+    while (i < count && r_abs(x[i]) != all) {
+        i++;
+    }
+    return i < count && x[i] < 0 ? R(-1) : R(1);
+}
+
+static void
+orient(int64_t columns, int64_t n, real *x, int64_t stride, real *sign)
+{
+    const simd zero = simd_splat(0), one = simd_splat(1);
+    int64_t i = 0;
+
+    for (; i + SIMD_LANES <= columns; i += SIMD_LANES) {
+        simd most = zero, entry = zero, turn;
+
+        for (int64_t k = 0; k < n; k++) {
+            const simd here = *(const simd_unaligned *)(x + k * stride + i), size = num_abs(here);
+            const num_mask more = num_less(most, size);
+
+            most = num_select(more, size, most);
+            entry = num_select(more, here, entry);
+        }
+        turn = num_select(num_less(entry, zero), -one, one);
+        for (int64_t k = 0; k < n; k++) {
+            *(simd_unaligned *)(x + k * stride + i) *= turn;
+        }
+        *(simd_unaligned *)(sign + i) = turn;
+    }
+    for (; i < columns; i++) {
+        real entry = 0;
+
+        for (int64_t k = 0; k < n; k++) {
+            const real here = x[k * stride + i];
+
+            entry = r_abs(entry) < r_abs(here) ? here : entry;
+        }
+        sign[i] = entry < 0 ? R(-1) : R(1);
+        for (int64_t k = 0; k < n; k++) {
+            x[k * stride + i] *= sign[i];
+        }
+    }
+}
+
+static void
+turn(int64_t count, struct rotation q, real *x, real *y)
+{
+    for (int64_t i = 0; i < count; i++) {
+        real a = x[i], b = y[i];
+
+        x[i] = r_fma(q.c, a, q.s * b);
+        y[i] = r_fma(q.c, b, -(q.s * a));
+    }
+}
+
+/* The first `count` < SIMD_LANES entries of x, and `rest` in the other lanes. */
+static inline __attribute__((always_inline)) simd
+load_part(const real *x, int64_t count, real rest)
+{
+    simd y = simd_splat(rest);
+
+    memcpy(&y, x, (size_t)count * sizeof *x);
+    return y;
+}
+
+static inline __attribute__((always_inline)) real
+lane_sum(simd x)
+{
+    real sum = 0;
+
+    for (int lane = 0; lane < SIMD_LANES; lane++) {
+        sum += x[lane];
+    }
+    return sum;
+}
+
+static struct cpu_sums
+secular(int64_t count, const real *pole, const real *square, real base, real tau, real below,
+        real above)
+{
+    struct secular_sums sums = {{0}, {0}, {0}, {0}};
+    int64_t j = 0;
+
+    for (; j + SIMD_LANES <= count; j += SIMD_LANES) {
+        secular_add(*(const simd_unaligned *)(pole + j), *(const simd_unaligned *)(square + j),
+                    base, tau, below, above, &sums);
+    }
+    if (j < count) {
+        /* beyond any root, of weight 0 */
+        secular_add(load_part(pole + j, count - j, R(16)), load_part(square + j, count - j, 0),
+                    base, tau, below, above, &sums);
+    }
+    return (struct cpu_sums){lane_sum(sums.psi), lane_sum(sums.psi_slope), lane_sum(sums.phi),
+                             lane_sum(sums.phi_slope)};
+}
+
+static real
+ratios(int64_t count, real pole, const real *other, const real *base, const real *tau)
+{
+    simd product = simd_splat(1);
+    real whole = 1;
+    int64_t i = 0;
+
+    for (; i + SIMD_LANES <= count; i += SIMD_LANES) {
+        product *=
+            secular_ratio(pole, *(const simd_unaligned *)(other + i),
+                          *(const simd_unaligned *)(base + i), *(const simd_unaligned *)(tau + i));
+    }
+    if (i < count) { /* other lanes repeat entry i, and are then left out */
+        simd part = secular_ratio(pole, load_part(other + i, count - i, other[i]),
+                                  load_part(base + i, count - i, base[i]),
+                                  load_part(tau + i, count - i, tau[i]));
+
+        for (int lane = 0; lane < count - i; lane++) {
+            whole *= part[lane];
+        }
+    }
+    for (int lane = 0; lane < SIMD_LANES; lane++) {
+        whole *= product[lane];
+    }
+    return whole;
+}
+
+static void
+coefficients(int64_t count, int64_t center, const real *pole, const real *weight, real base,
+             real tau, real *right, real *left)
+{
+    simd right_sum = simd_splat(0), left_sum = simd_splat(0);
+    real right_square, left_square;
+    int64_t j = 0;
+
+    for (; j < count; j += SIMD_LANES) {
+        const int64_t here = count - j < SIMD_LANES ? count - j : SIMD_LANES;
+        /* other lanes as in secular() */
+        simd d = here == SIMD_LANES ? *(const simd_unaligned *)(pole + j)
+                                    : load_part(pole + j, here, R(16));
+        simd z = here == SIMD_LANES ? *(const simd_unaligned *)(weight + j)
+                                    : load_part(weight + j, here, 0);
+        simd v = z / secular_difference(d, base, tau), u = d * v;
+
+        right_sum = simd_fma(v, v, right_sum);
+        left_sum = simd_fma(u, u, left_sum);
+        memcpy(right + j, &v, (size_t)here * sizeof *right);
+        memcpy(left + j, &u, (size_t)here * sizeof *left);
+    }
+    left[center] = -1;
+    right_square = 1 / r_sqrt(lane_sum(right_sum));
+    left_square = 1 / r_sqrt(lane_sum(left_sum) + 1);
+    for (j = 0; j < count; j++) {
+        right[j] *= right_square;
+        left[j] *= left_square;
+    }
+}
+
+/* ---- Sturm counts ---- */
+
+/* Vectors of shifts that are counted side by side, to hide the latency of the
+   recurrence. */
+enum {
+    COUNT_VECTORS = 4,
+    EXACT_VECTORS = SIMD_BYTES == 64 ? 4 : 2, /* by the registers there are */
+    COUNT_MAX = COUNT_VECTORS * SIMD_LANES
+};
+
+static inline __attribute__((always_inline)) void
+count_plain(const struct sturm *m, int vectors, const real *sigma, real_int *above)
+{
+    simd shift[COUNT_VECTORS], r[COUNT_VECTORS], before[COUNT_VECTORS];
+    simd_int changes[COUNT_VECTORS];
+    int64_t k = 0;
+
+    for (int v = 0; v < vectors; v++) {
+        shift[v] =
+            *(const simd_unaligned *)(sigma + v * SIMD_LANES) * m->scale_down[0] * m->scale_down[1];
+        r[v] = shift[v];
+        before[v] = simd_splat(1);
+        changes[v] = (simd_int){0};
+    }
+    for (int64_t i = 0; i < m->chunks; i++) {
+        for (; k < m->chunk[i].end; k++) {
+            for (int v = 0; v < vectors; v++) {
+                sturm_plain_step(shift[v], m->square[k], &r[v], &before[v], &changes[v]);
+            }
+        }
+        for (int v = 0; v < vectors; v++) {
+            if (m->chunk[i].restart) {
+                sturm_plain_restart(shift[v], &r[v], &before[v], &changes[v]);
+            } else {
+                sturm_plain_rescale(&r[v], &before[v]);
+            }
+        }
+    }
+    memcpy(above, changes, (size_t)vectors * sizeof *changes);
+}
+
+static inline __attribute__((always_inline)) void
+count_twofold(const struct sturm *m, int vectors, const real *sigma, real_int *above)
+{
+    struct sturm_twofold y[COUNT_VECTORS];
+    simd shift[COUNT_VECTORS];
+    simd_int changes[COUNT_VECTORS];
+    int64_t k = 0;
+
+    for (int v = 0; v < vectors; v++) {
+        shift[v] =
+            *(const simd_unaligned *)(sigma + v * SIMD_LANES) * m->scale_down[0] * m->scale_down[1];
+        y[v] = (struct sturm_twofold){shift[v], {0}, simd_splat(1), {0}};
+        changes[v] = (simd_int){0};
+    }
+    for (int64_t i = 0; i < m->chunks; i++) {
+        for (; k < m->chunk[i].end; k++) {
+            for (int v = 0; v < vectors; v++) {
+                sturm_twofold_step(shift[v], m->square[k], m->square_rest[k], &y[v], &changes[v]);
+            }
+        }
+        for (int v = 0; v < vectors; v++) {
+            if (m->chunk[i].restart) {
+                sturm_twofold_restart(shift[v], &y[v], &changes[v]);
+            } else {
+                sturm_twofold_rescale(&y[v]);
+            }
+        }
+    }
+    memcpy(above, changes, (size_t)vectors * sizeof *changes);
+}
+
+static inline __attribute__((always_inline)) void
+count_wide(const struct sturm *m, int vectors, const real *sigma, real_int *above)
+{
+    struct sturm_wide y[COUNT_VECTORS];
+    simd_int negative[COUNT_VECTORS];
+    int64_t k = 0;
+
+    for (int v = 0; v < vectors; v++) {
+        simd square = {0}, rest = {0};
+        simd_int twos = {0};
+
+        for (int lane = 0; lane < SIMD_LANES; lane++) {
+            real_int e;
+            real f = r_split(sigma[v * SIMD_LANES + lane], &e);
+
+            square[lane] = f * f;
+            rest[lane] = r_fma(f, f, -(f * f));
+            twos[lane] = 2 * e;
+        }
+        y[v].sigma_square = square;
+        y[v].sigma_rest = rest;
+        y[v].sigma_twos = twos;
+        y[v].mantissa = simd_splat(1);
+        y[v].rest = simd_splat(0);
+        y[v].exponent = negative[v] = (simd_int){0};
+    }
+    for (int64_t i = 0; i < m->chunks; i++) {
+        for (; k < m->chunk[i].end; k++) {
+            for (int v = 0; v < vectors; v++) {
+                sturm_wide_step(m->wide_square[k], m->wide_rest[k], m->wide_inverse[k],
+                                m->wide_twos[k], &y[v], &negative[v]);
+            }
+        }
+        for (int v = 0; v < vectors && m->chunk[i].restart; v++) {
+            sturm_wide_restart(&y[v], &negative[v]);
+        }
+    }
+    memcpy(above, negative, (size_t)vectors * sizeof *negative);
+}
+
+/* Forms of the counts. */
+enum form { PLAIN, TWOFOLD, WIDE };
+
+static inline __attribute__((always_inline)) void
+count_vectors(const struct sturm *m, enum form form, int vectors, const real *sigma,
+              real_int *above)
+{
+    if (form == PLAIN) {
+        count_plain(m, vectors, sigma, above);
+    } else if (form == TWOFOLD) {
+        count_twofold(m, vectors, sigma, above);
+    } else {
+        count_wide(m, vectors, sigma, above);
+    }
+}
+
+/* Counts for up to COUNT_MAX shifts in one form, fewer vectors for fewer shifts. */
+static void
+count_group(const struct sturm *m, enum form form, int64_t count, const real *sigma,
+            real_int *above)
+{
+    const int vectors = count > 2 * SIMD_LANES ? COUNT_VECTORS : count > SIMD_LANES ? 2 : 1;
+    const int most = form == PLAIN ? COUNT_VECTORS : EXACT_VECTORS;
+    const int together = vectors < most ? vectors : most;
+
+    for (int64_t i = 0; i < vectors * SIMD_LANES; i += together * SIMD_LANES) {
+        if (together == 1) {
+            count_vectors(m, form, 1, sigma + i, above + i);
+        } else if (together == 2) {
+            count_vectors(m, form, 2, sigma + i, above + i);
+        } else {
+            count_vectors(m, form, COUNT_VECTORS, sigma + i, above + i);
+        }
+    }
+}
+
+/* The form for a shift, whatever it is counted beside: forms may differ where a shift is an
+   eigenvalue. */
+static enum form
+form_for(const struct sturm *m, int exact, real sigma)
+{
+    return sigma < m->plain_from ? WIDE : exact ? TWOFOLD : PLAIN;
+}
+
+static void
+count(const struct sturm *m, int exact, int64_t how_many, const real *sigma, int64_t *above)
+{
+    int64_t here;
+
+    for (int64_t i = 0; i < how_many; i += here) {
+        const enum form form = form_for(m, exact, sigma[i]);
+        real shift[COUNT_MAX];
+        real_int found[COUNT_MAX];
+
+        for (here = 1; here < COUNT_MAX && i + here < how_many; here++) {
+            if (form_for(m, exact, sigma[i + here]) != form) {
+                break;
+            }
+        }
+        for (int64_t j = 0; j < COUNT_MAX; j++) {
+            shift[j] = sigma[i + (j < here ? j : here - 1)];
+        }
+        count_group(m, form, here, shift, found);
+        for (int64_t j = 0; j < here; j++) {
+            above[i + j] = found[j];
+        }
+    }
+}
+
+const struct cpu_kernels KERNELS(TSVD_ISA) = {
+    .name = NAME(TSVD_ISA),
+    .lanes = SIMD_LANES,
+    .rotate = rotate,
+    .accumulate = accumulate,
+    .dot = dot,
+    .qr_lanes = qr_lanes,
+    .leaf_wave = leaf_wave,
+    .sign_of_largest = sign_of_largest,
+    .orient = orient,
+    .turn = turn,
+    .secular = secular,
+    .ratios = ratios,
+    .coefficients = coefficients,
+    .count = count,
+};

@@ -1,0 +1,253 @@
+/*
+ * Implicit QR on small upper bidiagonal matrices side by side, one to a lane: a sweep over the
+ * block that each has under work, and a wave of sweeps applied to the vectors of one matrix.
+ * cpu/dc/leaves.c chooses the blocks; struct qr_lanes is in cpu/kernels/kernels.h.
+ */
+#ifndef TSVDI_QR_LANES_H
+#define TSVDI_QR_LANES_H
+
+#include "cpu/kernels/kernels.h"
+
+/* What a sweep knows of the entries that it has finished: 1 / mu (qr_step.h), its most and the
+   largest entry since the last that was negligible, and which those were. */
+struct lane_tests {
+    num inverse, most, largest;
+    num_int dropped;
+};
+
+/* Takes e and d, the last entries of the chain's first k + 1 rows; returns e, or zero where it is
+   negligible: a block of its own then begins.  least: absolute. */
+TSVD_HD num
+test_lanes(struct lane_tests *t, int64_t k, num least, num e, num d)
+{
+    const num size = num_abs(e), own = 1 / num_abs(d);
+    num_mask negligible;
+
+    d = num_abs(d);
+    if (k == 0) {
+        t->inverse = t->most = own;
+        t->largest = d;
+        return e;
+    }
+    negligible =
+        num_less_equal(size * t->inverse, NUM_SPLAT(QR_TOLERANCE)) | num_less_equal(size, least);
+    t->inverse = num_select(negligible, own, qr_next_inverse(t->inverse, size, d));
+    t->most = num_select(negligible, own, num_max(t->most, t->inverse));
+    t->largest = num_select(negligible, d, num_max(t->largest, num_max(size, d)));
+    t->dropped |= num_flags(negligible, (real_int)1 << (k - 1));
+    return num_select(negligible, NUM_SPLAT(R(0)), e);
+}
+
+TSVD_HD void
+store_lanes(real *to, num_mask mask, num x)
+{
+    *(num *)to = num_select(mask, x, *(const num *)to);
+}
+
+/* Where the chain's rotation k is stored: its cosines, and behind them its sines. */
+TSVD_HD void
+store_turn(real *rotation, num_mask mask, int64_t row, struct num_rotation q)
+{
+    store_lanes(rotation, mask, q.c);
+    store_lanes(rotation + row, mask, q.s);
+}
+
+/* One sweep, with a shift or without, in the lanes of the masks. */
+static inline __attribute__((always_inline)) void
+sweep_lanes(struct qr_lanes *q, int vectors, int shifted, const num_mask *mask, const num *shift,
+            real *rotation)
+{
+    const int64_t row = vectors * SIMD_LANES;
+    struct num_rotation first[QR_VECTORS], second[QR_VECTORS];
+    struct lane_tests tests[QR_VECTORS];
+    struct qr_bulge bulge[QR_VECTORS];
+
+    for (int v = 0; v < vectors; v++) {
+        const int64_t i = v * SIMD_LANES;
+
+        first[v] = second[v] = (struct num_rotation){NUM_SPLAT(R(1)), NUM_SPLAT(R(0))};
+        bulge[v] = qr_shifted_start(*(num *)(q->d + i), *(num *)(q->e + row + i), shift[v]);
+        tests[v] = (struct lane_tests){{0}, {0}, {0}, {0}};
+    }
+    for (int64_t k = 0; k <= q->steps; k++) {
+        for (int v = 0; v < vectors; v++) {
+            const int64_t i = k * row + v * SIMD_LANES;
+            real *d = q->d + i, *e = q->e + i, *turn = rotation + 4 * k * row + v * SIMD_LANES;
+            num e_before, d_done;
+
+            if (shifted) {
+                qr_shifted_step(&bulge[v], *(num *)(d + row), *(num *)(e + 2 * row), &e_before,
+                                &d_done, &first[v], &second[v]);
+            } else {
+                qr_zero_shift_step(*(num *)d, *(num *)(e + row), *(num *)(d + row), &e_before,
+                                   &d_done, &first[v], &second[v]);
+            }
+            e_before = test_lanes(&tests[v], k, *(num *)(q->negligible + v * SIMD_LANES), e_before,
+                                  d_done);
+            store_lanes(d, mask[v], d_done);
+            store_lanes(e, mask[v], e_before);
+            store_lanes(q->inverse + i, mask[v], tests[v].most);
+            store_lanes(q->largest + i, mask[v], tests[v].largest);
+            store_turn(turn, mask[v], row, first[v]);
+            store_turn(turn + 2 * row, mask[v], row, second[v]);
+        }
+    }
+    for (int v = 0; v < vectors; v++) {
+        store_lanes((real *)(q->dropped + v * SIMD_LANES), mask[v],
+                    num_from_bits(tests[v].dropped));
+    }
+}
+
+static inline __attribute__((always_inline)) void
+advance_lanes(struct qr_lanes *q, int vectors, real *rotation)
+{
+    const num zero = NUM_SPLAT(R(0)), one = NUM_SPLAT(R(1));
+    const int64_t row = vectors * SIMD_LANES;
+    num_mask with[QR_VECTORS], without[QR_VECTORS];
+    num shift[QR_VECTORS];
+    int any_with = 0, any_without = 0;
+
+    for (int v = 0; v < vectors; v++) {
+        const int64_t i = v * SIMD_LANES;
+        const num length = *(num *)(q->length + i);
+
+        shift[v] = qr_choose_shift(length, *(num *)(q->d + i), *(num *)(q->corner[0] + i),
+                                   *(num *)(q->corner[1] + i), *(num *)(q->corner[2] + i),
+                                   *(num *)(q->least + i), *(num *)(q->most + i));
+        with[v] = num_less(zero, shift[v]);
+        without[v] = num_equal(shift[v], zero) & num_less(zero, length);
+        any_with |= num_any(with[v]);
+        any_without |= num_any(without[v]);
+    }
+    if (any_with) {
+        sweep_lanes(q, vectors, 1, with, shift, rotation);
+    }
+    if (any_without) {
+        sweep_lanes(q, vectors, 0, without, shift, rotation);
+    }
+    for (int64_t i = 4 * row * (q->steps + 1); i < 4 * row * (q->steps + LEAF_WAVE);
+         i += SIMD_LANES) {
+        *(num *)(rotation + i) = (i & row) == 0 ? one : zero;
+    }
+}
+
+static void
+qr_lanes(struct qr_lanes *q, int vectors, real *rotation)
+{
+    if (vectors == 1) {
+        advance_lanes(q, 1, rotation);
+    } else {
+        advance_lanes(q, QR_VECTORS, rotation);
+    }
+}
+
+/* ---- their vectors ---- */
+
+/* Strips of a leaf's rows that one pass works on: rows and operands fit in the registers. */
+enum { STRIPS = SIMD_BYTES == 64 ? 4 : 2 };
+
+/* One rotation of a wave. */
+static inline __attribute__((always_inline)) void
+wave_turn(real cosine, real sine, simd *row, simd *below)
+{
+    const simd c = simd_splat(cosine), s = simd_splat(sine);
+    const simd a = *row, b = *below;
+
+    *below = simd_fma(c, a, s * b);
+    *row = simd_fma(c, b, -(s * a));
+}
+
+/* The rotations of one step of a wave, of its sweeps begin .. end - 1, on some strips side by
+   side. */
+static inline __attribute__((always_inline)) void
+leaf_step(const struct leaf_wave *wave, int64_t step, int begin, int end, int strips,
+          simd (*a)[STRIPS], simd *top)
+{
+#pragma GCC unroll 4
+    for (int k = begin; k < end; k++) {
+        const real *turn = wave->turn[k] + (step - k) * 4 * wave->lanes;
+
+        for (int i = 0; i < strips; i++) {
+            wave_turn(turn[0], turn[wave->lanes], &a[k][i], &top[i]);
+        }
+    }
+}
+
+/* Sweep k follows one row behind sweep k - 1: a[k] is the row that it has under work, `top` the
+   next, then the row that it leaves to sweep k + 1. */
+static inline __attribute__((always_inline)) void
+leaf_strips(const struct leaf_wave *wave, int sweeps, int64_t first, int strips)
+{
+    simd a[LEAF_WAVE][STRIPS], top[STRIPS];
+    real *from = wave->row + first, *to = from;
+    int64_t step = 0;
+
+    for (int i = 0; i < strips; i++) {
+        a[0][i] = *(simd *)(from + i * SIMD_LANES);
+    }
+#pragma GCC unroll 4
+    for (; step < sweeps - 1; step++) {
+        from += wave->step;
+        for (int i = 0; i < strips; i++) {
+            top[i] = *(simd *)(from + i * SIMD_LANES);
+        }
+        leaf_step(wave, step, 0, (int)step + 1, strips, a, top);
+        for (int i = 0; i < strips; i++) {
+            a[step + 1][i] = top[i];
+        }
+    }
+    for (; step < wave->count; step++) {
+        from += wave->step;
+        for (int i = 0; i < strips; i++) {
+            top[i] = *(simd *)(from + i * SIMD_LANES);
+        }
+        leaf_step(wave, step, 0, sweeps, strips, a, top);
+        for (int i = 0; i < strips; i++) {
+            *(simd *)(to + i * SIMD_LANES) = top[i];
+        }
+        to += wave->step;
+    }
+#pragma GCC unroll 4
+    for (int done = 1; done <= sweeps; done++, step++) {
+        for (int i = 0; i < strips; i++) {
+            top[i] = a[done - 1][i];
+        }
+        leaf_step(wave, step, done, sweeps, strips, a, top);
+        for (int i = 0; i < strips; i++) {
+            *(simd *)(to + i * SIMD_LANES) = top[i];
+        }
+        to += wave->step;
+    }
+}
+
+static inline __attribute__((always_inline)) void
+leaf_sweeps(const struct leaf_wave *wave, int sweeps)
+{
+    int64_t i = 0;
+
+    for (; i + STRIPS * SIMD_LANES <= wave->width; i += STRIPS * SIMD_LANES) {
+        leaf_strips(wave, sweeps, i, STRIPS);
+    }
+    for (; STRIPS > 2 && i + 2 * SIMD_LANES <= wave->width; i += 2 * SIMD_LANES) {
+        leaf_strips(wave, sweeps, i, 2);
+    }
+    for (; i < wave->width; i += SIMD_LANES) {
+        leaf_strips(wave, sweeps, i, 1);
+    }
+}
+
+static void
+leaf_wave(const struct leaf_wave *wave)
+{
+    if (wave->sweeps == LEAF_WAVE) {
+        leaf_sweeps(wave, LEAF_WAVE);
+    } else if (wave->sweeps == 3) {
+        leaf_sweeps(wave, 3);
+    } else if (wave->sweeps == 2) {
+        leaf_sweeps(wave, 2);
+    } else {
+        leaf_sweeps(wave, 1);
+    }
+}
+
+#endif

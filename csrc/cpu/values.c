@@ -1,0 +1,360 @@
+/*
+ * CPU back end: singular values by bisection, in two passes.
+ *
+ * The first finds all values to an ulp or two with plain counts.  It starts from the root
+ * [0, top) and halves intervals, which values share as long as they lie together, between
+ * the bits of their ends: those are ordered as the numbers are, so an interval over many
+ * powers of two is halved in exponent first.  Where another method found approximations it
+ * starts from brackets around them, as it does for small matrices of a batch, which QR works on
+ * side by side.
+ *
+ * The second brackets each value around its approximation and halves the bracket down to
+ * neighbouring numbers with exact counts, two of which mostly do.  So a value depends neither on
+ * the approximation nor on how the work was shared out, but where exact counts are not monotone:
+ * a number may be an eigenvalue of the matrix that rounding makes of it.
+ */
+#include "cpu/dc/dc.h"
+#include "host/host.h"
+
+/* Values that one task finds together, sharing the intervals near the root. */
+enum { VALUES_PER_TASK = 256, VALUES_PER_TASK_MIN = 32 };
+
+/* How far, in ulps, a first bracket reaches on both sides of an approximation: of another method
+   (for plain counts), of plain counts (for exact ones); and the factor by which its ends are
+   moved away while it does not hold the value. */
+enum { PLAIN_REACH = 8, EXACT_REACH = 0, BRACKET_GROWTH = 8 };
+
+/* Work below this many entries times values is not worth a second thread. */
+enum { SERIAL_STEPS = 1 << 16 };
+
+/* Between two calls of tsvdi_check: so many entries times shifts counted. */
+enum { CHECK_STEPS = 1 << 27 };
+
+/* Values first .. last - 1, counted from the largest, lie in [low, high), given as bits. */
+struct interval {
+    real_int low, high;
+    int64_t first, last;
+};
+
+/* The bracket of one value; an end is sure once a count has confirmed it. */
+struct bracket {
+    real_int low, high, reach;
+    int64_t value;
+    int low_sure, high_sure;
+};
+
+struct search {
+    struct tsvd_context *ctx;
+    const struct sturm *matrix;
+    const real *hint;
+    int64_t first, last; /* wanted */
+    real eps;
+    real *s; /* of value `first` on */
+    int64_t per_task, tasks;
+    double done;     /* before the values */
+    int64_t *counts; /* [workers] Sturm counts made */
+};
+
+/* One task under work. */
+struct task {
+    const struct search *job;
+    int worker;
+    int64_t index;
+    int64_t counted; /* since the last call of tsvdi_check */
+    int64_t intervals;
+    union {
+        struct interval interval[VALUES_PER_TASK];
+        struct bracket bracket[VALUES_PER_TASK];
+    } open;
+    real sigma[VALUES_PER_TASK];
+    int64_t above[VALUES_PER_TASK];
+};
+
+/* Counts at the first `shifts` of task->sigma. */
+static tsvd_status
+count(struct task *task, int exact, int64_t shifts)
+{
+    const struct search *job = task->job;
+
+    tsvdi_kernels()->count(job->matrix, exact, shifts, task->sigma, task->above);
+    job->counts[task->worker] += shifts;
+    task->counted += shifts * job->matrix->entries * (exact ? 4 : 1);
+    if (task->worker > 0 || task->counted < CHECK_STEPS) {
+        return TSVD_OK;
+    }
+    task->counted = 0;
+    return tsvdi_check(job->ctx,
+                       job->done + (1 - job->done) * (double)task->index / (double)job->tasks);
+}
+
+/* The number that stands for a narrow interval: its lower end, but for one that only
+   infinity ends. */
+static real
+settle(real_int low, real_int high)
+{
+    return r_from_bits(high == R_INFINITY_BITS && high - low <= 1 ? high : low);
+}
+
+/* Settles the intervals that are narrow, and puts the midpoints of the others in
+   task->sigma; returns how many those are. */
+static int64_t
+take_midpoints(struct task *task)
+{
+    const real eps = task->job->eps;
+    int64_t kept = 0;
+
+    for (int64_t i = 0; i < task->intervals; i++) {
+        struct interval v = task->open.interval[i];
+        int narrow = v.high - v.low <= 1;
+
+        if (eps > 0 && v.high < R_INFINITY_BITS) {
+            narrow |= r_from_bits(v.high) - r_from_bits(v.low) <= eps;
+        }
+        if (narrow) {
+            for (int64_t k = v.first; k < v.last; k++) {
+                task->job->s[k - task->job->first] = settle(v.low, v.high);
+            }
+        } else {
+            task->open.interval[kept] = v;
+            task->sigma[kept++] = r_from_bits(v.low + (v.high - v.low) / 2);
+        }
+    }
+    return kept;
+}
+
+/* First pass: the values first .. last - 1. */
+static tsvd_status
+approximate(struct task *task, int64_t first, int64_t last)
+{
+    tsvd_status ret = TSVD_OK;
+
+    task->open.interval[0] = (struct interval){0, task->job->matrix->top, first, last};
+    task->intervals = 1;
+    while ((task->intervals = take_midpoints(task)) > 0) {
+        int64_t halved = task->intervals;
+
+        TSVD_TRY(count(task, 0, task->intervals));
+        /* One with values in both halves becomes two.  Each holds a value, so there are
+           never more than values. */
+        for (int64_t i = 0; i < task->intervals; i++) {
+            struct interval v = task->open.interval[i], upper = v;
+            int64_t cut = task->above[i];
+
+            cut = cut < v.first ? v.first : cut > v.last ? v.last : cut;
+            upper.low = v.high = r_bits(task->sigma[i]);
+            upper.last = v.first = cut;
+            if (upper.first == upper.last) {
+                task->open.interval[i] = v;
+            } else {
+                task->open.interval[i] = upper;
+                if (v.first < v.last) {
+                    task->open.interval[halved++] = v;
+                }
+            }
+        }
+        task->intervals = halved;
+    }
+out:
+    return ret;
+}
+
+/* The bracket around an approximation. */
+static struct bracket
+start_bracket(real_int near, real_int reach, real_int top, int64_t value)
+{
+    struct bracket b = {near - reach, near + (reach > 0 ? reach : 1), reach, value, 0, 0};
+
+    b.low = b.low < 0 ? 0 : b.low >= top ? top - 1 : b.low;
+    b.high = b.high > top ? top : b.high;
+    b.low_sure = b.low == 0;
+    b.high_sure = b.high == top;
+    return b;
+}
+
+/* Where the next count of a bracket is due. */
+static real_int
+probe(struct bracket b)
+{
+    return !b.low_sure ? b.low : !b.high_sure ? b.high : b.low + (b.high - b.low) / 2;
+}
+
+/* A longer reach, at most the whole range of bits; from none by single ulps at first. */
+static real_int
+extend(real_int reach)
+{
+    return reach < 2                                  ? reach + 1
+           : reach > R_INFINITY_BITS / BRACKET_GROWTH ? R_INFINITY_BITS
+                                                      : reach * BRACKET_GROWTH;
+}
+
+/* Moves the ends of a bracket by what was found at the probe: is the value at or above it? */
+static void
+move_bracket(struct bracket *b, real_int at, int above, real_int top)
+{
+    if (above) {
+        b->low = at;
+        b->low_sure = 1;
+        if (!b->high_sure && b->high <= at) { /* the approximation was too small */
+            b->reach = extend(b->reach);
+            b->high = top - at > b->reach ? at + b->reach : top;
+        }
+    } else {
+        b->high = at;
+        b->high_sure = 1;
+        if (!b->low_sure) { /* too large */
+            b->reach = extend(b->reach);
+            b->low = at > b->reach ? at - b->reach : 0;
+        }
+    }
+    b->low_sure |= b->low == 0;
+    b->high_sure |= b->high == top;
+}
+
+/* The values first .. last - 1, around near[0] .. */
+static tsvd_status
+refine(struct task *task, int exact, int64_t first, int64_t last, const real *near)
+{
+    const struct sturm *m = task->job->matrix;
+    const real_int reach = exact ? EXACT_REACH : PLAIN_REACH;
+    int64_t open = last - first;
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t i = 0; i < open; i++) {
+        task->open.bracket[i] = start_bracket(r_bits(near[i]), reach, m->top, first + i);
+    }
+    while (open > 0) {
+        int64_t kept = 0;
+
+        for (int64_t i = 0; i < open; i++) {
+            struct bracket b = task->open.bracket[i];
+
+            if (b.low_sure && b.high_sure && b.high - b.low <= 1) {
+                task->job->s[b.value - task->job->first] = settle(b.low, b.high);
+            } else {
+                task->open.bracket[kept] = b;
+                task->sigma[kept++] = r_from_bits(probe(b));
+            }
+        }
+        open = kept;
+        TSVD_TRY(count(task, exact, open));
+        for (int64_t i = 0; i < open; i++) {
+            struct bracket *b = &task->open.bracket[i];
+
+            move_bracket(b, r_bits(task->sigma[i]), task->above[i] > b->value, m->top);
+        }
+    }
+out:
+    return ret;
+}
+
+static tsvd_status
+find_values(void *arg, int worker, int64_t index)
+{
+    const struct search *job = arg;
+    const int64_t at = index * job->per_task, first = job->first + at;
+    const int64_t last = first + job->per_task < job->last ? first + job->per_task : job->last;
+    const int plain = r_isfinite(job->matrix->plain_from);
+    struct task task;
+    tsvd_status ret = TSVD_OK;
+
+    task.job = job;
+    task.worker = worker;
+    task.index = index;
+    task.counted = 0;
+    if (!job->hint) {
+        TSVD_TRY(approximate(&task, first, last));
+    } else if (plain) {
+        TSVD_TRY(refine(&task, 0, first, last, job->hint + at));
+    } else {
+        memcpy(job->s + at, job->hint + at, (size_t)(last - first) * sizeof *job->s);
+    }
+    if (job->eps == 0) {
+        TSVD_TRY(refine(&task, 1, first, last, job->s + at));
+    }
+    if (worker == 0) {
+        TSVD_TRY(tsvdi_check(job->ctx,
+                             job->done + (1 - job->done) * (double)index / (double)job->tasks));
+    }
+out:
+    return ret;
+}
+
+/* Of one matrix. */
+static tsvd_status
+search_matrix(struct search *search, int workers)
+{
+    const int64_t n = search->last - search->first;
+    int64_t per_task = n / (4 * (int64_t)workers) + 1;
+
+    per_task = (per_task + VALUES_PER_TASK_MIN - 1) / VALUES_PER_TASK_MIN * VALUES_PER_TASK_MIN;
+    search->per_task = per_task < VALUES_PER_TASK ? per_task : VALUES_PER_TASK;
+    search->tasks = (n + search->per_task - 1) / search->per_task;
+    return tsvdi_host_for_each(workers, search->tasks, find_values, search);
+}
+
+/* The hints of matrix m, NULL: none; called for one after another.  made: room for those that QR
+   makes of as many small matrices as it takes at once, NULL: for none. */
+static const real *
+hints_for(struct tsvd_context *ctx, const struct values_job *job, int64_t m, real *made)
+{
+    const int64_t n = job->n, size = tsvdi_cpu_leaf_group_size(), left = job->batch - m;
+
+    if (!made) {
+        return job->hint ? job->hint + m * (job->last - job->first) : NULL;
+    }
+    if (m % size == 0) {
+        tsvdi_cpu_leaf_values(ctx, n, left < size ? left : size, job->d + m * n, job->e + m * n,
+                              made);
+    }
+    return made + m % size * n + job->first;
+}
+
+tsvd_status
+tsvdi_cpu_values(struct tsvd_context *ctx, struct values_job *job)
+{
+    const int64_t n = job->n, k = job->last - job->first;
+    const int workers = 2 * n * k < SERIAL_STEPS ? 1 : ctx->threads;
+    int64_t *counts = NULL;
+    void *work = NULL;
+    real *hints = NULL;
+    struct sturm matrix;
+    struct search search = {.ctx = ctx,
+                            .matrix = &matrix,
+                            .first = job->first,
+                            .last = job->last,
+                            .eps = job->eps,
+                            .done = ctx->done};
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_host_alloc((size_t)workers * sizeof *counts, ctx->error, (void **)&counts));
+    memset(counts, 0, (size_t)workers * sizeof *counts);
+    TSVD_TRY(tsvdi_host_alloc(tsvdi_sturm_bytes(n), ctx->error, &work));
+    if (!job->hint && n <= DC_LEAF_COLUMNS && ctx->total > 1) {
+        TSVD_TRY(tsvdi_cpu_leaves_begin(ctx));
+        TSVD_TRY(tsvdi_host_alloc((size_t)(tsvdi_cpu_leaf_group_size() * n) * sizeof *hints,
+                                  ctx->error, (void **)&hints));
+    }
+    search.counts = counts;
+    for (int64_t m = 0; m < job->batch; m++) {
+        tsvdi_sturm_prepare(n, job->d + m * n, job->e + m * n, work, &matrix);
+        search.s = job->s + m * k;
+        search.hint = hints_for(ctx, job, m, hints);
+        if (matrix.entries == 0) {
+            memset(search.s, 0, (size_t)k * sizeof *search.s);
+            continue;
+        }
+        TSVD_TRY(search_matrix(&search, workers));
+        /* Counts are monotone but for rounding: neighbours may have crossed by an ulp. */
+        for (int64_t i = 1; i < k; i++) {
+            search.s[i] = r_min(search.s[i], search.s[i - 1]);
+        }
+    }
+    for (int i = 0; i < workers; i++) {
+        job->counts += counts[i];
+    }
+out:
+    tsvdi_host_free(hints);
+    tsvdi_host_free(work);
+    tsvdi_host_free(counts);
+    return ret;
+}

@@ -1,0 +1,384 @@
+/*
+ * CPU back end: singular vectors.  Logged rotations are applied to panels that
+ * stay in cache, the panels of both sides shared out over the threads.
+ */
+#include "cpu/kernels/kernels.h"
+#include "host/host.h"
+
+/* Bytes of a panel: a quarter of the L2 cache of current server cores (2 MiB). */
+enum { PANEL_BYTES = 1 << 19, PANEL_WIDTH_MAX = 64 };
+
+/* Work below this many rotated pairs of numbers, about a millisecond, is not worth a second
+   thread: where other libraries' threads are awake too, waking one can cost as much. */
+enum { SERIAL_PAIRS = 1 << 23 };
+
+/* One side: its waves over the vectors that they touch. */
+struct side {
+    struct vectors vectors;
+    struct wave *wave;
+    real *coefficients;
+    int64_t waves;
+    int64_t row0, rows; /* vectors that the waves touch */
+    int64_t width, panels;
+};
+
+/* Writes the coefficients of one wave; returns its sweeps' number of rotations. */
+static int64_t
+fill_wave(const struct rotation_log *log, struct sweep_group g, const struct rotation *rotation,
+          real *coefficients)
+{
+    int64_t steps = g.high - g.low + WAVE - 1, used = 0;
+
+    for (int64_t k = 0; k < WAVE; k++) {
+        const struct qr_sweep *s = g.begin + k < g.end ? &log->sweep[g.begin + k] : NULL;
+        int64_t count = s ? s->count : 0;
+        /* the step at which sweep k makes its first rotation */
+        int64_t start = !s ? steps : s->up ? g.high - (s->first + count) + k : s->first - g.low + k;
+
+        for (int64_t w = 0; w < steps; w++) {
+            int64_t j = w - start;
+            int active = j >= 0 && j < count;
+
+            coefficients[2 * (w * WAVE + k)] = active ? rotation[used + j].c : R(1);
+            coefficients[2 * (w * WAVE + k) + 1] = active ? rotation[used + j].s : R(0);
+        }
+        used += count;
+    }
+    return used;
+}
+
+/* Cuts a log into waves. */
+static tsvd_status
+side_prepare(struct tsvd_context *ctx, const struct rotation_log *log, struct vectors vectors,
+             int fresh, struct side *side)
+{
+    const int64_t lanes = tsvdi_kernels()->lanes;
+    const struct rotation *rotation = log->rotation;
+    int64_t waves = 0, steps = 0, low = vectors.n, high = 0, widest;
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t begin = 0; begin < log->sweeps;) {
+        struct sweep_group g = log_next_group(log, begin, WAVE);
+
+        waves++;
+        steps += g.high - g.low + WAVE - 1;
+        low = g.low < low ? g.low : low;
+        high = g.high + 1 > high ? g.high + 1 : high;
+        begin = g.end;
+    }
+    if (fresh) { /* every vector is written */
+        low = 0;
+        high = vectors.n;
+    }
+    side->vectors = vectors;
+    side->waves = waves;
+    side->row0 = low;
+    side->rows = high > low ? high - low : 0;
+    TSVD_TRY(
+        tsvdi_host_alloc((size_t)waves * sizeof *side->wave, ctx->error, (void **)&side->wave));
+    TSVD_TRY(tsvdi_host_alloc((size_t)steps * WAVE * 2 * sizeof(real), ctx->error,
+                              (void **)&side->coefficients));
+    waves = steps = 0;
+    for (int64_t begin = 0; begin < log->sweeps;) {
+        struct sweep_group g = log_next_group(log, begin, WAVE);
+        struct wave *w = &side->wave[waves++];
+
+        w->up = log->sweep[begin].up;
+        w->first = w->up ? g.high : g.low;
+        w->steps = g.high - g.low + WAVE - 1;
+        w->offset = steps * WAVE * 2;
+        steps += w->steps;
+        rotation += fill_wave(log, g, rotation, side->coefficients + w->offset);
+        begin = g.end;
+    }
+    widest = PANEL_BYTES / (int64_t)sizeof(real) / (side->rows + 2 * WAVE);
+    widest = widest > PANEL_WIDTH_MAX ? PANEL_WIDTH_MAX : widest < 1 ? 1 : widest;
+    widest = widest > vectors.n ? vectors.n : widest;
+    side->width = (widest + lanes - 1) / lanes * lanes;
+    side->panels = side->rows > 0 ? (vectors.n + side->width - 1) / side->width : 0;
+out:
+    return ret;
+}
+
+/* Entries column .. column + width of the vectors, between the array and the panel. */
+static void
+panel_load(const struct side *side, int64_t column, int64_t width, int fresh, real *x)
+{
+    const struct vectors *v = &side->vectors;
+    const int64_t n = v->n;
+
+    if (fresh) {
+        memset(x, 0, (size_t)(side->rows * side->width) * sizeof *x);
+        for (int64_t i = 0; i < width; i++) {
+            x[(column + i - side->row0) * side->width + i] = 1;
+        }
+    } else if (v->columns) {
+        for (int64_t j = 0; j < side->rows; j++) {
+            for (int64_t i = 0; i < width; i++) {
+                x[j * side->width + i] = v->x[(column + i) * n + side->row0 + j];
+            }
+        }
+    } else {
+        for (int64_t j = 0; j < side->rows; j++) {
+            memcpy(x + j * side->width, v->x + (side->row0 + j) * n + column,
+                   (size_t)width * sizeof *x);
+        }
+    }
+}
+
+static void
+panel_store(const struct side *side, int64_t column, int64_t width, const real *x)
+{
+    const struct vectors *v = &side->vectors;
+    const int64_t n = v->n;
+
+    if (v->columns) {
+        for (int64_t i = 0; i < width; i++) {
+            for (int64_t j = 0; j < side->rows; j++) {
+                v->x[(column + i) * n + side->row0 + j] = x[j * side->width + i];
+            }
+        }
+    } else {
+        for (int64_t j = 0; j < side->rows; j++) {
+            memcpy(v->x + (side->row0 + j) * n + column, x + j * side->width,
+                   (size_t)width * sizeof *x);
+        }
+    }
+}
+
+struct rotate_job {
+    struct tsvd_context *ctx;
+    struct side side[2];
+    real *work; /* a panel for each worker */
+    int64_t panel_reals;
+    int fresh;
+};
+
+static tsvd_status
+rotate_panel(void *arg, int worker, int64_t index)
+{
+    const struct rotate_job *job = arg;
+    const struct side *side = &job->side[index >= job->side[0].panels];
+    int64_t column = (index - (side == job->side ? 0 : job->side[0].panels)) * side->width;
+    int64_t rest = side->vectors.n - column, width = rest < side->width ? rest : side->width;
+    int64_t margin = WAVE * side->width, body = side->rows * side->width;
+    real *x = job->work + worker * job->panel_reals;
+    struct panel panel = {x, side->row0, side->rows, side->width};
+
+    memset(x, 0, (size_t)margin * sizeof *x);
+    memset(x + margin + body, 0, (size_t)margin * sizeof *x);
+    if (width < side->width) { /* entries beyond the array, rotated but never stored */
+        memset(x + margin, 0, (size_t)body * sizeof *x);
+    }
+    panel_load(side, column, width, job->fresh, x + margin);
+    tsvdi_kernels()->rotate(panel, side->wave, side->waves, side->coefficients);
+    panel_store(side, column, width, x + margin);
+    return worker == 0 ? tsvdi_check(job->ctx, job->ctx->done) : TSVD_OK;
+}
+
+tsvd_status
+tsvdi_cpu_rotate(struct tsvd_context *ctx, const struct rotation_log *right,
+                 const struct rotation_log *left, struct vectors right_vectors,
+                 struct vectors left_vectors, int fresh)
+{
+    const int64_t n = right_vectors.n;
+    struct rotate_job job = {0};
+    int workers = ctx->threads;
+    tsvd_status ret = TSVD_OK;
+
+    job.ctx = ctx;
+    job.fresh = fresh;
+    TSVD_TRY(side_prepare(ctx, right, right_vectors, fresh, &job.side[0]));
+    TSVD_TRY(side_prepare(ctx, left, left_vectors, fresh, &job.side[1]));
+    if ((right->rotations + left->rotations + n) * n < SERIAL_PAIRS) {
+        workers = 1;
+    }
+    for (int i = 0; i < 2; i++) {
+        int64_t reals = (job.side[i].rows + 2 * WAVE) * job.side[i].width;
+
+        job.panel_reals = reals > job.panel_reals ? reals : job.panel_reals;
+    }
+    TSVD_TRY(tsvdi_host_alloc((size_t)(workers * job.panel_reals) * sizeof(real), ctx->error,
+                              (void **)&job.work));
+    TSVD_TRY(
+        tsvdi_host_for_each(workers, job.side[0].panels + job.side[1].panels, rotate_panel, &job));
+out:
+    for (int i = 0; i < 2; i++) {
+        tsvdi_host_free(job.side[i].wave);
+        tsvdi_host_free(job.side[i].coefficients);
+    }
+    tsvdi_host_free(job.work);
+    return ret;
+}
+
+tsvd_status
+tsvdi_cpu_identity(struct tsvd_context *ctx, struct vectors vectors)
+{
+    const int64_t n = vectors.n;
+
+    (void)ctx;
+    memset(vectors.x, 0, (size_t)(n * n) * sizeof *vectors.x);
+    for (int64_t i = 0; i < n; i++) {
+        vectors.x[i * (n + 1)] = 1;
+    }
+    return TSVD_OK;
+}
+
+/* Rows or columns that one thread orders or corrects at a time. */
+enum { ORDER_COLUMNS = 64 };
+
+struct order_job {
+    struct vectors left, right;
+    const int64_t *from;
+    const char *negative;
+    real *sign; /* [n], of the left vectors before the move */
+    real *work; /* for each worker ORDER_COLUMNS n reals */
+};
+
+/* The signs of the columns of one chunk of L, by which they are multiplied. */
+static tsvd_status
+orient_left(void *arg, int worker, int64_t index)
+{
+    const struct order_job *job = arg;
+    const int64_t n = job->left.n, begin = index * ORDER_COLUMNS;
+    const int64_t width = begin + ORDER_COLUMNS < n ? ORDER_COLUMNS : n - begin;
+
+    (void)worker;
+    tsvdi_kernels()->orient(width, n, job->left.x + begin, n, job->sign + begin);
+    return TSVD_OK;
+}
+
+/* Rows of L: their entries change places. */
+static tsvd_status
+order_left(void *arg, int worker, int64_t index)
+{
+    const struct order_job *job = arg;
+    const int64_t n = job->left.n, begin = index * ORDER_COLUMNS;
+    const int64_t end = begin + ORDER_COLUMNS < n ? begin + ORDER_COLUMNS : n;
+    real *old = job->work + worker * ORDER_COLUMNS * n;
+
+    for (int64_t i = begin; i < end; i++) {
+        real *row = job->left.x + i * n;
+
+        memcpy(old, row, (size_t)n * sizeof *old);
+        for (int64_t j = 0; j < n; j++) {
+            row[j] = old[job->from[j]];
+        }
+    }
+    return TSVD_OK;
+}
+
+/* A copy of columns begin .. begin + width - 1, row after row. */
+static void
+copy_columns(const struct vectors *v, int64_t begin, int64_t width, real *copy)
+{
+    for (int64_t i = 0; i < v->n; i++) {
+        memcpy(copy + i * width, v->x + i * v->n + begin, (size_t)width * sizeof *copy);
+    }
+}
+
+/* Columns of R: the rows change places. */
+static tsvd_status
+order_right(void *arg, int worker, int64_t index)
+{
+    const struct order_job *job = arg;
+    const int64_t n = job->right.n, begin = index * ORDER_COLUMNS;
+    const int64_t width = begin + ORDER_COLUMNS < n ? ORDER_COLUMNS : n - begin;
+    real *old = job->work + worker * ORDER_COLUMNS * n;
+
+    copy_columns(&job->right, begin, width, old);
+    for (int64_t i = 0; i < n; i++) {
+        const real *x = old + job->from[i] * width;
+        real *row = job->right.x + i * n + begin;
+        const real sign =
+            job->negative[job->from[i]] ? -job->sign[job->from[i]] : job->sign[job->from[i]];
+
+        for (int64_t j = 0; j < width; j++) {
+            row[j] = sign * x[j];
+        }
+    }
+    return TSVD_OK;
+}
+
+tsvd_status
+tsvdi_cpu_order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
+                struct vectors left_vectors, struct vectors right_vectors)
+{
+    const int64_t n = left_vectors.n, chunks = (n + ORDER_COLUMNS - 1) / ORDER_COLUMNS;
+    const int workers = 8 * n * n < SERIAL_PAIRS ? 1 : ctx->threads;
+    struct order_job job = {left_vectors, right_vectors, from, negative, NULL, NULL};
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_host_alloc((size_t)n * sizeof(real), ctx->error, (void **)&job.sign));
+    TSVD_TRY(tsvdi_host_alloc((size_t)(workers * ORDER_COLUMNS * n) * sizeof(real), ctx->error,
+                              (void **)&job.work));
+    TSVD_TRY(tsvdi_host_for_each(workers, chunks, orient_left, &job));
+    TSVD_TRY(tsvdi_host_for_each(workers, chunks, order_left, &job));
+    TSVD_TRY(tsvdi_host_for_each(workers, chunks, order_right, &job));
+out:
+    tsvdi_host_free(job.sign);
+    tsvdi_host_free(job.work);
+    return ret;
+}
+
+struct orthonormalize_job {
+    struct vectors vectors;
+    real *defect; /* [n, n] (I - X X^T) / 2 */
+    real *work;   /* for each worker ORDER_COLUMNS n reals */
+};
+
+/* Rows of the defect, up to the diagonal; mirrored. */
+static tsvd_status
+find_defect(void *arg, int worker, int64_t index)
+{
+    const struct orthonormalize_job *job = arg;
+    const int64_t n = job->vectors.n, begin = index * ORDER_COLUMNS;
+    const int64_t end = begin + ORDER_COLUMNS < n ? begin + ORDER_COLUMNS : n;
+    const real *x = job->vectors.x;
+
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        for (int64_t j = 0; j <= i; j++) {
+            real defect = (R(i == j) - tsvdi_kernels()->dot(n, x + i * n, x + j * n)) / 2;
+
+            job->defect[i * n + j] = job->defect[j * n + i] = defect;
+        }
+    }
+    return TSVD_OK;
+}
+
+/* The columns of one chunk of X. */
+static tsvd_status
+correct_columns(void *arg, int worker, int64_t index)
+{
+    const struct orthonormalize_job *job = arg;
+    const int64_t n = job->vectors.n, begin = index * ORDER_COLUMNS;
+    const int64_t width = begin + ORDER_COLUMNS < n ? ORDER_COLUMNS : n - begin;
+    real *old = job->work + worker * ORDER_COLUMNS * n;
+
+    copy_columns(&job->vectors, begin, width, old);
+    for (int64_t i = 0; i < n; i++) {
+        tsvdi_kernels()->accumulate(width, n, job->defect + i * n, old, width,
+                                    job->vectors.x + i * n + begin);
+    }
+    return TSVD_OK;
+}
+
+tsvd_status
+tsvdi_cpu_orthonormalize(struct tsvd_context *ctx, struct vectors vectors)
+{
+    const int64_t n = vectors.n, chunks = (n + ORDER_COLUMNS - 1) / ORDER_COLUMNS;
+    const int workers = n * n * n < SERIAL_PAIRS ? 1 : ctx->threads;
+    struct orthonormalize_job job = {vectors, NULL, NULL};
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_host_alloc((size_t)(n * n) * sizeof(real), ctx->error, (void **)&job.defect));
+    TSVD_TRY(tsvdi_host_alloc((size_t)(workers * ORDER_COLUMNS * n) * sizeof(real), ctx->error,
+                              (void **)&job.work));
+    TSVD_TRY(tsvdi_host_for_each(workers, chunks, find_defect, &job));
+    TSVD_TRY(tsvdi_host_for_each(workers, chunks, correct_columns, &job));
+out:
+    tsvdi_host_free(job.defect);
+    tsvdi_host_free(job.work);
+    return ret;
+}

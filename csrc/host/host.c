@@ -1,0 +1,246 @@
+/*
+ * The host machine; see host.h.
+ */
+#define _GNU_SOURCE
+#include "host/host.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+/* A forked child has none of its parent's OpenMP threads, and GNU's runtime would wait for
+   them for ever: it works with one thread. */
+static volatile int in_child;
+
+/* More are of no use, and OpenMP's runtime ends the process when it cannot make one. */
+enum { THREADS_PER_PROCESSOR = 4 };
+
+/* From here on a request is compared with what is free: the system would grant it, and end the
+   process when the memory is touched. */
+#define MEMORY_CHECK_BYTES ((size_t)256 << 20)
+
+static void
+note_fork(void)
+{
+    in_child = 1;
+}
+
+__attribute__((constructor)) static void
+watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, note_fork);
+}
+
+int
+tsvd_host_threads(void)
+{
+#ifdef _OPENMP
+    return in_child ? 1 : omp_get_max_threads();
+#else
+    return 1;
+#endif
+}
+
+int
+tsvdi_host_threads_for(int asked)
+{
+    const int usual = tsvd_host_threads();
+    int most = usual;
+
+#ifdef _OPENMP
+    most = in_child ? 1 : THREADS_PER_PROCESSOR * omp_get_num_procs();
+    most = most > usual ? most : usual;
+#endif
+    return asked <= 0 ? usual : asked < most ? asked : most;
+}
+
+enum host_isa
+tsvdi_host_isa(void)
+{
+#if TSVD_X86_KERNELS
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")) {
+        return HOST_AVX512;
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        return HOST_AVX2;
+    }
+#endif
+    return HOST_GENERIC;
+}
+
+const char *
+tsvd_cpu_kernels(void)
+{
+    static const char *const name[] = {"generic", "avx2", "avx512"};
+
+    return name[tsvdi_host_isa()];
+}
+
+/* The number in a file that holds one; 0 if there is none, as in "max". */
+static uint64_t
+read_number(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    unsigned long long number = 0;
+
+    if (f) {
+        if (fscanf(f, "%llu", &number) != 1) {
+            number = 0;
+        }
+        (void)fclose(f);
+    }
+    return number;
+}
+
+/* What stands behind `name` in a file of lines "name number"; 0 if it is not there. */
+static uint64_t
+read_line(const char *path, const char *name)
+{
+    FILE *f = fopen(path, "r");
+    char line[128], key[64];
+    unsigned long long number = 0, found = 0;
+
+    while (f && found == 0 && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%63s %llu", key, &number) == 2 && strcmp(key, name) == 0) {
+            found = number;
+        }
+    }
+    if (f) {
+        (void)fclose(f);
+    }
+    return found;
+}
+
+/* What a container's limit leaves, with the file cache that it would give up; UINT64_MAX
+   without a limit. */
+static uint64_t
+container_memory(void)
+{
+    uint64_t limit = read_number("/sys/fs/cgroup/memory.max");
+    uint64_t used = read_number("/sys/fs/cgroup/memory.current");
+    uint64_t cache = read_line("/sys/fs/cgroup/memory.stat", "inactive_file");
+
+    used -= cache < used ? cache : used;
+    return limit == 0 ? UINT64_MAX : limit > used ? limit - used : 1;
+}
+
+uint64_t
+tsvd_host_memory_available(void)
+{
+    const uint64_t container = container_memory();
+    const uint64_t kib = read_line("/proc/meminfo", "MemAvailable:");
+    long pages, size;
+
+    if (kib > 0) {
+        return kib * 1024 < container ? kib * 1024 : container;
+    }
+    pages = sysconf(_SC_PHYS_PAGES);
+    size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
+}
+
+tsvd_status
+tsvdi_fail(tsvd_error *error, tsvd_status status, const char *format, ...)
+{
+    va_list args;
+
+    if (error) {
+        va_start(args, format);
+        (void)vsnprintf(error->text, sizeof error->text, format, args);
+        va_end(args);
+    }
+    return status;
+}
+
+tsvd_status
+tsvdi_host_alloc(size_t bytes, tsvd_error *error, void **p)
+{
+    const size_t line = 64;
+    uint64_t available = bytes < MEMORY_CHECK_BYTES ? 0 : tsvd_host_memory_available();
+
+    *p = NULL;
+    if (bytes > 0 && (available == 0 || bytes <= available)) {
+        *p = aligned_alloc(line, (bytes + line - 1) / line * line);
+    }
+    if (bytes == 0 || *p) {
+        return TSVD_OK;
+    }
+    available = available > 0 ? available : tsvd_host_memory_available();
+    if (error) {
+        error->wanted = bytes;
+        error->available = available;
+    }
+    return tsvdi_fail(error, TSVD_ERR_MEMORY,
+                      "out of host memory: %zu bytes of workspace wanted, %llu bytes free", bytes,
+                      (unsigned long long)available);
+}
+
+void
+tsvdi_host_free(void *p)
+{
+    free(p);
+}
+
+tsvd_status
+tsvdi_host_for_each(int workers, int64_t count, tsvd_task task, void *arg)
+{
+    tsvd_status status = TSVD_OK;
+    /* few large tasks go one by one, many small ones in runs that spare the shared counter */
+    const int64_t chunk = count / (64 * (int64_t)(workers > 0 ? workers : 1)) + 1;
+    int64_t failed = count;
+
+    if (workers > count) {
+        workers = (int)count;
+    }
+#ifndef _OPENMP
+    workers = 1;
+#endif
+    if (workers <= 1 || in_child) {
+        for (int64_t i = 0; i < count && status == TSVD_OK; i++) {
+            status = task(arg, 0, i);
+        }
+        return status;
+    }
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic, chunk) num_threads(workers)
+    for (int64_t i = 0; i < count; i++) {
+        tsvd_status own;
+        int64_t limit;
+
+#pragma omp atomic read
+        limit = failed;
+        if (i > limit) {
+            continue;
+        }
+        own = task(arg, omp_get_thread_num(), i);
+        if (own != TSVD_OK) {
+#pragma omp critical(tsvd_for_each)
+            if (i < failed || own == TSVD_ERR_INTERRUPTED) {
+                /* an interruption ends all that is left, and is what the caller hears of */
+#pragma omp atomic write
+                failed = own == TSVD_ERR_INTERRUPTED ? -1 : i;
+                status = own;
+            }
+        }
+    }
+#endif
+    return status;
+}
+
+double
+tsvdi_host_seconds(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}

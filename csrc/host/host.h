@@ -1,0 +1,45 @@
+/*
+ * The host machine: memory, processors, threads.  Knows no numerics and is compiled
+ * once for both precisions.
+ */
+#ifndef TSVDI_HOST_H
+#define TSVDI_HOST_H
+
+#include "tsvd/tsvd.h"
+
+/* Assigns the status of a call and leaves through `out:` unless it is TSVD_OK. */
+#define TSVD_TRY(call)                                                                             \
+    do {                                                                                           \
+        ret = (call);                                                                              \
+        if (ret != TSVD_OK) {                                                                      \
+            goto out;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+enum host_isa { HOST_GENERIC, HOST_AVX2, HOST_AVX512 };
+
+/* The best instruction set that the processor runs and kernels exist for. */
+enum host_isa tsvdi_host_isa(void);
+
+/* How many threads a call works with that asked for so many (0: the default). */
+int tsvdi_host_threads_for(int asked);
+
+/* Memory on a cache line's boundary, *p = NULL for 0 bytes.  On TSVD_ERR_MEMORY the error names
+   the bytes. */
+tsvd_status tsvdi_host_alloc(size_t bytes, tsvd_error *error, void **p);
+void tsvdi_host_free(void *p);
+
+typedef tsvd_status (*tsvd_task)(void *arg, int worker, int64_t index);
+
+/* task(arg, worker, i) for 0 <= i < count by at most `workers` threads; worker 0 is the calling
+   thread.  Stops early on a failure and returns the status of the least index that failed. */
+tsvd_status tsvdi_host_for_each(int workers, int64_t count, tsvd_task task, void *arg);
+
+/* Seconds of a clock that never goes back. */
+double tsvdi_host_seconds(void);
+
+/* Writes error->text, if there is an error to write to; returns status. */
+tsvd_status tsvdi_fail(tsvd_error *error, tsvd_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

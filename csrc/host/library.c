@@ -1,0 +1,105 @@
+/*
+ * Shared libraries; see library.h.
+ */
+#define _GNU_SOURCE
+#include "host/library.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host/host.h"
+
+/* Where the CUDA Toolkit's own packages put a link to the newest, often unknown to the loader. */
+#define TOOLKIT_DIRECTORY "/usr/local/cuda/lib64"
+
+static pthread_mutex_t directories_lock = PTHREAD_MUTEX_INITIALIZER;
+static char *directories; /* each ended by '\0', the last by a second one; NULL: none */
+
+tsvd_status
+tsvd_cuda_library_paths(const char *const *directory, int64_t count)
+{
+    size_t bytes = 1;
+    char *copy = NULL, *end;
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t i = 0; i < count; i++) {
+        bytes += strlen(directory[i]) + 1;
+    }
+    TSVD_TRY(tsvdi_host_alloc(bytes, NULL, (void **)&copy));
+    end = copy;
+    for (int64_t i = 0; i < count; i++) {
+        if (directory[i][0] != '\0') { /* an empty one would end the list */
+            end = stpcpy(end, directory[i]) + 1;
+        }
+    }
+    *end = '\0';
+    (void)pthread_mutex_lock(&directories_lock);
+    end = directories;
+    directories = copy;
+    (void)pthread_mutex_unlock(&directories_lock);
+    copy = end;
+out:
+    tsvdi_host_free(copy);
+    return ret;
+}
+
+/* Opens a file; on failure adds it to text[size], with the reason. */
+static void *
+open_file(const char *path, char *text, size_t size)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    size_t used = strlen(text);
+    const char *reason;
+
+    if (!library) {
+        reason = dlerror();
+        reason = reason ? reason : "unknown reason";
+        /* the loader's text names the file, unless it is another one that is missing */
+        (void)snprintf(text + used, size - used, "%s%s%s%s", used > 0 ? "; " : "",
+                       strstr(reason, path) ? "" : path, strstr(reason, path) ? "" : ": ", reason);
+    }
+    return library;
+}
+
+static void *
+open_in(const char *directory, const char *soname, const char *needed, char *text, size_t size)
+{
+    char path[PATH_MAX];
+
+    if (needed && snprintf(path, sizeof path, "%s/%s", directory, needed) < (int)sizeof path) {
+        (void)dlopen(path, RTLD_NOW | RTLD_LOCAL); /* what fails here fails again below */
+    }
+    if (snprintf(path, sizeof path, "%s/%s", directory, soname) >= (int)sizeof path) {
+        return NULL;
+    }
+    return open_file(path, text, size);
+}
+
+void *
+tsvdi_library_open(const char *soname, const char *needed, char *text, size_t size)
+{
+    void *library = dlopen(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    struct link_map *map;
+
+    text[0] = '\0';
+    (void)pthread_mutex_lock(&directories_lock);
+    for (const char *d = directories; d && *d && !library; d += strlen(d) + 1) {
+        library = open_in(d, soname, needed, text, size);
+    }
+    (void)pthread_mutex_unlock(&directories_lock);
+    if (!library) {
+        library = open_file(soname, text, size);
+    }
+    if (!library) {
+        library = open_in(TOOLKIT_DIRECTORY, soname, needed, text, size);
+    }
+    if (library) {
+        (void)snprintf(text, size, "%s",
+                       dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : soname);
+    }
+    return library;
+}

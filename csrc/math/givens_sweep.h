@@ -1,0 +1,76 @@
+/*
+ * The seed's method: pipelined zero-shift half sweeps.
+ *
+ * Source: Semylitko & Malaschonok 2021.  A half sweep of right rotations turns the
+ * upper bidiagonal into a lower one, the next, of left rotations, turns it back;
+ * the off-diagonals shrink until all are below eps.  Half sweep k starts two steps
+ * after half sweep k-1, so n/2 of them walk down the diagonal at once.
+ *
+ * An entry that is dropped stays zero, so the matrix falls into segments that are
+ * coupled to no others.  A segment is worked on in the packed layout
+ *     p[3i] = d_i,  p[3i+1] = B(i+1, i) (lower),  p[3i+2] = B(i, i+1) (upper),
+ * cut into blocks that share one diagonal entry: block b holds rows start(b) ..
+ * start(b+1), both included.  Each keeps its own copy of the shared entry, and
+ * hands it on after each rotation that changes it.
+ */
+#ifndef TSVDI_GIVENS_SWEEP_H
+#define TSVDI_GIVENS_SWEEP_H
+
+#include "math/rotation.h"
+
+/* Rows first .. first + rows - 1, rows >= 2. */
+struct givens_segment {
+    int64_t first, rows;
+};
+
+/* What half sweeps did, summed up. */
+struct givens_counts {
+    int64_t steps; /* loop steps made, empty ones included */
+    int64_t rotations;
+    int64_t deflated;
+    double seconds_vectors;
+};
+
+/* A slow case repeats nearly the same rotations, and their rounding errors add up: after more
+   half sweeps than this for each row what they made, the vectors or a segment's orthogonal
+   factor, is brought back to orthogonality. */
+enum { DRIFT_SWEEPS_PER_ROW = 8 };
+
+/* First row of block b when `steps` = rows - 1 are cut into `blocks` parts of about one
+   length. */
+TSVD_HD int64_t
+givens_block_start(int64_t steps, int64_t blocks, int64_t b)
+{
+    int64_t longer = steps % blocks;
+
+    return steps / blocks * b + (b < longer ? b : longer);
+}
+
+/*
+ * Step i of one half sweep on a packed block: p points at row i.  Annihilates the
+ * upper (odd: lower) entry by rotating columns (odd: rows) i and i+1, which fills
+ * the opposite entry.  One that is not above eps is dropped instead, and then
+ * stays zero.  Returns 1 if a rotation was made; *dropped is 1 if an entry was.
+ */
+TSVD_HD int
+givens_step(real *p, int odd, real eps, struct rotation *q, int *dropped)
+{
+    real *entry = odd ? p + 1 : p + 2;
+    real *opposite = odd ? p + 2 : p + 1;
+
+    *dropped = 0;
+    if (!(r_abs(*entry) > eps)) {
+        *dropped = *entry != 0;
+        *entry = 0;
+        q->c = 1;
+        q->s = 0;
+        return 0;
+    }
+    *q = rotation_make(p[0], *entry, &p[0]);
+    *entry = 0;
+    *opposite = q->s * p[3];
+    p[3] = q->c * p[3];
+    return 1;
+}
+
+#endif

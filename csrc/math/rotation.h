@@ -1,0 +1,215 @@
+/*
+ * Plane rotations and the 2 x 2 triangular singular value problem.
+ *
+ * A rotation (c, s) maps a pair (x, y) to (c x + s y, c y - s x).
+ *
+ * Sources: Bindel, Demmel, Kahan, Marques, On computing Givens rotations
+ * reliably and efficiently, ACM TOMS 28 (2002); Demmel & Kahan, SIAM J. Sci.
+ * Stat. Comput. 11 (1990), section 2 (2 x 2 block).
+ */
+#ifndef TSVDI_ROTATION_H
+#define TSVDI_ROTATION_H
+
+#include <stdalign.h>
+
+#include "math/real.h"
+
+/* Aligned so that a GPU moves it in one piece. */
+struct rotation {
+    alignas(2 * sizeof(real)) real c;
+    real s;
+};
+
+/* f^2 + g^2 has neither overflowed nor lost its smaller term harmfully if its root
+   lies between these. */
+#define ROTATION_SAFE_MIN r_pow2(-R_BIAS / 2 + R_DIGITS + 2)
+#define ROTATION_SAFE_MAX r_pow2(R_BIAS / 2 - 2)
+
+/*
+ * *norm = the root of `square` = f^2 + g^2, with the given sign; the rotation is (f, g) / *norm.
+ *
+ * A root and two divisions cost a GPU three chains of dependent operations and three branches to
+ * care for operands that do not occur here.  All come from one reciprocal root: an approximation
+ * of 20 bits or more, a step of third order, and each result corrected by its exact
+ * remainder (Markstein, IBM J. Res. Dev. 34 (1990)); as on the CPU, but for what rounding may do
+ * where the remainder is within 2^-50 of half a unit.
+ */
+TSVD_HD struct rotation
+rotation_normalize(real f, real g, real square, real sign, real *norm)
+{
+    struct rotation q;
+#ifdef __CUDA_ARCH__
+    real y, rest;
+
+#if TSVD_SINGLE
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(square));
+#else
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(square));
+#endif
+    rest = r_fma(-(square * y), y, 1);
+    y = r_fma(y * rest, r_fma(rest, R(0.375), R(0.5)), y);
+    y = r_copysign(y, sign);
+    *norm = square * y;
+    *norm = r_fma(r_fma(-*norm, *norm, square), y / 2, *norm);
+    q.c = f * y;
+    q.c = r_fma(r_fma(-q.c, *norm, f), y, q.c);
+    q.s = g * y;
+    q.s = r_fma(r_fma(-q.s, *norm, g), y, q.s);
+#else
+    *norm = r_copysign(r_sqrt(square), sign);
+    q.c = f / *norm;
+    q.s = g / *norm;
+#endif
+    return q;
+}
+
+/* The rotation that maps (f, g) to (*r, 0); c >= 0 and *r has the sign of f
+   (of g if f = 0).  Any finite f, g whose hypotenuse is finite. */
+TSVD_HD struct rotation
+rotation_make(real f, real g, real *r)
+{
+    struct rotation q = {1, 0};
+    real square = f * f + g * g, sign = f != 0 ? f : g;
+    real up = 1;
+
+    if (!(square >= ROTATION_SAFE_MIN * ROTATION_SAFE_MIN &&
+          square <= ROTATION_SAFE_MAX * ROTATION_SAFE_MAX)) {
+        real size = r_max(r_abs(f), r_abs(g)), down;
+        real_int exponent;
+
+        if (size == 0) {
+            *r = f;
+            return q;
+        }
+        (void)r_split(size, &exponent);
+        exponent = exponent >= R_BIAS ? R_BIAS - 1 : exponent <= -R_BIAS ? -R_BIAS + 1 : exponent;
+        down = r_pow2((int)-exponent);
+        up = r_pow2((int)exponent);
+        f *= down;
+        g *= down;
+        square = f * f + g * g;
+    }
+    q = rotation_normalize(f, g, square, sign, r);
+    *r *= up;
+    return q;
+}
+
+/*
+ * A rotation with c >= 0 in one number, the tangent t = s / (1 + c) of half its angle, |t| <= 1 but
+ * for rounding, and as three lifting steps, each a fused operation,
+ *
+ *     x += t y,   y -= s x,   x += t y,
+ *
+ * see Daubechies & Sweldens, Factoring wavelet transforms into lifting steps, J. Fourier Anal.
+ * Appl. 4 (1998).
+ */
+struct lifting {
+    alignas(2 * sizeof(real)) real t;
+    real s;
+};
+
+/* x / y for y from 1 to about 2: as in rotation_normalize, from an approximate reciprocal. */
+TSVD_HD real
+rotation_divide(real x, real y)
+{
+#ifdef __CUDA_ARCH__
+    real inverse, rest, quotient;
+
+#if TSVD_SINGLE
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(y));
+#else
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(inverse) : "d"(y));
+#endif
+    rest = r_fma(-y, inverse, 1);
+    inverse = r_fma(inverse, r_fma(rest, rest, rest), inverse);
+    quotient = x * inverse;
+    return r_fma(r_fma(-quotient, y, x), inverse, quotient);
+#else
+    return x / y;
+#endif
+}
+
+TSVD_HD real
+rotation_half_tangent(struct rotation q)
+{
+    return rotation_divide(q.s, 1 + q.c);
+}
+
+TSVD_HD struct lifting
+rotation_lift(real half_tangent)
+{
+    const struct lifting q = {
+        half_tangent, rotation_divide(2 * half_tangent, r_fma(half_tangent, half_tangent, 1))};
+
+    return q;
+}
+
+/*
+ * The singular value decomposition of the triangle [f g; 0 h]: rotations with
+ *
+ *     [ cl sl] [f g] [cr -sr]   [*large    0  ]
+ *     [-sl cl] [0 h] [sr  cr] = [   0   *small],   *large >= |*small|,
+ *
+ * *small has the sign of f h.  With a >= b the absolute values of the diagonal,
+ * large + |small| and large - |small| are the square roots of (a +- b)^2 + g^2;
+ * the tangent of the right rotation is (large^2 - a^2) / (a g), and large - a is
+ * taken from the two roots without cancellation.
+ */
+TSVD_HD void
+triangle_svd(real f, real g, real h, struct rotation *right, struct rotation *left, real *large,
+             real *small)
+{
+    int swapped = r_abs(h) > r_abs(f);
+    real a = r_max(r_abs(f), r_abs(h)), b = r_min(r_abs(f), r_abs(h));
+    real size = r_max(a, r_abs(g));
+    real sign_f = r_copysign(1, f), sign_h = r_copysign(1, h);
+    real sum, difference, top, tangent, root, cv, sv, cu, su;
+
+    if (a == 0) { /* [0 g; 0 0]: the right rotation moves g to the corner */
+        right->c = g == 0;
+        right->s = g == 0 ? R(0) : R(1);
+        left->c = g == 0 ? R(1) : r_copysign(1, g);
+        left->s = 0;
+        *large = r_abs(g);
+        *small = 0;
+        return;
+    }
+    /* The triangle of absolute values: g takes the sign of its row; if h is the
+       larger, the problem reflected at the anti-diagonal is solved. */
+    g = g / size * sign_f;
+    a /= size;
+    b /= size;
+    sum = r_sqrt(r_fma(a + b, a + b, g * g));
+    difference = r_sqrt(r_fma(a - b, a - b, g * g));
+    top = (sum + difference) / 2;
+    if (g == 0) {
+        tangent = 0;
+    } else {
+        tangent = (g / (sum + (a + b)) + g / (difference + (a - b))) * ((top + a) / (2 * a));
+    }
+    if (r_abs(tangent) > 1) {
+        root = 1 / tangent;
+        sv = r_copysign(1, tangent) / r_sqrt(r_fma(root, root, 1));
+        cv = sv * root;
+    } else {
+        cv = 1 / r_sqrt(r_fma(tangent, tangent, 1));
+        sv = cv * tangent;
+    }
+    cu = (a * cv + g * sv) / top;
+    su = b * sv / top;
+    if (swapped) {
+        right->c = su;
+        right->s = cu;
+        left->c = sv * sign_f;
+        left->s = cv * sign_h;
+    } else {
+        right->c = cv;
+        right->s = sv;
+        left->c = cu * sign_f;
+        left->s = su * sign_h;
+    }
+    *large = top * size;
+    *small = r_min(r_abs(f), r_abs(h)) * (a / top) * sign_f * sign_h;
+}
+
+#endif

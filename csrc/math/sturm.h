@@ -1,0 +1,206 @@
+/*
+ * Sturm counts on the Golub-Kahan form.
+ *
+ * The symmetric tridiagonal matrix of order 2n with zero diagonal and
+ * off-diagonals b = d1, e1, d2, e2, ..., dn has the eigenvalues +-s_i.  For
+ * sigma > 0 the leading minors of sigma I - T obey
+ *
+ *     r_0 = 1,  r_1 = sigma,  r_{k+1} = sigma r_k - b_k^2 r_{k-1},
+ *
+ * and the changes of sign along r count the singular values >= sigma.  Small
+ * relative changes of the b_k, which is all that rounding does here, change each
+ * s_i by as small a relative amount (Demmel & Kahan 1990, section 4; Fernando,
+ * SIAM J. Matrix Anal. Appl. 20 (1998)), so every value is found alone, to full
+ * relative accuracy.  Where a b_k is zero the matrix falls into parts and the
+ * recurrence starts again.
+ *
+ * Three forms of one recurrence:
+ *   plain  as above on scaled squares, without a division; the pair (r_k, r_{k-1})
+ *          is brought back to size one at the end of each chunk of entries.  For
+ *          sigma and b within a limited range of exponents.
+ *   twofold  the same in twice the digits, four times as long.
+ *   wide   y_k = r_k / (sigma r_{k-1}) = 1 - (b/sigma)^2 / y_{k-1} with mantissas and
+ *          exponents kept apart, in twice the digits: right for every finite input,
+ *          however graded, and about ten times slower.
+ *
+ * The recurrences are written over the type `num` of num.h.
+ */
+#ifndef TSVDI_STURM_H
+#define TSVDI_STURM_H
+
+#include "math/num.h"
+
+/* One chunk of consecutive non-zero entries; at its end the recurrence starts
+   again (the next entry is zero) or the pair is rescaled. */
+struct sturm_chunk {
+    int64_t end; /* one past its last entry */
+    int restart;
+};
+
+/* The matrix, prepared for counting; made by tsvdi_sturm_prepare (bisect.c). */
+struct sturm {
+    int64_t n;       /* order of B */
+    int64_t entries; /* non-zero b_k */
+    int64_t chunks;
+    const struct sturm_chunk *chunk;
+    const real *square;        /* [entries] (b_k 2^-scale)^2, for the plain form, */
+    const real *square_rest;   /* and what its rounding left */
+    const real *wide_square;   /* [entries] square of the mantissa of b_k, in [1, 4), */
+    const real *wide_rest;     /* what its rounding left, */
+    const real *wide_inverse;  /* and 1 / square */
+    const real_int *wide_twos; /* [entries] twice the exponent of b_k */
+    real scale_down[2];        /* their product is 2^-scale, by which the largest |b_k| comes
+                                  to lie in [1, 2) */
+    real plain_from;           /* the plain form is right for sigma >= this */
+    real_int top;              /* bits of a number above every singular value */
+};
+
+/* A chunk of the plain form may lose or gain this many powers of two, sigma and
+   b^2 may be this small; three of them stay within the exponents of real. */
+#define STURM_BUDGET (TSVD_SINGLE ? 32 : 320)
+
+/* |exponent| at which one of the two terms of the wide form is negligible. */
+#define STURM_CLAMP (TSVD_SINGLE ? 60 : 120)
+
+/* One entry of the plain form; *above counts changes of sign. */
+TSVD_HD void
+sturm_plain_step(num sigma, real square, num *r, num *r_before, num_small *above)
+{
+    num next = num_fma(NUM_SPLAT(-square), *r_before, sigma * *r);
+
+    *above += num_sign_bit(num_bits(next) ^ num_bits(*r));
+    *r_before = *r;
+    *r = next;
+}
+
+/* The power of two that brings the larger of |r|, |r_before| into [1, 2). */
+TSVD_HD num
+sturm_plain_power(num r, num r_before)
+{
+    num_int larger = num_int_max(num_bits(r) & ~(real_int)R_SIGN_BIT,
+                                 num_bits(r_before) & ~(real_int)R_SIGN_BIT) &
+                     (real_int)R_EXPONENT_MASK;
+
+    return num_from_bits(((real_int)(2 * R_BIAS) << R_DIGITS) - larger);
+}
+
+TSVD_HD void
+sturm_plain_rescale(num *r, num *r_before)
+{
+    num down = sturm_plain_power(*r, *r_before);
+
+    *r *= down;
+    *r_before *= down;
+}
+
+/* An exact zero at the end of a part is an eigenvalue at sigma itself: it counts
+   as a change of sign where its own sign bit made none. */
+TSVD_HD void
+sturm_plain_restart(num sigma, num *r, num *r_before, num_small *above)
+{
+    num_small zero = num_sign_bit((num_bits(*r) & ~(real_int)R_SIGN_BIT) - 1);
+    num_small same = 1 - num_sign_bit(num_bits(*r) ^ num_bits(*r_before));
+
+    *above += zero & same;
+    *r_before = NUM_SPLAT(R(1));
+    *r = sigma;
+}
+
+/* r and r_before of the twofold form: unevaluated sums, the second part below the last place of the
+   first. */
+struct sturm_twofold {
+    num r, r_rest, before, before_rest;
+};
+
+/* One entry of the twofold form; rest belongs to square.  A rounding error is relative to one of
+   the two terms: it does not matter how much of them cancels. */
+TSVD_HD void
+sturm_twofold_step(num sigma, real square, real rest, struct sturm_twofold *y, num_small *above)
+{
+    const num p = sigma * y->r, q = NUM_SPLAT(square) * y->before;
+    const num p_rest = num_fma(sigma, y->r_rest, num_fma(sigma, y->r, -p));
+    const num q_rest = num_fma(
+        NUM_SPLAT(rest), y->before,
+        num_fma(NUM_SPLAT(square), y->before_rest, num_fma(NUM_SPLAT(square), y->before, -q)));
+    /* p - q, by Knuth's exact sum, then the larger part in front again */
+    const num sum = p - q, part = sum - p;
+    const num sum_rest = ((p - (sum - part)) - (q + part)) + (p_rest - q_rest);
+    const num next = sum + sum_rest;
+
+    *above += num_sign_bit(num_bits(next) ^ num_bits(y->r));
+    y->before = y->r;
+    y->before_rest = y->r_rest;
+    y->r = next;
+    y->r_rest = (sum - next) + sum_rest;
+}
+
+TSVD_HD void
+sturm_twofold_rescale(struct sturm_twofold *y)
+{
+    num down = sturm_plain_power(y->r, y->before);
+
+    y->r *= down;
+    y->r_rest *= down;
+    y->before *= down;
+    y->before_rest *= down;
+}
+
+TSVD_HD void
+sturm_twofold_restart(num sigma, struct sturm_twofold *y, num_small *above)
+{
+    sturm_plain_restart(sigma, &y->r, &y->before, above);
+    y->r_rest = y->before_rest = NUM_SPLAT(R(0));
+}
+
+/* y of the wide form: (mantissa + rest) 2^exponent, |mantissa| in [1, 2), rest below its last
+   place; sigma is kept as the square of its mantissa, in two parts, and twice its exponent. */
+struct sturm_wide {
+    num mantissa, rest;
+    num_small exponent;
+    num sigma_square, sigma_rest;
+    num_small sigma_twos;
+};
+
+/*
+ * One entry of the wide form.  The arithmetic carries twice the digits of real: in single
+ * digits the rounding errors of repeated entries would add up instead of averaging out.
+ * A zero y stands for a tiny positive one, an eigenvalue at sigma itself then counts at the
+ * entry that follows or at the end of the part.
+ */
+TSVD_HD void
+sturm_wide_step(real square, real rest, real inverse, real_int twos, struct sturm_wide *y,
+                num_small *above)
+{
+    num_small power = NUM_SMALL(twos) - y->sigma_twos - y->exponent;
+    num scale = num_pow2(num_small_clamp(power, -STURM_CLAMP, STURM_CLAMP));
+    /* p = sigma^2 y, t = b^2 / p */
+    num p = y->sigma_square * y->mantissa;
+    num p_rest = num_fma(y->sigma_square, y->mantissa, -p) +
+                 num_fma(y->sigma_square, y->rest, y->sigma_rest * y->mantissa);
+    num t = num_quotient(NUM_SPLAT(square), p);
+    num t_rest = (num_fma(-t, p_rest, num_fma(-t, p, NUM_SPLAT(square)) + NUM_SPLAT(rest))) * t *
+                 NUM_SPLAT(inverse);
+    /* 1 - t, by Knuth's exact sum, then the larger part in front again */
+    num sum = num_fma(-t, scale, NUM_SPLAT(R(1))), part = sum - 1;
+    num sum_rest = num_fma(-t_rest, scale, (1 - (sum - part)) - num_fma(t, scale, part));
+    num next = sum + sum_rest, next_rest = (sum - next) + sum_rest;
+    num_int bits = num_bits(next), field = bits & R_INFINITY_BITS;
+
+    *above += num_sign_bit(bits);
+    y->exponent =
+        NUM_SMALL(field >> R_DIGITS) - R_BIAS + num_small_max(power - STURM_CLAMP, power & 0);
+    y->mantissa = num_from_bits((bits & ~R_INFINITY_BITS) | ((real_int)R_BIAS << R_DIGITS));
+    y->rest = next_rest * num_from_bits(((real_int)(2 * R_BIAS) << R_DIGITS) - field);
+}
+
+/* The start of a part: y = 1; a zero left by the part before counts. */
+TSVD_HD void
+sturm_wide_restart(struct sturm_wide *y, num_small *above)
+{
+    *above += num_sign_bit(y->exponent + (R_BIAS - 1));
+    y->exponent = y->exponent & 0;
+    y->mantissa = NUM_SPLAT(R(1));
+    y->rest = NUM_SPLAT(R(0));
+}
+
+#endif

@@ -1,0 +1,402 @@
+/*
+ * tsvd._core: d, e and out as NumPy arrays; dtypes, shapes, strides and memory are checked here.
+ */
+#include "python/arrays.h"
+
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#include <numpy/arrayobject.h>
+
+/* Smaller results are allocated without asking the system what is free. */
+#define MEMORY_CHECK_BYTES ((uint64_t)64 << 20)
+
+static const char *const out_names[OUT_COUNT] = {"L", "s", "R"};
+
+int
+tsvdi_arrays_import(void)
+{
+    return PyArray_ImportNumPyAPI();
+}
+
+/* A ValueError that ends with both shapes; always -1. */
+static int
+raise_shapes(const char *rule, PyArrayObject *d, PyArrayObject *e)
+{
+    PyObject *d_shape = PyArray_IntTupleFromIntp(PyArray_NDIM(d), PyArray_DIMS(d));
+    PyObject *e_shape = PyArray_IntTupleFromIntp(PyArray_NDIM(e), PyArray_DIMS(e));
+
+    if (d_shape != NULL && e_shape != NULL) {
+        PyErr_Format(PyExc_ValueError, "%s; got d of shape %R and e of shape %R", rule, d_shape,
+                     e_shape);
+    }
+    Py_XDECREF(d_shape);
+    Py_XDECREF(e_shape);
+    return -1;
+}
+
+/* ---- input ---- */
+
+/* The argument as an array of a dtype that tsvd takes, as yet not converted. */
+static PyArrayObject *
+input_array(PyObject *argument, const char *name)
+{
+    PyArrayObject *array = (PyArrayObject *)PyArray_FROM_O(argument);
+    int type;
+
+    if (array == NULL) {
+        return NULL;
+    }
+    type = PyArray_TYPE(array);
+    if (type != NPY_DOUBLE && type != NPY_FLOAT && !PyTypeNum_ISINTEGER(type) &&
+        !PyTypeNum_ISBOOL(type)) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s has dtype %S; tsvd takes float64 and float32, and integers and bool, "
+                     "which become float64",
+                     name, PyArray_DESCR(array));
+        Py_DECREF(array);
+        return NULL;
+    }
+    return array;
+}
+
+/* The type that the core computes in. */
+static int
+numpy_type(const tsvd_problem *problem)
+{
+    return problem->dtype == TSVD_FLOAT32 ? NPY_FLOAT : NPY_DOUBLE;
+}
+
+/* Replace *held by an aligned array of the type in native byte order.  It is
+   the same array, whatever its strides, wherever that is possible. */
+static int
+convert(PyObject **held, int type)
+{
+    PyArrayObject *array = (PyArrayObject *)*held;
+    PyObject *converted;
+
+    if (PyArray_TYPE(array) == type && PyArray_ISBEHAVED_RO(array)) {
+        return 0;
+    }
+    converted = PyArray_FromArray(array, PyArray_DescrFromType(type),
+                                  NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_ENSUREARRAY);
+    if (converted == NULL) {
+        return -1;
+    }
+    Py_SETREF(*held, converted);
+    return 0;
+}
+
+/* Merge the leading dimensions of an array into the batch shape of a problem. */
+static int
+broadcast(tsvd_problem *problem, PyArrayObject *array)
+{
+    int ndim = PyArray_NDIM(array) - 1;
+    int64_t *shape = problem->batch_shape + (problem->batch_ndim - ndim);
+
+    for (int i = 0; i < ndim; i++) {
+        npy_intp size = PyArray_DIM(array, i);
+
+        if (shape[i] == 1) {
+            shape[i] = size;
+        } else if (size != 1 && size != shape[i]) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* n and the batch shape, from d (..., n) and e (..., n-1). */
+static int
+set_shape(tsvd_problem *problem, PyArrayObject *d, PyArrayObject *e)
+{
+    int d_ndim = PyArray_NDIM(d), e_ndim = PyArray_NDIM(e);
+    npy_intp n;
+
+    if (d_ndim == 0 || e_ndim == 0) {
+        return raise_shapes("d (..., n) and e (..., n-1) need at least one dimension", d, e);
+    }
+    n = PyArray_DIM(d, d_ndim - 1);
+    if (PyArray_DIM(e, e_ndim - 1) != (n > 0 ? n - 1 : 0)) {
+        return raise_shapes("d (..., n) needs e (..., n-1)", d, e);
+    }
+    problem->n = n;
+    problem->batch_ndim = (d_ndim > e_ndim ? d_ndim : e_ndim) - 1;
+    if (problem->batch_ndim > TSVD_MAX_BATCH_DIMS) {
+        PyErr_Format(PyExc_ValueError, "d and e may have at most %d leading dimensions, got %d",
+                     TSVD_MAX_BATCH_DIMS, problem->batch_ndim);
+        return -1;
+    }
+    for (int i = 0; i < problem->batch_ndim; i++) {
+        problem->batch_shape[i] = 1;
+    }
+    if (broadcast(problem, d) < 0 || broadcast(problem, e) < 0) {
+        return raise_shapes("the leading dimensions of d and e do not broadcast", d, e);
+    }
+    return 0;
+}
+
+static void
+set_batch_strides(const tsvd_problem *problem, PyArrayObject *array, ptrdiff_t *strides)
+{
+    int absent = problem->batch_ndim - (PyArray_NDIM(array) - 1);
+
+    for (int i = 0; i < problem->batch_ndim; i++) {
+        int axis = i - absent;
+
+        strides[i] = axis < 0 || PyArray_DIM(array, axis) == 1 ? 0 : PyArray_STRIDE(array, axis);
+    }
+}
+
+/* Where the core reads d and e: in place, by their strides. */
+static void
+set_input(tsvd_problem *problem, PyArrayObject *d, PyArrayObject *e)
+{
+    problem->d = PyArray_DATA(d);
+    problem->e = PyArray_DATA(e);
+    problem->d_stride = PyArray_STRIDE(d, PyArray_NDIM(d) - 1);
+    problem->e_stride = PyArray_STRIDE(e, PyArray_NDIM(e) - 1);
+    set_batch_strides(problem, d, problem->d_batch_strides);
+    set_batch_strides(problem, e, problem->e_batch_strides);
+}
+
+int
+tsvdi_arrays_take(struct arrays *arrays, PyObject *d_argument, PyObject *e_argument,
+                  tsvd_problem *problem)
+{
+    PyArrayObject *d = input_array(d_argument, "d"), *e;
+    int single;
+
+    arrays->d = (PyObject *)d;
+    if (d == NULL) {
+        return -1;
+    }
+    e = input_array(e_argument, "e");
+    arrays->e = (PyObject *)e;
+    if (e == NULL || set_shape(problem, d, e) < 0) {
+        return -1;
+    }
+    single = PyArray_TYPE(d) == NPY_FLOAT && PyArray_TYPE(e) == NPY_FLOAT;
+    problem->dtype = single ? TSVD_FLOAT32 : TSVD_FLOAT64;
+    problem->first = 0;
+    problem->k = problem->n;
+    return 0;
+}
+
+int
+tsvdi_arrays_input(struct arrays *arrays, tsvd_problem *problem)
+{
+    const int type = numpy_type(problem);
+
+    if (convert(&arrays->d, type) < 0 || convert(&arrays->e, type) < 0) {
+        return -1;
+    }
+    set_input(problem, (PyArrayObject *)arrays->d, (PyArrayObject *)arrays->e);
+    return 0;
+}
+
+/* ---- output ---- */
+
+/* The shape of L (..., n, k), s (..., k) or R (..., k, n); returns the number of dimensions. */
+static int
+out_shape(const tsvd_problem *problem, int which, npy_intp *shape)
+{
+    int ndim = problem->batch_ndim;
+
+    for (int i = 0; i < ndim; i++) {
+        shape[i] = (npy_intp)problem->batch_shape[i];
+    }
+    if (which == OUT_L) {
+        shape[ndim++] = (npy_intp)problem->n;
+    }
+    shape[ndim++] = (npy_intp)problem->k;
+    if (which == OUT_R) {
+        shape[ndim++] = (npy_intp)problem->n;
+    }
+    return ndim;
+}
+
+int
+tsvdi_arrays_check_memory(const tsvd_problem *problem, const tsvd_options *options, bool vectors)
+{
+    npy_intp shape[TSVD_MAX_BATCH_DIMS + 2];
+    uint64_t wanted, work, available;
+    PyObject *shown;
+    int ndim;
+
+    tsvd_memory(problem, options, vectors, &wanted, &work);
+    wanted = wanted > UINT64_MAX - work ? UINT64_MAX : wanted + work;
+    if (wanted < MEMORY_CHECK_BYTES) {
+        return 0;
+    }
+    available = tsvd_host_memory_available();
+    if (available == 0) {
+        available = PY_SSIZE_T_MAX; /* unknown: then only the address space is a bound */
+    }
+    if (wanted <= available) {
+        return 0;
+    }
+    ndim = out_shape(problem, vectors ? OUT_L : OUT_S, shape);
+    shown = PyArray_IntTupleFromIntp(ndim, shape);
+    if (shown != NULL) {
+        PyErr_Format(PyExc_MemoryError,
+                     "the results, %s of shape %R, %swant %s%llu bytes; %llu bytes are free",
+                     vectors ? "L and R" : "s", shown, work > 0 ? "and the workspace " : "",
+                     wanted == UINT64_MAX ? "more than " : "", (unsigned long long)wanted,
+                     (unsigned long long)available);
+        Py_DECREF(shown);
+    }
+    return -1;
+}
+
+/* Where the core writes the result `which`. */
+static void
+set_output(tsvd_problem *problem, int which, PyArrayObject *array)
+{
+    void *data = PyArray_DATA(array);
+
+    if (which == OUT_L) {
+        problem->L = data;
+    } else if (which == OUT_S) {
+        problem->s = data;
+    } else {
+        problem->R = data;
+    }
+}
+
+static PyArrayObject *
+new_output(const tsvd_problem *problem, int which, int type)
+{
+    npy_intp shape[TSVD_MAX_BATCH_DIMS + 2];
+    int ndim = out_shape(problem, which, shape);
+
+    return (PyArrayObject *)PyArray_SimpleNew(ndim, shape, type);
+}
+
+/* The caller's array for a result, a new reference, if the core may write to it. */
+static PyArrayObject *
+given_output(const tsvd_problem *problem, int which, int type, PyObject *argument)
+{
+    npy_intp shape[TSVD_MAX_BATCH_DIMS + 2];
+    int ndim = out_shape(problem, which, shape);
+    const char *name = out_names[which];
+    PyArrayObject *array;
+
+    if (!PyArray_Check(argument)) {
+        PyErr_Format(PyExc_TypeError, "out: %s must be a NumPy array, not %.200s", name,
+                     Py_TYPE(argument)->tp_name);
+        return NULL;
+    }
+    array = (PyArrayObject *)argument;
+    if (PyArray_TYPE(array) != type) {
+        PyErr_Format(PyExc_TypeError, "out: %s has dtype %S, the result has dtype %s", name,
+                     PyArray_DESCR(array), type == NPY_DOUBLE ? "float64" : "float32");
+        return NULL;
+    }
+    if (PyArray_NDIM(array) != ndim || !PyArray_CompareLists(PyArray_DIMS(array), shape, ndim)) {
+        PyObject *got = PyArray_IntTupleFromIntp(PyArray_NDIM(array), PyArray_DIMS(array));
+        PyObject *wanted = PyArray_IntTupleFromIntp(ndim, shape);
+
+        if (got != NULL && wanted != NULL) {
+            PyErr_Format(PyExc_ValueError, "out: %s has shape %R, the result has shape %R", name,
+                         got, wanted);
+        }
+        Py_XDECREF(got);
+        Py_XDECREF(wanted);
+        return NULL;
+    }
+    if (!PyArray_ISCARRAY(array)) {
+        PyErr_Format(PyExc_ValueError,
+                     "out: %s must be C-contiguous, aligned, writeable and in native byte order",
+                     name);
+        return NULL;
+    }
+    Py_INCREF(array);
+    return array;
+}
+
+/* The addresses [*low, *high) between which all entries of an array lie. */
+static void
+extent(PyArrayObject *array, uintptr_t *low, uintptr_t *high)
+{
+    *low = *high = (uintptr_t)PyArray_DATA(array);
+    if (PyArray_SIZE(array) == 0) {
+        return;
+    }
+    for (int i = 0; i < PyArray_NDIM(array); i++) {
+        npy_intp reach = PyArray_STRIDE(array, i) * (PyArray_DIM(array, i) - 1);
+
+        if (reach < 0) {
+            *low -= (uintptr_t)-reach;
+        } else {
+            *high += (uintptr_t)reach;
+        }
+    }
+    *high += (uintptr_t)PyArray_ITEMSIZE(array);
+}
+
+static bool
+overlap(PyArrayObject *a, PyArrayObject *b)
+{
+    uintptr_t a_low, a_high, b_low, b_high;
+
+    extent(a, &a_low, &a_high);
+    extent(b, &b_low, &b_high);
+    return a_low < b_high && b_low < a_high;
+}
+
+/* Results may share memory neither with each other nor with the input. */
+static int
+check_overlap(PyArrayObject *const out[OUT_COUNT], PyArrayObject *d, PyArrayObject *e)
+{
+    for (int i = 0; i < OUT_COUNT; i++) {
+        if (overlap(out[i], d) || overlap(out[i], e)) {
+            PyErr_Format(PyExc_ValueError, "out: %s overlaps the memory of d or e", out_names[i]);
+            return -1;
+        }
+        for (int j = i + 1; j < OUT_COUNT; j++) {
+            if (overlap(out[i], out[j])) {
+                PyErr_Format(PyExc_ValueError, "out: %s and %s overlap in memory", out_names[i],
+                             out_names[j]);
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
+int
+tsvdi_arrays_output(struct arrays *arrays, tsvd_problem *problem, bool vectors, PyObject *given)
+{
+    PyArrayObject *out[OUT_COUNT] = {NULL, NULL, NULL};
+    int type = numpy_type(problem);
+
+    problem->L = problem->R = NULL;
+    if (given != Py_None && (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != OUT_COUNT)) {
+        PyErr_SetString(PyExc_TypeError, "out must be a tuple of three arrays (L, s, R)");
+        return -1;
+    }
+    for (int i = 0; i < OUT_COUNT; i++) {
+        if (!vectors && i != OUT_S) {
+            continue;
+        }
+        out[i] = given == Py_None ? new_output(problem, i, type)
+                                  : given_output(problem, i, type, PyTuple_GET_ITEM(given, i));
+        arrays->out[i] = (PyObject *)out[i];
+        if (out[i] == NULL) {
+            return -1;
+        }
+        set_output(problem, i, out[i]);
+    }
+    return given == Py_None
+               ? 0
+               : check_overlap(out, (PyArrayObject *)arrays->d, (PyArrayObject *)arrays->e);
+}
+
+void
+tsvdi_arrays_release(struct arrays *arrays)
+{
+    for (int i = 0; i < OUT_COUNT; i++) {
+        Py_CLEAR(arrays->out[i]);
+    }
+    Py_CLEAR(arrays->d);
+    Py_CLEAR(arrays->e);
+}

@@ -1,0 +1,170 @@
+/*
+ * tsvd._core: the Python extension module.  NumPy arrays in, NumPy arrays out,
+ * one call of the C core in between, no arithmetic.  Options arrive checked from
+ * python/tsvd/_api.py.
+ */
+#include "python/module.h"
+
+#include "bidiag/crossover.h"
+#include "python/arrays.h"
+
+typedef struct module_state {
+    PyObject *LinAlgError; /* numpy.linalg.LinAlgError */
+} module_state;
+
+PyObject *
+tsvdi_raise_status(PyObject *module, tsvd_status status, int64_t matrix, const char *text)
+{
+    module_state *state = PyModule_GetState(module);
+    PyObject *type = PyExc_RuntimeError;
+
+    switch (status) {
+    case TSVD_ERR_INTERRUPTED:
+        return NULL;
+    case TSVD_ERR_ARGUMENT:
+    case TSVD_ERR_NONFINITE:
+        type = PyExc_ValueError;
+        break;
+    case TSVD_ERR_MEMORY:
+        type = PyExc_MemoryError;
+        break;
+    case TSVD_ERR_NO_CONVERGENCE:
+        type = state->LinAlgError;
+        break;
+    case TSVD_ERR_UNSUPPORTED:
+        type = PyExc_NotImplementedError;
+        break;
+    default:
+        break;
+    }
+    if (matrix < 0) {
+        PyErr_SetString(type, text);
+    } else {
+        PyErr_Format(type, "matrix %lld of the batch: %s", (long long)matrix, text);
+    }
+    return NULL;
+}
+
+PyDoc_STRVAR(config_doc, "config()\n--\n\nWhat this build can do, as a dict.");
+
+static PyObject *
+config(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    int runtime = 0, driver = 0;
+
+    tsvd_cuda_versions(&runtime, &driver);
+    /* clang-format off */
+    return Py_BuildValue("{s:s,s:i,s:K,s:O,s:i,s:i}",
+                         "cpu_kernels", tsvd_cpu_kernels(),
+                         "threads", tsvd_host_threads(),
+                         "memory_free", (unsigned long long)tsvd_host_memory_available(),
+                         "cuda_compiled", tsvd_cuda_compiled() ? Py_True : Py_False,
+                         "cuda_runtime", runtime,
+                         "cuda_driver", driver);
+    /* clang-format on */
+}
+
+static PyMethodDef methods[] = {
+    {"config", config, METH_NOARGS, config_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+/* METHODS: the names of the methods and the numbers that svd() takes for them. */
+static int
+add_methods(PyObject *module)
+{
+    PyObject *dict = PyDict_New();
+    int ret = dict == NULL ? -1 : 0;
+
+    for (int i = 0; i < TSVD_METHOD_COUNT && ret == 0; i++) {
+        PyObject *number = PyLong_FromLong(i);
+
+        ret = number == NULL ? -1
+                             : PyDict_SetItemString(dict, tsvd_method_name((tsvd_method)i), number);
+        Py_XDECREF(number);
+    }
+    if (ret == 0) {
+        ret = PyModule_AddObjectRef(module, "METHODS", dict);
+    }
+    Py_XDECREF(dict);
+    return ret;
+}
+
+static int
+module_exec(PyObject *module)
+{
+    module_state *state = PyModule_GetState(module);
+    PyObject *linalg;
+
+    if (tsvdi_arrays_import() < 0 || PyModule_AddFunctions(module, tsvdi_svd_methods) < 0 ||
+        PyModule_AddFunctions(module, tsvdi_cuda_methods) < 0) {
+        return -1;
+    }
+    linalg = PyImport_ImportModule("numpy.linalg");
+    if (linalg == NULL) {
+        return -1;
+    }
+    state->LinAlgError = PyObject_GetAttrString(linalg, "LinAlgError");
+    Py_DECREF(linalg);
+    if (state->LinAlgError == NULL ||
+        PyModule_AddStringConstant(module, "__version__", TSVD_VERSION) < 0 ||
+        PyModule_AddIntConstant(module, "CUDA_ORDER", CUDA_ORDER) < 0 ||
+        PyModule_AddIntConstant(module, "CUDA_VALUES_ORDER", CUDA_VALUES_ORDER) < 0 ||
+        PyModule_AddIntConstant(module, "CUDA_BATCH_VALUES", CUDA_BATCH_VALUES) < 0) {
+        return -1;
+    }
+    return add_methods(module);
+}
+
+static int
+module_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    module_state *state = PyModule_GetState(module);
+
+    Py_VISIT(state->LinAlgError);
+    return 0;
+}
+
+static int
+module_clear(PyObject *module)
+{
+    module_state *state = PyModule_GetState(module);
+
+    Py_CLEAR(state->LinAlgError);
+    return 0;
+}
+
+static void
+module_free(void *module)
+{
+    module_clear(module);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, (void *)module_exec},
+#if PY_VERSION_HEX >= 0x030C0000
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED}, /* as NumPy */
+#endif
+#if PY_VERSION_HEX >= 0x030D0000
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "tsvd._core",
+    .m_doc = "The C core of tsvd; use the functions of the package tsvd.",
+    .m_size = sizeof(module_state),
+    .m_methods = methods,
+    .m_slots = slots,
+    .m_traverse = module_traverse,
+    .m_clear = module_clear,
+    .m_free = module_free,
+};
+
+PyMODINIT_FUNC
+PyInit__core(void)
+{
+    return PyModuleDef_Init(&definition);
+}

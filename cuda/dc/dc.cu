@@ -1,0 +1,289 @@
+/*
+ * Divide and conquer on the device: the operations of the seam and the end.  Mirrors
+ * csrc/cpu/dc/dc.c.
+ */
+#include "dc/dc.h"
+
+#include "runtime/blas.h"
+
+/* What a run holds: on the host, but for where `device` points to. */
+struct dc_run {
+    struct dc_device device;
+    void *d_arrays;         /* all of the device's arrays but x, q and g, in one piece */
+    struct dc_merge *merge; /* downloaded */
+    int64_t nodes, merges;  /* of the tree, of the forest */
+    cudaEvent_t begin, end;
+};
+
+static struct dc_run *
+run_of(struct dc_job *job)
+{
+    return (struct dc_run *)job->held;
+}
+
+static struct dc_level
+level_of(const struct dc_job *job, int depth)
+{
+    struct dc_level l = {depth, job->batch << depth, 0};
+
+    for (int64_t i = 0; i < (int64_t)1 << depth; i++) {
+        const int64_t columns = dc_node_at(job->tree.node, job->n, depth, i).columns;
+
+        l.columns = columns > l.columns ? columns : l.columns;
+    }
+    return l;
+}
+
+extern "C" void
+tsvdi_cuda_dc_end(struct tsvd_context *ctx, struct dc_job *job)
+{
+    struct dc_run *run = run_of(job);
+
+    if (run != NULL) {
+        tsvdi_cuda_free(cuda_of(ctx), run->device.x);
+        tsvdi_cuda_free(cuda_of(ctx), run->d_arrays);
+        tsvdi_host_free(run->merge);
+        if (run->begin != NULL) {
+            (void)cudaEventDestroy(run->begin);
+        }
+        if (run->end != NULL) {
+            (void)cudaEventDestroy(run->end);
+        }
+        tsvdi_host_free(run);
+        job->held = NULL;
+    }
+}
+
+/* Lays the arrays out from `base` on; returns their bytes. */
+static size_t
+lay_out(struct dc_run *run, char *base)
+{
+    struct dc_device *r = &run->device;
+    size_t at = (dc_lay_out(&r->slot, r->slots, base) + 255) / 256 * 256;
+
+    r->d = cut<real>(base, &at, r->slots);
+    r->e = cut<real>(base, &at, r->slots);
+    r->scaled_d = cut<real>(base, &at, r->slots);
+    r->scaled_e = cut<real>(base, &at, r->slots);
+    r->eps = cut<real>(base, &at, r->batch);
+    r->exponent = cut<real_int>(base, &at, r->batch);
+    r->tree = cut<struct dc_node>(base, &at, run->nodes);
+    r->merge = cut<struct dc_merge>(base, &at, run->merges);
+    r->failed = cut<unsigned long long>(base, &at, 1);
+    return at;
+}
+
+static __global__ void
+scale_kernel(struct dc_device run, real eps)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+    if (i < run.slots) {
+        r_scale(&run.d[i], 1, run.exponent[i / run.n], &run.scaled_d[i]);
+        r_scale(&run.e[i], 1, run.exponent[i / run.n], &run.scaled_e[i]);
+    }
+    if (i < run.batch) {
+        r_scale(&eps, 1, run.exponent[i], &run.eps[i]);
+    }
+}
+
+/* A thread each. */
+static unsigned
+blocks_for(int64_t count)
+{
+    return (unsigned)((count + 255) / 256);
+}
+
+extern "C" tsvd_status
+tsvdi_cuda_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const int leaves_alone = job->tree.levels == 0;
+    struct dc_run *run = NULL;
+    struct dc_device *r;
+    size_t array;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_host_alloc(sizeof(*run), ctx->error, (void **)&run));
+    memset(run, 0, sizeof(*run));
+    job->held = run;
+    r = &run->device;
+    r->n = job->n;
+    r->batch = job->batch;
+    r->slots = job->n * job->batch;
+    r->first = job->first;
+    r->k = job->k;
+    r->stride = device_stride(job->n);
+    r->levels = job->tree.levels;
+    run->nodes = dc_nodes_above(job->tree.levels + 1);
+    run->merges = job->batch * dc_nodes_above(job->tree.levels);
+    array = (size_t)SIDES * (size_t)r->slots * (size_t)r->stride;
+    TSVD_TRY(tsvdi_cuda_alloc(call, (leaves_alone ? 1 : 2) * array * sizeof(real), (void **)&r->x));
+    r->q = r->x + array;
+    r->lower = ctx->options->lower;
+    r->right = job->right.x;
+    r->left = job->left.x;
+    r->g = r->lower ? r->right : r->left; /* both of the results' arrays */
+    TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(run, NULL), &run->d_arrays));
+    (void)lay_out(run, (char *)run->d_arrays);
+    TSVD_TRY(tsvdi_host_alloc((size_t)run->merges * sizeof(*run->merge), ctx->error,
+                              (void **)&run->merge));
+    TSVD_TRY(tsvdi_cuda_upload(call, r->d, job->d, (size_t)r->slots * sizeof(real)));
+    TSVD_TRY(tsvdi_cuda_upload(call, r->e, job->e, (size_t)r->slots * sizeof(real)));
+    TSVD_TRY(
+        tsvdi_cuda_upload(call, r->exponent, job->exponent, (size_t)r->batch * sizeof(real_int)));
+    TSVD_TRY(
+        tsvdi_cuda_upload(call, r->tree, job->tree.node, (size_t)run->nodes * sizeof(*r->tree)));
+    TSVD_CUDA(call, cudaMemsetAsync(r->failed, 0xff, sizeof(*r->failed), call->stream));
+    TSVD_CUDA(call, cudaEventCreate(&run->begin));
+    TSVD_CUDA(call, cudaEventCreate(&run->end));
+    TSVD_CUDA(call, cudaEventRecord(run->begin, call->stream));
+    scale_kernel<<<blocks_for(r->slots), 256, 0, call->stream>>>(*r, job->eps);
+    TSVD_LAUNCHED(call);
+out:
+    return ret;
+}
+
+extern "C" tsvd_status
+tsvdi_cuda_dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
+{
+    return tsvdi_launch_leaves(cuda_of(ctx), &run_of(job)->device, level_of(job, job->tree.levels));
+}
+
+/* ---- merges ---- */
+
+/* Whether the products of a level are made by cuBLAS, one node after the other. */
+static bool
+is_large(struct dc_level level)
+{
+    return level.columns > PRODUCT_COLUMNS;
+}
+
+/* x = q g for one large node, both sides at once, left and right of the cut. */
+static tsvd_status
+multiply(struct cuda_call *call, const struct dc_device *r, struct dc_node node,
+         struct dc_count count)
+{
+    const int64_t side = r->slots * r->stride, cut = node.left + 1, top = count.top;
+    const int64_t corner = node.first * r->stride + (node.first - node.base);
+    const real *q = r->q + corner + count.begin * r->stride, *g = r->g + corner;
+    real *x = r->x + corner + count.begin * r->stride;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_multiply(call, TSVD_SINGLE, count.end - count.begin, cut, top + count.dense,
+                                 q, r->stride, g, r->stride, x, r->stride, side, side, side,
+                                 SIDES));
+    TSVD_TRY(tsvdi_cuda_multiply(call, TSVD_SINGLE, count.end - count.begin, node.columns - cut,
+                                 count.survivors - top, q + top, r->stride,
+                                 g + top * r->stride + cut, r->stride, x + cut, r->stride, side,
+                                 side, side, SIDES));
+out:
+    return ret;
+}
+
+extern "C" tsvd_status
+tsvdi_cuda_dc_merge(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    struct dc_run *run = run_of(job);
+    const struct dc_level l = level_of(job, level);
+    const int64_t at = job->batch * dc_nodes_above(level);
+    tsvd_status ret = TSVD_OK;
+
+    (void)info;
+    TSVD_TRY(tsvdi_launch_deflate(call, &run->device, l));
+    TSVD_TRY(tsvdi_launch_roots(call, &run->device, l));
+    TSVD_TRY(tsvdi_launch_factors(call, &run->device, l));
+    TSVD_TRY(tsvdi_launch_settle(call, &run->device, l));
+    if (!is_large(l)) {
+        return tsvdi_launch_products(call, &run->device, l);
+    }
+    TSVD_CUDA(call, cudaMemcpyAsync(run->merge + at, run->device.merge + at,
+                                    (size_t)l.nodes * sizeof(*run->merge), cudaMemcpyDeviceToHost,
+                                    call->stream));
+    TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+    for (int64_t i = 0; i < l.nodes; i++) {
+        TSVD_TRY(multiply(call, &run->device, dc_node_at(job->tree.node, job->n, level, i),
+                          run->merge[at + i].count));
+    }
+out:
+    return ret;
+}
+
+/* ---- results ---- */
+
+/* Slots and values of the wanted ranks of each matrix, the largest first. */
+static __global__ void
+rank_kernel(struct dc_device run, int64_t *from, real *values)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, matrix = i / run.k;
+
+    if (matrix < run.batch) {
+        const int64_t rank = run.first + (i - matrix * run.k);
+
+        from[i] = run.slot.order[(matrix + 1) * run.n - 1 - rank];
+        r_scale(&run.slot.value[from[i]], 1, -run.exponent[matrix], &values[i]);
+    }
+}
+
+/* Vectors in their order to the results, where the leaves have not done so. */
+static tsvd_status
+finish_vectors(struct cuda_call *call, const struct dc_device *r)
+{
+    struct device_rows columns, rows;
+
+    if (r->levels == 0) {
+        return TSVD_OK;
+    }
+    columns.x = r->x + (r->lower ? RIGHT : LEFT) * r->slots * r->stride;
+    rows.x = r->x + (r->lower ? LEFT : RIGHT) * r->slots * r->stride;
+    columns.n = rows.n = r->n;
+    columns.stride = rows.stride = r->stride;
+    columns.low = rows.low = r->slot.low;
+    columns.high = rows.high = r->slot.high;
+    return tsvdi_cuda_order_rows(call, columns, rows, r->k, r->batch, r->slot.from, NULL,
+                                 r->slot.deflated, r->lower ? r->right : r->left,
+                                 r->lower ? r->left : r->right);
+}
+
+extern "C" tsvd_status
+tsvdi_cuda_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    struct dc_run *run = run_of(job);
+    const struct dc_device *r = &run->device;
+    const int64_t values = r->k * r->batch;
+    real *d_values = r->slot.z, *d_s = job->eps > 0 ? d_values : r->slot.tau;
+    unsigned long long failed = 0;
+    int64_t counts = 0;
+    float milliseconds = 0;
+    double clock = tsvdi_host_seconds(), now;
+    tsvd_status ret = TSVD_OK;
+
+    rank_kernel<<<blocks_for(values), 256, 0, call->stream>>>(*r, r->slot.from, d_values);
+    TSVD_LAUNCHED(call);
+    TSVD_TRY(finish_vectors(call, r));
+    TSVD_CUDA(call, cudaMemcpyAsync(run->merge, r->merge, (size_t)run->merges * sizeof(*run->merge),
+                                    cudaMemcpyDeviceToHost, call->stream));
+    TSVD_CUDA(call, cudaMemcpyAsync(&failed, r->failed, sizeof(failed), cudaMemcpyDeviceToHost,
+                                    call->stream));
+    TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+    if (failed != ~0ULL) {
+        job->failed = (int64_t)failed;
+        return TSVD_ERR_NO_CONVERGENCE;
+    }
+    info->deflated += dc_deflated(&job->tree, job->batch, run->merge);
+    now = tsvdi_host_seconds();
+    info->seconds_vectors += now - clock;
+    if (job->eps == 0) {
+        TSVD_TRY(tsvdi_cuda_values_on_device(ctx, r->n, r->batch, r->d, r->e, r->first,
+                                             r->first + r->k, d_values, 0, d_s, &counts));
+    }
+    TSVD_CUDA(call, cudaEventRecord(run->end, call->stream));
+    TSVD_TRY(tsvdi_cuda_download(call, ctx->threads, job->s, d_s, (size_t)values * sizeof(real)));
+    TSVD_CUDA(call, cudaEventElapsedTime(&milliseconds, run->begin, run->end));
+    info->seconds_device += 1e-3 * (double)milliseconds;
+    info->seconds_values += tsvdi_host_seconds() - now;
+out:
+    return ret;
+}

@@ -1,0 +1,101 @@
+/*
+ * Divide and conquer on the device: what its kernels share.  Mirrors csrc/cpu/dc/dc.c; the layout
+ * of the arrays is that of csrc/bidiag/dc.h.  dc.cu holds the operations of the seam, dc/leaves.cu
+ * the leaves, dc/deflate.cu the merges' index work, one block a node, dc/vectors.cu roots and
+ * vectors.
+ */
+#ifndef TSVDI_CUDA_DC_H
+#define TSVDI_CUDA_DC_H
+
+#include "kernels.h"
+
+#define tsvdi_launch_leaves TSVD_T(tsvdi_launch_leaves)
+#define tsvdi_launch_deflate TSVD_T(tsvdi_launch_deflate)
+#define tsvdi_launch_roots TSVD_T(tsvdi_launch_roots)
+#define tsvdi_launch_factors TSVD_T(tsvdi_launch_factors)
+#define tsvdi_launch_products TSVD_T(tsvdi_launch_products)
+#define tsvdi_launch_settle TSVD_T(tsvdi_launch_settle)
+
+enum { RIGHT, LEFT, SIDES };
+
+/* What kernels know of a run; all pointers are to the device. */
+struct dc_device {
+    int64_t n, batch;
+    int64_t slots;    /* n batch */
+    int64_t first, k; /* wanted */
+    int64_t stride;   /* between rows of x, q and g, and stride slots between the sides */
+    real *x;          /* [SIDES] vectors, by slots */
+    real *q;          /* [SIDES] of a merge's M: row first + i, column first + place */
+    real *g;          /* [SIDES] gathered vectors, by places */
+    real *right,
+        *left;   /* results: of one side k columns of n for each matrix, of the other k rows */
+    int lower;   /* the columns are the right ones */
+    real *d, *e; /* [slots] as given, */
+    real *scaled_d, *scaled_e;
+    real *eps;          /* [batch] and scaled like them */
+    real_int *exponent; /* [batch] by which */
+    int levels;
+    struct dc_slots slot;
+    struct dc_node *tree;
+    struct dc_merge *merge;     /* of the whole forest */
+    unsigned long long *failed; /* the first matrix of which QR of a leaf did not converge */
+};
+
+/* A level of the forest; `columns` are the widest node's. */
+struct dc_level {
+    int depth;
+    int64_t nodes, columns;
+};
+
+static __device__ __forceinline__ real *
+side_of(real *array, const struct dc_device &run, int side)
+{
+    return array + (int64_t)side * run.slots * run.stride;
+}
+
+/* One side of x, q or g, of which column c of row j is [j * stride + c], with columns numbered as
+   slots are; for rows of the node's matrix. */
+static __device__ __forceinline__ real *
+columns_of(real *array, const struct dc_device &run, int side, const struct dc_node &node)
+{
+    return side_of(array, run, side) - node.base;
+}
+
+static __device__ __forceinline__ struct dc_node
+node_at(const struct dc_device &run, int depth, int64_t index)
+{
+    return dc_node_at(run.tree, run.n, depth, index);
+}
+
+static __device__ __forceinline__ struct dc_merge *
+merge_at(const struct dc_device &run, int depth, int64_t index)
+{
+    return run.merge + run.batch * dc_nodes_above(depth) + index;
+}
+
+/* Cuts the next array off a piece of memory; with base NULL only counts. */
+template <typename T>
+static T *
+cut(char *base, size_t *at, int64_t count)
+{
+    T *array = (T *)(base + *at);
+
+    *at += ((size_t)count * sizeof(T) + 255) / 256 * 256;
+    return array;
+}
+
+/* Each launches the kernels of one step of a level on the call's stream. */
+tsvd_status tsvdi_launch_leaves(struct cuda_call *call, const struct dc_device *run,
+                                struct dc_level level);
+tsvd_status tsvdi_launch_deflate(struct cuda_call *call, const struct dc_device *run,
+                                 struct dc_level level);
+tsvd_status tsvdi_launch_roots(struct cuda_call *call, const struct dc_device *run,
+                               struct dc_level level);
+tsvd_status tsvdi_launch_factors(struct cuda_call *call, const struct dc_device *run,
+                                 struct dc_level level);
+tsvd_status tsvdi_launch_products(struct cuda_call *call, const struct dc_device *run,
+                                  struct dc_level level);
+tsvd_status tsvdi_launch_settle(struct cuda_call *call, const struct dc_device *run,
+                                struct dc_level level);
+
+#endif

@@ -1,0 +1,395 @@
+/*
+ * The log of a leaf's sweeps, and how a warp plays it to the leaf's vectors.
+ *
+ * A log's turns are the half tangents of the rotations (rotation.h) of all its sweeps one after
+ * another, those of a sweep in the order in which they were made.  Where a leaf has a column more
+ * than rows, they begin with the `rows` right ones that dropped it (dc_drop_step).
+ *
+ * The warp holds the vectors of both sides in registers, a lane a column or two of one side.
+ */
+#ifndef TSVDI_CUDA_LEAF_LOG_H
+#define TSVDI_CUDA_LEAF_LOG_H
+
+#include "dc/dc.h"
+
+enum { WARP = 32, SHORT_BITS = 5 };
+
+static_assert((int)DC_LEAF_COLUMNS <= (int)WARP,
+              "a lane settles a slot of a leaf, and a logged sweep holds its length");
+
+struct leaf {
+    int64_t slot;   /* first slot, first entry of d and e, number of the first column */
+    int64_t column; /* place of that column in rows of vectors */
+    int64_t matrix;
+    int rows, columns;
+};
+
+/* A leaf that has sweeps left when its log is full; d and e are in slot.value and slot.z. */
+struct straggler {
+    int64_t leaf; /* of the level */
+    struct qr_state q;
+};
+
+/* What is in the log of a leaf. */
+struct leaf_end {
+    int sweeps;
+    int done;          /* the leaf's values are in slot.value, with signs */
+    unsigned negative; /* then: bit i is set where value i is negative; else 0 */
+};
+
+struct leaf_log {
+    int width;                  /* columns of the widest leaf */
+    int turns, sweeps;          /* room of each leaf */
+    struct half_tangents *turn; /* [leaves][turns] */
+    uint16_t *sweep;            /* [leaves][sweeps]: first, count, up; packed */
+    struct leaf_end *end;       /* [leaves] */
+    struct straggler *straggler;
+    unsigned *stragglers;
+};
+
+static __device__ __forceinline__ struct leaf
+leaf_of(const struct dc_device &run, int64_t i)
+{
+    const struct dc_node node = node_at(run, run.levels, i);
+    const struct leaf leaf = {node.first, node.first - node.base, node.matrix, (int)node.rows,
+                              (int)node.columns};
+
+    return leaf;
+}
+
+/* A logged sweep, see struct qr_sweep. */
+struct short_sweep {
+    int first, count, up;
+};
+
+static __device__ __forceinline__ uint16_t
+pack(struct qr_sweep s)
+{
+    return (uint16_t)((unsigned)s.first | (unsigned)s.count << SHORT_BITS |
+                      (unsigned)s.up << 2 * SHORT_BITS);
+}
+
+static __device__ __forceinline__ struct short_sweep
+unpack(unsigned packed)
+{
+    const unsigned mask = (1u << SHORT_BITS) - 1;
+    const struct short_sweep s = {(int)(packed & mask), (int)(packed >> SHORT_BITS & mask),
+                                  (int)(packed >> 2 * SHORT_BITS)};
+
+    return s;
+}
+
+/* ---- vectors ---- */
+
+/* A warp has the vectors of a leaf: LANES of its lanes those of a side, each of them COLUMNS
+   columns, LANES apart. */
+template <int WIDTH> struct part {
+    static constexpr int MOST = (int)WARP / (int)SIDES;
+    static constexpr int LANES = WIDTH < MOST ? WIDTH : MOST;
+    static constexpr int COLUMNS = WIDTH / LANES;
+};
+
+/* Turns of the log as a warp takes them, which come WARP at a time: turn t is in place
+   t % (2 WARP), and if that is below WARP in the one 2 WARP further on too, so that those of a
+   sweep follow one another; places before and behind are read, but not used. */
+struct ring {
+    struct lifting turn[SIDES][(int)LEAF_GROUP + 3 * (int)WARP + (int)LEAF_GROUP];
+};
+
+/* How far a warp has come with the turns of a log. */
+struct reader {
+    const struct half_tangents *turn;
+    int turns;                 /* room of the log */
+    int ready;                 /* so many are in the ring */
+    struct half_tangents next; /* the lane's of those that follow */
+};
+
+/* What a lane has of a leaf. */
+template <int WIDTH> struct vectors_part {
+    int side, column; /* of the first of its columns */
+    bool present[part<WIDTH>::COLUMNS];
+    real x[part<WIDTH>::COLUMNS][WIDTH];
+};
+
+static __device__ __forceinline__ void
+rotate(struct lifting q, real *x, real *y)
+{
+    *x = r_fma(q.t, *y, *x);
+    *y = r_fma(-q.s, *x, *y);
+    *x = r_fma(q.t, *y, *x);
+}
+
+/* Starts to read the turns that follow. */
+static __device__ __forceinline__ void
+read_ahead(struct reader *r)
+{
+    if (r->ready < r->turns) {
+        r->next = r->turn[r->ready + (int)threadIdx.x % WARP];
+    }
+}
+
+/* Puts what was read into the ring. */
+static __device__ __forceinline__ void
+take_turns(struct reader *r, struct ring *ring)
+{
+    const struct lifting turn[SIDES] = {rotation_lift(r->next.right), rotation_lift(r->next.left)};
+    const int at = r->ready % (2 * WARP), place = LEAF_GROUP + at + (int)threadIdx.x % WARP;
+
+    __syncwarp(); /* all are through with what was there */
+#pragma unroll
+    for (int side = 0; side < SIDES; side++) {
+        ring->turn[side][place] = turn[side];
+        if (at == 0) {
+            ring->turn[side][place + 2 * WARP] = turn[side];
+        }
+    }
+    __syncwarp();
+    r->ready += WARP;
+    read_ahead(r);
+}
+
+/* The turns of a sweep, on columns of the vectors. */
+template <int WIDTH, int COLUMNS>
+static __device__ __forceinline__ void
+apply(struct short_sweep s, const struct lifting *turn, real (&x)[COLUMNS][WIDTH])
+{
+    const unsigned group = (1u << LEAF_GROUP) - 1, rows = ((1u << s.count) - 1) << s.first;
+
+    if (s.up) {
+#pragma unroll
+        for (int i = WIDTH - LEAF_GROUP; i >= 0; i -= LEAF_GROUP) {
+            if ((rows & group << i) != 0) {
+                struct lifting q[LEAF_GROUP];
+
+#pragma unroll
+                for (int k = 0; k < LEAF_GROUP; k++) {
+                    q[k] = turn[s.first + s.count - 1 - (i + k)];
+                }
+#pragma unroll
+                for (int k = i + LEAF_GROUP - 1; k >= i; k--) {
+                    if (k < WIDTH - 1 && (rows & 1u << k) != 0) {
+#pragma unroll
+                        for (int c = 0; c < COLUMNS; c++) {
+                            rotate(q[k - i], &x[c][k + 1], &x[c][k]);
+                        }
+                    }
+                }
+            }
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < WIDTH; i += LEAF_GROUP) {
+            if ((rows & group << i) != 0) {
+                struct lifting q[LEAF_GROUP];
+
+#pragma unroll
+                for (int k = 0; k < LEAF_GROUP; k++) {
+                    q[k] = turn[i + k - s.first];
+                }
+#pragma unroll
+                for (int k = i; k < i + LEAF_GROUP; k++) {
+                    if (k < WIDTH - 1 && (rows & 1u << k) != 0) {
+#pragma unroll
+                        for (int c = 0; c < COLUMNS; c++) {
+                            rotate(q[k - i], &x[c][k], &x[c][k + 1]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/* Values, ranges and order of a leaf's slots, by a warp. */
+static __device__ __forceinline__ void
+settle(const struct dc_device &run, const struct leaf &leaf)
+{
+    const int lane = (int)threadIdx.x % WARP;
+    const int64_t j = leaf.slot + lane;
+    const real value = lane < leaf.rows ? r_abs(run.slot.value[j]) : R(0);
+    int rank = 0;
+
+    for (int i = 0; i < leaf.rows; i++) {
+        const real other = __shfl_sync(0xffffffffu, value, i);
+
+        rank += other < value || (other == value && i < lane);
+    }
+    if (lane < leaf.rows) {
+        run.slot.value[j] = value;
+        run.slot.low[j] = leaf.slot;
+        run.slot.high[j] = leaf.slot + leaf.columns;
+        run.slot.order[leaf.slot + rank] = j;
+    }
+}
+
+/* Of the vectors of side `side` those whose entry of largest magnitude, of equals the first, is
+   negative: bit i for vector i. */
+template <int WIDTH>
+static __device__ __forceinline__ unsigned
+find_flips(const struct vectors_part<WIDTH> &v, int rows, int side)
+{
+    constexpr int LANES = part<WIDTH>::LANES, COLUMNS = part<WIDTH>::COLUMNS;
+    const unsigned group = ((1u << LANES) - 1) << (side * LANES);
+    unsigned flips = 0;
+
+#pragma unroll
+    for (int i = 0; i < WIDTH; i++) {
+        if (i < rows) {
+            real most = R(-1);
+            bool flip = false;
+
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                most = v.present[c] ? r_max(most, r_abs(v.x[c][i])) : most;
+            }
+#pragma unroll
+            for (int lanes = LANES / 2; lanes > 0; lanes /= 2) {
+                most = r_max(most, __shfl_xor_sync(0xffffffffu, most, lanes));
+            }
+#pragma unroll
+            for (int c = COLUMNS - 1; c >= 0; c--) {
+                unsigned first =
+                    __ballot_sync(0xffffffffu, v.present[c] && r_abs(v.x[c][i]) == most) & group;
+                const unsigned negative = __ballot_sync(0xffffffffu, v.x[c][i] < 0);
+
+                first &= 0u - first;
+                flip = first != 0 ? (negative & first) != 0 : flip;
+            }
+            flips |= (unsigned)flip << i;
+        }
+    }
+    return flips;
+}
+
+/* Vectors of a matrix that is a leaf alone to the results, in the order of the values, signs
+   fixed. */
+template <int WIDTH>
+static __device__ __forceinline__ void
+store(const struct dc_device &run, const struct leaf &leaf, const struct vectors_part<WIDTH> &v)
+{
+    const int lane = (int)threadIdx.x % WARP, by_columns = run.lower ? RIGHT : LEFT;
+    const real value = lane < leaf.rows ? r_abs(run.slot.value[leaf.slot + lane]) : R(0);
+    const unsigned flips = find_flips<WIDTH>(v, leaf.rows, by_columns);
+    real *to = (v.side == LEFT ? run.left : run.right) + leaf.matrix * run.n * run.k;
+    int rank = 0; /* of vector `lane`, the largest value first; from `first` on */
+
+    for (int i = 0; i < leaf.rows; i++) {
+        const real other = __shfl_sync(0xffffffffu, value, i);
+
+        rank += other > value || (other == value && i > lane);
+    }
+    rank -= (int)run.first;
+#pragma unroll
+    for (int i = 0; i < WIDTH; i++) {
+        if (i < leaf.rows) {
+            const int64_t r = __shfl_sync(0xffffffffu, rank, i);
+
+#pragma unroll
+            for (int c = 0; c < part<WIDTH>::COLUMNS; c++) {
+                const int64_t column = v.column + c * part<WIDTH>::LANES;
+
+                if (v.present[c] && r >= 0 && r < run.k) {
+                    to[v.side == by_columns ? column * run.k + r : r * run.n + column] =
+                        flips >> i & 1 ? -v.x[c][i] : v.x[c][i];
+                }
+            }
+        }
+    }
+}
+
+/*
+ * Plays log `at` to the vectors of a leaf: to the identity if `fresh`, else to what lies in run.x,
+ * where they go, or to the results if the leaf is all of its matrix.
+ */
+template <int WIDTH>
+static __device__ __forceinline__ void
+play(const struct dc_device &run, const struct leaf &leaf, const struct leaf_log &log, int64_t at,
+     bool fresh, struct ring *ring)
+{
+    constexpr int LANES = part<WIDTH>::LANES, COLUMNS = part<WIDTH>::COLUMNS;
+    const int lane = (int)threadIdx.x % WARP, sides_lane = lane / LANES;
+    const struct leaf_end end = log.end[at];
+    const uint16_t *sweep = log.sweep + at * log.sweeps;
+    struct vectors_part<WIDTH> v;
+    struct reader reader = {log.turn + at * log.turns, log.turns, 0, {0, 0}};
+    int begin = 0, packed = 0; /* the first turn of a sweep; of WARP sweeps the lane's */
+    real *to, null[COLUMNS];
+    bool has_null;
+
+    read_ahead(&reader);                        /* is on its way while the vectors are set up */
+    v.side = sides_lane == LEFT ? LEFT : RIGHT; /* a lane of neither only looks on */
+    v.column = lane % LANES;
+    has_null = v.side == RIGHT && leaf.columns > leaf.rows;
+    to = side_of(run.x, run, v.side) + leaf.slot * run.stride + leaf.column + v.column;
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) {
+        const int column = v.column + c * LANES;
+
+        v.present[c] = sides_lane < SIDES && column < leaf.columns;
+        null[c] = column == leaf.rows ? R(1) : R(0);
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) {
+            v.x[c][i] = i == column ? R(1) : R(0);
+            if (!fresh && v.present[c] && i < leaf.rows) {
+                v.x[c][i] = to[i * run.stride + c * LANES];
+            }
+        }
+        if (!fresh && v.present[c] && has_null) {
+            null[c] = to[leaf.rows * run.stride + c * LANES];
+        }
+    }
+    if (fresh && leaf.columns > leaf.rows) {
+        take_turns(&reader, ring);
+#pragma unroll
+        for (int i = WIDTH - 1; i >= 0; i--) {
+            if (i < leaf.rows) {
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) {
+                    rotate(ring->turn[v.side][LEAF_GROUP + i], &v.x[c][i], &null[c]);
+                }
+            }
+        }
+        begin = leaf.rows;
+    }
+    for (int i = 0; i < end.sweeps; i++) {
+        struct short_sweep s;
+
+        if (i % WARP == 0) {
+            packed = i + lane < end.sweeps ? sweep[i + lane] : 0;
+        }
+        s = unpack((unsigned)__shfl_sync(0xffffffffu, packed, i % WARP));
+        if (begin + s.count > reader.ready) {
+            take_turns(&reader, ring);
+        }
+        apply<WIDTH>(s, &ring->turn[v.side][LEAF_GROUP + begin % (2 * WARP)], v.x);
+        begin += s.count;
+    }
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) {
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) {
+            v.x[c][i] = v.side == LEFT && (end.negative >> i & 1) ? -v.x[c][i] : v.x[c][i];
+        }
+    }
+    if (end.done && run.levels == 0) {
+        store<WIDTH>(run, leaf, v);
+    } else {
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) {
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) {
+                if (v.present[c] && i < leaf.rows) {
+                    to[i * run.stride + c * LANES] = v.x[c][i];
+                }
+            }
+            if (v.present[c] && has_null) {
+                to[leaf.rows * run.stride + c * LANES] = null[c];
+            }
+        }
+    }
+    if (end.done) {
+        settle(run, leaf);
+    }
+}
+
+#endif

@@ -1,0 +1,285 @@
+/*
+ * Divide and conquer on the device: the leaves, by implicit QR (qr_sweep.h).
+ *
+ * The sweeps of a leaf are a chain of dependent rotations: one thread makes them, and logs its
+ * rotations.  Applying them to the vectors is where the work is: a warp does (leaf_log.h).  Leaves
+ * take turns in the memory of two logs, as many at a time as one holds.  A log ends when it is
+ * full; what is left of such leaves, which are rare, a last kernel does in turns of sweeps and
+ * vectors.
+ */
+#include "dc/leaf_log.h"
+
+enum { APPLY_WARPS = 2, APPLY_THREADS = APPLY_WARPS * (int)WARP };
+
+/* ---- sweeps ---- */
+
+/* Makes sweeps into log `at`, which holds `used` turns, until the matrix is diagonal or the log
+   full.  The threads of a warp in `lanes` do so together: each finds the block of its next sweep
+   before any sweeps, so that their sweeps run side by side. */
+static __device__ __forceinline__ struct leaf_end
+make_sweeps(unsigned lanes, const struct dc_device &run, const struct leaf &leaf,
+            const struct leaf_log &log, int64_t at, int used, struct qr_state *q, real *d, real *e)
+{
+    struct qr_turns to = {log.turn + at * log.turns + used};
+    uint16_t *sweep = log.sweep + at * log.sweeps;
+    struct leaf_end end = {0, 0, 0};
+    bool busy = true;
+
+    do {
+        struct qr_block block;
+
+        busy = busy && end.sweeps < log.sweeps && used + leaf.rows <= log.turns;
+        if (busy && !qr_next(q, d, e, &block)) {
+            end.done = 1;
+            busy = false;
+        }
+        __syncwarp(lanes);
+        if (busy) {
+            const struct qr_sweep s = qr_sweep_block(q, d, e, &block, to);
+
+            sweep[end.sweeps++] = pack(s);
+            used += (int)s.count;
+            to.pair += s.count;
+        }
+    } while (__any_sync(lanes, busy));
+    for (int i = 0; i < leaf.rows; i++) {
+        run.slot.value[leaf.slot + i] = d[i];
+        run.slot.z[leaf.slot + i] = e[i];
+        end.negative |= (unsigned)(end.done && d[i] < 0) << i;
+    }
+    if (end.done && q->exhausted) {
+        atomicMin(run.failed, (unsigned long long)leaf.matrix);
+    }
+    return end;
+}
+
+/* A thread makes the sweeps of a leaf, `share` threads of a warp have one: the leaves from `first`
+   on, `count` of them. */
+static __global__ void
+__launch_bounds__(WARP) sweeps_kernel(struct dc_device run, struct leaf_log log, int64_t first,
+                                      int64_t count, int share)
+{
+    extern __shared__ real entries[];
+    const int lane = (int)threadIdx.x;
+    const int64_t at = (int64_t)blockIdx.x * share + lane;
+    real *d = entries + lane * (2 * log.width + 1); /* odd: lanes at one entry do not collide */
+    real *e = d + log.width;
+    struct leaf leaf;
+    struct leaf_end end;
+    struct qr_state q;
+    const unsigned lanes = __ballot_sync(0xffffffffu, lane < share && at < count);
+    int used = 0;
+
+    if (lane >= share || at >= count) {
+        return;
+    }
+    leaf = leaf_of(run, first + at);
+    for (int i = 0; i < leaf.rows; i++) {
+        d[i] = run.scaled_d[leaf.slot + i];
+        e[i] = i < leaf.columns - 1 ? run.scaled_e[leaf.slot + i] : R(0);
+    }
+    if (leaf.columns > leaf.rows) {
+        struct half_tangents turn = {0, 0};
+        real extra = e[leaf.rows - 1];
+
+        for (int i = leaf.rows - 1; i >= 0; i--) {
+            turn.right = rotation_half_tangent(dc_drop_step(i, d, e, &extra));
+            log.turn[at * log.turns + i] = turn;
+        }
+        used = leaf.rows;
+    }
+    qr_start(&q, leaf.rows, run.eps[leaf.matrix], 0);
+    end = make_sweeps(lanes, run, leaf, log, at, used, &q, d, e);
+    if (!end.done) {
+        struct straggler *straggler = &log.straggler[atomicAdd(log.stragglers, 1u)];
+
+        straggler->leaf = first + at;
+        straggler->q = q;
+    }
+    log.end[at] = end;
+}
+
+/* ---- vectors ---- */
+
+/* Log i is that of leaf first + i. */
+template <int WIDTH>
+static __global__ void
+__launch_bounds__(APPLY_THREADS)
+    apply_kernel(struct dc_device run, struct leaf_log log, int64_t first, int64_t count)
+{
+    const int warp = (int)threadIdx.x / WARP;
+    const int64_t at = (int64_t)blockIdx.x * APPLY_WARPS + warp;
+    __shared__ struct ring ring[APPLY_WARPS];
+
+    if (at < count) {
+        play<WIDTH>(run, leaf_of(run, first + at), log, at, true, &ring[warp]);
+    }
+}
+
+/* Finishes the leaves whose log was full, block b in log b. */
+template <int WIDTH>
+static __global__ void
+__launch_bounds__(WARP) stragglers_kernel(struct dc_device run, struct leaf_log log)
+{
+    const int64_t at = blockIdx.x;
+    __shared__ struct ring ring;
+    __shared__ real d[WIDTH], e[WIDTH];
+
+    for (unsigned i = blockIdx.x; i < *log.stragglers; i += gridDim.x) {
+        const struct leaf leaf = leaf_of(run, log.straggler[i].leaf);
+        struct qr_state q = log.straggler[i].q;
+
+        if ((int)threadIdx.x < leaf.rows) {
+            d[threadIdx.x] = run.slot.value[leaf.slot + threadIdx.x];
+            e[threadIdx.x] = run.slot.z[leaf.slot + threadIdx.x];
+        }
+        do {
+            __syncwarp();
+            if (threadIdx.x == 0) {
+                log.end[at] = make_sweeps(1, run, leaf, log, at, 0, &q, d, e);
+            }
+            __syncwarp();
+            play<WIDTH>(run, leaf, log, at, false, &ring);
+        } while (!log.end[at].done);
+    }
+}
+
+/* ---- launches ---- */
+
+/* Lays out the logs of `leaves` leaves; returns their bytes. */
+static size_t
+lay_out(struct leaf_log *log, int64_t leaves, char *base)
+{
+    size_t at = 0;
+
+    log->turn = cut<struct half_tangents>(base, &at, leaves * log->turns);
+    log->sweep = cut<uint16_t>(base, &at, leaves * log->sweeps);
+    log->end = cut<struct leaf_end>(base, &at, leaves);
+    return at;
+}
+
+/* Two logs that chunks of leaves use in turn, so that the sweeps of one, which wait for one
+   another, run beside the vectors of the chunk before, which do not. */
+enum { LOGS = 2 };
+
+struct leaf_streams {
+    cudaStream_t sweeps; /* before all else; the vectors are on the call's stream */
+    cudaEvent_t begun, swept[LOGS], played[LOGS];
+};
+
+static tsvd_status
+open_streams(struct cuda_call *call, struct leaf_streams *s)
+{
+    int least, greatest;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_CUDA(call, cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    TSVD_CUDA(call, cudaStreamCreateWithPriority(&s->sweeps, cudaStreamNonBlocking, greatest));
+    TSVD_CUDA(call, cudaEventCreateWithFlags(&s->begun, cudaEventDisableTiming));
+    for (int i = 0; i < LOGS; i++) {
+        TSVD_CUDA(call, cudaEventCreateWithFlags(&s->swept[i], cudaEventDisableTiming));
+        TSVD_CUDA(call, cudaEventCreateWithFlags(&s->played[i], cudaEventDisableTiming));
+    }
+    TSVD_CUDA(call, cudaEventRecord(s->begun, call->stream));
+    TSVD_CUDA(call, cudaStreamWaitEvent(s->sweeps, s->begun, 0));
+out:
+    return ret;
+}
+
+/* What is enqueued goes on. */
+static void
+close_streams(struct leaf_streams *s)
+{
+    const cudaEvent_t events[] = {s->begun, s->swept[0], s->swept[1], s->played[0], s->played[1]};
+
+    for (cudaEvent_t event : events) {
+        if (event != NULL) {
+            (void)cudaEventDestroy(event);
+        }
+    }
+    if (s->sweeps != NULL) {
+        (void)cudaStreamDestroy(s->sweeps);
+    }
+}
+
+template <int WIDTH>
+static tsvd_status
+launch(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
+{
+    static_assert(LEAF_TURNS(WIDTH) % WARP == 0, "a warp reads a whole log");
+    static_assert(LEAF_TURNS(WIDTH) >= 2 * WIDTH, "a column is dropped, and a sweep made");
+    const size_t room = (size_t)LEAF_LOG_MIB << 20;
+    struct leaf_log log[LOGS];
+    struct leaf_streams streams = {};
+    int64_t most, chunks, chunk, share;
+    size_t bytes, at = 0;
+    char *memory = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    log[0] = {
+        (int)level.columns, LEAF_TURNS(WIDTH), LEAF_SWEEPS(WIDTH), NULL, NULL, NULL, NULL, NULL};
+    most = (int64_t)(room / lay_out(&log[0], 1, NULL));
+    chunks = (level.nodes + most - 1) / most; /* of about equal size */
+    chunk = (level.nodes + chunks - 1) / chunks;
+    share = (int64_t)call->multiprocessors * LEAF_WARPS;
+    share = (chunk + share - 1) / share;
+    share = share < WARP ? share : (int64_t)WARP;
+    bytes = lay_out(&log[0], chunk, NULL);
+    (void)cut<struct straggler>(NULL, &at, level.nodes);
+    (void)cut<unsigned>(NULL, &at, 1);
+    TSVD_TRY(tsvdi_cuda_alloc(call, (chunks > 1 ? LOGS : 1) * bytes + at, (void **)&memory));
+    at = 0;
+    log[0].straggler = cut<struct straggler>(memory, &at, level.nodes);
+    log[0].stragglers = cut<unsigned>(memory, &at, 1);
+    log[1] = log[0];
+    (void)lay_out(&log[0], chunk, memory + at);
+    (void)lay_out(&log[1], chunk, memory + at + (chunks > 1 ? bytes : 0));
+    TSVD_CUDA(call,
+              cudaMemsetAsync(log[0].stragglers, 0, sizeof(*log[0].stragglers), call->stream));
+    /* kernels share a multiprocessor where they split its memory alike */
+    TSVD_CUDA(call, cudaFuncSetAttribute(apply_kernel<WIDTH>,
+                                         cudaFuncAttributePreferredSharedMemoryCarveout,
+                                         cudaSharedmemCarveoutMaxShared));
+    TSVD_CUDA(call,
+              cudaFuncSetAttribute(sweeps_kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                   cudaSharedmemCarveoutMaxShared));
+    TSVD_TRY(open_streams(call, &streams));
+    for (int64_t i = 0; i < chunks; i++) {
+        const int64_t first = i * chunk, left = level.nodes - first;
+        const int64_t count = left < chunk ? left : chunk;
+        const int turn = (int)(i % LOGS);
+
+        if (i >= LOGS) {
+            TSVD_CUDA(call, cudaStreamWaitEvent(streams.sweeps, streams.played[turn], 0));
+        }
+        sweeps_kernel<<<(unsigned)((count + share - 1) / share), WARP,
+                        (size_t)share *(size_t)(2 * level.columns + 1) * sizeof(real),
+                        streams.sweeps>>>(*run, log[turn], first, count, (int)share);
+        TSVD_LAUNCHED(call);
+        TSVD_CUDA(call, cudaEventRecord(streams.swept[turn], streams.sweeps));
+        TSVD_CUDA(call, cudaStreamWaitEvent(call->stream, streams.swept[turn], 0));
+        apply_kernel<WIDTH><<<(unsigned)((count + APPLY_WARPS - 1) / APPLY_WARPS), APPLY_THREADS, 0,
+                              call->stream>>>(*run, log[turn], first, count);
+        TSVD_LAUNCHED(call);
+        TSVD_CUDA(call, cudaEventRecord(streams.played[turn], call->stream));
+    }
+    stragglers_kernel<WIDTH>
+        <<<(unsigned)(chunk < STRAGGLER_BLOCKS ? chunk : (int64_t)STRAGGLER_BLOCKS), WARP, 0,
+           call->stream>>>(*run, log[0]);
+    TSVD_LAUNCHED(call);
+out:
+    if (ret != TSVD_OK && streams.sweeps != NULL) {
+        (void)cudaStreamSynchronize(streams.sweeps); /* it may be at work in the memory */
+    }
+    close_streams(&streams);
+    tsvdi_cuda_free(call, memory);
+    return ret;
+}
+
+tsvd_status
+tsvdi_launch_leaves(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
+{
+    return level.columns <= 8    ? launch<8>(call, run, level)
+           : level.columns <= 16 ? launch<16>(call, run, level)
+                                 : launch<WARP>(call, run, level);
+}

@@ -1,0 +1,34 @@
+/*
+ * Matrix products on the device, by cuBLAS.  No other part of tsvd needs it: it is opened when
+ * the first product is asked for.
+ */
+#ifndef TSVDI_CUDA_BLAS_H
+#define TSVDI_CUDA_BLAS_H
+
+#include "runtime/device.h"
+
+/*
+ * C = A B for `count` triples of row-major (C-ordered) matrices at equal distances, all on the
+ * call's device.
+ *
+ * single            0: float64, 1: float32, computed as such
+ * rows, columns     of C; if one is 0 nothing is done
+ * terms             columns of A and rows of B; 0: C becomes zero
+ * lda, ldb, ldc     numbers between the rows of A, B and C; these and the sizes are below 2^31
+ * stride_a, ...     numbers between consecutive A, B and C
+ * stream            in whose order, NULL: the call's own.  Another one belongs to the caller, who
+ *                   synchronizes it before tsvdi_cuda_close().
+ *
+ * The same bits from run to run.  Returns TSVD_ERR_LIBRARY, with what to install, where cuBLAS is
+ * not found; TSVD_ERR_MEMORY where it finds no device memory; TSVD_ERR_CUDA where its call fails.
+ */
+tsvd_status tsvdi_cuda_multiply(struct cuda_call *call, int single, int64_t rows, int64_t columns,
+                                int64_t terms, const void *d_a, int64_t lda, const void *d_b,
+                                int64_t ldb, void *d_c, int64_t ldc, int64_t stride_a,
+                                int64_t stride_b, int64_t stride_c, int count,
+                                cudaStream_t stream = NULL);
+
+/* Gives back what multiply took for the call. */
+void tsvdi_cuda_blas_close(struct cuda_call *call);
+
+#endif

@@ -1,0 +1,444 @@
+/*
+ * Singular values of many matrices of one order, or of a small one, with a thread for each value.
+ *
+ * A block holds the entries of its matrices in shared memory and works in rounds, in each of which
+ * a thread counts at one shift: those whose values share a bracket (bracket.h) cut it together. A
+ * matrix with more values than a block has threads takes several blocks.  The forms of the counts
+ * take turns as in values/search.cu; in single precision, where the plain form reaches down to the
+ * least number, it is alone.
+ */
+#include "values/values.h"
+
+enum { WARP = 32 };
+
+/* Bytes of shared memory that CUDA keeps of a block's. */
+static const size_t SHARED_RESERVED = 1024;
+
+/* Entries times shifts of one launch, half a second or less. */
+static const double BATCH_STEPS = 2e11;
+
+/* What a launch works on, and how a block's memory is laid out: for each of its `matrices` the
+   scale; for each thread an evaluation, or before a size; and for each matrix `entry_bytes` of
+   entries, of one form or the other, and `groups` groups' events. */
+struct batch {
+    struct values_device v;
+    int64_t begin; /* the first matrix */
+    int matrices;  /* of a block */
+    int width;     /* threads that have values of a matrix; a block's share of them */
+    int groups, entry_bytes;
+    unsigned long long *d_counts;
+};
+
+/* A block's matrix and the part of its memory that belongs to it. */
+struct batch_matrix {
+    struct matrix_scale scale;
+    char *entry;
+    uint32_t *event;
+    struct evaluation *at; /* of its threads */
+};
+
+struct batch_memory {
+    struct matrix_scale *scale;
+    struct evaluation *at;
+    char *entry;
+    uint32_t *event;
+    size_t bytes;
+};
+
+static __host__ __device__ struct batch_memory
+lay_out(const struct batch &q, char *base)
+{
+    struct batch_memory m;
+
+    m.at = (struct evaluation *)base;
+    m.entry = (char *)(m.at + COUNT_THREADS); /* a multiple of 16 bytes, as its parts are */
+    m.scale = (struct matrix_scale *)(m.entry + (size_t)q.matrices * (size_t)q.entry_bytes);
+    m.event = (uint32_t *)(m.scale + q.matrices);
+    m.bytes = (size_t)((char *)(m.event + q.matrices * q.groups) - base);
+    return m;
+}
+
+/* The scales of the block's matrices. */
+static __device__ void
+measure(const struct batch &q, struct batch_memory memory, int64_t here, int matrix, int lane)
+{
+    struct matrix_size *part = (struct matrix_size *)memory.at, size = {0, 0};
+    const int64_t n = q.v.n;
+
+    if (matrix < here) {
+        const int64_t offset = (q.begin + (int64_t)blockIdx.x * q.matrices + matrix) * n;
+
+        for (int64_t k = lane; k < 2 * n - 1; k += q.width) {
+            matrix_size_add(&size, n, q.v.d_d + offset, q.v.d_e + offset, k);
+        }
+    }
+    part[threadIdx.x] = size;
+    __syncthreads();
+    if (matrix < here && lane == 0) {
+        for (int i = 1; i < q.width; i++) {
+            size.largest = r_max(size.largest, part[threadIdx.x + i].largest);
+            size.bound = r_max(size.bound, part[threadIdx.x + i].bound);
+        }
+        memory.scale[matrix] = matrix_scale_of(size);
+    }
+    __syncthreads();
+}
+
+/* The entries of the block's matrices for one of the forms. */
+template <class Form>
+static __device__ void
+prepare(const struct batch &q, struct batch_memory memory, int64_t here)
+{
+    const int64_t n = q.v.n, first = q.begin + (int64_t)blockIdx.x * q.matrices;
+    const int entries = (int)(2 * n);
+
+    for (int i = (int)threadIdx.x; i < here * entries; i += COUNT_THREADS) {
+        const int matrix = i / entries, k = i % entries;
+        const real *d_d = q.v.d_d + (first + matrix) * n, *d_e = q.v.d_e + (first + matrix) * n;
+        char *entry = memory.entry + (size_t)matrix * (size_t)q.entry_bytes;
+
+        ((typename Form::entry *)entry)[k] = Form::entry_of(n, d_d, d_e, k, memory.scale[matrix]);
+    }
+    __syncthreads();
+}
+
+/* Their events, from the plain form's entries. */
+static __device__ void
+find_events(const struct batch &q, struct batch_memory memory, int64_t here)
+{
+    const int64_t n = q.v.n;
+    const int stretches = (int)((2 * n + STRETCH - 1) / STRETCH);
+
+    for (int i = (int)threadIdx.x; i < here * stretches; i += COUNT_THREADS) {
+        const int matrix = i / stretches, k = i % stretches * STRETCH;
+        const double *square = (double *)(memory.entry + (size_t)matrix * (size_t)q.entry_bytes);
+
+        plain_events(n, k, square + k, memory.event + matrix * q.groups + k / GROUP);
+    }
+    __syncthreads();
+}
+
+/* Is the value at or above the numbers with these bits? */
+template <class Form, int SHIFTS>
+static __device__ __forceinline__ void
+compare(int64_t n, const struct batch_matrix &m, int64_t value, const real_int (&bits)[SHIFTS],
+        bool (&above)[SHIFTS])
+{
+    Form shift[SHIFTS];
+
+#pragma unroll
+    for (int s = 0; s < SHIFTS; s++) {
+        shift[s].start(r_from_bits(bits[s]), m.scale);
+    }
+    Form::pass((const typename Form::entry *)m.entry, m.event, (int)(2 * n), shift);
+#pragma unroll
+    for (int s = 0; s < SHIFTS; s++) {
+        above[s] = shift[s].take() > value;
+    }
+}
+
+template <class Form>
+static __device__ __forceinline__ bool
+is_above(int64_t n, const struct batch_matrix &m, int64_t value, real_int bits)
+{
+    const real_int one[1] = {bits};
+    bool above[1];
+
+    compare<Form>(n, m, value, one, above);
+    return above[0];
+}
+
+/* Closes the bracket of a value that lies near the number with the bits `at`, mostly within a step
+   above it, in steps that double, and then by halving: without the care that brackets take, which
+   costs several counts a round.  Leaves it alone if they lead out of the range.  Returns the counts
+   made. */
+template <class Form>
+static __device__ int
+close_in(int64_t n, const struct batch_matrix &m, int64_t value, real_int at, real_int step,
+         struct bracket_range range, struct bracket *b)
+{
+    const real_int floor = (real_int)bracket_max(range.floor, 1);
+    real_int ends[2] = {at, (real_int)bracket_min((int64_t)at + step, range.top)}, low, high;
+    bool above[2];
+    int counts = 2;
+
+    if (at < floor || at >= range.top) {
+        return 0;
+    }
+    compare<Form>(n, m, value, ends, above);
+    low = ends[0];
+    high = ends[1];
+    if (!above[0]) {
+        do {
+            high = low;
+            if (low - floor < step) {
+                return counts;
+            }
+            low -= step;
+            step *= 2;
+            counts++;
+        } while (!is_above<Form>(n, m, value, low));
+    } else if (above[1]) {
+        do {
+            if (high == range.top) {
+                return counts;
+            }
+            low = high;
+            high = range.top - high > step ? high + step : range.top;
+            step *= 2;
+            counts++;
+        } while (is_above<Form>(n, m, value, high));
+    }
+    for (; high - low > 1; counts++) {
+        const real_int middle = low + (high - low) / 2;
+
+        *(is_above<Form>(n, m, value, middle) ? &low : &high) = middle;
+    }
+    b->low = low;
+    b->high = high;
+    b->low_sure = b->high_sure = 1;
+    return counts;
+}
+
+/* Narrows the brackets of the whole block until all are closed; returns the counts made. */
+template <class Form>
+static __device__ int
+search(int64_t n, struct batch_matrix m, struct bracket *b, int64_t value, int64_t first,
+       struct bracket_range range, int open)
+{
+    const int lane = (int)(value - first);
+    int counts = 0;
+
+    while (__syncthreads_or(open)) {
+        struct bracket_grid cut;
+
+        if (open) {
+            struct evaluation here;
+            Form shift[1];
+
+            cut = bracket_cut(b, 1, range);
+            here.at = bracket_point(&cut, value - b->first);
+            shift[0].start(r_from_bits(here.at), m.scale);
+            Form::pass((const typename Form::entry *)m.entry, m.event, (int)(2 * n), shift);
+            here.above = shift[0].take();
+            shift[0].end(&here);
+            if (n < GUESS_ORDER) {
+                here.value = (double)NAN;
+            }
+            m.at[lane] = here;
+            counts++;
+        }
+        __syncthreads();
+        if (open) {
+            bracket_narrow(b, value, &cut, m.at + (b->first - first), range.eps);
+            open = !bracket_is_closed(b, range);
+        }
+    }
+    return counts;
+}
+
+/* A value of the block: that of a thread while the plain form counts. */
+struct batch_value {
+    struct batch_matrix m;
+    int64_t first, value; /* of the block's values of the matrix; its own */
+    int64_t place;        /* in d_hint and d_s */
+    struct bracket_range range;
+};
+
+static __device__ struct batch_value
+value_of(const struct batch &q, struct batch_memory memory, int thread)
+{
+    const int matrix = thread / q.width;
+    const int64_t index = q.begin + (int64_t)blockIdx.x * q.matrices + matrix;
+    struct batch_value x = {};
+
+    x.m.scale = memory.scale[matrix];
+    x.m.entry = memory.entry + (size_t)matrix * (size_t)q.entry_bytes;
+    x.m.event = memory.event + matrix * q.groups;
+    x.m.at = memory.at + matrix * q.width;
+    x.first = q.v.first + (int64_t)blockIdx.y * q.width;
+    x.value = x.first + thread % q.width;
+    x.place = index * (q.v.last - q.v.first) + (x.value - q.v.first);
+    x.range.floor = x.m.scale.floor;
+    x.range.top = x.m.scale.top;
+    x.range.eps = q.v.eps;
+    return x;
+}
+
+struct ranks {
+    struct bracket kept[COUNT_THREADS];
+    int from[COUNT_THREADS], in_warp[(int)COUNT_THREADS / (int)WARP];
+};
+
+/* The brackets that are open move up to the first threads, so that few warps count for them;
+   returns the thread that a bracket came from, -1 where there is none. */
+static __device__ int
+close_ranks(bool open, struct bracket *b)
+{
+    __shared__ struct ranks ranks;
+    const int thread = (int)threadIdx.x, warp = thread / WARP;
+    const unsigned mask = __ballot_sync(~0U, open);
+    int at = __popc(mask & ((1U << thread % WARP) - 1)), all = 0;
+
+    if (thread % WARP == 0) {
+        ranks.in_warp[warp] = __popc(mask);
+    }
+    __syncthreads();
+    for (int i = 0; i < COUNT_THREADS / WARP; i++) {
+        at += i < warp ? ranks.in_warp[i] : 0;
+        all += ranks.in_warp[i];
+    }
+    if (open) {
+        ranks.kept[at] = *b;
+        ranks.from[at] = thread;
+    }
+    __syncthreads();
+    if (thread >= all) {
+        return -1;
+    }
+    *b = ranks.kept[thread];
+    return ranks.from[thread];
+}
+
+static __global__ void
+__launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
+{
+    extern __shared__ char shared[] __align__(16);
+    const struct batch_memory memory = lay_out(q, shared);
+    const struct values_device &v = q.v;
+    const int matrix = (int)threadIdx.x / q.width, lane = (int)threadIdx.x % q.width;
+    const int64_t here =
+        bracket_min(v.batch - q.begin - (int64_t)blockIdx.x * q.matrices, q.matrices);
+    const bool active = matrix < here && v.first + (int64_t)blockIdx.y * q.width + lane < v.last;
+    struct batch_value x = {};
+    struct bracket b;
+    bool open = false;
+    int counts = 0;
+
+    measure(q, memory, here, matrix, lane);
+    prepare<plain_form>(q, memory, here);
+    find_events(q, memory, here);
+    if (active) {
+        x = value_of(q, memory, (int)threadIdx.x);
+        b = v.d_hint != NULL ? bracket_around_hint(x.value, v.d_hint[x.place], x.range)
+                             : bracket_of_range(x.first, bracket_min(x.first + q.width, v.last),
+                                                bracket_sampled_from(x.range), x.range);
+        if (v.d_hint != NULL && v.n < GUESS_ORDER) {
+            counts += close_in<plain_form>(v.n, x.m, x.value, b.guess, HINT_ULPS, x.range, &b);
+        }
+        open = !bracket_is_closed(&b, x.range);
+    }
+    counts += search<plain_form>(v.n, x.m, &b, x.value, x.first, x.range, open);
+    open = false;
+    if (active && !b.low_sure) {
+        x.range.floor = 0;
+        bracket_widen(&b);
+        open = !bracket_is_closed(&b, x.range);
+    }
+    if (!TSVD_SINGLE && __syncthreads_or(open)) {
+        prepare<wide_form>(q, memory, here);
+        counts += search<wide_form>(v.n, x.m, &b, x.value, x.first, x.range, open);
+    }
+    open = false;
+    if (active) {
+        bracket_refine(&b, x.value, v.n, x.m.scale, x.range);
+        open = !bracket_is_closed(&b, x.range);
+        if (!open) {
+            v.d_s[x.place] = bracket_value(&b);
+        }
+    }
+    if (!TSVD_SINGLE && __syncthreads_or(open)) {
+        const int thread = close_ranks(open, &b);
+
+        prepare<twofold_form>(q, memory, here);
+        if (thread >= 0) {
+            x = value_of(q, memory, thread);
+            /* mostly the plain form was right */
+            counts += close_in<twofold_form>(v.n, x.m, x.value, b.guess, 1, x.range, &b);
+        }
+        open = thread >= 0 && !bracket_is_closed(&b, x.range);
+        counts += search<twofold_form>(v.n, x.m, &b, x.value, x.first, x.range, open);
+        if (thread >= 0) {
+            v.d_s[x.place] = bracket_value(&b);
+        }
+    }
+    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
+        counts += __shfl_xor_sync(~0U, counts, lanes);
+    }
+    if (threadIdx.x % WARP == 0) {
+        atomicAdd(q.d_counts, (unsigned long long)counts);
+    }
+}
+
+/* How a block is filled: by as many matrices as have values for its threads and fit. */
+static void
+fill_block(struct batch *q, int shared_most)
+{
+    const int64_t n = q->v.n, values = q->v.last - q->v.first;
+    const int64_t wide = TSVD_SINGLE ? 0 : 2 * n * (int64_t)sizeof(struct wide_entry);
+    int64_t plain;
+
+    q->groups = (int)((2 * n + GROUP - 1) / GROUP);
+    plain = (q->groups * GROUP + 2) * (int64_t)sizeof(double); /* two matrices in other banks */
+    q->entry_bytes = (int)bracket_max(wide, plain);
+    q->width = (int)bracket_min(values, COUNT_THREADS);
+    q->matrices = COUNT_THREADS / q->width;
+    while (q->matrices > 1 && lay_out(*q, NULL).bytes > (size_t)shared_most / 4) {
+        q->matrices--;
+    }
+}
+
+bool
+tsvdi_cuda_values_fit(const struct cuda_call *call, struct values_device v)
+{
+    struct batch q;
+
+    memset(&q, 0, sizeof(q));
+    q.v = v;
+    fill_block(&q, call->shared_most);
+    return lay_out(q, NULL).bytes + sizeof(struct ranks) + SHARED_RESERVED <=
+           (size_t)call->shared_most;
+}
+
+tsvd_status
+tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v, int64_t *counts)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const int64_t values = v.last - v.first;
+    const double begin = ctx->done, matrix_steps = 2 * (double)v.n * (double)values;
+    const int64_t most = bracket_max((int64_t)(BATCH_STEPS / matrix_steps), COUNT_THREADS);
+    struct batch q;
+    size_t bytes;
+    tsvd_status ret = TSVD_OK;
+
+    memset(&q, 0, sizeof(q));
+    q.v = v;
+    fill_block(&q, call->shared_most);
+    bytes = lay_out(q, NULL).bytes;
+    /* the attribute is of the kernel, which other threads launch too: all set the same */
+    TSVD_CUDA(call, cudaFuncSetAttribute(batch_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                         call->shared_most - (int)sizeof(struct ranks) -
+                                             (int)SHARED_RESERVED));
+    TSVD_TRY(tsvdi_cuda_alloc(call, sizeof(*q.d_counts), (void **)&q.d_counts));
+    TSVD_CUDA(call, cudaMemsetAsync(q.d_counts, 0, sizeof(*q.d_counts), call->stream));
+    for (; q.begin < v.batch; q.begin += most) {
+        const int64_t here = bracket_min(v.batch - q.begin, most);
+        const dim3 blocks(blocks_of(here, q.matrices), blocks_of(values, q.width));
+
+        q.v.batch = q.begin + here;
+        batch_kernel<<<blocks, COUNT_THREADS, bytes, call->stream>>>(q);
+        TSVD_LAUNCHED(call);
+        if (v.batch > most) {
+            TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+            TSVD_TRY(
+                tsvdi_check(ctx, begin + (1 - begin) * (double)(q.begin + here) / (double)v.batch));
+        }
+    }
+    TSVD_CUDA(call, cudaMemcpyAsync(call->pinned[0], q.d_counts, sizeof(*q.d_counts),
+                                    cudaMemcpyDeviceToHost, call->stream));
+    TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+    *counts += (int64_t) * (unsigned long long *)call->pinned[0];
+out:
+    tsvdi_cuda_free(call, q.d_counts);
+    return ret;
+}

@@ -1,0 +1,442 @@
+/*
+ * Sturm counts on the device, with the forms of csrc/math/sturm.h: the plain one of plain.h, the
+ * twofold one on the same scaled entries, and the wide one as it stands.
+ *
+ * A thread counts for a few shifts at once, and passes over groups of entries: those of a matrix
+ * that lies in shared memory, where a number that a whole warp reads costs one access, or through
+ * tiles of a longer one, with the next on its way meanwhile.
+ */
+#ifndef TSVDI_COUNTS_H
+#define TSVDI_COUNTS_H
+
+#include <cuda_pipeline_primitives.h>
+
+#include "kernels.h"
+#include "math/bracket.h"
+#include "math/plain.h"
+
+/* The square of an entry for the twofold form, scaled: plain_square() and what its rounding left.
+ */
+struct twofold_entry {
+    real square, rest;
+};
+
+static __device__ __forceinline__ struct twofold_entry
+twofold_entry_of(int64_t n, const real *d, const real *e, int64_t k, struct matrix_scale m)
+{
+    const real b = matrix_entry(n, d, e, k) * R(m.down[0]) * R(m.down[1]);
+    const real square = R(plain_square(n, d, e, k, m));
+
+    return {square, square == b * b ? r_fma(b, b, -square) : R(0)};
+}
+
+/* An entry b_k for the wide form: csrc/math/sturm.h; 0 if b_k is. */
+struct wide_entry {
+    real square, rest, inverse;
+    real_int twos;
+};
+
+static __device__ __forceinline__ struct wide_entry
+wide_entry_of(real b)
+{
+    struct wide_entry x;
+    real_int exponent;
+
+    b = r_split(b, &exponent);
+    x.square = b * b;
+    x.rest = r_fma(b, b, -x.square);
+    x.inverse = b == 0 ? b : 1 / x.square;
+    x.twos = 2 * exponent;
+    return x;
+}
+
+/* The matrix on the device, all pointers to there. */
+struct device_sturm {
+    int64_t n;
+    const struct matrix_size *d_size;
+    const double *d_square;  /* [whole tiles] for the plain form */
+    const uint32_t *d_event; /* [whole tiles / GROUP] */
+    /* [whole tiles] NULL until they are needed */
+    const struct twofold_entry *d_twofold;
+    const struct wide_entry *d_wide;
+};
+
+/*
+ * What the plain form leaves to the others of value v, as the bracket b: to the wide form what lies
+ * below its floor, to the twofold form what is so small that its error could show.  Each of these
+ * opens the bracket, if it is one of its.
+ */
+TSVD_HD void
+bracket_widen(struct bracket *b)
+{
+    if (!b->low_sure) {
+        bracket_open_down(b);
+    }
+}
+
+TSVD_HD void
+bracket_refine(struct bracket *b, int64_t v, int64_t n, struct matrix_scale scale,
+               struct bracket_range range)
+{
+    if (range.eps == 0 && b->low >= scale.floor && !plain_is_exact(n, b->low, scale)) {
+        *b = bracket_around_found(v, b->low, range);
+    }
+}
+
+/* ---- the forms ---- */
+
+struct plain_form {
+    typedef double entry;
+    enum { TILE = 1024, HALF = GROUP / 2 };
+
+    struct plain x;
+
+    static __device__ __forceinline__ entry entry_of(int64_t n, const real *d, const real *e,
+                                                     int64_t k, struct matrix_scale scale)
+    {
+        return plain_square(n, d, e, k, scale);
+    }
+
+    static __device__ __forceinline__ const entry *entries(const struct device_sturm &m)
+    {
+        return m.d_square;
+    }
+
+    __device__ __forceinline__ void start(real shift, struct matrix_scale scale)
+    {
+        plain_start(&x, shift, scale);
+    }
+
+    /* What was counted since the last call. */
+    __device__ __forceinline__ int take()
+    {
+        const int above = x.above;
+
+        x.above = 0;
+        return above;
+    }
+
+    __device__ __forceinline__ void end(struct evaluation *at)
+    {
+        at->value = plain_polynomial(&x);
+        at->exponent = x.exponent;
+    }
+
+    static __device__ __forceinline__ void load(const entry *from, double (&square)[HALF])
+    {
+#pragma unroll
+        for (int i = 0; i < HALF; i += 2) {
+            const double2 two = *(const double2 *)(from + i);
+
+            square[i] = two.x;
+            square[i + 1] = two.y;
+        }
+    }
+
+    /* The signs are gathered first and their changes counted together. */
+    template <int SHIFTS>
+    static __device__ __forceinline__ void half(const double (&square)[HALF],
+                                                struct plain_form (&shift)[SHIFTS],
+                                                uint32_t (&signs)[SHIFTS])
+    {
+#pragma unroll
+        for (int i = 0; i < HALF; i++) {
+#pragma unroll
+            for (int s = 0; s < SHIFTS; s++) {
+                plain_step(&shift[s].x, square[i]);
+                signs[s] = __funnelshift_l(upper_of(shift[s].x.r), signs[s], 1);
+            }
+        }
+    }
+
+    /* Any entries, one by one. */
+    template <int SHIFTS>
+    static __device__ void pass_each(const entry *square, uint32_t events, int count,
+                                     struct plain_form (&shift)[SHIFTS])
+    {
+#pragma unroll 1
+        for (int i = 0; i < count; i++) {
+            const uint32_t event = events >> i;
+
+#pragma unroll
+            for (int s = 0; s < SHIFTS; s++) {
+                plain_pass(&shift[s].x, square[i], event & RESTART, (event & RESCALE) != 0);
+            }
+        }
+    }
+
+    /* Consecutive entries from the beginning of a group on, in shared memory and aligned to 16
+       bytes. */
+    template <int SHIFTS>
+    static __device__ __forceinline__ void pass(const entry *square, const uint32_t *event,
+                                                int count, struct plain_form (&shift)[SHIFTS])
+    {
+        const uint32_t last = (uint32_t)RESCALE << (GROUP - 1);
+        const int groups = count / GROUP;
+        double low[HALF], high[HALF];
+
+        load(square, low);
+        for (int g = 0; g < groups; g++) {
+            const uint32_t events = event[g];
+            const entry *next = square + (g + 1 < groups ? GROUP : 0);
+
+            load(square + HALF, high);
+            if ((events & ~last) == 0) {
+                uint32_t signs[SHIFTS];
+
+#pragma unroll
+                for (int s = 0; s < SHIFTS; s++) {
+                    signs[s] = upper_of(shift[s].x.r) >> 31;
+                }
+                half(low, shift, signs);
+                load(next, low);
+                half(high, shift, signs);
+#pragma unroll
+                for (int s = 0; s < SHIFTS; s++) {
+                    shift[s].x.above += __popc((signs[s] ^ signs[s] >> 1) & ((1U << GROUP) - 1));
+                    if (events != 0) {
+                        plain_rescale(&shift[s].x);
+                    }
+                }
+            } else {
+                pass_each(square, events, GROUP, shift);
+                load(next, low);
+            }
+            square += GROUP;
+        }
+        if (count % GROUP > 0) {
+            pass_each(square, event[groups], count % GROUP, shift);
+        }
+    }
+};
+
+/* What the others have in common, whose polynomials guide no search. */
+struct unguided_form {
+    num_small above;
+
+    __device__ __forceinline__ int take()
+    {
+        const int here = above;
+
+        above = 0;
+        return here;
+    }
+
+    __device__ __forceinline__ void end(struct evaluation *at)
+    {
+        at->value = (double)NAN;
+        at->exponent = 0;
+    }
+};
+
+/* Never in single precision, whose plain form is in double. */
+struct twofold_form : unguided_form {
+    typedef struct twofold_entry entry;
+    enum { TILE = 512 };
+
+    struct sturm_twofold y;
+    real sigma;
+
+    static __device__ __forceinline__ entry entry_of(int64_t n, const real *d, const real *e,
+                                                     int64_t k, struct matrix_scale scale)
+    {
+        return twofold_entry_of(n, d, e, k, scale);
+    }
+
+    static __device__ __forceinline__ const entry *entries(const struct device_sturm &m)
+    {
+        return m.d_twofold;
+    }
+
+    __device__ __forceinline__ void begin_part()
+    {
+        y.before = R(double_pow2(PAIR_SIZE));
+        y.r = sigma * y.before;
+        y.r_rest = y.before_rest = 0;
+    }
+
+    __device__ __forceinline__ void start(real shift, struct matrix_scale scale)
+    {
+        sigma = shift * R(scale.down[0]) * R(scale.down[1]);
+        above = 0;
+        begin_part();
+    }
+
+    /* As plain_restart and plain_rescale. */
+    __device__ __forceinline__ void restart()
+    {
+        above += y.r == 0 && num_sign_bit(r_bits(y.r) ^ r_bits(y.before)) == 0;
+        begin_part();
+    }
+
+    __device__ __forceinline__ void rescale()
+    {
+        const real factor = sturm_plain_power(y.r, y.before) * R(double_pow2(PAIR_SIZE));
+
+        y.r *= factor;
+        y.r_rest *= factor;
+        y.before *= factor;
+        y.before_rest *= factor;
+    }
+
+    template <int SHIFTS>
+    static __device__ __forceinline__ void pass(const entry *entry, const uint32_t *event,
+                                                int count, struct twofold_form (&shift)[SHIFTS])
+    {
+        for (int begin = 0; begin < count; begin += GROUP) {
+            const uint32_t events = event[begin / GROUP];
+
+            if (events == 0 && begin + GROUP <= count) {
+#pragma unroll 4
+                for (int i = 0; i < GROUP; i++) {
+                    const struct twofold_entry here = entry[begin + i];
+
+#pragma unroll
+                    for (int s = 0; s < SHIFTS; s++) {
+                        sturm_twofold_step(shift[s].sigma, here.square, here.rest, &shift[s].y,
+                                           &shift[s].above);
+                    }
+                }
+                continue;
+            }
+#pragma unroll 1
+            for (int i = 0; i < GROUP && begin + i < count; i++) {
+                const struct twofold_entry here = entry[begin + i];
+
+#pragma unroll
+                for (int s = 0; s < SHIFTS; s++) {
+                    if (events >> i & RESTART) {
+                        shift[s].restart();
+                    } else {
+                        sturm_twofold_step(shift[s].sigma, here.square, here.rest, &shift[s].y,
+                                           &shift[s].above);
+                    }
+                    if (events >> i & RESCALE) {
+                        shift[s].rescale();
+                    }
+                }
+            }
+        }
+    }
+};
+
+struct wide_form : unguided_form {
+    typedef struct wide_entry entry;
+    enum { TILE = 256 };
+
+    struct sturm_wide y;
+
+    static __device__ __forceinline__ entry entry_of(int64_t n, const real *d, const real *e,
+                                                     int64_t k, struct matrix_scale)
+    {
+        return wide_entry_of(matrix_entry(n, d, e, k));
+    }
+
+    static __device__ __forceinline__ const entry *entries(const struct device_sturm &m)
+    {
+        return m.d_wide;
+    }
+
+    __device__ __forceinline__ void start(real shift, struct matrix_scale)
+    {
+        real_int exponent;
+        const real mantissa = r_split(shift, &exponent);
+
+        y.mantissa = 1;
+        y.rest = 0;
+        y.exponent = above = 0;
+        y.sigma_square = mantissa * mantissa;
+        y.sigma_rest = r_fma(mantissa, mantissa, -(mantissa * mantissa));
+        y.sigma_twos = (num_small)(2 * exponent);
+    }
+
+    template <int SHIFTS>
+    static __device__ __forceinline__ void pass(const entry *entry, const uint32_t *, int count,
+                                                struct wide_form (&shift)[SHIFTS])
+    {
+#pragma unroll 1
+        for (int i = 0; i < count; i++) {
+            const wide_form::entry here = entry[i];
+
+            if (here.square == 0) {
+#pragma unroll
+                for (int s = 0; s < SHIFTS; s++) {
+                    sturm_wide_restart(&shift[s].y, &shift[s].above);
+                }
+                continue;
+            }
+#pragma unroll
+            for (int s = 0; s < SHIFTS; s++) {
+                sturm_wide_step(here.square, here.rest, here.inverse, here.twos, &shift[s].y,
+                                &shift[s].above);
+            }
+        }
+    }
+};
+
+/* ---- a long matrix ---- */
+
+template <class Form> struct tile {
+    typename Form::entry entry[Form::TILE];
+    uint32_t event[Form::TILE / GROUP];
+};
+
+/* Starts the copy of `bytes`, a multiple of 16. */
+static __device__ __forceinline__ void
+copy_ahead(void *to, const void *from, int bytes)
+{
+    for (int at = (int)threadIdx.x * 16; at < bytes; at += COUNT_THREADS * 16) {
+        __pipeline_memcpy_async((char *)to + at, (const char *)from + at, 16);
+    }
+}
+
+template <class Form>
+static __device__ __forceinline__ void
+fetch(const struct device_sturm &m, int64_t index, struct tile<Form> *to)
+{
+    copy_ahead(to->entry, Form::entries(m) + index * Form::TILE, (int)sizeof(to->entry));
+    copy_ahead(to->event, m.d_event + index * (Form::TILE / GROUP), (int)sizeof(to->event));
+    __pipeline_commit();
+}
+
+/* Counts at at[s].at; the whole block of COUNT_THREADS calls this. */
+template <class Form, int SHIFTS>
+static __device__ __forceinline__ void
+evaluate(const struct device_sturm &m, struct evaluation (&at)[SHIFTS])
+{
+    __shared__ alignas(16) struct tile<Form> tiles[2];
+    const int64_t entries = 2 * m.n, count = (entries + Form::TILE - 1) / Form::TILE;
+    const struct matrix_scale scale = matrix_scale_of(*m.d_size);
+    Form shift[SHIFTS];
+
+#pragma unroll
+    for (int s = 0; s < SHIFTS; s++) {
+        shift[s].start(r_from_bits(at[s].at), scale);
+        at[s].above = 0;
+    }
+    fetch<Form>(m, 0, &tiles[0]);
+    for (int64_t i = 0; i < count; i++) {
+        const struct tile<Form> *here = &tiles[i % 2];
+
+        if (i + 1 < count) {
+            fetch<Form>(m, i + 1, &tiles[(i + 1) % 2]);
+            __pipeline_wait_prior(1);
+        } else {
+            __pipeline_wait_prior(0);
+        }
+        __syncthreads();
+        Form::pass(here->entry, here->event,
+                   (int)bracket_min(entries - i * Form::TILE, (int64_t)Form::TILE), shift);
+#pragma unroll
+        for (int s = 0; s < SHIFTS; s++) {
+            at[s].above += shift[s].take();
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (int s = 0; s < SHIFTS; s++) {
+        shift[s].end(&at[s]);
+    }
+}
+
+#endif

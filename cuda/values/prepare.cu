@@ -1,0 +1,147 @@
+/*
+ * Singular values on the device: a matrix made ready for counts, without a look at it from the
+ * host.  Layouts: plain.h, counts.h.
+ */
+#include "values/values.h"
+
+enum { PREPARE_THREADS = 256, WARP = 32 };
+
+static __device__ __forceinline__ int64_t
+thread_index(void)
+{
+    return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+/* Raises a number to x; neither is negative, and so their bits are ordered as they are. */
+static __device__ __forceinline__ void
+raise_to(real *d_at, real x)
+{
+#if TSVD_SINGLE
+    atomicMax((int *)d_at, r_bits(x));
+#else
+    atomicMax((long long *)d_at, (long long)r_bits(x));
+#endif
+}
+
+/* The matrix's size, zero before. */
+static __global__ void
+__launch_bounds__(PREPARE_THREADS)
+    size_kernel(int64_t n, const real *d_d, const real *d_e, struct matrix_size *d_size)
+{
+    const int64_t step = (int64_t)gridDim.x * PREPARE_THREADS;
+    struct matrix_size size = {0, 0};
+
+    for (int64_t k = thread_index(); k < 2 * n - 1; k += step) {
+        matrix_size_add(&size, n, d_d, d_e, k);
+    }
+    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
+        size.largest = r_max(size.largest, __shfl_xor_sync(~0U, size.largest, lanes));
+        size.bound = r_max(size.bound, __shfl_xor_sync(~0U, size.bound, lanes));
+    }
+    if (threadIdx.x % WARP == 0) {
+        raise_to(&d_size->largest, size.largest);
+        raise_to(&d_size->bound, size.bound);
+    }
+}
+
+template <class Form>
+static __global__ void
+__launch_bounds__(PREPARE_THREADS)
+    entry_kernel(int64_t n, const real *d_d, const real *d_e, int64_t room,
+                 const struct matrix_size *d_size, typename Form::entry *d_entry)
+{
+    const int64_t k = thread_index();
+
+    if (k < room) {
+        d_entry[k] = Form::entry_of(n, d_d, d_e, k, matrix_scale_of(*d_size));
+    }
+}
+
+static __global__ void
+__launch_bounds__(PREPARE_THREADS)
+    event_kernel(int64_t n, const double *d_square, uint32_t *d_event)
+{
+    const int64_t k = thread_index() * STRETCH;
+
+    if (k < 2 * n) {
+        plain_events(n, k, d_square + k, d_event + k / GROUP);
+    }
+}
+
+/* Entries with those that fill the last tile, of any form. */
+static int64_t
+room_of(int64_t n)
+{
+    const int64_t tile = plain_form::TILE;
+
+    static_assert((int)plain_form::TILE % (int)wide_form::TILE == 0 &&
+                      (int)plain_form::TILE % (int)twofold_form::TILE == 0 &&
+                      (int)plain_form::TILE % (int)STRETCH == 0,
+                  "tiles hold each other and whole stretches");
+    return (2 * n + tile - 1) / tile * tile;
+}
+
+/* The entries for one form. */
+template <class Form>
+static tsvd_status
+add_entries(struct cuda_call *call, const real *d_d, const real *d_e,
+            const struct device_sturm *matrix, const typename Form::entry **d_entries)
+{
+    const int64_t room = room_of(matrix->n);
+    typename Form::entry *d_entry = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)room * sizeof(*d_entry), (void **)&d_entry));
+    *d_entries = d_entry;
+    entry_kernel<Form><<<blocks_of(room, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
+        matrix->n, d_d, d_e, room, matrix->d_size, d_entry);
+    TSVD_LAUNCHED(call);
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d, const real *d_e,
+                       struct device_sturm *matrix)
+{
+    const int64_t room = room_of(n), stretches = room / STRETCH;
+    const unsigned size_blocks = (unsigned)bracket_min(blocks_of(2 * n, PREPARE_THREADS),
+                                                       (int64_t)call->multiprocessors * 4);
+    struct matrix_size *d_size = NULL;
+    uint32_t *d_event = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    memset(matrix, 0, sizeof(*matrix));
+    matrix->n = n;
+    TSVD_TRY(tsvdi_cuda_alloc(call, sizeof(*d_size), (void **)&d_size));
+    matrix->d_size = d_size;
+    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)room / GROUP * sizeof(*d_event), (void **)&d_event));
+    matrix->d_event = d_event;
+    TSVD_CUDA(call, cudaMemsetAsync(d_size, 0, sizeof(*d_size), call->stream));
+    size_kernel<<<size_blocks, PREPARE_THREADS, 0, call->stream>>>(n, d_d, d_e, d_size);
+    TSVD_LAUNCHED(call);
+    TSVD_TRY(add_entries<plain_form>(call, d_d, d_e, matrix, &matrix->d_square));
+    event_kernel<<<blocks_of(stretches, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
+        n, matrix->d_square, d_event);
+    TSVD_LAUNCHED(call);
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_cuda_sturm_add(struct cuda_call *call, enum form form, const real *d_d, const real *d_e,
+                     struct device_sturm *matrix)
+{
+    return form == WIDE ? add_entries<wide_form>(call, d_d, d_e, matrix, &matrix->d_wide)
+                        : add_entries<twofold_form>(call, d_d, d_e, matrix, &matrix->d_twofold);
+}
+
+void
+tsvdi_cuda_sturm_end(struct cuda_call *call, struct device_sturm *matrix)
+{
+    tsvdi_cuda_free(call, (void *)matrix->d_size);
+    tsvdi_cuda_free(call, (void *)matrix->d_square);
+    tsvdi_cuda_free(call, (void *)matrix->d_event);
+    tsvdi_cuda_free(call, (void *)matrix->d_twofold);
+    tsvdi_cuda_free(call, (void *)matrix->d_wide);
+}

@@ -1,0 +1,417 @@
+/*
+ * Singular values of one matrix, with the whole device: csrc/cpu/values.c's task by other means.
+ *
+ * Values may be few and recurrences are long, so a round cuts the bracket of every value at several
+ * points at once (bracket.h), as many as keep the device at work at the pace of one recurrence, or
+ * at one point if there are more values.  The values that are still open are listed anew after each
+ * round.
+ *
+ * The first search counts with the plain form.  A second one, with the twofold form, takes up the
+ * values for which its error could show (plain_is_exact): it looks around what the first found.  A
+ * third one, with the wide form, finds what lies below their reach.
+ */
+#include "values/values.h"
+
+enum {
+    LIST_THREADS = 1024,
+    LIST_EACH = 8, /* places of a thread */
+    VALUE_THREADS = 256
+};
+
+/* Of the work of a search that is left, so much is taken to be left after another round. */
+static const double SHARE_LEFT = 0.9;
+
+/* Of all work, so much is left to the other searches. */
+static const double OTHERS_SHARE = 0.1;
+
+/* Entries times shifts of one launch, about half a second. */
+static const double PLAIN_STEPS = 2e12, TWOFOLD_STEPS = 5e11, WIDE_STEPS = 2e11;
+
+/* One round: each bracket listed is cut at `each` points. */
+struct round {
+    struct bracket *d_bracket; /* [values] */
+    const int64_t *d_list;     /* [open] the brackets that are open, ascending */
+    struct evaluation *d_at;   /* [open each] */
+    int64_t first;             /* value of the first bracket */
+    int64_t open, each;
+    real eps;
+    enum form form;
+};
+
+/* The range of a search. */
+static __device__ __forceinline__ struct bracket_range
+range_of(const struct round &q, struct matrix_scale scale)
+{
+    struct bracket_range range = {q.form == WIDE ? 0 : scale.floor, scale.top, q.eps};
+
+    return range;
+}
+
+/* The cut of the bracket listed at i, and where its cluster's points begin. */
+static __device__ __forceinline__ struct bracket_grid
+cut_of(const struct round &q, int64_t i, const struct bracket *b, struct bracket_range range,
+       int64_t *begin)
+{
+    /* the members of a cluster are all open, and so listed one after another */
+    *begin = (i - (q.first + q.d_list[i] - b->first)) * q.each;
+    return bracket_cut(b, q.each, range);
+}
+
+/* The shift at a point; the last one's beyond the points. */
+static __device__ real_int
+shift_at(const struct round &q, int64_t point, struct bracket_range range)
+{
+    const int64_t at = bracket_min(point, q.open * q.each - 1), i = at / q.each;
+    const struct bracket b = q.d_bracket[q.d_list[i]];
+    int64_t begin;
+    const struct bracket_grid cut = cut_of(q, i, &b, range, &begin);
+
+    return bracket_point(&cut, at - begin);
+}
+
+/* Counts at the points from `begin` on. */
+template <class Form, int SHIFTS>
+static __global__ void
+__launch_bounds__(COUNT_THREADS) count_kernel(struct device_sturm m, struct round q, int64_t begin)
+{
+    const int64_t point = begin + (int64_t)blockIdx.x * COUNT_THREADS * SHIFTS + threadIdx.x;
+    const struct bracket_range range = range_of(q, matrix_scale_of(*m.d_size));
+    struct evaluation at[SHIFTS];
+
+#pragma unroll
+    for (int s = 0; s < SHIFTS; s++) {
+        at[s].at = shift_at(q, point + s * COUNT_THREADS, range);
+    }
+    evaluate<Form>(m, at);
+#pragma unroll
+    for (int s = 0; s < SHIFTS; s++) {
+        if (point + s * COUNT_THREADS < q.open * q.each) {
+            q.d_at[point + s * COUNT_THREADS] = at[s];
+        }
+    }
+}
+
+/* ---- brackets ---- */
+
+/* The bracket of each listed value after a round. */
+static __global__ void
+__launch_bounds__(VALUE_THREADS)
+    narrow_kernel(struct device_sturm m, struct round q, char *d_is_open)
+{
+    const int64_t i = (int64_t)blockIdx.x * VALUE_THREADS + threadIdx.x;
+
+    if (i < q.open) {
+        const struct bracket_range range = range_of(q, matrix_scale_of(*m.d_size));
+        struct bracket b = q.d_bracket[q.d_list[i]];
+        int64_t begin;
+        const struct bracket_grid cut = cut_of(q, i, &b, range, &begin);
+
+        bracket_narrow(&b, q.first + q.d_list[i], &cut, q.d_at + begin, range.eps);
+        q.d_bracket[q.d_list[i]] = b;
+        d_is_open[i] = (char)!bracket_is_closed(&b, range);
+    }
+}
+
+/* Brackets to start from: one of all values, or around hints. */
+static __global__ void
+__launch_bounds__(VALUE_THREADS) start_kernel(struct device_sturm m, struct round q, int64_t values,
+                                              const real *d_hint, char *d_is_open)
+{
+    const int64_t i = (int64_t)blockIdx.x * VALUE_THREADS + threadIdx.x;
+
+    if (i < values) {
+        const struct bracket_range range = range_of(q, matrix_scale_of(*m.d_size));
+        struct bracket b = d_hint != NULL ? bracket_around_hint(q.first + i, d_hint[i], range)
+                                          : bracket_of_range(q.first, q.first + values,
+                                                             bracket_sampled_from(range), range);
+
+        q.d_bracket[i] = b;
+        d_is_open[i] = (char)!bracket_is_closed(&b, range);
+    }
+}
+
+/* Brackets for the form after those of the plain form. */
+static __global__ void
+__launch_bounds__(VALUE_THREADS)
+    restart_kernel(struct device_sturm m, struct round q, int64_t values, char *d_is_open)
+{
+    const int64_t i = (int64_t)blockIdx.x * VALUE_THREADS + threadIdx.x;
+
+    if (i < values) {
+        const struct matrix_scale scale = matrix_scale_of(*m.d_size);
+        const struct bracket_range range = range_of(q, scale);
+        struct bracket b = q.d_bracket[i];
+
+        if (q.form == WIDE) {
+            bracket_widen(&b);
+        } else {
+            bracket_refine(&b, q.first + i, m.n, scale, range);
+        }
+        q.d_bracket[i] = b;
+        d_is_open[i] = (char)!bracket_is_closed(&b, range);
+    }
+}
+
+static __global__ void
+__launch_bounds__(VALUE_THREADS)
+    value_kernel(int64_t values, const struct bracket *d_bracket, real *d_s)
+{
+    const int64_t i = (int64_t)blockIdx.x * VALUE_THREADS + threadIdx.x;
+
+    if (i < values) {
+        d_s[i] = bracket_value(&d_bracket[i]);
+    }
+}
+
+/* The sum of x over the threads before this one, and in sum[LIST_THREADS - 1] over all. */
+static __device__ __forceinline__ int64_t
+sum_before(int64_t x, int64_t (&sum)[LIST_THREADS])
+{
+    const int thread = (int)threadIdx.x;
+
+    sum[thread] = x;
+    for (int step = 1; step < LIST_THREADS; step *= 2) {
+        int64_t before;
+
+        __syncthreads();
+        before = thread >= step ? sum[thread - step] : 0;
+        __syncthreads();
+        sum[thread] += before;
+    }
+    __syncthreads();
+    return sum[thread] - x;
+}
+
+/* Lists the brackets that are open, of `count` that were listed before (NULL: all), in their order,
+   and their number in *d_open.  Each block adds up what precedes its part by itself. */
+static __global__ void
+__launch_bounds__(LIST_THREADS) list_kernel(int64_t count, const int64_t *d_before,
+                                            const char *d_is_open, int64_t *d_list, int64_t *d_open)
+{
+    __shared__ int64_t sum[LIST_THREADS];
+    const int64_t part = (int64_t)blockIdx.x * LIST_THREADS * LIST_EACH;
+    const int64_t begin = bracket_min(part + (int64_t)threadIdx.x * LIST_EACH, count);
+    const int64_t end = bracket_min(begin + LIST_EACH, count);
+    int64_t before = 0, here = 0, at;
+
+    for (int64_t i = threadIdx.x; i < part; i += LIST_THREADS) {
+        before += d_is_open[i];
+    }
+    (void)sum_before(before, sum);
+    before = sum[LIST_THREADS - 1];
+    __syncthreads();
+    for (int64_t i = begin; i < end; i++) {
+        here += d_is_open[i];
+    }
+    at = before + sum_before(here, sum);
+    for (int64_t i = begin; i < end; i++) {
+        if (d_is_open[i]) {
+            d_list[at++] = d_before != NULL ? d_before[i] : i;
+        }
+    }
+    if (begin < end && end == count) {
+        *d_open = at;
+    }
+}
+
+/* ---- rounds ---- */
+
+struct search {
+    struct tsvd_context *ctx;
+    struct values_device v;
+    int64_t values, *counts;
+    struct device_sturm m;
+    struct round q;
+    int64_t *d_list[2], *d_open;
+    char *d_is_open;
+    int latest;        /* of d_list */
+    double begin, end; /* share of the work that is done before and after the search */
+};
+
+/* Points that keep the device at work. */
+static int64_t
+points_that_fill(const struct search *job, enum form form)
+{
+    const int64_t fill = form == PLAIN     ? (int64_t)PLAIN_FILL
+                         : form == TWOFOLD ? (int64_t)TWOFOLD_FILL
+                                           : (int64_t)WIDE_FILL;
+
+    return cuda_of(job->ctx)->multiprocessors * fill;
+}
+
+/* Lists the open ones of `count` brackets: of all, or of those listed before. */
+static tsvd_status
+list_open(struct search *job, int64_t count, int all)
+{
+    struct cuda_call *call = cuda_of(job->ctx);
+    const int from = job->latest, to = 1 - from;
+    tsvd_status ret = TSVD_OK;
+
+    list_kernel<<<blocks_of(count, LIST_THREADS * LIST_EACH), LIST_THREADS, 0, call->stream>>>(
+        count, all ? NULL : job->d_list[from], job->d_is_open, job->d_list[to], job->d_open);
+    TSVD_LAUNCHED(call);
+    TSVD_CUDA(call, cudaMemcpyAsync(call->pinned[0], job->d_open, sizeof(*job->d_open),
+                                    cudaMemcpyDeviceToHost, call->stream));
+    TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+    memcpy(&job->q.open, call->pinned[0], sizeof(job->q.open));
+    job->latest = to;
+    job->q.d_list = job->d_list[to];
+out:
+    return ret;
+}
+
+/* Counts at all points of a round, in launches of at most so many entries times shifts. */
+template <class Form, int SHIFTS>
+static tsvd_status
+count_points(struct search *job, double steps, double done)
+{
+    struct cuda_call *call = cuda_of(job->ctx);
+    const int64_t points = job->q.open * job->q.each, block = COUNT_THREADS * SHIFTS;
+    const int64_t most = bracket_max((int64_t)(steps / (double)(2 * job->m.n)) / block, 1) * block;
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t begin = 0; begin < points; begin += most) {
+        const int64_t here = bracket_min(points - begin, most);
+
+        count_kernel<Form, SHIFTS>
+            <<<blocks_of(here, block), COUNT_THREADS, 0, call->stream>>>(job->m, job->q, begin);
+        TSVD_LAUNCHED(call);
+        if (points > most) {
+            TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+            TSVD_TRY(tsvdi_check(job->ctx, done));
+        }
+    }
+    *job->counts += points;
+out:
+    return ret;
+}
+
+/* Narrows the listed brackets until all are closed. */
+static tsvd_status
+search_all(struct search *job)
+{
+    struct cuda_call *call = cuda_of(job->ctx);
+    const int64_t fill = points_that_fill(job, job->q.form);
+    double left = job->end - job->begin;
+    tsvd_status ret = TSVD_OK;
+
+    while (job->q.open > 0) {
+        job->q.each = bracket_max(fill / job->q.open, 1);
+        if (job->q.form == WIDE) {
+            TSVD_TRY((count_points<wide_form, WIDE_SHIFTS>(job, WIDE_STEPS, job->end - left)));
+        } else if (job->q.form == TWOFOLD) {
+            TSVD_TRY(
+                (count_points<twofold_form, TWOFOLD_SHIFTS>(job, TWOFOLD_STEPS, job->end - left)));
+        } else if (job->q.open * job->q.each <= fill) {
+            TSVD_TRY((count_points<plain_form, FEW_SHIFTS>(job, PLAIN_STEPS, job->end - left)));
+        } else {
+            TSVD_TRY((count_points<plain_form, PLAIN_SHIFTS>(job, PLAIN_STEPS, job->end - left)));
+        }
+        narrow_kernel<<<blocks_of(job->q.open, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
+            job->m, job->q, job->d_is_open);
+        TSVD_LAUNCHED(call);
+        TSVD_TRY(list_open(job, job->q.open, 0));
+        left *= SHARE_LEFT;
+        TSVD_TRY(tsvdi_check(job->ctx, job->end - left));
+    }
+out:
+    return ret;
+}
+
+static void
+free_all(struct search *job)
+{
+    struct cuda_call *call = cuda_of(job->ctx);
+
+    tsvdi_cuda_sturm_end(call, &job->m);
+    tsvdi_cuda_free(call, job->q.d_bracket);
+    tsvdi_cuda_free(call, job->q.d_at);
+    tsvdi_cuda_free(call, job->d_open);
+    tsvdi_cuda_free(call, job->d_is_open);
+    for (int i = 0; i < 2; i++) {
+        tsvdi_cuda_free(call, job->d_list[i]);
+    }
+}
+
+/* Room on the device for all but the matrix. */
+static tsvd_status
+alloc_all(struct search *job)
+{
+    struct cuda_call *call = cuda_of(job->ctx);
+    const size_t values = (size_t)job->values;
+    const int64_t others = bracket_max(points_that_fill(job, TWOFOLD), points_that_fill(job, WIDE));
+    const size_t points =
+        (size_t)bracket_max(job->values, bracket_max(points_that_fill(job, PLAIN), others));
+    struct round *q = &job->q;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_alloc(call, values * sizeof(*q->d_bracket), (void **)&q->d_bracket));
+    TSVD_TRY(tsvdi_cuda_alloc(call, points * sizeof(*q->d_at), (void **)&q->d_at));
+    TSVD_TRY(tsvdi_cuda_alloc(call, sizeof(*job->d_open), (void **)&job->d_open));
+    TSVD_TRY(tsvdi_cuda_alloc(call, values, (void **)&job->d_is_open));
+    for (int i = 0; i < 2; i++) {
+        TSVD_TRY(tsvdi_cuda_alloc(call, values * sizeof(int64_t), (void **)&job->d_list[i]));
+    }
+out:
+    return ret;
+}
+
+/* Takes up with another form what the plain form left to it. */
+static tsvd_status
+take_up(struct search *job, enum form form)
+{
+    struct cuda_call *call = cuda_of(job->ctx);
+    const struct values_device *v = &job->v;
+    tsvd_status ret = TSVD_OK;
+
+    job->q.form = form;
+    restart_kernel<<<blocks_of(job->values, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
+        job->m, job->q, job->values, job->d_is_open);
+    TSVD_LAUNCHED(call);
+    TSVD_TRY(list_open(job, job->values, 1));
+    if (job->q.open > 0) {
+        TSVD_TRY(tsvdi_cuda_sturm_add(call, form, v->d_d, v->d_e, &job->m));
+        TSVD_TRY(search_all(job));
+    }
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, double done,
+                         int64_t *counts)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const int64_t values = v.last - v.first;
+    const unsigned blocks = blocks_of(values, VALUE_THREADS);
+    struct search job;
+    tsvd_status ret = TSVD_OK;
+
+    memset(&job, 0, sizeof(job));
+    job.ctx = ctx;
+    job.v = v;
+    job.values = values;
+    job.counts = counts;
+    job.q.first = v.first;
+    job.q.eps = v.eps;
+    job.begin = ctx->done;
+    job.end = job.begin + (done - job.begin) * (1 - OTHERS_SHARE);
+    TSVD_TRY(alloc_all(&job));
+    TSVD_TRY(tsvdi_cuda_sturm_begin(call, v.n, v.d_d, v.d_e, &job.m));
+    start_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job.m, job.q, values, v.d_hint,
+                                                             job.d_is_open);
+    TSVD_LAUNCHED(call);
+    TSVD_TRY(list_open(&job, values, 1));
+    TSVD_TRY(search_all(&job));
+    job.begin = job.end;
+    job.end = done;
+    if (!TSVD_SINGLE) {
+        TSVD_TRY(take_up(&job, TWOFOLD));
+    }
+    TSVD_TRY(take_up(&job, WIDE));
+    value_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(values, job.q.d_bracket, v.d_s);
+    TSVD_LAUNCHED(call);
+out:
+    free_all(&job);
+    return ret;
+}

@@ -1,0 +1,101 @@
+/*
+ * CUDA back end: singular values by Sturm counts; values.h says which file does what.  Mirrors
+ * csrc/cpu/values.c.
+ */
+#include "values/values.h"
+
+enum { WARP = 32, UNCROSS_THREADS = 128 };
+
+/* Counts are monotone but for rounding: neighbours may have crossed by an ulp.  Each value becomes
+   the least of those up to it, a warp for a matrix. */
+static __global__ void
+__launch_bounds__(UNCROSS_THREADS) uncross_kernel(int64_t batch, int64_t values, real *d_s)
+{
+    const int64_t index = ((int64_t)blockIdx.x * UNCROSS_THREADS + threadIdx.x) / WARP;
+    const int lane = (int)threadIdx.x % WARP;
+    const int64_t part = (values + WARP - 1) / WARP;
+    const int64_t begin = bracket_min(lane * part, values), end = bracket_min(begin + part, values);
+    real *s = d_s + index * values, least = r_from_bits(R_INFINITY_BITS), before;
+
+    if (index >= batch) {
+        return;
+    }
+    for (int64_t i = begin; i < end; i++) {
+        least = r_min(least, s[i]);
+    }
+    for (int step = 1; step < WARP; step *= 2) {
+        before = __shfl_up_sync(~0U, least, (unsigned)step);
+        least = lane >= step ? r_min(least, before) : least;
+    }
+    before = __shfl_up_sync(~0U, least, 1);
+    least = lane > 0 ? before : r_from_bits(R_INFINITY_BITS);
+    for (int64_t i = begin; i < end; i++) {
+        least = r_min(least, s[i]);
+        s[i] = least;
+    }
+}
+
+tsvd_status
+tsvdi_cuda_values_on_device(struct tsvd_context *ctx, int64_t n, int64_t batch, const real *d_d,
+                            const real *d_e, int64_t first, int64_t last, const real *d_hint,
+                            real eps, real *d_s, int64_t *counts)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const int64_t values = last - first;
+    const double begin = ctx->done;
+    struct values_device v = {n, batch, first, last, d_d, d_e, d_hint, eps, d_s};
+    tsvd_status ret = TSVD_OK;
+
+    if (batch == 0 || values == 0) {
+        return TSVD_OK;
+    }
+    /* by the size of the whole batch, so that no bit depends on how it was cut */
+    if (n <= (ctx->total > 1 ? (int64_t)VALUES_BATCH_ORDER : (int64_t)VALUES_CPU_ORDER) &&
+        tsvdi_cuda_values_fit(call, v)) {
+        TSVD_TRY(tsvdi_cuda_values_batch(ctx, v, counts));
+    } else {
+        v.batch = 1;
+        for (int64_t i = 0; i < batch; i++) {
+            v.d_d = d_d + i * n;
+            v.d_e = d_e + i * n;
+            v.d_hint = d_hint != NULL ? d_hint + i * values : NULL;
+            v.d_s = d_s + i * values;
+            TSVD_TRY(tsvdi_cuda_values_search(
+                ctx, v, begin + (1 - begin) * (double)(i + 1) / (double)batch, counts));
+        }
+    }
+    uncross_kernel<<<blocks_of(batch * WARP, UNCROSS_THREADS), UNCROSS_THREADS, 0, call->stream>>>(
+        batch, values, d_s);
+    TSVD_LAUNCHED(call);
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_cuda_values(struct tsvd_context *ctx, struct values_job *job)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const int64_t entries = job->n * job->batch, values = (job->last - job->first) * job->batch;
+    const size_t matrix = (size_t)entries * sizeof(real), result = (size_t)values * sizeof(real);
+    real *d_d = NULL, *d_e, *d_s, *d_hint = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    if (ctx->total == 1 && job->n <= VALUES_CPU_ORDER) {
+        return tsvdi_cpu.values(ctx, job);
+    }
+    TSVD_TRY(tsvdi_cuda_alloc(call, 2 * matrix + 2 * result, (void **)&d_d));
+    d_e = d_d + entries;
+    d_s = d_e + entries;
+    TSVD_TRY(tsvdi_cuda_upload(call, d_d, job->d, matrix));
+    TSVD_TRY(tsvdi_cuda_upload(call, d_e, job->e, matrix));
+    if (job->hint != NULL) {
+        d_hint = d_s + values;
+        TSVD_TRY(tsvdi_cuda_upload(call, d_hint, job->hint, result));
+    }
+    TSVD_TRY(tsvdi_cuda_values_on_device(ctx, job->n, job->batch, d_d, d_e, job->first, job->last,
+                                         d_hint, job->eps, d_s, &job->counts));
+    TSVD_TRY(tsvdi_cuda_download(call, ctx->threads, job->s, d_s, result));
+out:
+    tsvdi_cuda_free(call, d_d);
+    return ret;
+}

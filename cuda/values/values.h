@@ -1,0 +1,58 @@
+/*
+ * Singular values on the device: what the files values*.cu share.
+ *
+ *   values.cu          the operation of the seam, and which search finds what
+ *   values/prepare.cu  a matrix made ready for counts
+ *   values/search.cu   the values of one matrix, with the whole device
+ *   values/batch.cu    those of a batch, or of a small matrix, with a thread for each
+ */
+#ifndef TSVDI_VALUES_H
+#define TSVDI_VALUES_H
+
+#include "values/counts.h"
+
+#define tsvdi_cuda_sturm_begin TSVD_T(tsvdi_cuda_sturm_begin)
+#define tsvdi_cuda_sturm_add TSVD_T(tsvdi_cuda_sturm_add)
+#define tsvdi_cuda_sturm_end TSVD_T(tsvdi_cuda_sturm_end)
+#define tsvdi_cuda_values_search TSVD_T(tsvdi_cuda_values_search)
+#define tsvdi_cuda_values_fit TSVD_T(tsvdi_cuda_values_fit)
+#define tsvdi_cuda_values_batch TSVD_T(tsvdi_cuda_values_batch)
+
+/* Of counts. */
+enum form { PLAIN, TWOFOLD, WIDE };
+
+static inline unsigned
+blocks_of(int64_t count, int64_t size)
+{
+    return (unsigned)((count + size - 1) / size);
+}
+
+/* What is to be found; all arrays are device memory, as for tsvdi_cuda_values_on_device. */
+struct values_device {
+    int64_t n, batch;
+    int64_t first, last;
+    const real *d_d, *d_e, *d_hint;
+    real eps;
+    real *d_s;
+};
+
+/* The matrix for plain counts, and for those of another form, TWOFOLD or WIDE, as well; end() is
+   due also after a failure. */
+tsvd_status tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d,
+                                   const real *d_e, struct device_sturm *matrix);
+tsvd_status tsvdi_cuda_sturm_add(struct cuda_call *call, enum form form, const real *d_d,
+                                 const real *d_e, struct device_sturm *matrix);
+void tsvdi_cuda_sturm_end(struct cuda_call *call, struct device_sturm *matrix);
+
+/* Each leaves the values in v.d_s, of which neighbours may have crossed by an ulp.  The search is
+   for one matrix, after which the share `done` of all work is done; the batch for orders up to
+   VALUES_BATCH_ORDER. */
+tsvd_status tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, double done,
+                                     int64_t *counts);
+tsvd_status tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v,
+                                    int64_t *counts);
+
+/* Whether a matrix fits in the memory of a block, as a batch wants. */
+bool tsvdi_cuda_values_fit(const struct cuda_call *call, struct values_device v);
+
+#endif
