@@ -64,13 +64,13 @@ cuda_batch_most(struct tsvd_context *ctx, int64_t n, int vectors)
 
 /* One piece for both sides, with room for aligned rows, which divide and conquer works in. */
 static tsvd_status
-cuda_vectors_begin(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch, real *L, real *R_,
+cuda_vectors_begin(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch, real *L, real *R,
                    struct vectors *left, struct vectors *right)
 {
     const size_t side = (size_t)batch * (size_t)n * (size_t)device_stride(n);
     tsvd_status ret = TSVD_OK;
 
-    (void)R_;
+    (void)R;
     *left = *right = {NULL, n, k, batch, 0};
     if (L != NULL) {
         TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), 2 * side * sizeof(real), (void **)&left->x));
@@ -82,14 +82,14 @@ out:
 
 static tsvd_status
 cuda_vectors_end(struct tsvd_context *ctx, struct vectors left, struct vectors right, real *L,
-                 real *R_)
+                 real *R)
 {
     const size_t bytes = (size_t)left.batch * (size_t)left.n * (size_t)left.k * sizeof(real);
     tsvd_status ret = TSVD_OK;
 
     if (L != NULL) {
         TSVD_TRY(tsvdi_cuda_download(cuda_of(ctx), ctx->threads, L, left.x, bytes));
-        TSVD_TRY(tsvdi_cuda_download(cuda_of(ctx), ctx->threads, R_, right.x, bytes));
+        TSVD_TRY(tsvdi_cuda_download(cuda_of(ctx), ctx->threads, R, right.x, bytes));
     }
 out:
     return ret;

@@ -72,7 +72,7 @@ pipeline_kernel(const struct pipeline_block *blocks, int64_t half_sweeps, int64_
     for (int64_t i = threadIdx.x; i <= b.steps; i += blockDim.x) {
         p[3 * i] = d[b.first + i];
         p[3 * i + 1] = 0;
-        p[3 * i + 2] = i < b.steps ? e[b.first + i] : R(0);
+        p[3 * i + 2] = i < b.steps ? e[b.first + i] : REAL(0);
     }
     for (int64_t tick = 0; tick < ticks; tick++) {
         int64_t i = tick - start;
@@ -287,7 +287,7 @@ make_mail(struct cuda_call *call, int64_t boxes, int64_t half_sweeps, struct mai
     mail->to_left = mail->to_right + values;
     mail->posted_right = (int *)(mail->to_left + values);
     mail->posted_left = mail->posted_right + boxes;
-    TSVD_CUDA(call, cudaMemsetAsync(mail->posted_right, 0, counts, call->stream));
+    CUDA_TRY(call, cudaMemsetAsync(mail->posted_right, 0, counts, call->stream));
 out:
     return ret;
 }
@@ -344,19 +344,19 @@ launch_pipeline(struct cuda_call *call, const struct givens_job *job, const stru
     threads = threads < PIPELINE_THREADS_MAX ? threads : (int64_t)PIPELINE_THREADS_MAX;
     block.x = (unsigned)((threads + WARP - 1) / WARP * WARP);
     /* the limit belongs to the kernel, not to the call: every thread sets the same one */
-    TSVD_CUDA(call,
-              cudaFuncSetAttribute(pipeline_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   call->shared_most));
-    TSVD_CUDA(call, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, pipeline_kernel,
-                                                                  (int)block.x, shared));
+    CUDA_TRY(call,
+             cudaFuncSetAttribute(pipeline_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  call->shared_most));
+    CUDA_TRY(call, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, pipeline_kernel,
+                                                                 (int)block.x, shared));
     if (cut->blocks > (int64_t)resident * call->multiprocessors) {
         TSVD_TRY(tsvdi_fail(call->error, TSVD_ERR_ARGUMENT,
                             "the givens pipeline would need %lld thread blocks at once and the "
                             "device holds %lld: ask for fewer with tuning={\"blocks\": ...}",
                             (long long)cut->blocks, (long long)resident * call->multiprocessors));
     }
-    TSVD_CUDA(call, cudaLaunchCooperativeKernel((void *)pipeline_kernel, grid, block, args, shared,
-                                                call->stream));
+    CUDA_TRY(call, cudaLaunchCooperativeKernel((void *)pipeline_kernel, grid, block, args, shared,
+                                               call->stream));
 out:
     return ret;
 }
@@ -369,13 +369,13 @@ read_round(struct cuda_call *call, const struct givens_job *job, const struct de
     const size_t vector = (size_t)job->n * sizeof(real);
     tsvd_status ret = TSVD_OK;
 
-    TSVD_CUDA(call,
-              cudaMemcpyAsync(job->d, round->d_d, vector, cudaMemcpyDeviceToHost, call->stream));
-    TSVD_CUDA(call, cudaMemcpyAsync(job->e, round->d_e, vector - sizeof(real),
-                                    cudaMemcpyDeviceToHost, call->stream));
-    TSVD_CUDA(call, cudaMemcpyAsync(found, round->d_counts, sizeof(*found), cudaMemcpyDeviceToHost,
-                                    call->stream));
-    TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+    CUDA_TRY(call,
+             cudaMemcpyAsync(job->d, round->d_d, vector, cudaMemcpyDeviceToHost, call->stream));
+    CUDA_TRY(call, cudaMemcpyAsync(job->e, round->d_e, vector - sizeof(real),
+                                   cudaMemcpyDeviceToHost, call->stream));
+    CUDA_TRY(call, cudaMemcpyAsync(found, round->d_counts, sizeof(*found), cudaMemcpyDeviceToHost,
+                                   call->stream));
+    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
 out:
     return ret;
 }
@@ -509,7 +509,7 @@ correct_factor(real *factor, real *spare, int m)
         for (int k = 0; k < m; k++) {
             sum = r_fma(factor[i * m + k], factor[j * m + k], sum);
         }
-        spare[at] = (R(i == j) - sum) / 2;
+        spare[at] = (REAL(i == j) - sum) / 2;
     }
     __syncthreads();
     /* a thread owns a column, and keeps the old one in registers' stead: row by row from a copy */
@@ -552,10 +552,10 @@ __launch_bounds__(FINISH_THREADS)
     for (int i = (int)threadIdx.x; i < m; i += FINISH_THREADS) {
         at->p[3 * i] = d[segment.first + i];
         at->p[3 * i + 1] = 0;
-        at->p[3 * i + 2] = i + 1 < m ? e[segment.first + i] : R(0);
+        at->p[3 * i + 2] = i + 1 < m ? e[segment.first + i] : REAL(0);
     }
     for (int i = (int)threadIdx.x; i < m * m; i += FINISH_THREADS) {
-        right[i] = left[i] = i / m == i % m ? R(1) : R(0);
+        right[i] = left[i] = i / m == i % m ? REAL(1) : REAL(0);
     }
     __syncthreads();
     for (;;) {
@@ -652,7 +652,7 @@ factor_kernel(const struct givens_segment *segments, int64_t n, const real *fact
         factor[i] = source[i];
     }
     for (int j = (int)threadIdx.x / FACTOR_COLUMNS; j < m; j += (int)blockDim.x / FACTOR_COLUMNS) {
-        old[j * FACTOR_COLUMNS + column] = at < n ? x[j * n + at] : R(0);
+        old[j * FACTOR_COLUMNS + column] = at < n ? x[j * n + at] : REAL(0);
     }
     __syncthreads();
     for (int j = (int)threadIdx.x / FACTOR_COLUMNS; j < m; j += (int)blockDim.x / FACTOR_COLUMNS) {
@@ -696,14 +696,14 @@ tsvdi_cuda_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
     if (job->right.x != NULL) {
         TSVD_TRY(tsvdi_cuda_alloc(call, 2 * (size_t)segments * factor, (void **)&d_factors));
     }
-    TSVD_CUDA(call, cudaFuncSetAttribute(finish_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                         (int)shared));
+    CUDA_TRY(call, cudaFuncSetAttribute(finish_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        (int)shared));
     finish_kernel<<<(unsigned)segments, FINISH_THREADS, shared, call->stream>>>(
         d_segment, job->eps, DRIFT_SWEEPS_PER_ROW, d_matrix, d_e, d_factors, d_result);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
     if (job->right.x != NULL) {
-        TSVD_CUDA(call, cudaFuncSetAttribute(
-                            factor_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)tile));
+        CUDA_TRY(call, cudaFuncSetAttribute(
+                           factor_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)tile));
         for (int64_t begin = 0; begin < segments; begin += 65535) { /* most blocks along z */
             int64_t here = segments - begin < 65535 ? segments - begin : 65535;
             dim3 grid((unsigned)((n + FACTOR_COLUMNS - 1) / FACTOR_COLUMNS), 2, (unsigned)here);
@@ -711,16 +711,16 @@ tsvdi_cuda_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
             factor_kernel<<<grid, 256, tile, call->stream>>>(
                 d_segment + begin, n, d_factors + begin * 2 * FINISH_ROWS * FINISH_ROWS,
                 job->right.x, job->left.x);
-            TSVD_LAUNCHED(call);
+            CUDA_LAUNCHED(call);
         }
     }
-    TSVD_CUDA(call, cudaMemcpyAsync(job->d, d_matrix, (size_t)n * sizeof(real),
-                                    cudaMemcpyDeviceToHost, call->stream));
-    TSVD_CUDA(call, cudaMemcpyAsync(job->e, d_e, (size_t)(n - 1) * sizeof(real),
-                                    cudaMemcpyDeviceToHost, call->stream));
-    TSVD_CUDA(call, cudaMemcpyAsync(result, d_result, (size_t)segments * sizeof(*result),
-                                    cudaMemcpyDeviceToHost, call->stream));
-    TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+    CUDA_TRY(call, cudaMemcpyAsync(job->d, d_matrix, (size_t)n * sizeof(real),
+                                   cudaMemcpyDeviceToHost, call->stream));
+    CUDA_TRY(call, cudaMemcpyAsync(job->e, d_e, (size_t)(n - 1) * sizeof(real),
+                                   cudaMemcpyDeviceToHost, call->stream));
+    CUDA_TRY(call, cudaMemcpyAsync(result, d_result, (size_t)segments * sizeof(*result),
+                                   cudaMemcpyDeviceToHost, call->stream));
+    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
     for (int64_t i = 0; i < segments; i++) {
         half_sweeps[i] = result[i].half_sweeps;
         counts->steps += (int64_t)result[i].steps;

@@ -20,7 +20,7 @@ identity_kernel(int64_t n, real *x)
     int64_t column = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
 
     for (int64_t row = blockIdx.y; row < n && column < n; row += gridDim.y) {
-        x[row * n + column] = row == column ? R(1) : R(0);
+        x[row * n + column] = row == column ? REAL(1) : REAL(0);
     }
 }
 
@@ -33,7 +33,7 @@ tsvdi_cuda_identity(struct tsvd_context *ctx, struct vectors vectors)
     tsvd_status ret = TSVD_OK;
 
     identity_kernel<<<grid, 256, 0, call->stream>>>(n, vectors.x);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
 out:
     return ret;
 }
@@ -59,8 +59,8 @@ fetch(const struct device_wave *w, const struct rotation *log, int64_t tile,
         int64_t j = tile + at % WAVE_TILE - k - w->begin[k];
         bool active = k < w->sweeps && j >= 0 && j < w->count[k];
 
-        fetched[i].c = active ? log[w->offset[k] + j].c : R(1);
-        fetched[i].s = active ? log[w->offset[k] + j].s : R(0);
+        fetched[i].c = active ? log[w->offset[k] + j].c : REAL(1);
+        fetched[i].s = active ? log[w->offset[k] + j].s : REAL(0);
     }
 }
 
@@ -81,7 +81,7 @@ __launch_bounds__(WAVE_THREADS)
         real a[WAVE_SWEEPS] = {0};
         struct rotation fetched[each];
 
-        a[0] = inside ? row[0] : R(0);
+        a[0] = inside ? row[0] : REAL(0);
         fetch(w, side.log, 0, fetched);
         for (int64_t tile = 0; tile < w->steps; tile += WAVE_TILE) {
             real top[WAVE_TILE];
@@ -96,7 +96,7 @@ __launch_bounds__(WAVE_THREADS)
             __syncthreads();
 #pragma unroll
             for (int t = 0; t < WAVE_TILE; t++) { /* rows tile + 1 .. tile + WAVE_TILE */
-                top[t] = inside && tile + t < last ? row[(tile + t + 1) * step] : R(0);
+                top[t] = inside && tile + t < last ? row[(tile + t + 1) * step] : REAL(0);
             }
             if (tile + WAVE_TILE < w->steps) {
                 fetch(w, side.log, tile + WAVE_TILE, fetched);
@@ -145,7 +145,7 @@ tsvdi_cuda_rotate_on_device(struct tsvd_context *ctx, const struct device_wave *
         side[i].x = vectors[i].x;
     }
     wave_kernel<<<grid, WAVE_THREADS, 0, call->stream>>>(n, side[0], side[1]);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
 out:
     return ret;
 }
@@ -239,7 +239,7 @@ entry_of(const struct device_rows &rows, int64_t j, int64_t base, int64_t column
 {
     return rows.low == NULL || (base + column >= rows.low[j] && base + column < rows.high[j])
                ? rows.x[j * rows.stride + column]
-               : R(0);
+               : REAL(0);
 }
 
 /* Whether the entry of largest magnitude, of equals the first, is negative; a warp a vector. */
@@ -344,13 +344,13 @@ tsvdi_cuda_order_rows(struct cuda_call *call, struct device_rows columns, struct
     tsvd_status ret = TSVD_OK;
 
     sign_kernel<<<blocks_for(k * batch, warps.y), warps, 0, call->stream>>>(columns, order);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
     order_columns_kernel<<<(unsigned)(across * down * batch), dim3(TILE, 8), 0, call->stream>>>(
         columns, order, across, down, to_columns);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
     order_rows_kernel<<<blocks_for(k * batch, threads.y), threads, 0, call->stream>>>(
         rows, order, d_negative, to_rows);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
 out:
     return ret;
 }
@@ -378,10 +378,10 @@ tsvdi_cuda_order(struct tsvd_context *ctx, const int64_t *from, const char *nega
     d_right = d_left + n * n;
     TSVD_TRY(tsvdi_cuda_order_rows(call, left, right, n, 1, d_from, d_negative, d_flip, d_left,
                                    d_right));
-    TSVD_CUDA(call, cudaMemcpyAsync(left_vectors.x, d_left, matrix, cudaMemcpyDeviceToDevice,
-                                    call->stream));
-    TSVD_CUDA(call, cudaMemcpyAsync(right_vectors.x, d_right, matrix, cudaMemcpyDeviceToDevice,
-                                    call->stream));
+    CUDA_TRY(call, cudaMemcpyAsync(left_vectors.x, d_left, matrix, cudaMemcpyDeviceToDevice,
+                                   call->stream));
+    CUDA_TRY(call, cudaMemcpyAsync(right_vectors.x, d_right, matrix, cudaMemcpyDeviceToDevice,
+                                   call->stream));
 out:
     tsvdi_cuda_free(call, d_left);
     tsvdi_cuda_free(call, d_from);
@@ -405,11 +405,11 @@ product_kernel(int64_t n, const real *y, const real *x, int defect, real *to)
         int64_t k = k0 + threadIdx.x, row = k0 + threadIdx.y;
         int64_t other = (int64_t)blockIdx.x * TILE + threadIdx.y;
 
-        a[threadIdx.y][threadIdx.x] = i < n && k < n ? y[i * n + k] : R(0);
+        a[threadIdx.y][threadIdx.x] = i < n && k < n ? y[i * n + k] : REAL(0);
         if (defect) {
-            b[threadIdx.x][threadIdx.y] = other < n && k < n ? x[other * n + k] : R(0);
+            b[threadIdx.x][threadIdx.y] = other < n && k < n ? x[other * n + k] : REAL(0);
         } else {
-            b[threadIdx.y][threadIdx.x] = row < n && j < n ? x[row * n + j] : R(0);
+            b[threadIdx.y][threadIdx.x] = row < n && j < n ? x[row * n + j] : REAL(0);
         }
         __syncthreads();
 #pragma unroll
@@ -419,7 +419,7 @@ product_kernel(int64_t n, const real *y, const real *x, int defect, real *to)
         __syncthreads();
     }
     if (i < n && j < n) {
-        to[i * n + j] = defect ? (R(i == j) - sum) / 2 : x[i * n + j] + sum;
+        to[i * n + j] = defect ? (REAL(i == j) - sum) / 2 : x[i * n + j] + sum;
     }
 }
 
@@ -436,11 +436,11 @@ tsvdi_cuda_orthonormalize(struct tsvd_context *ctx, struct vectors vectors)
     TSVD_TRY(tsvdi_cuda_alloc(call, matrix, (void **)&d_defect));
     TSVD_TRY(tsvdi_cuda_alloc(call, matrix, (void **)&d_to));
     product_kernel<<<grid, block, 0, call->stream>>>(n, vectors.x, vectors.x, 1, d_defect);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
     product_kernel<<<grid, block, 0, call->stream>>>(n, d_defect, vectors.x, 0, d_to);
-    TSVD_LAUNCHED(call);
-    TSVD_CUDA(call,
-              cudaMemcpyAsync(vectors.x, d_to, matrix, cudaMemcpyDeviceToDevice, call->stream));
+    CUDA_LAUNCHED(call);
+    CUDA_TRY(call,
+             cudaMemcpyAsync(vectors.x, d_to, matrix, cudaMemcpyDeviceToDevice, call->stream));
 out:
     tsvdi_cuda_free(call, d_defect);
     tsvdi_cuda_free(call, d_to);

@@ -102,9 +102,9 @@ struct tsvd_backend {
        NULL: values only): begin() takes the room, end() copies the results there, free() is due
        after both. */
     tsvd_status (*vectors_begin)(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch,
-                                 real *L, real *R_, struct vectors *left, struct vectors *right);
+                                 real *L, real *R, struct vectors *left, struct vectors *right);
     tsvd_status (*vectors_end)(struct tsvd_context *ctx, struct vectors left, struct vectors right,
-                               real *L, real *R_);
+                               real *L, real *R);
     void (*vectors_free)(struct tsvd_context *ctx, struct vectors *left, struct vectors *right);
 
     /* Vectors that start as the identity. */

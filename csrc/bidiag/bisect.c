@@ -107,7 +107,7 @@ tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct 
     matrix->scale_down[0] = r_pow2((int)(-scale / 2));
     matrix->scale_down[1] = r_pow2((int)(-(scale - scale / 2)));
     matrix->plain_from =
-        plain ? R(ldexp(1, (int)scale - STURM_BUDGET)) : r_from_bits(R_INFINITY_BITS);
+        plain ? REAL(ldexp(1, (int)scale - STURM_BUDGET)) : r_from_bits(R_INFINITY_BITS);
     /* Beyond rounding in the bound; past the largest number it is infinity. */
     matrix->top = r_bits(bound) + 4 < R_INFINITY_BITS ? r_bits(bound) + 4 : R_INFINITY_BITS;
 }

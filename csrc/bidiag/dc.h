@@ -192,9 +192,9 @@ dc_limits_for(real eps, int levels)
 {
     struct dc_limits limit;
 
-    limit.floor = R(DC_TOLERANCE) * (R_EPS / 2);
+    limit.floor = REAL(DC_TOLERANCE) * (R_EPS / 2);
     limit.z = r_max(limit.floor, eps);
-    limit.gap = r_max(limit.floor, 2 * eps / R(levels));
+    limit.gap = r_max(limit.floor, 2 * eps / REAL(levels));
     return limit;
 }
 

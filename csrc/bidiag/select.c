@@ -9,7 +9,7 @@
 static real
 next_above(double bound)
 {
-    real x = bound >= (double)R_LARGEST ? R_LARGEST : R(bound);
+    real x = bound >= (double)R_LARGEST ? R_LARGEST : REAL(bound);
 
     return bound < (double)R_LARGEST && (double)x <= bound ? r_from_bits(r_bits(x) + 1) : x;
 }

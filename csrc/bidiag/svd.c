@@ -121,10 +121,10 @@ static void
 fill_nan(const tsvd_problem *p, real *s, real *left, real *right)
 {
     for (int64_t i = 0; i < p->k; i++) {
-        s[i] = R(NAN);
+        s[i] = REAL(NAN);
     }
     for (int64_t i = 0; left && i < p->n * p->k; i++) {
-        left[i] = right[i] = R(NAN);
+        left[i] = right[i] = REAL(NAN);
     }
 }
 
@@ -180,7 +180,7 @@ choose_method(const tsvd_options *options, const tsvd_problem *p, const struct w
 /* The matrices of a chunk by divide and conquer. */
 static tsvd_status
 run_dc(struct worker *own, const tsvd_problem *p, int64_t count, real eps, real *s, real *L,
-       real *R_)
+       real *R)
 {
     struct tsvd_context *ctx = &own->ctx;
     const struct tsvd_backend *backend = ctx->backend;
@@ -199,12 +199,12 @@ run_dc(struct worker *own, const tsvd_problem *p, int64_t count, real eps, real 
     double clock;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(backend->vectors_begin(ctx, p->n, p->k, count, L, R_, &left, &right));
+    TSVD_TRY(backend->vectors_begin(ctx, p->n, p->k, count, L, R, &left, &right));
     job.right = lower ? left : right;
     job.left = lower ? right : left;
     TSVD_TRY(tsvdi_dc(ctx, &job, &own->info));
     clock = tsvdi_host_seconds();
-    TSVD_TRY(backend->vectors_end(ctx, left, right, L, R_));
+    TSVD_TRY(backend->vectors_end(ctx, left, right, L, R));
     own->info.seconds_vectors += tsvdi_host_seconds() - clock;
 out:
     backend->vectors_free(ctx, &left, &right);
@@ -215,7 +215,7 @@ out:
 /* Runs QR or the givens method on the matrix in w->d, w->e; leaves all values in w->hint,
    descending, and the vectors in L and R. */
 static tsvd_status
-run_rotations(struct worker *own, int64_t n, real eps, real *L, real *R_)
+run_rotations(struct worker *own, int64_t n, real eps, real *L, real *R)
 {
     struct tsvd_context *ctx = &own->ctx;
     struct work *w = &own->work;
@@ -226,7 +226,7 @@ run_rotations(struct worker *own, int64_t n, real eps, real *L, real *R_)
     double clock;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(backend->vectors_begin(ctx, n, n, 1, L, R_, &left, &right));
+    TSVD_TRY(backend->vectors_begin(ctx, n, n, 1, L, R, &left, &right));
     r_scale(w->d, n, exponent, w->sd);
     r_scale(w->e, n - 1, exponent, w->se);
     r_scale(&eps, 1, exponent, &eps);
@@ -241,7 +241,7 @@ run_rotations(struct worker *own, int64_t n, real eps, real *L, real *R_)
     rank(w, n, exponent, w->se);
     if (L) {
         TSVD_TRY(backend->order(ctx, w->from, w->negative, left, right));
-        TSVD_TRY(backend->vectors_end(ctx, left, right, L, R_));
+        TSVD_TRY(backend->vectors_end(ctx, left, right, L, R));
     }
     own->info.seconds_vectors += tsvdi_host_seconds() - clock;
 out:
@@ -252,12 +252,12 @@ out:
 /* The decompositions of the matrices in w->d, w->e, of which one alone is neither zero nor
    non-finite. */
 static tsvd_status
-decompose(struct worker *own, const tsvd_problem *p, int64_t count, real *s, real *L, real *R_)
+decompose(struct worker *own, const tsvd_problem *p, int64_t count, real *s, real *L, real *R)
 {
     struct tsvd_context *ctx = &own->ctx;
     struct work *w = &own->work;
     tsvd_info *info = &own->info;
-    const real eps = R(fmin(fmax(ctx->options->eps, 0), R_LARGEST));
+    const real eps = REAL(fmin(fmax(ctx->options->eps, 0), R_LARGEST));
     struct values_job values = {.n = p->n,
                                 .batch = count,
                                 .first = p->first,
@@ -273,10 +273,10 @@ decompose(struct worker *own, const tsvd_problem *p, int64_t count, real *s, rea
     info->method =
         choose_method(ctx->options, p, ctx->total > 1 && p->n <= DC_LEAF_COLUMNS ? NULL : w);
     if (info->method == TSVD_METHOD_DC) {
-        return run_dc(own, p, count, eps, s, L, R_);
+        return run_dc(own, p, count, eps, s, L, R);
     }
     if (info->method != TSVD_METHOD_BISECT) {
-        TSVD_TRY(run_rotations(own, p->n, eps, L, R_));
+        TSVD_TRY(run_rotations(own, p->n, eps, L, R));
         if (info->method == TSVD_METHOD_GIVENS || eps > 0) { /* good to eps, as was asked */
             memcpy(s, w->hint + p->first, (size_t)p->k * sizeof *s);
             goto out;
@@ -387,7 +387,7 @@ solve_chunk(void *arg, int worker, int64_t index)
     struct worker *own = &job->worker[worker];
     real *s = (real *)p->s + begin * p->k;
     real *L = p->L ? (real *)p->L + begin * matrix : NULL;
-    real *R_ = p->L ? (real *)p->R + begin * matrix : NULL;
+    real *R = p->L ? (real *)p->R + begin * matrix : NULL;
     int64_t ordinary;
     tsvd_status ret = TSVD_OK;
 
@@ -403,10 +403,10 @@ solve_chunk(void *arg, int worker, int64_t index)
         }
     }
     if (ordinary > 0) {
-        TSVD_TRY(decompose(own, p, count, s, L, R_));
+        TSVD_TRY(decompose(own, p, count, s, L, R));
     }
     for (int64_t i = 0; i < count; i++) {
-        real *left_of = L ? L + i * matrix : NULL, *right_of = L ? R_ + i * matrix : NULL;
+        real *left_of = L ? L + i * matrix : NULL, *right_of = L ? R + i * matrix : NULL;
 
         if (own->work.kind[i] == NONFINITE) {
             fill_nan(p, s + i * p->k, left_of, right_of);

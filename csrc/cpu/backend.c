@@ -49,20 +49,20 @@ cpu_batch_most(struct tsvd_context *ctx, int64_t n, int vectors)
 
 /* The results' own memory: columns of L, rows of R. */
 static tsvd_status
-cpu_vectors_begin(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch, real *L, real *R_,
+cpu_vectors_begin(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch, real *L, real *R,
                   struct vectors *left, struct vectors *right)
 {
     (void)ctx;
     *left = (struct vectors){L, n, k, batch, 1};
-    *right = (struct vectors){R_, n, k, batch, 0};
+    *right = (struct vectors){R, n, k, batch, 0};
     return TSVD_OK;
 }
 
 static tsvd_status
 cpu_vectors_end(struct tsvd_context *ctx, struct vectors left, struct vectors right, real *L,
-                real *R_)
+                real *R)
 {
-    (void)ctx, (void)left, (void)right, (void)L, (void)R_;
+    (void)ctx, (void)left, (void)right, (void)L, (void)R;
     return TSVD_OK;
 }
 

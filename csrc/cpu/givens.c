@@ -48,7 +48,7 @@ pack(struct band *band, const real *d, const real *e)
 
             p[0] = d[i];
             p[1] = 0;
-            p[2] = i < band->steps ? e[i] : R(0);
+            p[2] = i < band->steps ? e[i] : REAL(0);
         }
     }
 }
@@ -288,7 +288,7 @@ orthonormalize_factor(real *factor, int64_t m, real *old)
         real defect[SMALL];
 
         for (int64_t j = 0; j < m; j++) {
-            defect[j] = (R(i == j) - tsvdi_kernels()->dot(m, old + i * m, old + j * m)) / 2;
+            defect[j] = (REAL(i == j) - tsvdi_kernels()->dot(m, old + i * m, old + j * m)) / 2;
         }
         tsvdi_kernels()->accumulate(m, m, defect, old, m, factor + i * m);
     }

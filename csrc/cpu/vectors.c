@@ -39,8 +39,8 @@ fill_wave(const struct rotation_log *log, struct sweep_group g, const struct rot
             int64_t j = w - start;
             int active = j >= 0 && j < count;
 
-            coefficients[2 * (w * WAVE + k)] = active ? rotation[used + j].c : R(1);
-            coefficients[2 * (w * WAVE + k) + 1] = active ? rotation[used + j].s : R(0);
+            coefficients[2 * (w * WAVE + k)] = active ? rotation[used + j].c : REAL(1);
+            coefficients[2 * (w * WAVE + k) + 1] = active ? rotation[used + j].s : REAL(0);
         }
         used += count;
     }
@@ -339,7 +339,7 @@ find_defect(void *arg, int worker, int64_t index)
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
         for (int64_t j = 0; j <= i; j++) {
-            real defect = (R(i == j) - tsvdi_kernels()->dot(n, x + i * n, x + j * n)) / 2;
+            real defect = (REAL(i == j) - tsvdi_kernels()->dot(n, x + i * n, x + j * n)) / 2;
 
             job->defect[i * n + j] = job->defect[j * n + i] = defect;
         }

@@ -375,8 +375,8 @@ bracket_narrow(struct bracket *b, int64_t v, const struct bracket_grid *cut,
     for (int i = 0; i < 2; i++) { /* what is known before */
         below[i].at = b->low;
         above[i].at = b->high;
-        below[i].value = i == 0 ? b->polynomial[0] : R(NAN);
-        above[i].value = i == 0 ? b->polynomial[1] : R(NAN);
+        below[i].value = i == 0 ? b->polynomial[0] : REAL(NAN);
+        above[i].value = i == 0 ? b->polynomial[1] : REAL(NAN);
         below[i].exponent = b->exponent[0];
         above[i].exponent = b->exponent[1];
     }
@@ -406,8 +406,8 @@ bracket_narrow(struct bracket *b, int64_t v, const struct bracket_grid *cut,
     if (b->low_sure && b->high <= b->low) { /* points in the wrong order, by rounding */
         b->high = b->low + 1;
     }
-    b->polynomial[0] = b->low_sure ? below[0].value : R(NAN);
-    b->polynomial[1] = b->high_sure ? above[0].value : R(NAN);
+    b->polynomial[0] = b->low_sure ? below[0].value : REAL(NAN);
+    b->polynomial[1] = b->high_sure ? above[0].value : REAL(NAN);
     b->exponent[0] = below[0].exponent;
     b->exponent[1] = above[0].exponent;
     b->fresh = 0;
@@ -447,7 +447,7 @@ bracket_of_range(int64_t first, int64_t last, int64_t lowest, struct bracket_ran
     b.guided = b.misses = 0;
     b.guess = b.spread = -1;
     b.exponent[0] = b.exponent[1] = 0;
-    b.polynomial[0] = b.polynomial[1] = R(NAN);
+    b.polynomial[0] = b.polynomial[1] = REAL(NAN);
     return b;
 }
 
@@ -480,7 +480,7 @@ TSVD_HD struct bracket
 bracket_around_hint(int64_t v, real hint, struct bracket_range range)
 {
     const real top = r_from_bits(range.top < R_INFINITY_BITS ? range.top : range.top - 1);
-    const real error = R_EPS * top, far = R(HINT_ULPS) * error;
+    const real error = R_EPS * top, far = REAL(HINT_ULPS) * error;
     const int64_t at = r_bits(hint), spread = (int64_t)r_bits(hint + error) - at;
 
     return bracket_of_one(v, r_bits(r_max(hint - far, 0)), r_bits(hint + far), at, spread, range);

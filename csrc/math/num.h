@@ -101,7 +101,7 @@ num_quotient(real a, real b)
 TSVD_HD num
 num_if_negative(num x, num a, num b)
 {
-    return num_select(num_less(x, NUM_SPLAT(R(0))), a, b);
+    return num_select(num_less(x, NUM_SPLAT(REAL(0))), a, b);
 }
 
 #endif

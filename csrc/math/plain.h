@@ -62,7 +62,7 @@ enum {
 TSVD_HD real
 matrix_entry(int64_t n, const real *d, const real *e, int64_t k)
 {
-    return k >= 2 * n - 1 ? R(0) : r_abs(k % 2 == 0 ? d[k / 2] : e[k / 2]);
+    return k >= 2 * n - 1 ? REAL(0) : r_abs(k % 2 == 0 ? d[k / 2] : e[k / 2]);
 }
 
 /* What the scaling of a matrix needs; both are maxima, gathered by many threads. */
@@ -75,7 +75,8 @@ struct matrix_size {
 TSVD_HD void
 matrix_size_add(struct matrix_size *size, int64_t n, const real *d, const real *e, int64_t k)
 {
-    const real b = matrix_entry(n, d, e, k), before = k > 0 ? matrix_entry(n, d, e, k - 1) : R(0);
+    const real b = matrix_entry(n, d, e, k),
+               before = k > 0 ? matrix_entry(n, d, e, k - 1) : REAL(0);
 
     size->largest = r_max(size->largest, b);
     size->bound = r_max(size->bound, b + before);
@@ -119,7 +120,7 @@ matrix_scale_of(struct matrix_size size)
     /* beyond rounding in the bound; past the largest number it is infinity */
     at = r_bits(size.bound);
     m.top = size.largest == 0 ? 1 : at + 4 < R_INFINITY_BITS ? at + 4 : R_INFINITY_BITS;
-    at = r_bits(R(ldexp(1., (int)exponent + PLAIN_LEAST)));
+    at = r_bits(REAL(ldexp(1., (int)exponent + PLAIN_LEAST)));
     m.floor = at > 1 ? at : 1;
     m.down[0] = double_pow2((int)(-exponent / 2));
     m.down[1] = double_pow2((int)(-(exponent - exponent / 2)));

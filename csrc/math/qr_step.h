@@ -19,7 +19,7 @@
 
 /* A shifted sweep costs the smallest value of a block about u times the block's
    norm; below this ratio (over the block's length) the sweep goes without shift. */
-#define QR_ZERO_SHIFT_RATIO R(0.01)
+#define QR_ZERO_SHIFT_RATIO REAL(0.01)
 
 #ifdef TSVD_VECTOR
 
@@ -31,7 +31,7 @@ struct num_rotation {
 TSVD_HD struct num_rotation
 num_rotation_make(num f, num g, num *r)
 {
-    const num zero = NUM_SPLAT(R(0)), one = NUM_SPLAT(R(1));
+    const num zero = NUM_SPLAT(REAL(0)), one = NUM_SPLAT(REAL(1));
     const num_mask none = num_equal(g, zero);
     struct num_rotation q;
     num f_scaled = f, g_scaled = g, up = one, square, sum, inverse;
@@ -66,7 +66,7 @@ num_rotation_make(num f, num g, num *r)
 TSVD_HD num
 triangle_smallest(num f, num g, num h)
 {
-    const num zero = NUM_SPLAT(R(0)), least = num_min(num_abs(f), num_abs(h));
+    const num zero = NUM_SPLAT(REAL(0)), least = num_min(num_abs(f), num_abs(h));
     num a = num_max(num_abs(f), num_abs(h)), b = least;
     num size = num_max(a, num_abs(g));
     num sum, difference;
@@ -87,7 +87,7 @@ triangle_smallest(num f, num g, num h)
 TSVD_HD num
 qr_choose_shift(num length, num start, num f, num g, num h, num smallest, num largest)
 {
-    const num zero = NUM_SPLAT(R(0));
+    const num zero = NUM_SPLAT(REAL(0));
     num shift = triangle_smallest(f, g, h);
     num ratio = shift / num_abs(start);
 
@@ -116,8 +116,8 @@ struct qr_bulge {
 TSVD_HD struct qr_bulge
 qr_shifted_start(num d, num e, num shift)
 {
-    struct qr_bulge b = {d, e,
-                         (num_abs(d) - shift) * (num_copysign(NUM_SPLAT(R(1)), d) + shift / d), e};
+    struct qr_bulge b = {
+        d, e, (num_abs(d) - shift) * (num_copysign(NUM_SPLAT(REAL(1)), d) + shift / d), e};
 
     return b;
 }

@@ -131,8 +131,8 @@ qr_shift(struct chain c, real smallest, real largest)
 {
     const int64_t last = (c.length - 1) * c.step;
 
-    return qr_choose_shift(R(c.length), c.d[0], c.d[last - c.step], c.e[last - c.step], c.d[last],
-                           smallest, largest);
+    return qr_choose_shift(REAL(c.length), c.d[0], c.d[last - c.step], c.e[last - c.step],
+                           c.d[last], smallest, largest);
 }
 
 /* Rotation k of each side of a sweep. */
@@ -184,8 +184,8 @@ qr_sweep_shifted(struct chain c, real shift, struct qr_turns to)
     for (int64_t k = 0; k < count; k++) {
         int64_t i = k * c.step;
 
-        qr_shifted_step(&bulge, c.d[i + c.step], k + 1 < count ? c.e[i + c.step] : R(0), &e_before,
-                        &c.d[i], &p, &q);
+        qr_shifted_step(&bulge, c.d[i + c.step], k + 1 < count ? c.e[i + c.step] : REAL(0),
+                        &e_before, &c.d[i], &p, &q);
         qr_put(to, c.step < 0, k, p, q);
         if (k > 0) {
             c.e[i - c.step] = e_before;

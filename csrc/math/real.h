@@ -38,8 +38,8 @@ typedef uint64_t real_uint;
 enum { R_DIGITS = 52, R_BIAS = 1023, R_BITS = 64 };
 #endif
 
-#define R(x) ((real)(x))
-#define R_EPS (R(1) / R(INT64_C(1) << R_DIGITS)) /* distance from 1 to the next real */
+#define REAL(x) ((real)(x))
+#define R_EPS (REAL(1) / REAL(INT64_C(1) << R_DIGITS)) /* distance from 1 to the next real */
 #define R_LARGEST r_from_bits(R_INFINITY_BITS - 1)
 #define R_SIGN_BIT ((real_uint)1 << (R_BITS - 1))
 #define R_EXPONENT_MASK ((((real_uint)1 << (R_BITS - 1 - R_DIGITS)) - 1) << R_DIGITS)
@@ -48,7 +48,7 @@ enum { R_DIGITS = 52, R_BIAS = 1023, R_BITS = 64 };
 TSVD_HD real
 r_abs(real x)
 {
-    return R(fabs(x));
+    return REAL(fabs(x));
 }
 
 #if TSVD_SINGLE

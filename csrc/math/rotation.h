@@ -47,7 +47,7 @@ rotation_normalize(real f, real g, real square, real sign, real *norm)
     asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(square));
 #endif
     rest = r_fma(-(square * y), y, 1);
-    y = r_fma(y * rest, r_fma(rest, R(0.375), R(0.5)), y);
+    y = r_fma(y * rest, r_fma(rest, REAL(0.375), REAL(0.5)), y);
     y = r_copysign(y, sign);
     *norm = square * y;
     *norm = r_fma(r_fma(-*norm, *norm, square), y / 2, *norm);
@@ -167,8 +167,8 @@ triangle_svd(real f, real g, real h, struct rotation *right, struct rotation *le
 
     if (a == 0) { /* [0 g; 0 0]: the right rotation moves g to the corner */
         right->c = g == 0;
-        right->s = g == 0 ? R(0) : R(1);
-        left->c = g == 0 ? R(1) : r_copysign(1, g);
+        right->s = g == 0 ? REAL(0) : REAL(1);
+        left->c = g == 0 ? REAL(1) : r_copysign(1, g);
         left->s = 0;
         *large = r_abs(g);
         *small = 0;

@@ -66,7 +66,7 @@ secular_add(num pole, num square, real base, real tau, real below, real above,
             struct secular_sums *sums)
 {
     num inverse = 1 / secular_difference(pole, base, tau);
-    num term = square * inverse, zero = NUM_SPLAT(R(0));
+    num term = square * inverse, zero = NUM_SPLAT(REAL(0));
     num slope = term * (inverse * num_if_negative(inverse, NUM_SPLAT(below), NUM_SPLAT(above)));
 
     sums->psi += num_if_negative(inverse, term, zero);
@@ -182,7 +182,7 @@ secular_halve(real low, real high)
 {
     real_int a = r_bits(r_abs(low)), b = r_bits(r_abs(high));
 
-    return r_copysign(r_from_bits(a + (b - a) / 2), low < 0 ? R(-1) : R(1));
+    return r_copysign(r_from_bits(a + (b - a) / 2), low < 0 ? REAL(-1) : REAL(1));
 }
 
 /* After the first evaluation: the nearer pole becomes the origin. */

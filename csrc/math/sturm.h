@@ -102,7 +102,7 @@ sturm_plain_restart(num sigma, num *r, num *r_before, num_small *above)
     num_small same = 1 - num_sign_bit(num_bits(*r) ^ num_bits(*r_before));
 
     *above += zero & same;
-    *r_before = NUM_SPLAT(R(1));
+    *r_before = NUM_SPLAT(REAL(1));
     *r = sigma;
 }
 
@@ -149,7 +149,7 @@ TSVD_HD void
 sturm_twofold_restart(num sigma, struct sturm_twofold *y, num_small *above)
 {
     sturm_plain_restart(sigma, &y->r, &y->before, above);
-    y->r_rest = y->before_rest = NUM_SPLAT(R(0));
+    y->r_rest = y->before_rest = NUM_SPLAT(REAL(0));
 }
 
 /* y of the wide form: (mantissa + rest) 2^exponent, |mantissa| in [1, 2), rest below its last
@@ -181,7 +181,7 @@ sturm_wide_step(real square, real rest, real inverse, real_int twos, struct stur
     num t_rest = (num_fma(-t, p_rest, num_fma(-t, p, NUM_SPLAT(square)) + NUM_SPLAT(rest))) * t *
                  NUM_SPLAT(inverse);
     /* 1 - t, by Knuth's exact sum, then the larger part in front again */
-    num sum = num_fma(-t, scale, NUM_SPLAT(R(1))), part = sum - 1;
+    num sum = num_fma(-t, scale, NUM_SPLAT(REAL(1))), part = sum - 1;
     num sum_rest = num_fma(-t_rest, scale, (1 - (sum - part)) - num_fma(t, scale, part));
     num next = sum + sum_rest, next_rest = (sum - next) + sum_rest;
     num_int bits = num_bits(next), field = bits & R_INFINITY_BITS;
@@ -199,8 +199,8 @@ sturm_wide_restart(struct sturm_wide *y, num_small *above)
 {
     *above += num_sign_bit(y->exponent + (R_BIAS - 1));
     y->exponent = y->exponent & 0;
-    y->mantissa = NUM_SPLAT(R(1));
-    y->rest = NUM_SPLAT(R(0));
+    y->mantissa = NUM_SPLAT(REAL(1));
+    y->rest = NUM_SPLAT(REAL(0));
 }
 
 #endif

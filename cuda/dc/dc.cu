@@ -7,7 +7,7 @@
 #include "runtime/blas.h"
 
 /* What a run holds: on the host, but for where `device` points to. */
-struct dc_run {
+struct cuda_dc {
     struct dc_device device;
     void *d_arrays;         /* all of the device's arrays but x, q and g, in one piece */
     struct dc_merge *merge; /* downloaded */
@@ -15,10 +15,10 @@ struct dc_run {
     cudaEvent_t begin, end;
 };
 
-static struct dc_run *
+static struct cuda_dc *
 run_of(struct dc_job *job)
 {
-    return (struct dc_run *)job->held;
+    return (struct cuda_dc *)job->held;
 }
 
 static struct dc_level
@@ -37,7 +37,7 @@ level_of(const struct dc_job *job, int depth)
 extern "C" void
 tsvdi_cuda_dc_end(struct tsvd_context *ctx, struct dc_job *job)
 {
-    struct dc_run *run = run_of(job);
+    struct cuda_dc *run = run_of(job);
 
     if (run != NULL) {
         tsvdi_cuda_free(cuda_of(ctx), run->device.x);
@@ -56,7 +56,7 @@ tsvdi_cuda_dc_end(struct tsvd_context *ctx, struct dc_job *job)
 
 /* Lays the arrays out from `base` on; returns their bytes. */
 static size_t
-lay_out(struct dc_run *run, char *base)
+lay_out(struct cuda_dc *run, char *base)
 {
     struct dc_device *r = &run->device;
     size_t at = (dc_lay_out(&r->slot, r->slots, base) + 255) / 256 * 256;
@@ -99,7 +99,7 @@ tsvdi_cuda_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
 {
     struct cuda_call *call = cuda_of(ctx);
     const int leaves_alone = job->tree.levels == 0;
-    struct dc_run *run = NULL;
+    struct cuda_dc *run = NULL;
     struct dc_device *r;
     size_t array;
     tsvd_status ret = TSVD_OK;
@@ -134,12 +134,12 @@ tsvdi_cuda_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
         tsvdi_cuda_upload(call, r->exponent, job->exponent, (size_t)r->batch * sizeof(real_int)));
     TSVD_TRY(
         tsvdi_cuda_upload(call, r->tree, job->tree.node, (size_t)run->nodes * sizeof(*r->tree)));
-    TSVD_CUDA(call, cudaMemsetAsync(r->failed, 0xff, sizeof(*r->failed), call->stream));
-    TSVD_CUDA(call, cudaEventCreate(&run->begin));
-    TSVD_CUDA(call, cudaEventCreate(&run->end));
-    TSVD_CUDA(call, cudaEventRecord(run->begin, call->stream));
+    CUDA_TRY(call, cudaMemsetAsync(r->failed, 0xff, sizeof(*r->failed), call->stream));
+    CUDA_TRY(call, cudaEventCreate(&run->begin));
+    CUDA_TRY(call, cudaEventCreate(&run->end));
+    CUDA_TRY(call, cudaEventRecord(run->begin, call->stream));
     scale_kernel<<<blocks_for(r->slots), 256, 0, call->stream>>>(*r, job->eps);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
 out:
     return ret;
 }
@@ -185,7 +185,7 @@ extern "C" tsvd_status
 tsvdi_cuda_dc_merge(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info)
 {
     struct cuda_call *call = cuda_of(ctx);
-    struct dc_run *run = run_of(job);
+    struct cuda_dc *run = run_of(job);
     const struct dc_level l = level_of(job, level);
     const int64_t at = job->batch * dc_nodes_above(level);
     tsvd_status ret = TSVD_OK;
@@ -198,10 +198,10 @@ tsvdi_cuda_dc_merge(struct tsvd_context *ctx, struct dc_job *job, int level, tsv
     if (!is_large(l)) {
         return tsvdi_launch_products(call, &run->device, l);
     }
-    TSVD_CUDA(call, cudaMemcpyAsync(run->merge + at, run->device.merge + at,
-                                    (size_t)l.nodes * sizeof(*run->merge), cudaMemcpyDeviceToHost,
-                                    call->stream));
-    TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+    CUDA_TRY(call, cudaMemcpyAsync(run->merge + at, run->device.merge + at,
+                                   (size_t)l.nodes * sizeof(*run->merge), cudaMemcpyDeviceToHost,
+                                   call->stream));
+    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
     for (int64_t i = 0; i < l.nodes; i++) {
         TSVD_TRY(multiply(call, &run->device, dc_node_at(job->tree.node, job->n, level, i),
                           run->merge[at + i].count));
@@ -250,7 +250,7 @@ extern "C" tsvd_status
 tsvdi_cuda_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
 {
     struct cuda_call *call = cuda_of(ctx);
-    struct dc_run *run = run_of(job);
+    struct cuda_dc *run = run_of(job);
     const struct dc_device *r = &run->device;
     const int64_t values = r->k * r->batch;
     real *d_values = r->slot.z, *d_s = job->eps > 0 ? d_values : r->slot.tau;
@@ -261,13 +261,13 @@ tsvdi_cuda_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *in
     tsvd_status ret = TSVD_OK;
 
     rank_kernel<<<blocks_for(values), 256, 0, call->stream>>>(*r, r->slot.from, d_values);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
     TSVD_TRY(finish_vectors(call, r));
-    TSVD_CUDA(call, cudaMemcpyAsync(run->merge, r->merge, (size_t)run->merges * sizeof(*run->merge),
-                                    cudaMemcpyDeviceToHost, call->stream));
-    TSVD_CUDA(call, cudaMemcpyAsync(&failed, r->failed, sizeof(failed), cudaMemcpyDeviceToHost,
-                                    call->stream));
-    TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+    CUDA_TRY(call, cudaMemcpyAsync(run->merge, r->merge, (size_t)run->merges * sizeof(*run->merge),
+                                   cudaMemcpyDeviceToHost, call->stream));
+    CUDA_TRY(call, cudaMemcpyAsync(&failed, r->failed, sizeof(failed), cudaMemcpyDeviceToHost,
+                                   call->stream));
+    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
     if (failed != ~0ULL) {
         job->failed = (int64_t)failed;
         return TSVD_ERR_NO_CONVERGENCE;
@@ -279,9 +279,9 @@ tsvdi_cuda_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *in
         TSVD_TRY(tsvdi_cuda_values_on_device(ctx, r->n, r->batch, r->d, r->e, r->first,
                                              r->first + r->k, d_values, 0, d_s, &counts));
     }
-    TSVD_CUDA(call, cudaEventRecord(run->end, call->stream));
+    CUDA_TRY(call, cudaEventRecord(run->end, call->stream));
     TSVD_TRY(tsvdi_cuda_download(call, ctx->threads, job->s, d_s, (size_t)values * sizeof(real)));
-    TSVD_CUDA(call, cudaEventElapsedTime(&milliseconds, run->begin, run->end));
+    CUDA_TRY(call, cudaEventElapsedTime(&milliseconds, run->begin, run->end));
     info->seconds_device += 1e-3 * (double)milliseconds;
     info->seconds_values += tsvdi_host_seconds() - now;
 out:

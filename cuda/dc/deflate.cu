@@ -90,7 +90,7 @@ find_z(const struct dc_device &run, const struct dc_node &node, struct dc_merge 
         own.limit = dc_limits_for(run.eps[node.matrix] * down, run.levels);
         merge->null_turn = rotation_make(
             own.alpha * x[center * run.stride + center],
-            node.columns > node.rows ? own.beta * x[end * run.stride + center + 1] : R(0),
+            node.columns > node.rows ? own.beta * x[end * run.stride + center + 1] : REAL(0),
             &slot.z[center]);
         slot.value[center] = 0;
         slot.deflated[center] = 0;
@@ -103,15 +103,15 @@ find_z(const struct dc_device &run, const struct dc_node &node, struct dc_merge 
             continue;
         }
         if (j < center) {
-            z = slot.high[j] > center ? own.alpha * x[j * run.stride + center] : R(0);
+            z = slot.high[j] > center ? own.alpha * x[j * run.stride + center] : REAL(0);
         } else {
-            z = slot.low[j] <= center + 1 ? own.beta * x[j * run.stride + center + 1] : R(0);
+            z = slot.low[j] <= center + 1 ? own.beta * x[j * run.stride + center + 1] : REAL(0);
         }
         slot.z[j] = z;
         z = r_abs(z);
         part = z / own.limit.z;
         for (int c = 0; c < DC_THRESHOLDS; c++) {
-            dropped[c] += z <= dc_candidate(own.limit, c) ? part * part : R(0);
+            dropped[c] += z <= dc_candidate(own.limit, c) ? part * part : REAL(0);
         }
     }
     for (int c = 0; c < DC_THRESHOLDS; c++) {
@@ -152,7 +152,7 @@ make_list(const struct dc_device &run, const struct dc_node &node, struct dc_mer
     uint64_t listed = 1;
 
     for (int64_t i = threadIdx.x; i < node.rows; i += blockDim.x) {
-        slot.base[first + i] = i != node.left ? slot.value[slot.order[first + i]] : R(0);
+        slot.base[first + i] = i != node.left ? slot.value[slot.order[first + i]] : REAL(0);
     }
     __syncthreads();
     merge_orders(slot.base + first, slot.order + first, before, slot.base + center + 1,
@@ -249,7 +249,7 @@ static __device__ __forceinline__ real
 entry_of(const struct dc_device &run, const real *x, int64_t j, int64_t column)
 {
     return column >= run.slot.low[j] && column < run.slot.high[j] ? x[j * run.stride + column]
-                                                                  : R(0);
+                                                                  : REAL(0);
 }
 
 /* Turns the null vectors, and heads with what they absorb; a thread owns a column. */
@@ -270,8 +270,8 @@ turn_kernel(struct dc_device run, int depth)
     }
     if (side == RIGHT && null < first + node.columns) {
         const struct rotation q = merge->null_turn;
-        const real a = column <= center ? x[center * run.stride + column] : R(0);
-        const real b = column > center ? x[null * run.stride + column] : R(0);
+        const real a = column <= center ? x[center * run.stride + column] : REAL(0);
+        const real b = column > center ? x[null * run.stride + column] : REAL(0);
 
         x[center * run.stride + column] = r_fma(q.c, a, q.s * b);
         x[null * run.stride + column] = r_fma(q.c, b, -(q.s * a));
@@ -294,7 +294,7 @@ turn_kernel(struct dc_device run, int depth)
             low = a == center ? first : slot.low[a];
             high = a != center ? slot.high[a] : null < first + node.columns ? null + 1 : center + 1;
             if (a == center) {
-                head = side == RIGHT && column < high ? x[a * run.stride + column] : R(0);
+                head = side == RIGHT && column < high ? x[a * run.stride + column] : REAL(0);
             } else {
                 head = entry_of(run, x, a, column);
             }
@@ -551,11 +551,11 @@ tsvdi_launch_deflate(struct cuda_call *call, const struct dc_device *run, struct
     tsvd_status ret = TSVD_OK;
 
     deflate_kernel<<<nodes, MERGE_THREADS, 0, call->stream>>>(*run, level.depth);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
     turn_kernel<<<columns, 128, 0, call->stream>>>(*run, level.depth);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
     number_kernel<<<nodes, MERGE_THREADS, 0, call->stream>>>(*run, level.depth);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
 out:
     return ret;
 }
@@ -566,7 +566,7 @@ tsvdi_launch_settle(struct cuda_call *call, const struct dc_device *run, struct 
     tsvd_status ret = TSVD_OK;
 
     settle_kernel<<<(unsigned)level.nodes, MERGE_THREADS, 0, call->stream>>>(*run, level.depth);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
 out:
     return ret;
 }

@@ -206,7 +206,7 @@ settle(const struct dc_device &run, const struct leaf &leaf)
 {
     const int lane = (int)threadIdx.x % WARP;
     const int64_t j = leaf.slot + lane;
-    const real value = lane < leaf.rows ? r_abs(run.slot.value[j]) : R(0);
+    const real value = lane < leaf.rows ? r_abs(run.slot.value[j]) : REAL(0);
     int rank = 0;
 
     for (int i = 0; i < leaf.rows; i++) {
@@ -235,7 +235,7 @@ find_flips(const struct vectors_part<WIDTH> &v, int rows, int side)
 #pragma unroll
     for (int i = 0; i < WIDTH; i++) {
         if (i < rows) {
-            real most = R(-1);
+            real most = REAL(-1);
             bool flip = false;
 
 #pragma unroll
@@ -268,7 +268,7 @@ static __device__ __forceinline__ void
 store(const struct dc_device &run, const struct leaf &leaf, const struct vectors_part<WIDTH> &v)
 {
     const int lane = (int)threadIdx.x % WARP, by_columns = run.lower ? RIGHT : LEFT;
-    const real value = lane < leaf.rows ? r_abs(run.slot.value[leaf.slot + lane]) : R(0);
+    const real value = lane < leaf.rows ? r_abs(run.slot.value[leaf.slot + lane]) : REAL(0);
     const unsigned flips = find_flips<WIDTH>(v, leaf.rows, by_columns);
     real *to = (v.side == LEFT ? run.left : run.right) + leaf.matrix * run.n * run.k;
     int rank = 0; /* of vector `lane`, the largest value first; from `first` on */
@@ -326,10 +326,10 @@ play(const struct dc_device &run, const struct leaf &leaf, const struct leaf_log
         const int column = v.column + c * LANES;
 
         v.present[c] = sides_lane < SIDES && column < leaf.columns;
-        null[c] = column == leaf.rows ? R(1) : R(0);
+        null[c] = column == leaf.rows ? REAL(1) : REAL(0);
 #pragma unroll
         for (int i = 0; i < WIDTH; i++) {
-            v.x[c][i] = i == column ? R(1) : R(0);
+            v.x[c][i] = i == column ? REAL(1) : REAL(0);
             if (!fresh && v.present[c] && i < leaf.rows) {
                 v.x[c][i] = to[i * run.stride + c * LANES];
             }

@@ -76,7 +76,7 @@ __launch_bounds__(WARP) sweeps_kernel(struct dc_device run, struct leaf_log log,
     leaf = leaf_of(run, first + at);
     for (int i = 0; i < leaf.rows; i++) {
         d[i] = run.scaled_d[leaf.slot + i];
-        e[i] = i < leaf.columns - 1 ? run.scaled_e[leaf.slot + i] : R(0);
+        e[i] = i < leaf.columns - 1 ? run.scaled_e[leaf.slot + i] : REAL(0);
     }
     if (leaf.columns > leaf.rows) {
         struct half_tangents turn = {0, 0};
@@ -173,15 +173,15 @@ open_streams(struct cuda_call *call, struct leaf_streams *s)
     int least, greatest;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_CUDA(call, cudaDeviceGetStreamPriorityRange(&least, &greatest));
-    TSVD_CUDA(call, cudaStreamCreateWithPriority(&s->sweeps, cudaStreamNonBlocking, greatest));
-    TSVD_CUDA(call, cudaEventCreateWithFlags(&s->begun, cudaEventDisableTiming));
+    CUDA_TRY(call, cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    CUDA_TRY(call, cudaStreamCreateWithPriority(&s->sweeps, cudaStreamNonBlocking, greatest));
+    CUDA_TRY(call, cudaEventCreateWithFlags(&s->begun, cudaEventDisableTiming));
     for (int i = 0; i < LOGS; i++) {
-        TSVD_CUDA(call, cudaEventCreateWithFlags(&s->swept[i], cudaEventDisableTiming));
-        TSVD_CUDA(call, cudaEventCreateWithFlags(&s->played[i], cudaEventDisableTiming));
+        CUDA_TRY(call, cudaEventCreateWithFlags(&s->swept[i], cudaEventDisableTiming));
+        CUDA_TRY(call, cudaEventCreateWithFlags(&s->played[i], cudaEventDisableTiming));
     }
-    TSVD_CUDA(call, cudaEventRecord(s->begun, call->stream));
-    TSVD_CUDA(call, cudaStreamWaitEvent(s->sweeps, s->begun, 0));
+    CUDA_TRY(call, cudaEventRecord(s->begun, call->stream));
+    CUDA_TRY(call, cudaStreamWaitEvent(s->sweeps, s->begun, 0));
 out:
     return ret;
 }
@@ -234,15 +234,14 @@ launch(struct cuda_call *call, const struct dc_device *run, struct dc_level leve
     log[1] = log[0];
     (void)lay_out(&log[0], chunk, memory + at);
     (void)lay_out(&log[1], chunk, memory + at + (chunks > 1 ? bytes : 0));
-    TSVD_CUDA(call,
-              cudaMemsetAsync(log[0].stragglers, 0, sizeof(*log[0].stragglers), call->stream));
+    CUDA_TRY(call, cudaMemsetAsync(log[0].stragglers, 0, sizeof(*log[0].stragglers), call->stream));
     /* kernels share a multiprocessor where they split its memory alike */
-    TSVD_CUDA(call, cudaFuncSetAttribute(apply_kernel<WIDTH>,
-                                         cudaFuncAttributePreferredSharedMemoryCarveout,
-                                         cudaSharedmemCarveoutMaxShared));
-    TSVD_CUDA(call,
-              cudaFuncSetAttribute(sweeps_kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                   cudaSharedmemCarveoutMaxShared));
+    CUDA_TRY(call, cudaFuncSetAttribute(apply_kernel<WIDTH>,
+                                        cudaFuncAttributePreferredSharedMemoryCarveout,
+                                        cudaSharedmemCarveoutMaxShared));
+    CUDA_TRY(call,
+             cudaFuncSetAttribute(sweeps_kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                  cudaSharedmemCarveoutMaxShared));
     TSVD_TRY(open_streams(call, &streams));
     for (int64_t i = 0; i < chunks; i++) {
         const int64_t first = i * chunk, left = level.nodes - first;
@@ -250,23 +249,23 @@ launch(struct cuda_call *call, const struct dc_device *run, struct dc_level leve
         const int turn = (int)(i % LOGS);
 
         if (i >= LOGS) {
-            TSVD_CUDA(call, cudaStreamWaitEvent(streams.sweeps, streams.played[turn], 0));
+            CUDA_TRY(call, cudaStreamWaitEvent(streams.sweeps, streams.played[turn], 0));
         }
         sweeps_kernel<<<(unsigned)((count + share - 1) / share), WARP,
                         (size_t)share *(size_t)(2 * level.columns + 1) * sizeof(real),
                         streams.sweeps>>>(*run, log[turn], first, count, (int)share);
-        TSVD_LAUNCHED(call);
-        TSVD_CUDA(call, cudaEventRecord(streams.swept[turn], streams.sweeps));
-        TSVD_CUDA(call, cudaStreamWaitEvent(call->stream, streams.swept[turn], 0));
+        CUDA_LAUNCHED(call);
+        CUDA_TRY(call, cudaEventRecord(streams.swept[turn], streams.sweeps));
+        CUDA_TRY(call, cudaStreamWaitEvent(call->stream, streams.swept[turn], 0));
         apply_kernel<WIDTH><<<(unsigned)((count + APPLY_WARPS - 1) / APPLY_WARPS), APPLY_THREADS, 0,
                               call->stream>>>(*run, log[turn], first, count);
-        TSVD_LAUNCHED(call);
-        TSVD_CUDA(call, cudaEventRecord(streams.played[turn], call->stream));
+        CUDA_LAUNCHED(call);
+        CUDA_TRY(call, cudaEventRecord(streams.played[turn], call->stream));
     }
     stragglers_kernel<WIDTH>
         <<<(unsigned)(chunk < STRAGGLER_BLOCKS ? chunk : (int64_t)STRAGGLER_BLOCKS), WARP, 0,
            call->stream>>>(*run, log[0]);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
 out:
     if (ret != TSVD_OK && streams.sweeps != NULL) {
         (void)cudaStreamSynchronize(streams.sweeps); /* it may be at work in the memory */

@@ -113,9 +113,9 @@ tsvdi_launch_roots(struct cuda_call *call, const struct dc_device *run, struct d
     tsvd_status ret = TSVD_OK;
 
     roots_kernel<<<grid, block, 0, call->stream>>>(*run, level.depth);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
     weights_kernel<<<grid, block, 0, call->stream>>>(*run, level.depth);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
 out:
     return ret;
 }
@@ -158,7 +158,7 @@ __launch_bounds__(WARP *WARPS) coefficients_kernel(struct dc_device run, int dep
         real d = pole[p], v = weight[p] / secular_difference(d, base, tau);
 
         right[p] = v * right_square;
-        left[p] = (p == center ? R(-1) : d * v) * left_square;
+        left[p] = (p == center ? REAL(-1) : d * v) * left_square;
     }
 }
 
@@ -186,9 +186,9 @@ __launch_bounds__(GATHER_THREADS) gather_kernel(struct dc_device run, int depth)
     to = p < count.top ? center + 1 : first + node.columns;
     for (int64_t i = from + threadIdx.x; i < to; i += GATHER_THREADS) {
         if (side == LEFT && j == center) {
-            g[i] = i == center ? R(1) : R(0);
+            g[i] = i == center ? REAL(1) : REAL(0);
         } else {
-            g[i] = i >= low && i < high ? x[i] : R(0);
+            g[i] = i >= low && i < high ? x[i] : REAL(0);
         }
     }
 }
@@ -221,11 +221,11 @@ tsvdi_launch_factors(struct cuda_call *call, const struct dc_device *run, struct
     tsvd_status ret = TSVD_OK;
 
     coefficients_kernel<<<roots, dim3(WARP, WARPS), 0, call->stream>>>(*run, level.depth);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
     gather_kernel<<<rows, GATHER_THREADS, 0, call->stream>>>(*run, level.depth);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
     move_kernel<<<moves, GATHER_THREADS, 0, call->stream>>>(*run, level.depth);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
 out:
     return ret;
 }
@@ -265,9 +265,9 @@ static __global__ void __launch_bounds__(256)
             const int64_t kb = k0 + at / PRODUCT_TILE, across = column0 + at % PRODUCT_TILE;
 
             a[at % PRODUCT_DEPTH][at / PRODUCT_DEPTH] =
-                ka < terms && row < count.end ? q[row * run.stride + ka] : R(0);
+                ka < terms && row < count.end ? q[row * run.stride + ka] : REAL(0);
             b[at / PRODUCT_TILE][at % PRODUCT_TILE] =
-                kb < terms && across < columns ? g[kb * run.stride + across] : R(0);
+                kb < terms && across < columns ? g[kb * run.stride + across] : REAL(0);
         }
         __syncthreads();
 #pragma unroll
@@ -313,7 +313,7 @@ tsvdi_launch_products(struct cuda_call *call, const struct dc_device *run, struc
     tsvd_status ret = TSVD_OK;
 
     product_kernel<<<grid, 256, 0, call->stream>>>(*run, level.depth, (int)across);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
 out:
     return ret;
 }

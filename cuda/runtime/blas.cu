@@ -277,9 +277,9 @@ tsvdi_cuda_multiply(struct cuda_call *call, int single, int64_t rows, int64_t co
                             (long long)lda, (long long)ldb, (long long)ldc));
     }
     for (int i = 0; i < count && terms == 0; i++) {
-        TSVD_CUDA(call,
-                  cudaMemset2DAsync((char *)d_c + (size_t)(i * stride_c) * size, (size_t)ldc * size,
-                                    0, (size_t)columns * size, (size_t)rows, stream));
+        CUDA_TRY(call,
+                 cudaMemset2DAsync((char *)d_c + (size_t)(i * stride_c) * size, (size_t)ldc * size,
+                                   0, (size_t)columns * size, (size_t)rows, stream));
     }
     if (terms == 0) {
         goto out;

@@ -234,7 +234,7 @@ take_pinned(struct cuda_call *call, void **p)
     pthread_mutex_unlock(&pinned_lock);
     if (*p == NULL) {
         call->wanted = PINNED_BYTES;
-        TSVD_CUDA(call, cudaHostAlloc(p, PINNED_BYTES, cudaHostAllocPortable));
+        CUDA_TRY(call, cudaHostAlloc(p, PINNED_BYTES, cudaHostAllocPortable));
     }
 out:
     return ret;
@@ -267,19 +267,19 @@ tsvdi_cuda_open(int device, tsvd_error *error, struct cuda_call *call)
     memset(call, 0, sizeof(*call));
     call->device = call->before = device;
     call->error = error;
-    TSVD_CUDA(call, cudaGetDevice(&call->before));
-    TSVD_CUDA(call, cudaSetDevice(device));
+    CUDA_TRY(call, cudaGetDevice(&call->before));
+    CUDA_TRY(call, cudaSetDevice(device));
     TSVD_TRY(tsvd_cuda_device_usable(device, error->text, sizeof(error->text)));
-    TSVD_CUDA(call, cudaDeviceGetAttribute(&call->multiprocessors, cudaDevAttrMultiProcessorCount,
-                                           device));
-    TSVD_CUDA(call, cudaDeviceGetAttribute(&call->shared_most,
-                                           cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    CUDA_TRY(call, cudaDeviceGetAttribute(&call->multiprocessors, cudaDevAttrMultiProcessorCount,
+                                          device));
+    CUDA_TRY(call, cudaDeviceGetAttribute(&call->shared_most,
+                                          cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     /* Freed memory stays in the pool for the next call. */
-    TSVD_CUDA(call, cudaDeviceGetDefaultMemPool(&pool, device));
-    TSVD_CUDA(call, cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
-    TSVD_CUDA(call, cudaStreamCreateWithFlags(&call->stream, cudaStreamNonBlocking));
+    CUDA_TRY(call, cudaDeviceGetDefaultMemPool(&pool, device));
+    CUDA_TRY(call, cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
+    CUDA_TRY(call, cudaStreamCreateWithFlags(&call->stream, cudaStreamNonBlocking));
     for (int i = 0; i < 2; i++) {
-        TSVD_CUDA(call, cudaEventCreateWithFlags(&call->copied[i], cudaEventDisableTiming));
+        CUDA_TRY(call, cudaEventCreateWithFlags(&call->copied[i], cudaEventDisableTiming));
         TSVD_TRY(take_pinned(call, &call->pinned[i]));
     }
 out:
@@ -319,10 +319,10 @@ tsvdi_cuda_memory_free(struct cuda_call *call, uint64_t *bytes)
     cudaMemPool_t pool;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_CUDA(call, cudaDeviceGetDefaultMemPool(&pool, call->device));
-    TSVD_CUDA(call, cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
-    TSVD_CUDA(call, cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
-    TSVD_CUDA(call, cudaMemGetInfo(&outside, &total));
+    CUDA_TRY(call, cudaDeviceGetDefaultMemPool(&pool, call->device));
+    CUDA_TRY(call, cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+    CUDA_TRY(call, cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+    CUDA_TRY(call, cudaMemGetInfo(&outside, &total));
     *bytes = outside + (reserved - used);
 out:
     return ret;
@@ -348,10 +348,10 @@ tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p)
     if (code == cudaErrorMemoryAllocation) {
         /* what earlier calls left in the pool may lie in pieces that are too small */
         forget_failure();
-        TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
-        TSVD_CUDA(call, cudaDeviceGetDefaultMemPool(&pool, call->device));
-        TSVD_CUDA(call, cudaMemPoolTrimTo(pool, 0));
-        TSVD_CUDA(call, cudaMallocAsync(p, bytes, call->stream));
+        CUDA_TRY(call, cudaStreamSynchronize(call->stream));
+        CUDA_TRY(call, cudaDeviceGetDefaultMemPool(&pool, call->device));
+        CUDA_TRY(call, cudaMemPoolTrimTo(pool, 0));
+        CUDA_TRY(call, cudaMallocAsync(p, bytes, call->stream));
     } else if (code != cudaSuccess) {
         ret = tsvdi_cuda_fail(call, code, "cudaMallocAsync", __FILE_NAME__, __LINE__);
     }
@@ -376,7 +376,7 @@ tsvdi_cuda_upload(struct cuda_call *call, void *d_to, const void *from, size_t b
     tsvd_status ret = TSVD_OK;
 
     /* from pageable memory: returns when the source may be changed */
-    TSVD_CUDA(call, cudaMemcpyAsync(d_to, from, bytes, cudaMemcpyHostToDevice, call->stream));
+    CUDA_TRY(call, cudaMemcpyAsync(d_to, from, bytes, cudaMemcpyHostToDevice, call->stream));
 out:
     return ret;
 }
@@ -413,17 +413,17 @@ tsvdi_cuda_download(struct cuda_call *call, int threads, void *to, const void *d
         if (i < pieces) {
             size_t begin = (size_t)i * PINNED_BYTES, rest = bytes - begin;
 
-            TSVD_CUDA(call, cudaMemcpyAsync(call->pinned[i % 2], (const char *)d_from + begin,
-                                            rest < PINNED_BYTES ? rest : PINNED_BYTES,
-                                            cudaMemcpyDeviceToHost, call->stream));
-            TSVD_CUDA(call, cudaEventRecord(call->copied[i % 2], call->stream));
+            CUDA_TRY(call, cudaMemcpyAsync(call->pinned[i % 2], (const char *)d_from + begin,
+                                           rest < PINNED_BYTES ? rest : PINNED_BYTES,
+                                           cudaMemcpyDeviceToHost, call->stream));
+            CUDA_TRY(call, cudaEventRecord(call->copied[i % 2], call->stream));
         }
         if (i > 0) {
             size_t begin = (size_t)(i - 1) * PINNED_BYTES, rest = bytes - begin;
             struct copy_job job = {(char *)to + begin, (const char *)call->pinned[(i - 1) % 2],
                                    rest < PINNED_BYTES ? rest : PINNED_BYTES};
 
-            TSVD_CUDA(call, cudaEventSynchronize(call->copied[(i - 1) % 2]));
+            CUDA_TRY(call, cudaEventSynchronize(call->copied[(i - 1) % 2]));
             TSVD_TRY(tsvdi_host_for_each(
                 threads, (int64_t)((job.bytes + COPY_BYTES - 1) / COPY_BYTES), copy_part, &job));
         }

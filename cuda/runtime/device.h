@@ -34,7 +34,7 @@ struct cuda_call {
 
 /* Runs a CUDA call; on failure writes call, code, text and place into the error and
    leaves through `out:`. */
-#define TSVD_CUDA(held, expression)                                                                \
+#define CUDA_TRY(held, expression)                                                                 \
     do {                                                                                           \
         cudaError_t code_ = (expression);                                                          \
         if (code_ != cudaSuccess) {                                                                \
@@ -44,7 +44,7 @@ struct cuda_call {
     } while (0)
 
 /* After a launch: did it start? */
-#define TSVD_LAUNCHED(held) TSVD_CUDA(held, cudaGetLastError())
+#define CUDA_LAUNCHED(held) CUDA_TRY(held, cudaGetLastError())
 
 tsvd_status tsvdi_cuda_fail(struct cuda_call *call, cudaError_t code, const char *text,
                             const char *file, int line);

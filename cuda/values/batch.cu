@@ -416,27 +416,27 @@ tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v, int64_
     fill_block(&q, call->shared_most);
     bytes = lay_out(q, NULL).bytes;
     /* the attribute is of the kernel, which other threads launch too: all set the same */
-    TSVD_CUDA(call, cudaFuncSetAttribute(batch_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                         call->shared_most - (int)sizeof(struct ranks) -
-                                             (int)SHARED_RESERVED));
+    CUDA_TRY(call, cudaFuncSetAttribute(batch_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        call->shared_most - (int)sizeof(struct ranks) -
+                                            (int)SHARED_RESERVED));
     TSVD_TRY(tsvdi_cuda_alloc(call, sizeof(*q.d_counts), (void **)&q.d_counts));
-    TSVD_CUDA(call, cudaMemsetAsync(q.d_counts, 0, sizeof(*q.d_counts), call->stream));
+    CUDA_TRY(call, cudaMemsetAsync(q.d_counts, 0, sizeof(*q.d_counts), call->stream));
     for (; q.begin < v.batch; q.begin += most) {
         const int64_t here = bracket_min(v.batch - q.begin, most);
         const dim3 blocks(blocks_of(here, q.matrices), blocks_of(values, q.width));
 
         q.v.batch = q.begin + here;
         batch_kernel<<<blocks, COUNT_THREADS, bytes, call->stream>>>(q);
-        TSVD_LAUNCHED(call);
+        CUDA_LAUNCHED(call);
         if (v.batch > most) {
-            TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+            CUDA_TRY(call, cudaStreamSynchronize(call->stream));
             TSVD_TRY(
                 tsvdi_check(ctx, begin + (1 - begin) * (double)(q.begin + here) / (double)v.batch));
         }
     }
-    TSVD_CUDA(call, cudaMemcpyAsync(call->pinned[0], q.d_counts, sizeof(*q.d_counts),
-                                    cudaMemcpyDeviceToHost, call->stream));
-    TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+    CUDA_TRY(call, cudaMemcpyAsync(call->pinned[0], q.d_counts, sizeof(*q.d_counts),
+                                   cudaMemcpyDeviceToHost, call->stream));
+    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
     *counts += (int64_t) * (unsigned long long *)call->pinned[0];
 out:
     tsvdi_cuda_free(call, q.d_counts);

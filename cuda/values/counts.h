@@ -24,10 +24,10 @@ struct twofold_entry {
 static __device__ __forceinline__ struct twofold_entry
 twofold_entry_of(int64_t n, const real *d, const real *e, int64_t k, struct matrix_scale m)
 {
-    const real b = matrix_entry(n, d, e, k) * R(m.down[0]) * R(m.down[1]);
-    const real square = R(plain_square(n, d, e, k, m));
+    const real b = matrix_entry(n, d, e, k) * REAL(m.down[0]) * REAL(m.down[1]);
+    const real square = REAL(plain_square(n, d, e, k, m));
 
-    return {square, square == b * b ? r_fma(b, b, -square) : R(0)};
+    return {square, square == b * b ? r_fma(b, b, -square) : REAL(0)};
 }
 
 /* An entry b_k for the wide form: csrc/math/sturm.h; 0 if b_k is. */
@@ -250,14 +250,14 @@ struct twofold_form : unguided_form {
 
     __device__ __forceinline__ void begin_part()
     {
-        y.before = R(double_pow2(PAIR_SIZE));
+        y.before = REAL(double_pow2(PAIR_SIZE));
         y.r = sigma * y.before;
         y.r_rest = y.before_rest = 0;
     }
 
     __device__ __forceinline__ void start(real shift, struct matrix_scale scale)
     {
-        sigma = shift * R(scale.down[0]) * R(scale.down[1]);
+        sigma = shift * REAL(scale.down[0]) * REAL(scale.down[1]);
         above = 0;
         begin_part();
     }
@@ -271,7 +271,7 @@ struct twofold_form : unguided_form {
 
     __device__ __forceinline__ void rescale()
     {
-        const real factor = sturm_plain_power(y.r, y.before) * R(double_pow2(PAIR_SIZE));
+        const real factor = sturm_plain_power(y.r, y.before) * REAL(double_pow2(PAIR_SIZE));
 
         y.r *= factor;
         y.r_rest *= factor;

@@ -95,7 +95,7 @@ add_entries(struct cuda_call *call, const real *d_d, const real *d_e,
     *d_entries = d_entry;
     entry_kernel<Form><<<blocks_of(room, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
         matrix->n, d_d, d_e, room, matrix->d_size, d_entry);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
 out:
     return ret;
 }
@@ -117,13 +117,13 @@ tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d, const
     matrix->d_size = d_size;
     TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)room / GROUP * sizeof(*d_event), (void **)&d_event));
     matrix->d_event = d_event;
-    TSVD_CUDA(call, cudaMemsetAsync(d_size, 0, sizeof(*d_size), call->stream));
+    CUDA_TRY(call, cudaMemsetAsync(d_size, 0, sizeof(*d_size), call->stream));
     size_kernel<<<size_blocks, PREPARE_THREADS, 0, call->stream>>>(n, d_d, d_e, d_size);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
     TSVD_TRY(add_entries<plain_form>(call, d_d, d_e, matrix, &matrix->d_square));
     event_kernel<<<blocks_of(stretches, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
         n, matrix->d_square, d_event);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
 out:
     return ret;
 }

@@ -249,10 +249,10 @@ list_open(struct search *job, int64_t count, int all)
 
     list_kernel<<<blocks_of(count, LIST_THREADS * LIST_EACH), LIST_THREADS, 0, call->stream>>>(
         count, all ? NULL : job->d_list[from], job->d_is_open, job->d_list[to], job->d_open);
-    TSVD_LAUNCHED(call);
-    TSVD_CUDA(call, cudaMemcpyAsync(call->pinned[0], job->d_open, sizeof(*job->d_open),
-                                    cudaMemcpyDeviceToHost, call->stream));
-    TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+    CUDA_LAUNCHED(call);
+    CUDA_TRY(call, cudaMemcpyAsync(call->pinned[0], job->d_open, sizeof(*job->d_open),
+                                   cudaMemcpyDeviceToHost, call->stream));
+    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
     memcpy(&job->q.open, call->pinned[0], sizeof(job->q.open));
     job->latest = to;
     job->q.d_list = job->d_list[to];
@@ -275,9 +275,9 @@ count_points(struct search *job, double steps, double done)
 
         count_kernel<Form, SHIFTS>
             <<<blocks_of(here, block), COUNT_THREADS, 0, call->stream>>>(job->m, job->q, begin);
-        TSVD_LAUNCHED(call);
+        CUDA_LAUNCHED(call);
         if (points > most) {
-            TSVD_CUDA(call, cudaStreamSynchronize(call->stream));
+            CUDA_TRY(call, cudaStreamSynchronize(call->stream));
             TSVD_TRY(tsvdi_check(job->ctx, done));
         }
     }
@@ -309,7 +309,7 @@ search_all(struct search *job)
         }
         narrow_kernel<<<blocks_of(job->q.open, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
             job->m, job->q, job->d_is_open);
-        TSVD_LAUNCHED(call);
+        CUDA_LAUNCHED(call);
         TSVD_TRY(list_open(job, job->q.open, 0));
         left *= SHARE_LEFT;
         TSVD_TRY(tsvdi_check(job->ctx, job->end - left));
@@ -367,7 +367,7 @@ take_up(struct search *job, enum form form)
     job->q.form = form;
     restart_kernel<<<blocks_of(job->values, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
         job->m, job->q, job->values, job->d_is_open);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
     TSVD_TRY(list_open(job, job->values, 1));
     if (job->q.open > 0) {
         TSVD_TRY(tsvdi_cuda_sturm_add(call, form, v->d_d, v->d_e, &job->m));
@@ -400,7 +400,7 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
     TSVD_TRY(tsvdi_cuda_sturm_begin(call, v.n, v.d_d, v.d_e, &job.m));
     start_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job.m, job.q, values, v.d_hint,
                                                              job.d_is_open);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
     TSVD_TRY(list_open(&job, values, 1));
     TSVD_TRY(search_all(&job));
     job.begin = job.end;
@@ -410,7 +410,7 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
     }
     TSVD_TRY(take_up(&job, WIDE));
     value_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(values, job.q.d_bracket, v.d_s);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
 out:
     free_all(&job);
     return ret;

@@ -66,7 +66,7 @@ tsvdi_cuda_values_on_device(struct tsvd_context *ctx, int64_t n, int64_t batch, 
     }
     uncross_kernel<<<blocks_of(batch * WARP, UNCROSS_THREADS), UNCROSS_THREADS, 0, call->stream>>>(
         batch, values, d_s);
-    TSVD_LAUNCHED(call);
+    CUDA_LAUNCHED(call);
 out:
     return ret;
 }

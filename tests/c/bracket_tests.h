@@ -140,7 +140,7 @@ check_brackets(const char *kind, int64_t n, const real *d, const real *e, int64_
         const real error = R_EPS * r_from_bits(m.scale.top - 1);
 
         for (int64_t v = first; v < last; v++) {
-            near[v] = b[v].low_sure ? bracket_value(&b[v]) : R(0);
+            near[v] = b[v].low_sure ? bracket_value(&b[v]) : REAL(0);
             near[v] = r_min(r_max(near[v] + (real)random_int(-9, 9) * error, 0), R_LARGEST);
             near[v] = v > first ? r_min(near[v], near[v - 1]) : near[v];
         }

@@ -12,11 +12,11 @@ static void
 test_dc_exponent(void)
 {
     for (int i = 0; i < 2000; i++) {
-        real x = R(fabs(random_scaled(-R_BIAS / 2, R_BIAS / 2)));
+        real x = REAL(fabs(random_scaled(-R_BIAS / 2, R_BIAS / 2)));
         real scaled = x * r_pow2(-dc_exponent(x));
 
         CHECK(scaled >= 1 && scaled < 2, "%g becomes %g", (double)x, (double)scaled);
-        x = R(fabs(random_scaled(LOWEST_EXPONENT, -R_BIAS / 2 - 1)));
+        x = REAL(fabs(random_scaled(LOWEST_EXPONENT, -R_BIAS / 2 - 1)));
         CHECK(x * r_pow2(-dc_exponent(x)) < 1, "%g", (double)x);
     }
     CHECK(r_isfinite(r_pow2(-dc_exponent(0))), "of a zero block");
@@ -37,7 +37,7 @@ test_dc_limits(void)
             CHECK(limit.z >= before.z && limit.gap >= before.gap, "a looser eps of %g",
                   (double)eps);
             CHECK(limit.z <= before.floor + eps &&
-                      limit.gap * R(levels) <= before.floor * R(levels) + 2 * eps,
+                      limit.gap * REAL(levels) <= before.floor * REAL(levels) + 2 * eps,
                   "more than eps = %g is given away", (double)eps);
             CHECK(limit.floor == before.floor, "the floor of z_0 does not depend on eps");
             before = limit;
@@ -80,7 +80,7 @@ static void
 test_dc_threshold(void)
 {
     enum { MOST = 1 << (2 * (DC_THRESHOLDS - 1)) }; /* rows that the candidates are made for */
-    const struct dc_limits limits[] = {dc_limits_for(0, 3), dc_limits_for(R(1e-3), 11)};
+    const struct dc_limits limits[] = {dc_limits_for(0, 3), dc_limits_for(REAL(1e-3), 11)};
     real *z = allocate(MOST * sizeof *z);
 
     for (int l = 0; l < 2; l++) {
@@ -89,7 +89,7 @@ test_dc_threshold(void)
             const int low = random_int(-DC_THRESHOLDS - 3, 3);
 
             for (int64_t j = 0; j < n; j++) {
-                z[j] = limits[l].z * R(random_scaled(low, low + round % 7));
+                z[j] = limits[l].z * REAL(random_scaled(low, low + round % 7));
             }
             check_threshold(n, z, limits[l]);
         }
@@ -115,8 +115,9 @@ test_dc_absorb(void)
     real head_z, z;
 
     for (int i = 0; i < 20000; i++) {
-        const real head = 1 + R(random_int(0, 1000)) * R_EPS;
-        const real before = R(random_scaled(-R_DIGITS, 0)), other = R(random_scaled(-R_DIGITS, 0));
+        const real head = 1 + REAL(random_int(0, 1000)) * R_EPS;
+        const real before = REAL(random_scaled(-R_DIGITS, 0)),
+                   other = REAL(random_scaled(-R_DIGITS, 0));
         long double weight = sqrtl((long double)before * before + (long double)other * other);
 
         head_z = before;
@@ -129,8 +130,9 @@ test_dc_absorb(void)
         CHECK(error_in_eps(turn.c * before + turn.s * other, head_z) <= 4, "the rotation");
     }
     head_z = 0; /* a center without a weight takes that of what it absorbs */
-    z = R(-0.5);
-    CHECK(dc_absorb(limit, 0, limit.gap, &head_z, &z, &turn) && r_abs(head_z) == R(0.5) && z == 0,
+    z = REAL(-0.5);
+    CHECK(dc_absorb(limit, 0, limit.gap, &head_z, &z, &turn) && r_abs(head_z) == REAL(0.5) &&
+              z == 0,
           "into zero");
 }
 

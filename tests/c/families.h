@@ -28,9 +28,10 @@ static real
 draw_entry(struct family family)
 {
     if (family.low == family.high) {
-        return R(random_int(1, 2));
+        return REAL(random_int(1, 2));
     }
-    return family.zeros && random_unit() < 0.3 ? R(0) : R(random_scaled(family.low, family.high));
+    return family.zeros && random_unit() < 0.3 ? REAL(0)
+                                               : REAL(random_scaled(family.low, family.high));
 }
 
 /* d, e: [n] */

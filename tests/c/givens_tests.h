@@ -34,7 +34,7 @@ unpack(const real *packed, int64_t n, int lower, real *d, real *e)
 {
     for (int64_t i = 0; i < n; i++) {
         d[i] = packed[3 * i];
-        e[i] = i + 1 < n ? packed[3 * i + (lower ? 1 : 2)] : R(0);
+        e[i] = i + 1 < n ? packed[3 * i + (lower ? 1 : 2)] : REAL(0);
     }
 }
 
@@ -48,10 +48,10 @@ check_givens(int64_t n, real eps)
     int64_t deflated = 0, quiet = 0, sweeps = 0;
 
     for (int64_t i = 0; i < n; i++) {
-        exact_d[i] = packed[3 * i] = R(0.1 + random_unit());
+        exact_d[i] = packed[3 * i] = REAL(0.1 + random_unit());
         exact_e[i] = 0;
         if (i + 1 < n) {
-            exact_e[i] = packed[3 * i + 2] = R(random_unit());
+            exact_e[i] = packed[3 * i + 2] = REAL(random_unit());
         }
     }
     identity(n, left);
@@ -87,22 +87,22 @@ check_givens(int64_t n, real eps)
 static void
 test_givens(void)
 {
-    real at_eps[] = {2, 0, R(0.25), 3, 0, 0};
+    real at_eps[] = {2, 0, REAL(0.25), 3, 0, 0};
     struct rotation q;
     int dropped;
 
     for (int round = 0; round < 30; round++) {
         for (int64_t n = 1; n <= GIVENS_ORDER; n++) {
-            check_givens(n, R(1e-2));
-            check_givens(n, R(1e-4));
+            check_givens(n, REAL(1e-2));
+            check_givens(n, REAL(1e-4));
         }
     }
     /* An entry of eps counts as zero, one above does not. */
-    CHECK(givens_step(at_eps, 0, R(0.25), &q, &dropped) == 0 && dropped == 1, "at eps");
+    CHECK(givens_step(at_eps, 0, REAL(0.25), &q, &dropped) == 0 && dropped == 1, "at eps");
     CHECK(q.c == 1 && q.s == 0 && at_eps[0] == 2 && at_eps[2] == 0 && at_eps[3] == 3, "at eps");
-    CHECK(givens_step(at_eps, 0, R(0.25), &q, &dropped) == 0 && dropped == 0, "an old zero");
-    at_eps[2] = R(0.2500001);
-    CHECK(givens_step(at_eps, 0, R(0.25), &q, &dropped) == 1 && dropped == 0, "above eps");
+    CHECK(givens_step(at_eps, 0, REAL(0.25), &q, &dropped) == 0 && dropped == 0, "an old zero");
+    at_eps[2] = REAL(0.2500001);
+    CHECK(givens_step(at_eps, 0, REAL(0.25), &q, &dropped) == 1 && dropped == 0, "above eps");
     CHECK(at_eps[1] > 0 && at_eps[2] == 0, "the opposite entry is filled");
 }
 

@@ -81,7 +81,7 @@ check_qr(const char *kind, int64_t n, const real *d_in, const real *e_in)
 
     for (int64_t i = 0; i < n; i++) {
         exact_d[i] = d[i] = d_in[i];
-        exact_e[i] = e[i] = i < n - 1 ? e_in[i] : R(0);
+        exact_e[i] = e[i] = i < n - 1 ? e_in[i] : REAL(0);
         biggest = fmaxl(biggest, fmaxl(fabsl(exact_d[i]), fabsl(exact_e[i])));
     }
     identity(n, left_rows);
@@ -136,32 +136,32 @@ test_qr(void)
         int range = R_BIAS / 3;
 
         for (int64_t i = 0; i < n; i++) {
-            d[i] = R(random_unit());
-            e[i] = R(random_unit());
+            d[i] = REAL(random_unit());
+            e[i] = REAL(random_unit());
         }
         check_qr("uniform", n, d, e);
         for (int64_t i = 0; i < n; i++) {
             int exponent = -(int)(range * i / n);
 
-            d[i] = R(random_scaled(exponent, exponent));
-            e[i] = R(random_scaled(exponent, exponent));
+            d[i] = REAL(random_scaled(exponent, exponent));
+            e[i] = REAL(random_scaled(exponent, exponent));
         }
         check_qr("graded down", n, d, e);
         for (int64_t i = 0; i < n; i++) {
             int exponent = -(int)(range * (n - 1 - i) / n);
 
-            d[i] = R(random_scaled(exponent, exponent));
-            e[i] = R(random_scaled(exponent, exponent));
+            d[i] = REAL(random_scaled(exponent, exponent));
+            e[i] = REAL(random_scaled(exponent, exponent));
         }
         check_qr("graded up", n, d, e);
         for (int64_t i = 0; i < n; i++) {
-            d[i] = R(random_scaled(-range, 0));
-            e[i] = R(random_scaled(-range, 0));
+            d[i] = REAL(random_scaled(-range, 0));
+            e[i] = REAL(random_scaled(-range, 0));
         }
         check_qr("wild", n, d, e);
         for (int64_t i = 0; i < n; i++) {
-            d[i] = random_unit() < 0.3 ? R(0) : R(random_scaled(-2, 0));
-            e[i] = random_unit() < 0.2 ? R(0) : R(random_scaled(-2, 0));
+            d[i] = random_unit() < 0.3 ? REAL(0) : REAL(random_scaled(-2, 0));
+            e[i] = random_unit() < 0.2 ? REAL(0) : REAL(random_scaled(-2, 0));
         }
         check_qr("with zeros", n, d, e);
         for (int64_t i = 0; i < n; i++) {
@@ -169,8 +169,8 @@ test_qr(void)
         }
         check_qr("Toeplitz", n, d, e);
         for (int64_t i = 0; i < n; i++) {
-            d[i] = 1 + R_EPS * R(random_int(0, 9));
-            e[i] = R_EPS * R(random_int(-9, 9));
+            d[i] = 1 + R_EPS * REAL(random_int(0, 9));
+            e[i] = R_EPS * REAL(random_int(-9, 9));
         }
         check_qr("cluster", n, d, e);
         for (int64_t i = 0; i < n; i++) {
@@ -184,17 +184,17 @@ test_qr(void)
 static void
 test_qr_negligible(void)
 {
-    real d[] = {1, 2, R(1.5)}, e[] = {R(0.01), R(-0.01)};
+    real d[] = {1, 2, REAL(1.5)}, e[] = {REAL(0.01), REAL(-0.01)};
     struct rotation right[3], left[3];
     const struct qr_turns turns = {right, left};
     struct qr_state state;
     struct qr_sweep sweep;
 
-    qr_start(&state, 3, R(0.01), 0);
+    qr_start(&state, 3, REAL(0.01), 0);
     sweep = qr_advance(&state, d, e, turns);
     CHECK(sweep.count == 0 && state.rotations == 0 && state.deflated == 2,
           "%lld rotations, %lld gone", (long long)sweep.count, (long long)state.deflated);
-    CHECK(d[0] == 1 && d[1] == 2 && d[2] == R(1.5) && e[0] == 0 && e[1] == 0, "d was changed");
+    CHECK(d[0] == 1 && d[1] == 2 && d[2] == REAL(1.5) && e[0] == 0 && e[1] == 0, "d was changed");
 }
 
 #endif

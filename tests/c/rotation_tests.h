@@ -43,14 +43,14 @@ static void
 test_rotation_make(void)
 {
     const real special[] = {0,
-                            R(-0.0),
+                            REAL(-0.0),
                             1,
                             -1,
-                            R(TSVD_SINGLE ? FLT_MIN : DBL_MIN),
-                            R(TSVD_SINGLE ? FLT_TRUE_MIN : DBL_TRUE_MIN),
-                            -R(TSVD_SINGLE ? FLT_TRUE_MIN : DBL_TRUE_MIN),
-                            R(TSVD_SINGLE ? FLT_MAX : DBL_MAX) / 2,
-                            R(TSVD_SINGLE ? FLT_MAX : DBL_MAX) / -2,
+                            REAL(TSVD_SINGLE ? FLT_MIN : DBL_MIN),
+                            REAL(TSVD_SINGLE ? FLT_TRUE_MIN : DBL_TRUE_MIN),
+                            -REAL(TSVD_SINGLE ? FLT_TRUE_MIN : DBL_TRUE_MIN),
+                            REAL(TSVD_SINGLE ? FLT_MAX : DBL_MAX) / 2,
+                            REAL(TSVD_SINGLE ? FLT_MAX : DBL_MAX) / -2,
                             R_EPS,
                             ROTATION_SAFE_MIN,
                             ROTATION_SAFE_MAX};
@@ -69,10 +69,10 @@ test_rotation_make(void)
         int other = exponent + distance;
 
         other = other < LOWEST_EXPONENT ? LOWEST_EXPONENT : other > R_BIAS - 2 ? R_BIAS - 2 : other;
-        check_rotation(R(random_scaled(exponent, exponent)), R(random_scaled(other, other)));
-        check_rotation(R(random_scaled(LOWEST_EXPONENT, R_BIAS - 2)),
-                       R(random_scaled(LOWEST_EXPONENT, R_BIAS - 2)));
-        check_rotation(R(random_scaled(-2, 2)), R(random_scaled(-2, 2)));
+        check_rotation(REAL(random_scaled(exponent, exponent)), REAL(random_scaled(other, other)));
+        check_rotation(REAL(random_scaled(LOWEST_EXPONENT, R_BIAS - 2)),
+                       REAL(random_scaled(LOWEST_EXPONENT, R_BIAS - 2)));
+        check_rotation(REAL(random_scaled(-2, 2)), REAL(random_scaled(-2, 2)));
     }
     q = rotation_make(5, 0, &r); /* what is zero already is left alone */
     CHECK(q.c == 1 && q.s == 0 && r == 5, "c = %g, s = %g, r = %g", (double)q.c, (double)q.s,
@@ -99,7 +99,7 @@ check_lifting(struct rotation q)
 static void
 test_rotation_lift(void)
 {
-    const struct rotation special[] = {{1, 0}, {0, 1}, {0, -1}, {R(0.6), R(-0.8)}};
+    const struct rotation special[] = {{1, 0}, {0, 1}, {0, -1}, {REAL(0.6), REAL(-0.8)}};
     real r;
 
     for (size_t i = 0; i < sizeof special / sizeof special[0]; i++) {
@@ -108,7 +108,8 @@ test_rotation_lift(void)
     for (int i = 0; i < 100000; i++) {
         const int lowest = i % 4 == 0 ? LOWEST_EXPONENT : i % 4 == 1 ? -R_DIGITS : -2;
 
-        check_lifting(rotation_make(R(random_scaled(lowest, 0)), R(random_scaled(lowest, 0)), &r));
+        check_lifting(
+            rotation_make(REAL(random_scaled(lowest, 0)), REAL(random_scaled(lowest, 0)), &r));
     }
 }
 
@@ -168,7 +169,7 @@ check_triangle(real f, real g, real h)
 static void
 test_triangle(void)
 {
-    const real special[] = {0, R(-0.0), 1, -1, 2, R_EPS, -R_EPS, 1 + R_EPS, R_EPS / 8};
+    const real special[] = {0, REAL(-0.0), 1, -1, 2, R_EPS, -R_EPS, 1 + R_EPS, R_EPS / 8};
     const int count = (int)(sizeof special / sizeof special[0]);
 
     for (int i = 0; i < count; i++) {
@@ -180,11 +181,12 @@ test_triangle(void)
     }
     for (int i = 0; i < 100000; i++) {
         /* Blocks come scaled to at most 2; their ratios may be anything moderate. */
-        check_triangle(R(random_scaled(-R_BIAS / 3, 0)), R(random_scaled(-R_BIAS / 3, 0)),
-                       R(random_scaled(-R_BIAS / 3, 0)));
-        check_triangle(R(random_scaled(-3, 0)), R(random_scaled(-3, 0)), R(random_scaled(-3, 0)));
-        check_triangle(R(random_scaled(-R_DIGITS, 0)), R(random_scaled(-2 * R_DIGITS, 0)),
-                       R(random_scaled(-R_DIGITS, 0)));
+        check_triangle(REAL(random_scaled(-R_BIAS / 3, 0)), REAL(random_scaled(-R_BIAS / 3, 0)),
+                       REAL(random_scaled(-R_BIAS / 3, 0)));
+        check_triangle(REAL(random_scaled(-3, 0)), REAL(random_scaled(-3, 0)),
+                       REAL(random_scaled(-3, 0)));
+        check_triangle(REAL(random_scaled(-R_DIGITS, 0)), REAL(random_scaled(-2 * R_DIGITS, 0)),
+                       REAL(random_scaled(-R_DIGITS, 0)));
     }
 }
 

@@ -267,30 +267,30 @@ fill_secular(struct secular_problem *p, int kind)
     p->kind = name[kind];
     p->pole[0] = 0;
     for (int64_t j = 0; j < p->k; j++) {
-        real pole = R(random_unit()) + floor, z = R(random_scaled(-3, 0));
+        real pole = REAL(random_unit()) + floor, z = REAL(random_scaled(-3, 0));
 
         switch (kind) {
         case 1:
-            pole = last += R(random_int(1, 4)) * R_EPS;
+            pole = last += REAL(random_int(1, 4)) * R_EPS;
             break;
         case 3:
         case 4:
-            pole = R(fabs(random_scaled(7 - R_DIGITS, 0)));
+            pole = REAL(fabs(random_scaled(7 - R_DIGITS, 0)));
             break;
         case 5:
-            pole = R(j) / R(p->k);
-            z = 1 / r_sqrt(R(p->k));
+            pole = REAL(j) / REAL(p->k);
+            z = 1 / r_sqrt(REAL(p->k));
             break;
         case 6:
-            pole = last += floor * R(1 + (random_int(0, 3) == 0 ? 1000 : 0) * random_unit());
-            z = floor * R(random_scaled(-DC_THRESHOLDS, random_int(0, 1) ? 1 : R_DIGITS - 7));
+            pole = last += floor * REAL(1 + (random_int(0, 3) == 0 ? 1000 : 0) * random_unit());
+            z = floor * REAL(random_scaled(-DC_THRESHOLDS, random_int(0, 1) ? 1 : R_DIGITS - 7));
             break;
         case 7:
-            pole = j % 2 ? last += R(1) / R(p->k) : last + 2 * R_EPS;
-            z *= random_int(0, 1) ? R(1) : floor;
+            pole = j % 2 ? last += REAL(1) / REAL(p->k) : last + 2 * R_EPS;
+            z *= random_int(0, 1) ? REAL(1) : floor;
             break;
         case 8:
-            z *= j == p->k / 2 ? R(1) : R(2) * floor;
+            z *= j == p->k / 2 ? REAL(1) : REAL(2) * floor;
             break;
         case 9:
             pole = j == 1 ? floor * (1 + pole) : pole;
@@ -300,7 +300,7 @@ fill_secular(struct secular_problem *p, int kind)
             break;
         }
         if (kind == 2 || kind == 4) {
-            z = R(random_scaled(-R_BIAS / 10, 0)); /* z^2 over 60 orders of magnitude, or 7 */
+            z = REAL(random_scaled(-R_BIAS / 10, 0)); /* z^2 over 60 orders of magnitude, or 7 */
         }
         if (j > 0) {
             p->pole[j] = pole;
@@ -361,9 +361,10 @@ test_secular_middle(void)
         p->pole[0] = 0;
         p->pole[1] = 1;
         p->z[0] = 1;
-        p->z[1] = R(1.5);
+        p->z[1] = REAL(1.5);
         check_secular(p, &tally);
-        CHECK(solve_root(p, 0, R(3.25)).tau == R(0.5), "%g", (double)solve_root(p, 0, R(3.25)).tau);
+        CHECK(solve_root(p, 0, REAL(3.25)).tau == REAL(0.5), "%g",
+              (double)solve_root(p, 0, REAL(3.25)).tau);
     }
     free(p);
 }
@@ -372,12 +373,12 @@ test_secular_middle(void)
 static void
 test_secular_infinite(void)
 {
-    const real pole[] = {0, 1}, square[] = {R(0.25), R(0.25)};
-    const struct secular_sums sums = {-R(INFINITY), -R(INFINITY), R(0.25), R(0.25)};
-    struct secular_root r = secular_start(2, 0, pole, R(0.5));
+    const real pole[] = {0, 1}, square[] = {REAL(0.25), REAL(0.25)};
+    const struct secular_sums sums = {-REAL(INFINITY), -REAL(INFINITY), REAL(0.25), REAL(0.25)};
+    struct secular_root r = secular_start(2, 0, pole, REAL(0.5));
 
     secular_place(&r, pole, square,
-                  (struct secular_sums){R(-1) / 3, R(-1) / 3, R(1) / 3, R(1) / 3});
+                  (struct secular_sums){REAL(-1) / 3, REAL(-1) / 3, REAL(1) / 3, REAL(1) / 3});
     r.tau = r_pow2(-R_BIAS / 2 - R_DIGITS - 1);
     CHECK(!secular_step(&r, pole, sums), "taken for a root");
     CHECK(r.low > 0 && r.tau > r.low, "the bracket moves to %g", (double)r.tau);
@@ -387,7 +388,7 @@ test_secular_infinite(void)
 static void
 test_secular_ends(void)
 {
-    const real bad[] = {R(NAN), R(INFINITY), -R(INFINITY)};
+    const real bad[] = {REAL(NAN), REAL(INFINITY), -REAL(INFINITY)};
     struct secular_problem *p = allocate(sizeof *p);
 
     secular_kernels = tsvdi_kernels();

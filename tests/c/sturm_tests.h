@@ -95,13 +95,13 @@ check_counts(const char *kind, int64_t n, const real *d, const real *e)
         real near =
             r_abs(i % 2 || n == 1 ? d[random_int(0, (int)n - 1)] : e[random_int(0, (int)n - 2)]);
 
-        sigma[i] = i % 3 == 0 ? near : i % 3 == 1 ? near * R(0.5 + random_unit()) : R(0);
+        sigma[i] = i % 3 == 0 ? near : i % 3 == 1 ? near * REAL(0.5 + random_unit()) : REAL(0);
         if (!(sigma[i] > 0)) {
-            sigma[i] = R(fabs(random_scaled(LOWEST_EXPONENT, R_BIAS - 1)));
+            sigma[i] = REAL(fabs(random_scaled(LOWEST_EXPONENT, R_BIAS - 1)));
         }
         sigma[i] = r_min(sigma[i], r_from_bits(matrix.top)); /* nothing is asked above it */
         if (!r_isfinite(sigma[i])) {
-            sigma[i] = R(TSVD_SINGLE ? FLT_MAX : DBL_MAX);
+            sigma[i] = REAL(TSVD_SINGLE ? FLT_MAX : DBL_MAX);
         }
     }
     for (int k = 0; k < 2; k++) {
@@ -132,7 +132,7 @@ static void
 test_sturm_at_values(void)
 {
     const real d[] = {3, 1, 2, 0, 2, 5, 1}, e[] = {0, 0, 0, 0, 0, 0};
-    const real sigma[] = {1, R(1.5), 2, R(2.5), 3, 4, 5};
+    const real sigma[] = {1, REAL(1.5), 2, REAL(2.5), 3, 4, 5};
     const int64_t expected[] = {6, 4, 4, 2, 2, 1, 1};
     const int64_t n = 7;
     int64_t above[7];
@@ -164,12 +164,12 @@ test_sturm(void)
             const int i = random_int(0, (int)n - 1);
 
             draw_matrix(families[k], n, d, e);
-            d[i] = d[i] != 0 ? d[i] : R(random_scaled(families[k].low, families[k].high));
+            d[i] = d[i] != 0 ? d[i] : REAL(random_scaled(families[k].low, families[k].high));
             check_counts(families[k].name, n, d, e);
         }
         for (int64_t i = 0; i < n; i++) { /* eigenvalues that are numbers: exact zeros occur */
-            d[i] = R(random_int(0, 2));
-            e[i] = R(random_int(0, 1));
+            d[i] = REAL(random_int(0, 2));
+            e[i] = REAL(random_int(0, 1));
         }
         d[0] = 1;
         check_counts("small integers", n, d, e);

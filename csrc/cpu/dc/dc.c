@@ -20,7 +20,7 @@ enum { SMALL_NODE = 128, OWN_NODE = 512 };
 enum { SERIAL_ORDER = 160 };
 
 static void
-set_level(struct dc_run *run, int level)
+set_level(struct cpu_dc *run, int level)
 {
     run->level = level;
     run->nodes = run->job->batch << level;
@@ -28,7 +28,7 @@ set_level(struct dc_run *run, int level)
 }
 
 static tsvd_status
-for_each(struct dc_run *run, int64_t count, tsvd_task task)
+for_each(struct cpu_dc *run, int64_t count, tsvd_task task)
 {
     return tsvdi_host_for_each(run->job->n < SERIAL_ORDER ? 1 : run->ctx->threads, count, task,
                                run);
@@ -37,7 +37,7 @@ for_each(struct dc_run *run, int64_t count, tsvd_task task)
 void
 tsvdi_cpu_dc_end(struct tsvd_context *ctx, struct dc_job *job)
 {
-    struct dc_run *run = job->held;
+    struct cpu_dc *run = job->held;
 
     (void)ctx;
     if (run) {
@@ -70,7 +70,7 @@ tsvdi_cpu_dc_bytes(int64_t n, int64_t k)
 /* Arrays for vectors: x, and where there are merges q and room for gathered ones, which the results
    give if they are large enough. */
 static tsvd_status
-vectors_alloc(struct dc_run *run)
+vectors_alloc(struct cpu_dc *run)
 {
     const struct dc_job *job = run->job;
     const int64_t slots = job->n * job->batch;
@@ -99,7 +99,7 @@ out:
 
 /* d, e, and eps, as they are scaled. */
 static void
-scale_matrices(struct dc_run *run)
+scale_matrices(struct cpu_dc *run)
 {
     const struct dc_job *job = run->job;
 
@@ -116,7 +116,7 @@ tsvd_status
 tsvdi_cpu_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
 {
     const int64_t slots = job->n * job->batch, most = job->batch << job->tree.levels;
-    struct dc_run *run = NULL;
+    struct cpu_dc *run = NULL;
     size_t bytes;
     tsvd_status ret = TSVD_OK;
 
@@ -149,7 +149,7 @@ out:
 static tsvd_status
 task_leaves(void *arg, int worker, int64_t index)
 {
-    struct dc_run *run = arg;
+    struct cpu_dc *run = arg;
     const int64_t begin = index * run->group_leaves, left = run->nodes - begin;
 
     return tsvdi_cpu_solve_leaves(run, worker, begin,
@@ -159,7 +159,7 @@ task_leaves(void *arg, int worker, int64_t index)
 tsvd_status
 tsvdi_cpu_dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
 {
-    struct dc_run *run = job->held;
+    struct cpu_dc *run = job->held;
     const int64_t most = tsvdi_cpu_leaf_group_size();
     tsvd_status ret = TSVD_OK;
 
@@ -176,7 +176,7 @@ out:
 
 /* All of a node's. */
 static struct part
-whole_of(const struct dc_run *run, int64_t index)
+whole_of(const struct cpu_dc *run, int64_t index)
 {
     return (struct part){node_at(run, index), &run->merge[index], 0,
                          run->merge[index].count.survivors};
@@ -184,7 +184,7 @@ whole_of(const struct dc_run *run, int64_t index)
 
 /* The node that a task belongs to: the last with tasks[node] <= task. */
 static int64_t
-node_of(const struct dc_run *run, int64_t task)
+node_of(const struct cpu_dc *run, int64_t task)
 {
     int64_t low = 0, high = run->nodes;
 
@@ -198,7 +198,7 @@ node_of(const struct dc_run *run, int64_t task)
 
 /* Those of one task. */
 static struct part
-part_of(const struct dc_run *run, int64_t task)
+part_of(const struct cpu_dc *run, int64_t task)
 {
     const int64_t index = node_of(run, task);
     struct part part = whole_of(run, index);
@@ -211,7 +211,7 @@ part_of(const struct dc_run *run, int64_t task)
 static tsvd_status
 task_deflate(void *arg, int worker, int64_t index)
 {
-    const struct dc_run *run = arg;
+    const struct cpu_dc *run = arg;
     const struct dc_node node = node_at(run, index);
 
     (void)worker;
@@ -246,7 +246,7 @@ task_factors(void *arg, int worker, int64_t index)
 static tsvd_status
 task_multiply(void *arg, int worker, int64_t index)
 {
-    const struct dc_run *run = arg;
+    const struct cpu_dc *run = arg;
     const int64_t at = node_of(run, index);
     const struct dc_node node = node_at(run, at);
 
@@ -261,7 +261,7 @@ task_multiply(void *arg, int worker, int64_t index)
 static tsvd_status
 task_settle(void *arg, int worker, int64_t index)
 {
-    const struct dc_run *run = arg;
+    const struct cpu_dc *run = arg;
     const struct dc_node node = node_at(run, index);
 
     (void)worker;
@@ -273,7 +273,7 @@ task_settle(void *arg, int worker, int64_t index)
 static tsvd_status
 task_merge(void *arg, int worker, int64_t index)
 {
-    const struct dc_run *run = arg;
+    const struct cpu_dc *run = arg;
     struct part part;
 
     (void)task_deflate(arg, worker, index);
@@ -290,7 +290,7 @@ task_merge(void *arg, int worker, int64_t index)
 
 /* Large nodes: the threads share the roots of all. */
 static tsvd_status
-merge_large(struct dc_run *run, tsvd_info *info)
+merge_large(struct cpu_dc *run, tsvd_info *info)
 {
     double clock = tsvdi_host_seconds(), now;
     tsvd_status ret = TSVD_OK;
@@ -321,7 +321,7 @@ out:
 tsvd_status
 tsvdi_cpu_dc_merge(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info)
 {
-    struct dc_run *run = job->held;
+    struct cpu_dc *run = job->held;
     double clock = tsvdi_host_seconds();
     tsvd_status ret = TSVD_OK;
 
@@ -341,7 +341,7 @@ out:
 static tsvd_status
 task_store(void *arg, int worker, int64_t index)
 {
-    const struct dc_run *run = arg;
+    const struct cpu_dc *run = arg;
     const int64_t k = run->job->k, tasks = (k + CPU_STORE_RANKS - 1) / CPU_STORE_RANKS;
     const int64_t begin = index % tasks * CPU_STORE_RANKS;
     const int64_t end = begin + CPU_STORE_RANKS < k ? begin + CPU_STORE_RANKS : k;
@@ -353,7 +353,7 @@ task_store(void *arg, int worker, int64_t index)
 
 /* The values of the wanted slots, refined unless eps was all that was asked. */
 static tsvd_status
-find_values(const struct dc_run *run, tsvd_info *info)
+find_values(const struct cpu_dc *run, tsvd_info *info)
 {
     const struct dc_job *job = run->job;
     struct values_job values = {.n = job->n,
@@ -387,7 +387,7 @@ out:
 tsvd_status
 tsvdi_cpu_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
 {
-    struct dc_run *run = job->held;
+    struct cpu_dc *run = job->held;
     double clock = tsvdi_host_seconds();
     tsvd_status ret = TSVD_OK;
 

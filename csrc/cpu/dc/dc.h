@@ -25,7 +25,7 @@
 enum { RIGHT, LEFT, SIDES };
 
 /* What a run holds. */
-struct dc_run {
+struct cpu_dc {
     struct tsvd_context *ctx;
     struct dc_job *job;
     real *d, *e, *eps;     /* [slots], [slots], [batch] scaled */
@@ -52,7 +52,7 @@ tsvd_status tsvdi_cpu_leaves_begin(struct tsvd_context *ctx);
 
 /* The SVDs of the leaves begin .. begin + count - 1: values, vectors, ranges and order of their
    slots. */
-tsvd_status tsvdi_cpu_solve_leaves(const struct dc_run *run, int worker, int64_t begin,
+tsvd_status tsvdi_cpu_solve_leaves(const struct cpu_dc *run, int worker, int64_t begin,
                                    int64_t count);
 
 /* Approximations of the values of `count` matrices of order n, a leaf's at most, which follow one
@@ -69,21 +69,21 @@ struct part {
 
 /* Node `index` of the level under work. */
 static inline struct dc_node
-node_at(const struct dc_run *run, int64_t index)
+node_at(const struct cpu_dc *run, int64_t index)
 {
     return dc_node_at(run->job->tree.node, run->job->n, run->level, index);
 }
 
 /* The vector of slot j, to be indexed by columns as they are numbered; node: any of the matrix. */
 static inline real *
-row_of(const struct dc_run *run, int side, const struct dc_node *node, int64_t j)
+row_of(const struct cpu_dc *run, int side, const struct dc_node *node, int64_t j)
 {
     return run->x[side] + (j * run->stride - node->base);
 }
 
 /* The slot of rank `rank` among the wanted values of a matrix, the largest first. */
 static inline int64_t
-slot_of(const struct dc_run *run, int64_t matrix, int64_t rank)
+slot_of(const struct cpu_dc *run, int64_t matrix, int64_t rank)
 {
     const struct dc_job *job = run->job;
 
@@ -91,21 +91,21 @@ slot_of(const struct dc_run *run, int64_t matrix, int64_t rank)
 }
 
 /* z, deflation, and all index lists of a node's merge; turns the vectors of what is absorbed. */
-void tsvdi_cpu_deflate(const struct dc_run *run, const struct dc_node *node,
+void tsvdi_cpu_deflate(const struct cpu_dc *run, const struct dc_node *node,
                        struct dc_merge *merge);
 
 /* Moves deflated vectors, whose rows must have been gathered where survivors were; then values,
    ranges and order of the node's slots. */
-void tsvdi_cpu_settle(const struct dc_run *run, const struct dc_node *node, struct dc_merge *merge);
+void tsvdi_cpu_settle(const struct cpu_dc *run, const struct dc_node *node, struct dc_merge *merge);
 
 /* The roots of the secular equation; z again, from all roots; rows of the factors of x = q g. */
-void tsvdi_cpu_solve_roots(const struct dc_run *run, struct part part);
-void tsvdi_cpu_find_weights(const struct dc_run *run, struct part part);
-void tsvdi_cpu_fill_factors(const struct dc_run *run, struct part part);
+void tsvdi_cpu_solve_roots(const struct cpu_dc *run, struct part part);
+void tsvdi_cpu_find_weights(const struct cpu_dc *run, struct part part);
+void tsvdi_cpu_fill_factors(const struct cpu_dc *run, struct part part);
 
 /* Blocks of a node's products x = q g, and one of them. */
 int64_t tsvdi_cpu_count_blocks(const struct dc_node *node, struct dc_count count);
-void tsvdi_cpu_multiply_block(const struct dc_run *run, const struct dc_node *node,
+void tsvdi_cpu_multiply_block(const struct cpu_dc *run, const struct dc_node *node,
                               struct dc_count count, int64_t index);
 
 /* Vectors that one call stores at most. */
@@ -113,6 +113,6 @@ enum { CPU_STORE_RANKS = 16 };
 
 /* The wanted vectors of ranks begin .. end - 1 of a matrix, with the signs that order() gives, to
    its results. */
-void tsvdi_cpu_store(const struct dc_run *run, int64_t matrix, int64_t begin, int64_t end);
+void tsvdi_cpu_store(const struct cpu_dc *run, int64_t matrix, int64_t begin, int64_t end);
 
 #endif

@@ -6,7 +6,7 @@
 
 /* z, scaled; returns the limits in the same unit. */
 static struct dc_limits
-find_z(const struct dc_run *run, const struct dc_node *node, struct dc_merge *merge)
+find_z(const struct cpu_dc *run, const struct dc_node *node, struct dc_merge *merge)
 {
     const struct dc_slots *slot = &run->slot;
     const int64_t first = node->first, center = first + node->left, end = first + node->rows;
@@ -112,7 +112,7 @@ find_deflated(const struct dc_slots *slot, const struct dc_node *node, struct dc
 /* Both vectors of slot j get zeros up to columns low .. high - 1; those of the center only on
    the right. */
 static void
-widen(const struct dc_run *run, const struct dc_node *node, int64_t j, int64_t low, int64_t high)
+widen(const struct cpu_dc *run, const struct dc_node *node, int64_t j, int64_t low, int64_t high)
 {
     const struct dc_slots *slot = &run->slot;
     const int64_t center = node->first + node->left;
@@ -133,7 +133,7 @@ widen(const struct dc_run *run, const struct dc_node *node, int64_t j, int64_t l
 
 /* The center's slot, and the vectors of what was absorbed. */
 static void
-turn_vectors(const struct dc_run *run, const struct dc_node *node, const struct dc_merge *merge)
+turn_vectors(const struct cpu_dc *run, const struct dc_node *node, const struct dc_merge *merge)
 {
     const struct dc_slots *slot = &run->slot;
     const int64_t first = node->first, center = first + node->left, end = first + node->columns;
@@ -230,7 +230,7 @@ find_moves(const struct dc_slots *slot, const struct dc_node *node, struct dc_me
 }
 
 void
-tsvdi_cpu_deflate(const struct dc_run *run, const struct dc_node *node, struct dc_merge *merge)
+tsvdi_cpu_deflate(const struct cpu_dc *run, const struct dc_node *node, struct dc_merge *merge)
 {
     const struct dc_limits limit = find_z(run, node, merge);
 
@@ -242,7 +242,7 @@ tsvdi_cpu_deflate(const struct dc_run *run, const struct dc_node *node, struct d
 
 /* Deflated vectors, and what is known of them, to the slots that they move to. */
 static void
-move_deflated(const struct dc_run *run, const struct dc_node *node, const struct dc_merge *merge)
+move_deflated(const struct cpu_dc *run, const struct dc_node *node, const struct dc_merge *merge)
 {
     const struct dc_slots *slot = &run->slot;
 
@@ -263,7 +263,7 @@ move_deflated(const struct dc_run *run, const struct dc_node *node, const struct
 
 /* Which of the new vectors of a root are wanted. */
 static void
-choose_wanted(const struct dc_run *run, const struct dc_node *node, struct dc_merge *merge)
+choose_wanted(const struct cpu_dc *run, const struct dc_node *node, struct dc_merge *merge)
 {
     const int64_t end = node->rows - run->job->first, begin = end - run->job->k;
     struct dc_count *count = &merge->count;
@@ -279,7 +279,7 @@ choose_wanted(const struct dc_run *run, const struct dc_node *node, struct dc_me
 
 /* Values, ranges and order of the node's slots after its merge. */
 void
-tsvdi_cpu_settle(const struct dc_run *run, const struct dc_node *node, struct dc_merge *merge)
+tsvdi_cpu_settle(const struct cpu_dc *run, const struct dc_node *node, struct dc_merge *merge)
 {
     const struct dc_slots *slot = &run->slot;
     const int64_t first = node->first, survivors = merge->count.survivors;

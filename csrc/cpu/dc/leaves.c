@@ -65,7 +65,7 @@ start_lane(struct leaf_group *g, struct lane *lane, int64_t rows, real eps)
 
 /* Identity vectors, and a square matrix. */
 static void
-start_leaf(struct leaf_group *g, const struct dc_run *run, struct lane *lane)
+start_leaf(struct leaf_group *g, const struct cpu_dc *run, struct lane *lane)
 {
     const int64_t rows = lane->leaf.rows, columns = lane->leaf.columns;
 
@@ -119,7 +119,7 @@ set_corner(struct leaf_group *g, struct lane *lane, real smallest, real largest)
     struct qr_lanes *q = &g->chain;
     const int64_t l = lane - g->lane, last = lane->count * g->lanes + l;
 
-    q->length[l] = R(lane->count + 1);
+    q->length[l] = REAL(lane->count + 1);
     q->corner[0][l] = q->d[last - g->lanes];
     q->corner[1][l] = q->e[last];
     q->corner[2][l] = q->d[last];
@@ -155,7 +155,7 @@ take_block(struct leaf_group *g, struct lane *lane)
         const int64_t at = k * block.chain.step;
 
         g->chain.d[k * lanes + l] = block.chain.d[at];
-        g->chain.e[k * lanes + l] = k > 0 ? block.chain.e[at - block.chain.step] : R(0);
+        g->chain.e[k * lanes + l] = k > 0 ? block.chain.e[at - block.chain.step] : REAL(0);
     }
     set_corner(g, lane, block.smallest, block.largest);
 }
@@ -236,7 +236,7 @@ sort_slots(const struct dc_slots *slot, int64_t first, int64_t rows)
 }
 
 static void
-store_leaf(struct leaf_group *g, const struct dc_run *run, struct lane *lane)
+store_leaf(struct leaf_group *g, const struct cpu_dc *run, struct lane *lane)
 {
     const struct dc_slots *slot = &run->slot;
     const struct dc_node leaf = lane->leaf;
@@ -249,7 +249,7 @@ store_leaf(struct leaf_group *g, const struct dc_run *run, struct lane *lane)
         if (i < leaf.rows) {
             const real *x = vector(g, lane, LEFT, i);
             real *left = row_of(run, LEFT, &leaf, j) + leaf.first;
-            real sign = lane->d[i] < 0 ? R(-1) : R(1);
+            real sign = lane->d[i] < 0 ? REAL(-1) : REAL(1);
 
             for (int64_t k = 0; k < leaf.columns; k++) {
                 left[k] = sign * x[k];
@@ -304,7 +304,7 @@ clear_group(struct leaf_group *g, int64_t count)
 }
 
 tsvd_status
-tsvdi_cpu_solve_leaves(const struct dc_run *run, int worker, int64_t begin, int64_t count)
+tsvdi_cpu_solve_leaves(const struct cpu_dc *run, int worker, int64_t begin, int64_t count)
 {
     struct leaf_group *g = (struct leaf_group *)run->ctx->device + worker;
     const int64_t lanes = tsvdi_kernels()->lanes;

@@ -8,7 +8,7 @@ enum { TILE_COLUMNS = 32 };
 
 /* Columns begin .. end - 1 of the vector in slot j, times its sign; zero outside of its range. */
 static void
-copy_vector(const struct dc_run *run, int side, const struct dc_node *root, int64_t j, real sign,
+copy_vector(const struct cpu_dc *run, int side, const struct dc_node *root, int64_t j, real sign,
             int64_t begin, int64_t end, real *to)
 {
     const struct dc_slots *slot = &run->slot;
@@ -31,7 +31,7 @@ copy_vector(const struct dc_run *run, int side, const struct dc_node *root, int6
 
 /* The vectors in some slots, times their signs, as columns; `stride` numbers from row to row. */
 static void
-copy_columns(const struct dc_run *run, int side, const struct dc_node *root, int64_t ranks,
+copy_columns(const struct cpu_dc *run, int side, const struct dc_node *root, int64_t ranks,
              const int64_t *slot, const real *sign, real *to, int64_t stride)
 {
     const int64_t n = run->job->n, base = root->base;
@@ -53,7 +53,7 @@ copy_columns(const struct dc_run *run, int side, const struct dc_node *root, int
 }
 
 void
-tsvdi_cpu_store(const struct dc_run *run, int64_t matrix, int64_t begin, int64_t end)
+tsvdi_cpu_store(const struct cpu_dc *run, int64_t matrix, int64_t begin, int64_t end)
 {
     const struct dc_job *job = run->job;
     const struct dc_node root = dc_node_at(job->tree.node, job->n, 0, matrix);

@@ -22,7 +22,7 @@ evaluate(struct secular_root *r, int64_t k, const real *pole, const real *square
 }
 
 void
-tsvdi_cpu_solve_roots(const struct dc_run *run, struct part part)
+tsvdi_cpu_solve_roots(const struct cpu_dc *run, struct part part)
 {
     const struct dc_slots *slot = &run->slot;
     const int64_t first = part.node.first, k = part.merge->count.survivors;
@@ -50,7 +50,7 @@ tsvdi_cpu_solve_roots(const struct dc_run *run, struct part part)
 
 /* z again, from the roots. */
 void
-tsvdi_cpu_find_weights(const struct dc_run *run, struct part part)
+tsvdi_cpu_find_weights(const struct cpu_dc *run, struct part part)
 {
     const struct dc_slots *slot = &run->slot;
     const int64_t first = part.node.first, k = part.merge->count.survivors;
@@ -68,7 +68,7 @@ tsvdi_cpu_find_weights(const struct dc_run *run, struct part part)
 
 /* Columns begin .. end - 1 of the vector in slot j, zero outside of its range. */
 static void
-gather(const struct dc_run *run, int side, const struct dc_node *node, int64_t j, int64_t begin,
+gather(const struct cpu_dc *run, int side, const struct dc_node *node, int64_t j, int64_t begin,
        int64_t end, real *to)
 {
     const real *x = row_of(run, side, node, j);
@@ -86,7 +86,7 @@ gather(const struct dc_run *run, int side, const struct dc_node *node, int64_t j
 
 /* Rows of the factors: vectors of M, and the vectors that they are to be multiplied with. */
 void
-tsvdi_cpu_fill_factors(const struct dc_run *run, struct part part)
+tsvdi_cpu_fill_factors(const struct cpu_dc *run, struct part part)
 {
     const struct dc_slots *slot = &run->slot;
     const struct dc_count count = part.merge->count;
@@ -146,7 +146,7 @@ tsvdi_cpu_count_blocks(const struct dc_node *node, struct dc_count count)
 }
 
 void
-tsvdi_cpu_multiply_block(const struct dc_run *run, const struct dc_node *node,
+tsvdi_cpu_multiply_block(const struct cpu_dc *run, const struct dc_node *node,
                          struct dc_count count, int64_t index)
 {
     const int64_t first = node->first, n = run->job->n, cut = node->left + 1;

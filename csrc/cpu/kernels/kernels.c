@@ -123,7 +123,7 @@ sign_of_largest(int64_t count, const real *x)
     while (i < count && r_abs(x[i]) != all) {
         i++;
     }
-    return i < count && x[i] < 0 ? R(-1) : R(1);
+    return i < count && x[i] < 0 ? REAL(-1) : REAL(1);
 }
 
 static void
@@ -156,7 +156,7 @@ orient(int64_t columns, int64_t n, real *x, int64_t stride, real *sign)
 
             entry = r_abs(entry) < r_abs(here) ? here : entry;
         }
-        sign[i] = entry < 0 ? R(-1) : R(1);
+        sign[i] = entry < 0 ? REAL(-1) : REAL(1);
         for (int64_t k = 0; k < n; k++) {
             x[k * stride + i] *= sign[i];
         }
@@ -208,7 +208,7 @@ secular(int64_t count, const real *pole, const real *square, real base, real tau
     }
     if (j < count) {
         /* beyond any root, of weight 0 */
-        secular_add(load_part(pole + j, count - j, R(16)), load_part(square + j, count - j, 0),
+        secular_add(load_part(pole + j, count - j, REAL(16)), load_part(square + j, count - j, 0),
                     base, tau, below, above, &sums);
     }
     return (struct cpu_sums){lane_sum(sums.psi), lane_sum(sums.psi_slope), lane_sum(sums.phi),
@@ -254,7 +254,7 @@ coefficients(int64_t count, int64_t center, const real *pole, const real *weight
         const int64_t here = count - j < SIMD_LANES ? count - j : SIMD_LANES;
         /* other lanes as in secular() */
         simd d = here == SIMD_LANES ? *(const simd_unaligned *)(pole + j)
-                                    : load_part(pole + j, here, R(16));
+                                    : load_part(pole + j, here, REAL(16));
         simd z = here == SIMD_LANES ? *(const simd_unaligned *)(weight + j)
                                     : load_part(weight + j, here, 0);
         simd v = z / secular_difference(d, base, tau), u = d * v;

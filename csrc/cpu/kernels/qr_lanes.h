@@ -35,7 +35,7 @@ test_lanes(struct lane_tests *t, int64_t k, num least, num e, num d)
     t->most = num_select(negligible, own, num_max(t->most, t->inverse));
     t->largest = num_select(negligible, d, num_max(t->largest, num_max(size, d)));
     t->dropped |= num_flags(negligible, (real_int)1 << (k - 1));
-    return num_select(negligible, NUM_SPLAT(R(0)), e);
+    return num_select(negligible, NUM_SPLAT(REAL(0)), e);
 }
 
 TSVD_HD void
@@ -65,7 +65,7 @@ sweep_lanes(struct qr_lanes *q, int vectors, int shifted, const num_mask *mask, 
     for (int v = 0; v < vectors; v++) {
         const int64_t i = v * SIMD_LANES;
 
-        first[v] = second[v] = (struct num_rotation){NUM_SPLAT(R(1)), NUM_SPLAT(R(0))};
+        first[v] = second[v] = (struct num_rotation){NUM_SPLAT(REAL(1)), NUM_SPLAT(REAL(0))};
         bulge[v] = qr_shifted_start(*(num *)(q->d + i), *(num *)(q->e + row + i), shift[v]);
         tests[v] = (struct lane_tests){{0}, {0}, {0}, {0}};
     }
@@ -101,7 +101,7 @@ sweep_lanes(struct qr_lanes *q, int vectors, int shifted, const num_mask *mask, 
 static inline __attribute__((always_inline)) void
 advance_lanes(struct qr_lanes *q, int vectors, real *rotation)
 {
-    const num zero = NUM_SPLAT(R(0)), one = NUM_SPLAT(R(1));
+    const num zero = NUM_SPLAT(REAL(0)), one = NUM_SPLAT(REAL(1));
     const int64_t row = vectors * SIMD_LANES;
     num_mask with[QR_VECTORS], without[QR_VECTORS];
     num shift[QR_VECTORS];

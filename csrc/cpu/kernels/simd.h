@@ -101,8 +101,8 @@ simd_inverse_sqrt(simd x)
 #if defined(__AVX512F__) && !TSVD_SINGLE
     simd y = (simd)_mm512_rsqrt14_pd((__m512d)x);
     simd e = simd_fma(-(x * y), y, simd_splat(1));
-    simd high = simd_fma(simd_splat(R(35) / 128), e, simd_splat(R(5) / 16));
-    simd low = simd_fma(simd_splat(R(3) / 8), e, simd_splat(R(1) / 2));
+    simd high = simd_fma(simd_splat(REAL(35) / 128), e, simd_splat(REAL(5) / 16));
+    simd low = simd_fma(simd_splat(REAL(3) / 8), e, simd_splat(REAL(1) / 2));
 
     return simd_fma(y * e, simd_fma(e * e, high, low), y);
 #elif defined(SIMD_NATIVE) && TSVD_SINGLE
@@ -113,7 +113,7 @@ simd_inverse_sqrt(simd x)
 #endif
     simd e = simd_fma(-(x * y), y, simd_splat(1));
 
-    return simd_fma(y * e, simd_fma(simd_splat(R(3) / 8), e, simd_splat(R(1) / 2)), y);
+    return simd_fma(y * e, simd_fma(simd_splat(REAL(3) / 8), e, simd_splat(REAL(1) / 2)), y);
 #else
     return 1 / simd_sqrt(x);
 #endif
