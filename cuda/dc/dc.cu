@@ -6,6 +6,9 @@
 
 #include "runtime/blas.h"
 
+/* Threads of a block that has a thread for each slot, or for each value. */
+enum { THREADS = 256 };
+
 /* What a run holds: on the host, but for where `device` points to. */
 struct cuda_dc {
     struct dc_device device;
@@ -87,13 +90,6 @@ scale_kernel(struct dc_device run, real eps)
     }
 }
 
-/* A thread each. */
-static unsigned
-blocks_for(int64_t count)
-{
-    return (unsigned)((count + 255) / 256);
-}
-
 extern "C" tsvd_status
 tsvdi_cuda_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
 {
@@ -138,7 +134,7 @@ tsvdi_cuda_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
     CUDA_TRY(call, cudaEventCreate(&run->begin));
     CUDA_TRY(call, cudaEventCreate(&run->end));
     CUDA_TRY(call, cudaEventRecord(run->begin, call->stream));
-    scale_kernel<<<blocks_for(r->slots), 256, 0, call->stream>>>(*r, job->eps);
+    scale_kernel<<<blocks_for(r->slots, THREADS), THREADS, 0, call->stream>>>(*r, job->eps);
     CUDA_LAUNCHED(call);
 out:
     return ret;
@@ -260,7 +256,8 @@ tsvdi_cuda_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *in
     double clock = tsvdi_host_seconds(), now;
     tsvd_status ret = TSVD_OK;
 
-    rank_kernel<<<blocks_for(values), 256, 0, call->stream>>>(*r, r->slot.from, d_values);
+    rank_kernel<<<blocks_for(values, THREADS), THREADS, 0, call->stream>>>(*r, r->slot.from,
+                                                                           d_values);
     CUDA_LAUNCHED(call);
     TSVD_TRY(finish_vectors(call, r));
     CUDA_TRY(call, cudaMemcpyAsync(run->merge, r->merge, (size_t)run->merges * sizeof(*run->merge),

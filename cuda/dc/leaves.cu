@@ -251,14 +251,14 @@ launch(struct cuda_call *call, const struct dc_device *run, struct dc_level leve
         if (i >= LOGS) {
             CUDA_TRY(call, cudaStreamWaitEvent(streams.sweeps, streams.played[turn], 0));
         }
-        sweeps_kernel<<<(unsigned)((count + share - 1) / share), WARP,
+        sweeps_kernel<<<blocks_for(count, share), WARP,
                         (size_t)share *(size_t)(2 * level.columns + 1) * sizeof(real),
                         streams.sweeps>>>(*run, log[turn], first, count, (int)share);
         CUDA_LAUNCHED(call);
         CUDA_TRY(call, cudaEventRecord(streams.swept[turn], streams.sweeps));
         CUDA_TRY(call, cudaStreamWaitEvent(call->stream, streams.swept[turn], 0));
-        apply_kernel<WIDTH><<<(unsigned)((count + APPLY_WARPS - 1) / APPLY_WARPS), APPLY_THREADS, 0,
-                              call->stream>>>(*run, log[turn], first, count);
+        apply_kernel<WIDTH><<<blocks_for(count, APPLY_WARPS), APPLY_THREADS, 0, call->stream>>>(
+            *run, log[turn], first, count);
         CUDA_LAUNCHED(call);
         CUDA_TRY(call, cudaEventRecord(streams.played[turn], call->stream));
     }

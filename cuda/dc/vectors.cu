@@ -108,7 +108,7 @@ __launch_bounds__(WARP *WARPS) weights_kernel(struct dc_device run, int depth)
 tsvd_status
 tsvdi_launch_roots(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
 {
-    const dim3 grid((unsigned)((level.columns + WARPS - 1) / WARPS), (unsigned)level.nodes);
+    const dim3 grid(blocks_for(level.columns, WARPS), (unsigned)level.nodes);
     const dim3 block(WARP, WARPS);
     tsvd_status ret = TSVD_OK;
 
@@ -216,7 +216,7 @@ tsvd_status
 tsvdi_launch_factors(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
 {
     const unsigned nodes = (unsigned)level.nodes, columns = (unsigned)level.columns;
-    const dim3 roots((columns + WARPS - 1) / WARPS, nodes), rows(columns, nodes, SIDES);
+    const dim3 roots(blocks_for(columns, WARPS), nodes), rows(columns, nodes, SIDES);
     const dim3 moves(columns < MOVE_BLOCKS ? columns : (unsigned)MOVE_BLOCKS, nodes, SIDES);
     tsvd_status ret = TSVD_OK;
 
@@ -305,11 +305,11 @@ static __global__ void __launch_bounds__(256)
 tsvd_status
 tsvdi_launch_products(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
 {
-    const int64_t down = (level.columns + PRODUCT_TILE - 1) / PRODUCT_TILE;
+    const unsigned down = blocks_for(level.columns, PRODUCT_TILE);
     /* the halves are as wide as each other up to DC_ALIGN columns */
     const int64_t half = level.columns / 2 + DC_ALIGN;
-    const int64_t across = (half + PRODUCT_TILE - 1) / PRODUCT_TILE;
-    const dim3 grid((unsigned)(down * across), (unsigned)level.nodes, 2 * SIDES);
+    const unsigned across = blocks_for(half, PRODUCT_TILE);
+    const dim3 grid(down * across, (unsigned)level.nodes, 2 * SIDES);
     tsvd_status ret = TSVD_OK;
 
     product_kernel<<<grid, 256, 0, call->stream>>>(*run, level.depth, (int)across);

@@ -423,7 +423,7 @@ tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v, int64_
     CUDA_TRY(call, cudaMemsetAsync(q.d_counts, 0, sizeof(*q.d_counts), call->stream));
     for (; q.begin < v.batch; q.begin += most) {
         const int64_t here = bracket_min(v.batch - q.begin, most);
-        const dim3 blocks(blocks_of(here, q.matrices), blocks_of(values, q.width));
+        const dim3 blocks(blocks_for(here, q.matrices), blocks_for(values, q.width));
 
         q.v.batch = q.begin + here;
         batch_kernel<<<blocks, COUNT_THREADS, bytes, call->stream>>>(q);

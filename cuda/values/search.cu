@@ -247,7 +247,7 @@ list_open(struct search *job, int64_t count, int all)
     const int from = job->latest, to = 1 - from;
     tsvd_status ret = TSVD_OK;
 
-    list_kernel<<<blocks_of(count, LIST_THREADS * LIST_EACH), LIST_THREADS, 0, call->stream>>>(
+    list_kernel<<<blocks_for(count, LIST_THREADS * LIST_EACH), LIST_THREADS, 0, call->stream>>>(
         count, all ? NULL : job->d_list[from], job->d_is_open, job->d_list[to], job->d_open);
     CUDA_LAUNCHED(call);
     CUDA_TRY(call, cudaMemcpyAsync(call->pinned[0], job->d_open, sizeof(*job->d_open),
@@ -274,7 +274,7 @@ count_points(struct search *job, double steps, double done)
         const int64_t here = bracket_min(points - begin, most);
 
         count_kernel<Form, SHIFTS>
-            <<<blocks_of(here, block), COUNT_THREADS, 0, call->stream>>>(job->m, job->q, begin);
+            <<<blocks_for(here, block), COUNT_THREADS, 0, call->stream>>>(job->m, job->q, begin);
         CUDA_LAUNCHED(call);
         if (points > most) {
             CUDA_TRY(call, cudaStreamSynchronize(call->stream));
@@ -307,7 +307,7 @@ search_all(struct search *job)
         } else {
             TSVD_TRY((count_points<plain_form, PLAIN_SHIFTS>(job, PLAIN_STEPS, job->end - left)));
         }
-        narrow_kernel<<<blocks_of(job->q.open, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
+        narrow_kernel<<<blocks_for(job->q.open, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
             job->m, job->q, job->d_is_open);
         CUDA_LAUNCHED(call);
         TSVD_TRY(list_open(job, job->q.open, 0));
@@ -365,7 +365,7 @@ take_up(struct search *job, enum form form)
     tsvd_status ret = TSVD_OK;
 
     job->q.form = form;
-    restart_kernel<<<blocks_of(job->values, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
+    restart_kernel<<<blocks_for(job->values, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
         job->m, job->q, job->values, job->d_is_open);
     CUDA_LAUNCHED(call);
     TSVD_TRY(list_open(job, job->values, 1));
@@ -383,7 +383,7 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
 {
     struct cuda_call *call = cuda_of(ctx);
     const int64_t values = v.last - v.first;
-    const unsigned blocks = blocks_of(values, VALUE_THREADS);
+    const unsigned blocks = blocks_for(values, VALUE_THREADS);
     struct search job;
     tsvd_status ret = TSVD_OK;
 
