@@ -12,7 +12,7 @@
 #include <cuda_pipeline_primitives.h>
 
 #include "kernels.h"
-#include "math/bracket.h"
+#include "math/multisection.h"
 #include "math/plain.h"
 
 /* The square of an entry for the twofold form, scaled: plain_square() and what its rounding left.

@@ -2,9 +2,9 @@
  * Singular values of one matrix, with the whole device: csrc/cpu/values.c's task by other means.
  *
  * Values may be few and recurrences are long, so a round cuts the bracket of every value at several
- * points at once (bracket.h), as many as keep the device at work at the pace of one recurrence, or
- * at one point if there are more values.  The values that are still open are listed anew after each
- * round.
+ * points at once (multisection.h), as many as keep the device at work at the pace of one
+ * recurrence, or at one point if there are more values.  The values that are still open are listed
+ * anew after each round.
  *
  * The first search counts with the plain form.  A second one, with the twofold form, takes up the
  * values for which its error could show (plain_is_exact): it looks around what the first found.  A
@@ -121,9 +121,8 @@ __launch_bounds__(VALUE_THREADS) start_kernel(struct device_sturm m, struct roun
 
     if (i < values) {
         const struct bracket_range range = range_of(q, matrix_scale_of(*m.d_size));
-        struct bracket b = d_hint != NULL ? bracket_around_hint(q.first + i, d_hint[i], range)
-                                          : bracket_of_range(q.first, q.first + values,
-                                                             bracket_sampled_from(range), range);
+        const struct bracket b = bracket_start(q.first + i, d_hint != NULL ? &d_hint[i] : NULL,
+                                               q.first, q.first + values, range);
 
         q.d_bracket[i] = b;
         d_is_open[i] = (char)!bracket_is_closed(&b, range);
