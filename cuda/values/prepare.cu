@@ -1,6 +1,6 @@
 /*
  * Singular values on the device: a matrix made ready for counts, without a look at it from the
- * host.  Layouts: plain.h, counts.h.
+ * host.  Layouts: sturm_polynomial.h, counts.h.
  */
 #include "values/values.h"
 

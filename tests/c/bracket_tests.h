@@ -1,7 +1,7 @@
 /*
- * Tests of what the device finds values by, on the host: the plain counts of csrc/math/plain.h and
- * the brackets of csrc/math/multisection.h, against counts in long double; included once for each
- * precision.
+ * Tests of what the device finds values by, on the host: the counts of csrc/math/sturm_polynomial.h
+ * and the brackets of csrc/math/multisection.h, against counts in long double; included once for
+ * each precision.
  */
 #ifndef TSVD_TESTS_BRACKET_H
 #define TSVD_TESTS_BRACKET_H
@@ -9,7 +9,7 @@
 #include "check.h"
 #include "families.h"
 #include "math/multisection.h"
-#include "math/plain.h"
+#include "math/sturm_polynomial.h"
 
 enum { BRACKET_ORDER = 100, BRACKET_EACH = 7, BRACKET_ROUNDS = 2 * R_BITS + 40 };
 
