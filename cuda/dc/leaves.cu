@@ -20,7 +20,7 @@ static __device__ __forceinline__ struct leaf_end
 make_sweeps(unsigned lanes, const struct dc_device &run, const struct leaf &leaf,
             const struct leaf_log &log, int64_t at, int used, struct qr_state *q, real *d, real *e)
 {
-    struct qr_turns to = {log.turn + at * log.turns + used};
+    struct half_tangent_log to = {log.turn + at * log.turns + used};
     uint16_t *sweep = log.sweep + at * log.sweeps;
     struct leaf_end end = {0, 0, 0};
     bool busy = true;
