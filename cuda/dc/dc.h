@@ -12,7 +12,9 @@
 #define tsvdi_launch_leaves TSVD_T(tsvdi_launch_leaves)
 #define tsvdi_launch_deflate TSVD_T(tsvdi_launch_deflate)
 #define tsvdi_launch_roots TSVD_T(tsvdi_launch_roots)
+#define tsvdi_launch_weights TSVD_T(tsvdi_launch_weights)
 #define tsvdi_launch_factors TSVD_T(tsvdi_launch_factors)
+#define tsvdi_launch_moves TSVD_T(tsvdi_launch_moves)
 #define tsvdi_launch_products TSVD_T(tsvdi_launch_products)
 #define tsvdi_launch_settle TSVD_T(tsvdi_launch_settle)
 
@@ -84,18 +86,25 @@ cut(char *base, size_t *at, int64_t count)
     return array;
 }
 
-/* Each launches the kernels of one step of a level on the call's stream. */
+/* Each launches the kernels of the leaves, or of one step of a level's merges (enum dc_step), on
+   the call's stream.  The products are those of small nodes. */
 tsvd_status tsvdi_launch_leaves(struct cuda_call *call, const struct dc_device *run,
                                 struct dc_level level);
 tsvd_status tsvdi_launch_deflate(struct cuda_call *call, const struct dc_device *run,
                                  struct dc_level level);
 tsvd_status tsvdi_launch_roots(struct cuda_call *call, const struct dc_device *run,
                                struct dc_level level);
+tsvd_status tsvdi_launch_weights(struct cuda_call *call, const struct dc_device *run,
+                                 struct dc_level level);
 tsvd_status tsvdi_launch_factors(struct cuda_call *call, const struct dc_device *run,
                                  struct dc_level level);
 tsvd_status tsvdi_launch_products(struct cuda_call *call, const struct dc_device *run,
                                   struct dc_level level);
 tsvd_status tsvdi_launch_settle(struct cuda_call *call, const struct dc_device *run,
                                 struct dc_level level);
+
+/* The part of settling that works on vectors: the deflated ones move. */
+tsvd_status tsvdi_launch_moves(struct cuda_call *call, const struct dc_device *run,
+                               struct dc_level level);
 
 #endif

@@ -568,6 +568,7 @@ tsvdi_launch_settle(struct cuda_call *call, const struct dc_device *run, struct 
 {
     tsvd_status ret = TSVD_OK;
 
+    TSVD_TRY(tsvdi_launch_moves(call, run, level));
     settle_kernel<<<(unsigned)level.nodes, MERGE_THREADS, 0, call->stream>>>(*run, level.depth);
     CUDA_LAUNCHED(call);
 out:
