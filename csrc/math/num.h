@@ -30,6 +30,7 @@ typedef int32_t num_small; /* an exponent or a count: 64 bits cost a GPU twice t
 #define num_bits r_bits
 #define num_from_bits r_from_bits
 #define num_pow2 r_pow2
+#define num_quotient r_quotient
 TSVD_HD num_small
 num_small_clamp(num_small x, num_small low, num_small high)
 {
@@ -63,37 +64,6 @@ num_select(num_mask mask, num a, num b)
     return mask ? a : b;
 }
 
-/*
- * a / b for |a| and |b| from 1 to 16, or a = 0.  A GPU's division branches to care for other
- * operands, and a thread does not work on several shifts at once across a branch.  This one is a
- * reciprocal of 20 bits or more, by Newton's iteration to its last place, and the quotient
- * corrected by its exact remainder (Markstein, IBM J. Res. Dev. 34 (1990)): as a / b, but for
- * what rounding may do where the remainder is within 2^-50 of half a unit.
- */
-TSVD_HD real
-num_quotient(real a, real b)
-{
-#ifdef __CUDA_ARCH__
-    real x, rest, q;
-
-#if TSVD_SINGLE
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(x) : "f"(b));
-    rest = r_fma(-b, x, 1);
-    x = r_fma(x, rest, x);
-    q = a * x;
-    q = r_fma(x, r_fma(-b, q, a), q);
-#else
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(x) : "d"(b));
-    rest = r_fma(-b, x, 1);
-    rest = r_fma(rest, rest, rest);
-    x = r_fma(x, rest, x);
-    q = a * x;
-#endif
-    return r_fma(x, r_fma(-b, q, a), q);
-#else
-    return a / b;
-#endif
-}
 #define NUM_SPLAT(x) (x)
 #endif
 

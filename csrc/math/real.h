@@ -77,6 +77,35 @@ r_fma(real a, real b, real c)
 }
 #endif
 
+/*
+ * a / b for |a| up to 16 and |b| from 1 to 16.
+ *
+ * A GPU's division branches to care for other operands, and a thread does not work on several
+ * operands at once across a branch.  This one takes a reciprocal of 20 bits or more, a step of
+ * third order to its last place, and the quotient corrected by its exact remainder (Markstein, IBM
+ * J. Res. Dev. 34 (1990)).  The result is that of the CPU, but for what rounding may do where the
+ * remainder is within 2^-50 of half a unit.
+ */
+TSVD_HD real
+r_quotient(real a, real b)
+{
+#ifdef __CUDA_ARCH__
+    real inverse, rest, quotient;
+
+#if TSVD_SINGLE
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(b));
+#else
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(inverse) : "d"(b));
+#endif
+    rest = r_fma(-b, inverse, 1);
+    inverse = r_fma(inverse, r_fma(rest, rest, rest), inverse);
+    quotient = a * inverse;
+    return r_fma(r_fma(-quotient, b, a), inverse, quotient);
+#else
+    return a / b;
+#endif
+}
+
 TSVD_HD real
 r_max(real a, real b)
 {

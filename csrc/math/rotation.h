@@ -108,38 +108,17 @@ struct lifting {
     real s;
 };
 
-/* x / y for y from 1 to about 2: as in rotation_normalize, from an approximate reciprocal. */
-TSVD_HD real
-rotation_divide(real x, real y)
-{
-#ifdef __CUDA_ARCH__
-    real inverse, rest, quotient;
-
-#if TSVD_SINGLE
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(y));
-#else
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(inverse) : "d"(y));
-#endif
-    rest = r_fma(-y, inverse, 1);
-    inverse = r_fma(inverse, r_fma(rest, rest, rest), inverse);
-    quotient = x * inverse;
-    return r_fma(r_fma(-quotient, y, x), inverse, quotient);
-#else
-    return x / y;
-#endif
-}
-
 TSVD_HD real
 rotation_half_tangent(struct rotation q)
 {
-    return rotation_divide(q.s, 1 + q.c);
+    return r_quotient(q.s, 1 + q.c);
 }
 
 TSVD_HD struct lifting
 rotation_lift(real half_tangent)
 {
-    const struct lifting q = {
-        half_tangent, rotation_divide(2 * half_tangent, r_fma(half_tangent, half_tangent, 1))};
+    const struct lifting q = {half_tangent,
+                              r_quotient(2 * half_tangent, r_fma(half_tangent, half_tangent, 1))};
 
     return q;
 }

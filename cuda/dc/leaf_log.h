@@ -203,6 +203,22 @@ apply(struct short_sweep s, const struct lifting *turn, real (&x)[COLUMNS][WIDTH
     }
 }
 
+/* How many of the `count` first lanes come before this one, by ascending values; of equal values
+   the first lane's comes first. */
+static __device__ __forceinline__ int
+rank_of(real value, int count)
+{
+    const int lane = (int)threadIdx.x % WARP;
+    int rank = 0;
+
+    for (int i = 0; i < count; i++) {
+        const real other = __shfl_sync(0xffffffffu, value, i);
+
+        rank += other < value || (other == value && i < lane);
+    }
+    return rank;
+}
+
 /* Values, ranges and order of a leaf's slots, by a warp. */
 static __device__ __forceinline__ void
 settle(const struct dc_device &run, const struct leaf &leaf)
@@ -210,13 +226,8 @@ settle(const struct dc_device &run, const struct leaf &leaf)
     const int lane = (int)threadIdx.x % WARP;
     const int64_t j = leaf.slot + lane;
     const real value = lane < leaf.rows ? r_abs(run.slot.value[j]) : REAL(0);
-    int rank = 0;
+    const int rank = rank_of(value, leaf.rows);
 
-    for (int i = 0; i < leaf.rows; i++) {
-        const real other = __shfl_sync(0xffffffffu, value, i);
-
-        rank += other < value || (other == value && i < lane);
-    }
     if (lane < leaf.rows) {
         run.slot.value[j] = value;
         run.slot.low[j] = leaf.slot;
@@ -274,14 +285,9 @@ store(const struct dc_device &run, const struct leaf &leaf, const struct vectors
     const real value = lane < leaf.rows ? r_abs(run.slot.value[leaf.slot + lane]) : REAL(0);
     const unsigned flips = find_flips<WIDTH>(v, leaf.rows, by_columns);
     real *to = (v.side == LEFT ? run.left : run.right) + leaf.matrix * run.n * run.k;
-    int rank = 0; /* of vector `lane`, the largest value first; from `first` on */
+    /* of vector `lane` among the wanted ones, the largest value first */
+    const int rank = leaf.rows - 1 - rank_of(value, leaf.rows) - (int)run.first;
 
-    for (int i = 0; i < leaf.rows; i++) {
-        const real other = __shfl_sync(0xffffffffu, value, i);
-
-        rank += other > value || (other == value && i > lane);
-    }
-    rank -= (int)run.first;
 #pragma unroll
     for (int i = 0; i < WIDTH; i++) {
         if (i < leaf.rows) {
