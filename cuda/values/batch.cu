@@ -7,9 +7,13 @@
  * the counts take turns as in values/search.cu; in single precision, where the plain form reaches
  * down to the least number, it is alone.
  */
+#include <cub/block/block_reduce.cuh>
+#include <cub/block/block_scan.cuh>
+
 #include "values/values.h"
 
-enum { WARP = 32 };
+typedef cub::BlockScan<int, COUNT_THREADS, cub::BLOCK_SCAN_WARP_SCANS> block_scan;
+typedef cub::BlockReduce<int, COUNT_THREADS> block_reduce;
 
 /* Bytes of shared memory that CUDA keeps of a block's. */
 static const size_t SHARED_RESERVED = 1024;
@@ -266,9 +270,14 @@ value_of(const struct batch &q, struct batch_memory memory, int thread)
 }
 
 struct ranks {
+    block_scan::TempStorage scan;
     struct bracket kept[COUNT_THREADS];
-    int from[COUNT_THREADS], in_warp[(int)COUNT_THREADS / (int)WARP];
+    int from[COUNT_THREADS];
 };
+
+/* What a block takes of its shared memory beside its matrices. */
+static const size_t SHARED_BESIDE =
+    sizeof(struct ranks) + sizeof(block_reduce::TempStorage) + SHARED_RESERVED;
 
 /* The brackets that are open move up to the first threads, so that few warps count for them;
    returns the thread that a bracket came from, -1 where there is none. */
@@ -276,18 +285,10 @@ static __device__ int
 close_ranks(bool open, struct bracket *b)
 {
     __shared__ struct ranks ranks;
-    const int thread = (int)threadIdx.x, warp = thread / WARP;
-    const unsigned mask = __ballot_sync(~0U, open);
-    int at = __popc(mask & ((1U << thread % WARP) - 1)), all = 0;
+    const int thread = (int)threadIdx.x;
+    int at, all;
 
-    if (thread % WARP == 0) {
-        ranks.in_warp[warp] = __popc(mask);
-    }
-    __syncthreads();
-    for (int i = 0; i < COUNT_THREADS / WARP; i++) {
-        at += i < warp ? ranks.in_warp[i] : 0;
-        all += ranks.in_warp[i];
-    }
+    block_scan(ranks.scan).ExclusiveSum((int)open, at, all);
     if (open) {
         ranks.kept[at] = *b;
         ranks.from[at] = thread;
@@ -304,6 +305,7 @@ static __global__ void
 __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
 {
     extern __shared__ char shared[] __align__(16);
+    __shared__ block_reduce::TempStorage temporary;
     const struct batch_memory memory = lay_out(q, shared);
     const struct values_device &v = q.v;
     const int matrix = (int)threadIdx.x / q.width, lane = (int)threadIdx.x % q.width;
@@ -361,10 +363,8 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
             v.d_s[x.place] = bracket_value(&b);
         }
     }
-    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
-        counts += __shfl_xor_sync(~0U, counts, lanes);
-    }
-    if (threadIdx.x % WARP == 0) {
+    counts = block_reduce(temporary).Sum(counts);
+    if (threadIdx.x == 0) {
         atomicAdd(q.d_counts, (unsigned long long)counts);
     }
 }
@@ -395,8 +395,7 @@ tsvdi_cuda_values_fit(const struct cuda_call *call, struct values_device v)
     memset(&q, 0, sizeof(q));
     q.v = v;
     fill_block(&q, call->shared_most);
-    return lay_out(q, NULL).bytes + sizeof(struct ranks) + SHARED_RESERVED <=
-           (size_t)call->shared_most;
+    return lay_out(q, NULL).bytes + SHARED_BESIDE <= (size_t)call->shared_most;
 }
 
 tsvd_status
@@ -416,8 +415,7 @@ tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v, int64_
     bytes = lay_out(q, NULL).bytes;
     /* the attribute is of the kernel, which other threads launch too: all set the same */
     CUDA_TRY(call, cudaFuncSetAttribute(batch_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        call->shared_most - (int)sizeof(struct ranks) -
-                                            (int)SHARED_RESERVED));
+                                        call->shared_most - (int)SHARED_BESIDE));
     TSVD_TRY(tsvdi_cuda_alloc(call, sizeof(*q.d_counts), (void **)&q.d_counts));
     CUDA_TRY(call, cudaMemsetAsync(q.d_counts, 0, sizeof(*q.d_counts), call->stream));
     for (; q.begin < v.batch; q.begin += most) {

@@ -10,6 +10,9 @@
  * values for which its error could show (plain_is_exact): it looks around what the first found.  A
  * third one, with the wide form, finds what lies below their reach.
  */
+#include <cub/block/block_reduce.cuh>
+#include <cub/block/block_scan.cuh>
+
 #include "values/values.h"
 
 enum {
@@ -17,6 +20,9 @@ enum {
     LIST_EACH = 8, /* places of a thread */
     VALUE_THREADS = 256
 };
+
+typedef cub::BlockReduce<int64_t, LIST_THREADS> block_reduce;
+typedef cub::BlockScan<int64_t, LIST_THREADS, cub::BLOCK_SCAN_WARP_SCANS> block_scan;
 
 /* Of the work of a search that is left, so much is taken to be left after another round. */
 static const double SHARE_LEFT = 0.9;
@@ -162,32 +168,16 @@ __launch_bounds__(VALUE_THREADS)
     }
 }
 
-/* The sum of x over the threads before this one, and in sum[LIST_THREADS - 1] over all. */
-static __device__ __forceinline__ int64_t
-sum_before(int64_t x, int64_t (&sum)[LIST_THREADS])
-{
-    const int thread = (int)threadIdx.x;
-
-    sum[thread] = x;
-    for (int step = 1; step < LIST_THREADS; step *= 2) {
-        int64_t before;
-
-        __syncthreads();
-        before = thread >= step ? sum[thread - step] : 0;
-        __syncthreads();
-        sum[thread] += before;
-    }
-    __syncthreads();
-    return sum[thread] - x;
-}
-
-/* Lists the brackets that are open, of `count` that were listed before (NULL: all), in their order,
-   and their number in *d_open.  Each block adds up what precedes its part by itself. */
+/* Lists the brackets that are open, of `count` that were listed before (d_before = NULL: of all),
+   in their order, and their number in *d_open.  Each block adds up what precedes its part by
+   itself.
+ */
 static __global__ void
 __launch_bounds__(LIST_THREADS) list_kernel(int64_t count, const int64_t *d_before,
                                             const char *d_is_open, int64_t *d_list, int64_t *d_open)
 {
-    __shared__ int64_t sum[LIST_THREADS];
+    __shared__ block_reduce::TempStorage reduce;
+    __shared__ block_scan::TempStorage scan;
     const int64_t part = (int64_t)blockIdx.x * LIST_THREADS * LIST_EACH;
     const int64_t begin = bracket_min(part + (int64_t)threadIdx.x * LIST_EACH, count);
     const int64_t end = bracket_min(begin + LIST_EACH, count);
@@ -196,13 +186,12 @@ __launch_bounds__(LIST_THREADS) list_kernel(int64_t count, const int64_t *d_befo
     for (int64_t i = threadIdx.x; i < part; i += LIST_THREADS) {
         before += d_is_open[i];
     }
-    (void)sum_before(before, sum);
-    before = sum[LIST_THREADS - 1];
-    __syncthreads();
+    before = block_reduce(reduce).Sum(before); /* in the first thread */
     for (int64_t i = begin; i < end; i++) {
         here += d_is_open[i];
     }
-    at = before + sum_before(here, sum);
+    block_scan(scan).InclusiveSum(here + (threadIdx.x == 0 ? before : 0), at);
+    at -= here;
     for (int64_t i = begin; i < end; i++) {
         if (d_is_open[i]) {
             d_list[at++] = d_before != NULL ? d_before[i] : i;
