@@ -144,7 +144,7 @@ struct cut {
 
 /* Blocks that a segment is cut into: all blocks of a round must be resident at once. */
 static int64_t
-blocks_of(const struct cuda_call *call, const struct givens_job *job, int64_t steps)
+segment_blocks(const struct cuda_call *call, const struct givens_job *job, int64_t steps)
 {
     int64_t blocks = job->blocks > 0 ? job->blocks : (steps + PIPELINE_ROWS - 1) / PIPELINE_ROWS;
     int64_t most = 2 * (int64_t)call->multiprocessors;
@@ -161,7 +161,7 @@ static void
 cut_segment(const struct cuda_call *call, const struct givens_job *job,
             struct givens_segment segment, int64_t half_sweeps, struct cut *cut)
 {
-    const int64_t steps = segment.rows - 1, blocks = blocks_of(call, job, steps);
+    const int64_t steps = segment.rows - 1, blocks = segment_blocks(call, job, steps);
 
     for (int64_t b = 0; b < blocks; b++) {
         struct pipeline_block *block = &cut->block[cut->blocks++];
@@ -210,7 +210,7 @@ cut_round(struct tsvd_context *ctx, const struct givens_job *job,
     tsvd_status ret = TSVD_OK;
 
     for (int64_t i = 0; i < segments; i++) {
-        blocks += blocks_of(cuda_of(ctx), job, segment[i].rows - 1);
+        blocks += segment_blocks(cuda_of(ctx), job, segment[i].rows - 1);
     }
     TSVD_TRY(tsvdi_alloc(ctx, (size_t)blocks * sizeof(*cut->block), (void **)&cut->block));
     for (int side = 0; side < 2; side++) {
@@ -704,7 +704,7 @@ givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
                            factor_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)tile));
         for (int64_t begin = 0; begin < segments; begin += GRID_MOST) {
             int64_t here = segments - begin < GRID_MOST ? segments - begin : (int64_t)GRID_MOST;
-            dim3 grid((unsigned)((n + FACTOR_COLUMNS - 1) / FACTOR_COLUMNS), 2, (unsigned)here);
+            dim3 grid(blocks_for(n, FACTOR_COLUMNS), 2, (unsigned)here);
 
             factor_kernel<<<grid, 256, tile, call->stream>>>(
                 d_segment + begin, n, d_factors + begin * 2 * FINISH_ROWS * FINISH_ROWS,

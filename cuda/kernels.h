@@ -41,6 +41,13 @@ struct device_rows {
     const int64_t *low, *high;
 };
 
+/* Blocks of `size` threads (or entries, rows, ...) that `count` of them take. */
+static inline unsigned
+blocks_for(int64_t count, int64_t size)
+{
+    return (unsigned)((count + size - 1) / size);
+}
+
 /* Numbers between the rows of an array of order n that has aligned rows. */
 static inline int64_t
 device_stride(int64_t n)

@@ -8,12 +8,6 @@
  */
 #include "kernels.h"
 
-static inline unsigned
-blocks_for(int64_t count, int64_t size)
-{
-    return (unsigned)((count + size - 1) / size);
-}
-
 static __global__ void
 identity_kernel(int64_t n, real *x)
 {

@@ -119,9 +119,11 @@ tsvdi_precision_of(tsvd_dtype dtype)
 #define tsvdi_launch_deflate TSVD_T(tsvdi_launch_deflate)
 #define tsvdi_launch_factors TSVD_T(tsvdi_launch_factors)
 #define tsvdi_launch_leaves TSVD_T(tsvdi_launch_leaves)
+#define tsvdi_launch_moves TSVD_T(tsvdi_launch_moves)
 #define tsvdi_launch_products TSVD_T(tsvdi_launch_products)
 #define tsvdi_launch_roots TSVD_T(tsvdi_launch_roots)
 #define tsvdi_launch_settle TSVD_T(tsvdi_launch_settle)
+#define tsvdi_launch_weights TSVD_T(tsvdi_launch_weights)
 
 #endif
 #endif

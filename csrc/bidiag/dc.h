@@ -70,6 +70,33 @@ dc_node_at(const struct dc_node *tree, int64_t n, int level, int64_t index)
     return node;
 }
 
+/* The steps of a merge, in their order.  A back end makes them one after the other, for all nodes
+   of a level or for one node. */
+enum dc_step {
+    /* z and what it deflates; then the lists of survivors, and of the moves that make room.  The
+       vectors of what was absorbed are turned. */
+    DC_DEFLATE,
+
+    /* The roots of the secular equation. */
+    DC_ROOTS,
+
+    /* z again, from all roots. */
+    DC_WEIGHTS,
+
+    /* The factors of the products: the vectors of M, and the survivors' vectors, gathered from
+       their slots. */
+    DC_FACTORS,
+
+    /* Deflated vectors move out of the new vectors' way.  Then values, ranges and order of all
+       slots are those after the merge. */
+    DC_SETTLE,
+
+    /* The products, which are the new vectors. */
+    DC_MULTIPLY,
+
+    DC_STEPS
+};
+
 /* What a merge came to. */
 struct dc_count {
     int64_t survivors;  /* order of the secular equation, >= 1 */

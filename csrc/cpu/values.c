@@ -1,28 +1,35 @@
 /*
- * CPU back end: singular values by bisection, in two passes.
+ * CPU back end: singular values by bisection, in two passes.  bracket.h has the rules of the
+ * brackets, and says why this search differs from the device's.
  *
- * The first finds all values to an ulp or two with plain counts.  It starts from the root
- * [0, top) and halves intervals, which values share as long as they lie together, between
- * the bits of their ends: those are ordered as the numbers are, so an interval over many
- * powers of two is halved in exponent first.  Where another method found approximations it
- * starts from brackets around them, as it does for small matrices of a batch, which QR works on
- * side by side.
+ * The first pass finds all values to an ulp or two with plain counts.  It starts from the root
+ * [0, top) and halves intervals, which values share as long as they lie together.  Where another
+ * method found approximations, it starts from brackets around them.  So it does for the small
+ * matrices of a batch: QR approximates the values of several such matrices side by side.
  *
- * The second brackets each value around its approximation and halves the bracket down to
- * neighbouring numbers with exact counts, two of which mostly do.  So a value depends neither on
- * the approximation nor on how the work was shared out, but where exact counts are not monotone:
- * a number may be an eigenvalue of the matrix that rounding makes of it.
+ * The second pass brackets each value around its approximation, and halves the bracket down to
+ * neighbouring numbers with exact counts.  Mostly two counts do.  So a value depends neither on
+ * the approximation nor on how the work was shared out.  The exception is where exact counts are
+ * not monotone: a number may be an eigenvalue of the matrix that rounding makes of it.
  */
 #include "bidiag/methods.h"
 #include "cpu/dc/dc.h"
+#include "math/bracket.h"
 
 /* Values that one task finds together, sharing the intervals near the root. */
 enum { VALUES_PER_TASK = 256, VALUES_PER_TASK_MIN = 32 };
 
-/* How far, in ulps, a first bracket reaches on both sides of an approximation: of another method
-   (for plain counts), of plain counts (for exact ones); and the factor by which its ends are
-   moved away while it does not hold the value. */
-enum { PLAIN_REACH = 8, EXACT_REACH = 0, BRACKET_GROWTH = 8 };
+enum {
+    /* How far, in ulps, a first bracket reaches on both sides of an approximation.  Plain counts
+       start from those of another method. */
+    PLAIN_REACH = 8,
+
+    /* Exact counts start from those of plain counts. */
+    EXACT_REACH = 0,
+
+    /* Factor by which a bracket's reach grows while it does not hold its value. */
+    BRACKET_GROWTH = 8
+};
 
 /* Work below this many entries times values is not worth a second thread. */
 enum { SERIAL_STEPS = 1 << 16 };
@@ -30,17 +37,17 @@ enum { SERIAL_STEPS = 1 << 16 };
 /* Between two calls of tsvdi_check: so many entries times shifts counted. */
 enum { CHECK_STEPS = 1 << 27 };
 
-/* Values first .. last - 1, counted from the largest, lie in [low, high), given as bits. */
+/* A bracket with sure ends that values share. */
 struct interval {
     real_int low, high;
-    int64_t first, last;
+    int64_t first, last; /* the values first .. last - 1, counted from the largest */
 };
 
-/* The bracket of one value; an end is sure once a count has confirmed it. */
+/* The bracket of one value. */
 struct bracket {
-    real_int low, high, reach;
-    int64_t value;
-    int low_sure, high_sure;
+    struct bracket_ends ends;
+    real_int reach; /* how far an end that is not sure is put from the other */
+    int64_t value;  /* counted from the largest */
 };
 
 struct search {
@@ -87,14 +94,6 @@ count(struct task *task, int exact, int64_t shifts)
                        job->done + (1 - job->done) * (double)task->index / (double)job->tasks);
 }
 
-/* The number that stands for a narrow interval: its lower end, but for one that only
-   infinity ends. */
-static real
-settle(real_int low, real_int high)
-{
-    return r_from_bits(high == R_INFINITY_BITS && high - low <= 1 ? high : low);
-}
-
 /* Settles the intervals that are narrow, and puts the midpoints of the others in
    task->sigma; returns how many those are. */
 static int64_t
@@ -105,18 +104,14 @@ take_midpoints(struct task *task)
 
     for (int64_t i = 0; i < task->intervals; i++) {
         struct interval v = task->open.interval[i];
-        int narrow = v.high - v.low <= 1;
 
-        if (eps > 0 && v.high < R_INFINITY_BITS) {
-            narrow |= r_from_bits(v.high) - r_from_bits(v.low) <= eps;
-        }
-        if (narrow) {
+        if (bracket_is_narrow(v.low, v.high, eps)) {
             for (int64_t k = v.first; k < v.last; k++) {
-                task->job->s[k - task->job->first] = settle(v.low, v.high);
+                task->job->s[k - task->job->first] = bracket_number(v.low, v.high);
             }
         } else {
             task->open.interval[kept] = v;
-            task->sigma[kept++] = r_from_bits(v.low + (v.high - v.low) / 2);
+            task->sigma[kept++] = r_from_bits((real_int)bracket_middle(v.low, v.high));
         }
     }
     return kept;
@@ -138,9 +133,8 @@ approximate(struct task *task, int64_t first, int64_t last)
            never more than values. */
         for (int64_t i = 0; i < task->intervals; i++) {
             struct interval v = task->open.interval[i], upper = v;
-            int64_t cut = task->above[i];
+            const int64_t cut = bracket_min(bracket_max(task->above[i], v.first), v.last);
 
-            cut = cut < v.first ? v.first : cut > v.last ? v.last : cut;
             upper.low = v.high = r_bits(task->sigma[i]);
             upper.last = v.first = cut;
             if (upper.first == upper.last) {
@@ -160,79 +154,77 @@ out:
 
 /* The bracket around an approximation. */
 static struct bracket
-start_bracket(real_int near, real_int reach, real_int top, int64_t value)
+start_bracket(real_int near, real_int reach, struct bracket_range range, int64_t value)
 {
-    struct bracket b = {near - reach, near + (reach > 0 ? reach : 1), reach, value, 0, 0};
+    struct bracket b = {.reach = reach, .value = value};
 
-    b.low = b.low < 0 ? 0 : b.low >= top ? top - 1 : b.low;
-    b.high = b.high > top ? top : b.high;
-    b.low_sure = b.low == 0;
-    b.high_sure = b.high == top;
+    b.ends = bracket_within((int64_t)near - reach, (int64_t)near + reach, range);
     return b;
 }
 
 /* Where the next count of a bracket is due. */
 static real_int
-probe(struct bracket b)
+probe(struct bracket_ends b)
 {
-    return !b.low_sure ? b.low : !b.high_sure ? b.high : b.low + (b.high - b.low) / 2;
+    return !b.low_sure ? b.low : !b.high_sure ? b.high : (real_int)bracket_middle(b.low, b.high);
 }
 
-/* A longer reach, at most the whole range of bits; from none by single ulps at first. */
+/* A longer reach, from none by single ulps at first. */
 static real_int
 extend(real_int reach)
 {
-    return reach < 2                                  ? reach + 1
-           : reach > R_INFINITY_BITS / BRACKET_GROWTH ? R_INFINITY_BITS
-                                                      : reach * BRACKET_GROWTH;
+    return reach < 2 ? reach + 1 : bracket_reach_further(reach, BRACKET_GROWTH);
 }
 
 /* Moves the ends of a bracket by what was found at the probe: is the value at or above it? */
 static void
-move_bracket(struct bracket *b, real_int at, int above, real_int top)
+move_bracket(struct bracket *b, real_int at, int above, struct bracket_range range)
 {
+    struct bracket_ends *ends = &b->ends;
+
     if (above) {
-        b->low = at;
-        b->low_sure = 1;
-        if (!b->high_sure && b->high <= at) { /* the approximation was too small */
+        ends->low = at;
+        ends->low_sure = 1;
+        if (!ends->high_sure && ends->high <= at) { /* the approximation was too small */
             b->reach = extend(b->reach);
-            b->high = top - at > b->reach ? at + b->reach : top;
+            ends->high = (real_int)bracket_end_above(at, b->reach, range.top);
         }
     } else {
-        b->high = at;
-        b->high_sure = 1;
-        if (!b->low_sure) { /* too large */
+        ends->high = at;
+        ends->high_sure = 1;
+        if (!ends->low_sure) { /* the approximation was too large */
             b->reach = extend(b->reach);
-            b->low = at > b->reach ? at - b->reach : 0;
+            ends->low = (real_int)bracket_end_below(at, b->reach, range.floor);
         }
     }
-    b->low_sure |= b->low == 0;
-    b->high_sure |= b->high == top;
+    ends->low_sure |= ends->low == 0;
+    ends->high_sure |= ends->high == range.top;
 }
 
-/* The values first .. last - 1, around near[0] .. */
+/* The values first .. last - 1 to neighbouring numbers, from the approximations near[0] .. */
 static tsvd_status
 refine(struct task *task, int exact, int64_t first, int64_t last, const real *near)
 {
-    const struct sturm *m = task->job->matrix;
+    const struct bracket_range range = {0, task->job->matrix->top, 0};
     const real_int reach = exact ? EXACT_REACH : PLAIN_REACH;
     int64_t open = last - first;
     tsvd_status ret = TSVD_OK;
 
     for (int64_t i = 0; i < open; i++) {
-        task->open.bracket[i] = start_bracket(r_bits(near[i]), reach, m->top, first + i);
+        task->open.bracket[i] = start_bracket(r_bits(near[i]), reach, range, first + i);
     }
     while (open > 0) {
         int64_t kept = 0;
 
         for (int64_t i = 0; i < open; i++) {
-            struct bracket b = task->open.bracket[i];
+            const struct bracket b = task->open.bracket[i];
 
-            if (b.low_sure && b.high_sure && b.high - b.low <= 1) {
-                task->job->s[b.value - task->job->first] = settle(b.low, b.high);
+            if (b.ends.low_sure && b.ends.high_sure &&
+                bracket_is_narrow(b.ends.low, b.ends.high, range.eps)) {
+                task->job->s[b.value - task->job->first] = bracket_number(b.ends.low, b.ends.high);
             } else {
                 task->open.bracket[kept] = b;
-                task->sigma[kept++] = r_from_bits(probe(b));
+                task->sigma[kept++] = r_from_bits(probe(b.ends));
             }
         }
         open = kept;
@@ -240,7 +232,7 @@ refine(struct task *task, int exact, int64_t first, int64_t last, const real *ne
         for (int64_t i = 0; i < open; i++) {
             struct bracket *b = &task->open.bracket[i];
 
-            move_bracket(b, r_bits(task->sigma[i]), task->above[i] > b->value, m->top);
+            move_bracket(b, r_bits(task->sigma[i]), task->above[i] > b->value, range);
         }
     }
 out:
@@ -261,7 +253,7 @@ find_values(void *arg, int worker, int64_t index)
     task.worker = worker;
     task.index = index;
     task.counted = 0;
-    if (!job->hint) {
+    if (job->hint == NULL) {
         TSVD_TRY(approximate(&task, first, last));
     } else if (plain) {
         TSVD_TRY(refine(&task, 0, first, last, job->hint + at));
@@ -279,7 +271,7 @@ out:
     return ret;
 }
 
-/* Of one matrix. */
+/* The values of one matrix. */
 static tsvd_status
 search_matrix(struct search *search, int workers)
 {
@@ -292,15 +284,15 @@ search_matrix(struct search *search, int workers)
     return tsvdi_host_for_each(workers, search->tasks, find_values, search);
 }
 
-/* The hints of matrix m, NULL: none; called for one after another.  made: room for those that QR
-   makes of as many small matrices as it takes at once, NULL: for none. */
+/* The hints of matrix m, or NULL.  It is called for one matrix after another.  made: room for the
+   hints that QR makes of as many small matrices as it takes at once, or NULL. */
 static const real *
 hints_for(struct tsvd_context *ctx, const struct values_job *job, int64_t m, real *made)
 {
     const int64_t n = job->n, size = tsvdi_cpu_leaf_group_size(), left = job->batch - m;
 
-    if (!made) {
-        return job->hint ? job->hint + m * (job->last - job->first) : NULL;
+    if (made == NULL) {
+        return job->hint != NULL ? job->hint + m * (job->last - job->first) : NULL;
     }
     if (m % size == 0) {
         tsvdi_cpu_leaf_values(ctx, n, left < size ? left : size, job->chunk->d + m * n,
@@ -344,7 +336,7 @@ find(struct tsvd_context *ctx, struct values_job *job)
             continue;
         }
         TSVD_TRY(search_matrix(&search, workers));
-        /* Counts are monotone but for rounding: neighbours may have crossed by an ulp. */
+        /* Counts are monotone only up to rounding: neighbours may have crossed by an ulp. */
         for (int64_t i = 1; i < k; i++) {
             search.s[i] = r_min(search.s[i], search.s[i - 1]);
         }

@@ -43,21 +43,25 @@ struct qr_sweep {
     int up;
 };
 
-/* Where the rotations of a sweep go: those of each side; on a GPU the half tangents of both sides
-   to one place, since it is memory that bounds how many can be made. */
-#ifdef __CUDACC__
-struct half_tangents {
-    alignas(2 * sizeof(real)) real right;
-    real left;
-};
+/*
+ * Where the rotations of a sweep go: to an array for each side.  A source that wants them elsewhere
+ * includes, before this header, one that defines QR_TURNS, the type of that place, and qr_put() for
+ * it (cuda/dc/half_tangents.h).  Rotation k of a sweep consists of `first` and `second`, which are
+ * the right and the left one, or the other way round if `up`.
+ */
+#ifndef QR_TURNS
+#define QR_TURNS struct qr_turns
 
-struct qr_turns {
-    struct half_tangents *pair;
-};
-#else
 struct qr_turns {
     struct rotation *right, *left;
 };
+
+TSVD_HD void
+qr_put(QR_TURNS to, int up, int64_t k, struct rotation first, struct rotation second)
+{
+    (up ? to.left : to.right)[k] = first;
+    (up ? to.right : to.left)[k] = second;
+}
 #endif
 
 /* Default bound on sweeps; two to three for each value is usual. */
@@ -135,24 +139,9 @@ qr_shift(struct chain c, real smallest, real largest)
                            c.d[last], smallest, largest);
 }
 
-/* Rotation k of each side of a sweep. */
-TSVD_HD void
-qr_put(struct qr_turns to, int up, int64_t k, struct rotation first, struct rotation second)
-{
-#ifdef __CUDACC__
-    const real one = rotation_half_tangent(first), other = rotation_half_tangent(second);
-    const struct half_tangents pair = {up ? other : one, up ? one : other};
-
-    to.pair[k] = pair;
-#else
-    (up ? to.left : to.right)[k] = first;
-    (up ? to.right : to.left)[k] = second;
-#endif
-}
-
 /* One sweep without shift. */
 TSVD_HD void
-qr_sweep_zero_shift(struct chain c, struct qr_turns to)
+qr_sweep_zero_shift(struct chain c, QR_TURNS to)
 {
     struct rotation p = {1, 0}, q = {1, 0};
     int64_t count = c.length - 1;
@@ -174,7 +163,7 @@ qr_sweep_zero_shift(struct chain c, struct qr_turns to)
 
 /* One sweep with a shift. */
 TSVD_HD void
-qr_sweep_shifted(struct chain c, real shift, struct qr_turns to)
+qr_sweep_shifted(struct chain c, real shift, QR_TURNS to)
 {
     struct qr_bulge bulge = qr_shifted_start(c.d[0], c.e[0], shift);
     int64_t count = c.length - 1;
@@ -281,8 +270,7 @@ qr_finish_pair(real *d, real *e, int64_t low, struct rotation *right, struct rot
 /* Makes a sweep over the block that qr_next found (one of order two is finished at once); `to` has
    room for n - 1 rotations of each side. */
 TSVD_HD struct qr_sweep
-qr_sweep_block(struct qr_state *q, real *d, real *e, const struct qr_block *block,
-               struct qr_turns to)
+qr_sweep_block(struct qr_state *q, real *d, real *e, const struct qr_block *block, QR_TURNS to)
 {
     struct qr_sweep sweep = {q->low, q->high - q->low, 0};
 
@@ -315,7 +303,7 @@ qr_sweep_block(struct qr_state *q, real *d, real *e, const struct qr_block *bloc
  * Returns a sweep of no rotations when the matrix is diagonal, or when q->exhausted.
  */
 TSVD_HD struct qr_sweep
-qr_advance(struct qr_state *q, real *d, real *e, struct qr_turns to)
+qr_advance(struct qr_state *q, real *d, real *e, QR_TURNS to)
 {
     const struct qr_sweep none = {0, 0, 0};
     struct qr_block block;

@@ -62,7 +62,20 @@ struct sturm {
 /* |exponent| at which one of the two terms of the wide form is negligible. */
 #define STURM_CLAMP (TSVD_SINGLE ? 60 : 120)
 
-/* One entry of the plain form; *above counts changes of sign. */
+/* Whether r is an exact zero at the end of a part that must be counted: it is an eigenvalue at
+   sigma itself, and counts as a change of sign where its own sign bit made none. */
+TSVD_HD num_small
+sturm_zero_counts(num r, num r_before)
+{
+    num_small zero = num_sign_bit((num_bits(r) & ~(real_int)R_SIGN_BIT) - 1);
+    num_small same = 1 - num_sign_bit(num_bits(r) ^ num_bits(r_before));
+
+    return zero & same;
+}
+
+/* One entry of the plain form; *above counts changes of sign.  The device counts with another
+   function, plain_step() of sturm_polynomial.h: that one is in double for either precision, and
+   rounds the other of the two products, so its results differ in their last bits. */
 TSVD_HD void
 sturm_plain_step(num sigma, real square, num *r, num *r_before, num_small *above)
 {
@@ -93,15 +106,10 @@ sturm_plain_rescale(num *r, num *r_before)
     *r_before *= down;
 }
 
-/* An exact zero at the end of a part is an eigenvalue at sigma itself: it counts
-   as a change of sign where its own sign bit made none. */
 TSVD_HD void
 sturm_plain_restart(num sigma, num *r, num *r_before, num_small *above)
 {
-    num_small zero = num_sign_bit((num_bits(*r) & ~(real_int)R_SIGN_BIT) - 1);
-    num_small same = 1 - num_sign_bit(num_bits(*r) ^ num_bits(*r_before));
-
-    *above += zero & same;
+    *above += sturm_zero_counts(*r, *r_before);
     *r_before = NUM_SPLAT(REAL(1));
     *r = sigma;
 }
@@ -111,6 +119,17 @@ sturm_plain_restart(num sigma, num *r, num *r_before, num_small *above)
 struct sturm_twofold {
     num r, r_rest, before, before_rest;
 };
+
+/* The beginning of a part.  size: a power of two that r_0 starts from.  The CPU takes one.  The
+   device takes 2^PAIR_SIZE (sturm_polynomial.h), so that it rescales less often. */
+TSVD_HD struct sturm_twofold
+sturm_twofold_start(num sigma, real size)
+{
+    const num zero = NUM_SPLAT(REAL(0)), before = NUM_SPLAT(size);
+    const struct sturm_twofold y = {sigma * before, zero, before, zero};
+
+    return y;
+}
 
 /* One entry of the twofold form; rest belongs to square.  A rounding error is relative to one of
    the two terms: it does not matter how much of them cancels. */
@@ -134,22 +153,23 @@ sturm_twofold_step(num sigma, real square, real rest, struct sturm_twofold *y, n
     y->r_rest = (sum - next) + sum_rest;
 }
 
+/* Brings the larger of the pair into [size, 2 size). */
 TSVD_HD void
-sturm_twofold_rescale(struct sturm_twofold *y)
+sturm_twofold_rescale(real size, struct sturm_twofold *y)
 {
-    num down = sturm_plain_power(y->r, y->before);
+    const num factor = sturm_plain_power(y->r, y->before) * NUM_SPLAT(size);
 
-    y->r *= down;
-    y->r_rest *= down;
-    y->before *= down;
-    y->before_rest *= down;
+    y->r *= factor;
+    y->r_rest *= factor;
+    y->before *= factor;
+    y->before_rest *= factor;
 }
 
 TSVD_HD void
-sturm_twofold_restart(num sigma, struct sturm_twofold *y, num_small *above)
+sturm_twofold_restart(num sigma, real size, struct sturm_twofold *y, num_small *above)
 {
-    sturm_plain_restart(sigma, &y->r, &y->before, above);
-    y->r_rest = y->before_rest = NUM_SPLAT(REAL(0));
+    *above += sturm_zero_counts(y->r, y->before);
+    *y = sturm_twofold_start(sigma, size);
 }
 
 /* y of the wide form: (mantissa + rest) 2^exponent, |mantissa| in [1, 2), rest below its last
@@ -160,6 +180,19 @@ struct sturm_wide {
     num sigma_square, sigma_rest;
     num_small sigma_twos;
 };
+
+/* A number as the wide form takes it: returns the square of its mantissa, in [1, 4).  *rest: what
+   the rounding of that left; *twos: twice the exponent. */
+TSVD_HD real
+sturm_wide_square(real b, real *rest, real_int *twos)
+{
+    real_int exponent;
+    const real mantissa = r_split(b, &exponent), square = mantissa * mantissa;
+
+    *rest = r_fma(mantissa, mantissa, -square);
+    *twos = 2 * exponent;
+    return square;
+}
 
 /*
  * One entry of the wide form.  The arithmetic carries twice the digits of real: in single

@@ -6,6 +6,9 @@
 
 #include "runtime/blas.h"
 
+/* Threads of a block that has a thread for each slot, or for each value. */
+enum { THREADS = 256 };
+
 /* What a run holds: on the host, but for where `device` points to. */
 struct cuda_dc {
     struct dc_device device;
@@ -110,13 +113,6 @@ out:
     return ret;
 }
 
-/* A thread each. */
-static unsigned
-blocks_for(int64_t count)
-{
-    return (unsigned)((count + 255) / 256);
-}
-
 static tsvd_status
 dc_begin(struct tsvd_context *ctx, struct dc_job *job)
 {
@@ -157,7 +153,7 @@ dc_begin(struct tsvd_context *ctx, struct dc_job *job)
     CUDA_TRY(call, cudaEventCreate(&run->begin));
     CUDA_TRY(call, cudaEventCreate(&run->end));
     CUDA_TRY(call, cudaEventRecord(run->begin, call->stream));
-    scale_kernel<<<blocks_for(r->slots), 256, 0, call->stream>>>(*r, job->eps);
+    scale_kernel<<<blocks_for(r->slots, THREADS), THREADS, 0, call->stream>>>(*r, job->eps);
     CUDA_LAUNCHED(call);
 out:
     return ret;
@@ -200,30 +196,62 @@ out:
     return ret;
 }
 
+/* The products of a level. */
+static tsvd_status
+multiply_level(struct cuda_call *call, struct cuda_dc *run, const struct dc_job *job,
+               struct dc_level level)
+{
+    const int64_t at = job->batch * dc_nodes_above(level.depth);
+    tsvd_status ret = TSVD_OK;
+
+    if (!is_large(level)) {
+        return tsvdi_launch_products(call, &run->device, level);
+    }
+    CUDA_TRY(call, cudaMemcpyAsync(run->merge + at, run->device.merge + at,
+                                   (size_t)level.nodes * sizeof(*run->merge),
+                                   cudaMemcpyDeviceToHost, call->stream));
+    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
+    for (int64_t i = 0; i < level.nodes; i++) {
+        TSVD_TRY(multiply(call, &run->device, dc_node_at(job->tree.node, job->n, level.depth, i),
+                          run->merge[at + i].count));
+    }
+out:
+    return ret;
+}
+
+/* One step of all merges of a level. */
+static tsvd_status
+make_step(struct cuda_call *call, struct cuda_dc *run, const struct dc_job *job, enum dc_step step,
+          struct dc_level level)
+{
+    switch (step) {
+    case DC_DEFLATE:
+        return tsvdi_launch_deflate(call, &run->device, level);
+    case DC_ROOTS:
+        return tsvdi_launch_roots(call, &run->device, level);
+    case DC_WEIGHTS:
+        return tsvdi_launch_weights(call, &run->device, level);
+    case DC_FACTORS:
+        return tsvdi_launch_factors(call, &run->device, level);
+    case DC_SETTLE:
+        return tsvdi_launch_settle(call, &run->device, level);
+    case DC_MULTIPLY:
+        return multiply_level(call, run, job, level);
+    case DC_STEPS:
+        break;
+    }
+    return TSVD_OK;
+}
+
 static tsvd_status
 merge_level(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info)
 {
-    struct cuda_call *call = cuda_of(ctx);
-    struct cuda_dc *run = run_of(job);
-    const struct dc_level l = level_of(job, level);
-    const int64_t at = job->batch * dc_nodes_above(level);
+    const struct dc_level nodes = level_of(job, level);
     tsvd_status ret = TSVD_OK;
 
     (void)info;
-    TSVD_TRY(tsvdi_launch_deflate(call, &run->device, l));
-    TSVD_TRY(tsvdi_launch_roots(call, &run->device, l));
-    TSVD_TRY(tsvdi_launch_factors(call, &run->device, l));
-    TSVD_TRY(tsvdi_launch_settle(call, &run->device, l));
-    if (!is_large(l)) {
-        return tsvdi_launch_products(call, &run->device, l);
-    }
-    CUDA_TRY(call, cudaMemcpyAsync(run->merge + at, run->device.merge + at,
-                                   (size_t)l.nodes * sizeof(*run->merge), cudaMemcpyDeviceToHost,
-                                   call->stream));
-    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
-    for (int64_t i = 0; i < l.nodes; i++) {
-        TSVD_TRY(multiply(call, &run->device, dc_node_at(job->tree.node, job->n, level, i),
-                          run->merge[at + i].count));
+    for (int step = 0; step < DC_STEPS; step++) {
+        TSVD_TRY(make_step(cuda_of(ctx), run_of(job), job, (enum dc_step)step, nodes));
     }
 out:
     return ret;
@@ -279,7 +307,8 @@ dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
     double clock = tsvdi_host_seconds(), now;
     tsvd_status ret = TSVD_OK;
 
-    rank_kernel<<<blocks_for(values), 256, 0, call->stream>>>(*r, r->slot.from, d_values);
+    rank_kernel<<<blocks_for(values, THREADS), THREADS, 0, call->stream>>>(*r, r->slot.from,
+                                                                           d_values);
     CUDA_LAUNCHED(call);
     TSVD_TRY(finish_vectors(call, r));
     CUDA_TRY(call, cudaMemcpyAsync(run->merge, r->merge, (size_t)run->merges * sizeof(*run->merge),

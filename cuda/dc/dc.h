@@ -80,18 +80,25 @@ cut(char *base, size_t *at, int64_t count)
 /* Bytes that the leaves of a level take on the device, at most. */
 uint64_t tsvdi_cuda_leaf_bytes(int64_t leaves);
 
-/* Each launches the kernels of one step of a level on the call's stream. */
+/* Each launches the kernels of the leaves, or of one step of a level's merges (enum dc_step), on
+   the call's stream.  The products are those of small nodes. */
 tsvd_status tsvdi_launch_leaves(struct cuda_call *call, const struct dc_device *run,
                                 struct dc_level level);
 tsvd_status tsvdi_launch_deflate(struct cuda_call *call, const struct dc_device *run,
                                  struct dc_level level);
 tsvd_status tsvdi_launch_roots(struct cuda_call *call, const struct dc_device *run,
                                struct dc_level level);
+tsvd_status tsvdi_launch_weights(struct cuda_call *call, const struct dc_device *run,
+                                 struct dc_level level);
 tsvd_status tsvdi_launch_factors(struct cuda_call *call, const struct dc_device *run,
                                  struct dc_level level);
 tsvd_status tsvdi_launch_products(struct cuda_call *call, const struct dc_device *run,
                                   struct dc_level level);
 tsvd_status tsvdi_launch_settle(struct cuda_call *call, const struct dc_device *run,
                                 struct dc_level level);
+
+/* The part of settling that works on vectors: the deflated ones move. */
+tsvd_status tsvdi_launch_moves(struct cuda_call *call, const struct dc_device *run,
+                               struct dc_level level);
 
 #endif

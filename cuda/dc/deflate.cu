@@ -14,6 +14,9 @@ typedef cub::BlockReduce<real, MERGE_THREADS> block_reduce;
 /* Three counters in one number, for one prefix sum. */
 enum { FIELD_BITS = 21 };
 
+/* Threads of a block that turns vectors, a column each. */
+enum { TURN_THREADS = 128 };
+
 static __device__ __forceinline__ uint64_t
 field_of(uint64_t packed, int field)
 {
@@ -547,12 +550,12 @@ tsvd_status
 tsvdi_launch_deflate(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
 {
     const unsigned nodes = (unsigned)level.nodes;
-    const dim3 columns((unsigned)((level.columns + 127) / 128), nodes, SIDES);
+    const dim3 columns(blocks_for(level.columns, TURN_THREADS), nodes, SIDES);
     tsvd_status ret = TSVD_OK;
 
     deflate_kernel<<<nodes, MERGE_THREADS, 0, call->stream>>>(*run, level.depth);
     CUDA_LAUNCHED(call);
-    turn_kernel<<<columns, 128, 0, call->stream>>>(*run, level.depth);
+    turn_kernel<<<columns, TURN_THREADS, 0, call->stream>>>(*run, level.depth);
     CUDA_LAUNCHED(call);
     number_kernel<<<nodes, MERGE_THREADS, 0, call->stream>>>(*run, level.depth);
     CUDA_LAUNCHED(call);
@@ -565,6 +568,7 @@ tsvdi_launch_settle(struct cuda_call *call, const struct dc_device *run, struct 
 {
     tsvd_status ret = TSVD_OK;
 
+    TSVD_TRY(tsvdi_launch_moves(call, run, level));
     settle_kernel<<<(unsigned)level.nodes, MERGE_THREADS, 0, call->stream>>>(*run, level.depth);
     CUDA_LAUNCHED(call);
 out:

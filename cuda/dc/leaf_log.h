@@ -10,6 +10,9 @@
 #ifndef TSVDI_CUDA_LEAF_LOG_H
 #define TSVDI_CUDA_LEAF_LOG_H
 
+/* before all that includes math/qr_sweep.h */
+#include "dc/half_tangents.h"
+
 #include "dc/dc.h"
 
 enum { WARP = 32, SHORT_BITS = 5 };

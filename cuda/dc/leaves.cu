@@ -20,7 +20,7 @@ static __device__ __forceinline__ struct leaf_end
 make_sweeps(unsigned lanes, const struct dc_device &run, const struct leaf &leaf,
             const struct leaf_log &log, int64_t at, int used, struct qr_state *q, real *d, real *e)
 {
-    struct qr_turns to = {log.turn + at * log.turns + used};
+    struct half_tangent_log to = {log.turn + at * log.turns + used};
     uint16_t *sweep = log.sweep + at * log.sweeps;
     struct leaf_end end = {0, 0, 0};
     bool busy = true;
@@ -251,14 +251,14 @@ launch(struct cuda_call *call, const struct dc_device *run, struct dc_level leve
         if (i >= LOGS) {
             CUDA_TRY(call, cudaStreamWaitEvent(streams.sweeps, streams.played[turn], 0));
         }
-        sweeps_kernel<<<(unsigned)((count + share - 1) / share), WARP,
+        sweeps_kernel<<<blocks_for(count, share), WARP,
                         (size_t)share *(size_t)(2 * level.columns + 1) * sizeof(real),
                         streams.sweeps>>>(*run, log[turn], first, count, (int)share);
         CUDA_LAUNCHED(call);
         CUDA_TRY(call, cudaEventRecord(streams.swept[turn], streams.sweeps));
         CUDA_TRY(call, cudaStreamWaitEvent(call->stream, streams.swept[turn], 0));
-        apply_kernel<WIDTH><<<(unsigned)((count + APPLY_WARPS - 1) / APPLY_WARPS), APPLY_THREADS, 0,
-                              call->stream>>>(*run, log[turn], first, count);
+        apply_kernel<WIDTH><<<blocks_for(count, APPLY_WARPS), APPLY_THREADS, 0, call->stream>>>(
+            *run, log[turn], first, count);
         CUDA_LAUNCHED(call);
         CUDA_TRY(call, cudaEventRecord(streams.played[turn], call->stream));
     }

@@ -105,16 +105,31 @@ __launch_bounds__(WARP *WARPS) weights_kernel(struct dc_device run, int depth)
     }
 }
 
+/* The grid of kernels that take a survivor a warp. */
+static dim3
+survivors_grid(struct dc_level level)
+{
+    return dim3(blocks_for(level.columns, WARPS), (unsigned)level.nodes);
+}
+
 tsvd_status
 tsvdi_launch_roots(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
 {
-    const dim3 grid((unsigned)((level.columns + WARPS - 1) / WARPS), (unsigned)level.nodes);
-    const dim3 block(WARP, WARPS);
     tsvd_status ret = TSVD_OK;
 
-    roots_kernel<<<grid, block, 0, call->stream>>>(*run, level.depth);
+    roots_kernel<<<survivors_grid(level), dim3(WARP, WARPS), 0, call->stream>>>(*run, level.depth);
     CUDA_LAUNCHED(call);
-    weights_kernel<<<grid, block, 0, call->stream>>>(*run, level.depth);
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_launch_weights(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
+{
+    tsvd_status ret = TSVD_OK;
+
+    weights_kernel<<<survivors_grid(level), dim3(WARP, WARPS), 0, call->stream>>>(*run,
+                                                                                  level.depth);
     CUDA_LAUNCHED(call);
 out:
     return ret;
@@ -193,7 +208,8 @@ __launch_bounds__(GATHER_THREADS) gather_kernel(struct dc_device run, int depth)
     }
 }
 
-/* Deflated vectors to their new slots. */
+/* Deflated vectors to their new slots, as the ranges of these still are: settle_kernel comes
+   later. */
 static __global__ void
 __launch_bounds__(GATHER_THREADS) move_kernel(struct dc_device run, int depth)
 {
@@ -215,15 +231,25 @@ __launch_bounds__(GATHER_THREADS) move_kernel(struct dc_device run, int depth)
 tsvd_status
 tsvdi_launch_factors(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
 {
-    const unsigned nodes = (unsigned)level.nodes, columns = (unsigned)level.columns;
-    const dim3 roots((columns + WARPS - 1) / WARPS, nodes), rows(columns, nodes, SIDES);
-    const dim3 moves(columns < MOVE_BLOCKS ? columns : (unsigned)MOVE_BLOCKS, nodes, SIDES);
+    const dim3 rows((unsigned)level.columns, (unsigned)level.nodes, SIDES);
     tsvd_status ret = TSVD_OK;
 
-    coefficients_kernel<<<roots, dim3(WARP, WARPS), 0, call->stream>>>(*run, level.depth);
+    coefficients_kernel<<<survivors_grid(level), dim3(WARP, WARPS), 0, call->stream>>>(*run,
+                                                                                       level.depth);
     CUDA_LAUNCHED(call);
     gather_kernel<<<rows, GATHER_THREADS, 0, call->stream>>>(*run, level.depth);
     CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_launch_moves(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
+{
+    const unsigned nodes = (unsigned)level.nodes, columns = (unsigned)level.columns;
+    const dim3 moves(columns < MOVE_BLOCKS ? columns : (unsigned)MOVE_BLOCKS, nodes, SIDES);
+    tsvd_status ret = TSVD_OK;
+
     move_kernel<<<moves, GATHER_THREADS, 0, call->stream>>>(*run, level.depth);
     CUDA_LAUNCHED(call);
 out:
@@ -305,11 +331,11 @@ static __global__ void __launch_bounds__(256)
 tsvd_status
 tsvdi_launch_products(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
 {
-    const int64_t down = (level.columns + PRODUCT_TILE - 1) / PRODUCT_TILE;
+    const unsigned down = blocks_for(level.columns, PRODUCT_TILE);
     /* the halves are as wide as each other up to DC_ALIGN columns */
     const int64_t half = level.columns / 2 + DC_ALIGN;
-    const int64_t across = (half + PRODUCT_TILE - 1) / PRODUCT_TILE;
-    const dim3 grid((unsigned)(down * across), (unsigned)level.nodes, 2 * SIDES);
+    const unsigned across = blocks_for(half, PRODUCT_TILE);
+    const dim3 grid(down * across, (unsigned)level.nodes, 2 * SIDES);
     tsvd_status ret = TSVD_OK;
 
     product_kernel<<<grid, 256, 0, call->stream>>>(*run, level.depth, (int)across);

@@ -2,10 +2,10 @@
  * Singular values of many matrices of one order, or of a small one, with a thread for each value.
  *
  * A block holds the entries of its matrices in shared memory and works in rounds, in each of which
- * a thread counts at one shift: those whose values share a bracket (bracket.h) cut it together. A
- * matrix with more values than a block has threads takes several blocks.  The forms of the counts
- * take turns as in values/search.cu; in single precision, where the plain form reaches down to the
- * least number, it is alone.
+ * a thread counts at one shift: those whose values share a bracket (multisection.h) cut it
+ * together. A matrix with more values than a block has threads takes several blocks.  The forms of
+ * the counts take turns as in values/search.cu; in single precision, where the plain form reaches
+ * down to the least number, it is alone.
  */
 #include "values/values.h"
 
@@ -158,7 +158,7 @@ close_in(int64_t n, const struct batch_matrix &m, int64_t value, real_int at, re
          struct bracket_range range, struct bracket *b)
 {
     const real_int floor = (real_int)bracket_max(range.floor, 1);
-    real_int ends[2] = {at, (real_int)bracket_min((int64_t)at + step, range.top)}, low, high;
+    real_int ends[2] = {at, (real_int)bracket_end_above(at, step, range.top)}, low, high;
     bool above[2];
     int counts = 2;
 
@@ -184,13 +184,13 @@ close_in(int64_t n, const struct batch_matrix &m, int64_t value, real_int at, re
                 return counts;
             }
             low = high;
-            high = range.top - high > step ? high + step : range.top;
+            high = (real_int)bracket_end_above(high, step, range.top);
             step *= 2;
             counts++;
         } while (is_above<Form>(n, m, value, high));
     }
     for (; high - low > 1; counts++) {
-        const real_int middle = low + (high - low) / 2;
+        const real_int middle = (real_int)bracket_middle(low, high);
 
         *(is_above<Form>(n, m, value, middle) ? &low : &high) = middle;
     }
@@ -320,9 +320,8 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
     find_events(q, memory, here);
     if (active) {
         x = value_of(q, memory, (int)threadIdx.x);
-        b = v.d_hint != NULL ? bracket_around_hint(x.value, v.d_hint[x.place], x.range)
-                             : bracket_of_range(x.first, bracket_min(x.first + q.width, v.last),
-                                                bracket_sampled_from(x.range), x.range);
+        b = bracket_start(x.value, v.d_hint != NULL ? &v.d_hint[x.place] : NULL, x.first,
+                          bracket_min(x.first + q.width, v.last), x.range);
         if (v.d_hint != NULL && v.n < GUESS_ORDER) {
             counts += close_in<plain_form>(v.n, x.m, x.value, b.guess, HINT_ULPS, x.range, &b);
         }
@@ -423,7 +422,7 @@ tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v, int64_
     CUDA_TRY(call, cudaMemsetAsync(q.d_counts, 0, sizeof(*q.d_counts), call->stream));
     for (; q.begin < v.batch; q.begin += most) {
         const int64_t here = bracket_min(v.batch - q.begin, most);
-        const dim3 blocks(blocks_of(here, q.matrices), blocks_of(values, q.width));
+        const dim3 blocks(blocks_for(here, q.matrices), blocks_for(values, q.width));
 
         q.v.batch = q.begin + here;
         batch_kernel<<<blocks, COUNT_THREADS, bytes, call->stream>>>(q);

@@ -1,6 +1,7 @@
 /*
- * Sturm counts on the device, with the forms of csrc/math/sturm.h: the plain one of plain.h, the
- * twofold one on the same scaled entries, and the wide one as it stands.
+ * Sturm counts on the device.  The plain form is that of csrc/math/sturm_polynomial.h.  The twofold
+ * and the wide form are those of csrc/math/sturm.h; the twofold one takes the plain form's scaled
+ * entries.
  *
  * A thread counts for a few shifts at once, and passes over groups of entries: those of a matrix
  * that lies in shared memory, where a number that a whole warp reads costs one access, or through
@@ -12,8 +13,8 @@
 #include <cuda_pipeline_primitives.h>
 
 #include "kernels.h"
-#include "math/bracket.h"
-#include "math/plain.h"
+#include "math/multisection.h"
+#include "math/sturm_polynomial.h"
 
 /* The square of an entry for the twofold form, scaled: plain_square() and what its rounding left.
  */
@@ -40,13 +41,9 @@ static __device__ __forceinline__ struct wide_entry
 wide_entry_of(real b)
 {
     struct wide_entry x;
-    real_int exponent;
 
-    b = r_split(b, &exponent);
-    x.square = b * b;
-    x.rest = r_fma(b, b, -x.square);
+    x.square = sturm_wide_square(b, &x.rest, &x.twos);
     x.inverse = b == 0 ? b : 1 / x.square;
-    x.twos = 2 * exponent;
     return x;
 }
 
@@ -248,35 +245,17 @@ struct twofold_form : unguided_form {
         return m.d_twofold;
     }
 
-    __device__ __forceinline__ void begin_part()
+    /* What the larger of a pair starts at, as in the plain form. */
+    static __device__ __forceinline__ real pair_size()
     {
-        y.before = REAL(double_pow2(PAIR_SIZE));
-        y.r = sigma * y.before;
-        y.r_rest = y.before_rest = 0;
+        return REAL(double_pow2(PAIR_SIZE));
     }
 
     __device__ __forceinline__ void start(real shift, struct matrix_scale scale)
     {
         sigma = shift * REAL(scale.down[0]) * REAL(scale.down[1]);
         above = 0;
-        begin_part();
-    }
-
-    /* As plain_restart and plain_rescale. */
-    __device__ __forceinline__ void restart()
-    {
-        above += y.r == 0 && num_sign_bit(r_bits(y.r) ^ r_bits(y.before)) == 0;
-        begin_part();
-    }
-
-    __device__ __forceinline__ void rescale()
-    {
-        const real factor = sturm_plain_power(y.r, y.before) * REAL(double_pow2(PAIR_SIZE));
-
-        y.r *= factor;
-        y.r_rest *= factor;
-        y.before *= factor;
-        y.before_rest *= factor;
+        y = sturm_twofold_start(sigma, pair_size());
     }
 
     template <int SHIFTS>
@@ -306,13 +285,14 @@ struct twofold_form : unguided_form {
 #pragma unroll
                 for (int s = 0; s < SHIFTS; s++) {
                     if (events >> i & RESTART) {
-                        shift[s].restart();
+                        sturm_twofold_restart(shift[s].sigma, pair_size(), &shift[s].y,
+                                              &shift[s].above);
                     } else {
                         sturm_twofold_step(shift[s].sigma, here.square, here.rest, &shift[s].y,
                                            &shift[s].above);
                     }
                     if (events >> i & RESCALE) {
-                        shift[s].rescale();
+                        sturm_twofold_rescale(pair_size(), &shift[s].y);
                     }
                 }
             }
@@ -339,15 +319,13 @@ struct wide_form : unguided_form {
 
     __device__ __forceinline__ void start(real shift, struct matrix_scale)
     {
-        real_int exponent;
-        const real mantissa = r_split(shift, &exponent);
+        real_int twos;
 
         y.mantissa = 1;
         y.rest = 0;
         y.exponent = above = 0;
-        y.sigma_square = mantissa * mantissa;
-        y.sigma_rest = r_fma(mantissa, mantissa, -(mantissa * mantissa));
-        y.sigma_twos = (num_small)(2 * exponent);
+        y.sigma_square = sturm_wide_square(shift, &y.sigma_rest, &twos);
+        y.sigma_twos = (num_small)twos;
     }
 
     template <int SHIFTS>

@@ -1,6 +1,6 @@
 /*
  * Singular values on the device: a matrix made ready for counts, without a look at it from the
- * host.  Layouts: plain.h, counts.h.
+ * host.  Layouts: sturm_polynomial.h, counts.h.
  */
 #include "values/values.h"
 
@@ -93,7 +93,7 @@ add_entries(struct cuda_call *call, const real *d_d, const real *d_e,
 
     TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)room * sizeof(*d_entry), (void **)&d_entry));
     *d_entries = d_entry;
-    entry_kernel<Form><<<blocks_of(room, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
+    entry_kernel<Form><<<blocks_for(room, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
         matrix->n, d_d, d_e, room, matrix->d_size, d_entry);
     CUDA_LAUNCHED(call);
 out:
@@ -105,7 +105,7 @@ tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d, const
                        struct device_sturm *matrix)
 {
     const int64_t room = room_of(n), stretches = room / STRETCH;
-    const unsigned size_blocks = (unsigned)bracket_min(blocks_of(2 * n, PREPARE_THREADS),
+    const unsigned size_blocks = (unsigned)bracket_min(blocks_for(2 * n, PREPARE_THREADS),
                                                        (int64_t)call->multiprocessors * 4);
     struct matrix_size *d_size = NULL;
     uint32_t *d_event = NULL;
@@ -121,7 +121,7 @@ tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d, const
     size_kernel<<<size_blocks, PREPARE_THREADS, 0, call->stream>>>(n, d_d, d_e, d_size);
     CUDA_LAUNCHED(call);
     TSVD_TRY(add_entries<plain_form>(call, d_d, d_e, matrix, &matrix->d_square));
-    event_kernel<<<blocks_of(stretches, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
+    event_kernel<<<blocks_for(stretches, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
         n, matrix->d_square, d_event);
     CUDA_LAUNCHED(call);
 out:

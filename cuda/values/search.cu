@@ -2,9 +2,9 @@
  * Singular values of one matrix, with the whole device: csrc/cpu/values.c's task by other means.
  *
  * Values may be few and recurrences are long, so a round cuts the bracket of every value at several
- * points at once (bracket.h), as many as keep the device at work at the pace of one recurrence, or
- * at one point if there are more values.  The values that are still open are listed anew after each
- * round.
+ * points at once (multisection.h), as many as keep the device at work at the pace of one
+ * recurrence, or at one point if there are more values.  The values that are still open are listed
+ * anew after each round.
  *
  * The first search counts with the plain form.  A second one, with the twofold form, takes up the
  * values for which its error could show (plain_is_exact): it looks around what the first found.  A
@@ -121,9 +121,8 @@ __launch_bounds__(VALUE_THREADS) start_kernel(struct device_sturm m, struct roun
 
     if (i < values) {
         const struct bracket_range range = range_of(q, matrix_scale_of(*m.d_size));
-        struct bracket b = d_hint != NULL ? bracket_around_hint(q.first + i, d_hint[i], range)
-                                          : bracket_of_range(q.first, q.first + values,
-                                                             bracket_sampled_from(range), range);
+        const struct bracket b = bracket_start(q.first + i, d_hint != NULL ? &d_hint[i] : NULL,
+                                               q.first, q.first + values, range);
 
         q.d_bracket[i] = b;
         d_is_open[i] = (char)!bracket_is_closed(&b, range);
@@ -247,7 +246,7 @@ list_open(struct search *job, int64_t count, int all)
     const int from = job->latest, to = 1 - from;
     tsvd_status ret = TSVD_OK;
 
-    list_kernel<<<blocks_of(count, LIST_THREADS * LIST_EACH), LIST_THREADS, 0, call->stream>>>(
+    list_kernel<<<blocks_for(count, LIST_THREADS * LIST_EACH), LIST_THREADS, 0, call->stream>>>(
         count, all ? NULL : job->d_list[from], job->d_is_open, job->d_list[to], job->d_open);
     CUDA_LAUNCHED(call);
     CUDA_TRY(call, cudaMemcpyAsync(call->pinned[0], job->d_open, sizeof(*job->d_open),
@@ -274,7 +273,7 @@ count_points(struct search *job, double steps, double done)
         const int64_t here = bracket_min(points - begin, most);
 
         count_kernel<Form, SHIFTS>
-            <<<blocks_of(here, block), COUNT_THREADS, 0, call->stream>>>(job->m, job->q, begin);
+            <<<blocks_for(here, block), COUNT_THREADS, 0, call->stream>>>(job->m, job->q, begin);
         CUDA_LAUNCHED(call);
         if (points > most) {
             CUDA_TRY(call, cudaStreamSynchronize(call->stream));
@@ -307,7 +306,7 @@ search_all(struct search *job)
         } else {
             TSVD_TRY((count_points<plain_form, PLAIN_SHIFTS>(job, PLAIN_STEPS, job->end - left)));
         }
-        narrow_kernel<<<blocks_of(job->q.open, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
+        narrow_kernel<<<blocks_for(job->q.open, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
             job->m, job->q, job->d_is_open);
         CUDA_LAUNCHED(call);
         TSVD_TRY(list_open(job, job->q.open, 0));
@@ -365,7 +364,7 @@ take_up(struct search *job, enum form form)
     tsvd_status ret = TSVD_OK;
 
     job->q.form = form;
-    restart_kernel<<<blocks_of(job->values, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
+    restart_kernel<<<blocks_for(job->values, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
         job->m, job->q, job->values, job->d_is_open);
     CUDA_LAUNCHED(call);
     TSVD_TRY(list_open(job, job->values, 1));
@@ -383,7 +382,7 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
 {
     struct cuda_call *call = cuda_of(ctx);
     const int64_t values = v.last - v.first;
-    const unsigned blocks = blocks_of(values, VALUE_THREADS);
+    const unsigned blocks = blocks_for(values, VALUE_THREADS);
     struct search job;
     tsvd_status ret = TSVD_OK;
 

@@ -64,7 +64,7 @@ tsvdi_cuda_values_on_device(struct tsvd_context *ctx, int64_t n, int64_t batch, 
                 ctx, v, begin + (1 - begin) * (double)(i + 1) / (double)batch, counts));
         }
     }
-    uncross_kernel<<<blocks_of(batch * WARP, UNCROSS_THREADS), UNCROSS_THREADS, 0, call->stream>>>(
+    uncross_kernel<<<blocks_for(batch * WARP, UNCROSS_THREADS), UNCROSS_THREADS, 0, call->stream>>>(
         batch, values, d_s);
     CUDA_LAUNCHED(call);
 out:

@@ -14,12 +14,6 @@
 /* Of counts. */
 enum form { PLAIN, TWOFOLD, WIDE };
 
-static inline unsigned
-blocks_of(int64_t count, int64_t size)
-{
-    return (unsigned)((count + size - 1) / size);
-}
-
 /* What is to be found; all arrays are device memory, as for tsvdi_cuda_values_on_device. */
 struct values_device {
     int64_t n, batch;

@@ -1,15 +1,15 @@
 /*
- * Tests of what the device finds values by, on the host: the plain counts of csrc/math/plain.h and
- * the brackets of csrc/math/bracket.h, against counts in long double; included once for each
- * precision.
+ * Tests of what the device finds values by, on the host: the counts of csrc/math/sturm_polynomial.h
+ * and the brackets of csrc/math/multisection.h, against counts in long double; included once for
+ * each precision.
  */
 #ifndef TSVD_TESTS_BRACKET_H
 #define TSVD_TESTS_BRACKET_H
 
 #include "check.h"
 #include "families.h"
-#include "math/bracket.h"
-#include "math/plain.h"
+#include "math/multisection.h"
+#include "math/sturm_polynomial.h"
 
 enum { BRACKET_ORDER = 100, BRACKET_EACH = 7, BRACKET_ROUNDS = 2 * R_BITS + 40 };
 
@@ -112,8 +112,7 @@ check_brackets(const char *kind, int64_t n, const real *d, const real *e, int64_
     range.top = m.scale.top;
     range.eps = 0;
     for (int64_t v = first; v < last; v++) {
-        b[v] = hint ? bracket_around_hint(v, hint[v], range)
-                    : bracket_of_range(first, last, bracket_sampled_from(range), range);
+        b[v] = bracket_start(v, hint != NULL ? &hint[v] : NULL, first, last, range);
     }
     rounds = narrow_all(&m, range, first, last, each, b);
     CHECK(rounds < BRACKET_ROUNDS, "%s, n = %lld: %d rounds", kind, (long long)n, rounds);
@@ -183,7 +182,7 @@ test_brackets_at_values(void)
     range.eps = 0;
     for (int64_t each = 1; each <= BRACKET_EACH; each++) {
         for (int v = 0; v < 7; v++) {
-            b[v] = bracket_of_range(0, 7, bracket_sampled_from(range), range);
+            b[v] = bracket_from_scratch(0, 7, range);
         }
         (void)narrow_all(&m, range, 0, 7, each, b);
         for (int v = 0; v < 6; v++) {

@@ -20,16 +20,14 @@ scalar_count(const struct sturm *m, real sigma, enum sturm_form form)
 {
     real r = sigma * m->scale_down[0] * m->scale_down[1], before = 1;
     real shift = r;
-    real_int sigma_exponent;
+    real_int twos;
     num_small above = 0;
-    real sigma_mantissa = r_split(sigma, &sigma_exponent);
-    struct sturm_twofold t = {.r = r, .before = 1};
-    struct sturm_wide y = {.mantissa = 1, .sigma_square = sigma_mantissa * sigma_mantissa};
+    struct sturm_twofold t = sturm_twofold_start(shift, 1);
+    struct sturm_wide y = {.mantissa = 1};
     int64_t k = 0;
 
-    y.sigma_rest = r_fma(sigma_mantissa, sigma_mantissa, -y.sigma_square);
-    y.sigma_twos = (num_small)(2 * sigma_exponent);
-
+    y.sigma_square = sturm_wide_square(sigma, &y.sigma_rest, &twos);
+    y.sigma_twos = (num_small)twos;
     for (int64_t i = 0; i < m->chunks; i++) {
         const int restart = m->chunk[i].restart;
 
@@ -46,9 +44,9 @@ scalar_count(const struct sturm *m, real sigma, enum sturm_form form)
         if (form == STURM_WIDE && restart) {
             sturm_wide_restart(&y, &above);
         } else if (form == STURM_TWOFOLD && restart) {
-            sturm_twofold_restart(shift, &t, &above);
+            sturm_twofold_restart(shift, 1, &t, &above);
         } else if (form == STURM_TWOFOLD) {
-            sturm_twofold_rescale(&t);
+            sturm_twofold_rescale(1, &t);
         } else if (form == STURM_PLAIN && restart) {
             sturm_plain_restart(shift, &r, &before, &above);
         } else if (form == STURM_PLAIN) {

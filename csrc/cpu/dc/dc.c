@@ -7,13 +7,17 @@
  */
 #include "cpu/dc/dc.h"
 
-/* Roots, poles or rows of a task. */
+/* Survivors of a task: their roots, weights or rows of the factors. */
 enum { TASK_ROWS = 16 };
 
-/* Nodes up to these orders are merged by one thread each, in one parallel region: any, and those of
-   a level that has a node for every thread.  The threads share larger ones, in six regions, each
-   of which waits for the slowest of them. */
-enum { SMALL_NODE = 128, OWN_NODE = 512 };
+enum {
+    /* A node of up to this order is merged by one thread. */
+    SMALL_NODE = 128,
+
+    /* So is one of up to this order, on a level that has a node for every thread.  The threads
+       share larger nodes, in a parallel region for each step, which waits for the slowest. */
+    OWN_NODE = 512
+};
 
 /* Matrices below this order are not worth a second thread: at n = 150 two gain a fifth in a quiet
    machine, and in a busy one wait for each other many times as long. */
@@ -173,12 +177,68 @@ out:
 
 /* ---- merges ---- */
 
-/* All of a node's. */
+/* All that a step has to do for a node: its survivors, or blocks of the products.  Two steps are
+   one piece of work. */
 static struct part
-whole_of(const struct cpu_dc *run, int64_t index)
+whole_of(const struct cpu_dc *run, enum dc_step step, int64_t index)
 {
-    return (struct part){node_at(run, index), &run->merge[index], 0,
-                         run->merge[index].count.survivors};
+    struct part part = {node_at(run, index), &run->merge[index], 0, 1};
+
+    if (step == DC_MULTIPLY) {
+        part.end = tsvdi_cpu_count_blocks(&part.node, part.merge->count);
+    } else if (step != DC_DEFLATE && step != DC_SETTLE) {
+        part.end = part.merge->count.survivors;
+    }
+    return part;
+}
+
+static void
+make_step(const struct cpu_dc *run, enum dc_step step, struct part part)
+{
+    switch (step) {
+    case DC_DEFLATE:
+        tsvdi_cpu_deflate(run, &part.node, part.merge);
+        break;
+    case DC_ROOTS:
+        tsvdi_cpu_solve_roots(run, part);
+        break;
+    case DC_WEIGHTS:
+        tsvdi_cpu_find_weights(run, part);
+        break;
+    case DC_FACTORS:
+        tsvdi_cpu_fill_factors(run, part);
+        break;
+    case DC_SETTLE:
+        tsvdi_cpu_settle(run, &part.node, part.merge);
+        break;
+    case DC_MULTIPLY:
+        for (int64_t i = part.begin; i < part.end; i++) {
+            tsvdi_cpu_multiply_block(run, &part.node, part.merge->count, i);
+        }
+        break;
+    case DC_STEPS:
+        break;
+    }
+}
+
+/* A small node, all at once. */
+static tsvd_status
+task_merge(void *arg, int worker, int64_t index)
+{
+    const struct cpu_dc *run = arg;
+
+    (void)worker;
+    for (int step = 0; step < DC_STEPS; step++) {
+        make_step(run, (enum dc_step)step, whole_of(run, (enum dc_step)step, index));
+    }
+    return TSVD_OK;
+}
+
+/* Items of a task, where the threads share a node. */
+static int64_t
+items_of_task(enum dc_step step)
+{
+    return step == DC_MULTIPLY ? 1 : TASK_ROWS;
 }
 
 /* The node that a task belongs to: the last with tasks[node] <= task. */
@@ -195,124 +255,45 @@ node_of(const struct cpu_dc *run, int64_t task)
     return low;
 }
 
-/* Those of one task. */
-static struct part
-part_of(const struct cpu_dc *run, int64_t task)
-{
-    const int64_t index = node_of(run, task);
-    struct part part = whole_of(run, index);
-
-    part.begin = (task - run->tasks[index]) * TASK_ROWS;
-    part.end = part.begin + TASK_ROWS < part.end ? part.begin + TASK_ROWS : part.end;
-    return part;
-}
-
+/* One task of the step under work. */
 static tsvd_status
-task_deflate(void *arg, int worker, int64_t index)
+task_step(void *arg, int worker, int64_t task)
 {
     const struct cpu_dc *run = arg;
-    const struct dc_node node = node_at(run, index);
+    const int64_t index = node_of(run, task), items = items_of_task(run->step);
+    struct part part = whole_of(run, run->step, index);
 
-    (void)worker;
-    tsvdi_cpu_deflate(run, &node, &run->merge[index]);
-    return TSVD_OK;
-}
-
-static tsvd_status
-task_roots(void *arg, int worker, int64_t index)
-{
-    (void)worker;
-    tsvdi_cpu_solve_roots(arg, part_of(arg, index));
-    return TSVD_OK;
-}
-
-static tsvd_status
-task_weights(void *arg, int worker, int64_t index)
-{
-    (void)worker;
-    tsvdi_cpu_find_weights(arg, part_of(arg, index));
-    return TSVD_OK;
-}
-
-static tsvd_status
-task_factors(void *arg, int worker, int64_t index)
-{
-    (void)worker;
-    tsvdi_cpu_fill_factors(arg, part_of(arg, index));
-    return TSVD_OK;
-}
-
-static tsvd_status
-task_multiply(void *arg, int worker, int64_t index)
-{
-    const struct cpu_dc *run = arg;
-    const int64_t at = node_of(run, index);
-    const struct dc_node node = node_at(run, at);
-
-    tsvdi_cpu_multiply_block(run, &node, run->merge[at].count, index - run->tasks[at]);
-    return worker == 0
+    part.begin = (task - run->tasks[index]) * items;
+    part.end = part.begin + items < part.end ? part.begin + items : part.end;
+    make_step(run, run->step, part);
+    return worker == 0 && run->step == DC_MULTIPLY
                ? tsvdi_check(run->ctx, dc_done(run->level) +
                                            (dc_done(run->level - 1) - dc_done(run->level)) *
-                                               (double)index / (double)run->tasks[run->nodes])
+                                               (double)task / (double)run->tasks[run->nodes])
                : TSVD_OK;
 }
 
-static tsvd_status
-task_settle(void *arg, int worker, int64_t index)
-{
-    const struct cpu_dc *run = arg;
-    const struct dc_node node = node_at(run, index);
-
-    (void)worker;
-    tsvdi_cpu_settle(run, &node, &run->merge[index]);
-    return TSVD_OK;
-}
-
-/* A small node, all at once. */
-static tsvd_status
-task_merge(void *arg, int worker, int64_t index)
-{
-    const struct cpu_dc *run = arg;
-    struct part part;
-
-    (void)task_deflate(arg, worker, index);
-    part = whole_of(run, index);
-    tsvdi_cpu_solve_roots(run, part);
-    tsvdi_cpu_find_weights(run, part);
-    tsvdi_cpu_fill_factors(run, part);
-    (void)task_settle(arg, worker, index);
-    for (int64_t i = 0; i < tsvdi_cpu_count_blocks(&part.node, part.merge->count); i++) {
-        tsvdi_cpu_multiply_block(run, &part.node, part.merge->count, i);
-    }
-    return TSVD_OK;
-}
-
-/* Large nodes: the threads share the roots of all. */
+/* Large nodes: the threads share each step. */
 static tsvd_status
 merge_large(struct cpu_dc *run, tsvd_info *info)
 {
     double clock = tsvdi_host_seconds(), now;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(for_each(run, run->nodes, task_deflate));
-    run->tasks[0] = 0;
-    for (int64_t i = 0; i < run->nodes; i++) {
-        run->tasks[i + 1] =
-            run->tasks[i] + (run->merge[i].count.survivors + TASK_ROWS - 1) / TASK_ROWS;
-    }
-    TSVD_TRY(for_each(run, run->tasks[run->nodes], task_roots));
-    TSVD_TRY(for_each(run, run->tasks[run->nodes], task_weights));
-    now = tsvdi_host_seconds();
-    info->seconds_iterate += now - clock;
-    TSVD_TRY(for_each(run, run->tasks[run->nodes], task_factors));
-    TSVD_TRY(for_each(run, run->nodes, task_settle));
-    for (int64_t i = 0; i < run->nodes; i++) {
-        const struct dc_node node = node_at(run, i);
+    for (int step = 0; step < DC_STEPS; step++) {
+        const int64_t items = items_of_task((enum dc_step)step);
 
-        run->tasks[i + 1] = run->tasks[i] + tsvdi_cpu_count_blocks(&node, run->merge[i].count);
+        run->step = (enum dc_step)step;
+        run->tasks[0] = 0;
+        for (int64_t i = 0; i < run->nodes; i++) {
+            run->tasks[i + 1] =
+                run->tasks[i] + (whole_of(run, run->step, i).end + items - 1) / items;
+        }
+        TSVD_TRY(for_each(run, run->tasks[run->nodes], task_step));
+        now = tsvdi_host_seconds();
+        *(step < DC_FACTORS ? &info->seconds_iterate : &info->seconds_vectors) += now - clock;
+        clock = now;
     }
-    TSVD_TRY(for_each(run, run->tasks[run->nodes], task_multiply));
-    info->seconds_vectors += tsvdi_host_seconds() - now;
 out:
     return ret;
 }

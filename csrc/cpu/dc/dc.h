@@ -25,10 +25,11 @@ struct cpu_dc {
     struct dc_slots slot;
     struct dc_merge *merges; /* and of the whole forest */
     int64_t group_leaves;    /* leaves that a thread solves together */
-    int level;               /* under work: */
-    int64_t nodes;           /* its nodes, */
-    struct dc_merge *merge;  /* [nodes] their merges, */
-    int64_t *tasks;          /* [nodes + 1] and where their tasks begin */
+    int level;               /* the level under work */
+    int64_t nodes;           /* nodes of that level */
+    struct dc_merge *merge;  /* [nodes] their merges */
+    enum dc_step step;       /* the step under work, where the threads share it */
+    int64_t *tasks;          /* [nodes + 1] the first task of each node in that step */
 };
 
 /* Leaves that are solved together at most. */
@@ -49,11 +50,11 @@ tsvd_status tsvdi_cpu_solve_leaves(const struct cpu_dc *run, int worker, int64_t
 void tsvdi_cpu_leaf_values(struct tsvd_context *ctx, int64_t n, int64_t count, const real *d,
                            const real *e, real *s);
 
-/* Some survivors of a node: begin .. end - 1. */
+/* A part of a step of a node's merge. */
 struct part {
     struct dc_node node;
-    const struct dc_merge *merge;
-    int64_t begin, end;
+    struct dc_merge *merge;
+    int64_t begin, end; /* the survivors begin .. end - 1, or blocks of the products */
 };
 
 /* Node `index` of the level under work. */

@@ -325,7 +325,7 @@ count_twofold(const struct sturm *m, int vectors, const real *sigma, real_int *a
     for (int v = 0; v < vectors; v++) {
         shift[v] =
             *(const simd_unaligned *)(sigma + v * SIMD_LANES) * m->scale_down[0] * m->scale_down[1];
-        y[v] = (struct sturm_twofold){shift[v], {0}, simd_splat(1), {0}};
+        y[v] = sturm_twofold_start(shift[v], 1);
         changes[v] = (simd_int){0};
     }
     for (int64_t i = 0; i < m->chunks; i++) {
@@ -336,9 +336,9 @@ count_twofold(const struct sturm *m, int vectors, const real *sigma, real_int *a
         }
         for (int v = 0; v < vectors; v++) {
             if (m->chunk[i].restart) {
-                sturm_twofold_restart(shift[v], &y[v], &changes[v]);
+                sturm_twofold_restart(shift[v], 1, &y[v], &changes[v]);
             } else {
-                sturm_twofold_rescale(&y[v]);
+                sturm_twofold_rescale(1, &y[v]);
             }
         }
     }
@@ -357,12 +357,13 @@ count_wide(const struct sturm *m, int vectors, const real *sigma, real_int *abov
         simd_int twos = {0};
 
         for (int lane = 0; lane < SIMD_LANES; lane++) {
-            real_int e;
-            real f = r_split(sigma[v * SIMD_LANES + lane], &e);
+            real sigma_rest;
+            real_int sigma_twos;
 
-            square[lane] = f * f;
-            rest[lane] = r_fma(f, f, -(f * f));
-            twos[lane] = 2 * e;
+            square[lane] =
+                sturm_wide_square(sigma[v * SIMD_LANES + lane], &sigma_rest, &sigma_twos);
+            rest[lane] = sigma_rest;
+            twos[lane] = sigma_twos;
         }
         y[v].sigma_square = square;
         y[v].sigma_rest = rest;

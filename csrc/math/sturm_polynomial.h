@@ -1,11 +1,12 @@
 /*
- * The plain form of csrc/math/sturm.h as the device counts with it: in double for either precision,
- * and with the value of the characteristic polynomial beside the count.
+ * Sturm counts with the value of the characteristic polynomial, which guides the device's search
+ * (multisection.h): the plain form of sturm.h, in double for either precision.  A step
  *
- *     next = sigma r - b^2 before,
+ *     next = sigma r - b^2 before
  *
- * written as fma(sigma, r, -(b^2 before)): the product waits for nothing, so that a step costs the
- * latency of one operation.
+ * is fma(sigma, r, -(b^2 before)): the product waits for nothing, so that a step costs the latency
+ * of one operation.  sturm.h rounds the product sigma r instead, and carries no polynomial.  Their
+ * results differ in the last bits, so they are two functions.
  *
  * Layout: the 2n entries b_k = d1, e1, d2, e2, ..., dn, end, scaled by a power of two so that the
  * largest lies in [1, 2).  A zero ends a part: the recurrence starts again there.  The last entry
@@ -24,8 +25,8 @@
  * by hundreds (copies of a Jordan block, n = 2000: 230): there the wide form decides
  * (plain_is_exact).
  */
-#ifndef TSVDI_PLAIN_H
-#define TSVDI_PLAIN_H
+#ifndef TSVDI_STURM_POLYNOMIAL_H
+#define TSVDI_STURM_POLYNOMIAL_H
 
 #include "math/real.h"
 

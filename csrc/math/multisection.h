@@ -1,0 +1,493 @@
+/*
+ * Multisection: brackets of singular values (bracket.h), each cut at several points in a round.
+ *
+ * Source: Lo, Philippe & Sameh, A multiprocessor algorithm for the symmetric tridiagonal
+ * eigenvalue problem, SIAM J. Sci. Stat. Comput. 8 (1987), for the cut at several points.
+ *
+ * Values that lie together share a bracket, and so the points that cut it: a cluster of values
+ * first .. last - 1 with `each` points for each value has (last - first) each points.  The points
+ * are spread evenly between the ends.  Where an end is not sure, one point lies on it.
+ *
+ * A value alone in its bracket is a root of the characteristic polynomial of the Golub-Kahan
+ * form, which has different signs at the ends.  A guess by inverse interpolation then draws the
+ * points together.  Only counts move the ends, so a bad guess costs time and nothing else.  After
+ * guesses that have not halved the bracket, the next cut is even.
+ *
+ * Plain functions of their arguments, for host and device.
+ */
+#ifndef TSVDI_MULTISECTION_H
+#define TSVDI_MULTISECTION_H
+
+#include "math/bracket.h"
+
+enum {
+    /* Factor by which a bracket's reach grows while it does not hold its value. */
+    REACH_GROWTH = 16,
+
+    /* In the first cut from scratch: powers of two below the largest value. */
+    SAMPLED_BINADES = 64,
+
+    /* What a guess may be off by, in units of its estimated error. */
+    GUESS_SAFETY = 16,
+
+    /* Between ends that were never cut around a guess the polynomial does not grow by more where it
+       is about linear. */
+    GUESS_RATIO = 64,
+
+    /* Guesses in a row that may leave more than half of a bracket before it is cut evenly. */
+    GUESS_MISSES = 2,
+
+    /* What a hint may be off by, in ulps of the largest value. */
+    HINT_ULPS = 8,
+
+    /* Ulps on either side of what other counts found, which may be off by more. */
+    FOUND_ROOM = 1024,
+
+    /* The polynomial's values are compared over so many powers of two. */
+    GUESS_BINADES = 200
+};
+
+/* What a count tells of a shift. */
+struct evaluation {
+    int64_t above;    /* singular values >= the shift */
+    real_int at;      /* the shift, as bits */
+    int32_t exponent; /* the characteristic polynomial is value 2^exponent there, */
+    double value;     /* but for a factor that all shifts share; NaN: not known */
+};
+
+struct bracket {
+    int64_t first, last; /* values that share it, counted from the largest */
+    real_int low, high;
+    real_int reach;         /* how far the only end that is not sure is put from the other */
+    real_int guess, spread; /* a value near [guess, guess + 1), give or take; spread < 0: none */
+    int32_t exponent[2];    /* of the polynomial at low and high */
+    double polynomial[2];
+    char low_sure, high_sure;
+    char fresh;          /* not cut before: to be sampled */
+    char guided, misses; /* was it ever cut around a guess; the last ones that did not halve it */
+};
+
+/* The points that cut a bracket. */
+struct bracket_grid {
+    int64_t low, high;
+    int64_t step, rest; /* even: the distance of points is step + 1 for the first `rest`, then
+                           step */
+    int64_t points;
+    int64_t guess, spread; /* spread >= 0: around a guess, the first `below` of them below it */
+    int64_t below;
+    char low_sure, high_sure, fresh;
+};
+
+/* Nothing more can be learnt within the range: narrow, or all below the floor. */
+TSVD_HD int
+bracket_is_closed(const struct bracket *b, struct bracket_range range)
+{
+    if (b->high_sure && b->high <= range.floor) {
+        return 1;
+    }
+    return b->low_sure && b->high_sure && bracket_is_narrow(b->low, b->high, range.eps);
+}
+
+/* The value of a closed bracket. */
+TSVD_HD real
+bracket_value(const struct bracket *b)
+{
+    return bracket_number(b->low, b->high);
+}
+
+/* ---- points ---- */
+
+/* Points of a first cut from binade k below `top` on: half of them as dense as the numbers'
+   values, half as their exponents. */
+TSVD_HD int64_t
+bracket_samples(int64_t points, int k)
+{
+    const double share = (r_pow2(-k) + 1 - (double)k / (double)SAMPLED_BINADES) / 2;
+
+    return (int64_t)(share * (double)points);
+}
+
+/* Where point i of a first cut lies, the lowest being 0. */
+TSVD_HD int64_t
+bracket_sample(const struct bracket_grid *cut, int64_t i)
+{
+    const int64_t binade = (int64_t)1 << R_DIGITS;
+    int k = 0; /* binades below the top, the last of which holds the point */
+    int64_t begin, end;
+
+    while (k + 1 < SAMPLED_BINADES && bracket_samples(cut->points, k + 1) > i) {
+        k++;
+    }
+    begin = k + 1 < SAMPLED_BINADES ? bracket_samples(cut->points, k + 1) : 0;
+    end = bracket_samples(cut->points, k);
+    return cut->high - (k + 1) * binade +
+           (int64_t)((double)(i - begin) / (double)(end - begin) * (double)binade);
+}
+
+/* For a bracket that is not closed; if neither end is sure and it is not fresh, each >= 2, or the
+   one point lies between. */
+TSVD_HD struct bracket_grid
+bracket_cut(const struct bracket *b, int64_t each, struct bracket_range range)
+{
+    struct bracket_grid cut;
+    const int64_t reach = bracket_max(b->reach, each);
+    int64_t steps;
+
+    cut.low = b->low;
+    cut.high = b->high;
+    if (b->low_sure && !b->high_sure) {
+        cut.high = bracket_end_above(cut.low, reach, range.top);
+    } else if (b->high_sure && !b->low_sure && !b->fresh) {
+        cut.low = bracket_end_below(cut.high, reach, range.floor);
+    }
+    cut.low_sure = b->low_sure || cut.low == 0;
+    cut.high_sure = b->high_sure || cut.high == range.top;
+    cut.fresh = b->fresh;
+    cut.points = (b->last - b->first) * each;
+    cut.spread = -1;
+    cut.guess = cut.below = 0;
+    steps = cut.points - 1 + cut.low_sure + cut.high_sure;
+    if (steps == 0) { /* one point, and neither end is sure */
+        cut.low = bracket_middle(cut.low, cut.high);
+        steps = 1;
+    }
+    cut.step = (cut.high - cut.low) / steps;
+    cut.rest = (cut.high - cut.low) % steps;
+    if (b->spread >= 0 && cut.high - cut.low > cut.points + 1) {
+        const int64_t room_below = b->guess - cut.low, room_above = cut.high - 1 - b->guess;
+
+        cut.guess = b->guess;
+        cut.spread = b->spread;
+        cut.below = (cut.points + (room_below > room_above)) / 2;
+        cut.below = bracket_min(bracket_max(cut.below, cut.points - room_above), room_below);
+    }
+    return cut;
+}
+
+/* The distance of the j-th of `points` points on one side of a guess, the nearest being j = 0, of
+   `room` places: the inner half spread evenly as far as the guess may be off, the others in a
+   geometric sequence up to the end. */
+TSVD_HD int64_t
+bracket_distance(int64_t spread, int64_t j, int64_t points, int64_t room)
+{
+    const int64_t inner = (points + 1) / 2;
+    const int64_t far = bracket_min(bracket_max(spread, inner - 1), room - 1);
+
+    if (room <= points) {
+        return j;
+    }
+    if (j < inner) {
+        return inner == 1 ? far : (int64_t)((double)far / (double)(inner - 1) * (double)j);
+    }
+    return far + (int64_t)(exp2(log2((double)(room - far)) * (double)(j - inner + 1) /
+                                (double)(points - inner + 1)));
+}
+
+/* Point i of a cut, ascending: never 0, and between ends that are sure. */
+TSVD_HD real_int
+bracket_point(const struct bracket_grid *cut, int64_t i)
+{
+    int64_t at;
+
+    if (cut->spread >= 0 && i < cut->below) {
+        at = cut->guess -
+             bracket_distance(cut->spread, cut->below - 1 - i, cut->below, cut->guess - cut->low);
+    } else if (cut->spread >= 0) {
+        at = cut->guess + 1 +
+             bracket_distance(cut->spread, i - cut->below, cut->points - cut->below,
+                              cut->high - 1 - cut->guess);
+    } else if (cut->fresh) {
+        at = bracket_sample(cut, i);
+    } else {
+        const int64_t k = i + cut->low_sure;
+
+        at = cut->low + k * cut->step + bracket_min(k, cut->rest);
+        if (cut->low == 0 && i == 0) {
+            at = 1; /* tells a zero from all other values at once */
+        }
+    }
+    at = bracket_max(at, cut->low + cut->low_sure);
+    return (real_int)bracket_max(bracket_min(at, cut->high - cut->high_sure), 1);
+}
+
+/* ---- guesses ---- */
+
+/* One of up to four nodes of the interpolation: place t = (x^2 - low^2) / high^2, in which the
+   polynomial is one too, and its value. */
+struct bracket_node {
+    double t, f;
+};
+
+/* Where t lies in units of `high`, from low / high = `low` on. */
+TSVD_HD double
+bracket_offset(double low, double t)
+{
+    const double square = fmax(low * low + t, 0.);
+    const double below = low + sqrt(square);
+
+    return below > 0 ? t / below : 0;
+}
+
+/* The node of an evaluation, its value in units of 2^exponent; f = 0 where that is not known, or
+   out of proportion. */
+TSVD_HD struct bracket_node
+bracket_node_at(struct evaluation x, double low, double high, int32_t exponent)
+{
+    const double at = (double)r_from_bits(x.at);
+    const int32_t up = (int32_t)((uint32_t)x.exponent - (uint32_t)exponent);
+    struct bracket_node node = {(at - low) / high * (at / high + low / high), 0};
+
+    if (up >= -GUESS_BINADES && up <= GUESS_BINADES && x.value == x.value) {
+        node.f = ldexp(x.value, up);
+    }
+    return node;
+}
+
+/*
+ * Where the inverse of the polynomial, interpolated by divided differences at the bracket's ends
+ * and up to two nodes beyond, is zero; *error: the last correction, by as much smaller as the
+ * corrections have become.
+ */
+TSVD_HD double
+bracket_interpolate(const struct bracket_node *node, int nodes, double *error)
+{
+    double first = node[1].t / (node[1].f - node[0].f), t = -node[0].f * first;
+    double last_first = first, last_second = 0;
+    double before = fmin(t, node[1].t - t), product = node[0].f * node[1].f;
+
+    *error = before;
+    for (int i = 2; i < nodes; i++) {
+        const double next = (node[i].t - node[i - 1].t) / (node[i].f - node[i - 1].f);
+        const double second = (next - last_first) / (node[i].f - node[i - 2].f);
+        const double correction =
+            i == 2 ? product * second
+                   : -product * (second - last_second) / (node[i].f - node[i - 3].f);
+
+        t += correction;
+        *error = fabs(correction) * fmin(fabs(correction) / before, 1.);
+        before = fabs(correction);
+        product *= node[i].f;
+        last_first = next;
+        last_second = second;
+    }
+    return t;
+}
+
+/* Is the polynomial at a node beyond that of an end, seen from the root? */
+TSVD_HD int
+bracket_goes_on(struct bracket_node end, struct bracket_node beyond)
+{
+    return end.f < 0 ? beyond.f < end.f : beyond.f > end.f;
+}
+
+/* The guess of a bracket with sure ends, from the evaluations there and beyond: below[0] and
+   above[0] are its ends. */
+TSVD_HD void
+bracket_make_guess(struct bracket *b, const struct evaluation below[2],
+                   const struct evaluation above[2], real eps)
+{
+    const double low = (double)r_from_bits(b->low), high = (double)r_from_bits(b->high);
+    const int32_t exponent = (int32_t)above[0].exponent;
+    struct bracket_node node[4] = {bracket_node_at(below[0], low, high, exponent),
+                                   bracket_node_at(above[0], low, high, exponent)};
+    struct bracket_node more[2] = {bracket_node_at(below[1], low, high, exponent),
+                                   bracket_node_at(above[1], low, high, exponent)};
+    const int near = -more[0].t < more[1].t - node[1].t; /* of `more`, the lower one first? */
+    double error, t, at, rest, off;
+    real there;
+    int nodes = 2;
+
+    b->spread = -1;
+    if (!(node[0].f < 0 ? node[1].f > 0 : node[0].f > 0 && node[1].f < 0) ||
+        b->high == R_INFINITY_BITS) {
+        return;
+    }
+    if (!b->guided && fmax(fabs(node[0].f), fabs(node[1].f)) >
+                          (double)GUESS_RATIO * fmin(fabs(node[0].f), fabs(node[1].f))) {
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        const int side = i == 0 ? !near : near;
+
+        if (bracket_goes_on(node[side], more[side])) {
+            node[nodes++] = more[side];
+        }
+    }
+    t = bracket_interpolate(node, nodes, &error);
+    if (!(t > 0 && t < node[1].t)) {
+        return;
+    }
+    error *= (double)GUESS_SAFETY;
+    off = high * bracket_offset(low / high, t);
+    at = low + off;
+    rest = off - (at - low);
+    there = (real)at;
+    rest += at - (double)there;
+    b->guess = (real_int)bracket_min(bracket_max((int64_t)r_bits(there) - (rest < 0), b->low),
+                                     b->high - 1);
+    at = low + high * bracket_offset(low / high, fmin(t + error, node[1].t));
+    at = fmin(fmax(at, (double)r_from_bits(b->guess) + (double)eps / 4), high);
+    b->spread = (real_int)bracket_max((int64_t)r_bits((real)at) - b->guess - 1, 0);
+    at = low + high * bracket_offset(low / high, fmax(t - error, 0.));
+    b->spread = (real_int)bracket_max(b->guess - (int64_t)r_bits((real)at), b->spread);
+    if (b->spread >= (b->high - b->low) / 4) {
+        b->spread = -1;
+    }
+}
+
+/*
+ * The bracket of value v after its cut was evaluated.  Members of a cluster that take the same way
+ * through this search are the members of the new cluster, even where rounding keeps counts from
+ * descending.
+ */
+TSVD_HD void
+bracket_narrow(struct bracket *b, int64_t v, const struct bracket_grid *cut,
+               const struct evaluation *at, real eps)
+{
+    const int64_t width = cut->high - cut->low;
+    struct evaluation below[2], above[2];
+    int64_t begin = 0, end = cut->points;
+
+    for (int i = 0; i < 2; i++) { /* what is known before */
+        below[i].at = b->low;
+        above[i].at = b->high;
+        below[i].value = i == 0 ? b->polynomial[0] : REAL(NAN);
+        above[i].value = i == 0 ? b->polynomial[1] : REAL(NAN);
+        below[i].exponent = b->exponent[0];
+        above[i].exponent = b->exponent[1];
+    }
+    while (begin < end) {
+        int64_t middle = begin + (end - begin) / 2, count = at[middle].above;
+
+        if (count > v) {
+            begin = middle + 1;
+            b->last = bracket_min(b->last, count);
+        } else {
+            end = middle;
+            b->first = bracket_max(b->first, count);
+        }
+    }
+    if (begin > 0) {
+        below[1] = begin > 1 ? at[begin - 2] : below[0];
+        below[0] = at[begin - 1];
+    }
+    if (begin < cut->points) {
+        above[1] = begin + 1 < cut->points ? at[begin + 1] : above[0];
+        above[0] = at[begin];
+    }
+    b->low = begin > 0 ? below[0].at : (real_int)cut->low;
+    b->high = begin < cut->points ? above[0].at : (real_int)cut->high;
+    b->low_sure = begin > 0 || cut->low_sure;
+    b->high_sure = begin < cut->points || cut->high_sure;
+    if (b->low_sure && b->high <= b->low) { /* points in the wrong order, by rounding */
+        b->high = b->low + 1;
+    }
+    b->polynomial[0] = b->low_sure ? below[0].value : REAL(NAN);
+    b->polynomial[1] = b->high_sure ? above[0].value : REAL(NAN);
+    b->exponent[0] = below[0].exponent;
+    b->exponent[1] = above[0].exponent;
+    b->fresh = 0;
+    b->spread = -1;
+    if (cut->spread >= 0 && cut->low_sure && cut->high_sure) {
+        b->guided = 1;
+        b->misses = (char)(b->high - b->low > width / 2 ? b->misses + 1 : 0);
+    } else {
+        b->misses = 0;
+    }
+    if (cut->low_sure != cut->high_sure) {
+        b->reach = bracket_reach_further(b->reach, REACH_GROWTH);
+    }
+    if (b->polynomial[0] == b->polynomial[0] && b->polynomial[1] == b->polynomial[1] &&
+        b->last - b->first == 1 && b->misses < GUESS_MISSES) {
+        bracket_make_guess(b, below, above, eps);
+    }
+}
+
+/* ---- brackets to start from ---- */
+
+/* The values first .. last - 1 between two ends. */
+TSVD_HD struct bracket
+bracket_between(int64_t first, int64_t last, struct bracket_ends ends)
+{
+    struct bracket b;
+
+    b.first = first;
+    b.last = last;
+    b.low = ends.low;
+    b.high = ends.high;
+    b.reach = b.high - b.low;
+    b.low_sure = ends.low_sure;
+    b.high_sure = ends.high_sure;
+    b.fresh = 1;
+    b.guided = b.misses = 0;
+    b.guess = b.spread = -1;
+    b.exponent[0] = b.exponent[1] = 0;
+    b.polynomial[0] = b.polynomial[1] = REAL(NAN);
+    return b;
+}
+
+/* The values first .. last - 1, from scratch: from the lowest sampled number on, which is not
+   sure. */
+TSVD_HD struct bracket
+bracket_from_scratch(int64_t first, int64_t last, struct bracket_range range)
+{
+    const int64_t lowest = bracket_max(range.top - ((int64_t)SAMPLED_BINADES << R_DIGITS), 0);
+
+    return bracket_between(first, last, bracket_within(lowest, range.top, range));
+}
+
+/* The bracket of value v alone, about `guess` and within [low, high) unless shown otherwise. */
+TSVD_HD struct bracket
+bracket_of_one(int64_t v, int64_t low, int64_t high, int64_t guess, int64_t spread,
+               struct bracket_range range)
+{
+    struct bracket b = bracket_between(v, v + 1, bracket_within(low, high, range));
+
+    b.guess = (real_int)bracket_min(bracket_max(guess, b.low), b.high - 1);
+    b.spread = (real_int)bracket_min(spread, R_INFINITY_BITS / 4);
+    b.reach = 2 * b.spread + 1; /* as if cut on one side of the guess: next on the other */
+    b.fresh = 0;
+    return b;
+}
+
+/* Around an approximation that is good to an ulp or so of the largest value, and hardly ever off by
+   more than HINT_ULPS. */
+TSVD_HD struct bracket
+bracket_around_hint(int64_t v, real hint, struct bracket_range range)
+{
+    const real top = r_from_bits(range.top < R_INFINITY_BITS ? range.top : range.top - 1);
+    const real error = R_EPS * top, far = REAL(HINT_ULPS) * error;
+    const int64_t at = r_bits(hint), spread = (int64_t)r_bits(hint + error) - at;
+
+    return bracket_of_one(v, r_bits(r_max(hint - far, 0)), r_bits(hint + far), at, spread, range);
+}
+
+/* Around what other counts found: bits. */
+TSVD_HD struct bracket
+bracket_around_found(int64_t v, int64_t found, struct bracket_range range)
+{
+    return bracket_of_one(v, found - FOUND_ROOM, found + FOUND_ROOM, found, 0, range);
+}
+
+/* The bracket that value v starts from.
+   hint         an approximation of it, or NULL: then it shares a bracket with all that the search
+                looks for together,
+   first, last  which are the values first .. last - 1 */
+TSVD_HD struct bracket
+bracket_start(int64_t v, const real *hint, int64_t first, int64_t last, struct bracket_range range)
+{
+    return hint != NULL ? bracket_around_hint(v, *hint, range)
+                        : bracket_from_scratch(first, last, range);
+}
+
+/* What lies below a floor and was left for other counts: down to zero. */
+TSVD_HD void
+bracket_open_down(struct bracket *b)
+{
+    b->low = 0;
+    b->low_sure = 1;
+    b->spread = -1;
+    b->fresh = 0;
+}
+
+#endif
