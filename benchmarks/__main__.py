@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
+BUILD = Path(__file__).parents[1] / "build"  # of what is worth nothing on another machine
 README = Path(__file__).parents[1] / "README.md"
 
 
@@ -24,13 +25,17 @@ def main():
         "eps: what a looser eps saves; "
         "crossover: from which orders on a method or a device is the faster one; "
         "stress: random draws, each checked in every measure; "
+        "checksums: of the bits of many results, to compare installations; "
         "seed: the seed's published tables again; "
         "gpu: the seed's method on the GPU against the times asked of it; "
         "readme: write the README's tables from the result files. "
-        "On the GPU all but stress and crossover measure with PyTorch or CuPy",
+        "On the GPU all but stress, crossover and checksums measure with PyTorch or CuPy",
     )
     parser.add_argument(
-        "-o", "--output", type=Path, help="result file (default: in benchmarks/results)"
+        "-o",
+        "--output",
+        type=Path,
+        help="result file (default: in benchmarks/results; of checksums in build)",
     )
     parser.add_argument(
         "--threads",
@@ -38,13 +43,17 @@ def main():
         help="threads of all contenders, processes of stress (default: all cores)",
     )
     parser.add_argument("--repeats", type=int, default=5, help="timings of each contender")
-    parser.add_argument("--group", help="run this group of cases only")
+    parser.add_argument(
+        "--group",
+        help="run this group of cases only; of checksums how the names of the cases "
+        "begin, such as qr/33",
+    )
     parser.add_argument("--large", action="store_true", help="the cases of over a minute, too")
     parser.add_argument(
         "--device",
         choices=["cpu", "cuda"],
         default="cpu",
-        help="of eps, crossover, stress and seed (cpu)",
+        help="of eps, crossover, stress, checksums and seed (cpu)",
     )
     parser.add_argument(
         "--seconds",
@@ -60,6 +69,13 @@ def main():
     of_stress.add_argument("--seed", type=int, default=0, help="of the draws (0)")
     of_stress.add_argument("--index", type=int, help="make this draw alone, and print its measures")
     of_stress.add_argument("--method", default="dc", help="(dc)")
+    parser.add_argument_group("checksums").add_argument(
+        "--compare",
+        nargs=2,
+        type=Path,
+        metavar=("OLD", "NEW"),
+        help="compute nothing, list where two result files differ; the exit status is 1 if they do",
+    )
     parser.add_argument_group("seed").add_argument(
         "--matrices", type=int, default=5, help="matrices of an order up to 1000, fewer beyond (5)"
     )
@@ -146,6 +162,16 @@ def _stress(arguments, processes):
     )
 
 
+def _checksums(arguments, threads):
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # other work may want the cores
+    from benchmarks import checksums
+
+    if arguments.compare:
+        return checksums.compare(*arguments.compare, arguments.group)
+    path = arguments.output or BUILD / f"checksums_{arguments.device}.json"
+    return checksums.run(path, threads, arguments.device, arguments.group)
+
+
 def _seed(arguments, threads):
     from benchmarks import seed
 
@@ -177,6 +203,7 @@ COMMANDS = {
     "eps": _eps,
     "crossover": _crossover,
     "stress": _stress,
+    "checksums": _checksums,
     "seed": _seed,
     "gpu": _gpu,
     "readme": _readme,
