@@ -26,16 +26,17 @@ def main():
         "crossover: from which orders on a method or a device is the faster one; "
         "stress: random draws, each checked in every measure; "
         "checksums: of the bits of many results, to compare installations; "
+        "against: times beside those of another installation, interleaved; "
         "seed: the seed's published tables again; "
         "gpu: the seed's method on the GPU against the times asked of it; "
         "readme: write the README's tables from the result files. "
-        "On the GPU all but stress, crossover and checksums measure with PyTorch or CuPy",
+        "On the GPU all but stress, crossover, checksums and against measure with PyTorch or CuPy",
     )
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
-        help="result file (default: in benchmarks/results; of checksums in build)",
+        help="result file (default: in benchmarks/results; of checksums and against in build)",
     )
     parser.add_argument(
         "--threads",
@@ -45,7 +46,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=5, help="timings of each contender")
     parser.add_argument(
         "--group",
-        help="run this group of cases only; of checksums how the names of the cases "
+        help="run this group of cases only; of checksums and against how the names of the cases "
         "begin, such as qr/33",
     )
     parser.add_argument("--large", action="store_true", help="the cases of over a minute, too")
@@ -53,13 +54,13 @@ def main():
         "--device",
         choices=["cpu", "cuda"],
         default="cpu",
-        help="of eps, crossover, stress, checksums and seed (cpu)",
+        help="of eps, crossover, stress, checksums, against and seed (cpu)",
     )
     parser.add_argument(
         "--seconds",
         type=float,
         help="what would begin later, or end later by its estimate, is left out "
-        "(vectors: 150, values: 60, batch: 40, seed: 220, stress: 3600)",
+        "(vectors: 150, values: 60, batch: 40, seed: 220, against: 190 or 145, stress: 3600)",
     )
     parser.add_argument_group("vectors").add_argument(
         "--largest", type=int, default=32768, help="order, which takes 16 n^2 bytes of host memory"
@@ -76,6 +77,20 @@ def main():
         metavar=("OLD", "NEW"),
         help="compute nothing, list where two result files differ; the exit status is 1 if they do",
     )
+    of_against = parser.add_argument_group("against")
+    of_against.add_argument(
+        "--old",
+        type=Path,
+        metavar="PLACE",
+        help="the other installation: an interpreter, or a folder that holds the package",
+    )
+    of_against.add_argument(
+        "--old-trees",
+        nargs=2,
+        metavar=("CSRC", "CUDA"),
+        help="the git trees of its sources, for the result file",
+    )
+    of_against.add_argument("--rounds", type=int, default=15, help="of a line, at most (15)")
     parser.add_argument_group("seed").add_argument(
         "--matrices", type=int, default=5, help="matrices of an order up to 1000, fewer beyond (5)"
     )
@@ -172,6 +187,24 @@ def _checksums(arguments, threads):
     return checksums.run(path, threads, arguments.device, arguments.group)
 
 
+def _against(arguments, threads):
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # the other side waits for the cores
+    from benchmarks import against
+
+    if arguments.old is None:
+        sys.exit("against: --old must say where the other installation is")
+    return against.run(
+        arguments.output or BUILD / f"against_{arguments.device}.json",
+        threads,
+        arguments.device,
+        arguments.old,
+        arguments.old_trees,
+        arguments.rounds,
+        arguments.group,
+        arguments.seconds,
+    )
+
+
 def _seed(arguments, threads):
     from benchmarks import seed
 
@@ -204,6 +237,7 @@ COMMANDS = {
     "crossover": _crossover,
     "stress": _stress,
     "checksums": _checksums,
+    "against": _against,
     "seed": _seed,
     "gpu": _gpu,
     "readme": _readme,

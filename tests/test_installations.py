@@ -42,3 +42,18 @@ def test_checksums_are_the_same_twice_and_tell_differences(device, tmp_path):
     assert status == 1 and "24 cases: bits 1, counts 1, only old 1, only new 0" in output
     for kind, name in (("bits", bits), ("counts", counts), ("only old", lost)):
         assert f"{kind:<10}{name}\n" in output
+
+
+def test_against_itself(tmp_path):
+    path = tmp_path / "against.json"
+    _, output = benchmark(
+        *("against", "--old", sys.executable, "--group", "vectors/uniform_1/8/float64"),
+        *("--rounds", "3", "-o", path),
+    )
+    assert "both are of the same build" in output
+    [line] = json.loads(path.read_text())["lines"]
+    assert line["name"] == "vectors/uniform_1/8/float64"
+    for clock in ("end_to_end", "processor"):
+        assert 0.01 < line[clock]["ratio"] < 100
+        for side in ("old", "new"):
+            assert 0 < line[clock][side]["least"] <= line[clock][side]["median"]
