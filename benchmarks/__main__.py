@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
+BUILD = Path(__file__).parents[1] / "build"  # of what is worth nothing on another machine
 README = Path(__file__).parents[1] / "README.md"
 
 
@@ -24,13 +25,18 @@ def main():
         "eps: what a looser eps saves; "
         "crossover: from which orders on a method or a device is the faster one; "
         "stress: random draws, each checked in every measure; "
+        "checksums: of the bits of many results, to compare installations; "
+        "against: times beside those of another installation, interleaved; "
         "seed: the seed's published tables again; "
         "gpu: the seed's method on the GPU against the times asked of it; "
         "readme: write the README's tables from the result files. "
-        "On the GPU all but stress and crossover measure with PyTorch or CuPy",
+        "On the GPU all but stress, crossover, checksums and against measure with PyTorch or CuPy",
     )
     parser.add_argument(
-        "-o", "--output", type=Path, help="result file (default: in benchmarks/results)"
+        "-o",
+        "--output",
+        type=Path,
+        help="result file (default: in benchmarks/results; of checksums and against in build)",
     )
     parser.add_argument(
         "--threads",
@@ -38,19 +44,23 @@ def main():
         help="threads of all contenders, processes of stress (default: all cores)",
     )
     parser.add_argument("--repeats", type=int, default=5, help="timings of each contender")
-    parser.add_argument("--group", help="run this group of cases only")
+    parser.add_argument(
+        "--group",
+        help="run this group of cases only; of checksums and against how the names of the cases "
+        "begin, such as qr/33",
+    )
     parser.add_argument("--large", action="store_true", help="the cases of over a minute, too")
     parser.add_argument(
         "--device",
         choices=["cpu", "cuda"],
         default="cpu",
-        help="of eps, crossover, stress and seed (cpu)",
+        help="of eps, crossover, stress, checksums, against and seed (cpu)",
     )
     parser.add_argument(
         "--seconds",
         type=float,
         help="what would begin later, or end later by its estimate, is left out "
-        "(vectors: 150, values: 60, batch: 40, seed: 220, stress: 3600)",
+        "(vectors: 150, values: 60, batch: 40, seed: 220, against: 190 or 145, stress: 3600)",
     )
     parser.add_argument_group("vectors").add_argument(
         "--largest", type=int, default=32768, help="order, which takes 16 n^2 bytes of host memory"
@@ -60,6 +70,27 @@ def main():
     of_stress.add_argument("--seed", type=int, default=0, help="of the draws (0)")
     of_stress.add_argument("--index", type=int, help="make this draw alone, and print its measures")
     of_stress.add_argument("--method", default="dc", help="(dc)")
+    parser.add_argument_group("checksums").add_argument(
+        "--compare",
+        nargs=2,
+        type=Path,
+        metavar=("OLD", "NEW"),
+        help="compute nothing, list where two result files differ; the exit status is 1 if they do",
+    )
+    of_against = parser.add_argument_group("against")
+    of_against.add_argument(
+        "--old",
+        type=Path,
+        metavar="PLACE",
+        help="the other installation: an interpreter, or a folder that holds the package",
+    )
+    of_against.add_argument(
+        "--old-trees",
+        nargs=2,
+        metavar=("CSRC", "CUDA"),
+        help="the git trees of its sources, for the result file",
+    )
+    of_against.add_argument("--rounds", type=int, default=15, help="of a line, at most (15)")
     parser.add_argument_group("seed").add_argument(
         "--matrices", type=int, default=5, help="matrices of an order up to 1000, fewer beyond (5)"
     )
@@ -146,6 +177,34 @@ def _stress(arguments, processes):
     )
 
 
+def _checksums(arguments, threads):
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # other work may want the cores
+    from benchmarks import checksums
+
+    if arguments.compare:
+        return checksums.compare(*arguments.compare, arguments.group)
+    path = arguments.output or BUILD / f"checksums_{arguments.device}.json"
+    return checksums.run(path, threads, arguments.device, arguments.group)
+
+
+def _against(arguments, threads):
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # the other side waits for the cores
+    from benchmarks import against
+
+    if arguments.old is None:
+        sys.exit("against: --old must say where the other installation is")
+    return against.run(
+        arguments.output or BUILD / f"against_{arguments.device}.json",
+        threads,
+        arguments.device,
+        arguments.old,
+        arguments.old_trees,
+        arguments.rounds,
+        arguments.group,
+        arguments.seconds,
+    )
+
+
 def _seed(arguments, threads):
     from benchmarks import seed
 
@@ -177,6 +236,8 @@ COMMANDS = {
     "eps": _eps,
     "crossover": _crossover,
     "stress": _stress,
+    "checksums": _checksums,
+    "against": _against,
     "seed": _seed,
     "gpu": _gpu,
     "readme": _readme,

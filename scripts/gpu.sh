@@ -19,6 +19,12 @@
 #     crossover   from which orders on a method or the GPU is the faster one          1.5 min
 #     gpu         the seed's method against the times asked of it                     0.5 min
 #     seed        the seed's published tables                                           1 min
+#     checksums   whether an older installation computes the same bits                  3 min
+#     against     its times beside ours                                                 3 min
+#
+# TSVD_OLD names the folder of the older installation, as made by
+#     pip install --target FOLDER --no-deps --no-build-isolation OLD_SOURCES
+# and TSVD_OLD_CSRC_TREE and TSVD_OLD_CUDA_TREE may name its sources.
 #
 # Needs python3 with the extra "gpu" and what the build requires (pyproject.toml), nvcc, CMake
 # and Ninja.
@@ -37,6 +43,24 @@ summary=()
 
 benchmark() {
     python3 -m benchmarks "$@"
+}
+
+# Of the sources of the older installation.
+old_csrc=${TSVD_OLD_CSRC_TREE:-unknown}
+old_cuda=${TSVD_OLD_CUDA_TREE:-unknown}
+
+need_old() {
+    [ -n "${TSVD_OLD:-}" ] && [ -d "$TSVD_OLD/tsvd" ] && return
+    echo "TSVD_OLD must name a folder that holds an older tsvd (see the head of scripts/gpu.sh)"
+    return 2
+}
+
+checksums() {
+    benchmark checksums --device cuda -o "$out/checksums.json" &&
+        PYTHONPATH=$TSVD_OLD${PYTHONPATH:+:$PYTHONPATH} \
+            TSVD_CSRC_TREE=$old_csrc TSVD_CUDA_TREE=$old_cuda \
+            benchmark checksums --device cuda -o "$out/checksums_old.json" &&
+        benchmark checksums --compare "$out/checksums_old.json" "$out/checksums.json"
 }
 
 run_part() {
@@ -59,6 +83,9 @@ run_part() {
         benchmark gpu -o "$out/gpu.json" "${tests[@]}"
         ;;
     seed) benchmark seed --device cuda -o "$out/seed_cuda.json" ;;
+    checksums) need_old && checksums ;;
+    against) need_old && benchmark against --device cuda --old "$TSVD_OLD" \
+        --old-trees "$old_csrc" "$old_cuda" -o "$out/against_cuda.json" ;;
     *) echo "unknown part: $1" && return 2 ;;
     esac
 }
@@ -78,7 +105,7 @@ done
 for name in "${parts[@]}"; do
     case $name in
     tests) printf '\n=== tests\n' && tail -n 1 "$out/tests.log" ;;
-    vectors | values | select | batch | eps | stress | crossover | gpu)
+    vectors | values | select | batch | eps | stress | crossover | gpu | checksums | against)
         printf '\n=== %s\n' "$name" && cat "$out/$name.log"
         ;;
     esac
