@@ -24,8 +24,8 @@ def main():
         "eps: what a looser eps saves; "
         "crossover: from which orders on a method or a device is the faster one; "
         "stress: random draws, each checked in every measure; "
-        "seed: the seed's published tables again; "
-        "gpu: the seed's method on the GPU against the times asked of it; "
+        "published: repeats the published tables of the pipeline of Givens rotations; "
+        "gpu: the pipeline of Givens rotations on the GPU against its time limits; "
         "readme: write the README's tables from the result files. "
         "On the GPU all but stress and crossover measure with PyTorch or CuPy",
     )
@@ -44,13 +44,13 @@ def main():
         "--device",
         choices=["cpu", "cuda"],
         default="cpu",
-        help="of eps, crossover, stress and seed (cpu)",
+        help="of eps, crossover, stress and published (cpu)",
     )
     parser.add_argument(
         "--seconds",
         type=float,
         help="what would begin later, or end later by its estimate, is left out "
-        "(vectors: 150, values: 60, batch: 40, seed: 220, stress: 3600)",
+        "(vectors: 150, values: 60, batch: 40, published: 220, stress: 3600)",
     )
     parser.add_argument_group("vectors").add_argument(
         "--largest", type=int, default=32768, help="order, which takes 16 n^2 bytes of host memory"
@@ -60,7 +60,7 @@ def main():
     of_stress.add_argument("--seed", type=int, default=0, help="of the draws (0)")
     of_stress.add_argument("--index", type=int, help="make this draw alone, and print its measures")
     of_stress.add_argument("--method", default="dc", help="(dc)")
-    parser.add_argument_group("seed").add_argument(
+    parser.add_argument_group("published").add_argument(
         "--matrices", type=int, default=5, help="matrices of an order up to 1000, fewer beyond (5)"
     )
     parser.add_argument_group("gpu").add_argument(
@@ -146,12 +146,12 @@ def _stress(arguments, processes):
     )
 
 
-def _seed(arguments, threads):
-    from benchmarks import seed
+def _published(arguments, threads):
+    from benchmarks import published
 
-    name = "seed.json" if arguments.device == "cpu" else "seed_cuda.json"
+    name = "published.json" if arguments.device == "cpu" else "published_cuda.json"
     path, seconds = arguments.output or RESULTS / name, arguments.seconds or 220
-    seed.run(path, threads, arguments.device, arguments.matrices, seconds)
+    published.run(path, threads, arguments.device, arguments.matrices, seconds)
     return 0
 
 
@@ -177,7 +177,7 @@ COMMANDS = {
     "eps": _eps,
     "crossover": _crossover,
     "stress": _stress,
-    "seed": _seed,
+    "published": _published,
     "gpu": _gpu,
     "readme": _readme,
 }

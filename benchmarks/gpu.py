@@ -1,4 +1,4 @@
-"""The seed's method on the GPU against the times asked of it, and the rate of the download."""
+"""The pipeline of Givens rotations on the GPU against its time limits; the rate of the download."""
 
 import re
 import time
@@ -8,7 +8,7 @@ import numpy as np
 
 import tsvd
 from benchmarks import cuda, results
-from benchmarks.seed import MAX_SWEEPS, published_and_remade
+from benchmarks.published import MAX_SWEEPS, published_and_remade
 from benchmarks.timing import touched
 from tests import families
 
@@ -33,7 +33,7 @@ def run(path, threads, tests):
         f'method="givens", eps={EPS:g}, seconds from d and e to arrays touched before, '
         f"median of {REPEATS}\n\n"
         f"{'n':>6}{'range':>10}{'seconds':>10}{'asked':>8}{'':>6}{'iterate':>10}"
-        f"{'seed, same card':>17}{'published':>11}{'error/eps':>11}{'orthog.':>9}"
+        f"{'same card':>11}{'published':>11}{'error/eps':>11}{'orthog.':>9}"
     )
     cases = []
     for n, asked in ASKED.items():
@@ -108,12 +108,12 @@ def _show(case):
     if "failed" in case:
         print(f"  {case['failed']}")
         return
-    seed = case["same_card_note"] or ""
+    same_card = case["same_card_note"] or ""
     if case["same_card"]:
-        seed = f"{case['same_card']:.1f}"
+        same_card = f"{case['same_card']:.1f}"
     print(
         f"{case['seconds']:>10.4f}{case['asked']:>8g}{'' if case['within'] else 'OVER':>6}"
-        f"{case['iterate']:>10.4f}{seed:>17}{case['published']:>11.1f}"
+        f"{case['iterate']:>10.4f}{same_card:>11}{case['published']:>11.1f}"
         f"{case['max_error_in_eps']:>11.2f}{case['orthogonality']:>9.2f}",
         flush=True,
     )

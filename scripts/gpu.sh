@@ -15,10 +15,10 @@
 #     select    * the largest values with vectors against all                        0.25 min
 #     batch     * many small matrices, against PyTorch                               0.75 min
 #     eps       * what a looser eps saves                                            0.25 min
-#     stress    * random draws, each checked (TSVD_STRESS_SEED: another seed than 0)  0.5 min
+#     stress    * random draws, each checked (TSVD_STRESS_SEED: their seed, 0)         0.5 min
 #     crossover   from which orders on a method or the GPU is the faster one          1.5 min
-#     gpu         the seed's method against the times asked of it                     0.5 min
-#     seed        the seed's published tables                                           1 min
+#     gpu         the pipeline of Givens rotations against its time limits            0.5 min
+#     published   the published tables of the pipeline of Givens rotations              1 min
 #
 # Needs python3 with the extra "gpu" and what the build requires (pyproject.toml), nvcc, CMake
 # and Ninja.
@@ -58,7 +58,7 @@ run_part() {
         [ ! -f "$out/tests.log" ] || tests=(--tests "$out/tests.log")
         benchmark gpu -o "$out/gpu.json" "${tests[@]}"
         ;;
-    seed) benchmark seed --device cuda -o "$out/seed_cuda.json" ;;
+    published) benchmark published --device cuda -o "$out/published_cuda.json" ;;
     *) echo "unknown part: $1" && return 2 ;;
     esac
 }

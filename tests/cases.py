@@ -10,7 +10,7 @@ from reference import singular_values
 
 SIZES = (0, 1, 2, 3, 5, 17, 32, 33, 64, 100, 200)
 DTYPES = (np.float64, np.float32)
-RANGES = (1, 5, 10, 50, 1000)  # of the seed's tables: d and e uniform in [0, range]
+RANGES = (1, 5, 10, 50, 1000)  # d and e uniform in [0, range], as in the published tables
 
 
 class Case(NamedTuple):

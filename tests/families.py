@@ -64,7 +64,7 @@ def _uniform(high):
     def uniform(n, dtype, rng):
         return rng.uniform(0, high, n), rng.uniform(0, high, _off(n))
 
-    uniform.__doc__ = f"d and e uniform in [0, {high}]: the seed's tables."
+    uniform.__doc__ = f"d and e uniform in [0, {high}], as in the published tables."
     return uniform
 
 

@@ -1,4 +1,4 @@
-"""The seed's method: its tables, its pipeline over several blocks, its bound on sweeps."""
+"""The pipeline of Givens rotations: published tables, several blocks, the bound on sweeps."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,12 @@ from cases import DTYPES, RANGES, Findings, case, norm, same_bits
 from families import FAMILIES
 from measures import BOUNDS, max_abs_error, orthogonality, residual
 
-EPS = 1e-8  # of the seed's tables
+EPS = 1e-8  # of the published tables
 
 
 @pytest.mark.parametrize("high", RANGES)
 def test_error_is_of_the_order_of_eps(high, device):
-    """The seed's tables 3.1 to 3.4 and 3.9."""
+    """The published tables 3.1 to 3.4 and 3.9."""
     with Findings() as findings:
         for n in (20, 50, 100, 200):
             d, e, s_ref = case(f"uniform_{high}", n, np.float64)
@@ -105,7 +105,7 @@ def test_blocks_change_nothing(dtype, device):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_splitting_changes_no_count(dtype, device):
-    """The same rotations as the seed, without its empty steps."""
+    """Splitting makes the same rotations as the published method, without its empty steps."""
     with Findings() as findings:
         for family in ("uniform_1", "normal", "zeros_many", "graded_gently"):
             for n in (2, 5, 48, 49, 64, 65, 130):

@@ -188,8 +188,8 @@ def svd(
     tuning : mapping of str to int, optional
         Knobs for experiments. "threads": host threads. For "givens" "blocks",
         the blocks that the matrix is cut into, "block_threads", the sweeps in
-        flight, and "split", 0 to keep the matrix whole to the end as the seed
-        did (the same rotations, and many empty steps).
+        flight, and "split": 0 keeps the matrix whole to the end as published in
+        [2]_ (the same rotations, and many empty steps).
     full_output : bool
         Return a pair, the result and an `SVDInfo`.
 

@@ -1,8 +1,8 @@
-"""The seed's tables 3.1 to 3.13 again, by method="givens": on the GPU all of them, on the CPU
-those of small matrices.
+"""Repeats the published tables of the pipeline of Givens rotations, by method="givens".
 
-The published matrices are not kept: ours are drawn from the same ranges, so the
-figures agree in order of magnitude, not in digits.
+These are tables 3.1 to 3.13 of Semylitko's thesis (data/README.md). The GPU repeats all of them,
+the CPU those of small matrices. The published matrices are lost: ours are drawn from the same
+ranges, so the figures agree in order of magnitude, not in digits.
 """
 
 import csv
@@ -20,7 +20,7 @@ from benchmarks.errors import errors
 from benchmarks.timing import touched
 from tests import families
 
-PUBLISHED = Path(__file__).parent / "data" / "seed_tables.json"
+PUBLISHED = Path(__file__).parent / "data" / "published_tables.json"
 MAX_SWEEPS = 10_000_000  # some matrices of these ranges need over a million
 LONGEST = 20  # seconds given to one matrix
 
@@ -36,10 +36,10 @@ COLUMNS = (  # title, key, width, format
     ("eps", "eps", 7, "g"),
     ("threads", "threads", 8, "d"),
     ("it. publ.", "published_iterations", 14, ",d"),
-    ("it. remade", "remade_iterations", 12, ",d"),
+    ("it. rebuilt", "remade_iterations", 12, ",d"),
     ("it. tsvd", "iterations", 14, ",.0f"),
     ("ms publ.", "published_milliseconds", 11, ",d"),
-    ("remade", "remade_milliseconds", 10, ",.1f"),
+    ("rebuilt", "remade_milliseconds", 10, ",.1f"),
     ("device", "device_milliseconds", 9, ",.1f"),
     ("in all", "milliseconds", 9, ",.1f"),
     ("error/eps", "max_error_in_eps", 11, ".2f"),
@@ -55,7 +55,7 @@ class Setting:
 
 
 def published_and_remade():
-    """The published figures, and those of the seed's kernel run again: (n, range) -> row."""
+    """The published figures, and those of the published kernel on one H200: (n, range) -> row."""
     published = json.loads(PUBLISHED.read_text())
     rows = published["same_kernel_on_one_h200"]["rows"]
     return published, {(row["n"], row["range"]): row for row in rows}
@@ -69,7 +69,7 @@ def run(path, threads, device, matrices, seconds):
     by_size, by_eps, by_threads = ORDERS[device]
     _solve(setting, *families.make("uniform_1", 600), 1e-8, {})  # loads the kernels
     print(
-        "it.: iterations, means; publ.: published; remade: the seed's kernel on one H200;\n"
+        "it.: iterations, means; publ.: published; rebuilt: the published kernel on one H200;\n"
         "device: work and download; in all: from d and e to arrays touched before\n\n"
         + "".join(f"{title:>{width}}" for title, _, width, _ in COLUMNS)
     )
@@ -100,8 +100,8 @@ def run(path, threads, device, matrices, seconds):
 def _row(setting, n, interval, eps, published, remade=None, threads=None):
     """Means over the matrices that came to an end, and their largest errors.
 
-    remade: the figures of the seed's kernel run again; threads: of the pipeline, which then
-    keeps the matrix whole, as the seed does.
+    remade: figures of the published kernel on one H200. threads: threads of the pipeline; where
+    they are given the matrix is kept whole, as the published method keeps it.
     """
     remade = remade or {}
     high = interval.strip("[]").split(",")[1]
