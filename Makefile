@@ -26,7 +26,7 @@ demo: .venv/tsvd .venv/progress ## decompose bidiagonal matrices that come from 
 test: .venv/tsvd .venv/test ## run the Python tests (ARGS="-m slow": the long ones)
 	$(BIN)/python -m pytest $(ARGS)
 
-bench: .venv/tsvd .venv/test ## time tsvd and its peers, write benchmarks/results
+bench: .venv/tsvd .venv/test ## time tsvd and its peers, write result files (ARGS=tables: write the tables)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 gpu: .venv/gpu ## test and measure on the GPU of this machine (ARGS: the folder that it fills)

@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
 def main():
@@ -26,7 +27,7 @@ def main():
         "stress: random draws, each checked in every measure; "
         "published: repeats the published tables of the pipeline of Givens rotations; "
         "gpu: the pipeline of Givens rotations on the GPU against its time limits; "
-        "readme: write the README's tables from the result files. "
+        "tables: write the tables of README.md and docs from the result files. "
         "On the GPU all but stress and crossover measure with PyTorch or CuPy",
     )
     parser.add_argument(
@@ -161,10 +162,10 @@ def _gpu(arguments, threads):
     return gpu.run(arguments.output or RESULTS / "gpu.json", threads, arguments.tests)
 
 
-def _readme(arguments, threads):
+def _tables(arguments, threads):
     from benchmarks import tables
 
-    tables.write_readme(README, RESULTS)
+    tables.write(PAGES, RESULTS)
     return 0
 
 
@@ -179,7 +180,7 @@ COMMANDS = {
     "stress": _stress,
     "published": _published,
     "gpu": _gpu,
-    "readme": _readme,
+    "tables": _tables,
 }
 
 

@@ -15,7 +15,8 @@ import tsvd
 from families import real
 from measures import residual
 
-NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+ROOT = Path(__file__).parent.parent
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 def python(*arguments, code=0, cwd=None):
@@ -72,6 +73,11 @@ def test_docstring_examples():
         (examples,) = finder.find(function, function.__name__, globs={})
         failed, tried = doctest.DocTestRunner().run(examples)
         assert tried > 0 and failed == 0
+
+
+def test_readme_examples():
+    failed, tried = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+    assert tried > 0 and failed == 0
 
 
 def test_devices(device):
