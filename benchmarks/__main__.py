@@ -10,25 +10,25 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 def main():
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Times tsvd beside the peers installed."
+        prog="python -m benchmarks", description="Times tsvd beside the installed peers."
     )
     parser.add_argument(
         "command",
         nargs="?",
         choices=COMMANDS,
         default="run",
-        help="run: ours and the peers on the CPU, interleaved (the default); "
-        "vectors: divide and conquer on the GPU against the peers and what is asked of it; "
-        "values: singular values alone, up to a million, on the GPU; "
-        "select: the largest values with vectors against all on the GPU; "
+        help="run: tsvd and its peers on the CPU, interleaved (the default); "
+        "vectors: divide and conquer on the GPU, against peers and targets; "
+        "values: up to a million singular values without vectors on the GPU; "
+        "select: the largest values with vectors, against all values, on the GPU; "
         "batch: many small matrices on the GPU; "
-        "eps: what a looser eps saves; "
-        "crossover: from which orders on a method or a device is the faster one; "
+        "eps: the time that a looser eps saves; "
+        "crossover: the orders from which on one method or device is faster than another; "
         "stress: random draws, each checked in every measure; "
         "published: repeats the published tables of the pipeline of Givens rotations; "
         "gpu: the pipeline of Givens rotations on the GPU against its time limits; "
         "tables: write the tables of README.md and docs from the result files. "
-        "On the GPU all but stress and crossover measure with PyTorch or CuPy",
+        "On the GPU all runs but stress and crossover need PyTorch or CuPy",
     )
     parser.add_argument(
         "-o", "--output", type=Path, help="result file (default: in benchmarks/results)"
@@ -40,32 +40,37 @@ def main():
     )
     parser.add_argument("--repeats", type=int, default=5, help="timings of each contender")
     parser.add_argument("--group", help="run this group of cases only")
-    parser.add_argument("--large", action="store_true", help="the cases of over a minute, too")
+    parser.add_argument(
+        "--large", action="store_true", help="also the cases that take over a minute"
+    )
     parser.add_argument(
         "--device",
         choices=["cpu", "cuda"],
         default="cpu",
-        help="of eps, crossover, stress and published (cpu)",
+        help="where eps, crossover, stress and published compute (cpu)",
     )
     parser.add_argument(
         "--seconds",
         type=float,
-        help="what would begin later, or end later by its estimate, is left out "
+        help="a part is left out if it would begin later, or probably end later "
         "(vectors: 150, values: 60, batch: 40, published: 220, stress: 3600)",
     )
     parser.add_argument_group("vectors").add_argument(
-        "--largest", type=int, default=32768, help="order, which takes 16 n^2 bytes of host memory"
+        "--largest",
+        type=int,
+        default=32768,
+        help="largest order n; it takes 16 n^2 bytes of host memory",
     )
     of_stress = parser.add_argument_group("stress")
-    of_stress.add_argument("--draws", type=int, default=5000, help="(5000)")
-    of_stress.add_argument("--seed", type=int, default=0, help="of the draws (0)")
-    of_stress.add_argument("--index", type=int, help="make this draw alone, and print its measures")
-    of_stress.add_argument("--method", default="dc", help="(dc)")
+    of_stress.add_argument("--draws", type=int, default=5000, help="how many (5000)")
+    of_stress.add_argument("--seed", type=int, default=0, help="random seed of the draws (0)")
+    of_stress.add_argument("--index", type=int, help="make only this draw, and print its measures")
+    of_stress.add_argument("--method", default="dc", help="method of tsvd.svd (dc)")
     parser.add_argument_group("published").add_argument(
         "--matrices", type=int, default=5, help="matrices of an order up to 1000, fewer beyond (5)"
     )
     parser.add_argument_group("gpu").add_argument(
-        "--tests", type=Path, help="output of pytest, for the counts of tests"
+        "--tests", type=Path, help="output of pytest, from which the counts of tests are read"
     )
     arguments = parser.parse_args()
 
@@ -75,7 +80,7 @@ def main():
 
 
 def _set_threads(threads):
-    """Thread pools read these when they are loaded, so nothing is imported before."""
+    """Thread pools read these variables when they are loaded, so nothing is imported before."""
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = str(threads)
 

@@ -22,7 +22,7 @@ from tests import families
 
 PUBLISHED = Path(__file__).parent / "data" / "published_tables.json"
 MAX_SWEEPS = 10_000_000  # some matrices of these ranges need over a million
-LONGEST = 20  # seconds given to one matrix
+LONGEST = 20  # seconds that one matrix may take
 
 # Orders of the three kinds of tables: by range, by eps, by number of threads.
 ORDERS = {
@@ -50,7 +50,7 @@ COLUMNS = (  # title, key, width, format
 @dataclass
 class Setting:
     device: str
-    matrices: int  # of an order up to 1000
+    matrices: int  # how many of an order up to 1000; fewer of larger ones
     until: float  # time.monotonic() at which the run ends
 
 
@@ -62,7 +62,7 @@ def published_and_remade():
 
 
 def run(path, threads, device, matrices, seconds):
-    """Writes `path` and beside it a CSV file for each kind of table."""
+    """Writes `path`, and beside it a CSV file for each kind of table."""
     load = results.load()
     published, remade = published_and_remade()
     setting = Setting(device, matrices, time.monotonic() + seconds)
@@ -79,7 +79,7 @@ def run(path, threads, device, matrices, seconds):
             for n in by_size
             for row in published["by_size_and_range"][str(n)]["rows"]
         ],
-        # The range of the next two was not published.
+        # The range was not published for the next two kinds.
         "by_eps": [
             _row(setting, n, "[0,1]", row["eps"], row)
             for n in by_eps
@@ -98,10 +98,10 @@ def run(path, threads, device, matrices, seconds):
 
 
 def _row(setting, n, interval, eps, published, remade=None, threads=None):
-    """Means over the matrices that came to an end, and their largest errors.
+    """The means and the largest errors over the matrices that were finished.
 
-    remade: figures of the published kernel on one H200. threads: threads of the pipeline; where
-    they are given the matrix is kept whole, as the published method keeps it.
+    remade: figures of the published kernel on one H200. threads: threads of the pipeline; if
+    given, the matrix is kept whole, as in the published method.
     """
     remade = remade or {}
     high = interval.strip("[]").split(",")[1]
@@ -137,7 +137,7 @@ def _row(setting, n, interval, eps, published, remade=None, threads=None):
 
 
 def _solve(setting, d, e, eps, tuning):
-    """What one matrix took, or why it did not come to an end."""
+    """The time, counts and errors of one matrix, or the reason why it was not finished."""
     start = time.monotonic()
     end = min(start + LONGEST, setting.until)
 

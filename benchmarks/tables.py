@@ -128,7 +128,7 @@ def _measured(content):
 
 
 def _device_vectors(content):
-    """Our times on the device and end to end, against floors and copies of the same run."""
+    """Times on the device and end to end, beside the floors and copies of the same run."""
     yield from _header(
         "matrix", "n", "on the device", "device / floor", "end to end", "download / copies",
         "deflated / n", "residual / orthogonality",
@@ -385,7 +385,7 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def _number(x, digits=2):
-    """Rounded, without an exponent where that stays short: 270, 0.063, 3.3·10¹⁷."""
+    """Rounded; with an exponent only if the number is very large or small: 270, 3.3·10¹⁷."""
     if not math.isfinite(x):
         return str(x)
     rounded = float(f"{x:.{digits}g}")

@@ -1,28 +1,28 @@
 #!/usr/bin/env bash
-# Builds and installs tsvd, runs the tests of CUDA and measures on the GPU of this machine.
+# Builds and installs tsvd, runs the CUDA tests and the benchmarks on the GPU of this machine.
 #
 #     scripts/gpu.sh [FOLDER [PART...]]
 #
-# Fills FOLDER (build/gpu) with the log of each part and its result file, and prints a summary.
-# Parts run in the order given; a part that fails does not keep the next from running; the exit
-# status tells in the end.  Without PART those marked * run, in about twelve minutes on one H200.
+# Writes the log of each part and its result file to FOLDER (build/gpu), and prints a summary.
+# Parts run in the given order. If a part fails, the next ones still run, and the exit status is 1.
+# Without PART those marked * run. They take about twelve minutes on one H200.
 #
 #     build     * installs tsvd                                                         1 min
 #     ctest       the C tests with the preset gpu                                       1 min
-#     tests     * the tests of CUDA                                                   6.5 min
-#     vectors   * divide and conquer against peers, floors and the times asked        2.5 min
-#     values    * singular values alone, up to a million                                1 min
-#     select    * the largest values with vectors against all                        0.25 min
+#     tests     * the CUDA tests                                                      6.5 min
+#     vectors   * divide and conquer against peers, floors and targets                2.5 min
+#     values    * up to a million singular values without vectors                       1 min
+#     select    * the largest values with vectors, against all values                0.25 min
 #     batch     * many small matrices, against PyTorch                               0.75 min
-#     eps       * what a looser eps saves                                            0.25 min
-#     stress    * random draws, each checked (TSVD_STRESS_SEED: their seed, 0)         0.5 min
-#     crossover   from which orders on a method or the GPU is the faster one          1.5 min
-#     gpu         the pipeline of Givens rotations against its time limits            0.5 min
+#     eps       * the time that a looser eps saves                                   0.25 min
+#     stress    * random draws, each checked (TSVD_STRESS_SEED: random seed, 0)       0.5 min
+#     crossover   the orders from which on one method or device is faster             1.5 min
+#     gpu         the pipeline of Givens rotations against time limits                0.5 min
 #     published   the published tables of the pipeline of Givens rotations              1 min
 #
-# Needs python3 with the extra "gpu" and what the build requires (pyproject.toml), nvcc, CMake
-# and Ninja.
-# Where there is no git repository, TSVD_CSRC_TREE and TSVD_CUDA_TREE may name the sources:
+# It needs nvcc, CMake, Ninja, and a python3 with the packages of the extra "gpu" and those that
+# the build requires (pyproject.toml).
+# Outside a git repository TSVD_CSRC_TREE and TSVD_CUDA_TREE may name the sources:
 # git rev-parse HEAD:csrc HEAD:cuda
 set -u
 cd "$(dirname "$0")/.." || exit
