@@ -4,33 +4,34 @@ import sys
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
-BUILD = Path(__file__).parents[1] / "build"  # of what is worth nothing on another machine
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+BUILD = ROOT / "build"  # of what is worth nothing on another machine
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
 def main():
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Times tsvd beside the peers installed."
+        prog="python -m benchmarks", description="Times tsvd beside the installed peers."
     )
     parser.add_argument(
         "command",
         nargs="?",
         choices=COMMANDS,
         default="run",
-        help="run: ours and the peers on the CPU, interleaved (the default); "
-        "vectors: divide and conquer on the GPU against the peers and what is asked of it; "
-        "values: singular values alone, up to a million, on the GPU; "
-        "select: the largest values with vectors against all on the GPU; "
+        help="run: tsvd and its peers on the CPU, interleaved (the default); "
+        "vectors: divide and conquer on the GPU, against peers and targets; "
+        "values: up to a million singular values without vectors on the GPU; "
+        "select: the largest values with vectors, against all values, on the GPU; "
         "batch: many small matrices on the GPU; "
-        "eps: what a looser eps saves; "
-        "crossover: from which orders on a method or a device is the faster one; "
+        "eps: the time that a looser eps saves; "
+        "crossover: the orders from which on one method or device is faster than another; "
         "stress: random draws, each checked in every measure; "
-        "checksums: of the bits of many results, to compare installations; "
+        "checksums: checksums of many results, to compare installations; "
         "against: times beside those of another installation, interleaved; "
-        "seed: the seed's published tables again; "
-        "gpu: the seed's method on the GPU against the times asked of it; "
-        "readme: write the README's tables from the result files. "
-        "On the GPU all but stress, crossover, checksums and against measure with PyTorch or CuPy",
+        "published: repeats the published tables of the pipeline of Givens rotations; "
+        "gpu: the pipeline of Givens rotations on the GPU against its time limits; "
+        "tables: write the tables of README.md and docs from the result files. "
+        "On the GPU all runs but stress, crossover, checksums and against need PyTorch or CuPy",
     )
     parser.add_argument(
         "-o",
@@ -49,27 +50,32 @@ def main():
         help="run this group of cases only; of checksums and against how the names of the cases "
         "begin, such as qr/33",
     )
-    parser.add_argument("--large", action="store_true", help="the cases of over a minute, too")
+    parser.add_argument(
+        "--large", action="store_true", help="also the cases that take over a minute"
+    )
     parser.add_argument(
         "--device",
         choices=["cpu", "cuda"],
         default="cpu",
-        help="of eps, crossover, stress, checksums, against and seed (cpu)",
+        help="where eps, crossover, stress, checksums, against and published compute (cpu)",
     )
     parser.add_argument(
         "--seconds",
         type=float,
-        help="what would begin later, or end later by its estimate, is left out "
-        "(vectors: 150, values: 60, batch: 40, seed: 220, against: 190 or 145, stress: 3600)",
+        help="a part is left out if it would begin later, or probably end later "
+        "(vectors: 150, values: 60, batch: 40, published: 220, against: 190 or 145, stress: 3600)",
     )
     parser.add_argument_group("vectors").add_argument(
-        "--largest", type=int, default=32768, help="order, which takes 16 n^2 bytes of host memory"
+        "--largest",
+        type=int,
+        default=32768,
+        help="largest order n; it takes 16 n^2 bytes of host memory",
     )
     of_stress = parser.add_argument_group("stress")
-    of_stress.add_argument("--draws", type=int, default=5000, help="(5000)")
-    of_stress.add_argument("--seed", type=int, default=0, help="of the draws (0)")
-    of_stress.add_argument("--index", type=int, help="make this draw alone, and print its measures")
-    of_stress.add_argument("--method", default="dc", help="(dc)")
+    of_stress.add_argument("--draws", type=int, default=5000, help="how many (5000)")
+    of_stress.add_argument("--seed", type=int, default=0, help="random seed of the draws (0)")
+    of_stress.add_argument("--index", type=int, help="make only this draw, and print its measures")
+    of_stress.add_argument("--method", default="dc", help="method of tsvd.svd (dc)")
     parser.add_argument_group("checksums").add_argument(
         "--compare",
         nargs=2,
@@ -91,11 +97,11 @@ def main():
         help="the git trees of its sources, for the result file",
     )
     of_against.add_argument("--rounds", type=int, default=15, help="of a line, at most (15)")
-    parser.add_argument_group("seed").add_argument(
+    parser.add_argument_group("published").add_argument(
         "--matrices", type=int, default=5, help="matrices of an order up to 1000, fewer beyond (5)"
     )
     parser.add_argument_group("gpu").add_argument(
-        "--tests", type=Path, help="output of pytest, for the counts of tests"
+        "--tests", type=Path, help="output of pytest, from which the counts of tests are read"
     )
     arguments = parser.parse_args()
 
@@ -105,7 +111,7 @@ def main():
 
 
 def _set_threads(threads):
-    """Thread pools read these when they are loaded, so nothing is imported before."""
+    """Thread pools read these variables when they are loaded, so nothing is imported before."""
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = str(threads)
 
@@ -205,12 +211,12 @@ def _against(arguments, threads):
     )
 
 
-def _seed(arguments, threads):
-    from benchmarks import seed
+def _published(arguments, threads):
+    from benchmarks import published
 
-    name = "seed.json" if arguments.device == "cpu" else "seed_cuda.json"
+    name = "published.json" if arguments.device == "cpu" else "published_cuda.json"
     path, seconds = arguments.output or RESULTS / name, arguments.seconds or 220
-    seed.run(path, threads, arguments.device, arguments.matrices, seconds)
+    published.run(path, threads, arguments.device, arguments.matrices, seconds)
     return 0
 
 
@@ -220,10 +226,10 @@ def _gpu(arguments, threads):
     return gpu.run(arguments.output or RESULTS / "gpu.json", threads, arguments.tests)
 
 
-def _readme(arguments, threads):
+def _tables(arguments, threads):
     from benchmarks import tables
 
-    tables.write_readme(README, RESULTS)
+    tables.write(PAGES, RESULTS)
     return 0
 
 
@@ -238,9 +244,9 @@ COMMANDS = {
     "stress": _stress,
     "checksums": _checksums,
     "against": _against,
-    "seed": _seed,
+    "published": _published,
     "gpu": _gpu,
-    "readme": _readme,
+    "tables": _tables,
 }
 
 
