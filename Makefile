@@ -1,8 +1,8 @@
-# Every target does its own set-up, in .venv and build/; `make` alone lists them.
+# Every target does its own set-up, in .venv and build/. `make` lists the targets.
 
-# The interpreter that .venv is made from.
+# The Python interpreter of .venv.
 PYTHON ?= python3
-# For ctest: a preset of CMakePresets.json.
+# The preset of CMakePresets.json for ctest.
 PRESET ?= asan
 # More arguments for pytest or the benchmarks.
 ARGS ?=
@@ -10,7 +10,7 @@ ARGS ?=
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-# The directories stand for files that come and go.
+# The directories are here so that make notices new and deleted files.
 SOURCES := CMakeLists.txt pyproject.toml README.md csrc cuda python/tsvd \
     $(shell find csrc cuda python/tsvd -type f -not -path '*/__pycache__/*')
 C_SOURCES := $(shell find csrc cuda tests/c -name "*.[ch]" -o -name "*.cu")
@@ -26,7 +26,7 @@ demo: .venv/tsvd .venv/progress ## decompose bidiagonal matrices that come from 
 test: .venv/tsvd .venv/test ## run the Python tests (ARGS="-m slow": the long ones)
 	$(BIN)/python -m pytest $(ARGS)
 
-bench: .venv/tsvd .venv/test ## time tsvd and its peers, write benchmarks/results
+bench: .venv/tsvd .venv/test ## time tsvd and its peers, write result files (ARGS=tables: write the tables)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 gpu: .venv/gpu ## test and measure on the GPU of this machine (ARGS: the folder that it fills)
@@ -54,18 +54,18 @@ dist: .venv/dev ## make the sdist and, from it, a wheel with the release preset
 	rm -rf dist
 	$(BIN)/python -m build --config-setting=cmake.args=--preset=release
 
-clean: ## remove everything that make has made
+clean: ## remove everything that make made
 	rm -rf .venv build dist .hypothesis .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# What is installed in .venv; each file records when.
+# Each file below records when its part of .venv was installed.
 
 .venv/build: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip scikit-build-core cmake ninja numpy
 	touch $@
 
-# Without build isolation the build folder stays valid, so only what changed is compiled.
+# Without build isolation the build folder stays valid, so that only changed files are compiled.
 .venv/tsvd: .venv/build $(SOURCES)
 	SKBUILD_BUILD_DIR=build/python $(BIN)/python -m pip install --quiet --no-build-isolation \
 	    --check-build-dependencies .

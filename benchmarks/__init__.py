@@ -1,4 +1,4 @@
-"""Times tsvd beside its peers, and reproduces the seed's published tables.
+"""Times tsvd beside its peers; repeats the published tables of the pipeline of Givens rotations.
 
 Run from the checkout: ``python -m benchmarks --help``.
 """

@@ -4,33 +4,40 @@ import sys
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+BUILD = ROOT / "build"  # of what is worth nothing on another machine
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
 def main():
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Times tsvd beside the peers installed."
+        prog="python -m benchmarks", description="Times tsvd beside the installed peers."
     )
     parser.add_argument(
         "command",
         nargs="?",
         choices=COMMANDS,
         default="run",
-        help="run: ours and the peers on the CPU, interleaved (the default); "
-        "vectors: divide and conquer on the GPU against the peers and what is asked of it; "
-        "values: singular values alone, up to a million, on the GPU; "
-        "select: the largest values with vectors against all on the GPU; "
+        help="run: tsvd and its peers on the CPU, interleaved (the default); "
+        "vectors: divide and conquer on the GPU, against peers and targets; "
+        "values: up to a million singular values without vectors on the GPU; "
+        "select: the largest values with vectors, against all values, on the GPU; "
         "batch: many small matrices on the GPU; "
-        "eps: what a looser eps saves; "
-        "crossover: from which orders on a method or a device is the faster one; "
+        "eps: the time that a looser eps saves; "
+        "crossover: the orders from which on one method or device is faster than another; "
         "stress: random draws, each checked in every measure; "
-        "seed: the seed's published tables again; "
-        "gpu: the seed's method on the GPU against the times asked of it; "
-        "readme: write the README's tables from the result files. "
-        "On the GPU all but stress and crossover measure with PyTorch or CuPy",
+        "checksums: checksums of many results, to compare installations; "
+        "against: times beside those of another installation, interleaved; "
+        "published: repeats the published tables of the pipeline of Givens rotations; "
+        "gpu: the pipeline of Givens rotations on the GPU against its time limits; "
+        "tables: write the tables of README.md and docs from the result files. "
+        "On the GPU all runs but stress, crossover, checksums and against need PyTorch or CuPy",
     )
     parser.add_argument(
-        "-o", "--output", type=Path, help="result file (default: in benchmarks/results)"
+        "-o",
+        "--output",
+        type=Path,
+        help="result file (default: in benchmarks/results; of checksums and against in build)",
     )
     parser.add_argument(
         "--threads",
@@ -38,33 +45,63 @@ def main():
         help="threads of all contenders, processes of stress (default: all cores)",
     )
     parser.add_argument("--repeats", type=int, default=5, help="timings of each contender")
-    parser.add_argument("--group", help="run this group of cases only")
-    parser.add_argument("--large", action="store_true", help="the cases of over a minute, too")
+    parser.add_argument(
+        "--group",
+        help="run this group of cases only; of checksums and against how the names of the cases "
+        "begin, such as qr/33",
+    )
+    parser.add_argument(
+        "--large", action="store_true", help="also the cases that take over a minute"
+    )
     parser.add_argument(
         "--device",
         choices=["cpu", "cuda"],
         default="cpu",
-        help="of eps, crossover, stress and seed (cpu)",
+        help="where eps, crossover, stress, checksums, against and published compute (cpu)",
     )
     parser.add_argument(
         "--seconds",
         type=float,
-        help="what would begin later, or end later by its estimate, is left out "
-        "(vectors: 150, values: 60, batch: 40, seed: 220, stress: 3600)",
+        help="a part is left out if it would begin later, or probably end later "
+        "(vectors: 150, values: 60, batch: 40, published: 220, against: 190 or 145, stress: 3600)",
     )
     parser.add_argument_group("vectors").add_argument(
-        "--largest", type=int, default=32768, help="order, which takes 16 n^2 bytes of host memory"
+        "--largest",
+        type=int,
+        default=32768,
+        help="largest order n; it takes 16 n^2 bytes of host memory",
     )
     of_stress = parser.add_argument_group("stress")
-    of_stress.add_argument("--draws", type=int, default=5000, help="(5000)")
-    of_stress.add_argument("--seed", type=int, default=0, help="of the draws (0)")
-    of_stress.add_argument("--index", type=int, help="make this draw alone, and print its measures")
-    of_stress.add_argument("--method", default="dc", help="(dc)")
-    parser.add_argument_group("seed").add_argument(
+    of_stress.add_argument("--draws", type=int, default=5000, help="how many (5000)")
+    of_stress.add_argument("--seed", type=int, default=0, help="random seed of the draws (0)")
+    of_stress.add_argument("--index", type=int, help="make only this draw, and print its measures")
+    of_stress.add_argument("--method", default="dc", help="method of tsvd.svd (dc)")
+    parser.add_argument_group("checksums").add_argument(
+        "--compare",
+        nargs=2,
+        type=Path,
+        metavar=("OLD", "NEW"),
+        help="compute nothing, list where two result files differ; the exit status is 1 if they do",
+    )
+    of_against = parser.add_argument_group("against")
+    of_against.add_argument(
+        "--old",
+        type=Path,
+        metavar="PLACE",
+        help="the other installation: an interpreter, or a folder that holds the package",
+    )
+    of_against.add_argument(
+        "--old-trees",
+        nargs=2,
+        metavar=("CSRC", "CUDA"),
+        help="the git trees of its sources, for the result file",
+    )
+    of_against.add_argument("--rounds", type=int, default=15, help="of a line, at most (15)")
+    parser.add_argument_group("published").add_argument(
         "--matrices", type=int, default=5, help="matrices of an order up to 1000, fewer beyond (5)"
     )
     parser.add_argument_group("gpu").add_argument(
-        "--tests", type=Path, help="output of pytest, for the counts of tests"
+        "--tests", type=Path, help="output of pytest, from which the counts of tests are read"
     )
     arguments = parser.parse_args()
 
@@ -74,7 +111,7 @@ def main():
 
 
 def _set_threads(threads):
-    """Thread pools read these when they are loaded, so nothing is imported before."""
+    """Thread pools read these variables when they are loaded, so nothing is imported before."""
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = str(threads)
 
@@ -146,12 +183,40 @@ def _stress(arguments, processes):
     )
 
 
-def _seed(arguments, threads):
-    from benchmarks import seed
+def _checksums(arguments, threads):
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # other work may want the cores
+    from benchmarks import checksums
 
-    name = "seed.json" if arguments.device == "cpu" else "seed_cuda.json"
+    if arguments.compare:
+        return checksums.compare(*arguments.compare, arguments.group)
+    path = arguments.output or BUILD / f"checksums_{arguments.device}.json"
+    return checksums.run(path, threads, arguments.device, arguments.group)
+
+
+def _against(arguments, threads):
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # the other side waits for the cores
+    from benchmarks import against
+
+    if arguments.old is None:
+        sys.exit("against: --old must say where the other installation is")
+    return against.run(
+        arguments.output or BUILD / f"against_{arguments.device}.json",
+        threads,
+        arguments.device,
+        arguments.old,
+        arguments.old_trees,
+        arguments.rounds,
+        arguments.group,
+        arguments.seconds,
+    )
+
+
+def _published(arguments, threads):
+    from benchmarks import published
+
+    name = "published.json" if arguments.device == "cpu" else "published_cuda.json"
     path, seconds = arguments.output or RESULTS / name, arguments.seconds or 220
-    seed.run(path, threads, arguments.device, arguments.matrices, seconds)
+    published.run(path, threads, arguments.device, arguments.matrices, seconds)
     return 0
 
 
@@ -161,10 +226,10 @@ def _gpu(arguments, threads):
     return gpu.run(arguments.output or RESULTS / "gpu.json", threads, arguments.tests)
 
 
-def _readme(arguments, threads):
+def _tables(arguments, threads):
     from benchmarks import tables
 
-    tables.write_readme(README, RESULTS)
+    tables.write(PAGES, RESULTS)
     return 0
 
 
@@ -177,9 +242,11 @@ COMMANDS = {
     "eps": _eps,
     "crossover": _crossover,
     "stress": _stress,
-    "seed": _seed,
+    "checksums": _checksums,
+    "against": _against,
+    "published": _published,
     "gpu": _gpu,
-    "readme": _readme,
+    "tables": _tables,
 }
 
 

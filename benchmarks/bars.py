@@ -1,4 +1,4 @@
-"""What is asked of the measurements of a run, and whether it holds."""
+"""The targets of a run: bounds on what it measures, and whether they are met."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from benchmarks import results
 
 
 def at_most(what, asked, measured, unit="s"):
-    """asked, measured: None where it could not be measured, which counts as missed."""
+    """A target that could not be measured (None) counts as missed."""
     ok = None not in (asked, measured) and measured <= asked
     return _bar(what, "≤", asked, measured, unit, ok)
 
@@ -17,7 +17,7 @@ def at_least(what, asked, measured, unit="×"):
 
 
 def worst(measured):
-    """The largest; NaN if there is one among them, None if there is nothing."""
+    """The largest; NaN if any is NaN, None if there are none."""
     measured = list(measured)
     return float(np.max(measured)) if measured else None
 
@@ -34,15 +34,15 @@ def _bar(what, relation, asked, measured, unit, ok):
 
 
 def conclude(path, threads, load, bars, **contents):
-    """Ends a run: prints all, writes them with its contents, and returns the exit status."""
+    """Ends a run: prints the targets, writes the result file, returns the exit status."""
     status = _show(bars)
     results.write(path, threads, load, **contents, bars=bars)
     return status
 
 
 def _show(bars):
-    """The exit status is 0 if every one holds."""
-    print(f"\n{'asked of it':<62}{'asked':>13}{'measured':>13}")
+    """Prints the targets. Returns the exit status, 0 if all are met."""
+    print(f"\n{'':<62}{'target':>13}{'measured':>13}")
     for bar in bars:
         asked = f"{bar['relation']} {text(bar['asked'], bar['unit'])}"
         print(
@@ -50,7 +50,7 @@ def _show(bars):
             f"{'   ok' if bar['ok'] else '   MISSED'}"
         )
     missed = sum(not bar["ok"] for bar in bars)
-    print(f"{len(bars)} asked, {missed} missed", flush=True)
+    print(f"{len(bars)} targets, {missed} missed", flush=True)
     return 1 if missed else 0
 
 

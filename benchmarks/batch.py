@@ -1,8 +1,7 @@
 """Many small matrices in one call on the GPU, against the batched SVD of dense copies.
 
-Two times, as in vectors.py: on the device, from the moment that all d and e are there until all
-L, s and R are; and end to end, to arrays whose pages exist.  The peer's copies are on the device
-already, so it is compared with our time there.
+Two times are measured, as in vectors.py: on the device, and end to end. The dense copies of the
+peer are on the device before the timing, so the peer is compared with our time on the device.
 """
 
 import time
@@ -19,12 +18,12 @@ from tests.measures import BOUNDS
 DEVICE = "cuda"
 DTYPES = ("float64", "float32")
 REPEATS = 5
-CHECKED = 20  # matrices of a case whose measures are taken
-SHARE = 0.7  # of the seconds given that ours may use
-BRIEF = 1.0  # a peer's call below is timed three times
+CHECKED = 20  # matrices of a case whose errors are measured
+SHARE = 0.7  # share of the run's seconds that tsvd may use
+BRIEF = 1.0  # seconds; a shorter call of a peer is timed three times
 
-# Matrices, their order, the seconds asked on the device in float64, and of how many of the matrices
-# the peer's time is taken, for all of which it would take too long.
+# Number of matrices, their order, the target in seconds on the device in float64, and the number of
+# matrices that the peer is timed with.
 CASES = (
     (100_000, 8, 3e-3, 100_000),
     (100_000, 16, 6e-3, 100_000),
@@ -41,7 +40,7 @@ PEER_FAMILY = "uniform"
 
 
 def run(path, threads, seconds):
-    """Writes `path`, in about `seconds`; the exit status is 0 if all that is asked holds."""
+    """Writes `path`, in about `seconds`. The exit status is 0 if all targets are met."""
     start, load = time.monotonic(), results.load()
     print(
         f"seconds, medians; values: s alone, end to end; peer: {cuda.library().name}'s batched SVD "
@@ -83,7 +82,7 @@ def _matrices(family, count, n, dtype):
 
 
 def _measure(case):
-    """The first call is checked, not timed."""
+    """Times all calls but the first, whose results are checked."""
     count, n, dtype = (case[key] for key in ("count", "n", "dtype"))
     d, e = _matrices(case["family"], count, n, dtype)
     out = tuple(np.ones(shape, dtype) for shape in ((count, n, n), (count, n), (count, n, n)))
@@ -101,7 +100,7 @@ def _measure(case):
 
 
 def _errors(d, e, L, s, R):
-    """The worst of some matrices spread over the batch."""
+    """The worst errors of some matrices, spread over the batch."""
     worst = {"residual": 0.0, "orthogonality": 0.0, "values": 0.0}
     for i in np.linspace(0, len(d) - 1, CHECKED).astype(int):
         s_ref = tsvd.svdvals(d[i], e[i], device="cpu")
@@ -115,7 +114,7 @@ def _errors(d, e, L, s, R):
 
 
 def _peer(case, count):
-    """Its seconds for all matrices, in proportion where only `count` of them are computed."""
+    """The peer's time for all matrices, extrapolated from `count` of them."""
     gpu = cuda.library()
     d, e = _matrices(case["family"], count, case["n"], case["dtype"])
     try:
@@ -127,7 +126,7 @@ def _peer(case, count):
         call()
         runs = [call()]
         runs += [call() for _ in range(2 if runs[0] < BRIEF else 0)]
-    except Exception as error:  # of another library, which may raise whatever it likes
+    except Exception as error:  # another library may raise anything
         return {"note": f"failed: {error}".splitlines()[0][:200]}
     finally:
         B = None
@@ -156,7 +155,7 @@ def _show(case):
 
 
 def _bars(cases):
-    """Of the slower family; what was skipped counts as missed."""
+    """The targets, for the slower family. A skipped case counts as missed."""
     asked = []
     for count, n, most, _ in CASES:
         times = {

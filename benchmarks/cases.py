@@ -1,4 +1,4 @@
-"""What is timed against what."""
+"""The cases of the run on the CPU, and the peers in each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,17 +9,18 @@ import tsvd
 from benchmarks import lapack
 from tests import families
 
-CLASSES = ("uniform_1", "chi", "toeplitz")  # deflating wholly, a little, not at all
+CLASSES = ("uniform_1", "chi", "toeplitz")  # they deflate almost wholly, a little, hardly
 GRADED = ("geometric", "graded_down")  # condition numbers of 1/eps and 1e150
-LEAST_DC = {500: 1.5, 1000: 1.5, 2000: 1.2, 4000: 1.0}  # of dbdsdc's time over ours
+LEAST_DC = {500: 1.5, 1000: 1.5, 2000: 1.2, 4000: 1.0}  # targets: dbdsdc's time over ours
 
 
 @dataclass
 class Case:
-    """One input and the functions that decompose it, ours first.
+    """One input, and the functions that decompose it; tsvd's function is the first.
 
-    A function returns (L, s, R) or s.  A contender's ratio is its time over that of `against`,
-    one of ours, by default the first; `least` maps it to the least ratio that is asked.
+    A function returns (L, s, R) or s. The ratio of a contender is its time over the time of another
+    contender, which `against` names; the default is the first. `least` has targets: the least
+    ratio of a contender.
     """
 
     group: str
@@ -34,7 +35,7 @@ class Case:
 
 
 def cases(large=False):
-    """All cases, small ones first; large: also those that take over a minute."""
+    """All cases, small ones first. large: also the cases that take over a minute."""
     for family in CLASSES:
         for n, batch in ((8, 1), (8, 1000), (8, 10_000), (32, 1000)):
             yield _small(family, n, batch, {"numpy.linalg.svd": 1.0} if n == 8 else {})
@@ -74,7 +75,7 @@ def _small(family, n, batch, least):
 
 
 def _batch(family, n, batch, least):
-    """In one call, against a loop over the matrices and NumPy's own batch."""
+    """One call, against NumPy's batch and a loop over the matrices."""
     case = _small(family, n, batch, {})
     B = _dense(case.d, case.e)
 
@@ -99,7 +100,7 @@ def _values(family, n, least):
 
 
 def _vectors(family, n, qr):
-    """qr: also the QR methods, of which LAPACK's takes half a minute at n = 2000."""
+    """qr: also the QR methods. LAPACK's takes half a minute at n = 2000."""
     d, e = families.make(family, n)
     contenders = {
         "tsvd.svd, dc": lambda: tsvd.svd(d, e, method="dc"),

@@ -1,4 +1,7 @@
-"""Where one method or device overtakes another, for the constants that choose between them."""
+"""From which order on one method or device is faster than another.
+
+The constants that choose between them are set by these measurements.
+"""
 
 import functools
 from statistics import median
@@ -12,11 +15,11 @@ from tests import families
 METHODS = ("qr", "dc")
 CPU_SIZES = (16, 24, 32, 40, 48, 64, 80, 100, 128, 160, 200, 256, 320, 400)
 CUDA_SIZES = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 4096)
-BRIEF_SIZE = 1024  # beyond, three timings are enough
+BRIEF_SIZE = 1024  # larger orders are timed three times at most
 
 
 def run(path, threads, device, repeats):
-    """Writes `path`: methods against each other on the CPU; on CUDA also devices."""
+    """Writes `path`: methods against each other on the CPU; with CUDA also the two devices."""
     load = results.load()
     tables = {
         "methods": _table(
@@ -35,7 +38,7 @@ def run(path, threads, device, repeats):
 
 
 def _table(contenders, sizes, repeats):
-    """Times from d and e to new arrays; the orders from which the second is always faster."""
+    """Times from d and e to new arrays, and the order from which on the second is faster."""
     first, second = contenders
     print(f"\n{'matrix':<12}{'n':>6}{f'{first}, ms':>16}{f'{second}, ms':>16}{'ratio':>8}")
     rows, overtaken = [], {}
@@ -60,7 +63,7 @@ def _row(family, n, contenders, repeats):
 
 
 def _overtaken(ratios, sizes):
-    """The least order from which on all ratios are over 1; None if the last is not."""
+    """The least order from which on all ratios are over 1; None if there is none."""
     least = None
     for ratio, n in zip(reversed(ratios), reversed(sizes), strict=True):
         if ratio <= 1:

@@ -1,4 +1,4 @@
-"""What is measured on the GPU beside tsvd, by PyTorch or, where that is not installed, CuPy.
+"""Products, copies and dense SVDs on the GPU, by PyTorch, or by CuPy if PyTorch is not installed.
 
 Neither is imported before it is needed.
 """
@@ -11,7 +11,7 @@ from statistics import median
 import numpy as np
 
 EPS = float(np.finfo(np.float64).eps)
-GEMM_FLOPS = 2e12  # that one timing of products makes at least
+GEMM_FLOPS = 2e12  # one timing of products makes at least these
 
 
 def errors(d, e, L, s, R):
@@ -56,10 +56,10 @@ def dense_batch(d, e):
 
 
 def gemm_rate(n, repeats):
-    """Flops a second of a product of two n x n matrices: the best of `repeats` timings."""
+    """Flops per second of a product of two n x n matrices, the best of `repeats` timings."""
     gpu = library()
     A, B, C = (gpu.zeros(n * n).reshape(n, n) for _ in range(3))
-    # Zeros draw less power than numbers do, and the clock may stay higher.
+    # Products of zeros take less power, so that the clock may be higher.
     rng = np.random.default_rng(n)
     for X in (A, B):
         X += gpu.array(rng.standard_normal(n))
@@ -90,7 +90,7 @@ def pinned_seconds(size, repeats):
 
 @functools.cache
 def library():
-    """The library installed."""
+    """The installed library."""
     for kind in (_Torch, _CuPy):
         try:
             return kind()
@@ -118,15 +118,15 @@ class _Torch:
         self._torch.matmul(A, B, out=C)
 
     def svd(self, B, driver):
-        """By cuSOLVER's "gesvd" or "gesvdj"."""
+        """The SVD by cuSOLVER's "gesvd" or "gesvdj"."""
         return self._torch.linalg.svd(B, driver=driver)
 
     def svd_batch(self, B):
-        """By what the library takes for many matrices of this order."""
+        """The SVD by the driver that the library chooses for many matrices."""
         return self._torch.linalg.svd(B)
 
     def seconds(self, function):
-        """Of what `function` does on the device, by events."""
+        """The seconds of the work of `function` on the device, by events."""
         start, end = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
         function()
@@ -140,7 +140,7 @@ class _Torch:
         return lambda: target.copy_(source), self._torch.cuda.synchronize
 
     def free(self):
-        """Gives back the memory that the library keeps."""
+        """Returns the memory that the library keeps to the device."""
         self._torch.cuda.empty_cache()
 
 
@@ -162,17 +162,17 @@ class _CuPy:
         self._cupy.matmul(A, B, out=C)
 
     def svd(self, B, driver):
-        """By cuSOLVER's "gesvd" or "gesvdj"; the latter gives V, not its transpose."""
+        """The SVD by cuSOLVER's "gesvd" or "gesvdj". gesvdj gives V, not its transpose."""
         from cupyx.cusolver import gesvdj
 
         return {"gesvd": self._cupy.linalg.svd, "gesvdj": gesvdj}[driver](B)
 
     def svd_batch(self, B):
-        """By what the library takes for many matrices of this order."""
+        """The SVD by the driver that the library chooses for many matrices."""
         return self._cupy.linalg.svd(B)
 
     def seconds(self, function):
-        """Of what `function` does on the device, by events."""
+        """The seconds of the work of `function` on the device, by events."""
         start, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
         start.record()
         function()
@@ -186,6 +186,6 @@ class _CuPy:
         return lambda: source.get(out=target), self._cupy.cuda.runtime.deviceSynchronize
 
     def free(self):
-        """Gives back the memory that the library keeps."""
+        """Returns the memory that the library keeps to the device."""
         self._cupy.get_default_memory_pool().free_all_blocks()
         self._cupy.get_default_pinned_memory_pool().free_all_blocks()

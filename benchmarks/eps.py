@@ -1,4 +1,4 @@
-"""What a looser eps saves: divide and conquer at given eps, time, deflation and error."""
+"""Divide and conquer with several eps: time, deflation and error."""
 
 from statistics import median
 
@@ -15,13 +15,13 @@ METHOD = "dc"
 SIZES = {"cuda": (4096, 10000), "cpu": (500, 1000)}
 EPS = (None, 1e-12, 1e-8, 1e-4, 1e-2)
 REPEATS = 5
-NOISE = 1.1  # how much longer a looser eps may seem to take
+NOISE = 1.1  # a looser eps may take this many times as long, as timings vary
 
 
 def run(path, threads, device):
-    """Writes `path`; the exit status is 0 if no looser eps is slower and every error is in bounds.
+    """Writes `path`. The exit status is 0 if no looser eps is slower and all errors are in bounds.
 
-    The times are those on the device (CUDA), by events, or of the whole call (CPU).
+    On CUDA the times are those on the device, by events; on the CPU those of the whole call.
     """
     load = results.load()
     print(
@@ -39,7 +39,7 @@ def run(path, threads, device):
 
 
 def _rows(family, n, device):
-    """One row for each eps, timed in turns; the first call of each is checked, not timed."""
+    """One row for each eps, timed in turns. The first call of each is checked and not timed."""
     d, e = families.make(family, n)
     rows = []
     for eps in EPS:
@@ -75,7 +75,7 @@ def _show(row):
 
 
 def _bars(rows):
-    """Of one matrix, from the tightest eps to the loosest."""
+    """The targets for one matrix; rows go from the tightest eps to the loosest."""
     where = f"{rows[0]['family']}, n = {rows[0]['n']}"
     slower = max(
         looser["seconds"] / tighter["seconds"]

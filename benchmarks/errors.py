@@ -1,4 +1,4 @@
-"""Errors of a decomposition in the measures of tests/measures.py, taken on a device."""
+"""Errors of a decomposition in the measures of tests/measures.py, computed on a device."""
 
 from tests import measures
 

@@ -1,4 +1,4 @@
-"""The seed's method on the GPU against the times asked of it, and the rate of the download."""
+"""The pipeline of Givens rotations on the GPU against time limits; the rate of the download."""
 
 import re
 import time
@@ -8,21 +8,21 @@ import numpy as np
 
 import tsvd
 from benchmarks import cuda, results
-from benchmarks.seed import MAX_SWEEPS, published_and_remade
+from benchmarks.published import MAX_SWEEPS, published_and_remade
 from benchmarks.timing import touched
 from tests import families
 
 EPS = 1e-8
 REPEATS = 3
 
-# Seconds asked for on one H200 where d and e are uniform in [0,1], and how many times
-# longer other ranges may take.
+# Time limits in seconds on one H200 for d and e uniform in [0,1]. For each range the factor by
+# which its limits are longer.
 ASKED = {500: 0.1, 1000: 0.3, 5000: 5.0, 10000: 20.0}
 RANGES = {"[0,1]": 1, "[0,1000]": 4}
 
 
 def run(path, threads, tests):
-    """Writes `path`; the exit status is 0 if every time is within what is asked.
+    """Writes `path`. The exit status is 0 if every time is within its limit.
 
     tests: a file that ends with pytest's closing line, or None.
     """
@@ -32,8 +32,8 @@ def run(path, threads, tests):
     print(
         f'method="givens", eps={EPS:g}, seconds from d and e to arrays touched before, '
         f"median of {REPEATS}\n\n"
-        f"{'n':>6}{'range':>10}{'seconds':>10}{'asked':>8}{'':>6}{'iterate':>10}"
-        f"{'seed, same card':>17}{'published':>11}{'error/eps':>11}{'orthog.':>9}"
+        f"{'n':>6}{'range':>10}{'seconds':>10}{'limit':>8}{'':>6}{'iterate':>10}"
+        f"{'same card':>11}{'published':>11}{'error/eps':>11}{'orthog.':>9}"
     )
     cases = []
     for n, asked in ASKED.items():
@@ -108,19 +108,19 @@ def _show(case):
     if "failed" in case:
         print(f"  {case['failed']}")
         return
-    seed = case["same_card_note"] or ""
+    same_card = case["same_card_note"] or ""
     if case["same_card"]:
-        seed = f"{case['same_card']:.1f}"
+        same_card = f"{case['same_card']:.1f}"
     print(
         f"{case['seconds']:>10.4f}{case['asked']:>8g}{'' if case['within'] else 'OVER':>6}"
-        f"{case['iterate']:>10.4f}{seed:>17}{case['published']:>11.1f}"
+        f"{case['iterate']:>10.4f}{same_card:>11}{case['published']:>11.1f}"
         f"{case['max_error_in_eps']:>11.2f}{case['orthogonality']:>9.2f}",
         flush=True,
     )
 
 
 def _download(n):
-    """The rate at which L and R come back: a zero matrix leaves nothing else to do."""
+    """The rate at which L and R come to the host. A zero matrix leaves nothing else to do."""
     d, e, out = np.zeros(n), np.zeros(n - 1), touched(n)
     seconds = []
     for _ in range(REPEATS):

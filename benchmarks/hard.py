@@ -1,12 +1,12 @@
-"""Matrices on which LAPACK's divide and conquer breaks: what it does there, and the search.
+"""Matrices on which LAPACK's divide and conquer fails: its results, and the search for them.
 
     python -m benchmarks.hard            LAPACK and tsvd on the recorded matrices
     python -m benchmarks.hard search     draws matrices of families.BREAKING, and records the
                                          worst of each in tests/data/hard.npz and hard.json
 
-dbdsdc and sbdsdc are SciPy's.  "dense" is the SVD of the dense matrix, by NumPy, which brings
-another build of LAPACK; of float32 by SciPy, as NumPy computes it in float64.  "On entry to
-..." is what LAPACK prints of a NaN of its own making.
+dbdsdc and sbdsdc are SciPy's. "dense" is the SVD of the dense matrix. In float64 NumPy computes it,
+with another build of LAPACK; in float32 SciPy, as NumPy would use float64. LAPACK prints "On entry
+to ..." if it meets a NaN that it made itself.
 """
 
 import argparse
@@ -21,11 +21,11 @@ from tests import families, measures
 
 ORDERS = (26, 33, 52, 64, 103, 118, 150, 205, 257, 300, 411, 533)
 SHARES = np.array([3, 3, 3, 3, 3, 3, 3, 1, 1, 1, 0.5, 0.5])
-BROKEN = 100  # in the units of tests/measures.py, in which tsvd is held to 2 and 3
+BROKEN = 100  # in the units of tests/measures.py; the bounds of tsvd are 2 and 3
 
 
 def record(d, e, info, u, s, vt):
-    """What there is to say of a decomposition: info, and where it is 0 how good it is."""
+    """Facts about a decomposition: info, and its errors if info is 0."""
     if info != 0:
         return {"info": info}
     if not all(np.isfinite(x).all() for x in (u, s, vt)):
@@ -38,7 +38,7 @@ def record(d, e, info, u, s, vt):
 
 
 def breach(found):
-    """How a record is bad: "no convergence", "NaN", "inaccurate", or None where it is fine."""
+    """What is wrong with a record: "no convergence", "NaN", "inaccurate", or None."""
     if found["info"] != 0:
         return "no convergence"
     if not found.get("finite", True):
@@ -63,7 +63,7 @@ def by_tsvd(method):
 
 
 def worst_of(family, dtype, draws):
-    """Of each way to break the draw that is worst by its measures, else of least order."""
+    """For each kind of failure the worst draw: by its measures, or the one of least order."""
     worst = {}
     for seed in range(draws):
         n = int(np.random.default_rng(seed).choice(ORDERS, p=SHARES / SHARES.sum()))
@@ -100,7 +100,7 @@ def text(found):
 
 
 def show():
-    """A line for each recorded matrix; of a decomposition residual and orthogonality."""
+    """Prints a line for each recorded matrix: residual and orthogonality, or the failure."""
     solvers = {
         "bdsdc": by_lapack,
         "dense": by_dense,

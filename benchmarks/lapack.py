@@ -1,8 +1,8 @@
 """LAPACK's bidiagonal SVDs, which SciPy exports to Cython but not to Python.
 
-Each function goes from ``d, e`` to results in new arrays, as tsvd does; d and e
-are float64 (bdsdc: or float32) of shapes (n,) and (n-1,), n >= 1.  Vectors come in Fortran order,
-the order LAPACK writes.
+Each function goes from ``d, e`` to results in new arrays, as tsvd does. d and e are float64 (for
+bdsdc also float32) of shapes (n,) and (n-1,), n >= 1. Vectors are in Fortran order, as LAPACK
+writes them.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ _INTEGERS = {"int": np.intc, "long": np.int_, "int64_t": np.int64, "npy_int64": 
 
 
 def _load(name):
-    """The routine as a ctypes function and the integer type that this SciPy's LAPACK takes."""
+    """The routine as a ctypes function, and the integer type of this SciPy's LAPACK."""
     capsule = cython_lapack.__pyx_capi__[name]
     signature = _capsule_name(capsule)
     types = re.findall(r"(\w[\w ]*?) \*", signature.decode())
@@ -40,7 +40,7 @@ _sbdsdc, _ = _load("sbdsdc")
 
 
 def _info(function, *arguments):
-    """Calls a LAPACK routine (info last) with characters, integers and arrays by reference."""
+    """Calls a LAPACK routine, all arguments by reference; returns info, its last argument."""
     held = [_as_array(argument) for argument in arguments]
     info = np.zeros((), _int)
     function(*[array.ctypes.data for array in held], info.ctypes.data)
@@ -69,7 +69,7 @@ def dbdsqr(d, e):
 
 
 def dbdsqr_values(d, e):
-    """s by dqds, which is what dbdsqr runs when no vectors are asked for."""
+    """s by dqds, which dbdsqr runs if no vectors are wanted."""
     n = len(d)
     s, e, none = d.copy(), e.copy(), np.empty(1)
     _call(_dbdsqr, b"U", n, 0, 0, 0, s, e, none, 1, none, 1, none, 1, np.empty(4 * n))
@@ -77,7 +77,7 @@ def dbdsqr_values(d, e):
 
 
 def dbdsdc(d, e, room=None):
-    """U, s, VT by divide and conquer; room: dbdsdc_room(n) to use in place of new arrays."""
+    """U, s, VT by divide and conquer. room: dbdsdc_room(n), used in place of new arrays."""
     n = len(d)
     s, e = d.copy(), e.copy()
     u, vt, work, iwork = room or _dbdsdc_room(n, np.empty)
@@ -87,7 +87,7 @@ def dbdsdc(d, e, room=None):
 
 
 def dbdsdc_room(n):
-    """Results and workspace of dbdsdc, with pages that exist already."""
+    """Results and workspace of dbdsdc, written to so that their pages exist."""
     return _dbdsdc_room(n, np.ones)
 
 
@@ -97,7 +97,7 @@ def _dbdsdc_room(n, make):
 
 
 def bdsdc(d, e):
-    """info, U, s, VT by divide and conquer in the type of d and e; info > 0: no convergence."""
+    """info, U, s, VT by divide and conquer, in the type of d and e. info > 0: no convergence."""
     n, dtype = len(d), d.dtype
     s, e = d.copy(), e.copy()
     u, vt = np.zeros((n, n), dtype, "F"), np.zeros((n, n), dtype, "F")

@@ -1,4 +1,4 @@
-"""Result files: what was measured, on what machine, of which sources."""
+"""Result files: the measurements, the machine, and the sources that were measured."""
 
 import json
 import os
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def load():
-    """Processes that want a core; warns if there are any, as they spoil timings."""
+    """The load of the machine. Prints a warning if there is any, as it spoils timings."""
     busy = os.getloadavg()[0]
     if busy > 0.5:
         print(f"warning: other work is running (load {busy:.1f}); do not publish these timings\n")
@@ -24,9 +24,9 @@ def load():
 
 
 def write(path, threads, load, **measured):
-    """Writes the JSON file `path`: the surroundings, and `measured`.
+    """Writes the JSON file `path`: machine, versions, sources, and `measured`.
 
-    load: what load() said before the measuring began.
+    load: the result of load() before the measurements.
     """
     content = {
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -75,7 +75,7 @@ def _blas(package):
 def _sources():
     """The git trees of the sources, and whether the files differ from them.
 
-    Where the sources lie outside a repository, the environment says which they are.
+    Outside a git repository two environment variables name the trees.
     """
     named = {folder: os.environ.get(f"TSVD_{folder.upper()}_TREE") for folder in ("csrc", "cuda")}
     if all(named.values()):
@@ -89,7 +89,7 @@ def _tree(folder):
 
 
 def _output(*command):
-    """What the command prints; '' if there is no such command, or it fails."""
+    """The output of the command; "" if there is no such command, or it fails."""
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Times every case and measures what came out."""
+"""Times every case, and measures the errors of the results."""
 
 from statistics import median
 
@@ -7,9 +7,9 @@ from benchmarks.cases import cases
 from benchmarks.timing import interleaved
 from tests import measures, reference
 
-# Reference values take O(n^2) steps of NumPy's long double: over a minute beyond this order.
+# Reference values take O(n^2) steps in NumPy's long double, over a minute above this order.
 LARGEST_REFERENCE = 1000
-FEWER = 2000  # vectors from this order on are timed three times
+FEWER = 2000  # from this order on vectors are timed three times
 
 ERRORS = ("residual", "orthogonality", "values")  # in units of eps, see tests/measures.py
 
@@ -17,7 +17,7 @@ ERRORS = ("residual", "orthogonality", "values")  # in units of eps, see tests/m
 def run(path, threads, repeats, group, large):
     records, load = [], results.load()
     print(
-        f"{'case':<30}{'contender':<20}{'median, ms':>11}{'spread':>8}{'ratio':>8}{'asked':>7}"
+        f"{'case':<30}{'contender':<20}{'median, ms':>11}{'spread':>8}{'ratio':>8}{'target':>7}"
         f"{'residual':>11}{'orthog.':>11}{'values':>11}"
     )
     for case in cases(large):
@@ -54,7 +54,7 @@ def _record(case, repeats):
 
 
 def _measures(case):
-    """Residual, orthogonality and error of s, of the first matrix of a batch."""
+    """Residual, orthogonality and error of s; for a batch those of its first matrix."""
     d, e = case.d.reshape(-1, case.n)[0], case.e.reshape(-1, case.n - 1)[0]
     s_ref = reference.singular_values(d, e) if case.n <= LARGEST_REFERENCE else None
     measured = {}

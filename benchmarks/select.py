@@ -1,6 +1,6 @@
-"""The largest values and their vectors on the GPU, against all of them.
+"""The largest values with their vectors on the GPU, against all values and vectors.
 
-Two times, as in vectors.py: on the device, and end to end to arrays whose pages exist.
+Two times are measured, as in vectors.py: on the device, and end to end.
 """
 
 import numpy as np
@@ -14,12 +14,12 @@ from tests.measures import BOUNDS
 DEVICE = "cuda"
 N, K = 10_000, 100
 REPEATS = 5
-MOST = 0.6  # of the time of the whole that the part may take, where nothing deflates
+MOST = 0.6  # target: time of the part over that of the whole, for a matrix that does not deflate
 ASKED = "toeplitz"
 
 
 def run(path, threads):
-    """Writes `path`; the exit status is 0 if all that is asked holds."""
+    """Writes `path`. The exit status is 0 if all targets are met."""
     load = results.load()
     print(
         f"the {K} largest of n = {N} with vectors, seconds, medians of {REPEATS}\n\n"
@@ -35,7 +35,7 @@ def run(path, threads):
 
 
 def _case(family, dtype):
-    """Both timed in turns; the first call of the part is checked, and neither first is timed."""
+    """Part and whole are timed in turns. The first calls are not timed, but checked."""
     d, e = families.make(family, N, np.dtype(dtype))
     whole = touched(N) if dtype == "float64" else tuple(x.astype(dtype) for x in touched(N))
     part = np.ones((N, K), dtype), np.ones(K, dtype), np.ones((K, N), dtype)

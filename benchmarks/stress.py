@@ -1,13 +1,14 @@
 """Random draws over all families, sizes, types and options, each checked in every measure.
 
-A draw is determined by its seed and index, so that what was found can be had again,
+A draw is determined by its random seed and its index, so that it can be repeated:
 
     python -m benchmarks stress --seed S --index I
 
-as long as no family is added; beyond that the record of a failure names all that made it.
+This holds as long as no family is added. The record of a failure has everything that is needed to
+make the matrix again even then.
 
-Draws are made and checked by processes, one for each core, so that one that hangs or
-crashes is found, recorded, and the run goes on.
+Processes, one for each core, make and check the draws. If one hangs or crashes, this is recorded
+and the run goes on.
 """
 
 import contextlib
@@ -23,7 +24,7 @@ from benchmarks import results
 from tests import families, measures
 from tests.measures import BOUNDS
 
-# Around the orders of leaves, of blocks of threads, and of their multiples.
+# Orders around those of leaves and of blocks of threads, and around their multiples.
 SPECIAL = (
     *(24, 25, 48, 49, *range(31, 35), *range(63, 67)),
     *(*range(127, 131), *range(255, 259), *range(511, 515)),
@@ -32,9 +33,9 @@ SPECIAL_SHARE = 0.4
 LARGEST = 700
 LARGE, LARGE_SHARE = (1000, 2000), 0.01  # on CUDA
 BATCH_SHARE, LARGEST_BATCH, LARGEST_IN_BATCH = 0.15, 40, 140
-PART_SHARE = 0.2  # of the draws select values by index or by interval
-EXACT_ORDER = 17  # from here on values are confirmed by exact counts, as an interval's are
-DEVICE_ULPS = 4  # between the values of two devices
+PART_SHARE = 0.2  # share of the draws that select values by index or by interval
+EXACT_ORDER = 17  # from this order on exact counts confirm the values, as those of an interval
+DEVICE_ULPS = 4  # bound on the difference between the values of two devices
 
 HANG = 60.0  # seconds after which a draw counts as hanging
 RECORDED = 100  # failures that are written in full
@@ -42,11 +43,12 @@ RECORDED = 100  # failures that are written in full
 
 @dataclass
 class Draw:
-    """What a matrix, or a batch of them, and its options are made of.
+    """All that determines a matrix, or a batch, and its options.
 
-    `others` more matrices of the order, of families and seeds that matrix_seed tells, make it a
-    batch; None: d and e are vectors.  part: of the values those of these indices alone, both
-    included, by_interval: given by the values at its ends.
+    others: how many more matrices of the same order make it a batch; matrix_seed determines their
+    families and seeds. None: there is no batch, d and e are vectors. part: the first and the last
+    index of the values to compute; None: all. by_interval: the part is given by the values at its
+    ends.
     """
 
     family: str
@@ -112,7 +114,7 @@ def _largest(d, e):
 
 
 def _exponent(largest, info, rng):
-    """By which the largest entry becomes at least denormal, at most 1/4 of the largest number."""
+    """A random k for which 2^k largest is from the denormals to 1/4 of the largest number."""
     now = int(np.frexp(largest)[1])
     low, high = info.minexp - info.nmant + 3 - now, info.maxexp - 2 - now
     if rng.random() < 0.5:
@@ -121,7 +123,7 @@ def _exponent(largest, info, rng):
 
 
 def check(made, d, e, device, method):
-    """measure -> (value, limit) of one call, the worst of its matrices, and what else is wrong."""
+    """measure -> (value, limit) of the worst matrix of a call, and a list of other failures."""
     n, dtype = made.n, np.dtype(made.dtype)
     count = 1 + (made.others or 0)
     d_all, e_all = d.reshape(count, n), e.reshape(count, n - 1)
@@ -132,7 +134,7 @@ def check(made, d, e, device, method):
     if made.by_interval:
         (values,) = values
         bounds = float(values[high + 1]) if high + 1 < n else -1.0, float(values[low])
-        if not bounds[0] < bounds[1]:  # a zero matrix, or a value many times over
+        if not bounds[0] < bounds[1]:  # a zero matrix, or equal values
             bounds = -1.0, np.inf
         inside = np.flatnonzero((values > bounds[0]) & (values <= bounds[1]))
         low, high, values = inside[0], inside[-1], values[None]
@@ -169,7 +171,7 @@ def check(made, d, e, device, method):
 
 
 def _check_one(made, d, e, result, values):
-    """The same of one matrix, whose values are to be these."""
+    """The same for one matrix. values: the right ones."""
     L, s, R = result
     n, dtype = made.n, np.dtype(made.dtype)
     wrong = []
@@ -199,7 +201,7 @@ def _check_one(made, d, e, result, values):
 
 
 def _norm(d, e):
-    """||B||_F; at least the least normal number, as no result is better than the spacing there."""
+    """||B||_F, at least the least normal number: no result is better than the spacing there."""
     least = float(np.finfo(d.dtype).tiny)
     largest = max(_largest(d, e), least)
     d, e = (x.astype(np.float64) / largest for x in (d, e))
@@ -210,7 +212,7 @@ def _norm(d, e):
 
 
 def again(seed, index, device, method):
-    """Prints what there is to say about one draw; the exit status is 1 if something is wrong."""
+    """Prints a draw and its measures. The exit status is 1 if something is wrong."""
     made, d, e = draw(seed, index, device)
     print(made)
     found, wrong = check(made, d, e, device, method)
@@ -224,9 +226,9 @@ def again(seed, index, device, method):
 
 
 def run(path, workers, device, method, draws, seed, seconds):
-    """Writes `path`; the exit status is 0 if nothing is wrong with any draw.
+    """Writes `path`. The exit status is 0 if nothing is wrong with any draw.
 
-    seconds: draws not begun by then are left out, and counted.
+    seconds: no draw begins later; the result file has the number of draws that were made.
     """
     start, load = time.monotonic(), results.load()
     tally = Tally(seed)
@@ -265,7 +267,7 @@ def run(path, workers, device, method, draws, seed, seconds):
 
 
 class Tally:
-    """Counts, the worst of each measure as a share of its limit, and what failed."""
+    """Counts the draws, and keeps the failures and the worst of each measure."""
 
     def __init__(self, seed):
         self.seed, self.done, self.failed = seed, 0, 0
@@ -288,7 +290,7 @@ class Tally:
 
 
 class Pool:
-    """Processes that make and check draws, of which one that hangs or dies is replaced."""
+    """Processes that make and check draws. One that hangs or dies is replaced."""
 
     def __init__(self, workers, arguments):
         self._context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
@@ -296,7 +298,7 @@ class Pool:
         self._workers = workers
 
     def results(self, draws, until):
-        """Yields index, (draw, measures, what is wrong); begins none after `until`."""
+        """Yields index, (draw, measures, failures); begins no draw after `until`."""
         indices = iter(range(draws))
         busy = [self._start() for _ in range(min(self._workers, draws))]
         try:
@@ -325,7 +327,7 @@ class Pool:
 
 
 class Worker:
-    """A process and the draw it has in hand; None while it starts."""
+    """A process and the index of its draw; None while it starts."""
 
     def __init__(self, context, arguments):
         self.link, other = context.Pipe()
@@ -337,19 +339,19 @@ class Worker:
         self.since = time.monotonic()
 
     def begin(self, index):
-        """Makes and checks a draw; None: there is none left."""
+        """Makes the process begin a draw. None: no draw is left."""
         self.since = time.monotonic()
         self.index, self.idle = index, index is None
         if not self.idle:
-            with contextlib.suppress(BrokenPipeError):  # outcome() finds out why
+            with contextlib.suppress(BrokenPipeError):  # outcome() finds the reason
                 self.link.send(index)
 
     def outcome(self):
-        """What has come: (draw, measures, what is wrong), () when it is ready, None: not yet."""
+        """(draw, measures, failures) of a finished draw; () if it is ready; None: nothing yet."""
         try:
             if self.link.poll():
                 outcome = self.link.recv()
-                # After an error of CUDA no call of the process may work any more.
+                # After a CUDA error all later calls of the process may fail.
                 self.dead = outcome != () and not outcome[1] and self.arguments[1] != "cpu"
                 return outcome
         except (EOFError, ConnectionResetError):
@@ -383,6 +385,6 @@ def _work(link, seed, device, method):
         try:
             made, d, e = draw(seed, index, device)
             found, wrong = check(made, d, e, device, method)
-        except Exception as error:  # whatever it is, it is what was looked for
+        except Exception as error:  # any exception is a failure of the draw
             wrong = [f"{type(error).__name__}: {error}"]
         link.send((vars(made) if made else {}, found, wrong))

@@ -1,28 +1,83 @@
-"""The README's tables, each from a result file, so that no number is typed by hand."""
+"""The tables of README.md and docs, written from result files: no number is typed by hand."""
 
 import json
+import math
 import re
 
-from benchmarks.bars import text
+from tests.measures import BOUNDS
 
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 
-def write_readme(readme, results):
-    """Fills everything between `<!-- table: NAME -->` and `<!-- end of table -->`.
+def write(pages, results):
+    """Fills everything between `<!-- table: NAME -->` and `<!-- end of table -->` in the pages.
 
-    A table whose result file is not there stays empty.
+    A table stays empty if one of its result files is missing.
     """
 
     def table(match):
-        source, lines = TABLES[match[2]]
-        path = results / source
-        content = lines(json.loads(path.read_text())) if path.exists() else ()
+        lines, *sources = TABLES[match[2]]
+        paths = [results / source for source in sources]
+        content = ()
+        if all(path.exists() for path in paths):
+            content = lines(*(json.loads(path.read_text()) for path in paths))
         return match[1] + "\n".join([*content, match[3]])
 
-    written, count = MARKED.subn(table, readme.read_text())
-    readme.write_text(written)
-    print(f"{readme.name}: {count} tables written")
+    for page in pages:
+        written, count = MARKED.subn(table, page.read_text())
+        page.write_text(written)
+        print(f"{page.name}: {count} tables written")
+
+
+# ---- the summary of the README ----
+
+
+def _summary(cpu, vectors, batch, values):
+    """Some lines of the tables of docs/benchmarks.md. A case that was not measured is left out."""
+    yield from _header("task", "tsvd", "peer", "peer / tsvd")
+    for group, n, count, ours, name, peer in (
+        ("vectors", 1000, 1, "tsvd.svd, dc", "numpy.linalg.svd", "`numpy.linalg.svd(B)`"),
+        ("vectors", 1000, 1, "tsvd.svd, dc", "dbdsdc", "LAPACK's dbdsdc"),
+        ("values", 1000, 1, "tsvd.svdvals", "dbdsqr, values only", "LAPACK's dbdsqr"),
+        ("small", 8, 10_000, "tsvd.svd", "numpy.linalg.svd", "`numpy.linalg.svd(B)`"),
+    ):
+        wanted = {"group": group, "family": "chi", "n": n, "batch": count}
+        for record in _found(cpu, wanted):
+            times = {c["name"]: c["median"] for c in record["contenders"]}
+            task = f"CPU: {_count(count, n)}{', s alone' if group == 'values' else ''}"
+            yield _compared(task, times[ours], peer, times[name])
+    for case in _found(vectors, {"family": "chi", "n": 8192}):
+        seconds = case["peers"].get("gesvdj", {}).get("seconds")
+        if seconds:
+            task = f"GPU: {_count(1, case['n'])}"
+            yield _compared(task, case["device"], "cuSOLVER's gesvdj", seconds)
+    for case in _found(values, {"family": "chi", "n": 10_000, "k": None, "dtype": "float64"}):
+        if "lapack" in case:
+            task = f"GPU: {_count(1, case['n'])}, s alone"
+            peer = "LAPACK's dbdsqr, on the CPU"
+            yield _compared(task, case["seconds"], peer, case["lapack"])
+    for case in _found(batch, {"family": "uniform", "n": 32, "dtype": "float64"}):
+        if "seconds" in case.get("peer", {}):
+            task = f"GPU: {_count(case['count'], case['n'])}"
+            seconds = case["peer"]["seconds"]
+            yield _compared(task, case["device"], "PyTorch's batched SVD", seconds)
+    processor, gpu = cpu["machine"]["cpu"], vectors["machine"]["gpus"][0]
+    yield f"\nCPU: {cpu['threads']} threads of {processor}. GPU: one {gpu}."
+
+
+def _found(content, wanted):
+    return [c for c in content["cases"] if all(c[key] == wanted[key] for key in wanted)]
+
+
+def _count(count, n):
+    return f"{count:,} matrices, n = {n}" if count > 1 else f"n = {n:,}"
+
+
+def _compared(task, ours, peer, seconds):
+    return _row(task, _seconds(ours), f"{peer}: {_seconds(seconds)}", _times(seconds / ours))
+
+
+# ---- the CPU ----
 
 
 def _cases(group, cell, orders=None):
@@ -48,90 +103,49 @@ def _cases(group, cell, orders=None):
 
 def _time(contender):
     time = _seconds(contender["median"])
-    return time if contender["ratio"] == 1 else f"{time} ({contender['ratio']:.2g}×)"
+    return time if contender["ratio"] == 1 else f"{time} ({_times(contender['ratio'])})"
 
 
-def _errors(contender):
+def _errors(case):
     keys = ("residual", "orthogonality", "values")
-    return " / ".join(f"{contender[key]:.2g}" for key in keys if key in contender)
+    return " / ".join(_number(case[key]) for key in keys if key in case)
 
 
-def _seed(content):
-    yield from _header(
-        "n", "range", "eps", "iterations: published", "kernel remade", "tsvd",
-        "error: published", "tsvd",
-    )  # fmt: skip
-    for row in content["by_size"] + content["by_eps"]:
-        remade, error = row["remade_iterations"], row["published_error"]
-        yield _row(
-            row["n"],
-            row["range"],
-            f"{row['eps']:g}",
-            f"{row['published_iterations']:,}",
-            "" if remade is None else f"{remade:,}",
-            f"{row['iterations']:,.0f}",
-            "" if error is None else f"{error:.0e}",
-            f"{row['max_error']:.1e}",
-        )
+def _size(record):
+    return f"{record['batch']:,} × {record['n']}" if record["batch"] > 1 else f"{record['n']:,}"
 
 
-def _gpu(content):
-    yield from _header(
-        "n", "range", "tsvd", "of it iteration", "asked", "seed's kernel, same card",
-        "published", "error / eps", "orthogonality",
-    )  # fmt: skip
-    for case in content["cases"]:
-        same_card = case["same_card_note"] or ""
-        if case["same_card"]:
-            same_card = _seconds(case["same_card"])
-        before = (case["n"], case["range"])
-        peers = (_seconds(case["asked"]), same_card, _seconds(case["published"]))
-        if "failed" in case:
-            yield _row(*before, "not converged", "", *peers, "", "")
-        else:
-            yield _row(
-                *before,
-                _seconds(case["seconds"]),
-                _seconds(case["iterate"]),
-                *peers,
-                f"{case['max_error_in_eps']:.2f}",
-                f"{case['orthogonality']:.2f}",
-            )
+def _measured(content):
+    machine, versions, sources = (content[key] for key in ("machine", "versions", "sources"))
+    changed = " with changes" if sources["dirty"] else ""
+    yield f"{machine['cpu']}, {content['threads']} threads, load {content['load']:.1f} before;"
+    yield f"NumPy {versions['numpy']} ({versions['numpy_blas']}),"
+    yield f"SciPy {versions['scipy']} ({versions['scipy_blas']});"
+    yield f"{content['date'][:10]}; git tree of `csrc` `{sources['csrc'][:12]}`{changed}."
 
 
-def _downloads(content):
-    yield from _header("n", "L and R, MB", "download", "GB/s", "pinned copy, GB/s", "ratio")
-    for row in content["downloads"]:
-        yield _row(
-            row["n"],
-            f"{row['bytes'] / 1e6:,.0f}",
-            _seconds(row["seconds"]),
-            f"{row['rate'] / 1e9:.1f}",
-            f"{row['pinned_rate'] / 1e9:.1f}",
-            f"{row['ratio']:.2f}",
-        )
+# ---- the GPU ----
 
 
 def _device_vectors(content):
-    """Our times on the device and end to end, against floors and copies of the same run."""
+    """Times on the device and end to end, beside the floors and copies of the same run."""
     yield from _header(
-        "matrix", "n", "on the device", "/ floor", "end to end", "download / copies",
+        "matrix", "n", "on the device", "device / floor", "end to end", "download / copies",
         "deflated / n", "residual / orthogonality",
     )  # fmt: skip
     for case in content["cases"]:
+        where = case["family"], f"{case['n']:,}"
         if "skipped" in case:
-            yield _row(case["family"], case["n"], case["skipped"], "", "", "", "", "")
+            yield _row(*where, _note(case["skipped"]), "", "", "", "", "")
             continue
-        errors = [case[key] for key in ("residual", "orthogonality") if key in case]
         yield _row(
-            case["family"],
-            case["n"],
+            *where,
             _seconds(case["device"]),
-            f"{case['device'] / case['floor']:.2g}",
+            _number(case["device"] / case["floor"]),
             _seconds(case["end_to_end"]),
-            f"{(case['end_to_end'] - case['device']) / case['copies']:.2g}",
+            _number((case["end_to_end"] - case["device"]) / case["copies"]),
             f"{case['deflated'] / case['n']:.2f}",
-            " / ".join(f"{error:.2g}" for error in errors),
+            _errors(case),
         )
 
 
@@ -145,26 +159,22 @@ def _peers(content):
         if case["peers"]:
             gesvdj, gesvd, dbdsdc = (_peer(case["peers"].get(name, {})) for name in names)
             device, end_to_end = (_seconds(case[key]) for key in ("device", "end_to_end"))
-            yield _row(case["family"], case["n"], device, gesvdj, gesvd, end_to_end, dbdsdc)
+            where = case["family"], f"{case['n']:,}"
+            yield _row(*where, device, gesvdj, gesvd, end_to_end, dbdsdc)
 
 
 def _peer(peer):
     if "seconds" in peer:
-        return f"{_seconds(peer['seconds'])} ({peer['ratio']:.2g}×)"
-    return peer.get("note", "")
-
-
-def _bars(content):
-    """What is asked of our times and errors; _peers shows what is asked against the peers."""
-    yield from _header("asked", "at most", "measured", "")
-    for bar in content["bars"]:
-        if bar["relation"] == "≤":
-            asked, measured = (text(bar[key], bar["unit"]) for key in ("asked", "measured"))
-            yield _row(bar["what"], asked, measured, "" if bar["ok"] else "missed")
+        return f"{_seconds(peer['seconds'])} ({_times(peer['ratio'])})"
+    return _note(peer.get("note", ""))
 
 
 def _device_values(content):
-    yield from _header("matrix", "n", "values", "float64", "float32", "dbdsqr, float64")
+    """A line for both types; the error is the larger of the two."""
+    yield from _header(
+        "matrix", "n", "values", "float64", "float32", "dbdsqr, float64", "error, ulps",
+        "device memory, float64",
+    )  # fmt: skip
     for case in content["cases"]:
         if case["dtype"] != "float64":
             continue
@@ -174,27 +184,31 @@ def _device_values(content):
             if other["dtype"] == "float32"
             and all(other[key] == case[key] for key in ("family", "n", "k"))
         )
-        own = (c.get("skipped") or _seconds(c["seconds"]) for c in (case, single))
-        peer = case.get("lapack_note", "")
+        both = (case, single)
+        own = (_note(c["skipped"]) if "skipped" in c else _seconds(c["seconds"]) for c in both)
+        peer = _note(case.get("lapack_note", ""))
         if "lapack" in case:
-            peer = f"{_seconds(case['lapack'])} ({case['lapack'] / case['seconds']:.2g}×)"
+            peer = f"{_seconds(case['lapack'])} ({_times(case['lapack'] / case['seconds'])})"
+        # The result file has errors as shares of their bound.
+        errors = [c["error"] * BOUNDS["values bisect"](c["n"]) for c in both if "error" in c]
+        error = _number(max(errors)) if errors else ""
+        memory = f"{case['memory'] / 1e6:,.0f} MB" if case.get("memory") else ""
         values = f"the {case['k']} largest" if case["k"] else "all"
-        yield _row(case["family"], f"{case['n']:,}", values, *own, peer)
+        yield _row(case["family"], f"{case['n']:,}", values, *own, peer, error, memory)
 
 
 def _device_select(content):
     n, k = content["n"], content["k"]
     yield from _header(
-        f"matrix, n = {n:,}", "dtype", f"{k} largest, device", "all", "end to end", "all",
-        "residual / orthogonality",
+        f"matrix, n = {n:,}", "dtype", f"{k} largest, device", "all, device",
+        f"{k} largest, end to end", "all, end to end", "residual / orthogonality / values",
     )  # fmt: skip
     for case in content["cases"]:
         cells = []
         for key in ("device", "end_to_end"):
             part, whole = case[f"part_{key}"], case[f"whole_{key}"]
-            cells += [f"{_seconds(part)} ({part / whole:.2g} of all)", _seconds(whole)]
-        errors = " / ".join(f"{case[key]:.2g}" for key in ("residual", "orthogonality"))
-        yield _row(case["family"], case["dtype"], *cells, errors)
+            cells += [f"{_seconds(part)} ({_number(part / whole)} of all)", _seconds(whole)]
+        yield _row(case["family"], case["dtype"], *cells, _errors(case))
 
 
 def _device_batch(content):
@@ -205,12 +219,12 @@ def _device_batch(content):
     for case in content["cases"]:
         where = f"{case['count']:,} × {case['n']}", case["family"], case["dtype"]
         if "skipped" in case:
-            yield _row(*where, case["skipped"], "", "", "", "")
+            yield _row(*where, _note(case["skipped"]), "", "", "", "")
             continue
         peer = case.get("peer", {})
         said = _peer(peer)
         if peer.get("count", case["count"]) < case["count"]:
-            said += f", by {peer['count']:,} of them"
+            said += f", from {peer['count']:,} of them"
         times = (_seconds(case[key]) for key in ("device", "end_to_end", "values_end_to_end"))
         yield _row(*where, *times, said, _errors(case))
 
@@ -218,42 +232,23 @@ def _device_batch(content):
 def _eps(content):
     """A line for each matrix, a column for each eps: time, deflated / n, error / eps."""
     columns = list(dict.fromkeys(row["eps"] for row in content["rows"]))
-    yield from _header("matrix", "n", *("None" if eps is None else f"{eps:g}" for eps in columns))
-    for place in dict.fromkeys((row["family"], row["n"]) for row in content["rows"]):
-        found = {r["eps"]: r for r in content["rows"] if (r["family"], r["n"]) == place}
-        yield _row(*place, *(_eps_cell(found[eps]) for eps in columns))
+    yield from _header("matrix", "n", *map(_power, columns))
+    for family, n in dict.fromkeys((row["family"], row["n"]) for row in content["rows"]):
+        found = {r["eps"]: r for r in content["rows"] if (r["family"], r["n"]) == (family, n)}
+        yield _row(family, f"{n:,}", *(_eps_cell(found[eps]) for eps in columns))
 
 
 def _eps_cell(row):
-    error = "" if row["eps"] is None else f" / {row['max_error_in_eps']:.2g}"
+    error = "" if row["eps"] is None else f" / {_number(row['max_error_in_eps'])}"
     return f"{_seconds(row['seconds'])} / {row['deflated'] / row['n']:.2f}{error}"
 
 
-def _stress(content):
-    yield from _header("measure", "worst", "at most", "family", "n", "dtype", "index")
-    for measure, worst in sorted(content["worst"].items()):
-        value, limit = (f"{worst[key]:.2g}" for key in ("value", "limit"))
-        where = (worst[key] for key in ("family", "n", "dtype", "index"))
-        yield _row(measure, value, limit, *where)
-
-
-def _measured_stress(content):
-    sources = content["sources"]
-    yield f"{content['draws']:,} draws on `{content['device']}`, seed {content['seed']}:"
-    yield f"{content['failed']} failed; {content['date'][:10]}; git trees of `csrc`"
-    changed = " with changes" if sources["dirty"] else ""
-    yield f"`{sources['csrc'][:12]}` and `cuda` `{sources['cuda'][:12]}`{changed}."
-
-
 def _measured_gpu(content):
-    machine, sources = content["machine"], content["sources"]
-    cuda = content["versions"]["tsvd_config"]["CUDA"]
+    machine, cuda = content["machine"], content["versions"]["tsvd_config"]["CUDA"]
     counts = content.get("tests") or {}
-    tests = ", ".join(f"{number} {word}" for word, number in counts.items())
+    tests = ", ".join(f"{n:,} {word}" for word, n in counts.items() if word != "deselected")
     yield f"{machine['gpus'][0]}, driver {machine['driver']}, CUDA {cuda['runtime']};"
-    yield f"{content['date'][:10]}; git trees of `csrc` `{sources['csrc'][:12]}` and `cuda`"
-    changed = " with changes" if sources["dirty"] else ""
-    yield f"`{sources['cuda'][:12]}`{changed}{f'; tests: {tests}' if tests else ''}."
+    yield f"{content['date'][:10]}; {_trees(content)}{f'; tests: {tests}' if tests else ''}."
 
 
 def _measured_vectors(content):
@@ -265,55 +260,162 @@ def _measured_vectors(content):
     yield from _measured_gpu(content)
 
 
-def _measured(content):
-    machine, versions, sources = (content[key] for key in ("machine", "versions", "sources"))
-    yield f"{machine['cpu']}, {content['threads']} threads, load {content['load']:.1f} before;"
-    yield f"NumPy {versions['numpy']} ({versions['numpy_blas']}),"
-    yield f"SciPy {versions['scipy']} ({versions['scipy_blas']}); {content['date'][:10]}; git tree"
-    yield f"of `csrc` `{sources['csrc'][:12]}`{' with changes' if sources['dirty'] else ''}."
+def _trees(content):
+    sources = content["sources"]
+    trees = " and ".join(f"`{folder}` `{sources[folder][:12]}`" for folder in ("csrc", "cuda"))
+    return f"git trees of {trees}{' with changes' if sources['dirty'] else ''}"
 
 
-TABLES = {
-    "accuracy_vectors": ("cpu.json", _cases("vectors", _errors, orders=[500])),
-    "accuracy_values": ("cpu.json", _cases("values", _errors, orders=[1000])),
-    "vectors": ("cpu.json", _cases("vectors", _time)),
-    "values": ("cpu.json", _cases("values", _time)),
-    "small": ("cpu.json", _cases("small", _time)),
-    "batch": ("cpu.json", _cases("batch", _time)),
-    "measured": ("cpu.json", _measured),
-    "seed": ("seed.json", _seed),
-    "measured_seed": ("seed.json", _measured),
-    "gpu": ("gpu.json", _gpu),
-    "downloads": ("gpu.json", _downloads),
-    "measured_gpu": ("gpu.json", _measured_gpu),
-    "vectors_cuda": ("vectors.json", _device_vectors),
-    "peers_cuda": ("vectors.json", _peers),
-    "bars_cuda": ("vectors.json", _bars),
-    "measured_vectors": ("vectors.json", _measured_vectors),
-    "values_cuda": ("values.json", _device_values),
-    "bars_values": ("values.json", _bars),
-    "measured_values": ("values.json", _measured_gpu),
-    "select_cuda": ("select.json", _device_select),
-    "bars_select": ("select.json", _bars),
-    "measured_select": ("select.json", _measured_gpu),
-    "batch_cuda": ("batch.json", _device_batch),
-    "bars_batch": ("batch.json", _bars),
-    "measured_batch": ("batch.json", _measured_gpu),
-    "eps_cuda": ("eps_cuda.json", _eps),
-    "measured_eps": ("eps_cuda.json", _measured_gpu),
-    "stress_cpu": ("stress_cpu.json", _stress),
-    "measured_stress_cpu": ("stress_cpu.json", _measured_stress),
-    "stress_cuda": ("stress_cuda.json", _stress),
-    "measured_stress_cuda": ("stress_cuda.json", _measured_stress),
+# ---- the pipeline of Givens rotations ----
+
+
+def _givens(content):
+    yield from _header(
+        "n", "range", "tsvd", "of which iteration", "published kernel, same GPU",
+        "published, GTX 1660 Ti", "error / eps", "orthogonality",
+    )  # fmt: skip
+    for case in content["cases"]:
+        same_card = case["same_card_note"] or ""
+        if case["same_card"]:
+            same_card = _seconds(case["same_card"])
+        where = f"{case['n']:,}", case["range"]
+        peers = same_card, _seconds(case["published"])
+        if "failed" in case:
+            yield _row(*where, "not converged", "", *peers, "", "")
+        else:
+            yield _row(
+                *where,
+                _seconds(case["seconds"]),
+                _seconds(case["iterate"]),
+                *peers,
+                f"{case['max_error_in_eps']:.2f}",
+                f"{case['orthogonality']:.2f}",
+            )
+
+
+def _downloads(content):
+    yield from _header("n", "L and R, MB", "download", "GB/s", "pinned copy, GB/s", "ratio")
+    for row in content["downloads"]:
+        yield _row(
+            f"{row['n']:,}",
+            f"{row['bytes'] / 1e6:,.0f}",
+            _seconds(row["seconds"]),
+            f"{row['rate'] / 1e9:.1f}",
+            f"{row['pinned_rate'] / 1e9:.1f}",
+            f"{row['ratio']:.2f}",
+        )
+
+
+def _published(content):
+    yield from _header(
+        "n", "range", "eps", "iterations: published", "published kernel, rebuilt", "tsvd",
+        "error / eps: published", "tsvd",
+    )  # fmt: skip
+    for row in content["by_size"] + content["by_eps"]:
+        rebuilt, error = row["remade_iterations"], row["published_error"]
+        yield _row(
+            row["n"],
+            row["range"],
+            _power(row["eps"]),
+            f"{row['published_iterations']:,}",
+            "" if rebuilt is None else f"{rebuilt:,}",
+            f"{row['iterations']:,.0f}",
+            "" if error is None else _number(error / row["eps"], 1),
+            _number(row["max_error_in_eps"]),
+        )
+
+
+# ---- random draws ----
+
+MEASURES = {
+    "max error, eps": r"max \|B − L S R\| with eps",
+    "values, devices": "values, CUDA against CPU",
+    "values, eps": "values with eps",
 }
+
+
+def _stress(content):
+    yield from _header("measure", "worst / bound", "family", "n", "dtype", "index")
+    for measure, worst in sorted(content["worst"].items()):
+        where = (worst[key] for key in ("family", "n", "dtype", "index"))
+        yield _row(MEASURES.get(measure, measure), _number(worst["share"]), *where)
+
+
+def _measured_stress(content):
+    yield f"{content['draws']:,} draws on `{content['device']}`, random seed {content['seed']}:"
+    yield f"{content['failed']} failed; {content['date'][:10]}; {_trees(content)}."
+
+
+# Name -> the function that makes the lines, and the result files that it takes.
+TABLES = {
+    "summary": (_summary, "cpu.json", "vectors.json", "batch.json", "values.json"),
+    "accuracy_vectors": (_cases("vectors", _errors, orders=[500]), "cpu.json"),
+    "accuracy_values": (_cases("values", _errors, orders=[1000]), "cpu.json"),
+    "vectors": (_cases("vectors", _time), "cpu.json"),
+    "values": (_cases("values", _time), "cpu.json"),
+    "small": (_cases("small", _time), "cpu.json"),
+    "batch": (_cases("batch", _time), "cpu.json"),
+    "measured": (_measured, "cpu.json"),
+    "vectors_cuda": (_device_vectors, "vectors.json"),
+    "peers_cuda": (_peers, "vectors.json"),
+    "measured_vectors": (_measured_vectors, "vectors.json"),
+    "values_cuda": (_device_values, "values.json"),
+    "measured_values": (_measured_gpu, "values.json"),
+    "select_cuda": (_device_select, "select.json"),
+    "measured_select": (_measured_gpu, "select.json"),
+    "batch_cuda": (_device_batch, "batch.json"),
+    "measured_batch": (_measured_gpu, "batch.json"),
+    "eps_cuda": (_eps, "eps_cuda.json"),
+    "measured_eps": (_measured_gpu, "eps_cuda.json"),
+    "givens_cuda": (_givens, "gpu.json"),
+    "downloads": (_downloads, "gpu.json"),
+    "measured_givens": (_measured_gpu, "gpu.json"),
+    "published": (_published, "published.json"),
+    "measured_published": (_measured, "published.json"),
+    "stress_cpu": (_stress, "stress_cpu.json"),
+    "measured_stress_cpu": (_measured_stress, "stress_cpu.json"),
+    "stress_cuda": (_stress, "stress_cuda.json"),
+    "measured_stress_cuda": (_measured_stress, "stress_cuda.json"),
+}
+
+
+# ---- numbers and lines ----
+
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def _number(x, digits=2):
+    """Rounded; with an exponent only if the number is very large or small: 270, 3.3·10¹⁷."""
+    if not math.isfinite(x):
+        return str(x)
+    rounded = float(f"{x:.{digits}g}")
+    if rounded == 0 or 1e-6 <= abs(rounded) < 1e7:
+        whole, point, decimals = f"{rounded:,.9f}".rstrip("0").partition(".")
+        return f"{whole}{point}{decimals}" if decimals else whole
+    mantissa, exponent = f"{rounded:e}".split("e")
+    return f"{float(mantissa):g}·10{str(int(exponent)).translate(SUPERSCRIPTS)}"
+
+
+def _times(ratio):
+    return f"{_number(ratio)}×"
 
 
 def _seconds(seconds):
     if seconds >= 1:
-        return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:,.0f} s"
+        return f"{_number(seconds, 3)} s" if seconds < 1000 else f"{seconds:,.0f} s"
     if seconds >= 1e-3:
-        return f"{seconds * 1e3:.3g} ms"
-    return f"{seconds * 1e6:.3g} µs"
+        return f"{_number(seconds * 1e3, 3)} ms"
+    return f"{_number(seconds * 1e6, 3)} µs"
+
+
+def _power(eps):
+    """eps as it is typed: 1e-8."""
+    return "None" if eps is None else f"{eps:.0e}".replace("e-0", "e-")
+
+
+def _note(text):
+    """A note of a result file; its large numbers get commas."""
+    return re.sub(r"\d{4,}", lambda number: f"{int(number[0]):,}", text)
 
 
 def _row(*cells):
@@ -322,7 +424,3 @@ def _row(*cells):
 
 def _header(*titles):
     return _row(*titles), "|" + "---|" * len(titles)
-
-
-def _size(record):
-    return f"{record['batch']:,} × {record['n']}" if record["batch"] > 1 else record["n"]

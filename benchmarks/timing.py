@@ -1,5 +1,7 @@
-"""Interleaved timing, so that a slow minute of the machine hits every contender alike; single calls
-of ours; arrays to fill."""
+"""Timing of contenders in turns, of single calls of tsvd, and arrays to fill.
+
+Contenders take turns so that a slow minute of the machine affects all of them equally.
+"""
 
 import functools
 import math
@@ -11,11 +13,11 @@ import numpy as np
 
 import tsvd
 
-SAMPLE = 0.02  # seconds that one timing lasts at least; fast calls are repeated within it
+SAMPLE = 0.02  # seconds that one timing takes at least; it repeats fast calls
 
-# OpenMP's and OpenBLAS's threads spin for some 25 ms after their work; without a pause
-# they would take the next contender's cores.  After it a short call is made once without being
-# timed: a virtual machine takes milliseconds to wake a processor that slept.
+# The threads of OpenMP and OpenBLAS spin for some 25 ms after their work. Without a pause they
+# would take cores from the next contender. After the pause a short call is first made without being
+# timed: a virtual machine takes milliseconds to wake a processor.
 PAUSE = 0.05
 WOKEN_BELOW = 0.2
 
@@ -25,7 +27,7 @@ def interleaved(contenders, repeats):
     timers, calls, once = {}, {}, {}
     for name, function in contenders.items():
         timers[name] = timeit.Timer(function)
-        timers[name].timeit(1)  # first calls load libraries and touch memory
+        timers[name].timeit(1)  # the first call loads libraries and touches memory
         once[name] = timers[name].timeit(1)
         calls[name] = max(1, math.ceil(SAMPLE / max(once[name], 1e-7)))
     seconds = {name: [] for name in contenders}
@@ -39,7 +41,7 @@ def interleaved(contenders, repeats):
 
 
 def solve(d, e, **options):
-    """One call of tsvd.svd: its seconds end to end, on the device and by phases; what deflated."""
+    """Times one call of tsvd.svd: end to end, on the device, by phases; and what deflated."""
     start = time.perf_counter()
     _, info = tsvd.svd(d, e, full_output=True, **options)
     return {
@@ -51,7 +53,7 @@ def solve(d, e, **options):
 
 
 def both_times(runs, prefix=""):
-    """Of calls of solve() the seconds on the device and end to end, all and medians, for a case."""
+    """The times on the device and end to end of several solve() calls, and their medians."""
     case = {}
     for key in ("device", "end_to_end"):
         case[f"{prefix}{key}_seconds"] = [run[key] for run in runs]
@@ -61,5 +63,5 @@ def both_times(runs, prefix=""):
 
 @functools.lru_cache(maxsize=1)
 def touched(n):
-    """L, s, R to be filled, with pages that exist already; kept until another n is asked for."""
+    """L, s, R to fill, written to so that their pages exist; kept until n changes."""
     return np.ones((n, n)), np.ones(n), np.ones((n, n))

@@ -1,5 +1,8 @@
-"""Singular values alone on the GPU: large orders, the largest few, float32, against LAPACK and the
-times asked of them.  Times are of the whole call, from NumPy's d and e to a new s."""
+"""Singular values without vectors on the GPU: large orders, the largest few, float32.
+
+They are compared with LAPACK and with targets. A time is that of the whole call, from d and e in
+NumPy arrays to a new s.
+"""
 
 import time
 from statistics import median
@@ -14,22 +17,22 @@ from tests.measures import BOUNDS
 
 DEVICE = "cuda"
 DTYPES = ("float64", "float32")
-FEW = 10  # the largest of the largest order
-SPOT = 4  # neighbouring values that are checked at both ends and in the middle
-LONGEST_PEER = 5.0  # seconds that a call of LAPACK may take by its time at the order before
+FEW = 10  # how many of the largest values are computed at the largest order
+SPOT = 4  # how many neighbouring values are checked at both ends and in the middle
+LONGEST_PEER = 5.0  # seconds; LAPACK is left out if its time at a smaller order predicts more
 
-# Order, how many values (None: all), families, timings, and the seconds asked of float64.
+# Order, number of values (None: all), families, number of timings, target in seconds in float64.
 CASES = (
     (10_000, None, CLASSES, 5, 8e-3),
     (100_000, None, CLASSES, 3, 0.4),
     (1_000_000, FEW, ("uniform_1", "toeplitz"), 3, 0.1),
     (1_000_000, None, ("uniform_1",), 1, 40.0),
 )
-NUMBERS = 100  # of 8 bytes for each row, that memory in proportion to n may come to
+NUMBERS = 100  # target: device memory, in numbers of 8 bytes for each row
 
 
 def run(path, threads, seconds):
-    """Writes `path`, in about `seconds`; the exit status is 0 if all that is asked holds."""
+    """Writes `path`, in about `seconds`. The exit status is 0 if all targets are met."""
     start, load = time.monotonic(), results.load()
     tsvd.svdvals(*families.make("uniform_1", 2000), device=DEVICE)  # loads the kernels
     print(
@@ -39,7 +42,7 @@ def run(path, threads, seconds):
     )
     cases = []
     for n, k, names, repeats, _ in CASES:
-        # all of float64 before float32, for which there may be no time
+        # float64 first: there may be no time left for float32.
         for dtype in DTYPES:
             for family in names:
                 case = {"family": family, "n": n, "k": k, "dtype": dtype}
@@ -61,7 +64,7 @@ def _measure(case, repeats, before, until):
     if case["k"]:
         options |= {"select": "i", "select_range": (0, case["k"] - 1)}
     free = [tsvd.devices()[1].memory_free]
-    if repeats == 1:  # it takes so long that a look at the memory now and then is nothing
+    if repeats == 1:  # a long call; asking for the free memory takes no time beside it
         options["progress"] = lambda done: free.append(tsvd.devices()[1].memory_free)
     try:
         if repeats > 1:
@@ -80,7 +83,7 @@ def _measure(case, repeats, before, until):
 
 
 def _estimate(case, before, key):
-    """Seconds by n^2 from the same case of a smaller order, 0 where there is none."""
+    """Estimates seconds by n^2 from the same case at a smaller order; 0 if there is none."""
     for other in reversed(before):
         same = all(other[name] == case[name] for name in ("family", "k", "dtype"))
         if same and key in other:
@@ -95,7 +98,7 @@ def _time(function):
 
 
 def _error(d, e, s):
-    """In ulps, at both ends and in the middle, against the CPU's values."""
+    """The error against the CPU's values, in ulps, at both ends and in the middle."""
     k = s.size
     worst = 0.0
     for low in (0, k // 2, max(k - SPOT, 0)):
@@ -126,7 +129,7 @@ def _show(case):
 
 
 def _bars(cases):
-    """Of the slowest family; what was skipped counts as missed."""
+    """The targets, for the slowest family. A skipped case counts as missed."""
     asked = []
 
     def slowest(n, k, dtype):
@@ -138,7 +141,7 @@ def _bars(cases):
         double, single = (slowest(n, k, dtype) for dtype in DTYPES)
         what = f"the {k} largest of n = {n}" if k else f"svdvals, n = {n}"
         asked.append(bars.at_most(f"{what}, float64", most, double))
-        if single is not None or repeats > 1:  # for a single long call there may be no time
+        if single is not None or repeats > 1:  # there may be no time for a single long call
             asked.append(bars.at_most(f"{what}, float32", double, single))
     worst = bars.worst(case["error"] for case in cases if "error" in case)
     asked.append(bars.at_most("error over its bound, the largest", 1.0, worst, ""))

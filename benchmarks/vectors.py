@@ -1,8 +1,8 @@
-"""Values and vectors on the GPU by divide and conquer, against the peers, against what the
-multiplications and copies must take, and against the times asked of them.
+"""Values and vectors on the GPU by divide and conquer.
 
-Two times are measured: on the device, from the moment that d and e are there until L, s
-and R are, by events; and end to end, from d and e to arrays whose pages exist.
+They are compared with peers, with the time that products and copies must take, and with targets.
+Two times are measured. On the device: from the moment d and e are on the device until L, s and R
+are, by events. End to end: from d and e on the host to arrays whose pages exist.
 """
 
 import time
@@ -19,30 +19,29 @@ from tests.measures import BOUNDS
 
 METHOD, DEVICE = "dc", "cuda"
 SIZES = (1024, 2048, 4096, 8192, 10000, 16384, 32768)
-LARGEST_CHECKED = 16384  # residual and orthogonality
+LARGEST_CHECKED = 16384  # residual and orthogonality are measured up to this order
 LARGEST_PEER = 16384
 
-GEMM_ORDER = 8192  # of the products whose rate the floor is made of
-LARGEST_COPY = 2**31  # bytes of the largest pinned copy that is timed
+GEMM_ORDER = 8192  # order of the products whose rate gives the floor
+LARGEST_COPY = 2**31  # bytes; the largest pinned copy that is timed
 
-# A call of a peer is timed where the time at a smaller order, growing with n^3, says that it
-# takes no longer than this; one that takes less than BRIEF is timed three times after a call
-# that is not.
+# Seconds. A call of a peer is left out if its time at a smaller order, growing with n^3, predicts
+# more than LONGEST. A call shorter than BRIEF is made once more and then timed three times.
 LONGEST = 15.0
 BRIEF = 1.0
-SHARE = 0.7  # of the seconds given that ours may use
+SHARE = 0.7  # share of the run's seconds that tsvd may use
 
-# Peers in the order in which they are measured, those of a line together by size.  What is on
-# the device stays there, so it is compared with our time on the device; LAPACK with ours
-# end to end.
+# Peers in the order in which they are measured; peers in one tuple are measured together, size by
+# size. The results of cuSOLVER stay on the device, so it is compared with our time on the device.
+# LAPACK is compared with our time end to end.
 PEERS = (("gesvdj",), ("dbdsdc", "gesvd"))
 AGAINST = {"gesvdj": "device", "gesvd": "device", "dbdsdc": "end_to_end"}
 
 
 def run(path, threads, seconds, largest):
-    """Writes `path`, in about `seconds`; the exit status is 0 if all that is asked holds.
+    """Writes `path`, in about `seconds`. The exit status is 0 if all targets are met.
 
-    Orders over `largest` are left out, and what is asked of them counts as missed.
+    Orders over `largest` are left out, and their targets count as missed.
     """
     start, load = time.monotonic(), results.load()
     print(f"rate of the products and of the pinned copy ({cuda.library().name}) ...", flush=True)
@@ -74,7 +73,7 @@ def run(path, threads, seconds, largest):
 
 
 def _rates(sizes):
-    """Flops a second of products, bytes a second of pinned copies, by order."""
+    """Flops per second of products and bytes per second of pinned copies, by order."""
     rates = {"gemm_order": GEMM_ORDER, "gemm": cuda.gemm_rate(GEMM_ORDER, 5)}
     rates["gemm_at"] = {n: cuda.gemm_rate(n, _repeats(n)) for n in sizes}
     cuda.library().free()
@@ -89,11 +88,11 @@ def _repeats(n):
     return 5 if n < 16384 else 3 if n < 32768 else 2
 
 
-# ---- ours ----
+# ---- tsvd ----
 
 
 def _cases(n, rates, before, until):
-    """One case for each class, timed in turns; the first call of each is checked, not timed."""
+    """One case for each class, timed in turns. The first call of each is checked, not timed."""
     cases = [{"family": family, "n": n, "peers": {}} for family in CLASSES]
     estimate = _estimate_ours(n, before)
     if time.monotonic() + estimate > until:
@@ -126,7 +125,7 @@ def _skipped(cases, why):
 
 
 def _estimate_ours(n, before):
-    """Seconds of all calls at this order by those at the order before, 0 where there are none."""
+    """Estimates seconds of all calls at this order from the order before; 0 if there is none."""
     last = [case for case in before[-len(CLASSES) :] if "end_to_end" in case]
     return (1 + _repeats(n)) * sum(case["end_to_end"] * (n / case["n"]) ** 3 for case in last)
 
@@ -151,7 +150,7 @@ def _show(case):
 
 
 def _measure_peers(cases, until):
-    """Adds to case["peers"]: name -> seconds and ratio, or why there are none."""
+    """Adds to case["peers"]: name -> seconds and ratio, or a note why there are none."""
     for name in AGAINST:
         _call(name, *families.make("chi", 64))()  # loads the library
     for names in PEERS:
@@ -169,7 +168,7 @@ def _measure_peers(cases, until):
 
 
 def _estimate(name, n, smaller):
-    """Seconds by n^3 from the largest smaller order, 0 where none was measured."""
+    """Estimates seconds by n^3 from the largest smaller order; 0 if none was measured."""
     for case in reversed(smaller):
         peer = case["peers"].get(name, {})
         if case["n"] < n and "seconds" in peer:
@@ -193,7 +192,7 @@ def _peer(name, d, e, estimate, until):
 
 
 def _call(name, d, e):
-    """A function that calls the peer and returns the seconds it took."""
+    """A function that calls the peer and returns the seconds of the call."""
     if name != "dbdsdc":
         gpu, B = cuda.library(), cuda.dense(d, e)
         return lambda: gpu.seconds(lambda: gpu.svd(B, name))
@@ -216,11 +215,11 @@ def _show_peer(name, case, peer):
         print(f"  {peer['note']}", flush=True)
 
 
-# ---- what is asked ----
+# ---- targets ----
 
 
 def _bars(cases):
-    """What is asked of a case that was skipped or left out counts as missed."""
+    """The targets. If a case was skipped or left out, its targets count as missed."""
     found = {(case["family"], case["n"]): case for case in cases}
 
     def get(family, n, key):

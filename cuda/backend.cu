@@ -1,60 +1,43 @@
 /*
- * The CUDA back end: its table of operations, and the results' way to the host.
- * Mirrors csrc/cpu/backend.c.
+ * The CUDA back end: its tables of operations, and how many matrices it works on at once.  Mirrors
+ * csrc/cpu/backend.c.
  */
 #include "kernels.h"
 
 /* Workspace of matrices that are worked on together. */
-static const uint64_t BATCH_BYTES = (uint64_t)8 << 30;
+static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
 
-/* Blocks of a grid in its second dimension. */
-enum { GRID_MOST = 65535 };
-
+/* A worker computes on the handle's device. */
 static tsvd_status
 cuda_open(struct tsvd_context *ctx)
 {
-    struct cuda_call *call = NULL;
-    tsvd_status ret = TSVD_OK;
-
-    TSVD_TRY(tsvdi_host_alloc(sizeof(*call), ctx->error, (void **)&call));
-    ctx->device = call;
-    TSVD_TRY(tsvdi_cuda_open(ctx->options->device, ctx->error, call));
-out:
-    return ret;
+    ctx->cuda->error = ctx->error;
+    return TSVD_OK;
 }
 
 static void
-cuda_close(struct tsvd_context *ctx)
+cuda_close(struct tsvd_context *ctx, struct chunk *chunk)
 {
-    if (ctx->device != NULL) {
-        tsvdi_cuda_close(cuda_of(ctx));
-        tsvdi_host_free(ctx->device);
-        ctx->device = NULL;
-    }
+    tsvdi_cuda_free(ctx->cuda, chunk->d_d);
+    chunk->d_d = chunk->d_e = NULL;
 }
 
-static void
-cuda_vectors_free(struct tsvd_context *ctx, struct vectors *left, struct vectors *right)
-{
-    tsvdi_cuda_free(cuda_of(ctx), left->x);
-    left->x = right->x = NULL;
-}
-
-/* As many as fit, of bounded workspace, and no more than a grid takes of the nodes of a level. */
+/* Matrices per chunk, limited by memory and grid size. */
 static int64_t
-cuda_batch_most(struct tsvd_context *ctx, int64_t n, int vectors)
+chunk_most(const struct svd_problem *p)
 {
-    const int64_t nodes = n / (DC_LEAF_COLUMNS / 2) + 1; /* of a level, at most */
-    const uint64_t order = (uint64_t)n, row = (uint64_t)(vectors ? 6 * device_stride(n) : 0) + 48;
+    const int64_t n = p->n, nodes = n / (DC_LEAF_COLUMNS / 2) + 1; /* of a level, at most */
+    const uint64_t order = (uint64_t)n;
+    const uint64_t row = (uint64_t)(p->vectors ? 6 * device_stride(n) : 0) + 48;
     const uint64_t logs = (uint64_t)LEAF_LOG_MIB << 21; /* of leaves, at most */
     uint64_t room = 0, most;
 
-    if (tsvdi_cuda_memory_free(cuda_of(ctx), &room) != TSVD_OK) {
+    if (tsvdi_cuda_memory_free(p->handle->cuda, &room) != TSVD_OK) {
         return 1;
     }
     room /= 2;
     room = room > 2 * logs ? room - logs : room / 4; /* a small log is not three times as large */
-    room = room < BATCH_BYTES ? room : BATCH_BYTES;
+    room = room < CHUNK_BYTES ? room : CHUNK_BYTES;
     most = room / (order * row * sizeof(real));
     if (n > DC_LEAF_COLUMNS && most > (uint64_t)(GRID_MOST / nodes)) {
         most = (uint64_t)(GRID_MOST / nodes);
@@ -62,63 +45,68 @@ cuda_batch_most(struct tsvd_context *ctx, int64_t n, int vectors)
     return most > 1 ? (int64_t)most : 1;
 }
 
-/* One piece for both sides, with room for aligned rows, which divide and conquer works in. */
 static tsvd_status
-cuda_vectors_begin(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch, real *L, real *R,
-                   struct vectors *left, struct vectors *right)
+load(struct tsvd_context *ctx, int host_entries, struct chunk *chunk)
 {
-    const size_t side = (size_t)batch * (size_t)n * (size_t)device_stride(n);
-    tsvd_status ret = TSVD_OK;
-
-    (void)R;
-    *left = *right = {NULL, n, k, batch, 0};
-    if (L != NULL) {
-        TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), 2 * side * sizeof(real), (void **)&left->x));
-        right->x = left->x + side;
+    if (ctx->problem->from == TSVD_CUDA) {
+        return tsvdi_cuda_device_load(ctx, host_entries, chunk);
     }
-out:
-    return ret;
+    tsvdi_host_load(ctx->problem, chunk);
+    return TSVD_OK;
+}
+
+static struct bytes
+load_bytes(const struct svd_plan *plan)
+{
+    const int64_t numbers = 2 * plan->told.chunk * (plan->told.n + 1);
+    struct bytes bytes = {0, 0};
+
+    if (plan->problem->from == TSVD_CUDA) {
+        bytes.device = bytes_add(bytes_of(numbers, sizeof(real)), 4096); /* the kernel's argument */
+    }
+    return bytes;
 }
 
 static tsvd_status
-cuda_vectors_end(struct tsvd_context *ctx, struct vectors left, struct vectors right, real *L,
-                 real *R)
+put_values(struct tsvd_context *ctx, const real *s, int64_t count, real *to)
 {
-    const size_t bytes = (size_t)left.batch * (size_t)left.n * (size_t)left.k * sizeof(real);
-    tsvd_status ret = TSVD_OK;
-
-    if (L != NULL) {
-        TSVD_TRY(tsvdi_cuda_download(cuda_of(ctx), ctx->threads, L, left.x, bytes));
-        TSVD_TRY(tsvdi_cuda_download(cuda_of(ctx), ctx->threads, R, right.x, bytes));
+    if (ctx->problem->to == TSVD_CUDA) {
+        return tsvdi_cuda_upload(cuda_of(ctx), to, s, (size_t)count * sizeof(*s));
     }
-out:
-    return ret;
+    memcpy(to, s, (size_t)count * sizeof(*s));
+    return TSVD_OK;
 }
 
-extern "C" const struct tsvd_backend *
+static tsvd_status
+fill(struct tsvd_context *ctx, int64_t i, int kind, struct results to)
+{
+    if (ctx->problem->to == TSVD_CUDA) {
+        return tsvdi_cuda_device_fill(ctx, i, kind, to);
+    }
+    tsvdi_host_fill(ctx->problem, i, kind, to);
+    return TSVD_OK;
+}
+
+extern "C" const struct backend *
 tsvdi_cuda(void)
 {
-    static const struct tsvd_backend backend = {
+    static const struct backend backend = {
+        .name = "CUDA device",
+        .workers = 0,
+        .takes_blas = 0,
+        .values_by_qr = 0,
+        .values_cpu_order = VALUES_CPU_ORDER,
         .open = cuda_open,
         .close = cuda_close,
-        .batch_most = cuda_batch_most,
-        .vectors_begin = cuda_vectors_begin,
-        .vectors_end = cuda_vectors_end,
-        .vectors_free = cuda_vectors_free,
-        .identity = tsvdi_cuda_identity,
-        .rotate = tsvdi_cuda_rotate,
-        .order = tsvdi_cuda_order,
-        .orthonormalize = tsvdi_cuda_orthonormalize,
-        .values = tsvdi_cuda_values,
-        .dc_begin = tsvdi_cuda_dc_begin,
-        .dc_end = tsvdi_cuda_dc_end,
-        .dc_leaves = tsvdi_cuda_dc_leaves,
-        .dc_merge = tsvdi_cuda_dc_merge,
-        .dc_finish = tsvdi_cuda_dc_finish,
-        .givens_small_rows = FINISH_ROWS,
-        .givens_round_sweeps = tsvdi_cuda_givens_round_sweeps,
-        .givens_round = tsvdi_cuda_givens_round,
-        .givens_finish = tsvdi_cuda_givens_finish,
+        .chunk_most = chunk_most,
+        .load = load,
+        .put_values = put_values,
+        .fill = fill,
+        .load_bytes = load_bytes,
+        .values = &tsvdi_cuda_values,
+        .vectors = &tsvdi_cuda_vectors,
+        .dc = &tsvdi_cuda_dc,
+        .givens = &tsvdi_cuda_givens,
     };
 
     return &backend;

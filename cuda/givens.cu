@@ -125,9 +125,8 @@ pipeline_kernel(const struct pipeline_block *blocks, int64_t half_sweeps, int64_
     atomicAdd(&counts->deflated, (unsigned long long)deflated);
 }
 
-int64_t
-tsvdi_cuda_givens_round_sweeps(const struct givens_job *job, const struct givens_segment *segment,
-                               int64_t segments)
+static int64_t
+round_sweeps(const struct givens_job *job, const struct givens_segment *segment, int64_t segments)
 {
     (void)job;
     (void)segment;
@@ -213,15 +212,13 @@ cut_round(struct tsvd_context *ctx, const struct givens_job *job,
     for (int64_t i = 0; i < segments; i++) {
         blocks += segment_blocks(cuda_of(ctx), job, segment[i].rows - 1);
     }
-    TSVD_TRY(
-        tsvdi_host_alloc((size_t)blocks * sizeof(*cut->block), ctx->error, (void **)&cut->block));
+    TSVD_TRY(tsvdi_alloc(ctx, (size_t)blocks * sizeof(*cut->block), (void **)&cut->block));
     for (int side = 0; side < 2; side++) {
         size_t waves = (size_t)(segments * (rows[side] / WAVE_SWEEPS + 1));
 
+        TSVD_TRY(tsvdi_alloc(ctx, waves * sizeof(**cut->wave), (void **)&cut->wave[side]));
         TSVD_TRY(
-            tsvdi_host_alloc(waves * sizeof(**cut->wave), ctx->error, (void **)&cut->wave[side]));
-        TSVD_TRY(tsvdi_host_alloc((size_t)(segments + 1) * sizeof(int64_t), ctx->error,
-                                  (void **)&cut->begin[side]));
+            tsvdi_alloc(ctx, (size_t)(segments + 1) * sizeof(int64_t), (void **)&cut->begin[side]));
         cut->begin[side][0] = 0;
     }
     for (int64_t i = 0; i < segments; i++) {
@@ -350,9 +347,10 @@ launch_pipeline(struct cuda_call *call, const struct givens_job *job, const stru
     CUDA_TRY(call, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, pipeline_kernel,
                                                                  (int)block.x, shared));
     if (cut->blocks > (int64_t)resident * call->multiprocessors) {
+        tsvdi_advise(call->error, "ask for fewer with options.givens_blocks");
         TSVD_TRY(tsvdi_fail(call->error, TSVD_ERR_ARGUMENT,
                             "the givens pipeline would need %lld thread blocks at once and the "
-                            "device holds %lld: ask for fewer with tuning={\"blocks\": ...}",
+                            "device holds %lld",
                             (long long)cut->blocks, (long long)resident * call->multiprocessors));
     }
     CUDA_TRY(call, cudaLaunchCooperativeKernel((void *)pipeline_kernel, grid, block, args, shared,
@@ -412,17 +410,17 @@ run_round(struct tsvd_context *ctx, const struct givens_job *job,
 out:
     free_round(call, &round);
     for (int side = 0; side < 2; side++) {
-        tsvdi_host_free(cut.wave[side]);
-        tsvdi_host_free(cut.begin[side]);
+        tsvdi_free(ctx, cut.wave[side]);
+        tsvdi_free(ctx, cut.begin[side]);
     }
-    tsvdi_host_free(cut.block);
+    tsvdi_free(ctx, cut.block);
     return ret;
 }
 
-tsvd_status
-tsvdi_cuda_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
-                        const struct givens_segment *segment, int64_t segments, int64_t half_sweeps,
-                        int64_t *active, struct givens_counts *counts)
+static tsvd_status
+givens_round(struct tsvd_context *ctx, const struct givens_job *job,
+             const struct givens_segment *segment, int64_t segments, int64_t half_sweeps,
+             int64_t *active, struct givens_counts *counts)
 {
     tsvd_status ret = TSVD_OK;
 
@@ -437,7 +435,7 @@ tsvdi_cuda_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
 /* ---- small segments ---- */
 
 struct finish_result {
-    long long half_sweeps; /* in: their bound; out: as in backend.h */
+    long long half_sweeps; /* in: their bound; out: as givens_ops.finish() has it */
     unsigned long long steps, rotations, deflated;
 };
 
@@ -667,10 +665,10 @@ factor_kernel(const struct givens_segment *segments, int64_t n, const real *fact
     }
 }
 
-tsvd_status
-tsvdi_cuda_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
-                         const struct givens_segment *segment, int64_t segments,
-                         int64_t *half_sweeps, struct givens_counts *counts)
+static tsvd_status
+givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
+              const struct givens_segment *segment, int64_t segments, int64_t *half_sweeps,
+              struct givens_counts *counts)
 {
     struct cuda_call *call = cuda_of(ctx);
     const int64_t n = job->n;
@@ -682,7 +680,7 @@ tsvdi_cuda_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
     real *d_matrix = NULL, *d_e, *d_factors = NULL;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_host_alloc((size_t)segments * sizeof(*result), ctx->error, (void **)&result));
+    TSVD_TRY(tsvdi_alloc(ctx, (size_t)segments * sizeof(*result), (void **)&result));
     memset(result, 0, (size_t)segments * sizeof(*result));
     for (int64_t i = 0; i < segments; i++) {
         result[i].half_sweeps = half_sweeps[i];
@@ -704,8 +702,8 @@ tsvdi_cuda_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
     if (job->right.x != NULL) {
         CUDA_TRY(call, cudaFuncSetAttribute(
                            factor_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)tile));
-        for (int64_t begin = 0; begin < segments; begin += 65535) { /* most blocks along z */
-            int64_t here = segments - begin < 65535 ? segments - begin : 65535;
+        for (int64_t begin = 0; begin < segments; begin += GRID_MOST) {
+            int64_t here = segments - begin < GRID_MOST ? segments - begin : (int64_t)GRID_MOST;
             dim3 grid(blocks_for(n, FACTOR_COLUMNS), 2, (unsigned)here);
 
             factor_kernel<<<grid, 256, tile, call->stream>>>(
@@ -732,6 +730,44 @@ out:
     tsvdi_cuda_free(call, d_segment);
     tsvdi_cuda_free(call, d_matrix);
     tsvdi_cuda_free(call, d_factors);
-    tsvdi_host_free(result);
+    tsvdi_free(ctx, result);
     return ret;
 }
+
+/* Of a round: logs of both sides, their waves, and a mailbox for each half sweep between blocks; or
+   of the end: two factors for each small segment. */
+static struct bytes
+givens_bytes(const struct svd_plan *plan)
+{
+    const int64_t n = plan->told.n, sweeps = PIPELINE_SWEEPS / 2;
+    const int64_t waves = PIPELINE_SEGMENTS * (sweeps / WAVE_SWEEPS + 1);
+    const int64_t blocks = 2 * plan->problem->handle->cuda->multiprocessors + PIPELINE_SEGMENTS;
+    const int64_t segments = n / 2 + 1;
+    struct bytes round = {0, 0}, end = {0, 0};
+
+    round.host = bytes_of(blocks, sizeof(struct pipeline_block));
+    round.host = bytes_add(round.host, bytes_of(2 * waves, sizeof(struct device_wave)));
+    round.host = bytes_add(round.host, bytes_of(2 * (PIPELINE_SEGMENTS + 1), sizeof(int64_t)));
+    round.device = bytes_add(round.host, bytes_of(2 * n, sizeof(real)));
+    round.device = bytes_add(round.device, sizeof(struct pipeline_counts));
+    round.device = bytes_add(
+        round.device, bytes_of(blocks, 2 * PIPELINE_SWEEPS * sizeof(real) + 2 * sizeof(int)));
+    end.host = bytes_of(segments, sizeof(struct finish_result));
+    end.device = bytes_of(segments, sizeof(struct finish_result) + sizeof(struct givens_segment));
+    end.device = bytes_add(end.device, bytes_of(2 * n, sizeof(real)));
+    if (plan->problem->vectors) {
+        round.device =
+            bytes_add(round.device, bytes_of(2 * (sweeps + 1) * n, sizeof(struct rotation)));
+        end.device = bytes_add(
+            end.device, bytes_of(segments, 2 * (uint64_t)FINISH_ROWS * FINISH_ROWS * sizeof(real)));
+    }
+    return bytes_most(round, end);
+}
+
+const struct givens_ops tsvdi_cuda_givens = {
+    .small_rows = FINISH_ROWS,
+    .round_sweeps = round_sweeps,
+    .round = givens_round,
+    .finish = givens_finish,
+    .bytes = givens_bytes,
+};

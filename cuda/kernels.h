@@ -17,26 +17,8 @@
 #include "tuning.h"
 
 extern "C" {
-#include "backend/backend.h"
+#include "bidiag/methods.h"
 }
-
-#define tsvdi_cuda_identity TSVD_T(tsvdi_cuda_identity)
-#define tsvdi_cuda_rotate TSVD_T(tsvdi_cuda_rotate)
-#define tsvdi_cuda_rotate_on_device TSVD_T(tsvdi_cuda_rotate_on_device)
-#define tsvdi_cuda_order TSVD_T(tsvdi_cuda_order)
-#define tsvdi_cuda_orthonormalize TSVD_T(tsvdi_cuda_orthonormalize)
-#define tsvdi_cuda_values TSVD_T(tsvdi_cuda_values)
-#define tsvdi_cuda_values_on_device TSVD_T(tsvdi_cuda_values_on_device)
-#define tsvdi_cuda_givens_round_sweeps TSVD_T(tsvdi_cuda_givens_round_sweeps)
-#define tsvdi_cuda_givens_round TSVD_T(tsvdi_cuda_givens_round)
-#define tsvdi_cuda_givens_finish TSVD_T(tsvdi_cuda_givens_finish)
-
-#define tsvdi_cuda_order_rows TSVD_T(tsvdi_cuda_order_rows)
-#define tsvdi_cuda_dc_begin TSVD_T(tsvdi_cuda_dc_begin)
-#define tsvdi_cuda_dc_end TSVD_T(tsvdi_cuda_dc_end)
-#define tsvdi_cuda_dc_leaves TSVD_T(tsvdi_cuda_dc_leaves)
-#define tsvdi_cuda_dc_merge TSVD_T(tsvdi_cuda_dc_merge)
-#define tsvdi_cuda_dc_finish TSVD_T(tsvdi_cuda_dc_finish)
 
 /* Up to WAVE_SWEEPS consecutive sweeps of one direction that pass over the vectors together:
    in step w sweep k rotates rows w - k and w - k + 1, counted from `first` in that direction. */
@@ -76,13 +58,8 @@ device_stride(int64_t n)
 static inline struct cuda_call *
 cuda_of(struct tsvd_context *ctx)
 {
-    return (struct cuda_call *)ctx->device;
+    return ctx->cuda;
 }
-
-tsvd_status tsvdi_cuda_identity(struct tsvd_context *ctx, struct vectors vectors);
-tsvd_status tsvdi_cuda_rotate(struct tsvd_context *ctx, const struct rotation_log *right,
-                              const struct rotation_log *left, struct vectors right_vectors,
-                              struct vectors left_vectors, int fresh);
 
 /* waves[side] consecutive waves (device memory) for right and left vectors; group g of a side is
    begin[g] .. begin[g + 1] - 1 of them (device memory), groups do not share vectors. */
@@ -91,20 +68,6 @@ tsvd_status tsvdi_cuda_rotate_on_device(struct tsvd_context *ctx,
                                         const struct rotation *const d_log[2],
                                         const int64_t *const d_begin[2], int64_t groups,
                                         const struct vectors vectors[2]);
-tsvd_status tsvdi_cuda_order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
-                             struct vectors left_vectors, struct vectors right_vectors);
-tsvd_status tsvdi_cuda_orthonormalize(struct tsvd_context *ctx, struct vectors vectors);
-tsvd_status tsvdi_cuda_values(struct tsvd_context *ctx, struct values_job *job);
-int64_t tsvdi_cuda_givens_round_sweeps(const struct givens_job *job,
-                                       const struct givens_segment *segment, int64_t segments);
-tsvd_status tsvdi_cuda_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
-                                    const struct givens_segment *segment, int64_t segments,
-                                    int64_t half_sweeps, int64_t *active,
-                                    struct givens_counts *counts);
-tsvd_status tsvdi_cuda_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
-                                     const struct givens_segment *segment, int64_t segments,
-                                     int64_t *half_sweeps, struct givens_counts *counts);
-
 /* Of each of `batch` matrices k vectors: to_columns (n x k) column i = columns' row from[i],
    to_rows (k x n) row i = rows' row from[i], from holding k numbers of rows for each matrix; the
    entry of largest magnitude in each column is made positive, of equals the first.  negative[j]
@@ -127,13 +90,30 @@ tsvd_status tsvdi_cuda_values_on_device(struct tsvd_context *ctx, int64_t n, int
                                         int64_t last, const real *d_hint, real eps, real *d_s,
                                         int64_t *counts);
 
-extern "C" {
-tsvd_status tsvdi_cuda_dc_begin(struct tsvd_context *ctx, struct dc_job *job);
-void tsvdi_cuda_dc_end(struct tsvd_context *ctx, struct dc_job *job);
-tsvd_status tsvdi_cuda_dc_leaves(struct tsvd_context *ctx, struct dc_job *job);
-tsvd_status tsvdi_cuda_dc_merge(struct tsvd_context *ctx, struct dc_job *job, int level,
-                                tsvd_info *info);
-tsvd_status tsvdi_cuda_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info);
+/* The tables of operations. */
+extern const struct values_ops tsvdi_cuda_values;
+extern const struct vectors_ops tsvdi_cuda_vectors;
+extern const struct dc_ops tsvdi_cuda_dc;
+extern const struct givens_ops tsvdi_cuda_givens;
+
+/* arrays.cu: backend.load() and fill() for arrays of the device. */
+tsvd_status tsvdi_cuda_device_load(struct tsvd_context *ctx, int host_entries, struct chunk *chunk);
+tsvd_status tsvdi_cuda_device_fill(struct tsvd_context *ctx, int64_t i, int kind,
+                                   struct results to);
+
+/* Results from device memory to where the caller wants them; host results have then arrived. */
+static inline tsvd_status
+cuda_deliver(struct tsvd_context *ctx, void *to, const void *d_from, size_t bytes)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    tsvd_status ret = TSVD_OK;
+
+    if (ctx->problem->to == TSVD_HOST) {
+        return tsvdi_cuda_download(call, ctx->threads, to, d_from, bytes);
+    }
+    CUDA_TRY(call, cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDeviceToDevice, call->stream));
+out:
+    return ret;
 }
 
 #endif

@@ -107,6 +107,9 @@ enum {
        on 100,000 of n = 32 took 1.2 times as long with hints, and 0.8 times without. */
     GUESS_ORDER = 64,
 
+    /* CUDA's bound on the blocks of a grid along its second and third dimensions. */
+    GRID_MOST = 65535,
+
     /* vectors.cu: tiles of the transpose and of the product in orthonormalize: a warp's width. */
     TILE = 32
 };

@@ -18,8 +18,8 @@ identity_kernel(int64_t n, real *x)
     }
 }
 
-tsvd_status
-tsvdi_cuda_identity(struct tsvd_context *ctx, struct vectors vectors)
+static tsvd_status
+identity(struct tsvd_context *ctx, struct vectors vectors)
 {
     struct cuda_call *call = cuda_of(ctx);
     const int64_t n = vectors.n;
@@ -172,10 +172,9 @@ make_waves(const struct rotation_log *log, struct device_wave *wave)
     return waves;
 }
 
-tsvd_status
-tsvdi_cuda_rotate(struct tsvd_context *ctx, const struct rotation_log *right,
-                  const struct rotation_log *left, struct vectors right_vectors,
-                  struct vectors left_vectors, int fresh)
+static tsvd_status
+rotate(struct tsvd_context *ctx, const struct rotation_log *right, const struct rotation_log *left,
+       struct vectors right_vectors, struct vectors left_vectors, int fresh)
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct rotation_log *log[2] = {right, left};
@@ -187,13 +186,13 @@ tsvdi_cuda_rotate(struct tsvd_context *ctx, const struct rotation_log *right,
     tsvd_status ret = TSVD_OK;
 
     if (fresh) {
-        TSVD_TRY(tsvdi_cuda_identity(ctx, right_vectors));
-        TSVD_TRY(tsvdi_cuda_identity(ctx, left_vectors));
+        TSVD_TRY(identity(ctx, right_vectors));
+        TSVD_TRY(identity(ctx, left_vectors));
     }
     if (most == 0) {
         goto out;
     }
-    TSVD_TRY(tsvdi_host_alloc((size_t)most * sizeof(*wave), ctx->error, (void **)&wave));
+    TSVD_TRY(tsvdi_alloc(ctx, (size_t)most * sizeof(*wave), (void **)&wave));
     for (int i = 0; i < 2; i++) {
         size_t bytes = (size_t)log[i]->rotations * sizeof(struct rotation);
 
@@ -212,7 +211,7 @@ out:
         tsvdi_cuda_free(call, d_wave[i]);
         tsvdi_cuda_free(call, d_begin[i]);
     }
-    tsvdi_host_free(wave);
+    tsvdi_free(ctx, wave);
     return ret;
 }
 
@@ -349,9 +348,9 @@ out:
     return ret;
 }
 
-tsvd_status
-tsvdi_cuda_order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
-                 struct vectors left_vectors, struct vectors right_vectors)
+static tsvd_status
+order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
+      struct vectors left_vectors, struct vectors right_vectors)
 {
     struct cuda_call *call = cuda_of(ctx);
     const int64_t n = left_vectors.n;
@@ -417,8 +416,8 @@ product_kernel(int64_t n, const real *y, const real *x, int defect, real *to)
     }
 }
 
-tsvd_status
-tsvdi_cuda_orthonormalize(struct tsvd_context *ctx, struct vectors vectors)
+static tsvd_status
+orthonormalize(struct tsvd_context *ctx, struct vectors vectors)
 {
     struct cuda_call *call = cuda_of(ctx);
     const int64_t n = vectors.n;
@@ -440,3 +439,91 @@ out:
     tsvdi_cuda_free(call, d_to);
     return ret;
 }
+
+/* ---- where the vectors are made ---- */
+
+/* One piece for both sides, with room for aligned rows, which divide and conquer works in. */
+static tsvd_status
+begin(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch, struct results to,
+      struct vectors *left, struct vectors *right)
+{
+    const size_t side = (size_t)batch * (size_t)n * (size_t)device_stride(n);
+    tsvd_status ret = TSVD_OK;
+
+    *left = *right = {NULL, n, k, batch, 0};
+    if (to.L != NULL) {
+        TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), 2 * side * sizeof(real), (void **)&left->x));
+        right->x = left->x + side;
+    }
+out:
+    return ret;
+}
+
+static tsvd_status
+end(struct tsvd_context *ctx, struct vectors left, struct vectors right, struct results to)
+{
+    const size_t bytes = (size_t)left.batch * (size_t)left.n * (size_t)left.k * sizeof(real);
+    tsvd_status ret = TSVD_OK;
+
+    if (to.L != NULL) {
+        TSVD_TRY(cuda_deliver(ctx, to.L, left.x, bytes));
+        TSVD_TRY(cuda_deliver(ctx, to.R, right.x, bytes));
+    }
+out:
+    return ret;
+}
+
+static void
+free_vectors(struct tsvd_context *ctx, struct vectors *left, struct vectors *right)
+{
+    tsvdi_cuda_free(cuda_of(ctx), left->x);
+    left->x = right->x = NULL;
+}
+
+static struct bytes
+begin_bytes(const struct svd_plan *plan)
+{
+    const int64_t n = plan->told.n;
+    struct bytes bytes = {0, 0};
+
+    bytes.device = bytes_of(2 * plan->told.chunk * n, (uint64_t)device_stride(n) * sizeof(real));
+    return bytes;
+}
+
+/* Of rotate(): the logs, and their waves; of order() afterwards: both sides once more. */
+static struct bytes
+rotate_bytes(const struct svd_plan *plan, int64_t sweeps, int64_t rotations)
+{
+    const int64_t n = plan->told.n;
+    struct bytes turn = {0, 0}, put = {0, 0};
+
+    turn.host = bytes_of(sweeps, sizeof(struct device_wave));
+    turn.device = bytes_of(2 * rotations, sizeof(struct rotation));
+    turn.device = bytes_add(turn.device, bytes_of(2 * sweeps, sizeof(struct device_wave)));
+    turn.device = bytes_add(turn.device, 4 * sizeof(int64_t));
+    put.device =
+        bytes_add(bytes_of(2 * n, (uint64_t)n * sizeof(real)), bytes_of(n, sizeof(int64_t) + 2));
+    return bytes_most(turn, put);
+}
+
+static struct bytes
+orthonormalize_bytes(const struct svd_plan *plan)
+{
+    struct bytes bytes = {0, 0};
+
+    bytes.device = bytes_of(2 * plan->told.n, (uint64_t)plan->told.n * sizeof(real));
+    return bytes;
+}
+
+const struct vectors_ops tsvdi_cuda_vectors = {
+    .begin = begin,
+    .end = end,
+    .free = free_vectors,
+    .identity = identity,
+    .rotate = rotate,
+    .order = order,
+    .orthonormalize = orthonormalize,
+    .begin_bytes = begin_bytes,
+    .rotate_bytes = rotate_bytes,
+    .orthonormalize_bytes = orthonormalize_bytes,
+};

@@ -1,28 +1,34 @@
 #!/usr/bin/env bash
-# Builds and installs tsvd, runs the tests of CUDA and measures on the GPU of this machine.
+# Builds and installs tsvd, runs the CUDA tests and the benchmarks on the GPU of this machine.
 #
 #     scripts/gpu.sh [FOLDER [PART...]]
 #
-# Fills FOLDER (build/gpu) with the log of each part and its result file, and prints a summary.
-# Parts run in the order given; a part that fails does not keep the next from running; the exit
-# status tells in the end.  Without PART those marked * run, in about twelve minutes on one H200.
+# Writes the log of each part and its result file to FOLDER (build/gpu), and prints a summary.
+# Parts run in the given order. If a part fails, the next ones still run, and the exit status is 1.
+# Without PART those marked * run. They take about twelve minutes on one H200.
 #
 #     build     * installs tsvd                                                         1 min
 #     ctest       the C tests with the preset gpu                                       1 min
-#     tests     * the tests of CUDA                                                   6.5 min
-#     vectors   * divide and conquer against peers, floors and the times asked        2.5 min
-#     values    * singular values alone, up to a million                                1 min
-#     select    * the largest values with vectors against all                        0.25 min
+#     tests     * the CUDA tests                                                      6.5 min
+#     vectors   * divide and conquer against peers, floors and targets                2.5 min
+#     values    * up to a million singular values without vectors                       1 min
+#     select    * the largest values with vectors, against all values                0.25 min
 #     batch     * many small matrices, against PyTorch                               0.75 min
-#     eps       * what a looser eps saves                                            0.25 min
-#     stress    * random draws, each checked (TSVD_STRESS_SEED: another seed than 0)  0.5 min
-#     crossover   from which orders on a method or the GPU is the faster one          1.5 min
-#     gpu         the seed's method against the times asked of it                     0.5 min
-#     seed        the seed's published tables                                           1 min
+#     eps       * the time that a looser eps saves                                   0.25 min
+#     stress    * random draws, each checked (TSVD_STRESS_SEED: random seed, 0)       0.5 min
+#     crossover   the orders from which on one method or device is faster             1.5 min
+#     gpu         the pipeline of Givens rotations against time limits                0.5 min
+#     published   the published tables of the pipeline of Givens rotations              1 min
+#     checksums   whether an older installation computes the same bits                  3 min
+#     against     its times beside ours                                                 3 min
 #
-# Needs python3 with the extra "gpu" and what the build requires (pyproject.toml), nvcc, CMake
-# and Ninja.
-# Where there is no git repository, TSVD_CSRC_TREE and TSVD_CUDA_TREE may name the sources:
+# TSVD_OLD names the folder of the older installation, as made by
+#     pip install --target FOLDER --no-deps --no-build-isolation OLD_SOURCES
+# and TSVD_OLD_CSRC_TREE and TSVD_OLD_CUDA_TREE may name its sources.
+#
+# It needs nvcc, CMake, Ninja, and a python3 with the packages of the extra "gpu" and those that
+# the build requires (pyproject.toml).
+# Outside a git repository TSVD_CSRC_TREE and TSVD_CUDA_TREE may name the sources:
 # git rev-parse HEAD:csrc HEAD:cuda
 set -u
 cd "$(dirname "$0")/.." || exit
@@ -37,6 +43,24 @@ summary=()
 
 benchmark() {
     python3 -m benchmarks "$@"
+}
+
+# Of the sources of the older installation.
+old_csrc=${TSVD_OLD_CSRC_TREE:-unknown}
+old_cuda=${TSVD_OLD_CUDA_TREE:-unknown}
+
+need_old() {
+    [ -n "${TSVD_OLD:-}" ] && [ -d "$TSVD_OLD/tsvd" ] && return
+    echo "TSVD_OLD must name a folder that holds an older tsvd (see the head of scripts/gpu.sh)"
+    return 2
+}
+
+checksums() {
+    benchmark checksums --device cuda -o "$out/checksums.json" &&
+        PYTHONPATH=$TSVD_OLD${PYTHONPATH:+:$PYTHONPATH} \
+            TSVD_CSRC_TREE=$old_csrc TSVD_CUDA_TREE=$old_cuda \
+            benchmark checksums --device cuda -o "$out/checksums_old.json" &&
+        benchmark checksums --compare "$out/checksums_old.json" "$out/checksums.json"
 }
 
 run_part() {
@@ -58,7 +82,10 @@ run_part() {
         [ ! -f "$out/tests.log" ] || tests=(--tests "$out/tests.log")
         benchmark gpu -o "$out/gpu.json" "${tests[@]}"
         ;;
-    seed) benchmark seed --device cuda -o "$out/seed_cuda.json" ;;
+    published) benchmark published --device cuda -o "$out/published_cuda.json" ;;
+    checksums) need_old && checksums ;;
+    against) need_old && benchmark against --device cuda --old "$TSVD_OLD" \
+        --old-trees "$old_csrc" "$old_cuda" -o "$out/against_cuda.json" ;;
     *) echo "unknown part: $1" && return 2 ;;
     esac
 }
@@ -78,7 +105,7 @@ done
 for name in "${parts[@]}"; do
     case $name in
     tests) printf '\n=== tests\n' && tail -n 1 "$out/tests.log" ;;
-    vectors | values | select | batch | eps | stress | crossover | gpu)
+    vectors | values | select | batch | eps | stress | crossover | gpu | checksums | against)
         printf '\n=== %s\n' "$name" && cat "$out/$name.log"
         ;;
     esac

@@ -1,4 +1,4 @@
-"""Sizes, types, prepared matrices, and how findings about many of them are reported."""
+"""Sizes, types, prepared matrices, and the report of failures over many matrices."""
 
 import functools
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from reference import singular_values
 
 SIZES = (0, 1, 2, 3, 5, 17, 32, 33, 64, 100, 200)
 DTYPES = (np.float64, np.float32)
-RANGES = (1, 5, 10, 50, 1000)  # of the seed's tables: d and e uniform in [0, range]
+RANGES = (1, 5, 10, 50, 1000)  # d and e uniform in [0, range], as in the published tables
 
 
 class Case(NamedTuple):
@@ -21,13 +21,13 @@ class Case(NamedTuple):
 
 @functools.cache
 def case(family, n, dtype):
-    """The matrix of a family with its reference, made once for all tests."""
+    """The matrix of a family with its reference; all tests share it."""
     return _case(*families.make(family, n, dtype))
 
 
 @functools.cache
 def real_cases():
-    """name -> Case, of the real matrices."""
+    """The real matrices: name -> Case."""
     return {name: _case(d, e) for name, (d, e) in families.real().items()}
 
 
@@ -38,7 +38,7 @@ def _case(d, e):
 
 
 class Findings:
-    """Collects what is wrong over many matrices, and fails once, naming all of it."""
+    """Collects failures over many matrices, and raises one error that names all of them."""
 
     def __init__(self):
         self.found = []
@@ -51,7 +51,7 @@ class Findings:
             raise AssertionError("\n" + "\n".join(self.found))
 
     def bound(self, where, measure, value, limit):
-        if not value <= limit:  # also where value is NaN
+        if not value <= limit:  # also if value is NaN
             self.found.append(f"{where}: {measure} is {value:.4g}, over {limit:.4g}")
 
     def holds(self, where, what, truth):
@@ -60,7 +60,7 @@ class Findings:
 
 
 def norm(d, e):
-    """||B||_F of a matrix whose squares do not overflow."""
+    """||B||_F; the squares of the entries must not overflow."""
     return float(np.sqrt(np.sum(np.float64(d) ** 2) + np.sum(np.float64(e) ** 2)))
 
 

@@ -12,13 +12,13 @@ hypothesis.settings.load_profile("tsvd")
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--require-cuda", action="store_true", help="fail the tests of CUDA where it is unusable"
+        "--require-cuda", action="store_true", help="fail the CUDA tests if CUDA is unusable"
     )
 
 
 @pytest.fixture(scope="session")
 def cuda(request):
-    """A usable CUDA device; a test that asks for it has the mark cuda."""
+    """Skips the test if no CUDA device is usable. Tests that use it have the mark cuda."""
     try:
         tsvd.svd(np.ones(2), np.ones(1), device="cuda")
     except RuntimeError as error:
@@ -29,7 +29,7 @@ def cuda(request):
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)], scope="session")
 def device(request):
-    """Every device that the decomposition runs on."""
+    """Every device: the CPU, and CUDA if it is usable."""
     if request.param == "cuda":
         request.getfixturevalue("cuda")
     return request.param
@@ -37,5 +37,5 @@ def device(request):
 
 @pytest.fixture(params=["cpu"], scope="session")
 def values_device(request):
-    """Every device that has values without vectors by all methods."""
+    """Every device that computes values without vectors by all methods."""
     return request.param

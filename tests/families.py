@@ -1,9 +1,8 @@
 """The families of bidiagonal matrices that the tests and the benchmarks run on.
 
-A family is a function (n, dtype, rng) -> (d, e) with d (n,) and e (n-1,), for every
-n >= 0.  `FAMILIES` maps its name to it; `make` calls it with a generator of its own, so
-that every (family, n, dtype, seed) is the same matrix wherever and in whatever order it
-is made.
+A family is a function (n, dtype, rng) -> (d, e) with d (n,) and e (n-1,), for every n >= 0.
+`FAMILIES` maps its name to it. `make` calls it with a generator of its own, so that (family, n,
+dtype, seed) always gives the same matrix.
 """
 
 import zlib
@@ -30,7 +29,7 @@ def stack(matrices):
 
 
 def real(dtype=np.float64):
-    """Bidiagonals of real matrices: name -> (d, e).  Their origin: data/README.md."""
+    """Bidiagonals of real matrices: name -> (d, e). data/README.md tells their origin."""
     with np.load(REAL_FILE) as file:
         names = sorted({key.split("/")[0] for key in file})
         return {
@@ -40,7 +39,7 @@ def real(dtype=np.float64):
 
 
 def hard():
-    """Matrices on which LAPACK broke: name -> (d, e).  What it did: data/hard.json."""
+    """Matrices on which LAPACK failed: name -> (d, e). data/hard.json tells what it did."""
     with np.load(HARD_FILE) as file:
         names = sorted({key.split("/")[0] for key in file})
         return {name: (file[f"{name}/d"], file[f"{name}/e"]) for name in names}
@@ -52,7 +51,7 @@ def family(function):
 
 
 def _off(n):
-    """Length of the off-diagonal."""
+    """The length of the off-diagonal."""
     return max(n - 1, 0)
 
 
@@ -64,7 +63,7 @@ def _uniform(high):
     def uniform(n, dtype, rng):
         return rng.uniform(0, high, n), rng.uniform(0, high, _off(n))
 
-    uniform.__doc__ = f"d and e uniform in [0, {high}]: the seed's tables."
+    uniform.__doc__ = f"d and e uniform in [0, {high}], as in the published tables."
     return uniform
 
 
@@ -80,7 +79,7 @@ def normal(n, dtype, rng):
 
 @family
 def chi(n, dtype, rng):
-    """What Householder reduction makes of a dense n x n Gaussian matrix.
+    """The result of Householder reduction of a dense n x n Gaussian matrix.
 
     Golub and Kahan's reduction leaves chi variables of n, n-1, ..., 1 degrees of freedom
     on the diagonal and of n-1, ..., 1 beside it.
@@ -92,7 +91,7 @@ def chi(n, dtype, rng):
 
 @family
 def toeplitz(n, dtype, rng):
-    """d = e = 1: nothing deflates, the zero-shift iteration crawls."""
+    """d = e = 1: nothing deflates, and the zero-shift iteration is very slow."""
     return np.ones(n), np.ones(_off(n))
 
 
@@ -151,7 +150,7 @@ def graded_gently(n, dtype, rng):
 
 @family
 def graded_peak(n, dtype, rng):
-    """Small at both ends, 1 in the middle: neither direction of sweep is right for all."""
+    """Small at both ends, 1 in the middle: no direction of sweep suits the whole matrix."""
     b = np.exp2(-abs(np.linspace(-1, 1, 2 * n)) * _span(dtype) / 2) * rng.uniform(1, 2, 2 * n)
     return b[0::2], b[1:-1:2]
 
@@ -166,7 +165,7 @@ def graded_valley(n, dtype, rng):
 
 @family
 def clustered(n, dtype, rng):
-    """d = 1 within a few eps, e of a few eps: all values in one cluster."""
+    """d = 1 within 50 eps, e within 50 eps: all values in one cluster."""
     eps = np.finfo(dtype).eps
     return 1 + eps * rng.integers(0, 50, n), eps * rng.uniform(-50, 50, _off(n))
 
@@ -186,7 +185,7 @@ def many_equal(n, dtype, rng):
 
 @family
 def two_clusters(n, dtype, rng):
-    """Half of d is 1 and half eps, shuffled, with e of eps."""
+    """Half of d is 1 and half is eps, shuffled; e is within eps."""
     eps = np.finfo(dtype).eps
     d = np.where(rng.permutation(n) % 2, eps, 1.0)
     return d, eps * rng.uniform(-1, 1, _off(n))
@@ -194,9 +193,9 @@ def two_clusters(n, dtype, rng):
 
 @family
 def wilkinson_glued(n, dtype, rng):
-    """Wilkinson's W21+ many times, glued by sqrt(eps): pairs of values agree to many digits.
+    """Copies of Wilkinson's W21+, glued by sqrt(eps): pairs of values agree to many digits.
 
-    The bidiagonal is the Cholesky factor of the glued matrix shifted to be positive.
+    The bidiagonal is the Cholesky factor of the glued matrix, shifted so that it is positive.
     """
     glue = np.sqrt(np.finfo(dtype).eps)
     diagonal = abs(np.arange(n) % 21 - 10.0) + 2
@@ -212,7 +211,7 @@ def wilkinson_glued(n, dtype, rng):
 
 @family
 def wilkinson(n, dtype, rng):
-    """d = |i - m|, e = 1: Wilkinson's diagonal as it stands, with a zero in the middle."""
+    """d = |i - m|, e = 1: Wilkinson's diagonal, with a zero in the middle."""
     return abs(np.arange(n) - n // 2) * 1.0, np.ones(_off(n))
 
 
@@ -242,7 +241,7 @@ def zero_middle(n, dtype, rng):
 
 @family
 def zeros_many(n, dtype, rng):
-    """A third of d is 0, in runs too, some of it -0."""
+    """A third of d is 0, partly in runs. Some of the zeros are -0."""
     d, e = normal(n, dtype, rng)
     d[rng.random(n) < 1 / 3] *= 0.0
     return d, e
@@ -285,7 +284,7 @@ def identity(n, dtype, rng):
 
 @family
 def diagonal(n, dtype, rng):
-    """e = 0, d normal: only order and signs are left to do."""
+    """e = 0, d normal: only sorting and signs are left to do."""
     return rng.standard_normal(n), np.zeros(_off(n))
 
 
@@ -298,7 +297,7 @@ def near_overflow(n, dtype, rng):
 
 @family
 def near_underflow(n, dtype, rng):
-    """Entries of a few times the least normal number: squares vanish."""
+    """Entries of a few times the least normal number: their squares vanish."""
     tiny = float(np.finfo(dtype).tiny)
     return 16 * tiny * rng.uniform(-1, 1, n), 16 * tiny * rng.uniform(-1, 1, _off(n))
 
@@ -312,7 +311,7 @@ def denormal(n, dtype, rng):
 
 @family
 def exponents(n, dtype, rng):
-    """Any sign, any mantissa, any exponent, denormals too, up to 1/4 of the largest number."""
+    """Random signs, mantissas and exponents, also denormals, up to 1/4 of the largest number."""
     info = np.finfo(dtype)
     low, high = info.minexp - info.nmant, info.maxexp - 3
 
@@ -377,39 +376,39 @@ def jordan(n, dtype, rng):
 
 @family
 def geometric(n, dtype, rng):
-    """d a geometric sequence from 1 to eps, e of the same sizes: a condition of 1/eps."""
+    """d is a geometric sequence from 1 to eps, e has the same sizes: the condition is 1/eps."""
     d = np.finfo(dtype).eps ** (np.arange(n) / max(n - 1, 1))
     return d, d[: _off(n)] * _signs(_off(n), rng)
 
 
-# What breaks LAPACK's divide and conquer (dbdsdc, sbdsdc), at any order above its leaves of
-# 25: it does not converge, or says that it did and returns vectors that are far from
-# orthogonal.  Most are copies of one block with a value between eps and sqrt(eps), glued
-# by links of that size: clusters of values whose distances and weights straddle every
-# tolerance for deflation.  data/hard.json records single matrices and what LAPACK did.
+# On the families below LAPACK's divide and conquer (dbdsdc, sbdsdc) fails, at any order above 25,
+# the order of its leaves. It does not converge, or it reports success and its vectors are far from
+# orthogonal. Most matrices are copies of one block with a value between eps and sqrt(eps), glued by
+# links of that size. So there are clusters of values whose distances and weights lie on both sides
+# of every tolerance for deflation. data/hard.json has single matrices and what LAPACK did.
 
 
 def _power(dtype, low, high, rng):
-    """A number between eps^low and eps^high, every magnitude as likely."""
+    """A number between eps^low and eps^high; its logarithm is uniform."""
     return float(np.finfo(dtype).eps) ** rng.uniform(low, high)
 
 
 def _copies(n, a, b):
-    """Copies of one block: a (p,) is its diagonal, b (p,) what is beside, b[p-1] the link."""
+    """Copies of one block: its diagonal is a (p,), its off-diagonal b[:p-1], the link b[p-1]."""
     return np.resize(a, n), np.resize(b, _off(n))
 
 
 def _wobble(x, k, dtype, rng):
-    """x with every entry changed by up to k eps."""
+    """x with every entry changed by at most k eps."""
     return x * (1 + float(np.finfo(dtype).eps) * rng.integers(-k, k + 1, x.size))
 
 
 @family
 def blocks_nearly_singular(n, dtype, rng):
-    """Copies of a block of order 2 to 7 with one tiny entry on d, tiny links.
+    """Copies of a block of order 2 to 7 with one tiny entry on d, and tiny links.
 
-    Near eps^0.6 and eps^0.85, either way round, float64 loses orthogonality in every
-    second draw; near eps and eps^0.8 float32 does not converge.
+    If one of the two is near eps^0.6 and the other near eps^0.85, LAPACK loses orthogonality in
+    float64 in every second draw. Near eps and eps^0.8 it does not converge in float32.
     """
     p = rng.integers(2, 8)
     a, b = (np.ones(p) if rng.random() < 1 / 2 else rng.uniform(0.3, 1, p) for _ in "ab")
@@ -424,7 +423,7 @@ def blocks_nearly_singular(n, dtype, rng):
 
 @family
 def blocks_one_tiny(n, dtype, rng):
-    """d = 1 but for a tiny entry in every second to sixth place, e between sqrt(eps) and 1."""
+    """d = 1 except for a tiny entry in every 2nd to 6th place, e between sqrt(eps) and 1."""
     p = rng.integers(2, 7)
     a = np.where(np.arange(p) == p // 2, _power(dtype, 0.5, 0.95, rng), 1.0)
     return _copies(n, a, np.full(p, _power(dtype, 0.1, 0.55, rng)))
@@ -432,7 +431,7 @@ def blocks_one_tiny(n, dtype, rng):
 
 @family
 def blocks_with_zeros(n, dtype, rng):
-    """Copies of a block of quarters with a 0 on d, links of about eps^0.85."""
+    """Copies of a block of multiples of 1/4 with a 0 on d, and links of about eps^0.85."""
     p = rng.integers(2, 6)
     a, b = rng.integers(0, 5, p) / 4, rng.integers(1, 5, p) / 4
     a[rng.integers(p)], b[-1] = 0, _power(dtype, 0.74, 0.95, rng)
@@ -450,7 +449,7 @@ def blocks_mirrored(n, dtype, rng):
 
 @family
 def blocks_jordan(n, dtype, rng):
-    """Copies of a Jordan block whose least value is between eps and sqrt(eps), tiny links."""
+    """Copies of a Jordan block whose least value is between eps and sqrt(eps), and tiny links."""
     p = rng.integers(2, 31)
     a = np.full(p, _power(dtype, 0.5, 0.95, rng) ** (1 / p))
     return _copies(n, a, np.r_[np.ones(p - 1), _power(dtype, 0.5, 0.95, rng)])
@@ -458,7 +457,7 @@ def blocks_jordan(n, dtype, rng):
 
 @family
 def runs_glued(n, dtype, rng):
-    """Runs equal but for some units in the last place, tiny links, in half a tiny entry each."""
+    """Runs equal up to the last digits, and tiny links. Half the draws have tiny entries on d."""
     p, k = rng.integers(2, 90), int(10 ** rng.uniform(0, 4))
     d, e = np.ones(n), np.full(_off(n), rng.choice([0.5, 1.0, 3.0, 4.0]))
     d, e = (rng.choice([0.5, 0.75, 1.0, 3.0]) * _wobble(x, k, dtype, rng) for x in (d, e))
@@ -470,9 +469,10 @@ def runs_glued(n, dtype, rng):
 
 @family
 def ladders_repeated(n, dtype, rng):
-    """Geometric ladders from 1 to eps^0.7 or far beyond, up, down or both, e tiny or in proportion.
+    """d repeats a geometric ladder from 1 to eps^0.7 or less: up, down or both.
 
-    Float32 does not converge near eps^0.8 in proportion.
+    e is tiny or proportional to d. If it is proportional, LAPACK does not converge in float32 near
+    eps^0.8.
     """
     p = rng.integers(2, 8)
     ladder = _power(dtype, 0.7, 1.2, rng) ** (np.arange(p) / (p - 1) * rng.choice([1, 2]))
@@ -485,7 +485,7 @@ def ladders_repeated(n, dtype, rng):
 
 @family
 def walk_of_exponents(n, dtype, rng):
-    """The logarithms of d and e are random walks; in half the draws of powers of two."""
+    """The logarithms of d and e are random walks. Half the draws have powers of two only."""
     step, cut = rng.uniform(0.05, 3), _power(dtype, 0.5, 2.5, rng)
     d, e = (np.cumsum(step * rng.standard_normal(size)) for size in (n, _off(n)))
     if rng.random() < 1 / 2:
@@ -495,9 +495,9 @@ def walk_of_exponents(n, dtype, rng):
 
 @family
 def deflation_straddled(n, dtype, rng):
-    """d = 1 or -1, and e, within k eps, 16 <= k <= 256: just what tolerances for deflation are.
+    """|d| - 1 and e are near k eps, 16 <= k <= 256, where tolerances for deflation are.
 
-    What reduction makes of a dense matrix whose values are all 1 but for rounding.
+    Reduction of a dense matrix gives this if all its values are 1 up to rounding.
     """
     k, spread = float(np.finfo(dtype).eps) * 2.0 ** rng.uniform(4, 8), rng.uniform(0, 0.5)
     d, e = (1 + spread * rng.uniform(-1, 1, size) for size in (n, _off(n)))
@@ -506,7 +506,7 @@ def deflation_straddled(n, dtype, rng):
 
 @family
 def nearly_diagonal(n, dtype, rng):
-    """d of 1/2, 1 and 2, e from eps to 2^14 eps: secular equations with their roots on poles."""
+    """d of 1/2, 1 and 2, e from eps to 2^14 eps: the secular equations have roots on poles."""
     e = np.exp2(rng.uniform(0, rng.uniform(1, 14), _off(n)))
     return rng.choice([0.5, 1.0, 2.0], n), float(np.finfo(dtype).eps) * e
 

@@ -1,14 +1,14 @@
-"""What the tests bound and the benchmarks print: residual, orthogonality, errors of s.
+"""The measures of accuracy: residual, orthogonality, errors of B and of s.
 
-All are free of overflow and underflow: B and s are scaled by one power of two first.
-Errors of float32 results are computed in float64.  `dtype` of the results fixes the unit
-eps; a norm or value below the least normal number counts as that number, as no result
-can be better than the spacing there.
+The tests hold them to bounds, the benchmarks print them. B and s are first scaled by a power of
+two, so that nothing overflows or underflows. Errors of float32 results are computed in float64.
+The unit eps is that of the dtype of the results. A norm or value below the least normal number
+counts as that number: no result can be better than the spacing there.
 """
 
 import numpy as np
 
-# The bounds of the design; n is the order of the matrix.
+# The bounds; n is the order of the matrix.
 BOUNDS = {
     "residual": lambda n: 2,
     "orthogonality": lambda n: 3,
@@ -20,10 +20,10 @@ BOUNDS = {
 
 
 def residual(d, e, L, s, R, lower=False):
-    """||B - L S R||_F / ((n + 8) eps ||B||_F), by ||B R^T - L S||_F in O(n k) work.
+    """||B - L S R||_F / ((n + 8) eps ||B||_F), computed as ||B R^T - L S||_F in O(n k) work.
 
-    The two norms are equal as far as R is orthogonal, which `orthogonality` measures; of a part
-    of the values, k < n, the second alone says how good they are.
+    The two norms are equal if R is orthogonal, which `orthogonality` measures. For a part of the
+    values, k < n, only the second norm says how good they are.
     d (n,), e (n-1,), L (n, k), s (k,), R (k, n); lower: e is the sub-diagonal.
     """
     n, info = d.size, np.finfo(s.dtype)
@@ -65,7 +65,7 @@ def orthogonality(L, R):
 
 
 def value_error(s, s_ref):
-    """max |s - s_ref| / (eps s_ref), s_ref as longdouble."""
+    """max |s - s_ref| / (eps s_ref); s_ref is longdouble."""
     if s.size == 0:
         return 0.0
     info = np.finfo(s.dtype)
@@ -75,12 +75,12 @@ def value_error(s, s_ref):
 
 
 def _exponent(d, e):
-    """k with max(|d|, |e|) in [2^(k-1), 2^k)."""
+    """The k for which max(|d|, |e|) is in [2^(k-1), 2^k)."""
     return int(np.frexp(max(np.max(abs(d)), np.max(abs(e), initial=0)))[1])
 
 
 def _scaled(d, e, s):
-    """d, e, s and the least normal number of their type, times 2^-k, as float64."""
+    """d, e, s and the least normal number of their type, all times 2^-k, as float64."""
     shift = -_exponent(d, e)
     least = float(np.finfo(s.dtype).tiny)
     return *(np.ldexp(np.float64(x), shift) for x in (d, e, s)), np.ldexp(least, shift)

@@ -1,11 +1,11 @@
-"""Programs that tests run in a process of their own."""
+"""Runs programs of tests in processes of their own."""
 
 import subprocess
 import sys
 
 
 def run(program, seconds=60, under=()):
-    """Run a Python program, under a command such as a checker; its output."""
+    """Runs a Python program, under a command such as a checker; returns its output."""
     done = subprocess.run(
         [*under, sys.executable, "-c", program], capture_output=True, text=True, timeout=seconds
     )

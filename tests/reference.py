@@ -1,4 +1,4 @@
-"""Singular values in extended precision, the reference of every accuracy test.
+"""Singular values in extended precision: the reference of the accuracy tests.
 
 Sturm counts on the Golub-Kahan form: the symmetric tridiagonal matrix T with zero
 diagonal and off-diagonal b = d1, e1, d2, e2, ..., dn has the eigenvalues +-s.  The
@@ -6,12 +6,12 @@ pivots of T - x,
 
     q_1 = -x,    q_k = -x - b_{k-1}^2 / q_{k-1},
 
-are negative as often as T has eigenvalues below x.  Their rounding errors are small
-relative changes of the b_k alone, so every s, however small, is found to high
-relative accuracy (Demmel and Kahan 1990, section 4).
+are negative as often as T has eigenvalues below x.  Rounding acts like small relative
+changes of the b_k, so every s, however small, is found to high relative accuracy (Demmel
+and Kahan 1990, section 4).
 
-The arithmetic is numpy.longdouble: 64 bits or more, and an exponent range in which
-the squares of all doubles, denormal ones too, neither overflow nor underflow.
+The arithmetic is numpy.longdouble. It has 64 bits or more. Its exponents are so wide that
+squares of doubles, denormal ones too, neither overflow nor underflow.
 """
 
 import numpy as np
@@ -52,7 +52,7 @@ def singular_values(d, e):
 
 
 def _below(b2, rank, x):
-    """Whether the singular value of each rank (0 is the largest) is below its x > 0."""
+    """For each rank (0 is the largest): is the singular value of that rank below its x > 0?"""
     n = (b2.size + 1) // 2
     q = np.empty((2 * n, x.size), LONG)
     with np.errstate(divide="ignore"):  # q = +0 gives the next pivot -inf: counted once
@@ -66,7 +66,7 @@ def _below(b2, rank, x):
 
 
 def _split(b2, rank, x, lo, hi):
-    """Cut the brackets of these ranks at x, where x lies inside."""
+    """Cuts the brackets of these ranks at x, if x lies inside."""
     rank = rank[(lo[rank] < x[rank]) & (x[rank] < hi[rank])]
     below = _below(b2, rank, x[rank])
     hi[rank[below]] = x[rank[below]]
@@ -74,9 +74,9 @@ def _split(b2, rank, x, lo, hi):
 
 
 def _hints(d, e):
-    """Points to cut at first: LAPACK's values and the error it may have made in them.
+    """The points of the first cuts: LAPACK's values, minus and plus their possible error.
 
-    They save counts where they are good; the counts alone decide.
+    Good points save counts. Bad points do no harm, as only counts decide.
     """
     biggest = np.max(abs(d), initial=np.max(abs(e), initial=0))
     if biggest == 0:

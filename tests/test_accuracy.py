@@ -1,4 +1,4 @@
-"""The accuracy bounds of measures.BOUNDS: every family, size, dtype, method, device."""
+"""Every family, size, dtype, method and device keeps the bounds of measures.BOUNDS."""
 
 import numpy as np
 import pytest
@@ -102,7 +102,7 @@ LARGE_SIZES = (255, 256, 257, 520)
 @every_family
 @every_dtype
 def test_beyond_every_block_size(family, dtype, device):
-    """With values by bisection, which is tested beside, as the reference."""
+    """The reference is bisection, which the next test covers."""
     with Findings() as findings:
         for n in LARGE_SIZES:
             d, e = make(family, n, dtype)
@@ -127,7 +127,7 @@ def test_svdvals_beyond_every_block_size(family, dtype, values_device):
 @pytest.mark.parametrize(("n", "dtype"), [(520, np.float64), (700, np.float64), (1024, np.float32)])
 @pytest.mark.parametrize("method", ["qr", "bisect", "auto"])
 def test_pairs_of_values_stay_in_order(n, dtype, method, values_device):
-    """Found one by one, values equal but for rounding could come out in the wrong order."""
+    """Values that differ by rounding, each found by itself, could come out in the wrong order."""
     d, e = make("wilkinson", n, dtype)
     s = tsvd.svdvals(d, e, method=method, device=values_device)
     assert np.all(s[1:] <= s[:-1])
@@ -198,7 +198,7 @@ def test_lapack_agrees(family, device):
 @every_dtype
 @pytest.mark.parametrize("method", ["qr", "givens", "dc", "auto"])
 def test_eps_bounds_the_error_of_b(eps, dtype, method, device):
-    """max |B - L S R| <= 4 eps + what full accuracy allows; L and R stay orthogonal."""
+    """max |B - L S R| <= 4 eps + the bound at full accuracy; L and R stay orthogonal."""
     some = ("uniform_1", "normal", "chi", "graded_gently", "zeros_off", "many_equal", "diagonal")
     with Findings() as findings:
         for family in some:

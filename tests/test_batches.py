@@ -1,4 +1,4 @@
-"""Many matrices in one call: each is held to what it would be held to alone."""
+"""Many matrices in one call: each keeps the bounds that it has to keep alone."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,8 @@ from test_accuracy import check_values, check_vectors
 
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
-# Around the orders of a thread's, a warp's and a block's matrix, of a leaf and of levels of merges.
+# Around the largest orders that one thread, one warp and one block take, the order of a leaf, and
+# the orders at which a level of merges is added.
 SIZES = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65)
 LARGE_SIZES = (127, 128, 129, 255, 256, 257, 300)
 SOME = ("chi", "graded_both", "zero", "zeros_many", "many_equal", "blocks_mirrored", "denormal")
@@ -26,7 +27,7 @@ def one(result, i):
 
 
 def check(findings, where, d, e, result, lower=False, references=None):
-    """All measures of each matrix; references: s_ref of each."""
+    """Checks each matrix in all measures. references: s_ref of each matrix."""
     for i in range(len(d)):
         here = f"{where} matrix {i}"
         check_vectors(findings, here, d[i], e[i], one(result, i), lower)
@@ -42,7 +43,7 @@ def check(findings, where, d, e, result, lower=False, references=None):
     "n", [*SIZES, *(pytest.param(n, marks=pytest.mark.slow) for n in LARGE_SIZES)]
 )
 def test_all_families_at_once(n, dtype, device):
-    """Zero, graded, clustered, hard ones and denormal numbers side by side."""
+    """One batch holds zero, graded, clustered, hard and denormal matrices."""
     d, e = all_families(n, dtype)
     with Findings() as findings:
         check(findings, f"n={n}", d, e, tsvd.svd(d, e, device=device))
@@ -59,7 +60,7 @@ def test_some_families_at_once(n, device):
 @every_dtype
 @pytest.mark.parametrize("n", [2, 3, 5, 17, 32, 33, 64, 100])
 def test_against_the_reference(n, dtype, device):
-    """In extended precision, graded and tiny values too; alone and with vectors."""
+    """Values with and without vectors against extended precision, also graded and tiny ones."""
     cases = [case(family, n, dtype) for family in FAMILIES]
     d, e = stack((c.d, c.e) for c in cases)
     s, values = tsvd.svd(d, e, device=device).s, tsvd.svdvals(d, e, device=device)
@@ -85,7 +86,7 @@ def test_values_of_all_families(n, device):
 @every_dtype
 @pytest.mark.parametrize("n", [5, 20, 32, 40, 70])
 def test_each_as_if_alone(n, dtype, device):
-    """To a few ulps of s; vectors differ by rounding, which the measures hold to their bounds."""
+    """s agrees to a few ulps. Vectors differ by rounding; other tests hold them to their bounds."""
     d, e = all_families(n, dtype)
     result = tsvd.svd(d, e, device=device)
     with Findings() as findings:
@@ -107,7 +108,7 @@ def test_lower(n, dtype, device):
 @pytest.mark.parametrize("eps", [1e-2, 1e-5, 1e-10])
 @pytest.mark.parametrize("n", [3, 20, 33, 65])
 def test_eps(n, eps, device):
-    """max |B - L S R| <= 4 eps + what full accuracy allows, of each."""
+    """max |B - L S R| <= 4 eps + the bound at full accuracy, for each matrix."""
     some = ("uniform_1", "normal", "zero", "chi", "graded_gently", "zeros_off", "many_equal")
     with Findings() as findings:
         for dtype in DTYPES:
@@ -127,7 +128,7 @@ def test_eps(n, eps, device):
 
 
 def test_hard_matrices(device):
-    """Those of one order and dtype together, many times over, among easy ones."""
+    """All hard matrices of one order and dtype, twice in one batch, among easy ones."""
     groups = {}
     for name, (d, e) in hard().items():
         groups.setdefault((d.size, d.dtype), []).append((name, d, e))
@@ -149,7 +150,7 @@ def test_hard_matrices(device):
 @every_dtype
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 31, 33, 300])
 def test_every_number_of_matrices(count, dtype, device):
-    """Around the lanes of a vector, and more than the threads or multiprocessors."""
+    """Counts around the lanes of a vector, and more than there are threads or multiprocessors."""
     rng = np.random.default_rng(count)
     with Findings() as findings:
         for n in (1, 6, 16, 32, 33):
@@ -170,7 +171,7 @@ def test_every_number_of_matrices(count, dtype, device):
     ],
 )
 def test_more_than_is_worked_on_at_once(count, n, dtype, device):
-    """All values, and the vectors of some, among them the first and the last."""
+    """Checks all values, and the vectors of some matrices, also of the first and the last."""
     rng = np.random.default_rng(n)
     d = rng.standard_normal((count, n)).astype(dtype)
     e = rng.standard_normal((count, n - 1)).astype(dtype)
@@ -186,7 +187,7 @@ def test_more_than_is_worked_on_at_once(count, n, dtype, device):
 
 @pytest.mark.parametrize("n", [8, 32, 40])
 def test_broadcast(n, device):
-    """One d for many e, one e for many d, and both of two dimensions."""
+    """One d for many e, one e for many d, and batches of two dimensions."""
     rng = np.random.default_rng(n)
     for d_shape, e_shape in (((), (9,)), ((9,), ()), ((4, 1), (1, 5)), ((3, 1, 2), (4, 1))):
         d, e = rng.random((*d_shape, n)), rng.random((*e_shape, n - 1))
@@ -224,7 +225,7 @@ def test_zero_matrices_alone(n, device):
 @pytest.mark.parametrize("n", [1, 8, 32, 40, 130])
 @pytest.mark.parametrize("place", [0, 11, 39])
 def test_one_bad_matrix(n, bad, place, device):
-    """Its index is in the error; unchecked it alone comes out as NaN."""
+    """The error has its index. If it is not checked, only its results are NaN."""
     d, e = stack(make("chi", n, seed=k) for k in range(40))
     good = tsvd.svd(d, e, device=device)
     values = tsvd.svdvals(d, e, device=device)

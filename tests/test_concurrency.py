@@ -1,4 +1,4 @@
-"""Threads, processes, signals, progress, memory: the library beside other code."""
+"""Threads, processes, signals, progress and memory."""
 
 import sys
 import threading
@@ -14,7 +14,7 @@ from processes import run
 
 
 def check_repeatable(call):
-    """call(d, e), a tuple of results, has the same bits again and again."""
+    """call(d, e), a tuple of results, has the same bits every time."""
     for n in (33, 200):
         d, e, _ = case("uniform_1", n, np.float64)
         first = call(d, e)
@@ -96,7 +96,7 @@ def test_errors_in_threads_stay_there(device):
 
 
 def test_the_gil_is_released(device):
-    """Another thread goes on while a long call runs."""
+    """Another thread runs while a long call does."""
     d, e = np.ones(700), np.ones(699)
     ticks, stop = [], threading.Event()
 
@@ -117,7 +117,7 @@ def test_the_gil_is_released(device):
 
 
 def test_fork_after_threads():
-    """OpenMP's threads are lost in a forked child; the child must work all the same."""
+    """A forked child has none of OpenMP's threads, but must work."""
     program = """
 import multiprocessing, warnings
 import numpy as np
@@ -154,13 +154,13 @@ assert [x.tobytes() for x in tsvd.svd(d, e)] + [tsvd.svdvals(d, e).tobytes()] ==
     ids=["givens", "batch", "auto"],
 )
 def test_ctrl_c(call, device):
-    """It stops a running call promptly, and the next call works."""
+    """Ctrl-C stops a running call promptly, and the next call works."""
     program = f"""
 import functools, os, signal, threading, time
 import numpy as np
 import tsvd
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
 svd = functools.partial(tsvd.svd, device={device!r})
 rng = np.random.default_rng(2)
 n = {4000 if device == "cpu" else 20_000}
@@ -228,7 +228,7 @@ def test_an_exception_of_progress_stops_the_call(device):
 
 
 def test_progress_may_call_svd(device):
-    """The library holds no lock while it asks."""
+    """The library holds no lock while it calls progress."""
     inner = []
 
     def progress(done):
@@ -240,7 +240,7 @@ def test_progress_may_call_svd(device):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc/self/statm")
 def test_memory_over_ten_thousand_calls():
-    """Neither results nor workspaces nor exceptions leak."""
+    """Results, workspaces and exceptions do not leak."""
     program = """
 import resource
 import numpy as np

@@ -1,4 +1,4 @@
-"""What CUDA devices compute against what the CPU does, and what only a device can do wrong."""
+"""CUDA devices against the CPU, and errors that only a device can make."""
 
 import ctypes
 import shutil
@@ -16,12 +16,12 @@ from processes import run
 
 pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
 
-# Of cuda/tuning.h.
+# Constants of cuda/tuning.h.
 PIPELINE_ROWS = 1024
 FINISH_ROWS = 64
 PIPELINE_SEGMENTS = 256
-VALUES_CPU_ORDER = 256  # up to this order the CPU finds the values of a matrix,
-VALUES_BATCH_ORDER = 2048  # and a thread each those of several
+VALUES_CPU_ORDER = 256  # up to this order the CPU finds the values of a single matrix
+VALUES_BATCH_ORDER = 2048  # up to this order the matrices of a batch are computed together
 PINNED_ORDER = 2048  # a float64 matrix of this order fills a pinned buffer
 
 BOUND = BOUNDS["values bisect"]
@@ -38,9 +38,9 @@ def magnitude(d, e):
 
 
 def check_same(findings, where, s, info, cpu_s, cpu_info):
-    """The CPU's rotations: its counts, and its values to a few ulps.
+    """The rotations are those of the CPU: the counts are equal, the values agree to a few ulps.
 
-    A rotation may be rounded otherwise once in a while, over and over where entries repeat.
+    Now and then a rotation is rounded differently, many times where entries repeat.
     """
     for one, cpu_one in zip(np.atleast_2d(s), np.atleast_2d(cpu_s), strict=True):
         findings.bound(
@@ -52,7 +52,7 @@ def check_same(findings, where, s, info, cpu_s, cpu_info):
 
 
 def check_accuracy(findings, where, d, e, eps, result, lower=False):
-    """max |B - L S R| <= 4 eps + what full accuracy allows; L and R stay orthogonal."""
+    """max |B - L S R| <= 4 eps + the bound at full accuracy; L and R stay orthogonal."""
     n, info = d.shape[-1], np.finfo(result.s.dtype)
     unit = BOUNDS["residual"](n) * (n + 8) * float(info.eps) * np.sqrt(2 * n)
     for i in np.ndindex(d.shape[:-1]):
@@ -65,9 +65,10 @@ def check_accuracy(findings, where, d, e, eps, result, lower=False):
 
 
 def check(findings, where, d, e, eps, splits=(0, 1), lower=False, **tuning):
-    """Whole and split: accurate, the same bits a second time, the CPU's values and counts.
+    """Checks accuracy, equal bits in a second call, and the values and counts of the CPU.
 
-    Returns the last values of both.
+    splits: the values of the setting "split" to run with. Returns the values of the last run, on
+    the device and on the CPU.
     """
     for split in splits:
         here = f"{where} split={split}"
@@ -87,7 +88,7 @@ def check(findings, where, d, e, eps, splits=(0, 1), lower=False, **tuning):
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_families(family, dtype):
-    """Sizes that fill one block of each kind, and one row more."""
+    """Sizes that fill one block of each kind, and sizes with one row more."""
     sizes = (2, 3, 33, FINISH_ROWS, FINISH_ROWS + 1, PIPELINE_ROWS + 1, PIPELINE_ROWS + 2)
     with Findings() as findings:
         for n in sizes:
@@ -99,8 +100,8 @@ def test_families(family, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("blocks", [2, 3, 7])
 def test_several_blocks(blocks, dtype):
-    """As many rows as fill the blocks, and one more."""
-    splits = (0, 1) if blocks < 7 else (1,)  # the measures of large matrices take their time
+    """Sizes that fill the blocks, and sizes with one row more."""
+    splits = (0, 1) if blocks < 7 else (1,)  # measuring large matrices is slow
     with Findings() as findings:
         for family in ("uniform_1", "zeros_many"):
             for n in (blocks * PIPELINE_ROWS + 1, blocks * PIPELINE_ROWS + 2):
@@ -111,7 +112,7 @@ def test_several_blocks(blocks, dtype):
 
 @pytest.mark.parametrize("blocks", [2, 10, 100_000])
 def test_order_5000(blocks):
-    """From blocks that need more than the usual shared memory to more than a device holds."""
+    """Two blocks need more than the usual shared memory; 100,000 are more than a device holds."""
     d, e = make("uniform_1", 5000)
     with Findings() as findings:
         check(findings, f"blocks={blocks}", d, e, 2.0**-6, (1,), blocks=blocks)
@@ -120,7 +121,7 @@ def test_order_5000(blocks):
 @pytest.mark.parametrize("n", [2047, 2048, 2049, 2050, 20_000, 100_000])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_long_matrices_without_vectors(n, dtype):
-    """Around what 1024 threads, each with two rows, hold at once, and far beyond."""
+    """Sizes around the 2048 rows that 1024 threads hold at once, and far beyond."""
     d, e = make("uniform_1", n, dtype)
     with Findings() as findings:
         for tuning in ({}, {"split": 0}, {"blocks": 1 + n // 4000}):
@@ -155,8 +156,8 @@ def test_odd_blocks_and_threads(blocks, block_threads):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [2, 3, 7, 16, 26, 33, 58, 63, 64, 65, 90, 129])
-def test_many_seeds(n, dtype):
-    """Sizes also around the columns, and the steps, that rotations are applied in."""
+def test_many_draws(n, dtype):
+    """Some sizes are near the numbers of columns and steps in which rotations are applied."""
     rng = np.random.default_rng(n)
     d, e = rng.uniform(0, 1, (40, n)).astype(dtype), rng.uniform(0, 1, (40, n - 1)).astype(dtype)
     with Findings() as findings:
@@ -181,7 +182,7 @@ def test_lower(dtype):
 
 
 def test_the_bound_on_sweeps_cuts_a_round_short():
-    """Rounds and waves of every length."""
+    """The bound falls at every place of a round and of a wave."""
     d, e = make("uniform_1", FINISH_ROWS + 3)
     with Findings() as findings:
         for eps in (0.5, 0.3, 0.1, 0.03):
@@ -205,7 +206,7 @@ def test_splitting_saves_empty_steps():
 
 @pytest.mark.parametrize("n", [PINNED_ORDER - 1, PINNED_ORDER, PINNED_ORDER + 1, 3000])
 def test_results_longer_than_a_buffer(n):
-    """Into arrays of the caller, touched before, and into new ones."""
+    """Results go to arrays of the caller, written to before, and to new arrays."""
     d, e = make("uniform_1", n)
     result, _ = givens(d, e, 2.0**-4)
     out = np.full((n, n), 7.0), np.full(n, 7.0), np.full((n, n), 7.0)
@@ -269,13 +270,13 @@ def test_a_device_that_does_not_exist(device):
 
 # ---- values ----
 
-# Of cuda/values/counts.h: entries of a tile of the plain form, twice the order of a matrix; those of
-# the wide form are a quarter of it.
+# Entries of a tile of the plain form (cuda/values/counts.h). A matrix of order n has 2 n entries.
+# A tile of the wide form has a quarter as many.
 TILE_ENTRIES = 1024
 
 
 def check_near(findings, where, s, expected):
-    """The CPU's values, which are exact, to half of the bound on the error of values."""
+    """The values agree with the exact ones of the CPU to half of the bound on their error."""
     n = s.shape[-1]
     for one, exact in zip(np.atleast_2d(s), np.atleast_2d(expected), strict=True):
         findings.bound(where, "ulps from the CPU's s", value_error(one, exact), BOUND(n) / 2)
@@ -283,7 +284,7 @@ def check_near(findings, where, s, expected):
 
 
 def check_values(findings, where, d, e, method="bisect", **options):
-    """Good values, however they are found, and the same bits a second time."""
+    """The values are good, and a second call gives the same bits."""
     expected = tsvd.svdvals(d, e, method="bisect", **options)
     before = None
     for again in ("", " again"):
@@ -297,7 +298,7 @@ def check_values(findings, where, d, e, method="bisect", **options):
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_values_of_families(family, dtype):
-    """Up to and beyond the order that the CPU takes; one tile, and two."""
+    """Sizes around the largest that the CPU takes, and sizes of one tile and of two."""
     sizes = (0, 1, 2, VALUES_CPU_ORDER, VALUES_CPU_ORDER + 1, TILE_ENTRIES // 2 + 1)
     with Findings() as findings:
         for n in sizes:
@@ -326,7 +327,7 @@ def test_values_of_long_matrices(family, dtype):
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [40_000, 90_000])
 def test_values_of_more_than_fill_a_device(n):
-    """A point of every value in a round is more than a GPU works on at once."""
+    """One point for every value makes more points than a GPU works on at once."""
     d, e = make("uniform_1", n)
     with Findings() as findings:
         check_values(findings, f"n={n}", d, e)
@@ -347,7 +348,7 @@ def test_values_of_many_draws(seed, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_values_at_numbers(dtype):
-    """Values that are numbers themselves: counts at them decide."""
+    """Values that are exactly numbers of the type: the count at that number decides."""
     with Findings() as findings:
         for c in (1.0, 3.0, 0.7):
             for n in (301, 302, 604):
@@ -357,7 +358,7 @@ def test_values_at_numbers(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_values_above_the_largest_number(dtype):
-    # of an order for which no value is the largest number itself
+    # At this order no value is equal to the largest number.
     d, e = (np.full(k, np.finfo(dtype).max) for k in (402, 401))
     s, expected = tsvd.svdvals(d, e, device="cuda"), tsvd.svdvals(d, e)
     finite = np.isfinite(expected)
@@ -386,7 +387,7 @@ def test_values_are_what_auto_takes(dtype):
     "family", ["uniform_1", "toeplitz", "zeros_many", "clustered", "exponents"]
 )
 def test_values_do_not_depend_on_hints(family, dtype):
-    """With vectors the values of qr are hints: those of tiny values may be far off."""
+    """With vectors, the values of QR are hints; the hints for tiny values may be far off."""
     d, e = make(family, 400, dtype)
     s = tsvd.svd(d, e, method="qr", device="cuda").s
     assert value_error(s, tsvd.svdvals(d, e, method="bisect")) <= BOUND(400) / 2
@@ -410,7 +411,7 @@ def test_values_to_eps(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 16, 31, 32, 33, 64, 65, 127, 128, 129, 300, 1000])
 def test_values_of_a_batch(n, dtype):
-    """Several matrices a block, one, and several blocks a matrix."""
+    """Several matrices in a block, one in a block, and one in several blocks."""
     names = ("uniform_1", "zero", "toeplitz", "graded_both", "zeros_everywhere", "exponents")
     d, e = stack(make(family, n, dtype) for family in names * 3)
     with Findings() as findings:
@@ -426,7 +427,7 @@ def test_values_of_a_batch_of_long_matrices():
 
 @pytest.mark.parametrize("n", [100, 300, 1025, 3000])
 def test_values_of_a_range_are_those_of_all(n):
-    """To the error of either: fewer values are sought at other points."""
+    """They agree up to the bound on the error: a search for fewer values uses other points."""
     for family in ("uniform_1", "toeplitz", "graded_gently", "zeros_many"):
         d, e = make(family, n)
         exact = tsvd.svdvals(d, e, method="bisect")
@@ -479,11 +480,11 @@ def test_values_of_givens_have_the_same_bits():
         assert same_bits(s, tsvd.svdvals(d, e, method="givens", eps=1e-3, device="cuda")), n
 
 
-# ---- beside others, and after errors ----
+# ---- several threads, memory, errors ----
 
 
 def test_two_threads_on_one_device():
-    """Their launches need different amounts of shared memory; the bits stay those of one."""
+    """Their launches need different amounts of shared memory; the bits do not change."""
     matrices = [make("uniform_1", n) for n in (5, 70, 300, 600, 1200, 1900)]
 
     def call(matrix):
@@ -500,7 +501,7 @@ def test_two_threads_on_one_device():
 
 
 def test_calls_keep_no_memory():
-    """Neither calls that work nor calls that fail or are stopped."""
+    """Calls keep no memory: those that succeed, fail or are stopped."""
     d, e = make("uniform_1", 400)
 
     def stop(done):
@@ -522,12 +523,12 @@ def test_calls_keep_no_memory():
 
     calls(5)
     before = tsvd.devices()[1].memory_free
-    calls(60)  # of 1.3 MB for each matrix of vectors
+    calls(60)  # each matrix of vectors takes 1.3 MB
     assert tsvd.devices()[1].memory_free >= before - 2**25
 
 
 class Driver:
-    """Device memory taken through the CUDA driver, which any library of the process shares."""
+    """Takes device memory through the CUDA driver, which all libraries of the process share."""
 
     def __init__(self):
         self.library = ctypes.CDLL("libcuda.so.1")
@@ -540,7 +541,7 @@ class Driver:
         assert getattr(self.library, name)(*arguments) == 0, name
 
     def take_all_but(self, least):
-        """Allocates until not even `least` bytes are to be had; the pieces."""
+        """Allocates until not even `least` bytes are left. Returns the allocations."""
         pieces, size = [], 2**40
         while size >= least:
             piece = ctypes.c_uint64()
@@ -556,7 +557,7 @@ class Driver:
 
 
 def exhaust_memory():
-    """For a process of its own, whose pool holds nothing yet."""
+    """Needs a process of its own, so that the pool is empty."""
     d, e = make("uniform_1", 5000)
     tsvd.svd(d[:50], e[:49], method="givens", eps=1e-2, device="cuda")
     driver = Driver()
@@ -570,7 +571,7 @@ def exhaust_memory():
 
 
 def test_exhausted_memory():
-    """An exception that says how much was wanted, and the next call works."""
+    """The exception says how much was wanted, and the next call works."""
     program = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})

@@ -1,4 +1,4 @@
-"""Divide and conquer: sizes around its leaves, splits, deflation, eps, scaling, threads, memory."""
+"""Divide and conquer: sizes near its leaves, splits, deflation, eps, scaling, threads, memory."""
 
 import re
 import signal
@@ -15,7 +15,7 @@ from measures import BOUNDS, max_abs_error, orthogonality, residual, value_error
 from processes import run
 from reference import singular_values
 
-# Of csrc/bidiag/dc.h and its doublings: one leaf, two, four, eight, and one row less or more.
+# One, two, four and eight leaves (csrc/bidiag/dc.h), and one row less or more.
 SIZES = (*range(31, 35), *range(63, 67), *range(127, 131), *range(255, 259))
 
 
@@ -49,7 +49,7 @@ def test_sizes_around_the_leaves(family, device):
 
 @pytest.mark.parametrize("place", ["d", "e", "d and e", "d twice"])
 def test_a_zero_at_every_place(place, device):
-    """Of d, of e: first, last, on both sides of every split and at its center."""
+    """A zero in d or e at every place: at both ends, on both sides of a split, at its center."""
     n = 67
     with Findings() as findings:
         for i in range(n):
@@ -61,7 +61,7 @@ def test_a_zero_at_every_place(place, device):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_runs_of_zeros(dtype, device):
-    """Blocks of zeros that fill no leaf, one, or two, among ordinary entries."""
+    """Blocks of zeros among ordinary entries, which fill part of a leaf, one leaf, or two."""
     n = 130
     with Findings() as findings:
         for first in (0, 1, 31, 32, 40, n - 33):
@@ -78,7 +78,7 @@ def test_runs_of_zeros(dtype, device):
 
 
 def all_deflated(n):
-    """How many values the merges find ready where each keeps only its center.
+    """The number of values that deflate in all merges if each merge keeps only its center.
 
     Leaves have up to 32 columns, left children a multiple of 8.
     """
@@ -100,7 +100,7 @@ def all_deflated(n):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [33, 64, 66, 128, 256])
 def test_what_deflates_wholly(n, dtype, device):
-    """Without off-diagonals every merge keeps its center alone; the result is exact."""
+    """Without off-diagonals every merge keeps only its center, and the result is exact."""
     ones, none = np.ones(n, dtype), np.zeros(n - 1, dtype)
     ladder = np.arange(1, n + 1).astype(dtype)
     for d in (ones, ladder, ladder[::-1] * dtype(-1), np.where(ladder % 3 == 0, 0, ones)):
@@ -111,7 +111,7 @@ def test_what_deflates_wholly(n, dtype, device):
 
 
 def test_what_does_not_deflate(device):
-    """A Toeplitz matrix keeps almost all; of two equal halves one is gone at the root."""
+    """A Toeplitz matrix keeps almost all values. With equal halves, half deflate at the root."""
     n = 256
     _, info = dc(*make("toeplitz", n), device=device, full_output=True)
     assert info.deflated <= all_deflated(n) / 4
@@ -124,7 +124,7 @@ def test_what_does_not_deflate(device):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_clusters_about_the_tolerance(dtype, device):
-    """Spacings from a tenth of the deflation tolerance to ten times as much, e alike."""
+    """Spacings and e from a tenth of the deflation tolerance to ten times as much."""
     eps = np.finfo(dtype).eps
     with Findings() as findings:
         for n in (40, 130):
@@ -140,7 +140,7 @@ def test_clusters_about_the_tolerance(dtype, device):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_tiny_links_at_the_splits(dtype, device):
-    """alpha, beta or both from far below the tolerance to above: all of z, half, none is small."""
+    """alpha, beta or both are far below the tolerance to above it, so parts of z are small."""
     n, eps = 130, float(np.finfo(dtype).eps)
     centers = np.arange(31, n - 1, 32)
     with Findings() as findings:
@@ -156,7 +156,7 @@ def test_tiny_links_at_the_splits(dtype, device):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_small_values_beside_a_large_entry(dtype, device):
-    """Many values within the tolerance: what deflation does to each adds up in the residual."""
+    """Many values lie within the tolerance: their errors by deflation add up in the residual."""
     eps = np.finfo(dtype).eps
     with Findings() as findings:
         for n in (33, 40, 48, 64, 100):
@@ -181,7 +181,7 @@ def test_small_values_beside_a_large_entry(dtype, device):
 )
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_tiny_values_keep_their_digits(family, dtype, device):
-    """Values far below eps times the norm, against extended precision."""
+    """Values far below eps times the norm are compared with extended precision."""
     d, e = make(family, 400, dtype)
     s_ref = singular_values(d, e)
     assert s_ref[-1] < s_ref[0] * np.finfo(dtype).eps
@@ -204,7 +204,7 @@ def test_powers_of_two_scale_s_alone(family, dtype, device):
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_eps(family, dtype, device):
-    """B is off by 4 eps beside rounding, and a looser eps leaves no more to do."""
+    """The error of B is at most 4 eps and rounding, and a looser eps leaves no more work."""
     info = np.finfo(dtype)
     with Findings() as findings:
         for n in (40, 130):
@@ -221,13 +221,13 @@ def test_eps(family, dtype, device):
                 findings.bound(where, "max |B - L S R|", max_abs_error(d, e, L, s, R), limit)
                 findings.bound(where, "orthogonality", orthogonality(L, R), 3)
                 findings.holds(where, "descending", np.all(s[1:] <= s[:-1]))
-                # one that is near a threshold may fall on either side
+                # A value near a threshold may fall on either side.
                 findings.holds(where, "as much deflated", done.deflated >= 0.99 * before - 1)
                 before = done.deflated
 
 
 def test_eps_saves_work(device):
-    """What is left to the secular equations falls from over a half to a quarter, to nothing."""
+    """The share of values left to secular equations: over 1/2, below 1/4, none."""
     d, e = make("uniform_1", 400)
     deflated = [
         dc(d, e, eps=eps, device=device, full_output=True)[1].deflated for eps in (None, 1e-4, 1)
@@ -242,7 +242,7 @@ def test_eps_saves_work(device):
 @pytest.mark.parametrize("n", [40, 100, 300])
 @pytest.mark.parametrize("lower", [False, True])
 def test_what_out_held_before_does_not_matter(n, lower, device):
-    """The results serve as workspace; NaN times zero would be NaN."""
+    """The results serve as workspace, and NaN times zero would be NaN."""
     for family in ("uniform_1", "zeros_many", "identity"):
         d, e = make(family, n)
         expected = dc(d, e, lower=lower, device=device)
@@ -305,7 +305,7 @@ def test_full_output(device):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("family", ["chi", "uniform_1", "toeplitz", "many_equal"])
 def test_the_same_bits_whatever_the_threads(family, dtype):
-    """Also of L and R: the threads share blocks of products, each made by one of them."""
+    """Each block of a product is made by one thread, so that L and R have the same bits too."""
     for n in (100, 300, 520):
         d, e = make(family, n, dtype)
         first = tuple(dc(d, e, device="cpu", tuning={"threads": 1}))
@@ -341,7 +341,7 @@ def test_an_exception_of_progress_comes_out(device):
 
 @pytest.fixture
 def interruptible():
-    """Ctrl-C interrupts, also where pytest is a job in the background."""
+    """Makes Ctrl-C interrupt also if pytest is a job in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -349,9 +349,10 @@ def interruptible():
 
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_within_a_level():
-    """Pressed at half of the time, in the last level, which alone takes longer than is left to it.
+    """Ctrl-C at half of the time is answered before the last level would end.
 
-    The best of three, as the machine may have other things to do.
+    The last level takes more than half of the time. The best of three tries counts, as the machine
+    may be busy.
     """
     d, e = make("toeplitz", 2000)
     start = time.perf_counter()
@@ -373,12 +374,12 @@ def test_ctrl_c_within_a_level():
     assert min(answered) < 0.1 + whole / 5
 
 
-# ---- what it needs ----
+# ---- memory and SciPy ----
 
 
 @pytest.mark.parametrize("into", ["new arrays", "out"])
 def test_workspace_that_does_not_fit(into):
-    """L and R, as yet untouched, would fit; with four more arrays they do not: nothing is begun."""
+    """L and R would fit, but not with four more arrays: the call fails before any work."""
     free = tsvd.devices()[0].memory_free
     n = int(np.sqrt(free / 24))
     d, e = np.broadcast_to(1.0, n), np.broadcast_to(0.5, n - 1)

@@ -1,6 +1,6 @@
-"""Where device=None computes: large matrices on a CUDA device that can be used, else the CPU.
+"""device=None: large matrices go to a usable CUDA device, all else to the CPU.
 
-A stand-in for the extension module answers for the devices and computes on the CPU.
+A stand-in for the extension module reports the devices and computes on the CPU.
 """
 
 import multiprocessing
@@ -19,7 +19,7 @@ ORDER, VALUES_ORDER = _core.CUDA_ORDER, _core.CUDA_VALUES_ORDER
 
 
 class Machine:
-    """_core on a machine with CUDA devices; `why` of each: what keeps it from being used."""
+    """Stands in for _core on a machine with CUDA devices. why: why each cannot be used, or ""."""
 
     def __init__(self, why=("",), cublas=True, memory=True):
         self.why, self.cublas, self.memory = why, cublas, memory
@@ -56,7 +56,7 @@ class Machine:
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Puts a Machine in the place of _core and returns it."""
+    """A function that replaces _core by a Machine and returns it."""
 
     def put(**facts):
         made = Machine(**facts)
@@ -79,16 +79,16 @@ def svd(n, **options):
 def test_vectors(method, machine):
     made = machine()
     svd(ORDER - 1, method=method)
-    assert made.used == [-1] and made.asked == 0  # CUDA was not even asked
+    assert made.used == [-1] and made.asked == 0  # CUDA was not asked
     svd(ORDER, method=method)
     assert made.used == [-1, 0] and made.asked == 1
     svd(ORDER + 1, method=method)
-    assert made.used == [-1, 0, 0] and made.asked == 1  # nor a second time
+    assert made.used == [-1, 0, 0] and made.asked == 1  # not a second time
 
 
 @pytest.mark.parametrize("method", ["auto", "dc", "bisect"])
 def test_values(method, machine):
-    made = machine(cublas=False)  # they need no products
+    made = machine(cublas=False)  # values need no products
     svd(VALUES_ORDER - 1, method=method, compute_uv=False)
     tsvd.svdvals(np.ones(VALUES_ORDER - 1), np.zeros(VALUES_ORDER - 2), method=method)
     assert made.used == [-1, -1] and made.asked == 0
@@ -146,7 +146,7 @@ def test_asked_for_it_says_why(facts, machine):
 
 
 def test_no_memory_of_the_host_is_the_end(machine):
-    """Not only the device's is exhausted: the CPU would do no better."""
+    """If the memory of the host is exhausted, the CPU is not tried."""
     made = machine()
     n = 10**7
     with pytest.raises(MemoryError, match="L and R"):
@@ -211,7 +211,7 @@ def _ask_in_child(queue):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python warns of fork with threads
 def test_a_forked_child_asks_again(machine):
-    """A device that its parent uses is none to a forked child."""
+    """A forked child cannot use a device that its parent uses."""
     machine()
     svd(ORDER)
     assert _api._default_cuda.cache_info().currsize == 1

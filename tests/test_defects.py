@@ -1,4 +1,4 @@
-"""Inputs on which an earlier state was wrong, each with what must hold."""
+"""Inputs on which earlier versions were wrong, each with the right result."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ from reference import singular_values
 
 @pytest.mark.parametrize("n", [60, 300])
 def test_equally_rounded_entries(n):
-    """Errors of equal squares all have one sign: they must not add up."""
+    """Equal squares have errors of one sign, which must not add up."""
     d, e = np.full(n, 0.5), np.full(n - 1, 1.7)
     s_ref = singular_values(d, e)
     assert value_error(tsvd.svdvals(d, e), s_ref) <= BOUNDS["values bisect"](n)
@@ -54,7 +54,7 @@ def test_one_row_in_blocks():
 
 
 def test_an_exception_of_progress_wins():
-    """Also where another matrix of the batch fails at the same time."""
+    """The exception comes out even if another matrix of the batch fails at the same time."""
 
     class Stop(Exception):
         pass
@@ -107,7 +107,7 @@ def test_millions_of_sweeps_keep_orthogonality():
 
 
 def test_the_command_line_keeps_to_files(tmp_path):
-    """A link is followed; what is no file is refused before any work."""
+    """Links are followed; a path that is not a file is refused before any work."""
     np.save(tmp_path / "d.npy", np.ones(3))
     np.save(tmp_path / "e.npy", np.ones(2))
     (tmp_path / "damaged.npy").write_bytes(b"PK\x03\x04 and nothing more")

@@ -1,4 +1,4 @@
-"""The seed's method: its tables, its pipeline over several blocks, its bound on sweeps."""
+"""The pipeline of Givens rotations: published tables, several blocks, the bound on sweeps."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,12 @@ from cases import DTYPES, RANGES, Findings, case, norm, same_bits
 from families import FAMILIES
 from measures import BOUNDS, max_abs_error, orthogonality, residual
 
-EPS = 1e-8  # of the seed's tables
+EPS = 1e-8  # of the published tables
 
 
 @pytest.mark.parametrize("high", RANGES)
 def test_error_is_of_the_order_of_eps(high, device):
-    """The seed's tables 3.1 to 3.4 and 3.9."""
+    """The published tables 3.1 to 3.4 and 3.9."""
     with Findings() as findings:
         for n in (20, 50, 100, 200):
             d, e, s_ref = case(f"uniform_{high}", n, np.float64)
@@ -32,8 +32,8 @@ def test_error_is_of_the_order_of_eps(high, device):
 
 
 @pytest.mark.parametrize("n", [5, 33, 64])
-def test_every_eps_of_the_seed(n, device):
-    """Tighter eps: smaller error and more work."""
+def test_every_published_eps(n, device):
+    """A tighter eps gives a smaller error and more work."""
     d, e, _ = case("uniform_1", n, np.float64)
     before = 0
     for eps in (1e-2, 1e-4, 1e-6, 1e-8, 1e-10):
@@ -43,7 +43,7 @@ def test_every_eps_of_the_seed(n, device):
         before = info.iterations
 
 
-# Neighbouring values too close for an iteration that converges linearly.
+# Their neighbouring values are too close for an iteration that converges linearly.
 TOO_CLOSE = {"clustered_loosely"}
 
 
@@ -76,7 +76,7 @@ def test_full_accuracy_without_eps(dtype, device):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_blocks_change_nothing(dtype, device):
-    """A matrix cut into blocks that hand on one shared entry: the same bits and count."""
+    """Blocks pass on the entry that they share: the bits and the counts do not change."""
     with Findings() as findings:
         for family in ("uniform_1", "normal", "zeros_many", "graded_gently"):
             for n in (2, 3, 5, 17, 64, 100):
@@ -105,7 +105,7 @@ def test_blocks_change_nothing(dtype, device):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_splitting_changes_no_count(dtype, device):
-    """The same rotations as the seed, without its empty steps."""
+    """Splitting makes the same rotations as the published method, without its empty steps."""
     with Findings() as findings:
         for family in ("uniform_1", "normal", "zeros_many", "graded_gently"):
             for n in (2, 5, 48, 49, 64, 65, 130):
@@ -134,7 +134,7 @@ def test_splitting_changes_no_count(dtype, device):
 
 
 def test_toeplitz_does_not_converge(device):
-    """Its neighbouring values are too close: a clear error within the bound on sweeps."""
+    """Its neighbouring values are too close: the error comes at the bound on sweeps."""
     d, e = np.ones(500), np.ones(499)
     with pytest.raises(np.linalg.LinAlgError, match=r'method="auto"') as caught:
         tsvd.svd(d, e, method="givens", eps=EPS, max_sweeps=300, device=device)

@@ -1,7 +1,7 @@
-"""Matrices on which LAPACK's divide and conquer breaks keep the bounds of measures.BOUNDS.
+"""tsvd keeps the bounds of measures.BOUNDS on matrices where LAPACK's divide and conquer fails.
 
-data/hard.npz holds them, data/hard.json says what LAPACK did.  What it does today is not
-tested, as it depends on the build: `python -m benchmarks.hard` shows it.
+data/hard.npz holds the matrices, data/hard.json says what LAPACK did. These tests do not run
+LAPACK, as its results depend on the build: `python -m benchmarks.hard` shows them.
 """
 
 import functools
@@ -46,7 +46,7 @@ def test_values_of_recorded(name, values_device):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("method", METHODS)
 def test_draws(family, dtype, method, device):
-    """Which of a family's matrices is hard, its seed says."""
+    """Not every matrix of a family is hard, so several random seeds are tried."""
     with Findings() as findings:
         for n in (26, 33, 52, 66, 118):
             for seed in range(1, 9):
@@ -61,7 +61,7 @@ def test_draws(family, dtype, method, device):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_root_at_the_middle_of_two_poles(dtype, method, device):
-    """The first evaluation of the secular equation finds zero; halving on led to NaN."""
+    """The first evaluation of the secular equation finds zero. Halving further gave NaN."""
     n = 33
     d, e = np.ones(n, dtype), np.zeros(n - 1, dtype)
     d[16], e[11:16] = 2, 100 * np.finfo(dtype).eps
@@ -73,7 +73,7 @@ def test_a_root_at_the_middle_of_two_poles(dtype, method, device):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_what_deflation_drops_is_small(method, device):
-    """With a tolerance of 64 eps, not eps / 2, the residual was 2.6."""
+    """With a tolerance of 64 eps instead of eps / 2 the residual was 2.6."""
     d, e = np.zeros(33), np.zeros(32)
     d[16:21], e[15:18] = (1, 1 / 2, 1, 0, 16), (2**-21, 2**-21, 2**-26)
     with Findings() as findings:

@@ -1,4 +1,4 @@
-"""cuBLAS: where it is looked for, and what is said where it is not found."""
+"""cuBLAS: where it is looked for, and the error if it is not found."""
 
 import importlib.metadata
 import os
@@ -11,14 +11,14 @@ from processes import run
 from tsvd import _core
 
 COMPILED = _core.config()["cuda_compiled"]
-# Of no CUDA there is, so that no machine has it.
+# There is no such CUDA version, so that no machine has it.
 MAJOR = 99
 
 compiled = pytest.mark.skipif(not COMPILED, reason="tsvd was built without CUDA")
 
 
 def directories(major, *paths, before=""):
-    """What a new process finds with these folders on its path."""
+    """The directories that a new process finds with these folders on its path."""
     program = f"""
 import sys
 from tsvd import _libraries
@@ -32,7 +32,7 @@ assert not [name for name in sys.modules if name.startswith("nvidia.")]
 
 @pytest.mark.parametrize(("major", "folder"), [(12, "cublas"), (13, "cu13"), (14, "cu14")])
 def test_wheels_in_the_order_of_the_path(major, folder, tmp_path):
-    """Where the wheels of each major version put the library, in every place that has some."""
+    """The wheels' library folder of each major version, in every folder that has wheels."""
     for name in ("second", "first"):
         (tmp_path / name / "nvidia" / folder / "lib").mkdir(parents=True)
     found = directories(major, tmp_path / "first", tmp_path / "none", tmp_path / "second")
@@ -41,7 +41,7 @@ def test_wheels_in_the_order_of_the_path(major, folder, tmp_path):
 
 
 def test_no_wheels(tmp_path):
-    """Neither a namespace, nor one that is no package."""
+    """There is no package "nvidia", or a module of this name that is no package."""
     empty = "sys.path.clear()"
     assert directories(13, tmp_path, before=empty) == []
     fake = "import types; sys.modules['nvidia'] = types.ModuleType('nvidia')"
@@ -61,7 +61,7 @@ assert tsvd._libraries.tell_directories.cache_info().currsize == 0
 
 @compiled
 def test_what_to_install(tmp_path):
-    """The extra, and every place in the order in which it was tried, with a reason each."""
+    """The error names the extra, and every place in the order of trial, each with a reason."""
     broken = tmp_path / f"libcublas.so.{MAJOR}"
     broken.write_text("no library")
     program = f"""
@@ -81,7 +81,7 @@ except RuntimeError as error:
 
 @compiled
 def test_the_extra_exists():
-    """For the CUDA that this build would name."""
+    """The error of this build would name an extra that exists."""
     major = _core.config()["cuda_runtime"] // 1000
     assert f"cu{major}" in importlib.metadata.metadata("tsvd").get_all("Provides-Extra")
 
@@ -99,7 +99,7 @@ def test_wrong_directories(wrong):
 
 
 def test_directories_of_any_name(tmp_path):
-    """Also such as no text encoding has."""
+    """Names may hold bytes that no text encoding has."""
     _core.cuda_library_paths([os.fsdecode(b"/\xff\xfe"), tmp_path, ""])
     _core.cuda_library_paths([])
 

@@ -1,4 +1,4 @@
-"""The package as it is installed: import, configuration, command line, notebooks, examples."""
+"""The installed package: import, configuration, command line, notebooks, examples."""
 
 import doctest
 import importlib.metadata
@@ -15,11 +15,12 @@ import tsvd
 from families import real
 from measures import residual
 
-NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+ROOT = Path(__file__).parent.parent
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 def python(*arguments, code=0, cwd=None):
-    """Run Python; its standard output and error."""
+    """Runs Python; returns its standard output and error."""
     done = subprocess.run(
         [sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=120, cwd=cwd
     )
@@ -28,7 +29,7 @@ def python(*arguments, code=0, cwd=None):
 
 
 def test_import_is_quick_and_light():
-    """0.15 s beyond NumPy, best of three; SciPy and what is drawn in by it wait for a need."""
+    """The import takes 0.15 s beyond NumPy at best of three, and does not import SciPy."""
     program = (
         "import time, sys, numpy\n"
         "start = time.perf_counter()\n"
@@ -74,6 +75,11 @@ def test_docstring_examples():
         assert tried > 0 and failed == 0
 
 
+def test_readme_examples():
+    failed, tried = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+    assert tried > 0 and failed == 0
+
+
 def test_devices(device):
     listed = [str(d).lower() for d in tsvd.devices()]
     assert any(device in name for name in listed)
@@ -92,7 +98,7 @@ def test_cli_info():
 
 
 def test_cli_demo():
-    """A line for each real matrix, all within their bounds (else the code is not zero)."""
+    """It prints a line for each real matrix. All are in their bounds, or the code is not 0."""
     output, _ = python("-m", "tsvd", "demo")
     for name, (d, _) in real().items():
         assert re.search(rf"^{name}\s+{d.size}\s", output, re.MULTILINE), output
@@ -122,7 +128,7 @@ def test_cli_svd_on_no_such_device(device, code, tmp_path):
 
 
 def test_cli_moves_a_bar(tmp_path, monkeypatch):
-    """Of a run by divide and conquer: through its levels, up to the whole."""
+    """The bar of a run by divide and conquer moves with its levels, and reaches the end."""
     import tqdm
 
     from tsvd import _cli
@@ -163,7 +169,7 @@ def test_cli_moves_a_bar(tmp_path, monkeypatch):
     ],
 )
 def test_cli_svd_refuses(d, e, named, tmp_path):
-    """One line that says what is wrong, no traceback, no file."""
+    """It prints one line that says what is wrong, no traceback, and writes no file."""
     np.save(tmp_path / "d.npy", d)
     if e is not None:
         np.save(tmp_path / "e.npy", e)
@@ -179,8 +185,8 @@ def test_cli_without_a_command():
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook(path):
-    """Committed without output, and runs from top to bottom."""
-    import nbclient  # not at the top: the tests of CUDA do without it
+    """It is committed without output, and runs from top to bottom."""
+    import nbclient  # not at the top: the CUDA tests run without it
     import nbformat
 
     notebook = nbformat.read(path, as_version=4)

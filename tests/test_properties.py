@@ -1,4 +1,4 @@
-"""Hypothesis: entries over the whole range of exponents, denormals and zeros included."""
+"""Hypothesis draws entries over the whole range of exponents, also denormals and zeros."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ MAX_ORDER = 9
 
 
 def entries(dtype):
-    """Numbers of at most 1/4 of the largest, so that s does not overflow."""
+    """Numbers up to 1/4 of the largest, so that s does not overflow."""
     info = np.finfo(dtype)
     top = float(info.max) / 4
     return st.one_of(
@@ -29,7 +29,7 @@ def entries(dtype):
 
 
 def matrices(dtype):
-    """(d, e) of small orders."""
+    """Draws (d, e) of small orders."""
     entry = entries(dtype)
     sizes = st.integers(1, MAX_ORDER)
     pairs = sizes.flatmap(
@@ -42,7 +42,7 @@ def matrices(dtype):
 
 
 def repeated(dtype):
-    """(d, e) of orders with up to three levels of merges: patterns repeated, with exceptions."""
+    """Draws (d, e) with up to three levels of merges: repeated patterns with exceptions."""
     eps = float(np.finfo(dtype).eps)
     ordinary = st.one_of(
         st.sampled_from([0.0, 1.0, -1.0, 0.5, 1 + eps, 1 + 64 * eps, eps, 64 * eps, 1e-4]),
@@ -111,7 +111,7 @@ def test_values(method, dtype, values_device):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_symmetries(dtype, values_device):
-    """Signs, a power of two and transposing change s in nothing but the power of two."""
+    """Signs change no bit of s; transposing and reversing change s by rounding only."""
 
     @settings(max_examples=200)
     @given(matrices(dtype), st.randoms(use_true_random=False))

@@ -1,4 +1,4 @@
-"""The reference and the measures are tested before they judge: against mpmath, by hand."""
+"""Tests of the reference (against mpmath) and of the measures (against known errors)."""
 
 import mpmath
 import numpy as np
@@ -12,7 +12,7 @@ DIGITS = 700  # mpmath's errors are relative to the norm; entries differ by up t
 
 
 def exact(x):
-    """A longdouble as mpmath number, without rounding."""
+    """The longdouble x as an mpmath number, without rounding."""
     mantissa, exponent = np.frexp(np.longdouble(x))
     high = float(mantissa)
     low = float(mantissa - np.longdouble(high))
@@ -39,7 +39,7 @@ def test_reference_against_mpmath(family):
 
 
 def test_reference_of_long_matrices():
-    """A closed form: the values of d = e = 1 are 2 cos(k pi / (2n + 1))."""
+    """The values of d = e = 1 are 2 cos(k pi / (2n + 1))."""
     n = 200
     angle = np.arange(1, n + 1) * (np.arctan(np.longdouble(1)) * 4) / (2 * n + 1)
     error = singular_values(np.ones(n), np.ones(n - 1)) / (2 * np.cos(angle)) - 1
@@ -65,7 +65,7 @@ def test_reference_of_nothing():
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("scale", [1.0, 2.0**1000, 2.0**-1000])
 def test_measures_see_an_error(lower, scale):
-    """Put a known error into an exact decomposition and read it off."""
+    """Puts a known error into an exact decomposition; the measures show it."""
     n, eps = 30, np.finfo(float).eps
     rng = np.random.default_rng(5)
     d, e = rng.uniform(1, 2, n) * scale, rng.uniform(1, 2, n - 1) * scale

@@ -1,4 +1,4 @@
-"""A part of the values and their vectors, by index and by interval, against the whole."""
+"""A part of the values with their vectors, by index and by interval, against the whole."""
 
 import numpy as np
 import pytest
@@ -12,12 +12,12 @@ from test_accuracy import check_vectors
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
-# One leaf of divide and conquer, two, four, and one row less or more.
+# One, two and four leaves of divide and conquer, and one row less or more.
 SIZES = (1, 2, 3, 8, 32, 33, 34, 65, 66, 130)
 
 
 def index_ranges(n):
-    """One value, few, all but one, all: at both ends and in the middle."""
+    """Ranges of one value, few, all but one and all: at both ends and in the middle."""
     few = min(5, n)
     ranges = [(0, 0), (n - 1, n - 1), (n // 2, n // 2), (0, few - 1), (n - few, n - 1)]
     ranges += [(n // 3, n // 3 + n // 4), (0, n - 2), (1, n - 1), (0, n - 1)]
@@ -33,7 +33,7 @@ def by_interval(low, high, **options):
 
 
 def check_part(findings, where, d, e, result, expected, lower=False):
-    """expected: the values of the whole that this is a part of."""
+    """expected: the same part of the values of the whole."""
     L, s, R = result
     n, k = d.size, expected.size
     shapes = L.shape == (n, k) and s.shape == (k,) and R.shape == (k, n)
@@ -62,7 +62,7 @@ def test_indices(family, device):
             d, e = make(family, n, DTYPES[turn % 2])
             whole = tsvd.svd(d, e, device=device).s
             ranges = index_ranges(n)
-            # of large matrices some ranges each, so that all have their turn
+            # Each large matrix takes some of the ranges; together they take all.
             for low, high in ranges if n < 40 else ranges[turn % 4 :: 4]:
                 options = by_index(low, high, device=device)
                 where = f"{family} n={n} {d.dtype} {low}..{high}"
@@ -100,7 +100,7 @@ def test_values_by_every_method(method, dtype, values_device):
 @every_family
 @every_dtype
 def test_against_the_reference(family, dtype, device):
-    """Few values of a graded matrix span as many powers of ten as all: each keeps its digits."""
+    """Each value of a part keeps its digits, also if the matrix is graded."""
     with Findings() as findings:
         for n in (33, 100):
             d, e, s_ref = case(family, n, dtype)
@@ -168,7 +168,7 @@ def test_lower(n, dtype, device):
 
 @pytest.mark.parametrize("method", ["dc", "auto"])
 def test_a_part_is_by_divide_and_conquer(method, device):
-    """At every order, where auto may take another method for the whole."""
+    """This holds at every order, also where auto takes another method for the whole."""
     for n in (1, 2, 8, 20, 33, 60):
         d, e = make("normal", n)
         options = by_index(0, 0, method=method, device=device, full_output=True)
@@ -178,7 +178,7 @@ def test_a_part_is_by_divide_and_conquer(method, device):
 
 @pytest.mark.parametrize("eps", [1e-2, 1e-6])
 def test_eps(eps, device):
-    """Columns of B R^T - L S = (B - L S R) R^T; the entries of B - L S R keep to 4 eps."""
+    """The columns of B R^T - L S = (B - L S R) R^T, as entries of B - L S R are below 4 eps."""
     with Findings() as findings:
         for family in ("uniform_1", "chi", "toeplitz", "zeros_off"):
             for n in (20, 65):
@@ -237,7 +237,9 @@ def test_shapes_of_batches(device):
 
 
 def gaps(s, n):
-    """Places i of s with bounds between s[i-1] and s[i] that no rounding reaches over."""
+    """place i -> a bound between s[i-1] and s[i], where these are so far apart that rounding of
+    either does not reach it.
+    """
     far = 100 * (n + 8) * float(np.finfo(s.dtype).eps)
     least = float(np.finfo(s.dtype).tiny)
     s = s.astype(np.float64)
@@ -265,7 +267,7 @@ def test_intervals(family, device):
 
 @every_dtype
 def test_ends_that_are_values(dtype, device):
-    """The lower end is outside, the upper inside: of values that are numbers, some twice or 0."""
+    """The lower end is outside, the upper inside. Some values are equal, one is 0."""
     values = np.array([3, 2, 2, 1, 0.5, 2.0**-40, 0], dtype)
     d = values[[3, 0, 6, 2, 5, 1, 4]] * dtype([1, -1, 1, -1, 1, 1, -1])
     e = np.zeros(6, dtype)
@@ -280,7 +282,7 @@ def test_ends_that_are_values(dtype, device):
 
 @pytest.mark.parametrize("n", [4, 40, 301])
 def test_ends_at_a_value_of_a_coupled_matrix(n, device):
-    """d = e = 1 has the value 2 cos(pi / 3) = 1 where 3 divides 2 n + 1."""
+    """d = e = 1 has the value 2 cos(pi / 3) = 1 if 3 divides 2 n + 1."""
     d, e = np.ones(n), np.ones(n - 1)
     above = int(np.sum(2 * np.cos(np.arange(1, n + 1) * np.pi / (2 * n + 1)) > 1 + 1e-9))
     assert (2 * n + 1) % 3 == 0 and tsvd.svdvals(d, e, **by_interval(1, 9, device=device)).size == (
@@ -293,7 +295,7 @@ def test_ends_at_a_value_of_a_coupled_matrix(n, device):
 @every_dtype
 @pytest.mark.parametrize("n", [17, 40, 90])
 def test_ends_that_were_computed(n, dtype):
-    """s[j] is not in (s[j], s[i]] and s[i] is: what was found is found again."""
+    """Ends that are computed values: s[i] is in (s[j], s[i]], and s[j] is not."""
     for family in ("normal", "chi", "toeplitz", "graded_both", "zeros_many"):
         d, e = make(family, n, dtype)
         s = tsvd.svdvals(d, e, device="cpu")
@@ -306,7 +308,7 @@ def test_ends_that_were_computed(n, dtype):
 
 
 def test_bounds_between_numbers_of_float32(device):
-    """Neither bound is a float32; rounded to one it would be the value."""
+    """The bounds are no float32 numbers. Rounded to float32 they would equal a value."""
     d, e = np.float32([2, 1, 0.5]), np.zeros(2, np.float32)
     for low, high, size in (
         (1 - 1e-12, 1 + 1e-12, 1),
@@ -353,7 +355,7 @@ def test_zero_matrices(dtype, device):
 
 @every_dtype
 def test_values_above_the_largest_number(dtype, device):
-    """They are infinity, above every number."""
+    """Such values count as infinity, above every number."""
     top = np.finfo(dtype).max
     d, e = np.full(2, top), np.full(1, top)
     assert tsvd.svdvals(d, e, **by_interval(0, top, device=device)).size == 1

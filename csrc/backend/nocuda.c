@@ -1,35 +1,18 @@
 /*
- * The CUDA functions of tsvd.h in a build without nvcc; cuda/runtime/device.cu,
- * cuda/runtime/blas.cu and cuda/backend.cu answer them otherwise.
+ * The CUDA functions of tsvd.h, and what api/handle.c asks of CUDA, in a build without nvcc;
+ * cuda/runtime/ answers them otherwise.
  */
-#include <stdio.h>
+#include <stddef.h>
 
-#include "tsvd/tsvd.h"
-
-struct tsvd_backend;
-
-const struct tsvd_backend *tsvdi_cuda_f64(void);
-const struct tsvd_backend *tsvdi_cuda_f32(void);
-
-const struct tsvd_backend *
-tsvdi_cuda_f64(void)
-{
-    return NULL;
-}
-
-const struct tsvd_backend *
-tsvdi_cuda_f32(void)
-{
-    return NULL;
-}
+#include "backend/cuda_handle.h"
+#include "host/host.h"
 
 static tsvd_status
-not_compiled(char *why, size_t size)
+not_compiled(tsvd_error *error)
 {
-    snprintf(why, size,
-             "tsvd was built without CUDA: install the CUDA Toolkit (nvcc) and reinstall tsvd with "
-             "TSVD_CUDA=ON");
-    return TSVD_ERR_NO_DEVICE;
+    return tsvdi_fail(error, TSVD_ERR_NO_DEVICE,
+                      "tsvd was built without CUDA: install the CUDA Toolkit (nvcc) and build tsvd "
+                      "again with TSVD_CUDA=ON");
 }
 
 int
@@ -46,30 +29,74 @@ tsvd_cuda_versions(int *runtime, int *driver)
 }
 
 tsvd_status
-tsvd_cuda_device_count(int *count, char *why, size_t size)
+tsvd_cuda_device_count(int *count, tsvd_error *error)
 {
+    tsvdi_error_clear(error);
     *count = 0;
-    return not_compiled(why, size);
+    return not_compiled(error);
 }
 
 tsvd_status
-tsvd_cuda_device_usable(int index, char *why, size_t size)
+tsvd_cuda_device_usable(int index, tsvd_error *error)
 {
     (void)index;
-    return not_compiled(why, size);
+    tsvdi_error_clear(error);
+    return not_compiled(error);
 }
 
 tsvd_status
-tsvd_cuda_device(int index, tsvd_device *device, char *why, size_t size)
+tsvd_cuda_device_facts(int index, tsvd_cuda_device *device, tsvd_error *error)
 {
-    (void)index;
-    (void)device;
-    return not_compiled(why, size);
+    (void)index, (void)device;
+    tsvdi_error_clear(error);
+    return not_compiled(error);
 }
 
 tsvd_status
-tsvd_cuda_blas(int major, char *text, size_t size)
+tsvd_cuda_blas(const tsvd_config *config, int major, char *file, size_t size, tsvd_error *error)
 {
-    (void)major;
-    return not_compiled(text, size);
+    (void)config, (void)major, (void)file, (void)size;
+    tsvdi_error_clear(error);
+    return not_compiled(error);
+}
+
+tsvd_status
+tsvdi_cuda_create(const tsvd_config *config, const tsvd_allocator *host, struct cuda_call **made,
+                  tsvd_error *error)
+{
+    (void)config, (void)host;
+    *made = NULL;
+    return not_compiled(error);
+}
+
+void
+tsvdi_cuda_destroy(struct cuda_call *call)
+{
+    (void)call;
+}
+
+void
+tsvdi_cuda_set_stream(struct cuda_call *call, void *stream)
+{
+    (void)call, (void)stream;
+}
+
+tsvd_status
+tsvdi_cuda_trim(struct cuda_call *call)
+{
+    (void)call;
+    return TSVD_OK;
+}
+
+tsvd_status
+tsvdi_cuda_enter(struct cuda_call *call, tsvd_error *error)
+{
+    (void)call;
+    return not_compiled(error);
+}
+
+void
+tsvdi_cuda_leave(struct cuda_call *call, tsvd_status status)
+{
+    (void)call, (void)status;
 }

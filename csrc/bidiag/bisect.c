@@ -1,113 +1,56 @@
 /*
- * Bisection: the matrix prepared for the Sturm counts of sturm.h.
+ * Values alone, by bisection with Sturm counts (math/sturm.h): each is found by itself, to full
+ * relative accuracy.
  */
-#include <limits.h>
+#include "bidiag/methods.h"
 
-#include "backend/backend.h"
-
-/* Entry k of the Golub-Kahan form's off-diagonal: d1, e1, d2, ..., dn. */
-static real
-entry(const real *d, const real *e, int64_t k)
+tsvd_status
+tsvdi_find_values(struct tsvd_context *ctx, const struct chunk *chunk, const real *hint, real eps,
+                  real *s, tsvd_info *info)
 {
-    return r_abs(k % 2 == 0 ? d[k / 2] : e[k / 2]);
+    const struct svd_problem *p = ctx->problem;
+    const struct svd_plan *plan = ctx->plan;
+    struct values_job job = {.n = p->n,
+                             .batch = chunk->count,
+                             .first = p->first,
+                             .last = p->first + p->k,
+                             .chunk = chunk,
+                             .hint = hint,
+                             .eps = eps,
+                             .s = s};
+    const double clock = tsvdi_host_seconds();
+    /* values that the CPU finds are on the host first */
+    const int through_host = plan->values != plan->backend->values && p->to != TSVD_HOST;
+    const int64_t count = p->k * chunk->count;
+    real *found = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    if (through_host) {
+        TSVD_TRY(tsvdi_alloc(ctx, (size_t)count * sizeof *found, (void **)&found));
+        job.s = found;
+    }
+    TSVD_TRY(plan->values->find(ctx, &job));
+    if (through_host) {
+        TSVD_TRY(plan->backend->put_values(ctx, found, count, s));
+    }
+    info->seconds_values += tsvdi_host_seconds() - clock;
+    info->iterations += info->method == TSVD_METHOD_BISECT ? job.counts : 0;
+out:
+    tsvdi_free(ctx, found);
+    return ret;
 }
 
-int
-tsvdi_sturm_is_plain(int64_t n, const real *d, const real *e)
+tsvd_status
+tsvdi_bisect(struct tsvd_context *ctx, const struct chunk *chunk, struct results to,
+             tsvd_info *info)
 {
-    real_int largest = INT_MIN, smallest = INT_MAX, exponent;
-
-    for (int64_t k = 0; k < 2 * n - 1; k++) {
-        real b = entry(d, e, k);
-
-        if (b != 0) {
-            (void)r_split(b, &exponent);
-            largest = exponent > largest ? exponent : largest;
-            smallest = exponent < smallest ? exponent : smallest;
-        }
-    }
-    return 2 * (largest - smallest) + 3 <= STURM_BUDGET;
+    return tsvdi_find_values(ctx, chunk, NULL, tsvdi_eps(ctx), to.s, info);
 }
 
-size_t
-tsvdi_sturm_bytes(int64_t n)
+struct bytes
+tsvdi_bisect_bytes(const struct svd_plan *plan)
 {
-    size_t entries = 2 * (size_t)n;
+    struct bytes found = {bytes_of(plan->told.chunk * plan->told.count, sizeof(real)), 0};
 
-    return entries * (sizeof(struct sturm_chunk) + sizeof(real_int) + 5 * sizeof(real));
-}
-
-void
-tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct sturm *matrix)
-{
-    struct sturm_chunk *chunk = work;
-    real_int *twos = (real_int *)(chunk + 2 * n);
-    real *wide_square = (real *)(twos + 2 * n), *wide_rest = wide_square + 2 * n;
-    real *wide_inverse = wide_rest + 2 * n, *square = wide_inverse + 2 * n;
-    real *square_rest = square + 2 * n;
-    real largest = 0, bound = 0, before = 0;
-    real_int scale, loss = 0, gain = 0;
-    int64_t entries = 0, chunks = 0;
-    int plain = 1;
-
-    for (int64_t k = 0; k < 2 * n - 1; k++) {
-        real b = entry(d, e, k);
-
-        largest = r_max(largest, b);
-        bound = r_max(bound, b + before); /* Gershgorin's */
-        before = b;
-    }
-    (void)r_split(largest, &scale);
-    for (int64_t k = 0; k < 2 * n - 1; k++) {
-        real b = entry(d, e, k);
-        real_int exponent, below;
-
-        if (b == 0) {
-            if (entries > (chunks > 0 ? chunk[chunks - 1].end : 0)) {
-                chunk[chunks++] = (struct sturm_chunk){entries, 1};
-                loss = gain = 0;
-            }
-            continue;
-        }
-        b = r_split(b, &exponent);
-        wide_square[entries] = b * b;
-        wide_rest[entries] = r_fma(b, b, -(b * b));
-        wide_inverse[entries] = 1 / (b * b);
-        twos[entries] = 2 * exponent;
-        /* |r| shrinks by b^2/8 at most and grows eightfold at most, sigma and b below 4. */
-        below = 2 * (scale - exponent);
-        if (below + 3 > STURM_BUDGET) {
-            plain = 0;
-        } else {
-            square[entries] = b * b * r_pow2((int)-below);
-            square_rest[entries] = wide_rest[entries] * r_pow2((int)-below);
-            loss += below + 3;
-            gain += 3;
-            if (loss > STURM_BUDGET || gain > STURM_BUDGET) {
-                chunk[chunks++] = (struct sturm_chunk){entries, 0};
-                loss = below + 3;
-                gain = 3;
-            }
-        }
-        entries++;
-    }
-    if (entries > (chunks > 0 ? chunk[chunks - 1].end : 0)) {
-        chunk[chunks++] = (struct sturm_chunk){entries, 1};
-    }
-    matrix->n = n;
-    matrix->entries = entries;
-    matrix->chunks = chunks;
-    matrix->chunk = chunk;
-    matrix->square = square;
-    matrix->square_rest = square_rest;
-    matrix->wide_square = wide_square;
-    matrix->wide_rest = wide_rest;
-    matrix->wide_inverse = wide_inverse;
-    matrix->wide_twos = twos;
-    matrix->scale_down[0] = r_pow2((int)(-scale / 2));
-    matrix->scale_down[1] = r_pow2((int)(-(scale - scale / 2)));
-    matrix->plain_from =
-        plain ? REAL(ldexp(1, (int)scale - STURM_BUDGET)) : r_from_bits(R_INFINITY_BITS);
-    /* Beyond rounding in the bound; past the largest number it is infinity. */
-    matrix->top = r_bits(bound) + 4 < R_INFINITY_BITS ? r_bits(bound) + 4 : R_INFINITY_BITS;
+    return bytes_sum(found, plan->values->bytes(plan));
 }

@@ -13,6 +13,10 @@ enum {
        4.1 us against 5.0, at n = 12 they took the same (Xeon with AVX-512, 2.6 GHz). */
     VALUES_QR_ORDER = 8,
 
+    /* CPU, values: matrices of a batch up to this order are bisected many at once, one to a lane.
+       The leaves' QR finds approximations for them, so it is DC_LEAF_COLUMNS at most. */
+    VALUES_SIDE_BY_SIDE_ORDER = 32,
+
     /* Matrices in host memory from these orders on go to a CUDA device where none is asked for:
        with vectors by divide and conquer, and values alone by bisection.  On one H200 against 16
        cores, end to end, the device was faster with vectors from n = 384 on in the three classes of

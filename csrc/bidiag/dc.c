@@ -2,8 +2,7 @@
  * Divide and conquer: the tree of subproblems and the walk from the leaves to the roots; the
  * operations of a level are the back end's.  The mathematics is in dc.h and secular.h.
  */
-#include "backend/backend.h"
-#include "host/host.h"
+#include "bidiag/methods.h"
 
 /* Columns of the left child: about half, a multiple of DC_ALIGN. */
 static int64_t
@@ -46,39 +45,87 @@ make_tree(struct tsvd_context *ctx, int64_t n, struct dc_tree *tree)
         tree->levels++;
     }
     do { /* rounding to DC_ALIGN may ask for one level more */
-        tsvdi_host_free(tree->node);
+        tsvdi_free(ctx, tree->node);
         tree->node = NULL;
-        TSVD_TRY(tsvdi_host_alloc(((size_t)2 << tree->levels) * sizeof *tree->node, ctx->error,
-                                  (void **)&tree->node));
+        TSVD_TRY(tsvdi_alloc(ctx, ((size_t)2 << tree->levels) * sizeof *tree->node,
+                             (void **)&tree->node));
     } while (fill_tree(n, tree) > DC_LEAF_COLUMNS && ++tree->levels);
 out:
     return ret;
 }
 
-tsvd_status
-tsvdi_dc(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
+/* From the leaves to the roots. */
+static tsvd_status
+walk(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
 {
-    const struct tsvd_backend *backend = ctx->backend;
+    const struct dc_ops *ops = ctx->plan->backend->dc;
     double clock = tsvdi_host_seconds();
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(make_tree(ctx, job->n, &job->tree));
-    TSVD_TRY(backend->dc_begin(ctx, job));
-    TSVD_TRY(backend->dc_leaves(ctx, job));
+    TSVD_TRY(ops->begin(ctx, job));
+    TSVD_TRY(ops->leaves(ctx, job));
     info->seconds_iterate += tsvdi_host_seconds() - clock;
     for (int level = job->tree.levels - 1; level >= 0; level--) {
         TSVD_TRY(tsvdi_check(ctx, dc_done(level)));
-        TSVD_TRY(backend->dc_merge(ctx, job, level, info));
+        TSVD_TRY(ops->merge(ctx, job, level, info));
     }
-    TSVD_TRY(backend->dc_finish(ctx, job, info));
+    TSVD_TRY(ops->finish(ctx, job, info));
 out:
-    if (ret == TSVD_ERR_NO_CONVERGENCE) {
-        (void)tsvdi_fail(
-            ctx->error, ret,
-            "dc: the QR iteration of a leaf did not converge within its usual bound on "
-            "sweeps; use method=\"qr\" with a larger max_sweeps");
-    }
-    backend->dc_end(ctx, job);
-    tsvdi_host_free(job->tree.node);
+    ops->end(ctx, job);
+    tsvdi_free(ctx, job->tree.node);
     return ret;
+}
+
+tsvd_status
+tsvdi_dc(struct tsvd_context *ctx, const struct chunk *chunk, struct results to, tsvd_info *info)
+{
+    const struct svd_problem *p = ctx->problem;
+    const struct vectors_ops *ops = ctx->plan->backend->vectors;
+    /* If e is the sub-diagonal the transpose is decomposed: L and R change roles. */
+    const int lower = ctx->options->lower;
+    struct dc_job job = {.n = p->n,
+                         .batch = chunk->count,
+                         .first = p->first,
+                         .k = p->k,
+                         .chunk = chunk,
+                         .eps = tsvdi_eps(ctx),
+                         .s = to.s};
+    struct vectors left, right;
+    double clock;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(ops->begin(ctx, p->n, p->k, chunk->count, to, &left, &right));
+    job.right = lower ? left : right;
+    job.left = lower ? right : left;
+    TSVD_TRY(walk(ctx, &job, info));
+    clock = tsvdi_host_seconds();
+    TSVD_TRY(ops->end(ctx, left, right, to));
+    info->seconds_vectors += tsvdi_host_seconds() - clock;
+out:
+    ops->free(ctx, &left, &right);
+    if (ret == TSVD_ERR_NO_CONVERGENCE) {
+        ctx->error->matrix = ctx->total > 1 ? ctx->index + job.failed : -1;
+        tsvdi_advise(ctx->error, "use TSVD_METHOD_QR with a larger options.max_sweeps");
+        (void)tsvdi_fail(ctx->error, ret,
+                         "dc: the QR iteration of a leaf did not converge within its usual bound "
+                         "on sweeps");
+    }
+    return ret;
+}
+
+struct bytes
+tsvdi_dc_bytes(const struct svd_plan *plan)
+{
+    struct bytes own = plan->backend->dc->bytes(plan);
+    struct bytes tree = {0, 0};
+    int levels = 1; /* rounding to DC_ALIGN may ask for one more than halving does */
+
+    while (((int64_t)DC_LEAF_COLUMNS << (levels - 1)) < plan->told.n) {
+        levels++;
+    }
+    tree.host = bytes_of((int64_t)2 << levels, sizeof(struct dc_node));
+    own = bytes_sum(own, tree);
+    own = bytes_sum(own, plan->backend->vectors->begin_bytes(plan));
+    return bytes_sum(own, plan->backend->values->bytes(plan));
 }

@@ -13,8 +13,7 @@
  * finished when one makes no rotation.  If half sweep F is the first that makes none, the
  * next T - 1 make none either: n (F + T) iterations.
  */
-#include "backend/backend.h"
-#include "host/host.h"
+#include "bidiag/methods.h"
 
 /* Bounds on half sweeps, while a large segment is left and in all.  They are as many as the
    nearest coupled values ask for, whatever n is: the seed's published means, n = 20 to 10000,
@@ -26,18 +25,18 @@ enum { SWEEPS_MAX = 1000000, SMALL_SWEEPS_MAX = 10000000 };
    a second on a GPU. */
 enum { SLICE_SWEEPS = 1 << 19 };
 
-struct plan {
+struct cut {
     struct givens_segment *large, *next;
     struct givens_segment *small;
     int64_t *since; /* of each small one, the half sweep at which it was set aside */
     int64_t larges, nexts, smalls;
     int64_t limit; /* most rows of a small segment */
-    int whole;     /* the matrix is not split, as by the seed */
+    int whole;     /* the matrix stays whole */
 };
 
 /* Splits a segment where e is zero into large ones, for the next round, and small ones. */
 static void
-split(struct plan *plan, const real *e, struct givens_segment whole, int64_t made)
+split(struct cut *cut, const real *e, struct givens_segment whole, int64_t made)
 {
     const int64_t end = whole.first + whole.rows - 1;
 
@@ -48,11 +47,11 @@ split(struct plan *plan, const real *e, struct givens_segment whole, int64_t mad
             i++;
         }
         part.rows = i - part.first + 1;
-        if (part.rows > plan->limit && part.rows > 1) {
-            plan->next[plan->nexts++] = part;
+        if (part.rows > cut->limit && part.rows > 1) {
+            cut->next[cut->nexts++] = part;
         } else if (part.rows > 1) {
-            plan->small[plan->smalls] = part;
-            plan->since[plan->smalls++] = made;
+            cut->small[cut->smalls] = part;
+            cut->since[cut->smalls++] = made;
         }
     }
 }
@@ -61,144 +60,147 @@ static tsvd_status
 fail(struct tsvd_context *ctx, int64_t half_sweeps)
 {
     ctx->error->sweeps = half_sweeps;
+    ctx->error->matrix = ctx->total > 1 ? ctx->index : -1;
+    tsvdi_advise(ctx->error,
+                 "use TSVD_METHOD_AUTO, a larger options.eps or a larger options.max_sweeps");
     return tsvdi_fail(ctx->error, TSVD_ERR_NO_CONVERGENCE,
                       "givens did not converge within %lld half sweeps: the zero-shift method is "
-                      "slow where singular values are close; use method=\"auto\", a larger eps, "
-                      "or a larger max_sweeps",
+                      "slow where singular values are close",
                       (long long)half_sweeps);
 }
 
 /* Rounds until no large segment is left; *made half sweeps, the last that rotated is *last - 1. */
 static tsvd_status
-make_rounds(struct tsvd_context *ctx, const struct givens_job *job, struct plan *plan,
-            int64_t bound, int64_t *last, struct givens_counts *counts)
+make_rounds(struct tsvd_context *ctx, const struct givens_job *job, struct cut *cut, int64_t bound,
+            int64_t *last, struct givens_counts *counts)
 {
     int64_t made = 0;
     tsvd_status ret = TSVD_OK;
 
-    while (plan->larges > 0) {
-        struct givens_segment *swap = plan->large;
-        int64_t sweeps = ctx->backend->givens_round_sweeps(job, plan->large, plan->larges);
+    while (cut->larges > 0) {
+        struct givens_segment *swap = cut->large;
+        int64_t sweeps = ctx->plan->backend->givens->round_sweeps(job, cut->large, cut->larges);
         int64_t active = 0;
 
         sweeps = sweeps < bound - made ? sweeps : bound - made;
-        TSVD_TRY(ctx->backend->givens_round(ctx, job, plan->large, plan->larges, sweeps, &active,
-                                            counts));
+        TSVD_TRY(ctx->plan->backend->givens->round(ctx, job, cut->large, cut->larges, sweeps,
+                                                   &active, counts));
         made += sweeps;
         if (active == sweeps && made >= bound) {
             TSVD_TRY(fail(ctx, made));
         }
         *last = active > 0 ? made - sweeps + active : *last;
-        if (plan->whole) {
-            plan->larges = active == sweeps;
+        if (cut->whole) {
+            cut->larges = active == sweeps;
         } else {
-            plan->nexts = 0;
-            for (int64_t i = 0; i < plan->larges; i++) {
-                split(plan, job->e, plan->large[i], made);
+            cut->nexts = 0;
+            for (int64_t i = 0; i < cut->larges; i++) {
+                split(cut, job->e, cut->large[i], made);
             }
-            plan->large = plan->next;
-            plan->next = swap;
-            plan->larges = plan->nexts;
+            cut->large = cut->next;
+            cut->next = swap;
+            cut->larges = cut->nexts;
         }
         TSVD_TRY(tsvdi_check(ctx, (double)made / ((double)bound + 2)));
     }
     if (job->right.x && made > DRIFT_SWEEPS_PER_ROW * job->n) {
-        TSVD_TRY(ctx->backend->orthonormalize(ctx, job->right));
-        TSVD_TRY(ctx->backend->orthonormalize(ctx, job->left));
+        TSVD_TRY(ctx->plan->backend->vectors->orthonormalize(ctx, job->right));
+        TSVD_TRY(ctx->plan->backend->vectors->orthonormalize(ctx, job->left));
     }
 out:
     return ret;
 }
 
-/* One slice of half sweeps of the small segments; those that have more to go stay in the plan. */
+/* One slice of half sweeps of the small segments; those that have more to go stay in `cut`. */
 static tsvd_status
-finish_slice(struct tsvd_context *ctx, const struct givens_job *job, struct plan *plan,
-             int64_t bound, int64_t *half_sweeps, int64_t *last, struct givens_counts *counts)
+finish_slice(struct tsvd_context *ctx, const struct givens_job *job, struct cut *cut, int64_t bound,
+             int64_t *half_sweeps, int64_t *last, struct givens_counts *counts)
 {
     int64_t left = 0;
     tsvd_status ret = TSVD_OK;
 
-    for (int64_t i = 0; i < plan->smalls; i++) {
-        int64_t most = bound - plan->since[i];
+    for (int64_t i = 0; i < cut->smalls; i++) {
+        int64_t most = bound - cut->since[i];
 
         half_sweeps[i] = most < SLICE_SWEEPS ? most : SLICE_SWEEPS;
     }
-    TSVD_TRY(ctx->backend->givens_finish(ctx, job, plan->small, plan->smalls, half_sweeps, counts));
-    for (int64_t i = 0; i < plan->smalls; i++) {
-        int64_t end = plan->since[i] + (half_sweeps[i] < 0 ? SLICE_SWEEPS : half_sweeps[i]);
+    TSVD_TRY(
+        ctx->plan->backend->givens->finish(ctx, job, cut->small, cut->smalls, half_sweeps, counts));
+    for (int64_t i = 0; i < cut->smalls; i++) {
+        int64_t end = cut->since[i] + (half_sweeps[i] < 0 ? SLICE_SWEEPS : half_sweeps[i]);
 
         *last = half_sweeps[i] != 0 && end > *last ? end : *last;
         if (half_sweeps[i] < 0) {
             if (end >= bound) {
                 TSVD_TRY(fail(ctx, bound));
             }
-            plan->small[left] = plan->small[i];
-            plan->since[left++] = end;
+            cut->small[left] = cut->small[i];
+            cut->since[left++] = end;
         }
     }
-    plan->smalls = left;
+    cut->smalls = left;
 out:
     return ret;
 }
 
 /* The small segments, each to its end. */
 static tsvd_status
-finish(struct tsvd_context *ctx, const struct givens_job *job, struct plan *plan, int64_t bound,
+finish(struct tsvd_context *ctx, const struct givens_job *job, struct cut *cut, int64_t bound,
        int64_t *last, struct givens_counts *counts)
 {
     int64_t *half_sweeps = NULL;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_host_alloc((size_t)plan->smalls * sizeof *half_sweeps, ctx->error,
-                              (void **)&half_sweeps));
-    while (plan->smalls > 0) {
-        TSVD_TRY(finish_slice(ctx, job, plan, bound, half_sweeps, last, counts));
+    TSVD_TRY(tsvdi_alloc(ctx, (size_t)cut->smalls * sizeof *half_sweeps, (void **)&half_sweeps));
+    while (cut->smalls > 0) {
+        TSVD_TRY(finish_slice(ctx, job, cut, bound, half_sweeps, last, counts));
         TSVD_TRY(tsvdi_check(ctx, ctx->done));
     }
 out:
-    tsvdi_host_free(half_sweeps);
+    tsvdi_free(ctx, half_sweeps);
     return ret;
 }
 
-tsvd_status
-tsvdi_givens(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct vectors right,
-             struct vectors left, tsvd_info *info)
+static tsvd_status
+iterate(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct vectors right,
+        struct vectors left, tsvd_info *info)
 {
     const tsvd_options *options = ctx->options;
     const int64_t asked = options->max_sweeps;
-    int64_t threads = options->block_threads > 0 ? options->block_threads : n / 2, last = 0, saved;
-    struct givens_job job = {n, d, e, eps, 0, options->blocks, right, left};
+    int64_t threads = options->givens_threads > 0 ? options->givens_threads : n / 2, last = 0,
+            saved;
+    struct givens_job job = {n, d, e, r_max(eps, R_EPS), 0, options->givens_blocks, right, left};
     struct givens_segment *segment = NULL;
     struct givens_counts counts = {0};
-    struct plan plan = {0};
+    struct cut cut = {0};
     double clock = tsvdi_host_seconds();
     tsvd_status ret = TSVD_OK;
 
     threads = threads < 2 ? 2 : threads / 2 * 2; /* a thread keeps to one side */
     job.threads = threads;
-    TSVD_TRY(tsvdi_host_alloc((size_t)n * (3 * sizeof *segment + sizeof *plan.since), ctx->error,
-                              (void **)&segment));
-    plan.large = segment;
-    plan.next = plan.large + n;
-    plan.small = plan.next + n;
-    plan.since = (int64_t *)(plan.small + n);
-    plan.whole = !options->split;
-    plan.limit = plan.whole ? 0 : ctx->backend->givens_small_rows;
+    TSVD_TRY(
+        tsvdi_alloc(ctx, (size_t)n * (3 * sizeof *segment + sizeof *cut.since), (void **)&segment));
+    cut.large = segment;
+    cut.next = cut.large + n;
+    cut.small = cut.next + n;
+    cut.since = (int64_t *)(cut.small + n);
+    cut.whole = !options->givens_split;
+    cut.limit = cut.whole ? 0 : ctx->plan->backend->givens->small_rows;
     if (right.x) {
-        TSVD_TRY(ctx->backend->identity(ctx, right));
-        TSVD_TRY(ctx->backend->identity(ctx, left));
+        TSVD_TRY(ctx->plan->backend->vectors->identity(ctx, right));
+        TSVD_TRY(ctx->plan->backend->vectors->identity(ctx, left));
     }
-    if (plan.whole) {
-        plan.large[0] = (struct givens_segment){0, n};
-        plan.larges = n > 1;
+    if (cut.whole) {
+        cut.large[0] = (struct givens_segment){0, n};
+        cut.larges = n > 1;
     } else {
-        split(&plan, e, (struct givens_segment){0, n}, 0);
-        plan.large = plan.next;
-        plan.larges = plan.nexts;
-        plan.next = segment;
+        split(&cut, e, (struct givens_segment){0, n}, 0);
+        cut.large = cut.next;
+        cut.larges = cut.nexts;
+        cut.next = segment;
     }
-    TSVD_TRY(make_rounds(ctx, &job, &plan, asked > 0 ? asked : SWEEPS_MAX, &last, &counts));
-    TSVD_TRY(finish(ctx, &job, &plan, asked > 0 ? asked : SMALL_SWEEPS_MAX, &last, &counts));
+    TSVD_TRY(make_rounds(ctx, &job, &cut, asked > 0 ? asked : SWEEPS_MAX, &last, &counts));
+    TSVD_TRY(finish(ctx, &job, &cut, asked > 0 ? asked : SMALL_SWEEPS_MAX, &last, &counts));
     info->sweeps += last + 1;
     info->iterations += n * (last + threads);
     saved = n * (last + threads) - counts.steps;
@@ -208,6 +210,28 @@ tsvdi_givens(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, st
     info->seconds_iterate += tsvdi_host_seconds() - clock - counts.seconds_vectors;
     info->seconds_vectors += counts.seconds_vectors;
 out:
-    tsvdi_host_free(segment);
+    tsvdi_free(ctx, segment);
     return ret;
+}
+
+tsvd_status
+tsvdi_givens(struct tsvd_context *ctx, const struct chunk *chunk, struct results to,
+             tsvd_info *info)
+{
+    return tsvdi_rotations(ctx, chunk, to, iterate, 0, info);
+}
+
+struct bytes
+tsvdi_givens_bytes(const struct svd_plan *plan)
+{
+    const int vectors = plan->problem->vectors;
+    struct bytes own = tsvdi_rotations_bytes(plan), phase = plan->backend->givens->bytes(plan);
+
+    own.host = bytes_add(
+        own.host, bytes_of(plan->told.n, 3 * sizeof(struct givens_segment) + 2 * sizeof(int64_t)));
+    if (vectors) {
+        phase = bytes_most(phase, plan->backend->vectors->orthonormalize_bytes(plan));
+        phase = bytes_most(phase, plan->backend->vectors->rotate_bytes(plan, 0, 0));
+    }
+    return bytes_sum(own, phase);
 }

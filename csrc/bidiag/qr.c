@@ -2,8 +2,7 @@
  * Implicit QR: sweeps (qr_sweep.h) until the matrix is diagonal.  Rotations are logged and
  * applied to the vectors in windows of many sweeps.
  */
-#include "backend/backend.h"
-#include "host/host.h"
+#include "bidiag/methods.h"
 
 /* Rotations of one side in a window: enough that loading and storing the vectors for
    each window is cheap beside the rotations, few enough to stay in cache. */
@@ -21,19 +20,17 @@ tsvdi_log_alloc(struct tsvd_context *ctx, int64_t sweeps, int64_t rotations,
     log->sweeps = log->rotations = 0;
     log->sweeps_max = sweeps;
     log->rotations_max = rotations;
-    TSVD_TRY(
-        tsvdi_host_alloc((size_t)sweeps * sizeof *log->sweep, ctx->error, (void **)&log->sweep));
-    TSVD_TRY(tsvdi_host_alloc((size_t)rotations * sizeof *log->rotation, ctx->error,
-                              (void **)&log->rotation));
+    TSVD_TRY(tsvdi_alloc(ctx, (size_t)sweeps * sizeof *log->sweep, (void **)&log->sweep));
+    TSVD_TRY(tsvdi_alloc(ctx, (size_t)rotations * sizeof *log->rotation, (void **)&log->rotation));
 out:
     return ret;
 }
 
 void
-tsvdi_log_free(struct rotation_log *log)
+tsvdi_log_free(struct tsvd_context *ctx, struct rotation_log *log)
 {
-    tsvdi_host_free(log->sweep);
-    tsvdi_host_free(log->rotation);
+    tsvdi_free(ctx, log->sweep);
+    tsvdi_free(ctx, log->rotation);
 }
 
 static void
@@ -69,41 +66,53 @@ fill_window(struct qr_state *q, real *d, real *e, int keep, struct rotation_log 
     return 0;
 }
 
-tsvd_status
-tsvdi_qr(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct vectors right,
-         struct vectors left, tsvd_info *info)
+/* Room of a log: short sweeps, as of blocks of order two, outnumber the long ones.  Without vectors
+   there is room for one sweep, which each overwrites. */
+static void
+log_room(int64_t n, int vectors, int64_t *sweeps, int64_t *rotations)
 {
-    const tsvd_options *options = ctx->options;
+    int64_t window = n > 0 ? WINDOW_ROTATIONS / n : 0;
+
+    window = window > SMALL_SWEEPS_PER_ROW * n + 4 ? SMALL_SWEEPS_PER_ROW * n + 4 : window;
+    window = window < WINDOW_SWEEPS_MIN ? WINDOW_SWEEPS_MIN : window;
+    *sweeps = vectors ? window + n : 1;
+    *rotations = vectors ? window * n : n;
+}
+
+static tsvd_status
+iterate(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct vectors right,
+        struct vectors left, tsvd_info *info)
+{
+    const struct vectors_ops *ops = ctx->plan->backend->vectors;
+    const int vectors = right.x != NULL;
     struct rotation_log log[2] = {{0}, {0}};
-    int64_t sweeps = WINDOW_ROTATIONS / n;
+    int64_t sweeps, rotations;
     struct qr_state q;
     double clock, now, left_over;
     int done = 0, fresh = 1;
     tsvd_status ret = TSVD_OK;
 
-    sweeps = sweeps > SMALL_SWEEPS_PER_ROW * n + 4 ? SMALL_SWEEPS_PER_ROW * n + 4 : sweeps;
-    sweeps = sweeps < WINDOW_SWEEPS_MIN ? WINDOW_SWEEPS_MIN : sweeps;
+    log_room(n, vectors, &sweeps, &rotations);
     for (int i = 0; i < 2; i++) {
-        /* short sweeps, as of blocks of order two, outnumber the long ones; without vectors
-           there is room for one sweep, which each overwrites */
-        TSVD_TRY(tsvdi_log_alloc(ctx, right.x ? sweeps + n : 1, right.x ? sweeps * n : n, &log[i]));
+        TSVD_TRY(tsvdi_log_alloc(ctx, sweeps, rotations, &log[i]));
     }
-    qr_start(&q, n, eps, options->max_sweeps);
+    qr_start(&q, n, eps, ctx->options->max_sweeps);
     while (!done) {
         clock = tsvdi_host_seconds();
-        done = fill_window(&q, d, e, right.x != NULL, &log[0], &log[1]);
+        done = fill_window(&q, d, e, vectors, &log[0], &log[1]);
         now = tsvdi_host_seconds();
         info->seconds_iterate += now - clock;
-        if (right.x && (fresh || log[0].sweeps > 0)) {
-            TSVD_TRY(ctx->backend->rotate(ctx, &log[0], &log[1], right, left, fresh));
+        if (vectors && (fresh || log[0].sweeps > 0)) {
+            TSVD_TRY(ops->rotate(ctx, &log[0], &log[1], right, left, fresh));
             info->seconds_vectors += tsvdi_host_seconds() - now;
             fresh = 0;
         }
         if (q.exhausted) {
             ctx->error->sweeps = q.sweeps;
+            ctx->error->matrix = ctx->total > 1 ? ctx->index : -1;
+            tsvdi_advise(ctx->error, "raise options.max_sweeps or options.eps");
             TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_NO_CONVERGENCE,
-                                "qr did not converge within %lld sweeps; raise max_sweeps or eps",
-                                (long long)q.sweeps));
+                                "qr did not converge within %lld sweeps", (long long)q.sweeps));
         }
         /* the block that is left shrinks, and with it the work, quadratically */
         left_over = (double)(q.high + 1) / (double)n;
@@ -114,7 +123,29 @@ tsvdi_qr(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct
     info->rotations += 2 * q.rotations;
     info->deflated += q.deflated;
 out:
-    tsvdi_log_free(&log[0]);
-    tsvdi_log_free(&log[1]);
+    tsvdi_log_free(ctx, &log[0]);
+    tsvdi_log_free(ctx, &log[1]);
     return ret;
+}
+
+tsvd_status
+tsvdi_qr(struct tsvd_context *ctx, const struct chunk *chunk, struct results to, tsvd_info *info)
+{
+    return tsvdi_rotations(ctx, chunk, to, iterate, 1, info);
+}
+
+struct bytes
+tsvdi_qr_bytes(const struct svd_plan *plan)
+{
+    const int vectors = plan->problem->vectors;
+    struct bytes own = tsvdi_rotations_bytes(plan), phase = {0, 0};
+    int64_t sweeps, rotations;
+
+    log_room(plan->told.n, vectors, &sweeps, &rotations);
+    phase.host = bytes_of(2 * sweeps, sizeof(struct qr_sweep));
+    phase.host = bytes_add(phase.host, bytes_of(2 * rotations, sizeof(struct rotation)));
+    if (vectors) {
+        phase = bytes_sum(phase, plan->backend->vectors->rotate_bytes(plan, sweeps, rotations));
+    }
+    return bytes_sum(own, bytes_most(phase, plan->values->bytes(plan)));
 }

@@ -1,8 +1,11 @@
 /*
- * Which singular values lie in an interval, by two Sturm counts; see tsvd_select() in tsvd.h.
+ * Which singular values lie in an interval, by two Sturm counts on the host; see tsvd_select() in
+ * tsvd.h.
  */
-#include "cpu/kernels/kernels.h"
-#include "host/host.h"
+#include <math.h>
+#include <string.h>
+
+#include "bidiag/methods.h"
 
 /* The least number above a bound >= 0.  A value beyond the largest number is infinity to
    whoever asked for it, and is what the largest counts. */
@@ -26,45 +29,72 @@ count_above(const struct sturm *matrix, double bound)
     }
     sigma = next_above(bound + 0.0); /* -0 is 0 */
     if (!isinf(bound) && r_bits(sigma) < matrix->top) {
-        tsvdi_kernels()->count(matrix, 1, 1, &sigma, &above);
+        tsvdi_cpu.values->count(matrix, 1, &sigma, &above);
     }
     return above;
 }
 
-tsvd_status
-tsvdi_select(const tsvd_problem *problem, const tsvd_options *options, double low, double high,
-             int64_t *first, int64_t *k, tsvd_error *error)
+/* The matrix on the host. */
+static tsvd_status
+load(struct tsvd_context *ctx, struct chunk *chunk)
 {
-    const int64_t n = problem->n;
+    const size_t n = (size_t)ctx->problem->n;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_alloc(ctx, (2 * n + 1) * sizeof(real) + 1, (void **)&chunk->d));
+    chunk->e = chunk->d + n;
+    chunk->exponent = (real_int *)(chunk->e + n);
+    chunk->kind = (char *)(chunk->exponent + 1);
+    chunk->count = 1;
+    TSVD_TRY(ctx->plan->backend->load(ctx, 1, chunk));
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_select(const struct svd_problem *p, double low, double high, int64_t *first, int64_t *count,
+             tsvd_error *error)
+{
+    struct svd_plan plan = {.problem = p, .backend = tsvdi_backend_of(p->handle)};
+    struct tsvd_context ctx = {.problem = p,
+                               .plan = &plan,
+                               .options = p->options,
+                               .error = error,
+                               .threads = 1,
+                               .count = 1,
+                               .total = 1,
+                               .cuda = p->handle->cuda};
+    struct chunk chunk = {0};
     struct sturm matrix;
-    real *d = NULL, largest;
     void *room = NULL;
     tsvd_status ret = TSVD_OK;
 
-    if (n == 0) {
+    if (p->n == 0) {
         goto out;
     }
-    TSVD_TRY(tsvdi_host_alloc(2 * (size_t)n * sizeof *d, error, (void **)&d));
-    largest = r_max(tsvdi_gather(problem->d, problem->d_stride, n, d),
-                    tsvdi_gather(problem->e, problem->e_stride, n - 1, d + n));
-    if (!r_isfinite(largest)) {
-        if (options->check_finite) {
+    plan.told.chunk = plan.told.matrices = 1;
+    plan.told.n = p->n;
+    TSVD_TRY(plan.backend->open(&ctx));
+    TSVD_TRY(load(&ctx, &chunk));
+    if (chunk.kind[0] == NONFINITE) {
+        if (p->options->check_finite) {
             ret = tsvdi_fail(error, TSVD_ERR_NONFINITE, "%s", tsvd_strstatus(TSVD_ERR_NONFINITE));
         }
         goto out;
     }
-    if (largest == 0) {
-        *first = high < 0 ? n : 0;
-        *k = low < 0 && high >= 0 ? n : 0;
+    if (chunk.kind[0] == ZERO) {
+        *first = high < 0 ? p->n : 0;
+        *count = low < 0 && high >= 0 ? p->n : 0;
         goto out;
     }
-    TSVD_TRY(tsvdi_host_alloc(tsvdi_sturm_bytes(n), error, &room));
-    tsvdi_sturm_prepare(n, d, d + n, room, &matrix);
+    TSVD_TRY(tsvdi_alloc(&ctx, tsvdi_sturm_bytes(p->n), &room));
+    tsvdi_sturm_prepare(p->n, chunk.d, chunk.e, room, &matrix);
     *first = count_above(&matrix, high);
-    *k = count_above(&matrix, low) - *first;
-    *k = *k < 0 ? 0 : *k; /* counts are monotone but for rounding */
+    *count = count_above(&matrix, low) - *first;
+    *count = *count < 0 ? 0 : *count; /* counts are monotone but for rounding */
 out:
-    tsvdi_host_free(room);
-    tsvdi_host_free(d);
+    tsvdi_free(&ctx, room);
+    tsvdi_free(&ctx, chunk.d);
+    plan.backend->close(&ctx, &chunk);
     return ret;
 }

@@ -1,10 +1,9 @@
 /*
- * The CPU back end: its table of operations and the choice of kernels.  Vectors are in
- * cpu/vectors.c, values in cpu/values.c, divide and conquer in cpu/dc/dc.c, the givens method in
- * cpu/givens.c.
+ * The CPU back end: its tables of operations and the choice of kernels.
  */
+#include <string.h>
+
 #include "cpu/dc/dc.h"
-#include "host/host.h"
 
 const struct cpu_kernels *
 tsvdi_kernels(void)
@@ -30,67 +29,70 @@ cpu_open(struct tsvd_context *ctx)
 }
 
 static void
-cpu_close(struct tsvd_context *ctx)
+cpu_close(struct tsvd_context *ctx, struct chunk *chunk)
 {
-    tsvdi_host_free(ctx->device); /* the workspace of leaves */
-    ctx->device = NULL;
+    (void)chunk;
+    tsvdi_free(ctx, ctx->leaves);
+    ctx->leaves = NULL;
 }
 
-/* As many small ones as give every lane a leaf; without vectors larger ones are none. */
+/* Enough leaves to fill the SIMD lanes; values alone are found together only for matrices that are
+   one leaf. */
 static int64_t
-cpu_batch_most(struct tsvd_context *ctx, int64_t n, int vectors)
+chunk_most(const struct svd_problem *p)
 {
-    const int64_t leaves = (n + DC_LEAF_COLUMNS - 1) / DC_LEAF_COLUMNS;
+    const int64_t leaves = (p->n + DC_LEAF_COLUMNS - 1) / DC_LEAF_COLUMNS;
     const int64_t lanes = tsvdi_cpu_leaf_group_size();
 
-    (void)ctx;
-    return (vectors || leaves == 1) && leaves < lanes ? lanes / leaves : 1;
+    return (p->vectors || leaves == 1) && leaves < lanes ? lanes / leaves : 1;
 }
 
-/* The results' own memory: columns of L, rows of R. */
 static tsvd_status
-cpu_vectors_begin(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch, real *L, real *R,
-                  struct vectors *left, struct vectors *right)
+load(struct tsvd_context *ctx, int host_entries, struct chunk *chunk)
+{
+    (void)host_entries;
+    tsvdi_host_load(ctx->problem, chunk);
+    return TSVD_OK;
+}
+
+static struct bytes
+load_bytes(const struct svd_plan *plan)
+{
+    const struct bytes none = {0, 0};
+
+    (void)plan;
+    return none;
+}
+
+static tsvd_status
+put_values(struct tsvd_context *ctx, const real *s, int64_t count, real *to)
 {
     (void)ctx;
-    *left = (struct vectors){L, n, k, batch, 1};
-    *right = (struct vectors){R, n, k, batch, 0};
+    memcpy(to, s, (size_t)count * sizeof *s);
     return TSVD_OK;
 }
 
 static tsvd_status
-cpu_vectors_end(struct tsvd_context *ctx, struct vectors left, struct vectors right, real *L,
-                real *R)
+fill(struct tsvd_context *ctx, int64_t i, int kind, struct results to)
 {
-    (void)ctx, (void)left, (void)right, (void)L, (void)R;
+    tsvdi_host_fill(ctx->problem, i, kind, to);
     return TSVD_OK;
 }
 
-static void
-cpu_vectors_free(struct tsvd_context *ctx, struct vectors *left, struct vectors *right)
-{
-    (void)ctx, (void)left, (void)right;
-}
-
-const struct tsvd_backend tsvdi_cpu = {
+const struct backend tsvdi_cpu = {
+    .name = "CPU",
+    .workers = 1,
+    .takes_blas = 1,
+    .values_by_qr = 1,
     .open = cpu_open,
     .close = cpu_close,
-    .batch_most = cpu_batch_most,
-    .vectors_begin = cpu_vectors_begin,
-    .vectors_end = cpu_vectors_end,
-    .vectors_free = cpu_vectors_free,
-    .identity = tsvdi_cpu_identity,
-    .rotate = tsvdi_cpu_rotate,
-    .order = tsvdi_cpu_order,
-    .orthonormalize = tsvdi_cpu_orthonormalize,
-    .values = tsvdi_cpu_values,
-    .dc_begin = tsvdi_cpu_dc_begin,
-    .dc_end = tsvdi_cpu_dc_end,
-    .dc_leaves = tsvdi_cpu_dc_leaves,
-    .dc_merge = tsvdi_cpu_dc_merge,
-    .dc_finish = tsvdi_cpu_dc_finish,
-    .givens_small_rows = CPU_GIVENS_SMALL_ROWS,
-    .givens_round_sweeps = tsvdi_cpu_givens_round_sweeps,
-    .givens_round = tsvdi_cpu_givens_round,
-    .givens_finish = tsvdi_cpu_givens_finish,
+    .chunk_most = chunk_most,
+    .load = load,
+    .put_values = put_values,
+    .fill = fill,
+    .load_bytes = load_bytes,
+    .values = &tsvdi_cpu_values,
+    .vectors = &tsvdi_cpu_vectors,
+    .dc = &tsvdi_cpu_dc,
+    .givens = &tsvdi_cpu_givens,
 };

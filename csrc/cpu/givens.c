@@ -3,10 +3,11 @@
  * seed's threads; a small segment is finished with its rotations gathered in two
  * small orthogonal factors, which are applied to the vectors once.
  */
+#include "bidiag/methods.h"
 #include "cpu/kernels/kernels.h"
-#include "host/host.h"
 
-enum { SMALL = CPU_GIVENS_SMALL_ROWS };
+/* Most rows of a segment whose two orthogonal factors stay in the L1 cache beside it. */
+enum { SMALL = 48 };
 
 /* Rotations of one side that a round may log. */
 enum { ROUND_ROTATIONS = 1 << 18 };
@@ -14,9 +15,8 @@ enum { ROUND_ROTATIONS = 1 << 18 };
 /* Identities between rotations that are cheaper to apply than a wave of their own. */
 enum { LOG_GAP = 16 };
 
-int64_t
-tsvdi_cpu_givens_round_sweeps(const struct givens_job *job, const struct givens_segment *segment,
-                              int64_t segments)
+static int64_t
+round_sweeps(const struct givens_job *job, const struct givens_segment *segment, int64_t segments)
 {
     int64_t rows = 0, sweeps;
 
@@ -153,12 +153,11 @@ compress(const struct rotation *rows, int64_t count, int64_t steps, int64_t firs
     }
 }
 
-tsvd_status
-tsvdi_cpu_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
-                       const struct givens_segment *segment, int64_t segments, int64_t half_sweeps,
-                       int64_t *active, struct givens_counts *counts)
+static tsvd_status
+givens_round(struct tsvd_context *ctx, const struct givens_job *job,
+             const struct givens_segment *segment, int64_t segments, int64_t half_sweeps,
+             int64_t *active, struct givens_counts *counts)
 {
-    const struct tsvd_backend *backend = ctx->backend;
     const int64_t rows = (half_sweeps + 1) / 2;
     struct rotation_log log[2] = {{0}, {0}};
     struct rotation *raw = NULL;
@@ -171,11 +170,9 @@ tsvdi_cpu_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
         longest = segment[i].rows > longest ? segment[i].rows : longest;
         total += segment[i].rows;
     }
-    TSVD_TRY(
-        tsvdi_host_alloc((size_t)(6 * longest) * sizeof *packed, ctx->error, (void **)&packed));
+    TSVD_TRY(tsvdi_alloc(ctx, (size_t)(6 * longest) * sizeof *packed, (void **)&packed));
     if (job->right.x) {
-        TSVD_TRY(tsvdi_host_alloc((size_t)(2 * rows * longest) * sizeof *raw, ctx->error,
-                                  (void **)&raw));
+        TSVD_TRY(tsvdi_alloc(ctx, (size_t)(2 * rows * longest) * sizeof *raw, (void **)&raw));
         for (int side = 0; side < 2; side++) {
             TSVD_TRY(tsvdi_log_alloc(ctx, rows * (total / LOG_GAP + segments), rows * total,
                                      &log[side]));
@@ -203,14 +200,14 @@ tsvdi_cpu_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
     }
     if (raw) {
         clock = tsvdi_host_seconds();
-        TSVD_TRY(backend->rotate(ctx, &log[0], &log[1], job->right, job->left, 0));
+        TSVD_TRY(tsvdi_cpu_vectors.rotate(ctx, &log[0], &log[1], job->right, job->left, 0));
         counts->seconds_vectors += tsvdi_host_seconds() - clock;
     }
 out:
-    tsvdi_host_free(packed);
-    tsvdi_host_free(raw);
-    tsvdi_log_free(&log[0]);
-    tsvdi_log_free(&log[1]);
+    tsvdi_free(ctx, packed);
+    tsvdi_free(ctx, raw);
+    tsvdi_log_free(ctx, &log[0]);
+    tsvdi_log_free(ctx, &log[1]);
     return ret;
 }
 
@@ -279,7 +276,7 @@ run_to_end(struct room *room, int64_t m, real eps, int64_t bound)
     return -1;
 }
 
-/* As orthonormalize in backend.h, on a small factor. */
+/* As vectors_ops.orthonormalize(), on a small factor. */
 static void
 orthonormalize_factor(real *factor, int64_t m, real *old)
 {
@@ -356,16 +353,15 @@ finish_segment(void *arg, int worker, int64_t index)
     return worker == 0 ? tsvdi_check(task->ctx, task->ctx->done) : TSVD_OK;
 }
 
-tsvd_status
-tsvdi_cpu_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
-                        const struct givens_segment *segment, int64_t segments,
-                        int64_t *half_sweeps, struct givens_counts *counts)
+static tsvd_status
+givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
+              const struct givens_segment *segment, int64_t segments, int64_t *half_sweeps,
+              struct givens_counts *counts)
 {
     struct finish_task task = {ctx, job, segment, half_sweeps, NULL};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_host_alloc((size_t)ctx->threads * sizeof *task.room, ctx->error,
-                              (void **)&task.room));
+    TSVD_TRY(tsvdi_alloc(ctx, (size_t)ctx->threads * sizeof *task.room, (void **)&task.room));
     for (int i = 0; i < ctx->threads; i++) {
         memset(&task.room[i].counts, 0, sizeof task.room[i].counts);
     }
@@ -376,6 +372,35 @@ tsvdi_cpu_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
         counts->deflated += task.room[i].counts.deflated;
     }
 out:
-    tsvdi_host_free(task.room);
+    tsvdi_free(ctx, task.room);
     return ret;
 }
+
+/* Of a round, which logs at most ROUND_ROTATIONS rotations of a side, or one sweep; or of the end.
+ */
+static struct bytes
+givens_bytes(const struct svd_plan *plan)
+{
+    const int64_t n = plan->told.n;
+    const int64_t logged = n > ROUND_ROTATIONS ? n : (int64_t)ROUND_ROTATIONS;
+    struct bytes round = {bytes_of(6 * n, sizeof(real)), 0};
+    struct bytes end = {bytes_of(plan->told.threads, sizeof(struct room)), 0};
+
+    if (plan->problem->vectors) {
+        round.host = bytes_add(round.host, bytes_of(4 * logged, sizeof(struct rotation)));
+        /* half of the rows of a segment that is not small may begin a sweep of their own */
+        round.host = bytes_add(round.host, bytes_of(2 * (logged / LOG_GAP + logged / SMALL + 1),
+                                                    sizeof(struct qr_sweep)));
+        round = bytes_sum(round, tsvdi_cpu_vectors.rotate_bytes(
+                                     plan, logged / LOG_GAP + logged / SMALL + 1, logged));
+    }
+    return bytes_most(round, end);
+}
+
+const struct givens_ops tsvdi_cpu_givens = {
+    .small_rows = SMALL,
+    .round_sweeps = round_sweeps,
+    .round = givens_round,
+    .finish = givens_finish,
+    .bytes = givens_bytes,
+};

@@ -12,8 +12,8 @@
  * the approximation nor on how the work was shared out.  The exception is where exact counts are
  * not monotone: a number may be an eigenvalue of the matrix that rounding makes of it.
  */
+#include "bidiag/methods.h"
 #include "cpu/dc/dc.h"
-#include "host/host.h"
 #include "math/bracket.h"
 
 /* Values that one task finds together, sharing the intervals near the root. */
@@ -295,14 +295,14 @@ hints_for(struct tsvd_context *ctx, const struct values_job *job, int64_t m, rea
         return job->hint != NULL ? job->hint + m * (job->last - job->first) : NULL;
     }
     if (m % size == 0) {
-        tsvdi_cpu_leaf_values(ctx, n, left < size ? left : size, job->d + m * n, job->e + m * n,
-                              made);
+        tsvdi_cpu_leaf_values(ctx, n, left < size ? left : size, job->chunk->d + m * n,
+                              job->chunk->e + m * n, made);
     }
     return made + m % size * n + job->first;
 }
 
-tsvd_status
-tsvdi_cpu_values(struct tsvd_context *ctx, struct values_job *job)
+static tsvd_status
+find(struct tsvd_context *ctx, struct values_job *job)
 {
     const int64_t n = job->n, k = job->last - job->first;
     const int workers = 2 * n * k < SERIAL_STEPS ? 1 : ctx->threads;
@@ -318,17 +318,17 @@ tsvdi_cpu_values(struct tsvd_context *ctx, struct values_job *job)
                             .done = ctx->done};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_host_alloc((size_t)workers * sizeof *counts, ctx->error, (void **)&counts));
+    TSVD_TRY(tsvdi_alloc(ctx, (size_t)workers * sizeof *counts, (void **)&counts));
     memset(counts, 0, (size_t)workers * sizeof *counts);
-    TSVD_TRY(tsvdi_host_alloc(tsvdi_sturm_bytes(n), ctx->error, &work));
-    if (job->hint == NULL && n <= DC_LEAF_COLUMNS && ctx->total > 1) {
+    TSVD_TRY(tsvdi_alloc(ctx, tsvdi_sturm_bytes(n), &work));
+    if (job->hint == NULL && ctx->plan->side_by_side) {
         TSVD_TRY(tsvdi_cpu_leaves_begin(ctx));
-        TSVD_TRY(tsvdi_host_alloc((size_t)(tsvdi_cpu_leaf_group_size() * n) * sizeof *hints,
-                                  ctx->error, (void **)&hints));
+        TSVD_TRY(tsvdi_alloc(ctx, (size_t)(tsvdi_cpu_leaf_group_size() * n) * sizeof *hints,
+                             (void **)&hints));
     }
     search.counts = counts;
     for (int64_t m = 0; m < job->batch; m++) {
-        tsvdi_sturm_prepare(n, job->d + m * n, job->e + m * n, work, &matrix);
+        tsvdi_sturm_prepare(n, job->chunk->d + m * n, job->chunk->e + m * n, work, &matrix);
         search.s = job->s + m * k;
         search.hint = hints_for(ctx, job, m, hints);
         if (matrix.entries == 0) {
@@ -345,8 +345,35 @@ tsvdi_cpu_values(struct tsvd_context *ctx, struct values_job *job)
         job->counts += counts[i];
     }
 out:
-    tsvdi_host_free(hints);
-    tsvdi_host_free(work);
-    tsvdi_host_free(counts);
+    tsvdi_free(ctx, hints);
+    tsvdi_free(ctx, work);
+    tsvdi_free(ctx, counts);
     return ret;
 }
+
+/* Exact counts at any shifts. */
+static void
+count_exactly(const struct sturm *matrix, int64_t count, const real *sigma, int64_t *above)
+{
+    tsvdi_kernels()->count(matrix, 1, count, sigma, above);
+}
+
+static struct bytes
+values_bytes(const struct svd_plan *plan)
+{
+    const int64_t n = plan->told.n;
+    struct bytes bytes = {bytes_of(plan->told.threads, sizeof(int64_t)), 0};
+
+    bytes.host = bytes_add(bytes.host, tsvdi_sturm_bytes(n));
+    if (plan->side_by_side) {
+        bytes.host = bytes_add(bytes.host, bytes_of(plan->told.threads, tsvdi_cpu_leaf_bytes()));
+        bytes.host = bytes_add(bytes.host, bytes_of(tsvdi_cpu_leaf_group_size() * n, sizeof(real)));
+    }
+    return bytes;
+}
+
+const struct values_ops tsvdi_cpu_values = {
+    .find = find,
+    .count = count_exactly,
+    .bytes = values_bytes,
+};

@@ -3,7 +3,6 @@
  * stay in cache, the panels of both sides shared out over the threads.
  */
 #include "cpu/kernels/kernels.h"
-#include "host/host.h"
 
 /* Bytes of a panel: a quarter of the L2 cache of current server cores (2 MiB). */
 enum { PANEL_BYTES = 1 << 19, PANEL_WIDTH_MAX = 64 };
@@ -74,10 +73,9 @@ side_prepare(struct tsvd_context *ctx, const struct rotation_log *log, struct ve
     side->waves = waves;
     side->row0 = low;
     side->rows = high > low ? high - low : 0;
+    TSVD_TRY(tsvdi_alloc(ctx, (size_t)waves * sizeof *side->wave, (void **)&side->wave));
     TSVD_TRY(
-        tsvdi_host_alloc((size_t)waves * sizeof *side->wave, ctx->error, (void **)&side->wave));
-    TSVD_TRY(tsvdi_host_alloc((size_t)steps * WAVE * 2 * sizeof(real), ctx->error,
-                              (void **)&side->coefficients));
+        tsvdi_alloc(ctx, (size_t)steps * WAVE * 2 * sizeof(real), (void **)&side->coefficients));
     waves = steps = 0;
     for (int64_t begin = 0; begin < log->sweeps;) {
         struct sweep_group g = log_next_group(log, begin, WAVE);
@@ -176,10 +174,9 @@ rotate_panel(void *arg, int worker, int64_t index)
     return worker == 0 ? tsvdi_check(job->ctx, job->ctx->done) : TSVD_OK;
 }
 
-tsvd_status
-tsvdi_cpu_rotate(struct tsvd_context *ctx, const struct rotation_log *right,
-                 const struct rotation_log *left, struct vectors right_vectors,
-                 struct vectors left_vectors, int fresh)
+static tsvd_status
+rotate(struct tsvd_context *ctx, const struct rotation_log *right, const struct rotation_log *left,
+       struct vectors right_vectors, struct vectors left_vectors, int fresh)
 {
     const int64_t n = right_vectors.n;
     struct rotate_job job = {0};
@@ -198,21 +195,21 @@ tsvdi_cpu_rotate(struct tsvd_context *ctx, const struct rotation_log *right,
 
         job.panel_reals = reals > job.panel_reals ? reals : job.panel_reals;
     }
-    TSVD_TRY(tsvdi_host_alloc((size_t)(workers * job.panel_reals) * sizeof(real), ctx->error,
-                              (void **)&job.work));
+    TSVD_TRY(
+        tsvdi_alloc(ctx, (size_t)(workers * job.panel_reals) * sizeof(real), (void **)&job.work));
     TSVD_TRY(
         tsvdi_host_for_each(workers, job.side[0].panels + job.side[1].panels, rotate_panel, &job));
 out:
     for (int i = 0; i < 2; i++) {
-        tsvdi_host_free(job.side[i].wave);
-        tsvdi_host_free(job.side[i].coefficients);
+        tsvdi_free(ctx, job.side[i].wave);
+        tsvdi_free(ctx, job.side[i].coefficients);
     }
-    tsvdi_host_free(job.work);
+    tsvdi_free(ctx, job.work);
     return ret;
 }
 
-tsvd_status
-tsvdi_cpu_identity(struct tsvd_context *ctx, struct vectors vectors)
+static tsvd_status
+identity(struct tsvd_context *ctx, struct vectors vectors)
 {
     const int64_t n = vectors.n;
 
@@ -300,24 +297,24 @@ order_right(void *arg, int worker, int64_t index)
     return TSVD_OK;
 }
 
-tsvd_status
-tsvdi_cpu_order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
-                struct vectors left_vectors, struct vectors right_vectors)
+static tsvd_status
+order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
+      struct vectors left_vectors, struct vectors right_vectors)
 {
     const int64_t n = left_vectors.n, chunks = (n + ORDER_COLUMNS - 1) / ORDER_COLUMNS;
     const int workers = 8 * n * n < SERIAL_PAIRS ? 1 : ctx->threads;
     struct order_job job = {left_vectors, right_vectors, from, negative, NULL, NULL};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_host_alloc((size_t)n * sizeof(real), ctx->error, (void **)&job.sign));
-    TSVD_TRY(tsvdi_host_alloc((size_t)(workers * ORDER_COLUMNS * n) * sizeof(real), ctx->error,
-                              (void **)&job.work));
+    TSVD_TRY(tsvdi_alloc(ctx, (size_t)n * sizeof(real), (void **)&job.sign));
+    TSVD_TRY(
+        tsvdi_alloc(ctx, (size_t)(workers * ORDER_COLUMNS * n) * sizeof(real), (void **)&job.work));
     TSVD_TRY(tsvdi_host_for_each(workers, chunks, orient_left, &job));
     TSVD_TRY(tsvdi_host_for_each(workers, chunks, order_left, &job));
     TSVD_TRY(tsvdi_host_for_each(workers, chunks, order_right, &job));
 out:
-    tsvdi_host_free(job.sign);
-    tsvdi_host_free(job.work);
+    tsvdi_free(ctx, job.sign);
+    tsvdi_free(ctx, job.work);
     return ret;
 }
 
@@ -364,21 +361,101 @@ correct_columns(void *arg, int worker, int64_t index)
     return TSVD_OK;
 }
 
-tsvd_status
-tsvdi_cpu_orthonormalize(struct tsvd_context *ctx, struct vectors vectors)
+static tsvd_status
+orthonormalize(struct tsvd_context *ctx, struct vectors vectors)
 {
     const int64_t n = vectors.n, chunks = (n + ORDER_COLUMNS - 1) / ORDER_COLUMNS;
     const int workers = n * n * n < SERIAL_PAIRS ? 1 : ctx->threads;
     struct orthonormalize_job job = {vectors, NULL, NULL};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_host_alloc((size_t)(n * n) * sizeof(real), ctx->error, (void **)&job.defect));
-    TSVD_TRY(tsvdi_host_alloc((size_t)(workers * ORDER_COLUMNS * n) * sizeof(real), ctx->error,
-                              (void **)&job.work));
+    TSVD_TRY(tsvdi_alloc(ctx, (size_t)(n * n) * sizeof(real), (void **)&job.defect));
+    TSVD_TRY(
+        tsvdi_alloc(ctx, (size_t)(workers * ORDER_COLUMNS * n) * sizeof(real), (void **)&job.work));
     TSVD_TRY(tsvdi_host_for_each(workers, chunks, find_defect, &job));
     TSVD_TRY(tsvdi_host_for_each(workers, chunks, correct_columns, &job));
 out:
-    tsvdi_host_free(job.defect);
-    tsvdi_host_free(job.work);
+    tsvdi_free(ctx, job.defect);
+    tsvdi_free(ctx, job.work);
     return ret;
 }
+
+/* ---- where the vectors are: in the results' own memory, columns of L and rows of R ---- */
+
+static tsvd_status
+begin(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch, struct results to,
+      struct vectors *left, struct vectors *right)
+{
+    (void)ctx;
+    *left = (struct vectors){to.L, n, k, batch, 1};
+    *right = (struct vectors){to.R, n, k, batch, 0};
+    return TSVD_OK;
+}
+
+static tsvd_status
+end(struct tsvd_context *ctx, struct vectors left, struct vectors right, struct results to)
+{
+    (void)ctx, (void)left, (void)right, (void)to;
+    return TSVD_OK;
+}
+
+static void
+no_free(struct tsvd_context *ctx, struct vectors *left, struct vectors *right)
+{
+    (void)ctx, (void)left, (void)right;
+}
+
+static struct bytes
+begin_bytes(const struct svd_plan *plan)
+{
+    const struct bytes none = {0, 0};
+
+    (void)plan;
+    return none;
+}
+
+/* Of rotate(): a panel for each worker, and of each side its waves and their coefficients, which
+   are identities where sweeps are shorter than their wave; of order() afterwards: what each worker
+   puts in order at a time. */
+static struct bytes
+rotate_bytes(const struct svd_plan *plan, int64_t sweeps, int64_t rotations)
+{
+    const int64_t n = plan->told.n, threads = plan->told.threads;
+    /* a wave of WAVE sweeps has WAVE coefficients a step; sweeps that it joins add WAVE steps and
+       their own length at most */
+    const int64_t coefficients = 2 * WAVE * (rotations + 2 * WAVE * sweeps);
+    int64_t panel = PANEL_BYTES / (int64_t)sizeof(real);
+    struct bytes turn = {0, 0}, put = {0, 0};
+
+    panel = panel > PANEL_WIDTH_MAX * (n + 2 * WAVE) ? PANEL_WIDTH_MAX * (n + 2 * WAVE) : panel;
+    panel += (n + 2 * WAVE) * tsvdi_kernels()->lanes;
+    turn.host = bytes_of(threads * panel, sizeof(real));
+    turn.host = bytes_add(turn.host, bytes_of(2 * sweeps, sizeof(struct wave)));
+    turn.host = bytes_add(turn.host, bytes_of(2 * coefficients, sizeof(real)));
+    put.host = bytes_of(n + threads * ORDER_COLUMNS * n, sizeof(real));
+    return bytes_most(turn, put);
+}
+
+static struct bytes
+orthonormalize_bytes(const struct svd_plan *plan)
+{
+    const int64_t n = plan->told.n;
+    struct bytes bytes = {bytes_of(n * n, sizeof(real)), 0};
+
+    bytes.host =
+        bytes_add(bytes.host, bytes_of(plan->told.threads * ORDER_COLUMNS * n, sizeof(real)));
+    return bytes;
+}
+
+const struct vectors_ops tsvdi_cpu_vectors = {
+    .begin = begin,
+    .end = end,
+    .free = no_free,
+    .identity = identity,
+    .rotate = rotate,
+    .order = order,
+    .orthonormalize = orthonormalize,
+    .begin_bytes = begin_bytes,
+    .rotate_bytes = rotate_bytes,
+    .orthonormalize_bytes = orthonormalize_bytes,
+};

@@ -1,35 +1,52 @@
 /*
- * Matrix products on the CPU, through the BLAS that tsvd_set_blas() was given.  Compiled once for
- * both precisions.
+ * Matrix products on the CPU; see blas.h.  Compiled once for both precisions.
  */
 #include "host/blas.h"
 
-#include <stdatomic.h>
+#include <string.h>
 
-static struct tsvd_blas blas;
-static atomic_bool ready; /* what `blas` holds may be used */
+#if TSVD_LINKED_BLAS
+#if TSVD_BLAS_ILP64
+tsvd_dgemm64 dgemm_;
+tsvd_sgemm64 sgemm_;
+#else
+tsvd_dgemm32 dgemm_;
+tsvd_sgemm32 sgemm_;
+#endif
+#endif
 
-void
-tsvd_set_blas(const tsvd_blas *given)
+tsvd_blas
+tsvdi_blas_linked(void)
 {
-    blas = *given;
-    atomic_store_explicit(&ready, blas.dgemm != NULL && blas.sgemm != NULL, memory_order_release);
+    tsvd_blas blas = {NULL, NULL, NULL, NULL};
+
+#if TSVD_LINKED_BLAS && TSVD_BLAS_ILP64
+    blas.dgemm64 = dgemm_;
+    blas.sgemm64 = sgemm_;
+#elif TSVD_LINKED_BLAS
+    blas.dgemm32 = dgemm_;
+    blas.sgemm32 = sgemm_;
+#endif
+    return blas;
 }
 
 int
-tsvdi_blas_ready(void)
+tsvd_has_blas(void)
 {
-    return atomic_load_explicit(&ready, memory_order_acquire);
+    const tsvd_blas blas = tsvdi_blas_linked();
+
+    return tsvdi_blas_ready(&blas);
 }
 
-typedef void (*gemm32)(char *, char *, int *, int *, int *, const void *, const void *, int *,
-                       const void *, int *, const void *, void *, int *);
-typedef void (*gemm64)(char *, char *, int64_t *, int64_t *, const int64_t *, const void *,
-                       const void *, int64_t *, const void *, int64_t *, const void *, void *,
-                       int64_t *);
+int
+tsvdi_blas_ready(const tsvd_blas *blas)
+{
+    return (blas->dgemm32 != NULL && blas->sgemm32 != NULL) ||
+           (blas->dgemm64 != NULL && blas->sgemm64 != NULL);
+}
 
 /* Orders of one product.  OpenBLAS makes products of up to 2^18 multiplications in the calling
-   thread; larger ones it would share with threads of its own, which would take the processors from
+   thread.  Larger ones it would share with threads of its own, which would take the processors from
    ours and go on spinning when they are done.  64 x 64 x 64 runs at 0.8 of the rate of large
    products (Xeon with AVX-512, 2.6 GHz). */
 enum { TILE = 64 };
@@ -40,47 +57,79 @@ least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* C = A B or, if `add`, C += A B for a tile. */
+/* One product of row-major matrices, and whether it is added to C. */
+struct tile {
+    int64_t rows, columns, terms;
+    const void *a, *b;
+    void *c;
+    int64_t lda, ldb, ldc;
+    int add;
+};
+
+/* BLAS sees matrices by columns: to it the arrays are the transposes, C^T = B^T A^T. */
 static void
-multiply_tile(int single, int add, int64_t rows, int64_t columns, int64_t terms, const void *a,
-              int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc)
+multiply_tile32(const tsvd_blas *blas, int single, const struct tile *t)
 {
-    const double one = 1, zero = 0;
-    const float one_f = 1, zero_f = 0;
-    const void *alpha = single ? (const void *)&one_f : &one;
-    const void *beta = add ? alpha : single ? (const void *)&zero_f : &zero;
-    void *gemm = single ? blas.sgemm : blas.dgemm;
-    char no = 'N';
+    const int32_t m = (int32_t)t->columns, n = (int32_t)t->rows, k = (int32_t)t->terms;
+    const int32_t lda = (int32_t)t->lda, ldb = (int32_t)t->ldb, ldc = (int32_t)t->ldc;
 
-    /* seen by columns, as BLAS does, the arrays are the transposes: C^T = B^T A^T */
-    if (blas.integer_bytes == sizeof(int)) {
-        int m = (int)columns, n = (int)rows, k = (int)terms;
-        int stride_a = (int)lda, stride_b = (int)ldb, stride_c = (int)ldc;
+    if (single) {
+        const float one = 1, factor = t->add ? 1.f : 0.f;
 
-        ((gemm32)gemm)(&no, &no, &m, &n, &k, alpha, b, &stride_b, a, &stride_a, beta, c, &stride_c);
+        blas->sgemm32("N", "N", &m, &n, &k, &one, t->b, &ldb, t->a, &lda, &factor, t->c, &ldc);
     } else {
-        ((gemm64)gemm)(&no, &no, &columns, &rows, &terms, alpha, b, &ldb, a, &lda, beta, c, &ldc);
+        const double one = 1, factor = t->add ? 1. : 0.;
+
+        blas->dgemm32("N", "N", &m, &n, &k, &one, t->b, &ldb, t->a, &lda, &factor, t->c, &ldc);
+    }
+}
+
+static void
+multiply_tile64(const tsvd_blas *blas, int single, const struct tile *t)
+{
+    if (single) {
+        const float one = 1, factor = t->add ? 1.f : 0.f;
+
+        blas->sgemm64("N", "N", &t->columns, &t->rows, &t->terms, &one, t->b, &t->ldb, t->a,
+                      &t->lda, &factor, t->c, &t->ldc);
+    } else {
+        const double one = 1, factor = t->add ? 1. : 0.;
+
+        blas->dgemm64("N", "N", &t->columns, &t->rows, &t->terms, &one, t->b, &t->ldb, t->a,
+                      &t->lda, &factor, t->c, &t->ldc);
     }
 }
 
 void
-tsvdi_blas_multiply(int single, int64_t rows, int64_t columns, int64_t terms, const void *a,
-                    int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc)
+tsvdi_blas_multiply(const tsvd_blas *blas, int single, int64_t rows, int64_t columns, int64_t terms,
+                    const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc)
 {
     const int64_t size = single ? sizeof(float) : sizeof(double);
     int64_t k = 0;
 
     do { /* the first product overwrites C, the others are added to it */
-        const int64_t step = least(terms - k, TILE);
-
         for (int64_t i = 0; i < rows; i += TILE) {
             for (int64_t j = 0; j < columns; j += TILE) {
-                multiply_tile(single, k > 0, least(rows - i, TILE), least(columns - j, TILE), step,
-                              (const char *)a + (i * lda + k) * size, lda,
-                              (const char *)b + (k * ldb + j) * size, ldb,
-                              (char *)c + (i * ldc + j) * size, ldc);
+                const struct tile tile = {
+                    .rows = least(rows - i, TILE),
+                    .columns = least(columns - j, TILE),
+                    .terms = least(terms - k, TILE),
+                    .a = (const char *)a + (i * lda + k) * size,
+                    .b = (const char *)b + (k * ldb + j) * size,
+                    .c = (char *)c + (i * ldc + j) * size,
+                    .lda = lda,
+                    .ldb = ldb,
+                    .ldc = ldc,
+                    .add = k > 0,
+                };
+
+                if (blas->dgemm32 != NULL) {
+                    multiply_tile32(blas, single, &tile);
+                } else {
+                    multiply_tile64(blas, single, &tile);
+                }
             }
         }
-        k += step;
+        k += TILE;
     } while (k < terms);
 }

@@ -20,7 +20,7 @@
    them for ever: it works with one thread. */
 static volatile int in_child;
 
-/* More are of no use, and OpenMP's runtime ends the process when it cannot make one. */
+/* Upper bound on threads; libgomp aborts if creation fails. */
 enum { THREADS_PER_PROCESSOR = 4 };
 
 /* From here on a request is compared with what is free: the system would grant it, and end the
@@ -148,12 +148,22 @@ tsvd_host_memory_available(void)
     return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
 }
 
+void
+tsvdi_error_clear(tsvd_error *error)
+{
+    if (error != NULL) {
+        memset(error, 0, sizeof *error);
+        error->matrix = -1;
+    }
+}
+
 tsvd_status
 tsvdi_fail(tsvd_error *error, tsvd_status status, const char *format, ...)
 {
     va_list args;
 
-    if (error) {
+    if (error != NULL) {
+        error->status = status;
         va_start(args, format);
         (void)vsnprintf(error->text, sizeof error->text, format, args);
         va_end(args);
@@ -161,33 +171,64 @@ tsvdi_fail(tsvd_error *error, tsvd_status status, const char *format, ...)
     return status;
 }
 
-tsvd_status
-tsvdi_host_alloc(size_t bytes, tsvd_error *error, void **p)
+void
+tsvdi_advise(tsvd_error *error, const char *advice)
+{
+    if (error != NULL) {
+        (void)snprintf(error->advice, sizeof error->advice, "%s", advice);
+    }
+}
+
+static void *
+allocate(void *arg, size_t bytes, void *stream)
 {
     const size_t line = 64;
-    uint64_t available = bytes < MEMORY_CHECK_BYTES ? 0 : tsvd_host_memory_available();
+
+    (void)arg, (void)stream;
+    return bytes > SIZE_MAX - line ? NULL : aligned_alloc(line, (bytes + line - 1) / line * line);
+}
+
+static void
+release(void *arg, void *p, void *stream)
+{
+    (void)arg, (void)stream;
+    free(p);
+}
+
+const tsvd_allocator tsvdi_host_allocator = {allocate, release, NULL};
+
+tsvd_status
+tsvdi_host_alloc(const tsvd_allocator *allocator, size_t bytes, tsvd_error *error, void **p)
+{
+    /* memory that the caller brings is the caller's care */
+    const int own = allocator->allocate == allocate;
+    uint64_t available = !own || bytes < MEMORY_CHECK_BYTES ? 0 : tsvd_host_memory_available();
 
     *p = NULL;
     if (bytes > 0 && (available == 0 || bytes <= available)) {
-        *p = aligned_alloc(line, (bytes + line - 1) / line * line);
+        *p = allocator->allocate(allocator->arg, bytes, NULL);
     }
-    if (bytes == 0 || *p) {
+    if (bytes == 0 || *p != NULL) {
         return TSVD_OK;
     }
-    available = available > 0 ? available : tsvd_host_memory_available();
-    if (error) {
+    available = available > 0 || !own ? available : tsvd_host_memory_available();
+    if (error != NULL) {
         error->wanted = bytes;
         error->available = available;
     }
-    return tsvdi_fail(error, TSVD_ERR_MEMORY,
-                      "out of host memory: %zu bytes of workspace wanted, %llu bytes free", bytes,
-                      (unsigned long long)available);
+    return own ? tsvdi_fail(error, TSVD_ERR_MEMORY,
+                            "out of host memory: %zu bytes of workspace wanted, %llu bytes free",
+                            bytes, (unsigned long long)available)
+               : tsvdi_fail(error, TSVD_ERR_MEMORY,
+                            "the caller's allocator has no %zu bytes of host memory", bytes);
 }
 
 void
-tsvdi_host_free(void *p)
+tsvdi_host_free(const tsvd_allocator *allocator, void *p)
 {
-    free(p);
+    if (p != NULL) {
+        allocator->release(allocator->arg, p, NULL);
+    }
 }
 
 tsvd_status

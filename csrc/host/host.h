@@ -24,10 +24,14 @@ enum host_isa tsvdi_host_isa(void);
 /* How many threads a call works with that asked for so many (0: the default). */
 int tsvdi_host_threads_for(int asked);
 
+/* The allocator of handles that are given none: the C library's. */
+extern const tsvd_allocator tsvdi_host_allocator;
+
 /* Memory on a cache line's boundary, *p = NULL for 0 bytes.  On TSVD_ERR_MEMORY the error names
    the bytes. */
-tsvd_status tsvdi_host_alloc(size_t bytes, tsvd_error *error, void **p);
-void tsvdi_host_free(void *p);
+tsvd_status tsvdi_host_alloc(const tsvd_allocator *allocator, size_t bytes, tsvd_error *error,
+                             void **p);
+void tsvdi_host_free(const tsvd_allocator *allocator, void *p);
 
 typedef tsvd_status (*tsvd_task)(void *arg, int worker, int64_t index);
 
@@ -38,8 +42,16 @@ tsvd_status tsvdi_host_for_each(int workers, int64_t count, tsvd_task task, void
 /* Seconds of a clock that never goes back. */
 double tsvdi_host_seconds(void);
 
-/* Writes error->text, if there is an error to write to; returns status. */
+/* ---- errors; of all functions `error` may be NULL ---- */
+
+/* Nothing has failed, and no matrix is named. */
+void tsvdi_error_clear(tsvd_error *error);
+
+/* What happened: writes status and text, and leaves the rest as it is; returns the status. */
 tsvd_status tsvdi_fail(tsvd_error *error, tsvd_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* What helps, in the words of tsvd.h. */
+void tsvdi_advise(tsvd_error *error, const char *advice);
 
 #endif

@@ -7,7 +7,6 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,34 +15,27 @@
 /* Where the CUDA Toolkit's own packages put a link to the newest, often unknown to the loader. */
 #define TOOLKIT_DIRECTORY "/usr/local/cuda/lib64"
 
-static pthread_mutex_t directories_lock = PTHREAD_MUTEX_INITIALIZER;
-static char *directories; /* each ended by '\0', the last by a second one; NULL: none */
-
 tsvd_status
-tsvd_cuda_library_paths(const char *const *directory, int64_t count)
+tsvdi_library_directories(const char *const *directory, int64_t count,
+                          const tsvd_allocator *allocator, tsvd_error *error, char **list)
 {
     size_t bytes = 1;
-    char *copy = NULL, *end;
+    char *end;
     tsvd_status ret = TSVD_OK;
 
+    *list = NULL;
     for (int64_t i = 0; i < count; i++) {
         bytes += strlen(directory[i]) + 1;
     }
-    TSVD_TRY(tsvdi_host_alloc(bytes, NULL, (void **)&copy));
-    end = copy;
+    TSVD_TRY(tsvdi_host_alloc(allocator, bytes, error, (void **)list));
+    end = *list;
     for (int64_t i = 0; i < count; i++) {
         if (directory[i][0] != '\0') { /* an empty one would end the list */
             end = stpcpy(end, directory[i]) + 1;
         }
     }
     *end = '\0';
-    (void)pthread_mutex_lock(&directories_lock);
-    end = directories;
-    directories = copy;
-    (void)pthread_mutex_unlock(&directories_lock);
-    copy = end;
 out:
-    tsvdi_host_free(copy);
     return ret;
 }
 
@@ -55,7 +47,7 @@ open_file(const char *path, char *text, size_t size)
     size_t used = strlen(text);
     const char *reason;
 
-    if (!library) {
+    if (library == NULL) {
         reason = dlerror();
         reason = reason ? reason : "unknown reason";
         /* the loader's text names the file, unless it is another one that is missing */
@@ -80,24 +72,24 @@ open_in(const char *directory, const char *soname, const char *needed, char *tex
 }
 
 void *
-tsvdi_library_open(const char *soname, const char *needed, char *text, size_t size)
+tsvdi_library_open(const char *directories, const char *soname, const char *needed, char *text,
+                   size_t size)
 {
     void *library = dlopen(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     struct link_map *map;
 
     text[0] = '\0';
-    (void)pthread_mutex_lock(&directories_lock);
-    for (const char *d = directories; d && *d && !library; d += strlen(d) + 1) {
-        library = open_in(d, soname, needed, text, size);
+    while (directories != NULL && *directories != '\0' && library == NULL) {
+        library = open_in(directories, soname, needed, text, size);
+        directories += strlen(directories) + 1;
     }
-    (void)pthread_mutex_unlock(&directories_lock);
-    if (!library) {
+    if (library == NULL) {
         library = open_file(soname, text, size);
     }
-    if (!library) {
+    if (library == NULL) {
         library = open_in(TOOLKIT_DIRECTORY, soname, needed, text, size);
     }
-    if (library) {
+    if (library != NULL) {
         (void)snprintf(text, size, "%s",
                        dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : soname);
     }

@@ -17,6 +17,15 @@ tsvdi_arrays_import(void)
     return PyArray_ImportNumPyAPI();
 }
 
+void
+tsvdi_arrays_init(struct arrays *arrays)
+{
+    arrays->d = arrays->e = NULL;
+    for (int i = 0; i < OUT_COUNT; i++) {
+        arrays->out[i] = NULL;
+    }
+}
+
 /* A ValueError that ends with both shapes; always -1. */
 static int
 raise_shapes(const char *rule, PyArrayObject *d, PyArrayObject *e)
@@ -60,9 +69,9 @@ input_array(PyObject *argument, const char *name)
 
 /* The type that the core computes in. */
 static int
-numpy_type(const tsvd_problem *problem)
+numpy_type(const struct arrays *arrays)
 {
-    return problem->dtype == TSVD_FLOAT32 ? NPY_FLOAT : NPY_DOUBLE;
+    return arrays->dtype == TSVD_FLOAT32 ? NPY_FLOAT : NPY_DOUBLE;
 }
 
 /* Replace *held by an aligned array of the type in native byte order.  It is
@@ -85,12 +94,12 @@ convert(PyObject **held, int type)
     return 0;
 }
 
-/* Merge the leading dimensions of an array into the batch shape of a problem. */
+/* Merge the leading dimensions of an array into the batch shape. */
 static int
-broadcast(tsvd_problem *problem, PyArrayObject *array)
+broadcast(struct arrays *arrays, PyArrayObject *array)
 {
     int ndim = PyArray_NDIM(array) - 1;
-    int64_t *shape = problem->batch_shape + (problem->batch_ndim - ndim);
+    int64_t *shape = arrays->batch_shape + (arrays->batch_ndim - ndim);
 
     for (int i = 0; i < ndim; i++) {
         npy_intp size = PyArray_DIM(array, i);
@@ -106,7 +115,7 @@ broadcast(tsvd_problem *problem, PyArrayObject *array)
 
 /* n and the batch shape, from d (..., n) and e (..., n-1). */
 static int
-set_shape(tsvd_problem *problem, PyArrayObject *d, PyArrayObject *e)
+set_shape(struct arrays *arrays, PyArrayObject *d, PyArrayObject *e)
 {
     int d_ndim = PyArray_NDIM(d), e_ndim = PyArray_NDIM(e);
     npy_intp n;
@@ -118,49 +127,38 @@ set_shape(tsvd_problem *problem, PyArrayObject *d, PyArrayObject *e)
     if (PyArray_DIM(e, e_ndim - 1) != (n > 0 ? n - 1 : 0)) {
         return raise_shapes("d (..., n) needs e (..., n-1)", d, e);
     }
-    problem->n = n;
-    problem->batch_ndim = (d_ndim > e_ndim ? d_ndim : e_ndim) - 1;
-    if (problem->batch_ndim > TSVD_MAX_BATCH_DIMS) {
+    arrays->n = n;
+    arrays->batch_ndim = (d_ndim > e_ndim ? d_ndim : e_ndim) - 1;
+    if (arrays->batch_ndim > TSVD_MAX_BATCH_DIMS) {
         PyErr_Format(PyExc_ValueError, "d and e may have at most %d leading dimensions, got %d",
-                     TSVD_MAX_BATCH_DIMS, problem->batch_ndim);
+                     TSVD_MAX_BATCH_DIMS, arrays->batch_ndim);
         return -1;
     }
-    for (int i = 0; i < problem->batch_ndim; i++) {
-        problem->batch_shape[i] = 1;
+    for (int i = 0; i < arrays->batch_ndim; i++) {
+        arrays->batch_shape[i] = 1;
     }
-    if (broadcast(problem, d) < 0 || broadcast(problem, e) < 0) {
+    if (broadcast(arrays, d) < 0 || broadcast(arrays, e) < 0) {
         return raise_shapes("the leading dimensions of d and e do not broadcast", d, e);
     }
     return 0;
 }
 
+/* An array for the core, without data: the shape and the strides. */
 static void
-set_batch_strides(const tsvd_problem *problem, PyArrayObject *array, ptrdiff_t *strides)
+describe(const struct arrays *arrays, PyArrayObject *array, tsvd_array *core)
 {
-    int absent = problem->batch_ndim - (PyArray_NDIM(array) - 1);
-
-    for (int i = 0; i < problem->batch_ndim; i++) {
-        int axis = i - absent;
-
-        strides[i] = axis < 0 || PyArray_DIM(array, axis) == 1 ? 0 : PyArray_STRIDE(array, axis);
+    core->data = NULL;
+    core->space = TSVD_HOST;
+    core->dtype = arrays->dtype;
+    core->ndim = PyArray_NDIM(array);
+    for (int i = 0; i < core->ndim; i++) {
+        core->shape[i] = PyArray_DIM(array, i);
+        core->strides[i] = PyArray_STRIDE(array, i);
     }
 }
 
-/* Where the core reads d and e: in place, by their strides. */
-static void
-set_input(tsvd_problem *problem, PyArrayObject *d, PyArrayObject *e)
-{
-    problem->d = PyArray_DATA(d);
-    problem->e = PyArray_DATA(e);
-    problem->d_stride = PyArray_STRIDE(d, PyArray_NDIM(d) - 1);
-    problem->e_stride = PyArray_STRIDE(e, PyArray_NDIM(e) - 1);
-    set_batch_strides(problem, d, problem->d_batch_strides);
-    set_batch_strides(problem, e, problem->e_batch_strides);
-}
-
 int
-tsvdi_arrays_take(struct arrays *arrays, PyObject *d_argument, PyObject *e_argument,
-                  tsvd_problem *problem)
+tsvdi_arrays_take(struct arrays *arrays, PyObject *d_argument, PyObject *e_argument)
 {
     PyArrayObject *d = input_array(d_argument, "d"), *e;
     int single;
@@ -171,25 +169,29 @@ tsvdi_arrays_take(struct arrays *arrays, PyObject *d_argument, PyObject *e_argum
     }
     e = input_array(e_argument, "e");
     arrays->e = (PyObject *)e;
-    if (e == NULL || set_shape(problem, d, e) < 0) {
+    if (e == NULL || set_shape(arrays, d, e) < 0) {
         return -1;
     }
     single = PyArray_TYPE(d) == NPY_FLOAT && PyArray_TYPE(e) == NPY_FLOAT;
-    problem->dtype = single ? TSVD_FLOAT32 : TSVD_FLOAT64;
-    problem->first = 0;
-    problem->k = problem->n;
+    arrays->dtype = single ? TSVD_FLOAT32 : TSVD_FLOAT64;
+    arrays->count = arrays->n;
+    describe(arrays, d, &arrays->core_d);
+    describe(arrays, e, &arrays->core_e);
     return 0;
 }
 
 int
-tsvdi_arrays_input(struct arrays *arrays, tsvd_problem *problem)
+tsvdi_arrays_input(struct arrays *arrays)
 {
-    const int type = numpy_type(problem);
+    const int type = numpy_type(arrays);
 
     if (convert(&arrays->d, type) < 0 || convert(&arrays->e, type) < 0) {
         return -1;
     }
-    set_input(problem, (PyArrayObject *)arrays->d, (PyArrayObject *)arrays->e);
+    describe(arrays, (PyArrayObject *)arrays->d, &arrays->core_d);
+    describe(arrays, (PyArrayObject *)arrays->e, &arrays->core_e);
+    arrays->core_d.data = PyArray_DATA((PyArrayObject *)arrays->d);
+    arrays->core_e.data = PyArray_DATA((PyArrayObject *)arrays->e);
     return 0;
 }
 
@@ -197,32 +199,32 @@ tsvdi_arrays_input(struct arrays *arrays, tsvd_problem *problem)
 
 /* The shape of L (..., n, k), s (..., k) or R (..., k, n); returns the number of dimensions. */
 static int
-out_shape(const tsvd_problem *problem, int which, npy_intp *shape)
+out_shape(const struct arrays *arrays, int which, npy_intp *shape)
 {
-    int ndim = problem->batch_ndim;
+    int ndim = arrays->batch_ndim;
 
     for (int i = 0; i < ndim; i++) {
-        shape[i] = (npy_intp)problem->batch_shape[i];
+        shape[i] = (npy_intp)arrays->batch_shape[i];
     }
     if (which == OUT_L) {
-        shape[ndim++] = (npy_intp)problem->n;
+        shape[ndim++] = (npy_intp)arrays->n;
     }
-    shape[ndim++] = (npy_intp)problem->k;
+    shape[ndim++] = (npy_intp)arrays->count;
     if (which == OUT_R) {
-        shape[ndim++] = (npy_intp)problem->n;
+        shape[ndim++] = (npy_intp)arrays->n;
     }
     return ndim;
 }
 
 int
-tsvdi_arrays_check_memory(const tsvd_problem *problem, const tsvd_options *options, bool vectors)
+tsvdi_arrays_check_memory(const struct arrays *arrays, const tsvd_plan *plan, bool vectors)
 {
     npy_intp shape[TSVD_MAX_BATCH_DIMS + 2];
-    uint64_t wanted, work, available;
+    const uint64_t work = plan->host_bytes;
+    uint64_t wanted = plan->result_bytes, available;
     PyObject *shown;
     int ndim;
 
-    tsvd_memory(problem, options, vectors, &wanted, &work);
     wanted = wanted > UINT64_MAX - work ? UINT64_MAX : wanted + work;
     if (wanted < MEMORY_CHECK_BYTES) {
         return 0;
@@ -234,7 +236,7 @@ tsvdi_arrays_check_memory(const tsvd_problem *problem, const tsvd_options *optio
     if (wanted <= available) {
         return 0;
     }
-    ndim = out_shape(problem, vectors ? OUT_L : OUT_S, shape);
+    ndim = out_shape(arrays, vectors ? OUT_L : OUT_S, shape);
     shown = PyArray_IntTupleFromIntp(ndim, shape);
     if (shown != NULL) {
         PyErr_Format(PyExc_MemoryError,
@@ -247,36 +249,21 @@ tsvdi_arrays_check_memory(const tsvd_problem *problem, const tsvd_options *optio
     return -1;
 }
 
-/* Where the core writes the result `which`. */
-static void
-set_output(tsvd_problem *problem, int which, PyArrayObject *array)
-{
-    void *data = PyArray_DATA(array);
-
-    if (which == OUT_L) {
-        problem->L = data;
-    } else if (which == OUT_S) {
-        problem->s = data;
-    } else {
-        problem->R = data;
-    }
-}
-
 static PyArrayObject *
-new_output(const tsvd_problem *problem, int which, int type)
+new_output(const struct arrays *arrays, int which, int type)
 {
     npy_intp shape[TSVD_MAX_BATCH_DIMS + 2];
-    int ndim = out_shape(problem, which, shape);
+    int ndim = out_shape(arrays, which, shape);
 
     return (PyArrayObject *)PyArray_SimpleNew(ndim, shape, type);
 }
 
 /* The caller's array for a result, a new reference, if the core may write to it. */
 static PyArrayObject *
-given_output(const tsvd_problem *problem, int which, int type, PyObject *argument)
+given_output(const struct arrays *arrays, int which, int type, PyObject *argument)
 {
     npy_intp shape[TSVD_MAX_BATCH_DIMS + 2];
-    int ndim = out_shape(problem, which, shape);
+    int ndim = out_shape(arrays, which, shape);
     const char *name = out_names[which];
     PyArrayObject *array;
 
@@ -364,12 +351,11 @@ check_overlap(PyArrayObject *const out[OUT_COUNT], PyArrayObject *d, PyArrayObje
 }
 
 int
-tsvdi_arrays_output(struct arrays *arrays, tsvd_problem *problem, bool vectors, PyObject *given)
+tsvdi_arrays_output(struct arrays *arrays, bool vectors, PyObject *given)
 {
     PyArrayObject *out[OUT_COUNT] = {NULL, NULL, NULL};
-    int type = numpy_type(problem);
+    int type = numpy_type(arrays);
 
-    problem->L = problem->R = NULL;
     if (given != Py_None && (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != OUT_COUNT)) {
         PyErr_SetString(PyExc_TypeError, "out must be a tuple of three arrays (L, s, R)");
         return -1;
@@ -378,13 +364,14 @@ tsvdi_arrays_output(struct arrays *arrays, tsvd_problem *problem, bool vectors, 
         if (!vectors && i != OUT_S) {
             continue;
         }
-        out[i] = given == Py_None ? new_output(problem, i, type)
-                                  : given_output(problem, i, type, PyTuple_GET_ITEM(given, i));
+        out[i] = given == Py_None ? new_output(arrays, i, type)
+                                  : given_output(arrays, i, type, PyTuple_GET_ITEM(given, i));
         arrays->out[i] = (PyObject *)out[i];
         if (out[i] == NULL) {
             return -1;
         }
-        set_output(problem, i, out[i]);
+        describe(arrays, out[i], &arrays->core_out[i]);
+        arrays->core_out[i].data = PyArray_DATA(out[i]);
     }
     return given == Py_None
                ? 0

@@ -3,23 +3,49 @@
  */
 #include "python/module.h"
 
+#include <limits.h>
+
 PyDoc_STRVAR(cuda_device_count_doc, "cuda_device_count()\n--\n\n"
                                     "The number of CUDA devices, and why there is none, or ''.");
+
+/* The text of an answer: "" for TSVD_OK, why for TSVD_ERR_NO_DEVICE; else NULL with an exception
+   set. */
+static const char *
+why_not(PyObject *module, tsvd_status status, const tsvd_error *error)
+{
+    if (status != TSVD_OK && status != TSVD_ERR_NO_DEVICE) {
+        tsvdi_raise(module, status, error);
+        return NULL;
+    }
+    return status == TSVD_OK ? "" : error->text;
+}
 
 static PyObject *
 cuda_device_count(PyObject *module, PyObject *Py_UNUSED(ignored))
 {
-    char why[sizeof((tsvd_error *)0)->text] = "";
+    tsvd_error error;
     tsvd_status status;
+    const char *why;
     int count = 0;
 
     Py_BEGIN_ALLOW_THREADS
-    status = tsvd_cuda_device_count(&count, why, sizeof(why));
+    status = tsvd_cuda_device_count(&count, &error);
     Py_END_ALLOW_THREADS
-    if (status != TSVD_OK && status != TSVD_ERR_NO_DEVICE) {
-        return tsvdi_raise_status(module, status, -1, why);
+    why = why_not(module, status, &error);
+    return why == NULL ? NULL : Py_BuildValue("is", count, why);
+}
+
+/* An argument of type int; -1 with an exception set. */
+static int
+get_int(PyObject *argument)
+{
+    const long number = PyLong_AsLong(argument);
+
+    if (number > INT_MAX || number < INT_MIN) {
+        PyErr_SetString(PyExc_OverflowError, "the number is too large");
+        return -1;
     }
-    return Py_BuildValue("is", count, why);
+    return (int)number;
 }
 
 PyDoc_STRVAR(cuda_device_unusable_doc,
@@ -29,20 +55,19 @@ PyDoc_STRVAR(cuda_device_unusable_doc,
 static PyObject *
 cuda_device_unusable(PyObject *module, PyObject *argument)
 {
-    char why[sizeof((tsvd_error *)0)->text] = "";
+    const int index = get_int(argument);
+    tsvd_error error;
     tsvd_status status;
-    int index = (int)PyLong_AsLong(argument);
+    const char *why;
 
     if (PyErr_Occurred()) {
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS
-    status = tsvd_cuda_device_usable(index, why, sizeof(why));
+    status = tsvd_cuda_device_usable(index, &error);
     Py_END_ALLOW_THREADS
-    if (status != TSVD_OK && status != TSVD_ERR_NO_DEVICE) {
-        return tsvdi_raise_status(module, status, -1, why);
-    }
-    return PyUnicode_FromString(why);
+    why = why_not(module, status, &error);
+    return why == NULL ? NULL : PyUnicode_FromString(why);
 }
 
 PyDoc_STRVAR(cuda_device_doc, "cuda_device(index, /)\n--\n\n"
@@ -51,19 +76,19 @@ PyDoc_STRVAR(cuda_device_doc, "cuda_device(index, /)\n--\n\n"
 static PyObject *
 cuda_device(PyObject *module, PyObject *argument)
 {
-    char why[sizeof((tsvd_error *)0)->text] = "";
-    tsvd_device device;
+    const int index = get_int(argument);
+    tsvd_cuda_device device;
+    tsvd_error error;
     tsvd_status status;
-    int index = (int)PyLong_AsLong(argument);
 
     if (PyErr_Occurred()) {
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS
-    status = tsvd_cuda_device(index, &device, why, sizeof(why));
+    status = tsvd_cuda_device_facts(index, &device, &error);
     Py_END_ALLOW_THREADS
     if (status != TSVD_OK) {
-        return tsvdi_raise_status(module, status, -1, why);
+        return tsvdi_raise(module, status, &error);
     }
     /* clang-format off */
     return Py_BuildValue("{s:s,s:K,s:K,s:(ii),s:i}",
@@ -82,37 +107,29 @@ PyDoc_STRVAR(cuda_library_paths_doc,
 static PyObject *
 cuda_library_paths(PyObject *module, PyObject *argument)
 {
-    PyObject *list = PySequence_List(argument), *result = NULL;
-    Py_ssize_t count = list == NULL ? 0 : PyList_GET_SIZE(list);
-    const char **directory = NULL;
-    tsvd_status status;
+    module_state *state = PyModule_GetState(module);
+    PyObject *list = PySequence_List(argument), *result = NULL, *directories;
 
     if (list == NULL) {
-        goto out;
+        return NULL;
     }
-    directory = PyMem_Calloc((size_t)count + 1, sizeof *directory);
-    if (directory == NULL) {
-        PyErr_NoMemory();
-        goto out;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
         PyObject *encoded = NULL;
 
         if (!PyUnicode_FSConverter(PyList_GET_ITEM(list, i), &encoded)) {
             goto out;
         }
-        (void)PyList_SetItem(list, i, encoded); /* the list holds it while it is read */
-        directory[i] = PyBytes_AS_STRING(encoded);
+        (void)PyList_SetItem(list, i, encoded);
     }
-    status = tsvd_cuda_library_paths(directory, count);
-    if (status != TSVD_OK) {
-        tsvdi_raise_status(module, status, -1, tsvd_strstatus(status));
+    directories = PyList_AsTuple(list);
+    if (directories == NULL) {
         goto out;
     }
+    Py_XSETREF(state->directories, directories);
+    (void)tsvdi_handles_drop(state); /* new ones know the directories */
     result = Py_NewRef(Py_None);
 out:
-    PyMem_Free(directory);
-    Py_XDECREF(list);
+    Py_DECREF(list);
     return result;
 }
 
@@ -123,20 +140,24 @@ PyDoc_STRVAR(cuda_blas_doc, "cuda_blas(major, /)\n--\n\n"
 static PyObject *
 cuda_blas(PyObject *module, PyObject *argument)
 {
-    char text[sizeof((tsvd_error *)0)->text] = "";
+    const int major = get_int(argument);
+    char file[4096] = "";
+    PyObject *keep;
+    tsvd_config config;
+    tsvd_error error;
     tsvd_status status;
-    int major = (int)PyLong_AsLong(argument);
 
-    if (PyErr_Occurred()) {
+    if (PyErr_Occurred() || tsvdi_handle_config(module, &config, &keep) < 0) {
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS
-    status = tsvd_cuda_blas(major, text, sizeof(text));
+    status = tsvd_cuda_blas(&config, major, file, sizeof(file), &error);
     Py_END_ALLOW_THREADS
+    Py_DECREF(keep);
     if (status != TSVD_OK) {
-        return tsvdi_raise_status(module, status, -1, text);
+        return tsvdi_raise(module, status, &error);
     }
-    return PyUnicode_DecodeFSDefault(text);
+    return PyUnicode_DecodeFSDefault(file);
 }
 
 PyMethodDef tsvdi_cuda_methods[] = {

@@ -8,15 +8,32 @@
 #include "bidiag/crossover.h"
 #include "python/arrays.h"
 
-typedef struct module_state {
-    PyObject *LinAlgError; /* numpy.linalg.LinAlgError */
-} module_state;
+/* What helps, in the words of tsvd.svd(); NULL: the core's own advice is said in no other words. */
+static const char *
+advice_for(tsvd_status status, const tsvd_error *error)
+{
+    if (status == TSVD_ERR_NO_CONVERGENCE) {
+        if (strncmp(error->text, "givens", 6) == 0) {
+            return "use method=\"auto\", a larger eps, or a larger max_sweeps";
+        }
+        return strncmp(error->text, "dc", 2) == 0 ? "use method=\"qr\" with a larger max_sweeps"
+                                                  : "raise max_sweeps or eps";
+    }
+    if (status == TSVD_ERR_ARGUMENT && strstr(error->advice, "TSVD_METHOD_DC") != NULL) {
+        return "use \"dc\" or \"auto\" for those of a part";
+    }
+    if (status == TSVD_ERR_ARGUMENT && strstr(error->advice, "givens_blocks") != NULL) {
+        return "ask for fewer with tuning={\"blocks\": ...}";
+    }
+    return NULL;
+}
 
 PyObject *
-tsvdi_raise_status(PyObject *module, tsvd_status status, int64_t matrix, const char *text)
+tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *error)
 {
     module_state *state = PyModule_GetState(module);
-    PyObject *type = PyExc_RuntimeError;
+    const char *advice = advice_for(status, error);
+    PyObject *type = PyExc_RuntimeError, *matrix = NULL;
 
     switch (status) {
     case TSVD_ERR_INTERRUPTED:
@@ -37,11 +54,14 @@ tsvdi_raise_status(PyObject *module, tsvd_status status, int64_t matrix, const c
     default:
         break;
     }
-    if (matrix < 0) {
-        PyErr_SetString(type, text);
-    } else {
-        PyErr_Format(type, "matrix %lld of the batch: %s", (long long)matrix, text);
+    matrix = error->matrix < 0
+                 ? PyUnicode_FromString("")
+                 : PyUnicode_FromFormat("matrix %lld of the batch: ", (long long)error->matrix);
+    if (matrix != NULL) {
+        PyErr_Format(type, "%U%s%s%s", matrix, error->text, advice == NULL ? "" : "; ",
+                     advice == NULL ? "" : advice);
     }
+    Py_XDECREF(matrix);
     return NULL;
 }
 
@@ -107,7 +127,7 @@ module_exec(PyObject *module)
     state->LinAlgError = PyObject_GetAttrString(linalg, "LinAlgError");
     Py_DECREF(linalg);
     if (state->LinAlgError == NULL ||
-        PyModule_AddStringConstant(module, "__version__", TSVD_VERSION) < 0 ||
+        PyModule_AddStringConstant(module, "__version__", TSVD_PYTHON_VERSION) < 0 ||
         PyModule_AddIntConstant(module, "CUDA_ORDER", CUDA_ORDER) < 0 ||
         PyModule_AddIntConstant(module, "CUDA_VALUES_ORDER", CUDA_VALUES_ORDER) < 0 ||
         PyModule_AddIntConstant(module, "CUDA_BATCH_VALUES", CUDA_BATCH_VALUES) < 0) {
@@ -122,6 +142,7 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     module_state *state = PyModule_GetState(module);
 
     Py_VISIT(state->LinAlgError);
+    Py_VISIT(state->directories);
     return 0;
 }
 
@@ -131,12 +152,14 @@ module_clear(PyObject *module)
     module_state *state = PyModule_GetState(module);
 
     Py_CLEAR(state->LinAlgError);
+    Py_CLEAR(state->directories);
     return 0;
 }
 
 static void
 module_free(void *module)
 {
+    tsvdi_handles_drop(PyModule_GetState(module));
     module_clear(module);
 }
 

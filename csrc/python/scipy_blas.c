@@ -1,15 +1,9 @@
 /*
  * The BLAS that comes with SciPy, from the capsules that scipy.linalg.cython_blas exports.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "python/module.h"
 
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <string.h>
-
-#include "python/scipy_blas.h"
-#include "tsvd/tsvd.h"
 
 /* The function in a capsule whose name is its C signature; *integer_bytes is that of its integers.
    NULL with an exception set on failure. */
@@ -39,28 +33,50 @@ function_of(PyObject *capsules, const char *name, int *integer_bytes)
     return function;
 }
 
-int
-tsvdi_load_scipy_blas(void)
+/* Both functions; -1 with an exception set. */
+static int
+find_functions(PyObject *capsules, tsvd_blas *blas)
 {
-    static atomic_bool loaded; /* a second load at the same time finds the same */
-    PyObject *module, *capsules = NULL;
-    tsvd_blas blas = {NULL, NULL, 0};
-    int ret = -1;
+    int bytes = 0;
+    void *dgemm = function_of(capsules, "dgemm", &bytes);
+    void *sgemm = dgemm == NULL ? NULL : function_of(capsules, "sgemm", &bytes);
 
-    if (loaded) {
-        return 0;
+    memset(blas, 0, sizeof *blas);
+    if (sgemm == NULL) {
+        return -1;
     }
-    module = PyImport_ImportModule("scipy.linalg.cython_blas");
-    capsules = module == NULL ? NULL : PyObject_GetAttrString(module, "__pyx_capi__");
-    if (capsules != NULL) {
-        blas.dgemm = function_of(capsules, "dgemm", &blas.integer_bytes);
-        blas.sgemm =
-            blas.dgemm == NULL ? NULL : function_of(capsules, "sgemm", &blas.integer_bytes);
+    if (bytes == 4) {
+        memcpy(&blas->dgemm32, &dgemm, sizeof dgemm);
+        memcpy(&blas->sgemm32, &sgemm, sizeof sgemm);
+    } else {
+        memcpy(&blas->dgemm64, &dgemm, sizeof dgemm);
+        memcpy(&blas->sgemm64, &sgemm, sizeof sgemm);
     }
-    if (blas.sgemm != NULL) {
-        tsvd_set_blas(&blas);
-        loaded = true;
-        ret = 0;
+    return 0;
+}
+
+bool
+tsvdi_give_scipy_blas(module_state *state, tsvd_handle *handle)
+{
+    return atomic_load(&state->has_blas) == BLAS_READY &&
+           tsvd_set_blas(handle, &state->blas) == TSVD_OK;
+}
+
+int
+tsvdi_load_scipy_blas(module_state *state, tsvd_handle *handle)
+{
+    PyObject *module = PyImport_ImportModule("scipy.linalg.cython_blas");
+    PyObject *capsules = module == NULL ? NULL : PyObject_GetAttrString(module, "__pyx_capi__");
+    tsvd_blas blas;
+    int none = BLAS_NONE, ret = -1;
+
+    if (capsules != NULL && find_functions(capsules, &blas) == 0) {
+        ret = tsvd_set_blas(handle, &blas) == TSVD_OK ? 0 : -1;
+        /* one thread keeps it for all; others that came here too have found the same */
+        if (atomic_compare_exchange_strong(&state->has_blas, &none, BLAS_UNDER_WAY)) {
+            state->blas = blas;
+            atomic_store(&state->has_blas, BLAS_READY);
+        }
     }
     Py_XDECREF(capsules);
     Py_XDECREF(module);

@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "python/arrays.h"
-#include "python/scipy_blas.h"
 
 /* Between two looks at signals and progress: 20 a second are enough for a
    person, and cost nothing beside the computation. */
@@ -98,20 +97,19 @@ get_options(PyObject *const *args, tsvd_options *options)
     options->method = (tsvd_method)PyLong_AsLong(args[ARG_METHOD]);
     options->eps = PyFloat_AsDouble(args[ARG_EPS]);
     options->max_sweeps = PyLong_AsLongLong(args[ARG_MAX_SWEEPS]);
-    options->threads = (int)PyLong_AsLong(args[ARG_THREADS]);
-    options->blocks = (int)PyLong_AsLong(args[ARG_BLOCKS]);
-    options->block_threads = (int)PyLong_AsLong(args[ARG_BLOCK_THREADS]);
-    options->device = (int)PyLong_AsLong(args[ARG_DEVICE]);
-    options->split = (int)PyLong_AsLong(args[ARG_SPLIT]);
+    options->givens_blocks = PyLong_AsLongLong(args[ARG_BLOCKS]);
+    options->givens_threads = PyLong_AsLongLong(args[ARG_BLOCK_THREADS]);
+    options->givens_split = (int)PyLong_AsLong(args[ARG_SPLIT]);
     return PyErr_Occurred() ? -1 : 0;
 }
 
 /* The values first .. first + count - 1; all: 0 and -1. */
 static int
-get_range(PyObject *first_argument, PyObject *count_argument, tsvd_problem *problem)
+get_range(PyObject *const *args, struct arrays *arrays, tsvd_options *options)
 {
-    const int64_t n = problem->n;
-    long long first = PyLong_AsLongLong(first_argument), count = PyLong_AsLongLong(count_argument);
+    const int64_t n = arrays->n;
+    long long first = PyLong_AsLongLong(args[ARG_FIRST]);
+    long long count = PyLong_AsLongLong(args[ARG_COUNT]);
 
     if (PyErr_Occurred()) {
         return -1;
@@ -127,24 +125,38 @@ get_range(PyObject *first_argument, PyObject *count_argument, tsvd_problem *prob
             first, first + count - 1, (long long)n);
         return -1;
     }
-    problem->first = first;
-    problem->k = count;
+    options->first = first;
+    options->count = arrays->count = count;
     return 0;
 }
 
-/* SciPy's BLAS for divide and conquer; "auto" does without it where it cannot be imported, but for
-   the vectors of a part of the values. */
+/* What the call will do.  A handle gets SciPy's BLAS before the first call that takes one; "auto"
+   does without it where it cannot be imported, but for the vectors of a part of the values. */
 static int
-load_blas(const tsvd_problem *problem, const tsvd_options *options)
+make_plan(PyObject *module, tsvd_handle *handle, const struct arrays *arrays,
+          const tsvd_options *options, int vectors, tsvd_plan *plan)
 {
-    if (tsvdi_load_scipy_blas() == 0) {
-        return 0;
+    module_state *state = PyModule_GetState(module);
+    const bool loaded = tsvdi_give_scipy_blas(state, handle);
+    tsvd_error error;
+    tsvd_status status =
+        tsvd_make_plan(handle, &arrays->core_d, &arrays->core_e, options, vectors, plan, &error);
+
+    if (plan->needs_blas && !loaded) {
+        if (tsvdi_load_scipy_blas(state, handle) < 0) {
+            if (options->method == TSVD_METHOD_DC || arrays->count < arrays->n ||
+                !PyErr_ExceptionMatches(PyExc_ImportError)) {
+                return -1;
+            }
+            PyErr_Clear();
+        }
+        status = tsvd_make_plan(handle, &arrays->core_d, &arrays->core_e, options, vectors, plan,
+                                &error);
     }
-    if (options->method == TSVD_METHOD_DC || problem->k < problem->n ||
-        !PyErr_ExceptionMatches(PyExc_ImportError)) {
+    if (status != TSVD_OK) {
+        tsvdi_raise(module, status, &error);
         return -1;
     }
-    PyErr_Clear();
     return 0;
 }
 
@@ -178,18 +190,54 @@ PyDoc_STRVAR(svd_doc,
              "method a value of METHODS, eps < 0 and 0 elsewhere for the defaults; of the values\n"
              "those of index first to first + count - 1, all with first = 0 and count = -1.");
 
+/* The call itself, without the GIL. */
+static tsvd_status
+compute(PyObject *module, tsvd_handle *handle, const struct arrays *arrays, tsvd_options *options,
+        int vectors, PyObject *progress, tsvd_info *info, tsvd_error *error)
+{
+    const tsvd_array *L = vectors ? &arrays->core_out[OUT_L] : NULL;
+    const tsvd_array *R = vectors ? &arrays->core_out[OUT_R] : NULL;
+    watch watching = {NULL, progress, monotonic_ns() + CHECK_INTERVAL_NS};
+    tsvd_status status;
+
+    options->check = check;
+    options->check_arg = &watching;
+    watching.thread = PyEval_SaveThread();
+    status = tsvd_svd(handle, &arrays->core_d, &arrays->core_e, options, L,
+                      &arrays->core_out[OUT_S], R, info, error);
+    /* other handles may hold memory of the device */
+    if (status == TSVD_ERR_MEMORY && tsvd_handle_device(handle) != TSVD_DEVICE_CPU &&
+        tsvdi_handles_drop(PyModule_GetState(module)) > 0) {
+        status = tsvd_svd(handle, &arrays->core_d, &arrays->core_e, options, L,
+                          &arrays->core_out[OUT_S], R, info, error);
+    }
+    PyEval_RestoreThread(watching.thread);
+    return status;
+}
+
+/* (L, s, R) or s; with full_output a pair of that and a dict. */
+static PyObject *
+result_of(const struct arrays *arrays, int vectors, const tsvd_info *info)
+{
+    PyObject *result = vectors ? PyTuple_Pack(OUT_COUNT, arrays->out[OUT_L], arrays->out[OUT_S],
+                                              arrays->out[OUT_R])
+                               : Py_NewRef(arrays->out[OUT_S]);
+
+    return info == NULL || result == NULL ? result : Py_BuildValue("NN", result, info_dict(info));
+}
+
 static PyObject *
 svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
-    struct arrays arrays = {NULL, NULL, {NULL, NULL, NULL}};
-    tsvd_problem problem;
+    struct arrays arrays;
+    tsvd_handle *handle = NULL;
     tsvd_options options;
+    tsvd_plan plan;
     tsvd_info info;
     tsvd_error error;
     tsvd_status status;
-    watch watching;
     PyObject *result = NULL;
-    int vectors, full_output;
+    int vectors, full_output, device, threads;
 
     if (nargs != ARGS) {
         PyErr_Format(PyExc_TypeError, "svd() takes %d arguments (%zd given)", ARGS, nargs);
@@ -197,47 +245,39 @@ svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     }
     vectors = PyObject_IsTrue(args[ARG_COMPUTE_UV]);
     full_output = PyObject_IsTrue(args[ARG_FULL_OUTPUT]);
+    device = (int)PyLong_AsLong(args[ARG_DEVICE]);
+    threads = (int)PyLong_AsLong(args[ARG_THREADS]);
     if (vectors < 0 || full_output < 0 || get_options(args, &options) < 0) {
         return NULL;
     }
 
-    if (tsvdi_arrays_take(&arrays, args[ARG_D], args[ARG_E], &problem) < 0 ||
-        get_range(args[ARG_FIRST], args[ARG_COUNT], &problem) < 0) {
+    tsvdi_arrays_init(&arrays);
+    if (tsvdi_arrays_take(&arrays, args[ARG_D], args[ARG_E]) < 0 ||
+        get_range(args, &arrays, &options) < 0) {
         goto out;
     }
-    if (args[ARG_OUT] == Py_None && tsvdi_arrays_check_memory(&problem, &options, vectors) < 0) {
+    handle = tsvdi_handle_take(module, device);
+    if (handle == NULL) {
         goto out;
     }
-    if (tsvdi_arrays_input(&arrays, &problem) < 0 ||
-        tsvdi_arrays_output(&arrays, &problem, vectors, args[ARG_OUT]) < 0) {
+    (void)tsvd_set_threads(handle, threads);
+    if (make_plan(module, handle, &arrays, &options, vectors, &plan) < 0 ||
+        (args[ARG_OUT] == Py_None && tsvdi_arrays_check_memory(&arrays, &plan, vectors) < 0) ||
+        tsvdi_arrays_input(&arrays) < 0 ||
+        tsvdi_arrays_output(&arrays, vectors, args[ARG_OUT]) < 0) {
         goto out;
     }
-    if (vectors && tsvd_uses_blas(&options, problem.n) && load_blas(&problem, &options) < 0) {
-        goto out;
-    }
-
-    watching.progress = args[ARG_PROGRESS];
-    watching.due = monotonic_ns() + CHECK_INTERVAL_NS;
-    options.check = check;
-    options.check_arg = &watching;
-    watching.thread = PyEval_SaveThread();
-    status = tsvd_svd(&problem, &options, &info, &error);
-    PyEval_RestoreThread(watching.thread);
+    status = compute(module, handle, &arrays, &options, vectors, args[ARG_PROGRESS], &info, &error);
     if (status != TSVD_OK) {
-        tsvdi_raise_status(module, status, error.matrix, error.text);
+        tsvdi_raise(module, status, &error);
         goto out;
     }
-    if (report(watching.progress, 1.0) < 0) {
+    if (report(args[ARG_PROGRESS], 1.0) < 0) {
         goto out;
     }
-
-    result = vectors
-                 ? PyTuple_Pack(OUT_COUNT, arrays.out[OUT_L], arrays.out[OUT_S], arrays.out[OUT_R])
-                 : Py_NewRef(arrays.out[OUT_S]);
-    if (full_output && result != NULL) {
-        result = Py_BuildValue("NN", result, info_dict(&info));
-    }
+    result = result_of(&arrays, vectors, full_output ? &info : NULL);
 out:
+    tsvdi_handle_give(module, handle);
     tsvdi_arrays_release(&arrays);
     return result;
 }
@@ -251,10 +291,10 @@ PyDoc_STRVAR(select_doc, "select(d, e, check_finite, low, high, /)\n--\n\n"
 static PyObject *
 select_values(PyObject *module, PyObject *args)
 {
-    struct arrays arrays = {NULL, NULL, {NULL, NULL, NULL}};
+    struct arrays arrays;
     tsvd_options options = tsvd_options_default();
+    tsvd_handle *handle = NULL;
     PyObject *d, *e, *result = NULL;
-    tsvd_problem problem;
     tsvd_error error;
     tsvd_status status;
     int64_t first, count;
@@ -263,27 +303,34 @@ select_values(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OOpdd:select", &d, &e, &options.check_finite, &low, &high)) {
         return NULL;
     }
-    if (tsvdi_arrays_take(&arrays, d, e, &problem) < 0) {
+    tsvdi_arrays_init(&arrays);
+    if (tsvdi_arrays_take(&arrays, d, e) < 0) {
         goto out;
     }
-    if (problem.batch_ndim > 0) {
+    if (arrays.batch_ndim > 0) {
         PyErr_SetString(PyExc_ValueError,
                         "select=\"v\" takes one matrix, d (n,) and e (n-1,): of each matrix of a "
                         "batch another number of values may lie in select_range; use select=\"i\"");
         goto out;
     }
-    if (tsvdi_arrays_input(&arrays, &problem) < 0) {
+    if (tsvdi_arrays_input(&arrays) < 0) {
+        goto out;
+    }
+    handle = tsvdi_handle_take(module, TSVD_DEVICE_CPU);
+    if (handle == NULL) {
         goto out;
     }
     Py_BEGIN_ALLOW_THREADS
-    status = tsvd_select(&problem, &options, low, high, &first, &count, &error);
+    status = tsvd_select(handle, &arrays.core_d, &arrays.core_e, &options, low, high, &first,
+                         &count, &error);
     Py_END_ALLOW_THREADS
     if (status != TSVD_OK) {
-        tsvdi_raise_status(module, status, error.matrix, error.text);
+        tsvdi_raise(module, status, &error);
         goto out;
     }
     result = Py_BuildValue("LL", (long long)first, (long long)count);
 out:
+    tsvdi_handle_give(module, handle);
     tsvdi_arrays_release(&arrays);
     return result;
 }

@@ -13,6 +13,7 @@ enum { THREADS = 256 };
 struct cuda_dc {
     struct dc_device device;
     void *d_arrays;         /* all of the device's arrays but x, q and g, in one piece */
+    real *d_d, *d_e;        /* room for d and e, if they are on the host */
     struct dc_merge *merge; /* downloaded */
     int64_t nodes, merges;  /* of the tree, of the forest */
     cudaEvent_t begin, end;
@@ -37,22 +38,22 @@ level_of(const struct dc_job *job, int depth)
     return l;
 }
 
-extern "C" void
-tsvdi_cuda_dc_end(struct tsvd_context *ctx, struct dc_job *job)
+static void
+dc_end(struct tsvd_context *ctx, struct dc_job *job)
 {
     struct cuda_dc *run = run_of(job);
 
     if (run != NULL) {
         tsvdi_cuda_free(cuda_of(ctx), run->device.x);
         tsvdi_cuda_free(cuda_of(ctx), run->d_arrays);
-        tsvdi_host_free(run->merge);
+        tsvdi_free(ctx, run->merge);
         if (run->begin != NULL) {
             (void)cudaEventDestroy(run->begin);
         }
         if (run->end != NULL) {
             (void)cudaEventDestroy(run->end);
         }
-        tsvdi_host_free(run);
+        tsvdi_free(ctx, run);
         job->held = NULL;
     }
 }
@@ -64,8 +65,8 @@ lay_out(struct cuda_dc *run, char *base)
     struct dc_device *r = &run->device;
     size_t at = (dc_lay_out(&r->slot, r->slots, base) + 255) / 256 * 256;
 
-    r->d = cut<real>(base, &at, r->slots);
-    r->e = cut<real>(base, &at, r->slots);
+    run->d_d = cut<real>(base, &at, r->slots);
+    run->d_e = cut<real>(base, &at, r->slots);
     r->scaled_d = cut<real>(base, &at, r->slots);
     r->scaled_e = cut<real>(base, &at, r->slots);
     r->eps = cut<real>(base, &at, r->batch);
@@ -90,8 +91,30 @@ scale_kernel(struct dc_device run, real eps)
     }
 }
 
-extern "C" tsvd_status
-tsvdi_cuda_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
+/* The matrices of the chunk to the device, if they are not there. */
+static tsvd_status
+give_matrices(struct cuda_call *call, const struct chunk *chunk, struct cuda_dc *run)
+{
+    struct dc_device *r = &run->device;
+    const size_t bytes = (size_t)r->slots * sizeof(real);
+    tsvd_status ret = TSVD_OK;
+
+    r->d = chunk->d_d;
+    r->e = chunk->d_e;
+    if (chunk->d_d == NULL) {
+        TSVD_TRY(tsvdi_cuda_upload(call, run->d_d, chunk->d, bytes));
+        TSVD_TRY(tsvdi_cuda_upload(call, run->d_e, chunk->e, bytes));
+        r->d = run->d_d;
+        r->e = run->d_e;
+    }
+    TSVD_TRY(
+        tsvdi_cuda_upload(call, r->exponent, chunk->exponent, (size_t)r->batch * sizeof(real_int)));
+out:
+    return ret;
+}
+
+static tsvd_status
+dc_begin(struct tsvd_context *ctx, struct dc_job *job)
 {
     struct cuda_call *call = cuda_of(ctx);
     const int leaves_alone = job->tree.levels == 0;
@@ -100,7 +123,7 @@ tsvdi_cuda_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
     size_t array;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_host_alloc(sizeof(*run), ctx->error, (void **)&run));
+    TSVD_TRY(tsvdi_alloc(ctx, sizeof(*run), (void **)&run));
     memset(run, 0, sizeof(*run));
     job->held = run;
     r = &run->device;
@@ -122,12 +145,8 @@ tsvdi_cuda_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
     r->g = r->lower ? r->right : r->left; /* both of the results' arrays */
     TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(run, NULL), &run->d_arrays));
     (void)lay_out(run, (char *)run->d_arrays);
-    TSVD_TRY(tsvdi_host_alloc((size_t)run->merges * sizeof(*run->merge), ctx->error,
-                              (void **)&run->merge));
-    TSVD_TRY(tsvdi_cuda_upload(call, r->d, job->d, (size_t)r->slots * sizeof(real)));
-    TSVD_TRY(tsvdi_cuda_upload(call, r->e, job->e, (size_t)r->slots * sizeof(real)));
-    TSVD_TRY(
-        tsvdi_cuda_upload(call, r->exponent, job->exponent, (size_t)r->batch * sizeof(real_int)));
+    TSVD_TRY(tsvdi_alloc(ctx, (size_t)run->merges * sizeof(*run->merge), (void **)&run->merge));
+    TSVD_TRY(give_matrices(call, job->chunk, run));
     TSVD_TRY(
         tsvdi_cuda_upload(call, r->tree, job->tree.node, (size_t)run->nodes * sizeof(*r->tree)));
     CUDA_TRY(call, cudaMemsetAsync(r->failed, 0xff, sizeof(*r->failed), call->stream));
@@ -140,8 +159,8 @@ out:
     return ret;
 }
 
-extern "C" tsvd_status
-tsvdi_cuda_dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
+static tsvd_status
+dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
 {
     return tsvdi_launch_leaves(cuda_of(ctx), &run_of(job)->device, level_of(job, job->tree.levels));
 }
@@ -224,8 +243,8 @@ make_step(struct cuda_call *call, struct cuda_dc *run, const struct dc_job *job,
     return TSVD_OK;
 }
 
-extern "C" tsvd_status
-tsvdi_cuda_dc_merge(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info)
+static tsvd_status
+merge_level(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info)
 {
     const struct dc_level nodes = level_of(job, level);
     tsvd_status ret = TSVD_OK;
@@ -274,8 +293,8 @@ finish_vectors(struct cuda_call *call, const struct dc_device *r)
                                  r->lower ? r->left : r->right);
 }
 
-extern "C" tsvd_status
-tsvdi_cuda_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
+static tsvd_status
+dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
 {
     struct cuda_call *call = cuda_of(ctx);
     struct cuda_dc *run = run_of(job);
@@ -309,10 +328,46 @@ tsvdi_cuda_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *in
                                              r->first + r->k, d_values, 0, d_s, &counts));
     }
     CUDA_TRY(call, cudaEventRecord(run->end, call->stream));
-    TSVD_TRY(tsvdi_cuda_download(call, ctx->threads, job->s, d_s, (size_t)values * sizeof(real)));
+    TSVD_TRY(cuda_deliver(ctx, job->s, d_s, (size_t)values * sizeof(real)));
+    CUDA_TRY(call, cudaEventSynchronize(run->end));
     CUDA_TRY(call, cudaEventElapsedTime(&milliseconds, run->begin, run->end));
     info->seconds_device += 1e-3 * (double)milliseconds;
     info->seconds_values += tsvdi_host_seconds() - now;
 out:
     return ret;
 }
+
+/* What dc_begin() and the leaves take. */
+static struct bytes
+dc_bytes(const struct svd_plan *plan)
+{
+    const int64_t n = plan->told.n, batch = plan->told.chunk;
+    struct bytes bytes = {sizeof(struct cuda_dc), 0};
+    struct cuda_dc run;
+    int levels = 0;
+
+    memset(&run, 0, sizeof(run));
+    while (((int64_t)DC_LEAF_COLUMNS << levels) < n) {
+        levels++;
+    }
+    levels += levels > 0; /* rounding to DC_ALIGN may ask for one more */
+    run.device.slots = n * batch;
+    run.device.batch = batch;
+    run.nodes = dc_nodes_above(levels + 1);
+    run.merges = batch * dc_nodes_above(levels);
+    bytes.host = bytes_add(bytes.host, bytes_of(run.merges, sizeof(struct dc_merge)));
+    bytes.device = bytes_of((levels == 0 ? 1 : 2) * (int64_t)SIDES,
+                            bytes_of(run.device.slots, (uint64_t)device_stride(n) * sizeof(real)));
+    bytes.device = bytes_add(bytes.device, lay_out(&run, NULL));
+    bytes.device = bytes_add(bytes.device, tsvdi_cuda_leaf_bytes(batch << levels));
+    return bytes;
+}
+
+const struct dc_ops tsvdi_cuda_dc = {
+    .begin = dc_begin,
+    .end = dc_end,
+    .leaves = dc_leaves,
+    .merge = merge_level,
+    .finish = dc_finish,
+    .bytes = dc_bytes,
+};

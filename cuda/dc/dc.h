@@ -9,15 +9,6 @@
 
 #include "kernels.h"
 
-#define tsvdi_launch_leaves TSVD_T(tsvdi_launch_leaves)
-#define tsvdi_launch_deflate TSVD_T(tsvdi_launch_deflate)
-#define tsvdi_launch_roots TSVD_T(tsvdi_launch_roots)
-#define tsvdi_launch_weights TSVD_T(tsvdi_launch_weights)
-#define tsvdi_launch_factors TSVD_T(tsvdi_launch_factors)
-#define tsvdi_launch_moves TSVD_T(tsvdi_launch_moves)
-#define tsvdi_launch_products TSVD_T(tsvdi_launch_products)
-#define tsvdi_launch_settle TSVD_T(tsvdi_launch_settle)
-
 enum { RIGHT, LEFT, SIDES };
 
 /* What kernels know of a run; all pointers are to the device. */
@@ -30,9 +21,9 @@ struct dc_device {
     real *q;          /* [SIDES] of a merge's M: row first + i, column first + place */
     real *g;          /* [SIDES] gathered vectors, by places */
     real *right,
-        *left;   /* results: of one side k columns of n for each matrix, of the other k rows */
-    int lower;   /* the columns are the right ones */
-    real *d, *e; /* [slots] as given, */
+        *left; /* results: of one side k columns of n for each matrix, of the other k rows */
+    int lower; /* the columns are the right ones */
+    const real *d, *e; /* [slots] as given, */
     real *scaled_d, *scaled_e;
     real *eps;          /* [batch] and scaled like them */
     real_int *exponent; /* [batch] by which */
@@ -85,6 +76,9 @@ cut(char *base, size_t *at, int64_t count)
     *at += ((size_t)count * sizeof(T) + 255) / 256 * 256;
     return array;
 }
+
+/* Bytes that the leaves of a level take on the device, at most. */
+uint64_t tsvdi_cuda_leaf_bytes(int64_t leaves);
 
 /* Each launches the kernels of the leaves, or of one step of a level's merges (enum dc_step), on
    the call's stream.  The products are those of small nodes. */

@@ -282,3 +282,15 @@ tsvdi_launch_leaves(struct cuda_call *call, const struct dc_device *run, struct 
            : level.columns <= 16 ? launch<16>(call, run, level)
                                  : launch<WARP>(call, run, level);
 }
+
+uint64_t
+tsvdi_cuda_leaf_bytes(int64_t leaves)
+{
+    const uint64_t room = (uint64_t)LEAF_LOG_MIB << 20;
+    struct leaf_log log = {(int)WARP, LEAF_TURNS(WARP), LEAF_SWEEPS(WARP), NULL, NULL, NULL, NULL,
+                           NULL};
+    uint64_t logs = bytes_of(leaves, lay_out(&log, 1, NULL));
+
+    logs = (logs < room ? logs : room) + 3 * 256; /* alignment of three arrays */
+    return bytes_add(LOGS * logs, bytes_of(leaves, sizeof(struct straggler)) + 2 * 256);
+}

@@ -11,7 +11,6 @@
  */
 #include <dlfcn.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,89 +31,94 @@ using gemm_function = int(void *handle, int transpose_a, int transpose_b, int m,
                           const number *b, int ldb, long long stride_b, const number *beta,
                           number *c, int ldc, long long stride_c, int count);
 
-static struct {
-    void *library; /* NULL: not open yet */
+/* The functions of cuBLAS that are used. */
+struct cublas {
     int (*create)(void **handle);
     int (*destroy)(void *handle);
     int (*set_stream)(void *handle, cudaStream_t stream);
     const char *(*text)(int status);
     gemm_function<double> *dgemm;
     gemm_function<float> *sgemm;
-} cublas;
+};
 
 /* A handle of cuBLAS.  Each serves one stream at a time: shared by two that are active at once,
    cuBLAS would choose its workspace, and with it the bits, by what else is under way. */
 struct cuda_blas {
     void *handle;
-    int device;
     cudaStream_t stream;
     struct cuda_blas *next;
 };
 
-/* Handles that are not in use are kept: making one takes time, and keeping it device memory. */
-enum { BLAS_KEPT = 8 };
-
-static pthread_mutex_t blas_lock = PTHREAD_MUTEX_INITIALIZER; /* of `cublas` and of these two */
-static struct cuda_blas *blas_kept;
-static int blas_kept_count;
-
-/* Opens cuBLAS of a major version; text[size] as in tsvd_cuda_blas(). */
+/* Opens cuBLAS of a major version; file[size] gets its path. */
 static tsvd_status
-find(int major, void **library, char *text, size_t size)
+find(const char *directories, int major, void **library, char *file, size_t size, tsvd_error *error)
 {
     char soname[32], needed[32], found[sizeof(((tsvd_error *)0)->text)];
 
-    snprintf(soname, sizeof(soname), "libcublas.so.%d", major);
-    snprintf(needed, sizeof(needed), "libcublasLt.so.%d", major);
-    *library = tsvdi_library_open(soname, needed, found, sizeof(found));
+    (void)snprintf(soname, sizeof(soname), "libcublas.so.%d", major);
+    (void)snprintf(needed, sizeof(needed), "libcublasLt.so.%d", major);
+    *library = tsvdi_library_open(directories, soname, needed, found, sizeof(found));
     if (*library != NULL) {
-        snprintf(text, size, "%s", found);
+        (void)snprintf(file, size, "%s", found);
         return TSVD_OK;
     }
-    snprintf(text, size,
-             "cuBLAS of CUDA %d was not found: install it with pip install \"tsvd[cu%d]\"; "
-             "tried %s",
-             major, major, found);
-    return TSVD_ERR_LIBRARY;
+    return tsvdi_fail(error, TSVD_ERR_LIBRARY,
+                      "cuBLAS of CUDA %d was not found: install it with pip install "
+                      "\"tsvd[cu%d]\"; tried %s",
+                      major, major, found);
 }
 
 tsvd_status
-tsvd_cuda_blas(int major, char *text, size_t size)
+tsvd_cuda_blas(const tsvd_config *config, int major, char *file, size_t size, tsvd_error *error)
 {
+    char *directories = NULL;
     void *library;
+    tsvd_status ret = TSVD_OK;
 
-    return find(major > 0 ? major : (int)CUDA_MAJOR, &library, text, size);
+    tsvdi_error_clear(error);
+    if (config != NULL) {
+        TSVD_TRY(tsvdi_library_directories(config->library_paths, config->library_path_count,
+                                           &tsvdi_host_allocator, error, &directories));
+    }
+    TSVD_TRY(find(directories, major > 0 ? major : (int)CUDA_MAJOR, &library, file, size, error));
+out:
+    tsvdi_host_free(&tsvdi_host_allocator, directories);
+    return ret;
 }
 
-/* Opens cuBLAS, if it is not yet; blas_lock is held. */
+/* Opens cuBLAS for the handle, if it is not yet. */
 static tsvd_status
-open_cublas(tsvd_error *error)
+open_cublas(struct cuda_call *call)
 {
+    struct cublas made;
     const struct {
         const char *name;
         void *pointer;
     } symbol[] = {
-        {"cublasCreate_v2", &cublas.create},          {"cublasDestroy_v2", &cublas.destroy},
-        {"cublasSetStream_v2", &cublas.set_stream},   {"cublasGetStatusString", &cublas.text},
-        {"cublasDgemmStridedBatched", &cublas.dgemm}, {"cublasSgemmStridedBatched", &cublas.sgemm},
+        {"cublasCreate_v2", &made.create},          {"cublasDestroy_v2", &made.destroy},
+        {"cublasSetStream_v2", &made.set_stream},   {"cublasGetStatusString", &made.text},
+        {"cublasDgemmStridedBatched", &made.dgemm}, {"cublasSgemmStridedBatched", &made.sgemm},
     };
+    char file[sizeof(((tsvd_error *)0)->text)];
     void *library;
     tsvd_status ret = TSVD_OK;
 
-    if (cublas.library != NULL) {
-        goto out;
+    if (call->cublas != NULL) {
+        return TSVD_OK;
     }
-    TSVD_TRY(find(CUDA_MAJOR, &library, error->text, sizeof(error->text)));
+    TSVD_TRY(find(call->directories, CUDA_MAJOR, &library, file, sizeof(file), call->error));
     for (size_t i = 0; i < sizeof(symbol) / sizeof(*symbol); i++) {
         void *address = dlsym(library, symbol[i].name);
 
         if (address == NULL) {
-            TSVD_TRY(tsvdi_fail(error, TSVD_ERR_LIBRARY, "the cuBLAS that was found has no %s: %s",
-                                symbol[i].name, dlerror()));
+            TSVD_TRY(tsvdi_fail(call->error, TSVD_ERR_LIBRARY,
+                                "the cuBLAS that was found has no %s: %s", symbol[i].name,
+                                dlerror()));
         }
         memcpy(symbol[i].pointer, &address, sizeof(address));
     }
-    cublas.library = library;
+    TSVD_TRY(tsvdi_host_alloc(call->host, sizeof(made), call->error, (void **)&call->cublas));
+    *call->cublas = made;
 out:
     return ret;
 }
@@ -126,7 +130,7 @@ blas_failed(struct cuda_call *call, int status, const char *function)
 
     if (status != STATUS_ALLOC_FAILED) {
         return tsvdi_fail(call->error, TSVD_ERR_CUDA, "%s failed on CUDA device %d: %s (code %d)",
-                          function, call->device, cublas.text(status), status);
+                          function, call->device, call->cublas->text(status), status);
     }
     if (cudaMemGetInfo(&memory_free, &memory_total) != cudaSuccess) {
         (void)cudaGetLastError(); /* else the check after a later launch would find it */
@@ -134,76 +138,17 @@ blas_failed(struct cuda_call *call, int status, const char *function)
     call->error->available = memory_free;
     return tsvdi_fail(call->error, TSVD_ERR_MEMORY,
                       "out of memory on CUDA device %d: %s failed: %s (code %d), %llu bytes free",
-                      call->device, function, cublas.text(status), status,
+                      call->device, function, call->cublas->text(status), status,
                       (unsigned long long)memory_free);
 }
 
-/* Takes a handle out of those kept, NULL: there is none for the device; blas_lock is held. */
-static struct cuda_blas *
-take_kept(int device)
-{
-    struct cuda_blas **at = &blas_kept, *blas;
-
-    while (*at != NULL && (*at)->device != device) {
-        at = &(*at)->next;
-    }
-    blas = *at;
-    if (blas != NULL) {
-        *at = blas->next;
-        blas_kept_count--;
-    }
-    return blas;
-}
-
-/* A handle for the call's device, a kept one or a new one. */
-static tsvd_status
-take(struct cuda_call *call, struct cuda_blas **taken)
-{
-    struct cuda_blas *blas = NULL;
-    int status;
-    tsvd_status ret = TSVD_OK;
-
-    pthread_mutex_lock(&blas_lock);
-    ret = open_cublas(call->error);
-    blas = take_kept(call->device);
-    pthread_mutex_unlock(&blas_lock);
-    TSVD_TRY(ret);
-    if (blas == NULL) {
-        TSVD_TRY(tsvdi_host_alloc(sizeof(*blas), call->error, (void **)&blas));
-        memset(blas, 0, sizeof(*blas));
-        blas->device = call->device;
-        /* a new handle's mode is CUBLAS_DEFAULT_MATH: float32 is never computed in TF32 */
-        status = cublas.create(&blas->handle);
-        if (status != STATUS_SUCCESS) {
-            tsvdi_host_free(blas);
-            TSVD_TRY(blas_failed(call, status, "cublasCreate"));
-        }
-    }
-    *taken = blas;
-out:
-    return ret;
-}
-
-/* Keeps a handle for later calls; or ends it, if it is not well or enough are kept.  The call's
-   device is the current one. */
+/* Ends a handle. */
 static void
-give(struct cuda_blas *blas)
+end(struct cuda_call *call, struct cuda_blas *blas)
 {
-    /* its stream may be gone when the handle is next used */
-    bool keep = cublas.set_stream(blas->handle, NULL) == STATUS_SUCCESS;
-
-    pthread_mutex_lock(&blas_lock);
-    keep = keep && blas_kept_count < BLAS_KEPT;
-    if (keep) {
-        blas->next = blas_kept;
-        blas_kept = blas;
-        blas_kept_count++;
-    }
-    pthread_mutex_unlock(&blas_lock);
-    if (!keep) {
-        (void)cublas.destroy(blas->handle);
-        tsvdi_host_free(blas);
-    }
+    (void)call->cublas->set_stream(blas->handle, NULL); /* its own may be gone */
+    (void)call->cublas->destroy(blas->handle);
+    tsvdi_host_free(call->host, blas);
 }
 
 void
@@ -213,32 +158,65 @@ tsvdi_cuda_blas_close(struct cuda_call *call)
         struct cuda_blas *blas = call->blas;
 
         call->blas = blas->next;
-        give(blas);
+        end(call, blas);
     }
 }
 
-/* The call's handle for a stream. */
+/* A new handle for a stream. */
 static tsvd_status
-handle_for(struct cuda_call *call, cudaStream_t stream, void **handle)
+make(struct cuda_call *call, cudaStream_t stream, struct cuda_blas **made)
 {
-    struct cuda_blas *blas = call->blas;
+    struct cuda_blas *blas = NULL;
     int status;
     tsvd_status ret = TSVD_OK;
 
-    while (blas != NULL && blas->stream != stream) {
-        blas = blas->next;
+    TSVD_TRY(open_cublas(call));
+    TSVD_TRY(tsvdi_host_alloc(call->host, sizeof(*blas), call->error, (void **)&blas));
+    memset(blas, 0, sizeof(*blas));
+    /* a new handle's mode is CUBLAS_DEFAULT_MATH: float32 is never computed in TF32 */
+    status = call->cublas->create(&blas->handle);
+    if (status != STATUS_SUCCESS) {
+        tsvdi_host_free(call->host, blas);
+        TSVD_TRY(blas_failed(call, status, "cublasCreate"));
+    }
+    status = call->cublas->set_stream(blas->handle, stream);
+    if (status != STATUS_SUCCESS) {
+        end(call, blas);
+        TSVD_TRY(blas_failed(call, status, "cublasSetStream"));
+    }
+    blas->stream = stream;
+    *made = blas;
+out:
+    return ret;
+}
+
+/* The call's handle for a stream, the latest first in the list.  Few are kept: making one takes
+   time, and keeping it device memory. */
+static tsvd_status
+handle_for(struct cuda_call *call, cudaStream_t stream, void **handle)
+{
+    enum { BLAS_KEPT = 4 };
+    struct cuda_blas **at = &call->blas, *blas;
+    int kept = 0;
+    tsvd_status ret = TSVD_OK;
+
+    while (*at != NULL && (*at)->stream != stream && kept < BLAS_KEPT - 1) {
+        at = &(*at)->next;
+        kept++;
+    }
+    blas = *at;
+    if (blas != NULL) {
+        *at = blas->next;
+        if (blas->stream != stream) { /* the oldest makes room */
+            end(call, blas);
+            blas = NULL;
+        }
     }
     if (blas == NULL) {
-        TSVD_TRY(take(call, &blas));
-        status = cublas.set_stream(blas->handle, stream);
-        if (status != STATUS_SUCCESS) {
-            give(blas);
-            TSVD_TRY(blas_failed(call, status, "cublasSetStream"));
-        }
-        blas->stream = stream;
-        blas->next = call->blas;
-        call->blas = blas;
+        TSVD_TRY(make(call, stream, &blas));
     }
+    blas->next = call->blas;
+    call->blas = blas;
     *handle = blas->handle;
 out:
     return ret;
@@ -287,15 +265,15 @@ tsvdi_cuda_multiply(struct cuda_call *call, int single, int64_t rows, int64_t co
     TSVD_TRY(handle_for(call, stream, &handle));
     /* row-major matrices are, to cuBLAS, their transposes: C^T = B^T A^T */
     if (single) {
-        status = cublas.sgemm(handle, NOT_TRANSPOSED, NOT_TRANSPOSED, (int)columns, (int)rows,
-                              (int)terms, &one_f, (const float *)d_b, (int)ldb, stride_b,
-                              (const float *)d_a, (int)lda, stride_a, &zero_f, (float *)d_c,
-                              (int)ldc, stride_c, count);
+        status = call->cublas->sgemm(handle, NOT_TRANSPOSED, NOT_TRANSPOSED, (int)columns,
+                                     (int)rows, (int)terms, &one_f, (const float *)d_b, (int)ldb,
+                                     stride_b, (const float *)d_a, (int)lda, stride_a, &zero_f,
+                                     (float *)d_c, (int)ldc, stride_c, count);
     } else {
-        status = cublas.dgemm(handle, NOT_TRANSPOSED, NOT_TRANSPOSED, (int)columns, (int)rows,
-                              (int)terms, &one, (const double *)d_b, (int)ldb, stride_b,
-                              (const double *)d_a, (int)lda, stride_a, &zero, (double *)d_c,
-                              (int)ldc, stride_c, count);
+        status = call->cublas->dgemm(handle, NOT_TRANSPOSED, NOT_TRANSPOSED, (int)columns,
+                                     (int)rows, (int)terms, &one, (const double *)d_b, (int)ldb,
+                                     stride_b, (const double *)d_a, (int)lda, stride_a, &zero,
+                                     (double *)d_c, (int)ldc, stride_c, count);
     }
     if (status != STATUS_SUCCESS) {
         TSVD_TRY(blas_failed(call, status,

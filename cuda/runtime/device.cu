@@ -1,187 +1,16 @@
 /*
- * CUDA devices: questions about them, and what one call of tsvd holds of one (device.h).
- * csrc/backend/nocuda.c answers the questions in a build without nvcc.
+ * What a handle holds of a CUDA device (device.h): made, entered, left and ended; its memory, and
+ * the way of arrays to and from the host.
  */
 #include <cuda_runtime.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/blas.h"
 #include "runtime/device.h"
+#include "runtime/failure.h"
 
-/* Runs a CUDA call; on failure writes call, code, text and place into why[size]
-   and leaves through `out:`. */
-#define TRY_WHY(call)                                                                              \
-    do {                                                                                           \
-        cudaError_t code_ = (call);                                                                \
-        if (code_ != cudaSuccess) {                                                                \
-            ret = cuda_failed(code_, #call, __FILE_NAME__, __LINE__, why, size);                   \
-            goto out;                                                                              \
-        }                                                                                          \
-    } while (0)
-
-/* The runtime keeps the code of a failed call until it is read; the check after
-   some later launch must not find it. */
-static void
-forget_failure(void)
-{
-    (void)cudaGetLastError();
-}
-
-static tsvd_status
-cuda_failed(cudaError_t code, const char *call, const char *file, int line, char *why, size_t size)
-{
-    forget_failure();
-    snprintf(why, size, "%s failed at cuda/%s:%d: %s (%s, code %d)", call, file, line,
-             cudaGetErrorString(code), cudaGetErrorName(code), (int)code);
-    return code == cudaErrorMemoryAllocation ? TSVD_ERR_MEMORY : TSVD_ERR_CUDA;
-}
-
-int
-tsvd_cuda_compiled(void)
-{
-    return 1;
-}
-
-void
-tsvd_cuda_versions(int *runtime, int *driver)
-{
-    *runtime = CUDART_VERSION;
-    if (cudaDriverGetVersion(driver) != cudaSuccess) {
-        *driver = 0;
-    }
-}
-
-tsvd_status
-tsvd_cuda_device_count(int *count, char *why, size_t size)
-{
-    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-    cudaError_t code = cudaGetDeviceCount(count);
-    int runtime, driver;
-
-    if (code == cudaSuccess && *count > 0) {
-        return TSVD_OK;
-    }
-    *count = 0;
-    forget_failure();
-    tsvd_cuda_versions(&runtime, &driver);
-    if (driver == 0) {
-        snprintf(why, size, "CUDA finds no NVIDIA driver (a container must be given access to it)");
-    } else if (code == cudaErrorInsufficientDriver) {
-        snprintf(why, size,
-                 "the NVIDIA driver knows CUDA up to %d.%d and tsvd was built with CUDA %d.%d: "
-                 "update the driver",
-                 driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
-    } else if ((code == cudaSuccess || code == cudaErrorNoDevice) && visible != NULL) {
-        snprintf(why, size, "CUDA finds no GPU while CUDA_VISIBLE_DEVICES is \"%s\"", visible);
-    } else if (code == cudaSuccess || code == cudaErrorNoDevice) {
-        snprintf(why, size, "CUDA finds no GPU");
-    } else {
-        (void)cuda_failed(code, "cudaGetDeviceCount", __FILE_NAME__, __LINE__, why, size);
-    }
-    return TSVD_ERR_NO_DEVICE;
-}
-
-/* The current device belongs to the calling thread, and so to other libraries too: makes it
-   `before` again, after work on `index` that ended with `ret`. */
-static tsvd_status
-restore_device(int before, int index, tsvd_status ret, char *why, size_t size)
-{
-    cudaError_t code = before == index ? cudaSuccess : cudaSetDevice(before);
-
-    if (code != cudaSuccess && ret == TSVD_OK) {
-        ret = cuda_failed(code, "cudaSetDevice(before)", __FILE_NAME__, __LINE__, why, size);
-    }
-    return ret;
-}
-
-/* Every source is compiled for the same architectures: what holds for this kernel holds for all. */
-static __global__ void
-empty_kernel(void)
-{
-}
-
-/* Why the runtime has no code for device `index`; no other failure is of this kind. */
-static bool
-no_code(cudaError_t code, int index, char *why, size_t size)
-{
-    int major = 0, minor = 0, runtime, driver;
-
-    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index) != cudaSuccess ||
-        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index) != cudaSuccess) {
-        forget_failure();
-    }
-    tsvd_cuda_versions(&runtime, &driver);
-    switch (code) {
-    case cudaErrorNoKernelImageForDevice:
-    case cudaErrorInvalidDeviceFunction:
-        snprintf(why, size,
-                 "tsvd holds no code for CUDA device %d, whose compute capability is %d.%d: "
-                 "reinstall it with -C cmake.define.CMAKE_CUDA_ARCHITECTURES=%d%d and a CUDA "
-                 "Toolkit that knows this GPU",
-                 index, major, minor, major, minor);
-        return true;
-    case cudaErrorUnsupportedPtxVersion:
-    case cudaErrorInvalidPtx:
-    case cudaErrorJitCompilerNotFound:
-    case cudaErrorJitCompilationDisabled:
-        snprintf(why, size,
-                 "tsvd holds for CUDA device %d only PTX of CUDA %d.%d, which the driver (CUDA up "
-                 "to %d.%d) does not compile (%s): update the driver, or reinstall tsvd with -C "
-                 "cmake.define.CMAKE_CUDA_ARCHITECTURES=%d%d",
-                 index, runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10,
-                 cudaGetErrorString(code), major, minor);
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* Asks the runtime, which knows what compute capabilities do not tell: whether the build has PTX,
-   and whether this driver compiles it. */
-tsvd_status
-tsvd_cuda_device_usable(int index, char *why, size_t size)
-{
-    tsvd_status ret = TSVD_OK;
-    cudaFuncAttributes attributes;
-    cudaError_t code;
-    int before = index;
-
-    TRY_WHY(cudaGetDevice(&before));
-    TRY_WHY(cudaSetDevice(index));
-    code = cudaFuncGetAttributes(&attributes, empty_kernel);
-    if (code != cudaSuccess) {
-        forget_failure();
-        ret = no_code(code, index, why, size)
-                  ? TSVD_ERR_NO_DEVICE
-                  : cuda_failed(code, "cudaFuncGetAttributes", __FILE_NAME__, __LINE__, why, size);
-    }
-out:
-    return restore_device(before, index, ret, why, size);
-}
-
-tsvd_status
-tsvd_cuda_device(int index, tsvd_device *device, char *why, size_t size)
-{
-    tsvd_status ret = TSVD_OK;
-    cudaDeviceProp properties;
-    size_t memory_free, memory_total;
-    int before = index;
-
-    TRY_WHY(cudaGetDeviceProperties(&properties, index));
-    TRY_WHY(cudaGetDevice(&before));
-    TRY_WHY(cudaSetDevice(index));
-    TRY_WHY(cudaMemGetInfo(&memory_free, &memory_total));
-    snprintf(device->name, sizeof(device->name), "%s", properties.name);
-    device->memory_total = memory_total;
-    device->memory_free = memory_free;
-    device->major = properties.major;
-    device->minor = properties.minor;
-    device->multiprocessors = properties.multiProcessorCount;
-out:
-    return restore_device(before, index, ret, why, size);
+extern "C" {
+#include "host/library.h"
 }
 
 static tsvd_status
@@ -199,114 +28,221 @@ tsvd_status
 tsvdi_cuda_fail(struct cuda_call *call, cudaError_t code, const char *text, const char *file,
                 int line)
 {
-    tsvd_error *error = call->error;
-    tsvd_status status = cuda_failed(code, text, file, line, error->text, sizeof(error->text));
+    tsvd_status status = tsvdi_cuda_failed(code, text, file, line, call->error);
 
     if (status == TSVD_ERR_MEMORY) {
         size_t available = 0, total = 0;
 
         if (cudaMemGetInfo(&available, &total) != cudaSuccess) {
-            forget_failure();
+            tsvdi_cuda_forget();
         }
         return out_of_memory(call, available);
     }
     return status;
 }
 
-/* ---- pinned buffers: making them takes milliseconds, so they are kept ---- */
+/* ---- a handle's ---- */
 
-enum { PINNED_KEPT = 8 };
-
-static pthread_mutex_t pinned_lock = PTHREAD_MUTEX_INITIALIZER;
-static void *pinned_kept[PINNED_KEPT];
-static int pinned_count;
-
+/* A pool of the handle's own: freed memory stays in it for the next call. */
 static tsvd_status
-take_pinned(struct cuda_call *call, void **p)
+make_pool(struct cuda_call *call)
+{
+    cudaMemPoolProps properties;
+    uint64_t keep = UINT64_MAX;
+    tsvd_status ret = TSVD_OK;
+
+    memset(&properties, 0, sizeof(properties));
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = call->device;
+    CUDA_TRY(call, cudaMemPoolCreate(&call->pool, &properties));
+    CUDA_TRY(call, cudaMemPoolSetAttribute(call->pool, cudaMemPoolAttrReleaseThreshold, &keep));
+out:
+    return ret;
+}
+
+/* With the device as the current one. */
+static tsvd_status
+fill(struct cuda_call *call, const tsvd_config *config)
+{
+    const int device = call->device;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_usable(device, call->error));
+    CUDA_TRY(call, cudaDeviceGetAttribute(&call->multiprocessors, cudaDevAttrMultiProcessorCount,
+                                          device));
+    CUDA_TRY(call, cudaDeviceGetAttribute(&call->shared_most,
+                                          cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    if (config->device_allocator != NULL) {
+        call->allocator = *config->device_allocator;
+    } else {
+        TSVD_TRY(make_pool(call));
+    }
+    CUDA_TRY(call, cudaStreamCreateWithFlags(&call->own, cudaStreamNonBlocking));
+    call->stream = config->stream != NULL ? (cudaStream_t)config->stream : call->own;
+    for (int i = 0; i < 2; i++) {
+        CUDA_TRY(call, cudaEventCreateWithFlags(&call->copied[i], cudaEventDisableTiming));
+    }
+    TSVD_TRY(tsvdi_library_directories(config->library_paths, config->library_path_count,
+                                       call->host, call->error, &call->directories));
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_cuda_create(const tsvd_config *config, const tsvd_allocator *host, struct cuda_call **made,
+                  tsvd_error *error)
+{
+    struct cuda_call *call = NULL;
+    tsvd_error own;
+    tsvd_status ret = TSVD_OK;
+
+    *made = NULL;
+    error = error != NULL ? error : &own;
+    TSVD_TRY(tsvdi_host_alloc(host, sizeof(*call), error, (void **)&call));
+    memset(call, 0, sizeof(*call));
+    call->device = call->before = config->device;
+    call->host = host;
+    call->error = error;
+    CUDA_TRY(call, cudaGetDevice(&call->before));
+    CUDA_TRY(call, cudaSetDevice(call->device));
+    TSVD_TRY(fill(call, config));
+    tsvdi_cuda_leave(call, TSVD_OK);
+    call->error = NULL;
+    *made = call;
+    call = NULL;
+out:
+    if (call != NULL) {
+        tsvdi_cuda_leave(call, TSVD_OK);
+        tsvdi_cuda_destroy(call);
+    }
+    return ret;
+}
+
+/* Makes the device the current one; errors go to `error`.  leave() is due also after a failure. */
+static tsvd_status
+make_current(struct cuda_call *call, tsvd_error *error)
 {
     tsvd_status ret = TSVD_OK;
 
-    *p = NULL;
-    pthread_mutex_lock(&pinned_lock);
-    if (pinned_count > 0) {
-        *p = pinned_kept[--pinned_count];
+    call->error = error;
+    call->before = call->device;
+    CUDA_TRY(call, cudaGetDevice(&call->before));
+    CUDA_TRY(call, cudaSetDevice(call->device));
+out:
+    return ret;
+}
+
+/* What trim() and destroy() give back; the device is the current one. */
+static void
+drop_caches(struct cuda_call *call)
+{
+    (void)cudaStreamSynchronize(call->stream);
+    tsvdi_cuda_blas_close(call);
+    for (int i = 0; i < 2; i++) {
+        (void)cudaFreeHost(call->pinned[i]);
+        call->pinned[i] = NULL;
     }
-    pthread_mutex_unlock(&pinned_lock);
-    if (*p == NULL) {
-        call->wanted = PINNED_BYTES;
-        CUDA_TRY(call, cudaHostAlloc(p, PINNED_BYTES, cudaHostAllocPortable));
+}
+
+void
+tsvdi_cuda_destroy(struct cuda_call *call)
+{
+    tsvd_error error;
+
+    if (make_current(call, &error) == TSVD_OK) {
+        drop_caches(call);
+        for (int i = 0; i < 2; i++) {
+            if (call->copied[i] != NULL) {
+                (void)cudaEventDestroy(call->copied[i]);
+            }
+        }
+        if (call->own != NULL) {
+            (void)cudaStreamSynchronize(call->own);
+            (void)cudaStreamDestroy(call->own);
+        }
+        if (call->pool != NULL) {
+            (void)cudaMemPoolDestroy(call->pool);
+        }
+    }
+    tsvdi_cuda_leave(call, TSVD_OK);
+    tsvdi_host_free(call->host, call->cublas);
+    tsvdi_host_free(call->host, call->directories);
+    tsvdi_host_free(call->host, call);
+}
+
+void
+tsvdi_cuda_set_stream(struct cuda_call *call, void *stream)
+{
+    call->stream = stream != NULL ? (cudaStream_t)stream : call->own;
+}
+
+tsvd_status
+tsvdi_cuda_trim(struct cuda_call *call)
+{
+    tsvd_error error;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(make_current(call, &error));
+    drop_caches(call);
+    if (call->pool != NULL) {
+        CUDA_TRY(call, cudaMemPoolTrimTo(call->pool, 0));
+    }
+out:
+    tsvdi_cuda_leave(call, ret);
+    return ret;
+}
+
+/* Whether the caller's stream is being captured into a graph, which the host's part of a call would
+   break. */
+static tsvd_status
+refuse_capture(struct cuda_call *call)
+{
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    tsvd_status ret = TSVD_OK;
+
+    if (call->stream != call->own) {
+        CUDA_TRY(call, cudaStreamIsCapturing(call->stream, &capture));
+        if (capture != cudaStreamCaptureStatusNone) {
+            ret = tsvdi_fail(call->error, TSVD_ERR_ARGUMENT,
+                             "the stream is being captured into a graph: tsvd waits for results on "
+                             "the host and cannot be captured");
+        }
     }
 out:
     return ret;
 }
 
-static void
-give_pinned(void *p)
-{
-    if (p == NULL) {
-        return;
-    }
-    pthread_mutex_lock(&pinned_lock);
-    if (pinned_count < PINNED_KEPT) {
-        pinned_kept[pinned_count++] = p;
-        p = NULL;
-    }
-    pthread_mutex_unlock(&pinned_lock);
-    if (p != NULL) {
-        (void)cudaFreeHost(p);
-    }
-}
-
 tsvd_status
-tsvdi_cuda_open(int device, tsvd_error *error, struct cuda_call *call)
+tsvdi_cuda_enter(struct cuda_call *call, tsvd_error *error)
 {
-    cudaMemPool_t pool;
-    uint64_t keep = UINT64_MAX;
     tsvd_status ret = TSVD_OK;
 
-    memset(call, 0, sizeof(*call));
-    call->device = call->before = device;
-    call->error = error;
-    CUDA_TRY(call, cudaGetDevice(&call->before));
-    CUDA_TRY(call, cudaSetDevice(device));
-    TSVD_TRY(tsvd_cuda_device_usable(device, error->text, sizeof(error->text)));
-    CUDA_TRY(call, cudaDeviceGetAttribute(&call->multiprocessors, cudaDevAttrMultiProcessorCount,
-                                          device));
-    CUDA_TRY(call, cudaDeviceGetAttribute(&call->shared_most,
-                                          cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    /* Freed memory stays in the pool for the next call. */
-    CUDA_TRY(call, cudaDeviceGetDefaultMemPool(&pool, device));
-    CUDA_TRY(call, cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
-    CUDA_TRY(call, cudaStreamCreateWithFlags(&call->stream, cudaStreamNonBlocking));
-    for (int i = 0; i < 2; i++) {
-        CUDA_TRY(call, cudaEventCreateWithFlags(&call->copied[i], cudaEventDisableTiming));
-        TSVD_TRY(take_pinned(call, &call->pinned[i]));
+    TSVD_TRY(make_current(call, error));
+    TSVD_TRY(refuse_capture(call));
+    for (int i = 0; i < 2 && call->pinned[i] == NULL; i++) {
+        call->wanted = PINNED_BYTES;
+        CUDA_TRY(call, cudaHostAlloc(&call->pinned[i], PINNED_BYTES, cudaHostAllocPortable));
     }
 out:
     return ret;
 }
 
 void
-tsvdi_cuda_close(struct cuda_call *call)
+tsvdi_cuda_leave(struct cuda_call *call, tsvd_status status)
 {
-    if (call->stream != NULL) {
-        /* after a failure work may still be under way that uses the pinned buffers */
+    if (status != TSVD_OK) {
+        /* work may still be under way that uses the pinned buffers */
         (void)cudaStreamSynchronize(call->stream);
-        tsvdi_cuda_blas_close(call);
-        (void)cudaStreamDestroy(call->stream);
-    }
-    for (int i = 0; i < 2; i++) {
-        give_pinned(call->pinned[i]);
-        if (call->copied[i] != NULL) {
-            (void)cudaEventDestroy(call->copied[i]);
-        }
     }
     /* the current device belongs to the calling thread, and so to other libraries too */
     if (call->before != call->device) {
         (void)cudaSetDevice(call->before);
     }
-    forget_failure();
+    tsvdi_cuda_forget();
 }
+
+/* ---- device memory ---- */
 
 /* Requests beyond this are held against what is free before the driver tries, and takes, all. */
 #define CHECKED_BYTES ((size_t)256 << 20)
@@ -316,44 +252,60 @@ tsvdi_cuda_memory_free(struct cuda_call *call, uint64_t *bytes)
 {
     size_t outside = 0, total = 0;
     uint64_t reserved = 0, used = 0;
-    cudaMemPool_t pool;
     tsvd_status ret = TSVD_OK;
 
-    CUDA_TRY(call, cudaDeviceGetDefaultMemPool(&pool, call->device));
-    CUDA_TRY(call, cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
-    CUDA_TRY(call, cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+    if (call->pool != NULL) {
+        CUDA_TRY(call,
+                 cudaMemPoolGetAttribute(call->pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+        CUDA_TRY(call, cudaMemPoolGetAttribute(call->pool, cudaMemPoolAttrUsedMemCurrent, &used));
+    }
     CUDA_TRY(call, cudaMemGetInfo(&outside, &total));
     *bytes = outside + (reserved - used);
 out:
     return ret;
 }
 
+/* From the caller. */
+static tsvd_status
+alloc_outside(struct cuda_call *call, size_t bytes, void **p)
+{
+    *p = call->allocator.allocate(call->allocator.arg, bytes > 0 ? bytes : 1, call->stream);
+    if (*p == NULL) {
+        call->error->wanted = bytes;
+        return tsvdi_fail(call->error, TSVD_ERR_MEMORY,
+                          "the caller's allocator has no %zu bytes of memory on CUDA device %d",
+                          bytes, call->device);
+    }
+    return TSVD_OK;
+}
+
 tsvd_status
 tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p)
 {
-    cudaMemPool_t pool;
     cudaError_t code;
     uint64_t available = 0;
     tsvd_status ret = TSVD_OK;
 
     *p = NULL;
     call->wanted = bytes;
+    if (call->allocator.allocate != NULL) {
+        return alloc_outside(call, bytes, p);
+    }
     if (bytes > CHECKED_BYTES) {
         TSVD_TRY(tsvdi_cuda_memory_free(call, &available));
         if (bytes > available) {
             return out_of_memory(call, available);
         }
     }
-    code = cudaMallocAsync(p, bytes > 0 ? bytes : 1, call->stream);
+    code = cudaMallocFromPoolAsync(p, bytes > 0 ? bytes : 1, call->pool, call->stream);
     if (code == cudaErrorMemoryAllocation) {
         /* what earlier calls left in the pool may lie in pieces that are too small */
-        forget_failure();
+        tsvdi_cuda_forget();
         CUDA_TRY(call, cudaStreamSynchronize(call->stream));
-        CUDA_TRY(call, cudaDeviceGetDefaultMemPool(&pool, call->device));
-        CUDA_TRY(call, cudaMemPoolTrimTo(pool, 0));
-        CUDA_TRY(call, cudaMallocAsync(p, bytes, call->stream));
+        CUDA_TRY(call, cudaMemPoolTrimTo(call->pool, 0));
+        CUDA_TRY(call, cudaMallocFromPoolAsync(p, bytes, call->pool, call->stream));
     } else if (code != cudaSuccess) {
-        ret = tsvdi_cuda_fail(call, code, "cudaMallocAsync", __FILE_NAME__, __LINE__);
+        ret = tsvdi_cuda_fail(call, code, "cudaMallocFromPoolAsync", __FILE__, __LINE__);
     }
 out:
     if (ret != TSVD_OK) {
@@ -365,8 +317,13 @@ out:
 void
 tsvdi_cuda_free(struct cuda_call *call, void *p)
 {
-    if (p != NULL && cudaFreeAsync(p, call->stream) != cudaSuccess) {
-        forget_failure();
+    if (p == NULL) {
+        return;
+    }
+    if (call->allocator.release != NULL) {
+        call->allocator.release(call->allocator.arg, p, call->stream);
+    } else if (cudaFreeAsync(p, call->stream) != cudaSuccess) {
+        tsvdi_cuda_forget();
     }
 }
 

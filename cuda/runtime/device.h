@@ -1,7 +1,7 @@
 /*
- * What one call of tsvd holds of a CUDA device: a stream, two pinned buffers, and the
- * place where errors are written.  Device memory comes from the device's pool, in
- * the order of the stream.  Knows no numerics; compiled once for both precisions.
+ * What a handle holds of a CUDA device: a stream, a memory pool, two pinned buffers, cuBLAS; and
+ * the place where a call writes its errors.  Device memory is taken in the order of the stream.
+ * Knows no numerics; compiled once for both precisions.
  */
 #ifndef TSVDI_DEVICE_H
 #define TSVDI_DEVICE_H
@@ -11,6 +11,7 @@
 #include "tsvd/tsvd.h"
 
 extern "C" {
+#include "backend/cuda_handle.h"
 #include "host/host.h"
 }
 
@@ -18,15 +19,23 @@ extern "C" {
 #define PINNED_BYTES ((size_t)32 << 20)
 
 struct cuda_blas; /* blas.cu */
+struct cublas;    /* blas.cu */
 
 struct cuda_call {
     int device;
-    int before; /* the thread's current device, which close() restores */
+    int before; /* the thread's current device, which leave() restores */
     int multiprocessors;
-    int shared_most; /* bytes of shared memory that a block can have */
-    cudaStream_t stream;
-    void *pinned[2];
+    int shared_most;     /* bytes of shared memory that a block can have */
+    cudaStream_t stream; /* of the call under way: the handle's own, or the caller's */
+    cudaStream_t own;
+    cudaMemPool_t pool; /* of device memory, which calls leave to the next */
+    tsvd_allocator
+        allocator; /* of device memory in the pool's place; its functions are NULL: none */
+    const tsvd_allocator *host;
+    void *pinned[2]; /* made by the first call */
     cudaEvent_t copied[2];
+    char *directories;      /* where cuBLAS is looked for, see host/library.h */
+    struct cublas *cublas;  /* its functions; NULL before the first product */
     struct cuda_blas *blas; /* handles of cuBLAS, a list; NULL before the first product */
     uint64_t wanted;        /* bytes of the latest request for memory */
     tsvd_error *error;
@@ -38,7 +47,7 @@ struct cuda_call {
     do {                                                                                           \
         cudaError_t code_ = (expression);                                                          \
         if (code_ != cudaSuccess) {                                                                \
-            ret = tsvdi_cuda_fail(held, code_, #expression, __FILE_NAME__, __LINE__);              \
+            ret = tsvdi_cuda_fail(held, code_, #expression, __FILE__, __LINE__);                   \
             goto out;                                                                              \
         }                                                                                          \
     } while (0)
@@ -48,10 +57,6 @@ struct cuda_call {
 
 tsvd_status tsvdi_cuda_fail(struct cuda_call *call, cudaError_t code, const char *text,
                             const char *file, int line);
-
-/* close() is due also after open() failed. */
-tsvd_status tsvdi_cuda_open(int device, tsvd_error *error, struct cuda_call *call);
-void tsvdi_cuda_close(struct cuda_call *call);
 
 /* Bytes that the device and its pool have free. */
 tsvd_status tsvdi_cuda_memory_free(struct cuda_call *call, uint64_t *bytes);

@@ -403,3 +403,20 @@ out:
     free_all(&job);
     return ret;
 }
+
+uint64_t
+tsvdi_cuda_values_search_bytes(const struct svd_plan *plan)
+{
+    const struct cuda_call *call = plan->problem->handle->cuda;
+    const int64_t tile = plain_form::TILE, values = plan->told.count;
+    const int64_t room = (2 * plan->told.n + tile - 1) / tile * tile;
+    const int64_t fill =
+        (int64_t)call->multiprocessors *
+        bracket_max((int64_t)PLAIN_FILL, bracket_max((int64_t)TWOFOLD_FILL, (int64_t)WIDE_FILL));
+    uint64_t bytes = bytes_of(room, sizeof(double) + sizeof(uint32_t) / GROUP + 1 +
+                                        sizeof(struct twofold_entry) + sizeof(struct wide_entry));
+
+    bytes = bytes_add(bytes, bytes_of(values, sizeof(struct bracket) + 1 + 2 * sizeof(int64_t)));
+    bytes = bytes_add(bytes, bytes_of(bracket_max(values, fill), sizeof(struct evaluation)));
+    return bytes_add(bytes, sizeof(struct matrix_size) + 2 * sizeof(int64_t));
+}

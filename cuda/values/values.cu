@@ -71,31 +71,51 @@ out:
     return ret;
 }
 
-tsvd_status
-tsvdi_cuda_values(struct tsvd_context *ctx, struct values_job *job)
+static tsvd_status
+find(struct tsvd_context *ctx, struct values_job *job)
 {
     struct cuda_call *call = cuda_of(ctx);
+    const struct chunk *chunk = job->chunk;
     const int64_t entries = job->n * job->batch, values = (job->last - job->first) * job->batch;
     const size_t matrix = (size_t)entries * sizeof(real), result = (size_t)values * sizeof(real);
-    real *d_d = NULL, *d_e, *d_s, *d_hint = NULL;
+    const real *d_d = chunk->d_d, *d_e = chunk->d_e;
+    real *d_room = NULL, *d_s, *d_hint = NULL;
     tsvd_status ret = TSVD_OK;
 
-    if (ctx->total == 1 && job->n <= VALUES_CPU_ORDER) {
-        return tsvdi_cpu.values(ctx, job);
+    TSVD_TRY(tsvdi_cuda_alloc(call, 2 * matrix + 2 * result, (void **)&d_room));
+    d_s = d_room + 2 * entries;
+    if (d_d == NULL) {
+        TSVD_TRY(tsvdi_cuda_upload(call, d_room, chunk->d, matrix));
+        TSVD_TRY(tsvdi_cuda_upload(call, d_room + entries, chunk->e, matrix));
+        d_d = d_room;
+        d_e = d_room + entries;
     }
-    TSVD_TRY(tsvdi_cuda_alloc(call, 2 * matrix + 2 * result, (void **)&d_d));
-    d_e = d_d + entries;
-    d_s = d_e + entries;
-    TSVD_TRY(tsvdi_cuda_upload(call, d_d, job->d, matrix));
-    TSVD_TRY(tsvdi_cuda_upload(call, d_e, job->e, matrix));
     if (job->hint != NULL) {
         d_hint = d_s + values;
         TSVD_TRY(tsvdi_cuda_upload(call, d_hint, job->hint, result));
     }
     TSVD_TRY(tsvdi_cuda_values_on_device(ctx, job->n, job->batch, d_d, d_e, job->first, job->last,
                                          d_hint, job->eps, d_s, &job->counts));
-    TSVD_TRY(tsvdi_cuda_download(call, ctx->threads, job->s, d_s, result));
+    TSVD_TRY(cuda_deliver(ctx, job->s, d_s, result));
 out:
-    tsvdi_cuda_free(call, d_d);
+    tsvdi_cuda_free(call, d_room);
     return ret;
 }
+
+static struct bytes
+values_bytes(const struct svd_plan *plan)
+{
+    const int64_t entries = plan->told.n * plan->told.chunk;
+    const int64_t values = plan->told.count * plan->told.chunk;
+    struct bytes bytes = {0, 0};
+
+    bytes.device = bytes_of(2 * entries + 2 * values, sizeof(real));
+    bytes.device = bytes_add(bytes.device, tsvdi_cuda_values_search_bytes(plan));
+    return bytes;
+}
+
+const struct values_ops tsvdi_cuda_values = {
+    .find = find,
+    .count = NULL,
+    .bytes = values_bytes,
+};

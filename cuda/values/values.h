@@ -11,13 +11,6 @@
 
 #include "values/counts.h"
 
-#define tsvdi_cuda_sturm_begin TSVD_T(tsvdi_cuda_sturm_begin)
-#define tsvdi_cuda_sturm_add TSVD_T(tsvdi_cuda_sturm_add)
-#define tsvdi_cuda_sturm_end TSVD_T(tsvdi_cuda_sturm_end)
-#define tsvdi_cuda_values_search TSVD_T(tsvdi_cuda_values_search)
-#define tsvdi_cuda_values_fit TSVD_T(tsvdi_cuda_values_fit)
-#define tsvdi_cuda_values_batch TSVD_T(tsvdi_cuda_values_batch)
-
 /* Of counts. */
 enum form { PLAIN, TWOFOLD, WIDE };
 
@@ -45,6 +38,9 @@ tsvd_status tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_dev
                                      int64_t *counts);
 tsvd_status tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v,
                                     int64_t *counts);
+
+/* Bytes that either takes on the device, at most. */
+uint64_t tsvdi_cuda_values_search_bytes(const struct svd_plan *plan);
 
 /* Whether a matrix fits in the memory of a block, as a batch wants. */
 bool tsvdi_cuda_values_fit(const struct cuda_call *call, struct values_device v);

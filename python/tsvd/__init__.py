@@ -2,8 +2,8 @@
 
     B = diag(d) + diag(e, 1) = L @ diag(s) @ R
 
-``L, s, R = tsvd.svd(d, e)`` mirrors ``U, S, Vh = numpy.linalg.svd(B)`` without
-ever forming B; ``s = tsvd.svdvals(d, e)`` computes the values only.
+``L, s, R = tsvd.svd(d, e)`` gives what ``U, S, Vh = numpy.linalg.svd(B)`` gives,
+but never forms B. ``s = tsvd.svdvals(d, e)`` computes the values only.
 """
 
 from ._api import svd, svdvals

@@ -1,4 +1,4 @@
-"""svd and svdvals: the options are checked here, the arrays in _core."""
+"""svd and svdvals. The options are checked here, the arrays in _core."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 _INT_MAX = 2**31 - 1
-# Of each knob of `tuning`: the least and the largest value, and that which stands for the default.
+# For each setting of `tuning`: the least value, the largest, and the one that means the default.
 _KNOBS = {
     "threads": (1, _INT_MAX, 0),
     "blocks": (1, _INT_MAX, 0),
@@ -51,13 +51,13 @@ _DEFAULT_KNOBS = [default for _, _, default in _KNOBS.values()]
 _INT64_MAX = 2**63 - 1
 _FLOAT_MAX = sys.float_info.max
 
-# Without and with vectors: the least order for which a method takes a CUDA device unasked.
+# The least order for which a method takes a CUDA device by default: without and with vectors.
 _CUDA_ORDERS = (
     dict.fromkeys(("auto", "dc", "bisect"), _core.CUDA_VALUES_ORDER),
     dict.fromkeys(("auto", "dc"), _core.CUDA_ORDER),
 )
 
-# SVDResult._make without its checks, which a call at n = 8 feels.
+# SVDResult._make without its checks, which take noticeable time in a call at n = 8.
 _make_result = functools.partial(tuple.__new__, SVDResult)
 
 
@@ -125,9 +125,9 @@ def svd(
     ----------
     d : array_like, shape (..., n)
         The diagonal. float64 and float32 are computed in their own precision,
-        integers and bool as float64, a mixture in the wider of the two. Arrays
-        with any strides, also read-only ones, are read in place and never
-        written. ``n = 0`` is allowed.
+        integers and bool as float64, and two different types in the wider of
+        them. Arrays with any strides, also read-only ones, are read in place and
+        never written. ``n = 0`` is allowed.
     e : array_like, shape (..., n-1)
         The off-diagonal; shape (..., 0) for ``n <= 1``. The leading dimensions
         of d and e are a batch of matrices and broadcast.
@@ -136,41 +136,42 @@ def svd(
     compute_uv : bool
         False: only s is computed and returned, as by `svdvals`.
     method : {"auto", "dc", "qr", "givens", "bisect"}
-        "auto" is the fastest that reaches the accuracy below: with vectors
-        "dc", without "qr" or "bisect".
-        "dc": divide and conquer [3]_; almost all of its work is matrix
-        products, and what deflates is work saved. Without vectors there is
-        nothing to conquer: it finds the values as "auto" does. "qr": implicit
-        shift QR [1]_, with the least memory. "givens": zero-shift sweeps of
-        Givens rotations in a pipeline [2]_; it converges linearly and is of
-        interest in itself. "bisect": Sturm counts, values only.
+        "auto": the fastest method that reaches the accuracy below. It is "dc"
+        with vectors, and "qr" or "bisect" without.
+        "dc": divide and conquer [3]_. Almost all of its work is matrix products;
+        values that deflate save work. Without vectors it finds the values as
+        "auto" does. "qr": implicit-shift QR [1]_, which needs the least memory.
+        "givens": zero-shift sweeps of Givens rotations in a pipeline [2]_. It
+        converges linearly, and is there to be studied. "bisect": Sturm counts,
+        values only.
     eps : float, optional
-        How far B may be perturbed, in the units of B: what is of this size or
-        less counts as zero, and values as close as that may count as equal.
-        B is reproduced within 4 eps beside the full accuracy. A looser eps
-        leaves less to do. None: full accuracy of the dtype.
+        How far B may be perturbed, in the units of B. Entries of this size or
+        less count as zero, and values that are as close may count as equal.
+        The error of B is at most 4 eps plus that of full accuracy. A looser eps
+        leaves less work. None: full accuracy of the dtype.
     max_sweeps : int, optional
         Bound on the sweeps for each matrix of "qr" and "givens". None: the
         method's own bound.
     select : {"a", "v", "i"}
-        Which values are computed, and of which the vectors: all ("a"), those in
-        the half-open interval ``(min, max]`` ("v"), or those with indices
-        ``min`` to ``max``, both included, 0 being the largest ("i"). Values
-        alone cost as many as they are; of vectors the last level of "dc" forms
-        those that are wanted. "v" takes one matrix, as of each matrix of a batch
-        another number of values may lie in the interval.
+        Which values are computed, with their vectors. "a": all. "v": those in
+        the half-open interval ``(min, max]``. "i": those with indices ``min`` to
+        ``max``, both included, where 0 is the largest. The time for values alone
+        is proportional to their number; the last level of "dc" forms only the
+        vectors that are wanted. "v" takes one matrix only, as the matrices of a
+        batch may have different numbers of values in the interval.
     select_range : (min, max), optional
         Required by "v" and "i", not allowed with "a". For "v" two numbers in the
-        units of B, ``min < max``, which may be infinite: on which side of them a
-        value lies is counted exactly, where values of a CUDA device may be off by
-        an ulp or so. For "i" two integers, ``0 <= min <= max < n``.
+        units of B, ``min < max``, which may be infinite. tsvd counts exactly on
+        which side of a bound a value lies; the values of a CUDA device may be
+        off by an ulp or so. For "i" two integers, ``0 <= min <= max < n``.
     device : str or int, optional
         "cpu", "cuda", "cuda:1" or 1. None: the first usable CUDA device for large
         matrices, from n = 768 on for vectors by "auto" or "dc", from n = 1024 on
-        for values alone by any method but "qr" and "givens", and for batches that
-        have 131072 values or more; the CPU for all else, and where there is no
-        such device, or not enough memory on it, or no cuBLAS. On CUDA devices
-        "auto" is "dc" with vectors and "bisect" without, and "qr" needs vectors.
+        for values alone by "auto", "dc" or "bisect", and by the same methods for
+        batches that have 131072 values or more. Otherwise, and if there is no
+        such device, no cuBLAS or not enough device memory, the CPU. On CUDA
+        devices "auto" is "dc" with vectors and "bisect" without, and "qr" needs
+        vectors.
     stream : optional
         The CUDA stream to compute on. Not available yet.
     out : tuple (L, s, R) of ndarray, optional
@@ -186,38 +187,39 @@ def svd(
         second with the share of the work done, in [0, 1], and with 1.0 at the
         end. If it raises, the computation stops with that exception.
     tuning : mapping of str to int, optional
-        Knobs for experiments. "threads": host threads. For "givens" "blocks",
-        the blocks that the matrix is cut into, "block_threads", the sweeps in
-        flight, and "split", 0 to keep the matrix whole to the end as the seed
-        did (the same rotations, and many empty steps).
+        Settings for experiments. "threads": number of host threads. The others
+        are for "givens". "blocks": the number of blocks that the matrix is cut
+        into. "block_threads": the number of sweeps that run at once. "split": 0
+        keeps the matrix whole to the end as published in [2]_, with the same
+        rotations and many empty steps.
     full_output : bool
         Return a pair, the result and an `SVDInfo`.
 
     Returns
     -------
     SVDResult or ndarray
-        ``(L, s, R)`` with shapes (..., n, k), (..., k), (..., k, n), new
-        C-contiguous arrays, of the k selected values, k = n for all and 0 where
-        the interval of "v" holds none; s alone if compute_uv is False. With
-        full_output ``(result, info)``.
+        ``(L, s, R)`` with shapes (..., n, k), (..., k), (..., k, n): new
+        C-contiguous arrays for the k selected values. k = n for all values, and
+        k = 0 if the interval of "v" holds none. s alone if compute_uv is False.
+        With full_output ``(result, info)``.
 
     Raises
     ------
     TypeError
-        A dtype that tsvd does not compute: complex, float16, longdouble,
-        object, strings.
+        The dtype is one that tsvd does not compute: complex, float16,
+        longdouble, object, strings.
     ValueError
         Shapes that do not fit, a value out of range, an unknown name, NaN or
         infinity in d or e.
     numpy.linalg.LinAlgError
         No convergence within max_sweeps.
     MemoryError
-        The results and the workspace do not fit into memory; raised before any
-        of it is touched.
+        The results and the workspace do not fit into memory. The error comes
+        before any of it is used.
     RuntimeError
         The device cannot be used.
     NotImplementedError
-        An argument asks for what is not available yet.
+        An argument asks for a feature that is not available yet.
 
     See Also
     --------
@@ -227,18 +229,22 @@ def svd(
     -----
     Accuracy: with unit roundoff ``u`` and ``eps=None``, ``B - L @ diag(s) @ R``
     and the loss of orthogonality are small multiples of ``n u``, relative to
-    the norm of B; every singular value, also a tiny one, is good to a few ulps.
+    the norm of B. Every singular value, also a tiny one, is good to a few ulps.
 
-    Signs: the entry of largest magnitude in each column of L is positive; of
-    equals the first. The same input and options give the same bits.
+    Signs: the entry of largest magnitude in each column of L is positive; if
+    several are equal, the first of them. The same input and options give the
+    same bits.
 
-    Work: for each matrix O(n k) for k values; with vectors O(n^3), "dc" at
-    most 8/3 n^3 multiplications and additions in matrix products. Memory,
-    beside L and R: "dc" four more n x n arrays, six where not all vectors are
-    wanted; the others O(n) and a bounded log of rotations, "givens" another n^2
-    for a slow matrix. On the CPU the matrix
-    products are by SciPy's BLAS, which is imported when first needed, in threads
-    of tsvd. The GIL is released; Ctrl-C stops the computation.
+    Work for each matrix: O(n k) for k values; O(n^3) with vectors. "dc" makes at
+    most 8/3 n^3 multiplications and additions in matrix products.
+
+    Memory beside L and R: "dc" needs four more n x n arrays, and six if not all
+    vectors are wanted. The other methods need O(n) and a bounded log of
+    rotations; "givens" needs another n^2 for a slow matrix.
+
+    On the CPU the matrix products use SciPy's BLAS, which is imported when it is
+    first needed, in threads of tsvd. The GIL is released. Ctrl-C stops the
+    computation.
 
     References
     ----------
@@ -352,7 +358,8 @@ def svdvals(
     Returns
     -------
     ndarray, shape (..., k)
-        The k = n singular values, or those selected, descending, none negative.
+        The k = n singular values, or the selected ones, in descending order and
+        not negative.
 
     Raises
     ------
@@ -361,8 +368,8 @@ def svdvals(
 
     See Also
     --------
-    svd : Values and vectors; with ``compute_uv=False`` this function with all
-        options.
+    svd : Values and vectors. With ``compute_uv=False`` it is this function, with
+        more options.
 
     Notes
     -----
@@ -432,7 +439,7 @@ def _knobs(tuning):
 
 
 def _real(name, value):
-    """The number as a float; beyond all floats infinite."""
+    """The number as a float; infinite if it is beyond all floats."""
     try:
         if isinstance(value, (str, bytes, bytearray)):
             raise TypeError
@@ -444,7 +451,7 @@ def _real(name, value):
 
 
 def _selected(select, select_range, d, e, check_finite):
-    """The index of the first value that is wanted, and how many are; all: 0 and -1."""
+    """The index of the first wanted value, and the number of wanted values; -1 means all."""
     if select not in ("a", "v", "i"):
         raise ValueError(f'select must be "a", "v" or "i", not {select!r}')
     if select == "a":
@@ -474,7 +481,7 @@ def _selected(select, select_range, d, e, check_finite):
 
 
 def _cuda_index(device):
-    """The number of a usable CUDA device; -1 is the CPU."""
+    """The number of a CUDA device; -1 is the CPU."""
     if device == "cpu":
         return -1
     index = _index_of(device)
@@ -487,7 +494,10 @@ def _cuda_index(device):
 
 
 def _pays(d, e, order):
-    """Whether a method takes a CUDA device unasked, one matrix from `order` on (None: never)."""
+    """Whether a method takes a CUDA device by default.
+
+    order: the least order of a single matrix for which it does. None: never.
+    """
     if order is None:
         return False
     shape, other = _shape(d), _shape(e)
@@ -498,7 +508,7 @@ def _pays(d, e, order):
 
 
 def _shape(x):
-    """(0,) for what _core will refuse."""
+    """The shape; (0,) if _core will refuse x."""
     try:
         return x.shape or (0,)
     except AttributeError:
@@ -511,7 +521,7 @@ def _shape(x):
 
 @functools.cache
 def _default_cuda(multiplies):
-    """The first CUDA device that can be used, if need be with cuBLAS; -1: none."""
+    """The first usable CUDA device, or -1. multiplies: cuBLAS must be there too."""
     try:
         count, _ = _core.cuda_device_count()
         index = next((i for i in range(count) if not _core.cuda_device_unusable(i)), -1)
@@ -523,7 +533,7 @@ def _default_cuda(multiplies):
     return index
 
 
-# What CUDA is to a process it is not to its forked children.
+# A forked child cannot use the CUDA devices of its parent.
 os.register_at_fork(after_in_child=_default_cuda.cache_clear)
 
 

@@ -1,7 +1,7 @@
 """The command line: ``python -m tsvd {demo,svd,info}``.
 
-Exit codes: 0 success, 1 the computation failed or a measure is over its bound,
-2 the arguments or the input files are wrong, 130 interrupted.
+Exit codes: 0 success; 1 the computation failed, or a measure is over its bound;
+2 the arguments or the input files are wrong; 130 interrupted.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def _parser():
     svd.add_argument(
         "--eps",
         type=float,
-        help="what is of this size counts as zero (default: full accuracy)",
+        help="entries up to this size count as zero (default: full accuracy)",
     )
     svd.add_argument(
         "--dtype", choices=["float64", "float32"], help="convert d and e to this type first"
@@ -114,7 +114,7 @@ def _demo(arguments):
         f"orthog.   max of |I - L'L| and |I - R R'| / ((n + 8) eps), "
         f"bound {_ORTHOGONALITY_BOUND:g}\n"
         "values    max |s - reference| / (eps s_max); the reference is LAPACK's gesdd of the\n"
-        "          dense matrix, itself exact to some eps s_max only; bound 8 + n/8"
+        "          dense matrix, which has an error of some eps s_max itself; bound 8 + n/8"
     )
     if failed:
         raise _Failure(f"over the bound: {', '.join(failed)}", 1)
@@ -207,7 +207,7 @@ def _load(path, dtype):
         raise _Failure(f"{path}: {error.strerror or error}", 2) from error
     except MemoryError as error:
         raise _Failure(f"{path}: {error}", 1) from error
-    except Exception as error:  # a damaged header raises whatever its parser raises
+    except Exception as error:  # a damaged header may raise anything
         raise _Failure(f"{path}: not a NumPy .npy file of numbers", 2) from error
     if not isinstance(array, np.ndarray):
         array.close()
@@ -218,7 +218,7 @@ def _load(path, dtype):
 
 
 def _output(path):
-    """The file to write, before any work is done; a link is followed."""
+    """The file to write, checked before any work. Links are followed."""
     try:
         path = path.resolve()
         if path.exists() and not path.is_file():
@@ -231,7 +231,7 @@ def _output(path):
 
 
 def _save(path, arrays):
-    """Writes all of the file or, on any error, none of it."""
+    """Writes the whole file or, on any error, nothing."""
     import numpy as np
 
     partial = path.with_name(f".{os.getpid()}.part")
@@ -248,7 +248,7 @@ def _save(path, arrays):
 
 @contextlib.contextmanager
 def _progress_bar(label, wanted):
-    """Yields progress(done), done in [0, 1], or None where no bar can or should be shown."""
+    """Yields progress(done) with done in [0, 1], or None if no bar is to be shown."""
     try:
         from tqdm import tqdm
     except ImportError:
@@ -256,7 +256,7 @@ def _progress_bar(label, wanted):
             raise _Failure("--progress needs tqdm: pip install tqdm", 2) from None
         yield None
         return
-    # disable=None: only on a terminal; delay: work under a second shows no bar.
+    # disable=None shows a bar on a terminal only. delay: work under a second shows no bar.
     with tqdm(
         total=100,
         desc=label,

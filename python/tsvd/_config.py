@@ -1,4 +1,4 @@
-"""What tsvd was built with and what it can compute on."""
+"""How tsvd was built, and the devices that it can use."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from . import _core, _libraries
 
 
 class Device(NamedTuple):
-    """A place that can compute.
+    """A device that tsvd can compute on.
 
     Attributes
     ----------
     device : str
-        "cpu", "cuda:0", ...: what the argument ``device`` of `tsvd.svd` takes.
+        "cpu", "cuda:0", ...: a value for the argument ``device`` of `tsvd.svd`.
     name : str
-        The model of a GPU; for the CPU the instruction set of the kernels.
+        The model of a GPU, or the instruction set of the CPU kernels.
     memory_free : int
-        Bytes that can be taken now; 0 if unknown.
+        Free memory in bytes; 0 if unknown.
     memory_total : int or None
-        Bytes of device memory; None for the CPU.
+        Device memory in bytes; None for the CPU.
     compute_capability : tuple of int or None
-        (major, minor) of a GPU.
+        (major, minor) of a GPU; None for the CPU.
     multiprocessors : int or None
-        Streaming multiprocessors of a GPU.
+        Number of streaming multiprocessors of a GPU; None for the CPU.
     """
 
     device: str
@@ -38,7 +38,7 @@ class Device(NamedTuple):
 
 
 def devices() -> list[Device]:
-    """The usable devices: the CPU, then every CUDA device that this build holds code for.
+    """The usable devices: the CPU, then every CUDA device for which this build has code.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] |
     Parameters
     ----------
     mode : {"stdout", "dicts"}
-        "dicts" returns the facts as a dict of dicts and prints nothing.
+        "stdout" prints. "dicts" prints nothing and returns a dict of dicts.
 
     Returns
     -------

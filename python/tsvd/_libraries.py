@@ -1,4 +1,4 @@
-"""Where pip installs cuBLAS, which only Python knows; the core opens it when it multiplies."""
+"""Tells the core where pip installed cuBLAS. The core opens it for its first product."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from . import _core
 
 
 def directories(major: int) -> list[str]:
-    """Where the wheel of cuBLAS for a major version of CUDA puts its files, in each place that
-    holds packages of NVIDIA; they need not exist.
+    """The folders in which the cuBLAS wheel for a major version of CUDA puts its library.
+
+    There is one for each folder that holds packages of NVIDIA. It need not exist.
     """
     try:
         spec = importlib.util.find_spec("nvidia")  # a namespace package: nothing is imported
-    except ValueError:  # some other module of this name, without a spec
+    except ValueError:  # another module of this name, without a spec
         return []
     places = (spec and spec.submodule_search_locations) or []
     folder = "cublas" if major <= 12 else f"cu{major}"
@@ -24,5 +25,5 @@ def directories(major: int) -> list[str]:
 
 @functools.cache
 def tell_directories() -> None:
-    """Tell the core, once."""
+    """Tells the core the folders, once."""
     _core.cuda_library_paths(directories(_core.config()["cuda_runtime"] // 1000))

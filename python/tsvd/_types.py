@@ -1,4 +1,4 @@
-"""What tsvd.svd returns."""
+"""The results of tsvd.svd."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ if TYPE_CHECKING:
 
 
 class SVDResult(NamedTuple):
-    """B = L @ diag(s) @ R, as ``U, S, Vh`` of `numpy.linalg.svd`; or the part of it selected.
+    """L, s, R with B = L @ diag(s) @ R, as ``U, S, Vh`` of `numpy.linalg.svd`, or a part of them.
 
     Attributes
     ----------
     L : ndarray, shape (..., n, k)
         Its orthonormal columns are the left singular vectors.
     s : ndarray, shape (..., k)
-        The singular values, all k = n or those selected, descending, none
-        negative.
+        The singular values, all k = n or the selected ones, in descending order
+        and not negative.
     R : ndarray, shape (..., k, n)
         Its orthonormal rows are the right singular vectors.
     """
@@ -28,32 +28,31 @@ class SVDResult(NamedTuple):
 
 
 class SVDInfo(NamedTuple):
-    """How a result was computed; counts are sums over the batch.
+    """How a result was computed. Counts are sums over the batch.
 
     Attributes
     ----------
     method : str
         The method that ran, never "auto".
     device : str
-        Where it ran, as `tsvd.svd` takes it.
+        The device that it ran on, as the argument ``device`` of `tsvd.svd`.
     sweeps : int
-        Passes over the matrix or over a part of it; "givens": half sweeps.
+        Passes over the matrix or a part of it; "givens": half sweeps.
     iterations : int
-        "givens": loop steps of all threads of the pipeline, empty ones
-        included; "qr": rotation steps of all sweeps; "bisect": Sturm counts;
-        "dc": 0.
+        "givens": loop steps of all threads of the pipeline, including empty
+        ones; "qr": rotation steps of all sweeps; "bisect": Sturm counts; "dc": 0.
     iterations_saved : int
-        "givens": how many of them, empty ones, splitting left out.
+        "givens": the empty steps among these that splitting left out.
     rotations : int
-        Givens rotations made, right and left together.
+        Number of Givens rotations, right and left together.
     deflated : int
-        Off-diagonal entries set to zero because they were negligible; "dc":
-        values that merges found ready, summed over all merges.
+        Off-diagonal entries that were negligible and set to zero; "dc": values
+        that deflated, summed over all merges.
     seconds : dict of str to float
-        "iterate" (work on d and e; "dc": leaves, deflation, secular equations),
-        "vectors" (rotations or products applied to L and R), "values" (bisection
-        of s), "device" (CUDA: from d and e on the device to the results there,
-        0 on the CPU) and "total".
+        "iterate": work on d and e; for "dc" leaves, deflation and secular
+        equations. "vectors": rotations or products applied to L and R. "values":
+        bisection of s. "device": on CUDA from d and e on the device to the
+        results there, 0 on the CPU. "total": the whole call.
     """
 
     method: str

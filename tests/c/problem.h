@@ -38,17 +38,34 @@ set(tsvd_dtype dtype, void *array, int64_t i, double x)
     }
 }
 
+/* The handle that all tests of the CPU share. */
+static tsvd_handle *
+cpu(void)
+{
+    static tsvd_handle *handle;
+    tsvd_error error;
+
+    if (handle == NULL && tsvd_create(NULL, &handle, &error) != TSVD_OK) {
+        printf("%s\n", error.text);
+        exit(EXIT_FAILURE);
+    }
+    return handle;
+}
+
 /* One matrix or a batch with room for its results; contiguous and filled at random. */
 struct work {
-    tsvd_problem problem;
+    tsvd_dtype dtype;
+    int64_t n, matrices;
+    int batch;        /* 0: one matrix, without a batch dimension */
+    int vectors;      /* L and R are wanted */
+    int64_t first, k; /* of the values */
     void *d, *e, *s, *L, *R;
-    int64_t matrices;
 };
 
 static struct work
 make_work(tsvd_dtype dtype, int64_t n, int64_t matrices)
 {
-    struct work w = {.matrices = matrices};
+    struct work w = {dtype, n, matrices, 1, 1, 0, n, NULL, NULL, NULL, NULL, NULL};
     size_t size = size_of(dtype);
     int64_t off = n > 0 ? n - 1 : 0;
 
@@ -63,19 +80,48 @@ make_work(tsvd_dtype dtype, int64_t n, int64_t matrices)
     for (int64_t i = 0; i < matrices * off; i++) {
         set(dtype, w.e, i, random_scaled(-2, 0));
     }
-    w.problem.dtype = dtype;
-    w.problem.n = w.problem.k = n;
-    w.problem.batch_ndim = 1;
-    w.problem.batch_shape[0] = matrices;
-    w.problem.d = w.d;
-    w.problem.e = w.e;
-    w.problem.d_stride = w.problem.e_stride = (ptrdiff_t)size;
-    w.problem.d_batch_strides[0] = (ptrdiff_t)size * n;
-    w.problem.e_batch_strides[0] = (ptrdiff_t)size * off;
-    w.problem.s = w.s;
-    w.problem.L = w.L;
-    w.problem.R = w.R;
     return w;
+}
+
+/* The arrays of a call, as tsvd_svd() takes them. */
+struct arrays {
+    tsvd_array d, e, L, s, R;
+};
+
+/* An array of `rows` x `columns` (-1: none) for each matrix. */
+static tsvd_array
+array_of(const struct work *w, const void *data, int64_t rows, int64_t columns)
+{
+    const int64_t shape[] = {w->matrices, rows, columns};
+
+    return tsvd_array_of(data, TSVD_HOST, w->dtype, w->batch + (columns < 0 ? 1 : 2),
+                         w->batch ? shape : shape + 1);
+}
+
+static struct arrays
+arrays_of(const struct work *w)
+{
+    struct arrays a;
+
+    a.d = array_of(w, w->d, w->n, -1);
+    a.e = array_of(w, w->e, w->n > 0 ? w->n - 1 : 0, -1);
+    a.L = array_of(w, w->L, w->n, w->k);
+    a.s = array_of(w, w->s, w->k, -1);
+    a.R = array_of(w, w->R, w->k, w->n);
+    return a;
+}
+
+/* tsvd_svd() of the work, with its range; options NULL: the defaults. */
+static tsvd_status
+solve(const struct work *w, const tsvd_options *options, tsvd_info *info, tsvd_error *error)
+{
+    const struct arrays a = arrays_of(w);
+    tsvd_options own = options != NULL ? *options : tsvd_options_default();
+
+    own.first = w->first;
+    own.count = w->k;
+    return tsvd_svd(cpu(), &a.d, &a.e, &own, w->vectors ? &a.L : NULL, &a.s,
+                    w->vectors ? &a.R : NULL, info, error);
 }
 
 static void
@@ -92,14 +138,13 @@ free_work(struct work *w)
 static double
 entry_of(const struct work *w, int64_t matrix, int lower, int64_t i, int64_t j)
 {
-    const int64_t n = w->problem.n;
+    const int64_t n = w->n;
 
     if (i == j) {
-        return get(w->problem.dtype, w->d, matrix * n + i);
+        return get(w->dtype, w->d, matrix * n + i);
     }
-    return j == (lower ? i - 1 : i + 1)
-               ? get(w->problem.dtype, w->e, matrix * (n - 1) + (lower ? j : i))
-               : 0;
+    return j == (lower ? i - 1 : i + 1) ? get(w->dtype, w->e, matrix * (n - 1) + (lower ? j : i))
+                                        : 0;
 }
 
 /* B R^T = L diag(s) within `tolerance`, columns of L and rows of R orthonormal, s sorted, signs by
@@ -107,8 +152,8 @@ entry_of(const struct work *w, int64_t matrix, int lower, int64_t i, int64_t j)
 static void
 check_result(const struct work *w, int64_t matrix, int lower, double tolerance)
 {
-    tsvd_dtype dtype = w->problem.dtype;
-    int64_t n = w->problem.n, k = w->problem.k, at = matrix * n * k;
+    tsvd_dtype dtype = w->dtype;
+    int64_t n = w->n, k = w->k, at = matrix * n * k;
     double orthogonal = 3 * (double)(n + 8) * eps_of(dtype);
 
     for (int64_t i = 0; i < k; i++) {

@@ -5,7 +5,7 @@
 #ifndef TSVD_TESTS_STURM_H
 #define TSVD_TESTS_STURM_H
 
-#include "backend/backend.h"
+#include "bidiag/methods.h"
 #include "check.h"
 #include "cpu/kernels/kernels.h"
 #include "families.h"

@@ -52,22 +52,18 @@ check_product(char transa, char transb, int64_t m, int64_t n, int64_t k, int64_t
         }                                                                                          \
     }
 
-GEMM(dgemm_32, double, int)
-GEMM(sgemm_32, float, int)
+GEMM(dgemm_32, double, int32_t)
+GEMM(sgemm_32, float, int32_t)
 GEMM(dgemm_64, double, int64_t)
 GEMM(sgemm_64, float, int64_t)
-
-/* A pointer to a function as tsvd_blas holds it. */
-#define ADDRESS(function) ((void *)(uintptr_t)(function))
 
 static void
 use_blas(int integer_bytes)
 {
-    const tsvd_blas blas = {ADDRESS(integer_bytes == 4 ? (uintptr_t)dgemm_32 : (uintptr_t)dgemm_64),
-                            ADDRESS(integer_bytes == 4 ? (uintptr_t)sgemm_32 : (uintptr_t)sgemm_64),
-                            integer_bytes};
+    const tsvd_blas narrow = {.dgemm32 = dgemm_32, .sgemm32 = sgemm_32};
+    const tsvd_blas wide = {.dgemm64 = dgemm_64, .sgemm64 = sgemm_64};
 
-    tsvd_set_blas(&blas);
+    CHECK(tsvd_set_blas(cpu(), integer_bytes == 4 ? &narrow : &wide) == TSVD_OK, "a BLAS");
 }
 
 /* ---- tests ---- */
@@ -81,6 +77,19 @@ dc_options(void)
     return options;
 }
 
+/* Whether vectors of order n would take a BLAS. */
+static int
+needs_blas(const tsvd_options *options, int64_t n)
+{
+    const int64_t off = n - 1;
+    const tsvd_array d = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 1, &n);
+    const tsvd_array e = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 1, &off);
+    tsvd_plan plan;
+
+    (void)tsvd_make_plan(cpu(), &d, &e, options, 1, &plan, NULL);
+    return plan.needs_blas;
+}
+
 /* Before any BLAS is given. */
 static void
 test_without_blas(void)
@@ -90,18 +99,22 @@ test_without_blas(void)
     tsvd_info info;
     tsvd_error error;
 
-    CHECK(tsvd_uses_blas(&options, w.problem.n) == 1, "auto would use it");
-    CHECK(tsvd_svd(&w.problem, &options, &info, &error) == TSVD_OK && info.method == TSVD_METHOD_QR,
+    if (tsvd_has_blas()) {
+        free_work(&w);
+        return;
+    }
+    CHECK(needs_blas(&options, w.n) == 1, "auto would use it");
+    CHECK(solve(&w, &options, &info, &error) == TSVD_OK && info.method == TSVD_METHOD_QR,
           "auto takes qr: %s", tsvd_method_name(info.method));
     check_result(&w, 0, 0, 1e-12);
     options = dc_options();
-    CHECK(tsvd_svd(&w.problem, &options, &info, &error) == TSVD_ERR_LIBRARY, "dc");
-    CHECK(strstr(error.text, "tsvd_set_blas") != NULL, "\"%s\"", error.text);
+    CHECK(needs_blas(&options, w.n) == 1, "the plan tells, though it fails");
+    CHECK(solve(&w, &options, &info, &error) == TSVD_ERR_LIBRARY, "dc");
+    CHECK(strstr(error.advice, "tsvd_set_blas") != NULL, "\"%s\"", error.advice);
 
-    w.problem.L = w.problem.R = NULL; /* values are no work for it */
-    CHECK(tsvd_uses_blas(&options, 32) == 0, "a single leaf");
-    CHECK(tsvd_svd(&w.problem, &options, &info, &error) == TSVD_OK &&
-              info.method == TSVD_METHOD_BISECT,
+    w.vectors = 0; /* values are no work for it */
+    CHECK(needs_blas(&options, 32) == 0, "a single leaf");
+    CHECK(solve(&w, &options, &info, &error) == TSVD_OK && info.method == TSVD_METHOD_BISECT,
           "values: %s", tsvd_method_name(info.method));
     free_work(&w);
 }
@@ -123,8 +136,8 @@ test_orders(void)
                 tsvd_error error;
 
                 options.lower = lower;
-                CHECK(tsvd_svd(&w.problem, &options, &info, &error) == TSVD_OK, "n = %lld: %s",
-                      (long long)n, error.text);
+                CHECK(solve(&w, &options, &info, &error) == TSVD_OK, "n = %lld: %s", (long long)n,
+                      error.text);
                 CHECK(info.method == TSVD_METHOD_DC, "n = %lld: %s", (long long)n,
                       tsvd_method_name(info.method));
                 for (int64_t k = 0; k < w.matrices; k++) {
@@ -153,9 +166,9 @@ test_integers_and_threads_change_no_bit(void)
             for (int run = 0; run < 4; run++) {
                 tsvd_options options = dc_options();
 
-                options.threads = run == 0 ? 1 : run;
+                CHECK(tsvd_set_threads(cpu(), run == 0 ? 1 : run) == TSVD_OK, "threads");
                 use_blas(run == 0 ? 8 : 4);
-                CHECK(tsvd_svd(&w.problem, &options, NULL, NULL) == TSVD_OK, "run %d", run);
+                CHECK(solve(&w, &options, NULL, NULL) == TSVD_OK, "run %d", run);
                 if (run == 0) {
                     memcpy(L, w.L, bytes);
                     memcpy(R, w.R, bytes);
@@ -196,7 +209,7 @@ survivors(double alpha, double beta, double right, double eps)
     e[CENTER] = beta;
     d[CENTER + 1] = right;
     options.eps = eps > 0 ? eps : -1;
-    CHECK(tsvd_svd(&w.problem, &options, &info, NULL) == TSVD_OK, "one merge");
+    CHECK(solve(&w, &options, &info, NULL) == TSVD_OK, "one merge");
     check_result(&w, 0, 0, 4 * eps + 2 * N * DBL_EPSILON);
     free_work(&w);
     return N - info.deflated;
@@ -255,7 +268,7 @@ test_everything_deflates(void)
                         set(dtypes[t], w.e, i, 0);
                     }
                 }
-                CHECK(tsvd_svd(&w.problem, &options, &info, NULL) == TSVD_OK, "kind %d", kind);
+                CHECK(solve(&w, &options, &info, NULL) == TSVD_OK, "kind %d", kind);
                 CHECK(info.deflated == deflated[o], "kind %d: %lld deflated", kind,
                       (long long)info.deflated);
                 check_result(&w, 0, 0, 0);
@@ -290,20 +303,20 @@ test_interruption(void)
     tsvd_options options = dc_options();
     int questions;
 
-    options.threads = 1; /* the caller alone is asked, and another thread may be quicker */
+    CHECK(tsvd_set_threads(cpu(), 1) == TSVD_OK,
+          "threads"); /* the caller alone is asked, and another thread may be quicker */
     options.check = ask;
     options.check_arg = &asked;
-    CHECK(tsvd_svd(&w.problem, &options, NULL, NULL) == TSVD_OK, "never stopped");
+    CHECK(solve(&w, &options, NULL, NULL) == TSVD_OK, "never stopped");
     CHECK(asked.calls >= 4 && asked.rising, "%d questions", asked.calls);
     questions = asked.calls;
     for (int stop_at = 1; stop_at <= questions; stop_at++) {
         asked = (struct asked){.rising = 1, .stop_at = stop_at};
-        CHECK(tsvd_svd(&w.problem, &options, NULL, NULL) == TSVD_ERR_INTERRUPTED, "stop at %d",
-              stop_at);
+        CHECK(solve(&w, &options, NULL, NULL) == TSVD_ERR_INTERRUPTED, "stop at %d", stop_at);
         CHECK(asked.calls == stop_at, "%d questions", asked.calls);
     }
     options.check = NULL;
-    CHECK(tsvd_svd(&w.problem, &options, NULL, NULL) == TSVD_OK, "the next call");
+    CHECK(solve(&w, &options, NULL, NULL) == TSVD_OK, "the next call");
     check_result(&w, 0, 0, 4 * (double)(n + 8) * DBL_EPSILON);
     free_work(&w);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "host/host.h"
 #include "host/library.h"
 #include "tsvd/tsvd.h"
 
@@ -24,13 +25,19 @@ number_of(void *library)
     return probe ? probe() : 0;
 }
 
+/* The list that libraries are looked for in. */
+static char *directories;
+
 static void
 tell(const char *first, const char *second, const char *third)
 {
     const char *const directory[] = {first, second, third};
-    tsvd_status status = tsvd_cuda_library_paths(directory, 3);
+    tsvd_error error;
 
-    CHECK(status == TSVD_OK, "status %d", (int)status);
+    tsvdi_host_free(&tsvdi_host_allocator, directories);
+    CHECK(tsvdi_library_directories(directory, 3, &tsvdi_host_allocator, &error, &directories) ==
+              TSVD_OK,
+          "%s", error.text);
 }
 
 /* The place of `part` in a text, which must be there after `from`. */
@@ -50,14 +57,15 @@ test_nothing_found(void)
     const char *at = text;
 
     tell("/nowhere", "", TSVD_PROBES "/1");
-    CHECK(!tsvdi_library_open("libtsvd_none.so.1", NULL, text, sizeof text), "%s", text);
+    CHECK(!tsvdi_library_open(directories, "libtsvd_none.so.1", NULL, text, sizeof text), "%s",
+          text);
     at = find(text, at, "/nowhere/libtsvd_none.so.1");
     at = find(text, at, TSVD_PROBES "/1/libtsvd_none.so.1");
     at = find(text, at, "; libtsvd_none.so.1");
     (void)find(text, at, "; /usr/local/cuda/lib64/libtsvd_none.so.1");
     for (size_t size = 1; size < 100; size++) { /* room for a part of it */
         memset(text, 'x', sizeof text);
-        CHECK(!tsvdi_library_open("libtsvd_none.so.1", NULL, text, size), "%s", text);
+        CHECK(!tsvdi_library_open(directories, "libtsvd_none.so.1", NULL, text, size), "%s", text);
         CHECK(memchr(text, '\0', size) && text[size] == 'x', "size %zu", size);
     }
 }
@@ -73,7 +81,8 @@ test_no_library(void)
     file = fopen(path, "w");
     CHECK(file && fputs("no library", file) >= 0 && fclose(file) == 0, "%s", path);
     tell(directory, "", "");
-    CHECK(!tsvdi_library_open("libtsvd_text.so.1", NULL, text, sizeof text), "%s", text);
+    CHECK(!tsvdi_library_open(directories, "libtsvd_text.so.1", NULL, text, sizeof text), "%s",
+          text);
     (void)find(text, text, path);
     (void)unlink(path);
     (void)rmdir(directory);
@@ -89,13 +98,13 @@ test_order(void)
 
     CHECK(!dlopen(NEEDED, RTLD_NOW | RTLD_NOLOAD), "held already");
     tell("/nowhere", TSVD_PROBES "/2", TSVD_PROBES "/1");
-    library = tsvdi_library_open(PROBE, NEEDED, text, sizeof text);
+    library = tsvdi_library_open(directories, PROBE, NEEDED, text, sizeof text);
     CHECK(number_of(library) == 2, "probe %d", number_of(library));
     CHECK(strcmp(text, TSVD_PROBES "/2/" PROBE) == 0, "%s", text);
     CHECK(number_of(dlopen(NEEDED, RTLD_NOW | RTLD_NOLOAD)) == 3, "not opened first");
 
     tell("/nowhere", TSVD_PROBES "/1", "");
-    library = tsvdi_library_open(PROBE, NULL, text, sizeof text);
+    library = tsvdi_library_open(directories, PROBE, NULL, text, sizeof text);
     CHECK(number_of(library) == 2, "probe %d", number_of(library));
     CHECK(strcmp(text, TSVD_PROBES "/2/" PROBE) == 0, "%s", text);
 }
@@ -106,7 +115,8 @@ test_the_loaders_own(void)
     char text[1024];
 
     tell("/nowhere", "", "");
-    CHECK(tsvdi_library_open("libm.so.6", NULL, text, sizeof text) != NULL, "%s", text);
+    CHECK(tsvdi_library_open(directories, "libm.so.6", NULL, text, sizeof text) != NULL, "%s",
+          text);
     (void)find(text, text, "libm.so.6");
 }
 
@@ -117,5 +127,6 @@ main(void)
     test_no_library();
     test_order();
     test_the_loaders_own();
+    tsvdi_host_free(&tsvdi_host_allocator, directories);
     return report();
 }

@@ -1,6 +1,6 @@
 /*
  * A part of the values: which lie in an interval, against counts in long double and against s;
- * what memory a call asks for; the values and vectors of a range of indices.
+ * the values and vectors of a range of indices.
  */
 #include <string.h>
 
@@ -20,8 +20,17 @@ one_matrix(tsvd_dtype dtype, int64_t n)
     for (int64_t i = 0; i < n; i += 3) {
         set(dtype, w.d, i, 0x1p-60 * get(dtype, w.d, i));
     }
-    w.problem.batch_ndim = 0;
+    w.batch = 0;
     return w;
+}
+
+static tsvd_status
+select_values(const struct work *w, const tsvd_options *options, double low, double high,
+              int64_t *first, int64_t *count, tsvd_error *error)
+{
+    const struct arrays a = arrays_of(w);
+
+    return tsvd_select(cpu(), &a.d, &a.e, options, low, high, first, count, error);
 }
 
 /* The values in (low, high] are first .. first + k - 1. */
@@ -30,14 +39,13 @@ check_range(const struct work *w, double low, double high, int64_t first, int64_
 {
     int64_t got_first = -1, got = -1;
     tsvd_error error;
-    tsvd_status status = tsvd_select(&w->problem, NULL, low, high, &got_first, &got, &error);
+    tsvd_status status = select_values(w, NULL, low, high, &got_first, &got, &error);
 
     CHECK(status == TSVD_OK, "(%g, %g]: %s", low, high, error.text);
     CHECK(got == k && (k == 0 || got_first == first),
-          "(%g, %g], n = %lld: %lld from %lld on, not %lld from %lld", low, high,
-          (long long)w->problem.n, (long long)got, (long long)got_first, (long long)k,
-          (long long)first);
-    CHECK(got_first >= 0 && got_first + got <= w->problem.n, "from %lld on", (long long)got_first);
+          "(%g, %g], n = %lld: %lld from %lld on, not %lld from %lld", low, high, (long long)w->n,
+          (long long)got, (long long)got_first, (long long)k, (long long)first);
+    CHECK(got_first >= 0 && got_first + got <= w->n, "from %lld on", (long long)got_first);
 }
 
 /* Bounds at random, far from any value for their counts to be beyond doubt. */
@@ -93,7 +101,7 @@ test_ends(void)
     for (int t = 0; t < DTYPES; t++) {
         struct work w = make_work(dtypes[t], n, 1);
 
-        w.problem.batch_ndim = 0;
+        w.batch = 0;
         for (int64_t i = 0; i < n; i++) {
             set(dtypes[t], w.d, (i + 2) % n, i % 2 ? values[i] : -values[i]);
         }
@@ -125,7 +133,7 @@ test_extremes(void)
         const double least = dtypes[t] == TSVD_FLOAT64 ? DBL_TRUE_MIN : (double)FLT_TRUE_MIN;
         struct work w = make_work(dtypes[t], 2, 1), none = make_work(dtypes[t], 0, 1);
 
-        w.problem.batch_ndim = none.problem.batch_ndim = 0;
+        w.batch = none.batch = 0;
         check_range(&none, -1, 1, 0, 0);
         memset(w.d, 0, 2 * size_of(dtypes[t])); /* zero */
         memset(w.e, 0, size_of(dtypes[t]));
@@ -153,20 +161,22 @@ test_extremes(void)
 static void
 test_refusals(void)
 {
-    struct work w = make_work(TSVD_FLOAT64, 3, 1);
+    struct work w = make_work(TSVD_FLOAT64, 3, 1), single = make_work(TSVD_FLOAT64, 1, 1);
     tsvd_options options = tsvd_options_default();
+    struct arrays a;
     tsvd_error error;
-    tsvd_problem bad;
     int64_t first, k;
 
 #define REFUSED(change, low, high, expected)                                                       \
     do {                                                                                           \
-        bad = w.problem;                                                                           \
-        bad.batch_ndim = 0;                                                                        \
+        w.batch = 0;                                                                               \
+        a = arrays_of(&w);                                                                         \
         change;                                                                                    \
-        CHECK(tsvd_select(&bad, NULL, low, high, &first, &k, &error) == expected, #change);        \
+        CHECK(tsvd_select(cpu(), &a.d, &a.e, NULL, low, high, &first, &k, &error) == expected,     \
+              #change);                                                                            \
         CHECK(strlen(error.text) > 10, "\"%s\"", error.text);                                      \
-        CHECK(tsvd_select(&bad, NULL, low, high, &first, &k, NULL) == expected, #change);          \
+        CHECK(tsvd_select(cpu(), &a.d, &a.e, NULL, low, high, &first, &k, NULL) == expected,       \
+              #change);                                                                            \
     } while (0)
 
     REFUSED((void)0, 1, 1, TSVD_ERR_ARGUMENT);
@@ -174,52 +184,29 @@ test_refusals(void)
     REFUSED((void)0, (double)NAN, 1, TSVD_ERR_ARGUMENT);
     REFUSED((void)0, 1, (double)NAN, TSVD_ERR_ARGUMENT);
     REFUSED((void)0, (double)INFINITY, (double)INFINITY, TSVD_ERR_ARGUMENT);
-    REFUSED(bad.batch_ndim = 1, 0, 1, TSVD_ERR_ARGUMENT);
-    REFUSED(bad.n = -1, 0, 1, TSVD_ERR_ARGUMENT);
-    REFUSED(bad.d = NULL, 0, 1, TSVD_ERR_ARGUMENT);
-    REFUSED(bad.e = NULL, 0, 1, TSVD_ERR_ARGUMENT);
-    REFUSED(bad.dtype = (tsvd_dtype)7, 0, 1, TSVD_ERR_ARGUMENT);
+    REFUSED((w.batch = 1, a = arrays_of(&w)), 0, 1, TSVD_ERR_ARGUMENT);
+    REFUSED(a.d.shape[0] = -1, 0, 1, TSVD_ERR_ARGUMENT);
+    REFUSED(a.d.data = NULL, 0, 1, TSVD_ERR_ARGUMENT);
+    REFUSED(a.e.data = NULL, 0, 1, TSVD_ERR_ARGUMENT);
+    REFUSED(a.d.dtype = (tsvd_dtype)7, 0, 1, TSVD_ERR_ARGUMENT);
     ((double *)w.d)[1] = (double)NAN;
     REFUSED((void)0, 0, 1, TSVD_ERR_NONFINITE);
 #undef REFUSED
     options.check_finite = 0;
-    bad = w.problem;
-    bad.batch_ndim = 0;
-    CHECK(tsvd_select(&bad, &options, 0, 1, &first, &k, &error) == TSVD_OK && k == 0, "%lld values",
+    CHECK(select_values(&w, &options, 0, 1, &first, &k, &error) == TSVD_OK && k == 0, "%lld values",
           (long long)k);
+    memset(&options, 0, sizeof options);
+    CHECK(select_values(&w, &options, 0, 1, &first, &k, &error) == TSVD_ERR_ARGUMENT, "zero");
+    CHECK(tsvd_select(cpu(), &a.d, &a.e, NULL, 0, 1, NULL, &k, &error) == TSVD_ERR_ARGUMENT,
+          "no place for first");
+    CHECK(tsvd_select(NULL, &a.d, &a.e, NULL, 0, 1, &first, &k, &error) == TSVD_ERR_ARGUMENT,
+          "no handle");
+    single.batch = 0;
+    a = arrays_of(&single);
+    CHECK(tsvd_select(cpu(), &a.d, NULL, NULL, 0, 1e9, &first, &k, &error) == TSVD_OK && k == 1,
+          "n = 1 without e");
     free_work(&w);
-}
-
-static void
-test_memory(void)
-{
-    struct work w = make_work(TSVD_FLOAT32, 10, 3);
-    tsvd_options options = tsvd_options_default();
-    tsvd_problem p = w.problem;
-    uint64_t results, work, part;
-
-    tsvd_memory(&p, &options, 0, &results, &work);
-    CHECK(results == 3 * 10 * 4 && work == 0, "%llu", (unsigned long long)results);
-    p.k = 2;
-    tsvd_memory(&p, &options, 1, &results, &work);
-    CHECK(results == 3 * (2 + 2 * 2 * 10) * 4 && work == 0, "%llu", (unsigned long long)results);
-    p.n = p.k = 1000;
-    tsvd_memory(&p, &options, 1, &results, &work);
-    CHECK(work >= (uint64_t)16 * 1000 * 1000, "%llu", (unsigned long long)work);
-    p.k = 999;
-    tsvd_memory(&p, &options, 1, &results, &part);
-    CHECK(2 * part == 3 * work, "%llu", (unsigned long long)part);
-    options.device = 0;
-    tsvd_memory(&p, &options, 1, &results, &work);
-    CHECK(work == 0, "%llu", (unsigned long long)work);
-    options.device = -1;
-    p.n = p.k = INT64_MAX / 2;
-    tsvd_memory(&p, &options, 1, &results, &work);
-    CHECK(results == UINT64_MAX && work == UINT64_MAX, "too large");
-    p.batch_shape[0] = 0;
-    tsvd_memory(&p, &options, 1, &results, &work);
-    CHECK(results == 0 && work == 0, "an empty batch");
-    free_work(&w);
+    free_work(&single);
 }
 
 /* Every range of indices: the values of the whole, bit by bit, and vectors that fit. */
@@ -234,9 +221,9 @@ test_ranges_of_indices(void)
             double whole[36];
 
             if (!vectors) {
-                w.problem.L = w.problem.R = NULL;
+                w.vectors = 0;
             }
-            CHECK(tsvd_svd(&w.problem, NULL, NULL, NULL) == TSVD_OK, "all");
+            CHECK(solve(&w, NULL, NULL, NULL) == TSVD_OK, "all");
             for (int64_t i = 0; i < matrices * n; i++) {
                 whole[i] = get(dtypes[t], w.s, i);
             }
@@ -244,10 +231,10 @@ test_ranges_of_indices(void)
                 for (int64_t k = 0; k <= n - first; k++) {
                     tsvd_error error;
 
-                    w.problem.first = first;
-                    w.problem.k = k;
-                    CHECK(tsvd_svd(&w.problem, NULL, NULL, &error) == TSVD_OK,
-                          "%lld from %lld on: %s", (long long)k, (long long)first, error.text);
+                    w.first = first;
+                    w.k = k;
+                    CHECK(solve(&w, NULL, NULL, &error) == TSVD_OK, "%lld from %lld on: %s",
+                          (long long)k, (long long)first, error.text);
                     for (int64_t i = 0; i < matrices * k; i++) {
                         double s = get(dtypes[t], w.s, i), same = whole[i / k * n + first + i % k];
 
@@ -271,7 +258,6 @@ main(void)
     test_ends();
     test_extremes();
     test_refusals();
-    test_memory();
     test_ranges_of_indices();
     return report();
 }

@@ -31,7 +31,7 @@ test_small_orders(void)
                         options.eps = 1e-4;
                         tolerance += 4 * options.eps;
                     }
-                    status = tsvd_svd(&w.problem, &options, &info, &error);
+                    status = solve(&w, &options, &info, &error);
                     CHECK(status == TSVD_OK, "%s, n = %lld: %s", tsvd_method_name(options.method),
                           (long long)n, error.text);
                     CHECK(info.method != TSVD_METHOD_AUTO, "the method that ran");
@@ -70,9 +70,8 @@ test_values(void)
                     d[i] = get(dtypes[t], w.d, i);
                     e[i] = i < n - 1 ? get(dtypes[t], w.e, i) : 0;
                 }
-                w.problem.L = w.problem.R = NULL;
-                CHECK(tsvd_svd(&w.problem, &options, NULL, NULL) == TSVD_OK, "n = %lld",
-                      (long long)n);
+                w.vectors = 0;
+                CHECK(solve(&w, &options, NULL, NULL) == TSVD_OK, "n = %lld", (long long)n);
                 for (int64_t i = 0; i < n; i++) {
                     long double s = get(dtypes[t], w.s, i);
 
@@ -103,6 +102,10 @@ test_strides_and_batches(void)
         struct work w = make_work(dtype, N, ROWS * COLUMNS), one = make_work(dtype, N, 1);
         char *d = allocate((size_t)(3 * N * ROWS * size)), *e = allocate((size_t)(2 * N * size));
 
+        const int64_t d_shape[] = {ROWS, 1, N}, e_shape[] = {COLUMNS, N - 1};
+        const int64_t shape[] = {ROWS, COLUMNS, N, N};
+        struct arrays a;
+
         /* d: every third entry, backwards, one matrix for each row of the batch;
            e: one for each column, entries of both interleaved. */
         for (int64_t i = 0; i < N * ROWS; i++) {
@@ -111,18 +114,19 @@ test_strides_and_batches(void)
         for (int64_t i = 0; i < 2 * N; i++) {
             set(dtype, e, i, random_scaled(-2, 0));
         }
-        w.problem.batch_ndim = 2;
-        w.problem.batch_shape[0] = ROWS;
-        w.problem.batch_shape[1] = COLUMNS;
-        w.problem.d = d + 3 * (N - 1) * size;
-        w.problem.d_stride = -3 * size;
-        w.problem.d_batch_strides[0] = 3 * N * size;
-        w.problem.d_batch_strides[1] = 0;
-        w.problem.e = e;
-        w.problem.e_stride = 2 * size;
-        w.problem.e_batch_strides[0] = 0;
-        w.problem.e_batch_strides[1] = size;
-        CHECK(tsvd_svd(&w.problem, NULL, NULL, NULL) == TSVD_OK, "strided");
+        a = arrays_of(&w);
+        a.d = tsvd_array_of(d + 3 * (N - 1) * size, TSVD_HOST, dtype, 3, d_shape);
+        a.d.strides[0] = 3 * N * size;
+        a.d.strides[1] = size; /* of one entry: it does not matter */
+        a.d.strides[2] = -3 * size;
+        a.e = tsvd_array_of(e, TSVD_HOST, dtype, 2, e_shape);
+        a.e.strides[0] = size;
+        a.e.strides[1] = 2 * size;
+        a.L = tsvd_array_of(w.L, TSVD_HOST, dtype, 4, shape);
+        a.s = tsvd_array_of(w.s, TSVD_HOST, dtype, 3, shape);
+        a.R = tsvd_array_of(w.R, TSVD_HOST, dtype, 4, shape);
+        CHECK(tsvd_svd(cpu(), &a.d, &a.e, NULL, &a.L, &a.s, &a.R, NULL, NULL) == TSVD_OK,
+              "strided");
 
         for (int64_t row = 0; row < ROWS; row++) {
             for (int64_t column = 0; column < COLUMNS; column++) {
@@ -135,17 +139,17 @@ test_strides_and_batches(void)
                         set(dtype, one.e, i, get(dtype, e, 2 * i + column));
                     }
                 }
-                one.problem.batch_ndim = 0;
-                CHECK(tsvd_svd(&one.problem, NULL, NULL, NULL) == TSVD_OK, "alone");
+                one.batch = 0;
+                CHECK(solve(&one, NULL, NULL, NULL) == TSVD_OK, "alone");
                 CHECK(memcmp((char *)w.L + (size_t)matrix * bytes, one.L, bytes) == 0 &&
                           memcmp((char *)w.R + (size_t)matrix * bytes, one.R, bytes) == 0 &&
                           memcmp((char *)w.s + matrix * N * size, one.s, N * (size_t)size) == 0,
                       "matrix %lld differs", (long long)matrix);
             }
         }
-        w.problem.d_stride = 0; /* one number for all of d */
-        w.problem.d_batch_strides[0] = 0;
-        CHECK(tsvd_svd(&w.problem, NULL, NULL, NULL) == TSVD_OK, "stride 0");
+        a.d.strides[2] = a.d.strides[0] = 0; /* one number for all of d */
+        CHECK(tsvd_svd(cpu(), &a.d, &a.e, NULL, &a.L, &a.s, &a.R, NULL, NULL) == TSVD_OK,
+              "stride 0");
         free(d);
         free(e);
         free_work(&w);
@@ -156,83 +160,172 @@ test_strides_and_batches(void)
 static void
 test_nothing_to_do(void)
 {
-    tsvd_problem problem = {.dtype = TSVD_FLOAT64};
+    const int64_t none = 0, one = 1, empty[] = {3, 0, 1000}, off[] = {3, 0, 999};
     double x = 1;
+    tsvd_array d = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 1, &none), s = d, e;
 
-    CHECK(tsvd_svd(&problem, NULL, NULL, NULL) == TSVD_OK, "n = 0, all NULL");
-    problem.n = problem.k = 1; /* e may be NULL */
-    problem.d = &x;
-    problem.d_stride = sizeof x;
-    problem.s = &x;
-    CHECK(tsvd_svd(&problem, NULL, NULL, NULL) == TSVD_OK && x == 1, "n = 1");
-    problem.n = problem.k = 1000;
-    problem.batch_ndim = 2;
-    problem.batch_shape[0] = 3;
-    problem.batch_shape[1] = 0;
-    problem.d = NULL;
-    problem.s = NULL;
-    CHECK(tsvd_svd(&problem, NULL, NULL, NULL) == TSVD_OK, "an empty batch");
+    CHECK(tsvd_svd(cpu(), &d, NULL, NULL, NULL, &s, NULL, NULL, NULL) == TSVD_OK, "n = 0");
+    CHECK(tsvd_svd(cpu(), &d, &d, NULL, NULL, &s, NULL, NULL, NULL) == TSVD_OK, "n = 0, with e");
+    d = s = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 1, &one);
+    CHECK(tsvd_svd(cpu(), &d, NULL, NULL, NULL, &s, NULL, NULL, NULL) == TSVD_OK && x == 1,
+          "n = 1, e is NULL");
+    d = s = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 3, empty);
+    e = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 3, off);
+    CHECK(tsvd_svd(cpu(), &d, &e, NULL, NULL, &s, NULL, NULL, NULL) == TSVD_OK, "an empty batch");
 }
 
-/* One refused call: its status, and a sentence that says why. */
+/* One call, which may be changed before it is made. */
+struct call {
+    tsvd_handle *handle;
+    struct arrays a;
+    const tsvd_array *d, *e, *L, *s, *R;
+    tsvd_options options;
+};
+
+static struct call
+call_of(const struct work *w)
+{
+    struct call c = {.handle = cpu(), .a = arrays_of(w), .options = tsvd_options_default()};
+
+    return c;
+}
+
+static tsvd_status
+make_call(struct call *c, tsvd_error *error)
+{
+    return tsvd_svd(c->handle, c->d, c->e, &c->options, c->L, c->s, c->R, NULL, error);
+}
+
+/* One refused call: its status, and a sentence that says why; no matrix is blamed. */
 static void
-check_refused(const char *what, const tsvd_problem *problem, const tsvd_options *options,
-              tsvd_status expected)
+check_refused(const char *what, struct call *c, tsvd_status expected)
 {
     tsvd_error error = {.text = ""};
-    tsvd_status status = tsvd_svd(problem, options, NULL, &error);
+    tsvd_status status = make_call(c, &error);
 
-    CHECK(status == expected, "%s: status %d", what, (int)status);
+    CHECK(status == expected && error.status == expected, "%s: status %d", what, (int)status);
     CHECK(strlen(error.text) > 10 && memchr(error.text, 0, sizeof error.text) != NULL, "%s: \"%s\"",
           what, error.text);
-    CHECK(tsvd_svd(problem, options, NULL, NULL) == expected, "%s, error = NULL", what);
+    CHECK(expected != TSVD_ERR_ARGUMENT || error.matrix == -1, "%s: matrix %lld", what,
+          (long long)error.matrix);
+    CHECK(make_call(c, NULL) == expected, "%s, error = NULL", what);
 }
 
 static void
 test_bad_arguments(void)
 {
     struct work w = make_work(TSVD_FLOAT64, 4, 3);
-    tsvd_options options = tsvd_options_default();
-    tsvd_problem bad;
+    struct call c;
 
 #define REFUSED(change)                                                                            \
     do {                                                                                           \
-        bad = w.problem;                                                                           \
-        options = tsvd_options_default();                                                          \
+        c = call_of(&w);                                                                           \
+        c.d = &c.a.d, c.e = &c.a.e, c.L = &c.a.L, c.s = &c.a.s, c.R = &c.a.R;                      \
         change;                                                                                    \
-        check_refused(#change, &bad, &options, TSVD_ERR_ARGUMENT);                                 \
+        check_refused(#change, &c, TSVD_ERR_ARGUMENT);                                             \
     } while (0)
 
-    REFUSED(bad.n = -1);
-    REFUSED(bad.first = -1);
-    REFUSED(bad.first = 1);
-    REFUSED(bad.first = INT64_MAX);
-    REFUSED(bad.k = -1);
-    REFUSED(bad.k = 5);
-    REFUSED(bad.k = INT64_MAX);
-    REFUSED((bad.k = 3, options.method = TSVD_METHOD_QR));
-    REFUSED((bad.k = 3, options.method = TSVD_METHOD_GIVENS));
-    REFUSED(bad.d = NULL);
-    REFUSED(bad.e = NULL);
-    REFUSED(bad.s = NULL);
-    REFUSED(bad.L = NULL);
-    REFUSED(bad.R = NULL);
-    REFUSED(bad.dtype = (tsvd_dtype)7);
-    REFUSED(bad.dtype = (tsvd_dtype)-1);
-    REFUSED(bad.batch_ndim = -1);
-    REFUSED(bad.batch_ndim = TSVD_MAX_BATCH_DIMS + 1);
-    REFUSED(bad.batch_shape[0] = -2);
-    REFUSED(options.method = TSVD_METHOD_COUNT);
-    REFUSED(options.method = (tsvd_method)-1);
-    REFUSED(options.method = TSVD_METHOD_BISECT); /* has no vectors */
-    REFUSED(options.eps = (double)NAN);
-    REFUSED(options.eps = (double)INFINITY);
-    REFUSED(options.max_sweeps = -1);
-    REFUSED(options.threads = -1);
-    REFUSED(options.blocks = -1);
-    REFUSED(options.block_threads = -1);
+    REFUSED(c.handle = NULL);
+    REFUSED(c.d = NULL);
+    REFUSED(c.e = NULL);
+    REFUSED(c.L = NULL);
+    REFUSED(c.s = NULL);
+    REFUSED(c.R = NULL);
+    REFUSED(c.a.d.data = NULL);
+    REFUSED(c.a.e.data = NULL);
+    REFUSED(c.a.L.data = NULL);
+    REFUSED(c.a.s.data = NULL);
+    REFUSED(c.a.R.data = NULL);
+    /* structures that are zero */
+    REFUSED(memset(&c.options, 0, sizeof c.options));
+    REFUSED(memset(&c.a.d, 0, sizeof c.a.d));
+    REFUSED(memset(&c.a.e, 0, sizeof c.a.e));
+    REFUSED(memset(&c.a.L, 0, sizeof c.a.L));
+    REFUSED(memset(&c.a.s, 0, sizeof c.a.s));
+    REFUSED(memset(&c.a.R, 0, sizeof c.a.R));
+    REFUSED(c.options.size--);
+    /* arrays */
+    REFUSED(c.a.d.dtype = (tsvd_dtype)7);
+    REFUSED(c.a.d.dtype = TSVD_FLOAT32);
+    REFUSED(c.a.s.dtype = TSVD_FLOAT32);
+    REFUSED(c.a.d.space = (tsvd_space)7);
+    REFUSED(c.a.d.space = TSVD_CUDA); /* the handle is the CPU's */
+    REFUSED(c.a.L.space = TSVD_CUDA);
+    REFUSED(c.a.d.ndim = -1);
+    REFUSED(c.a.d.ndim = TSVD_MAX_DIMS + 1);
+    REFUSED(c.a.d.ndim = 1); /* then L, s and R have a dimension too many */
+    REFUSED(c.a.d.shape[1] = -1);
+    REFUSED(c.a.d.shape[1] = 5);
+    REFUSED(c.a.d.shape[0] = 2);
+    REFUSED(c.a.d.shape[0] = -2);
+    REFUSED((c.a.d.shape[1] = INT64_MAX, c.a.e.shape[1] = INT64_MAX - 1));
+    REFUSED(c.a.s.shape[1] = 5);
+    REFUSED(c.a.L.shape[2] = 3);
+    REFUSED(c.a.R.shape[0] = 4);
+    REFUSED(c.a.s.strides[1] *= 2);
+    REFUSED(c.a.L.strides[1] += 8);
+    REFUSED(c.a.R.strides[2] = 0);
+    /* options */
+    REFUSED(c.options.first = -1);
+    REFUSED(c.options.first = 1);
+    REFUSED(c.options.first = INT64_MAX);
+    REFUSED(c.options.count = -2);
+    REFUSED(c.options.count = 5);
+    REFUSED(c.options.count = INT64_MAX);
+    REFUSED(c.options.method = TSVD_METHOD_COUNT);
+    REFUSED(c.options.method = (tsvd_method)-1);
+    REFUSED(c.options.method = TSVD_METHOD_BISECT); /* has no vectors */
+    REFUSED(c.options.eps = (double)NAN);
+    REFUSED(c.options.eps = (double)INFINITY);
+    REFUSED(c.options.max_sweeps = -1);
+    REFUSED(c.options.givens_blocks = -1);
+    REFUSED(c.options.givens_threads = -1);
+    w.k = 3; /* vectors of a part */
+    REFUSED((c.options.count = 3, c.options.method = TSVD_METHOD_QR));
+    REFUSED((c.options.count = 3, c.options.method = TSVD_METHOD_GIVENS));
 #undef REFUSED
     free_work(&w);
+}
+
+/* Handles that cannot be made, and NULL where a handle is asked for. */
+static void
+test_handles(void)
+{
+    const tsvd_blas half = {.dgemm32 = NULL};
+    const tsvd_allocator none = {NULL, NULL, NULL};
+    tsvd_handle *handle = cpu();
+    tsvd_config config;
+    tsvd_error error;
+
+#define REFUSED(change)                                                                            \
+    do {                                                                                           \
+        config = tsvd_config_default();                                                            \
+        change;                                                                                    \
+        CHECK(tsvd_create(&config, &handle, &error) == TSVD_ERR_ARGUMENT, #change);                \
+        CHECK(handle == NULL && strlen(error.text) > 10, "%s: \"%s\"", #change, error.text);       \
+        CHECK(tsvd_create(&config, &handle, NULL) == TSVD_ERR_ARGUMENT, #change);                  \
+    } while (0)
+
+    REFUSED(memset(&config, 0, sizeof config));
+    REFUSED(config.size++);
+    REFUSED(config.device = -5);
+    REFUSED(config.threads = -1);
+    REFUSED(config.stream = &config);
+    REFUSED(config.device_allocator = &none);
+    REFUSED(config.host_allocator = &none);
+    REFUSED(config.blas = &half);
+    REFUSED(config.library_path_count = 1);
+    REFUSED(config.library_path_count = -1);
+#undef REFUSED
+    CHECK(tsvd_create(NULL, NULL, &error) == TSVD_ERR_ARGUMENT, "no place for the handle");
+    CHECK(tsvd_set_threads(NULL, 1) == TSVD_ERR_ARGUMENT, "NULL");
+    CHECK(tsvd_set_threads(cpu(), -1) == TSVD_ERR_ARGUMENT, "-1 threads");
+    CHECK(tsvd_set_blas(NULL, NULL) == TSVD_ERR_ARGUMENT, "NULL");
+    CHECK(tsvd_set_blas(cpu(), &half) == TSVD_ERR_ARGUMENT, "half a BLAS");
+    CHECK(tsvd_set_stream(cpu(), NULL) == TSVD_ERR_ARGUMENT, "the CPU has no streams");
+    CHECK(tsvd_trim(NULL) == TSVD_OK && tsvd_trim(cpu()) == TSVD_OK, "trim");
+    tsvd_destroy(NULL);
+    CHECK(strcmp(tsvd_version(), TSVD_VERSION) == 0, "%s", tsvd_version());
 }
 
 static void
@@ -245,15 +338,18 @@ test_nonfinite(void)
             for (int in_e = 0; in_e < 2; in_e++) {
                 struct work w = make_work(dtypes[t], 4, 3);
                 tsvd_options options = tsvd_options_default();
+                struct call c;
                 tsvd_error error;
 
                 set(dtypes[t], in_e ? w.e : w.d, in_e ? 1 * 3 + 2 : 1 * 4 + 3, bad[i]);
-                check_refused("not finite", &w.problem, NULL, TSVD_ERR_NONFINITE);
-                (void)tsvd_svd(&w.problem, NULL, NULL, &error);
+                c = call_of(&w);
+                c.d = &c.a.d, c.e = &c.a.e, c.s = &c.a.s;
+                check_refused("not finite", &c, TSVD_ERR_NONFINITE);
+                (void)solve(&w, NULL, NULL, &error);
                 CHECK(error.matrix == 1, "matrix %lld", (long long)error.matrix);
 
                 options.check_finite = 0;
-                CHECK(tsvd_svd(&w.problem, &options, NULL, NULL) == TSVD_OK, "not checked");
+                CHECK(solve(&w, &options, NULL, NULL) == TSVD_OK, "not checked");
                 for (int64_t k = 0; k < 4; k++) {
                     CHECK(isnan(get(dtypes[t], w.s, 4 + k)), "s[1, %lld]", (long long)k);
                     CHECK(isnan(get(dtypes[t], w.L, 16 + 5 * k)), "L[1, %lld]", (long long)k);
@@ -296,12 +392,12 @@ test_no_convergence(void)
         options.method = methods[m];
         options.eps = methods[m] == TSVD_METHOD_GIVENS ? 1e-8 : -1;
         options.max_sweeps = 1;
-        CHECK(tsvd_svd(&w.problem, &options, NULL, &error) == TSVD_ERR_NO_CONVERGENCE, "%s",
+        CHECK(solve(&w, &options, NULL, &error) == TSVD_ERR_NO_CONVERGENCE, "%s",
               tsvd_method_name(methods[m]));
         CHECK(error.sweeps >= 1 && error.matrix == 1, "%lld sweeps, matrix %lld",
               (long long)error.sweeps, (long long)error.matrix);
-        CHECK(methods[m] != TSVD_METHOD_GIVENS || strstr(error.text, "auto") != NULL, "\"%s\"",
-              error.text);
+        CHECK(methods[m] != TSVD_METHOD_GIVENS || strstr(error.advice, "AUTO") != NULL, "\"%s\"",
+              error.advice);
         free_work(&w);
     }
 }
@@ -338,14 +434,15 @@ test_interruption(void)
         options.method = methods[m];
         options.max_sweeps = methods[m] == TSVD_METHOD_GIVENS ? 1000000 : 0;
         /* the caller alone is asked, and another thread may be quicker with all the values */
-        options.threads = methods[m] == TSVD_METHOD_BISECT ? 1 : 0;
+        CHECK(tsvd_set_threads(cpu(), methods[m] == TSVD_METHOD_BISECT ? 1 : 0) == TSVD_OK,
+              "threads");
         options.eps = methods[m] == TSVD_METHOD_GIVENS ? 1e-300 : -1;
         options.check = ask;
         options.check_arg = &asked;
         if (methods[m] == TSVD_METHOD_BISECT) {
-            w.problem.L = w.problem.R = NULL;
+            w.vectors = 0;
         }
-        status = tsvd_svd(&w.problem, &options, NULL, NULL);
+        status = solve(&w, &options, NULL, NULL);
         CHECK(status == TSVD_ERR_INTERRUPTED, "%s: status %d after %d questions",
               tsvd_method_name(methods[m]), (int)status, asked.calls);
         CHECK(asked.calls == 2, "%s: %d questions", tsvd_method_name(methods[m]), asked.calls);
@@ -354,11 +451,11 @@ test_interruption(void)
         options.method = TSVD_METHOD_AUTO;
         options.max_sweeps = 0;
         options.eps = -1;
-        CHECK(tsvd_svd(&w.problem, &options, NULL, NULL) == TSVD_OK, "after an interruption");
+        CHECK(solve(&w, &options, NULL, NULL) == TSVD_OK, "after an interruption");
 
         asked = (struct asked){.stop_at = -1, .in_range = 1, .rising = 1};
         options.check = ask;
-        CHECK(tsvd_svd(&w.problem, &options, NULL, NULL) == TSVD_OK, "never stopped");
+        CHECK(solve(&w, &options, NULL, NULL) == TSVD_OK, "never stopped");
         CHECK(asked.calls > 0 && asked.in_range && asked.rising, "%d questions", asked.calls);
         free_work(&w);
     }
@@ -374,8 +471,8 @@ test_threads_change_no_bit(void)
     void *L = allocate(2 * bytes), *R = allocate(2 * bytes);
 
     for (int threads = 1; threads <= 3; threads++) {
-        options.threads = threads;
-        CHECK(tsvd_svd(&w.problem, &options, NULL, NULL) == TSVD_OK, "%d threads", threads);
+        CHECK(tsvd_set_threads(cpu(), threads) == TSVD_OK, "threads");
+        CHECK(solve(&w, &options, NULL, NULL) == TSVD_OK, "%d threads", threads);
         if (threads == 1) {
             memcpy(L, w.L, 2 * bytes);
             memcpy(R, w.R, 2 * bytes);
@@ -413,24 +510,24 @@ test_names(void)
 static void
 test_devices(void)
 {
-    char why[200] = "";
+    tsvd_error error;
     int count = -1, runtime = -1, driver = -1;
-    tsvd_status status = tsvd_cuda_device_count(&count, why, sizeof why);
+    tsvd_status status = tsvd_cuda_device_count(&count, &error);
 
     tsvd_cuda_versions(&runtime, &driver);
     CHECK(runtime >= 0 && driver >= 0, "%d, %d", runtime, driver);
     CHECK((runtime > 0) == tsvd_cuda_compiled(), "runtime %d", runtime);
     if (count > 0) {
-        tsvd_device device;
+        tsvd_cuda_device device;
 
         CHECK(status == TSVD_OK, "status %d", (int)status);
-        CHECK(tsvd_cuda_device(0, &device, why, sizeof why) == TSVD_OK, "%s", why);
+        CHECK(tsvd_cuda_device_facts(0, &device, &error) == TSVD_OK, "%s", error.text);
         CHECK(strlen(device.name) > 0 && device.memory_total > 0, "device 0");
-        CHECK(tsvd_cuda_device_usable(0, why, sizeof why) == TSVD_OK, "%s", why);
+        CHECK(tsvd_cuda_device_usable(0, &error) == TSVD_OK, "%s", error.text);
     } else {
-        CHECK(status == TSVD_ERR_NO_DEVICE && count == 0 && strlen(why) > 0, "%d devices: \"%s\"",
-              count, why);
-        CHECK(tsvd_cuda_device_usable(0, why, sizeof why) != TSVD_OK, "no device is usable");
+        CHECK(status == TSVD_ERR_NO_DEVICE && count == 0 && strlen(error.text) > 0,
+              "%d devices: \"%s\"", count, error.text);
+        CHECK(tsvd_cuda_device_usable(0, &error) != TSVD_OK, "no device is usable");
     }
 }
 
@@ -441,6 +538,7 @@ main(void)
     test_values();
     test_strides_and_batches();
     test_nothing_to_do();
+    test_handles();
     test_bad_arguments();
     test_nonfinite();
     test_no_convergence();

@@ -38,18 +38,18 @@ for_each(struct cpu_dc *run, int64_t count, tsvd_task task)
                                run);
 }
 
-void
-tsvdi_cpu_dc_end(struct tsvd_context *ctx, struct dc_job *job)
+static void
+dc_end(struct tsvd_context *ctx, struct dc_job *job)
 {
     struct cpu_dc *run = job->held;
 
     (void)ctx;
     if (run) {
-        tsvdi_host_free(run->room);
-        tsvdi_host_free(run->arrays);
-        tsvdi_host_free(run->merges);
-        tsvdi_host_free(run->tasks);
-        tsvdi_host_free(run);
+        tsvdi_free(ctx, run->room);
+        tsvdi_free(ctx, run->arrays);
+        tsvdi_free(ctx, run->merges);
+        tsvdi_free(ctx, run->tasks);
+        tsvdi_free(ctx, run);
         job->held = NULL;
     }
 }
@@ -63,8 +63,9 @@ row_stride(int64_t n)
     return stride + (stride % 256 == 0 ? 8 : 0);
 }
 
-size_t
-tsvdi_cpu_dc_bytes(int64_t n, int64_t k)
+/* Bytes of the arrays for vectors of one matrix. */
+static size_t
+vectors_bytes(int64_t n, int64_t k)
 {
     const int arrays = n <= DC_LEAF_COLUMNS ? 2 : k < n ? 6 : 4;
 
@@ -85,8 +86,7 @@ vectors_alloc(struct cpu_dc *run)
 
     run->stride = row_stride(job->n);
     array = (size_t)slots * (size_t)run->stride;
-    TSVD_TRY(tsvdi_host_alloc((size_t)job->batch * tsvdi_cpu_dc_bytes(job->n, job->k),
-                              run->ctx->error, &run->room));
+    TSVD_TRY(tsvdi_alloc(run->ctx, (size_t)job->batch * vectors_bytes(job->n, job->k), &run->room));
     p = run->room;
     for (int side = 0; side < SIDES; side++, p += array) {
         run->x[side] = p;
@@ -110,38 +110,37 @@ scale_matrices(struct cpu_dc *run)
     for (int64_t m = 0; m < job->batch; m++) {
         const int64_t base = m * job->n;
 
-        r_scale(job->d + base, job->n, job->exponent[m], run->d + base);
-        r_scale(job->e + base, job->n, job->exponent[m], run->e + base);
-        r_scale(&job->eps, 1, job->exponent[m], &run->eps[m]);
+        r_scale(job->chunk->d + base, job->n, job->chunk->exponent[m], run->d + base);
+        r_scale(job->chunk->e + base, job->n, job->chunk->exponent[m], run->e + base);
+        r_scale(&job->eps, 1, job->chunk->exponent[m], &run->eps[m]);
     }
 }
 
-tsvd_status
-tsvdi_cpu_dc_begin(struct tsvd_context *ctx, struct dc_job *job)
+static tsvd_status
+dc_begin(struct tsvd_context *ctx, struct dc_job *job)
 {
     const int64_t slots = job->n * job->batch, most = job->batch << job->tree.levels;
     struct cpu_dc *run = NULL;
     size_t bytes;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_host_alloc(sizeof *run, ctx->error, (void **)&run));
+    TSVD_TRY(tsvdi_alloc(ctx, sizeof *run, (void **)&run));
     memset(run, 0, sizeof *run);
     job->held = run;
     run->ctx = ctx;
     run->job = job;
     TSVD_TRY(vectors_alloc(run));
     bytes = dc_lay_out(&run->slot, slots, NULL);
-    TSVD_TRY(tsvdi_host_alloc(bytes + (size_t)(2 * slots + job->batch) * sizeof(real), ctx->error,
-                              &run->arrays));
+    TSVD_TRY(
+        tsvdi_alloc(ctx, bytes + (size_t)(2 * slots + job->batch) * sizeof(real), &run->arrays));
     (void)dc_lay_out(&run->slot, slots, run->arrays);
     run->d = (real *)((char *)run->arrays + bytes);
     run->e = run->d + slots;
     run->eps = run->e + slots;
-    TSVD_TRY(tsvdi_host_alloc((size_t)(job->batch * dc_nodes_above(job->tree.levels)) *
-                                  sizeof *run->merges,
-                              ctx->error, (void **)&run->merges));
-    TSVD_TRY(tsvdi_host_alloc((size_t)(most + 1) * sizeof *run->tasks, ctx->error,
-                              (void **)&run->tasks));
+    TSVD_TRY(tsvdi_alloc(
+        ctx, (size_t)(job->batch * dc_nodes_above(job->tree.levels)) * sizeof *run->merges,
+        (void **)&run->merges));
+    TSVD_TRY(tsvdi_alloc(ctx, (size_t)(most + 1) * sizeof *run->tasks, (void **)&run->tasks));
     scale_matrices(run);
 out:
     return ret;
@@ -160,8 +159,8 @@ task_leaves(void *arg, int worker, int64_t index)
                                   left < run->group_leaves ? left : run->group_leaves);
 }
 
-tsvd_status
-tsvdi_cpu_dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
+static tsvd_status
+dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
 {
     struct cpu_dc *run = job->held;
     const int64_t most = tsvdi_cpu_leaf_group_size();
@@ -299,8 +298,8 @@ out:
     return ret;
 }
 
-tsvd_status
-tsvdi_cpu_dc_merge(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info)
+static tsvd_status
+merge_level(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info)
 {
     struct cpu_dc *run = job->held;
     double clock = tsvdi_host_seconds();
@@ -341,8 +340,7 @@ find_values(const struct cpu_dc *run, tsvd_info *info)
                                 .batch = job->batch,
                                 .first = job->first,
                                 .last = job->first + job->k,
-                                .d = job->d,
-                                .e = job->e,
+                                .chunk = job->chunk,
                                 .hint = run->slot.z,
                                 .s = job->s};
     double clock = tsvdi_host_seconds();
@@ -354,19 +352,19 @@ find_values(const struct cpu_dc *run, tsvd_info *info)
         for (int64_t i = 0; i < job->k; i++) {
             s[i] = run->slot.value[slot_of(run, m, i)];
         }
-        r_scale(s, job->k, -job->exponent[m], s);
+        r_scale(s, job->k, -job->chunk->exponent[m], s);
     }
     if (job->eps == 0) {
         memcpy(run->slot.z, job->s, (size_t)(job->batch * job->k) * sizeof *job->s);
-        TSVD_TRY(tsvdi_cpu_values(run->ctx, &values));
+        TSVD_TRY(tsvdi_cpu_values.find(run->ctx, &values));
         info->seconds_values += tsvdi_host_seconds() - clock;
     }
 out:
     return ret;
 }
 
-tsvd_status
-tsvdi_cpu_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
+static tsvd_status
+dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
 {
     struct cpu_dc *run = job->held;
     double clock = tsvdi_host_seconds();
@@ -381,3 +379,31 @@ tsvdi_cpu_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *inf
 out:
     return ret;
 }
+
+/* Of a chunk, as dc_begin() and dc_leaves() take it. */
+static struct bytes
+dc_bytes(const struct svd_plan *plan)
+{
+    const int64_t n = plan->told.n, slots = n * plan->told.chunk;
+    struct dc_slots slot;
+    struct bytes bytes = {0, 0};
+    /* merges and tasks: one for each node, which is half a leaf wide at least */
+    const int64_t nodes = 2 * plan->told.chunk * (n / (DC_LEAF_COLUMNS / 2 - DC_ALIGN) + 2);
+
+    bytes.host = bytes_of(plan->told.chunk, vectors_bytes(n, plan->told.count));
+    bytes.host = bytes_add(bytes.host, dc_lay_out(&slot, slots, NULL));
+    bytes.host = bytes_add(bytes.host, bytes_of(3 * slots, sizeof(real)));
+    bytes.host = bytes_add(bytes.host, bytes_of(nodes, sizeof(struct dc_merge) + sizeof(int64_t)));
+    bytes.host = bytes_add(bytes.host, bytes_of(plan->told.threads, tsvdi_cpu_leaf_bytes()));
+    bytes.host = bytes_add(bytes.host, sizeof(struct cpu_dc));
+    return bytes;
+}
+
+const struct dc_ops tsvdi_cpu_dc = {
+    .begin = dc_begin,
+    .end = dc_end,
+    .leaves = dc_leaves,
+    .merge = merge_level,
+    .finish = dc_finish,
+    .bytes = dc_bytes,
+};

@@ -9,19 +9,6 @@
 #include "cpu/kernels/kernels.h"
 #include "host/host.h"
 
-#define tsvdi_cpu_leaves_begin TSVD_T(tsvdi_cpu_leaves_begin)
-#define tsvdi_cpu_leaf_group_size TSVD_T(tsvdi_cpu_leaf_group_size)
-#define tsvdi_cpu_leaf_values TSVD_T(tsvdi_cpu_leaf_values)
-#define tsvdi_cpu_solve_leaves TSVD_T(tsvdi_cpu_solve_leaves)
-#define tsvdi_cpu_store TSVD_T(tsvdi_cpu_store)
-#define tsvdi_cpu_deflate TSVD_T(tsvdi_cpu_deflate)
-#define tsvdi_cpu_settle TSVD_T(tsvdi_cpu_settle)
-#define tsvdi_cpu_solve_roots TSVD_T(tsvdi_cpu_solve_roots)
-#define tsvdi_cpu_find_weights TSVD_T(tsvdi_cpu_find_weights)
-#define tsvdi_cpu_fill_factors TSVD_T(tsvdi_cpu_fill_factors)
-#define tsvdi_cpu_count_blocks TSVD_T(tsvdi_cpu_count_blocks)
-#define tsvdi_cpu_multiply_block TSVD_T(tsvdi_cpu_multiply_block)
-
 enum { RIGHT, LEFT, SIDES };
 
 /* What a run holds. */
@@ -48,8 +35,10 @@ struct cpu_dc {
 /* Leaves that are solved together at most. */
 int64_t tsvdi_cpu_leaf_group_size(void);
 
-/* Workspace for the leaves of each thread of a context, taken once and kept until it is closed. */
+/* Workspace for the leaves of each thread of a context, taken once and kept until it is closed; and
+   its bytes for one thread. */
 tsvd_status tsvdi_cpu_leaves_begin(struct tsvd_context *ctx);
+size_t tsvdi_cpu_leaf_bytes(void);
 
 /* The SVDs of the leaves begin .. begin + count - 1: values, vectors, ranges and order of their
    slots. */

@@ -42,9 +42,15 @@ tsvdi_cpu_leaf_group_size(void)
 tsvd_status
 tsvdi_cpu_leaves_begin(struct tsvd_context *ctx)
 {
-    return ctx->device ? TSVD_OK
-                       : tsvdi_host_alloc((size_t)ctx->threads * sizeof(struct leaf_group),
-                                          ctx->error, &ctx->device);
+    return ctx->leaves != NULL ? TSVD_OK
+                               : tsvdi_alloc(ctx, (size_t)ctx->threads * sizeof *ctx->leaves,
+                                             (void **)&ctx->leaves);
+}
+
+size_t
+tsvdi_cpu_leaf_bytes(void)
+{
+    return sizeof(struct leaf_group);
 }
 
 /* Row i of a leaf's vectors. */
@@ -306,7 +312,7 @@ clear_group(struct leaf_group *g, int64_t count)
 tsvd_status
 tsvdi_cpu_solve_leaves(const struct cpu_dc *run, int worker, int64_t begin, int64_t count)
 {
-    struct leaf_group *g = (struct leaf_group *)run->ctx->device + worker;
+    struct leaf_group *g = run->ctx->leaves + worker;
     const int64_t lanes = tsvdi_kernels()->lanes;
 
     clear_group(g, count);
@@ -333,7 +339,7 @@ void
 tsvdi_cpu_leaf_values(struct tsvd_context *ctx, int64_t n, int64_t count, const real *d,
                       const real *e, real *s)
 {
-    struct leaf_group *g = ctx->device;
+    struct leaf_group *g = ctx->leaves;
 
     clear_group(g, count);
     for (int64_t l = 0; l < count; l++) {

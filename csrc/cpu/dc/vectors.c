@@ -162,8 +162,9 @@ tsvdi_cpu_multiply_block(const struct cpu_dc *run, const struct dc_node *node,
     const int64_t rows = count.end - row, columns = (left ? cut : node->columns) - column;
     const int64_t corner = (first + row) * run->stride + (first - node->base);
 
-    tsvdi_blas_multiply(TSVD_SINGLE, rows < block ? rows : block, columns < block ? columns : block,
-                        terms, run->q[side] + corner + term, run->stride,
+    tsvdi_blas_multiply(&run->ctx->problem->handle->blas, TSVD_SINGLE, rows < block ? rows : block,
+                        columns < block ? columns : block, terms, run->q[side] + corner + term,
+                        run->stride,
                         run->gathered[side] + (first + term) * n + (first - node->base) + column, n,
                         run->x[side] + corner + column, run->stride);
 }

@@ -9,7 +9,7 @@
 
 #include <stdalign.h>
 
-#include "backend/backend.h"
+#include "backend/ops.h"
 
 /* Sweeps that pass over a panel together: each row of the panel is loaded and stored
    once for so many rotations.  Eight rows and their operands fit in 16 registers. */
@@ -130,62 +130,9 @@ struct cpu_kernels {
                   int64_t *above);
 };
 
-#define tsvdi_kernels_generic TSVD_T(tsvdi_kernels_generic)
-#define tsvdi_kernels_avx2 TSVD_T(tsvdi_kernels_avx2)
-#define tsvdi_kernels_avx512 TSVD_T(tsvdi_kernels_avx512)
-#define tsvdi_kernels TSVD_T(tsvdi_kernels)
-#define tsvdi_cpu_rotate TSVD_T(tsvdi_cpu_rotate)
-#define tsvdi_cpu_order TSVD_T(tsvdi_cpu_order)
-#define tsvdi_cpu_orthonormalize TSVD_T(tsvdi_cpu_orthonormalize)
-#define tsvdi_cpu_identity TSVD_T(tsvdi_cpu_identity)
-#define tsvdi_cpu_givens_round_sweeps TSVD_T(tsvdi_cpu_givens_round_sweeps)
-#define tsvdi_cpu_givens_round TSVD_T(tsvdi_cpu_givens_round)
-#define tsvdi_cpu_givens_finish TSVD_T(tsvdi_cpu_givens_finish)
-#define tsvdi_cpu_values TSVD_T(tsvdi_cpu_values)
-#define tsvdi_cpu_dc_bytes TSVD_T(tsvdi_cpu_dc_bytes)
-#define tsvdi_cpu_dc_begin TSVD_T(tsvdi_cpu_dc_begin)
-#define tsvdi_cpu_dc_leaves TSVD_T(tsvdi_cpu_dc_leaves)
-#define tsvdi_cpu_dc_merge TSVD_T(tsvdi_cpu_dc_merge)
-#define tsvdi_cpu_dc_finish TSVD_T(tsvdi_cpu_dc_finish)
-#define tsvdi_cpu_dc_end TSVD_T(tsvdi_cpu_dc_end)
-
 extern const struct cpu_kernels tsvdi_kernels_generic, tsvdi_kernels_avx2, tsvdi_kernels_avx512;
 
 /* The table for this processor. */
 const struct cpu_kernels *tsvdi_kernels(void);
-
-/* Operations of the back end that have files of their own; see backend.h. */
-tsvd_status tsvdi_cpu_rotate(struct tsvd_context *ctx, const struct rotation_log *right,
-                             const struct rotation_log *left, struct vectors right_vectors,
-                             struct vectors left_vectors, int fresh);
-tsvd_status tsvdi_cpu_order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
-                            struct vectors left_vectors, struct vectors right_vectors);
-tsvd_status tsvdi_cpu_orthonormalize(struct tsvd_context *ctx, struct vectors vectors);
-tsvd_status tsvdi_cpu_values(struct tsvd_context *ctx, struct values_job *job);
-tsvd_status tsvdi_cpu_identity(struct tsvd_context *ctx, struct vectors vectors);
-
-/* Most rows of a segment whose two orthogonal factors stay in the L1 cache beside it. */
-enum { CPU_GIVENS_SMALL_ROWS = 48 };
-
-int64_t tsvdi_cpu_givens_round_sweeps(const struct givens_job *job,
-                                      const struct givens_segment *segment, int64_t segments);
-tsvd_status tsvdi_cpu_givens_round(struct tsvd_context *ctx, const struct givens_job *job,
-                                   const struct givens_segment *segment, int64_t segments,
-                                   int64_t half_sweeps, int64_t *active,
-                                   struct givens_counts *counts);
-tsvd_status tsvdi_cpu_givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
-                                    const struct givens_segment *segment, int64_t segments,
-                                    int64_t *half_sweeps, struct givens_counts *counts);
-
-/* Bytes of the n x n arrays that dc_begin takes where k of n vectors are wanted: two for vectors
-   and two for those of merges, and the room that L and R give where they hold all. */
-size_t tsvdi_cpu_dc_bytes(int64_t n, int64_t k);
-
-tsvd_status tsvdi_cpu_dc_begin(struct tsvd_context *ctx, struct dc_job *job);
-tsvd_status tsvdi_cpu_dc_leaves(struct tsvd_context *ctx, struct dc_job *job);
-tsvd_status tsvdi_cpu_dc_merge(struct tsvd_context *ctx, struct dc_job *job, int level,
-                               tsvd_info *info);
-tsvd_status tsvdi_cpu_dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info);
-void tsvdi_cpu_dc_end(struct tsvd_context *ctx, struct dc_job *job);
 
 #endif

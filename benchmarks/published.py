@@ -1,8 +1,8 @@
-"""The seed's tables 3.1 to 3.13 again, by method="givens": on the GPU all of them, on the CPU
-those of small matrices.
+"""Repeats the published tables of the pipeline of Givens rotations, by method="givens".
 
-The published matrices are not kept: ours are drawn from the same ranges, so the
-figures agree in order of magnitude, not in digits.
+These are tables 3.1 to 3.13 of Semylitko's thesis (data/README.md). The GPU repeats all of them,
+the CPU those of small matrices. The published matrices are lost: ours are drawn from the same
+ranges, so the figures agree in order of magnitude, not in digits.
 """
 
 import csv
@@ -20,9 +20,9 @@ from benchmarks.errors import errors
 from benchmarks.timing import touched
 from tests import families
 
-PUBLISHED = Path(__file__).parent / "data" / "seed_tables.json"
+PUBLISHED = Path(__file__).parent / "data" / "published_tables.json"
 MAX_SWEEPS = 10_000_000  # some matrices of these ranges need over a million
-LONGEST = 20  # seconds given to one matrix
+LONGEST = 20  # seconds that one matrix may take
 
 # Orders of the three kinds of tables: by range, by eps, by number of threads.
 ORDERS = {
@@ -36,10 +36,10 @@ COLUMNS = (  # title, key, width, format
     ("eps", "eps", 7, "g"),
     ("threads", "threads", 8, "d"),
     ("it. publ.", "published_iterations", 14, ",d"),
-    ("it. remade", "remade_iterations", 12, ",d"),
+    ("it. rebuilt", "remade_iterations", 12, ",d"),
     ("it. tsvd", "iterations", 14, ",.0f"),
     ("ms publ.", "published_milliseconds", 11, ",d"),
-    ("remade", "remade_milliseconds", 10, ",.1f"),
+    ("rebuilt", "remade_milliseconds", 10, ",.1f"),
     ("device", "device_milliseconds", 9, ",.1f"),
     ("in all", "milliseconds", 9, ",.1f"),
     ("error/eps", "max_error_in_eps", 11, ".2f"),
@@ -50,26 +50,26 @@ COLUMNS = (  # title, key, width, format
 @dataclass
 class Setting:
     device: str
-    matrices: int  # of an order up to 1000
+    matrices: int  # how many of an order up to 1000; fewer of larger ones
     until: float  # time.monotonic() at which the run ends
 
 
 def published_and_remade():
-    """The published figures, and those of the seed's kernel run again: (n, range) -> row."""
+    """The published figures, and those of the published kernel on one H200: (n, range) -> row."""
     published = json.loads(PUBLISHED.read_text())
     rows = published["same_kernel_on_one_h200"]["rows"]
     return published, {(row["n"], row["range"]): row for row in rows}
 
 
 def run(path, threads, device, matrices, seconds):
-    """Writes `path` and beside it a CSV file for each kind of table."""
+    """Writes `path`, and beside it a CSV file for each kind of table."""
     load = results.load()
     published, remade = published_and_remade()
     setting = Setting(device, matrices, time.monotonic() + seconds)
     by_size, by_eps, by_threads = ORDERS[device]
     _solve(setting, *families.make("uniform_1", 600), 1e-8, {})  # loads the kernels
     print(
-        "it.: iterations, means; publ.: published; remade: the seed's kernel on one H200;\n"
+        "it.: iterations, means; publ.: published; rebuilt: the published kernel on one H200;\n"
         "device: work and download; in all: from d and e to arrays touched before\n\n"
         + "".join(f"{title:>{width}}" for title, _, width, _ in COLUMNS)
     )
@@ -79,7 +79,7 @@ def run(path, threads, device, matrices, seconds):
             for n in by_size
             for row in published["by_size_and_range"][str(n)]["rows"]
         ],
-        # The range of the next two was not published.
+        # The range was not published for the next two kinds.
         "by_eps": [
             _row(setting, n, "[0,1]", row["eps"], row)
             for n in by_eps
@@ -98,10 +98,10 @@ def run(path, threads, device, matrices, seconds):
 
 
 def _row(setting, n, interval, eps, published, remade=None, threads=None):
-    """Means over the matrices that came to an end, and their largest errors.
+    """The means and the largest errors over the matrices that were finished.
 
-    remade: the figures of the seed's kernel run again; threads: of the pipeline, which then
-    keeps the matrix whole, as the seed does.
+    remade: figures of the published kernel on one H200. threads: threads of the pipeline; if
+    given, the matrix is kept whole, as in the published method.
     """
     remade = remade or {}
     high = interval.strip("[]").split(",")[1]
@@ -137,7 +137,7 @@ def _row(setting, n, interval, eps, published, remade=None, threads=None):
 
 
 def _solve(setting, d, e, eps, tuning):
-    """What one matrix took, or why it did not come to an end."""
+    """The time, counts and errors of one matrix, or the reason why it was not finished."""
     start = time.monotonic()
     end = min(start + LONGEST, setting.until)
 

@@ -1,0 +1,148 @@
+/*
+ * Handles: made, changed and ended.
+ */
+#include <string.h>
+
+#include "backend/cuda_handle.h"
+#include "backend/handle.h"
+#include "host/blas.h"
+#include "host/host.h"
+
+tsvd_config
+tsvd_config_default(void)
+{
+    tsvd_config config;
+
+    memset(&config, 0, sizeof config);
+    config.size = sizeof config;
+    config.device = TSVD_DEVICE_CPU;
+    return config;
+}
+
+/* What can be said of a configuration without looking at the device. */
+static tsvd_status
+check_config(const tsvd_config *c, tsvd_error *error)
+{
+    if (c->size != sizeof *c) {
+        tsvdi_advise(error, "start from tsvd_config_default()");
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "config.size is %zu and must be %zu: the configuration is not "
+                          "initialised, or belongs to another version of tsvd.h",
+                          c->size, sizeof *c);
+    }
+    if (c->device < TSVD_DEVICE_CPU) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "config.device is %d: it must be TSVD_DEVICE_CPU or the number of a CUDA "
+                          "device",
+                          c->device);
+    }
+    if (c->threads < 0) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "config.threads must not be negative");
+    }
+    if (c->device == TSVD_DEVICE_CPU && (c->stream != NULL || c->device_allocator != NULL)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "config.stream and config.device_allocator need a CUDA device");
+    }
+    if (c->blas != NULL && !tsvdi_blas_ready(c->blas)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "config.blas must have both functions of one integer size");
+    }
+    if ((c->host_allocator != NULL &&
+         (c->host_allocator->allocate == NULL || c->host_allocator->release == NULL)) ||
+        (c->device_allocator != NULL &&
+         (c->device_allocator->allocate == NULL || c->device_allocator->release == NULL))) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "an allocator must have both its functions");
+    }
+    if (c->library_path_count < 0 || (c->library_path_count > 0 && c->library_paths == NULL)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "config.library_paths must hold config.library_path_count directories");
+    }
+    return TSVD_OK;
+}
+
+tsvd_status
+tsvd_create(const tsvd_config *config, tsvd_handle **handle, tsvd_error *error)
+{
+    const tsvd_config defaults = tsvd_config_default();
+    const tsvd_allocator *allocator = &tsvdi_host_allocator;
+    tsvd_handle *made = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    tsvdi_error_clear(error);
+    if (handle == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "handle must not be NULL");
+    }
+    *handle = NULL;
+    config = config != NULL ? config : &defaults;
+    TSVD_TRY(check_config(config, error));
+    allocator = config->host_allocator != NULL ? config->host_allocator : allocator;
+    TSVD_TRY(tsvdi_host_alloc(allocator, sizeof *made, error, (void **)&made));
+    memset(made, 0, sizeof *made);
+    made->device = config->device;
+    made->threads = config->threads;
+    made->host = *allocator;
+    made->blas = config->blas != NULL ? *config->blas : tsvdi_blas_linked();
+    if (config->device != TSVD_DEVICE_CPU) {
+        TSVD_TRY(tsvdi_cuda_create(config, &made->host, &made->cuda, error));
+    }
+    *handle = made;
+    made = NULL;
+out:
+    tsvd_destroy(made);
+    return ret;
+}
+
+void
+tsvd_destroy(tsvd_handle *handle)
+{
+    if (handle != NULL) {
+        const tsvd_allocator allocator = handle->host;
+
+        if (handle->cuda != NULL) {
+            tsvdi_cuda_destroy(handle->cuda);
+        }
+        tsvdi_host_free(&allocator, handle);
+    }
+}
+
+int
+tsvd_handle_device(const tsvd_handle *handle)
+{
+    return handle != NULL ? handle->device : TSVD_DEVICE_CPU;
+}
+
+tsvd_status
+tsvd_set_threads(tsvd_handle *handle, int threads)
+{
+    if (handle == NULL || threads < 0) {
+        return TSVD_ERR_ARGUMENT;
+    }
+    handle->threads = threads;
+    return TSVD_OK;
+}
+
+tsvd_status
+tsvd_set_stream(tsvd_handle *handle, void *stream)
+{
+    if (handle == NULL || handle->cuda == NULL) {
+        return TSVD_ERR_ARGUMENT;
+    }
+    tsvdi_cuda_set_stream(handle->cuda, stream);
+    return TSVD_OK;
+}
+
+tsvd_status
+tsvd_set_blas(tsvd_handle *handle, const tsvd_blas *blas)
+{
+    if (handle == NULL || (blas != NULL && !tsvdi_blas_ready(blas))) {
+        return TSVD_ERR_ARGUMENT;
+    }
+    handle->blas = blas != NULL ? *blas : tsvdi_blas_linked();
+    return TSVD_OK;
+}
+
+tsvd_status
+tsvd_trim(tsvd_handle *handle)
+{
+    return handle != NULL && handle->cuda != NULL ? tsvdi_cuda_trim(handle->cuda) : TSVD_OK;
+}

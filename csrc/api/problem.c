@@ -1,0 +1,303 @@
+/*
+ * The arguments of a call, checked and put together: dtypes, spaces, shapes, strides, ranges.
+ */
+#include "api/problem.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "host/host.h"
+
+/* Most numbers in the input, and in L: all sums of bytes that are made of so many fit in 64 bits,
+   and no machine has as much memory. */
+#define NUMBERS_MOST ((int64_t)1 << 56)
+
+static size_t
+size_of(tsvd_dtype dtype)
+{
+    return dtype == TSVD_FLOAT32 ? sizeof(float) : sizeof(double);
+}
+
+static tsvd_status
+check_array(const tsvd_array *array, const char *name, const tsvd_handle *handle, tsvd_error *error)
+{
+    if (array->space != TSVD_HOST && array->space != TSVD_CUDA) {
+        tsvdi_advise(error, "make arrays by tsvd_array_of()");
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s has an unknown space %d", name,
+                          (int)array->space);
+    }
+    if (array->dtype != TSVD_FLOAT64 && array->dtype != TSVD_FLOAT32) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s has an unknown dtype %d", name,
+                          (int)array->dtype);
+    }
+    if (array->ndim < 1 || array->ndim > TSVD_MAX_DIMS) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s has %d dimensions, not 1 to %d", name,
+                          array->ndim, (int)TSVD_MAX_DIMS);
+    }
+    if (array->space == TSVD_CUDA && handle->device == TSVD_DEVICE_CPU) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "%s lies on a CUDA device, and the handle computes on the CPU", name);
+    }
+    for (int i = 0; i < array->ndim; i++) {
+        if (array->shape[i] < 0) {
+            return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s has a negative size, %lld", name,
+                              (long long)array->shape[i]);
+        }
+    }
+    return TSVD_OK;
+}
+
+/* Merges the leading dimensions of an array into the batch shape. */
+static int
+broadcast(struct svd_problem *p, const tsvd_array *array)
+{
+    const int ndim = array->ndim - 1;
+    int64_t *shape = p->batch_shape + (p->batch_ndim - ndim);
+
+    for (int i = 0; i < ndim; i++) {
+        if (shape[i] == 1) {
+            shape[i] = array->shape[i];
+        } else if (array->shape[i] != 1 && array->shape[i] != shape[i]) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Where the matrices of a batch have their d or e; NULL: nowhere. */
+static void
+set_input(struct svd_problem *p, const tsvd_array *array, struct svd_input *input)
+{
+    memset(input, 0, sizeof *input);
+    if (array != NULL) {
+        const int absent = p->batch_ndim - (array->ndim - 1);
+
+        input->data = array->data;
+        input->stride = (ptrdiff_t)array->strides[array->ndim - 1];
+        for (int i = absent; i < p->batch_ndim; i++) {
+            input->batch_strides[i] =
+                array->shape[i - absent] == 1 ? 0 : (ptrdiff_t)array->strides[i - absent];
+        }
+    }
+}
+
+/* The number of matrices in a batch; `numbers` of each are not too many. */
+static void
+count_matrices(struct svd_problem *p, int64_t numbers)
+{
+    int64_t total = numbers > 0 ? numbers : 1;
+
+    p->matrices = 1;
+    for (int i = 0; i < p->batch_ndim; i++) {
+        if (p->batch_shape[i] == 0) {
+            p->matrices = 0;
+            return;
+        }
+    }
+    p->too_large = total > NUMBERS_MOST;
+    for (int i = 0; i < p->batch_ndim && !p->too_large; i++) {
+        p->too_large = total > NUMBERS_MOST / p->batch_shape[i];
+        total *= p->too_large ? 1 : p->batch_shape[i];
+        p->matrices *= p->too_large ? 1 : p->batch_shape[i];
+    }
+}
+
+static tsvd_status
+refuse_size(const struct svd_problem *p, tsvd_error *error)
+{
+    return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the sizes are too large to address (n = %lld)",
+                      (long long)p->n);
+}
+
+/* Order and batch of the matrices. */
+static tsvd_status
+set_shape(struct svd_problem *p, const tsvd_array *d, const tsvd_array *e, tsvd_error *error)
+{
+    const int64_t off = e != NULL ? e->shape[e->ndim - 1] : 0;
+
+    p->n = d->shape[d->ndim - 1];
+    if (e == NULL && p->n > 1) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "e must not be NULL for n = %lld",
+                          (long long)p->n);
+    }
+    if (off != (p->n > 0 ? p->n - 1 : 0)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "d (..., n) needs e (..., n-1): they end in %lld and %lld",
+                          (long long)p->n, (long long)off);
+    }
+    p->batch_ndim = d->ndim - 1;
+    if (e != NULL && e->ndim - 1 > p->batch_ndim) {
+        p->batch_ndim = e->ndim - 1;
+    }
+    if (p->batch_ndim > TSVD_MAX_BATCH_DIMS) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "a batch has %d dimensions, not 0 to %d",
+                          p->batch_ndim, (int)TSVD_MAX_BATCH_DIMS);
+    }
+    for (int i = 0; i < p->batch_ndim; i++) {
+        p->batch_shape[i] = 1;
+    }
+    if (!broadcast(p, d) || (e != NULL && !broadcast(p, e))) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "the batch dimensions of d and e do not broadcast");
+    }
+    count_matrices(p, p->n);
+    return TSVD_OK;
+}
+
+static tsvd_status
+check_options(const tsvd_options *o, tsvd_error *error)
+{
+    if (o->size != sizeof *o) {
+        tsvdi_advise(error, "start from tsvd_options_default()");
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "options.size is %zu and must be %zu: the options are not initialised, "
+                          "or belong to another version of tsvd.h",
+                          o->size, sizeof *o);
+    }
+    if ((int)o->method < 0 || o->method >= TSVD_METHOD_COUNT) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "unknown method %d", (int)o->method);
+    }
+    if (isnan(o->eps) || isinf(o->eps)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "eps must be finite");
+    }
+    if (o->max_sweeps < 0 || o->givens_blocks < 0 || o->givens_threads < 0) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "max_sweeps, givens_blocks and givens_threads must not be negative");
+    }
+    return TSVD_OK;
+}
+
+/* The values that are wanted. */
+static tsvd_status
+set_range(struct svd_problem *p, const tsvd_options *o, tsvd_error *error)
+{
+    const int64_t left = p->n - o->first;
+
+    p->first = o->first;
+    p->k = o->count == -1 ? left : o->count;
+    if (o->first < 0 || left < 0 || p->k < 0 || p->k > left) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "%lld values from index %lld on are not among the %lld that there are",
+                          (long long)p->k, (long long)o->first, (long long)p->n);
+    }
+    return TSVD_OK;
+}
+
+tsvd_status
+tsvdi_problem_input(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
+                    const tsvd_options *options, int data, struct svd_problem *p, tsvd_error *error)
+{
+    tsvd_status ret = TSVD_OK;
+
+    memset(p, 0, sizeof *p);
+    if (handle == NULL || d == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "handle and d must not be NULL");
+    }
+    p->handle = handle;
+    p->options = options;
+    TSVD_TRY(check_options(options, error));
+    TSVD_TRY(check_array(d, "d", handle, error));
+    if (e != NULL) {
+        TSVD_TRY(check_array(e, "e", handle, error));
+        if (d->dtype != e->dtype) {
+            return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "d and e have different dtypes");
+        }
+        if (d->space != e->space) {
+            return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s lies on the device, %s on the host",
+                              d->space == TSVD_CUDA ? "d" : "e", d->space == TSVD_CUDA ? "e" : "d");
+        }
+    }
+    p->dtype = d->dtype;
+    p->from = p->to = d->space;
+    TSVD_TRY(set_shape(p, d, e, error));
+    TSVD_TRY(set_range(p, options, error));
+    if (data && p->too_large) {
+        return refuse_size(p, error);
+    }
+    if (data && p->n > 0 && p->matrices > 0 && (d->data == NULL || (p->n > 1 && e->data == NULL))) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of d and e must not be NULL");
+    }
+    set_input(p, d, &p->d);
+    set_input(p, p->n > 1 ? e : NULL, &p->e);
+out:
+    return ret;
+}
+
+/* A result of shape (batch..., rows) or (batch..., rows, columns), C-contiguous; columns < 0:
+   none. */
+static tsvd_status
+check_result(const struct svd_problem *p, const tsvd_array *array, const char *name, int64_t rows,
+             int64_t columns, tsvd_error *error)
+{
+    const int own = columns < 0 ? 1 : 2;
+    int64_t stride = (int64_t)size_of(p->dtype);
+    int same, empty = p->matrices == 0 || rows == 0 || columns == 0, contiguous = 1;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(check_array(array, name, p->handle, error));
+    same = array->ndim == p->batch_ndim + own && array->shape[p->batch_ndim] == rows &&
+           (columns < 0 || array->shape[p->batch_ndim + 1] == columns);
+    for (int i = 0; i < p->batch_ndim && same; i++) {
+        same = array->shape[i] == p->batch_shape[i];
+    }
+    if (!same) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "%s has not the shape of the result: %d batch dimensions, then %lld%s",
+                          name, p->batch_ndim, (long long)rows, columns < 0 ? "" : " x ...");
+    }
+    if (array->dtype != p->dtype) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s has not the dtype of d", name);
+    }
+    for (int i = array->ndim - 1; i >= 0 && !empty; i--) {
+        contiguous &= array->shape[i] == 1 || array->strides[i] == stride;
+        stride *= array->shape[i];
+    }
+    if (!contiguous) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s is not C-contiguous", name);
+    }
+    if (!empty && array->data == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of %s must not be NULL", name);
+    }
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_problem_output(const tsvd_array *L, const tsvd_array *s, const tsvd_array *R,
+                     struct svd_problem *p, tsvd_error *error)
+{
+    tsvd_status ret = TSVD_OK;
+
+    if (s == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "s must not be NULL");
+    }
+    if ((L == NULL) != (R == NULL)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "L and R are wanted both or neither");
+    }
+    TSVD_TRY(check_result(p, s, "s", p->k, -1, error));
+    p->s = s->data;
+    p->to = s->space;
+    p->vectors = L != NULL;
+    if (L != NULL) {
+        if (p->k > 0 && p->n > NUMBERS_MOST / p->k) {
+            return refuse_size(p, error);
+        }
+        count_matrices(p, p->n * p->k);
+        if (p->too_large) {
+            return refuse_size(p, error);
+        }
+        TSVD_TRY(check_result(p, L, "L", p->n, p->k, error));
+        TSVD_TRY(check_result(p, R, "R", p->k, p->n, error));
+        if (L->space != s->space || R->space != s->space) {
+            return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                              "L, s and R must lie in one space: s is on the %s, %s on the %s",
+                              s->space == TSVD_CUDA ? "device" : "host",
+                              L->space != s->space ? "L" : "R",
+                              s->space == TSVD_CUDA ? "host" : "device");
+        }
+        p->L = L->data;
+        p->R = R->data;
+    }
+out:
+    return ret;
+}

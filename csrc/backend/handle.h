@@ -1,0 +1,19 @@
+/*
+ * What a handle holds.  api/handle.c makes and ends it.
+ */
+#ifndef TSVDI_HANDLE_H
+#define TSVDI_HANDLE_H
+
+#include "tsvd/tsvd.h"
+
+struct cuda_call; /* cuda/runtime/device.h */
+
+struct tsvd_handle {
+    int device;  /* TSVD_DEVICE_CPU or a CUDA device's number */
+    int threads; /* as asked for; 0: OpenMP's default */
+    tsvd_blas blas;
+    tsvd_allocator host;    /* of all workspace on the host */
+    struct cuda_call *cuda; /* stream, memory and libraries of the device; NULL: the CPU */
+};
+
+#endif

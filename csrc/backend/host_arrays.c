@@ -1,0 +1,105 @@
+/*
+ * Matrices from arrays in host memory, and results to them: what every back end does with those.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "backend/ops.h"
+
+/* Gathers a vector; returns its largest magnitude, infinity where it holds NaN or infinity. */
+static real
+gather(const char *from, ptrdiff_t stride, int64_t count, real *x)
+{
+    real_int largest = 0;
+
+    if (stride == sizeof *x) {
+        memcpy(x, from, (size_t)count * sizeof *x);
+    } else {
+        for (int64_t i = 0; i < count; i++) {
+            memcpy(&x[i], from + i * stride, sizeof *x);
+        }
+    }
+    for (int64_t i = 0; i < count; i++) { /* bits of magnitudes are ordered as these are */
+        const real_int bits = r_bits(x[i]) & ~(real_int)R_SIGN_BIT;
+
+        largest = bits > largest ? bits : largest;
+    }
+    return r_from_bits(largest < R_INFINITY_BITS ? largest : R_INFINITY_BITS);
+}
+
+/* Where matrix `index` of the batch begins. */
+static const char *
+locate(const struct svd_problem *p, const struct svd_input *input, int64_t index)
+{
+    const char *at = input->data;
+
+    for (int k = p->batch_ndim - 1; k >= 0; k--) {
+        at += (ptrdiff_t)(index % p->batch_shape[k]) * input->batch_strides[k];
+        index /= p->batch_shape[k];
+    }
+    return at;
+}
+
+/* Reads one matrix; returns its largest magnitude, infinity where it holds NaN or infinity. */
+static real
+read_matrix(const struct svd_problem *p, int64_t index, real *d, real *e)
+{
+    real largest = gather(locate(p, &p->d, index), p->d.stride, p->n, d);
+
+    if (p->n > 1) {
+        largest = r_max(largest, gather(locate(p, &p->e, index), p->e.stride, p->n - 1, e));
+    }
+    e[p->n - 1] = 0;
+    return largest;
+}
+
+void
+tsvdi_host_load(const struct svd_problem *p, struct chunk *chunk)
+{
+    chunk->ordinary = 0;
+    for (int64_t i = 0; i < chunk->count; i++) {
+        real *d = chunk->d + i * p->n, *e = chunk->e + i * p->n;
+        const real largest = read_matrix(p, chunk->begin + i, d, e);
+
+        chunk->kind[i] = !r_isfinite(largest) ? NONFINITE : largest == 0 ? ZERO : ORDINARY;
+        chunk->exponent[i] = 0;
+        if (chunk->kind[i] == ORDINARY) {
+            (void)r_split(largest, &chunk->exponent[i]);
+            chunk->ordinary++;
+        } else {
+            memset(d, 0, (size_t)p->n * sizeof *d);
+            memset(e, 0, (size_t)p->n * sizeof *e);
+        }
+    }
+}
+
+static void
+fill_nan(int64_t count, real *x)
+{
+    for (int64_t i = 0; i < count; i++) {
+        x[i] = REAL(NAN);
+    }
+}
+
+void
+tsvdi_host_fill(const struct svd_problem *p, int64_t i, int kind, struct results to)
+{
+    const int64_t n = p->n, k = p->k, size = n * k;
+    real *s = to.s + i * k, *left = to.L != NULL ? to.L + i * size : NULL;
+    real *right = to.L != NULL ? to.R + i * size : NULL;
+
+    if (kind == NONFINITE) {
+        fill_nan(k, s);
+        fill_nan(left != NULL ? size : 0, left);
+        fill_nan(left != NULL ? size : 0, right);
+        return;
+    }
+    memset(s, 0, (size_t)k * sizeof *s);
+    if (left != NULL) {
+        memset(left, 0, (size_t)size * sizeof *left);
+        memset(right, 0, (size_t)size * sizeof *right);
+        for (int64_t j = 0; j < k; j++) {
+            left[(p->first + j) * k + j] = right[j * n + p->first + j] = 1;
+        }
+    }
+}

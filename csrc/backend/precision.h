@@ -1,0 +1,129 @@
+/*
+ * Functions that exist once for each precision.
+ *
+ * Every numerical source is compiled twice (math/real.h).  Inside such a source tsvdi_NAME is the
+ * function of its own precision.  Its definition and its calls are spelled alike, so that a search
+ * for the name finds all of them; nm and a debugger show the suffix _f64 or _f32.
+ *
+ * Code that belongs to no precision, in api/, goes through struct precision.
+ */
+#ifndef TSVDI_PRECISION_H
+#define TSVDI_PRECISION_H
+
+#include "backend/problem.h"
+
+/* What the numerical core offers to the entry points. */
+struct precision {
+    /* plan.c: what will be done, and with how many bytes; TSVD_ERR_ARGUMENT or another status
+       where the options ask for what is not offered.  chunk and device_bytes of a CUDA device
+       depend on its free memory. */
+    tsvd_status (*plan)(const struct svd_problem *problem, tsvd_plan *plan, tsvd_error *error);
+
+    /* svd.c: tsvd_svd(). */
+    tsvd_status (*svd)(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error);
+
+    /* select.c: tsvd_select(). */
+    tsvd_status (*select)(const struct svd_problem *problem, double low, double high,
+                          int64_t *first, int64_t *count, tsvd_error *error);
+
+    /* methods.c: "auto", "dc", ...; NULL for a number that is no method. */
+    const char *(*method_name)(tsvd_method method);
+};
+
+extern const struct precision tsvdi_precision_f64, tsvdi_precision_f32;
+
+/* The one of a dtype. */
+static inline const struct precision *
+tsvdi_precision_of(tsvd_dtype dtype)
+{
+    return dtype == TSVD_FLOAT32 ? &tsvdi_precision_f32 : &tsvdi_precision_f64;
+}
+
+#ifdef TSVD_SINGLE
+
+#include "math/real.h"
+
+#define tsvdi_precision TSVD_T(tsvdi_precision)
+
+/* bidiag/ */
+#define tsvdi_bisect TSVD_T(tsvdi_bisect)
+#define tsvdi_bisect_bytes TSVD_T(tsvdi_bisect_bytes)
+#define tsvdi_check TSVD_T(tsvdi_check)
+#define tsvdi_dc TSVD_T(tsvdi_dc)
+#define tsvdi_dc_bytes TSVD_T(tsvdi_dc_bytes)
+#define tsvdi_find_values TSVD_T(tsvdi_find_values)
+#define tsvdi_givens TSVD_T(tsvdi_givens)
+#define tsvdi_givens_bytes TSVD_T(tsvdi_givens_bytes)
+#define tsvdi_log_alloc TSVD_T(tsvdi_log_alloc)
+#define tsvdi_log_free TSVD_T(tsvdi_log_free)
+#define tsvdi_method_of TSVD_T(tsvdi_method_of)
+#define tsvdi_plan_call TSVD_T(tsvdi_plan_call)
+#define tsvdi_qr TSVD_T(tsvdi_qr)
+#define tsvdi_qr_bytes TSVD_T(tsvdi_qr_bytes)
+#define tsvdi_rotations TSVD_T(tsvdi_rotations)
+#define tsvdi_rotations_bytes TSVD_T(tsvdi_rotations_bytes)
+#define tsvdi_select TSVD_T(tsvdi_select)
+#define tsvdi_sturm_bytes TSVD_T(tsvdi_sturm_bytes)
+#define tsvdi_sturm_is_plain TSVD_T(tsvdi_sturm_is_plain)
+#define tsvdi_sturm_prepare TSVD_T(tsvdi_sturm_prepare)
+#define tsvdi_svd TSVD_T(tsvdi_svd)
+
+/* backend/ */
+#define tsvdi_backend_of TSVD_T(tsvdi_backend_of)
+#define tsvdi_host_fill TSVD_T(tsvdi_host_fill)
+#define tsvdi_host_load TSVD_T(tsvdi_host_load)
+
+/* cpu/ */
+#define tsvdi_cpu TSVD_T(tsvdi_cpu)
+#define tsvdi_cpu_count_blocks TSVD_T(tsvdi_cpu_count_blocks)
+#define tsvdi_cpu_dc TSVD_T(tsvdi_cpu_dc)
+#define tsvdi_cpu_deflate TSVD_T(tsvdi_cpu_deflate)
+#define tsvdi_cpu_fill_factors TSVD_T(tsvdi_cpu_fill_factors)
+#define tsvdi_cpu_find_weights TSVD_T(tsvdi_cpu_find_weights)
+#define tsvdi_cpu_givens TSVD_T(tsvdi_cpu_givens)
+#define tsvdi_cpu_leaf_bytes TSVD_T(tsvdi_cpu_leaf_bytes)
+#define tsvdi_cpu_leaf_group_size TSVD_T(tsvdi_cpu_leaf_group_size)
+#define tsvdi_cpu_leaf_values TSVD_T(tsvdi_cpu_leaf_values)
+#define tsvdi_cpu_leaves_begin TSVD_T(tsvdi_cpu_leaves_begin)
+#define tsvdi_cpu_multiply_block TSVD_T(tsvdi_cpu_multiply_block)
+#define tsvdi_cpu_settle TSVD_T(tsvdi_cpu_settle)
+#define tsvdi_cpu_solve_leaves TSVD_T(tsvdi_cpu_solve_leaves)
+#define tsvdi_cpu_solve_roots TSVD_T(tsvdi_cpu_solve_roots)
+#define tsvdi_cpu_store TSVD_T(tsvdi_cpu_store)
+#define tsvdi_cpu_values TSVD_T(tsvdi_cpu_values)
+#define tsvdi_cpu_vectors TSVD_T(tsvdi_cpu_vectors)
+#define tsvdi_kernels TSVD_T(tsvdi_kernels)
+#define tsvdi_kernels_avx2 TSVD_T(tsvdi_kernels_avx2)
+#define tsvdi_kernels_avx512 TSVD_T(tsvdi_kernels_avx512)
+#define tsvdi_kernels_generic TSVD_T(tsvdi_kernels_generic)
+
+/* cuda/ */
+#define tsvdi_cuda TSVD_T(tsvdi_cuda)
+#define tsvdi_cuda_dc TSVD_T(tsvdi_cuda_dc)
+#define tsvdi_cuda_device_fill TSVD_T(tsvdi_cuda_device_fill)
+#define tsvdi_cuda_device_load TSVD_T(tsvdi_cuda_device_load)
+#define tsvdi_cuda_givens TSVD_T(tsvdi_cuda_givens)
+#define tsvdi_cuda_leaf_bytes TSVD_T(tsvdi_cuda_leaf_bytes)
+#define tsvdi_cuda_order_rows TSVD_T(tsvdi_cuda_order_rows)
+#define tsvdi_cuda_rotate_on_device TSVD_T(tsvdi_cuda_rotate_on_device)
+#define tsvdi_cuda_sturm_add TSVD_T(tsvdi_cuda_sturm_add)
+#define tsvdi_cuda_sturm_begin TSVD_T(tsvdi_cuda_sturm_begin)
+#define tsvdi_cuda_sturm_end TSVD_T(tsvdi_cuda_sturm_end)
+#define tsvdi_cuda_values TSVD_T(tsvdi_cuda_values)
+#define tsvdi_cuda_values_batch TSVD_T(tsvdi_cuda_values_batch)
+#define tsvdi_cuda_values_fit TSVD_T(tsvdi_cuda_values_fit)
+#define tsvdi_cuda_values_on_device TSVD_T(tsvdi_cuda_values_on_device)
+#define tsvdi_cuda_values_search TSVD_T(tsvdi_cuda_values_search)
+#define tsvdi_cuda_values_search_bytes TSVD_T(tsvdi_cuda_values_search_bytes)
+#define tsvdi_cuda_vectors TSVD_T(tsvdi_cuda_vectors)
+#define tsvdi_launch_deflate TSVD_T(tsvdi_launch_deflate)
+#define tsvdi_launch_factors TSVD_T(tsvdi_launch_factors)
+#define tsvdi_launch_leaves TSVD_T(tsvdi_launch_leaves)
+#define tsvdi_launch_moves TSVD_T(tsvdi_launch_moves)
+#define tsvdi_launch_products TSVD_T(tsvdi_launch_products)
+#define tsvdi_launch_roots TSVD_T(tsvdi_launch_roots)
+#define tsvdi_launch_settle TSVD_T(tsvdi_launch_settle)
+#define tsvdi_launch_weights TSVD_T(tsvdi_launch_weights)
+
+#endif
+#endif

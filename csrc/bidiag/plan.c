@@ -1,0 +1,164 @@
+/*
+ * What a call does: the method, how a batch is cut into chunks and shared out over workers, and
+ * the workspace.  All of it is decided here, once a call.
+ */
+#include <string.h>
+
+#include "bidiag/crossover.h"
+#include "bidiag/methods.h"
+#include "host/blas.h"
+
+/* Matrices up to this order are shared out over the threads, one thread each; larger ones follow
+   one another with all threads at work on each. */
+enum { BATCH_ORDER_MAX = 256 };
+
+/* Arrays of this order squared can be addressed, and their bytes fit in 64 bits. */
+#define SQUARE_ORDER_MAX ((int64_t)1 << 28)
+
+/* Whether the vectors of a matrix take products by the handle's BLAS, if the method multiplies. */
+static int
+takes_blas(const struct svd_problem *p, const struct backend *backend)
+{
+    return backend->takes_blas && p->vectors && p->n > DC_LEAF_COLUMNS;
+}
+
+/* The method that runs: what AUTO stands for, and DC where no vectors are wanted.  Where each
+   matrix decides between QR and BISECT, BISECT. */
+static tsvd_method
+choose_method(const struct svd_problem *p, const struct backend *backend)
+{
+    const tsvd_method asked = p->options->method;
+    const struct svd_method *row = tsvdi_method_of(asked);
+
+    if (row != NULL && (p->vectors || row->without_vectors)) {
+        return asked;
+    }
+    if (!p->vectors) {
+        return TSVD_METHOD_BISECT;
+    }
+    return !takes_blas(p, backend) || tsvdi_blas_ready(&p->handle->blas) ? TSVD_METHOD_DC
+                                                                         : TSVD_METHOD_QR;
+}
+
+/* Refuses what a method does not offer. */
+static tsvd_status
+check_method(const struct svd_problem *p, const struct svd_plan *plan, tsvd_error *error)
+{
+    const tsvd_method asked = p->options->method;
+    const struct svd_method *row = plan->method;
+    const struct backend *backend = plan->backend;
+    const unsigned needs = row->needs | (p->vectors ? row->needs_for_vectors : 0);
+
+    if (p->vectors && !row->with_vectors) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "method \"%s\" computes values only, no vectors", row->name);
+    }
+    if (p->vectors && p->k < p->n && asked != TSVD_METHOD_AUTO && !row->part_vectors) {
+        tsvdi_advise(error, "use TSVD_METHOD_DC or TSVD_METHOD_AUTO");
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "method \"%s\" computes the vectors of all values only, not of a part",
+                          row->name);
+    }
+    if (plan->told.needs_blas && !tsvdi_blas_ready(&p->handle->blas) &&
+        (asked == TSVD_METHOD_DC || p->k < p->n)) {
+        tsvdi_advise(error, "set config.blas, call tsvd_set_blas(), or build tsvd with TSVD_BLAS");
+        return tsvdi_fail(error, TSVD_ERR_LIBRARY, "method \"dc\" needs a BLAS on the CPU");
+    }
+    if (((needs & NEEDS_VALUES) && plan->values == NULL) ||
+        ((needs & NEEDS_VECTORS) && backend->vectors == NULL) ||
+        ((needs & NEEDS_DC) && backend->dc == NULL) ||
+        ((needs & NEEDS_GIVENS) && backend->givens == NULL)) {
+        return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED, "method \"%s\" is not available on the %s",
+                          row->name, backend->name);
+    }
+    return TSVD_OK;
+}
+
+/* Workers, and the matrices that each is given at once. */
+static void
+cut_batch(const struct svd_problem *p, struct svd_plan *plan)
+{
+    const int threads = tsvdi_host_threads_for(p->handle->threads);
+    int64_t workers = 1, share, most, chunks;
+
+    if (plan->backend->workers && p->n <= BATCH_ORDER_MAX) {
+        workers = p->matrices < threads ? p->matrices : threads;
+    }
+    plan->told.threads = workers > 1 ? 1 : threads;
+    share = (p->matrices + workers - 1) / workers;
+    most = plan->method->batches ? plan->backend->chunk_most(p) : 1;
+    plan->told.chunk = most < share ? most : share;
+    chunks = (p->matrices + plan->told.chunk - 1) / plan->told.chunk;
+    plan->told.workers = (int)(workers < chunks ? workers : chunks);
+}
+
+/* Bytes of L, s and R. */
+static uint64_t
+result_bytes(const struct svd_problem *p)
+{
+    const uint64_t values = bytes_of(p->k, sizeof(real));
+
+    return bytes_of(p->matrices, bytes_of(p->vectors ? 2 * p->n + 1 : 1, values));
+}
+
+/* Workspace of the whole call. */
+static void
+sum_bytes(const struct svd_problem *p, struct svd_plan *plan)
+{
+    const uint64_t chunk = bytes_of(plan->told.chunk, (uint64_t)p->n);
+    struct bytes own = plan->method->bytes(plan);
+
+    if (plan->by_matrix) {
+        own = bytes_most(own, tsvdi_qr_bytes(plan));
+    }
+    own = bytes_sum(own, plan->backend->load_bytes(plan));
+    /* the chunk's d, e, exponent and kind; the worker itself */
+    own.host = bytes_add(own.host, bytes_of(2, bytes_of((int64_t)chunk, sizeof(real))));
+    own.host = bytes_add(own.host, bytes_of(plan->told.chunk, sizeof(real) + 1));
+    own.host = bytes_add(own.host, sizeof(tsvd_info) + sizeof(tsvd_error) + 1024);
+    plan->told.host_bytes = bytes_of(plan->told.workers, own.host);
+    plan->told.device_bytes = bytes_of(plan->told.workers, own.device);
+}
+
+tsvd_status
+tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *error)
+{
+    const struct backend *backend = tsvdi_backend_of(p->handle);
+    tsvd_status ret = TSVD_OK;
+
+    memset(plan, 0, sizeof *plan);
+    plan->problem = p;
+    plan->backend = backend;
+    /* where a device takes longer to start than the CPU to count */
+    plan->values =
+        p->matrices == 1 && p->n <= backend->values_cpu_order ? tsvdi_cpu.values : backend->values;
+    plan->told.method = choose_method(p, backend);
+    plan->told.n = p->n;
+    plan->told.count = p->k;
+    plan->told.matrices = p->matrices;
+    plan->told.needs_blas = takes_blas(p, backend) && (p->options->method == TSVD_METHOD_AUTO ||
+                                                       p->options->method == TSVD_METHOD_DC);
+    plan->method = tsvdi_method_of(plan->told.method);
+    TSVD_TRY(check_method(p, plan, error));
+    if (p->too_large) {
+        plan->told.result_bytes = plan->told.host_bytes = BYTES_TOO_MANY;
+        plan->told.device_bytes = backend->takes_blas ? 0 : BYTES_TOO_MANY;
+        goto out;
+    }
+    if (p->n == 0 || p->matrices == 0) {
+        goto out;
+    }
+    plan->side_by_side = p->matrices > 1 && p->n <= VALUES_SIDE_BY_SIDE_ORDER;
+    plan->by_matrix = backend->values_by_qr && !p->vectors && p->k == p->n && !plan->side_by_side &&
+                      plan->told.method == TSVD_METHOD_BISECT &&
+                      p->options->method != TSVD_METHOD_BISECT;
+    cut_batch(p, plan);
+    if (p->vectors && p->n > SQUARE_ORDER_MAX) {
+        plan->told.host_bytes = plan->told.device_bytes = BYTES_TOO_MANY;
+    } else {
+        sum_bytes(p, plan);
+    }
+    plan->told.result_bytes = result_bytes(p);
+out:
+    return ret;
+}
