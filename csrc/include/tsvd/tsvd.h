@@ -36,8 +36,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "export.h"
-#include "version.h"
+#include "tsvd/export.h"
+#include "tsvd/version.h"
 
 #ifdef __cplusplus
 extern "C" {
