@@ -10,12 +10,13 @@ ARGS ?=
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-# The directories are here so that make notices new and deleted files.
-SOURCES := CMakeLists.txt pyproject.toml README.md csrc cuda python/tsvd \
-    $(shell find csrc cuda python/tsvd -type f -not -path '*/__pycache__/*')
-C_SOURCES := $(shell find csrc cuda tests/c -name "*.[ch]" -o -name "*.cu")
+# The directories stand for files that come and go.
+SOURCES := CMakeLists.txt pyproject.toml README.md csrc cuda cmake python/tsvd \
+    $(shell find csrc cuda cmake python/tsvd -type f -not -path '*/__pycache__/*')
+C_SOURCES := $(shell find csrc cuda examples tests/c tests/library \
+    -name "*.[ch]" -o -name "*.[ch]pp" -o -name "*.cu")
 
-.PHONY: help demo test bench gpu lint format ctest dist clean
+.PHONY: help demo test bench gpu lint format ctest library dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -49,6 +50,9 @@ ctest: .venv/build ## build and run the C tests (PRESET=asan, dev or gpu)
 	$(BIN)/cmake --preset $(PRESET)
 	$(BIN)/cmake --build --preset $(PRESET)
 	$(BIN)/ctest --preset $(PRESET)
+
+library: .venv/build ## build the C library, and use it as C and C++ programs do
+	tests/library/run
 
 dist: .venv/dev ## make the sdist and, from it, a wheel with the release preset
 	rm -rf dist

@@ -112,37 +112,47 @@ tsvd_handle_device(const tsvd_handle *handle)
 }
 
 tsvd_status
-tsvd_set_threads(tsvd_handle *handle, int threads)
+tsvd_set_threads(tsvd_handle *handle, int threads, tsvd_error *error)
 {
+    tsvdi_error_clear(error);
     if (handle == NULL || threads < 0) {
-        return TSVD_ERR_ARGUMENT;
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "the handle must not be NULL, nor threads negative");
     }
     handle->threads = threads;
     return TSVD_OK;
 }
 
 tsvd_status
-tsvd_set_stream(tsvd_handle *handle, void *stream)
+tsvd_set_stream(tsvd_handle *handle, void *stream, tsvd_error *error)
 {
+    tsvdi_error_clear(error);
     if (handle == NULL || handle->cuda == NULL) {
-        return TSVD_ERR_ARGUMENT;
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "only a handle of a CUDA device has a stream");
     }
     tsvdi_cuda_set_stream(handle->cuda, stream);
     return TSVD_OK;
 }
 
 tsvd_status
-tsvd_set_blas(tsvd_handle *handle, const tsvd_blas *blas)
+tsvd_set_blas(tsvd_handle *handle, const tsvd_blas *blas, tsvd_error *error)
 {
+    tsvdi_error_clear(error);
     if (handle == NULL || (blas != NULL && !tsvdi_blas_ready(blas))) {
-        return TSVD_ERR_ARGUMENT;
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "the handle must not be NULL, and a BLAS must have both functions of one "
+                          "integer size");
     }
     handle->blas = blas != NULL ? *blas : tsvdi_blas_linked();
     return TSVD_OK;
 }
 
 tsvd_status
-tsvd_trim(tsvd_handle *handle)
+tsvd_trim(tsvd_handle *handle, tsvd_error *error)
 {
-    return handle != NULL && handle->cuda != NULL ? tsvdi_cuda_trim(handle->cuda) : TSVD_OK;
+    tsvdi_error_clear(error);
+    if (handle == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the handle must not be NULL");
+    }
+    return handle->cuda != NULL ? tsvdi_cuda_trim(handle->cuda, error) : TSVD_OK;
 }

@@ -18,7 +18,7 @@ void tsvdi_cuda_destroy(struct cuda_call *call);
 void tsvdi_cuda_set_stream(struct cuda_call *call, void *stream);
 
 /* Gives cached memory back. */
-tsvd_status tsvdi_cuda_trim(struct cuda_call *call);
+tsvd_status tsvdi_cuda_trim(struct cuda_call *call, tsvd_error *error);
 
 /* A call of the library begins: the device becomes the thread's current one, and errors go to
    `error`.  leave(), due also after a failure, makes the device current that was so before;

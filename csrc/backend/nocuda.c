@@ -82,10 +82,10 @@ tsvdi_cuda_set_stream(struct cuda_call *call, void *stream)
 }
 
 tsvd_status
-tsvdi_cuda_trim(struct cuda_call *call)
+tsvdi_cuda_trim(struct cuda_call *call, tsvd_error *error)
 {
     (void)call;
-    return TSVD_OK;
+    return not_compiled(error);
 }
 
 tsvd_status

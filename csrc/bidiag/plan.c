@@ -50,6 +50,7 @@ check_method(const struct svd_problem *p, const struct svd_plan *plan, tsvd_erro
     const unsigned needs = row->needs | (p->vectors ? row->needs_for_vectors : 0);
 
     if (p->vectors && !row->with_vectors) {
+        tsvdi_advise(error, "use another method, or leave out L and R");
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "method \"%s\" computes values only, no vectors", row->name);
     }

@@ -121,8 +121,12 @@ solve_chunk(void *arg, int worker, int64_t index)
     own->ctx.count = chunk->count;
     to = results_of(plan->problem, chunk);
     if (chunk->ordinary > 0) {
-        own->info.method = method_for(plan, chunk);
-        TSVD_TRY(tsvdi_method_of(own->info.method)->run(&own->ctx, chunk, to, &own->info));
+        const tsvd_method method = method_for(plan, chunk), before = own->info.method;
+
+        own->info.method = method;
+        TSVD_TRY(tsvdi_method_of(method)->run(&own->ctx, chunk, to, &own->info));
+        /* of several methods the first by number is told, whichever thread ran it */
+        own->info.method = before != TSVD_METHOD_AUTO && before < method ? before : method;
     }
     for (int64_t i = 0; i < chunk->count && chunk->ordinary < chunk->count; i++) {
         if (chunk->kind[i] != ORDINARY) {

@@ -59,7 +59,7 @@ bool
 tsvdi_give_scipy_blas(module_state *state, tsvd_handle *handle)
 {
     return atomic_load(&state->has_blas) == BLAS_READY &&
-           tsvd_set_blas(handle, &state->blas) == TSVD_OK;
+           tsvd_set_blas(handle, &state->blas, NULL) == TSVD_OK;
 }
 
 int
@@ -71,7 +71,7 @@ tsvdi_load_scipy_blas(module_state *state, tsvd_handle *handle)
     int none = BLAS_NONE, ret = -1;
 
     if (capsules != NULL && find_functions(capsules, &blas) == 0) {
-        ret = tsvd_set_blas(handle, &blas) == TSVD_OK ? 0 : -1;
+        ret = tsvd_set_blas(handle, &blas, NULL) == TSVD_OK ? 0 : -1;
         /* one thread keeps it for all; others that came here too have found the same */
         if (atomic_compare_exchange_strong(&state->has_blas, &none, BLAS_UNDER_WAY)) {
             state->blas = blas;

@@ -260,7 +260,7 @@ svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     if (handle == NULL) {
         goto out;
     }
-    (void)tsvd_set_threads(handle, threads);
+    (void)tsvd_set_threads(handle, threads, NULL);
     if (make_plan(module, handle, &arrays, &options, vectors, &plan) < 0 ||
         (args[ARG_OUT] == Py_None && tsvdi_arrays_check_memory(&arrays, &plan, vectors) < 0) ||
         tsvdi_arrays_input(&arrays) < 0 ||

@@ -178,12 +178,12 @@ tsvdi_cuda_set_stream(struct cuda_call *call, void *stream)
 }
 
 tsvd_status
-tsvdi_cuda_trim(struct cuda_call *call)
+tsvdi_cuda_trim(struct cuda_call *call, tsvd_error *error)
 {
-    tsvd_error error;
+    tsvd_error own;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(make_current(call, &error));
+    TSVD_TRY(make_current(call, error != NULL ? error : &own));
     drop_caches(call);
     if (call->pool != NULL) {
         CUDA_TRY(call, cudaMemPoolTrimTo(call->pool, 0));

@@ -63,7 +63,7 @@ use_blas(int integer_bytes)
     const tsvd_blas narrow = {.dgemm32 = dgemm_32, .sgemm32 = sgemm_32};
     const tsvd_blas wide = {.dgemm64 = dgemm_64, .sgemm64 = sgemm_64};
 
-    CHECK(tsvd_set_blas(cpu(), integer_bytes == 4 ? &narrow : &wide) == TSVD_OK, "a BLAS");
+    CHECK(tsvd_set_blas(cpu(), integer_bytes == 4 ? &narrow : &wide, NULL) == TSVD_OK, "a BLAS");
 }
 
 /* ---- tests ---- */
@@ -166,7 +166,7 @@ test_integers_and_threads_change_no_bit(void)
             for (int run = 0; run < 4; run++) {
                 tsvd_options options = dc_options();
 
-                CHECK(tsvd_set_threads(cpu(), run == 0 ? 1 : run) == TSVD_OK, "threads");
+                CHECK(tsvd_set_threads(cpu(), run == 0 ? 1 : run, NULL) == TSVD_OK, "threads");
                 use_blas(run == 0 ? 8 : 4);
                 CHECK(solve(&w, &options, NULL, NULL) == TSVD_OK, "run %d", run);
                 if (run == 0) {
@@ -303,7 +303,7 @@ test_interruption(void)
     tsvd_options options = dc_options();
     int questions;
 
-    CHECK(tsvd_set_threads(cpu(), 1) == TSVD_OK,
+    CHECK(tsvd_set_threads(cpu(), 1, NULL) == TSVD_OK,
           "threads"); /* the caller alone is asked, and another thread may be quicker */
     options.check = ask;
     options.check_arg = &asked;

@@ -318,12 +318,13 @@ test_handles(void)
     REFUSED(config.library_path_count = -1);
 #undef REFUSED
     CHECK(tsvd_create(NULL, NULL, &error) == TSVD_ERR_ARGUMENT, "no place for the handle");
-    CHECK(tsvd_set_threads(NULL, 1) == TSVD_ERR_ARGUMENT, "NULL");
-    CHECK(tsvd_set_threads(cpu(), -1) == TSVD_ERR_ARGUMENT, "-1 threads");
-    CHECK(tsvd_set_blas(NULL, NULL) == TSVD_ERR_ARGUMENT, "NULL");
-    CHECK(tsvd_set_blas(cpu(), &half) == TSVD_ERR_ARGUMENT, "half a BLAS");
-    CHECK(tsvd_set_stream(cpu(), NULL) == TSVD_ERR_ARGUMENT, "the CPU has no streams");
-    CHECK(tsvd_trim(NULL) == TSVD_OK && tsvd_trim(cpu()) == TSVD_OK, "trim");
+    CHECK(tsvd_set_threads(NULL, 1, &error) == TSVD_ERR_ARGUMENT, "NULL");
+    CHECK(tsvd_set_threads(cpu(), -1, NULL) == TSVD_ERR_ARGUMENT, "-1 threads");
+    CHECK(tsvd_set_blas(NULL, NULL, &error) == TSVD_ERR_ARGUMENT, "NULL");
+    CHECK(tsvd_set_blas(cpu(), &half, &error) == TSVD_ERR_ARGUMENT, "half a BLAS");
+    CHECK(tsvd_set_stream(cpu(), NULL, &error) == TSVD_ERR_ARGUMENT, "the CPU has no streams");
+    CHECK(tsvd_trim(NULL, &error) == TSVD_ERR_ARGUMENT, "NULL");
+    CHECK(tsvd_trim(cpu(), &error) == TSVD_OK, "trim");
     tsvd_destroy(NULL);
     CHECK(strcmp(tsvd_version(), TSVD_VERSION) == 0, "%s", tsvd_version());
 }
@@ -434,7 +435,7 @@ test_interruption(void)
         options.method = methods[m];
         options.max_sweeps = methods[m] == TSVD_METHOD_GIVENS ? 1000000 : 0;
         /* the caller alone is asked, and another thread may be quicker with all the values */
-        CHECK(tsvd_set_threads(cpu(), methods[m] == TSVD_METHOD_BISECT ? 1 : 0) == TSVD_OK,
+        CHECK(tsvd_set_threads(cpu(), methods[m] == TSVD_METHOD_BISECT ? 1 : 0, NULL) == TSVD_OK,
               "threads");
         options.eps = methods[m] == TSVD_METHOD_GIVENS ? 1e-300 : -1;
         options.check = ask;
@@ -471,7 +472,7 @@ test_threads_change_no_bit(void)
     void *L = allocate(2 * bytes), *R = allocate(2 * bytes);
 
     for (int threads = 1; threads <= 3; threads++) {
-        CHECK(tsvd_set_threads(cpu(), threads) == TSVD_OK, "threads");
+        CHECK(tsvd_set_threads(cpu(), threads, NULL) == TSVD_OK, "threads");
         CHECK(solve(&w, &options, NULL, NULL) == TSVD_OK, "%d threads", threads);
         if (threads == 1) {
             memcpy(L, w.L, 2 * bytes);

@@ -26,6 +26,9 @@
  * Threads.  Functions that take a handle may be called from many threads, but not at the same time
  * with the same handle.  The other functions may be called from any thread at any time.
  *
+ * NULL.  A handle that is NULL is TSVD_ERR_ARGUMENT, but where its function allows it.  Every
+ * `error` may be NULL.
+ *
  * Structures.  tsvd_config and tsvd_options begin with their size, which their default functions
  * set; an array has a space and a dtype that are not zero.  A structure that is zero, or that
  * belongs to another version of this header, is TSVD_ERR_ARGUMENT.
@@ -181,20 +184,20 @@ TSVD_API tsvd_status tsvd_create(const tsvd_config *config, tsvd_handle **handle
 /* Ends a handle and all that it holds; NULL is allowed.  No call is under way with it. */
 TSVD_API void tsvd_destroy(tsvd_handle *handle);
 
-/* TSVD_DEVICE_CPU or the number of the handle's CUDA device. */
+/* TSVD_DEVICE_CPU or the number of the handle's CUDA device; NULL: TSVD_DEVICE_CPU. */
 TSVD_API int tsvd_handle_device(const tsvd_handle *handle);
 
 /* Host threads of later calls; 0: as many as OpenMP uses. */
-TSVD_API tsvd_status tsvd_set_threads(tsvd_handle *handle, int threads);
+TSVD_API tsvd_status tsvd_set_threads(tsvd_handle *handle, int threads, tsvd_error *error);
 
 /* The cudaStream_t of later calls, NULL: the handle's own.  TSVD_ERR_ARGUMENT for the CPU. */
-TSVD_API tsvd_status tsvd_set_stream(tsvd_handle *handle, void *stream);
+TSVD_API tsvd_status tsvd_set_stream(tsvd_handle *handle, void *stream, tsvd_error *error);
 
 /* The BLAS of later calls; copied.  NULL: the BLAS that the library is linked with, if it is. */
-TSVD_API tsvd_status tsvd_set_blas(tsvd_handle *handle, const tsvd_blas *blas);
+TSVD_API tsvd_status tsvd_set_blas(tsvd_handle *handle, const tsvd_blas *blas, tsvd_error *error);
 
-/* Returns cached memory, of the host and of the device, to the system.  NULL is allowed. */
-TSVD_API tsvd_status tsvd_trim(tsvd_handle *handle);
+/* Returns cached memory, of the host and of the device, to the system. */
+TSVD_API tsvd_status tsvd_trim(tsvd_handle *handle, tsvd_error *error);
 
 /* ---- options ---- */
 
@@ -216,7 +219,8 @@ typedef struct tsvd_options {
     tsvd_method method;
     int lower;          /* non-zero: e is the sub-diagonal, B = diag(d) + diag(e, -1) */
     int64_t first;      /* index of the first value that is wanted; 0, the default: the largest */
-    int64_t count;      /* how many are wanted from there on; -1, the default: all the rest */
+    int64_t count;      /* how many are wanted from there on; -1, the default: all the rest; other
+                           negative numbers are TSVD_ERR_ARGUMENT */
     double eps;         /* what is of this size or less counts as zero, in the units of B;
                            negative, the default: full accuracy of the dtype */
     int64_t max_sweeps; /* qr, givens: bound on sweeps for each matrix; 0, the default: their own */
@@ -227,7 +231,8 @@ typedef struct tsvd_options {
     int givens_split;       /* givens: non-zero, the default: the matrix is split where it falls
                                apart; zero: it stays whole to the end, with the same results */
     /* Called now and then from the calling thread with the share of work done in [0, 1]; a
-       non-zero answer stops the call with TSVD_ERR_INTERRUPTED.  May be NULL, the default. */
+       non-zero answer stops the call with TSVD_ERR_INTERRUPTED.  May be NULL, the default.  The
+       share does not decrease.  No exception and no longjmp() may leave the function. */
     int (*check)(void *check_arg, double done);
     void *check_arg;
 } tsvd_options;
@@ -248,7 +253,7 @@ typedef struct tsvd_plan {
     int threads;           /* host threads of each worker */
     int needs_blas;        /* 1: the call takes a BLAS on the CPU if the handle has one; method DC,
                               and vectors of a part of the values, ask for it */
-    uint64_t result_bytes; /* of L, s and R together */
+    uint64_t result_bytes; /* of L, s and R together; UINT64_MAX: cannot be addressed */
     uint64_t host_bytes;   /* workspace on the host, at most; UINT64_MAX: cannot be addressed */
     uint64_t device_bytes; /* workspace on the device, at most; the same */
 } tsvd_plan;
@@ -291,11 +296,11 @@ typedef struct tsvd_info {
  *
  * handle    where to compute
  * d, e      the diagonals, (batch..., n) and (batch..., n-1), of one dtype and in one space, with
- *           any strides; the batch dimensions broadcast.  e may be NULL if n <= 1
+ *           any strides; the batch dimensions broadcast.  For n <= 1 e is empty, or NULL
  * options   NULL: the defaults
  * L, s, R   out, (batch..., n, k), (batch..., k), (batch..., k, n) for the k wanted values:
- *           C-contiguous, of the dtype of d, all in one space, apart from d, e and each other.
- *           L and R NULL: values only
+ *           C-contiguous, of the dtype of d, and all in one space, which may be another than that
+ *           of d and e.  They overlap neither d, e nor each other.  L and R NULL: values only
  * info      filled if not NULL
  * error     filled if not NULL and the status is not TSVD_OK
  *

@@ -1,0 +1,126 @@
+# The library tsvd, static and shared, from tsvd_objects and with tsvd_flags; and what is installed
+# with it.
+#
+#   tsvd_static (tsvd::tsvd_static)   libtsvd.a, which the tests and the Python module are linked with
+#   tsvd (tsvd::tsvd)                 libtsvd.so, not built for a wheel
+
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+if(SKBUILD) # a wheel holds the extension module alone
+    set(TSVD_INSTALL OFF)
+else()
+    option(TSVD_INSTALL "Install the C library" ${PROJECT_IS_TOP_LEVEL})
+endif()
+
+# ---- what the objects need of others ----
+
+# The OpenMP runtime by its name: the compiler of whoever links the static library may bring
+# another one, and these objects need the one that they were compiled for.
+set(tsvd_needs ${OpenMP_C_LIB_NAMES} m ${CMAKE_DL_LIBS})
+set(tsvd_private_libs ${tsvd_needs}) # for pkg-config
+list(TRANSFORM tsvd_private_libs PREPEND -l)
+
+if(TSVD_BLAS)
+    find_package(BLAS REQUIRED)
+    set(blas_definitions TSVD_LINKED_BLAS=1)
+    set(tsvd_blas_integer 4)
+    if(BLA_SIZEOF_INTEGER EQUAL 8)
+        set(tsvd_blas_integer 8)
+        list(APPEND blas_definitions TSVD_BLAS_ILP64=1)
+    endif()
+    set_property(SOURCE csrc/host/blas.c APPEND PROPERTY COMPILE_DEFINITIONS ${blas_definitions})
+    list(APPEND tsvd_needs BLAS::BLAS)
+    list(PREPEND tsvd_private_libs ${BLAS_LINKER_FLAGS} ${BLAS_LIBRARIES})
+endif()
+
+# Here CMake adds what CUDA code needs, since it knows the language; elsewhere it may not.
+if(tsvd_with_cuda AND TSVD_INSTALL)
+    find_package(CUDAToolkit REQUIRED)
+    # nvcc's host code is C++; its launches hold guards of static variables.
+    list(APPEND tsvd_needs $<INSTALL_INTERFACE:CUDA::cudart_static> $<INSTALL_INTERFACE:stdc++>)
+    get_target_property(cudart CUDA::cudart_static IMPORTED_LOCATION)
+    list(PREPEND tsvd_private_libs ${cudart} -lrt -lpthread -lstdc++)
+endif()
+
+# ---- targets ----
+
+set(tsvd_include
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/csrc/include>
+    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+
+add_library(tsvd_static STATIC ${tsvd_objects})
+add_library(tsvd::tsvd_static ALIAS tsvd_static)
+set_target_properties(tsvd_static PROPERTIES OUTPUT_NAME tsvd)
+target_include_directories(tsvd_static INTERFACE ${tsvd_include})
+target_link_libraries(tsvd_static PRIVATE ${tsvd_needs})
+
+if(NOT SKBUILD)
+    # Until version 1 a minor version may change the binary interface, after that a major one.
+    if(PROJECT_VERSION_MAJOR EQUAL 0)
+        set(tsvd_soversion 0.${PROJECT_VERSION_MINOR})
+        set(tsvd_compatible SameMinorVersion)
+    else()
+        set(tsvd_soversion ${PROJECT_VERSION_MAJOR})
+        set(tsvd_compatible SameMajorVersion)
+    endif()
+
+    add_library(tsvd SHARED ${tsvd_objects})
+    add_library(tsvd::tsvd ALIAS tsvd)
+    set_target_properties(tsvd PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${tsvd_soversion})
+    target_include_directories(tsvd INTERFACE ${tsvd_include})
+    target_link_libraries(tsvd PRIVATE tsvd_flags ${tsvd_needs})
+    # Hidden visibility keeps our own functions inside; the script also what has none, such as the
+    # locks of OpenMP's named critical sections and a static BLAS.
+    set(exports ${CMAKE_CURRENT_LIST_DIR}/exports.map)
+    target_link_options(tsvd PRIVATE LINKER:--version-script=${exports})
+    set_property(TARGET tsvd PROPERTY LINK_DEPENDS ${exports})
+    if(NOT TSVD_SANITIZE) # whose functions come with the program
+        target_link_options(tsvd PRIVATE LINKER:-z,defs)
+        if(TSVD_C_TESTS)
+            enable_testing()
+            add_test(NAME exports COMMAND
+                ${PROJECT_SOURCE_DIR}/tests/library/exports $<TARGET_FILE:tsvd>)
+        endif()
+    endif()
+endif()
+
+# ---- installation ----
+
+if(NOT TSVD_INSTALL)
+    return()
+endif()
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/tsvd)
+set(generated ${CMAKE_CURRENT_BINARY_DIR}/package)
+
+install(FILES
+    csrc/include/tsvd/tsvd.h csrc/include/tsvd/tsvd.hpp csrc/include/tsvd/export.h
+    ${CMAKE_CURRENT_BINARY_DIR}/include/tsvd/version.h
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tsvd)
+
+# Two exports: whoever takes the shared library alone needs nothing of what the static one does.
+install(TARGETS tsvd EXPORT tsvd)
+install(TARGETS tsvd_static EXPORT tsvd_static)
+foreach(name IN ITEMS tsvd tsvd_static)
+    install(EXPORT ${name} NAMESPACE tsvd:: FILE ${name}-targets.cmake DESTINATION ${package})
+endforeach()
+
+configure_package_config_file(cmake/tsvdConfig.cmake.in ${generated}/tsvdConfig.cmake
+    INSTALL_DESTINATION ${package} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${generated}/tsvdConfigVersion.cmake
+    COMPATIBILITY ${tsvd_compatible})
+install(FILES ${generated}/tsvdConfig.cmake ${generated}/tsvdConfigVersion.cmake
+    DESTINATION ${package})
+
+# Paths of tsvd.pc start from the place where it lies, so that the prefix may be moved.
+set(pkgconfig ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${pkgconfig}
+    OUTPUT_VARIABLE pc_up)
+set(pc_prefix "\${prefix}")
+cmake_path(APPEND pc_prefix ${CMAKE_INSTALL_LIBDIR} OUTPUT_VARIABLE pc_libdir)
+cmake_path(APPEND pc_prefix ${CMAKE_INSTALL_INCLUDEDIR} OUTPUT_VARIABLE pc_includedir)
+list(JOIN tsvd_private_libs " " pc_private_libs)
+configure_file(cmake/tsvd.pc.in ${generated}/tsvd.pc @ONLY)
+install(FILES ${generated}/tsvd.pc DESTINATION ${pkgconfig})

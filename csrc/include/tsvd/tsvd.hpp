@@ -1,0 +1,706 @@
+/*
+ * tsvd for C++17: tsvd.h with containers for arrays, handles that end themselves, and exceptions.
+ *
+ *     tsvd::handle handle; // the CPU; tsvd::handle(0) is the first CUDA device
+ *     const std::vector<double> d = {1, 2, 3}, e = {1, 1};
+ *     const tsvd::result<double> svd = tsvd::svd(handle, d, e);
+ *
+ *     // B = diag(d) + diag(e, 1) = L diag(s) R; row i, column j of L:
+ *     const double entry = svd.L[i * svd.k + j];
+ *
+ * Everything is here in this header, on top of the library's C functions.  What they promise in
+ * tsvd.h on accuracy, signs, work, memory and streams holds here too, and its functions about the
+ * machine need no wrapper.
+ *
+ * Threads.  As in C: a handle is used by one thread at a time.
+ *
+ * Exceptions.  All that the library reports is a tsvd::error, which is a std::runtime_error; lack
+ * of memory is a tsvd::memory_error, which is a tsvd::error and no std::bad_alloc.  After one the
+ * handle can be used again.  Nothing else is thrown, but by the caller's own options::progress.
+ */
+#ifndef TSVD_TSVD_HPP
+#define TSVD_TSVD_HPP
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tsvd/tsvd.h"
+
+namespace tsvd
+{
+
+/* The version of the library; TSVD_VERSION is that of the headers. */
+inline const char *
+version() noexcept
+{
+    return tsvd_version();
+}
+
+/* ---- errors ---- */
+
+/* What the library reports; what() is one sentence without a full stop. */
+class error : public std::runtime_error
+{
+  public:
+    explicit error(const tsvd_error &e) : std::runtime_error(e.text), error_(e)
+    {
+    }
+
+    tsvd_status status() const noexcept
+    {
+        return error_.status;
+    }
+
+    /* Index of the matrix within the batch, C order; -1: no matrix's. */
+    std::int64_t matrix() const noexcept
+    {
+        return error_.matrix;
+    }
+
+    /* TSVD_ERR_NO_CONVERGENCE: sweeps made; else 0. */
+    std::int64_t sweeps() const noexcept
+    {
+        return error_.sweeps;
+    }
+
+    /* TSVD_ERR_MEMORY: bytes asked for; 0: unknown. */
+    std::uint64_t wanted() const noexcept
+    {
+        return error_.wanted;
+    }
+
+    /* TSVD_ERR_MEMORY: bytes free; 0: unknown. */
+    std::uint64_t available() const noexcept
+    {
+        return error_.available;
+    }
+
+    /* What helps, in the words of tsvd.h; may be empty. */
+    const char *advice() const noexcept
+    {
+        return error_.advice;
+    }
+
+  private:
+    tsvd_error error_;
+};
+
+/* TSVD_ERR_MEMORY: host or device memory is exhausted, for workspace or for a result's vectors. */
+class memory_error : public error
+{
+  public:
+    using error::error;
+};
+
+namespace detail
+{
+
+/* An error that this header finds itself, or that comes without a text. */
+inline tsvd_error
+make_error(tsvd_status status, const char *text)
+{
+    tsvd_error e = {};
+
+    e.status = status;
+    e.matrix = -1;
+    std::snprintf(e.text, sizeof e.text, "%s", text);
+    return e;
+}
+
+inline void
+check(tsvd_status status, const tsvd_error &e)
+{
+    if (status == TSVD_ERR_MEMORY) {
+        throw memory_error(e);
+    }
+    if (status != TSVD_OK) {
+        throw error(e);
+    }
+}
+
+} // namespace detail
+
+/* ---- handle ---- */
+
+/* tsvd_config with its defaults. */
+struct config : tsvd_config {
+    config() : tsvd_config(tsvd_config_default())
+    {
+    }
+};
+
+/* A tsvd_handle, which ends with its owner.  One that was moved from may only be assigned to or
+   destroyed. */
+class handle
+{
+  public:
+    /* On TSVD_DEVICE_CPU, or on the CUDA device of this number. */
+    explicit handle(int device = TSVD_DEVICE_CPU)
+    {
+        config c;
+
+        c.device = device;
+        create(c);
+    }
+
+    explicit handle(const tsvd_config &c)
+    {
+        create(c);
+    }
+
+    /* TSVD_DEVICE_CPU or the number of the CUDA device. */
+    int device() const noexcept
+    {
+        return tsvd_handle_device(get());
+    }
+
+    /* Host threads of later calls; 0: as many as OpenMP uses. */
+    void set_threads(int threads)
+    {
+        tsvd_error e;
+
+        detail::check(tsvd_set_threads(get(), threads, &e), e);
+    }
+
+    /* The cudaStream_t of later calls, nullptr: the handle's own.  An error for the CPU. */
+    void set_stream(void *stream)
+    {
+        tsvd_error e;
+
+        detail::check(tsvd_set_stream(get(), stream, &e), e);
+    }
+
+    /* The BLAS of later calls; copied.  nullptr: the BLAS that the library is linked with. */
+    void set_blas(const tsvd_blas *blas)
+    {
+        tsvd_error e;
+
+        detail::check(tsvd_set_blas(get(), blas, &e), e);
+    }
+
+    /* Returns cached memory, of the host and of the device, to the system. */
+    void trim()
+    {
+        tsvd_error e;
+
+        detail::check(tsvd_trim(get(), &e), e);
+    }
+
+    /* For functions of tsvd.h; still this object's. */
+    tsvd_handle *get() const noexcept
+    {
+        return handle_.get();
+    }
+
+  private:
+    struct destroy {
+        void operator()(tsvd_handle *h) const noexcept
+        {
+            tsvd_destroy(h);
+        }
+    };
+
+    void create(const tsvd_config &c)
+    {
+        tsvd_handle *h = nullptr;
+        tsvd_error e = {};
+
+        detail::check(tsvd_create(&c, &h, &e), e);
+        handle_.reset(h);
+    }
+
+    std::unique_ptr<tsvd_handle, destroy> handle_;
+};
+
+/* ---- arrays ---- */
+
+template <class T> class array;
+
+namespace detail
+{
+
+template <class T> struct is_array : std::false_type {
+};
+template <class T> struct is_array<array<T>> : std::true_type {
+};
+
+/* What std::data() points to.  The entries of a temporary cannot be written through it, unless it
+   only refers to them, as std::span does. */
+template <class Container>
+using entry_of = std::remove_pointer_t<decltype(std::data(
+    std::declval<std::conditional_t<std::is_lvalue_reference_v<Container>, Container,
+                                    const std::remove_reference_t<Container> &>>()))>;
+
+/* Containers of contiguous entries that may be used as a T: a const T takes both. */
+template <class Container, class T>
+using if_holds = std::enable_if_t<!is_array<std::decay_t<Container>>::value &&
+                                  std::is_convertible_v<entry_of<Container> (*)[], T (*)[]>>;
+
+template <class real>
+inline constexpr tsvd_dtype dtype = std::is_same_v<real, double> ? TSVD_FLOAT64 : TSVD_FLOAT32;
+
+} // namespace detail
+
+/*
+ * Numbers of the caller's, and where they lie: array<const double> for input, array<double> for
+ * output, and float.  It refers to them and does not own them.
+ *
+ * A one-dimensional array comes by itself from std::vector, std::array, std::span, a C array and
+ * all else that std::data() and std::size() take.  Other shapes and the memory of a device are
+ * made by on_host() and on_device().
+ */
+template <class T> class array
+{
+  public:
+    using real = std::remove_const_t<T>;
+    static_assert(std::is_same_v<real, double> || std::is_same_v<real, float>,
+                  "tsvd computes with double and float");
+
+    template <class Container, class = detail::if_holds<Container, T>> array(Container &&container)
+    {
+        const auto size = static_cast<std::int64_t>(std::size(container));
+
+        array_ = tsvd_array_of(std::data(container), TSVD_HOST, detail::dtype<real>, 1, &size);
+    }
+
+    /* Output that is read. */
+    template <class U, class = std::enable_if_t<std::is_same_v<const U, T>>>
+    array(const array<U> &other) : array_(other.get())
+    {
+    }
+
+    /* C-contiguous, with these entries along each dimension. */
+    template <std::size_t N>
+    array(T *data, tsvd_space space, const std::array<std::int64_t, N> &shape)
+        : array_(tsvd_array_of(data, space, detail::dtype<real>, static_cast<int>(N), shape.data()))
+    {
+        static_assert(1 <= N && N <= TSVD_MAX_DIMS, "an array has 1 to TSVD_MAX_DIMS dimensions");
+    }
+
+    /* The same array with so many bytes from one entry to the next along each dimension.  Strides
+       may be negative or 0; results want those of a C-contiguous array. */
+    template <class... Bytes> array strided(Bytes... bytes) const
+    {
+        array copy(*this);
+        int i = 0;
+
+        if (sizeof...(bytes) != static_cast<std::size_t>(array_.ndim)) {
+            throw error(
+                detail::make_error(TSVD_ERR_ARGUMENT, "strides are given for each dimension"));
+        }
+        ((copy.array_.strides[i++] = static_cast<std::int64_t>(bytes)), ...);
+        return copy;
+    }
+
+    const tsvd_array &get() const noexcept
+    {
+        return array_;
+    }
+
+  private:
+    tsvd_array array_;
+};
+
+/* An array of this shape in host memory: on_host(data, matrices, n). */
+template <class T, class... Sizes>
+array<T>
+on_host(T *data, Sizes... shape)
+{
+    return {data, TSVD_HOST, std::array{static_cast<std::int64_t>(shape)...}};
+}
+
+/* An array of this shape in the memory of the handle's CUDA device. */
+template <class T, class... Sizes>
+array<T>
+on_device(T *data, Sizes... shape)
+{
+    return {data, TSVD_CUDA, std::array{static_cast<std::int64_t>(shape)...}};
+}
+
+/* ---- options ---- */
+
+/* tsvd_options with its defaults; `check` and `check_arg` of it are not used where `progress` is
+   there. */
+struct options : tsvd_options {
+    options() : tsvd_options(tsvd_options_default())
+    {
+    }
+
+    /* Called now and then from the calling thread with the share of work done in [0, 1].  Returns
+       whether to go on; if not, the call ends with TSVD_ERR_INTERRUPTED.  What it throws ends the
+       call too, and comes out of it. */
+    std::function<bool(double)> progress;
+};
+
+/* ---- results ---- */
+
+/* L diag(s) R of each matrix, one after the other, row by row: of matrix m
+       L(i, j) is L[(m n + i) k + j],   s(j) is s[m k + j],   R(j, i) is R[(m k + j) n + i]. */
+template <class real> struct result {
+    std::vector<real> L, s, R;
+    std::int64_t n;        /* order of every matrix */
+    std::int64_t k;        /* values of each: n, or options::count */
+    std::int64_t matrices; /* in the batch; 1 where there is none */
+    tsvd_info info;        /* what was done */
+};
+
+/* Values first .. first + count - 1; for the fields of this name in options. */
+struct range {
+    std::int64_t first, count;
+};
+
+namespace detail
+{
+
+struct shape {
+    int ndim = 0;
+    std::int64_t extent[TSVD_MAX_DIMS] = {};
+
+    void append(std::int64_t entries) noexcept
+    {
+        if (ndim < TSVD_MAX_DIMS) {
+            extent[ndim++] = entries;
+        }
+    }
+};
+
+/* d and e as the library takes them, and the shapes of their results. */
+template <class real> struct problem {
+    tsvd_array d, e;
+
+    problem(const array<const real> &d_array, const array<const real> &e_array) noexcept
+        : d(d_array.get()), e(e_array.get())
+    {
+    }
+
+    std::int64_t n() const noexcept
+    {
+        return d.shape[d.ndim - 1];
+    }
+
+    /* The batch dimensions, broadcast; if they do not fit together, the library says so. */
+    shape batch() const noexcept
+    {
+        const int ndim = (d.ndim > e.ndim ? d.ndim : e.ndim) - 1;
+        shape s;
+
+        for (int i = 0; i < ndim; i++) {
+            const int i_d = i - (ndim - (d.ndim - 1)), i_e = i - (ndim - (e.ndim - 1));
+            const std::int64_t of_d = i_d >= 0 ? d.shape[i_d] : 1;
+
+            s.append(of_d == 1 && i_e >= 0 ? e.shape[i_e] : of_d);
+        }
+        return s;
+    }
+
+    shape values(std::int64_t k) const noexcept
+    {
+        shape s = batch();
+
+        s.append(k);
+        return s;
+    }
+
+    shape vectors(std::int64_t rows, std::int64_t columns) const noexcept
+    {
+        shape s = values(rows);
+
+        s.append(columns);
+        return s;
+    }
+};
+
+/* A result's array of this shape: as the caller gave it, or made from one dimension. */
+template <class real>
+tsvd_array
+shaped(const char *name, const array<real> &given, const shape &wanted)
+{
+    const tsvd_array &a = given.get();
+    std::uint64_t entries = 1;
+    char text[96];
+
+    if (a.ndim != 1 || wanted.ndim == 1 || a.strides[0] != sizeof(real)) {
+        return a;
+    }
+    for (int i = 0; i < wanted.ndim; i++) {
+        if (wanted.extent[i] < 0) { // of a range that there is not; the library says so
+            return a;
+        }
+        entries *= static_cast<std::uint64_t>(wanted.extent[i]);
+    }
+    if (static_cast<std::uint64_t>(a.shape[0]) != entries) {
+        std::snprintf(text, sizeof text, "%s has %lld entries, and the result has %llu", name,
+                      static_cast<long long>(a.shape[0]), static_cast<unsigned long long>(entries));
+        throw error(make_error(TSVD_ERR_ARGUMENT, text));
+    }
+    return tsvd_array_of(a.data, a.space, a.dtype, wanted.ndim, wanted.extent);
+}
+
+/* The caller's options for C, with progress as check(); no exception crosses a frame of C. */
+class c_options
+{
+  public:
+    explicit c_options(const options &o) : options_(o), progress_(o.progress)
+    {
+        if (progress_) {
+            options_.check = ask;
+            options_.check_arg = this;
+        }
+    }
+    c_options(const c_options &) = delete;
+    c_options &operator=(const c_options &) = delete;
+
+    const tsvd_options *get() const noexcept
+    {
+        return &options_;
+    }
+
+    /* Throws what progress threw, or else what the library reports. */
+    void check(tsvd_status status, const tsvd_error &e) const
+    {
+        if (thrown_) {
+            std::rethrow_exception(thrown_);
+        }
+        detail::check(status, e);
+    }
+
+  private:
+    static int ask(void *self, double done) noexcept
+    {
+        c_options *o = static_cast<c_options *>(self);
+
+        try {
+            return o->progress_(done) ? 0 : 1;
+        } catch (...) {
+            o->thrown_ = std::current_exception();
+            return 1;
+        }
+    }
+
+    tsvd_options options_;
+    const std::function<bool(double)> &progress_;
+    std::exception_ptr thrown_;
+};
+
+template <class real>
+tsvd_plan
+make_plan(handle &h, const problem<real> &p, const options &o, bool vectors)
+{
+    tsvd_plan plan = {};
+    tsvd_error e = {};
+
+    check(tsvd_make_plan(h.get(), &p.d, &p.e, &o, vectors ? 1 : 0, &plan, &e), e);
+    return plan;
+}
+
+/* L and R nullptr: values only. */
+template <class real>
+tsvd_info
+compute(handle &h, const problem<real> &p, const array<real> *L, const array<real> &s,
+        const array<real> *R, const options &o)
+{
+    const std::int64_t n = p.n(), k = o.count >= 0 ? o.count : n - o.first;
+    const tsvd_array s_array = shaped("s", s, p.values(k));
+    tsvd_array L_array = {}, R_array = {};
+    c_options c(o);
+    tsvd_info info = {};
+    tsvd_error e = {};
+
+    if (L != nullptr && R != nullptr) {
+        L_array = shaped("L", *L, p.vectors(n, k));
+        R_array = shaped("R", *R, p.vectors(k, n));
+    }
+    c.check(tsvd_svd(h.get(), &p.d, &p.e, c.get(), L != nullptr ? &L_array : nullptr, &s_array,
+                     R != nullptr ? &R_array : nullptr, &info, &e),
+            e);
+    return info;
+}
+
+template <class real>
+result<real>
+compute(handle &h, const problem<real> &p, bool vectors, const options &o)
+{
+    const tsvd_plan plan = make_plan(h, p, o, vectors); // checks all arguments
+    result<real> r = {{}, {}, {}, plan.n, plan.count, plan.matrices, {}};
+
+    try {
+        if (plan.result_bytes > PTRDIFF_MAX) {
+            throw std::bad_alloc();
+        }
+
+        const auto values = static_cast<std::size_t>(r.matrices * r.k);
+        if (vectors) { // first, as they are what may not fit
+            r.L.resize(values * static_cast<std::size_t>(r.n));
+            r.R.resize(values * static_cast<std::size_t>(r.n));
+        }
+        r.s.resize(values);
+    } catch (const std::bad_alloc &) {
+        tsvd_error e = make_error(TSVD_ERR_MEMORY, "there is no memory for the result");
+
+        e.wanted = plan.result_bytes;
+        e.available = tsvd_host_memory_available();
+        throw memory_error(e);
+    }
+
+    const array<real> L(r.L), s(r.s), R(r.R);
+    r.info = compute(h, p, vectors ? &L : nullptr, s, vectors ? &R : nullptr, o);
+    return r;
+}
+
+template <class real>
+range
+select(handle &h, const problem<real> &p, double low, double high, const options &o)
+{
+    range r = {0, 0};
+    tsvd_error e = {};
+
+    check(tsvd_select(h.get(), &p.d, &p.e, &o, low, high, &r.first, &r.count, &e), e);
+    return r;
+}
+
+} // namespace detail
+
+/* ---- plan ---- */
+
+/*
+ * What svd(), or without vectors svdvals(), would do with these arguments, and the bytes that it
+ * would take.  The entries of d and e are not read.
+ */
+inline tsvd_plan
+make_plan(handle &h, const array<const double> &d, const array<const double> &e,
+          const options &o = {}, bool vectors = true)
+{
+    return detail::make_plan<double>(h, {d, e}, o, vectors);
+}
+
+inline tsvd_plan
+make_plan(handle &h, const array<const float> &d, const array<const float> &e,
+          const options &o = {}, bool vectors = true)
+{
+    return detail::make_plan<float>(h, {d, e}, o, vectors);
+}
+
+/* The same for one matrix of order n whose entries are not there yet: make_plan<double>(h, n). */
+template <class real>
+tsvd_plan
+make_plan(handle &h, std::int64_t n, const options &o = {}, bool vectors = true)
+{
+    const real *none = nullptr;
+
+    return make_plan(h, on_host(none, n), on_host(none, n > 0 ? n - 1 : 0), o, vectors);
+}
+
+/* ---- the decomposition ---- */
+
+/*
+ * The SVD of a matrix or of every matrix of a batch, B = L diag(s) R.
+ *
+ * h       where to compute
+ * d, e    the diagonals, (batch..., n) and (batch..., n-1) on the host or on the handle's device,
+ *         with any strides; the batch dimensions broadcast.  A container is one matrix; for n = 0
+ *         that of e is empty too
+ * o       the defaults, where it is left out
+ *
+ * Returns the results in vectors of the host.
+ */
+inline result<double>
+svd(handle &h, const array<const double> &d, const array<const double> &e, const options &o = {})
+{
+    return detail::compute<double>(h, {d, e}, true, o);
+}
+
+inline result<float>
+svd(handle &h, const array<const float> &d, const array<const float> &e, const options &o = {})
+{
+    return detail::compute<float>(h, {d, e}, true, o);
+}
+
+/* The values alone: matrix after matrix, those of each in descending order. */
+inline std::vector<double>
+svdvals(handle &h, const array<const double> &d, const array<const double> &e,
+        const options &o = {})
+{
+    return detail::compute<double>(h, {d, e}, false, o).s;
+}
+
+inline std::vector<float>
+svdvals(handle &h, const array<const float> &d, const array<const float> &e, const options &o = {})
+{
+    return detail::compute<float>(h, {d, e}, false, o).s;
+}
+
+/*
+ * The same into arrays of the caller's, all on the host or all on the handle's device.
+ *
+ * L, s, R   (batch..., n, k), (batch..., k) and (batch..., k, n) for the k wanted values,
+ *           C-contiguous; or of one dimension with as many entries, as a container is.  They share
+ *           no memory with d, e and each other
+ *
+ * Returns what was done; as in C, results on a device are there in the order of the stream.
+ */
+inline tsvd_info
+svd(handle &h, const array<const double> &d, const array<const double> &e, const array<double> &L,
+    const array<double> &s, const array<double> &R, const options &o = {})
+{
+    return detail::compute<double>(h, {d, e}, &L, s, &R, o);
+}
+
+inline tsvd_info
+svd(handle &h, const array<const float> &d, const array<const float> &e, const array<float> &L,
+    const array<float> &s, const array<float> &R, const options &o = {})
+{
+    return detail::compute<float>(h, {d, e}, &L, s, &R, o);
+}
+
+inline tsvd_info
+svdvals(handle &h, const array<const double> &d, const array<const double> &e,
+        const array<double> &s, const options &o = {})
+{
+    return detail::compute<double>(h, {d, e}, nullptr, s, nullptr, o);
+}
+
+inline tsvd_info
+svdvals(handle &h, const array<const float> &d, const array<const float> &e, const array<float> &s,
+        const options &o = {})
+{
+    return detail::compute<float>(h, {d, e}, nullptr, s, nullptr, o);
+}
+
+/* ---- ranges ---- */
+
+/*
+ * Which values of one matrix lie in (low, high]: the range for options.
+ *
+ * d, e        (n) and (n-1), as for svd()
+ * low, high   in the units of B; infinite ones are no bounds
+ *
+ * Where none does, its count is 0.
+ */
+inline range
+select(handle &h, const array<const double> &d, const array<const double> &e, double low,
+       double high, const options &o = {})
+{
+    return detail::select<double>(h, {d, e}, low, high, o);
+}
+
+inline range
+select(handle &h, const array<const float> &d, const array<const float> &e, double low, double high,
+       const options &o = {})
+{
+    return detail::select<float>(h, {d, e}, low, high, o);
+}
+
+} // namespace tsvd
+
+#endif

@@ -1,0 +1,290 @@
+/*
+ * tsvd.hpp: what its arrays take, what it throws, and results of each form of call.
+ */
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+#if __cplusplus >= 202002L
+#include <span>
+#endif
+
+#include <tsvd/tsvd.hpp>
+
+namespace
+{
+
+using doubles = std::vector<double>;
+using floats = std::vector<float>;
+
+/* Input takes what is const and what is not, output takes what can be written; of its own type. */
+template <class T, class From> constexpr bool takes = std::is_convertible_v<From, tsvd::array<T>>;
+static_assert(takes<const double, doubles &> && takes<const double, const doubles &>);
+static_assert(takes<const double, doubles>);
+static_assert(takes<double, doubles &> && !takes<double, const doubles &> &&
+              !takes<double, doubles>);
+static_assert(takes<const double, const std::array<double, 3> &> && takes<float, float (&)[3]>);
+static_assert(takes<const double, tsvd::array<double>> &&
+              !takes<double, tsvd::array<const double>>);
+static_assert(!takes<const double, floats &> && !takes<const float, doubles &>);
+static_assert(!takes<const float, tsvd::array<double>> && !takes<const double, double *>);
+#if __cplusplus >= 202002L
+static_assert(takes<const double, std::span<const double>> && takes<double, std::span<double>>);
+static_assert(!takes<double, std::span<const double>> && takes<double, std::span<double, 3> &>);
+#endif
+
+/* A handle has one owner. */
+static_assert(std::is_nothrow_move_constructible_v<tsvd::handle>);
+static_assert(std::is_nothrow_move_assignable_v<tsvd::handle>);
+static_assert(!std::is_copy_constructible_v<tsvd::handle>);
+
+static_assert(std::is_base_of_v<std::runtime_error, tsvd::error>);
+static_assert(std::is_base_of_v<tsvd::error, tsvd::memory_error>);
+
+int failures;
+
+void
+check(bool good, const char *what, int line)
+{
+    if (!good) {
+        std::printf("%s:%d: not %s\n", __FILE__, line, what);
+        failures++;
+    }
+}
+#define CHECK(truth) check((truth), #truth, __LINE__)
+
+/* The error that a call throws; one with status TSVD_OK if none. */
+template <class Call>
+tsvd_error
+caught(Call call)
+{
+    tsvd_error e = {};
+
+    try {
+        call();
+    } catch (const tsvd::error &thrown) {
+        e.status = thrown.status();
+        e.matrix = thrown.matrix();
+        e.sweeps = thrown.sweeps();
+        e.wanted = thrown.wanted();
+        e.available = thrown.available();
+        std::snprintf(e.text, sizeof e.text, "%s", thrown.what());
+        std::snprintf(e.advice, sizeof e.advice, "%s", thrown.advice());
+    }
+    return e;
+}
+
+/* Whether matrix m of a result is the SVD of diag(d) + diag(e, 1), to some units of its size. */
+template <class real>
+bool
+decomposes(const tsvd::result<real> &r, std::int64_t m, const real *d, const real *e)
+{
+    const std::int64_t n = r.n, k = r.k;
+    const real *L = &r.L[static_cast<std::size_t>(m * n * k)];
+    const real *R = &r.R[static_cast<std::size_t>(m * n * k)];
+    const real *s = &r.s[static_cast<std::size_t>(m * k)];
+    double residual = 0, orthogonality = 0;
+
+    for (std::int64_t i = 0; i < n; i++) {
+        for (std::int64_t j = 0; j < n; j++) {
+            double b = i == j ? d[i] : i + 1 == j ? e[i] : 0, left = i == j, right = i == j;
+
+            for (std::int64_t p = 0; p < k; p++) {
+                b -= double(L[i * k + p]) * double(s[p]) * double(R[p * n + j]);
+                left -= double(L[p * k + i]) * double(L[p * k + j]);
+                right -= double(R[i * n + p]) * double(R[j * n + p]);
+            }
+            residual = std::hypot(residual, b);
+            orthogonality = std::hypot(orthogonality, left, right);
+        }
+    }
+    return residual <= 50 * std::numeric_limits<real>::epsilon() * double(s[0]) &&
+           orthogonality <= 50 * std::numeric_limits<real>::epsilon();
+}
+
+template <class real>
+void
+test_forms(tsvd::handle &handle)
+{
+    const real d[] = {4, 3, 2, 1, 5, 6, 7, 8}, e[] = {1, 1, 1, 2, 2, 2};
+    const auto d1 = tsvd::on_host(d, 4), e1 = tsvd::on_host(e, 3);
+    const auto d2 = tsvd::on_host(d, 2, 4), e2 = tsvd::on_host(e, 2, 3);
+    const tsvd::result<real> one = tsvd::svd(handle, d1, e1), two = tsvd::svd(handle, d2, e2);
+
+    CHECK(one.n == 4 && one.k == 4 && one.matrices == 1 && two.matrices == 2);
+    CHECK(one.L.size() == 16 && one.s.size() == 4 && one.R.size() == 16 && two.L.size() == 32);
+    CHECK(decomposes(one, 0, d, e) && decomposes(two, 0, d, e) && decomposes(two, 1, d + 4, e + 3));
+
+    // Containers, and values alone.
+    const std::vector<real> d_vector(d, d + 4);
+    const std::array<real, 3> e_array = {1, 1, 1};
+    CHECK(tsvd::svd(handle, d_vector, e_array).s == one.s);
+    CHECK(tsvd::svdvals(handle, d2, e2).size() == 8);
+
+    // Into arrays of the caller's, of their shape or flat; the flat ones are the same numbers.
+    std::vector<real> L(32), s(8), R(32);
+    tsvd_info info = tsvd::svd(handle, d2, e2, L, s, R);
+    CHECK(L == two.L && s == two.s && R == two.R);
+    CHECK(info.method != TSVD_METHOD_AUTO);
+    real L_matrix[16], s_matrix[4], R_matrix[16];
+    tsvd::svd(handle, d1, e1, tsvd::on_host(L_matrix, 4, 4), s_matrix, R_matrix);
+    CHECK(std::memcmp(L_matrix, one.L.data(), sizeof L_matrix) == 0);
+    CHECK(std::memcmp(R_matrix, one.R.data(), sizeof R_matrix) == 0);
+    info = tsvd::svdvals(handle, d1, e1, s_matrix);
+    CHECK(std::abs(s_matrix[0] - one.s[0]) <=
+          4 * std::numeric_limits<real>::epsilon() * s_matrix[0]);
+
+    // One e for both matrices, by broadcasting and by a stride of 0; d backwards.
+    const int bytes = sizeof(real);
+    const std::vector<real> shared = tsvd::svdvals(handle, d2, e1);
+    CHECK(tsvd::svdvals(handle, d2, e2.strided(0, bytes)) == shared);
+    CHECK(tsvd::svdvals(handle, tsvd::on_host(d, 2, 1, 4), e1).size() == 8);
+    const real reversed[] = {1, 2, 3, 4};
+    CHECK(tsvd::svdvals(handle, tsvd::on_host(d + 3, 4).strided(-bytes), e1) ==
+          tsvd::svdvals(handle, reversed, e1));
+
+    // A part of the values.
+    tsvd::options options;
+    options.first = 1;
+    options.count = 2;
+    const tsvd::result<real> part = tsvd::svd(handle, d2, e2, options);
+    CHECK(part.k == 2 && part.L.size() == 16 && part.s.size() == 4 && part.R.size() == 16);
+    s.resize(4);
+    tsvd::svdvals(handle, d2, e2, s, options);
+    CHECK(std::abs(s[0] - two.s[1]) <= 4 * std::numeric_limits<real>::epsilon() * s[0]);
+    const tsvd::range range = tsvd::select(handle, d1, e1, (one.s[1] + one.s[2]) / 2, 100);
+    CHECK(range.first == 0 && range.count == 2);
+    CHECK(tsvd::select(handle, d1, e1, 50, 100).count == 0);
+    options.count = 0;
+    CHECK(tsvd::svd(handle, d1, e1, options).L.empty());
+
+    // Orders 1 and 0.
+    const std::vector<real> none, single = {-3};
+    CHECK(tsvd::svd(handle, single, none).s == std::vector<real>{3});
+    CHECK(tsvd::svd(handle, none, none).s.empty());
+    CHECK(tsvd::make_plan<real>(handle, 0).count == 0);
+
+    // Plans.
+    const tsvd_plan plan = tsvd::make_plan(handle, d2, e2);
+    CHECK(plan.n == 4 && plan.count == 4 && plan.matrices == 2);
+    CHECK(plan.result_bytes == 72 * sizeof(real));
+    CHECK(tsvd::make_plan<real>(handle, 4, {}, false).result_bytes == 4 * sizeof(real));
+    CHECK(tsvd::make_plan<real>(handle, 4).result_bytes == 36 * sizeof(real));
+}
+
+void
+test_errors(tsvd::handle &handle)
+{
+    doubles d = {1, 2, 3}, e = {1, 1}, L(9), s(3), R(9);
+    tsvd::options options;
+    tsvd_error error;
+
+    error = caught([&] { tsvd::svd(handle, d, d); });
+    CHECK(error.status == TSVD_ERR_ARGUMENT && error.matrix == -1 && error.text[0] != '\0');
+    R.resize(8);
+    error = caught([&] { tsvd::svd(handle, d, e, L, s, R); });
+    CHECK(error.status == TSVD_ERR_ARGUMENT);
+    CHECK(std::string(error.text) == "R has 8 entries, and the result has 9");
+    s.resize(2);
+    CHECK(caught([&] { tsvd::svdvals(handle, d, e, s); }).status == TSVD_ERR_ARGUMENT);
+    CHECK(caught([&] { tsvd::on_host(d.data(), 3).strided(8, 8); }).status == TSVD_ERR_ARGUMENT);
+    CHECK(caught([&] { tsvd::select(handle, d, e, 1, 1); }).status == TSVD_ERR_ARGUMENT);
+    CHECK(caught([&] { handle.set_threads(-1); }).status == TSVD_ERR_ARGUMENT);
+    options.method = TSVD_METHOD_QR; // has no vectors of a part
+    options.count = 2;
+    error = caught([&] { tsvd::svd(handle, d, e, options); });
+    CHECK(error.status == TSVD_ERR_ARGUMENT && error.advice[0] != '\0');
+    options.first = 5;
+    options.count = -1;
+    error = caught([&] { tsvd::svd(handle, d, e, L, s, R, options); });
+    CHECK(error.status == TSVD_ERR_ARGUMENT && std::strstr(error.text, "entries") == nullptr);
+
+    doubles batch(6, 1.0);
+    batch[4] = std::nan("");
+    error = caught([&] { tsvd::svdvals(handle, tsvd::on_host(batch.data(), 2, 3), e); });
+    CHECK(error.status == TSVD_ERR_NONFINITE && error.matrix == 1);
+
+    // 2^62 bytes of results: no machine has them.
+    double zero = 0;
+    const std::int64_t n = std::int64_t(1) << 29;
+    const auto large = tsvd::on_host(&zero, n).strided(0),
+               off = tsvd::on_host(&zero, n - 1).strided(0);
+    bool was_memory = false;
+    try {
+        tsvd::svd(handle, large, off);
+    } catch (const tsvd::memory_error &thrown) {
+        was_memory = thrown.status() == TSVD_ERR_MEMORY && thrown.wanted() > std::uint64_t(1) << 60;
+    }
+    CHECK(was_memory);
+
+    if (!tsvd_cuda_compiled()) {
+        CHECK(caught([] { tsvd::handle none(0); }).status == TSVD_ERR_NO_DEVICE);
+    }
+}
+
+void
+test_progress(tsvd::handle &handle)
+{
+    const doubles d(100, 1.0), e(99, 1.0);
+    tsvd::options options;
+    double last = -1;
+    int calls = 0;
+
+    options.progress = [&](double done) {
+        CHECK(last <= done && done <= 1);
+        last = done;
+        calls++;
+        return true;
+    };
+    const tsvd::result<double> whole = tsvd::svd(handle, d, e, options);
+    CHECK(calls > 0);
+
+    options.progress = [](double) { return false; };
+    CHECK(caught([&] { tsvd::svd(handle, d, e, options); }).status == TSVD_ERR_INTERRUPTED);
+
+    options.progress = [](double) -> bool { throw std::string("mine"); };
+    std::string thrown;
+    try {
+        tsvd::svd(handle, d, e, options);
+    } catch (const std::string &text) {
+        thrown = text;
+    }
+    CHECK(thrown == "mine");
+
+    // The handle goes on working, also from another owner; the one it had may be given another.
+    options.progress = nullptr;
+    tsvd::handle other(std::move(handle));
+    CHECK(handle.get() == nullptr);
+    CHECK(tsvd::svd(other, d, e, options).s == whole.s);
+    handle = std::move(other);
+    other = tsvd::handle(TSVD_DEVICE_CPU);
+    CHECK(tsvd::svd(other, d, e).s == whole.s);
+}
+
+} // namespace
+
+int
+main()
+{
+    tsvd::config config;
+    config.threads = 1;
+    tsvd::handle handle(config);
+
+    CHECK(std::strcmp(tsvd::version(), TSVD_VERSION) == 0);
+    test_forms<double>(handle);
+    test_forms<float>(handle);
+    test_errors(handle);
+    test_progress(handle);
+    handle.set_threads(0);
+    handle.set_blas(nullptr);
+    handle.trim();
+    if (failures > 0) {
+        std::printf("%d checks failed\n", failures);
+    }
+    return failures > 0;
+}
