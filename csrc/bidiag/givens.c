@@ -3,15 +3,15 @@
  * rounds of pipelined half sweeps (math/givens_sweep.h) until no entry off the diagonal is left.
  *
  * The published kernel walks the whole matrix until nothing is left to rotate anywhere, and most of
- * its steps are empty.  Here the matrix is split after each round where both off-diagonals are gone.
- * A large segment goes on in rounds.  A small one is finished in one piece: there are many in the
- * end, some with hundreds of thousands of half sweeps to go.  Rotations in different segments
+ * its steps are empty.  Here the matrix is split after each round where both off-diagonals are
+ * gone. A large segment goes on in rounds.  A small one is finished in one piece: there are many in
+ * the end, some with hundreds of thousands of half sweeps to go.  Rotations in different segments
  * commute, so d, e, L and R are those of the published order.
  *
  * The published count of iterations: the loop of a thread walks n steps, the last of which has
- * nothing to rotate.  Thread k makes half sweeps k, k + T, k + 2T, ... of T threads, and is finished
- * when one makes no rotation.  If half sweep F is the first that makes none, the next T - 1 make
- * none either: n (F + T) iterations.
+ * nothing to rotate.  Thread k makes half sweeps k, k + T, k + 2T, ... of T threads, and is
+ * finished when one makes no rotation.  If half sweep F is the first that makes none, the next T -
+ * 1 make none either: n (F + T) iterations.
  */
 #include "bidiag/methods.h"
 
@@ -30,7 +30,7 @@ struct cut {
     struct givens_segment *large; /* of this round */
     struct givens_segment *next;  /* of the next round */
     struct givens_segment *small; /* set aside, to be finished in one piece */
-    int64_t *since; /* of each small one, the half sweep at which it was set aside */
+    int64_t *since;               /* of each small one, the half sweep at which it was set aside */
     int64_t larges, nexts, smalls;
     int64_t limit; /* most rows of a small segment */
     int whole;     /* the matrix stays whole */

@@ -1,9 +1,9 @@
 /*
  * CPU back end: the givens method.  A round walks the segments in the order of the pipeline's
- * threads.  A small segment is finished with its rotations gathered in two small orthogonal factors,
- * which are applied to the vectors once.  Mirrors cuda/givens.cu.
+ * threads.  A small segment is finished with its rotations gathered in two small orthogonal
+ * factors, which are applied to the vectors once.  Mirrors cuda/givens.cu.
  */
-#include "bidiag/methods.h"
+#include "backend/ops.h"
 #include "cpu/kernels/kernels.h"
 
 /* Most rows of a segment whose two orthogonal factors stay in the L1 cache beside it. */

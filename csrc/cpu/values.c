@@ -12,7 +12,7 @@
  * the approximation nor on how the work was shared out.  The exception is where exact counts are
  * not monotone: a number may be an eigenvalue of the matrix that rounding makes of it.
  */
-#include "bidiag/methods.h"
+#include "backend/ops.h"
 #include "cpu/dc/dc.h"
 #include "math/bracket.h"
 
