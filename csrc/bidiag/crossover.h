@@ -5,16 +5,12 @@
 #define TSVDI_CROSSOVER_H
 
 enum {
-    /* Most columns of a leaf of divide and conquer, whose SVD is made by QR: a matrix up to this
-       order is a leaf. */
-    DC_LEAF_COLUMNS = 32,
-
     /* CPU, values: matrices up to this order by QR, larger ones by bisection.  At n = 8 QR took
        4.1 us against 5.0, at n = 12 they took the same (Xeon with AVX-512, 2.6 GHz). */
     VALUES_QR_ORDER = 8,
 
     /* CPU, values: matrices of a batch up to this order are bisected many at once, one to a lane.
-       The leaves' QR finds approximations for them, so it is DC_LEAF_COLUMNS at most. */
+       The leaves' QR finds approximations for them, so it is DC_LEAF_COLUMNS (dc.h) at most. */
     VALUES_SIDE_BY_SIDE_ORDER = 32,
 
     /* Matrices in host memory from these orders on go to a CUDA device where none is asked for:

@@ -27,12 +27,23 @@
 #ifndef TSVDI_DC_H
 #define TSVDI_DC_H
 
-#include "bidiag/crossover.h"
+#include <assert.h>
+
 #include "math/rotation.h"
 
-/* Left children have a multiple of so many columns, so that products start at aligned
-   addresses. */
-enum { DC_ALIGN = 8 };
+enum {
+    /* Most columns of a leaf, whose SVD is made by QR.  A matrix of up to this order is a leaf.
+       Static assertions give the limits where code relies on them: cpu/dc/leaves.c,
+       cpu/kernels/qr_lanes.h, cpu/values.c, cuda/dc/leaf_log.h and below. */
+    DC_LEAF_COLUMNS = 32,
+
+    /* A left child's columns are a multiple of this, so that products start at aligned
+       addresses. */
+    DC_ALIGN = 8
+};
+
+static_assert((int)DC_LEAF_COLUMNS > 2 * (int)DC_ALIGN,
+              "half of DC_LEAF_COLUMNS must exceed DC_ALIGN, or rounding to it empties a leaf");
 
 struct dc_node {
     int64_t first;   /* row, column and slot */

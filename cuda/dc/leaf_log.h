@@ -17,8 +17,9 @@
 
 enum { WARP = 32, SHORT_BITS = 5 };
 
-static_assert((int)DC_LEAF_COLUMNS <= (int)WARP,
-              "a lane settles a slot of a leaf, and a logged sweep holds its length");
+static_assert((int)DC_LEAF_COLUMNS <= (int)WARP && (int)DC_LEAF_COLUMNS <= 1 << SHORT_BITS,
+              "a lane settles a slot of a leaf, masks of rows have 32 bits, and a logged sweep has "
+              "SHORT_BITS bits for a row: DC_LEAF_COLUMNS must be at most 32");
 
 struct leaf {
     int64_t slot;   /* first slot, first entry of d and e, number of the first column */

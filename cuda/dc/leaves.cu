@@ -278,6 +278,9 @@ out:
 tsvd_status
 tsvdi_launch_leaves(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
 {
+    static_assert((int)DC_LEAF_COLUMNS <= (int)WARP,
+                  "the widest kernels are for leaves of WARP columns: DC_LEAF_COLUMNS must be at "
+                  "most 32");
     return level.columns <= 8    ? launch<8>(call, run, level)
            : level.columns <= 16 ? launch<16>(call, run, level)
                                  : launch<WARP>(call, run, level);

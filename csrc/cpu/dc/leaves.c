@@ -9,6 +9,10 @@
  */
 #include "cpu/dc/dc.h"
 
+static_assert((int)DC_LEAF_COLUMNS <= (int)R_BITS,
+              "look_after() shifts 1 by a leaf's rotations in a real_uint: DC_LEAF_COLUMNS must be "
+              "at most the bits of a real");
+
 /* Rows of a leaf's vectors, padded for the widest vector of reals. */
 enum { LEAF_WIDTH = (DC_LEAF_COLUMNS + 15) / 16 * 16 };
 

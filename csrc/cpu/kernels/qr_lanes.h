@@ -8,6 +8,10 @@
 
 #include "cpu/kernels/kernels.h"
 
+static_assert((int)DC_LEAF_COLUMNS <= (int)R_BITS,
+              "struct lane_tests has a bit of a real_int for each rotation of a leaf's sweep: "
+              "DC_LEAF_COLUMNS must be at most the bits of a real");
+
 /* What a sweep knows of the entries that it has finished: 1 / mu (qr_step.h), its most and the
    largest entry since the last that was negligible, and which those were. */
 struct lane_tests {
