@@ -376,23 +376,25 @@ out:
     return ret;
 }
 
-/* Of a round, which logs at most ROUND_ROTATIONS rotations of a side, or one sweep; or of the end.
- */
+/* Of a round, or of the end.  A round has as many half sweeps as are in flight at most, and logs
+   ROUND_ROTATIONS rotations of a side, or one sweep. */
 static struct bytes
 givens_bytes(const struct svd_plan *plan)
 {
-    const int64_t n = plan->told.n;
-    const int64_t logged = n > ROUND_ROTATIONS ? n : (int64_t)ROUND_ROTATIONS;
+    const tsvd_options *options = plan->problem->options;
+    const int64_t n = plan->told.n, asked = options->givens_threads;
+    const int64_t threads = asked > 0 ? asked : n / 2, sides = threads / 2 > 1 ? threads / 2 : 1;
     struct bytes round = {bytes_of(6 * n, sizeof(real)), 0};
     struct bytes end = {bytes_of(plan->told.threads, sizeof(struct room)), 0};
+    int64_t logged = sides < ROUND_ROTATIONS / n ? sides * n : (int64_t)ROUND_ROTATIONS, sweeps;
 
-    if (plan->problem->vectors) {
+    if (plan->problem->vectors && (n > SMALL || !options->givens_split)) {
+        logged = logged > n ? logged : n;
+        /* one for each row of a segment's log, and one behind each gap */
+        sweeps = logged / LOG_GAP + logged / SMALL + sides;
         round.host = bytes_add(round.host, bytes_of(4 * logged, sizeof(struct rotation)));
-        /* half of the rows of a segment that is not small may begin a sweep of their own */
-        round.host = bytes_add(round.host, bytes_of(2 * (logged / LOG_GAP + logged / SMALL + 1),
-                                                    sizeof(struct qr_sweep)));
-        round = bytes_sum(round, tsvdi_cpu_vectors.rotate_bytes(
-                                     plan, logged / LOG_GAP + logged / SMALL + 1, logged));
+        round.host = bytes_add(round.host, bytes_of(2 * sweeps, sizeof(struct qr_sweep)));
+        round = bytes_sum(round, tsvdi_cpu_vectors.rotate_bytes(plan, sweeps, logged));
     }
     return bytes_most(round, end);
 }

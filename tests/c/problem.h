@@ -112,16 +112,23 @@ arrays_of(const struct work *w)
 }
 
 /* tsvd_svd() of the work, with its range; options NULL: the defaults. */
-static tsvd_status
-solve(const struct work *w, const tsvd_options *options, tsvd_info *info, tsvd_error *error)
+UNUSED static tsvd_status
+solve_on(tsvd_handle *handle, const struct work *w, const tsvd_options *options, tsvd_info *info,
+         tsvd_error *error)
 {
     const struct arrays a = arrays_of(w);
     tsvd_options own = options != NULL ? *options : tsvd_options_default();
 
     own.first = w->first;
     own.count = w->k;
-    return tsvd_svd(cpu(), &a.d, &a.e, &own, w->vectors ? &a.L : NULL, &a.s,
+    return tsvd_svd(handle, &a.d, &a.e, &own, w->vectors ? &a.L : NULL, &a.s,
                     w->vectors ? &a.R : NULL, info, error);
+}
+
+UNUSED static tsvd_status
+solve(const struct work *w, const tsvd_options *options, tsvd_info *info, tsvd_error *error)
+{
+    return solve_on(cpu(), w, options, info, error);
 }
 
 static void

@@ -1,0 +1,65 @@
+/*
+ * An allocator of host memory that counts what it has given, and can refuse.
+ */
+#ifndef TSVD_TESTS_COUNTING_H
+#define TSVD_TESTS_COUNTING_H
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "tsvd/tsvd.h"
+
+struct counting {
+    atomic_llong bytes, peak; /* given and not yet released; the most at once */
+    atomic_llong calls;       /* of allocate() */
+    long long refuse;         /* the number of the call that gets nothing, and of all behind it;
+                                 0: none */
+};
+
+/* A block is preceded by a cache line that holds its size. */
+enum { COUNTING_LINE = 64 };
+
+static void *
+counting_allocate(void *arg, size_t bytes, void *stream)
+{
+    struct counting *c = arg;
+    const size_t whole = (bytes + 2 * COUNTING_LINE - 1) / COUNTING_LINE * COUNTING_LINE;
+    long long now, peak;
+    char *p;
+
+    (void)stream;
+    if (atomic_fetch_add(&c->calls, 1) + 1 >= c->refuse && c->refuse > 0) {
+        return NULL;
+    }
+    p = aligned_alloc(COUNTING_LINE, whole);
+    if (p == NULL) {
+        return NULL;
+    }
+    *(size_t *)(void *)p = bytes;
+    now = atomic_fetch_add(&c->bytes, (long long)bytes) + (long long)bytes;
+    peak = atomic_load(&c->peak);
+    while (now > peak && !atomic_compare_exchange_weak(&c->peak, &peak, now)) {
+    }
+    return p + COUNTING_LINE;
+}
+
+static void
+counting_release(void *arg, void *p, void *stream)
+{
+    struct counting *c = arg;
+    char *block = (char *)p - COUNTING_LINE;
+
+    (void)stream;
+    atomic_fetch_sub(&c->bytes, (long long)*(size_t *)(void *)block);
+    free(block);
+}
+
+static tsvd_allocator
+counting_allocator(struct counting *c)
+{
+    const tsvd_allocator allocator = {counting_allocate, counting_release, c};
+
+    return allocator;
+}
+
+#endif

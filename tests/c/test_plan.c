@@ -1,0 +1,210 @@
+/*
+ * What a plan tells against what a call does: the method, the workspace, and that all of it comes
+ * from the handle's allocator and goes back there.
+ */
+#include <string.h>
+
+#include "counting.h"
+#include "problem.h"
+
+static struct counting counting;
+
+/* A handle that takes its memory from `counting`. */
+static tsvd_handle *
+counted_handle(int threads)
+{
+    const tsvd_allocator allocator = counting_allocator(&counting);
+    tsvd_config config = tsvd_config_default();
+    tsvd_handle *handle = NULL;
+    tsvd_error error;
+
+    config.threads = threads;
+    config.host_allocator = &allocator;
+    CHECK(tsvd_create(&config, &handle, &error) == TSVD_OK, "%s", error.text);
+    return handle;
+}
+
+/* One call: the plan is what it does, and bounds what it takes from above and, within reason, from
+   below. */
+static void
+check_call(tsvd_handle *handle, const struct work *w, const tsvd_options *options)
+{
+    const struct arrays a = arrays_of(w);
+    const long long before = atomic_load(&counting.bytes);
+    const char *name = tsvd_method_name(options->method);
+    tsvd_options own = *options;
+    tsvd_plan plan;
+    tsvd_info info;
+    tsvd_error error;
+    long long peak;
+
+    own.first = w->first;
+    own.count = w->k;
+    CHECK(tsvd_make_plan(handle, &a.d, &a.e, &own, w->vectors, &plan, &error) == TSVD_OK, "%s",
+          error.text);
+    atomic_store(&counting.peak, before);
+    CHECK(solve_on(handle, w, options, &info, &error) == TSVD_OK, "%s: %s", name, error.text);
+    peak = atomic_load(&counting.peak) - before;
+    CHECK(atomic_load(&counting.bytes) == before, "%s: %lld bytes are left", name,
+          atomic_load(&counting.bytes) - before);
+    CHECK(info.method == plan.method ||
+              (plan.method == TSVD_METHOD_BISECT && info.method == TSVD_METHOD_QR),
+          "%s: %s ran, not %s", name, tsvd_method_name(info.method), tsvd_method_name(plan.method));
+    CHECK((uint64_t)peak <= plan.host_bytes,
+          "%s, n = %lld, %lld matrices, k = %lld, vectors %d: %lld bytes of %llu", name,
+          (long long)w->n, (long long)w->matrices, (long long)w->k, w->vectors, peak,
+          (unsigned long long)plan.host_bytes);
+    CHECK(plan.host_bytes <= 16 * (uint64_t)peak + ((uint64_t)8 << 20),
+          "%s, n = %lld, %lld matrices, k = %lld, vectors %d: %lld bytes, the plan tells %llu",
+          name, (long long)w->n, (long long)w->matrices, (long long)w->k, w->vectors, peak,
+          (unsigned long long)plan.host_bytes);
+    CHECK(plan.device_bytes == 0, "%s: device memory on the CPU", name);
+    CHECK(plan.result_bytes == (uint64_t)w->matrices * (uint64_t)w->k * size_of(w->dtype) *
+                                   (w->vectors ? 2 * (uint64_t)w->n + 1 : 1),
+          "%s: %llu bytes of results", name, (unsigned long long)plan.result_bytes);
+}
+
+static void
+test_workspace(void)
+{
+    const int64_t orders[] = {1, 2, 8, 9, 32, 33, 64, 65, 100, 200, 257, 500};
+    const int64_t batches[] = {1, 3, 40};
+    const tsvd_method methods[] = {TSVD_METHOD_AUTO, TSVD_METHOD_QR, TSVD_METHOD_GIVENS,
+                                   TSVD_METHOD_BISECT};
+
+    for (int threads = 1; threads <= 3; threads += 2) {
+        tsvd_handle *handle = counted_handle(threads);
+
+        for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {
+            for (int b = 0; b < 3; b++) {
+                for (int m = 0; m < 4; m++) {
+                    for (int vectors = 0; vectors < 2; vectors++) {
+                        struct work w =
+                            make_work(dtypes[m % 2], orders[o], orders[o] > 100 ? 1 : batches[b]);
+                        tsvd_options options = tsvd_options_default();
+
+                        options.method = methods[m];
+                        options.eps = methods[m] == TSVD_METHOD_GIVENS ? 1e-2 : -1;
+                        w.vectors = vectors && methods[m] != TSVD_METHOD_BISECT;
+                        check_call(handle, &w, &options);
+                        if (!w.vectors) {
+                            w.first = w.n / 3;
+                            w.k = (w.n + 2) / 3;
+                            check_call(handle, &w, &options);
+                        }
+                        free_work(&w);
+                    }
+                }
+            }
+        }
+        tsvd_destroy(handle);
+        CHECK(atomic_load(&counting.bytes) == 0, "the handle leaves %lld bytes",
+              atomic_load(&counting.bytes));
+    }
+}
+
+/* A matrix so graded that its values are found by QR. */
+static void
+test_graded(void)
+{
+    tsvd_handle *handle = counted_handle(1);
+    struct work w = make_work(TSVD_FLOAT64, 150, 1);
+    const tsvd_options options = tsvd_options_default();
+    tsvd_info info;
+
+    for (int64_t i = 0; i < w.n; i++) {
+        set(w.dtype, w.d, i, ldexp(get(w.dtype, w.d, i), (int)(-6 * i)));
+    }
+    w.vectors = 0;
+    check_call(handle, &w, &options);
+    CHECK(solve_on(handle, &w, &options, &info, NULL) == TSVD_OK && info.method == TSVD_METHOD_QR,
+          "by %s", tsvd_method_name(info.method));
+    free_work(&w);
+    tsvd_destroy(handle);
+}
+
+/* Where the allocator has nothing left the call says so, keeps nothing, and the next one works. */
+static void
+test_no_memory(void)
+{
+    const tsvd_method methods[] = {TSVD_METHOD_AUTO, TSVD_METHOD_QR, TSVD_METHOD_GIVENS,
+                                   TSVD_METHOD_BISECT};
+    const tsvd_allocator allocator = counting_allocator(&counting);
+    tsvd_config config = tsvd_config_default();
+    tsvd_handle *handle = counted_handle(2);
+    const long long before = atomic_load(&counting.bytes);
+
+    for (int m = 0; m < 4; m++) {
+        struct work w = make_work(TSVD_FLOAT64, 60, 5);
+        tsvd_options options = tsvd_options_default();
+        tsvd_error error;
+        tsvd_status status = TSVD_ERR_MEMORY;
+
+        options.method = methods[m];
+        options.eps = methods[m] == TSVD_METHOD_GIVENS ? 1e-2 : -1;
+        w.vectors = methods[m] != TSVD_METHOD_BISECT;
+        for (int k = 1; k < 1000 && status != TSVD_OK; k++) {
+            atomic_store(&counting.calls, 0);
+            counting.refuse = k;
+            status = solve_on(handle, &w, &options, NULL, &error);
+            counting.refuse = 0;
+            CHECK(status == TSVD_OK || (status == TSVD_ERR_MEMORY && error.wanted > 0 &&
+                                        error.matrix == -1 && strlen(error.text) > 10),
+                  "%s, call %d: status %d, \"%s\"", tsvd_method_name(methods[m]), k, (int)status,
+                  error.text);
+            CHECK(atomic_load(&counting.bytes) == before, "%s, call %d: bytes are left",
+                  tsvd_method_name(methods[m]), k);
+        }
+        CHECK(status == TSVD_OK, "%s never works", tsvd_method_name(methods[m]));
+        for (int64_t i = 0; i < w.matrices && w.vectors; i++) {
+            check_result(&w, i, 0, 1e-12 + (options.eps > 0 ? 4 * options.eps : 0));
+        }
+        free_work(&w);
+    }
+    tsvd_destroy(handle);
+    CHECK(atomic_load(&counting.bytes) == 0, "bytes are left");
+    counting.refuse = 1;
+    config.host_allocator = &allocator;
+    CHECK(tsvd_create(&config, &handle, NULL) == TSVD_ERR_MEMORY && handle == NULL, "a handle");
+    counting.refuse = 0;
+}
+
+/* Sizes that no machine can hold, and refusals. */
+static void
+test_extremes(void)
+{
+    const int64_t sizes[][2] = {{INT64_MAX, 1}, {INT64_MAX / 2, 7}, {1, INT64_MAX}, {1 << 30, 1}};
+    tsvd_options options = tsvd_options_default();
+    tsvd_array d, e;
+    tsvd_plan plan;
+    tsvd_error error;
+
+    for (int i = 0; i < 4; i++) {
+        const int64_t shape[] = {sizes[i][1], sizes[i][0]}, off[] = {sizes[i][1], sizes[i][0] - 1};
+
+        d = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 2, shape);
+        e = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 2, off);
+        CHECK(tsvd_make_plan(cpu(), &d, &e, &options, 1, &plan, &error) == TSVD_OK, "%s",
+              error.text);
+        CHECK(plan.result_bytes >= (uint64_t)1 << 60 && plan.host_bytes == UINT64_MAX,
+              "line %d: %llu, %llu", i, (unsigned long long)plan.result_bytes,
+              (unsigned long long)plan.host_bytes);
+    }
+    options.method = TSVD_METHOD_BISECT;
+    CHECK(tsvd_make_plan(cpu(), &d, &e, &options, 1, &plan, &error) == TSVD_ERR_ARGUMENT,
+          "vectors by bisect");
+    CHECK(tsvd_make_plan(cpu(), &d, &e, &options, 0, NULL, &error) == TSVD_ERR_ARGUMENT, "no plan");
+    CHECK(tsvd_make_plan(NULL, &d, &e, &options, 0, &plan, NULL) == TSVD_ERR_ARGUMENT, "no handle");
+    memset(&options, 0, sizeof options);
+    CHECK(tsvd_make_plan(cpu(), &d, &e, &options, 0, &plan, &error) == TSVD_ERR_ARGUMENT, "zero");
+}
+
+int
+main(void)
+{
+    test_workspace();
+    test_graded();
+    test_no_memory();
+    test_extremes();
+    return report();
+}
