@@ -17,7 +17,7 @@
 #include "tuning.h"
 
 extern "C" {
-#include "bidiag/methods.h"
+#include "backend/ops.h"
 }
 
 /* Up to WAVE_SWEEPS consecutive sweeps of one direction that pass over the vectors together:

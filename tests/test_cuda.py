@@ -467,9 +467,19 @@ def test_values_in_two_threads():
             assert all(same)
 
 
-def test_values_by_qr_need_vectors():
-    with pytest.raises(NotImplementedError, match='method="bisect" or device="cpu"'):
-        tsvd.svdvals([1.0, 2.0], [0.5], method="qr", device="cuda")
+def test_values_of_qr():
+    """Without vectors too; refined where "auto" finds its values, so of a small matrix the CPU's."""
+    for family in ("uniform_1", "chi", "graded_down", "zero_first"):
+        for n in (1, 2, 31, 256, 257, 1000):
+            d, e = make(family, n)
+            s = tsvd.svdvals(d, e, method="qr", device="cuda")
+            result, info = tsvd.svd(
+                d, e, compute_uv=False, method="qr", device="cuda", full_output=True
+            )
+            assert same_bits(s, result) and info.method == "qr"
+            assert np.allclose(s, tsvd.svdvals(d, e, method="qr", device="cpu"), rtol=1e-15 * n)
+            if n <= 256:
+                assert same_bits(s, tsvd.svdvals(d, e, method="qr", device="cpu"))
 
 
 def test_values_of_givens_have_the_same_bits():

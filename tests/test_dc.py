@@ -15,7 +15,7 @@ from measures import BOUNDS, max_abs_error, orthogonality, residual, value_error
 from processes import run
 from reference import singular_values
 
-# One, two, four and eight leaves (csrc/bidiag/dc.h), and one row less or more.
+# One, two, four and eight leaves (csrc/math/dc.h), and one row less or more.
 SIZES = (*range(31, 35), *range(63, 67), *range(127, 131), *range(255, 259))
 
 

@@ -10,8 +10,8 @@
 #define TSVDI_OPS_H
 
 #include "backend/context.h"
-#include "bidiag/dc.h"
-#include "bidiag/rotation_log.h"
+#include "backend/rotation_log.h"
+#include "math/dc.h"
 #include "math/givens_sweep.h"
 #include "math/sturm.h"
 

@@ -5,6 +5,8 @@
 #ifndef TSVDI_PROBLEM_H
 #define TSVDI_PROBLEM_H
 
+#include <stddef.h>
+
 #include "backend/handle.h"
 
 /* d or e of a batch: where each matrix's lies. */

@@ -1,34 +1,36 @@
 /*
- * The seed's method: rounds of pipelined half sweeps (givens_sweep.h) until no entry off
- * the diagonal is left.
+ * The givens method: the published pipeline of Givens rotations (Semylitko & Malaschonok 2021), in
+ * rounds of pipelined half sweeps (math/givens_sweep.h) until no entry off the diagonal is left.
  *
- * The seed walks the whole matrix until nothing is left to rotate anywhere, and most of its
- * steps are empty.  Here, after each round, the matrix is split where both off-diagonals
- * are gone.  A large segment goes on in rounds; a small one, of which there are many in the
- * end, some with hundreds of thousands of half sweeps to go, is finished in one piece.
- * Rotations in different segments commute, so d, e, L and R are those of the seed's order.
+ * The published kernel walks the whole matrix until nothing is left to rotate anywhere, and most of
+ * its steps are empty.  Here the matrix is split after each round where both off-diagonals are
+ * gone. A large segment goes on in rounds.  A small one is finished in one piece: there are many in
+ * the end, some with hundreds of thousands of half sweeps to go.  Rotations in different segments
+ * commute, so d, e, L and R are those of the published order.
  *
- * The seed's count of iterations: the loop of a thread walks n steps, the last of which has
- * nothing to rotate; thread k makes half sweeps k, k + T, k + 2T, ... of T threads, and is
- * finished when one makes no rotation.  If half sweep F is the first that makes none, the
- * next T - 1 make none either: n (F + T) iterations.
+ * The published count of iterations: the loop of a thread walks n steps, the last of which has
+ * nothing to rotate.  Thread k makes half sweeps k, k + T, k + 2T, ... of T threads, and is
+ * finished when one makes no rotation.  If half sweep F is the first that makes none, the next T -
+ * 1 make none either: n (F + T) iterations.
  */
 #include "bidiag/methods.h"
 
-/* Bounds on half sweeps, while a large segment is left and in all.  They are as many as the
-   nearest coupled values ask for, whatever n is: the seed's published means, n = 20 to 10000,
-   reach 810,000 (n = 500, eps = 1e-8).  In a small segment, which most of those that take
-   long come down to, a half sweep costs a tenth of a microsecond. */
+/* Bounds on half sweeps, while a large segment is left and in all.  How many are needed depends on
+   the nearest coupled values, not on n: the published means, n = 20 to 10000, reach 810,000
+   (n = 500, eps = 1e-8).  Most matrices that take long come down to small segments, in which a half
+   sweep costs a tenth of a microsecond. */
 enum { SWEEPS_MAX = 1000000, SMALL_SWEEPS_MAX = 10000000 };
 
 /* Half sweeps of small segments between two calls of tsvdi_check, an even number: a tenth of
    a second on a GPU. */
 enum { SLICE_SWEEPS = 1 << 19 };
 
+/* How the matrix is cut into segments. */
 struct cut {
-    struct givens_segment *large, *next;
-    struct givens_segment *small;
-    int64_t *since; /* of each small one, the half sweep at which it was set aside */
+    struct givens_segment *large; /* of this round */
+    struct givens_segment *next;  /* of the next round */
+    struct givens_segment *small; /* set aside, to be finished in one piece */
+    int64_t *since;               /* of each small one, the half sweep at which it was set aside */
     int64_t larges, nexts, smalls;
     int64_t limit; /* most rows of a small segment */
     int whole;     /* the matrix stays whole */
@@ -103,7 +105,7 @@ make_rounds(struct tsvd_context *ctx, const struct givens_job *job, struct cut *
         }
         TSVD_TRY(tsvdi_check(ctx, (double)made / ((double)bound + 2)));
     }
-    if (job->right.x && made > DRIFT_SWEEPS_PER_ROW * job->n) {
+    if (job->right.x != NULL && made > DRIFT_SWEEPS_PER_ROW * job->n) {
         TSVD_TRY(ctx->plan->backend->vectors->orthonormalize(ctx, job->right));
         TSVD_TRY(ctx->plan->backend->vectors->orthonormalize(ctx, job->left));
     }
@@ -186,7 +188,7 @@ iterate(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct 
     cut.since = (int64_t *)(cut.small + n);
     cut.whole = !options->givens_split;
     cut.limit = cut.whole ? 0 : ctx->plan->backend->givens->small_rows;
-    if (right.x) {
+    if (right.x != NULL) {
         TSVD_TRY(ctx->plan->backend->vectors->identity(ctx, right));
         TSVD_TRY(ctx->plan->backend->vectors->identity(ctx, left));
     }

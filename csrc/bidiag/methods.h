@@ -88,11 +88,6 @@ tsvd_status tsvdi_rotations(struct tsvd_context *ctx, const struct chunk *chunk,
 /* Workspace of tsvdi_rotations() beside that of the iteration and the back end. */
 struct bytes tsvdi_rotations_bytes(const struct svd_plan *plan);
 
-/* qr.c: room for `sweeps` sweeps with up to `rotations` rotations in all. */
-tsvd_status tsvdi_log_alloc(struct tsvd_context *ctx, int64_t sweeps, int64_t rotations,
-                            struct rotation_log *log);
-void tsvdi_log_free(struct tsvd_context *ctx, struct rotation_log *log);
-
 /* bisect.c: the values of a chunk from where the plan says, to `s` in problem->to.  hint: as in
    struct values_job; eps: in the units of B. */
 tsvd_status tsvdi_find_values(struct tsvd_context *ctx, const struct chunk *chunk, const real *hint,
@@ -106,15 +101,5 @@ tsvdi_eps(const struct tsvd_context *ctx)
 
     return eps <= 0 ? 0 : eps >= (double)R_LARGEST ? R_LARGEST : REAL(eps);
 }
-
-/*
- * sturm.c: prepares B for Sturm counts.  work holds tsvdi_sturm_bytes(n) bytes and outlives the
- * matrix; d [n] and e [n-1] are not scaled, not all zero, and finite.
- */
-size_t tsvdi_sturm_bytes(int64_t n);
-
-/* Whether the plain form of the counts serves for it. */
-int tsvdi_sturm_is_plain(int64_t n, const real *d, const real *e);
-void tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct sturm *matrix);
 
 #endif

@@ -2,11 +2,16 @@
  * What a call does: the method, how a batch is cut into chunks and shared out over workers, and
  * the workspace.  All of it is decided here, once a call.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "bidiag/crossover.h"
 #include "bidiag/methods.h"
 #include "host/blas.h"
+
+static_assert((int)VALUES_SIDE_BY_SIDE_ORDER <= (int)DC_LEAF_COLUMNS,
+              "the leaves' QR approximates the values of matrices that are bisected side by side: "
+              "VALUES_SIDE_BY_SIDE_ORDER must be at most DC_LEAF_COLUMNS");
 
 /* Matrices up to this order are shared out over the threads, one thread each; larger ones follow
    one another with all threads at work on each. */

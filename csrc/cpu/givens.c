@@ -1,9 +1,9 @@
 /*
- * CPU back end: the givens method.  A round walks the segments in the order of the
- * seed's threads; a small segment is finished with its rotations gathered in two
- * small orthogonal factors, which are applied to the vectors once.
+ * CPU back end: the givens method.  A round walks the segments in the order of the pipeline's
+ * threads.  A small segment is finished with its rotations gathered in two small orthogonal
+ * factors, which are applied to the vectors once.  Mirrors cuda/givens.cu.
  */
-#include "bidiag/methods.h"
+#include "backend/ops.h"
 #include "cpu/kernels/kernels.h"
 
 /* Most rows of a segment whose two orthogonal factors stay in the L1 cache beside it. */
@@ -86,7 +86,7 @@ hand_over(struct band *band, int64_t block, int64_t i)
 }
 
 /*
- * Half sweeps in the order of the seed's threads: in each tick every half sweep that is
+ * Half sweeps in the order of the pipeline's threads: in each tick every half sweep that is
  * under way makes one step, two rows behind the one before it.  Their steps touch disjoint
  * entries and could be made at once.
  */
@@ -121,7 +121,7 @@ walk(struct band *band)
             if (band->blocks > 1) {
                 hand_over(band, block, i);
             }
-            if (band->log[k & 1]) {
+            if (band->log[k & 1] != NULL) {
                 band->log[k & 1][k / 2 * band->steps + i] = q;
             }
         }
@@ -171,7 +171,7 @@ givens_round(struct tsvd_context *ctx, const struct givens_job *job,
         total += segment[i].rows;
     }
     TSVD_TRY(tsvdi_alloc(ctx, (size_t)(6 * longest) * sizeof *packed, (void **)&packed));
-    if (job->right.x) {
+    if (job->right.x != NULL) {
         TSVD_TRY(tsvdi_alloc(ctx, (size_t)(2 * rows * longest) * sizeof *raw, (void **)&raw));
         for (int side = 0; side < 2; side++) {
             TSVD_TRY(tsvdi_log_alloc(ctx, rows * (total / LOG_GAP + segments), rows * total,
@@ -185,11 +185,11 @@ givens_round(struct tsvd_context *ctx, const struct givens_job *job,
         band.packed = packed;
         band.eps = job->eps;
         band.log[0] = raw;
-        band.log[1] = raw ? raw + rows * band.steps : NULL;
+        band.log[1] = raw != NULL ? raw + rows * band.steps : NULL;
         pack(&band, job->d + segment[i].first, job->e + segment[i].first);
         walk(&band);
         unpack(&band, job->d + segment[i].first, job->e + segment[i].first);
-        if (raw) {
+        if (raw != NULL) {
             compress(band.log[0], rows, band.steps, segment[i].first, &log[0]);
             compress(band.log[1], half_sweeps / 2, band.steps, segment[i].first, &log[1]);
         }
@@ -198,7 +198,7 @@ givens_round(struct tsvd_context *ctx, const struct givens_job *job,
         counts->rotations += band.rotations;
         counts->deflated += band.deflated;
     }
-    if (raw) {
+    if (raw != NULL) {
         clock = tsvdi_host_seconds();
         TSVD_TRY(tsvdi_cpu_vectors.rotate(ctx, &log[0], &log[1], job->right, job->left, 0));
         counts->seconds_vectors += tsvdi_host_seconds() - clock;
@@ -344,7 +344,7 @@ finish_segment(void *arg, int worker, int64_t index)
     made = run_to_end(room, m, job->eps, task->half_sweeps[index]);
     task->half_sweeps[index] = made;
     unpack(&band, job->d + segment.first, job->e + segment.first);
-    for (int k = 0; k < 2 && side[k].x; k++) {
+    for (int k = 0; k < 2 && side[k].x != NULL; k++) {
         if (made < 0 || made > DRIFT_SWEEPS_PER_ROW * m) {
             orthonormalize_factor(room->factor[k], m, room->spare);
         }

@@ -12,14 +12,9 @@
  * the approximation nor on how the work was shared out.  The exception is where exact counts are
  * not monotone: a number may be an eigenvalue of the matrix that rounding makes of it.
  */
-#include "bidiag/crossover.h"
-#include "bidiag/methods.h"
+#include "backend/ops.h"
 #include "cpu/dc/dc.h"
 #include "math/bracket.h"
-
-static_assert((int)VALUES_SIDE_BY_SIDE_ORDER <= (int)DC_LEAF_COLUMNS,
-              "the leaves' QR approximates the values of matrices that are bisected side by side: "
-              "VALUES_SIDE_BY_SIDE_ORDER must be at most DC_LEAF_COLUMNS");
 
 /* Values that one task finds together, sharing the intervals near the root. */
 enum { VALUES_PER_TASK = 256, VALUES_PER_TASK_MIN = 32 };

@@ -30,9 +30,11 @@ fill_wave(const struct rotation_log *log, struct sweep_group g, const struct rot
 
     for (int64_t k = 0; k < WAVE; k++) {
         const struct qr_sweep *s = g.begin + k < g.end ? &log->sweep[g.begin + k] : NULL;
-        int64_t count = s ? s->count : 0;
+        int64_t count = s != NULL ? s->count : 0;
         /* the step at which sweep k makes its first rotation */
-        int64_t start = !s ? steps : s->up ? g.high - (s->first + count) + k : s->first - g.low + k;
+        int64_t start = s == NULL ? steps
+                        : s->up   ? g.high - (s->first + count) + k
+                                  : s->first - g.low + k;
 
         for (int64_t w = 0; w < steps; w++) {
             int64_t j = w - start;

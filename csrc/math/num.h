@@ -1,6 +1,7 @@
 /*
  * The type `num` that recurrences and sums are written over: a real, or, in a source
- * that defines TSVD_VECTOR, a vector of reals (simd.h).  `num_int` is its integer twin, `num_small`
+ * that defines TSVD_VECTOR, a vector of reals: such a source includes cpu/kernels/simd.h, which has
+ * the names below for vectors, before all else.  `num_int` is its integer twin, `num_small`
  * one for exponents and counts.
  */
 #ifndef TSVDI_NUM_H
@@ -9,7 +10,6 @@
 #include "math/real.h"
 
 #ifdef TSVD_VECTOR
-#include "cpu/kernels/simd.h"
 typedef num_int num_small;
 #define NUM_SMALL(x) (x)
 #define num_small_clamp num_int_clamp

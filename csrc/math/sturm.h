@@ -236,4 +236,26 @@ sturm_wide_restart(struct sturm_wide *y, num_small *above)
     y->rest = NUM_SPLAT(REAL(0));
 }
 
+/* ---- sturm.c ---- */
+
+#define tsvdi_sturm_bytes TSVD_T(tsvdi_sturm_bytes)
+#define tsvdi_sturm_is_plain TSVD_T(tsvdi_sturm_is_plain)
+#define tsvdi_sturm_prepare TSVD_T(tsvdi_sturm_prepare)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Prepares B for counts on the host.  work holds tsvdi_sturm_bytes(n) bytes and outlives the
+   matrix; d [n] and e [n-1] are not scaled, not all zero, and finite. */
+size_t tsvdi_sturm_bytes(int64_t n);
+void tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct sturm *matrix);
+
+/* Whether the plain form of the counts serves for it. */
+int tsvdi_sturm_is_plain(int64_t n, const real *d, const real *e);
+
+#ifdef __cplusplus
+}
+#endif
+
 #endif

@@ -5,7 +5,6 @@
  */
 #include "python/module.h"
 
-#include "bidiag/crossover.h"
 #include "python/arrays.h"
 
 /* What helps, in the words of tsvd.svd(); NULL: the core's own advice is said in no other words. */
@@ -113,6 +112,7 @@ add_methods(PyObject *module)
 static int
 module_exec(PyObject *module)
 {
+    const tsvd_cuda_crossover pays = tsvd_cuda_pays();
     module_state *state = PyModule_GetState(module);
     PyObject *linalg;
 
@@ -128,9 +128,9 @@ module_exec(PyObject *module)
     Py_DECREF(linalg);
     if (state->LinAlgError == NULL ||
         PyModule_AddStringConstant(module, "__version__", TSVD_PYTHON_VERSION) < 0 ||
-        PyModule_AddIntConstant(module, "CUDA_ORDER", CUDA_ORDER) < 0 ||
-        PyModule_AddIntConstant(module, "CUDA_VALUES_ORDER", CUDA_VALUES_ORDER) < 0 ||
-        PyModule_AddIntConstant(module, "CUDA_BATCH_VALUES", CUDA_BATCH_VALUES) < 0) {
+        PyModule_AddIntConstant(module, "CUDA_ORDER", pays.vectors_order) < 0 ||
+        PyModule_AddIntConstant(module, "CUDA_VALUES_ORDER", pays.values_order) < 0 ||
+        PyModule_AddIntConstant(module, "CUDA_BATCH_VALUES", pays.batch_values) < 0) {
         return -1;
     }
     return add_methods(module);

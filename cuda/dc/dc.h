@@ -1,6 +1,6 @@
 /*
  * Divide and conquer on the device: what its kernels share.  Mirrors csrc/cpu/dc/dc.c; the layout
- * of the arrays is that of csrc/bidiag/dc.h.  dc.cu holds the operations of the seam, dc/leaves.cu
+ * of the arrays is that of csrc/math/dc.h.  dc.cu holds the operations of the seam, dc/leaves.cu
  * the leaves, dc/deflate.cu the merges' index work, one block a node, dc/vectors.cu roots and
  * vectors.
  */

@@ -170,8 +170,7 @@ def svd(
         for values alone by "auto", "dc" or "bisect", and by the same methods for
         batches that have 131072 values or more. Otherwise, and if there is no
         such device, no cuBLAS or not enough device memory, the CPU. On CUDA
-        devices "auto" is "dc" with vectors and "bisect" without, and "qr" needs
-        vectors.
+        devices "auto" is "dc" with vectors and "bisect" without.
     stream : optional
         The CUDA stream to compute on. Not available yet.
     out : tuple (L, s, R) of ndarray, optional

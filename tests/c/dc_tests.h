@@ -4,8 +4,8 @@
 #ifndef TSVD_TESTS_DC_H
 #define TSVD_TESTS_DC_H
 
-#include "bidiag/dc.h"
 #include "check.h"
+#include "math/dc.h"
 #include "rotation_tests.h"
 
 static void

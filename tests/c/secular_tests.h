@@ -6,9 +6,9 @@
 #ifndef TSVD_TESTS_SECULAR_H
 #define TSVD_TESTS_SECULAR_H
 
-#include "bidiag/dc.h"
 #include "check.h"
 #include "cpu/kernels/kernels.h"
+#include "math/dc.h"
 #include "math/secular.h"
 #include "rotation_tests.h"
 

@@ -5,7 +5,7 @@
 #ifndef TSVD_TESTS_STURM_H
 #define TSVD_TESTS_STURM_H
 
-#include "bidiag/methods.h"
+#include "backend/ops.h"
 #include "check.h"
 #include "cpu/kernels/kernels.h"
 #include "families.h"

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "bidiag/dc.h"
+#include "math/dc.h"
 #include "problem.h"
 
 /* ---- a BLAS that checks its arguments as the reference BLAS does ---- */

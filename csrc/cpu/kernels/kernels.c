@@ -6,6 +6,8 @@
  * performance, ACM TOMS 40 (2014).
  */
 #define TSVD_VECTOR
+#include "cpu/kernels/simd.h"
+
 #include "cpu/kernels/kernels.h"
 #include "cpu/kernels/qr_lanes.h"
 #include "math/secular.h"

@@ -1,9 +1,9 @@
 /*
- * The matrix prepared for the Sturm counts of math/sturm.h.
+ * The matrix prepared for Sturm counts; see sturm.h.
  */
-#include <limits.h>
+#include "math/sturm.h"
 
-#include "bidiag/methods.h"
+#include <limits.h>
 
 /* Entry k of the Golub-Kahan form's off-diagonal: d1, e1, d2, ..., dn. */
 static real

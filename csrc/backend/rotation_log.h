@@ -6,6 +6,7 @@
 #ifndef TSVDI_ROTATION_LOG_H
 #define TSVDI_ROTATION_LOG_H
 
+#include "backend/precision.h"
 #include "math/qr_sweep.h"
 
 struct rotation_log {
@@ -42,5 +43,12 @@ log_next_group(const struct rotation_log *log, int64_t begin, int64_t most)
     }
     return g;
 }
+
+struct tsvd_context;
+
+/* Room for `sweeps` sweeps with up to `rotations` rotations in all. */
+tsvd_status tsvdi_log_alloc(struct tsvd_context *ctx, int64_t sweeps, int64_t rotations,
+                            struct rotation_log *log);
+void tsvdi_log_free(struct tsvd_context *ctx, struct rotation_log *log);
 
 #endif

@@ -1,0 +1,105 @@
+"""The structure of the core: which folder may use which, read from the includes."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = [
+    path
+    for folder in ("csrc", "cuda")
+    for path in (ROOT / folder).rglob("*")
+    if path.suffix in {".c", ".h", ".cu", ".hpp"}
+]
+# What a folder includes beside its own files. tsvd is the public interface, csrc/include/tsvd.
+ALLOWED = {
+    "tsvd": set(),
+    "host": {"tsvd"},
+    "math": set(),
+    "backend": {"host", "math", "tsvd"},
+    "bidiag": {"backend", "host", "math", "tsvd"},
+    "api": {"backend", "bidiag", "host", "tsvd"},
+    "cpu": {"backend", "host", "math", "tsvd"},
+    "cuda": {"backend", "host", "math", "tsvd"},
+    "python": {"tsvd"},
+}
+
+pytestmark = pytest.mark.skipif(not SOURCES, reason="not in a source tree")
+
+
+def _name(path):
+    """The path as an include spells it."""
+    path = path.relative_to(ROOT)
+    for folder in ("csrc/include", "csrc"):
+        if path.is_relative_to(folder):
+            return path.relative_to(folder).as_posix()
+    return path.as_posix()
+
+
+def _includes(path):
+    """The names of the files that a source includes in quotes."""
+    found = re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.MULTILINE)
+    headers = {"version.h": "tsvd/version.h"}  # made by CMake
+    for name in (headers.get(name, name) for name in found):
+        if name == "tsvd/version.h":
+            continue
+        places = [path.parent / name, ROOT / "csrc" / name, ROOT / "csrc/include" / name]
+        places += [ROOT / "cuda" / name]
+        [place] = {place.resolve() for place in places if place.exists()}
+        yield _name(place)
+
+
+GRAPH = {_name(path): set(_includes(path)) for path in SOURCES}
+
+
+@pytest.mark.parametrize("folder", sorted({name.split("/")[0] for name in GRAPH}))
+def test_includes_go_one_way(folder):
+    wrong = [
+        f"{name} includes {other}"
+        for name, others in GRAPH.items()
+        for other in others
+        if name.startswith(folder + "/")
+        and other.split("/")[0] not in ALLOWED[folder] | {folder}
+    ]
+    assert not wrong
+
+
+def test_no_circle_of_includes():
+    done, path = set(), []
+
+    def walk(name):
+        assert name not in path, " -> ".join([*path, name])
+        if name not in done:
+            path.append(name)
+            for other in GRAPH[name]:
+                walk(other)
+            done.add(path.pop())
+
+    for name in GRAPH:
+        walk(name)
+
+
+def test_the_installed_headers_stand_alone():
+    for name, others in GRAPH.items():
+        if name.startswith("tsvd/"):
+            assert all(other.startswith("tsvd/") for other in others), name
+
+
+def test_algorithms_know_no_hardware():
+    """Neither CUDA nor OpenMP, and no question about the device but in the one place."""
+    for path in SOURCES:
+        name, text = _name(path), path.read_text()
+        if name.split("/")[0] in {"api", "backend", "bidiag", "math"}:
+            assert "#pragma omp" not in text and "omp.h" not in text, name
+            assert "cuda_runtime" not in text, name
+        if name.startswith("bidiag/"):
+            assert not re.search(r"device\s*(<|>=|!=|==)\s*(0|-1|TSVD_DEVICE_CPU)", text), name
+
+
+def test_functions_of_both_precisions_are_listed_once():
+    """A name that gets a suffix for the precision is in backend/precision.h, or in math/ beside its
+    declaration; so no file renames what another one calls."""
+    for path in SOURCES:
+        if _name(path) != "backend/precision.h" and not _name(path).startswith("math/"):
+            assert not re.search(r"#define (tsvdi_\w+) TSVD_T\(\1\)", path.read_text()), path
