@@ -510,7 +510,7 @@ correct_factor(real *factor, real *spare, int m)
         spare[at] = (REAL(i == j) - sum) / 2;
     }
     __syncthreads();
-    /* a thread owns a column, and keeps the old one in registers' stead: row by row from a copy */
+    /* a thread owns a column: it copies its old column to a local array first */
     for (int j = (int)threadIdx.x; j < m; j += FINISH_THREADS) {
         real old[FINISH_ROWS];
 
@@ -529,6 +529,98 @@ correct_factor(real *factor, real *spare, int m)
     __syncthreads();
 }
 
+/* What a thread of a block that finishes a segment keeps. */
+struct finish_work {
+    struct finish_shared *at;
+    real *right, *left; /* the factors, of order m */
+    int m;              /* rows of the segment */
+    real eps;
+    int64_t made; /* half sweeps that are over */
+
+    /* Of the thread's own half sweeps: their number up to the last that made a rotation. */
+    int64_t last;
+    unsigned long long rotations, deflated;
+};
+
+/* The segment to shared memory; the factors start as identities. */
+static __device__ __forceinline__ void
+load_segment(const struct finish_work &work, const real *d, const real *e)
+{
+    const int m = work.m;
+
+    for (int i = (int)threadIdx.x; i < m; i += FINISH_THREADS) {
+        work.at->p[3 * i] = d[i];
+        work.at->p[3 * i + 1] = 0;
+        work.at->p[3 * i + 2] = i + 1 < m ? e[i] : REAL(0);
+    }
+    for (int i = (int)threadIdx.x; i < m * m; i += FINISH_THREADS) {
+        work.right[i] = work.left[i] = i / m == i % m ? REAL(1) : REAL(0);
+    }
+    __syncthreads();
+}
+
+/* The lead warp's part of a tick: a step of each half sweep under way.  Half sweep *j is the
+   thread's, i its step, of `steps` from row `low` on. */
+static __device__ __forceinline__ void
+lead_tick(struct finish_work &work, int parity, int64_t i, int low, int steps, int64_t sweeps,
+          int *j)
+{
+    struct finish_shared *at = work.at;
+    bool rotated = false, odd = *j & 1;
+
+    if (i >= 0 && i < steps && *j < sweeps) {
+        struct small_rotation *mine = &at->made[parity][threadIdx.x];
+        int dropped;
+
+        mine->row = low + (int)i;
+        rotated = givens_step(at->p + 3 * mine->row, odd, work.eps, &mine->q, &dropped);
+        work.deflated += (unsigned)dropped;
+        work.rotations += rotated;
+        work.last = rotated && work.made + *j + 1 > work.last ? work.made + *j + 1 : work.last;
+        if (i + 1 == steps) {
+            *j += WARP;
+        }
+    }
+    at->right[parity] = __ballot_sync(0xffffffffu, rotated && !odd);
+    at->left[parity] = __ballot_sync(0xffffffffu, rotated && odd);
+}
+
+/* Half sweeps over the rows low .. low + steps, by the whole block. */
+static __device__ __forceinline__ void
+make_half_sweeps(struct finish_work &work, int low, int steps, int64_t sweeps)
+{
+    const int lag = steps > 1 ? 2 : 1; /* with one entry left, half sweeps follow at once */
+    const bool lead = threadIdx.x < WARP;
+    int j = (int)threadIdx.x, parity = 0;
+
+    for (int64_t tick = 0; tick < steps + lag * (sweeps - 1); tick++, parity ^= 1) {
+        if (lead) {
+            lead_tick(work, parity, tick - (int64_t)lag * j, low, steps, sweeps, &j);
+        } else {
+            follow(work.at, parity ^ 1, work.m, work.right, work.left);
+        }
+        __syncthreads();
+    }
+    if (!lead) {
+        follow(work.at, parity ^ 1, work.m, work.right, work.left);
+    }
+    work.made += sweeps;
+    __syncthreads();
+}
+
+/* The sums of what the lead warp's threads did, in each of them. */
+static __device__ __forceinline__ void
+add_up(struct finish_work &work)
+{
+    for (int half = WARP / 2; half > 0; half /= 2) {
+        int64_t other = __shfl_xor_sync(0xffffffffu, (long long)work.last, half);
+
+        work.last = other > work.last ? other : work.last;
+        work.rotations += __shfl_xor_sync(0xffffffffu, work.rotations, half);
+        work.deflated += __shfl_xor_sync(0xffffffffu, work.deflated, half);
+    }
+}
+
 static __global__ void
 __launch_bounds__(FINISH_THREADS)
     finish_kernel(const struct givens_segment *segments, real eps, int64_t drift, real *d, real *e,
@@ -542,23 +634,17 @@ __launch_bounds__(FINISH_THREADS)
     struct finish_result *result = &results[blockIdx.x];
     const int m = (int)segment.rows;
     const int64_t bound = result->half_sweeps;
-    const bool lead = threadIdx.x < WARP;
-    int64_t made = 0, last = 0;
-    unsigned long long rotations = 0, deflated = 0, steps_made = 0;
+    struct finish_work work = {at, right, left, m, eps, 0, 0, 0, 0};
+    unsigned long long steps_made = 0;
     real *out = factors == NULL ? NULL : factors + blockIdx.x * 2 * FINISH_ROWS * FINISH_ROWS;
 
-    for (int i = (int)threadIdx.x; i < m; i += FINISH_THREADS) {
-        at->p[3 * i] = d[segment.first + i];
-        at->p[3 * i + 1] = 0;
-        at->p[3 * i + 2] = i + 1 < m ? e[segment.first + i] : REAL(0);
-    }
-    for (int i = (int)threadIdx.x; i < m * m; i += FINISH_THREADS) {
-        right[i] = left[i] = i / m == i % m ? REAL(1) : REAL(0);
-    }
-    __syncthreads();
+    d += segment.first;
+    e += segment.first;
+    load_segment(work, d, e);
     for (;;) {
-        const int64_t sweeps = bound - made < FINISH_SWEEPS ? bound - made : FINISH_SWEEPS;
-        int low, steps, lag, j = (int)threadIdx.x, parity = 0;
+        const int64_t sweeps =
+            bound - work.made < FINISH_SWEEPS ? bound - work.made : FINISH_SWEEPS;
+        int low, steps;
 
         find_range(at, m);
         __syncthreads();
@@ -567,62 +653,26 @@ __launch_bounds__(FINISH_THREADS)
         if (steps == 0 || sweeps == 0) {
             break;
         }
-        lag = steps > 1 ? 2 : 1; /* with one entry left, half sweeps follow at once */
-        for (int64_t tick = 0; tick < steps + lag * (sweeps - 1); tick++, parity ^= 1) {
-            if (lead) {
-                int64_t i = tick - (int64_t)lag * j;
-                bool rotated = false, odd = j & 1;
-
-                if (i >= 0 && i < steps && j < sweeps) {
-                    struct small_rotation *mine = &at->made[parity][threadIdx.x];
-                    int dropped;
-
-                    mine->row = low + (int)i;
-                    rotated = givens_step(at->p + 3 * mine->row, odd, eps, &mine->q, &dropped);
-                    deflated += (unsigned)dropped;
-                    rotations += rotated;
-                    last = rotated && made + j + 1 > last ? made + j + 1 : last;
-                    if (i + 1 == steps) {
-                        j += WARP;
-                    }
-                }
-                at->right[parity] = __ballot_sync(0xffffffffu, rotated && !odd);
-                at->left[parity] = __ballot_sync(0xffffffffu, rotated && odd);
-            } else {
-                follow(at, parity ^ 1, m, right, left);
-            }
-            __syncthreads();
-        }
-        if (!lead) {
-            follow(at, parity ^ 1, m, right, left);
-        }
-        made += sweeps;
+        make_half_sweeps(work, low, steps, sweeps);
         steps_made += (unsigned long long)(sweeps * (steps + 1));
-        __syncthreads();
     }
     for (int i = (int)threadIdx.x; i < m; i += FINISH_THREADS) {
-        d[segment.first + i] = at->p[3 * i];
+        d[i] = at->p[3 * i];
         if (i + 1 < m) {
-            e[segment.first + i] = at->p[3 * i + 2];
+            e[i] = at->p[3 * i + 2];
         }
     }
-    if (lead) {
-        for (int half = WARP / 2; half > 0; half /= 2) {
-            int64_t other = __shfl_xor_sync(0xffffffffu, (long long)last, half);
-
-            last = other > last ? other : last;
-            rotations += __shfl_xor_sync(0xffffffffu, rotations, half);
-            deflated += __shfl_xor_sync(0xffffffffu, deflated, half);
-        }
+    if (threadIdx.x < WARP) {
+        add_up(work);
     }
     if (threadIdx.x == 0) {
-        result->half_sweeps = last < bound ? last : -1;
+        result->half_sweeps = work.last < bound ? work.last : -1;
         result->steps = steps_made;
-        result->rotations = rotations;
-        result->deflated = deflated;
+        result->rotations = work.rotations;
+        result->deflated = work.deflated;
     }
     if (out != NULL) {
-        if (made > drift * m) {
+        if (work.made > drift * m) {
             correct_factor(right, spare, m);
             correct_factor(left, spare, m);
         }

@@ -307,6 +307,49 @@ store(const struct dc_device &run, const struct leaf &leaf, const struct vectors
     }
 }
 
+/* The turns that dropped a column; returns their number. */
+template <int WIDTH>
+static __device__ __forceinline__ int
+play_drop(const struct leaf &leaf, struct reader &reader, struct ring *ring,
+          struct vectors_part<WIDTH> &v, real (&null)[part<WIDTH>::COLUMNS])
+{
+    take_turns(&reader, ring);
+#pragma unroll
+    for (int i = WIDTH - 1; i >= 0; i--) {
+        if (i < leaf.rows) {
+#pragma unroll
+            for (int c = 0; c < part<WIDTH>::COLUMNS; c++) {
+                rotate(ring->turn[v.side][LEAF_GROUP + i], &v.x[c][i], &null[c]);
+            }
+        }
+    }
+    return leaf.rows;
+}
+
+/* The turns of `sweeps` sweeps, from turn `begin` of the log on. */
+template <int WIDTH>
+static __device__ __forceinline__ void
+play_sweeps(const uint16_t *sweep, int sweeps, int begin, struct reader &reader, struct ring *ring,
+            struct vectors_part<WIDTH> &v)
+{
+    const int lane = (int)threadIdx.x % WARP;
+    int packed = 0; /* the lane's of WARP sweeps */
+
+    for (int i = 0; i < sweeps; i++) {
+        struct short_sweep s;
+
+        if (i % WARP == 0) {
+            packed = i + lane < sweeps ? sweep[i + lane] : 0;
+        }
+        s = unpack((unsigned)__shfl_sync(0xffffffffu, packed, i % WARP));
+        if (begin + s.count > reader.ready) {
+            take_turns(&reader, ring);
+        }
+        apply<WIDTH>(s, &ring->turn[v.side][LEAF_GROUP + begin % (2 * WARP)], v.x);
+        begin += s.count;
+    }
+}
+
 /*
  * Plays log `at` to the vectors of a leaf: to the identity if `fresh`, else to what lies in run.x,
  * where they go, or to the results if the leaf is all of its matrix.
@@ -322,7 +365,7 @@ play(const struct dc_device &run, const struct leaf &leaf, const struct leaf_log
     const uint16_t *sweep = log.sweep + at * log.sweeps;
     struct vectors_part<WIDTH> v;
     struct reader reader = {log.turn + at * log.turns, log.turns, 0, {0, 0}};
-    int begin = 0, packed = 0; /* the first turn of a sweep; of WARP sweeps the lane's */
+    int begin = 0; /* the first turn of the sweeps */
     real *to, null[COLUMNS];
     bool has_null;
 
@@ -349,31 +392,9 @@ play(const struct dc_device &run, const struct leaf &leaf, const struct leaf_log
         }
     }
     if (fresh && leaf.columns > leaf.rows) {
-        take_turns(&reader, ring);
-#pragma unroll
-        for (int i = WIDTH - 1; i >= 0; i--) {
-            if (i < leaf.rows) {
-#pragma unroll
-                for (int c = 0; c < COLUMNS; c++) {
-                    rotate(ring->turn[v.side][LEAF_GROUP + i], &v.x[c][i], &null[c]);
-                }
-            }
-        }
-        begin = leaf.rows;
+        begin = play_drop<WIDTH>(leaf, reader, ring, v, null);
     }
-    for (int i = 0; i < end.sweeps; i++) {
-        struct short_sweep s;
-
-        if (i % WARP == 0) {
-            packed = i + lane < end.sweeps ? sweep[i + lane] : 0;
-        }
-        s = unpack((unsigned)__shfl_sync(0xffffffffu, packed, i % WARP));
-        if (begin + s.count > reader.ready) {
-            take_turns(&reader, ring);
-        }
-        apply<WIDTH>(s, &ring->turn[v.side][LEAF_GROUP + begin % (2 * WARP)], v.x);
-        begin += s.count;
-    }
+    play_sweeps<WIDTH>(sweep, end.sweeps, begin, reader, ring, v);
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) {
 #pragma unroll

@@ -158,13 +158,68 @@ lay_out(struct leaf_log *log, int64_t leaves, char *base)
     return at;
 }
 
-/* Two logs that chunks of leaves use in turn, so that the sweeps of one, which wait for one
-   another, run beside the vectors of the chunk before, which do not. */
+/* Double-buffered logs: the sweeps of one chunk of leaves, which wait for one another, run beside
+   the vectors of the chunk before, which do not. */
 enum { LOGS = 2 };
 
+/* The leaves of a level, cut into chunks of about equal size. */
+struct leaf_chunks {
+    int64_t leaves;
+    int64_t count; /* of chunks */
+    int64_t each;  /* leaves of a chunk; the last one may have fewer */
+    int64_t share; /* threads of a warp that get a leaf each */
+    struct leaf_log log[LOGS];
+    char *memory; /* of the logs */
+};
+
+/* Chunks of as many leaves as a log of LEAF_LOG_MIB holds, each leaf `turns` and `sweeps`. */
+static struct leaf_chunks
+cut_leaves(const struct cuda_call *call, struct dc_level level, int turns, int sweeps)
+{
+    const size_t room = (size_t)LEAF_LOG_MIB << 20;
+    const int64_t warps = (int64_t)call->multiprocessors * LEAF_WARPS;
+    struct leaf_chunks chunks = {};
+    int64_t most, share;
+
+    chunks.log[0] = {(int)level.columns, turns, sweeps, NULL, NULL, NULL, NULL, NULL};
+    most = (int64_t)(room / lay_out(&chunks.log[0], 1, NULL));
+    chunks.leaves = level.nodes;
+    chunks.count = (level.nodes + most - 1) / most;
+    chunks.each = (level.nodes + chunks.count - 1) / chunks.count;
+    share = (chunks.each + warps - 1) / warps;
+    chunks.share = share < WARP ? share : (int64_t)WARP;
+    return chunks;
+}
+
+/* Memory of the logs, and no stragglers yet. */
+static tsvd_status
+alloc_logs(struct cuda_call *call, struct leaf_chunks *chunks)
+{
+    struct leaf_log *log = chunks->log;
+    const size_t bytes = lay_out(&log[0], chunks->each, NULL);
+    const bool one = chunks->count == 1;
+    size_t at = 0;
+    tsvd_status ret = TSVD_OK;
+
+    (void)cut<struct straggler>(NULL, &at, chunks->leaves);
+    (void)cut<unsigned>(NULL, &at, 1);
+    TSVD_TRY(tsvdi_cuda_alloc(call, (one ? 1 : LOGS) * bytes + at, (void **)&chunks->memory));
+    at = 0;
+    log[0].straggler = cut<struct straggler>(chunks->memory, &at, chunks->leaves);
+    log[0].stragglers = cut<unsigned>(chunks->memory, &at, 1);
+    log[1] = log[0];
+    (void)lay_out(&log[0], chunks->each, chunks->memory + at);
+    (void)lay_out(&log[1], chunks->each, chunks->memory + at + (one ? 0 : bytes));
+    CUDA_TRY(call, cudaMemsetAsync(log[0].stragglers, 0, sizeof(*log[0].stragglers), call->stream));
+out:
+    return ret;
+}
+
 struct leaf_streams {
-    cudaStream_t sweeps; /* before all else; the vectors are on the call's stream */
-    cudaEvent_t begun, swept[LOGS], played[LOGS];
+    cudaStream_t sweeps;      /* of high priority; the vectors are on the call's stream */
+    cudaEvent_t begun;        /* what the call enqueued before the leaves is done */
+    cudaEvent_t swept[LOGS];  /* a log's sweeps are made */
+    cudaEvent_t played[LOGS]; /* a log's sweeps are applied to the vectors */
 };
 
 static tsvd_status
@@ -202,76 +257,76 @@ close_streams(struct leaf_streams *s)
     }
 }
 
+/* Kernels run beside each other on a multiprocessor where they split its memory alike. */
+template <int WIDTH>
+static tsvd_status
+split_memory_alike(struct cuda_call *call)
+{
+    const cudaFuncAttribute split = cudaFuncAttributePreferredSharedMemoryCarveout;
+    tsvd_status ret = TSVD_OK;
+
+    CUDA_TRY(call,
+             cudaFuncSetAttribute(apply_kernel<WIDTH>, split, cudaSharedmemCarveoutMaxShared));
+    CUDA_TRY(call, cudaFuncSetAttribute(sweeps_kernel, split, cudaSharedmemCarveoutMaxShared));
+out:
+    return ret;
+}
+
+/* Sweeps and vectors of chunk i. */
+template <int WIDTH>
+static tsvd_status
+launch_chunk(struct cuda_call *call, const struct dc_device *run, const struct leaf_chunks *chunks,
+             const struct leaf_streams *streams, int64_t i)
+{
+    const int64_t first = i * chunks->each, left = chunks->leaves - first;
+    const int64_t count = left < chunks->each ? left : chunks->each;
+    const int turn = (int)(i % LOGS);
+    const struct leaf_log log = chunks->log[turn];
+    const size_t entries = (size_t)chunks->share * (size_t)(2 * log.width + 1);
+    tsvd_status ret = TSVD_OK;
+
+    if (i >= LOGS) {
+        CUDA_TRY(call, cudaStreamWaitEvent(streams->sweeps, streams->played[turn], 0));
+    }
+    sweeps_kernel<<<blocks_for(count, chunks->share), WARP, entries * sizeof(real),
+                    streams->sweeps>>>(*run, log, first, count, (int)chunks->share);
+    CUDA_LAUNCHED(call);
+    CUDA_TRY(call, cudaEventRecord(streams->swept[turn], streams->sweeps));
+    CUDA_TRY(call, cudaStreamWaitEvent(call->stream, streams->swept[turn], 0));
+    apply_kernel<WIDTH><<<blocks_for(count, APPLY_WARPS), APPLY_THREADS, 0, call->stream>>>(
+        *run, log, first, count);
+    CUDA_LAUNCHED(call);
+    CUDA_TRY(call, cudaEventRecord(streams->played[turn], call->stream));
+out:
+    return ret;
+}
+
 template <int WIDTH>
 static tsvd_status
 launch(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
 {
     static_assert(LEAF_TURNS(WIDTH) % WARP == 0, "a warp reads a whole log");
     static_assert(LEAF_TURNS(WIDTH) >= 2 * WIDTH, "a column is dropped, and a sweep made");
-    const size_t room = (size_t)LEAF_LOG_MIB << 20;
-    struct leaf_log log[LOGS];
+    struct leaf_chunks chunks = cut_leaves(call, level, LEAF_TURNS(WIDTH), LEAF_SWEEPS(WIDTH));
+    const unsigned stragglers =
+        (unsigned)(chunks.each < STRAGGLER_BLOCKS ? chunks.each : (int64_t)STRAGGLER_BLOCKS);
     struct leaf_streams streams = {};
-    int64_t most, chunks, chunk, share;
-    size_t bytes, at = 0;
-    char *memory = NULL;
     tsvd_status ret = TSVD_OK;
 
-    log[0] = {
-        (int)level.columns, LEAF_TURNS(WIDTH), LEAF_SWEEPS(WIDTH), NULL, NULL, NULL, NULL, NULL};
-    most = (int64_t)(room / lay_out(&log[0], 1, NULL));
-    chunks = (level.nodes + most - 1) / most; /* of about equal size */
-    chunk = (level.nodes + chunks - 1) / chunks;
-    share = (int64_t)call->multiprocessors * LEAF_WARPS;
-    share = (chunk + share - 1) / share;
-    share = share < WARP ? share : (int64_t)WARP;
-    bytes = lay_out(&log[0], chunk, NULL);
-    (void)cut<struct straggler>(NULL, &at, level.nodes);
-    (void)cut<unsigned>(NULL, &at, 1);
-    TSVD_TRY(tsvdi_cuda_alloc(call, (chunks > 1 ? LOGS : 1) * bytes + at, (void **)&memory));
-    at = 0;
-    log[0].straggler = cut<struct straggler>(memory, &at, level.nodes);
-    log[0].stragglers = cut<unsigned>(memory, &at, 1);
-    log[1] = log[0];
-    (void)lay_out(&log[0], chunk, memory + at);
-    (void)lay_out(&log[1], chunk, memory + at + (chunks > 1 ? bytes : 0));
-    CUDA_TRY(call, cudaMemsetAsync(log[0].stragglers, 0, sizeof(*log[0].stragglers), call->stream));
-    /* kernels share a multiprocessor where they split its memory alike */
-    CUDA_TRY(call, cudaFuncSetAttribute(apply_kernel<WIDTH>,
-                                        cudaFuncAttributePreferredSharedMemoryCarveout,
-                                        cudaSharedmemCarveoutMaxShared));
-    CUDA_TRY(call,
-             cudaFuncSetAttribute(sweeps_kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                  cudaSharedmemCarveoutMaxShared));
+    TSVD_TRY(alloc_logs(call, &chunks));
+    TSVD_TRY(split_memory_alike<WIDTH>(call));
     TSVD_TRY(open_streams(call, &streams));
-    for (int64_t i = 0; i < chunks; i++) {
-        const int64_t first = i * chunk, left = level.nodes - first;
-        const int64_t count = left < chunk ? left : chunk;
-        const int turn = (int)(i % LOGS);
-
-        if (i >= LOGS) {
-            CUDA_TRY(call, cudaStreamWaitEvent(streams.sweeps, streams.played[turn], 0));
-        }
-        sweeps_kernel<<<blocks_for(count, share), WARP,
-                        (size_t)share *(size_t)(2 * level.columns + 1) * sizeof(real),
-                        streams.sweeps>>>(*run, log[turn], first, count, (int)share);
-        CUDA_LAUNCHED(call);
-        CUDA_TRY(call, cudaEventRecord(streams.swept[turn], streams.sweeps));
-        CUDA_TRY(call, cudaStreamWaitEvent(call->stream, streams.swept[turn], 0));
-        apply_kernel<WIDTH><<<blocks_for(count, APPLY_WARPS), APPLY_THREADS, 0, call->stream>>>(
-            *run, log[turn], first, count);
-        CUDA_LAUNCHED(call);
-        CUDA_TRY(call, cudaEventRecord(streams.played[turn], call->stream));
+    for (int64_t i = 0; i < chunks.count; i++) {
+        TSVD_TRY(launch_chunk<WIDTH>(call, run, &chunks, &streams, i));
     }
-    stragglers_kernel<WIDTH>
-        <<<(unsigned)(chunk < STRAGGLER_BLOCKS ? chunk : (int64_t)STRAGGLER_BLOCKS), WARP, 0,
-           call->stream>>>(*run, log[0]);
+    stragglers_kernel<WIDTH><<<stragglers, WARP, 0, call->stream>>>(*run, chunks.log[0]);
     CUDA_LAUNCHED(call);
 out:
     if (ret != TSVD_OK && streams.sweeps != NULL) {
         (void)cudaStreamSynchronize(streams.sweeps); /* it may be at work in the memory */
     }
     close_streams(&streams);
-    tsvdi_cuda_free(call, memory);
+    tsvdi_cuda_free(call, chunks.memory);
     return ret;
 }
 

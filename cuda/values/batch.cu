@@ -301,6 +301,45 @@ close_ranks(bool open, struct bracket *b)
     return ranks.from[thread];
 }
 
+/* The bracket that a thread's value starts from, narrowed around a hint; returns the counts made.
+ */
+static __device__ __forceinline__ int
+start_value(const struct batch &q, const struct batch_value &x, struct bracket *b)
+{
+    const struct values_device &v = q.v;
+
+    *b = bracket_start(x.value, v.d_hint != NULL ? &v.d_hint[x.place] : NULL, x.first,
+                       bracket_min(x.first + q.width, v.last), x.range);
+    return v.d_hint != NULL && v.n < GUESS_ORDER
+               ? close_in<plain_form>(v.n, x.m, x.value, b->guess, HINT_ULPS, x.range, b)
+               : 0;
+}
+
+/* Finds the values that are open with the twofold form, and writes them; returns the counts
+   made. */
+static __device__ __forceinline__ int
+find_twofold(const struct batch &q, struct batch_memory memory, int64_t here, bool open,
+             struct bracket *b)
+{
+    const struct values_device &v = q.v;
+    const int thread = close_ranks(open, b);
+    struct batch_value x = {};
+    int counts = 0;
+
+    prepare<twofold_form>(q, memory, here);
+    if (thread >= 0) {
+        x = value_of(q, memory, thread);
+        /* mostly the plain form was right */
+        counts += close_in<twofold_form>(v.n, x.m, x.value, b->guess, 1, x.range, b);
+    }
+    open = thread >= 0 && !bracket_is_closed(b, x.range);
+    counts += search<twofold_form>(v.n, x.m, b, x.value, x.first, x.range, open);
+    if (thread >= 0) {
+        v.d_s[x.place] = bracket_value(b);
+    }
+    return counts;
+}
+
 static __global__ void
 __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
 {
@@ -322,11 +361,7 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
     find_events(q, memory, here);
     if (active) {
         x = value_of(q, memory, (int)threadIdx.x);
-        b = bracket_start(x.value, v.d_hint != NULL ? &v.d_hint[x.place] : NULL, x.first,
-                          bracket_min(x.first + q.width, v.last), x.range);
-        if (v.d_hint != NULL && v.n < GUESS_ORDER) {
-            counts += close_in<plain_form>(v.n, x.m, x.value, b.guess, HINT_ULPS, x.range, &b);
-        }
+        counts += start_value(q, x, &b);
         open = !bracket_is_closed(&b, x.range);
     }
     counts += search<plain_form>(v.n, x.m, &b, x.value, x.first, x.range, open);
@@ -349,19 +384,7 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
         }
     }
     if (!TSVD_SINGLE && __syncthreads_or(open)) {
-        const int thread = close_ranks(open, &b);
-
-        prepare<twofold_form>(q, memory, here);
-        if (thread >= 0) {
-            x = value_of(q, memory, thread);
-            /* mostly the plain form was right */
-            counts += close_in<twofold_form>(v.n, x.m, x.value, b.guess, 1, x.range, &b);
-        }
-        open = thread >= 0 && !bracket_is_closed(&b, x.range);
-        counts += search<twofold_form>(v.n, x.m, &b, x.value, x.first, x.range, open);
-        if (thread >= 0) {
-            v.d_s[x.place] = bracket_value(&b);
-        }
+        counts += find_twofold(q, memory, here, open, &b);
     }
     counts = block_reduce(temporary).Sum(counts);
     if (threadIdx.x == 0) {
