@@ -34,7 +34,7 @@
 enum {
     /* Most columns of a leaf, whose SVD is made by QR.  A matrix of up to this order is a leaf.
        Static assertions give the limits where code relies on them: cpu/dc/leaves.c,
-       cpu/kernels/qr_lanes.h, cpu/values.c, cuda/dc/leaf_log.h and below. */
+       cpu/kernels/qr_lanes.h, cuda/dc/leaf_log.h, bidiag/plan.c and below. */
     DC_LEAF_COLUMNS = 32,
 
     /* A left child's columns are a multiple of this, so that products start at aligned

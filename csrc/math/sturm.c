@@ -5,20 +5,13 @@
 
 #include <limits.h>
 
-/* Entry k of the Golub-Kahan form's off-diagonal: d1, e1, d2, ..., dn. */
-static real
-entry(const real *d, const real *e, int64_t k)
-{
-    return r_abs(k % 2 == 0 ? d[k / 2] : e[k / 2]);
-}
-
 int
 tsvdi_sturm_is_plain(int64_t n, const real *d, const real *e)
 {
     real_int largest = INT_MIN, smallest = INT_MAX, exponent;
 
     for (int64_t k = 0; k < 2 * n - 1; k++) {
-        real b = entry(d, e, k);
+        real b = sturm_entry(n, d, e, k);
 
         if (b != 0) {
             (void)r_split(b, &exponent);
@@ -51,7 +44,7 @@ tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct 
     int plain = 1;
 
     for (int64_t k = 0; k < 2 * n - 1; k++) {
-        real b = entry(d, e, k);
+        real b = sturm_entry(n, d, e, k);
 
         largest = r_max(largest, b);
         bound = r_max(bound, b + before); /* Gershgorin's */
@@ -59,8 +52,8 @@ tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct 
     }
     (void)r_split(largest, &scale);
     for (int64_t k = 0; k < 2 * n - 1; k++) {
-        real b = entry(d, e, k);
-        real_int exponent, below;
+        real b = sturm_entry(n, d, e, k);
+        real_int below;
 
         if (b == 0) {
             if (entries > (chunks > 0 ? chunk[chunks - 1].end : 0)) {
@@ -69,17 +62,14 @@ tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct 
             }
             continue;
         }
-        b = r_split(b, &exponent);
-        wide_square[entries] = b * b;
-        wide_rest[entries] = r_fma(b, b, -(b * b));
-        wide_inverse[entries] = 1 / (b * b);
-        twos[entries] = 2 * exponent;
+        wide_square[entries] = sturm_wide_square(b, &wide_rest[entries], &twos[entries]);
+        wide_inverse[entries] = 1 / wide_square[entries];
         /* |r| shrinks by b^2/8 at most and grows eightfold at most, sigma and b below 4. */
-        below = 2 * (scale - exponent);
+        below = 2 * scale - twos[entries];
         if (below + 3 > STURM_BUDGET) {
             plain = 0;
         } else {
-            square[entries] = b * b * r_pow2((int)-below);
+            square[entries] = wide_square[entries] * r_pow2((int)-below);
             square_rest[entries] = wide_rest[entries] * r_pow2((int)-below);
             loss += below + 3;
             gain += 3;
@@ -108,6 +98,5 @@ tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct 
     matrix->scale_down[1] = r_pow2((int)(-(scale - scale / 2)));
     matrix->plain_from =
         plain ? REAL(ldexp(1, (int)scale - STURM_BUDGET)) : r_from_bits(R_INFINITY_BITS);
-    /* Beyond rounding in the bound; past the largest number it is infinity. */
-    matrix->top = r_bits(bound) + 4 < R_INFINITY_BITS ? r_bits(bound) + 4 : R_INFINITY_BITS;
+    matrix->top = sturm_top(bound);
 }

@@ -37,7 +37,7 @@ struct sturm_chunk {
     int restart;
 };
 
-/* The matrix, prepared for counting; made by tsvdi_sturm_prepare (bisect.c). */
+/* The matrix, prepared for counting; made by tsvdi_sturm_prepare(). */
 struct sturm {
     int64_t n;       /* order of B */
     int64_t entries; /* non-zero b_k */
@@ -61,6 +61,24 @@ struct sturm {
 
 /* |exponent| at which one of the two terms of the wide form is negligible. */
 #define STURM_CLAMP (TSVD_SINGLE ? 60 : 120)
+
+/* The magnitude of entry k of the off-diagonal d1, e1, d2, ..., dn; 0 from 2n - 1 on. */
+TSVD_HD real
+sturm_entry(int64_t n, const real *d, const real *e, int64_t k)
+{
+    return k >= 2 * n - 1 ? REAL(0) : r_abs(k % 2 == 0 ? d[k / 2] : e[k / 2]);
+}
+
+/* Bits of a number above every singular value.  bound: the largest sum of two neighbouring entries
+   (Gershgorin's theorem); what is added exceeds its rounding.  Past the largest number the result
+   is infinity. */
+TSVD_HD real_int
+sturm_top(real bound)
+{
+    const real_int at = r_bits(bound);
+
+    return at + 4 < R_INFINITY_BITS ? at + 4 : R_INFINITY_BITS;
+}
 
 /* Whether r is an exact zero at the end of a part that must be counted: it is an eigenvalue at
    sigma itself, and counts as a change of sign where its own sign bit made none. */

@@ -28,7 +28,7 @@
 #ifndef TSVDI_STURM_POLYNOMIAL_H
 #define TSVDI_STURM_POLYNOMIAL_H
 
-#include "math/real.h"
+#include "math/sturm.h"
 
 enum {
     GROUP = 16,           /* entries */
@@ -59,13 +59,6 @@ enum {
     END_LOSS = 400
 };
 
-/* The magnitude of entry k of the matrix; 0 from 2n - 1 on. */
-TSVD_HD real
-matrix_entry(int64_t n, const real *d, const real *e, int64_t k)
-{
-    return k >= 2 * n - 1 ? REAL(0) : r_abs(k % 2 == 0 ? d[k / 2] : e[k / 2]);
-}
-
 /* What the scaling of a matrix needs; both are maxima, gathered by many threads. */
 struct matrix_size {
     real largest; /* |entry| */
@@ -76,8 +69,7 @@ struct matrix_size {
 TSVD_HD void
 matrix_size_add(struct matrix_size *size, int64_t n, const real *d, const real *e, int64_t k)
 {
-    const real b = matrix_entry(n, d, e, k),
-               before = k > 0 ? matrix_entry(n, d, e, k - 1) : REAL(0);
+    const real b = sturm_entry(n, d, e, k), before = k > 0 ? sturm_entry(n, d, e, k - 1) : REAL(0);
 
     size->largest = r_max(size->largest, b);
     size->bound = r_max(size->bound, b + before);
@@ -118,9 +110,7 @@ matrix_scale_of(struct matrix_size size)
     real_int exponent, at;
 
     (void)r_split(size.largest, &exponent);
-    /* beyond rounding in the bound; past the largest number it is infinity */
-    at = r_bits(size.bound);
-    m.top = size.largest == 0 ? 1 : at + 4 < R_INFINITY_BITS ? at + 4 : R_INFINITY_BITS;
+    m.top = size.largest == 0 ? 1 : sturm_top(size.bound);
     at = r_bits(REAL(ldexp(1., (int)exponent + PLAIN_LEAST)));
     m.floor = at > 1 ? at : 1;
     m.down[0] = double_pow2((int)(-exponent / 2));
@@ -144,7 +134,7 @@ plain_is_exact(int64_t n, real_int bits, struct matrix_scale m)
 TSVD_HD double
 plain_square(int64_t n, const real *d, const real *e, int64_t k, struct matrix_scale m)
 {
-    const double b = (double)matrix_entry(n, d, e, k) * m.down[0] * m.down[1];
+    const double b = (double)sturm_entry(n, d, e, k) * m.down[0] * m.down[1];
 
     if (k >= 2 * n - 1) {
         return k == 2 * n - 1 ? double_pow2(PLAIN_END) : 0;

@@ -25,7 +25,7 @@ struct twofold_entry {
 static __device__ __forceinline__ struct twofold_entry
 twofold_entry_of(int64_t n, const real *d, const real *e, int64_t k, struct matrix_scale m)
 {
-    const real b = matrix_entry(n, d, e, k) * REAL(m.down[0]) * REAL(m.down[1]);
+    const real b = sturm_entry(n, d, e, k) * REAL(m.down[0]) * REAL(m.down[1]);
     const real square = REAL(plain_square(n, d, e, k, m));
 
     return {square, square == b * b ? r_fma(b, b, -square) : REAL(0)};
@@ -309,7 +309,7 @@ struct wide_form : unguided_form {
     static __device__ __forceinline__ entry entry_of(int64_t n, const real *d, const real *e,
                                                      int64_t k, struct matrix_scale)
     {
-        return wide_entry_of(matrix_entry(n, d, e, k));
+        return wide_entry_of(sturm_entry(n, d, e, k));
     }
 
     static __device__ __forceinline__ const entry *entries(const struct device_sturm &m)
