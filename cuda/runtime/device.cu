@@ -127,6 +127,8 @@ make_current(struct cuda_call *call, tsvd_error *error)
 
     call->error = error;
     call->before = call->device;
+    call->entered = 0;
+    tsvdi_cuda_forget(); /* what failed before, elsewhere, is not this call's failure */
     CUDA_TRY(call, cudaGetDevice(&call->before));
     CUDA_TRY(call, cudaSetDevice(call->device));
 out:
@@ -220,6 +222,7 @@ tsvdi_cuda_enter(struct cuda_call *call, tsvd_error *error)
 
     TSVD_TRY(make_current(call, error));
     TSVD_TRY(refuse_capture(call));
+    call->entered = 1;
     for (int i = 0; i < 2 && call->pinned[i] == NULL; i++) {
         call->wanted = PINNED_BYTES;
         CUDA_TRY(call, cudaHostAlloc(&call->pinned[i], PINNED_BYTES, cudaHostAllocPortable));
@@ -231,7 +234,7 @@ out:
 void
 tsvdi_cuda_leave(struct cuda_call *call, tsvd_status status)
 {
-    if (status != TSVD_OK) {
+    if (status != TSVD_OK && call->entered) {
         /* work may still be under way that uses the pinned buffers */
         (void)cudaStreamSynchronize(call->stream);
     }

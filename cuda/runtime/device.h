@@ -38,6 +38,7 @@ struct cuda_call {
     struct cublas *cublas;  /* its functions; NULL before the first product */
     struct cuda_blas *blas; /* handles of cuBLAS, a list; NULL before the first product */
     uint64_t wanted;        /* bytes of the latest request for memory */
+    int entered;            /* 1: the call under way may have work on the stream */
     tsvd_error *error;
 };
 

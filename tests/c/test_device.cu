@@ -321,6 +321,7 @@ test_streams(void)
     void *s = allocate(bytes.s);
     cudaStream_t stream;
     tsvd_handle *own = make_handle(NULL, NULL), *handle;
+    cudaGraph_t graph = NULL;
     struct arrays a;
     tsvd_error error;
     void *d, *e, *results;
@@ -350,14 +351,8 @@ test_streams(void)
     CHECK(tsvd_svd(handle, &a.d, &a.e, NULL, NULL, &a.s, NULL, NULL, &error) == TSVD_ERR_ARGUMENT &&
               strstr(error.text, "graph") != NULL,
           "%s", error.text);
-    {
-        cudaGraph_t graph = NULL;
-
-        (void)cudaStreamEndCapture(stream, &graph);
-        if (graph != NULL) {
-            (void)cudaGraphDestroy(graph);
-        }
-    }
+    CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "the capture is as it was");
+    CHECK(graph != NULL && cudaGraphDestroy(graph) == cudaSuccess, "a graph");
     CHECK(tsvd_set_stream(handle, NULL, &error) == TSVD_OK, "%s", error.text);
     CHECK(tsvd_svd(handle, &a.d, &a.e, NULL, NULL, &a.s, NULL, NULL, &error) == TSVD_OK, "%s",
           error.text);
