@@ -26,7 +26,7 @@ struct precision {
     tsvd_status (*select)(const struct svd_problem *problem, double low, double high,
                           int64_t *first, int64_t *count, tsvd_error *error);
 
-    /* methods.c: "auto", "dc", ...; NULL for a number that is no method. */
+    /* precision.c: "auto", "dc", ...; NULL for a number that is no method. */
     const char *(*method_name)(tsvd_method method);
 };
 

@@ -3,6 +3,7 @@
  * relative accuracy.
  */
 #include "bidiag/methods.h"
+#include "bidiag/parts.h"
 
 tsvd_status
 tsvdi_find_values(struct tsvd_context *ctx, const struct chunk *chunk, const real *hint, real eps,

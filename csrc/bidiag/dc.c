@@ -3,6 +3,7 @@
  * operations of a level are the back end's.  The mathematics is in dc.h and secular.h.
  */
 #include "bidiag/methods.h"
+#include "bidiag/parts.h"
 
 /* Columns of the left child: about half, a multiple of DC_ALIGN. */
 static int64_t

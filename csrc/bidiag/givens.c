@@ -14,6 +14,7 @@
  * 1 make none either: n (F + T) iterations.
  */
 #include "bidiag/methods.h"
+#include "bidiag/parts.h"
 
 /* Bounds on half sweeps, while a large segment is left and in all.  How many are needed depends on
    the nearest coupled values, not on n: the published means, n = 20 to 10000, reach 810,000

@@ -40,28 +40,3 @@ tsvdi_method_of(tsvd_method method)
 {
     return method > TSVD_METHOD_AUTO && method < TSVD_METHOD_COUNT ? &methods[method] : NULL;
 }
-
-static const char *
-name_of(tsvd_method method)
-{
-    const struct svd_method *row = tsvdi_method_of(method);
-
-    return row != NULL ? row->name : method == TSVD_METHOD_AUTO ? "auto" : NULL;
-}
-
-static tsvd_status
-tell_plan(const struct svd_problem *problem, tsvd_plan *told, tsvd_error *error)
-{
-    struct svd_plan plan;
-    tsvd_status ret = tsvdi_plan_call(problem, &plan, error);
-
-    *told = plan.told;
-    return ret;
-}
-
-const struct precision tsvdi_precision = {
-    .plan = tell_plan,
-    .svd = tsvdi_svd,
-    .select = tsvdi_select,
-    .method_name = name_of,
-};

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "bidiag/call.h"
 #include "bidiag/crossover.h"
 #include "bidiag/methods.h"
 #include "host/blas.h"
@@ -115,7 +116,7 @@ sum_bytes(const struct svd_problem *p, struct svd_plan *plan)
     struct bytes own = plan->method->bytes(plan);
 
     if (plan->by_matrix) {
-        own = bytes_most(own, tsvdi_qr_bytes(plan));
+        own = bytes_most(own, tsvdi_method_of(TSVD_METHOD_QR)->bytes(plan));
     }
     own = bytes_sum(own, plan->backend->load_bytes(plan));
     /* the chunk's d, e, exponent and kind; the worker itself */

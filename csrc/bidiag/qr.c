@@ -3,6 +3,7 @@
  * applied to the vectors in windows of many sweeps.
  */
 #include "bidiag/methods.h"
+#include "bidiag/parts.h"
 
 /* Rotations of one side in a window: enough that loading and storing the vectors for
    each window is cheap beside the rotations, few enough to stay in cache. */

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "bidiag/methods.h"
+#include "bidiag/parts.h"
 
 /* Workspace for one matrix of order n. */
 struct work {

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "bidiag/methods.h"
+#include "bidiag/call.h"
 
 /* The least number above a bound >= 0.  A value beyond the largest number is infinity to
    whoever asked for it, and is what the largest counts. */

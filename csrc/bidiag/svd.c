@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "bidiag/call.h"
 #include "bidiag/crossover.h"
 #include "bidiag/methods.h"
 

@@ -1,25 +1,10 @@
 /*
- * The CPU back end: its tables of operations and the choice of kernels.
+ * The CPU back end: its tables of operations, and how many matrices it works on at once.  Mirrors
+ * cuda/backend.cu.
  */
 #include <string.h>
 
 #include "cpu/dc/dc.h"
-
-const struct cpu_kernels *
-tsvdi_kernels(void)
-{
-#if TSVD_X86_KERNELS
-    switch (tsvdi_host_isa()) {
-    case HOST_AVX512:
-        return &tsvdi_kernels_avx512;
-    case HOST_AVX2:
-        return &tsvdi_kernels_avx2;
-    case HOST_GENERIC:
-        break;
-    }
-#endif
-    return &tsvdi_kernels_generic;
-}
 
 static tsvd_status
 cpu_open(struct tsvd_context *ctx)

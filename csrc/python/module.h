@@ -1,7 +1,8 @@
 /*
  * The Python extension module tsvd._core: what its files share.
  *
- *     module.c      the module itself, errors, what the build can do
+ *     module.c      the module itself, what the build can do
+ *     errors.c      failures as exceptions
  *     svd.c         svd() and select()
  *     arrays.c      NumPy arrays in and out; alone knows NumPy
  *     handles.c     handles of the core, kept for later calls
@@ -36,8 +37,8 @@ enum { BLAS_NONE, BLAS_UNDER_WAY, BLAS_READY };
 
 extern PyMethodDef tsvdi_svd_methods[], tsvdi_cuda_methods[];
 
-/* The one place that turns a failure of the core into an exception; always NULL.  Of INTERRUPTED
-   the exception is set already, by options.check(). */
+/* errors.c: the one place that turns a failure of the core into an exception; always NULL.  Of
+   INTERRUPTED the exception is set already, by options.check(). */
 PyObject *tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *error);
 
 /* handles.c: a handle of a device (-1: the CPU) for one call, and its way back; NULL with an

@@ -1,0 +1,18 @@
+/*
+ * A call: its plan and its run.
+ */
+#ifndef TSVDI_CALL_H
+#define TSVDI_CALL_H
+
+#include "backend/ops.h"
+
+/* plan.c: what a call does.  On TSVD_ERR_LIBRARY told.needs_blas is filled all the same. */
+tsvd_status tsvdi_plan_call(const struct svd_problem *problem, struct svd_plan *plan,
+                            tsvd_error *error);
+
+/* svd.c and select.c, see struct precision. */
+tsvd_status tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error);
+tsvd_status tsvdi_select(const struct svd_problem *problem, double low, double high, int64_t *first,
+                         int64_t *count, tsvd_error *error);
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * tsvd._core: failures of the core as exceptions.
+ */
+#include "python/module.h"
+
+#include <string.h>
+
+/* What helps, in the words of tsvd.svd(); NULL: the core's own advice is said in no other words. */
+static const char *
+advice_for(tsvd_status status, const tsvd_error *error)
+{
+    if (status == TSVD_ERR_NO_CONVERGENCE) {
+        if (strncmp(error->text, "givens", 6) == 0) {
+            return "use method=\"auto\", a larger eps, or a larger max_sweeps";
+        }
+        return strncmp(error->text, "dc", 2) == 0 ? "use method=\"qr\" with a larger max_sweeps"
+                                                  : "raise max_sweeps or eps";
+    }
+    if (status == TSVD_ERR_ARGUMENT && strstr(error->advice, "TSVD_METHOD_DC") != NULL) {
+        return "use \"dc\" or \"auto\" for those of a part";
+    }
+    if (status == TSVD_ERR_ARGUMENT && strstr(error->advice, "givens_blocks") != NULL) {
+        return "ask for fewer with tuning={\"blocks\": ...}";
+    }
+    return NULL;
+}
+
+PyObject *
+tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *error)
+{
+    module_state *state = PyModule_GetState(module);
+    const char *advice = advice_for(status, error);
+    PyObject *type = PyExc_RuntimeError, *matrix = NULL;
+
+    switch (status) {
+    case TSVD_ERR_INTERRUPTED:
+        return NULL;
+    case TSVD_ERR_ARGUMENT:
+    case TSVD_ERR_NONFINITE:
+        type = PyExc_ValueError;
+        break;
+    case TSVD_ERR_MEMORY:
+        type = PyExc_MemoryError;
+        break;
+    case TSVD_ERR_NO_CONVERGENCE:
+        type = state->LinAlgError;
+        break;
+    case TSVD_ERR_UNSUPPORTED:
+        type = PyExc_NotImplementedError;
+        break;
+    default:
+        break;
+    }
+    matrix = error->matrix < 0
+                 ? PyUnicode_FromString("")
+                 : PyUnicode_FromFormat("matrix %lld of the batch: ", (long long)error->matrix);
+    if (matrix != NULL) {
+        PyErr_Format(type, "%U%s%s%s", matrix, error->text, advice == NULL ? "" : "; ",
+                     advice == NULL ? "" : advice);
+    }
+    Py_XDECREF(matrix);
+    return NULL;
+}
