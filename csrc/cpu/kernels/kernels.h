@@ -2,7 +2,7 @@
  * The vector kernels of the CPU back end.
  *
  * cpu/kernels/kernels.c is compiled for each precision and each instruction set; every
- * object exports one table, and cpu.c picks the best that the processor runs.
+ * object exports one table, and choice.c picks the best that the processor runs.
  */
 #ifndef TSVDI_CPU_KERNELS_H
 #define TSVDI_CPU_KERNELS_H
