@@ -468,7 +468,7 @@ def test_values_in_two_threads():
 
 
 def test_values_of_qr():
-    """Without vectors too; refined where "auto" finds its values, so of a small matrix the CPU's."""
+    """Also without vectors. The CPU finds the values of a small matrix, as for "auto"."""
     for family in ("uniform_1", "chi", "graded_down", "zero_first"):
         for n in (1, 2, 31, 256, 257, 1000):
             d, e = make(family, n)

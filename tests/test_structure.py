@@ -59,8 +59,7 @@ def test_includes_go_one_way(folder):
         f"{name} includes {other}"
         for name, others in GRAPH.items()
         for other in others
-        if name.startswith(folder + "/")
-        and other.split("/")[0] not in ALLOWED[folder] | {folder}
+        if name.startswith(folder + "/") and other.split("/")[0] not in ALLOWED[folder] | {folder}
     ]
     assert not wrong
 
