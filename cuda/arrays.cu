@@ -93,13 +93,11 @@ __launch_bounds__(LOAD_THREADS) load_kernel(const struct device_load *load)
 }
 
 static struct device_input
-input_of(const struct svd_input *input)
+input_of(const struct svd_input *input, int batch_ndim)
 {
-    struct device_input to;
+    struct device_input to = {(const char *)input->data, input->stride, {0}};
 
-    to.data = (const char *)input->data;
-    to.stride = input->stride;
-    for (int i = 0; i < TSVD_MAX_BATCH_DIMS; i++) {
+    for (int i = 0; i < batch_ndim; i++) {
         to.batch_strides[i] = input->batch_strides[i];
     }
     return to;
@@ -137,7 +135,7 @@ tsvdi_cuda_device_load(struct tsvd_context *ctx, int host_entries, struct chunk 
     struct cuda_call *call = cuda_of(ctx);
     const struct svd_problem *p = ctx->problem;
     const size_t count = (size_t)chunk->count, bytes = count * (size_t)p->n * sizeof(real);
-    struct device_load load, *d_load = NULL;
+    struct device_load load = {}, *d_load = NULL;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(take_room(ctx, chunk, &load, &d_load));
@@ -145,9 +143,11 @@ tsvdi_cuda_device_load(struct tsvd_context *ctx, int host_entries, struct chunk 
     load.begin = chunk->begin;
     load.count = chunk->count;
     load.batch_ndim = p->batch_ndim;
-    memcpy(load.batch_shape, p->batch_shape, sizeof(load.batch_shape));
-    load.d = input_of(&p->d);
-    load.e = input_of(&p->e);
+    for (int i = 0; i < p->batch_ndim; i++) {
+        load.batch_shape[i] = p->batch_shape[i];
+    }
+    load.d = input_of(&p->d, p->batch_ndim);
+    load.e = input_of(&p->e, p->batch_ndim);
     TSVD_TRY(tsvdi_cuda_upload(call, d_load, &load, sizeof(load)));
     load_kernel<<<(unsigned)chunk->count, LOAD_THREADS, 0, call->stream>>>(d_load);
     CUDA_LAUNCHED(call);

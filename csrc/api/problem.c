@@ -4,7 +4,6 @@
 #include "api/problem.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "host/host.h"
 
@@ -68,7 +67,11 @@ broadcast(struct svd_problem *p, const tsvd_array *array)
 static void
 set_input(struct svd_problem *p, const tsvd_array *array, struct svd_input *input)
 {
-    memset(input, 0, sizeof *input);
+    input->data = NULL;
+    input->stride = 0;
+    for (int i = 0; i < p->batch_ndim; i++) {
+        input->batch_strides[i] = 0;
+    }
     if (array != NULL) {
         const int absent = p->batch_ndim - (array->ndim - 1);
 
@@ -189,7 +192,10 @@ tsvdi_problem_input(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *
 {
     tsvd_status ret = TSVD_OK;
 
-    memset(p, 0, sizeof *p);
+    /* field by field: the arrays of a problem are long, and calls may be short */
+    p->n = p->first = p->k = p->matrices = 0;
+    p->vectors = p->batch_ndim = p->too_large = 0;
+    p->s = p->L = p->R = NULL;
     if (handle == NULL || d == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "handle and d must not be NULL");
     }

@@ -86,12 +86,15 @@ tsvd_options_default(void)
     return options;
 }
 
-/* What every entry has of its own where the caller brings none. */
-struct defaults {
-    tsvd_options options;
-    tsvd_info info;
-    tsvd_error error;
-};
+/* The caller's, or the default in `own`. */
+static const tsvd_options *
+options_or_default(const tsvd_options *options, tsvd_options *own)
+{
+    if (options == NULL) {
+        *own = tsvd_options_default();
+    }
+    return options != NULL ? options : own;
+}
 
 /* Gives an error that has none a text. */
 static tsvd_status
@@ -122,12 +125,13 @@ tsvd_status
 tsvd_make_plan(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
                const tsvd_options *options, int vectors, tsvd_plan *plan, tsvd_error *error)
 {
-    struct defaults own = {.options = tsvd_options_default()};
     struct svd_problem problem;
+    tsvd_options own_options;
+    tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
 
-    error = error != NULL ? error : &own.error;
-    options = options != NULL ? options : &own.options;
+    error = error != NULL ? error : &own_error;
+    options = options_or_default(options, &own_options);
     tsvdi_error_clear(error);
     if (plan == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "plan must not be NULL");
@@ -151,14 +155,16 @@ tsvd_svd(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e, const ts
          const tsvd_array *L, const tsvd_array *s, const tsvd_array *R, tsvd_info *info,
          tsvd_error *error)
 {
-    struct defaults own = {.options = tsvd_options_default()};
     const double clock = tsvdi_host_seconds();
     struct svd_problem problem;
+    tsvd_options own_options;
+    tsvd_info own_info;
+    tsvd_error own_error;
     tsvd_status ret;
 
-    error = error != NULL ? error : &own.error;
-    info = info != NULL ? info : &own.info;
-    options = options != NULL ? options : &own.options;
+    error = error != NULL ? error : &own_error;
+    info = info != NULL ? info : &own_info;
+    options = options_or_default(options, &own_options);
     tsvdi_error_clear(error);
     memset(info, 0, sizeof *info);
     ret = tsvdi_problem_input(handle, d, e, options, 1, &problem, error);
@@ -182,11 +188,12 @@ tsvd_select(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
             const tsvd_options *options, double low, double high, int64_t *first, int64_t *count,
             tsvd_error *error)
 {
-    struct defaults own = {.options = tsvd_options_default()};
+    tsvd_options own_options = tsvd_options_default();
     struct svd_problem problem;
+    tsvd_error own_error;
     tsvd_status ret;
 
-    error = error != NULL ? error : &own.error;
+    error = error != NULL ? error : &own_error;
     tsvdi_error_clear(error);
     if (first == NULL || count == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "first and count must not be NULL");
@@ -196,9 +203,9 @@ tsvd_select(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
         if (options->size != sizeof *options) {
             return tsvdi_problem_input(handle, d, e, options, 1, &problem, error);
         }
-        own.options.check_finite = options->check_finite;
+        own_options.check_finite = options->check_finite;
     }
-    ret = tsvdi_problem_input(handle, d, e, &own.options, 1, &problem, error);
+    ret = tsvdi_problem_input(handle, d, e, &own_options, 1, &problem, error);
     if (ret != TSVD_OK) {
         return ret;
     }

@@ -192,14 +192,17 @@ worker_end(struct worker *own)
     tsvdi_free(&own->ctx, own->chunk.d);
 }
 
-/* A worker, zeroed before. */
 static tsvd_status
 worker_begin(struct worker *own, const struct svd_plan *plan, int is_caller)
 {
     struct tsvd_context *ctx = &own->ctx;
     tsvd_status ret = TSVD_OK;
 
-    own->error.matrix = -1;
+    memset(ctx, 0, sizeof *ctx);
+    memset(&own->chunk, 0, sizeof own->chunk);
+    memset(&own->info, 0, sizeof own->info);
+    tsvdi_error_clear(&own->error);
+    own->failed = 0;
     ctx->problem = plan->problem;
     ctx->plan = plan;
     ctx->options = plan->problem->options;
@@ -239,7 +242,6 @@ tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error)
         TSVD_TRY(tsvdi_host_alloc(allocator, (size_t)workers * sizeof *few, error,
                                   (void **)&job.worker));
     }
-    memset(job.worker, 0, (size_t)workers * sizeof *few);
     while (ready < workers && ret == TSVD_OK) {
         ret = worker_begin(&job.worker[ready], &plan, ready == 0);
         ready++;

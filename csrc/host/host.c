@@ -55,11 +55,14 @@ tsvdi_host_threads_for(int asked)
     const int usual = tsvd_host_threads();
     int most = usual;
 
+    if (asked <= usual) {
+        return asked <= 0 ? usual : asked;
+    }
 #ifdef _OPENMP
-    most = in_child ? 1 : THREADS_PER_PROCESSOR * omp_get_num_procs();
+    most = in_child ? 1 : THREADS_PER_PROCESSOR * omp_get_num_procs(); /* a system call */
     most = most > usual ? most : usual;
 #endif
-    return asked <= 0 ? usual : asked < most ? asked : most;
+    return asked < most ? asked : most;
 }
 
 enum host_isa
@@ -151,9 +154,12 @@ tsvd_host_memory_available(void)
 void
 tsvdi_error_clear(tsvd_error *error)
 {
-    if (error != NULL) {
-        memset(error, 0, sizeof *error);
+    if (error != NULL) { /* field by field: the texts are long, and calls may be short */
+        error->status = TSVD_OK;
         error->matrix = -1;
+        error->sweeps = 0;
+        error->wanted = error->available = 0;
+        error->text[0] = error->advice[0] = '\0';
     }
 }
 
