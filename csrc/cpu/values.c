@@ -16,7 +16,8 @@
 #include "cpu/dc/dc.h"
 #include "math/bracket.h"
 
-/* Values that one task finds together, sharing the intervals near the root. */
+/* The most and the least values that one task finds together.  They share the intervals near the
+   root. */
 enum { VALUES_PER_TASK = 256, VALUES_PER_TASK_MIN = 32 };
 
 enum {
@@ -34,7 +35,7 @@ enum {
 /* Work below this many entries times values is not worth a second thread. */
 enum { SERIAL_STEPS = 1 << 16 };
 
-/* Between two calls of tsvdi_check: so many entries times shifts counted. */
+/* tsvdi_check() is called again after counting so many entries times shifts. */
 enum { CHECK_STEPS = 1 << 27 };
 
 /* A bracket with sure ends that values share. */
@@ -50,15 +51,17 @@ struct bracket {
     int64_t value;  /* counted from the largest */
 };
 
+/* The search for the values of one matrix. */
 struct search {
     struct tsvd_context *ctx;
     const struct sturm *matrix;
-    const real *hint;
-    int64_t first, last; /* wanted */
-    real eps;
-    real *s; /* of value `first` on */
-    int64_t per_task, tasks;
-    double done;     /* before the values */
+    const real *hint;    /* [last - first] approximations, or NULL */
+    int64_t first, last; /* the values first .. last - 1 are wanted */
+    real eps;            /* as in struct values_job */
+    real *s;             /* [last - first] the values */
+    int64_t per_task;    /* values of a task */
+    int64_t tasks;
+    double done;     /* share of the work that was done before the values */
     int64_t *counts; /* [workers] Sturm counts made */
 };
 
@@ -66,15 +69,15 @@ struct search {
 struct task {
     const struct search *job;
     int worker;
-    int64_t index;
-    int64_t counted; /* since the last call of tsvdi_check */
-    int64_t intervals;
+    int64_t index;     /* of the task */
+    int64_t counted;   /* entries times shifts since the last call of tsvdi_check() */
+    int64_t intervals; /* open ones */
     union {
-        struct interval interval[VALUES_PER_TASK];
-        struct bracket bracket[VALUES_PER_TASK];
+        struct interval interval[VALUES_PER_TASK]; /* in the first pass */
+        struct bracket bracket[VALUES_PER_TASK];   /* in the second */
     } open;
-    real sigma[VALUES_PER_TASK];
-    int64_t above[VALUES_PER_TASK];
+    real sigma[VALUES_PER_TASK];    /* shifts to be counted at */
+    int64_t above[VALUES_PER_TASK]; /* what was counted there */
 };
 
 /* Counts at the first `shifts` of task->sigma. */
@@ -94,8 +97,8 @@ count(struct task *task, int exact, int64_t shifts)
                        job->done + (1 - job->done) * (double)task->index / (double)job->tasks);
 }
 
-/* Settles the intervals that are narrow, and puts the midpoints of the others in
-   task->sigma; returns how many those are. */
+/* Writes the values of the intervals that are narrow, and puts the midpoints of the others in
+   task->sigma.  Returns how many the others are. */
 static int64_t
 take_midpoints(struct task *task)
 {
@@ -117,7 +120,7 @@ take_midpoints(struct task *task)
     return kept;
 }
 
-/* First pass: the values first .. last - 1. */
+/* The first pass for the values first .. last - 1. */
 static tsvd_status
 approximate(struct task *task, int64_t first, int64_t last)
 {
@@ -129,8 +132,8 @@ approximate(struct task *task, int64_t first, int64_t last)
         int64_t halved = task->intervals;
 
         TSVD_TRY(count(task, 0, task->intervals));
-        /* One with values in both halves becomes two.  Each holds a value, so there are
-           never more than values. */
+        /* An interval with values in both halves becomes two.  Each holds a value, so there are
+           never more intervals than values. */
         for (int64_t i = 0; i < task->intervals; i++) {
             struct interval v = task->open.interval[i], upper = v;
             const int64_t cut = bracket_min(bracket_max(task->above[i], v.first), v.last);
@@ -169,14 +172,15 @@ probe(struct bracket_ends b)
     return !b.low_sure ? b.low : !b.high_sure ? b.high : (real_int)bracket_middle(b.low, b.high);
 }
 
-/* A longer reach, from none by single ulps at first. */
+/* A longer reach.  From zero it grows by single ulps at first. */
 static real_int
 extend(real_int reach)
 {
     return reach < 2 ? reach + 1 : bracket_reach_further(reach, BRACKET_GROWTH);
 }
 
-/* Moves the ends of a bracket by what was found at the probe: is the value at or above it? */
+/* Moves the ends of a bracket by what was found at the probe `at`.  above: whether the value is at
+   or above it. */
 static void
 move_bracket(struct bracket *b, real_int at, int above, struct bracket_range range)
 {

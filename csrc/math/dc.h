@@ -3,26 +3,26 @@
  *
  * Source: Gu & Eisenstat, A divide-and-conquer algorithm for the bidiagonal SVD, SIAM J. Matrix
  * Anal. Appl. 16 (1995).  A node stands for `rows` consecutive rows of B and the columns that they
- * reach, one more than rows but at the right end of B:
+ * reach: one more than rows, except at the right end of B.
  *
  *     B_node = ( B_1            0   )   first .. first + left - 1
  *              ( 0 alpha  beta  0   )   the center row, first + left
  *              ( 0              B_2 )
  *
- * The SVDs of B_1 and B_2 turn it into M = e_0 z^T + diag(values), z being alpha times the last
- * components of B_1's right vectors and beta times the first of B_2's; the singular values of M
- * are found by its secular equation (secular.h).
+ * The SVDs of B_1 and B_2 turn it into M = e_0 z^T + diag(values).  z consists of alpha times the
+ * last components of B_1's right vectors, and beta times the first components of B_2's.  The
+ * singular values of M are found by its secular equation (secular.h).
  *
  * Slots.  Slot j holds one value and two vectors, row j of the n x n arrays X_R and X_L.  Node
  * blocks tile the diagonal of both arrays: rows and columns first .. first + columns - 1.  The
- * slot first + rows of X_R holds the node's null vector, if it has one: at the parent that is the
- * center (of the left child) or again the null vector (of the right one).  Row j is nonzero in
- * columns low .. high - 1 only, and elsewhere undefined: a deflated vector is neither copied nor
- * padded with zeros while it goes up the tree.
+ * slot first + rows of X_R holds the node's null vector, if it has one.  At the parent, the left
+ * child's null vector is in the center's slot, and the right child's is again the null vector.
+ * Row j is nonzero in columns low .. high - 1 only, and elsewhere undefined: a deflated vector is
+ * neither copied nor padded with zeros while it goes up the tree.
  *
  * Forest.  A batch of matrices of one order n goes up the same tree at once.  Rows, slots and
- * columns of matrix m are numbered from m n on; in memory its rows are n numbers, which begin with
- * column m n.
+ * columns of matrix m are numbered from m n on.  In memory each of its rows has n numbers, which
+ * begin with column m n.
  */
 #ifndef TSVDI_DC_H
 #define TSVDI_DC_H
@@ -46,16 +46,16 @@ static_assert((int)DC_LEAF_COLUMNS > 2 * (int)DC_ALIGN,
               "half of DC_LEAF_COLUMNS must exceed DC_ALIGN, or rounding to it empties a leaf");
 
 struct dc_node {
-    int64_t first;   /* row, column and slot */
-    int64_t rows;    /* slots of values */
-    int64_t columns; /* rows + 1; rows at the right end of B */
+    int64_t first;   /* its first row, column and slot */
+    int64_t rows;    /* its rows, and slots of values */
+    int64_t columns; /* rows + 1, or rows at the right end of B */
     int64_t left;    /* rows of the left child; the center is slot first + left.  -1: a leaf */
-    int64_t matrix;  /* whose node it is; in the tree itself 0, */
-    int64_t base;    /* and the first row, column and slot of that */
+    int64_t matrix;  /* the matrix whose node it is; in the tree itself 0 */
+    int64_t base;    /* first row, column and slot of that matrix; in the tree itself 0 */
 };
 
-/* The tree of each matrix: node i has the children 2 i + 1 and 2 i + 2; level l, the root being
-   level 0, has the 2^l nodes from dc_nodes_above(l) on; the leaves are level `levels`. */
+/* The tree of each matrix.  Node i has the children 2 i + 1 and 2 i + 2.  The root is level 0;
+   level l has the 2^l nodes from dc_nodes_above(l) on; the leaves are level `levels`. */
 struct dc_tree {
     struct dc_node *node;
     int levels;
@@ -68,7 +68,8 @@ dc_nodes_above(int level)
     return ((int64_t)1 << level) - 1;
 }
 
-/* Node `index` of a level of the forest, matrix after matrix, of order n. */
+/* Node `index` of a level of the forest, which has the nodes of one matrix after another's.  n: the
+   order of the matrices. */
 TSVD_HD struct dc_node
 dc_node_at(const struct dc_node *tree, int64_t n, int level, int64_t index)
 {
@@ -108,50 +109,57 @@ enum dc_step {
     DC_STEPS
 };
 
-/* What a merge came to. */
+/* What a merge came to.  The products are cut behind the center's column. */
 struct dc_count {
-    int64_t survivors;  /* order of the secular equation, >= 1 */
-    int64_t top, dense; /* survivors whose vectors are nonzero left of the cut (up to the center's
-                           column) only, and on both sides; the others right of it only */
-    int64_t begin, end; /* the new vectors that are wanted: of all but a root all */
+    int64_t survivors; /* order of the secular equation, >= 1 */
+    int64_t top;       /* survivors whose vectors are nonzero left of the cut only */
+    int64_t dense;     /* survivors whose vectors are nonzero on both sides of it */
+    int64_t begin;     /* the new vectors begin .. end - 1 are wanted: all, except of a root */
+    int64_t end;
 };
 
-/* Arrays of n entries.  The first group is indexed by slots, the others by a node's `first` plus
-   a rank.  An entry of order, list, source, from and to is a slot. */
+/* Arrays of n entries for each matrix. */
 struct dc_slots {
+    /* Indexed by slot. */
     real *value;
-    int64_t *low, *high;
-    real *z;        /* scaled by the node's unit, as are pole, square, base, tau and placed_* */
-    char *deflated; /* by the merge under way */
-    int64_t *order; /* a node's slots, values ascending */
+    int64_t *low, *high; /* the columns low .. high - 1 in which its vectors are nonzero */
+    real *z;        /* of the merge, in the node's unit, as are pole, square, base, tau, placed_pole
+                       and placed_weight */
+    char *deflated; /* whether the merge under way deflates it */
 
-    int64_t *list;         /* center, then slots with z above the threshold, values ascending */
-    int64_t *head;         /* of list entry i: the entry that absorbed it; i itself: survives */
-    struct rotation *turn; /* by which it was absorbed */
+    /* Indexed by a node's `first` plus a rank i. */
+    int64_t *order;        /* the node's slots, values ascending */
+    int64_t *list;         /* slots: the center, then those with |z| above the threshold, values
+                              ascending */
+    int64_t *head;         /* the list entry that absorbed list entry i; i itself if i survives */
+    struct rotation *turn; /* the rotation by which list entry i was absorbed */
+    real *pole;            /* d_i of survivor i, ascending */
+    real *square;          /* z_i^2 of survivor i */
+    int64_t *place;        /* column of survivor i in the products: top, then dense, then bottom */
+    real *base, *tau;      /* root i, see secular.h */
 
-    real *pole, *square; /* of survivor i, ascending: d_i and z_i^2 */
-    int64_t *place;      /* its column in the products: top, then dense, then bottom ones */
-    real *base, *tau;    /* root i, see secular.h */
+    /* Indexed by a node's `first` plus a place p in the products. */
+    int64_t *source;     /* the survivor's slot */
+    real *placed_pole;   /* its pole */
+    real *placed_weight; /* its z; later the z for which the computed roots are exact */
 
-    int64_t *source;     /* of the survivor at place p, */
-    real *placed_pole;   /* its pole, */
-    real *placed_weight; /* and the z for which the computed roots are exact */
-
-    int64_t *from, *to; /* moves of deflated vectors out of the new vectors' way */
+    /* Indexed by a node's `first` plus the number of a move.  Deflated vectors move out of the new
+       vectors' way. */
+    int64_t *from, *to; /* slots */
 };
 
-/* By node of the forest, the root level first. */
+/* The merge of a node; the nodes of the forest follow one another, the root level first. */
 struct dc_merge {
-    real unit;                 /* a power of two: values = unit * scaled ones */
-    struct rotation null_turn; /* of X_R's center row and null row */
+    real unit;                 /* a power of two: values = unit * scaled values */
+    struct rotation null_turn; /* turns X_R's center row and null row */
     struct dc_count count;
-    int64_t listed;   /* entries of its list, */
-    int64_t absorbed; /* those that do not survive */
-    int64_t moves;
+    int64_t listed;   /* entries of its list */
+    int64_t absorbed; /* list entries that do not survive */
+    int64_t moves;    /* deflated vectors that move */
 };
 
-/* Gives each array of a forest of `slots` slots its place from `base` on, NULL to count only;
-   returns the bytes. */
+/* Gives each array of a forest of `slots` slots its place from `base` on.  Returns the bytes.
+   base = NULL: only counts them. */
 static inline size_t
 dc_lay_out(struct dc_slots *slot, int64_t slots, void *base)
 {
@@ -179,7 +187,7 @@ dc_lay_out(struct dc_slots *slot, int64_t slots, void *base)
     return at - (uintptr_t)base;
 }
 
-/* Values that the merges of a forest of `batch` trees found ready. */
+/* How many values the merges of a forest of `batch` trees deflated. */
 static inline int64_t
 dc_deflated(const struct dc_tree *tree, int64_t batch, const struct dc_merge *merge)
 {
@@ -193,22 +201,23 @@ dc_deflated(const struct dc_tree *tree, int64_t batch, const struct dc_merge *me
     return deflated;
 }
 
-/* Deflation tolerance in units of eps / 2 = u (LAPACK's since 3.11; 8 before). */
+/* Deflation tolerance in units of u = eps / 2.  LAPACK has the same since 3.11; it had 8 before. */
 enum { DC_TOLERANCE = 64 };
 
-/* Candidates t, t / 2, ... for the threshold on |z|: the last, t / 1024, is at most t / sqrt(n) up
-   to n = 2^20. */
+/* Number of candidates t, t / 2, ... for the threshold on |z|.  The last, t / 1024, is at most
+   t / sqrt(n) up to n = 2^20. */
 enum { DC_THRESHOLDS = 11 };
 
 /* How much a merge may perturb its scaled M. */
 struct dc_limits {
-    real z;     /* norm of what is dropped from z */
-    real gap;   /* spread of values that are taken to be equal */
-    real floor; /* least |z_0| */
+    real z;     /* bound on the norm of what is dropped from z */
+    real gap;   /* values no further apart than this are taken to be equal */
+    real floor; /* the least |z_0| */
 };
 
-/* The exponent of a node's unit: its largest entry comes to lie in [1, 2), unless it is so tiny
-   beside B, whose largest is there, that it may as well be zero. */
+/* The exponent of a node's unit, which brings its largest entry into [1, 2).  B's largest entry
+   lies there.  A node whose entries are so tiny beside B's that they may as well be zero gets the
+   least unit. */
 TSVD_HD int
 dc_exponent(real largest)
 {
@@ -219,11 +228,13 @@ dc_exponent(real largest)
 }
 
 /*
- * eps      what the caller allows B to be perturbed, scaled; 0: full accuracy
+ * The limits of a merge.
+ *
+ * eps      how far the caller allows B to be perturbed, scaled; 0: full accuracy
  * levels   of the tree
  *
- * Each row of B is the center of one merge at most, so what is dropped from z changes any entry
- * of B by z at most once.  Equal values change it by `gap` on each level.
+ * Each row of B is the center of one merge at most, so dropping from z changes any entry of B at
+ * most once, by limit.z.  Taking values to be equal changes it by limit.gap on each level.
  */
 TSVD_HD struct dc_limits
 dc_limits_for(real eps, int levels)
@@ -243,8 +254,8 @@ dc_candidate(struct dc_limits limit, int c)
     return limit.z * r_pow2(-c);
 }
 
-/* The largest candidate t such that the entries |z_j| <= t have a norm of limit.z at most;
-   dropped[c] is the sum of the squares of those below candidate c, in units of limit.z. */
+/* The largest candidate t such that the entries |z_j| <= t have a norm of limit.z at most.
+   dropped[c]: the sum of the squares of the entries up to candidate c, in units of limit.z. */
 TSVD_HD real
 dc_threshold(struct dc_limits limit, const real *dropped)
 {
@@ -256,9 +267,10 @@ dc_threshold(struct dc_limits limit, const real *dropped)
     return dc_candidate(limit, c);
 }
 
-/* A step of those that turn the last of rows + 1 columns of a leaf into zero, from i = rows - 1
-   with *extra = e[rows - 1] down to 0: returns the rotation of the right vectors i and `rows`,
-   which becomes the null vector.  d and e [rows] become the square matrix. */
+/* One of the steps that turn the last of rows + 1 columns of a leaf into zero.  They go from
+   i = rows - 1, with *extra = e[rows - 1], down to i = 0.  Returns the rotation of the right
+   vectors i and `rows`; the latter becomes the null vector.  d and e [rows] become the square
+   matrix. */
 TSVD_HD struct rotation
 dc_drop_step(int64_t i, real *d, real *e, real *extra)
 {
@@ -271,8 +283,9 @@ dc_drop_step(int64_t i, real *d, real *e, real *extra)
     return turn;
 }
 
-/* Lets `head` absorb an entry of value d if the two are taken to be equal: the rotation of their
-   vectors, head first, leaves all of their weight with it. */
+/* Lets the entry of value `head` absorb one of value d, if the two are taken to be equal.  *turn:
+   the rotation of their vectors, head's first; it leaves all of their weight with head.  Returns
+   whether it did. */
 TSVD_HD int
 dc_absorb(struct dc_limits limit, real head, real d, real *z_head, real *z, struct rotation *turn)
 {
@@ -284,16 +297,16 @@ dc_absorb(struct dc_limits limit, real head, real d, real *z_head, real *z, stru
     return 1;
 }
 
-/* Where the vectors of slot j, of columns low .. high - 1, belong in products that are cut behind
-   the center's column: 0 top, 1 dense, 2 bottom.  The center itself is dense. */
+/* The group in the products of slot j, whose vectors are nonzero in columns low .. high - 1: 0 top,
+   1 dense, 2 bottom (see struct dc_count).  The center itself is dense. */
 TSVD_HD int
 dc_group(int64_t low, int64_t high, int64_t center, int64_t j)
 {
     return j == center ? 1 : low > center ? 2 : high <= center + 1 ? 0 : 1;
 }
 
-/* The share of all work that is done before a level: that of a level is to that of all below it as
-   3 to 1, and the values come at the end. */
+/* The share of all work that is done before a level.  A level's work is to that of all levels below
+   it as 3 to 1; a tenth of all work is left for the values at the end. */
 TSVD_HD double
 dc_done(int level)
 {

@@ -1,39 +1,40 @@
 /*
- * The seed's method: pipelined zero-shift half sweeps.
+ * The published pipeline of Givens rotations (Semylitko & Malaschonok 2021): zero-shift half
+ * sweeps.
  *
- * Source: Semylitko & Malaschonok 2021.  A half sweep of right rotations turns the
- * upper bidiagonal into a lower one, the next, of left rotations, turns it back;
- * the off-diagonals shrink until all are below eps.  Half sweep k starts two steps
- * after half sweep k-1, so n/2 of them walk down the diagonal at once.
+ * A half sweep of right rotations turns the upper bidiagonal into a lower one.  The next half
+ * sweep, of left rotations, turns it back.  The off-diagonals shrink until all are below eps.
+ * Half sweep k starts two steps after half sweep k-1, so n/2 of them walk down the diagonal at
+ * once.
  *
- * An entry that is dropped stays zero, so the matrix falls into segments that are
- * coupled to no others.  A segment is worked on in the packed layout
- *     p[3i] = d_i,  p[3i+1] = B(i+1, i) (lower),  p[3i+2] = B(i, i+1) (upper),
- * cut into blocks that share one diagonal entry: block b holds rows start(b) ..
- * start(b+1), both included.  Each keeps its own copy of the shared entry, and
- * hands it on after each rotation that changes it.
+ * An entry that is dropped stays zero, so the matrix falls into segments that are not coupled.
+ * A segment has the packed layout
+ *     p[3i] = d_i,  p[3i+1] = B(i+1, i) (lower),  p[3i+2] = B(i, i+1) (upper).
+ * It is cut into blocks that share one diagonal entry: block b holds rows start(b) ..
+ * start(b+1), both included.  Each block keeps its own copy of the shared entry, and hands it on
+ * after each rotation that changes it.
  */
 #ifndef TSVDI_GIVENS_SWEEP_H
 #define TSVDI_GIVENS_SWEEP_H
 
 #include "math/rotation.h"
 
-/* Rows first .. first + rows - 1, rows >= 2. */
+/* The rows first .. first + rows - 1; rows >= 2. */
 struct givens_segment {
     int64_t first, rows;
 };
 
-/* What half sweeps did, summed up. */
+/* What half sweeps did in all. */
 struct givens_counts {
-    int64_t steps; /* loop steps made, empty ones included */
-    int64_t rotations;
-    int64_t deflated;
+    int64_t steps;     /* loop steps made, empty ones included */
+    int64_t rotations; /* made */
+    int64_t deflated;  /* entries dropped that were not zero */
     double seconds_vectors;
 };
 
-/* A slow case repeats nearly the same rotations, and their rounding errors add up: after more
-   half sweeps than this for each row what they made, the vectors or a segment's orthogonal
-   factor, is brought back to orthogonality. */
+/* A slow case repeats nearly the same rotations, and their rounding errors add up.  After more half
+   sweeps than this for each row, the vectors or a segment's orthogonal factor are brought back to
+   orthogonality. */
 enum { DRIFT_SWEEPS_PER_ROW = 8 };
 
 /* First row of block b when `steps` = rows - 1 are cut into `blocks` parts of about one
@@ -47,10 +48,10 @@ givens_block_start(int64_t steps, int64_t blocks, int64_t b)
 }
 
 /*
- * Step i of one half sweep on a packed block: p points at row i.  Annihilates the
- * upper (odd: lower) entry by rotating columns (odd: rows) i and i+1, which fills
- * the opposite entry.  One that is not above eps is dropped instead, and then
- * stays zero.  Returns 1 if a rotation was made; *dropped is 1 if an entry was.
+ * Step i of one half sweep on a packed block: p points at row i.  Annihilates the upper (odd:
+ * lower) entry by rotating columns (odd: rows) i and i+1, which fills the opposite entry.  An entry
+ * that is not above eps is dropped instead, and then stays zero.  Returns 1 if a rotation was made;
+ * *dropped is 1 if an entry was dropped.
  */
 TSVD_HD int
 givens_step(real *p, int odd, real eps, struct rotation *q, int *dropped)

@@ -24,61 +24,67 @@ enum {
     /* Factor by which a bracket's reach grows while it does not hold its value. */
     REACH_GROWTH = 16,
 
-    /* In the first cut from scratch: powers of two below the largest value. */
+    /* The first cut from scratch samples this many powers of two below the largest value. */
     SAMPLED_BINADES = 64,
 
-    /* What a guess may be off by, in units of its estimated error. */
+    /* A guess may be off by its estimated error times this. */
     GUESS_SAFETY = 16,
 
-    /* Between ends that were never cut around a guess the polynomial does not grow by more where it
-       is about linear. */
+    /* A bracket is first cut around a guess when the polynomial's values at its ends differ by no
+       more than this factor: the polynomial is about linear between them then. */
     GUESS_RATIO = 64,
 
-    /* Guesses in a row that may leave more than half of a bracket before it is cut evenly. */
+    /* After so many guesses in a row that did not halve it, a bracket is cut evenly. */
     GUESS_MISSES = 2,
 
-    /* What a hint may be off by, in ulps of the largest value. */
+    /* A hint may be off by so many ulps of the largest value. */
     HINT_ULPS = 8,
 
-    /* Ulps on either side of what other counts found, which may be off by more. */
+    /* The first bracket around what other counts found has so many ulps on either side.  They may
+       be off by more. */
     FOUND_ROOM = 1024,
 
-    /* The polynomial's values are compared over so many powers of two. */
+    /* Values of the polynomial are compared if they lie within so many powers of two. */
     GUESS_BINADES = 200
 };
 
-/* What a count tells of a shift. */
+/* What a count tells of a shift.  The characteristic polynomial there is value 2^exponent, up to a
+   factor that all shifts share. */
 struct evaluation {
-    int64_t above;    /* singular values >= the shift */
-    real_int at;      /* the shift, as bits */
-    int32_t exponent; /* the characteristic polynomial is value 2^exponent there, */
-    double value;     /* but for a factor that all shifts share; NaN: not known */
+    int64_t above; /* singular values >= the shift */
+    real_int at;   /* the shift, as bits */
+    int32_t exponent;
+    double value; /* NaN: not known */
 };
 
 struct bracket {
-    int64_t first, last; /* values that share it, counted from the largest */
+    int64_t first, last; /* the values first .. last - 1, counted from the largest, share it */
     real_int low, high;
-    real_int reach;         /* how far the only end that is not sure is put from the other */
-    real_int guess, spread; /* a value near [guess, guess + 1), give or take; spread < 0: none */
-    int32_t exponent[2];    /* of the polynomial at low and high */
-    double polynomial[2];
-    char low_sure, high_sure;
-    char fresh;          /* not cut before: to be sampled */
-    char guided, misses; /* was it ever cut around a guess; the last ones that did not halve it */
+    real_int reach;           /* if one end is not sure: how far it is put from the other */
+    real_int guess;           /* the value is expected in [guess, guess + 1) */
+    real_int spread;          /* how far off the guess may be; < 0: there is no guess */
+    int32_t exponent[2];      /* of the polynomial at low and high, as in struct evaluation */
+    double polynomial[2];     /* its values there, as in struct evaluation */
+    char low_sure, high_sure; /* whether the ends are confirmed */
+    char fresh;               /* not cut before: its first cut samples many powers of two */
+    char guided;              /* was cut around a guess at least once */
+    char misses;              /* guesses in a row that did not halve it */
 };
 
 /* The points that cut a bracket. */
 struct bracket_grid {
-    int64_t low, high;
-    int64_t step, rest; /* even: the distance of points is step + 1 for the first `rest`, then
-                           step */
-    int64_t points;
-    int64_t guess, spread; /* spread >= 0: around a guess, the first `below` of them below it */
-    int64_t below;
-    char low_sure, high_sure, fresh;
+    int64_t low, high;  /* between them the points lie */
+    int64_t step, rest; /* of an even cut: the first `rest` distances are step + 1, then step */
+    int64_t points;     /* their number */
+    int64_t guess;      /* the points draw together around it, if spread >= 0 */
+    int64_t spread;     /* as in struct bracket */
+    int64_t below;      /* the points below the guess */
+    char low_sure, high_sure; /* if an end is not sure, one point lies on it */
+    char fresh;               /* the points sample many powers of two */
 };
 
-/* Nothing more can be learnt within the range: narrow, or all below the floor. */
+/* Whether nothing more can be learnt within the range: the bracket is narrow, or lies below the
+   floor. */
 TSVD_HD int
 bracket_is_closed(const struct bracket *b, struct bracket_range range)
 {
@@ -97,8 +103,8 @@ bracket_value(const struct bracket *b)
 
 /* ---- points ---- */
 
-/* Points of a first cut from binade k below `top` on: half of them as dense as the numbers'
-   values, half as their exponents. */
+/* How many of a first cut's points lie below `top` 2^-k.  Half of all points are spread evenly over
+   the numbers' values, half over their exponents. */
 TSVD_HD int64_t
 bracket_samples(int64_t points, int k)
 {
@@ -107,12 +113,12 @@ bracket_samples(int64_t points, int k)
     return (int64_t)(share * (double)points);
 }
 
-/* Where point i of a first cut lies, the lowest being 0. */
+/* Where point i of a first cut lies; point 0 is the lowest. */
 TSVD_HD int64_t
 bracket_sample(const struct bracket_grid *cut, int64_t i)
 {
     const int64_t binade = (int64_t)1 << R_DIGITS;
-    int k = 0; /* binades below the top, the last of which holds the point */
+    int k = 0; /* the point lies in the k-th power of two below the top */
     int64_t begin, end;
 
     while (k + 1 < SAMPLED_BINADES && bracket_samples(cut->points, k + 1) > i) {
@@ -124,8 +130,8 @@ bracket_sample(const struct bracket_grid *cut, int64_t i)
            (int64_t)((double)(i - begin) / (double)(end - begin) * (double)binade);
 }
 
-/* For a bracket that is not closed; if neither end is sure and it is not fresh, each >= 2, or the
-   one point lies between. */
+/* How an open bracket is cut at `each` points for each of its values.  Where neither end is sure,
+   two points lie on the ends; a single point lies between them. */
 TSVD_HD struct bracket_grid
 bracket_cut(const struct bracket *b, int64_t each, struct bracket_range range)
 {
@@ -164,9 +170,9 @@ bracket_cut(const struct bracket *b, int64_t each, struct bracket_range range)
     return cut;
 }
 
-/* The distance of the j-th of `points` points on one side of a guess, the nearest being j = 0, of
-   `room` places: the inner half spread evenly as far as the guess may be off, the others in a
-   geometric sequence up to the end. */
+/* How far point j of `points` on one side of a guess lies from it; point 0 is the nearest.  There
+   are `room` places up to the end.  The inner half of the points is spread evenly as far as the
+   guess may be off.  The others form a geometric sequence up to the end. */
 TSVD_HD int64_t
 bracket_distance(int64_t spread, int64_t j, int64_t points, int64_t room)
 {
@@ -183,7 +189,7 @@ bracket_distance(int64_t spread, int64_t j, int64_t points, int64_t room)
                                 (double)(points - inner + 1)));
 }
 
-/* Point i of a cut, ascending: never 0, and between ends that are sure. */
+/* Point i of a cut, in ascending order.  It is never 0, and lies between ends that are sure. */
 TSVD_HD real_int
 bracket_point(const struct bracket_grid *cut, int64_t i)
 {
@@ -203,7 +209,7 @@ bracket_point(const struct bracket_grid *cut, int64_t i)
 
         at = cut->low + k * cut->step + bracket_min(k, cut->rest);
         if (cut->low == 0 && i == 0) {
-            at = 1; /* tells a zero from all other values at once */
+            at = 1; /* a count there tells a zero from all other values at once */
         }
     }
     at = bracket_max(at, cut->low + cut->low_sure);
@@ -212,13 +218,13 @@ bracket_point(const struct bracket_grid *cut, int64_t i)
 
 /* ---- guesses ---- */
 
-/* One of up to four nodes of the interpolation: place t = (x^2 - low^2) / high^2, in which the
-   polynomial is one too, and its value. */
+/* One of up to four nodes of the interpolation. */
 struct bracket_node {
-    double t, f;
+    double t; /* the place (x^2 - low^2) / high^2: the function is a polynomial of it too */
+    double f; /* the polynomial's value */
 };
 
-/* Where t lies in units of `high`, from low / high = `low` on. */
+/* x - low for the x at place t, in units of `high`.  low: the low end in the same units. */
 TSVD_HD double
 bracket_offset(double low, double t)
 {
@@ -228,8 +234,8 @@ bracket_offset(double low, double t)
     return below > 0 ? t / below : 0;
 }
 
-/* The node of an evaluation, its value in units of 2^exponent; f = 0 where that is not known, or
-   out of proportion. */
+/* The node of an evaluation, its value in units of 2^exponent.  f = 0 where the value is not known,
+   or out of proportion. */
 TSVD_HD struct bracket_node
 bracket_node_at(struct evaluation x, double low, double high, int32_t exponent)
 {
@@ -245,8 +251,8 @@ bracket_node_at(struct evaluation x, double low, double high, int32_t exponent)
 
 /*
  * Where the inverse of the polynomial, interpolated by divided differences at the bracket's ends
- * and up to two nodes beyond, is zero; *error: the last correction, by as much smaller as the
- * corrections have become.
+ * and up to two nodes beyond, is zero.  *error: the last correction, reduced by the ratio of the
+ * last two corrections.
  */
 TSVD_HD double
 bracket_interpolate(const struct bracket_node *node, int nodes, double *error)
@@ -273,15 +279,15 @@ bracket_interpolate(const struct bracket_node *node, int nodes, double *error)
     return t;
 }
 
-/* Is the polynomial at a node beyond that of an end, seen from the root? */
+/* Whether the polynomial grows on from an end of the bracket to a node beyond it. */
 TSVD_HD int
 bracket_goes_on(struct bracket_node end, struct bracket_node beyond)
 {
     return end.f < 0 ? beyond.f < end.f : beyond.f > end.f;
 }
 
-/* The guess of a bracket with sure ends, from the evaluations there and beyond: below[0] and
-   above[0] are its ends. */
+/* The guess of a bracket with sure ends.  below[0] and above[0] are the evaluations at its ends,
+   below[1] and above[1] those next to them outside. */
 TSVD_HD void
 bracket_make_guess(struct bracket *b, const struct evaluation below[2],
                    const struct evaluation above[2], real eps)
@@ -292,7 +298,7 @@ bracket_make_guess(struct bracket *b, const struct evaluation below[2],
                                    bracket_node_at(above[0], low, high, exponent)};
     struct bracket_node more[2] = {bracket_node_at(below[1], low, high, exponent),
                                    bracket_node_at(above[1], low, high, exponent)};
-    const int near = -more[0].t < more[1].t - node[1].t; /* of `more`, the lower one first? */
+    const int near = -more[0].t < more[1].t - node[1].t; /* is the lower of `more` nearer? */
     double error, t, at, rest, off;
     real there;
     int nodes = 2;
@@ -336,9 +342,8 @@ bracket_make_guess(struct bracket *b, const struct evaluation below[2],
 }
 
 /*
- * The bracket of value v after its cut was evaluated.  Members of a cluster that take the same way
- * through this search are the members of the new cluster, even where rounding keeps counts from
- * descending.
+ * The bracket of value v after its cut was evaluated.  The values that go the same way through this
+ * binary search form the new cluster.  That holds even where rounding keeps counts from descending.
  */
 TSVD_HD void
 bracket_narrow(struct bracket *b, int64_t v, const struct bracket_grid *cut,
@@ -348,7 +353,7 @@ bracket_narrow(struct bracket *b, int64_t v, const struct bracket_grid *cut,
     struct evaluation below[2], above[2];
     int64_t begin = 0, end = cut->points;
 
-    for (int i = 0; i < 2; i++) { /* what is known before */
+    for (int i = 0; i < 2; i++) { /* what was known before the cut */
         below[i].at = b->low;
         above[i].at = b->high;
         below[i].value = i == 0 ? b->polynomial[0] : REAL(NAN);
@@ -436,7 +441,7 @@ bracket_from_scratch(int64_t first, int64_t last, struct bracket_range range)
     return bracket_between(first, last, bracket_within(lowest, range.top, range));
 }
 
-/* The bracket of value v alone, about `guess` and within [low, high) unless shown otherwise. */
+/* The bracket of value v alone.  It probably lies near `guess`, and within [low, high). */
 TSVD_HD struct bracket
 bracket_of_one(int64_t v, int64_t low, int64_t high, int64_t guess, int64_t spread,
                struct bracket_range range)
@@ -445,13 +450,13 @@ bracket_of_one(int64_t v, int64_t low, int64_t high, int64_t guess, int64_t spre
 
     b.guess = (real_int)bracket_min(bracket_max(guess, b.low), b.high - 1);
     b.spread = (real_int)bracket_min(spread, R_INFINITY_BITS / 4);
-    b.reach = 2 * b.spread + 1; /* as if cut on one side of the guess: next on the other */
+    b.reach = 2 * b.spread + 1; /* from one side of the guess to the other */
     b.fresh = 0;
     return b;
 }
 
-/* Around an approximation that is good to an ulp or so of the largest value, and hardly ever off by
-   more than HINT_ULPS. */
+/* Around an approximation that is good to about an ulp of the largest value, and hardly ever off by
+   more than HINT_ULPS such ulps. */
 TSVD_HD struct bracket
 bracket_around_hint(int64_t v, real hint, struct bracket_range range)
 {
@@ -462,7 +467,7 @@ bracket_around_hint(int64_t v, real hint, struct bracket_range range)
     return bracket_of_one(v, r_bits(r_max(hint - far, 0)), r_bits(hint + far), at, spread, range);
 }
 
-/* Around what other counts found: bits. */
+/* Around the bits that other counts found. */
 TSVD_HD struct bracket
 bracket_around_found(int64_t v, int64_t found, struct bracket_range range)
 {
@@ -470,9 +475,8 @@ bracket_around_found(int64_t v, int64_t found, struct bracket_range range)
 }
 
 /* The bracket that value v starts from.
-   hint         an approximation of it, or NULL: then it shares a bracket with all that the search
-                looks for together,
-   first, last  which are the values first .. last - 1 */
+   hint         an approximation of it, or NULL
+   first, last  without a hint it shares a bracket with the values first .. last - 1 */
 TSVD_HD struct bracket
 bracket_start(int64_t v, const real *hint, int64_t first, int64_t last, struct bracket_range range)
 {
@@ -480,7 +484,7 @@ bracket_start(int64_t v, const real *hint, int64_t first, int64_t last, struct b
                         : bracket_from_scratch(first, last, range);
 }
 
-/* What lies below a floor and was left for other counts: down to zero. */
+/* Opens a bracket below the floor, which was left for other counts: it now reaches down to zero. */
 TSVD_HD void
 bracket_open_down(struct bracket *b)
 {

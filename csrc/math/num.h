@@ -1,8 +1,8 @@
 /*
- * The type `num` that recurrences and sums are written over: a real, or, in a source
- * that defines TSVD_VECTOR, a vector of reals: such a source includes cpu/kernels/simd.h, which has
- * the names below for vectors, before all else.  `num_int` is its integer twin, `num_small`
- * one for exponents and counts.
+ * The type `num` that recurrences and sums are written over.  It is a real, or a vector of reals in
+ * a source that defines TSVD_VECTOR.  Such a source first includes cpu/kernels/simd.h, which has
+ * the names below for vectors.  `num_int` is the integer of the same size; `num_small` is an
+ * integer for exponents and counts.
  */
 #ifndef TSVDI_NUM_H
 #define TSVDI_NUM_H
@@ -19,7 +19,7 @@ typedef num_int num_small;
 #else
 typedef real num;
 typedef real_int num_int;
-typedef int32_t num_small; /* an exponent or a count: 64 bits cost a GPU twice the work */
+typedef int32_t num_small; /* 64 bits would cost a GPU twice the work */
 #define NUM_SMALL(x) ((num_small)(x))
 #define num_fma r_fma
 #define num_sqrt r_sqrt

@@ -1,7 +1,7 @@
 /*
  * Implicit QR on an upper bidiagonal matrix: the recurrences of a sweep and the rules between two
- * sweeps, over the type `num` of num.h: for one matrix (qr_sweep.h) or for as many as a vector has
- * lanes (qr_lanes.h).
+ * sweeps.  They are written over the type `num` of num.h, for one matrix (qr_sweep.h) or for as
+ * many as a vector has lanes (cpu/kernels/qr_lanes.h).
  *
  * Source: Demmel & Kahan, Accurate singular values of bidiagonal matrices, SIAM J. Sci. Stat.
  * Comput. 11 (1990): the zero-shift sweep (section 3), the convergence criteria (section 2, 1a to
@@ -17,8 +17,8 @@
    changes no singular value by more than this relative amount. */
 #define QR_TOLERANCE (2 * R_EPS)
 
-/* A shifted sweep costs the smallest value of a block about u times the block's
-   norm; below this ratio (over the block's length) the sweep goes without shift. */
+/* A shifted sweep changes the smallest value of a block by about u times the block's norm.  Where
+   the ratio of the two, times the block's length, is not above this, the sweep has no shift. */
 #define QR_ZERO_SHIFT_RATIO REAL(0.01)
 
 #ifdef TSVD_VECTOR
@@ -27,7 +27,7 @@ struct num_rotation {
     num c, s;
 };
 
-/* rotation_make in every lane, for entries of at most ROTATION_SAFE_MAX. */
+/* rotation_make() in every lane, for entries of at most ROTATION_SAFE_MAX. */
 TSVD_HD struct num_rotation
 num_rotation_make(num f, num g, num *r)
 {
@@ -49,7 +49,7 @@ num_rotation_make(num f, num g, num *r)
     square = f_scaled * f_scaled;
     sum = num_fma(g_scaled, g_scaled, square);
     inverse = num_copysign(num_inverse_sqrt(sum), f);
-    /* f times its reciprocal may miss 1, and again in each sweep once f has settled */
+    /* f times its reciprocal may miss 1, and would do so again in each sweep once f has settled */
     small = num_equal(sum, square);
     q.c = num_select(small, one, f_scaled * inverse);
     q.s = num_select(none, zero, g_scaled * inverse);
@@ -73,16 +73,19 @@ triangle_smallest(num f, num g, num h)
 
     a = a / size;
     g = g / size;
-    b = b / size; /* b may underflow here; then so does its share in the root */
+    b = b / size; /* may underflow; then its share in the root does so too */
     sum = num_sqrt(num_fma(a + b, a + b, g * g));
     difference = num_sqrt(num_fma(a - b, a - b, g * g));
     return num_select(num_equal(least, zero), zero, least * (a / ((sum + difference) / 2)));
 }
 
 /*
- * The shift for a sweep along a block of `length` entries on the diagonal, 0 where one would spoil
- * small values.  start: its first entry; f, g, h: the triangle at its end; smallest, largest: of
- * its mu and of its entries.
+ * The shift for a sweep along a block, 0 where a shift would spoil small values.
+ *
+ * length             entries on its diagonal
+ * start              the first of them
+ * f, g, h            the triangle at its end
+ * smallest, largest  its least mu (see below), and its largest entry
  */
 TSVD_HD num
 qr_choose_shift(num length, num start, num f, num g, num h, num smallest, num largest)
@@ -96,23 +99,23 @@ qr_choose_shift(num length, num start, num f, num g, num h, num smallest, num la
                       shift);
 }
 
-/* 1 / mu of the next row, mu_{k+1} = |d_{k+1}| mu_k / (mu_k + |e_k|), mu_0 = |d_0|: the least mu of
-   a block is a lower bound on its smallest singular value up to a factor of sqrt(length), and e_k
-   is negligible if |e_k| / mu_k <= QR_TOLERANCE.  On 1 / mu the recurrence has no division in its
-   chain; where that overflows mu is as good as zero. */
+/* 1 / mu of the next row, where mu_{k+1} = |d_{k+1}| mu_k / (mu_k + |e_k|) and mu_0 = |d_0|.  The
+   least mu of a block is a lower bound on its smallest singular value, up to a factor of
+   sqrt(length).  e_k is negligible if |e_k| / mu_k <= QR_TOLERANCE.  The recurrence for 1 / mu has
+   no division in its chain.  Where it overflows, mu is as good as zero. */
 TSVD_HD num
 qr_next_inverse(num inverse, num e, num d)
 {
     return (1 + e * inverse) * (1 / d);
 }
 
-/* What a shifted sweep carries along: the entries under work, and the pair to be rotated next. */
+/* What a shifted sweep carries along. */
 struct qr_bulge {
-    num d, e;
-    num f, g;
+    num d, e; /* the entries under work */
+    num f, g; /* the pair to be rotated next */
 };
 
-/* The sweep starts at the diagonal entry d and the off-diagonal entry e behind it. */
+/* The start of a sweep, at the diagonal entry d and the off-diagonal entry e behind it. */
 TSVD_HD struct qr_bulge
 qr_shifted_start(num d, num e, num shift)
 {
@@ -122,7 +125,7 @@ qr_shifted_start(num d, num e, num shift)
     return b;
 }
 
-/* One step: d_next and e_next are the entries that follow; *e_before and *d_done are finished. */
+/* One step.  d_next and e_next are the entries that follow; *e_before and *d_done are finished. */
 TSVD_HD void
 qr_shifted_step(struct qr_bulge *b, num d_next, num e_next, num *e_before, num *d_done,
                 struct num_rotation *first, struct num_rotation *second)
@@ -141,7 +144,8 @@ qr_shifted_step(struct qr_bulge *b, num d_next, num e_next, num *e_before, num *
     *second = q;
 }
 
-/* One step without shift, from the rotations of the step before: the entries d, e and d_next. */
+/* One step without shift, on the entries d, e and d_next.  *first and *second are the rotations of
+   the step before, and become those of this one. */
 TSVD_HD void
 qr_zero_shift_step(num d, num e, num d_next, num *e_before, num *d_done, struct num_rotation *first,
                    struct num_rotation *second)

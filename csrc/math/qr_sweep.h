@@ -5,18 +5,18 @@
  * Source: Demmel & Kahan, Accurate singular values of bidiagonal matrices, SIAM
  * J. Sci. Stat. Comput. 11 (1990), section 4 (the choice of direction).
  *
- * A sweep runs down a block or up.  Reflected at its anti-diagonal a block is
- * again upper bidiagonal, with d and e reversed and left and right exchanged, so
- * one copy of each sweep serves both directions: it walks a `chain`, and its
- * "first" rotations are right ones going down and left ones going up.
+ * A sweep runs down a block or up.  A block that is reflected at its anti-diagonal is again upper
+ * bidiagonal, with d and e reversed and left and right exchanged.  So one copy of each sweep serves
+ * both directions: it walks a `chain`, and its "first" rotations are right ones going down and left
+ * ones going up.
  */
 #ifndef TSVDI_QR_SWEEP_H
 #define TSVDI_QR_SWEEP_H
 
 #include "math/qr_step.h"
 
-/* An unreduced block seen in the direction of the sweep: entry k of the diagonal
-   is d[k * step], the off-diagonal entry between k and k+1 is e[k * step]. */
+/* An unreduced block seen in the direction of the sweep.  Entry k of the diagonal is d[k * step];
+   the off-diagonal entry between k and k+1 is e[k * step]. */
 struct chain {
     real *d, *e;
     int64_t step;   /* 1: down, -1: up */
@@ -24,23 +24,23 @@ struct chain {
 };
 
 struct qr_state {
-    int64_t n;
+    int64_t n;                       /* order of the matrix */
     int64_t low, high;               /* the block under work: rows low to high; high = 0: done */
     int64_t chosen_low, chosen_high; /* the block that `up` was chosen for */
-    int up;
-    real negligible; /* absolute: off-diagonal entries up to this are zero */
-    int64_t sweeps, sweeps_max;
-    int64_t rotations; /* made on each side */
-    int64_t deflated;
-    int exhausted; /* a sweep was due after the last that the bound allows */
+    int up;                          /* the direction of its sweeps */
+    real negligible;                 /* absolute: off-diagonal entries up to this count as zero */
+    int64_t sweeps, sweeps_max;      /* made, and the bound on them */
+    int64_t rotations;               /* made on each side */
+    int64_t deflated;                /* off-diagonal entries dropped that were not zero */
+    int exhausted;                   /* a sweep was due after the last that the bound allows */
 };
 
-/* What qr_advance did. */
+/* What qr_advance() did. */
 struct qr_sweep {
-    int64_t first; /* least row of the block; rotation k acts on first + k and its
-                      successor, or counted from the bottom if `up` */
+    int64_t first; /* least row of the block */
     int64_t count; /* rotations of each side; 0: the matrix is diagonal */
-    int up;
+    int up;        /* 0: rotation k acts on rows first + k and first + k + 1; 1: on rows
+                      first + count - k and first + count - k - 1 */
 };
 
 /*
@@ -64,12 +64,12 @@ qr_put(QR_TURNS to, int up, int64_t k, struct rotation first, struct rotation se
 }
 #endif
 
-/* Default bound on sweeps; two to three for each value is usual. */
+/* Default bound on sweeps for each value; two to three are usual. */
 enum { QR_SWEEPS_PER_VALUE = 30 };
 
 #ifndef TSVD_VECTOR /* one matrix at a time */
 
-/* negligible: as in struct qr_state, >= 0; max_sweeps: 0 for the default. */
+/* negligible: as in struct qr_state, >= 0; max_sweeps: 0 for the default bound. */
 TSVD_HD void
 qr_start(struct qr_state *q, int64_t n, real negligible, int64_t max_sweeps)
 {
@@ -78,7 +78,7 @@ qr_start(struct qr_state *q, int64_t n, real negligible, int64_t max_sweeps)
     q->high = n - 1;
     q->chosen_low = q->chosen_high = -1;
     q->up = 0;
-    /* What is left of an entry that underflows must not be waited for. */
+    /* An entry that underflows may never become zero: it must not be waited for. */
     q->negligible = r_max(negligible, r_pow2(-R_BIAS + 1));
     q->sweeps = q->rotations = q->deflated = 0;
     q->exhausted = 0;
@@ -98,9 +98,9 @@ qr_chain(real *d, real *e, int64_t low, int64_t high, int up)
 }
 
 /*
- * Drops what is negligible by the criteria of Demmel & Kahan in the direction of
- * the chain; returns how many entries became zero.  *smallest is the least mu of
- * its rows (see qr_next_inverse), *largest the largest entry.
+ * Drops what is negligible by the criteria of Demmel & Kahan in the direction of the chain. Returns
+ * how many entries became zero.  *smallest: the least mu of its rows (see qr_next_inverse());
+ * *largest: its largest entry.
  */
 TSVD_HD int64_t
 qr_drop_negligible(struct chain c, real *smallest, real *largest)
@@ -129,7 +129,7 @@ qr_drop_negligible(struct chain c, real *smallest, real *largest)
     return dropped;
 }
 
-/* The shift for a sweep along the chain, 0 where one would spoil small values. */
+/* The shift for a sweep along the chain, 0 where a shift would spoil small values. */
 TSVD_HD real
 qr_shift(struct chain c, real smallest, real largest)
 {
@@ -184,7 +184,7 @@ qr_sweep_shifted(struct chain c, real shift, QR_TURNS to)
     c.e[(count - 1) * c.step] = bulge.f;
 }
 
-/* The next unreduced block from the bottom: sets low and high, high = 0 if none. */
+/* Finds the next unreduced block from the bottom: sets low and high.  high = 0: there is none. */
 TSVD_HD void
 qr_find_block(struct qr_state *q, real *e)
 {
@@ -206,11 +206,11 @@ qr_find_block(struct qr_state *q, real *e)
 /* A block that a sweep is due for. */
 struct qr_block {
     struct chain chain;
-    real smallest, largest; /* see qr_drop_negligible; of a chain longer than two */
+    real smallest, largest; /* see qr_drop_negligible(); only of a chain longer than two */
 };
 
 /*
- * Drops what is negligible and finds the next unreduced block from the bottom.  Returns 0 when the
+ * Drops what is negligible, and finds the next unreduced block from the bottom.  Returns 0 when the
  * matrix is diagonal, or when q->exhausted.
  */
 TSVD_HD int
@@ -267,8 +267,8 @@ qr_finish_pair(real *d, real *e, int64_t low, struct rotation *right, struct rot
     e[low] = 0;
 }
 
-/* Makes a sweep over the block that qr_next found (one of order two is finished at once); `to` has
-   room for n - 1 rotations of each side. */
+/* Makes a sweep over the block that qr_next() found.  A block of order two is finished at once.
+   `to` has room for n - 1 rotations of each side. */
 TSVD_HD struct qr_sweep
 qr_sweep_block(struct qr_state *q, real *d, real *e, const struct qr_block *block, QR_TURNS to)
 {

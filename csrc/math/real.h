@@ -2,10 +2,10 @@
  * The real type of a numerical source file.
  *
  * Every numerical source is compiled twice, with TSVD_SINGLE 0 (float64) and 1
- * (float32); TSVD_T(name) gives its external names a suffix for the precision.
- * Inline headers marked TSVD_HD are compiled by gcc for the host and by nvcc for
- * host and device.  Both build with contraction off and write r_fma() where a
- * fused operation is wanted, so that both produce the same bits.
+ * (float32).  TSVD_T(name) gives its external names a suffix for the precision.
+ * Inline functions marked TSVD_HD are compiled by gcc for the host, and by nvcc for
+ * host and device.  Both build with contraction off, and sources write r_fma() where they
+ * want a fused operation, so that both produce the same bits.
  */
 #ifndef TSVDI_REAL_H
 #define TSVDI_REAL_H
@@ -128,8 +128,8 @@ r_copysign(real magnitude, real sign)
 #endif
 }
 
-/* The bits of x.  For x >= 0 they are ordered as the numbers are, which lets
-   bisection halve an interval in exponent and mantissa alike. */
+/* The bits of x.  For x >= 0 they are ordered as the numbers are, so that bisection can halve an
+   interval in exponent and mantissa alike. */
 TSVD_HD real_int
 r_bits(real x)
 {
@@ -161,7 +161,7 @@ r_pow2(int k)
     return r_from_bits((real_int)(k + R_BIAS) << R_DIGITS);
 }
 
-/* y = x 2^-exponent, in two steps where one power is out of range. */
+/* y = x 2^-exponent, in two steps, since one power may be out of range. */
 TSVD_HD void
 r_scale(const real *x, int64_t count, real_int exponent, real *y)
 {

@@ -20,19 +20,19 @@ struct rotation {
     real s;
 };
 
-/* f^2 + g^2 has neither overflowed nor lost its smaller term harmfully if its root
-   lies between these. */
+/* If the root of f^2 + g^2 lies between these, the sum has not overflowed, and its smaller term has
+   lost no digits that matter. */
 #define ROTATION_SAFE_MIN r_pow2(-R_BIAS / 2 + R_DIGITS + 2)
 #define ROTATION_SAFE_MAX r_pow2(R_BIAS / 2 - 2)
 
 /*
- * *norm = the root of `square` = f^2 + g^2, with the given sign; the rotation is (f, g) / *norm.
+ * *norm = the root of `square` = f^2 + g^2, with the given sign.  The rotation is (f, g) / *norm.
  *
- * A root and two divisions cost a GPU three chains of dependent operations and three branches to
- * care for operands that do not occur here.  All come from one reciprocal root: an approximation
- * of 20 bits or more, a step of third order, and each result corrected by its exact
- * remainder (Markstein, IBM J. Res. Dev. 34 (1990)); as on the CPU, but for what rounding may do
- * where the remainder is within 2^-50 of half a unit.
+ * A root and two divisions cost a GPU three chains of dependent operations, and three branches to
+ * care for operands that do not occur here.  So all three come from one reciprocal root: an
+ * approximation of 20 bits or more, a step of third order, and each result corrected by its exact
+ * remainder (Markstein, IBM J. Res. Dev. 34 (1990)).  The results are those of the CPU, but for
+ * what rounding may do where the remainder is within 2^-50 of half a unit.
  */
 TSVD_HD struct rotation
 rotation_normalize(real f, real g, real square, real sign, real *norm)
@@ -63,8 +63,8 @@ rotation_normalize(real f, real g, real square, real sign, real *norm)
     return q;
 }
 
-/* The rotation that maps (f, g) to (*r, 0); c >= 0 and *r has the sign of f
-   (of g if f = 0).  Any finite f, g whose hypotenuse is finite. */
+/* The rotation that maps (f, g) to (*r, 0).  c >= 0, and *r has the sign of f (of g if f = 0).  f
+   and g may be any finite numbers whose hypotenuse is finite. */
 TSVD_HD struct rotation
 rotation_make(real f, real g, real *r)
 {
@@ -95,13 +95,13 @@ rotation_make(real f, real g, real *r)
 }
 
 /*
- * A rotation with c >= 0 in one number, the tangent t = s / (1 + c) of half its angle, |t| <= 1 but
- * for rounding, and as three lifting steps, each a fused operation,
+ * A rotation with c >= 0 is given by one number, the tangent t = s / (1 + c) of half its angle;
+ * |t| <= 1 but for rounding.  It is applied in three lifting steps, each a fused operation,
  *
- *     x += t y,   y -= s x,   x += t y,
+ *     x += t y,   y -= s x,   x += t y
  *
- * see Daubechies & Sweldens, Factoring wavelet transforms into lifting steps, J. Fourier Anal.
- * Appl. 4 (1998).
+ * (Daubechies & Sweldens, Factoring wavelet transforms into lifting steps, J. Fourier Anal. Appl. 4
+ * (1998)).
  */
 struct lifting {
     alignas(2 * sizeof(real)) real t;
@@ -129,10 +129,10 @@ rotation_lift(real half_tangent)
  *     [ cl sl] [f g] [cr -sr]   [*large    0  ]
  *     [-sl cl] [0 h] [sr  cr] = [   0   *small],   *large >= |*small|,
  *
- * *small has the sign of f h.  With a >= b the absolute values of the diagonal,
- * large + |small| and large - |small| are the square roots of (a +- b)^2 + g^2;
- * the tangent of the right rotation is (large^2 - a^2) / (a g), and large - a is
- * taken from the two roots without cancellation.
+ * *small has the sign of f h.  Let a >= b be the absolute values of the diagonal.  Then
+ * large + |small| and large - |small| are the square roots of (a +- b)^2 + g^2.  The tangent of
+ * the right rotation is (large^2 - a^2) / (a g), where large - a is computed from the two roots
+ * without cancellation.
  */
 TSVD_HD void
 triangle_svd(real f, real g, real h, struct rotation *right, struct rotation *left, real *large,
@@ -153,8 +153,8 @@ triangle_svd(real f, real g, real h, struct rotation *right, struct rotation *le
         *small = 0;
         return;
     }
-    /* The triangle of absolute values: g takes the sign of its row; if h is the
-       larger, the problem reflected at the anti-diagonal is solved. */
+    /* The triangle of absolute values is decomposed; g takes the sign of its row.  If h is the
+       larger, that triangle is reflected at the anti-diagonal. */
     g = g / size * sign_f;
     a /= size;
     b /= size;

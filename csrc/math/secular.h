@@ -7,18 +7,19 @@
  *     f(sigma) = 1 + sum_j z_j^2 / (d_j^2 - sigma^2) = 0,
  *
  * root i in (d_i, d_{i+1}), the last in (d_{k-1}, sqrt(d_{k-1}^2 + |z|^2)); f increases between
- * two poles.  A root is kept as a pole next to it, its `base`, and the distance tau:
- * (d_j - base) - tau and (d_j + base) + tau are then good to a few ulps for every j, which
- * vectors computed from them need; d_j^2 - sigma^2 is never formed from squares.
+ * two poles.  A root is kept as a pole next to it, its `base`, and its distance tau from there.
+ * Then (d_j - base) - tau and (d_j + base) + tau are good to a few ulps for every j, as the
+ * vectors that are computed from them need.  d_j^2 - sigma^2 is never formed from squares.
  *
  * Sources: Gu & Eisenstat, A divide-and-conquer algorithm for the bidiagonal SVD, SIAM J.
  * Matrix Anal. Appl. 16 (1995), section 3; Li, Solving secular equations stably and
  * efficiently, LAPACK Working Note 89 (1993), section 2: the "middle way" interpolation.
  *
- * Poles below the root make psi, those above phi (of the last root: the last pole); `near` a
- * split s the interpolation has its poles at d_{s-1} and d_s.  With Delta_j = d_j^2 - sigma^2
- * the slopes are kept as Delta_{s-1} psi' and Delta_s phi' (derivatives by sigma^2), which are no
- * larger than psi and phi, so that they cannot overflow.
+ * The sum over the poles below the root is psi, that over the poles above it is phi; for the last
+ * root phi is the term of the last pole.  The interpolation has its poles at d_{s-1} and d_s, s
+ * being the `split`.  With Delta_j = d_j^2 - sigma^2 the slopes are kept as Delta_{s-1} psi' and
+ * Delta_s phi' (derivatives by sigma^2).  These are no larger than psi and phi, so they cannot
+ * overflow.
  */
 #ifndef TSVDI_SECULAR_H
 #define TSVDI_SECULAR_H
@@ -30,19 +31,20 @@ struct secular_sums {
 };
 
 struct secular_root {
-    int64_t split, origin; /* base is pole `origin` */
-    int last;
-    real base, tau;
+    int64_t split;     /* s */
+    int64_t origin;    /* base is this pole */
+    int last;          /* whether it is the last root */
+    real base, tau;    /* the root is base + tau */
     real below, above; /* Delta_{s-1} and Delta_s at base + tau */
     real low, high;    /* f(base + low) < 0 < f(base + high) */
-    real size;         /* |f| where it was evaluated before */
+    real size;         /* |f| at the evaluation before */
     int evaluations;
 };
 
-/* f is zero as well as it can be told when it is below so many roundings of its terms. */
+/* f counts as zero when it is below so many roundings of its terms. */
 #define SECULAR_TOLERANCE (4 * R_EPS)
 
-/* Halving alone ends after R_BITS evaluations; a root that takes more is left where it is. */
+/* A root is left where it is after so many evaluations.  Halving alone ends after R_BITS. */
 enum { SECULAR_EVALUATIONS = 3 * R_BITS };
 
 /* d_j^2 - sigma^2. */
@@ -59,7 +61,7 @@ secular_root_difference(real pole, num base, num tau)
     return ((base - pole) + tau) * ((base + pole) + tau);
 }
 
-/* Adds the term of one pole, or of a vector of them; `below` and `above` are Delta_{s-1} and
+/* Adds the term of one pole, or of a vector of poles.  `below` and `above` are Delta_{s-1} and
    Delta_s. */
 TSVD_HD void
 secular_add(num pole, num square, real base, real tau, real below, real above,
@@ -75,9 +77,9 @@ secular_add(num pole, num square, real base, real tau, real below, real above,
     sums->phi_slope += num_if_negative(inverse, zero, slope);
 }
 
-/* Term i < k - 1 of the product for pole j, in (0, 1) (Gu & Eisenstat, equation 3.3; paired so
-   that no partial product is smaller than the whole): over all i, times
-   sigma_{k-1}^2 - d_j^2, it is the z_j^2 for which the computed roots are exact. */
+/* Factor i < k - 1 of the product for pole j, in (0, 1).  The product over all i, times
+   sigma_{k-1}^2 - d_j^2, is the z_j^2 for which the computed roots are exact (Gu & Eisenstat,
+   equation 3.3).  The factors are paired so that no partial product is smaller than the whole. */
 TSVD_HD num
 secular_ratio(real pole, num other, num base, num tau)
 {
@@ -86,7 +88,7 @@ secular_ratio(real pole, num other, num base, num tau)
 
 #ifndef TSVD_VECTOR
 
-/* Before each evaluation. */
+/* Prepares an evaluation: sets below and above. */
 TSVD_HD void
 secular_split(struct secular_root *r, const real *pole)
 {
@@ -94,14 +96,14 @@ secular_split(struct secular_root *r, const real *pole)
     r->above = secular_difference(pole[r->split], r->base, r->tau);
 }
 
-/* The terms of poles below `count` are summed by the back end, by this rule. */
+/* How many poles, from the first on, the back end sums over. */
 TSVD_HD int64_t
 secular_summed(const struct secular_root *r, int64_t k)
 {
     return r->last ? k - 1 : k;
 }
 
-/* The last pole of the last root lies below it, but is a group of its own. */
+/* Adds the last pole to the sums of the last root.  It lies below that root, but is phi. */
 TSVD_HD void
 secular_add_last(const struct secular_root *r, const real *square, struct secular_sums *sums)
 {
@@ -111,14 +113,14 @@ secular_add_last(const struct secular_root *r, const real *square, struct secula
     }
 }
 
-/* tau with (base + tau)^2 = base^2 + y. */
+/* The tau with (base + tau)^2 = base^2 + y. */
 TSVD_HD real
 secular_distance(real base, real y)
 {
     return y / (base + r_sqrt(r_max(r_fma(base, base, y), 0)));
 }
 
-/* The place of the first evaluation of root i of k >= 2: the middle of its interval. */
+/* Root i of k >= 2 where it is first evaluated, in the middle of its interval. */
 TSVD_HD struct secular_root
 secular_start(int64_t k, int64_t i, const real *pole, real norm_square)
 {
@@ -159,7 +161,7 @@ secular_beyond(real c, real near, real far, real gap)
     return a > 0 ? (a + root) / (2 * c) : 2 * (near * gap) / (root - a);
 }
 
-/* The zero of the interpolation c + below / (d_{s-1}^2 - x) + above / (d_s^2 - x), as tau. */
+/* The tau at which the interpolation c + below / (d_{s-1}^2 - x) + above / (d_s^2 - x) is zero. */
 TSVD_HD real
 secular_interpolate(const struct secular_root *r, const real *pole, real c, real below, real above)
 {
@@ -175,8 +177,8 @@ secular_interpolate(const struct secular_root *r, const real *pole, real c, real
     return secular_distance(r->base, y);
 }
 
-/* Between two numbers of one sign, zero among them, halfway in the order of their bits: halves
-   exponent and mantissa alike, so it ends after at most R_BITS steps. */
+/* Halfway between two numbers of one sign (or zero), in the order of their bits.  It halves
+   exponent and mantissa alike, so repeated halving ends after at most R_BITS steps. */
 TSVD_HD real
 secular_halve(real low, real high)
 {
@@ -185,7 +187,7 @@ secular_halve(real low, real high)
     return r_copysign(r_from_bits(a + (b - a) / 2), low < 0 ? REAL(-1) : REAL(1));
 }
 
-/* After the first evaluation: the nearer pole becomes the origin. */
+/* Takes the first evaluation into account: the nearer pole becomes the origin. */
 TSVD_HD void
 secular_place(struct secular_root *r, const real *pole, const real *square,
               struct secular_sums sums)
@@ -207,11 +209,11 @@ secular_place(struct secular_root *r, const real *pole, const real *square,
         r->high = 0;
     }
     next = secular_interpolate(r, pole, rest, below, above);
-    /* on an end or beyond: the root is where f was evaluated, but for rounding */
+    /* if it is on an end or beyond, the root is where f was evaluated, but for rounding */
     r->tau = next > r->low && next < r->high ? next : f >= 0 ? r->high : r->low;
 }
 
-/* After each further evaluation: returns 1 if r->tau is the root, else moves it. */
+/* Takes a further evaluation into account: returns 1 if r->tau is the root, else moves it. */
 TSVD_HD int
 secular_step(struct secular_root *r, const real *pole, struct secular_sums sums)
 {
@@ -221,7 +223,7 @@ secular_step(struct secular_root *r, const real *pole, struct secular_sums sums)
 
     r->evaluations++;
     r->size = size;
-    /* < and not <=: an infinite f, where the square of tau underflows, is no root */
+    /* < and not <=: f is infinite where the square of tau underflows, and that is no root */
     if (size < SECULAR_TOLERANCE * (1 + r_abs(sums.psi) + r_abs(sums.phi)) ||
         r->evaluations >= SECULAR_EVALUATIONS) {
         return 1;

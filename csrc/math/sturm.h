@@ -7,21 +7,20 @@
  *
  *     r_0 = 1,  r_1 = sigma,  r_{k+1} = sigma r_k - b_k^2 r_{k-1},
  *
- * and the changes of sign along r count the singular values >= sigma.  Small
- * relative changes of the b_k, which is all that rounding does here, change each
- * s_i by as small a relative amount (Demmel & Kahan 1990, section 4; Fernando,
- * SIAM J. Matrix Anal. Appl. 20 (1998)), so every value is found alone, to full
- * relative accuracy.  Where a b_k is zero the matrix falls into parts and the
- * recurrence starts again.
+ * and the changes of sign along r count the singular values >= sigma.  Rounding here does no more
+ * than small relative changes of the b_k, and these change each s_i by as small a relative amount
+ * (Demmel & Kahan 1990, section 4; Fernando, SIAM J. Matrix Anal. Appl. 20 (1998)).  So every value
+ * is found alone, to full relative accuracy.  Where a b_k is zero, the matrix falls into parts, and
+ * the recurrence starts again.
  *
- * Three forms of one recurrence:
- *   plain  as above on scaled squares, without a division; the pair (r_k, r_{k-1})
- *          is brought back to size one at the end of each chunk of entries.  For
- *          sigma and b within a limited range of exponents.
- *   twofold  the same in twice the digits, four times as long.
- *   wide   y_k = r_k / (sigma r_{k-1}) = 1 - (b/sigma)^2 / y_{k-1} with mantissas and
- *          exponents kept apart, in twice the digits: right for every finite input,
- *          however graded, and about ten times slower.
+ * The recurrence has three forms:
+ *   plain    as above on scaled squares, without a division.  The pair (r_k, r_{k-1}) is brought
+ *            back to size one at the end of each chunk of entries.  It is for sigma and b within a
+ *            limited range of exponents.
+ *   twofold  the same in twice the digits.  It takes four times as long.
+ *   wide     y_k = r_k / (sigma r_{k-1}) = 1 - (b/sigma)^2 / y_{k-1} in twice the digits, with
+ *            mantissas and exponents kept apart.  It is right for every finite input, however
+ *            graded, and takes about ten times as long.
  *
  * The recurrences are written over the type `num` of num.h.
  */
@@ -30,11 +29,11 @@
 
 #include "math/num.h"
 
-/* One chunk of consecutive non-zero entries; at its end the recurrence starts
-   again (the next entry is zero) or the pair is rescaled. */
+/* One chunk of consecutive non-zero entries. */
 struct sturm_chunk {
     int64_t end; /* one past its last entry */
-    int restart;
+    int restart; /* 1: the next entry is zero, and the recurrence starts again; 0: the pair is
+                    rescaled */
 };
 
 /* The matrix, prepared for counting; made by tsvdi_sturm_prepare(). */
@@ -43,23 +42,23 @@ struct sturm {
     int64_t entries; /* non-zero b_k */
     int64_t chunks;
     const struct sturm_chunk *chunk;
-    const real *square;        /* [entries] (b_k 2^-scale)^2, for the plain form, */
-    const real *square_rest;   /* and what its rounding left */
-    const real *wide_square;   /* [entries] square of the mantissa of b_k, in [1, 4), */
-    const real *wide_rest;     /* what its rounding left, */
-    const real *wide_inverse;  /* and 1 / square */
+    const real *square;        /* [entries] (b_k 2^-scale)^2, for the plain and twofold forms */
+    const real *square_rest;   /* [entries] what the rounding of `square` left */
+    const real *wide_square;   /* [entries] square of the mantissa of b_k, in [1, 4) */
+    const real *wide_rest;     /* [entries] what the rounding of `wide_square` left */
+    const real *wide_inverse;  /* [entries] 1 / wide_square */
     const real_int *wide_twos; /* [entries] twice the exponent of b_k */
-    real scale_down[2];        /* their product is 2^-scale, by which the largest |b_k| comes
-                                  to lie in [1, 2) */
+    real scale_down[2];        /* their product is 2^-scale, which brings the largest |b_k| into
+                                  [1, 2) */
     real plain_from;           /* the plain form is right for sigma >= this */
     real_int top;              /* bits of a number above every singular value */
 };
 
-/* A chunk of the plain form may lose or gain this many powers of two, sigma and
-   b^2 may be this small; three of them stay within the exponents of real. */
+/* A chunk of the plain form may lose or gain this many powers of two.  sigma and b^2 may be that
+   small.  Three times this stays within the exponents of real. */
 #define STURM_BUDGET (TSVD_SINGLE ? 32 : 320)
 
-/* |exponent| at which one of the two terms of the wide form is negligible. */
+/* From this |exponent| on, one of the two terms of the wide form is negligible. */
 #define STURM_CLAMP (TSVD_SINGLE ? 60 : 120)
 
 /* The magnitude of entry k of the off-diagonal d1, e1, d2, ..., dn; 0 from 2n - 1 on. */
@@ -132,8 +131,8 @@ sturm_plain_restart(num sigma, num *r, num *r_before, num_small *above)
     *r = sigma;
 }
 
-/* r and r_before of the twofold form: unevaluated sums, the second part below the last place of the
-   first. */
+/* r and r_before of the twofold form.  Each is an unevaluated sum; the rest lies below the last
+   place of the first part. */
 struct sturm_twofold {
     num r, r_rest, before, before_rest;
 };
@@ -149,8 +148,8 @@ sturm_twofold_start(num sigma, real size)
     return y;
 }
 
-/* One entry of the twofold form; rest belongs to square.  A rounding error is relative to one of
-   the two terms: it does not matter how much of them cancels. */
+/* One entry of the twofold form, square + rest.  A rounding error is relative to one of the two
+   terms, so it does not matter how much of them cancels. */
 TSVD_HD void
 sturm_twofold_step(num sigma, real square, real rest, struct sturm_twofold *y, num_small *above)
 {
@@ -190,13 +189,12 @@ sturm_twofold_restart(num sigma, real size, struct sturm_twofold *y, num_small *
     *y = sturm_twofold_start(sigma, size);
 }
 
-/* y of the wide form: (mantissa + rest) 2^exponent, |mantissa| in [1, 2), rest below its last
-   place; sigma is kept as the square of its mantissa, in two parts, and twice its exponent. */
+/* y of the wide form, (mantissa + rest) 2^exponent. */
 struct sturm_wide {
-    num mantissa, rest;
+    num mantissa, rest; /* |mantissa| in [1, 2); the rest lies below its last place */
     num_small exponent;
-    num sigma_square, sigma_rest;
-    num_small sigma_twos;
+    num sigma_square, sigma_rest; /* the square of sigma's mantissa, in two parts */
+    num_small sigma_twos;         /* twice sigma's exponent */
 };
 
 /* A number as the wide form takes it: returns the square of its mantissa, in [1, 4).  *rest: what
@@ -213,10 +211,10 @@ sturm_wide_square(real b, real *rest, real_int *twos)
 }
 
 /*
- * One entry of the wide form.  The arithmetic carries twice the digits of real: in single
- * digits the rounding errors of repeated entries would add up instead of averaging out.
- * A zero y stands for a tiny positive one, an eigenvalue at sigma itself then counts at the
- * entry that follows or at the end of the part.
+ * One entry of the wide form.  The arithmetic carries twice the digits of real.  In single digits
+ * the rounding errors of repeated entries would add up instead of averaging out.  A zero y stands
+ * for a tiny positive one: an eigenvalue at sigma itself then counts at the entry that follows, or
+ * at the end of the part.
  */
 TSVD_HD void
 sturm_wide_step(real square, real rest, real inverse, real_int twos, struct sturm_wide *y,
@@ -244,7 +242,7 @@ sturm_wide_step(real square, real rest, real inverse, real_int twos, struct stur
     y->rest = next_rest * num_from_bits(((real_int)(2 * R_BIAS) << R_DIGITS) - field);
 }
 
-/* The start of a part: y = 1; a zero left by the part before counts. */
+/* Starts a part: y = 1.  A zero that the part before left counts. */
 TSVD_HD void
 sturm_wide_restart(struct sturm_wide *y, num_small *above)
 {

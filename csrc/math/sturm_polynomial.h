@@ -10,20 +10,20 @@
  *
  * Layout: the 2n entries b_k = d1, e1, d2, e2, ..., dn, end, scaled by a power of two so that the
  * largest lies in [1, 2).  A zero ends a part: the recurrence starts again there.  The last entry
- * is no zero but so small that it only turns the sign of an exact zero before it, an eigenvalue
- * at sigma itself, which counts.  Groups of GROUP entries have their events, bits for what happens
- * at each; a stretch of groups is prepared by one thread.
+ * is not zero, but so small that it only turns the sign of an exact zero before it.  That is an
+ * eigenvalue at sigma itself, which must count.  Each group of GROUP entries has its events, bits
+ * for what happens at each entry.  One thread prepares a stretch of groups.
  *
- * Error.  The roundings of b^2, of the product and of the sum come to changes of each b_k by at
- * most 3/4 2^-52, and so, by Weyl's theorem, to changes of the values by at most
+ * Error.  The roundings of b^2, of the product and of the sum amount to changes of each b_k by at
+ * most 3/4 2^-52.  By Weyl's theorem they change the values by at most
  *
  *     3/4 2^-52 |T|,    |T| <= the largest sum of two neighbouring entries.
  *
- * So a value s has an error of at most 3/4 |T| / s units of 2^-52 s, beside that of rounding it:
- * few where it is not small.  Measured, n = 17 to 2000, all families of the tests: 0.05 |T| / s at
- * most, and so 1.6 units where the bound is that of the design, 4 + n / 64.  A small one may be off
- * by hundreds (copies of a Jordan block, n = 2000: 230): there the wide form decides
- * (plain_is_exact).
+ * So a value s has an error of at most 3/4 |T| / s units of 2^-52 s, beside that of rounding it.
+ * These are few units where s is not small.  Measured, n = 17 to 2000, all families of the tests:
+ * 0.05 |T| / s at most, and so 1.6 units where 4 + n / 64 are allowed.  A small value may be off by
+ * hundreds of units (copies of a Jordan block, n = 2000: 230).  There the twofold form decides
+ * (plain_is_exact()).
  */
 #ifndef TSVDI_STURM_POLYNOMIAL_H
 #define TSVDI_STURM_POLYNOMIAL_H
@@ -31,38 +31,51 @@
 #include "math/sturm.h"
 
 enum {
-    GROUP = 16,           /* entries */
-    STRETCH = 8 * GROUP,  /* entries, after which the pair is brought back to PAIR_SIZE */
-    RESTART = 1,          /* event: the entry is zero; shifted by its place in the group */
-    RESCALE = 1 << GROUP, /* event: after the entry the pair is brought back */
+    /* Entries of a group. */
+    GROUP = 16,
+
+    /* Entries of a stretch, at whose end the pair is brought back to PAIR_SIZE. */
+    STRETCH = 8 * GROUP,
+
+    /* Event: the entry is zero.  The bit is shifted by the entry's place in the group. */
+    RESTART = 1,
+
+    /* Event: after the entry the pair is brought back.  It is shifted in the same way. */
+    RESCALE = 1 << GROUP,
 
     /* Up to this order plain counts are as good as exact ones: there are few errors to add up. */
     PLAIN_ORDER = 16
 };
 
-/*
- * The larger of the pair (r, before) starts at 2^PAIR_SIZE and may lose PAIR_LOSS powers of two
- * until it is brought back; it gains three an entry at most.  A product underflows at 2^-1022,
- * far below its neighbour then, for shifts from 2^PLAIN_LEAST on.  Entries below 2^PLAIN_TINY
- * change those by less than 2^-60 of them and count as zeros.
- */
+/* Powers of two. */
 enum {
+    /* The larger of the pair (r, before) starts at 2^PAIR_SIZE. */
     PAIR_SIZE = 500,
+
+    /* It may lose so many powers of two until it is brought back.  An entry gains it three at
+       most. */
     PAIR_LOSS = 1000,
+
+    /* The least shift.  From it on, a product that underflows (at 2^-1022) lies far below the
+       other one. */
     PLAIN_LEAST = -430,
+
+    /* An entry below this changes such shifts by less than 2^-60 of them, and counts as zero. */
     PLAIN_TINY = -498,
 
-    /* The square of the last entry, as a power of two: below that of the least shift, and its
-       product with the pair does not vanish as long as that has lost no more than
-       PAIR_LOSS - END_LOSS. */
+    /* The square of the last entry, below that of the least shift. */
     PLAIN_END = -960,
+
+    /* The product of the last entry with the pair does not vanish as long as the pair has lost no
+       more than PAIR_LOSS - END_LOSS. */
     END_LOSS = 400
 };
 
-/* What the scaling of a matrix needs; both are maxima, gathered by many threads. */
+/* What the scaling of a matrix needs.  Both are maxima, which many threads gather. */
 struct matrix_size {
-    real largest; /* |entry| */
-    real bound;   /* sum of two neighbouring ones: Gershgorin's bound of all values */
+    real largest; /* the largest magnitude of an entry */
+    real bound;   /* the largest sum of two neighbouring magnitudes: Gershgorin's bound of all
+                     values */
 };
 
 /* Takes entry k and its sum with the one before into account. */
@@ -75,11 +88,11 @@ matrix_size_add(struct matrix_size *size, int64_t n, const real *d, const real *
     size->bound = r_max(size->bound, b + before);
 }
 
-/* The scaling: numbers times down[0] down[1] are in the matrix's own unit. */
+/* The scaling of a matrix. */
 struct matrix_scale {
     real_int top;   /* bits of a number above every value */
-    real_int floor; /* and of the least shift that the plain form is for */
-    double down[2];
+    real_int floor; /* bits of the least shift that the plain form is for */
+    double down[2]; /* the scaled entries are the entries times down[0] times down[1] */
 };
 
 /* 2^k, -1023 < k < 1024. */
@@ -118,9 +131,9 @@ matrix_scale_of(struct matrix_size size)
     return m;
 }
 
-/* Does the plain form give the value with these bits within the bound on its error, 4 + n / 64
-   units?  In double and for numbers of single precision it always does; at small orders it is as
-   good as exact, whatever the size. */
+/* Whether the plain form gives the value with these bits within the bound on its error, 4 + n / 64
+   units.  For numbers of single precision it always does, since it is in double.  At small orders
+   it is as good as exact, however small the value. */
 TSVD_HD int
 plain_is_exact(int64_t n, real_int bits, struct matrix_scale m)
 {
@@ -130,7 +143,7 @@ plain_is_exact(int64_t n, real_int bits, struct matrix_scale m)
            (double)r_from_bits(bits) * (4 + (double)n / 64) >= 0.75 * top;
 }
 
-/* The square of entry k of 2n, scaled, 0 where it counts as zero. */
+/* The square of the scaled entry k of 2n; 0 where the entry counts as zero. */
 TSVD_HD double
 plain_square(int64_t n, const real *d, const real *e, int64_t k, struct matrix_scale m)
 {
@@ -143,7 +156,7 @@ plain_square(int64_t n, const real *d, const real *e, int64_t k, struct matrix_s
     return b < double_pow2(PLAIN_TINY) ? 0 : b * b;
 }
 
-/* The events of a stretch that begins at an entry of 2n. */
+/* The events of the stretch that begins at entry `begin` of 2n. */
 TSVD_HD void
 plain_events(int64_t n, int64_t begin, const double *square, uint32_t *event)
 {
@@ -155,7 +168,7 @@ plain_events(int64_t n, int64_t begin, const double *square, uint32_t *event)
     }
     for (int k = 0; k < entries; k++) {
         const uint32_t field = upper_of(square[k]) >> 20;
-        /* the pair shrinks by b^2 / 8 at most, sigma and b below 4 */
+        /* the pair shrinks by b^2 / 8 at most, since sigma and b are below 4 */
         const int next = begin + k == 2 * n - 1 ? (int)END_LOSS : 1023 - (int)field + 3;
 
         if (field == 0) {
@@ -177,8 +190,8 @@ plain_events(int64_t n, int64_t begin, const double *square, uint32_t *event)
 /* One count under way. */
 struct plain {
     double sigma, r, before;
-    double product; /* of the parts' polynomials, its size in [1, 2), with the exponent */
-    int32_t exponent;
+    double product;   /* product 2^exponent is the product of the finished parts' polynomials */
+    int32_t exponent; /* |product| is in [1, 2), or product is 0 */
     int above;
 };
 
@@ -201,20 +214,20 @@ plain_step(struct plain *x, double square)
     x->r = next;
 }
 
+/* The mantissa of x, of a magnitude in [1, 2); its exponent is added to *exponent. */
 TSVD_HD double
 plain_mantissa(double x, int32_t *exponent)
 {
     const uint32_t field = upper_of(x) >> 20 & 0x7ff;
 
-    if (field == 0) { /* zero, or as good as */
+    if (field == 0) { /* x is zero, or as good as zero */
         return 0;
     }
     *exponent += (int32_t)field - 1023;
     return x * double_pow2(1023 - (int)field);
 }
 
-/* At a zero entry.  An exact zero is an eigenvalue at sigma itself: it counts as a change of sign
-   where its own sign bit made none. */
+/* Starts a new part, at a zero entry.  An exact zero counts as sturm_zero_counts() says. */
 TSVD_HD void
 plain_restart(struct plain *x)
 {
@@ -224,7 +237,7 @@ plain_restart(struct plain *x)
     x->r = x->sigma * x->before;
 }
 
-/* Brings the pair back. */
+/* Brings the larger of the pair back to 2^PAIR_SIZE. */
 TSVD_HD void
 plain_rescale(struct plain *x)
 {
@@ -237,7 +250,8 @@ plain_rescale(struct plain *x)
     x->exponent -= up;
 }
 
-/* An entry and its events; what all threads of a warp do in the same way. */
+/* An entry and its events.  The events are those of the matrix, so all threads of a warp take the
+   same branches. */
 TSVD_HD void
 plain_pass(struct plain *x, double square, int restart, int rescale)
 {
@@ -252,7 +266,7 @@ plain_pass(struct plain *x, double square, int restart, int rescale)
     }
 }
 
-/* The polynomial's value after the last entry, with the exponent. */
+/* The polynomial after the last entry is the result times 2^x->exponent. */
 TSVD_HD double
 plain_polynomial(struct plain *x)
 {

@@ -1,26 +1,27 @@
 /*
  * CPU back end: the operations of divide and conquer (dc.h).
  *
- * On the lower levels each thread merges nodes of its own; higher up the threads share the roots of
- * a node.  The two n x n arrays of the results serve as room for gathered vectors until the last
- * step.
+ * On the lower levels each thread merges nodes of its own.  Higher up the threads share each step
+ * of a node's merge.  The two n x n arrays of the results serve as room for gathered vectors until
+ * the last step.
  */
 #include "cpu/dc/dc.h"
 
-/* Survivors of a task: their roots, weights or rows of the factors. */
+/* A task has the roots, weights or rows of the factors of so many survivors. */
 enum { TASK_ROWS = 16 };
 
 enum {
     /* A node of up to this order is merged by one thread. */
     SMALL_NODE = 128,
 
-    /* So is one of up to this order, on a level that has a node for every thread.  The threads
-       share larger nodes, in a parallel region for each step, which waits for the slowest. */
+    /* On a level that has a node for every thread, so is a node of up to this order.  The threads
+       share larger nodes.  Each step is then a parallel region, which waits for the slowest
+       thread. */
     OWN_NODE = 512
 };
 
-/* Matrices below this order are not worth a second thread: at n = 150 two gain a fifth in a quiet
-   machine, and in a busy one wait for each other many times as long. */
+/* Matrices below this order are not worth a second thread.  At n = 150 two threads gain a fifth in
+   a quiet machine; in a busy one they wait for each other many times as long. */
 enum { SERIAL_ORDER = 160 };
 
 static void
@@ -44,7 +45,7 @@ dc_end(struct tsvd_context *ctx, struct dc_job *job)
     struct cpu_dc *run = job->held;
 
     (void)ctx;
-    if (run) {
+    if (run != NULL) {
         tsvdi_free(ctx, run->room);
         tsvdi_free(ctx, run->arrays);
         tsvdi_free(ctx, run->merges);
@@ -54,7 +55,8 @@ dc_end(struct tsvd_context *ctx, struct dc_job *job)
     }
 }
 
-/* Numbers between rows, which begin on cache lines, and not all in the same cache set. */
+/* Numbers between rows, so that each row begins on a cache line, but not all in the same cache
+   set. */
 static int64_t
 row_stride(int64_t n)
 {
@@ -72,8 +74,8 @@ vectors_bytes(int64_t n, int64_t k)
     return (size_t)arrays * (size_t)n * (size_t)row_stride(n) * sizeof(real);
 }
 
-/* Arrays for vectors: x, and where there are merges q and room for gathered ones, which the results
-   give if they are large enough. */
+/* Takes the arrays for vectors: x, and where there are merges also q and `gathered`.  The arrays of
+   the results serve as `gathered` if they are large enough. */
 static tsvd_status
 vectors_alloc(struct cpu_dc *run)
 {
@@ -101,7 +103,7 @@ out:
     return ret;
 }
 
-/* d, e, and eps, as they are scaled. */
+/* Fills d, e and eps. */
 static void
 scale_matrices(struct cpu_dc *run)
 {
@@ -331,7 +333,7 @@ task_store(void *arg, int worker, int64_t index)
     return TSVD_OK;
 }
 
-/* The values of the wanted slots, refined unless eps was all that was asked. */
+/* The values of the wanted slots.  Where full accuracy is asked, bisection refines them. */
 static tsvd_status
 find_values(const struct cpu_dc *run, tsvd_info *info)
 {
@@ -380,14 +382,14 @@ out:
     return ret;
 }
 
-/* Of a chunk, as dc_begin() and dc_leaves() take it. */
+/* What dc_begin() and dc_leaves() take for a chunk. */
 static struct bytes
 dc_bytes(const struct svd_plan *plan)
 {
     const int64_t n = plan->told.n, slots = n * plan->told.chunk;
     struct dc_slots slot;
     struct bytes bytes = {0, 0};
-    /* merges and tasks: one for each node, which is half a leaf wide at least */
+    /* each node has a merge and an entry of tasks, and is at least half a leaf wide */
     const int64_t nodes = 2 * plan->told.chunk * (n / (DC_LEAF_COLUMNS / 2 - DC_ALIGN) + 2);
 
     bytes.host = bytes_of(plan->told.chunk, vectors_bytes(n, plan->told.count));

@@ -1,7 +1,11 @@
 /*
- * Divide and conquer on the CPU: what its files share.  cpu/dc/dc.c holds the operations of the
- * seam and the tasks for threads, cpu/dc/leaves.c the leaves, cpu/dc/deflate.c a merge's index
- * work, cpu/dc/vectors.c its roots and vectors.  Mirrors cuda/dc/dc.h.
+ * Divide and conquer on the CPU: what its files share.  Mirrors cuda/dc/dc.h.
+ *
+ *   cpu/dc/dc.c       the operations of the seam, and the tasks for threads
+ *   cpu/dc/leaves.c   the leaves
+ *   cpu/dc/deflate.c  a merge's index work
+ *   cpu/dc/vectors.c  a merge's roots and vectors
+ *   cpu/dc/store.c    the finished vectors
  */
 #ifndef TSVDI_CPU_DC_H
 #define TSVDI_CPU_DC_H
@@ -15,15 +19,16 @@ enum { RIGHT, LEFT, SIDES };
 struct cpu_dc {
     struct tsvd_context *ctx;
     struct dc_job *job;
-    real *d, *e, *eps;     /* [slots], [slots], [batch] scaled */
-    int64_t stride;        /* between rows of x and q */
-    real *x[SIDES];        /* vectors, by slots */
-    real *q[SIDES];        /* of a merge's M: row first + i, column first + place */
-    real *gathered[SIDES]; /* by places, n numbers a row */
-    void *room;            /* of x, q and gathered; */
-    void *arrays;          /* of d, e, eps and slot, */
+    real *d, *e;           /* [slots] the matrices, scaled */
+    real *eps;             /* [batch] the job's eps, scaled as each matrix is */
+    int64_t stride;        /* numbers between rows of x and q */
+    real *x[SIDES];        /* vectors: row j is that of slot j */
+    real *q[SIDES];        /* vectors of a merge's M: row first + i, column first + place */
+    real *gathered[SIDES]; /* survivors' vectors: row first + place, n numbers a row */
+    void *room;            /* memory of x, q and gathered */
+    void *arrays;          /* memory of d, e, eps and slot */
     struct dc_slots slot;
-    struct dc_merge *merges; /* and of the whole forest */
+    struct dc_merge *merges; /* of the whole forest */
     int64_t group_leaves;    /* leaves that a thread solves together */
     int level;               /* the level under work */
     int64_t nodes;           /* nodes of that level */
@@ -32,12 +37,14 @@ struct cpu_dc {
     int64_t *tasks;          /* [nodes + 1] the first task of each node in that step */
 };
 
-/* Leaves that are solved together at most. */
+/* The most leaves that are solved together. */
 int64_t tsvdi_cpu_leaf_group_size(void);
 
-/* Workspace for the leaves of each thread of a context, taken once and kept until it is closed; and
-   its bytes for one thread. */
+/* Takes workspace for the leaves of each thread of a context, once.  The context keeps it until it
+   is closed. */
 tsvd_status tsvdi_cpu_leaves_begin(struct tsvd_context *ctx);
+
+/* Bytes of that workspace for one thread. */
 size_t tsvdi_cpu_leaf_bytes(void);
 
 /* The SVDs of the leaves begin .. begin + count - 1: values, vectors, ranges and order of their
@@ -45,8 +52,8 @@ size_t tsvdi_cpu_leaf_bytes(void);
 tsvd_status tsvdi_cpu_solve_leaves(const struct cpu_dc *run, int worker, int64_t begin,
                                    int64_t count);
 
-/* Approximations of the values of `count` matrices of order n, a leaf's at most, which follow one
-   another as in struct values_job: to s, descending. */
+/* Writes to s approximations of the values of `count` matrices of order n, those of each matrix in
+   descending order.  The matrices follow one another as in struct chunk; n is at most a leaf's. */
 void tsvdi_cpu_leaf_values(struct tsvd_context *ctx, int64_t n, int64_t count, const real *d,
                            const real *e, real *s);
 
@@ -64,7 +71,8 @@ node_at(const struct cpu_dc *run, int64_t index)
     return dc_node_at(run->job->tree.node, run->job->n, run->level, index);
 }
 
-/* The vector of slot j, to be indexed by columns as they are numbered; node: any of the matrix. */
+/* The vector of slot j.  Its index is a column as columns are numbered in the forest.  node: any
+   node of the matrix. */
 static inline real *
 row_of(const struct cpu_dc *run, int side, const struct dc_node *node, int64_t j)
 {
@@ -80,29 +88,28 @@ slot_of(const struct cpu_dc *run, int64_t matrix, int64_t rank)
     return run->slot.order[(matrix + 1) * job->n - 1 - job->first - rank];
 }
 
-/* z, deflation, and all index lists of a node's merge; turns the vectors of what is absorbed. */
+/* DC_DEFLATE of a node. */
 void tsvdi_cpu_deflate(const struct cpu_dc *run, const struct dc_node *node,
                        struct dc_merge *merge);
 
-/* Moves deflated vectors, whose rows must have been gathered where survivors were; then values,
-   ranges and order of the node's slots. */
+/* DC_SETTLE of a node. */
 void tsvdi_cpu_settle(const struct cpu_dc *run, const struct dc_node *node, struct dc_merge *merge);
 
-/* The roots of the secular equation; z again, from all roots; rows of the factors of x = q g. */
+/* DC_ROOTS, DC_WEIGHTS and DC_FACTORS for some survivors.  The products are x = q gathered. */
 void tsvdi_cpu_solve_roots(const struct cpu_dc *run, struct part part);
 void tsvdi_cpu_find_weights(const struct cpu_dc *run, struct part part);
 void tsvdi_cpu_fill_factors(const struct cpu_dc *run, struct part part);
 
-/* Blocks of a node's products x = q g, and one of them. */
+/* How many blocks a node's products have; and DC_MULTIPLY for one block. */
 int64_t tsvdi_cpu_count_blocks(const struct dc_node *node, struct dc_count count);
 void tsvdi_cpu_multiply_block(const struct cpu_dc *run, const struct dc_node *node,
                               struct dc_count count, int64_t index);
 
-/* Vectors that one call stores at most. */
+/* The most vectors that one call of tsvdi_cpu_store() takes. */
 enum { CPU_STORE_RANKS = 16 };
 
-/* The wanted vectors of ranks begin .. end - 1 of a matrix, with the signs that order() gives, to
-   its results. */
+/* Writes the wanted vectors of ranks begin .. end - 1 of a matrix to its results, with the signs
+   that order() gives. */
 void tsvdi_cpu_store(const struct cpu_dc *run, int64_t matrix, int64_t begin, int64_t end);
 
 #endif

@@ -4,7 +4,7 @@
  */
 #include "cpu/dc/dc.h"
 
-/* z, scaled; returns the limits in the same unit. */
+/* Finds z, scaled by the node's unit.  Returns the limits in the same unit. */
 static struct dc_limits
 find_z(const struct cpu_dc *run, const struct dc_node *node, struct dc_merge *merge)
 {
@@ -69,7 +69,7 @@ merge_orders(const real *value, const int64_t *a, int64_t count_a, const int64_t
     }
 }
 
-/* The list, and which of its entries absorb which; every slot's `deflated`. */
+/* Makes the list, finds which of its entries absorb which, and sets `deflated` of every slot. */
 static void
 find_deflated(const struct dc_slots *slot, const struct dc_node *node, struct dc_limits limit,
               real threshold, struct dc_merge *merge)
@@ -109,8 +109,8 @@ find_deflated(const struct dc_slots *slot, const struct dc_node *node, struct dc
     }
 }
 
-/* Both vectors of slot j get zeros up to columns low .. high - 1; those of the center only on
-   the right. */
+/* Extends both vectors of slot j by zeros to the columns low .. high - 1.  The center has a vector
+   on the right only. */
 static void
 widen(const struct cpu_dc *run, const struct dc_node *node, int64_t j, int64_t low, int64_t high)
 {
@@ -131,7 +131,7 @@ widen(const struct cpu_dc *run, const struct dc_node *node, int64_t j, int64_t l
     slot->high[j] = high;
 }
 
-/* The center's slot, and the vectors of what was absorbed. */
+/* Turns the null vectors into the center's slot, and the vectors of what was absorbed. */
 static void
 turn_vectors(const struct cpu_dc *run, const struct dc_node *node, const struct dc_merge *merge)
 {
@@ -141,7 +141,7 @@ turn_vectors(const struct cpu_dc *run, const struct dc_node *node, const struct 
 
     slot->low[center] = first;
     slot->high[center] = center + 1;
-    if (null < end) { /* the right child's null vector has no entry of its own in slot->low */
+    if (null < end) { /* the right child's null vector has no entry in slot->low */
         real *x = row_of(run, RIGHT, node, null);
 
         widen(run, node, center, first, end);
@@ -210,7 +210,8 @@ number_survivors(const struct dc_slots *slot, const struct dc_node *node, struct
     }
 }
 
-/* The new vectors take the node's first slots; deflated ones there make room. */
+/* Finds the moves: the new vectors take the node's first slots, and deflated ones there make
+   room. */
 static void
 find_moves(const struct dc_slots *slot, const struct dc_node *node, struct dc_merge *merge)
 {
@@ -240,7 +241,8 @@ tsvdi_cpu_deflate(const struct cpu_dc *run, const struct dc_node *node, struct d
     find_moves(&run->slot, node, merge);
 }
 
-/* Deflated vectors, and what is known of them, to the slots that they move to. */
+/* Moves deflated vectors, and what is known of them.  Survivors' rows may be overwritten, since
+   they are gathered. */
 static void
 move_deflated(const struct cpu_dc *run, const struct dc_node *node, const struct dc_merge *merge)
 {
@@ -261,7 +263,7 @@ move_deflated(const struct cpu_dc *run, const struct dc_node *node, const struct
     }
 }
 
-/* Which of the new vectors of a root are wanted. */
+/* Finds which of the new vectors of a root are wanted. */
 static void
 choose_wanted(const struct cpu_dc *run, const struct dc_node *node, struct dc_merge *merge)
 {
@@ -277,7 +279,6 @@ choose_wanted(const struct cpu_dc *run, const struct dc_node *node, struct dc_me
     }
 }
 
-/* Values, ranges and order of the node's slots after its merge. */
 void
 tsvdi_cpu_settle(const struct cpu_dc *run, const struct dc_node *node, struct dc_merge *merge)
 {

@@ -1,11 +1,11 @@
 /*
- * Divide and conquer on the CPU: the SVDs of leaves by QR, as many side by side as the lanes of
- * the vector kernels (qr_lanes.h).
+ * Divide and conquer on the CPU: the SVDs of leaves by QR.  As many leaves are solved side by side
+ * as the vector kernels have lanes (cpu/kernels/qr_lanes.h).
  *
- * Each lane walks its leaf as qr_advance does: it takes the next unreduced block from the bottom,
- * here into its chain, and sweeps over it until it shrinks away or falls apart; what has been
- * finished goes back to the leaf's own d and e.  The rotations of LEAF_WAVE sweeps at a time are
- * applied to the vectors.
+ * Each lane walks its leaf as qr_advance() does.  It takes the next unreduced block from the bottom
+ * into its chain, and sweeps over it until it shrinks away or falls apart.  What is finished goes
+ * back to the leaf's own d and e.  The rotations of LEAF_WAVE sweeps at a time are applied to the
+ * vectors.
  */
 #include "cpu/dc/dc.h"
 
@@ -13,27 +13,29 @@ static_assert((int)DC_LEAF_COLUMNS <= (int)R_BITS,
               "look_after() shifts 1 by a leaf's rotations in a real_uint: DC_LEAF_COLUMNS must be "
               "at most the bits of a real");
 
-/* Rows of a leaf's vectors, padded for the widest vector of reals. */
+/* Numbers of a row of a leaf's vectors, padded for the widest vector of reals. */
 enum { LEAF_WIDTH = (DC_LEAF_COLUMNS + 15) / 16 * 16 };
 
 /* One leaf under work. */
 struct lane {
     struct qr_state state;
     struct dc_node leaf;
-    real_int exponent; /* by which it was scaled, without vectors */
+    real_int exponent; /* 2^-exponent scaled it, if values alone are wanted */
     real d[DC_LEAF_COLUMNS], e[DC_LEAF_COLUMNS];
-    int64_t count;  /* rotations of a sweep over the block, 0: the leaf is done */
+    int64_t count;  /* rotations of a sweep over the block under work; 0: the leaf is done */
     int64_t first;  /* the row that its chain begins with */
-    int64_t begin;  /* sweeps that its vectors wait for: from this one of a wave on, */
-    int64_t sweeps; /* so many, */
-    int64_t widest; /* and rotations of the first of them */
+    int64_t sweeps; /* sweeps that are not yet applied to the vectors */
+    int64_t begin;  /* the first of them, as a sweep of the wave */
+    int64_t widest; /* the rotations of that one */
     alignas(64) real x[SIDES][DC_LEAF_COLUMNS * LEAF_WIDTH]; /* vectors as rows */
 };
 
+/* Leaves that one thread solves together. */
 struct leaf_group {
-    struct qr_lanes chain;
-    int64_t lanes, width; /* width: of the rows of vectors, 0: values alone */
-    alignas(64) real rotation[LEAF_WAVE][LANE_SWEEP]; /* of a wave's sweeps */
+    struct qr_lanes chain; /* the blocks under work */
+    int64_t lanes;         /* of the chains */
+    int64_t width;         /* numbers of a row of vectors; 0: values alone are wanted */
+    alignas(64) real rotation[LEAF_WAVE][LANE_SWEEP]; /* the rotations of a wave's sweeps */
     struct lane lane[QR_LANES_MAX];
 };
 
@@ -73,7 +75,7 @@ start_lane(struct leaf_group *g, struct lane *lane, int64_t rows, real eps)
     lane->sweeps = 0;
 }
 
-/* Identity vectors, and a square matrix. */
+/* Starts a leaf: identity vectors, and a square matrix. */
 static void
 start_leaf(struct leaf_group *g, const struct cpu_dc *run, struct lane *lane)
 {
@@ -98,7 +100,7 @@ start_leaf(struct leaf_group *g, const struct cpu_dc *run, struct lane *lane)
     start_lane(g, lane, rows, run->eps[lane->leaf.matrix]);
 }
 
-/* Brings the vectors up to date. */
+/* Applies the sweeps that the vectors wait for. */
 static void
 apply_sweeps(struct leaf_group *g, struct lane *lane)
 {
@@ -122,7 +124,7 @@ apply_sweeps(struct leaf_group *g, struct lane *lane)
     lane->sweeps = 0;
 }
 
-/* The end of the chain, for the shift. */
+/* Gives the kernel what the next shift depends on. */
 static void
 set_corner(struct leaf_group *g, struct lane *lane, real smallest, real largest)
 {
@@ -137,7 +139,7 @@ set_corner(struct leaf_group *g, struct lane *lane, real smallest, real largest)
     q->most[l] = largest;
 }
 
-/* Takes the next block into the chain, of which all rows are zero. */
+/* Takes the next block into the chain, whose rows are all zero. */
 static void
 take_block(struct leaf_group *g, struct lane *lane)
 {
@@ -188,7 +190,7 @@ put_back(struct leaf_group *g, struct lane *lane, int64_t k)
     }
 }
 
-/* After sweep number `index` of the wave: what has become of the lane's block? */
+/* Looks what has become of the lane's block after sweep `index` of the wave. */
 static void
 look_after(struct leaf_group *g, struct lane *lane, int64_t index)
 {
@@ -203,7 +205,7 @@ look_after(struct leaf_group *g, struct lane *lane, int64_t index)
     }
     lane->sweeps++;
     lane->state.sweeps++;
-    /* the usual end of a value: the last entry of e has become negligible */
+    /* a value is usually finished when the last entry of e has become negligible */
     while (count > 0) {
         const real e = r_abs(q->e[count * lanes + l]);
 
@@ -225,13 +227,13 @@ look_after(struct leaf_group *g, struct lane *lane, int64_t index)
         lane->count = count;
     }
     set_corner(g, lane, 1 / q->inverse[count * lanes + l], q->largest[count * lanes + l]);
-    /* a wave's sweeps are of about one length, and no more than their rotations */
+    /* the sweeps of a wave have about the same length, and are no more than their rotations */
     if (lane->widest - count > LEAF_WAVE || lane->widest == lane->sweeps) {
         apply_sweeps(g, lane);
     }
 }
 
-/* Puts the slots of a leaf in ascending order of their values; few. */
+/* Puts the slots of a leaf in ascending order of their values, by insertion, since they are few. */
 static void
 sort_slots(const struct dc_slots *slot, int64_t first, int64_t rows)
 {
@@ -272,7 +274,7 @@ store_leaf(struct leaf_group *g, const struct cpu_dc *run, struct lane *lane)
     sort_slots(slot, leaf.first, leaf.rows);
 }
 
-/* Sweeps of all lanes until each is done, or has used up its sweeps. */
+/* Makes sweeps in all lanes until each is done, or has used up its sweeps. */
 static void
 sweep_leaves(struct leaf_group *g, int64_t count)
 {
@@ -302,7 +304,7 @@ sweep_leaves(struct leaf_group *g, int64_t count)
     }
 }
 
-/* An empty group for so many leaves. */
+/* Empties the group for so many leaves. */
 static void
 clear_group(struct leaf_group *g, int64_t count)
 {

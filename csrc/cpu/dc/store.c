@@ -1,12 +1,14 @@
 /*
- * Divide and conquer on the CPU: the finished vectors to the results.
+ * Divide and conquer on the CPU: copies the finished vectors to the results.
  */
 #include "cpu/dc/dc.h"
 
-/* Columns of a tile: so many entries of CPU_STORE_RANKS vectors in order, then across. */
+/* Columns of a tile.  So many entries of CPU_STORE_RANKS vectors are read vector by vector, and
+   written column by column. */
 enum { TILE_COLUMNS = 32 };
 
-/* Columns begin .. end - 1 of the vector in slot j, times its sign; zero outside of its range. */
+/* Copies columns begin .. end - 1 of the vector in slot j, times its sign.  The vector is zero
+   outside of its range. */
 static void
 copy_vector(const struct cpu_dc *run, int side, const struct dc_node *root, int64_t j, real sign,
             int64_t begin, int64_t end, real *to)
@@ -29,7 +31,8 @@ copy_vector(const struct cpu_dc *run, int side, const struct dc_node *root, int6
     }
 }
 
-/* The vectors in some slots, times their signs, as columns; `stride` numbers from row to row. */
+/* Copies the vectors in some slots, times their signs, as columns.  stride: numbers from one row of
+   the result to the next. */
 static void
 copy_columns(const struct cpu_dc *run, int side, const struct dc_node *root, int64_t ranks,
              const int64_t *slot, const real *sign, real *to, int64_t stride)
@@ -73,7 +76,7 @@ tsvdi_cpu_store(const struct cpu_dc *run, int64_t matrix, int64_t begin, int64_t
                                                          row_of(run, side, &root, j) + low);
     }
     copy_columns(run, side, &root, ranks, slot, sign, columns, k);
-    if (n <= TILE_COLUMNS) { /* the result is at hand, and signs are found side by side */
+    if (n <= TILE_COLUMNS) { /* the result is in the cache, and signs are found side by side */
         tsvdi_kernels()->orient(ranks, n, columns, k, sign);
     }
     for (int64_t i = 0; i < ranks; i++, rows += n) {

@@ -48,7 +48,6 @@ tsvdi_cpu_solve_roots(const struct cpu_dc *run, struct part part)
     }
 }
 
-/* z again, from the roots. */
 void
 tsvdi_cpu_find_weights(const struct cpu_dc *run, struct part part)
 {
@@ -66,7 +65,7 @@ tsvdi_cpu_find_weights(const struct cpu_dc *run, struct part part)
     }
 }
 
-/* Columns begin .. end - 1 of the vector in slot j, zero outside of its range. */
+/* Copies columns begin .. end - 1 of the vector in slot j.  It is zero outside of its range. */
 static void
 gather(const struct cpu_dc *run, int side, const struct dc_node *node, int64_t j, int64_t begin,
        int64_t end, real *to)
@@ -84,7 +83,6 @@ gather(const struct cpu_dc *run, int side, const struct dc_node *node, int64_t j
     }
 }
 
-/* Rows of the factors: vectors of M, and the vectors that they are to be multiplied with. */
 void
 tsvdi_cpu_fill_factors(const struct cpu_dc *run, struct part part)
 {
@@ -121,8 +119,8 @@ tsvdi_cpu_fill_factors(const struct cpu_dc *run, struct part part)
     }
 }
 
-/* Blocks of the products are squares of this order, small enough that the threads share them
-   evenly and large enough that their parts are used again while they are in the cache. */
+/* The order of the square blocks of the products.  They are small enough that the threads share
+   them evenly, and large enough that their parts are used again while they are in the cache. */
 static int64_t
 block_of(int64_t survivors)
 {
@@ -135,7 +133,7 @@ blocks_in(int64_t count, int64_t block)
     return (count + block - 1) / block;
 }
 
-/* For each side the blocks of the columns up to the cut and of those behind it. */
+/* Each side has blocks of the columns up to the cut, and blocks of the columns behind it. */
 int64_t
 tsvdi_cpu_count_blocks(const struct dc_node *node, struct dc_count count)
 {

@@ -209,7 +209,7 @@ secular(int64_t count, const real *pole, const real *square, real base, real tau
                     base, tau, below, above, &sums);
     }
     if (j < count) {
-        /* beyond any root, of weight 0 */
+        /* the other lanes have a pole beyond any root, of weight 0 */
         secular_add(load_part(pole + j, count - j, REAL(16)), load_part(square + j, count - j, 0),
                     base, tau, below, above, &sums);
     }
@@ -229,7 +229,7 @@ ratios(int64_t count, real pole, const real *other, const real *base, const real
             secular_ratio(pole, *(const simd_unaligned *)(other + i),
                           *(const simd_unaligned *)(base + i), *(const simd_unaligned *)(tau + i));
     }
-    if (i < count) { /* other lanes repeat entry i, and are then left out */
+    if (i < count) { /* the other lanes repeat entry i, and are left out of the product */
         simd part = secular_ratio(pole, load_part(other + i, count - i, other[i]),
                                   load_part(base + i, count - i, base[i]),
                                   load_part(tau + i, count - i, tau[i]));
@@ -254,7 +254,7 @@ coefficients(int64_t count, int64_t center, const real *pole, const real *weight
 
     for (; j < count; j += SIMD_LANES) {
         const int64_t here = count - j < SIMD_LANES ? count - j : SIMD_LANES;
-        /* other lanes as in secular() */
+        /* the other lanes are as in secular() */
         simd d = here == SIMD_LANES ? *(const simd_unaligned *)(pole + j)
                                     : load_part(pole + j, here, REAL(16));
         simd z = here == SIMD_LANES ? *(const simd_unaligned *)(weight + j)
@@ -277,12 +277,11 @@ coefficients(int64_t count, int64_t center, const real *pole, const real *weight
 
 /* ---- Sturm counts ---- */
 
-/* Vectors of shifts that are counted side by side, to hide the latency of the
-   recurrence. */
+/* Vectors of shifts that are counted side by side, to hide the latency of the recurrence. */
 enum {
-    COUNT_VECTORS = 4,
-    EXACT_VECTORS = SIMD_BYTES == 64 ? 4 : 2, /* by the registers there are */
-    COUNT_MAX = COUNT_VECTORS * SIMD_LANES
+    COUNT_VECTORS = 4,                        /* in the plain form */
+    EXACT_VECTORS = SIMD_BYTES == 64 ? 4 : 2, /* in the others, as the registers allow */
+    COUNT_MAX = COUNT_VECTORS * SIMD_LANES    /* the most shifts */
 };
 
 static inline __attribute__((always_inline)) void
@@ -404,7 +403,7 @@ count_vectors(const struct sturm *m, enum form form, int vectors, const real *si
     }
 }
 
-/* Counts for up to COUNT_MAX shifts in one form, fewer vectors for fewer shifts. */
+/* Counts for up to COUNT_MAX shifts in one form.  Fewer shifts take fewer vectors. */
 static void
 count_group(const struct sturm *m, enum form form, int64_t count, const real *sigma,
             real_int *above)
@@ -424,8 +423,8 @@ count_group(const struct sturm *m, enum form form, int64_t count, const real *si
     }
 }
 
-/* The form for a shift, whatever it is counted beside: forms may differ where a shift is an
-   eigenvalue. */
+/* The form for a shift.  It must not depend on the shifts beside it: forms may differ where a shift
+   is an eigenvalue. */
 static enum form
 form_for(const struct sturm *m, int exact, real sigma)
 {

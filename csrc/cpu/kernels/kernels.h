@@ -1,8 +1,8 @@
 /*
  * The vector kernels of the CPU back end.
  *
- * cpu/kernels/kernels.c is compiled for each precision and each instruction set; every
- * object exports one table, and choice.c picks the best that the processor runs.
+ * cpu/kernels/kernels.c is compiled for each precision and each instruction set.  Every object
+ * exports one table, and choice.c picks the best one that the processor runs.
  */
 #ifndef TSVDI_CPU_KERNELS_H
 #define TSVDI_CPU_KERNELS_H
@@ -11,25 +11,26 @@
 
 #include "backend/ops.h"
 
-/* Sweeps that pass over a panel together: each row of the panel is loaded and stored
-   once for so many rotations.  Eight rows and their operands fit in 16 registers. */
+/* Sweeps that pass over a panel together.  Each row of the panel is loaded and stored once for so
+   many rotations.  Eight rows and their operands fit in 16 registers. */
 enum { WAVE = 8 };
 
-/* Up to WAVE sweeps of one direction, as one pass over consecutive rows.  In step w
-   sweep k rotates rows w - k and w - k + 1, counted from `first` in the direction of
-   the sweep; where it has no rotation there, the coefficients are (1, 0). */
+/* Up to WAVE sweeps of one direction, as one pass over consecutive rows.  In step w sweep k rotates
+   rows w - k and w - k + 1, counted from `first` in the direction of the sweep.  Where it has no
+   rotation there, the coefficients are (1, 0). */
 struct wave {
-    int64_t first;
+    int64_t first; /* the row that the pass begins with */
     int64_t steps;
-    int64_t offset; /* of its coefficients: c, s for [steps][WAVE] */
-    int up;
+    int64_t offset; /* place of its coefficients: c, s for [steps][WAVE] */
+    int up;         /* the direction */
 };
 
-/* A strip of the vectors: row j holds `width` entries of vector `row0` + j. */
+/* A strip of the vectors. */
 struct panel {
-    real *x; /* [(WAVE + rows + WAVE) width]; the rows beyond both ends are zero */
-    int64_t row0, rows;
-    int64_t width; /* a multiple of kernels->lanes */
+    real *x;       /* [(WAVE + rows + WAVE) width]; the rows beyond both ends are zero */
+    int64_t row0;  /* row j holds entries of vector row0 + j */
+    int64_t rows;  /* vectors */
+    int64_t width; /* entries of each vector; a multiple of kernels->lanes */
 };
 
 /* struct secular_sums, summed over lanes. */
@@ -37,48 +38,59 @@ struct cpu_sums {
     real psi, psi_slope, phi, phi_slope;
 };
 
-/* Small matrices that QR works on side by side: a vector of lanes, or so many to hide the latency
-   of the recurrence. */
-enum { QR_VECTORS = 2, QR_LANES_MAX = QR_VECTORS * 64 / (int)sizeof(real) };
+enum {
+    /* Vectors of lanes in which QR works on small matrices side by side, where there are matrices
+       enough: two hide the latency of the recurrence. */
+    QR_VECTORS = 2,
 
-/* Their rows: a leaf's, and zeros behind. */
-enum { QR_ROWS = DC_LEAF_COLUMNS + 2 };
+    /* The most such matrices. */
+    QR_LANES_MAX = QR_VECTORS * 64 / (int)sizeof(real),
 
-/* Sweeps that pass over a leaf's vectors together, as in WAVE. */
-enum { LEAF_WAVE = 4 };
+    /* Rows of their chains: a leaf's, and two of zeros behind. */
+    QR_ROWS = DC_LEAF_COLUMNS + 2,
+
+    /* Sweeps that pass over a leaf's vectors together, as in WAVE. */
+    LEAF_WAVE = 4
+};
 
 /* The unreduced block that each of `lanes` leaves has under work, as a chain (qr_sweep.h) from row
-   0 on; lane l of row k is entry [k * lanes + l].  Behind its end a chain has zeros, and a sweep
+   0 on.  Lane l of row k is entry [k * lanes + l].  Behind its end a chain has zeros, and a sweep
    makes identities there. */
 struct qr_lanes {
     alignas(64) real d[QR_ROWS * QR_LANES_MAX];
     real e[QR_ROWS * QR_LANES_MAX]; /* row k + 1: between rows k and k + 1 of d */
-    /* of the block that ends with a row: the most 1 / mu (qr_step.h) and the largest entry */
-    real inverse[QR_ROWS * QR_LANES_MAX], largest[QR_ROWS * QR_LANES_MAX];
-    real_int dropped[QR_LANES_MAX]; /* bit k: the sweep made entry k of e zero */
 
-    /* for the next sweep, by lanes: entries on the diagonal, 0: none; the triangle at the end;
-       the least mu and the largest entry */
-    real length[QR_LANES_MAX], corner[3][QR_LANES_MAX];
-    real least[QR_LANES_MAX], most[QR_LANES_MAX];
-    real negligible[QR_LANES_MAX]; /* as in struct qr_state */
-    int64_t steps;                 /* most rotations of a chain */
+    /* By rows: of the block that ends with the row, the most 1 / mu (qr_step.h) and the largest
+       entry. */
+    real inverse[QR_ROWS * QR_LANES_MAX], largest[QR_ROWS * QR_LANES_MAX];
+
+    /* By lanes. */
+    real_int dropped[QR_LANES_MAX]; /* bit k: the last sweep made entry k of e zero */
+    real length[QR_LANES_MAX];      /* entries on the diagonal; 0: there is no block */
+    real corner[3][QR_LANES_MAX];   /* f, g and h of the triangle at the end */
+    real least[QR_LANES_MAX];       /* the least mu */
+    real most[QR_LANES_MAX];        /* the largest entry */
+    real negligible[QR_LANES_MAX];  /* as in struct qr_state */
+
+    int64_t steps; /* the most rotations of a chain */
 };
 
-/* Entries that the rotations of a sweep take: for each row the cosines and the sines of the first,
-   then of the second rotations; LEAF_WAVE rows of identities behind. */
+/* Numbers that the rotations of a sweep take.  Each row has the cosines and the sines of its first
+   rotations, then those of its second ones.  LEAF_WAVE rows of identities follow. */
 enum { LANE_SWEEP = (QR_ROWS + LEAF_WAVE) * 4 * QR_LANES_MAX };
 
-/* 1 to LEAF_WAVE sweeps over a chain of the vectors in rows of `width` numbers. */
+/* 1 to LEAF_WAVE sweeps over a chain of vectors. */
 struct leaf_wave {
-    real *row;      /* that the chain begins with */
-    ptrdiff_t step; /* to the next */
-    int64_t width;  /* a multiple of kernels->lanes */
-    int64_t count; /* rotations of the first sweep, no fewer than sweeps; the others' are no more */
+    real *row;      /* the vector that the chain begins with */
+    ptrdiff_t step; /* from there to the next */
+    int64_t width;  /* numbers of a vector; a multiple of kernels->lanes */
+    int64_t count;  /* rotations of the first sweep, >= sweeps; the other sweeps have no more */
     int sweeps;
-    int64_t lanes;
-    const real *turn[LEAF_WAVE]; /* the cosine of its rotation 0; 4 lanes further on the next, the
-                                    sines are `lanes` behind */
+    int64_t lanes; /* of the chain, as in struct qr_lanes */
+
+    /* For each sweep the cosine of its rotation 0.  Its sine is `lanes` numbers behind.  The cosine
+       of the next rotation is 4 `lanes` further on. */
+    const real *turn[LEAF_WAVE];
 };
 
 struct cpu_kernels {
@@ -96,36 +108,37 @@ struct cpu_kernels {
     /* The dot product of x and y. */
     real (*dot)(int64_t count, const real *x, const real *y);
 
-    /* One sweep over the chains of all lanes, 1 or QR_VECTORS vectors of them; its rotations to
-       rotation[], row 0 and on. */
+    /* One sweep over the chains of all lanes, which fill `vectors` vectors, 1 or QR_VECTORS.  Its
+       rotations go to rotation[], from row 0 on. */
     void (*qr_lanes)(struct qr_lanes *q, int vectors, real *rotation);
 
     /* Applies a wave of such sweeps to one lane's vectors. */
     void (*leaf_wave)(const struct leaf_wave *wave);
 
-    /* +-1, as x's entry of largest magnitude has it, of equals the first. */
+    /* The sign of x's entry of largest magnitude (of equals the first): 1 or -1. */
     real (*sign_of_largest)(int64_t count, const real *x);
 
-    /* Multiplies columns of n entries, `stride` apart, by their signs, which are found so. */
+    /* Finds the signs of columns in the same way, and multiplies the columns by them.  A column has
+       n entries, `stride` apart. */
     void (*orient)(int64_t columns, int64_t n, real *x, int64_t stride, real *sign);
 
     /* (x, y) becomes (c x + s y, c y - s x), entry by entry. */
     void (*turn)(int64_t count, struct rotation turn, real *x, real *y);
 
-    /* The sums over `count` poles at base + tau; see secular.h. */
+    /* The sums over `count` poles at base + tau (secular.h). */
     struct cpu_sums (*secular)(int64_t count, const real *pole, const real *square, real base,
                                real tau, real below, real above);
 
     /* The product of secular_ratio() over `count` roots. */
     real (*ratios)(int64_t count, real pole, const real *other, const real *base, const real *tau);
 
-    /* The singular vectors of M that belong to the root base + tau, of norm 1: right, left; entry
-       `center` is that of pole 0. */
+    /* The right and the left singular vector of M for the root base + tau, of norm 1.  Entry
+       `center` belongs to pole 0. */
     void (*coefficients)(int64_t count, int64_t center, const real *pole, const real *weight,
                          real base, real tau, real *right, real *left);
 
-    /* above[i] = number of singular values >= sigma[i] > 0; exact: but for a relative
-       error of sigma far below its last place, else by the plain form where it serves. */
+    /* above[i] = number of singular values >= sigma[i] > 0.  exact: right but for a relative error
+       of sigma far below its last place.  Otherwise the plain form counts where it serves. */
     void (*count)(const struct sturm *matrix, int exact, int64_t count, const real *sigma,
                   int64_t *above);
 };

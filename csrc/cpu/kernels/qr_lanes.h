@@ -1,7 +1,7 @@
 /*
- * Implicit QR on small upper bidiagonal matrices side by side, one to a lane: a sweep over the
+ * Implicit QR on small upper bidiagonal matrices side by side, one in a lane: a sweep over the
  * block that each has under work, and a wave of sweeps applied to the vectors of one matrix.
- * cpu/dc/leaves.c chooses the blocks; struct qr_lanes is in cpu/kernels/kernels.h.
+ * cpu/dc/leaves.c chooses the blocks.  struct qr_lanes is in cpu/kernels/kernels.h.
  */
 #ifndef TSVDI_QR_LANES_H
 #define TSVDI_QR_LANES_H
@@ -12,15 +12,16 @@ static_assert((int)DC_LEAF_COLUMNS <= (int)R_BITS,
               "struct lane_tests has a bit of a real_int for each rotation of a leaf's sweep: "
               "DC_LEAF_COLUMNS must be at most the bits of a real");
 
-/* What a sweep knows of the entries that it has finished: 1 / mu (qr_step.h), its most and the
-   largest entry since the last that was negligible, and which those were. */
+/* What a sweep knows of the entries that it has finished. */
 struct lane_tests {
-    num inverse, most, largest;
-    num_int dropped;
+    num inverse;     /* 1 / mu (qr_step.h) */
+    num most;        /* the most 1 / mu since the last negligible e */
+    num largest;     /* the largest entry since then */
+    num_int dropped; /* bit k: entry k of e was negligible */
 };
 
-/* Takes e and d, the last entries of the chain's first k + 1 rows; returns e, or zero where it is
-   negligible: a block of its own then begins.  least: absolute. */
+/* Takes e and d, the last entries of the chain's first k + 1 rows.  Returns e, or zero where it is
+   negligible: then a new block begins.  least: e up to this is negligible. */
 TSVD_HD num
 test_lanes(struct lane_tests *t, int64_t k, num least, num e, num d)
 {
@@ -48,7 +49,7 @@ store_lanes(real *to, num_mask mask, num x)
     *(num *)to = num_select(mask, x, *(const num *)to);
 }
 
-/* Where the chain's rotation k is stored: its cosines, and behind them its sines. */
+/* Stores a rotation: its cosines, and `row` numbers behind them its sines. */
 TSVD_HD void
 store_turn(real *rotation, num_mask mask, int64_t row, struct num_rotation q)
 {
@@ -56,7 +57,7 @@ store_turn(real *rotation, num_mask mask, int64_t row, struct num_rotation q)
     store_lanes(rotation + row, mask, q.s);
 }
 
-/* One sweep, with a shift or without, in the lanes of the masks. */
+/* One sweep in the lanes of the masks, with a shift if `shifted`. */
 static inline __attribute__((always_inline)) void
 sweep_lanes(struct qr_lanes *q, int vectors, int shifted, const num_mask *mask, const num *shift,
             real *rotation)
@@ -147,7 +148,8 @@ qr_lanes(struct qr_lanes *q, int vectors, real *rotation)
 
 /* ---- their vectors ---- */
 
-/* Strips of a leaf's rows that one pass works on: rows and operands fit in the registers. */
+/* One pass works on so many strips of a leaf's rows, so that rows and operands fit in the
+   registers. */
 enum { STRIPS = SIMD_BYTES == 64 ? 4 : 2 };
 
 /* One rotation of a wave. */
@@ -161,7 +163,7 @@ wave_turn(real cosine, real sine, simd *row, simd *below)
     *row = simd_fma(c, b, -(s * a));
 }
 
-/* The rotations of one step of a wave, of its sweeps begin .. end - 1, on some strips side by
+/* The rotations that the sweeps begin .. end - 1 of a wave make in one step, on some strips side by
    side. */
 static inline __attribute__((always_inline)) void
 leaf_step(const struct leaf_wave *wave, int64_t step, int begin, int end, int strips,
@@ -177,8 +179,9 @@ leaf_step(const struct leaf_wave *wave, int64_t step, int begin, int end, int st
     }
 }
 
-/* Sweep k follows one row behind sweep k - 1: a[k] is the row that it has under work, `top` the
-   next, then the row that it leaves to sweep k + 1. */
+/* All sweeps of a wave on some strips.  Sweep k follows one row behind sweep k - 1.  a[k] is the
+   row that it has under work.  `top` is the next row, then the row that it leaves to sweep k + 1.
+ */
 static inline __attribute__((always_inline)) void
 leaf_strips(const struct leaf_wave *wave, int sweeps, int64_t first, int strips)
 {

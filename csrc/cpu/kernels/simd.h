@@ -1,7 +1,7 @@
 /*
- * Vectors of reals for the CPU kernels: as wide as the instruction set that the
- * file is compiled for.  GCC's and Clang's vector types carry the arithmetic;
- * what they lack is named after its instruction, SIMD_NATIVE(operation), where it has one.
+ * Vectors of reals for the CPU kernels, as wide as the instruction set that the file is compiled
+ * for. GCC's and Clang's vector types have the arithmetic.  What they lack is named after its
+ * instruction, SIMD_NATIVE(operation), where there is one.
  */
 #ifndef TSVDI_SIMD_H
 #define TSVDI_SIMD_H
@@ -92,9 +92,9 @@ simd_sqrt(simd x)
 #endif
 }
 
-/* 1 / sqrt(x) to about an ulp, for normal x.  Of AVX-512's divider, which takes 40 cycles for a
-   vector's root and quotient, it makes no use: an estimate of 14 digits (12 with AVX) is corrected
-   by its error e = 1 - x y^2 through the series of (1 - e)^(-1/2). */
+/* 1 / sqrt(x) to about an ulp, for normal x.  Avoids the divider, which takes 40 cycles for a
+   vector's root and quotient with AVX-512.  An estimate y of 14 bits (12 with AVX) is corrected by
+   its error e = 1 - x y^2 through the series of (1 - e)^(-1/2). */
 TSVD_HD simd
 simd_inverse_sqrt(simd x)
 {
