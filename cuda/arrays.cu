@@ -1,6 +1,6 @@
 /*
- * Matrices from arrays in device memory, and results to them: what csrc/backend/host_arrays.c does
- * for arrays in host memory.
+ * Reads matrices from arrays in device memory, and fills results there.  Mirrors
+ * csrc/backend/host_arrays.c, which does so for arrays in host memory.
  */
 #include "kernels.h"
 
@@ -170,8 +170,8 @@ out:
     return ret;
 }
 
-/* One result of a matrix that is not ordinary: NaN; or zero, and one where column - row (`side` of
-   the range) says so. */
+/* Fills one result of a matrix that is not ordinary: with NaN; or with zeros, and with ones where
+   column - row = `ones`. */
 static __global__ void
 __launch_bounds__(LOAD_THREADS)
     fill_kernel(int64_t rows, int64_t columns, int kind, int64_t ones, real *to)

@@ -4,10 +4,10 @@
  */
 #include "kernels.h"
 
-/* Workspace of matrices that are worked on together. */
+/* Most bytes of workspace for matrices that are worked on together. */
 static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
 
-/* A worker computes on the handle's device. */
+/* The errors of the CUDA calls go to the worker. */
 static tsvd_status
 cuda_open(struct tsvd_context *ctx)
 {

@@ -1,17 +1,17 @@
 /*
  * CUDA back end: the givens method.  Mirrors csrc/cpu/givens.c.
  *
- * A round runs the seed's pipeline over all large segments at once.  A segment is cut into
- * blocks of rows that share one diagonal entry, each held by one thread block in shared
- * memory in the packed layout of givens_sweep.h.  Thread t of a block makes half sweeps t,
- * t + T, ...; in each tick every half sweep under way makes one step.  Where the seed spun on
- * a value until it changed, here each block has a mailbox for each half sweep and side: the
- * value, then, released behind it, the count of half sweeps posted.  All blocks are resident
- * (cooperative launch), so what is waited for is always under way.  The rotations are logged
- * and applied to the vectors by the wave kernel.
+ * A round runs the pipeline of givens_sweep.h over all large segments at once.  A segment is cut
+ * into blocks of rows.  Two neighbouring blocks share one diagonal entry.  One thread block holds
+ * a block of rows in shared memory, in the packed layout.  Thread t of T makes the half sweeps t,
+ * t + T, ...; in each tick every half sweep under way makes one step.  Neighbouring blocks send
+ * each other the shared entry by mailboxes, one for each half sweep and direction.  The sender
+ * writes the value, and then releases the count of half sweeps posted.  All blocks are resident
+ * (cooperative launch), so a block only waits for half sweeps that are under way.  The rotations
+ * are logged, and the wave kernel applies them to the vectors.
  *
- * A small segment is finished by one thread block: one warp makes the steps, the others
- * gather the rotations in two orthogonal factors in shared memory, one tick behind.
+ * One thread block finishes a small segment.  One warp makes the steps.  The others gather the
+ * rotations in two orthogonal factors in shared memory, one tick behind.
  */
 #include "kernels.h"
 
@@ -252,11 +252,11 @@ out:
 struct device_round {
     struct pipeline_block *d_block;
     struct pipeline_counts *d_counts;
-    real *d_d, *d_e; /* one piece, as the mail is */
-    struct mail mail;
-    struct rotation *d_log[2]; /* NULL, as the next two, without vectors */
-    struct device_wave *d_wave[2];
-    int64_t *d_begin[2];
+    real *d_d, *d_e;               /* the matrix, in one piece */
+    struct mail mail;              /* in one piece, from to_right on */
+    struct rotation *d_log[2];     /* right, left; NULL without vectors */
+    struct device_wave *d_wave[2]; /* right, left; NULL without vectors */
+    int64_t *d_begin[2];           /* right, left; NULL without vectors */
 };
 
 static void
@@ -452,7 +452,7 @@ struct finish_shared {
     int low, high;
 };
 
-/* The helper warps rotate rows of the factors by what was made in a tick. */
+/* The helper warps apply the rotations of a tick to the rows of the factors. */
 static __device__ void
 follow(const struct finish_shared *at, int which, int m, real *right, real *left)
 {
@@ -476,7 +476,8 @@ follow(const struct finish_shared *at, int which, int m, real *right, real *left
     }
 }
 
-/* The nonzero entries that are left, all upper: rows low .. high; low = high: none. */
+/* Finds the rows low .. high that hold the entries that are left, all of them upper ones; low =
+   high if none is left. */
 static __device__ void
 find_range(struct finish_shared *at, int m)
 {
@@ -542,7 +543,7 @@ struct finish_work {
     unsigned long long rotations, deflated;
 };
 
-/* The segment to shared memory; the factors start as identities. */
+/* Copies the segment to shared memory, and makes the factors identities. */
 static __device__ __forceinline__ void
 load_segment(const struct finish_work &work, const real *d, const real *e)
 {
@@ -585,7 +586,7 @@ lead_tick(struct finish_work &work, int parity, int64_t i, int low, int steps, i
     at->left[parity] = __ballot_sync(0xffffffffu, rotated && odd);
 }
 
-/* Half sweeps over the rows low .. low + steps, by the whole block. */
+/* Makes half sweeps over the rows low .. low + steps, with the whole block. */
 static __device__ __forceinline__ void
 make_half_sweeps(struct finish_work &work, int low, int steps, int64_t sweeps)
 {
@@ -784,8 +785,9 @@ out:
     return ret;
 }
 
-/* Of a round: logs of both sides, their waves, and a mailbox for each half sweep between blocks; or
-   of the end: two factors for each small segment. */
+/* Workspace of a round or of finish(), whichever needs more.  A round takes the logs of both
+   sides, their waves, and a mailbox for each half sweep between blocks.  finish() takes two
+   factors for each small segment. */
 static struct bytes
 givens_bytes(const struct svd_plan *plan)
 {

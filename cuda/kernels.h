@@ -1,6 +1,6 @@
 /*
- * The numerical part of the CUDA back end: the seam's header seen from C++, and the
- * operations that have files of their own.  Compiled for each precision.
+ * What the numerical files of the CUDA back end share: the header of the seam, seen from C++, and
+ * functions that one file offers to others.  Compiled for each precision.
  *
  * On the device both sides of singular vectors are kept as rows: vector j is row j of a
  * C-ordered n x n array, so that a rotation of two vectors reads and writes them
@@ -32,12 +32,14 @@ struct device_wave {
     int64_t offset[WAVE_SWEEPS]; /* of its first one in the log */
 };
 
-/* Vectors as rows of device memory, those of a matrix of order n after another's.  Row j is nonzero
-   only in the columns that have the numbers low[j] .. high[j] - 1 (device memory), those of matrix
-   m having the numbers from m n on, and elsewhere undefined; NULL: everywhere. */
+/* Vectors as rows of device memory, of one matrix of order n after another. */
 struct device_rows {
     const real *x;
-    int64_t n, stride;
+    int64_t n, stride; /* order of the matrices; numbers between rows */
+
+    /* [rows] device memory.  Row j is nonzero only in the columns low[j] .. high[j] - 1, and
+       undefined in the others.  The columns of matrix m have the numbers from m n on.  NULL: rows
+       may be nonzero everywhere. */
     const int64_t *low, *high;
 };
 
@@ -61,25 +63,30 @@ cuda_of(struct tsvd_context *ctx)
     return ctx->cuda;
 }
 
-/* waves[side] consecutive waves (device memory) for right and left vectors; group g of a side is
-   begin[g] .. begin[g + 1] - 1 of them (device memory), groups do not share vectors. */
+/* vectors.cu: applies waves to the right vectors (side 0) and to the left ones (side 1).  Group g
+   of a side is its waves d_begin[side][g] .. d_begin[side][g + 1] - 1.  Groups share no vectors.
+   All arrays are device memory. */
 tsvd_status tsvdi_cuda_rotate_on_device(struct tsvd_context *ctx,
                                         const struct device_wave *const d_wave[2],
                                         const struct rotation *const d_log[2],
                                         const int64_t *const d_begin[2], int64_t groups,
                                         const struct vectors vectors[2]);
-/* Of each of `batch` matrices k vectors: to_columns (n x k) column i = columns' row from[i],
-   to_rows (k x n) row i = rows' row from[i], from holding k numbers of rows for each matrix; the
-   entry of largest magnitude in each column is made positive, of equals the first.  negative[j]
-   (NULL: 0): of vector j the two sides have different signs.  flip [batch k] is for work; all of
-   this is device memory. */
+
+/* vectors.cu: orders k vectors of each of `batch` matrices.  All arrays are device memory.
+   d_from      [batch k] numbers of rows
+   d_negative  [rows] 1 where the two sides of a vector have different signs; NULL: nowhere
+   d_flip      [batch k] for work
+   to_columns  [batch][n, k] column i is row d_from[i] of `columns`; its entry of largest
+               magnitude is made positive; if several are equal, the first of them
+   to_rows     [batch][k, n] row i is row d_from[i] of `rows`; its sign follows that of column i */
 tsvd_status tsvdi_cuda_order_rows(struct cuda_call *call, struct device_rows columns,
                                   struct device_rows rows, int64_t k, int64_t batch,
                                   const int64_t *d_from, const char *d_negative, char *d_flip,
                                   real *to_columns, real *to_rows);
 
-/* Of each of `batch` matrices the values first .. last - 1, 0 the largest, by bisection to
-   neighbouring numbers or to a width of eps; all arrays are device memory.
+/* values/values.cu: finds the values first .. last - 1 of each of `batch` matrices by bisection;
+   0 is the largest.  All arrays are device memory.
+   eps       width to which a value is found; 0: to neighbouring numbers
    d_d, d_e  [batch n] not scaled, e with a zero behind the n - 1 of each matrix; zero matrices may
              occur, NaN and infinity do not
    d_hint    [batch (last - first)] approximations in descending order, which only save time, or

@@ -73,12 +73,15 @@ enum {
     /* dc/vectors.cu: blocks that move the deflated vectors of a node and side.  Not measured. */
     MOVE_BLOCKS = 256,
 
-    /* dc.cu: levels of nodes of up to so many columns multiply in one launch, those of larger ones
-       by cuBLAS, node by node; and the tile of a block in the former.  Not measured. */
+    /* dc/dc.cu: a level whose nodes have at most so many columns multiplies in one launch.  On a
+       level with a larger node cuBLAS multiplies node by node.  Not measured. */
     PRODUCT_COLUMNS = 512,
+
+    /* dc/vectors.cu: rows and columns of the tile that a block makes in that launch.  Not
+       measured. */
     PRODUCT_TILE = 64,
 
-    /* values*.cu: threads of a block that counts. */
+    /* values/search.cu, values/batch.cu: threads of a block that counts. */
     COUNT_THREADS = 128,
 
     /* values/search.cu: points for each multiprocessor that a round has where values are fewer; a
@@ -96,11 +99,14 @@ enum {
     WIDE_FILL = 128,
     WIDE_SHIFTS = 1,
 
-    /* values.cu: up to this order the CPU finds the values of a single matrix in host memory, and
-       of one in device memory a block for each 128; of several matrices up to the next.  With 1024
-       for the former n = 1000 took 2.5 times as long, with 512 for the latter 100 of n = 1024 18
-       times. */
+    /* backend.cu: up to this order the CPU finds the values of a single matrix, wherever its
+       entries lie.  values/values.cu: up to this order the kernel for batches refines the values
+       that divide and conquer found for a single matrix.  With 1024 n = 1000 took 2.5 times as
+       long. */
     VALUES_CPU_ORDER = 256,
+
+    /* values/values.cu: up to this order the kernel for batches finds the values of several
+       matrices.  With 512 100 matrices of n = 1024 took 18 times as long. */
     VALUES_BATCH_ORDER = 2048,
 
     /* values/batch.cu: from this order on the characteristic polynomial guides the search.  From 24

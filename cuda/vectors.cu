@@ -219,11 +219,11 @@ out:
 
 static const unsigned ROW_THREADS = 256;
 
-/* Vectors that the blocks below care for: k of each of `batch` matrices, by their rows. */
+/* What the kernels below put in order. */
 struct ordered {
-    int64_t k, batch;
-    const int64_t *from; /* [batch k] */
-    char *flip;          /* [batch k] change the sign */
+    int64_t k, batch;    /* vectors of a matrix, matrices */
+    const int64_t *from; /* [batch k] the row of each */
+    char *flip;          /* [batch k] 1: its sign changes */
 };
 
 /* Entry `column` of row j, which belongs to a matrix whose columns are numbered from `base` on. */
@@ -385,7 +385,7 @@ out:
 
 /* ---- back to orthogonality ---- */
 
-/* to = (I - X X^T) / 2 if transposed, else to = X + Y X; tile by tile. */
+/* If `defect`, to = (I - X X^T) / 2, and y is x; else to = X + Y X.  A block makes a tile. */
 static __global__ void
 product_kernel(int64_t n, const real *y, const real *x, int defect, real *to)
 {
@@ -490,7 +490,8 @@ begin_bytes(const struct svd_plan *plan)
     return bytes;
 }
 
-/* Of rotate(): the logs, and their waves; of order() afterwards: both sides once more. */
+/* The larger of two workspaces: rotate() takes the logs and their waves, order() takes both sides
+   once more. */
 static struct bytes
 rotate_bytes(const struct svd_plan *plan, int64_t sweeps, int64_t rotations)
 {

@@ -19,7 +19,8 @@ tsvd_config_default(void)
     return config;
 }
 
-/* What can be said of a configuration without looking at the device. */
+/* Refuses what is wrong with a configuration, as far as that shows without a look at the
+   device. */
 static tsvd_status
 check_config(const tsvd_config *c, tsvd_error *error)
 {

@@ -7,8 +7,8 @@
 
 #include "host/host.h"
 
-/* Most numbers in the input, and in L: all sums of bytes that are made of so many fit in 64 bits,
-   and no machine has as much memory. */
+/* Most numbers in the input, and in L.  All sums of their bytes fit in 64 bits, and no machine
+   has so much memory. */
 #define NUMBERS_MOST ((int64_t)1 << 56)
 
 static size_t
@@ -46,7 +46,7 @@ check_array(const tsvd_array *array, const char *name, const tsvd_handle *handle
     return TSVD_OK;
 }
 
-/* Merges the leading dimensions of an array into the batch shape. */
+/* Merges the leading dimensions of an array into the batch shape; returns 0 if they do not fit. */
 static int
 broadcast(struct svd_problem *p, const tsvd_array *array)
 {
@@ -63,7 +63,7 @@ broadcast(struct svd_problem *p, const tsvd_array *array)
     return 1;
 }
 
-/* Where the matrices of a batch have their d or e; NULL: nowhere. */
+/* Tells *input where the matrices of a batch have their d or e; array: NULL if they have none. */
 static void
 set_input(struct svd_problem *p, const tsvd_array *array, struct svd_input *input)
 {
@@ -84,7 +84,7 @@ set_input(struct svd_problem *p, const tsvd_array *array, struct svd_input *inpu
     }
 }
 
-/* The number of matrices in a batch; `numbers` of each are not too many. */
+/* Counts the matrices of a batch, and whether `numbers` numbers for each are too many. */
 static void
 count_matrices(struct svd_problem *p, int64_t numbers)
 {
@@ -112,7 +112,7 @@ refuse_size(const struct svd_problem *p, tsvd_error *error)
                       (long long)p->n);
 }
 
-/* Order and batch of the matrices. */
+/* Sets the order and the batch of the matrices. */
 static tsvd_status
 set_shape(struct svd_problem *p, const tsvd_array *d, const tsvd_array *e, tsvd_error *error)
 {
@@ -170,7 +170,7 @@ check_options(const tsvd_options *o, tsvd_error *error)
     return TSVD_OK;
 }
 
-/* The values that are wanted. */
+/* Sets which values are wanted. */
 static tsvd_status
 set_range(struct svd_problem *p, const tsvd_options *o, tsvd_error *error)
 {
@@ -229,8 +229,8 @@ out:
     return ret;
 }
 
-/* A result of shape (batch..., rows) or (batch..., rows, columns), C-contiguous; columns < 0:
-   none. */
+/* Refuses a result that is not C-contiguous or has not the shape (batch..., rows, columns);
+   columns < 0: (batch..., rows). */
 static tsvd_status
 check_result(const struct svd_problem *p, const tsvd_array *array, const char *name, int64_t rows,
              int64_t columns, tsvd_error *error)

@@ -1,5 +1,6 @@
 /*
- * The entry points: each checks its arguments, and hands them to the code of their precision.
+ * The entry points.  Each checks its arguments, and hands them to the code of their precision: by
+ * tsvdi_precision_of(), the table of backend/precision.h that bidiag/methods.c fills in.
  */
 #include "tsvd/tsvd.h"
 
@@ -106,7 +107,7 @@ finish(tsvd_status status, tsvd_error *error)
     return status;
 }
 
-/* The call begins on the handle's device. */
+/* Begins a call on the handle's device; leave() ends it, also after a failure. */
 static tsvd_status
 enter(tsvd_handle *handle, tsvd_error *error)
 {

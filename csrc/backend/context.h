@@ -15,34 +15,35 @@ struct leaf_group; /* cpu/dc/leaves.c */
 
 /* What a call does, decided once (bidiag/plan.c). */
 struct svd_plan {
-    const struct svd_problem *problem;
-    tsvd_plan told; /* as the caller hears of it */
-    const struct svd_method *method;
-    int by_matrix;    /* values alone: each matrix decides between bisection and QR */
-    int side_by_side; /* small matrices of a batch are bisected together */
-    const struct backend *backend;
-    const struct values_ops *values; /* where values are found */
+    const struct svd_problem *problem; /* what was asked */
+    tsvd_plan told;                    /* the part of the plan that tsvd_make_plan() tells */
+    const struct svd_method *method;   /* the row of told.method */
+    int by_matrix;    /* 1: values alone, and each matrix decides between bisection and QR */
+    int side_by_side; /* 1: small matrices of a batch are bisected together */
+    const struct backend *backend;   /* the back end that computes */
+    const struct values_ops *values; /* those that find the values: of `backend`, or of the CPU */
 };
 
-/* One worker's share of a call. */
+/* What the functions of a worker are given. */
 struct tsvd_context {
-    const struct svd_problem *problem;
-    const struct svd_plan *plan;
-    const tsvd_options *options; /* the problem's */
-    tsvd_error *error;           /* never NULL */
-    int threads;                 /* that an operation may use */
-    int is_caller;               /* runs in the thread that called tsvd_svd */
-    int64_t index, count, total; /* the first matrix under work, how many, and the batch */
-    double done;                 /* share of the former, as last told to tsvdi_check */
-    struct leaf_group *leaves;   /* CPU: workspace of leaves, [threads]; NULL before it is needed */
-    struct cuda_call *cuda;      /* CUDA: the handle's; NULL: the CPU */
+    const struct svd_problem *problem; /* what was asked */
+    const struct svd_plan *plan;       /* what is done */
+    const tsvd_options *options;       /* problem->options */
+    tsvd_error *error;                 /* never NULL */
+    int threads;                       /* threads that an operation may use */
+    int is_caller;                     /* 1: its thread is the one that called tsvd_svd() */
+    int64_t index, count, total;       /* first matrix under work, their number, batch size */
+    double done; /* share of the matrices under work that tsvdi_check() was last told */
+    struct leaf_group *leaves; /* CPU: [threads] workspace of leaves; NULL before it is needed */
+    struct cuda_call *cuda;    /* what the handle holds of its CUDA device; NULL: the CPU */
 };
 
-/* Tells the caller that the share `done` of the matrices under work is done; TSVD_ERR_INTERRUPTED
-   if it asks to stop.  Every loop that may run for long calls this now and then. */
+/* bidiag/svd.c: tells the caller that the share `done` of the matrices under work is done.  The
+   status is TSVD_ERR_INTERRUPTED if the caller asks to stop.  Every loop that may run for long
+   calls this now and then. */
 tsvd_status tsvdi_check(struct tsvd_context *ctx, double done);
 
-/* Workspace on the host, from the handle's allocator; as tsvdi_host_alloc(). */
+/* Takes workspace on the host from the handle's allocator, as tsvdi_host_alloc() does. */
 static inline tsvd_status
 tsvdi_alloc(const struct tsvd_context *ctx, size_t bytes, void **p)
 {

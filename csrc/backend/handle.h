@@ -9,10 +9,10 @@
 struct cuda_call; /* cuda/runtime/device.h */
 
 struct tsvd_handle {
-    int device;  /* TSVD_DEVICE_CPU or a CUDA device's number */
-    int threads; /* as asked for; 0: OpenMP's default */
-    tsvd_blas blas;
-    tsvd_allocator host;    /* of all workspace on the host */
+    int device;             /* TSVD_DEVICE_CPU or a CUDA device's number */
+    int threads;            /* as asked for; 0: OpenMP's default */
+    tsvd_blas blas;         /* for the CPU; all NULL: none */
+    tsvd_allocator host;    /* allocator of all workspace on the host */
     struct cuda_call *cuda; /* stream, memory and libraries of the device; NULL: the CPU */
 };
 

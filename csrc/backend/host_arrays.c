@@ -1,12 +1,12 @@
 /*
- * Matrices from arrays in host memory, and results to them: what every back end does with those.
+ * Reads matrices from arrays in host memory, and fills results there: the same for every back end.
  */
 #include <math.h>
 #include <string.h>
 
 #include "backend/ops.h"
 
-/* Gathers a vector; returns its largest magnitude, infinity where it holds NaN or infinity. */
+/* Gathers a vector.  Returns its largest magnitude, or infinity if it holds NaN or infinity. */
 static real
 gather(const char *from, ptrdiff_t stride, int64_t count, real *x)
 {
@@ -19,7 +19,7 @@ gather(const char *from, ptrdiff_t stride, int64_t count, real *x)
             memcpy(&x[i], from + i * stride, sizeof *x);
         }
     }
-    for (int64_t i = 0; i < count; i++) { /* bits of magnitudes are ordered as these are */
+    for (int64_t i = 0; i < count; i++) { /* bits are ordered as magnitudes are */
         const real_int bits = r_bits(x[i]) & ~(real_int)R_SIGN_BIT;
 
         largest = bits > largest ? bits : largest;
@@ -27,7 +27,7 @@ gather(const char *from, ptrdiff_t stride, int64_t count, real *x)
     return r_from_bits(largest < R_INFINITY_BITS ? largest : R_INFINITY_BITS);
 }
 
-/* Where matrix `index` of the batch begins. */
+/* Where d, or e, of matrix `index` of the batch begins. */
 static const char *
 locate(const struct svd_problem *p, const struct svd_input *input, int64_t index)
 {
@@ -40,7 +40,7 @@ locate(const struct svd_problem *p, const struct svd_input *input, int64_t index
     return at;
 }
 
-/* Reads one matrix; returns its largest magnitude, infinity where it holds NaN or infinity. */
+/* Reads one matrix.  Returns its largest magnitude, or infinity if it holds NaN or infinity. */
 static real
 read_matrix(const struct svd_problem *p, int64_t index, real *d, real *e)
 {

@@ -1,6 +1,6 @@
 /*
- * The CUDA functions of tsvd.h, and what api/handle.c asks of CUDA, in a build without nvcc;
- * cuda/runtime/ answers them otherwise.
+ * The CUDA functions of tsvd.h, and those of cuda_handle.h, in a build without nvcc.  In a build
+ * with nvcc they are in cuda/runtime/.
  */
 #include <stddef.h>
 

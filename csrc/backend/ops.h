@@ -2,9 +2,12 @@
  * The seam between the algorithms and the hardware.
  *
  * The algorithms in bidiag/ know no hardware.  They call operations, each of which covers a whole
- * phase.  A back end, cpu/ or cuda/, fills in tables of operations, one table a family of methods;
- * a table that is NULL says that the back end does not offer the family.  An operation returns a
- * status and never prints.
+ * phase.  A back end, cpu/ or cuda/, fills in tables of operations, one table for each family of
+ * methods.  A table that is NULL says that the back end does not offer the family.  An operation
+ * returns a status and never prints.
+ *
+ * To find what a call such as ops->begin(...) runs, look at the end of a file of cpu/ or cuda/:
+ * there is its table, `const struct dc_ops tsvdi_cpu_dc = {...}` and the like.
  */
 #ifndef TSVDI_OPS_H
 #define TSVDI_OPS_H
@@ -17,19 +20,19 @@
 
 /* ---- matrices in, results out ---- */
 
-/* What a matrix holds. */
+/* What a matrix holds: finite entries that are not all zero; zeros alone; NaN or infinity. */
 enum { ORDINARY, ZERO, NONFINITE };
 
 /* Matrices that are worked on together: `count` of the batch from `begin` on.  One that is not
    ordinary counts as zero in d and e. */
 struct chunk {
     int64_t begin, count;
-    real *d, *e;        /* [count n] host: not scaled; e has a zero behind the n - 1 of each */
+    real *d, *e; /* [count n] host: not scaled; e has a zero behind the n - 1 of each matrix */
     real_int *exponent; /* [count] host: 2^-exponent scales the largest entry into [1, 2) */
-    char *kind;         /* [count] host */
-    int64_t ordinary;   /* how many are */
-    real *d_d, *d_e;    /* [count n] the same on the device, where the input lies there; d and e are
-                           then filled for methods that read them alone; else NULL */
+    char *kind;         /* [count] host: ORDINARY, ZERO or NONFINITE */
+    int64_t ordinary;   /* how many matrices are ordinary */
+    real *d_d, *d_e;    /* [count n] d and e on the device, if the input lies there; d and e are
+                           filled only if load() was asked for them.  Else NULL */
 };
 
 /* Where the results of a chunk go: its part of the caller's arrays, in problem->to. */
@@ -39,26 +42,25 @@ struct results {
     real *R; /* [count k n]; NULL exactly when L is */
 };
 
-/* Singular vectors under construction: vector j of a matrix is row j of a C-ordered k x n array, or
-   column j of an n x k one; x holds those of a batch of matrices, one after another. */
+/* Singular vectors under construction, k of each of `batch` matrices. */
 struct vectors {
-    real *x;
-    int64_t n, k, batch;
-    int columns;
+    real *x;             /* one matrix after another; NULL: values only */
+    int64_t n, k, batch; /* entries of a vector, vectors of a matrix, matrices */
+    int columns;         /* 1: vector j is column j of an n x k array; 0: row j of a k x n one */
 };
 
 /* ---- values ---- */
 
 /* Values by bisection, of a batch of matrices of one order. */
 struct values_job {
-    int64_t n, batch;
-    int64_t first, last; /* of each the values first .. last - 1, 0 the largest */
-    const struct chunk *chunk;
+    int64_t n, batch;          /* order and number of the matrices */
+    int64_t first, last;       /* wanted of each: the values first .. last - 1, 0 the largest */
+    const struct chunk *chunk; /* the matrices */
     const real *hint; /* [batch (last - first)] host: approximations, descending, which only save
                          time; NULL: none */
-    real eps;         /* to neighbouring numbers (0) or to this width */
+    real eps;         /* width to which a value is found; 0: to neighbouring numbers */
     real *s;          /* [batch (last - first)] out, in problem->to: descending */
-    int64_t counts;   /* Sturm counts made are added */
+    int64_t counts;   /* find() adds the Sturm counts that it made */
 };
 
 struct values_ops {
@@ -76,27 +78,27 @@ struct values_ops {
 /* ---- vectors that rotations are applied to ---- */
 
 struct vectors_ops {
-    /* Where the k vectors of each of `batch` matrices are made, which go to `to`: begin() takes the
-       room, end() copies the results there, free() is due after both, also after a failure.
-       Without vectors in `to` x is NULL. */
+    /* The room in which the k vectors of each of `batch` matrices are made.  begin() takes it; x
+       is NULL if `to` has no vectors.  end() copies the results to `to`.  free() is due after
+       both, also after a failure. */
     tsvd_status (*begin)(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch,
                          struct results to, struct vectors *left, struct vectors *right);
     tsvd_status (*end)(struct tsvd_context *ctx, struct vectors left, struct vectors right,
                        struct results to);
     void (*free)(struct tsvd_context *ctx, struct vectors *left, struct vectors *right);
 
-    /* Vectors that start as the identity. */
+    /* Makes the vectors the identity. */
     tsvd_status (*identity)(struct tsvd_context *ctx, struct vectors vectors);
 
-    /* Applies the logged rotations to the right and the left vectors; `fresh`: they start as the
-       identity and are written for the first time. */
+    /* Applies the logged rotations to the right and the left vectors.  fresh: 1 if they start as
+       the identity and are written for the first time. */
     tsvd_status (*rotate)(struct tsvd_context *ctx, const struct rotation_log *right,
                           const struct rotation_log *left, struct vectors right_vectors,
                           struct vectors left_vectors, int fresh);
 
-    /* Puts vector from[i] at place i on both sides, and fixes the signs: the entry of largest
-       magnitude in each column of L is made positive, and R's row follows.  negative[j] says that
-       the value of vector j (before the move) was negative. */
+    /* Puts vector from[i] at place i on both sides, and fixes the signs: it makes the entry of
+       largest magnitude in each column of L positive, and changes the sign of R's row with it.
+       negative[j] is 1 if the value of vector j (before the move) is negative. */
     tsvd_status (*order)(struct tsvd_context *ctx, const int64_t *from, const char *negative,
                          struct vectors left_vectors, struct vectors right_vectors);
 
@@ -105,8 +107,8 @@ struct vectors_ops {
        section 8.3). */
     tsvd_status (*orthonormalize)(struct tsvd_context *ctx, struct vectors vectors);
 
-    /* Workspace: of begin(); of rotate() for logs of so many sweeps and rotations on each side, and
-       order(); and of orthonormalize(). */
+    /* Workspace of begin(); the larger of that of order() and that of rotate() for logs of so many
+       sweeps and rotations on each side; workspace of orthonormalize(). */
     struct bytes (*begin_bytes)(const struct svd_plan *plan);
     struct bytes (*rotate_bytes)(const struct svd_plan *plan, int64_t sweeps, int64_t rotations);
     struct bytes (*orthonormalize_bytes)(const struct svd_plan *plan);
@@ -114,17 +116,18 @@ struct vectors_ops {
 
 /* ---- divide and conquer ---- */
 
-/* Matrices of one order. */
+/* Divide and conquer on a batch of matrices of one order. */
 struct dc_job {
-    int64_t n, batch;
-    int64_t first, k; /* wanted: of each the values first .. first + k - 1, 0 the largest */
-    const struct chunk *chunk;
-    real eps; /* in the units of d and e; 0: full accuracy */
-    real *s;  /* [batch k] out, in problem->to: descending, refined by bisection if eps is 0 */
-    struct vectors right, left; /* results; with k = n room for work until finish() */
-    struct dc_tree tree;
-    int64_t failed; /* out, of NO_CONVERGENCE: the matrix */
-    void *held;     /* the back end's own data of the run */
+    int64_t n, batch; /* order and number of the matrices */
+    int64_t first, k; /* wanted of each: the values first .. first + k - 1, 0 the largest */
+    const struct chunk *chunk; /* the matrices */
+    real eps;                  /* in the units of d and e; 0: full accuracy */
+    real *s; /* [batch k] out, in problem->to: descending, refined by bisection if eps is 0 */
+    struct vectors right, left; /* out: the vectors; the back end may work in their memory until
+                                   finish() */
+    struct dc_tree tree;        /* the tree that each matrix goes up */
+    int64_t failed;             /* out, on TSVD_ERR_NO_CONVERGENCE: the matrix that failed */
+    void *held;                 /* what the back end keeps from begin() to end() */
 };
 
 struct dc_ops {
@@ -149,34 +152,34 @@ struct dc_ops {
 
 /* ---- the givens method ---- */
 
-/* The matrix that the method works on, and its vectors (x = NULL: values only). */
+/* The matrix that the method works on. */
 struct givens_job {
-    int64_t n;
-    real *d, *e; /* [n], [n-1] host */
-    real eps;
-    int64_t threads; /* half sweeps in flight */
-    int64_t blocks;  /* that a segment is cut into; 0: chosen */
-    struct vectors right, left;
+    int64_t n;                  /* order */
+    real *d, *e;                /* [n], [n-1] host: in and out */
+    real eps;                   /* off-diagonal entries up to this are dropped */
+    int64_t threads;            /* half sweeps that run at once; no threads of the host */
+    int64_t blocks;             /* blocks that a segment is cut into; 0: the back end chooses */
+    struct vectors right, left; /* x = NULL: values only */
 };
 
 struct givens_ops {
     /* Most rows of a segment that finish() takes. */
     int64_t small_rows;
 
-    /* Half sweeps, an even number, that one round() makes best. */
+    /* The best number of half sweeps for one round(); it is even. */
     int64_t (*round_sweeps)(const struct givens_job *job, const struct givens_segment *segment,
                             int64_t segments);
 
-    /* The next half sweeps, from an even number on, of each segment, in the pipeline of
-       givens_sweep.h; d, e and the vectors follow.  *active = number of half sweeps up to the last
-       that made a rotation. */
+    /* Makes the next half sweeps of each segment, in the pipeline of givens_sweep.h; the number
+       of the first is even.  It changes d, e and the vectors.  *active = number of half sweeps up
+       to the last that made a rotation. */
     tsvd_status (*round)(struct tsvd_context *ctx, const struct givens_job *job,
                          const struct givens_segment *segment, int64_t segments,
                          int64_t half_sweeps, int64_t *active, struct givens_counts *counts);
 
-    /* Half sweeps of each segment, from an even number on, until one makes no rotation.
-       half_sweeps[i] in: their bound; out: up to the last that made a rotation, -1 if the bound was
-       reached before. */
+    /* Makes half sweeps of each segment until one makes no rotation; the number of the first is
+       even.  half_sweeps[i] in: the most to make; out: how many there are up to the last that
+       made a rotation, -1 if the bound was reached before. */
     tsvd_status (*finish)(struct tsvd_context *ctx, const struct givens_job *job,
                           const struct givens_segment *segment, int64_t segments,
                           int64_t *half_sweeps, struct givens_counts *counts);
@@ -188,29 +191,30 @@ struct givens_ops {
 /* ---- a back end ---- */
 
 struct backend {
-    const char *name; /* for error texts: "CPU" */
+    const char *name; /* for error texts: "CPU", "CUDA device" */
 
     int workers;      /* 1: several may compute on matrices of their own at once, a thread each */
     int takes_blas;   /* 1: divide and conquer multiplies by the handle's BLAS */
     int values_by_qr; /* 1: QR finds the values of a very small or graded matrix faster */
-    int64_t values_cpu_order; /* of a single matrix up to this order the CPU finds the values */
+    int64_t values_cpu_order; /* the CPU finds the values of a single matrix up to this order */
 
     /* A worker begins and ends; close(), due also after a failure, gives back what the worker and
        load() took. */
     tsvd_status (*open)(struct tsvd_context *ctx);
     void (*close)(struct tsvd_context *ctx, struct chunk *chunk);
 
-    /* Matrices that dc with vectors, or values, may be given at once; >= 1. */
+    /* The most matrices of a chunk, >= 1, for a method that works on many at once. */
     int64_t (*chunk_most)(const struct svd_problem *problem);
 
-    /* Reads the chunk's matrices from where the caller has them: gathers, classifies, scales.
-       host_entries: d and e are needed on the host. */
+    /* Reads the chunk's matrices from where the caller has them.  It gathers their entries, finds
+       their kinds and their exponents, and scales nothing.  host_entries: 1 if d and e are needed
+       on the host. */
     tsvd_status (*load)(struct tsvd_context *ctx, int host_entries, struct chunk *chunk);
 
-    /* Makes values found on the host results. */
+    /* Copies `count` values from the host to the results. */
     tsvd_status (*put_values)(struct tsvd_context *ctx, const real *s, int64_t count, real *to);
 
-    /* The results of matrix i of a chunk if it is not ordinary: NaN, or those of zero. */
+    /* Writes the results of matrix i of a chunk that is not ordinary: NaN, or the SVD of zero. */
     tsvd_status (*fill)(struct tsvd_context *ctx, int64_t i, int kind, struct results to);
 
     /* Workspace of load() for a chunk. */
@@ -231,7 +235,7 @@ extern const struct givens_ops tsvdi_cpu_givens;
 /* cuda/backend.cu, in a build with CUDA. */
 const struct backend *tsvdi_cuda(void);
 
-/* backend.c: the back end of a handle's device.  No other place asks which one it is. */
+/* backend.c: the back end of a handle's device.  No algorithm asks which one it is. */
 const struct backend *tsvdi_backend_of(const tsvd_handle *handle);
 
 /* host_arrays.c: load() and fill() for arrays in host memory, for every back end. */

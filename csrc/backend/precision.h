@@ -2,8 +2,9 @@
  * Functions that exist once for each precision.
  *
  * Every numerical source is compiled twice (math/real.h).  Inside such a source tsvdi_NAME is the
- * function of its own precision.  Its definition and its calls are spelled alike, so that a search
- * for the name finds all of them; nm and a debugger show the suffix _f64 or _f32.
+ * function of its own precision.  Its definition and its calls are spelled alike, so that a
+ * search for the name finds all of them.  nm and a debugger show the suffix _f64 or _f32.  The
+ * functions of math/sturm.c are listed in math/sturm.h in the same way.
  *
  * Code that belongs to no precision, in api/, goes through struct precision.
  */
@@ -12,17 +13,17 @@
 
 #include "backend/problem.h"
 
-/* What the numerical core offers to the entry points. */
+/* What the numerical core offers to the entry points; bidiag/methods.c fills it in. */
 struct precision {
-    /* plan.c: what will be done, and with how many bytes; TSVD_ERR_ARGUMENT or another status
-       where the options ask for what is not offered.  chunk and device_bytes of a CUDA device
-       depend on its free memory. */
+    /* tsvdi_plan_call() in bidiag/plan.c: what will be done, and with how many bytes.  The status
+       is not TSVD_OK if the options ask for what is not offered.  For a CUDA device plan->chunk
+       and plan->device_bytes depend on its free memory. */
     tsvd_status (*plan)(const struct svd_problem *problem, tsvd_plan *plan, tsvd_error *error);
 
-    /* svd.c: tsvd_svd(). */
+    /* tsvdi_svd() in bidiag/svd.c: what tsvd_svd() does with checked arguments. */
     tsvd_status (*svd)(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error);
 
-    /* select.c: tsvd_select(). */
+    /* tsvdi_select() in bidiag/select.c: what tsvd_select() does with checked arguments. */
     tsvd_status (*select)(const struct svd_problem *problem, double low, double high,
                           int64_t *first, int64_t *count, tsvd_error *error);
 
@@ -30,9 +31,10 @@ struct precision {
     const char *(*method_name)(tsvd_method method);
 };
 
+/* Both are tsvdi_precision in bidiag/methods.c, which is compiled twice. */
 extern const struct precision tsvdi_precision_f64, tsvdi_precision_f32;
 
-/* The one of a dtype. */
+/* The table of a dtype. */
 static inline const struct precision *
 tsvdi_precision_of(tsvd_dtype dtype)
 {

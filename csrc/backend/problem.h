@@ -9,27 +9,28 @@
 
 #include "backend/handle.h"
 
-/* d or e of a batch: where each matrix's lies. */
+/* Where d, or e, of each matrix of a batch lies. */
 struct svd_input {
-    const void *data;
+    const void *data;                             /* the first entry of the first matrix */
     ptrdiff_t stride;                             /* bytes between entries */
-    ptrdiff_t batch_strides[TSVD_MAX_BATCH_DIMS]; /* bytes; 0 broadcasts */
+    ptrdiff_t batch_strides[TSVD_MAX_BATCH_DIMS]; /* bytes between matrices; 0 broadcasts */
 };
 
+/* The arguments of a call. */
 struct svd_problem {
     tsvd_handle *handle;
     const tsvd_options *options;
-    tsvd_dtype dtype;
+    tsvd_dtype dtype; /* of d, e and the results */
     int64_t n;        /* order of every matrix */
     int64_t first, k; /* wanted of each matrix: the values of index first .. first + k - 1 */
-    int vectors;      /* and their vectors */
-    int batch_ndim;
-    int64_t batch_shape[TSVD_MAX_BATCH_DIMS];
-    int64_t matrices; /* of the whole batch */
-    int too_large;    /* 1: the sizes cannot be addressed, and `matrices` is not known; a plan alone
-                         is then made */
-    tsvd_space from;  /* where d and e lie */
-    tsvd_space to;    /* where the results lie */
+    int vectors;      /* 1: the vectors of these values are wanted too */
+    int batch_ndim;   /* leading dimensions of the batch */
+    int64_t batch_shape[TSVD_MAX_BATCH_DIMS]; /* [batch_ndim] */
+    int64_t matrices;                         /* matrices in the whole batch */
+    int too_large;   /* 1: the sizes cannot be addressed.  `matrices` is then not known, and only a
+                        plan can be made */
+    tsvd_space from; /* where d and e lie */
+    tsvd_space to;   /* where the results lie */
     struct svd_input d, e;
     void *s, *L, *R; /* results; L and R are NULL without vectors */
 };

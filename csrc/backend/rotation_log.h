@@ -9,11 +9,12 @@
 #include "backend/precision.h"
 #include "math/qr_sweep.h"
 
+/* The sweeps of one side, left or right. */
 struct rotation_log {
-    struct qr_sweep *sweep;
-    struct rotation *rotation; /* of all sweeps, one after another */
-    int64_t sweeps, sweeps_max;
-    int64_t rotations, rotations_max;
+    struct qr_sweep *sweep;           /* [sweeps_max] */
+    struct rotation *rotation;        /* [rotations_max] those of all sweeps, one after another */
+    int64_t sweeps, sweeps_max;       /* how many there are, and there is room for */
+    int64_t rotations, rotations_max; /* how many there are, and there is room for */
 };
 
 /* The sweeps [begin, end) of a log. */
@@ -22,8 +23,8 @@ struct sweep_group {
     int64_t low, high; /* rows that they span */
 };
 
-/* The group that begins with a sweep: at most `most` of one direction, while joining costs
-   less than a pass of its own. */
+/* The group that begins with sweep `begin`: at most `most` sweeps of one direction.  A sweep joins
+   only if that costs less than a pass of its own. */
 static inline struct sweep_group
 log_next_group(const struct rotation_log *log, int64_t begin, int64_t most)
 {

@@ -1,5 +1,6 @@
 /*
- * Where "auto" changes from one method to another: measured crossovers.
+ * Measured crossovers: orders from which on another method, another search, or a CUDA device is
+ * faster.
  */
 #ifndef TSVDI_CROSSOVER_H
 #define TSVDI_CROSSOVER_H

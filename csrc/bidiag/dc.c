@@ -1,6 +1,6 @@
 /*
- * Divide and conquer: the tree of subproblems and the walk from the leaves to the roots; the
- * operations of a level are the back end's.  The mathematics is in dc.h and secular.h.
+ * Divide and conquer: the tree of subproblems and the walk from the leaves to the roots.  A back
+ * end makes the operations of a level.  The mathematics is in math/dc.h and math/secular.h.
  */
 #include "bidiag/methods.h"
 #include "bidiag/parts.h"
@@ -83,7 +83,7 @@ tsvdi_dc(struct tsvd_context *ctx, const struct chunk *chunk, struct results to,
 {
     const struct svd_problem *p = ctx->problem;
     const struct vectors_ops *ops = ctx->plan->backend->vectors;
-    /* If e is the sub-diagonal the transpose is decomposed: L and R change roles. */
+    /* If e is the sub-diagonal, the transpose is decomposed: L and R change roles. */
     const int lower = ctx->options->lower;
     struct dc_job job = {.n = p->n,
                          .batch = chunk->count,

@@ -2,16 +2,15 @@
  * The givens method: the published pipeline of Givens rotations (Semylitko & Malaschonok 2021), in
  * rounds of pipelined half sweeps (math/givens_sweep.h) until no entry off the diagonal is left.
  *
- * The published kernel walks the whole matrix until nothing is left to rotate anywhere, and most of
- * its steps are empty.  Here the matrix is split after each round where both off-diagonals are
- * gone. A large segment goes on in rounds.  A small one is finished in one piece: there are many in
- * the end, some with hundreds of thousands of half sweeps to go.  Rotations in different segments
- * commute, so d, e, L and R are those of the published order.
+ * After each round the matrix is split where both off-diagonals are gone: without that most steps
+ * are empty.  A large segment goes on in rounds.  A small one is finished in one piece, since in
+ * the end there are many, some with hundreds of thousands of half sweeps to go.  Rotations in
+ * different segments commute, so d, e, L and R are those of the published order.
  *
- * The published count of iterations: the loop of a thread walks n steps, the last of which has
- * nothing to rotate.  Thread k makes half sweeps k, k + T, k + 2T, ... of T threads, and is
- * finished when one makes no rotation.  If half sweep F is the first that makes none, the next T -
- * 1 make none either: n (F + T) iterations.
+ * info->iterations counts as the publication does.  A half sweep counts n steps, although the last
+ * has nothing to rotate.  Thread k of T makes the half sweeps k, k + T, k + 2T, ..., and ends when
+ * one makes no rotation.  If half sweep F is the first that makes none, the next T - 1 make none
+ * either.  So there are n (F + T) iterations.
  */
 #include "bidiag/methods.h"
 #include "bidiag/parts.h"
@@ -28,13 +27,13 @@ enum { SLICE_SWEEPS = 1 << 19 };
 
 /* How the matrix is cut into segments. */
 struct cut {
-    struct givens_segment *large; /* of this round */
-    struct givens_segment *next;  /* of the next round */
-    struct givens_segment *small; /* set aside, to be finished in one piece */
-    int64_t *since;               /* of each small one, the half sweep at which it was set aside */
-    int64_t larges, nexts, smalls;
-    int64_t limit; /* most rows of a small segment */
-    int whole;     /* the matrix stays whole */
+    struct givens_segment *large;  /* the segments of this round */
+    struct givens_segment *next;   /* the segments of the next round */
+    struct givens_segment *small;  /* segments set aside, to be finished in one piece */
+    int64_t *since;                /* [smalls] half sweeps that each has behind it */
+    int64_t larges, nexts, smalls; /* how many there are of each kind */
+    int64_t limit;                 /* most rows of a small segment */
+    int whole;                     /* 1: the matrix stays whole */
 };
 
 /* Splits a segment where e is zero into large ones, for the next round, and small ones. */
@@ -72,7 +71,7 @@ fail(struct tsvd_context *ctx, int64_t half_sweeps)
                       (long long)half_sweeps);
 }
 
-/* Rounds until no large segment is left; *made half sweeps, the last that rotated is *last - 1. */
+/* Makes rounds until no large segment is left.  The last half sweep that rotated is *last - 1. */
 static tsvd_status
 make_rounds(struct tsvd_context *ctx, const struct givens_job *job, struct cut *cut, int64_t bound,
             int64_t *last, struct givens_counts *counts)
@@ -114,7 +113,8 @@ out:
     return ret;
 }
 
-/* One slice of half sweeps of the small segments; those that have more to go stay in `cut`. */
+/* Makes a slice of half sweeps of the small segments.  Those that have more to go stay in
+   `cut`. */
 static tsvd_status
 finish_slice(struct tsvd_context *ctx, const struct givens_job *job, struct cut *cut, int64_t bound,
              int64_t *half_sweeps, int64_t *last, struct givens_counts *counts)
@@ -146,7 +146,7 @@ out:
     return ret;
 }
 
-/* The small segments, each to its end. */
+/* Brings each small segment to its end. */
 static tsvd_status
 finish(struct tsvd_context *ctx, const struct givens_job *job, struct cut *cut, int64_t bound,
        int64_t *last, struct givens_counts *counts)

@@ -2,14 +2,21 @@
  * The methods, a row each: what a method offers, what it needs, how it runs.
  *
  * To write a new method:
- *     tsvd.h           its number in enum tsvd_method
- *     bidiag/NAME.c    the algorithm: run() and bytes() of the row, declared below
- *     methods.c        its row
- *     backend/ops.h    a table of operations for it, if it needs what no family offers; the tables
- *                      of cpu/ and cuda/ then gain it, each in a file of its own
- *     plan.c           where AUTO chooses it, if it does
- *     CMakeLists.txt   the new files; backend/precision.h: the new names
- * Python, the command line and the tests of all methods find it by its row's name.
+ *     tsvd.h               its number in enum tsvd_method
+ *     bidiag/NAME.c        the algorithm: run() and bytes() of the row, declared below
+ *     methods.c            its row
+ *     plan.c               where AUTO chooses it, if it does
+ *     CMakeLists.txt       the new files
+ *     backend/precision.h  the new names
+ *
+ * If it needs operations that no family offers:
+ *     backend/ops.h        a table of them, and its place in struct backend
+ *     methods.h, plan.c    a bit NEEDS_NAME below, and the question for it in check_method()
+ *     cpu/, cuda/          the operations, in a file of their own
+ *
+ * Python and the command line then accept its name.  Named one by one are the methods for which
+ * device=None means a CUDA device (_CUDA_ORDERS in python/tsvd/_api.py), those in the help texts,
+ * and those in the tests.
  */
 #ifndef TSVDI_METHODS_H
 #define TSVDI_METHODS_H
@@ -20,16 +27,16 @@
 enum { NEEDS_VALUES = 1, NEEDS_VECTORS = 2, NEEDS_DC = 4, NEEDS_GIVENS = 8 };
 
 struct svd_method {
-    const char *name;
+    const char *name;    /* as Python, the command line and error texts have it */
     int with_vectors;    /* 1: computes vectors */
     int without_vectors; /* 1: computes values alone by itself; 0: AUTO does so in its place */
     int part_vectors;    /* 1: computes the vectors of a part of the values */
     int batches;         /* 1: works on a chunk of many matrices at once; 0: on one */
     int host_entries;    /* 1: reads d and e on the host */
-    unsigned needs, needs_for_vectors;
+    unsigned needs, needs_for_vectors; /* NEEDS_ of all calls; more with vectors */
 
-    /* Computes the results of a chunk, in which at least one matrix is ordinary; those of others
-       may hold anything. */
+    /* Computes the results of a chunk in which at least one matrix is ordinary.  The results of
+       the other matrices may hold anything. */
     tsvd_status (*run)(struct tsvd_context *ctx, const struct chunk *chunk, struct results to,
                        tsvd_info *info);
 
@@ -37,12 +44,12 @@ struct svd_method {
     struct bytes (*bytes)(const struct svd_plan *plan);
 };
 
-/* NULL for AUTO and for a number that is no method. */
+/* The row of a method; NULL for AUTO and for a number that is no method. */
 const struct svd_method *tsvdi_method_of(tsvd_method method);
 
 /* ---- rows ---- */
 
-/* dc.c: vectors in the order of the values, their signs fixed. */
+/* run() and bytes() of each method, in the file of its name. */
 tsvd_status tsvdi_dc(struct tsvd_context *ctx, const struct chunk *chunk, struct results to,
                      tsvd_info *info);
 struct bytes tsvdi_dc_bytes(const struct svd_plan *plan);

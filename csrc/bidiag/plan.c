@@ -21,15 +21,15 @@ enum { BATCH_ORDER_MAX = 256 };
 /* Arrays of this order squared can be addressed, and their bytes fit in 64 bits. */
 #define SQUARE_ORDER_MAX ((int64_t)1 << 28)
 
-/* Whether the vectors of a matrix take products by the handle's BLAS, if the method multiplies. */
+/* Whether a method that multiplies uses the handle's BLAS for the vectors of a matrix. */
 static int
 takes_blas(const struct svd_problem *p, const struct backend *backend)
 {
     return backend->takes_blas && p->vectors && p->n > DC_LEAF_COLUMNS;
 }
 
-/* The method that runs: what AUTO stands for, and DC where no vectors are wanted.  Where each
-   matrix decides between QR and BISECT, BISECT. */
+/* The method that runs.  AUTO, and DC without vectors, stand for another.  The answer is BISECT if
+   each matrix decides between QR and BISECT (method_for() in svd.c). */
 static tsvd_method
 choose_method(const struct svd_problem *p, const struct backend *backend)
 {
@@ -81,7 +81,7 @@ check_method(const struct svd_problem *p, const struct svd_plan *plan, tsvd_erro
     return TSVD_OK;
 }
 
-/* Workers, and the matrices that each is given at once. */
+/* Decides how many workers there are, and how many matrices each is given at once. */
 static void
 cut_batch(const struct svd_problem *p, struct svd_plan *plan)
 {
@@ -136,7 +136,7 @@ tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *
     memset(plan, 0, sizeof *plan);
     plan->problem = p;
     plan->backend = backend;
-    /* where a device takes longer to start than the CPU to count */
+    /* the CPU counts for a small matrix in less time than a device takes to start */
     plan->values =
         p->matrices == 1 && p->n <= backend->values_cpu_order ? tsvdi_cpu.values : backend->values;
     plan->told.method = choose_method(p, backend);

@@ -9,7 +9,7 @@
    each window is cheap beside the rotations, few enough to stay in cache. */
 enum { WINDOW_ROTATIONS = 1 << 18, WINDOW_SWEEPS_MIN = 32 };
 
-/* Sweeps that a small matrix needs in all, for a log of one window. */
+/* Sweeps for each row that a small matrix needs in all: its log holds them in one window. */
 enum { SMALL_SWEEPS_PER_ROW = 4 };
 
 static void
@@ -45,8 +45,8 @@ fill_window(struct qr_state *q, real *d, real *e, int keep, struct rotation_log 
     return 0;
 }
 
-/* Room of a log: short sweeps, as of blocks of order two, outnumber the long ones.  Without vectors
-   there is room for one sweep, which each overwrites. */
+/* Room of a log.  Short sweeps, as of blocks of order two, outnumber the long ones.  Without
+   vectors there is room for one sweep: each sweep overwrites the one before. */
 static void
 log_room(int64_t n, int vectors, int64_t *sweeps, int64_t *rotations)
 {

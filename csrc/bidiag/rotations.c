@@ -10,9 +10,9 @@
 struct work {
     int64_t *from;  /* from[i]: which value has rank i */
     int64_t *spare; /* for sorting */
-    real *d, *e;    /* scaled, overwritten by the iteration; d then holds the values */
+    real *d, *e;    /* scaled; the iteration overwrites them, and d then holds the values */
     real *hint;     /* |values|, descending, unscaled */
-    char *negative; /* of each value, in the iteration's order */
+    char *negative; /* 1 where a value is negative, in the order of the iteration */
 };
 
 /* All arrays are in one piece, which `from` begins, the widest types first. */
@@ -81,7 +81,7 @@ rank(struct work *w, int64_t n, real_int exponent)
     r_scale(w->hint, n, -exponent, w->hint);
 }
 
-/* Values, all, to w->hint; vectors to `to`. */
+/* Puts all values into w->hint, and the vectors into `to`. */
 static tsvd_status
 decompose(struct tsvd_context *ctx, const struct chunk *chunk, struct work *w, struct results to,
           svd_iteration *run, tsvd_info *info)

@@ -7,8 +7,8 @@
 
 #include "bidiag/call.h"
 
-/* The least number above a bound >= 0.  A value beyond the largest number is infinity to
-   whoever asked for it, and is what the largest counts. */
+/* The least number above a bound >= 0, but at most the largest number.  A value above that counts
+   as infinity. */
 static real
 next_above(double bound)
 {

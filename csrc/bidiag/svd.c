@@ -2,8 +2,10 @@
  * The driver: reads the matrices of a problem chunk by chunk, runs the method that the plan names,
  * and fills in the results of matrices that are zero or not finite.
  *
- * A step before the bidiagonal SVD, such as a reduction to bidiagonal form, goes before load() in
- * solve_chunk(); one after it, such as a back-transformation of vectors, behind run().
+ * A step before the bidiagonal SVD, such as a reduction to bidiagonal form, goes into
+ * load_chunk(), before load(): check_finite() reads a chunk by that function too.  A step after
+ * it, such as a back-transformation of vectors, goes into solve_chunk(), behind run().  plan.c,
+ * sum_bytes() counts the workspace of both.
  */
 #include <string.h>
 
@@ -11,18 +13,19 @@
 #include "bidiag/crossover.h"
 #include "bidiag/methods.h"
 
-/* One worker's share of a call. */
+/* One worker, with the sums of what it did. */
 struct worker {
-    struct tsvd_context ctx;
-    struct chunk chunk;
-    tsvd_error error;
-    tsvd_info info;
-    int64_t failed; /* the chunk that the error belongs to */
+    struct tsvd_context ctx; /* what its functions are given */
+    struct chunk chunk;      /* the matrices under work */
+    tsvd_error error;        /* what failed in chunk `failed` */
+    tsvd_info info;          /* sums over its chunks */
+    int64_t failed;          /* the chunk that the error belongs to */
 };
 
+/* What solve_chunk() is given. */
 struct job {
     const struct svd_plan *plan;
-    struct worker *worker;
+    struct worker *worker; /* [plan->told.workers] */
 };
 
 /* Room for a chunk's matrices. */
@@ -56,7 +59,7 @@ tsvdi_check(struct tsvd_context *ctx, double done)
     return o->check(o->check_arg, done) ? TSVD_ERR_INTERRUPTED : TSVD_OK;
 }
 
-/* Reads chunk `index`; refuses NaN and infinity if they are to be. */
+/* Reads chunk `index`.  Refuses NaN and infinity if options.check_finite says so. */
 static tsvd_status
 load_chunk(struct worker *own, int64_t index)
 {
@@ -80,9 +83,9 @@ out:
     return ret;
 }
 
-/* The method that decomposes a chunk.  One thread counts for one matrix by bisection, which is fast
-   where its plain form applies; for a very small or very graded matrix QR, which the counts then
-   only have to confirm, is faster. */
+/* The method that decomposes a chunk: the planned one, unless each matrix decides.  Then it is
+   bisection where the fast form of the counts applies.  For a very small or very graded matrix QR
+   is faster; counts then only confirm its values. */
 static tsvd_method
 method_for(const struct svd_plan *plan, const struct chunk *chunk)
 {

@@ -12,7 +12,8 @@ enum { SMALL = 48 };
 /* Rotations of one side that a round may log. */
 enum { ROUND_ROTATIONS = 1 << 18 };
 
-/* Identities between rotations that are cheaper to apply than a wave of their own. */
+/* A run of at most so many identities between two rotations is applied with them: that is cheaper
+   than a wave of its own for the second. */
 enum { LOG_GAP = 16 };
 
 static int64_t
@@ -30,11 +31,11 @@ round_sweeps(const struct givens_job *job, const struct givens_segment *segment,
 
 /* A segment in the packed layout, and the log of its half sweeps. */
 struct band {
-    int64_t steps, blocks, half_sweeps;
-    real *packed;
-    real eps;
-    struct rotation *log[2]; /* [half_sweeps / 2, steps] right, left; NULL: not kept */
-    int64_t active, rotations, deflated;
+    int64_t steps, blocks, half_sweeps;  /* rows less one; blocks of rows; half sweeps to make */
+    real *packed;                        /* [3 (rows + blocks - 1)], see givens_sweep.h */
+    real eps;                            /* entries up to this are dropped */
+    struct rotation *log[2];             /* [half_sweeps / 2, steps] right, left; NULL: not kept */
+    int64_t active, rotations, deflated; /* out: as in givens_ops.round() and givens_counts */
 };
 
 static void
@@ -70,7 +71,8 @@ unpack(const struct band *band, real *d, real *e)
     }
 }
 
-/* Copies a diagonal entry that two blocks share to the other's copy. */
+/* After step i of a block: copies a diagonal entry that it shares with a neighbour to the
+   neighbour's copy. */
 static void
 hand_over(struct band *band, int64_t block, int64_t i)
 {
@@ -376,8 +378,8 @@ out:
     return ret;
 }
 
-/* Of a round, or of the end.  A round has as many half sweeps as are in flight at most, and logs
-   ROUND_ROTATIONS rotations of a side, or one sweep. */
+/* Workspace of a round or of finish(), whichever needs more.  A round makes at most as many half
+   sweeps as run at once.  It logs at most ROUND_ROTATIONS rotations of a side, or one sweep. */
 static struct bytes
 givens_bytes(const struct svd_plan *plan)
 {

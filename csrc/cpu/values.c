@@ -8,9 +8,9 @@
  * matrices of a batch: QR approximates the values of several such matrices side by side.
  *
  * The second pass brackets each value around its approximation, and halves the bracket down to
- * neighbouring numbers with exact counts.  Mostly two counts do.  So a value depends neither on
- * the approximation nor on how the work was shared out.  The exception is where exact counts are
- * not monotone: a number may be an eigenvalue of the matrix that rounding makes of it.
+ * neighbouring numbers with exact counts.  Two counts are usually enough.  So a value depends
+ * neither on the approximation nor on how the work was shared out.  The exception is where exact
+ * counts are not monotone: a number may be an eigenvalue of the matrix that rounding makes of it.
  */
 #include "backend/ops.h"
 #include "cpu/dc/dc.h"

@@ -14,14 +14,14 @@ enum { SERIAL_PAIRS = 1 << 23 };
 /* One side: its waves over the vectors that they touch. */
 struct side {
     struct vectors vectors;
-    struct wave *wave;
-    real *coefficients;
-    int64_t waves;
-    int64_t row0, rows; /* vectors that the waves touch */
-    int64_t width, panels;
+    struct wave *wave;     /* [waves] */
+    real *coefficients;    /* those of all waves, see struct wave */
+    int64_t waves;         /* how many there are */
+    int64_t row0, rows;    /* vectors that the waves touch */
+    int64_t width, panels; /* columns of a panel, and number of panels */
 };
 
-/* Writes the coefficients of one wave; returns its sweeps' number of rotations. */
+/* Writes the coefficients of one wave; returns how many rotations its sweeps have. */
 static int64_t
 fill_wave(const struct rotation_log *log, struct sweep_group g, const struct rotation *rotation,
           real *coefficients)
@@ -100,7 +100,8 @@ out:
     return ret;
 }
 
-/* Entries column .. column + width of the vectors, between the array and the panel. */
+/* Copies the entries column .. column + width - 1 of the vectors to the panel; panel_store()
+   copies them back. */
 static void
 panel_load(const struct side *side, int64_t column, int64_t width, int fresh, real *x)
 {
@@ -234,7 +235,7 @@ struct order_job {
     real *work; /* for each worker ORDER_COLUMNS n reals */
 };
 
-/* The signs of the columns of one chunk of L, by which they are multiplied. */
+/* Finds the signs of ORDER_COLUMNS columns of L, and multiplies the columns by them. */
 static tsvd_status
 orient_left(void *arg, int worker, int64_t index)
 {
@@ -247,7 +248,7 @@ orient_left(void *arg, int worker, int64_t index)
     return TSVD_OK;
 }
 
-/* Rows of L: their entries change places. */
+/* Permutes the entries of some rows of L. */
 static tsvd_status
 order_left(void *arg, int worker, int64_t index)
 {
@@ -276,7 +277,7 @@ copy_columns(const struct vectors *v, int64_t begin, int64_t width, real *copy)
     }
 }
 
-/* Columns of R: the rows change places. */
+/* Permutes the rows of R in some of its columns, and fixes their signs. */
 static tsvd_status
 order_right(void *arg, int worker, int64_t index)
 {
@@ -346,7 +347,7 @@ find_defect(void *arg, int worker, int64_t index)
     return TSVD_OK;
 }
 
-/* The columns of one chunk of X. */
+/* Corrects ORDER_COLUMNS columns of X. */
 static tsvd_status
 correct_columns(void *arg, int worker, int64_t index)
 {
@@ -416,9 +417,9 @@ begin_bytes(const struct svd_plan *plan)
     return none;
 }
 
-/* Of rotate(): a panel for each worker, and of each side its waves and their coefficients, which
-   are identities where sweeps are shorter than their wave; of order() afterwards: what each worker
-   puts in order at a time. */
+/* The larger of two workspaces.  rotate() takes a panel for each worker, and for each side its
+   waves and their coefficients; these are identities where sweeps are shorter than their wave.
+   order() takes what each worker puts in order at a time. */
 static struct bytes
 rotate_bytes(const struct svd_plan *plan, int64_t sweeps, int64_t rotations)
 {

@@ -35,8 +35,9 @@ void tsvdi_host_free(const tsvd_allocator *allocator, void *p);
 
 typedef tsvd_status (*tsvd_task)(void *arg, int worker, int64_t index);
 
-/* task(arg, worker, i) for 0 <= i < count by at most `workers` threads; worker 0 is the calling
-   thread.  Stops early on a failure and returns the status of the least index that failed. */
+/* Calls task(arg, worker, i) for 0 <= i < count, in at most `workers` threads.  Worker 0 is the
+   calling thread.  It stops early on a failure, and returns the status of the least index that
+   failed; but TSVD_ERR_INTERRUPTED, if a task returned that. */
 tsvd_status tsvdi_host_for_each(int workers, int64_t count, tsvd_task task, void *arg);
 
 /* Seconds of a clock that never goes back. */

@@ -44,7 +44,8 @@ raise_shapes(const char *rule, PyArrayObject *d, PyArrayObject *e)
 
 /* ---- input ---- */
 
-/* The argument as an array of a dtype that tsvd takes, as yet not converted. */
+/* The argument as an array, not converted yet; NULL, with an exception set, if its dtype is none
+   that tsvd takes. */
 static PyArrayObject *
 input_array(PyObject *argument, const char *name)
 {
@@ -74,7 +75,7 @@ numpy_type(const struct arrays *arrays)
     return arrays->dtype == TSVD_FLOAT32 ? NPY_FLOAT : NPY_DOUBLE;
 }
 
-/* Replace *held by an aligned array of the type in native byte order.  It is
+/* Replaces *held by an aligned array of the type in native byte order.  It is
    the same array, whatever its strides, wherever that is possible. */
 static int
 convert(PyObject **held, int type)
@@ -94,7 +95,8 @@ convert(PyObject **held, int type)
     return 0;
 }
 
-/* Merge the leading dimensions of an array into the batch shape. */
+/* Merges the leading dimensions of an array into the batch shape; returns -1 if they do not
+   fit. */
 static int
 broadcast(struct arrays *arrays, PyArrayObject *array)
 {

@@ -14,40 +14,39 @@
 enum { OUT_L, OUT_S, OUT_R, OUT_COUNT };
 
 struct arrays {
-    /* references, NULL before they are taken */
-    PyObject *d, *e;
-    PyObject *out[OUT_COUNT];
+    PyObject *d, *e;          /* references to the input; NULL before it is taken */
+    PyObject *out[OUT_COUNT]; /* references to the results; NULL before they are taken */
 
-    tsvd_dtype dtype; /* that the core computes in */
-    int64_t n;        /* order of every matrix */
-    int64_t count;    /* values that are wanted of each */
-    int batch_ndim;
-    int64_t batch_shape[TSVD_MAX_BATCH_DIMS];
+    tsvd_dtype dtype;                         /* the type that the core computes in */
+    int64_t n;                                /* order of every matrix */
+    int64_t count;                            /* values that are wanted of each matrix */
+    int batch_ndim;                           /* leading dimensions of the batch */
+    int64_t batch_shape[TSVD_MAX_BATCH_DIMS]; /* [batch_ndim] */
 
-    /* as the core takes them */
-    tsvd_array core_d, core_e;
-    tsvd_array core_out[OUT_COUNT];
+    tsvd_array core_d, core_e;      /* d and e as the core takes them */
+    tsvd_array core_out[OUT_COUNT]; /* the results as the core takes them */
 };
 
-/* Once, before all else. */
+/* Imports NumPy's C interface; once, before all else. */
 int tsvdi_arrays_import(void);
 
-/* Nothing is taken yet. */
+/* Makes *arrays empty: nothing is taken yet. */
 void tsvdi_arrays_init(struct arrays *arrays);
 
-/* d (..., n) and e (..., n-1), as yet not converted: dtype, order and batch.  core_d and core_e get
-   their shapes, and no data. */
+/* Takes d (..., n) and e (..., n-1) as they are, and sets dtype, order and batch.  core_d and
+   core_e get their shapes, but no data. */
 int tsvdi_arrays_take(struct arrays *arrays, PyObject *d, PyObject *e);
 
 /* Refuses at once results and workspace that cannot fit: the system would grant the memory and end
    the process when it is touched. */
 int tsvdi_arrays_check_memory(const struct arrays *arrays, const tsvd_plan *plan, bool vectors);
 
-/* d and e in the dtype of the call, to be read by their strides; converted only if they must. */
+/* Gives core_d and core_e the data of d and e in the dtype of the call.  The core reads them by
+   their strides; they are converted only if they must be. */
 int tsvdi_arrays_input(struct arrays *arrays);
 
-/* The results of the range wanted: the caller's arrays, `given` (L, s, R), or new ones where it is
-   None; without vectors s alone. */
+/* Takes the arrays for the results of the wanted range: those of the tuple `given` (L, s, R), or
+   new ones if it is None.  Without vectors only s is taken. */
 int tsvdi_arrays_output(struct arrays *arrays, bool vectors, PyObject *given);
 
 void tsvdi_arrays_release(struct arrays *arrays);

@@ -1,7 +1,7 @@
 /*
- * tsvd._core: handles.  A call takes one and gives it back, so that what it caches serves the next;
- * calls at the same time have handles of their own.  The places are atomic, and no lock is held by
- * a thread that a fork leaves behind.
+ * tsvd._core: handles.  A call takes one and gives it back, so that the next call uses what it
+ * caches.  Calls at the same time have handles of their own.  The places are atomic and there is
+ * no lock: so no thread that a fork leaves behind can hold one.
  */
 #include "python/module.h"
 

@@ -22,39 +22,41 @@
 
 #include "tsvd/tsvd.h"
 
-/* Handles that are not in use. */
+/* Most handles that are kept while they are not in use. */
 enum { HANDLES_KEPT = 8 };
 
 typedef struct module_state {
     PyObject *LinAlgError; /* numpy.linalg.LinAlgError */
     PyObject *directories; /* tuple of bytes: where cuBLAS is looked for; NULL: not told yet */
-    _Atomic(tsvd_handle *) idle[HANDLES_KEPT];
-    tsvd_blas blas;      /* SciPy's, */
-    atomic_int has_blas; /* once this is BLAS_READY */
+    _Atomic(tsvd_handle *) idle[HANDLES_KEPT]; /* handles not in use; NULL: free */
+    tsvd_blas blas;                            /* SciPy's; valid once has_blas is BLAS_READY */
+    atomic_int has_blas;                       /* BLAS_NONE, BLAS_UNDER_WAY or BLAS_READY */
 } module_state;
 
+/* SciPy's BLAS is not kept yet; a thread is keeping it; it is kept. */
 enum { BLAS_NONE, BLAS_UNDER_WAY, BLAS_READY };
 
 extern PyMethodDef tsvdi_svd_methods[], tsvdi_cuda_methods[];
 
-/* errors.c: the one place that turns a failure of the core into an exception; always NULL.  Of
-   INTERRUPTED the exception is set already, by options.check(). */
+/* errors.c: turns a failure of the core into an exception; no other function does.  Returns NULL.
+   On TSVD_ERR_INTERRUPTED options.check() has set the exception already. */
 PyObject *tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *error);
 
-/* handles.c: a handle of a device (-1: the CPU) for one call, and its way back; NULL with an
-   exception set. */
+/* handles.c: take() returns a handle of a device (-1: the CPU) for one call, or NULL with an
+   exception set; give() takes it back, and does nothing with NULL. */
 tsvd_handle *tsvdi_handle_take(PyObject *module, int device);
 void tsvdi_handle_give(PyObject *module, tsvd_handle *handle);
 
 /* Ends the handles that are not in use; returns how many were of a CUDA device. */
 int tsvdi_handles_drop(module_state *state);
 
-/* The configuration of new handles, whose lists live as long as `keep`, a new reference; -1 with
-   an exception set. */
+/* Sets the configuration of new handles.  Its lists live as long as *keep, a new reference.
+   Returns -1, with an exception set, on failure. */
 int tsvdi_handle_config(PyObject *module, tsvd_config *config, PyObject **keep);
 
-/* scipy_blas.c: gives a handle SciPy's BLAS, which is imported; -1 with an exception set.  And the
-   same only if it is imported already. */
+/* scipy_blas.c: load() imports SciPy's BLAS and gives it to a handle; it returns -1 with an
+   exception set on failure.  give() does so only if the BLAS was imported before, and returns
+   whether it was. */
 int tsvdi_load_scipy_blas(module_state *state, tsvd_handle *handle);
 bool tsvdi_give_scipy_blas(module_state *state, tsvd_handle *handle);
 

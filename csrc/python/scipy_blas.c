@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* The function in a capsule whose name is its C signature; *integer_bytes is that of its integers.
-   NULL with an exception set on failure. */
+/* The function `name` from its capsule, whose own name is the C signature.  *integer_bytes: the
+   size of its integers.  Returns NULL, with an exception set, on failure. */
 static void *
 function_of(PyObject *capsules, const char *name, int *integer_bytes)
 {
@@ -33,7 +33,7 @@ function_of(PyObject *capsules, const char *name, int *integer_bytes)
     return function;
 }
 
-/* Both functions; -1 with an exception set. */
+/* Finds both functions; returns -1, with an exception set, on failure. */
 static int
 find_functions(PyObject *capsules, tsvd_blas *blas)
 {

@@ -1,5 +1,6 @@
 /*
- * tsvd._core: svd() and select(), which find their arrays and options checked or check them here.
+ * tsvd._core: svd() and select().  Python has checked the options, but for the bounds of the
+ * range; arrays.c checks the arrays.
  */
 #include "python/module.h"
 
@@ -7,7 +8,7 @@
 
 #include "python/arrays.h"
 
-/* Between two looks at signals and progress: 20 a second are enough for a
+/* Nanoseconds between two looks at signals and progress.  Twenty looks a second are enough for a
    person, and cost nothing beside the computation. */
 #define CHECK_INTERVAL_NS 50000000
 
@@ -62,7 +63,8 @@ check(void *arg, double done)
 
 /* ---- svd ---- */
 
-/* The arguments of svd(), in order; tsvd/_core.pyi has their Python types. */
+/* The arguments of svd(), in the order of `arguments` in svd() of python/tsvd/_api.py; _core.pyi
+   there has their types. */
 enum {
     ARG_D,
     ARG_E,
@@ -103,7 +105,7 @@ get_options(PyObject *const *args, tsvd_options *options)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* The values first .. first + count - 1; all: 0 and -1. */
+/* Sets the wanted values: first .. first + count - 1; 0 and -1 mean all. */
 static int
 get_range(PyObject *const *args, struct arrays *arrays, tsvd_options *options)
 {
@@ -130,8 +132,9 @@ get_range(PyObject *const *args, struct arrays *arrays, tsvd_options *options)
     return 0;
 }
 
-/* What the call will do.  A handle gets SciPy's BLAS before the first call that takes one; "auto"
-   does without it where it cannot be imported, but for the vectors of a part of the values. */
+/* Makes the plan of the call.  A handle gets SciPy's BLAS before the first call that uses one.
+   If it cannot be imported, "auto" does without; but the vectors of a part of the values need
+   it. */
 static int
 make_plan(PyObject *module, tsvd_handle *handle, const struct arrays *arrays,
           const tsvd_options *options, int vectors, tsvd_plan *plan)
@@ -160,7 +163,7 @@ make_plan(PyObject *module, tsvd_handle *handle, const struct arrays *arrays,
     return 0;
 }
 
-/* As SVDInfo has them, without the device. */
+/* The fields of SVDInfo, without the device. */
 static PyObject *
 info_dict(const tsvd_info *info)
 {

@@ -1,8 +1,11 @@
 /*
- * Divide and conquer on the device: what its kernels share.  Mirrors csrc/cpu/dc/dc.c; the layout
- * of the arrays is that of csrc/math/dc.h.  dc.cu holds the operations of the seam, dc/leaves.cu
- * the leaves, dc/deflate.cu the merges' index work, one block a node, dc/vectors.cu roots and
- * vectors.
+ * Divide and conquer on the device: what its kernels share.  Mirrors csrc/cpu/dc/dc.h; the layout
+ * of the arrays is that of csrc/math/dc.h.
+ *
+ *   dc/dc.cu       the operations of the seam
+ *   dc/leaves.cu   the leaves
+ *   dc/deflate.cu  the index work of the merges, one block for each node
+ *   dc/vectors.cu  roots and vectors
  */
 #ifndef TSVDI_CUDA_DC_H
 #define TSVDI_CUDA_DC_H
@@ -22,12 +25,12 @@ struct dc_device {
     real *g;          /* [SIDES] gathered vectors, by places */
     real *right,
         *left; /* results: of one side k columns of n for each matrix, of the other k rows */
-    int lower; /* the columns are the right ones */
-    const real *d, *e; /* [slots] as given, */
-    real *scaled_d, *scaled_e;
-    real *eps;          /* [batch] and scaled like them */
-    real_int *exponent; /* [batch] by which */
-    int levels;
+    int lower; /* 1: the columns are the right ones; 0: the left ones */
+    const real *d, *e;         /* [slots] the matrices as given */
+    real *scaled_d, *scaled_e; /* [slots] the matrices, scaled */
+    real *eps;                 /* [batch] eps, scaled as the matrix */
+    real_int *exponent;        /* [batch] a matrix is scaled by 2^-exponent */
+    int levels;                /* of the tree */
     struct dc_slots slot;
     struct dc_node *tree;
     struct dc_merge *merge;     /* of the whole forest */

@@ -1,10 +1,11 @@
 /*
  * Matrix products by cuBLAS (blas.h).
  *
- * Which cuBLAS: the major version of CUDA that tsvd is compiled with, and no other.  Streams are
- * objects of the driver, and cuBLAS carries a CUDA runtime of its own, so that another major
- * version may well work; but NVIDIA promises compatibility only within one, and the functions'
- * signatures may change between two.  Both can be in one process: their symbols carry versions.
+ * tsvd uses the cuBLAS of the major version of CUDA that it is compiled with, and no other.
+ * Another version may well work: streams are objects of the driver, and cuBLAS carries a CUDA
+ * runtime of its own.  But NVIDIA promises compatibility only within a major version, and
+ * signatures may change between two.  Two versions can be in one process, since their symbols
+ * carry versions.
  *
  * The few functions that are used are declared here, since the toolkit's header comes with the
  * library, which is not needed to build tsvd.

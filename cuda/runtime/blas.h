@@ -16,11 +16,13 @@
  * terms             columns of A and rows of B; 0: C becomes zero
  * lda, ldb, ldc     numbers between the rows of A, B and C; these and the sizes are below 2^31
  * stride_a, ...     numbers between consecutive A, B and C
- * stream            in whose order, NULL: the call's own.  Another one belongs to the caller, who
- *                   synchronizes it before tsvdi_cuda_close().
+ * count             triples
+ * stream            the stream to work on; NULL: that of the call.  Another one belongs to the
+ *                   caller, who synchronizes it before tsvdi_cuda_blas_close().
  *
- * The same bits from run to run.  Returns TSVD_ERR_LIBRARY, with what to install, where cuBLAS is
- * not found; TSVD_ERR_MEMORY where it finds no device memory; TSVD_ERR_CUDA where its call fails.
+ * The bits are the same from run to run.  The status is TSVD_ERR_LIBRARY if cuBLAS is not found;
+ * the error then says what to install.  It is TSVD_ERR_MEMORY if cuBLAS finds no device memory,
+ * and TSVD_ERR_CUDA if a call of cuBLAS fails.
  */
 tsvd_status tsvdi_cuda_multiply(struct cuda_call *call, int single, int64_t rows, int64_t columns,
                                 int64_t terms, const void *d_a, int64_t lda, const void *d_b,

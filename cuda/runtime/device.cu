@@ -41,7 +41,7 @@ tsvdi_cuda_fail(struct cuda_call *call, cudaError_t code, const char *text, cons
     return status;
 }
 
-/* ---- a handle's ---- */
+/* ---- what a handle holds ---- */
 
 /* A pool of the handle's own: freed memory stays in it for the next call. */
 static tsvd_status
@@ -61,7 +61,7 @@ out:
     return ret;
 }
 
-/* With the device as the current one. */
+/* Fills in what create() makes; the device is the current one. */
 static tsvd_status
 fill(struct cuda_call *call, const tsvd_config *config)
 {
@@ -223,9 +223,11 @@ tsvdi_cuda_enter(struct cuda_call *call, tsvd_error *error)
     TSVD_TRY(make_current(call, error));
     TSVD_TRY(refuse_capture(call));
     call->entered = 1;
-    for (int i = 0; i < 2 && call->pinned[i] == NULL; i++) {
-        call->wanted = PINNED_BYTES;
-        CUDA_TRY(call, cudaHostAlloc(&call->pinned[i], PINNED_BYTES, cudaHostAllocPortable));
+    for (int i = 0; i < 2; i++) {
+        if (call->pinned[i] == NULL) {
+            call->wanted = PINNED_BYTES;
+            CUDA_TRY(call, cudaHostAlloc(&call->pinned[i], PINNED_BYTES, cudaHostAllocPortable));
+        }
     }
 out:
     return ret;
@@ -247,7 +249,8 @@ tsvdi_cuda_leave(struct cuda_call *call, tsvd_status status)
 
 /* ---- device memory ---- */
 
-/* Requests beyond this are held against what is free before the driver tries, and takes, all. */
+/* A request for more bytes than this is refused if less is free: the driver would try, and take
+   all that there is. */
 #define CHECKED_BYTES ((size_t)256 << 20)
 
 tsvd_status
@@ -268,7 +271,7 @@ out:
     return ret;
 }
 
-/* From the caller. */
+/* Takes device memory from the caller's allocator. */
 static tsvd_status
 alloc_outside(struct cuda_call *call, size_t bytes, void **p)
 {
@@ -306,7 +309,7 @@ tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p)
         tsvdi_cuda_forget();
         CUDA_TRY(call, cudaStreamSynchronize(call->stream));
         CUDA_TRY(call, cudaMemPoolTrimTo(call->pool, 0));
-        CUDA_TRY(call, cudaMallocFromPoolAsync(p, bytes, call->pool, call->stream));
+        CUDA_TRY(call, cudaMallocFromPoolAsync(p, bytes > 0 ? bytes : 1, call->pool, call->stream));
     } else if (code != cudaSuccess) {
         ret = tsvdi_cuda_fail(call, code, "cudaMallocFromPoolAsync", __FILE__, __LINE__);
     }

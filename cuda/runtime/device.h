@@ -1,7 +1,7 @@
 /*
- * What a handle holds of a CUDA device: a stream, a memory pool, two pinned buffers, cuBLAS; and
- * the place where a call writes its errors.  Device memory is taken in the order of the stream.
- * Knows no numerics; compiled once for both precisions.
+ * What a handle holds of a CUDA device: a stream, a memory pool, two pinned buffers and cuBLAS.
+ * It also knows where the call under way writes its errors.  Device memory is taken in the order
+ * of the stream.  There are no numerics here: the file is compiled once for both precisions.
  */
 #ifndef TSVDI_DEVICE_H
 #define TSVDI_DEVICE_H
@@ -21,25 +21,26 @@ extern "C" {
 struct cuda_blas; /* blas.cu */
 struct cublas;    /* blas.cu */
 
+/* What a handle holds, as long as it lives; it outlasts the calls. */
 struct cuda_call {
-    int device;
-    int before; /* the thread's current device, which leave() restores */
-    int multiprocessors;
+    int device;          /* number of the device */
+    int before;          /* the device that was current before the call; leave() restores it */
+    int multiprocessors; /* of the device */
     int shared_most;     /* bytes of shared memory that a block can have */
-    cudaStream_t stream; /* of the call under way: the handle's own, or the caller's */
-    cudaStream_t own;
-    cudaMemPool_t pool; /* of device memory, which calls leave to the next */
+    cudaStream_t stream; /* the stream of the call under way: the handle's own, or the caller's */
+    cudaStream_t own;    /* the handle's own stream */
+    cudaMemPool_t pool;  /* device memory, which a call leaves to the next; NULL: `allocator` */
     tsvd_allocator
-        allocator; /* of device memory in the pool's place; its functions are NULL: none */
-    const tsvd_allocator *host;
-    void *pinned[2]; /* made by the first call */
-    cudaEvent_t copied[2];
-    char *directories;      /* where cuBLAS is looked for, see host/library.h */
-    struct cublas *cublas;  /* its functions; NULL before the first product */
-    struct cuda_blas *blas; /* handles of cuBLAS, a list; NULL before the first product */
-    uint64_t wanted;        /* bytes of the latest request for memory */
-    int entered;            /* 1: the call under way may have work on the stream */
-    tsvd_error *error;
+        allocator; /* the caller's, of device memory in the pool's place; functions NULL: none */
+    const tsvd_allocator *host; /* the handle's, of memory on the host */
+    void *pinned[2];            /* buffers for downloads; made by the first call */
+    cudaEvent_t copied[2];      /* the buffer is filled */
+    char *directories;          /* where cuBLAS is looked for, see host/library.h */
+    struct cublas *cublas;      /* its functions; NULL before the first product */
+    struct cuda_blas *blas;     /* handles of cuBLAS, a list; NULL before the first product */
+    uint64_t wanted;            /* bytes of the latest request for memory */
+    int entered;                /* 1: the call under way may have work on the stream */
+    tsvd_error *error;          /* where the call under way writes its error */
 };
 
 /* Runs a CUDA call; on failure writes call, code, text and place into the error and
@@ -62,12 +63,13 @@ tsvd_status tsvdi_cuda_fail(struct cuda_call *call, cudaError_t code, const char
 /* Bytes that the device and its pool have free. */
 tsvd_status tsvdi_cuda_memory_free(struct cuda_call *call, uint64_t *bytes);
 
-/* Device memory, in the order of the stream. */
+/* Take and give back device memory, in the order of the stream. */
 tsvd_status tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p);
 void tsvdi_cuda_free(struct cuda_call *call, void *p);
 
-/* Small host arrays to the device; download() any size from it, with `threads` host threads
-   for the copy out of pinned memory; it returns when the data have arrived. */
+/* upload() copies a small array of the host to the device; the array may be changed on return.
+   download() copies an array of any size to the host, and returns when it has arrived.  `threads`
+   host threads copy it out of pinned memory. */
 tsvd_status tsvdi_cuda_upload(struct cuda_call *call, void *d_to, const void *from, size_t bytes);
 tsvd_status tsvdi_cuda_download(struct cuda_call *call, int threads, void *to, const void *d_from,
                                 size_t bytes);

@@ -1,7 +1,7 @@
 /*
- * Singular values on the device: what the files values*.cu share.
+ * Singular values on the device: what the files of values/ share.
  *
- *   values.cu          the operation of the seam, and which search finds what
+ *   values/values.cu   the operation of the seam, and which search finds what
  *   values/prepare.cu  a matrix made ready for counts
  *   values/search.cu   the values of one matrix, with the whole device
  *   values/batch.cu    those of a batch, or of a small matrix, with a thread for each

@@ -1,8 +1,10 @@
 /*
  * The vector kernels of the CPU back end.
  *
- * cpu/kernels/kernels.c is compiled for each precision and each instruction set.  Every object
- * exports one table, and choice.c picks the best one that the processor runs.
+ * cpu/kernels/kernels.c is compiled for each precision and each instruction set.  Each object
+ * exports one table.  Its name is made by a macro: KERNELS(TSVD_ISA) at the end of kernels.c is
+ * tsvdi_kernels_avx2 where TSVD_ISA is avx2.  tsvdi_kernels() in choice.c picks the best
+ * table that the processor runs.
  */
 #ifndef TSVDI_CPU_KERNELS_H
 #define TSVDI_CPU_KERNELS_H

@@ -26,12 +26,12 @@
  * Threads.  Functions that take a handle may be called from many threads, but not at the same time
  * with the same handle.  The other functions may be called from any thread at any time.
  *
- * NULL.  A handle that is NULL is TSVD_ERR_ARGUMENT, but where its function allows it.  Every
- * `error` may be NULL.
+ * NULL.  A function that is given a handle of NULL returns TSVD_ERR_ARGUMENT, unless its comment
+ * allows it.  Every `error` may be NULL.
  *
  * Structures.  tsvd_config and tsvd_options begin with their size, which their default functions
- * set; an array has a space and a dtype that are not zero.  A structure that is zero, or that
- * belongs to another version of this header, is TSVD_ERR_ARGUMENT.
+ * set.  The space and the dtype of an array are not zero.  A function that is given a structure
+ * that is zero, or that belongs to another version of this header, returns TSVD_ERR_ARGUMENT.
  */
 #ifndef TSVD_TSVD_H
 #define TSVD_TSVD_H
@@ -63,10 +63,10 @@ typedef enum tsvd_status {
     TSVD_STATUS_COUNT
 } tsvd_status;
 
-/* Filled on every status but TSVD_OK, where a function is given one that is not NULL. */
+/* What failed.  A function that is given one, not NULL, fills it on every status but TSVD_OK. */
 typedef struct tsvd_error {
-    tsvd_status status;
-    int64_t matrix;     /* index of the matrix within the batch, C order; -1: no matrix's */
+    tsvd_status status; /* what the function returned */
+    int64_t matrix;     /* index of the matrix in the batch, C order; -1: no matrix failed */
     int64_t sweeps;     /* NO_CONVERGENCE: sweeps made; else 0 */
     uint64_t wanted;    /* MEMORY: bytes asked for; 0: unknown */
     uint64_t available; /* MEMORY: bytes free; 0: unknown */
@@ -74,7 +74,8 @@ typedef struct tsvd_error {
     char advice[256];   /* what helps, in the words of this header; may be empty */
 } tsvd_error;
 
-/* One sentence, never NULL, also for numbers that are no status. */
+/* What a status means, in one sentence.  It is not NULL, not even for a number that is no
+   status. */
 TSVD_API const char *tsvd_strstatus(tsvd_status status);
 
 /* The version of the library: TSVD_VERSION of the headers that it was built with. */
@@ -88,29 +89,31 @@ typedef enum tsvd_space {
     TSVD_CUDA = 2  /* memory of the handle's CUDA device */
 } tsvd_space;
 
+/* The type of an array's entries. */
 typedef enum tsvd_dtype { TSVD_FLOAT64 = 1, TSVD_FLOAT32 = 2 } tsvd_dtype;
 
+/* Most leading dimensions of d and e, and most dimensions of an array. */
 enum { TSVD_MAX_BATCH_DIMS = 32, TSVD_MAX_DIMS = TSVD_MAX_BATCH_DIMS + 2 };
 
 /* An array of numbers, which belongs to the caller. */
 typedef struct tsvd_array {
-    void *data;       /* the first entry; input is never written.  NULL only if there is none */
+    void *data;       /* the first entry; NULL only if there is none.  Input is never written */
     tsvd_space space; /* where data points to */
-    tsvd_dtype dtype;
-    int ndim;                       /* 1 to TSVD_MAX_DIMS */
+    tsvd_dtype dtype; /* type of the entries */
+    int ndim;         /* dimensions, 1 to TSVD_MAX_DIMS */
     int64_t shape[TSVD_MAX_DIMS];   /* entries along each dimension, >= 0 */
     int64_t strides[TSVD_MAX_DIMS]; /* bytes between entries; input's may be negative or 0 */
 } tsvd_array;
 
-/* A C-contiguous array: the last index runs fastest.  ndim is cut to 0 .. TSVD_MAX_DIMS; shape may
-   be NULL if it is 0. */
+/* A C-contiguous array: the last index runs fastest.  An ndim outside 0 .. TSVD_MAX_DIMS becomes
+   the nearer of the two.  shape may be NULL if ndim is 0. */
 TSVD_API tsvd_array tsvd_array_of(const void *data, tsvd_space space, tsvd_dtype dtype, int ndim,
                                   const int64_t *shape);
 
 /* ---- handle ---- */
 
-/* Fortran's dgemm and sgemm, all arguments by reference, without hidden lengths; with integers of
-   32 bits (LP64) or 64 (ILP64). */
+/* Fortran's dgemm and sgemm.  All arguments are passed by reference, without hidden lengths.
+   Integers have 32 bits (LP64) or 64 (ILP64). */
 typedef void tsvd_dgemm32(const char *, const char *, const int32_t *, const int32_t *,
                           const int32_t *, const double *, const double *, const int32_t *,
                           const double *, const int32_t *, const double *, double *,
@@ -126,8 +129,8 @@ typedef void tsvd_sgemm64(const char *, const char *, const int64_t *, const int
                           const int64_t *, const float *, const float *, const int64_t *,
                           const float *, const int64_t *, const float *, float *, const int64_t *);
 
-/* A BLAS for divide and conquer on the CPU: both functions of one integer size, the others NULL.
-   They are called from several threads at once. */
+/* A BLAS for divide and conquer on the CPU.  It has both functions of one integer size; the others
+   are NULL.  They are called from several threads at once. */
 typedef struct tsvd_blas {
     tsvd_dgemm32 *dgemm32;
     tsvd_sgemm32 *sgemm32;
@@ -137,15 +140,19 @@ typedef struct tsvd_blas {
 
 /* Workspace from the caller. */
 typedef struct tsvd_allocator {
-    /* So many bytes > 0, or NULL: there are none.  On the host aligned to 64 bytes, `stream` is
-       NULL, and calls come from several threads at once; on a device aligned to 256 bytes, and to
-       be used in the order of the cudaStream_t `stream`. */
+    /* Returns `bytes` > 0 bytes, or NULL if there are none.  Host memory is aligned to 64 bytes;
+       `stream` is NULL, and calls come from several threads at once.  Device memory is aligned to
+       256 bytes, and is used in the order of the cudaStream_t `stream`. */
     void *(*allocate)(void *arg, size_t bytes, void *stream);
-    /* Gives back what allocate() returned, in the same order. */
+
+    /* Takes back what allocate() returned.  Work that is in `stream` by then may still use device
+       memory. */
     void (*release)(void *arg, void *p, void *stream);
-    void *arg;
+
+    void *arg; /* handed to both functions */
 } tsvd_allocator;
 
+/* The number that stands for the CPU where a device is asked for. */
 enum { TSVD_DEVICE_CPU = -1 };
 
 /* What a handle is made of.  Start from tsvd_config_default(). */
@@ -155,17 +162,19 @@ typedef struct tsvd_config {
     int threads;           /* host threads; 0, the default: as many as OpenMP uses */
     void *stream;          /* cudaStream_t to work on; NULL, the default: one of the handle's own */
     const tsvd_blas *blas; /* copied; NULL, the default: the BLAS that the library is linked with,
-                              if it is */
+                              if there is one */
     const tsvd_allocator *host_allocator;   /* copied; NULL, the default: the C library's */
     const tsvd_allocator *device_allocator; /* copied; NULL, the default: a memory pool of the
                                                handle's own */
     const char *const *library_paths; /* copied: directories where cuBLAS is looked for before the
                                          system's, in this order; NULL, the default: none */
-    int64_t library_path_count;
+    int64_t library_path_count;       /* how many they are; 0, the default */
 } tsvd_config;
 
+/* A configuration with the default of every field. */
 TSVD_API tsvd_config tsvd_config_default(void);
 
+/* A device and what calls on it share. */
 typedef struct tsvd_handle tsvd_handle;
 
 /*
@@ -181,19 +190,22 @@ typedef struct tsvd_handle tsvd_handle;
 TSVD_API tsvd_status tsvd_create(const tsvd_config *config, tsvd_handle **handle,
                                  tsvd_error *error);
 
-/* Ends a handle and all that it holds; NULL is allowed.  No call is under way with it. */
+/* Ends a handle and all that it holds; NULL is allowed.  No call may be under way with it. */
 TSVD_API void tsvd_destroy(tsvd_handle *handle);
 
-/* TSVD_DEVICE_CPU or the number of the handle's CUDA device; NULL: TSVD_DEVICE_CPU. */
+/* The number of the handle's CUDA device, or TSVD_DEVICE_CPU.  A handle of NULL is allowed, and
+   gives TSVD_DEVICE_CPU. */
 TSVD_API int tsvd_handle_device(const tsvd_handle *handle);
 
-/* Host threads of later calls; 0: as many as OpenMP uses. */
+/* Sets the host threads of later calls; 0: as many as OpenMP uses. */
 TSVD_API tsvd_status tsvd_set_threads(tsvd_handle *handle, int threads, tsvd_error *error);
 
-/* The cudaStream_t of later calls, NULL: the handle's own.  TSVD_ERR_ARGUMENT for the CPU. */
+/* Sets the cudaStream_t of later calls; NULL: the handle's own.  TSVD_ERR_ARGUMENT if the handle
+   is of the CPU. */
 TSVD_API tsvd_status tsvd_set_stream(tsvd_handle *handle, void *stream, tsvd_error *error);
 
-/* The BLAS of later calls; copied.  NULL: the BLAS that the library is linked with, if it is. */
+/* Sets the BLAS of later calls, which is copied.  NULL: the BLAS that the library is linked with,
+   if there is one. */
 TSVD_API tsvd_status tsvd_set_blas(tsvd_handle *handle, const tsvd_blas *blas, tsvd_error *error);
 
 /* Returns cached memory, of the host and of the device, to the system. */
@@ -201,6 +213,7 @@ TSVD_API tsvd_status tsvd_trim(tsvd_handle *handle, tsvd_error *error);
 
 /* ---- options ---- */
 
+/* How the values and vectors are found. */
 typedef enum tsvd_method {
     TSVD_METHOD_AUTO = 0, /* the fastest method that meets the accuracy bounds */
     TSVD_METHOD_DC,       /* divide and conquer (Gu & Eisenstat 1995); values alone: as AUTO */
@@ -210,52 +223,56 @@ typedef enum tsvd_method {
     TSVD_METHOD_COUNT
 } tsvd_method;
 
-/* "auto", "dc", ...; NULL for a number that is no method. */
+/* The name of a method: "auto", "dc", ...; NULL for a number that is no method. */
 TSVD_API const char *tsvd_method_name(tsvd_method method);
 
 /* What to compute and how.  Start from tsvd_options_default(). */
 typedef struct tsvd_options {
-    size_t size; /* sizeof(tsvd_options) */
-    tsvd_method method;
-    int lower;          /* non-zero: e is the sub-diagonal, B = diag(d) + diag(e, -1) */
-    int64_t first;      /* index of the first value that is wanted; 0, the default: the largest */
-    int64_t count;      /* how many are wanted from there on; -1, the default: all the rest; other
-                           negative numbers are TSVD_ERR_ARGUMENT */
-    double eps;         /* what is of this size or less counts as zero, in the units of B;
-                           negative, the default: full accuracy of the dtype */
-    int64_t max_sweeps; /* qr, givens: bound on sweeps for each matrix; 0, the default: their own */
+    size_t size;        /* sizeof(tsvd_options) */
+    tsvd_method method; /* AUTO, the default, or the one to use */
+    int lower;     /* non-zero: e is the sub-diagonal, B = diag(d) + diag(e, -1).  Default: 0 */
+    int64_t first; /* index of the first value that is wanted; 0, the default: the largest */
+    int64_t count; /* how many are wanted from there on; -1, the default: all the rest; other
+                      negative numbers are TSVD_ERR_ARGUMENT */
+    double eps;    /* entries of this size or less count as zero, in the units of B; negative,
+                      the default: full accuracy of the dtype */
+    int64_t max_sweeps; /* qr, givens: bound on sweeps for each matrix, half sweeps for givens; 0,
+                           the default: the method's own */
     int check_finite;   /* non-zero, the default: NaN or infinity is TSVD_ERR_NONFINITE; zero: a
                            matrix that holds one gives results filled with NaN */
     int64_t givens_blocks;  /* givens: blocks that the matrix is cut into; 0, the default: chosen */
-    int64_t givens_threads; /* givens: sweeps in flight; 0, the default: n / 2 */
+    int64_t givens_threads; /* givens: half sweeps that run at once; 0, the default: n / 2 */
     int givens_split;       /* givens: non-zero, the default: the matrix is split where it falls
                                apart; zero: it stays whole to the end, with the same results */
-    /* Called now and then from the calling thread with the share of work done in [0, 1]; a
-       non-zero answer stops the call with TSVD_ERR_INTERRUPTED.  May be NULL, the default.  The
-       share does not decrease.  No exception and no longjmp() may leave the function. */
+    /* NULL, the default, or a function that the calling thread calls now and then.  `done` is the
+       share of the work that is done, in [0, 1].  It does not decrease.  An answer other than 0
+       stops the call with TSVD_ERR_INTERRUPTED.  No exception and no longjmp() may leave the
+       function. */
     int (*check)(void *check_arg, double done);
-    void *check_arg;
+    void *check_arg; /* handed to check() */
 } tsvd_options;
 
+/* Options with the default of every field. */
 TSVD_API tsvd_options tsvd_options_default(void);
 
 /* ---- plan ---- */
 
 /* What a call will do and take. */
 typedef struct tsvd_plan {
-    tsvd_method method;    /* the method that runs, never AUTO.  Where AUTO chooses between QR and
-                              BISECT by the entries of each matrix, BISECT */
-    int64_t n;             /* order of every matrix */
-    int64_t count;         /* values of each */
-    int64_t matrices;      /* in the batch */
-    int64_t chunk;         /* matrices that are worked on at once, by each worker */
-    int workers;           /* chunks that are worked on at once */
-    int threads;           /* host threads of each worker */
-    int needs_blas;        /* 1: the call takes a BLAS on the CPU if the handle has one; method DC,
-                              and vectors of a part of the values, ask for it */
-    uint64_t result_bytes; /* of L, s and R together; UINT64_MAX: cannot be addressed */
-    uint64_t host_bytes;   /* workspace on the host, at most; UINT64_MAX: cannot be addressed */
-    uint64_t device_bytes; /* workspace on the device, at most; the same */
+    tsvd_method method; /* the method that runs, never AUTO; BISECT if each matrix decides between
+                           QR and BISECT by its entries */
+    int64_t n;          /* order of every matrix */
+    int64_t count;      /* values that are wanted of each matrix */
+    int64_t matrices;   /* matrices in the batch */
+    int64_t chunk;      /* matrices that each worker works on at once */
+    int workers;        /* chunks that are worked on at once */
+    int threads;        /* host threads of each worker */
+    int needs_blas;     /* 1: the call uses a BLAS on the CPU if the handle has one.  Without a
+                           BLAS method DC, and vectors of a part of the values, fail */
+    uint64_t result_bytes; /* bytes of L, s and R together; UINT64_MAX: too many to address */
+    uint64_t host_bytes; /* most bytes of workspace on the host; UINT64_MAX: too many to address */
+    uint64_t device_bytes; /* most bytes of workspace on the device; UINT64_MAX: too many to
+                              address */
 } tsvd_plan;
 
 /*
@@ -263,8 +280,8 @@ typedef struct tsvd_plan {
  *
  * d, e      as for tsvd_svd(); data is not read and may be NULL
  * vectors   non-zero: L and R are wanted
- * plan      out.  Sizes that cannot be addressed give bytes of UINT64_MAX; with TSVD_ERR_LIBRARY
- *           needs_blas is filled
+ * plan      out.  Sizes that cannot be addressed give bytes of UINT64_MAX.  On TSVD_ERR_LIBRARY
+ *           needs_blas is filled all the same
  *
  * On a CUDA device `chunk` depends on the device memory that is free now.
  */
@@ -280,7 +297,7 @@ typedef struct tsvd_info {
     int64_t sweeps;           /* passes over (a part of) the matrix; givens: half sweeps */
     int64_t iterations;       /* givens: loop steps of all threads of the pipeline, empty ones
                                  included; qr: steps of all sweeps; bisect: Sturm counts */
-    int64_t iterations_saved; /* givens: of these, empty ones that splitting left out */
+    int64_t iterations_saved; /* givens: empty ones among the iterations that splitting left out */
     int64_t rotations;        /* Givens rotations made, right and left together */
     int64_t deflated;         /* off-diagonal entries set to zero because they were negligible; dc:
                                  values that merges found ready, over all merges */
@@ -288,7 +305,7 @@ typedef struct tsvd_info {
     double seconds_vectors;   /* rotations or products applied to L and R, order and signs */
     double seconds_values;    /* bisection of s */
     double seconds_device;    /* dc on CUDA: from d and e on the device to all results there */
-    double seconds_total;
+    double seconds_total;     /* the whole call */
 } tsvd_info;
 
 /*
@@ -299,25 +316,28 @@ typedef struct tsvd_info {
  *           any strides; the batch dimensions broadcast.  For n <= 1 e is empty, or NULL
  * options   NULL: the defaults
  * L, s, R   out, (batch..., n, k), (batch..., k), (batch..., k, n) for the k wanted values:
- *           C-contiguous, of the dtype of d, and all in one space, which may be another than that
- *           of d and e.  They overlap neither d, e nor each other.  L and R NULL: values only
+ *           C-contiguous, of the dtype of d, and all in one space.  That may be another than the
+ *           space of d and e.  They overlap neither the input nor each other.  L and R are NULL if
+ *           values alone are wanted
  * info      filled if not NULL
  * error     filled if not NULL and the status is not TSVD_OK
  *
- * Arrays of a CUDA device need a handle of that device.  They are read and written in the order of
- * its stream; the call returns when host results are there, and may return before device results
- * are.  On error the contents of s, L and R are unspecified.
+ * Arrays of a CUDA device need a handle of that device.  They are read and written in the order
+ * of its stream.  The call returns when results on the host are there.  It may return before
+ * results on the device are.  On error the contents of s, L and R are unspecified.
  *
  * Vectors of a part, k < n, are computed by AUTO and DC alone; QR and GIVENS refuse them.
  *
  * Accuracy  s to a few ulps each (dc, qr, bisect); B - L S R and orthogonality to a small multiple
  *           of n u.
- * Signs     the entry of largest magnitude in each column of L is positive, of equals the first.
- * Work      O(n k) for s by AUTO and BISECT, O(n^3) with vectors; dc: at most 8/3 n^3
- *           multiplications and additions in matrix products, and of its last level only the share
- *           k / n.
- * Memory    beside the results as tsvd_make_plan() tells.
- * Stops     options->check() is asked at least once a level (dc), window (qr) or round.
+ * Signs     the entry of largest magnitude in each column of L is positive; if several are equal,
+ *           the first of them.
+ * Work      O(n k) for s by AUTO and BISECT, O(n^3) with vectors.  dc makes at most 8/3 n^3
+ *           multiplications and additions in matrix products, and the share k / n of those of its
+ *           last level.
+ * Memory    the results, and the workspace that tsvd_make_plan() tells.
+ * Stops     options->check() is asked at least once for each level (dc), window of sweeps (qr),
+ *           round (givens) and matrix (bisect).
  */
 TSVD_API tsvd_status tsvd_svd(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
                               const tsvd_options *options, const tsvd_array *L, const tsvd_array *s,
@@ -326,12 +346,14 @@ TSVD_API tsvd_status tsvd_svd(tsvd_handle *handle, const tsvd_array *d, const ts
 /*
  * Which values of one matrix lie in (low, high]: the range for tsvd_options.
  *
- * d, e      (n) and (n-1), as for tsvd_svd()
- * options   NULL: the defaults; only check_finite is read
- * low, high the bounds, in the units of B and of any sign; infinite ones are no bounds.
+ * d, e      (n) and (n-1), as for tsvd_svd() options   NULL: the defaults; only check_finite is
+ * read low, high the bounds, in the units of B and of any sign.  One that is infinite bounds
+ * nothing.
  *           TSVD_ERR_ARGUMENT unless low < high
- * first, count  out: values first .. first + count - 1; count = 0, with any first <= n: none does,
- *           or d or e holds NaN or infinity and check_finite is off
+ * first, count  out: the values first .. first + count - 1 lie in the interval.  count is 0 if
+ * none
+ *           does, or if d or e holds NaN or infinity and check_finite is 0; first is then any
+ * number up to n
  *
  * Accuracy  exact for values that numbers of the dtype represent; else within one ulp of a bound.
  *           A value above the largest number counts as infinity.
@@ -355,22 +377,23 @@ TSVD_API const char *tsvd_cpu_kernels(void);
 /* 1 if the library is linked with a BLAS. */
 TSVD_API int tsvd_has_blas(void);
 
-/* 1 if the CUDA back end is compiled in; without it the functions below answer so. */
+/* 1 if the CUDA back end is compiled in.  If not, the functions below say so in their error. */
 TSVD_API int tsvd_cuda_compiled(void);
 
-/* CUDA's versions, 1000 major + 10 minor: that the back end was compiled with, and the driver's;
-   0: none. */
+/* Versions of CUDA as 1000 major + 10 minor; 0: none.  *runtime is the one that the back end was
+   compiled with, *driver the newest that the driver knows. */
 TSVD_API void tsvd_cuda_versions(int *runtime, int *driver);
 
+/* Facts about a CUDA device. */
 typedef struct tsvd_cuda_device {
-    char name[256];
+    char name[256];                     /* the model */
     uint64_t memory_total, memory_free; /* bytes */
     int major, minor;                   /* compute capability */
-    int multiprocessors;
+    int multiprocessors;                /* number of streaming multiprocessors */
 } tsvd_cuda_device;
 
-/* Number of devices that CUDA shows.  If there is none, *count is 0, the status is
-   TSVD_ERR_NO_DEVICE and the error says why. */
+/* *count: the number of devices that CUDA shows.  If there is none, the status is
+   TSVD_ERR_NO_DEVICE, and the error says why. */
 TSVD_API tsvd_status tsvd_cuda_device_count(int *count, tsvd_error *error);
 
 /* TSVD_OK if this build can compute on device 0 <= index < count; TSVD_ERR_NO_DEVICE, with the
@@ -378,21 +401,22 @@ TSVD_API tsvd_status tsvd_cuda_device_count(int *count, tsvd_error *error);
    there, which takes time and device memory, as any use of it does. */
 TSVD_API tsvd_status tsvd_cuda_device_usable(int index, tsvd_error *error);
 
-/* Facts about device 0 <= index < count. */
+/* Fills *device with the facts about device 0 <= index < count. */
 TSVD_API tsvd_status tsvd_cuda_device_facts(int index, tsvd_cuda_device *device, tsvd_error *error);
 
-/* Where a CUDA device is the faster place for arrays in host memory: for one matrix of this order
-   or more, with vectors or for values alone, and for batches that have so many values or more in
-   all. Measured on one H200 against 16 cores. */
+/* From where on a CUDA device is the faster place for arrays in host memory; measured on one H200
+   against 16 cores. */
 typedef struct tsvd_cuda_crossover {
+    /* the order of a matrix with vectors, that of a matrix without, the values of a whole batch */
     int64_t vectors_order, values_order, batch_values;
 } tsvd_cuda_crossover;
 
+/* The crossovers of this build. */
 TSVD_API tsvd_cuda_crossover tsvd_cuda_pays(void);
 
-/* Opens cuBLAS of a major version of CUDA, 0: the one compiled with, which alone is used.
-   config (NULL: the default) says where it is looked for; file[size] gets its path, and with
-   TSVD_ERR_LIBRARY the error says what to install and every place tried. */
+/* Opens cuBLAS of a major version of CUDA.  0 stands for the version that tsvd was compiled with,
+   the only one that it computes with.  config (NULL: the default) says where to look; file[size]
+   gets the path.  On TSVD_ERR_LIBRARY the error says what to install and every place tried. */
 TSVD_API tsvd_status tsvd_cuda_blas(const tsvd_config *config, int major, char *file, size_t size,
                                     tsvd_error *error);
 
