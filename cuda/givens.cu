@@ -1,38 +1,40 @@
 /*
  * CUDA back end: the givens method.  Mirrors csrc/cpu/givens.c.
  *
- * A round runs the pipeline of givens_sweep.h over all large segments at once.  A segment is cut
- * into blocks of rows.  Two neighbouring blocks share one diagonal entry.  One thread block holds
- * a block of rows in shared memory, in the packed layout.  Thread t of T makes the half sweeps t,
- * t + T, ...; in each tick every half sweep under way makes one step.  Neighbouring blocks send
- * each other the shared entry by mailboxes, one for each half sweep and direction.  The sender
- * writes the value, and then releases the count of half sweeps posted.  All blocks are resident
- * (cooperative launch), so a block only waits for half sweeps that are under way.  The rotations
- * are logged, and the wave kernel applies them to the vectors.
+ * A round runs the published pipeline of Givens rotations (Semylitko & Malaschonok 2021) over all
+ * large segments at once.  A segment is cut into blocks of rows that share one diagonal entry.  One
+ * thread block holds each in shared memory, in the packed layout of givens_sweep.h.  Thread t of T
+ * makes half sweeps t, t + T, ...; in each tick every half sweep under way makes one step.
  *
- * One thread block finishes a small segment.  One warp makes the steps.  The others gather the
- * rotations in two orthogonal factors in shared memory, one tick behind.
+ * The published program spins on a shared value until it changes.  Here neighbouring blocks have
+ * mailboxes: a value for each half sweep, and the count of half sweeps posted, which is released
+ * after the value.  All blocks are resident (cooperative launch), so whatever a block waits for is
+ * under way.  The rotations are logged, and the wave kernel applies them to the vectors.
+ *
+ * A small segment is finished by one thread block.  One warp makes the steps.  The others gather
+ * the rotations in two orthogonal factors in shared memory, one tick behind.
  */
 #include "kernels.h"
 
 enum { PIPELINE_THREADS_MAX = 1024, WARP = 32 };
 
 struct pipeline_block {
-    int64_t first; /* row of the matrix */
-    int64_t steps;
-    int64_t log_offset; /* of its first step in a row of the segment's log */
-    int64_t log_rows;   /* length of such a row: steps of the segment */
-    int left, right;    /* mailboxes shared with the neighbours, -1: none */
+    int64_t first;      /* its first row, as a row of the matrix */
+    int64_t steps;      /* of a half sweep in the block */
+    int64_t log_offset; /* place of its first step in the first row of the segment's log */
+    int64_t log_rows;   /* length of such a row: the steps of the segment */
+    int left, right;    /* mailboxes shared with the neighbours; -1: there is no neighbour */
 };
 
-/* Mailboxes between neighbouring blocks, [boxes][half_sweeps] values and [boxes] counts. */
+/* Mailboxes between neighbouring blocks. */
 struct mail {
-    real *to_right, *to_left;
-    int *posted_right, *posted_left;
+    real *to_right, *to_left;        /* [boxes][half_sweeps] values */
+    int *posted_right, *posted_left; /* [boxes] counts */
 };
 
 struct pipeline_counts {
-    unsigned long long active, rotations, deflated;
+    unsigned long long active; /* half sweeps up to the last that made a rotation */
+    unsigned long long rotations, deflated;
 };
 
 static __device__ __forceinline__ void
@@ -62,7 +64,7 @@ pipeline_kernel(const struct pipeline_block *blocks, int64_t half_sweeps, int64_
     extern __shared__ unsigned char shared[];
     real *p = (real *)shared;
     const struct pipeline_block b = blocks[blockIdx.x];
-    /* a thread begins its next half sweep when it is through with one, and in its turn */
+    /* a thread begins its next half sweep when it has finished one, and it is its turn */
     const int64_t period = 2 * threads > b.steps ? 2 * threads : b.steps;
     const int64_t ticks =
         (half_sweeps - 1) / threads * period + 2 * ((half_sweeps - 1) % threads) + b.steps;
@@ -111,7 +113,7 @@ pipeline_kernel(const struct pipeline_block *blocks, int64_t half_sweeps, int64_
         }
     }
     __syncthreads();
-    /* a shared entry is written by the block on its right, which changed it last */
+    /* the block on its right writes a shared entry, since that block changed it last */
     for (int64_t i = threadIdx.x; i <= b.steps; i += blockDim.x) {
         if (i < b.steps || b.right < 0) {
             d[b.first + i] = p[3 * i];
@@ -136,19 +138,22 @@ round_sweeps(const struct givens_job *job, const struct givens_segment *segment,
 
 /* How a round's segments are cut. */
 struct cut {
-    struct pipeline_block *block;
-    struct device_wave *wave[2];
-    int64_t *begin[2]; /* [segments + 1] first wave of each segment */
-    int64_t blocks, boxes, longest, log_rotations;
+    struct pipeline_block *block; /* [blocks] */
+    struct device_wave *wave[2];  /* waves of each side */
+    int64_t *begin[2];            /* [segments + 1] first wave of each segment */
+    int64_t blocks;
+    int64_t boxes;         /* mailboxes in each direction */
+    int64_t longest;       /* the most steps of a block */
+    int64_t log_rotations; /* entries of each side's log */
 };
 
-/* Blocks that a segment is cut into: all blocks of a round must be resident at once. */
+/* How many blocks a segment is cut into.  All blocks of a round must be resident at once. */
 static int64_t
 segment_blocks(const struct cuda_call *call, const struct givens_job *job, int64_t steps)
 {
     int64_t blocks = job->blocks > 0 ? job->blocks : (steps + PIPELINE_ROWS - 1) / PIPELINE_ROWS;
     int64_t most = 2 * (int64_t)call->multiprocessors;
-    /* rows that fit in shared memory, the shared one included */
+    /* the rows that fit in shared memory, with the one that the neighbour has too */
     int64_t rows = call->shared_most / (int64_t)(3 * sizeof(real)) - 1;
     int64_t least = (steps + rows - 1) / rows;
 
@@ -178,7 +183,8 @@ cut_segment(const struct cuda_call *call, const struct givens_job *job,
     cut->log_rotations += (half_sweeps + 1) / 2 * steps;
 }
 
-/* The waves of a segment's log rows: `rows` sweeps of `steps` rotations each. */
+/* Makes the waves of a segment's log, which has `rows` sweeps of `steps` rotations each.  Returns
+   their number. */
 static int64_t
 cut_waves(struct givens_segment segment, int64_t rows, int64_t offset, struct device_wave *wave)
 {
@@ -236,7 +242,7 @@ out:
     return ret;
 }
 
-/* A copy of a host array on the device. */
+/* Makes a copy of a host array on the device. */
 static tsvd_status
 copy_up(struct cuda_call *call, const void *from, size_t bytes, void **d_to)
 {
@@ -252,11 +258,13 @@ out:
 struct device_round {
     struct pipeline_block *d_block;
     struct pipeline_counts *d_counts;
-    real *d_d, *d_e;               /* the matrix, in one piece */
-    struct mail mail;              /* in one piece, from to_right on */
-    struct rotation *d_log[2];     /* right, left; NULL without vectors */
-    struct device_wave *d_wave[2]; /* right, left; NULL without vectors */
-    int64_t *d_begin[2];           /* right, left; NULL without vectors */
+    real *d_d, *d_e;  /* in one piece */
+    struct mail mail; /* in one piece */
+
+    /* Of each side; NULL without vectors. */
+    struct rotation *d_log[2];
+    struct device_wave *d_wave[2];
+    int64_t *d_begin[2];
 };
 
 static void
@@ -273,7 +281,7 @@ free_round(struct cuda_call *call, const struct device_round *round)
     }
 }
 
-/* Empty mailboxes. */
+/* Takes empty mailboxes. */
 static tsvd_status
 make_mail(struct cuda_call *call, int64_t boxes, int64_t half_sweeps, struct mail *mail)
 {
@@ -289,8 +297,8 @@ out:
     return ret;
 }
 
-/* The matrix, how it is cut, and room for what the round makes; free_round() is due also after a
-   failure. */
+/* Uploads the matrix and how it is cut, and takes room for what the round makes.  free_round() is
+   due also after a failure. */
 static tsvd_status
 make_round(struct cuda_call *call, const struct givens_job *job, const struct cut *cut,
            int64_t segments, int64_t half_sweeps, struct device_round *round)
@@ -321,7 +329,7 @@ out:
     return ret;
 }
 
-/* One block of threads for each block of rows, all resident at once. */
+/* Launches one block of threads for each block of rows, all resident at once. */
 static tsvd_status
 launch_pipeline(struct cuda_call *call, const struct givens_job *job, const struct cut *cut,
                 int64_t half_sweeps, struct device_round *round)
@@ -340,7 +348,7 @@ launch_pipeline(struct cuda_call *call, const struct givens_job *job, const stru
     threads = threads < job->threads ? threads : job->threads;
     threads = threads < PIPELINE_THREADS_MAX ? threads : (int64_t)PIPELINE_THREADS_MAX;
     block.x = (unsigned)((threads + WARP - 1) / WARP * WARP);
-    /* the limit belongs to the kernel, not to the call: every thread sets the same one */
+    /* the limit belongs to the kernel, not to the call, so every thread sets the same one */
     CUDA_TRY(call,
              cudaFuncSetAttribute(pipeline_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   call->shared_most));
@@ -359,7 +367,7 @@ out:
     return ret;
 }
 
-/* A round's d and e to the host, and its counts; returns when they have arrived. */
+/* Downloads a round's d and e, and its counts.  Returns when they have arrived. */
 static tsvd_status
 read_round(struct cuda_call *call, const struct givens_job *job, const struct device_round *round,
            struct pipeline_counts *found)
@@ -378,7 +386,7 @@ out:
     return ret;
 }
 
-/* A round of as many segments as one launch takes. */
+/* Makes a round of as many segments as one launch takes. */
 static tsvd_status
 run_round(struct tsvd_context *ctx, const struct givens_job *job,
           const struct givens_segment *segment, int64_t segments, int64_t half_sweeps,
@@ -435,7 +443,7 @@ givens_round(struct tsvd_context *ctx, const struct givens_job *job,
 /* ---- small segments ---- */
 
 struct finish_result {
-    long long half_sweeps; /* in: their bound; out: as givens_ops.finish() has it */
+    long long half_sweeps; /* in: the bound on them; out: as givens_ops.finish() returns it */
     unsigned long long steps, rotations, deflated;
 };
 
@@ -444,12 +452,12 @@ struct small_rotation {
     int row;
 };
 
-/* Shared memory of the finish kernel, beside three factors of FINISH_ROWS^2 reals. */
+/* Shared memory of the finish kernel.  Three factors of FINISH_ROWS^2 reals follow. */
 struct finish_shared {
-    real p[3 * FINISH_ROWS];
-    struct small_rotation made[2][WARP]; /* by the steps of this tick and the one before */
-    unsigned right[2], left[2];          /* which lanes made one */
-    int low, high;
+    real p[3 * FINISH_ROWS];             /* the segment, packed */
+    struct small_rotation made[2][WARP]; /* by the lanes, in this tick and in the one before */
+    unsigned right[2], left[2];          /* bit i: lane i made a right or a left one */
+    int low, high;                       /* the rows low .. high have nonzero entries left */
 };
 
 /* The helper warps apply the rotations of a tick to the rows of the factors. */
@@ -476,8 +484,8 @@ follow(const struct finish_shared *at, int which, int m, real *right, real *left
     }
 }
 
-/* Finds the rows low .. high that hold the entries that are left, all of them upper ones; low =
-   high if none is left. */
+/* Finds the rows low .. high that have nonzero entries left; all are upper ones.  low = high: there
+   are none. */
 static __device__ void
 find_range(struct finish_shared *at, int m)
 {
@@ -543,7 +551,7 @@ struct finish_work {
     unsigned long long rotations, deflated;
 };
 
-/* Copies the segment to shared memory, and makes the factors identities. */
+/* Loads the segment to shared memory.  The factors start as identities. */
 static __device__ __forceinline__ void
 load_segment(const struct finish_work &work, const real *d, const real *e)
 {
@@ -560,8 +568,8 @@ load_segment(const struct finish_work &work, const real *d, const real *e)
     __syncthreads();
 }
 
-/* The lead warp's part of a tick: a step of each half sweep under way.  Half sweep *j is the
-   thread's, i its step, of `steps` from row `low` on. */
+/* The lead warp's part of a tick: a step of each half sweep under way.  The thread's half sweep is
+ *j, and its step is i, of `steps` from row `low` on. */
 static __device__ __forceinline__ void
 lead_tick(struct finish_work &work, int parity, int64_t i, int low, int steps, int64_t sweeps,
           int *j)
@@ -586,7 +594,7 @@ lead_tick(struct finish_work &work, int parity, int64_t i, int low, int steps, i
     at->left[parity] = __ballot_sync(0xffffffffu, rotated && odd);
 }
 
-/* Makes half sweeps over the rows low .. low + steps, with the whole block. */
+/* The whole block makes half sweeps over the rows low .. low + steps. */
 static __device__ __forceinline__ void
 make_half_sweeps(struct finish_work &work, int low, int steps, int64_t sweeps)
 {
@@ -609,7 +617,7 @@ make_half_sweeps(struct finish_work &work, int low, int steps, int64_t sweeps)
     __syncthreads();
 }
 
-/* The sums of what the lead warp's threads did, in each of them. */
+/* Adds up what the threads of the lead warp did; each gets the result. */
 static __device__ __forceinline__ void
 add_up(struct finish_work &work)
 {
@@ -684,7 +692,7 @@ __launch_bounds__(FINISH_THREADS)
     }
 }
 
-/* Vectors first .. first + m - 1 of both sides become the segment's factor times them. */
+/* Multiplies the vectors first .. first + m - 1 of each side by the segment's factor. */
 static __global__ void
 factor_kernel(const struct givens_segment *segments, int64_t n, const real *factors, real *right,
               real *left)
@@ -785,9 +793,8 @@ out:
     return ret;
 }
 
-/* Workspace of a round or of finish(), whichever needs more.  A round takes the logs of both
-   sides, their waves, and a mailbox for each half sweep between blocks.  finish() takes two
-   factors for each small segment. */
+/* What a round takes: logs of both sides, their waves, and a mailbox for each half sweep between
+   blocks; or what the end takes: two factors for each small segment. */
 static struct bytes
 givens_bytes(const struct svd_plan *plan)
 {

@@ -1,10 +1,10 @@
 /*
  * CUDA back end: singular vectors.  Mirrors csrc/cpu/vectors.c.
  *
- * Rotations are applied in waves: a thread owns one entry of every vector (a column of the
- * array), walks down the rows, and holds WAVE_SWEEPS + 1 of them in registers, so that each
- * is loaded and stored once for WAVE_SWEEPS rotations.  The coefficients, the same for all
- * threads, are staged in shared memory a tile of steps at a time.
+ * Rotations are applied in waves.  A thread owns one entry of every vector (a column of the array).
+ * It walks down the rows and holds WAVE_SWEEPS + 1 of them in registers, so that each row is loaded
+ * and stored once for WAVE_SWEEPS rotations.  The coefficients are the same for all threads.  They
+ * are staged in shared memory, a tile of steps at a time.
  */
 #include "kernels.h"
 
@@ -40,7 +40,7 @@ struct wave_side {
     real *x;
 };
 
-/* The coefficients of steps tile .. tile + WAVE_TILE - 1: each thread fetches some. */
+/* Each thread fetches some of the coefficients of steps tile .. tile + WAVE_TILE - 1. */
 static __device__ __forceinline__ void
 fetch(const struct device_wave *w, const struct rotation *log, int64_t tile,
       struct rotation *fetched)
@@ -71,7 +71,7 @@ __launch_bounds__(WAVE_THREADS)
     for (int64_t i = side.begin[blockIdx.z]; i < side.begin[blockIdx.z + 1]; i++) {
         const struct device_wave *w = &side.wave[i];
         const int64_t step = w->up ? -n : n, last = w->steps - WAVE_SWEEPS + 1; /* row */
-        real *row = side.x + w->first * n + (inside ? column : 0); /* row 0 of the wave */
+        real *row = side.x + w->first * n + (inside ? column : 0); /* the wave's row 0 */
         real a[WAVE_SWEEPS] = {0};
         struct rotation fetched[each];
 
@@ -97,7 +97,7 @@ __launch_bounds__(WAVE_THREADS)
             }
 #pragma unroll
             for (int t = 0; t < WAVE_TILE; t++) {
-                int64_t done = tile + t + 1 - WAVE_SWEEPS; /* the row that leaves */
+                int64_t done = tile + t + 1 - WAVE_SWEEPS; /* the row that is finished */
                 real x = top[t];
 
 #pragma unroll
@@ -113,8 +113,8 @@ __launch_bounds__(WAVE_THREADS)
                 }
             }
         }
-        /* Steps past the end turned by the identity and pushed the last row out, if there were
-           any. */
+        /* Steps past the end of the wave, if there were any, turned by the identity and pushed the
+           last row out. */
         if (inside && w->steps % WAVE_TILE == 0) {
             row[last * step] = a[WAVE_SWEEPS - 1];
         }
@@ -144,7 +144,7 @@ out:
     return ret;
 }
 
-/* The waves of a log, on the host. */
+/* Makes the waves of a log, on the host.  Returns their number. */
 static int64_t
 make_waves(const struct rotation_log *log, struct device_wave *wave)
 {
@@ -219,14 +219,14 @@ out:
 
 static const unsigned ROW_THREADS = 256;
 
-/* What the kernels below put in order. */
+/* The order of k vectors of each of `batch` matrices. */
 struct ordered {
-    int64_t k, batch;    /* vectors of a matrix, matrices */
-    const int64_t *from; /* [batch k] the row of each */
-    char *flip;          /* [batch k] 1: its sign changes */
+    int64_t k, batch;
+    const int64_t *from; /* [batch k] the rows of the vectors */
+    char *flip;          /* [batch k] whether their sign changes */
 };
 
-/* Entry `column` of row j, which belongs to a matrix whose columns are numbered from `base` on. */
+/* Entry `column` of row j, of a matrix whose columns are numbered from `base` on. */
 static __device__ __forceinline__ real
 entry_of(const struct device_rows &rows, int64_t j, int64_t base, int64_t column)
 {
@@ -235,7 +235,8 @@ entry_of(const struct device_rows &rows, int64_t j, int64_t base, int64_t column
                : REAL(0);
 }
 
-/* Whether the entry of largest magnitude, of equals the first, is negative; a warp a vector. */
+/* Finds whether the entry of largest magnitude (of equals the first) is negative.  A warp has a
+   vector. */
 static __global__ void
 sign_kernel(struct device_rows rows, struct ordered order)
 {
@@ -248,8 +249,8 @@ sign_kernel(struct device_rows rows, struct ordered order)
     }
     j = order.from[i];
     base = i / order.k * rows.n;
-    low = rows.low ? rows.low[j] - base : 0;
-    at = high = rows.high ? rows.high[j] - base : rows.n;
+    low = rows.low != NULL ? rows.low[j] - base : 0;
+    at = high = rows.high != NULL ? rows.high[j] - base : rows.n;
     for (int64_t c = low + threadIdx.x; c < high; c += TILE) {
         const real size = r_abs(rows.x[j * rows.stride + c]);
 
@@ -272,7 +273,8 @@ sign_kernel(struct device_rows rows, struct ordered order)
     }
 }
 
-/* to[c][i] = sign x[from[i]][c], of each matrix: the vectors become columns.  A block a tile. */
+/* to[c][i] = sign x[from[i]][c] for each matrix: the vectors become columns.  A block has a tile.
+ */
 static __global__ void
 order_columns_kernel(struct device_rows rows, struct ordered order, int64_t across, int64_t down,
                      real *to)
@@ -303,7 +305,7 @@ order_columns_kernel(struct device_rows rows, struct ordered order, int64_t acro
     }
 }
 
-/* to[i] = sign x[from[i]], rows; threadIdx.y counts vectors. */
+/* to[i] = sign x[from[i]]: the vectors become rows.  threadIdx.y counts vectors. */
 static __global__ void
 order_rows_kernel(struct device_rows rows, struct ordered order, const char *negative, real *to)
 {
@@ -316,7 +318,7 @@ order_rows_kernel(struct device_rows rows, struct ordered order, const char *neg
     }
     source = order.from[i];
     base = i / order.k * rows.n;
-    turn = order.flip[i] != (negative ? negative[source] : 0);
+    turn = order.flip[i] != (negative != NULL ? negative[source] : 0);
     for (int64_t c = threadIdx.x; c < rows.n; c += blockDim.x) {
         const real value = entry_of(rows, source, base, c);
 
@@ -332,7 +334,7 @@ tsvdi_cuda_order_rows(struct cuda_call *call, struct device_rows columns, struct
     const struct ordered order = {k, batch, d_from, d_flip};
     const int64_t n = columns.n, across = blocks_for(k, TILE), down = blocks_for(n, TILE);
     const dim3 warps(TILE, ROW_THREADS / TILE);
-    /* few threads a row where rows are short */
+    /* where rows are short, few threads have a row */
     const dim3 threads = n > 16 * TILE ? dim3(ROW_THREADS, 1) : warps;
     tsvd_status ret = TSVD_OK;
 
@@ -385,7 +387,7 @@ out:
 
 /* ---- back to orthogonality ---- */
 
-/* If `defect`, to = (I - X X^T) / 2, and y is x; else to = X + Y X.  A block makes a tile. */
+/* defect: to = (I - X X^T) / 2, else to = X + Y X.  A block has a tile. */
 static __global__ void
 product_kernel(int64_t n, const real *y, const real *x, int defect, real *to)
 {
@@ -442,7 +444,8 @@ out:
 
 /* ---- where the vectors are made ---- */
 
-/* One piece for both sides, with room for aligned rows, which divide and conquer works in. */
+/* Takes one piece of memory for both sides.  It has room for aligned rows, in which divide and
+   conquer works. */
 static tsvd_status
 begin(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch, struct results to,
       struct vectors *left, struct vectors *right)
@@ -490,8 +493,8 @@ begin_bytes(const struct svd_plan *plan)
     return bytes;
 }
 
-/* The larger of two workspaces: rotate() takes the logs and their waves, order() takes both sides
-   once more. */
+/* What rotate() takes: the logs, and their waves; or what order() takes afterwards: both sides once
+   more. */
 static struct bytes
 rotate_bytes(const struct svd_plan *plan, int64_t sweeps, int64_t rotations)
 {

@@ -1,22 +1,23 @@
 /*
- * Divide and conquer on the device: the operations of the seam and the end.  Mirrors
- * csrc/cpu/dc/dc.c.
+ * Divide and conquer on the device: the operations of the seam, and the finished vectors and
+ * values. Mirrors csrc/cpu/dc/dc.c.
  */
 #include "dc/dc.h"
 
 #include "runtime/blas.h"
 
-/* Threads of a block that has a thread for each slot, or for each value. */
+/* Threads of a block, where each slot or each value has a thread. */
 enum { THREADS = 256 };
 
-/* What a run holds: on the host, but for where `device` points to. */
+/* What a run holds on the host. */
 struct cuda_dc {
     struct dc_device device;
     void *d_arrays;         /* all of the device's arrays but x, q and g, in one piece */
-    real *d_d, *d_e;        /* room for d and e, if they are on the host */
-    struct dc_merge *merge; /* downloaded */
-    int64_t nodes, merges;  /* of the tree, of the forest */
-    cudaEvent_t begin, end;
+    real *d_d, *d_e;        /* room on the device for d and e, if they are on the host */
+    struct dc_merge *merge; /* [merges] downloaded */
+    int64_t nodes;          /* of the tree */
+    int64_t merges;         /* of the forest */
+    cudaEvent_t begin, end; /* of the device's work */
 };
 
 static struct cuda_dc *
@@ -58,7 +59,7 @@ dc_end(struct tsvd_context *ctx, struct dc_job *job)
     }
 }
 
-/* Lays the arrays out from `base` on; returns their bytes. */
+/* Lays the arrays out from `base` on.  Returns their bytes. */
 static size_t
 lay_out(struct cuda_dc *run, char *base)
 {
@@ -91,7 +92,7 @@ scale_kernel(struct dc_device run, real eps)
     }
 }
 
-/* The matrices of the chunk to the device, if they are not there. */
+/* Uploads the matrices of the chunk, if they are not on the device. */
 static tsvd_status
 give_matrices(struct cuda_call *call, const struct chunk *chunk, struct cuda_dc *run)
 {
@@ -167,14 +168,14 @@ dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
 
 /* ---- merges ---- */
 
-/* Whether the products of a level are made by cuBLAS, one node after the other. */
+/* Whether cuBLAS makes the products of a level, one node after the other. */
 static bool
 is_large(struct dc_level level)
 {
     return level.columns > PRODUCT_COLUMNS;
 }
 
-/* x = q g for one large node, both sides at once, left and right of the cut. */
+/* x = q g for one large node: both sides at once, first left of the cut, then right of it. */
 static tsvd_status
 multiply(struct cuda_call *call, const struct dc_device *r, struct dc_node node,
          struct dc_count count)
@@ -259,7 +260,7 @@ out:
 
 /* ---- results ---- */
 
-/* Slots and values of the wanted ranks of each matrix, the largest first. */
+/* The slots and the values of the wanted ranks of each matrix, the largest first. */
 static __global__ void
 rank_kernel(struct dc_device run, int64_t *from, real *values)
 {
@@ -273,7 +274,8 @@ rank_kernel(struct dc_device run, int64_t *from, real *values)
     }
 }
 
-/* Vectors in their order to the results, where the leaves have not done so. */
+/* Copies the vectors in their order to the results.  The leaves have done so where there are no
+   merges. */
 static tsvd_status
 finish_vectors(struct cuda_call *call, const struct dc_device *r)
 {

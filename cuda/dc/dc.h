@@ -1,11 +1,11 @@
 /*
- * Divide and conquer on the device: what its kernels share.  Mirrors csrc/cpu/dc/dc.h; the layout
+ * Divide and conquer on the device: what its kernels share.  Mirrors csrc/cpu/dc/dc.h.  The layout
  * of the arrays is that of csrc/math/dc.h.
  *
  *   dc/dc.cu       the operations of the seam
- *   dc/leaves.cu   the leaves
- *   dc/deflate.cu  the index work of the merges, one block for each node
- *   dc/vectors.cu  roots and vectors
+ *   dc/leaves.cu   the leaves; dc/leaf_log.h and dc/half_tangents.h belong to it
+ *   dc/deflate.cu  the merges' index work, with a block for each node
+ *   dc/vectors.cu  the merges' roots and vectors
  */
 #ifndef TSVDI_CUDA_DC_H
 #define TSVDI_CUDA_DC_H
@@ -14,33 +14,33 @@
 
 enum { RIGHT, LEFT, SIDES };
 
-/* What kernels know of a run; all pointers are to the device. */
+/* What kernels know of a run.  All pointers are to device memory. */
 struct dc_device {
     int64_t n, batch;
-    int64_t slots;    /* n batch */
-    int64_t first, k; /* wanted */
-    int64_t stride;   /* between rows of x, q and g, and stride slots between the sides */
-    real *x;          /* [SIDES] vectors, by slots */
-    real *q;          /* [SIDES] of a merge's M: row first + i, column first + place */
-    real *g;          /* [SIDES] gathered vectors, by places */
-    real *right,
-        *left; /* results: of one side k columns of n for each matrix, of the other k rows */
-    int lower; /* 1: the columns are the right ones; 0: the left ones */
-    const real *d, *e;         /* [slots] the matrices as given */
-    real *scaled_d, *scaled_e; /* [slots] the matrices, scaled */
-    real *eps;                 /* [batch] eps, scaled as the matrix */
-    real_int *exponent;        /* [batch] a matrix is scaled by 2^-exponent */
+    int64_t slots;             /* n batch */
+    int64_t first, k;          /* of each matrix the values first .. first + k - 1 are wanted */
+    int64_t stride;            /* numbers between rows of x, q and g */
+    real *x;                   /* [SIDES][slots stride] vectors: row j is that of slot j */
+    real *q;                   /* the same of a merge's M: row first + i, column first + place */
+    real *g;                   /* the same of survivors, gathered: row first + place */
+    real *right, *left;        /* results of each matrix: k rows of n, or k columns */
+    int lower;                 /* whether the right ones are the columns; 0: the left ones are */
+    const real *d, *e;         /* [slots] as they are given */
+    real *scaled_d, *scaled_e; /* [slots] scaled */
+    real *eps;                 /* [batch] the job's eps, scaled as each matrix is */
+    real_int *exponent;        /* [batch] 2^-exponent scales a matrix */
     int levels;                /* of the tree */
     struct dc_slots slot;
-    struct dc_node *tree;
+    struct dc_node *tree;       /* of each matrix */
     struct dc_merge *merge;     /* of the whole forest */
-    unsigned long long *failed; /* the first matrix of which QR of a leaf did not converge */
+    unsigned long long *failed; /* the first matrix with a leaf for which QR did not converge */
 };
 
-/* A level of the forest; `columns` are the widest node's. */
+/* A level of the forest. */
 struct dc_level {
-    int depth;
-    int64_t nodes, columns;
+    int depth;       /* 0: the roots */
+    int64_t nodes;   /* of all matrices */
+    int64_t columns; /* of the widest node */
 };
 
 static __device__ __forceinline__ real *
@@ -49,8 +49,8 @@ side_of(real *array, const struct dc_device &run, int side)
     return array + (int64_t)side * run.slots * run.stride;
 }
 
-/* One side of x, q or g, of which column c of row j is [j * stride + c], with columns numbered as
-   slots are; for rows of the node's matrix. */
+/* One side of x, q or g, for rows of the node's matrix.  Entry [j * stride + c] is column c of row
+   j, where columns are numbered as slots are. */
 static __device__ __forceinline__ real *
 columns_of(real *array, const struct dc_device &run, int side, const struct dc_node &node)
 {
@@ -69,7 +69,7 @@ merge_at(const struct dc_device &run, int depth, int64_t index)
     return run.merge + run.batch * dc_nodes_above(depth) + index;
 }
 
-/* Cuts the next array off a piece of memory; with base NULL only counts. */
+/* Cuts the next array off a piece of memory.  base = NULL: only counts its bytes. */
 template <typename T>
 static T *
 cut(char *base, size_t *at, int64_t count)

@@ -1,7 +1,7 @@
 /*
  * Divide and conquer on the device: z, deflation, and the numbering of slots before and after a
- * merge.  One block works on a node; it makes the lists of csrc/cpu/dc/dc.c by ranks and prefix
- * sums.
+ * merge.  One block works on a node.  It makes by ranks and prefix sums the lists that
+ * csrc/cpu/dc/deflate.c makes in loops.
  */
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
@@ -11,10 +11,10 @@
 typedef cub::BlockScan<uint64_t, MERGE_THREADS> block_scan;
 typedef cub::BlockReduce<real, MERGE_THREADS> block_reduce;
 
-/* Three counters in one number, for one prefix sum. */
+/* Three counters of so many bits share one number, for one prefix sum. */
 enum { FIELD_BITS = 21 };
 
-/* Threads of a block that turns vectors, a column each. */
+/* Threads of a block that turns vectors; a thread has a column. */
 enum { TURN_THREADS = 128 };
 
 static __device__ __forceinline__ uint64_t
@@ -23,7 +23,8 @@ field_of(uint64_t packed, int field)
     return packed >> (field * FIELD_BITS) & ((1u << FIELD_BITS) - 1);
 }
 
-/* Adds up over the block in a fixed order; the result is there in every thread. */
+/* The sum over the block, in every thread.  CUB adds up in a fixed order, so the bits are always
+   the same. */
 static __device__ real
 sum_of(real x, block_reduce::TempStorage *temporary, real *result)
 {
@@ -38,7 +39,7 @@ sum_of(real x, block_reduce::TempStorage *temporary, real *result)
     return sum;
 }
 
-/* How many of the ascending values[0 .. count - 1] are below x (`or_equal`: or equal to it). */
+/* How many of the ascending values[0 .. count - 1] are below x; or_equal: or equal to x. */
 static __device__ int64_t
 rank_of(const real *values, int64_t count, real x, bool or_equal)
 {
@@ -66,7 +67,7 @@ struct node_shared {
     struct dc_limits limit;
 };
 
-/* z, scaled, the limits and the threshold. */
+/* Finds z, scaled by the node's unit, the limits and the threshold. */
 static __device__ void
 find_z(const struct dc_device &run, const struct dc_node &node, struct dc_merge *merge,
        struct node_shared &own)
@@ -124,8 +125,8 @@ find_z(const struct dc_device &run, const struct dc_node &node, struct dc_merge 
     __syncthreads();
 }
 
-/* The ascending lists of two kinds of slots become one: values[0 .. count_a - 1] of a and
-   values_b of b; of equal values those of a come first. */
+/* Merges two ascending lists of slots, a with values_a and b with values_b.  Of equal values those
+   of a come first. */
 static __device__ void
 merge_orders(const real *values_a, const int64_t *a, int64_t count_a, const real *values_b,
              const int64_t *b, int64_t count_b, int64_t *merged)
@@ -142,7 +143,7 @@ merge_orders(const real *values_a, const int64_t *a, int64_t count_a, const real
     __syncthreads();
 }
 
-/* Lists what z does not deflate; slot.tau holds the list's values, scaled. */
+/* Lists what z does not deflate.  slot.tau gets the values of the list, scaled. */
 static __device__ void
 make_list(const struct dc_device &run, const struct dc_node &node, struct dc_merge *merge,
           struct node_shared &own)
@@ -188,8 +189,8 @@ make_list(const struct dc_device &run, const struct dc_node &node, struct dc_mer
     __syncthreads();
 }
 
-/* Lets list entries absorb those that follow; slot.to lists the absorbed.  One thread takes each
-   run of neighbours that are close. */
+/* Lets list entries absorb those that follow.  slot.to gets the absorbed entries.  Each run of
+   neighbours that are close is one thread's. */
 static __device__ void
 absorb(const struct dc_device &run, const struct dc_node &node, struct dc_merge *merge,
        struct node_shared &own)
@@ -247,7 +248,7 @@ __launch_bounds__(MERGE_THREADS) deflate_kernel(struct dc_device run, int depth)
     absorb(run, node, merge, own);
 }
 
-/* Row j of one side's vectors at a column; zero outside of the slot's range. */
+/* Entry `column` of row j of one side's vectors; zero outside of the slot's range. */
 static __device__ __forceinline__ real
 entry_of(const struct dc_device &run, const real *x, int64_t j, int64_t column)
 {
@@ -255,7 +256,7 @@ entry_of(const struct dc_device &run, const real *x, int64_t j, int64_t column)
                                                                   : REAL(0);
 }
 
-/* Turns the null vectors, and heads with what they absorb; a thread owns a column. */
+/* Turns the null vectors, and each head with what it absorbs.  A thread owns a column. */
 static __global__ void
 turn_kernel(struct dc_device run, int depth)
 {
@@ -282,7 +283,7 @@ turn_kernel(struct dc_device run, int depth)
     for (int64_t i = 0; i < merge->absorbed; i++) {
         const int64_t at = slot.to[first + i], h = slot.head[first + at];
         const int64_t a = slot.list[first + h], b = slot.list[first + at];
-        struct rotation q = {1, 0}; /* the center has no entries of its own on the left */
+        struct rotation q = {1, 0}; /* for the center, which has no vector on the left */
         real member;
 
         if (side == RIGHT || a != center) {
@@ -315,7 +316,7 @@ turn_kernel(struct dc_device run, int depth)
     }
 }
 
-/* The ranges of what was turned, as turn_kernel left it. */
+/* Widens the ranges of what turn_kernel turned. */
 static __device__ void
 widen(const struct dc_device &run, const struct dc_node &node, const struct dc_merge *merge)
 {
@@ -344,14 +345,15 @@ widen(const struct dc_device &run, const struct dc_node &node, const struct dc_m
     __syncthreads();
 }
 
-/* For the threads of the block one list entry each from `begin` on: the slot if it survives, else
-   -1; its group; and in fields how many of each group there are before it and in all. */
+/* What is known of a list entry; each thread of the block has one. */
 struct surveyed {
-    int64_t slot;
-    int group;
-    uint64_t before, total;
+    int64_t slot;    /* its slot if it survives, else -1 */
+    int group;       /* dc_group() of that slot */
+    uint64_t before; /* in fields: survivors of each group that the threads before have */
+    uint64_t total;  /* in fields: survivors of each group that all threads have */
 };
 
+/* Surveys the list entries from `begin` on. */
 static __device__ struct surveyed
 survey(const struct dc_slots &slot, const struct dc_node &node, int64_t listed, int64_t begin,
        struct node_shared &own)
@@ -423,7 +425,8 @@ number_survivors(const struct dc_device &run, const struct dc_node &node, struct
     }
 }
 
-/* The new vectors take the node's first slots; deflated ones there make room. */
+/* Finds the moves: the new vectors take the node's first slots, and deflated ones there make room.
+ */
 static __device__ void
 find_moves(const struct dc_device &run, const struct dc_node &node, struct dc_merge *merge,
            struct node_shared &own)
@@ -471,7 +474,7 @@ __launch_bounds__(MERGE_THREADS) number_kernel(struct dc_device run, int depth)
     find_moves(run, node, merge, own);
 }
 
-/* Which of the new vectors of a root are wanted. */
+/* Finds which of the new vectors of a root are wanted. */
 static __device__ void
 choose_wanted(const struct dc_device &run, const struct dc_node &node, struct dc_count *count,
               struct node_shared &own)
@@ -492,7 +495,7 @@ choose_wanted(const struct dc_device &run, const struct dc_node &node, struct dc
     }
 }
 
-/* Values, ranges and order of the node's slots after its merge. */
+/* Writes values, ranges and order of the node's slots after its merge. */
 static __global__ void
 __launch_bounds__(MERGE_THREADS) settle_kernel(struct dc_device run, int depth)
 {

@@ -1,16 +1,17 @@
 /*
  * The log of a leaf's sweeps, and how a warp plays it to the leaf's vectors.
  *
- * A log's turns are the half tangents of the rotations (rotation.h) of all its sweeps one after
- * another, those of a sweep in the order in which they were made.  Where a leaf has a column more
- * than rows, they begin with the `rows` right ones that dropped it (dc_drop_step).
+ * The turns of a log are the half tangents of the rotations (rotation.h) of all its sweeps, in the
+ * order in which they were made.  Where a leaf has a column more than rows, the log begins with the
+ * `rows` right turns that dropped the column (dc_drop_step()).
  *
- * The warp holds the vectors of both sides in registers, a lane a column or two of one side.
+ * The warp holds the vectors of both sides in registers.  A lane has one or two columns of one
+ * side.
  */
 #ifndef TSVDI_CUDA_LEAF_LOG_H
 #define TSVDI_CUDA_LEAF_LOG_H
 
-/* before all that includes math/qr_sweep.h */
+/* This goes before all that includes math/qr_sweep.h. */
 #include "dc/half_tangents.h"
 
 #include "dc/dc.h"
@@ -22,33 +23,34 @@ static_assert((int)DC_LEAF_COLUMNS <= (int)WARP && (int)DC_LEAF_COLUMNS <= 1 << 
               "SHORT_BITS bits for a row: DC_LEAF_COLUMNS must be at most 32");
 
 struct leaf {
-    int64_t slot;   /* first slot, first entry of d and e, number of the first column */
+    int64_t slot;   /* its first slot, first entry of d and e, and number of its first column */
     int64_t column; /* place of that column in rows of vectors */
-    int64_t matrix;
+    int64_t matrix; /* whose leaf it is */
     int rows, columns;
 };
 
-/* A leaf that has sweeps left when its log is full; d and e are in slot.value and slot.z. */
+/* A leaf that has sweeps left when its log is full.  Its d and e are in slot.value and slot.z. */
 struct straggler {
-    int64_t leaf; /* of the level */
+    int64_t leaf; /* number on the level of leaves */
     struct qr_state q;
 };
 
 /* What is in the log of a leaf. */
 struct leaf_end {
-    int sweeps;
-    int done;          /* the leaf's values are in slot.value, with signs */
-    unsigned negative; /* then: bit i is set where value i is negative; else 0 */
+    int sweeps;        /* logged */
+    int done;          /* whether the leaf's values are in slot.value, with signs */
+    unsigned negative; /* bit i: the leaf is done, and value i is negative */
 };
 
+/* The logs of some leaves. */
 struct leaf_log {
-    int width;                  /* columns of the widest leaf */
-    int turns, sweeps;          /* room of each leaf */
-    struct half_tangents *turn; /* [leaves][turns] */
-    uint16_t *sweep;            /* [leaves][sweeps]: first, count, up; packed */
-    struct leaf_end *end;       /* [leaves] */
-    struct straggler *straggler;
-    unsigned *stragglers;
+    int width;                   /* columns of the widest leaf */
+    int turns, sweeps;           /* room in the log of a leaf */
+    struct half_tangents *turn;  /* [leaves][turns] */
+    uint16_t *sweep;             /* [leaves][sweeps]: first, count, up; packed */
+    struct leaf_end *end;        /* [leaves] */
+    struct straggler *straggler; /* [leaves of the level] those whose log was full */
+    unsigned *stragglers;        /* their number */
 };
 
 static __device__ __forceinline__ struct leaf
@@ -61,7 +63,7 @@ leaf_of(const struct dc_device &run, int64_t i)
     return leaf;
 }
 
-/* A logged sweep, see struct qr_sweep. */
+/* A logged sweep, as in struct qr_sweep. */
 struct short_sweep {
     int first, count, up;
 };
@@ -85,34 +87,34 @@ unpack(unsigned packed)
 
 /* ---- vectors ---- */
 
-/* A warp has the vectors of a leaf: LANES of its lanes those of a side, each of them COLUMNS
-   columns, LANES apart. */
+/* How a warp holds the vectors of a leaf: LANES of its lanes have those of a side, and each of
+   these lanes has COLUMNS columns, LANES apart. */
 template <int WIDTH> struct part {
     static constexpr int MOST = (int)WARP / (int)SIDES;
     static constexpr int LANES = WIDTH < MOST ? WIDTH : MOST;
     static constexpr int COLUMNS = WIDTH / LANES;
 };
 
-/* Turns of the log as a warp takes them, which come WARP at a time: turn t is in place
-   t % (2 WARP), and if that is below WARP in the one 2 WARP further on too, so that those of a
-   sweep follow one another; places before and behind are read, but not used. */
+/* Turns of the log as a warp takes them, WARP at a time.  Turn t is in place t % (2 WARP).  If that
+   is below WARP, it is in the place 2 WARP further on too, so that the turns of a sweep follow one
+   another.  The LEAF_GROUP places before and behind are read, but not used. */
 struct ring {
     struct lifting turn[SIDES][(int)LEAF_GROUP + 3 * (int)WARP + (int)LEAF_GROUP];
 };
 
 /* How far a warp has come with the turns of a log. */
 struct reader {
-    const struct half_tangents *turn;
-    int turns;                 /* room of the log */
-    int ready;                 /* so many are in the ring */
-    struct half_tangents next; /* the lane's of those that follow */
+    const struct half_tangents *turn; /* [turns] the log */
+    int turns;                        /* room of the log */
+    int ready;                        /* so many turns have come to the ring */
+    struct half_tangents next;        /* the lane's turn of the WARP turns that follow */
 };
 
-/* What a lane has of a leaf. */
+/* What a lane has of a leaf's vectors. */
 template <int WIDTH> struct vectors_part {
-    int side, column; /* of the first of its columns */
-    bool present[part<WIDTH>::COLUMNS];
-    real x[part<WIDTH>::COLUMNS][WIDTH];
+    int side, column;                    /* of the first of its columns */
+    bool present[part<WIDTH>::COLUMNS];  /* whether the leaf has the column */
+    real x[part<WIDTH>::COLUMNS][WIDTH]; /* entry i of each is of vector i */
 };
 
 static __device__ __forceinline__ void
@@ -139,7 +141,7 @@ take_turns(struct reader *r, struct ring *ring)
     const struct lifting turn[SIDES] = {rotation_lift(r->next.right), rotation_lift(r->next.left)};
     const int at = r->ready % (2 * WARP), place = LEAF_GROUP + at + (int)threadIdx.x % WARP;
 
-    __syncwarp(); /* all are through with what was there */
+    __syncwarp(); /* all lanes are through with what was there */
 #pragma unroll
     for (int side = 0; side < SIDES; side++) {
         ring->turn[side][place] = turn[side];
@@ -152,7 +154,7 @@ take_turns(struct reader *r, struct ring *ring)
     read_ahead(r);
 }
 
-/* The turns of a sweep, on columns of the vectors. */
+/* Applies the turns of a sweep to columns of the vectors. */
 template <int WIDTH, int COLUMNS>
 static __device__ __forceinline__ void
 apply(struct short_sweep s, const struct lifting *turn, real (&x)[COLUMNS][WIDTH])
@@ -220,7 +222,7 @@ rank_of(real value, int count)
     return rank;
 }
 
-/* Values, ranges and order of a leaf's slots, by a warp. */
+/* A warp writes values, ranges and order of a leaf's slots. */
 static __device__ __forceinline__ void
 settle(const struct dc_device &run, const struct leaf &leaf)
 {
@@ -237,8 +239,8 @@ settle(const struct dc_device &run, const struct leaf &leaf)
     }
 }
 
-/* Of the vectors of side `side` those whose entry of largest magnitude, of equals the first, is
-   negative: bit i for vector i. */
+/* Bit i: the entry of largest magnitude (of equals the first) of vector i on side `side` is
+   negative. */
 template <int WIDTH>
 static __device__ __forceinline__ unsigned
 find_flips(const struct vectors_part<WIDTH> &v, int rows, int side)
@@ -276,8 +278,8 @@ find_flips(const struct vectors_part<WIDTH> &v, int rows, int side)
     return flips;
 }
 
-/* Vectors of a matrix that is a leaf alone to the results, in the order of the values, signs
-   fixed. */
+/* Writes the vectors of a matrix that is all one leaf to the results, in the order of the values,
+   with their signs fixed. */
 template <int WIDTH>
 static __device__ __forceinline__ void
 store(const struct dc_device &run, const struct leaf &leaf, const struct vectors_part<WIDTH> &v)
@@ -286,7 +288,7 @@ store(const struct dc_device &run, const struct leaf &leaf, const struct vectors
     const real value = lane < leaf.rows ? r_abs(run.slot.value[leaf.slot + lane]) : REAL(0);
     const unsigned flips = find_flips<WIDTH>(v, leaf.rows, by_columns);
     real *to = (v.side == LEFT ? run.left : run.right) + leaf.matrix * run.n * run.k;
-    /* of vector `lane` among the wanted ones, the largest value first */
+    /* the rank of vector `lane` among the wanted ones; the largest value is first */
     const int rank = leaf.rows - 1 - rank_of(value, leaf.rows) - (int)run.first;
 
 #pragma unroll
@@ -307,7 +309,8 @@ store(const struct dc_device &run, const struct leaf &leaf, const struct vectors
     }
 }
 
-/* The turns that dropped a column; returns their number. */
+/* Plays the turns that dropped a column.  null: the lane's columns of the null vector.  Returns the
+   number of turns. */
 template <int WIDTH>
 static __device__ __forceinline__ int
 play_drop(const struct leaf &leaf, struct reader &reader, struct ring *ring,
@@ -326,14 +329,14 @@ play_drop(const struct leaf &leaf, struct reader &reader, struct ring *ring,
     return leaf.rows;
 }
 
-/* The turns of `sweeps` sweeps, from turn `begin` of the log on. */
+/* Plays `sweeps` sweeps, whose turns begin with turn `begin` of the log. */
 template <int WIDTH>
 static __device__ __forceinline__ void
 play_sweeps(const uint16_t *sweep, int sweeps, int begin, struct reader &reader, struct ring *ring,
             struct vectors_part<WIDTH> &v)
 {
     const int lane = (int)threadIdx.x % WARP;
-    int packed = 0; /* the lane's of WARP sweeps */
+    int packed = 0; /* the lane's sweep of WARP sweeps */
 
     for (int i = 0; i < sweeps; i++) {
         struct short_sweep s;
@@ -351,8 +354,8 @@ play_sweeps(const uint16_t *sweep, int sweeps, int begin, struct reader &reader,
 }
 
 /*
- * Plays log `at` to the vectors of a leaf: to the identity if `fresh`, else to what lies in run.x,
- * where they go, or to the results if the leaf is all of its matrix.
+ * Plays log `at` to the vectors of a leaf: to the identity if `fresh`, else to what lies in run.x.
+ * The vectors go to run.x, or to the results if the leaf is done and all of its matrix.
  */
 template <int WIDTH>
 static __device__ __forceinline__ void
@@ -369,8 +372,8 @@ play(const struct dc_device &run, const struct leaf &leaf, const struct leaf_log
     real *to, null[COLUMNS];
     bool has_null;
 
-    read_ahead(&reader);                        /* is on its way while the vectors are set up */
-    v.side = sides_lane == LEFT ? LEFT : RIGHT; /* a lane of neither only looks on */
+    read_ahead(&reader);                        /* they come while the vectors are set up */
+    v.side = sides_lane == LEFT ? LEFT : RIGHT; /* a lane of neither side has no columns */
     v.column = lane % LANES;
     has_null = v.side == RIGHT && leaf.columns > leaf.rows;
     to = side_of(run.x, run, v.side) + leaf.slot * run.stride + leaf.column + v.column;

@@ -2,10 +2,10 @@
  * Divide and conquer on the device: the leaves, by implicit QR (qr_sweep.h).
  *
  * The sweeps of a leaf are a chain of dependent rotations: one thread makes them, and logs its
- * rotations.  Applying them to the vectors is where the work is: a warp does (leaf_log.h).  Leaves
- * take turns in the memory of two logs, as many at a time as one holds.  A log ends when it is
- * full; what is left of such leaves, which are rare, a last kernel does in turns of sweeps and
- * vectors.
+ * rotations.  Applying them to the vectors is most of the work: a warp does that (leaf_log.h).
+ * Leaves take turns in the memory of two logs, as many at a time as one log holds.  A leaf whose
+ * log is full, which is rare, is finished by a last kernel.  That makes sweeps and applies them in
+ * turn.
  */
 #include "dc/leaf_log.h"
 
@@ -13,9 +13,9 @@ enum { APPLY_WARPS = 2, APPLY_THREADS = APPLY_WARPS * (int)WARP };
 
 /* ---- sweeps ---- */
 
-/* Makes sweeps into log `at`, which holds `used` turns, until the matrix is diagonal or the log
-   full.  The threads of a warp in `lanes` do so together: each finds the block of its next sweep
-   before any sweeps, so that their sweeps run side by side. */
+/* Makes sweeps into log `at`, which holds `used` turns, until the matrix is diagonal or the log is
+   full.  The threads of a warp in `lanes` do so together.  Each finds the block of its next sweep
+   before any of them sweeps, so that their sweeps run side by side. */
 static __device__ __forceinline__ struct leaf_end
 make_sweeps(unsigned lanes, const struct dc_device &run, const struct leaf &leaf,
             const struct leaf_log &log, int64_t at, int used, struct qr_state *q, real *d, real *e)
@@ -53,8 +53,8 @@ make_sweeps(unsigned lanes, const struct dc_device &run, const struct leaf &leaf
     return end;
 }
 
-/* A thread makes the sweeps of a leaf, `share` threads of a warp have one: the leaves from `first`
-   on, `count` of them. */
+/* Sweeps of `count` leaves from `first` on.  A thread makes those of a leaf; `share` threads of a
+   warp have one. */
 static __global__ void
 __launch_bounds__(WARP) sweeps_kernel(struct dc_device run, struct leaf_log log, int64_t first,
                                       int64_t count, int share)
@@ -101,7 +101,7 @@ __launch_bounds__(WARP) sweeps_kernel(struct dc_device run, struct leaf_log log,
 
 /* ---- vectors ---- */
 
-/* Log i is that of leaf first + i. */
+/* Plays the logs of `count` leaves; log i is that of leaf first + i. */
 template <int WIDTH>
 static __global__ void
 __launch_bounds__(APPLY_THREADS)
@@ -116,7 +116,7 @@ __launch_bounds__(APPLY_THREADS)
     }
 }
 
-/* Finishes the leaves whose log was full, block b in log b. */
+/* Finishes the leaves whose log was full.  Block b uses log b. */
 template <int WIDTH>
 static __global__ void
 __launch_bounds__(WARP) stragglers_kernel(struct dc_device run, struct leaf_log log)
@@ -146,7 +146,7 @@ __launch_bounds__(WARP) stragglers_kernel(struct dc_device run, struct leaf_log 
 
 /* ---- launches ---- */
 
-/* Lays out the logs of `leaves` leaves; returns their bytes. */
+/* Lays out the logs of `leaves` leaves.  Returns their bytes. */
 static size_t
 lay_out(struct leaf_log *log, int64_t leaves, char *base)
 {
@@ -241,7 +241,7 @@ out:
     return ret;
 }
 
-/* What is enqueued goes on. */
+/* Work that is enqueued goes on. */
 static void
 close_streams(struct leaf_streams *s)
 {

@@ -1,7 +1,6 @@
 /*
  * Divide and conquer on the device: the secular equations, the vectors of M, and the products with
- * them.  A warp works on a root; sums over its lanes are made in a fixed order, and every lane
- * then takes the same step.
+ * them.  A warp works on a root: its lanes add up the terms, and then all take the same step.
  */
 #include "dc/dc.h"
 
@@ -9,8 +8,11 @@ extern "C" {
 #include "math/secular.h"
 }
 
+/* WARPS: warps of a block, each with a root or a survivor. */
 enum { WARP = 32, WARPS = 4, GATHER_THREADS = 256 };
 
+/* The sum over a warp, in every lane.  The order of the additions fixes the bits of the result, so
+   it is spelt here and not left to a library.  So it is for the product. */
 static __device__ __forceinline__ real
 warp_sum(real x)
 {
@@ -78,7 +80,7 @@ __launch_bounds__(WARP *WARPS) roots_kernel(struct dc_device run, int depth)
     }
 }
 
-/* z again, from the roots. */
+/* z again, from the roots.  A warp has an entry of z. */
 static __global__ void
 __launch_bounds__(WARP *WARPS) weights_kernel(struct dc_device run, int depth)
 {
@@ -135,7 +137,7 @@ out:
     return ret;
 }
 
-/* The vectors of M that belong to one root, as rows of q. */
+/* The vectors of M for one root, as rows of q. */
 static __global__ void
 __launch_bounds__(WARP *WARPS) coefficients_kernel(struct dc_device run, int depth)
 {
@@ -177,7 +179,7 @@ __launch_bounds__(WARP *WARPS) coefficients_kernel(struct dc_device run, int dep
     }
 }
 
-/* Row p of g: the vector at place p, without the half in which it is zero. */
+/* Row p of g: the vector at place p, except for the half in which it is zero. */
 static __global__ void
 __launch_bounds__(GATHER_THREADS) gather_kernel(struct dc_device run, int depth)
 {
@@ -208,8 +210,7 @@ __launch_bounds__(GATHER_THREADS) gather_kernel(struct dc_device run, int depth)
     }
 }
 
-/* Deflated vectors to their new slots, as the ranges of these still are: settle_kernel comes
-   later. */
+/* Moves deflated vectors to their new slots.  settle_kernel, which follows, moves their ranges. */
 static __global__ void
 __launch_bounds__(GATHER_THREADS) move_kernel(struct dc_device run, int depth)
 {
@@ -260,7 +261,8 @@ out:
 
 enum { PRODUCT_DEPTH = 16, PRODUCT_EACH = PRODUCT_TILE / 16 };
 
-/* One tile of x = q g; blockIdx.z: side, and which of the two halves of columns. */
+/* One tile of x = q g.  blockIdx.z: 2 side + half, where the cut separates the halves of the
+   columns. */
 static __global__ void __launch_bounds__(256)
     product_kernel(struct dc_device run, int depth, int tiles_across)
 {
@@ -332,7 +334,7 @@ tsvd_status
 tsvdi_launch_products(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
 {
     const unsigned down = blocks_for(level.columns, PRODUCT_TILE);
-    /* the halves are as wide as each other up to DC_ALIGN columns */
+    /* the widths of the two halves differ by DC_ALIGN columns at most */
     const int64_t half = level.columns / 2 + DC_ALIGN;
     const unsigned across = blocks_for(half, PRODUCT_TILE);
     const dim3 grid(down * across, (unsigned)level.nodes, 2 * SIDES);

@@ -1,11 +1,11 @@
 /*
  * Singular values of many matrices of one order, or of a small one, with a thread for each value.
  *
- * A block holds the entries of its matrices in shared memory and works in rounds, in each of which
- * a thread counts at one shift: those whose values share a bracket (multisection.h) cut it
+ * A block holds the entries of its matrices in shared memory and works in rounds.  In each round a
+ * thread counts at one shift; threads whose values share a bracket (multisection.h) cut it
  * together. A matrix with more values than a block has threads takes several blocks.  The forms of
- * the counts take turns as in values/search.cu; in single precision, where the plain form reaches
- * down to the least number, it is alone.
+ * the counts take turns as in values/search.cu.  Single precision needs the plain form only, which
+ * reaches down to the least number there.
  */
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
@@ -15,21 +15,20 @@
 typedef cub::BlockScan<int, COUNT_THREADS, cub::BLOCK_SCAN_WARP_SCANS> block_scan;
 typedef cub::BlockReduce<int, COUNT_THREADS> block_reduce;
 
-/* Bytes of shared memory that CUDA keeps of a block's. */
+/* Bytes of a block's shared memory that CUDA keeps. */
 static const size_t SHARED_RESERVED = 1024;
 
-/* Entries times shifts of one launch, half a second or less. */
+/* The most entries times shifts of one launch, which take half a second or less. */
 static const double BATCH_STEPS = 2e11;
 
-/* What a launch works on, and how a block's memory is laid out: for each of its `matrices` the
-   scale; for each thread an evaluation, or before a size; and for each matrix `entry_bytes` of
-   entries, of one form or the other, and `groups` groups' events. */
+/* What a launch works on. */
 struct batch {
     struct values_device v;
-    int64_t begin; /* the first matrix */
-    int matrices;  /* of a block */
-    int width;     /* threads that have values of a matrix; a block's share of them */
-    int groups, entry_bytes;
+    int64_t begin;   /* the first matrix */
+    int matrices;    /* of a block */
+    int width;       /* threads of a block that have values of the same matrix */
+    int groups;      /* groups of entries of a matrix */
+    int entry_bytes; /* bytes of a matrix's entries, of whichever form takes the most */
     unsigned long long *d_counts;
 };
 
@@ -41,11 +40,12 @@ struct batch_matrix {
     struct evaluation *at; /* of its threads */
 };
 
+/* A block's shared memory. */
 struct batch_memory {
-    struct matrix_scale *scale;
-    struct evaluation *at;
-    char *entry;
-    uint32_t *event;
+    struct matrix_scale *scale; /* [matrices] */
+    struct evaluation *at;      /* [COUNT_THREADS]; before the search, sizes of matrices */
+    char *entry;                /* [matrices][entry_bytes] */
+    uint32_t *event;            /* [matrices][groups] */
     size_t bytes;
 };
 
@@ -62,7 +62,7 @@ lay_out(const struct batch &q, char *base)
     return m;
 }
 
-/* The scales of the block's matrices. */
+/* Finds the scales of the block's matrices. */
 static __device__ void
 measure(const struct batch &q, struct batch_memory memory, int64_t here, int matrix, int lane)
 {
@@ -88,7 +88,7 @@ measure(const struct batch &q, struct batch_memory memory, int64_t here, int mat
     __syncthreads();
 }
 
-/* The entries of the block's matrices for one of the forms. */
+/* Makes the entries of the block's matrices for one of the forms. */
 template <class Form>
 static __device__ void
 prepare(const struct batch &q, struct batch_memory memory, int64_t here)
@@ -106,7 +106,7 @@ prepare(const struct batch &q, struct batch_memory memory, int64_t here)
     __syncthreads();
 }
 
-/* Their events, from the plain form's entries. */
+/* Finds the events of the block's matrices, from the plain form's entries. */
 static __device__ void
 find_events(const struct batch &q, struct batch_memory memory, int64_t here)
 {
@@ -122,7 +122,7 @@ find_events(const struct batch &q, struct batch_memory memory, int64_t here)
     __syncthreads();
 }
 
-/* Is the value at or above the numbers with these bits? */
+/* Whether the value is at or above the numbers with these bits. */
 template <class Form, int SHIFTS>
 static __device__ __forceinline__ void
 compare(int64_t n, const struct batch_matrix &m, int64_t value, const real_int (&bits)[SHIFTS],
@@ -152,10 +152,15 @@ is_above(int64_t n, const struct batch_matrix &m, int64_t value, real_int bits)
     return above[0];
 }
 
-/* Closes the bracket of a value that lies near the number with the bits `at`, mostly within a step
-   above it, in steps that double, and then by halving: without the care that brackets take, which
-   costs several counts a round.  Leaves it alone if they lead out of the range.  Returns the counts
-   made. */
+/*
+ * Closes the bracket of a value that lies near the number with the bits `at`, mostly within a step
+ * above it: in steps that double, and then by halving.  Leaves the bracket alone if the steps lead
+ * out of the range.  Returns the counts made.
+ *
+ * It saves the work between the rounds of multisection, which costs as much as several counts.
+ * refine() of csrc/cpu/values.c does the like, but begins with one count: on a CPU a second one
+ * costs as much again, while a thread counts at two shifts in little more than the time of one.
+ */
 template <class Form>
 static __device__ int
 close_in(int64_t n, const struct batch_matrix &m, int64_t value, real_int at, real_int step,
@@ -204,7 +209,7 @@ close_in(int64_t n, const struct batch_matrix &m, int64_t value, real_int at, re
     return counts;
 }
 
-/* Narrows the brackets of the whole block until all are closed; returns the counts made. */
+/* Narrows the brackets of the whole block until all are closed.  Returns the counts made. */
 template <class Form>
 static __device__ int
 search(int64_t n, struct batch_matrix m, struct bracket *b, int64_t value, int64_t first,
@@ -244,8 +249,9 @@ search(int64_t n, struct batch_matrix m, struct bracket *b, int64_t value, int64
 /* A value of the block: that of a thread while the plain form counts. */
 struct batch_value {
     struct batch_matrix m;
-    int64_t first, value; /* of the block's values of the matrix; its own */
-    int64_t place;        /* in d_hint and d_s */
+    int64_t first; /* number of the first value of the matrix that the block has */
+    int64_t value; /* its own number; the largest value is 0 */
+    int64_t place; /* in d_hint and d_s */
     struct bracket_range range;
 };
 
@@ -269,18 +275,19 @@ value_of(const struct batch &q, struct batch_memory memory, int thread)
     return x;
 }
 
+/* What close_ranks() shares. */
 struct ranks {
     block_scan::TempStorage scan;
-    struct bracket kept[COUNT_THREADS];
-    int from[COUNT_THREADS];
+    struct bracket kept[COUNT_THREADS]; /* the open brackets */
+    int from[COUNT_THREADS];            /* the threads that they come from */
 };
 
-/* What a block takes of its shared memory beside its matrices. */
+/* Bytes of a block's shared memory that are not in struct batch_memory. */
 static const size_t SHARED_BESIDE =
     sizeof(struct ranks) + sizeof(block_reduce::TempStorage) + SHARED_RESERVED;
 
-/* The brackets that are open move up to the first threads, so that few warps count for them;
-   returns the thread that a bracket came from, -1 where there is none. */
+/* Moves the open brackets up to the first threads, so that few warps count for them.  Returns the
+   thread that a bracket came from, -1 where there is none. */
 static __device__ int
 close_ranks(bool open, struct bracket *b)
 {
@@ -301,8 +308,8 @@ close_ranks(bool open, struct bracket *b)
     return ranks.from[thread];
 }
 
-/* The bracket that a thread's value starts from, narrowed around a hint; returns the counts made.
- */
+/* The bracket that a thread's value starts from, narrowed if there is a hint.  Returns the counts
+   made. */
 static __device__ __forceinline__ int
 start_value(const struct batch &q, const struct batch_value &x, struct bracket *b)
 {
@@ -315,7 +322,7 @@ start_value(const struct batch &q, const struct batch_value &x, struct bracket *
                : 0;
 }
 
-/* Finds the values that are open with the twofold form, and writes them; returns the counts
+/* Finds the values that are open with the twofold form, and writes them.  Returns the counts
    made. */
 static __device__ __forceinline__ int
 find_twofold(const struct batch &q, struct batch_memory memory, int64_t here, bool open,
@@ -392,7 +399,7 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
     }
 }
 
-/* How a block is filled: by as many matrices as have values for its threads and fit. */
+/* Chooses how a block is filled: by as many matrices as have values for its threads and fit. */
 static void
 fill_block(struct batch *q, int shared_most)
 {
@@ -401,7 +408,7 @@ fill_block(struct batch *q, int shared_most)
     int64_t plain;
 
     q->groups = (int)((2 * n + GROUP - 1) / GROUP);
-    plain = (q->groups * GROUP + 2) * (int64_t)sizeof(double); /* two matrices in other banks */
+    plain = (q->groups * GROUP + 2) * (int64_t)sizeof(double); /* shifts matrices to other banks */
     q->entry_bytes = (int)bracket_max(wide, plain);
     q->width = (int)bracket_min(values, COUNT_THREADS);
     q->matrices = COUNT_THREADS / q->width;

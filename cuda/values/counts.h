@@ -3,9 +3,9 @@
  * and the wide form are those of csrc/math/sturm.h; the twofold one takes the plain form's scaled
  * entries.
  *
- * A thread counts for a few shifts at once, and passes over groups of entries: those of a matrix
- * that lies in shared memory, where a number that a whole warp reads costs one access, or through
- * tiles of a longer one, with the next on its way meanwhile.
+ * A thread counts at a few shifts at once, and passes over groups of entries in shared memory,
+ * where a number that a whole warp reads costs one access.  A short matrix lies there as a whole.
+ * A longer one comes in tiles, the next of which is copied meanwhile.
  */
 #ifndef TSVDI_COUNTS_H
 #define TSVDI_COUNTS_H
@@ -16,10 +16,10 @@
 #include "math/multisection.h"
 #include "math/sturm_polynomial.h"
 
-/* The square of an entry for the twofold form, scaled: plain_square() and what its rounding left.
- */
+/* The square of a scaled entry for the twofold form. */
 struct twofold_entry {
-    real square, rest;
+    real square; /* plain_square() */
+    real rest;   /* what its rounding left */
 };
 
 static __device__ __forceinline__ struct twofold_entry
@@ -31,7 +31,7 @@ twofold_entry_of(int64_t n, const real *d, const real *e, int64_t k, struct matr
     return {square, square == b * b ? r_fma(b, b, -square) : REAL(0)};
 }
 
-/* An entry b_k for the wide form: csrc/math/sturm.h; 0 if b_k is. */
+/* An entry b_k for the wide form, as in struct sturm; square, rest and inverse are 0 if b_k is. */
 struct wide_entry {
     real square, rest, inverse;
     real_int twos;
@@ -47,21 +47,17 @@ wide_entry_of(real b)
     return x;
 }
 
-/* The matrix on the device, all pointers to there. */
+/* The matrix on the device.  Its entries fill whole tiles. */
 struct device_sturm {
     int64_t n;
     const struct matrix_size *d_size;
-    const double *d_square;  /* [whole tiles] for the plain form */
-    const uint32_t *d_event; /* [whole tiles / GROUP] */
-    /* [whole tiles] NULL until they are needed */
-    const struct twofold_entry *d_twofold;
-    const struct wide_entry *d_wide;
+    const double *d_square;                /* [entries] for the plain form */
+    const uint32_t *d_event;               /* [entries / GROUP] */
+    const struct twofold_entry *d_twofold; /* [entries] NULL until they are needed */
+    const struct wide_entry *d_wide;       /* [entries] NULL until they are needed */
 };
 
-/*
- * What the plain form leaves to the others of value v, as the bracket b: to the wide form what lies
- * below its floor, to the twofold form what is so small that its error could show.  Each of these
- * opens the bracket, if it is one of its.
+/* Reopens the bracket if the wide form must decide it: it lies below the floor of the plain form.
  */
 TSVD_HD void
 bracket_widen(struct bracket *b)
@@ -71,6 +67,8 @@ bracket_widen(struct bracket *b)
     }
 }
 
+/* Reopens the bracket of value v if the twofold form must decide it: the value is so small that the
+   error of the plain form could show. */
 TSVD_HD void
 bracket_refine(struct bracket *b, int64_t v, int64_t n, struct matrix_scale scale,
                struct bracket_range range)
@@ -104,7 +102,7 @@ struct plain_form {
         plain_start(&x, shift, scale);
     }
 
-    /* What was counted since the last call. */
+    /* Returns what was counted since the last call. */
     __device__ __forceinline__ int take()
     {
         const int above = x.above;
@@ -130,7 +128,7 @@ struct plain_form {
         }
     }
 
-    /* The signs are gathered first and their changes counted together. */
+    /* Half a group.  The signs are gathered first, and their changes are counted together. */
     template <int SHIFTS>
     static __device__ __forceinline__ void half(const double (&square)[HALF],
                                                 struct plain_form (&shift)[SHIFTS],
@@ -146,7 +144,7 @@ struct plain_form {
         }
     }
 
-    /* Any entries, one by one. */
+    /* Passes over any entries, one by one. */
     template <int SHIFTS>
     static __device__ void pass_each(const entry *square, uint32_t events, int count,
                                      struct plain_form (&shift)[SHIFTS])
@@ -162,8 +160,8 @@ struct plain_form {
         }
     }
 
-    /* Consecutive entries from the beginning of a group on, in shared memory and aligned to 16
-       bytes. */
+    /* Passes over consecutive entries from the beginning of a group on.  They lie in shared memory,
+       aligned to 16 bytes. */
     template <int SHIFTS>
     static __device__ __forceinline__ void pass(const entry *square, const uint32_t *event,
                                                 int count, struct plain_form (&shift)[SHIFTS])
@@ -207,7 +205,7 @@ struct plain_form {
     }
 };
 
-/* What the others have in common, whose polynomials guide no search. */
+/* What the other forms have in common.  Their polynomials guide no search. */
 struct unguided_form {
     num_small above;
 
@@ -226,7 +224,7 @@ struct unguided_form {
     }
 };
 
-/* Never in single precision, whose plain form is in double. */
+/* This form is not used in single precision, where the plain form is in double. */
 struct twofold_form : unguided_form {
     typedef struct twofold_entry entry;
     enum { TILE = 512 };
@@ -359,7 +357,7 @@ template <class Form> struct tile {
     uint32_t event[Form::TILE / GROUP];
 };
 
-/* Starts the copy of `bytes`, a multiple of 16. */
+/* Starts to copy `bytes` bytes, a multiple of 16. */
 static __device__ __forceinline__ void
 copy_ahead(void *to, const void *from, int bytes)
 {
@@ -377,7 +375,7 @@ fetch(const struct device_sturm &m, int64_t index, struct tile<Form> *to)
     __pipeline_commit();
 }
 
-/* Counts at at[s].at; the whole block of COUNT_THREADS calls this. */
+/* Counts at the shifts at[s].at.  The whole block of COUNT_THREADS calls this. */
 template <class Form, int SHIFTS>
 static __device__ __forceinline__ void
 evaluate(const struct device_sturm &m, struct evaluation (&at)[SHIFTS])

@@ -1,6 +1,6 @@
 /*
- * Singular values on the device: a matrix made ready for counts, without a look at it from the
- * host.  Layouts: sturm_polynomial.h, counts.h.
+ * Singular values on the device: kernels make a matrix ready for counts, and the host does not look
+ * at it.  Layouts: csrc/math/sturm_polynomial.h, values/counts.h.
  */
 #include "values/values.h"
 
@@ -12,7 +12,7 @@ thread_index(void)
     return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
 }
 
-/* Raises a number to x; neither is negative, and so their bits are ordered as they are. */
+/* Raises a number to x.  Neither is negative, so their bits are ordered as the numbers are. */
 static __device__ __forceinline__ void
 raise_to(real *d_at, real x)
 {
@@ -23,7 +23,7 @@ raise_to(real *d_at, real x)
 #endif
 }
 
-/* The matrix's size, zero before. */
+/* Finds the matrix's size, which is zero before. */
 static __global__ void
 __launch_bounds__(PREPARE_THREADS)
     size_kernel(int64_t n, const real *d_d, const real *d_e, struct matrix_size *d_size)
@@ -68,7 +68,7 @@ __launch_bounds__(PREPARE_THREADS)
     }
 }
 
-/* Entries with those that fill the last tile, of any form. */
+/* Entries of a matrix, and those that fill the last tile, for any form. */
 static int64_t
 room_of(int64_t n)
 {
@@ -81,7 +81,7 @@ room_of(int64_t n)
     return (2 * n + tile - 1) / tile * tile;
 }
 
-/* The entries for one form. */
+/* Makes the entries for one form. */
 template <class Form>
 static tsvd_status
 add_entries(struct cuda_call *call, const real *d_d, const real *d_e,

@@ -1,14 +1,15 @@
 /*
- * Singular values of one matrix, with the whole device: csrc/cpu/values.c's task by other means.
+ * Singular values of one matrix, with the whole device.  csrc/cpu/values.c does the same by other
+ * means.
  *
- * Values may be few and recurrences are long, so a round cuts the bracket of every value at several
- * points at once (multisection.h), as many as keep the device at work at the pace of one
- * recurrence, or at one point if there are more values.  The values that are still open are listed
- * anew after each round.
+ * Values may be few, and recurrences are long.  So a round cuts the bracket of every value at
+ * several points at once (multisection.h): at as many as keep the device at work for the time of
+ * one recurrence, or at one point if there are more values than that.  The values that are still
+ * open are listed anew after each round.
  *
  * The first search counts with the plain form.  A second one, with the twofold form, takes up the
- * values for which its error could show (plain_is_exact): it looks around what the first found.  A
- * third one, with the wide form, finds what lies below their reach.
+ * values for which the plain form's error could show (plain_is_exact()), and looks around what the
+ * first found.  A third one, with the wide form, finds what lies below the reach of both.
  */
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
@@ -24,24 +25,25 @@ enum {
 typedef cub::BlockReduce<int64_t, LIST_THREADS> block_reduce;
 typedef cub::BlockScan<int64_t, LIST_THREADS, cub::BLOCK_SCAN_WARP_SCANS> block_scan;
 
-/* Of the work of a search that is left, so much is taken to be left after another round. */
+/* Progress estimate: fraction left after a round. */
 static const double SHARE_LEFT = 0.9;
 
-/* Of all work, so much is left to the other searches. */
+/* Progress estimate: fraction of all work that is left to the other searches. */
 static const double OTHERS_SHARE = 0.1;
 
-/* Entries times shifts of one launch, about half a second. */
+/* The most entries times shifts of one launch, which take about half a second. */
 static const double PLAIN_STEPS = 2e12, TWOFOLD_STEPS = 5e11, WIDE_STEPS = 2e11;
 
-/* One round: each bracket listed is cut at `each` points. */
+/* One round. */
 struct round {
     struct bracket *d_bracket; /* [values] */
     const int64_t *d_list;     /* [open] the brackets that are open, ascending */
-    struct evaluation *d_at;   /* [open each] */
+    struct evaluation *d_at;   /* [open each] the points */
     int64_t first;             /* value of the first bracket */
-    int64_t open, each;
-    real eps;
-    enum form form;
+    int64_t open;              /* brackets that are open */
+    int64_t each;              /* points of each of them */
+    real eps;                  /* as in struct values_device */
+    enum form form;            /* of the counts */
 };
 
 /* The range of a search. */
@@ -53,17 +55,17 @@ range_of(const struct round &q, struct matrix_scale scale)
     return range;
 }
 
-/* The cut of the bracket listed at i, and where its cluster's points begin. */
+/* The cut of the bracket listed at i.  *begin: the first point of its cluster. */
 static __device__ __forceinline__ struct bracket_grid
 cut_of(const struct round &q, int64_t i, const struct bracket *b, struct bracket_range range,
        int64_t *begin)
 {
-    /* the members of a cluster are all open, and so listed one after another */
+    /* the members of a cluster are all open, and so they are listed one after another */
     *begin = (i - (q.first + q.d_list[i] - b->first)) * q.each;
     return bracket_cut(b, q.each, range);
 }
 
-/* The shift at a point; the last one's beyond the points. */
+/* The shift at a point.  Beyond the last point it is that of the last. */
 static __device__ real_int
 shift_at(const struct round &q, int64_t point, struct bracket_range range)
 {
@@ -118,7 +120,7 @@ __launch_bounds__(VALUE_THREADS)
     }
 }
 
-/* Brackets to start from: one of all values, or around hints. */
+/* The brackets to start from. */
 static __global__ void
 __launch_bounds__(VALUE_THREADS) start_kernel(struct device_sturm m, struct round q, int64_t values,
                                               const real *d_hint, char *d_is_open)
@@ -135,7 +137,7 @@ __launch_bounds__(VALUE_THREADS) start_kernel(struct device_sturm m, struct roun
     }
 }
 
-/* Brackets for the form after those of the plain form. */
+/* The brackets that another form starts from, after the plain form. */
 static __global__ void
 __launch_bounds__(VALUE_THREADS)
     restart_kernel(struct device_sturm m, struct round q, int64_t values, char *d_is_open)
@@ -168,10 +170,9 @@ __launch_bounds__(VALUE_THREADS)
     }
 }
 
-/* Lists the brackets that are open, of `count` that were listed before (d_before = NULL: of all),
-   in their order, and their number in *d_open.  Each block adds up what precedes its part by
-   itself.
- */
+/* Lists the brackets that are open, in their order, and writes their number to *d_open.  d_before:
+   the `count` brackets that were listed before; NULL: all brackets.  Each block adds up by itself
+   what precedes its part. */
 static __global__ void
 __launch_bounds__(LIST_THREADS) list_kernel(int64_t count, const int64_t *d_before,
                                             const char *d_is_open, int64_t *d_list, int64_t *d_open)
@@ -207,16 +208,18 @@ __launch_bounds__(LIST_THREADS) list_kernel(int64_t count, const int64_t *d_befo
 struct search {
     struct tsvd_context *ctx;
     struct values_device v;
-    int64_t values, *counts;
+    int64_t values;  /* wanted */
+    int64_t *counts; /* Sturm counts made are added */
     struct device_sturm m;
     struct round q;
-    int64_t *d_list[2], *d_open;
-    char *d_is_open;
-    int latest;        /* of d_list */
-    double begin, end; /* share of the work that is done before and after the search */
+    int64_t *d_list[2]; /* [values] lists of open brackets, old and new in turn */
+    int latest;         /* the new one */
+    int64_t *d_open;    /* its length */
+    char *d_is_open;    /* [open] whether the brackets listed are still open */
+    double begin, end;  /* share of the work that is done before and after the search */
 };
 
-/* Points that keep the device at work. */
+/* How many points keep the device at work. */
 static int64_t
 points_that_fill(const struct search *job, enum form form)
 {
@@ -227,7 +230,8 @@ points_that_fill(const struct search *job, enum form form)
     return cuda_of(job->ctx)->multiprocessors * fill;
 }
 
-/* Lists the open ones of `count` brackets: of all, or of those listed before. */
+/* Lists those of `count` brackets that are open.  all: they are all brackets; otherwise those
+   listed before. */
 static tsvd_status
 list_open(struct search *job, int64_t count, int all)
 {
@@ -248,7 +252,7 @@ out:
     return ret;
 }
 
-/* Counts at all points of a round, in launches of at most so many entries times shifts. */
+/* Counts at all points of a round.  steps: the most entries times shifts of a launch. */
 template <class Form, int SHIFTS>
 static tsvd_status
 count_points(struct search *job, double steps, double done)
@@ -321,7 +325,7 @@ free_all(struct search *job)
     }
 }
 
-/* Room on the device for all but the matrix. */
+/* Takes room on the device for all but the matrix. */
 static tsvd_status
 alloc_all(struct search *job)
 {
@@ -344,7 +348,7 @@ out:
     return ret;
 }
 
-/* Takes up with another form what the plain form left to it. */
+/* Searches with another form for what the plain form left to it. */
 static tsvd_status
 take_up(struct search *job, enum form form)
 {

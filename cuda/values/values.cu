@@ -6,8 +6,8 @@
 
 enum { WARP = 32, UNCROSS_THREADS = 128 };
 
-/* Counts are monotone but for rounding: neighbours may have crossed by an ulp.  Each value becomes
-   the least of those up to it, a warp for a matrix. */
+/* Counts are monotone only up to rounding: neighbours may have crossed by an ulp.  Each value
+   becomes the least of those up to it.  A warp has a matrix. */
 static __global__ void
 __launch_bounds__(UNCROSS_THREADS) uncross_kernel(int64_t batch, int64_t values, real *d_s)
 {

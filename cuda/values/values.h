@@ -1,20 +1,20 @@
 /*
- * Singular values on the device: what the files of values/ share.
+ * Singular values on the device: what the files of this folder share.
  *
  *   values/values.cu   the operation of the seam, and which search finds what
  *   values/prepare.cu  a matrix made ready for counts
  *   values/search.cu   the values of one matrix, with the whole device
- *   values/batch.cu    those of a batch, or of a small matrix, with a thread for each
+ *   values/batch.cu    those of a batch, or of a small matrix, with a thread for each value
  */
 #ifndef TSVDI_VALUES_H
 #define TSVDI_VALUES_H
 
 #include "values/counts.h"
 
-/* Of counts. */
+/* The forms of counts (csrc/math/sturm.h). */
 enum form { PLAIN, TWOFOLD, WIDE };
 
-/* What is to be found; all arrays are device memory, as for tsvdi_cuda_values_on_device. */
+/* What is to be found, as for tsvdi_cuda_values_on_device(). */
 struct values_device {
     int64_t n, batch;
     int64_t first, last;
@@ -23,23 +23,23 @@ struct values_device {
     real *d_s;
 };
 
-/* The matrix for plain counts, and for those of another form, TWOFOLD or WIDE, as well; end() is
-   due also after a failure. */
+/* Prepares a matrix: begin() for plain counts, add() for those of another form, TWOFOLD or WIDE, as
+   well.  end() is due also after a failure. */
 tsvd_status tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d,
                                    const real *d_e, struct device_sturm *matrix);
 tsvd_status tsvdi_cuda_sturm_add(struct cuda_call *call, enum form form, const real *d_d,
                                  const real *d_e, struct device_sturm *matrix);
 void tsvdi_cuda_sturm_end(struct cuda_call *call, struct device_sturm *matrix);
 
-/* Each leaves the values in v.d_s, of which neighbours may have crossed by an ulp.  The search is
-   for one matrix, after which the share `done` of all work is done; the batch for orders up to
+/* Each finds the values, to v.d_s.  Neighbours may have crossed by an ulp.  The search is for one
+   matrix; `done` is the share of all work that is then done.  The batch is for orders up to
    VALUES_BATCH_ORDER. */
 tsvd_status tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, double done,
                                      int64_t *counts);
 tsvd_status tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v,
                                     int64_t *counts);
 
-/* Bytes that either takes on the device, at most. */
+/* The most bytes that either takes on the device. */
 uint64_t tsvdi_cuda_values_search_bytes(const struct svd_plan *plan);
 
 /* Whether a matrix fits in the memory of a block, as a batch wants. */

@@ -132,9 +132,9 @@ check_brackets(const char *kind, int64_t n, const real *d, const real *e, int64_
                   count_above(n, exact_d, exact_e, s + error) <= v,
               "%s, n = %lld, values %lld to %lld, %lld points%s: value %lld is %La", kind,
               (long long)n, (long long)first, (long long)last, (long long)each,
-              hint ? ", hints" : "", (long long)v, s);
+              hint != NULL ? ", hints" : "", (long long)v, s);
     }
-    if (!hint) { /* the values found are good hints */
+    if (hint == NULL) { /* the values found are good hints */
         real near[BRACKET_ORDER];
         const real error = R_EPS * r_from_bits(m.scale.top - 1);
 
@@ -147,11 +147,39 @@ check_brackets(const char *kind, int64_t n, const real *d, const real *e, int64_
     }
 }
 
+/* The rules that the CPU's search keeps too. */
+static void
+test_bracket_rules(void)
+{
+    const real_int one = r_bits(1), infinity = R_INFINITY_BITS;
+    const struct bracket_range range = {3, one, 0};
+    struct bracket_ends ends;
+
+    CHECK(bracket_is_narrow(one, one + 1, 0) && !bracket_is_narrow(one, one + 2, 0), "neighbours");
+    CHECK(bracket_is_narrow(r_bits(1), r_bits(REAL(1.5)), REAL(0.5)), "at a width of eps");
+    CHECK(!bracket_is_narrow(r_bits(1), r_bits(REAL(1.75)), REAL(0.5)), "wider than eps");
+    CHECK(!bracket_is_narrow(infinity - 2, infinity, R_LARGEST), "infinity has no width");
+    CHECK(bracket_number(one, one + 1) == 1, "the lower end");
+    CHECK(!r_isfinite(bracket_number(infinity - 1, infinity)), "infinity");
+    CHECK(bracket_middle(one, one + 1) == one && bracket_middle(0, 9) == 4, "the middle");
+    CHECK(bracket_end_above(5, 2, 10) == 7 && bracket_end_above(5, 9, 10) == 10, "an upper end");
+    CHECK(bracket_end_below(5, 2, 1) == 3 && bracket_end_below(5, 9, 1) == 1, "a lower end");
+    CHECK(bracket_reach_further(3, 8) == 24 && bracket_reach_further(infinity / 2, 8) == infinity,
+          "the reach");
+    ends = bracket_within(-5, 20, range);
+    CHECK(ends.low == 3 && ends.high == 20 && !ends.low_sure && !ends.high_sure, "at the floor");
+    ends = bracket_within((int64_t)one + 7, (int64_t)one + 9, range);
+    CHECK(ends.low == one - 1 && ends.high == one && !ends.low_sure && ends.high_sure, "above top");
+    ends = bracket_within(-5, -4, (struct bracket_range){0, one, 0});
+    CHECK(ends.low == 0 && ends.high == 1 && ends.low_sure && !ends.high_sure, "below zero");
+}
+
 static void
 test_brackets(void)
 {
     real d[BRACKET_ORDER], e[BRACKET_ORDER];
 
+    test_bracket_rules();
     for (int round = 0; round < 60; round++) {
         const int64_t n = round % 5 ? random_int(1, BRACKET_ORDER) : 1 + round % 3;
 
