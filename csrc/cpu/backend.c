@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "cpu/dc/dc.h"
+#include "cpu/dc/run.h"
 
 static tsvd_status
 cpu_open(struct tsvd_context *ctx)

@@ -13,7 +13,7 @@
  * counts are not monotone: a number may be an eigenvalue of the matrix that rounding makes of it.
  */
 #include "backend/ops.h"
-#include "cpu/dc/dc.h"
+#include "cpu/dc/run.h"
 #include "math/bracket.h"
 
 /* The most and the least values that one task finds together.  They share the intervals near the

@@ -2,7 +2,7 @@
  * Divide and conquer on the device: the operations of the seam, and the finished vectors and
  * values. Mirrors csrc/cpu/dc/dc.c.
  */
-#include "dc/dc.h"
+#include "dc/run.h"
 
 #include "runtime/blas.h"
 

@@ -14,7 +14,7 @@
 /* This goes before all that includes math/qr_sweep.h. */
 #include "dc/half_tangents.h"
 
-#include "dc/dc.h"
+#include "dc/run.h"
 
 enum { WARP = 32, SHORT_BITS = 5 };
 

@@ -5,7 +5,7 @@
  * of a node's merge.  The two n x n arrays of the results serve as room for gathered vectors until
  * the last step.
  */
-#include "cpu/dc/dc.h"
+#include "cpu/dc/run.h"
 
 /* A task has the roots, weights or rows of the factors of so many survivors. */
 enum { TASK_ROWS = 16 };

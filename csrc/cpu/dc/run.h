@@ -1,5 +1,5 @@
 /*
- * Divide and conquer on the CPU: what its files share.  Mirrors cuda/dc/dc.h.
+ * Divide and conquer on the CPU: what its files share.  Mirrors cuda/dc/run.h.
  *
  *   cpu/dc/dc.c       the operations of the seam, and the tasks for threads
  *   cpu/dc/leaves.c   the leaves

@@ -1,7 +1,7 @@
 /*
  * Divide and conquer on the CPU: copies the finished vectors to the results.
  */
-#include "cpu/dc/dc.h"
+#include "cpu/dc/run.h"
 
 /* Columns of a tile.  So many entries of CPU_STORE_RANKS vectors are read vector by vector, and
    written column by column. */

@@ -1,5 +1,5 @@
 /*
- * Divide and conquer on the device: what its kernels share.  Mirrors csrc/cpu/dc/dc.h.  The layout
+ * Divide and conquer on the device: what its kernels share.  Mirrors csrc/cpu/dc/run.h.  The layout
  * of the arrays is that of csrc/math/dc.h.
  *
  *   dc/dc.cu       the operations of the seam
