@@ -235,6 +235,12 @@ tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error)
 
     TSVD_TRY(tsvdi_plan_call(problem, &plan, error));
     info->method = plan.told.method;
+    if (plan.told.host_bytes == BYTES_TOO_MANY || plan.told.device_bytes == BYTES_TOO_MANY) {
+        error->wanted = BYTES_TOO_MANY;
+        return tsvdi_fail(error, TSVD_ERR_MEMORY,
+                          "the workspace for order %lld has more bytes than can be addressed",
+                          (long long)problem->n);
+    }
     if (problem->n == 0 || problem->matrices == 0) {
         goto out;
     }

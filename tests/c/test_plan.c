@@ -170,6 +170,49 @@ test_no_memory(void)
     counting.refuse = 0;
 }
 
+static void
+no_dgemm(const char *a, const char *b, const int32_t *m, const int32_t *n, const int32_t *k,
+         const double *alpha, const double *x, const int32_t *ldx, const double *y,
+         const int32_t *ldy, const double *beta, double *z, const int32_t *ldz)
+{
+    (void)a, (void)b, (void)m, (void)n, (void)k, (void)alpha, (void)x, (void)ldx, (void)y;
+    (void)ldy, (void)beta, (void)z, (void)ldz;
+}
+
+static void
+no_sgemm(const char *a, const char *b, const int32_t *m, const int32_t *n, const int32_t *k,
+         const float *alpha, const float *x, const int32_t *ldx, const float *y, const int32_t *ldy,
+         const float *beta, float *z, const int32_t *ldz)
+{
+    (void)a, (void)b, (void)m, (void)n, (void)k, (void)alpha, (void)x, (void)ldx, (void)y;
+    (void)ldy, (void)beta, (void)z, (void)ldz;
+}
+
+/* One vector of a matrix of zero strides, whose n x n workspace has more bytes than there are. */
+static void
+test_too_large_workspace(void)
+{
+    const tsvd_blas blas = {.dgemm32 = no_dgemm, .sgemm32 = no_sgemm};
+    const int64_t n = (int64_t)1 << 32, off = n - 1, one = 1, left[] = {n, 1}, right[] = {1, n};
+    double x = 1;
+    tsvd_array d = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 1, &n);
+    tsvd_array e = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 1, &off);
+    const tsvd_array s = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 1, &one);
+    const tsvd_array L = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 2, left);
+    const tsvd_array R = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 2, right);
+    tsvd_options options = tsvd_options_default();
+    tsvd_handle *handle = counted_handle(1);
+    tsvd_error error;
+
+    CHECK(tsvd_set_blas(handle, &blas, &error) == TSVD_OK, "%s", error.text);
+    d.strides[0] = e.strides[0] = 0;
+    options.count = 1;
+    CHECK(tsvd_svd(handle, &d, &e, &options, &L, &s, &R, NULL, &error) == TSVD_ERR_MEMORY,
+          "status %d", (int)error.status);
+    CHECK(error.wanted == UINT64_MAX, "%s", error.text);
+    tsvd_destroy(handle);
+}
+
 /* Sizes that no machine can hold, and refusals. */
 static void
 test_extremes(void)
@@ -191,6 +234,7 @@ test_extremes(void)
               "line %d: %llu, %llu", i, (unsigned long long)plan.result_bytes,
               (unsigned long long)plan.host_bytes);
     }
+    test_too_large_workspace();
     options.method = TSVD_METHOD_BISECT;
     CHECK(tsvd_make_plan(cpu(), &d, &e, &options, 1, &plan, &error) == TSVD_ERR_ARGUMENT,
           "vectors by bisect");
