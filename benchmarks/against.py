@@ -211,7 +211,9 @@ class Measurement:
         """clock -> least and median of each side, the ratio, its quartiles over the rounds."""
         if self.skipped is not None:
             return {}
-        return {clock: self._result(clock) for clock in self.rounds[0]["new"]}
+        clocks = self.rounds[0]["new"]
+        # a batch of values has no device seconds
+        return {clock: self._result(clock) for clock in clocks if min(clocks[clock]) > 0}
 
     def _result(self, clock):
         ratios = [min(one["new"][clock]) / min(one["old"][clock]) for one in self.rounds]

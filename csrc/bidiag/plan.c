@@ -93,7 +93,7 @@ cut_batch(const struct svd_problem *p, struct svd_plan *plan)
     }
     plan->told.threads = workers > 1 ? 1 : threads;
     share = (p->matrices + workers - 1) / workers;
-    most = plan->method->batches ? plan->backend->chunk_most(p) : 1;
+    most = plan->method->batches && share > 1 ? plan->backend->chunk_most(p) : 1;
     plan->told.chunk = most < share ? most : share;
     chunks = (p->matrices + plan->told.chunk - 1) / plan->told.chunk;
     plan->told.workers = (int)(workers < chunks ? workers : chunks);
