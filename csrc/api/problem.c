@@ -163,9 +163,11 @@ check_options(const tsvd_options *o, tsvd_error *error)
     if (isnan(o->eps) || isinf(o->eps)) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "eps must be finite");
     }
-    if (o->max_sweeps < 0 || o->givens_blocks < 0 || o->givens_threads < 0) {
+    if (o->max_sweeps < 0 || o->givens_blocks < 0 || o->givens_threads < 0 ||
+        o->givens_blocks > INT32_MAX || o->givens_threads > INT32_MAX) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                          "max_sweeps, givens_blocks and givens_threads must not be negative");
+                          "max_sweeps, givens_blocks and givens_threads must not be negative, and "
+                          "the last two below 2^31");
     }
     return TSVD_OK;
 }
@@ -174,11 +176,11 @@ check_options(const tsvd_options *o, tsvd_error *error)
 static tsvd_status
 set_range(struct svd_problem *p, const tsvd_options *o, tsvd_error *error)
 {
-    const int64_t left = p->n - o->first;
+    const int64_t left = o->first < 0 || o->first > p->n ? -1 : p->n - o->first;
 
     p->first = o->first;
     p->k = o->count == -1 ? left : o->count;
-    if (o->first < 0 || left < 0 || p->k < 0 || p->k > left) {
+    if (left < 0 || p->k < 0 || p->k > left) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "%lld values from index %lld on are not among the %lld that there are",
                           (long long)p->k, (long long)o->first, (long long)p->n);

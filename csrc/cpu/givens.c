@@ -385,7 +385,10 @@ givens_bytes(const struct svd_plan *plan)
 {
     const tsvd_options *options = plan->problem->options;
     const int64_t n = plan->told.n, asked = options->givens_threads;
-    const int64_t threads = asked > 0 ? asked : n / 2, sides = threads / 2 > 1 ? threads / 2 : 1;
+    const int64_t threads = asked > 0 ? asked : n / 2;
+    /* rows of a log: those of the shortest segment that is not small are the most */
+    const int64_t most = ROUND_ROTATIONS / (options->givens_split ? SMALL + 1 : n) + 1;
+    const int64_t sides = threads / 2 > most ? most : threads / 2 > 1 ? threads / 2 : 1;
     struct bytes round = {bytes_of(6 * n, sizeof(real)), 0};
     struct bytes end = {bytes_of(plan->told.threads, sizeof(struct room)), 0};
     int64_t logged = sides < ROUND_ROTATIONS / n ? sides * n : (int64_t)ROUND_ROTATIONS, sweeps;

@@ -61,7 +61,8 @@ struct search {
     real *s;             /* [last - first] the values */
     int64_t per_task;    /* values of a task */
     int64_t tasks;
-    double done;     /* share of the work that was done before the values */
+    double done;     /* share of the work that was done before this matrix */
+    double share;    /* of the work, that each matrix is */
     int64_t *counts; /* [workers] Sturm counts made */
 };
 
@@ -93,8 +94,7 @@ count(struct task *task, int exact, int64_t shifts)
         return TSVD_OK;
     }
     task->counted = 0;
-    return tsvdi_check(job->ctx,
-                       job->done + (1 - job->done) * (double)task->index / (double)job->tasks);
+    return tsvdi_check(job->ctx, job->done + job->share * (double)task->index / (double)job->tasks);
 }
 
 /* Writes the values of the intervals that are narrow, and puts the midpoints of the others in
@@ -268,8 +268,8 @@ find_values(void *arg, int worker, int64_t index)
         TSVD_TRY(refine(&task, 1, first, last, job->s + at));
     }
     if (worker == 0) {
-        TSVD_TRY(tsvdi_check(job->ctx,
-                             job->done + (1 - job->done) * (double)index / (double)job->tasks));
+        TSVD_TRY(
+            tsvdi_check(job->ctx, job->done + job->share * (double)index / (double)job->tasks));
     }
 out:
     return ret;
@@ -319,7 +319,8 @@ find(struct tsvd_context *ctx, struct values_job *job)
                             .first = job->first,
                             .last = job->last,
                             .eps = job->eps,
-                            .done = ctx->done};
+                            .share = (1 - ctx->done) / (double)job->batch};
+    const double done = ctx->done;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_alloc(ctx, (size_t)workers * sizeof *counts, (void **)&counts));
@@ -334,6 +335,7 @@ find(struct tsvd_context *ctx, struct values_job *job)
     for (int64_t m = 0; m < job->batch; m++) {
         tsvdi_sturm_prepare(n, job->chunk->d + m * n, job->chunk->e + m * n, work, &matrix);
         search.s = job->s + m * k;
+        search.done = done + search.share * (double)m;
         search.hint = hints_for(ctx, job, m, hints);
         if (matrix.entries == 0) {
             memset(search.s, 0, (size_t)k * sizeof *search.s);
