@@ -41,11 +41,8 @@ make_tree(struct tsvd_context *ctx, int64_t n, struct dc_tree *tree)
 {
     tsvd_status ret = TSVD_OK;
 
-    tree->levels = 0;
-    while (((int64_t)DC_LEAF_COLUMNS << tree->levels) < n) {
-        tree->levels++;
-    }
-    do { /* rounding to DC_ALIGN may ask for one level more */
+    tree->levels = dc_halvings(n);
+    do {
         tsvdi_free(ctx, tree->node);
         tree->node = NULL;
         TSVD_TRY(tsvdi_alloc(ctx, ((size_t)2 << tree->levels) * sizeof *tree->node,
@@ -120,12 +117,8 @@ tsvdi_dc_bytes(const struct svd_plan *plan)
 {
     struct bytes own = plan->backend->dc->bytes(plan);
     struct bytes tree = {0, 0};
-    int levels = 1; /* rounding to DC_ALIGN may ask for one more than halving does */
 
-    while (((int64_t)DC_LEAF_COLUMNS << (levels - 1)) < plan->told.n) {
-        levels++;
-    }
-    tree.host = bytes_of((int64_t)2 << levels, sizeof(struct dc_node));
+    tree.host = bytes_of((int64_t)2 << (dc_halvings(plan->told.n) + 1), sizeof(struct dc_node));
     own = bytes_sum(own, tree);
     own = bytes_sum(own, plan->backend->vectors->begin_bytes(plan));
     return bytes_sum(own, plan->backend->values->bytes(plan));

@@ -3,7 +3,6 @@
  * tsvd.h.
  */
 #include <math.h>
-#include <string.h>
 
 #include "bidiag/call.h"
 
@@ -34,23 +33,6 @@ count_above(const struct sturm *matrix, double bound)
     return above;
 }
 
-/* The matrix on the host. */
-static tsvd_status
-load(struct tsvd_context *ctx, struct chunk *chunk)
-{
-    const size_t n = (size_t)ctx->problem->n;
-    tsvd_status ret = TSVD_OK;
-
-    TSVD_TRY(tsvdi_alloc(ctx, (2 * n + 1) * sizeof(real) + 1, (void **)&chunk->d));
-    chunk->e = chunk->d + n;
-    chunk->exponent = (real_int *)(chunk->e + n);
-    chunk->kind = (char *)(chunk->exponent + 1);
-    chunk->count = 1;
-    TSVD_TRY(ctx->plan->backend->load(ctx, 1, chunk));
-out:
-    return ret;
-}
-
 tsvd_status
 tsvdi_select(const struct svd_problem *p, double low, double high, int64_t *first, int64_t *count,
              tsvd_error *error)
@@ -75,7 +57,9 @@ tsvdi_select(const struct svd_problem *p, double low, double high, int64_t *firs
     plan.told.chunk = plan.told.matrices = 1;
     plan.told.n = p->n;
     TSVD_TRY(plan.backend->open(&ctx));
-    TSVD_TRY(load(&ctx, &chunk));
+    TSVD_TRY(tsvdi_chunk_alloc(&ctx, &chunk));
+    chunk.count = 1;
+    TSVD_TRY(plan.backend->load(&ctx, 1, &chunk));
     if (chunk.kind[0] == NONFINITE) {
         if (p->options->check_finite) {
             ret = tsvdi_fail(error, TSVD_ERR_NONFINITE, "%s", tsvd_strstatus(TSVD_ERR_NONFINITE));

@@ -28,20 +28,18 @@ struct job {
     struct worker *worker; /* [plan->told.workers] */
 };
 
-/* Room for a chunk's matrices. */
-static tsvd_status
-chunk_alloc(struct worker *own)
+tsvd_status
+tsvdi_chunk_alloc(struct tsvd_context *ctx, struct chunk *chunk)
 {
-    const tsvd_plan *told = &own->ctx.plan->told;
+    const tsvd_plan *told = &ctx->plan->told;
     const size_t numbers = (size_t)(told->chunk * told->n), count = (size_t)told->chunk;
     tsvd_status ret = TSVD_OK;
 
     /* one piece, the widest types first */
-    TSVD_TRY(tsvdi_alloc(&own->ctx, (2 * numbers + count) * sizeof(real) + count,
-                         (void **)&own->chunk.d));
-    own->chunk.e = own->chunk.d + numbers;
-    own->chunk.exponent = (real_int *)(own->chunk.e + numbers);
-    own->chunk.kind = (char *)(own->chunk.exponent + count);
+    TSVD_TRY(tsvdi_alloc(ctx, (2 * numbers + count) * sizeof(real) + count, (void **)&chunk->d));
+    chunk->e = chunk->d + numbers;
+    chunk->exponent = (real_int *)(chunk->e + numbers);
+    chunk->kind = (char *)(chunk->exponent + count);
 out:
     return ret;
 }
@@ -215,7 +213,7 @@ worker_begin(struct worker *own, const struct svd_plan *plan, int is_caller)
     ctx->total = plan->told.matrices;
     ctx->cuda = plan->problem->handle->cuda;
     TSVD_TRY(plan->backend->open(ctx));
-    TSVD_TRY(chunk_alloc(own));
+    TSVD_TRY(tsvdi_chunk_alloc(ctx, &own->chunk));
 out:
     own->error.status = ret;
     return ret;

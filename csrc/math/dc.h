@@ -68,6 +68,19 @@ dc_nodes_above(int level)
     return ((int64_t)1 << level) - 1;
 }
 
+/* How often n columns are halved until they fit a leaf.  Rounding to DC_ALIGN may ask for one level
+   more. */
+TSVD_HD int
+dc_halvings(int64_t n)
+{
+    int levels = 0;
+
+    while (((int64_t)DC_LEAF_COLUMNS << levels) < n) {
+        levels++;
+    }
+    return levels;
+}
+
 /* Node `index` of a level of the forest, which has the nodes of one matrix after another's.  n: the
    order of the matrices. */
 TSVD_HD struct dc_node

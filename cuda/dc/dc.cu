@@ -346,13 +346,10 @@ dc_bytes(const struct svd_plan *plan)
     const int64_t n = plan->told.n, batch = plan->told.chunk;
     struct bytes bytes = {sizeof(struct cuda_dc), 0};
     struct cuda_dc run;
-    int levels = 0;
+    int levels = dc_halvings(n);
 
     memset(&run, 0, sizeof(run));
-    while (((int64_t)DC_LEAF_COLUMNS << levels) < n) {
-        levels++;
-    }
-    levels += levels > 0; /* rounding to DC_ALIGN may ask for one more */
+    levels += levels > 0; /* for the one level more that rounding may ask for */
     run.device.slots = n * batch;
     run.device.batch = batch;
     run.nodes = dc_nodes_above(levels + 1);
