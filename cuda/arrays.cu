@@ -4,7 +4,7 @@
  */
 #include "kernels.h"
 
-enum { LOAD_THREADS = 256, WARP = 32 };
+enum { LOAD_THREADS = 256 };
 
 /* An input as the kernel sees it. */
 struct device_input {

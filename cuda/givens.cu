@@ -16,7 +16,7 @@
  */
 #include "kernels.h"
 
-enum { PIPELINE_THREADS_MAX = 1024, WARP = 32 };
+enum { PIPELINE_THREADS_MAX = 1024 };
 
 struct pipeline_block {
     int64_t first;      /* its first row, as a row of the matrix */

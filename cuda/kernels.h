@@ -20,6 +20,9 @@ extern "C" {
 #include "backend/ops.h"
 }
 
+/* Threads of a warp. */
+enum { WARP = 32 };
+
 /* Up to WAVE_SWEEPS consecutive sweeps of one direction that pass over the vectors together:
    in step w sweep k rotates rows w - k and w - k + 1, counted from `first` in that direction. */
 struct device_wave {

@@ -1,18 +1,24 @@
 /*
  * Constants of the CUDA back end, with the measurements that set them.  "Not measured" says that
- * there are none.  The tables are seconds on one H200 (CUDA 13.0, float64, eps = 1e-8, work on d,
- * e, L and R without the download), for A  n = 500, [0,1]     B  n = 1000, [0,1]     C  n = 5000,
- * [0,1] D  n = 10000, [0,1]   E  n = 10000, [0,1000] one constant changed at a time from 512 rows,
- * 512 half sweeps, the others as below: A      B      C      D      E as above              0.023
- * 0.057  0.488  0.817  2.42
+ * there are none.  The tables are seconds on one H200 (CUDA 13.0, float64, eps = 1e-8).  They hold
+ * the work on d, e, L and R without the download, for
+ *
+ *     A  n = 500, [0,1]     B  n = 1000, [0,1]     C  n = 5000, [0,1]
+ *     D  n = 10000, [0,1]   E  n = 10000, [0,1000]
+ *
+ * One constant was changed at a time, from 512 rows, 512 half sweeps and the others as below:
+ *
+ *                           A      B      C      D      E
+ *     as above              0.023  0.057  0.488  0.817  2.42
  */
 #ifndef TSVDI_TUNING_H
 #define TSVDI_TUNING_H
 
 enum {
     /* givens.cu: rows of a block of the pipeline.  With more rows there are fewer hand-overs
-       between blocks, but more rotations for one multiprocessor in a tick. 256 rows          0.025
-       0.059  0.496  0.818  2.43 1024 rows         0.023  0.055  0.477  0.785  2.35 */
+       between blocks, but more rotations for one multiprocessor in a tick.
+           256 rows          0.025  0.059  0.496  0.818  2.43
+           1024 rows         0.023  0.055  0.477  0.785  2.35 */
     PIPELINE_ROWS = 1024,
 
     /* givens.cu: half sweeps of a round.  With more of them the pipeline is filled less often, but

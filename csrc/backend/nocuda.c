@@ -32,7 +32,9 @@ tsvd_status
 tsvd_cuda_device_count(int *count, tsvd_error *error)
 {
     tsvdi_error_clear(error);
-    *count = 0;
+    if (count != NULL) {
+        *count = 0;
+    }
     return not_compiled(error);
 }
 

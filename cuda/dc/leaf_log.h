@@ -16,7 +16,7 @@
 
 #include "dc/run.h"
 
-enum { WARP = 32, SHORT_BITS = 5 };
+enum { SHORT_BITS = 5 };
 
 static_assert((int)DC_LEAF_COLUMNS <= (int)WARP && (int)DC_LEAF_COLUMNS <= 1 << SHORT_BITS,
               "a lane settles a slot of a leaf, masks of rows have 32 bits, and a logged sweep has "

@@ -9,7 +9,7 @@ extern "C" {
 }
 
 /* WARPS: warps of a block, each with a root or a survivor. */
-enum { WARP = 32, WARPS = 4, GATHER_THREADS = 256 };
+enum { WARPS = 4, GATHER_THREADS = 256 };
 
 /* The sum over a warp, in every lane.  The order of the additions fixes the bits of the result, so
    it is spelt here and not left to a library.  So it is for the product. */

@@ -338,8 +338,11 @@ tsvdi_cuda_upload(struct cuda_call *call, void *d_to, const void *from, size_t b
 {
     tsvd_status ret = TSVD_OK;
 
-    /* from pageable memory: returns when the source may be changed */
+    /* From pageable memory this returns when the source may be changed. */
     CUDA_TRY(call, cudaMemcpyAsync(d_to, from, bytes, cudaMemcpyHostToDevice, call->stream));
+    if (call->host->allocate != tsvdi_host_allocator.allocate) { /* the caller's may be pinned */
+        CUDA_TRY(call, cudaStreamSynchronize(call->stream));
+    }
 out:
     return ret;
 }

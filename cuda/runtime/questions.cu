@@ -61,10 +61,14 @@ tsvd_status
 tsvd_cuda_device_count(int *count, tsvd_error *error)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-    cudaError_t code = cudaGetDeviceCount(count);
+    cudaError_t code;
     int runtime, driver;
 
     tsvdi_error_clear(error);
+    if (count == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "count must not be NULL");
+    }
+    code = cudaGetDeviceCount(count);
     if (code == cudaSuccess && *count > 0) {
         return TSVD_OK;
     }
@@ -183,6 +187,9 @@ tsvd_cuda_device_facts(int index, tsvd_cuda_device *device, tsvd_error *error)
     int before = index;
 
     tsvdi_error_clear(error);
+    if (device == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "device must not be NULL");
+    }
     QUESTION_TRY(cudaGetDeviceProperties(&properties, index));
     QUESTION_TRY(cudaGetDevice(&before));
     QUESTION_TRY(cudaSetDevice(index));

@@ -4,7 +4,7 @@
  */
 #include "values/values.h"
 
-enum { PREPARE_THREADS = 256, WARP = 32 };
+enum { PREPARE_THREADS = 256 };
 
 static __device__ __forceinline__ int64_t
 thread_index(void)

@@ -4,7 +4,7 @@
  */
 #include "values/values.h"
 
-enum { WARP = 32, UNCROSS_THREADS = 128 };
+enum { UNCROSS_THREADS = 128 };
 
 /* Counts are monotone only up to rounding: neighbours may have crossed by an ulp.  Each value
    becomes the least of those up to it.  A warp has a matrix. */

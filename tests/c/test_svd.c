@@ -515,6 +515,8 @@ test_devices(void)
     int count = -1, runtime = -1, driver = -1;
     tsvd_status status = tsvd_cuda_device_count(&count, &error);
 
+    CHECK(tsvd_cuda_device_count(NULL, &error) != TSVD_OK, "nowhere to count");
+    CHECK(tsvd_cuda_device_facts(0, NULL, &error) != TSVD_OK, "nowhere for facts");
     tsvd_cuda_versions(&runtime, &driver);
     CHECK(runtime >= 0 && driver >= 0, "%d, %d", runtime, driver);
     CHECK((runtime > 0) == tsvd_cuda_compiled(), "runtime %d", runtime);

@@ -141,8 +141,8 @@ typedef struct tsvd_blas {
 /* Workspace from the caller. */
 typedef struct tsvd_allocator {
     /* Returns `bytes` > 0 bytes, or NULL if there are none.  Host memory is aligned to 64 bytes;
-       `stream` is NULL, and calls come from several threads at once.  Device memory is aligned to
-       256 bytes, and is used in the order of the cudaStream_t `stream`. */
+       `stream` is NULL, and calls come from several threads at once.  It may be pinned.  Device
+       memory is aligned to 256 bytes, and is used in the order of the cudaStream_t `stream`. */
     void *(*allocate)(void *arg, size_t bytes, void *stream);
 
     /* Takes back what allocate() returned.  Work that is in `stream` by then may still use device
@@ -160,7 +160,8 @@ typedef struct tsvd_config {
     size_t size;           /* sizeof(tsvd_config) */
     int device;            /* TSVD_DEVICE_CPU, or a CUDA device's number >= 0.  Default: the CPU */
     int threads;           /* host threads; 0, the default: as many as OpenMP uses */
-    void *stream;          /* cudaStream_t to work on; NULL, the default: one of the handle's own */
+    void *stream;          /* cudaStream_t to work on, which outlives the handle or the next
+                              tsvd_set_stream(); NULL, the default: one of the handle's own */
     const tsvd_blas *blas; /* copied; NULL, the default: the BLAS that the library is linked with,
                               if there is one */
     const tsvd_allocator *host_allocator;   /* copied; NULL, the default: the C library's */
@@ -200,8 +201,8 @@ TSVD_API int tsvd_handle_device(const tsvd_handle *handle);
 /* Sets the host threads of later calls; 0: as many as OpenMP uses. */
 TSVD_API tsvd_status tsvd_set_threads(tsvd_handle *handle, int threads, tsvd_error *error);
 
-/* Sets the cudaStream_t of later calls; NULL: the handle's own.  TSVD_ERR_ARGUMENT if the handle
-   is of the CPU. */
+/* Sets the cudaStream_t of later calls; it must live as long as it is set.  NULL: the handle's own.
+   TSVD_ERR_ARGUMENT if the handle is of the CPU. */
 TSVD_API tsvd_status tsvd_set_stream(tsvd_handle *handle, void *stream, tsvd_error *error);
 
 /* Sets the BLAS of later calls, which is copied.  NULL: the BLAS that the library is linked with,
@@ -244,10 +245,10 @@ typedef struct tsvd_options {
     int64_t givens_threads; /* givens: half sweeps that run at once; 0, the default: n / 2 */
     int givens_split;       /* givens: non-zero, the default: the matrix is split where it falls
                                apart; zero: it stays whole to the end, with the same results */
-    /* NULL, the default, or a function that the calling thread calls now and then.  `done` is the
-       share of the work that is done, in [0, 1].  It does not decrease.  An answer other than 0
-       stops the call with TSVD_ERR_INTERRUPTED.  No exception and no longjmp() may leave the
-       function. */
+    /* NULL, the default, or a function that the calling thread calls now and then, between pieces
+       of work that it takes itself.  `done` is the share of the work that is done, in [0, 1].  It
+       does not decrease.  An answer other than 0 stops the call with TSVD_ERR_INTERRUPTED.  No
+       exception and no longjmp() may leave the function. */
     int (*check)(void *check_arg, double done);
     void *check_arg; /* handed to check() */
 } tsvd_options;

@@ -510,7 +510,9 @@ tsvd_info
 compute(handle &h, const problem<real> &p, const array<real> *L, const array<real> &s,
         const array<real> *R, const options &o)
 {
-    const std::int64_t n = p.n(), k = o.count >= 0 ? o.count : n - o.first;
+    const std::int64_t n = p.n();
+    const std::int64_t rest = o.first >= 0 && o.first <= n ? n - o.first : -1;
+    const std::int64_t k = o.count >= 0 ? o.count : rest;
     const tsvd_array s_array = shaped("s", s, p.values(k));
     tsvd_array L_array = {}, R_array = {};
     c_options c(o);
