@@ -63,6 +63,7 @@ def _measure(case, repeats, before, until):
     options = {"device": DEVICE, "method": "bisect", "compute_uv": False}
     if case["k"]:
         options |= {"select": "i", "select_range": (0, case["k"] - 1)}
+    tsvd.svdvals([1.0], [], device=DEVICE)  # a device in use says what is free
     free = [tsvd.devices()[1].memory_free]
     if repeats == 1:  # a long call; asking for the free memory takes no time beside it
         options["progress"] = lambda done: free.append(tsvd.devices()[1].memory_free)

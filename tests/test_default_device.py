@@ -17,14 +17,30 @@ from tsvd import _api, _core, _libraries
 
 ORDER, VALUES_ORDER = _core.CUDA_ORDER, _core.CUDA_VALUES_ORDER
 
+# What the speed of a device depends on: compute capability, multiprocessors, clock in kHz, and
+# operations in float32 for one in float64.
+H200 = (9, 0, 132, 1_980_000, 2)
+A100 = (8, 0, 108, 1_410_000, 2)
+V100 = (7, 0, 80, 1_530_000, 2)
+P100 = (6, 0, 56, 1_480_500, 2)
+RTX_5090 = (12, 0, 170, 2_407_000, 64)
+RTX_4090 = (8, 9, 128, 2_520_000, 64)
+T4 = (7, 5, 40, 1_590_000, 32)
+UNKNOWN = (9, 0, 0, 0, 0)
+
 
 class Machine:
-    """Stands in for _core on a machine with CUDA devices. why: why each cannot be used, or ""."""
+    """Stands in for _core on a machine with CUDA devices.
 
-    def __init__(self, why=("",), cublas=True, memory=True):
-        self.why, self.cublas, self.memory = why, cublas, memory
+    why: why each cannot be used, or "". opens: why the first use of a device fails, or "". memory:
+    True, or the exception of a computation on a device.
+    """
+
+    def __init__(self, why=("",), cublas=True, memory=True, opens="", rates=H200):
+        self.why, self.cublas, self.memory, self.opens = why, cublas, memory, opens
+        self.rates = rates
         self.asked = 0
-        self.used = []
+        self.used, self.opened = [], []
 
     def __getattr__(self, name):
         return getattr(_core, name)
@@ -38,6 +54,20 @@ class Machine:
     def cuda_device_unusable(self, index):
         return self.why[index]
 
+    def cuda_device(self, index):
+        major, minor, multiprocessors, clock_khz, single_to_double = self.rates
+        return {
+            "compute_capability": (major, minor),
+            "multiprocessors": multiprocessors,
+            "clock_khz": clock_khz,
+            "single_to_double": single_to_double,
+        }
+
+    def cuda_open(self, index):
+        self.opened.append(index)
+        if self.opens:
+            raise self.opens
+
     def cuda_blas(self, major):
         if not self.cublas:
             raise RuntimeError("cuBLAS was not found")
@@ -49,8 +79,8 @@ class Machine:
     def svd(self, *arguments):
         *others, device = arguments
         self.used.append(device)
-        if device >= 0 and not self.memory:
-            raise MemoryError("out of memory on CUDA device 0: 9 bytes wanted")
+        if device >= 0 and self.memory is not True:
+            raise self.memory
         return _core.svd(*others, -1)
 
 
@@ -64,11 +94,20 @@ def machine(monkeypatch):
             monkeypatch.setattr(module, "_core", made)
         return made
 
-    for cached in (_api._default_cuda, _libraries.tell_directories):
+    caches = (_api._first_cuda, _api._opens, _libraries.tell_directories)
+    for cached in caches:
         cached.cache_clear()
     yield put
-    for cached in (_api._default_cuda, _libraries.tell_directories):
+    for cached in caches:
         cached.cache_clear()
+
+
+def exhausted(text="9 bytes wanted", device=0):
+    """What _core raises if the memory of a CUDA device (None: of the host) is exhausted."""
+    error = MemoryError(text)
+    if device is not None:
+        error.device = device
+    return error
 
 
 def svd(n, **options):
@@ -127,9 +166,23 @@ def test_info_says_where(machine):
         {"why": None},
         {"why": ("no code for it", "no code for it")},
         {"cublas": False},
-        {"memory": False},
+        {"memory": exhausted()},
+        {"opens": RuntimeError("all CUDA-capable devices are busy")},
+        {"opens": exhausted()},
+        {"rates": RTX_4090},
+        {"rates": UNKNOWN},
     ],
-    ids=["no device", "CUDA fails", "unusable devices", "no cuBLAS", "no memory"],
+    ids=[
+        "no device",
+        "CUDA fails",
+        "unusable devices",
+        "no cuBLAS",
+        "no memory",
+        "busy",
+        "no memory for a context",
+        "too slow",
+        "of unknown speed",
+    ],
 )
 def test_else_the_cpu(facts, machine):
     made = machine(**facts)
@@ -154,8 +207,60 @@ def test_no_memory_of_the_host_is_the_end(machine):
     assert made.used == [0]
 
 
+def test_the_text_of_an_error_decides_nothing(machine):
+    """Whose memory is exhausted is told by a number, not by words."""
+    made = machine(memory=exhausted("the words CUDA device", device=None))
+    with pytest.raises(MemoryError, match="the words"):
+        svd(ORDER)
+    assert made.used == [0]
+    made.memory = exhausted("no words")
+    svd(ORDER)
+    assert made.used == [0, 0, -1]
+
+
+def test_an_error_names_its_device():
+    count, _ = _core.cuda_device_count()
+    with pytest.raises(RuntimeError) as caught:
+        _core.cuda_open(count)
+    assert caught.value.device == count
+    with pytest.raises(ValueError, match="NaN") as caught:
+        tsvd.svdvals([np.nan], [])
+    assert not hasattr(caught.value, "device")
+
+
+def test_a_device_without_memory_is_tried_again(machine):
+    """But one that cannot be used at all is not."""
+    made = machine(opens=exhausted())
+    svd(ORDER)
+    made.opens = ""
+    svd(ORDER)
+    assert made.used == [-1, 0] and made.opened == [0, 0]
+    svd(ORDER)
+    assert made.opened == [0, 0]
+
+
+def test_a_device_that_cannot_be_opened_is_not_tried_again(machine):
+    made = machine(opens=RuntimeError("busy"))
+    svd(ORDER)
+    svd(ORDER)
+    assert made.used == [-1, -1] and made.opened == [0]
+
+
+def test_only_the_device_that_is_taken_is_used(machine):
+    """To open a device takes some of its memory."""
+    made = machine(why=("no code for it", "", ""))
+    svd(ORDER - 1)
+    assert made.opened == []
+    svd(ORDER)
+    assert made.opened == [1] and made.used == [-1, 1]
+    made = machine(rates=RTX_4090)
+    _api._first_cuda.cache_clear()
+    svd(ORDER)
+    assert made.opened == [] and made.used == [-1]
+
+
 def test_asked_for_it_says_how_much_memory(machine):
-    made = machine(memory=False)
+    made = machine(memory=exhausted())
     with pytest.raises(MemoryError, match="9 bytes"):
         svd(ORDER, device="cuda")
     assert made.used == [0]
@@ -195,6 +300,89 @@ def test_a_large_batch_goes_to_the_device(vectors, machine):
     assert made.used == [-1, -1, 0, -1, 0, -1]
 
 
+@pytest.mark.parametrize("vectors", [False, True])
+def test_a_batch_of_both_counts_in_full(vectors, machine):
+    """d (a, 1, n) and e (1, b, n-1) are a b matrices."""
+    made = machine()
+    n, side = 8, 128
+    assert side * side * n == _core.CUDA_BATCH_VALUES
+    d, e = np.ones((side, 1, n)), np.zeros((1, side, n - 1))
+    for shapes in ((d, e), (d[1:], e), (d[0], e[0]), (d, e[0]), (d[:0], e)):
+        tsvd.svd(*shapes, compute_uv=vectors)
+    assert made.used == [0, -1, -1, 0, -1]
+
+
+NEVER = 2**40
+
+
+def least_order(rates, single, vectors):
+    """The least order of a single matrix that goes to a device; None if none does."""
+    method = _core.METHODS["auto"]
+
+    def pays(n):
+        return _core.cuda_pays(rates, single, method, n, 1, vectors)
+
+    low, high = 1, NEVER
+    if not pays(high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if pays(middle) else (middle + 1, high)
+    return low
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+@pytest.mark.parametrize("single", [False, True])
+def test_where_other_devices_are_faster(single, vectors):
+    """The measured orders hold for an H200; slower devices need larger matrices, if any will do."""
+    measured = ORDER if vectors else VALUES_ORDER
+
+    def order(rates):
+        return least_order(rates, single, vectors)
+
+    assert order(None) == order(H200) == measured
+    assert order((*H200[:2], 2 * H200[2], *H200[3:])) == measured  # launches are no faster
+    assert measured <= order(A100) <= order(V100) <= order(P100) < 2 * measured
+    assert order(V100) > measured
+    assert order(T4) is None and order(UNKNOWN) is None
+    for rates in (RTX_4090, RTX_5090):  # float64 is slow there, and values are counted in it
+        if single and vectors:
+            assert measured < order(rates) < 2 * measured
+        else:
+            assert order(rates) is None
+
+
+@pytest.mark.parametrize("rates", [None, H200, A100, RTX_4090, UNKNOWN])
+def test_what_never_goes_to_a_device(rates):
+    for method, vectors in (("qr", True), ("qr", False), ("givens", True), ("bisect", True)):
+        assert not _core.cuda_pays(rates, False, _core.METHODS[method], NEVER, 1, vectors)
+    for n, matrices in ((0, NEVER), (NEVER, 0), (1, 1)):
+        assert not _core.cuda_pays(rates, True, _core.METHODS["auto"], n, matrices, True)
+
+
+def test_batches_on_other_devices():
+    auto, values = _core.METHODS["auto"], _core.CUDA_BATCH_VALUES
+
+    def pays(rates, matrices, single=False):
+        return _core.cuda_pays(rates, single, auto, 8, matrices, True)
+
+    assert pays(H200, values // 8) and not pays(H200, values // 8 - 1)
+    assert not pays(V100, values // 8) and pays(V100, values // 4)
+    assert not pays(RTX_4090, 2**60) and pays(RTX_4090, 2**60, single=True)
+
+
+def test_the_precision_decides(machine):
+    """A device with weak float64 computes vectors in float32 alone."""
+    made = machine(rates=RTX_4090)
+    d, e = np.ones(2 * ORDER), np.zeros(2 * ORDER - 1)
+    single = d.astype(np.float32), e.astype(np.float32)
+    for pair in ((d, e), single, (d, single[1]), (single[0], e), (d.tolist(), e.tolist())):
+        tsvd.svd(*pair)
+    tsvd.svdvals(*single)
+    tsvd.svd(*(x.astype(">f4") for x in single))
+    assert made.used == [-1, 0, -1, -1, -1, -1, 0]
+
+
 @pytest.mark.parametrize("d", [None, 3.0, [], "abc", {}, object(), [[1.0, 2.0], [3.0]]])
 def test_what_has_no_order_is_refused_as_ever(d, machine):
     made = machine()
@@ -206,7 +394,7 @@ def test_what_has_no_order_is_refused_as_ever(d, machine):
 
 
 def _ask_in_child(queue):
-    queue.put(_api._default_cuda.cache_info().currsize)
+    queue.put(_api._first_cuda.cache_info().currsize + _api._opens.cache_info().currsize)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python warns of fork with threads
@@ -214,14 +402,14 @@ def test_a_forked_child_asks_again(machine):
     """A forked child cannot use a device that its parent uses."""
     machine()
     svd(ORDER)
-    assert _api._default_cuda.cache_info().currsize == 1
+    assert _api._first_cuda.cache_info().currsize == _api._opens.cache_info().currsize == 1
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
     child = context.Process(target=_ask_in_child, args=(queue,))
     child.start()
     assert queue.get(timeout=20) == 0
     child.join(20)
-    assert _api._default_cuda.cache_info().currsize == 1
+    assert _api._first_cuda.cache_info().currsize == _api._opens.cache_info().currsize == 1
 
 
 def test_the_documented_orders():
@@ -237,6 +425,12 @@ def test_the_documented_orders():
 @pytest.mark.cuda
 @pytest.mark.usefixtures("cuda")
 def test_on_a_device():
+    facts = _core.cuda_device(0)
+    rates = (*facts["compute_capability"],) + tuple(
+        facts[name] for name in ("multiprocessors", "clock_khz", "single_to_double")
+    )
+    if least_order(rates, False, True) != ORDER:
+        pytest.skip("not as fast as the device of the measurements")
     for n, device in ((ORDER - 1, "cpu"), (ORDER, "cuda:0")):
         d, e = make("chi", n)
         result, info = tsvd.svd(d, e, full_output=True)

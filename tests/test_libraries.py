@@ -17,35 +17,71 @@ MAJOR = 99
 compiled = pytest.mark.skipif(not COMPILED, reason="tsvd was built without CUDA")
 
 
-def directories(major, *paths, before=""):
+def directories(major, *paths, before="", cwd=None):
     """The directories that a new process finds with these folders on its path."""
     program = f"""
+import os
 import sys
 from tsvd import _libraries
 {before}
 sys.path[:0] = {[str(path) for path in paths]!r}
+if {cwd is not None}:
+    os.chdir({str(cwd)!r})
 print(*_libraries.directories({major}), sep="\\n")
-assert not [name for name in sys.modules if name.startswith("nvidia.")]
+assert not [name for name in sys.modules if name.startswith("nvidia")]
 """
     return run(program).split()
 
 
-@pytest.mark.parametrize(("major", "folder"), [(12, "cublas"), (13, "cu13"), (14, "cu14")])
-def test_wheels_in_the_order_of_the_path(major, folder, tmp_path):
+def install(place, folder, name, version):
+    """What pip leaves of a cuBLAS wheel."""
+    (place / "nvidia" / folder / "lib").mkdir(parents=True)
+    record = place / f"{name.replace('-', '_')}-{version}.dist-info"
+    record.mkdir()
+    (record / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+
+
+@pytest.mark.parametrize(
+    ("major", "folder", "name"),
+    [
+        (12, "cublas", "nvidia-cublas-cu12"),
+        (13, "cu13", "nvidia-cublas"),
+        (14, "cu14", "nvidia-cublas"),
+    ],
+)
+def test_wheels_in_the_order_of_the_path(major, folder, name, tmp_path):
     """The wheels' library folder of each major version, in every folder that has wheels."""
-    for name in ("second", "first"):
-        (tmp_path / name / "nvidia" / folder / "lib").mkdir(parents=True)
-    found = directories(major, tmp_path / "first", tmp_path / "none", tmp_path / "second")
-    expected = [str(tmp_path / name / "nvidia" / folder / "lib") for name in ("first", "second")]
-    assert found[:2] == expected
+    for place in ("second", "first"):
+        install(tmp_path / place, folder, name, f"{major}.0.1")
+    paths = [tmp_path / place for place in ("first", "none", "second", "first")]
+    found = directories(major, *paths)
+    expected = [str(tmp_path / place / "nvidia" / folder / "lib") for place in ("first", "second")]
+    assert found[:2] == expected and len(set(found)) == len(found)
 
 
 def test_no_wheels(tmp_path):
-    """There is no package "nvidia", or a module of this name that is no package."""
-    empty = "sys.path.clear()"
-    assert directories(13, tmp_path, before=empty) == []
-    fake = "import types; sys.modules['nvidia'] = types.ModuleType('nvidia')"
-    assert directories(13, tmp_path, before=fake) == []
+    """An empty path, and one with entries that are no text."""
+    for path in ("[]", "[b'/', None]"):
+        odd = f"import importlib.metadata\nsys.path[:] = {path}"
+        assert directories(13, tmp_path, before=odd) == []
+
+
+@pytest.mark.parametrize("major", [12, 13])
+def test_the_current_directory_has_no_wheels(major, tmp_path):
+    """Not by "" or "." on the path, where even pip's records count for nothing; nor by its own
+    name, as "python -m" has it, unless pip installed there."""
+    folder = "cublas" if major <= 12 else "cu13"
+    (tmp_path / "nvidia" / folder / "lib").mkdir(parents=True)
+    (tmp_path / "nvidia" / folder / "lib" / f"libcublas.so.{major}").write_text("a trap")
+    for path in ("", ".", tmp_path):
+        found = directories(major, path, cwd=tmp_path)
+        assert not [place for place in found if place.startswith(str(tmp_path))], found
+        assert all(os.path.isabs(place) for place in found)
+    name = "nvidia-cublas-cu12" if major <= 12 else "nvidia-cublas"
+    install(tmp_path / "else", folder, name, f"{major}.0.1")
+    for path in ("", "."):
+        found = directories(major, path, cwd=tmp_path / "else")
+        assert not [place for place in found if place.startswith(str(tmp_path))], found
 
 
 def test_the_cpu_needs_none():

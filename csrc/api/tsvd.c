@@ -9,7 +9,6 @@
 #include "api/problem.h"
 #include "backend/cuda_handle.h"
 #include "backend/precision.h"
-#include "bidiag/crossover.h"
 #include "host/host.h"
 
 const char *
@@ -62,14 +61,6 @@ tsvd_array_of(const void *data, tsvd_space space, tsvd_dtype dtype, int ndim, co
         }
     }
     return array;
-}
-
-tsvd_cuda_crossover
-tsvd_cuda_pays(void)
-{
-    const tsvd_cuda_crossover crossover = {CUDA_ORDER, CUDA_VALUES_ORDER, CUDA_BATCH_VALUES};
-
-    return crossover;
 }
 
 tsvd_options

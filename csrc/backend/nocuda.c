@@ -66,8 +66,11 @@ tsvd_status
 tsvdi_cuda_create(const tsvd_config *config, const tsvd_allocator *host, struct cuda_call **made,
                   tsvd_error *error)
 {
-    (void)config, (void)host;
+    (void)host;
     *made = NULL;
+    if (error != NULL) {
+        error->device = config->device;
+    }
     return not_compiled(error);
 }
 

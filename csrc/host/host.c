@@ -157,6 +157,7 @@ tsvdi_error_clear(tsvd_error *error)
     if (error != NULL) { /* field by field: the texts are long, and calls may be short */
         error->status = TSVD_OK;
         error->matrix = -1;
+        error->device = TSVD_DEVICE_CPU;
         error->sweeps = 0;
         error->wanted = error->available = 0;
         error->text[0] = error->advice[0] = '\0';

@@ -1,5 +1,5 @@
 /*
- * tsvd._core: CUDA devices, and where cuBLAS is.
+ * tsvd._core: CUDA devices, what is kept of them, and where cuBLAS is.
  */
 #include "python/module.h"
 
@@ -91,13 +91,72 @@ cuda_device(PyObject *module, PyObject *argument)
         return tsvdi_raise(module, status, &error);
     }
     /* clang-format off */
-    return Py_BuildValue("{s:s,s:K,s:K,s:(ii),s:i}",
+    return Py_BuildValue("{s:s,s:K,s:K,s:(ii),s:i,s:i,s:i}",
                          "name", device.name,
                          "memory_total", (unsigned long long)device.memory_total,
                          "memory_free", (unsigned long long)device.memory_free,
                          "compute_capability", device.major, device.minor,
-                         "multiprocessors", device.multiprocessors);
+                         "multiprocessors", device.multiprocessors,
+                         "clock_khz", device.clock_khz,
+                         "single_to_double", device.single_to_double);
     /* clang-format on */
+}
+
+PyDoc_STRVAR(cuda_pays_doc,
+             "cuda_pays(rates, single, method, n, matrices, vectors, /)\n--\n\n"
+             "Whether a CUDA device is the faster place for arrays in host memory.\n\n"
+             "rates: of cuda_device() the compute capability (two numbers), the multiprocessors,\n"
+             "clock_khz and single_to_double; None: whether any device may be. method: a value of\n"
+             "METHODS.");
+
+static PyObject *
+cuda_pays(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    tsvd_cuda_device device = {.major = 0};
+    PyObject *rates;
+    long long n, matrices;
+    int single, method, vectors;
+
+    if (!PyArg_ParseTuple(args, "OpiLLp:cuda_pays", &rates, &single, &method, &n, &matrices,
+                          &vectors) ||
+        (rates != Py_None && !PyArg_ParseTuple(rates, "iiiii", &device.major, &device.minor,
+                                               &device.multiprocessors, &device.clock_khz,
+                                               &device.single_to_double))) {
+        return NULL;
+    }
+    return PyBool_FromLong(tsvd_cuda_pays(rates == Py_None ? NULL : &device,
+                                          single ? TSVD_FLOAT32 : TSVD_FLOAT64, (tsvd_method)method,
+                                          n, matrices, vectors));
+}
+
+PyDoc_STRVAR(cuda_open_doc, "cuda_open(index, /)\n--\n\n"
+                            "Make what a call needs of a CUDA device, and keep it for calls.");
+
+static PyObject *
+cuda_open(PyObject *module, PyObject *argument)
+{
+    const int index = get_int(argument);
+    tsvd_handle *handle = PyErr_Occurred() ? NULL : tsvdi_handle_take(module, index);
+
+    if (handle == NULL) {
+        return NULL;
+    }
+    tsvdi_handle_give(module, handle);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(trim_doc, "trim()\n--\n\n"
+                       "End the handles that are not in use; how many were of a CUDA device.");
+
+static PyObject *
+trim(PyObject *module, PyObject *Py_UNUSED(ignored))
+{
+    int dropped;
+
+    Py_BEGIN_ALLOW_THREADS
+    dropped = tsvdi_handles_drop(PyModule_GetState(module));
+    Py_END_ALLOW_THREADS
+    return PyLong_FromLong(dropped);
 }
 
 PyDoc_STRVAR(cuda_library_paths_doc,
@@ -164,6 +223,9 @@ PyMethodDef tsvdi_cuda_methods[] = {
     {"cuda_device_count", cuda_device_count, METH_NOARGS, cuda_device_count_doc},
     {"cuda_device_unusable", cuda_device_unusable, METH_O, cuda_device_unusable_doc},
     {"cuda_device", cuda_device, METH_O, cuda_device_doc},
+    {"cuda_pays", cuda_pays, METH_VARARGS, cuda_pays_doc},
+    {"cuda_open", cuda_open, METH_O, cuda_open_doc},
+    {"trim", trim, METH_NOARGS, trim_doc},
     {"cuda_library_paths", cuda_library_paths, METH_O, cuda_library_paths_doc},
     {"cuda_blas", cuda_blas, METH_O, cuda_blas_doc},
     {NULL, NULL, 0, NULL},

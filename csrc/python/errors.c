@@ -25,12 +25,28 @@ advice_for(tsvd_status status, const tsvd_error *error)
     return NULL;
 }
 
+/* Raises an exception; its attribute `device` is the number of the CUDA device that failed, if one
+   did: by that _api.py knows that the CPU may do what the device cannot. */
+static void
+raise_text(PyObject *type, PyObject *text, int device)
+{
+    PyObject *exception = PyObject_CallOneArg(type, text);
+    PyObject *number = exception == NULL ? NULL : PyLong_FromLong(device);
+
+    if (number != NULL && (device == TSVD_DEVICE_CPU ||
+                           PyObject_SetAttrString(exception, "device", number) == 0)) {
+        PyErr_SetObject(type, exception);
+    }
+    Py_XDECREF(number);
+    Py_XDECREF(exception);
+}
+
 PyObject *
 tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *error)
 {
     module_state *state = PyModule_GetState(module);
     const char *advice = advice_for(status, error);
-    PyObject *type = PyExc_RuntimeError, *matrix = NULL;
+    PyObject *type = PyExc_RuntimeError, *matrix = NULL, *text = NULL;
 
     switch (status) {
     case TSVD_ERR_INTERRUPTED:
@@ -55,9 +71,13 @@ tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *error)
                  ? PyUnicode_FromString("")
                  : PyUnicode_FromFormat("matrix %lld of the batch: ", (long long)error->matrix);
     if (matrix != NULL) {
-        PyErr_Format(type, "%U%s%s%s", matrix, error->text, advice == NULL ? "" : "; ",
-                     advice == NULL ? "" : advice);
+        text = PyUnicode_FromFormat("%U%s%s%s", matrix, error->text, advice == NULL ? "" : "; ",
+                                    advice == NULL ? "" : advice);
+    }
+    if (text != NULL) {
+        raise_text(type, text, error->device);
     }
     Py_XDECREF(matrix);
+    Py_XDECREF(text);
     return NULL;
 }

@@ -5,16 +5,26 @@
  */
 #include "python/module.h"
 
+/* Place i < DEVICE_HANDLES of a device.  The CPU has its own; neighbouring CUDA devices share some,
+   but each begins at another one. */
+static _Atomic(tsvd_handle *) *
+place_of(module_state *state, int device, int i)
+{
+    return &state->idle[device == TSVD_DEVICE_CPU ? i
+                                                  : DEVICE_HANDLES + (device + i) % CUDA_HANDLES];
+}
+
 static tsvd_handle *
 take_idle(module_state *state, int device)
 {
-    for (int i = 0; i < HANDLES_KEPT; i++) {
-        tsvd_handle *handle = atomic_exchange(&state->idle[i], NULL), *none = NULL;
+    for (int i = 0; i < DEVICE_HANDLES; i++) {
+        _Atomic(tsvd_handle *) *place = place_of(state, device, i);
+        tsvd_handle *handle = atomic_exchange(place, NULL), *none = NULL;
 
         if (handle != NULL && tsvd_handle_device(handle) == device) {
             return handle;
         }
-        if (handle != NULL && !atomic_compare_exchange_strong(&state->idle[i], &none, handle)) {
+        if (handle != NULL && !atomic_compare_exchange_strong(place, &none, handle)) {
             tsvd_destroy(handle); /* another has taken the place meanwhile */
         }
     }
@@ -74,11 +84,12 @@ void
 tsvdi_handle_give(PyObject *module, tsvd_handle *handle)
 {
     module_state *state = PyModule_GetState(module);
+    const int device = tsvd_handle_device(handle);
 
-    for (int i = 0; i < HANDLES_KEPT && handle != NULL; i++) {
+    for (int i = 0; i < DEVICE_HANDLES && handle != NULL; i++) {
         tsvd_handle *none = NULL;
 
-        if (atomic_compare_exchange_strong(&state->idle[i], &none, handle)) {
+        if (atomic_compare_exchange_strong(place_of(state, device, i), &none, handle)) {
             handle = NULL;
         }
     }

@@ -55,7 +55,8 @@ add_methods(PyObject *module)
 static int
 module_exec(PyObject *module)
 {
-    const tsvd_cuda_crossover pays = tsvd_cuda_pays();
+    const tsvd_cuda_crossover vectors = tsvd_cuda_crossover_of(NULL, TSVD_FLOAT64, 1);
+    const tsvd_cuda_crossover values = tsvd_cuda_crossover_of(NULL, TSVD_FLOAT64, 0);
     module_state *state = PyModule_GetState(module);
     PyObject *linalg;
 
@@ -71,9 +72,9 @@ module_exec(PyObject *module)
     Py_DECREF(linalg);
     if (state->LinAlgError == NULL ||
         PyModule_AddStringConstant(module, "__version__", TSVD_PYTHON_VERSION) < 0 ||
-        PyModule_AddIntConstant(module, "CUDA_ORDER", pays.vectors_order) < 0 ||
-        PyModule_AddIntConstant(module, "CUDA_VALUES_ORDER", pays.values_order) < 0 ||
-        PyModule_AddIntConstant(module, "CUDA_BATCH_VALUES", pays.batch_values) < 0) {
+        PyModule_AddIntConstant(module, "CUDA_ORDER", vectors.order) < 0 ||
+        PyModule_AddIntConstant(module, "CUDA_VALUES_ORDER", values.order) < 0 ||
+        PyModule_AddIntConstant(module, "CUDA_BATCH_VALUES", values.batch_values) < 0) {
         return -1;
     }
     return add_methods(module);

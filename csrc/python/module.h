@@ -22,13 +22,15 @@
 
 #include "tsvd/tsvd.h"
 
-/* Most handles that are kept while they are not in use. */
-enum { HANDLES_KEPT = 8 };
+/* Most handles that are kept while they are not in use: of one device, of all CUDA devices, and in
+   all.  A handle of a CUDA device may keep an eighth of its memory. */
+enum { DEVICE_HANDLES = 4, CUDA_HANDLES = 8, HANDLES_KEPT = DEVICE_HANDLES + CUDA_HANDLES };
 
 typedef struct module_state {
     PyObject *LinAlgError; /* numpy.linalg.LinAlgError */
     PyObject *directories; /* tuple of bytes: where cuBLAS is looked for; NULL: not told yet */
-    _Atomic(tsvd_handle *) idle[HANDLES_KEPT]; /* handles not in use; NULL: free */
+    _Atomic(tsvd_handle *) idle[HANDLES_KEPT]; /* handles not in use; NULL: free.  First those of
+                                                  the CPU, see handles.c */
     tsvd_blas blas;                            /* SciPy's; valid once has_blas is BLAS_READY */
     atomic_int has_blas;                       /* BLAS_NONE, BLAS_UNDER_WAY or BLAS_READY */
 } module_state;

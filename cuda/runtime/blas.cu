@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "runtime/blas.h"
+#include "runtime/context.h"
 
 extern "C" {
 #include "host/library.h"
@@ -127,15 +128,14 @@ out:
 static tsvd_status
 blas_failed(struct cuda_call *call, int status, const char *function)
 {
-    size_t memory_free = 0, memory_total = 0;
+    uint64_t memory_free;
 
+    call->error->device = call->device;
     if (status != STATUS_ALLOC_FAILED) {
         return tsvdi_fail(call->error, TSVD_ERR_CUDA, "%s failed on CUDA device %d: %s (code %d)",
                           function, call->device, call->cublas->text(status), status);
     }
-    if (cudaMemGetInfo(&memory_free, &memory_total) != cudaSuccess) {
-        (void)cudaGetLastError(); /* else the check after a later launch would find it */
-    }
+    memory_free = tsvdi_cuda_context_memory_free(call->device);
     call->error->available = memory_free;
     return tsvdi_fail(call->error, TSVD_ERR_MEMORY,
                       "out of memory on CUDA device %d: %s failed: %s (code %d), %llu bytes free",

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "runtime/blas.h"
+#include "runtime/context.h"
 #include "runtime/device.h"
 #include "runtime/failure.h"
+#include "runtime/questions.h"
 
 extern "C" {
 #include "host/library.h"
@@ -16,6 +18,7 @@ extern "C" {
 static tsvd_status
 out_of_memory(struct cuda_call *call, uint64_t available)
 {
+    call->error->device = call->device;
     call->error->wanted = call->wanted;
     call->error->available = available;
     return tsvdi_fail(call->error, TSVD_ERR_MEMORY,
@@ -30,25 +33,23 @@ tsvdi_cuda_fail(struct cuda_call *call, cudaError_t code, const char *text, cons
 {
     tsvd_status status = tsvdi_cuda_failed(code, text, file, line, call->error);
 
-    if (status == TSVD_ERR_MEMORY) {
-        size_t available = 0, total = 0;
-
-        if (cudaMemGetInfo(&available, &total) != cudaSuccess) {
-            tsvdi_cuda_forget();
-        }
-        return out_of_memory(call, available);
+    call->error->device = call->device;
+    if (status == TSVD_ERR_MEMORY && call->wanted > 0) {
+        return out_of_memory(call, tsvdi_cuda_context_memory_free(call->device));
     }
     return status;
 }
 
 /* ---- what a handle holds ---- */
 
-/* A pool of the handle's own: freed memory stays in it for the next call. */
+/* A pool of the handle's own: freed memory stays in it for the next call, so far as bound_pool()
+   lets it.  All of it stays during a call, which would else lose it at each synchronization. */
 static tsvd_status
 make_pool(struct cuda_call *call)
 {
     cudaMemPoolProps properties;
     uint64_t keep = UINT64_MAX;
+    size_t available, total;
     tsvd_status ret = TSVD_OK;
 
     memset(&properties, 0, sizeof(properties));
@@ -57,8 +58,25 @@ make_pool(struct cuda_call *call)
     properties.location.id = call->device;
     CUDA_TRY(call, cudaMemPoolCreate(&call->pool, &properties));
     CUDA_TRY(call, cudaMemPoolSetAttribute(call->pool, cudaMemPoolAttrReleaseThreshold, &keep));
+    CUDA_TRY(call, cudaMemGetInfo(&available, &total));
+    call->kept = total / KEPT_PART;
 out:
     return ret;
+}
+
+/* Gives back what the pool holds beyond its bound. */
+static void
+bound_pool(struct cuda_call *call)
+{
+    uint64_t reserved = 0;
+
+    if (call->pool != NULL &&
+        cudaMemPoolGetAttribute(call->pool, cudaMemPoolAttrReservedMemCurrent, &reserved) ==
+            cudaSuccess &&
+        reserved > call->kept) {
+        (void)cudaStreamSynchronize(call->stream); /* what is in use cannot be given back */
+        (void)cudaMemPoolTrimTo(call->pool, call->kept);
+    }
 }
 
 /* Fills in what create() makes; the device is the current one. */
@@ -68,7 +86,7 @@ fill(struct cuda_call *call, const tsvd_config *config)
     const int device = call->device;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_usable(device, call->error));
+    TSVD_TRY(tsvdi_cuda_loads(device, call->error));
     CUDA_TRY(call, cudaDeviceGetAttribute(&call->multiprocessors, cudaDevAttrMultiProcessorCount,
                                           device));
     CUDA_TRY(call, cudaDeviceGetAttribute(&call->shared_most,
@@ -89,6 +107,22 @@ out:
     return ret;
 }
 
+/* Makes the device the current one; errors go to `error`.  leave() is due also after a failure. */
+static tsvd_status
+make_current(struct cuda_call *call, tsvd_error *error)
+{
+    tsvd_status ret = TSVD_OK;
+
+    call->error = error;
+    call->entered = call->current = 0;
+    call->wanted = 0;
+    tsvdi_cuda_forget(); /* what failed before, elsewhere, is not this call's failure */
+    CUDA_TRY(call, tsvdi_cuda_context_push(call->context));
+    call->current = 1;
+out:
+    return ret;
+}
+
 tsvd_status
 tsvdi_cuda_create(const tsvd_config *config, const tsvd_allocator *host, struct cuda_call **made,
                   tsvd_error *error)
@@ -99,13 +133,14 @@ tsvdi_cuda_create(const tsvd_config *config, const tsvd_allocator *host, struct 
 
     *made = NULL;
     error = error != NULL ? error : &own;
+    TSVD_TRY(tsvdi_cuda_may_use(config->device, config->device_allocator == NULL, error));
     TSVD_TRY(tsvdi_host_alloc(host, sizeof(*call), error, (void **)&call));
     memset(call, 0, sizeof(*call));
-    call->device = call->before = config->device;
+    call->device = config->device;
     call->host = host;
     call->error = error;
-    CUDA_TRY(call, cudaGetDevice(&call->before));
-    CUDA_TRY(call, cudaSetDevice(call->device));
+    CUDA_TRY(call, tsvdi_cuda_context_keep(call->device, &call->context));
+    TSVD_TRY(make_current(call, error));
     TSVD_TRY(fill(call, config));
     tsvdi_cuda_leave(call, TSVD_OK);
     call->error = NULL;
@@ -116,22 +151,6 @@ out:
         tsvdi_cuda_leave(call, TSVD_OK);
         tsvdi_cuda_destroy(call);
     }
-    return ret;
-}
-
-/* Makes the device the current one; errors go to `error`.  leave() is due also after a failure. */
-static tsvd_status
-make_current(struct cuda_call *call, tsvd_error *error)
-{
-    tsvd_status ret = TSVD_OK;
-
-    call->error = error;
-    call->before = call->device;
-    call->entered = 0;
-    tsvdi_cuda_forget(); /* what failed before, elsewhere, is not this call's failure */
-    CUDA_TRY(call, cudaGetDevice(&call->before));
-    CUDA_TRY(call, cudaSetDevice(call->device));
-out:
     return ret;
 }
 
@@ -152,7 +171,7 @@ tsvdi_cuda_destroy(struct cuda_call *call)
 {
     tsvd_error error;
 
-    if (make_current(call, &error) == TSVD_OK) {
+    if (call->context != NULL && make_current(call, &error) == TSVD_OK) {
         drop_caches(call);
         for (int i = 0; i < 2; i++) {
             if (call->copied[i] != NULL) {
@@ -227,6 +246,7 @@ tsvdi_cuda_enter(struct cuda_call *call, tsvd_error *error)
         if (call->pinned[i] == NULL) {
             call->wanted = PINNED_BYTES;
             CUDA_TRY(call, cudaHostAlloc(&call->pinned[i], PINNED_BYTES, cudaHostAllocPortable));
+            call->wanted = 0;
         }
     }
 out:
@@ -240,11 +260,14 @@ tsvdi_cuda_leave(struct cuda_call *call, tsvd_status status)
         /* work may still be under way that uses the pinned buffers */
         (void)cudaStreamSynchronize(call->stream);
     }
-    /* the current device belongs to the calling thread, and so to other libraries too */
-    if (call->before != call->device) {
-        (void)cudaSetDevice(call->before);
+    if (call->entered) {
+        bound_pool(call);
     }
     tsvdi_cuda_forget();
+    if (call->current) {
+        tsvdi_cuda_context_pop();
+    }
+    call->entered = call->current = 0;
 }
 
 /* ---- device memory ---- */
@@ -277,6 +300,7 @@ alloc_outside(struct cuda_call *call, size_t bytes, void **p)
 {
     *p = call->allocator.allocate(call->allocator.arg, bytes > 0 ? bytes : 1, call->stream);
     if (*p == NULL) {
+        call->error->device = call->device;
         call->error->wanted = bytes;
         return tsvdi_fail(call->error, TSVD_ERR_MEMORY,
                           "the caller's allocator has no %zu bytes of memory on CUDA device %d",
@@ -317,6 +341,7 @@ out:
     if (ret != TSVD_OK) {
         *p = NULL;
     }
+    call->wanted = 0; /* what fails later fails for another reason */
     return ret;
 }
 

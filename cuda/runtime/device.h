@@ -18,18 +18,24 @@ extern "C" {
 /* Bytes of a pinned buffer: long enough to reach the rate of the bus. */
 #define PINNED_BYTES ((size_t)32 << 20)
 
+/* A handle's pool keeps this part of the device's memory between two calls, at most: what a matrix
+   of order 18,000 takes on a device with 140 GB.  Other libraries cannot have it meanwhile. */
+#define KEPT_PART 8
+
 struct cuda_blas; /* blas.cu */
 struct cublas;    /* blas.cu */
 
 /* What a handle holds, as long as it lives; it outlasts the calls. */
 struct cuda_call {
     int device;          /* number of the device */
-    int before;          /* the device that was current before the call; leave() restores it */
+    void *context;       /* its primary context (context.h); NULL: not made yet */
+    int current;         /* 1: the context is the calling thread's current one */
     int multiprocessors; /* of the device */
     int shared_most;     /* bytes of shared memory that a block can have */
     cudaStream_t stream; /* the stream of the call under way: the handle's own, or the caller's */
     cudaStream_t own;    /* the handle's own stream */
     cudaMemPool_t pool;  /* device memory, which a call leaves to the next; NULL: `allocator` */
+    uint64_t kept;       /* bytes that the pool may hold between two calls */
     tsvd_allocator
         allocator; /* the caller's, of device memory in the pool's place; functions NULL: none */
     const tsvd_allocator *host; /* the handle's, of memory on the host */
@@ -38,24 +44,26 @@ struct cuda_call {
     char *directories;          /* where cuBLAS is looked for, see host/library.h */
     struct cublas *cublas;      /* its functions; NULL before the first product */
     struct cuda_blas *blas;     /* handles of cuBLAS, a list; NULL before the first product */
-    uint64_t wanted;            /* bytes of the latest request for memory */
+    uint64_t wanted;            /* bytes of the request for memory under way; 0: none */
     int entered;                /* 1: the call under way may have work on the stream */
     tsvd_error *error;          /* where the call under way writes its error */
 };
 
 /* Runs a CUDA call; on failure writes call, code, text and place into the error and
    leaves through `out:`. */
-#define CUDA_TRY(held, expression)                                                                 \
+#define CUDA_TRY(held, expression) CUDA_TRY_AS(held, expression, #expression)
+
+/* After a launch: did it start? */
+#define CUDA_LAUNCHED(held) CUDA_TRY_AS(held, cudaGetLastError(), "the launch of a kernel")
+
+#define CUDA_TRY_AS(held, expression, text)                                                        \
     do {                                                                                           \
         cudaError_t code_ = (expression);                                                          \
         if (code_ != cudaSuccess) {                                                                \
-            ret = tsvdi_cuda_fail(held, code_, #expression, __FILE__, __LINE__);                   \
+            ret = tsvdi_cuda_fail(held, code_, text, __FILE__, __LINE__);                          \
             goto out;                                                                              \
         }                                                                                          \
     } while (0)
-
-/* After a launch: did it start? */
-#define CUDA_LAUNCHED(held) CUDA_TRY(held, cudaGetLastError())
 
 tsvd_status tsvdi_cuda_fail(struct cuda_call *call, cudaError_t code, const char *text,
                             const char *file, int line);

@@ -16,7 +16,4 @@ void tsvdi_cuda_forget(void);
 tsvd_status tsvdi_cuda_failed(cudaError_t code, const char *call, const char *file, int line,
                               tsvd_error *error);
 
-/* As tsvd_cuda_device_usable(), for the thread's current device. */
-tsvd_status tsvdi_cuda_usable(int index, tsvd_error *error);
-
 #endif

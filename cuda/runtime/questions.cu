@@ -3,11 +3,14 @@
  * csrc/backend/nocuda.c answers in a build without nvcc.
  */
 #include <cuda_runtime.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/context.h"
 #include "runtime/failure.h"
+#include "runtime/questions.h"
 
 extern "C" {
 #include "host/host.h"
@@ -99,17 +102,154 @@ tsvd_cuda_device_count(int *count, tsvd_error *error)
     return TSVD_ERR_NO_DEVICE;
 }
 
-/* The current device belongs to the calling thread, and so to other libraries too: makes it
-   `before` again, after work on `index` that ended with `ret`. */
-static tsvd_status
-restore_device(int before, int index, tsvd_status ret, tsvd_error *error)
-{
-    cudaError_t code = before == index ? cudaSuccess : cudaSetDevice(before);
+/* ---- usable or not ---- */
 
-    if (code != cudaSuccess && ret == TSVD_OK) {
-        ret = tsvdi_cuda_failed(code, "cudaSetDevice(before)", __FILE__, __LINE__, error);
+/* One architecture of the list, up to the next comma. */
+static enum cuda_code
+code_of(const char *architecture, int major, int minor)
+{
+    char *end;
+    const long number = strtol(architecture, &end, 10), asked = 10 * major + minor;
+    const char kind = isalpha((unsigned char)*end) ? *end++ : ' ';
+    const int real = strncmp(end, "-virtual", 8) != 0, ptx = strncmp(end, "-real", 5) != 0;
+    const int same = number / 10 == major, older = number <= asked;
+    const int runs = kind == 'a' ? number == asked : same && older;
+
+    if (real && runs) {
+        return CODE_MACHINE;
+    }
+    return ptx && (kind == ' ' ? older : runs) ? CODE_PTX : CODE_NONE;
+}
+
+enum cuda_code
+tsvdi_cuda_code(const char *architectures, int major, int minor)
+{
+    enum cuda_code best = CODE_NONE;
+
+    for (const char *at = architectures; at != NULL && *at != '\0';
+         at = strchr(at, ',') != NULL ? strchr(at, ',') + 1 : NULL) {
+        const enum cuda_code code = code_of(at, major, minor);
+
+        best = code > best ? code : best;
+    }
+    return best;
+}
+
+static tsvd_status
+fail_no_code(int index, int major, int minor, tsvd_error *error)
+{
+    return tsvdi_fail(error, TSVD_ERR_NO_DEVICE,
+                      "tsvd holds no code for CUDA device %d, whose compute capability is "
+                      "%d.%d: reinstall it with -C cmake.define.CMAKE_CUDA_ARCHITECTURES=%d%d "
+                      "and a CUDA Toolkit that knows this GPU",
+                      index, major, minor, major, minor);
+}
+
+static tsvd_status
+fail_ptx(int index, int major, int minor, int runtime, int driver, const char *why,
+         tsvd_error *error)
+{
+    return tsvdi_fail(error, TSVD_ERR_NO_DEVICE,
+                      "tsvd holds for CUDA device %d only PTX of CUDA %d.%d, which the driver "
+                      "(CUDA up to %d.%d) does not compile (%s): update the driver, or "
+                      "reinstall tsvd with -C cmake.define.CMAKE_CUDA_ARCHITECTURES=%d%d",
+                      index, runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10,
+                      why, major, minor);
+}
+
+tsvd_status
+tsvdi_cuda_judge(int index, const tsvd_cuda_device *device, int pools, const char *architectures,
+                 int runtime, int driver, tsvd_error *error)
+{
+    const enum cuda_code code =
+        architectures == NULL ? CODE_MACHINE
+                              : tsvdi_cuda_code(architectures, device->major, device->minor);
+
+    if (code == CODE_NONE) {
+        return fail_no_code(index, device->major, device->minor, error);
+    }
+    if (code == CODE_PTX && driver < runtime) {
+        return fail_ptx(index, device->major, device->minor, runtime, driver,
+                        "the PTX is of a newer CUDA", error);
+    }
+    if (pools && !device->memory_pools) {
+        return tsvdi_fail(error, TSVD_ERR_NO_DEVICE,
+                          "CUDA device %d has no stream-ordered memory pools, which tsvd takes its "
+                          "memory from: a virtual GPU may leave them out",
+                          index);
+    }
+    return TSVD_OK;
+}
+
+/* The facts that cost no time. */
+static tsvd_status
+ask_attributes(int index, tsvd_cuda_device *device, tsvd_error *error)
+{
+    const struct {
+        cudaDeviceAttr attribute;
+        int *to;
+    } question[] = {
+        {cudaDevAttrComputeCapabilityMajor, &device->major},
+        {cudaDevAttrComputeCapabilityMinor, &device->minor},
+        {cudaDevAttrMultiProcessorCount, &device->multiprocessors},
+        {cudaDevAttrClockRate, &device->clock_khz},
+        {cudaDevAttrSingleToDoublePrecisionPerfRatio, &device->single_to_double},
+        {cudaDevAttrMemoryPoolsSupported, &device->memory_pools},
+    };
+    tsvd_status ret = TSVD_OK;
+
+    for (size_t i = 0; i < sizeof(question) / sizeof(*question); i++) {
+        QUESTION_TRY(cudaDeviceGetAttribute(question[i].to, question[i].attribute, index));
+    }
+out:
+    return ret;
+}
+
+/* Refuses a device that does not exist, with the reason. */
+static tsvd_status
+check_index(int index, tsvd_error *error)
+{
+    int count;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvd_cuda_device_count(&count, error));
+    if (index < 0 || index >= count) {
+        ret = tsvdi_fail(error, TSVD_ERR_NO_DEVICE,
+                         "CUDA device %d does not exist: the devices are 0 to %d", index,
+                         count - 1);
+    }
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_cuda_may_use(int index, int pools, tsvd_error *error)
+{
+#ifdef TSVD_CUDA_ARCHITECTURES
+    const char *architectures = TSVD_CUDA_ARCHITECTURES;
+#else
+    const char *architectures = NULL;
+#endif
+    tsvd_cuda_device device;
+    int runtime, driver;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(check_index(index, error));
+    TSVD_TRY(ask_attributes(index, &device, error));
+    tsvd_cuda_versions(&runtime, &driver);
+    TSVD_TRY(tsvdi_cuda_judge(index, &device, pools, architectures, runtime, driver, error));
+out:
+    if (ret != TSVD_OK && error != NULL) {
+        error->device = index;
     }
     return ret;
+}
+
+tsvd_status
+tsvd_cuda_device_usable(int index, tsvd_error *error)
+{
+    tsvdi_error_clear(error);
+    return tsvdi_cuda_may_use(index, 1, error);
 }
 
 /* Every source is compiled for the same architectures: what holds for this kernel holds for all. */
@@ -118,64 +258,41 @@ empty_kernel(void)
 {
 }
 
-/* The runtime has no code for device `index`, or could not ask for it. */
-static tsvd_status
-no_code(cudaError_t code, int index, tsvd_error *error)
+tsvd_status
+tsvdi_cuda_loads(int index, tsvd_error *error)
 {
-    int major = 0, minor = 0, runtime, driver;
+    cudaFuncAttributes attributes;
+    const cudaError_t code = cudaFuncGetAttributes(&attributes, empty_kernel);
+    tsvd_cuda_device device;
+    int runtime, driver;
+    tsvd_status ret = TSVD_OK;
 
-    tsvdi_cuda_forget();
-    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index) != cudaSuccess ||
-        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index) != cudaSuccess) {
-        tsvdi_cuda_forget();
+    if (code == cudaSuccess) {
+        return TSVD_OK;
     }
+    tsvdi_cuda_forget();
+    TSVD_TRY(ask_attributes(index, &device, error));
     tsvd_cuda_versions(&runtime, &driver);
     switch (code) {
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorInvalidDeviceFunction:
-        return tsvdi_fail(error, TSVD_ERR_NO_DEVICE,
-                          "tsvd holds no code for CUDA device %d, whose compute capability is "
-                          "%d.%d: reinstall it with -C cmake.define.CMAKE_CUDA_ARCHITECTURES=%d%d "
-                          "and a CUDA Toolkit that knows this GPU",
-                          index, major, minor, major, minor);
+        ret = fail_no_code(index, device.major, device.minor, error);
+        break;
     case cudaErrorUnsupportedPtxVersion:
     case cudaErrorInvalidPtx:
     case cudaErrorJitCompilerNotFound:
     case cudaErrorJitCompilationDisabled:
-        return tsvdi_fail(error, TSVD_ERR_NO_DEVICE,
-                          "tsvd holds for CUDA device %d only PTX of CUDA %d.%d, which the driver "
-                          "(CUDA up to %d.%d) does not compile (%s): update the driver, or "
-                          "reinstall tsvd with -C cmake.define.CMAKE_CUDA_ARCHITECTURES=%d%d",
-                          index, runtime / 1000, runtime % 1000 / 10, driver / 1000,
-                          driver % 1000 / 10, cudaGetErrorString(code), major, minor);
+        ret = fail_ptx(index, device.major, device.minor, runtime, driver, cudaGetErrorString(code),
+                       error);
+        break;
     default:
-        return tsvdi_cuda_failed(code, "cudaFuncGetAttributes", __FILE__, __LINE__, error);
+        ret = tsvdi_cuda_failed(code, "cudaFuncGetAttributes", __FILE__, __LINE__, error);
     }
-}
-
-/* Asks the runtime, which knows what compute capabilities do not tell: whether the build has PTX,
-   and whether this driver compiles it. */
-tsvd_status
-tsvdi_cuda_usable(int index, tsvd_error *error)
-{
-    cudaFuncAttributes attributes;
-    const cudaError_t code = cudaFuncGetAttributes(&attributes, empty_kernel);
-
-    return code == cudaSuccess ? TSVD_OK : no_code(code, index, error);
-}
-
-tsvd_status
-tsvd_cuda_device_usable(int index, tsvd_error *error)
-{
-    tsvd_status ret = TSVD_OK;
-    int before = index;
-
-    tsvdi_error_clear(error);
-    QUESTION_TRY(cudaGetDevice(&before));
-    QUESTION_TRY(cudaSetDevice(index));
-    TSVD_TRY(tsvdi_cuda_usable(index, error));
 out:
-    return restore_device(before, index, ret, error);
+    if (error != NULL) {
+        error->device = index;
+    }
+    return ret;
 }
 
 tsvd_status
@@ -183,23 +300,18 @@ tsvd_cuda_device_facts(int index, tsvd_cuda_device *device, tsvd_error *error)
 {
     tsvd_status ret = TSVD_OK;
     cudaDeviceProp properties;
-    size_t memory_free, memory_total;
-    int before = index;
 
     tsvdi_error_clear(error);
     if (device == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "device must not be NULL");
     }
+    memset(device, 0, sizeof(*device));
+    TSVD_TRY(check_index(index, error));
+    TSVD_TRY(ask_attributes(index, device, error));
     QUESTION_TRY(cudaGetDeviceProperties(&properties, index));
-    QUESTION_TRY(cudaGetDevice(&before));
-    QUESTION_TRY(cudaSetDevice(index));
-    QUESTION_TRY(cudaMemGetInfo(&memory_free, &memory_total));
     (void)snprintf(device->name, sizeof(device->name), "%s", properties.name);
-    device->memory_total = memory_total;
-    device->memory_free = memory_free;
-    device->major = properties.major;
-    device->minor = properties.minor;
-    device->multiprocessors = properties.multiProcessorCount;
+    device->memory_total = properties.totalGlobalMem;
+    device->memory_free = tsvdi_cuda_context_memory_free(index);
 out:
-    return restore_device(before, index, ret, error);
+    return ret;
 }

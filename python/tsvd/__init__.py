@@ -7,7 +7,7 @@ but never forms B. ``s = tsvd.svdvals(d, e)`` computes the values only.
 """
 
 from ._api import svd, svdvals
-from ._config import Device, devices, show_config
+from ._config import Device, devices, show_config, trim
 from ._core import __version__
 from ._types import SVDInfo, SVDResult
 
@@ -20,4 +20,5 @@ __all__ = [
     "show_config",
     "svd",
     "svdvals",
+    "trim",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import operator
 import os
@@ -50,12 +51,6 @@ _KNOBS = {
 _DEFAULT_KNOBS = [default for _, _, default in _KNOBS.values()]
 _INT64_MAX = 2**63 - 1
 _FLOAT_MAX = sys.float_info.max
-
-# The least order for which a method takes a CUDA device by default: without and with vectors.
-_CUDA_ORDERS = (
-    dict.fromkeys(("auto", "dc", "bisect"), _core.CUDA_VALUES_ORDER),
-    dict.fromkeys(("auto", "dc"), _core.CUDA_ORDER),
-)
 
 # SVDResult._make without its checks, which take noticeable time in a call at n = 8.
 _make_result = functools.partial(tuple.__new__, SVDResult)
@@ -293,10 +288,8 @@ def svd(
         raise NotImplementedError("stream: CUDA streams are not supported yet")
     if device is not None:
         cuda = _cuda_index(device)
-    elif _pays(d, e, _CUDA_ORDERS[bool(compute_uv)].get(method)):
-        cuda = _default_cuda(bool(compute_uv))
     else:
-        cuda = -1
+        cuda = _default_device(d, e, number, bool(compute_uv))
 
     if cuda >= 0:
         _libraries.tell_directories()
@@ -319,8 +312,8 @@ def svd(
     try:
         result = _core.svd(*arguments, cuda)
     except MemoryError as error:
-        if device is not None or cuda < 0 or "CUDA device" not in str(error):
-            raise
+        if device is not None or getattr(error, "device", None) is None:
+            raise  # no CUDA device is the reason
         cuda = -1
         result = _core.svd(*arguments, cuda)
     if full_output:
@@ -492,18 +485,39 @@ def _cuda_index(device):
     return index
 
 
-def _pays(d, e, order):
-    """Whether a method takes a CUDA device by default.
+def _default_device(d, e, method, vectors):
+    """The CUDA device of a call that asks for none; -1 is the CPU.
 
-    order: the least order of a single matrix for which it does. None: never.
+    CUDA is asked about its devices only for large work, and a context is made on the device that
+    is taken, no other.
     """
-    if order is None:
-        return False
     shape, other = _shape(d), _shape(e)
-    if len(shape) == len(other) == 1:
-        return shape[0] >= order
-    values = shape[-1] * max(math.prod(shape[:-1]), math.prod(other[:-1]))
-    return shape[-1] >= order or values >= _core.CUDA_BATCH_VALUES
+    n, matrices = shape[-1], 1
+    if len(shape) > 1 or len(other) > 1:
+        matrices = min(_matrices(shape[:-1], other[:-1]), _INT64_MAX)
+    if not _core.cuda_pays(None, False, method, n, matrices, vectors):
+        return -1
+    index, rates = _first_cuda()
+    if index < 0 or not _core.cuda_pays(rates, _is_single(d, e), method, n, matrices, vectors):
+        return -1
+    try:
+        return index if _opens(index, vectors) else -1
+    except MemoryError:  # others may give it back: the next call tries again
+        return -1
+
+
+def _matrices(shape, other):
+    """How many matrices there are if the leading dimensions of d and e are these.
+
+    If they do not broadcast _core will refuse them.
+    """
+    pairs = itertools.zip_longest(reversed(shape), reversed(other), fillvalue=1)
+    return math.prod(j if i == 1 else i for i, j in pairs)
+
+
+def _is_single(d, e):
+    """Whether _core computes in float32."""
+    return all(np.asarray(x).dtype.type is np.float32 for x in (d, e))
 
 
 def _shape(x):
@@ -519,21 +533,36 @@ def _shape(x):
 
 
 @functools.cache
-def _default_cuda(multiplies):
-    """The first usable CUDA device, or -1. multiplies: cuBLAS must be there too."""
+def _first_cuda():
+    """The first usable CUDA device and what its speed depends on; (-1, None): there is none."""
     try:
         count, _ = _core.cuda_device_count()
         index = next((i for i in range(count) if not _core.cuda_device_unusable(i)), -1)
-        if index >= 0 and multiplies:
-            _libraries.tell_directories()
-            _core.cuda_blas(0)
+        if index < 0:
+            return -1, None
+        facts = _core.cuda_device(index)
     except RuntimeError:
-        return -1
-    return index
+        return -1, None
+    rates = (facts["multiprocessors"], facts["clock_khz"], facts["single_to_double"])
+    return index, facts["compute_capability"] + rates
+
+
+@functools.cache
+def _opens(index, multiplies):
+    """Whether a call can use the CUDA device. multiplies: it needs cuBLAS too."""
+    _libraries.tell_directories()
+    try:
+        if multiplies:
+            _core.cuda_blas(0)
+        _core.cuda_open(index)
+    except RuntimeError:
+        return False
+    return True
 
 
 # A forked child cannot use the CUDA devices of its parent.
-os.register_at_fork(after_in_child=_default_cuda.cache_clear)
+os.register_at_fork(after_in_child=_first_cuda.cache_clear)
+os.register_at_fork(after_in_child=_opens.cache_clear)
 
 
 def _index_of(device):

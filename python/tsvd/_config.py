@@ -19,8 +19,9 @@ class Device(NamedTuple):
         "cpu", "cuda:0", ...: a value for the argument ``device`` of `tsvd.svd`.
     name : str
         The model of a GPU, or the instruction set of the CPU kernels.
-    memory_free : int
-        Free memory in bytes; 0 if unknown.
+    memory_free : int or None
+        Free memory in bytes. None if it is unknown, for a GPU as long as the
+        process has not used it: the question would take some of it.
     memory_total : int or None
         Device memory in bytes; None for the CPU.
     compute_capability : tuple of int or None
@@ -31,7 +32,7 @@ class Device(NamedTuple):
 
     device: str
     name: str
-    memory_free: int
+    memory_free: int | None
     memory_total: int | None = None
     compute_capability: tuple[int, int] | None = None
     multiprocessors: int | None = None
@@ -39,6 +40,8 @@ class Device(NamedTuple):
 
 def devices() -> list[Device]:
     """The usable devices: the CPU, then every CUDA device for which this build has code.
+
+    The question itself uses no device: it takes none of its memory.
 
     Returns
     -------
@@ -58,9 +61,36 @@ def devices() -> list[Device]:
     """
     config = _core.config()
     count, _ = _core.cuda_device_count()
-    cpu = Device("cpu", f"{config['cpu_kernels']} kernels", config["memory_free"])
+    cpu = Device("cpu", f"{config['cpu_kernels']} kernels", config["memory_free"] or None)
     usable = [i for i in range(count) if not _core.cuda_device_unusable(i)]
-    return [cpu] + [Device(f"cuda:{i}", **_core.cuda_device(i)) for i in usable]
+    return [cpu] + [_gpu(i) for i in usable]
+
+
+def _gpu(index: int) -> Device:
+    facts = _core.cuda_device(index)
+    return Device(
+        f"cuda:{index}",
+        facts["name"],
+        facts["memory_free"] or None,
+        facts["memory_total"],
+        facts["compute_capability"],
+        facts["multiprocessors"],
+    )
+
+
+def trim() -> None:
+    """Give back the memory that tsvd keeps for later calls.
+
+    For each of at most four calls that were under way at once on a CUDA device
+    these are up to an eighth of its memory, 64 MiB of pinned memory on the host
+    and what cuBLAS works in. Calls that are under way keep theirs.
+
+    Examples
+    --------
+    >>> import tsvd
+    >>> tsvd.trim()
+    """
+    _core.trim()
 
 
 def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] | None:

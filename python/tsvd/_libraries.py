@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
+import sys
 
 from . import _core
 
@@ -12,15 +12,17 @@ from . import _core
 def directories(major: int) -> list[str]:
     """The folders in which the cuBLAS wheel for a major version of CUDA puts its library.
 
-    There is one for each folder that holds packages of NVIDIA. It need not exist.
+    There is one for each folder of the path where the wheel is installed, by pip's records. A
+    folder named "nvidia" alone is not enough: it may lie in the current directory by chance, and
+    a library that is opened runs code.
     """
-    try:
-        spec = importlib.util.find_spec("nvidia")  # a namespace package: nothing is imported
-    except ValueError:  # another module of this name, without a spec
-        return []
-    places = (spec and spec.submodule_search_locations) or []
-    folder = "cublas" if major <= 12 else f"cu{major}"
-    return [os.path.join(place, folder, "lib") for place in places]
+    from importlib import metadata  # only now: it takes longer than a small matrix
+
+    places = [place for place in sys.path if isinstance(place, str) and os.path.isabs(place)]
+    name, folder = ("nvidia-cublas-cu12", "cublas") if major <= 12 else ("nvidia-cublas", f"cu{major}")
+    wheels = metadata.distributions(name=name, path=places)
+    found = [os.fspath(wheel.locate_file(f"nvidia/{folder}/lib")) for wheel in wheels]
+    return list(dict.fromkeys(found))
 
 
 @functools.cache

@@ -67,6 +67,8 @@ typedef enum tsvd_status {
 typedef struct tsvd_error {
     tsvd_status status; /* what the function returned */
     int64_t matrix;     /* index of the matrix in the batch, C order; -1: no matrix failed */
+    int device;         /* number of the CUDA device that failed, or whose memory is exhausted;
+                           TSVD_DEVICE_CPU: none */
     int64_t sweeps;     /* NO_CONVERGENCE: sweeps made; else 0 */
     uint64_t wanted;    /* MEMORY: bytes asked for; 0: unknown */
     uint64_t available; /* MEMORY: bytes free; 0: unknown */
@@ -185,8 +187,13 @@ typedef struct tsvd_handle tsvd_handle;
  * handle    out; NULL on failure
  * error     filled if not NULL
  *
- * A handle of a CUDA device makes CUDA's context there if there is none.  Memory that calls free
- * stays with the handle for the next call, until tsvd_trim() or tsvd_destroy().
+ * A handle of a CUDA device makes CUDA's context there if there is none, and on no other device.
+ * Until tsvd_trim() or tsvd_destroy() it keeps for the next call
+ *
+ *     device memory in a pool of its own, at most an eighth of the device's; a call that took more
+ *     waits for its stream at the end and gives back the rest
+ *     64 MiB of pinned memory on the host, which no plan counts
+ *     up to four handles of cuBLAS with cuBLAS's workspace, some 32 MiB of device memory each
  */
 TSVD_API tsvd_status tsvd_create(const tsvd_config *config, tsvd_handle **handle,
                                  tsvd_error *error);
@@ -387,10 +394,14 @@ TSVD_API void tsvd_cuda_versions(int *runtime, int *driver);
 
 /* Facts about a CUDA device. */
 typedef struct tsvd_cuda_device {
-    char name[256];                     /* the model */
-    uint64_t memory_total, memory_free; /* bytes */
-    int major, minor;                   /* compute capability */
-    int multiprocessors;                /* number of streaming multiprocessors */
+    char name[256];        /* the model */
+    uint64_t memory_total; /* bytes */
+    uint64_t memory_free;  /* bytes; 0: unknown, since the process has no context on the device */
+    int major, minor;      /* compute capability */
+    int multiprocessors;   /* number of streaming multiprocessors */
+    int clock_khz;         /* their highest clock */
+    int single_to_double;  /* operations in float32 for one in float64, in the same time */
+    int memory_pools;      /* 1: has the stream-ordered memory pools that tsvd needs */
 } tsvd_cuda_device;
 
 /* *count: the number of devices that CUDA shows.  If there is none, the status is
@@ -398,22 +409,30 @@ typedef struct tsvd_cuda_device {
 TSVD_API tsvd_status tsvd_cuda_device_count(int *count, tsvd_error *error);
 
 /* TSVD_OK if this build can compute on device 0 <= index < count; TSVD_ERR_NO_DEVICE, with the
-   reason, if it holds no code for it.  The first question about a device makes CUDA's context
-   there, which takes time and device memory, as any use of it does. */
+   reason, if it holds no code for it, or the device has no memory pools.  Makes no context on the
+   device; what shows only there, such as a driver that compiles no PTX, tsvd_create() tells. */
 TSVD_API tsvd_status tsvd_cuda_device_usable(int index, tsvd_error *error);
 
-/* Fills *device with the facts about device 0 <= index < count. */
+/* Fills *device with the facts about device 0 <= index < count.  Makes no context there.  It takes
+   CUDA some milliseconds. */
 TSVD_API tsvd_status tsvd_cuda_device_facts(int index, tsvd_cuda_device *device, tsvd_error *error);
 
-/* From where on a CUDA device is the faster place for arrays in host memory; measured on one H200
-   against 16 cores. */
+/* From where on a CUDA device is the faster place for arrays in host memory. */
 typedef struct tsvd_cuda_crossover {
-    /* the order of a matrix with vectors, that of a matrix without, the values of a whole batch */
-    int64_t vectors_order, values_order, batch_values;
+    int64_t order;        /* of a matrix; INT64_MAX: the CPU is always faster */
+    int64_t batch_values; /* values that a batch has in all; INT64_MAX: the same */
 } tsvd_cuda_crossover;
 
-/* The crossovers of this build. */
-TSVD_API tsvd_cuda_crossover tsvd_cuda_pays(void);
+/* The crossover of a device with such facts, with vectors or (0) without.  Measured on one H200
+   against 16 cores, and scaled by the rates of the device: the head of csrc/api/crossover.c has the
+   model.  NULL: the least of all devices. */
+TSVD_API tsvd_cuda_crossover tsvd_cuda_crossover_of(const tsvd_cuda_device *device,
+                                                    tsvd_dtype dtype, int vectors);
+
+/* 1 if the device is the faster place for `matrices` matrices of order n in host memory: it offers
+   the method, and they are beyond the crossover. */
+TSVD_API int tsvd_cuda_pays(const tsvd_cuda_device *device, tsvd_dtype dtype, tsvd_method method,
+                            int64_t n, int64_t matrices, int vectors);
 
 /* Opens cuBLAS of a major version of CUDA.  0 stands for the version that tsvd was compiled with,
    the only one that it computes with.  config (NULL: the default) says where to look; file[size]

@@ -68,6 +68,12 @@ class error : public std::runtime_error
         return error_.matrix;
     }
 
+    /* The number of the CUDA device that failed; TSVD_DEVICE_CPU: none. */
+    int device() const noexcept
+    {
+        return error_.device;
+    }
+
     /* TSVD_ERR_NO_CONVERGENCE: sweeps made; else 0. */
     std::int64_t sweeps() const noexcept
     {
@@ -114,6 +120,7 @@ make_error(tsvd_status status, const char *text)
 
     e.status = status;
     e.matrix = -1;
+    e.device = TSVD_DEVICE_CPU;
     std::snprintf(e.text, sizeof e.text, "%s", text);
     return e;
 }
