@@ -12,8 +12,9 @@
 struct counting {
     atomic_llong bytes, peak; /* given and not yet released; the most at once */
     atomic_llong calls;       /* of allocate() */
-    long long refuse;         /* the number of the call that gets nothing, and of all behind it;
-                                 0: none */
+    long long refuse;         /* the number of the call that gets nothing; 0: none */
+    int others;               /* 1: all calls behind it get something; 0: nothing */
+    atomic_int refused;       /* 1: a call got nothing */
 };
 
 /* A block is preceded by a cache line that holds its size. */
@@ -25,10 +26,12 @@ counting_allocate(void *arg, size_t bytes, void *stream)
     struct counting *c = arg;
     const size_t whole = (bytes + 2 * COUNTING_LINE - 1) / COUNTING_LINE * COUNTING_LINE;
     long long now, peak;
+    const long long number = atomic_fetch_add(&c->calls, 1) + 1;
     char *p;
 
     (void)stream;
-    if (atomic_fetch_add(&c->calls, 1) + 1 >= c->refuse && c->refuse > 0) {
+    if (c->refuse > 0 && (c->others ? number == c->refuse : number >= c->refuse)) {
+        atomic_store(&c->refused, 1);
         return NULL;
     }
     p = aligned_alloc(COUNTING_LINE, whole);

@@ -124,52 +124,6 @@ test_graded(void)
     tsvd_destroy(handle);
 }
 
-/* Where the allocator has nothing left the call says so, keeps nothing, and the next one works. */
-static void
-test_no_memory(void)
-{
-    const tsvd_method methods[] = {TSVD_METHOD_AUTO, TSVD_METHOD_QR, TSVD_METHOD_GIVENS,
-                                   TSVD_METHOD_BISECT};
-    const tsvd_allocator allocator = counting_allocator(&counting);
-    tsvd_config config = tsvd_config_default();
-    tsvd_handle *handle = counted_handle(2);
-    const long long before = atomic_load(&counting.bytes);
-
-    for (int m = 0; m < 4; m++) {
-        struct work w = make_work(TSVD_FLOAT64, 60, 5);
-        tsvd_options options = tsvd_options_default();
-        tsvd_error error;
-        tsvd_status status = TSVD_ERR_MEMORY;
-
-        options.method = methods[m];
-        options.eps = methods[m] == TSVD_METHOD_GIVENS ? 1e-2 : -1;
-        w.vectors = methods[m] != TSVD_METHOD_BISECT;
-        for (int k = 1; k < 1000 && status != TSVD_OK; k++) {
-            atomic_store(&counting.calls, 0);
-            counting.refuse = k;
-            status = solve_on(handle, &w, &options, NULL, &error);
-            counting.refuse = 0;
-            CHECK(status == TSVD_OK || (status == TSVD_ERR_MEMORY && error.wanted > 0 &&
-                                        error.matrix == -1 && strlen(error.text) > 10),
-                  "%s, call %d: status %d, \"%s\"", tsvd_method_name(methods[m]), k, (int)status,
-                  error.text);
-            CHECK(atomic_load(&counting.bytes) == before, "%s, call %d: bytes are left",
-                  tsvd_method_name(methods[m]), k);
-        }
-        CHECK(status == TSVD_OK, "%s never works", tsvd_method_name(methods[m]));
-        for (int64_t i = 0; i < w.matrices && w.vectors; i++) {
-            check_result(&w, i, 0, 1e-12 + (options.eps > 0 ? 4 * options.eps : 0));
-        }
-        free_work(&w);
-    }
-    tsvd_destroy(handle);
-    CHECK(atomic_load(&counting.bytes) == 0, "bytes are left");
-    counting.refuse = 1;
-    config.host_allocator = &allocator;
-    CHECK(tsvd_create(&config, &handle, NULL) == TSVD_ERR_MEMORY && handle == NULL, "a handle");
-    counting.refuse = 0;
-}
-
 static void
 no_dgemm(const char *a, const char *b, const int32_t *m, const int32_t *n, const int32_t *k,
          const double *alpha, const double *x, const int32_t *ldx, const double *y,
@@ -249,7 +203,6 @@ main(void)
 {
     test_workspace();
     test_graded();
-    test_no_memory();
     test_extremes();
     return report();
 }

@@ -1,0 +1,200 @@
+/*
+ * Host memory that is refused: at each request of a call, at that alone or also at all behind it.
+ * The call says so, keeps nothing, and the next one is right.
+ */
+#include <string.h>
+
+#include "counting.h"
+#include "problem.h"
+
+static struct counting counting;
+
+/* From here on the request number k gets nothing; 0: all get something. */
+static void
+refuse_from(long long k, int others)
+{
+    atomic_store(&counting.calls, 0);
+    atomic_store(&counting.refused, 0);
+    counting.refuse = k;
+    counting.others = others;
+}
+
+/* A plain BLAS for divide and conquer, C = A B by columns. */
+#define GEMM(name, type)                                                                           \
+    static void name(const char *transa, const char *transb, const int32_t *m, const int32_t *n,   \
+                     const int32_t *k, const type *alpha, const type *a, const int32_t *lda,       \
+                     const type *b, const int32_t *ldb, const type *beta, type *c,                 \
+                     const int32_t *ldc)                                                           \
+    {                                                                                              \
+        (void)transa, (void)transb;                                                                \
+        for (int64_t j = 0; j < *n; j++) {                                                         \
+            for (int64_t i = 0; i < *m; i++) {                                                     \
+                c[i + j * *ldc] = *beta == 0 ? 0 : *beta * c[i + j * *ldc];                        \
+            }                                                                                      \
+            for (int64_t l = 0; l < *k; l++) {                                                     \
+                for (int64_t i = 0; i < *m; i++) {                                                 \
+                    c[i + j * *ldc] += *alpha * a[i + l * *lda] * b[l + j * *ldb];                 \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+GEMM(plain_dgemm, double)
+GEMM(plain_sgemm, float)
+
+static tsvd_status
+create(tsvd_handle **handle, tsvd_error *error)
+{
+    const tsvd_allocator allocator = counting_allocator(&counting);
+    const tsvd_blas blas = {.dgemm32 = plain_dgemm, .sgemm32 = plain_sgemm};
+    tsvd_config config = tsvd_config_default();
+
+    config.threads = 2;
+    config.host_allocator = &allocator;
+    config.blas = &blas;
+    return tsvd_create(&config, handle, error);
+}
+
+static void
+check_refusal(const char *name, tsvd_status status, const tsvd_error *error)
+{
+    CHECK(status == TSVD_ERR_MEMORY && error->status == status, "%s: status %d", name, (int)status);
+    CHECK(error->wanted > 0 && error->matrix == -1 && error->device == TSVD_DEVICE_CPU &&
+              strstr(error->text, "bytes of host memory") != NULL,
+          "%s: %llu bytes: \"%s\"", name, (unsigned long long)error->wanted, error->text);
+}
+
+/* Refuses each request of a call in its turn. */
+static void
+check_call(tsvd_handle *handle, struct work *w, tsvd_method method, int others)
+{
+    const long long before = atomic_load(&counting.bytes);
+    const size_t size = size_of(w->dtype), bytes[] = {
+                                               (size_t)(w->matrices * w->k) * size,
+                                               (size_t)(w->matrices * w->n * w->k) * size,
+                                               (size_t)(w->matrices * w->n * w->k) * size,
+                                           };
+    const char *name = tsvd_method_name(method);
+    void *result[] = {w->s, w->L, w->R}, *expected[3];
+    tsvd_options options = tsvd_options_default();
+    int refused = 1;
+    tsvd_error error;
+
+    options.method = method;
+    options.eps = method == TSVD_METHOD_GIVENS ? 1e-2 : -1;
+    CHECK(solve_on(handle, w, &options, NULL, &error) == TSVD_OK, "%s: %s", name, error.text);
+    for (int i = 0; i < 3; i++) {
+        expected[i] = allocate(bytes[i]);
+        memcpy(expected[i], result[i], bytes[i]);
+    }
+    for (long long k = 1; refused && k < 10000; k++) {
+        tsvd_status status;
+
+        refuse_from(k, others);
+        status = solve_on(handle, w, &options, NULL, &error);
+        refused = atomic_load(&counting.refused);
+        refuse_from(0, 0);
+        if (refused) {
+            check_refusal(name, status, &error);
+        }
+        CHECK(atomic_load(&counting.bytes) == before, "%s, request %lld: bytes are left", name, k);
+        for (int i = 0; i < 3; i++) {
+            memset(result[i], 0xff, bytes[i]);
+        }
+        CHECK(solve_on(handle, w, &options, NULL, &error) == TSVD_OK, "%s: %s", name, error.text);
+        for (int i = 0; i < (w->vectors ? 3 : 1); i++) {
+            CHECK(memcmp(result[i], expected[i], bytes[i]) == 0,
+                  "%s, after request %lld: result %d", name, k, i);
+        }
+    }
+    CHECK(!refused, "%s never works", name);
+    for (int i = 0; i < 3; i++) {
+        free(expected[i]);
+    }
+}
+
+static void
+test_calls(void)
+{
+    const struct {
+        tsvd_method method;
+        int64_t n, matrices;
+        int vectors;
+        int64_t first, count; /* of the values; -1: all */
+    } row[] = {
+        {TSVD_METHOD_DC, 20, 1, 1, 0, -1},      {TSVD_METHOD_DC, 60, 5, 1, 0, -1},
+        {TSVD_METHOD_DC, 130, 1, 1, 0, -1},     {TSVD_METHOD_DC, 100, 1, 1, 20, 30},
+        {TSVD_METHOD_AUTO, 8, 40, 1, 0, -1},    {TSVD_METHOD_QR, 60, 5, 1, 0, -1},
+        {TSVD_METHOD_QR, 200, 1, 1, 0, -1},     {TSVD_METHOD_QR, 60, 3, 0, 0, -1},
+        {TSVD_METHOD_GIVENS, 60, 5, 1, 0, -1},  {TSVD_METHOD_GIVENS, 150, 1, 1, 0, -1},
+        {TSVD_METHOD_BISECT, 60, 5, 0, 0, -1},  {TSVD_METHOD_BISECT, 700, 1, 0, 0, -1},
+        {TSVD_METHOD_BISECT, 20, 20, 0, 0, -1}, {TSVD_METHOD_BISECT, 300, 2, 0, 100, 50},
+        {TSVD_METHOD_AUTO, 300, 1, 0, 0, -1},
+    };
+    tsvd_handle *handle = NULL;
+    tsvd_error error;
+
+    CHECK(create(&handle, &error) == TSVD_OK, "%s", error.text);
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        for (int kind = 0; kind < 4; kind++) {
+            struct work w = make_work(dtypes[kind & 1], row[i].n, row[i].matrices);
+
+            w.vectors = row[i].vectors;
+            w.first = row[i].first;
+            w.k = row[i].count < 0 ? w.n : row[i].count;
+            check_call(handle, &w, row[i].method, kind >> 1);
+            if (w.vectors && w.dtype == TSVD_FLOAT64 && row[i].method != TSVD_METHOD_GIVENS) {
+                check_result(&w, w.matrices - 1, 0, 1e-12);
+            }
+            free_work(&w);
+        }
+    }
+    tsvd_destroy(handle);
+    CHECK(atomic_load(&counting.bytes) == 0, "the handle leaves bytes");
+}
+
+/* The functions beside tsvd_svd(). */
+static void
+test_others(void)
+{
+    struct work w = make_work(TSVD_FLOAT32, 100, 1);
+    struct arrays a;
+    tsvd_handle *handle = NULL;
+    int64_t first, count;
+    int refused = 1;
+    tsvd_error error;
+
+    w.batch = 0;
+    a = arrays_of(&w);
+    refuse_from(1, 1);
+    check_refusal("create", create(&handle, &error), &error);
+    CHECK(handle == NULL, "a handle without memory");
+    refuse_from(0, 0);
+    CHECK(create(&handle, &error) == TSVD_OK, "%s", error.text);
+    for (long long k = 1; refused && k < 100; k++) {
+        const long long before = atomic_load(&counting.bytes);
+        tsvd_status status;
+
+        refuse_from(k, 0);
+        status = tsvd_select(handle, &a.d, &a.e, NULL, 0.5, 1, &first, &count, &error);
+        refused = atomic_load(&counting.refused);
+        refuse_from(0, 0);
+        if (refused) {
+            check_refusal("select", status, &error);
+        } else {
+            CHECK(status == TSVD_OK && count > 0, "%s", error.text);
+        }
+        CHECK(atomic_load(&counting.bytes) == before, "select, request %lld: bytes are left", k);
+    }
+    tsvd_destroy(handle);
+    CHECK(atomic_load(&counting.bytes) == 0, "the handle leaves bytes");
+    free_work(&w);
+}
+
+int
+main(void)
+{
+    test_calls();
+    test_others();
+    return report();
+}
