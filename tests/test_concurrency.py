@@ -116,6 +116,25 @@ def test_the_gil_is_released(device):
     assert inside >= min(10, (end - start) / 0.02)
 
 
+def test_memory_is_given_back_beside_calls(device):
+    """trim() while other threads compute: their results stay as they are."""
+    d, e, _ = case("chi", 100, np.float64)
+    expected = tuple(tsvd.svd(d, e, device=device))
+    done = threading.Event()
+
+    def trim():
+        while not done.is_set():
+            assert tsvd.trim() is None
+
+    with ThreadPoolExecutor(3) as pool:
+        trimming = pool.submit(trim)
+        calls = [pool.submit(tsvd.svd, d, e, device=device) for _ in range(40)]
+        results = [tuple(call.result()) for call in calls]
+        done.set()
+        trimming.result()
+    assert all(same_bits(result, expected) for result in results)
+
+
 def test_fork_after_threads():
     """A forked child has none of OpenMP's threads, but must work."""
     program = """

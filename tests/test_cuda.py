@@ -2,6 +2,7 @@
 
 import ctypes
 import shutil
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from cases import DTYPES, Findings, same_bits
 from families import FAMILIES, make, stack
 from measures import BOUNDS, max_abs_error, orthogonality, value_error
 from processes import run
+from tsvd import _core
 
 pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
 
@@ -250,6 +252,70 @@ def test_facts_about_devices():
         assert device.device == f"cuda:{i}" and device.name
         assert device.memory_free is None or 0 < device.memory_free <= device.memory_total
         assert device.compute_capability >= (3, 5) and device.multiprocessors > 0
+
+
+CONTEXTS = """
+import ctypes
+import numpy as np
+import tsvd
+
+def contexts():
+    "The devices on which the process has a context, by the driver."
+    driver = ctypes.CDLL("libcuda.so.1")
+    flags, active, found = ctypes.c_uint(), ctypes.c_int(), []
+    for device in range(len(tsvd.devices()) - 1):
+        assert driver.cuDevicePrimaryCtxGetState(
+            device, ctypes.byref(flags), ctypes.byref(active)
+        ) == 0
+        found += [device] if active.value else []
+    return found
+
+"""
+
+
+def test_questions_use_no_device():
+    """Nor does work that stays on the CPU; a call uses the device that it names, no other."""
+    program = """
+tsvd.show_config(mode="dicts")
+tsvd.svd(np.ones(20), np.ones(19))
+gpus = tsvd.devices()[1:]
+assert contexts() == [] and all(gpu.memory_free is None for gpu in gpus)
+last = len(gpus) - 1
+for _ in range(2):
+    tsvd.svd(np.ones(200), np.ones(199), device=last)
+    assert contexts() == [last]
+    tsvd.trim()
+gpus = tsvd.devices()[1:]
+assert [gpu.memory_free is not None for gpu in gpus] == [False] * last + [True]
+assert 0 < gpus[last].memory_free <= gpus[last].memory_total
+"""
+    run(CONTEXTS + program)
+
+
+def test_large_work_uses_one_device():
+    program = """
+_, info = tsvd.svd(np.ones(3000), np.ones(2999), full_output=True)
+assert contexts() == ([] if info.device == "cpu" else [int(info.device[5:])]), info
+"""
+    run(CONTEXTS + program)
+
+
+def test_few_handles_are_kept():
+    """However many calls were under way at once."""
+    threads = 12
+    together = threading.Barrier(threads)
+    d, e = make("chi", 300)
+
+    def call(_):
+        together.wait()
+        return tsvd.svd(d, e, device="cuda").s
+
+    with ThreadPoolExecutor(threads) as pool:
+        results = list(pool.map(call, range(threads)))
+    assert all(same_bits(s, results[0]) for s in results)
+    assert 1 <= _core.trim() <= 4 and _core.trim() == 0
+    assert same_bits(tsvd.svd(d, e, device="cuda").s, results[0])
+    assert tsvd.trim() is None and _core.trim() == 0
 
 
 def test_every_name_of_every_device():
@@ -574,8 +640,9 @@ def exhaust_memory():
     driver = Driver()
     pieces = driver.take_all_but(2**27)
     for _ in range(2):
-        with pytest.raises(MemoryError, match=r"400640000 bytes wanted, \d+ bytes free"):
+        with pytest.raises(MemoryError, match=r"400640000 bytes wanted, \d+ bytes free") as caught:
             tsvd.svd(d, e, method="givens", eps=2.0**-6, device="cuda")
+        assert caught.value.device == 0
     driver.give_back(pieces)
     with Findings() as findings:
         check(findings, "after the error", d, e, 2.0**-6, splits=(1,))

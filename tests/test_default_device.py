@@ -425,17 +425,14 @@ def test_the_documented_orders():
 @pytest.mark.cuda
 @pytest.mark.usefixtures("cuda")
 def test_on_a_device():
-    facts = _core.cuda_device(0)
-    rates = (*facts["compute_capability"],) + tuple(
-        facts[name] for name in ("multiprocessors", "clock_khz", "single_to_double")
-    )
+    index, rates = _api._first_cuda()
     if least_order(rates, False, True) != ORDER:
         pytest.skip("not as fast as the device of the measurements")
-    for n, device in ((ORDER - 1, "cpu"), (ORDER, "cuda:0")):
+    for n, device in ((ORDER - 1, "cpu"), (ORDER, f"cuda:{index}")):
         d, e = make("chi", n)
         result, info = tsvd.svd(d, e, full_output=True)
         assert info.device == device and info.method == "dc"
         assert same_bits(tuple(result), tuple(tsvd.svd(d, e, device=device)))
     d, e = make("chi", VALUES_ORDER)
     _, info = tsvd.svd(d, e, compute_uv=False, full_output=True)
-    assert info.device == "cuda:0"
+    assert info.device == f"cuda:{index}"

@@ -58,7 +58,7 @@ def test_version():
 
 
 def test_public_names():
-    for name in ("svd", "svdvals", "devices", "show_config", "SVDResult", "SVDInfo"):
+    for name in ("svd", "svdvals", "devices", "show_config", "trim", "SVDResult", "SVDInfo"):
         assert name in tsvd.__all__ and getattr(tsvd, name).__doc__
 
 

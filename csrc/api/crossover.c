@@ -1,8 +1,8 @@
 /*
  * From where on a CUDA device is the faster place for arrays in host memory, for any device.
  *
- * The orders of bidiag/crossover.h were measured on one H200 against 16 cores.  Let q be the rate of
- * these cores, and r that of another device, both relative to the H200; let w be the time of a
+ * The orders of bidiag/crossover.h were measured on one H200 against 16 cores.  Let q be the rate
+ * of these cores, and r that of another device, both relative to the H200; let w be the time of a
  * call's work at the H200's rate, and a that of launches and copies, which hardly depends on the
  * model.  The H200 pays where
  *
@@ -15,9 +15,9 @@
  * and nowhere if r <= q.  The work with vectors is about n^3, that for values n^2, and that of a
  * batch is proportional to its matrices.  r > 1 is taken as 1, as a stays.
  *
- * The rates are (multiprocessors) x (clock) x (lanes of a multiprocessor), by which float64 has
- * fewer lanes than float32.  Values are found by counts in float64 in both precisions; with vectors
- * in float32 they are a part of the work.
+ * A rate is (multiprocessors) x (clock) x (lanes of each), and float64 has fewer lanes than float32.
+ * Values are found by counts in float64 in both precisions (cuda/values/counts.h); with vectors in
+ * float32 these are a part of the work.
  */
 #include <math.h>
 
@@ -28,9 +28,9 @@
 static const double H200_DOUBLE = 132.0 * 64 * 1980000, H200_SINGLE = 132.0 * 128 * 1980000;
 
 /* q.  16 cores with AVX-512 make about 1 TFLOP/s, a thirtieth of the H200.  A device must do twice
-   as well to be taken without being asked for, since no other was measured.  This leaves out all
-   with 1/32 or 1/64 of the lanes for float64 (0.05 at most), and takes all others that compute
-   centers have (0.16 for a P100, 0.29 for an A100). */
+   as well to be taken without being asked for, since no other was measured.  This leaves out the
+   GPUs with 1/32 or 1/64 of the lanes for float64 (0.05 at most) and takes those with half of them
+   (0.16 for a P100, 0.29 for an A100). */
 static const double PROCESSOR_RATE = 1.0 / 16;
 
 /* The part of the work with vectors in float32 that is counts in float64.  On the processor the

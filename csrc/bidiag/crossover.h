@@ -14,7 +14,8 @@ enum {
        The leaves' QR finds approximations for them, so it is DC_LEAF_COLUMNS (dc.h) at most. */
     VALUES_SIDE_BY_SIDE_ORDER = 32,
 
-    /* Matrices in host memory from these orders on go to a CUDA device where none is asked for:
+    /* Matrices in host memory from these orders on go to a CUDA device as fast as an H200 where
+       none is asked for; api/crossover.c has the orders for other devices.  They are computed
        with vectors by divide and conquer, and values alone by bisection.  On one H200 against 16
        cores, end to end, the device was faster with vectors from n = 384 on in the three classes of
        the benchmarks (at 256: 0.8 to 0.98 times as fast), at 768 2.2 to 3.7 times; values alone at

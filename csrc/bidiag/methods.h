@@ -15,8 +15,8 @@
  *     cpu/, cuda/          the operations, in a file of their own
  *
  * Python and the command line then accept its name.  Named one by one are the methods for which
- * device=None means a CUDA device (_CUDA_ORDERS in python/tsvd/_api.py), those in the help texts,
- * and those in the tests.
+ * device=None means a CUDA device (is_measured() in api/crossover.c), those in the help texts, and
+ * those in the tests.
  */
 #ifndef TSVDI_METHODS_H
 #define TSVDI_METHODS_H

@@ -119,9 +119,9 @@ cuda_pays(PyObject *Py_UNUSED(module), PyObject *args)
 
     if (!PyArg_ParseTuple(args, "OpiLLp:cuda_pays", &rates, &single, &method, &n, &matrices,
                           &vectors) ||
-        (rates != Py_None && !PyArg_ParseTuple(rates, "iiiii", &device.major, &device.minor,
-                                               &device.multiprocessors, &device.clock_khz,
-                                               &device.single_to_double))) {
+        (rates != Py_None &&
+         !PyArg_ParseTuple(rates, "iiiii", &device.major, &device.minor, &device.multiprocessors,
+                           &device.clock_khz, &device.single_to_double))) {
         return NULL;
     }
     return PyBool_FromLong(tsvd_cuda_pays(rates == Py_None ? NULL : &device,

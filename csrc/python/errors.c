@@ -33,8 +33,8 @@ raise_text(PyObject *type, PyObject *text, int device)
     PyObject *exception = PyObject_CallOneArg(type, text);
     PyObject *number = exception == NULL ? NULL : PyLong_FromLong(device);
 
-    if (number != NULL && (device == TSVD_DEVICE_CPU ||
-                           PyObject_SetAttrString(exception, "device", number) == 0)) {
+    if (number != NULL &&
+        (device == TSVD_DEVICE_CPU || PyObject_SetAttrString(exception, "device", number) == 0)) {
         PyErr_SetObject(type, exception);
     }
     Py_XDECREF(number);

@@ -2,8 +2,8 @@
  * Questions about CUDA and its devices, and what failed calls of the runtime are turned into.
  * csrc/backend/nocuda.c answers in a build without nvcc.
  */
-#include <cuda_runtime.h>
 #include <ctype.h>
+#include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,9 +161,9 @@ tsvd_status
 tsvdi_cuda_judge(int index, const tsvd_cuda_device *device, int pools, const char *architectures,
                  int runtime, int driver, tsvd_error *error)
 {
-    const enum cuda_code code =
-        architectures == NULL ? CODE_MACHINE
-                              : tsvdi_cuda_code(architectures, device->major, device->minor);
+    const enum cuda_code code = architectures == NULL
+                                    ? CODE_MACHINE
+                                    : tsvdi_cuda_code(architectures, device->major, device->minor);
 
     if (code == CODE_NONE) {
         return fail_no_code(index, device->major, device->minor, error);
@@ -214,9 +214,9 @@ check_index(int index, tsvd_error *error)
 
     TSVD_TRY(tsvd_cuda_device_count(&count, error));
     if (index < 0 || index >= count) {
-        ret = tsvdi_fail(error, TSVD_ERR_NO_DEVICE,
-                         "CUDA device %d does not exist: the devices are 0 to %d", index,
-                         count - 1);
+        ret =
+            tsvdi_fail(error, TSVD_ERR_NO_DEVICE,
+                       "CUDA device %d does not exist: the devices are 0 to %d", index, count - 1);
     }
 out:
     return ret;

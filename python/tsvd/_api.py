@@ -163,9 +163,11 @@ def svd(
         "cpu", "cuda", "cuda:1" or 1. None: the first usable CUDA device for large
         matrices, from n = 768 on for vectors by "auto" or "dc", from n = 1024 on
         for values alone by "auto", "dc" or "bisect", and by the same methods for
-        batches that have 131072 values or more. Otherwise, and if there is no
-        such device, no cuBLAS or not enough device memory, the CPU. On CUDA
-        devices "auto" is "dc" with vectors and "bisect" without.
+        batches that have 131072 values or more. These hold for an H200; slower
+        devices need more, and those that compute float64 at a small part of the
+        rate of float32 are taken for vectors in float32 alone. Otherwise, and if
+        there is no such device, no cuBLAS or not enough device memory, the CPU.
+        On CUDA devices "auto" is "dc" with vectors and "bisect" without.
     stream : optional
         The CUDA stream to compute on. Not available yet.
     out : tuple (L, s, R) of ndarray, optional

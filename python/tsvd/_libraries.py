@@ -19,7 +19,9 @@ def directories(major: int) -> list[str]:
     from importlib import metadata  # only now: it takes longer than a small matrix
 
     places = [place for place in sys.path if isinstance(place, str) and os.path.isabs(place)]
-    name, folder = ("nvidia-cublas-cu12", "cublas") if major <= 12 else ("nvidia-cublas", f"cu{major}")
+    name, folder = "nvidia-cublas", f"cu{major}"
+    if major <= 12:
+        name, folder = "nvidia-cublas-cu12", "cublas"
     wheels = metadata.distributions(name=name, path=places)
     found = [os.fspath(wheel.locate_file(f"nvidia/{folder}/lib")) for wheel in wheels]
     return list(dict.fromkeys(found))

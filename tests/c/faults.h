@@ -20,13 +20,13 @@
 enum { CALLS_LISTED = 1 << 16 };
 
 static struct {
-    long long calls;                 /* since begin_faults() */
-    long long first, last;           /* those that fail; first = 0: none */
-    const char *only;                /* calls of this name alone are counted; NULL: all */
-    const char *name;                /* of the first that failed; NULL: none did */
-    cudaError_t pending;             /* what cudaGetLastError() tells of a failure */
-    int live;                        /* streams, events, buffers, pools, handles not given back */
-    long long host_bytes;            /* host memory not given back */
+    long long calls;                  /* since begin_faults() */
+    long long first, last;            /* those that fail; first = 0: none */
+    const char *only;                 /* calls of this name alone are counted; NULL: all */
+    const char *name;                 /* of the first that failed; NULL: none did */
+    cudaError_t pending;              /* what cudaGetLastError() tells of a failure */
+    int live;                         /* streams, events, buffers, pools, handles not given back */
+    long long host_bytes;             /* host memory not given back */
     const char *listed[CALLS_LISTED]; /* the names of the first calls; [0] is of no call */
 } shim;
 
@@ -143,8 +143,8 @@ FAILING(cudaDeviceGetStreamPriorityRange, OTHER, (int *least, int *greatest), (l
 FAILING(cudaMemGetInfo, OTHER, (size_t * available, size_t *total), (available, total))
 FAILING(cudaMemPoolSetAttribute, OTHER, (cudaMemPool_t pool, cudaMemPoolAttr attribute, void *to),
         (pool, attribute, to))
-FAILING(cudaMemPoolGetAttribute, OTHER, (cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value),
-        (pool, attribute, value))
+FAILING(cudaMemPoolGetAttribute, OTHER,
+        (cudaMemPool_t pool, cudaMemPoolAttr attribute, void *value), (pool, attribute, value))
 FAILING(cudaMemPoolTrimTo, OTHER, (cudaMemPool_t pool, size_t bytes), (pool, bytes))
 FAILING(cudaMallocFromPoolAsync, MEMORY,
         (void **p, size_t bytes, cudaMemPool_t pool, cudaStream_t stream), (p, bytes, pool, stream))

@@ -1,7 +1,7 @@
 /*
  * Contexts: questions make none, a call makes one on its device alone, and the calling thread's
- * current device stays as it was.  And what a handle keeps between calls.  Leaves with SKIPPED where
- * there is no GPU.
+ * current device stays as it was.  And what a handle keeps between calls.  Leaves with SKIPPED
+ * where there is no GPU.
  */
 #include <cuda_runtime.h>
 #include <dlfcn.h>

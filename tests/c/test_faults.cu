@@ -58,8 +58,7 @@ check_error(tsvd_status status, const tsvd_error *error)
         CHECK(status == TSVD_ERR_MEMORY && strstr(error->text, name) != NULL, "%s: status %d: %s",
               name, (int)status, error->text);
     } else {
-        CHECK(status == TSVD_ERR_CUDA ||
-                  (status == TSVD_ERR_NO_DEVICE && is("cudaGetDeviceCount")),
+        CHECK(status == TSVD_ERR_CUDA || (status == TSVD_ERR_NO_DEVICE && is("cudaGetDeviceCount")),
               "%s: status %d: %s", name, (int)status, error->text);
         CHECK(strstr(error->text, name) != NULL, "%s: %s", name, error->text);
     }
@@ -193,7 +192,8 @@ check_fault(struct test *t, long long first, int kind)
     did = shim.name != NULL;
     name = did ? shim.name : "no failure";
     if (status == TSVD_OK) {
-        /* memory is asked for a second time, chunks may be small, the bound on what is kept waits */
+        /* memory is asked for a second time, chunks may be small, the bound on what is kept waits
+         */
         CHECK(!did || (kind != NO_MEMORY && is("cudaMallocFromPoolAsync")) ||
                   is("cudaMemPoolGetAttribute") || is("cudaMemGetInfo"),
               "the failure of %s, call %lld, went unnoticed", name, first);
