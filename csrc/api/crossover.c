@@ -15,9 +15,9 @@
  * and nowhere if r <= q.  The work with vectors is about n^3, that for values n^2, and that of a
  * batch is proportional to its matrices.  r > 1 is taken as 1, as a stays.
  *
- * A rate is (multiprocessors) x (clock) x (lanes of each), and float64 has fewer lanes than float32.
- * Values are found by counts in float64 in both precisions (cuda/values/counts.h); with vectors in
- * float32 these are a part of the work.
+ * A rate is (multiprocessors) x (clock) x (lanes of each), and float64 has fewer lanes than
+ * float32. Values are found by counts in float64 in both precisions (cuda/values/counts.h); with
+ * vectors in float32 these are a part of the work.
  */
 #include <math.h>
 
