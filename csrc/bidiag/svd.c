@@ -48,13 +48,16 @@ tsvd_status
 tsvdi_check(struct tsvd_context *ctx, double done)
 {
     const tsvd_options *o = ctx->options;
+    const unsigned forks = tsvdi_host_forks();
 
     ctx->done = done;
     if (o->check == NULL || !ctx->is_caller) {
         return TSVD_OK;
     }
     done = ((double)ctx->index + done * (double)ctx->count) / (double)ctx->total;
-    return o->check(o->check_arg, done) ? TSVD_ERR_INTERRUPTED : TSVD_OK;
+    /* a child that check() has forked lacks the threads that may be at work */
+    return o->check(o->check_arg, done) || tsvdi_host_forks() != forks ? TSVD_ERR_INTERRUPTED
+                                                                       : TSVD_OK;
 }
 
 /* Reads chunk `index`.  Refuses NaN and infinity if options.check_finite says so. */
