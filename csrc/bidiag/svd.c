@@ -225,10 +225,9 @@ out:
 tsvd_status
 tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error)
 {
-    enum { FEW = 4 }; /* workers that need no allocation */
-    struct worker few[FEW];
+    struct worker only; /* a single worker needs no allocation */
     struct svd_plan plan;
-    struct job job = {&plan, few};
+    struct job job = {&plan, &only};
     const tsvd_allocator *allocator = &problem->handle->host;
     int64_t chunks;
     int workers, ready = 0;
@@ -247,9 +246,9 @@ tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error)
     }
     workers = plan.told.workers;
     chunks = (problem->matrices + plan.told.chunk - 1) / plan.told.chunk;
-    if (workers > FEW) {
+    if (workers > 1) {
         job.worker = NULL;
-        TSVD_TRY(tsvdi_host_alloc(allocator, (size_t)workers * sizeof *few, error,
+        TSVD_TRY(tsvdi_host_alloc(allocator, (size_t)workers * sizeof only, error,
                                   (void **)&job.worker));
     }
     while (ready < workers && ret == TSVD_OK) {
@@ -267,7 +266,7 @@ out:
     for (int i = 0; i < ready; i++) {
         worker_end(&job.worker[i]);
     }
-    if (job.worker != few) {
+    if (job.worker != &only) {
         tsvdi_host_free(allocator, job.worker);
     }
     return ret;
