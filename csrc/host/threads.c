@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -104,36 +105,43 @@ tsvdi_host_forks(void)
 
 /* ---- how many ---- */
 
-int
-tsvd_host_threads(void)
+/* The processors that the calling thread may run on; a system call. */
+static int64_t
+processors(void)
 {
-#ifdef _OPENMP
-    return omp_in_parallel() ? 1 : tsvdi_host_threads_for(0, INT64_MAX);
-#else
-    return 1;
-#endif
+    cpu_set_t mine;
+    int64_t count = 0;
+
+    if (sched_getaffinity(0, sizeof mine, &mine) == 0) {
+        count = CPU_COUNT(&mine);
+    }
+    return count > 0 ? count : sysconf(_SC_NPROCESSORS_ONLN); /* more than the set can hold */
 }
 
 int
 tsvdi_host_threads_for(int asked, int64_t useful)
 {
-    int64_t threads = asked > 0 ? asked : 1;
+    int64_t threads = asked, most;
 
 #ifdef _OPENMP
     if (asked <= 0) {
         threads = omp_in_parallel() ? 1 : omp_get_max_threads();
     }
+#else
+    threads = asked <= 0 ? processors() : asked;
 #endif
-    useful = useful < 1 ? 1 : useful;
     threads = threads < useful ? threads : useful;
-#ifdef _OPENMP
-    if (threads > THREADS_PER_PROCESSOR) { /* the number of processors takes a system call */
-        const int64_t most = THREADS_PER_PROCESSOR * (int64_t)omp_get_num_procs();
-
+    if (threads > THREADS_PER_PROCESSOR) { /* on one processor fewer are no question */
+        most = THREADS_PER_PROCESSOR * processors();
         threads = threads < most ? threads : most;
     }
-#endif
-    return (int)threads;
+    return threads > 1 ? (int)threads : 1;
+}
+
+int
+tsvd_host_threads(void)
+{
+    return tsvdi_host_threads_for(0, INT64_MAX);
 }
 
 /* ---- a loop ---- */

@@ -22,7 +22,14 @@ os.register_at_fork(
 def scipy_blas() -> dict[str, object]:
     """The capsules of SciPy's BLAS by the names of the functions. The core calls this."""
     with _import_lock:
-        from scipy.linalg import cython_blas
+        try:
+            from scipy.linalg import cython_blas
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                'vectors of large matrices by "dc" on the CPU need the BLAS of SciPy: '
+                f"pip install scipy ({error})",
+                name=error.name,
+            ) from error
     return cython_blas.__pyx_capi__
 
 
