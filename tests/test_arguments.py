@@ -11,6 +11,7 @@ import tsvd
 from cases import DTYPES, case, same_bits
 from families import make, stack
 from measures import BOUNDS, residual
+from processes import run
 
 D, E = np.array([3.0, 1.0, 4.0, 1.5]), np.array([0.5, -2.0, 0.25])
 
@@ -595,6 +596,81 @@ def test_too_large_a_batch_for_memory(dtype):
     d = np.broadcast_to(dtype(1), (2**40, 100))
     with pytest.raises(MemoryError, match=r"\d+ bytes"):
         tsvd.svd(d, np.ones(99, dtype))
+
+
+RESHAPE = """
+import sys
+import numpy as np
+import tsvd
+
+n = 601
+rng = np.random.default_rng(5)
+D, E = rng.integers(1, 9, n), rng.random(n - 1)
+expected = tsvd.svd(D, E, device="cpu", method="qr").s
+d, e = D.copy(), E.copy()
+out = [np.empty((n, n)), np.empty(n), np.empty((n, n))]
+"""
+
+
+def test_another_shape_within_the_call():
+    """Code that runs within the call, as another thread's may, gives d, e and out other shapes in
+    place: the call goes on with those that it has read."""
+    program = (
+        RESHAPE
+        + """
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("scipy"):
+            d.shape = (n,) + (1,) * 63
+            e.shape = (1,) * 63 + (n - 1,)
+            d.dtype = np.float64
+
+sys.meta_path.insert(0, Finder())
+result = tsvd.svd(d, e, out=tuple(out), device="cpu", method="dc")
+assert d.ndim == e.ndim == 64, "no import"
+assert np.allclose(result.s, expected, rtol=1e-12)
+"""
+    )
+    run(program)
+
+
+def test_another_shape_by_the_conversion_of_the_other_argument():
+    program = (
+        RESHAPE
+        + """
+class Other:
+    def __array__(self, *args, **kwargs):
+        d.shape = (1, n)
+        d.dtype = np.float64
+        return e
+
+result = tsvd.svd(d, Other(), device="cpu", method="qr")
+assert result.s.shape == (1, n)
+"""
+    )
+    run(program)
+
+
+def test_memory_that_the_system_does_not_give():
+    """Also where more is free, the error has the number of bytes."""
+    program = """
+import resource
+import numpy as np
+import tsvd
+
+n = 3000
+for d, least in ((np.ones(n), 8 * n * n), (np.broadcast_to(np.int32(1), (n, n)), 8 * n * n)):
+    size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + least // 2, resource.RLIM_INFINITY))
+    try:
+        tsvd.svd(d, np.ones(n - 1), device="cpu", compute_uv=d.ndim == 1, method="qr")
+    except MemoryError as error:
+        print(error)
+    else:
+        raise AssertionError(least)
+"""
+    for line in run(program, under=("env", "OPENBLAS_NUM_THREADS=1")).splitlines():
+        assert re.search(r"72000000 bytes.*\d+ bytes are free", line), line
 
 
 # ---- references and memory ----

@@ -136,31 +136,205 @@ def test_memory_is_given_back_beside_calls(device):
 
 
 def test_fork_after_threads():
-    """A forked child has none of OpenMP's threads, but must work."""
+    """A forked child has none of its parent's threads: it computes the same, with its own."""
     program = """
-import multiprocessing, warnings
+import multiprocessing, os, warnings
 import numpy as np
 import tsvd
 
 warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of fork with threads
 rng = np.random.default_rng(1)
-d, e = rng.random(300), rng.random(299)
+d, e = rng.random(900), rng.random(899)
+two = {"threads": 2}
+
+def call():
+    return [x.tobytes() for x in tsvd.svd(d, e, device="cpu", tuning=two)]
 
 def work(queue):
-    queue.put([x.tobytes() for x in tsvd.svd(d, e)] + [tsvd.svdvals(d, e).tobytes()])
+    queue.put((call() + [tsvd.svdvals(d, e).tobytes()], len(os.listdir("/proc/self/task"))))
 
-expected = [x.tobytes() for x in tsvd.svd(d, e)] + [tsvd.svdvals(d, e).tobytes()]
+expected = call() + [tsvd.svdvals(d, e).tobytes()]
 context = multiprocessing.get_context("fork")
 for _ in range(3):
-    queue = context.Queue()
+    queue = context.SimpleQueue()
     child = context.Process(target=work, args=(queue,))
     child.start()
-    assert queue.get(timeout=20) == expected
+    computed, threads = queue.get()
+    assert computed == expected
+    assert threads == 2, threads
     child.join(20)
     assert child.exitcode == 0
-assert [x.tobytes() for x in tsvd.svd(d, e)] + [tsvd.svdvals(d, e).tobytes()] == expected
+assert call() + [tsvd.svdvals(d, e).tobytes()] == expected
+"""
+    run(program, under=("env", "OPENBLAS_NUM_THREADS=1"))
+
+
+def test_fork_while_another_thread_imports_scipy():
+    """The child does not wait for the import that a thread of its parent had begun."""
+    program = """
+import os, signal, sys, threading, time, warnings
+import numpy as np
+import tsvd
+
+warnings.simplefilter("ignore", DeprecationWarning)
+d, e = np.ones(700), np.ones(699)
+
+def call():
+    return tsvd.svd(d, e, device="cpu", method="dc").s.tobytes()
+
+sys.setswitchinterval(1e-4)
+results = []
+thread = threading.Thread(target=lambda: results.append(call()))
+thread.start()
+while "scipy.linalg" not in sys.modules and thread.is_alive():
+    time.sleep(1e-4)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    os._exit(0 if len(call()) == 700 * 8 else 1)
+thread.join()
+_, status = os.waitpid(child, 0)
+assert status == 0, status
+assert results == [call()]
 """
     run(program)
+
+
+@pytest.mark.parametrize("n", [300, 1200])
+def test_fork_in_progress(n):
+    """The parent goes on. In the child the call ends with an error, and the next one works."""
+    program = f"""
+import os, signal, warnings
+import numpy as np
+import tsvd
+
+warnings.simplefilter("ignore", DeprecationWarning)
+signal.alarm(50)
+d, e = np.ones({n}), np.ones({n - 1})
+options = {{"device": "cpu", "tuning": {{"threads": 2}}}}
+method = {{"method": "givens", "eps": 1e-6, "max_sweeps": 10**6}} if {n} < 512 else {{}}
+expected = tsvd.svd(d, e, **options)
+children = []
+
+def progress(done):
+    if len(children) < 5 and done < 1:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+        children.append(child)
+
+try:
+    result = tsvd.svd(d, e, progress=progress, **method, **options)
+except RuntimeError as error:
+    assert 0 in children and "fork" in str(error), error
+    again = tsvd.svd(d, e, **options)
+    os._exit(0 if again.R.tobytes() == expected.R.tobytes() else 1)
+assert children and 0 not in children
+assert np.allclose(result.s, expected.s, atol=1e-4)
+for child in children:
+    assert os.waitpid(child, 0)[1] == 0
+"""
+    run(program)
+
+
+def test_first_calls_of_many_threads_at_once():
+    """Threads that all find SciPy's BLAS not loaded yet: each has the right result."""
+    program = """
+import threading
+import numpy as np
+import tsvd
+
+rng = np.random.default_rng(4)
+d, e = rng.random(530), rng.random(529)
+barrier, results = threading.Barrier(16), [None] * 16
+
+def work(i):
+    barrier.wait()
+    results[i] = [x.tobytes() for x in tsvd.svd(d, e, device="cpu", method="dc")]
+
+threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+expected = [x.tobytes() for x in tsvd.svd(d, e, device="cpu", method="dc")]
+assert all(result == expected for result in results)
+"""
+    for _ in range(3):
+        run(program)
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "qr"}, {"method": "givens", "eps": 1e-3}])
+def test_threads_with_small_stacks(options):
+    """Python allows stacks of 32 KiB."""
+    program = f"""
+import threading
+import numpy as np
+import tsvd
+
+d, e = np.ones(200), np.ones(199)
+done = []
+
+def work():
+    tsvd.svd([1] * 3, [1] * 2, **{options!r})
+    tsvd.svd(d, e, device="cpu", **{options!r})
+    tsvd.svd(np.ones((20, 30)), np.ones((20, 29)), device="cpu", **{options!r})
+    tsvd.svdvals(d, e, device="cpu")
+    done.append(1)
+
+threading.stack_size(32768)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+assert done
+"""
+    run(program)
+
+
+@pytest.mark.parametrize(("variable", "tuning"), [("100000", None), ("2", {"threads": 100_000})])
+def test_too_many_threads(variable, tuning):
+    """No more are taken than the processors and the matrix have use for."""
+    program = f"""
+import os, resource
+import numpy as np
+import tsvd
+
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+d, e = np.ones(500), np.ones(499)
+result = tsvd.svd(d, e, device="cpu", tuning={tuning!r})
+assert len(os.listdir("/proc/self/task")) <= 4 * os.cpu_count()
+"""
+    run(program, under=("env", f"OMP_NUM_THREADS={variable}", "OPENBLAS_NUM_THREADS=1"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [200, 600])
+def test_beside_busy_processors(n):
+    """Where other processes keep all processors busy, two threads take at most twice the time of
+    one, on average over alternating calls."""
+    program = f"""
+import os, subprocess, sys, time
+import numpy as np
+import tsvd
+
+d, e = np.ones({n}), np.ones({n - 1})
+seconds = {{1: 0.0, 2: 0.0}}
+tsvd.svd(d, e, device="cpu")
+busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(2 * len(os.sched_getaffinity(0)))]
+try:
+    time.sleep(0.5)
+    for _ in range(100):
+        for threads in seconds:
+            start = time.perf_counter()
+            tsvd.svd(d, e, device="cpu", tuning={{"threads": threads}})
+            seconds[threads] += time.perf_counter() - start
+finally:
+    for process in busy:
+        process.kill()
+print(seconds[2] / seconds[1])
+"""
+    assert float(run(program, seconds=200)) <= 2
 
 
 @pytest.mark.parametrize(

@@ -403,13 +403,31 @@ import tsvd
 def calls(n, **options):
     tsvd.svd(np.ones(n), np.ones(n - 1), device="cpu", **options)
 
-calls(32)
-calls(200, method="qr")
-calls(200, compute_uv=False)
-calls(200, compute_uv=False, method="dc")
+calls(512)
+calls(600, method="qr")
+calls(600, compute_uv=False)
+calls(600, compute_uv=False, method="dc")
 assert "scipy" not in sys.modules
-calls(33)
+calls(513)
 assert "scipy.linalg.cython_blas" in sys.modules
+"""
+    run(program)
+
+
+def test_results_do_not_depend_on_what_is_loaded():
+    program = """
+import hashlib
+import numpy as np
+import tsvd
+
+def digest(n):
+    parts = tsvd.svd(np.ones(n), np.ones(n - 1), device="cpu")
+    return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
+
+before = [digest(n) for n in (33, 100, 512)]
+import scipy.linalg
+digest(600)
+assert [digest(n) for n in (33, 100, 512)] == before
 """
     run(program)
 
@@ -421,9 +439,11 @@ import numpy as np
 import tsvd
 
 sys.modules["scipy"] = None  # cannot be imported
-d, e = np.ones(100), np.ones(99)
+d, e = np.ones(600), np.ones(599)
 result, info = tsvd.svd(d, e, device="cpu", full_output=True)
 assert info.method == "qr"
+result, info = tsvd.svd(d[:512], e[:511], method="dc", device="cpu", full_output=True)
+assert info.method == "dc"
 try:
     tsvd.svd(d, e, method="dc", device="cpu")
 except ImportError as error:

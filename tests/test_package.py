@@ -43,6 +43,18 @@ def test_import_is_quick_and_light():
     assert outputs[0][1] == "[]"
 
 
+def test_the_first_call_is_quick():
+    """The first call of a process with vectors takes under 20 ms, at best of three."""
+    program = (
+        "import time, numpy as np, tsvd\n"
+        "d, e = np.ones(64), np.ones(63)\n"
+        "start = time.perf_counter()\n"
+        "tsvd.svd(d, e, device='cpu')\n"
+        "print(time.perf_counter() - start)\n"
+    )
+    assert min(float(python("-c", program)[0]) for _ in range(3)) < 0.02
+
+
 def test_a_call_imports_nothing_heavy():
     program = (
         "import sys, tsvd\n"
@@ -109,12 +121,81 @@ def test_cli_svd(tmp_path):
     np.save(tmp_path / "d.npy", d)
     np.save(tmp_path / "e.npy", e)
     command = ("-m", "tsvd", "svd", "d.npy", "e.npy", "-o", "out.npz")
-    for options, method in ((), "dc"), (("--method", "qr"), "qr"):
+    for options, method in ((), "dc"), (("--method", "qr", "--force"), "qr"):
         said, _ = python(*command, "--device", "cpu", *options, cwd=tmp_path)
         assert f"{method} on cpu" in said
         with np.load(tmp_path / "out.npz") as file:
             assert set(file) == {"L", "s", "R"}
             assert residual(d, e, file["L"], file["s"], file["R"]) <= 2
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A folder with the inputs d.npy and e.npy of order 3."""
+    np.save(tmp_path / "d.npy", np.ones(3))
+    np.save(tmp_path / "e.npy", np.ones(2))
+    return tmp_path
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+@pytest.mark.parametrize("output", ["d.npy", "./e.npy", "link", "hard"])
+def test_cli_svd_keeps_its_input(files, output, force):
+    (files / "link").symlink_to("d.npy")
+    (files / "hard").hardlink_to(files / "e.npy")
+    before = contents(files)
+    command = ("-m", "tsvd", "svd", "d.npy", "e.npy", "-o", output, *force)
+    _, error = python(*command, code=2, cwd=files)
+    assert "input" in error and "Traceback" not in error
+    assert contents(files) == before
+
+
+def test_cli_svd_replaces_a_file_only_by_force(files):
+    (files / "out.npz").write_text("something else")
+    before = contents(files)
+    command = ("-m", "tsvd", "svd", "d.npy", "e.npy", "-o", "out.npz")
+    _, error = python(*command, code=2, cwd=files)
+    assert "--force" in error and "Traceback" not in error
+    assert contents(files) == before
+    python(*command, "--force", cwd=files)
+    assert set(np.load(files / "out.npz")) == {"L", "s", "R"}
+    assert set(contents(files)) == set(before)
+
+
+def test_cli_svd_keeps_a_file_that_comes_late(files, monkeypatch):
+    """A file that another program writes while this one computes is not lost."""
+    from tsvd import _cli
+
+    solve = _cli._solve
+
+    def slow(*arguments, **options):
+        Path("out.npz").write_text("something else")
+        return solve(*arguments, **options)
+
+    monkeypatch.chdir(files)
+    monkeypatch.setattr(_cli, "_solve", slow)
+    assert _cli.main("svd d.npy e.npy -o out.npz".split()) == 1
+    assert Path("out.npz").read_text() == "something else"
+    assert set(contents(files)) == {"d.npy", "e.npy", "out.npz"}
+
+
+def test_cli_svd_leaves_files_of_others(files, monkeypatch, capsys):
+    """Whatever the folder holds stays there; the new file has the usual permissions."""
+    from tsvd import _cli
+
+    for process in (os.getpid(), os.getppid()):
+        (files / f".{process}.part").write_text("something else")
+    before = contents(files)
+    monkeypatch.chdir(files)
+    assert _cli.main("svd d.npy e.npy -o out.npz".split()) == 0, capsys.readouterr().err
+    after = contents(files)
+    del after["out.npz"]
+    assert after == before
+    Path("usual").touch()
+    assert Path("out.npz").stat().st_mode == Path("usual").stat().st_mode
 
 
 @pytest.mark.parametrize(("device", "code"), [("gpu", 2), ("cuda:x", 2), ("cuda:9999", 1)])

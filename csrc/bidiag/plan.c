@@ -21,11 +21,15 @@ enum { BATCH_ORDER_MAX = 256 };
 /* Arrays of this order squared can be addressed, and their bytes fit in 64 bits. */
 #define SQUARE_ORDER_MAX ((int64_t)1 << 28)
 
-/* Whether a method that multiplies uses the handle's BLAS for the vectors of a matrix. */
+/* For one matrix so many rows are worth a thread. */
+enum { ROWS_PER_THREAD = 16 };
+
+/* Whether a method that multiplies uses the handle's BLAS for the vectors of a matrix.  Its order
+   alone decides, so that its results do not depend on what was loaded before. */
 static int
 takes_blas(const struct svd_problem *p, const struct backend *backend)
 {
-    return backend->takes_blas && p->vectors && p->n > DC_LEAF_COLUMNS;
+    return backend->takes_blas && p->vectors && p->n > BLAS_ORDER;
 }
 
 /* The method that runs.  AUTO, and DC without vectors, stand for another.  The answer is BISECT if
@@ -85,10 +89,12 @@ check_method(const struct svd_problem *p, const struct svd_plan *plan, tsvd_erro
 static void
 cut_batch(const struct svd_problem *p, struct svd_plan *plan)
 {
-    const int threads = tsvdi_host_threads_for(p->handle->threads);
+    const int by_matrix = plan->backend->workers && p->n <= BATCH_ORDER_MAX && p->matrices > 1;
+    const int threads = tsvdi_host_threads_for(p->handle->threads,
+                                               by_matrix ? p->matrices : p->n / ROWS_PER_THREAD);
     int64_t workers = 1, share, most, chunks;
 
-    if (plan->backend->workers && p->n <= BATCH_ORDER_MAX) {
+    if (by_matrix) {
         workers = p->matrices < threads ? p->matrices : threads;
     }
     plan->told.threads = workers > 1 ? 1 : threads;

@@ -48,13 +48,16 @@ tsvd_status
 tsvdi_check(struct tsvd_context *ctx, double done)
 {
     const tsvd_options *o = ctx->options;
+    const unsigned forks = tsvdi_host_forks();
 
     ctx->done = done;
     if (o->check == NULL || !ctx->is_caller) {
         return TSVD_OK;
     }
     done = ((double)ctx->index + done * (double)ctx->count) / (double)ctx->total;
-    return o->check(o->check_arg, done) ? TSVD_ERR_INTERRUPTED : TSVD_OK;
+    /* a child that check() has forked lacks the threads that may be at work */
+    return o->check(o->check_arg, done) || tsvdi_host_forks() != forks ? TSVD_ERR_INTERRUPTED
+                                                                       : TSVD_OK;
 }
 
 /* Reads chunk `index`.  Refuses NaN and infinity if options.check_finite says so. */
@@ -222,10 +225,9 @@ out:
 tsvd_status
 tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error)
 {
-    enum { FEW = 4 }; /* workers that need no allocation */
-    struct worker few[FEW];
+    struct worker only; /* a single worker needs no allocation */
     struct svd_plan plan;
-    struct job job = {&plan, few};
+    struct job job = {&plan, &only};
     const tsvd_allocator *allocator = &problem->handle->host;
     int64_t chunks;
     int workers, ready = 0;
@@ -244,9 +246,9 @@ tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error)
     }
     workers = plan.told.workers;
     chunks = (problem->matrices + plan.told.chunk - 1) / plan.told.chunk;
-    if (workers > FEW) {
+    if (workers > 1) {
         job.worker = NULL;
-        TSVD_TRY(tsvdi_host_alloc(allocator, (size_t)workers * sizeof *few, error,
+        TSVD_TRY(tsvdi_host_alloc(allocator, (size_t)workers * sizeof only, error,
                                   (void **)&job.worker));
     }
     while (ready < workers && ret == TSVD_OK) {
@@ -264,7 +266,7 @@ out:
     for (int i = 0; i < ready; i++) {
         worker_end(&job.worker[i]);
     }
-    if (job.worker != few) {
+    if (job.worker != &only) {
         tsvdi_host_free(allocator, job.worker);
     }
     return ret;

@@ -32,8 +32,9 @@ enum {
     BRACKET_GROWTH = 8
 };
 
-/* Work below this many entries times values is not worth a second thread. */
-enum { SERIAL_STEPS = 1 << 16 };
+/* Work below this many entries times values is not worth a second thread: it takes 1.3 ms, and where
+   other processes keep the processors busy, a thread may wait several ms for one. */
+enum { SERIAL_STEPS = 1 << 17 };
 
 /* tsvdi_check() is called again after counting so many entries times shifts. */
 enum { CHECK_STEPS = 1 << 27 };
@@ -61,15 +62,16 @@ struct search {
     real *s;             /* [last - first] the values */
     int64_t per_task;    /* values of a task */
     int64_t tasks;
-    double done;     /* share of the work that was done before this matrix */
-    double share;    /* of the work, that each matrix is */
-    int64_t *counts; /* [workers] Sturm counts made */
+    double done;       /* share of the work that was done before this matrix */
+    double share;      /* of the work, that each matrix is */
+    struct task *task; /* [workers] too large for the stack of a small thread */
 };
 
-/* One task under work. */
+/* The task that a worker has under work. */
 struct task {
     const struct search *job;
     int worker;
+    int64_t counts;    /* Sturm counts made in all tasks of the worker */
     int64_t index;     /* of the task */
     int64_t counted;   /* entries times shifts since the last call of tsvdi_check() */
     int64_t intervals; /* open ones */
@@ -88,7 +90,7 @@ count(struct task *task, int exact, int64_t shifts)
     const struct search *job = task->job;
 
     tsvdi_kernels()->count(job->matrix, exact, shifts, task->sigma, task->above);
-    job->counts[task->worker] += shifts;
+    task->counts += shifts;
     task->counted += shifts * job->matrix->entries * (exact ? 4 : 1);
     if (task->worker > 0 || task->counted < CHECK_STEPS) {
         return TSVD_OK;
@@ -250,22 +252,22 @@ find_values(void *arg, int worker, int64_t index)
     const int64_t at = index * job->per_task, first = job->first + at;
     const int64_t last = first + job->per_task < job->last ? first + job->per_task : job->last;
     const int plain = r_isfinite(job->matrix->plain_from);
-    struct task task;
+    struct task *task = &job->task[worker];
     tsvd_status ret = TSVD_OK;
 
-    task.job = job;
-    task.worker = worker;
-    task.index = index;
-    task.counted = 0;
+    task->job = job;
+    task->worker = worker;
+    task->index = index;
+    task->counted = 0;
     if (job->hint == NULL) {
-        TSVD_TRY(approximate(&task, first, last));
+        TSVD_TRY(approximate(task, first, last));
     } else if (plain) {
-        TSVD_TRY(refine(&task, 0, first, last, job->hint + at));
+        TSVD_TRY(refine(task, 0, first, last, job->hint + at));
     } else {
         memcpy(job->s + at, job->hint + at, (size_t)(last - first) * sizeof *job->s);
     }
     if (job->eps == 0) {
-        TSVD_TRY(refine(&task, 1, first, last, job->s + at));
+        TSVD_TRY(refine(task, 1, first, last, job->s + at));
     }
     if (worker == 0) {
         TSVD_TRY(
@@ -310,7 +312,6 @@ find(struct tsvd_context *ctx, struct values_job *job)
 {
     const int64_t n = job->n, k = job->last - job->first;
     const int workers = 2 * n * k < SERIAL_STEPS ? 1 : ctx->threads;
-    int64_t *counts = NULL;
     void *work = NULL;
     real *hints = NULL;
     struct sturm matrix;
@@ -323,15 +324,16 @@ find(struct tsvd_context *ctx, struct values_job *job)
     const double done = ctx->done;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_alloc(ctx, (size_t)workers * sizeof *counts, (void **)&counts));
-    memset(counts, 0, (size_t)workers * sizeof *counts);
+    TSVD_TRY(tsvdi_alloc(ctx, (size_t)workers * sizeof *search.task, (void **)&search.task));
+    for (int i = 0; i < workers; i++) {
+        search.task[i].counts = 0;
+    }
     TSVD_TRY(tsvdi_alloc(ctx, tsvdi_sturm_bytes(n), &work));
     if (job->hint == NULL && ctx->plan->side_by_side) {
         TSVD_TRY(tsvdi_cpu_leaves_begin(ctx));
         TSVD_TRY(tsvdi_alloc(ctx, (size_t)(tsvdi_cpu_leaf_group_size() * n) * sizeof *hints,
                              (void **)&hints));
     }
-    search.counts = counts;
     for (int64_t m = 0; m < job->batch; m++) {
         tsvdi_sturm_prepare(n, job->chunk->d + m * n, job->chunk->e + m * n, work, &matrix);
         search.s = job->s + m * k;
@@ -348,12 +350,12 @@ find(struct tsvd_context *ctx, struct values_job *job)
         }
     }
     for (int i = 0; i < workers; i++) {
-        job->counts += counts[i];
+        job->counts += search.task[i].counts;
     }
 out:
     tsvdi_free(ctx, hints);
     tsvdi_free(ctx, work);
-    tsvdi_free(ctx, counts);
+    tsvdi_free(ctx, search.task);
     return ret;
 }
 
@@ -368,7 +370,7 @@ static struct bytes
 values_bytes(const struct svd_plan *plan)
 {
     const int64_t n = plan->told.n;
-    struct bytes bytes = {bytes_of(plan->told.threads, sizeof(int64_t)), 0};
+    struct bytes bytes = {bytes_of(plan->told.threads, sizeof(struct task)), 0};
 
     bytes.host = bytes_add(bytes.host, tsvdi_sturm_bytes(n));
     if (plan->side_by_side) {

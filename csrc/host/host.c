@@ -1,10 +1,9 @@
 /*
- * The host machine; see host.h.
+ * The host machine; see host.h.  Its threads are in threads.c.
  */
 #define _GNU_SOURCE
 #include "host/host.h"
 
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,58 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
-/* A forked child has none of its parent's OpenMP threads, and GNU's runtime would wait for
-   them for ever: it works with one thread. */
-static volatile int in_child;
-
-/* Upper bound on threads; libgomp aborts if creation fails. */
-enum { THREADS_PER_PROCESSOR = 4 };
-
 /* From here on a request is compared with what is free: the system would grant it, and end the
    process when the memory is touched. */
 #define MEMORY_CHECK_BYTES ((size_t)256 << 20)
-
-static void
-note_fork(void)
-{
-    in_child = 1;
-}
-
-__attribute__((constructor)) static void
-watch_forks(void)
-{
-    (void)pthread_atfork(NULL, NULL, note_fork);
-}
-
-int
-tsvd_host_threads(void)
-{
-#ifdef _OPENMP
-    return in_child ? 1 : omp_get_max_threads();
-#else
-    return 1;
-#endif
-}
-
-int
-tsvdi_host_threads_for(int asked)
-{
-    const int usual = tsvd_host_threads();
-    int most = usual;
-
-    if (asked <= usual) {
-        return asked <= 0 ? usual : asked;
-    }
-#ifdef _OPENMP
-    most = in_child ? 1 : THREADS_PER_PROCESSOR * omp_get_num_procs(); /* a system call */
-    most = most > usual ? most : usual;
-#endif
-    return asked < most ? asked : most;
-}
 
 enum host_isa
 tsvdi_host_isa(void)
@@ -236,52 +186,6 @@ tsvdi_host_free(const tsvd_allocator *allocator, void *p)
     if (p != NULL) {
         allocator->release(allocator->arg, p, NULL);
     }
-}
-
-tsvd_status
-tsvdi_host_for_each(int workers, int64_t count, tsvd_task task, void *arg)
-{
-    tsvd_status status = TSVD_OK;
-    /* few large tasks go one by one, many small ones in runs that spare the shared counter */
-    const int64_t chunk = count / (64 * (int64_t)(workers > 0 ? workers : 1)) + 1;
-    int64_t failed = count;
-
-    if (workers > count) {
-        workers = (int)count;
-    }
-#ifndef _OPENMP
-    workers = 1;
-#endif
-    if (workers <= 1 || in_child) {
-        for (int64_t i = 0; i < count && status == TSVD_OK; i++) {
-            status = task(arg, 0, i);
-        }
-        return status;
-    }
-#ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic, chunk) num_threads(workers)
-    for (int64_t i = 0; i < count; i++) {
-        tsvd_status own;
-        int64_t limit;
-
-#pragma omp atomic read
-        limit = failed;
-        if (i > limit) {
-            continue;
-        }
-        own = task(arg, omp_get_thread_num(), i);
-        if (own != TSVD_OK) {
-#pragma omp critical(tsvd_for_each)
-            if (i < failed || own == TSVD_ERR_INTERRUPTED) {
-                /* an interruption ends all that is left, and is what the caller hears of */
-#pragma omp atomic write
-                failed = own == TSVD_ERR_INTERRUPTED ? -1 : i;
-                status = own;
-            }
-        }
-    }
-#endif
-    return status;
 }
 
 double

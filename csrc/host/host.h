@@ -21,8 +21,13 @@ enum host_isa { HOST_GENERIC, HOST_AVX2, HOST_AVX512 };
 /* The best instruction set that the processor runs and kernels exist for. */
 enum host_isa tsvdi_host_isa(void);
 
-/* How many threads a call works with that asked for so many (0: the default). */
-int tsvdi_host_threads_for(int asked);
+/* How many threads a call works with that asked for so many (0: the default) and has work for
+   `useful`. */
+int tsvdi_host_threads_for(int asked, int64_t useful);
+
+/* How often the process was forked, as its children count: a call that finds another number than at
+   its start is in a child that was forked meanwhile. */
+unsigned tsvdi_host_forks(void);
 
 /* The allocator of handles that are given none: the C library's. */
 extern const tsvd_allocator tsvdi_host_allocator;
@@ -37,7 +42,7 @@ typedef tsvd_status (*tsvd_task)(void *arg, int worker, int64_t index);
 
 /* Calls task(arg, worker, i) for 0 <= i < count, in at most `workers` threads.  Worker 0 is the
    calling thread.  It stops early on a failure, and returns the status of the least index that
-   failed; but TSVD_ERR_INTERRUPTED, if a task returned that. */
+   failed; but TSVD_ERR_INTERRUPTED, if a task returned that or forked the process, in the child. */
 tsvd_status tsvdi_host_for_each(int workers, int64_t count, tsvd_task task, void *arg);
 
 /* Seconds of a clock that never goes back. */

@@ -1,5 +1,10 @@
 /*
  * tsvd._core: d, e and out as NumPy arrays; dtypes, shapes, strides and memory are checked here.
+ *
+ * Other threads may run where Python code runs, or where the GIL is released: in the conversion of
+ * an argument to an array, in a cast, in an import.  They may give an array of the caller's another
+ * shape in place.  So address, dtype, shape and strides of such an array are read once, all of them
+ * while no other thread runs, and what was read is used to the end.
  */
 #include "python/arrays.h"
 
@@ -21,6 +26,7 @@ void
 tsvdi_arrays_init(struct arrays *arrays)
 {
     arrays->d = arrays->e = NULL;
+    arrays->convert_d = arrays->convert_e = false;
     for (int i = 0; i < OUT_COUNT; i++) {
         arrays->out[i] = NULL;
     }
@@ -44,28 +50,22 @@ raise_shapes(const char *rule, PyArrayObject *d, PyArrayObject *e)
 
 /* ---- input ---- */
 
-/* The argument as an array, not converted yet; NULL, with an exception set, if its dtype is none
-   that tsvd takes. */
-static PyArrayObject *
-input_array(PyObject *argument, const char *name)
+/* Refuses an array whose dtype is none that tsvd takes. */
+static int
+check_type(PyObject *held, const char *name)
 {
-    PyArrayObject *array = (PyArrayObject *)PyArray_FROM_O(argument);
-    int type;
+    PyArrayObject *array = (PyArrayObject *)held;
+    const int type = PyArray_TYPE(array);
 
-    if (array == NULL) {
-        return NULL;
-    }
-    type = PyArray_TYPE(array);
     if (type != NPY_DOUBLE && type != NPY_FLOAT && !PyTypeNum_ISINTEGER(type) &&
         !PyTypeNum_ISBOOL(type)) {
         PyErr_Format(PyExc_TypeError,
                      "%s has dtype %S; tsvd takes float64 and float32, and integers and bool, "
                      "which become float64",
                      name, PyArray_DESCR(array));
-        Py_DECREF(array);
-        return NULL;
+        return -1;
     }
-    return array;
+    return 0;
 }
 
 /* The type that the core computes in. */
@@ -75,24 +75,37 @@ numpy_type(const struct arrays *arrays)
     return arrays->dtype == TSVD_FLOAT32 ? NPY_FLOAT : NPY_DOUBLE;
 }
 
-/* Replaces *held by an aligned array of the type in native byte order.  It is
-   the same array, whatever its strides, wherever that is possible. */
+/* Whether the core cannot read the array as it is.  Then *held becomes a view of it, which is known
+   to nobody else, so that its shape stays as it is until it is converted.  Returns -1 on failure.
+ */
 static int
-convert(PyObject **held, int type)
+must_convert(PyObject **held, int type)
 {
     PyArrayObject *array = (PyArrayObject *)*held;
-    PyObject *converted;
+    PyObject *view;
 
     if (PyArray_TYPE(array) == type && PyArray_ISBEHAVED_RO(array)) {
         return 0;
     }
-    converted = PyArray_FromArray(array, PyArray_DescrFromType(type),
-                                  NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_ENSUREARRAY);
-    if (converted == NULL) {
+    view = PyArray_View(array, NULL, &PyArray_Type);
+    if (view == NULL) {
         return -1;
     }
-    Py_SETREF(*held, converted);
-    return 0;
+    Py_SETREF(*held, view);
+    return 1;
+}
+
+/* NumPy's MemoryError of an array of so many bytes becomes one with the bytes that are free. */
+static void
+raise_memory(const char *what, uint64_t bytes)
+{
+    if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
+        PyErr_Format(PyExc_MemoryError,
+                     "%s wants %llu bytes, which the system does not give; "
+                     "%llu bytes are free",
+                     what, (unsigned long long)bytes,
+                     (unsigned long long)tsvd_host_memory_available());
+    }
 }
 
 /* Merges the leading dimensions of an array into the batch shape; returns -1 if they do not
@@ -145,11 +158,18 @@ set_shape(struct arrays *arrays, PyArrayObject *d, PyArrayObject *e)
     return 0;
 }
 
-/* An array for the core, without data: the shape and the strides. */
+/* Bytes of a number of the call. */
+static uint64_t
+size_of(const struct arrays *arrays)
+{
+    return arrays->dtype == TSVD_FLOAT32 ? sizeof(float) : sizeof(double);
+}
+
+/* An array for the core. */
 static void
 describe(const struct arrays *arrays, PyArrayObject *array, tsvd_array *core)
 {
-    core->data = NULL;
+    core->data = PyArray_DATA(array);
     core->space = TSVD_HOST;
     core->dtype = arrays->dtype;
     core->ndim = PyArray_NDIM(array);
@@ -159,42 +179,65 @@ describe(const struct arrays *arrays, PyArrayObject *array, tsvd_array *core)
     }
 }
 
-int
-tsvdi_arrays_take(struct arrays *arrays, PyObject *d_argument, PyObject *e_argument)
+/* Reads all facts about d and e. */
+static int
+read_facts(struct arrays *arrays)
 {
-    PyArrayObject *d = input_array(d_argument, "d"), *e;
-    int single;
+    const bool single = PyArray_TYPE((PyArrayObject *)arrays->d) == NPY_FLOAT &&
+                        PyArray_TYPE((PyArrayObject *)arrays->e) == NPY_FLOAT;
+    int convert_d, convert_e;
 
-    arrays->d = (PyObject *)d;
-    if (d == NULL) {
+    if (check_type(arrays->d, "d") < 0 || check_type(arrays->e, "e") < 0) {
         return -1;
     }
-    e = input_array(e_argument, "e");
-    arrays->e = (PyObject *)e;
-    if (e == NULL || set_shape(arrays, d, e) < 0) {
-        return -1;
-    }
-    single = PyArray_TYPE(d) == NPY_FLOAT && PyArray_TYPE(e) == NPY_FLOAT;
     arrays->dtype = single ? TSVD_FLOAT32 : TSVD_FLOAT64;
+    convert_d = must_convert(&arrays->d, numpy_type(arrays));
+    convert_e = convert_d < 0 ? -1 : must_convert(&arrays->e, numpy_type(arrays));
+    if (convert_e < 0 ||
+        set_shape(arrays, (PyArrayObject *)arrays->d, (PyArrayObject *)arrays->e) < 0) {
+        return -1;
+    }
+    arrays->convert_d = convert_d;
+    arrays->convert_e = convert_e;
     arrays->count = arrays->n;
-    describe(arrays, d, &arrays->core_d);
-    describe(arrays, e, &arrays->core_e);
+    describe(arrays, (PyArrayObject *)arrays->d, &arrays->core_d);
+    describe(arrays, (PyArrayObject *)arrays->e, &arrays->core_e);
+    return 0;
+}
+
+int
+tsvdi_arrays_take(struct arrays *arrays, PyObject *d, PyObject *e)
+{
+    arrays->d = PyArray_FROM_O(d);
+    arrays->e = arrays->d == NULL ? NULL : PyArray_FROM_O(e); /* may run Python code */
+    return arrays->e == NULL ? -1 : read_facts(arrays);
+}
+
+/* Replaces a view by an aligned array of the dtype of the call in native byte order. */
+static int
+convert(const struct arrays *arrays, PyObject **held, tsvd_array *core)
+{
+    PyObject *converted =
+        PyArray_FromArray((PyArrayObject *)*held, PyArray_DescrFromType(numpy_type(arrays)),
+                          NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_ENSUREARRAY);
+
+    if (converted == NULL) {
+        raise_memory("a converted copy of d or e",
+                     (uint64_t)PyArray_SIZE((PyArrayObject *)*held) * size_of(arrays));
+        return -1;
+    }
+    Py_SETREF(*held, converted);
+    describe(arrays, (PyArrayObject *)converted, core);
     return 0;
 }
 
 int
 tsvdi_arrays_input(struct arrays *arrays)
 {
-    const int type = numpy_type(arrays);
-
-    if (convert(&arrays->d, type) < 0 || convert(&arrays->e, type) < 0) {
+    if (arrays->convert_d && convert(arrays, &arrays->d, &arrays->core_d) < 0) {
         return -1;
     }
-    describe(arrays, (PyArrayObject *)arrays->d, &arrays->core_d);
-    describe(arrays, (PyArrayObject *)arrays->e, &arrays->core_e);
-    arrays->core_d.data = PyArray_DATA((PyArrayObject *)arrays->d);
-    arrays->core_e.data = PyArray_DATA((PyArrayObject *)arrays->e);
-    return 0;
+    return arrays->convert_e ? convert(arrays, &arrays->e, &arrays->core_e) : 0;
 }
 
 /* ---- output ---- */
@@ -256,8 +299,13 @@ new_output(const struct arrays *arrays, int which, int type)
 {
     npy_intp shape[TSVD_MAX_BATCH_DIMS + 2];
     int ndim = out_shape(arrays, which, shape);
+    PyArrayObject *array = (PyArrayObject *)PyArray_SimpleNew(ndim, shape, type);
 
-    return (PyArrayObject *)PyArray_SimpleNew(ndim, shape, type);
+    if (array == NULL) {
+        raise_memory(out_names[which],
+                     (uint64_t)PyArray_MultiplyList(shape, ndim) * size_of(arrays));
+    }
+    return array;
 }
 
 /* The caller's array for a result, a new reference, if the core may write to it. */
@@ -304,14 +352,16 @@ given_output(const struct arrays *arrays, int which, int type, PyObject *argumen
 
 /* The addresses [*low, *high) between which all entries of an array lie. */
 static void
-extent(PyArrayObject *array, uintptr_t *low, uintptr_t *high)
+extent(const tsvd_array *array, uintptr_t *low, uintptr_t *high)
 {
-    *low = *high = (uintptr_t)PyArray_DATA(array);
-    if (PyArray_SIZE(array) == 0) {
-        return;
+    *low = *high = (uintptr_t)array->data;
+    for (int i = 0; i < array->ndim; i++) {
+        if (array->shape[i] == 0) {
+            return;
+        }
     }
-    for (int i = 0; i < PyArray_NDIM(array); i++) {
-        npy_intp reach = PyArray_STRIDE(array, i) * (PyArray_DIM(array, i) - 1);
+    for (int i = 0; i < array->ndim; i++) {
+        const int64_t reach = array->strides[i] * (array->shape[i] - 1);
 
         if (reach < 0) {
             *low -= (uintptr_t)-reach;
@@ -319,11 +369,11 @@ extent(PyArrayObject *array, uintptr_t *low, uintptr_t *high)
             *high += (uintptr_t)reach;
         }
     }
-    *high += (uintptr_t)PyArray_ITEMSIZE(array);
+    *high += array->dtype == TSVD_FLOAT32 ? sizeof(float) : sizeof(double);
 }
 
 static bool
-overlap(PyArrayObject *a, PyArrayObject *b)
+overlap(const tsvd_array *a, const tsvd_array *b)
 {
     uintptr_t a_low, a_high, b_low, b_high;
 
@@ -334,15 +384,17 @@ overlap(PyArrayObject *a, PyArrayObject *b)
 
 /* Results may share memory neither with each other nor with the input. */
 static int
-check_overlap(PyArrayObject *const out[OUT_COUNT], PyArrayObject *d, PyArrayObject *e)
+check_overlap(const struct arrays *arrays)
 {
+    const tsvd_array *out = arrays->core_out;
+
     for (int i = 0; i < OUT_COUNT; i++) {
-        if (overlap(out[i], d) || overlap(out[i], e)) {
+        if (overlap(&out[i], &arrays->core_d) || overlap(&out[i], &arrays->core_e)) {
             PyErr_Format(PyExc_ValueError, "out: %s overlaps the memory of d or e", out_names[i]);
             return -1;
         }
         for (int j = i + 1; j < OUT_COUNT; j++) {
-            if (overlap(out[i], out[j])) {
+            if (overlap(&out[i], &out[j])) {
                 PyErr_Format(PyExc_ValueError, "out: %s and %s overlap in memory", out_names[i],
                              out_names[j]);
                 return -1;
@@ -355,8 +407,8 @@ check_overlap(PyArrayObject *const out[OUT_COUNT], PyArrayObject *d, PyArrayObje
 int
 tsvdi_arrays_output(struct arrays *arrays, bool vectors, PyObject *given)
 {
-    PyArrayObject *out[OUT_COUNT] = {NULL, NULL, NULL};
-    int type = numpy_type(arrays);
+    const int type = numpy_type(arrays);
+    PyArrayObject *out;
 
     if (given != Py_None && (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != OUT_COUNT)) {
         PyErr_SetString(PyExc_TypeError, "out must be a tuple of three arrays (L, s, R)");
@@ -366,18 +418,15 @@ tsvdi_arrays_output(struct arrays *arrays, bool vectors, PyObject *given)
         if (!vectors && i != OUT_S) {
             continue;
         }
-        out[i] = given == Py_None ? new_output(arrays, i, type)
-                                  : given_output(arrays, i, type, PyTuple_GET_ITEM(given, i));
-        arrays->out[i] = (PyObject *)out[i];
-        if (out[i] == NULL) {
+        out = given == Py_None ? new_output(arrays, i, type)
+                               : given_output(arrays, i, type, PyTuple_GET_ITEM(given, i));
+        arrays->out[i] = (PyObject *)out;
+        if (out == NULL) {
             return -1;
         }
-        describe(arrays, out[i], &arrays->core_out[i]);
-        arrays->core_out[i].data = PyArray_DATA(out[i]);
+        describe(arrays, out, &arrays->core_out[i]);
     }
-    return given == Py_None
-               ? 0
-               : check_overlap(out, (PyArrayObject *)arrays->d, (PyArrayObject *)arrays->e);
+    return given == Py_None ? 0 : check_overlap(arrays);
 }
 
 void

@@ -14,8 +14,9 @@
 enum { OUT_L, OUT_S, OUT_R, OUT_COUNT };
 
 struct arrays {
-    PyObject *d, *e;          /* references to the input; NULL before it is taken */
-    PyObject *out[OUT_COUNT]; /* references to the results; NULL before they are taken */
+    PyObject *d, *e;           /* references to the input; NULL before it is taken */
+    bool convert_d, convert_e; /* the core cannot read them as they are */
+    PyObject *out[OUT_COUNT];  /* references to the results; NULL before they are taken */
 
     tsvd_dtype dtype;                         /* the type that the core computes in */
     int64_t n;                                /* order of every matrix */
@@ -33,8 +34,8 @@ int tsvdi_arrays_import(void);
 /* Makes *arrays empty: nothing is taken yet. */
 void tsvdi_arrays_init(struct arrays *arrays);
 
-/* Takes d (..., n) and e (..., n-1) as they are, and sets dtype, order and batch.  core_d and
-   core_e get their shapes, but no data. */
+/* Takes d (..., n) and e (..., n-1) as they are, and sets dtype, order and batch, core_d and
+   core_e. Their data are those of the call only after tsvdi_arrays_input(). */
 int tsvdi_arrays_take(struct arrays *arrays, PyObject *d, PyObject *e);
 
 /* Refuses at once results and workspace that cannot fit: the system would grant the memory and end
@@ -42,7 +43,7 @@ int tsvdi_arrays_take(struct arrays *arrays, PyObject *d, PyObject *e);
 int tsvdi_arrays_check_memory(const struct arrays *arrays, const tsvd_plan *plan, bool vectors);
 
 /* Gives core_d and core_e the data of d and e in the dtype of the call.  The core reads them by
-   their strides; they are converted only if they must be. */
+   their strides; they are converted only if they must be.  May let other threads run. */
 int tsvdi_arrays_input(struct arrays *arrays);
 
 /* Takes the arrays for the results of the wanted range: those of the tuple `given` (L, s, R), or

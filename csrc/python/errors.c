@@ -50,6 +50,10 @@ tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *error)
 
     switch (status) {
     case TSVD_ERR_INTERRUPTED:
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(type, "progress has forked the process: the child cannot finish the "
+                                  "call, only start another");
+        }
         return NULL;
     case TSVD_ERR_ARGUMENT:
     case TSVD_ERR_NONFINITE:

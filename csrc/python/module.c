@@ -103,7 +103,10 @@ module_clear(PyObject *module)
 static void
 module_free(void *module)
 {
-    tsvdi_handles_drop(PyModule_GetState(module));
+    module_state *state = PyModule_GetState(module);
+
+    tsvdi_handles_drop(state);
+    PyMem_RawFree(atomic_exchange(&state->blas, NULL));
     module_clear(module);
 }
 

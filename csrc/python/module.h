@@ -31,17 +31,14 @@ typedef struct module_state {
     PyObject *directories; /* tuple of bytes: where cuBLAS is looked for; NULL: not told yet */
     _Atomic(tsvd_handle *) idle[HANDLES_KEPT]; /* handles not in use; NULL: free.  First those of
                                                   the CPU, see handles.c */
-    tsvd_blas blas;                            /* SciPy's; valid once has_blas is BLAS_READY */
-    atomic_int has_blas;                       /* BLAS_NONE, BLAS_UNDER_WAY or BLAS_READY */
+    _Atomic(tsvd_blas *) blas; /* SciPy's; set once, never changed; NULL: not imported */
 } module_state;
-
-/* SciPy's BLAS is not kept yet; a thread is keeping it; it is kept. */
-enum { BLAS_NONE, BLAS_UNDER_WAY, BLAS_READY };
 
 extern PyMethodDef tsvdi_svd_methods[], tsvdi_cuda_methods[];
 
 /* errors.c: turns a failure of the core into an exception; no other function does.  Returns NULL.
-   On TSVD_ERR_INTERRUPTED options.check() has set the exception already. */
+   On TSVD_ERR_INTERRUPTED options.check() has set the exception already, unless it has forked the
+   process and this is the child. */
 PyObject *tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *error);
 
 /* handles.c: take() returns a handle of a device (-1: the CPU) for one call, or NULL with an

@@ -58,27 +58,42 @@ find_functions(PyObject *capsules, tsvd_blas *blas)
 bool
 tsvdi_give_scipy_blas(module_state *state, tsvd_handle *handle)
 {
-    return atomic_load(&state->has_blas) == BLAS_READY &&
-           tsvd_set_blas(handle, &state->blas, NULL) == TSVD_OK;
+    const tsvd_blas *blas = atomic_load(&state->blas);
+
+    return blas != NULL && tsvd_set_blas(handle, blas, NULL) == TSVD_OK;
+}
+
+/* Keeps the functions for all threads, unless another one was quicker: it has found the same. */
+static int
+keep(module_state *state, const tsvd_blas *found)
+{
+    tsvd_blas *none = NULL, *blas = PyMem_RawMalloc(sizeof *blas);
+
+    if (blas == NULL) {
+        PyErr_Format(PyExc_MemoryError, "%zu bytes for the functions of SciPy's BLAS wanted",
+                     sizeof *blas);
+        return -1;
+    }
+    *blas = *found;
+    if (!atomic_compare_exchange_strong(&state->blas, &none, blas)) {
+        PyMem_RawFree(blas);
+    }
+    return 0;
 }
 
 int
 tsvdi_load_scipy_blas(module_state *state, tsvd_handle *handle)
 {
-    PyObject *module = PyImport_ImportModule("scipy.linalg.cython_blas");
-    PyObject *capsules = module == NULL ? NULL : PyObject_GetAttrString(module, "__pyx_capi__");
+    PyObject *libraries = PyImport_ImportModule("tsvd._libraries");
+    PyObject *capsules =
+        libraries == NULL ? NULL : PyObject_CallMethod(libraries, "scipy_blas", NULL);
     tsvd_blas blas;
-    int none = BLAS_NONE, ret = -1;
+    int ret = -1;
 
-    if (capsules != NULL && find_functions(capsules, &blas) == 0) {
-        ret = tsvd_set_blas(handle, &blas, NULL) == TSVD_OK ? 0 : -1;
-        /* one thread keeps it for all; others that came here too have found the same */
-        if (atomic_compare_exchange_strong(&state->has_blas, &none, BLAS_UNDER_WAY)) {
-            state->blas = blas;
-            atomic_store(&state->has_blas, BLAS_READY);
-        }
+    if (capsules != NULL && find_functions(capsules, &blas) == 0 && keep(state, &blas) == 0) {
+        ret = tsvdi_give_scipy_blas(state, handle) ? 0 : -1;
     }
     Py_XDECREF(capsules);
-    Py_XDECREF(module);
+    Py_XDECREF(libraries);
     return ret;
 }

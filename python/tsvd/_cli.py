@@ -8,6 +8,7 @@ import argparse
 import contextlib
 import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -59,6 +60,9 @@ def _parser():
     svd.add_argument("e", metavar="E.npy", type=Path, help="the off-diagonal, shape (..., n-1)")
     svd.add_argument(
         "-o", "--output", metavar="OUT.npz", type=Path, required=True, help="where L, s, R go"
+    )
+    svd.add_argument(
+        "-f", "--force", action="store_true", help="replace OUT.npz if it exists already"
     )
     svd.add_argument("--lower", action="store_true", help="e is the sub-diagonal")
     svd.add_argument("--values-only", action="store_true", help="compute and write s only")
@@ -153,7 +157,7 @@ def _demo_rows(progress):
 
 
 def _svd(arguments):
-    output = _output(arguments.output)
+    output = _output(arguments.output, (arguments.d, arguments.e), arguments.force)
     d, e = (_load(path, arguments.dtype) for path in (arguments.d, arguments.e))
     start = time.perf_counter()
     with _progress_bar("svd", arguments.progress) as progress:
@@ -170,7 +174,7 @@ def _svd(arguments):
         )
     seconds = time.perf_counter() - start
     arrays = {"s": result} if arguments.values_only else result._asdict()
-    _save(output, arrays)
+    _save(output, arrays, arguments.force)
     shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
     print(f"{arguments.output}: {shapes}, {info.method} on {info.device}, {seconds:.3f} s")
     return 0
@@ -217,12 +221,17 @@ def _load(path, dtype):
     return array if dtype is None else array.astype(dtype)
 
 
-def _output(path):
+def _output(path, inputs, force):
     """The file to write, checked before any work. Links are followed."""
     try:
         path = path.resolve()
-        if path.exists() and not path.is_file():
-            raise _Failure(f"{path}: exists and is not a file", 2)
+        if path.exists():
+            if not path.is_file():
+                raise _Failure(f"{path}: exists and is not a file", 2)
+            if any(other.exists() and path.samefile(other) for other in inputs):
+                raise _Failure(f"{path}: is an input file; give another name with -o", 2)
+            if not force:
+                raise _Failure(f"{path}: exists already; --force replaces it", 2)
         if not path.parent.is_dir():
             raise _Failure(f"{path}: the folder does not exist", 2)
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
@@ -230,20 +239,46 @@ def _output(path):
     return path
 
 
-def _save(path, arrays):
+def _save(path, arrays, force):
     """Writes the whole file or, on any error, nothing."""
     import numpy as np
 
-    partial = path.with_name(f".{os.getpid()}.part")
     try:
+        # A new file of an unused name: what other programs keep in the folder stays as it is.
+        descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=".tsvd.", suffix=".part")
         try:
-            with partial.open("xb") as file:
+            with open(descriptor, "wb") as file:
                 np.savez(file, **arrays)
-            partial.replace(path)
+            os.chmod(partial, 0o666 & ~_umask())  # mkstemp() lets nobody else read it
+            if force:
+                os.replace(partial, path)
+            else:
+                _rename(partial, path)
         finally:
-            partial.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(partial)
+    except FileExistsError as error:
+        raise _Failure(f"{path}: exists by now; --force replaces it", 1) from error
     except OSError as error:
         raise _Failure(f"{path}: {error.strerror or error}", 1) from error
+
+
+def _rename(old, new):
+    """Gives a file a name that no file has; the old name may stay."""
+    try:
+        os.link(old, new)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if os.path.lexists(new):
+            raise FileExistsError(new) from None
+        os.rename(old, new)
+
+
+def _umask():
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 @contextlib.contextmanager

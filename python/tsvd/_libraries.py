@@ -1,12 +1,36 @@
-"""Tells the core where pip installed cuBLAS. The core opens it for its first product."""
+"""The libraries of matrix products: where pip installed cuBLAS, and SciPy's BLAS."""
 
 from __future__ import annotations
 
 import functools
 import os
 import sys
+import threading
 
 from . import _core
+
+# A process that is forked during an import gets the import's locks, but not the thread that would
+# open them, and waits for ever when it imports the same. So a fork waits for our import.
+_import_lock = threading.RLock()
+os.register_at_fork(
+    before=_import_lock.acquire,
+    after_in_parent=_import_lock.release,
+    after_in_child=_import_lock.release,
+)
+
+
+def scipy_blas() -> dict[str, object]:
+    """The capsules of SciPy's BLAS by the names of the functions. The core calls this."""
+    with _import_lock:
+        try:
+            from scipy.linalg import cython_blas
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                'vectors of large matrices by "dc" on the CPU need the BLAS of SciPy: '
+                f"pip install scipy ({error})",
+                name=error.name,
+            ) from error
+    return cython_blas.__pyx_capi__
 
 
 def directories(major: int) -> list[str]:

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "math/dc.h"
+#include "backend/ops.h"
 #include "problem.h"
 
 /* ---- a BLAS that checks its arguments as the reference BLAS does ---- */
@@ -94,7 +94,7 @@ needs_blas(const tsvd_options *options, int64_t n)
 static void
 test_without_blas(void)
 {
-    struct work w = make_work(TSVD_FLOAT64, 200, 1);
+    struct work w = make_work(TSVD_FLOAT64, BLAS_ORDER + 1, 1);
     tsvd_options options = tsvd_options_default();
     tsvd_info info;
     tsvd_error error;
@@ -113,7 +113,7 @@ test_without_blas(void)
     CHECK(strstr(error.advice, "tsvd_set_blas") != NULL, "\"%s\"", error.advice);
 
     w.vectors = 0; /* values are no work for it */
-    CHECK(needs_blas(&options, 32) == 0, "a single leaf");
+    CHECK(needs_blas(&options, BLAS_ORDER) == 0, "a small matrix");
     CHECK(solve(&w, &options, &info, &error) == TSVD_OK && info.method == TSVD_METHOD_BISECT,
           "values: %s", tsvd_method_name(info.method));
     free_work(&w);
@@ -123,8 +123,8 @@ test_without_blas(void)
 static void
 test_orders(void)
 {
-    const int64_t orders[] = {1,  2,  3,  31, 32, 33,  34,  40,  41,
-                              63, 64, 65, 66, 67, 127, 128, 129, 150};
+    const int64_t orders[] = {
+        1, 2, 3, 31, 32, 33, 34, 40, 41, 63, 64, 65, 66, 67, 127, 128, 129, 150, BLAS_ORDER + 9};
 
     for (int t = 0; t < DTYPES; t++) {
         for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
@@ -150,14 +150,35 @@ test_orders(void)
     CHECK(products > 0, "no product was made");
 }
 
+/* Up to BLAS_ORDER no BLAS is used, so that it matters to no result whether there is one. */
+static void
+test_small_matrices_use_no_blas(void)
+{
+    const int64_t before = products;
+
+    for (int64_t n = 33; n <= BLAS_ORDER; n = n < 100 ? n + 31 : n + 209) {
+        struct work w = make_work(TSVD_FLOAT64, n, 1);
+        tsvd_options options = dc_options();
+        tsvd_info info;
+        tsvd_error error;
+
+        CHECK(needs_blas(&options, n) == 0, "n = %lld", (long long)n);
+        CHECK(solve(&w, &options, &info, &error) == TSVD_OK && info.method == TSVD_METHOD_DC,
+              "n = %lld: %s", (long long)n, error.text);
+        check_result(&w, 0, 0, 4 * (double)(n + 8) * DBL_EPSILON);
+        free_work(&w);
+    }
+    CHECK(products == before, "%lld products", (long long)(products - before));
+}
+
 /* Both sizes of BLAS's integers, and every number of threads, give the same bits. */
 static void
 test_integers_and_threads_change_no_bit(void)
 {
-    const int64_t orders[] = {90, 300};
+    const int64_t orders[] = {90, 300, BLAS_ORDER + 9};
 
     for (int t = 0; t < DTYPES; t++) {
-        for (int o = 0; o < 2; o++) {
+        for (int o = 0; o < 3; o++) {
             const int64_t n = orders[o];
             const size_t bytes = 3 * (size_t)(n * n) * size_of(dtypes[t]);
             struct work w = make_work(dtypes[t], n, 3);
@@ -327,6 +348,7 @@ main(void)
     test_without_blas();
     use_blas(4);
     test_orders();
+    test_small_matrices_use_no_blas();
     test_integers_and_threads_change_no_bit();
     test_deflation();
     test_everything_deflates();

@@ -15,6 +15,9 @@
 
 enum { RIGHT, LEFT, SIDES };
 
+/* Numbers of a thread's workspace for products. */
+enum { PANEL = PRODUCT_TERMS * PRODUCT_WIDTH };
+
 /* What a run holds. */
 struct cpu_dc {
     struct tsvd_context *ctx;
@@ -35,6 +38,7 @@ struct cpu_dc {
     struct dc_merge *merge;  /* [nodes] their merges */
     enum dc_step step;       /* the step under work, where the threads share it */
     int64_t *tasks;          /* [nodes + 1] the first task of each node in that step */
+    real *panels;            /* [threads PANEL] workspace of products for each thread */
 };
 
 /* The most leaves that are solved together. */
@@ -100,10 +104,11 @@ void tsvdi_cpu_solve_roots(const struct cpu_dc *run, struct part part);
 void tsvdi_cpu_find_weights(const struct cpu_dc *run, struct part part);
 void tsvdi_cpu_fill_factors(const struct cpu_dc *run, struct part part);
 
-/* How many blocks a node's products have; and DC_MULTIPLY for one block. */
+/* How many blocks a node's products have; and DC_MULTIPLY for one block, with a thread's workspace
+   panel[PANEL]. */
 int64_t tsvdi_cpu_count_blocks(const struct dc_node *node, struct dc_count count);
 void tsvdi_cpu_multiply_block(const struct cpu_dc *run, const struct dc_node *node,
-                              struct dc_count count, int64_t index);
+                              struct dc_count count, int64_t index, real *panel);
 
 /* The most vectors that one call of tsvdi_cpu_store() takes. */
 enum { CPU_STORE_RANKS = 16 };

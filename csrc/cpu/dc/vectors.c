@@ -145,7 +145,7 @@ tsvdi_cpu_count_blocks(const struct dc_node *node, struct dc_count count)
 
 void
 tsvdi_cpu_multiply_block(const struct cpu_dc *run, const struct dc_node *node,
-                         struct dc_count count, int64_t index)
+                         struct dc_count count, int64_t index, real *panel)
 {
     const int64_t first = node->first, n = run->job->n, cut = node->left + 1;
     const int64_t block = block_of(count.survivors);
@@ -159,10 +159,23 @@ tsvdi_cpu_multiply_block(const struct cpu_dc *run, const struct dc_node *node,
     const int64_t terms = left ? count.top + count.dense : count.survivors - count.top;
     const int64_t rows = count.end - row, columns = (left ? cut : node->columns) - column;
     const int64_t corner = (first + row) * run->stride + (first - node->base);
+    const struct product product = {
+        .rows = rows < block ? rows : block,
+        .columns = columns < block ? columns : block,
+        .terms = terms,
+        .a = run->q[side] + corner + term,
+        .b = run->gathered[side] + (first + term) * n + (first - node->base) + column,
+        .c = run->x[side] + corner + column,
+        .lda = run->stride,
+        .ldb = n,
+        .ldc = run->stride,
+    };
 
-    tsvdi_blas_multiply(&run->ctx->problem->handle->blas, TSVD_SINGLE, rows < block ? rows : block,
-                        columns < block ? columns : block, terms, run->q[side] + corner + term,
-                        run->stride,
-                        run->gathered[side] + (first + term) * n + (first - node->base) + column, n,
-                        run->x[side] + corner + column, run->stride);
+    if (node->columns <= BLAS_ORDER) {
+        tsvdi_kernels()->multiply(&product, panel);
+    } else {
+        tsvdi_blas_multiply(&run->ctx->problem->handle->blas, TSVD_SINGLE, product.rows,
+                            product.columns, terms, product.a, product.lda, product.b, product.ldb,
+                            product.c, product.ldc);
+    }
 }

@@ -9,6 +9,7 @@
 #include "cpu/kernels/simd.h"
 
 #include "cpu/kernels/kernels.h"
+#include "cpu/kernels/product.h"
 #include "cpu/kernels/qr_lanes.h"
 #include "math/secular.h"
 
@@ -467,6 +468,7 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .sign_of_largest = sign_of_largest,
     .orient = orient,
     .turn = turn,
+    .multiply = multiply,
     .secular = secular,
     .ratios = ratios,
     .coefficients = coefficients,

@@ -95,6 +95,24 @@ struct leaf_wave {
     const real *turn[LEAF_WAVE];
 };
 
+enum {
+    /* Terms of a product that are summed before C is touched: a strip of B of so many rows and the
+       rows of A beside it fit in the L1 cache. */
+    PRODUCT_TERMS = 128,
+
+    /* The most numbers in a row of a strip: three of the widest vectors. */
+    PRODUCT_WIDTH = 3 * 64 / (int)sizeof(real)
+};
+
+/* C = A B, row by row: A is rows x terms with lda numbers between rows, B terms x columns, C rows x
+   columns.  terms = 0 gives C = 0.  For blocks that fit in the L2 cache. */
+struct product {
+    int64_t rows, columns, terms;
+    const real *a, *b;
+    real *c;
+    int64_t lda, ldb, ldc;
+};
+
 struct cpu_kernels {
     const char *name;
     int lanes;
@@ -126,6 +144,10 @@ struct cpu_kernels {
 
     /* (x, y) becomes (c x + s y, c y - s x), entry by entry. */
     void (*turn)(int64_t count, struct rotation turn, real *x, real *y);
+
+    /* Makes a product.  panel: workspace, [PRODUCT_TERMS PRODUCT_WIDTH], on a cache line's
+       boundary. */
+    void (*multiply)(const struct product *product, real *panel);
 
     /* The sums over `count` poles at base + tau (secular.h). */
     struct cpu_sums (*secular)(int64_t count, const real *pole, const real *square, real base,

@@ -77,6 +77,17 @@ simd_fma(simd a, simd b, simd c)
 #endif
 }
 
+/* a b + c, fused where the processor can: without such an instruction r_fma() calls a function. */
+TSVD_HD simd
+simd_multiply_add(simd a, simd b, simd c)
+{
+#ifdef SIMD_NATIVE
+    return simd_fma(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
 TSVD_HD simd
 simd_sqrt(simd x)
 {
@@ -116,6 +127,57 @@ simd_inverse_sqrt(simd x)
     return simd_fma(y * e, simd_fma(simd_splat(REAL(3) / 8), e, simd_splat(REAL(1) / 2)), y);
 #else
     return 1 / simd_sqrt(x);
+#endif
+}
+
+/* The lanes below `count`: a mask for the two functions that follow. */
+#if defined(__AVX512F__)
+#define SIMD_PART(count) ((num_mask)((1u << (count)) - 1))
+#define SIMD_LOAD_PART(from, part) (simd) SIMD_NATIVE(maskz_loadu)(part, from)
+#define SIMD_STORE_PART(to, part, x) SIMD_NATIVE(mask_storeu)(to, part, (simd_native)(x))
+#elif defined(SIMD_NATIVE)
+#define SIMD_PART(count) ((__m256i)(simd_first_lanes(count)))
+#define SIMD_LOAD_PART(from, part) (simd) SIMD_NATIVE(maskload)(from, part)
+#define SIMD_STORE_PART(to, part, x) SIMD_NATIVE(maskstore)(to, part, (simd_native)(x))
+
+TSVD_HD simd_int
+simd_first_lanes(int64_t count)
+{
+    simd_int lane;
+
+    for (int i = 0; i < SIMD_LANES; i++) {
+        lane[i] = i;
+    }
+    return lane < (real_int)count;
+}
+#endif
+
+/* The first `count` entries of x, and 0 in the other lanes; 0 <= count <= SIMD_LANES. */
+TSVD_HD simd
+simd_load_part(const real *x, int64_t count)
+{
+#ifdef SIMD_PART
+    return SIMD_LOAD_PART(x, SIMD_PART(count));
+#else
+    simd y = {0};
+
+    for (int i = 0; i < count; i++) {
+        y[i] = x[i];
+    }
+    return y;
+#endif
+}
+
+/* Stores the first `count` lanes of x. */
+TSVD_HD void
+simd_store_part(real *y, int64_t count, simd x)
+{
+#ifdef SIMD_PART
+    SIMD_STORE_PART(y, SIMD_PART(count), x);
+#else
+    for (int i = 0; i < count; i++) {
+        y[i] = x[i];
+    }
 #endif
 }
 

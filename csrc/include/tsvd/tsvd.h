@@ -55,7 +55,7 @@ typedef enum tsvd_status {
     TSVD_ERR_NONFINITE,      /* d or e holds NaN or infinity */
     TSVD_ERR_MEMORY,         /* host or device memory is exhausted */
     TSVD_ERR_NO_CONVERGENCE, /* the bound on sweeps was reached */
-    TSVD_ERR_INTERRUPTED,    /* options.check asked to stop */
+    TSVD_ERR_INTERRUPTED,    /* options.check asked to stop, or forked: in the child */
     TSVD_ERR_NO_DEVICE,      /* the requested device cannot be used */
     TSVD_ERR_UNSUPPORTED,    /* the device does not offer the method */
     TSVD_ERR_CUDA,           /* a CUDA call failed */
@@ -161,7 +161,8 @@ enum { TSVD_DEVICE_CPU = -1 };
 typedef struct tsvd_config {
     size_t size;           /* sizeof(tsvd_config) */
     int device;            /* TSVD_DEVICE_CPU, or a CUDA device's number >= 0.  Default: the CPU */
-    int threads;           /* host threads; 0, the default: as many as OpenMP uses */
+    int threads;           /* host threads; 0, the default: as many as OpenMP uses, 1 in a parallel
+                              region; never more than 4 for each processor */
     void *stream;          /* cudaStream_t to work on, which outlives the handle or the next
                               tsvd_set_stream(); NULL, the default: one of the handle's own */
     const tsvd_blas *blas; /* copied; NULL, the default: the BLAS that the library is linked with,
@@ -376,7 +377,8 @@ TSVD_API tsvd_status tsvd_select(tsvd_handle *handle, const tsvd_array *d, const
 /* Bytes of host memory that can be taken without swapping; 0 if unknown. */
 TSVD_API uint64_t tsvd_host_memory_available(void);
 
-/* Threads that a handle with threads = 0 uses. */
+/* Threads that a handle with threads = 0 uses at most; a call takes fewer if it has work for
+   fewer. */
 TSVD_API int tsvd_host_threads(void);
 
 /* The instruction set that the CPU kernels were selected for: "avx512", "avx2", "generic". */

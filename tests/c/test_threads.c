@@ -1,0 +1,244 @@
+/*
+ * Parallel loops: every index once, failures, many loops at once, and forks.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "host/host.h"
+
+enum { WORKERS = 3, COUNT = 5000 };
+
+struct visits {
+    atomic_int index[COUNT];    /* how often each index was worked on */
+    atomic_int inside[WORKERS]; /* tasks of each worker that run */
+    pthread_t caller;
+    int64_t fails_from; /* indices from here on fail */
+    int64_t stops_at;   /* this one is interrupted */
+    int64_t forks_at;   /* the calling thread forks at its first index from here on */
+    pid_t child;
+};
+
+static struct visits
+fresh(void)
+{
+    struct visits v;
+
+    memset(&v, 0, sizeof v);
+    v.caller = pthread_self();
+    v.fails_from = v.stops_at = v.forks_at = COUNT;
+    return v;
+}
+
+static tsvd_status
+visit(void *arg, int worker, int64_t i)
+{
+    struct visits *v = arg;
+
+    CHECK(worker >= 0 && worker < WORKERS, "worker %d", worker);
+    CHECK((worker == 0) == (pthread_equal(pthread_self(), v->caller) != 0), "worker %d", worker);
+    CHECK(atomic_fetch_add(&v->inside[worker], 1) == 0, "worker %d twice at once", worker);
+    atomic_fetch_add(&v->index[i], 1);
+    if (worker == 0 && i >= v->forks_at && v->child == 0) {
+        v->forks_at = COUNT;
+        v->child = fork();
+    }
+    atomic_fetch_sub(&v->inside[worker], 1);
+    return i == v->stops_at ? TSVD_ERR_INTERRUPTED : i >= v->fails_from ? TSVD_ERR_MEMORY : TSVD_OK;
+}
+
+static void
+check_once(const struct visits *v, int64_t count)
+{
+    for (int64_t i = 0; i < COUNT; i++) {
+        CHECK(v->index[i] == (i < count), "index %lld: %d times", (long long)i, v->index[i]);
+    }
+}
+
+static void
+test_every_index_once(void)
+{
+    const int64_t counts[] = {0, 1, 2, WORKERS, 100, COUNT};
+
+    for (int workers = 1; workers <= WORKERS; workers++) {
+        for (int c = 0; c < 6; c++) {
+            for (int run = 0; run < 50; run++) {
+                struct visits v = fresh();
+
+                CHECK(tsvdi_host_for_each(workers, counts[c], visit, &v) == TSVD_OK, "loop");
+                check_once(&v, counts[c]);
+            }
+        }
+    }
+}
+
+static void
+test_failures(void)
+{
+    for (int run = 0; run < 50; run++) {
+        struct visits v = fresh();
+
+        v.fails_from = 700;
+        CHECK(tsvdi_host_for_each(WORKERS, COUNT, visit, &v) == TSVD_ERR_MEMORY, "it fails");
+        for (int i = 0; i <= 700; i++) {
+            CHECK(v.index[i] == 1, "index %d before the first failure was left out", i);
+        }
+        v = fresh();
+        v.fails_from = 10;
+        v.stops_at = 5;
+        CHECK(tsvdi_host_for_each(WORKERS, COUNT, visit, &v) == TSVD_ERR_INTERRUPTED, "it stops");
+    }
+}
+
+static tsvd_status
+inner(void *arg, int worker, int64_t i)
+{
+    struct visits v = fresh();
+
+    (void)arg, (void)worker, (void)i;
+    CHECK(tsvdi_host_for_each(WORKERS, 100, visit, &v) == TSVD_OK, "a loop in a loop");
+    check_once(&v, 100);
+    return TSVD_OK;
+}
+
+static void *
+many_loops(void *unused)
+{
+    for (int run = 0; run < 100; run++) {
+        struct visits v = fresh();
+
+        CHECK(tsvdi_host_for_each(WORKERS, 200, visit, &v) == TSVD_OK, "loop");
+        check_once(&v, 200);
+    }
+    CHECK(tsvdi_host_for_each(WORKERS, 10, inner, NULL) == TSVD_OK, "loops in a loop");
+    return unused;
+}
+
+static void
+test_many_loops_at_once(void)
+{
+    pthread_t thread[8];
+
+    for (int i = 0; i < 8; i++) {
+        CHECK(pthread_create(&thread[i], NULL, many_loops, NULL) == 0, "a thread");
+    }
+    for (int i = 0; i < 8; i++) {
+        CHECK(pthread_join(thread[i], NULL) == 0, "its end");
+    }
+}
+
+/* Ends a child with the failures of its checks. */
+static void
+leave_child(void)
+{
+    (void)fflush(stdout);
+    _exit(failures > 0);
+}
+
+static void
+check_child(pid_t child)
+{
+    int status = -1;
+
+    CHECK(child > 0 && waitpid(child, &status, 0) == child, "no child");
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with %d", status);
+}
+
+/* Tells which thread works on the second of two indices, which wait for each other. */
+static tsvd_status
+meet(void *arg, int worker, int64_t i)
+{
+    atomic_int *here = arg;
+
+    (void)worker, (void)i;
+    atomic_fetch_add(here, 1);
+    while (atomic_load(here) < 2) {
+    }
+    return TSVD_OK;
+}
+
+/* A child has no threads of its parent, and starts its own. */
+static void
+test_a_child_starts_threads(void)
+{
+    atomic_int here = 0;
+    pid_t child;
+
+    CHECK(tsvdi_host_for_each(2, 2, meet, &here) == TSVD_OK, "two threads");
+    child = fork();
+    if (child == 0) {
+        (void)alarm(60);
+        atomic_store(&here, 0);
+        CHECK(tsvdi_host_for_each(2, 2, meet, &here) == TSVD_OK, "two threads of the child");
+        leave_child();
+    }
+    check_child(child);
+}
+
+/* A task that forks: the parent goes on, the loop of the child ends, and its next one works. */
+static void
+test_a_task_forks(void)
+{
+    int children = 0;
+
+    for (int run = 0; run < 20; run++) {
+        const pid_t parent = getpid();
+        struct visits v = fresh();
+        tsvd_status status;
+
+        v.forks_at = 0;
+        status = tsvdi_host_for_each(1, 100, visit, &v);
+        CHECK(status == TSVD_OK, "a loop of one thread needs no other");
+        if (getpid() != parent) {
+            leave_child();
+        }
+        check_child(v.child);
+
+        v = fresh();
+        v.forks_at = 100 * run;
+        status = tsvdi_host_for_each(WORKERS, COUNT, visit, &v);
+        if (getpid() != parent) {
+            (void)alarm(60);
+            CHECK(status == TSVD_ERR_INTERRUPTED, "status %d in the child", (int)status);
+            v = fresh();
+            CHECK(tsvdi_host_for_each(WORKERS, COUNT, visit, &v) == TSVD_OK, "the next loop");
+            check_once(&v, COUNT);
+            leave_child();
+        }
+        CHECK(status == TSVD_OK, "status %d in the parent", (int)status);
+        check_once(&v, COUNT);
+        if (v.child > 0) { /* the calling thread may have come too late for its index */
+            check_child(v.child);
+            children++;
+        }
+    }
+    CHECK(children > 0, "no loop was forked");
+}
+
+/* The number of threads is bounded by the work and by the processors. */
+static void
+test_bounds(void)
+{
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+    CHECK(tsvdi_host_threads_for(3, 2) == 2, "work for two");
+    CHECK(tsvdi_host_threads_for(3, 0) == 1, "no work");
+    CHECK(tsvdi_host_threads_for(1, INT64_MAX) == 1, "one asked for");
+    CHECK(tsvdi_host_threads_for(0, INT64_MAX) == tsvd_host_threads(), "the default");
+    CHECK(tsvdi_host_threads_for(1000000, INT64_MAX) <= 4 * processors, "a million");
+}
+
+int
+main(void)
+{
+    test_every_index_once();
+    test_failures();
+    test_many_loops_at_once();
+    test_a_child_starts_threads();
+    test_a_task_forks();
+    test_bounds();
+    return report();
+}
