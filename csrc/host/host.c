@@ -16,6 +16,8 @@
 #include <omp.h>
 #endif
 
+#include "host/environment.h"
+
 /* A forked child has none of its parent's OpenMP threads, and GNU's runtime would wait for
    them for ever: it works with one thread. */
 static volatile int in_child;
@@ -258,26 +260,33 @@ tsvdi_host_for_each(int workers, int64_t count, tsvd_task task, void *arg)
         return status;
     }
 #ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic, chunk) num_threads(workers)
-    for (int64_t i = 0; i < count; i++) {
-        tsvd_status own;
-        int64_t limit;
+#pragma omp parallel num_threads(workers)
+    {
+        struct host_environment before; /* threads have that of the thread that made them */
+
+        tsvdi_environment_enter(&before);
+#pragma omp for schedule(dynamic, chunk) nowait
+        for (int64_t i = 0; i < count; i++) {
+            tsvd_status own;
+            int64_t limit;
 
 #pragma omp atomic read
-        limit = failed;
-        if (i > limit) {
-            continue;
-        }
-        own = task(arg, omp_get_thread_num(), i);
-        if (own != TSVD_OK) {
+            limit = failed;
+            if (i > limit) {
+                continue;
+            }
+            own = task(arg, omp_get_thread_num(), i);
+            if (own != TSVD_OK) {
 #pragma omp critical(tsvd_for_each)
-            if (i < failed || own == TSVD_ERR_INTERRUPTED) {
-                /* an interruption ends all that is left, and is what the caller hears of */
+                if (i < failed || own == TSVD_ERR_INTERRUPTED) {
+                    /* an interruption ends all that is left, and is what the caller hears of */
 #pragma omp atomic write
-                failed = own == TSVD_ERR_INTERRUPTED ? -1 : i;
-                status = own;
+                    failed = own == TSVD_ERR_INTERRUPTED ? -1 : i;
+                    status = own;
+                }
             }
         }
+        tsvdi_environment_leave(&before);
     }
 #endif
     return status;

@@ -156,7 +156,7 @@ entry_of(const struct work *w, int64_t matrix, int lower, int64_t i, int64_t j)
 
 /* B R^T = L diag(s) within `tolerance`, columns of L and rows of R orthonormal, s sorted, signs by
    the rule; of all values or a part of them. */
-static void
+UNUSED static void
 check_result(const struct work *w, int64_t matrix, int lower, double tolerance)
 {
     tsvd_dtype dtype = w->dtype;
