@@ -9,6 +9,7 @@
 #include "api/problem.h"
 #include "backend/cuda_handle.h"
 #include "backend/precision.h"
+#include "host/environment.h"
 #include "host/host.h"
 
 const char *
@@ -142,10 +143,11 @@ tsvd_make_plan(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
     return finish(ret, error);
 }
 
-tsvd_status
-tsvd_svd(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e, const tsvd_options *options,
-         const tsvd_array *L, const tsvd_array *s, const tsvd_array *R, tsvd_info *info,
-         tsvd_error *error)
+/* tsvd_svd(), in the default floating-point environment.  outer: the caller's. */
+static __attribute__((noinline)) tsvd_status
+svd(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e, const tsvd_options *options,
+    const tsvd_array *L, const tsvd_array *s, const tsvd_array *R,
+    struct host_environment *outer, tsvd_info *info, tsvd_error *error)
 {
     const double clock = tsvdi_host_seconds();
     struct svd_problem problem;
@@ -166,6 +168,7 @@ tsvd_svd(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e, const ts
     if (ret != TSVD_OK) {
         return finish(ret, error);
     }
+    problem.outer = outer;
     ret = enter(handle, error);
     if (ret == TSVD_OK) {
         ret = tsvdi_precision_of(problem.dtype)->svd(&problem, info, error);
@@ -176,9 +179,24 @@ tsvd_svd(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e, const ts
 }
 
 tsvd_status
-tsvd_select(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
-            const tsvd_options *options, double low, double high, int64_t *first, int64_t *count,
-            tsvd_error *error)
+tsvd_svd(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e, const tsvd_options *options,
+         const tsvd_array *L, const tsvd_array *s, const tsvd_array *R, tsvd_info *info,
+         tsvd_error *error)
+{
+    struct host_environment outer;
+    tsvd_status ret;
+
+    tsvdi_environment_enter(&outer);
+    ret = svd(handle, d, e, options, L, s, R, &outer, info, error);
+    tsvdi_environment_leave(&outer);
+    return ret;
+}
+
+/* tsvd_select(), in the default floating-point environment. */
+static __attribute__((noinline)) tsvd_status
+select_range(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
+             const tsvd_options *options, double low, double high, int64_t *first, int64_t *count,
+             tsvd_error *error)
 {
     tsvd_options own_options = tsvd_options_default();
     struct svd_problem problem;
@@ -217,4 +235,18 @@ tsvd_select(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
     }
     leave(handle, ret);
     return finish(ret, error);
+}
+
+tsvd_status
+tsvd_select(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
+            const tsvd_options *options, double low, double high, int64_t *first, int64_t *count,
+            tsvd_error *error)
+{
+    struct host_environment outer;
+    tsvd_status ret;
+
+    tsvdi_environment_enter(&outer);
+    ret = select_range(handle, d, e, options, low, high, first, count, error);
+    tsvdi_environment_leave(&outer);
+    return ret;
 }

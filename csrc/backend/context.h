@@ -34,6 +34,7 @@ struct tsvd_context {
     int is_caller;                     /* 1: its thread is the one that called tsvd_svd() */
     int64_t index, count, total;       /* first matrix under work, their number, batch size */
     double done; /* share of the matrices under work that tsvdi_check() was last told */
+    double told; /* share of all matrices that the caller is told */
     struct leaf_group *leaves; /* CPU: [threads] workspace of leaves; NULL before it is needed */
     struct cuda_call *cuda;    /* what the handle holds of its CUDA device; NULL: the CPU */
 };

@@ -35,6 +35,14 @@ struct chunk {
                            filled only if load() was asked for them.  Else NULL */
 };
 
+/* Whether a value of matrix i of a chunk may come close to what exceeds the largest number.  No
+   value is above the largest sum of two entries. */
+static inline int
+chunk_may_overflow(const struct chunk *chunk, int64_t i)
+{
+    return chunk->exponent[i] >= R_BIAS - 1;
+}
+
 /* Where the results of a chunk go: its part of the caller's arrays, in problem->to. */
 struct results {
     real *s; /* [count k] */
@@ -67,8 +75,8 @@ struct values_ops {
     /* Finds the values. */
     tsvd_status (*find)(struct tsvd_context *ctx, struct values_job *job);
 
-    /* above[i] = number of singular values >= sigma[i] > 0, exact but for a relative error of
-       sigma far below its last place.  NULL: not offered. */
+    /* above[i] = number of singular values that are given as sigma[i] > 0 or more (r_shift()),
+       exact but for a relative error of the shift far below its last place.  NULL: not offered. */
     void (*count)(const struct sturm *matrix, int64_t count, const real *sigma, int64_t *above);
 
     /* Workspace of find() for a chunk. */

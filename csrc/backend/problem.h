@@ -9,6 +9,8 @@
 
 #include "backend/handle.h"
 
+struct host_environment; /* host/environment.h */
+
 /* Where d, or e, of each matrix of a batch lies. */
 struct svd_input {
     const void *data;                             /* the first entry of the first matrix */
@@ -33,6 +35,8 @@ struct svd_problem {
     tsvd_space to;   /* where the results lie */
     struct svd_input d, e;
     void *s, *L, *R; /* results; L and R are NULL without vectors */
+    struct host_environment *outer; /* the caller's floating-point environment, which
+                                       options->check() runs in */
 };
 
 #endif

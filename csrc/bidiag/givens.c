@@ -236,5 +236,5 @@ tsvdi_givens_bytes(const struct svd_plan *plan)
         phase = bytes_most(phase, plan->backend->vectors->orthonormalize_bytes(plan));
         phase = bytes_most(phase, plan->backend->vectors->rotate_bytes(plan, 0, 0));
     }
-    return bytes_sum(own, phase);
+    return bytes_sum(own, bytes_most(phase, plan->values->bytes(plan)));
 }

@@ -17,7 +17,7 @@ typedef tsvd_status svd_iteration(struct tsvd_context *ctx, int64_t n, real *d, 
                                   struct vectors right, struct vectors left, tsvd_info *info);
 
 /* Runs an iteration on the only matrix of a chunk.  refine: the values are refined by bisection
-   unless eps was all that was asked. */
+   unless eps was all that was asked; 0: only at the ends of the range of numbers. */
 tsvd_status tsvdi_rotations(struct tsvd_context *ctx, const struct chunk *chunk, struct results to,
                             svd_iteration *iterate, int refine, tsvd_info *info);
 

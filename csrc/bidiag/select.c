@@ -6,14 +6,13 @@
 
 #include "bidiag/call.h"
 
-/* The least number above a bound >= 0, but at most the largest number.  A value above that counts
-   as infinity. */
+/* The least number above a bound >= 0; infinity is above the largest one. */
 static real
 next_above(double bound)
 {
-    real x = bound >= (double)R_LARGEST ? R_LARGEST : REAL(bound);
+    const real x = bound >= (double)R_LARGEST ? R_LARGEST : REAL(bound);
 
-    return bound < (double)R_LARGEST && (double)x <= bound ? r_from_bits(r_bits(x) + 1) : x;
+    return (double)x <= bound ? r_from_bits(r_bits(x) + 1) : x;
 }
 
 /* How many values of a matrix with finite entries, not all zero, are above a bound. */

@@ -12,6 +12,7 @@
 #include "bidiag/call.h"
 #include "bidiag/crossover.h"
 #include "bidiag/methods.h"
+#include "host/environment.h"
 
 /* One worker, with the sums of what it did. */
 struct worker {
@@ -49,15 +50,22 @@ tsvdi_check(struct tsvd_context *ctx, double done)
 {
     const tsvd_options *o = ctx->options;
     const unsigned forks = tsvdi_host_forks();
+    struct host_environment own;
+    int stop;
 
     ctx->done = done;
     if (o->check == NULL || !ctx->is_caller) {
         return TSVD_OK;
     }
-    done = ((double)ctx->index + done * (double)ctx->count) / (double)ctx->total;
+    ctx->told = ((double)ctx->index + done * (double)ctx->count) / (double)ctx->total;
+    /* the caller's function finds the caller's environment, and may change it */
+    tsvdi_environment_enter(&own);
+    tsvdi_environment_leave(ctx->problem->outer);
+    stop = o->check(o->check_arg, ctx->told);
+    tsvdi_environment_enter(ctx->problem->outer);
+    tsvdi_environment_leave(&own);
     /* a child that check() has forked lacks the threads that may be at work */
-    return o->check(o->check_arg, done) || tsvdi_host_forks() != forks ? TSVD_ERR_INTERRUPTED
-                                                                       : TSVD_OK;
+    return stop || tsvdi_host_forks() != forks ? TSVD_ERR_INTERRUPTED : TSVD_OK;
 }
 
 /* Reads chunk `index`.  Refuses NaN and infinity if options.check_finite says so. */

@@ -112,7 +112,7 @@ take_midpoints(struct task *task)
 
         if (bracket_is_narrow(v.low, v.high, eps)) {
             for (int64_t k = v.first; k < v.last; k++) {
-                task->job->s[k - task->job->first] = bracket_number(v.low, v.high);
+                task->job->s[k - task->job->first] = r_from_bits(v.low);
             }
         } else {
             task->open.interval[kept] = v;
@@ -227,7 +227,7 @@ refine(struct task *task, int exact, int64_t first, int64_t last, const real *ne
 
             if (b.ends.low_sure && b.ends.high_sure &&
                 bracket_is_narrow(b.ends.low, b.ends.high, range.eps)) {
-                task->job->s[b.value - task->job->first] = bracket_number(b.ends.low, b.ends.high);
+                task->job->s[b.value - task->job->first] = r_from_bits(b.ends.low);
             } else {
                 task->open.bracket[kept] = b;
                 task->sigma[kept++] = r_from_bits(probe(b.ends));

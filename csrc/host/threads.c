@@ -26,6 +26,7 @@
 #include <omp.h>
 #endif
 
+#include "host/environment.h"
 #include "host/host.h"
 
 /* Upper bound on threads: more than the processors can only take turns. */
@@ -225,10 +226,12 @@ await_work(void)
 static void *
 help(void *unused)
 {
+    struct host_environment before; /* of the thread that started it */
     struct loop *loop;
     int worker;
 
     (void)unused;
+    tsvdi_environment_enter(&before);
     (void)pthread_mutex_lock(&pool.lock);
     for (;;) {
         if (pool.first == NULL) {

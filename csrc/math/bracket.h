@@ -1,8 +1,10 @@
 /*
  * Brackets of singular values: the rules that every search for them keeps.
  *
- * A bracket [low, high) holds one value or more.  Its ends are the bits of reals.  Bits are ordered
- * as the numbers are, so a bracket over many powers of two is cut in exponent first.  An end is
+ * A bracket [low, high) holds one value or more.  Its ends are the bits of reals; where values may
+ * be infinity, the highest end is one above infinity's bits.  Bits are ordered
+ * as the numbers are, so a bracket over many powers of two is cut in exponent first.  r_shift() says
+ * from which shift on a value counts as a number.  An end is
  * sure once a count, or the range of all values, has confirmed it.
  *
  * The two searches that use these rules differ, since the hardware does.  A CPU counts at a few
@@ -20,7 +22,7 @@
 /* Where values may be looked for. */
 struct bracket_range {
     real_int floor; /* bits of the least shift that counts are right for */
-    real_int top;   /* bits of a number above every value */
+    real_int top;   /* bits above those of every value */
     real eps;       /* a bracket of at most this width need not be cut */
 };
 
@@ -48,14 +50,6 @@ bracket_is_narrow(real_int low, real_int high, real eps)
 {
     return high - low <= 1 ||
            (eps > 0 && high < R_INFINITY_BITS && r_from_bits(high) - r_from_bits(low) <= eps);
-}
-
-/* The number that stands for the values of a narrow bracket: its lower end.  Where only infinity
-   ends the bracket, the values are infinity. */
-TSVD_HD real
-bracket_number(real_int low, real_int high)
-{
-    return r_from_bits(high == R_INFINITY_BITS && high - low <= 1 ? high : low);
 }
 
 /* Halfway between two ends. */

@@ -94,11 +94,11 @@ bracket_is_closed(const struct bracket *b, struct bracket_range range)
     return b->low_sure && b->high_sure && bracket_is_narrow(b->low, b->high, range.eps);
 }
 
-/* The value of a closed bracket. */
+/* The value of a closed bracket: its lower end. */
 TSVD_HD real
 bracket_value(const struct bracket *b)
 {
-    return bracket_number(b->low, b->high);
+    return r_from_bits(b->low);
 }
 
 /* ---- points ---- */
@@ -243,7 +243,8 @@ bracket_node_at(struct evaluation x, double low, double high, int32_t exponent)
     const int32_t up = (int32_t)((uint32_t)x.exponent - (uint32_t)exponent);
     struct bracket_node node = {(at - low) / high * (at / high + low / high), 0};
 
-    if (up >= -GUESS_BINADES && up <= GUESS_BINADES && x.value == x.value) {
+    if (up >= -GUESS_BINADES && up <= GUESS_BINADES && x.value == x.value &&
+        x.at < R_INFINITY_BITS) {
         node.f = ldexp(x.value, up);
     }
     return node;
@@ -305,7 +306,7 @@ bracket_make_guess(struct bracket *b, const struct evaluation below[2],
 
     b->spread = -1;
     if (!(node[0].f < 0 ? node[1].f > 0 : node[0].f > 0 && node[1].f < 0) ||
-        b->high == R_INFINITY_BITS) {
+        b->high >= R_INFINITY_BITS) {
         return;
     }
     if (!b->guided && fmax(fabs(node[0].f), fabs(node[1].f)) >
@@ -460,7 +461,7 @@ bracket_of_one(int64_t v, int64_t low, int64_t high, int64_t guess, int64_t spre
 TSVD_HD struct bracket
 bracket_around_hint(int64_t v, real hint, struct bracket_range range)
 {
-    const real top = r_from_bits(range.top < R_INFINITY_BITS ? range.top : range.top - 1);
+    const real top = r_from_bits(range.top < R_INFINITY_BITS ? range.top : R_INFINITY_BITS - 1);
     const real error = R_EPS * top, far = REAL(HINT_ULPS) * error;
     const int64_t at = r_bits(hint), spread = (int64_t)r_bits(hint + error) - at;
 

@@ -44,6 +44,7 @@ enum { R_DIGITS = 52, R_BIAS = 1023, R_BITS = 64 };
 #define R_SIGN_BIT ((real_uint)1 << (R_BITS - 1))
 #define R_EXPONENT_MASK ((((real_uint)1 << (R_BITS - 1 - R_DIGITS)) - 1) << R_DIGITS)
 #define R_INFINITY_BITS ((real_int)R_EXPONENT_MASK)
+#define R_NORMAL_BITS ((real_int)1 << R_DIGITS) /* of the smallest normal number */
 
 TSVD_HD real
 r_abs(real x)
@@ -159,6 +160,24 @@ TSVD_HD real
 r_pow2(int k)
 {
     return r_from_bits((real_int)(k + R_BIAS) << R_DIGITS);
+}
+
+/* The shift at which a count decides whether a value is given as x > 0 or more: *twice is 1, -1 or 0,
+   and the shift is the result times 2^*twice.
+
+   That is x itself, so a value is given as the largest number that is not above it.  Two shifts
+   differ.  Up to the smallest normal number the shift lies half a step below x, so such values are
+   rounded to the nearest number.  (In steps of the smallest number, entries are whole numbers and
+   the values are algebraic integers, so none is exactly half a step from a number.)  Infinity
+   stands for the values from the next power of two on, so no value that a number can hold becomes
+   infinity. */
+TSVD_HD real
+r_shift(real x, int *twice)
+{
+    const real_int bits = r_bits(x);
+
+    *twice = bits <= R_NORMAL_BITS ? -1 : bits == R_INFINITY_BITS;
+    return *twice < 0 ? r_from_bits(2 * bits - 1) : *twice > 0 ? r_pow2(R_BIAS) : x;
 }
 
 /* y = x 2^-exponent, in two steps, since one power may be out of range. */

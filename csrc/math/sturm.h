@@ -50,8 +50,8 @@ struct sturm {
     const real_int *wide_twos; /* [entries] twice the exponent of b_k */
     real scale_down[2];        /* their product is 2^-scale, which brings the largest |b_k| into
                                   [1, 2) */
-    real plain_from;           /* the plain form is right for sigma >= this */
-    real_int top;              /* bits of a number above every singular value */
+    real plain_from;           /* the plain form is right for sigma >= this; infinity: for none */
+    real_int top;              /* bits above those of every singular value */
 };
 
 /* A chunk of the plain form may lose or gain this many powers of two.  sigma and b^2 may be that
@@ -68,15 +68,15 @@ sturm_entry(int64_t n, const real *d, const real *e, int64_t k)
     return k >= 2 * n - 1 ? REAL(0) : r_abs(k % 2 == 0 ? d[k / 2] : e[k / 2]);
 }
 
-/* Bits of a number above every singular value.  bound: the largest sum of two neighbouring entries
-   (Gershgorin's theorem); what is added exceeds its rounding.  Past the largest number the result
-   is infinity. */
+/* Bits above those of every singular value.  bound: the largest sum of two neighbouring entries
+   (Gershgorin's theorem); what is added exceeds its rounding.  Where a value may be infinity, the
+   result lies above infinity's bits. */
 TSVD_HD real_int
 sturm_top(real bound)
 {
     const real_int at = r_bits(bound);
 
-    return at + 4 < R_INFINITY_BITS ? at + 4 : R_INFINITY_BITS;
+    return at + 4 < R_INFINITY_BITS ? at + 4 : R_INFINITY_BITS + 1;
 }
 
 /* Whether r is an exact zero at the end of a part that must be counted: it is an eigenvalue at
@@ -129,6 +129,16 @@ sturm_plain_restart(num sigma, num *r, num *r_before, num_small *above)
     *above += sturm_zero_counts(*r, *r_before);
     *r_before = NUM_SPLAT(REAL(1));
     *r = sigma;
+}
+
+/* The shift that counts as x (r_shift()), scaled as the entries are. */
+TSVD_HD real
+sturm_scaled_shift(real x, const real scale_down[2])
+{
+    int twice;
+    const real shift = r_shift(x, &twice) * scale_down[0] * scale_down[1];
+
+    return shift * r_pow2(twice);
 }
 
 /* r and r_before of the twofold form.  Each is an unevaluated sum; the rest lies below the last
@@ -207,6 +217,17 @@ sturm_wide_square(real b, real *rest, real_int *twos)
 
     *rest = r_fma(mantissa, mantissa, -square);
     *twos = 2 * exponent;
+    return square;
+}
+
+/* The shift that counts as x (r_shift()), as sturm_wide_square() gives numbers. */
+TSVD_HD real
+sturm_wide_shift(real x, real *rest, real_int *twos)
+{
+    int twice;
+    const real square = sturm_wide_square(r_shift(x, &twice), rest, twos);
+
+    *twos += 2 * twice;
     return square;
 }
 

@@ -90,7 +90,7 @@ matrix_size_add(struct matrix_size *size, int64_t n, const real *d, const real *
 
 /* The scaling of a matrix. */
 struct matrix_scale {
-    real_int top;   /* bits of a number above every value */
+    real_int top;   /* bits above those of every value */
     real_int floor; /* bits of the least shift that the plain form is for */
     double down[2]; /* the scaled entries are the entries times down[0] times down[1] */
 };
@@ -133,14 +133,17 @@ matrix_scale_of(struct matrix_size size)
 
 /* Whether the plain form gives the value with these bits within the bound on its error, 4 + n / 64
    units.  For numbers of single precision it always does, since it is in double.  At small orders
-   it is as good as exact, however small the value. */
+   it is as good as exact, however small the value.  It does not decide how a value below the
+   smallest normal number is rounded, nor which value is infinity. */
 TSVD_HD int
 plain_is_exact(int64_t n, real_int bits, struct matrix_scale m)
 {
-    const double top = (double)r_from_bits(m.top < R_INFINITY_BITS ? m.top : m.top - 1);
+    const double top = (double)r_from_bits(m.top < R_INFINITY_BITS ? m.top : R_INFINITY_BITS - 1);
 
-    return TSVD_SINGLE || n <= PLAIN_ORDER ||
-           (double)r_from_bits(bits) * (4 + (double)n / 64) >= 0.75 * top;
+    return TSVD_SINGLE ||
+           (bits > R_NORMAL_BITS && bits < R_INFINITY_BITS &&
+            (n <= PLAIN_ORDER ||
+             (double)r_from_bits(bits) * (4 + (double)n / 64) >= 0.75 * top));
 }
 
 /* The square of the scaled entry k of 2n; 0 where the entry counts as zero. */
@@ -195,10 +198,14 @@ struct plain {
     int above;
 };
 
+/* Begins a count at the shift that counts as `shift` (r_shift()). */
 TSVD_HD void
 plain_start(struct plain *x, real shift, struct matrix_scale m)
 {
-    x->sigma = (double)shift * m.down[0] * m.down[1];
+    int twice;
+
+    x->sigma = (double)r_shift(shift, &twice) * m.down[0] * m.down[1];
+    x->sigma *= double_pow2(twice);
     x->above = x->exponent = 0;
     x->before = double_pow2(PAIR_SIZE);
     x->r = x->sigma * x->before;

@@ -295,6 +295,31 @@ finish_vectors(struct cuda_call *call, const struct dc_device *r)
                                  r->lower ? r->left : r->right);
 }
 
+/* Refines the values by bisection: all of them; or, where eps was all that was asked, those that
+   rounding might have made infinity. */
+static tsvd_status
+refine_values(struct tsvd_context *ctx, struct dc_job *job, const real *d_hint, real *d_s,
+              int64_t *counts)
+{
+    const struct dc_device *r = &run_of(job)->device;
+    const int64_t last = r->first + r->k;
+    tsvd_status ret = TSVD_OK;
+
+    if (job->eps == 0) {
+        return tsvdi_cuda_values_on_device(ctx, r->n, r->batch, r->d, r->e, r->first, last, d_hint,
+                                           0, d_s, counts);
+    }
+    for (int64_t m = 0; m < r->batch; m++) {
+        if (chunk_may_overflow(job->chunk, m)) {
+            TSVD_TRY(tsvdi_cuda_values_on_device(ctx, r->n, 1, r->d + m * r->n, r->e + m * r->n,
+                                                 r->first, last, d_hint + m * r->k, 0,
+                                                 d_s + m * r->k, counts));
+        }
+    }
+out:
+    return ret;
+}
+
 static tsvd_status
 dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
 {
@@ -325,10 +350,7 @@ dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
     info->deflated += dc_deflated(&job->tree, job->batch, run->merge);
     now = tsvdi_host_seconds();
     info->seconds_vectors += now - clock;
-    if (job->eps == 0) {
-        TSVD_TRY(tsvdi_cuda_values_on_device(ctx, r->n, r->batch, r->d, r->e, r->first,
-                                             r->first + r->k, d_values, 0, d_s, &counts));
-    }
+    TSVD_TRY(refine_values(ctx, job, d_values, d_s, &counts));
     CUDA_TRY(call, cudaEventRecord(run->end, call->stream));
     TSVD_TRY(cuda_deliver(ctx, job->s, d_s, (size_t)values * sizeof(real)));
     CUDA_TRY(call, cudaEventSynchronize(run->end));

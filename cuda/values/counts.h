@@ -251,7 +251,9 @@ struct twofold_form : unguided_form {
 
     __device__ __forceinline__ void start(real shift, struct matrix_scale scale)
     {
-        sigma = shift * REAL(scale.down[0]) * REAL(scale.down[1]);
+        const real down[2] = {REAL(scale.down[0]), REAL(scale.down[1])};
+
+        sigma = sturm_scaled_shift(shift, down);
         above = 0;
         y = sturm_twofold_start(sigma, pair_size());
     }
@@ -322,7 +324,7 @@ struct wide_form : unguided_form {
         y.mantissa = 1;
         y.rest = 0;
         y.exponent = above = 0;
-        y.sigma_square = sturm_wide_square(shift, &y.sigma_rest, &twos);
+        y.sigma_square = sturm_wide_shift(shift, &y.sigma_rest, &twos);
         y.sigma_twos = (num_small)twos;
     }
 

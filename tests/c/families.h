@@ -19,6 +19,7 @@ static const struct family {
     {"every exponent", LOWEST_EXPONENT, R_BIAS - 3, 0},
     {"every exponent with zeros", LOWEST_EXPONENT, R_BIAS - 3, 1},
     {"large", R_BIAS - 5, R_BIAS - 3, 0},
+    {"the largest", R_BIAS - 1, R_BIAS, 0},
     {"denormal", LOWEST_EXPONENT, LOWEST_EXPONENT + 8, 1},
 };
 

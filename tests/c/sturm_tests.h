@@ -18,15 +18,15 @@ enum sturm_form { STURM_PLAIN, STURM_TWOFOLD, STURM_WIDE };
 static int64_t
 scalar_count(const struct sturm *m, real sigma, enum sturm_form form)
 {
-    real r = sigma * m->scale_down[0] * m->scale_down[1], before = 1;
-    real shift = r;
+    const real shift = sturm_scaled_shift(sigma, m->scale_down);
+    real r = shift, before = 1;
     real_int twos;
     num_small above = 0;
     struct sturm_twofold t = sturm_twofold_start(shift, 1);
     struct sturm_wide y = {.mantissa = 1};
     int64_t k = 0;
 
-    y.sigma_square = sturm_wide_square(sigma, &y.sigma_rest, &twos);
+    y.sigma_square = sturm_wide_shift(sigma, &y.sigma_rest, &twos);
     y.sigma_twos = (num_small)twos;
     for (int64_t i = 0; i < m->chunks; i++) {
         const int restart = m->chunk[i].restart;
@@ -56,6 +56,16 @@ scalar_count(const struct sturm *m, real sigma, enum sturm_form form)
     return above;
 }
 
+/* The shift at which a count decides whether a value is given as x or more. */
+static long double
+exact_shift(real x)
+{
+    int twice;
+    const long double shift = r_shift(x, &twice);
+
+    return ldexpl(shift, twice);
+}
+
 /* A plain count is right if it is exact for a shift changed by a few eps an entry, the
    others for a shift changed by a small part of its last place (which is all that long double
    resolves besides its own rounding). */
@@ -65,8 +75,9 @@ check_count(const char *form, const char *kind, int64_t n, const long double *d,
 {
     long double slack =
         exact ? 0.05L * (long double)R_EPS : (4 + 0.5L * (long double)n) * (long double)R_EPS;
-    int64_t most = count_above(n, d, e, (long double)sigma * (1 - slack));
-    int64_t least = count_above(n, d, e, (long double)sigma * (1 + slack));
+    const long double shift = exact_shift(sigma);
+    int64_t most = count_above(n, d, e, shift * (1 - slack));
+    int64_t least = count_above(n, d, e, shift * (1 + slack));
 
     CHECK(least <= above && above <= most, "%s, %s, n = %lld: %lld above %a, must be %lld to %lld",
           form, kind, (long long)n, (long long)above, (double)sigma, (long long)least,
@@ -97,9 +108,8 @@ check_counts(const char *kind, int64_t n, const real *d, const real *e)
         if (!(sigma[i] > 0)) {
             sigma[i] = REAL(fabs(random_scaled(LOWEST_EXPONENT, R_BIAS - 1)));
         }
-        sigma[i] = r_min(sigma[i], r_from_bits(matrix.top)); /* nothing is asked above it */
-        if (!r_isfinite(sigma[i])) {
-            sigma[i] = REAL(TSVD_SINGLE ? FLT_MAX : DBL_MAX);
+        if (r_bits(sigma[i]) >= matrix.top) { /* nothing is asked from there on */
+            sigma[i] = r_from_bits(matrix.top - 1);
         }
     }
     for (int k = 0; k < 2; k++) {
@@ -120,7 +130,8 @@ check_counts(const char *kind, int64_t n, const real *d, const real *e)
                         scalar_count(&matrix, sigma[i], STURM_TWOFOLD), 1);
         }
     }
-    CHECK(count_above(n, exact_d, exact_e, (long double)r_from_bits(matrix.top)) == 0,
+    CHECK(matrix.top > R_INFINITY_BITS ||
+              count_above(n, exact_d, exact_e, exact_shift(r_from_bits(matrix.top))) == 0,
           "%s, n = %lld: top is too low", kind, (long long)n);
     free(work);
 }
@@ -150,11 +161,28 @@ test_sturm_at_values(void)
     free(work);
 }
 
+/* From which shift on a value counts as a number. */
+static void
+test_shifts(void)
+{
+    const real least = r_from_bits(1), normal = r_from_bits(R_NORMAL_BITS);
+    const real infinity = r_from_bits(R_INFINITY_BITS);
+
+    CHECK(exact_shift(least) == (long double)least / 2, "half of the smallest number");
+    CHECK(exact_shift(r_from_bits(7)) == 6.5L * (long double)least, "half a step below");
+    CHECK(exact_shift(normal) == (long double)normal - (long double)least / 2, "as below");
+    CHECK(exact_shift(r_from_bits(R_NORMAL_BITS + 1)) == (long double)normal + (long double)least,
+          "a normal number itself");
+    CHECK(exact_shift(R_LARGEST) == (long double)R_LARGEST, "the largest number itself");
+    CHECK(exact_shift(infinity) == ldexpl(1, R_BIAS + 1), "the next power of two");
+}
+
 static void
 test_sturm(void)
 {
     real d[STURM_ORDER], e[STURM_ORDER];
 
+    test_shifts();
     for (int round = 0; round < 150; round++) {
         int64_t n = round % 5 ? random_int(1, STURM_ORDER) : 1 + round % 3;
 

@@ -339,7 +339,8 @@ task_store(void *arg, int worker, int64_t index)
     return TSVD_OK;
 }
 
-/* The values of the wanted slots.  Where full accuracy is asked, bisection refines them. */
+/* The values of the wanted slots.  Bisection refines them where full accuracy is asked, and where
+   rounding might make a value infinity. */
 static tsvd_status
 find_values(const struct cpu_dc *run, tsvd_info *info)
 {
@@ -351,6 +352,7 @@ find_values(const struct cpu_dc *run, tsvd_info *info)
                                 .chunk = job->chunk,
                                 .hint = run->slot.z,
                                 .s = job->s};
+    struct chunk one = {.count = 1};
     double clock = tsvdi_host_seconds();
     tsvd_status ret = TSVD_OK;
 
@@ -362,11 +364,22 @@ find_values(const struct cpu_dc *run, tsvd_info *info)
         }
         r_scale(s, job->k, -job->chunk->exponent[m], s);
     }
+    memcpy(run->slot.z, job->s, (size_t)(job->batch * job->k) * sizeof *job->s);
     if (job->eps == 0) {
-        memcpy(run->slot.z, job->s, (size_t)(job->batch * job->k) * sizeof *job->s);
         TSVD_TRY(tsvdi_cpu_values.find(run->ctx, &values));
-        info->seconds_values += tsvdi_host_seconds() - clock;
     }
+    values.batch = 1;
+    values.chunk = &one;
+    for (int64_t m = 0; m < job->batch && job->eps > 0; m++) {
+        if (chunk_may_overflow(job->chunk, m)) {
+            one.d = job->chunk->d + m * job->n;
+            one.e = job->chunk->e + m * job->n;
+            values.hint = run->slot.z + m * job->k;
+            values.s = job->s + m * job->k;
+            TSVD_TRY(tsvdi_cpu_values.find(run->ctx, &values));
+        }
+    }
+    info->seconds_values += tsvdi_host_seconds() - clock;
 out:
     return ret;
 }

@@ -293,8 +293,7 @@ count_plain(const struct sturm *m, int vectors, const real *sigma, real_int *abo
     int64_t k = 0;
 
     for (int v = 0; v < vectors; v++) {
-        shift[v] =
-            *(const simd_unaligned *)(sigma + v * SIMD_LANES) * m->scale_down[0] * m->scale_down[1];
+        shift[v] = *(const simd_unaligned *)(sigma + v * SIMD_LANES);
         r[v] = shift[v];
         before[v] = simd_splat(1);
         changes[v] = (simd_int){0};
@@ -325,8 +324,7 @@ count_twofold(const struct sturm *m, int vectors, const real *sigma, real_int *a
     int64_t k = 0;
 
     for (int v = 0; v < vectors; v++) {
-        shift[v] =
-            *(const simd_unaligned *)(sigma + v * SIMD_LANES) * m->scale_down[0] * m->scale_down[1];
+        shift[v] = *(const simd_unaligned *)(sigma + v * SIMD_LANES);
         y[v] = sturm_twofold_start(shift[v], 1);
         changes[v] = (simd_int){0};
     }
@@ -363,7 +361,7 @@ count_wide(const struct sturm *m, int vectors, const real *sigma, real_int *abov
             real_int sigma_twos;
 
             square[lane] =
-                sturm_wide_square(sigma[v * SIMD_LANES + lane], &sigma_rest, &sigma_twos);
+                sturm_wide_shift(sigma[v * SIMD_LANES + lane], &sigma_rest, &sigma_twos);
             rest[lane] = sigma_rest;
             twos[lane] = sigma_twos;
         }
@@ -429,7 +427,7 @@ count_group(const struct sturm *m, enum form form, int64_t count, const real *si
 static enum form
 form_for(const struct sturm *m, int exact, real sigma)
 {
-    return sigma < m->plain_from ? WIDE : exact ? TWOFOLD : PLAIN;
+    return sigma < m->plain_from || !r_isfinite(m->plain_from) ? WIDE : exact ? TWOFOLD : PLAIN;
 }
 
 static void
@@ -448,7 +446,9 @@ count(const struct sturm *m, int exact, int64_t how_many, const real *sigma, int
             }
         }
         for (int64_t j = 0; j < COUNT_MAX; j++) {
-            shift[j] = sigma[i + (j < here ? j : here - 1)];
+            const real at = sigma[i + (j < here ? j : here - 1)];
+
+            shift[j] = form == WIDE ? at : sturm_scaled_shift(at, m->scale_down);
         }
         count_group(m, form, here, shift, found);
         for (int64_t j = 0; j < here; j++) {
