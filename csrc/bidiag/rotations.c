@@ -118,7 +118,7 @@ out:
 
 tsvd_status
 tsvdi_rotations(struct tsvd_context *ctx, const struct chunk *chunk, struct results to,
-                svd_iteration *iterate, int refine, tsvd_info *info)
+                svd_iteration *iterate, tsvd_info *info)
 {
     const int64_t first = ctx->problem->first, k = ctx->problem->k;
     const real eps = tsvdi_eps(ctx);
@@ -127,7 +127,7 @@ tsvdi_rotations(struct tsvd_context *ctx, const struct chunk *chunk, struct resu
 
     TSVD_TRY(work_alloc(ctx, ctx->problem->n, &w));
     TSVD_TRY(decompose(ctx, chunk, &w, to, iterate, info));
-    if (refine && eps == 0) {
+    if (eps == 0) {
         TSVD_TRY(tsvdi_find_values(ctx, chunk, w.hint + first, eps, to.s, info));
     } else { /* good to eps, as was asked */
         TSVD_TRY(ctx->plan->backend->put_values(ctx, w.hint + first, k, to.s));
