@@ -632,8 +632,8 @@ add_up(struct finish_work &work)
 
 static __global__ void
 __launch_bounds__(FINISH_THREADS)
-    finish_kernel(const struct givens_segment *segments, real eps, int64_t drift, real *d, real *e,
-                  real *factors, struct finish_result *results)
+    finish_kernel(const struct givens_segment *segments, real eps, real *d, real *e, real *factors,
+                  struct finish_result *results)
 {
     extern __shared__ unsigned char shared[];
     struct finish_shared *at = (struct finish_shared *)shared;
@@ -645,6 +645,7 @@ __launch_bounds__(FINISH_THREADS)
     const int64_t bound = result->half_sweeps;
     struct finish_work work = {at, right, left, m, eps, 0, 0, 0, 0};
     unsigned long long steps_made = 0;
+    int64_t orthogonal = 0; /* half sweeps before the factors were corrected */
     real *out = factors == NULL ? NULL : factors + blockIdx.x * 2 * FINISH_ROWS * FINISH_ROWS;
 
     d += segment.first;
@@ -664,6 +665,11 @@ __launch_bounds__(FINISH_THREADS)
         }
         make_half_sweeps(work, low, steps, sweeps);
         steps_made += (unsigned long long)(sweeps * (steps + 1));
+        if (work.made - orthogonal >= DRIFT_SWEEPS_MAX) {
+            correct_factor(right, spare, m);
+            correct_factor(left, spare, m);
+            orthogonal = work.made;
+        }
     }
     for (int i = (int)threadIdx.x; i < m; i += FINISH_THREADS) {
         d[i] = at->p[3 * i];
@@ -681,7 +687,7 @@ __launch_bounds__(FINISH_THREADS)
         result->deflated = work.deflated;
     }
     if (out != NULL) {
-        if (work.made > drift * m) {
+        if (work.made - orthogonal > DRIFT_SWEEPS_PER_ROW * m) {
             correct_factor(right, spare, m);
             correct_factor(left, spare, m);
         }
@@ -756,7 +762,7 @@ givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
     CUDA_TRY(call, cudaFuncSetAttribute(finish_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         (int)shared));
     finish_kernel<<<(unsigned)segments, FINISH_THREADS, shared, call->stream>>>(
-        d_segment, job->eps, DRIFT_SWEEPS_PER_ROW, d_matrix, d_e, d_factors, d_result);
+        d_segment, job->eps, d_matrix, d_e, d_factors, d_result);
     CUDA_LAUNCHED(call);
     if (job->right.x != NULL) {
         CUDA_TRY(call, cudaFuncSetAttribute(

@@ -58,27 +58,26 @@ log_room(int64_t n, int vectors, int64_t *sweeps, int64_t *rotations)
     *rotations = vectors ? window * n : n;
 }
 
-static tsvd_status
-iterate(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct vectors right,
-        struct vectors left, tsvd_info *info)
+tsvd_status
+tsvdi_qr_sweeps(struct tsvd_context *ctx, struct qr_state *q, real *d, real *e,
+                struct vectors right, struct vectors left, int fresh, tsvd_info *info)
 {
     const struct vectors_ops *ops = ctx->plan->backend->vectors;
     const int vectors = right.x != NULL;
+    const double before = ctx->done;
     struct rotation_log log[2] = {{0}, {0}};
     int64_t sweeps, rotations;
-    struct qr_state q;
     double clock, now, left_over;
-    int done = 0, fresh = 1;
+    int done = 0;
     tsvd_status ret = TSVD_OK;
 
-    log_room(n, vectors, &sweeps, &rotations);
+    log_room(q->n, vectors, &sweeps, &rotations);
     for (int i = 0; i < 2; i++) {
         TSVD_TRY(tsvdi_log_alloc(ctx, sweeps, rotations, &log[i]));
     }
-    qr_start(&q, n, eps, ctx->options->max_sweeps);
-    while (!done) {
+    while (!done && !q->exhausted) {
         clock = tsvdi_host_seconds();
-        done = fill_window(&q, d, e, vectors, &log[0], &log[1]);
+        done = fill_window(q, d, e, vectors, &log[0], &log[1]);
         now = tsvdi_host_seconds();
         info->seconds_iterate += now - clock;
         if (vectors && (fresh || log[0].sweeps > 0)) {
@@ -86,38 +85,51 @@ iterate(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct 
             info->seconds_vectors += tsvdi_host_seconds() - now;
             fresh = 0;
         }
-        if (q.exhausted) {
-            ctx->error->sweeps = q.sweeps;
-            ctx->error->matrix = ctx->total > 1 ? ctx->index : -1;
-            tsvdi_advise(ctx->error, "raise options.max_sweeps or options.eps");
-            TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_NO_CONVERGENCE,
-                                "qr did not converge within %lld sweeps", (long long)q.sweeps));
-        }
         /* the block that is left shrinks, and with it the work, quadratically */
-        left_over = (double)(q.high + 1) / (double)n;
-        TSVD_TRY(tsvdi_check(ctx, 1 - left_over * left_over));
+        left_over = (double)(q->high + 1) / (double)q->n;
+        TSVD_TRY(tsvdi_check(ctx, before + (1 - before) * (1 - left_over * left_over)));
     }
-    info->sweeps += q.sweeps;
-    info->iterations += q.rotations;
-    info->rotations += 2 * q.rotations;
-    info->deflated += q.deflated;
+    info->rotations += 2 * q->rotations;
+    info->deflated += q->deflated;
 out:
     tsvdi_log_free(ctx, &log[0]);
     tsvdi_log_free(ctx, &log[1]);
     return ret;
 }
 
+static tsvd_status
+iterate(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct vectors right,
+        struct vectors left, tsvd_info *info)
+{
+    struct qr_state q;
+    tsvd_status ret = TSVD_OK;
+
+    qr_start(&q, n, eps, ctx->options->max_sweeps);
+    TSVD_TRY(tsvdi_qr_sweeps(ctx, &q, d, e, right, left, 1, info));
+    if (q.exhausted) {
+        ctx->error->sweeps = q.sweeps;
+        ctx->error->matrix = ctx->total > 1 ? ctx->index : -1;
+        tsvdi_advise(ctx->error, "raise options.max_sweeps or options.eps");
+        TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_NO_CONVERGENCE,
+                            "qr did not converge within %lld sweeps", (long long)q.sweeps));
+    }
+    info->sweeps += q.sweeps;
+    info->iterations += q.rotations;
+out:
+    return ret;
+}
+
 tsvd_status
 tsvdi_qr(struct tsvd_context *ctx, const struct chunk *chunk, struct results to, tsvd_info *info)
 {
-    return tsvdi_rotations(ctx, chunk, to, iterate, 1, info);
+    return tsvdi_rotations(ctx, chunk, to, iterate, info);
 }
 
 struct bytes
-tsvdi_qr_bytes(const struct svd_plan *plan)
+tsvdi_qr_sweeps_bytes(const struct svd_plan *plan)
 {
     const int vectors = plan->problem->vectors;
-    struct bytes own = tsvdi_rotations_bytes(plan), phase = {0, 0};
+    struct bytes phase = {0, 0};
     int64_t sweeps, rotations;
 
     log_room(plan->told.n, vectors, &sweeps, &rotations);
@@ -126,5 +138,12 @@ tsvdi_qr_bytes(const struct svd_plan *plan)
     if (vectors) {
         phase = bytes_sum(phase, plan->backend->vectors->rotate_bytes(plan, sweeps, rotations));
     }
-    return bytes_sum(own, bytes_most(phase, plan->values->bytes(plan)));
+    return phase;
+}
+
+struct bytes
+tsvdi_qr_bytes(const struct svd_plan *plan)
+{
+    return bytes_sum(tsvdi_rotations_bytes(plan),
+                     bytes_most(tsvdi_qr_sweeps_bytes(plan), plan->values->bytes(plan)));
 }

@@ -116,22 +116,9 @@ out:
     return ret;
 }
 
-/* Whether bisection refines the wanted values of a matrix.  At the ends of the range of numbers it
-   does so for every method: there rounding must not turn a value into infinity, nor one below the
-   smallest normal number into any but the nearest. */
-static int
-needs_bisection(const struct tsvd_context *ctx, const struct chunk *chunk, const real *hint,
-                int refine)
-{
-    const int exact = tsvdi_eps(ctx) == 0;
-
-    return (exact && (refine || hint[ctx->problem->k - 1] < r_from_bits(R_NORMAL_BITS))) ||
-           chunk_may_overflow(chunk, 0);
-}
-
 tsvd_status
 tsvdi_rotations(struct tsvd_context *ctx, const struct chunk *chunk, struct results to,
-                svd_iteration *iterate, int refine, tsvd_info *info)
+                svd_iteration *iterate, tsvd_info *info)
 {
     const int64_t first = ctx->problem->first, k = ctx->problem->k;
     struct work w = {0};
@@ -139,9 +126,9 @@ tsvdi_rotations(struct tsvd_context *ctx, const struct chunk *chunk, struct resu
 
     TSVD_TRY(work_alloc(ctx, ctx->problem->n, &w));
     TSVD_TRY(decompose(ctx, chunk, &w, to, iterate, info));
-    if (needs_bisection(ctx, chunk, w.hint + first, refine)) {
+    if (tsvdi_eps(ctx) == 0 || chunk_may_overflow(chunk, 0)) {
         TSVD_TRY(tsvdi_find_values(ctx, chunk, w.hint + first, 0, to.s, info));
-    } else { /* good to eps, as was asked */
+    } else { /* good to eps, as was asked; far from what exceeds the largest number */
         TSVD_TRY(ctx->plan->backend->put_values(ctx, w.hint + first, k, to.s));
     }
 out:

@@ -246,13 +246,29 @@ rotate_rows(real *factor, int64_t m, int64_t i, struct rotation q)
     }
 }
 
-/* Half sweeps of the segment in room->packed until one makes no rotation; returns how many
-   made one, or -1. */
+/* As vectors_ops.orthonormalize(), on a small factor. */
+static void
+orthonormalize_factor(real *factor, int64_t m, real *old)
+{
+    memcpy(old, factor, (size_t)(m * m) * sizeof *old);
+    for (int64_t i = 0; i < m; i++) {
+        real defect[SMALL];
+
+        for (int64_t j = 0; j < m; j++) {
+            defect[j] = (REAL(i == j) - tsvdi_kernels()->dot(m, old + i * m, old + j * m)) / 2;
+        }
+        tsvdi_kernels()->accumulate(m, m, defect, old, m, factor + i * m);
+    }
+}
+
+/* Half sweeps of the segment in room->packed until one makes no rotation; returns how many made
+   one, or -1.  *drifted = half sweeps since the factors were brought back to orthogonality. */
 static int64_t
-run_to_end(struct room *room, int64_t m, real eps, int64_t bound)
+run_to_end(struct room *room, int64_t m, real eps, int64_t bound, int64_t *drifted)
 {
     int64_t low = 0, high = m - 1; /* entries outside are zero, and stay so */
 
+    *drifted = 0;
     for (int64_t k = 0; k < bound; k++) {
         int64_t lowest = m, highest = 0, odd = k & 1;
 
@@ -274,23 +290,13 @@ run_to_end(struct room *room, int64_t m, real eps, int64_t bound)
         }
         low = lowest;
         high = highest;
+        if (++*drifted == DRIFT_SWEEPS_MAX) {
+            orthonormalize_factor(room->factor[0], m, room->spare);
+            orthonormalize_factor(room->factor[1], m, room->spare);
+            *drifted = 0;
+        }
     }
     return -1;
-}
-
-/* As vectors_ops.orthonormalize(), on a small factor. */
-static void
-orthonormalize_factor(real *factor, int64_t m, real *old)
-{
-    memcpy(old, factor, (size_t)(m * m) * sizeof *old);
-    for (int64_t i = 0; i < m; i++) {
-        real defect[SMALL];
-
-        for (int64_t j = 0; j < m; j++) {
-            defect[j] = (REAL(i == j) - tsvdi_kernels()->dot(m, old + i * m, old + j * m)) / 2;
-        }
-        tsvdi_kernels()->accumulate(m, m, defect, old, m, factor + i * m);
-    }
 }
 
 /* Vectors first .. first + m - 1 become the factor times them. */
@@ -334,7 +340,7 @@ finish_segment(void *arg, int worker, int64_t index)
     const struct vectors side[2] = {job->right, job->left};
     struct room *room = &task->room[worker];
     struct band band = {.steps = m - 1, .blocks = 1, .packed = room->packed};
-    int64_t made;
+    int64_t drifted;
 
     pack(&band, job->d + segment.first, job->e + segment.first);
     for (int k = 0; k < 2; k++) {
@@ -343,11 +349,10 @@ finish_segment(void *arg, int worker, int64_t index)
             room->factor[k][i * (m + 1)] = 1;
         }
     }
-    made = run_to_end(room, m, job->eps, task->half_sweeps[index]);
-    task->half_sweeps[index] = made;
+    task->half_sweeps[index] = run_to_end(room, m, job->eps, task->half_sweeps[index], &drifted);
     unpack(&band, job->d + segment.first, job->e + segment.first);
     for (int k = 0; k < 2 && side[k].x != NULL; k++) {
-        if (made < 0 || made > DRIFT_SWEEPS_PER_ROW * m) {
+        if (drifted > DRIFT_SWEEPS_PER_ROW * m) {
             orthonormalize_factor(room->factor[k], m, room->spare);
         }
         apply_factor(room->factor[k], m, side[k], segment.first, room->spare);

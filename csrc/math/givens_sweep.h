@@ -32,10 +32,16 @@ struct givens_counts {
     double seconds_vectors;
 };
 
-/* A slow case repeats nearly the same rotations, and their rounding errors add up.  After more half
-   sweeps than this for each row, the vectors or a segment's orthogonal factor are brought back to
-   orthogonality. */
-enum { DRIFT_SWEEPS_PER_ROW = 8 };
+/*
+ * Where values are close, half sweeps repeat nearly the same rotations, whose rounding errors add
+ * up: on FIXME, vectors departed from orthogonality by u / 2 a half sweep at most, u = R_EPS / 2.
+ *
+ * After more half sweeps than DRIFT_SWEEPS_PER_ROW for each row, the vectors or a segment's
+ * orthogonal factors are brought back to orthogonality: what fewer leave is below u a row.  One
+ * Newton-Schulz step squares the departure.  It is made at the latest after DRIFT_SWEEPS_MAX half
+ * sweeps, when the departure is the root of u / 8, and its square u / 8.
+ */
+enum { DRIFT_SWEEPS_PER_ROW = 2, DRIFT_SWEEPS_MAX = 1 << (R_DIGITS / 2 + 1) };
 
 /* First row of block b when `steps` = rows - 1 are cut into `blocks` parts of about one
    length. */

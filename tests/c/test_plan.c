@@ -85,7 +85,6 @@ test_workspace(void)
                         tsvd_options options = tsvd_options_default();
 
                         options.method = methods[m];
-                        options.eps = methods[m] == TSVD_METHOD_GIVENS ? 1e-2 : -1;
                         w.vectors = vectors && methods[m] != TSVD_METHOD_BISECT;
                         check_call(handle, &w, &options);
                         if (!w.vectors) {
