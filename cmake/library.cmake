@@ -16,10 +16,14 @@ endif()
 # ---- what the objects need of others ----
 
 # The OpenMP runtime by its name: the compiler of whoever links the static library may bring
-# another one, and these objects need the one that they were compiled for.
+# another one, and these objects need the one that they were compiled for.  Clang's by its path: its
+# folder is searched only with -fopenmp.
 set(tsvd_needs ${OpenMP_C_LIB_NAMES} m ${CMAKE_DL_LIBS})
+if(CMAKE_C_COMPILER_ID MATCHES "Clang")
+    set(tsvd_needs ${OpenMP_C_LIBRARIES} m ${CMAKE_DL_LIBS})
+endif()
 set(tsvd_private_libs ${tsvd_needs}) # for pkg-config
-list(TRANSFORM tsvd_private_libs PREPEND -l)
+list(TRANSFORM tsvd_private_libs PREPEND -l REGEX "^[^/]")
 
 if(TSVD_BLAS)
     find_package(BLAS REQUIRED)

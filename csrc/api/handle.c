@@ -76,6 +76,7 @@ tsvd_create(const tsvd_config *config, tsvd_handle **handle, tsvd_error *error)
     *handle = NULL;
     config = config != NULL ? config : &defaults;
     TSVD_TRY(check_config(config, error));
+    TSVD_TRY(tsvdi_host_check_isa(error));
     allocator = config->host_allocator != NULL ? config->host_allocator : allocator;
     TSVD_TRY(tsvdi_host_alloc(allocator, sizeof *made, error, (void **)&made));
     memset(made, 0, sizeof *made);

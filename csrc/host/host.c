@@ -15,10 +15,22 @@
    process when the memory is touched. */
 #define MEMORY_CHECK_BYTES ((size_t)256 << 20)
 
-enum host_isa
-tsvdi_host_isa(void)
+/* Names the instruction set of the kernels, for tests. */
+#define KERNELS_VARIABLE "TSVD_CPU_KERNELS"
+
+static const char *const isa_name[] = {"generic", "avx2", "avx512"};
+enum { ISAS = sizeof isa_name / sizeof *isa_name };
+
+/* What the environment asks for, and what the kernels are of.  Written before main(). */
+static enum { KERNELS_FREE, KERNELS_NAMED, KERNELS_UNKNOWN, KERNELS_LACKING } kernels_asked;
+static enum host_isa kernels_isa;
+
+/* The best that the processor runs and kernels exist for. */
+static enum host_isa
+best_isa(void)
 {
 #if TSVD_X86_KERNELS
+    __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")) {
         return HOST_AVX512;
@@ -30,12 +42,58 @@ tsvdi_host_isa(void)
     return HOST_GENERIC;
 }
 
+/* The environment is read once, while a library is loaded: it may change later, in any thread.  The
+   priority puts this before the constructors of programs, which may call the library. */
+__attribute__((constructor(101))) static void
+choose_kernels(void)
+{
+    const char *asked = getenv(KERNELS_VARIABLE);
+    int isa = 0;
+
+    kernels_isa = best_isa();
+    if (asked == NULL || asked[0] == '\0') {
+        return;
+    }
+    while (isa < ISAS && strcmp(asked, isa_name[isa]) != 0) {
+        isa++;
+    }
+    if (isa == ISAS) {
+        kernels_asked = KERNELS_UNKNOWN;
+    } else if (isa > (int)kernels_isa) {
+        kernels_asked = KERNELS_LACKING;
+    } else {
+        kernels_asked = KERNELS_NAMED;
+        kernels_isa = (enum host_isa)isa;
+    }
+}
+
+enum host_isa
+tsvdi_host_isa(void)
+{
+    return kernels_isa;
+}
+
+tsvd_status
+tsvdi_host_check_isa(tsvd_error *error)
+{
+    if (kernels_asked == KERNELS_UNKNOWN) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "the environment variable " KERNELS_VARIABLE
+                          " must be generic, avx2 or avx512, or not be set");
+    }
+    if (kernels_asked == KERNELS_LACKING) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "the environment variable " KERNELS_VARIABLE
+                          " names kernels that this processor does not run: the best here are %s",
+                          isa_name[kernels_isa]);
+    }
+    return TSVD_OK;
+}
+
 const char *
 tsvd_cpu_kernels(void)
 {
-    static const char *const name[] = {"generic", "avx2", "avx512"};
-
-    return name[tsvdi_host_isa()];
+    return isa_name[kernels_isa];
 }
 
 /* The number in a file that holds one; 0 if there is none, as in "max". */

@@ -18,8 +18,12 @@
 
 enum host_isa { HOST_GENERIC, HOST_AVX2, HOST_AVX512 };
 
-/* The best instruction set that the processor runs and kernels exist for. */
+/* The instruction set of the kernels: the best that the processor runs, unless the environment
+   variable TSVD_CPU_KERNELS names another. */
 enum host_isa tsvdi_host_isa(void);
+
+/* TSVD_ERR_ARGUMENT if the variable names none, or one that the processor lacks. */
+tsvd_status tsvdi_host_check_isa(tsvd_error *error);
 
 /* How many threads a call works with that asked for so many (0: the default) and has work for
    `useful`. */

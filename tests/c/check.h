@@ -54,7 +54,7 @@ allocate(size_t bytes)
     return p;
 }
 
-static uint64_t random_state = 1;
+static _Thread_local uint64_t random_state = 1;
 
 /* splitmix64 */
 static uint64_t

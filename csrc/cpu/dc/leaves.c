@@ -315,6 +315,17 @@ clear_group(struct leaf_group *g, int64_t count)
     g->width = 0;
 }
 
+/* The first matrix that fails is named, whichever thread finds out first.  Every leaf before one
+   that failed is still solved (tsvdi_host_for_each). */
+static void
+note_failure(struct dc_job *job, int64_t matrix)
+{
+#pragma omp critical(tsvd_leaf_failed)
+    if (matrix < job->failed) {
+        job->failed = matrix;
+    }
+}
+
 tsvd_status
 tsvdi_cpu_solve_leaves(const struct cpu_dc *run, int worker, int64_t begin, int64_t count)
 {
@@ -333,7 +344,7 @@ tsvdi_cpu_solve_leaves(const struct cpu_dc *run, int worker, int64_t begin, int6
     sweep_leaves(g, count);
     for (int64_t l = 0; l < count; l++) {
         if (g->lane[l].state.exhausted) {
-            run->job->failed = g->lane[l].leaf.matrix;
+            note_failure(run->job, g->lane[l].leaf.matrix);
             return TSVD_ERR_NO_CONVERGENCE;
         }
         store_leaf(g, run, &g->lane[l]);

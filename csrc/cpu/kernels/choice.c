@@ -1,5 +1,5 @@
 /*
- * The choice of kernels for this processor.
+ * The choice of kernels.
  */
 #include "cpu/kernels/kernels.h"
 #include "host/host.h"

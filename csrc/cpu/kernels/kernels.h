@@ -3,8 +3,8 @@
  *
  * cpu/kernels/kernels.c is compiled for each precision and each instruction set.  Each object
  * exports one table.  Its name is made by a macro: KERNELS(TSVD_ISA) at the end of kernels.c is
- * tsvdi_kernels_avx2 where TSVD_ISA is avx2.  tsvdi_kernels() in choice.c picks the best
- * table that the processor runs.
+ * tsvdi_kernels_avx2 where TSVD_ISA is avx2.  tsvdi_kernels() in choice.c picks the
+ * table of tsvdi_host_isa().
  */
 #ifndef TSVDI_CPU_KERNELS_H
 #define TSVDI_CPU_KERNELS_H
@@ -169,7 +169,7 @@ struct cpu_kernels {
 
 extern const struct cpu_kernels tsvdi_kernels_generic, tsvdi_kernels_avx2, tsvdi_kernels_avx512;
 
-/* The table for this processor. */
+/* The table of tsvdi_host_isa(). */
 const struct cpu_kernels *tsvdi_kernels(void);
 
 #endif

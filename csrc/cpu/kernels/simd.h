@@ -244,7 +244,12 @@ num_flags(num_mask mask, real_int flags)
 #define num_less(a, b) ((a) < (b))
 #define num_less_equal(a, b) ((a) <= (b))
 #define num_equal(a, b) ((a) == (b))
-#define num_flags(mask, flags) ((mask) & (flags))
+
+TSVD_HD simd_int
+num_flags(num_mask mask, real_int flags)
+{
+    return mask & flags;
+}
 
 TSVD_HD simd
 num_select(num_mask mask, simd a, simd b)

@@ -74,7 +74,7 @@ typedef struct tsvd_error {
     int64_t matrix;     /* index of the matrix in the batch, C order; -1: no matrix failed */
     int device;         /* number of the CUDA device that failed, or whose memory is exhausted;
                            TSVD_DEVICE_CPU: none */
-    int64_t sweeps;     /* NO_CONVERGENCE: sweeps made; else 0 */
+    int64_t sweeps;     /* NO_CONVERGENCE, but not of DC: sweeps made; else 0 */
     uint64_t wanted;    /* MEMORY: bytes asked for; 0: unknown */
     uint64_t available; /* MEMORY: bytes free; 0: unknown */
     char text[1024];    /* what happened, one sentence without a full stop */
@@ -386,7 +386,10 @@ TSVD_API uint64_t tsvd_host_memory_available(void);
    fewer. */
 TSVD_API int tsvd_host_threads(void);
 
-/* The instruction set that the CPU kernels were selected for: "avx512", "avx2", "generic". */
+/* The instruction set of the CPU kernels: "avx512", "avx2" or "generic", the best that the processor
+   runs.  For tests, the environment variable TSVD_CPU_KERNELS names one of them.  It is read once,
+   when the library is loaded.  With any other name, or one that the processor lacks,
+   tsvd_create() fails with TSVD_ERR_ARGUMENT. */
 TSVD_API const char *tsvd_cpu_kernels(void);
 
 /* 1 if the library is linked with a BLAS. */

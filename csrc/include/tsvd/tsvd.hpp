@@ -74,7 +74,7 @@ class error : public std::runtime_error
         return error_.device;
     }
 
-    /* TSVD_ERR_NO_CONVERGENCE: sweeps made; else 0. */
+    /* TSVD_ERR_NO_CONVERGENCE, but not of DC: sweeps made; else 0. */
     std::int64_t sweeps() const noexcept
     {
         return error_.sweeps;

@@ -1,0 +1,489 @@
+/*
+ * Calls that fail on purpose, in one precision: a leaf or QR that does not converge, a secular
+ * equation without an end, no memory, an interruption.  Each says what failed, keeps no memory, and
+ * leaves the handle fit for the next call.
+ *
+ * The library's own code runs but for the vector kernels: the linker turns tsvdi_kernels() into the
+ * function below (--wrap in CMakeLists.txt), which returns a table that the tests change.
+ */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "counting.h"
+#include "cpu/kernels/kernels.h"
+#include "math/secular.h"
+#include "plain_blas.h"
+#include "problem.h"
+
+#define DTYPE (TSVD_SINGLE ? TSVD_FLOAT32 : TSVD_FLOAT64)
+
+/* ---- faulty kernels ---- */
+
+#define real_kernels TSVD_T(__real_tsvdi_kernels)
+#define wrap_kernels TSVD_T(__wrap_tsvdi_kernels)
+
+const struct cpu_kernels *real_kernels(void);
+const struct cpu_kernels *wrap_kernels(void);
+
+static const struct cpu_kernels *right; /* the library's own table */
+static struct cpu_kernels kernels;      /* what the library is given */
+
+const struct cpu_kernels *
+wrap_kernels(void)
+{
+    return &kernels;
+}
+
+static void
+mend_kernels(void)
+{
+    right = real_kernels();
+    kernels = *right;
+}
+
+/* As d[n - 1] of a matrix: the leaf that holds it never converges. */
+static const real mark = REAL(1.234375);
+
+/* A sweep that leaves the lanes with a marked entry as they are. */
+static void
+stuck_sweep(struct qr_lanes *q, int vectors, real *rotation)
+{
+    const int64_t lanes = vectors * right->lanes;
+    const struct qr_lanes before = *q;
+
+    right->qr_lanes(q, vectors, rotation);
+    for (int64_t i = 0; i < QR_ROWS * lanes; i++) {
+        const int64_t lane = i % lanes;
+
+        for (int64_t k = lane; k < QR_ROWS * lanes && before.d[i] == mark; k += lanes) {
+            q->d[k] = before.d[k];
+            q->e[k] = before.e[k];
+            q->dropped[lane] = 0;
+        }
+    }
+}
+
+static atomic_llong evaluations; /* of the secular function */
+static real secular_value;       /* what it is everywhere; 0: of a sign that alternates */
+
+static struct cpu_sums
+stuck_secular(int64_t count, const real *pole, const real *square, real base, real tau, real below,
+              real above)
+{
+    const long long made = atomic_fetch_add(&evaluations, 1);
+    const real f = secular_value != 0 ? secular_value : made % 2 == 0 ? REAL(-3) : REAL(3);
+    const struct cpu_sums sums = {f - 1, 0, 0, 0};
+
+    (void)count, (void)pole, (void)square, (void)base, (void)tau, (void)below, (void)above;
+    return sums;
+}
+
+/* ---- calls ---- */
+
+static struct counting counting;
+
+static tsvd_handle *
+faulty_handle(int threads)
+{
+    const tsvd_allocator allocator = counting_allocator(&counting);
+    tsvd_config config = tsvd_config_default();
+    tsvd_handle *handle = NULL;
+    tsvd_error error;
+
+    config.threads = threads;
+    config.host_allocator = &allocator;
+    CHECK(tsvd_create(&config, &handle, &error) == TSVD_OK, "%s", error.text);
+    use_blas(handle, 4);
+    return handle;
+}
+
+static void
+end_handle(tsvd_handle *handle)
+{
+    tsvd_destroy(handle);
+    CHECK(atomic_load(&counting.bytes) == 0, "%lld bytes are left", atomic_load(&counting.bytes));
+}
+
+/* One call that is made to fail. */
+struct trial {
+    struct work w;
+    tsvd_options options;
+    char *results; /* s, L and R of the call that works */
+};
+
+static size_t
+values_bytes(const struct work *w)
+{
+    return (size_t)(w->matrices * w->k) * sizeof(real);
+}
+
+/* Compares the results with those of trial_begin(), or keeps them. */
+static void
+match_results(struct trial *t, const char *what)
+{
+    const size_t s = values_bytes(&t->w), sides = t->w.vectors ? s * (size_t)t->w.n : 0;
+    char *to = t->results;
+
+    if (to == NULL) {
+        to = t->results = allocate(s + 2 * sides);
+        memcpy(to, t->w.s, s);
+        memcpy(to + s, t->w.L, sides);
+        memcpy(to + s + sides, t->w.R, sides);
+    }
+    CHECK(memcmp(to, t->w.s, s) == 0 && memcmp(to + s, t->w.L, sides) == 0 &&
+              memcmp(to + s + sides, t->w.R, sides) == 0,
+          "%s, n = %lld: other results", what, (long long)t->w.n);
+}
+
+/* The call must work, with the bits that it had the first time. */
+static void
+works(tsvd_handle *handle, struct trial *t, const char *what)
+{
+    tsvd_error error = {.text = ""};
+
+    CHECK(solve_on(handle, &t->w, &t->options, NULL, &error) == TSVD_OK, "%s, n = %lld: %s", what,
+          (long long)t->w.n, error.text);
+    match_results(t, what);
+}
+
+static struct trial
+trial_begin(tsvd_handle *handle, tsvd_method method, int64_t n, int64_t matrices, int vectors)
+{
+    struct trial t = {make_work(DTYPE, n, matrices), tsvd_options_default(), NULL};
+
+    t.w.vectors = vectors;
+    t.options.method = method;
+    t.options.eps = method == TSVD_METHOD_GIVENS ? 1e-2 : -1;
+    works(handle, &t, "the first call");
+    for (int64_t m = 0; m < matrices && vectors; m++) {
+        check_result(&t.w, m, 0, 4 * (double)(n + 8) * eps_of(DTYPE) + 4 * fmax(t.options.eps, 0));
+    }
+    return t;
+}
+
+static void
+trial_end(struct trial *t)
+{
+    free(t->results);
+    free_work(&t->w);
+}
+
+/* The call must fail with this status, name this matrix and keep no memory. */
+static void
+fails(tsvd_handle *handle, const struct trial *t, tsvd_status status, int64_t matrix,
+      tsvd_error *error)
+{
+    const long long before = atomic_load(&counting.bytes);
+    const tsvd_status got = solve_on(handle, &t->w, &t->options, NULL, error);
+
+    CHECK(got == status && error->status == status, "%s, n = %lld: status %d, not %d",
+          tsvd_method_name(t->options.method), (long long)t->w.n, (int)got, (int)status);
+    CHECK(error->matrix == matrix, "%s, n = %lld: matrix %lld, not %lld",
+          tsvd_method_name(t->options.method), (long long)t->w.n, (long long)error->matrix,
+          (long long)matrix);
+    CHECK(strlen(error->text) > 10, "\"%s\"", error->text);
+    CHECK(atomic_load(&counting.bytes) == before, "%lld bytes are left",
+          atomic_load(&counting.bytes) - before);
+}
+
+/* ---- no convergence ---- */
+
+/* Marks a matrix; returns what d[n - 1] was. */
+static real
+mark_matrix(const struct work *w, int64_t matrix)
+{
+    real *last = (real *)w->d + matrix * w->n + w->n - 1;
+    const real was = *last;
+
+    *last = mark;
+    return was;
+}
+
+static void
+unmark_matrix(const struct work *w, int64_t matrix, real was)
+{
+    ((real *)w->d)[matrix * w->n + w->n - 1] = was;
+}
+
+/* The leaves of the matrices first, first + step, ... fail: the first of them is named, also where
+   several threads find failures at the same time. */
+static void
+check_stuck_leaves(tsvd_handle *handle, struct trial *t, int64_t first, int64_t step)
+{
+    const int times = t->w.matrices == 3 ? 10 : 1;
+    real was[64];
+    tsvd_error error;
+
+    for (int64_t m = first; m < t->w.matrices; m += step) {
+        was[m] = mark_matrix(&t->w, m);
+    }
+    kernels.qr_lanes = stuck_sweep;
+    for (int i = 0; i < times; i++) {
+        fails(handle, t, TSVD_ERR_NO_CONVERGENCE, t->w.matrices > 1 ? first : -1, &error);
+    }
+    CHECK(strstr(error.text, "leaf") != NULL && strstr(error.advice, "QR") != NULL, "\"%s\" \"%s\"",
+          error.text, error.advice);
+    mend_kernels();
+    for (int64_t m = first; m < t->w.matrices; m += step) {
+        unmark_matrix(&t->w, m, was[m]);
+    }
+}
+
+/* Batches whose matrices are shared out over the threads, and matrices whose leaves are. */
+static void
+test_stuck_leaves(void)
+{
+    const int64_t sizes[][2] = {{20, 1}, {20, 50}, {40, 1}, {40, 13}, {260, 3}};
+
+    for (int threads = 1; threads <= 3; threads++) {
+        tsvd_handle *handle = faulty_handle(threads);
+
+        for (int i = 0; i < 5; i++) {
+            const int64_t matrices = sizes[i][1];
+            struct trial t = trial_begin(handle, TSVD_METHOD_DC, sizes[i][0], matrices, 1);
+
+            check_stuck_leaves(handle, &t, 0, 1);
+            check_stuck_leaves(handle, &t, matrices / 3, 2);
+            check_stuck_leaves(handle, &t, matrices - 1, 1);
+            works(handle, &t, "after leaves that failed");
+            trial_end(&t);
+        }
+        end_handle(handle);
+    }
+}
+
+/* The leaves' QR only guides the bisection of small matrices: without it the values are the same.
+ */
+static void
+test_stuck_hints(void)
+{
+    tsvd_handle *handle = faulty_handle(1);
+    struct trial t = {make_work(DTYPE, 20, 40), tsvd_options_default(), NULL};
+
+    t.w.vectors = 0;
+    t.options.method = TSVD_METHOD_BISECT;
+    for (int64_t m = 0; m < t.w.matrices; m += 2) {
+        (void)mark_matrix(&t.w, m);
+    }
+    works(handle, &t, "with hints");
+    kernels.qr_lanes = stuck_sweep;
+    works(handle, &t, "without hints");
+    mend_kernels();
+    trial_end(&t);
+    end_handle(handle);
+}
+
+/* QR and givens with a bound that only diagonal matrices keep; some threads work on, some fail. */
+static void
+test_bounded_sweeps(void)
+{
+    const tsvd_method methods[] = {TSVD_METHOD_QR, TSVD_METHOD_GIVENS};
+
+    for (int threads = 1; threads <= 3; threads += 2) {
+        tsvd_handle *handle = faulty_handle(threads);
+
+        for (int m = 0; m < 2; m++) {
+            for (int64_t first = 0; first < 11; first += 5) {
+                struct trial t = {make_work(DTYPE, 50, 12), tsvd_options_default(), NULL};
+                tsvd_error error;
+
+                for (int64_t i = 0; i < first * (t.w.n - 1); i++) {
+                    ((real *)t.w.e)[i] = 0;
+                }
+                t.options.method = methods[m];
+                t.options.eps = 1e-6;
+                works(handle, &t, "without a bound");
+                t.options.max_sweeps = 2;
+                fails(handle, &t, TSVD_ERR_NO_CONVERGENCE, first, &error);
+                CHECK(error.sweeps == 2, "%lld sweeps", (long long)error.sweeps);
+                t.options.max_sweeps = 0;
+                works(handle, &t, "after the bound");
+                trial_end(&t);
+            }
+        }
+        end_handle(handle);
+    }
+}
+
+/* ---- the secular equation ---- */
+
+/* Whatever its sums are, each root is left after a bounded number of evaluations; bisection still
+   finds the values. */
+static void
+test_stuck_secular(void)
+{
+    const real value[] = {-3, 3, 0, REAL(NAN)};
+    tsvd_handle *handle = faulty_handle(1);
+    const int64_t n = 100, levels = 2;
+    struct trial t = trial_begin(handle, TSVD_METHOD_DC, n, 1, 1);
+
+    for (int i = 0; i < 4; i++) {
+        atomic_store(&evaluations, 0);
+        secular_value = value[i];
+        kernels.secular = stuck_secular;
+        CHECK(solve_on(handle, &t.w, &t.options, NULL, NULL) == TSVD_OK, "value %d", i);
+        CHECK(memcmp(t.results, t.w.s, values_bytes(&t.w)) == 0, "value %d: other values", i);
+        CHECK(atomic_load(&evaluations) > 0 &&
+                  atomic_load(&evaluations) <= levels * n * (SECULAR_EVALUATIONS + 1),
+              "value %d: %lld evaluations", i, atomic_load(&evaluations));
+        mend_kernels();
+        works(handle, &t, "after a secular equation without an end");
+    }
+    trial_end(&t);
+    end_handle(handle);
+}
+
+/* ---- every point at which a call can end early ---- */
+
+/* Calls of each method: one matrix and batches, small and large. */
+static const struct shape {
+    tsvd_method method;
+    int64_t n, matrices;
+    int vectors;
+} shapes[] = {
+    {TSVD_METHOD_DC, 20, 1, 1},      {TSVD_METHOD_DC, 100, 1, 1},
+    {TSVD_METHOD_DC, 260, 1, 1},     {TSVD_METHOD_DC, 40, 20, 1},
+    {TSVD_METHOD_QR, 100, 1, 1},     {TSVD_METHOD_QR, 30, 6, 1},
+    {TSVD_METHOD_QR, 30, 6, 0},      {TSVD_METHOD_GIVENS, 60, 1, 1},
+    {TSVD_METHOD_GIVENS, 20, 6, 0},  {TSVD_METHOD_BISECT, 300, 1, 0},
+    {TSVD_METHOD_BISECT, 20, 40, 0}, {TSVD_METHOD_AUTO, 50, 6, 0},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+/* Runs a test on each call with one and two threads, and on the small ones with six: more than four
+   workers take memory. */
+static void
+on_every_shape(void (*test)(tsvd_handle *handle, struct trial *t))
+{
+    const int threads[] = {1, 2, 6};
+
+    for (int i = 0; i < 3; i++) {
+        tsvd_handle *handle = faulty_handle(threads[i]);
+
+        for (int j = 0; j < SHAPES; j++) {
+            struct trial t;
+
+            if (threads[i] > 2 && shapes[j].n >= 100) {
+                continue;
+            }
+            t = trial_begin(handle, shapes[j].method, shapes[j].n, shapes[j].matrices,
+                            shapes[j].vectors);
+            test(handle, &t);
+            trial_end(&t);
+        }
+        end_handle(handle);
+    }
+}
+
+struct asked {
+    int calls, stop_at;
+};
+
+static int
+ask(void *arg, double done)
+{
+    struct asked *asked = arg;
+
+    (void)done;
+    return ++asked->calls == asked->stop_at;
+}
+
+/* Stops the call at the first question, the second, ...; other threads work on meanwhile. */
+static void
+check_interruptions(tsvd_handle *handle, struct trial *t)
+{
+    struct asked asked = {0, 0};
+    tsvd_error error;
+    int stopped = 1;
+
+    t->options.check = ask;
+    t->options.check_arg = &asked;
+    for (int stop_at = 1; stopped && stop_at < 10000; stop_at++) {
+        const long long before = atomic_load(&counting.bytes);
+        tsvd_status status;
+
+        asked = (struct asked){0, stop_at};
+        status = solve_on(handle, &t->w, &t->options, NULL, &error);
+        stopped = status == TSVD_ERR_INTERRUPTED;
+        CHECK(stopped ? asked.calls == stop_at : status == TSVD_OK && asked.calls < stop_at,
+              "%s, n = %lld: status %d, question %d of %d", tsvd_method_name(t->options.method),
+              (long long)t->w.n, (int)status, stop_at, asked.calls);
+        CHECK(!stopped || (error.status == status && error.matrix == -1 && strlen(error.text) > 10),
+              "matrix %lld, \"%s\"", (long long)error.matrix, error.text);
+        CHECK(atomic_load(&counting.bytes) == before, "%lld bytes are left",
+              atomic_load(&counting.bytes) - before);
+    }
+    CHECK(!stopped, "%s, n = %lld: always stopped", tsvd_method_name(t->options.method),
+          (long long)t->w.n);
+    t->options.check = NULL;
+    works(handle, t, "after interruptions");
+}
+
+/* The first allocation finds no memory, then the second, ... */
+static void
+check_refusals(tsvd_handle *handle, struct trial *t)
+{
+    tsvd_status status = TSVD_ERR_MEMORY;
+
+    for (int k = 1; k < 10000 && status == TSVD_ERR_MEMORY; k++) {
+        const long long before = atomic_load(&counting.bytes);
+        tsvd_error error;
+
+        atomic_store(&counting.calls, 0);
+        counting.refuse = k;
+        status = solve_on(handle, &t->w, &t->options, NULL, &error);
+        counting.refuse = 0;
+        CHECK(status == TSVD_OK || (status == TSVD_ERR_MEMORY && error.status == status &&
+                                    error.wanted > 0 && error.matrix == -1),
+              "%s, n = %lld, allocation %d: status %d, %llu bytes, matrix %lld",
+              tsvd_method_name(t->options.method), (long long)t->w.n, k, (int)status,
+              (unsigned long long)error.wanted, (long long)error.matrix);
+        CHECK(atomic_load(&counting.bytes) == before, "allocation %d: %lld bytes are left", k,
+              atomic_load(&counting.bytes) - before);
+    }
+    CHECK(status == TSVD_OK, "%s never works", tsvd_method_name(t->options.method));
+    works(handle, t, "after refused memory");
+}
+
+/* tsvd_select() takes memory too. */
+static void
+test_refused_selection(void)
+{
+    tsvd_handle *handle = faulty_handle(1);
+    struct work w = make_work(DTYPE, 30, 1);
+    tsvd_status status = TSVD_ERR_MEMORY;
+    int64_t first, count;
+    int k = 0;
+
+    w.batch = 0;
+    while (status == TSVD_ERR_MEMORY && k < 100) {
+        const struct arrays a = arrays_of(&w);
+        const long long before = atomic_load(&counting.bytes);
+        tsvd_error error;
+
+        atomic_store(&counting.calls, 0);
+        counting.refuse = ++k;
+        status = tsvd_select(handle, &a.d, &a.e, NULL, 0.1, 1, &first, &count, &error);
+        counting.refuse = 0;
+        CHECK(status == TSVD_OK || (status == TSVD_ERR_MEMORY && error.wanted > 0), "status %d",
+              (int)status);
+        CHECK(atomic_load(&counting.bytes) == before, "allocation %d: bytes are left", k);
+    }
+    CHECK(status == TSVD_OK && k > 1, "%d allocations", k);
+    free_work(&w);
+    end_handle(handle);
+}
+
+static int
+test_faults(void)
+{
+    mend_kernels();
+    test_stuck_leaves();
+    test_stuck_hints();
+    test_bounded_sweeps();
+    test_stuck_secular();
+    on_every_shape(check_interruptions);
+    on_every_shape(check_refusals);
+    test_refused_selection();
+    return report();
+}

@@ -1,0 +1,66 @@
+/*
+ * A plain BLAS for tests, which checks its arguments as the reference BLAS does.
+ */
+#ifndef TSVD_TESTS_PLAIN_BLAS_H
+#define TSVD_TESTS_PLAIN_BLAS_H
+
+#include "check.h"
+#include "tsvd/tsvd.h"
+
+static int64_t products; /* made so far */
+
+static int64_t
+at_least_one(int64_t x)
+{
+    return x > 1 ? x : 1;
+}
+
+static void
+check_product(char transa, char transb, int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb,
+              int64_t ldc)
+{
+#pragma omp atomic
+    products++;
+#pragma omp critical(tsvd_test_blas)
+    CHECK(transa == 'N' && transb == 'N' && m >= 0 && n >= 0 && k >= 0 && lda >= at_least_one(m) &&
+              ldb >= at_least_one(k) && ldc >= at_least_one(m),
+          "m %lld, n %lld, k %lld, strides %lld, %lld, %lld", (long long)m, (long long)n,
+          (long long)k, (long long)lda, (long long)ldb, (long long)ldc);
+}
+
+/* C = alpha A B + beta C by columns; with beta = 0 nothing of C is read. */
+#define GEMM(name, type, integer)                                                                  \
+    static void name(const char *transa, const char *transb, const integer *m, const integer *n,   \
+                     const integer *k, const type *alpha, const type *a, const integer *lda,       \
+                     const type *b, const integer *ldb, const type *beta, type *c,                 \
+                     const integer *ldc)                                                           \
+    {                                                                                              \
+        check_product(*transa, *transb, *m, *n, *k, *lda, *ldb, *ldc);                             \
+        for (int64_t j = 0; j < *n; j++) {                                                         \
+            for (int64_t i = 0; i < *m; i++) {                                                     \
+                c[i + j * *ldc] = *beta == 0 ? 0 : *beta * c[i + j * *ldc];                        \
+            }                                                                                      \
+            for (int64_t l = 0; l < *k; l++) {                                                     \
+                for (int64_t i = 0; i < *m; i++) {                                                 \
+                    c[i + j * *ldc] += *alpha * a[i + l * *lda] * b[l + j * *ldb];                 \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+GEMM(dgemm_32, double, int32_t)
+GEMM(sgemm_32, float, int32_t)
+GEMM(dgemm_64, double, int64_t)
+GEMM(sgemm_64, float, int64_t)
+
+/* Gives it to a handle, with integers of so many bytes. */
+static void
+use_blas(tsvd_handle *handle, int integer_bytes)
+{
+    const tsvd_blas narrow = {.dgemm32 = dgemm_32, .sgemm32 = sgemm_32};
+    const tsvd_blas wide = {.dgemm64 = dgemm_64, .sgemm64 = sgemm_64};
+
+    CHECK(tsvd_set_blas(handle, integer_bytes == 4 ? &narrow : &wide, NULL) == TSVD_OK, "a BLAS");
+}
+
+#endif
