@@ -54,7 +54,11 @@ allocate(size_t bytes)
     return p;
 }
 
+#ifdef __cplusplus
+static thread_local uint64_t random_state = 1;
+#else
 static _Thread_local uint64_t random_state = 1;
+#endif
 
 /* splitmix64 */
 static uint64_t
