@@ -363,7 +363,7 @@ def press():
     pressed.append(time.perf_counter())
     os.kill(os.getpid(), signal.SIGINT)
 
-svd(rng.random(100), rng.random(99))
+svd(rng.random(600), rng.random(599))  # imports SciPy
 timer = threading.Timer(0.2, press)
 timer.start()
 try:

@@ -32,8 +32,8 @@ enum {
     BRACKET_GROWTH = 8
 };
 
-/* Work below this many entries times values is not worth a second thread: it takes 1.3 ms, and where
-   other processes keep the processors busy, a thread may wait several ms for one. */
+/* Work below this many entries times values is not worth a second thread: it takes 1.3 ms, and
+   where other processes keep the processors busy, a thread may wait several ms for one. */
 enum { SERIAL_STEPS = 1 << 17 };
 
 /* tsvdi_check() is called again after counting so many entries times shifts. */

@@ -181,10 +181,13 @@ def svd(
     progress : callable, optional
         ``progress(done)`` is called from the calling thread at most 20 times a
         second with the share of the work done, in [0, 1], and with 1.0 at the
-        end. If it raises, the computation stops with that exception.
+        end. If it raises, the computation stops with that exception. If it
+        forks the process, the call ends with RuntimeError in the child.
     tuning : mapping of str to int, optional
-        Settings for experiments. "threads": number of host threads. The others
-        are for "givens". "blocks": the number of blocks that the matrix is cut
+        Settings for experiments. "threads": number of host threads; without it
+        as many as OpenMP would use, which the variable OMP_NUM_THREADS sets. No
+        more are taken than the matrix has work for, or 4 for each processor.
+        The others are for "givens". "blocks": the number of blocks that the matrix is cut
         into. "block_threads": the number of sweeps that run at once. "split": 0
         keeps the matrix whole to the end as published in [2]_, with the same
         rotations and many empty steps.
@@ -214,6 +217,9 @@ def svd(
         before any of it is used.
     RuntimeError
         The device cannot be used.
+    ModuleNotFoundError
+        There is no SciPy, and the vectors of a matrix with n > 512 are wanted on
+        the CPU by "dc", or by "auto" those of a part.
     NotImplementedError
         An argument asks for a feature that is not available yet.
 
@@ -238,9 +244,17 @@ def svd(
     vectors are wanted. The other methods need O(n) and a bounded log of
     rotations; "givens" needs another n^2 for a slow matrix.
 
-    On the CPU the matrix products use SciPy's BLAS, which is imported when it is
-    first needed, in threads of tsvd. The GIL is released. Ctrl-C stops the
-    computation.
+    On the CPU the products of large matrices, n > 512, use SciPy's BLAS in
+    threads of tsvd. It is imported when it is first needed, which takes some
+    tenths of a second; the results of a matrix do not depend on what was
+    imported before. Without SciPy "auto" takes "qr" for these vectors.
+
+    The GIL is released. Ctrl-C stops the computation. A forked child may call
+    tsvd, and starts threads of its own; fork waits for an import of SciPy by
+    tsvd in another thread. The calling thread needs a stack of 32 KiB, and more
+    to import SciPy. Other threads must not write to d, e and out during a call.
+    They may give them another shape in place, but not in a build of Python
+    without the GIL.
 
     References
     ----------

@@ -136,8 +136,8 @@ typedef void tsvd_sgemm64(const char *, const char *, const int64_t *, const int
                           const int64_t *, const float *, const float *, const int64_t *,
                           const float *, const int64_t *, const float *, float *, const int64_t *);
 
-/* A BLAS for divide and conquer on the CPU.  It has both functions of one integer size; the others
-   are NULL.  They are called from several threads at once. */
+/* A BLAS for divide and conquer of large matrices, n > 512, on the CPU.  It has both functions of
+   one integer size; the others are NULL.  They are called from several threads at once. */
 typedef struct tsvd_blas {
     tsvd_dgemm32 *dgemm32;
     tsvd_sgemm32 *sgemm32;
@@ -260,7 +260,8 @@ typedef struct tsvd_options {
                                apart; zero: it stays whole to the end, with the same results */
     /* NULL, the default, or a function that the calling thread calls now and then, between pieces
        of work that it takes itself.  `done` is the share of the work that is done, in [0, 1].  It
-       does not decrease.  An answer other than 0 stops the call with TSVD_ERR_INTERRUPTED.  No
+       does not decrease.  An answer other than 0 stops the call with TSVD_ERR_INTERRUPTED.  If it
+       forks the process, the call ends so in the child, where later calls start threads anew.  No
        exception and no longjmp() may leave the function. */
     int (*check)(void *check_arg, double done);
     void *check_arg; /* handed to check() */
