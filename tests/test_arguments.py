@@ -597,6 +597,22 @@ def test_too_large_a_batch_for_memory(dtype):
         tsvd.svd(d, np.ones(99, dtype))
 
 
+@pytest.mark.parametrize("order", [2**k // part for k in (40, 50, 57, 60) for part in (1, 57)])
+@pytest.mark.parametrize("method", ["auto", "qr", "givens", "bisect"])
+def test_sizes_do_not_wrap(order, method):
+    """Arrays of zero strides take no memory, whatever their order."""
+    one = np.float32(1)  # NumPy has no larger arrays of it
+    d, e = np.broadcast_to(one, order), np.broadcast_to(one, order - 1)
+    told = r"\d+ bytes.*\d+ bytes"
+    for options in ({}, {"select": "v", "select_range": (0, 1)}):
+        if method in ("auto", "bisect") or not options:
+            with pytest.raises(MemoryError, match=told):
+                tsvd.svdvals(d, e, method=method, device="cpu", **options)
+    if method != "bisect":
+        with pytest.raises(MemoryError, match=told):
+            tsvd.svd(d, e, method=method, device="cpu")
+
+
 # ---- references and memory ----
 
 
