@@ -110,14 +110,13 @@ take_room(struct tsvd_context *ctx, struct chunk *chunk, struct device_load *loa
           struct device_load **d_load)
 {
     const int64_t n = ctx->problem->n, most = ctx->plan->told.chunk;
-    const size_t numbers = (size_t)(n * most);
+    const int64_t numbers = n * most; /* no more than in the input */
+    uint64_t bytes = bytes_add(bytes_of(most, 2 * sizeof(real)), sizeof(struct device_load));
     tsvd_status ret = TSVD_OK;
 
     if (chunk->d_d == NULL) {
-        TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx),
-                                  (2 * numbers + 2 * (size_t)most) * sizeof(real) +
-                                      sizeof(struct device_load),
-                                  (void **)&chunk->d_d));
+        bytes = bytes_add(bytes, bytes_of(numbers, 2 * sizeof(real)));
+        TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), bytes, (void **)&chunk->d_d));
         chunk->d_e = chunk->d_d + numbers;
     }
     load->d_d = chunk->d_d;

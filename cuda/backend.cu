@@ -27,7 +27,6 @@ static int64_t
 chunk_most(const struct svd_problem *p)
 {
     const int64_t n = p->n, nodes = n / (DC_LEAF_COLUMNS / 2) + 1; /* of a level, at most */
-    const uint64_t order = (uint64_t)n;
     const uint64_t row = (uint64_t)(p->vectors ? 6 * device_stride(n) : 0) + 48;
     const uint64_t logs = (uint64_t)LEAF_LOG_MIB << 21; /* of leaves, at most */
     uint64_t room = 0, most;
@@ -38,7 +37,7 @@ chunk_most(const struct svd_problem *p)
     room /= 2;
     room = room > 2 * logs ? room - logs : room / 4; /* a small log is not three times as large */
     room = room < CHUNK_BYTES ? room : CHUNK_BYTES;
-    most = room / (order * row * sizeof(real));
+    most = room / bytes_of(n, bytes_of((int64_t)row, sizeof(real)));
     if (n > DC_LEAF_COLUMNS && most > (uint64_t)(GRID_MOST / nodes)) {
         most = (uint64_t)(GRID_MOST / nodes);
     }

@@ -671,6 +671,20 @@ for d, least in ((np.ones(n), 8 * n * n), (np.broadcast_to(np.int32(1), (n, n)),
 """
     for line in run(program, under=("env", "OPENBLAS_NUM_THREADS=1")).splitlines():
         assert re.search(r"72000000 bytes.*\d+ bytes are free", line), line
+@pytest.mark.parametrize("order", [2**k // part for k in (40, 50, 57, 60) for part in (1, 57)])
+@pytest.mark.parametrize("method", ["auto", "qr", "givens", "bisect"])
+def test_sizes_do_not_wrap(order, method):
+    """Arrays of zero strides take no memory, whatever their order."""
+    one = np.float32(1)  # NumPy has no larger arrays of it
+    d, e = np.broadcast_to(one, order), np.broadcast_to(one, order - 1)
+    told = r"\d+ bytes.*\d+ bytes"
+    for options in ({}, {"select": "v", "select_range": (0, 1)}):
+        if method in ("auto", "bisect") or not options:
+            with pytest.raises(MemoryError, match=told):
+                tsvd.svdvals(d, e, method=method, device="cpu", **options)
+    if method != "bisect":
+        with pytest.raises(MemoryError, match=told):
+            tsvd.svd(d, e, method=method, device="cpu")
 
 
 # ---- references and memory ----

@@ -2,8 +2,10 @@
 
 import ctypes
 import platform
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -163,3 +165,19 @@ sys.stdout.buffer.write(b"".join(x.tobytes() for x in first))
         for way in (0, FE_UPWARD)
     )
     assert one.stdout and one.stdout == other.stdout
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+@pytest.mark.parametrize(
+    "flag", ["-Ofast", "-ffast-math", "-funsafe-math-optimizations", "-ffinite-math-only"]
+)
+def test_fast_math_is_refused(flag, tmp_path):
+    """Such flags in CFLAGS would make the results wrong, and so they end the build."""
+    csrc = Path(__file__).parents[1] / "csrc"
+    if not csrc.exists():
+        pytest.skip("not in a source tree")
+    command = ["gcc", "-c", "-std=c11", "-DTSVD_SINGLE=0", f"-I{csrc}", f"-I{csrc}/include"]
+    command += [str(csrc / "math/sturm.c"), "-o", str(tmp_path / "sturm.o")]
+    assert subprocess.run([*command, "-O3"], capture_output=True).returncode == 0
+    refused = subprocess.run([*command, flag], capture_output=True, text=True)
+    assert refused.returncode != 0 and "tsvd cannot be compiled" in refused.stderr

@@ -105,13 +105,6 @@ count_matrices(struct svd_problem *p, int64_t numbers)
     }
 }
 
-static tsvd_status
-refuse_size(const struct svd_problem *p, tsvd_error *error)
-{
-    return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the sizes are too large to address (n = %lld)",
-                      (long long)p->n);
-}
-
 /* Sets the order and the batch of the matrices. */
 static tsvd_status
 set_shape(struct svd_problem *p, const tsvd_array *d, const tsvd_array *e, tsvd_error *error)
@@ -220,7 +213,7 @@ tsvdi_problem_input(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *
     TSVD_TRY(set_shape(p, d, e, error));
     TSVD_TRY(set_range(p, options, error));
     if (data && p->too_large) {
-        return refuse_size(p, error);
+        return tsvdi_host_too_large(error, "the arrays", p->n);
     }
     if (data && p->n > 0 && p->matrices > 0 && (d->data == NULL || (p->n > 1 && e->data == NULL))) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of d and e must not be NULL");
@@ -288,11 +281,11 @@ tsvdi_problem_output(const tsvd_array *L, const tsvd_array *s, const tsvd_array 
     p->vectors = L != NULL;
     if (L != NULL) {
         if (p->k > 0 && p->n > NUMBERS_MOST / p->k) {
-            return refuse_size(p, error);
+            return tsvdi_host_too_large(error, "the arrays", p->n);
         }
         count_matrices(p, p->n * p->k);
         if (p->too_large) {
-            return refuse_size(p, error);
+            return tsvdi_host_too_large(error, "the arrays", p->n);
         }
         TSVD_TRY(check_result(p, L, "L", p->n, p->k, error));
         TSVD_TRY(check_result(p, R, "R", p->k, p->n, error));

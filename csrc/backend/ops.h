@@ -134,8 +134,7 @@ struct dc_job {
     struct vectors right, left; /* out: the vectors; the back end may work in their memory until
                                    finish() */
     struct dc_tree tree;        /* the tree that each matrix goes up */
-    int64_t failed;             /* in: batch; out, on TSVD_ERR_NO_CONVERGENCE: the first matrix
-                                   that failed */
+    int64_t failed;             /* out, on TSVD_ERR_NO_CONVERGENCE: the first matrix that failed */
     void *held;                 /* what the back end keeps from begin() to end() */
 };
 

@@ -14,8 +14,8 @@ tsvdi_log_alloc(struct tsvd_context *ctx, int64_t sweeps, int64_t rotations,
     log->sweeps = log->rotations = 0;
     log->sweeps_max = sweeps;
     log->rotations_max = rotations;
-    TSVD_TRY(tsvdi_alloc(ctx, (size_t)sweeps * sizeof *log->sweep, (void **)&log->sweep));
-    TSVD_TRY(tsvdi_alloc(ctx, (size_t)rotations * sizeof *log->rotation, (void **)&log->rotation));
+    TSVD_TRY(tsvdi_alloc(ctx, bytes_of(sweeps, sizeof *log->sweep), (void **)&log->sweep));
+    TSVD_TRY(tsvdi_alloc(ctx, bytes_of(rotations, sizeof *log->rotation), (void **)&log->rotation));
 out:
     return ret;
 }

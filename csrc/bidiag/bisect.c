@@ -27,7 +27,7 @@ tsvdi_find_values(struct tsvd_context *ctx, const struct chunk *chunk, const rea
     tsvd_status ret = TSVD_OK;
 
     if (through_host) {
-        TSVD_TRY(tsvdi_alloc(ctx, (size_t)count * sizeof *found, (void **)&found));
+        TSVD_TRY(tsvdi_alloc(ctx, bytes_of(count, sizeof *found), (void **)&found));
         job.s = found;
     }
     TSVD_TRY(plan->values->find(ctx, &job));

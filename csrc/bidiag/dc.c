@@ -88,8 +88,7 @@ tsvdi_dc(struct tsvd_context *ctx, const struct chunk *chunk, struct results to,
                          .k = p->k,
                          .chunk = chunk,
                          .eps = tsvdi_eps(ctx),
-                         .s = to.s,
-                         .failed = chunk->count};
+                         .s = to.s};
     struct vectors left, right;
     double clock;
     tsvd_status ret = TSVD_OK;

@@ -210,7 +210,7 @@ finish(struct tsvd_context *ctx, const struct givens_job *job, struct cut *cut, 
     int64_t *half_sweeps = NULL;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_alloc(ctx, (size_t)cut->smalls * sizeof *half_sweeps, (void **)&half_sweeps));
+    TSVD_TRY(tsvdi_alloc(ctx, bytes_of(cut->smalls, sizeof *half_sweeps), (void **)&half_sweeps));
     while (cut->smalls > 0) {
         TSVD_TRY(finish_slice(ctx, job, cut, bound, half_sweeps, last, counts));
         TSVD_TRY(tsvdi_check(ctx, ctx->done));
@@ -231,7 +231,7 @@ sweep(struct tsvd_context *ctx, const struct givens_job *job, int64_t room, int6
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(
-        tsvdi_alloc(ctx, (size_t)n * (3 * sizeof *segment + sizeof *cut.since), (void **)&segment));
+        tsvdi_alloc(ctx, bytes_of(n, 3 * sizeof *segment + sizeof *cut.since), (void **)&segment));
     cut.large = segment;
     cut.next = cut.large + n;
     cut.small = cut.next + n;

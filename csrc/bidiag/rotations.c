@@ -19,16 +19,15 @@ struct work {
 static tsvd_status
 work_alloc(struct tsvd_context *ctx, int64_t n, struct work *w)
 {
-    const size_t length = (size_t)n;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(
-        tsvdi_alloc(ctx, length * (2 * sizeof(int64_t) + 3 * sizeof(real) + 1), (void **)&w->from));
-    w->spare = w->from + length;
-    w->d = (real *)(w->spare + length);
-    w->e = w->d + length;
-    w->hint = w->e + length;
-    w->negative = (char *)(w->hint + length);
+    TSVD_TRY(tsvdi_alloc(ctx, bytes_of(n, 2 * sizeof(int64_t) + 3 * sizeof(real) + 1),
+                         (void **)&w->from));
+    w->spare = w->from + n;
+    w->d = (real *)(w->spare + n);
+    w->e = w->d + n;
+    w->hint = w->e + n;
+    w->negative = (char *)(w->hint + n);
 out:
     return ret;
 }

@@ -33,14 +33,16 @@ tsvd_status
 tsvdi_chunk_alloc(struct tsvd_context *ctx, struct chunk *chunk)
 {
     const tsvd_plan *told = &ctx->plan->told;
-    const size_t numbers = (size_t)(told->chunk * told->n), count = (size_t)told->chunk;
+    const int64_t numbers = told->chunk * told->n; /* no more than in the input */
+    uint64_t bytes = bytes_of(told->chunk, sizeof(real) + 1);
     tsvd_status ret = TSVD_OK;
 
     /* one piece, the widest types first */
-    TSVD_TRY(tsvdi_alloc(ctx, (2 * numbers + count) * sizeof(real) + count, (void **)&chunk->d));
+    bytes = bytes_add(bytes, bytes_of(numbers, 2 * sizeof(real)));
+    TSVD_TRY(tsvdi_alloc(ctx, bytes, (void **)&chunk->d));
     chunk->e = chunk->d + numbers;
     chunk->exponent = (real_int *)(chunk->e + numbers);
-    chunk->kind = (char *)(chunk->exponent + count);
+    chunk->kind = (char *)(chunk->exponent + told->chunk);
 out:
     return ret;
 }
@@ -244,10 +246,7 @@ tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error)
     TSVD_TRY(tsvdi_plan_call(problem, &plan, error));
     info->method = plan.told.method;
     if (plan.told.host_bytes == BYTES_TOO_MANY || plan.told.device_bytes == BYTES_TOO_MANY) {
-        error->wanted = BYTES_TOO_MANY;
-        return tsvdi_fail(error, TSVD_ERR_MEMORY,
-                          "the workspace for order %lld has more bytes than can be addressed",
-                          (long long)problem->n);
+        return tsvdi_host_too_large(error, "the arrays of the workspace", problem->n);
     }
     if (problem->n == 0 || problem->matrices == 0) {
         goto out;
@@ -256,7 +255,7 @@ tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error)
     chunks = (problem->matrices + plan.told.chunk - 1) / plan.told.chunk;
     if (workers > 1) {
         job.worker = NULL;
-        TSVD_TRY(tsvdi_host_alloc(allocator, (size_t)workers * sizeof only, error,
+        TSVD_TRY(tsvdi_host_alloc(allocator, bytes_of(workers, sizeof only), error,
                                   (void **)&job.worker));
     }
     while (ready < workers && ret == TSVD_OK) {

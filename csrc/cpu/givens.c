@@ -172,9 +172,9 @@ givens_round(struct tsvd_context *ctx, const struct givens_job *job,
         longest = segment[i].rows > longest ? segment[i].rows : longest;
         total += segment[i].rows;
     }
-    TSVD_TRY(tsvdi_alloc(ctx, (size_t)(6 * longest) * sizeof *packed, (void **)&packed));
+    TSVD_TRY(tsvdi_alloc(ctx, bytes_of(6 * longest, sizeof *packed), (void **)&packed));
     if (job->right.x != NULL) {
-        TSVD_TRY(tsvdi_alloc(ctx, (size_t)(2 * rows * longest) * sizeof *raw, (void **)&raw));
+        TSVD_TRY(tsvdi_alloc(ctx, bytes_of(2 * rows * longest, sizeof *raw), (void **)&raw));
         for (int side = 0; side < 2; side++) {
             TSVD_TRY(tsvdi_log_alloc(ctx, rows * (total / LOG_GAP + segments), rows * total,
                                      &log[side]));
@@ -368,7 +368,7 @@ givens_finish(struct tsvd_context *ctx, const struct givens_job *job,
     struct finish_task task = {ctx, job, segment, half_sweeps, NULL};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_alloc(ctx, (size_t)ctx->threads * sizeof *task.room, (void **)&task.room));
+    TSVD_TRY(tsvdi_alloc(ctx, bytes_of(ctx->threads, sizeof *task.room), (void **)&task.room));
     for (int i = 0; i < ctx->threads; i++) {
         memset(&task.room[i].counts, 0, sizeof task.room[i].counts);
     }

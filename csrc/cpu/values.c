@@ -324,14 +324,14 @@ find(struct tsvd_context *ctx, struct values_job *job)
     const double done = ctx->done;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_alloc(ctx, (size_t)workers * sizeof *search.task, (void **)&search.task));
+    TSVD_TRY(tsvdi_alloc(ctx, bytes_of(workers, sizeof *search.task), (void **)&search.task));
     for (int i = 0; i < workers; i++) {
         search.task[i].counts = 0;
     }
     TSVD_TRY(tsvdi_alloc(ctx, tsvdi_sturm_bytes(n), &work));
     if (job->hint == NULL && ctx->plan->side_by_side) {
         TSVD_TRY(tsvdi_cpu_leaves_begin(ctx));
-        TSVD_TRY(tsvdi_alloc(ctx, (size_t)(tsvdi_cpu_leaf_group_size() * n) * sizeof *hints,
+        TSVD_TRY(tsvdi_alloc(ctx, bytes_of(tsvdi_cpu_leaf_group_size() * n, sizeof *hints),
                              (void **)&hints));
     }
     for (int64_t m = 0; m < job->batch; m++) {

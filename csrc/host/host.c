@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/bytes.h"
+
 /* From here on a request is compared with what is free: the system would grant it, and end the
    process when the memory is touched. */
 #define MEMORY_CHECK_BYTES ((size_t)256 << 20)
@@ -220,7 +222,7 @@ tsvdi_host_alloc(const tsvd_allocator *allocator, size_t bytes, tsvd_error *erro
     uint64_t available = !own || bytes < MEMORY_CHECK_BYTES ? 0 : tsvd_host_memory_available();
 
     *p = NULL;
-    if (bytes > 0 && (available == 0 || bytes <= available)) {
+    if (bytes > 0 && bytes < BYTES_TOO_MANY && (available == 0 || bytes <= available)) {
         *p = allocator->allocate(allocator->arg, bytes, NULL);
     }
     if (bytes == 0 || *p != NULL) {
@@ -236,6 +238,22 @@ tsvdi_host_alloc(const tsvd_allocator *allocator, size_t bytes, tsvd_error *erro
                             bytes, (unsigned long long)available)
                : tsvdi_fail(error, TSVD_ERR_MEMORY,
                             "the caller's allocator has no %zu bytes of host memory", bytes);
+}
+
+tsvd_status
+tsvdi_host_too_large(tsvd_error *error, const char *what, int64_t n)
+{
+    const uint64_t available = tsvd_host_memory_available();
+
+    if (error != NULL) {
+        error->wanted = BYTES_TOO_MANY;
+        error->available = available;
+    }
+    return tsvdi_fail(error, TSVD_ERR_MEMORY,
+                      "%s for n = %lld want more than %llu bytes, which cannot be addressed; %llu "
+                      "bytes are free",
+                      what, (long long)n, (unsigned long long)BYTES_TOO_MANY,
+                      (unsigned long long)available);
 }
 
 void

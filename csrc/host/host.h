@@ -42,6 +42,9 @@ tsvd_status tsvdi_host_alloc(const tsvd_allocator *allocator, size_t bytes, tsvd
                              void **p);
 void tsvdi_host_free(const tsvd_allocator *allocator, void *p);
 
+/* TSVD_ERR_MEMORY for arrays or workspace, `what`, of more bytes than can be addressed. */
+tsvd_status tsvdi_host_too_large(tsvd_error *error, const char *what, int64_t n);
+
 typedef tsvd_status (*tsvd_task)(void *arg, int worker, int64_t index);
 
 /* Calls task(arg, worker, i) for 0 <= i < count, in at most `workers` threads.  Worker 0 is the

@@ -24,6 +24,18 @@
 #error "compile with -DTSVD_SINGLE=0 (float64) or -DTSVD_SINGLE=1 (float32)"
 #endif
 
+/* Twofold arithmetic, NaN and infinity need the rules of IEEE 754, in the type's own precision. */
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) ||     \
+    defined(__NO_SIGNED_ZEROS__) || defined(__USE_FAST_MATH__)
+#error "tsvd cannot be compiled with -Ofast, -ffast-math or a part of it: its results would be wrong"
+#endif
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "tsvd cannot be compiled with -ffinite-math-only: its results would be wrong"
+#endif
+#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0
+#error "tsvd cannot be compiled for x87 arithmetic (-mfpmath=387): its results would be wrong"
+#endif
+
 #if TSVD_SINGLE
 typedef float real;
 typedef int32_t real_int; /* signed integer as wide as real */

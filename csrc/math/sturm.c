@@ -25,9 +25,9 @@ tsvdi_sturm_is_plain(int64_t n, const real *d, const real *e)
 size_t
 tsvdi_sturm_bytes(int64_t n)
 {
-    size_t entries = 2 * (size_t)n;
+    const size_t entry = sizeof(struct sturm_chunk) + sizeof(real_int) + 5 * sizeof(real);
 
-    return entries * (sizeof(struct sturm_chunk) + sizeof(real_int) + 5 * sizeof(real));
+    return (size_t)n > SIZE_MAX / 2 / entry ? SIZE_MAX : 2 * (size_t)n * entry;
 }
 
 void

@@ -283,8 +283,8 @@ sturm_wide_restart(struct sturm_wide *y, num_small *above)
 extern "C" {
 #endif
 
-/* Prepares B for counts on the host.  work holds tsvdi_sturm_bytes(n) bytes and outlives the
-   matrix; d [n] and e [n-1] are not scaled, not all zero, and finite. */
+/* Prepares B for counts on the host.  work holds tsvdi_sturm_bytes(n) bytes (SIZE_MAX: too many to
+   address) and outlives the matrix; d [n] and e [n-1] are not scaled, not all zero, and finite. */
 size_t tsvdi_sturm_bytes(int64_t n);
 void tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct sturm *matrix);
 

@@ -12,6 +12,7 @@
 #include "runtime/questions.h"
 
 extern "C" {
+#include "host/bytes.h"
 #include "host/library.h"
 }
 
@@ -289,7 +290,8 @@ tsvdi_cuda_memory_free(struct cuda_call *call, uint64_t *bytes)
         CUDA_TRY(call, cudaMemPoolGetAttribute(call->pool, cudaMemPoolAttrUsedMemCurrent, &used));
     }
     CUDA_TRY(call, cudaMemGetInfo(&outside, &total));
-    *bytes = outside + (reserved - used);
+    /* the driver may take memory back between the questions */
+    *bytes = bytes_add(outside, reserved > used ? reserved - used : 0);
 out:
     return ret;
 }

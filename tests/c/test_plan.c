@@ -166,6 +166,47 @@ test_too_large_workspace(void)
     tsvd_destroy(handle);
 }
 
+/* Matrices of zero strides, of any order up to 2^62: no size wraps, and the error has the bytes. */
+static void
+test_zero_strides(void)
+{
+    const tsvd_method methods[] = {TSVD_METHOD_AUTO, TSVD_METHOD_QR, TSVD_METHOD_GIVENS,
+                                   TSVD_METHOD_BISECT};
+    double x[3] = {1, 1, 1};
+    tsvd_error error;
+
+    for (int power = 40; power <= 62; power++) {
+        for (int64_t part = 1; part <= 57; part += 56) { /* once 57 n + 9 bytes wrapped */
+            const int64_t n = ((int64_t)1 << power) / part, off = n - 1;
+            tsvd_array d = tsvd_array_of(x, TSVD_HOST, TSVD_FLOAT64, 1, &n);
+            tsvd_array e = tsvd_array_of(x, TSVD_HOST, TSVD_FLOAT64, 1, &off);
+            tsvd_array s = tsvd_array_of(x, TSVD_HOST, TSVD_FLOAT64, 1, &n);
+            int64_t first, count;
+
+            d.strides[0] = e.strides[0] = 0;
+            for (int m = 0; m < 4; m++) {
+                for (int k = 0; k < 2; k++) { /* all values, or one */
+                    const int64_t one = 1;
+                    tsvd_options options = tsvd_options_default();
+
+                    options.method = methods[m];
+                    options.count = k == 0 ? -1 : 1;
+                    s.shape[0] = k == 0 ? n : one;
+                    CHECK(tsvd_svd(cpu(), &d, &e, &options, NULL, &s, NULL, NULL, &error) ==
+                              TSVD_ERR_MEMORY,
+                          "n = %lld: %s", (long long)n, error.text);
+                    CHECK(error.wanted > (uint64_t)n && error.available > 0, "%s", error.text);
+                    CHECK(strstr(error.text, "bytes") != NULL, "%s", error.text);
+                }
+            }
+            CHECK(tsvd_select(cpu(), &d, &e, NULL, 0, 1, &first, &count, &error) ==
+                      TSVD_ERR_MEMORY,
+                  "n = %lld: %s", (long long)n, error.text);
+            CHECK(error.wanted > (uint64_t)n && error.available > 0, "%s", error.text);
+        }
+    }
+}
+
 /* Sizes that no machine can hold, and refusals. */
 static void
 test_extremes(void)
@@ -203,5 +244,6 @@ main(void)
     test_workspace();
     test_graded();
     test_extremes();
+    test_zero_strides();
     return report();
 }

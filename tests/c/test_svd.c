@@ -258,7 +258,10 @@ test_bad_arguments(void)
     REFUSED(c.a.d.shape[1] = 5);
     REFUSED(c.a.d.shape[0] = 2);
     REFUSED(c.a.d.shape[0] = -2);
-    REFUSED((c.a.d.shape[1] = INT64_MAX, c.a.e.shape[1] = INT64_MAX - 1));
+    c = call_of(&w);
+    c.d = &c.a.d, c.e = &c.a.e, c.L = &c.a.L, c.s = &c.a.s, c.R = &c.a.R;
+    c.a.d.shape[1] = INT64_MAX, c.a.e.shape[1] = INT64_MAX - 1;
+    check_refused("sizes that cannot be addressed", &c, TSVD_ERR_MEMORY);
     REFUSED(c.a.s.shape[1] = 5);
     REFUSED(c.a.L.shape[2] = 3);
     REFUSED(c.a.R.shape[0] = 4);

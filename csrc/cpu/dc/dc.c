@@ -178,6 +178,7 @@ dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
     run->group_leaves = (run->nodes + ctx->threads - 1) / ctx->threads;
     run->group_leaves = run->group_leaves < most ? run->group_leaves : most;
     TSVD_TRY(tsvdi_cpu_leaves_begin(ctx));
+    job->failed = INT64_MAX;
     TSVD_TRY(for_each(run, (run->nodes + run->group_leaves - 1) / run->group_leaves, task_leaves));
 out:
     return ret;

@@ -315,14 +315,14 @@ clear_group(struct leaf_group *g, int64_t count)
     g->width = 0;
 }
 
-/* The first matrix that fails is named, whichever thread finds out first.  Every leaf before one
-   that failed is still solved (tsvdi_host_for_each). */
+/* Notes the first matrix of those that failed.  Several threads may find one. */
 static void
-note_failure(struct dc_job *job, int64_t matrix)
+note_failure(int64_t *failed, int64_t matrix)
 {
-#pragma omp critical(tsvd_leaf_failed)
-    if (matrix < job->failed) {
-        job->failed = matrix;
+    int64_t first = __atomic_load_n(failed, __ATOMIC_RELAXED);
+
+    while (matrix < first && !__atomic_compare_exchange_n(failed, &first, matrix, 0,
+                                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
 }
 
@@ -344,7 +344,7 @@ tsvdi_cpu_solve_leaves(const struct cpu_dc *run, int worker, int64_t begin, int6
     sweep_leaves(g, count);
     for (int64_t l = 0; l < count; l++) {
         if (g->lane[l].state.exhausted) {
-            note_failure(run->job, g->lane[l].leaf.matrix);
+            note_failure(&run->job->failed, g->lane[l].leaf.matrix);
             return TSVD_ERR_NO_CONVERGENCE;
         }
         store_leaf(g, run, &g->lane[l]);

@@ -343,8 +343,9 @@ typedef struct tsvd_info {
  *
  * Vectors of a part, k < n, are computed by AUTO and DC alone; QR and GIVENS refuse them.
  *
- * Accuracy  s to a few ulps each (dc, qr, bisect); B - L S R and orthogonality to a small multiple
- *           of n u.
+ * Accuracy  s to a few ulps each (dc, qr, bisect), below the smallest normal number the nearest
+ *           number; infinity only from the next power of two above the largest number on.
+ *           B - L S R and orthogonality to a small multiple of n u.
  * Signs     the entry of largest magnitude in each column of L is positive; if several are equal,
  *           the first of them.
  * Work      O(n k) for s by AUTO and BISECT, O(n^3) with vectors.  dc makes at most 8/3 n^3
@@ -371,7 +372,8 @@ TSVD_API tsvd_status tsvd_svd(tsvd_handle *handle, const tsvd_array *d, const ts
  * number up to n
  *
  * Accuracy  exact for values that numbers of the dtype represent; else within one ulp of a bound.
- *           A value above the largest number counts as infinity.
+ *           Below the smallest normal number a value counts as the nearest number; from the next
+ *           power of two above the largest number on it counts as infinity.
  * Work      two Sturm counts, O(n), on the host; O(n) memory.
  */
 TSVD_API tsvd_status tsvd_select(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
