@@ -4,6 +4,8 @@
 PYTHON ?= python3
 # The preset of CMakePresets.json for ctest.
 PRESET ?= asan
+# The kernels that ctest runs with, one after the other; "": the best that the processor runs.
+KERNELS ?= ""
 # More arguments for pytest or the benchmarks.
 ARGS ?=
 
@@ -16,7 +18,7 @@ SOURCES := CMakeLists.txt pyproject.toml README.md csrc cuda cmake python/tsvd \
 C_SOURCES := $(shell find csrc cuda examples tests/c tests/library \
     -name "*.[ch]" -o -name "*.[ch]pp" -o -name "*.cu")
 
-.PHONY: help demo test bench gpu lint format ctest library dist clean
+.PHONY: help demo test bench gpu lint format ctest coverage library dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -46,10 +48,17 @@ format: .venv/dev ## bring every file into style
 	$(BIN)/clang-format -i $(C_SOURCES)
 	$(BIN)/nbstripout --keep-id notebooks/*.ipynb
 
-ctest: .venv/build ## build and run the C tests (PRESET=asan, dev or gpu)
+ctest: .venv/build ## build and run the C tests (PRESET=asan, dev, gpu, clang, clang-asan or tsan)
 	$(BIN)/cmake --preset $(PRESET)
 	$(BIN)/cmake --build --preset $(PRESET)
-	$(BIN)/ctest --preset $(PRESET)
+	for kernels in $(KERNELS); do \
+	    TSVD_CPU_KERNELS=$$kernels $(BIN)/ctest --preset $(PRESET) || exit 1; \
+	done
+
+coverage: .venv/build ## list the lines of csrc that no C test reaches
+	rm -rf build/coverage
+	$(MAKE) ctest PRESET=coverage KERNELS="generic avx2 avx512"
+	scripts/coverage.py build/coverage
 
 library: .venv/build ## build the C library, and use it as C and C++ programs do
 	tests/library/run

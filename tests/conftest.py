@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import tsvd
+from tsvd import _core
 
 hypothesis.settings.register_profile(
     "tsvd", derandomize=True, deadline=None, database=None, print_blob=True
@@ -14,6 +15,10 @@ def pytest_addoption(parser):
     parser.addoption(
         "--require-cuda", action="store_true", help="fail the CUDA tests if CUDA is unusable"
     )
+
+
+def pytest_report_header():
+    return f"CPU kernels: {_core.config()['cpu_kernels']}"
 
 
 @pytest.fixture(scope="session")

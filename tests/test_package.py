@@ -97,6 +97,31 @@ def test_devices(device):
     assert any(device in name for name in listed)
 
 
+@pytest.mark.parametrize("name", ["generic", "no_such_set"])
+def test_kernels_from_the_environment(name):
+    """TSVD_CPU_KERNELS names the instruction set; a name that does not exist is an error."""
+    program = (
+        "import tsvd\n"
+        "try:\n"
+        "    s = tsvd.svdvals([3.0, 4.0], [0.0])\n"
+        "    print(s, tsvd.devices()[0])\n"
+        "except ValueError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"TSVD_CPU_KERNELS": name},
+    )
+    assert done.returncode == 0, done.stderr
+    if name == "generic":
+        assert "[4. 3.]" in done.stdout and "generic kernels" in done.stdout
+    else:
+        assert "TSVD_CPU_KERNELS must be generic, avx2 or avx512" in done.stdout
+
+
 def test_show_config(capsys):
     tsvd.show_config()
     text = capsys.readouterr().out

@@ -509,6 +509,9 @@ test_names(void)
     CHECK(tsvd_method_name((tsvd_method)-1) == NULL, "one too few");
     CHECK(tsvd_host_threads() >= 1, "%d threads", tsvd_host_threads());
     CHECK(strlen(tsvd_cpu_kernels()) > 0, "kernels");
+    CHECK(tsvd_host_memory_available() > 0, "memory");
+    CHECK(tsvd_handle_device(cpu()) == TSVD_DEVICE_CPU, "device %d", tsvd_handle_device(cpu()));
+    CHECK(tsvd_handle_device(NULL) == TSVD_DEVICE_CPU, "NULL");
 }
 
 static void

@@ -389,9 +389,9 @@ TSVD_API uint64_t tsvd_host_memory_available(void);
    fewer. */
 TSVD_API int tsvd_host_threads(void);
 
-/* The instruction set of the CPU kernels: "avx512", "avx2" or "generic", the best that the processor
-   runs.  For tests, the environment variable TSVD_CPU_KERNELS names one of them.  It is read once,
-   when the library is loaded.  With any other name, or one that the processor lacks,
+/* The instruction set of the CPU kernels: "avx512", "avx2" or "generic", the best that the
+   processor runs.  For tests, the environment variable TSVD_CPU_KERNELS names one of them.  It is
+   read once, when the library is loaded.  With any other name, or one that the processor lacks,
    tsvd_create() fails with TSVD_ERR_ARGUMENT. */
 TSVD_API const char *tsvd_cpu_kernels(void);
 
