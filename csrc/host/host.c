@@ -230,6 +230,7 @@ tsvdi_host_alloc(const tsvd_allocator *allocator, size_t bytes, tsvd_error *erro
     }
     available = available > 0 || !own ? available : tsvd_host_memory_available();
     if (error != NULL) {
+        error->device = TSVD_DEVICE_CPU; /* a device may have failed before, and was done without */
         error->wanted = bytes;
         error->available = available;
     }
