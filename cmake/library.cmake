@@ -75,8 +75,8 @@ if(NOT SKBUILD)
     set_target_properties(tsvd PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${tsvd_soversion})
     target_include_directories(tsvd INTERFACE ${tsvd_include})
     target_link_libraries(tsvd PRIVATE tsvd_flags ${tsvd_needs})
-    # Hidden visibility keeps our own functions inside; the script also what has none, such as the
-    # locks of OpenMP's named critical sections and a static BLAS.
+    # Hidden visibility keeps our own functions inside; the script also what has none, such as a
+    # static BLAS.
     set(exports ${CMAKE_CURRENT_LIST_DIR}/exports.map)
     target_link_options(tsvd PRIVATE LINKER:--version-script=${exports})
     set_property(TARGET tsvd PROPERTY LINK_DEPENDS ${exports})
