@@ -316,7 +316,9 @@ tsvdi_host_for_each(int workers, int64_t count, tsvd_task task, void *arg)
         return status;
     }
 #ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic, chunk) num_threads(workers)
+    /* monotonic: LLVM's runtime else shares the indices out beforehand, and a thread that has none
+       left takes those of another.  Then progress falls, and one behind a failure may come first. */
+#pragma omp parallel for schedule(monotonic : dynamic, chunk) num_threads(workers)
     for (int64_t i = 0; i < count; i++) {
         tsvd_status own;
         int64_t limit;
