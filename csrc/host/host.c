@@ -317,7 +317,7 @@ tsvdi_host_for_each(int workers, int64_t count, tsvd_task task, void *arg)
     }
 #ifdef _OPENMP
     /* monotonic: LLVM's runtime else shares the indices out beforehand, and a thread that has none
-       left takes those of another.  Then progress falls, and one behind a failure may come first. */
+       left takes those of another.  Then progress falls, and a later failure may hide the first. */
 #pragma omp parallel for schedule(monotonic : dynamic, chunk) num_threads(workers)
     for (int64_t i = 0; i < count; i++) {
         tsvd_status own;
