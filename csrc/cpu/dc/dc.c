@@ -30,7 +30,9 @@ set_level(struct cpu_dc *run, int level)
 {
     run->level = level;
     run->nodes = run->job->batch << level;
-    run->merge = run->merges + run->job->batch * dc_nodes_above(level);
+    run->merge = run->merges == NULL /* each matrix is one leaf */
+                     ? NULL
+                     : run->merges + run->job->batch * dc_nodes_above(level);
 }
 
 static tsvd_status
