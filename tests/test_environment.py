@@ -181,3 +181,22 @@ def test_fast_math_is_refused(flag, tmp_path):
     assert subprocess.run([*command, "-O3"], capture_output=True).returncode == 0
     refused = subprocess.run([*command, flag], capture_output=True, text=True)
     assert refused.returncode != 0 and "tsvd cannot be compiled" in refused.stderr
+
+
+@pytest.mark.skipif(
+    shutil.which("gcc") is None or platform.machine() != "x86_64", reason="gcc for x86-64 is needed"
+)
+@pytest.mark.parametrize("single", [0, 1])
+def test_a_processor_with_fma_but_without_avx2(single, tmp_path):
+    """The kernels compile for it, and the compiler joins no product and sum by itself."""
+    csrc = Path(__file__).parents[1] / "csrc"
+    if not csrc.exists():
+        pytest.skip("not in a source tree")
+    command = ["gcc", "-S", "-O2", "-std=gnu11", "-march=bdver2", "-ffp-contract=off", f"-I{csrc}"]
+    command += [f"-DTSVD_SINGLE={single}", "-DTSVD_ISA=generic", f"-I{csrc}/include"]
+    output = tmp_path / "kernels.s"
+    subprocess.run([*command, str(csrc / "cpu/kernels/kernels.c"), "-o", str(output)], check=True)
+    assert "vfmadd" in output.read_text()  # where the source asks for it
+    secular = [*command, str(csrc / "math/sturm.c"), "-o", str(output)]
+    subprocess.run(secular, check=True)
+    assert output.exists()
