@@ -1,5 +1,5 @@
-"""The ends of the range of numbers: values next to the largest number, and values below the smallest
-normal number, which are rounded to the nearest."""
+"""The ends of the range of numbers: values next to the largest number, which are not infinite, and
+values below the smallest normal number, which are rounded to the nearest."""
 
 import numpy as np
 import pytest

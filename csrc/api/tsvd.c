@@ -146,8 +146,8 @@ tsvd_make_plan(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
 /* tsvd_svd(), in the default floating-point environment.  outer: the caller's. */
 static __attribute__((noinline)) tsvd_status
 svd(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e, const tsvd_options *options,
-    const tsvd_array *L, const tsvd_array *s, const tsvd_array *R,
-    struct host_environment *outer, tsvd_info *info, tsvd_error *error)
+    const tsvd_array *L, const tsvd_array *s, const tsvd_array *R, struct host_environment *outer,
+    tsvd_info *info, tsvd_error *error)
 {
     const double clock = tsvdi_host_seconds();
     struct svd_problem problem;

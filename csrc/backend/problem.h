@@ -34,7 +34,7 @@ struct svd_problem {
     tsvd_space from; /* where d and e lie */
     tsvd_space to;   /* where the results lie */
     struct svd_input d, e;
-    void *s, *L, *R; /* results; L and R are NULL without vectors */
+    void *s, *L, *R;                /* results; L and R are NULL without vectors */
     struct host_environment *outer; /* the caller's floating-point environment, which
                                        options->check() runs in */
 };

@@ -3,9 +3,9 @@
  *
  * A bracket [low, high) holds one value or more.  Its ends are the bits of reals; where values may
  * be infinity, the highest end is one above infinity's bits.  Bits are ordered
- * as the numbers are, so a bracket over many powers of two is cut in exponent first.  r_shift() says
- * from which shift on a value counts as a number.  An end is
- * sure once a count, or the range of all values, has confirmed it.
+ * as the numbers are, so a bracket over many powers of two is cut in exponent first.  r_shift()
+ * says from which shift on a value counts as a number.  An end is sure once a count, or the range
+ * of all values, has confirmed it.
  *
  * The two searches that use these rules differ, since the hardware does.  A CPU counts at a few
  * shifts at once: cpu/values.c halves brackets, each at one shift.  A GPU counts at thousands of

@@ -27,7 +27,8 @@
 /* Twofold arithmetic, NaN and infinity need the rules of IEEE 754, in the type's own precision. */
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) ||     \
     defined(__NO_SIGNED_ZEROS__) || defined(__USE_FAST_MATH__)
-#error "tsvd cannot be compiled with -Ofast, -ffast-math or a part of it: its results would be wrong"
+#error                                                                                             \
+    "tsvd cannot be compiled with -Ofast, -ffast-math or a part of it: its results would be wrong"
 #endif
 #if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
 #error "tsvd cannot be compiled with -ffinite-math-only: its results would be wrong"
@@ -174,8 +175,8 @@ r_pow2(int k)
     return r_from_bits((real_int)(k + R_BIAS) << R_DIGITS);
 }
 
-/* The shift at which a count decides whether a value is given as x > 0 or more: *twice is 1, -1 or 0,
-   and the shift is the result times 2^*twice.
+/* The shift at which a count decides whether a value is given as x > 0 or more: *twice is 1, -1 or
+   0, and the shift is the result times 2^*twice.
 
    That is x itself, so a value is given as the largest number that is not above it.  Two shifts
    differ.  Up to the smallest normal number the shift lies half a step below x, so such values are

@@ -142,8 +142,7 @@ plain_is_exact(int64_t n, real_int bits, struct matrix_scale m)
 
     return TSVD_SINGLE ||
            (bits > R_NORMAL_BITS && bits < R_INFINITY_BITS &&
-            (n <= PLAIN_ORDER ||
-             (double)r_from_bits(bits) * (4 + (double)n / 64) >= 0.75 * top));
+            (n <= PLAIN_ORDER || (double)r_from_bits(bits) * (4 + (double)n / 64) >= 0.75 * top));
 }
 
 /* The square of the scaled entry k of 2n; 0 where the entry counts as zero. */

@@ -199,8 +199,7 @@ test_zero_strides(void)
                     CHECK(strstr(error.text, "bytes") != NULL, "%s", error.text);
                 }
             }
-            CHECK(tsvd_select(cpu(), &d, &e, NULL, 0, 1, &first, &count, &error) ==
-                      TSVD_ERR_MEMORY,
+            CHECK(tsvd_select(cpu(), &d, &e, NULL, 0, 1, &first, &count, &error) == TSVD_ERR_MEMORY,
                   "n = %lld: %s", (long long)n, error.text);
             CHECK(error.wanted > (uint64_t)n && error.available > 0, "%s", error.text);
         }

@@ -6,7 +6,6 @@
 #include "bracket_tests.h"
 #include "dc_tests.h"
 #include "givens_tests.h"
-#include "leaf_tests.h"
 #include "qr_tests.h"
 #include "rotation_tests.h"
 #include "secular_tests.h"
@@ -30,6 +29,5 @@ main(void)
     test_secular_infinite();
     test_secular_ends();
     test_dc_rules();
-    test_failing_leaves();
     return report();
 }

@@ -360,8 +360,7 @@ count_wide(const struct sturm *m, int vectors, const real *sigma, real_int *abov
             real sigma_rest;
             real_int sigma_twos;
 
-            square[lane] =
-                sturm_wide_shift(sigma[v * SIMD_LANES + lane], &sigma_rest, &sigma_twos);
+            square[lane] = sturm_wide_shift(sigma[v * SIMD_LANES + lane], &sigma_rest, &sigma_twos);
             rest[lane] = sigma_rest;
             twos[lane] = sigma_twos;
         }

@@ -8,7 +8,12 @@
 
 #include "math/real.h"
 
-#if defined(__AVX512F__) || defined(__FMA__)
+/* Some processors have FMA without the integers of AVX2: they take the vectors of 16 bytes. */
+#if defined(__AVX2__) && defined(__FMA__)
+#define SIMD_AVX2 1
+#endif
+
+#if defined(__AVX512F__) || defined(SIMD_AVX2)
 #include <immintrin.h>
 #endif
 
@@ -38,10 +43,10 @@ typedef __mmask8 num_mask;
 #define SIMD_NATIVE(operation) _mm512_##operation##_pd
 #else
 typedef simd_int num_mask; /* lanes of ones or zeros */
-#if defined(__FMA__) && TSVD_SINGLE
+#if defined(SIMD_AVX2) && TSVD_SINGLE
 typedef __m256 simd_native;
 #define SIMD_NATIVE(operation) _mm256_##operation##_ps
-#elif defined(__FMA__)
+#elif defined(SIMD_AVX2)
 typedef __m256d simd_native;
 #define SIMD_NATIVE(operation) _mm256_##operation##_pd
 #endif
