@@ -107,8 +107,7 @@ def test_the_gil_is_released(device):
     thread = threading.Thread(target=tick)
     thread.start()
     start = time.perf_counter()
-    with pytest.raises(np.linalg.LinAlgError):
-        tsvd.svd(d, e, method="givens", eps=1e-300, max_sweeps=4000, device=device)
+    tsvd.svd(d, e, method="givens", device=device)
     end = time.perf_counter()
     stop.set()
     thread.join()

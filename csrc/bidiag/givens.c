@@ -271,6 +271,9 @@ take_rest(struct tsvd_context *ctx, const struct givens_job *job, real eps, int6
     if (q.exhausted) {
         TSVD_TRY(fail(ctx, asked > 0 ? asked : made + 2 * q.sweeps));
     }
+    if (job->right.x != NULL) { /* what the rotations of both add up to can be half the bound */
+        TSVD_TRY(orthonormalize(ctx, job));
+    }
     info->sweeps += 2 * q.sweeps;
     info->iterations += 2 * q.rotations;
 out:
