@@ -74,7 +74,14 @@ def main():
     of_stress = parser.add_argument_group("stress")
     of_stress.add_argument("--draws", type=int, default=5000, help="how many (5000)")
     of_stress.add_argument("--seed", type=int, default=0, help="random seed of the draws (0)")
-    of_stress.add_argument("--index", type=int, help="make only this draw, and print its measures")
+    of_stress.add_argument("--index", type=int, help="make only this draw or climb, and print it")
+    of_stress.add_argument(
+        "--evolve",
+        type=int,
+        metavar="EVALUATIONS",
+        help="instead of drawing, climb towards the bounds by changing matrices; in so many "
+        "evaluations",
+    )
     of_stress.add_argument("--method", default="dc", help="method of tsvd.svd (dc)")
     parser.add_argument_group("checksums").add_argument(
         "--compare",
@@ -167,9 +174,11 @@ def _crossover(arguments, threads):
 def _stress(arguments, processes):
     # A draw may use several threads, and there are as many processes as cores.
     os.environ["OMP_WAIT_POLICY"] = "passive"
-    from benchmarks import stress
+    from benchmarks import evolve, stress
 
     device, method = arguments.device, arguments.method
+    if arguments.evolve is not None:
+        return _evolve(evolve, arguments, processes)
     if arguments.index is not None:
         return stress.again(arguments.seed, arguments.index, device, method)
     return stress.run(
@@ -181,6 +190,15 @@ def _stress(arguments, processes):
         arguments.seed,
         arguments.seconds or 3600,
     )
+
+
+def _evolve(evolve, arguments, processes):
+    device, method, seed = arguments.device, arguments.method, arguments.seed
+    if arguments.index is not None:
+        return evolve.again(seed, arguments.index, method, device)
+    path = arguments.output or RESULTS / f"evolve_{device}_{method}.json"
+    seconds = arguments.seconds or 3600
+    return evolve.run(path, processes, device, method, arguments.evolve, seed, seconds)
 
 
 def _checksums(arguments, threads):

@@ -176,7 +176,7 @@ def check(made, d, e, device, method):
 def _check_one(made, d, e, result, values):
     """The same for one matrix. values: the right ones."""
     L, s, R = result
-    n, dtype = made.n, np.dtype(made.dtype)
+    n = made.n
     wrong = []
     if not all(np.isfinite(x).all() for x in (L, s, R)):
         return {}, ["not finite"]
@@ -193,14 +193,19 @@ def _check_one(made, d, e, result, values):
         found["residual"] = (residual, BOUNDS["residual"](n))
         found["values"] = (measures.value_error(s, values), BOUNDS["values auto"](n))
         return found, wrong
-    full = BOUNDS["residual"](n) * (n + 8) * float(np.finfo(dtype).eps) * _norm(d, e)
-    limit = 4 * made.eps + full
+    limit = limit_with_eps(d, e, made.eps)
     if s.size == n:
         error = measures.max_abs_error(d, e, L, s, R, made.lower)
         found["max error, eps"] = (error / limit, 1.0)
     change = float(np.max(abs(s.astype(np.float64) - values)))
     found["values, eps"] = (change / limit, 1.0)
     return found, wrong
+
+
+def limit_with_eps(d, e, eps):
+    """The bound on max |B - L S R| where eps is given."""
+    n, unit = d.size, float(np.finfo(d.dtype).eps)
+    return 4 * eps + BOUNDS["residual"](n) * (n + 8) * unit * _norm(d, e)
 
 
 def _norm(d, e):

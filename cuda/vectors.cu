@@ -273,6 +273,28 @@ sign_kernel(struct device_rows rows, struct ordered order)
     }
 }
 
+/* Brings n vectors of n numbers to norm 1.  A warp has a vector. */
+static __global__ void
+normalize_kernel(int64_t n, real *x)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+    real square = 0, change;
+
+    if (i >= n) {
+        return;
+    }
+    for (int64_t c = threadIdx.x; c < n; c += TILE) {
+        square = r_fma(x[i * n + c], x[i * n + c], square);
+    }
+    for (int lane = TILE / 2; lane > 0; lane /= 2) {
+        square += __shfl_xor_sync(0xffffffffu, square, lane);
+    }
+    change = unit_change(square);
+    for (int64_t c = threadIdx.x; c < n; c += TILE) {
+        x[i * n + c] = r_fma(change, x[i * n + c], x[i * n + c]);
+    }
+}
+
 /* to[c][i] = sign x[from[i]][c] for each matrix: the vectors become columns.  A block has a tile.
  */
 static __global__ void
@@ -359,6 +381,7 @@ order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
     const size_t matrix = (size_t)n * (size_t)n * sizeof(real);
     const struct device_rows left = {left_vectors.x, n, n, NULL, NULL};
     const struct device_rows right = {right_vectors.x, n, n, NULL, NULL};
+    const dim3 warps(TILE, ROW_THREADS / TILE);
     real *d_left = NULL, *d_right;
     int64_t *d_from = NULL;
     char *d_flip = NULL, *d_negative = NULL;
@@ -371,6 +394,11 @@ order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
     TSVD_TRY(tsvdi_cuda_upload(call, d_from, from, (size_t)n * sizeof(*d_from)));
     TSVD_TRY(tsvdi_cuda_upload(call, d_negative, negative, (size_t)n));
     d_right = d_left + n * n;
+    for (int side = 0; side < 2; side++) {
+        normalize_kernel<<<blocks_for(n, warps.y), warps, 0, call->stream>>>(
+            n, side == 0 ? left_vectors.x : right_vectors.x);
+        CUDA_LAUNCHED(call);
+    }
     TSVD_TRY(tsvdi_cuda_order_rows(call, left, right, n, 1, d_from, d_negative, d_flip, d_left,
                                    d_right));
     CUDA_TRY(call, cudaMemcpyAsync(left_vectors.x, d_left, matrix, cudaMemcpyDeviceToDevice,

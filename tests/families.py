@@ -14,6 +14,7 @@ FAMILIES = {}
 
 REAL_FILE = Path(__file__).parent / "data" / "real_bidiagonals.npz"
 HARD_FILE = REAL_FILE.with_name("hard.npz")
+EVOLVED_FILE = REAL_FILE.with_name("evolved.npz")
 
 
 def make(name, n, dtype=np.float64, seed=0):
@@ -40,7 +41,16 @@ def real(dtype=np.float64):
 
 def hard():
     """Matrices on which LAPACK failed: name -> (d, e). data/hard.json tells what it did."""
-    with np.load(HARD_FILE) as file:
+    return _pairs(HARD_FILE)
+
+
+def evolved():
+    """Matrices that a search climbed to, on which the bounds were broken once: name -> (d, e)."""
+    return _pairs(EVOLVED_FILE)
+
+
+def _pairs(path):
+    with np.load(path) as file:
         names = sorted({key.split("/")[0] for key in file})
         return {name: (file[f"{name}/d"], file[f"{name}/e"]) for name in names}
 

@@ -12,7 +12,7 @@ import pytest
 
 import tsvd
 from cases import DTYPES, Findings
-from families import BREAKING, HARD_FILE, hard, make
+from families import BREAKING, HARD_FILE, evolved, hard, make
 from measures import BOUNDS, orthogonality, residual
 from reference import singular_values
 from test_accuracy import check_values, check_vectors
@@ -78,6 +78,33 @@ def test_what_deflation_drops_is_small(method, device):
     d[16:21], e[15:18] = (1, 1 / 2, 1, 0, 16), (2**-21, 2**-21, 2**-26)
     with Findings() as findings:
         check_vectors(findings, method, d, e, tsvd.svd(d, e, method=method, device=device))
+
+
+@pytest.mark.parametrize("name", evolved())
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("lower", [False, True])
+def test_evolved(name, method, lower, device):
+    """These broke a bound: by deflation, whose errors added up, or by rotations that stretched."""
+    d, e = evolved()[name]
+    with Findings() as findings:
+        L, s, R = tsvd.svd(d, e, lower=lower, method=method, device=device)
+        limit = BOUNDS["residual"](d.size)
+        findings.bound(name, "residual", residual(d, e, L, s, R, lower), limit)
+        limit = BOUNDS["orthogonality"](d.size)
+        findings.bound(name, "orthogonality", orthogonality(L, R), limit)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_norms_do_not_drift(method):
+    """The same small angles come again in each sweep, and stretched the vectors by 30 eps."""
+    found = []
+    for name, (d, e) in evolved().items():
+        for n in {d.size, 20} if "orthogonality" in name else ():
+            L, _, R = tsvd.svd(d[:n], e[: n - 1], method=method, device="cpu")
+            eps = float(np.finfo(d.dtype).eps)
+            norms = np.sum(np.float64(L) ** 2, axis=0), np.sum(np.float64(R) ** 2, axis=1)
+            found += [np.max(abs(square - 1)) / eps for square in norms]
+    assert found and max(found) <= 4
 
 
 def test_the_record_is_of_these_matrices():

@@ -38,10 +38,11 @@ fill_wave(const struct rotation_log *log, struct sweep_group g, const struct rot
 
         for (int64_t w = 0; w < steps; w++) {
             int64_t j = w - start;
-            int active = j >= 0 && j < count;
+            const struct rotation none = {1, 0};
+            const struct rotation q = j >= 0 && j < count ? rotation[used + j] : none;
 
-            coefficients[2 * (w * WAVE + k)] = active ? rotation[used + j].c : REAL(1);
-            coefficients[2 * (w * WAVE + k) + 1] = active ? rotation[used + j].s : REAL(0);
+            coefficients[2 * (w * WAVE + k)] = rotation_half_tangent(q);
+            coefficients[2 * (w * WAVE + k) + 1] = q.s;
         }
         used += count;
     }
@@ -235,7 +236,29 @@ struct order_job {
     real *work; /* for each worker ORDER_COLUMNS n reals */
 };
 
-/* Finds the signs of ORDER_COLUMNS columns of L, and multiplies the columns by them. */
+/* Brings `width` <= ORDER_COLUMNS columns, whose rows are n numbers apart, to norm 1. */
+static void
+normalize_columns(int64_t n, int64_t width, real *x)
+{
+    real change[ORDER_COLUMNS] = {0};
+
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < width; j++) {
+            change[j] += x[i * n + j] * x[i * n + j];
+        }
+    }
+    for (int64_t j = 0; j < width; j++) {
+        change[j] = unit_change(change[j]);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < width; j++) {
+            x[i * n + j] += change[j] * x[i * n + j];
+        }
+    }
+}
+
+/* Brings ORDER_COLUMNS columns of L and rows of R to norm 1.  Finds the signs of the columns, and
+   multiplies them by their signs. */
 static tsvd_status
 orient_left(void *arg, int worker, int64_t index)
 {
@@ -244,6 +267,10 @@ orient_left(void *arg, int worker, int64_t index)
     const int64_t width = begin + ORDER_COLUMNS < n ? ORDER_COLUMNS : n - begin;
 
     (void)worker;
+    normalize_columns(n, width, job->left.x + begin);
+    for (int64_t i = begin; i < begin + width; i++) {
+        tsvdi_kernels()->normalize(n, job->right.x + i * n);
+    }
     tsvdi_kernels()->orient(width, n, job->left.x + begin, n, job->sign + begin);
     return TSVD_OK;
 }

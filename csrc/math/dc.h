@@ -214,8 +214,14 @@ dc_deflated(const struct dc_tree *tree, int64_t batch, const struct dc_merge *me
     return deflated;
 }
 
-/* Deflation tolerance in units of u = eps / 2.  LAPACK has the same since 3.11; it had 8 before. */
+/* The most that one deflation may perturb the scaled M by, in units of u = eps / 2.  LAPACK has the
+   same since 3.11; it had 8 before. */
 enum { DC_TOLERANCE = 64 };
+
+/* A merge of r rows spends at most r eps / DC_THRIFT of the scaled M's norm, in the Frobenius norm,
+   for each of three things: what is dropped from z, what is added to z_0, and values that are taken
+   to be equal. */
+enum { DC_THRIFT = 4 };
 
 /* Number of candidates t, t / 2, ... for the threshold on |z|.  The last, t / 1024, is at most
    t / sqrt(n) up to n = 2^20. */
@@ -223,9 +229,19 @@ enum { DC_THRESHOLDS = 11 };
 
 /* How much a merge may perturb its scaled M. */
 struct dc_limits {
-    real z;     /* bound on the norm of what is dropped from z */
-    real gap;   /* values no further apart than this are taken to be equal */
-    real floor; /* the least |z_0| */
+    real z;      /* bound on the norm of what is dropped from z */
+    real floor;  /* the least |z_0| */
+    real gap;    /* a list entry this close to the one before may be absorbed */
+    real equal;  /* values no further apart than this are taken to be equal at no charge */
+    real budget; /* bound on the sum of the squares of all other absorptions' errors */
+};
+
+/* What the entries of a list may spend on being absorbed.  The budget is shared out evenly among
+   those that are close to the entry before.  In a run of such entries, one may spend what those
+   before it have left. */
+struct dc_purse {
+    real share; /* of an entry */
+    real left;  /* what the run has left */
 };
 
 /* The exponent of a node's unit, which brings its largest entry into [1, 2).  B's largest entry
@@ -245,18 +261,31 @@ dc_exponent(real largest)
  *
  * eps      how far the caller allows B to be perturbed, scaled; 0: full accuracy
  * levels   of the tree
+ * rows     of the node
  *
- * Each row of B is the center of one merge at most, so dropping from z changes any entry of B at
- * most once, by limit.z.  Taking values to be equal changes it by limit.gap on each level.
+ * Full accuracy.  The errors of a level's nodes are in separate blocks of B, and a node's unit is
+ * at most the norm of its block.  So a level with nodes of r rows changes B by at most r eps /
+ * DC_THRIFT of ||B||_F for each of the three things, where n = r + 2 r + 4 r ... over the levels
+ * halves r. Values taken to be equal add up to 2 n eps / DC_THRIFT at most.  Each row of B is the
+ * center of one merge at most, so what changes z stands in separate rows, and adds up in squares to
+ * sqrt(4 / 3) n eps / DC_THRIFT at most, twice.  All in all that is less than n eps ||B||_F, half
+ * of what the residual may be.  In large nodes DC_TOLERANCE bounds each deflation below that.
+ *
+ * eps.  Dropping from z changes any entry of B at most once, by limit.z.  Taking values to be equal
+ * at no charge changes it by limit.equal on each level.
  */
 TSVD_HD struct dc_limits
-dc_limits_for(real eps, int levels)
+dc_limits_for(real eps, int levels, int64_t rows)
 {
+    const real most = REAL(DC_TOLERANCE) * (R_EPS / 2),
+               spent = REAL(rows) / REAL(DC_THRIFT) * R_EPS;
     struct dc_limits limit;
 
-    limit.floor = REAL(DC_TOLERANCE) * (R_EPS / 2);
+    limit.floor = r_min(spent, most);
     limit.z = r_max(limit.floor, eps);
-    limit.gap = r_max(limit.floor, 2 * eps / REAL(levels));
+    limit.equal = 2 * eps / REAL(levels);
+    limit.gap = r_max(most, limit.equal);
+    limit.budget = spent * spent;
     return limit;
 }
 
@@ -296,16 +325,52 @@ dc_drop_step(int64_t i, real *d, real *e, real *extra)
     return turn;
 }
 
-/* Lets the entry of value `head` absorb one of value d, if the two are taken to be equal.  *turn:
-   the rotation of their vectors, head's first; it leaves all of their weight with head.  Returns
-   whether it did. */
+/* Whether a list entry of value d may be absorbed, by the value of the entry before. */
 TSVD_HD int
-dc_absorb(struct dc_limits limit, real head, real d, real *z_head, real *z, struct rotation *turn)
+dc_close(struct dc_limits limit, real before, real d)
 {
-    if (!(d - head <= limit.gap)) {
-        return 0;
+    return d - before <= limit.gap;
+}
+
+/* The purse of a list in which `close` entries are close to the entry before. */
+TSVD_HD struct dc_purse
+dc_fill_purse(struct dc_limits limit, int64_t close)
+{
+    const struct dc_purse purse = {limit.budget / r_max(REAL(close), 1), 0};
+
+    return purse;
+}
+
+/*
+ * Lets the entry of value `head` absorb one of value d, which is close to the entry before it, if
+ * the two may be taken to be equal.  *turn: the rotation of their vectors, head's first; it leaves
+ * all of their weight with head.  Returns whether it did.
+ *
+ * The rotation turns the diagonal (head, d) into another matrix, which is taken to be the same.
+ * With g = d - head the difference is g s (s c; c -s), whose square is 2 (g s)^2.  It is no more
+ * where head is the center, whose left vector does not turn.  The errors of a run's absorptions add
+ * up to no more than the sum of their squares: the inner product of two, that of entry j and a
+ * later one k, is -g_j g_k (s_j c .. c s_k)^2 <= 0.
+ */
+TSVD_HD int
+dc_absorb(struct dc_limits limit, struct dc_purse *purse, real head, real d, real *z_head, real *z,
+          struct rotation *turn)
+{
+    const real gap = d - head;
+    real norm;
+    const struct rotation q = rotation_make(*z_head, *z, &norm);
+
+    purse->left += purse->share;
+    if (!(gap <= limit.equal)) {
+        const real square = 2 * (gap * q.s) * (gap * q.s);
+
+        if (!(square <= purse->left)) {
+            return 0;
+        }
+        purse->left -= square;
     }
-    *turn = rotation_make(*z_head, *z, z_head);
+    *turn = rotation_unit(q);
+    *z_head = norm;
     *z = 0;
     return 1;
 }

@@ -27,6 +27,17 @@ struct num_rotation {
     num c, s;
 };
 
+/* rotation_unit() in every lane. */
+TSVD_HD struct num_rotation
+num_rotation_unit(struct num_rotation q)
+{
+    const num excess = num_fma(q.s, q.s, num_fma(q.c, q.c, NUM_SPLAT(REAL(-1))));
+    const struct num_rotation unit = {num_fma(REAL(-0.5) * q.c, excess, q.c),
+                                      num_fma(REAL(-0.5) * q.s, excess, q.s)};
+
+    return unit;
+}
+
 /* rotation_make() in every lane, for entries of at most ROTATION_SAFE_MAX. */
 TSVD_HD struct num_rotation
 num_rotation_make(num f, num g, num *r)
@@ -54,12 +65,18 @@ num_rotation_make(num f, num g, num *r)
     q.c = num_select(small, one, f_scaled * inverse);
     q.s = num_select(none, zero, g_scaled * inverse);
     *r = num_select(small, f, sum * inverse * up);
-    return q;
+    return num_rotation_unit(q);
 }
 
 #else
 #define num_rotation rotation
-#define num_rotation_make rotation_make
+
+TSVD_HD struct rotation
+num_rotation_make(real f, real g, real *r)
+{
+    return rotation_unit(rotation_make(f, g, r));
+}
+
 #endif
 
 /* The smaller singular value of [f g; 0 h], to a few ulps. */

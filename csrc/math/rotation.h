@@ -95,6 +95,35 @@ rotation_make(real f, real g, real *r)
 }
 
 /*
+ * The rotation with c^2 + s^2 brought to 1, but for the rounding of c and s.
+ *
+ * c and s of rotation_make() have errors in common, those of the root.  They stretch what is
+ * turned, by up to 2 eps.  An iteration that has nearly settled makes the same rotation over and
+ * over, so that what it stretches adds up instead of cancelling.
+ */
+TSVD_HD struct rotation
+rotation_unit(struct rotation q)
+{
+    const real excess = r_fma(q.s, q.s, r_fma(q.c, q.c, -1));
+    const struct rotation unit = {r_fma(REAL(-0.5) * q.c, excess, q.c),
+                                  r_fma(REAL(-0.5) * q.s, excess, q.s)};
+
+    return unit;
+}
+
+/*
+ * By what share a vector changes that gets the norm 1; `square` is that of its norm, and near 1.
+ *
+ * Many rotations by the same small angle round the large entries of a vector the same way each
+ * time. So its norm drifts, though each rotation has the norm 1 (rotation_unit()).
+ */
+TSVD_HD real
+unit_change(real square)
+{
+    return (1 - square) / 2;
+}
+
+/*
  * A rotation with c >= 0 is given by one number, the tangent t = s / (1 + c) of half its angle;
  * |t| <= 1 but for rounding.  It is applied in three lifting steps, each a fused operation,
  *

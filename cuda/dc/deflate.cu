@@ -91,7 +91,7 @@ find_z(const struct dc_device &run, const struct dc_node &node, struct dc_merge 
         down = r_pow2(-exponent);
         own.alpha = alpha * down;
         own.beta = beta * down;
-        own.limit = dc_limits_for(run.eps[node.matrix] * down, run.levels);
+        own.limit = dc_limits_for(run.eps[node.matrix] * down, run.levels, node.rows);
         merge->null_turn = rotation_make(
             own.alpha * x[center * run.stride + center],
             node.columns > node.rows ? own.beta * x[end * run.stride + center + 1] : REAL(0),
@@ -189,6 +189,20 @@ make_list(const struct dc_device &run, const struct dc_node &node, struct dc_mer
     __syncthreads();
 }
 
+/* How many entries of the list are close to the entry before, in every thread. */
+static __device__ int64_t
+count_close(const real *d, int64_t listed, struct node_shared &own)
+{
+    uint64_t close = 0, before, total;
+
+    for (int64_t i = threadIdx.x + 1; i < listed; i += blockDim.x) {
+        close += (uint64_t)dc_close(own.limit, d[i - 1], d[i]);
+    }
+    block_scan(own.temporary.scan).ExclusiveSum(close, before, total);
+    __syncthreads();
+    return (int64_t)total;
+}
+
 /* Lets list entries absorb those that follow.  slot.to gets the absorbed entries.  Each run of
    neighbours that are close is one thread's. */
 static __device__ void
@@ -199,17 +213,19 @@ absorb(const struct dc_device &run, const struct dc_node &node, struct dc_merge 
     const int64_t first = node.first, listed = merge->listed;
     const int64_t *list = slot.list + first;
     const real *d = slot.tau + first;
+    const struct dc_purse full = dc_fill_purse(own.limit, count_close(d, listed, own));
     uint64_t absorbed = 0;
 
     for (int64_t i = threadIdx.x; i < listed; i += blockDim.x) {
+        struct dc_purse purse = full;
         int64_t last = i;
 
-        if (i > 0 && d[i] - d[i - 1] <= own.limit.gap) {
+        if (i > 0 && dc_close(own.limit, d[i - 1], d[i])) {
             continue; /* not the first of its run */
         }
         slot.head[first + i] = i;
-        for (int64_t k = i + 1; k < listed && d[k] - d[k - 1] <= own.limit.gap; k++) {
-            if (dc_absorb(own.limit, d[last], d[k], &slot.z[list[last]], &slot.z[list[k]],
+        for (int64_t k = i + 1; k < listed && dc_close(own.limit, d[k - 1], d[k]); k++) {
+            if (dc_absorb(own.limit, &purse, d[last], d[k], &slot.z[list[last]], &slot.z[list[k]],
                           &slot.turn[first + k])) {
                 slot.deflated[list[k]] = 1;
             } else {
@@ -466,7 +482,7 @@ __launch_bounds__(MERGE_THREADS) number_kernel(struct dc_device run, int depth)
     __shared__ struct node_shared own;
 
     if (threadIdx.x == 0) {
-        own.limit = dc_limits_for(run.eps[node.matrix] / merge->unit, run.levels);
+        own.limit = dc_limits_for(run.eps[node.matrix] / merge->unit, run.levels, node.rows);
     }
     widen(run, node, merge);
     number_survivors(run, node, merge, own);

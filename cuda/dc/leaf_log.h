@@ -329,6 +329,58 @@ play_drop(const struct leaf &leaf, struct reader &reader, struct ring *ring,
     return leaf.rows;
 }
 
+/* The unit_change() of a vector, of which a lane has the columns x. */
+template <int WIDTH>
+static __device__ __forceinline__ real
+change_of(const real (&x)[part<WIDTH>::COLUMNS])
+{
+    real square = 0;
+
+#pragma unroll
+    for (int c = 0; c < part<WIDTH>::COLUMNS; c++) {
+        square = r_fma(x[c], x[c], square);
+    }
+#pragma unroll
+    for (int lanes = part<WIDTH>::LANES / 2; lanes > 0; lanes /= 2) {
+        square += __shfl_xor_sync(0xffffffffu, square, lanes);
+    }
+    return unit_change(square);
+}
+
+/* Brings the vectors of a leaf to norm 1. */
+template <int WIDTH>
+static __device__ __forceinline__ void
+normalize(const struct leaf &leaf, struct vectors_part<WIDTH> &v,
+          real (&null)[part<WIDTH>::COLUMNS])
+{
+    constexpr int COLUMNS = part<WIDTH>::COLUMNS;
+
+#pragma unroll
+    for (int i = 0; i < WIDTH; i++) {
+        if (i < leaf.rows) {
+            real x[COLUMNS], change;
+
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                x[c] = v.x[c][i];
+            }
+            change = change_of<WIDTH>(x);
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                v.x[c][i] = r_fma(change, x[c], x[c]);
+            }
+        }
+    }
+    if (leaf.columns > leaf.rows) {
+        const real change = change_of<WIDTH>(null);
+
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) {
+            null[c] = r_fma(change, null[c], null[c]);
+        }
+    }
+}
+
 /* Plays `sweeps` sweeps, whose turns begin with turn `begin` of the log. */
 template <int WIDTH>
 static __device__ __forceinline__ void
@@ -398,6 +450,9 @@ play(const struct dc_device &run, const struct leaf &leaf, const struct leaf_log
         begin = play_drop<WIDTH>(leaf, reader, ring, v, null);
     }
     play_sweeps<WIDTH>(sweep, end.sweeps, begin, reader, ring, v);
+    if (end.done) {
+        normalize<WIDTH>(leaf, v, null);
+    }
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) {
 #pragma unroll

@@ -81,6 +81,32 @@ test_rotation_make(void)
     CHECK(r == 5, "r = %g", (double)r);
 }
 
+/* What is left of c^2 + s^2 - 1 is the rounding of c and s, 0.71 eps, and that of the first term of
+   the excess, 0.25 eps. */
+static void
+test_rotation_unit(void)
+{
+    const long double eps = (long double)R_EPS;
+
+    for (int i = 0; i < 100000; i++) {
+        const int lowest = i % 2 == 0 ? -R_DIGITS : -2;
+        const real stretched = 1 + REAL(random_int(-8, 8)) * R_EPS;
+        struct rotation q, unit;
+        long double error;
+        real r;
+
+        q = rotation_make(REAL(random_scaled(lowest, 0)), REAL(random_scaled(lowest, 0)), &r);
+        q.c *= stretched;
+        q.s *= stretched;
+        unit = rotation_unit(q);
+        error = (long double)unit.c * unit.c + (long double)unit.s * unit.s - 1;
+        CHECK(fabsl(error) <= 0.96L * eps, "c = %a, s = %a: %Lg eps", (double)unit.c,
+              (double)unit.s, error / eps);
+        CHECK(fabsl((long double)unit.s * q.c - (long double)unit.c * q.s) <= eps,
+              "the angle of c = %a, s = %a", (double)q.c, (double)q.s);
+    }
+}
+
 /* The lifting steps in exact arithmetic are the rotation. */
 static void
 check_lifting(struct rotation q)

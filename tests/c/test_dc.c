@@ -184,19 +184,24 @@ survivors(double alpha, double beta, double right, double eps)
 static void
 test_deflation(void)
 {
-    const double ulp = DBL_EPSILON, tolerance = DC_TOLERANCE * ulp / 2;
+    const struct dc_limits limit = dc_limits_for(0, 1, 64);
+    const double ulp = DBL_EPSILON, tolerance = limit.z;
+    /* the weights are 0.8 of the left value, 1 of the right one, 0.6 of the center; a pair with a
+       distance of g costs 2 (g s)^2, where s is the share of the larger value's weight */
+    const double above = sqrt(limit.budget / 2 * 1.64), below = above / 0.8;
+    const double zero = sqrt(limit.budget / 2 * 1.36);
 
     CHECK(survivors(1, 1, 1.75, 0) == 3, "center, left and right value");
     /* equal values */
     CHECK(survivors(1, 1, 1.25, 0) == 2, "the same value");
-    CHECK(survivors(1, 1, 1.25 + tolerance - 4 * ulp, 0) == 2, "just inside the tolerance");
-    CHECK(survivors(1, 1, 1.25 - tolerance + 4 * ulp, 0) == 2, "just inside, below");
-    CHECK(survivors(1, 1, 1.25 + tolerance + 4 * ulp, 0) == 3, "just outside the tolerance");
-    CHECK(survivors(1, 1, 1.25 - tolerance - 4 * ulp, 0) == 3, "just outside, below");
+    CHECK(survivors(1, 1, 1.25 + above - 4 * ulp, 0) == 2, "just inside the budget");
+    CHECK(survivors(1, 1, 1.25 - below + 4 * ulp, 0) == 2, "just inside, below");
+    CHECK(survivors(1, 1, 1.25 + above + 4 * ulp, 0) == 3, "just outside the budget");
+    CHECK(survivors(1, 1, 1.25 - below - 4 * ulp, 0) == 3, "just outside, below");
     /* values that count as zero: the center absorbs them */
     CHECK(survivors(1, 1, 0, 0) == 2, "zero");
-    CHECK(survivors(1, 1, tolerance, 0) == 2, "at the tolerance");
-    CHECK(survivors(1, 1, tolerance + ulp, 0) == 3, "above the tolerance");
+    CHECK(survivors(1, 1, zero * 0.99, 0) == 2, "within the budget");
+    CHECK(survivors(1, 1, zero * 1.01, 0) == 3, "beyond the budget");
     /* weights that count as zero */
     CHECK(survivors(1, tolerance, 1.75, 0) == 2, "a right weight at the threshold");
     CHECK(survivors(1, tolerance + ulp, 1.75, 0) == 3, "a right weight above it");

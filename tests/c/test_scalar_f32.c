@@ -15,6 +15,7 @@ int
 main(void)
 {
     test_rotation_make();
+    test_rotation_unit();
     test_rotation_lift();
     test_triangle();
     test_sturm();

@@ -33,7 +33,7 @@ find_z(const struct cpu_dc *run, const struct dc_node *node, struct dc_merge *me
     merge->null_turn = rotation_make(
         alpha * row_of(run, RIGHT, node, center)[center],
         has_null ? beta * row_of(run, RIGHT, node, end)[center + 1] : 0, &slot->z[center]);
-    return dc_limits_for(run->eps[node->matrix] * down, run->job->tree.levels);
+    return dc_limits_for(run->eps[node->matrix] * down, run->job->tree.levels, node->rows);
 }
 
 /* The threshold on |z|. */
@@ -69,14 +69,14 @@ merge_orders(const real *value, const int64_t *a, int64_t count_a, const int64_t
     }
 }
 
-/* Makes the list, finds which of its entries absorb which, and sets `deflated` of every slot. */
-static void
-find_deflated(const struct dc_slots *slot, const struct dc_node *node, struct dc_limits limit,
-              real threshold, struct dc_merge *merge)
+/* Makes the list, and sets `deflated` of every slot that z deflates.  Returns how many entries of
+   the list are close to the entry before. */
+static int64_t
+make_list(const struct dc_slots *slot, const struct dc_node *node, struct dc_limits limit,
+          real threshold, struct dc_merge *merge)
 {
     const int64_t first = node->first, center = first + node->left;
-    int64_t *ascending = slot->from + first, *list = slot->list + first;
-    int64_t *head = slot->head + first, last = 0;
+    int64_t *ascending = slot->from + first, *list = slot->list + first, close = 0;
     const real down = 1 / merge->unit;
 
     merge_orders(slot->value, slot->order + first, node->left, slot->order + center + 1,
@@ -84,28 +84,47 @@ find_deflated(const struct dc_slots *slot, const struct dc_node *node, struct dc
     slot->value[center] = 0;
     slot->deflated[center] = 0;
     list[0] = center;
-    head[0] = 0;
     merge->listed = 1;
-    merge->absorbed = 0;
     for (int64_t i = 0; i < node->rows - 1; i++) {
-        int64_t j = ascending[i], at = merge->listed;
+        const int64_t j = ascending[i], before = list[merge->listed - 1];
 
         slot->order[first + i] = j;
         slot->deflated[j] = r_abs(slot->z[j]) <= threshold;
-        if (slot->deflated[j]) {
-            continue;
+        if (!slot->deflated[j]) {
+            close += dc_close(limit, slot->value[before] * down, slot->value[j] * down);
+            list[merge->listed++] = j;
         }
-        list[at] = j;
-        head[at] = at;
-        if (dc_absorb(limit, slot->value[list[last]] * down, slot->value[j] * down,
-                      &slot->z[list[last]], &slot->z[j], &slot->turn[first + at])) {
-            head[at] = last;
-            slot->deflated[j] = 1;
+    }
+    return close;
+}
+
+/* Lets list entries absorb those that follow. */
+static void
+absorb(const struct dc_slots *slot, const struct dc_node *node, struct dc_limits limit,
+       int64_t close, struct dc_merge *merge)
+{
+    const int64_t *list = slot->list + node->first;
+    int64_t *head = slot->head + node->first, last = 0;
+    struct dc_purse purse = dc_fill_purse(limit, close);
+    const real down = 1 / merge->unit;
+
+    head[0] = 0;
+    merge->absorbed = 0;
+    for (int64_t i = 1; i < merge->listed; i++) {
+        const real d = slot->value[list[i]] * down;
+
+        head[i] = i;
+        if (!dc_close(limit, slot->value[list[i - 1]] * down, d)) {
+            purse.left = 0;
+            last = i;
+        } else if (dc_absorb(limit, &purse, slot->value[list[last]] * down, d, &slot->z[list[last]],
+                             &slot->z[list[i]], &slot->turn[node->first + i])) {
+            head[i] = last;
+            slot->deflated[list[i]] = 1;
             merge->absorbed++;
         } else {
-            last = at;
+            last = i;
         }
-        merge->listed++;
     }
 }
 
@@ -234,8 +253,9 @@ void
 tsvdi_cpu_deflate(const struct cpu_dc *run, const struct dc_node *node, struct dc_merge *merge)
 {
     const struct dc_limits limit = find_z(run, node, merge);
+    const real threshold = find_threshold(&run->slot, node, limit);
 
-    find_deflated(&run->slot, node, limit, find_threshold(&run->slot, node, limit), merge);
+    absorb(&run->slot, node, limit, make_list(&run->slot, node, limit, threshold, merge), merge);
     turn_vectors(run, node, merge);
     number_survivors(&run->slot, node, limit, merge);
     find_moves(&run->slot, node, merge);

@@ -256,13 +256,15 @@ store_leaf(struct leaf_group *g, const struct cpu_dc *run, struct lane *lane)
     for (int64_t i = 0; i < leaf.columns; i++) {
         const int64_t j = leaf.first + i;
 
+        tsvdi_kernels()->normalize(leaf.columns, vector(g, lane, RIGHT, i));
         memcpy(row_of(run, RIGHT, &leaf, j) + leaf.first, vector(g, lane, RIGHT, i),
                (size_t)leaf.columns * sizeof(real));
         if (i < leaf.rows) {
-            const real *x = vector(g, lane, LEFT, i);
+            real *x = vector(g, lane, LEFT, i);
             real *left = row_of(run, LEFT, &leaf, j) + leaf.first;
             real sign = lane->d[i] < 0 ? REAL(-1) : REAL(1);
 
+            tsvdi_kernels()->normalize(leaf.columns, x);
             for (int64_t k = 0; k < leaf.columns; k++) {
                 left[k] = sign * x[k];
             }

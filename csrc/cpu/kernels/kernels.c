@@ -198,6 +198,29 @@ lane_sum(simd x)
     return sum;
 }
 
+static void
+normalize(int64_t count, real *x)
+{
+    const int64_t rest = count % SIMD_LANES, whole = count - rest;
+    const simd part = load_part(x + whole, rest, 0);
+    simd sum = part * part, change;
+
+    for (int64_t i = 0; i < whole; i += SIMD_LANES) {
+        const simd here = *(const simd_unaligned *)(x + i);
+
+        sum = simd_fma(here, here, sum);
+    }
+    change = simd_splat(unit_change(lane_sum(sum)));
+    for (int64_t i = 0; i < whole; i += SIMD_LANES) {
+        const simd here = *(const simd_unaligned *)(x + i);
+
+        *(simd_unaligned *)(x + i) = simd_fma(change, here, here);
+    }
+    for (int64_t i = whole; i < count; i++) {
+        x[i] = r_fma(change[0], x[i], x[i]);
+    }
+}
+
 static struct cpu_sums
 secular(int64_t count, const real *pole, const real *square, real base, real tau, real below,
         real above)
@@ -464,6 +487,7 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .dot = dot,
     .qr_lanes = qr_lanes,
     .leaf_wave = leaf_wave,
+    .normalize = normalize,
     .sign_of_largest = sign_of_largest,
     .orient = orient,
     .turn = turn,

@@ -19,11 +19,11 @@ enum { WAVE = 8 };
 
 /* Up to WAVE sweeps of one direction, as one pass over consecutive rows.  In step w sweep k rotates
    rows w - k and w - k + 1, counted from `first` in the direction of the sweep.  Where it has no
-   rotation there, the coefficients are (1, 0). */
+   rotation there, the coefficients are (0, 0). */
 struct wave {
     int64_t first; /* the row that the pass begins with */
     int64_t steps;
-    int64_t offset; /* place of its coefficients: c, s for [steps][WAVE] */
+    int64_t offset; /* place of its coefficients: half tangent and sine for [steps][WAVE] */
     int up;         /* the direction */
 };
 
@@ -77,8 +77,8 @@ struct qr_lanes {
     int64_t steps; /* the most rotations of a chain */
 };
 
-/* Numbers that the rotations of a sweep take.  Each row has the cosines and the sines of its first
-   rotations, then those of its second ones.  LEAF_WAVE rows of identities follow. */
+/* Numbers that the rotations of a sweep take.  Each row has the half tangents and the sines of its
+   first rotations, then those of its second ones.  LEAF_WAVE rows of identities follow. */
 enum { LANE_SWEEP = (QR_ROWS + LEAF_WAVE) * 4 * QR_LANES_MAX };
 
 /* 1 to LEAF_WAVE sweeps over a chain of vectors. */
@@ -90,8 +90,8 @@ struct leaf_wave {
     int sweeps;
     int64_t lanes; /* of the chain, as in struct qr_lanes */
 
-    /* For each sweep the cosine of its rotation 0.  Its sine is `lanes` numbers behind.  The cosine
-       of the next rotation is 4 `lanes` further on. */
+    /* For each sweep the half tangent of its rotation 0.  Its sine is `lanes` numbers behind.  The
+       half tangent of the next rotation is 4 `lanes` further on. */
     const real *turn[LEAF_WAVE];
 };
 
@@ -134,6 +134,9 @@ struct cpu_kernels {
 
     /* Applies a wave of such sweeps to one lane's vectors. */
     void (*leaf_wave)(const struct leaf_wave *wave);
+
+    /* Brings x, whose norm is 1 but for rounding, to norm 1. */
+    void (*normalize)(int64_t count, real *x);
 
     /* The sign of x's entry of largest magnitude (of equals the first): 1 or -1. */
     real (*sign_of_largest)(int64_t count, const real *x);

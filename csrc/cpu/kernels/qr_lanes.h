@@ -49,11 +49,11 @@ store_lanes(real *to, num_mask mask, num x)
     *(num *)to = num_select(mask, x, *(const num *)to);
 }
 
-/* Stores a rotation: its cosines, and `row` numbers behind them its sines. */
+/* Stores a rotation: its half tangents, and `row` numbers behind them its sines. */
 TSVD_HD void
 store_turn(real *rotation, num_mask mask, int64_t row, struct num_rotation q)
 {
-    store_lanes(rotation, mask, q.c);
+    store_lanes(rotation, mask, q.s / (1 + q.c));
     store_lanes(rotation + row, mask, q.s);
 }
 
@@ -106,7 +106,7 @@ sweep_lanes(struct qr_lanes *q, int vectors, int shifted, const num_mask *mask, 
 static inline __attribute__((always_inline)) void
 advance_lanes(struct qr_lanes *q, int vectors, real *rotation)
 {
-    const num zero = NUM_SPLAT(REAL(0)), one = NUM_SPLAT(REAL(1));
+    const num zero = NUM_SPLAT(REAL(0));
     const int64_t row = vectors * SIMD_LANES;
     num_mask with[QR_VECTORS], without[QR_VECTORS];
     num shift[QR_VECTORS];
@@ -132,7 +132,7 @@ advance_lanes(struct qr_lanes *q, int vectors, real *rotation)
     }
     for (int64_t i = 4 * row * (q->steps + 1); i < 4 * row * (q->steps + LEAF_WAVE);
          i += SIMD_LANES) {
-        *(num *)(rotation + i) = (i & row) == 0 ? one : zero;
+        *(num *)(rotation + i) = zero;
     }
 }
 
@@ -152,15 +152,23 @@ qr_lanes(struct qr_lanes *q, int vectors, real *rotation)
    registers. */
 enum { STRIPS = SIMD_BYTES == 64 ? 4 : 2 };
 
-/* One rotation of a wave. */
+/*
+ * One rotation of a wave, by the tangent t of half its angle and its sine s:
+ *
+ *     (x, y) becomes (x + s (y - t x), y - s (x + t y)),   as c = 1 - s t
+ *
+ * (Rutishauser, The Jacobi method for real symmetric matrices, Numer. Math. 9 (1966)).  Where many
+ * sweeps make the same rotation by a small angle, c would stretch the vectors each time by its own
+ * rounding.
+ */
 static inline __attribute__((always_inline)) void
-wave_turn(real cosine, real sine, simd *row, simd *below)
+wave_turn(real half_tangent, real sine, simd *row, simd *below)
 {
-    const simd c = simd_splat(cosine), s = simd_splat(sine);
+    const simd t = simd_splat(half_tangent), s = simd_splat(sine);
     const simd a = *row, b = *below;
 
-    *below = simd_fma(c, a, s * b);
-    *row = simd_fma(c, b, -(s * a));
+    *below = simd_fma(s, simd_fma(-t, a, b), a);
+    *row = simd_fma(-s, simd_fma(t, b, a), b);
 }
 
 /* The rotations that the sweeps begin .. end - 1 of a wave make in one step, on some strips side by
