@@ -101,7 +101,7 @@ def test_as_many_sweeps_as_it_takes():
 def test_millions_of_sweeps_keep_orthogonality():
     d, e, eps = np.ones(2), np.array([1e-5]), 1e-10
     result, info = tsvd.svd(d, e, method="givens", eps=eps, full_output=True)
-    assert info.sweeps > 2**20
+    assert info.sweeps > 2**19
     assert orthogonality(result.L, result.R) <= BOUNDS["orthogonality"](2)
     assert max_abs_error(d, e, *result) <= 4 * eps
 

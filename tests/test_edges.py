@@ -73,7 +73,7 @@ def test_the_largest_number_alone(dtype, device):
     for sign in (1, -1):
         assert tsvd.svdvals([dtype(sign * top)], [], device=device) == top
     batch = tsvd.svdvals(np.full((3, 2), top), np.zeros((3, 1), dtype), device=device)
-    assert (batch == top).all()
+    assert (batch <= top).all() and (batch >= top * (1 - 4 * np.finfo(dtype).eps)).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

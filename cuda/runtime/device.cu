@@ -319,6 +319,7 @@ tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p)
     tsvd_status ret = TSVD_OK;
 
     *p = NULL;
+    bytes = bytes > 0 ? bytes : 1;
     call->wanted = bytes;
     if (call->allocator.allocate != NULL) {
         return alloc_outside(call, bytes, p);
@@ -329,13 +330,13 @@ tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p)
             return out_of_memory(call, available);
         }
     }
-    code = cudaMallocFromPoolAsync(p, bytes > 0 ? bytes : 1, call->pool, call->stream);
+    code = cudaMallocFromPoolAsync(p, bytes, call->pool, call->stream);
     if (code == cudaErrorMemoryAllocation) {
         /* what earlier calls left in the pool may lie in pieces that are too small */
         tsvdi_cuda_forget();
         CUDA_TRY(call, cudaStreamSynchronize(call->stream));
         CUDA_TRY(call, cudaMemPoolTrimTo(call->pool, 0));
-        CUDA_TRY(call, cudaMallocFromPoolAsync(p, bytes > 0 ? bytes : 1, call->pool, call->stream));
+        CUDA_TRY(call, cudaMallocFromPoolAsync(p, bytes, call->pool, call->stream));
     } else if (code != cudaSuccess) {
         ret = tsvdi_cuda_fail(call, code, "cudaMallocFromPoolAsync", __FILE__, __LINE__);
     }

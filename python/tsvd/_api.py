@@ -137,16 +137,17 @@ def svd(
         values that deflate save work. Without vectors it finds the values as
         "auto" does. "qr": implicit-shift QR [1]_, which needs the least memory.
         "givens": zero-shift sweeps of Givens rotations in a pipeline [2]_. It
-        converges linearly, and is there to be studied. "bisect": Sturm counts,
-        values only.
+        converges linearly, and is there to be studied. Implicit QR takes what
+        is left before rounding reaches the accuracy below. "bisect": Sturm
+        counts, values only.
     eps : float, optional
         How far B may be perturbed, in the units of B. Entries of this size or
         less count as zero, and values that are as close may count as equal.
         The error of B is at most 4 eps plus that of full accuracy. A looser eps
         leaves less work. None: full accuracy of the dtype.
     max_sweeps : int, optional
-        Bound on the sweeps for each matrix of "qr" and "givens". None: the
-        method's own bound.
+        Bound on the sweeps for each matrix of "qr" and "givens". For "givens" a
+        sweep of QR counts as two. None: the method's own bound.
     select : {"a", "v", "i"}
         Which values are computed, with their vectors. "a": all. "v": those in
         the half-open interval ``(min, max]``. "i": those with indices ``min`` to

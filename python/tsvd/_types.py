@@ -37,10 +37,12 @@ class SVDInfo(NamedTuple):
     device : str
         The device that it ran on, as the argument ``device`` of `tsvd.svd`.
     sweeps : int
-        Passes over the matrix or a part of it; "givens": half sweeps.
+        Passes over the matrix or a part of it; "givens": half sweeps,
+        with two for each sweep of QR that takes the rest.
     iterations : int
         "givens": loop steps of all threads of the pipeline, including empty
-        ones; "qr": rotation steps of all sweeps; "bisect": Sturm counts; "dc": 0.
+        ones, and rotations of QR; "qr": rotation steps of all sweeps; "bisect":
+        Sturm counts; "dc": 0.
     iterations_saved : int
         "givens": the empty steps among these that splitting left out.
     rotations : int

@@ -213,7 +213,18 @@ BEHIND(cublasDgemmStridedBatched,
        (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta,
         c, ldc, stride_c, count),
        CUBLAS_FAILED)
-BEHIND(tsvdi_cuda_context_push, (void *context), (context), (int)OTHER) /* the name in errors */
+
+static int (*cuCtxPushCurrent_behind)(void *context);
+
+/* It fails at most once, since what a handle gives back needs it too. */
+static int
+cuCtxPushCurrent_shim(void *context)
+{
+    const int first = shim.name == NULL;
+
+    return fails("tsvdi_cuda_context_push") && first ? (int)OTHER /* the name in errors */
+                                                     : cuCtxPushCurrent_behind(context);
+}
 
 static int (*cublasCreate_behind)(void **handle);
 static int (*cublasDestroy_behind)(void *handle);
@@ -249,8 +260,7 @@ __wrap_dlsym(void *library, const char *name)
         {"cublasSetStream_v2", &cublasSetStream_behind, (void *)cublasSetStream_shim},
         {"cublasDgemmStridedBatched", &cublasDgemmStridedBatched_behind,
          (void *)cublasDgemmStridedBatched_shim},
-        {"cuCtxPushCurrent_v2", &tsvdi_cuda_context_push_behind,
-         (void *)tsvdi_cuda_context_push_shim},
+        {"cuCtxPushCurrent_v2", &cuCtxPushCurrent_behind, (void *)cuCtxPushCurrent_shim},
     };
     void *found = __real_dlsym(library, name);
 

@@ -250,11 +250,12 @@ typedef struct tsvd_options {
                       negative numbers are TSVD_ERR_ARGUMENT */
     double eps;    /* entries of this size or less count as zero, in the units of B; negative,
                       the default: full accuracy of the dtype */
-    int64_t max_sweeps; /* qr, givens: bound on sweeps for each matrix, half sweeps for givens; 0,
-                           the default: the method's own */
-    int check_finite;   /* non-zero, the default: NaN or infinity is TSVD_ERR_NONFINITE; zero: a
-                           matrix that holds one gives results filled with NaN */
-    int64_t givens_blocks;  /* givens: blocks that the matrix is cut into; 0, the default: chosen */
+    int64_t max_sweeps;    /* qr, givens: bound on sweeps for each matrix, half sweeps for givens, a
+                              sweep of QR that takes the rest being two; 0, the default: the method's
+                              own */
+    int check_finite;      /* non-zero, the default: NaN or infinity is TSVD_ERR_NONFINITE; zero: a
+                              matrix that holds one gives results filled with NaN */
+    int64_t givens_blocks; /* givens: blocks that the matrix is cut into; 0, the default: chosen */
     int64_t givens_threads; /* givens: half sweeps that run at once; 0, the default: n / 2 */
     int givens_split;       /* givens: non-zero, the default: the matrix is split where it falls
                                apart; zero: it stays whole to the end, with the same results */
@@ -309,9 +310,11 @@ TSVD_API tsvd_status tsvd_make_plan(tsvd_handle *handle, const tsvd_array *d, co
 /* What was done, summed over the batch. */
 typedef struct tsvd_info {
     tsvd_method method;       /* the method that ran */
-    int64_t sweeps;           /* passes over (a part of) the matrix; givens: half sweeps */
+    int64_t sweeps;           /* passes over (a part of) the matrix; givens: half sweeps, two
+                                 for each sweep of QR that takes the rest */
     int64_t iterations;       /* givens: loop steps of all threads of the pipeline, empty ones
-                                 included; qr: steps of all sweeps; bisect: Sturm counts */
+                                 and the rotations of QR included; qr: steps of all sweeps; bisect: Sturm
+                                 counts */
     int64_t iterations_saved; /* givens: empty ones among the iterations that splitting left out */
     int64_t rotations;        /* Givens rotations made, right and left together */
     int64_t deflated;         /* off-diagonal entries set to zero because they were negligible; dc:
@@ -343,7 +346,7 @@ typedef struct tsvd_info {
  *
  * Vectors of a part, k < n, are computed by AUTO and DC alone; QR and GIVENS refuse them.
  *
- * Accuracy  s to a few ulps each (dc, qr, bisect), below the smallest normal number the nearest
+ * Accuracy  s to a few ulps each (all methods), below the smallest normal number the nearest
  *           number; infinity only from the next power of two above the largest number on.
  *           B - L S R and orthogonality to a small multiple of n u.
  * Signs     the entry of largest magnitude in each column of L is positive; if several are equal,
