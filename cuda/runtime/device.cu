@@ -300,7 +300,7 @@ out:
 static tsvd_status
 alloc_outside(struct cuda_call *call, size_t bytes, void **p)
 {
-    *p = call->allocator.allocate(call->allocator.arg, bytes > 0 ? bytes : 1, call->stream);
+    *p = call->allocator.allocate(call->allocator.arg, bytes, call->stream);
     if (*p == NULL) {
         call->error->device = call->device;
         call->error->wanted = bytes;
