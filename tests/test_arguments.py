@@ -671,6 +671,8 @@ for d, least in ((np.ones(n), 8 * n * n), (np.broadcast_to(np.int32(1), (n, n)),
 """
     for line in run(program, under=("env", "OPENBLAS_NUM_THREADS=1")).splitlines():
         assert re.search(r"72000000 bytes.*\d+ bytes are free", line), line
+
+
 @pytest.mark.parametrize("order", [2**k // part for k in (40, 50, 57, 60) for part in (1, 57)])
 @pytest.mark.parametrize("method", ["auto", "qr", "givens", "bisect"])
 def test_sizes_do_not_wrap(order, method):

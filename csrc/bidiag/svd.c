@@ -60,7 +60,8 @@ tsvdi_check(struct tsvd_context *ctx, double done)
         return TSVD_OK;
     }
     ctx->told = ((double)ctx->index + done * (double)ctx->count) / (double)ctx->total;
-    /* the caller's function finds the caller's environment, and may change it */
+    /* The caller's function finds the caller's environment, and may change it.  A number in memory
+       is computed before that; one in a register might be computed after it. */
     tsvdi_environment_enter(&own);
     tsvdi_environment_leave(ctx->problem->outer);
     stop = o->check(o->check_arg, ctx->told);

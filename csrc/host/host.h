@@ -49,7 +49,8 @@ typedef tsvd_status (*tsvd_task)(void *arg, int worker, int64_t index);
 
 /* Calls task(arg, worker, i) for 0 <= i < count, in at most `workers` threads.  Worker 0 is the
    calling thread.  It stops early on a failure, and returns the status of the least index that
-   failed; but TSVD_ERR_INTERRUPTED, if a task returned that or forked the process, in the child. */
+   failed; but TSVD_ERR_INTERRUPTED, if a task returned that.  A child gets that too, if a task
+   forked the process while several threads worked. */
 tsvd_status tsvdi_host_for_each(int workers, int64_t count, tsvd_task task, void *arg);
 
 /* Seconds of a clock that never goes back. */

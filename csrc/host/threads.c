@@ -61,7 +61,7 @@ static struct {
     struct loop *first;  /* loops with places, the oldest first */
     int threads;         /* that were started */
     int asleep;          /* of them, those that wait for `work` */
-    bool pinned;         /* this code stays in memory */
+    atomic_bool pinned;  /* this code stays in memory */
     atomic_uint posted;  /* loops so far */
     atomic_uint forks;   /* forks that this process is the child of */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -106,17 +106,36 @@ tsvdi_host_forks(void)
 
 /* ---- how many ---- */
 
-/* The processors that the calling thread may run on; a system call. */
+/* The processors of the process; false: unknown.  The calling thread may be bound to fewer, by
+   OpenMP or by the program.  So these are OpenMP's places, or else those of the main thread. */
+static bool
+find_processors(cpu_set_t *all)
+{
+    CPU_ZERO(all);
+#ifdef _OPENMP
+    for (int place = 0; place < omp_get_num_places(); place++) {
+        const int count = omp_get_place_num_procs(place);
+        int id[CPU_SETSIZE];
+
+        if (count > CPU_SETSIZE) {
+            return false;
+        }
+        omp_get_place_proc_ids(place, id);
+        for (int i = 0; i < count; i++) {
+            CPU_SET((size_t)id[i], all);
+        }
+    }
+#endif
+    return CPU_COUNT(all) > 0 || sched_getaffinity(getpid(), sizeof *all, all) == 0;
+}
+
+/* How many they are; a system call. */
 static int64_t
 processors(void)
 {
-    cpu_set_t mine;
-    int64_t count = 0;
+    cpu_set_t all;
 
-    if (sched_getaffinity(0, sizeof mine, &mine) == 0) {
-        count = CPU_COUNT(&mine);
-    }
-    return count > 0 ? count : sysconf(_SC_NPROCESSORS_ONLN); /* more than the set can hold */
+    return find_processors(&all) ? CPU_COUNT(&all) : sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 int
@@ -264,10 +283,10 @@ pin_code(void)
 {
     Dl_info here;
 
-    if (!pool.pinned && dladdr((void *)&pool, &here) != 0) {
+    if (!atomic_load(&pool.pinned) && dladdr((void *)&pool, &here) != 0) {
         (void)dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
     }
-    pool.pinned = true;
+    atomic_store(&pool.pinned, true);
 }
 
 /* Starts threads until there are so many; does with fewer if the system gives no more.  The pool is
@@ -275,15 +294,23 @@ pin_code(void)
 static void
 start_threads(int wanted)
 {
+    static const int fault[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
     pthread_attr_t detached;
     sigset_t all, before;
+    cpu_set_t anywhere;
 
     if (pool.threads >= wanted || pthread_attr_init(&detached) != 0) {
         return;
     }
-    pin_code();
     (void)pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    (void)sigfillset(&all); /* signals are for the threads of the program */
+    if (find_processors(&anywhere)) {
+        (void)pthread_attr_setaffinity_np(&detached, sizeof anywhere, &anywhere);
+    }
+    /* signals are for the threads of the program, but for those that a fault in a thread raises */
+    (void)sigfillset(&all);
+    for (size_t i = 0; i < sizeof fault / sizeof *fault; i++) {
+        (void)sigdelset(&all, fault[i]);
+    }
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     while (pool.threads < wanted) {
         pthread_t thread;
@@ -303,6 +330,7 @@ post(struct loop *loop)
 {
     struct loop **end = &pool.first;
 
+    pin_code(); /* not under the lock: the loader has locks of its own */
     (void)pthread_mutex_lock(&pool.lock);
     start_threads(loop->places);
     while (*end != NULL) {

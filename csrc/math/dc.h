@@ -265,11 +265,12 @@ dc_exponent(real largest)
  *
  * Full accuracy.  The errors of a level's nodes are in separate blocks of B, and a node's unit is
  * at most the norm of its block.  So a level with nodes of r rows changes B by at most r eps /
- * DC_THRIFT of ||B||_F for each of the three things, where n = r + 2 r + 4 r ... over the levels
- * halves r. Values taken to be equal add up to 2 n eps / DC_THRIFT at most.  Each row of B is the
- * center of one merge at most, so what changes z stands in separate rows, and adds up in squares to
- * sqrt(4 / 3) n eps / DC_THRIFT at most, twice.  All in all that is less than n eps ||B||_F, half
- * of what the residual may be.  In large nodes DC_TOLERANCE bounds each deflation below that.
+ * DC_THRIFT of ||B||_F for each of the three things.  r halves from level to level, and n + n / 2 +
+ * n / 4 + ... < 2 n.  Values taken to be equal add up to 2 n eps / DC_THRIFT at most.  Each row of
+ * B is the center of one merge at most, so what changes z stands in separate rows, and adds up in
+ * squares to sqrt(4 / 3) n eps / DC_THRIFT at most, twice.  All in all that is less than n eps
+ * ||B||_F, half of what the residual may be.  In large nodes DC_TOLERANCE bounds each deflation
+ * below that.
  *
  * eps.  Dropping from z changes any entry of B at most once, by limit.z.  Taking values to be equal
  * at no charge changes it by limit.equal on each level.

@@ -322,12 +322,13 @@ tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p)
     bytes = bytes > 0 ? bytes : 1;
     call->wanted = bytes;
     if (call->allocator.allocate != NULL) {
-        return alloc_outside(call, bytes, p);
+        TSVD_TRY(alloc_outside(call, bytes, p));
+        goto out;
     }
     if (bytes > CHECKED_BYTES) {
         TSVD_TRY(tsvdi_cuda_memory_free(call, &available));
         if (bytes > available) {
-            return out_of_memory(call, available);
+            TSVD_TRY(out_of_memory(call, available));
         }
     }
     code = cudaMallocFromPoolAsync(p, bytes, call->pool, call->stream);

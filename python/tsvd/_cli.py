@@ -198,7 +198,7 @@ def _solve(d, e, **options):
         raise _Failure(error, 1) from error
     except (TypeError, ValueError, NotImplementedError) as error:
         raise _Failure(error, 2) from error
-    except RuntimeError as error:
+    except (RuntimeError, ImportError) as error:
         raise _Failure(error, 1) from error
 
 

@@ -58,7 +58,7 @@ tile_product(int most, int vectors, const struct product *p, int64_t rows, int64
     }
 #pragma GCC unroll 8
     for (int i = 0; i < most; i++) {
-        real *to = c + i * p->ldc;
+        real *to = c + (i < rows ? i : 0) * p->ldc; /* no address beyond C is formed */
 
         for (int v = 0; v < vectors && i < rows; v++, to += SIMD_LANES) {
             const int64_t count = v < vectors - 1 ? SIMD_LANES : last;

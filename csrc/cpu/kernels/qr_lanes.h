@@ -157,9 +157,9 @@ enum { STRIPS = SIMD_BYTES == 64 ? 4 : 2 };
  *
  *     (x, y) becomes (x + s (y - t x), y - s (x + t y)),   as c = 1 - s t
  *
- * (Rutishauser, The Jacobi method for real symmetric matrices, Numer. Math. 9 (1966)).  Where many
- * sweeps make the same rotation by a small angle, c would stretch the vectors each time by its own
- * rounding.
+ * (Rutishauser, The Jacobi method for real symmetric matrices, Numerische Mathematik 9 (1966)).
+ * Where many sweeps make the same rotation by a small angle, c would stretch the vectors each time
+ * by its own rounding.
  */
 static inline __attribute__((always_inline)) void
 wave_turn(real half_tangent, real sine, simd *row, simd *below)

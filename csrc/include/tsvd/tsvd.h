@@ -29,10 +29,10 @@
  * NULL.  A function that is given a handle of NULL returns TSVD_ERR_ARGUMENT, unless its comment
  * allows it.  Every `error` may be NULL.
  *
- * Floating point.  The library computes in the default environment, in each of its threads: it
- * rounds to nearest, flushes nothing to zero, and traps nothing.  The caller's environment and
- * exception flags come back at the end, and are there while options.check runs; a BLAS and
- * allocators of the caller's are called in the default one.
+ * Floating point.  tsvd_svd() and tsvd_select() compute in the default environment, in each of its
+ * threads: it rounds to nearest, flushes nothing to zero, and traps nothing.  The caller's
+ * environment and exception flags come back at the end, and are there while options.check runs; a
+ * BLAS and allocators of the caller's are called in the default one.
  *
  * Structures.  tsvd_config and tsvd_options begin with their size, which their default functions
  * set.  The space and the dtype of an array are not zero.  A function that is given a structure
