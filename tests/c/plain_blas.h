@@ -53,14 +53,23 @@ GEMM(sgemm_32, float, int32_t)
 GEMM(dgemm_64, double, int64_t)
 GEMM(sgemm_64, float, int64_t)
 
-/* Gives it to a handle, with integers of so many bytes. */
-static void
-use_blas(tsvd_handle *handle, int integer_bytes)
+/* It, with integers of so many bytes. */
+static tsvd_blas
+plain_blas(int integer_bytes)
 {
     const tsvd_blas narrow = {.dgemm32 = dgemm_32, .sgemm32 = sgemm_32};
     const tsvd_blas wide = {.dgemm64 = dgemm_64, .sgemm64 = sgemm_64};
 
-    CHECK(tsvd_set_blas(handle, integer_bytes == 4 ? &narrow : &wide, NULL) == TSVD_OK, "a BLAS");
+    return integer_bytes == 4 ? narrow : wide;
+}
+
+/* Gives it to a handle. */
+UNUSED static void
+use_blas(tsvd_handle *handle, int integer_bytes)
+{
+    const tsvd_blas blas = plain_blas(integer_bytes);
+
+    CHECK(tsvd_set_blas(handle, &blas, NULL) == TSVD_OK, "a BLAS");
 }
 
 #endif

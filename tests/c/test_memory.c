@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "counting.h"
+#include "plain_blas.h"
 #include "problem.h"
 
 static struct counting counting;
@@ -19,34 +20,11 @@ refuse_from(long long k, int others)
     counting.others = others;
 }
 
-/* A plain BLAS for divide and conquer, C = A B by columns. */
-#define GEMM(name, type)                                                                           \
-    static void name(const char *transa, const char *transb, const int32_t *m, const int32_t *n,   \
-                     const int32_t *k, const type *alpha, const type *a, const int32_t *lda,       \
-                     const type *b, const int32_t *ldb, const type *beta, type *c,                 \
-                     const int32_t *ldc)                                                           \
-    {                                                                                              \
-        (void)transa, (void)transb;                                                                \
-        for (int64_t j = 0; j < *n; j++) {                                                         \
-            for (int64_t i = 0; i < *m; i++) {                                                     \
-                c[i + j * *ldc] = *beta == 0 ? 0 : *beta * c[i + j * *ldc];                        \
-            }                                                                                      \
-            for (int64_t l = 0; l < *k; l++) {                                                     \
-                for (int64_t i = 0; i < *m; i++) {                                                 \
-                    c[i + j * *ldc] += *alpha * a[i + l * *lda] * b[l + j * *ldb];                 \
-                }                                                                                  \
-            }                                                                                      \
-        }                                                                                          \
-    }
-
-GEMM(plain_dgemm, double)
-GEMM(plain_sgemm, float)
-
 static tsvd_status
 create(tsvd_handle **handle, tsvd_error *error)
 {
     const tsvd_allocator allocator = counting_allocator(&counting);
-    const tsvd_blas blas = {.dgemm32 = plain_dgemm, .sgemm32 = plain_sgemm};
+    const tsvd_blas blas = plain_blas(4);
     tsvd_config config = tsvd_config_default();
 
     config.threads = 2;
