@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "check.h"
 #include "tsvd/tsvd.h"
 
 struct counting {
@@ -63,6 +64,21 @@ counting_allocator(struct counting *c)
     const tsvd_allocator allocator = {counting_allocate, counting_release, c};
 
     return allocator;
+}
+
+/* A handle that takes its memory from `c`. */
+UNUSED static tsvd_handle *
+counting_handle(struct counting *c, int threads)
+{
+    const tsvd_allocator allocator = counting_allocator(c);
+    tsvd_config config = tsvd_config_default();
+    tsvd_handle *handle = NULL;
+    tsvd_error error;
+
+    config.threads = threads;
+    config.host_allocator = &allocator;
+    CHECK(tsvd_create(&config, &handle, &error) == TSVD_OK, "%s", error.text);
+    return handle;
 }
 
 #endif

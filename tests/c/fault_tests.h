@@ -85,14 +85,8 @@ static struct counting counting;
 static tsvd_handle *
 faulty_handle(int threads)
 {
-    const tsvd_allocator allocator = counting_allocator(&counting);
-    tsvd_config config = tsvd_config_default();
-    tsvd_handle *handle = NULL;
-    tsvd_error error;
+    tsvd_handle *handle = counting_handle(&counting, threads);
 
-    config.threads = threads;
-    config.host_allocator = &allocator;
-    CHECK(tsvd_create(&config, &handle, &error) == TSVD_OK, "%s", error.text);
     use_blas(handle, 4);
     return handle;
 }

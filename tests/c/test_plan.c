@@ -9,21 +9,6 @@
 
 static struct counting counting;
 
-/* A handle that takes its memory from `counting`. */
-static tsvd_handle *
-counted_handle(int threads)
-{
-    const tsvd_allocator allocator = counting_allocator(&counting);
-    tsvd_config config = tsvd_config_default();
-    tsvd_handle *handle = NULL;
-    tsvd_error error;
-
-    config.threads = threads;
-    config.host_allocator = &allocator;
-    CHECK(tsvd_create(&config, &handle, &error) == TSVD_OK, "%s", error.text);
-    return handle;
-}
-
 /* One call: the plan is what it does, and bounds what it takes from above and, within reason, from
    below. */
 static void
@@ -74,7 +59,7 @@ test_workspace(void)
                                    TSVD_METHOD_BISECT};
 
     for (int threads = 1; threads <= 3; threads += 2) {
-        tsvd_handle *handle = counted_handle(threads);
+        tsvd_handle *handle = counting_handle(&counting, threads);
 
         for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {
             for (int b = 0; b < 3; b++) {
@@ -107,7 +92,7 @@ test_workspace(void)
 static void
 test_graded(void)
 {
-    tsvd_handle *handle = counted_handle(1);
+    tsvd_handle *handle = counting_handle(&counting, 1);
     struct work w = make_work(TSVD_FLOAT64, 150, 1);
     const tsvd_options options = tsvd_options_default();
     tsvd_info info;
@@ -154,7 +139,7 @@ test_too_large_workspace(void)
     const tsvd_array L = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 2, left);
     const tsvd_array R = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 2, right);
     tsvd_options options = tsvd_options_default();
-    tsvd_handle *handle = counted_handle(1);
+    tsvd_handle *handle = counting_handle(&counting, 1);
     tsvd_error error;
 
     CHECK(tsvd_set_blas(handle, &blas, &error) == TSVD_OK, "%s", error.text);
