@@ -156,6 +156,12 @@ def _batch(arguments, threads):
     return batch.run(arguments.output or RESULTS / "batch.json", threads, arguments.seconds or 40)
 
 
+def _transfers(arguments, threads):
+    from benchmarks import transfers
+
+    return transfers.run(arguments.output or RESULTS / "transfers.json", threads)
+
+
 def _eps(arguments, threads):
     from benchmarks import eps
 
@@ -257,6 +263,7 @@ COMMANDS = {
     "values": _values,
     "select": _select,
     "batch": _batch,
+    "transfers": _transfers,
     "eps": _eps,
     "crossover": _crossover,
     "stress": _stress,

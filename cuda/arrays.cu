@@ -1,10 +1,14 @@
 /*
  * Reads matrices from arrays in device memory, and fills results there.  Mirrors
- * csrc/backend/host_arrays.c, which does so for arrays in host memory.
+ * csrc/backend/host_arrays.c, which does so for arrays in host memory.  Large batches in host
+ * memory are brought to the device first, and read there.
  */
 #include "kernels.h"
 
 enum { LOAD_THREADS = 256 };
+
+/* The least entries of a chunk that are staged.  One thread reads so many in about 1 ms. */
+static const int64_t STAGED_ENTRIES = (int64_t)1 << 18;
 
 /* An input as the kernel sees it. */
 struct device_input {
@@ -103,11 +107,10 @@ input_of(const struct svd_input *input, int batch_ndim)
     return to;
 }
 
-/* Room for a chunk on the device, which the worker keeps: the matrices, then what is known of
-   them, and the kernel's argument. */
+/* Room for a chunk on the device, which the worker keeps: the matrices, then the kernel's argument,
+   and what is known of the matrices. */
 static tsvd_status
-take_room(struct tsvd_context *ctx, struct chunk *chunk, struct device_load *load,
-          struct device_load **d_load)
+take_room(struct tsvd_context *ctx, struct chunk *chunk)
 {
     const int64_t n = ctx->problem->n, most = ctx->plan->told.chunk;
     const int64_t numbers = n * most; /* no more than in the input */
@@ -119,34 +122,107 @@ take_room(struct tsvd_context *ctx, struct chunk *chunk, struct device_load *loa
         TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), bytes, (void **)&chunk->d_d));
         chunk->d_e = chunk->d_d + numbers;
     }
-    load->d_d = chunk->d_d;
-    load->d_e = chunk->d_e;
-    *d_load = (struct device_load *)(chunk->d_e + numbers);
-    load->d_exponent = (real_int *)(*d_load + 1);
-    load->d_kind = (char *)(load->d_exponent + most);
 out:
     return ret;
 }
 
-tsvd_status
-tsvdi_cuda_device_load(struct tsvd_context *ctx, int host_entries, struct chunk *chunk)
+static void
+lay_out(const struct tsvd_context *ctx, const struct chunk *chunk, struct device_load *load,
+        struct device_load **d_load)
 {
-    struct cuda_call *call = cuda_of(ctx);
+    const int64_t most = ctx->plan->told.chunk;
+
+    load->d_d = chunk->d_d;
+    load->d_e = chunk->d_e;
+    *d_load = (struct device_load *)(chunk->d_e + ctx->problem->n * most);
+    load->d_exponent = (real_int *)(*d_load + 1);
+    load->d_kind = (char *)(load->d_exponent + most);
+}
+
+bool
+tsvdi_cuda_stages(const struct svd_plan *plan)
+{
+    const int64_t n = plan->told.n, count = plan->told.chunk;
+
+    return plan->problem->from == TSVD_HOST && !plan->host_entries && count > 1 &&
+           count * n >= STAGED_ENTRIES && (size_t)n * sizeof(real) <= STAGE_BYTES;
+}
+
+/* The matrices of a chunk, as a source of bytes. */
+struct staged {
+    const struct svd_problem *problem;
+    const struct svd_input *input;
+    int64_t begin;  /* the chunk's first matrix */
+    int64_t filled; /* entries of a matrix; zeros follow up to n */
+};
+
+static void
+gather_rows(const void *arg, size_t begin, size_t count, char *to)
+{
+    const struct staged *staged = (const struct staged *)arg;
+    const size_t row = (size_t)staged->problem->n * sizeof(real);
+
+    tsvdi_host_gather(staged->problem, staged->input, staged->begin + (int64_t)(begin / row),
+                      (int64_t)(count / row), staged->filled, (real *)to);
+}
+
+/* Brings the chunk's entries to the device. */
+static tsvd_status
+stage(struct tsvd_context *ctx, const struct chunk *chunk)
+{
     const struct svd_problem *p = ctx->problem;
-    const size_t count = (size_t)chunk->count, bytes = count * (size_t)p->n * sizeof(real);
-    struct device_load load = {}, *d_load = NULL;
+    const size_t row = (size_t)p->n * sizeof(real), bytes = (size_t)chunk->count * row;
+    const struct staged d = {p, &p->d, chunk->begin, p->n};
+    const struct staged e = {p, &p->e, chunk->begin, p->n - 1};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(take_room(ctx, chunk, &load, &d_load));
+    TSVD_TRY(tsvdi_cuda_stage(cuda_of(ctx), chunk->d_d, bytes, row, gather_rows, &d));
+    TSVD_TRY(tsvdi_cuda_stage(cuda_of(ctx), chunk->d_e, bytes, row, gather_rows, &e));
+out:
+    return ret;
+}
+
+/* What the kernel reads: the caller's arrays, or what has been staged. */
+static struct device_load
+describe(const struct svd_problem *p, const struct chunk *chunk)
+{
+    const ptrdiff_t row = p->n * (ptrdiff_t)sizeof(real);
+    struct device_load load = {};
+
     load.n = p->n;
-    load.begin = chunk->begin;
     load.count = chunk->count;
+    if (p->from == TSVD_HOST) {
+        load.batch_ndim = 1;
+        load.batch_shape[0] = chunk->count;
+        load.d = {(const char *)chunk->d_d, (int64_t)sizeof(real), {row}};
+        load.e = {(const char *)chunk->d_e, (int64_t)sizeof(real), {row}};
+        return load;
+    }
+    load.begin = chunk->begin;
     load.batch_ndim = p->batch_ndim;
     for (int i = 0; i < p->batch_ndim; i++) {
         load.batch_shape[i] = p->batch_shape[i];
     }
     load.d = input_of(&p->d, p->batch_ndim);
     load.e = input_of(&p->e, p->batch_ndim);
+    return load;
+}
+
+tsvd_status
+tsvdi_cuda_device_load(struct tsvd_context *ctx, struct chunk *chunk)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const struct svd_problem *p = ctx->problem;
+    const size_t count = (size_t)chunk->count, bytes = count * (size_t)p->n * sizeof(real);
+    struct device_load load, *d_load = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(take_room(ctx, chunk));
+    load = describe(p, chunk);
+    lay_out(ctx, chunk, &load, &d_load);
+    if (p->from == TSVD_HOST) {
+        TSVD_TRY(stage(ctx, chunk));
+    }
     TSVD_TRY(tsvdi_cuda_upload(call, d_load, &load, sizeof(load)));
     load_kernel<<<(unsigned)chunk->count, LOAD_THREADS, 0, call->stream>>>(d_load);
     CUDA_LAUNCHED(call);
@@ -154,7 +230,7 @@ tsvdi_cuda_device_load(struct tsvd_context *ctx, int host_entries, struct chunk 
                                    cudaMemcpyDeviceToHost, call->stream));
     CUDA_TRY(call, cudaMemcpyAsync(chunk->kind, load.d_kind, count, cudaMemcpyDeviceToHost,
                                    call->stream));
-    if (host_entries) {
+    if (ctx->plan->host_entries) {
         CUDA_TRY(call, cudaMemcpyAsync(chunk->d, chunk->d_d, bytes, cudaMemcpyDeviceToHost,
                                        call->stream));
         CUDA_TRY(call, cudaMemcpyAsync(chunk->e, chunk->d_e, bytes, cudaMemcpyDeviceToHost,

@@ -7,12 +7,34 @@
 /* Most bytes of workspace for matrices that are worked on together. */
 static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
 
+/* The host's pages of so many results are touched while the device computes. */
+#define EXPECT_BYTES ((uint64_t)16 << 20)
+
 /* The errors of the CUDA calls go to the worker. */
 static tsvd_status
 cuda_open(struct tsvd_context *ctx)
 {
+    const struct svd_problem *p = ctx->problem;
+    const size_t values = (size_t)p->matrices * (size_t)p->k * sizeof(real);
+    void *const results[] = {p->s, p->L, p->R};
+    tsvd_status ret = TSVD_OK;
+
     ctx->cuda->error = ctx->error;
-    return TSVD_OK;
+    ctx->cuda->threads = p->handle->threads;
+    if (p->to == TSVD_HOST && ctx->plan->told.result_bytes > EXPECT_BYTES) {
+        for (int i = 0; i < (p->vectors ? 3 : 1); i++) {
+            TSVD_TRY(
+                tsvdi_cuda_expect(ctx->cuda, results[i], i == 0 ? values : values * (size_t)p->n));
+        }
+    }
+out:
+    return ret;
+}
+
+static tsvd_status
+arrive(struct tsvd_context *ctx)
+{
+    return tsvdi_cuda_arrive(ctx->cuda);
 }
 
 static void
@@ -45,10 +67,11 @@ chunk_most(const struct svd_problem *p)
 }
 
 static tsvd_status
-load(struct tsvd_context *ctx, int host_entries, struct chunk *chunk)
+load(struct tsvd_context *ctx, struct chunk *chunk)
 {
-    if (ctx->problem->from == TSVD_CUDA) {
-        return tsvdi_cuda_device_load(ctx, host_entries, chunk);
+    tsvdi_cuda_follow(ctx->cuda);
+    if (ctx->problem->from == TSVD_CUDA || tsvdi_cuda_stages(ctx->plan)) {
+        return tsvdi_cuda_device_load(ctx, chunk);
     }
     tsvdi_host_load(ctx->problem, chunk);
     return TSVD_OK;
@@ -60,7 +83,7 @@ load_bytes(const struct svd_plan *plan)
     const int64_t numbers = 2 * plan->told.chunk * (plan->told.n + 1);
     struct bytes bytes = {0, 0};
 
-    if (plan->problem->from == TSVD_CUDA) {
+    if (plan->problem->from == TSVD_CUDA || tsvdi_cuda_stages(plan)) {
         bytes.device = bytes_add(bytes_of(numbers, sizeof(real)), 4096); /* the kernel's argument */
     }
     return bytes;
@@ -99,6 +122,7 @@ tsvdi_cuda(void)
         .close = cuda_close,
         .chunk_most = chunk_most,
         .load = load,
+        .arrive = arrive,
         .put_values = put_values,
         .fill = fill,
         .load_bytes = load_bytes,

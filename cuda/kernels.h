@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "runtime/device.h"
+#include "runtime/transfer.h"
 #include "tuning.h"
 
 extern "C" {
@@ -106,20 +106,28 @@ extern const struct vectors_ops tsvdi_cuda_vectors;
 extern const struct dc_ops tsvdi_cuda_dc;
 extern const struct givens_ops tsvdi_cuda_givens;
 
-/* arrays.cu: backend.load() and fill() for arrays of the device. */
-tsvd_status tsvdi_cuda_device_load(struct tsvd_context *ctx, int host_entries, struct chunk *chunk);
+/* arrays.cu: whether all threads bring the entries of a chunk from the host to the device before
+   anything else is done with them: there are so many that one would take long. */
+bool tsvdi_cuda_stages(const struct svd_plan *plan);
+
+/* arrays.cu: backend.load() and fill() for arrays of the device, and load() for those that are
+   staged. */
+tsvd_status tsvdi_cuda_device_load(struct tsvd_context *ctx, struct chunk *chunk);
 tsvd_status tsvdi_cuda_device_fill(struct tsvd_context *ctx, int64_t i, int kind,
                                    struct results to);
 
-/* Results from device memory to where the caller wants them; host results have then arrived. */
+/* Has results brought from device memory to where the caller wants them.  Large ones for the host
+   arrive later (transfer.h): tsvdi_cuda_free_sent() must give back their memory. */
 static inline tsvd_status
 cuda_deliver(struct tsvd_context *ctx, void *to, const void *d_from, size_t bytes)
 {
+    const struct cuda_parcel parcel = {(char *)to, (const char *)d_from, bytes, 1, 0, 0};
     struct cuda_call *call = cuda_of(ctx);
     tsvd_status ret = TSVD_OK;
 
     if (ctx->problem->to == TSVD_HOST) {
-        return tsvdi_cuda_download(call, ctx->threads, to, d_from, bytes);
+        return bytes > LANDING_BYTES ? tsvdi_cuda_send(call, parcel)
+                                     : tsvdi_cuda_land(call, to, d_from, bytes);
     }
     CUDA_TRY(call, cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDeviceToDevice, call->stream));
 out:

@@ -84,6 +84,17 @@ enum {
        cuBLAS makes those of larger nodes, node by node.  Not measured. */
     PRODUCT_COLUMNS = 512,
 
+    /* dc/dc.cu: the last products of a single matrix are cut into blocks of so many rows or more, of
+       which each is sent to the host while the next is computed.  Not measured. */
+    SEND_ROWS = 768,
+
+    /* dc/dc.cu, dc/leaves.cu: that is done if the vectors have more bytes than these. */
+    SEND_BLOCKS_BYTES = 32 << 20,
+
+    /* dc/leaves.cu: most bytes of the vectors of a chunk of small matrices that are sent.  Not
+       measured. */
+    SEND_CHUNK_BYTES = 256 << 20,
+
     /* dc/vectors.cu: order of the tile of a block in such a launch.  Not measured. */
     PRODUCT_TILE = 64,
 
@@ -123,6 +134,11 @@ enum {
     /* values/batch.cu: from this order on the characteristic polynomial guides the search.  With
        24, 100,000 matrices of n = 32 took 1.2 times as long with hints, and 0.8 times without. */
     GUESS_ORDER = 64,
+
+    /* values/hints.cu: values of a batch of so many matrices or more, up to this order, are found
+       from hints. */
+    HINTS_ORDER = 32,
+    HINTS_BATCH = 1024,
 
     /* CUDA's bound on the blocks of a grid along its second and third dimensions. */
     GRID_MOST = 65535,

@@ -472,8 +472,8 @@ out:
 
 /* ---- where the vectors are made ---- */
 
-/* Takes one piece of memory for both sides.  It has room for aligned rows, in which divide and
-   conquer works. */
+/* Results for the host are made in one piece of memory for both sides.  It has room for aligned
+   rows, in which divide and conquer works. */
 static tsvd_status
 begin(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch, struct results to,
       struct vectors *left, struct vectors *right)
@@ -482,7 +482,10 @@ begin(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch, struct resu
     tsvd_status ret = TSVD_OK;
 
     *left = *right = {NULL, n, k, batch, 0};
-    if (to.L != NULL) {
+    if (ctx->problem->to == TSVD_CUDA) { /* in the results' own memory */
+        left->x = to.L;
+        right->x = to.R;
+    } else if (to.L != NULL) {
         TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), 2 * side * sizeof(real), (void **)&left->x));
         right->x = left->x + side;
     }
@@ -496,7 +499,7 @@ end(struct tsvd_context *ctx, struct vectors left, struct vectors right, struct 
     const size_t bytes = (size_t)left.batch * (size_t)left.n * (size_t)left.k * sizeof(real);
     tsvd_status ret = TSVD_OK;
 
-    if (to.L != NULL) {
+    if (to.L != NULL && ctx->problem->to == TSVD_HOST) {
         TSVD_TRY(cuda_deliver(ctx, to.L, left.x, bytes));
         TSVD_TRY(cuda_deliver(ctx, to.R, right.x, bytes));
     }
@@ -507,7 +510,9 @@ out:
 static void
 free_vectors(struct tsvd_context *ctx, struct vectors *left, struct vectors *right)
 {
-    tsvdi_cuda_free(cuda_of(ctx), left->x);
+    if (ctx->problem->to == TSVD_HOST) {
+        tsvdi_cuda_free_sent(cuda_of(ctx), left->x);
+    }
     left->x = right->x = NULL;
 }
 
@@ -517,7 +522,10 @@ begin_bytes(const struct svd_plan *plan)
     const int64_t n = plan->told.n;
     struct bytes bytes = {0, 0};
 
-    bytes.device = bytes_of(2 * plan->told.chunk * n, (uint64_t)device_stride(n) * sizeof(real));
+    if (plan->problem->to == TSVD_HOST) {
+        bytes.device =
+            bytes_of(2 * plan->told.chunk * n, (uint64_t)device_stride(n) * sizeof(real));
+    }
     return bytes;
 }
 

@@ -14,6 +14,7 @@
 #     values    * up to a million singular values without vectors                       1 min
 #     select    * the largest values with vectors, against all values                0.25 min
 #     batch     * many small matrices, against PyTorch                               0.75 min
+#     transfers * results on the way to the host; arrays that stay on the device     0.5 min
 #     eps       * the time that a looser eps saves                                   0.25 min
 #     stress    * random draws, each checked (TSVD_STRESS_SEED: random seed, 0)       0.5 min
 #     crossover   the orders from which on one method or device is faster             1.5 min
@@ -34,7 +35,7 @@ set -u
 cd "$(dirname "$0")/.." || exit
 out=${1:-build/gpu}
 parts=("${@:2}")
-[ ${#parts[@]} -gt 0 ] || parts=(build tests vectors values select batch eps stress)
+[ ${#parts[@]} -gt 0 ] || parts=(build tests vectors values select batch transfers eps stress)
 mkdir -p "$out" || exit
 export SKBUILD_BUILD_DIR=${SKBUILD_BUILD_DIR:-build/python}
 export PYTHONUNBUFFERED=1
@@ -73,6 +74,7 @@ run_part() {
     values) benchmark values -o "$out/values.json" ;;
     select) benchmark select -o "$out/select.json" ;;
     batch) benchmark batch -o "$out/batch.json" ;;
+    transfers) benchmark transfers -o "$out/transfers.json" ;;
     eps) benchmark eps --device cuda -o "$out/eps_cuda.json" ;;
     stress) benchmark stress --device cuda --draws 20000 --seconds 110 \
         --seed "${TSVD_STRESS_SEED:-0}" -o "$out/stress_cuda.json" ;;
@@ -105,7 +107,7 @@ done
 for name in "${parts[@]}"; do
     case $name in
     tests) printf '\n=== tests\n' && tail -n 1 "$out/tests.log" ;;
-    vectors | values | select | batch | eps | stress | crossover | gpu | checksums | against)
+    vectors | values | select | batch | transfers | eps | stress | crossover | gpu | checksums | against)
         printf '\n=== %s\n' "$name" && cat "$out/$name.log"
         ;;
     esac

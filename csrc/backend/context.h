@@ -22,6 +22,7 @@ struct svd_plan {
     int side_by_side; /* 1: small matrices of a batch are bisected together */
     const struct backend *backend;   /* the back end that computes */
     const struct values_ops *values; /* those that find the values: of `backend`, or of the CPU */
+    int host_entries;                /* 1: d and e are needed on the host */
 };
 
 /* What the functions of a worker are given. */

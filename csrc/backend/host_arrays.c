@@ -6,12 +6,9 @@
 
 #include "backend/ops.h"
 
-/* Gathers a vector.  Returns its largest magnitude, or infinity if it holds NaN or infinity. */
-static real
+static void
 gather(const char *from, ptrdiff_t stride, int64_t count, real *x)
 {
-    real_int largest = 0;
-
     if (stride == sizeof *x) {
         memcpy(x, from, (size_t)count * sizeof *x);
     } else {
@@ -19,6 +16,14 @@ gather(const char *from, ptrdiff_t stride, int64_t count, real *x)
             memcpy(&x[i], from + i * stride, sizeof *x);
         }
     }
+}
+
+/* The largest magnitude, or infinity if there is NaN or infinity. */
+static real
+largest_of(int64_t count, const real *x)
+{
+    real_int largest = 0;
+
     for (int64_t i = 0; i < count; i++) { /* bits are ordered as magnitudes are */
         const real_int bits = r_bits(x[i]) & ~(real_int)R_SIGN_BIT;
 
@@ -40,17 +45,27 @@ locate(const struct svd_problem *p, const struct svd_input *input, int64_t index
     return at;
 }
 
+void
+tsvdi_host_gather(const struct svd_problem *p, const struct svd_input *input, int64_t begin,
+                  int64_t count, int64_t filled, real *to)
+{
+    for (int64_t i = 0; i < count; i++) {
+        real *x = to + i * p->n;
+
+        if (filled > 0) { /* e of a matrix of order 1 has no address */
+            gather(locate(p, input, begin + i), input->stride, filled, x);
+        }
+        memset(x + filled, 0, (size_t)(p->n - filled) * sizeof *x);
+    }
+}
+
 /* Reads one matrix.  Returns its largest magnitude, or infinity if it holds NaN or infinity. */
 static real
 read_matrix(const struct svd_problem *p, int64_t index, real *d, real *e)
 {
-    real largest = gather(locate(p, &p->d, index), p->d.stride, p->n, d);
-
-    if (p->n > 1) {
-        largest = r_max(largest, gather(locate(p, &p->e, index), p->e.stride, p->n - 1, e));
-    }
-    e[p->n - 1] = 0;
-    return largest;
+    tsvdi_host_gather(p, &p->d, index, 1, p->n, d);
+    tsvdi_host_gather(p, &p->e, index, 1, p->n - 1, e);
+    return r_max(largest_of(p->n, d), largest_of(p->n - 1, e));
 }
 
 void

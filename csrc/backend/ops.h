@@ -31,8 +31,8 @@ struct chunk {
     real_int *exponent; /* [count] host: 2^-exponent scales the largest entry into [1, 2) */
     char *kind;         /* [count] host: ORDINARY, ZERO or NONFINITE */
     int64_t ordinary;   /* how many matrices are ordinary */
-    real *d_d, *d_e;    /* [count n] d and e on the device, if the input lies there; d and e are
-                           filled only if load() was asked for them.  Else NULL */
+    real *d_d, *d_e;    /* [count n] d and e on the device, if load() brings them there; d and e are
+                           filled only if plan->host_entries.  Else NULL */
 };
 
 /* Whether a value of matrix i of a chunk may come close to what exceeds the largest number.  No
@@ -133,6 +133,8 @@ struct dc_job {
     real *s; /* [batch k] out, in problem->to: descending, refined by bisection if eps is 0 */
     struct vectors right, left; /* out: the vectors; the back end may work in their memory until
                                    finish() */
+    struct results to;          /* where they go in the end */
+    int delivered;              /* out: 1: finish() has seen to it that the vectors get there */
     struct dc_tree tree;        /* the tree that each matrix goes up */
     int64_t failed;             /* out, on TSVD_ERR_NO_CONVERGENCE: the first matrix that failed */
     void *held;                 /* what the back end keeps from begin() to end() */
@@ -224,9 +226,12 @@ struct backend {
     int64_t (*chunk_most)(const struct svd_problem *problem);
 
     /* Reads the chunk's matrices from where the caller has them.  It gathers their entries, finds
-       their kinds and their exponents, and scales nothing.  host_entries: 1 if d and e are needed
-       on the host. */
-    tsvd_status (*load)(struct tsvd_context *ctx, int host_entries, struct chunk *chunk);
+       their kinds and their exponents, and scales nothing. */
+    tsvd_status (*load)(struct tsvd_context *ctx, struct chunk *chunk);
+
+    /* Returns when all results on the host are there.  Operations may return before that, but when
+       the call ends they must.  NULL: they do not. */
+    tsvd_status (*arrive)(struct tsvd_context *ctx);
 
     /* Copies `count` values from the host to the results. */
     tsvd_status (*put_values)(struct tsvd_context *ctx, const real *s, int64_t count, real *to);
@@ -257,6 +262,11 @@ const struct backend *tsvdi_backend_of(const tsvd_handle *handle);
 
 /* host_arrays.c: load() and fill() for arrays in host memory, for every back end. */
 void tsvdi_host_load(const struct svd_problem *problem, struct chunk *chunk);
+
+/* host_arrays.c: the entries of d, or of e, of `count` matrices from number `begin` on: `filled` of
+   each, and zeros up to n, to to[count][n].  Several threads may do so at once. */
+void tsvdi_host_gather(const struct svd_problem *problem, const struct svd_input *input,
+                       int64_t begin, int64_t count, int64_t filled, real *to);
 void tsvdi_host_fill(const struct svd_problem *problem, int64_t i, int kind, struct results to);
 
 #endif

@@ -88,7 +88,8 @@ tsvdi_dc(struct tsvd_context *ctx, const struct chunk *chunk, struct results to,
                          .k = p->k,
                          .chunk = chunk,
                          .eps = tsvdi_eps(ctx),
-                         .s = to.s};
+                         .s = to.s,
+                         .to = to};
     struct vectors left, right;
     double clock;
     tsvd_status ret = TSVD_OK;
@@ -98,7 +99,9 @@ tsvdi_dc(struct tsvd_context *ctx, const struct chunk *chunk, struct results to,
     job.left = lower ? right : left;
     TSVD_TRY(walk(ctx, &job, info));
     clock = tsvdi_host_seconds();
-    TSVD_TRY(ops->end(ctx, left, right, to));
+    if (!job.delivered) {
+        TSVD_TRY(ops->end(ctx, left, right, to));
+    }
     info->seconds_vectors += tsvdi_host_seconds() - clock;
 out:
     ops->free(ctx, &left, &right);

@@ -36,7 +36,8 @@ tsvd_status
 tsvdi_select(const struct svd_problem *p, double low, double high, int64_t *first, int64_t *count,
              tsvd_error *error)
 {
-    struct svd_plan plan = {.problem = p, .backend = tsvdi_backend_of(p->handle)};
+    struct svd_plan plan = {
+        .problem = p, .backend = tsvdi_backend_of(p->handle), .host_entries = 1};
     struct tsvd_context ctx = {.problem = p,
                                .plan = &plan,
                                .options = p->options,
@@ -58,7 +59,7 @@ tsvdi_select(const struct svd_problem *p, double low, double high, int64_t *firs
     TSVD_TRY(plan.backend->open(&ctx));
     TSVD_TRY(tsvdi_chunk_alloc(&ctx, &chunk));
     chunk.count = 1;
-    TSVD_TRY(plan.backend->load(&ctx, 1, &chunk));
+    TSVD_TRY(plan.backend->load(&ctx, &chunk));
     if (chunk.kind[0] == NONFINITE) {
         if (p->options->check_finite) {
             ret = tsvdi_fail(error, TSVD_ERR_NONFINITE, "%s", tsvd_strstatus(TSVD_ERR_NONFINITE));

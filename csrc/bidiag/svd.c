@@ -82,8 +82,7 @@ load_chunk(struct worker *own, int64_t index)
 
     chunk->begin = index * plan->told.chunk;
     chunk->count = left < plan->told.chunk ? left : plan->told.chunk;
-    TSVD_TRY(plan->backend->load(
-        &own->ctx, plan->method->host_entries || plan->values != plan->backend->values, chunk));
+    TSVD_TRY(plan->backend->load(&own->ctx, chunk));
     for (int64_t i = 0; own->ctx.options->check_finite && i < chunk->count; i++) {
         if (chunk->kind[i] == NONFINITE) {
             own->error.matrix = plan->told.matrices > 1 ? chunk->begin + i : -1;
@@ -168,6 +167,16 @@ check_finite(struct worker *own, int64_t chunks)
         TSVD_TRY(load_chunk(own, i));
     }
 out:
+    own->error.status = ret;
+    return ret;
+}
+
+/* Waits for the results of a worker. */
+static tsvd_status
+arrive(struct worker *own)
+{
+    const tsvd_status ret = own->ctx.plan->backend->arrive(&own->ctx);
+
     own->error.status = ret;
     return ret;
 }
@@ -268,6 +277,9 @@ tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error)
     }
     if (ret == TSVD_OK && problem->k > 0) {
         ret = tsvdi_host_for_each(workers, chunks, solve_chunk, &job);
+    }
+    for (int i = 0; i < workers && ret == TSVD_OK && plan.backend->arrive != NULL; i++) {
+        ret = arrive(&job.worker[i]);
     }
     collect(job.worker, ready, ret, info, error);
 out:

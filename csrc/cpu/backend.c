@@ -33,9 +33,8 @@ chunk_most(const struct svd_problem *p)
 }
 
 static tsvd_status
-load(struct tsvd_context *ctx, int host_entries, struct chunk *chunk)
+load(struct tsvd_context *ctx, struct chunk *chunk)
 {
-    (void)host_entries;
     tsvdi_host_load(ctx->problem, chunk);
     return TSVD_OK;
 }

@@ -5,6 +5,8 @@
 #ifndef TSVDI_HOST_H
 #define TSVDI_HOST_H
 
+#include <pthread.h>
+
 #include "tsvd/tsvd.h"
 
 /* Assigns the status of a call and leaves through `out:` unless it is TSVD_OK. */
@@ -52,6 +54,10 @@ typedef tsvd_status (*tsvd_task)(void *arg, int worker, int64_t index);
    failed; but TSVD_ERR_INTERRUPTED, if a task returned that.  A child gets that too, if a task
    forked the process while several threads worked. */
 tsvd_status tsvdi_host_for_each(int workers, int64_t count, tsvd_task task, void *arg);
+
+/* Starts a thread beside those, which the caller joins.  Signals leave it alone.  Returns 0, or the
+   error of pthread_create(). */
+int tsvdi_host_start_thread(pthread_t *thread, void *(*run)(void *), void *arg);
 
 /* Seconds of a clock that never goes back. */
 double tsvdi_host_seconds(void);

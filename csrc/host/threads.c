@@ -289,14 +289,40 @@ pin_code(void)
     atomic_store(&pool.pinned, true);
 }
 
+/* Signals are for the threads of the program, but for those that a fault in a thread raises: the
+   threads that are started from here on get no others.  *before: what the thread had. */
+static void
+block_signals(sigset_t *before)
+{
+    static const int fault[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+    sigset_t all;
+
+    (void)sigfillset(&all);
+    for (size_t i = 0; i < sizeof fault / sizeof *fault; i++) {
+        (void)sigdelset(&all, fault[i]);
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+int
+tsvdi_host_start_thread(pthread_t *thread, void *(*run)(void *), void *arg)
+{
+    sigset_t before;
+    int code;
+
+    block_signals(&before);
+    code = pthread_create(thread, NULL, run, arg);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code;
+}
+
 /* Starts threads until there are so many; does with fewer if the system gives no more.  The pool is
    locked. */
 static void
 start_threads(int wanted)
 {
-    static const int fault[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
     pthread_attr_t detached;
-    sigset_t all, before;
+    sigset_t before;
     cpu_set_t anywhere;
 
     if (pool.threads >= wanted || pthread_attr_init(&detached) != 0) {
@@ -306,12 +332,7 @@ start_threads(int wanted)
     if (find_processors(&anywhere)) {
         (void)pthread_attr_setaffinity_np(&detached, sizeof anywhere, &anywhere);
     }
-    /* signals are for the threads of the program, but for those that a fault in a thread raises */
-    (void)sigfillset(&all);
-    for (size_t i = 0; i < sizeof fault / sizeof *fault; i++) {
-        (void)sigdelset(&all, fault[i]);
-    }
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    block_signals(&before);
     while (pool.threads < wanted) {
         pthread_t thread;
 

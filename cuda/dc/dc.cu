@@ -15,6 +15,7 @@ struct cuda_dc {
     void *d_arrays;         /* all of the device's arrays but x, q and g, in one piece */
     real *d_d, *d_e;        /* room on the device for d and e, if they are on the host */
     struct dc_merge *merge; /* [merges] downloaded */
+    int64_t *from;          /* [k] the slots of a single matrix's wanted values, downloaded */
     int64_t nodes;          /* of the tree */
     int64_t merges;         /* of the forest */
     cudaEvent_t begin, end; /* of the device's work */
@@ -45,9 +46,10 @@ dc_end(struct tsvd_context *ctx, struct dc_job *job)
     struct cuda_dc *run = run_of(job);
 
     if (run != NULL) {
-        tsvdi_cuda_free(cuda_of(ctx), run->device.x);
+        tsvdi_cuda_free_sent(cuda_of(ctx), run->device.x);
         tsvdi_cuda_free(cuda_of(ctx), run->d_arrays);
         tsvdi_free(ctx, run->merge);
+        tsvdi_free(ctx, run->from);
         if (run->begin != NULL) {
             (void)cudaEventDestroy(run->begin);
         }
@@ -118,7 +120,8 @@ static tsvd_status
 dc_begin(struct tsvd_context *ctx, struct dc_job *job)
 {
     struct cuda_call *call = cuda_of(ctx);
-    const int leaves_alone = job->tree.levels == 0;
+    const int own_g = ctx->problem->to == TSVD_CUDA; /* the caller's arrays have no aligned rows */
+    const int parts = job->tree.levels == 0 ? 1 : 2 + own_g;
     struct cuda_dc *run = NULL;
     struct dc_device *r;
     size_t array;
@@ -138,12 +141,13 @@ dc_begin(struct tsvd_context *ctx, struct dc_job *job)
     run->nodes = dc_nodes_above(job->tree.levels + 1);
     run->merges = job->batch * dc_nodes_above(job->tree.levels);
     array = (size_t)SIDES * (size_t)r->slots * (size_t)r->stride;
-    TSVD_TRY(tsvdi_cuda_alloc(call, (leaves_alone ? 1 : 2) * array * sizeof(real), (void **)&r->x));
+    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)parts * array * sizeof(real), (void **)&r->x));
     r->q = r->x + array;
     r->lower = ctx->options->lower;
     r->right = job->right.x;
     r->left = job->left.x;
-    r->g = r->lower ? r->right : r->left; /* both of the results' arrays */
+    /* else both of the results' arrays, which are one piece */
+    r->g = own_g ? r->q + array : r->lower ? r->right : r->left;
     TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(run, NULL), &run->d_arrays));
     (void)lay_out(run, (char *)run->d_arrays);
     TSVD_TRY(tsvdi_alloc(ctx, (size_t)run->merges * sizeof(*run->merge), (void **)&run->merge));
@@ -163,7 +167,7 @@ out:
 static tsvd_status
 dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
 {
-    return tsvdi_launch_leaves(cuda_of(ctx), &run_of(job)->device, level_of(job, job->tree.levels));
+    return tsvdi_launch_leaves(ctx, job, &run_of(job)->device, level_of(job, job->tree.levels));
 }
 
 /* ---- merges ---- */
@@ -175,7 +179,8 @@ is_large(struct dc_level level)
     return level.columns > PRODUCT_COLUMNS;
 }
 
-/* x = q g for one large node: both sides at once, first left of the cut, then right of it. */
+/* Rows count.begin .. count.end - 1 of x = q g for one large node: both sides at once, first left
+   of the cut, then right of it. */
 static tsvd_status
 multiply(struct cuda_call *call, const struct dc_device *r, struct dc_node node,
          struct dc_count count)
@@ -186,6 +191,9 @@ multiply(struct cuda_call *call, const struct dc_device *r, struct dc_node node,
     real *x = r->x + corner + count.begin * r->stride;
     tsvd_status ret = TSVD_OK;
 
+    if (count.begin == count.end) {
+        goto out;
+    }
     TSVD_TRY(tsvdi_cuda_multiply(call, TSVD_SINGLE, count.end - count.begin, cut, top + count.dense,
                                  q, r->stride, g, r->stride, x, r->stride, side, side, side,
                                  SIDES));
@@ -197,68 +205,7 @@ out:
     return ret;
 }
 
-/* The products of a level. */
-static tsvd_status
-multiply_level(struct cuda_call *call, struct cuda_dc *run, const struct dc_job *job,
-               struct dc_level level)
-{
-    const int64_t at = job->batch * dc_nodes_above(level.depth);
-    tsvd_status ret = TSVD_OK;
-
-    if (!is_large(level)) {
-        return tsvdi_launch_products(call, &run->device, level);
-    }
-    CUDA_TRY(call, cudaMemcpyAsync(run->merge + at, run->device.merge + at,
-                                   (size_t)level.nodes * sizeof(*run->merge),
-                                   cudaMemcpyDeviceToHost, call->stream));
-    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
-    for (int64_t i = 0; i < level.nodes; i++) {
-        TSVD_TRY(multiply(call, &run->device, dc_node_at(job->tree.node, job->n, level.depth, i),
-                          run->merge[at + i].count));
-    }
-out:
-    return ret;
-}
-
-/* One step of all merges of a level. */
-static tsvd_status
-make_step(struct cuda_call *call, struct cuda_dc *run, const struct dc_job *job, enum dc_step step,
-          struct dc_level level)
-{
-    switch (step) {
-    case DC_DEFLATE:
-        return tsvdi_launch_deflate(call, &run->device, level);
-    case DC_ROOTS:
-        return tsvdi_launch_roots(call, &run->device, level);
-    case DC_WEIGHTS:
-        return tsvdi_launch_weights(call, &run->device, level);
-    case DC_FACTORS:
-        return tsvdi_launch_factors(call, &run->device, level);
-    case DC_SETTLE:
-        return tsvdi_launch_settle(call, &run->device, level);
-    case DC_MULTIPLY:
-        return multiply_level(call, run, job, level);
-    case DC_STEPS:
-        break;
-    }
-    return TSVD_OK;
-}
-
-static tsvd_status
-merge_level(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info)
-{
-    const struct dc_level nodes = level_of(job, level);
-    tsvd_status ret = TSVD_OK;
-
-    (void)info;
-    for (int step = 0; step < DC_STEPS; step++) {
-        TSVD_TRY(make_step(cuda_of(ctx), run_of(job), job, (enum dc_step)step, nodes));
-    }
-out:
-    return ret;
-}
-
-/* ---- results ---- */
+/* ---- the last products of a single matrix, whose vectors go to the host block by block ---- */
 
 /* The slots and the values of the wanted ranks of each matrix, the largest first. */
 static __global__ void
@@ -274,8 +221,195 @@ rank_kernel(struct dc_device run, int64_t *from, real *values)
     }
 }
 
+/* Where the values go: its z is not needed any more. */
+static real *
+values_of(const struct dc_device *r)
+{
+    return r->slot.z;
+}
+
+static tsvd_status
+launch_ranks(struct cuda_call *call, const struct dc_device *r)
+{
+    tsvd_status ret = TSVD_OK;
+
+    rank_kernel<<<blocks_for(r->k * r->batch, THREADS), THREADS, 0, call->stream>>>(
+        *r, r->slot.from, values_of(r));
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
+/* The vectors as they are in x. */
+static void
+find_rows(const struct dc_device *r, struct device_rows *columns, struct device_rows *rows)
+{
+    columns->x = r->x + (r->lower ? RIGHT : LEFT) * r->slots * r->stride;
+    rows->x = r->x + (r->lower ? LEFT : RIGHT) * r->slots * r->stride;
+    columns->n = rows->n = r->n;
+    columns->stride = rows->stride = r->stride;
+    columns->low = rows->low = r->slot.low;
+    columns->high = rows->high = r->slot.high;
+}
+
+/* Orders the vectors of ranks begin .. end - 1 into q, and sends them.  Rows of q from n - end on
+   are not needed any more. */
+static tsvd_status
+send_ranks(struct cuda_call *call, const struct dc_device *r, struct results to, int64_t begin,
+           int64_t end)
+{
+    const int64_t n = r->n, ranks = end - begin;
+    const size_t width = (size_t)ranks * sizeof(real), row = (size_t)n * sizeof(real);
+    real *d_columns = side_of(r->q, *r, LEFT) + (n - end) * r->stride;
+    real *d_rows = side_of(r->q, *r, RIGHT) + (n - end) * r->stride;
+    const struct cuda_parcel left = {(char *)(to.L + begin),
+                                     (const char *)d_columns,
+                                     width,
+                                     (size_t)n,
+                                     (size_t)r->k * sizeof(real),
+                                     width};
+    const struct cuda_parcel right = {
+        (char *)(to.R + begin * n), (const char *)d_rows, (size_t)ranks * row, 1, 0, 0};
+    struct device_rows columns, rows;
+    tsvd_status ret = TSVD_OK;
+
+    if (ranks == 0) {
+        goto out;
+    }
+    find_rows(r, &columns, &rows);
+    TSVD_TRY(tsvdi_cuda_order_rows(call, columns, rows, ranks, 1, r->slot.from + begin, NULL,
+                                   r->slot.deflated, d_columns, d_rows));
+    TSVD_TRY(tsvdi_cuda_send(call, right));
+    TSVD_TRY(tsvdi_cuda_send(call, left));
+out:
+    return ret;
+}
+
+/*
+ * The products of the root, the vectors of the largest values first, and each block's way to the
+ * host while the next one is computed.
+ *
+ * Root i of the secular equation has slot i, and the roots ascend.  So the rows of a block are one
+ * range of slots, and the vectors of the next ranks are there as far as their slots are in it or
+ * hold a deflated value.
+ */
+static tsvd_status
+multiply_and_send(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *job)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const struct dc_device *r = &run->device;
+    const struct dc_node node = dc_node_at(job->tree.node, job->n, 0, 0);
+    const struct dc_count all = run->merge[0].count;
+    const int64_t eighth = (all.end - all.begin + 7) / 8;
+    const int64_t each = eighth > SEND_ROWS ? eighth : (int64_t)SEND_ROWS;
+    struct dc_count block = all;
+    int64_t rank = 0;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_alloc(ctx, (size_t)r->k * sizeof(*run->from), (void **)&run->from));
+    TSVD_TRY(launch_ranks(call, r));
+    CUDA_TRY(call, cudaMemcpyAsync(run->from, r->slot.from, (size_t)r->k * sizeof(*run->from),
+                                   cudaMemcpyDeviceToHost, call->stream));
+    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
+    for (block.begin = all.end; rank < r->k;) {
+        const int64_t before = rank;
+
+        block.end = block.begin;
+        block.begin = block.end - each > all.begin ? block.end - each : all.begin;
+        TSVD_TRY(multiply(call, r, node, block));
+        while (rank < r->k &&
+               (run->from[rank] >= block.begin || run->from[rank] >= all.survivors)) {
+            rank++;
+        }
+        TSVD_TRY(send_ranks(call, r, job->to, before, rank));
+    }
+    job->delivered = 1;
+out:
+    return ret;
+}
+
+/* Whether that is done: it pays where the way to the host takes long. */
+static bool
+sends_blocks(const struct tsvd_context *ctx, const struct dc_job *job)
+{
+    const uint64_t bytes = bytes_of(2 * job->n, bytes_of(job->k, sizeof(real)));
+
+    return ctx->problem->to == TSVD_HOST && job->batch == 1 && bytes > SEND_BLOCKS_BYTES;
+}
+
+/* ---- the products of a level ---- */
+
+static tsvd_status
+multiply_level(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *job,
+               struct dc_level level)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const int64_t at = job->batch * dc_nodes_above(level.depth);
+    tsvd_status ret = TSVD_OK;
+
+    if (!is_large(level)) {
+        return tsvdi_launch_products(call, &run->device, level);
+    }
+    CUDA_TRY(call, cudaMemcpyAsync(run->merge + at, run->device.merge + at,
+                                   (size_t)level.nodes * sizeof(*run->merge),
+                                   cudaMemcpyDeviceToHost, call->stream));
+    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
+    if (level.depth == 0 && sends_blocks(ctx, job)) {
+        TSVD_TRY(multiply_and_send(ctx, run, job));
+        goto out;
+    }
+    for (int64_t i = 0; i < level.nodes; i++) {
+        TSVD_TRY(multiply(call, &run->device, dc_node_at(job->tree.node, job->n, level.depth, i),
+                          run->merge[at + i].count));
+    }
+out:
+    return ret;
+}
+
+/* One step of all merges of a level. */
+static tsvd_status
+make_step(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *job, enum dc_step step,
+          struct dc_level level)
+{
+    struct cuda_call *call = cuda_of(ctx);
+
+    switch (step) {
+    case DC_DEFLATE:
+        return tsvdi_launch_deflate(call, &run->device, level);
+    case DC_ROOTS:
+        return tsvdi_launch_roots(call, &run->device, level);
+    case DC_WEIGHTS:
+        return tsvdi_launch_weights(call, &run->device, level);
+    case DC_FACTORS:
+        return tsvdi_launch_factors(call, &run->device, level);
+    case DC_SETTLE:
+        return tsvdi_launch_settle(call, &run->device, level);
+    case DC_MULTIPLY:
+        return multiply_level(ctx, run, job, level);
+    case DC_STEPS:
+        break;
+    }
+    return TSVD_OK;
+}
+
+static tsvd_status
+merge_level(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info)
+{
+    const struct dc_level nodes = level_of(job, level);
+    tsvd_status ret = TSVD_OK;
+
+    (void)info;
+    for (int step = 0; step < DC_STEPS; step++) {
+        TSVD_TRY(make_step(ctx, run_of(job), job, (enum dc_step)step, nodes));
+    }
+out:
+    return ret;
+}
+
+/* ---- results ---- */
+
 /* Copies the vectors in their order to the results.  The leaves have done so where there are no
-   merges. */
+   merges, and the last products where they have sent them. */
 static tsvd_status
 finish_vectors(struct cuda_call *call, const struct dc_device *r)
 {
@@ -284,12 +418,7 @@ finish_vectors(struct cuda_call *call, const struct dc_device *r)
     if (r->levels == 0) {
         return TSVD_OK;
     }
-    columns.x = r->x + (r->lower ? RIGHT : LEFT) * r->slots * r->stride;
-    rows.x = r->x + (r->lower ? LEFT : RIGHT) * r->slots * r->stride;
-    columns.n = rows.n = r->n;
-    columns.stride = rows.stride = r->stride;
-    columns.low = rows.low = r->slot.low;
-    columns.high = rows.high = r->slot.high;
+    find_rows(r, &columns, &rows);
     return tsvdi_cuda_order_rows(call, columns, rows, r->k, r->batch, r->slot.from, NULL,
                                  r->slot.deflated, r->lower ? r->right : r->left,
                                  r->lower ? r->left : r->right);
@@ -327,17 +456,17 @@ dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
     struct cuda_dc *run = run_of(job);
     const struct dc_device *r = &run->device;
     const int64_t values = r->k * r->batch;
-    real *d_values = r->slot.z, *d_s = job->eps > 0 ? d_values : r->slot.tau;
+    real *d_values = values_of(r), *d_s = job->eps > 0 ? d_values : r->slot.tau;
     unsigned long long failed = 0;
     int64_t counts = 0;
     float milliseconds = 0;
     double clock = tsvdi_host_seconds(), now;
     tsvd_status ret = TSVD_OK;
 
-    rank_kernel<<<blocks_for(values, THREADS), THREADS, 0, call->stream>>>(*r, r->slot.from,
-                                                                           d_values);
-    CUDA_LAUNCHED(call);
-    TSVD_TRY(finish_vectors(call, r));
+    if (!job->delivered || r->levels == 0) {
+        TSVD_TRY(launch_ranks(call, r));
+        TSVD_TRY(finish_vectors(call, r));
+    }
     CUDA_TRY(call, cudaMemcpyAsync(run->merge, r->merge, (size_t)run->merges * sizeof(*run->merge),
                                    cudaMemcpyDeviceToHost, call->stream));
     CUDA_TRY(call, cudaMemcpyAsync(&failed, r->failed, sizeof(failed), cudaMemcpyDeviceToHost,
@@ -366,6 +495,7 @@ static struct bytes
 dc_bytes(const struct svd_plan *plan)
 {
     const int64_t n = plan->told.n, batch = plan->told.chunk;
+    const int own_g = plan->problem->to == TSVD_CUDA;
     struct bytes bytes = {sizeof(struct cuda_dc), 0};
     struct cuda_dc run;
     int levels = dc_halvings(n);
@@ -377,7 +507,8 @@ dc_bytes(const struct svd_plan *plan)
     run.nodes = dc_nodes_above(levels + 1);
     run.merges = batch * dc_nodes_above(levels);
     bytes.host = bytes_add(bytes.host, bytes_of(run.merges, sizeof(struct dc_merge)));
-    bytes.device = bytes_of((levels == 0 ? 1 : 2) * (int64_t)SIDES,
+    bytes.host = bytes_add(bytes.host, bytes_of(plan->told.count, sizeof(int64_t)));
+    bytes.device = bytes_of((levels == 0 ? 1 : 2 + own_g) * (int64_t)SIDES,
                             bytes_of(run.device.slots, (uint64_t)device_stride(n) * sizeof(real)));
     bytes.device = bytes_add(bytes.device, lay_out(&run, NULL));
     bytes.device = bytes_add(bytes.device, tsvdi_cuda_leaf_bytes(batch << levels));

@@ -4,8 +4,8 @@
  * The sweeps of a leaf are a chain of dependent rotations: one thread makes them, and logs its
  * rotations.  Applying them to the vectors is most of the work: a warp does that (leaf_log.h).
  * Leaves take turns in the memory of two logs, as many at a time as one log holds.  A leaf whose
- * log is full, which is rare, is finished by a last kernel.  That makes sweeps and applies them in
- * turn.
+ * log is full, which is rare, is finished by another kernel.  That makes sweeps and applies them in
+ * turn.  Where the matrices are leaves, their vectors go to the host while later ones are computed.
  */
 #include "dc/leaf_log.h"
 
@@ -116,7 +116,7 @@ __launch_bounds__(APPLY_THREADS)
     }
 }
 
-/* Finishes the leaves whose log was full.  Block b uses log b. */
+/* Finishes the leaves of a chunk whose log was full.  Block b uses log b of the chunk. */
 template <int WIDTH>
 static __global__ void
 __launch_bounds__(WARP) stragglers_kernel(struct dc_device run, struct leaf_log log)
@@ -172,9 +172,11 @@ struct leaf_chunks {
     char *memory; /* of the logs */
 };
 
-/* Chunks of as many leaves as a log of LEAF_LOG_MIB holds, each leaf `turns` and `sweeps`. */
+/* Chunks of as many leaves as a log of LEAF_LOG_MIB holds, each leaf `turns` and `sweeps`, but of
+   no more than `bound`. */
 static struct leaf_chunks
-cut_leaves(const struct cuda_call *call, struct dc_level level, int turns, int sweeps)
+cut_leaves(const struct cuda_call *call, struct dc_level level, int turns, int sweeps,
+           int64_t bound)
 {
     const size_t room = (size_t)LEAF_LOG_MIB << 20;
     const int64_t warps = (int64_t)call->multiprocessors * LEAF_WARPS;
@@ -183,6 +185,7 @@ cut_leaves(const struct cuda_call *call, struct dc_level level, int turns, int s
 
     chunks.log[0] = {(int)level.columns, turns, sweeps, NULL, NULL, NULL, NULL, NULL};
     most = (int64_t)(room / lay_out(&chunks.log[0], 1, NULL));
+    most = most < bound ? most : bound;
     chunks.leaves = level.nodes;
     chunks.count = (level.nodes + most - 1) / most;
     chunks.each = (level.nodes + chunks.count - 1) / chunks.count;
@@ -191,26 +194,29 @@ cut_leaves(const struct cuda_call *call, struct dc_level level, int turns, int s
     return chunks;
 }
 
-/* Memory of the logs, and no stragglers yet. */
+/* Memory of the logs, and of a list of stragglers for each. */
 static tsvd_status
 alloc_logs(struct cuda_call *call, struct leaf_chunks *chunks)
 {
     struct leaf_log *log = chunks->log;
     const size_t bytes = lay_out(&log[0], chunks->each, NULL);
-    const bool one = chunks->count == 1;
-    size_t at = 0;
+    const int logs = chunks->count == 1 ? 1 : (int)LOGS;
+    size_t lists = 0, at = 0;
     tsvd_status ret = TSVD_OK;
 
-    (void)cut<struct straggler>(NULL, &at, chunks->leaves);
-    (void)cut<unsigned>(NULL, &at, 1);
-    TSVD_TRY(tsvdi_cuda_alloc(call, (one ? 1 : LOGS) * bytes + at, (void **)&chunks->memory));
-    at = 0;
-    log[0].straggler = cut<struct straggler>(chunks->memory, &at, chunks->leaves);
-    log[0].stragglers = cut<unsigned>(chunks->memory, &at, 1);
+    (void)cut<struct straggler>(NULL, &lists, logs * chunks->each);
+    (void)cut<unsigned>(NULL, &lists, logs);
+    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)logs * bytes + lists, (void **)&chunks->memory));
+    log[0].straggler = cut<struct straggler>(chunks->memory, &at, logs * chunks->each);
+    log[0].stragglers = cut<unsigned>(chunks->memory, &at, logs);
     log[1] = log[0];
-    (void)lay_out(&log[0], chunks->each, chunks->memory + at);
-    (void)lay_out(&log[1], chunks->each, chunks->memory + at + (one ? 0 : bytes));
-    CUDA_TRY(call, cudaMemsetAsync(log[0].stragglers, 0, sizeof(*log[0].stragglers), call->stream));
+    if (logs > 1) {
+        log[1].straggler += chunks->each;
+        log[1].stragglers++;
+    }
+    for (int i = 0; i < logs; i++) {
+        (void)lay_out(&log[i], chunks->each, chunks->memory + lists + (size_t)i * bytes);
+    }
 out:
     return ret;
 }
@@ -272,7 +278,7 @@ out:
     return ret;
 }
 
-/* Sweeps and vectors of chunk i. */
+/* Sweeps and vectors of chunk i, stragglers included. */
 template <int WIDTH>
 static tsvd_status
 launch_chunk(struct cuda_call *call, const struct dc_device *run, const struct leaf_chunks *chunks,
@@ -283,11 +289,13 @@ launch_chunk(struct cuda_call *call, const struct dc_device *run, const struct l
     const int turn = (int)(i % LOGS);
     const struct leaf_log log = chunks->log[turn];
     const size_t entries = (size_t)chunks->share * (size_t)(2 * log.width + 1);
+    const int64_t blocks = count < STRAGGLER_BLOCKS ? count : (int64_t)STRAGGLER_BLOCKS;
     tsvd_status ret = TSVD_OK;
 
     if (i >= LOGS) {
         CUDA_TRY(call, cudaStreamWaitEvent(streams->sweeps, streams->played[turn], 0));
     }
+    CUDA_TRY(call, cudaMemsetAsync(log.stragglers, 0, sizeof(*log.stragglers), streams->sweeps));
     sweeps_kernel<<<blocks_for(count, chunks->share), WARP, entries * sizeof(real),
                     streams->sweeps>>>(*run, log, first, count, (int)chunks->share);
     CUDA_LAUNCHED(call);
@@ -296,20 +304,55 @@ launch_chunk(struct cuda_call *call, const struct dc_device *run, const struct l
     apply_kernel<WIDTH><<<blocks_for(count, APPLY_WARPS), APPLY_THREADS, 0, call->stream>>>(
         *run, log, first, count);
     CUDA_LAUNCHED(call);
+    stragglers_kernel<WIDTH><<<(unsigned)blocks, WARP, 0, call->stream>>>(*run, log);
+    CUDA_LAUNCHED(call);
     CUDA_TRY(call, cudaEventRecord(streams->played[turn], call->stream));
+out:
+    return ret;
+}
+
+/* Whether the vectors of a chunk are sent to the host when it is finished: they are, where the
+   matrices are leaves, and so many that the way takes long. */
+static bool
+sends_chunks(const struct tsvd_context *ctx, const struct dc_device *run)
+{
+    const uint64_t bytes = bytes_of(2 * run->slots, bytes_of(run->k, sizeof(real)));
+
+    return ctx->problem->to == TSVD_HOST && run->levels == 0 && bytes > SEND_BLOCKS_BYTES;
+}
+
+/* Sends the vectors of the matrices in chunk i. */
+static tsvd_status
+send_chunk(struct tsvd_context *ctx, struct dc_job *job, const struct dc_device *run,
+           const struct leaf_chunks *chunks, int64_t i)
+{
+    const int64_t first = i * chunks->each, left = chunks->leaves - first;
+    const int64_t matrix = run->n * run->k, count = left < chunks->each ? left : chunks->each;
+    const real *const x[] = {run->lower ? run->right : run->left,
+                             run->lower ? run->left : run->right};
+    real *const to[] = {job->to.L, job->to.R};
+    tsvd_status ret = TSVD_OK;
+
+    for (int side = 0; side < SIDES; side++) {
+        TSVD_TRY(cuda_deliver(ctx, to[side] + first * matrix, x[side] + first * matrix,
+                              (size_t)(count * matrix) * sizeof(real)));
+    }
 out:
     return ret;
 }
 
 template <int WIDTH>
 static tsvd_status
-launch(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
+launch(struct tsvd_context *ctx, struct dc_job *job, const struct dc_device *run,
+       struct dc_level level)
 {
     static_assert(LEAF_TURNS(WIDTH) % WARP == 0, "a warp reads a whole log");
     static_assert(LEAF_TURNS(WIDTH) >= 2 * WIDTH, "a column is dropped, and a sweep made");
-    struct leaf_chunks chunks = cut_leaves(call, level, LEAF_TURNS(WIDTH), LEAF_SWEEPS(WIDTH));
-    const unsigned stragglers =
-        (unsigned)(chunks.each < STRAGGLER_BLOCKS ? chunks.each : (int64_t)STRAGGLER_BLOCKS);
+    struct cuda_call *call = cuda_of(ctx);
+    const int64_t matrix_bytes = 2 * run->n * run->k * (int64_t)sizeof(real);
+    const int64_t bound = sends_chunks(ctx, run) ? SEND_CHUNK_BYTES / matrix_bytes : INT64_MAX;
+    struct leaf_chunks chunks =
+        cut_leaves(call, level, LEAF_TURNS(WIDTH), LEAF_SWEEPS(WIDTH), bound);
     struct leaf_streams streams = {};
     tsvd_status ret = TSVD_OK;
 
@@ -318,9 +361,11 @@ launch(struct cuda_call *call, const struct dc_device *run, struct dc_level leve
     TSVD_TRY(open_streams(call, &streams));
     for (int64_t i = 0; i < chunks.count; i++) {
         TSVD_TRY(launch_chunk<WIDTH>(call, run, &chunks, &streams, i));
+        if (sends_chunks(ctx, run)) {
+            TSVD_TRY(send_chunk(ctx, job, run, &chunks, i));
+            job->delivered = 1;
+        }
     }
-    stragglers_kernel<WIDTH><<<stragglers, WARP, 0, call->stream>>>(*run, chunks.log[0]);
-    CUDA_LAUNCHED(call);
 out:
     if (ret != TSVD_OK && streams.sweeps != NULL) {
         (void)cudaStreamSynchronize(streams.sweeps); /* it may be at work in the memory */
@@ -331,14 +376,15 @@ out:
 }
 
 tsvd_status
-tsvdi_launch_leaves(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
+tsvdi_launch_leaves(struct tsvd_context *ctx, struct dc_job *job, const struct dc_device *run,
+                    struct dc_level level)
 {
     static_assert((int)DC_LEAF_COLUMNS <= (int)WARP,
                   "the widest kernels are for leaves of WARP columns: DC_LEAF_COLUMNS must be at "
                   "most 32");
-    return level.columns <= 8    ? launch<8>(call, run, level)
-           : level.columns <= 16 ? launch<16>(call, run, level)
-                                 : launch<WARP>(call, run, level);
+    return level.columns <= 8    ? launch<8>(ctx, job, run, level)
+           : level.columns <= 16 ? launch<16>(ctx, job, run, level)
+                                 : launch<WARP>(ctx, job, run, level);
 }
 
 uint64_t
@@ -350,5 +396,5 @@ tsvdi_cuda_leaf_bytes(int64_t leaves)
     uint64_t logs = bytes_of(leaves, lay_out(&log, 1, NULL));
 
     logs = (logs < room ? logs : room) + 3 * 256; /* alignment of three arrays */
-    return bytes_add(LOGS * logs, bytes_of(leaves, sizeof(struct straggler)) + 2 * 256);
+    return bytes_add(LOGS * logs, bytes_of(leaves + LOGS, sizeof(struct straggler)) + 2 * 256);
 }

@@ -43,7 +43,7 @@ struct dc_level {
     int64_t columns; /* of the widest node */
 };
 
-static __device__ __forceinline__ real *
+static __host__ __device__ __forceinline__ real *
 side_of(real *array, const struct dc_device &run, int side)
 {
     return array + (int64_t)side * run.slots * run.stride;
@@ -85,8 +85,8 @@ uint64_t tsvdi_cuda_leaf_bytes(int64_t leaves);
 
 /* Each launches the kernels of the leaves, or of one step of a level's merges (enum dc_step), on
    the call's stream.  The products are those of small nodes. */
-tsvd_status tsvdi_launch_leaves(struct cuda_call *call, const struct dc_device *run,
-                                struct dc_level level);
+tsvd_status tsvdi_launch_leaves(struct tsvd_context *ctx, struct dc_job *job,
+                                const struct dc_device *run, struct dc_level level);
 tsvd_status tsvdi_launch_deflate(struct cuda_call *call, const struct dc_device *run,
                                  struct dc_level level);
 tsvd_status tsvdi_launch_roots(struct cuda_call *call, const struct dc_device *run,

@@ -1,6 +1,5 @@
 /*
- * What a handle holds of a CUDA device (device.h): made, entered, left and ended; its memory, and
- * the way of arrays to and from the host.
+ * What a handle holds of a CUDA device (device.h): made, entered, left and ended; its memory.
  */
 #include <cuda_runtime.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "runtime/device.h"
 #include "runtime/failure.h"
 #include "runtime/questions.h"
+#include "runtime/transfer.h"
 
 extern "C" {
 #include "host/bytes.h"
@@ -101,6 +101,7 @@ fill(struct cuda_call *call, const tsvd_config *config)
     call->stream = config->stream != NULL ? (cudaStream_t)config->stream : call->own;
     for (int i = 0; i < 2; i++) {
         CUDA_TRY(call, cudaEventCreateWithFlags(&call->copied[i], cudaEventDisableTiming));
+        CUDA_TRY(call, cudaEventCreateWithFlags(&call->staged[i], cudaEventDisableTiming));
     }
     TSVD_TRY(tsvdi_library_directories(config->library_paths, config->library_path_count,
                                        call->host, call->error, &call->directories));
@@ -161,10 +162,7 @@ drop_caches(struct cuda_call *call)
 {
     (void)cudaStreamSynchronize(call->stream);
     tsvdi_cuda_blas_close(call);
-    for (int i = 0; i < 2; i++) {
-        (void)cudaFreeHost(call->pinned[i]);
-        call->pinned[i] = NULL;
-    }
+    tsvdi_cuda_drop_pinned(call);
 }
 
 void
@@ -173,11 +171,17 @@ tsvdi_cuda_destroy(struct cuda_call *call)
     tsvd_error error;
 
     if (call->context != NULL && make_current(call, &error) == TSVD_OK) {
+        const cudaEvent_t events[] = {call->copied[0], call->copied[1], call->staged[0],
+                                      call->staged[1]};
+
         drop_caches(call);
-        for (int i = 0; i < 2; i++) {
-            if (call->copied[i] != NULL) {
-                (void)cudaEventDestroy(call->copied[i]);
+        for (cudaEvent_t event : events) {
+            if (event != NULL) {
+                (void)cudaEventDestroy(event);
             }
+        }
+        if (call->sending != NULL) {
+            (void)cudaStreamDestroy(call->sending);
         }
         if (call->own != NULL) {
             (void)cudaStreamSynchronize(call->own);
@@ -243,12 +247,10 @@ tsvdi_cuda_enter(struct cuda_call *call, tsvd_error *error)
     TSVD_TRY(make_current(call, error));
     TSVD_TRY(refuse_capture(call));
     call->entered = 1;
-    for (int i = 0; i < 2; i++) {
-        if (call->pinned[i] == NULL) {
-            call->wanted = PINNED_BYTES;
-            CUDA_TRY(call, cudaHostAlloc(&call->pinned[i], PINNED_BYTES, cudaHostAllocPortable));
-            call->wanted = 0;
-        }
+    if (call->landing == NULL) {
+        call->wanted = LANDING_BYTES;
+        CUDA_TRY(call, cudaHostAlloc(&call->landing, LANDING_BYTES, cudaHostAllocPortable));
+        call->wanted = 0;
     }
 out:
     return ret;
@@ -257,6 +259,7 @@ out:
 void
 tsvdi_cuda_leave(struct cuda_call *call, tsvd_status status)
 {
+    tsvdi_cuda_end_sender(call);
     if (status != TSVD_OK && call->entered) {
         /* work may still be under way that uses the pinned buffers */
         (void)cudaStreamSynchronize(call->stream);
@@ -360,69 +363,4 @@ tsvdi_cuda_free(struct cuda_call *call, void *p)
     } else if (cudaFreeAsync(p, call->stream) != cudaSuccess) {
         tsvdi_cuda_forget();
     }
-}
-
-tsvd_status
-tsvdi_cuda_upload(struct cuda_call *call, void *d_to, const void *from, size_t bytes)
-{
-    tsvd_status ret = TSVD_OK;
-
-    /* From pageable memory this returns when the source may be changed. */
-    CUDA_TRY(call, cudaMemcpyAsync(d_to, from, bytes, cudaMemcpyHostToDevice, call->stream));
-    if (call->host->allocate != tsvdi_host_allocator.allocate) { /* the caller's may be pinned */
-        CUDA_TRY(call, cudaStreamSynchronize(call->stream));
-    }
-out:
-    return ret;
-}
-
-/* ---- download: through two pinned buffers, one filled while the other is emptied ---- */
-
-/* What one thread copies at a time out of a pinned buffer. */
-#define COPY_BYTES ((size_t)1 << 20)
-
-struct copy_job {
-    char *to;
-    const char *from;
-    size_t bytes;
-};
-
-static tsvd_status
-copy_part(void *arg, int worker, int64_t index)
-{
-    const struct copy_job *job = (const struct copy_job *)arg;
-    size_t begin = (size_t)index * COPY_BYTES, rest = job->bytes - begin;
-
-    (void)worker;
-    memcpy(job->to + begin, job->from + begin, rest < COPY_BYTES ? rest : COPY_BYTES);
-    return TSVD_OK;
-}
-
-tsvd_status
-tsvdi_cuda_download(struct cuda_call *call, int threads, void *to, const void *d_from, size_t bytes)
-{
-    const int64_t pieces = (int64_t)((bytes + PINNED_BYTES - 1) / PINNED_BYTES);
-    tsvd_status ret = TSVD_OK;
-
-    for (int64_t i = 0; i <= pieces; i++) {
-        if (i < pieces) {
-            size_t begin = (size_t)i * PINNED_BYTES, rest = bytes - begin;
-
-            CUDA_TRY(call, cudaMemcpyAsync(call->pinned[i % 2], (const char *)d_from + begin,
-                                           rest < PINNED_BYTES ? rest : PINNED_BYTES,
-                                           cudaMemcpyDeviceToHost, call->stream));
-            CUDA_TRY(call, cudaEventRecord(call->copied[i % 2], call->stream));
-        }
-        if (i > 0) {
-            size_t begin = (size_t)(i - 1) * PINNED_BYTES, rest = bytes - begin;
-            struct copy_job job = {(char *)to + begin, (const char *)call->pinned[(i - 1) % 2],
-                                   rest < PINNED_BYTES ? rest : PINNED_BYTES};
-
-            CUDA_TRY(call, cudaEventSynchronize(call->copied[(i - 1) % 2]));
-            TSVD_TRY(tsvdi_host_for_each(
-                threads, (int64_t)((job.bytes + COPY_BYTES - 1) / COPY_BYTES), copy_part, &job));
-        }
-    }
-out:
-    return ret;
 }

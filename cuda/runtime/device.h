@@ -1,5 +1,5 @@
 /*
- * What a handle holds of a CUDA device: a stream, a memory pool, two pinned buffers and cuBLAS.
+ * What a handle holds of a CUDA device: streams, a memory pool, pinned buffers and cuBLAS.
  * It also knows where the call under way writes its errors.  Device memory is taken in the order
  * of the stream.  There are no numerics here: the file is compiled once for both precisions.
  */
@@ -15,15 +15,13 @@ extern "C" {
 #include "host/host.h"
 }
 
-/* Bytes of a pinned buffer: long enough to reach the rate of the bus. */
-#define PINNED_BYTES ((size_t)32 << 20)
-
 /* A handle's pool keeps this part of the device's memory between two calls, at most: what a matrix
    of order 18,000 takes on a device with 140 GB.  Other libraries cannot have it meanwhile. */
 #define KEPT_PART 8
 
-struct cuda_blas; /* blas.cu */
-struct cublas;    /* blas.cu */
+struct cuda_blas;   /* blas.cu */
+struct cublas;      /* blas.cu */
+struct cuda_sender; /* transfer.cu */
 
 /* What a handle holds, as long as it lives; it outlasts the calls. */
 struct cuda_call {
@@ -39,8 +37,14 @@ struct cuda_call {
     tsvd_allocator
         allocator; /* the caller's, of device memory in the pool's place; functions NULL: none */
     const tsvd_allocator *host; /* the handle's, of memory on the host */
-    void *pinned[2];            /* buffers for downloads; made by the first call */
+    int threads;                /* host threads that the call under way was given; 0: the default */
+    void *landing;              /* pinned, for small results; made by the first call */
+    void *pinned[2];            /* the sender's buffers (transfer.h), made when it first starts */
     cudaEvent_t copied[2];      /* the buffer is filled */
+    void *stage[2];             /* pinned buffers for large input, made when it first comes */
+    cudaEvent_t staged[2];      /* the buffer is read */
+    cudaStream_t sending;       /* the sender's copies; made when it first starts */
+    struct cuda_sender *sender; /* of the call under way; NULL: there is none */
     char *directories;          /* where cuBLAS is looked for, see host/library.h */
     struct cublas *cublas;      /* its functions; NULL before the first product */
     struct cuda_blas *blas;     /* handles of cuBLAS, a list; NULL before the first product */
@@ -74,12 +78,5 @@ tsvd_status tsvdi_cuda_memory_free(struct cuda_call *call, uint64_t *bytes);
 /* Take and give back device memory, in the order of the stream. */
 tsvd_status tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p);
 void tsvdi_cuda_free(struct cuda_call *call, void *p);
-
-/* upload() copies a small array of the host to the device; the array may be changed on return.
-   download() copies an array of any size to the host, and returns when it has arrived.  `threads`
-   host threads copy it out of pinned memory. */
-tsvd_status tsvdi_cuda_upload(struct cuda_call *call, void *d_to, const void *from, size_t bytes);
-tsvd_status tsvdi_cuda_download(struct cuda_call *call, int threads, void *to, const void *d_from,
-                                size_t bytes);
 
 #endif

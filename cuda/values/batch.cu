@@ -435,6 +435,7 @@ tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v, int64_
     const int64_t values = v.last - v.first;
     const double begin = ctx->done, matrix_steps = 2 * (double)v.n * (double)values;
     const int64_t most = bracket_max((int64_t)(BATCH_STEPS / matrix_steps), COUNT_THREADS);
+    unsigned long long made = 0;
     struct batch q;
     size_t bytes;
     tsvd_status ret = TSVD_OK;
@@ -461,10 +462,8 @@ tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v, int64_
                 tsvdi_check(ctx, begin + (1 - begin) * (double)(q.begin + here) / (double)v.batch));
         }
     }
-    CUDA_TRY(call, cudaMemcpyAsync(call->pinned[0], q.d_counts, sizeof(*q.d_counts),
-                                   cudaMemcpyDeviceToHost, call->stream));
-    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
-    *counts += (int64_t) * (unsigned long long *)call->pinned[0];
+    TSVD_TRY(tsvdi_cuda_land(call, &made, q.d_counts, sizeof(made)));
+    *counts += (int64_t)made;
 out:
     tsvdi_cuda_free(call, q.d_counts);
     return ret;

@@ -242,10 +242,7 @@ list_open(struct search *job, int64_t count, int all)
     list_kernel<<<blocks_for(count, LIST_THREADS * LIST_EACH), LIST_THREADS, 0, call->stream>>>(
         count, all ? NULL : job->d_list[from], job->d_is_open, job->d_list[to], job->d_open);
     CUDA_LAUNCHED(call);
-    CUDA_TRY(call, cudaMemcpyAsync(call->pinned[0], job->d_open, sizeof(*job->d_open),
-                                   cudaMemcpyDeviceToHost, call->stream));
-    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
-    memcpy(&job->q.open, call->pinned[0], sizeof(job->q.open));
+    TSVD_TRY(tsvdi_cuda_land(call, &job->q.open, job->d_open, sizeof(*job->d_open)));
     job->latest = to;
     job->q.d_list = job->d_list[to];
 out:

@@ -76,6 +76,8 @@ find(struct tsvd_context *ctx, struct values_job *job)
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct chunk *chunk = job->chunk;
+    struct values_device v = {job->n, job->batch, job->first, job->last, NULL,
+                              NULL,   NULL,       job->eps,   NULL};
     const int64_t entries = job->n * job->batch, values = (job->last - job->first) * job->batch;
     const size_t matrix = (size_t)entries * sizeof(real), result = (size_t)values * sizeof(real);
     const real *d_d = chunk->d_d, *d_e = chunk->d_e;
@@ -93,12 +95,17 @@ find(struct tsvd_context *ctx, struct values_job *job)
     if (job->hint != NULL) {
         d_hint = d_s + values;
         TSVD_TRY(tsvdi_cuda_upload(call, d_hint, job->hint, result));
+    } else if (tsvdi_cuda_values_hinted(ctx, v)) {
+        d_hint = d_s + values;
+        v.d_d = d_d;
+        v.d_e = d_e;
+        TSVD_TRY(tsvdi_cuda_values_hints(call, v, d_hint));
     }
     TSVD_TRY(tsvdi_cuda_values_on_device(ctx, job->n, job->batch, d_d, d_e, job->first, job->last,
                                          d_hint, job->eps, d_s, &job->counts));
     TSVD_TRY(cuda_deliver(ctx, job->s, d_s, result));
 out:
-    tsvdi_cuda_free(call, d_room);
+    tsvdi_cuda_free_sent(call, d_room);
     return ret;
 }
 

@@ -4,6 +4,7 @@
  *   values/values.cu   the operation of the seam, and which search finds what
  *   values/prepare.cu  a matrix made ready for counts
  *   values/search.cu   the values of one matrix, with the whole device
+ *   values/hints.cu    approximations for a batch of small matrices
  *   values/batch.cu    those of a batch, or of a small matrix, with a thread for each value
  */
 #ifndef TSVDI_VALUES_H
@@ -38,6 +39,11 @@ tsvd_status tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_dev
                                      int64_t *counts);
 tsvd_status tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v,
                                     int64_t *counts);
+
+/* Whether values that no hint is known of are found sooner by hints() first: approximations, in
+   descending order, to d_hint[batch (last - first)]. */
+bool tsvdi_cuda_values_hinted(const struct tsvd_context *ctx, struct values_device v);
+tsvd_status tsvdi_cuda_values_hints(struct cuda_call *call, struct values_device v, real *d_hint);
 
 /* The most bytes that either takes on the device. */
 uint64_t tsvdi_cuda_values_search_bytes(const struct svd_plan *plan);

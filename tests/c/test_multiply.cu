@@ -12,6 +12,7 @@
 
 #include "check.h"
 #include "runtime/blas.h"
+#include "runtime/transfer.h"
 
 #if TSVD_FAKE_CUBLAS
 extern "C" {
@@ -46,7 +47,13 @@ device_end(struct cuda_call *call, void *p, void *to, size_t bytes)
     memcpy(to, p, bytes);
     free(p);
 #else
-    CHECK(tsvdi_cuda_download(call, 1, to, p, bytes) == TSVD_OK, "%s", call->error->text);
+    for (size_t at = 0; at < bytes; at += LANDING_BYTES) {
+        const size_t left = bytes - at;
+
+        CHECK(tsvdi_cuda_land(call, (char *)to + at, (char *)p + at,
+                              left < LANDING_BYTES ? left : LANDING_BYTES) == TSVD_OK,
+              "%s", call->error->text);
+    }
     tsvdi_cuda_free(call, p);
 #endif
 }

@@ -1,0 +1,183 @@
+"""What a call takes beside the device's own work: the way of arrays to and from the device.
+
+Results in NumPy arrays whose pages exist ("touched"), new ones ("fresh") and pinned ones; and arrays
+of PyTorch that are on the device and stay there. The results of one input must be the same bits
+wherever they go.
+"""
+
+import contextlib
+import time
+from statistics import median
+
+import numpy as np
+
+import tsvd
+from benchmarks import bars, results
+from benchmarks.timing import solve
+from tests import families
+
+DEVICE = "cuda"
+REPEATS = 7
+LARGE = 10_000
+BATCH = (100_000, 32)
+
+# Family, order, where the results go, and the target in seconds.
+SINGLE = (
+    ("chi", LARGE, "touched", 62e-3),
+    ("chi", LARGE, "fresh", 72e-3),
+    ("chi", LARGE, "pinned", 60e-3),
+    ("toeplitz", LARGE, "touched", 76e-3),
+    ("uniform", LARGE, "touched", None),
+    ("chi", 4096, "touched", None),
+    ("chi", 2048, "touched", None),
+)
+BATCH_TARGET, BATCH_VALUES_TARGET = 45e-3, 12e-3
+
+# Orders of device arrays, and the targets: seconds beside the device's work, and of a small call.
+ON_DEVICE = (256, 1024, LARGE)
+BESIDE_TARGET = 0.3e-3
+SMALL, SMALL_TARGET = 32, 0.25e-3
+
+
+def run(path, threads):
+    """Writes `path`. The exit status is 0 if all targets are met."""
+    load = results.load()
+    print("milliseconds, medians; device: the work on the device, where it is measured\n")
+    print(f"{'':<44}{'end to end':>12}{'device':>10}  same bits")
+    cases = [_single(*case) for case in SINGLE]
+    cases += [_batch(), _batch_values()]
+    with contextlib.suppress(ImportError):
+        cases += [_on_device(n) for n in (SMALL, *ON_DEVICE)]
+    return bars.conclude(path, threads, load, _bars(cases), repeats=REPEATS, cases=cases)
+
+
+def _shapes(n, batch=()):
+    return (*batch, n, n), (*batch, n), (*batch, n, n)
+
+
+def _pinned(shape):
+    import torch
+
+    return torch.empty(shape, dtype=torch.float64, pin_memory=True).numpy()
+
+
+def _single(family, n, where, target):
+    d, e = families.make(family, n)
+    expected = solve_arrays(d, e, tuple(np.ones(shape) for shape in _shapes(n)))
+    make = _pinned if where == "pinned" else np.ones
+    out = None if where == "fresh" else tuple(make(shape) for shape in _shapes(n))
+    runs = [solve(d, e, device=DEVICE, out=out) for _ in range(REPEATS + 1)][1:]
+    found = solve_arrays(d, e, out)
+    return _case(
+        f"{family}, n = {n}, {where}",
+        target,
+        [run["end_to_end"] for run in runs],
+        [run["device"] for run in runs],
+        _same(expected, found),
+    )
+
+
+def solve_arrays(d, e, out):
+    return tuple(tsvd.svd(d, e, device=DEVICE, out=out))
+
+
+def _same(expected, found):
+    return all(np.array_equal(x, y) for x, y in zip(expected, found, strict=True))
+
+
+def _random(count, n):
+    rng = np.random.default_rng(n)
+    return rng.random((count, n)), rng.random((count, n - 1))
+
+
+def _batch():
+    count, n = BATCH
+    d, e = _random(count, n)
+    out = tuple(np.ones(shape) for shape in _shapes(n, (count,)))
+    runs = [solve(d, e, device=DEVICE, out=out) for _ in range(REPEATS + 1)][1:]
+    few = 50
+    alone = solve_arrays(d[:few], e[:few], None)
+    return _case(
+        f"{count:,} of n = {n}, touched",
+        BATCH_TARGET,
+        [run["end_to_end"] for run in runs],
+        [run["device"] for run in runs],
+        _same(alone, [x[:few] for x in out]),
+    )
+
+
+def _batch_values():
+    count, n = BATCH
+    d, e = _random(count, n)
+    runs = [solve(d, e, device=DEVICE, compute_uv=False) for _ in range(REPEATS + 1)][1:]
+    found = tsvd.svdvals(d, e, device=DEVICE)[:50]
+    return _case(
+        f"{count:,} of n = {n}, values alone, NumPy in and out",
+        BATCH_VALUES_TARGET,
+        [run["end_to_end"] for run in runs],
+        [0.0],
+        np.array_equal(found, tsvd.svdvals(d[:50], e[:50], device="cpu")),
+    )
+
+
+def _on_device(n):
+    """Arrays of PyTorch, from the call to the end of all its work on the device."""
+    import torch
+
+    d, e = families.make("chi", n)
+    given = [torch.from_numpy(x).to(DEVICE) for x in (d, e)]
+    seconds, device = [], []
+    for i in range(REPEATS + 3):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        found, info = tsvd.svd(*given, full_output=True)
+        torch.cuda.synchronize()
+        if i > 2:
+            seconds.append(time.perf_counter() - start)
+            device.append(info.seconds["device"])
+    expected = solve_arrays(d, e, None)
+    same = _same(expected, [x.cpu().numpy() for x in found])
+    target = SMALL_TARGET if n == SMALL else None
+    return _case(f"chi, n = {n}, on the device", target, seconds, device, same)
+
+
+def _case(what, target, seconds, device, same):
+    case = {
+        "what": what,
+        "target": target,
+        "end_to_end": median(seconds),
+        "end_to_end_seconds": seconds,
+        "device": median(device),
+        "same_bits": same,
+    }
+    print(
+        f"{what:<44}{1e3 * case['end_to_end']:>12.3f}{1e3 * case['device']:>10.3f}  {same}",
+        flush=True,
+    )
+    return case
+
+
+def _bars(cases):
+    asked = [
+        bars.at_most(case["what"], case["target"], case["end_to_end"])
+        for case in cases
+        if case["target"] is not None
+    ]
+    beside = {f"chi, n = {n}, on the device" for n in ON_DEVICE}
+    for case in cases:
+        if case["what"] in beside:
+            asked.append(
+                bars.at_most(
+                    f"{case['what']}: beside its work",
+                    BESIDE_TARGET,
+                    case["end_to_end"] - case["device"],
+                )
+            )
+    asked.append(
+        bars.at_most("results that are not the same bits", 0, _wrong(cases), ""),
+    )
+    return asked
+
+
+def _wrong(cases):
+    return sum(not case["same_bits"] for case in cases)

@@ -1,0 +1,612 @@
+/*
+ * Arrays between host and device; see transfer.h.
+ *
+ * The sender is a thread with a list of items, which it takes in order.  Results in pageable memory
+ * pass two pinned buffers: while the device fills one, the threads of the host empty the other.
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "runtime/context.h"
+#include "runtime/failure.h"
+#include "runtime/transfer.h"
+
+extern "C" {
+#include "host/environment.h"
+}
+
+/* What one thread copies at a time, touches at a time, and gathers at a time. */
+#define COPY_BYTES ((size_t)1 << 20)
+#define TOUCH_BYTES ((size_t)4 << 20)
+#define GATHER_BYTES ((size_t)256 << 10)
+
+/* The least page of the systems that have CUDA. */
+#define PAGE_BYTES ((size_t)4096)
+
+/* ---- at once ---- */
+
+tsvd_status
+tsvdi_cuda_upload(struct cuda_call *call, void *d_to, const void *from, size_t bytes)
+{
+    tsvd_status ret = TSVD_OK;
+
+    /* From pageable memory this returns when the source may be changed. */
+    CUDA_TRY(call, cudaMemcpyAsync(d_to, from, bytes, cudaMemcpyHostToDevice, call->stream));
+    if (call->host->allocate != tsvdi_host_allocator.allocate) { /* the caller's may be pinned */
+        CUDA_TRY(call, cudaStreamSynchronize(call->stream));
+    }
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_cuda_land(struct cuda_call *call, void *to, const void *d_from, size_t bytes)
+{
+    tsvd_status ret = TSVD_OK;
+
+    CUDA_TRY(call,
+             cudaMemcpyAsync(call->landing, d_from, bytes, cudaMemcpyDeviceToHost, call->stream));
+    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
+    memcpy(to, call->landing, bytes);
+out:
+    return ret;
+}
+
+/* Makes the two buffers of a pair that there are not yet. */
+static tsvd_status
+make_pinned(struct cuda_call *call, void *pinned[2], size_t bytes)
+{
+    tsvd_status ret = TSVD_OK;
+
+    for (int i = 0; i < 2; i++) {
+        if (pinned[i] == NULL) {
+            call->wanted = bytes;
+            CUDA_TRY(call, cudaHostAlloc(&pinned[i], bytes, cudaHostAllocPortable));
+            call->wanted = 0;
+        }
+    }
+out:
+    return ret;
+}
+
+void
+tsvdi_cuda_drop_pinned(struct cuda_call *call)
+{
+    void **const buffers[] = {&call->pinned[0], &call->pinned[1], &call->stage[0], &call->stage[1],
+                              &call->landing};
+
+    for (void **buffer : buffers) {
+        (void)cudaFreeHost(*buffer);
+        *buffer = NULL;
+    }
+}
+
+/* ---- large input ---- */
+
+struct gather_job {
+    cuda_source *source;
+    const void *arg;
+    size_t begin, bytes, part; /* of the whole; of a part */
+    char *to;
+};
+
+static tsvd_status
+gather_part(void *arg, int worker, int64_t index)
+{
+    const struct gather_job *job = (const struct gather_job *)arg;
+    const size_t at = (size_t)index * job->part, left = job->bytes - at;
+
+    (void)worker;
+    job->source(job->arg, job->begin + at, left < job->part ? left : job->part, job->to + at);
+    return TSVD_OK;
+}
+
+tsvd_status
+tsvdi_cuda_stage(struct cuda_call *call, void *d_to, size_t bytes, size_t unit, cuda_source *source,
+                 const void *arg)
+{
+    const size_t part = unit < GATHER_BYTES ? GATHER_BYTES / unit * unit : unit;
+    const size_t piece = part < STAGE_BYTES ? STAGE_BYTES / part * part : unit;
+    const int threads = tsvdi_host_threads_for(call->threads, (int64_t)(bytes / part));
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(make_pinned(call, call->stage, STAGE_BYTES));
+    for (size_t begin = 0, turn = 0; begin < bytes; begin += piece, turn = 1 - turn) {
+        struct gather_job job = {source,        arg,  begin,
+                                 bytes - begin, part, (char *)call->stage[turn]};
+
+        job.bytes = job.bytes < piece ? job.bytes : piece;
+        CUDA_TRY(call, cudaEventSynchronize(call->staged[turn])); /* the buffer's last copy */
+        TSVD_TRY(tsvdi_host_for_each(threads, (int64_t)((job.bytes + part - 1) / part), gather_part,
+                                     &job));
+        CUDA_TRY(call, cudaMemcpyAsync((char *)d_to + begin, call->stage[turn], job.bytes,
+                                       cudaMemcpyHostToDevice, call->stream));
+        CUDA_TRY(call, cudaEventRecord(call->staged[turn], call->stream));
+    }
+out:
+    return ret;
+}
+
+/* ---- the sender ---- */
+
+enum item_kind { SEND, TOUCH, RELEASE };
+
+struct item {
+    enum item_kind kind;
+    struct cuda_parcel parcel; /* TOUCH: `width` bytes at `to`; RELEASE: d_from is given back */
+    bool direct;               /* SEND: to pinned memory */
+    cudaEvent_t ready;         /* SEND: what the parcel holds is computed */
+    struct item *next;
+};
+
+struct cuda_sender {
+    struct cuda_call call; /* a copy, with an error of its own */
+    tsvd_error error;
+    pthread_t thread;
+    unsigned forks; /* of the process when the thread was started */
+    int threads;    /* that copy */
+
+    /* The sender's own: the piece in the pinned buffer that is to be emptied next. */
+    struct cuda_parcel pending; /* rows = 0: there is none */
+    int turn;                   /* the buffer that is filled next */
+
+    /* The others are under the lock. */
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    struct item *first, *last; /* all items, and the last one */
+    struct item *next;         /* the first that is not taken */
+    int64_t given, taken;      /* items so far */
+    int64_t before;            /* given at the last follow() */
+    bool busy;                 /* an item is under work, or copies are under way */
+    bool dropping;             /* only RELEASE is still done */
+    bool ending;               /* no item will come */
+    tsvd_status status;        /* of all so far */
+};
+
+struct copy_job {
+    struct cuda_parcel parcel;
+    const char *from; /* the same bytes in pinned memory, row after row */
+};
+
+static tsvd_status
+copy_part(void *arg, int worker, int64_t index)
+{
+    const struct copy_job *job = (const struct copy_job *)arg;
+    const struct cuda_parcel *p = &job->parcel;
+    const size_t bytes = p->width * p->rows;
+    size_t at = (size_t)index * COPY_BYTES, end = at + COPY_BYTES;
+
+    (void)worker;
+    end = end < bytes ? end : bytes;
+    while (at < end) {
+        const size_t row = at / p->width, column = at % p->width, left = p->width - column;
+        const size_t count = left < end - at ? left : end - at;
+
+        memcpy(p->to + row * p->to_pitch + column, job->from + at, count);
+        at += count;
+    }
+    return TSVD_OK;
+}
+
+/* Empties the pinned buffer that waits. */
+static tsvd_status
+empty(struct cuda_sender *s)
+{
+    const int full = 1 - s->turn;
+    struct copy_job job = {s->pending, (const char *)s->call.pinned[full]};
+    const size_t bytes = s->pending.width * s->pending.rows;
+    tsvd_status ret = TSVD_OK;
+
+    s->pending.rows = 0;
+    if (bytes > 0) {
+        CUDA_TRY(&s->call, cudaEventSynchronize(s->call.copied[full]));
+        TSVD_TRY(tsvdi_host_for_each(s->threads, (int64_t)((bytes + COPY_BYTES - 1) / COPY_BYTES),
+                                     copy_part, &job));
+    }
+out:
+    return ret;
+}
+
+/* Enqueues the copy of a parcel to pinned memory. */
+static tsvd_status
+enqueue(struct cuda_call *call, const struct cuda_parcel *p, void *to, size_t to_pitch)
+{
+    tsvd_status ret = TSVD_OK;
+
+    if (p->rows == 1) { /* whose width may exceed all pitches */
+        CUDA_TRY(call,
+                 cudaMemcpyAsync(to, p->d_from, p->width, cudaMemcpyDeviceToHost, call->sending));
+    } else {
+        CUDA_TRY(call, cudaMemcpy2DAsync(to, to_pitch, p->d_from, p->from_pitch, p->width, p->rows,
+                                         cudaMemcpyDeviceToHost, call->sending));
+    }
+out:
+    return ret;
+}
+
+/* Has one pinned buffer filled, and empties the other. */
+static tsvd_status
+pass(struct cuda_sender *s, struct cuda_parcel piece)
+{
+    struct cuda_call *call = &s->call;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(enqueue(call, &piece, call->pinned[s->turn], piece.width));
+    CUDA_TRY(call, cudaEventRecord(call->copied[s->turn], call->sending));
+    TSVD_TRY(empty(s));
+    s->pending = piece;
+    s->turn = 1 - s->turn;
+out:
+    return ret;
+}
+
+/* Cuts a parcel into pieces that a pinned buffer holds: rows, or parts of its only row. */
+static tsvd_status
+send_pieces(struct cuda_sender *s, struct cuda_parcel p)
+{
+    tsvd_status ret = TSVD_OK;
+
+    while (p.rows > 0 && p.width > 0) {
+        struct cuda_parcel piece = p;
+
+        if (p.rows == 1) {
+            piece.width = p.width < PINNED_BYTES ? p.width : PINNED_BYTES;
+            p.to += piece.width;
+            p.d_from += piece.width;
+            p.width -= piece.width;
+        } else {
+            piece.rows = PINNED_BYTES / p.width < p.rows ? PINNED_BYTES / p.width : p.rows;
+            p.to += piece.rows * p.to_pitch;
+            p.d_from += piece.rows * p.from_pitch;
+            p.rows -= piece.rows;
+        }
+        TSVD_TRY(pass(s, piece));
+    }
+out:
+    return ret;
+}
+
+static tsvd_status
+send_item(struct cuda_sender *s, const struct item *item)
+{
+    const struct cuda_parcel *p = &item->parcel;
+    tsvd_status ret = TSVD_OK;
+
+    CUDA_TRY(&s->call, cudaStreamWaitEvent(s->call.sending, item->ready, 0));
+    TSVD_TRY(item->direct ? enqueue(&s->call, p, p->to, p->to_pitch) : send_pieces(s, *p));
+out:
+    return ret;
+}
+
+/* Makes the system give pages to a part of a result.  What they hold is lost. */
+static tsvd_status
+touch_part(void *arg, int worker, int64_t index)
+{
+    const struct cuda_parcel *p = (const struct cuda_parcel *)arg;
+    const uintptr_t begin = (uintptr_t)p->to + (uintptr_t)index * TOUCH_BYTES;
+    const uintptr_t all = (uintptr_t)p->to + p->width;
+    const uintptr_t end = begin + TOUCH_BYTES < all ? begin + TOUCH_BYTES : all;
+    const uintptr_t page = (begin + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+
+    (void)worker;
+    if (end <= page) {
+        return TSVD_OK;
+    }
+#ifdef MADV_POPULATE_WRITE
+    if (madvise((void *)page, (end - page) / PAGE_BYTES * PAGE_BYTES, MADV_POPULATE_WRITE) == 0) {
+        return TSVD_OK;
+    }
+#endif
+    for (uintptr_t at = page; at < end; at += PAGE_BYTES) {
+        *(volatile char *)at = 0;
+    }
+    return TSVD_OK;
+}
+
+static tsvd_status
+do_item(struct cuda_sender *s, struct item *item)
+{
+    struct cuda_parcel *p = &item->parcel;
+
+    switch (item->kind) {
+    case SEND:
+        return send_item(s, item);
+    case TOUCH:
+        return tsvdi_host_for_each(
+            s->threads, (int64_t)((p->width + TOUCH_BYTES - 1) / TOUCH_BYTES), touch_part, p);
+    case RELEASE:
+        break;
+    }
+    /* behind the copies that read it; a stream of a call that failed may hold others */
+    if (cudaFreeAsync((void *)p->d_from, s->call.sending) != cudaSuccess) {
+        tsvdi_cuda_forget();
+    }
+    return TSVD_OK;
+}
+
+/* Finishes what is under way. */
+static tsvd_status
+settle(struct cuda_sender *s)
+{
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(empty(s));
+    CUDA_TRY(&s->call, cudaStreamSynchronize(s->call.sending));
+out:
+    return ret;
+}
+
+/* Keeps the first failure, and drops what comes after it.  The sender is locked. */
+static void
+note_status(struct cuda_sender *s, tsvd_status status)
+{
+    if (status != TSVD_OK && s->status == TSVD_OK) {
+        s->status = status;
+        s->dropping = true;
+    }
+}
+
+/* Takes an item, or finishes what is under way; or waits.  The sender is locked. */
+static void
+take(struct cuda_sender *s)
+{
+    struct item *item = s->next;
+    const bool leave_out = item != NULL && s->dropping && item->kind != RELEASE;
+    tsvd_status status = TSVD_OK;
+
+    if (item == NULL && !s->busy) {
+        (void)pthread_cond_wait(&s->change, &s->lock);
+        return;
+    }
+    s->busy = true;
+    s->next = item != NULL ? item->next : NULL;
+    (void)pthread_mutex_unlock(&s->lock);
+    if (item == NULL) {
+        status = settle(s);
+    } else if (!leave_out) {
+        status = do_item(s, item);
+    }
+    (void)pthread_mutex_lock(&s->lock);
+    note_status(s, status);
+    s->taken += item != NULL;
+    s->busy = item != NULL; /* its copies may be under way */
+    (void)pthread_cond_broadcast(&s->change);
+}
+
+static tsvd_status
+push_context(struct cuda_sender *s)
+{
+    tsvd_status ret = TSVD_OK;
+
+    CUDA_TRY(&s->call, tsvdi_cuda_context_push(s->call.context));
+    s->call.current = 1;
+out:
+    return ret;
+}
+
+static void *
+run_sender(void *arg)
+{
+    struct cuda_sender *s = (struct cuda_sender *)arg;
+    struct host_environment before;
+    tsvd_status status;
+
+    tsvdi_environment_enter(&before);
+    status = push_context(s);
+    (void)pthread_mutex_lock(&s->lock);
+    note_status(s, status);
+    while (!s->ending || s->next != NULL || s->busy) {
+        take(s);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    if (s->call.current) {
+        tsvdi_cuda_context_pop();
+    }
+    return NULL;
+}
+
+/* ---- what the calling thread does with it ---- */
+
+static tsvd_status
+start_sender(struct cuda_call *call)
+{
+    struct cuda_sender *s = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    if (call->sender != NULL) {
+        goto out;
+    }
+    TSVD_TRY(make_pinned(call, call->pinned, PINNED_BYTES));
+    if (call->sending == NULL) {
+        CUDA_TRY(call, cudaStreamCreateWithFlags(&call->sending, cudaStreamNonBlocking));
+    }
+    TSVD_TRY(tsvdi_host_alloc(call->host, sizeof(*s), call->error, (void **)&s));
+    memset(s, 0, sizeof(*s));
+    s->call = *call;
+    s->call.error = &s->error;
+    s->call.current = 0;
+    s->forks = tsvdi_host_forks();
+    s->threads = tsvdi_host_threads_for(call->threads, (int64_t)(PINNED_BYTES / COPY_BYTES));
+    (void)pthread_mutex_init(&s->lock, NULL);
+    (void)pthread_cond_init(&s->change, NULL);
+    if (tsvdi_host_start_thread(&s->thread, run_sender, s) != 0) {
+        tsvdi_host_free(call->host, s);
+        TSVD_TRY(tsvdi_fail(call->error, TSVD_ERR_MEMORY,
+                            "the system gives no thread for the way of results to the host"));
+    }
+    call->sender = s;
+out:
+    return ret;
+}
+
+/* Puts an item behind the others. */
+static void
+give(struct cuda_sender *s, struct item *item)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    *(s->last != NULL ? &s->last->next : &s->first) = item;
+    s->last = item;
+    s->next = s->next != NULL ? s->next : item;
+    s->given++;
+    (void)pthread_cond_broadcast(&s->change);
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+static tsvd_status
+make_item(struct cuda_call *call, enum item_kind kind, struct cuda_parcel parcel,
+          struct item **made)
+{
+    struct item *item = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_host_alloc(call->host, sizeof(*item), call->error, (void **)&item));
+    memset(item, 0, sizeof(*item));
+    item->kind = kind;
+    item->parcel = parcel;
+out:
+    *made = item;
+    return ret;
+}
+
+/* Whether the copy engine can write there. */
+static bool
+is_pinned(const void *p)
+{
+    struct cudaPointerAttributes attributes;
+
+    if (cudaPointerGetAttributes(&attributes, p) != cudaSuccess) {
+        tsvdi_cuda_forget();
+        return false;
+    }
+    return attributes.type == cudaMemoryTypeHost;
+}
+
+tsvd_status
+tsvdi_cuda_send(struct cuda_call *call, struct cuda_parcel parcel)
+{
+    struct item *item = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(start_sender(call));
+    TSVD_TRY(make_item(call, SEND, parcel, &item));
+    item->direct = is_pinned(parcel.to);
+    CUDA_TRY(call, cudaEventCreateWithFlags(&item->ready, cudaEventDisableTiming));
+    CUDA_TRY(call, cudaEventRecord(item->ready, call->stream));
+    give(call->sender, item);
+    item = NULL;
+out:
+    if (item != NULL && item->ready != NULL) {
+        (void)cudaEventDestroy(item->ready);
+    }
+    tsvdi_host_free(call->host, item);
+    return ret;
+}
+
+tsvd_status
+tsvdi_cuda_expect(struct cuda_call *call, void *to, size_t bytes)
+{
+    const struct cuda_parcel parcel = {(char *)to, NULL, bytes, 1, 0, 0};
+    struct item *item = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    if (is_pinned(to)) {
+        goto out;
+    }
+    TSVD_TRY(start_sender(call));
+    TSVD_TRY(make_item(call, TOUCH, parcel, &item));
+    give(call->sender, item);
+out:
+    return ret;
+}
+
+/* Waits until so many items are taken; `settled`: and no copy is under way. */
+static void
+await(struct cuda_sender *s, int64_t items, bool settled)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    while (s->taken < items || (settled && s->busy)) {
+        (void)pthread_cond_wait(&s->change, &s->lock);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+void
+tsvdi_cuda_follow(struct cuda_call *call)
+{
+    struct cuda_sender *s = call->sender;
+
+    if (s != NULL) {
+        await(s, s->before, false);
+        s->before = s->given;
+    }
+}
+
+tsvd_status
+tsvdi_cuda_arrive(struct cuda_call *call)
+{
+    struct cuda_sender *s = call->sender;
+
+    if (s == NULL) {
+        return TSVD_OK;
+    }
+    await(s, s->given, true);
+    if (s->status != TSVD_OK) {
+        *call->error = s->error;
+    }
+    return s->status;
+}
+
+void
+tsvdi_cuda_free_sent(struct cuda_call *call, void *p)
+{
+    const struct cuda_parcel parcel = {NULL, (const char *)p, 0, 0, 0, 0};
+    tsvd_error unread;
+    tsvd_error *const before = call->error;
+    struct item *item = NULL;
+
+    if (p == NULL) {
+        return;
+    }
+    if (call->sender == NULL) {
+        tsvdi_cuda_free(call, p);
+        return;
+    }
+    call->error = &unread;
+    if (call->allocator.release != NULL || make_item(call, RELEASE, parcel, &item) != TSVD_OK) {
+        await(call->sender, call->sender->given, true);
+        tsvdi_cuda_free(call, p);
+    } else {
+        give(call->sender, item);
+    }
+    call->error = before;
+}
+
+void
+tsvdi_cuda_end_sender(struct cuda_call *call)
+{
+    struct cuda_sender *s = call->sender;
+
+    call->sender = NULL;
+    if (s == NULL || tsvdi_host_forks() != s->forks) {
+        return; /* a child has no such thread, and cannot use the device */
+    }
+    (void)pthread_mutex_lock(&s->lock);
+    s->dropping = s->ending = true;
+    (void)pthread_cond_broadcast(&s->change);
+    (void)pthread_mutex_unlock(&s->lock);
+    (void)pthread_join(s->thread, NULL);
+    for (struct item *item = s->first; item != NULL;) {
+        struct item *const after = item->next;
+
+        if (item->ready != NULL) {
+            (void)cudaEventDestroy(item->ready);
+        }
+        tsvdi_host_free(call->host, item);
+        item = after;
+    }
+    (void)pthread_cond_destroy(&s->change);
+    (void)pthread_mutex_destroy(&s->lock);
+    tsvdi_host_free(call->host, s);
+}
