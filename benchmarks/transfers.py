@@ -1,8 +1,8 @@
 """What a call takes beside the device's own work: the way of arrays to and from the device.
 
-Results in NumPy arrays whose pages exist ("touched"), new ones ("fresh") and pinned ones; and arrays
-of PyTorch that are on the device and stay there. The results of one input must be the same bits
-wherever they go.
+Results in NumPy arrays whose pages exist ("touched"), new ones ("fresh") and pinned ones; and
+arrays of PyTorch that are on the device and stay there. The results of one input must be the same
+bits wherever they go.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ SINGLE = (
     ("chi", LARGE, "fresh", 72e-3),
     ("chi", LARGE, "pinned", 60e-3),
     ("toeplitz", LARGE, "touched", 76e-3),
-    ("uniform", LARGE, "touched", None),
+    ("uniform_1", LARGE, "touched", None),
     ("chi", 4096, "touched", None),
     ("chi", 2048, "touched", None),
 )

@@ -226,17 +226,12 @@ tsvdi_cuda_device_load(struct tsvd_context *ctx, struct chunk *chunk)
     TSVD_TRY(tsvdi_cuda_upload(call, d_load, &load, sizeof(load)));
     load_kernel<<<(unsigned)chunk->count, LOAD_THREADS, 0, call->stream>>>(d_load);
     CUDA_LAUNCHED(call);
-    CUDA_TRY(call, cudaMemcpyAsync(chunk->exponent, load.d_exponent, count * sizeof(real_int),
-                                   cudaMemcpyDeviceToHost, call->stream));
-    CUDA_TRY(call, cudaMemcpyAsync(chunk->kind, load.d_kind, count, cudaMemcpyDeviceToHost,
-                                   call->stream));
+    TSVD_TRY(tsvdi_cuda_land(call, chunk->exponent, load.d_exponent, count * sizeof(real_int)));
+    TSVD_TRY(tsvdi_cuda_land(call, chunk->kind, load.d_kind, count));
     if (ctx->plan->host_entries) {
-        CUDA_TRY(call, cudaMemcpyAsync(chunk->d, chunk->d_d, bytes, cudaMemcpyDeviceToHost,
-                                       call->stream));
-        CUDA_TRY(call, cudaMemcpyAsync(chunk->e, chunk->d_e, bytes, cudaMemcpyDeviceToHost,
-                                       call->stream));
+        TSVD_TRY(tsvdi_cuda_land(call, chunk->d, chunk->d_d, bytes));
+        TSVD_TRY(tsvdi_cuda_land(call, chunk->e, chunk->d_e, bytes));
     }
-    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
     chunk->ordinary = 0;
     for (int64_t i = 0; i < chunk->count; i++) {
         chunk->ordinary += chunk->kind[i] == ORDINARY;

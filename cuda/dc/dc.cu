@@ -47,7 +47,7 @@ dc_end(struct tsvd_context *ctx, struct dc_job *job)
 
     if (run != NULL) {
         tsvdi_cuda_free_sent(cuda_of(ctx), run->device.x);
-        tsvdi_cuda_free(cuda_of(ctx), run->d_arrays);
+        tsvdi_cuda_free_sent(cuda_of(ctx), run->d_arrays);
         tsvdi_free(ctx, run->merge);
         tsvdi_free(ctx, run->from);
         if (run->begin != NULL) {
@@ -308,9 +308,7 @@ multiply_and_send(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *
 
     TSVD_TRY(tsvdi_alloc(ctx, (size_t)r->k * sizeof(*run->from), (void **)&run->from));
     TSVD_TRY(launch_ranks(call, r));
-    CUDA_TRY(call, cudaMemcpyAsync(run->from, r->slot.from, (size_t)r->k * sizeof(*run->from),
-                                   cudaMemcpyDeviceToHost, call->stream));
-    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
+    TSVD_TRY(tsvdi_cuda_land(call, run->from, r->slot.from, (size_t)r->k * sizeof(*run->from)));
     for (block.begin = all.end; rank < r->k;) {
         const int64_t before = rank;
 
@@ -350,10 +348,8 @@ multiply_level(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *job
     if (!is_large(level)) {
         return tsvdi_launch_products(call, &run->device, level);
     }
-    CUDA_TRY(call, cudaMemcpyAsync(run->merge + at, run->device.merge + at,
-                                   (size_t)level.nodes * sizeof(*run->merge),
-                                   cudaMemcpyDeviceToHost, call->stream));
-    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
+    TSVD_TRY(tsvdi_cuda_land(call, run->merge + at, run->device.merge + at,
+                             (size_t)level.nodes * sizeof(*run->merge)));
     if (level.depth == 0 && sends_blocks(ctx, job)) {
         TSVD_TRY(multiply_and_send(ctx, run, job));
         goto out;
@@ -467,11 +463,9 @@ dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
         TSVD_TRY(launch_ranks(call, r));
         TSVD_TRY(finish_vectors(call, r));
     }
-    CUDA_TRY(call, cudaMemcpyAsync(run->merge, r->merge, (size_t)run->merges * sizeof(*run->merge),
-                                   cudaMemcpyDeviceToHost, call->stream));
-    CUDA_TRY(call, cudaMemcpyAsync(&failed, r->failed, sizeof(failed), cudaMemcpyDeviceToHost,
-                                   call->stream));
-    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
+    TSVD_TRY(
+        tsvdi_cuda_land(call, run->merge, r->merge, (size_t)run->merges * sizeof(*run->merge)));
+    TSVD_TRY(tsvdi_cuda_land(call, &failed, r->failed, sizeof(failed)));
     if (failed != ~0ULL) {
         job->failed = (int64_t)failed;
         return TSVD_ERR_NO_CONVERGENCE;

@@ -181,6 +181,7 @@ tsvdi_cuda_destroy(struct cuda_call *call)
             }
         }
         if (call->sending != NULL) {
+            (void)cudaStreamSynchronize(call->sending);
             (void)cudaStreamDestroy(call->sending);
         }
         if (call->own != NULL) {

@@ -41,15 +41,38 @@ out:
     return ret;
 }
 
+/* Writes to pinned memory. */
+static __global__ void
+land_kernel(char *to, const char *from, size_t bytes)
+{
+    const size_t words = bytes / sizeof(uint32_t);
+    const size_t first = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+    for (size_t i = first; i < words; i += (size_t)gridDim.x * blockDim.x) {
+        ((uint32_t *)to)[i] = ((const uint32_t *)from)[i];
+    }
+    if (first < bytes % sizeof(uint32_t)) {
+        to[words * sizeof(uint32_t) + first] = from[words * sizeof(uint32_t) + first];
+    }
+}
+
+/* A kernel copies: the copy engine may have megabytes of the sender's to do first. */
 tsvd_status
 tsvdi_cuda_land(struct cuda_call *call, void *to, const void *d_from, size_t bytes)
 {
+    enum { THREADS = 256, BLOCKS = 64 };
     tsvd_status ret = TSVD_OK;
 
-    CUDA_TRY(call,
-             cudaMemcpyAsync(call->landing, d_from, bytes, cudaMemcpyDeviceToHost, call->stream));
-    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
-    memcpy(to, call->landing, bytes);
+    for (size_t at = 0; at < bytes; at += LANDING_BYTES) {
+        const size_t left = bytes - at, count = left < LANDING_BYTES ? left : LANDING_BYTES;
+        const size_t blocks = count / sizeof(uint32_t) / THREADS + 1;
+
+        land_kernel<<<(unsigned)(blocks < BLOCKS ? blocks : (size_t)BLOCKS), THREADS, 0,
+                      call->stream>>>((char *)call->landing, (const char *)d_from + at, count);
+        CUDA_LAUNCHED(call);
+        CUDA_TRY(call, cudaStreamSynchronize(call->stream));
+        memcpy((char *)to + at, call->landing, count);
+    }
 out:
     return ret;
 }

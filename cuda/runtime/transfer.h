@@ -20,7 +20,8 @@
 #define LANDING_BYTES ((size_t)2 << 20)
 
 /* upload() copies a small array of the host to the device; the array may be changed on return.
-   land() copies one of up to LANDING_BYTES to the host, and returns when it has arrived. */
+   land() copies one, aligned to 4 bytes on the device, to the host, and returns when it has
+   arrived. */
 tsvd_status tsvdi_cuda_upload(struct cuda_call *call, void *d_to, const void *from, size_t bytes);
 tsvd_status tsvdi_cuda_land(struct cuda_call *call, void *to, const void *d_from, size_t bytes);
 
