@@ -41,11 +41,12 @@ fill_wave(const struct rotation_log *log, struct sweep_group g, const struct rot
             const struct rotation none = {1, 0};
             const struct rotation q = j >= 0 && j < count ? rotation[used + j] : none;
 
-            coefficients[2 * (w * WAVE + k)] = rotation_half_tangent(q);
-            coefficients[2 * (w * WAVE + k) + 1] = q.s;
+            coefficients[w * WAVE + k] = q.c;
+            coefficients[(steps + w) * WAVE + k] = q.s;
         }
         used += count;
     }
+    tsvdi_kernels()->lift(steps * WAVE, coefficients);
     return used;
 }
 
@@ -269,7 +270,7 @@ orient_left(void *arg, int worker, int64_t index)
     (void)worker;
     normalize_columns(n, width, job->left.x + begin);
     for (int64_t i = begin; i < begin + width; i++) {
-        tsvdi_kernels()->normalize(n, job->right.x + i * n);
+        tsvdi_kernels()->normalize(n, 1, job->right.x + i * n, job->right.x + i * n);
     }
     tsvdi_kernels()->orient(width, n, job->left.x + begin, n, job->sign + begin);
     return TSVD_OK;
