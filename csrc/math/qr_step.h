@@ -71,7 +71,6 @@ num_rotation_make(num f, num g, num *r)
 #else
 #define num_rotation rotation
 #define num_rotation_make rotation_make
-#define num_rotation_unit rotation_unit
 #endif
 
 /* The smaller singular value of [f g; 0 h], to a few ulps. */

@@ -259,7 +259,7 @@ store_leaf(struct leaf_group *g, const struct cpu_dc *run, struct lane *lane)
         tsvdi_kernels()->normalize(leaf.columns, 1, vector(g, lane, RIGHT, i),
                                    row_of(run, RIGHT, &leaf, j) + leaf.first);
         if (i < leaf.rows) {
-            tsvdi_kernels()->normalize(leaf.columns, r_copysign(1, lane->d[i]),
+            tsvdi_kernels()->normalize(leaf.columns, lane->d[i] < 0 ? REAL(-1) : REAL(1),
                                        vector(g, lane, LEFT, i),
                                        row_of(run, LEFT, &leaf, j) + leaf.first);
             slot->value[j] = r_abs(lane->d[i]);

@@ -43,15 +43,25 @@ wave_strip(real *row, ptrdiff_t step, int64_t steps, const real *coefficients)
 }
 
 static void
-lift(int64_t count, real *turn)
+lift(int64_t count, const struct rotation *rotation, real *half_tangent, real *sine)
 {
-    for (int64_t i = 0; i < count; i += SIMD_LANES) {
-        const int64_t part = count - i < SIMD_LANES ? count - i : SIMD_LANES;
-        const struct num_rotation q = num_rotation_unit((struct num_rotation){
-            simd_load_part(turn + i, part), simd_load_part(turn + count + i, part)});
+    enum { BLOCK = 32 };
 
-        simd_store_part(turn + i, part, num_half_tangent(q));
-        simd_store_part(turn + count + i, part, q.s);
+    for (int64_t begin = 0; begin < count; begin += BLOCK) {
+        const int64_t size = count - begin < BLOCK ? count - begin : BLOCK;
+        real t[BLOCK], s[BLOCK];
+
+        /* apart from the strided stores, so that the compiler takes vectors for it */
+        for (int64_t i = 0; i < size; i++) {
+            const struct rotation q = rotation_unit(rotation[begin + i]);
+
+            t[i] = rotation_half_tangent(q);
+            s[i] = q.s;
+        }
+        for (int64_t i = 0; i < size; i++) {
+            half_tangent[(begin + i) * WAVE] = t[i];
+            sine[(begin + i) * WAVE] = s[i];
+        }
     }
 }
 
@@ -211,7 +221,7 @@ lane_sum(simd x)
     return sum;
 }
 
-/* The same by halves: short chains of sums, as many vectors are summed up one after another. */
+/* The same, added up by halves: a shorter chain. */
 static inline __attribute__((always_inline)) real
 lane_sum_by_halves(simd x)
 {
@@ -490,7 +500,8 @@ count(const struct sturm *m, int exact, int64_t how_many, const real *sigma, int
             }
         }
         for (int64_t j = 0; j < here; j++) {
-            shift[j] = form == WIDE ? sigma[i + j] : sturm_scaled_shift(sigma[i + j], m->scale_down);
+            shift[j] =
+                form == WIDE ? sigma[i + j] : sturm_scaled_shift(sigma[i + j], m->scale_down);
         }
         for (int64_t j = here; j < COUNT_MAX; j++) {
             shift[j] = shift[here - 1];

@@ -117,9 +117,9 @@ struct cpu_kernels {
     const char *name;
     int lanes;
 
-    /* turn holds `count` cosines, then the sines.  Brings the rotations to norm 1, and puts half
-       tangents in place of the cosines. */
-    void (*lift)(int64_t count, real *turn);
+    /* The half tangents and sines of the rotations, brought to norm 1.  They are stored WAVE
+       numbers apart. */
+    void (*lift)(int64_t count, const struct rotation *rotation, real *half_tangent, real *sine);
 
     /* Runs all waves over the panel. */
     void (*rotate)(struct panel panel, const struct wave *wave, int64_t waves,
@@ -133,7 +133,7 @@ struct cpu_kernels {
     real (*dot)(int64_t count, const real *x, const real *y);
 
     /* One sweep over the chains of all lanes, which fill `vectors` vectors, 1 or QR_VECTORS.  Its
-       rotations go to rotation[], from row 0 on. */
+       rotations go to rotation[], from row 0 on; NULL: they are not wanted. */
     void (*qr_lanes)(struct qr_lanes *q, int vectors, real *rotation);
 
     /* Applies a wave of such sweeps to one lane's vectors. */

@@ -144,8 +144,7 @@ advance_lanes(struct qr_lanes *q, int vectors, real *rotation)
         sweep_lanes(q, vectors, 0, without, shift, rotation);
     }
     for (int64_t i = 4 * row * (q->steps + 1);
-         rotation != NULL && i < 4 * row * (q->steps + LEAF_WAVE);
-         i += SIMD_LANES) {
+         rotation != NULL && i < 4 * row * (q->steps + LEAF_WAVE); i += SIMD_LANES) {
         *(num *)(rotation + i) = zero;
     }
 }
@@ -167,21 +166,16 @@ qr_lanes(struct qr_lanes *q, int vectors, real *rotation)
 enum { STRIPS = SIMD_BYTES == 64 ? 4 : 2 };
 
 /*
- * One rotation of a wave, by the tangent t of half its angle and its sine s:
- *
- *     (x, y) becomes (x + s (y - t x), y - s (x + t y)),   as c = 1 - s t
- *
- * (Rutishauser, The Jacobi method for real symmetric matrices, Numerische Mathematik 9 (1966)).
- * Where many sweeps make the same rotation by a small angle, c would stretch the vectors each time
- * by its own rounding.
+ * One rotation of a wave, by the tangent of half its angle and its sine: three lifting steps
+ * (struct lifting).  Where many sweeps make the same rotation by a small angle, a cosine would
+ * stretch the vectors each time by its own rounding.  The steps have the determinant 1 whatever
+ * the rounding of t and s.
  */
 static inline __attribute__((always_inline)) void
 wave_turn(real half_tangent, real sine, simd *row, simd *below)
 {
     const simd t = simd_splat(half_tangent), s = simd_splat(sine);
-    const simd a = *row, b = *below;
-
-    const simd x = simd_fma(t, b, a), y = simd_fma(-s, x, b);
+    const simd x = simd_fma(t, *below, *row), y = simd_fma(-s, x, *below);
 
     *row = y;
     *below = simd_fma(t, y, x);
