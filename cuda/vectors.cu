@@ -55,6 +55,7 @@ fetch(const struct device_wave *w, const struct rotation *log, int64_t tile,
 
         fetched[i].c = active ? log[w->offset[k] + j].c : REAL(1);
         fetched[i].s = active ? log[w->offset[k] + j].s : REAL(0);
+        fetched[i] = rotation_unit(fetched[i]);
     }
 }
 

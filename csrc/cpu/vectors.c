@@ -26,25 +26,19 @@ static int64_t
 fill_wave(const struct rotation_log *log, struct sweep_group g, const struct rotation *rotation,
           real *coefficients)
 {
-    int64_t steps = g.high - g.low + WAVE - 1, used = 0;
+    const int64_t steps = g.high - g.low + WAVE - 1;
+    int64_t used = 0;
 
-    for (int64_t k = 0; k < WAVE; k++) {
-        const struct qr_sweep *s = g.begin + k < g.end ? &log->sweep[g.begin + k] : NULL;
-        int64_t count = s != NULL ? s->count : 0;
-        /* the step at which sweep k makes its first rotation */
-        int64_t start = s == NULL ? steps
-                        : s->up   ? g.high - (s->first + count) + k
-                                  : s->first - g.low + k;
+    memset(coefficients, 0, (size_t)(steps * WAVE * 2) * sizeof *coefficients);
+    for (int64_t k = g.begin; k < g.end; k++) {
+        const struct qr_sweep *s = &log->sweep[k];
+        /* the step at which the sweep makes its first rotation */
+        const int64_t start =
+            k - g.begin + (s->up ? g.high - (s->first + s->count) : s->first - g.low);
+        real *to = coefficients + start * WAVE + k - g.begin;
 
-        for (int64_t w = 0; w < steps; w++) {
-            int64_t j = w - start;
-            const struct rotation none = {1, 0};
-            const struct rotation q = j >= 0 && j < count ? rotation[used + j] : none;
-
-            coefficients[2 * (w * WAVE + k)] = rotation_half_tangent(q);
-            coefficients[2 * (w * WAVE + k) + 1] = q.s;
-        }
-        used += count;
+        tsvdi_kernels()->lift(s->count, rotation + used, to, to + steps * WAVE);
+        used += s->count;
     }
     return used;
 }
@@ -269,7 +263,7 @@ orient_left(void *arg, int worker, int64_t index)
     (void)worker;
     normalize_columns(n, width, job->left.x + begin);
     for (int64_t i = begin; i < begin + width; i++) {
-        tsvdi_kernels()->normalize(n, job->right.x + i * n);
+        tsvdi_kernels()->normalize(n, 1, job->right.x + i * n, job->right.x + i * n);
     }
     tsvdi_kernels()->orient(width, n, job->left.x + begin, n, job->sign + begin);
     return TSVD_OK;

@@ -65,18 +65,12 @@ num_rotation_make(num f, num g, num *r)
     q.c = num_select(small, one, f_scaled * inverse);
     q.s = num_select(none, zero, g_scaled * inverse);
     *r = num_select(small, f, sum * inverse * up);
-    return num_rotation_unit(q);
+    return q;
 }
 
 #else
 #define num_rotation rotation
-
-TSVD_HD struct rotation
-num_rotation_make(real f, real g, real *r)
-{
-    return rotation_unit(rotation_make(f, g, r));
-}
-
+#define num_rotation_make rotation_make
 #endif
 
 /* The smaller singular value of [f g; 0 h], to a few ulps. */

@@ -100,6 +100,10 @@ rotation_make(real f, real g, real *r)
  * c and s of rotation_make() have errors in common, those of the root.  They stretch what is
  * turned, by up to 2 eps.  An iteration that has nearly settled makes the same rotation over and
  * over, so that what it stretches adds up instead of cancelling.
+ *
+ * So what turns vectors turns them by this.  The recurrences of d and e take the rotation as it was
+ * made: the correction would lengthen their chain of dependent operations.  There the stretch of a
+ * row or column changes each value by that share at most, as the rounding of *r does anyway.
  */
 TSVD_HD struct rotation
 rotation_unit(struct rotation q)

@@ -10,6 +10,7 @@
 #include "rotation_tests.h"
 #include "secular_tests.h"
 #include "sturm_tests.h"
+#include "turn_tests.h"
 
 int
 main(void)
@@ -17,6 +18,7 @@ main(void)
     test_rotation_make();
     test_rotation_unit();
     test_rotation_lift();
+    test_turns();
     test_triangle();
     test_sturm();
     test_sturm_at_values();

@@ -256,18 +256,12 @@ store_leaf(struct leaf_group *g, const struct cpu_dc *run, struct lane *lane)
     for (int64_t i = 0; i < leaf.columns; i++) {
         const int64_t j = leaf.first + i;
 
-        tsvdi_kernels()->normalize(leaf.columns, vector(g, lane, RIGHT, i));
-        memcpy(row_of(run, RIGHT, &leaf, j) + leaf.first, vector(g, lane, RIGHT, i),
-               (size_t)leaf.columns * sizeof(real));
+        tsvdi_kernels()->normalize(leaf.columns, 1, vector(g, lane, RIGHT, i),
+                                   row_of(run, RIGHT, &leaf, j) + leaf.first);
         if (i < leaf.rows) {
-            real *x = vector(g, lane, LEFT, i);
-            real *left = row_of(run, LEFT, &leaf, j) + leaf.first;
-            real sign = lane->d[i] < 0 ? REAL(-1) : REAL(1);
-
-            tsvdi_kernels()->normalize(leaf.columns, x);
-            for (int64_t k = 0; k < leaf.columns; k++) {
-                left[k] = sign * x[k];
-            }
+            tsvdi_kernels()->normalize(leaf.columns, lane->d[i] < 0 ? REAL(-1) : REAL(1),
+                                       vector(g, lane, LEFT, i),
+                                       row_of(run, LEFT, &leaf, j) + leaf.first);
             slot->value[j] = r_abs(lane->d[i]);
             slot->low[j] = leaf.first;
             slot->high[j] = leaf.first + leaf.columns;
@@ -297,7 +291,7 @@ sweep_leaves(struct leaf_group *g, int64_t count)
             return;
         }
         tsvdi_kernels()->qr_lanes(&g->chain, (int)(g->lanes / tsvdi_kernels()->lanes),
-                                  g->rotation[index]);
+                                  g->width > 0 ? g->rotation[index] : NULL);
         for (int64_t l = 0; l < count; l++) {
             if (g->lane[l].count > 0) {
                 look_after(g, &g->lane[l], index);

@@ -31,14 +31,37 @@ wave_strip(real *row, ptrdiff_t step, int64_t steps, const real *coefficients)
         simd top = *(simd *)(row + step);
 
         for (int k = 0; k < WAVE; k++) {
-            wave_turn(coefficients[2 * k], coefficients[2 * k + 1], &a[k], &top);
+            wave_turn(coefficients[k], coefficients[steps * WAVE + k], &a[k], &top);
         }
         *(simd *)(row + (1 - WAVE) * step) = top;
         row += step;
-        coefficients += 2 * WAVE;
+        coefficients += WAVE;
     }
     for (int k = 0; k < WAVE; k++) {
         *(simd *)(row - k * step) = a[k];
+    }
+}
+
+static void
+lift(int64_t count, const struct rotation *rotation, real *half_tangent, real *sine)
+{
+    enum { BLOCK = 32 };
+
+    for (int64_t begin = 0; begin < count; begin += BLOCK) {
+        const int64_t size = count - begin < BLOCK ? count - begin : BLOCK;
+        real t[BLOCK], s[BLOCK];
+
+        /* apart from the strided stores, so that the compiler takes vectors for it */
+        for (int64_t i = 0; i < size; i++) {
+            const struct rotation q = rotation_unit(rotation[begin + i]);
+
+            t[i] = rotation_half_tangent(q);
+            s[i] = q.s;
+        }
+        for (int64_t i = 0; i < size; i++) {
+            half_tangent[(begin + i) * WAVE] = t[i];
+            sine[(begin + i) * WAVE] = s[i];
+        }
     }
 }
 
@@ -198,26 +221,35 @@ lane_sum(simd x)
     return sum;
 }
 
-static void
-normalize(int64_t count, real *x)
+/* The same, added up by halves: a shorter chain. */
+static inline __attribute__((always_inline)) real
+lane_sum_by_halves(simd x)
 {
-    const int64_t rest = count % SIMD_LANES, whole = count - rest;
-    const simd part = load_part(x + whole, rest, 0);
-    simd sum = part * part, change;
+    for (int half = SIMD_LANES / 2; half > 0; half /= 2) {
+        for (int lane = 0; lane < half; lane++) {
+            x[lane] += x[lane + half];
+        }
+    }
+    return x[0];
+}
 
-    for (int64_t i = 0; i < whole; i += SIMD_LANES) {
-        const simd here = *(const simd_unaligned *)(x + i);
+static void
+normalize(int64_t count, real sign, const real *x, real *to)
+{
+    simd sum = simd_splat(0), change, turn = simd_splat(sign);
+
+    for (int64_t i = 0; i < count; i += SIMD_LANES) {
+        const int64_t rest = count - i < SIMD_LANES ? count - i : SIMD_LANES;
+        const simd here = simd_load_part(x + i, rest);
 
         sum = simd_fma(here, here, sum);
     }
-    change = simd_splat(unit_change(lane_sum(sum)));
-    for (int64_t i = 0; i < whole; i += SIMD_LANES) {
-        const simd here = *(const simd_unaligned *)(x + i);
+    change = simd_splat(unit_change(lane_sum_by_halves(sum)));
+    for (int64_t i = 0; i < count; i += SIMD_LANES) {
+        const int64_t rest = count - i < SIMD_LANES ? count - i : SIMD_LANES;
+        const simd here = simd_load_part(x + i, rest);
 
-        *(simd_unaligned *)(x + i) = simd_fma(change, here, here);
-    }
-    for (int64_t i = whole; i < count; i++) {
-        x[i] = r_fma(change[0], x[i], x[i]);
+        simd_store_part(to + i, rest, turn * simd_fma(change, here, here));
     }
 }
 
@@ -467,10 +499,12 @@ count(const struct sturm *m, int exact, int64_t how_many, const real *sigma, int
                 break;
             }
         }
-        for (int64_t j = 0; j < COUNT_MAX; j++) {
-            const real at = sigma[i + (j < here ? j : here - 1)];
-
-            shift[j] = form == WIDE ? at : sturm_scaled_shift(at, m->scale_down);
+        for (int64_t j = 0; j < here; j++) {
+            shift[j] =
+                form == WIDE ? sigma[i + j] : sturm_scaled_shift(sigma[i + j], m->scale_down);
+        }
+        for (int64_t j = here; j < COUNT_MAX; j++) {
+            shift[j] = shift[here - 1];
         }
         count_group(m, form, here, shift, found);
         for (int64_t j = 0; j < here; j++) {
@@ -482,6 +516,7 @@ count(const struct sturm *m, int exact, int64_t how_many, const real *sigma, int
 const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .name = NAME(TSVD_ISA),
     .lanes = SIMD_LANES,
+    .lift = lift,
     .rotate = rotate,
     .accumulate = accumulate,
     .dot = dot,

@@ -23,7 +23,7 @@ enum { WAVE = 8 };
 struct wave {
     int64_t first; /* the row that the pass begins with */
     int64_t steps;
-    int64_t offset; /* place of its coefficients: half tangent and sine for [steps][WAVE] */
+    int64_t offset; /* place of its coefficients: half tangents [steps][WAVE], then the sines */
     int up;         /* the direction */
 };
 
@@ -117,6 +117,10 @@ struct cpu_kernels {
     const char *name;
     int lanes;
 
+    /* The half tangents and sines of the rotations, brought to norm 1.  They are stored WAVE
+       numbers apart. */
+    void (*lift)(int64_t count, const struct rotation *rotation, real *half_tangent, real *sine);
+
     /* Runs all waves over the panel. */
     void (*rotate)(struct panel panel, const struct wave *wave, int64_t waves,
                    const real *coefficients);
@@ -129,14 +133,14 @@ struct cpu_kernels {
     real (*dot)(int64_t count, const real *x, const real *y);
 
     /* One sweep over the chains of all lanes, which fill `vectors` vectors, 1 or QR_VECTORS.  Its
-       rotations go to rotation[], from row 0 on. */
+       rotations go to rotation[], from row 0 on; NULL: they are not wanted. */
     void (*qr_lanes)(struct qr_lanes *q, int vectors, real *rotation);
 
     /* Applies a wave of such sweeps to one lane's vectors. */
     void (*leaf_wave)(const struct leaf_wave *wave);
 
-    /* Brings x, whose norm is 1 but for rounding, to norm 1. */
-    void (*normalize)(int64_t count, real *x);
+    /* to = sign x, brought to norm 1.  The norm of x is 1 but for rounding; `to` may be x. */
+    void (*normalize)(int64_t count, real sign, const real *x, real *to);
 
     /* The sign of x's entry of largest magnitude (of equals the first): 1 or -1. */
     real (*sign_of_largest)(int64_t count, const real *x);

@@ -49,11 +49,20 @@ store_lanes(real *to, num_mask mask, num x)
     *(num *)to = num_select(mask, x, *(const num *)to);
 }
 
-/* Stores a rotation: its half tangents, and `row` numbers behind them its sines. */
+/* rotation_half_tangent() in every lane. */
+TSVD_HD num
+num_half_tangent(struct num_rotation q)
+{
+    return simd_quotient(q.s, 1 + q.c);
+}
+
+/* Stores a rotation, brought to norm 1: its half tangents, and `row` numbers behind them its
+   sines. */
 TSVD_HD void
 store_turn(real *rotation, num_mask mask, int64_t row, struct num_rotation q)
 {
-    store_lanes(rotation, mask, q.s / (1 + q.c));
+    q = num_rotation_unit(q);
+    store_lanes(rotation, mask, num_half_tangent(q));
     store_lanes(rotation + row, mask, q.s);
 }
 
@@ -77,7 +86,7 @@ sweep_lanes(struct qr_lanes *q, int vectors, int shifted, const num_mask *mask, 
     for (int64_t k = 0; k <= q->steps; k++) {
         for (int v = 0; v < vectors; v++) {
             const int64_t i = k * row + v * SIMD_LANES;
-            real *d = q->d + i, *e = q->e + i, *turn = rotation + 4 * k * row + v * SIMD_LANES;
+            real *d = q->d + i, *e = q->e + i;
             num e_before, d_done;
 
             if (shifted) {
@@ -93,8 +102,12 @@ sweep_lanes(struct qr_lanes *q, int vectors, int shifted, const num_mask *mask, 
             store_lanes(e, mask[v], e_before);
             store_lanes(q->inverse + i, mask[v], tests[v].most);
             store_lanes(q->largest + i, mask[v], tests[v].largest);
-            store_turn(turn, mask[v], row, first[v]);
-            store_turn(turn + 2 * row, mask[v], row, second[v]);
+            if (rotation != NULL) {
+                real *turn = rotation + 4 * k * row + v * SIMD_LANES;
+
+                store_turn(turn, mask[v], row, first[v]);
+                store_turn(turn + 2 * row, mask[v], row, second[v]);
+            }
         }
     }
     for (int v = 0; v < vectors; v++) {
@@ -130,8 +143,8 @@ advance_lanes(struct qr_lanes *q, int vectors, real *rotation)
     if (any_without) {
         sweep_lanes(q, vectors, 0, without, shift, rotation);
     }
-    for (int64_t i = 4 * row * (q->steps + 1); i < 4 * row * (q->steps + LEAF_WAVE);
-         i += SIMD_LANES) {
+    for (int64_t i = 4 * row * (q->steps + 1);
+         rotation != NULL && i < 4 * row * (q->steps + LEAF_WAVE); i += SIMD_LANES) {
         *(num *)(rotation + i) = zero;
     }
 }
@@ -153,22 +166,19 @@ qr_lanes(struct qr_lanes *q, int vectors, real *rotation)
 enum { STRIPS = SIMD_BYTES == 64 ? 4 : 2 };
 
 /*
- * One rotation of a wave, by the tangent t of half its angle and its sine s:
- *
- *     (x, y) becomes (x + s (y - t x), y - s (x + t y)),   as c = 1 - s t
- *
- * (Rutishauser, The Jacobi method for real symmetric matrices, Numerische Mathematik 9 (1966)).
- * Where many sweeps make the same rotation by a small angle, c would stretch the vectors each time
- * by its own rounding.
+ * One rotation of a wave, by the tangent of half its angle and its sine: three lifting steps
+ * (struct lifting).  Where many sweeps make the same rotation by a small angle, a cosine would
+ * stretch the vectors each time by its own rounding.  The steps have the determinant 1 whatever
+ * the rounding of t and s.
  */
 static inline __attribute__((always_inline)) void
 wave_turn(real half_tangent, real sine, simd *row, simd *below)
 {
     const simd t = simd_splat(half_tangent), s = simd_splat(sine);
-    const simd a = *row, b = *below;
+    const simd x = simd_fma(t, *below, *row), y = simd_fma(-s, x, *below);
 
-    *below = simd_fma(s, simd_fma(-t, a, b), a);
-    *row = simd_fma(-s, simd_fma(t, b, a), b);
+    *row = y;
+    *below = simd_fma(t, y, x);
 }
 
 /* The rotations that the sweeps begin .. end - 1 of a wave make in one step, on some strips side by

@@ -135,6 +135,27 @@ simd_inverse_sqrt(simd x)
 #endif
 }
 
+/* a / b for |a| up to 2 and b from 1 to 4.  With AVX-512 it avoids the divider too: an estimate of
+   14 bits, for double precision a step of third order, and the quotient corrected by its exact
+   remainder, as in r_quotient(). */
+TSVD_HD simd
+simd_quotient(simd a, simd b)
+{
+#ifdef __AVX512F__
+    simd inverse = (simd)SIMD_NATIVE(rcp14)((simd_native)b), quotient;
+
+    if (!TSVD_SINGLE) {
+        const simd rest = simd_fma(-b, inverse, simd_splat(1));
+
+        inverse = simd_fma(inverse, simd_fma(rest, rest, rest), inverse);
+    }
+    quotient = a * inverse;
+    return simd_fma(simd_fma(-quotient, b, a), inverse, quotient);
+#else
+    return a / b;
+#endif
+}
+
 /* The lanes below `count`: a mask for the two functions that follow. */
 #if defined(__AVX512F__)
 #define SIMD_PART(count) ((num_mask)((1u << (count)) - 1))
