@@ -15,7 +15,7 @@
 #     select    * the largest values with vectors, against all values                0.25 min
 #     batch     * many small matrices, against PyTorch                               0.75 min
 #     eps       * the time that a looser eps saves                                   0.25 min
-#     stress    * random draws, each checked (TSVD_STRESS_SEED: random seed, 0)       0.5 min
+#     stress    * random draws, each checked (TSVD_STRESS_SEED: random seed, 0)         2 min
 #     attack      on the CPU: random draws, small matrices, the search for the worst     8 min
 #     crossover   the orders from which on one method or device is faster             1.5 min
 #     gpu         the pipeline of Givens rotations against time limits                0.5 min
@@ -93,7 +93,7 @@ run_part() {
     select) benchmark select -o "$out/select.json" ;;
     batch) benchmark batch -o "$out/batch.json" ;;
     eps) benchmark eps --device cuda -o "$out/eps_cuda.json" ;;
-    stress) benchmark stress --device cuda --draws 20000 --seconds 110 \
+    stress) benchmark stress --device cuda --draws 50000 --seconds 200 \
         --seed "${TSVD_STRESS_SEED:-0}" -o "$out/stress_cuda.json" ;;
     attack) attack ;;
     crossover) benchmark crossover --device cuda --repeats 3 -o "$out/crossover_cuda.json" ;;
