@@ -31,7 +31,9 @@ SMALLEST, LARGEST = (
 EVALUATIONS = 2000  # of a climb
 BEGINNERS, KEPT = 12, 8  # matrices that a climb begins with, and that it keeps
 PATIENCE = 150  # evaluations without success after which it begins again
-METHODS = ("dc", "qr", "givens")  # of the climbs of "any", in turn
+# Of the climbs of "any", in turn. Their number has no factor in common with that of the pairs of a
+# goal and a type, so that 30 climbs have all three.
+METHODS = ("dc", "qr", "givens")
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,7 @@ def climb(seed, index, method, device, evaluations=EVALUATIONS):
     dtype = DTYPES[index % len(DTYPES)]
     goal = GOALS[index // len(DTYPES) % len(GOALS)]
     if method == "any":
-        method = METHODS[index // (len(DTYPES) * len(GOALS)) % len(METHODS)]
+        method = METHODS[index % len(METHODS)]
     found = {"measure": goal, "method": method, "seed": seed, "index": index}
     found |= {"evaluations": evaluations, "share": -1.0}
     kept, tried, best = [], 0, 0  # kept: (share, matrix), the worst first; tried and best: since
