@@ -25,7 +25,8 @@ def main():
         "batch: many small matrices on the GPU; "
         "eps: the time that a looser eps saves; "
         "crossover: the orders from which on one method or device is faster than another; "
-        "stress: random draws, each checked in every measure; "
+        "stress: random draws, small matrices or a search for the worst, each checked in every "
+        "measure; "
         "checksums: checksums of many results, to compare installations; "
         "against: times beside those of another installation, interleaved; "
         "published: repeats the published tables of the pipeline of Givens rotations; "
@@ -74,7 +75,13 @@ def main():
     of_stress = parser.add_argument_group("stress")
     of_stress.add_argument("--draws", type=int, default=5000, help="how many (5000)")
     of_stress.add_argument("--seed", type=int, default=0, help="random seed of the draws (0)")
-    of_stress.add_argument("--index", type=int, help="make only this draw or climb, and print it")
+    of_stress.add_argument("--index", type=int, help="make only this piece, and print it")
+    of_stress.add_argument(
+        "--small",
+        type=int,
+        metavar="MATRICES",
+        help="instead of drawing, check so many matrices of order 0 to 12, by all methods",
+    )
     of_stress.add_argument(
         "--evolve",
         type=int,
@@ -82,7 +89,10 @@ def main():
         help="instead of drawing, climb towards the bounds by changing matrices; in so many "
         "evaluations",
     )
-    of_stress.add_argument("--method", default="dc", help="method of tsvd.svd (dc)")
+    of_stress.add_argument(
+        "--method",
+        help='method of tsvd.svd, or "any" for a mixture ("any" on the CPU, "dc" on CUDA)',
+    )
     parser.add_argument_group("checksums").add_argument(
         "--compare",
         nargs=2,
@@ -180,31 +190,25 @@ def _crossover(arguments, threads):
 def _stress(arguments, processes):
     # A draw may use several threads, and there are as many processes as cores.
     os.environ["OMP_WAIT_POLICY"] = "passive"
-    from benchmarks import evolve, stress
+    from benchmarks import evolve, small, stress
 
-    device, method = arguments.device, arguments.method
-    if arguments.evolve is not None:
-        return _evolve(evolve, arguments, processes)
-    if arguments.index is not None:
-        return stress.again(arguments.seed, arguments.index, device, method)
-    return stress.run(
-        arguments.output or RESULTS / f"stress_{device}.json",
-        processes,
-        device,
-        method,
-        arguments.draws,
-        arguments.seed,
-        arguments.seconds or 3600,
-    )
-
-
-def _evolve(evolve, arguments, processes):
-    device, method, seed = arguments.device, arguments.method, arguments.seed
-    if arguments.index is not None:
-        return evolve.again(seed, arguments.index, method, device)
-    path = arguments.output or RESULTS / f"evolve_{device}_{method}.json"
+    device, seed, index = arguments.device, arguments.seed, arguments.index
+    method = arguments.method or ("any" if device == "cpu" else "dc")
     seconds = arguments.seconds or 3600
-    return evolve.run(path, processes, device, method, arguments.evolve, seed, seconds)
+    if arguments.small is not None:
+        if index is not None:
+            return small.again(seed, index, device)
+        path = arguments.output or RESULTS / f"stress_small_{device}.json"
+        return small.run(path, processes, device, arguments.small, seed, seconds)
+    if arguments.evolve is not None:
+        if index is not None:
+            return evolve.again(seed, index, method, device)
+        path = arguments.output or RESULTS / f"stress_evolve_{device}.json"
+        return evolve.run(path, processes, device, method, arguments.evolve, seed, seconds)
+    if index is not None:
+        return stress.again(seed, index, device, method)
+    path = arguments.output or RESULTS / f"stress_{device}.json"
+    return stress.run(path, processes, device, method, arguments.draws, seed, seconds)
 
 
 def _checksums(arguments, threads):

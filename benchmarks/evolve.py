@@ -11,14 +11,13 @@ climbs can be shared out to processes, and each can be repeated: add `--index IN
 """
 
 import multiprocessing
-import time
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 import tsvd
-from benchmarks import results, stress
+from benchmarks import attack, extended, stress
 from tests import families, measures, reference
 from tests.measures import BOUNDS
 
@@ -32,7 +31,9 @@ SMALLEST, LARGEST = (
 EVALUATIONS = 2000  # of a climb
 BEGINNERS, KEPT = 12, 8  # matrices that a climb begins with, and that it keeps
 PATIENCE = 150  # evaluations without success after which it begins again
-SWEEPS = 20_000  # "givens" may need more; its matrix then counts as harmless
+# Of the climbs of "any", in turn. Their number has no factor in common with that of the pairs of a
+# goal and a type, so that 30 climbs have all three.
+METHODS = ("dc", "qr", "givens")
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def measure(matrix, goal, method, device):
     eps = matrix.eps if goal.endswith("eps") else 0.0
     options = {"lower": lower, "method": method, "device": device, "eps": eps or None}
     if method == "givens":
-        options["max_sweeps"] = SWEEPS
+        options["max_sweeps"] = stress.SWEEPS
     try:
         L, s, R = tsvd.svd(d, e, **options)
     except np.linalg.LinAlgError:
@@ -71,7 +72,7 @@ def measure(matrix, goal, method, device):
         return measures.residual(d, e, L, s, R, lower), BOUNDS["residual"](n)
     if goal == "values":
         return measures.value_error(s, reference.singular_values(d, e)), BOUNDS["values auto"](n)
-    return measures.max_abs_error(d, e, L, s, R, lower), stress.limit_with_eps(d, e, eps)
+    return measures.max_abs_error(d, e, L, s, R, lower), float(extended.limit_with_eps(d, e, eps))
 
 
 # ---- matrices ----
@@ -202,7 +203,10 @@ def climb(seed, index, method, device, evaluations=EVALUATIONS):
     rng = np.random.default_rng([seed, index])
     dtype = DTYPES[index % len(DTYPES)]
     goal = GOALS[index // len(DTYPES) % len(GOALS)]
-    found = {"measure": goal, "index": index, "evaluations": evaluations, "share": -1.0}
+    if method == "any":
+        method = METHODS[index % len(METHODS)]
+    found = {"measure": goal, "method": method, "seed": seed, "index": index}
+    found |= {"evaluations": evaluations, "share": -1.0}
     kept, tried, best = [], 0, 0  # kept: (share, matrix), the worst first; tried and best: since
     for _ in range(evaluations):  # the climb began (again), evaluations and the last success
         if tried > BEGINNERS and tried - best > PATIENCE:
@@ -245,7 +249,7 @@ def again(seed, index, method, device):
 
 
 def text(found):
-    where = f"index {found['index']}: n = {found['n']}, {found['dtype']}"
+    where = f"index {found['index']}: {found['method']}, n = {found['n']}, {found['dtype']}"
     if "wrong" in found:
         return f"{found['measure']:<20}{found['wrong']}   ({where})"
     size = f"{found['value']:>12.4g}, at most {found['limit']:.4g}"
@@ -258,16 +262,17 @@ def run(path, workers, device, method, evaluations, seed, seconds):
     evaluations: in all; rounded up to whole climbs. seconds: no climb begins later; the result file
     says how many evaluations were made.
     """
-    start, load = time.monotonic(), results.load()
+    record = attack.Record(
+        path, workers, attack="evolution", device=device, method=method, seed=seed
+    )
     climbs = -(-evaluations // EVALUATIONS)
-    print(f'method="{method}", device="{device}", seed {seed}, {climbs} climbs', flush=True)
-    worst, broken, made = {}, [], 0
+    worst, broken, counts, made = {}, [], {}, 0
     context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
     with ProcessPoolExecutor(workers, context) as pool:
         waiting = iter(range(climbs))
         busy = set()
         while True:
-            while len(busy) < workers and time.monotonic() < start + seconds:
+            while len(busy) < workers and record.seconds < seconds:
                 index = next(waiting, None)
                 if index is None:
                     break
@@ -277,28 +282,25 @@ def run(path, workers, device, method, evaluations, seed, seconds):
             done, busy = wait(busy, return_when=FIRST_COMPLETED)
             for found in (future.result() for future in done):
                 made += 1
+                kind = f"{found['method']}, {found['dtype']}"
+                counts[kind] = counts.get(kind, 0) + found["evaluations"]
                 key = f"{found['measure']}, {found['dtype']}"
                 if found["share"] > 1:
                     broken.append(found)
                 if found["share"] > worst.get(key, {"share": -1})["share"]:
                     worst[key] = found
                     print(text(found), flush=True)
-    took = time.monotonic() - start
-    print(f"\n{made} climbs of {climbs} in {took:.0f} s, {len(broken)} broke a bound")
+    print(f"\n{made} climbs of {climbs} in {record.seconds:.0f} s, {len(broken)} broke a bound")
     for _, found in sorted(worst.items()):
         print(text(found))
-    results.write(
-        path,
-        workers,
-        load,
-        device=device,
-        method=method,
-        seed=seed,
+    record.write(
         orders=[SMALLEST, LARGEST],
         climbs=made,
-        evaluations=made * EVALUATIONS,
-        seconds=took,
-        broken=broken,
+        asked=evaluations,
+        draws=made * EVALUATIONS,
+        failed=len(broken),
+        counts=counts,
+        failures=broken,
         worst=worst,
     )
     return 1 if broken or not made else 0

@@ -325,7 +325,7 @@ def _published(content):
         )
 
 
-# ---- random draws ----
+# ---- the attacks of stress ----
 
 MEASURES = {
     "max error, eps": r"max \|B − L S R\| with eps",
@@ -334,16 +334,31 @@ MEASURES = {
 }
 
 
+PLACES = ("method", "family", "n", "dtype", "index", "matrix")
+
+
 def _stress(content):
-    yield from _header("measure", "worst / bound", "family", "n", "dtype", "index")
-    for measure, worst in sorted(content["worst"].items()):
-        where = (worst[key] for key in ("family", "n", "dtype", "index"))
-        yield _row(MEASURES.get(measure, measure), _number(worst["share"]), *where)
+    worst = sorted(content["worst"].items())
+    places = [place for place in PLACES if all(place in found for _, found in worst)]
+    yield from _header("measure", "worst / bound", *places)
+    for measure, found in worst:
+        measure = found.get("measure", measure)
+        where = (found[place] for place in places)
+        yield _row(MEASURES.get(measure, measure), _number(found["share"]), *where)
 
 
-def _measured_stress(content):
-    yield f"{content['draws']:,} draws on `{content['device']}`, random seed {content['seed']}:"
-    yield f"{content['failed']} failed; {content['date'][:10]}; {_trees(content)}."
+def _measured_stress(what):
+    def lines(content):
+        device, seed = content["device"], content["seed"]
+        yield f"{content['draws']:,} {what} on `{device}`, random seed {seed}:"
+        yield f"{content['failed']} failed; {content['date'][:10]}; {_trees(content)}."
+        if "counts" in content:
+            kinds = sorted(content["counts"].items())
+            machine, versions = content["machine"], content["versions"]
+            yield f"{', '.join(f'{kind}: {count:,}' for kind, count in kinds)}."
+            yield f"{machine['cpu']}, {content['threads']} processes; NumPy {versions['numpy']}."
+
+    return lines
 
 
 # Name -> the function that makes the lines, and the result files that it takes.
@@ -373,9 +388,13 @@ TABLES = {
     "published": (_published, "published.json"),
     "measured_published": (_measured, "published.json"),
     "stress_cpu": (_stress, "stress_cpu.json"),
-    "measured_stress_cpu": (_measured_stress, "stress_cpu.json"),
+    "measured_stress_cpu": (_measured_stress("draws"), "stress_cpu.json"),
+    "stress_small_cpu": (_stress, "stress_small_cpu.json"),
+    "measured_stress_small_cpu": (_measured_stress("small matrices"), "stress_small_cpu.json"),
+    "stress_evolve_cpu": (_stress, "stress_evolve_cpu.json"),
+    "measured_stress_evolve_cpu": (_measured_stress("evaluations"), "stress_evolve_cpu.json"),
     "stress_cuda": (_stress, "stress_cuda.json"),
-    "measured_stress_cuda": (_measured_stress, "stress_cuda.json"),
+    "measured_stress_cuda": (_measured_stress("draws"), "stress_cuda.json"),
 }
 
 

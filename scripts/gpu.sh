@@ -16,7 +16,8 @@
 #     batch     * many small matrices, against PyTorch                               0.75 min
 #     transfers * results on the way to the host; arrays that stay on the device     0.5 min
 #     eps       * the time that a looser eps saves                                   0.25 min
-#     stress    * random draws, each checked (TSVD_STRESS_SEED: random seed, 0)       0.5 min
+#     stress    * random draws, each checked (TSVD_STRESS_SEED: random seed, 0)         2 min
+#     attack      on the CPU: random draws, small matrices, the search for the worst     8 min
 #     crossover   the orders from which on one method or device is faster             1.5 min
 #     gpu         the pipeline of Givens rotations against time limits                0.5 min
 #     published   the published tables of the pipeline of Givens rotations              1 min
@@ -64,6 +65,24 @@ checksums() {
         benchmark checksums --compare "$out/checksums_old.json" "$out/checksums.json"
 }
 
+# One attack of stress on the CPU, and the seconds it took.
+attack_by() {
+    local begin=$SECONDS result=0
+    benchmark stress "${@:2}" --seed "${TSVD_STRESS_SEED:-0}" -o "$out/$1.json" || result=$?
+    printf '\n%s: %d s, exit status %d\n\n' "$1" $((SECONDS - begin)) $result
+    return $result
+}
+
+# The evolutionary search has no end of its own: it takes what is left of eight minutes.
+attack() {
+    local begin=$SECONDS failed=0 left
+    attack_by stress_small_cpu --small 3000000 --seconds 120 || failed=1
+    attack_by stress_cpu --draws 200000 --seconds 330 || failed=1
+    left=$((450 - SECONDS + begin))
+    attack_by stress_evolve_cpu --evolve 1000000000 --seconds $((left > 30 ? left : 30)) || failed=1
+    return $failed
+}
+
 run_part() {
     case $1 in
     build) python3 -m pip install --no-build-isolation --no-deps \
@@ -76,8 +95,9 @@ run_part() {
     batch) benchmark batch -o "$out/batch.json" ;;
     transfers) benchmark transfers -o "$out/transfers.json" ;;
     eps) benchmark eps --device cuda -o "$out/eps_cuda.json" ;;
-    stress) benchmark stress --device cuda --draws 20000 --seconds 110 \
+    stress) benchmark stress --device cuda --draws 50000 --seconds 200 \
         --seed "${TSVD_STRESS_SEED:-0}" -o "$out/stress_cuda.json" ;;
+    attack) attack ;;
     crossover) benchmark crossover --device cuda --repeats 3 -o "$out/crossover_cuda.json" ;;
     gpu)
         local tests=()
@@ -107,7 +127,7 @@ done
 for name in "${parts[@]}"; do
     case $name in
     tests) printf '\n=== tests\n' && tail -n 1 "$out/tests.log" ;;
-    vectors | values | select | batch | transfers | eps | stress | crossover | gpu | checksums | against)
+    vectors | values | select | batch | transfers | eps | stress | attack | crossover | gpu | checksums | against)
         printf '\n=== %s\n' "$name" && cat "$out/$name.log"
         ;;
     esac

@@ -39,7 +39,7 @@ def singular_values(d, e):
     lo = np.full(n, FLOOR)
     hi = np.full(n, np.max(b + np.roll(b, 1), initial=0) * (1 + WIDTH))  # Gershgorin
 
-    rank = np.flatnonzero(~_below(b2, np.arange(n), lo))
+    rank = np.flatnonzero(~below(b2, np.arange(n), lo))
     for x in _hints(d, e):
         _split(b2, rank, x, lo, hi)
     wide = rank
@@ -51,26 +51,33 @@ def singular_values(d, e):
     return s
 
 
-def _below(b2, rank, x):
-    """For each rank (0 is the largest): is the singular value of that rank below its x > 0?"""
-    n = (b2.size + 1) // 2
-    q = np.empty((2 * n, x.size), LONG)
+def below(b2, rank, x):
+    """For each rank (0 is the largest): is the singular value of that rank below its x > 0?
+
+    b2 (..., 2n-1), rank (k,), x (..., k): the leading dimensions are a batch.
+    """
+    n = (b2.shape[-1] + 1) // 2
+    zero = b2 == 0  # a new block starts behind it
+    cut = zero.any(axis=tuple(range(zero.ndim - 1)))
+    minus = -x
+    q = minus.copy()
+    negative = np.ones(x.shape, np.int32)
     with np.errstate(divide="ignore"):  # q = +0 gives the next pivot -inf: counted once
-        for k in range(2 * n):
-            if k == 0 or b2[k - 1] == 0:  # a new block starts here
-                np.negative(x, out=q[k])
-            else:
-                np.divide(-b2[k - 1], q[k - 1], out=q[k])
-                np.subtract(q[k], x, out=q[k])
-    return np.count_nonzero(q < 0, axis=0) >= 2 * n - rank
+        for k in range(b2.shape[-1]):
+            if cut[k]:
+                q[np.broadcast_to(zero[..., k, None], q.shape)] = -np.inf
+            np.divide(b2[..., k, None], q, out=q)
+            np.subtract(minus, q, out=q)  # a difference of equal numbers is +0
+            negative += q < 0
+    return negative >= 2 * n - rank
 
 
 def _split(b2, rank, x, lo, hi):
     """Cuts the brackets of these ranks at x, if x lies inside."""
     rank = rank[(lo[rank] < x[rank]) & (x[rank] < hi[rank])]
-    below = _below(b2, rank, x[rank])
-    hi[rank[below]] = x[rank[below]]
-    lo[rank[~below]] = x[rank[~below]]
+    above = ~below(b2, rank, x[rank])
+    lo[rank[above]] = x[rank[above]]
+    hi[rank[~above]] = x[rank[~above]]
 
 
 def _hints(d, e):

@@ -74,6 +74,6 @@ assert evolve.run(Path(PLACE), 1, "cpu", "dc", 10, 0, 60) == 1
 """
     python(program.replace("WAY", repr(way)).replace("PLACE", repr(str(path))))
     content = json.loads(path.read_text())
-    [broken] = content["broken"]
+    [broken] = content["failures"]
     assert len(broken["d"]) == broken["n"] and len(broken["e"]) == broken["n"] - 1
     assert content["worst"]["residual, float64"]["share"] > 1

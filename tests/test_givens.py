@@ -204,6 +204,29 @@ def test_half_sweeps_leave_room(dtype, d, e, eps, lower, device):
         check_all(findings, f"{d} {e}", d, e, eps, result, lower)
 
 
+# A search for the worst climbed to these, where 2 (n + 8) half sweeps had a residual of 2.1.
+CLIMBED = {
+    np.float32: (
+        "0x1.000014p+0 -0x1.000002p+0 -0x1.00000ep+0 -0x1.fffffcp-1 0x1.000022p+0 0x1.00001cp+0",
+        "0x1.4c71f8p-10 -0x1.d677a4p-11 -0x1.1c68aap-9 0x1.2c882p-11 -0x1.644b2ep-10",
+    ),
+    np.float64: (
+        "-0x1.0000000000008p+0 -0x1.0000000000003p+0 -0x1.0000000000010p+0 -0x1.ffffffffffffap-1 "
+        "-0x1.000000000001ap+0 -0x1.fffffffffffdep-1 0x1.000000000003ap+0 -0x1.000000000000ap+0",
+        "0x1.363f4bc7fda32p-24 -0x1.a9f4a75633976p-26 0x1.7d4a1295bff4ap-24 0x1.0606d10a03e4ap-24 "
+        "-0x1.afa094a0b714bp-24 -0x1.31537ec8c9dddp-24 0x1.b90ebcac0a76bp-24",
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_half_sweeps_of_nearly_equal_entries(dtype, device):
+    d, e = (np.array([float.fromhex(x) for x in row.split()], dtype) for row in CLIMBED[dtype])
+    with Findings() as findings:
+        result = tsvd.svd(d, e, method="givens", device=device)
+        check_all(findings, dtype.__name__, d, e, None, result)
+
+
 def test_drift_is_brought_back_in_time(device):
     with np.load(Path(__file__).parent / "data" / "givens.npz") as data:
         d, e = data["drift_float32/d"], data["drift_float32/e"]

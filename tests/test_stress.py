@@ -1,0 +1,316 @@
+"""The attacks of the stress benchmark: they find planted defects, and can be repeated."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def python(*arguments, status=0):
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout
+
+
+# A block of random matrices, whose results are right, and one matrix of it that gets a defect.
+BLOCK = """
+import numpy as np
+import tsvd
+from benchmarks import small
+from benchmarks.small_blocks import Block
+from tests.measures import BOUNDS
+
+n, hurt = 4, 17
+for dtype in (np.float64, np.float32):
+    eps, unit, top = (getattr(np.finfo(dtype), x) for x in ("eps", "smallest_subnormal", "max"))
+    made = Block("dc", np.dtype(dtype).name, n, 40, True, False, None, 0)
+    limit = BOUNDS["values auto"](n)
+    rng = np.random.default_rng(1)
+    d, e = rng.uniform(1, 2, (40, n)).astype(dtype), rng.uniform(1, 2, (40, n - 1)).astype(dtype)
+    d[hurt], e[hurt] = PLACE
+    L, s, R = tsvd.svd(d, e, device="cpu")
+    found, wrong = small.errors(made, d, e, 0, (L, s, R))
+    assert wrong == [] and found["values"][0] <= limit / 4, (found, wrong)
+    DEFECT
+    found, wrong = small.errors(made, d, e, 0, (L, s, R))
+    print(found, wrong)
+    assert {i for i, _ in wrong} == {hurt} and any(TEXT in text for _, text in wrong), wrong
+"""
+RANDOM = "d[hurt], e[hurt]"
+DEFECTS = {
+    "a value by twice its bound": (*(RANDOM, "s[hurt, 1] *= 1 + 2 * limit * eps", "values is "),),
+    "a value by slightly more than its bound": (
+        *(RANDOM, "s[hurt, 3] *= 1 - 1.2 * limit * eps", "values is "),
+    ),
+    "a wrong sign": (*(RANDOM, "L[hurt, :, 2] *= -1; R[hurt, 2] *= -1", "not positive"),),
+    "a wrong sign of L alone": (*(RANDOM, "L[hurt, :, 2] *= -1", "residual is"),),
+    "a wrong order": (
+        RANDOM,
+        "s[hurt] = s[hurt, ::-1].copy(); L[hurt] = L[hurt, :, ::-1].copy(); "
+        "R[hurt] = R[hurt, ::-1].copy()",
+        "not descending",
+    ),
+    "a value of -0": ("(1, 1, 1, 0), 0", "s[hurt, 3] = -0.0", "a negative value"),
+    "a vector too long": (RANDOM, "L[hurt, :, 1] *= 1 + 2 * (n + 8) * eps", "orthogonality is"),
+    "vectors exchanged": (RANDOM, "R[hurt, [0, 1]] = R[hurt, [1, 0]]", "residual is"),
+    "NaN in a vector": (RANDOM, "R[hurt, 0, 0] = np.nan", "NaN"),
+    "NaN for a value": (RANDOM, "s[hurt, 0] = np.nan", "NaN"),
+    "infinite, though a number holds it": (
+        *("(top, 1, 1, 1), 0", "s[hurt, 0] = np.inf", "the ends of the range"),
+    ),
+    "finite, though no number holds it": ("top, top", "s[hurt, 0] = top", "the ends of the range"),
+    "another denormal": ("3 * unit, unit", "s[hurt, 2] += unit", "the ends of the range"),
+    "a value that should be 0": ("unit, unit", "s[hurt, 3] = unit", "the ends of the range"),
+    "the least normal number": (
+        "(1, 1, 1, np.finfo(dtype).tiny - unit), 0",
+        *("s[hurt, 3] += unit", "the ends of the range"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_small_matrices_find_a_planted_defect(name):
+    place, defect, text = DEFECTS[name]
+    program = BLOCK.replace("PLACE", place).replace("DEFECT", defect)
+    python("-c", program.replace("TEXT", repr(text)))
+
+
+def test_an_error_below_the_bound_is_measured_not_reported():
+    python(
+        "-c",
+        BLOCK.replace("PLACE", RANDOM)
+        .replace("DEFECT", "s[hurt, 1] *= dtype(1 + 0.6 * limit * eps)")
+        .replace("print(found, wrong)", "assert 0.4 < found['values'][0] / limit < 0.8")
+        .replace("{hurt} and any(TEXT in text for _, text in wrong)", "set()"),
+    )
+
+
+@pytest.mark.parametrize("kind", ["index", "interval", "eps", "shape"])
+def test_small_matrices_find_a_wrong_option(kind):
+    """tsvd.svd is replaced by one that reads an option wrongly."""
+    program = """
+import numpy as np
+import tsvd
+from benchmarks import small, small_blocks
+
+right = tsvd.svd
+made = small_blocks.Block("dc", "float64", 5, 64, True, False, None, 3)
+d = np.random.default_rng(0).uniform(1, 2, (64, 5)); e = d[:, 1:] / 3
+if KIND == "index":
+    made.part = 1, 2
+    svd = lambda d, e, select_range, **o: right(d, e, select_range=(2, 3), **o)
+elif KIND == "interval":
+    made.intervals = True
+    def svd(d, e, select_range, **o):
+        low, high = select_range
+        return right(d, e, select_range=(low / 4, high / 4), **o)
+elif KIND == "eps":
+    made.eps = 1e-9
+    svd = lambda d, e, eps, **o: right(d, e, eps=30 * eps if eps else eps, **o)
+    e = np.full((64, 4), 2e-8)
+elif KIND == "shape":
+    svd = lambda d, e, **o: [x[:-1] for x in right(d, e, **o)]
+assert small.check(made, d, e, "cpu")[1] == []
+tsvd.svd = svd
+assert small.check(made, d, e, "cpu")[1] != []
+"""
+    python("-c", program.replace("KIND", repr(kind)))
+
+
+def test_the_measures_of_a_batch_are_those_of_its_matrices():
+    python(
+        "-c",
+        """
+import numpy as np
+import tsvd
+from benchmarks import extended
+from tests import families, measures, reference
+
+for dtype in (np.float32, np.float64):
+    for lower in (False, True):
+        d, e = families.stack([families.make(f, 9, dtype, 1) for f in ("normal", "chi", "zero",
+            "graded_up", "denormal", "many_equal")])
+        L, s, R = tsvd.svd(d, e, lower=lower, device="cpu")
+        s = (s * (1 + np.linspace(-40, 40, 9) * np.finfo(dtype).eps)).astype(dtype)
+        residuals = extended.residuals(d, e, L, s, R, lower)
+        errors = extended.max_abs_errors(d, e, L, s, R, lower)
+        orthogonalities = extended.orthogonalities(L, R)
+        b2 = extended.squares(d, e)
+        shares = extended.value_shares(b2, 0, s, extended.tolerances(s, 30.0))
+        for i in range(len(d)):
+            one = d[i], e[i], L[i], s[i], R[i], lower
+            assert abs(residuals[i] - measures.residual(*one)) < 0.02
+            error = measures.max_abs_error(*one)
+            rounding = 8 * np.finfo(float).eps * max(abs(d[i]).max(), abs(e[i]).max())
+            assert abs(errors[i] - error) <= 0.02 * error + rounding + np.finfo(dtype).tiny
+            assert abs(orthogonalities[i] - measures.orthogonality(L[i], R[i])) < 0.05
+            s_ref = reference.singular_values(d[i], e[i])
+            unit = np.finfo(dtype).eps * np.maximum(s_ref, np.finfo(dtype).tiny)
+            share = abs(s[i] - s_ref) / unit / 30
+            assert ((shares[i] > 1) == (share > 1)).all()
+            assert (shares[i] <= 2 * np.maximum(share, 0.5)).all()
+            inside = share <= 1
+            over = (shares[i] - np.maximum(share, extended.CLOSE))[inside]
+            assert (over >= -1e-9).all() and (over <= 0.875 / 2**extended.STEPS + 1e-9).all()
+        assert (shares > 1).any() and (shares < 0.5).any()
+""",
+    )
+
+
+def test_a_batch_is_the_same_in_every_layout_and_grids_are_complete():
+    python(
+        "-c",
+        """
+import numpy as np
+from benchmarks import small_blocks as blocks
+
+for layout in set(blocks.LAYOUTS):
+    made = blocks.Block("dc", "float32", 3, blocks.MATRICES, True, False, None, 5, layout=layout)
+    d, e = blocks.matrices(made)
+    given = blocks.laid_out(made, d, e)
+    batch = np.broadcast_shapes(given[0].shape[:-1], given[1].shape[:-1])
+    for whole, x in zip((d, e), given):
+        x = np.broadcast_to(x, (*batch, x.shape[-1])).reshape(whole.shape)
+        assert np.array_equal(x, whole, equal_nan=True) and np.isfinite(x).all()
+seen = {}
+for made in blocks.ENUMERATED:
+    key = made.method, made.vectors, made.dtype, made.grid
+    if made.grid in ("2", "4, signs"):
+        d, e = blocks.matrices(made)
+        seen.setdefault(key, set()).update(map(tuple, np.hstack([d, e]).tolist()))
+assert len(seen) == 2 * 2 * (len(blocks.VECTORS) + len(blocks.VALUES))
+for (*_, dtype, grid), rows in seen.items():
+    n, entries = blocks.GRIDS[dtype][grid]
+    assert len(rows) == len(set(np.array(entries, dtype).tolist())) ** (2 * n - 1) > 2000
+index = [i for i in range(3000) if blocks.block(7, i).grid is not None]
+assert len(index) == len(blocks.ENUMERATED)
+""",
+    )
+
+
+def test_a_failure_is_written_with_its_call_and_the_run_goes_on(tmp_path):
+    """The pieces are computed in this process, by a function that errs for some matrices."""
+    path = tmp_path / "small.json"
+    printed = python(
+        "-c",
+        f"""
+import sys
+from pathlib import Path
+import numpy as np
+import tsvd
+from benchmarks import attack, small, small_blocks
+
+right = tsvd.svd
+
+def svd(d, e, **options):
+    result = right(d, e, **options)
+    if not options["compute_uv"] and np.ndim(result) == 2 and result.shape[-1] == 2:
+        result[:, 0] *= 1.001
+    return result
+
+class Pool:
+    def __init__(self, workers, attack): self.attack = attack
+    def results(self, indices, until):
+        for index in indices:
+            yield index, self.attack(index)
+
+tsvd.svd, attack.Pool = svd, Pool
+small_blocks.ENUMERATED = [x for x in small_blocks.ENUMERATED if x.grid in ("1", "2")][:40]
+status = small.run(Path({str(path)!r}), 1, "cpu", 20_000, 3, 60)
+sys.exit(status)
+""",
+        status=1,
+    )
+    content = json.loads(path.read_text())
+    assert content["seed"] == 3 and content["failed"] > 1000
+    assert content["draws"] == sum(content["counts"].values()) >= 20_000
+    assert len(content["failures"]) >= 2, "the run did not go on"
+    wrong = content["failures"][0]["wrong"][0]
+    assert wrong in printed and "tsvd.svd(np.array([h('" in wrong
+    # The line computes what the block computed, but here svd is right.
+    [line] = [line for line in wrong.splitlines() if line.startswith("h = ")]
+    print_it = f"import numpy as np, tsvd\n{line.replace('tsvd.svd', 'print(tsvd.svd')})"
+    assert "[" in python("-c", print_it)
+
+
+@pytest.mark.parametrize("vectors", [True, False])
+def test_random_draws_find_a_planted_defect(vectors):
+    program = """
+import numpy as np
+import tsvd
+from benchmarks import stress
+
+right = tsvd.svd
+
+def svd(d, e, **options):
+    result = right(d, e, **options)
+    values = result.s if options.get("compute_uv", True) else result
+    values *= 1 + 2 * limit * np.finfo(values.dtype).eps
+    return result
+
+found = 0
+for index in range(100):
+    made, d, e = stress.draw(4, index, "cpu", "any")
+    if made.vectors != VECTORS or made.eps or made.by_interval:
+        continue
+    limit = 8 + made.n / 8
+    tsvd.svd = right
+    assert stress.check(made, d, e, "cpu")[1] == []
+    tsvd.svd = svd
+    values = right(d, e, device="cpu", compute_uv=False)
+    low, high = made.part or (0, made.n - 1)
+    if (values[..., low : high + 1] > np.finfo(d.dtype).tiny).any():
+        assert any("values is " in text for text in stress.check(made, d, e, "cpu")[1]), made
+        found += 1
+assert found > 5
+"""
+    python("-c", program.replace("VECTORS", repr(vectors)))
+
+
+def test_draws_are_of_every_kind():
+    python(
+        "-c",
+        """
+import numpy as np
+from benchmarks import stress
+
+drawn = [stress.draw(0, i, "cpu", "any") for i in range(1500)]
+made = [x for x, _, _ in drawn]
+assert {x.method for x in made} == {"auto", "dc", "qr", "givens", "bisect"}
+for key in ("vectors", "lower", "by_interval", "dtype", "threads"):
+    assert len({getattr(x, key) for x in made}) > 1, key
+for key in ("eps", "max_sweeps", "others", "part"):
+    assert {getattr(x, key) is None for x in made} == {True, False}, key
+largest = [float(np.max(abs(d)) / np.finfo(d.dtype).max) for _, d, _ in drawn]
+least = [float(np.max(abs(d)) / np.finfo(d.dtype).tiny) for _, d, _ in drawn]
+assert sum(x > 0.5 for x in largest) > 10 and sum(0 < x < 1 for x in least) > 10
+assert vars(stress.draw(0, 7, "cpu", "any")[0]) == vars(made[7])
+""",
+    )
+
+
+@pytest.mark.parametrize("mode", ["draws", "small", "evolve"])
+def test_a_result_file(mode, tmp_path):
+    """Every attack writes who, where, how many, and the worst with the seed that made it."""
+    path = tmp_path / "result.json"
+    asked = {"draws": 25, "small": 6000, "evolve": 1}[mode]
+    arguments = ["-m", "benchmarks", "stress", f"--{mode}", str(asked), "--seed", "5"]
+    python(*arguments, "--threads", "2", "-o", str(path))
+    content = json.loads(path.read_text())
+    assert {"machine", "versions", "sources", "date", "seconds", "load"} <= set(content)
+    assert (content["seed"], content["failed"], content["failures"]) == (5, 0, [])
+    assert content["draws"] == sum(content["counts"].values()) >= asked
+    assert content["method"] == "any" and content["device"] == "cpu"
+    for worst in content["worst"].values():
+        assert worst["seed"] == 5 and 0 <= worst["share"] <= 1 and worst["limit"] > 0
+        assert {"index", "method", "dtype", "n"} <= set(worst)
+    index = next(iter(content["worst"].values()))["index"]
+    if mode != "evolve":  # which repeats all of its evaluations
+        printed = python(*arguments, "--index", str(index))
+        assert "nothing is wrong" in printed
