@@ -116,7 +116,7 @@ def _batch_values():
         BATCH_VALUES_TARGET,
         [run["end_to_end"] for run in runs],
         [0.0],
-        np.array_equal(found, tsvd.svdvals(d[:50], e[:50], device="cpu")),
+        np.array_equal(found, tsvd.svdvals(d[:50], e[:50], device=DEVICE)),
     )
 
 

@@ -16,15 +16,17 @@ cuda_open(struct tsvd_context *ctx)
 {
     const struct svd_problem *p = ctx->problem;
     const size_t values = (size_t)p->matrices * (size_t)p->k * sizeof(real);
-    void *const results[] = {p->s, p->L, p->R};
+    void *const results[] = {p->L, p->s, p->R}; /* the first parcel needs all rows of L */
     tsvd_status ret = TSVD_OK;
 
     ctx->cuda->error = ctx->error;
     ctx->cuda->threads = p->handle->threads;
     if (p->to == TSVD_HOST && ctx->plan->told.result_bytes > EXPECT_BYTES) {
-        for (int i = 0; i < (p->vectors ? 3 : 1); i++) {
-            TSVD_TRY(
-                tsvdi_cuda_expect(ctx->cuda, results[i], i == 0 ? values : values * (size_t)p->n));
+        for (int i = 0; i < 3; i++) {
+            if (results[i] != NULL) {
+                TSVD_TRY(tsvdi_cuda_expect(ctx->cuda, results[i],
+                                           i == 1 ? values : values * (size_t)p->n));
+            }
         }
     }
 out:
@@ -102,11 +104,15 @@ put_values(struct tsvd_context *ctx, const real *s, int64_t count, real *to)
 static tsvd_status
 fill(struct tsvd_context *ctx, int64_t i, int kind, struct results to)
 {
+    tsvd_status ret = TSVD_OK;
+
     if (ctx->problem->to == TSVD_CUDA) {
         return tsvdi_cuda_device_fill(ctx, i, kind, to);
     }
+    TSVD_TRY(tsvdi_cuda_arrive(ctx->cuda)); /* or else what was sent would overwrite it */
     tsvdi_host_fill(ctx->problem, i, kind, to);
-    return TSVD_OK;
+out:
+    return ret;
 }
 
 extern "C" const struct backend *

@@ -84,16 +84,17 @@ enum {
        cuBLAS makes those of larger nodes, node by node.  Not measured. */
     PRODUCT_COLUMNS = 512,
 
-    /* dc/dc.cu: the last products of a single matrix are cut into blocks of so many rows or more, of
-       which each is sent to the host while the next is computed.  Not measured. */
-    SEND_ROWS = 768,
+    /* dc/dc.cu: the last products of a single matrix are cut into so many blocks, but of no fewer
+       rows than these.  Each is sent to the host while the next is computed.  Not measured. */
+    SEND_PARTS = 16,
+    SEND_ROWS = 512,
 
     /* dc/dc.cu, dc/leaves.cu: that is done if the vectors have more bytes than these. */
     SEND_BLOCKS_BYTES = 32 << 20,
 
     /* dc/leaves.cu: most bytes of the vectors of a chunk of small matrices that are sent.  Not
        measured. */
-    SEND_CHUNK_BYTES = 256 << 20,
+    SEND_CHUNK_BYTES = 96 << 20,
 
     /* dc/vectors.cu: order of the tile of a block in such a launch.  Not measured. */
     PRODUCT_TILE = 64,

@@ -523,10 +523,10 @@ begin_bytes(const struct svd_plan *plan)
     const int64_t n = plan->told.n;
     struct bytes bytes = {0, 0};
 
-    if (plan->problem->to == TSVD_HOST) {
-        bytes.device =
-            bytes_of(2 * plan->told.chunk * n, (uint64_t)device_stride(n) * sizeof(real));
-    }
+    /* Results for the device take none, but the plan does not know where they will lie.  The
+       vectors of a chunk may be on their way to the host while those of the next are made. */
+    bytes.device = bytes_of(2 * plan->told.chunk * n, (uint64_t)device_stride(n) * sizeof(real));
+    bytes.device = bytes_of(plan->told.chunk < plan->told.matrices ? 2 : 1, bytes.device);
     return bytes;
 }
 

@@ -300,8 +300,8 @@ multiply_and_send(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *
     const struct dc_device *r = &run->device;
     const struct dc_node node = dc_node_at(job->tree.node, job->n, 0, 0);
     const struct dc_count all = run->merge[0].count;
-    const int64_t eighth = (all.end - all.begin + 7) / 8;
-    const int64_t each = eighth > SEND_ROWS ? eighth : (int64_t)SEND_ROWS;
+    const int64_t part = (all.end - all.begin + SEND_PARTS - 1) / SEND_PARTS;
+    const int64_t each = part > SEND_ROWS ? part : (int64_t)SEND_ROWS;
     struct dc_count block = all;
     int64_t rank = 0;
     tsvd_status ret = TSVD_OK;
@@ -484,12 +484,11 @@ out:
     return ret;
 }
 
-/* What dc_begin() and the leaves take. */
+/* What dc_begin() and the leaves take.  Where it takes g too, the vectors take nothing. */
 static struct bytes
 dc_bytes(const struct svd_plan *plan)
 {
     const int64_t n = plan->told.n, batch = plan->told.chunk;
-    const int own_g = plan->problem->to == TSVD_CUDA;
     struct bytes bytes = {sizeof(struct cuda_dc), 0};
     struct cuda_dc run;
     int levels = dc_halvings(n);
@@ -502,7 +501,7 @@ dc_bytes(const struct svd_plan *plan)
     run.merges = batch * dc_nodes_above(levels);
     bytes.host = bytes_add(bytes.host, bytes_of(run.merges, sizeof(struct dc_merge)));
     bytes.host = bytes_add(bytes.host, bytes_of(plan->told.count, sizeof(int64_t)));
-    bytes.device = bytes_of((levels == 0 ? 1 : 2 + own_g) * (int64_t)SIDES,
+    bytes.device = bytes_of((levels == 0 ? 1 : 2) * (int64_t)SIDES,
                             bytes_of(run.device.slots, (uint64_t)device_stride(n) * sizeof(real)));
     bytes.device = bytes_add(bytes.device, lay_out(&run, NULL));
     bytes.device = bytes_add(bytes.device, tsvdi_cuda_leaf_bytes(batch << levels));

@@ -231,36 +231,18 @@ struct leaf_streams {
 static tsvd_status
 open_streams(struct cuda_call *call, struct leaf_streams *s)
 {
-    int least, greatest;
+    static_assert((int)MARKS == 1 + 2 * (int)LOGS, "an event for each");
     tsvd_status ret = TSVD_OK;
 
-    CUDA_TRY(call, cudaDeviceGetStreamPriorityRange(&least, &greatest));
-    CUDA_TRY(call, cudaStreamCreateWithPriority(&s->sweeps, cudaStreamNonBlocking, greatest));
-    CUDA_TRY(call, cudaEventCreateWithFlags(&s->begun, cudaEventDisableTiming));
-    for (int i = 0; i < LOGS; i++) {
-        CUDA_TRY(call, cudaEventCreateWithFlags(&s->swept[i], cudaEventDisableTiming));
-        CUDA_TRY(call, cudaEventCreateWithFlags(&s->played[i], cudaEventDisableTiming));
-    }
+    TSVD_TRY(tsvdi_cuda_make_urgent(call));
+    *s = {call->urgent,
+          call->mark[0],
+          {call->mark[1], call->mark[2]},
+          {call->mark[3], call->mark[4]}};
     CUDA_TRY(call, cudaEventRecord(s->begun, call->stream));
     CUDA_TRY(call, cudaStreamWaitEvent(s->sweeps, s->begun, 0));
 out:
     return ret;
-}
-
-/* Work that is enqueued goes on. */
-static void
-close_streams(struct leaf_streams *s)
-{
-    const cudaEvent_t events[] = {s->begun, s->swept[0], s->swept[1], s->played[0], s->played[1]};
-
-    for (cudaEvent_t event : events) {
-        if (event != NULL) {
-            (void)cudaEventDestroy(event);
-        }
-    }
-    if (s->sweeps != NULL) {
-        (void)cudaStreamDestroy(s->sweeps);
-    }
 }
 
 /* Kernels run beside each other on a multiprocessor where they split its memory alike. */
@@ -370,7 +352,6 @@ out:
     if (ret != TSVD_OK && streams.sweeps != NULL) {
         (void)cudaStreamSynchronize(streams.sweeps); /* it may be at work in the memory */
     }
-    close_streams(&streams);
     tsvdi_cuda_free(call, chunks.memory);
     return ret;
 }

@@ -165,29 +165,40 @@ drop_caches(struct cuda_call *call)
     tsvdi_cuda_drop_pinned(call);
 }
 
+static void
+end_event(cudaEvent_t event)
+{
+    if (event != NULL) {
+        (void)cudaEventDestroy(event);
+    }
+}
+
+static void
+end_stream(cudaStream_t stream)
+{
+    if (stream != NULL) {
+        (void)cudaStreamSynchronize(stream);
+        (void)cudaStreamDestroy(stream);
+    }
+}
+
 void
 tsvdi_cuda_destroy(struct cuda_call *call)
 {
     tsvd_error error;
 
     if (call->context != NULL && make_current(call, &error) == TSVD_OK) {
-        const cudaEvent_t events[] = {call->copied[0], call->copied[1], call->staged[0],
-                                      call->staged[1]};
-
         drop_caches(call);
-        for (cudaEvent_t event : events) {
-            if (event != NULL) {
-                (void)cudaEventDestroy(event);
-            }
+        for (int i = 0; i < 2; i++) {
+            end_event(call->copied[i]);
+            end_event(call->staged[i]);
         }
-        if (call->sending != NULL) {
-            (void)cudaStreamSynchronize(call->sending);
-            (void)cudaStreamDestroy(call->sending);
+        for (cudaEvent_t event : call->mark) {
+            end_event(event);
         }
-        if (call->own != NULL) {
-            (void)cudaStreamSynchronize(call->own);
-            (void)cudaStreamDestroy(call->own);
-        }
+        end_stream(call->sending);
+        end_stream(call->urgent);
+        end_stream(call->own);
         if (call->pool != NULL) {
             (void)cudaMemPoolDestroy(call->pool);
         }
@@ -275,6 +286,26 @@ tsvdi_cuda_leave(struct cuda_call *call, tsvd_status status)
     call->entered = call->current = 0;
 }
 
+tsvd_status
+tsvdi_cuda_make_urgent(struct cuda_call *call)
+{
+    int least, greatest;
+    tsvd_status ret = TSVD_OK;
+
+    if (call->urgent == NULL) {
+        CUDA_TRY(call, cudaDeviceGetStreamPriorityRange(&least, &greatest));
+        CUDA_TRY(call,
+                 cudaStreamCreateWithPriority(&call->urgent, cudaStreamNonBlocking, greatest));
+    }
+    for (cudaEvent_t &event : call->mark) {
+        if (event == NULL) {
+            CUDA_TRY(call, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+        }
+    }
+out:
+    return ret;
+}
+
 /* ---- device memory ---- */
 
 /* A request for more bytes than this is refused if less is free: the driver would try, and take
@@ -298,6 +329,21 @@ tsvdi_cuda_memory_free(struct cuda_call *call, uint64_t *bytes)
     *bytes = bytes_add(outside, reserved > used ? reserved - used : 0);
 out:
     return ret;
+}
+
+/* Bytes that the pool holds and nobody uses.  To ask what the device has free takes longer. */
+static uint64_t
+idle_bytes(const struct cuda_call *call)
+{
+    uint64_t reserved = 0, used = 0;
+
+    if (cudaMemPoolGetAttribute(call->pool, cudaMemPoolAttrReservedMemCurrent, &reserved) !=
+            cudaSuccess ||
+        cudaMemPoolGetAttribute(call->pool, cudaMemPoolAttrUsedMemCurrent, &used) != cudaSuccess) {
+        tsvdi_cuda_forget();
+        return 0;
+    }
+    return reserved > used ? reserved - used : 0;
 }
 
 /* Takes device memory from the caller's allocator. */
@@ -329,7 +375,7 @@ tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p)
         TSVD_TRY(alloc_outside(call, bytes, p));
         goto out;
     }
-    if (bytes > CHECKED_BYTES) {
+    if (bytes > CHECKED_BYTES && bytes > idle_bytes(call)) {
         TSVD_TRY(tsvdi_cuda_memory_free(call, &available));
         if (bytes > available) {
             TSVD_TRY(out_of_memory(call, available));

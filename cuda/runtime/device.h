@@ -23,6 +23,8 @@ struct cuda_blas;   /* blas.cu */
 struct cublas;      /* blas.cu */
 struct cuda_sender; /* transfer.cu */
 
+enum { MARKS = 5 };
+
 /* What a handle holds, as long as it lives; it outlasts the calls. */
 struct cuda_call {
     int device;          /* number of the device */
@@ -45,6 +47,8 @@ struct cuda_call {
     cudaEvent_t staged[2];      /* the buffer is read */
     cudaStream_t sending;       /* the sender's copies; made when it first starts */
     struct cuda_sender *sender; /* of the call under way; NULL: there is none */
+    cudaStream_t urgent;        /* of high priority; it and `mark` are made when first needed */
+    cudaEvent_t mark[MARKS];    /* for the order of `stream` and `urgent` */
     char *directories;          /* where cuBLAS is looked for, see host/library.h */
     struct cublas *cublas;      /* its functions; NULL before the first product */
     struct cuda_blas *blas;     /* handles of cuBLAS, a list; NULL before the first product */
@@ -74,6 +78,9 @@ tsvd_status tsvdi_cuda_fail(struct cuda_call *call, cudaError_t code, const char
 
 /* Bytes that the device and its pool have free. */
 tsvd_status tsvdi_cuda_memory_free(struct cuda_call *call, uint64_t *bytes);
+
+/* Makes call->urgent and call->mark. */
+tsvd_status tsvdi_cuda_make_urgent(struct cuda_call *call);
 
 /* Take and give back device memory, in the order of the stream. */
 tsvd_status tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p);

@@ -1,8 +1,9 @@
 /*
  * Arrays between host and device; see transfer.h.
  *
- * The sender is a thread with a list of items, which it takes in order.  Results in pageable memory
- * pass two pinned buffers: while the device fills one, the threads of the host empty the other.
+ * The sender is a thread with a queue of items, which it takes in order.  Results in pageable
+ * memory pass two pinned buffers: while the device fills one, the threads of the host empty the
+ * other.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -154,14 +155,16 @@ out:
 
 /* ---- the sender ---- */
 
+/* Items that the calling thread may be ahead of the sender. */
+enum { ITEMS = 64 };
+
 enum item_kind { SEND, TOUCH, RELEASE };
 
 struct item {
     enum item_kind kind;
     struct cuda_parcel parcel; /* TOUCH: `width` bytes at `to`; RELEASE: d_from is given back */
     bool direct;               /* SEND: to pinned memory */
-    cudaEvent_t ready;         /* SEND: what the parcel holds is computed */
-    struct item *next;
+    cudaEvent_t ready;         /* SEND: what the parcel holds is computed; NULL: not made yet */
 };
 
 struct cuda_sender {
@@ -178,14 +181,14 @@ struct cuda_sender {
     /* The others are under the lock. */
     pthread_mutex_t lock;
     pthread_cond_t change;
-    struct item *first, *last; /* all items, and the last one */
-    struct item *next;         /* the first that is not taken */
-    int64_t given, taken;      /* items so far */
-    int64_t before;            /* given at the last follow() */
-    bool busy;                 /* an item is under work, or copies are under way */
-    bool dropping;             /* only RELEASE is still done */
-    bool ending;               /* no item will come */
-    tsvd_status status;        /* of all so far */
+    struct item item[ITEMS]; /* item i has place i % ITEMS */
+    int64_t given, taken;    /* items so far: those up to `taken` may be overwritten */
+    int64_t parcels;         /* of the items given and not taken those to be sent */
+    int64_t before;          /* given at the last follow() */
+    bool busy;               /* an item is under work, or copies are under way */
+    bool dropping;           /* only RELEASE is still done */
+    bool ending;             /* no item will come */
+    tsvd_status status;      /* of all so far */
 };
 
 struct copy_job {
@@ -328,22 +331,52 @@ touch_part(void *arg, int worker, int64_t index)
     return TSVD_OK;
 }
 
-static tsvd_status
-do_item(struct cuda_sender *s, struct item *item)
+/* Whether a parcel waits to be sent. */
+static bool
+has_parcels(struct cuda_sender *s)
 {
-    struct cuda_parcel *p = &item->parcel;
+    bool has;
 
+    (void)pthread_mutex_lock(&s->lock);
+    has = s->parcels > 0 || s->dropping;
+    (void)pthread_mutex_unlock(&s->lock);
+    return has;
+}
+
+/* Touches a result, until there is something to send: copies touch what is left. */
+static tsvd_status
+touch(struct cuda_sender *s, struct cuda_parcel p)
+{
+    const size_t most = (size_t)s->threads * TOUCH_BYTES;
+    tsvd_status ret = TSVD_OK;
+
+    while (p.width > 0 && !has_parcels(s)) {
+        struct cuda_parcel part = p;
+
+        part.width = p.width < most ? p.width : most;
+        TSVD_TRY(tsvdi_host_for_each(s->threads,
+                                     (int64_t)((part.width + TOUCH_BYTES - 1) / TOUCH_BYTES),
+                                     touch_part, &part));
+        p.to += part.width;
+        p.width -= part.width;
+    }
+out:
+    return ret;
+}
+
+static tsvd_status
+do_item(struct cuda_sender *s, const struct item *item)
+{
     switch (item->kind) {
     case SEND:
         return send_item(s, item);
     case TOUCH:
-        return tsvdi_host_for_each(
-            s->threads, (int64_t)((p->width + TOUCH_BYTES - 1) / TOUCH_BYTES), touch_part, p);
+        return touch(s, item->parcel);
     case RELEASE:
         break;
     }
-    /* behind the copies that read it; a stream of a call that failed may hold others */
-    if (cudaFreeAsync((void *)p->d_from, s->call.sending) != cudaSuccess) {
+    /* behind the copies that read it */
+    if (cudaFreeAsync((void *)item->parcel.d_from, s->call.sending) != cudaSuccess) {
         tsvdi_cuda_forget();
     }
     return TSVD_OK;
@@ -371,30 +404,31 @@ note_status(struct cuda_sender *s, tsvd_status status)
     }
 }
 
-/* Takes an item, or finishes what is under way; or waits.  The sender is locked. */
+/* Does the next item, or finishes what is under way; or waits.  The sender is locked. */
 static void
-take(struct cuda_sender *s)
+advance(struct cuda_sender *s)
 {
-    struct item *item = s->next;
-    const bool leave_out = item != NULL && s->dropping && item->kind != RELEASE;
+    const bool any = s->taken < s->given;
+    const struct item *item = &s->item[s->taken % ITEMS];
+    const bool leave_out = any && s->dropping && item->kind != RELEASE;
     tsvd_status status = TSVD_OK;
 
-    if (item == NULL && !s->busy) {
+    if (!any && !s->busy) {
         (void)pthread_cond_wait(&s->change, &s->lock);
         return;
     }
     s->busy = true;
-    s->next = item != NULL ? item->next : NULL;
+    s->parcels -= any && item->kind == SEND;
     (void)pthread_mutex_unlock(&s->lock);
-    if (item == NULL) {
+    if (!any) {
         status = settle(s);
     } else if (!leave_out) {
         status = do_item(s, item);
     }
     (void)pthread_mutex_lock(&s->lock);
     note_status(s, status);
-    s->taken += item != NULL;
-    s->busy = item != NULL; /* its copies may be under way */
+    s->taken += any;
+    s->busy = any; /* its copies may be under way */
     (void)pthread_cond_broadcast(&s->change);
 }
 
@@ -420,8 +454,8 @@ run_sender(void *arg)
     status = push_context(s);
     (void)pthread_mutex_lock(&s->lock);
     note_status(s, status);
-    while (!s->ending || s->next != NULL || s->busy) {
-        take(s);
+    while (!s->ending || s->taken < s->given || s->busy) {
+        advance(s);
     }
     (void)pthread_mutex_unlock(&s->lock);
     if (s->call.current) {
@@ -464,33 +498,38 @@ out:
     return ret;
 }
 
-/* Puts an item behind the others. */
+/* Waits until so many items are taken; `settled`: and no copy is under way. */
 static void
-give(struct cuda_sender *s, struct item *item)
+await(struct cuda_sender *s, int64_t items, bool settled)
 {
     (void)pthread_mutex_lock(&s->lock);
-    *(s->last != NULL ? &s->last->next : &s->first) = item;
-    s->last = item;
-    s->next = s->next != NULL ? s->next : item;
-    s->given++;
-    (void)pthread_cond_broadcast(&s->change);
+    while (s->taken < items || (settled && s->busy)) {
+        (void)pthread_cond_wait(&s->change, &s->lock);
+    }
     (void)pthread_mutex_unlock(&s->lock);
 }
 
-static tsvd_status
-make_item(struct cuda_call *call, enum item_kind kind, struct cuda_parcel parcel,
-          struct item **made)
+/* The place of the next item. */
+static struct item *
+next_item(struct cuda_sender *s)
 {
-    struct item *item = NULL;
-    tsvd_status ret = TSVD_OK;
+    await(s, s->given - ITEMS + 1, false);
+    return &s->item[s->given % ITEMS];
+}
 
-    TSVD_TRY(tsvdi_host_alloc(call->host, sizeof(*item), call->error, (void **)&item));
-    memset(item, 0, sizeof(*item));
+/* Hands the next item over. */
+static void
+give(struct cuda_sender *s, enum item_kind kind, struct cuda_parcel parcel)
+{
+    struct item *item = next_item(s);
+
+    (void)pthread_mutex_lock(&s->lock);
     item->kind = kind;
     item->parcel = parcel;
-out:
-    *made = item;
-    return ret;
+    s->given++;
+    s->parcels += kind == SEND;
+    (void)pthread_cond_broadcast(&s->change);
+    (void)pthread_mutex_unlock(&s->lock);
 }
 
 /* Whether the copy engine can write there. */
@@ -509,21 +548,18 @@ is_pinned(const void *p)
 tsvd_status
 tsvdi_cuda_send(struct cuda_call *call, struct cuda_parcel parcel)
 {
-    struct item *item = NULL;
+    struct item *item;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(start_sender(call));
-    TSVD_TRY(make_item(call, SEND, parcel, &item));
+    item = next_item(call->sender);
     item->direct = is_pinned(parcel.to);
-    CUDA_TRY(call, cudaEventCreateWithFlags(&item->ready, cudaEventDisableTiming));
-    CUDA_TRY(call, cudaEventRecord(item->ready, call->stream));
-    give(call->sender, item);
-    item = NULL;
-out:
-    if (item != NULL && item->ready != NULL) {
-        (void)cudaEventDestroy(item->ready);
+    if (item->ready == NULL) {
+        CUDA_TRY(call, cudaEventCreateWithFlags(&item->ready, cudaEventDisableTiming));
     }
-    tsvdi_host_free(call->host, item);
+    CUDA_TRY(call, cudaEventRecord(item->ready, call->stream));
+    give(call->sender, SEND, parcel);
+out:
     return ret;
 }
 
@@ -531,28 +567,14 @@ tsvd_status
 tsvdi_cuda_expect(struct cuda_call *call, void *to, size_t bytes)
 {
     const struct cuda_parcel parcel = {(char *)to, NULL, bytes, 1, 0, 0};
-    struct item *item = NULL;
     tsvd_status ret = TSVD_OK;
 
-    if (is_pinned(to)) {
-        goto out;
+    if (!is_pinned(to)) {
+        TSVD_TRY(start_sender(call));
+        give(call->sender, TOUCH, parcel);
     }
-    TSVD_TRY(start_sender(call));
-    TSVD_TRY(make_item(call, TOUCH, parcel, &item));
-    give(call->sender, item);
 out:
     return ret;
-}
-
-/* Waits until so many items are taken; `settled`: and no copy is under way. */
-static void
-await(struct cuda_sender *s, int64_t items, bool settled)
-{
-    (void)pthread_mutex_lock(&s->lock);
-    while (s->taken < items || (settled && s->busy)) {
-        (void)pthread_cond_wait(&s->change, &s->lock);
-    }
-    (void)pthread_mutex_unlock(&s->lock);
 }
 
 void
@@ -585,25 +607,19 @@ void
 tsvdi_cuda_free_sent(struct cuda_call *call, void *p)
 {
     const struct cuda_parcel parcel = {NULL, (const char *)p, 0, 0, 0, 0};
-    tsvd_error unread;
-    tsvd_error *const before = call->error;
-    struct item *item = NULL;
+    struct cuda_sender *s = call->sender;
 
     if (p == NULL) {
         return;
     }
-    if (call->sender == NULL) {
+    if (s == NULL) {
         tsvdi_cuda_free(call, p);
-        return;
-    }
-    call->error = &unread;
-    if (call->allocator.release != NULL || make_item(call, RELEASE, parcel, &item) != TSVD_OK) {
-        await(call->sender, call->sender->given, true);
+    } else if (call->allocator.release != NULL) { /* which knows the call's stream alone */
+        await(s, s->given, true);
         tsvdi_cuda_free(call, p);
     } else {
-        give(call->sender, item);
+        give(s, RELEASE, parcel);
     }
-    call->error = before;
 }
 
 void
@@ -620,14 +636,10 @@ tsvdi_cuda_end_sender(struct cuda_call *call)
     (void)pthread_cond_broadcast(&s->change);
     (void)pthread_mutex_unlock(&s->lock);
     (void)pthread_join(s->thread, NULL);
-    for (struct item *item = s->first; item != NULL;) {
-        struct item *const after = item->next;
-
-        if (item->ready != NULL) {
-            (void)cudaEventDestroy(item->ready);
+    for (struct item &item : s->item) {
+        if (item.ready != NULL) {
+            (void)cudaEventDestroy(item.ready);
         }
-        tsvdi_host_free(call->host, item);
-        item = after;
     }
     (void)pthread_cond_destroy(&s->change);
     (void)pthread_mutex_destroy(&s->lock);
