@@ -158,6 +158,39 @@ test_select_range(void)
     }
 }
 
+/* Orders from which on devices pay; their computation rounds. */
+static void
+test_crossover(void)
+{
+    fenv_t outer;
+
+    for (int i = 0; i < 200; i++) {
+        const tsvd_cuda_device device = {.major = 8,
+                                         .multiprocessors = 40 + i,
+                                         .clock_khz = 1400000 + 1237 * i,
+                                         .single_to_double = 2};
+        const tsvd_dtype dtype = dtypes[i % DTYPES];
+        const tsvd_cuda_crossover expected = tsvd_cuda_crossover_of(&device, dtype, i % 3 > 0);
+
+        for (int c = 0; c < CHANGES; c++) {
+            struct state before, after;
+            tsvd_cuda_crossover found;
+
+            (void)fegetenv(&outer);
+            changes[c]();
+            before = state_now();
+            found = tsvd_cuda_crossover_of(&device, dtype, i % 3 > 0);
+            after = state_now();
+            (void)fesetenv(&outer);
+            CHECK(found.order == expected.order && found.batch_values == expected.batch_values,
+                  "%s, device %d: %lld, %lld", names[c], i, (long long)found.order,
+                  (long long)found.batch_values);
+            CHECK(memcmp(&before, &after, sizeof before) == 0,
+                  "%s, device %d: the environment is another", names[c], i);
+        }
+    }
+}
+
 /* What check() saw, and how often it was called. */
 static int seen, calls;
 
@@ -196,6 +229,7 @@ main(void)
 {
     test_calls();
     test_select_range();
+    test_crossover();
     test_check();
     return report();
 }
