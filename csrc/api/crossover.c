@@ -22,6 +22,7 @@
 #include <math.h>
 
 #include "bidiag/crossover.h"
+#include "host/environment.h"
 #include "tsvd/tsvd.h"
 
 /* The rates of an H200 in lanes x kHz: 132 multiprocessors at 1980 MHz. */
@@ -65,8 +66,8 @@ rate_of(const tsvd_cuda_device *device, tsvd_dtype dtype, int vectors)
     return rate;
 }
 
-tsvd_cuda_crossover
-tsvd_cuda_crossover_of(const tsvd_cuda_device *device, tsvd_dtype dtype, int vectors)
+static tsvd_cuda_crossover
+crossover_of(const tsvd_cuda_device *device, tsvd_dtype dtype, int vectors)
 {
     const double rate = device != NULL ? rate_of(device, dtype, vectors) : 1;
     const int64_t order = vectors ? CUDA_ORDER : CUDA_VALUES_ORDER;
@@ -82,6 +83,18 @@ tsvd_cuda_crossover_of(const tsvd_cuda_device *device, tsvd_dtype dtype, int vec
             crossover.batch_values = (int64_t)larger;
         }
     }
+    return crossover;
+}
+
+tsvd_cuda_crossover
+tsvd_cuda_crossover_of(const tsvd_cuda_device *device, tsvd_dtype dtype, int vectors)
+{
+    struct host_environment before;
+    tsvd_cuda_crossover crossover;
+
+    tsvdi_environment_enter(&before);
+    crossover = crossover_of(device, dtype, vectors);
+    tsvdi_environment_leave(&before);
     return crossover;
 }
 

@@ -184,7 +184,7 @@ cuda_library_paths(PyObject *module, PyObject *argument)
     if (directories == NULL) {
         goto out;
     }
-    Py_XSETREF(state->directories, directories);
+    tsvdi_handle_directories(module, directories);
     (void)tsvdi_handles_drop(state); /* new ones know the directories */
     result = Py_NewRef(Py_None);
 out:

@@ -31,26 +31,62 @@ take_idle(module_state *state, int device)
     return NULL;
 }
 
+/* Without the GIL two threads may come at once: one could read the tuple that the other frees. */
+#ifdef Py_BEGIN_CRITICAL_SECTION
+#define BEGIN_ALONE(object) Py_BEGIN_CRITICAL_SECTION(object)
+#define END_ALONE() Py_END_CRITICAL_SECTION()
+#else
+#define BEGIN_ALONE(object) {
+#define END_ALONE() }
+#endif
+
+/* A new reference to the directories, or NULL. */
+static PyObject *
+directories_now(PyObject *module)
+{
+    module_state *state = PyModule_GetState(module);
+    PyObject *now;
+
+    BEGIN_ALONE(module);
+    now = Py_XNewRef(state->directories);
+    END_ALONE();
+    return now;
+}
+
+void
+tsvdi_handle_directories(PyObject *module, PyObject *directories)
+{
+    module_state *state = PyModule_GetState(module);
+    PyObject *before;
+
+    BEGIN_ALONE(module);
+    before = state->directories;
+    state->directories = directories;
+    END_ALONE();
+    Py_XDECREF(before);
+}
+
 int
 tsvdi_handle_config(PyObject *module, tsvd_config *config, PyObject **keep)
 {
-    module_state *state = PyModule_GetState(module);
-    const Py_ssize_t count = state->directories == NULL ? 0 : PyTuple_GET_SIZE(state->directories);
+    PyObject *directories = directories_now(module);
+    const Py_ssize_t count = directories == NULL ? 0 : PyTuple_GET_SIZE(directories);
     PyObject *list = PyBytes_FromStringAndSize(NULL, (count + 1) * (Py_ssize_t)sizeof(char *));
     const char **directory;
 
     *keep = NULL;
     if (list == NULL) {
+        Py_XDECREF(directories);
         return -1;
     }
     directory = (const char **)(void *)PyBytes_AS_STRING(list);
     for (Py_ssize_t i = 0; i < count; i++) {
-        directory[i] = PyBytes_AS_STRING(PyTuple_GET_ITEM(state->directories, i));
+        directory[i] = PyBytes_AS_STRING(PyTuple_GET_ITEM(directories, i));
     }
     *config = tsvd_config_default();
     config->library_paths = directory;
     config->library_path_count = count;
-    *keep = count == 0 ? list : Py_BuildValue("NO", list, state->directories);
+    *keep = directories == NULL ? list : Py_BuildValue("NN", list, directories);
     return *keep == NULL ? -1 : 0;
 }
 

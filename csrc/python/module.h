@@ -28,7 +28,8 @@ enum { DEVICE_HANDLES = 4, CUDA_HANDLES = 8, HANDLES_KEPT = DEVICE_HANDLES + CUD
 
 typedef struct module_state {
     PyObject *LinAlgError; /* numpy.linalg.LinAlgError */
-    PyObject *directories; /* tuple of bytes: where cuBLAS is looked for; NULL: not told yet */
+    PyObject *directories; /* tuple of bytes: where cuBLAS is looked for; NULL: not told yet.  Only
+                              handles.c uses it, as another thread may replace it */
     _Atomic(tsvd_handle *) idle[HANDLES_KEPT]; /* handles not in use; NULL: free.  First those of
                                                   the CPU, see handles.c */
     _Atomic(tsvd_blas *) blas; /* SciPy's; set once, never changed; NULL: not imported */
@@ -48,6 +49,9 @@ void tsvdi_handle_give(PyObject *module, tsvd_handle *handle);
 
 /* Ends the handles that are not in use; returns how many were of a CUDA device. */
 int tsvdi_handles_drop(module_state *state);
+
+/* Replaces the directories; takes the reference to the new tuple. */
+void tsvdi_handle_directories(PyObject *module, PyObject *directories);
 
 /* Sets the configuration of new handles.  Its lists live as long as *keep, a new reference.
    Returns -1, with an exception set, on failure. */

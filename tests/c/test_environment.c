@@ -158,6 +158,39 @@ test_select_range(void)
     }
 }
 
+/* Orders from which on devices pay; their computation rounds. */
+static void
+test_crossover(void)
+{
+    fenv_t outer;
+
+    for (int i = 0; i < 200; i++) {
+        const tsvd_cuda_device device = {.major = 8,
+                                         .multiprocessors = 40 + i,
+                                         .clock_khz = 1400000 + 1237 * i,
+                                         .single_to_double = 2};
+        const tsvd_dtype dtype = dtypes[i % DTYPES];
+        const tsvd_cuda_crossover expected = tsvd_cuda_crossover_of(&device, dtype, i % 3 > 0);
+
+        for (int c = 0; c < CHANGES; c++) {
+            struct state before, after;
+            tsvd_cuda_crossover found;
+
+            (void)fegetenv(&outer);
+            changes[c]();
+            before = state_now();
+            found = tsvd_cuda_crossover_of(&device, dtype, i % 3 > 0);
+            after = state_now();
+            (void)fesetenv(&outer);
+            CHECK(found.order == expected.order && found.batch_values == expected.batch_values,
+                  "%s, device %d: %lld, %lld", names[c], i, (long long)found.order,
+                  (long long)found.batch_values);
+            CHECK(memcmp(&before, &after, sizeof before) == 0,
+                  "%s, device %d: the environment is another", names[c], i);
+        }
+    }
+}
+
 /* What check() saw, and how often it was called. */
 static int seen, calls;
 
@@ -180,6 +213,8 @@ test_check(void)
     struct state after;
     fenv_t outer;
 
+    /* only the caller is asked, and another thread may take all matrices */
+    CHECK(tsvd_set_threads(cpu(), 1, NULL) == TSVD_OK, "threads");
     options.check = look;
     (void)fegetenv(&outer);
     (void)fesetround(FE_UPWARD);
@@ -196,6 +231,7 @@ main(void)
 {
     test_calls();
     test_select_range();
+    test_crossover();
     test_check();
     return report();
 }

@@ -139,13 +139,16 @@ check_results(struct test *t, const char *when)
 static void
 check_close(struct test *t, const char *when)
 {
-    const double *s = (const double *)t->w.s, *expected = (const double *)t->results[0];
+    const double tolerance = 4500 * eps_of(t->w.dtype);
 
     for (int64_t i = 0; i < t->w.matrices * t->w.n; i++) {
-        CHECK(fabs(s[i] - expected[i]) <= 1e-12, "%s: s[%lld]", when, (long long)i);
+        const double s = get(t->w.dtype, t->w.s, i);
+
+        CHECK(fabs(s - get(t->w.dtype, t->results[0], i)) <= tolerance, "%s: s[%lld]", when,
+              (long long)i);
     }
     for (int64_t i = 0; i < t->w.matrices && t->w.vectors; i++) {
-        check_result(&t->w, i, 0, 1e-12 + (t->options.eps > 0 ? 4 * t->options.eps : 0));
+        check_result(&t->w, i, 0, tolerance + (t->options.eps > 0 ? 4 * t->options.eps : 0));
     }
 }
 
@@ -253,7 +256,7 @@ trimmed(struct test *t)
 }
 
 static void
-test_call(tsvd_method method, int64_t n, int64_t matrices, int vectors)
+test_call(tsvd_dtype dtype, tsvd_method method, int64_t n, int64_t matrices, int vectors)
 {
     enum { RUNS = 400, RUNS_ALL = 40 };
     const size_t slack = (size_t)64 << 20; /* CUDA loads code when it is first needed */
@@ -264,13 +267,13 @@ test_call(tsvd_method method, int64_t n, int64_t matrices, int vectors)
 
     memset(&t, 0, sizeof(t));
     CHECK(create(&t.handle, &error) == TSVD_OK, "%s", error.text);
-    t.w = make_work(TSVD_FLOAT64, n, matrices);
+    t.w = make_work(dtype, n, matrices);
     t.w.vectors = vectors;
     t.options = tsvd_options_default();
     t.options.method = method;
     t.options.eps = method == TSVD_METHOD_GIVENS ? 0.1 : -1;
-    t.bytes[0] = (size_t)(matrices * n) * sizeof(double);
-    t.bytes[1] = t.bytes[2] = (size_t)(matrices * n * n) * sizeof(double);
+    t.bytes[0] = (size_t)(matrices * n) * size_of(dtype);
+    t.bytes[1] = t.bytes[2] = (size_t)(matrices * n * n) * size_of(dtype);
     CHECK(call(&t, &error) == TSVD_OK, "%s", error.text); /* CUDA loads the kernels */
     before = trimmed(&t);
     CHECK(call(&t, &error) == TSVD_OK, "%s", error.text);
@@ -296,8 +299,9 @@ test_call(tsvd_method method, int64_t n, int64_t matrices, int vectors)
     }
     check_cold(&t);
     CHECK(trimmed(&t) + slack >= before, "device memory is lost");
-    printf("%s, n = %lld, %lld matrices, vectors %d: %lld calls\n", tsvd_method_name(method),
-           (long long)n, (long long)matrices, vectors, calls);
+    printf("float%d, %s, n = %lld, %lld matrices, vectors %d: %lld calls\n",
+           8 * (int)size_of(dtype), tsvd_method_name(method), (long long)n, (long long)matrices,
+           vectors, calls);
     tsvd_destroy(t.handle);
     CHECK(shim.live == 0 && shim.host_bytes == 0, "%d, %lld bytes are left", shim.live,
           shim.host_bytes);
@@ -339,13 +343,15 @@ main(void)
         return failures > 0 ? report() : (int)SKIPPED;
     }
     test_create();
-    test_call(TSVD_METHOD_DC, 100, 1, 1);
-    test_call(TSVD_METHOD_DC, 700, 1, 1);
-    test_call(TSVD_METHOD_DC, 40, 20, 1);
-    test_call(TSVD_METHOD_BISECT, 100, 1, 0);
-    test_call(TSVD_METHOD_BISECT, 3000, 1, 0);
-    test_call(TSVD_METHOD_BISECT, 300, 9, 0);
-    test_call(TSVD_METHOD_QR, 150, 1, 1);
-    test_call(TSVD_METHOD_GIVENS, 150, 1, 1);
+    for (int t = 0; t < DTYPES; t++) {
+        test_call(dtypes[t], TSVD_METHOD_DC, 100, 1, 1);
+        test_call(dtypes[t], TSVD_METHOD_DC, 700, 1, 1);
+        test_call(dtypes[t], TSVD_METHOD_DC, 40, 20, 1);
+        test_call(dtypes[t], TSVD_METHOD_BISECT, 100, 1, 0);
+        test_call(dtypes[t], TSVD_METHOD_BISECT, 3000, 1, 0);
+        test_call(dtypes[t], TSVD_METHOD_BISECT, 300, 9, 0);
+        test_call(dtypes[t], TSVD_METHOD_QR, 150, 1, 1);
+        test_call(dtypes[t], TSVD_METHOD_GIVENS, 150, 1, 1);
+    }
     return report();
 }

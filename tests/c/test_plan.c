@@ -53,23 +53,27 @@ check_call(tsvd_handle *handle, const struct work *w, const tsvd_options *option
 static void
 test_workspace(void)
 {
-    const int64_t orders[] = {1, 2, 8, 9, 32, 33, 64, 65, 100, 200, 257};
+    const int64_t orders[] = {1, 2, 8, 9, 32, 33, 64, 65, 100, 257};
     const int64_t batches[] = {1, 3, 40};
     const tsvd_method methods[] = {TSVD_METHOD_AUTO, TSVD_METHOD_QR, TSVD_METHOD_GIVENS,
                                    TSVD_METHOD_BISECT};
+    const int64_t givens_most = 100; /* it takes n sweeps */
 
     for (int threads = 1; threads <= 3; threads += 2) {
         tsvd_handle *handle = counting_handle(&counting, threads);
 
         for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {
-            for (int b = 0; b < 3; b++) {
+            for (int b = 0; b < (orders[o] > 65 ? 1 : orders[o] > 33 ? 2 : 3); b++) {
                 for (int m = 0; m < 4; m++) {
                     for (int vectors = 0; vectors < 2; vectors++) {
-                        struct work w =
-                            make_work(dtypes[m % 2], orders[o], orders[o] > 100 ? 1 : batches[b]);
+                        struct work w;
                         tsvd_options options = tsvd_options_default();
 
                         options.method = methods[m];
+                        if (methods[m] == TSVD_METHOD_GIVENS && orders[o] > givens_most) {
+                            continue;
+                        }
+                        w = make_work(dtypes[m % 2], orders[o], batches[b]);
                         w.vectors = vectors && methods[m] != TSVD_METHOD_BISECT;
                         check_call(handle, &w, &options);
                         if (!w.vectors) {

@@ -137,7 +137,8 @@ typedef void tsvd_sgemm64(const char *, const char *, const int64_t *, const int
                           const float *, const int64_t *, const float *, float *, const int64_t *);
 
 /* A BLAS for divide and conquer of large matrices, n > 512, on the CPU.  It has both functions of
-   one integer size; the others are NULL.  They are called from several threads at once. */
+   one integer size; the others are NULL.  They are called from several threads at once, and may not
+   fork the process. */
 typedef struct tsvd_blas {
     tsvd_dgemm32 *dgemm32;
     tsvd_sgemm32 *sgemm32;
