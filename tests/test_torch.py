@@ -1,7 +1,9 @@
 """tsvd.torch: results, derivatives, transformations of torch.func and torch.compile."""
 
+import doctest
 import subprocess
 import sys
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -15,6 +17,7 @@ import tsvd.torch  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
+PAGE = Path(__file__).parents[1] / "docs/derivatives.md"
 KINDS = pytest.mark.parametrize("lower", [False, True], ids=["upper", "lower"])
 
 
@@ -115,6 +118,22 @@ def test_errors():
             tsvd.torch.svd(tensor, tensor[1:], select="i", select_range=(2, 1))
 
 
+@pytest.mark.parametrize("function", [tsvd.torch.svd, tsvd.torch.svdvals])
+def test_docstring_examples(function):
+    (examples,) = doctest.DocTestFinder(recurse=False).find(function, "example", globs={})
+    failed, tried = doctest.DocTestRunner().run(examples)
+    assert tried > 0 and failed == 0
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="not in a source tree")
+def test_examples_of_the_page():
+    """The section on PyTorch of docs/derivatives.md."""
+    section = PAGE.read_text().partition("## PyTorch")[2].partition("\n## ")[0]
+    examples = doctest.DocTestParser().get_doctest(section, {}, "PyTorch", str(PAGE), 0)
+    failed, tried = doctest.DocTestRunner().run(examples)
+    assert tried > 0 and failed == 0
+
+
 # ---- derivatives of first order ----
 
 
@@ -192,7 +211,7 @@ def test_strides():
 
 
 def _reference_gradient(d, e, lower):
-    """d s_k / d (d, e) in 40 digits, from the eigenvectors of the Golub-Kahan matrix of order 2n."""
+    """ds_k/d(d, e) in 40 digits, from the eigenvectors of the Golub-Kahan matrix of order 2n."""
     n = len(d)
     with mpmath.workdps(40):
         A = mpmath.zeros(2 * n)

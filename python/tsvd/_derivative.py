@@ -33,9 +33,9 @@ def _inverses(xp, s):
     numbers = xp.finfo(s.dtype)
     a, b = s[..., :, None], s[..., None, :]
     gap, total = b - a, b + a
-    error = (8 + s.shape[-1] / 8) * numbers.eps * xp.maximum(a, b)
-    equal = (abs(gap) <= error) | (abs(gap) < numbers.tiny)
-    zero = total < numbers.tiny
+    error = (8 + s.shape[-1] / 8) * float(numbers.eps) * xp.maximum(a, b)
+    equal = (abs(gap) <= error) | (abs(gap) < float(numbers.tiny))
+    zero = total < float(numbers.tiny)
     none, one = xp.zeros_like(gap), xp.ones_like(gap)
     # Both choices are finite, so that derivatives of these are.
     return (
