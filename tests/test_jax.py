@@ -146,6 +146,13 @@ def test_errors_of_arguments():
         tsvd.jax.svd(d, e, eps=-1)
     with pytest.raises(ValueError, match="below the order of the matrix, 4"):
         tsvd.jax.svd(d, e, select="i", select_range=(0, 4))
+    for options in ({"select": "i"}, {"select_range": (0, 1)}):
+        with pytest.raises(ValueError, match="belong together"):
+            tsvd.jax.svd(d, e, **options)
+    with pytest.raises(ValueError, match="select must be"):
+        tsvd.jax.svd(d, e, select="b")
+    with pytest.raises(TypeError, match="two integers"):
+        tsvd.jax.svd(d, e, select="i", select_range=(0, 1.5))
     with pytest.raises(NotImplementedError, match='select="v"'):
         tsvd.jax.svd(d, e, select="v", select_range=(0, 4))
 

@@ -114,6 +114,8 @@ def test_errors():
             tsvd.torch.svd(tensor, tensor[1:], select="i", select_range=(0, 3))
         with pytest.raises(ValueError, match="needs select_range"):
             tsvd.torch.svd(tensor, tensor[1:], select="i")
+        with pytest.raises(TypeError, match="two integers"):
+            tsvd.torch.svdvals(tensor, tensor[1:], select="i", select_range=(0, 1.5))
         with pytest.raises(ValueError, match="0 <= min <= max"):
             tsvd.torch.svd(tensor, tensor[1:], select="i", select_range=(2, 1))
 

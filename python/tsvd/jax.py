@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import _api, _core, _derivative, _libraries
+from ._selection import index_range
 from ._types import SVDResult
 
 __all__ = ["svd", "svdvals"]
@@ -208,19 +209,19 @@ def _options(d, lower, method, eps, check_finite, select, select_range, vectors)
         eps = -1.0
     elif not 0 <= _api._real("eps", eps) <= _api._FLOAT_MAX:
         raise ValueError(f"eps must be None or a finite number >= 0, not {eps!r}")
-    first, count, n = 0, -1, d.shape[-1]
+    first, count = 0, -1
     if select == "v":
         raise NotImplementedError(
             'select="v": how many values an interval holds is not known before they are computed; '
             'use select="i"'
         )
-    if select != "a" or select_range is not None:
-        first, count = _api._selected(select, select_range, None, None, True)
-        if first + count > n:
-            raise ValueError(
-                f"select_range={select_range!r} is out of range: max must be below the order of "
-                f"the matrix, {n}"
-            )
+    if select not in ("a", "i"):
+        raise ValueError(f'select must be "a" or "i", not {select!r}')
+    if (select == "i") != (select_range is not None):
+        raise ValueError('select_range and select="i" belong together')
+    if select == "i":
+        first, last = index_range(select_range, d.shape[-1])
+        count = last - first + 1
     return _Options(int(bool(lower)), number, float(eps), int(bool(check_finite)), first, count)
 
 

@@ -9,9 +9,12 @@ Importing tsvd does not import this module. Results are on the device of d and e
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from . import _api, _derivative
+from ._selection import index_range
 from ._types import SVDResult
 
 __all__ = ["svd", "svdvals"]
@@ -109,9 +112,9 @@ def svd(
     if select_range == _NONE:
         return SVDResult(d[..., None][..., :0], d[..., :0], d[..., None, :][..., :0, :])
     selected = {"select": select, "select_range": select_range}
-    if select == "a" or not (_may_want_derivative(d) or _may_want_derivative(e)):
+    wanted = _may_want_derivative(d) or _may_want_derivative(e)
+    if select != "i" or select_range is None or not wanted:
         return SVDResult(*_SVD.apply(d, e, lower, {**options, **selected}))
-    _check_index(d, select_range)
     L, s, R = _SVD.apply(d, e, lower, options)
     part = slice(select_range[0], select_range[1] + 1)
     return SVDResult(L[..., part], s[..., part], R[..., part, :])
@@ -212,6 +215,8 @@ def _operands(d, e):
 
 def _indices(d, e, select, select_range, check_finite):
     """select and select_range by index; the range is _NONE where no value lies in an interval."""
+    if select == "i" and select_range is not None and d.ndim > 0:
+        return select, index_range(select_range, d.shape[-1])
     if select != "v":
         return select, select_range
     if _is_transformed(d) or _is_transformed(e):
@@ -219,18 +224,16 @@ def _indices(d, e, select, select_range, check_finite):
             'select="v" within a transformation of torch.func: how many values there are depends '
             'on their numbers; use select="i"'
         )
-    first, count = _api._selected(select, select_range, _array(d), _array(e), check_finite)
-    return ("i", (first, first + count - 1)) if count > 0 else ("i", _NONE)
 
+    def count(interval):
+        options = {"select": "v", "select_range": interval, "check_finite": check_finite}
+        return _compute(d, e, False, options, False).shape[-1]
 
-def _check_index(d, select_range):
-    """tsvd checks the rest of it, as it sees the range only if it computes a part."""
-    _api._selected("i", select_range, None, None, True)
-    if d.ndim and select_range[1] >= d.shape[-1]:
-        raise ValueError(
-            f"select_range={tuple(select_range)} is out of range: max must be below the order of "
-            f"the matrix, {d.shape[-1]}"
-        )
+    inside = count(select_range)
+    if inside == 0:
+        return "i", _NONE
+    above = count((select_range[1], math.inf)) if select_range[1] < math.inf else 0
+    return "i", (above, above + inside - 1)
 
 
 def _is_transformed(x):
@@ -245,14 +248,10 @@ def _may_want_derivative(x):
     )
 
 
-def _array(x):
-    return x.detach().numpy()
-
-
 def _compute(d, e, lower, options, vectors):
-    """tsvd.svd, tensors in and out."""
-    result = _api.svd(_array(d), _array(e), lower=lower, compute_uv=vectors, **options)
-    return tuple(map(torch.from_numpy, result)) if vectors else torch.from_numpy(result)
+    """tsvd.svd, which has no derivatives."""
+    result = _api.svd(d.detach(), e.detach(), lower=lower, compute_uv=vectors, **options)
+    return tuple(map(torch.as_tensor, result)) if vectors else torch.as_tensor(result)
 
 
 def _zero_tangents(s, dd, de):
