@@ -171,27 +171,6 @@ take_handle(const struct shared *with, int device, tsvd_error *error)
     return handle;
 }
 
-/* The system would grant workspace that it does not have, and end the process when it is touched.
- */
-static tsvd_status
-check_memory(tsvd_handle *handle, const struct operands *with, const tsvd_options *options,
-             tsvd_error *error)
-{
-    const uint64_t available = tsvd_host_memory_available();
-    tsvd_plan plan;
-    tsvd_status status =
-        tsvd_make_plan(handle, &with->d, &with->e, options, with->vectors, &plan, error);
-
-    if (status == TSVD_OK && available > 0 && plan.host_bytes > available) {
-        status = error->status = TSVD_ERR_MEMORY;
-        error->matrix = -1;
-        (void)snprintf(error->text, sizeof error->text,
-                       "the workspace wants %" PRIu64 " bytes; %" PRIu64 " bytes are free",
-                       plan.host_bytes, available);
-    }
-    return status;
-}
-
 static tsvd_status
 compute(tsvd_handle *handle, const struct operands *with, const tsvd_options *options,
         tsvd_error *error)
@@ -214,10 +193,7 @@ compute_on(const struct shared *with, int device, void *stream, const struct ope
     (void)tsvd_set_threads(handle, 0, NULL);
     if (device == TSVD_DEVICE_CPU) {
         (void)tsvdi_give_scipy_blas(with->state, handle);
-        ret = check_memory(handle, operands, options, error);
-        if (ret == TSVD_OK) {
-            ret = compute(handle, operands, options, error);
-        }
+        ret = compute(handle, operands, options, error);
     } else {
         (void)tsvd_set_stream(handle, stream, NULL);
         ret = compute(handle, operands, options, error);
