@@ -15,7 +15,8 @@ torch = pytest.importorskip("torch")
 
 import tsvd.torch  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+# PyTorch's own forward mode warns of PyTorch's own use of it.
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
 
 PAGE = Path(__file__).parents[1] / "docs/derivatives.md"
 KINDS = pytest.mark.parametrize("lower", [False, True], ids=["upper", "lower"])
@@ -244,6 +245,41 @@ def test_jacobian_of_values_in_extended_precision(lower, grade):
         torch.func.jacrev(lambda *x: tsvd.torch.svdvals(*x, lower=lower), (0, 1))(*tensors), -1
     )
     np.testing.assert_allclose(got.numpy(), _reference_gradient(d, e, lower), rtol=0, atol=1e-13)
+
+
+@KINDS
+@pytest.mark.parametrize("grade", [1, 0.3], ids=str)
+def test_derivatives_of_vectors_in_extended_precision(lower, grade):
+    """The derivative along a direction, by central differences in 50 digits."""
+    n, random = 5, np.random.default_rng(9)
+    d, e = random.uniform(1, 2, n) * grade ** np.arange(n), random.uniform(1, 2, n - 1)
+    e *= grade ** np.arange(1, n)
+    dd, de = random.normal(size=n), random.normal(size=n - 1)
+
+    def at(t):
+        B = mpmath.zeros(n)
+        for i in range(n):
+            B[i, i] = mpmath.mpf(d[i]) + t * mpmath.mpf(dd[i])
+        for i in range(n - 1):
+            row, column = (i + 1, i) if lower else (i, i + 1)
+            B[row, column] = mpmath.mpf(e[i]) + t * mpmath.mpf(de[i])
+        L, s, R = mpmath.svd_r(B)
+        for k in range(n):
+            if max(L[:, k], key=abs) < 0:
+                L[:, k] *= -1
+                R[k, :] *= -1
+        return L, s, R
+
+    with mpmath.workdps(50):
+        step = mpmath.mpf(10) ** -20
+        ends = zip(at(step), at(-step), strict=True)
+        want = [np.array(((a - b) / (2 * step)).tolist(), dtype=float) for a, b in ends]
+    want[1] = want[1][:, 0]
+    primals, tangents = (tuple(map(torch.tensor, pair)) for pair in ((d, e), (dd, de)))
+    result, got = torch.func.jvp(lambda *x: tsvd.torch.svd(*x, lower=lower), primals, tangents)
+    gap = -result.s.diff().max().item()
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a.numpy(), b, rtol=0, atol=1e-14 / gap * abs(b).max())
 
 
 # ---- equal and zero values ----

@@ -105,9 +105,9 @@ def svd(
     is left out where two values are equal, which means that they differ by no more
     than ``(8 + n/8) eps`` of the larger one, eps being that of the dtype; the
     second where both are zero. What is left is exact for losses that know equal
-    values only by their sum and the spaces that their vectors span, and for
-    functions of the product ``L @ R``; for others it leaves out how the equal
-    values part. Derivatives of selected vectors compute all vectors.
+    values only by symmetric functions of them and the spaces that their vectors
+    span, and for functions of the product ``L @ R``; for others it leaves out how
+    the equal values part. Derivatives of selected vectors compute all vectors.
 
     On a GPU tsvd takes its workspace from CUDA, not from the memory that JAX has
     reserved. Set the variable XLA_PYTHON_CLIENT_MEM_FRACTION if too little is left.

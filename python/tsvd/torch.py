@@ -74,8 +74,8 @@ def svd(
     The first term is left out where two values are equal, which means that they
     differ by no more than ``(8 + n/8) eps`` of the larger one, eps being that of
     the dtype; the second where both are zero. What is left is exact for losses
-    that know equal values only by their sum and the spaces that their vectors
-    span, and for functions of the product ``L @ R``; for others it leaves out
+    that know equal values only by symmetric functions of them and the spaces that
+    their vectors span, and for functions of the product ``L @ R``; for others it leaves out
     how the equal values part. Close values make large derivatives. Signs are fixed
     as by `tsvd.svd`, which is locally constant and has no derivative.
 
