@@ -14,8 +14,8 @@ place_of(module_state *state, int device, int i)
                                                   : DEVICE_HANDLES + (device + i) % CUDA_HANDLES];
 }
 
-static tsvd_handle *
-take_idle(module_state *state, int device)
+tsvd_handle *
+tsvdi_handle_idle(module_state *state, int device)
 {
     for (int i = 0; i < DEVICE_HANDLES; i++) {
         _Atomic(tsvd_handle *) *place = place_of(state, device, i);
@@ -93,7 +93,7 @@ tsvdi_handle_config(PyObject *module, tsvd_config *config, PyObject **keep)
 tsvd_handle *
 tsvdi_handle_take(PyObject *module, int device)
 {
-    tsvd_handle *handle = take_idle(PyModule_GetState(module), device);
+    tsvd_handle *handle = tsvdi_handle_idle(PyModule_GetState(module), device);
     PyObject *keep;
     tsvd_config config;
     tsvd_error error;
@@ -117,9 +117,8 @@ tsvdi_handle_take(PyObject *module, int device)
 }
 
 void
-tsvdi_handle_give(PyObject *module, tsvd_handle *handle)
+tsvdi_handle_keep(module_state *state, tsvd_handle *handle)
 {
-    module_state *state = PyModule_GetState(module);
     const int device = tsvd_handle_device(handle);
 
     for (int i = 0; i < DEVICE_HANDLES && handle != NULL; i++) {
@@ -130,6 +129,12 @@ tsvdi_handle_give(PyObject *module, tsvd_handle *handle)
         }
     }
     tsvd_destroy(handle);
+}
+
+void
+tsvdi_handle_give(PyObject *module, tsvd_handle *handle)
+{
+    tsvdi_handle_keep(PyModule_GetState(module), handle);
 }
 
 int

@@ -64,6 +64,11 @@ module_exec(PyObject *module)
         PyModule_AddFunctions(module, tsvdi_cuda_methods) < 0) {
         return -1;
     }
+#if TSVD_WITH_XLA
+    if (PyModule_AddFunctions(module, tsvdi_xla_methods) < 0) {
+        return -1;
+    }
+#endif
     linalg = PyImport_ImportModule("numpy.linalg");
     if (linalg == NULL) {
         return -1;

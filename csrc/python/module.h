@@ -8,6 +8,7 @@
  *     handles.c     handles of the core, kept for later calls
  *     cuda.c        devices and libraries
  *     scipy_blas.c  SciPy's BLAS
+ *     xla.c         custom calls of XLA; built where jaxlib's headers are
  *
  * A file's functions are in a table that module.c adds to the module.
  */
@@ -47,6 +48,11 @@ PyObject *tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *er
 tsvd_handle *tsvdi_handle_take(PyObject *module, int device);
 void tsvdi_handle_give(PyObject *module, tsvd_handle *handle);
 
+/* The parts of take() and give() that need no GIL: idle() returns NULL if no handle of the device
+   is kept. */
+tsvd_handle *tsvdi_handle_idle(module_state *state, int device);
+void tsvdi_handle_keep(module_state *state, tsvd_handle *handle);
+
 /* Ends the handles that are not in use; returns how many were of a CUDA device. */
 int tsvdi_handles_drop(module_state *state);
 
@@ -62,5 +68,9 @@ int tsvdi_handle_config(PyObject *module, tsvd_config *config, PyObject **keep);
    whether it was. */
 int tsvdi_load_scipy_blas(module_state *state, tsvd_handle *handle);
 bool tsvdi_give_scipy_blas(module_state *state, tsvd_handle *handle);
+
+#if TSVD_WITH_XLA
+extern PyMethodDef tsvdi_xla_methods[];
+#endif
 
 #endif

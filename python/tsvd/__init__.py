@@ -4,6 +4,8 @@
 
 ``L, s, R = tsvd.svd(d, e)`` gives what ``U, S, Vh = numpy.linalg.svd(B)`` gives,
 but never forms B. ``s = tsvd.svdvals(d, e)`` computes the values only.
+
+`tsvd.torch` and `tsvd.jax` have both with derivatives. They must be imported by name.
 """
 
 from ._api import svd, svdvals

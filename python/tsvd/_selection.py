@@ -1,0 +1,23 @@
+"""The range of select="i", for callers that know the order of the matrix."""
+
+from __future__ import annotations
+
+import operator
+
+
+def index_range(select_range, n):
+    """The first index and the last, both included."""
+    try:
+        low, high = map(operator.index, select_range)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f'select="i" needs a select_range of two integers, not {select_range!r}'
+        ) from None
+    if not 0 <= low <= high:
+        raise ValueError(f"select_range must have 0 <= min <= max, not {select_range!r}")
+    if high >= n:
+        raise ValueError(
+            f"select_range=({low}, {high}) is out of range: max must be below the order of the "
+            f"matrix, {n}"
+        )
+    return low, high

@@ -1,0 +1,344 @@
+"""`tsvd.svd` and `tsvd.svdvals` for tensors of PyTorch, with derivatives.
+
+    import tsvd.torch
+    s = tsvd.torch.svdvals(d, e)
+    s.sum().backward()
+
+Importing tsvd does not import this module. Results are on the device of d and e.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from . import _api, _derivative
+from ._selection import index_range
+from ._types import SVDResult
+
+__all__ = ["svd", "svdvals"]
+
+# torch.compile leaves these functions out of its graphs: it cannot follow a call of the C core.
+_outside_graphs = torch.compiler.disable
+
+
+@_outside_graphs
+def svd(
+    d,
+    e,
+    *,
+    lower=False,
+    method="auto",
+    eps=None,
+    max_sweeps=None,
+    select="a",
+    select_range=None,
+    device=None,
+    check_finite=True,
+):
+    """Singular value decomposition of bidiagonal matrices, differentiable.
+
+    Parameters
+    ----------
+    d : torch.Tensor, shape (..., n)
+        The diagonal: float64 or float32, integers and bool as float64. Any
+        strides; e has the same device.
+    e : torch.Tensor, shape (..., n-1)
+        The off-diagonal. The leading dimensions of d and e broadcast.
+    lower, method, eps, max_sweeps, select, select_range, device, check_finite
+        As in `tsvd.svd`.
+
+    Returns
+    -------
+    SVDResult
+        Tensors ``(L, s, R)`` of shapes (..., n, k), (..., k), (..., k, n).
+
+    Raises
+    ------
+    TypeError
+        d or e is no tensor, or has a dtype that tsvd does not compute.
+    NotImplementedError
+        ``select="v"`` within a transformation of `torch.func`.
+    ValueError, LinAlgError, MemoryError, RuntimeError, ModuleNotFoundError
+        As `tsvd.svd`.
+
+    See Also
+    --------
+    svdvals : The singular values only; always with finite derivatives.
+
+    Notes
+    -----
+    Derivatives of any order, in reverse and in forward mode, with `torch.func`
+    too. They couple values i and j by ``1/(s_j - s_i)`` and ``1/(s_j + s_i)``.
+    The first term is left out where two values are equal, which means that they
+    differ by no more than ``(8 + n/8) eps`` of the larger one, eps being that of
+    the dtype; the second where both are zero. What is left is exact for losses
+    that know equal values only by symmetric functions of them and the spaces that
+    their vectors span, and for functions of the product ``L @ R``; for others it leaves out
+    how the equal values part. Close values make large derivatives. Signs are fixed
+    as by `tsvd.svd`, which is locally constant and has no derivative.
+
+    The derivative of some vectors needs those of all values. So with `select` all
+    are computed where a derivative may be asked for: where d or e requires one, or
+    within a transformation of `torch.func`.
+
+    Work of a derivative: some products of n x n matrices. Memory: some n x n
+    matrices. `torch.compile` runs this function as it is, outside its graphs.
+
+    References
+    ----------
+    J. Townsend, "Differentiating the singular value decomposition" (2016).
+
+    Examples
+    --------
+    >>> import torch
+    >>> import tsvd.torch
+    >>> d = torch.tensor([2.0, 1.0], dtype=torch.float64, requires_grad=True)
+    >>> L, s, R = tsvd.torch.svd(d, d.new_zeros(1))
+    >>> (L[0, 0] ** 2 + s[1]).backward()
+    >>> d.grad
+    tensor([0., 1.], dtype=torch.float64)
+    """
+    d, e = _operands(d, e)
+    options = {
+        "method": method,
+        "eps": eps,
+        "max_sweeps": max_sweeps,
+        "device": device,
+        "check_finite": check_finite,
+    }
+    select, select_range = _indices(d, e, select, select_range, check_finite)
+    if select_range == _NONE:
+        return SVDResult(d[..., None][..., :0], d[..., :0], d[..., None, :][..., :0, :])
+    selected = {"select": select, "select_range": select_range}
+    wanted = _may_want_derivative(d) or _may_want_derivative(e)
+    if select != "i" or select_range is None or not wanted:
+        return SVDResult(*_SVD.apply(d, e, lower, {**options, **selected}))
+    L, s, R = _SVD.apply(d, e, lower, options)
+    part = slice(select_range[0], select_range[1] + 1)
+    return SVDResult(L[..., part], s[..., part], R[..., part, :])
+
+
+@_outside_graphs
+def svdvals(
+    d,
+    e,
+    *,
+    lower=False,
+    method="auto",
+    eps=None,
+    max_sweeps=None,
+    select="a",
+    select_range=None,
+    device=None,
+    check_finite=True,
+):
+    """Singular values of bidiagonal matrices, differentiable.
+
+    Parameters
+    ----------
+    d : torch.Tensor, shape (..., n)
+        The diagonal; see `svd`.
+    e : torch.Tensor, shape (..., n-1)
+        The off-diagonal.
+    lower, method, eps, max_sweeps, select, select_range, device, check_finite
+        As in `tsvd.svd`.
+
+    Returns
+    -------
+    torch.Tensor, shape (..., k)
+        The values in descending order.
+
+    Raises
+    ------
+    TypeError, ValueError, LinAlgError, MemoryError, RuntimeError, NotImplementedError
+        As `svd`.
+
+    Notes
+    -----
+    ``ds[k]/dd[i] = L[i, k] R[k, i]`` and ``ds[k]/de[i] = L[i, k] R[k, i+1]``, with
+    `lower` ``L[i+1, k] R[k, i]``. These are finite always. Where values are equal
+    or zero s has no derivative: then they are a generalized one, that of the
+    vectors that `svd` gives. Derivatives of higher order go through those of the
+    vectors, see `svd`.
+
+    Only values are computed, and nothing of size n x n is kept. The derivative
+    computes the vectors of the selected values.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import tsvd.torch
+    >>> d = torch.tensor([3.0, 2.0], dtype=torch.float64, requires_grad=True)
+    >>> tsvd.torch.svdvals(d, d.new_zeros(1))[0].backward()
+    >>> d.grad
+    tensor([1., 0.], dtype=torch.float64)
+    """
+    d, e = _operands(d, e)
+    select, select_range = _indices(d, e, select, select_range, check_finite)
+    if select_range == _NONE:
+        return d[..., :0]
+    options = {
+        "method": method,
+        "eps": eps,
+        "max_sweeps": max_sweeps,
+        "select": select,
+        "select_range": select_range,
+        "device": device,
+        "check_finite": check_finite,
+    }
+    return _Values.apply(d, e, lower, options)
+
+
+# The select_range of an interval that holds no value.
+_NONE = (0, -1)
+
+
+def _operands(d, e):
+    """d and e with one dtype and one batch shape. By that autograd sums over what is broadcast."""
+    for name, x in (("d", d), ("e", e)):
+        if not isinstance(x, torch.Tensor):
+            raise TypeError(f"{name} must be a tensor of PyTorch, not {type(x).__name__}")
+    d, e = (x if x.is_floating_point() or x.is_complex() else x.double() for x in (d, e))
+    if d.dtype != e.dtype:
+        dtype = torch.promote_types(d.dtype, e.dtype)
+        d, e = d.to(dtype), e.to(dtype)
+    if d.ndim and e.ndim and d.shape[:-1] != e.shape[:-1]:
+        try:
+            batch = torch.broadcast_shapes(d.shape[:-1], e.shape[:-1])
+        except RuntimeError:
+            return d, e  # tsvd says what does not fit
+        d, e = d.expand(*batch, d.shape[-1]), e.expand(*batch, e.shape[-1])
+    return d, e
+
+
+def _indices(d, e, select, select_range, check_finite):
+    """select and select_range by index; the range is _NONE where no value lies in an interval."""
+    if select == "i" and select_range is not None and d.ndim > 0:
+        return select, index_range(select_range, d.shape[-1])
+    if select != "v":
+        return select, select_range
+    if _is_transformed(d) or _is_transformed(e):
+        raise NotImplementedError(
+            'select="v" within a transformation of torch.func: how many values there are depends '
+            'on their numbers; use select="i"'
+        )
+
+    def count(interval):
+        options = {"select": "v", "select_range": interval, "check_finite": check_finite}
+        return _compute(d, e, False, options, False).shape[-1]
+
+    inside = count(select_range)
+    if inside == 0:
+        return "i", _NONE
+    above = count((select_range[1], math.inf)) if select_range[1] < math.inf else 0
+    return "i", (above, above + inside - 1)
+
+
+def _is_transformed(x):
+    """Whether x belongs to vmap, grad or another transformation of torch.func."""
+    return torch._C._functorch.is_functorch_wrapped_tensor(x)
+
+
+def _may_want_derivative(x):
+    tangent = torch.autograd.forward_ad.unpack_dual(x).tangent
+    return (
+        _is_transformed(x) or tangent is not None or (x.requires_grad and torch.is_grad_enabled())
+    )
+
+
+def _compute(d, e, lower, options, vectors):
+    """tsvd.svd, which has no derivatives."""
+    result = _api.svd(d.detach(), e.detach(), lower=lower, compute_uv=vectors, **options)
+    return tuple(map(torch.as_tensor, result)) if vectors else torch.as_tensor(result)
+
+
+def _zero_tangents(s, dd, de):
+    """The tangents of d and e, in full where they are None."""
+    n = s.shape[-1]
+    dd = s.new_zeros(s.shape) if dd is None else dd
+    return dd, s.new_zeros((*s.shape[:-1], max(n - 1, 0))) if de is None else de
+
+
+def _in_front(x, dim, size):
+    """x with the dimension that vmap maps over in front."""
+    return x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)
+
+
+class _SVD(torch.autograd.Function):
+    """(L, s, R). Derivatives need all values."""
+
+    @staticmethod
+    def forward(d, e, lower, options):
+        return _compute(d, e, lower, options, True)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.lower = inputs[2]
+        ctx.save_for_backward(*output)
+        ctx.save_for_forward(*output)
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx, gL, gs, gR):
+        L, s, R = ctx.saved_tensors
+        gV = None if gR is None else gR.mT
+        return (*_derivative.adjoint(torch, L, s, R.mT, gL, gs, gV, ctx.lower), None, None)
+
+    @staticmethod
+    def jvp(ctx, dd, de, *_):
+        L, s, R = ctx.saved_tensors
+        dd, de = _zero_tangents(s, dd, de)
+        ds = _derivative.values_tangent(L, R.mT, dd, de, ctx.lower)
+        dL, dV = _derivative.vectors_tangent(torch, L, s, R.mT, dd, de, ctx.lower)
+        return dL, ds, dV.mT
+
+    @staticmethod
+    def vmap(info, in_dims, d, e, lower, options):
+        d, e = (
+            _in_front(x, dim, info.batch_size) for x, dim in zip((d, e), in_dims[:2], strict=True)
+        )
+        return _SVD.apply(d, e, lower, options), (0, 0, 0)
+
+
+class _Values(torch.autograd.Function):
+    """s. The derivative computes the vectors anew, by a function that has derivatives itself."""
+
+    @staticmethod
+    def forward(d, e, lower, options):
+        return _compute(d, e, lower, options, False)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        d, e, ctx.lower, options = inputs
+        # A method for values alone has no vectors.
+        ctx.options = {**options, "method": "auto", "max_sweeps": None}
+        ctx.save_for_backward(d, e)
+        ctx.save_for_forward(d, e)
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def vectors(ctx):
+        L, _, R = svd(*ctx.saved_tensors, lower=ctx.lower, **ctx.options)
+        return L, R.mT
+
+    @staticmethod
+    def backward(ctx, gs):
+        if gs is None:
+            return None, None, None, None
+        L, V = _Values.vectors(ctx)
+        return (*_derivative.pull(L * gs[..., None, :], V, ctx.lower), None, None)
+
+    @staticmethod
+    def jvp(ctx, dd, de, *_):
+        L, V = _Values.vectors(ctx)
+        dd, de = _zero_tangents(ctx.saved_tensors[0], dd, de)
+        return _derivative.values_tangent(L, V, dd, de, ctx.lower)
+
+    @staticmethod
+    def vmap(info, in_dims, d, e, lower, options):
+        d, e = (
+            _in_front(x, dim, info.batch_size) for x, dim in zip((d, e), in_dims[:2], strict=True)
+        )
+        return _Values.apply(d, e, lower, options), 0
