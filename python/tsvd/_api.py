@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from . import _core, _libraries
+from . import _arrays, _core, _libraries
 from ._types import SVDInfo, SVDResult
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ _KNOBS = {
 _DEFAULT_KNOBS = [default for _, _, default in _KNOBS.values()]
 _INT64_MAX = 2**63 - 1
 _FLOAT_MAX = sys.float_info.max
+
+_PLAIN = _arrays.PLAIN
 
 # SVDResult._make without its checks, which take noticeable time in a call at n = 8.
 _make_result = functools.partial(tuple.__new__, SVDResult)
@@ -297,13 +299,19 @@ def svd(
         raise TypeError(f"progress must be callable, not {type(progress).__name__}")
     if out is not None and not compute_uv:
         raise ValueError("out takes L, s and R: it cannot be used with compute_uv=False")
+    arrays, on_device, stream_number, keep = None, False, 0, None
+    if not (type(d) in _PLAIN and type(e) in _PLAIN and out is None and stream is None):
+        arrays = _arrays.arrange(d, e, out, None if device is None else _number_of(device), stream)
+        d, e, out, cuda, stream_number, keep, _, _ = arrays
+        on_device = cuda >= 0
     if select == "a" and select_range is None:
         first, count = 0, -1
     else:
-        first, count = _selected(select, select_range, d, e, check_finite)
-    if stream is not None:
-        raise NotImplementedError("stream: CUDA streams are not supported yet")
-    if device is not None:
+        place = cuda if on_device else -1
+        first, count = _selected(select, select_range, d, e, check_finite, place, stream_number)
+    if on_device:
+        pass  # where the arrays lie
+    elif device is not None:
         cuda = _cuda_index(device)
     else:
         cuda = _default_device(d, e, number, bool(compute_uv))
@@ -325,20 +333,27 @@ def svd(
         max_sweeps,
         check_finite,
         *knobs,
+        on_device,
+        stream_number,
+        keep,
     )
     try:
         result = _core.svd(*arguments, cuda)
     except MemoryError as error:
-        if device is not None or getattr(error, "device", None) is None:
-            raise  # no CUDA device is the reason
+        if device is not None or on_device or getattr(error, "device", None) is None:
+            raise  # no CUDA device is the reason, or none else can be used
         cuda = -1
         result = _core.svd(*arguments, cuda)
+    info = None
     if full_output:
         result, info = result
-        if compute_uv:
-            result = _make_result(result)
+    if arrays is not None:
+        result = _arrays.results(arrays, result)
+    if compute_uv:
+        result = _make_result(result)
+    if full_output:
         return result, SVDInfo(device="cpu" if cuda < 0 else f"cuda:{cuda}", **info)
-    return _make_result(result) if compute_uv else result
+    return result
 
 
 def svdvals(
@@ -351,6 +366,7 @@ def svdvals(
     select: str = "a",
     select_range: tuple[float, float] | None = None,
     device: str | int | None = None,
+    stream: Any = None,
     check_finite: bool = True,
 ) -> np.ndarray:
     """Singular values of bidiagonal matrices.
@@ -361,7 +377,7 @@ def svdvals(
         The diagonal; see `svd` for dtypes, strides and batches.
     e : array_like, shape (..., n-1)
         The off-diagonal.
-    lower, method, eps, select, select_range, device, check_finite
+    lower, method, eps, select, select_range, device, stream, check_finite
         As in `svd`.
 
     Returns
@@ -408,6 +424,7 @@ def svdvals(
         select=select,
         select_range=select_range,
         device=device,
+        stream=stream,
         check_finite=check_finite,
     )
 
@@ -459,8 +476,11 @@ def _real(name, value):
         raise TypeError(f"{name} must be a number, not {value!r}") from None
 
 
-def _selected(select, select_range, d, e, check_finite):
-    """The index of the first wanted value, and the number of wanted values; -1 means all."""
+def _selected(select, select_range, d, e, check_finite, device, stream):
+    """The index of the first wanted value, and the number of wanted values; -1 means all.
+
+    device: the CUDA device where d and e lie; -1: the host.
+    """
     if select not in ("a", "v", "i"):
         raise ValueError(f'select must be "a", "v" or "i", not {select!r}')
     if select == "a":
@@ -475,7 +495,7 @@ def _selected(select, select_range, d, e, check_finite):
         low, high = _real("min of select_range", low), _real("max of select_range", high)
         if not low < high:
             raise ValueError(f"select_range must have min < max, not {select_range!r}")
-        return _core.select(d, e, check_finite, low, high)
+        return _core.select(d, e, check_finite, low, high, device, stream)
     try:
         low, high = operator.index(low), operator.index(high)
     except TypeError:
@@ -489,11 +509,16 @@ def _selected(select, select_range, d, e, check_finite):
     return low, high - low + 1
 
 
+def _number_of(device):
+    """The number of a device that has a name; -1 is the CPU."""
+    return -1 if device == "cpu" else _index_of(device)
+
+
 def _cuda_index(device):
-    """The number of a CUDA device; -1 is the CPU."""
-    if device == "cpu":
+    """The number of a CUDA device that exists; -1 is the CPU."""
+    index = _number_of(device)
+    if index < 0:
         return -1
-    index = _index_of(device)
     count, why = _core.cuda_device_count()
     if count == 0:
         raise RuntimeError(f"device={device!r} cannot be used: {why}")
