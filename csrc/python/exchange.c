@@ -45,6 +45,18 @@ wait_for_stream(PyObject *module, tsvd_handle *handle, PyObject *interface)
     return 0;
 }
 
+/* Drops a capsule.  Its destructor may be written in Python, which an exception under way would
+   disturb. */
+static void
+drop(PyObject *exported)
+{
+    PyObject *type, *value, *trace;
+
+    PyErr_Fetch(&type, &value, &trace);
+    Py_XDECREF(exported);
+    PyErr_Restore(type, value, trace);
+}
+
 /* Borrows an array of a device; its library orders what is under way before the handle's stream. */
 static PyObject *
 borrow_array(PyObject *module, const char *name, tsvd_handle *handle, int device, PyObject *array)
@@ -65,7 +77,7 @@ borrow_array(PyObject *module, const char *name, tsvd_handle *handle, int device
         wait_for_stream(module, handle, PyTuple_GET_ITEM(exported, 1)) < 0) {
         Py_CLEAR(b);
     }
-    Py_XDECREF(exported);
+    drop(exported);
     return b;
 }
 
@@ -81,18 +93,21 @@ is_aligned(const borrowed *b)
     return aligned;
 }
 
-/* Replaces an array that the core cannot read by a copy that its library makes. */
+/* Replaces an array that the core cannot read by a copy that its library makes, of floats with so
+   many bits; 0: 64, or as many as the library has. */
 static int
 convert(PyObject **held, PyObject *module, const char *name, tsvd_handle *handle, int device,
-        PyObject *array, const char *dtype)
+        PyObject *array, int bits)
 {
+    const char *dtype = bits == 32 ? "float32" : "float64";
     PyObject *copy = ask_python("convert", array, PyUnicode_FromString(dtype)), *b = NULL;
 
     if (copy != NULL) {
         b = borrow_array(module, name, handle, device, copy);
         Py_DECREF(copy);
     }
-    if (b != NULL && (!tsvdi_is_float(((borrowed *)b)->dtype) || !is_aligned((borrowed *)b))) {
+    if (b != NULL && (!tsvdi_is_float(((borrowed *)b)->dtype) || !is_aligned((borrowed *)b) ||
+                      (bits != 0 && ((borrowed *)b)->dtype.bits != bits))) {
         PyErr_Format(PyExc_TypeError, "%s cannot be converted to %s by its library", name, dtype);
         Py_CLEAR(b);
     }
@@ -116,35 +131,26 @@ take_input(PyObject **held, PyObject *module, const char *name, tsvd_handle *han
         return -1;
     }
     if (!tsvdi_is_float(b->dtype)) {
-        return convert(held, module, name, handle, device, array, "float64");
+        return convert(held, module, name, handle, device, array, 0);
     }
-    if (!is_aligned(b)) {
-        return convert(held, module, name, handle, device, array,
-                       b->dtype.bits == 32 ? "float32" : "float64");
-    }
-    return 0;
+    return is_aligned(b) ? 0 : convert(held, module, name, handle, device, array, b->dtype.bits);
 }
 
 int
 tsvdi_exchange_take(struct arrays *arrays, PyObject *module, tsvd_handle *handle, int device,
                     PyObject *d, PyObject *e)
 {
-    const borrowed *have_d, *have_e;
+    int d_bits, e_bits;
 
     if (take_input(&arrays->d, module, "d", handle, device, d) < 0 ||
         take_input(&arrays->e, module, "e", handle, device, e) < 0) {
         return -1;
     }
-    have_d = (const borrowed *)arrays->d;
-    have_e = (const borrowed *)arrays->e;
-    if (have_d->dtype.bits < have_e->dtype.bits) {
-        if (convert(&arrays->d, module, "d", handle, device, d, "float64") < 0) {
-            return -1;
-        }
-    } else if (have_e->dtype.bits < have_d->dtype.bits) {
-        if (convert(&arrays->e, module, "e", handle, device, e, "float64") < 0) {
-            return -1;
-        }
+    d_bits = ((const borrowed *)arrays->d)->dtype.bits;
+    e_bits = ((const borrowed *)arrays->e)->dtype.bits;
+    if ((d_bits < e_bits && convert(&arrays->d, module, "d", handle, device, d, 64) < 0) ||
+        (e_bits < d_bits && convert(&arrays->e, module, "e", handle, device, e, 64) < 0)) {
+        return -1;
     }
     arrays->core_d = ((const borrowed *)arrays->d)->core;
     arrays->core_e = ((const borrowed *)arrays->e)->core;

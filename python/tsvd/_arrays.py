@@ -157,13 +157,16 @@ def _from_dlpack(x):
 
 
 def _foreign(x):
-    """As _from_dlpack, for an array of the host; None: NumPy reads it, and results are NumPy's."""
+    """As _from_dlpack, for an array of the host; None: results are NumPy's."""
     return _from_dlpack(x) if hasattr(x, "__dlpack_device__") else None
 
 
 def _as_numpy(name, x):
     """An array of the host as _core takes it."""
-    return x if _foreign(x) is None else np.asarray(_core.borrow(export(x, None), name))
+    if _foreign(x) is None and (hasattr(x, "__array__") or not hasattr(x, "__dlpack_device__")):
+        return x
+    capsule = export(x, None)
+    return np.asarray(_core.borrow(capsule, name))
 
 
 def _writable(name, x):
