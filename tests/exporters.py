@@ -1,4 +1,4 @@
-"""Exporters of arrays for tests: DLPack by hand, which counts, and device memory without a library."""
+"""Exporters of arrays: DLPack by hand, which counts, and device memory without a library."""
 
 import ctypes
 
@@ -152,3 +152,60 @@ class Interface:
 
     def __init__(self, **interface):
         self.__cuda_array_interface__ = interface
+
+
+# ---- device memory, by the CUDA driver alone ----
+
+
+def driver(name, *arguments):
+    """Calls a function of the driver, in the first device's context."""
+    library = ctypes.CDLL("libcuda.so.1")
+    context = ctypes.c_void_p()
+    for code in (
+        library.cuInit(0),
+        library.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0),
+        library.cuCtxSetCurrent(context),
+        getattr(library, name)(*arguments),
+    ):
+        assert code == 0, (name, code)
+
+
+class Raw(Interface):
+    """A copy of an array on the first device, with any strides, as Numba's arrays show it."""
+
+    def __init__(self, array, readonly=False, stream=None):
+        base = array
+        while base.base is not None:
+            base = base.base
+        base = np.ascontiguousarray(base)
+        self.memory = ctypes.c_uint64()
+        driver("cuMemAlloc_v2", ctypes.byref(self.memory), ctypes.c_size_t(base.nbytes or 1))
+        driver(
+            "cuMemcpyHtoD_v2", self.memory, ctypes.c_void_p(base.ctypes.data),
+            ctypes.c_size_t(base.nbytes),
+        )  # fmt: skip
+        offset = array.ctypes.data - base.ctypes.data
+        super().__init__(
+            shape=array.shape,
+            typestr=array.dtype.str,
+            data=(self.memory.value + offset if array.size else 0, readonly),
+            strides=array.strides,
+            version=3,
+            stream=stream,
+        )
+
+    def __del__(self):
+        driver("cuMemFree_v2", self.memory)
+
+
+def download(x):
+    """A NumPy copy of an array with a CUDA array interface, after all work on the device."""
+    interface = x.__cuda_array_interface__
+    array = np.empty(interface["shape"], interface["typestr"])
+    driver("cuCtxSynchronize")
+    if array.size:
+        driver(
+            "cuMemcpyDtoH_v2", ctypes.c_void_p(array.ctypes.data),
+            ctypes.c_uint64(interface["data"][0]), ctypes.c_size_t(array.nbytes),
+        )  # fmt: skip
+    return array

@@ -195,13 +195,13 @@ def test_capsules_that_are_none():
         def __dlpack__(self, **options):
             return self.answer
 
-    with pytest.raises(TypeError, match="d: __dlpack__.* must return a new capsule"):
+    with pytest.raises(TypeError, match=r"d: __dlpack__.* must return a new capsule"):
         tsvd.svd(Wrong(D), E)
-    with pytest.raises(TypeError, match="d: __dlpack__.* must return a new capsule"):
+    with pytest.raises(TypeError, match=r"d: __dlpack__.* must return a new capsule"):
         tsvd.svd(Wrong(D, (CUDA, FAR)), far(E))
     Wrong.answer = Array(D).__dlpack__()
     assert same_bits(tsvd.svdvals(Wrong(D), E).array, tsvd.svdvals(D, E))
-    with pytest.raises(TypeError, match="must return a new capsule .*used_dltensor"):
+    with pytest.raises(TypeError, match=r"must return a new capsule .*used_dltensor"):
         tsvd.svd(Wrong(D), E)
 
 

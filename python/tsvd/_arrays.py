@@ -201,8 +201,8 @@ def convert(x, dtype):
     with _current_device(x):
         if library == "torch":
             return x.to(getattr(sys.modules["torch"], dtype), copy=True)
-        if library == "jax":  # where 64 bits are not enabled, the widest dtype is float32
-            return x.astype(x.__array_namespace__().result_type(dtype))
+        if library == "jax" and dtype == "float64":  # float32 unless 64 bits are enabled
+            return x.astype(x.__array_namespace__().result_type(float))
         if hasattr(x, "astype"):
             return x.astype(dtype)
         if hasattr(x, "__array_namespace__"):
