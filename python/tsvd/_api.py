@@ -124,7 +124,9 @@ def svd(
         The diagonal. float64 and float32 are computed in their own precision,
         integers and bool as float64, and two different types in the wider of
         them. Arrays with any strides, also read-only ones, are read in place and
-        never written. ``n = 0`` is allowed.
+        never written. ``n = 0`` is allowed. Arrays of CuPy, PyTorch, JAX and of
+        other libraries with DLPack or the CUDA array interface are taken where
+        they lie, on the host or on a CUDA device.
     e : array_like, shape (..., n-1)
         The off-diagonal; shape (..., 0) for ``n <= 1``. The leading dimensions
         of d and e are a batch of matrices and broadcast.
@@ -170,14 +172,19 @@ def svd(
         devices need more, and those that compute float64 at a small part of the
         rate of float32 are taken for vectors in float32 alone. Otherwise, and if
         there is no such device, no cuBLAS or not enough device memory, the CPU.
-        On CUDA devices "auto" is "dc" with vectors and "bisect" without.
-    stream : optional
-        The CUDA stream to compute on. Not available yet.
-    out : tuple (L, s, R) of ndarray, optional
+        On CUDA devices "auto" is "dc" with vectors and "bisect" without. For
+        arrays on a CUDA device: that device; no other may be named.
+    stream : int or object, optional
+        The CUDA stream to compute on: the address of a ``cudaStream_t``, 0 or 1
+        for the legacy default stream, 2 for that of the calling thread, or an
+        object with ``__cuda_stream__()``. None: the current stream of PyTorch or
+        CuPy if d is theirs, else the one that its CUDA array interface names, else
+        one of tsvd's own. Arrays on the host need a `device` with it.
+    out : tuple (L, s, R) of arrays, optional
         Arrays that take the results and are returned: C-contiguous, writeable,
-        of exactly the shapes and dtype of the results, and sharing no memory
-        with each other or the input. After an error their contents are
-        unspecified.
+        of exactly the shapes and dtype of the results, where d and e lie, and
+        sharing no memory with each other or the input. After an error their
+        contents are unspecified.
     check_finite : bool
         True: NaN and infinity are refused. False: a matrix that holds one gets
         results filled with NaN.
@@ -203,23 +210,26 @@ def svd(
         ``(L, s, R)`` with shapes (..., n, k), (..., k), (..., k, n): new
         C-contiguous arrays for the k selected values. k = n for all values, and
         k = 0 if the interval of "v" holds none. s alone if compute_uv is False.
-        With full_output ``(result, info)``.
+        With full_output ``(result, info)``. They are arrays of the library of d,
+        or of e, that has ``from_dlpack``, on the same device. Otherwise they are
+        NumPy's, or on a CUDA device arrays of tsvd that other libraries take by
+        DLPack or the CUDA array interface.
 
     Raises
     ------
     TypeError
         The dtype is one that tsvd does not compute: complex, float16,
-        longdouble, object, strings.
+        longdouble, object, strings. Masked arrays.
     ValueError
         Shapes that do not fit, a value out of range, an unknown name, NaN or
-        infinity in d or e.
+        infinity in d or e, arrays in several places, a tensor that requires grad.
     numpy.linalg.LinAlgError
         No convergence within max_sweeps.
     MemoryError
         The results and the workspace do not fit into memory. The error comes
         before any of it is used.
     RuntimeError
-        The device cannot be used.
+        The device cannot be used, or the stream is being captured into a graph.
     ModuleNotFoundError
         There is no SciPy, and the vectors of a matrix with n > 512 are wanted on
         the CPU by "dc", or by "auto" those of a part.
@@ -251,6 +261,15 @@ def svd(
     threads of tsvd. It is imported when it is first needed, which takes some
     tenths of a second; the results of a matrix do not depend on what was
     imported before. Without SciPy "auto" takes "qr" for these vectors.
+
+    Arrays on a CUDA device: the call never synchronizes the device. It waits for
+    its stream where it must know something on the host, and returns before L, s
+    and R are there; what reads them in the order of that stream, or takes them by
+    DLPack, comes after. d and e go to the host for select="v", for "qr" and
+    "givens", and for the values of a matrix of order 256 or less. Each result is given back in the order of the stream when
+    its last user is gone; until then the stream must live. The results keep
+    streams of CuPy and objects with ``__cuda_stream__()`` alive, addresses are
+    the caller's duty. Work of other streams must be over by then.
 
     The GIL is released. Ctrl-C stops the computation. A forked child may call
     tsvd, and starts threads of its own; fork waits for an import of SciPy by
@@ -384,7 +403,7 @@ def svdvals(
     -------
     ndarray, shape (..., k)
         The k = n singular values, or the selected ones, in descending order and
-        not negative.
+        not negative; an array of the library of d and e as of `svd`.
 
     Raises
     ------

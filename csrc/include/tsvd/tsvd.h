@@ -218,8 +218,8 @@ TSVD_API tsvd_status tsvd_set_threads(tsvd_handle *handle, int threads, tsvd_err
    TSVD_ERR_ARGUMENT if the handle is of the CPU. */
 TSVD_API tsvd_status tsvd_set_stream(tsvd_handle *handle, void *stream, tsvd_error *error);
 
-/* The cudaStream_t of later calls: the one that was set, or the handle's own.  NULL if the handle is
-   of the CPU, or NULL. */
+/* The cudaStream_t of later calls: the one that was set, or the handle's own.  NULL if the handle
+   is of the CPU, or NULL. */
 TSVD_API void *tsvd_handle_stream(const tsvd_handle *handle);
 
 /* Makes the stream of later calls wait for the work that is in another one now.  The host does not
