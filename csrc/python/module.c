@@ -62,7 +62,8 @@ module_exec(PyObject *module)
 
     if (tsvdi_arrays_import() < 0 || PyModule_AddFunctions(module, tsvdi_svd_methods) < 0 ||
         PyModule_AddFunctions(module, tsvdi_cuda_methods) < 0 ||
-        PyModule_AddFunctions(module, tsvdi_exchange_methods) < 0) {
+        PyModule_AddFunctions(module, tsvdi_exchange_methods) < 0 ||
+        PyModule_AddFunctions(module, tsvdi_results_methods) < 0) {
         return -1;
     }
     state->Borrowed = tsvdi_borrowed_type(module);

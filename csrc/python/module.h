@@ -38,7 +38,8 @@ typedef struct module_state {
     _Atomic(tsvd_blas *) blas; /* SciPy's; set once, never changed; NULL: not imported */
 } module_state;
 
-extern PyMethodDef tsvdi_svd_methods[], tsvdi_cuda_methods[], tsvdi_exchange_methods[];
+extern PyMethodDef tsvdi_svd_methods[], tsvdi_cuda_methods[], tsvdi_exchange_methods[],
+    tsvdi_results_methods[];
 
 /* errors.c: turns a failure of the core into an exception; no other function does.  Returns NULL.
    On TSVD_ERR_INTERRUPTED options.check() has set the exception already, unless it has forked the

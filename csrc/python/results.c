@@ -3,6 +3,11 @@
  *
  * A DeviceArray and the capsules made of it share their memory.  The last of them gives it back: in
  * any thread, with the GIL or without it, also when Python has ended or in a child of the process.
+ *
+ * Most libraries are done with an array when they drop it, as far as the call's stream can see. JAX
+ * is not: it drops an array when the work that reads it is on its way in a stream of its own.
+ * Memory that it has had is put aside, until python/tsvd/_arrays.py has ordered that work before
+ * what comes later in the call's stream.
  */
 #include "python/exchange.h"
 
@@ -18,7 +23,13 @@ struct shared {
     tsvd_memory *memory; /* the memory */
     PyObject *keep;      /* lives as long as the memory; NULL: nothing */
     pid_t process;       /* the process where it may be touched */
+    int device;          /* the CUDA device where it lies */
+    atomic_bool aside;   /* it is put aside when its last owner has gone */
+    struct shared *next; /* the next of those that are put aside */
 };
+
+/* What is put aside, a stack. */
+static _Atomic(struct shared *) put_aside;
 
 /* Whether Python objects can be given back; in a child of a fork they may belong to libraries whose
    devices are the parent's. */
@@ -35,11 +46,8 @@ has_python(const struct shared *shared)
 }
 
 static void
-leave(struct shared *shared)
+give_back(struct shared *shared)
 {
-    if (shared == NULL || atomic_fetch_sub(&shared->owners, 1) > 1) {
-        return;
-    }
     tsvd_memory_release(shared->memory);
     if (shared->keep != NULL && has_python(shared)) {
         const PyGILState_STATE state = PyGILState_Ensure();
@@ -48,6 +56,27 @@ leave(struct shared *shared)
         PyGILState_Release(state);
     }
     PyMem_RawFree(shared);
+}
+
+static void
+put(struct shared *shared)
+{
+    shared->next = atomic_load(&put_aside);
+    while (!atomic_compare_exchange_weak(&put_aside, &shared->next, shared)) {
+    }
+}
+
+static void
+leave(struct shared *shared)
+{
+    if (shared == NULL || atomic_fetch_sub(&shared->owners, 1) > 1) {
+        return;
+    }
+    if (atomic_load(&shared->aside) && has_python(shared)) {
+        put(shared);
+    } else {
+        give_back(shared);
+    }
 }
 
 /* Takes memory; when the device has no more, handles that are not in use give back theirs. */
@@ -74,6 +103,8 @@ take(PyObject *module, tsvd_handle *handle, size_t bytes, PyObject *keep)
         return NULL;
     }
     atomic_init(&shared->owners, 1);
+    atomic_init(&shared->aside, false);
+    shared->device = tsvd_handle_device(handle);
     shared->keep = Py_XNewRef(keep);
     shared->process = getpid();
     return shared;
@@ -338,7 +369,84 @@ device_array_repr(PyObject *self)
     return text;
 }
 
+/* ---- what is put aside ---- */
+
+PyDoc_STRVAR(for_jax_doc, "for_jax()\n--\n\n"
+                          "Have the memory put aside, see aside(), when its last user drops it.");
+
+static PyObject *
+device_array_for_jax(PyObject *self, PyObject *Py_UNUSED(ignored))
+{
+    atomic_store(&((device_array *)self)->shared->aside, true);
+    Py_RETURN_NONE;
+}
+
+#define ASIDE "tsvd memory put aside"
+
+/* Nobody has given it back: it is put aside again. */
+static void
+drop_aside(PyObject *capsule)
+{
+    if (PyCapsule_IsValid(capsule, ASIDE)) {
+        put(PyCapsule_GetPointer(capsule, ASIDE));
+    }
+}
+
+PyDoc_STRVAR(aside_doc,
+             "aside()\n--\n\n"
+             "The memory that is put aside, a list of (device, stream, memory). give_back() takes\n"
+             "memory back when all work that uses it is ordered before later work in the stream.");
+
+static PyObject *
+aside(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    struct shared *shared = atomic_exchange(&put_aside, NULL);
+    PyObject *list = PyList_New(0);
+
+    while (shared != NULL) {
+        struct shared *next = shared->next;
+        void *stream = tsvd_memory_stream(shared->memory);
+        const int device = shared->device;
+        PyObject *capsule = PyCapsule_New(shared, ASIDE, drop_aside), *item = NULL;
+
+        if (capsule == NULL) {
+            put(shared);
+        } else {
+            item = Py_BuildValue("iNN", device, PyLong_FromVoidPtr(stream), capsule);
+        }
+        if (item == NULL || list == NULL || PyList_Append(list, item) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(item);
+        shared = next;
+    }
+    return list;
+}
+
+PyDoc_STRVAR(give_back_doc, "give_back(memory, /)\n--\n\nGive back memory of aside(), once.");
+
+static PyObject *
+give_back_aside(PyObject *Py_UNUSED(module), PyObject *capsule)
+{
+    struct shared *shared = PyCapsule_GetPointer(capsule, ASIDE);
+
+    if (shared == NULL || PyCapsule_SetName(capsule, "used") < 0) {
+        return NULL;
+    }
+    give_back(shared);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef tsvdi_results_methods[] = {
+    {"aside", aside, METH_NOARGS, aside_doc},
+    {"give_back", give_back_aside, METH_O, give_back_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+/* ---- the type ---- */
+
 static PyMethodDef device_array_methods[] = {
+    {"for_jax", device_array_for_jax, METH_NOARGS, for_jax_doc},
     {"__dlpack__", (PyCFunction)(void (*)(void))device_array_dlpack, METH_VARARGS | METH_KEYWORDS,
      dlpack_doc},
     {"__dlpack_device__", device_array_dlpack_device, METH_NOARGS, dlpack_device_doc},

@@ -265,6 +265,7 @@ tsvdi_cuda_leave(struct cuda_call *call, tsvd_status status)
         (void)cudaStreamSynchronize(call->stream);
     }
     if (call->entered) {
+        tsvdi_cuda_blas_leave(call);
         bound_pool(call);
     }
     tsvdi_cuda_forget();

@@ -319,7 +319,8 @@ def svd(
     if out is not None and not compute_uv:
         raise ValueError("out takes L, s and R: it cannot be used with compute_uv=False")
     arrays, on_device, stream_number, keep = None, False, 0, None
-    if not (type(d) in _PLAIN and type(e) in _PLAIN and out is None and stream is None):
+    plain = type(d) in _PLAIN and type(e) in _PLAIN and stream is None
+    if not plain or not (out is None or (type(out) is tuple and _PLAIN.issuperset(map(type, out)))):
         arrays = _arrays.arrange(d, e, out, None if device is None else _number_of(device), stream)
         d, e, out, cuda, stream_number, keep, _, _ = arrays
         on_device = cuda >= 0

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 # Types that _core takes as they are.
 PLAIN = frozenset((np.ndarray, list, tuple))
 
-# Device types of DLPack, and the number that stands for the legacy default stream.
+# Device types of DLPack, and the numbers that stand for default streams.
 _HOST_TYPES = (1, 3)
 _CUDA_TYPES = (2, 13)
-_LEGACY = 1
+_LEGACY, _PER_THREAD = 1, 2
 
 _HOST = -1
 
@@ -62,6 +62,7 @@ def arrange(d, e, out, device, stream) -> Arrays:
             raise ValueError(f"{name} is read-only, as all arrays of JAX are")
     number, keep = _current_stream(d, place) if stream is None else _given_stream(stream)
     wrap = _from_dlpack(d) or _from_dlpack(e)
+    settle()
     return Arrays(d, e, out, place, number, keep, out, wrap)
 
 
@@ -72,8 +73,35 @@ def results(arrays: Arrays, result):
     if arrays.wrap is None:
         return result
     if isinstance(result, tuple):
-        return tuple(arrays.wrap(x) for x in result)
-    return arrays.wrap(result)
+        return tuple(_wrapped(arrays.wrap, x) for x in result)
+    return _wrapped(arrays.wrap, result)
+
+
+def _wrapped(wrap, x):
+    if isinstance(x, _core.DeviceArray) and wrap.__module__.startswith("jax"):
+        x.for_jax()
+    return wrap(x)
+
+
+def settle() -> None:
+    """Gives back the memory of results that JAX has dropped.
+
+    JAX drops an array when the work that reads it is on its way. A later computation on the same
+    device comes after that work, and JAX lets the stream of the memory wait for it.
+    """
+    aside = _core.aside()
+    if not aside:
+        return
+    jax = sys.modules["jax"]
+    devices = {device.local_hardware_id: device for device in jax.local_devices(backend="gpu")}
+    with jax.ensure_compile_time_eval():
+        later = {
+            number: jax.device_put(0.0, devices[number]) + 1 for number in {x[0] for x in aside}
+        }
+    for number, stream in {x[:2] for x in aside}:
+        later[number].__dlpack__(stream=stream)
+    for _, _, memory in aside:
+        _core.give_back(memory)
 
 
 def _called(place):
@@ -188,6 +216,8 @@ def export(x, stream):
         return x, x.__cuda_array_interface__
     if _library(x) == "torch" and x.is_neg():
         x = x.resolve_neg()  # DLPack cannot say that the signs are to be changed
+    if stream == _PER_THREAD and _library(x) == "torch":
+        stream = _LEGACY  # PyTorch refuses the other, which waits for this one
     with _current_device(x):
         try:
             return x.__dlpack__(stream=stream, max_version=(1, 0))
