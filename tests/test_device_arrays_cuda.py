@@ -511,6 +511,55 @@ def test_memory_is_reused_in_order(torch):
             assert torch.equal(part, wanted)
 
 
+def test_memory_that_jax_drops_is_reused_in_order():
+    """JAX gives an array back while the work that reads it waits; later calls take its memory."""
+    library = JAX()
+    jax = library.jax
+    jnp = jax.numpy
+    matrices = [make("chi", n) for n in (2000, 2001, 2002)]
+    expected = [tsvd.svdvals(*pair, device="cuda") for pair in matrices]
+    pairs = [tuple(map(library.put, pair)) for pair in matrices]
+    slow = jax.device_put(jnp.full((4096, 4096), 1 / 4096, jnp.float32), library.device)
+
+    @jax.jit
+    def late(s, x):
+        for _ in range(20):
+            x = x @ slow
+        return jnp.where(x[0, 0] > 0, 1.0, jnp.nan) * s
+
+    for n in range(3):
+        late(tsvd.svdvals(*pairs[n]), slow).block_until_ready()
+    found = [late(tsvd.svdvals(*pairs[i % 3]), slow) for i in range(12)]
+    for i, s in enumerate(found):
+        assert same_bits(library.get(s), expected[i % 3])
+    del found, s
+    gc.collect()
+    tsvd.trim()
+    assert tsvd._core.aside() == []
+
+
+def test_memory_is_put_aside_for_jax():
+    """Its owners are given back in the order of JAX's work, each once; twice is refused."""
+    JAX()
+    d, e = Raw(np.ones(400)), Raw(np.ones(399))
+    tsvd.trim()
+    s = tsvd.svdvals(d, e)
+    s.for_jax()
+    stream = s.__cuda_array_interface__["stream"]
+    capsule = s.__dlpack__(stream=-1)
+    del s
+    assert tsvd._core.aside() == []
+    del capsule
+    aside = tsvd._core.aside()
+    assert [x[:2] for x in aside] == [(0, stream)] and tsvd._core.aside() == []
+    del aside  # put aside again
+    [(_, _, memory)] = tsvd._core.aside()
+    tsvd._core.give_back(memory)
+    with pytest.raises(ValueError):
+        tsvd._core.give_back(memory)
+    assert tsvd._core.aside() == []
+
+
 def test_results_outlive_handles(library):
     d, e = make("uniform_1", 500)
     expected = tuple(tsvd.svd(d, e, device="cuda"))
