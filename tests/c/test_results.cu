@@ -130,7 +130,8 @@ test_order(void)
     CHECK(cudaDeviceSynchronize() == cudaSuccess, "both");
     tsvd_memory_release(later);
     tsvd_destroy(handle);
-    CHECK(cudaStreamDestroy(stream) == cudaSuccess && cudaStreamDestroy(other) == cudaSuccess, "");
+    CHECK(cudaStreamDestroy(stream) == cudaSuccess && cudaStreamDestroy(other) == cudaSuccess,
+          "the end");
 }
 
 /* The default stream of a thread is no stream of another, which releases all the same in order. */
@@ -222,7 +223,8 @@ test_refusals(void)
           "%s", error.text);
     CHECK(tsvd_wait_for(handle, NULL, &error) == TSVD_ERR_ARGUMENT, "%s", error.text);
     CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "the capture is as it was");
-    CHECK(cudaGraphDestroy(graph) == cudaSuccess && cudaStreamDestroy(stream) == cudaSuccess, "");
+    CHECK(cudaGraphDestroy(graph) == cudaSuccess && cudaStreamDestroy(stream) == cudaSuccess,
+          "the end");
     CHECK(tsvd_set_stream(handle, NULL, &error) == TSVD_OK, "%s", error.text);
     tsvd_destroy(handle);
 
@@ -234,12 +236,12 @@ test_refusals(void)
 
     CHECK(tsvd_memory_wait(NULL, NULL, &error) == TSVD_ERR_ARGUMENT, "%s", error.text);
     CHECK(tsvd_memory_data(NULL) == NULL && tsvd_memory_stream(NULL) == NULL, "none");
-    CHECK(cudaMalloc(&d_here, 100) == cudaSuccess, "");
+    CHECK(cudaMalloc(&d_here, 100) == cudaSuccess, "the end");
     CHECK(tsvd_cuda_device_of((char *)d_here + 50, &device, &error) == TSVD_OK && device == 0, "%s",
           error.text);
     CHECK(tsvd_cuda_device_of(&host, &device, &error) == TSVD_ERR_ARGUMENT && device == -1, "%s",
           error.text);
-    CHECK(cudaFree(d_here) == cudaSuccess, "");
+    CHECK(cudaFree(d_here) == cudaSuccess, "the end");
 }
 
 /* A child of the process leaves the device alone. */
