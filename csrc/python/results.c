@@ -392,6 +392,27 @@ drop_aside(PyObject *capsule)
     }
 }
 
+/* Adds memory to a list; what cannot be added is put aside again. */
+static int
+append_aside(PyObject *list, struct shared *shared)
+{
+    void *stream = tsvd_memory_stream(shared->memory);
+    const int device = shared->device;
+    PyObject *capsule = PyCapsule_New(shared, ASIDE, drop_aside), *item;
+    int ret = -1;
+
+    if (capsule == NULL) {
+        put(shared);
+        return -1;
+    }
+    item = Py_BuildValue("iNN", device, PyLong_FromVoidPtr(stream), capsule);
+    if (item != NULL) {
+        ret = PyList_Append(list, item);
+        Py_DECREF(item);
+    }
+    return ret;
+}
+
 PyDoc_STRVAR(aside_doc,
              "aside()\n--\n\n"
              "The memory that is put aside, a list of (device, stream, memory). give_back() takes\n"
@@ -405,19 +426,14 @@ aside(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 
     while (shared != NULL) {
         struct shared *next = shared->next;
-        void *stream = tsvd_memory_stream(shared->memory);
-        const int device = shared->device;
-        PyObject *capsule = PyCapsule_New(shared, ASIDE, drop_aside), *item = NULL;
 
-        if (capsule == NULL) {
+        if (shared->process != getpid()) {
+            give_back(shared); /* the parent's, which has its own part in it */
+        } else if (list == NULL) {
             put(shared);
-        } else {
-            item = Py_BuildValue("iNN", device, PyLong_FromVoidPtr(stream), capsule);
-        }
-        if (item == NULL || list == NULL || PyList_Append(list, item) < 0) {
+        } else if (append_aside(list, shared) < 0) {
             Py_CLEAR(list);
         }
-        Py_XDECREF(item);
         shared = next;
     }
     return list;
