@@ -180,10 +180,11 @@ class Raw(Interface):
         base = np.ascontiguousarray(base)
         self.memory = ctypes.c_uint64()
         driver("cuMemAlloc_v2", ctypes.byref(self.memory), ctypes.c_size_t(base.nbytes or 1))
-        driver(
-            "cuMemcpyHtoD_v2", self.memory, ctypes.c_void_p(base.ctypes.data),
-            ctypes.c_size_t(base.nbytes),
-        )  # fmt: skip
+        if base.nbytes:
+            driver(
+                "cuMemcpyHtoD_v2", self.memory, ctypes.c_void_p(base.ctypes.data),
+                ctypes.c_size_t(base.nbytes),
+            )  # fmt: skip
         offset = array.ctypes.data - base.ctypes.data
         super().__init__(
             shape=array.shape,

@@ -156,6 +156,19 @@ tsvd_wait_for(tsvd_handle *handle, void *stream, tsvd_error *error)
 }
 
 tsvd_status
+tsvd_synchronize(tsvd_handle *handle, tsvd_error *error)
+{
+    tsvd_error own;
+
+    error = error != NULL ? error : &own;
+    tsvdi_error_clear(error);
+    if (handle == NULL || handle->cuda == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "only a handle of a CUDA device has a stream");
+    }
+    return tsvdi_cuda_synchronize(handle->cuda, error);
+}
+
+tsvd_status
 tsvd_memory_take(tsvd_handle *handle, size_t bytes, tsvd_memory **memory, tsvd_error *error)
 {
     tsvd_error own;

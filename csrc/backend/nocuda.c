@@ -139,6 +139,13 @@ tsvdi_cuda_wait_for(struct cuda_call *call, void *stream, tsvd_error *error)
 }
 
 tsvd_status
+tsvdi_cuda_synchronize(struct cuda_call *call, tsvd_error *error)
+{
+    (void)call;
+    return not_compiled(error);
+}
+
+tsvd_status
 tsvdi_cuda_memory_take(struct cuda_call *call, size_t bytes, tsvd_memory **memory,
                        tsvd_error *error)
 {

@@ -86,6 +86,7 @@ enum {
     ARG_ON_DEVICE,
     ARG_STREAM,
     ARG_KEEP,
+    ARG_WAIT,
     ARG_DEVICE,
     ARGS
 };
@@ -190,7 +191,7 @@ info_dict(const tsvd_info *info)
 PyDoc_STRVAR(svd_doc,
              "svd(d, e, compute_uv, out, full_output, progress, first, count, lower, method, eps,\n"
              "    max_sweeps, check_finite, threads, blocks, block_threads, split, on_device,\n"
-             "    stream, keep, device, /)\n"
+             "    stream, keep, wait, device, /)\n"
              "--\n\n"
              "(L, s, R), or s without vectors; with full_output a pair of that and a dict.\n\n"
              "d, e and out may be anything; the options must be checked already:\n"
@@ -198,12 +199,12 @@ PyDoc_STRVAR(svd_doc,
              "those of index first to first + count - 1, all with first = 0 and count = -1.\n\n"
              "on_device: d, e and out are arrays of the device, and the results are given as\n"
              "DeviceArrays. stream: the cudaStream_t to work on; 0: the handle's own. keep: what\n"
-             "the results keep alive, or None.");
+             "the results keep alive, or None. wait: whether to wait until the results are there.");
 
 /* The call itself, without the GIL. */
 static tsvd_status
 compute(PyObject *module, tsvd_handle *handle, const struct arrays *arrays, tsvd_options *options,
-        int vectors, PyObject *progress, tsvd_info *info, tsvd_error *error)
+        int vectors, bool wait, PyObject *progress, tsvd_info *info, tsvd_error *error)
 {
     const tsvd_array *L = vectors ? &arrays->core_out[OUT_L] : NULL;
     const tsvd_array *R = vectors ? &arrays->core_out[OUT_R] : NULL;
@@ -220,6 +221,9 @@ compute(PyObject *module, tsvd_handle *handle, const struct arrays *arrays, tsvd
         tsvdi_handles_drop(PyModule_GetState(module)) > 0) {
         status = tsvd_svd(handle, &arrays->core_d, &arrays->core_e, options, L,
                           &arrays->core_out[OUT_S], R, info, error);
+    }
+    if (status == TSVD_OK && wait) {
+        status = tsvd_synchronize(handle, error);
     }
     PyEval_RestoreThread(watching.thread);
     return status;
@@ -349,7 +353,8 @@ svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         take_output(module, args, handle, &plan, vectors, &arrays) < 0) {
         goto out;
     }
-    status = compute(module, handle, &arrays, &options, vectors, args[ARG_PROGRESS], &info, &error);
+    status = compute(module, handle, &arrays, &options, vectors, args[ARG_WAIT] == Py_True,
+                     args[ARG_PROGRESS], &info, &error);
     if (status != TSVD_OK) {
         tsvdi_raise(module, status, &error);
         goto out;

@@ -133,6 +133,18 @@ out:
     return ret;
 }
 
+tsvd_status
+tsvdi_cuda_synchronize(struct cuda_call *call, tsvd_error *error)
+{
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_enter(call, error));
+    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
+out:
+    tsvdi_cuda_leave(call, ret);
+    return ret;
+}
+
 void *
 tsvdi_cuda_stream(const struct cuda_call *call)
 {

@@ -319,11 +319,11 @@ def svd(
         raise TypeError(f"progress must be callable, not {type(progress).__name__}")
     if out is not None and not compute_uv:
         raise ValueError("out takes L, s and R: it cannot be used with compute_uv=False")
-    arrays, on_device, stream_number, keep = None, False, 0, None
+    arrays, on_device, stream_number, keep, wait = None, False, 0, None, False
     plain = type(d) in _PLAIN and type(e) in _PLAIN and stream is None
     if not plain or not (out is None or (type(out) is tuple and _PLAIN.issuperset(map(type, out)))):
         arrays = _arrays.arrange(d, e, out, None if device is None else _number_of(device), stream)
-        d, e, out, cuda, stream_number, keep, _, _ = arrays
+        d, e, out, cuda, stream_number, keep, wait, _, _ = arrays
         on_device = cuda >= 0
     if select == "a" and select_range is None:
         first, count = 0, -1
@@ -357,6 +357,7 @@ def svd(
         on_device,
         stream_number,
         keep,
+        wait,
     )
     try:
         result = _core.svd(*arguments, cuda)

@@ -38,6 +38,7 @@ class Arrays(NamedTuple):
     device: int  # the CUDA device where all of them lie; -1: the host
     stream: int  # to work on; 0: the handle's own
     keep: Any  # what keeps the stream alive, or None
+    wait: bool  # until the results are there: who reads them may not wait for the stream
     given: tuple | None  # the caller's own `out`
     wrap: Callable[[Any], Any] | None  # makes an array of the caller's library of a result
 
@@ -63,7 +64,10 @@ def arrange(d, e, out, device, stream) -> Arrays:
     number, keep = _current_stream(d, place) if stream is None else _given_stream(stream)
     wrap = _from_dlpack(d) or _from_dlpack(e)
     settle()
-    return Arrays(d, e, out, place, number, keep, out, wrap)
+    wait = stream is None and any(
+        number == 0 or _current_stream(x, place)[0] != number for x in list(named.values())[2:]
+    )
+    return Arrays(d, e, out, place, number, keep, wait, out, wrap)
 
 
 def results(arrays: Arrays, result):
@@ -120,7 +124,9 @@ def _on_host(d, e, out, device, stream):
     given = out
     if isinstance(out, tuple) and len(out) == 3:
         out = tuple(_writable(f"out: {name}", x) for name, x in zip("LsR", out, strict=True))
-    return Arrays(_as_numpy("d", d), _as_numpy("e", e), out, _HOST, number, keep, given, wrap)
+    return Arrays(
+        _as_numpy("d", d), _as_numpy("e", e), out, _HOST, number, keep, False, given, wrap
+    )
 
 
 # ---- one array ----

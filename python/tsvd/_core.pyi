@@ -30,6 +30,7 @@ def svd(
     on_device: bool,
     stream: int,
     keep: object,
+    wait: bool,
     device: int,
     /,
 ) -> Any: ...

@@ -127,6 +127,8 @@ test_order(void)
     CHECK(tsvd_wait_for(handle, stream, &error) == TSVD_OK, "%s", error.text);
     CHECK(cudaStreamQuery(other) == cudaErrorNotReady, "the handle's stream waits");
     CHECK(tsvd_wait_for(handle, NULL, &error) == TSVD_OK, "%s", error.text);
+    CHECK(tsvd_synchronize(handle, &error) == TSVD_OK, "%s", error.text);
+    CHECK(cudaStreamQuery(other) == cudaSuccess, "the host has waited");
     CHECK(cudaDeviceSynchronize() == cudaSuccess, "both");
     tsvd_memory_release(later);
     tsvd_destroy(handle);

@@ -24,6 +24,8 @@ main(void)
     CHECK(tsvd_wait_for(NULL, NULL, NULL) == TSVD_ERR_ARGUMENT, "no handle");
     CHECK(tsvd_wait_for(cpu, &here, &error) == TSVD_ERR_ARGUMENT && error.text[0] != '\0', "%s",
           error.text);
+    CHECK(tsvd_synchronize(NULL, NULL) == TSVD_ERR_ARGUMENT, "no handle");
+    CHECK(tsvd_synchronize(cpu, &error) == TSVD_ERR_ARGUMENT, "%s", error.text);
     CHECK(tsvd_memory_take(NULL, 1, &memory, NULL) == TSVD_ERR_ARGUMENT && memory == NULL,
           "no handle");
     memory = (tsvd_memory *)(void *)&here;

@@ -227,6 +227,10 @@ TSVD_API void *tsvd_handle_stream(const tsvd_handle *handle);
    TSVD_ERR_ARGUMENT if the handle is of the CPU, or its stream is being captured. */
 TSVD_API tsvd_status tsvd_wait_for(tsvd_handle *handle, void *stream, tsvd_error *error);
 
+/* Waits on the host for the work that is in the stream of later calls.  TSVD_ERR_ARGUMENT if the
+   handle is of the CPU. */
+TSVD_API tsvd_status tsvd_synchronize(tsvd_handle *handle, tsvd_error *error);
+
 /* Sets the BLAS of later calls, which is copied.  NULL: the BLAS that the library is linked with,
    if there is one. */
 TSVD_API tsvd_status tsvd_set_blas(tsvd_handle *handle, const tsvd_blas *blas, tsvd_error *error);
