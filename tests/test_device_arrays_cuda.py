@@ -292,6 +292,18 @@ def test_out_that_cannot_be_written():
     tsvd.svd(d, e, out=tuple(out))
 
 
+def test_out_is_there_for_readers_on_other_streams(torch):
+    """d and e name no stream, so that the call works on one that PyTorch knows nothing of."""
+    d, e = make("toeplitz", 2500)
+    expected = tsvd.svd(d, e, device="cuda")
+    shapes = ((2500, 2500), (2500,), (2500, 2500))
+    for _ in range(3):
+        out = tuple(torch.zeros(shape, dtype=torch.float64, device="cuda") for shape in shapes)
+        torch.cuda.synchronize()
+        tsvd.svd(Raw(d), Raw(e), out=out)
+        assert same_bits(tuple(x.cpu().numpy() for x in out), tuple(expected))
+
+
 # ---- streams ----
 
 

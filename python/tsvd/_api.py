@@ -18,10 +18,15 @@ from ._types import SVDInfo, SVDResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Literal, TypedDict
+    from typing import Any, Literal, Protocol, TypedDict
 
     from numpy.typing import ArrayLike
     from typing_extensions import Unpack
+
+    class _Exporter(Protocol):
+        """An array of another library; one with a CUDA array interface alone is Any."""
+
+        def __dlpack_device__(self) -> tuple[int, int]: ...
 
     class _Options(TypedDict, total=False):
         """The options of svd that do not change the type of its result."""
@@ -34,7 +39,7 @@ if TYPE_CHECKING:
         select_range: tuple[float, float] | None
         device: str | int | None
         stream: Any
-        out: tuple[np.ndarray, np.ndarray, np.ndarray] | None
+        out: tuple[Any, Any, Any] | None
         check_finite: bool
         progress: Callable[[float], Any] | None
         tuning: Mapping[str, int] | None
@@ -60,8 +65,8 @@ _make_result = functools.partial(tuple.__new__, SVDResult)
 
 @overload
 def svd(
-    d: ArrayLike,
-    e: ArrayLike,
+    d: ArrayLike | _Exporter,
+    e: ArrayLike | _Exporter,
     *,
     compute_uv: Literal[True] = ...,
     full_output: Literal[False] = ...,
@@ -69,8 +74,8 @@ def svd(
 ) -> SVDResult: ...
 @overload
 def svd(
-    d: ArrayLike,
-    e: ArrayLike,
+    d: ArrayLike | _Exporter,
+    e: ArrayLike | _Exporter,
     *,
     compute_uv: Literal[True] = ...,
     full_output: Literal[True],
@@ -78,8 +83,8 @@ def svd(
 ) -> tuple[SVDResult, SVDInfo]: ...
 @overload
 def svd(
-    d: ArrayLike,
-    e: ArrayLike,
+    d: ArrayLike | _Exporter,
+    e: ArrayLike | _Exporter,
     *,
     compute_uv: Literal[False],
     full_output: Literal[False] = ...,
@@ -87,8 +92,8 @@ def svd(
 ) -> np.ndarray: ...
 @overload
 def svd(
-    d: ArrayLike,
-    e: ArrayLike,
+    d: ArrayLike | _Exporter,
+    e: ArrayLike | _Exporter,
     *,
     compute_uv: Literal[False],
     full_output: Literal[True],
@@ -379,8 +384,8 @@ def svd(
 
 
 def svdvals(
-    d: ArrayLike,
-    e: ArrayLike,
+    d: ArrayLike | _Exporter,
+    e: ArrayLike | _Exporter,
     *,
     lower: bool = False,
     method: str = "auto",

@@ -82,7 +82,9 @@ def results(arrays: Arrays, result):
 
 
 def _wrapped(wrap, x):
-    if isinstance(x, _core.DeviceArray) and wrap.__module__.startswith("jax"):
+    if isinstance(x, _core.DeviceArray) and (getattr(wrap, "__module__", None) or "").startswith(
+        "jax"
+    ):
         x.for_jax()
     return wrap(x)
 
