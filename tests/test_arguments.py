@@ -437,8 +437,9 @@ def test_wrong_options(options, error, match):
         tsvd.svd(D, E, **options)
 
 
-def test_what_comes_later_names_its_argument(device):
-    with pytest.raises(NotImplementedError, match="stream"):
+@pytest.mark.parametrize("device", [None, "cpu"])
+def test_a_stream_needs_a_cuda_device(device):
+    with pytest.raises(ValueError, match="stream needs a CUDA device"):
         tsvd.svd(D, E, device=device, stream=7)
 
 

@@ -398,6 +398,7 @@ def _ask_in_child(queue):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python warns of fork with threads
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # as JAX does, where it is loaded
 def test_a_forked_child_asks_again(machine):
     """A forked child cannot use a device that its parent uses."""
     machine()

@@ -1,5 +1,5 @@
 /*
- * Handles: made, changed and ended.
+ * Handles: made, changed and ended; device memory from them.
  */
 #include <string.h>
 
@@ -134,6 +134,56 @@ tsvd_set_stream(tsvd_handle *handle, void *stream, tsvd_error *error)
     }
     tsvdi_cuda_set_stream(handle->cuda, stream);
     return TSVD_OK;
+}
+
+void *
+tsvd_handle_stream(const tsvd_handle *handle)
+{
+    return handle != NULL && handle->cuda != NULL ? tsvdi_cuda_stream(handle->cuda) : NULL;
+}
+
+tsvd_status
+tsvd_wait_for(tsvd_handle *handle, void *stream, tsvd_error *error)
+{
+    tsvd_error own;
+
+    error = error != NULL ? error : &own;
+    tsvdi_error_clear(error);
+    if (handle == NULL || handle->cuda == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "only a handle of a CUDA device has a stream");
+    }
+    return tsvdi_cuda_wait_for(handle->cuda, stream, error);
+}
+
+tsvd_status
+tsvd_synchronize(tsvd_handle *handle, tsvd_error *error)
+{
+    tsvd_error own;
+
+    error = error != NULL ? error : &own;
+    tsvdi_error_clear(error);
+    if (handle == NULL || handle->cuda == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "only a handle of a CUDA device has a stream");
+    }
+    return tsvdi_cuda_synchronize(handle->cuda, error);
+}
+
+tsvd_status
+tsvd_memory_take(tsvd_handle *handle, size_t bytes, tsvd_memory **memory, tsvd_error *error)
+{
+    tsvd_error own;
+
+    error = error != NULL ? error : &own;
+    tsvdi_error_clear(error);
+    if (memory == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "memory must not be NULL");
+    }
+    *memory = NULL;
+    if (handle == NULL || handle->cuda == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "only a handle of a CUDA device has device memory");
+    }
+    return tsvdi_cuda_memory_take(handle->cuda, bytes, memory, error);
 }
 
 tsvd_status

@@ -17,6 +17,15 @@ void tsvdi_cuda_destroy(struct cuda_call *call);
 /* Sets the stream of later calls; NULL: the handle's own. */
 void tsvdi_cuda_set_stream(struct cuda_call *call, void *stream);
 
+/* The stream of later calls. */
+void *tsvdi_cuda_stream(const struct cuda_call *call);
+
+/* As tsvd_wait_for(), tsvd_synchronize() and tsvd_memory_take(). */
+tsvd_status tsvdi_cuda_wait_for(struct cuda_call *call, void *stream, tsvd_error *error);
+tsvd_status tsvdi_cuda_synchronize(struct cuda_call *call, tsvd_error *error);
+tsvd_status tsvdi_cuda_memory_take(struct cuda_call *call, size_t bytes, tsvd_memory **memory,
+                                   tsvd_error *error);
+
 /* Gives cached memory back. */
 tsvd_status tsvdi_cuda_trim(struct cuda_call *call, tsvd_error *error);
 

@@ -63,6 +63,44 @@ tsvd_cuda_blas(const tsvd_config *config, int major, char *file, size_t size, ts
 }
 
 tsvd_status
+tsvd_cuda_device_of(const void *data, int *device, tsvd_error *error)
+{
+    (void)data, (void)device;
+    tsvdi_error_clear(error);
+    return not_compiled(error);
+}
+
+/* No memory is ever made, so these are given NULL. */
+
+void *
+tsvd_memory_data(const tsvd_memory *memory)
+{
+    (void)memory;
+    return NULL;
+}
+
+void *
+tsvd_memory_stream(const tsvd_memory *memory)
+{
+    (void)memory;
+    return NULL;
+}
+
+tsvd_status
+tsvd_memory_wait(const tsvd_memory *memory, void *stream, tsvd_error *error)
+{
+    (void)memory, (void)stream;
+    tsvdi_error_clear(error);
+    return not_compiled(error);
+}
+
+void
+tsvd_memory_release(tsvd_memory *memory)
+{
+    (void)memory;
+}
+
+tsvd_status
 tsvdi_cuda_create(const tsvd_config *config, const tsvd_allocator *host, struct cuda_call **made,
                   tsvd_error *error)
 {
@@ -84,6 +122,35 @@ void
 tsvdi_cuda_set_stream(struct cuda_call *call, void *stream)
 {
     (void)call, (void)stream;
+}
+
+void *
+tsvdi_cuda_stream(const struct cuda_call *call)
+{
+    (void)call;
+    return NULL;
+}
+
+tsvd_status
+tsvdi_cuda_wait_for(struct cuda_call *call, void *stream, tsvd_error *error)
+{
+    (void)call, (void)stream;
+    return not_compiled(error);
+}
+
+tsvd_status
+tsvdi_cuda_synchronize(struct cuda_call *call, tsvd_error *error)
+{
+    (void)call;
+    return not_compiled(error);
+}
+
+tsvd_status
+tsvdi_cuda_memory_take(struct cuda_call *call, size_t bytes, tsvd_memory **memory,
+                       tsvd_error *error)
+{
+    (void)call, (void)bytes, (void)memory;
+    return not_compiled(error);
 }
 
 tsvd_status

@@ -6,15 +6,13 @@
  * shape in place.  So address, dtype, shape and strides of such an array are read once, all of them
  * while no other thread runs, and what was read is used to the end.
  */
-#include "python/arrays.h"
+#include "python/shapes.h"
 
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
 
 /* Smaller results are allocated without asking the system what is free. */
 #define MEMORY_CHECK_BYTES ((uint64_t)64 << 20)
-
-static const char *const out_names[OUT_COUNT] = {"L", "s", "R"};
 
 int
 tsvdi_arrays_import(void)
@@ -30,22 +28,6 @@ tsvdi_arrays_init(struct arrays *arrays)
     for (int i = 0; i < OUT_COUNT; i++) {
         arrays->out[i] = NULL;
     }
-}
-
-/* A ValueError that ends with both shapes; always -1. */
-static int
-raise_shapes(const char *rule, PyArrayObject *d, PyArrayObject *e)
-{
-    PyObject *d_shape = PyArray_IntTupleFromIntp(PyArray_NDIM(d), PyArray_DIMS(d));
-    PyObject *e_shape = PyArray_IntTupleFromIntp(PyArray_NDIM(e), PyArray_DIMS(e));
-
-    if (d_shape != NULL && e_shape != NULL) {
-        PyErr_Format(PyExc_ValueError, "%s; got d of shape %R and e of shape %R", rule, d_shape,
-                     e_shape);
-    }
-    Py_XDECREF(d_shape);
-    Py_XDECREF(e_shape);
-    return -1;
 }
 
 /* ---- input ---- */
@@ -108,63 +90,6 @@ raise_memory(const char *what, uint64_t bytes)
     }
 }
 
-/* Merges the leading dimensions of an array into the batch shape; returns -1 if they do not
-   fit. */
-static int
-broadcast(struct arrays *arrays, PyArrayObject *array)
-{
-    int ndim = PyArray_NDIM(array) - 1;
-    int64_t *shape = arrays->batch_shape + (arrays->batch_ndim - ndim);
-
-    for (int i = 0; i < ndim; i++) {
-        npy_intp size = PyArray_DIM(array, i);
-
-        if (shape[i] == 1) {
-            shape[i] = size;
-        } else if (size != 1 && size != shape[i]) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-/* n and the batch shape, from d (..., n) and e (..., n-1). */
-static int
-set_shape(struct arrays *arrays, PyArrayObject *d, PyArrayObject *e)
-{
-    int d_ndim = PyArray_NDIM(d), e_ndim = PyArray_NDIM(e);
-    npy_intp n;
-
-    if (d_ndim == 0 || e_ndim == 0) {
-        return raise_shapes("d (..., n) and e (..., n-1) need at least one dimension", d, e);
-    }
-    n = PyArray_DIM(d, d_ndim - 1);
-    if (PyArray_DIM(e, e_ndim - 1) != (n > 0 ? n - 1 : 0)) {
-        return raise_shapes("d (..., n) needs e (..., n-1)", d, e);
-    }
-    arrays->n = n;
-    arrays->batch_ndim = (d_ndim > e_ndim ? d_ndim : e_ndim) - 1;
-    if (arrays->batch_ndim > TSVD_MAX_BATCH_DIMS) {
-        PyErr_Format(PyExc_ValueError, "d and e may have at most %d leading dimensions, got %d",
-                     TSVD_MAX_BATCH_DIMS, arrays->batch_ndim);
-        return -1;
-    }
-    for (int i = 0; i < arrays->batch_ndim; i++) {
-        arrays->batch_shape[i] = 1;
-    }
-    if (broadcast(arrays, d) < 0 || broadcast(arrays, e) < 0) {
-        return raise_shapes("the leading dimensions of d and e do not broadcast", d, e);
-    }
-    return 0;
-}
-
-/* Bytes of a number of the call. */
-static uint64_t
-size_of(const struct arrays *arrays)
-{
-    return arrays->dtype == TSVD_FLOAT32 ? sizeof(float) : sizeof(double);
-}
-
 /* An array for the core. */
 static void
 describe(const struct arrays *arrays, PyArrayObject *array, tsvd_array *core)
@@ -173,7 +98,7 @@ describe(const struct arrays *arrays, PyArrayObject *array, tsvd_array *core)
     core->space = TSVD_HOST;
     core->dtype = arrays->dtype;
     core->ndim = PyArray_NDIM(array);
-    for (int i = 0; i < core->ndim; i++) {
+    for (int i = 0; i < core->ndim && core->ndim <= TSVD_MAX_DIMS; i++) {
         core->shape[i] = PyArray_DIM(array, i);
         core->strides[i] = PyArray_STRIDE(array, i);
     }
@@ -193,16 +118,14 @@ read_facts(struct arrays *arrays)
     arrays->dtype = single ? TSVD_FLOAT32 : TSVD_FLOAT64;
     convert_d = must_convert(&arrays->d, numpy_type(arrays));
     convert_e = convert_d < 0 ? -1 : must_convert(&arrays->e, numpy_type(arrays));
-    if (convert_e < 0 ||
-        set_shape(arrays, (PyArrayObject *)arrays->d, (PyArrayObject *)arrays->e) < 0) {
+    if (convert_e < 0) {
         return -1;
     }
     arrays->convert_d = convert_d;
     arrays->convert_e = convert_e;
-    arrays->count = arrays->n;
     describe(arrays, (PyArrayObject *)arrays->d, &arrays->core_d);
     describe(arrays, (PyArrayObject *)arrays->e, &arrays->core_e);
-    return 0;
+    return tsvdi_shapes_input(arrays);
 }
 
 int
@@ -223,7 +146,7 @@ convert(const struct arrays *arrays, PyObject **held, tsvd_array *core)
 
     if (converted == NULL) {
         raise_memory("a converted copy of d or e",
-                     (uint64_t)PyArray_SIZE((PyArrayObject *)*held) * size_of(arrays));
+                     (uint64_t)PyArray_SIZE((PyArrayObject *)*held) * tsvdi_shapes_size(arrays));
         return -1;
     }
     Py_SETREF(*held, converted);
@@ -242,29 +165,10 @@ tsvdi_arrays_input(struct arrays *arrays)
 
 /* ---- output ---- */
 
-/* The shape of L (..., n, k), s (..., k) or R (..., k, n); returns the number of dimensions. */
-static int
-out_shape(const struct arrays *arrays, int which, npy_intp *shape)
-{
-    int ndim = arrays->batch_ndim;
-
-    for (int i = 0; i < ndim; i++) {
-        shape[i] = (npy_intp)arrays->batch_shape[i];
-    }
-    if (which == OUT_L) {
-        shape[ndim++] = (npy_intp)arrays->n;
-    }
-    shape[ndim++] = (npy_intp)arrays->count;
-    if (which == OUT_R) {
-        shape[ndim++] = (npy_intp)arrays->n;
-    }
-    return ndim;
-}
-
 int
 tsvdi_arrays_check_memory(const struct arrays *arrays, const tsvd_plan *plan, bool vectors)
 {
-    npy_intp shape[TSVD_MAX_BATCH_DIMS + 2];
+    int64_t shape[TSVD_MAX_DIMS];
     const uint64_t work = plan->host_bytes;
     uint64_t wanted = plan->result_bytes, available;
     PyObject *shown;
@@ -281,8 +185,8 @@ tsvdi_arrays_check_memory(const struct arrays *arrays, const tsvd_plan *plan, bo
     if (wanted <= available) {
         return 0;
     }
-    ndim = out_shape(arrays, vectors ? OUT_L : OUT_S, shape);
-    shown = PyArray_IntTupleFromIntp(ndim, shape);
+    ndim = tsvdi_shapes_output(arrays, vectors ? OUT_L : OUT_S, shape);
+    shown = tsvdi_shapes_tuple(ndim, shape);
     if (shown != NULL) {
         PyErr_Format(PyExc_MemoryError,
                      "the results, %s of shape %R, %swant %s%llu bytes; %llu bytes are free",
@@ -297,13 +201,14 @@ tsvdi_arrays_check_memory(const struct arrays *arrays, const tsvd_plan *plan, bo
 static PyArrayObject *
 new_output(const struct arrays *arrays, int which, int type)
 {
-    npy_intp shape[TSVD_MAX_BATCH_DIMS + 2];
-    int ndim = out_shape(arrays, which, shape);
-    PyArrayObject *array = (PyArrayObject *)PyArray_SimpleNew(ndim, shape, type);
+    int64_t shape[TSVD_MAX_DIMS];
+    int ndim = tsvdi_shapes_output(arrays, which, shape);
+    PyArrayObject *array = (PyArrayObject *)PyArray_SimpleNew(ndim, (npy_intp *)shape, type);
 
     if (array == NULL) {
-        raise_memory(out_names[which],
-                     (uint64_t)PyArray_MultiplyList(shape, ndim) * size_of(arrays));
+        raise_memory(tsvdi_out_names[which],
+                     (uint64_t)PyArray_MultiplyList((npy_intp *)shape, ndim) *
+                         tsvdi_shapes_size(arrays));
     }
     return array;
 }
@@ -312,96 +217,24 @@ new_output(const struct arrays *arrays, int which, int type)
 static PyArrayObject *
 given_output(const struct arrays *arrays, int which, int type, PyObject *argument)
 {
-    npy_intp shape[TSVD_MAX_BATCH_DIMS + 2];
-    int ndim = out_shape(arrays, which, shape);
-    const char *name = out_names[which];
-    PyArrayObject *array;
+    PyArrayObject *array = (PyArrayObject *)argument;
+    struct given given;
 
     if (!PyArray_Check(argument)) {
-        PyErr_Format(PyExc_TypeError, "out: %s must be a NumPy array, not %.200s", name,
-                     Py_TYPE(argument)->tp_name);
+        PyErr_Format(PyExc_TypeError, "out: %s must be a NumPy array, not %.200s",
+                     tsvdi_out_names[which], Py_TYPE(argument)->tp_name);
         return NULL;
     }
-    array = (PyArrayObject *)argument;
-    if (PyArray_TYPE(array) != type) {
-        PyErr_Format(PyExc_TypeError, "out: %s has dtype %S, the result has dtype %s", name,
-                     PyArray_DESCR(array), type == NPY_DOUBLE ? "float64" : "float32");
-        return NULL;
-    }
-    if (PyArray_NDIM(array) != ndim || !PyArray_CompareLists(PyArray_DIMS(array), shape, ndim)) {
-        PyObject *got = PyArray_IntTupleFromIntp(PyArray_NDIM(array), PyArray_DIMS(array));
-        PyObject *wanted = PyArray_IntTupleFromIntp(ndim, shape);
-
-        if (got != NULL && wanted != NULL) {
-            PyErr_Format(PyExc_ValueError, "out: %s has shape %R, the result has shape %R", name,
-                         got, wanted);
-        }
-        Py_XDECREF(got);
-        Py_XDECREF(wanted);
-        return NULL;
-    }
-    if (!PyArray_ISCARRAY(array)) {
-        PyErr_Format(PyExc_ValueError,
-                     "out: %s must be C-contiguous, aligned, writeable and in native byte order",
-                     name);
+    given.dtype = (PyObject *)PyArray_DESCR(array);
+    given.same_dtype = PyArray_TYPE(array) == type;
+    given.ready = PyArray_ISCARRAY(array);
+    given.ndim = PyArray_NDIM(array);
+    given.shape = (const int64_t *)PyArray_DIMS(array);
+    if (tsvdi_shapes_check_given(arrays, which, &given) < 0) {
         return NULL;
     }
     Py_INCREF(array);
     return array;
-}
-
-/* The addresses [*low, *high) between which all entries of an array lie. */
-static void
-extent(const tsvd_array *array, uintptr_t *low, uintptr_t *high)
-{
-    *low = *high = (uintptr_t)array->data;
-    for (int i = 0; i < array->ndim; i++) {
-        if (array->shape[i] == 0) {
-            return;
-        }
-    }
-    for (int i = 0; i < array->ndim; i++) {
-        const int64_t reach = array->strides[i] * (array->shape[i] - 1);
-
-        if (reach < 0) {
-            *low -= (uintptr_t)-reach;
-        } else {
-            *high += (uintptr_t)reach;
-        }
-    }
-    *high += array->dtype == TSVD_FLOAT32 ? sizeof(float) : sizeof(double);
-}
-
-static bool
-overlap(const tsvd_array *a, const tsvd_array *b)
-{
-    uintptr_t a_low, a_high, b_low, b_high;
-
-    extent(a, &a_low, &a_high);
-    extent(b, &b_low, &b_high);
-    return a_low < b_high && b_low < a_high;
-}
-
-/* Results may share memory neither with each other nor with the input. */
-static int
-check_overlap(const struct arrays *arrays)
-{
-    const tsvd_array *out = arrays->core_out;
-
-    for (int i = 0; i < OUT_COUNT; i++) {
-        if (overlap(&out[i], &arrays->core_d) || overlap(&out[i], &arrays->core_e)) {
-            PyErr_Format(PyExc_ValueError, "out: %s overlaps the memory of d or e", out_names[i]);
-            return -1;
-        }
-        for (int j = i + 1; j < OUT_COUNT; j++) {
-            if (overlap(&out[i], &out[j])) {
-                PyErr_Format(PyExc_ValueError, "out: %s and %s overlap in memory", out_names[i],
-                             out_names[j]);
-                return -1;
-            }
-        }
-    }
-    return 0;
 }
 
 int
@@ -410,8 +243,7 @@ tsvdi_arrays_output(struct arrays *arrays, bool vectors, PyObject *given)
     const int type = numpy_type(arrays);
     PyArrayObject *out;
 
-    if (given != Py_None && (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != OUT_COUNT)) {
-        PyErr_SetString(PyExc_TypeError, "out must be a tuple of three arrays (L, s, R)");
+    if (tsvdi_shapes_check_out(given) < 0) {
         return -1;
     }
     for (int i = 0; i < OUT_COUNT; i++) {
@@ -426,7 +258,7 @@ tsvdi_arrays_output(struct arrays *arrays, bool vectors, PyObject *given)
         }
         describe(arrays, out, &arrays->core_out[i]);
     }
-    return given == Py_None ? 0 : check_overlap(arrays);
+    return given == Py_None ? 0 : tsvdi_shapes_check_overlap(arrays);
 }
 
 void

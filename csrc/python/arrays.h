@@ -1,5 +1,6 @@
 /*
- * tsvd._core: the arrays of a call, as Python and as the core have them.
+ * tsvd._core: the arrays of a call, as Python and as the core have them.  Here are those of NumPy;
+ * exchange.h has those of other libraries.
  *
  * The functions are called in the order in which they stand here; all but the last return -1 with
  * an exception set where something is wrong with an argument.
@@ -14,7 +15,8 @@
 enum { OUT_L, OUT_S, OUT_R, OUT_COUNT };
 
 struct arrays {
-    PyObject *d, *e;           /* references to the input; NULL before it is taken */
+    PyObject *d, *e;           /* references to the input, arrays of NumPy or Borrowed (exchange.h);
+                                  NULL before it is taken */
     bool convert_d, convert_e; /* the core cannot read them as they are */
     PyObject *out[OUT_COUNT];  /* references to the results; NULL before they are taken */
 

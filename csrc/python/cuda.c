@@ -102,6 +102,28 @@ cuda_device(PyObject *module, PyObject *argument)
     /* clang-format on */
 }
 
+PyDoc_STRVAR(cuda_device_of_doc,
+             "cuda_device_of(address, /)\n--\n\n"
+             "The CUDA device whose memory holds an address; -1 if CUDA cannot be asked.");
+
+static PyObject *
+cuda_device_of(PyObject *module, PyObject *argument)
+{
+    void *address = PyLong_AsVoidPtr(argument);
+    tsvd_error error;
+    tsvd_status status;
+    int device = TSVD_DEVICE_CPU;
+
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    status = tsvd_cuda_device_of(address, &device, &error);
+    if (why_not(module, status, &error) == NULL) {
+        return NULL;
+    }
+    return PyLong_FromLong(status == TSVD_OK ? device : TSVD_DEVICE_CPU);
+}
+
 PyDoc_STRVAR(cuda_pays_doc,
              "cuda_pays(rates, single, method, n, matrices, vectors, /)\n--\n\n"
              "Whether a CUDA device is the faster place for arrays in host memory.\n\n"
@@ -223,6 +245,7 @@ PyMethodDef tsvdi_cuda_methods[] = {
     {"cuda_device_count", cuda_device_count, METH_NOARGS, cuda_device_count_doc},
     {"cuda_device_unusable", cuda_device_unusable, METH_O, cuda_device_unusable_doc},
     {"cuda_device", cuda_device, METH_O, cuda_device_doc},
+    {"cuda_device_of", cuda_device_of, METH_O, cuda_device_of_doc},
     {"cuda_pays", cuda_pays, METH_VARARGS, cuda_pays_doc},
     {"cuda_open", cuda_open, METH_O, cuda_open_doc},
     {"trim", trim, METH_NOARGS, trim_doc},

@@ -56,6 +56,10 @@ tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *error)
         }
         return NULL;
     case TSVD_ERR_ARGUMENT:
+        /* no argument of Python's is wrong if the stream is in another state than it should be */
+        type = strstr(error->text, "captured into a graph") != NULL ? PyExc_RuntimeError
+                                                                    : PyExc_ValueError;
+        break;
     case TSVD_ERR_NONFINITE:
         type = PyExc_ValueError;
         break;

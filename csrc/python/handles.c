@@ -121,6 +121,9 @@ tsvdi_handle_keep(module_state *state, tsvd_handle *handle)
 {
     const int device = tsvd_handle_device(handle);
 
+    if (device != TSVD_DEVICE_CPU) {
+        (void)tsvd_set_stream(handle, NULL, NULL); /* the call's may end before the next call */
+    }
     for (int i = 0; i < DEVICE_HANDLES && handle != NULL; i++) {
         tsvd_handle *none = NULL;
 

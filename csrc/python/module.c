@@ -1,11 +1,11 @@
 /*
- * tsvd._core: the Python extension module.  NumPy arrays in, NumPy arrays out,
+ * tsvd._core: the Python extension module.  Arrays in, arrays out,
  * one call of the C core in between, no arithmetic.  Options arrive checked from
  * python/tsvd/_api.py.
  */
 #include "python/module.h"
 
-#include "python/arrays.h"
+#include "python/exchange.h"
 
 PyDoc_STRVAR(config_doc, "config()\n--\n\nWhat this build can do, as a dict.");
 
@@ -61,7 +61,15 @@ module_exec(PyObject *module)
     PyObject *linalg;
 
     if (tsvdi_arrays_import() < 0 || PyModule_AddFunctions(module, tsvdi_svd_methods) < 0 ||
-        PyModule_AddFunctions(module, tsvdi_cuda_methods) < 0) {
+        PyModule_AddFunctions(module, tsvdi_cuda_methods) < 0 ||
+        PyModule_AddFunctions(module, tsvdi_exchange_methods) < 0 ||
+        PyModule_AddFunctions(module, tsvdi_results_methods) < 0) {
+        return -1;
+    }
+    state->Borrowed = tsvdi_borrowed_type(module);
+    state->DeviceArray = state->Borrowed == NULL ? NULL : tsvdi_device_array_type(module);
+    if (state->DeviceArray == NULL ||
+        PyModule_AddObjectRef(module, "DeviceArray", state->DeviceArray) < 0) {
         return -1;
     }
 #if TSVD_WITH_XLA
@@ -91,6 +99,8 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     module_state *state = PyModule_GetState(module);
 
     Py_VISIT(state->LinAlgError);
+    Py_VISIT(state->Borrowed);
+    Py_VISIT(state->DeviceArray);
     Py_VISIT(state->directories);
     return 0;
 }
@@ -101,6 +111,8 @@ module_clear(PyObject *module)
     module_state *state = PyModule_GetState(module);
 
     Py_CLEAR(state->LinAlgError);
+    Py_CLEAR(state->Borrowed);
+    Py_CLEAR(state->DeviceArray);
     Py_CLEAR(state->directories);
     return 0;
 }

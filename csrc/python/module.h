@@ -5,6 +5,8 @@
  *     errors.c      failures as exceptions
  *     svd.c         svd() and select()
  *     arrays.c      NumPy arrays in and out; alone knows NumPy
+ *     shapes.c      their shapes, and those of other libraries
+ *     exchange.c    arrays of other libraries in and out, with borrowed.c and results.c
  *     handles.c     handles of the core, kept for later calls
  *     cuda.c        devices and libraries
  *     scipy_blas.c  SciPy's BLAS
@@ -29,6 +31,8 @@ enum { DEVICE_HANDLES = 4, CUDA_HANDLES = 8, HANDLES_KEPT = DEVICE_HANDLES + CUD
 
 typedef struct module_state {
     PyObject *LinAlgError; /* numpy.linalg.LinAlgError */
+    PyObject *Borrowed;    /* the types of exchange.h */
+    PyObject *DeviceArray;
     PyObject *directories; /* tuple of bytes: where cuBLAS is looked for; NULL: not told yet.  Only
                               handles.c uses it, as another thread may replace it */
     _Atomic(tsvd_handle *) idle[HANDLES_KEPT]; /* handles not in use; NULL: free.  First those of
@@ -36,7 +40,8 @@ typedef struct module_state {
     _Atomic(tsvd_blas *) blas; /* SciPy's; set once, never changed; NULL: not imported */
 } module_state;
 
-extern PyMethodDef tsvdi_svd_methods[], tsvdi_cuda_methods[];
+extern PyMethodDef tsvdi_svd_methods[], tsvdi_cuda_methods[], tsvdi_exchange_methods[],
+    tsvdi_results_methods[];
 
 /* errors.c: turns a failure of the core into an exception; no other function does.  Returns NULL.
    On TSVD_ERR_INTERRUPTED options.check() has set the exception already, unless it has forked the

@@ -1,12 +1,12 @@
 /*
  * tsvd._core: svd() and select().  Python has checked the options, but for the bounds of the
- * range; arrays.c checks the arrays.
+ * range; arrays.c checks the arrays, and exchange.c those of a device.
  */
 #include "python/module.h"
 
 #include <time.h>
 
-#include "python/arrays.h"
+#include "python/exchange.h"
 
 /* Nanoseconds between two looks at signals and progress.  Twenty looks a second are enough for a
    person, and cost nothing beside the computation. */
@@ -83,6 +83,10 @@ enum {
     ARG_BLOCKS,
     ARG_BLOCK_THREADS,
     ARG_SPLIT,
+    ARG_ON_DEVICE,
+    ARG_STREAM,
+    ARG_KEEP,
+    ARG_WAIT,
     ARG_DEVICE,
     ARGS
 };
@@ -186,17 +190,21 @@ info_dict(const tsvd_info *info)
 
 PyDoc_STRVAR(svd_doc,
              "svd(d, e, compute_uv, out, full_output, progress, first, count, lower, method, eps,\n"
-             "    max_sweeps, check_finite, threads, blocks, block_threads, split, device, /)\n"
+             "    max_sweeps, check_finite, threads, blocks, block_threads, split, on_device,\n"
+             "    stream, keep, wait, device, /)\n"
              "--\n\n"
              "(L, s, R), or s without vectors; with full_output a pair of that and a dict.\n\n"
              "d, e and out may be anything; the options must be checked already:\n"
              "method a value of METHODS, eps < 0 and 0 elsewhere for the defaults; of the values\n"
-             "those of index first to first + count - 1, all with first = 0 and count = -1.");
+             "those of index first to first + count - 1, all with first = 0 and count = -1.\n\n"
+             "on_device: d, e and out are arrays of the device, and the results are given as\n"
+             "DeviceArrays. stream: the cudaStream_t to work on; 0: the handle's own. keep: what\n"
+             "the results keep alive, or None. wait: whether to wait until the results are there.");
 
 /* The call itself, without the GIL. */
 static tsvd_status
 compute(PyObject *module, tsvd_handle *handle, const struct arrays *arrays, tsvd_options *options,
-        int vectors, PyObject *progress, tsvd_info *info, tsvd_error *error)
+        int vectors, bool wait, PyObject *progress, tsvd_info *info, tsvd_error *error)
 {
     const tsvd_array *L = vectors ? &arrays->core_out[OUT_L] : NULL;
     const tsvd_array *R = vectors ? &arrays->core_out[OUT_R] : NULL;
@@ -214,6 +222,9 @@ compute(PyObject *module, tsvd_handle *handle, const struct arrays *arrays, tsvd
         status = tsvd_svd(handle, &arrays->core_d, &arrays->core_e, options, L,
                           &arrays->core_out[OUT_S], R, info, error);
     }
+    if (status == TSVD_OK && wait) {
+        status = tsvd_synchronize(handle, error);
+    }
     PyEval_RestoreThread(watching.thread);
     return status;
 }
@@ -229,6 +240,90 @@ result_of(const struct arrays *arrays, int vectors, const tsvd_info *info)
     return info == NULL || result == NULL ? result : Py_BuildValue("NN", result, info_dict(info));
 }
 
+/* Takes a handle of a device and sets its stream; NULL with an exception set on failure. */
+static tsvd_handle *
+take_handle(PyObject *module, int device, PyObject *stream)
+{
+    void *address = PyLong_AsVoidPtr(stream);
+    tsvd_handle *handle = PyErr_Occurred() ? NULL : tsvdi_handle_take(module, device);
+
+    if (handle != NULL && address != NULL) {
+        (void)tsvd_set_stream(handle, address, NULL);
+    }
+    return handle;
+}
+
+/* Takes a handle of a device, and arrays there.  The arrays come in the order of the handle's
+   stream, so that it is taken first; but what is wrong with them is said first. */
+static int
+take_on_device(PyObject *module, int device, PyObject *stream, PyObject *d, PyObject *e,
+               struct arrays *arrays, tsvd_handle **handle)
+{
+    PyObject *type = NULL, *value = NULL, *trace = NULL;
+    int ret;
+
+    *handle = take_handle(module, device, stream);
+    if (*handle == NULL) {
+        PyErr_Fetch(&type, &value, &trace);
+    }
+    ret = tsvdi_exchange_take(arrays, module, *handle, device, d, e);
+    if (ret == 0 && *handle == NULL) {
+        PyErr_Restore(type, value, trace);
+        return -1;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return ret;
+}
+
+/* Takes what a call computes with, and checks it. */
+static int
+begin(PyObject *module, PyObject *const *args, struct arrays *arrays, tsvd_options *options,
+      tsvd_handle **handle)
+{
+    const int device = (int)PyLong_AsLong(args[ARG_DEVICE]);
+    const int threads = (int)PyLong_AsLong(args[ARG_THREADS]);
+
+    if (PyErr_Occurred()) {
+        return -1;
+    }
+    if (args[ARG_ON_DEVICE] == Py_True) {
+        if (take_on_device(module, device, args[ARG_STREAM], args[ARG_D], args[ARG_E], arrays,
+                           handle) < 0 ||
+            get_range(args, arrays, options) < 0) {
+            return -1;
+        }
+    } else {
+        if (tsvdi_arrays_take(arrays, args[ARG_D], args[ARG_E]) < 0 ||
+            get_range(args, arrays, options) < 0) {
+            return -1;
+        }
+        *handle = take_handle(module, device, args[ARG_STREAM]);
+        if (*handle == NULL) {
+            return -1;
+        }
+    }
+    (void)tsvd_set_threads(*handle, threads, NULL);
+    return 0;
+}
+
+/* Takes the arrays for the results, and what is left of the input. */
+static int
+take_output(PyObject *module, PyObject *const *args, tsvd_handle *handle, const tsvd_plan *plan,
+            int vectors, struct arrays *arrays)
+{
+    if (args[ARG_ON_DEVICE] == Py_True) {
+        return tsvdi_exchange_output(arrays, module, handle, vectors, args[ARG_OUT],
+                                     args[ARG_KEEP] == Py_None ? NULL : args[ARG_KEEP]);
+    }
+    if (args[ARG_OUT] == Py_None && tsvdi_arrays_check_memory(arrays, plan, vectors) < 0) {
+        return -1;
+    }
+    return tsvdi_arrays_input(arrays) < 0 ? -1
+                                          : tsvdi_arrays_output(arrays, vectors, args[ARG_OUT]);
+}
+
 static PyObject *
 svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
@@ -240,7 +335,7 @@ svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     tsvd_error error;
     tsvd_status status;
     PyObject *result = NULL;
-    int vectors, full_output, device, threads;
+    int vectors, full_output;
 
     if (nargs != ARGS) {
         PyErr_Format(PyExc_TypeError, "svd() takes %d arguments (%zd given)", ARGS, nargs);
@@ -248,29 +343,18 @@ svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     }
     vectors = PyObject_IsTrue(args[ARG_COMPUTE_UV]);
     full_output = PyObject_IsTrue(args[ARG_FULL_OUTPUT]);
-    device = (int)PyLong_AsLong(args[ARG_DEVICE]);
-    threads = (int)PyLong_AsLong(args[ARG_THREADS]);
     if (vectors < 0 || full_output < 0 || get_options(args, &options) < 0) {
         return NULL;
     }
 
     tsvdi_arrays_init(&arrays);
-    if (tsvdi_arrays_take(&arrays, args[ARG_D], args[ARG_E]) < 0 ||
-        get_range(args, &arrays, &options) < 0) {
+    if (begin(module, args, &arrays, &options, &handle) < 0 ||
+        make_plan(module, handle, &arrays, &options, vectors, &plan) < 0 ||
+        take_output(module, args, handle, &plan, vectors, &arrays) < 0) {
         goto out;
     }
-    handle = tsvdi_handle_take(module, device);
-    if (handle == NULL) {
-        goto out;
-    }
-    (void)tsvd_set_threads(handle, threads, NULL);
-    if (make_plan(module, handle, &arrays, &options, vectors, &plan) < 0 ||
-        (args[ARG_OUT] == Py_None && tsvdi_arrays_check_memory(&arrays, &plan, vectors) < 0) ||
-        tsvdi_arrays_input(&arrays) < 0 ||
-        tsvdi_arrays_output(&arrays, vectors, args[ARG_OUT]) < 0) {
-        goto out;
-    }
-    status = compute(module, handle, &arrays, &options, vectors, args[ARG_PROGRESS], &info, &error);
+    status = compute(module, handle, &arrays, &options, vectors, args[ARG_WAIT] == Py_True,
+                     args[ARG_PROGRESS], &info, &error);
     if (status != TSVD_OK) {
         tsvdi_raise(module, status, &error);
         goto out;
@@ -287,9 +371,10 @@ out:
 
 /* ---- select ---- */
 
-PyDoc_STRVAR(select_doc, "select(d, e, check_finite, low, high, /)\n--\n\n"
-                         "The values of one matrix in (low, high], low < high, as first and count "
-                         "of svd().");
+PyDoc_STRVAR(select_doc,
+             "select(d, e, check_finite, low, high, device, stream, /)\n--\n\n"
+             "The values of one matrix in (low, high], low < high, as first and count of svd().\n\n"
+             "device: the CUDA device where d and e lie, with stream as for svd(); -1: the host.");
 
 static PyObject *
 select_values(PyObject *module, PyObject *args)
@@ -297,17 +382,21 @@ select_values(PyObject *module, PyObject *args)
     struct arrays arrays;
     tsvd_options options = tsvd_options_default();
     tsvd_handle *handle = NULL;
-    PyObject *d, *e, *result = NULL;
+    PyObject *d, *e, *stream, *result = NULL;
     tsvd_error error;
     tsvd_status status;
     int64_t first, count;
     double low, high;
+    int device;
 
-    if (!PyArg_ParseTuple(args, "OOpdd:select", &d, &e, &options.check_finite, &low, &high)) {
+    if (!PyArg_ParseTuple(args, "OOpddiO:select", &d, &e, &options.check_finite, &low, &high,
+                          &device, &stream)) {
         return NULL;
     }
     tsvdi_arrays_init(&arrays);
-    if (tsvdi_arrays_take(&arrays, d, e) < 0) {
+    if ((device == TSVD_DEVICE_CPU
+             ? tsvdi_arrays_take(&arrays, d, e)
+             : take_on_device(module, device, stream, d, e, &arrays, &handle)) < 0) {
         goto out;
     }
     if (arrays.batch_ndim > 0) {
@@ -319,7 +408,9 @@ select_values(PyObject *module, PyObject *args)
     if (tsvdi_arrays_input(&arrays) < 0) {
         goto out;
     }
-    handle = tsvdi_handle_take(module, TSVD_DEVICE_CPU);
+    if (handle == NULL) {
+        handle = tsvdi_handle_take(module, TSVD_DEVICE_CPU);
+    }
     if (handle == NULL) {
         goto out;
     }

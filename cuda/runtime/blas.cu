@@ -48,6 +48,9 @@ struct cublas {
 struct cuda_blas {
     void *handle;
     cudaStream_t stream;
+    int used;         /* 1: by the call under way */
+    cudaEvent_t left; /* where the last call left a stream of the caller's; NULL: not made yet */
+    int waits;        /* 1: the next product waits for `left` */
     struct cuda_blas *next;
 };
 
@@ -149,6 +152,9 @@ end(struct cuda_call *call, struct cuda_blas *blas)
 {
     (void)call->cublas->set_stream(blas->handle, NULL); /* its own may be gone */
     (void)call->cublas->destroy(blas->handle);
+    if (blas->left != NULL) {
+        (void)cudaEventDestroy(blas->left);
+    }
     tsvdi_host_free(call->host, blas);
 }
 
@@ -160,6 +166,28 @@ tsvdi_cuda_blas_close(struct cuda_call *call)
 
         call->blas = blas->next;
         end(call, blas);
+    }
+}
+
+/* The number of a caller's stream may stand for another one in the next call: the default stream of
+   another thread, or a stream that was made where one was ended.  It must not use cuBLAS's
+   workspace while the last products are under way in the former one. */
+void
+tsvdi_cuda_blas_leave(struct cuda_call *call)
+{
+    for (struct cuda_blas *blas = call->blas; blas != NULL; blas = blas->next) {
+        if (!blas->used || blas->stream != call->stream || call->stream == call->own) {
+            continue;
+        }
+        blas->used = 0;
+        if (blas->left == NULL) {
+            (void)cudaEventCreateWithFlags(&blas->left, cudaEventDisableTiming);
+        }
+        blas->waits =
+            blas->left != NULL && cudaEventRecord(blas->left, call->stream) == cudaSuccess;
+        if (!blas->waits) {
+            (void)cudaStreamSynchronize(call->stream);
+        }
     }
 }
 
@@ -218,6 +246,11 @@ handle_for(struct cuda_call *call, cudaStream_t stream, void **handle)
     }
     blas->next = call->blas;
     call->blas = blas;
+    blas->used = 1;
+    if (blas->waits) {
+        CUDA_TRY(call, cudaStreamWaitEvent(stream, blas->left, 0));
+        blas->waits = 0;
+    }
     *handle = blas->handle;
 out:
     return ret;
@@ -239,7 +272,7 @@ tsvdi_cuda_multiply(struct cuda_call *call, int single, int64_t rows, int64_t co
     const double one = 1, zero = 0;
     const float one_f = 1, zero_f = 0;
     const size_t size = single ? sizeof(float) : sizeof(double);
-    void *handle;
+    void *handle = NULL;
     int status;
     tsvd_status ret = TSVD_OK;
 

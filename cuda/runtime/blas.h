@@ -30,6 +30,10 @@ tsvd_status tsvdi_cuda_multiply(struct cuda_call *call, int single, int64_t rows
                                 int64_t stride_b, int64_t stride_c, int count,
                                 cudaStream_t stream = NULL);
 
+/* At the end of a call: later products of another call wait for those that are under way on the
+   call's stream, if they use the same workspace. */
+void tsvdi_cuda_blas_leave(struct cuda_call *call);
+
 /* Gives back what multiply took for the call. */
 void tsvdi_cuda_blas_close(struct cuda_call *call);
 

@@ -16,6 +16,7 @@ typedef int (*primary_release_function)(int device);
 typedef int (*push_function)(void *context);
 typedef int (*pop_function)(void **context);
 typedef int (*memory_function)(size_t *available, size_t *total);
+typedef int (*pointer_function)(void *value, int attribute, unsigned long long pointer);
 
 /* A function of the driver; NULL: there is no driver, or an old one. */
 template <typename function>
@@ -90,4 +91,14 @@ tsvdi_cuda_context_memory_free(int index)
     }
     (void)release(device);
     return available;
+}
+
+cudaError_t
+tsvdi_cuda_context_of(const void *data, int *device)
+{
+    enum { DEVICE_ORDINAL = 9 }; /* CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL */
+    static const pointer_function ask = driver<pointer_function>("cuPointerGetAttribute");
+
+    return ask == NULL ? cudaErrorInsufficientDriver
+                       : (cudaError_t)ask(device, DEVICE_ORDINAL, (unsigned long long)data);
 }

@@ -22,6 +22,9 @@ cudaError_t tsvdi_cuda_context_keep(int index, void **context);
 cudaError_t tsvdi_cuda_context_push(void *context);
 void tsvdi_cuda_context_pop(void);
 
+/* The device whose memory holds an address. */
+cudaError_t tsvdi_cuda_context_of(const void *data, int *device);
+
 /* Bytes that a device has free; 0 if it has no context to ask in. */
 uint64_t tsvdi_cuda_context_memory_free(int index);
 

@@ -8,6 +8,7 @@
 #include "runtime/context.h"
 #include "runtime/device.h"
 #include "runtime/failure.h"
+#include "runtime/memory.h"
 #include "runtime/questions.h"
 #include "runtime/transfer.h"
 
@@ -57,10 +58,11 @@ make_pool(struct cuda_call *call)
     properties.allocType = cudaMemAllocationTypePinned;
     properties.location.type = cudaMemLocationTypeDevice;
     properties.location.id = call->device;
-    CUDA_TRY(call, cudaMemPoolCreate(&call->pool, &properties));
+    CUDA_TRY(call, cudaMemPoolCreate(&call->home->pool, &properties));
+    call->pool = call->home->pool;
     CUDA_TRY(call, cudaMemPoolSetAttribute(call->pool, cudaMemPoolAttrReleaseThreshold, &keep));
     CUDA_TRY(call, cudaMemGetInfo(&available, &total));
-    call->kept = total / KEPT_PART;
+    call->home->kept = total / KEPT_PART;
 out:
     return ret;
 }
@@ -69,14 +71,15 @@ out:
 static void
 bound_pool(struct cuda_call *call)
 {
+    const uint64_t bound = tsvdi_cuda_home_bound(call->home);
     uint64_t reserved = 0;
 
     if (call->pool != NULL &&
         cudaMemPoolGetAttribute(call->pool, cudaMemPoolAttrReservedMemCurrent, &reserved) ==
             cudaSuccess &&
-        reserved > call->kept) {
+        reserved > bound) {
         (void)cudaStreamSynchronize(call->stream); /* what is in use cannot be given back */
-        (void)cudaMemPoolTrimTo(call->pool, call->kept);
+        (void)cudaMemPoolTrimTo(call->pool, bound);
     }
 }
 
@@ -88,6 +91,7 @@ fill(struct cuda_call *call, const tsvd_config *config)
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_cuda_loads(device, call->error));
+    TSVD_TRY(tsvdi_cuda_home_make(device, call->context, call->error, &call->home));
     CUDA_TRY(call, cudaDeviceGetAttribute(&call->multiprocessors, cudaDevAttrMultiProcessorCount,
                                           device));
     CUDA_TRY(call, cudaDeviceGetAttribute(&call->shared_most,
@@ -97,7 +101,8 @@ fill(struct cuda_call *call, const tsvd_config *config)
     } else {
         TSVD_TRY(make_pool(call));
     }
-    CUDA_TRY(call, cudaStreamCreateWithFlags(&call->own, cudaStreamNonBlocking));
+    CUDA_TRY(call, cudaStreamCreateWithFlags(&call->home->own, cudaStreamNonBlocking));
+    call->own = call->home->own;
     call->stream = config->stream != NULL ? (cudaStream_t)config->stream : call->own;
     for (int i = 0; i < 2; i++) {
         CUDA_TRY(call, cudaEventCreateWithFlags(&call->copied[i], cudaEventDisableTiming));
@@ -198,10 +203,10 @@ tsvdi_cuda_destroy(struct cuda_call *call)
         }
         end_stream(call->sending);
         end_stream(call->urgent);
-        end_stream(call->own);
-        if (call->pool != NULL) {
-            (void)cudaMemPoolDestroy(call->pool);
+        if (call->own != NULL) {
+            (void)cudaStreamSynchronize(call->own);
         }
+        tsvdi_cuda_home_leave(call->home);
     }
     tsvdi_cuda_leave(call, TSVD_OK);
     tsvdi_host_free(call->host, call->cublas);
@@ -259,6 +264,7 @@ tsvdi_cuda_enter(struct cuda_call *call, tsvd_error *error)
     TSVD_TRY(make_current(call, error));
     TSVD_TRY(refuse_capture(call));
     call->entered = 1;
+    tsvdi_cuda_home_keep_all(call->home);
     if (call->landing == NULL) {
         call->wanted = LANDING_BYTES;
         CUDA_TRY(call, cudaHostAlloc(&call->landing, LANDING_BYTES, cudaHostAllocPortable));
@@ -277,6 +283,7 @@ tsvdi_cuda_leave(struct cuda_call *call, tsvd_status status)
         (void)cudaStreamSynchronize(call->stream);
     }
     if (call->entered) {
+        tsvdi_cuda_blas_leave(call);
         bound_pool(call);
     }
     tsvdi_cuda_forget();

@@ -21,6 +21,7 @@ extern "C" {
 
 struct cuda_blas;   /* blas.cu */
 struct cublas;      /* blas.cu */
+struct cuda_home;   /* memory.h */
 struct cuda_sender; /* transfer.cu */
 
 enum { MARKS = 5 };
@@ -33,9 +34,9 @@ struct cuda_call {
     int multiprocessors; /* of the device */
     int shared_most;     /* bytes of shared memory that a block can have */
     cudaStream_t stream; /* the stream of the call under way: the handle's own, or the caller's */
-    cudaStream_t own;    /* the handle's own stream */
-    cudaMemPool_t pool;  /* device memory, which a call leaves to the next; NULL: `allocator` */
-    uint64_t kept;       /* bytes that the pool may hold between two calls */
+    struct cuda_home *home; /* who has the next two, which results may outlive the handle with */
+    cudaStream_t own;       /* the handle's own stream */
+    cudaMemPool_t pool;     /* device memory, which a call leaves to the next; NULL: `allocator` */
     tsvd_allocator
         allocator; /* the caller's, of device memory in the pool's place; functions NULL: none */
     const tsvd_allocator *host; /* the handle's, of memory on the host */

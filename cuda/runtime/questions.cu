@@ -102,6 +102,27 @@ tsvd_cuda_device_count(int *count, tsvd_error *error)
     return TSVD_ERR_NO_DEVICE;
 }
 
+tsvd_status
+tsvd_cuda_device_of(const void *data, int *device, tsvd_error *error)
+{
+    cudaError_t code;
+
+    tsvdi_error_clear(error);
+    if (device == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "device must not be NULL");
+    }
+    *device = TSVD_DEVICE_CPU;
+    code = tsvdi_cuda_context_of(data, device);
+    if (code == cudaErrorInsufficientDriver) {
+        return tsvdi_fail(error, TSVD_ERR_NO_DEVICE, "there is no CUDA driver");
+    }
+    if (code != cudaSuccess) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "no CUDA device has memory at address %p",
+                          data);
+    }
+    return TSVD_OK;
+}
+
 /* ---- usable or not ---- */
 
 /* One architecture of the list, up to the next comma. */

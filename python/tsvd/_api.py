@@ -13,15 +13,20 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from . import _core, _libraries
+from . import _arrays, _core, _libraries
 from ._types import SVDInfo, SVDResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Literal, TypedDict
+    from typing import Any, Literal, Protocol, TypedDict
 
     from numpy.typing import ArrayLike
     from typing_extensions import Unpack
+
+    class _Exporter(Protocol):
+        """An array of another library; one with a CUDA array interface alone is Any."""
+
+        def __dlpack_device__(self) -> tuple[int, int]: ...
 
     class _Options(TypedDict, total=False):
         """The options of svd that do not change the type of its result."""
@@ -34,7 +39,7 @@ if TYPE_CHECKING:
         select_range: tuple[float, float] | None
         device: str | int | None
         stream: Any
-        out: tuple[np.ndarray, np.ndarray, np.ndarray] | None
+        out: tuple[Any, Any, Any] | None
         check_finite: bool
         progress: Callable[[float], Any] | None
         tuning: Mapping[str, int] | None
@@ -52,14 +57,16 @@ _DEFAULT_KNOBS = [default for _, _, default in _KNOBS.values()]
 _INT64_MAX = 2**63 - 1
 _FLOAT_MAX = sys.float_info.max
 
+_PLAIN = _arrays.PLAIN
+
 # SVDResult._make without its checks, which take noticeable time in a call at n = 8.
 _make_result = functools.partial(tuple.__new__, SVDResult)
 
 
 @overload
 def svd(
-    d: ArrayLike,
-    e: ArrayLike,
+    d: ArrayLike | _Exporter,
+    e: ArrayLike | _Exporter,
     *,
     compute_uv: Literal[True] = ...,
     full_output: Literal[False] = ...,
@@ -67,8 +74,8 @@ def svd(
 ) -> SVDResult: ...
 @overload
 def svd(
-    d: ArrayLike,
-    e: ArrayLike,
+    d: ArrayLike | _Exporter,
+    e: ArrayLike | _Exporter,
     *,
     compute_uv: Literal[True] = ...,
     full_output: Literal[True],
@@ -76,8 +83,8 @@ def svd(
 ) -> tuple[SVDResult, SVDInfo]: ...
 @overload
 def svd(
-    d: ArrayLike,
-    e: ArrayLike,
+    d: ArrayLike | _Exporter,
+    e: ArrayLike | _Exporter,
     *,
     compute_uv: Literal[False],
     full_output: Literal[False] = ...,
@@ -85,8 +92,8 @@ def svd(
 ) -> np.ndarray: ...
 @overload
 def svd(
-    d: ArrayLike,
-    e: ArrayLike,
+    d: ArrayLike | _Exporter,
+    e: ArrayLike | _Exporter,
     *,
     compute_uv: Literal[False],
     full_output: Literal[True],
@@ -122,7 +129,9 @@ def svd(
         The diagonal. float64 and float32 are computed in their own precision,
         integers and bool as float64, and two different types in the wider of
         them. Arrays with any strides, also read-only ones, are read in place and
-        never written. ``n = 0`` is allowed.
+        never written. ``n = 0`` is allowed. Arrays of CuPy, PyTorch, JAX and of
+        other libraries with DLPack or the CUDA array interface are taken where
+        they lie, on the host or on a CUDA device.
     e : array_like, shape (..., n-1)
         The off-diagonal; shape (..., 0) for ``n <= 1``. The leading dimensions
         of d and e are a batch of matrices and broadcast.
@@ -168,14 +177,19 @@ def svd(
         devices need more, and those that compute float64 at a small part of the
         rate of float32 are taken for vectors in float32 alone. Otherwise, and if
         there is no such device, no cuBLAS or not enough device memory, the CPU.
-        On CUDA devices "auto" is "dc" with vectors and "bisect" without.
-    stream : optional
-        The CUDA stream to compute on. Not available yet.
-    out : tuple (L, s, R) of ndarray, optional
+        On CUDA devices "auto" is "dc" with vectors and "bisect" without. For
+        arrays on a CUDA device: that device; no other may be named.
+    stream : int or object, optional
+        The CUDA stream to compute on: the address of a ``cudaStream_t``, 0 or 1
+        for the legacy default stream, 2 for that of the calling thread, or an
+        object with ``__cuda_stream__()``. None: the current stream of PyTorch or
+        CuPy if d is theirs, else the one that its CUDA array interface names, else
+        one of tsvd's own. Arrays on the host need a `device` with it.
+    out : tuple (L, s, R) of arrays, optional
         Arrays that take the results and are returned: C-contiguous, writeable,
-        of exactly the shapes and dtype of the results, and sharing no memory
-        with each other or the input. After an error their contents are
-        unspecified.
+        of exactly the shapes and dtype of the results, where d and e lie, and
+        sharing no memory with each other or the input. After an error their
+        contents are unspecified.
     check_finite : bool
         True: NaN and infinity are refused. False: a matrix that holds one gets
         results filled with NaN.
@@ -201,23 +215,26 @@ def svd(
         ``(L, s, R)`` with shapes (..., n, k), (..., k), (..., k, n): new
         C-contiguous arrays for the k selected values. k = n for all values, and
         k = 0 if the interval of "v" holds none. s alone if compute_uv is False.
-        With full_output ``(result, info)``.
+        With full_output ``(result, info)``. They are arrays of the library of d,
+        or of e, that has ``from_dlpack``, on the same device. Otherwise they are
+        NumPy's, or on a CUDA device arrays of tsvd that other libraries take by
+        DLPack or the CUDA array interface.
 
     Raises
     ------
     TypeError
         The dtype is one that tsvd does not compute: complex, float16,
-        longdouble, object, strings.
+        longdouble, object, strings. Masked arrays.
     ValueError
         Shapes that do not fit, a value out of range, an unknown name, NaN or
-        infinity in d or e.
+        infinity in d or e, arrays in several places, a tensor that requires grad.
     numpy.linalg.LinAlgError
         No convergence within max_sweeps.
     MemoryError
         The results and the workspace do not fit into memory. The error comes
         before any of it is used.
     RuntimeError
-        The device cannot be used.
+        The device cannot be used, or the stream is being captured into a graph.
     ModuleNotFoundError
         There is no SciPy, and the vectors of a matrix with n > 512 are wanted on
         the CPU by "dc", or by "auto" those of a part.
@@ -249,6 +266,16 @@ def svd(
     threads of tsvd. It is imported when it is first needed, which takes some
     tenths of a second; the results of a matrix do not depend on what was
     imported before. Without SciPy "auto" takes "qr" for these vectors.
+
+    Arrays on a CUDA device: the call never synchronizes the device. It waits for
+    its stream where it must know something on the host, and returns before L, s
+    and R are there; what reads them in the order of that stream, or takes them by
+    DLPack, comes after. d and e go to the host for select="v", for "qr" and
+    "givens", and for the values of a matrix of order 256 or less. Each result is
+    given back in the order of the stream when its last user is gone; until then
+    the stream must live. The results keep streams of CuPy and objects with
+    ``__cuda_stream__()`` alive, addresses are the caller's duty. Work of other
+    streams must be over by then, but for JAX, whose work is waited for.
 
     The GIL is released. Ctrl-C stops the computation. A forked child may call
     tsvd, and starts threads of its own; fork waits for an import of SciPy by
@@ -297,13 +324,20 @@ def svd(
         raise TypeError(f"progress must be callable, not {type(progress).__name__}")
     if out is not None and not compute_uv:
         raise ValueError("out takes L, s and R: it cannot be used with compute_uv=False")
+    arrays, on_device, stream_number, keep, wait = None, False, 0, None, False
+    plain = type(d) in _PLAIN and type(e) in _PLAIN and stream is None
+    if not plain or not (out is None or (type(out) is tuple and _PLAIN.issuperset(map(type, out)))):
+        arrays = _arrays.arrange(d, e, out, None if device is None else _number_of(device), stream)
+        d, e, out, cuda, stream_number, keep, wait, _, _ = arrays
+        on_device = cuda >= 0
     if select == "a" and select_range is None:
         first, count = 0, -1
     else:
-        first, count = _selected(select, select_range, d, e, check_finite)
-    if stream is not None:
-        raise NotImplementedError("stream: CUDA streams are not supported yet")
-    if device is not None:
+        place = cuda if on_device else -1
+        first, count = _selected(select, select_range, d, e, check_finite, place, stream_number)
+    if on_device:
+        pass  # where the arrays lie
+    elif device is not None:
         cuda = _cuda_index(device)
     else:
         cuda = _default_device(d, e, number, bool(compute_uv))
@@ -325,25 +359,33 @@ def svd(
         max_sweeps,
         check_finite,
         *knobs,
+        on_device,
+        stream_number,
+        keep,
+        wait,
     )
     try:
         result = _core.svd(*arguments, cuda)
     except MemoryError as error:
-        if device is not None or getattr(error, "device", None) is None:
-            raise  # no CUDA device is the reason
+        if device is not None or on_device or getattr(error, "device", None) is None:
+            raise  # no CUDA device is the reason, or none else can be used
         cuda = -1
         result = _core.svd(*arguments, cuda)
+    info = None
     if full_output:
         result, info = result
-        if compute_uv:
-            result = _make_result(result)
+    if arrays is not None:
+        result = _arrays.results(arrays, result)
+    if compute_uv:
+        result = _make_result(result)
+    if full_output:
         return result, SVDInfo(device="cpu" if cuda < 0 else f"cuda:{cuda}", **info)
-    return _make_result(result) if compute_uv else result
+    return result
 
 
 def svdvals(
-    d: ArrayLike,
-    e: ArrayLike,
+    d: ArrayLike | _Exporter,
+    e: ArrayLike | _Exporter,
     *,
     lower: bool = False,
     method: str = "auto",
@@ -351,6 +393,7 @@ def svdvals(
     select: str = "a",
     select_range: tuple[float, float] | None = None,
     device: str | int | None = None,
+    stream: Any = None,
     check_finite: bool = True,
 ) -> np.ndarray:
     """Singular values of bidiagonal matrices.
@@ -361,14 +404,14 @@ def svdvals(
         The diagonal; see `svd` for dtypes, strides and batches.
     e : array_like, shape (..., n-1)
         The off-diagonal.
-    lower, method, eps, select, select_range, device, check_finite
+    lower, method, eps, select, select_range, device, stream, check_finite
         As in `svd`.
 
     Returns
     -------
     ndarray, shape (..., k)
         The k = n singular values, or the selected ones, in descending order and
-        not negative.
+        not negative; an array of the library of d and e as of `svd`.
 
     Raises
     ------
@@ -408,6 +451,7 @@ def svdvals(
         select=select,
         select_range=select_range,
         device=device,
+        stream=stream,
         check_finite=check_finite,
     )
 
@@ -459,8 +503,11 @@ def _real(name, value):
         raise TypeError(f"{name} must be a number, not {value!r}") from None
 
 
-def _selected(select, select_range, d, e, check_finite):
-    """The index of the first wanted value, and the number of wanted values; -1 means all."""
+def _selected(select, select_range, d, e, check_finite, device, stream):
+    """The index of the first wanted value, and the number of wanted values; -1 means all.
+
+    device: the CUDA device where d and e lie; -1: the host.
+    """
     if select not in ("a", "v", "i"):
         raise ValueError(f'select must be "a", "v" or "i", not {select!r}')
     if select == "a":
@@ -475,7 +522,7 @@ def _selected(select, select_range, d, e, check_finite):
         low, high = _real("min of select_range", low), _real("max of select_range", high)
         if not low < high:
             raise ValueError(f"select_range must have min < max, not {select_range!r}")
-        return _core.select(d, e, check_finite, low, high)
+        return _core.select(d, e, check_finite, low, high, device, stream)
     try:
         low, high = operator.index(low), operator.index(high)
     except TypeError:
@@ -489,11 +536,16 @@ def _selected(select, select_range, d, e, check_finite):
     return low, high - low + 1
 
 
+def _number_of(device):
+    """The number of a device that has a name; -1 is the CPU."""
+    return -1 if device == "cpu" else _index_of(device)
+
+
 def _cuda_index(device):
-    """The number of a CUDA device; -1 is the CPU."""
-    if device == "cpu":
+    """The number of a CUDA device that exists; -1 is the CPU."""
+    index = _number_of(device)
+    if index < 0:
         return -1
-    index = _index_of(device)
     count, why = _core.cuda_device_count()
     if count == 0:
         raise RuntimeError(f"device={device!r} cannot be used: {why}")

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from . import _core, _libraries
+from . import _arrays, _core, _libraries
 
 
 class Device(NamedTuple):
@@ -90,6 +90,7 @@ def trim() -> None:
     >>> import tsvd
     >>> tsvd.trim()
     """
+    _arrays.settle()
     _core.trim()
 
 

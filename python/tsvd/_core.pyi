@@ -27,15 +27,49 @@ def svd(
     blocks: int,
     block_threads: int,
     split: int,
+    on_device: bool,
+    stream: int,
+    keep: object,
+    wait: bool,
     device: int,
     /,
 ) -> Any: ...
 def select(
-    d: ArrayLike, e: ArrayLike, check_finite: bool, low: float, high: float, /
+    d: ArrayLike,
+    e: ArrayLike,
+    check_finite: bool,
+    low: float,
+    high: float,
+    device: int,
+    stream: int,
+    /,
 ) -> tuple[int, int]: ...
+def borrow(capsule: object, name: str, /) -> Any: ...
+def aside() -> list[tuple[int, int, Any]]: ...
+def give_back(memory: Any, /) -> None: ...
+
+class DeviceArray:
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def for_jax(self) -> None: ...
+
 def cuda_device_count() -> tuple[int, str]: ...
 def cuda_device_unusable(index: int, /) -> str: ...
 def cuda_device(index: int, /) -> dict[str, Any]: ...
+def cuda_device_of(address: int, /) -> int: ...
 def cuda_pays(
     rates: tuple[int, int, int, int, int] | None,
     single: bool,

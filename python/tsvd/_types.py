@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 class SVDResult(NamedTuple):
     """L, s, R with B = L @ diag(s) @ R, as ``U, S, Vh`` of `numpy.linalg.svd`, or a part of them.
 
+    They are arrays of NumPy, or of the library that d and e are from.
+
     Attributes
     ----------
     L : ndarray, shape (..., n, k)

@@ -9,6 +9,7 @@
 
 #include "problem.h"
 #include "runtime/device.h"
+#include "runtime/memory.h"
 
 extern "C" {
 #include "backend/handle.h"
@@ -144,13 +145,13 @@ test_kept_memory(void)
     tsvd_error error;
 
     CHECK(cudaMemGetInfo(&available, &total) == cudaSuccess, "free memory");
-    CHECK(call->kept == total / KEPT_PART, "%llu", (unsigned long long)call->kept);
+    CHECK(call->home->kept == total / KEPT_PART, "%llu", (unsigned long long)call->home->kept);
     CHECK(solve_on(handle, &w, NULL, NULL, &error) == TSVD_OK, "%s", error.text);
     CHECK(of_pool(call->pool, cudaMemPoolAttrReservedMemCurrent) > 0, "nothing is kept");
     CHECK(of_pool(call->pool, cudaMemPoolAttrUsedMemCurrent) == 0, "memory is in use");
 
     CHECK(tsvd_trim(handle, &error) == TSVD_OK, "%s", error.text);
-    call->kept = 3 * step; /* a smaller device, so that this takes no time */
+    call->home->kept = 3 * step; /* a smaller device, so that this takes no time */
     for (int i = 0; i < 2; i++) {
         const size_t bytes = i == 0 ? 2 * step : 4 * step;
 
@@ -161,7 +162,7 @@ test_kept_memory(void)
         tsvdi_cuda_free(call, p[1]);
         tsvdi_cuda_leave(call, TSVD_OK);
         taken = of_pool(call->pool, cudaMemPoolAttrReservedMemCurrent);
-        CHECK(taken <= call->kept, "%zu bytes are kept", taken);
+        CHECK(taken <= call->home->kept, "%zu bytes are kept", taken);
         CHECK(i == 1 || taken >= bytes, "%zu bytes are kept", taken);
     }
     CHECK(tsvd_trim(handle, &error) == TSVD_OK, "%s", error.text);

@@ -219,12 +219,62 @@ TSVD_API tsvd_status tsvd_set_threads(tsvd_handle *handle, int threads, tsvd_err
    TSVD_ERR_ARGUMENT if the handle is of the CPU. */
 TSVD_API tsvd_status tsvd_set_stream(tsvd_handle *handle, void *stream, tsvd_error *error);
 
+/* The cudaStream_t of later calls: the one that was set, or the handle's own.  NULL if the handle
+   is of the CPU, or NULL. */
+TSVD_API void *tsvd_handle_stream(const tsvd_handle *handle);
+
+/* Makes the stream of later calls wait for the work that is in another one now.  The host does not
+   wait.  stream: a cudaStream_t of the handle's device; NULL: the legacy default stream.
+   TSVD_ERR_ARGUMENT if the handle is of the CPU, or its stream is being captured. */
+TSVD_API tsvd_status tsvd_wait_for(tsvd_handle *handle, void *stream, tsvd_error *error);
+
+/* Waits on the host for the work that is in the stream of later calls.  TSVD_ERR_ARGUMENT if the
+   handle is of the CPU. */
+TSVD_API tsvd_status tsvd_synchronize(tsvd_handle *handle, tsvd_error *error);
+
 /* Sets the BLAS of later calls, which is copied.  NULL: the BLAS that the library is linked with,
    if there is one. */
 TSVD_API tsvd_status tsvd_set_blas(tsvd_handle *handle, const tsvd_blas *blas, tsvd_error *error);
 
 /* Returns cached memory, of the host and of the device, to the system. */
 TSVD_API tsvd_status tsvd_trim(tsvd_handle *handle, tsvd_error *error);
+
+/* ---- device memory for results ---- */
+
+/* Memory of a CUDA device that may outlive the handle which it was taken from. */
+typedef struct tsvd_memory tsvd_memory;
+
+/*
+ * Takes device memory where the handle takes its workspace: from its pool, or from
+ * config.device_allocator, which must then live as long as the memory.
+ *
+ * bytes     0 counts as 1
+ * memory    out; NULL on failure
+ * error     filled if not NULL
+ *
+ * The memory is taken in the order of the handle's stream, and released in the order of that same
+ * stream.  A stream that tsvd_set_stream() set must live until then; the handle need not, nor its
+ * own stream be the one of later calls.  TSVD_ERR_ARGUMENT if the handle is of the CPU, or its
+ * stream is being captured; TSVD_ERR_MEMORY if the device has not so many bytes.
+ */
+TSVD_API tsvd_status tsvd_memory_take(tsvd_handle *handle, size_t bytes, tsvd_memory **memory,
+                                      tsvd_error *error);
+
+/* The first byte, on the device, aligned to 256 bytes. */
+TSVD_API void *tsvd_memory_data(const tsvd_memory *memory);
+
+/* The cudaStream_t in whose order it was taken. */
+TSVD_API void *tsvd_memory_stream(const tsvd_memory *memory);
+
+/* Makes a stream wait for the work that is in the memory's stream now.  The host does not wait.
+   stream: a cudaStream_t of the device; NULL: the legacy default stream.  From any thread.
+   TSVD_ERR_NO_DEVICE in a child that was forked after the memory was taken. */
+TSVD_API tsvd_status tsvd_memory_wait(const tsvd_memory *memory, void *stream, tsvd_error *error);
+
+/* Gives memory back; NULL is allowed.  Work that is in its stream by then may still use it; work in
+   other streams must be over, or ordered before what is in that stream.  From any thread, before or
+   after the end of the handle.  In a child that was forked meanwhile it leaves the device alone. */
+TSVD_API void tsvd_memory_release(tsvd_memory *memory);
 
 /* ---- options ---- */
 
@@ -433,6 +483,10 @@ TSVD_API tsvd_status tsvd_cuda_device_usable(int index, tsvd_error *error);
 /* Fills *device with the facts about device 0 <= index < count.  Makes no context there.  It takes
    CUDA some milliseconds. */
 TSVD_API tsvd_status tsvd_cuda_device_facts(int index, tsvd_cuda_device *device, tsvd_error *error);
+
+/* *device: the number of the CUDA device whose memory holds the address.  Makes no context.
+   TSVD_ERR_ARGUMENT if no device's does, TSVD_ERR_NO_DEVICE if there is no driver. */
+TSVD_API tsvd_status tsvd_cuda_device_of(const void *data, int *device, tsvd_error *error);
 
 /* From where on a CUDA device is the faster place for arrays in host memory. */
 typedef struct tsvd_cuda_crossover {

@@ -1,0 +1,240 @@
+/*
+ * tsvd._core: the arrays of a call that come from other libraries (exchange.h).
+ */
+#include "python/exchange.h"
+
+#include "python/shapes.h"
+
+/* ---- the arrays of a call ---- */
+
+/* Calls a function of tsvd._arrays, which knows the libraries. */
+static PyObject *
+ask_python(const char *function, PyObject *array, PyObject *argument)
+{
+    PyObject *arrays = PyImport_ImportModule("tsvd._arrays"), *answer = NULL;
+
+    if (arrays != NULL && argument != NULL) {
+        answer = PyObject_CallMethod(arrays, function, "OO", array, argument);
+    }
+    Py_XDECREF(arrays);
+    Py_XDECREF(argument);
+    return answer;
+}
+
+/* Makes the handle's stream wait for the one that the interface names, if there is one. */
+static int
+wait_for_stream(PyObject *module, tsvd_handle *handle, PyObject *interface)
+{
+    PyObject *stream = PyDict_GetItemString(interface, "stream");
+    tsvd_error error;
+    tsvd_status status;
+    void *address;
+
+    if (handle == NULL || stream == NULL || stream == Py_None) {
+        return 0;
+    }
+    address = PyLong_AsVoidPtr(stream);
+    if (PyErr_Occurred()) {
+        return -1;
+    }
+    status = tsvd_wait_for(handle, address, &error);
+    if (status != TSVD_OK) {
+        tsvdi_raise(module, status, &error);
+        return -1;
+    }
+    return 0;
+}
+
+/* Drops a capsule.  Its destructor may be written in Python, which an exception under way would
+   disturb. */
+static void
+drop(PyObject *exported)
+{
+    PyObject *type, *value, *trace;
+
+    PyErr_Fetch(&type, &value, &trace);
+    Py_XDECREF(exported);
+    PyErr_Restore(type, value, trace);
+}
+
+/* Borrows an array of a device; its library orders what is under way before the handle's stream. */
+static PyObject *
+borrow_array(PyObject *module, const char *name, tsvd_handle *handle, int device, PyObject *array)
+{
+    PyObject *stream =
+        handle == NULL ? PyLong_FromLong(-1) : PyLong_FromVoidPtr(tsvd_handle_stream(handle));
+    PyObject *exported = ask_python("export", array, stream), *b = NULL;
+
+    if (exported != NULL) {
+        b = tsvdi_borrow(module, name, device, exported);
+    }
+    if (b != NULL && ((borrowed *)b)->device != device) {
+        PyErr_Format(PyExc_BufferError,
+                     "%s: the array's capsule is not of the device that it names", name);
+        Py_CLEAR(b);
+    }
+    if (b != NULL && PyTuple_Check(exported) &&
+        wait_for_stream(module, handle, PyTuple_GET_ITEM(exported, 1)) < 0) {
+        Py_CLEAR(b);
+    }
+    drop(exported);
+    return b;
+}
+
+static bool
+is_aligned(const borrowed *b)
+{
+    const int64_t size = b->dtype.bits / 8;
+    bool aligned = (uintptr_t)b->core.data % (uintptr_t)size == 0;
+
+    for (int i = 0; i < b->core.ndim; i++) {
+        aligned = aligned && (b->core.shape[i] <= 1 || b->core.strides[i] % size == 0);
+    }
+    return aligned;
+}
+
+/* Replaces an array that the core cannot read by a copy that its library makes, of floats with so
+   many bits; 0: 64, or as many as the library has. */
+static int
+convert(PyObject **held, PyObject *module, const char *name, tsvd_handle *handle, int device,
+        PyObject *array, int bits)
+{
+    const char *dtype = bits == 32 ? "float32" : "float64";
+    PyObject *copy = ask_python("convert", array, PyUnicode_FromString(dtype)), *b = NULL;
+
+    if (copy != NULL) {
+        b = borrow_array(module, name, handle, device, copy);
+        Py_DECREF(copy);
+    }
+    if (b != NULL && (!tsvdi_is_float(((borrowed *)b)->dtype) || !is_aligned((borrowed *)b) ||
+                      (bits != 0 && ((borrowed *)b)->dtype.bits != bits))) {
+        PyErr_Format(PyExc_TypeError, "%s cannot be converted to %s by its library", name, dtype);
+        Py_CLEAR(b);
+    }
+    if (b == NULL) {
+        return -1;
+    }
+    Py_XSETREF(*held, b);
+    return 0;
+}
+
+/* Borrows d or e. */
+static int
+take_input(PyObject **held, PyObject *module, const char *name, tsvd_handle *handle, int device,
+           PyObject *array)
+{
+    const borrowed *b;
+
+    *held = borrow_array(module, name, handle, device, array);
+    b = (const borrowed *)*held;
+    if (b == NULL) {
+        return -1;
+    }
+    if (!tsvdi_is_float(b->dtype)) {
+        return convert(held, module, name, handle, device, array, 0);
+    }
+    return is_aligned(b) ? 0 : convert(held, module, name, handle, device, array, b->dtype.bits);
+}
+
+int
+tsvdi_exchange_take(struct arrays *arrays, PyObject *module, tsvd_handle *handle, int device,
+                    PyObject *d, PyObject *e)
+{
+    int d_bits, e_bits;
+
+    if (take_input(&arrays->d, module, "d", handle, device, d) < 0 ||
+        take_input(&arrays->e, module, "e", handle, device, e) < 0) {
+        return -1;
+    }
+    d_bits = ((const borrowed *)arrays->d)->dtype.bits;
+    e_bits = ((const borrowed *)arrays->e)->dtype.bits;
+    if ((d_bits < e_bits && convert(&arrays->d, module, "d", handle, device, d, 64) < 0) ||
+        (e_bits < d_bits && convert(&arrays->e, module, "e", handle, device, e, 64) < 0)) {
+        return -1;
+    }
+    arrays->core_d = ((const borrowed *)arrays->d)->core;
+    arrays->core_e = ((const borrowed *)arrays->e)->core;
+    arrays->dtype = arrays->core_d.dtype;
+    return tsvdi_shapes_input(arrays);
+}
+
+/* ---- the results of a call ---- */
+
+static bool
+is_contiguous(const tsvd_array *array)
+{
+    const tsvd_array whole =
+        tsvd_array_of(array->data, array->space, array->dtype, array->ndim, array->shape);
+    bool empty = false, contiguous = true;
+
+    for (int i = 0; i < array->ndim; i++) {
+        empty = empty || array->shape[i] == 0;
+        contiguous = contiguous && (array->shape[i] == 1 || array->strides[i] == whole.strides[i]);
+    }
+    return empty || contiguous;
+}
+
+/* Borrows the caller's array for a result. */
+static PyObject *
+given_output(const struct arrays *arrays, PyObject *module, tsvd_handle *handle, int which,
+             PyObject *array)
+{
+    char name[16];
+    PyObject *b;
+    const borrowed *out;
+    struct given given;
+    int ret;
+
+    (void)PyOS_snprintf(name, sizeof name, "out: %s", tsvdi_out_names[which]);
+    b = borrow_array(module, name, handle, tsvd_handle_device(handle), array);
+    if (b == NULL) {
+        return NULL;
+    }
+    out = (const borrowed *)b;
+    if (out->readonly) {
+        PyErr_Format(PyExc_ValueError, "%s is read-only", name);
+        Py_DECREF(b);
+        return NULL;
+    }
+    given.dtype = tsvdi_dtype_name(out->dtype);
+    given.same_dtype = tsvdi_is_float(out->dtype) && out->core.dtype == arrays->dtype;
+    given.ready = is_contiguous(&out->core) && is_aligned(out);
+    given.ndim = out->core.ndim;
+    given.shape = out->core.shape;
+    ret = given.dtype == NULL ? -1 : tsvdi_shapes_check_given(arrays, which, &given);
+    Py_XDECREF(given.dtype);
+    if (ret < 0) {
+        Py_CLEAR(b);
+    }
+    return b;
+}
+
+int
+tsvdi_exchange_output(struct arrays *arrays, PyObject *module, tsvd_handle *handle, bool vectors,
+                      PyObject *given, PyObject *keep)
+{
+    int64_t shape[TSVD_MAX_DIMS];
+
+    if (tsvdi_shapes_check_out(given) < 0) {
+        return -1;
+    }
+    for (int i = 0; i < OUT_COUNT; i++) {
+        if (!vectors && i != OUT_S) {
+            continue;
+        }
+        if (given != Py_None) {
+            arrays->out[i] = given_output(arrays, module, handle, i, PyTuple_GET_ITEM(given, i));
+        } else {
+            const int ndim = tsvdi_shapes_output(arrays, i, shape);
+
+            arrays->out[i] =
+                tsvdi_device_array_new(module, handle, arrays->dtype, ndim, shape, keep);
+        }
+        if (arrays->out[i] == NULL) {
+            return -1;
+        }
+        arrays->core_out[i] = given != Py_None ? ((const borrowed *)arrays->out[i])->core
+                                               : *tsvdi_device_array_core(arrays->out[i]);
+    }
+    return given == Py_None ? 0 : tsvdi_shapes_check_overlap(arrays);
+}

@@ -1,0 +1,62 @@
+/*
+ * tsvd._core: arrays of other libraries, by DLPack (dlpack.h) or the CUDA array interface
+ * (https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html, versions 2 and 3).
+ *
+ *     borrowed.c   a Borrowed object holds an array until nothing reads or writes it any more
+ *     exchange.c   the arrays of a call
+ *     results.c    a DeviceArray is device memory of tsvd, which other libraries borrow
+ */
+#ifndef TSVDI_MODULE_EXCHANGE_H
+#define TSVDI_MODULE_EXCHANGE_H
+
+#include "python/arrays.h"
+#include "python/dlpack.h"
+
+/* An array that belongs to another library. */
+typedef struct borrowed {
+    PyObject_HEAD
+    tsvd_array core;           /* the array; its dtype is of no meaning unless it is float */
+    int device;                /* its CUDA device, or TSVD_DEVICE_CPU */
+    struct dlpack_dtype dtype; /* type of its entries */
+    bool readonly;             /* it must not be written to */
+    /* what it is given back by; two are NULL, but all of them before it is taken */
+    struct dlpack_managed *managed;
+    struct dlpack_managed_versioned *versioned;
+    PyObject *owner;
+} borrowed;
+
+/* Borrows an array.  name: of the argument, for errors.  exported: a new capsule of DLPack, or
+   (array, its CUDA array interface); device: the CUDA device where the latter lies.  Returns a
+   Borrowed, or NULL with an exception set; a capsule is used up in any case. */
+PyObject *tsvdi_borrow(PyObject *module, const char *name, int device, PyObject *exported);
+
+/* float32 or float64. */
+bool tsvdi_is_float(struct dlpack_dtype dtype);
+
+/* The name of a dtype as NumPy has it. */
+PyObject *tsvdi_dtype_name(struct dlpack_dtype dtype);
+
+/* The new types of a module, which are in its state then. */
+PyObject *tsvdi_borrowed_type(PyObject *module);
+PyObject *tsvdi_device_array_type(PyObject *module);
+
+/* Takes d and e of a CUDA device as tsvdi_arrays_take() and tsvdi_arrays_input() do those of NumPy.
+   Their libraries order what is under way on them before the handle's stream.  handle: NULL if
+   there is none, to check the arguments alone. */
+int tsvdi_exchange_take(struct arrays *arrays, PyObject *module, tsvd_handle *handle, int device,
+                        PyObject *d, PyObject *e);
+
+/* Takes the arrays for the results, as tsvdi_arrays_output(): those of the tuple `given`, or new
+   ones of the type DeviceArray.  keep: an object that lives as long as they do. */
+int tsvdi_exchange_output(struct arrays *arrays, PyObject *module, tsvd_handle *handle,
+                          bool vectors, PyObject *given, PyObject *keep);
+
+/* A new DeviceArray of a dtype and shape; NULL with an exception set on failure.  keep: NULL or an
+   object that lives as long as its memory. */
+PyObject *tsvdi_device_array_new(PyObject *module, tsvd_handle *handle, tsvd_dtype dtype, int ndim,
+                                 const int64_t *shape, PyObject *keep);
+
+/* What the core writes to. */
+const tsvd_array *tsvdi_device_array_core(PyObject *array);
+
+#endif

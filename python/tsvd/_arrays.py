@@ -1,0 +1,295 @@
+"""Arrays of other libraries: where they lie, who takes results, and whose stream is used.
+
+Nothing is computed here, and no library is imported: an array of it comes with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from . import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+# Types that _core takes as they are.
+PLAIN = frozenset((np.ndarray, list, tuple))
+
+# Device types of DLPack, and the numbers that stand for default streams.
+_HOST_TYPES = (1, 3)
+_CUDA_TYPES = (2, 13)
+_LEGACY, _PER_THREAD = 1, 2
+
+_HOST = -1
+
+
+class Arrays(NamedTuple):
+    """The arrays of a call as _core takes them."""
+
+    d: Any
+    e: Any
+    out: Any
+    device: int  # the CUDA device where all of them lie; -1: the host
+    stream: int  # to work on; 0: the handle's own
+    keep: Any  # what keeps the stream alive, or None
+    wait: bool  # until the results are there: who reads them may not wait for the stream
+    given: tuple | None  # the caller's own `out`
+    wrap: Callable[[Any], Any] | None  # makes an array of the caller's library of a result
+
+
+def arrange(d, e, out, device, stream) -> Arrays:
+    """The arrays of a call. device is a number, -1 for the CPU; None: the caller asks for none."""
+    named = {"d": d, "e": e}
+    if isinstance(out, tuple) and len(out) == 3:
+        named.update(zip(("out: L", "out: s", "out: R"), out, strict=True))
+    places = {name: _place(name, x) for name, x in named.items()}
+    known = {place for place in places.values() if place is not None}
+    if len(known) > 1:
+        where = ", ".join(f"{name} on {_called(p)}" for name, p in places.items() if p is not None)
+        raise ValueError(f"the arrays must lie in one place: {where}")
+    place = known.pop() if known else 0
+    if place == _HOST:
+        return _on_host(d, e, out, device, stream)
+    if device is not None and device != place:
+        raise ValueError(f"d lies on {_called(place)}, and device asks for {_called(device)}")
+    for name, x in list(named.items())[2:]:
+        if _library(x) == "jax":
+            raise ValueError(f"{name} is read-only, as all arrays of JAX are")
+    number, keep = _current_stream(d, place) if stream is None else _given_stream(stream)
+    wrap = _from_dlpack(d) or _from_dlpack(e)
+    settle()
+    wait = stream is None and any(
+        number == 0 or _current_stream(x, place)[0] != number for x in list(named.values())[2:]
+    )
+    return Arrays(d, e, out, place, number, keep, wait, out, wrap)
+
+
+def results(arrays: Arrays, result):
+    """Results of _core as arrays of the caller's library."""
+    if arrays.given is not None:
+        return arrays.given
+    if arrays.wrap is None:
+        return result
+    if isinstance(result, tuple):
+        return tuple(_wrapped(arrays.wrap, x) for x in result)
+    return _wrapped(arrays.wrap, result)
+
+
+def _wrapped(wrap, x):
+    if isinstance(x, _core.DeviceArray) and (getattr(wrap, "__module__", None) or "").startswith(
+        "jax"
+    ):
+        x.for_jax()
+    return wrap(x)
+
+
+def settle() -> None:
+    """Gives back the memory of results that JAX has dropped.
+
+    JAX drops an array when the work that reads it is on its way. A later computation on the same
+    device comes after that work, and JAX lets the stream of the memory wait for it.
+    """
+    aside = _core.aside()
+    if not aside:
+        return
+    jax = sys.modules["jax"]
+    devices = {device.local_hardware_id: device for device in jax.local_devices(backend="gpu")}
+    with jax.ensure_compile_time_eval():
+        later = {
+            number: jax.device_put(0.0, devices[number]) + 1 for number in {x[0] for x in aside}
+        }
+    for number, stream in {x[:2] for x in aside}:
+        later[number].__dlpack__(stream=stream)
+    for _, _, memory in aside:
+        _core.give_back(memory)
+
+
+def _called(place):
+    return "the host" if place == _HOST else f"cuda:{place}"
+
+
+def _on_host(d, e, out, device, stream):
+    number, keep = 0, None
+    if stream is not None:
+        if device is None or device == _HOST:
+            raise ValueError(
+                "stream needs a CUDA device: d and e lie on the host, so name it by device="
+            )
+        number, keep = _given_stream(stream)
+    wrap = _foreign(d) or _foreign(e)
+    given = out
+    if isinstance(out, tuple) and len(out) == 3:
+        out = tuple(_writable(f"out: {name}", x) for name, x in zip("LsR", out, strict=True))
+    return Arrays(
+        _as_numpy("d", d), _as_numpy("e", e), out, _HOST, number, keep, False, given, wrap
+    )
+
+
+# ---- one array ----
+
+
+def _library(x):
+    """Which of the libraries that need something of their own the array belongs to."""
+    for cls in type(x).__mro__:
+        top = cls.__module__.partition(".")[0]
+        if top in ("torch", "cupy"):
+            return top
+        if top in ("jax", "jaxlib"):
+            return "jax"
+    return None
+
+
+def _place(name, x):
+    """The CUDA device where an array lies, -1 for the host; None: it is empty and may be anywhere.
+
+    Also refuses what must not be taken for an array of numbers.
+    """
+    if type(x) in PLAIN:
+        return _HOST
+    if isinstance(x, np.ndarray):
+        masked = sys.modules.get("numpy.ma")
+        if masked is not None and isinstance(x, masked.MaskedArray):
+            raise TypeError(f"{name} is a masked array; fill its gaps with numpy.ma.filled")
+        return _HOST
+    if _library(x) == "torch" and x.requires_grad:
+        raise ValueError(
+            f"{name} is a tensor that requires grad: tsvd.torch.svd and tsvd.torch.svdvals have "
+            "derivatives, tsvd.svd takes the tensor without them by detach()"
+        )
+    if hasattr(x, "__dlpack_device__") and hasattr(x, "__dlpack__"):
+        kind, index = x.__dlpack_device__()
+        if kind in _HOST_TYPES:
+            return _HOST
+        if kind in _CUDA_TYPES:
+            return int(index)
+        raise ValueError(
+            f"{name} lies on a device of type {int(kind)} of DLPack; tsvd takes arrays of the "
+            "host and of CUDA devices"
+        )
+    interface = getattr(x, "__cuda_array_interface__", None)
+    if interface is None:
+        return _HOST
+    address = interface["data"][0]
+    # Where CUDA cannot be asked, the call says why there is no device.
+    return max(_core.cuda_device_of(address), 0) if address else None
+
+
+def _from_dlpack(x):
+    """The function that makes an array of the library of x from an exporter; None: it has none."""
+    if type(x) in PLAIN or isinstance(x, (np.ndarray, np.generic)):
+        return None
+    spaces = []
+    if hasattr(x, "__array_namespace__"):
+        spaces.append(x.__array_namespace__())
+    tops = (cls.__module__.partition(".")[0] for cls in type(x).__mro__)
+    spaces.extend(sys.modules.get(top) for top in tops)
+    return next((space.from_dlpack for space in spaces if hasattr(space, "from_dlpack")), None)
+
+
+def _foreign(x):
+    """As _from_dlpack, for an array of the host; None: results are NumPy's."""
+    return _from_dlpack(x) if hasattr(x, "__dlpack_device__") else None
+
+
+def _as_numpy(name, x):
+    """An array of the host as _core takes it."""
+    if _foreign(x) is None and (hasattr(x, "__array__") or not hasattr(x, "__dlpack_device__")):
+        return x
+    capsule = export(x, None)
+    return np.asarray(_core.borrow(capsule, name))
+
+
+def _writable(name, x):
+    if _library(x) == "jax":
+        raise ValueError(f"{name} is read-only, as all arrays of JAX are")
+    return _as_numpy(name, x)
+
+
+# ---- what _core asks for ----
+
+
+def export(x, stream):
+    """What _core borrows an array by: a capsule of DLPack, or else (x, its CUDA array interface).
+
+    What is under way on x comes before later work in the stream, but for the interface, whose own
+    stream _core waits for.
+    """
+    if not hasattr(x, "__dlpack__"):
+        return x, x.__cuda_array_interface__
+    if _library(x) == "torch" and x.is_neg():
+        x = x.resolve_neg()  # DLPack cannot say that the signs are to be changed
+    if stream == _PER_THREAD and _library(x) == "torch":
+        stream = _LEGACY  # PyTorch refuses the other, which waits for this one
+    with _current_device(x):
+        try:
+            return x.__dlpack__(stream=stream, max_version=(1, 0))
+        except TypeError:  # before DLPack 1.0
+            return x.__dlpack__(stream=stream)
+
+
+def convert(x, dtype):
+    """A copy of an array in another dtype, C-contiguous, made by its own library."""
+    library = _library(x)
+    with _current_device(x):
+        if library == "torch":
+            return x.to(getattr(sys.modules["torch"], dtype), copy=True)
+        if library == "jax" and dtype == "float64":  # float32 unless 64 bits are enabled
+            return x.astype(x.__array_namespace__().result_type(float))
+        if hasattr(x, "astype"):
+            return x.astype(dtype)
+        if hasattr(x, "__array_namespace__"):
+            space = x.__array_namespace__()
+            return space.astype(x, getattr(space, dtype))
+    raise TypeError(f"an array of type {type(x).__name__} must be converted to {dtype} first")
+
+
+def _current_device(x):
+    """Makes the device of an array the current one of its library, where that matters."""
+    library = _library(x)
+    if library == "torch" and x.is_cuda:
+        return sys.modules["torch"].cuda.device(x.device)
+    if library == "cupy":
+        return x.device
+    return contextlib.nullcontext()
+
+
+# ---- streams ----
+
+
+def _current_stream(x, device):
+    """The stream that x is made on, and what keeps it alive; 0: none, or not known."""
+    library = _library(x)
+    if library == "torch":  # whose streams are never destroyed
+        return sys.modules["torch"].cuda.current_stream(device).cuda_stream or _LEGACY, None
+    if library == "cupy":
+        stream = sys.modules["cupy"].cuda.get_current_stream(device)
+        return stream.ptr or _LEGACY, stream
+    if library == "jax" or isinstance(x, _core.DeviceArray):
+        return 0, None
+    interface = getattr(x, "__cuda_array_interface__", None) or {}
+    return interface.get("stream") or 0, None
+
+
+def _given_stream(stream):
+    """The number of a stream that the caller names, and what keeps it alive."""
+    if hasattr(stream, "__cuda_stream__"):
+        protocol = stream.__cuda_stream__
+        version, number = protocol() if callable(protocol) else protocol
+        if version != 0:
+            raise ValueError(f"stream has version {version} of __cuda_stream__; tsvd knows 0")
+        return int(number) or _LEGACY, stream
+    if isinstance(stream, bool) or not hasattr(stream, "__index__"):
+        raise TypeError(
+            "stream must be an integer or an object with __cuda_stream__(), "
+            f"not {type(stream).__name__}"
+        )
+    number = operator.index(stream)
+    if not 0 <= number < 2**64:
+        raise ValueError(f"stream must be the address of a stream, not {number}")
+    return number or _LEGACY, None
