@@ -271,6 +271,17 @@ test_forked_child(void)
 int
 main(void)
 {
+    const struct {
+        const char *name;
+        void (*test)(void);
+    } parts[] = {
+        {"lifetime", test_lifetime},
+        {"order", test_order},
+        {"default streams", test_default_streams},
+        {"allocator", test_allocator},
+        {"refusals", test_refusals},
+        {"forked child", test_forked_child},
+    };
     tsvd_error error;
     int count;
 
@@ -278,11 +289,11 @@ main(void)
         printf("skipped: %s\n", error.text);
         return SKIPPED;
     }
-    test_lifetime();
-    test_order();
-    test_default_streams();
-    test_allocator();
-    test_refusals();
-    test_forked_child();
+    (void)setvbuf(stdout, NULL, _IONBF, 0);
+    for (const auto &part : parts) {
+        (void)alarm(30); /* a part that hangs is the last that is named */
+        printf("%s\n", part.name);
+        part.test();
+    }
     return report();
 }
