@@ -86,7 +86,7 @@ enum {
 
     /* dc/dc.cu: the last products of a single matrix are cut into so many blocks, but of no fewer
        rows than these.  Each is sent to the host while the next is computed.  Not measured. */
-    SEND_PARTS = 16,
+    SEND_PARTS = 8,
     SEND_ROWS = 512,
 
     /* dc/dc.cu, dc/leaves.cu: that is done if the vectors have more bytes than these. */
@@ -94,7 +94,7 @@ enum {
 
     /* dc/leaves.cu: most bytes of the vectors of a chunk of small matrices that are sent.  Not
        measured. */
-    SEND_CHUNK_BYTES = 96 << 20,
+    SEND_CHUNK_BYTES = 192 << 20,
 
     /* dc/vectors.cu: order of the tile of a block in such a launch.  Not measured. */
     PRODUCT_TILE = 64,

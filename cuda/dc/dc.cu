@@ -313,7 +313,8 @@ multiply_and_send(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *
         const int64_t before = rank;
 
         block.end = block.begin;
-        block.begin = block.end - each > all.begin ? block.end - each : all.begin;
+        block.begin -= block.end == all.end ? (each + 1) / 2 : each; /* the way starts early */
+        block.begin = block.begin > all.begin ? block.begin : all.begin;
         TSVD_TRY(multiply(call, r, node, block));
         while (rank < r->k &&
                (run->from[rank] >= block.begin || run->from[rank] >= all.survivors)) {

@@ -183,7 +183,6 @@ struct cuda_sender {
     pthread_cond_t change;
     struct item item[ITEMS]; /* item i has place i % ITEMS */
     int64_t given, taken;    /* items so far: those up to `taken` may be overwritten */
-    int64_t parcels;         /* of the items given and not taken those to be sent */
     int64_t before;          /* given at the last follow() */
     bool busy;               /* an item is under work, or copies are under way */
     bool dropping;           /* only RELEASE is still done */
@@ -241,9 +240,9 @@ enqueue(struct cuda_call *call, const struct cuda_parcel *p, void *to, size_t to
 {
     tsvd_status ret = TSVD_OK;
 
-    if (p->rows == 1) { /* whose width may exceed all pitches */
-        CUDA_TRY(call,
-                 cudaMemcpyAsync(to, p->d_from, p->width, cudaMemcpyDeviceToHost, call->sending));
+    if (p->rows == 1 || (p->from_pitch == p->width && to_pitch == p->width)) {
+        CUDA_TRY(call, cudaMemcpyAsync(to, p->d_from, p->width * p->rows, cudaMemcpyDeviceToHost,
+                                       call->sending));
     } else {
         CUDA_TRY(call, cudaMemcpy2DAsync(to, to_pitch, p->d_from, p->from_pitch, p->width, p->rows,
                                          cudaMemcpyDeviceToHost, call->sending));
@@ -306,7 +305,8 @@ out:
     return ret;
 }
 
-/* Makes the system give pages to a part of a result.  What they hold is lost. */
+/* Makes the system give pages to a part of a result, if its first page is not there.  What they
+   hold is lost. */
 static tsvd_status
 touch_part(void *arg, int worker, int64_t index)
 {
@@ -316,8 +316,10 @@ touch_part(void *arg, int worker, int64_t index)
     const uintptr_t end = begin + TOUCH_BYTES < all ? begin + TOUCH_BYTES : all;
     const uintptr_t page = (begin + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 
+    unsigned char there = 0;
+
     (void)worker;
-    if (end <= page) {
+    if (end <= page || (mincore((void *)page, PAGE_BYTES, &there) == 0 && (there & 1))) {
         return TSVD_OK;
     }
 #ifdef MADV_POPULATE_WRITE
@@ -331,39 +333,6 @@ touch_part(void *arg, int worker, int64_t index)
     return TSVD_OK;
 }
 
-/* Whether a parcel waits to be sent. */
-static bool
-has_parcels(struct cuda_sender *s)
-{
-    bool has;
-
-    (void)pthread_mutex_lock(&s->lock);
-    has = s->parcels > 0 || s->dropping;
-    (void)pthread_mutex_unlock(&s->lock);
-    return has;
-}
-
-/* Touches a result, until there is something to send: copies touch what is left. */
-static tsvd_status
-touch(struct cuda_sender *s, struct cuda_parcel p)
-{
-    const size_t most = (size_t)s->threads * TOUCH_BYTES;
-    tsvd_status ret = TSVD_OK;
-
-    while (p.width > 0 && !has_parcels(s)) {
-        struct cuda_parcel part = p;
-
-        part.width = p.width < most ? p.width : most;
-        TSVD_TRY(tsvdi_host_for_each(s->threads,
-                                     (int64_t)((part.width + TOUCH_BYTES - 1) / TOUCH_BYTES),
-                                     touch_part, &part));
-        p.to += part.width;
-        p.width -= part.width;
-    }
-out:
-    return ret;
-}
-
 static tsvd_status
 do_item(struct cuda_sender *s, const struct item *item)
 {
@@ -371,7 +340,9 @@ do_item(struct cuda_sender *s, const struct item *item)
     case SEND:
         return send_item(s, item);
     case TOUCH:
-        return touch(s, item->parcel);
+        return tsvdi_host_for_each(s->threads,
+                                   (int64_t)((item->parcel.width + TOUCH_BYTES - 1) / TOUCH_BYTES),
+                                   touch_part, (void *)&item->parcel);
     case RELEASE:
         break;
     }
@@ -418,7 +389,6 @@ advance(struct cuda_sender *s)
         return;
     }
     s->busy = true;
-    s->parcels -= any && item->kind == SEND;
     (void)pthread_mutex_unlock(&s->lock);
     if (!any) {
         status = settle(s);
@@ -527,7 +497,6 @@ give(struct cuda_sender *s, enum item_kind kind, struct cuda_parcel parcel)
     item->kind = kind;
     item->parcel = parcel;
     s->given++;
-    s->parcels += kind == SEND;
     (void)pthread_cond_broadcast(&s->change);
     (void)pthread_mutex_unlock(&s->lock);
 }
