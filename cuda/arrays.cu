@@ -52,9 +52,8 @@ size_bits(real x)
 /* A block reads a matrix: gathers it, finds its largest entry, and makes it zero if it is not
    ordinary. */
 static __global__ void
-__launch_bounds__(LOAD_THREADS) load_kernel(const struct device_load *load)
+__launch_bounds__(LOAD_THREADS) load_kernel(const __grid_constant__ struct device_load q)
 {
-    const struct device_load &q = *load;
     const int64_t n = q.n, index = blockIdx.x;
     const char *d = locate(q, q.d, q.begin + index), *e = locate(q, q.e, q.begin + index);
     real *to_d = q.d_d + index * n, *to_e = q.d_e + index * n;
@@ -107,14 +106,14 @@ input_of(const struct svd_input *input, int batch_ndim)
     return to;
 }
 
-/* Room for a chunk on the device, which the worker keeps: the matrices, then the kernel's argument,
-   and what is known of the matrices. */
+/* Room for a chunk on the device, which the worker keeps: the matrices, then what is known of
+   them. */
 static tsvd_status
-take_room(struct tsvd_context *ctx, struct chunk *chunk)
+take_room(struct tsvd_context *ctx, struct chunk *chunk, struct device_load *load)
 {
     const int64_t n = ctx->problem->n, most = ctx->plan->told.chunk;
     const int64_t numbers = n * most; /* no more than in the input */
-    uint64_t bytes = bytes_add(bytes_of(most, 2 * sizeof(real)), sizeof(struct device_load));
+    uint64_t bytes = bytes_of(most, 2 * sizeof(real));
     tsvd_status ret = TSVD_OK;
 
     if (chunk->d_d == NULL) {
@@ -122,21 +121,12 @@ take_room(struct tsvd_context *ctx, struct chunk *chunk)
         TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), bytes, (void **)&chunk->d_d));
         chunk->d_e = chunk->d_d + numbers;
     }
-out:
-    return ret;
-}
-
-static void
-lay_out(const struct tsvd_context *ctx, const struct chunk *chunk, struct device_load *load,
-        struct device_load **d_load)
-{
-    const int64_t most = ctx->plan->told.chunk;
-
     load->d_d = chunk->d_d;
     load->d_e = chunk->d_e;
-    *d_load = (struct device_load *)(chunk->d_e + ctx->problem->n * most);
-    load->d_exponent = (real_int *)(*d_load + 1);
+    load->d_exponent = (real_int *)(chunk->d_e + numbers);
     load->d_kind = (char *)(load->d_exponent + most);
+out:
+    return ret;
 }
 
 bool
@@ -182,30 +172,28 @@ out:
     return ret;
 }
 
-/* What the kernel reads: the caller's arrays, or what has been staged. */
-static struct device_load
-describe(const struct svd_problem *p, const struct chunk *chunk)
+/* Tells what the kernel reads: the caller's arrays, or what has been staged. */
+static void
+describe(const struct svd_problem *p, const struct chunk *chunk, struct device_load *load)
 {
     const ptrdiff_t row = p->n * (ptrdiff_t)sizeof(real);
-    struct device_load load = {};
 
-    load.n = p->n;
-    load.count = chunk->count;
+    load->n = p->n;
+    load->count = chunk->count;
     if (p->from == TSVD_HOST) {
-        load.batch_ndim = 1;
-        load.batch_shape[0] = chunk->count;
-        load.d = {(const char *)chunk->d_d, (int64_t)sizeof(real), {row}};
-        load.e = {(const char *)chunk->d_e, (int64_t)sizeof(real), {row}};
-        return load;
+        load->batch_ndim = 1;
+        load->batch_shape[0] = chunk->count;
+        load->d = {(const char *)chunk->d_d, (int64_t)sizeof(real), {row}};
+        load->e = {(const char *)chunk->d_e, (int64_t)sizeof(real), {row}};
+        return;
     }
-    load.begin = chunk->begin;
-    load.batch_ndim = p->batch_ndim;
+    load->begin = chunk->begin;
+    load->batch_ndim = p->batch_ndim;
     for (int i = 0; i < p->batch_ndim; i++) {
-        load.batch_shape[i] = p->batch_shape[i];
+        load->batch_shape[i] = p->batch_shape[i];
     }
-    load.d = input_of(&p->d, p->batch_ndim);
-    load.e = input_of(&p->e, p->batch_ndim);
-    return load;
+    load->d = input_of(&p->d, p->batch_ndim);
+    load->e = input_of(&p->e, p->batch_ndim);
 }
 
 tsvd_status
@@ -214,17 +202,15 @@ tsvdi_cuda_device_load(struct tsvd_context *ctx, struct chunk *chunk)
     struct cuda_call *call = cuda_of(ctx);
     const struct svd_problem *p = ctx->problem;
     const size_t count = (size_t)chunk->count, bytes = count * (size_t)p->n * sizeof(real);
-    struct device_load load, *d_load = NULL;
+    struct device_load load = {};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(take_room(ctx, chunk));
-    load = describe(p, chunk);
-    lay_out(ctx, chunk, &load, &d_load);
+    TSVD_TRY(take_room(ctx, chunk, &load));
+    describe(p, chunk, &load);
     if (p->from == TSVD_HOST) {
         TSVD_TRY(stage(ctx, chunk));
     }
-    TSVD_TRY(tsvdi_cuda_upload(call, d_load, &load, sizeof(load)));
-    load_kernel<<<(unsigned)chunk->count, LOAD_THREADS, 0, call->stream>>>(d_load);
+    load_kernel<<<(unsigned)chunk->count, LOAD_THREADS, 0, call->stream>>>(load);
     CUDA_LAUNCHED(call);
     TSVD_TRY(tsvdi_cuda_land(call, chunk->exponent, load.d_exponent, count * sizeof(real_int)));
     TSVD_TRY(tsvdi_cuda_land(call, chunk->kind, load.d_kind, count));

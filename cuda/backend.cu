@@ -86,7 +86,7 @@ load_bytes(const struct svd_plan *plan)
     struct bytes bytes = {0, 0};
 
     if (plan->problem->from == TSVD_CUDA || tsvdi_cuda_stages(plan)) {
-        bytes.device = bytes_add(bytes_of(numbers, sizeof(real)), 4096); /* the kernel's argument */
+        bytes.device = bytes_of(numbers, sizeof(real));
     }
     return bytes;
 }

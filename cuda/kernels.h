@@ -121,7 +121,7 @@ tsvd_status tsvdi_cuda_device_fill(struct tsvd_context *ctx, int64_t i, int kind
 static inline tsvd_status
 cuda_deliver(struct tsvd_context *ctx, void *to, const void *d_from, size_t bytes)
 {
-    const struct cuda_parcel parcel = {(char *)to, (const char *)d_from, bytes, 1, 0, 0};
+    const struct cuda_parcel parcel = {(char *)to, (const char *)d_from, bytes, 1, 0};
     struct cuda_call *call = cuda_of(ctx);
     tsvd_status ret = TSVD_OK;
 

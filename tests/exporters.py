@@ -148,7 +148,9 @@ Homeless = type(
 
 
 class Interface:
-    """An exporter with a CUDA array interface alone, whatever its contents."""
+    """An exporter with a CUDA array interface alone, whatever its contents, of no library."""
+
+    __module__ = "nowhere"
 
     def __init__(self, **interface):
         self.__cuda_array_interface__ = interface
@@ -172,6 +174,8 @@ def driver(name, *arguments):
 
 class Raw(Interface):
     """A copy of an array on the first device, with any strides, as Numba's arrays show it."""
+
+    __module__ = "nowhere"
 
     def __init__(self, array, readonly=False, stream=None):
         base = array

@@ -152,7 +152,8 @@ tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *
     plan->told.needs_blas = takes_blas(p, backend) && (p->options->method == TSVD_METHOD_AUTO ||
                                                        p->options->method == TSVD_METHOD_DC);
     plan->method = tsvdi_method_of(plan->told.method);
-    plan->host_entries = plan->method->host_entries || plan->values != backend->values;
+    plan->host_entries = plan->method->host_entries || (plan->told.method == TSVD_METHOD_BISECT &&
+                                                        plan->values != backend->values);
     TSVD_TRY(check_method(p, plan, error));
     if (p->too_large) {
         plan->told.result_bytes = plan->told.host_bytes = BYTES_TOO_MANY;

@@ -262,14 +262,10 @@ send_ranks(struct cuda_call *call, const struct dc_device *r, struct results to,
     const size_t width = (size_t)ranks * sizeof(real), row = (size_t)n * sizeof(real);
     real *d_columns = side_of(r->q, *r, LEFT) + (n - end) * r->stride;
     real *d_rows = side_of(r->q, *r, RIGHT) + (n - end) * r->stride;
-    const struct cuda_parcel left = {(char *)(to.L + begin),
-                                     (const char *)d_columns,
-                                     width,
-                                     (size_t)n,
-                                     (size_t)r->k * sizeof(real),
-                                     width};
-    const struct cuda_parcel right = {
-        (char *)(to.R + begin * n), (const char *)d_rows, (size_t)ranks * row, 1, 0, 0};
+    const struct cuda_parcel left = {(char *)(to.L + begin), (const char *)d_columns, width,
+                                     (size_t)n, (size_t)r->k * sizeof(real)};
+    const struct cuda_parcel right = {(char *)(to.R + begin * n), (const char *)d_rows,
+                                      (size_t)ranks * row, 1, 0};
     struct device_rows columns, rows;
     tsvd_status ret = TSVD_OK;
 
@@ -313,7 +309,7 @@ multiply_and_send(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *
         const int64_t before = rank;
 
         block.end = block.begin;
-        block.begin -= block.end == all.end ? (each + 1) / 2 : each; /* the way starts early */
+        block.begin -= block.end == all.end ? (each + 3) / 4 : each; /* the way starts early */
         block.begin = block.begin > all.begin ? block.begin : all.begin;
         TSVD_TRY(multiply(call, r, node, block));
         while (rank < r->k &&

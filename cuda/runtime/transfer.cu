@@ -23,8 +23,9 @@ extern "C" {
 #define TOUCH_BYTES ((size_t)4 << 20)
 #define GATHER_BYTES ((size_t)256 << 10)
 
-/* The least page of the systems that have CUDA. */
+/* The least page of the systems that have CUDA, and a huge one. */
 #define PAGE_BYTES ((size_t)4096)
+#define HUGE_BYTES ((size_t)2 << 20)
 
 /* ---- at once ---- */
 
@@ -163,7 +164,7 @@ enum item_kind { SEND, TOUCH, RELEASE };
 struct item {
     enum item_kind kind;
     struct cuda_parcel parcel; /* TOUCH: `width` bytes at `to`; RELEASE: d_from is given back */
-    bool direct;               /* SEND: to pinned memory */
+    bool direct;               /* SEND: a single row, to pinned memory */
     cudaEvent_t ready;         /* SEND: what the parcel holds is computed; NULL: not made yet */
 };
 
@@ -234,19 +235,14 @@ out:
     return ret;
 }
 
-/* Enqueues the copy of a parcel to pinned memory. */
+/* Enqueues the copy of a parcel to pinned memory, row after row. */
 static tsvd_status
-enqueue(struct cuda_call *call, const struct cuda_parcel *p, void *to, size_t to_pitch)
+enqueue(struct cuda_call *call, const struct cuda_parcel *p, void *to)
 {
     tsvd_status ret = TSVD_OK;
 
-    if (p->rows == 1 || (p->from_pitch == p->width && to_pitch == p->width)) {
-        CUDA_TRY(call, cudaMemcpyAsync(to, p->d_from, p->width * p->rows, cudaMemcpyDeviceToHost,
-                                       call->sending));
-    } else {
-        CUDA_TRY(call, cudaMemcpy2DAsync(to, to_pitch, p->d_from, p->from_pitch, p->width, p->rows,
-                                         cudaMemcpyDeviceToHost, call->sending));
-    }
+    CUDA_TRY(call, cudaMemcpyAsync(to, p->d_from, p->width * p->rows, cudaMemcpyDeviceToHost,
+                                   call->sending));
 out:
     return ret;
 }
@@ -258,7 +254,7 @@ pass(struct cuda_sender *s, struct cuda_parcel piece)
     struct cuda_call *call = &s->call;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(enqueue(call, &piece, call->pinned[s->turn], piece.width));
+    TSVD_TRY(enqueue(call, &piece, call->pinned[s->turn]));
     CUDA_TRY(call, cudaEventRecord(call->copied[s->turn], call->sending));
     TSVD_TRY(empty(s));
     s->pending = piece;
@@ -284,7 +280,7 @@ send_pieces(struct cuda_sender *s, struct cuda_parcel p)
         } else {
             piece.rows = PINNED_BYTES / p.width < p.rows ? PINNED_BYTES / p.width : p.rows;
             p.to += piece.rows * p.to_pitch;
-            p.d_from += piece.rows * p.from_pitch;
+            p.d_from += piece.rows * p.width;
             p.rows -= piece.rows;
         }
         TSVD_TRY(pass(s, piece));
@@ -300,22 +296,22 @@ send_item(struct cuda_sender *s, const struct item *item)
     tsvd_status ret = TSVD_OK;
 
     CUDA_TRY(&s->call, cudaStreamWaitEvent(s->call.sending, item->ready, 0));
-    TSVD_TRY(item->direct ? enqueue(&s->call, p, p->to, p->to_pitch) : send_pieces(s, *p));
+    TSVD_TRY(item->direct ? enqueue(&s->call, p, p->to) : send_pieces(s, *p));
 out:
     return ret;
 }
 
-/* Makes the system give pages to a part of a result, if its first page is not there.  What they
-   hold is lost. */
+/* Makes the system give pages to part `index` of a result, if its first page is not there.  What
+   they hold is lost.  Parts end where huge pages do, which two threads would both clear. */
 static tsvd_status
 touch_part(void *arg, int worker, int64_t index)
 {
     const struct cuda_parcel *p = (const struct cuda_parcel *)arg;
-    const uintptr_t begin = (uintptr_t)p->to + (uintptr_t)index * TOUCH_BYTES;
-    const uintptr_t all = (uintptr_t)p->to + p->width;
-    const uintptr_t end = begin + TOUCH_BYTES < all ? begin + TOUCH_BYTES : all;
+    const uintptr_t first = (uintptr_t)p->to, last = first + p->width;
+    const uintptr_t from = first / HUGE_BYTES * HUGE_BYTES + (uintptr_t)index * TOUCH_BYTES;
+    const uintptr_t begin = from > first ? from : first;
+    const uintptr_t end = from + TOUCH_BYTES < last ? from + TOUCH_BYTES : last;
     const uintptr_t page = (begin + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-
     unsigned char there = 0;
 
     (void)worker;
@@ -522,7 +518,7 @@ tsvdi_cuda_send(struct cuda_call *call, struct cuda_parcel parcel)
 
     TSVD_TRY(start_sender(call));
     item = next_item(call->sender);
-    item->direct = is_pinned(parcel.to);
+    item->direct = parcel.rows == 1 && is_pinned(parcel.to);
     if (item->ready == NULL) {
         CUDA_TRY(call, cudaEventCreateWithFlags(&item->ready, cudaEventDisableTiming));
     }
@@ -535,7 +531,7 @@ out:
 tsvd_status
 tsvdi_cuda_expect(struct cuda_call *call, void *to, size_t bytes)
 {
-    const struct cuda_parcel parcel = {(char *)to, NULL, bytes, 1, 0, 0};
+    const struct cuda_parcel parcel = {(char *)to, NULL, bytes, 1, 0};
     tsvd_status ret = TSVD_OK;
 
     if (!is_pinned(to)) {
@@ -575,7 +571,7 @@ tsvdi_cuda_arrive(struct cuda_call *call)
 void
 tsvdi_cuda_free_sent(struct cuda_call *call, void *p)
 {
-    const struct cuda_parcel parcel = {NULL, (const char *)p, 0, 0, 0, 0};
+    const struct cuda_parcel parcel = {NULL, (const char *)p, 0, 0, 0};
     struct cuda_sender *s = call->sender;
 
     if (p == NULL) {

@@ -32,18 +32,19 @@ typedef void cuda_source(const void *arg, size_t begin, size_t count, char *to);
 tsvd_status tsvdi_cuda_stage(struct cuda_call *call, void *d_to, size_t bytes, size_t unit,
                              cuda_source *source, const void *arg);
 
-/* A rectangle of bytes and where it goes.  One that is contiguous on both sides has one row. */
+/* Bytes that lie side by side on the device, and rows that they become on the host. */
 struct cuda_parcel {
     char *to;
     const char *d_from;
-    size_t width, rows;          /* bytes of a row, and how many rows */
-    size_t to_pitch, from_pitch; /* bytes between rows; not read if there is one row */
+    size_t width, rows; /* bytes of a row, and how many rows */
+    size_t to_pitch;    /* bytes between rows on the host; not read if there is one row */
 };
 
 /* send() has a parcel brought to the host when the device has done what is on the stream so far,
    and returns at once.  arrive() waits until all that was sent has arrived.  expect() says that
-   such bytes of the host will be sent to.  Results in pinned memory are written by the device's
-   copy engine itself. */
+   such bytes of the host will be sent to.  A parcel of one row in pinned memory is written by
+   the device's copy engine itself; with several rows that takes it longer than a way through our
+   own pinned memory does. */
 tsvd_status tsvdi_cuda_send(struct cuda_call *call, struct cuda_parcel parcel);
 tsvd_status tsvdi_cuda_expect(struct cuda_call *call, void *to, size_t bytes);
 tsvd_status tsvdi_cuda_arrive(struct cuda_call *call);

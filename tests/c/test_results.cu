@@ -3,6 +3,7 @@
  * interface.  Leaves with SKIPPED where there is no GPU.
  */
 #include <cuda_runtime.h>
+#include <future>
 #include <string.h>
 #include <sys/wait.h>
 #include <thread>
@@ -146,15 +147,20 @@ test_default_streams(void)
 
     for (void *stream : streams) {
         tsvd_memory *memory = NULL, *later;
+        std::promise<void> busy, done;
+        std::thread other;
 
         CHECK(tsvd_set_stream(handle, stream, &error) == TSVD_OK, "%s", error.text);
-        std::thread([&] {
+        other = std::thread([&] {
             memory = take(handle, BYTES);
             wait_kernel<<<1, 1, 0, (cudaStream_t)stream>>>(BUSY);
             CHECK(cudaMemsetAsync(tsvd_memory_data(memory), 8, BYTES, (cudaStream_t)stream) ==
                       cudaSuccess,
                   "busy");
-        }).join();
+            busy.set_value();
+            done.get_future().wait(); /* its default stream ends with it */
+        });
+        busy.get_future().wait();
         CHECK(tsvd_memory_wait(memory, stream, &error) == TSVD_OK, "%s", error.text);
         tsvd_memory_release(memory);
         later = take(handle, BYTES);
@@ -164,6 +170,8 @@ test_default_streams(void)
         CHECK(cudaDeviceSynchronize() == cudaSuccess, "both");
         CHECK(holds(tsvd_memory_data(later), 9, BYTES), "not written to by what came before");
         tsvd_memory_release(later);
+        done.set_value();
+        other.join();
     }
     tsvd_destroy(handle);
 }
