@@ -229,6 +229,15 @@ def _device_batch(content):
         yield _row(*where, *times, said, _errors(case))
 
 
+def _transfers(content):
+    """A line for each case: the whole call, its work on the device, and the target."""
+    yield from _header("case", "end to end", "on the device", "target")
+    for case in content["cases"]:
+        device = _seconds(case["device"]) if case["device"] else ""
+        target = _seconds(case["target"]) if case["target"] else ""
+        yield _row(case["what"], _seconds(case["end_to_end"]), device, target)
+
+
 def _eps(content):
     """A line for each matrix, a column for each eps: time, deflated / n, error / eps."""
     columns = list(dict.fromkeys(row["eps"] for row in content["rows"]))
@@ -380,6 +389,8 @@ TABLES = {
     "measured_select": (_measured_gpu, "select.json"),
     "batch_cuda": (_device_batch, "batch.json"),
     "measured_batch": (_measured_gpu, "batch.json"),
+    "transfers": (_transfers, "transfers.json"),
+    "measured_transfers": (_measured_gpu, "transfers.json"),
     "eps_cuda": (_eps, "eps_cuda.json"),
     "measured_eps": (_measured_gpu, "eps_cuda.json"),
     "givens_cuda": (_givens, "gpu.json"),

@@ -353,5 +353,6 @@ main(void)
         test_call(dtypes[t], TSVD_METHOD_QR, 150, 1, 1);
         test_call(dtypes[t], TSVD_METHOD_GIVENS, 150, 1, 1);
     }
+    test_call(TSVD_FLOAT64, TSVD_METHOD_DC, 1500, 1, 1); /* its vectors are sent in blocks */
     return report();
 }

@@ -199,7 +199,8 @@ typedef struct tsvd_handle tsvd_handle;
  *
  *     device memory in a pool of its own, at most an eighth of the device's; a call that took more
  *     waits for its stream at the end and gives back the rest
- *     64 MiB of pinned memory on the host, which no plan counts
+ *     pinned memory on the host, which no plan counts: 2 MiB, 64 MiB more after a call with results
+ *     of more than 2 MiB on the host, and 16 MiB more after one with a large batch there
  *     up to four handles of cuBLAS with cuBLAS's workspace, some 32 MiB of device memory each
  */
 TSVD_API tsvd_status tsvd_create(const tsvd_config *config, tsvd_handle **handle,
