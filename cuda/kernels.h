@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "runtime/sender.h"
 #include "runtime/transfer.h"
 #include "tuning.h"
 
@@ -117,7 +118,7 @@ tsvd_status tsvdi_cuda_device_fill(struct tsvd_context *ctx, int64_t i, int kind
                                    struct results to);
 
 /* Has results brought from device memory to where the caller wants them.  Large ones for the host
-   arrive later (transfer.h): tsvdi_cuda_free_sent() must give back their memory. */
+   arrive later (runtime/sender.h): tsvdi_cuda_free_sent() must give back their memory. */
 static inline tsvd_status
 cuda_deliver(struct tsvd_context *ctx, void *to, const void *d_from, size_t bytes)
 {
@@ -126,8 +127,8 @@ cuda_deliver(struct tsvd_context *ctx, void *to, const void *d_from, size_t byte
     tsvd_status ret = TSVD_OK;
 
     if (ctx->problem->to == TSVD_HOST) {
-        return bytes > LANDING_BYTES ? tsvdi_cuda_send(call, parcel)
-                                     : tsvdi_cuda_land(call, to, d_from, bytes);
+        return bytes > SENT_BYTES ? tsvdi_cuda_send(call, parcel)
+                                  : tsvdi_cuda_land(call, to, d_from, bytes);
     }
     CUDA_TRY(call, cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDeviceToDevice, call->stream));
 out:

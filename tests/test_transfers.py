@@ -9,7 +9,7 @@ from families import FAMILIES, make
 
 pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
 
-# Of cuda/dc/dc.cu and cuda/runtime/transfer.h: the vectors of this order are sent in blocks.
+# Of cuda/tuning.h: the vectors of this order are sent in blocks.
 BLOCKS_ORDER = 1500
 LARGE_BATCH = 9000  # matrices of order 32 that are staged, and whose vectors are sent in chunks
 

@@ -10,6 +10,7 @@
 #include "runtime/failure.h"
 #include "runtime/memory.h"
 #include "runtime/questions.h"
+#include "runtime/sender.h"
 #include "runtime/transfer.h"
 
 extern "C" {

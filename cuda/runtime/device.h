@@ -22,7 +22,7 @@ extern "C" {
 struct cuda_blas;   /* blas.cu */
 struct cublas;      /* blas.cu */
 struct cuda_home;   /* memory.h */
-struct cuda_sender; /* transfer.cu */
+struct cuda_sender; /* sender.cu */
 
 enum { MARKS = 5 };
 
@@ -42,7 +42,7 @@ struct cuda_call {
     const tsvd_allocator *host; /* the handle's, of memory on the host */
     int threads;                /* host threads that the call under way was given; 0: the default */
     void *landing;              /* pinned, for small results; made by the first call */
-    void *pinned[2];            /* the sender's buffers (transfer.h), made when it first starts */
+    void *pinned[2];            /* the sender's buffers (sender.h), made when it first starts */
     cudaEvent_t copied[2];      /* the buffer is filled */
     void *stage[2];             /* pinned buffers for large input, made when it first comes */
     cudaEvent_t staged[2];      /* the buffer is read */
