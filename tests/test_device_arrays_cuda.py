@@ -242,7 +242,8 @@ def test_strides():
 
 def test_strides_of_libraries(torch):
     d, e = (torch.rand(3, 50, dtype=torch.float64, device="cuda") for _ in range(2))
-    for d_in, e_in in ((d[:, ::2], e[:, :24]), (d.T[:3], e.T[:3, :2]), (d[0].expand(2, 50), e[1, :49])):
+    cases = (d[:, ::2], e[:, :24]), (d.T[:3], e.T[:3, :2]), (d[0].expand(2, 50), e[1, :49])
+    for d_in, e_in in cases:
         s = tsvd.svdvals(d_in, e_in).cpu().numpy()
         expected = np.broadcast_arrays(d_in.cpu().numpy()[..., 0], e_in.cpu().numpy()[..., 0])[0]
         assert s.shape == (*expected.shape, d_in.shape[-1])
