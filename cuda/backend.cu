@@ -83,7 +83,7 @@ static struct bytes
 load_bytes(const struct svd_plan *plan)
 {
     const int64_t numbers = 2 * plan->told.chunk * (plan->told.n + 1);
-    struct bytes bytes = {0, 0};
+    struct bytes bytes = {SENDER_BYTES, 0};
 
     if (plan->problem->from == TSVD_CUDA || tsvdi_cuda_stages(plan)) {
         bytes.device = bytes_of(numbers, sizeof(real));

@@ -46,7 +46,11 @@ dc_end(struct tsvd_context *ctx, struct dc_job *job)
     struct cuda_dc *run = run_of(job);
 
     if (run != NULL) {
-        tsvdi_cuda_free_sent(cuda_of(ctx), run->device.x);
+        if (run->from != NULL) { /* the vectors are sent from there */
+            tsvdi_cuda_free_sent(cuda_of(ctx), run->device.x);
+        } else {
+            tsvdi_cuda_free(cuda_of(ctx), run->device.x);
+        }
         tsvdi_cuda_free_sent(cuda_of(ctx), run->d_arrays);
         tsvdi_free(ctx, run->merge);
         tsvdi_free(ctx, run->from);
@@ -312,8 +316,8 @@ multiply_and_send(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *
         block.begin -= block.end == all.end ? (each + 3) / 4 : each; /* the way starts early */
         block.begin = block.begin > all.begin ? block.begin : all.begin;
         TSVD_TRY(multiply(call, r, node, block));
-        while (rank < r->k &&
-               (run->from[rank] >= block.begin || run->from[rank] >= all.survivors)) {
+        while (rank < r->k && (run->from[rank] >= block.begin || run->from[rank] >= all.survivors ||
+                               block.begin == all.begin)) {
             rank++;
         }
         TSVD_TRY(send_ranks(call, r, job->to, before, rank));
@@ -498,9 +502,13 @@ dc_bytes(const struct svd_plan *plan)
     run.merges = batch * dc_nodes_above(levels);
     bytes.host = bytes_add(bytes.host, bytes_of(run.merges, sizeof(struct dc_merge)));
     bytes.host = bytes_add(bytes.host, bytes_of(plan->told.count, sizeof(int64_t)));
+    /* What is sent from may be held while the next chunk is computed: the values, and where a chunk
+       is one matrix the vectors in q. */
     bytes.device = bytes_of((levels == 0 ? 1 : 2) * (int64_t)SIDES,
                             bytes_of(run.device.slots, (uint64_t)device_stride(n) * sizeof(real)));
-    bytes.device = bytes_add(bytes.device, lay_out(&run, NULL));
+    bytes.device = bytes_of(batch == 1 && plan->told.matrices > 1 ? 2 : 1, bytes.device);
+    bytes.device =
+        bytes_add(bytes.device, bytes_of(batch < plan->told.matrices ? 2 : 1, lay_out(&run, NULL)));
     bytes.device = bytes_add(bytes.device, tsvdi_cuda_leaf_bytes(batch << levels));
     return bytes;
 }

@@ -385,6 +385,10 @@ tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p)
     }
     if (bytes > CHECKED_BYTES && bytes > idle_bytes(call)) {
         TSVD_TRY(tsvdi_cuda_memory_free(call, &available));
+        if (bytes > available && call->sender != NULL) {
+            tsvdi_cuda_drain(call);
+            TSVD_TRY(tsvdi_cuda_memory_free(call, &available));
+        }
         if (bytes > available) {
             TSVD_TRY(out_of_memory(call, available));
         }
@@ -393,6 +397,7 @@ tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p)
     if (code == cudaErrorMemoryAllocation) {
         /* what earlier calls left in the pool may lie in pieces that are too small */
         tsvdi_cuda_forget();
+        tsvdi_cuda_drain(call);
         CUDA_TRY(call, cudaStreamSynchronize(call->stream));
         CUDA_TRY(call, cudaMemPoolTrimTo(call->pool, 0));
         CUDA_TRY(call, cudaMallocFromPoolAsync(p, bytes, call->pool, call->stream));

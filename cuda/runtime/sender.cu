@@ -55,13 +55,16 @@ struct cuda_sender {
     pthread_cond_t change;
     struct item item[ITEMS]; /* item i has place i % ITEMS */
     int64_t given, taken;    /* items so far: those up to `taken` may be overwritten */
-    int64_t before;          /* given at the last follow() */
+    int64_t held;            /* items up to the last RELEASE */
+    int64_t before;          /* held at the last follow() */
     bool busy;               /* an item is under work, or copies are under way */
     bool dropping;           /* only RELEASE is still done */
     bool ending;             /* no item will come */
     tsvd_status status;      /* of all so far */
     tsvd_error error;        /* the first failure */
 };
+
+static_assert(sizeof(struct cuda_sender) <= SENDER_BYTES, "what a plan tells");
 
 struct copy_job {
     struct cuda_parcel parcel;
@@ -174,7 +177,8 @@ out:
 }
 
 /* Makes the system give pages to part `index` of a result, if its first page is not there.  What
-   they hold is lost.  Parts end where huge pages do, which two threads would both clear. */
+   they hold stays: small results may be arriving there.  Parts end where huge pages do, which two
+   threads would both clear. */
 static tsvd_status
 touch_part(void *arg, int worker, int64_t index)
 {
@@ -196,7 +200,7 @@ touch_part(void *arg, int worker, int64_t index)
     }
 #endif
     for (uintptr_t at = page; at < end; at += PAGE_BYTES) {
-        *(volatile char *)at = 0;
+        (void)__atomic_fetch_add((char *)at, 0, __ATOMIC_RELAXED);
     }
     return TSVD_OK;
 }
@@ -209,6 +213,9 @@ release(struct cuda_sender *s, const struct item *item)
 
     CUDA_TRY(&s->call, cudaStreamWaitEvent(s->call.sending, item->ready, 0));
 out:
+    if (ret != TSVD_OK) {
+        (void)cudaEventSynchronize(item->ready);
+    }
     if (cudaFreeAsync((void *)item->parcel.d_from, s->call.sending) != cudaSuccess) {
         tsvdi_cuda_forget();
     }
@@ -377,6 +384,7 @@ give(struct cuda_sender *s, enum item_kind kind, struct cuda_parcel parcel)
     item->kind = kind;
     item->parcel = parcel;
     s->given++;
+    s->held = kind == RELEASE ? s->given : s->held;
     (void)pthread_cond_broadcast(&s->change);
     (void)pthread_mutex_unlock(&s->lock);
 }
@@ -437,6 +445,14 @@ out:
     return ret;
 }
 
+/* Whether this is a child of the process that has the sender.  It has no such thread, and cannot
+   use the device. */
+static bool
+is_child(const struct cuda_sender *s)
+{
+    return tsvdi_host_forks() != s->forks;
+}
+
 void
 tsvdi_cuda_follow(struct cuda_call *call)
 {
@@ -444,7 +460,7 @@ tsvdi_cuda_follow(struct cuda_call *call)
 
     if (s != NULL) {
         await(s, s->before, false);
-        s->before = s->given;
+        s->before = s->held;
     }
 }
 
@@ -463,12 +479,14 @@ tsvdi_cuda_arrive(struct cuda_call *call)
     return s->status;
 }
 
-/* Whether this is a child of the process that has the sender.  It has no such thread, and cannot
-   use the device. */
-static bool
-is_child(const struct cuda_sender *s)
+void
+tsvdi_cuda_drain(struct cuda_call *call)
 {
-    return tsvdi_host_forks() != s->forks;
+    struct cuda_sender *s = call->sender;
+
+    if (s != NULL && !is_child(s)) {
+        await(s, s->given, true);
+    }
 }
 
 void
@@ -484,9 +502,7 @@ tsvdi_cuda_free_sent(struct cuda_call *call, void *p)
         return;
     }
     if (s == NULL || call->allocator.release != NULL) { /* which knows the call's stream alone */
-        if (s != NULL) {
-            await(s, s->given, true);
-        }
+        tsvdi_cuda_drain(call);
         tsvdi_cuda_free(call, p);
         return;
     }

@@ -11,6 +11,9 @@
 /* Bytes of a pinned buffer of the sender: long enough to reach the rate of the bus. */
 #define PINNED_BYTES ((size_t)32 << 20)
 
+/* Bytes on the host that the sender takes from the handle's allocator, at most. */
+#define SENDER_BYTES ((size_t)16 << 10)
+
 /* Results up to so many bytes are not sent: a thread takes longer to start than their way does. */
 #define SENT_BYTES ((size_t)2 << 20)
 
@@ -36,9 +39,12 @@ tsvd_status tsvdi_cuda_arrive(struct cuda_call *call);
    on the stream so far.  A failure is told by arrive(). */
 void tsvdi_cuda_free_sent(struct cuda_call *call, void *p);
 
-/* Waits until what had been sent at the last call of this function has left the device: so that no
-   more than two chunks of a batch are in its memory. */
+/* Waits until the memory has left that was given back before the last call of this function: so
+   that no more than two chunks of a batch are in memory. */
 void tsvdi_cuda_follow(struct cuda_call *call);
+
+/* Waits until nothing is on its way: what was to be given back is free. */
+void tsvdi_cuda_drain(struct cuda_call *call);
 
 /* Ends the sender, if there is one, also after a failure: what it has not sent it drops. */
 void tsvdi_cuda_end_sender(struct cuda_call *call);
