@@ -1,6 +1,7 @@
 """tsvd.torch: results, derivatives, transformations of torch.func and torch.compile."""
 
 import doctest
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -575,3 +576,58 @@ def test_cuda_gradcheck(cuda):
         # The values of a CUDA device may be off by an ulp between two calls of other batches.
         assert torch.autograd.gradcheck(function, (d, e), nondet_tol=1e-12)
         assert torch.autograd.gradgradcheck(function, (d, e), nondet_tol=1e-12)
+
+
+def test_all_nestings_of_third_derivatives():
+    """The product of three values is |d_0 d_1 d_2|."""
+    d, e = (x.detach().abs() + 0.1 for x in _tensors(3, seed=5))
+    expected = torch.zeros(3, 3, 3, dtype=d.dtype)
+    for indices in itertools.permutations(range(3)):
+        expected[indices] = 1
+
+    def product(d):
+        return tsvd.torch.svdvals(d, e).prod()
+
+    def of_vectors(d):
+        L, s, R = tsvd.torch.svd(d, e)
+        return (L * s**2)[0].sum() + (R.mT * s).square()[:, 0].sum()
+
+    jacobians = torch.func.jacfwd, torch.func.jacrev
+    reverse = torch.func.jacrev(torch.func.jacrev(torch.func.jacrev(of_vectors)))(d)
+    for first, second, third in itertools.product(jacobians, repeat=3):
+        found = first(second(third(product)))(d)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+        found = first(second(third(of_vectors)))(d)
+        torch.testing.assert_close(found, reverse, rtol=1e-10, atol=1e-10)
+
+
+def test_results_are_where_the_input_is():
+    d, e = _tensors(4)
+    with torch.device("meta"):
+        s = tsvd.torch.svdvals(d, e)
+        L = tsvd.torch.svd(d, e).L
+    assert s.device == L.device == d.device
+    s.sum().backward()
+
+
+@pytest.mark.parametrize("wrong", [{"method": "foo"}, {"eps": -1}, {"max_sweeps": -3}])
+def test_options_are_checked_where_an_interval_is_empty(wrong):
+    d, e = _tensors(4)
+    for function in (tsvd.torch.svd, tsvd.torch.svdvals):
+        with pytest.raises(ValueError):
+            function(d, e, select="v", select_range=(100.0, 200.0), **wrong)
+    with pytest.raises(ValueError, match="values only"):
+        tsvd.torch.svd(d, e, select="v", select_range=(100.0, 200.0), method="bisect")
+
+
+def test_plain_calls_refuse_what_they_would_lose():
+    d, e = (x.detach() for x in _tensors(3))
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(d, torch.ones_like(d))
+        with pytest.raises(ValueError, match=r"tsvd\.torch"):
+            tsvd.svdvals(dual, e)
+    with pytest.raises(ValueError, match=r"tsvd\.torch"):
+        torch.func.vmap(lambda d: tsvd.svdvals(d, e))(d[None])
+    out = tuple(torch.zeros(shape, dtype=d.dtype) for shape in ((3, 3), (3,), (3, 3)))
+    with pytest.raises(ValueError, match="resolve_neg"):
+        tsvd.svd(d, e, out=(out[0], torch._neg_view(out[1]), out[2]))

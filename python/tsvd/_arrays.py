@@ -61,6 +61,7 @@ def arrange(d, e, out, device, stream) -> Arrays:
     for name, x in list(named.items())[2:]:
         if _library(x) == "jax":
             raise ValueError(f"{name} is read-only, as all arrays of JAX are")
+        _refuse_negative(name, x)
     number, keep = _current_stream(d, place) if stream is None else _given_stream(stream)
     wrap = _from_dlpack(d) or _from_dlpack(e)
     settle()
@@ -157,10 +158,15 @@ def _place(name, x):
         if masked is not None and isinstance(x, masked.MaskedArray):
             raise TypeError(f"{name} is a masked array; fill its gaps with numpy.ma.filled")
         return _HOST
-    if _library(x) == "torch" and x.requires_grad:
+    if _library(x) == "torch" and (x.requires_grad or _has_tangent(x)):
         raise ValueError(
             f"{name} is a tensor that requires grad: tsvd.torch.svd and tsvd.torch.svdvals have "
             "derivatives, tsvd.svd takes the tensor without them by detach()"
+        )
+    if _library(x) == "jax" and isinstance(x, sys.modules["jax"].core.Tracer):
+        raise TypeError(
+            f"{name} is traced by JAX: tsvd.jax.svd and tsvd.jax.svdvals work within jit, vmap and "
+            "grad"
         )
     if hasattr(x, "__dlpack_device__") and hasattr(x, "__dlpack__"):
         kind, index = x.__dlpack_device__()
@@ -187,7 +193,8 @@ def _from_dlpack(x):
     spaces = []
     if hasattr(x, "__array_namespace__"):
         spaces.append(x.__array_namespace__())
-    tops = (cls.__module__.partition(".")[0] for cls in type(x).__mro__)
+    tops = [cls.__module__.partition(".")[0] for cls in type(x).__mro__]
+    tops.insert(0, _library(x))  # also for a subclass in a module that has another from_dlpack
     spaces.extend(sys.modules.get(top) for top in tops)
     return next((space.from_dlpack for space in spaces if hasattr(space, "from_dlpack")), None)
 
@@ -205,9 +212,24 @@ def _as_numpy(name, x):
     return np.asarray(_core.borrow(capsule, name))
 
 
+def _has_tangent(x):
+    """Whether a tensor carries a derivative of forward mode, or belongs to a transformation."""
+    torch = sys.modules["torch"]
+    if torch._C._functorch.is_functorch_wrapped_tensor(x):
+        return True
+    return torch.autograd.forward_ad.unpack_dual(x).tangent is not None
+
+
+def _refuse_negative(name, x):
+    """A result could only be written to a copy of such a view."""
+    if _library(x) == "torch" and x.is_neg():
+        raise ValueError(f"{name} is a view whose signs are changed: give its resolve_neg()")
+
+
 def _writable(name, x):
     if _library(x) == "jax":
         raise ValueError(f"{name} is read-only, as all arrays of JAX are")
+    _refuse_negative(name, x)
     return _as_numpy(name, x)
 
 

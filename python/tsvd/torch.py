@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch.autograd import forward_ad
 
 from . import _api, _derivative
 from ._selection import index_range
@@ -108,7 +109,9 @@ def svd(
         "device": device,
         "check_finite": check_finite,
     }
-    select, select_range = _indices(d, e, select, select_range, check_finite)
+    if method == "bisect":  # before a count, which would take it
+        _api.svd(d.detach(), e.detach(), method=method)
+    select, select_range = _indices(d, e, lower, options, select, select_range)
     if select_range == _NONE:
         return SVDResult(d[..., None][..., :0], d[..., :0], d[..., None, :][..., :0, :])
     selected = {"select": select, "select_range": select_range}
@@ -176,19 +179,18 @@ def svdvals(
     tensor([1., 0.], dtype=torch.float64)
     """
     d, e = _operands(d, e)
-    select, select_range = _indices(d, e, select, select_range, check_finite)
-    if select_range == _NONE:
-        return d[..., :0]
     options = {
         "method": method,
         "eps": eps,
         "max_sweeps": max_sweeps,
-        "select": select,
-        "select_range": select_range,
         "device": device,
         "check_finite": check_finite,
     }
-    return _Values.apply(d, e, lower, options)
+    select, select_range = _indices(d, e, lower, options, select, select_range)
+    if select_range == _NONE:
+        return d[..., :0]
+    selected = {"select": select, "select_range": select_range}
+    return _Values.apply(d, e, lower, {**options, **selected})
 
 
 # The select_range of an interval that holds no value.
@@ -213,7 +215,7 @@ def _operands(d, e):
     return d, e
 
 
-def _indices(d, e, select, select_range, check_finite):
+def _indices(d, e, lower, options, select, select_range):
     """select and select_range by index; the range is _NONE where no value lies in an interval."""
     if select == "i" and select_range is not None and d.ndim > 0:
         return select, index_range(select_range, d.shape[-1])
@@ -226,8 +228,8 @@ def _indices(d, e, select, select_range, check_finite):
         )
 
     def count(interval):
-        options = {"select": "v", "select_range": interval, "check_finite": check_finite}
-        return _compute(d, e, False, options, False).shape[-1]
+        selected = {"select": "v", "select_range": interval}
+        return _compute(d, e, lower, {**options, **selected}, False).shape[-1]
 
     inside = count(select_range)
     if inside == 0:
@@ -242,7 +244,7 @@ def _is_transformed(x):
 
 
 def _may_want_derivative(x):
-    tangent = torch.autograd.forward_ad.unpack_dual(x).tangent
+    tangent = forward_ad.unpack_dual(x).tangent
     return (
         _is_transformed(x) or tangent is not None or (x.requires_grad and torch.is_grad_enabled())
     )
@@ -251,7 +253,17 @@ def _may_want_derivative(x):
 def _compute(d, e, lower, options, vectors):
     """tsvd.svd, which has no derivatives."""
     result = _api.svd(d.detach(), e.detach(), lower=lower, compute_uv=vectors, **options)
-    return tuple(map(torch.as_tensor, result)) if vectors else torch.as_tensor(result)
+    return tuple(result) if vectors else result
+
+
+def _outer_tangents():
+    """What jvp() computes in: PyTorch turns forward mode off there, which loses outer tangents."""
+    return forward_ad._set_fwd_grad_enabled(True)
+
+
+def _primals(tensors):
+    """Tensors without the tangents of the level whose jvp() is computed."""
+    return tuple(x if x is None else forward_ad.unpack_dual(x).primal for x in tensors)
 
 
 def _zero_tangents(s, dd, de):
@@ -288,11 +300,12 @@ class _SVD(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx, dd, de, *_):
-        L, s, R = ctx.saved_tensors
-        dd, de = _zero_tangents(s, dd, de)
-        ds = _derivative.values_tangent(L, R.mT, dd, de, ctx.lower)
-        dL, dV = _derivative.vectors_tangent(torch, L, s, R.mT, dd, de, ctx.lower)
-        return dL, ds, dV.mT
+        with _outer_tangents():
+            L, s, R = _primals(ctx.saved_tensors)
+            dd, de = _zero_tangents(s, *_primals((dd, de)))
+            ds = _derivative.values_tangent(L, R.mT, dd, de, ctx.lower)
+            dL, dV = _derivative.vectors_tangent(torch, L, s, R.mT, dd, de, ctx.lower)
+            return dL, ds, dV.mT
 
     @staticmethod
     def vmap(info, in_dims, d, e, lower, options):
@@ -319,22 +332,24 @@ class _Values(torch.autograd.Function):
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    def vectors(ctx):
-        L, _, R = svd(*ctx.saved_tensors, lower=ctx.lower, **ctx.options)
+    def vectors(ctx, d, e):
+        L, _, R = svd(d, e, lower=ctx.lower, **ctx.options)
         return L, R.mT
 
     @staticmethod
     def backward(ctx, gs):
         if gs is None:
             return None, None, None, None
-        L, V = _Values.vectors(ctx)
+        L, V = _Values.vectors(ctx, *ctx.saved_tensors)
         return (*_derivative.pull(L * gs[..., None, :], V, ctx.lower), None, None)
 
     @staticmethod
     def jvp(ctx, dd, de, *_):
-        L, V = _Values.vectors(ctx)
-        dd, de = _zero_tangents(ctx.saved_tensors[0], dd, de)
-        return _derivative.values_tangent(L, V, dd, de, ctx.lower)
+        with _outer_tangents():
+            d, e = _primals(ctx.saved_tensors)
+            L, V = _Values.vectors(ctx, d, e)
+            dd, de = _zero_tangents(d, *_primals((dd, de)))
+            return _derivative.values_tangent(L, V, dd, de, ctx.lower)
 
     @staticmethod
     def vmap(info, in_dims, d, e, lower, options):
