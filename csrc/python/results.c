@@ -284,6 +284,21 @@ PyDoc_STRVAR(dlpack_doc,
              "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
              "A capsule of DLPack. The reader's stream waits for the results on the device.");
 
+/* Two numbers from a tuple; None leaves them as they are. */
+static int
+read_pair(const char *name, PyObject *pair, int *first, int *second)
+{
+    if (pair == Py_None) {
+        return 0;
+    }
+    if (!PyTuple_Check(pair)) {
+        PyErr_Format(PyExc_TypeError, "%s must be a tuple of two integers, not %.200s", name,
+                     Py_TYPE(pair)->tp_name);
+        return -1;
+    }
+    return PyArg_ParseTuple(pair, "ii", first, second) ? 0 : -1;
+}
+
 static PyObject *
 device_array_dlpack(PyObject *self, PyObject *args, PyObject *options)
 {
@@ -295,8 +310,8 @@ device_array_dlpack(PyObject *self, PyObject *args, PyObject *options)
 
     if (!PyArg_ParseTupleAndKeywords(args, options, "|$OOOO:__dlpack__", names, &stream, &version,
                                      &wanted, &copy) ||
-        (version != Py_None && !PyArg_ParseTuple(version, "ii;max_version", &major, &minor)) ||
-        (wanted != Py_None && !PyArg_ParseTuple(wanted, "ii;dl_device", &type, &id))) {
+        read_pair("max_version", version, &major, &minor) < 0 ||
+        read_pair("dl_device", wanted, &type, &id) < 0) {
         return NULL;
     }
     copies = copy == Py_None ? 0 : PyObject_IsTrue(copy);
