@@ -38,7 +38,7 @@ def main():
         "-o",
         "--output",
         type=Path,
-        help="result file (default: in benchmarks/results; of checksums and against in build)",
+        help="result file (default: in benchmarks/results; of stress, checksums and against in build)",
     )
     parser.add_argument(
         "--threads",
@@ -198,16 +198,16 @@ def _stress(arguments, processes):
     if arguments.small is not None:
         if index is not None:
             return small.again(seed, index, device)
-        path = arguments.output or RESULTS / f"stress_small_{device}.json"
+        path = arguments.output or BUILD / f"stress_small_{device}.json"
         return small.run(path, processes, device, arguments.small, seed, seconds)
     if arguments.evolve is not None:
         if index is not None:
             return evolve.again(seed, index, method, device)
-        path = arguments.output or RESULTS / f"stress_evolve_{device}.json"
+        path = arguments.output or BUILD / f"stress_evolve_{device}.json"
         return evolve.run(path, processes, device, method, arguments.evolve, seed, seconds)
     if index is not None:
         return stress.again(seed, index, device, method)
-    path = arguments.output or RESULTS / f"stress_{device}.json"
+    path = arguments.output or BUILD / f"stress_{device}.json"
     return stress.run(path, processes, device, method, arguments.draws, seed, seconds)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from . import _arrays, _core, _libraries
+from ._selection import indices
 from ._types import SVDInfo, SVDResult
 
 if TYPE_CHECKING:
@@ -523,14 +524,7 @@ def _selected(select, select_range, d, e, check_finite, device, stream):
         if not low < high:
             raise ValueError(f"select_range must have min < max, not {select_range!r}")
         return _core.select(d, e, check_finite, low, high, device, stream)
-    try:
-        low, high = operator.index(low), operator.index(high)
-    except TypeError:
-        raise TypeError(
-            f'select="i" needs a select_range of two integers, not {select_range!r}'
-        ) from None
-    if not 0 <= low <= high:
-        raise ValueError(f"select_range must have 0 <= min <= max, not {select_range!r}")
+    low, high = indices((low, high))
     if high >= _INT64_MAX:
         raise ValueError(f"select_range={select_range!r} is out of range")
     return low, high - low + 1

@@ -1,11 +1,11 @@
-"""The range of select="i", for callers that know the order of the matrix."""
+"""The range of select="i"."""
 
 from __future__ import annotations
 
 import operator
 
 
-def index_range(select_range, n):
+def indices(select_range):
     """The first index and the last, both included."""
     try:
         low, high = map(operator.index, select_range)
@@ -15,6 +15,12 @@ def index_range(select_range, n):
         ) from None
     if not 0 <= low <= high:
         raise ValueError(f"select_range must have 0 <= min <= max, not {select_range!r}")
+    return low, high
+
+
+def index_range(select_range, n):
+    """The same, for callers that know the order of the matrix."""
+    low, high = indices(select_range)
     if high >= n:
         raise ValueError(
             f"select_range=({low}, {high}) is out of range: max must be below the order of the "
