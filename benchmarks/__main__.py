@@ -38,7 +38,7 @@ def main():
         "-o",
         "--output",
         type=Path,
-        help="result file (default: in benchmarks/results; of stress, checksums and against in build)",
+        help="result file (default: in benchmarks/results; in build: stress, checksums, against)",
     )
     parser.add_argument(
         "--threads",
