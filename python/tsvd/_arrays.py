@@ -59,9 +59,7 @@ def arrange(d, e, out, device, stream) -> Arrays:
     if device is not None and device != place:
         raise ValueError(f"d lies on {_called(place)}, and device asks for {_called(device)}")
     for name, x in list(named.items())[2:]:
-        if _library(x) == "jax":
-            raise ValueError(f"{name} is read-only, as all arrays of JAX are")
-        _refuse_negative(name, x)
+        _check_writable(name, x)
     number, keep = _current_stream(d, place) if stream is None else _given_stream(stream)
     wrap = _from_dlpack(d) or _from_dlpack(e)
     settle()
@@ -158,7 +156,7 @@ def _place(name, x):
         if masked is not None and isinstance(x, masked.MaskedArray):
             raise TypeError(f"{name} is a masked array; fill its gaps with numpy.ma.filled")
         return _HOST
-    if _library(x) == "torch" and (x.requires_grad or _has_tangent(x)):
+    if _library(x) == "torch" and (x.requires_grad or has_tangent(x)):
         raise ValueError(
             f"{name} is a tensor that requires grad: tsvd.torch.svd and tsvd.torch.svdvals have "
             "derivatives, tsvd.svd takes the tensor without them by detach()"
@@ -212,24 +210,27 @@ def _as_numpy(name, x):
     return np.asarray(_core.borrow(capsule, name))
 
 
-def _has_tangent(x):
+def is_transformed(x):
+    """Whether a tensor belongs to vmap, grad or another transformation of torch.func."""
+    return sys.modules["torch"]._C._functorch.is_functorch_wrapped_tensor(x)
+
+
+def has_tangent(x):
     """Whether a tensor carries a derivative of forward mode, or belongs to a transformation."""
-    torch = sys.modules["torch"]
-    if torch._C._functorch.is_functorch_wrapped_tensor(x):
-        return True
-    return torch.autograd.forward_ad.unpack_dual(x).tangent is not None
+    dual = sys.modules["torch"].autograd.forward_ad.unpack_dual
+    return is_transformed(x) or dual(x).tangent is not None
 
 
-def _refuse_negative(name, x):
-    """A result could only be written to a copy of such a view."""
-    if _library(x) == "torch" and x.is_neg():
+def _check_writable(name, x):
+    """Refuses what results cannot be written to, in the words of its library."""
+    if _library(x) == "jax":
+        raise ValueError(f"{name} is read-only, as all arrays of JAX are")
+    if _library(x) == "torch" and x.is_neg():  # only a copy of such a view could be written to
         raise ValueError(f"{name} is a view whose signs are changed: give its resolve_neg()")
 
 
 def _writable(name, x):
-    if _library(x) == "jax":
-        raise ValueError(f"{name} is read-only, as all arrays of JAX are")
-    _refuse_negative(name, x)
+    _check_writable(name, x)
     return _as_numpy(name, x)
 
 

@@ -14,7 +14,7 @@ import math
 import torch
 from torch.autograd import forward_ad
 
-from . import _api, _derivative
+from . import _api, _arrays, _derivative
 from ._selection import index_range
 from ._types import SVDResult
 
@@ -109,8 +109,7 @@ def svd(
         "device": device,
         "check_finite": check_finite,
     }
-    if method == "bisect":  # before a count, which would take it
-        _api.svd(d.detach(), e.detach(), method=method)
+    _api._method_number(method, True)  # a count takes methods for values alone
     select, select_range = _indices(d, e, lower, options, select, select_range)
     if select_range == _NONE:
         return SVDResult(d[..., None][..., :0], d[..., :0], d[..., None, :][..., :0, :])
@@ -221,7 +220,7 @@ def _indices(d, e, lower, options, select, select_range):
         return select, index_range(select_range, d.shape[-1])
     if select != "v":
         return select, select_range
-    if _is_transformed(d) or _is_transformed(e):
+    if _arrays.is_transformed(d) or _arrays.is_transformed(e):
         raise NotImplementedError(
             'select="v" within a transformation of torch.func: how many values there are depends '
             'on their numbers; use select="i"'
@@ -238,16 +237,8 @@ def _indices(d, e, lower, options, select, select_range):
     return "i", (above, above + inside - 1)
 
 
-def _is_transformed(x):
-    """Whether x belongs to vmap, grad or another transformation of torch.func."""
-    return torch._C._functorch.is_functorch_wrapped_tensor(x)
-
-
 def _may_want_derivative(x):
-    tangent = forward_ad.unpack_dual(x).tangent
-    return (
-        _is_transformed(x) or tangent is not None or (x.requires_grad and torch.is_grad_enabled())
-    )
+    return _arrays.has_tangent(x) or (x.requires_grad and torch.is_grad_enabled())
 
 
 def _compute(d, e, lower, options, vectors):
