@@ -23,6 +23,8 @@ def main():
         "values: up to a million singular values without vectors on the GPU; "
         "select: the largest values with vectors, against all values, on the GPU; "
         "batch: many small matrices on the GPU; "
+        "transfers: results on the way to the host, and arrays that stay on the GPU; "
+        "twisted: vectors by twisted factorisations on the GPU, beside divide and conquer; "
         "eps: the time that a looser eps saves; "
         "crossover: the orders from which on one method or device is faster than another; "
         "stress: random draws, small matrices or a search for the worst, each checked in every "
@@ -172,6 +174,12 @@ def _transfers(arguments, threads):
     return transfers.run(arguments.output or RESULTS / "transfers.json", threads)
 
 
+def _twisted(arguments, threads):
+    from benchmarks import twisted
+
+    return twisted.run(arguments.output or RESULTS / "twisted.json", threads)
+
+
 def _eps(arguments, threads):
     from benchmarks import eps
 
@@ -268,6 +276,7 @@ COMMANDS = {
     "select": _select,
     "batch": _batch,
     "transfers": _transfers,
+    "twisted": _twisted,
     "eps": _eps,
     "crossover": _crossover,
     "stress": _stress,

@@ -33,7 +33,7 @@ BEGINNERS, KEPT = 12, 8  # matrices that a climb begins with, and that it keeps
 PATIENCE = 150  # evaluations without success after which it begins again
 # Of the climbs of "any", in turn. Their number has no factor in common with that of the pairs of a
 # goal and a type, so that 30 climbs have all three.
-METHODS = ("dc", "qr", "givens")
+METHODS = ("dc", "twisted", "qr", "givens")
 
 
 @dataclass(frozen=True)

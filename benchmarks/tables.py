@@ -238,6 +238,29 @@ def _transfers(content):
         yield _row(case["what"], _seconds(case["end_to_end"]), device, target)
 
 
+def _twisted(content):
+    """A line for each case that has a target: the call, divide and conquer, and the target."""
+    yield from _header("matrix", "n", "what", "time", "dc", "target", "orthogonality")
+    names = {
+        "single": "all values, on the device",
+        "range": "100 largest, on the device",
+        "touched": "end to end, touched",
+        "fresh": "end to end, fresh",
+    }
+    for case in content["cases"]:
+        if case["group"] in names:
+            whole = case["group"] in ("touched", "fresh")
+            yield _row(
+                case["family"],
+                f"{case['n']:,}",
+                names[case["group"]],
+                _seconds(case["end_to_end"] if whole else case["device"]),
+                _seconds(case["dc"]) if "dc" in case else "",
+                _seconds(case["target"]),
+                _number(case["orthogonality"]) if "orthogonality" in case else "",
+            )
+
+
 def _eps(content):
     """A line for each matrix, a column for each eps: time, deflated / n, error / eps."""
     columns = list(dict.fromkeys(row["eps"] for row in content["rows"]))
@@ -391,6 +414,8 @@ TABLES = {
     "measured_batch": (_measured_gpu, "batch.json"),
     "transfers": (_transfers, "transfers.json"),
     "measured_transfers": (_measured_gpu, "transfers.json"),
+    "twisted": (_twisted, "twisted.json"),
+    "measured_twisted": (_measured_gpu, "twisted.json"),
     "eps_cuda": (_eps, "eps_cuda.json"),
     "measured_eps": (_measured_gpu, "eps_cuda.json"),
     "givens_cuda": (_givens, "gpu.json"),

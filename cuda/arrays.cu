@@ -120,10 +120,11 @@ take_room(struct tsvd_context *ctx, struct chunk *chunk, struct device_load *loa
         bytes = bytes_add(bytes, bytes_of(numbers, 2 * sizeof(real)));
         TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), bytes, (void **)&chunk->d_d));
         chunk->d_e = chunk->d_d + numbers;
+        chunk->d_exponent = (real_int *)(chunk->d_e + numbers);
     }
     load->d_d = chunk->d_d;
     load->d_e = chunk->d_e;
-    load->d_exponent = (real_int *)(chunk->d_e + numbers);
+    load->d_exponent = chunk->d_exponent;
     load->d_kind = (char *)(load->d_exponent + most);
 out:
     return ret;
@@ -196,12 +197,27 @@ describe(const struct svd_problem *p, const struct chunk *chunk, struct device_l
     load->e = input_of(&p->e, p->batch_ndim);
 }
 
+/* Brings to the host what is known of the matrices, and their entries if the plan says so. */
+static tsvd_status
+land_chunk(struct tsvd_context *ctx, const struct chunk *chunk, const struct device_load *load)
+{
+    const size_t count = (size_t)chunk->count;
+    const size_t entries = count * (size_t)ctx->problem->n * sizeof(real);
+    const struct cuda_piece piece[] = {
+        {chunk->exponent, load->d_exponent, count * sizeof(real_int)},
+        {chunk->kind, load->d_kind, count},
+        {chunk->d, chunk->d_d, entries},
+        {chunk->e, chunk->d_e, entries},
+    };
+
+    return tsvdi_cuda_land_all(cuda_of(ctx), piece, ctx->plan->host_entries ? 4 : 2);
+}
+
 tsvd_status
 tsvdi_cuda_device_load(struct tsvd_context *ctx, struct chunk *chunk)
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct svd_problem *p = ctx->problem;
-    const size_t count = (size_t)chunk->count, bytes = count * (size_t)p->n * sizeof(real);
     struct device_load load = {};
     tsvd_status ret = TSVD_OK;
 
@@ -212,12 +228,7 @@ tsvdi_cuda_device_load(struct tsvd_context *ctx, struct chunk *chunk)
     }
     load_kernel<<<(unsigned)chunk->count, LOAD_THREADS, 0, call->stream>>>(load);
     CUDA_LAUNCHED(call);
-    TSVD_TRY(tsvdi_cuda_land(call, chunk->exponent, load.d_exponent, count * sizeof(real_int)));
-    TSVD_TRY(tsvdi_cuda_land(call, chunk->kind, load.d_kind, count));
-    if (ctx->plan->host_entries) {
-        TSVD_TRY(tsvdi_cuda_land(call, chunk->d, chunk->d_d, bytes));
-        TSVD_TRY(tsvdi_cuda_land(call, chunk->e, chunk->d_e, bytes));
-    }
+    TSVD_TRY(land_chunk(ctx, chunk, &load));
     chunk->ordinary = 0;
     for (int64_t i = 0; i < chunk->count; i++) {
         chunk->ordinary += chunk->kind[i] == ORDINARY;

@@ -44,6 +44,7 @@ cuda_close(struct tsvd_context *ctx, struct chunk *chunk)
 {
     tsvdi_cuda_free(ctx->cuda, chunk->d_d);
     chunk->d_d = chunk->d_e = NULL;
+    chunk->d_exponent = NULL;
 }
 
 /* Matrices per chunk, limited by memory and grid size. */
@@ -123,6 +124,7 @@ tsvdi_cuda(void)
         .workers = 0,
         .takes_blas = 0,
         .values_by_qr = 0,
+        .twisted_order = 1,
         .values_cpu_order = VALUES_CPU_ORDER,
         .open = cuda_open,
         .close = cuda_close,
@@ -135,6 +137,7 @@ tsvdi_cuda(void)
         .values = &tsvdi_cuda_values,
         .vectors = &tsvdi_cuda_vectors,
         .dc = &tsvdi_cuda_dc,
+        .twisted = &tsvdi_cuda_twisted,
         .givens = &tsvdi_cuda_givens,
     };
 

@@ -61,6 +61,17 @@ device_stride(int64_t n)
     return (n + 15) / 16 * 16;
 }
 
+/* Cuts the next array off a piece of memory.  base = NULL: only counts its bytes. */
+template <typename T>
+static T *
+cut(char *base, size_t *at, int64_t count)
+{
+    T *array = (T *)(base + *at);
+
+    *at += ((size_t)count * sizeof(T) + 255) / 256 * 256;
+    return array;
+}
+
 static inline struct cuda_call *
 cuda_of(struct tsvd_context *ctx)
 {
@@ -101,10 +112,22 @@ tsvd_status tsvdi_cuda_values_on_device(struct tsvd_context *ctx, int64_t n, int
                                         int64_t last, const real *d_hint, real eps, real *d_s,
                                         int64_t *counts);
 
+/* values/values.cu: the same for matrices of doubles, also in float32. */
+#if TSVD_SINGLE
+tsvd_status tsvdi_cuda_values_on_device_f64(struct tsvd_context *ctx, int64_t n, int64_t batch,
+                                            const double *d_d, const double *d_e, int64_t first,
+                                            int64_t last, const double *d_hint, double eps,
+                                            double *d_s, int64_t *counts);
+#define tsvdi_cuda_wide_values tsvdi_cuda_values_on_device_f64
+#else
+#define tsvdi_cuda_wide_values tsvdi_cuda_values_on_device
+#endif
+
 /* The tables of operations. */
 extern const struct values_ops tsvdi_cuda_values;
 extern const struct vectors_ops tsvdi_cuda_vectors;
 extern const struct dc_ops tsvdi_cuda_dc;
+extern const struct twisted_ops tsvdi_cuda_twisted;
 extern const struct givens_ops tsvdi_cuda_givens;
 
 /* arrays.cu: whether all threads bring the entries of a chunk from the host to the device before
@@ -131,6 +154,27 @@ cuda_deliver(struct tsvd_context *ctx, void *to, const void *d_from, size_t byte
                                   : tsvdi_cuda_land(call, to, d_from, bytes);
     }
     CUDA_TRY(call, cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDeviceToDevice, call->stream));
+out:
+    return ret;
+}
+
+/* Where the chunk's entries are on the device: load() has brought them there, or they are uploaded
+   to room[0] for d and room[1] for e. */
+static inline tsvd_status
+cuda_entries(struct cuda_call *call, const struct chunk *chunk, int64_t entries,
+             real *const room[2], const real **d_d, const real **d_e)
+{
+    const size_t bytes = (size_t)entries * sizeof(real);
+    tsvd_status ret = TSVD_OK;
+
+    *d_d = chunk->d_d;
+    *d_e = chunk->d_e;
+    if (chunk->d_d == NULL) {
+        TSVD_TRY(tsvdi_cuda_upload(call, room[0], chunk->d, bytes));
+        TSVD_TRY(tsvdi_cuda_upload(call, room[1], chunk->e, bytes));
+        *d_d = room[0];
+        *d_e = room[1];
+    }
 out:
     return ret;
 }

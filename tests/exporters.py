@@ -189,6 +189,7 @@ class Raw(Interface):
                 "cuMemcpyHtoD_v2", self.memory, ctypes.c_void_p(base.ctypes.data),
                 ctypes.c_size_t(base.nbytes),
             )  # fmt: skip
+            driver("cuStreamSynchronize", None)  # the copy may still be on its way
         offset = array.ctypes.data - base.ctypes.data
         super().__init__(
             shape=array.shape,

@@ -15,6 +15,7 @@ BOUNDS = {
     "values bisect": lambda n: 4 + n / 64,
     "values qr": lambda n: 8 + n / 8,
     "values dc": lambda n: 8 + n / 8,
+    "values twisted": lambda n: 8 + n / 8,
     "values auto": lambda n: 8 + n / 8,
 }
 

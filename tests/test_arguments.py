@@ -573,8 +573,8 @@ def test_cuda_where_there_is_none():
     ("method", "arrays", "k", "what"),
     [
         ("qr", 0, 10**7, "L and R"),
-        ("auto", 4, 10**7, "and the workspace"),
-        ("auto", 6, 3, "and the workspace"),
+        ("dc", 4, 10**7, "and the workspace"),
+        ("dc", 6, 3, "and the workspace"),
         (None, 0, 2**55, "results, s"),
     ],
 )

@@ -1,7 +1,6 @@
 """CUDA devices against the CPU, and errors that only a device can make."""
 
 import ctypes
-import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -657,34 +656,3 @@ import test_cuda
 test_cuda.exhaust_memory()
 """
     run(program, seconds=120)
-
-
-SANITIZED = """
-import numpy as np
-import tsvd
-
-rng = np.random.default_rng(7)
-for dtype in (np.float64, np.float32):
-    for n, blocks, eps in ((2, 1, 1e-3), (5, 2, 0.1), (40, 1, 0.1), (70, 3, 0.1), (130, 7, 0.2)):
-        d, e = rng.random(n).astype(dtype), rng.random(n - 1).astype(dtype)
-        for split in (0, 1):
-            options = {"method": "givens", "eps": eps, "device": "cuda"}
-            tuning = {"blocks": blocks, "split": split}
-            tsvd.svd(d, e, tuning=tuning, **options)
-            tsvd.svd(d, e, tuning=tuning | {"block_threads": 6}, compute_uv=False, **options)
-        tsvd.svd(d, e, lower=True, device="cuda")
-    for n in (257, 600):
-        d, e = rng.random(n).astype(dtype), rng.random(n - 1).astype(dtype)
-        tsvd.svdvals(d, e, device="cuda")
-        d[::7], e[::5] = 0, 0
-        tsvd.svdvals(d, e, device="cuda")
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("compute-sanitizer") is None, reason="no compute-sanitizer")
-@pytest.mark.parametrize("tool", ["memcheck", "racecheck"])
-def test_compute_sanitizer(tool):
-    command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
-    output = run(SANITIZED, seconds=300, under=command)
-    assert "SUMMARY: 0 " in output

@@ -3,7 +3,6 @@
 import gc
 import json
 import os
-import shutil
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -686,36 +685,3 @@ elif way == "thread":
     del result, capsule
 """
     run(program)
-
-
-SANITIZED = f"""
-import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-import numpy as np
-import tsvd
-from exporters import Raw, download
-
-rng = np.random.default_rng(7)
-for dtype in (np.float64, np.float32):
-    for n in (1, 5, 40, 130, 300):
-        d, e = rng.random((2, n)).astype(dtype)[:, ::-1], rng.random(n - 1).astype(dtype)
-        for stream in (None, 1, 2):
-            result = tsvd.svd(Raw(d), Raw(e), stream=stream)
-            out = tuple(Raw(np.zeros(x.shape, dtype)) for x in result)
-            tsvd.svd(Raw(d), Raw(e), stream=stream, out=out)
-            for x, y in zip(result, out):
-                assert np.array_equal(download(x), download(y))
-            s = tsvd.svdvals(Raw(d), Raw(e))
-            tsvd.trim()
-            del result
-            download(s)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("compute-sanitizer") is None, reason="no compute-sanitizer")
-@pytest.mark.parametrize("tool", ["memcheck", "racecheck"])
-def test_compute_sanitizer(tool):
-    command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
-    output = run(SANITIZED, seconds=300, under=command)
-    assert "SUMMARY: 0 " in output

@@ -261,7 +261,7 @@ def test_cli_moves_a_bar(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("d.npy", np.ones(1500))
     np.save("e.npy", np.ones(1499))
-    assert _cli.main("svd d.npy e.npy -o out.npz --device cpu --progress".split()) == 0
+    assert _cli.main("svd d.npy e.npy -o out.npz --device cpu --method dc --progress".split()) == 0
     assert len(shown) > 2 and shown == sorted(shown) and shown[-1] == pytest.approx(100)
 
 

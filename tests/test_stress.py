@@ -282,7 +282,7 @@ from benchmarks import stress
 
 drawn = [stress.draw(0, i, "cpu", "any") for i in range(1500)]
 made = [x for x, _, _ in drawn]
-assert {x.method for x in made} == {"auto", "dc", "qr", "givens", "bisect"}
+assert {x.method for x in made} == {"auto", "dc", "twisted", "qr", "givens", "bisect"}
 for key in ("vectors", "lower", "by_interval", "dtype", "threads"):
     assert len({getattr(x, key) for x in made}) > 1, key
 for key in ("eps", "max_sweeps", "others", "part"):

@@ -125,15 +125,26 @@ tsvd_set_threads(tsvd_handle *handle, int threads, tsvd_error *error)
     return TSVD_OK;
 }
 
+/* Refuses a handle of no CUDA device. */
+static tsvd_status
+check_cuda(const tsvd_handle *handle, tsvd_error *error)
+{
+    tsvdi_error_clear(error);
+    return handle != NULL && handle->cuda != NULL
+               ? TSVD_OK
+               : tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                            "only a handle of a CUDA device has streams and device memory");
+}
+
 tsvd_status
 tsvd_set_stream(tsvd_handle *handle, void *stream, tsvd_error *error)
 {
-    tsvdi_error_clear(error);
-    if (handle == NULL || handle->cuda == NULL) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "only a handle of a CUDA device has a stream");
-    }
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(check_cuda(handle, error));
     tsvdi_cuda_set_stream(handle->cuda, stream);
-    return TSVD_OK;
+out:
+    return ret;
 }
 
 void *
@@ -146,32 +157,33 @@ tsvd_status
 tsvd_wait_for(tsvd_handle *handle, void *stream, tsvd_error *error)
 {
     tsvd_error own;
+    tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own;
-    tsvdi_error_clear(error);
-    if (handle == NULL || handle->cuda == NULL) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "only a handle of a CUDA device has a stream");
-    }
-    return tsvdi_cuda_wait_for(handle->cuda, stream, error);
+    TSVD_TRY(check_cuda(handle, error));
+    TSVD_TRY(tsvdi_cuda_wait_for(handle->cuda, stream, error));
+out:
+    return ret;
 }
 
 tsvd_status
 tsvd_synchronize(tsvd_handle *handle, tsvd_error *error)
 {
     tsvd_error own;
+    tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own;
-    tsvdi_error_clear(error);
-    if (handle == NULL || handle->cuda == NULL) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "only a handle of a CUDA device has a stream");
-    }
-    return tsvdi_cuda_synchronize(handle->cuda, error);
+    TSVD_TRY(check_cuda(handle, error));
+    TSVD_TRY(tsvdi_cuda_synchronize(handle->cuda, error));
+out:
+    return ret;
 }
 
 tsvd_status
 tsvd_memory_take(tsvd_handle *handle, size_t bytes, tsvd_memory **memory, tsvd_error *error)
 {
     tsvd_error own;
+    tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own;
     tsvdi_error_clear(error);
@@ -179,11 +191,10 @@ tsvd_memory_take(tsvd_handle *handle, size_t bytes, tsvd_memory **memory, tsvd_e
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "memory must not be NULL");
     }
     *memory = NULL;
-    if (handle == NULL || handle->cuda == NULL) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                          "only a handle of a CUDA device has device memory");
-    }
-    return tsvdi_cuda_memory_take(handle->cuda, bytes, memory, error);
+    TSVD_TRY(check_cuda(handle, error));
+    TSVD_TRY(tsvdi_cuda_memory_take(handle->cuda, bytes, memory, error));
+out:
+    return ret;
 }
 
 tsvd_status

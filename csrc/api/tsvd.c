@@ -76,6 +76,7 @@ tsvd_options_default(void)
     options.eps = -1;
     options.check_finite = 1;
     options.givens_split = 1;
+    options.fallback = 1;
     return options;
 }
 

@@ -33,6 +33,7 @@ struct chunk {
     int64_t ordinary;   /* how many matrices are ordinary */
     real *d_d, *d_e;    /* [count n] d and e on the device, if load() brings them there; d and e are
                            filled only if plan->host_entries.  Else NULL */
+    real_int *d_exponent; /* [count] on the device, exactly where d_d is; else NULL */
 };
 
 /* Whether a value of matrix i of a chunk may come close to what exceeds the largest number.  No
@@ -160,6 +161,47 @@ struct dc_ops {
     struct bytes (*bytes)(const struct svd_plan *plan);
 };
 
+/* ---- twisted factorisations ---- */
+
+/* Vectors by twisted factorisations (math/twisted.h), of one matrix.  Every value is worked on by
+   itself, and passes gates.  `refused` counts the values that did not; an operation may leave off
+   as soon as it is above 0, and is then followed by end(). */
+struct twisted_job {
+    int64_t n;                 /* order of the matrix */
+    int64_t first, k;          /* wanted: the values first .. first + k - 1, 0 the largest */
+    const struct chunk *chunk; /* the matrix */
+    int lower;                 /* 1: e is the sub-diagonal, and L and R change roles */
+    struct results to;         /* where values and vectors go */
+    int64_t refused;           /* out: how many values failed a gate; k if the matrix did */
+    double seconds_device;     /* out: of a device's work, where it is measured */
+    void *held;                /* what the back end keeps from begin() to end() */
+};
+
+struct twisted_ops {
+    /* Takes the workspace and prepares the matrix.  It refuses one that falls into parts, or whose
+       entries have too wide a range.  end() is due also after a failure. */
+    tsvd_status (*begin)(struct tsvd_context *ctx, struct twisted_job *job);
+    void (*end)(struct tsvd_context *ctx, struct twisted_job *job);
+
+    /* For AUTO: *answer is 1 if this is likely to succeed, and to be faster than divide and
+       conquer. It takes a small part of either's time, and may write to job->to. */
+    tsvd_status (*pays)(struct tsvd_context *ctx, struct twisted_job *job, int *answer);
+
+    /* Finds the wanted values, and their neighbours, well enough for the corrections to converge.
+       It refuses those that are too close to another, or too small. */
+    tsvd_status (*values)(struct tsvd_context *ctx, struct twisted_job *job);
+
+    /* Values and vectors to job->to, with the signs that vectors_ops.order() gives. */
+    tsvd_status (*vectors)(struct tsvd_context *ctx, struct twisted_job *job);
+
+    /* Looks at the vectors in job->to, and refuses those that probes do not find orthogonal and
+       right (math/probe.h). */
+    tsvd_status (*probe)(struct tsvd_context *ctx, struct twisted_job *job);
+
+    /* Workspace between begin() and end(). */
+    struct bytes (*bytes)(const struct svd_plan *plan);
+};
+
 /* ---- the givens method ---- */
 
 /* The matrix that the method works on. */
@@ -215,6 +257,7 @@ struct backend {
     int workers;      /* 1: several may compute on matrices of their own at once, a thread each */
     int takes_blas;   /* 1: divide and conquer multiplies by the handle's BLAS, above BLAS_ORDER */
     int values_by_qr; /* 1: QR finds the values of a very small or graded matrix faster */
+    int64_t twisted_order;    /* AUTO tries twisted factorisations from this order on */
     int64_t values_cpu_order; /* the CPU finds the values of a single matrix up to this order */
 
     /* A worker begins and ends; close(), due also after a failure, gives back what the worker and
@@ -245,6 +288,7 @@ struct backend {
     const struct values_ops *values;
     const struct vectors_ops *vectors;
     const struct dc_ops *dc;
+    const struct twisted_ops *twisted;
     const struct givens_ops *givens;
 };
 
@@ -252,6 +296,7 @@ extern const struct backend tsvdi_cpu;
 extern const struct values_ops tsvdi_cpu_values;
 extern const struct vectors_ops tsvdi_cpu_vectors;
 extern const struct dc_ops tsvdi_cpu_dc;
+extern const struct twisted_ops tsvdi_cpu_twisted;
 extern const struct givens_ops tsvdi_cpu_givens;
 
 /* cuda/backend.cu, in a build with CUDA. */

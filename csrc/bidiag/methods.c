@@ -33,6 +33,12 @@ static const struct svd_method methods[TSVD_METHOD_COUNT] = {
                             .needs = NEEDS_VALUES,
                             .run = tsvdi_bisect,
                             .bytes = tsvdi_bisect_bytes},
+    [TSVD_METHOD_TWISTED] = {.name = "twisted",
+                             .with_vectors = 1,
+                             .part_vectors = 1,
+                             .needs = NEEDS_DC | NEEDS_VECTORS,
+                             .run = tsvdi_twisted,
+                             .bytes = tsvdi_twisted_bytes},
 };
 
 const struct svd_method *

@@ -54,6 +54,10 @@ tsvd_status tsvdi_dc(struct tsvd_context *ctx, const struct chunk *chunk, struct
                      tsvd_info *info);
 struct bytes tsvdi_dc_bytes(const struct svd_plan *plan);
 
+tsvd_status tsvdi_twisted(struct tsvd_context *ctx, const struct chunk *chunk, struct results to,
+                          tsvd_info *info);
+struct bytes tsvdi_twisted_bytes(const struct svd_plan *plan);
+
 tsvd_status tsvdi_qr(struct tsvd_context *ctx, const struct chunk *chunk, struct results to,
                      tsvd_info *info);
 struct bytes tsvdi_qr_bytes(const struct svd_plan *plan);

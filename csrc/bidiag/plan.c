@@ -32,6 +32,14 @@ takes_blas(const struct svd_problem *p, const struct backend *backend)
     return backend->takes_blas && p->vectors && p->n > BLAS_ORDER;
 }
 
+/* Whether AUTO tries twisted factorisations.  The matrix then decides. */
+static int
+tries_twisted(const struct svd_problem *p, const struct backend *backend)
+{
+    return backend->twisted != NULL && p->matrices == 1 && p->options->eps <= 0 &&
+           p->n >= backend->twisted_order;
+}
+
 /* The method that runs.  AUTO, and DC without vectors, stand for another.  The answer is BISECT if
    each matrix decides between QR and BISECT (method_for() in svd.c). */
 static tsvd_method
@@ -46,8 +54,11 @@ choose_method(const struct svd_problem *p, const struct backend *backend)
     if (!p->vectors) {
         return TSVD_METHOD_BISECT;
     }
-    return !takes_blas(p, backend) || tsvdi_blas_ready(&p->handle->blas) ? TSVD_METHOD_DC
-                                                                         : TSVD_METHOD_QR;
+    if (takes_blas(p, backend) && !tsvdi_blas_ready(&p->handle->blas)) {
+        return TSVD_METHOD_QR;
+    }
+    return asked == TSVD_METHOD_AUTO && tries_twisted(p, backend) ? TSVD_METHOD_TWISTED
+                                                                  : TSVD_METHOD_DC;
 }
 
 /* Refuses what a method does not offer. */
@@ -71,7 +82,7 @@ check_method(const struct svd_problem *p, const struct svd_plan *plan, tsvd_erro
                           row->name);
     }
     if (plan->told.needs_blas && !tsvdi_blas_ready(&p->handle->blas) &&
-        (asked == TSVD_METHOD_DC || p->k < p->n)) {
+        (asked == TSVD_METHOD_DC || asked == TSVD_METHOD_TWISTED || p->k < p->n)) {
         tsvdi_advise(error, "set config.blas, call tsvd_set_blas(), or build tsvd with TSVD_BLAS");
         return tsvdi_fail(error, TSVD_ERR_LIBRARY, "method \"dc\" needs a BLAS on the CPU");
     }
@@ -150,7 +161,8 @@ tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *
     plan->told.count = p->k;
     plan->told.matrices = p->matrices;
     plan->told.needs_blas = takes_blas(p, backend) && (p->options->method == TSVD_METHOD_AUTO ||
-                                                       p->options->method == TSVD_METHOD_DC);
+                                                       p->options->method == TSVD_METHOD_DC ||
+                                                       p->options->method == TSVD_METHOD_TWISTED);
     plan->method = tsvdi_method_of(plan->told.method);
     plan->host_entries = plan->method->host_entries || (plan->told.method == TSVD_METHOD_BISECT &&
                                                         plan->values != backend->values);

@@ -7,6 +7,7 @@
  * it, such as a back-transformation of vectors, goes into solve_chunk(), behind run().  plan.c,
  * sum_bytes() counts the workspace of both.
  */
+#include <math.h>
 #include <string.h>
 
 #include "bidiag/call.h"
@@ -59,7 +60,10 @@ tsvdi_check(struct tsvd_context *ctx, double done)
     if (o->check == NULL || !ctx->is_caller) {
         return TSVD_OK;
     }
-    ctx->told = ((double)ctx->index + done * (double)ctx->count) / (double)ctx->total;
+    /* a method that gives up begins anew with another one: what was told stays until that is there
+     */
+    ctx->told =
+        fmax(ctx->told, ((double)ctx->index + done * (double)ctx->count) / (double)ctx->total);
     /* The caller's function finds the caller's environment, and may change it.  A number in memory
        is computed before that; one in a register might be computed after it. */
     tsvdi_environment_enter(&own);
@@ -141,7 +145,9 @@ solve_chunk(void *arg, int worker, int64_t index)
         own->info.method = method;
         TSVD_TRY(tsvdi_method_of(method)->run(&own->ctx, chunk, to, &own->info));
         /* of several methods the first by number is told, whichever thread ran it */
-        own->info.method = before != TSVD_METHOD_AUTO && before < method ? before : method;
+        if (before != TSVD_METHOD_AUTO && before < own->info.method) {
+            own->info.method = before;
+        }
     }
     for (int64_t i = 0; i < chunk->count && chunk->ordinary < chunk->count; i++) {
         if (chunk->kind[i] != ORDINARY) {
@@ -198,6 +204,7 @@ collect(const struct worker *worker, int workers, tsvd_status status, tsvd_info 
         info->iterations_saved += own->iterations_saved;
         info->rotations += own->rotations;
         info->deflated += own->deflated;
+        info->refused += own->refused;
         info->seconds_iterate += own->seconds_iterate;
         info->seconds_vectors += own->seconds_vectors;
         info->seconds_values += own->seconds_values;

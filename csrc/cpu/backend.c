@@ -68,6 +68,7 @@ const struct backend tsvdi_cpu = {
     .workers = 1,
     .takes_blas = 1,
     .values_by_qr = 1,
+    .twisted_order = 800,
     .open = cpu_open,
     .close = cpu_close,
     .chunk_most = chunk_most,
@@ -78,5 +79,6 @@ const struct backend tsvdi_cpu = {
     .values = &tsvdi_cpu_values,
     .vectors = &tsvdi_cpu_vectors,
     .dc = &tsvdi_cpu_dc,
+    .twisted = &tsvdi_cpu_twisted,
     .givens = &tsvdi_cpu_givens,
 };

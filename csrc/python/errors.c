@@ -13,6 +13,9 @@ advice_for(tsvd_status status, const tsvd_error *error)
         if (strncmp(error->text, "givens", 6) == 0) {
             return "use method=\"auto\", a larger eps, or a larger max_sweeps";
         }
+        if (strncmp(error->text, "twisted", 7) == 0) {
+            return "leave tuning[\"fallback\"] at 1, or use method=\"dc\"";
+        }
         return strncmp(error->text, "dc", 2) == 0 ? "use method=\"qr\" with a larger max_sweeps"
                                                   : "raise max_sweeps or eps";
     }

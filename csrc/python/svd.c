@@ -83,6 +83,7 @@ enum {
     ARG_BLOCKS,
     ARG_BLOCK_THREADS,
     ARG_SPLIT,
+    ARG_FALLBACK,
     ARG_ON_DEVICE,
     ARG_STREAM,
     ARG_KEEP,
@@ -106,6 +107,7 @@ get_options(PyObject *const *args, tsvd_options *options)
     options->givens_blocks = PyLong_AsLongLong(args[ARG_BLOCKS]);
     options->givens_threads = PyLong_AsLongLong(args[ARG_BLOCK_THREADS]);
     options->givens_split = (int)PyLong_AsLong(args[ARG_SPLIT]);
+    options->fallback = (int)PyLong_AsLong(args[ARG_FALLBACK]);
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -172,13 +174,14 @@ static PyObject *
 info_dict(const tsvd_info *info)
 {
     /* clang-format off */
-    return Py_BuildValue("{s:s,s:L,s:L,s:L,s:L,s:L,s:{s:d,s:d,s:d,s:d,s:d}}",
+    return Py_BuildValue("{s:s,s:L,s:L,s:L,s:L,s:L,s:L,s:{s:d,s:d,s:d,s:d,s:d}}",
                          "method", tsvd_method_name(info->method),
                          "sweeps", (long long)info->sweeps,
                          "iterations", (long long)info->iterations,
                          "iterations_saved", (long long)info->iterations_saved,
                          "rotations", (long long)info->rotations,
                          "deflated", (long long)info->deflated,
+                         "refused", (long long)info->refused,
                          "seconds",
                          "iterate", info->seconds_iterate,
                          "vectors", info->seconds_vectors,
@@ -190,8 +193,8 @@ info_dict(const tsvd_info *info)
 
 PyDoc_STRVAR(svd_doc,
              "svd(d, e, compute_uv, out, full_output, progress, first, count, lower, method, eps,\n"
-             "    max_sweeps, check_finite, threads, blocks, block_threads, split, on_device,\n"
-             "    stream, keep, wait, device, /)\n"
+             "    max_sweeps, check_finite, threads, blocks, block_threads, split, fallback,\n"
+             "    on_device, stream, keep, wait, device, /)\n"
              "--\n\n"
              "(L, s, R), or s without vectors; with full_output a pair of that and a dict.\n\n"
              "d, e and out may be anything; the options must be checked already:\n"

@@ -201,7 +201,6 @@ compute_on(const struct shared *with, int device, void *stream, const struct ope
         if (ret == TSVD_ERR_MEMORY && tsvdi_handles_drop(with->state) > 0) {
             ret = compute(handle, operands, options, error);
         }
-        (void)tsvd_set_stream(handle, NULL, NULL); /* XLA's may end before the next call */
     }
     tsvdi_handle_keep(with->state, handle);
     return ret;

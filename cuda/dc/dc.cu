@@ -13,7 +13,8 @@ enum { THREADS = 256 };
 struct cuda_dc {
     struct dc_device device;
     void *d_arrays;         /* all of the device's arrays but x, q and g, in one piece */
-    real *d_d, *d_e;        /* room on the device for d and e, if they are on the host */
+    real *d_room[2];        /* on the device, for d and e if they are on the host, */
+    real_int *d_exponent;   /* and for the exponents */
     struct dc_merge *merge; /* [merges] downloaded */
     int64_t *from;          /* [k] the slots of a single matrix's wanted values, downloaded */
     int64_t nodes;          /* of the tree */
@@ -72,12 +73,12 @@ lay_out(struct cuda_dc *run, char *base)
     struct dc_device *r = &run->device;
     size_t at = (dc_lay_out(&r->slot, r->slots, base) + 255) / 256 * 256;
 
-    run->d_d = cut<real>(base, &at, r->slots);
-    run->d_e = cut<real>(base, &at, r->slots);
+    run->d_room[0] = cut<real>(base, &at, r->slots);
+    run->d_room[1] = cut<real>(base, &at, r->slots);
     r->scaled_d = cut<real>(base, &at, r->slots);
     r->scaled_e = cut<real>(base, &at, r->slots);
     r->eps = cut<real>(base, &at, r->batch);
-    r->exponent = cut<real_int>(base, &at, r->batch);
+    run->d_exponent = cut<real_int>(base, &at, r->batch);
     r->tree = cut<struct dc_node>(base, &at, run->nodes);
     r->merge = cut<struct dc_merge>(base, &at, run->merges);
     r->failed = cut<unsigned long long>(base, &at, 1);
@@ -85,10 +86,18 @@ lay_out(struct cuda_dc *run, char *base)
 }
 
 static __global__ void
-scale_kernel(struct dc_device run, real eps)
+scale_kernel(struct dc_device run, int64_t merges, real eps)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
 
+    if (i == 0) {
+        *run.failed = ~0ULL;
+    }
+    /* what pads the structures too: they are brought to the host as a whole */
+    for (int64_t k = i; k < merges * (int64_t)(sizeof(*run.merge) / sizeof(uint32_t));
+         k += (int64_t)gridDim.x * blockDim.x) {
+        ((uint32_t *)run.merge)[k] = 0;
+    }
     if (i < run.slots) {
         r_scale(&run.d[i], 1, run.exponent[i / run.n], &run.scaled_d[i]);
         r_scale(&run.e[i], 1, run.exponent[i / run.n], &run.scaled_e[i]);
@@ -103,19 +112,15 @@ static tsvd_status
 give_matrices(struct cuda_call *call, const struct chunk *chunk, struct cuda_dc *run)
 {
     struct dc_device *r = &run->device;
-    const size_t bytes = (size_t)r->slots * sizeof(real);
     tsvd_status ret = TSVD_OK;
 
-    r->d = chunk->d_d;
-    r->e = chunk->d_e;
+    TSVD_TRY(cuda_entries(call, chunk, r->slots, run->d_room, &r->d, &r->e));
+    r->exponent = chunk->d_exponent;
     if (chunk->d_d == NULL) {
-        TSVD_TRY(tsvdi_cuda_upload(call, run->d_d, chunk->d, bytes));
-        TSVD_TRY(tsvdi_cuda_upload(call, run->d_e, chunk->e, bytes));
-        r->d = run->d_d;
-        r->e = run->d_e;
+        r->exponent = run->d_exponent;
+        TSVD_TRY(tsvdi_cuda_upload(call, run->d_exponent, chunk->exponent,
+                                   (size_t)r->batch * sizeof(real_int)));
     }
-    TSVD_TRY(
-        tsvdi_cuda_upload(call, r->exponent, chunk->exponent, (size_t)r->batch * sizeof(real_int)));
 out:
     return ret;
 }
@@ -158,11 +163,11 @@ dc_begin(struct tsvd_context *ctx, struct dc_job *job)
     TSVD_TRY(give_matrices(call, job->chunk, run));
     TSVD_TRY(
         tsvdi_cuda_upload(call, r->tree, job->tree.node, (size_t)run->nodes * sizeof(*r->tree)));
-    CUDA_TRY(call, cudaMemsetAsync(r->failed, 0xff, sizeof(*r->failed), call->stream));
     CUDA_TRY(call, cudaEventCreate(&run->begin));
     CUDA_TRY(call, cudaEventCreate(&run->end));
     CUDA_TRY(call, cudaEventRecord(run->begin, call->stream));
-    scale_kernel<<<blocks_for(r->slots, THREADS), THREADS, 0, call->stream>>>(*r, job->eps);
+    scale_kernel<<<blocks_for(r->slots, THREADS), THREADS, 0, call->stream>>>(*r, run->merges,
+                                                                              job->eps);
     CUDA_LAUNCHED(call);
 out:
     return ret;
@@ -453,8 +458,14 @@ dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
     struct cuda_dc *run = run_of(job);
     const struct dc_device *r = &run->device;
     const int64_t values = r->k * r->batch;
-    real *d_values = values_of(r), *d_s = job->eps > 0 ? d_values : r->slot.tau;
+    real *const d_values = values_of(r);
+    real *const d_refined = ctx->problem->to == TSVD_CUDA ? job->s : r->slot.tau;
+    real *const d_s = job->eps > 0 ? d_values : d_refined;
     unsigned long long failed = 0;
+    const struct cuda_piece piece[] = {
+        {run->merge, r->merge, (size_t)run->merges * sizeof(*run->merge)},
+        {&failed, r->failed, sizeof(failed)},
+    };
     int64_t counts = 0;
     float milliseconds = 0;
     double clock = tsvdi_host_seconds(), now;
@@ -464,9 +475,7 @@ dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
         TSVD_TRY(launch_ranks(call, r));
         TSVD_TRY(finish_vectors(call, r));
     }
-    TSVD_TRY(
-        tsvdi_cuda_land(call, run->merge, r->merge, (size_t)run->merges * sizeof(*run->merge)));
-    TSVD_TRY(tsvdi_cuda_land(call, &failed, r->failed, sizeof(failed)));
+    TSVD_TRY(tsvdi_cuda_land_all(call, piece, 2));
     if (failed != ~0ULL) {
         job->failed = (int64_t)failed;
         return TSVD_ERR_NO_CONVERGENCE;
@@ -476,7 +485,9 @@ dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
     info->seconds_vectors += now - clock;
     TSVD_TRY(refine_values(ctx, job, d_values, d_s, &counts));
     CUDA_TRY(call, cudaEventRecord(run->end, call->stream));
-    TSVD_TRY(cuda_deliver(ctx, job->s, d_s, (size_t)values * sizeof(real)));
+    if (d_s != job->s) {
+        TSVD_TRY(cuda_deliver(ctx, job->s, d_s, (size_t)values * sizeof(real)));
+    }
     CUDA_TRY(call, cudaEventSynchronize(run->end));
     CUDA_TRY(call, cudaEventElapsedTime(&milliseconds, run->begin, run->end));
     info->seconds_device += 1e-3 * (double)milliseconds;

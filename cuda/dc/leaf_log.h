@@ -37,7 +37,7 @@ struct straggler {
 
 /* What is in the log of a leaf. */
 struct leaf_end {
-    int sweeps;        /* logged */
+    int sweeps, turns; /* logged */
     int done;          /* whether the leaf's values are in slot.value, with signs */
     unsigned negative; /* bit i: the leaf is done, and value i is negative */
 };
@@ -105,7 +105,7 @@ struct ring {
 /* How far a warp has come with the turns of a log. */
 struct reader {
     const struct half_tangents *turn; /* [turns] the log */
-    int turns;                        /* room of the log */
+    int turns;                        /* logged */
     int ready;                        /* so many turns have come to the ring */
     struct half_tangents next;        /* the lane's turn of the WARP turns that follow */
 };
@@ -129,8 +129,10 @@ rotate(struct lifting q, real *x, real *y)
 static __device__ __forceinline__ void
 read_ahead(struct reader *r)
 {
-    if (r->ready < r->turns) {
-        r->next = r->turn[r->ready + (int)threadIdx.x % WARP];
+    const int turn = r->ready + (int)threadIdx.x % WARP;
+
+    if (turn < r->turns) {
+        r->next = r->turn[turn];
     }
 }
 
@@ -419,7 +421,7 @@ play(const struct dc_device &run, const struct leaf &leaf, const struct leaf_log
     const struct leaf_end end = log.end[at];
     const uint16_t *sweep = log.sweep + at * log.sweeps;
     struct vectors_part<WIDTH> v;
-    struct reader reader = {log.turn + at * log.turns, log.turns, 0, {0, 0}};
+    struct reader reader = {log.turn + at * log.turns, end.turns, 0, {0, 0}};
     int begin = 0; /* the first turn of the sweeps */
     real *to, null[COLUMNS];
     bool has_null;

@@ -22,7 +22,7 @@ make_sweeps(unsigned lanes, const struct dc_device &run, const struct leaf &leaf
 {
     struct half_tangent_log to = {log.turn + at * log.turns + used};
     uint16_t *sweep = log.sweep + at * log.sweeps;
-    struct leaf_end end = {0, 0, 0};
+    struct leaf_end end = {0, 0, 0, 0};
     bool busy = true;
 
     do {
@@ -47,6 +47,7 @@ make_sweeps(unsigned lanes, const struct dc_device &run, const struct leaf &leaf
         run.slot.z[leaf.slot + i] = e[i];
         end.negative |= (unsigned)(end.done && d[i] < 0) << i;
     }
+    end.turns = used;
     if (end.done && q->exhausted) {
         atomicMin(run.failed, (unsigned long long)leaf.matrix);
     }

@@ -69,17 +69,6 @@ merge_at(const struct dc_device &run, int depth, int64_t index)
     return run.merge + run.batch * dc_nodes_above(depth) + index;
 }
 
-/* Cuts the next array off a piece of memory.  base = NULL: only counts its bytes. */
-template <typename T>
-static T *
-cut(char *base, size_t *at, int64_t count)
-{
-    T *array = (T *)(base + *at);
-
-    *at += ((size_t)count * sizeof(T) + 255) / 256 * 256;
-    return array;
-}
-
 /* Bytes that the leaves of a level take on the device, at most. */
 uint64_t tsvdi_cuda_leaf_bytes(int64_t leaves);
 

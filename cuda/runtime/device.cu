@@ -320,10 +320,10 @@ out:
    all that there is. */
 #define CHECKED_BYTES ((size_t)256 << 20)
 
-tsvd_status
-tsvdi_cuda_memory_free(struct cuda_call *call, uint64_t *bytes)
+/* Bytes that the pool holds and nobody uses.  To ask what the device has free takes longer. */
+static tsvd_status
+idle_bytes(struct cuda_call *call, uint64_t *bytes)
 {
-    size_t outside = 0, total = 0;
     uint64_t reserved = 0, used = 0;
     tsvd_status ret = TSVD_OK;
 
@@ -332,26 +332,24 @@ tsvdi_cuda_memory_free(struct cuda_call *call, uint64_t *bytes)
                  cudaMemPoolGetAttribute(call->pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
         CUDA_TRY(call, cudaMemPoolGetAttribute(call->pool, cudaMemPoolAttrUsedMemCurrent, &used));
     }
-    CUDA_TRY(call, cudaMemGetInfo(&outside, &total));
     /* the driver may take memory back between the questions */
-    *bytes = bytes_add(outside, reserved > used ? reserved - used : 0);
+    *bytes = reserved > used ? reserved - used : 0;
 out:
     return ret;
 }
 
-/* Bytes that the pool holds and nobody uses.  To ask what the device has free takes longer. */
-static uint64_t
-idle_bytes(const struct cuda_call *call)
+tsvd_status
+tsvdi_cuda_memory_free(struct cuda_call *call, uint64_t *bytes)
 {
-    uint64_t reserved = 0, used = 0;
+    size_t outside = 0, total = 0;
+    uint64_t idle = 0;
+    tsvd_status ret = TSVD_OK;
 
-    if (cudaMemPoolGetAttribute(call->pool, cudaMemPoolAttrReservedMemCurrent, &reserved) !=
-            cudaSuccess ||
-        cudaMemPoolGetAttribute(call->pool, cudaMemPoolAttrUsedMemCurrent, &used) != cudaSuccess) {
-        tsvdi_cuda_forget();
-        return 0;
-    }
-    return reserved > used ? reserved - used : 0;
+    TSVD_TRY(idle_bytes(call, &idle));
+    CUDA_TRY(call, cudaMemGetInfo(&outside, &total));
+    *bytes = bytes_add(outside, idle);
+out:
+    return ret;
 }
 
 /* Takes device memory from the caller's allocator. */
@@ -373,7 +371,7 @@ tsvd_status
 tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p)
 {
     cudaError_t code;
-    uint64_t available = 0;
+    uint64_t available = 0, idle = 0;
     tsvd_status ret = TSVD_OK;
 
     *p = NULL;
@@ -383,7 +381,10 @@ tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p)
         TSVD_TRY(alloc_outside(call, bytes, p));
         goto out;
     }
-    if (bytes > CHECKED_BYTES && bytes > idle_bytes(call)) {
+    if (bytes > CHECKED_BYTES) {
+        TSVD_TRY(idle_bytes(call, &idle));
+    }
+    if (bytes > CHECKED_BYTES && bytes > idle) {
         TSVD_TRY(tsvdi_cuda_memory_free(call, &available));
         if (bytes > available && call->sender != NULL) {
             tsvdi_cuda_drain(call);

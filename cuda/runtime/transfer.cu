@@ -25,37 +25,92 @@ out:
     return ret;
 }
 
-/* Writes to pinned memory. */
-static __global__ void
-land_kernel(char *to, const char *from, size_t bytes)
-{
-    const size_t words = bytes / sizeof(uint32_t);
-    const size_t first = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+/* What lands at once, one piece behind the other in the pinned buffer. */
+struct landing {
+    struct cuda_piece piece[LANDING_PIECES];
+    int count;
+    size_t most, bytes; /* of a piece; of all, each in whole words */
+};
 
+static void
+add(struct landing *l, struct cuda_piece piece)
+{
+    l->piece[l->count++] = piece;
+    l->most = piece.bytes > l->most ? piece.bytes : l->most;
+    l->bytes += (piece.bytes + sizeof(uint32_t) - 1) / sizeof(uint32_t) * sizeof(uint32_t);
+}
+
+/* Writes to pinned memory.  The blocks of a row of the grid copy a piece. */
+static __global__ void
+land_kernel(char *to, const struct landing l)
+{
+    const struct cuda_piece piece = l.piece[blockIdx.y];
+    const size_t words = piece.bytes / sizeof(uint32_t);
+    const size_t first = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const char *from = (const char *)piece.d_from;
+
+    for (unsigned i = 0; i < blockIdx.y; i++) {
+        to += (l.piece[i].bytes + sizeof(uint32_t) - 1) / sizeof(uint32_t) * sizeof(uint32_t);
+    }
     for (size_t i = first; i < words; i += (size_t)gridDim.x * blockDim.x) {
         ((uint32_t *)to)[i] = ((const uint32_t *)from)[i];
     }
-    if (first < bytes % sizeof(uint32_t)) {
+    if (first < piece.bytes % sizeof(uint32_t)) {
         to[words * sizeof(uint32_t) + first] = from[words * sizeof(uint32_t) + first];
     }
 }
 
 /* A kernel copies: the copy engine may have megabytes of the sender's to do first. */
+static tsvd_status
+land(struct cuda_call *call, const struct landing *l)
+{
+    enum { THREADS = 256, BLOCKS = 64 };
+    const size_t blocks = l->most / sizeof(uint32_t) / THREADS + 1;
+    const dim3 grid((unsigned)(blocks < BLOCKS ? blocks : (size_t)BLOCKS), (unsigned)l->count);
+    const char *from = (const char *)call->landing;
+    tsvd_status ret = TSVD_OK;
+
+    land_kernel<<<grid, THREADS, 0, call->stream>>>((char *)call->landing, *l);
+    CUDA_LAUNCHED(call);
+    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
+    for (int i = 0; i < l->count; i++) {
+        const size_t bytes = l->piece[i].bytes;
+
+        memcpy(l->piece[i].to, from, bytes);
+        from += (bytes + sizeof(uint32_t) - 1) / sizeof(uint32_t) * sizeof(uint32_t);
+    }
+out:
+    return ret;
+}
+
 tsvd_status
 tsvdi_cuda_land(struct cuda_call *call, void *to, const void *d_from, size_t bytes)
 {
-    enum { THREADS = 256, BLOCKS = 64 };
+    const struct cuda_piece piece = {to, d_from, bytes};
+
+    return tsvdi_cuda_land_all(call, &piece, 1);
+}
+
+tsvd_status
+tsvdi_cuda_land_all(struct cuda_call *call, const struct cuda_piece *piece, int count)
+{
+    struct landing l = {};
     tsvd_status ret = TSVD_OK;
 
-    for (size_t at = 0; at < bytes; at += LANDING_BYTES) {
-        const size_t left = bytes - at, count = left < LANDING_BYTES ? left : LANDING_BYTES;
-        const size_t blocks = count / sizeof(uint32_t) / THREADS + 1;
+    for (int i = 0; i < count; i++) {
+        for (size_t at = 0, part; at < piece[i].bytes; at += part) {
+            const size_t left = piece[i].bytes - at;
 
-        land_kernel<<<(unsigned)(blocks < BLOCKS ? blocks : (size_t)BLOCKS), THREADS, 0,
-                      call->stream>>>((char *)call->landing, (const char *)d_from + at, count);
-        CUDA_LAUNCHED(call);
-        CUDA_TRY(call, cudaStreamSynchronize(call->stream));
-        memcpy((char *)to + at, call->landing, count);
+            if (l.count == LANDING_PIECES || l.bytes == LANDING_BYTES) {
+                TSVD_TRY(land(call, &l));
+                l = {};
+            }
+            part = left < LANDING_BYTES - l.bytes ? left : LANDING_BYTES - l.bytes;
+            add(&l, {(char *)piece[i].to + at, (const char *)piece[i].d_from + at, part});
+        }
+    }
+    if (l.count > 0) {
+        TSVD_TRY(land(call, &l));
     }
 out:
     return ret;

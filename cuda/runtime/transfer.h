@@ -13,11 +13,22 @@
 /* Bytes of the pinned buffer for small results. */
 #define LANDING_BYTES ((size_t)2 << 20)
 
+/* Most pieces of small results that land at once. */
+enum { LANDING_PIECES = 4 };
+
 /* upload() copies a small array of the host to the device; the array may be changed on return.
    land() copies one, aligned to 4 bytes on the device, to the host, and returns when it has
-   arrived. */
+   arrived.  land_all() copies several, and waits once. */
 tsvd_status tsvdi_cuda_upload(struct cuda_call *call, void *d_to, const void *from, size_t bytes);
 tsvd_status tsvdi_cuda_land(struct cuda_call *call, void *to, const void *d_from, size_t bytes);
+
+struct cuda_piece {
+    void *to;
+    const void *d_from;
+    size_t bytes;
+};
+
+tsvd_status tsvdi_cuda_land_all(struct cuda_call *call, const struct cuda_piece *piece, int count);
 
 /* Fills `bytes` of device memory from a source of bytes on the host, which may be called from
    several threads at once: it writes bytes begin .. begin + count - 1 to `to`.  The bounds are

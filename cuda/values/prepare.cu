@@ -59,10 +59,13 @@ __launch_bounds__(PREPARE_THREADS)
 
 static __global__ void
 __launch_bounds__(PREPARE_THREADS)
-    event_kernel(int64_t n, const double *d_square, uint32_t *d_event)
+    event_kernel(int64_t n, const double *d_square, int64_t room, uint32_t *d_event)
 {
     const int64_t k = thread_index() * STRETCH;
 
+    for (int g = 0; g < (int)STRETCH / (int)GROUP && k < room; g++) {
+        d_event[k / GROUP + g] = 0; /* none, also where the tile is only filled up */
+    }
     if (k < 2 * n) {
         plain_events(n, k, d_square + k, d_event + k / GROUP);
     }
@@ -122,7 +125,7 @@ tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d, const
     CUDA_LAUNCHED(call);
     TSVD_TRY(add_entries<plain_form>(call, d_d, d_e, matrix, &matrix->d_square));
     event_kernel<<<blocks_for(stretches, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
-        n, matrix->d_square, d_event);
+        n, matrix->d_square, room, d_event);
     CUDA_LAUNCHED(call);
 out:
     return ret;

@@ -80,18 +80,15 @@ find(struct tsvd_context *ctx, struct values_job *job)
                               NULL,   NULL,       job->eps,   NULL};
     const int64_t entries = job->n * job->batch, values = (job->last - job->first) * job->batch;
     const size_t matrix = (size_t)entries * sizeof(real), result = (size_t)values * sizeof(real);
-    const real *d_d = chunk->d_d, *d_e = chunk->d_e;
-    real *d_room = NULL, *d_s, *d_hint = NULL;
+    const real *d_d, *d_e;
+    real *d_room = NULL, *room[2], *d_s, *d_hint = NULL;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_cuda_alloc(call, 2 * matrix + 2 * result, (void **)&d_room));
     d_s = d_room + 2 * entries;
-    if (d_d == NULL) {
-        TSVD_TRY(tsvdi_cuda_upload(call, d_room, chunk->d, matrix));
-        TSVD_TRY(tsvdi_cuda_upload(call, d_room + entries, chunk->e, matrix));
-        d_d = d_room;
-        d_e = d_room + entries;
-    }
+    room[0] = d_room;
+    room[1] = d_room + entries;
+    TSVD_TRY(cuda_entries(call, chunk, entries, room, &d_d, &d_e));
     if (job->hint != NULL) {
         d_hint = d_s + values;
         TSVD_TRY(tsvdi_cuda_upload(call, d_hint, job->hint, result));

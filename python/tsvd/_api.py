@@ -53,6 +53,7 @@ _KNOBS = {
     "blocks": (1, _INT_MAX, 0),
     "block_threads": (1, _INT_MAX, 0),
     "split": (0, 1, 1),
+    "fallback": (0, 1, 1),
 }
 _DEFAULT_KNOBS = [default for _, _, default in _KNOBS.values()]
 _INT64_MAX = 2**63 - 1
@@ -140,16 +141,19 @@ def svd(
         True: e is the sub-diagonal, ``B = diag(d) + diag(e, -1)``.
     compute_uv : bool
         False: only s is computed and returned, as by `svdvals`.
-    method : {"auto", "dc", "qr", "givens", "bisect"}
-        "auto": the fastest method that reaches the accuracy below. It is "dc"
-        with vectors, and "qr" or "bisect" without.
+    method : {"auto", "dc", "qr", "givens", "bisect", "twisted"}
+        "auto": the fastest method that reaches the accuracy below. It is "dc" or
+        "twisted" with vectors, and "qr" or "bisect" without.
         "dc": divide and conquer [3]_. Almost all of its work is matrix products;
         values that deflate save work. Without vectors it finds the values as
         "auto" does. "qr": implicit-shift QR [1]_, which needs the least memory.
         "givens": zero-shift sweeps of Givens rotations in a pipeline [2]_. It
         converges linearly, and is there to be studied. Implicit QR takes what
         is left before rounding reaches the accuracy below. "bisect": Sturm
-        counts, values only.
+        counts, values only. "twisted": each vector by itself from twisted
+        factorisations in twice the digits [4]_, O(n) work for each. A matrix
+        with values that are too close together for it goes to "dc"; the results
+        are probed always. Without vectors as "auto".
     eps : float, optional
         How far B may be perturbed, in the units of B. Entries of this size or
         less count as zero, and values that are as close may count as equal.
@@ -162,9 +166,10 @@ def svd(
         Which values are computed, with their vectors. "a": all. "v": those in
         the half-open interval ``(min, max]``. "i": those with indices ``min`` to
         ``max``, both included, where 0 is the largest. The time for values alone
-        is proportional to their number; the last level of "dc" forms only the
-        vectors that are wanted. "v" takes one matrix only, as the matrices of a
-        batch may have different numbers of values in the interval.
+        is proportional to their number, and so is that of "twisted" with vectors;
+        the last level of "dc" forms only the vectors that are wanted. "v" takes
+        one matrix only, as the matrices of a batch may have different numbers of
+        values in the interval.
     select_range : (min, max), optional
         Required by "v" and "i", not allowed with "a". For "v" two numbers in the
         units of B, ``min < max``, which may be infinite. tsvd counts exactly on
@@ -178,8 +183,8 @@ def svd(
         devices need more, and those that compute float64 at a small part of the
         rate of float32 are taken for vectors in float32 alone. Otherwise, and if
         there is no such device, no cuBLAS or not enough device memory, the CPU.
-        On CUDA devices "auto" is "dc" with vectors and "bisect" without. For
-        arrays on a CUDA device: that device; no other may be named.
+        On CUDA devices "auto" is "dc" or "twisted" with vectors and "bisect"
+        without. For arrays on a CUDA device: that device; no other may be named.
     stream : int or object, optional
         The CUDA stream to compute on: the address of a ``cudaStream_t``, 0 or 1
         for the legacy default stream, 2 for that of the calling thread, or an
@@ -203,7 +208,8 @@ def svd(
         Settings for experiments. "threads": number of host threads; without it
         as many as OpenMP would use, which the variable OMP_NUM_THREADS sets. No
         more are taken than the matrix has work for, or 4 for each processor.
-        The others are for "givens". "blocks": the number of blocks that the matrix is cut
+        "fallback": 0 raises LinAlgError where "twisted" would go to "dc". The
+        others are for "givens". "blocks": the number of blocks that the matrix is cut
         into. "block_threads": the number of sweeps that run at once. "split": 0
         keeps the matrix whole to the end as published in [2]_, with the same
         rotations and many empty steps.
@@ -230,7 +236,8 @@ def svd(
         Shapes that do not fit, a value out of range, an unknown name, NaN or
         infinity in d or e, arrays in several places, a tensor that requires grad.
     numpy.linalg.LinAlgError
-        No convergence within max_sweeps.
+        No convergence within max_sweeps; "twisted" with ``fallback`` 0 refused
+        values.
     MemoryError
         The results and the workspace do not fit into memory. The error comes
         before any of it is used.
@@ -256,11 +263,13 @@ def svd(
     several are equal, the first of them. The same input and options give the
     same bits.
 
-    Work for each matrix: O(n k) for k values; O(n^3) with vectors. "dc" makes at
-    most 8/3 n^3 multiplications and additions in matrix products.
+    Work for each matrix: O(n k) for k values, and by "twisted" for their vectors
+    too; O(n^3) with vectors by the other methods. "dc" makes at most 8/3 n^3
+    multiplications and additions in matrix products.
 
     Memory beside L and R: "dc" needs four more n x n arrays, and six if not all
-    vectors are wanted. The other methods need O(n) and a bounded log of
+    vectors are wanted. "twisted" needs O(n) unless it leaves a matrix to "dc".
+    The other methods need O(n) and a bounded log of
     rotations; "givens" needs another n^2 for a slow matrix.
 
     On the CPU the products of large matrices, n > 512, use SciPy's BLAS in
@@ -293,6 +302,9 @@ def svd(
        SVD of bidiagonal matrices on a GPU (2021).
     .. [3] M. Gu and S. C. Eisenstat, "A divide-and-conquer algorithm for the
        bidiagonal SVD", SIAM J. Matrix Anal. Appl. 16 (1995), 79-92.
+    .. [4] P. R. Willems and B. Lang, "The MR3-GK algorithm for the bidiagonal
+       SVD", ETNA 39 (2012), 1-21; B. N. Parlett and I. S. Dhillon, "Fernando's
+       solution to Wilkinson's problem", Linear Algebra Appl. 267 (1997), 247-279.
 
     Examples
     --------

@@ -6,6 +6,7 @@ Nothing is computed here, and no library is imported: an array of it comes with 
 from __future__ import annotations
 
 import contextlib
+import functools
 import operator
 import sys
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,6 +26,9 @@ PLAIN = frozenset((np.ndarray, list, tuple))
 _HOST_TYPES = (1, 3)
 _CUDA_TYPES = (2, 13)
 _LEGACY, _PER_THREAD = 1, 2
+
+# What stands for the exporter's own stream: nothing has to wait.
+_SAME = -1
 
 _HOST = -1
 
@@ -62,6 +66,8 @@ def arrange(d, e, out, device, stream) -> Arrays:
         _check_writable(name, x)
     number, keep = _current_stream(d, place) if stream is None else _given_stream(stream)
     wrap = _from_dlpack(d) or _from_dlpack(e)
+    if stream is None and _library(d) == "torch":
+        wrap = functools.partial(_from_capsule, wrap, number)
     settle()
     wait = stream is None and any(
         number == 0 or _current_stream(x, place)[0] != number for x in list(named.values())[2:]
@@ -86,6 +92,11 @@ def _wrapped(wrap, x):
     ):
         x.for_jax()
     return wrap(x)
+
+
+def _from_capsule(make, stream, x):
+    """An array of PyTorch, read in the stream that made it, without asking which stream that is."""
+    return make(x.__dlpack__(stream=stream))
 
 
 def settle() -> None:
@@ -247,13 +258,20 @@ def export(x, stream):
         return x, x.__cuda_array_interface__
     if _library(x) == "torch" and x.is_neg():
         x = x.resolve_neg()  # DLPack cannot say that the signs are to be changed
-    if stream == _PER_THREAD and _library(x) == "torch":
-        stream = _LEGACY  # PyTorch refuses the other, which waits for this one
+    if stream is not None and _library(x) == "torch":
+        if stream == _current_stream(x, x.get_device())[0]:
+            return _capsule(x, _SAME)
+        if stream == _PER_THREAD:
+            stream = _LEGACY  # PyTorch refuses the other, which waits for this one
     with _current_device(x):
-        try:
-            return x.__dlpack__(stream=stream, max_version=(1, 0))
-        except TypeError:  # before DLPack 1.0
-            return x.__dlpack__(stream=stream)
+        return _capsule(x, stream)
+
+
+def _capsule(x, stream):
+    try:
+        return x.__dlpack__(stream=stream, max_version=(1, 0))
+    except TypeError:  # before DLPack 1.0
+        return x.__dlpack__(stream=stream)
 
 
 def convert(x, dtype):

@@ -27,6 +27,7 @@ def svd(
     blocks: int,
     block_threads: int,
     split: int,
+    fallback: int,
     on_device: bool,
     stream: int,
     keep: object,

@@ -52,6 +52,9 @@ class SVDInfo(NamedTuple):
     deflated : int
         Off-diagonal entries that were negligible and set to zero; "dc": values
         that deflated, summed over all merges.
+    refused : int
+        "twisted": values that did not pass, so that "dc" took their matrix; the
+        method is "dc" then.
     seconds : dict of str to float
         "iterate": work on d and e; for "dc" leaves, deflation and secular
         equations. "vectors": rotations or products applied to L and R. "values":
@@ -66,4 +69,5 @@ class SVDInfo(NamedTuple):
     iterations_saved: int
     rotations: int
     deflated: int
+    refused: int
     seconds: dict[str, float]

@@ -347,6 +347,7 @@ static const struct shape {
     {TSVD_METHOD_QR, 30, 6, 0},      {TSVD_METHOD_GIVENS, 40, 1, 1},
     {TSVD_METHOD_GIVENS, 20, 6, 0},  {TSVD_METHOD_BISECT, 260, 1, 0},
     {TSVD_METHOD_BISECT, 20, 40, 0}, {TSVD_METHOD_AUTO, 50, 6, 0},
+    {TSVD_METHOD_TWISTED, 70, 1, 1}, {TSVD_METHOD_TWISTED, 30, 3, 1},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -419,6 +420,87 @@ check_interruptions(tsvd_handle *handle, struct trial *t)
     works(handle, t, "after interruptions");
 }
 
+/* ---- vectors that are not what they should be ---- */
+
+enum defect { OVERLAP_RIGHT, OVERLAP_LEFT, SIGN, DEFECTS };
+
+static enum defect defect; /* what happens to a vector of the first call of twist() */
+static int64_t defect_n;   /* order of the matrix */
+static atomic_int planted;
+
+/* Makes vectors, and spoils one by ten times what is allowed before the probes see it. */
+static void
+defective_twist(const struct twisted_matrix *matrix, const struct twisted_lanes *job)
+{
+    const int64_t n = defect_n;
+    const real overlap = REAL(10 * 3 * eps_of(DTYPE) * (double)(n + 8));
+    int64_t j = random_int(0, (int)job->count - 1), other;
+
+    right->twist(matrix, job);
+    if (atomic_exchange(&planted, 1) != 0 || job->count < 2) {
+        return;
+    }
+    while (defect == SIGN && job->high[j] < job->high[0] / 16) {
+        j /= 2; /* where a value is next to nothing, so is its sign */
+    }
+    other = (j + 1) % job->count;
+    for (int64_t i = 0; i < n; i++) {
+        if (defect == OVERLAP_RIGHT) {
+            job->rows[j * n + i] += overlap * job->rows[other * n + i];
+        } else if (defect == OVERLAP_LEFT) {
+            job->columns[i * job->stride + j] += overlap * job->columns[i * job->stride + other];
+        } else {
+            job->rows[j * n + i] = -job->rows[j * n + i];
+        }
+    }
+}
+
+/* A spoilt vector is found each time, and divide and conquer takes the matrix. */
+static void
+test_defects(void)
+{
+    enum { TIMES = DEFECTS_PLANTED };
+    const int64_t orders[] = {20, 45, 100};
+    tsvd_handle *handle = faulty_handle(1);
+
+    for (int i = 0; i < 3; i++) {
+        struct trial t = trial_begin(handle, TSVD_METHOD_TWISTED, orders[i], 1, 1);
+        struct trial dc = trial_begin(handle, TSVD_METHOD_DC, orders[i], 1, 1);
+        int64_t found = 0;
+        tsvd_info info;
+        tsvd_error error;
+
+        CHECK(solve_on(handle, &t.w, &t.options, &info, &error) == TSVD_OK && info.refused == 0 &&
+                  info.method == TSVD_METHOD_TWISTED,
+              "n = %lld: %lld refused", (long long)orders[i], (long long)info.refused);
+        memcpy(dc.w.d, t.w.d, (size_t)orders[i] * sizeof(real));
+        memcpy(dc.w.e, t.w.e, (size_t)(orders[i] - 1) * sizeof(real));
+        free(dc.results);
+        dc.results = NULL;
+        works(handle, &dc, "divide and conquer");
+        dc.options.method = TSVD_METHOD_TWISTED;
+        kernels.twist = defective_twist;
+        defect_n = orders[i];
+        for (int time = 0; time < TIMES / (1 << 2 * i); time++) {
+            defect = (enum defect)(time % DEFECTS);
+            atomic_store(&planted, 0);
+            CHECK(solve_on(handle, &dc.w, &dc.options, &info, &error) == TSVD_OK, "%s", error.text);
+            found += info.refused > 0 && info.method == TSVD_METHOD_DC;
+        }
+        CHECK(found == TIMES / (1 << 2 * i), "n = %lld: %lld of %d are found", (long long)orders[i],
+              (long long)found, TIMES / (1 << 2 * i));
+        match_results(&dc, "after a defect");
+        dc.options.fallback = 0;
+        atomic_store(&planted, 0);
+        fails(handle, &dc, TSVD_ERR_NO_CONVERGENCE, -1, &error);
+        mend_kernels();
+        works(handle, &t, "after defects");
+        trial_end(&t);
+        trial_end(&dc);
+    }
+    end_handle(handle);
+}
+
 static int
 test_faults(void)
 {
@@ -427,6 +509,7 @@ test_faults(void)
     test_stuck_hints();
     test_bounded_sweeps();
     test_stuck_secular();
+    test_defects();
     on_every_shape(check_interruptions);
     return report();
 }

@@ -24,11 +24,13 @@ static struct {
     long long first, last;            /* those that fail; first = 0: none */
     const char *only;                 /* calls of this name alone are counted; NULL: all */
     const char *name;                 /* of the first that failed; NULL: none did */
-    cudaError_t pending;              /* what cudaGetLastError() tells of a failure */
     int live;                         /* streams, events, buffers, pools, handles not given back */
     long long host_bytes;             /* host memory not given back */
     const char *listed[CALLS_LISTED]; /* the names of the first calls; [0] is of no call */
 } shim;
+
+/* What cudaGetLastError() tells of a failure: each thread has its own, as with CUDA. */
+static thread_local cudaError_t pending;
 
 /* From here on the calls first .. last of a name (NULL: of any) fail; 0: none. */
 static void
@@ -39,7 +41,7 @@ begin_faults(const char *only, long long first, long long last)
     shim.first = first;
     shim.last = last;
     shim.name = NULL;
-    shim.pending = cudaSuccess;
+    pending = cudaSuccess;
 }
 
 /* Returns how many calls there were. */
@@ -75,7 +77,7 @@ fails(const char *name)
 static cudaError_t
 failed(cudaError_t code)
 {
-    shim.pending = code;
+    pending = code;
     return code;
 }
 
@@ -120,9 +122,9 @@ failed(cudaError_t code)
 
 WRAPPED(cudaGetLastError, (void))
 {
-    const cudaError_t code = shim.pending;
+    const cudaError_t code = pending;
 
-    shim.pending = cudaSuccess;
+    pending = cudaSuccess;
     return code != cudaSuccess ? code : __real_cudaGetLastError();
 }
 

@@ -329,9 +329,10 @@ test_streams(void)
     w.batch = 0;
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "a stream");
     handle = make_handle(stream, NULL);
-    CHECK(solve_on(own, &w, NULL, NULL, &error) == TSVD_OK, "%s", error.text);
-    memcpy(s, w.s, bytes.s);
     a = arrays_of(&w);
+    CHECK(tsvd_svd(own, &a.d, &a.e, NULL, NULL, &a.s, NULL, NULL, &error) == TSVD_OK, "%s",
+          error.text);
+    memcpy(s, w.s, bytes.s);
     a.d.data = d = on_device(NULL, bytes.d);
     a.e.data = e = on_device(w.e, bytes.e);
     a.s.data = results = on_device(NULL, bytes.s);

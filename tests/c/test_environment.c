@@ -12,9 +12,9 @@
 #endif
 
 static const tsvd_method methods[] = {TSVD_METHOD_AUTO, TSVD_METHOD_QR, TSVD_METHOD_GIVENS,
-                                      TSVD_METHOD_BISECT};
+                                      TSVD_METHOD_BISECT, TSVD_METHOD_TWISTED};
 
-enum { METHODS = 4, MOST = 70 };
+enum { METHODS = 5, MOST = 70 };
 
 static void
 flush(void)

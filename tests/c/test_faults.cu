@@ -325,7 +325,7 @@ test_wrapped(void)
     CHECK(create(&handle, &error) == TSVD_ERR_NO_DEVICE && handle == NULL &&
               is("cudaGetDeviceCount"),
           "%s: %s", shim.name, error.text);
-    CHECK(shim.pending == cudaSuccess, "the failure was not forgotten");
+    CHECK(pending == cudaSuccess, "the failure was not forgotten");
     (void)end_faults();
     CHECK(shim.live == 0 && shim.host_bytes == 0, "%d, %lld bytes are left", shim.live,
           shim.host_bytes);

@@ -123,6 +123,7 @@ static const struct shape {
     {TSVD_METHOD_GIVENS, 20, 5, 0, 0, -1},  {TSVD_METHOD_BISECT, 40, 5, 0, 0, -1},
     {TSVD_METHOD_BISECT, 260, 1, 0, 0, -1}, {TSVD_METHOD_BISECT, 10, 40, 0, 0, -1},
     {TSVD_METHOD_BISECT, 60, 2, 0, 10, 20}, {TSVD_METHOD_AUTO, 50, 6, 0, 0, -1},
+    {TSVD_METHOD_TWISTED, 70, 1, 1, 0, -1}, {TSVD_METHOD_TWISTED, 30, 2, 1, 5, 10},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 

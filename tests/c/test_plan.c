@@ -33,7 +33,8 @@ check_call(tsvd_handle *handle, const struct work *w, const tsvd_options *option
     CHECK(atomic_load(&counting.bytes) == before, "%s: %lld bytes are left", name,
           atomic_load(&counting.bytes) - before);
     CHECK(info.method == plan.method ||
-              (plan.method == TSVD_METHOD_BISECT && info.method == TSVD_METHOD_QR),
+              (plan.method == TSVD_METHOD_BISECT && info.method == TSVD_METHOD_QR) ||
+              (plan.method == TSVD_METHOD_TWISTED && info.method == TSVD_METHOD_DC),
           "%s: %s ran, not %s", name, tsvd_method_name(info.method), tsvd_method_name(plan.method));
     CHECK((uint64_t)peak <= plan.host_bytes,
           "%s, n = %lld, %lld matrices, k = %lld, vectors %d: %lld bytes of %llu", name,
@@ -56,7 +57,7 @@ test_workspace(void)
     const int64_t orders[] = {1, 2, 8, 9, 32, 33, 64, 65, 100, 257};
     const int64_t batches[] = {1, 3, 40};
     const tsvd_method methods[] = {TSVD_METHOD_AUTO, TSVD_METHOD_QR, TSVD_METHOD_GIVENS,
-                                   TSVD_METHOD_BISECT};
+                                   TSVD_METHOD_BISECT, TSVD_METHOD_TWISTED};
     const int64_t givens_most = 100; /* it takes n sweeps */
 
     for (int threads = 1; threads <= 3; threads += 2) {
@@ -64,7 +65,7 @@ test_workspace(void)
 
         for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {
             for (int b = 0; b < (orders[o] > 65 ? 1 : orders[o] > 33 ? 2 : 3); b++) {
-                for (int m = 0; m < 4; m++) {
+                for (int m = 0; m < 5; m++) {
                     for (int vectors = 0; vectors < 2; vectors++) {
                         struct work w;
                         tsvd_options options = tsvd_options_default();
@@ -216,6 +217,7 @@ test_more_than_the_memory(void)
     CHECK(tsvd_set_blas(handle, &blas, &error) == TSVD_OK, "%s", error.text);
     d.strides[0] = e.strides[0] = 0;
     options.count = 1;
+    options.method = TSVD_METHOD_DC;
     CHECK(tsvd_svd(handle, &d, &e, &options, &L, &s, &R, NULL, &error) == TSVD_ERR_MEMORY,
           "status %d", (int)error.status);
     CHECK(error.wanted >= (uint64_t)n * (uint64_t)n && error.available > 0 &&

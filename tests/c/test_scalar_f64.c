@@ -11,6 +11,7 @@
 #include "secular_tests.h"
 #include "sturm_tests.h"
 #include "turn_tests.h"
+#include "twisted_tests.h"
 
 int
 main(void)
@@ -32,5 +33,9 @@ main(void)
     test_secular_infinite();
     test_secular_ends();
     test_dc_rules();
+    test_pairs();
+    test_twisted_rules();
+    test_twisted_vectors();
+    test_probes();
     return report();
 }

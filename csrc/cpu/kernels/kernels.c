@@ -11,6 +11,8 @@
 #include "cpu/kernels/kernels.h"
 #include "cpu/kernels/product.h"
 #include "cpu/kernels/qr_lanes.h"
+#include "cpu/kernels/twisted_lanes.h"
+#include "math/probe.h"
 #include "math/secular.h"
 
 #define JOIN(a, b) a##b
@@ -331,6 +333,64 @@ coefficients(int64_t count, int64_t center, const real *pole, const real *weight
     }
 }
 
+/* ---- probes ---- */
+
+typedef double probes __attribute__((vector_size(PROBES * sizeof(double)), may_alias));
+
+/* Rows of A that are worked on together: their sums stay in registers. */
+enum { PROBE_ROWS = SIMD_BYTES == 64 ? 16 : 4 };
+
+/* How many columns of A ahead it is fetched into the cache, where their entries are far apart. */
+enum { PROBE_AHEAD = 32 };
+
+static inline __attribute__((always_inline)) void
+probe_rows(int rows, int64_t terms, const real *a, int64_t down, int64_t right, const probes *x,
+           probes *y)
+{
+    probes sum[PROBE_ROWS];
+
+    for (int i = 0; i < rows; i++) {
+        sum[i] = (probes){0};
+    }
+    for (int64_t j = 0; j < terms; j++) {
+        const probes here = x[j];
+
+        if (down == 1) {
+            __builtin_prefetch(
+                (const void *)((uintptr_t)a + (uintptr_t)((j + PROBE_AHEAD) * right) * sizeof *a));
+            __builtin_prefetch((const void *)((uintptr_t)(a + rows - 1) +
+                                              (uintptr_t)((j + PROBE_AHEAD) * right) * sizeof *a));
+        }
+        for (int i = 0; i < rows; i++) {
+            sum[i] += (double)a[i * down + j * right] * here;
+        }
+    }
+    for (int i = 0; i < rows; i++) {
+        y[i] = sum[i];
+    }
+}
+
+static void
+probe(int64_t rows, int64_t terms, const real *a, int64_t down, int64_t right, const double *x,
+      double *y)
+{
+    int64_t i = 0;
+
+    for (; i + PROBE_ROWS <= rows; i += PROBE_ROWS) {
+        if (down == 1) {
+            probe_rows(PROBE_ROWS, terms, a + i, 1, right, (const probes *)x,
+                       (probes *)(y + i * PROBES));
+        } else {
+            probe_rows(PROBE_ROWS, terms, a + i * down, down, 1, (const probes *)x,
+                       (probes *)(y + i * PROBES));
+        }
+    }
+    for (; i < rows; i++) {
+        probe_rows(1, terms, a + i * down, down, right, (const probes *)x,
+                   (probes *)(y + i * PROBES));
+    }
+}
+
 /* ---- Sturm counts ---- */
 
 /* Vectors of shifts that are counted side by side, to hide the latency of the recurrence. */
@@ -531,4 +591,8 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .ratios = ratios,
     .coefficients = coefficients,
     .count = count,
+    .twisted_count = twisted_count,
+    .twist = twist,
+    .twist_room = twist_room,
+    .probe = probe,
 };

@@ -13,6 +13,8 @@
 
 #include "backend/ops.h"
 
+struct twisted_matrix; /* math/twisted.h */
+
 /* Sweeps that pass over a panel together.  Each row of the panel is loaded and stored once for so
    many rotations.  Eight rows and their operands fit in 16 registers. */
 enum { WAVE = 8 };
@@ -113,6 +115,21 @@ struct product {
     int64_t lda, ldb, ldc;
 };
 
+/* Values whose vectors twisted factorisations make, and where these go. */
+struct twisted_lanes {
+    int64_t count;
+    const double *shift;  /* [count] the values, approximately */
+    const double *gap;    /* [count] the distance of each to the nearest other eigenvalue of T */
+    double *high, *low;   /* [count] out: their sums are the values, scaled */
+    double *angle_square; /* [count] out: the square of the angle by which z may be off */
+    double *balance;      /* [count] out: |v|^2 / |u|^2, which is 1 for a vector of T */
+    int column_rows;      /* 1: the odd rows of z, u, are columns; 0: the even ones, v */
+    real *columns;        /* out: column i of an array with rows of `stride` numbers */
+    int64_t stride;
+    real *rows;   /* out: row i, n numbers each */
+    double *work; /* [twist_room()] on a cache line's boundary */
+};
+
 struct cpu_kernels {
     const char *name;
     int lanes;
@@ -172,6 +189,20 @@ struct cpu_kernels {
        of sigma far below its last place.  Otherwise the plain form counts where it serves. */
     void (*count)(const struct sturm *matrix, int exact, int64_t count, const real *sigma,
                   int64_t *above);
+
+    /* The minor of order 2n of shift I - T, last[i] 2^twos[i], and above[i] = number of singular
+       values above shift[i] > 0, in doubles. */
+    void (*twisted_count)(const struct twisted_matrix *matrix, int64_t count, const double *shift,
+                          int64_t *above, double *last, int64_t *twos);
+
+    /* Vectors by twisted factorisations, and the numbers that work[] must hold. */
+    void (*twist)(const struct twisted_matrix *matrix, const struct twisted_lanes *job);
+    int64_t (*twist_room)(const struct twisted_matrix *matrix);
+
+    /* y = A x for probes: A is rows x terms with entry (i, j) at a[i * down + j * right]; x is
+       [terms PROBES] and y [rows PROBES], on a cache line's boundary. */
+    void (*probe)(int64_t rows, int64_t terms, const real *a, int64_t down, int64_t right,
+                  const double *x, double *y);
 };
 
 extern const struct cpu_kernels tsvdi_kernels_generic, tsvdi_kernels_avx2, tsvdi_kernels_avx512;

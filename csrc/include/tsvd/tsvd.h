@@ -286,6 +286,9 @@ typedef enum tsvd_method {
     TSVD_METHOD_QR,       /* implicit-shift QR (Demmel & Kahan 1990) */
     TSVD_METHOD_GIVENS,   /* pipelined zero-shift Givens sweeps (Semylitko & Malaschonok 2021) */
     TSVD_METHOD_BISECT,   /* Sturm counts on the Golub-Kahan form; values only */
+    TSVD_METHOD_TWISTED,  /* twisted factorisations in twice the digits, each vector by itself
+                             (Parlett & Dhillon; Willems & Lang 2012), DC where they do not reach the
+                             accuracy; values alone: as AUTO */
     TSVD_METHOD_COUNT
 } tsvd_method;
 
@@ -311,6 +314,8 @@ typedef struct tsvd_options {
     int64_t givens_threads; /* givens: half sweeps that run at once; 0, the default: n / 2 */
     int givens_split;       /* givens: non-zero, the default: the matrix is split where it falls
                                apart; zero: it stays whole to the end, with the same results */
+    int fallback;           /* twisted: non-zero, the default: what it refuses goes to DC; zero:
+                               TSVD_ERR_NO_CONVERGENCE */
     /* NULL, the default, or a function that the calling thread calls now and then, between pieces
        of work that it takes itself.  `done` is the share of the work that is done, in [0, 1].  It
        does not decrease.  An answer other than 0 stops the call with TSVD_ERR_INTERRUPTED.  If it
@@ -328,7 +333,8 @@ TSVD_API tsvd_options tsvd_options_default(void);
 /* What a call will do and take. */
 typedef struct tsvd_plan {
     tsvd_method method; /* the method that runs, never AUTO; BISECT if each matrix decides between
-                           QR and BISECT by its entries */
+                           QR and BISECT by its entries, TWISTED if it decides between TWISTED and
+                           DC */
     int64_t n;          /* order of every matrix */
     int64_t count;      /* values that are wanted of each matrix */
     int64_t matrices;   /* matrices in the batch */
@@ -336,9 +342,10 @@ typedef struct tsvd_plan {
     int workers;        /* chunks that are worked on at once */
     int threads;        /* host threads of each worker */
     int needs_blas;     /* 1: the call uses a BLAS on the CPU if the handle has one.  Without a
-                           BLAS method DC, and vectors of a part of the values, fail */
+                           BLAS methods DC and TWISTED, and vectors of a part of the values, fail */
     uint64_t result_bytes; /* bytes of L, s and R together; UINT64_MAX: too many to address */
-    uint64_t host_bytes; /* most bytes of workspace on the host; UINT64_MAX: too many to address */
+    uint64_t host_bytes;   /* most bytes of workspace on the host; UINT64_MAX: too many to address.
+                              Of TWISTED: for a matrix that it does not leave to DC */
     uint64_t device_bytes; /* most bytes of workspace on the device; UINT64_MAX: too many to
                               address */
 } tsvd_plan;
@@ -371,6 +378,7 @@ typedef struct tsvd_info {
     int64_t rotations;        /* Givens rotations made, right and left together */
     int64_t deflated;         /* off-diagonal entries set to zero because they were negligible; dc:
                                  values that merges found ready, over all merges */
+    int64_t refused;          /* twisted: values that failed a gate, so that DC took their matrix */
     double seconds_iterate;   /* scalar work on d and e; dc: leaves, deflation, secular equations */
     double seconds_vectors;   /* rotations or products applied to L and R, order and signs */
     double seconds_values;    /* bisection of s */
@@ -396,16 +404,16 @@ typedef struct tsvd_info {
  * of its stream.  The call returns when results on the host are there.  It may return before
  * results on the device are.  On error the contents of s, L and R are unspecified.
  *
- * Vectors of a part, k < n, are computed by AUTO and DC alone; QR and GIVENS refuse them.
+ * Vectors of a part, k < n, are computed by AUTO, DC and TWISTED; QR and GIVENS refuse them.
  *
  * Accuracy  s to a few ulps each (all methods), below the smallest normal number the nearest
  *           number; infinity only from the next power of two above the largest number on.
  *           B - L S R and orthogonality to a small multiple of n u.
  * Signs     the entry of largest magnitude in each column of L is positive; if several are equal,
  *           the first of them.
- * Work      O(n k) for s by AUTO and BISECT, O(n^3) with vectors.  dc makes at most 8/3 n^3
- *           multiplications and additions in matrix products, and the share k / n of those of its
- *           last level.
+ * Work      O(n k) for s by AUTO and BISECT, and for vectors by TWISTED; O(n^3) for vectors by the
+ *           other methods.  dc makes at most 8/3 n^3 multiplications and additions in matrix
+ *           products, and the share k / n of those of its last level.
  * Memory    the results, and the workspace that tsvd_make_plan() tells.
  * Stops     options->check() is asked at least once for each level (dc), window of sweeps (qr),
  *           round (givens) and matrix (bisect).

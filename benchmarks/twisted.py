@@ -1,0 +1,185 @@
+"""Vectors by twisted factorisations on the GPU, beside divide and conquer, against targets.
+
+Times are those of the device's work unless they are called end to end. Arrays are PyTorch's, on the
+device, so that large results need no room on the host.
+"""
+
+import gc
+import time
+from statistics import median
+
+import numpy as np
+
+import tsvd
+from benchmarks import bars, results, timing
+from tests import families
+
+DEVICE = "cuda"
+BOTH = ("toeplitz", "chi")
+
+# Order, target in seconds, and whether divide and conquer is measured beside it.
+SINGLE = (
+    (1024, 1.5e-3, True),
+    (2048, 2.4e-3, True),
+    (4096, 5e-3, True),
+    (10_000, 15e-3, True),
+    (16_384, 28e-3, True),
+    (32_768, 80e-3, False),
+    (65_536, 320e-3, False),
+)
+LARGEST_IN_GRAM = 16_384  # all products of vectors are checked up to this order
+PROBES = 4
+
+FAMILIES_ORDER, FAMILIES_TARGET = 4096, 1.1
+HOST_ORDER, HOST_TARGETS = 10_000, {"touched": 45e-3, "fresh": 60e-3}
+RANGES, RANGE = ((10_000, 2e-3), (1_000_000, 150e-3)), 100
+
+
+def run(path, threads):
+    """Writes `path`. The exit status is 0 if all targets are met."""
+    load = results.load()
+    print("milliseconds on the device, medians; orthogonality in units of (n + 8) eps, bound 3\n")
+    print(f"{'':<36}{'auto':>9}{'':<9}{'dc':>9}{'end to end':>12}{'orthogonality':>15}")
+    cases = [_single(f, n, target, beside) for n, target, beside in SINGLE for f in BOTH]
+    cases += [_range(f, n, target) for n, target in RANGES for f in BOTH]
+    cases += [_host(f, where) for f in BOTH for where in HOST_TARGETS]
+    cases += _families()
+    return bars.conclude(path, threads, load, _bars(cases), cases=cases)
+
+
+def _given(family, n, dtype=np.float64):
+    import torch
+
+    return [torch.from_numpy(x).to(DEVICE) for x in families.make(family, n, dtype)]
+
+
+def _calls(d, e, count, **options):
+    """Results of the last call, seconds on the device and end to end, and the method that ran."""
+    import torch
+
+    device, total = [], []
+    for _ in range(count + 1):
+        found = None
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        found, info = tsvd.svd(d, e, full_output=True, **options)
+        torch.cuda.synchronize()
+        total.append(time.perf_counter() - start)
+        device.append(info.seconds["device"])
+    return found, device[1:], total[1:], info
+
+
+def _single(family, n, target, beside):
+    d, e = _given(family, n)
+    found, device, total, info = _calls(d, e, 9 if n < 5000 else 3)
+    case = _case("single", family, n, target, device, info)
+    case |= {"end_to_end": median(total), "orthogonality": _orthogonality(found)}
+    found = None
+    _release()
+    if beside:
+        case["dc"] = median(_calls(d, e, 3, method="dc")[1])
+        _release()
+    return _show(case)
+
+
+def _release():
+    import torch
+
+    gc.collect()
+    torch.cuda.empty_cache()
+
+
+def _orthogonality(found):
+    """From all products of vectors, or of large matrices from a few probes, row by row."""
+    import torch
+
+    n, k = found.L.shape
+    worst = 0.0
+    for vectors in (found.L.T, found.R):
+        if n <= LARGEST_IN_GRAM:
+            gram = vectors @ vectors.T
+            gram.diagonal().sub_(1)
+            worst = max(worst, gram.abs().max().item())
+            del gram
+        else:
+            x = torch.randn(k, PROBES, dtype=vectors.dtype, device=DEVICE)
+            off = vectors @ (vectors.T @ x) - x
+            worst = max(worst, (off.norm(dim=1) / PROBES**0.5).max().item())
+    return worst / ((n + 8) * 2.0**-52)
+
+
+def _range(family, n, target):
+    options = {"select": "i", "select_range": (0, RANGE - 1)}
+    d, e = _given(family, n)
+    found, device, total, info = _calls(d, e, 3, **options)
+    case = _case("range", family, n, target, device, info)
+    return _show(case | {"end_to_end": median(total), "orthogonality": _orthogonality(found)})
+
+
+def _host(family, where):
+    d, e = families.make(family, HOST_ORDER)
+    out = timing.touched(HOST_ORDER) if where == "touched" else None
+    runs = [timing.solve(d, e, device=DEVICE, out=out) for _ in range(6)][1:]
+    case = _case(where, family, HOST_ORDER, HOST_TARGETS[where], [x["device"] for x in runs])
+    return _show(case | {"end_to_end": median(x["end_to_end"] for x in runs)})
+
+
+def _families():
+    """Each family of the tests by "auto", and by both methods."""
+    cases = []
+    for family in sorted(families.FAMILIES):
+        d, e = _given(family, FAMILIES_ORDER)
+        if not d.any() and not e.any():
+            continue
+        _, device, _, info = _calls(d, e, 4)
+        case = _case("family", family, FAMILIES_ORDER, None, device, info)
+        for method in ("dc", "twisted"):
+            _, device, _, info = _calls(d, e, 4, method=method)
+            case[method] = min(device) if info.method == method else None
+        case["auto"] = min(case["seconds"])
+        cases.append(_show(case))
+    return cases
+
+
+def _case(group, family, n, target, device, info=None):
+    return {
+        "group": group,
+        "family": family,
+        "n": n,
+        "target": target,
+        "device": median(device),
+        "seconds": device,
+        "method": info.method if info is not None else None,
+    }
+
+
+def _show(case):
+    what = f"{case['group']}: {case['family']}, n = {case['n']:,}"
+    cells = [f"{1e3 * case['device']:>9.3f}", f" {case['method'] or '':<8}"]
+    for key in ("dc", "end_to_end"):
+        cells.append(f"{1e3 * case[key]:>10.3f}" if case.get(key) else f"{'':>10}")
+    if "orthogonality" in case:
+        cells.append(f"{case['orthogonality']:>13.4f}")
+    print(f"{what:<36}{''.join(cells)}", flush=True)
+    return case
+
+
+def _bars(cases):
+    asked = []
+    for case in cases:
+        where = f"{case['family']}, n = {case['n']:,}"
+        if case["group"] == "single":
+            asked.append(bars.at_most(where, case["target"], case["device"]))
+        elif case["group"] == "range":
+            asked.append(bars.at_most(f"{where}, {RANGE} largest", case["target"], case["device"]))
+        elif case["group"] in HOST_TARGETS:
+            where = f"{where}, end to end, {case['group']}"
+            asked.append(bars.at_most(where, case["target"], case["end_to_end"]))
+        else:
+            best = min(case[key] for key in ("dc", "twisted") if case[key] is not None)
+            asked.append(
+                bars.at_most(f"{where}: auto / best", FAMILIES_TARGET, case["auto"] / best, "×")
+            )
+    worst = bars.worst(case["orthogonality"] for case in cases if "orthogonality" in case)
+    asked.append(bars.at_most("orthogonality", 3, worst, ""))
+    return asked

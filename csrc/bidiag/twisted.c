@@ -1,0 +1,102 @@
+/*
+ * Twisted factorisations: the vectors of each value by themselves, in O(n) operations each; the
+ * mathematics is in math/twisted.h.  The results pass gates and probes.  A matrix with a value that
+ * does not pass goes to divide and conquer as a whole: values that are hard for the one method,
+ * those close together, are the ones that deflate in the other.
+ */
+#include "bidiag/methods.h"
+#include "bidiag/parts.h"
+
+/* Values, vectors, probes, as long as nothing is refused.  *pays: 0 if AUTO is better served by
+   divide and conquer; nothing is done then. */
+static tsvd_status
+attempt(struct tsvd_context *ctx, struct twisted_job *job, int *pays, tsvd_info *info)
+{
+    const struct twisted_ops *ops = ctx->plan->backend->twisted;
+    double clock = tsvdi_host_seconds(), now;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(ops->begin(ctx, job));
+    if (job->refused == 0 && ctx->options->method == TSVD_METHOD_AUTO) {
+        TSVD_TRY(ops->pays(ctx, job, pays));
+    }
+    if (job->refused == 0 && *pays) {
+        TSVD_TRY(ops->values(ctx, job));
+    }
+    now = tsvdi_host_seconds();
+    info->seconds_values += now - clock;
+    if (job->refused == 0 && *pays) {
+        TSVD_TRY(ops->vectors(ctx, job));
+    }
+    if (job->refused == 0 && *pays) {
+        TSVD_TRY(ops->probe(ctx, job));
+    }
+    info->seconds_vectors += tsvdi_host_seconds() - now;
+    info->seconds_device += job->seconds_device;
+out:
+    ops->end(ctx, job);
+    return ret;
+}
+
+/* The plan counts O(n) bytes; divide and conquer takes O(n^2), which the system may promise without
+   having them. */
+static tsvd_status
+check_memory(struct tsvd_context *ctx)
+{
+    const uint64_t wanted = tsvdi_dc_bytes(ctx->plan).host;
+    const uint64_t available = tsvd_host_memory_available();
+
+    if (available == 0 || wanted <= available) {
+        return TSVD_OK;
+    }
+    ctx->error->wanted = wanted;
+    ctx->error->available = available;
+    return tsvdi_fail(
+        ctx->error, TSVD_ERR_MEMORY,
+        "divide and conquer, which a matrix goes to that twisted factorisations do not "
+        "suit, needs %llu bytes, and %llu are free",
+        (unsigned long long)wanted, (unsigned long long)available);
+}
+
+tsvd_status
+tsvdi_twisted(struct tsvd_context *ctx, const struct chunk *chunk, struct results to,
+              tsvd_info *info)
+{
+    const struct svd_problem *p = ctx->problem;
+    struct twisted_job job = {.n = p->n,
+                              .first = p->first,
+                              .k = p->k,
+                              .chunk = chunk,
+                              .lower = ctx->options->lower,
+                              .to = to};
+    int pays = 1;
+    tsvd_status ret = TSVD_OK;
+
+    if (ctx->plan->backend->twisted != NULL) {
+        TSVD_TRY(attempt(ctx, &job, &pays, info));
+        if (job.refused == 0 && pays) {
+            goto out;
+        }
+        info->refused += job.refused;
+        if (!ctx->options->fallback && ctx->options->method != TSVD_METHOD_AUTO) {
+            ctx->error->matrix = ctx->total > 1 ? ctx->index : -1;
+            tsvdi_advise(ctx->error, "leave options.fallback at 1, or use TSVD_METHOD_DC");
+            TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_NO_CONVERGENCE,
+                                "twisted refused %lld of %lld values", (long long)job.refused,
+                                (long long)p->k));
+        }
+    }
+    info->method = TSVD_METHOD_DC;
+    TSVD_TRY(check_memory(ctx));
+    TSVD_TRY(tsvdi_dc(ctx, chunk, to, info));
+out:
+    return ret;
+}
+
+struct bytes
+tsvdi_twisted_bytes(const struct svd_plan *plan)
+{
+    const struct twisted_ops *ops = plan->backend->twisted;
+
+    return ops == NULL ? tsvdi_dc_bytes(plan) : ops->bytes(plan);
+}

@@ -1,0 +1,385 @@
+/*
+ * Twisted factorisations on the device: the operations of the seam, the matrix, and the values with
+ * their gates.  Mirrors csrc/cpu/twisted/twisted.c.
+ */
+#include "twisted/run.h"
+
+enum { THREADS = 256 };
+
+/* Most bytes of the entries of vectors that are worked on together. */
+static const uint64_t BLOCK_BYTES = (uint64_t)8 << 30;
+
+/* What a run holds on the host. */
+struct cuda_twisted {
+    struct twisted_device device;
+    struct twisted_block block;
+    void *d_arrays;  /* all of the device's arrays but results, in one piece */
+    real *d_room[2]; /* on the device, for d and e if they are on the host */
+    struct vectors left, right;
+    cudaEvent_t begin, end; /* of the device's work */
+};
+
+static struct cuda_twisted *
+run_of(struct twisted_job *job)
+{
+    return (struct cuda_twisted *)job->held;
+}
+
+/* ---- begin and end ---- */
+
+/* Values of a block. */
+static int64_t
+block_width(int64_t n, int64_t k)
+{
+    const uint64_t most = BLOCK_BYTES / bytes_of(2 * n, sizeof(double)) / WARP * WARP;
+    const int64_t all = (k + WARP - 1) / WARP * WARP;
+
+    return most < (uint64_t)all ? (int64_t)(most > WARP ? most : (uint64_t)WARP) : all;
+}
+
+/* Lays the arrays out from `base` on.  Returns their bytes. */
+static size_t
+lay_out(struct cuda_twisted *run, char *base)
+{
+    struct twisted_device *r = &run->device;
+    struct twisted_block *block = &run->block;
+    const int64_t n = r->n, k = r->k, width = block_width(n, k);
+    const int64_t down = blocks_for(n, probe_slice(n)) * k,
+                  across = blocks_for(k, probe_slice(k)) * n;
+    const int64_t parts = (down > across ? down : across) * PROBE_COLUMNS;
+    size_t at = 0;
+
+    r->facts = cut<struct twisted_facts>(base, &at, 1);
+    run->d_room[0] = cut<real>(base, &at, n);
+    run->d_room[1] = cut<real>(base, &at, n);
+    r->b = cut<double>(base, &at, 2 * n);
+    r->square = cut<double>(base, &at, 2 * n);
+    r->rest = cut<double>(base, &at, 2 * n);
+    r->wide_d = cut<double>(base, &at, n);
+    r->wide_e = cut<double>(base, &at, n);
+    r->found = cut<double>(base, &at, k + 2);
+    r->value = cut<double>(base, &at, k);
+    r->s = cut<real>(base, &at, k);
+    r->probe = cut<double>(base, &at, k * PROBE_COLUMNS);
+    r->sums[0] = cut<double>(base, &at, n * PROBE_COLUMNS);
+    r->sums[1] = cut<double>(base, &at, n * PROBES);
+    r->seen[0] = cut<double>(base, &at, k * PROBES);
+    r->seen[1] = cut<double>(base, &at, k * PROBES);
+    r->parts = cut<double>(base, &at, parts);
+    block->width = width;
+    block->z = cut<double>(base, &at, 2 * n * width);
+    block->power = cut<int>(base, &at, (2 * n / LEAST_STRIDE + 1) * width);
+    block->twist = cut<int64_t>(base, &at, width);
+    block->factor[0] = cut<double>(base, &at, width);
+    block->factor[1] = cut<double>(base, &at, width);
+    return at;
+}
+
+/* The entries of T, their squares, and the least of them. */
+static __global__ void
+__launch_bounds__(THREADS) entry_kernel(struct twisted_device run)
+{
+    const int64_t k = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    const bool odd = k % 2 != 0;
+    unsigned long long smallness = 0;
+
+    if (k < 2 * run.n) {
+        const double x = ldexp((double)(odd ? run.e[k / 2] : run.d[k / 2]), (int)-run.exponent);
+
+        run.b[k] = twisted_entry(x, &run.square[k], &run.rest[k]);
+        (odd ? run.wide_e : run.wide_d)[k / 2] = x;
+        smallness = k < 2 * run.n - 1 ? ~(unsigned long long)__double_as_longlong(fabs(x)) : 0;
+    }
+    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
+        const unsigned long long other = __shfl_xor_sync(0xffffffffu, smallness, lanes);
+
+        smallness = other > smallness ? other : smallness;
+    }
+    if (threadIdx.x % WARP == 0) {
+        atomicMax(&run.facts->smallness, smallness);
+    }
+}
+
+/* Room for the vectors: the results' own memory, or as much on the device. */
+static tsvd_status
+take_vectors(struct tsvd_context *ctx, const struct twisted_job *job, struct cuda_twisted *run)
+{
+    const int64_t side = job->n * job->k;
+    tsvd_status ret = TSVD_OK;
+
+    run->left = run->right = {NULL, job->n, job->k, 1, 0};
+    if (ctx->problem->to == TSVD_CUDA) {
+        run->left.x = job->to.L;
+        run->right.x = job->to.R;
+    } else {
+        TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), bytes_of(2 * side, sizeof(real)),
+                                  (void **)&run->left.x));
+        run->right.x = run->left.x + side;
+    }
+out:
+    return ret;
+}
+
+static void
+twisted_end(struct tsvd_context *ctx, struct twisted_job *job)
+{
+    struct cuda_twisted *run = run_of(job);
+
+    if (run == NULL) {
+        return;
+    }
+    tsvdi_cuda_vectors.free(ctx, &run->left, &run->right);
+    if ((uint64_t)job->k * sizeof(real) > SENT_BYTES) { /* the values may be on their way */
+        tsvdi_cuda_free_sent(cuda_of(ctx), run->d_arrays);
+    } else {
+        tsvdi_cuda_free(cuda_of(ctx), run->d_arrays);
+    }
+    if (run->begin != NULL) {
+        (void)cudaEventDestroy(run->begin);
+    }
+    if (run->end != NULL) {
+        (void)cudaEventDestroy(run->end);
+    }
+    tsvdi_free(ctx, run);
+    job->held = NULL;
+}
+
+static tsvd_status
+twisted_begin(struct tsvd_context *ctx, struct twisted_job *job)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    struct cuda_twisted *run = NULL;
+    struct twisted_device *r;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_alloc(ctx, sizeof(*run), (void **)&run));
+    memset(run, 0, sizeof(*run));
+    job->held = run;
+    r = &run->device;
+    r->n = job->n;
+    r->first = job->first;
+    r->k = job->k;
+    r->from = job->first > 0 ? job->first - 1 : 0;
+    r->to = job->first + job->k < job->n ? job->first + job->k + 1 : job->n;
+    r->lower = job->lower;
+    r->exponent = job->chunk->exponent[0];
+    TSVD_TRY(take_vectors(ctx, job, run));
+    r->columns = run->left.x;
+    r->rows = run->right.x;
+    TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(run, NULL), &run->d_arrays));
+    (void)lay_out(run, (char *)run->d_arrays);
+    if (ctx->problem->to == TSVD_CUDA) {
+        r->s = job->to.s;
+    }
+    TSVD_TRY(cuda_entries(call, job->chunk, r->n, run->d_room, &r->d, &r->e));
+    CUDA_TRY(call, cudaEventCreate(&run->begin));
+    CUDA_TRY(call, cudaEventCreate(&run->end));
+    CUDA_TRY(call, cudaEventRecord(run->begin, call->stream));
+    if (r->n > VALUES_SMALL_ORDER) {
+        CUDA_TRY(call, cudaMemsetAsync(r->facts, 0, sizeof(*r->facts), call->stream));
+        entry_kernel<<<blocks_for(2 * r->n, THREADS), THREADS, 0, call->stream>>>(*r);
+        CUDA_LAUNCHED(call);
+    }
+out:
+    return ret;
+}
+
+/* Notes the device's time so far. */
+static tsvd_status
+note_time(struct cuda_call *call, struct twisted_job *job)
+{
+    const struct cuda_twisted *run = run_of(job);
+    float milliseconds = 0;
+    tsvd_status ret = TSVD_OK;
+
+    CUDA_TRY(call, cudaEventRecord(run->end, call->stream));
+    CUDA_TRY(call, cudaEventSynchronize(run->end));
+    CUDA_TRY(call, cudaEventElapsedTime(&milliseconds, run->begin, run->end));
+    job->seconds_device = 1e-3 * (double)milliseconds;
+out:
+    return ret;
+}
+
+/* ---- whether it pays ---- */
+
+/* The attempt itself is short for a small matrix, and for few values.  Else it pays if divide and
+   conquer would have much to multiply. */
+static tsvd_status
+twisted_pays(struct tsvd_context *ctx, struct twisted_job *job, int *answer)
+{
+    struct cuda_twisted *run = run_of(job);
+    double share = 1, least = 1;
+    tsvd_status ret = TSVD_OK;
+
+    if (job->n > VALUES_SMALL_ORDER && job->k > job->n / TWISTED_FEW) {
+        TSVD_TRY(tsvdi_cuda_twisted_share(cuda_of(ctx), &run->device, (char *)run->block.z, &share,
+                                          &least));
+    }
+    *answer = share >= (least > TWISTED_GENTLE ? TWISTED_SURVIVORS : TWISTED_SURVIVORS_GRADED);
+    if (!*answer) {
+        TSVD_TRY(note_time(cuda_of(ctx), job));
+    }
+out:
+    return ret;
+}
+
+/* ---- values ---- */
+
+/* Counts the values that are too small or too close to another; and those that are closer to it, or
+   to zero, than `margin`, which is what `found` must be beside its error. */
+static __global__ void
+__launch_bounds__(THREADS) gap_kernel(struct twisted_device run, double margin)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+
+    if (i < run.k && twisted_takes(run)) {
+        const double x = run.found[run.first - run.from + i], gap = gap_of(run, i);
+
+        if (!(fmin(x, gap) >= margin)) {
+            atomicAdd(&run.facts->coarse, 1ULL);
+        }
+        if (!twisted_parts(x, gap)) {
+            atomicAdd(&run.facts->refused, 1ULL);
+        }
+    } else if (i < run.k) {
+        atomicAdd(&run.facts->refused, 1ULL);
+    }
+}
+
+/* Asks what the kernels have found out. */
+static tsvd_status
+ask(struct cuda_call *call, struct twisted_job *job, struct twisted_facts *facts)
+{
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_land(call, facts, run_of(job)->device.facts, sizeof(*facts)));
+    job->refused = (int64_t)facts->refused < job->k ? (int64_t)facts->refused : job->k;
+    if (job->refused > 0) {
+        TSVD_TRY(note_time(call, job));
+    }
+out:
+    return ret;
+}
+
+/* The values of a larger matrix, at first as well as corrections need them for most matrices. */
+static tsvd_status
+find_values(struct tsvd_context *ctx, struct twisted_job *job)
+{
+    const struct twisted_device *r = &run_of(job)->device;
+    struct cuda_call *call = cuda_of(ctx);
+    struct twisted_facts facts = {0, 0, 1};
+    int64_t counts = 0;
+    tsvd_status ret = TSVD_OK;
+
+    for (int exact = 0; exact < 2 && facts.coarse > 0; exact++) {
+        CUDA_TRY(call,
+                 cudaMemsetAsync(&r->facts->refused, 0, 2 * sizeof(facts.refused), call->stream));
+        TSVD_TRY(tsvdi_cuda_wide_values(ctx, r->n, 1, r->wide_d, r->wide_e, r->from, r->to,
+                                        exact ? r->found : NULL, exact ? 0 : TWISTED_WIDTH,
+                                        r->found, &counts));
+        gap_kernel<<<blocks_for(r->k, THREADS), THREADS, 0, call->stream>>>(
+            *r, exact ? 0 : TWISTED_MARGIN * TWISTED_WIDTH);
+        CUDA_LAUNCHED(call);
+        TSVD_TRY(ask(call, job, &facts));
+    }
+out:
+    return ret;
+}
+
+static tsvd_status
+twisted_values(struct tsvd_context *ctx, struct twisted_job *job)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const struct twisted_device *r = &run_of(job)->device;
+    struct twisted_facts facts;
+    tsvd_status ret = TSVD_OK;
+
+    if (r->n > VALUES_SMALL_ORDER) {
+        return find_values(ctx, job);
+    }
+    TSVD_TRY(tsvdi_cuda_twisted_values(call, r));
+    if (r->n > PROBE_SMALL_ORDER) { /* else the vectors' gates are the first to be asked */
+        gap_kernel<<<blocks_for(r->k, THREADS), THREADS, 0, call->stream>>>(*r, 0);
+        CUDA_LAUNCHED(call);
+        TSVD_TRY(ask(call, job, &facts));
+    }
+out:
+    return ret;
+}
+
+/* ---- vectors and probes ---- */
+
+static tsvd_status
+twisted_vectors(struct tsvd_context *ctx, struct twisted_job *job)
+{
+    struct cuda_twisted *run = run_of(job);
+    struct twisted_block block = run->block;
+    struct twisted_facts facts;
+    tsvd_status ret = TSVD_OK;
+
+    for (block.begin = 0; block.begin < job->k; block.begin += block.count) {
+        const int64_t left = job->k - block.begin;
+
+        block.count = left < run->block.width ? left : run->block.width;
+        block.width = (block.count + WARP - 1) / WARP * WARP;
+        TSVD_TRY(tsvdi_cuda_twist(cuda_of(ctx), &run->device, &block));
+    }
+    if (job->n > PROBE_SMALL_ORDER) {
+        TSVD_TRY(ask(cuda_of(ctx), job, &facts));
+    }
+    if (job->refused == 0 && job->n > PROBE_SMALL_ORDER) { /* while the probes look at them */
+        TSVD_TRY(tsvdi_cuda_vectors.end(ctx, run->left, run->right, job->to));
+    }
+out:
+    return ret;
+}
+
+/* What the probes refuse may have been sent already: divide and conquer overwrites it. */
+static tsvd_status
+twisted_probe(struct tsvd_context *ctx, struct twisted_job *job)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    struct cuda_twisted *run = run_of(job);
+    struct twisted_facts facts;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_probe(call, &run->device));
+    TSVD_TRY(note_time(call, job));
+    TSVD_TRY(ask(call, job, &facts));
+    if (job->refused == 0 && job->n <= PROBE_SMALL_ORDER) {
+        TSVD_TRY(tsvdi_cuda_vectors.end(ctx, run->left, run->right, job->to));
+    }
+    if (job->refused == 0 && ctx->problem->to == TSVD_HOST) {
+        TSVD_TRY(cuda_deliver(ctx, job->to.s, run->device.s, (size_t)job->k * sizeof(real)));
+    }
+out:
+    return ret;
+}
+
+static struct bytes
+twisted_bytes(const struct svd_plan *plan)
+{
+    const int64_t n = plan->told.n, k = plan->told.count;
+    const struct bytes values = plan->backend->values->bytes(plan);
+    struct bytes bytes = {sizeof(struct cuda_twisted), 0};
+    struct cuda_twisted run;
+
+    memset(&run, 0, sizeof(run));
+    run.device.n = n;
+    run.device.k = k;
+    /* the vectors of a matrix may be on their way while those of the next one are made */
+    bytes.device = bytes_of(2 * n, bytes_of(k, sizeof(real)));
+    bytes.device = bytes_of(plan->told.chunk < plan->told.matrices ? 2 : 1, bytes.device);
+    bytes.device = bytes_add(bytes.device, lay_out(&run, NULL));
+    return bytes_sum(bytes, values);
+}
+
+const struct twisted_ops tsvdi_cuda_twisted = {
+    .begin = twisted_begin,
+    .end = twisted_end,
+    .pays = twisted_pays,
+    .values = twisted_values,
+    .vectors = twisted_vectors,
+    .probe = twisted_probe,
+    .bytes = twisted_bytes,
+};

@@ -1,0 +1,98 @@
+"""Each tool of compute-sanitizer on calls that take every road on the device."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from processes import run
+
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.usefixtures("cuda"),
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("compute-sanitizer") is None, reason="no compute-sanitizer"),
+]
+
+COMMON = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import numpy as np
+import tsvd
+from exporters import Raw, download
+from families import make
+
+rng = np.random.default_rng(7)
+
+def random(n, dtype, *batch):
+    return rng.random((*batch, n)).astype(dtype), rng.random((*batch, n - 1)).astype(dtype)
+"""
+
+PROGRAMS = {
+    "givens": """
+for dtype in (np.float64, np.float32):
+    for n, blocks, eps in ((2, 1, 1e-3), (5, 2, 0.1), (40, 1, 0.1), (70, 3, 0.1), (130, 7, 0.2)):
+        d, e = random(n, dtype)
+        for split in (0, 1):
+            options = {"method": "givens", "eps": eps, "device": "cuda"}
+            tuning = {"blocks": blocks, "split": split}
+            tsvd.svd(d, e, tuning=tuning, **options)
+            tsvd.svd(d, e, tuning=tuning | {"block_threads": 6}, compute_uv=False, **options)
+""",
+    "dc and qr": """
+for dtype in (np.float64, np.float32):
+    for n in (2, 31, 33, 70, 200):
+        for family in ("uniform_1", "chi", "toeplitz"):
+            d, e = (x.astype(dtype) for x in make(family, n))
+            tsvd.svd(d, e, lower=True, device="cuda")
+            tsvd.svd(d, e, eps=1e-3, select="i", select_range=(n // 3, n // 2), device="cuda")
+    tsvd.svd(*random(65, dtype), method="qr", device="cuda")
+    tsvd.svd(*(x.astype(dtype) for x in make("chi", 1100)), device="cuda")
+    for n in (3, 8, 12, 32, 50):
+        tsvd.svd(*random(n, dtype, 40), device="cuda")
+""",
+    "twisted": """
+for dtype in (np.float64, np.float32):
+    for n in (1, 2, 33, 64, 65, 200, 1030, 1500):
+        for family in ("toeplitz", "chi", "uniform_1", "jordan", "zero_middle", "graded_gently"):
+            d, e = (x.astype(dtype) for x in make(family, n))
+            tsvd.svd(d, e, method="twisted", lower=n % 2 == 0, device="cuda")
+            if n > 1000:
+                tsvd.svd(d, e, device="cuda")
+        span = (n // 3, n // 2)
+        tsvd.svd(d, e, method="twisted", select="i", select_range=span, device="cuda")
+""",
+    "values": """
+for dtype in (np.float64, np.float32):
+    for n in (257, 600):
+        d, e = random(n, dtype)
+        tsvd.svdvals(d, e, device="cuda")
+        d[::7], e[::5] = 0, 0
+        tsvd.svdvals(d, e, device="cuda")
+    for n in (5, 32, 100):
+        tsvd.svdvals(*random(n, dtype, 1100), device="cuda")
+""",
+    "device arrays": """
+for dtype in (np.float64, np.float32):
+    for n in (1, 5, 40, 130, 300):
+        d, e = rng.random((2, n)).astype(dtype)[:, ::-1], rng.random(n - 1).astype(dtype)
+        for stream in (None, 1, 2):
+            result = tsvd.svd(Raw(d), Raw(e), stream=stream)
+            out = tuple(Raw(np.zeros(x.shape, dtype)) for x in result)
+            tsvd.svd(Raw(d), Raw(e), stream=stream, out=out)
+            for x, y in zip(result, out):
+                assert np.array_equal(download(x), download(y))
+            s = tsvd.svdvals(Raw(d), Raw(e))
+            tsvd.trim()
+            del result
+            download(s)
+""",
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck", "synccheck"])
+def test_compute_sanitizer(tool, program):
+    command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
+    output = run(COMMON + PROGRAMS[program], seconds=300, under=command)
+    assert "SUMMARY: 0 " in output
