@@ -25,10 +25,11 @@ def main():
         "batch: many small matrices on the GPU; "
         "transfers: results on the way to the host, and arrays that stay on the GPU; "
         "twisted: vectors by twisted factorisations on the GPU, beside divide and conquer; "
+        "dense: the SVD of dense matrices, beside NumPy or cuSOLVER; "
         "eps: the time that a looser eps saves; "
         "crossover: the orders from which on one method or device is faster than another; "
-        "stress: random draws, small matrices or a search for the worst, each checked in every "
-        "measure; "
+        "stress: random draws, small or dense matrices, or a search for the worst, each checked in "
+        "every measure; "
         "checksums: checksums of many results, to compare installations; "
         "against: times beside those of another installation, interleaved; "
         "published: repeats the published tables of the pipeline of Givens rotations; "
@@ -60,13 +61,14 @@ def main():
         "--device",
         choices=["cpu", "cuda"],
         default="cpu",
-        help="where eps, crossover, stress, checksums, against and published compute (cpu)",
+        help="where dense, eps, crossover, stress, checksums, against and published compute (cpu)",
     )
     parser.add_argument(
         "--seconds",
         type=float,
         help="a part is left out if it would begin later, or probably end later "
-        "(vectors: 150, values: 60, batch: 40, published: 220, against: 190 or 145, stress: 3600)",
+        "(vectors: 150, values: 60, batch: 40, dense: 240 for the peers, published: 220, "
+        "against: 190 or 145, stress: 3600)",
     )
     parser.add_argument_group("vectors").add_argument(
         "--largest",
@@ -83,6 +85,12 @@ def main():
         type=int,
         metavar="MATRICES",
         help="instead of drawing, check so many matrices of order 0 to 12, by all methods",
+    )
+    of_stress.add_argument(
+        "--dense",
+        type=int,
+        metavar="DRAWS",
+        help="instead of these, draw so many dense matrices, for tsvd.linalg",
     )
     of_stress.add_argument(
         "--evolve",
@@ -180,6 +188,14 @@ def _twisted(arguments, threads):
     return twisted.run(arguments.output or RESULTS / "twisted.json", threads)
 
 
+def _dense(arguments, threads):
+    from benchmarks import dense
+
+    name = "dense_cpu.json" if arguments.device == "cpu" else "dense.json"
+    path, seconds = arguments.output or RESULTS / name, arguments.seconds or 240
+    return dense.run(path, threads, arguments.device, arguments.repeats, seconds)
+
+
 def _eps(arguments, threads):
     from benchmarks import eps
 
@@ -198,7 +214,7 @@ def _crossover(arguments, threads):
 def _stress(arguments, processes):
     # A draw may use several threads, and there are as many processes as cores.
     os.environ["OMP_WAIT_POLICY"] = "passive"
-    from benchmarks import evolve, small, stress
+    from benchmarks import dense_draws, evolve, small, stress
 
     device, seed, index = arguments.device, arguments.seed, arguments.index
     method = arguments.method or ("any" if device == "cpu" else "dc")
@@ -208,6 +224,12 @@ def _stress(arguments, processes):
             return small.again(seed, index, device)
         path = arguments.output or BUILD / f"stress_small_{device}.json"
         return small.run(path, processes, device, arguments.small, seed, seconds)
+    if arguments.dense is not None:
+        method = arguments.method or "any"
+        if index is not None:
+            return dense_draws.again(seed, index, device, method)
+        path = arguments.output or BUILD / f"stress_dense_{device}.json"
+        return dense_draws.run(path, processes, device, method, arguments.dense, seed, seconds)
     if arguments.evolve is not None:
         if index is not None:
             return evolve.again(seed, index, method, device)
@@ -277,6 +299,7 @@ COMMANDS = {
     "batch": _batch,
     "transfers": _transfers,
     "twisted": _twisted,
+    "dense": _dense,
     "eps": _eps,
     "crossover": _crossover,
     "stress": _stress,

@@ -2,27 +2,27 @@
 
 These are tables 3.1 to 3.13 of Semylitko's thesis (data/README.md). The GPU repeats all of them,
 the CPU those of small matrices. The published matrices are lost: ours are drawn from the same
-ranges, so the figures agree in order of magnitude, not in digits.
+ranges, so the figures agree in order of magnitude, not in digits. The table of dense matrices
+follows, see published_dense.
 """
 
 import csv
-import json
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import mean
 
 import numpy as np
 
 import tsvd
-from benchmarks import results
+from benchmarks import published_dense, results
 from benchmarks.errors import errors
+from benchmarks.published_data import published_and_remade
 from benchmarks.timing import touched
 from tests import families
 
-PUBLISHED = Path(__file__).parent / "data" / "published_tables.json"
 MAX_SWEEPS = 10_000_000  # some matrices of these ranges need over a million
 LONGEST = 20  # seconds that one matrix may take
+DENSE_SECONDS = 60  # for dense matrices, beyond those of the run
 
 # Orders of the three kinds of tables: by range, by eps, by number of threads.
 ORDERS = {
@@ -54,13 +54,6 @@ class Setting:
     until: float  # time.monotonic() at which the run ends
 
 
-def published_and_remade():
-    """The published figures, and those of the published kernel on one H200: (n, range) -> row."""
-    published = json.loads(PUBLISHED.read_text())
-    rows = published["same_kernel_on_one_h200"]["rows"]
-    return published, {(row["n"], row["range"]): row for row in rows}
-
-
 def run(path, threads, device, matrices, seconds):
     """Writes `path`, and beside it a CSV file for each kind of table."""
     load = results.load()
@@ -90,6 +83,7 @@ def run(path, threads, device, matrices, seconds):
             for n in by_threads
             for row in published["by_threads"][str(n)]
         ],
+        "dense": published_dense.rows(device, setting.until + DENSE_SECONDS),
     }
     results.write(path, threads, load, device=device, published_by=published["source"], **tables)
     for name, rows in tables.items():

@@ -261,6 +261,27 @@ def _twisted(content):
             )
 
 
+def _dense(content):
+    """A line for each case, a column for each peer."""
+    peers = list(dict.fromkeys(name for case in content["cases"] for name in case["peers"]))
+    yield from _header("matrix", "tsvd", "target", *peers, "residual / orthogonality")
+    for case in content["cases"]:
+        target = case["target"]
+        target = f"peer / {_number(target, 3)}" if content["device"] == "cpu" else _seconds(target)
+        beside = (
+            _dense_peer(case["peers"][name]) if name in case["peers"] else "" for name in peers
+        )
+        yield _row(case["what"], _seconds(case["median"]), target, *beside, _errors(case))
+
+
+def _dense_peer(peer):
+    if "median" not in peer:
+        return _note(peer["note"])
+    said = f"{_seconds(peer['median'])} ({_times(peer['ratio'])})"
+    lost = peer.get("orthogonality", 0) > BOUNDS["orthogonality"](0)
+    return f"{said}, orthogonality {_number(peer['orthogonality'])}" if lost else said
+
+
 def _eps(content):
     """A line for each matrix, a column for each eps: time, deflated / n, error / eps."""
     columns = list(dict.fromkeys(row["eps"] for row in content["rows"]))
@@ -357,6 +378,21 @@ def _published(content):
         )
 
 
+def _published_dense(content):
+    if "dense" not in content:
+        return
+    yield from _header(
+        "n", "method", "bidiagonalisation: published", "tsvd", "diagonalisation: published", "tsvd",
+        "in all: published", "tsvd", "residual / orthogonality",
+    )  # fmt: skip
+    for row in content["dense"]:
+        cells = []
+        for part in ("bidiagonalisation", "diagonalisation", "total"):
+            ours = _seconds(row[part]) if part in row else ""
+            cells += [_seconds(row[f"published_{part}"]), ours]
+        yield _row(row["n"], row["method"], *cells, _errors(row))
+
+
 # ---- the attacks of stress ----
 
 MEASURES = {
@@ -366,7 +402,7 @@ MEASURES = {
 }
 
 
-PLACES = ("method", "family", "n", "dtype", "index", "matrix")
+PLACES = ("method", "family", "n", "rows", "columns", "dtype", "index", "matrix")
 
 
 def _stress(content):
@@ -416,6 +452,10 @@ TABLES = {
     "measured_transfers": (_measured_gpu, "transfers.json"),
     "twisted": (_twisted, "twisted.json"),
     "measured_twisted": (_measured_gpu, "twisted.json"),
+    "dense_cpu": (_dense, "dense_cpu.json"),
+    "measured_dense_cpu": (_measured, "dense_cpu.json"),
+    "dense_cuda": (_dense, "dense.json"),
+    "measured_dense_cuda": (_measured_gpu, "dense.json"),
     "eps_cuda": (_eps, "eps_cuda.json"),
     "measured_eps": (_measured_gpu, "eps_cuda.json"),
     "givens_cuda": (_givens, "gpu.json"),
@@ -423,10 +463,15 @@ TABLES = {
     "measured_givens": (_measured_gpu, "gpu.json"),
     "published": (_published, "published.json"),
     "measured_published": (_measured, "published.json"),
+    "published_dense": (_published_dense, "published.json"),
+    "published_dense_cuda": (_published_dense, "published_cuda.json"),
+    "measured_published_cuda": (_measured_gpu, "published_cuda.json"),
     "stress_cpu": (_stress, "stress_cpu.json"),
     "measured_stress_cpu": (_measured_stress("draws"), "stress_cpu.json"),
     "stress_small_cpu": (_stress, "stress_small_cpu.json"),
     "measured_stress_small_cpu": (_measured_stress("small matrices"), "stress_small_cpu.json"),
+    "stress_dense_cpu": (_stress, "stress_dense_cpu.json"),
+    "measured_stress_dense_cpu": (_measured_stress("dense draws"), "stress_dense_cpu.json"),
     "stress_evolve_cpu": (_stress, "stress_evolve_cpu.json"),
     "measured_stress_evolve_cpu": (_measured_stress("evaluations"), "stress_evolve_cpu.json"),
     "stress_cuda": (_stress, "stress_cuda.json"),

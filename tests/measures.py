@@ -1,4 +1,5 @@
-"""The measures of accuracy: residual, orthogonality, errors of B and of s.
+"""The measures of accuracy: residual, orthogonality, errors of B and of s. Those of dense matrices,
+and what else must hold of their results.
 
 The tests hold them to bounds, the benchmarks print them. B and s are first scaled by a power of
 two, so that nothing overflows or underflows. Errors of float32 results are computed in float64.
@@ -8,7 +9,7 @@ counts as that number: no result can be better than the spacing there.
 
 import numpy as np
 
-# The bounds; n is the order of the matrix.
+# The bounds; n is the order of the matrix, of a dense one the larger of its two.
 BOUNDS = {
     "residual": lambda n: 2,
     "orthogonality": lambda n: 3,
@@ -55,14 +56,14 @@ def max_abs_error(d, e, L, s, R, lower=False):
 
 
 def orthogonality(L, R):
-    """The larger of ||I - L^T L||_max and ||I - R R^T||_max, over (n + 8) eps; L (n, k)."""
-    n, k = L.shape
-    if k == 0:
-        return 0.0
+    """The larger of ||I - L^T L||_max and ||I - R R^T||_max, over (n + 8) eps.
+
+    L (m, k), R (l, n), and n in the unit is the larger of m and n.
+    """
     eps = float(np.finfo(L.dtype).eps)
-    L, R = L.astype(np.float64), R.astype(np.float64)
-    error = max(np.max(abs(gram - np.eye(k))) for gram in (L.T @ L, R @ R.T))
-    return float(error / ((n + 8) * eps))
+    grams = [X.T @ X for X in (L.astype(np.float64), R.T.astype(np.float64))]
+    error = np.max([np.max(abs(gram - np.eye(len(gram))), initial=0) for gram in grams])
+    return float(error / ((max(L.shape[0], R.shape[1]) + 8) * eps))
 
 
 def value_error(s, s_ref):
@@ -75,9 +76,110 @@ def value_error(s, s_ref):
     return float(np.max(abs(s.astype(np.longdouble) - s_ref) / unit))
 
 
-def _exponent(d, e):
-    """The k for which max(|d|, |e|) is in [2^(k-1), 2^k)."""
-    return int(np.frexp(max(np.max(abs(d)), np.max(abs(e), initial=0)))[1])
+# ---- dense matrices ----
+
+
+def dense_value_bound(m, n):
+    """The bound on dense_value_error.
+
+    For a square matrix it is that of "values auto". Of longer columns or rows the sums have more
+    terms: where all terms are equal, LAPACK's QR of 1000 x 3 ones is off by 20 eps s_1.
+    """
+    return 8 + min(m, n) / 8 + abs(m - n) ** 0.5
+
+
+def dense_residual(A, U, S, Vh):
+    """||A - U S Vh||_F / ((max(m, n) + 8) eps ||A||_F).
+
+    A (m, n), U (m, k), S (k,), Vh (k, n). For a part of the values, k < min(m, n), the larger of
+    ||A Vh^T - U S||_F and ||A^T U - Vh^T S||_F stands for the first norm.
+    """
+    m, n = A.shape
+    if S.size == 0:
+        return 0.0
+    info, shift = np.finfo(S.dtype), -_exponent(A)
+    A, S, least = (np.ldexp(np.float64(x), shift) for x in (A, S, info.tiny))
+    U, V = U.astype(np.float64), Vh.T.astype(np.float64)
+    if S.size == min(m, n):
+        error = np.linalg.norm(A - (U * S) @ V.T)
+    else:
+        error = np.max([np.linalg.norm(A @ V - U * S), np.linalg.norm(A.T @ U - V * S)])
+    return float(error / ((max(m, n) + 8) * float(info.eps) * max(np.linalg.norm(A), least)))
+
+
+def dense_value_error(S, s_ref, largest):
+    """max |S - s_ref| / (eps largest); largest: the largest value of the matrix."""
+    if S.size == 0:
+        return 0.0
+    info = np.finfo(S.dtype)
+    unit = np.longdouble(info.eps) * np.maximum(np.longdouble(largest), np.longdouble(info.tiny))
+    return float(np.max(abs(S.astype(np.longdouble) - s_ref) / unit))
+
+
+def dense_shapes(m, n, k, full=False):
+    """Of U, S and Vh for k values of an m x n matrix. full: U and Vh are square."""
+    return (m, m if full else k), (k,), (n if full else k, n)
+
+
+def check_dense(A, result, s_ref, first=0, full=False):
+    """All that must hold of a result (U, S, Vh), or of values alone (S,), of the matrix A (m, n).
+
+    s_ref: all values, in longdouble. S has those of the ranks first, first + 1, ... Returns
+    measure -> (value, bound), and a text for each rule that is broken.
+    """
+    (m, n), S = A.shape, result[len(result) // 2]
+    k = S.size
+    right = dense_shapes(m, n, k, full)
+    if any(x.dtype != A.dtype for x in result):
+        return {}, [f"the types {[x.dtype.name for x in result]} for {A.dtype}"]
+    if [x.shape for x in result] != list(right if len(result) == 3 else right[1:2]):
+        return {}, [f"the shapes {[x.shape for x in result]} for {k} of the values of {m} x {n}"]
+    if any(np.isnan(x).any() for x in result):
+        return {}, ["NaN"]
+    wrong = []
+    if not np.all(S[1:] <= S[:-1]):
+        wrong.append("not descending")
+    if np.signbit(S).any():
+        wrong.append("a negative value")
+    here, finite, limit = s_ref[first : first + k], np.isfinite(S), dense_value_bound(m, n)
+    if np.any(_wrongly_infinite(S, here, s_ref[:1], limit)):
+        wrong.append("infinite or not, in spite of the rule for the end of the range")
+    error = dense_value_error(S[finite], here[finite], np.max(s_ref, initial=0))
+    found = {"values": (error, limit)}
+    if len(result) == 3:
+        found |= _dense_vectors(A, *result, finite)
+        wrong += _wrong_signs(result[0][:, :k])
+    return found, wrong
+
+
+def _wrongly_infinite(S, s_ref, largest, limit):
+    """Values are infinite from the next power of two above the largest number on. An error within
+    the bound may carry a value across.
+    """
+    info = np.finfo(S.dtype)
+    top, error = np.longdouble(2) ** info.maxexp, limit * np.longdouble(info.eps) * largest
+    return np.where(np.isinf(S), s_ref + error < top, s_ref - error >= top)
+
+
+def _dense_vectors(A, U, S, Vh, finite):
+    found = {"orthogonality": (orthogonality(U, Vh), BOUNDS["orthogonality"](max(A.shape)))}
+    # Of all columns and rows the first have values; what has an infinite one is not a product.
+    ours = np.flatnonzero(finite)
+    residual = dense_residual(A, U[:, ours], S[ours], Vh[ours])
+    return found | {"residual": (residual, BOUNDS["residual"](max(A.shape)))}
+
+
+def _wrong_signs(U):
+    largest = U[np.argmax(abs(U), axis=0), np.arange(U.shape[1])]
+    return [] if np.all(largest > 0) else ["a column of U that is not positive where it is largest"]
+
+
+# ---- scaling ----
+
+
+def _exponent(*arrays):
+    """The k for which the largest magnitude is in [2^(k-1), 2^k)."""
+    return int(np.frexp(max(np.max(abs(x), initial=0) for x in arrays))[1])
 
 
 def _scaled(d, e, s):

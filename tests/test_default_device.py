@@ -13,7 +13,7 @@ import pytest
 import tsvd
 from cases import same_bits
 from families import make
-from tsvd import _api, _core, _libraries
+from tsvd import _api, _core, _devices, _libraries, linalg
 
 ORDER, VALUES_ORDER = _core.CUDA_ORDER, _core.CUDA_VALUES_ORDER
 
@@ -33,12 +33,12 @@ class Machine:
     """Stands in for _core on a machine with CUDA devices.
 
     why: why each cannot be used, or "". opens: why the first use of a device fails, or "". memory:
-    True, or the exception of a computation on a device.
+    True, or the exception of a computation on a device. dense: whether it takes dense matrices.
     """
 
-    def __init__(self, why=("",), cublas=True, memory=True, opens="", rates=H200):
+    def __init__(self, why=("",), cublas=True, memory=True, opens="", rates=H200, dense=True):
         self.why, self.cublas, self.memory, self.opens = why, cublas, memory, opens
-        self.rates = rates
+        self.rates, self.dense = rates, dense
         self.asked = 0
         self.used, self.opened = [], []
 
@@ -76,12 +76,24 @@ class Machine:
     def cuda_library_paths(self, directories):
         pass
 
-    def svd(self, *arguments):
+    def dense_offered(self, device):
+        return self.dense
+
+    def _call(self, function, *arguments):
         *others, device = arguments
         self.used.append(device)
         if device >= 0 and self.memory is not True:
             raise self.memory
-        return _core.svd(*others, -1)
+        return function(*others, -1)
+
+    def svd(self, *arguments):
+        return self._call(_core.svd, *arguments)
+
+    def dense_svd(self, *arguments):
+        return self._call(_core.dense_svd, *arguments)
+
+    def reduce(self, *arguments):
+        return self._call(_core.reduce, *arguments)
 
 
 @pytest.fixture
@@ -90,11 +102,16 @@ def machine(monkeypatch):
 
     def put(**facts):
         made = Machine(**facts)
-        for module in (_api, _libraries):
+        for module in (_api, _devices, _libraries, linalg):
             monkeypatch.setattr(module, "_core", made)
         return made
 
-    caches = (_api._first_cuda, _api._opens, _libraries.tell_directories)
+    caches = (
+        _devices.first_cuda,
+        _devices.opens,
+        _devices.opens_dense,
+        _libraries.tell_directories,
+    )
     for cached in caches:
         cached.cache_clear()
     yield put
@@ -254,7 +271,7 @@ def test_only_the_device_that_is_taken_is_used(machine):
     svd(ORDER)
     assert made.opened == [1] and made.used == [-1, 1]
     made = machine(rates=RTX_4090)
-    _api._first_cuda.cache_clear()
+    _devices.first_cuda.cache_clear()
     svd(ORDER)
     assert made.opened == [] and made.used == [-1]
 
@@ -394,7 +411,7 @@ def test_what_has_no_order_is_refused_as_ever(d, machine):
 
 
 def _ask_in_child(queue):
-    queue.put(_api._first_cuda.cache_info().currsize + _api._opens.cache_info().currsize)
+    queue.put(_devices.first_cuda.cache_info().currsize + _devices.opens.cache_info().currsize)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python warns of fork with threads
@@ -403,14 +420,14 @@ def test_a_forked_child_asks_again(machine):
     """A forked child cannot use a device that its parent uses."""
     machine()
     svd(ORDER)
-    assert _api._first_cuda.cache_info().currsize == _api._opens.cache_info().currsize == 1
+    assert _devices.first_cuda.cache_info().currsize == _devices.opens.cache_info().currsize == 1
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
     child = context.Process(target=_ask_in_child, args=(queue,))
     child.start()
     assert queue.get(timeout=20) == 0
     child.join(20)
-    assert _api._first_cuda.cache_info().currsize == _api._opens.cache_info().currsize == 1
+    assert _devices.first_cuda.cache_info().currsize == _devices.opens.cache_info().currsize == 1
 
 
 def test_the_documented_orders():
@@ -423,10 +440,73 @@ def test_the_documented_orders():
     assert f"batches of {_core.CUDA_BATCH_VALUES} values" in readme
 
 
+# ---- dense matrices ----
+
+
+LARGE, SMALL = np.broadcast_to(1.0, (600, 520)), np.broadcast_to(1.0, (500, 500))
+
+
+def test_dense_matrices(machine):
+    made = machine()
+    for a in (SMALL, np.ones((3, 100, 100)), np.ones((5000, 100)), [[1.0, 2.0]], np.zeros((9, 0))):
+        linalg.svdvals(a)
+    assert set(made.used) == {-1} and made.asked == 0
+    made.used.clear()
+    for a in (LARGE, LARGE.T, np.ones((2**18, 8, 8)), np.broadcast_to(1.0, (200_000, 26))):
+        linalg.svdvals(a)
+    assert made.used == [0, 0, 0, 0] and made.asked == 1
+    made.used.clear()
+    linalg.bidiagonalize(LARGE)
+    linalg.svdvals(LARGE, select="v", select_range=(0, 1))
+    linalg.svdvals(LARGE, method="qr")  # not measured
+    linalg.svdvals(LARGE, device="cpu")
+    linalg.svdvals(SMALL, device="cuda")
+    assert made.used == [0, 0, -1, -1, 0]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"dense": False},
+        {"why": ()},
+        {"cublas": False},
+        {"memory": exhausted()},
+        {"opens": RuntimeError("all CUDA-capable devices are busy")},
+        {"rates": RTX_4090},
+    ],
+    ids=["no dense matrices", "no device", "no cuBLAS", "no memory", "busy", "too slow"],
+)
+def test_else_dense_matrices_go_to_the_cpu(facts, machine):
+    made = machine(**facts)
+    S, info = linalg.svd(LARGE, compute_uv=False, full_output=True)
+    assert made.used[-1] == -1 and info.device == "cpu" and S.shape == (520,)
+    assert linalg.bidiagonalize(LARGE).d.shape == (520,) and made.used[-1] == -1
+
+
+def test_the_documented_dense_work():
+    assert "of 512**3 or more" in re.sub(r"\s+", " ", linalg.svd.__doc__)
+    rates, method = None, _core.METHODS["auto"]
+    pays = [_core.cuda_pays_dense(rates, False, method, n, n, 1, True) for n in (511, 512)]
+    assert pays == [False, True]
+
+
+@pytest.mark.parametrize(
+    "a", [None, 3.0, [], "abc", {}, object(), [[1.0, 2.0], [3.0]], np.ones(9**6)]
+)
+def test_what_is_no_matrix_is_refused_as_ever(a, machine):
+    made = machine()
+    with pytest.raises((TypeError, ValueError)):
+        linalg.svd(a)
+    assert made.used == [-1] and made.asked == 0
+
+
+# ---- on a device ----
+
+
 @pytest.mark.cuda
 @pytest.mark.usefixtures("cuda")
 def test_on_a_device():
-    index, rates = _api._first_cuda()
+    index, rates = _devices.first_cuda()
     if least_order(rates, False, True) != ORDER:
         pytest.skip("not as fast as the device of the measurements")
     for n, device in ((ORDER - 1, "cpu"), (ORDER, f"cuda:{index}")):

@@ -72,6 +72,8 @@ def test_version():
 def test_public_names():
     for name in ("svd", "svdvals", "devices", "show_config", "trim", "SVDResult", "SVDInfo"):
         assert name in tsvd.__all__ and getattr(tsvd, name).__doc__
+    for name in ("svd", "svdvals", "bidiagonalize", "SVDResult", "Bidiagonalization"):
+        assert name in tsvd.linalg.__all__ and getattr(tsvd.linalg, name).__doc__
 
 
 def test_typed():
@@ -80,7 +82,8 @@ def test_typed():
 
 
 def test_docstring_examples():
-    for function in (tsvd.svd, tsvd.svdvals):
+    dense = (tsvd.linalg.svd, tsvd.linalg.svdvals, tsvd.linalg.bidiagonalize)
+    for function in (tsvd.svd, tsvd.svdvals, *dense):
         finder = doctest.DocTestFinder(recurse=False)
         (examples,) = finder.find(function, function.__name__, globs={})
         failed, tried = doctest.DocTestRunner().run(examples)

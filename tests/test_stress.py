@@ -295,11 +295,125 @@ assert vars(stress.draw(0, 7, "cpu", "any")[0]) == vars(made[7])
     )
 
 
-@pytest.mark.parametrize("mode", ["draws", "small", "evolve"])
+# What is wrong with the results of tsvd.linalg.svd, and what the draws say of it.
+DENSE_DEFECTS = {
+    "a vector": ("U[..., 0, 0] += eps**0.5", "orthogonality is|residual is"),
+    "a right vector": ("Vh[..., 0, 0] += eps**0.5", "orthogonality is|residual is"),
+    "a sign": ("U[..., 0] *= -1; Vh[..., 0, :] *= -1", "not positive"),
+    "a sign on one side": ("Vh[..., 0, :] *= -1", "residual is"),
+    "the values": ("S *= 1 + 40 * (p + 8) * eps", "values is"),
+    "the least value": ("S[..., -1] += 40 * (p + 8) * eps * S[..., 0]", "values is|descending"),
+    "the last vector": ("U[..., :, -1] *= 1 + eps**0.6", "orthogonality is"),
+    "the shape": ("S = S[..., :-1]", "values, not"),
+    "the batch": ("U, S, Vh = U[..., None], S[..., None], Vh[..., None]", "shapes|types"),
+    "the matrix": ("a[...] = 0", "was changed"),
+    "the bits": ("S[..., -1] *= rng.choice([1, 1 + eps])", "other bits"),
+}
+
+
+@pytest.mark.parametrize("name", DENSE_DEFECTS)
+def test_dense_draws_find_a_planted_defect(name):
+    defect, text = DENSE_DEFECTS[name]
+    program = """
+import re
+import numpy as np
+from benchmarks import dense_draws
+from tsvd import linalg
+
+right, rng = linalg.svd, np.random.default_rng(0)
+
+def svd(a, *arguments, **options):
+    U, S, Vh = right(a, *arguments, **options)
+    eps, p = np.finfo(S.dtype).eps, min(a.shape[-2:])
+    DEFECT
+    return U, S, Vh
+
+found = index = 0
+while found < 5 and index < 150:
+    made, A = dense_draws.draw(2, index, "any")
+    index += 1
+    made.two_steps, made.repeated = False, "bits" in TEXT
+    if not made.vectors or made.part or A.size > 4000:
+        continue
+    if min(made.rows, made.columns) < 2 or not 1e-20 < abs(A).max() < 1e20:
+        continue
+    linalg.svd = right
+    assert dense_draws.check(made, A, "cpu")[1] == []
+    linalg.svd = svd
+    said = "; ".join(dense_draws.check(made, A, "cpu")[1])
+    found += bool(re.search(TEXT, said))
+    assert found or "bits" in TEXT, (made, said)
+assert found == 5, found
+"""
+    python("-c", program.replace("DEFECT", defect).replace("TEXT", repr(text)))
+
+
+@pytest.mark.parametrize("kind", ["index", "interval"])
+def test_dense_draws_find_another_part(kind):
+    program = """
+import numpy as np
+from benchmarks import dense_draws
+from tsvd import linalg
+
+right = linalg.svd
+
+def svd(a, *arguments, select="a", select_range=None, **options):
+    if select == "i":
+        select_range = tuple(i + 1 for i in select_range)
+    elif select == "v":
+        select_range = select_range[0] / 4, select_range[1] / 4
+    return right(a, *arguments, select=select, select_range=select_range, **options)
+
+found = index = 0
+while found < 5 and index < 400:
+    made, A = dense_draws.draw(5, index, "any")
+    index += 1
+    made.two_steps = False
+    if made.part is None or made.by_interval != (KIND == "interval") or A.size > 4000:
+        continue
+    linalg.svd = right
+    assert dense_draws.check(made, A, "cpu")[1] == []
+    linalg.svd = svd
+    if made.part[1] + 1 < min(made.rows, made.columns):
+        found += dense_draws.check(made, A, "cpu")[1] != []
+assert found == 5, found
+"""
+    python("-c", program.replace("KIND", repr(kind)))
+
+
+def test_dense_draws_are_of_every_kind():
+    python(
+        "-c",
+        """
+import numpy as np
+from benchmarks import dense_draws
+from tests.dense_families import FAMILIES
+from tests.dense_layouts import LAYOUTS
+
+drawn = [dense_draws.draw(0, i, "any") for i in range(800)]
+made = [x for x, _ in drawn]
+assert {x.method for x in made} == {"auto", "dc", "twisted", "qr", "givens", "bisect"}
+assert {x.family for x in made} == set(FAMILIES) and {x.layout for x in made} == set(LAYOUTS)
+for key in ("vectors", "full", "two_steps", "repeated", "by_interval", "dtype", "threads"):
+    assert len({getattr(x, key) for x in made}) > 1, key
+for key in ("others", "part"):
+    assert {getattr(x, key) is None for x in made} == {True, False}, key
+ratios = [x.rows / x.columns for x in made]
+assert min(ratios) < 2e-3 and max(ratios) > 500 and ratios.count(1) > 150
+assert all(np.isfinite(A).all() for _, A in drawn)
+largest = [float(np.max(abs(A)) / np.finfo(A.dtype).max) for _, A in drawn]
+least = [float(np.max(abs(A)) / np.finfo(A.dtype).tiny) for _, A in drawn]
+assert sum(x > 0.5 for x in largest) > 10 and sum(0 < x < 1 for x in least) > 10
+assert vars(dense_draws.draw(0, 7, "any")[0]) == vars(made[7])
+""",
+    )
+
+
+@pytest.mark.parametrize("mode", ["draws", "small", "dense", "evolve"])
 def test_a_result_file(mode, tmp_path):
     """Every attack writes who, where, how many, and the worst with the seed that made it."""
     path = tmp_path / "result.json"
-    asked = {"draws": 25, "small": 6000, "evolve": 1}[mode]
+    asked = {"draws": 25, "small": 6000, "dense": 40, "evolve": 1}[mode]
     arguments = ["-m", "benchmarks", "stress", f"--{mode}", str(asked), "--seed", "5"]
     python(*arguments, "--threads", "2", "-o", str(path))
     content = json.loads(path.read_text())
@@ -309,7 +423,8 @@ def test_a_result_file(mode, tmp_path):
     assert content["method"] == "any" and content["device"] == "cpu"
     for worst in content["worst"].values():
         assert worst["seed"] == 5 and 0 <= worst["share"] <= 1 and worst["limit"] > 0
-        assert {"index", "method", "dtype", "n"} <= set(worst)
+        order = "rows" if mode == "dense" else "n"
+        assert {"index", "method", "dtype", order} <= set(worst)
     index = next(iter(content["worst"].values()))["index"]
     if mode != "evolve":  # which repeats all of its evaluations
         printed = python(*arguments, "--index", str(index))

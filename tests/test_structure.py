@@ -19,6 +19,7 @@ ALLOWED = {
     "math": set(),
     "backend": {"host", "math", "tsvd"},
     "bidiag": {"backend", "host", "math", "tsvd"},
+    "dense": {"backend", "bidiag", "host", "math", "tsvd"},
     "api": {"backend", "bidiag", "host", "tsvd"},
     "cpu": {"backend", "host", "math", "tsvd"},
     "cuda": {"backend", "host", "math", "tsvd"},
@@ -89,10 +90,10 @@ def test_algorithms_know_no_hardware():
     """Neither CUDA nor OpenMP, and no question about the device but in the one place."""
     for path in SOURCES:
         name, text = _name(path), path.read_text()
-        if name.split("/")[0] in {"api", "backend", "bidiag", "math"}:
+        if name.split("/")[0] in {"api", "backend", "bidiag", "dense", "math"}:
             assert "#pragma omp" not in text and "omp.h" not in text, name
             assert "cuda_runtime" not in text, name
-        if name.startswith("bidiag/"):
+        if name.startswith(("bidiag/", "dense/")):
             assert not re.search(r"device\s*(<|>=|!=|==)\s*(0|-1|TSVD_DEVICE_CPU)", text), name
 
 

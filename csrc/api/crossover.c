@@ -25,6 +25,11 @@
 #include "host/environment.h"
 #include "tsvd/tsvd.h"
 
+/* Dense matrices with so much work in all, (rows) x (columns) x (the smaller of the two) for each,
+   are taken to a device as fast as an H200: one square matrix from order 512 on.  This is not
+   measured yet. */
+static const double DENSE_WORK = 512.0 * 512 * 512;
+
 /* The rates of an H200 in lanes x kHz: 132 multiprocessors at 1980 MHz. */
 static const double H200_DOUBLE = 132.0 * 64 * 1980000, H200_SINGLE = 132.0 * 128 * 1980000;
 
@@ -66,15 +71,22 @@ rate_of(const tsvd_cuda_device *device, tsvd_dtype dtype, int vectors)
     return rate;
 }
 
+/* The factor by which the work must be larger than on an H200; 0: the device never pays. */
+static double
+more_work(double rate)
+{
+    return rate > PROCESSOR_RATE ? (1 - PROCESSOR_RATE) / (1 - PROCESSOR_RATE / rate) : 0;
+}
+
 static tsvd_cuda_crossover
 crossover_of(const tsvd_cuda_device *device, tsvd_dtype dtype, int vectors)
 {
     const double rate = device != NULL ? rate_of(device, dtype, vectors) : 1;
     const int64_t order = vectors ? CUDA_ORDER : CUDA_VALUES_ORDER;
+    const double more = more_work(rate);
     tsvd_cuda_crossover crossover = {INT64_MAX, INT64_MAX};
 
-    if (rate > PROCESSOR_RATE) {
-        const double more = (1 - PROCESSOR_RATE) / (1 - PROCESSOR_RATE / rate);
+    if (more > 0) {
         const double longer = ceil((double)order * (vectors ? cbrt(more) : sqrt(more)));
         const double larger = ceil(CUDA_BATCH_VALUES * more);
 
@@ -118,4 +130,22 @@ tsvd_cuda_pays(const tsvd_cuda_device *device, tsvd_dtype dtype, tsvd_method met
     crossover = tsvd_cuda_crossover_of(device, dtype, vectors);
     return crossover.order < INT64_MAX &&
            (n >= crossover.order || matrices > (crossover.batch_values - 1) / n);
+}
+
+int
+tsvd_cuda_pays_dense(const tsvd_cuda_device *device, tsvd_dtype dtype, tsvd_method method,
+                     int64_t rows, int64_t columns, int64_t matrices, int vectors)
+{
+    const int64_t least = rows < columns ? rows : columns;
+    struct host_environment before;
+    double more, work;
+
+    if (least <= 0 || matrices <= 0 || !is_measured(method, vectors)) {
+        return 0;
+    }
+    tsvdi_environment_enter(&before);
+    more = more_work(device != NULL ? rate_of(device, dtype, vectors) : 1);
+    work = (double)rows * (double)columns * (double)least * (double)matrices;
+    tsvdi_environment_leave(&before);
+    return more > 0 && work >= DENSE_WORK * more;
 }

@@ -84,6 +84,13 @@ set_input(struct svd_problem *p, const tsvd_array *array, struct svd_input *inpu
     }
 }
 
+/* rows x columns, or more than NUMBERS_MOST if it is above that. */
+static int64_t
+numbers_of(int64_t rows, int64_t columns)
+{
+    return columns > 0 && rows > NUMBERS_MOST / columns ? NUMBERS_MOST + 1 : rows * columns;
+}
+
 /* Counts the matrices of a batch, and whether `numbers` numbers for each are too many. */
 static void
 count_matrices(struct svd_problem *p, int64_t numbers)
@@ -181,22 +188,30 @@ set_range(struct svd_problem *p, const tsvd_options *o, tsvd_error *error)
     return TSVD_OK;
 }
 
+/* Begins with an empty problem. */
+static tsvd_status
+begin(tsvd_handle *handle, const tsvd_array *array, const char *name, const tsvd_options *options,
+      struct svd_problem *p, tsvd_error *error)
+{
+    /* field by field: the arrays of a problem are long, and calls may be short */
+    p->n = p->first = p->k = p->matrices = 0;
+    p->vectors = p->batch_ndim = p->too_large = 0;
+    p->s = p->L = p->R = NULL;
+    if (handle == NULL || array == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "handle and %s must not be NULL", name);
+    }
+    p->handle = handle;
+    p->options = options;
+    return check_options(options, error);
+}
+
 tsvd_status
 tsvdi_problem_input(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
                     const tsvd_options *options, int data, struct svd_problem *p, tsvd_error *error)
 {
     tsvd_status ret = TSVD_OK;
 
-    /* field by field: the arrays of a problem are long, and calls may be short */
-    p->n = p->first = p->k = p->matrices = 0;
-    p->vectors = p->batch_ndim = p->too_large = 0;
-    p->s = p->L = p->R = NULL;
-    if (handle == NULL || d == NULL) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "handle and d must not be NULL");
-    }
-    p->handle = handle;
-    p->options = options;
-    TSVD_TRY(check_options(options, error));
+    TSVD_TRY(begin(handle, d, "d", options, p, error));
     TSVD_TRY(check_array(d, "d", handle, error));
     if (e != NULL) {
         TSVD_TRY(check_array(e, "e", handle, error));
@@ -247,7 +262,7 @@ check_result(const struct svd_problem *p, const tsvd_array *array, const char *n
                           name, p->batch_ndim, (long long)rows, columns < 0 ? "" : " x ...");
     }
     if (array->dtype != p->dtype) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s has not the dtype of d", name);
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s has not the dtype of the input", name);
     }
     for (int i = array->ndim - 1; i >= 0 && !empty; i--) {
         contiguous &= array->shape[i] == 1 || array->strides[i] == stride;
@@ -263,37 +278,39 @@ out:
     return ret;
 }
 
-tsvd_status
-tsvdi_problem_output(const tsvd_array *L, const tsvd_array *s, const tsvd_array *R,
-                     struct svd_problem *p, tsvd_error *error)
+/* What the results of a call are called, and the sizes of the vectors: left (rows, left), values
+   (k), right (right, columns). */
+struct wanted {
+    const char *left_name, *values_name, *right_name;
+    int64_t rows, left, right, columns;
+};
+
+/* Sets where the results go. */
+static tsvd_status
+set_output(const struct wanted *w, const tsvd_array *L, const tsvd_array *s, const tsvd_array *R,
+           struct svd_problem *p, tsvd_error *error)
 {
     tsvd_status ret = TSVD_OK;
 
-    if (s == NULL) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "s must not be NULL");
-    }
-    if ((L == NULL) != (R == NULL)) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "L and R are wanted both or neither");
-    }
-    TSVD_TRY(check_result(p, s, "s", p->k, -1, error));
+    TSVD_TRY(check_result(p, s, w->values_name, p->k, -1, error));
     p->s = s->data;
     p->to = s->space;
     p->vectors = L != NULL;
     if (L != NULL) {
-        if (p->k > 0 && p->n > NUMBERS_MOST / p->k) {
-            return tsvdi_host_too_large(error, "the arrays", p->n);
-        }
-        count_matrices(p, p->n * p->k);
+        const int64_t numbers[] = {numbers_of(w->rows, w->left), numbers_of(w->right, w->columns)};
+
+        count_matrices(p, numbers[0] > numbers[1] ? numbers[0] : numbers[1]);
         if (p->too_large) {
             return tsvdi_host_too_large(error, "the arrays", p->n);
         }
-        TSVD_TRY(check_result(p, L, "L", p->n, p->k, error));
-        TSVD_TRY(check_result(p, R, "R", p->k, p->n, error));
+        TSVD_TRY(check_result(p, L, w->left_name, w->rows, w->left, error));
+        TSVD_TRY(check_result(p, R, w->right_name, w->right, w->columns, error));
         if (L->space != s->space || R->space != s->space) {
             return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                              "L, s and R must lie in one space: s is on the %s, %s on the %s",
+                              "%s, %s and %s must lie in one space: %s is on the %s, %s on the %s",
+                              w->left_name, w->values_name, w->right_name, w->values_name,
                               s->space == TSVD_CUDA ? "device" : "host",
-                              L->space != s->space ? "L" : "R",
+                              L->space != s->space ? w->left_name : w->right_name,
                               s->space == TSVD_CUDA ? "host" : "device");
         }
         p->L = L->data;
@@ -301,4 +318,132 @@ tsvdi_problem_output(const tsvd_array *L, const tsvd_array *s, const tsvd_array 
     }
 out:
     return ret;
+}
+
+/* Refuses results that are missing. */
+static tsvd_status
+check_given(const struct wanted *w, const tsvd_array *L, const tsvd_array *s, const tsvd_array *R,
+            tsvd_error *error)
+{
+    if (s == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s must not be NULL", w->values_name);
+    }
+    if ((L == NULL) != (R == NULL)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s and %s are wanted both or neither",
+                          w->left_name, w->right_name);
+    }
+    return TSVD_OK;
+}
+
+tsvd_status
+tsvdi_problem_output(const tsvd_array *L, const tsvd_array *s, const tsvd_array *R,
+                     struct svd_problem *p, tsvd_error *error)
+{
+    const struct wanted wanted = {"L", "s", "R", p->n, p->k, p->k, p->n};
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(check_given(&wanted, L, s, R, error));
+    TSVD_TRY(set_output(&wanted, L, s, R, p, error));
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_check_interval(const struct svd_problem *p, double low, double high, tsvd_error *error)
+{
+    if (p->batch_ndim > 0) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "a batch has no range of indices for an interval: of each matrix other "
+                          "values lie in it");
+    }
+    if (!(low < high)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "the interval (%g, %g] is empty: its lower end must be below the upper",
+                          low, high);
+    }
+    return TSVD_OK;
+}
+
+/* ---- dense matrices ---- */
+
+tsvd_status
+tsvdi_dense_options(const tsvd_options *options, struct dense_problem *p, tsvd_error *error)
+{
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(check_options(options, error));
+    if (options->lower) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "lower is of no meaning for dense matrices");
+    }
+    p->b.options = options;
+    TSVD_TRY(set_range(&p->b, options, error));
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_dense_input(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options, int data,
+                  struct dense_problem *p, tsvd_error *error)
+{
+    struct svd_problem *b = &p->b;
+    tsvd_status ret = TSVD_OK;
+
+    p->rows = p->columns = 0;
+    p->full = 0;
+    TSVD_TRY(begin(handle, a, "a", options, b, error));
+    TSVD_TRY(check_array(a, "a", handle, error));
+    if (a->ndim < 2) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "a has %d dimensions, not at least two",
+                          a->ndim);
+    }
+    p->rows = a->shape[a->ndim - 2];
+    p->columns = a->shape[a->ndim - 1];
+    p->a = a->data;
+    p->row_stride = (ptrdiff_t)a->strides[a->ndim - 2];
+    p->column_stride = (ptrdiff_t)a->strides[a->ndim - 1];
+    b->n = p->rows < p->columns ? p->rows : p->columns;
+    b->dtype = a->dtype;
+    b->from = b->to = a->space;
+    b->batch_ndim = a->ndim - 2;
+    for (int i = 0; i < b->batch_ndim; i++) {
+        b->batch_shape[i] = a->shape[i];
+        p->batch_strides[i] = a->shape[i] == 1 ? 0 : (ptrdiff_t)a->strides[i];
+    }
+    count_matrices(b, numbers_of(p->rows, p->columns));
+    TSVD_TRY(tsvdi_dense_options(options, p, error));
+    if (data && b->too_large) {
+        return tsvdi_host_too_large(error, "the arrays", b->n);
+    }
+    if (data && b->n > 0 && b->matrices > 0 && a->data == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of a must not be NULL");
+    }
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_dense_output(const tsvd_array *U, const tsvd_array *S, const tsvd_array *Vh,
+                   struct dense_problem *p, tsvd_error *error)
+{
+    struct wanted wanted = {"U", "S", "Vh", p->rows, p->b.k, p->b.k, p->columns};
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(check_given(&wanted, U, S, Vh, error));
+    p->full = U != NULL && U->ndim == p->b.batch_ndim + 2 && Vh->ndim == U->ndim &&
+              p->b.k == p->b.n && p->rows != p->columns && U->shape[U->ndim - 1] == p->rows &&
+              Vh->shape[Vh->ndim - 2] == p->columns;
+    if (p->full) {
+        wanted.left = p->rows;
+        wanted.right = p->columns;
+    }
+    TSVD_TRY(set_output(&wanted, U, S, Vh, &p->b, error));
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_dense_array(const struct dense_problem *p, const tsvd_array *x, const char *name,
+                  int64_t rows, int64_t columns, tsvd_error *error)
+{
+    return check_result(&p->b, x, name, rows, columns, error);
 }

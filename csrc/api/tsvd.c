@@ -1,13 +1,13 @@
 /*
  * The entry points.  Each checks its arguments, and hands them to the code of their precision: by
- * tsvdi_precision_of(), the table of backend/precision.h that bidiag/methods.c fills in.
+ * tsvdi_precision_of(), the table of backend/precision.h that dense/precision.c fills in.
  */
 #include "tsvd/tsvd.h"
 
 #include <string.h>
 
+#include "api/call.h"
 #include "api/problem.h"
-#include "backend/cuda_handle.h"
 #include "backend/precision.h"
 #include "host/environment.h"
 #include "host/host.h"
@@ -80,9 +80,8 @@ tsvd_options_default(void)
     return options;
 }
 
-/* The caller's, or the default in `own`. */
-static const tsvd_options *
-options_or_default(const tsvd_options *options, tsvd_options *own)
+const tsvd_options *
+tsvdi_options_or_default(const tsvd_options *options, tsvd_options *own)
 {
     if (options == NULL) {
         *own = tsvd_options_default();
@@ -90,29 +89,13 @@ options_or_default(const tsvd_options *options, tsvd_options *own)
     return options != NULL ? options : own;
 }
 
-/* Gives an error that has none a text. */
-static tsvd_status
-finish(tsvd_status status, tsvd_error *error)
+tsvd_status
+tsvdi_call_finish(tsvd_status status, tsvd_error *error)
 {
     if (status != TSVD_OK && error->text[0] == '\0') {
         (void)tsvdi_fail(error, status, "%s", tsvd_strstatus(status));
     }
     return status;
-}
-
-/* Begins a call on the handle's device; leave() ends it, also after a failure. */
-static tsvd_status
-enter(tsvd_handle *handle, tsvd_error *error)
-{
-    return handle->cuda != NULL ? tsvdi_cuda_enter(handle->cuda, error) : TSVD_OK;
-}
-
-static void
-leave(tsvd_handle *handle, tsvd_status status)
-{
-    if (handle->cuda != NULL) {
-        tsvdi_cuda_leave(handle->cuda, status);
-    }
 }
 
 tsvd_status
@@ -125,7 +108,7 @@ tsvd_make_plan(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
     tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own_error;
-    options = options_or_default(options, &own_options);
+    options = tsvdi_options_or_default(options, &own_options);
     tsvdi_error_clear(error);
     if (plan == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "plan must not be NULL");
@@ -136,12 +119,12 @@ tsvd_make_plan(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
         return ret;
     }
     problem.vectors = vectors != 0;
-    ret = enter(handle, error);
+    ret = tsvdi_call_enter(handle, error);
     if (ret == TSVD_OK) {
         ret = tsvdi_precision_of(problem.dtype)->plan(&problem, plan, error);
     }
-    leave(handle, ret);
-    return finish(ret, error);
+    tsvdi_call_leave(handle, ret);
+    return tsvdi_call_finish(ret, error);
 }
 
 /* tsvd_svd(), in the default floating-point environment.  outer: the caller's. */
@@ -159,7 +142,7 @@ svd(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e, const tsvd_op
 
     error = error != NULL ? error : &own_error;
     info = info != NULL ? info : &own_info;
-    options = options_or_default(options, &own_options);
+    options = tsvdi_options_or_default(options, &own_options);
     tsvdi_error_clear(error);
     memset(info, 0, sizeof *info);
     ret = tsvdi_problem_input(handle, d, e, options, 1, &problem, error);
@@ -167,16 +150,16 @@ svd(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e, const tsvd_op
         ret = tsvdi_problem_output(L, s, R, &problem, error);
     }
     if (ret != TSVD_OK) {
-        return finish(ret, error);
+        return tsvdi_call_finish(ret, error);
     }
     problem.outer = outer;
-    ret = enter(handle, error);
+    ret = tsvdi_call_enter(handle, error);
     if (ret == TSVD_OK) {
         ret = tsvdi_precision_of(problem.dtype)->svd(&problem, info, error);
     }
-    leave(handle, ret);
+    tsvdi_call_leave(handle, ret);
     info->seconds_total = tsvdi_host_seconds() - clock;
-    return finish(ret, error);
+    return tsvdi_call_finish(ret, error);
 }
 
 tsvd_status
@@ -220,22 +203,16 @@ select_range(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
     if (ret != TSVD_OK) {
         return ret;
     }
-    if (problem.batch_ndim > 0) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                          "a batch has no range of indices for an interval: of each matrix other "
-                          "values lie in it");
+    ret = tsvdi_check_interval(&problem, low, high, error);
+    if (ret != TSVD_OK) {
+        return ret;
     }
-    if (!(low < high)) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                          "the interval (%g, %g] is empty: its lower end must be below the upper",
-                          low, high);
-    }
-    ret = enter(handle, error);
+    ret = tsvdi_call_enter(handle, error);
     if (ret == TSVD_OK) {
         ret = tsvdi_precision_of(problem.dtype)->select(&problem, low, high, first, count, error);
     }
-    leave(handle, ret);
-    return finish(ret, error);
+    tsvdi_call_leave(handle, ret);
+    return tsvdi_call_finish(ret, error);
 }
 
 tsvd_status

@@ -240,6 +240,68 @@ struct givens_ops {
     struct bytes (*bytes)(const struct svd_plan *plan);
 };
 
+/* ---- dense matrices ---- */
+
+/* The reduction of matrices begin .. begin + count - 1 of a batch, A = Q B P^T, each scaled by a
+   power of two.  B of order p = problem->b.n is upper bidiagonal if there are at least as many rows
+   as columns, and else lower. */
+struct dense_job {
+    const struct dense_problem *problem;
+    int64_t begin, count;
+    int tall;    /* 1: QR comes before the reduction, or LQ if there are more columns than rows */
+    int keep;    /* 1: reduce() keeps the reflectors, for back() and apply() */
+    real *d, *e; /* [count p] out of begin(), in dense_ops.space: where reduce() puts B; e has a
+                    zero behind the p - 1 of each matrix */
+    char *kind;  /* [count] host, out of reduce(): ORDINARY, ZERO or NONFINITE.  A matrix that is
+                    not ordinary counts as zero */
+    real_int *exponent; /* [count] host, out of reduce(): B is 2^-exponent Q^T A P */
+    struct results b;   /* out of room(): where the SVD of B goes, in dense_ops.space */
+    void *held;         /* what the back end keeps from begin() to end() */
+};
+
+/* Shares of a chunk's work that are done when B is there, and when its SVD is: reduce() tells
+   tsvdi_check() up to the one, and back() from the other on. */
+#define DENSE_REDUCED 0.5
+#define DENSE_SOLVED 0.6
+
+struct dense_ops {
+    tsvd_space space; /* where B and its SVD lie */
+
+    /* QR pays from so many times as many rows as columns on. */
+    double tall_ratio;
+
+    /* The most matrices of a chunk, >= 1. */
+    int64_t (*chunk_most)(const struct dense_problem *problem);
+
+    /* Takes the workspace of reduce(); end() gives back all that is held, and is due also after a
+       failure. */
+    tsvd_status (*begin)(struct tsvd_context *ctx, struct dense_job *job);
+    void (*end)(struct tsvd_context *ctx, struct dense_job *job);
+
+    /* Reads the matrices from where the caller has them, and reduces them. */
+    tsvd_status (*reduce)(struct tsvd_context *ctx, struct dense_job *job);
+
+    /* Room for the SVD of B, `values` of each, in job->b: in the results themselves, where it can
+       be. L and R are NULL without vectors. */
+    tsvd_status (*room)(struct tsvd_context *ctx, struct dense_job *job);
+
+    /* The results from those in job->b: U = Q L and Vh = R P^T with the signs that tsvd.h fixes, S
+       with the scale of A, and NaN for matrices that are not finite. */
+    tsvd_status (*back)(struct tsvd_context *ctx, struct dense_job *job);
+
+    /* Copies B to `space`: d [count p] and e [count p - 1], with the scale of A, or as it is if
+       `scaled`. */
+    tsvd_status (*entries)(struct tsvd_context *ctx, struct dense_job *job, int scaled,
+                           tsvd_space space, real *d, real *e);
+
+    /* Replaces vectors by Q or P times them. */
+    tsvd_status (*apply)(struct tsvd_context *ctx, struct dense_job *job,
+                         const struct dense_vectors *vectors);
+
+    /* Workspace of a job of so many matrices, all operations. */
+    struct bytes (*bytes)(const struct dense_problem *problem, int64_t count, int tall, int keep);
+};
+
 /* ---- a back end ---- */
 
 enum {
@@ -290,6 +352,7 @@ struct backend {
     const struct dc_ops *dc;
     const struct twisted_ops *twisted;
     const struct givens_ops *givens;
+    const struct dense_ops *dense;
 };
 
 extern const struct backend tsvdi_cpu;
@@ -298,6 +361,7 @@ extern const struct vectors_ops tsvdi_cpu_vectors;
 extern const struct dc_ops tsvdi_cpu_dc;
 extern const struct twisted_ops tsvdi_cpu_twisted;
 extern const struct givens_ops tsvdi_cpu_givens;
+extern const struct dense_ops tsvdi_cpu_dense;
 
 /* cuda/backend.cu, in a build with CUDA. */
 const struct backend *tsvdi_cuda(void);

@@ -13,7 +13,9 @@
 
 #include "backend/problem.h"
 
-/* What the numerical core offers to the entry points; bidiag/methods.c fills it in. */
+struct dense_call; /* dense/call.h */
+
+/* What the numerical core offers to the entry points; dense/precision.c fills it in. */
 struct precision {
     /* tsvdi_plan_call() in bidiag/plan.c: what will be done, and with how many bytes.  The status
        is not TSVD_OK if the options ask for what is not offered.  For a CUDA device plan->chunk
@@ -27,11 +29,32 @@ struct precision {
     tsvd_status (*select)(const struct svd_problem *problem, double low, double high,
                           int64_t *first, int64_t *count, tsvd_error *error);
 
+    /* dense/: the same for dense matrices. */
+    tsvd_status (*dense_plan)(const struct dense_problem *problem, tsvd_plan *plan,
+                              tsvd_error *error);
+    tsvd_status (*dense_svd)(const struct dense_problem *problem, tsvd_info *info,
+                             tsvd_error *error);
+
+    /* dense/reduction.c: what tsvd_dense_reduce() and the functions of tsvd_reduction do with
+       checked arguments.  end() is due also after a failure of begin(); *call is then NULL, or not.
+     */
+    tsvd_status (*reduce_begin)(const struct dense_problem *problem, struct dense_call **call,
+                                tsvd_error *error);
+    void (*reduce_end)(struct dense_call *call);
+    tsvd_status (*reduce_entries)(struct dense_call *call, tsvd_space space, void *d, void *e,
+                                  tsvd_error *error);
+    tsvd_status (*reduce_select)(struct dense_call *call, double low, double high, int64_t *first,
+                                 int64_t *count, tsvd_error *error);
+    tsvd_status (*reduce_apply)(struct dense_call *call, const struct dense_vectors *vectors,
+                                tsvd_error *error);
+    tsvd_status (*reduce_svd)(struct dense_call *call, const struct dense_problem *problem,
+                              tsvd_info *info, tsvd_error *error);
+
     /* precision.c: "auto", "dc", ...; NULL for a number that is no method. */
     const char *(*method_name)(tsvd_method method);
 };
 
-/* Both are tsvdi_precision in bidiag/methods.c, which is compiled twice. */
+/* Both are tsvdi_precision in dense/precision.c, which is compiled twice. */
 extern const struct precision tsvdi_precision_f64, tsvdi_precision_f32;
 
 /* The table of a dtype. */
@@ -70,6 +93,20 @@ tsvdi_precision_of(tsvd_dtype dtype)
 #define tsvdi_twisted TSVD_T(tsvdi_twisted)
 #define tsvdi_twisted_bytes TSVD_T(tsvdi_twisted_bytes)
 
+/* dense/ */
+#define tsvdi_dense_begin TSVD_T(tsvdi_dense_begin)
+#define tsvdi_dense_end TSVD_T(tsvdi_dense_end)
+#define tsvdi_dense_plan_call TSVD_T(tsvdi_dense_plan_call)
+#define tsvdi_dense_reduce TSVD_T(tsvdi_dense_reduce)
+#define tsvdi_dense_solve TSVD_T(tsvdi_dense_solve)
+#define tsvdi_dense_svd TSVD_T(tsvdi_dense_svd)
+#define tsvdi_reduction_apply TSVD_T(tsvdi_reduction_apply)
+#define tsvdi_reduction_begin TSVD_T(tsvdi_reduction_begin)
+#define tsvdi_reduction_end TSVD_T(tsvdi_reduction_end)
+#define tsvdi_reduction_entries TSVD_T(tsvdi_reduction_entries)
+#define tsvdi_reduction_select TSVD_T(tsvdi_reduction_select)
+#define tsvdi_reduction_svd TSVD_T(tsvdi_reduction_svd)
+
 /* backend/ */
 #define tsvdi_backend_of TSVD_T(tsvdi_backend_of)
 #define tsvdi_host_fill TSVD_T(tsvdi_host_fill)
@@ -82,6 +119,16 @@ tsvdi_precision_of(tsvd_dtype dtype)
 #define tsvdi_cpu TSVD_T(tsvdi_cpu)
 #define tsvdi_cpu_count_blocks TSVD_T(tsvdi_cpu_count_blocks)
 #define tsvdi_cpu_dc TSVD_T(tsvdi_cpu_dc)
+#define tsvdi_cpu_dense TSVD_T(tsvdi_cpu_dense)
+#define tsvdi_cpu_dense_apply TSVD_T(tsvdi_cpu_dense_apply)
+#define tsvdi_cpu_dense_bidiagonalize TSVD_T(tsvdi_cpu_dense_bidiagonalize)
+#define tsvdi_cpu_dense_bidiagonalize_room TSVD_T(tsvdi_cpu_dense_bidiagonalize_room)
+#define tsvdi_cpu_dense_load TSVD_T(tsvdi_cpu_dense_load)
+#define tsvdi_cpu_dense_multiply TSVD_T(tsvdi_cpu_dense_multiply)
+#define tsvdi_cpu_dense_multiply_room TSVD_T(tsvdi_cpu_dense_multiply_room)
+#define tsvdi_cpu_dense_product TSVD_T(tsvdi_cpu_dense_product)
+#define tsvdi_cpu_dense_qr TSVD_T(tsvdi_cpu_dense_qr)
+#define tsvdi_cpu_dense_reflector TSVD_T(tsvdi_cpu_dense_reflector)
 #define tsvdi_cpu_deflate TSVD_T(tsvdi_cpu_deflate)
 #define tsvdi_cpu_fill_factors TSVD_T(tsvdi_cpu_fill_factors)
 #define tsvdi_cpu_find_weights TSVD_T(tsvdi_cpu_find_weights)
@@ -113,6 +160,25 @@ tsvdi_precision_of(tsvd_dtype dtype)
 /* cuda/ */
 #define tsvdi_cuda TSVD_T(tsvdi_cuda)
 #define tsvdi_cuda_dc TSVD_T(tsvdi_cuda_dc)
+#define tsvdi_cuda_dense TSVD_T(tsvdi_cuda_dense)
+#define tsvdi_cuda_dense_finish TSVD_T(tsvdi_cuda_dense_finish)
+#define tsvdi_cuda_dense_finish_bytes TSVD_T(tsvdi_cuda_dense_finish_bytes)
+#define tsvdi_cuda_dense_load TSVD_T(tsvdi_cuda_dense_load)
+#define tsvdi_cuda_dense_place TSVD_T(tsvdi_cuda_dense_place)
+#define tsvdi_cuda_dense_qr TSVD_T(tsvdi_cuda_dense_qr)
+#define tsvdi_cuda_dense_qr_bytes TSVD_T(tsvdi_cuda_dense_qr_bytes)
+#define tsvdi_cuda_dense_reduce TSVD_T(tsvdi_cuda_dense_reduce)
+#define tsvdi_cuda_dense_reduce_bytes TSVD_T(tsvdi_cuda_dense_reduce_bytes)
+#define tsvdi_cuda_dense_reflect TSVD_T(tsvdi_cuda_dense_reflect)
+#define tsvdi_cuda_dense_reflect_bytes TSVD_T(tsvdi_cuda_dense_reflect_bytes)
+#define tsvdi_cuda_dense_resident TSVD_T(tsvdi_cuda_dense_resident)
+#define tsvdi_cuda_dense_resident_bytes TSVD_T(tsvdi_cuda_dense_resident_bytes)
+#define tsvdi_cuda_dense_resident_fits TSVD_T(tsvdi_cuda_dense_resident_fits)
+#define tsvdi_cuda_dense_small_apply TSVD_T(tsvdi_cuda_dense_small_apply)
+#define tsvdi_cuda_dense_small_bytes TSVD_T(tsvdi_cuda_dense_small_bytes)
+#define tsvdi_cuda_dense_small_fits TSVD_T(tsvdi_cuda_dense_small_fits)
+#define tsvdi_cuda_dense_small_reduce TSVD_T(tsvdi_cuda_dense_small_reduce)
+#define tsvdi_cuda_dense_stages TSVD_T(tsvdi_cuda_dense_stages)
 #define tsvdi_cuda_device_fill TSVD_T(tsvdi_cuda_device_fill)
 #define tsvdi_cuda_device_load TSVD_T(tsvdi_cuda_device_load)
 #define tsvdi_cuda_givens TSVD_T(tsvdi_cuda_givens)

@@ -1,6 +1,6 @@
 /*
- * One call of tsvd_svd() as the core sees it: the arguments, checked and put together by
- * api/problem.c.
+ * One call of tsvd_svd(), or of tsvd_dense_svd(), as the core sees it: the arguments, checked and
+ * put together by api/problem.c and api/dense_problem.c.
  */
 #ifndef TSVDI_PROBLEM_H
 #define TSVDI_PROBLEM_H
@@ -37,6 +37,28 @@ struct svd_problem {
     void *s, *L, *R;                /* results; L and R are NULL without vectors */
     struct host_environment *outer; /* the caller's floating-point environment, which
                                        options->check() runs in */
+};
+
+/* The arguments of a call for dense matrices. */
+struct dense_problem {
+    /* What is wanted of the bidiagonal matrices: n is the smaller of the two orders, and L, s and R
+       are U, S and Vh.  d and e are of no meaning. */
+    struct svd_problem b;
+    int64_t rows, columns;                        /* of every matrix */
+    int full;                                     /* 1: U is rows x rows, Vh columns x columns */
+    const void *a;                                /* the first entry of the first matrix */
+    ptrdiff_t row_stride, column_stride;          /* bytes between rows, and between columns */
+    ptrdiff_t batch_strides[TSVD_MAX_BATCH_DIMS]; /* bytes between matrices; 0 broadcasts */
+};
+
+/* Vectors that Q or P is applied to: those of each matrix are the `columns` columns of an array, C
+   order, [rows of A, or its columns][columns]. */
+struct dense_vectors {
+    void *x;          /* the array of the first matrix; those of the others follow */
+    tsvd_space space; /* where it lies */
+    int64_t columns;
+    int right;      /* 1: P, 0: Q */
+    int transposed; /* 1: its transpose */
 };
 
 #endif

@@ -81,4 +81,5 @@ const struct backend tsvdi_cpu = {
     .dc = &tsvdi_cpu_dc,
     .twisted = &tsvdi_cpu_twisted,
     .givens = &tsvdi_cpu_givens,
+    .dense = &tsvdi_cpu_dense,
 };

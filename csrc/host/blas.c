@@ -57,79 +57,88 @@ least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* One product of row-major matrices, and whether it is added to C. */
-struct tile {
-    int64_t rows, columns, terms;
-    const void *a, *b;
-    void *c;
-    int64_t lda, ldb, ldc;
-    int add;
-};
+static void
+multiply(const tsvd_blas *blas, int single, const struct blas_product *p)
+{
+    const char *form_a = p->a_transposed ? "T" : "N", *form_b = p->b_transposed ? "T" : "N";
+    const float factor = (float)p->factor, kept = p->overwrite ? 0.f : 1.f;
+    const double factor_double = p->factor, kept_double = p->overwrite ? 0. : 1.;
+
+    if (blas->dgemm32 != NULL) {
+        const int32_t m = (int32_t)p->m, n = (int32_t)p->n, k = (int32_t)p->k;
+        const int32_t lda = (int32_t)p->lda, ldb = (int32_t)p->ldb, ldc = (int32_t)p->ldc;
+
+        if (single) {
+            blas->sgemm32(form_a, form_b, &m, &n, &k, &factor, p->a, &lda, p->b, &ldb, &kept, p->c,
+                          &ldc);
+        } else {
+            blas->dgemm32(form_a, form_b, &m, &n, &k, &factor_double, p->a, &lda, p->b, &ldb,
+                          &kept_double, p->c, &ldc);
+        }
+    } else if (single) {
+        blas->sgemm64(form_a, form_b, &p->m, &p->n, &p->k, &factor, p->a, &p->lda, p->b, &p->ldb,
+                      &kept, p->c, &p->ldc);
+    } else {
+        blas->dgemm64(form_a, form_b, &p->m, &p->n, &p->k, &factor_double, p->a, &p->lda, p->b,
+                      &p->ldb, &kept_double, p->c, &p->ldc);
+    }
+}
+
+/* Entry (i, j) of a matrix, or of the transpose of what is given. */
+static const void *
+entry(const void *x, int transposed, int64_t ld, int64_t i, int64_t j, int64_t size)
+{
+    return (const char *)x + (transposed ? i * ld + j : j * ld + i) * size;
+}
+
+void
+tsvdi_blas_product(const tsvd_blas *blas, int single, const struct blas_product *p)
+{
+    const int64_t size = single ? sizeof(float) : sizeof(double);
+    struct blas_product tile = *p;
+    int64_t k = 0, terms = TILE, columns;
+
+    /* about the root of all: rounding errors of equal terms add up, in a tile and over the tiles */
+    while (terms * terms < p->k && terms < 4 * TILE) {
+        terms *= 2;
+    }
+    columns = TILE * TILE / terms;
+
+    do { /* the products behind the first are added to it */
+        tile.k = least(p->k - k, terms);
+        for (int64_t j = 0; j < p->n; j += columns) {
+            tile.n = least(p->n - j, columns);
+            tile.b = entry(p->b, p->b_transposed, p->ldb, k, j, size);
+            for (int64_t i = 0; i < p->m; i += TILE) {
+                tile.m = least(p->m - i, TILE);
+                tile.a = entry(p->a, p->a_transposed, p->lda, i, k, size);
+                tile.c = (char *)p->c + (j * p->ldc + i) * size;
+                multiply(blas, single, &tile);
+            }
+        }
+        tile.overwrite = 0;
+        k += terms;
+    } while (k < p->k);
+}
 
 /* BLAS sees matrices by columns: to it the arrays are the transposes, C^T = B^T A^T. */
-static void
-multiply_tile32(const tsvd_blas *blas, int single, const struct tile *t)
-{
-    const int32_t m = (int32_t)t->columns, n = (int32_t)t->rows, k = (int32_t)t->terms;
-    const int32_t lda = (int32_t)t->lda, ldb = (int32_t)t->ldb, ldc = (int32_t)t->ldc;
-
-    if (single) {
-        const float one = 1, factor = t->add ? 1.f : 0.f;
-
-        blas->sgemm32("N", "N", &m, &n, &k, &one, t->b, &ldb, t->a, &lda, &factor, t->c, &ldc);
-    } else {
-        const double one = 1, factor = t->add ? 1. : 0.;
-
-        blas->dgemm32("N", "N", &m, &n, &k, &one, t->b, &ldb, t->a, &lda, &factor, t->c, &ldc);
-    }
-}
-
-static void
-multiply_tile64(const tsvd_blas *blas, int single, const struct tile *t)
-{
-    if (single) {
-        const float one = 1, factor = t->add ? 1.f : 0.f;
-
-        blas->sgemm64("N", "N", &t->columns, &t->rows, &t->terms, &one, t->b, &t->ldb, t->a,
-                      &t->lda, &factor, t->c, &t->ldc);
-    } else {
-        const double one = 1, factor = t->add ? 1. : 0.;
-
-        blas->dgemm64("N", "N", &t->columns, &t->rows, &t->terms, &one, t->b, &t->ldb, t->a,
-                      &t->lda, &factor, t->c, &t->ldc);
-    }
-}
-
 void
 tsvdi_blas_multiply(const tsvd_blas *blas, int single, int64_t rows, int64_t columns, int64_t terms,
                     const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc)
 {
-    const int64_t size = single ? sizeof(float) : sizeof(double);
-    int64_t k = 0;
+    const struct blas_product product = {
+        .m = columns,
+        .n = rows,
+        .k = terms,
+        .overwrite = 1,
+        .factor = 1,
+        .a = b,
+        .b = a,
+        .c = c,
+        .lda = ldb,
+        .ldb = lda,
+        .ldc = ldc,
+    };
 
-    do { /* the first product overwrites C, the others are added to it */
-        for (int64_t i = 0; i < rows; i += TILE) {
-            for (int64_t j = 0; j < columns; j += TILE) {
-                const struct tile tile = {
-                    .rows = least(rows - i, TILE),
-                    .columns = least(columns - j, TILE),
-                    .terms = least(terms - k, TILE),
-                    .a = (const char *)a + (i * lda + k) * size,
-                    .b = (const char *)b + (k * ldb + j) * size,
-                    .c = (char *)c + (i * ldc + j) * size,
-                    .lda = lda,
-                    .ldb = ldb,
-                    .ldc = ldc,
-                    .add = k > 0,
-                };
-
-                if (blas->dgemm32 != NULL) {
-                    multiply_tile32(blas, single, &tile);
-                } else {
-                    multiply_tile64(blas, single, &tile);
-                }
-            }
-        }
-        k += TILE;
-    } while (k < terms);
+    tsvdi_blas_product(blas, single, &product);
 }

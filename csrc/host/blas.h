@@ -21,4 +21,20 @@ void tsvdi_blas_multiply(const tsvd_blas *blas, int single, int64_t rows, int64_
                          int64_t terms, const void *a, int64_t lda, const void *b, int64_t ldb,
                          void *c, int64_t ldc);
 
+/* C (m x n) = C + factor A B (k terms), of matrices that are stored by columns, with `ld` numbers
+   between two of them.  A or B is given as its transpose if the flag is set. */
+struct blas_product {
+    int64_t m, n, k;
+    int a_transposed, b_transposed;
+    int overwrite; /* 1: C is not read, and becomes the product */
+    double factor;
+    const void *a, *b;
+    void *c;
+    int64_t lda, ldb, ldc;
+};
+
+/* Made in the calling thread, whatever threads the BLAS has. */
+
+void tsvdi_blas_product(const tsvd_blas *blas, int single, const struct blas_product *p);
+
 #endif

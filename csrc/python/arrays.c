@@ -1,5 +1,6 @@
 /*
- * tsvd._core: d, e and out as NumPy arrays; dtypes, shapes, strides and memory are checked here.
+ * tsvd._core: input and results as NumPy arrays; dtypes, shapes, strides and memory are checked
+ * here.
  *
  * Other threads may run where Python code runs, or where the GIL is released: in the conversion of
  * an argument to an array, in a cast, in an import.  They may give an array of the caller's another
@@ -21,10 +22,15 @@ tsvdi_arrays_import(void)
 }
 
 void
-tsvdi_arrays_init(struct arrays *arrays)
+tsvdi_arrays_init(struct arrays *arrays, PyObject *module, const struct form *form)
 {
-    arrays->d = arrays->e = NULL;
-    arrays->convert_d = arrays->convert_e = false;
+    arrays->form = form;
+    arrays->module = module;
+    arrays->full = false;
+    for (int i = 0; i < INPUTS_MOST; i++) {
+        arrays->in[i] = NULL;
+        arrays->convert[i] = false;
+    }
     for (int i = 0; i < OUT_COUNT; i++) {
         arrays->out[i] = NULL;
     }
@@ -41,10 +47,8 @@ check_type(PyObject *held, const char *name)
 
     if (type != NPY_DOUBLE && type != NPY_FLOAT && !PyTypeNum_ISINTEGER(type) &&
         !PyTypeNum_ISBOOL(type)) {
-        PyErr_Format(PyExc_TypeError,
-                     "%s has dtype %S; tsvd takes float64 and float32, and integers and bool, "
-                     "which become float64",
-                     name, PyArray_DESCR(array));
+        tsvdi_shapes_refuse_dtype(name, (PyObject *)PyArray_DESCR(array),
+                                  PyTypeNum_ISCOMPLEX(type));
         return -1;
     }
     return 0;
@@ -104,36 +108,44 @@ describe(const struct arrays *arrays, PyArrayObject *array, tsvd_array *core)
     }
 }
 
-/* Reads all facts about d and e. */
+/* Reads all facts about the input. */
 static int
 read_facts(struct arrays *arrays)
 {
-    const bool single = PyArray_TYPE((PyArrayObject *)arrays->d) == NPY_FLOAT &&
-                        PyArray_TYPE((PyArrayObject *)arrays->e) == NPY_FLOAT;
-    int convert_d, convert_e;
+    const int inputs = arrays->form->inputs;
+    bool single = true;
 
-    if (check_type(arrays->d, "d") < 0 || check_type(arrays->e, "e") < 0) {
-        return -1;
+    for (int i = 0; i < inputs; i++) {
+        if (check_type(arrays->in[i], arrays->form->in[i]) < 0) {
+            return -1;
+        }
+        single = single && PyArray_TYPE((PyArrayObject *)arrays->in[i]) == NPY_FLOAT;
     }
     arrays->dtype = single ? TSVD_FLOAT32 : TSVD_FLOAT64;
-    convert_d = must_convert(&arrays->d, numpy_type(arrays));
-    convert_e = convert_d < 0 ? -1 : must_convert(&arrays->e, numpy_type(arrays));
-    if (convert_e < 0) {
-        return -1;
+    for (int i = 0; i < inputs; i++) {
+        const int converts = must_convert(&arrays->in[i], numpy_type(arrays));
+
+        if (converts < 0) {
+            return -1;
+        }
+        arrays->convert[i] = converts;
     }
-    arrays->convert_d = convert_d;
-    arrays->convert_e = convert_e;
-    describe(arrays, (PyArrayObject *)arrays->d, &arrays->core_d);
-    describe(arrays, (PyArrayObject *)arrays->e, &arrays->core_e);
-    return tsvdi_shapes_input(arrays);
+    for (int i = 0; i < inputs; i++) {
+        describe(arrays, (PyArrayObject *)arrays->in[i], &arrays->core_in[i]);
+    }
+    return arrays->form->set_shape(arrays);
 }
 
 int
-tsvdi_arrays_take(struct arrays *arrays, PyObject *d, PyObject *e)
+tsvdi_arrays_take(struct arrays *arrays, PyObject *const *input)
 {
-    arrays->d = PyArray_FROM_O(d);
-    arrays->e = arrays->d == NULL ? NULL : PyArray_FROM_O(e); /* may run Python code */
-    return arrays->e == NULL ? -1 : read_facts(arrays);
+    for (int i = 0; i < arrays->form->inputs; i++) {
+        arrays->in[i] = PyArray_FROM_O(input[i]); /* may run Python code */
+        if (arrays->in[i] == NULL) {
+            return -1;
+        }
+    }
+    return read_facts(arrays);
 }
 
 /* Replaces a view by an aligned array of the dtype of the call in native byte order. */
@@ -145,7 +157,7 @@ convert(const struct arrays *arrays, PyObject **held, tsvd_array *core)
                           NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_ENSUREARRAY);
 
     if (converted == NULL) {
-        raise_memory("a converted copy of d or e",
+        raise_memory("a converted copy of the input",
                      (uint64_t)PyArray_SIZE((PyArrayObject *)*held) * tsvdi_shapes_size(arrays));
         return -1;
     }
@@ -157,10 +169,12 @@ convert(const struct arrays *arrays, PyObject **held, tsvd_array *core)
 int
 tsvdi_arrays_input(struct arrays *arrays)
 {
-    if (arrays->convert_d && convert(arrays, &arrays->d, &arrays->core_d) < 0) {
-        return -1;
+    for (int i = 0; i < arrays->form->inputs; i++) {
+        if (arrays->convert[i] && convert(arrays, &arrays->in[i], &arrays->core_in[i]) < 0) {
+            return -1;
+        }
     }
-    return arrays->convert_e ? convert(arrays, &arrays->e, &arrays->core_e) : 0;
+    return 0;
 }
 
 /* ---- output ---- */
@@ -186,77 +200,113 @@ tsvdi_arrays_check_memory(const struct arrays *arrays, const tsvd_plan *plan, bo
         return 0;
     }
     ndim = tsvdi_shapes_output(arrays, vectors ? OUT_L : OUT_S, shape);
+    if (plan->result_bytes == 0) {
+        PyErr_Format(PyExc_MemoryError, "the workspace wants %s%llu bytes; %llu bytes are free",
+                     wanted == UINT64_MAX ? "more than " : "", (unsigned long long)wanted,
+                     (unsigned long long)available);
+        return -1;
+    }
     shown = tsvdi_shapes_tuple(ndim, shape);
     if (shown != NULL) {
         PyErr_Format(PyExc_MemoryError,
                      "the results, %s of shape %R, %swant %s%llu bytes; %llu bytes are free",
-                     vectors ? "L and R" : "s", shown, work > 0 ? "and the workspace " : "",
-                     wanted == UINT64_MAX ? "more than " : "", (unsigned long long)wanted,
-                     (unsigned long long)available);
+                     vectors ? arrays->form->vectors : arrays->form->out[OUT_S], shown,
+                     work > 0 ? "and the workspace " : "", wanted == UINT64_MAX ? "more than " : "",
+                     (unsigned long long)wanted, (unsigned long long)available);
         Py_DECREF(shown);
     }
     return -1;
 }
 
-static PyArrayObject *
-new_output(const struct arrays *arrays, int which, int type)
+PyObject *
+tsvdi_arrays_new(const struct arrays *arrays, const char *name, int ndim, const int64_t *shape,
+                 tsvd_array *core)
 {
-    int64_t shape[TSVD_MAX_DIMS];
-    int ndim = tsvdi_shapes_output(arrays, which, shape);
-    PyArrayObject *array = (PyArrayObject *)PyArray_SimpleNew(ndim, (npy_intp *)shape, type);
+    PyObject *array = PyArray_SimpleNew(ndim, (npy_intp *)shape, numpy_type(arrays));
 
     if (array == NULL) {
-        raise_memory(tsvdi_out_names[which],
-                     (uint64_t)PyArray_MultiplyList((npy_intp *)shape, ndim) *
-                         tsvdi_shapes_size(arrays));
+        raise_memory(name, (uint64_t)PyArray_MultiplyList((npy_intp *)shape, ndim) *
+                               tsvdi_shapes_size(arrays));
+        return NULL;
     }
+    describe(arrays, (PyArrayObject *)array, core);
     return array;
 }
 
-/* The caller's array for a result, a new reference, if the core may write to it. */
-static PyArrayObject *
-given_output(const struct arrays *arrays, int which, int type, PyObject *argument)
+static PyObject *
+new_output(struct arrays *arrays, int which)
+{
+    int64_t shape[TSVD_MAX_DIMS];
+    const int ndim = tsvdi_shapes_output(arrays, which, shape);
+
+    return tsvdi_arrays_new(arrays, arrays->form->out[which], ndim, shape,
+                            &arrays->core_out[which]);
+}
+
+/* Reads the facts about an array of the caller that takes a result. */
+static int
+read_given(const struct arrays *arrays, const char *name, PyObject *argument, struct given *given)
 {
     PyArrayObject *array = (PyArrayObject *)argument;
-    struct given given;
 
     if (!PyArray_Check(argument)) {
-        PyErr_Format(PyExc_TypeError, "out: %s must be a NumPy array, not %.200s",
-                     tsvdi_out_names[which], Py_TYPE(argument)->tp_name);
+        PyErr_Format(PyExc_TypeError, "%s must be a NumPy array, not %.200s", name,
+                     Py_TYPE(argument)->tp_name);
+        return -1;
+    }
+    given->dtype = (PyObject *)PyArray_DESCR(array);
+    given->same_dtype = PyArray_TYPE(array) == numpy_type(arrays);
+    given->ready = PyArray_ISCARRAY(array);
+    given->ndim = PyArray_NDIM(array);
+    given->shape = (const int64_t *)PyArray_DIMS(array);
+    return 0;
+}
+
+int
+tsvdi_arrays_writable(const struct arrays *arrays, const char *name, PyObject *array,
+                      tsvd_array *core)
+{
+    struct given given;
+
+    if (read_given(arrays, name, array, &given) < 0 ||
+        tsvdi_shapes_check_writable(arrays, name, &given) < 0) {
+        return -1;
+    }
+    describe(arrays, (PyArrayObject *)array, core);
+    return 0;
+}
+
+/* The caller's array for a result, a new reference, if the core may write to it. */
+static PyObject *
+given_output(struct arrays *arrays, int which, PyObject *argument)
+{
+    char name[16];
+    struct given given;
+
+    (void)PyOS_snprintf(name, sizeof name, "out: %s", arrays->form->out[which]);
+    if (read_given(arrays, name, argument, &given) < 0 ||
+        tsvdi_shapes_check_given(arrays, which, &given) < 0) {
         return NULL;
     }
-    given.dtype = (PyObject *)PyArray_DESCR(array);
-    given.same_dtype = PyArray_TYPE(array) == type;
-    given.ready = PyArray_ISCARRAY(array);
-    given.ndim = PyArray_NDIM(array);
-    given.shape = (const int64_t *)PyArray_DIMS(array);
-    if (tsvdi_shapes_check_given(arrays, which, &given) < 0) {
-        return NULL;
-    }
-    Py_INCREF(array);
-    return array;
+    describe(arrays, (PyArrayObject *)argument, &arrays->core_out[which]);
+    return Py_NewRef(argument);
 }
 
 int
 tsvdi_arrays_output(struct arrays *arrays, bool vectors, PyObject *given)
 {
-    const int type = numpy_type(arrays);
-    PyArrayObject *out;
-
-    if (tsvdi_shapes_check_out(given) < 0) {
+    if (tsvdi_shapes_check_out(arrays, given) < 0) {
         return -1;
     }
     for (int i = 0; i < OUT_COUNT; i++) {
         if (!vectors && i != OUT_S) {
             continue;
         }
-        out = given == Py_None ? new_output(arrays, i, type)
-                               : given_output(arrays, i, type, PyTuple_GET_ITEM(given, i));
-        arrays->out[i] = (PyObject *)out;
-        if (out == NULL) {
+        arrays->out[i] = given == Py_None ? new_output(arrays, i)
+                                          : given_output(arrays, i, PyTuple_GET_ITEM(given, i));
+        if (arrays->out[i] == NULL) {
             return -1;
         }
-        describe(arrays, out, &arrays->core_out[i]);
     }
     return given == Py_None ? 0 : tsvdi_shapes_check_overlap(arrays);
 }
@@ -267,6 +317,7 @@ tsvdi_arrays_release(struct arrays *arrays)
     for (int i = 0; i < OUT_COUNT; i++) {
         Py_CLEAR(arrays->out[i]);
     }
-    Py_CLEAR(arrays->d);
-    Py_CLEAR(arrays->e);
+    for (int i = 0; i < INPUTS_MOST; i++) {
+        Py_CLEAR(arrays->in[i]);
+    }
 }

@@ -83,10 +83,7 @@ check_dtype(borrowed *b, const char *name)
     }
     shown = tsvdi_dtype_name(b->dtype);
     if (shown != NULL) {
-        PyErr_Format(PyExc_TypeError,
-                     "%s has dtype %U; tsvd takes float64 and float32, and integers and bool, "
-                     "which become float64",
-                     name, shown);
+        tsvdi_shapes_refuse_dtype(name, shown, b->dtype.code == DLPACK_COMPLEX);
         Py_DECREF(shown);
     }
     return -1;
@@ -253,10 +250,7 @@ take_facts(borrowed *b, const char *name, PyObject *interface)
     }
     b->dtype = dtype_of(text);
     if (b->dtype.bits == 0) {
-        PyErr_Format(PyExc_TypeError,
-                     "%s has dtype %U; tsvd takes float64 and float32, and integers and bool, "
-                     "which become float64",
-                     name, typestr);
+        tsvdi_shapes_refuse_dtype(name, typestr, false);
         return -1;
     }
     b->core.data = PyLong_AsVoidPtr(PyTuple_GET_ITEM(data, 0));

@@ -124,6 +124,19 @@ cuda_device_of(PyObject *module, PyObject *argument)
     return PyLong_FromLong(status == TSVD_OK ? device : TSVD_DEVICE_CPU);
 }
 
+/* The facts of a device that its speed depends on, from a tuple; None: those of no device. */
+static int
+get_rates(PyObject *rates, tsvd_cuda_device *device, const tsvd_cuda_device **given)
+{
+    *device = (tsvd_cuda_device){.major = 0};
+    *given = rates == Py_None ? NULL : device;
+    return rates == Py_None || PyArg_ParseTuple(rates, "iiiii", &device->major, &device->minor,
+                                                &device->multiprocessors, &device->clock_khz,
+                                                &device->single_to_double)
+               ? 0
+               : -1;
+}
+
 PyDoc_STRVAR(cuda_pays_doc,
              "cuda_pays(rates, single, method, n, matrices, vectors, /)\n--\n\n"
              "Whether a CUDA device is the faster place for arrays in host memory.\n\n"
@@ -134,21 +147,42 @@ PyDoc_STRVAR(cuda_pays_doc,
 static PyObject *
 cuda_pays(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    tsvd_cuda_device device = {.major = 0};
+    tsvd_cuda_device device;
+    const tsvd_cuda_device *given;
     PyObject *rates;
     long long n, matrices;
     int single, method, vectors;
 
     if (!PyArg_ParseTuple(args, "OpiLLp:cuda_pays", &rates, &single, &method, &n, &matrices,
                           &vectors) ||
-        (rates != Py_None &&
-         !PyArg_ParseTuple(rates, "iiiii", &device.major, &device.minor, &device.multiprocessors,
-                           &device.clock_khz, &device.single_to_double))) {
+        get_rates(rates, &device, &given) < 0) {
         return NULL;
     }
-    return PyBool_FromLong(tsvd_cuda_pays(rates == Py_None ? NULL : &device,
-                                          single ? TSVD_FLOAT32 : TSVD_FLOAT64, (tsvd_method)method,
-                                          n, matrices, vectors));
+    return PyBool_FromLong(tsvd_cuda_pays(given, single ? TSVD_FLOAT32 : TSVD_FLOAT64,
+                                          (tsvd_method)method, n, matrices, vectors));
+}
+
+PyDoc_STRVAR(cuda_pays_dense_doc,
+             "cuda_pays_dense(rates, single, method, rows, columns, matrices, vectors, /)\n--\n\n"
+             "The same for dense matrices.");
+
+static PyObject *
+cuda_pays_dense(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    tsvd_cuda_device device;
+    const tsvd_cuda_device *given;
+    PyObject *rates;
+    long long rows, columns, matrices;
+    int single, method, vectors;
+
+    if (!PyArg_ParseTuple(args, "OpiLLLp:cuda_pays_dense", &rates, &single, &method, &rows,
+                          &columns, &matrices, &vectors) ||
+        get_rates(rates, &device, &given) < 0) {
+        return NULL;
+    }
+    return PyBool_FromLong(tsvd_cuda_pays_dense(given, single ? TSVD_FLOAT32 : TSVD_FLOAT64,
+                                                (tsvd_method)method, rows, columns, matrices,
+                                                vectors));
 }
 
 PyDoc_STRVAR(cuda_open_doc, "cuda_open(index, /)\n--\n\n"
@@ -247,6 +281,7 @@ PyMethodDef tsvdi_cuda_methods[] = {
     {"cuda_device", cuda_device, METH_O, cuda_device_doc},
     {"cuda_device_of", cuda_device_of, METH_O, cuda_device_of_doc},
     {"cuda_pays", cuda_pays, METH_VARARGS, cuda_pays_doc},
+    {"cuda_pays_dense", cuda_pays_dense, METH_VARARGS, cuda_pays_dense_doc},
     {"cuda_open", cuda_open, METH_O, cuda_open_doc},
     {"trim", trim, METH_NOARGS, trim_doc},
     {"cuda_library_paths", cuda_library_paths, METH_O, cuda_library_paths_doc},

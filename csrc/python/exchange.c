@@ -118,7 +118,7 @@ convert(PyObject **held, PyObject *module, const char *name, tsvd_handle *handle
     return 0;
 }
 
-/* Borrows d or e. */
+/* Borrows an array of the input. */
 static int
 take_input(PyObject **held, PyObject *module, const char *name, tsvd_handle *handle, int device,
            PyObject *array)
@@ -137,25 +137,30 @@ take_input(PyObject **held, PyObject *module, const char *name, tsvd_handle *han
 }
 
 int
-tsvdi_exchange_take(struct arrays *arrays, PyObject *module, tsvd_handle *handle, int device,
-                    PyObject *d, PyObject *e)
+tsvdi_exchange_take(struct arrays *arrays, tsvd_handle *handle, int device, PyObject *const *input)
 {
-    int d_bits, e_bits;
+    const struct form *form = arrays->form;
+    PyObject *module = arrays->module;
+    int bits = 0;
 
-    if (take_input(&arrays->d, module, "d", handle, device, d) < 0 ||
-        take_input(&arrays->e, module, "e", handle, device, e) < 0) {
-        return -1;
+    for (int i = 0; i < form->inputs; i++) {
+        int of_this;
+
+        if (take_input(&arrays->in[i], module, form->in[i], handle, device, input[i]) < 0) {
+            return -1;
+        }
+        of_this = ((const borrowed *)arrays->in[i])->dtype.bits;
+        bits = of_this > bits ? of_this : bits;
     }
-    d_bits = ((const borrowed *)arrays->d)->dtype.bits;
-    e_bits = ((const borrowed *)arrays->e)->dtype.bits;
-    if ((d_bits < e_bits && convert(&arrays->d, module, "d", handle, device, d, 64) < 0) ||
-        (e_bits < d_bits && convert(&arrays->e, module, "e", handle, device, e, 64) < 0)) {
-        return -1;
+    for (int i = 0; i < form->inputs; i++) {
+        if (((const borrowed *)arrays->in[i])->dtype.bits < bits &&
+            convert(&arrays->in[i], module, form->in[i], handle, device, input[i], bits) < 0) {
+            return -1;
+        }
+        arrays->core_in[i] = ((const borrowed *)arrays->in[i])->core;
     }
-    arrays->core_d = ((const borrowed *)arrays->d)->core;
-    arrays->core_e = ((const borrowed *)arrays->e)->core;
-    arrays->dtype = arrays->core_d.dtype;
-    return tsvdi_shapes_input(arrays);
+    arrays->dtype = arrays->core_in[0].dtype;
+    return form->set_shape(arrays);
 }
 
 /* ---- the results of a call ---- */
@@ -174,48 +179,78 @@ is_contiguous(const tsvd_array *array)
     return empty || contiguous;
 }
 
-/* Borrows the caller's array for a result. */
+/* Borrows an array of the caller that is written to, and reads the facts about it; given->dtype is
+   a new reference. */
 static PyObject *
-given_output(const struct arrays *arrays, PyObject *module, tsvd_handle *handle, int which,
-             PyObject *array)
+borrow_given(PyObject *module, const char *name, tsvd_handle *handle, tsvd_dtype dtype,
+             PyObject *array, struct given *given)
 {
-    char name[16];
-    PyObject *b;
-    const borrowed *out;
-    struct given given;
-    int ret;
+    PyObject *b = borrow_array(module, name, handle, tsvd_handle_device(handle), array);
+    const borrowed *out = (const borrowed *)b;
 
-    (void)PyOS_snprintf(name, sizeof name, "out: %s", tsvdi_out_names[which]);
-    b = borrow_array(module, name, handle, tsvd_handle_device(handle), array);
+    if (b != NULL && out->readonly) {
+        PyErr_Format(PyExc_ValueError, "%s is read-only", name);
+        Py_CLEAR(b);
+    }
     if (b == NULL) {
         return NULL;
     }
-    out = (const borrowed *)b;
-    if (out->readonly) {
-        PyErr_Format(PyExc_ValueError, "%s is read-only", name);
-        Py_DECREF(b);
-        return NULL;
-    }
-    given.dtype = tsvdi_dtype_name(out->dtype);
-    given.same_dtype = tsvdi_is_float(out->dtype) && out->core.dtype == arrays->dtype;
-    given.ready = is_contiguous(&out->core) && is_aligned(out);
-    given.ndim = out->core.ndim;
-    given.shape = out->core.shape;
-    ret = given.dtype == NULL ? -1 : tsvdi_shapes_check_given(arrays, which, &given);
-    Py_XDECREF(given.dtype);
-    if (ret < 0) {
+    given->dtype = tsvdi_dtype_name(out->dtype);
+    given->same_dtype = tsvdi_is_float(out->dtype) && out->core.dtype == dtype;
+    given->ready = is_contiguous(&out->core) && is_aligned(out);
+    given->ndim = out->core.ndim;
+    given->shape = out->core.shape;
+    if (given->dtype == NULL) {
         Py_CLEAR(b);
     }
     return b;
 }
 
+/* Borrows the caller's array for a result. */
+static PyObject *
+given_output(const struct arrays *arrays, tsvd_handle *handle, int which, PyObject *array)
+{
+    char name[16];
+    struct given given;
+    PyObject *b;
+
+    (void)PyOS_snprintf(name, sizeof name, "out: %s", arrays->form->out[which]);
+    b = borrow_given(arrays->module, name, handle, arrays->dtype, array, &given);
+    if (b == NULL) {
+        return NULL;
+    }
+    if (tsvdi_shapes_check_given(arrays, which, &given) < 0) {
+        Py_CLEAR(b);
+    }
+    Py_DECREF(given.dtype);
+    return b;
+}
+
+PyObject *
+tsvdi_exchange_writable(const struct arrays *arrays, tsvd_handle *handle, const char *name,
+                        PyObject *array, tsvd_array *core)
+{
+    struct given given;
+    PyObject *b = borrow_given(arrays->module, name, handle, arrays->dtype, array, &given);
+
+    if (b == NULL) {
+        return NULL;
+    }
+    *core = ((const borrowed *)b)->core;
+    if (tsvdi_shapes_check_writable(arrays, name, &given) < 0) {
+        Py_CLEAR(b);
+    }
+    Py_DECREF(given.dtype);
+    return b;
+}
+
 int
-tsvdi_exchange_output(struct arrays *arrays, PyObject *module, tsvd_handle *handle, bool vectors,
-                      PyObject *given, PyObject *keep)
+tsvdi_exchange_output(struct arrays *arrays, tsvd_handle *handle, bool vectors, PyObject *given,
+                      PyObject *keep)
 {
     int64_t shape[TSVD_MAX_DIMS];
 
-    if (tsvdi_shapes_check_out(given) < 0) {
+    if (tsvdi_shapes_check_out(arrays, given) < 0) {
         return -1;
     }
     for (int i = 0; i < OUT_COUNT; i++) {
@@ -223,12 +258,12 @@ tsvdi_exchange_output(struct arrays *arrays, PyObject *module, tsvd_handle *hand
             continue;
         }
         if (given != Py_None) {
-            arrays->out[i] = given_output(arrays, module, handle, i, PyTuple_GET_ITEM(given, i));
+            arrays->out[i] = given_output(arrays, handle, i, PyTuple_GET_ITEM(given, i));
         } else {
             const int ndim = tsvdi_shapes_output(arrays, i, shape);
 
             arrays->out[i] =
-                tsvdi_device_array_new(module, handle, arrays->dtype, ndim, shape, keep);
+                tsvdi_device_array_new(arrays->module, handle, arrays->dtype, ndim, shape, keep);
         }
         if (arrays->out[i] == NULL) {
             return -1;

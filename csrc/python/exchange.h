@@ -40,16 +40,21 @@ PyObject *tsvdi_dtype_name(struct dlpack_dtype dtype);
 PyObject *tsvdi_borrowed_type(PyObject *module);
 PyObject *tsvdi_device_array_type(PyObject *module);
 
-/* Takes d and e of a CUDA device as tsvdi_arrays_take() and tsvdi_arrays_input() do those of NumPy.
-   Their libraries order what is under way on them before the handle's stream.  handle: NULL if
-   there is none, to check the arguments alone. */
-int tsvdi_exchange_take(struct arrays *arrays, PyObject *module, tsvd_handle *handle, int device,
-                        PyObject *d, PyObject *e);
+/* Takes the input on a CUDA device as tsvdi_arrays_take() and tsvdi_arrays_input() do that of
+   NumPy.  Their libraries order what is under way on them before the handle's stream.  handle: NULL
+   if there is none, to check the arguments alone. */
+int tsvdi_exchange_take(struct arrays *arrays, tsvd_handle *handle, int device,
+                        PyObject *const *input);
 
 /* Takes the arrays for the results, as tsvdi_arrays_output(): those of the tuple `given`, or new
    ones of the type DeviceArray.  keep: an object that lives as long as they do. */
-int tsvdi_exchange_output(struct arrays *arrays, PyObject *module, tsvd_handle *handle,
-                          bool vectors, PyObject *given, PyObject *keep);
+int tsvdi_exchange_output(struct arrays *arrays, tsvd_handle *handle, bool vectors, PyObject *given,
+                          PyObject *keep);
+
+/* Borrows an array that the core may write to, as tsvdi_arrays_writable(); NULL with an exception
+   set on failure. */
+PyObject *tsvdi_exchange_writable(const struct arrays *arrays, tsvd_handle *handle,
+                                  const char *name, PyObject *array, tsvd_array *core);
 
 /* A new DeviceArray of a dtype and shape; NULL with an exception set on failure.  keep: NULL or an
    object that lives as long as its memory. */

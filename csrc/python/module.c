@@ -61,6 +61,8 @@ module_exec(PyObject *module)
     PyObject *linalg;
 
     if (tsvdi_arrays_import() < 0 || PyModule_AddFunctions(module, tsvdi_svd_methods) < 0 ||
+        PyModule_AddFunctions(module, tsvdi_dense_methods) < 0 ||
+        PyModule_AddFunctions(module, tsvdi_reduction_methods) < 0 ||
         PyModule_AddFunctions(module, tsvdi_cuda_methods) < 0 ||
         PyModule_AddFunctions(module, tsvdi_exchange_methods) < 0 ||
         PyModule_AddFunctions(module, tsvdi_results_methods) < 0) {
@@ -68,8 +70,10 @@ module_exec(PyObject *module)
     }
     state->Borrowed = tsvdi_borrowed_type(module);
     state->DeviceArray = state->Borrowed == NULL ? NULL : tsvdi_device_array_type(module);
-    if (state->DeviceArray == NULL ||
-        PyModule_AddObjectRef(module, "DeviceArray", state->DeviceArray) < 0) {
+    state->Reduction = state->DeviceArray == NULL ? NULL : tsvdi_reduction_type(module);
+    if (state->Reduction == NULL ||
+        PyModule_AddObjectRef(module, "DeviceArray", state->DeviceArray) < 0 ||
+        PyModule_AddObjectRef(module, "Reduction", state->Reduction) < 0) {
         return -1;
     }
 #if TSVD_WITH_XLA
@@ -101,6 +105,7 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->LinAlgError);
     Py_VISIT(state->Borrowed);
     Py_VISIT(state->DeviceArray);
+    Py_VISIT(state->Reduction);
     Py_VISIT(state->directories);
     return 0;
 }
@@ -113,6 +118,7 @@ module_clear(PyObject *module)
     Py_CLEAR(state->LinAlgError);
     Py_CLEAR(state->Borrowed);
     Py_CLEAR(state->DeviceArray);
+    Py_CLEAR(state->Reduction);
     Py_CLEAR(state->directories);
     return 0;
 }

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-const char *const tsvdi_out_names[OUT_COUNT] = {"L", "s", "R"};
-
 PyObject *
 tsvdi_shapes_tuple(int ndim, const int64_t *shape)
 {
@@ -28,6 +26,15 @@ uint64_t
 tsvdi_shapes_size(const struct arrays *arrays)
 {
     return arrays->dtype == TSVD_FLOAT32 ? sizeof(float) : sizeof(double);
+}
+
+void
+tsvdi_shapes_refuse_dtype(const char *name, PyObject *dtype, bool complex)
+{
+    PyErr_Format(PyExc_TypeError,
+                 "%s has dtype %S; tsvd takes float64 and float32, and integers and bool, which "
+                 "become float64%s",
+                 name, dtype, complex ? ", and offers nothing for complex matrices" : "");
 }
 
 /* ---- input ---- */
@@ -68,10 +75,10 @@ broadcast(struct arrays *arrays, const tsvd_array *array)
     return 0;
 }
 
-int
-tsvdi_shapes_input(struct arrays *arrays)
+static int
+set_bidiagonal(struct arrays *arrays)
 {
-    const tsvd_array *d = &arrays->core_d, *e = &arrays->core_e;
+    const tsvd_array *d = &arrays->core_in[0], *e = &arrays->core_in[1];
     int64_t n;
 
     arrays->batch_ndim = (d->ndim > e->ndim ? d->ndim : e->ndim) - 1;
@@ -87,7 +94,7 @@ tsvdi_shapes_input(struct arrays *arrays)
     if (e->shape[e->ndim - 1] != (n > 0 ? n - 1 : 0)) {
         return raise_shapes("d (..., n) needs e (..., n-1)", d, e);
     }
-    arrays->n = arrays->count = n;
+    arrays->rows = arrays->columns = arrays->n = arrays->count = n;
     for (int i = 0; i < arrays->batch_ndim; i++) {
         arrays->batch_shape[i] = 1;
     }
@@ -96,6 +103,55 @@ tsvdi_shapes_input(struct arrays *arrays)
     }
     return 0;
 }
+
+static int
+set_dense(struct arrays *arrays)
+{
+    const module_state *state = PyModule_GetState(arrays->module);
+    const tsvd_array *a = &arrays->core_in[0];
+
+    if (a->ndim < 2) { /* in NumPy's words */
+        PyErr_Format(state->LinAlgError,
+                     "%d-dimensional array given. Array must be at least two-dimensional", a->ndim);
+        return -1;
+    }
+    arrays->batch_ndim = a->ndim - 2;
+    if (arrays->batch_ndim > TSVD_MAX_BATCH_DIMS) {
+        PyErr_Format(PyExc_ValueError, "a may have at most %d leading dimensions, got %d",
+                     TSVD_MAX_BATCH_DIMS, arrays->batch_ndim);
+        return -1;
+    }
+    for (int i = 0; i < arrays->batch_ndim; i++) {
+        arrays->batch_shape[i] = a->shape[i];
+    }
+    arrays->rows = a->shape[a->ndim - 2];
+    arrays->columns = a->shape[a->ndim - 1];
+    arrays->n = arrays->rows < arrays->columns ? arrays->rows : arrays->columns;
+    arrays->count = arrays->n;
+    return 0;
+}
+
+const struct form tsvdi_bidiagonal_form = {
+    .inputs = 2,
+    .in = {"d", "e"},
+    .input = "d or e",
+    .out = {"L", "s", "R"},
+    .vectors = "L and R",
+    .results = "(L, s, R)",
+    .order = "the order of the matrix",
+    .set_shape = set_bidiagonal,
+};
+
+const struct form tsvdi_dense_form = {
+    .inputs = 1,
+    .in = {"a"},
+    .input = "a",
+    .out = {"U", "S", "Vh"},
+    .vectors = "U and Vh",
+    .results = "(U, S, Vh)",
+    .order = "the number of values",
+    .set_shape = set_dense,
+};
 
 /* ---- output ---- */
 
@@ -108,35 +164,67 @@ tsvdi_shapes_output(const struct arrays *arrays, int which, int64_t *shape)
         shape[i] = arrays->batch_shape[i];
     }
     if (which == OUT_L) {
-        shape[ndim++] = arrays->n;
-    }
-    shape[ndim++] = arrays->count;
-    if (which == OUT_R) {
-        shape[ndim++] = arrays->n;
+        shape[ndim++] = arrays->rows;
+        shape[ndim++] = arrays->full ? arrays->rows : arrays->count;
+    } else if (which == OUT_R) {
+        shape[ndim++] = arrays->full ? arrays->columns : arrays->count;
+        shape[ndim++] = arrays->columns;
+    } else {
+        shape[ndim++] = arrays->count;
     }
     return ndim;
 }
 
 int
-tsvdi_shapes_check_out(PyObject *given)
+tsvdi_shapes_check_out(const struct arrays *arrays, PyObject *given)
 {
     if (given != Py_None && (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != OUT_COUNT)) {
-        PyErr_SetString(PyExc_TypeError, "out must be a tuple of three arrays (L, s, R)");
+        PyErr_Format(PyExc_TypeError, "out must be a tuple of three arrays %s",
+                     arrays->form->results);
+        return -1;
+    }
+    return 0;
+}
+
+/* Refuses an array of another dtype than that of the call. */
+static int
+check_given_dtype(const struct arrays *arrays, const char *name, const struct given *given)
+{
+    if (!given->same_dtype) {
+        PyErr_Format(PyExc_TypeError, "%s has dtype %S, the result has dtype %s", name,
+                     given->dtype, arrays->dtype == TSVD_FLOAT64 ? "float64" : "float32");
+        return -1;
+    }
+    return 0;
+}
+
+static int
+check_ready(const char *name, const struct given *given)
+{
+    if (!given->ready) {
+        PyErr_Format(PyExc_ValueError,
+                     "%s must be C-contiguous, aligned, writeable and in native byte order", name);
         return -1;
     }
     return 0;
 }
 
 int
+tsvdi_shapes_check_writable(const struct arrays *arrays, const char *name,
+                            const struct given *given)
+{
+    return check_given_dtype(arrays, name, given) < 0 ? -1 : check_ready(name, given);
+}
+
+int
 tsvdi_shapes_check_given(const struct arrays *arrays, int which, const struct given *given)
 {
+    char name[16];
     int64_t shape[TSVD_MAX_DIMS];
     int ndim = tsvdi_shapes_output(arrays, which, shape);
-    const char *name = tsvdi_out_names[which];
 
-    if (!given->same_dtype) {
-        PyErr_Format(PyExc_TypeError, "out: %s has dtype %S, the result has dtype %s", name,
-                     given->dtype, arrays->dtype == TSVD_FLOAT64 ? "float64" : "float32");
+    (void)PyOS_snprintf(name, sizeof name, "out: %s", arrays->form->out[which]);
+    if (check_given_dtype(arrays, name, given) < 0) {
         return -1;
     }
     if (given->ndim != ndim || memcmp(given->shape, shape, (size_t)ndim * sizeof *shape) != 0) {
@@ -144,20 +232,14 @@ tsvdi_shapes_check_given(const struct arrays *arrays, int which, const struct gi
         PyObject *wanted = tsvdi_shapes_tuple(ndim, shape);
 
         if (got != NULL && wanted != NULL) {
-            PyErr_Format(PyExc_ValueError, "out: %s has shape %R, the result has shape %R", name,
-                         got, wanted);
+            PyErr_Format(PyExc_ValueError, "%s has shape %R, the result has shape %R", name, got,
+                         wanted);
         }
         Py_XDECREF(got);
         Py_XDECREF(wanted);
         return -1;
     }
-    if (!given->ready) {
-        PyErr_Format(PyExc_ValueError,
-                     "out: %s must be C-contiguous, aligned, writeable and in native byte order",
-                     name);
-        return -1;
-    }
-    return 0;
+    return check_ready(name, given);
 }
 
 /* The addresses [*low, *high) between which all entries of an array lie. */
@@ -195,18 +277,21 @@ overlap(const tsvd_array *a, const tsvd_array *b)
 int
 tsvdi_shapes_check_overlap(const struct arrays *arrays)
 {
+    const struct form *form = arrays->form;
     const tsvd_array *out = arrays->core_out;
 
     for (int i = 0; i < OUT_COUNT; i++) {
-        if (overlap(&out[i], &arrays->core_d) || overlap(&out[i], &arrays->core_e)) {
-            PyErr_Format(PyExc_ValueError, "out: %s overlaps the memory of d or e",
-                         tsvdi_out_names[i]);
-            return -1;
+        for (int j = 0; j < form->inputs; j++) {
+            if (overlap(&out[i], &arrays->core_in[j])) {
+                PyErr_Format(PyExc_ValueError, "out: %s overlaps the memory of %s", form->out[i],
+                             form->input);
+                return -1;
+            }
         }
         for (int j = i + 1; j < OUT_COUNT; j++) {
             if (overlap(&out[i], &out[j])) {
-                PyErr_Format(PyExc_ValueError, "out: %s and %s overlap in memory",
-                             tsvdi_out_names[i], tsvdi_out_names[j]);
+                PyErr_Format(PyExc_ValueError, "out: %s and %s overlap in memory", form->out[i],
+                             form->out[j]);
                 return -1;
             }
         }

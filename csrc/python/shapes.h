@@ -10,11 +10,12 @@
 /* A new tuple of integers. */
 PyObject *tsvdi_shapes_tuple(int ndim, const int64_t *shape);
 
-/* Sets n and the batch shape, from core_d (..., n) and core_e (..., n-1).  ndim of the two may be
-   beyond what their shapes have room for: that is refused, and their shapes are not read. */
-int tsvdi_shapes_input(struct arrays *arrays);
+/* d (..., n) and e (..., n-1), which broadcast; and a (..., m, n).  ndim of core_in may be beyond
+   what the shapes there have room for: that is refused, and they are not read. */
+extern const struct form tsvdi_bidiagonal_form, tsvdi_dense_form;
 
-/* The shape of L (..., n, k), s (..., k) or R (..., k, n); returns the number of dimensions. */
+/* The shape of L (..., rows, k), s (..., k) or R (..., k, columns), or of the full L and R; returns
+   the number of dimensions. */
 int tsvdi_shapes_output(const struct arrays *arrays, int which, int64_t *shape);
 
 /* An array of the caller for a result. */
@@ -26,6 +27,10 @@ struct given {
     const int64_t *shape; /* [ndim] */
 };
 
+/* Refuses an array whose dtype is not that of the call, or that is not ready. */
+int tsvdi_shapes_check_writable(const struct arrays *arrays, const char *name,
+                                const struct given *given);
+
 /* Refuses an array that cannot take the result. */
 int tsvdi_shapes_check_given(const struct arrays *arrays, int which, const struct given *given);
 
@@ -33,12 +38,12 @@ int tsvdi_shapes_check_given(const struct arrays *arrays, int which, const struc
 int tsvdi_shapes_check_overlap(const struct arrays *arrays);
 
 /* Refuses an `out` that is no tuple of three. */
-int tsvdi_shapes_check_out(PyObject *given);
+int tsvdi_shapes_check_out(const struct arrays *arrays, PyObject *given);
+
+/* Raises that tsvd does not take an array of a dtype, which is shown. */
+void tsvdi_shapes_refuse_dtype(const char *name, PyObject *dtype, bool complex);
 
 /* Bytes of a number of the call. */
 uint64_t tsvdi_shapes_size(const struct arrays *arrays);
-
-/* The names of the results. */
-extern const char *const tsvdi_out_names[OUT_COUNT];
 
 #endif

@@ -1,13 +1,16 @@
-"""Singular value decomposition of bidiagonal matrices.
+"""Singular value decomposition of bidiagonal and of dense matrices.
 
     B = diag(d) + diag(e, 1) = L @ diag(s) @ R
 
 ``L, s, R = tsvd.svd(d, e)`` gives what ``U, S, Vh = numpy.linalg.svd(B)`` gives,
 but never forms B. ``s = tsvd.svdvals(d, e)`` computes the values only.
 
+`tsvd.linalg` has `svd` and `svdvals` of dense matrices, as `numpy.linalg` has them.
+
 `tsvd.torch` and `tsvd.jax` have both with derivatives. They must be imported by name.
 """
 
+from . import linalg
 from ._api import svd, svdvals
 from ._config import Device, devices, show_config, trim
 from ._core import __version__
@@ -19,6 +22,7 @@ __all__ = [
     "SVDResult",
     "__version__",
     "devices",
+    "linalg",
     "show_config",
     "svd",
     "svdvals",

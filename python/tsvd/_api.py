@@ -5,22 +5,28 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import operator
-import os
-import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, overload
 
-import numpy as np
-
 from . import _arrays, _core, _libraries
-from ._selection import indices
+from ._devices import cuda_index, default_device, is_single, number_of, opens, shape_of
+from ._options import (
+    DEFAULT_KNOBS,
+    INT64_MAX,
+    NO_EPS,
+    check_progress,
+    eps_number,
+    knobs,
+    method_number,
+    selected,
+    sweeps_number,
+)
 from ._types import SVDInfo, SVDResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any, Literal, Protocol, TypedDict
 
+    import numpy as np
     from numpy.typing import ArrayLike
     from typing_extensions import Unpack
 
@@ -45,19 +51,6 @@ if TYPE_CHECKING:
         progress: Callable[[float], Any] | None
         tuning: Mapping[str, int] | None
 
-
-_INT_MAX = 2**31 - 1
-# For each setting of `tuning`: the least value, the largest, and the one that means the default.
-_KNOBS = {
-    "threads": (1, _INT_MAX, 0),
-    "blocks": (1, _INT_MAX, 0),
-    "block_threads": (1, _INT_MAX, 0),
-    "split": (0, 1, 1),
-    "fallback": (0, 1, 1),
-}
-_DEFAULT_KNOBS = [default for _, _, default in _KNOBS.values()]
-_INT64_MAX = 2**63 - 1
-_FLOAT_MAX = sys.float_info.max
 
 _PLAIN = _arrays.PLAIN
 
@@ -326,32 +319,34 @@ def svd(
     >>> tsvd.svd(np.ones(5), np.ones(4), select="i", select_range=(0, 1)).R.shape
     (2, 5)
     """
-    number = _method_number(method, compute_uv)
-    if eps is None:
-        eps = -1.0
-    elif not 0 <= _real("eps", eps) <= _FLOAT_MAX:
-        raise ValueError(f"eps must be None or a finite number >= 0, not {eps!r}")
-    max_sweeps = 0 if max_sweeps is None else _integer("max_sweeps", max_sweeps, 1, _INT64_MAX)
-    knobs = _DEFAULT_KNOBS if tuning is None else _knobs(tuning)
-    if progress is not None and not callable(progress):
-        raise TypeError(f"progress must be callable, not {type(progress).__name__}")
+    number = method_number(method, compute_uv)
+    # The checks of what is left out would take noticeable time at n = 8.
+    eps = NO_EPS if eps is None else eps_number(eps)
+    max_sweeps = 0 if max_sweeps is None else sweeps_number(max_sweeps)
+    settings = DEFAULT_KNOBS if tuning is None else knobs(tuning)
+    if progress is not None:
+        check_progress(progress)
     if out is not None and not compute_uv:
         raise ValueError("out takes L, s and R: it cannot be used with compute_uv=False")
     arrays, on_device, stream_number, keep, wait = None, False, 0, None, False
     plain = type(d) in _PLAIN and type(e) in _PLAIN and stream is None
     if not plain or not (out is None or (type(out) is tuple and _PLAIN.issuperset(map(type, out)))):
-        arrays = _arrays.arrange(d, e, out, None if device is None else _number_of(device), stream)
-        d, e, out, cuda, stream_number, keep, wait, _, _ = arrays
+        arrays = _arrays.arrange(
+            _arrays.BIDIAGONAL, (d, e), out, None if device is None else number_of(device), stream
+        )
+        (d, e), out, cuda, stream_number, keep, wait, _, _ = arrays
         on_device = cuda >= 0
     if select == "a" and select_range is None:
         first, count = 0, -1
     else:
-        place = cuda if on_device else -1
-        first, count = _selected(select, select_range, d, e, check_finite, place, stream_number)
+        first, count = selected(select, select_range)
+        if select == "v":
+            place = cuda if on_device else -1
+            first, count = _core.select(d, e, check_finite, first, count, place, stream_number)
     if on_device:
         pass  # where the arrays lie
     elif device is not None:
-        cuda = _cuda_index(device)
+        cuda = cuda_index(device)
     else:
         cuda = _default_device(d, e, number, bool(compute_uv))
 
@@ -371,7 +366,7 @@ def svd(
         eps,
         max_sweeps,
         check_finite,
-        *knobs,
+        *settings,
         on_device,
         stream_number,
         keep,
@@ -469,116 +464,23 @@ def svdvals(
     )
 
 
-def _method_number(method, vectors):
-    try:
-        number = _core.METHODS[method]
-    except (KeyError, TypeError):
-        names = ", ".join(f'"{name}"' for name in _core.METHODS)
-        raise ValueError(f"unknown method {method!r}; use one of {names}") from None
-    if method == "bisect" and vectors:
-        raise ValueError(
-            'method="bisect" computes values only; use svdvals, or svd with compute_uv=False'
-        )
-    return number
-
-
-def _integer(name, value, least, largest):
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, not {type(value).__name__}") from None
-    if not least <= number <= largest:
-        raise ValueError(f"{name} must be from {least} to {largest}, not {number}")
-    return number
-
-
-def _knobs(tuning):
-    if not isinstance(tuning, Mapping):
-        raise TypeError(f"tuning must be a mapping, not {type(tuning).__name__}")
-    for name in tuning:
-        if name not in _KNOBS:
-            raise ValueError(f"unknown tuning knob {name!r}; use {', '.join(_KNOBS)}")
-    return [
-        _integer(f"tuning[{name!r}]", tuning[name], least, largest) if name in tuning else default
-        for name, (least, largest, default) in _KNOBS.items()
-    ]
-
-
-def _real(name, value):
-    """The number as a float; infinite if it is beyond all floats."""
-    try:
-        if isinstance(value, (str, bytes, bytearray)):
-            raise TypeError
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, not {value!r}") from None
-
-
-def _selected(select, select_range, d, e, check_finite, device, stream):
-    """The index of the first wanted value, and the number of wanted values; -1 means all.
-
-    device: the CUDA device where d and e lie; -1: the host.
-    """
-    if select not in ("a", "v", "i"):
-        raise ValueError(f'select must be "a", "v" or "i", not {select!r}')
-    if select == "a":
-        raise ValueError('select_range needs select="v" or select="i"')
-    if select_range is None:
-        raise ValueError(f"select={select!r} needs select_range=(min, max)")
-    try:
-        low, high = select_range
-    except (TypeError, ValueError):
-        raise TypeError(f"select_range must be a pair (min, max), not {select_range!r}") from None
-    if select == "v":
-        low, high = _real("min of select_range", low), _real("max of select_range", high)
-        if not low < high:
-            raise ValueError(f"select_range must have min < max, not {select_range!r}")
-        return _core.select(d, e, check_finite, low, high, device, stream)
-    low, high = indices((low, high))
-    if high >= _INT64_MAX:
-        raise ValueError(f"select_range={select_range!r} is out of range")
-    return low, high - low + 1
-
-
-def _number_of(device):
-    """The number of a device that has a name; -1 is the CPU."""
-    return -1 if device == "cpu" else _index_of(device)
-
-
-def _cuda_index(device):
-    """The number of a CUDA device that exists; -1 is the CPU."""
-    index = _number_of(device)
-    if index < 0:
-        return -1
-    count, why = _core.cuda_device_count()
-    if count == 0:
-        raise RuntimeError(f"device={device!r} cannot be used: {why}")
-    if index >= count:
-        raise RuntimeError(f"device={device!r} does not exist: CUDA devices are 0 to {count - 1}")
-    return index
-
-
 def _default_device(d, e, method, vectors):
-    """The CUDA device of a call that asks for none; -1 is the CPU.
-
-    CUDA is asked about its devices only for large work, and a context is made on the device that
-    is taken, no other.
-    """
-    shape, other = _shape(d), _shape(e)
+    """The CUDA device of a call that asks for none; -1 is the CPU."""
+    shape, other = shape_of(d), shape_of(e)
     n, matrices = shape[-1], 1
     if len(shape) > 1 or len(other) > 1:
-        matrices = min(_matrices(shape[:-1], other[:-1]), _INT64_MAX)
+        matrices = min(_matrices(shape[:-1], other[:-1]), INT64_MAX)
     if not _core.cuda_pays(None, False, method, n, matrices, vectors):
         return -1
-    index, rates = _first_cuda()
-    if index < 0 or not _core.cuda_pays(rates, _is_single(d, e), method, n, matrices, vectors):
-        return -1
-    try:
-        return index if _opens(index, vectors) else -1
-    except MemoryError:  # others may give it back: the next call tries again
-        return -1
+    return default_device(
+        functools.partial(_pays, method, n, matrices, vectors),
+        functools.partial(is_single, d, e),
+        functools.partial(opens, multiplies=vectors),
+    )
+
+
+def _pays(method, n, matrices, vectors, rates, single):
+    return _core.cuda_pays(rates, single, method, n, matrices, vectors)
 
 
 def _matrices(shape, other):
@@ -588,67 +490,3 @@ def _matrices(shape, other):
     """
     pairs = itertools.zip_longest(reversed(shape), reversed(other), fillvalue=1)
     return math.prod(j if i == 1 else i for i, j in pairs)
-
-
-def _is_single(d, e):
-    """Whether _core computes in float32."""
-    return all(np.asarray(x).dtype.type is np.float32 for x in (d, e))
-
-
-def _shape(x):
-    """The shape; (0,) if _core will refuse x."""
-    try:
-        return x.shape or (0,)
-    except AttributeError:
-        pass
-    try:
-        return np.shape(x) or (0,)
-    except ValueError:
-        return (0,)
-
-
-@functools.cache
-def _first_cuda():
-    """The first usable CUDA device and what its speed depends on; (-1, None): there is none."""
-    try:
-        count, _ = _core.cuda_device_count()
-        index = next((i for i in range(count) if not _core.cuda_device_unusable(i)), -1)
-        if index < 0:
-            return -1, None
-        facts = _core.cuda_device(index)
-    except RuntimeError:
-        return -1, None
-    rates = (facts["multiprocessors"], facts["clock_khz"], facts["single_to_double"])
-    return index, facts["compute_capability"] + rates
-
-
-@functools.cache
-def _opens(index, multiplies):
-    """Whether a call can use the CUDA device. multiplies: it needs cuBLAS too."""
-    _libraries.tell_directories()
-    try:
-        if multiplies:
-            _core.cuda_blas(0)
-        _core.cuda_open(index)
-    except RuntimeError:
-        return False
-    return True
-
-
-# A forked child cannot use the CUDA devices of its parent.
-os.register_at_fork(after_in_child=_first_cuda.cache_clear)
-os.register_at_fork(after_in_child=_opens.cache_clear)
-
-
-def _index_of(device):
-    if isinstance(device, str):
-        kind, colon, digits = device.partition(":")
-        if kind == "cuda" and (digits.isdecimal() if colon else True):
-            return int(digits or 0)
-        raise ValueError(f'unknown device {device!r}; use "cpu", "cuda", "cuda:1" or 1')
-    if isinstance(device, bool) or not hasattr(device, "__index__"):
-        raise TypeError(f"device must be a string or an integer, not {type(device).__name__}")
-    index = operator.index(device)
-    if index < 0:
-        raise ValueError(f"device must not be negative, not {index}")
-    return index

@@ -33,11 +33,35 @@ _SAME = -1
 _HOST = -1
 
 
+class Form(NamedTuple):
+    """The names of a call's arrays, and what of tsvd has derivatives."""
+
+    inputs: tuple[str, ...]
+    results: tuple[str, str, str]
+    tensors: str  # what takes tensors that require grad, and what to do here
+    traced: str  # what JAX may trace
+
+
+BIDIAGONAL = Form(
+    ("d", "e"),
+    ("L", "s", "R"),
+    "tsvd.torch.svd and tsvd.torch.svdvals have derivatives, tsvd.svd takes the tensor without "
+    "them by detach()",
+    "tsvd.jax.svd and tsvd.jax.svdvals work within jit, vmap and grad",
+)
+DENSE = Form(
+    ("a",),
+    ("U", "S", "Vh"),
+    "tsvd.torch.linalg_svd and tsvd.torch.linalg_svdvals have derivatives, tsvd.linalg takes the "
+    "tensor without them by detach()",
+    "tsvd.linalg does not work within its transformations",
+)
+
+
 class Arrays(NamedTuple):
     """The arrays of a call as _core takes them."""
 
-    d: Any
-    e: Any
+    inputs: tuple
     out: Any
     device: int  # the CUDA device where all of them lie; -1: the host
     stream: int  # to work on; 0: the handle's own
@@ -47,32 +71,43 @@ class Arrays(NamedTuple):
     wrap: Callable[[Any], Any] | None  # makes an array of the caller's library of a result
 
 
-def arrange(d, e, out, device, stream) -> Arrays:
-    """The arrays of a call. device is a number, -1 for the CPU; None: the caller asks for none."""
-    named = {"d": d, "e": e}
+def arrange(form, inputs, out, device, stream, lasts=False) -> Arrays:
+    """The arrays of a call. device is a number, -1 for the CPU; None: the caller asks for none.
+
+    lasts: results may come later than the call, when the streams are other ones.
+    """
+    named = dict(zip(form.inputs, inputs, strict=True))
     if isinstance(out, tuple) and len(out) == 3:
-        named.update(zip(("out: L", "out: s", "out: R"), out, strict=True))
-    places = {name: _place(name, x) for name, x in named.items()}
+        named.update(zip(_out_names(form), out, strict=True))
+    places = {name: place_of(form, name, x) for name, x in named.items()}
     known = {place for place in places.values() if place is not None}
     if len(known) > 1:
-        where = ", ".join(f"{name} on {_called(p)}" for name, p in places.items() if p is not None)
+        where = ", ".join(f"{name} on {called(p)}" for name, p in places.items() if p is not None)
         raise ValueError(f"the arrays must lie in one place: {where}")
     place = known.pop() if known else 0
     if place == _HOST:
-        return _on_host(d, e, out, device, stream)
+        return _on_host(form, inputs, out, device, stream)
     if device is not None and device != place:
-        raise ValueError(f"d lies on {_called(place)}, and device asks for {_called(device)}")
-    for name, x in list(named.items())[2:]:
+        raise ValueError(
+            f"{form.inputs[0]} lies on {called(place)}, and device asks for {called(device)}"
+        )
+    given = list(named.items())[len(inputs) :]
+    for name, x in given:
         _check_writable(name, x)
-    number, keep = _current_stream(d, place) if stream is None else _given_stream(stream)
-    wrap = _from_dlpack(d) or _from_dlpack(e)
-    if stream is None and _library(d) == "torch":
+    first = inputs[0]
+    number, keep = _current_stream(first, place) if stream is None else _given_stream(stream)
+    wrap = next(filter(None, map(_from_dlpack, inputs)), None)
+    if stream is None and not lasts and library_of(first) == "torch":
         wrap = functools.partial(_from_capsule, wrap, number)
     settle()
     wait = stream is None and any(
-        number == 0 or _current_stream(x, place)[0] != number for x in list(named.values())[2:]
+        number == 0 or _current_stream(x, place)[0] != number for _, x in given
     )
-    return Arrays(d, e, out, place, number, keep, wait, out, wrap)
+    return Arrays(inputs, out, place, number, keep, wait, out, wrap)
+
+
+def _out_names(form):
+    return [f"out: {name}" for name in form.results]
 
 
 def results(arrays: Arrays, result):
@@ -120,31 +155,31 @@ def settle() -> None:
         _core.give_back(memory)
 
 
-def _called(place):
+def called(place):
     return "the host" if place == _HOST else f"cuda:{place}"
 
 
-def _on_host(d, e, out, device, stream):
+def _on_host(form, inputs, out, device, stream):
     number, keep = 0, None
     if stream is not None:
         if device is None or device == _HOST:
+            lies = " and ".join(form.inputs) + (" lies" if len(inputs) == 1 else " lie")
             raise ValueError(
-                "stream needs a CUDA device: d and e lie on the host, so name it by device="
+                f"stream needs a CUDA device: {lies} on the host, so name it by device="
             )
         number, keep = _given_stream(stream)
-    wrap = _foreign(d) or _foreign(e)
+    wrap = next(filter(None, map(maker_on_host, inputs)), None)
     given = out
     if isinstance(out, tuple) and len(out) == 3:
-        out = tuple(_writable(f"out: {name}", x) for name, x in zip("LsR", out, strict=True))
-    return Arrays(
-        _as_numpy("d", d), _as_numpy("e", e), out, _HOST, number, keep, False, given, wrap
-    )
+        out = tuple(_writable(name, x) for name, x in zip(_out_names(form), out, strict=True))
+    inputs = tuple(map(as_numpy, form.inputs, inputs))
+    return Arrays(inputs, out, _HOST, number, keep, False, given, wrap)
 
 
 # ---- one array ----
 
 
-def _library(x):
+def library_of(x):
     """Which of the libraries that need something of their own the array belongs to."""
     for cls in type(x).__mro__:
         top = cls.__module__.partition(".")[0]
@@ -155,7 +190,7 @@ def _library(x):
     return None
 
 
-def _place(name, x):
+def place_of(form, name, x):
     """The CUDA device where an array lies, -1 for the host; None: it is empty and may be anywhere.
 
     Also refuses what must not be taken for an array of numbers.
@@ -167,16 +202,10 @@ def _place(name, x):
         if masked is not None and isinstance(x, masked.MaskedArray):
             raise TypeError(f"{name} is a masked array; fill its gaps with numpy.ma.filled")
         return _HOST
-    if _library(x) == "torch" and (x.requires_grad or has_tangent(x)):
-        raise ValueError(
-            f"{name} is a tensor that requires grad: tsvd.torch.svd and tsvd.torch.svdvals have "
-            "derivatives, tsvd.svd takes the tensor without them by detach()"
-        )
-    if _library(x) == "jax" and isinstance(x, sys.modules["jax"].core.Tracer):
-        raise TypeError(
-            f"{name} is traced by JAX: tsvd.jax.svd and tsvd.jax.svdvals work within jit, vmap and "
-            "grad"
-        )
+    if library_of(x) == "torch" and (x.requires_grad or has_tangent(x)):
+        raise ValueError(f"{name} is a tensor that requires grad: {form.tensors}")
+    if library_of(x) == "jax" and isinstance(x, sys.modules["jax"].core.Tracer):
+        raise TypeError(f"{name} is traced by JAX: {form.traced}")
     if hasattr(x, "__dlpack_device__") and hasattr(x, "__dlpack__"):
         kind, index = x.__dlpack_device__()
         if kind in _HOST_TYPES:
@@ -203,19 +232,21 @@ def _from_dlpack(x):
     if hasattr(x, "__array_namespace__"):
         spaces.append(x.__array_namespace__())
     tops = [cls.__module__.partition(".")[0] for cls in type(x).__mro__]
-    tops.insert(0, _library(x))  # also for a subclass in a module that has another from_dlpack
+    tops.insert(0, library_of(x))  # also for a subclass in a module that has another from_dlpack
     spaces.extend(sys.modules.get(top) for top in tops)
     return next((space.from_dlpack for space in spaces if hasattr(space, "from_dlpack")), None)
 
 
-def _foreign(x):
+def maker_on_host(x):
     """As _from_dlpack, for an array of the host; None: results are NumPy's."""
     return _from_dlpack(x) if hasattr(x, "__dlpack_device__") else None
 
 
-def _as_numpy(name, x):
+def as_numpy(name, x):
     """An array of the host as _core takes it."""
-    if _foreign(x) is None and (hasattr(x, "__array__") or not hasattr(x, "__dlpack_device__")):
+    if maker_on_host(x) is None and (
+        hasattr(x, "__array__") or not hasattr(x, "__dlpack_device__")
+    ):
         return x
     capsule = export(x, None)
     return np.asarray(_core.borrow(capsule, name))
@@ -234,15 +265,15 @@ def has_tangent(x):
 
 def _check_writable(name, x):
     """Refuses what results cannot be written to, in the words of its library."""
-    if _library(x) == "jax":
+    if library_of(x) == "jax":
         raise ValueError(f"{name} is read-only, as all arrays of JAX are")
-    if _library(x) == "torch" and x.is_neg():  # only a copy of such a view could be written to
+    if library_of(x) == "torch" and x.is_neg():  # only a copy of such a view could be written to
         raise ValueError(f"{name} is a view whose signs are changed: give its resolve_neg()")
 
 
 def _writable(name, x):
     _check_writable(name, x)
-    return _as_numpy(name, x)
+    return as_numpy(name, x)
 
 
 # ---- what _core asks for ----
@@ -256,9 +287,9 @@ def export(x, stream):
     """
     if not hasattr(x, "__dlpack__"):
         return x, x.__cuda_array_interface__
-    if _library(x) == "torch" and x.is_neg():
+    if library_of(x) == "torch" and x.is_neg():
         x = x.resolve_neg()  # DLPack cannot say that the signs are to be changed
-    if stream is not None and _library(x) == "torch":
+    if stream is not None and library_of(x) == "torch":
         if stream == _current_stream(x, x.get_device())[0]:
             return _capsule(x, _SAME)
         if stream == _PER_THREAD:
@@ -276,7 +307,7 @@ def _capsule(x, stream):
 
 def convert(x, dtype):
     """A copy of an array in another dtype, C-contiguous, made by its own library."""
-    library = _library(x)
+    library = library_of(x)
     with _current_device(x):
         if library == "torch":
             return x.to(getattr(sys.modules["torch"], dtype), copy=True)
@@ -290,9 +321,33 @@ def convert(x, dtype):
     raise TypeError(f"an array of type {type(x).__name__} must be converted to {dtype} first")
 
 
+def fresh(x, dtype):
+    """A C-contiguous copy, which may be written to. None: its library makes none."""
+    library = library_of(x)
+    with _current_device(x):
+        if library == "torch":
+            return x.to(getattr(sys.modules["torch"], dtype), copy=True).contiguous()
+        if library == "cupy":
+            return sys.modules["cupy"].array(x, dtype, order="C")
+    return None
+
+
+def from_host(x, like):
+    """A NumPy array as one of the library of `like`, where that lies."""
+    library = library_of(like)
+    with _current_device(like):
+        if library == "torch":
+            return sys.modules["torch"].from_numpy(x).to(like.device)
+        if library == "cupy":
+            return sys.modules["cupy"].asarray(x)
+        if library == "jax":
+            return sys.modules["jax"].device_put(x, like.device)
+    return x
+
+
 def _current_device(x):
     """Makes the device of an array the current one of its library, where that matters."""
-    library = _library(x)
+    library = library_of(x)
     if library == "torch" and x.is_cuda:
         return sys.modules["torch"].cuda.device(x.device)
     if library == "cupy":
@@ -305,7 +360,7 @@ def _current_device(x):
 
 def _current_stream(x, device):
     """The stream that x is made on, and what keeps it alive; 0: none, or not known."""
-    library = _library(x)
+    library = library_of(x)
     if library == "torch":  # whose streams are never destroyed
         return sys.modules["torch"].cuda.current_stream(device).cuda_stream or _LEGACY, None
     if library == "cupy":

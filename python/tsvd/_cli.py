@@ -1,4 +1,4 @@
-"""The command line: ``python -m tsvd {demo,svd,info}``.
+"""The command line: ``python -m tsvd {demo,svd,linalg,info}``.
 
 Exit codes: 0 success; 1 the computation failed, or a measure is over its bound;
 2 the arguments or the input files are wrong; 130 interrupted.
@@ -38,7 +38,8 @@ def main(argv=None):
 
 def _parser():
     parser = argparse.ArgumentParser(
-        prog="python -m tsvd", description="Singular value decomposition of bidiagonal matrices."
+        prog="python -m tsvd",
+        description="Singular value decomposition of bidiagonal and of dense matrices.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -58,32 +59,68 @@ def _parser():
     )
     svd.add_argument("d", metavar="D.npy", type=Path, help="the diagonal, shape (..., n)")
     svd.add_argument("e", metavar="E.npy", type=Path, help="the off-diagonal, shape (..., n-1)")
-    svd.add_argument(
-        "-o", "--output", metavar="OUT.npz", type=Path, required=True, help="where L, s, R go"
-    )
-    svd.add_argument(
-        "-f", "--force", action="store_true", help="replace OUT.npz if it exists already"
-    )
     svd.add_argument("--lower", action="store_true", help="e is the sub-diagonal")
-    svd.add_argument("--values-only", action="store_true", help="compute and write s only")
-    svd.add_argument(
-        "--method", default="auto", help="auto, dc, qr, givens, bisect (default: auto)"
-    )
-    svd.add_argument("--device", help="cpu, cuda, cuda:1 (default: by the size of the matrix)")
-    svd.add_argument(
-        "--eps",
-        type=float,
-        help="entries up to this size count as zero (default: full accuracy)",
-    )
-    svd.add_argument(
-        "--dtype", choices=["float64", "float32"], help="convert d and e to this type first"
-    )
     svd.set_defaults(run=_svd)
+
+    linalg = commands.add_parser(
+        "linalg",
+        help="decompose a dense matrix",
+        description="A = U diag(S) Vh. Leading dimensions of A are a batch.",
+    )
+    linalg.add_argument("a", metavar="A.npy", type=Path, help="the matrix, shape (..., m, n)")
+    linalg.add_argument(
+        "--full", action="store_true", help="all m columns of U and all n rows of Vh"
+    )
+    linalg.add_argument(
+        "--select",
+        nargs=2,
+        type=int,
+        metavar=("MIN", "MAX"),
+        help="the values with these indices, both included, where 0 is the largest",
+    )
+    linalg.add_argument(
+        "--interval",
+        nargs=2,
+        type=float,
+        metavar=("MIN", "MAX"),
+        help="the values in (MIN, MAX], of one matrix",
+    )
+    linalg.set_defaults(run=_linalg)
+
+    for command, results, values in ((svd, "L, s, R", "s"), (linalg, "U, S, Vh", "S")):
+        command.add_argument(
+            "-o",
+            "--output",
+            metavar="OUT.npz",
+            type=Path,
+            required=True,
+            help=f"where {results} go",
+        )
+        command.add_argument(
+            "-f", "--force", action="store_true", help="replace OUT.npz if it exists already"
+        )
+        command.add_argument(
+            "--values-only", action="store_true", help=f"compute and write {values} only"
+        )
+        command.add_argument(
+            "--method", default="auto", help="auto, dc, qr, givens, bisect (default: auto)"
+        )
+        command.add_argument(
+            "--device", help="cpu, cuda, cuda:1 (default: by the size of the matrix)"
+        )
+        command.add_argument(
+            "--eps",
+            type=float,
+            help="entries up to this size count as zero (default: full accuracy)",
+        )
+        command.add_argument(
+            "--dtype", choices=["float64", "float32"], help="convert the input to this type first"
+        )
 
     info = commands.add_parser("info", help="show how tsvd was built and what it can use")
     info.set_defaults(run=_info)
 
-    for command in (demo, svd):
+    for command in (demo, svd, linalg):
         command.add_argument(
             "--progress",
             action="store_true",
@@ -130,6 +167,8 @@ def _demo_rows(progress):
 
     import numpy as np
 
+    import tsvd
+
     with (files("tsvd") / "data" / "real_bidiagonals.npz").open("rb") as file:
         matrices = dict(np.load(file))
     names = sorted({key.split("/")[0] for key in matrices})
@@ -143,7 +182,7 @@ def _demo_rows(progress):
             progress((before + done) / len(names))
 
         start = time.perf_counter()
-        (L, s, R), info = _solve(d, e, progress=progress and share, full_output=True)
+        (L, s, R), info = _solve(tsvd.svd, d, e, progress=progress and share, full_output=True)
         seconds = time.perf_counter() - start
 
         B = np.diag(d) + np.diag(e, 1)
@@ -157,23 +196,45 @@ def _demo_rows(progress):
 
 
 def _svd(arguments):
-    output = _output(arguments.output, (arguments.d, arguments.e), arguments.force)
-    d, e = (_load(path, arguments.dtype) for path in (arguments.d, arguments.e))
+    import tsvd
+
+    return _decompose(arguments, (arguments.d, arguments.e), tsvd.svd, "s", lower=arguments.lower)
+
+
+def _linalg(arguments):
+    from tsvd import linalg
+
+    if arguments.select is not None and arguments.interval is not None:
+        raise _Failure("--select and --interval exclude each other", 2)
+    selected = {}
+    if arguments.select is not None:
+        selected = {"select": "i", "select_range": tuple(arguments.select)}
+    if arguments.interval is not None:
+        selected = {"select": "v", "select_range": tuple(arguments.interval)}
+    return _decompose(
+        arguments, (arguments.a,), linalg.svd, "S", full_matrices=arguments.full, **selected
+    )
+
+
+def _decompose(arguments, inputs, function, values, **options):
+    """Reads the inputs, decomposes, writes the results. values: their name."""
+    output = _output(arguments.output, inputs, arguments.force)
+    matrices = [_load(path, arguments.dtype) for path in inputs]
     start = time.perf_counter()
     with _progress_bar("svd", arguments.progress) as progress:
         result, info = _solve(
-            d,
-            e,
-            lower=arguments.lower,
+            function,
+            *matrices,
             compute_uv=not arguments.values_only,
             method=arguments.method,
             eps=arguments.eps,
             device=arguments.device,
             progress=progress,
             full_output=True,
+            **options,
         )
     seconds = time.perf_counter() - start
-    arrays = {"s": result} if arguments.values_only else result._asdict()
+    arrays = {values: result} if arguments.values_only else result._asdict()
     _save(output, arrays, arguments.force)
     shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
     print(f"{arguments.output}: {shapes}, {info.method} on {info.device}, {seconds:.3f} s")
@@ -187,15 +248,15 @@ def _info(arguments):
     return 0
 
 
-def _solve(d, e, **options):
+def _solve(function, *matrices, **options):
     import numpy as np
 
-    import tsvd
-
     try:
-        return tsvd.svd(d, e, **options)
+        return function(*matrices, **options)
     except (np.linalg.LinAlgError, MemoryError) as error:
-        raise _Failure(error, 1) from error
+        # NumPy has this error for dense matrices with too few dimensions too
+        shapeless = len(matrices) == 1 and matrices[0].ndim < 2
+        raise _Failure(error, 2 if shapeless else 1) from error
     except (TypeError, ValueError, NotImplementedError) as error:
         raise _Failure(error, 2) from error
     except (RuntimeError, ImportError) as error:

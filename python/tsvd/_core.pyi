@@ -35,6 +35,57 @@ def svd(
     device: int,
     /,
 ) -> Any: ...
+def dense_svd(
+    a: ArrayLike,
+    full: bool,
+    compute_uv: bool,
+    out: tuple | None,
+    full_output: bool,
+    progress: Callable[[float], Any] | None,
+    first: int,
+    count: int,
+    lower: bool,
+    method: int,
+    eps: float,
+    max_sweeps: int,
+    check_finite: bool,
+    threads: int,
+    blocks: int,
+    block_threads: int,
+    split: int,
+    fallback: int,
+    on_device: bool,
+    stream: int,
+    keep: object,
+    wait: bool,
+    device: int,
+    /,
+) -> Any: ...
+def dense_offered(device: int, /) -> bool: ...
+def reduce(
+    a: ArrayLike,
+    check_finite: bool,
+    progress: Callable[[float], Any] | None,
+    threads: int,
+    on_device: bool,
+    stream: int,
+    keep: object,
+    device: int,
+    /,
+) -> Reduction: ...
+
+class Reduction:
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def device(self) -> int: ...
+    def entries(self, on_device: bool, /) -> tuple[Any, Any]: ...
+    def select(self, low: float, high: float, /) -> tuple[int, int]: ...
+    def apply(self, x: Any, right: bool, transposed: bool, on_device: bool, /) -> None: ...
+    def svd(self, a: None, full: bool, /, *arguments: Any) -> Any: ...
+
 def select(
     d: ArrayLike,
     e: ArrayLike,
@@ -76,6 +127,16 @@ def cuda_pays(
     single: bool,
     method: int,
     n: int,
+    matrices: int,
+    vectors: bool,
+    /,
+) -> bool: ...
+def cuda_pays_dense(
+    rates: tuple[int, int, int, int, int] | None,
+    single: bool,
+    method: int,
+    rows: int,
+    columns: int,
     matrices: int,
     vectors: bool,
     /,

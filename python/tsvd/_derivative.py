@@ -1,8 +1,9 @@
-"""Derivatives of the SVD of bidiagonal matrices, for any library of arrays.
+"""Derivatives of the SVD of bidiagonal and of dense matrices, for any library of arrays.
 
 The tangent of B = L diag(s) R in the bases of its vectors is P = Lᵀ dB Rᵀ. docs/derivatives.md
 derives the formulas. `xp` is the library, `torch` or `jax.numpy`. V is Rᵀ: column k of L and V
-belongs to s_k. Leading dimensions are a batch.
+belongs to s_k. Leading dimensions are a batch. A dense matrix is A = U diag(s) Vᵀ, and U and V have
+as many columns as there are values.
 """
 
 from __future__ import annotations
@@ -25,23 +26,28 @@ def values_tangent(L, V, dd, de, lower):
     return (L * dd[..., None] * V).sum(-2) + (L_e * de[..., None] * V_e).sum(-2)
 
 
+def _inverse(xp, x, zero):
+    """1/x, and 0 where x counts as zero."""
+    none, one = xp.zeros_like(x), xp.ones_like(x)
+    # Both choices are finite, so that derivatives of these are.
+    return xp.where(zero, none, one / xp.where(zero, one, x))
+
+
+def _error(xp, s, of):
+    """The bound on the error of a value; `of`: what it is relative to."""
+    return (8 + s.shape[-1] / 8) * float(xp.finfo(s.dtype).eps) * of
+
+
 def _inverses(xp, s):
     """1/(s_j - s_i) and 1/(s_j + s_i); 0 where the values are equal, or both are zero.
 
     Values are equal if they differ by no more than the bound on the error of one.
     """
-    numbers = xp.finfo(s.dtype)
+    tiny = float(xp.finfo(s.dtype).tiny)
     a, b = s[..., :, None], s[..., None, :]
     gap, total = b - a, b + a
-    error = (8 + s.shape[-1] / 8) * float(numbers.eps) * xp.maximum(a, b)
-    equal = (abs(gap) <= error) | (abs(gap) < float(numbers.tiny))
-    zero = total < float(numbers.tiny)
-    none, one = xp.zeros_like(gap), xp.ones_like(gap)
-    # Both choices are finite, so that derivatives of these are.
-    return (
-        xp.where(equal, none, one / xp.where(equal, one, gap)),
-        xp.where(zero, none, one / xp.where(zero, one, total)),
-    )
+    equal = (abs(gap) <= _error(xp, s, xp.maximum(a, b))) | (abs(gap) < tiny)
+    return _inverse(xp, gap, equal), _inverse(xp, total, total < tiny)
 
 
 def vectors_tangent(xp, L, s, V, dd, de, lower):
@@ -63,3 +69,66 @@ def adjoint(xp, L, s, V, gL, gs, gV, lower):
         A, C = M + N, M - N
         T = T + L @ (gap * (A - A.mT) + total * (C - C.mT)) / 2
     return pull(T, V, lower)
+
+
+# ---- dense matrices ----
+
+
+def _dense_inverses(xp, s):
+    """As _inverses, and 1/s. The error of a value is relative to the largest one."""
+    tiny = float(xp.finfo(s.dtype).tiny)
+    error = _error(xp, s, s[..., :1])
+    a, b = s[..., :, None], s[..., None, :]
+    gap, total = b - a, b + a
+    bound = error[..., None] + tiny
+    return (
+        _inverse(xp, gap, abs(gap) <= bound),
+        _inverse(xp, total, total <= bound),
+        _inverse(xp, s, s <= error + tiny),
+    )
+
+
+def _is_basis(Q):
+    return Q.shape[-2] == Q.shape[-1]
+
+
+def _beside(Q, x):
+    """The part of x that is orthogonal to the columns of Q."""
+    return x - Q @ (Q.mT @ x)
+
+
+def dense_values_tangent(U, V, dA):
+    """The tangent of s."""
+    return (U * (dA @ V)).sum(-2)
+
+
+def dense_vectors_tangent(xp, U, s, V, dA):
+    """The tangents of U and V, from all values."""
+    right, left = dA @ V, dA.mT @ U
+    P = U.mT @ right
+    gap, total, inverse = _dense_inverses(xp, s)
+    A, C = gap * (P + P.mT), total * (P - P.mT)
+    dU, dV = U @ (A + C) / 2, V @ (A - C) / 2
+    if not _is_basis(U):
+        dU = dU + _beside(U, right) * inverse[..., None, :]
+    if not _is_basis(V):
+        dV = dV + _beside(V, left) * inverse[..., None, :]
+    return dU, dV
+
+
+def dense_adjoint(xp, U, s, V, gU, gs, gV):
+    """The gradient for A of one for U, s and V; each of these may be None."""
+    T = 0 * U if gs is None else U * gs[..., None, :]
+    if gU is None and gV is None:
+        return T @ V.mT
+    M = 0 if gU is None else U.mT @ gU
+    N = 0 if gV is None else V.mT @ gV
+    gap, total, inverse = _dense_inverses(xp, s)
+    A, C = M + N, M - N
+    T = T + U @ (gap * (A - A.mT) + total * (C - C.mT)) / 2
+    if gU is not None and not _is_basis(U):
+        T = T + _beside(U, gU) * inverse[..., None, :]
+    gA = T @ V.mT
+    if gV is not None and not _is_basis(V):
+        gA = gA + (U * inverse[..., None, :]) @ _beside(V, gV).mT
+    return gA

@@ -26,8 +26,8 @@ def scipy_blas() -> dict[str, object]:
             from scipy.linalg import cython_blas
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
-                'vectors of large matrices by "dc" on the CPU need the BLAS of SciPy: '
-                f"pip install scipy ({error})",
+                'dense matrices, and vectors of large bidiagonal ones by "dc", need the BLAS of '
+                f"SciPy on the CPU: pip install scipy ({error})",
                 name=error.name,
             ) from error
     return cython_blas.__pyx_capi__

@@ -1,4 +1,4 @@
-"""The results of tsvd.svd."""
+"""The results of tsvd.svd, and what tells how they were computed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ class SVDInfo(NamedTuple):
         "iterate": work on d and e; for "dc" leaves, deflation and secular
         equations. "vectors": rotations or products applied to L and R. "values":
         bisection of s. "device": on CUDA from d and e on the device to the
-        results there, 0 on the CPU. "total": the whole call.
+        results there, 0 on the CPU. "total": the whole call. `tsvd.linalg.svd` has
+        also "reduce": from A to bidiagonal form, and "back": from the vectors of
+        that form to those of A.
     """
 
     method: str

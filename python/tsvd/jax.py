@@ -16,7 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import _api, _core, _derivative, _libraries
+from . import _core, _derivative, _libraries
+from ._options import eps_number, method_number
 from ._selection import index_range
 from ._types import SVDResult
 
@@ -204,11 +205,8 @@ def _operands(d, e):
 
 
 def _options(d, lower, method, eps, check_finite, select, select_range, vectors):
-    number = _api._method_number(method, vectors)
-    if eps is None:
-        eps = -1.0
-    elif not 0 <= _api._real("eps", eps) <= _api._FLOAT_MAX:
-        raise ValueError(f"eps must be None or a finite number >= 0, not {eps!r}")
+    number = method_number(method, vectors)
+    eps = eps_number(eps)
     first, count = 0, -1
     if select == "v":
         raise NotImplementedError(

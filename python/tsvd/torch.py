@@ -1,30 +1,37 @@
-"""`tsvd.svd` and `tsvd.svdvals` for tensors of PyTorch, with derivatives.
+"""The functions of tsvd for tensors of PyTorch, with derivatives.
 
     import tsvd.torch
     s = tsvd.torch.svdvals(d, e)
     s.sum().backward()
 
-Importing tsvd does not import this module. Results are on the device of d and e.
+`svd` and `svdvals` are those of `tsvd`, for bidiagonal matrices; `linalg_svd` and `linalg_svdvals`
+those of `tsvd.linalg`, for dense ones, and in _torch_linalg.py. Importing tsvd does not import this
+module. Results are on the device of the input.
 """
 
 from __future__ import annotations
 
-import math
-
 import torch
-from torch.autograd import forward_ad
 
-from . import _api, _arrays, _derivative
-from ._selection import index_range
+from . import _api, _derivative
+from ._autograd import (
+    NONE,
+    in_front,
+    indices,
+    may_want_derivative,
+    number,
+    outer_tangents,
+    outside_graphs,
+    primals,
+)
+from ._options import method_number
+from ._torch_linalg import linalg_svd, linalg_svdvals
 from ._types import SVDResult
 
-__all__ = ["svd", "svdvals"]
-
-# torch.compile leaves these functions out of its graphs: it cannot follow a call of the C core.
-_outside_graphs = torch.compiler.disable
+__all__ = ["linalg_svd", "linalg_svdvals", "svd", "svdvals"]
 
 
-@_outside_graphs
+@outside_graphs
 def svd(
     d,
     e,
@@ -109,12 +116,18 @@ def svd(
         "device": device,
         "check_finite": check_finite,
     }
-    _api._method_number(method, True)  # a count takes methods for values alone
-    select, select_range = _indices(d, e, lower, options, select, select_range)
-    if select_range == _NONE:
+    method_number(method, True)  # a count takes methods for values alone
+    select, select_range = indices(
+        (d, e),
+        d.shape[-1:],
+        lambda **part: _compute(d, e, lower, {**options, **part}, False),
+        select,
+        select_range,
+    )
+    if select_range == NONE:
         return SVDResult(d[..., None][..., :0], d[..., :0], d[..., None, :][..., :0, :])
     selected = {"select": select, "select_range": select_range}
-    wanted = _may_want_derivative(d) or _may_want_derivative(e)
+    wanted = may_want_derivative(d) or may_want_derivative(e)
     if select != "i" or select_range is None or not wanted:
         return SVDResult(*_SVD.apply(d, e, lower, {**options, **selected}))
     L, s, R = _SVD.apply(d, e, lower, options)
@@ -122,7 +135,7 @@ def svd(
     return SVDResult(L[..., part], s[..., part], R[..., part, :])
 
 
-@_outside_graphs
+@outside_graphs
 def svdvals(
     d,
     e,
@@ -185,23 +198,22 @@ def svdvals(
         "device": device,
         "check_finite": check_finite,
     }
-    select, select_range = _indices(d, e, lower, options, select, select_range)
-    if select_range == _NONE:
+    select, select_range = indices(
+        (d, e),
+        d.shape[-1:],
+        lambda **part: _compute(d, e, lower, {**options, **part}, False),
+        select,
+        select_range,
+    )
+    if select_range == NONE:
         return d[..., :0]
     selected = {"select": select, "select_range": select_range}
     return _Values.apply(d, e, lower, {**options, **selected})
 
 
-# The select_range of an interval that holds no value.
-_NONE = (0, -1)
-
-
 def _operands(d, e):
     """d and e with one dtype and one batch shape. By that autograd sums over what is broadcast."""
-    for name, x in (("d", d), ("e", e)):
-        if not isinstance(x, torch.Tensor):
-            raise TypeError(f"{name} must be a tensor of PyTorch, not {type(x).__name__}")
-    d, e = (x if x.is_floating_point() or x.is_complex() else x.double() for x in (d, e))
+    d, e = number("d", d), number("e", e)
     if d.dtype != e.dtype:
         dtype = torch.promote_types(d.dtype, e.dtype)
         d, e = d.to(dtype), e.to(dtype)
@@ -214,47 +226,10 @@ def _operands(d, e):
     return d, e
 
 
-def _indices(d, e, lower, options, select, select_range):
-    """select and select_range by index; the range is _NONE where no value lies in an interval."""
-    if select == "i" and select_range is not None and d.ndim > 0:
-        return select, index_range(select_range, d.shape[-1])
-    if select != "v":
-        return select, select_range
-    if _arrays.is_transformed(d) or _arrays.is_transformed(e):
-        raise NotImplementedError(
-            'select="v" within a transformation of torch.func: how many values there are depends '
-            'on their numbers; use select="i"'
-        )
-
-    def count(interval):
-        selected = {"select": "v", "select_range": interval}
-        return _compute(d, e, lower, {**options, **selected}, False).shape[-1]
-
-    inside = count(select_range)
-    if inside == 0:
-        return "i", _NONE
-    above = count((select_range[1], math.inf)) if select_range[1] < math.inf else 0
-    return "i", (above, above + inside - 1)
-
-
-def _may_want_derivative(x):
-    return _arrays.has_tangent(x) or (x.requires_grad and torch.is_grad_enabled())
-
-
 def _compute(d, e, lower, options, vectors):
     """tsvd.svd, which has no derivatives."""
     result = _api.svd(d.detach(), e.detach(), lower=lower, compute_uv=vectors, **options)
     return tuple(result) if vectors else result
-
-
-def _outer_tangents():
-    """What jvp() computes in: PyTorch turns forward mode off there, which loses outer tangents."""
-    return forward_ad._set_fwd_grad_enabled(True)
-
-
-def _primals(tensors):
-    """Tensors without the tangents of the level whose jvp() is computed."""
-    return tuple(x if x is None else forward_ad.unpack_dual(x).primal for x in tensors)
 
 
 def _zero_tangents(s, dd, de):
@@ -262,11 +237,6 @@ def _zero_tangents(s, dd, de):
     n = s.shape[-1]
     dd = s.new_zeros(s.shape) if dd is None else dd
     return dd, s.new_zeros((*s.shape[:-1], max(n - 1, 0))) if de is None else de
-
-
-def _in_front(x, dim, size):
-    """x with the dimension that vmap maps over in front."""
-    return x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)
 
 
 class _SVD(torch.autograd.Function):
@@ -291,9 +261,9 @@ class _SVD(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx, dd, de, *_):
-        with _outer_tangents():
-            L, s, R = _primals(ctx.saved_tensors)
-            dd, de = _zero_tangents(s, *_primals((dd, de)))
+        with outer_tangents():
+            L, s, R = primals(ctx.saved_tensors)
+            dd, de = _zero_tangents(s, *primals((dd, de)))
             ds = _derivative.values_tangent(L, R.mT, dd, de, ctx.lower)
             dL, dV = _derivative.vectors_tangent(torch, L, s, R.mT, dd, de, ctx.lower)
             return dL, ds, dV.mT
@@ -301,7 +271,7 @@ class _SVD(torch.autograd.Function):
     @staticmethod
     def vmap(info, in_dims, d, e, lower, options):
         d, e = (
-            _in_front(x, dim, info.batch_size) for x, dim in zip((d, e), in_dims[:2], strict=True)
+            in_front(x, dim, info.batch_size) for x, dim in zip((d, e), in_dims[:2], strict=True)
         )
         return _SVD.apply(d, e, lower, options), (0, 0, 0)
 
@@ -336,15 +306,15 @@ class _Values(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx, dd, de, *_):
-        with _outer_tangents():
-            d, e = _primals(ctx.saved_tensors)
+        with outer_tangents():
+            d, e = primals(ctx.saved_tensors)
             L, V = _Values.vectors(ctx, d, e)
-            dd, de = _zero_tangents(d, *_primals((dd, de)))
+            dd, de = _zero_tangents(d, *primals((dd, de)))
             return _derivative.values_tangent(L, V, dd, de, ctx.lower)
 
     @staticmethod
     def vmap(info, in_dims, d, e, lower, options):
         d, e = (
-            _in_front(x, dim, info.batch_size) for x, dim in zip((d, e), in_dims[:2], strict=True)
+            in_front(x, dim, info.batch_size) for x, dim in zip((d, e), in_dims[:2], strict=True)
         )
         return _Values.apply(d, e, lower, options), 0

@@ -22,8 +22,9 @@ check_product(char transa, char transb, int64_t m, int64_t n, int64_t k, int64_t
 #pragma omp atomic
     products++;
 #pragma omp critical(tsvd_test_blas)
-    CHECK(transa == 'N' && transb == 'N' && m >= 0 && n >= 0 && k >= 0 && lda >= at_least_one(m) &&
-              ldb >= at_least_one(k) && ldc >= at_least_one(m),
+    CHECK((transa == 'N' || transa == 'T') && (transb == 'N' || transb == 'T') && m >= 0 &&
+              n >= 0 && k >= 0 && lda >= at_least_one(transa == 'T' ? k : m) &&
+              ldb >= at_least_one(transb == 'T' ? n : k) && ldc >= at_least_one(m),
           "m %lld, n %lld, k %lld, strides %lld, %lld, %lld", (long long)m, (long long)n,
           (long long)k, (long long)lda, (long long)ldb, (long long)ldc);
 }
@@ -42,7 +43,8 @@ check_product(char transa, char transb, int64_t m, int64_t n, int64_t k, int64_t
             }                                                                                      \
             for (int64_t l = 0; l < *k; l++) {                                                     \
                 for (int64_t i = 0; i < *m; i++) {                                                 \
-                    c[i + j * *ldc] += *alpha * a[i + l * *lda] * b[l + j * *ldb];                 \
+                    c[i + j * *ldc] += *alpha * a[*transa == 'T' ? l + i * *lda : i + l * *lda] *  \
+                                       b[*transb == 'T' ? j + l * *ldb : l + j * *ldb];            \
                 }                                                                                  \
             }                                                                                      \
         }                                                                                          \

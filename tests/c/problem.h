@@ -62,7 +62,7 @@ struct work {
     void *d, *e, *s, *L, *R;
 };
 
-static struct work
+UNUSED static struct work
 make_work(tsvd_dtype dtype, int64_t n, int64_t matrices)
 {
     struct work w = {dtype, n, matrices, 1, 1, 0, n, NULL, NULL, NULL, NULL, NULL};
@@ -131,7 +131,7 @@ solve(const struct work *w, const tsvd_options *options, tsvd_info *info, tsvd_e
     return solve_on(cpu(), w, options, info, error);
 }
 
-static void
+UNUSED static void
 free_work(struct work *w)
 {
     free(w->d);

@@ -7,6 +7,7 @@
 #include "dc_tests.h"
 #include "givens_tests.h"
 #include "qr_tests.h"
+#include "reflector_tests.h"
 #include "rotation_tests.h"
 #include "secular_tests.h"
 #include "sturm_tests.h"
@@ -20,6 +21,7 @@ main(void)
     test_rotation_unit();
     test_rotation_lift();
     test_turns();
+    test_reflector();
     test_triangle();
     test_sturm();
     test_sturm_at_values();

@@ -85,6 +85,24 @@ accumulate(int64_t count, int64_t terms, const real *a, const real *x, int64_t s
 {
     int64_t i = 0;
 
+    for (; i + 4 * SIMD_LANES <= count; i += 4 * SIMD_LANES) { /* so many sums hide each other */
+        simd sum[4];
+
+        for (int v = 0; v < 4; v++) {
+            sum[v] = *(simd_unaligned *)(y + i + v * SIMD_LANES);
+        }
+        for (int64_t j = 0; j < terms; j++) {
+            const simd factor = simd_splat(a[j]);
+
+            for (int v = 0; v < 4; v++) {
+                sum[v] = simd_fma(
+                    factor, *(const simd_unaligned *)(x + j * stride + i + v * SIMD_LANES), sum[v]);
+            }
+        }
+        for (int v = 0; v < 4; v++) {
+            *(simd_unaligned *)(y + i + v * SIMD_LANES) = sum[v];
+        }
+    }
     for (; i + SIMD_LANES <= count; i += SIMD_LANES) {
         simd sum = *(simd_unaligned *)(y + i);
 
@@ -123,6 +141,77 @@ dot(int64_t count, const real *x, const real *y)
         total += sum[0][lane];
     }
     return total;
+}
+
+/* Entries that are summed up together, about the root of all: the rounding errors of equal terms
+   add up, in a block and over the blocks. */
+static int64_t
+dot_block(int64_t count)
+{
+    int64_t steps = 8;
+
+    while (steps * steps * 2 * SIMD_LANES < count) {
+        steps *= 2;
+    }
+    return steps * 2 * SIMD_LANES;
+}
+
+/* The dot products of x and `vectors` vectors of a, 1 or 4. */
+static inline __attribute__((always_inline)) void
+dot_group(int vectors, int64_t count, const real *a, int64_t stride, const real *x, real *sum)
+{
+    const int64_t block = dot_block(count), whole = count - count % (2 * SIMD_LANES);
+    simd low[4] = {{0}}, high[4] = {{0}};
+    int64_t i = 0;
+
+    while (i < whole) {
+        const int64_t end = whole - i < block ? whole : i + block;
+        simd part[4] = {{0}}, other[4] = {{0}};
+
+        for (; i < end; i += 2 * SIMD_LANES) {
+            const simd x_low = *(const simd_unaligned *)(x + i);
+            const simd x_high = *(const simd_unaligned *)(x + i + SIMD_LANES);
+
+            for (int v = 0; v < vectors; v++) {
+                const real *at = a + v * stride + i;
+
+                part[v] = simd_fma(*(const simd_unaligned *)at, x_low, part[v]);
+                other[v] = simd_fma(*(const simd_unaligned *)(at + SIMD_LANES), x_high, other[v]);
+            }
+        }
+        for (int v = 0; v < vectors; v++) {
+            low[v] += part[v];
+            high[v] += other[v];
+        }
+    }
+    for (; i < count; i += SIMD_LANES) {
+        const int64_t part = count - i < SIMD_LANES ? count - i : SIMD_LANES;
+        const simd x_part = simd_load_part(x + i, part);
+
+        for (int v = 0; v < vectors; v++) {
+            low[v] = simd_fma(simd_load_part(a + v * stride + i, part), x_part, low[v]);
+        }
+    }
+    for (int v = 0; v < vectors; v++) {
+        low[v] += high[v];
+        sum[v] = 0;
+        for (int lane = 0; lane < SIMD_LANES; lane++) {
+            sum[v] += low[v][lane];
+        }
+    }
+}
+
+static void
+dots(int64_t count, int64_t vectors, const real *a, int64_t stride, const real *x, real *sum)
+{
+    int64_t j = 0;
+
+    for (; j + 4 <= vectors; j += 4) {
+        dot_group(4, count, a + j * stride, stride, x, sum + j);
+    }
+    for (; j < vectors; j++) {
+        dot_group(1, count, a + j * stride, stride, x, sum + j);
+    }
 }
 
 /* ---- divide and conquer ---- */
@@ -580,6 +669,7 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .rotate = rotate,
     .accumulate = accumulate,
     .dot = dot,
+    .dots = dots,
     .qr_lanes = qr_lanes,
     .leaf_wave = leaf_wave,
     .normalize = normalize,

@@ -149,6 +149,10 @@ struct cpu_kernels {
     /* The dot product of x and y. */
     real (*dot)(int64_t count, const real *x, const real *y);
 
+    /* sum[j] = the dot product of x and a[j * stride ...], 0 <= j < vectors. */
+    void (*dots)(int64_t count, int64_t vectors, const real *a, int64_t stride, const real *x,
+                 real *sum);
+
     /* One sweep over the chains of all lanes, which fill `vectors` vectors, 1 or QR_VECTORS.  Its
        rotations go to rotation[], from row 0 on; NULL: they are not wanted. */
     void (*qr_lanes)(struct qr_lanes *q, int vectors, real *rotation);

@@ -1,7 +1,8 @@
 /*
- * tsvd: the singular value decomposition of bidiagonal matrices.
+ * tsvd: the singular value decomposition of bidiagonal matrices, and with it that of dense ones.
  *
  *     B = diag(d) + diag(e, 1) = L diag(s) R,   L, R orthogonal, s descending, s >= 0
+ *     A = U diag(S) Vh
  *
  * A handle stands for a device and keeps what calls share: a stream, a BLAS, cached memory.
  * Arrays say where numbers lie.  A plan tells beforehand what a call will do, and how many bytes
@@ -29,10 +30,10 @@
  * NULL.  A function that is given a handle of NULL returns TSVD_ERR_ARGUMENT, unless its comment
  * allows it.  Every `error` may be NULL.
  *
- * Floating point.  tsvd_svd() and tsvd_select() compute in the default environment, in each of its
- * threads: it rounds to nearest, flushes nothing to zero, and traps nothing.  The caller's
- * environment and exception flags come back at the end, and are there while options.check runs; a
- * BLAS and allocators of the caller's are called in the default one.
+ * Floating point.  tsvd_svd(), tsvd_select() and the functions for dense matrices compute in the
+ * default environment, in each of its threads: it rounds to nearest, flushes nothing to zero, and
+ * traps nothing.  The caller's environment and exception flags come back at the end, and are there
+ * while options.check runs; a BLAS and allocators of the caller's are called in the default one.
  *
  * Structures.  tsvd_config and tsvd_options begin with their size, which their default functions
  * set.  The space and the dtype of an array are not zero.  A function that is given a structure
@@ -136,9 +137,9 @@ typedef void tsvd_sgemm64(const char *, const char *, const int64_t *, const int
                           const int64_t *, const float *, const float *, const int64_t *,
                           const float *, const int64_t *, const float *, float *, const int64_t *);
 
-/* A BLAS for divide and conquer of large matrices, n > 512, on the CPU.  It has both functions of
-   one integer size; the others are NULL.  They are called from several threads at once, and may not
-   fork the process. */
+/* A BLAS for divide and conquer of large matrices, n > 512, and for dense matrices, on the CPU.  It
+   has both functions of one integer size; the others are NULL.  They are called from several
+   threads at once, and may not fork the process. */
 typedef struct tsvd_blas {
     tsvd_dgemm32 *dgemm32;
     tsvd_sgemm32 *sgemm32;
@@ -383,6 +384,8 @@ typedef struct tsvd_info {
     double seconds_vectors;   /* rotations or products applied to L and R, order and signs */
     double seconds_values;    /* bisection of s */
     double seconds_device;    /* dc on CUDA: from d and e on the device to all results there */
+    double seconds_reduce;    /* dense: from the matrix to bidiagonal form */
+    double seconds_back;      /* dense: from the vectors of that form to those of the matrix */
     double seconds_total;     /* the whole call */
 } tsvd_info;
 
@@ -442,6 +445,89 @@ TSVD_API tsvd_status tsvd_svd(tsvd_handle *handle, const tsvd_array *d, const ts
 TSVD_API tsvd_status tsvd_select(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
                                  const tsvd_options *options, double low, double high,
                                  int64_t *first, int64_t *count, tsvd_error *error);
+
+/* ---- dense matrices ---- */
+
+/*
+ * The SVD of every matrix of a batch, A = U diag(S) Vh, or the part of it that belongs to a range
+ * of values; A is m x n, and p the smaller of the two.
+ *
+ * handle    where to compute
+ * a         the matrices, (batch..., m, n), with any strides; never written
+ * options   NULL: the defaults.  Those of givens, eps and max_sweeps hold for the bidiagonal
+ * matrix; lower must be 0 U, S, Vh  out, (batch..., m, k), (batch..., k), (batch..., k, n) for the
+ * k wanted values: C-contiguous, of the dtype of a, all in one space, which may be another than
+ * that of a. If all values are wanted U may be (batch..., m, m) and Vh (batch..., n, n): then their
+ *           further columns and rows complete the bases.  They overlap neither a nor each other.  U
+ *           and Vh are NULL if values alone are wanted
+ * info      filled if not NULL
+ * error     filled if not NULL and the status is not TSVD_OK
+ *
+ * What tsvd_svd() says of devices, streams, errors, progress and the floating-point environment
+ * holds here too.  On the CPU the handle needs a BLAS, else the status is
+ * TSVD_ERR_LIBRARY.
+ *
+ * Method    Householder's reduction to a bidiagonal matrix (Golub & Kahan 1965), after QR of a
+ * matrix with many more rows than columns, or columns than rows (Chan 1982); the SVD of that; the
+ *           reflectors on its vectors.  The matrix is scaled by a power of two.
+ * Accuracy  A - U S Vh and orthogonality to a small multiple of max(m, n) u; each value to a small
+ *           multiple of p u, relative to the largest.
+ * Signs     as for tsvd_svd(): the entry of largest magnitude in each of the first k columns of U
+ * is positive. Work      O(m n p); 8/3 p^3 multiplications and additions, and as many as that for
+ * each of U and Vh, if m = n.
+ */
+TSVD_API tsvd_status tsvd_dense_svd(tsvd_handle *handle, const tsvd_array *a,
+                                    const tsvd_options *options, const tsvd_array *U,
+                                    const tsvd_array *S, const tsvd_array *Vh, tsvd_info *info,
+                                    tsvd_error *error);
+
+/* What tsvd_dense_svd() would do.  a: data is not read and may be NULL.  vectors: 0, or 1: U and Vh
+   are wanted, or 2: all their columns and rows.  plan: of the bidiagonal matrices, with all bytes;
+   on TSVD_ERR_LIBRARY needs_blas is filled. */
+TSVD_API tsvd_status tsvd_dense_plan(tsvd_handle *handle, const tsvd_array *a,
+                                     const tsvd_options *options, int vectors, tsvd_plan *plan,
+                                     tsvd_error *error);
+
+/* Dense matrices in bidiagonal form, A = Q B P^T, with what is known of Q and P. */
+typedef struct tsvd_reduction tsvd_reduction;
+
+/* Q and P of a reduction. */
+typedef enum tsvd_side { TSVD_LEFT = 1, TSVD_RIGHT = 2 } tsvd_side;
+
+/*
+ * Reduces every matrix of a batch to bidiagonal form.
+ *
+ * a         as for tsvd_dense_svd(); it is not read any more when results on the host are asked
+ * for, or its stream has gone so far options   NULL: the defaults; check_finite, check and
+ * check_arg are read reduction out; NULL on failure.  It uses the handle until
+ * tsvd_reduction_destroy() error     filled if not NULL
+ */
+TSVD_API tsvd_status tsvd_dense_reduce(tsvd_handle *handle, const tsvd_array *a,
+                                       const tsvd_options *options, tsvd_reduction **reduction,
+                                       tsvd_error *error);
+
+/* Ends a reduction; NULL is allowed. */
+TSVD_API void tsvd_reduction_destroy(tsvd_reduction *reduction);
+
+/* B: d (batch..., p) and e (batch..., p-1), out, C-contiguous, of the dtype of a; not written for
+   p <= 1, where e may be NULL.  e is above the diagonal if m >= n, and below it if m < n. */
+TSVD_API tsvd_status tsvd_reduction_entries(const tsvd_reduction *reduction, const tsvd_array *d,
+                                            const tsvd_array *e, tsvd_error *error);
+
+/* Which values of the one matrix of a reduction lie in (low, high]: as tsvd_select() tells of a
+   bidiagonal one.  NaN or infinity in it gives a count of 0. */
+TSVD_API tsvd_status tsvd_reduction_select(tsvd_reduction *reduction, double low, double high,
+                                           int64_t *first, int64_t *count, tsvd_error *error);
+
+/* Replaces X by Q X, or Q^T X if `transposed`, or the same for P.  x: (batch..., m, c) for Q and
+   (batch..., n, c) for P, any c, C-contiguous, of the dtype of a, in and out. */
+TSVD_API tsvd_status tsvd_reduction_apply(tsvd_reduction *reduction, tsvd_side side, int transposed,
+                                          const tsvd_array *x, tsvd_error *error);
+
+/* The rest of tsvd_dense_svd(), with the same arguments.  May be called several times. */
+TSVD_API tsvd_status tsvd_reduction_svd(tsvd_reduction *reduction, const tsvd_options *options,
+                                        const tsvd_array *U, const tsvd_array *S,
+                                        const tsvd_array *Vh, tsvd_info *info, tsvd_error *error);
 
 /* ---- the machine ---- */
 
@@ -513,6 +599,11 @@ TSVD_API tsvd_cuda_crossover tsvd_cuda_crossover_of(const tsvd_cuda_device *devi
    the method, and they are beyond the crossover. */
 TSVD_API int tsvd_cuda_pays(const tsvd_cuda_device *device, tsvd_dtype dtype, tsvd_method method,
                             int64_t n, int64_t matrices, int vectors);
+
+/* The same for dense matrices, by tsvd_dense_svd(). */
+TSVD_API int tsvd_cuda_pays_dense(const tsvd_cuda_device *device, tsvd_dtype dtype,
+                                  tsvd_method method, int64_t rows, int64_t columns,
+                                  int64_t matrices, int vectors);
 
 /* Opens cuBLAS of a major version of CUDA.  0 stands for the version that tsvd was compiled with,
    the only one that it computes with.  config (NULL: the default) says where to look; file[size]

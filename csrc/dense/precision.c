@@ -3,6 +3,7 @@
  */
 #include "bidiag/call.h"
 #include "bidiag/methods.h"
+#include "dense/call.h"
 
 static const char *
 name_of(tsvd_method method)
@@ -22,9 +23,27 @@ tell_plan(const struct svd_problem *problem, tsvd_plan *told, tsvd_error *error)
     return ret;
 }
 
+static tsvd_status
+tell_dense_plan(const struct dense_problem *problem, tsvd_plan *told, tsvd_error *error)
+{
+    struct dense_plan plan;
+    tsvd_status ret = tsvdi_dense_plan_call(problem, 0, &plan, error);
+
+    *told = plan.told;
+    return ret;
+}
+
 const struct precision tsvdi_precision = {
     .plan = tell_plan,
     .svd = tsvdi_svd,
     .select = tsvdi_select,
+    .dense_plan = tell_dense_plan,
+    .dense_svd = tsvdi_dense_svd,
+    .reduce_begin = tsvdi_reduction_begin,
+    .reduce_end = tsvdi_reduction_end,
+    .reduce_entries = tsvdi_reduction_entries,
+    .reduce_select = tsvdi_reduction_select,
+    .reduce_apply = tsvdi_reduction_apply,
+    .reduce_svd = tsvdi_reduction_svd,
     .method_name = name_of,
 };

@@ -1,0 +1,31 @@
+/*
+ * What the entry points share.
+ */
+#ifndef TSVDI_API_CALL_H
+#define TSVDI_API_CALL_H
+
+#include "backend/cuda_handle.h"
+#include "backend/handle.h"
+
+/* The caller's options, or the default in `own`. */
+const tsvd_options *tsvdi_options_or_default(const tsvd_options *options, tsvd_options *own);
+
+/* Begins a call on the handle's device; leave() ends it, also after a failure. */
+static inline tsvd_status
+tsvdi_call_enter(tsvd_handle *handle, tsvd_error *error)
+{
+    return handle->cuda != NULL ? tsvdi_cuda_enter(handle->cuda, error) : TSVD_OK;
+}
+
+static inline void
+tsvdi_call_leave(tsvd_handle *handle, tsvd_status status)
+{
+    if (handle->cuda != NULL) {
+        tsvdi_cuda_leave(handle->cuda, status);
+    }
+}
+
+/* Gives an error that has none a text. */
+tsvd_status tsvdi_call_finish(tsvd_status status, tsvd_error *error);
+
+#endif

@@ -1,0 +1,331 @@
+/*
+ * The entry points for dense matrices.  Each checks its arguments, and hands them to the code of
+ * their precision, as those of tsvd.c do.
+ */
+#include <string.h>
+
+#include "api/call.h"
+#include "api/problem.h"
+#include "backend/precision.h"
+#include "host/environment.h"
+#include "host/host.h"
+
+struct tsvd_reduction {
+    struct dense_problem problem; /* as it was when the reduction was made; `a` is not read again */
+    struct dense_call *call;
+};
+
+static const struct precision *
+precision_of(const struct dense_problem *problem)
+{
+    return tsvdi_precision_of(problem->b.dtype);
+}
+
+tsvd_status
+tsvd_dense_plan(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options, int vectors,
+                tsvd_plan *plan, tsvd_error *error)
+{
+    struct dense_problem problem;
+    tsvd_options own_options;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
+
+    error = error != NULL ? error : &own_error;
+    options = tsvdi_options_or_default(options, &own_options);
+    tsvdi_error_clear(error);
+    if (plan == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "plan must not be NULL");
+    }
+    memset(plan, 0, sizeof *plan);
+    ret = tsvdi_dense_input(handle, a, options, 0, &problem, error);
+    if (ret != TSVD_OK) {
+        return ret;
+    }
+    problem.b.vectors = vectors != 0;
+    problem.full = vectors == 2 && problem.b.k == problem.b.n && problem.rows != problem.columns;
+    ret = tsvdi_call_enter(handle, error);
+    if (ret == TSVD_OK) {
+        ret = precision_of(&problem)->dense_plan(&problem, plan, error);
+    }
+    tsvdi_call_leave(handle, ret);
+    return tsvdi_call_finish(ret, error);
+}
+
+/* tsvd_dense_svd(), in the default floating-point environment.  outer: the caller's. */
+static __attribute__((noinline)) tsvd_status
+dense_svd(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options,
+          const tsvd_array *U, const tsvd_array *S, const tsvd_array *Vh,
+          struct host_environment *outer, tsvd_info *info, tsvd_error *error)
+{
+    const double clock = tsvdi_host_seconds();
+    struct dense_problem problem;
+    tsvd_options own_options;
+    tsvd_info own_info;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
+
+    error = error != NULL ? error : &own_error;
+    info = info != NULL ? info : &own_info;
+    options = tsvdi_options_or_default(options, &own_options);
+    tsvdi_error_clear(error);
+    memset(info, 0, sizeof *info);
+    TSVD_TRY(tsvdi_dense_input(handle, a, options, 1, &problem, error));
+    TSVD_TRY(tsvdi_dense_output(U, S, Vh, &problem, error));
+    problem.b.outer = outer;
+    ret = tsvdi_call_enter(handle, error);
+    if (ret == TSVD_OK) {
+        ret = precision_of(&problem)->dense_svd(&problem, info, error);
+    }
+    tsvdi_call_leave(handle, ret);
+    info->seconds_total = tsvdi_host_seconds() - clock;
+out:
+    return tsvdi_call_finish(ret, error);
+}
+
+tsvd_status
+tsvd_dense_svd(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options,
+               const tsvd_array *U, const tsvd_array *S, const tsvd_array *Vh, tsvd_info *info,
+               tsvd_error *error)
+{
+    struct host_environment outer;
+    tsvd_status ret;
+
+    tsvdi_environment_enter(&outer);
+    ret = dense_svd(handle, a, options, U, S, Vh, &outer, info, error);
+    tsvdi_environment_leave(&outer);
+    return ret;
+}
+
+/* ---- reductions that are kept ---- */
+
+/* tsvd_dense_reduce(), in the default floating-point environment. */
+static __attribute__((noinline)) tsvd_status
+dense_reduce(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options,
+             struct host_environment *outer, tsvd_reduction **reduction, tsvd_error *error)
+{
+    tsvd_options own_options;
+    tsvd_reduction *made = NULL;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
+
+    error = error != NULL ? error : &own_error;
+    options = tsvdi_options_or_default(options, &own_options);
+    tsvdi_error_clear(error);
+    if (handle == NULL || reduction == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "handle and reduction must not be NULL");
+    }
+    *reduction = NULL;
+    TSVD_TRY(tsvdi_host_alloc(&handle->host, sizeof *made, error, (void **)&made));
+    made->call = NULL;
+    made->problem.b.handle = handle;
+    TSVD_TRY(tsvdi_dense_input(handle, a, options, 1, &made->problem, error));
+    made->problem.b.outer = outer;
+    ret = tsvdi_call_enter(handle, error);
+    if (ret == TSVD_OK) {
+        ret = precision_of(&made->problem)->reduce_begin(&made->problem, &made->call, error);
+    }
+    tsvdi_call_leave(handle, ret);
+    if (ret == TSVD_OK) {
+        *reduction = made;
+        made = NULL;
+    }
+out:
+    if (made != NULL && made->call != NULL) {
+        tsvd_reduction_destroy(made);
+    } else if (made != NULL) {
+        tsvdi_host_free(&handle->host, made);
+    }
+    return tsvdi_call_finish(ret, error);
+}
+
+tsvd_status
+tsvd_dense_reduce(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options,
+                  tsvd_reduction **reduction, tsvd_error *error)
+{
+    struct host_environment outer;
+    tsvd_status ret;
+
+    tsvdi_environment_enter(&outer);
+    ret = dense_reduce(handle, a, options, &outer, reduction, error);
+    tsvdi_environment_leave(&outer);
+    return ret;
+}
+
+void
+tsvd_reduction_destroy(tsvd_reduction *reduction)
+{
+    if (reduction != NULL) {
+        tsvd_handle *handle = reduction->problem.b.handle;
+        tsvd_error error;
+        const tsvd_status entered = tsvdi_call_enter(handle, &error);
+
+        precision_of(&reduction->problem)->reduce_end(reduction->call);
+        tsvdi_call_leave(handle, entered);
+        tsvdi_host_free(&handle->host, reduction);
+    }
+}
+
+/* Begins a call on a reduction. */
+static tsvd_status
+check_reduction(const tsvd_reduction *reduction, tsvd_error *error)
+{
+    tsvdi_error_clear(error);
+    return reduction != NULL ? TSVD_OK
+                             : tsvdi_fail(error, TSVD_ERR_ARGUMENT, "reduction must not be NULL");
+}
+
+tsvd_status
+tsvd_reduction_entries(const tsvd_reduction *reduction, const tsvd_array *d, const tsvd_array *e,
+                       tsvd_error *error)
+{
+    const struct dense_problem *p;
+    struct host_environment outer;
+    tsvd_error own;
+    tsvd_status ret = TSVD_OK;
+
+    error = error != NULL ? error : &own;
+    TSVD_TRY(check_reduction(reduction, error));
+    p = &reduction->problem;
+    if (d == NULL || (e == NULL && p->b.n > 1)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "d and e must not be NULL");
+    }
+    TSVD_TRY(tsvdi_dense_array(p, d, "d", p->b.n, -1, error));
+    if (e != NULL) {
+        TSVD_TRY(tsvdi_dense_array(p, e, "e", p->b.n > 0 ? p->b.n - 1 : 0, -1, error));
+        if (d->space != e->space) {
+            return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "d and e must lie in one space");
+        }
+    }
+    tsvdi_environment_enter(&outer);
+    ret = tsvdi_call_enter(p->b.handle, error);
+    if (ret == TSVD_OK) {
+        ret = precision_of(p)->reduce_entries(reduction->call, d->space, d->data,
+                                              e != NULL ? e->data : NULL, error);
+    }
+    tsvdi_call_leave(p->b.handle, ret);
+    tsvdi_environment_leave(&outer);
+out:
+    return tsvdi_call_finish(ret, error);
+}
+
+/* tsvd_reduction_select(), in the default floating-point environment. */
+static __attribute__((noinline)) tsvd_status
+reduction_select(tsvd_reduction *reduction, double low, double high, int64_t *first, int64_t *count,
+                 tsvd_error *error)
+{
+    const struct dense_problem *p;
+    tsvd_error own;
+    tsvd_status ret = TSVD_OK;
+
+    error = error != NULL ? error : &own;
+    TSVD_TRY(check_reduction(reduction, error));
+    if (first == NULL || count == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "first and count must not be NULL");
+    }
+    p = &reduction->problem;
+    TSVD_TRY(tsvdi_check_interval(&p->b, low, high, error));
+    ret = tsvdi_call_enter(p->b.handle, error);
+    if (ret == TSVD_OK) {
+        ret = precision_of(p)->reduce_select(reduction->call, low, high, first, count, error);
+    }
+    tsvdi_call_leave(p->b.handle, ret);
+out:
+    return tsvdi_call_finish(ret, error);
+}
+
+tsvd_status
+tsvd_reduction_select(tsvd_reduction *reduction, double low, double high, int64_t *first,
+                      int64_t *count, tsvd_error *error)
+{
+    struct host_environment outer;
+    tsvd_status ret;
+
+    tsvdi_environment_enter(&outer);
+    ret = reduction_select(reduction, low, high, first, count, error);
+    tsvdi_environment_leave(&outer);
+    return ret;
+}
+
+tsvd_status
+tsvd_reduction_apply(tsvd_reduction *reduction, tsvd_side side, int transposed, const tsvd_array *x,
+                     tsvd_error *error)
+{
+    const struct dense_problem *p;
+    struct dense_vectors vectors;
+    struct host_environment outer;
+    tsvd_error own;
+    tsvd_status ret = TSVD_OK;
+
+    error = error != NULL ? error : &own;
+    TSVD_TRY(check_reduction(reduction, error));
+    p = &reduction->problem;
+    if (x == NULL || (side != TSVD_LEFT && side != TSVD_RIGHT)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "x must not be NULL, and side TSVD_LEFT or TSVD_RIGHT");
+    }
+    if (x->ndim != p->b.batch_ndim + 2) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "x has %d dimensions, not %d", x->ndim,
+                          p->b.batch_ndim + 2);
+    }
+    vectors.columns = x->shape[x->ndim - 1];
+    TSVD_TRY(tsvdi_dense_array(p, x, "x", side == TSVD_RIGHT ? p->columns : p->rows,
+                               vectors.columns, error));
+    vectors.x = x->data;
+    vectors.space = x->space;
+    vectors.right = side == TSVD_RIGHT;
+    vectors.transposed = transposed != 0;
+    tsvdi_environment_enter(&outer);
+    ret = tsvdi_call_enter(p->b.handle, error);
+    if (ret == TSVD_OK) {
+        ret = precision_of(p)->reduce_apply(reduction->call, &vectors, error);
+    }
+    tsvdi_call_leave(p->b.handle, ret);
+    tsvdi_environment_leave(&outer);
+out:
+    return tsvdi_call_finish(ret, error);
+}
+
+/* tsvd_reduction_svd(), in the default floating-point environment. */
+static __attribute__((noinline)) tsvd_status
+reduction_svd(tsvd_reduction *reduction, const tsvd_options *options, const tsvd_array *U,
+              const tsvd_array *S, const tsvd_array *Vh, struct host_environment *outer,
+              tsvd_info *info, tsvd_error *error)
+{
+    const double clock = tsvdi_host_seconds();
+    struct dense_problem problem;
+    tsvd_options own_options;
+    tsvd_info own_info;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
+
+    error = error != NULL ? error : &own_error;
+    info = info != NULL ? info : &own_info;
+    options = tsvdi_options_or_default(options, &own_options);
+    memset(info, 0, sizeof *info);
+    TSVD_TRY(check_reduction(reduction, error));
+    problem = reduction->problem;
+    TSVD_TRY(tsvdi_dense_options(options, &problem, error));
+    TSVD_TRY(tsvdi_dense_output(U, S, Vh, &problem, error));
+    problem.b.outer = outer;
+    ret = tsvdi_call_enter(problem.b.handle, error);
+    if (ret == TSVD_OK) {
+        ret = precision_of(&problem)->reduce_svd(reduction->call, &problem, info, error);
+    }
+    tsvdi_call_leave(problem.b.handle, ret);
+    info->seconds_total = tsvdi_host_seconds() - clock;
+out:
+    return tsvdi_call_finish(ret, error);
+}
+
+tsvd_status
+tsvd_reduction_svd(tsvd_reduction *reduction, const tsvd_options *options, const tsvd_array *U,
+                   const tsvd_array *S, const tsvd_array *Vh, tsvd_info *info, tsvd_error *error)
+{
+    struct host_environment outer;
+    tsvd_status ret;
+
+    tsvdi_environment_enter(&outer);
+    ret = reduction_svd(reduction, options, U, S, Vh, &outer, info, error);
+    tsvdi_environment_leave(&outer);
+    return ret;
+}

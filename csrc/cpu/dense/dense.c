@@ -1,0 +1,400 @@
+/*
+ * Dense matrices on the CPU: memory, results and signs.
+ *
+ * The SVD of B is made in the caller's arrays: L in U and R in Vh, each at the beginning.  They are
+ * then spread to their places, and multiplied there.
+ */
+#include <string.h>
+
+#include "cpu/dense/run.h"
+#include "cpu/kernels/kernels.h"
+
+enum {
+    /* Matrices of so many entries are shared out over the threads; larger ones follow one another,
+       with all threads at work on each. */
+    SHARED_ENTRIES = 128 * 128,
+    /* Columns whose signs are fixed together. */
+    SIGNS_TOGETHER = 64
+};
+
+/* W of all matrices of a chunk, but of one matrix at least, and no more than the threads need. */
+#define CHUNK_BYTES ((int64_t)32 << 20)
+
+static int64_t
+longer_of(const struct dense_problem *p)
+{
+    return p->rows > p->columns ? p->rows : p->columns;
+}
+
+static int64_t
+chunk_most(const struct dense_problem *p)
+{
+    const int64_t bytes = longer_of(p) * p->b.n * (int64_t)sizeof(real);
+    const int64_t most = CHUNK_BYTES / (bytes > 0 ? bytes : 1);
+
+    return most > 1 ? most : 1;
+}
+
+/* ---- begin and end ---- */
+
+/* Numbers that a job of so many matrices holds, the room of the workers apart. */
+static uint64_t
+held_bytes(const struct dense_problem *p, int64_t count, int tall)
+{
+    const int64_t columns = p->b.n;
+    uint64_t bytes = bytes_of(longer_of(p), bytes_of(columns, sizeof(real)));
+
+    bytes = bytes_add(bytes, tall ? bytes_of(columns, bytes_of(columns, sizeof(real))) : 0);
+    bytes = bytes_add(bytes, bytes_of(5 * columns, sizeof(real)));
+    return bytes_of(count, bytes);
+}
+
+/* Numbers of a worker's room: what its steps take, of which one is at work at a time. */
+static int64_t
+room_of(const struct dense_problem *p)
+{
+    const int64_t reduce = tsvdi_cpu_dense_bidiagonalize_room(longer_of(p), p->b.n);
+    const int64_t multiply = tsvdi_cpu_dense_multiply_room(longer_of(p));
+    const int64_t most = reduce > multiply ? reduce : multiply;
+
+    return (most + DENSE_BLOCK - 1) / DENSE_BLOCK * DENSE_BLOCK;
+}
+
+static int
+workers_for(const struct dense_problem *p, int64_t count, int threads)
+{
+    const int64_t most = longer_of(p) * p->b.n <= SHARED_ENTRIES ? threads : 1;
+
+    return (int)(count < most ? count < 1 ? 1 : count : most);
+}
+
+static tsvd_status
+begin(struct tsvd_context *ctx, struct dense_job *job)
+{
+    const struct dense_problem *p = job->problem;
+    const int64_t rows = longer_of(p), columns = p->b.n, count = job->count;
+    const int64_t order = job->tall ? columns : 0;
+    struct dense_run *run = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_alloc(ctx, sizeof *run, (void **)&run));
+    memset(run, 0, sizeof *run);
+    job->held = run;
+    run->ctx = ctx;
+    run->job = job;
+    run->rows = rows;
+    run->columns = columns;
+    run->flipped = p->rows < p->columns;
+    run->workers = workers_for(p, count, ctx->threads);
+    run->threads = run->workers > 1 ? 1 : ctx->threads;
+    run->room = room_of(p);
+    TSVD_TRY(tsvdi_alloc(ctx, held_bytes(p, count, job->tall), (void **)&run->w));
+    run->triangle = run->w + count * rows * columns;
+    run->tau_q = run->triangle + count * order * columns;
+    run->tau_p = run->tau_q + count * columns;
+    run->tau = run->tau_p + count * columns;
+    job->d = run->tau + count * columns;
+    job->e = job->d + count * columns;
+    TSVD_TRY(
+        tsvdi_alloc(ctx, bytes_of(run->workers * run->room, sizeof(real)), (void **)&run->work));
+out:
+    return ret;
+}
+
+static void
+end(struct tsvd_context *ctx, struct dense_job *job)
+{
+    struct dense_run *run = job->held;
+
+    if (run != NULL) {
+        tsvdi_free(ctx, run->work);
+        tsvdi_free(ctx, run->w);
+    }
+    tsvdi_free(ctx, run);
+    job->held = NULL;
+}
+
+static struct bytes
+dense_bytes(const struct dense_problem *p, int64_t count, int tall, int keep)
+{
+    const int threads = tsvdi_host_threads_for(p->b.handle->threads, INT64_MAX);
+    const int64_t room = room_of(p);
+    struct bytes bytes = {held_bytes(p, count, tall), 0};
+
+    (void)keep; /* W holds the reflectors in any case */
+    bytes.host = bytes_add(bytes.host,
+                           bytes_of(workers_for(p, count, threads), bytes_of(room, sizeof(real))));
+    return bytes;
+}
+
+/* Calls a task for each matrix: in several threads, or one after another in this one, which the
+   task itself may share out. */
+static tsvd_status
+for_each_matrix(struct dense_run *run, tsvd_task task)
+{
+    tsvd_status ret = TSVD_OK;
+
+    if (run->workers > 1) {
+        return tsvdi_host_for_each(run->workers, run->job->count, task, run);
+    }
+    for (int64_t i = 0; i < run->job->count; i++) {
+        TSVD_TRY(task(run, 0, i));
+    }
+out:
+    return ret;
+}
+
+/* ---- reduction ---- */
+
+/* R of matrix i, with zeros below it. */
+static void
+copy_triangle(const struct dense_run *run, int64_t i, real *to)
+{
+    const real *w = run->w + i * run->rows * run->columns;
+    const int64_t columns = run->columns;
+
+    for (int64_t j = 0; j < columns; j++) {
+        memcpy(to + j * columns, w + j * run->rows, (size_t)(j + 1) * sizeof *to);
+        memset(to + j * columns + j + 1, 0, (size_t)(columns - j - 1) * sizeof *to);
+    }
+}
+
+static tsvd_status
+reduce_one(void *arg, int worker, int64_t i)
+{
+    struct dense_run *run = arg;
+    const int64_t first = i * run->columns;
+    const struct dense_bidiagonal b = {run->job->d + first, run->job->e + first, run->tau_q + first,
+                                       run->tau_p + first};
+    struct dense_matrix m = {run->w + first * run->rows, run->rows, run->columns, run->rows};
+    tsvd_status ret = TSVD_OK;
+
+    if (worker == 0 && run->workers > 1) {
+        TSVD_TRY(tsvdi_check(run->ctx, DENSE_REDUCED * (double)i / (double)run->job->count));
+    }
+    tsvdi_cpu_dense_load(run, i);
+    if (run->job->tall) {
+        TSVD_TRY(tsvdi_cpu_dense_qr(run, worker, m, run->tau + first));
+        m.a = run->triangle + first * run->columns;
+        m.rows = m.stride = run->columns;
+        copy_triangle(run, i, m.a);
+    }
+    TSVD_TRY(tsvdi_cpu_dense_bidiagonalize(run, worker, m, b));
+out:
+    return ret;
+}
+
+static tsvd_status
+reduce(struct tsvd_context *ctx, struct dense_job *job)
+{
+    struct dense_run *run = job->held;
+
+    run->ctx = ctx;
+    return for_each_matrix(run, reduce_one);
+}
+
+static tsvd_status
+entries(struct tsvd_context *ctx, struct dense_job *job, int scaled, tsvd_space space, real *d,
+        real *e)
+{
+    const int64_t n = job->problem->b.n;
+
+    (void)ctx, (void)space; /* a handle of the CPU has arrays on the host only */
+    for (int64_t i = 0; i < job->count; i++) {
+        const real_int exponent = scaled ? 0 : -job->exponent[i];
+
+        r_scale(job->d + i * n, n, exponent, d + i * n);
+        if (n > 1) {
+            r_scale(job->e + i * n, n - 1, exponent, e + i * (n - 1));
+        }
+    }
+    return TSVD_OK;
+}
+
+/* ---- results ---- */
+
+/* An array of results: one matrix of rows x columns after another. */
+struct piece {
+    real *x;
+    int64_t rows, columns;
+};
+
+/* U and Vh of the chunk. */
+static struct piece
+left_of(const struct dense_job *job)
+{
+    const struct dense_problem *p = job->problem;
+    const int64_t columns = p->full ? p->rows : p->b.k;
+    const struct piece left = {(real *)p->b.L + job->begin * p->rows * columns, p->rows, columns};
+
+    return left;
+}
+
+static struct piece
+right_of(const struct dense_job *job)
+{
+    const struct dense_problem *p = job->problem;
+    const int64_t rows = p->full ? p->columns : p->b.k;
+    const struct piece right = {(real *)p->b.R + job->begin * rows * p->columns, rows, p->columns};
+
+    return right;
+}
+
+static tsvd_status
+room(struct tsvd_context *ctx, struct dense_job *job)
+{
+    (void)ctx;
+    job->b.s = (real *)job->problem->b.s + job->begin * job->problem->b.k;
+    job->b.L = job->b.R = NULL;
+    if (job->problem->b.vectors) {
+        job->b.L = left_of(job).x;
+        job->b.R = right_of(job).x;
+    }
+    return TSVD_OK;
+}
+
+/* Moves `count` matrices of rows x columns from the beginning of an array to their places in it,
+   and completes each by a part of the identity.  A number's place is not before where it was. */
+static void
+spread(struct piece to, int64_t rows, int64_t columns, int64_t count)
+{
+    if (to.rows == rows && to.columns == columns) {
+        return;
+    }
+    for (int64_t i = count - 1; i >= 0; i--) {
+        for (int64_t j = to.rows - 1; j >= 0; j--) {
+            real *row = to.x + (i * to.rows + j) * to.columns;
+            const int64_t kept = j < rows ? columns : 0;
+
+            memmove(row, to.x + (i * rows + (kept ? j : 0)) * columns, (size_t)kept * sizeof *row);
+            memset(row + kept, 0, (size_t)(to.columns - kept) * sizeof *row);
+            if (j >= rows && j < to.columns) {
+                row[j] = 1;
+            }
+        }
+    }
+}
+
+/* Makes the entry of largest magnitude in each of the first k columns of U positive, and changes
+   the sign of Vh's row with it. */
+static void
+fix_signs(int64_t k, struct piece left, struct piece right)
+{
+    for (int64_t first = 0; first < k; first += SIGNS_TOGETHER) {
+        const int64_t count = k - first < SIGNS_TOGETHER ? k - first : SIGNS_TOGETHER;
+        real sign[SIGNS_TOGETHER];
+
+        tsvdi_kernels()->orient(count, left.rows, left.x + first, left.columns, sign);
+        for (int64_t j = 0; j < count; j++) {
+            real *row = right.x + (first + j) * right.columns;
+
+            for (int64_t i = 0; i < right.columns && sign[j] < 0; i++) {
+                row[i] = -row[i];
+            }
+        }
+    }
+}
+
+static void
+fill_nan(int64_t count, real *x)
+{
+    for (int64_t i = 0; i < count; i++) {
+        x[i] = REAL(NAN);
+    }
+}
+
+static tsvd_status
+finish_one(void *arg, int worker, int64_t i)
+{
+    struct dense_run *run = arg;
+    const struct dense_job *job = run->job;
+    const struct dense_problem *p = job->problem;
+    const int nan = p->b.n > 0 && job->kind[i] == NONFINITE;
+    real *s = job->b.s + i * p->b.k;
+    struct piece left, right;
+    tsvd_status ret = TSVD_OK;
+
+    if (worker == 0 && run->workers > 1) {
+        const double done = (double)i / (double)job->count;
+
+        TSVD_TRY(tsvdi_check(run->ctx, DENSE_SOLVED + (1 - DENSE_SOLVED) * done));
+    }
+    r_scale(s, p->b.k, p->b.n > 0 ? -job->exponent[i] : 0, s);
+    if (nan) {
+        fill_nan(p->b.k, s);
+    }
+    if (!p->b.vectors) {
+        goto out;
+    }
+    left = left_of(job);
+    right = right_of(job);
+    left.x += i * left.rows * left.columns;
+    right.x += i * right.rows * right.columns;
+    if (nan) {
+        fill_nan(left.rows * left.columns, left.x);
+        fill_nan(right.rows * right.columns, right.x);
+    } else if (p->b.n > 0) {
+        const struct dense_block columns = {left.x, left.rows, left.columns, left.columns, 0};
+        const struct dense_block rows = {right.x, right.columns, right.rows, right.columns, 1};
+        const double part = (1 - DENSE_SOLVED) / 2;
+
+        TSVD_TRY(tsvdi_cpu_dense_apply(run, worker, i, 0, 0, columns, DENSE_SOLVED, part));
+        TSVD_TRY(tsvdi_cpu_dense_apply(run, worker, i, 1, 0, rows, DENSE_SOLVED + part, part));
+        fix_signs(p->b.k, left, right);
+    }
+out:
+    return ret;
+}
+
+static tsvd_status
+back(struct tsvd_context *ctx, struct dense_job *job)
+{
+    const struct dense_problem *p = job->problem;
+    struct dense_run *run = job->held;
+
+    run->ctx = ctx;
+    if (p->b.vectors) {
+        spread(left_of(job), p->b.n, p->b.k, job->count);
+        spread(right_of(job), p->b.k, p->b.n, job->count);
+    }
+    return for_each_matrix(run, finish_one);
+}
+
+/* ---- products with kept reflectors ---- */
+
+static tsvd_status
+apply_one(void *arg, int worker, int64_t i)
+{
+    struct dense_run *run = arg;
+    const struct dense_vectors *v = run->vectors;
+    const struct dense_problem *p = run->job->problem;
+    const int64_t length = v->right ? p->columns : p->rows;
+    const struct dense_block block = {(real *)v->x + i * length * v->columns, length, v->columns,
+                                      v->columns, 0};
+
+    return tsvdi_cpu_dense_apply(run, worker, i, v->right, v->transposed, block, 0, 1);
+}
+
+static tsvd_status
+apply(struct tsvd_context *ctx, struct dense_job *job, const struct dense_vectors *vectors)
+{
+    struct dense_run *run = job->held;
+
+    run->ctx = ctx;
+    run->vectors = vectors;
+    return for_each_matrix(run, apply_one);
+}
+
+const struct dense_ops tsvdi_cpu_dense = {
+    .space = TSVD_HOST,
+    .tall_ratio = 1.7,
+    .chunk_most = chunk_most,
+    .begin = begin,
+    .end = end,
+    .reduce = reduce,
+    .room = room,
+    .back = back,
+    .entries = entries,
+    .apply = apply,
+    .bytes = dense_bytes,
+};

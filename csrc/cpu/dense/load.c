@@ -1,0 +1,122 @@
+/*
+ * Dense matrices on the CPU: W from A, scaled by a power of two.
+ */
+#include <stdlib.h>
+
+#include "cpu/dense/run.h"
+
+/* A square of so many rows and columns is copied at once, whichever of the two lie together. */
+enum { TILE = 32 };
+
+/* W as it lies in A: where its first entry is, and the bytes between rows and between columns. */
+struct source {
+    const char *at;
+    ptrdiff_t row, column;
+};
+
+static struct source
+source_of(const struct dense_run *run, int64_t index)
+{
+    const struct dense_problem *p = run->job->problem;
+    struct source source = {p->a, p->row_stride, p->column_stride};
+
+    for (int k = p->b.batch_ndim - 1; k >= 0; k--) {
+        source.at += (ptrdiff_t)(index % p->b.batch_shape[k]) * p->batch_strides[k];
+        index /= p->b.batch_shape[k];
+    }
+    if (run->flipped) {
+        source.row = p->column_stride;
+        source.column = p->row_stride;
+    }
+    return source;
+}
+
+/* The largest magnitude among `count` entries, as bits, which are ordered as magnitudes are. */
+static real_int
+largest_bits(const char *at, ptrdiff_t stride, int64_t count)
+{
+    real_int largest = 0;
+
+    if (stride == sizeof(real)) {
+        const real *x = (const real *)(const void *)at;
+
+        for (int64_t i = 0; i < count; i++) {
+            const real_int bits = r_bits(x[i]) & ~(real_int)R_SIGN_BIT;
+
+            largest = bits > largest ? bits : largest;
+        }
+        return largest;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const real_int bits =
+            r_bits(*(const real *)(const void *)(at + i * stride)) & ~(real_int)R_SIGN_BIT;
+
+        largest = bits > largest ? bits : largest;
+    }
+    return largest;
+}
+
+/* The same of a whole matrix, along the dimension whose entries lie closer together. */
+static real_int
+largest_of(const struct dense_run *run, struct source source)
+{
+    const int by_columns = labs(source.row) <= labs(source.column);
+    const int64_t lines = by_columns ? run->columns : run->rows;
+    const int64_t count = by_columns ? run->rows : run->columns;
+    real_int largest = 0;
+
+    for (int64_t i = 0; i < lines; i++) {
+        const real_int bits =
+            largest_bits(source.at + i * (by_columns ? source.column : source.row),
+                         by_columns ? source.row : source.column, count);
+
+        largest = bits > largest ? bits : largest;
+    }
+    return largest;
+}
+
+static void
+copy_tile(struct source source, int64_t rows, int64_t columns, const real factor[2], real *w,
+          int64_t stride)
+{
+    for (int64_t j = 0; j < columns; j++) {
+        const char *at = source.at + j * source.column;
+
+        for (int64_t i = 0; i < rows; i++) {
+            w[j * stride + i] =
+                *(const real *)(const void *)(at + i * source.row) * factor[0] * factor[1];
+        }
+    }
+}
+
+void
+tsvdi_cpu_dense_load(struct dense_run *run, int64_t i)
+{
+    const int64_t rows = run->rows, columns = run->columns;
+    const struct source source = source_of(run, run->job->begin + i);
+    const real_int largest = largest_of(run, source);
+    real *w = run->w + i * rows * columns;
+    real factor[2];
+    real_int exponent = 0;
+
+    run->job->kind[i] = largest >= R_INFINITY_BITS ? NONFINITE : largest == 0 ? ZERO : ORDINARY;
+    if (run->job->kind[i] == ORDINARY) {
+        (void)r_split(r_from_bits(largest), &exponent);
+    }
+    run->job->exponent[i] = exponent;
+    if (run->job->kind[i] != ORDINARY) {
+        memset(w, 0, (size_t)(rows * columns) * sizeof *w);
+        return;
+    }
+    factor[0] = r_pow2((int)-(exponent / 2)); /* one power may be out of range */
+    factor[1] = r_pow2((int)-(exponent - exponent / 2));
+    for (int64_t j = 0; j < columns; j += TILE) {
+        for (int64_t k = 0; k < rows; k += TILE) {
+            const struct source tile = {source.at + k * source.row + j * source.column, source.row,
+                                        source.column};
+
+            copy_tile(tile, rows - k < TILE ? rows - k : TILE,
+                      columns - j < TILE ? columns - j : TILE, factor, w + j * rows + k, rows);
+        }
+    }
+}

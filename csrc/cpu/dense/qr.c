@@ -1,0 +1,53 @@
+/*
+ * Dense matrices on the CPU: W = Q R by Householder's reflectors, a panel of columns at a time.
+ */
+#include "cpu/dense/run.h"
+#include "cpu/kernels/kernels.h"
+
+enum { PANEL = 32 };
+
+/* The columns first .. last - 1, rows from `first` on. */
+static void
+factor_panel(struct dense_matrix m, int64_t first, int64_t last, real *tau)
+{
+    const struct cpu_kernels *kernels = tsvdi_kernels();
+
+    for (int64_t j = first; j < last; j++) {
+        const int64_t length = m.rows - j;
+        real *v = m.a + j * (m.stride + 1), sum[PANEL], beta;
+
+        tau[j] = tsvdi_cpu_dense_reflector(length, v, &beta);
+        kernels->dots(length, last - j - 1, v + m.stride, m.stride, v, sum);
+        for (int64_t k = 0; k < last - j - 1 && tau[j] != 0; k++) {
+            const real factor = -tau[j] * sum[k];
+
+            kernels->accumulate(length, 1, &factor, v, length, v + (k + 1) * m.stride);
+        }
+        *v = beta;
+    }
+}
+
+tsvd_status
+tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m, real *tau)
+{
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t first = 0; first < m.columns; first += PANEL) {
+        const int64_t last = m.columns - first < PANEL ? m.columns : first + PANEL;
+        const struct dense_reflectors panel = {m.a + first * (m.stride + 1),
+                                               tau + first,
+                                               m.stride,
+                                               last - first,
+                                               m.rows - first,
+                                               0,
+                                               0};
+        const struct dense_block rest = {m.a + last * m.stride + first, m.rows - first,
+                                         m.columns - last, m.stride, 1};
+
+        TSVD_TRY(dense_check(run, worker, DENSE_REDUCED / 2 * (double)first / (double)m.columns));
+        factor_panel(m, first, last, tau);
+        tsvdi_cpu_dense_multiply(run, worker, &panel, 1, rest);
+    }
+out:
+    return ret;
+}

@@ -1,0 +1,323 @@
+/*
+ * Dense matrices on the CPU: products with reflectors.
+ *
+ * Blocks of them are made one, H_0 H_1 ... = I - V T V^T with T upper triangular (Schreiber & Van
+ * Loan 1989), so that BLAS does the work.
+ */
+#include <string.h>
+
+#include "cpu/dense/run.h"
+#include "cpu/kernels/kernels.h"
+#include "math/reflector.h"
+
+/* Vectors that are multiplied at once: between two lots the caller may stop the call. */
+enum { LOT = 1024 };
+
+real
+tsvdi_cpu_dense_reflector(int64_t count, real *x, real *beta)
+{
+    real square, up;
+    struct reflector h;
+
+    tsvdi_kernels()->dots(count - 1, 1, x + 1, 0, x + 1, &square);
+    up = reflector_up(x[0], square);
+    if (up != 1) {
+        square = 0;
+        for (int64_t i = 1; i < count; i++) {
+            square = r_fma(up * x[i], up * x[i], square);
+        }
+    }
+    h = reflector_make(x[0], square, up);
+    for (int64_t i = 1; i < count; i++) {
+        x[i] = reflector_entry(h, x[i]);
+    }
+    x[0] = 1;
+    *beta = h.beta;
+    return h.tau;
+}
+
+/* ---- products ---- */
+
+enum {
+    /* Columns of a product, or rows, that a thread makes at a time: of C's longer side. */
+    PRODUCT_SHARE = 128,
+    /* So many multiplications are worth more than one thread. */
+    PRODUCT_THREADS = 1 << 20
+};
+
+struct shared_product {
+    const struct dense_run *run;
+    struct blas_product whole;
+    int by_rows;
+};
+
+static tsvd_status
+multiply_part(void *arg, int worker, int64_t index)
+{
+    const struct shared_product *shared = arg;
+    const int64_t size = (int64_t)sizeof(real), first = index * PRODUCT_SHARE;
+    struct blas_product part = shared->whole;
+
+    (void)worker;
+    if (shared->by_rows) {
+        part.m = part.m - first < PRODUCT_SHARE ? part.m - first : PRODUCT_SHARE;
+        part.a = (const char *)part.a + first * (part.a_transposed ? part.lda : 1) * size;
+        part.c = (char *)part.c + first * size;
+    } else {
+        part.n = part.n - first < PRODUCT_SHARE ? part.n - first : PRODUCT_SHARE;
+        part.b = (const char *)part.b + first * (part.b_transposed ? 1 : part.ldb) * size;
+        part.c = (char *)part.c + first * part.ldc * size;
+    }
+    tsvdi_blas_product(&shared->run->ctx->problem->handle->blas, TSVD_SINGLE, &part);
+    return TSVD_OK;
+}
+
+/* Threads of the BLAS would go on spinning behind a product, and take the processors from ours,
+   which are at work between two products. */
+void
+tsvdi_cpu_dense_product(const struct dense_run *run, const struct blas_product *product)
+{
+    struct shared_product shared = {run, *product, product->m > product->n};
+    const int64_t longer = product->m > product->n ? product->m : product->n;
+    const int many = product->m * product->n >= PRODUCT_THREADS / product->k;
+
+    (void)tsvdi_host_for_each(many ? run->threads : 1, (longer + PRODUCT_SHARE - 1) / PRODUCT_SHARE,
+                              multiply_part, &shared);
+}
+
+/* ---- one block ---- */
+
+/* What a block needs of a worker's room. */
+struct block {
+    real *v;                      /* by columns, [width][length] */
+    real *t;                      /* [DENSE_BLOCK][DENSE_BLOCK], by columns */
+    real *gram, *product, *other; /* [..][DENSE_BLOCK] */
+    int64_t width, length;
+};
+
+int64_t
+tsvdi_cpu_dense_multiply_room(int64_t length)
+{
+    return DENSE_BLOCK * length + 2 * DENSE_BLOCK * DENSE_BLOCK + 2 * DENSE_BLOCK * LOT;
+}
+
+/* Copies the reflectors of a block, with their ones and the zeros before them. */
+static void
+copy_block(const struct dense_reflectors *r, int64_t first, struct block *b)
+{
+    const int64_t length = b->length;
+
+    for (int64_t j = 0; j < b->width; j++) {
+        const real *from = r->a + (first + j) * (r->stride + 1);
+        real *v = b->v + j * length;
+
+        memset(v, 0, (size_t)j * sizeof *v);
+        v[j] = 1;
+        if (r->in_rows) {
+            for (int64_t i = 1; i < length - j; i++) {
+                v[j + i] = from[i * r->stride];
+            }
+        } else {
+            memcpy(v + j + 1, from + 1, (size_t)(length - j - 1) * sizeof *v);
+        }
+    }
+}
+
+/* T: column i is -tau_i T (V^T v_i) above the diagonal, and tau_i on it. */
+static void
+make_t(const struct dense_run *run, const real *tau, struct block *b)
+{
+    const int64_t width = b->width;
+
+    tsvdi_cpu_dense_product(run, &(struct blas_product){.m = width,
+                                                        .n = width,
+                                                        .k = b->length,
+                                                        .a_transposed = 1,
+                                                        .overwrite = 1,
+                                                        .factor = 1,
+                                                        .a = b->v,
+                                                        .b = b->v,
+                                                        .c = b->gram,
+                                                        .lda = b->length,
+                                                        .ldb = b->length,
+                                                        .ldc = DENSE_BLOCK});
+    for (int64_t i = 0; i < width; i++) {
+        real *column = b->t + i * DENSE_BLOCK;
+
+        memset(column, 0, (size_t)width * sizeof *column);
+        for (int64_t k = 0; k < i;
+             k++) { /* T times the entries above the diagonal, column by column */
+            const real factor = -tau[i] * b->gram[i * DENSE_BLOCK + k];
+
+            for (int64_t j = 0; j <= k; j++) {
+                column[j] = r_fma(factor, b->t[k * DENSE_BLOCK + j], column[j]);
+            }
+        }
+        column[i] = tau[i];
+    }
+}
+
+/* Vectors that are columns to BLAS: X := X - V (T (V^T X)), or with T^T. */
+static void
+multiply_left(const struct dense_run *run, const struct block *b, int transposed,
+              const struct dense_block *x)
+{
+    tsvdi_cpu_dense_product(run, &(struct blas_product){.m = b->width,
+                                                        .n = x->count,
+                                                        .k = b->length,
+                                                        .a_transposed = 1,
+                                                        .overwrite = 1,
+                                                        .factor = 1,
+                                                        .a = b->v,
+                                                        .b = x->x,
+                                                        .c = b->product,
+                                                        .lda = b->length,
+                                                        .ldb = x->stride,
+                                                        .ldc = DENSE_BLOCK});
+    tsvdi_cpu_dense_product(run, &(struct blas_product){.m = b->width,
+                                                        .n = x->count,
+                                                        .k = b->width,
+                                                        .a_transposed = transposed,
+                                                        .overwrite = 1,
+                                                        .factor = 1,
+                                                        .a = b->t,
+                                                        .b = b->product,
+                                                        .c = b->other,
+                                                        .lda = DENSE_BLOCK,
+                                                        .ldb = DENSE_BLOCK,
+                                                        .ldc = DENSE_BLOCK});
+    tsvdi_cpu_dense_product(run, &(struct blas_product){.m = b->length,
+                                                        .n = x->count,
+                                                        .k = b->width,
+                                                        .factor = -1,
+                                                        .a = b->v,
+                                                        .b = b->other,
+                                                        .c = x->x,
+                                                        .lda = b->length,
+                                                        .ldb = DENSE_BLOCK,
+                                                        .ldc = x->stride});
+}
+
+/* Vectors that are rows to BLAS: X := X - ((X V) T^T) V^T, or with T. */
+static void
+multiply_right(const struct dense_run *run, const struct block *b, int transposed,
+               const struct dense_block *x)
+{
+    tsvdi_cpu_dense_product(run, &(struct blas_product){.m = x->count,
+                                                        .n = b->width,
+                                                        .k = b->length,
+                                                        .overwrite = 1,
+                                                        .factor = 1,
+                                                        .a = x->x,
+                                                        .b = b->v,
+                                                        .c = b->product,
+                                                        .lda = x->stride,
+                                                        .ldb = b->length,
+                                                        .ldc = x->count});
+    tsvdi_cpu_dense_product(run, &(struct blas_product){.m = x->count,
+                                                        .n = b->width,
+                                                        .k = b->width,
+                                                        .b_transposed = !transposed,
+                                                        .overwrite = 1,
+                                                        .factor = 1,
+                                                        .a = b->product,
+                                                        .b = b->t,
+                                                        .c = b->other,
+                                                        .lda = x->count,
+                                                        .ldb = DENSE_BLOCK,
+                                                        .ldc = x->count});
+    tsvdi_cpu_dense_product(run, &(struct blas_product){.m = x->count,
+                                                        .n = b->length,
+                                                        .k = b->width,
+                                                        .b_transposed = 1,
+                                                        .factor = -1,
+                                                        .a = b->other,
+                                                        .b = b->v,
+                                                        .c = x->x,
+                                                        .lda = x->count,
+                                                        .ldb = b->length,
+                                                        .ldc = x->stride});
+}
+
+void
+tsvdi_cpu_dense_multiply(const struct dense_run *run, int worker, const struct dense_reflectors *r,
+                         int transposed, struct dense_block block)
+{
+    const int64_t blocks = (r->count + DENSE_BLOCK - 1) / DENSE_BLOCK, count = block.count;
+    struct block b = {.v = dense_room(run, worker)};
+
+    for (int64_t step = 0; step < blocks; step++) {
+        const int64_t first = (transposed ? step : blocks - 1 - step) * DENSE_BLOCK;
+
+        b.width = r->count - first < DENSE_BLOCK ? r->count - first : DENSE_BLOCK;
+        b.length = r->length - first;
+        b.t = b.v + b.width * b.length;
+        b.gram = b.t + DENSE_BLOCK * DENSE_BLOCK;
+        b.product = b.gram + DENSE_BLOCK * DENSE_BLOCK;
+        b.other = b.product + DENSE_BLOCK * LOT;
+        copy_block(r, first, &b);
+        make_t(run, r->tau + first, &b);
+        for (int64_t at = 0; at < count; at += LOT) {
+            struct dense_block x = block;
+
+            x.count = count - at < LOT ? count - at : LOT;
+            x.x += (r->from + first) * (block.rows ? 1 : block.stride) +
+                   at * (block.rows ? block.stride : 1);
+            if (block.rows) {
+                multiply_left(run, &b, transposed, &x);
+            } else {
+                multiply_right(run, &b, transposed, &x);
+            }
+        }
+    }
+}
+
+/* ---- the factors of a matrix ---- */
+
+/* The reflectors of matrix i in the order in which they are applied; returns how many lists. */
+static int
+list_reflectors(const struct dense_run *run, int64_t i, int q, int transposed,
+                struct dense_reflectors list[2])
+{
+    const int64_t rows = run->rows, columns = run->columns, first = i * columns;
+    const real *w = run->w + i * rows * columns;
+    const real *a = run->job->tall ? run->triangle + first * columns : w;
+    const int64_t stride = run->job->tall ? columns : rows;
+    const struct dense_reflectors of_qr = {w, run->tau + first, rows, columns, rows, 0, 0};
+    const struct dense_reflectors of_q = {a, run->tau_q + first, stride, columns, stride, 0, 0};
+    const struct dense_reflectors of_p = {
+        a + stride, run->tau_p + first, stride, columns - 1, columns - 1, 1, 1};
+
+    if (!q) {
+        list[0] = of_p;
+        return 1;
+    }
+    list[0] = list[1] = of_q;
+    if (run->job->tall) { /* Q of QR is to the left of the other */
+        list[!transposed] = of_qr;
+    }
+    return 1 + run->job->tall;
+}
+
+tsvd_status
+tsvdi_cpu_dense_apply(struct dense_run *run, int worker, int64_t i, int right, int transposed,
+                      struct dense_block block, double done, double share)
+{
+    const int64_t count = block.count;
+    struct dense_reflectors list[2];
+    const int lists = list_reflectors(run, i, right == run->flipped, transposed, list);
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t first = 0; first < count; first += LOT) {
+        struct dense_block lot = block;
+
+        TSVD_TRY(dense_check(run, worker, done + share * (double)first / (double)count));
+        lot.x += first * (block.rows ? block.stride : 1);
+        lot.count = count - first < LOT ? count - first : LOT;
+        for (int j = 0; j < lists; j++) {
+            tsvdi_cpu_dense_multiply(run, worker, &list[j], transposed, lot);
+        }
+    }
+out:
+    return ret;
+}

@@ -1,0 +1,117 @@
+/*
+ * Dense matrices on the CPU: what a job holds, and the parts of its files.
+ *
+ * W is the tall form of a matrix, stored by columns: A if it has at least as many rows as columns,
+ * and else its transpose.  It becomes Q B P^T, with B upper bidiagonal.  Behind a QR it is the
+ * square triangle that is reduced.  Reflectors are kept as LAPACK keeps them: those of Q below the
+ * diagonal, those of P to the right of the superdiagonal.
+ *
+ *     dense.c      the operations of the seam: memory, results, signs
+ *     load.c       W from A, scaled
+ *     qr.c         W = Q R
+ *     reduce.c     the reduction to bidiagonal form
+ *     reflect.c    products with reflectors, in blocks
+ */
+#ifndef TSVDI_CPU_DENSE_RUN_H
+#define TSVDI_CPU_DENSE_RUN_H
+
+#include "backend/ops.h"
+#include "host/blas.h"
+
+struct dense_run {
+    struct tsvd_context *ctx;
+    struct dense_job *job;
+    int64_t rows, columns; /* of W */
+    int flipped;           /* 1: W is the transpose of A */
+    int workers;           /* matrices that are worked on at once */
+    int threads;           /* of each */
+    real *w;               /* [count][columns][rows] W, then its reflectors */
+    real *triangle;        /* [count][columns][columns] after QR: R, then its reflectors */
+    real *tau_q, *tau_p;   /* [count][columns] of the reduction */
+    real *tau;             /* [count][columns] of QR */
+    real *work;            /* [workers][room], each on a cache line's boundary */
+    int64_t room;          /* numbers */
+    const struct dense_vectors *vectors; /* what apply() works on */
+};
+
+/* The room of a worker. */
+static inline real *
+dense_room(const struct dense_run *run, int worker)
+{
+    return run->work + worker * run->room;
+}
+
+/* Asks whether to go on, if the thread may. */
+static inline tsvd_status
+dense_check(struct dense_run *run, int worker, double done)
+{
+    return worker == 0 && run->workers == 1 ? tsvdi_check(run->ctx, done) : TSVD_OK;
+}
+
+/* load.c: W of matrix i of the job, with its kind and its exponent.  One that is not ordinary
+   becomes zero. */
+void tsvdi_cpu_dense_load(struct dense_run *run, int64_t i);
+
+/* ---- reduction ---- */
+
+/* A matrix of rows x columns numbers, rows >= columns, by columns; `stride` numbers between two. */
+struct dense_matrix {
+    real *a;
+    int64_t rows, columns, stride;
+};
+
+/* What a reduction writes: B, and the factors of the reflectors. */
+struct dense_bidiagonal {
+    real *d, *e, *tau_q, *tau_p; /* [columns]; e[columns - 1] = 0 */
+};
+
+/* reduce.c */
+tsvd_status tsvdi_cpu_dense_bidiagonalize(struct dense_run *run, int worker, struct dense_matrix m,
+                                          struct dense_bidiagonal b);
+int64_t tsvdi_cpu_dense_bidiagonalize_room(int64_t rows, int64_t columns);
+
+/* qr.c: R to the upper triangle, tau [columns]. */
+tsvd_status tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m, real *tau);
+
+/* reflect.c: the reflector of the vector x [count], which becomes v, with v_0 = 1; returns tau, and
+ *beta is what the vector is reflected to. */
+real tsvdi_cpu_dense_reflector(int64_t count, real *x, real *beta);
+
+/* ---- products ---- */
+
+/* Vectors of `length` entries.  They are rows of an array, `stride` numbers apart, or columns of
+   one whose rows are as far apart. */
+struct dense_block {
+    real *x;
+    int64_t length, count, stride;
+    int rows;
+};
+
+/* Reflectors in the columns of a matrix, or in its rows: `count` of them, on the entries from
+   `from` to from + length - 1 of a vector. */
+struct dense_reflectors {
+    const real *a; /* where the 1 of the first stands */
+    const real *tau;
+    int64_t stride; /* numbers between columns */
+    int64_t count, length, from;
+    int in_rows;
+};
+
+enum { DENSE_BLOCK = 64 };
+
+/* reflect.c: a product, shared out over the run's threads.  The results do not depend on them. */
+void tsvdi_cpu_dense_product(const struct dense_run *run, const struct blas_product *product);
+
+/* reflect.c: vectors := Q vectors, Q = H_0 H_1 ..., or Q^T vectors. */
+void tsvdi_cpu_dense_multiply(const struct dense_run *run, int worker,
+                              const struct dense_reflectors *r, int transposed,
+                              struct dense_block block);
+int64_t tsvdi_cpu_dense_multiply_room(int64_t length);
+
+/* reflect.c: vectors := Q or P (right) times vectors, or the transpose; Q and P are those of A for
+   matrix i.  tsvdi_check() is told `done` at the beginning, and `share` more at the end. */
+tsvd_status tsvdi_cpu_dense_apply(struct dense_run *run, int worker, int64_t i, int right,
+                                  int transposed, struct dense_block block, double done,
+                                  double share);
+
+#endif

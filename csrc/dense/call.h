@@ -1,0 +1,62 @@
+/*
+ * A call for dense matrices: its plan and its parts.
+ *
+ *     plan.c        what is done, and with how many bytes
+ *     svd.c         the SVD of a batch, chunk by chunk
+ *     reduction.c   a reduction that is kept, and what is asked of it
+ */
+#ifndef TSVDI_DENSE_CALL_H
+#define TSVDI_DENSE_CALL_H
+
+#include "backend/ops.h"
+
+struct dense_plan {
+    const struct dense_problem *problem;
+    const struct dense_ops *ops;
+    tsvd_plan told; /* of the bidiagonal matrices of a chunk, but for `matrices` and the bytes */
+    int tall;       /* as in struct dense_job */
+    int keep;
+};
+
+/* A chunk of matrices on its way, from tsvdi_dense_begin() to tsvdi_dense_end(). */
+struct dense_call {
+    struct dense_problem problem;
+    tsvd_options options; /* problem.b.options points here */
+    struct dense_plan plan;
+    struct tsvd_context ctx;
+    struct dense_job job;
+};
+
+/* plan.c: all: 1 if all matrices are reduced at once, and kept. */
+tsvd_status tsvdi_dense_plan_call(const struct dense_problem *problem, int all,
+                                  struct dense_plan *plan, tsvd_error *error);
+
+/* svd.c: takes the workspace of a chunk; end() is due also after a failure. */
+tsvd_status tsvdi_dense_begin(const struct dense_problem *problem, int all, struct dense_call *call,
+                              tsvd_error *error);
+void tsvdi_dense_end(struct dense_call *call);
+
+/* svd.c: reduces the chunk job.begin, job.count.  Refuses NaN and infinity if options.check_finite
+   says so. */
+tsvd_status tsvdi_dense_reduce(struct dense_call *call, tsvd_info *info);
+
+/* svd.c: the SVD of the chunk, to the results of call->problem. */
+tsvd_status tsvdi_dense_solve(struct dense_call *call, tsvd_info *info);
+
+tsvd_status tsvdi_dense_svd(const struct dense_problem *problem, tsvd_info *info,
+                            tsvd_error *error);
+
+/* reduction.c, see struct precision. */
+tsvd_status tsvdi_reduction_begin(const struct dense_problem *problem, struct dense_call **call,
+                                  tsvd_error *error);
+void tsvdi_reduction_end(struct dense_call *call);
+tsvd_status tsvdi_reduction_entries(struct dense_call *call, tsvd_space space, void *d, void *e,
+                                    tsvd_error *error);
+tsvd_status tsvdi_reduction_select(struct dense_call *call, double low, double high, int64_t *first,
+                                   int64_t *count, tsvd_error *error);
+tsvd_status tsvdi_reduction_apply(struct dense_call *call, const struct dense_vectors *vectors,
+                                  tsvd_error *error);
+tsvd_status tsvdi_reduction_svd(struct dense_call *call, const struct dense_problem *problem,
+                                tsvd_info *info, tsvd_error *error);
+
+#endif

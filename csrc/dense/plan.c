@@ -1,0 +1,85 @@
+/*
+ * What a call for dense matrices does: how many matrices at once, whether QR comes first, and the
+ * workspace.
+ */
+#include <string.h>
+
+#include "bidiag/call.h"
+#include "dense/call.h"
+#include "host/blas.h"
+
+/* Refuses what the handle cannot do. */
+static tsvd_status
+check_handle(const struct dense_problem *p, struct dense_plan *plan, tsvd_error *error)
+{
+    const struct backend *backend = tsvdi_backend_of(p->b.handle);
+
+    if (backend->dense == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED, "dense matrices are not available on the %s",
+                          backend->name);
+    }
+    plan->ops = backend->dense;
+    plan->told.needs_blas = backend->takes_blas;
+    if (backend->takes_blas && !tsvdi_blas_ready(&p->b.handle->blas)) {
+        tsvdi_advise(error, "set config.blas, call tsvd_set_blas(), or build tsvd with TSVD_BLAS");
+        return tsvdi_fail(error, TSVD_ERR_LIBRARY, "dense matrices need a BLAS on the CPU");
+    }
+    if (backend->takes_blas && (p->rows > INT32_MAX || p->columns > INT32_MAX)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "a matrix of %lld x %lld is too large for a BLAS", (long long)p->rows,
+                          (long long)p->columns);
+    }
+    return TSVD_OK;
+}
+
+/* Bytes of U, S and Vh. */
+static uint64_t
+result_bytes(const struct dense_problem *p)
+{
+    const int64_t left = p->full ? p->rows : p->b.k, right = p->full ? p->columns : p->b.k;
+    uint64_t bytes = bytes_of(p->b.k, sizeof(real));
+
+    if (p->b.vectors) {
+        bytes = bytes_add(bytes, bytes_of(p->rows, bytes_of(left, sizeof(real))));
+        bytes = bytes_add(bytes, bytes_of(right, bytes_of(p->columns, sizeof(real))));
+    }
+    return bytes_of(p->b.matrices, bytes);
+}
+
+tsvd_status
+tsvdi_dense_plan_call(const struct dense_problem *p, int all, struct dense_plan *plan,
+                      tsvd_error *error)
+{
+    const int64_t longer = p->rows > p->columns ? p->rows : p->columns;
+    struct svd_problem chunk = p->b;
+    struct svd_plan inner;
+    struct bytes own;
+    int64_t most;
+    tsvd_status ret = TSVD_OK;
+
+    memset(plan, 0, sizeof *plan);
+    plan->problem = p;
+    plan->keep = all || p->b.vectors;
+    memset(&inner, 0, sizeof inner);
+    TSVD_TRY(check_handle(p, plan, error));
+    if (p->b.too_large) {
+        plan->told.result_bytes = plan->told.host_bytes = plan->told.device_bytes = BYTES_TOO_MANY;
+        goto out;
+    }
+    plan->tall = p->b.n > 0 && (double)longer >= plan->ops->tall_ratio * (double)p->b.n;
+    most = all || p->b.n == 0 || p->b.matrices == 0 ? p->b.matrices : plan->ops->chunk_most(p);
+    chunk.matrices = most < p->b.matrices ? most : p->b.matrices;
+    chunk.batch_ndim = 1;
+    chunk.batch_shape[0] = chunk.matrices;
+    TSVD_TRY(tsvdi_plan_call(&chunk, &inner, error));
+    inner.told.needs_blas |= plan->told.needs_blas;
+    plan->told = inner.told;
+    plan->told.chunk = chunk.matrices;
+    plan->told.matrices = p->b.matrices;
+    plan->told.result_bytes = result_bytes(p);
+    own = plan->ops->bytes(p, chunk.matrices, plan->tall, plan->keep);
+    plan->told.host_bytes = bytes_add(plan->told.host_bytes, own.host);
+    plan->told.device_bytes = bytes_add(plan->told.device_bytes, own.device);
+out:
+    return ret;
+}

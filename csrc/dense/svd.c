@@ -1,0 +1,196 @@
+/*
+ * The SVD of dense matrices: a chunk of them is reduced to bidiagonal form, A = Q B P^T; B is
+ * decomposed as tsvd_svd() would, B = L S R; then A = (Q L) S (R P^T).
+ */
+#include <string.h>
+
+#include "bidiag/call.h"
+#include "dense/call.h"
+
+/* What the check of the bidiagonal SVD is given. */
+struct inner_check {
+    struct tsvd_context *ctx;
+    const tsvd_options *options; /* the caller's */
+};
+
+/* Tells the caller the share of the whole.  It runs in the caller's floating-point environment. */
+static int
+check_inner(void *arg, double done)
+{
+    const struct inner_check *inner = arg;
+    struct tsvd_context *ctx = inner->ctx;
+    const double share = DENSE_REDUCED + (DENSE_SOLVED - DENSE_REDUCED) * done;
+    const double told = ((double)ctx->index + share * (double)ctx->count) / (double)ctx->total;
+
+    ctx->told = told > ctx->told ? told : ctx->told;
+    return inner->options->check(inner->options->check_arg, ctx->told);
+}
+
+tsvd_status
+tsvdi_dense_begin(const struct dense_problem *problem, int all, struct dense_call *call,
+                  tsvd_error *error)
+{
+    struct tsvd_context *ctx = &call->ctx;
+    struct dense_job *job = &call->job;
+    uint64_t bytes;
+    tsvd_status ret = TSVD_OK;
+
+    memset(ctx, 0, sizeof *ctx);
+    memset(job, 0, sizeof *job);
+    call->problem = *problem;
+    call->options = *problem->b.options;
+    call->problem.b.options = &call->options;
+    ctx->problem = &call->problem.b;
+    ctx->options = &call->options;
+    ctx->error = error;
+    ctx->is_caller = 1;
+    ctx->total = problem->b.matrices;
+    ctx->cuda = problem->b.handle->cuda;
+    TSVD_TRY(tsvdi_dense_plan_call(&call->problem, all, &call->plan, error));
+    if (call->plan.told.host_bytes == BYTES_TOO_MANY ||
+        call->plan.told.device_bytes == BYTES_TOO_MANY) {
+        TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", problem->b.n));
+    }
+    ctx->threads = tsvdi_host_threads_for(problem->b.handle->threads, INT64_MAX);
+    job->problem = &call->problem;
+    job->count = call->plan.told.chunk;
+    job->tall = call->plan.tall;
+    job->keep = call->plan.keep;
+    bytes = bytes_of(job->count, sizeof *job->exponent + sizeof *job->kind);
+    TSVD_TRY(tsvdi_alloc(ctx, bytes, (void **)&job->exponent));
+    job->kind = (char *)(job->exponent + job->count);
+    TSVD_TRY(call->plan.ops->begin(ctx, job));
+out:
+    return ret;
+}
+
+void
+tsvdi_dense_end(struct dense_call *call)
+{
+    if (call->job.problem != NULL) {
+        call->plan.ops->end(&call->ctx, &call->job);
+    }
+    tsvdi_free(&call->ctx, call->job.exponent);
+}
+
+tsvd_status
+tsvdi_dense_reduce(struct dense_call *call, tsvd_info *info)
+{
+    const double clock = tsvdi_host_seconds();
+    struct tsvd_context *ctx = &call->ctx;
+    const struct dense_job *job = &call->job;
+    tsvd_status ret = TSVD_OK;
+
+    ctx->index = job->begin;
+    ctx->count = job->count;
+    if (job->problem->b.n > 0) {
+        TSVD_TRY(call->plan.ops->reduce(ctx, &call->job));
+    }
+    for (int64_t i = 0; call->options.check_finite && job->problem->b.n > 0 && i < job->count;
+         i++) {
+        if (job->kind[i] == NONFINITE) {
+            ctx->error->matrix = ctx->total > 1 ? job->begin + i : -1;
+            TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_NONFINITE, "a must not hold NaN or infinity"));
+        }
+    }
+    TSVD_TRY(tsvdi_check(ctx, DENSE_REDUCED));
+    info->seconds_reduce += tsvdi_host_seconds() - clock;
+out:
+    return ret;
+}
+
+/* Adds what the SVD of a chunk's B did. */
+static void
+add_info(const tsvd_info *own, tsvd_info *info)
+{
+    info->method =
+        info->method != TSVD_METHOD_AUTO && info->method < own->method ? info->method : own->method;
+    info->sweeps += own->sweeps;
+    info->iterations += own->iterations;
+    info->iterations_saved += own->iterations_saved;
+    info->rotations += own->rotations;
+    info->deflated += own->deflated;
+    info->refused += own->refused;
+    info->seconds_iterate += own->seconds_iterate;
+    info->seconds_vectors += own->seconds_vectors;
+    info->seconds_values += own->seconds_values;
+    info->seconds_device += own->seconds_device;
+}
+
+/* The SVD of B to job->b. */
+static tsvd_status
+solve_bidiagonal(struct dense_call *call, tsvd_info *info)
+{
+    struct dense_job *job = &call->job;
+    const struct dense_problem *p = &call->problem;
+    struct inner_check inner = {&call->ctx, &call->options};
+    tsvd_options options = call->options;
+    struct svd_problem b = p->b;
+    tsvd_info own;
+    tsvd_status ret = TSVD_OK;
+
+    memset(&own, 0, sizeof own);
+    options.lower = p->rows < p->columns;
+    options.check_finite = 0;
+    options.check = call->options.check == NULL ? NULL : check_inner;
+    options.check_arg = &inner;
+    b.options = &options;
+    b.batch_ndim = 1;
+    b.batch_shape[0] = b.matrices = job->count;
+    b.from = b.to = call->plan.ops->space;
+    b.d = (struct svd_input){.data = job->d, .stride = sizeof(real)};
+    b.e = (struct svd_input){.data = job->e, .stride = sizeof(real)};
+    b.d.batch_strides[0] = b.e.batch_strides[0] = (ptrdiff_t)(b.n * (int64_t)sizeof(real));
+    b.s = job->b.s;
+    b.L = job->b.L;
+    b.R = job->b.R;
+    ret = tsvdi_svd(&b, &own, call->ctx.error);
+    if (ret != TSVD_OK && call->ctx.total > 1 && call->ctx.error->matrix >= 0) {
+        call->ctx.error->matrix += job->begin;
+    }
+    add_info(&own, info);
+    return ret;
+}
+
+tsvd_status
+tsvdi_dense_solve(struct dense_call *call, tsvd_info *info)
+{
+    struct tsvd_context *ctx = &call->ctx;
+    tsvd_status ret = TSVD_OK;
+    double clock;
+
+    TSVD_TRY(call->plan.ops->room(ctx, &call->job));
+    if (call->problem.b.k > 0) {
+        TSVD_TRY(solve_bidiagonal(call, info));
+    }
+    TSVD_TRY(tsvdi_check(ctx, DENSE_SOLVED));
+    clock = tsvdi_host_seconds();
+    TSVD_TRY(call->plan.ops->back(ctx, &call->job));
+    info->seconds_back += tsvdi_host_seconds() - clock;
+    TSVD_TRY(tsvdi_check(ctx, 1));
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_dense_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error *error)
+{
+    struct dense_call call;
+    int64_t chunk, matrices = problem->b.matrices;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_dense_begin(problem, 0, &call, error));
+    info->method = call.plan.told.method;
+    chunk = call.plan.told.chunk;
+    for (int64_t begin = 0; begin < matrices; begin += chunk) {
+        call.job.begin = begin;
+        call.job.count = matrices - begin < chunk ? matrices - begin : chunk;
+        TSVD_TRY(tsvdi_dense_reduce(&call, info));
+        if (problem->b.k > 0 || problem->full) {
+            TSVD_TRY(tsvdi_dense_solve(&call, info));
+        }
+    }
+out:
+    tsvdi_dense_end(&call);
+    return ret;
+}

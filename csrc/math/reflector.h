@@ -1,0 +1,114 @@
+/*
+ * Elementary reflectors (Householder).
+ *
+ * H = I - tau v v^T, v = (1, x w), maps the vector (alpha, x) to (beta, 0), where
+ *
+ *     beta = -sign(alpha) |(alpha, x)|,   tau = (beta - alpha) / beta,   w = 1 / (alpha - beta).
+ *
+ * H = I, tau = 0, if x is zero.  The conventions are those of LAPACK.
+ *
+ * Source: Golub & Van Loan, Matrix Computations, 4th edition, section 5.1.
+ */
+#ifndef TSVDI_REFLECTOR_H
+#define TSVDI_REFLECTOR_H
+
+#include "math/real.h"
+
+/* If alpha^2 + |x|^2 is less than this, squares may have underflowed.  Then the squares of
+   REFLECTOR_UP x are added up.  Those neither overflow nor underflow, even if x is denormal. */
+#define REFLECTOR_SMALL r_pow2(-R_BIAS / 2)
+#define REFLECTOR_UP r_pow2(R_BIAS / 2 + R_DIGITS)
+#define REFLECTOR_DOWN r_pow2(-R_BIAS / 2 - R_DIGITS)
+
+struct reflector {
+    real beta, tau;
+    real up, scale; /* v = (1, up x scale); up scale alone may overflow */
+};
+
+/* What x is multiplied by before its squares are added up; `square` is the sum without. */
+TSVD_HD real
+reflector_up(real alpha, real square)
+{
+    return r_fma(alpha, alpha, square) < REFLECTOR_SMALL ? REFLECTOR_UP : REAL(1);
+}
+
+/* The norm of a vector from its square, and the norm's reciprocal.  square is in the range of
+   normal numbers, and so is its reciprocal.  As rotation_normalize(), one chain of operations on a
+   GPU. */
+TSVD_HD real
+reflector_norm(real square, real *reciprocal)
+{
+#ifdef __CUDA_ARCH__
+    real y, rest, norm;
+
+#if TSVD_SINGLE
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(square));
+#else
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(square));
+#endif
+    rest = r_fma(-(square * y), y, 1);
+    y = r_fma(y * rest, r_fma(rest, REAL(0.375), REAL(0.5)), y);
+    norm = square * y;
+    norm = r_fma(r_fma(-norm, norm, square), y / 2, norm);
+    *reciprocal = y;
+    return norm;
+#else
+    const real norm = r_sqrt(square);
+
+    *reciprocal = 1 / norm;
+    return norm;
+#endif
+}
+
+/* 1 / x for x > 0 in the range of normal numbers, as its reciprocal is. */
+TSVD_HD real
+reflector_reciprocal(real x)
+{
+#ifdef __CUDA_ARCH__
+    real inverse, rest;
+
+#if TSVD_SINGLE
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
+#else
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(inverse) : "d"(x));
+#endif
+    rest = r_fma(-x, inverse, 1);
+    return r_fma(inverse, r_fma(rest, rest, rest), inverse);
+#else
+    return 1 / x;
+#endif
+}
+
+/*
+ * The reflector of (alpha, x); `square` is |up x|^2, with `up` from reflector_up().  alpha and x
+ * are finite, and their squares do not overflow.
+ *
+ * If alpha^2 is above REFLECTOR_SMALL, all squares of x may vanish though x does not.  Then x is
+ * below the rounding of alpha by far, and counts as zero: tau = 0.
+ */
+TSVD_HD struct reflector
+reflector_make(real alpha, real square, real up)
+{
+    struct reflector h = {alpha, 0, 1, 0};
+    const real above = up * r_abs(alpha);
+    real norm, reciprocal;
+
+    if (square == 0) {
+        return h;
+    }
+    norm = reflector_norm(r_fma(above, above, square), &reciprocal);
+    h.beta = r_copysign(up == 1 ? norm : norm * REFLECTOR_DOWN, -alpha);
+    h.tau = r_fma(above, reciprocal, 1);
+    h.up = up;
+    h.scale = r_copysign(reflector_reciprocal(above + norm), alpha);
+    return h;
+}
+
+/* An entry of v from that of x. */
+TSVD_HD real
+reflector_entry(struct reflector h, real x)
+{
+    return h.up * x * h.scale;
+}
+
+#endif

@@ -1,0 +1,102 @@
+/*
+ * tsvd._core: what calls that compute share.  A call takes its options and arrays, asks the core
+ * for a plan, takes the arrays for results, computes without the GIL, and gives the results back.
+ */
+#ifndef TSVDI_MODULE_CALL_H
+#define TSVDI_MODULE_CALL_H
+
+#include "python/arrays.h"
+
+/* The arguments of a call, in the order of `arguments` in svd() of python/tsvd/_api.py and of
+   python/tsvd/linalg.py; _core.pyi there has their types. */
+enum {
+    ARG_D,
+    ARG_E,
+    ARG_A = ARG_D,    /* dense matrices */
+    ARG_FULL = ARG_E, /* of dense matrices: the full U and Vh */
+    ARG_COMPUTE_UV,
+    ARG_OUT,
+    ARG_FULL_OUTPUT,
+    ARG_PROGRESS,
+    ARG_FIRST,
+    ARG_COUNT,
+    ARG_LOWER,
+    ARG_METHOD,
+    ARG_EPS,
+    ARG_MAX_SWEEPS,
+    ARG_CHECK_FINITE,
+    ARG_THREADS,
+    ARG_BLOCKS,
+    ARG_BLOCK_THREADS,
+    ARG_SPLIT,
+    ARG_FALLBACK,
+    ARG_ON_DEVICE,
+    ARG_STREAM,
+    ARG_KEEP,
+    ARG_WAIT,
+    ARG_DEVICE,
+    ARGS
+};
+
+struct call;
+
+/* The functions of the core that a call uses. */
+struct call_kind {
+    const char *name; /* of Python's function, for errors */
+    const struct form *form;
+    tsvd_status (*plan)(const struct call *call, tsvd_plan *plan, tsvd_error *error);
+    tsvd_status (*compute)(struct call *call, tsvd_error *error);
+};
+
+struct call {
+    const struct call_kind *kind;
+    PyObject *module;
+    PyObject *const *args; /* [ARGS] */
+    struct arrays arrays;
+    tsvd_options options;
+    tsvd_handle *handle;       /* NULL before it is taken */
+    tsvd_reduction *reduction; /* what the call goes on with; NULL: it begins with its input */
+    int vectors, full_output;
+    tsvd_info info; /* filled by compute() */
+};
+
+/* Begins a call: nothing is taken yet.  Returns -1, as all functions below, with an exception set
+   on failure; tsvdi_call_end() is due in any case. */
+int tsvdi_call_begin(struct call *call, PyObject *module, const struct call_kind *kind,
+                     PyObject *const *args, Py_ssize_t nargs);
+
+/* Takes the input, and a handle of the device. */
+int tsvdi_call_take(struct call *call);
+
+/* The wanted values, for the shape that call->arrays has. */
+int tsvdi_call_range(struct call *call);
+
+/* The rest: (L, s, R) or s, and with full_output a pair of that and a dict; NULL on failure. */
+PyObject *tsvdi_call_run(struct call *call);
+
+/* Releases what is taken. */
+void tsvdi_call_end(struct call *call);
+
+/* Takes a handle of a device and sets its stream and its threads; NULL on failure. */
+tsvd_handle *tsvdi_call_handle(PyObject *module, int device, PyObject *stream, int threads);
+
+/* Takes a handle of a device as above, and arrays there.  The arrays come in the order of the
+   handle's stream, so that it is taken first; but what is wrong with them is said first. */
+int tsvdi_call_take_on_device(struct arrays *arrays, PyObject *const *input, int device,
+                              PyObject *stream, int threads, tsvd_handle **handle);
+
+/* Makes the plan of the call.  A handle gets SciPy's BLAS before the first call that uses one.  If
+   it cannot be imported, calls that can do without do so. */
+int tsvdi_call_plan(const struct call *call, tsvd_plan *plan);
+
+/* Work of the core without the GIL: work(subject).  It looks at signals, and calls progress, when
+   the core asks options->check.  wait: until the handle's stream is done. */
+tsvd_status tsvdi_work(PyObject *module, tsvd_handle *handle, tsvd_options *options,
+                       PyObject *progress, bool wait,
+                       tsvd_status (*work)(void *subject, tsvd_error *error), void *subject,
+                       tsvd_error *error);
+
+/* Calls progress, or None, with the share done. */
+int tsvdi_report(PyObject *progress, double done);
+
+#endif

@@ -1,0 +1,97 @@
+/*
+ * tsvd._core: dense_svd(), for dense matrices.
+ */
+#include "python/dense.h"
+
+#include "python/shapes.h"
+
+tsvd_status
+tsvdi_dense_call_plan(const struct call *call, tsvd_plan *plan, tsvd_error *error)
+{
+    const int vectors = !call->vectors ? 0 : call->arrays.full ? 2 : 1;
+
+    return tsvd_dense_plan(call->handle, &call->arrays.core_in[0], &call->options, vectors, plan,
+                           error);
+}
+
+int
+tsvdi_dense_call_range(struct call *call)
+{
+    const int full = PyObject_IsTrue(call->args[ARG_FULL]);
+
+    if (full < 0 || tsvdi_call_range(call) < 0) {
+        return -1;
+    }
+    call->arrays.full = full && call->arrays.count == call->arrays.n;
+    return 0;
+}
+
+static tsvd_status
+compute(struct call *call, tsvd_error *error)
+{
+    const struct arrays *arrays = &call->arrays;
+    const tsvd_array *U = call->vectors ? &arrays->core_out[OUT_L] : NULL;
+    const tsvd_array *Vh = call->vectors ? &arrays->core_out[OUT_R] : NULL;
+
+    return tsvd_dense_svd(call->handle, &arrays->core_in[0], &call->options, U,
+                          &arrays->core_out[OUT_S], Vh, &call->info, error);
+}
+
+PyDoc_STRVAR(
+    dense_svd_doc,
+    "dense_svd(a, full, compute_uv, out, full_output, progress, first, count, lower, method, eps,\n"
+    "          max_sweeps, check_finite, threads, blocks, block_threads, split, fallback,\n"
+    "          on_device, stream, keep, wait, device, /)\n"
+    "--\n\n"
+    "(U, S, Vh), or S without vectors; with full_output a pair of that and a dict.\n\n"
+    "full: U and Vh are square, if all values are wanted. lower: False. All else as of svd().");
+
+static PyObject *
+dense_svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    static const struct call_kind kind = {"dense_svd", &tsvdi_dense_form, tsvdi_dense_call_plan,
+                                          compute};
+    struct call call;
+    PyObject *result = NULL;
+
+    if (tsvdi_call_begin(&call, module, &kind, args, nargs) == 0 && tsvdi_call_take(&call) == 0 &&
+        tsvdi_dense_call_range(&call) == 0) {
+        result = tsvdi_call_run(&call);
+    }
+    tsvdi_call_end(&call);
+    return result;
+}
+
+PyDoc_STRVAR(
+    dense_offered_doc,
+    "dense_offered(device, /)\n--\n\n"
+    "Whether a device can decompose dense matrices; -1: the CPU. What a call needs of the\n"
+    "device is kept for calls.");
+
+static PyObject *
+dense_offered(PyObject *module, PyObject *argument)
+{
+    const int64_t shape[] = {1, 1};
+    const tsvd_array one = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 2, shape);
+    const long device = PyLong_AsLong(argument);
+    tsvd_handle *handle = PyErr_Occurred() ? NULL : tsvdi_handle_take(module, (int)device);
+    tsvd_plan plan;
+    tsvd_error error;
+    tsvd_status status;
+
+    if (handle == NULL) {
+        return NULL;
+    }
+    status = tsvd_dense_plan(handle, &one, NULL, 1, &plan, &error);
+    tsvdi_handle_give(module, handle);
+    if (status != TSVD_OK && status != TSVD_ERR_UNSUPPORTED && status != TSVD_ERR_LIBRARY) {
+        return tsvdi_raise(module, status, &error);
+    }
+    return PyBool_FromLong(status != TSVD_ERR_UNSUPPORTED);
+}
+
+PyMethodDef tsvdi_dense_methods[] = {
+    {"dense_svd", (PyCFunction)(void (*)(void))dense_svd, METH_FASTCALL, dense_svd_doc},
+    {"dense_offered", dense_offered, METH_O, dense_offered_doc},
+    {NULL, NULL, 0, NULL},
+};

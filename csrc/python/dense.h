@@ -1,0 +1,15 @@
+/*
+ * tsvd._core: what calls for dense matrices share, in dense.c and reduction.c.
+ */
+#ifndef TSVDI_MODULE_DENSE_H
+#define TSVDI_MODULE_DENSE_H
+
+#include "python/call.h"
+
+/* The plan of a call for dense matrices. */
+tsvd_status tsvdi_dense_call_plan(const struct call *call, tsvd_plan *plan, tsvd_error *error);
+
+/* The wanted values, and whether U and Vh are wanted in full; as tsvdi_call_range(). */
+int tsvdi_dense_call_range(struct call *call);
+
+#endif

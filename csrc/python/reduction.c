@@ -1,0 +1,484 @@
+/*
+ * tsvd._core: reduce(), and Reduction: dense matrices in bidiagonal form, A = Q B P^T.  It keeps
+ * the handle that it was made by, and calls with it come one after the other.
+ */
+#include "python/dense.h"
+#include "python/exchange.h"
+#include "python/shapes.h"
+
+typedef struct reduction {
+    PyObject_HEAD
+    tsvd_handle *handle;     /* whose stream everything is ordered in */
+    tsvd_reduction *core;    /* the matrices */
+    struct arrays arrays;    /* their shape, batch and dtype; core_in[0] has no data */
+    PyObject *keep;          /* what keeps the stream alive, or None */
+    PyThread_type_lock busy; /* held while the handle is in use */
+    atomic_ulong user;       /* the thread that holds it; 0: none */
+} reduction;
+
+static PyObject *
+module_of(reduction *self)
+{
+    return PyType_GetModule(Py_TYPE(self));
+}
+
+/* ---- one call at a time ---- */
+
+/* Microseconds between two looks at signals, while another thread computes. */
+#define WAIT_US 50000
+
+/* Waits until no other thread uses the handle; -1 with an exception set if it cannot be had. */
+static int
+enter(reduction *self)
+{
+    const unsigned long me = PyThread_get_thread_ident();
+    PyLockStatus got = PyThread_acquire_lock_timed(self->busy, 0, 0);
+
+    if (got != PY_LOCK_ACQUIRED && atomic_load(&self->user) == me) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "progress must not use the Bidiagonalization that calls it");
+        return -1;
+    }
+    while (got != PY_LOCK_ACQUIRED) {
+        Py_BEGIN_ALLOW_THREADS
+        got = PyThread_acquire_lock_timed(self->busy, WAIT_US, 0);
+        Py_END_ALLOW_THREADS
+        if (got != PY_LOCK_ACQUIRED && PyErr_CheckSignals() < 0) {
+            return -1;
+        }
+    }
+    atomic_store(&self->user, me);
+    return 0;
+}
+
+static void
+leave(reduction *self)
+{
+    atomic_store(&self->user, 0);
+    PyThread_release_lock(self->busy);
+}
+
+/* ---- reduce ---- */
+
+/* What reduce() asks of the core. */
+struct reducing {
+    tsvd_options options;
+    const tsvd_array *a;
+    reduction *reduction;
+};
+
+static tsvd_status
+compute_reduction(void *subject, tsvd_error *error)
+{
+    struct reducing *reducing = subject;
+
+    return tsvd_dense_reduce(reducing->reduction->handle, reducing->a, &reducing->options,
+                             &reducing->reduction->core, error);
+}
+
+/* Keeps the shape of the matrices. */
+static void
+keep_shape(reduction *self, const struct arrays *arrays)
+{
+    const tsvd_array *a = &arrays->core_in[0];
+
+    self->arrays = *arrays;
+    for (int i = 0; i < INPUTS_MOST; i++) {
+        self->arrays.in[i] = NULL;
+        self->arrays.convert[i] = false;
+    }
+    self->arrays.core_in[0] = tsvd_array_of(NULL, a->space, a->dtype, a->ndim, a->shape);
+}
+
+/* The bytes of all matrices, which a reduction keeps; UINT64_MAX: more than can be addressed. */
+static uint64_t
+kept_bytes(const struct arrays *arrays)
+{
+    const tsvd_array *a = &arrays->core_in[0];
+    uint64_t bytes = tsvdi_shapes_size(arrays);
+    bool empty = false, overflow = false;
+
+    for (int i = 0; i < a->ndim; i++) {
+        empty = empty || a->shape[i] == 0;
+        overflow = __builtin_mul_overflow(bytes, (uint64_t)a->shape[i], &bytes) || overflow;
+    }
+    return empty ? 0 : overflow ? UINT64_MAX : bytes;
+}
+
+/* Takes the matrices, and a handle of the device. */
+static int
+take_matrices(struct call *call, PyObject *a, int device, PyObject *stream, int threads,
+              bool on_device)
+{
+    struct arrays *arrays = &call->arrays;
+    tsvd_plan plan;
+    uint64_t kept;
+
+    if (on_device) {
+        return tsvdi_call_take_on_device(arrays, &a, device, stream, threads, &call->handle) < 0
+                   ? -1
+                   : tsvdi_call_plan(call, &plan);
+    }
+    if (tsvdi_arrays_take(arrays, &a) < 0) {
+        return -1;
+    }
+    call->handle = tsvdi_call_handle(call->module, device, stream, threads);
+    if (call->handle == NULL || tsvdi_call_plan(call, &plan) < 0) {
+        return -1;
+    }
+    kept = kept_bytes(arrays);
+    plan.result_bytes = 0; /* there are no results yet */
+    plan.host_bytes = plan.host_bytes > kept ? plan.host_bytes : kept;
+    return tsvdi_arrays_check_memory(arrays, &plan, false) < 0 ? -1 : tsvdi_arrays_input(arrays);
+}
+
+/* A new object with the handle of a call, and nothing reduced yet. */
+static reduction *
+new_reduction(struct call *call, PyObject *keep)
+{
+    module_state *state = PyModule_GetState(call->module);
+    PyTypeObject *type = (PyTypeObject *)state->Reduction;
+    reduction *self = (reduction *)type->tp_alloc(type, 0);
+
+    if (self == NULL) {
+        return NULL;
+    }
+    self->handle = call->handle;
+    call->handle = NULL;
+    self->keep = Py_NewRef(keep);
+    keep_shape(self, &call->arrays);
+    self->busy = PyThread_allocate_lock();
+    if (self->busy == NULL) {
+        PyErr_SetString(PyExc_MemoryError, "no lock could be made");
+        Py_CLEAR(self);
+    }
+    return self;
+}
+
+PyDoc_STRVAR(
+    reduce_doc,
+    "reduce(a, check_finite, progress, threads, on_device, stream, keep, device, /)\n--\n\n"
+    "A Reduction of a, with arguments as of dense_svd().");
+
+static PyObject *
+reduce(PyObject *module, PyObject *args)
+{
+    static const struct call_kind kind = {"reduce", &tsvdi_dense_form, tsvdi_dense_call_plan, NULL};
+    struct call call = {.kind = &kind, .module = module, .options = tsvd_options_default()};
+    struct reducing reducing = {.a = &call.arrays.core_in[0]};
+    PyObject *a, *progress, *stream, *keep;
+    reduction *self = NULL;
+    tsvd_error error;
+    tsvd_status status;
+    int threads, on_device, device;
+
+    if (!PyArg_ParseTuple(args, "OpOipOOi:reduce", &a, &call.options.check_finite, &progress,
+                          &threads, &on_device, &stream, &keep, &device)) {
+        return NULL;
+    }
+    tsvdi_arrays_init(&call.arrays, module, &tsvdi_dense_form);
+    if (take_matrices(&call, a, device, stream, threads, on_device) == 0) {
+        self = new_reduction(&call, keep);
+    }
+    if (self != NULL) {
+        reducing.options = call.options;
+        reducing.reduction = self;
+        /* an array of the host is read until the stream of a CUDA device has gone so far */
+        status = tsvdi_work(module, self->handle, &reducing.options, progress,
+                            !on_device && device != TSVD_DEVICE_CPU, compute_reduction, &reducing,
+                            &error);
+        if (status != TSVD_OK) {
+            tsvdi_raise(module, status, &error);
+        }
+        if (status != TSVD_OK || tsvdi_report(progress, 1.0) < 0) {
+            Py_CLEAR(self);
+        }
+    }
+    tsvdi_call_end(&call);
+    return (PyObject *)self;
+}
+
+static void
+reduction_dealloc(PyObject *object)
+{
+    reduction *self = (reduction *)object;
+    PyTypeObject *type = Py_TYPE(self);
+
+    tsvd_reduction_destroy(self->core);
+    tsvdi_handle_give(module_of(self), self->handle);
+    if (self->busy != NULL) {
+        PyThread_free_lock(self->busy);
+    }
+    Py_XDECREF(self->keep); /* not before the work in its stream is ordered */
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+/* ---- d and e ---- */
+
+/* A new array for d or e, which have `count` numbers for each matrix. */
+static PyObject *
+new_entries(reduction *self, const char *name, int64_t count, bool on_device, tsvd_array *core)
+{
+    const struct arrays *arrays = &self->arrays;
+    int64_t shape[TSVD_MAX_DIMS];
+    PyObject *array;
+
+    for (int i = 0; i < arrays->batch_ndim; i++) {
+        shape[i] = arrays->batch_shape[i];
+    }
+    shape[arrays->batch_ndim] = count;
+    if (!on_device) {
+        return tsvdi_arrays_new(arrays, name, arrays->batch_ndim + 1, shape, core);
+    }
+    array =
+        tsvdi_device_array_new(module_of(self), self->handle, arrays->dtype, arrays->batch_ndim + 1,
+                               shape, self->keep == Py_None ? NULL : self->keep);
+    if (array != NULL) {
+        *core = *tsvdi_device_array_core(array);
+    }
+    return array;
+}
+
+PyDoc_STRVAR(entries_doc, "entries(on_device, /)\n--\n\n"
+                          "d and e, as NumPy arrays or as DeviceArrays.");
+
+static PyObject *
+entries(PyObject *object, PyObject *argument)
+{
+    reduction *self = (reduction *)object;
+    const int64_t n = self->arrays.n;
+    const int on_device = PyObject_IsTrue(argument);
+    PyObject *d = NULL, *e = NULL, *result = NULL;
+    tsvd_array core_d, core_e;
+    tsvd_error error;
+    tsvd_status status;
+
+    if (on_device < 0 || enter(self) < 0) {
+        return NULL;
+    }
+    d = new_entries(self, "d", n, on_device, &core_d);
+    e = d == NULL ? NULL : new_entries(self, "e", n > 0 ? n - 1 : 0, on_device, &core_e);
+    if (e == NULL) {
+        goto out;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = tsvd_reduction_entries(self->core, &core_d, &core_e, &error);
+    Py_END_ALLOW_THREADS
+    if (status != TSVD_OK) {
+        tsvdi_raise(module_of(self), status, &error);
+        goto out;
+    }
+    result = PyTuple_Pack(2, d, e);
+out:
+    leave(self);
+    Py_XDECREF(d);
+    Py_XDECREF(e);
+    return result;
+}
+
+PyDoc_STRVAR(
+    reduction_select_doc,
+    "select(low, high, /)\n--\n\n"
+    "The values of the one matrix in (low, high], low < high, as first and count of svd().");
+
+static PyObject *
+reduction_select(PyObject *object, PyObject *args)
+{
+    reduction *self = (reduction *)object;
+    double low, high;
+    int64_t first, count;
+    tsvd_error error;
+    tsvd_status status;
+
+    if (!PyArg_ParseTuple(args, "dd:select", &low, &high) || enter(self) < 0) {
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = tsvd_reduction_select(self->core, low, high, &first, &count, &error);
+    Py_END_ALLOW_THREADS
+    leave(self);
+    return status != TSVD_OK ? tsvdi_raise(module_of(self), status, &error)
+                             : Py_BuildValue("LL", (long long)first, (long long)count);
+}
+
+/* ---- Q and P ---- */
+
+/* Refuses x unless it is (..., m, c), or (..., n, c) for P. */
+static int
+check_vectors(const reduction *self, bool right, const tsvd_array *x)
+{
+    const struct arrays *arrays = &self->arrays;
+    const int batch = arrays->batch_ndim;
+    const int64_t rows = right ? arrays->columns : arrays->rows;
+    bool fits = x->ndim == batch + 2 && x->shape[batch] == rows;
+    PyObject *shape;
+
+    for (int i = 0; i < batch && fits; i++) {
+        fits = x->shape[i] == arrays->batch_shape[i];
+    }
+    if (fits) {
+        return 0;
+    }
+    shape = x->ndim > TSVD_MAX_DIMS ? NULL : tsvdi_shapes_tuple(x->ndim, x->shape);
+    if (shape != NULL || !PyErr_Occurred()) {
+        PyErr_Format(PyExc_ValueError, "x must have the shape (..., %lld, c), got %R",
+                     (long long)rows, shape == NULL ? Py_None : shape);
+    }
+    Py_XDECREF(shape);
+    return -1;
+}
+
+PyDoc_STRVAR(apply_doc,
+             "apply(x, right, transposed, on_device, /)\n--\n\n"
+             "Replaces x (..., m, c) by Q x, or, with `right`, x (..., n, c) by P x, or the same\n"
+             "with the transpose. on_device: x is an array of the device.");
+
+static PyObject *
+apply(PyObject *object, PyObject *args)
+{
+    reduction *self = (reduction *)object;
+    PyObject *x, *held = NULL, *result = NULL;
+    tsvd_array core;
+    tsvd_error error;
+    tsvd_status status;
+    int right, transposed, on_device;
+
+    if (!PyArg_ParseTuple(args, "Oppp:apply", &x, &right, &transposed, &on_device) ||
+        enter(self) < 0) {
+        return NULL;
+    }
+    if (on_device) {
+        held = tsvdi_exchange_writable(&self->arrays, self->handle, "x", x, &core);
+    } else if (tsvdi_arrays_writable(&self->arrays, "x", x, &core) == 0) {
+        held = Py_NewRef(x);
+    }
+    if (held == NULL || check_vectors(self, right, &core) < 0) {
+        goto out;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status =
+        tsvd_reduction_apply(self->core, right ? TSVD_RIGHT : TSVD_LEFT, transposed, &core, &error);
+    if (status == TSVD_OK && on_device) {
+        status = tsvd_synchronize(self->handle, &error); /* x may be read in any stream */
+    }
+    Py_END_ALLOW_THREADS
+    if (status != TSVD_OK) {
+        tsvdi_raise(module_of(self), status, &error);
+        goto out;
+    }
+    result = Py_NewRef(Py_None);
+out:
+    leave(self);
+    Py_XDECREF(held);
+    return result;
+}
+
+/* ---- svd ---- */
+
+static tsvd_status
+compute_svd(struct call *call, tsvd_error *error)
+{
+    const struct arrays *arrays = &call->arrays;
+    const tsvd_array *U = call->vectors ? &arrays->core_out[OUT_L] : NULL;
+    const tsvd_array *Vh = call->vectors ? &arrays->core_out[OUT_R] : NULL;
+
+    return tsvd_reduction_svd(call->reduction, &call->options, U, &arrays->core_out[OUT_S], Vh,
+                              &call->info, error);
+}
+
+PyDoc_STRVAR(reduction_svd_doc, "svd(a, full, ..., device, /)\n--\n\n"
+                                "As dense_svd(); a, stream and device are not read.");
+
+static PyObject *
+reduction_svd(PyObject *object, PyObject *const *args, Py_ssize_t nargs)
+{
+    static const struct call_kind kind = {"svd", &tsvdi_dense_form, tsvdi_dense_call_plan,
+                                          compute_svd};
+    reduction *self = (reduction *)object;
+    struct call call;
+    PyObject *result = NULL;
+    int threads;
+
+    if (tsvdi_call_begin(&call, module_of(self), &kind, args, nargs) < 0) {
+        return NULL;
+    }
+    threads = (int)PyLong_AsLong(args[ARG_THREADS]);
+    if (PyErr_Occurred() || enter(self) < 0) {
+        return NULL;
+    }
+    call.arrays = self->arrays;
+    call.handle = self->handle;
+    call.reduction = self->core;
+    (void)tsvd_set_threads(call.handle, threads, NULL);
+    if (tsvdi_dense_call_range(&call) == 0) {
+        result = tsvdi_call_run(&call);
+    }
+    leave(self);
+    tsvdi_call_end(&call);
+    return result;
+}
+
+/* ---- the type ---- */
+
+static PyObject *
+get_shape(PyObject *object, void *Py_UNUSED(closure))
+{
+    const tsvd_array *a = &((reduction *)object)->arrays.core_in[0];
+
+    return tsvdi_shapes_tuple(a->ndim, a->shape);
+}
+
+static PyObject *
+get_dtype(PyObject *object, void *Py_UNUSED(closure))
+{
+    const bool single = ((reduction *)object)->arrays.dtype == TSVD_FLOAT32;
+
+    return PyUnicode_FromString(single ? "float32" : "float64");
+}
+
+static PyObject *
+get_device(PyObject *object, void *Py_UNUSED(closure))
+{
+    return PyLong_FromLong(tsvd_handle_device(((reduction *)object)->handle));
+}
+
+static PyGetSetDef attributes[] = {
+    {"shape", get_shape, NULL, "of the matrices", NULL},
+    {"dtype", get_dtype, NULL, "float64 or float32", NULL},
+    {"device", get_device, NULL, "the CUDA device; -1: the CPU", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMethodDef reduction_methods[] = {
+    {"entries", entries, METH_O, entries_doc},
+    {"select", reduction_select, METH_VARARGS, reduction_select_doc},
+    {"apply", apply, METH_VARARGS, apply_doc},
+    {"svd", (PyCFunction)(void (*)(void))reduction_svd, METH_FASTCALL, reduction_svd_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, (void *)reduction_dealloc},
+    {Py_tp_getset, attributes},
+    {Py_tp_methods, reduction_methods},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "tsvd._core.Reduction",
+    .basicsize = sizeof(reduction),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};
+
+PyObject *
+tsvdi_reduction_type(PyObject *module)
+{
+    return PyType_FromModuleAndSpec(module, &spec, NULL);
+}
+
+PyMethodDef tsvdi_reduction_methods[] = {
+    {"reduce", reduce, METH_VARARGS, reduce_doc},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,120 @@
+"""The checks of options that svd of bidiagonal and of dense matrices share."""
+
+from __future__ import annotations
+
+import math
+import operator
+import sys
+from collections.abc import Mapping
+
+from . import _core
+from ._selection import indices
+
+_INT_MAX = 2**31 - 1
+# For each setting of `tuning`: the least value, the largest, and the one that means the default.
+_KNOBS = {
+    "threads": (1, _INT_MAX, 0),
+    "blocks": (1, _INT_MAX, 0),
+    "block_threads": (1, _INT_MAX, 0),
+    "split": (0, 1, 1),
+    "fallback": (0, 1, 1),
+}
+DEFAULT_KNOBS = [default for _, _, default in _KNOBS.values()]
+NO_EPS = -1.0  # the eps that _core takes for full accuracy
+INT64_MAX = 2**63 - 1
+_FLOAT_MAX = sys.float_info.max
+
+
+def method_number(method, vectors):
+    try:
+        number = _core.METHODS[method]
+    except (KeyError, TypeError):
+        names = ", ".join(f'"{name}"' for name in _core.METHODS)
+        raise ValueError(f"unknown method {method!r}; use one of {names}") from None
+    if method == "bisect" and vectors:
+        raise ValueError(
+            'method="bisect" computes values only; use svdvals, or svd with compute_uv=False'
+        )
+    return number
+
+
+def eps_number(eps):
+    """eps as _core takes it."""
+    if eps is None:
+        return NO_EPS
+    if not 0 <= real("eps", eps) <= _FLOAT_MAX:
+        raise ValueError(f"eps must be None or a finite number >= 0, not {eps!r}")
+    return eps
+
+
+def sweeps_number(max_sweeps):
+    """max_sweeps as _core takes it."""
+    return 0 if max_sweeps is None else _integer("max_sweeps", max_sweeps, 1, INT64_MAX)
+
+
+def _integer(name, value, least, largest):
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {type(value).__name__}") from None
+    if not least <= number <= largest:
+        raise ValueError(f"{name} must be from {least} to {largest}, not {number}")
+    return number
+
+
+def knobs(tuning):
+    """The settings of `tuning` in the order in which _core takes them."""
+    if tuning is None:
+        return DEFAULT_KNOBS
+    if not isinstance(tuning, Mapping):
+        raise TypeError(f"tuning must be a mapping, not {type(tuning).__name__}")
+    for name in tuning:
+        if name not in _KNOBS:
+            raise ValueError(f"unknown tuning knob {name!r}; use {', '.join(_KNOBS)}")
+    return [
+        _integer(f"tuning[{name!r}]", tuning[name], least, largest) if name in tuning else default
+        for name, (least, largest, default) in _KNOBS.items()
+    ]
+
+
+def check_progress(progress):
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress must be callable, not {type(progress).__name__}")
+
+
+def real(name, value):
+    """The number as a float; infinite if it is beyond all floats."""
+    try:
+        if isinstance(value, (str, bytes, bytearray)):
+            raise TypeError
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, not {value!r}") from None
+
+
+def selected(select, select_range):
+    """What of the values is wanted, if it is not all.
+
+    The bounds of an interval, or the index of the first value and the number of values.
+    """
+    if select not in ("a", "v", "i"):
+        raise ValueError(f'select must be "a", "v" or "i", not {select!r}')
+    if select == "a":
+        raise ValueError('select_range needs select="v" or select="i"')
+    if select_range is None:
+        raise ValueError(f"select={select!r} needs select_range=(min, max)")
+    try:
+        low, high = select_range
+    except (TypeError, ValueError):
+        raise TypeError(f"select_range must be a pair (min, max), not {select_range!r}") from None
+    if select == "v":
+        low, high = real("min of select_range", low), real("max of select_range", high)
+        if not low < high:
+            raise ValueError(f"select_range must have min < max, not {select_range!r}")
+        return low, high
+    low, high = indices((low, high))
+    if high >= INT64_MAX:
+        raise ValueError(f"select_range={select_range!r} is out of range")
+    return low, high - low + 1

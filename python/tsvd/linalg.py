@@ -1,0 +1,829 @@
+"""The singular value decomposition of dense matrices, with NumPy's names, arguments and results.
+
+    from tsvd import linalg
+    U, S, Vh = linalg.svd(a)
+
+`svd` and `svdvals` can replace those of `numpy.linalg`. `bidiagonalize` gives the first half of the
+work, A = Q B Pᵀ.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, NamedTuple, overload
+
+import numpy as np
+
+from . import _arrays, _core, _libraries
+from ._devices import cuda_index, default_device, is_single, number_of, opens_dense, shape_of
+from ._options import (
+    INT64_MAX,
+    check_progress,
+    eps_number,
+    knobs,
+    method_number,
+    selected,
+    sweeps_number,
+)
+from ._types import SVDInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, Literal, TypedDict
+
+    from numpy.typing import ArrayLike
+    from typing_extensions import Unpack
+
+    from ._api import _Exporter
+
+    class _Options(TypedDict, total=False):
+        """The options of svd that do not change the type of its result."""
+
+        method: str
+        eps: float | None
+        max_sweeps: int | None
+        select: str
+        select_range: tuple[float, float] | None
+        device: str | int | None
+        stream: Any
+        out: tuple[Any, Any, Any] | None
+        overwrite_a: bool
+        check_finite: bool
+        progress: Callable[[float], Any] | None
+        tuning: Mapping[str, int] | None
+
+
+__all__ = ["Bidiagonalization", "SVDResult", "bidiagonalize", "svd", "svdvals"]
+
+
+class SVDResult(NamedTuple):
+    """U, S, Vh with A = U @ diag(S) @ Vh, as of `numpy.linalg.svd`, or a part of them.
+
+    They are arrays of NumPy, or of the library that A is from. p is the smaller of m and n.
+
+    Attributes
+    ----------
+    U : ndarray, shape (..., m, m) or (..., m, k)
+        Its orthonormal columns are the left singular vectors.
+    S : ndarray, shape (..., k)
+        The singular values, all k = p or the selected ones, in descending order
+        and not negative.
+    Vh : ndarray, shape (..., n, n) or (..., k, n)
+        Its orthonormal rows are the right singular vectors.
+    """
+
+    U: np.ndarray
+    S: np.ndarray
+    Vh: np.ndarray
+
+
+_PLAIN = _arrays.PLAIN
+
+# SVDResult._make without its checks, which take noticeable time for small matrices.
+_make_result = functools.partial(tuple.__new__, SVDResult)
+
+
+@overload
+def svd(
+    a: ArrayLike | _Exporter,
+    full_matrices: bool = ...,
+    compute_uv: Literal[True] = ...,
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[False] = ...,
+    **options: Unpack[_Options],
+) -> SVDResult: ...
+@overload
+def svd(
+    a: ArrayLike | _Exporter,
+    full_matrices: bool = ...,
+    compute_uv: Literal[True] = ...,
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[True],
+    **options: Unpack[_Options],
+) -> tuple[SVDResult, SVDInfo]: ...
+@overload
+def svd(
+    a: ArrayLike | _Exporter,
+    full_matrices: bool = ...,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    full_output: Literal[False] = ...,
+    **options: Unpack[_Options],
+) -> np.ndarray: ...
+@overload
+def svd(
+    a: ArrayLike | _Exporter,
+    full_matrices: bool = ...,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    full_output: Literal[True],
+    **options: Unpack[_Options],
+) -> tuple[np.ndarray, SVDInfo]: ...
+@overload
+def svd(
+    a: ArrayLike | _Exporter,
+    full_matrices: bool,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[False] = ...,
+    **options: Unpack[_Options],
+) -> np.ndarray: ...
+@overload
+def svd(
+    a: ArrayLike | _Exporter,
+    full_matrices: bool,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[True],
+    **options: Unpack[_Options],
+) -> tuple[np.ndarray, SVDInfo]: ...
+def svd(
+    a,
+    full_matrices=True,
+    compute_uv=True,
+    hermitian=False,
+    *,
+    method="auto",
+    eps=None,
+    max_sweeps=None,
+    select="a",
+    select_range=None,
+    device=None,
+    stream=None,
+    out=None,
+    overwrite_a=False,
+    check_finite=True,
+    progress=None,
+    tuning=None,
+    full_output=False,
+):
+    """Singular value decomposition of dense matrices.
+
+    ``A = U @ diag(S) @ Vh`` with orthonormal columns of U and rows of Vh and S
+    descending. The first four arguments and the results are those of
+    `numpy.linalg.svd`.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+        The matrices. float64 and float32 are computed in their own precision,
+        integers and bool as float64. Arrays with any strides, also read-only
+        ones, are read in place and never written. Leading dimensions are a
+        batch. m and n may be 0. Arrays of CuPy, PyTorch, JAX and of other
+        libraries with DLPack or the CUDA array interface are taken where they
+        lie, on the host or on a CUDA device.
+    full_matrices : bool
+        True: U is m x m and Vh is n x n; their further columns and rows complete
+        the bases. False: U is m x p and Vh is p x n, with p the smaller of m and
+        n. With `select` other than "a" they have the selected vectors alone,
+        whatever this says.
+    compute_uv : bool
+        False: only S is computed and returned, as by `svdvals`.
+    hermitian : bool
+        True: the matrices are square and said to be symmetric. They are computed
+        as all others: all entries are read.
+    method : {"auto", "dc", "qr", "givens", "bisect", "twisted"}
+        How the SVD of the bidiagonal matrices is found; see `tsvd.svd`.
+    eps : float, optional
+        How far the bidiagonal matrices may be perturbed, in the units of A; see
+        `tsvd.svd`. None: full accuracy of the dtype.
+    max_sweeps : int, optional
+        Bound on the sweeps of "qr" and "givens"; see `tsvd.svd`.
+    select : {"a", "v", "i"}
+        Which values are computed, with their vectors. "a": all. "v": those in
+        the half-open interval ``(min, max]``, of one matrix. "i": those with
+        indices ``min`` to ``max``, both included, where 0 is the largest. The
+        reduction of A takes its time always; what follows costs what is selected.
+    select_range : (min, max), optional
+        Required by "v" and "i", not allowed with "a". For "v" two numbers in the
+        units of A, ``min < max``, which may be infinite. It is counted exactly on
+        which side of a bound the values of the bidiagonal matrix lie. For "i" two
+        integers, ``0 <= min <= max < p``.
+    device : str or int, optional
+        "cpu", "cuda", "cuda:1" or 1. None: where a lies; for arrays on the host
+        the first usable CUDA device for large work, else the CPU. Large means
+        ``m n p`` of 512**3 or more, summed over the batch, by "auto" and "dc", for
+        an H200; slower devices need more.
+    stream : int or object, optional
+        The CUDA stream to compute on, as for `tsvd.svd`.
+    out : tuple (U, S, Vh) of arrays, optional
+        Arrays that take the results and are returned: C-contiguous, writeable,
+        of exactly the shapes and dtype of the results, where a lies, and sharing
+        no memory with each other or a. After an error their contents are
+        unspecified.
+    overwrite_a : bool
+        Accepted for callers of SciPy. a is never written.
+    check_finite : bool
+        True: NaN and infinity are refused. False: a matrix that holds one gets
+        results filled with NaN.
+    progress : callable, optional
+        ``progress(done)`` is called from the calling thread at most 20 times a
+        second with the share of the work done, in [0, 1], and with 1.0 at the
+        end. If it raises, the computation stops with that exception.
+    tuning : mapping of str to int, optional
+        Settings for experiments, as of `tsvd.svd`.
+    full_output : bool
+        Return a pair, the result and a `tsvd.SVDInfo`.
+
+    Returns
+    -------
+    SVDResult or ndarray
+        ``(U, S, Vh)``, new C-contiguous arrays, or S alone if compute_uv is
+        False. With full_output ``(result, info)``. They are arrays of the library
+        of a on the same device, if it has ``from_dlpack``. Otherwise they are
+        NumPy's, or on a CUDA device arrays of tsvd that other libraries take. U
+        and Vh of a subclass of ndarray are of that subclass, as from NumPy.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        a has less than two dimensions; or hermitian, and the matrices are not
+        square; no convergence within max_sweeps.
+    TypeError
+        The dtype is one that tsvd does not compute: complex, float16,
+        longdouble, object, strings. Masked arrays.
+    ValueError
+        A value out of range, an unknown name, NaN or infinity in a, arrays in
+        several places, a tensor that requires grad.
+    MemoryError
+        The results and the workspace do not fit into memory. The error comes
+        before any of it is used.
+    RuntimeError
+        The device cannot be used.
+    NotImplementedError
+        The device has no decomposition of dense matrices.
+    ModuleNotFoundError
+        There is no SciPy, whose BLAS the CPU uses.
+
+    See Also
+    --------
+    svdvals : The singular values only.
+    bidiagonalize : The reduction, to be kept for several questions.
+    tsvd.svd : The SVD of bidiagonal matrices.
+
+    Notes
+    -----
+    Method: Householder's reduction to a bidiagonal matrix [1]_, the SVD of that,
+    and the reflectors on its vectors. A matrix with many more rows than columns,
+    or columns than rows, goes through QR, or LQ, first [2]_. The matrices are
+    scaled by powers of two, so that nothing overflows or underflows on the way.
+
+    Accuracy: with unit roundoff ``u``, ``A - U @ diag(S) @ Vh`` and the loss of
+    orthogonality are small multiples of ``max(m, n) u``, relative to the norm of
+    A. Each value is good to a small multiple of ``p u``, relative to the largest.
+
+    Signs: the entry of largest magnitude in each of the first k columns of U is
+    positive; if several are equal, the first of them. The same input and options
+    give the same bits.
+
+    Work for each matrix: ``O(m n p)``. The GIL is released; Ctrl-C stops the
+    computation between its steps. What `tsvd.svd` says of streams, threads and
+    forks holds here too. On the CPU the BLAS of SciPy is imported at the first
+    call.
+
+    References
+    ----------
+    .. [1] G. Golub and W. Kahan, "Calculating the singular values and
+       pseudo-inverse of a matrix", SIAM Journal on Numerical Analysis, Series B, 2
+       (1965), 205-224.
+    .. [2] T. F. Chan, "An improved algorithm for computing the singular value
+       decomposition", ACM Trans. Math. Softw. 8 (1982), 72-83.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsvd import linalg
+    >>> a = np.array([[3.0, 0.0], [4.0, 5.0], [0.0, 0.0]])
+    >>> U, S, Vh = linalg.svd(a, full_matrices=False)
+    >>> np.allclose(U * S @ Vh, a)
+    True
+    >>> np.round(S**2, 12)
+    array([45.,  5.])
+
+    The vectors of the largest value alone:
+
+    >>> linalg.svd(a, select="i", select_range=(0, 0)).Vh.shape
+    (1, 2)
+    """
+    number = method_number(method, compute_uv)
+    settings = _settings(number, eps, max_sweeps, check_finite, tuning)
+    check_progress(progress)
+    if out is not None and not compute_uv:
+        raise ValueError("out takes U, S and Vh: it cannot be used with compute_uv=False")
+    arrays = _arranged(a, out, device, stream)
+    if hermitian:
+        _check_square(shape_of(a))
+    first, count, interval = _wanted(select, select_range)
+    full = full_matrices and select == "a"
+    if interval:
+        _check_one_matrix(shape_of(a))
+
+    def compute(cuda):
+        place = (*_place(arrays), cuda)
+        if not interval:
+            wanted = (compute_uv, arrays.out, full_output, progress, first, count)
+            return _core.dense_svd(arrays.inputs[0], full, *wanted, *settings, *place)
+        halves = _halves(progress)
+        reduction = _reduce(arrays, check_finite, halves[0], settings, cuda)
+        inside = reduction.select(first, count)
+        wanted = (compute_uv, arrays.out, full_output, halves[1], *inside)
+        return reduction.svd(None, False, *wanted, *settings, *place)
+
+    result, cuda = _computed(compute, arrays, device, number, bool(compute_uv))
+    result, info = result if full_output else (result, None)
+    result = _arrays.results(arrays, result)
+    if compute_uv:
+        result = _make_result(_as_subclass(a, result) if out is None else result)
+    return (result, _info(info, cuda)) if full_output else result
+
+
+def svdvals(
+    a: ArrayLike | _Exporter,
+    *,
+    method: str = "auto",
+    eps: float | None = None,
+    select: str = "a",
+    select_range: tuple[float, float] | None = None,
+    device: str | int | None = None,
+    stream: Any = None,
+    check_finite: bool = True,
+) -> np.ndarray:
+    """Singular values of dense matrices.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+        The matrices; see `svd` for dtypes, strides and batches.
+    method, eps, select, select_range, device, stream, check_finite
+        As in `svd`.
+
+    Returns
+    -------
+    ndarray, shape (..., k)
+        The k = p singular values, p the smaller of m and n, or the selected ones,
+        in descending order and not negative; an array of the library of a as of
+        `svd`.
+
+    Raises
+    ------
+    LinAlgError, TypeError, ValueError, MemoryError, RuntimeError, ModuleNotFoundError
+        As `svd`.
+
+    See Also
+    --------
+    svd : Values and vectors. With ``compute_uv=False`` it is this function, with
+        more options.
+
+    Notes
+    -----
+    Accuracy: each value to a small multiple of ``p u``, relative to the largest.
+    Work: ``O(m n p)``. Source: Golub and Kahan (1965), see `svd`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsvd import linalg
+    >>> np.round(linalg.svdvals([[3.0, 0.0], [4.0, 5.0]]) ** 2, 12)
+    array([45.,  5.])
+    """
+    return svd(
+        a,
+        compute_uv=False,
+        method=method,
+        eps=eps,
+        select=select,
+        select_range=select_range,
+        device=device,
+        stream=stream,
+        check_finite=check_finite,
+    )
+
+
+def bidiagonalize(
+    a: ArrayLike | _Exporter,
+    *,
+    device: str | int | None = None,
+    stream: Any = None,
+    check_finite: bool = True,
+    progress: Callable[[float], Any] | None = None,
+) -> Bidiagonalization:
+    """Reduction of dense matrices to bidiagonal form, ``A = Q @ B @ P.T``.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., m, n)
+        The matrices; see `svd` for dtypes, strides and batches.
+    device, stream, check_finite, progress
+        As in `svd`.
+
+    Returns
+    -------
+    Bidiagonalization
+        B, and what applies and forms Q and P.
+
+    Raises
+    ------
+    LinAlgError, TypeError, ValueError, MemoryError, RuntimeError, ModuleNotFoundError
+        As `svd`.
+
+    Notes
+    -----
+    Method: Householder reflectors from both sides [1]_; a matrix with many more
+    rows than columns, or columns than rows, goes through QR, or LQ, first [2]_.
+
+    Accuracy: ``A - Q @ B @ P.T`` and the loss of orthogonality are small multiples
+    of ``max(m, n) u``, relative to the norm of A.
+
+    Work: ``O(m n p)``, p the smaller of m and n. Memory: a copy of A.
+
+    References
+    ----------
+    .. [1] G. Golub and W. Kahan, "Calculating the singular values and
+       pseudo-inverse of a matrix", SIAM Journal on Numerical Analysis, Series B, 2
+       (1965), 205-224.
+    .. [2] T. F. Chan, "An improved algorithm for computing the singular value
+       decomposition", ACM Trans. Math. Softw. 8 (1982), 72-83.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsvd import linalg
+    >>> a = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> form = linalg.bidiagonalize(a)
+    >>> B = np.diag(form.d) + np.diag(form.e, 1)
+    >>> np.allclose(form.form_q() @ B @ form.form_pt(), a)
+    True
+    >>> np.allclose(form.svdvals(), linalg.svdvals(a))
+    True
+    """
+    check_progress(progress)
+    arrays = _arranged(a, None, device, stream, lasts=True)
+    settings = _settings(_core.METHODS["auto"], None, None, check_finite, None)
+    reduction, cuda = _computed(
+        lambda cuda: _reduce(arrays, check_finite, progress, settings, cuda),
+        arrays,
+        device,
+        _core.METHODS["auto"],
+        True,
+    )
+    return Bidiagonalization(reduction, arrays._replace(inputs=()), cuda)
+
+
+class Bidiagonalization:
+    """Dense matrices in bidiagonal form, ``A = Q @ B @ P.T``, from `bidiagonalize`.
+
+    Q is m x m and P n x n; of Q and P the first p columns take part in the
+    product, p being the smaller of m and n. It holds a copy of the matrices, and
+    may be used by many threads, one after the other.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (..., m, n), the shape of the matrices.
+    dtype : numpy.dtype
+        float64 or float32.
+    lower : bool
+        False: e is above the diagonal of B; True, if m < n: below it.
+    """
+
+    def __init__(self, reduction: Any, arrays: Any, cuda: int) -> None:
+        self._reduction, self._arrays, self._cuda = reduction, arrays, cuda
+        self.shape: tuple[int, ...] = reduction.shape
+        self.dtype = np.dtype(reduction.dtype)
+        self.lower: bool = self.shape[-2] < self.shape[-1]
+
+    def __repr__(self) -> str:
+        return f"<Bidiagonalization of {self.dtype} matrices of shape {self.shape}>"
+
+    @functools.cached_property
+    def _entries(self):
+        return _arrays.results(self._arrays, self._reduction.entries(self._on_device))
+
+    @property
+    def _on_device(self):
+        return self._arrays.device >= 0
+
+    @property
+    def d(self) -> np.ndarray:
+        """The diagonal of B, shape (..., p); an array of the library of A."""
+        return self._entries[0]
+
+    @property
+    def e(self) -> np.ndarray:
+        """The entries of B beside the diagonal, shape (..., p-1)."""
+        return self._entries[1]
+
+    def form_q(self, full: bool = False) -> np.ndarray:
+        """Form Q.
+
+        Parameters
+        ----------
+        full : bool
+            True: all its m columns; False: the p that take part.
+
+        Returns
+        -------
+        ndarray, shape (..., m, p) or (..., m, m)
+            An array of the library of A; NumPy's, if that is none of CuPy, PyTorch
+            and JAX and A was on a CUDA device.
+        """
+        return self._formed(False, full)
+
+    def form_pt(self, full: bool = False) -> np.ndarray:
+        """Form P.T.
+
+        Parameters
+        ----------
+        full : bool
+            True: all its n rows; False: the p that take part.
+
+        Returns
+        -------
+        ndarray, shape (..., p, n) or (..., n, n)
+            As of `form_q`; a transposed view.
+        """
+        return self._formed(True, full).swapaxes(-1, -2)
+
+    def apply_q(self, x: Any, transposed: bool = False) -> Any:
+        """Multiply by Q, without forming it.
+
+        Parameters
+        ----------
+        x : array_like, shape (m,) or (..., m, c)
+            The vectors, where A was; leading dimensions broadcast to those of A,
+            and on a CUDA device are the same. Computed in the dtype of A.
+        transposed : bool
+            Multiply by Q.T.
+
+        Returns
+        -------
+        ndarray
+            A new array ``Q @ x``, of the library of x.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The dtype, the place or the shape does not fit.
+        """
+        return self._applied(x, False, transposed)
+
+    def apply_p(self, x: Any, transposed: bool = False) -> Any:
+        """Multiply by P, without forming it.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,) or (..., n, c)
+            As of `apply_q`.
+        transposed : bool
+            Multiply by P.T.
+
+        Returns
+        -------
+        ndarray
+            A new array ``P @ x``, of the library of x.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As of `apply_q`.
+        """
+        return self._applied(x, True, transposed)
+
+    def svd(
+        self,
+        full_matrices: bool = True,
+        compute_uv: bool = True,
+        *,
+        method: str = "auto",
+        eps: float | None = None,
+        max_sweeps: int | None = None,
+        select: str = "a",
+        select_range: tuple[float, float] | None = None,
+        progress: Callable[[float], Any] | None = None,
+        tuning: Mapping[str, int] | None = None,
+        full_output: bool = False,
+    ) -> Any:
+        """Decompose A, by what is left to do.
+
+        Parameters
+        ----------
+        full_matrices, compute_uv, method, eps, max_sweeps, select, select_range, \
+        progress, tuning, full_output
+            As in `svd`.
+
+        Returns
+        -------
+        SVDResult or ndarray
+            As of `svd`, with the same bits.
+
+        Raises
+        ------
+        LinAlgError, ValueError, MemoryError, RuntimeError
+            As `svd`.
+        """
+        number = method_number(method, compute_uv)
+        settings = _settings(number, eps, max_sweeps, True, tuning)
+        check_progress(progress)
+        first, count, interval = _wanted(select, select_range)
+        if interval:
+            _check_one_matrix(self.shape)
+            first, count = self._reduction.select(first, count)
+        wanted = (compute_uv, None, full_output, progress, first, count)
+        result = self._reduction.svd(
+            None,
+            full_matrices and select == "a",
+            *wanted,
+            *settings,
+            *_place(self._arrays),
+            self._cuda,
+        )
+        result, info = result if full_output else (result, None)
+        result = _arrays.results(self._arrays, result)
+        if compute_uv:
+            result = _make_result(result)
+        return (result, _info(info, self._cuda)) if full_output else result
+
+    def svdvals(
+        self,
+        *,
+        method: str = "auto",
+        eps: float | None = None,
+        select: str = "a",
+        select_range: tuple[float, float] | None = None,
+    ) -> np.ndarray:
+        """Singular values of A, by what is left to do; see the function `svdvals`."""
+        return self.svd(
+            compute_uv=False, method=method, eps=eps, select=select, select_range=select_range
+        )
+
+    def _formed(self, right, full):
+        order = self.shape[-1 if right else -2]
+        count = order if full else min(self.shape[-2:])
+        x = np.empty((*self.shape[:-2], order, count), self.dtype)
+        x[...] = np.eye(order, count, dtype=self.dtype)
+        if self._on_device:
+            return self._multiplied(_arrays.from_host(x, self.d), right, False)
+        self._reduction.apply(x, right, False, False)
+        return x if self._arrays.wrap is None else self._arrays.wrap(x)
+
+    def _applied(self, x, right, transposed):
+        place = _arrays.place_of(_arrays.DENSE, "x", x)
+        if place != self._arrays.device:
+            raise ValueError(
+                f"x lies on {_arrays.called(place)}, and A was on "
+                f"{_arrays.called(self._arrays.device)}"
+            )
+        if self._on_device:
+            return self._multiplied(x, right, transposed)
+        wrap = _arrays.maker_on_host(x)
+        x = np.asarray(_arrays.as_numpy("x", x))
+        if not np.can_cast(x.dtype, self.dtype, "same_kind"):
+            raise TypeError(f"x has dtype {x.dtype}, and A was computed in {self.dtype}")
+        vector = x.ndim == 1
+        x = x[:, None] if vector else x
+        batch = self.shape[:-2]
+        if x.ndim < 2 or x.shape[-2] != self.shape[-1 if right else -2]:
+            raise ValueError(self._misfit(x.shape, right))
+        try:
+            x = np.broadcast_to(x, (*batch, *x.shape[-2:]))
+        except ValueError:
+            raise ValueError(self._misfit(x.shape, right)) from None
+        x = np.array(x, self.dtype, order="C")
+        self._reduction.apply(x, right, transposed, False)
+        x = x[..., 0] if vector else x
+        return x if wrap is None else wrap(x)
+
+    def _misfit(self, shape, right):
+        rows = self.shape[-1 if right else -2]
+        return f"x has shape {shape}; A of shape {self.shape} needs ({rows},) or (..., {rows}, c)"
+
+    def _multiplied(self, x, right, transposed):
+        """The product with an array of the device."""
+        if "complex" in str(x.dtype):
+            raise TypeError(f"x has dtype {x.dtype}, and A was computed in {self.dtype}")
+        vector = x.ndim == 1
+        copy = _arrays.fresh(x, self.dtype.name)
+        if copy is None:
+            copy = np.array(x, self.dtype, order="C")  # its arrays cannot be written to
+        columns = copy[:, None] if vector else copy
+        self._reduction.apply(columns, right, transposed, not isinstance(copy, np.ndarray))
+        return _arrays.from_host(copy, x) if isinstance(copy, np.ndarray) else copy
+
+
+# ---- the parts of a call ----
+
+
+def _settings(number, eps, max_sweeps, check_finite, tuning):
+    """The arguments of _core from `lower` to `fallback`."""
+    return (
+        False,
+        number,
+        eps_number(eps),
+        sweeps_number(max_sweeps),
+        check_finite,
+        *knobs(tuning),
+    )
+
+
+def _arranged(a, out, device, stream, lasts=False):
+    """The arrays of a call."""
+    plain = type(a) in _PLAIN and stream is None
+    if plain and (out is None or (type(out) is tuple and _PLAIN.issuperset(map(type, out)))):
+        return _arrays.Arrays((a,), out, -1, 0, None, False, None, None)
+    number = None if device is None else number_of(device)
+    return _arrays.arrange(_arrays.DENSE, (a,), out, number, stream, lasts)
+
+
+def _place(arrays):
+    """The arguments of _core from `on_device` to `wait`."""
+    return arrays.device >= 0, arrays.stream, arrays.keep, arrays.wait
+
+
+def _wanted(select, select_range):
+    """The first value and how many, or the bounds of an interval, and whether it is these."""
+    if select == "a" and select_range is None:
+        return 0, -1, False
+    return *selected(select, select_range), select == "v"
+
+
+def _computed(compute, arrays, device, number, vectors):
+    """compute(device), and the device: a CUDA device, or -1 for the CPU.
+
+    If the caller named no device and that of its choice has too little memory, the CPU computes.
+    """
+    if arrays.device >= 0:
+        cuda = arrays.device
+    elif device is not None:
+        cuda = cuda_index(device)
+    else:
+        cuda = _default_device(arrays.inputs[0], number, vectors)
+    if cuda >= 0:
+        _libraries.tell_directories()
+    try:
+        return compute(cuda), cuda
+    except MemoryError as error:
+        if device is not None or arrays.device >= 0 or getattr(error, "device", None) is None:
+            raise  # no CUDA device is the reason, or none else can be used
+    return compute(-1), -1
+
+
+def _default_device(a, number, vectors):
+    """The CUDA device of a call that asks for none; -1 is the CPU."""
+    shape = shape_of(a)
+    if len(shape) < 2:
+        return -1
+    size = (*shape[-2:], min(math.prod(shape[:-2]), INT64_MAX))
+    if not _core.cuda_pays_dense(None, False, number, *size, vectors):
+        return -1
+    return default_device(
+        lambda rates, single: _core.cuda_pays_dense(rates, single, number, *size, vectors),
+        lambda: is_single(a),
+        opens_dense,
+    )
+
+
+def _reduce(arrays, check_finite, progress, settings, cuda):
+    on_device, stream, keep, _ = _place(arrays)
+    threads = settings[5]
+    return _core.reduce(
+        arrays.inputs[0], check_finite, progress, threads, on_device, stream, keep, cuda
+    )
+
+
+def _halves(progress):
+    """progress for the two halves of a call."""
+    if progress is None:
+        return None, None
+    return (lambda done: progress(done / 2)), (lambda done: progress(0.5 + done / 2))
+
+
+def _check_square(shape):
+    if len(shape) >= 2 and shape[-2] != shape[-1]:
+        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+
+
+def _check_one_matrix(shape):
+    if len(shape) > 2:
+        raise ValueError(
+            'select="v" takes one matrix, a (m, n): of each matrix of a batch another number of '
+            'values may lie in select_range; use select="i"'
+        )
+
+
+def _as_subclass(a, result):
+    """U and Vh in the subclass of ndarray that a is of, as from NumPy."""
+    if type(a) is np.ndarray or not isinstance(a, np.ndarray):
+        return result
+    U, S, Vh = result
+    return a.__array_wrap__(U), S, a.__array_wrap__(Vh)
+
+
+def _info(info, cuda):
+    return SVDInfo(device="cpu" if cuda < 0 else f"cuda:{cuda}", **info)

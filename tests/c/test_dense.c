@@ -1,0 +1,578 @@
+/*
+ * Dense matrices through the C interface, with a plain BLAS: shapes around the sizes of blocks,
+ * layouts, ranges, whole bases, kept reductions; refused memory and interruptions at each point;
+ * arguments.  tests/test_linalg_accuracy.py has the hard families.
+ */
+#include <string.h>
+
+#include "counting.h"
+#include "plain_blas.h"
+#include "problem.h"
+
+/* A batch of matrices and room for their results. */
+struct dense {
+    tsvd_dtype dtype;
+    int64_t m, n, matrices, first, k;
+    int full, vectors;
+    void *a, *U, *S, *Vh;
+    tsvd_array a_array, U_array, S_array, Vh_array;
+};
+
+static tsvd_array
+array_for(const struct dense *w, const void *data, int64_t rows, int64_t columns)
+{
+    const int64_t shape[] = {w->matrices, rows, columns};
+
+    return tsvd_array_of(data, TSVD_HOST, w->dtype, columns < 0 ? 2 : 3, shape);
+}
+
+static struct dense
+make_dense(tsvd_dtype dtype, int64_t m, int64_t n, int64_t matrices, int full)
+{
+    const int64_t p = m < n ? m : n;
+    struct dense w = {.dtype = dtype, .m = m, .n = n, .matrices = matrices, .k = p, .full = full};
+    const size_t size = size_of(dtype), count = (size_t)matrices;
+
+    w.vectors = 1;
+    w.a = allocate(count * (size_t)(m * n) * size);
+    w.U = allocate(count * (size_t)(m * (m > n ? m : n)) * size);
+    w.S = allocate(count * (size_t)p * size);
+    w.Vh = allocate(count * (size_t)(n * (m > n ? m : n)) * size);
+    for (int64_t i = 0; i < matrices * m * n; i++) {
+        set(dtype, w.a, i, random_scaled(-3, 0));
+    }
+    w.a_array = array_for(&w, w.a, m, n);
+    return w;
+}
+
+static void
+free_dense(struct dense *w)
+{
+    free(w->a);
+    free(w->U);
+    free(w->S);
+    free(w->Vh);
+}
+
+/* Sets the arrays of the results for the wanted range. */
+static void
+set_results(struct dense *w)
+{
+    w->U_array = array_for(w, w->U, w->m, w->full ? w->m : w->k);
+    w->S_array = array_for(w, w->S, w->k, -1);
+    w->Vh_array = array_for(w, w->Vh, w->full ? w->n : w->k, w->n);
+}
+
+static tsvd_status
+solve_dense(tsvd_handle *handle, struct dense *w, const tsvd_options *options, tsvd_info *info,
+            tsvd_error *error)
+{
+    tsvd_options own = options != NULL ? *options : tsvd_options_default();
+
+    own.first = w->first;
+    own.count = w->k;
+    set_results(w);
+    return tsvd_dense_svd(handle, &w->a_array, &own, w->vectors ? &w->U_array : NULL, &w->S_array,
+                          w->vectors ? &w->Vh_array : NULL, info, error);
+}
+
+/* Entry (i, j) of A, wherever it lies. */
+static double
+a_entry(const struct dense *w, int64_t matrix, int64_t i, int64_t j)
+{
+    const tsvd_array *a = &w->a_array;
+    const char *at =
+        (const char *)a->data + matrix * a->strides[0] + i * a->strides[1] + j * a->strides[2];
+
+    return get(w->dtype, at, 0);
+}
+
+/* Rows (columns: 0) or columns of a matrix are orthonormal. */
+static void
+check_orthonormal(const struct dense *w, const void *x, int64_t rows, int64_t columns,
+                  int by_columns)
+{
+    const int64_t count = by_columns ? columns : rows, length = by_columns ? rows : columns;
+    const int64_t along = by_columns ? columns : 1, across = by_columns ? 1 : columns;
+    const double bound = 3 * (double)((w->m > w->n ? w->m : w->n) + 8) * eps_of(w->dtype);
+
+    for (int64_t i = 0; i < count; i++) {
+        for (int64_t j = 0; j <= i; j++) {
+            double sum = 0;
+
+            for (int64_t l = 0; l < length; l++) {
+                sum += get(w->dtype, x, i * across + l * along) *
+                       get(w->dtype, x, j * across + l * along);
+            }
+            CHECK(fabs(sum - (i == j)) <= bound, "%lld x %lld, vectors %lld and %lld: %g",
+                  (long long)w->m, (long long)w->n, (long long)i, (long long)j, sum);
+        }
+    }
+}
+
+/* A V = U S for the wanted values; U and Vh orthonormal; signs and order. */
+static void
+check_dense(const struct dense *w, int64_t matrix)
+{
+    const int64_t m = w->m, n = w->n, k = w->k, columns = w->full ? m : k, rows = w->full ? n : k;
+    const size_t size = size_of(w->dtype);
+    const char *U = (const char *)w->U + (size_t)(matrix * m * columns) * size;
+    const char *Vh = (const char *)w->Vh + (size_t)(matrix * rows * n) * size;
+    const char *S = (const char *)w->S + (size_t)(matrix * k) * size;
+    double norm = 0;
+
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            norm = hypot(norm, a_entry(w, matrix, i, j));
+        }
+    }
+    check_orthonormal(w, U, m, columns, 1);
+    check_orthonormal(w, Vh, rows, n, 0);
+    for (int64_t j = 0; j < k; j++) {
+        double largest = 0, rest = 0;
+
+        CHECK(get(w->dtype, S, j) >= 0 &&
+                  (j == 0 || get(w->dtype, S, j) <= get(w->dtype, S, j - 1)),
+              "value %lld", (long long)j);
+        for (int64_t i = 0; i < m; i++) {
+            const double u = get(w->dtype, U, i * columns + j);
+            double sum = -u * get(w->dtype, S, j);
+
+            for (int64_t l = 0; l < n; l++) {
+                sum += a_entry(w, matrix, i, l) * get(w->dtype, Vh, j * n + l);
+            }
+            rest = hypot(rest, sum);
+            largest = fabs(u) > fabs(largest) ? u : largest;
+        }
+        CHECK(rest <= 2 * (double)((m > n ? m : n) + 8) * eps_of(w->dtype) * norm,
+              "%lld x %lld, value %lld: residual %g of %g", (long long)m, (long long)n,
+              (long long)j, rest, norm);
+        CHECK(largest > 0, "%lld x %lld: the sign of column %lld", (long long)m, (long long)n,
+              (long long)j);
+    }
+}
+
+/* ---- shapes, layouts, ranges ---- */
+
+static void
+check_shape(tsvd_handle *handle, tsvd_dtype dtype, int64_t m, int64_t n, int64_t matrices, int full)
+{
+    struct dense w = make_dense(dtype, m, n, matrices, full);
+    void *values = allocate((size_t)(matrices * w.k) * size_of(dtype));
+    tsvd_error error;
+
+    if (w.full && m == n) {
+        w.full = 0;
+    }
+    CHECK(solve_dense(handle, &w, NULL, NULL, &error) == TSVD_OK, "%lld x %lld: %s", (long long)m,
+          (long long)n, error.text);
+    for (int64_t i = 0; i < matrices; i++) {
+        check_dense(&w, i);
+    }
+    memcpy(values, w.S, (size_t)(matrices * w.k) * size_of(dtype));
+    w.vectors = 0;
+    CHECK(solve_dense(handle, &w, NULL, NULL, &error) == TSVD_OK, "%s", error.text);
+    for (int64_t i = 0; i < matrices * w.k; i++) {
+        const int64_t first = i / w.k * w.k;
+
+        CHECK(fabs(get(dtype, values, i) - get(dtype, w.S, i)) <=
+                  (8 + (double)w.k / 8) * eps_of(dtype) * get(dtype, values, first),
+              "%lld x %lld: value %lld", (long long)m, (long long)n, (long long)i);
+    }
+    free(values);
+    free_dense(&w);
+}
+
+/* Panels begin at 128 columns, and QR at 1.7 times as many rows. */
+static void
+test_shapes(void)
+{
+    const int64_t sizes[] = {1, 2, 3, 7, 17, 33};
+    tsvd_handle *handle = NULL;
+    tsvd_error error;
+
+    CHECK(tsvd_create(NULL, &handle, &error) == TSVD_OK, "%s", error.text);
+    for (int kind = 0; kind < 4; kind++) {
+        const tsvd_dtype dtype = dtypes[kind & 1];
+
+        use_blas(handle, kind & 2 ? 8 : 4);
+        for (int i = 0; i < 6; i++) {
+            for (int j = 0; j < 6; j++) {
+                check_shape(handle, dtype, sizes[i], sizes[j], 1 + (i + j) % 3, kind >> 1);
+            }
+        }
+        check_shape(handle, dtype, 127 + kind, 129, 1, 0);
+        check_shape(handle, dtype, 161, 130, 1, kind & 1);
+        check_shape(handle, dtype, 129, 230, 1, !(kind & 1));
+    }
+    tsvd_destroy(handle);
+}
+
+/* Rows and columns in any order in memory. */
+static void
+test_layouts(void)
+{
+    const int64_t m = 9, n = 6, size = sizeof(double);
+    tsvd_handle *handle = NULL;
+    tsvd_error error;
+
+    CHECK(tsvd_create(NULL, &handle, &error) == TSVD_OK, "%s", error.text);
+    use_blas(handle, 4);
+    for (int layout = 0; layout < 4; layout++) {
+        struct dense w = make_dense(TSVD_FLOAT64, m, n, 2, 0);
+
+        if (layout & 1) { /* by columns */
+            w.a_array.strides[1] = size;
+            w.a_array.strides[2] = m * size;
+        }
+        if (layout & 2) { /* backwards, and the same matrix twice */
+            w.a_array.data = (double *)w.a + m * n - 1;
+            w.a_array.strides[0] = 0;
+            w.a_array.strides[1] *= -1;
+            w.a_array.strides[2] *= -1;
+        }
+        CHECK(solve_dense(handle, &w, NULL, NULL, &error) == TSVD_OK, "%s", error.text);
+        check_dense(&w, 0);
+        check_dense(&w, 1);
+        free_dense(&w);
+    }
+    tsvd_destroy(handle);
+}
+
+static void
+test_ranges(void)
+{
+    tsvd_handle *handle = NULL;
+    tsvd_error error;
+
+    CHECK(tsvd_create(NULL, &handle, &error) == TSVD_OK, "%s", error.text);
+    use_blas(handle, 8);
+    for (int64_t first = 0; first < 5; first += 2) {
+        for (int64_t count = 0; count <= 2; count++) {
+            struct dense w = make_dense(TSVD_FLOAT64, first == 2 ? 20 : 8, 7, 3, 0);
+
+            w.first = first;
+            w.k = count;
+            CHECK(solve_dense(handle, &w, NULL, NULL, &error) == TSVD_OK, "%s", error.text);
+            for (int64_t i = 0; i < w.matrices; i++) {
+                check_dense(&w, i);
+            }
+            free_dense(&w);
+        }
+    }
+    tsvd_destroy(handle);
+}
+
+/* Zero, NaN and the largest numbers. */
+static void
+test_kinds(void)
+{
+    struct dense w = make_dense(TSVD_FLOAT64, 5, 4, 3, 0);
+    tsvd_options options = tsvd_options_default();
+    tsvd_handle *handle = NULL;
+    double *a = w.a;
+    tsvd_error error;
+
+    CHECK(tsvd_create(NULL, &handle, &error) == TSVD_OK, "%s", error.text);
+    use_blas(handle, 4);
+    for (int i = 0; i < 20; i++) {
+        a[i] = 0;
+        a[40 + i] *= DBL_MAX / 64;
+    }
+    a[27] = NAN;
+    CHECK(solve_dense(handle, &w, NULL, NULL, &error) == TSVD_ERR_NONFINITE && error.matrix == 1,
+          "matrix %lld: %s", (long long)error.matrix, error.text);
+    options.check_finite = 0;
+    CHECK(solve_dense(handle, &w, &options, NULL, &error) == TSVD_OK, "%s", error.text);
+    check_dense(&w, 0);
+    for (int i = 0; i < 4; i++) {
+        CHECK(isnan(((double *)w.S)[4 + i]) && isnan(((double *)w.Vh)[16 + 4 * i]), "NaN");
+        a[40 + i] = a[40 + i] < 0 ? -DBL_MAX : DBL_MAX;
+    }
+    for (int i = 0; i < 20; i++) { /* what the check can square */
+        a[40 + i] *= 0x1p-512;
+    }
+    CHECK(solve_dense(handle, &w, &options, NULL, &error) == TSVD_OK, "%s", error.text);
+    check_dense(&w, 2);
+    tsvd_destroy(handle);
+    free_dense(&w);
+}
+
+/* ---- reductions that are kept ---- */
+
+static void
+check_reduction(tsvd_handle *handle, int64_t m, int64_t n, tsvd_dtype dtype)
+{
+    const int64_t p = m < n ? m : n, matrices = 2;
+    struct dense w = make_dense(dtype, m, n, matrices, 0);
+    const size_t size = size_of(dtype);
+    const double bound = 8 * (double)(m + n + 8) * eps_of(dtype);
+    char *d = allocate((size_t)(matrices * p) * size), *e = allocate((size_t)(matrices * p) * size);
+    char *x = allocate((size_t)(matrices * m * n) * size);
+    const tsvd_array d_array = array_for(&w, d, p, -1), e_array = array_for(&w, e, p - 1, -1);
+    const int64_t flipped[] = {matrices, n, m};
+    const tsvd_array x_array = tsvd_array_of(x, TSVD_HOST, dtype, 3, w.a_array.shape);
+    const tsvd_array y_array = tsvd_array_of(x, TSVD_HOST, dtype, 3, flipped);
+    tsvd_reduction *reduction = NULL;
+    tsvd_error error;
+
+    CHECK(tsvd_dense_reduce(handle, &w.a_array, NULL, &reduction, &error) == TSVD_OK, "%s",
+          error.text);
+    CHECK(tsvd_reduction_entries(reduction, &d_array, p > 1 ? &e_array : NULL, &error) == TSVD_OK,
+          "%s", error.text);
+    /* Q^T A, then P^T (Q^T A)^T, is B^T */
+    memcpy(x, w.a, (size_t)(matrices * m * n) * size);
+    CHECK(tsvd_reduction_apply(reduction, TSVD_LEFT, 1, &x_array, &error) == TSVD_OK, "%s",
+          error.text);
+    for (int64_t t = 0; t < matrices; t++) {
+        char *copy = allocate((size_t)(m * n) * size), *to = x + (size_t)(t * m * n) * size;
+
+        memcpy(copy, to, (size_t)(m * n) * size);
+        for (int64_t i = 0; i < m * n; i++) {
+            set(dtype, to, i % n * m + i / n, get(dtype, copy, i));
+        }
+        free(copy);
+    }
+    CHECK(tsvd_reduction_apply(reduction, TSVD_RIGHT, 1, &y_array, &error) == TSVD_OK, "%s",
+          error.text);
+    for (int64_t i = 0; i < matrices * m * n; i++) {
+        const int64_t t = i / (m * n), row = i % (m * n) % m, column = i % (m * n) / m;
+        double b = row == column ? get(dtype, d, t * p + row) : 0;
+
+        b = m >= n && column == row + 1 ? get(dtype, e, t * (p - 1) + row) : b;
+        b = m < n && row == column + 1 ? get(dtype, e, t * (p - 1) + column) : b;
+        CHECK(fabs(get(dtype, x, i) - b) <= bound, "%lld x %lld, B[%lld, %lld]: %g, not %g",
+              (long long)m, (long long)n, (long long)row, (long long)column, get(dtype, x, i), b);
+    }
+    set_results(&w);
+    for (int twice = 0; twice < 2; twice++) {
+        CHECK(tsvd_reduction_svd(reduction, NULL, &w.U_array, &w.S_array, &w.Vh_array, NULL,
+                                 &error) == TSVD_OK,
+              "%s", error.text);
+        check_dense(&w, 0);
+        check_dense(&w, 1);
+    }
+    tsvd_reduction_destroy(reduction);
+    free(d);
+    free(e);
+    free(x);
+    free_dense(&w);
+}
+
+/* Intervals, also of values that the entries of B exceed. */
+static void
+check_select(tsvd_handle *handle, int64_t m, int64_t n, double scale)
+{
+    struct dense w = make_dense(TSVD_FLOAT64, m, n, 1, 0);
+    const tsvd_array a = tsvd_array_of(w.a, TSVD_HOST, w.dtype, 2, w.a_array.shape + 1);
+    tsvd_reduction *reduction = NULL;
+    double *values = w.S;
+    int64_t first, count;
+    tsvd_error error;
+
+    CHECK(solve_dense(handle, &w, NULL, NULL, &error) == TSVD_OK, "%s", error.text);
+    for (int64_t i = 0; i < m * n; i++) {
+        ((double *)w.a)[i] *= scale;
+    }
+    CHECK(tsvd_dense_reduce(handle, &a, NULL, &reduction, &error) == TSVD_OK, "%s", error.text);
+    for (int64_t i = 0; i + 1 < w.k; i++) {
+        const double high = (values[i] + values[i + 1]) / 2 * scale;
+
+        CHECK(tsvd_reduction_select(reduction, 0, high, &first, &count, &error) == TSVD_OK, "%s",
+              error.text);
+        CHECK(!(high <= DBL_MAX) || (first == i + 1 && count == w.k - 1 - i), "%lld from %lld",
+              (long long)count, (long long)first);
+    }
+    CHECK(tsvd_reduction_select(reduction, 1, 1, &first, &count, &error) == TSVD_ERR_ARGUMENT,
+          "an empty interval");
+    tsvd_reduction_destroy(reduction);
+    free_dense(&w);
+}
+
+static void
+test_reductions(void)
+{
+    const int64_t shapes[][2] = {{1, 1}, {1, 5}, {4, 1}, {6, 6}, {7, 5}, {5, 8}, {20, 6}, {6, 20}};
+    tsvd_handle *handle = NULL;
+    tsvd_error error;
+
+    CHECK(tsvd_create(NULL, &handle, &error) == TSVD_OK, "%s", error.text);
+    use_blas(handle, 4);
+    for (int i = 0; i < 8; i++) {
+        check_reduction(handle, shapes[i][0], shapes[i][1], dtypes[i % 2]);
+    }
+    check_select(handle, 9, 6, 1);
+    check_select(handle, 6, 30, 0x1p-1030);
+    check_select(handle, 40, 8, DBL_MAX / 2);
+    CHECK(tsvd_reduction_entries(NULL, NULL, NULL, &error) == TSVD_ERR_ARGUMENT, "no reduction");
+    tsvd_reduction_destroy(NULL);
+    tsvd_destroy(handle);
+}
+
+/* ---- what fails ---- */
+
+/* Refuses each request of a call in its turn; also plans what the call takes. */
+static void
+check_memory(int64_t m, int64_t n, int64_t matrices, int threads)
+{
+    struct counting counting = {.refuse = 0};
+    tsvd_handle *handle = counting_handle(&counting, threads);
+    struct dense w = make_dense(TSVD_FLOAT64, m, n, matrices, 0);
+    const long long before = atomic_load(&counting.bytes);
+    int refused = 1;
+    tsvd_plan plan;
+    tsvd_error error;
+
+    use_blas(handle, 4);
+    CHECK(tsvd_dense_plan(handle, &w.a_array, NULL, 1, &plan, &error) == TSVD_OK, "%s", error.text);
+    for (long long k = 0; refused && k < 1000; k++) {
+        tsvd_status status;
+
+        atomic_store(&counting.calls, 0);
+        atomic_store(&counting.refused, 0);
+        counting.refuse = k;
+        status = solve_dense(handle, &w, NULL, NULL, &error);
+        refused = k == 0 || atomic_load(&counting.refused);
+        if (k > 0 && refused) {
+            CHECK(status == TSVD_ERR_MEMORY && error.wanted > 0, "status %d", (int)status);
+        } else {
+            CHECK(status == TSVD_OK, "%s", error.text);
+            check_dense(&w, matrices - 1);
+        }
+        CHECK(atomic_load(&counting.bytes) == before, "bytes are left");
+    }
+    CHECK(!refused, "it never works");
+    CHECK((uint64_t)(atomic_load(&counting.peak) - before) <= plan.host_bytes,
+          "%lld x %lld: %lld bytes, planned %llu", (long long)m, (long long)n,
+          (long long)(atomic_load(&counting.peak) - before), (unsigned long long)plan.host_bytes);
+    CHECK(plan.n == (m < n ? m : n) && plan.count == plan.n && plan.matrices == matrices &&
+              plan.needs_blas,
+          "the plan");
+    tsvd_destroy(handle);
+    free_dense(&w);
+}
+
+struct asked {
+    int calls, stop_at;
+    double done;
+};
+
+static int
+ask(void *arg, double done)
+{
+    struct asked *asked = arg;
+
+    CHECK(done >= asked->done && done <= 1, "%g after %g", done, asked->done);
+    asked->done = done;
+    return ++asked->calls == asked->stop_at;
+}
+
+static void
+check_interruptions(int64_t m, int64_t n, int64_t matrices, int threads)
+{
+    struct counting counting = {.refuse = 0};
+    tsvd_handle *handle = counting_handle(&counting, threads);
+    struct dense w = make_dense(TSVD_FLOAT32, m, n, matrices, 0);
+    const long long before = atomic_load(&counting.bytes);
+    tsvd_options options = tsvd_options_default();
+    struct asked asked = {0, 0, 0};
+    int stopped = 1;
+    tsvd_error error;
+
+    use_blas(handle, 8);
+    options.check = ask;
+    options.check_arg = &asked;
+    for (int stop_at = 1; stopped && stop_at < 1000; stop_at++) {
+        tsvd_status status;
+
+        asked = (struct asked){0, stop_at, 0};
+        status = solve_dense(handle, &w, &options, NULL, &error);
+        stopped = status == TSVD_ERR_INTERRUPTED;
+        CHECK(stopped || (status == TSVD_OK && asked.done == 1), "status %d, done %g", (int)status,
+              asked.done);
+        CHECK(atomic_load(&counting.bytes) == before, "bytes are left");
+    }
+    check_dense(&w, 0);
+    tsvd_destroy(handle);
+    free_dense(&w);
+}
+
+static void
+test_failures(void)
+{
+    check_memory(9, 9, 1, 1);
+    check_memory(30, 7, 20, 2);
+    check_memory(7, 11, 6, 6);
+    check_memory(150, 140, 1, 2);
+    check_interruptions(12, 8, 30, 1);
+    check_interruptions(8, 30, 30, 2);
+    check_interruptions(170, 165, 1, 1);
+}
+
+static void
+test_arguments(void)
+{
+    struct dense w = make_dense(TSVD_FLOAT64, 4, 3, 1, 0);
+    tsvd_options options = tsvd_options_default();
+    tsvd_handle *handle = NULL;
+    tsvd_reduction *reduction = NULL;
+    tsvd_array bad;
+    tsvd_plan plan;
+    tsvd_error error;
+
+    CHECK(tsvd_create(NULL, &handle, &error) == TSVD_OK, "%s", error.text);
+    if (!tsvd_has_blas()) {
+        CHECK(solve_dense(handle, &w, NULL, NULL, &error) == TSVD_ERR_LIBRARY &&
+                  strstr(error.advice, "tsvd_set_blas") != NULL,
+              "%s", error.text);
+        CHECK(tsvd_dense_plan(handle, &w.a_array, NULL, 1, &plan, &error) == TSVD_ERR_LIBRARY &&
+                  plan.needs_blas,
+              "%s", error.text);
+    }
+    use_blas(handle, 4);
+    CHECK(tsvd_dense_svd(handle, NULL, NULL, NULL, NULL, NULL, NULL, &error) == TSVD_ERR_ARGUMENT,
+          "no a");
+    CHECK(tsvd_dense_svd(NULL, &w.a_array, NULL, NULL, NULL, NULL, NULL, &error) ==
+              TSVD_ERR_ARGUMENT,
+          "no handle");
+    CHECK(tsvd_dense_reduce(NULL, &w.a_array, NULL, &reduction, &error) == TSVD_ERR_ARGUMENT,
+          "no handle");
+    set_results(&w);
+    bad = w.U_array;
+    bad.shape[2] = 2;
+    CHECK(tsvd_dense_svd(handle, &w.a_array, NULL, &bad, &w.S_array, &w.Vh_array, NULL, &error) ==
+                  TSVD_ERR_ARGUMENT &&
+              error.text[0] == 'U',
+          "%s", error.text);
+    CHECK(tsvd_dense_svd(handle, &w.a_array, NULL, &w.U_array, &w.S_array, NULL, NULL, &error) ==
+              TSVD_ERR_ARGUMENT,
+          "U without Vh");
+    bad = w.a_array;
+    bad.ndim = 1;
+    CHECK(tsvd_dense_svd(handle, &bad, NULL, NULL, &w.S_array, NULL, NULL, &error) ==
+              TSVD_ERR_ARGUMENT,
+          "one dimension");
+    bad = w.a_array;
+    bad.shape[1] = INT64_C(1) << 40;
+    bad.shape[2] = INT64_C(1) << 40;
+    CHECK(tsvd_dense_svd(handle, &bad, NULL, NULL, &w.S_array, NULL, NULL, &error) ==
+              TSVD_ERR_MEMORY,
+          "%s", error.text);
+    options.lower = 1;
+    CHECK(solve_dense(handle, &w, &options, NULL, &error) == TSVD_ERR_ARGUMENT, "lower");
+    tsvd_destroy(handle);
+    free_dense(&w);
+}
+
+int
+main(void)
+{
+    test_shapes();
+    test_layouts();
+    test_ranges();
+    test_kinds();
+    test_reductions();
+    test_failures();
+    test_arguments();
+    return report();
+}

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Runs the tests that other projects have for their SVD, with tsvd.linalg in its place.
+
+    tests/peers/run.py numpy                  of the installed NumPy
+    tests/peers/run.py array_api FOLDER       of array-api-tests, in a checkout with its submodule;
+                                              needs ndindex and pytest-json-report
+    tests/peers/run.py cupy FOLDER            of CuPy, in its unpacked sdist; needs CuPy and a GPU
+
+Further arguments go to pytest. Cases that ask for complex numbers are not offered by tsvd: they are
+skipped, and listed at the end. The exit status is pytest's.
+"""
+
+import functools
+import os
+import sys
+import types
+import unittest
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tsvd import linalg
+
+OFFERED = np.dtype("f4"), np.dtype("f8")
+
+
+def main(peer, *arguments):
+    return PEERS[peer](*arguments)
+
+
+class Peer:
+    """A plugin of pytest: puts tsvd's functions in place before a test runs, and reports what it
+    skips.
+    """
+
+    def __init__(self):
+        self.not_offered = set()
+
+    def offered(self, dtype, what):
+        """Whether tsvd offers this type; if not, `what` is listed."""
+        if np.dtype(dtype).kind != "c":
+            return True
+        self.not_offered.add(what)
+        return False
+
+    def pytest_terminal_summary(self, terminalreporter):
+        terminalreporter.section("not offered by tsvd")
+        for what in sorted(self.not_offered):
+            terminalreporter.write_line(what)
+
+    def run(self, *arguments):
+        # No configuration of the folder around, nor of tsvd's own tests.
+        return pytest.main(["-q", "-c", os.devnull, *map(str, arguments)], plugins=[self])
+
+
+def with_ours(module, **ours):
+    """A module with all names of another, some of them ours."""
+    changed = types.ModuleType(module.__name__)
+    changed.__dict__.update(vars(module) | ours)
+    return changed
+
+
+# ---- NumPy ----
+
+
+class NumPy(Peer):
+    """TestSVD and TestSVDHermitian of numpy.linalg, and the regression tests that call svd."""
+
+    TESTS = "TestSVD or test_svd"
+
+    @pytest.hookimpl(trylast=True)  # when the others are deselected
+    def pytest_collection_modifyitems(self, items):
+        for item in items:
+            module, parameters = item.module, getattr(item, "callspec", None)
+            module.linalg = with_ours(np.linalg, svd=linalg.svd, svdvals=linalg.svdvals)
+            dtype = parameters and parameters.params.get("dtype")
+            if dtype and not self.offered(dtype, f"{item.nodeid.split('::', 1)[1]}"):
+                item.add_marker(pytest.mark.skip("complex"))
+            elif item.name == "test_svd_no_uv":
+                item.obj = functools.partial(self._without_complex, module, item.obj)
+            if hasattr(item.cls, "TEST_CASES"):
+                item.cls.TEST_CASES = [case for case in module.CASES if self._case(case)]
+
+    def _case(self, case):
+        return self.offered(
+            np.asarray(case.a).dtype, f"the case {case.name.split('_tile')[0].split('_stride')[0]}"
+        )
+
+    def _without_complex(self, module, test):
+        """A test that loops over float and complex."""
+        self.not_offered.add("test_svd_no_uv with complex")
+        ones = np.ones
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(np, "ones", lambda shape, dtype: ones(shape, float))
+            test()
+
+
+def run_numpy(*arguments):
+    modules = "numpy.linalg.tests.test_linalg", "numpy.linalg.tests.test_regression"
+    return NumPy().run("--pyargs", *modules, "-k", NumPy.TESTS, *arguments)
+
+
+# ---- array-api-tests ----
+
+
+class ArrayAPI(Peer):
+    """test_svd and test_svdvals of the standard's own tests, for NumPy's namespace."""
+
+    def namespace(self):
+        ours = {name: self._rejecting(getattr(linalg, name)) for name in ("svd", "svdvals")}
+        return with_ours(np, linalg=with_ours(np.linalg, **ours))
+
+    def _rejecting(self, function):
+        import hypothesis
+
+        @functools.wraps(function)
+        def call(x, /, **options):
+            if not self.offered(x.dtype, f"{function.__name__} of {x.dtype}"):
+                hypothesis.reject()
+            return function(x, **options)
+
+        return call
+
+
+def run_array_api(folder, *arguments):
+    peer, folder = ArrayAPI(), Path(folder).resolve()
+    sys.modules["tsvd_namespace"] = peer.namespace()
+    os.environ["ARRAY_API_TESTS_MODULE"] = "tsvd_namespace"
+    sys.path.insert(0, str(folder))
+    tests = folder / "array_api_tests" / "test_linalg.py"
+    chosen = [f"{tests}::{name}" for name in ("test_svd", "test_svdvals")]
+    return peer.run("--rootdir", folder, *chosen, *arguments)
+
+
+# ---- CuPy ----
+
+
+class CuPy(Peer):
+    """TestSVD of CuPy. Its loops over types leave out those for which svd raises SkipTest."""
+
+    def skipping(self, function):
+        @functools.wraps(function)
+        def call(a, *arguments, **options):
+            if not self.offered(a.dtype, f"svd of {a.dtype}"):
+                raise unittest.SkipTest(f"{a.dtype} is not offered")
+            return function(a, *arguments, **options)
+
+        return call
+
+
+def run_cupy(folder, *arguments):
+    import cupy
+
+    peer = CuPy()
+    cupy.linalg.svd = peer.skipping(linalg.svd)
+    np.linalg.svd = peer.skipping(np.linalg.svd)  # its results are what CuPy's are compared with
+    tests = Path(folder).resolve() / "tests/cupy_tests/linalg_tests/test_decomposition.py"
+    return peer.run("--import-mode=importlib", tests, "-k", "TestSVD", *arguments)
+
+
+PEERS = {"numpy": run_numpy, "array_api": run_array_api, "cupy": run_cupy}
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] not in PEERS:
+        sys.exit(__doc__)
+    sys.exit(main(*sys.argv[1:]))

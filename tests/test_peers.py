@@ -1,0 +1,75 @@
+"""The tests that other projects have for their SVD, with tsvd.linalg in its place: peers/run.py.
+
+NumPy brings its tests along. Those of array-api-tests and of CuPy run if an environment variable
+names the folder with a checkout, or with the unpacked sdist.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = Path(__file__).parent / "peers" / "run.py"
+
+
+def run(*arguments, program=None):
+    """The exit status, and what was printed."""
+    command = [RUN, *arguments] if program is None else ["-c", program, RUN, *arguments]
+    done = subprocess.run(
+        [sys.executable, *map(str, command)], capture_output=True, text=True, timeout=300
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_numpy():
+    pytest.importorskip("numpy.linalg.tests.test_linalg", reason="NumPy without its tests")
+    status, printed = run("numpy")
+    assert status == 0, printed
+    assert int(re.search(r"(\d+) passed", printed)[1]) >= 15, printed
+    # What is left out asks for complex numbers.
+    listed = printed.split("not offered by tsvd")[1].splitlines()[1:-1]
+    assert listed and all(re.search(r"complex|csingle|cdouble", line) for line in listed), printed
+
+
+@pytest.mark.parametrize(
+    "defect", ["s * 1.001", "s[..., ::-1].copy()", "np.float32(s)"], ids=["off", "order", "type"]
+)
+def test_a_planted_defect_is_found(defect):
+    pytest.importorskip("numpy.linalg.tests.test_linalg", reason="NumPy without its tests")
+    program = f"""
+import runpy, sys
+import numpy as np
+from tsvd import linalg
+
+right = linalg.svd
+
+def svd(a, *arguments, **options):
+    result = right(a, *arguments, **options)
+    if not isinstance(result, tuple):
+        return result
+    s = result.S
+    return result._replace(S={defect})
+
+linalg.svd = svd
+sys.argv.pop(0)
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+    status, printed = run("numpy", program=program)
+    assert status == 1 and "failed" in printed, printed
+
+
+@pytest.mark.parametrize(
+    ("peer", "variable"),
+    [
+        ("array_api", "TSVD_ARRAY_API_TESTS"),
+        pytest.param("cupy", "TSVD_CUPY_SDIST", marks=pytest.mark.cuda),
+    ],
+)
+def test_in_a_folder(peer, variable):
+    if variable not in os.environ:
+        pytest.skip(f"{variable} names no folder")
+    status, printed = run(peer, os.environ[variable])
+    assert status == 0 and "passed" in printed, printed
