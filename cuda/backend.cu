@@ -139,6 +139,7 @@ tsvdi_cuda(void)
         .dc = &tsvdi_cuda_dc,
         .twisted = &tsvdi_cuda_twisted,
         .givens = &tsvdi_cuda_givens,
+        .dense = &tsvdi_cuda_dense,
     };
 
     return &backend;

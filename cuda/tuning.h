@@ -145,8 +145,50 @@ enum {
        n-th part of the values is wanted.  Not measured. */
     TWISTED_FEW = 4,
 
+    /* dense/: threads of a block that reduces.  No constant of dense/ is measured yet. */
+    DENSE_THREADS = 512,
+
+    /* dense/reduce.cu: columns of a panel. */
+    DENSE_WIDTH = 32,
+
+    /* dense/reduce.cu: visits to columns that are on their way to shared memory; at most 4. */
+    DENSE_STAGES = 4,
+
+    /* dense/resident.cu: columns of a block, if there are multiprocessors enough and they fit. */
+    DENSE_RESIDENT_COLUMNS = 4,
+
+    /* dense/reflectors.cu: reflectors that are applied together; at most 64. */
+    DENSE_BLOCK = 64,
+
+    /* dense/reflectors.cu: parts, at most, of a product over many more terms than it has rows and
+       columns, and the least terms of a part. */
+    DENSE_PARTS = 64,
+    DENSE_PART_TERMS = 2048,
+
+    /* dense/results.cu: rows of U that a block looks for the largest entries in. */
+    DENSE_SIGN_ROWS = 512,
+
+    /* dense/dense.cu: small.h reduces matrices of up to so many columns, and larger ones that fit
+       if there is one for every DENSE_SMALL_SHARE multiprocessors or more. */
+    DENSE_SMALL_ORDER = 64,
+    DENSE_SMALL_SHARE = 2,
+
     /* CUDA's bound on the blocks of a grid along its second and third dimensions. */
     GRID_MOST = 65535,
+
+    /* dense/small.cu: a group of threads of a warp reduces a matrix if it has no more columns than
+       the group has threads, no more than so many rows for each thread, and no more than so many
+       entries.  Not measured. */
+    DENSE_WARP_ROWS = 8,
+    DENSE_WARP_ENTRIES = 1024,
+
+    /* dense/small.cu: a block reduces a matrix with up to so many columns.  Not measured. */
+    DENSE_BLOCK_COLUMNS = 512,
+
+    /* dense/small.cu: a block has 128 threads if the matrix has fewer entries than the first of
+       these, 256 if it has fewer than the second, and else 512.  Not measured. */
+    DENSE_SMALL_ENTRIES = 40 * 40,
+    DENSE_MEDIUM_ENTRIES = 96 * 96,
 
     /* vectors.cu: order of a tile of the transpose, and of the product in orthonormalize().  It is
        the width of a warp. */

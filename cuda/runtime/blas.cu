@@ -25,7 +25,7 @@ extern "C" {
 enum { CUDA_MAJOR = CUDART_VERSION / 1000 };
 
 /* cublasStatus_t and cublasOperation_t. */
-enum { STATUS_SUCCESS = 0, STATUS_ALLOC_FAILED = 3, NOT_TRANSPOSED = 0 };
+enum { STATUS_SUCCESS = 0, STATUS_ALLOC_FAILED = 3, NOT_TRANSPOSED = 0, TRANSPOSED = 1 };
 
 template <typename number>
 using gemm_function = int(void *handle, int transpose_a, int transpose_b, int m, int n, int k,
@@ -263,51 +263,40 @@ fits(int64_t least, int64_t number)
     return least <= number && number <= INT_MAX;
 }
 
-tsvd_status
-tsvdi_cuda_multiply(struct cuda_call *call, int single, int64_t rows, int64_t columns,
-                    int64_t terms, const void *d_a, int64_t lda, const void *d_b, int64_t ldb,
-                    void *d_c, int64_t ldc, int64_t stride_a, int64_t stride_b, int64_t stride_c,
-                    int count, cudaStream_t stream)
+/* C = alpha A B + beta C with terms > 0. */
+static tsvd_status
+multiply(struct cuda_call *call, int single, int64_t rows, int64_t columns, int64_t terms,
+         double alpha, struct cuda_factor a, struct cuda_factor b, double beta, void *d_c,
+         int64_t ldc, int64_t stride_c, int64_t count, cudaStream_t stream)
 {
-    const double one = 1, zero = 0;
-    const float one_f = 1, zero_f = 0;
-    const size_t size = single ? sizeof(float) : sizeof(double);
+    const int turn_a = a.transposed ? TRANSPOSED : NOT_TRANSPOSED;
+    const int turn_b = b.transposed ? TRANSPOSED : NOT_TRANSPOSED;
+    const float alpha_f = (float)alpha, beta_f = (float)beta;
     void *handle = NULL;
     int status;
     tsvd_status ret = TSVD_OK;
 
-    stream = stream != NULL ? stream : call->stream;
-    if (rows == 0 || columns == 0 || count == 0) {
-        goto out;
-    }
-    if (!fits(1, rows) || !fits(1, columns) || !fits(0, terms) || !fits(terms, lda) ||
-        !fits(columns, ldb) || !fits(columns, ldc) || count < 0) {
+    if (!fits(1, rows) || !fits(1, columns) || !fits(0, terms) ||
+        !fits(a.transposed ? rows : terms, a.ld) || !fits(b.transposed ? terms : columns, b.ld) ||
+        !fits(columns, ldc) || !fits(0, count)) {
         TSVD_TRY(tsvdi_fail(call->error, TSVD_ERR_ARGUMENT,
                             "cuBLAS cannot multiply %lld x %lld by %lld x %lld numbers in rows of "
                             "%lld, %lld and %lld",
                             (long long)rows, (long long)terms, (long long)terms, (long long)columns,
-                            (long long)lda, (long long)ldb, (long long)ldc));
-    }
-    for (int i = 0; i < count && terms == 0; i++) {
-        CUDA_TRY(call,
-                 cudaMemset2DAsync((char *)d_c + (size_t)(i * stride_c) * size, (size_t)ldc * size,
-                                   0, (size_t)columns * size, (size_t)rows, stream));
-    }
-    if (terms == 0) {
-        goto out;
+                            (long long)a.ld, (long long)b.ld, (long long)ldc));
     }
     TSVD_TRY(handle_for(call, stream, &handle));
     /* row-major matrices are, to cuBLAS, their transposes: C^T = B^T A^T */
     if (single) {
-        status = call->cublas->sgemm(handle, NOT_TRANSPOSED, NOT_TRANSPOSED, (int)columns,
-                                     (int)rows, (int)terms, &one_f, (const float *)d_b, (int)ldb,
-                                     stride_b, (const float *)d_a, (int)lda, stride_a, &zero_f,
-                                     (float *)d_c, (int)ldc, stride_c, count);
+        status = call->cublas->sgemm(handle, turn_b, turn_a, (int)columns, (int)rows, (int)terms,
+                                     &alpha_f, (const float *)b.d, (int)b.ld, b.stride,
+                                     (const float *)a.d, (int)a.ld, a.stride, &beta_f, (float *)d_c,
+                                     (int)ldc, stride_c, (int)count);
     } else {
-        status = call->cublas->dgemm(handle, NOT_TRANSPOSED, NOT_TRANSPOSED, (int)columns,
-                                     (int)rows, (int)terms, &one, (const double *)d_b, (int)ldb,
-                                     stride_b, (const double *)d_a, (int)lda, stride_a, &zero,
-                                     (double *)d_c, (int)ldc, stride_c, count);
+        status = call->cublas->dgemm(handle, turn_b, turn_a, (int)columns, (int)rows, (int)terms,
+                                     &alpha, (const double *)b.d, (int)b.ld, b.stride,
+                                     (const double *)a.d, (int)a.ld, a.stride, &beta, (double *)d_c,
+                                     (int)ldc, stride_c, (int)count);
     }
     if (status != STATUS_SUCCESS) {
         TSVD_TRY(blas_failed(call, status,
@@ -315,4 +304,43 @@ tsvdi_cuda_multiply(struct cuda_call *call, int single, int64_t rows, int64_t co
     }
 out:
     return ret;
+}
+
+tsvd_status
+tsvdi_cuda_multiply(struct cuda_call *call, int single, int64_t rows, int64_t columns,
+                    int64_t terms, const void *d_a, int64_t lda, const void *d_b, int64_t ldb,
+                    void *d_c, int64_t ldc, int64_t stride_a, int64_t stride_b, int64_t stride_c,
+                    int count, cudaStream_t stream)
+{
+    const struct cuda_factor a = {d_a, lda, stride_a, 0}, b = {d_b, ldb, stride_b, 0};
+    const size_t size = single ? sizeof(float) : sizeof(double);
+    tsvd_status ret = TSVD_OK;
+
+    stream = stream != NULL ? stream : call->stream;
+    if (rows == 0 || columns == 0 || count == 0) {
+        goto out;
+    }
+    for (int i = 0; i < count && terms == 0; i++) {
+        CUDA_TRY(call,
+                 cudaMemset2DAsync((char *)d_c + (size_t)(i * stride_c) * size, (size_t)ldc * size,
+                                   0, (size_t)columns * size, (size_t)rows, stream));
+    }
+    if (terms != 0) {
+        TSVD_TRY(multiply(call, single, rows, columns, terms, 1, a, b, 0, d_c, ldc, stride_c, count,
+                          stream));
+    }
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_cuda_multiply_add(struct cuda_call *call, int single, int64_t rows, int64_t columns,
+                        int64_t terms, double alpha, struct cuda_factor a, struct cuda_factor b,
+                        double beta, void *d_c, int64_t ldc, int64_t stride_c, int64_t count)
+{
+    if (rows == 0 || columns == 0 || terms == 0 || count == 0) {
+        return TSVD_OK;
+    }
+    return multiply(call, single, rows, columns, terms, alpha, a, b, beta, d_c, ldc, stride_c,
+                    count, call->stream);
 }

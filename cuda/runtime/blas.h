@@ -30,6 +30,22 @@ tsvd_status tsvdi_cuda_multiply(struct cuda_call *call, int single, int64_t rows
                                 int64_t stride_b, int64_t stride_c, int count,
                                 cudaStream_t stream = NULL);
 
+/* A factor of a product: row-major, `ld` numbers between rows and `stride` between consecutive
+   ones. */
+struct cuda_factor {
+    const void *d;
+    int64_t ld, stride;
+    int transposed; /* 1: it stands for its transpose, and ld lies between the rows of what is there
+                     */
+};
+
+/* C = alpha A B + beta C, on the call's stream; else as above.  alpha and beta are exact in float32
+   too. */
+tsvd_status tsvdi_cuda_multiply_add(struct cuda_call *call, int single, int64_t rows,
+                                    int64_t columns, int64_t terms, double alpha,
+                                    struct cuda_factor a, struct cuda_factor b, double beta,
+                                    void *d_c, int64_t ldc, int64_t stride_c, int64_t count);
+
 /* At the end of a call: later products of another call wait for those that are under way on the
    call's stream, if they use the same workspace. */
 void tsvdi_cuda_blas_leave(struct cuda_call *call);

@@ -1,0 +1,496 @@
+/*
+ * Dense matrices on the device: the operations of the seam, and their memory.  Mirrors
+ * csrc/cpu/dense.
+ */
+#include "dense/run.h"
+
+/* Most bytes of the matrices that are worked on together. */
+static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
+
+enum { ENTRY_THREADS = 256 };
+
+/* QR pays from so many times as many rows as columns on.  Not measured. */
+static const double TALL_RATIO = 1.8;
+
+static struct cuda_dense *
+run_of(const struct dense_job *job)
+{
+    return (struct cuda_dense *)job->held;
+}
+
+/* ---- memory ---- */
+
+/* What a job for so many matrices is like, but for its arrays. */
+static struct cuda_dense
+shape_run(const struct cuda_call *call, const struct dense_problem *p, int64_t count, int tall)
+{
+    struct cuda_dense run = {};
+
+    run.wide = p->rows < p->columns;
+    run.r = run.wide ? p->columns : p->rows;
+    run.c = run.wide ? p->rows : p->columns;
+    run.count = count;
+    run.small = tsvdi_cuda_dense_small_fits(call, run.r, run.c) &&
+                (run.c <= DENSE_SMALL_ORDER || count * DENSE_SMALL_SHARE >= call->multiprocessors);
+    run.tall = tall && !run.small;
+    return run;
+}
+
+static size_t
+lay_out(struct cuda_dense *run, char *base)
+{
+    const int64_t r = run->r, c = run->c, count = run->count;
+    size_t at = 0;
+
+    run->w = cut<real>(base, &at, count * r * c);
+    run->top = run->tall ? cut<real>(base, &at, count * c * c) : run->w;
+    run->tau = cut<real>(base, &at, run->tall ? count * c : 0);
+    run->tau_q = cut<real>(base, &at, count * c);
+    run->tau_p = cut<real>(base, &at, count * c);
+    run->d = cut<real>(base, &at, count * c);
+    run->e = cut<real>(base, &at, count * c);
+    run->largest = cut<unsigned long long>(base, &at, count);
+    run->exponent = cut<real_int>(base, &at, count);
+    run->kind = cut<char>(base, &at, count);
+    return at;
+}
+
+/* Workspace of reduce(): one thing after another lies in it. */
+static uint64_t
+reduce_work(const struct cuda_call *call, const struct cuda_dense *run, bool staged)
+{
+    const int64_t r = run->r, c = run->c, count = run->count, top = run->tall ? c : r;
+    uint64_t most = staged ? bytes_of(count * r, bytes_of(c, sizeof(real))) : 0, other;
+
+    if (run->tall) {
+        other = tsvdi_cuda_dense_qr_bytes(call, r, c, count);
+        most = other > most ? other : most;
+    }
+    other = run->small ? tsvdi_cuda_dense_small_bytes(r, c, count, 0)
+                       : tsvdi_cuda_dense_reduce_bytes(call, top, c, count);
+    return other > most ? other : most;
+}
+
+/* Workspace of reflectors on so many vectors of a matrix. */
+static uint64_t
+reflect_work(const struct cuda_dense *run, int64_t vectors)
+{
+    return run->small ? tsvdi_cuda_dense_small_bytes(run->r, run->c, run->count, vectors)
+                      : tsvdi_cuda_dense_reflect_bytes(run->r, run->count, vectors);
+}
+
+/* The vectors of the results. */
+static struct dense_shape
+shape_of(const struct dense_problem *p)
+{
+    const int64_t k = p->b.k;
+    const struct dense_shape shape = {k, p->rows, p->full ? p->rows : k, p->full ? p->columns : k,
+                                      p->columns};
+
+    return shape;
+}
+
+/* Where L, or R, has the layout of the array that it ends up in, so that it can be made there. */
+static bool
+left_in_place(const struct dense_problem *p, int64_t count)
+{
+    return shape_of(p).u_columns == p->b.k && (p->rows == p->b.n || count == 1);
+}
+
+static bool
+right_in_place(const struct dense_problem *p)
+{
+    return p->columns == p->b.n; /* then Vh has k rows, also if it is full */
+}
+
+/* What room() takes, and back() works in.  The results come first. */
+struct room {
+    real *s, *u, *vh, *left, *right;
+    char *work;
+};
+
+static size_t
+lay_room(const struct cuda_dense *run, const struct dense_problem *p, bool on_host, char *base,
+         struct room *room)
+{
+    const struct dense_shape shape = shape_of(p);
+    const int64_t count = run->count, n = p->b.n, k = p->b.k;
+    const int64_t most =
+        shape.u_columns > shape.v_rows ? shape.u_columns : shape.v_rows; /* vectors of a side */
+    const uint64_t finish = tsvdi_cuda_dense_finish_bytes(count, shape);
+    const uint64_t reflect = p->b.vectors ? reflect_work(run, most) : 0;
+    size_t at = 0;
+
+    room->s = cut<real>(base, &at, on_host ? count * k : 0);
+    room->u = room->vh = room->left = room->right = NULL;
+    if (p->b.vectors) {
+        room->u = cut<real>(base, &at, on_host ? count * shape.u_rows * shape.u_columns : 0);
+        room->vh = cut<real>(base, &at, on_host ? count * shape.v_rows * shape.v_columns : 0);
+        room->left = cut<real>(base, &at, left_in_place(p, count) ? 0 : count * n * k);
+        room->right = cut<real>(base, &at, right_in_place(p) ? 0 : count * n * k);
+    }
+    room->work = cut<char>(base, &at, (int64_t)(finish > reflect ? finish : reflect));
+    return at;
+}
+
+static void
+free_room(struct tsvd_context *ctx, const struct dense_job *job, struct cuda_dense *run)
+{
+    if (job->problem->b.to == TSVD_HOST) { /* results may be on their way */
+        tsvdi_cuda_free_sent(cuda_of(ctx), run->d_room);
+    } else {
+        tsvdi_cuda_free(cuda_of(ctx), run->d_room);
+    }
+    run->d_room = NULL;
+}
+
+static void
+dense_end(struct tsvd_context *ctx, struct dense_job *job)
+{
+    struct cuda_dense *run = run_of(job);
+
+    if (run == NULL) {
+        return;
+    }
+    free_room(ctx, job, run);
+    tsvdi_cuda_free(cuda_of(ctx), run->d_arrays);
+    tsvdi_host_free(&job->problem->b.handle->host, run);
+    job->held = NULL;
+}
+
+static tsvd_status
+dense_begin(struct tsvd_context *ctx, struct dense_job *job)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    struct cuda_dense *run = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(
+        tsvdi_host_alloc(&job->problem->b.handle->host, sizeof(*run), ctx->error, (void **)&run));
+    *run = shape_run(call, job->problem, job->count, job->tall);
+    job->held = run;
+    TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(run, NULL), (void **)&run->d_arrays));
+    (void)lay_out(run, run->d_arrays);
+    job->d = run->d;
+    job->e = run->e;
+out:
+    return ret;
+}
+
+/* ---- reduction ---- */
+
+static tsvd_status
+dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    struct cuda_dense *run = run_of(job);
+    const size_t count = (size_t)job->count;
+    const struct dense_reduction to = {run->tall ? run->c : run->r,
+                                       run->c,
+                                       job->count,
+                                       run->top,
+                                       run->tau_q,
+                                       run->tau_p,
+                                       job->d,
+                                       job->e};
+    const struct cuda_piece piece[] = {{job->exponent, run->exponent, count * sizeof(real_int)},
+                                       {job->kind, run->kind, count}};
+    char *d_work = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    run->count = job->count; /* the last chunk may be shorter than the first */
+    TSVD_TRY(tsvdi_cuda_alloc(call, reduce_work(call, run, tsvdi_cuda_dense_stages(job->problem)),
+                              (void **)&d_work));
+    TSVD_TRY(tsvdi_cuda_dense_load(ctx, job, run, (real *)d_work));
+    if (run->tall) {
+        TSVD_TRY(tsvdi_cuda_dense_qr(ctx, run, d_work));
+    }
+    if (run->small) {
+        TSVD_TRY(tsvdi_cuda_dense_small_reduce(call, to.r, to.c, to.count, to.w, to.tau_q, to.tau_p,
+                                               to.d, to.e));
+    } else {
+        TSVD_TRY(tsvdi_cuda_dense_reduce(ctx, &to, d_work));
+    }
+    TSVD_TRY(tsvdi_cuda_land_all(call, piece, 2));
+out:
+    tsvdi_cuda_free(call, d_work);
+    return ret;
+}
+
+/* ---- the way back ---- */
+
+/* Replaces vectors x by Q x or P x of W, or the transpose times x.  own: how many of the vectors
+   have entries beside zero where the triangle of QR is. */
+static tsvd_status
+reflect(struct tsvd_context *ctx, const struct cuda_dense *run, int right, int transposed,
+        struct dense_small_vectors x, int64_t own, char *d_work)
+{
+    const int64_t r = run->r, c = run->c, count = run->count, top = run->tall ? c : r;
+    const struct dense_factor inner = {
+        right ? c : top, count, right, run->top, top, top * c, right ? run->tau_p : run->tau_q, c};
+    const struct dense_factor outer = {r, count, 0, run->w, r, r * c, run->tau, c};
+    struct dense_small_vectors some = x;
+    tsvd_status ret = TSVD_OK;
+
+    if (run->small) {
+        TSVD_TRY(tsvdi_cuda_dense_small_apply(cuda_of(ctx), r, c, count, run->w, inner.tau, right,
+                                              transposed, x));
+        goto out;
+    }
+    if (run->tall && !right) {
+        some.count = own;
+        if (transposed) {
+            TSVD_TRY(tsvdi_cuda_dense_reflect(ctx, &outer, 0, c, x, 1, d_work));
+        }
+    }
+    TSVD_TRY(tsvdi_cuda_dense_reflect(ctx, &inner, 0, right ? c - 1 : c, some, transposed, d_work));
+    if (run->tall && !right && !transposed) {
+        TSVD_TRY(tsvdi_cuda_dense_reflect(ctx, &outer, 0, c, x, 0, d_work));
+    }
+out:
+    return ret;
+}
+
+static tsvd_status
+dense_room(struct tsvd_context *ctx, struct dense_job *job)
+{
+    const struct dense_problem *p = job->problem;
+    const struct dense_shape shape = shape_of(p);
+    const bool on_host = p->b.to == TSVD_HOST;
+    struct cuda_dense *run = run_of(job);
+    struct room room;
+    tsvd_status ret = TSVD_OK;
+
+    free_room(ctx, job, run); /* of results before these */
+    TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), lay_room(run, p, on_host, NULL, &room),
+                              (void **)&run->d_room));
+    (void)lay_room(run, p, on_host, run->d_room, &room);
+    if (!on_host) {
+        room.s = (real *)p->b.s + job->begin * shape.k;
+        if (p->b.vectors) {
+            room.u = (real *)p->b.L + job->begin * shape.u_rows * shape.u_columns;
+            room.vh = (real *)p->b.R + job->begin * shape.v_rows * shape.v_columns;
+        }
+    }
+    run->s = room.s;
+    run->u = room.u;
+    run->vh = room.vh;
+    job->b.s = room.s;
+    job->b.L = p->b.vectors && left_in_place(p, run->count) ? room.u : room.left;
+    job->b.R = p->b.vectors && right_in_place(p) ? room.vh : room.right;
+out:
+    return ret;
+}
+
+/* Has results brought to the host; large ones arrive later (runtime/sender.h). */
+static tsvd_status
+deliver(struct cuda_call *call, real *to, const real *d_from, int64_t count)
+{
+    const size_t bytes = (size_t)count * sizeof(real);
+    const struct cuda_parcel parcel = {(char *)to, (const char *)d_from, bytes, 1, 0};
+
+    return bytes > SENT_BYTES ? tsvdi_cuda_send(call, parcel)
+                              : tsvdi_cuda_land(call, to, d_from, bytes);
+}
+
+/* U = Q L and Vh = R P^T, or U = P L and Vh = R Q^T if W is the transpose. */
+static tsvd_status
+make_vectors(struct tsvd_context *ctx, const struct dense_job *job, char *d_work)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const struct dense_problem *p = job->problem;
+    const struct cuda_dense *run = run_of(job);
+    const struct dense_shape shape = shape_of(p);
+    const int64_t count = run->count, n = p->b.n, k = p->b.k;
+    const struct dense_small_vectors u = {run->u, shape.u_rows * shape.u_columns, shape.u_columns,
+                                          shape.u_columns, 0};
+    const struct dense_small_vectors vh = {run->vh, shape.v_rows * shape.v_columns, shape.v_rows,
+                                           shape.v_columns, 1};
+    tsvd_status ret = TSVD_OK;
+
+    if (!left_in_place(p, count)) {
+        TSVD_TRY(tsvdi_cuda_dense_place(call, count, job->b.L, n, k, run->u, shape.u_rows,
+                                        shape.u_columns));
+    } else if (shape.u_rows > n) {
+        CUDA_TRY(call,
+                 cudaMemsetAsync(run->u + n * k, 0, (size_t)((shape.u_rows - n) * k) * sizeof(real),
+                                 call->stream));
+    }
+    if (!right_in_place(p)) {
+        TSVD_TRY(tsvdi_cuda_dense_place(call, count, job->b.R, k, n, run->vh, shape.v_rows,
+                                        shape.v_columns));
+    }
+    if (n > 0) {
+        TSVD_TRY(reflect(ctx, run, run->wide, 0, u, k, d_work));
+        TSVD_TRY(reflect(ctx, run, !run->wide, 0, vh, k, d_work));
+    }
+out:
+    return ret;
+}
+
+static tsvd_status
+dense_back(struct tsvd_context *ctx, struct dense_job *job)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const struct dense_problem *p = job->problem;
+    const struct cuda_dense *run = run_of(job);
+    const struct dense_shape shape = shape_of(p);
+    const bool on_host = p->b.to == TSVD_HOST;
+    const int64_t count = run->count, u_size = shape.u_rows * shape.u_columns,
+                  v_size = shape.v_rows * shape.v_columns;
+    struct room room;
+    tsvd_status ret = TSVD_OK;
+
+    (void)lay_room(run, p, on_host, run->d_room, &room);
+    if (p->b.vectors) {
+        TSVD_TRY(make_vectors(ctx, job, room.work));
+    }
+    if (p->b.n > 0) {
+        TSVD_TRY(tsvdi_cuda_dense_finish(call, run, shape, room.work));
+    }
+    if (on_host) {
+        TSVD_TRY(deliver(call, (real *)p->b.s + job->begin * shape.k, run->s, count * shape.k));
+        if (p->b.vectors) {
+            TSVD_TRY(deliver(call, (real *)p->b.L + job->begin * u_size, run->u, count * u_size));
+            TSVD_TRY(deliver(call, (real *)p->b.R + job->begin * v_size, run->vh, count * v_size));
+        }
+    }
+out:
+    return ret;
+}
+
+static __global__ void
+__launch_bounds__(ENTRY_THREADS)
+    entries_kernel(int64_t c, int64_t count, const real *from_d, const real *from_e,
+                   const real_int *exponent, real *d, real *e)
+{
+    const int64_t at = (int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x, matrix = at / c;
+
+    if (at < c * count) {
+        const int up = exponent != NULL ? (int)exponent[matrix] : 0;
+
+        d[at] = REAL(ldexp(from_d[at], up));
+        if (at % c < c - 1) {
+            e[at - matrix] = REAL(ldexp(from_e[at], up));
+        }
+    }
+}
+
+/* B, d [count][c] and e [count][c - 1], with the scale of A unless `scaled`. */
+static tsvd_status
+copy_entries(struct cuda_call *call, const struct cuda_dense *run, int scaled, real *d_d, real *d_e)
+{
+    tsvd_status ret = TSVD_OK;
+
+    entries_kernel<<<blocks_for(run->count * run->c, ENTRY_THREADS), ENTRY_THREADS, 0,
+                     call->stream>>>(run->c, run->count, run->d, run->e,
+                                     scaled ? NULL : run->exponent, d_d, d_e);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
+static tsvd_status
+dense_entries(struct tsvd_context *ctx, struct dense_job *job, int scaled, tsvd_space space,
+              real *d, real *e)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const struct cuda_dense *run = run_of(job);
+    const int64_t numbers = run->count * run->c, others = numbers - run->count;
+    real *d_both = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    if (space == TSVD_CUDA) {
+        return copy_entries(call, run, scaled, d, e);
+    }
+    TSVD_TRY(tsvdi_cuda_alloc(call, bytes_of(numbers + others, sizeof(real)), (void **)&d_both));
+    TSVD_TRY(copy_entries(call, run, scaled, d_both, d_both + numbers));
+    TSVD_TRY(tsvdi_cuda_land(call, d, d_both, (size_t)numbers * sizeof(real)));
+    if (others > 0) {
+        TSVD_TRY(tsvdi_cuda_land(call, e, d_both + numbers, (size_t)others * sizeof(real)));
+    }
+out:
+    tsvdi_cuda_free(call, d_both);
+    return ret;
+}
+
+static tsvd_status
+dense_apply(struct tsvd_context *ctx, struct dense_job *job, const struct dense_vectors *vectors)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const struct cuda_dense *run = run_of(job);
+    const int64_t columns = vectors->columns;
+    const int64_t rows = vectors->right ? job->problem->columns : job->problem->rows;
+    const size_t bytes = (size_t)(run->count * rows * columns) * sizeof(real);
+    const bool on_host = vectors->space == TSVD_HOST;
+    struct dense_small_vectors x = {(real *)vectors->x, rows * columns, columns, columns, 0};
+    char *d_work = NULL;
+    real *d_x = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_alloc(call, reflect_work(run, columns), (void **)&d_work));
+    if (on_host) {
+        TSVD_TRY(tsvdi_cuda_alloc(call, bytes, (void **)&d_x));
+        TSVD_TRY(tsvdi_cuda_upload(call, d_x, vectors->x, bytes));
+        x.d_x = d_x;
+    }
+    TSVD_TRY(
+        reflect(ctx, run, vectors->right != run->wide, vectors->transposed, x, columns, d_work));
+    if (on_host) {
+        TSVD_TRY(tsvdi_cuda_land(call, vectors->x, d_x, bytes));
+    }
+out:
+    tsvdi_cuda_free(call, d_x);
+    tsvdi_cuda_free(call, d_work);
+    return ret;
+}
+
+/* ---- sizes ---- */
+
+static struct bytes
+dense_bytes(const struct dense_problem *p, int64_t count, int tall, int keep)
+{
+    const struct cuda_call *call = p->b.handle->cuda;
+    struct cuda_dense run = shape_run(call, p, count, tall);
+    struct bytes bytes = {sizeof(run), 0};
+    uint64_t reduce, back;
+    struct room room;
+
+    (void)keep;
+    reduce = reduce_work(call, &run, tsvdi_cuda_dense_stages(p));
+    back = lay_room(&run, p, true, NULL, &room);
+    bytes.device = bytes_add(lay_out(&run, NULL), reduce > back ? reduce : back);
+    return bytes;
+}
+
+/* Limited by memory, and by the blocks of a grid. */
+static int64_t
+dense_chunk_most(const struct dense_problem *p)
+{
+    const struct bytes one = dense_bytes(p, 1, 0, p->b.vectors);
+    const uint64_t tiles =
+        bytes_of(blocks_for(p->rows, TILE) + (int64_t)1, blocks_for(p->columns, TILE) + 1u);
+    uint64_t room = 0, most;
+
+    if (tsvdi_cuda_memory_free(p->b.handle->cuda, &room) != TSVD_OK) {
+        return 1;
+    }
+    room = room / 2 < CHUNK_BYTES ? room / 2 : CHUNK_BYTES;
+    most = room / one.device;
+    most = most < INT32_MAX / (4 * tiles) ? most : INT32_MAX / (4 * tiles);
+    return most > 1 ? (int64_t)most : 1;
+}
+
+const struct dense_ops tsvdi_cuda_dense = {
+    .space = TSVD_CUDA,
+    .tall_ratio = TALL_RATIO,
+    .chunk_most = dense_chunk_most,
+    .begin = dense_begin,
+    .end = dense_end,
+    .reduce = dense_reduce,
+    .room = dense_room,
+    .back = dense_back,
+    .entries = dense_entries,
+    .apply = dense_apply,
+    .bytes = dense_bytes,
+};

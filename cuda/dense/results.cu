@@ -1,0 +1,187 @@
+/*
+ * From the SVD of B to that of A: what the reflectors start from, and, behind them, signs and
+ * scale.
+ */
+#include "dense/run.h"
+
+enum { THREADS = 256, SIGN_LINES = 8, TURN_ENTRIES = 8 };
+
+/* ---- before the reflectors ---- */
+
+static __global__ void
+__launch_bounds__(THREADS) place_kernel(const real *from, int64_t rows, int64_t columns, real *to,
+                                        int64_t to_rows, int64_t to_columns, int64_t parts)
+{
+    const int64_t matrix = blockIdx.x / parts;
+    const int64_t at = (int64_t)(blockIdx.x % parts) * THREADS + threadIdx.x;
+
+    if (at < to_rows * to_columns) {
+        const int64_t i = at / to_columns, j = at % to_columns;
+
+        to[matrix * to_rows * to_columns + at] = i < rows && j < columns
+                                                     ? from[(matrix * rows + i) * columns + j]
+                                                     : REAL(i >= rows && i - rows == j - columns);
+    }
+}
+
+tsvd_status
+tsvdi_cuda_dense_place(struct cuda_call *call, int64_t count, const real *d_from, int64_t rows,
+                       int64_t columns, real *d_to, int64_t to_rows, int64_t to_columns)
+{
+    const int64_t parts = blocks_for(to_rows * to_columns, THREADS);
+    tsvd_status ret = TSVD_OK;
+
+    if (parts == 0) {
+        goto out;
+    }
+    place_kernel<<<(unsigned)(parts * count), THREADS, 0, call->stream>>>(
+        d_from, rows, columns, d_to, to_rows, to_columns, parts);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
+/* ---- behind them ---- */
+
+/* Of DENSE_SIGN_ROWS rows of U, the entry of largest magnitude in each column; of equals the first.
+   A block has a tile of columns. */
+static __global__ void
+largest_kernel(const real *u, struct dense_shape shape, int64_t parts, int64_t across,
+               real *largest)
+{
+    __shared__ real value[SIGN_LINES][TILE];
+    __shared__ int place[SIGN_LINES][TILE];
+    const int64_t matrix = blockIdx.x / (parts * across), part = blockIdx.x / across % parts;
+    const int64_t j = blockIdx.x % across * TILE + threadIdx.x, first = part * DENSE_SIGN_ROWS;
+    const int x = (int)threadIdx.x, y = (int)threadIdx.y;
+    real most = 0;
+    int at = y;
+
+    u += matrix * shape.u_rows * shape.u_columns;
+    for (int i = y; i < DENSE_SIGN_ROWS && first + i < shape.u_rows && j < shape.k;
+         i += SIGN_LINES) {
+        const real entry = u[(first + i) * shape.u_columns + j];
+
+        if (r_abs(entry) > r_abs(most)) {
+            most = entry;
+            at = i;
+        }
+    }
+    value[y][x] = most;
+    place[y][x] = at;
+    __syncthreads();
+    if (y == 0 && j < shape.k) {
+        for (int line = 1; line < SIGN_LINES; line++) {
+            const real other = value[line][x];
+
+            if (r_abs(other) > r_abs(most) ||
+                (r_abs(other) == r_abs(most) && place[line][x] < at)) {
+                most = other;
+                at = place[line][x];
+            }
+        }
+        largest[(matrix * parts + part) * shape.k + j] = most;
+    }
+}
+
+/* The factor of each vector: 1, -1, or NaN for a matrix that is not finite; and the values with the
+   scale of A. */
+static __global__ void
+__launch_bounds__(THREADS)
+    factor_kernel(int64_t k, int64_t count, int64_t parts, const real *largest, const char *kind,
+                  const real_int *exponent, real *s, real *factor)
+{
+    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x, matrix = at / k;
+    real most = 0;
+
+    if (at >= k * count) {
+        return;
+    }
+    for (int64_t part = 0; part < parts; part++) {
+        const real other = largest[(matrix * parts + part) * k + at % k];
+
+        most = r_abs(other) > r_abs(most) ? other : most;
+    }
+    s[at] = kind[matrix] == NONFINITE ? REAL(NAN) : ldexp(s[at], (int)exponent[matrix]);
+    if (factor != NULL) {
+        factor[at] = most < 0 ? REAL(-1) : REAL(1);
+    }
+}
+
+/* Multiplies the first k columns (step = 1), or rows (step = columns), by their factors; fills what
+   belongs to a matrix that is not finite with NaN. */
+static __global__ void
+__launch_bounds__(THREADS) turn_kernel(int64_t rows, int64_t columns, int by_row, int64_t k,
+                                       int64_t parts, const real *factor, const char *kind, real *x)
+{
+    const int64_t matrix = blockIdx.x / parts;
+    const int64_t begin = (int64_t)(blockIdx.x % parts) * THREADS * TURN_ENTRIES + threadIdx.x;
+    const bool lost = kind[matrix] == NONFINITE;
+
+    x += matrix * rows * columns;
+    for (int i = 0; i < TURN_ENTRIES; i++) {
+        const int64_t at = begin + i * THREADS;
+
+        if (at < rows * columns) {
+            const int64_t vector = by_row ? at / columns : at % columns;
+
+            if (lost) {
+                x[at] = REAL(NAN);
+            } else if (vector < k && factor[matrix * k + vector] < 0) {
+                x[at] = -x[at];
+            }
+        }
+    }
+}
+
+static int64_t
+sign_parts(struct dense_shape shape)
+{
+    return blocks_for(shape.u_rows, DENSE_SIGN_ROWS);
+}
+
+uint64_t
+tsvdi_cuda_dense_finish_bytes(int64_t count, struct dense_shape shape)
+{
+    return bytes_of(count * shape.k, (uint64_t)(sign_parts(shape) + 1) * sizeof(real));
+}
+
+static tsvd_status
+turn(struct cuda_call *call, const struct cuda_dense *run, int64_t rows, int64_t columns,
+     int by_row, int64_t k, const real *d_factor, real *d_x)
+{
+    const int64_t parts = blocks_for(rows * columns, (int64_t)THREADS * TURN_ENTRIES);
+    tsvd_status ret = TSVD_OK;
+
+    turn_kernel<<<(unsigned)(parts * run->count), THREADS, 0, call->stream>>>(
+        rows, columns, by_row, k, parts, d_factor, run->kind, d_x);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_cuda_dense_finish(struct cuda_call *call, const struct cuda_dense *run,
+                        struct dense_shape shape, char *d_work)
+{
+    const int64_t k = shape.k, count = run->count, parts = run->u != NULL ? sign_parts(shape) : 0;
+    const int64_t across = blocks_for(k, TILE);
+    real *const d_factor = (real *)d_work, *const d_largest = d_factor + count * k;
+    tsvd_status ret = TSVD_OK;
+
+    if (run->u != NULL) {
+        largest_kernel<<<(unsigned)(across * parts * count), dim3(TILE, SIGN_LINES), 0,
+                         call->stream>>>(run->u, shape, parts, across, d_largest);
+        CUDA_LAUNCHED(call);
+    }
+    factor_kernel<<<blocks_for(k * count, THREADS), THREADS, 0, call->stream>>>(
+        k, count, parts, d_largest, run->kind, run->exponent, run->s,
+        run->u != NULL ? d_factor : NULL);
+    CUDA_LAUNCHED(call);
+    if (run->u != NULL) {
+        TSVD_TRY(turn(call, run, shape.u_rows, shape.u_columns, 0, k, d_factor, run->u));
+        TSVD_TRY(turn(call, run, shape.v_rows, shape.v_columns, 1, k, d_factor, run->vh));
+    }
+out:
+    return ret;
+}
