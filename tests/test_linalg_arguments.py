@@ -803,3 +803,18 @@ def test_cli_refuses(cli, arguments, code, match):
     got, said = cli(arguments)
     assert got == code and re.search(match, said) and "Traceback" not in said
     assert not Path("out.npz").exists()
+
+
+def test_an_interval_that_begins_just_below_zero_has_the_zeros():
+    low = -np.finfo(np.float64).smallest_subnormal
+    S = linalg.svdvals(np.diag([4.0, 0.0]), select="v", select_range=(low, 10), device="cpu")
+    assert S.tolist() == [4.0, 0.0]
+
+
+@pytest.mark.parametrize("n", [30, 100, 150])
+def test_bits_depend_neither_on_threads_nor_on_the_batch(n):
+    a = np.random.default_rng(n).standard_normal((2, n, n))
+    first, second = (linalg.svd(a, device="cpu", tuning={"threads": t}) for t in (1, 2))
+    alone = linalg.svd(a[1], device="cpu")
+    for x, y, z in zip(first, second, alone, strict=True):
+        assert np.array_equal(x, y) and np.array_equal(x[1], z)
