@@ -94,6 +94,7 @@ tsvdi_precision_of(tsvd_dtype dtype)
 #define tsvdi_twisted_bytes TSVD_T(tsvdi_twisted_bytes)
 
 /* dense/ */
+#define tsvdi_dense_arrive TSVD_T(tsvdi_dense_arrive)
 #define tsvdi_dense_begin TSVD_T(tsvdi_dense_begin)
 #define tsvdi_dense_end TSVD_T(tsvdi_dense_end)
 #define tsvdi_dense_plan_call TSVD_T(tsvdi_dense_plan_call)

@@ -40,8 +40,10 @@ void tsvdi_dense_end(struct dense_call *call);
    says so. */
 tsvd_status tsvdi_dense_reduce(struct dense_call *call, tsvd_info *info);
 
-/* svd.c: the SVD of the chunk, to the results of call->problem. */
+/* svd.c: the SVD of the chunk, to the results of call->problem.  They may be on their way to the
+   host until arrive() has returned. */
 tsvd_status tsvdi_dense_solve(struct dense_call *call, tsvd_info *info);
+tsvd_status tsvdi_dense_arrive(struct dense_call *call);
 
 tsvd_status tsvdi_dense_svd(const struct dense_problem *problem, tsvd_info *info,
                             tsvd_error *error);

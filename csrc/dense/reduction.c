@@ -116,6 +116,7 @@ tsvdi_reduction_svd(struct dense_call *call, const struct dense_problem *problem
     if (problem->b.matrices > 0 && (problem->b.k > 0 || problem->full)) {
         TSVD_TRY(tsvdi_dense_solve(call, info));
     }
+    TSVD_TRY(tsvdi_dense_arrive(call));
 out:
     call->options.check = NULL; /* it was this call's */
     return ret;

@@ -173,6 +173,14 @@ out:
 }
 
 tsvd_status
+tsvdi_dense_arrive(struct dense_call *call)
+{
+    const struct backend *backend = tsvdi_backend_of(call->problem.b.handle);
+
+    return backend->arrive != NULL ? backend->arrive(&call->ctx) : TSVD_OK;
+}
+
+tsvd_status
 tsvdi_dense_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error *error)
 {
     struct dense_call call;
@@ -190,6 +198,7 @@ tsvdi_dense_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error
             TSVD_TRY(tsvdi_dense_solve(&call, info));
         }
     }
+    TSVD_TRY(tsvdi_dense_arrive(&call));
 out:
     tsvdi_dense_end(&call);
     return ret;

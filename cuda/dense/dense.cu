@@ -476,7 +476,7 @@ dense_chunk_most(const struct dense_problem *p)
         return 1;
     }
     room = room / 2 < CHUNK_BYTES ? room / 2 : CHUNK_BYTES;
-    most = room / one.device;
+    most = one.device > 0 ? room / one.device : UINT64_MAX;
     most = most < INT32_MAX / (4 * tiles) ? most : INT32_MAX / (4 * tiles);
     return most > 1 ? (int64_t)most : 1;
 }
