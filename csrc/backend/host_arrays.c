@@ -88,8 +88,8 @@ tsvdi_host_load(const struct svd_problem *p, struct chunk *chunk)
     }
 }
 
-static void
-fill_nan(int64_t count, real *x)
+void
+tsvdi_host_fill_nan(int64_t count, real *x)
 {
     for (int64_t i = 0; i < count; i++) {
         x[i] = REAL(NAN);
@@ -104,9 +104,9 @@ tsvdi_host_fill(const struct svd_problem *p, int64_t i, int kind, struct results
     real *right = to.L != NULL ? to.R + i * size : NULL;
 
     if (kind == NONFINITE) {
-        fill_nan(k, s);
-        fill_nan(left != NULL ? size : 0, left);
-        fill_nan(left != NULL ? size : 0, right);
+        tsvdi_host_fill_nan(k, s);
+        tsvdi_host_fill_nan(left != NULL ? size : 0, left);
+        tsvdi_host_fill_nan(left != NULL ? size : 0, right);
         return;
     }
     memset(s, 0, (size_t)k * sizeof *s);

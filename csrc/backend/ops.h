@@ -377,5 +377,6 @@ void tsvdi_host_load(const struct svd_problem *problem, struct chunk *chunk);
 void tsvdi_host_gather(const struct svd_problem *problem, const struct svd_input *input,
                        int64_t begin, int64_t count, int64_t filled, real *to);
 void tsvdi_host_fill(const struct svd_problem *problem, int64_t i, int kind, struct results to);
+void tsvdi_host_fill_nan(int64_t count, real *x);
 
 #endif

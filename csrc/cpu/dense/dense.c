@@ -295,14 +295,6 @@ fix_signs(int64_t k, struct piece left, struct piece right)
     }
 }
 
-static void
-fill_nan(int64_t count, real *x)
-{
-    for (int64_t i = 0; i < count; i++) {
-        x[i] = REAL(NAN);
-    }
-}
-
 static tsvd_status
 finish_one(void *arg, int worker, int64_t i)
 {
@@ -321,7 +313,7 @@ finish_one(void *arg, int worker, int64_t i)
     }
     r_scale(s, p->b.k, p->b.n > 0 ? -job->exponent[i] : 0, s);
     if (nan) {
-        fill_nan(p->b.k, s);
+        tsvdi_host_fill_nan(p->b.k, s);
     }
     if (!p->b.vectors) {
         goto out;
@@ -331,8 +323,8 @@ finish_one(void *arg, int worker, int64_t i)
     left.x += i * left.rows * left.columns;
     right.x += i * right.rows * right.columns;
     if (nan) {
-        fill_nan(left.rows * left.columns, left.x);
-        fill_nan(right.rows * right.columns, right.x);
+        tsvdi_host_fill_nan(left.rows * left.columns, left.x);
+        tsvdi_host_fill_nan(right.rows * right.columns, right.x);
     } else if (p->b.n > 0) {
         const struct dense_block columns = {left.x, left.rows, left.columns, left.columns, 0};
         const struct dense_block rows = {right.x, right.columns, right.rows, right.columns, 1};

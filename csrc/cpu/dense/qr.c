@@ -41,12 +41,13 @@ tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m, rea
                                                m.rows - first,
                                                0,
                                                0};
+        const double done = DENSE_REDUCED / 2 * (double)first / (double)m.columns;
         const struct dense_block rest = {m.a + last * m.stride + first, m.rows - first,
                                          m.columns - last, m.stride, 1};
 
-        TSVD_TRY(dense_check(run, worker, DENSE_REDUCED / 2 * (double)first / (double)m.columns));
+        TSVD_TRY(dense_check(run, worker, done));
         factor_panel(m, first, last, tau);
-        tsvdi_cpu_dense_multiply(run, worker, &panel, 1, rest);
+        TSVD_TRY(tsvdi_cpu_dense_multiply(run, worker, &panel, 1, rest, done, 0));
     }
 out:
     return ret;

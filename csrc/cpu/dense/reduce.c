@@ -211,14 +211,7 @@ reduce_row(struct slice *p, struct dense_bidiagonal *b)
     int64_t parts = parts_of(p);
     struct reflector h;
 
-    kernels->dots(left - 1, 1, r + 1, 0, r + 1, &square);
-    up = reflector_up(r[0], square);
-    if (up != 1) {
-        square = 0;
-        for (int64_t j = 1; j < left; j++) {
-            square = r_fma(up * r[j], up * r[j], square);
-        }
-    }
+    square = tsvdi_cpu_dense_square(left, r, &up);
     h = reflector_make(r[0], square, up);
     u[0] = 1;
     for (int64_t j = 1; j < left; j++) {

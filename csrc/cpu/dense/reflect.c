@@ -10,24 +10,32 @@
 #include "cpu/kernels/kernels.h"
 #include "math/reflector.h"
 
-/* Vectors that are multiplied at once: between two lots the caller may stop the call. */
+/* Vectors that are multiplied at once: their products with a block stay in the cache. */
 enum { LOT = 1024 };
+
+real
+tsvdi_cpu_dense_square(int64_t count, const real *x, real *up)
+{
+    real square;
+
+    tsvdi_kernels()->dots(count - 1, 1, x + 1, 0, x + 1, &square);
+    *up = reflector_up(x[0], square);
+    if (*up != 1) {
+        square = 0;
+        for (int64_t i = 1; i < count; i++) {
+            square = r_fma(*up * x[i], *up * x[i], square);
+        }
+    }
+    return square;
+}
 
 real
 tsvdi_cpu_dense_reflector(int64_t count, real *x, real *beta)
 {
-    real square, up;
-    struct reflector h;
+    real up;
+    const real square = tsvdi_cpu_dense_square(count, x, &up);
+    const struct reflector h = reflector_make(x[0], square, up);
 
-    tsvdi_kernels()->dots(count - 1, 1, x + 1, 0, x + 1, &square);
-    up = reflector_up(x[0], square);
-    if (up != 1) {
-        square = 0;
-        for (int64_t i = 1; i < count; i++) {
-            square = r_fma(up * x[i], up * x[i], square);
-        }
-    }
-    h = reflector_make(x[0], square, up);
     for (int64_t i = 1; i < count; i++) {
         x[i] = reflector_entry(h, x[i]);
     }
@@ -239,16 +247,18 @@ multiply_right(const struct dense_run *run, const struct block *b, int transpose
                                                         .ldc = x->stride});
 }
 
-void
-tsvdi_cpu_dense_multiply(const struct dense_run *run, int worker, const struct dense_reflectors *r,
-                         int transposed, struct dense_block block)
+tsvd_status
+tsvdi_cpu_dense_multiply(struct dense_run *run, int worker, const struct dense_reflectors *r,
+                         int transposed, struct dense_block block, double done, double share)
 {
     const int64_t blocks = (r->count + DENSE_BLOCK - 1) / DENSE_BLOCK, count = block.count;
     struct block b = {.v = dense_room(run, worker)};
+    tsvd_status ret = TSVD_OK;
 
-    for (int64_t step = 0; step < blocks; step++) {
+    for (int64_t step = 0; step < blocks && count > 0; step++) {
         const int64_t first = (transposed ? step : blocks - 1 - step) * DENSE_BLOCK;
 
+        TSVD_TRY(dense_check(run, worker, done + share * (double)step / (double)blocks));
         b.width = r->count - first < DENSE_BLOCK ? r->count - first : DENSE_BLOCK;
         b.length = r->length - first;
         b.t = b.v + b.width * b.length;
@@ -270,6 +280,8 @@ tsvdi_cpu_dense_multiply(const struct dense_run *run, int worker, const struct d
             }
         }
     }
+out:
+    return ret;
 }
 
 /* ---- the factors of a matrix ---- */
@@ -303,20 +315,14 @@ tsvd_status
 tsvdi_cpu_dense_apply(struct dense_run *run, int worker, int64_t i, int right, int transposed,
                       struct dense_block block, double done, double share)
 {
-    const int64_t count = block.count;
     struct dense_reflectors list[2];
     const int lists = list_reflectors(run, i, right == run->flipped, transposed, list);
+    const double part = share / lists;
     tsvd_status ret = TSVD_OK;
 
-    for (int64_t first = 0; first < count; first += LOT) {
-        struct dense_block lot = block;
-
-        TSVD_TRY(dense_check(run, worker, done + share * (double)first / (double)count));
-        lot.x += first * (block.rows ? block.stride : 1);
-        lot.count = count - first < LOT ? count - first : LOT;
-        for (int j = 0; j < lists; j++) {
-            tsvdi_cpu_dense_multiply(run, worker, &list[j], transposed, lot);
-        }
+    for (int j = 0; j < lists; j++) {
+        TSVD_TRY(tsvdi_cpu_dense_multiply(run, worker, &list[j], transposed, block, done + part * j,
+                                          part));
     }
 out:
     return ret;

@@ -73,6 +73,10 @@ int64_t tsvdi_cpu_dense_bidiagonalize_room(int64_t rows, int64_t columns);
 /* qr.c: R to the upper triangle, tau [columns]. */
 tsvd_status tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m, real *tau);
 
+/* reflect.c: the sum of the squares of up x_1, up x_2, ..., for the reflector of x [count] (see
+   reflector_up()). */
+real tsvdi_cpu_dense_square(int64_t count, const real *x, real *up);
+
 /* reflect.c: the reflector of the vector x [count], which becomes v, with v_0 = 1; returns tau, and
  *beta is what the vector is reflected to. */
 real tsvdi_cpu_dense_reflector(int64_t count, real *x, real *beta);
@@ -102,14 +106,15 @@ enum { DENSE_BLOCK = 64 };
 /* reflect.c: a product, shared out over the run's threads.  The results do not depend on them. */
 void tsvdi_cpu_dense_product(const struct dense_run *run, const struct blas_product *product);
 
-/* reflect.c: vectors := Q vectors, Q = H_0 H_1 ..., or Q^T vectors. */
-void tsvdi_cpu_dense_multiply(const struct dense_run *run, int worker,
-                              const struct dense_reflectors *r, int transposed,
-                              struct dense_block block);
+/* reflect.c: vectors := Q vectors, Q = H_0 H_1 ..., or Q^T vectors.  tsvdi_check() is told `done`
+   at the beginning, and `share` more at the end. */
+tsvd_status tsvdi_cpu_dense_multiply(struct dense_run *run, int worker,
+                                     const struct dense_reflectors *r, int transposed,
+                                     struct dense_block block, double done, double share);
 int64_t tsvdi_cpu_dense_multiply_room(int64_t length);
 
 /* reflect.c: vectors := Q or P (right) times vectors, or the transpose; Q and P are those of A for
-   matrix i.  tsvdi_check() is told `done` at the beginning, and `share` more at the end. */
+   matrix i.  done and share: as above. */
 tsvd_status tsvdi_cpu_dense_apply(struct dense_run *run, int worker, int64_t i, int right,
                                   int transposed, struct dense_block block, double done,
                                   double share);
