@@ -72,6 +72,31 @@ for dtype in (np.float64, np.float32):
     for n in (5, 32, 100):
         tsvd.svdvals(*random(n, dtype, 1100), device="cuda")
 """,
+    "dense": """
+from tsvd import linalg
+
+def matrices(*shape):
+    return rng.standard_normal(shape).astype(dtype)
+
+for dtype in (np.float64, np.float32):
+    for shape in ((9, 3, 3), (30, 8, 8), (5, 40, 16), (5, 16, 40), (5, 33, 33), (3, 64, 50)):
+        linalg.svd(matrices(*shape), device="cuda")
+        linalg.svd(matrices(*shape), full_matrices=False, device="cuda")
+    for shape in ((65, 65), (70, 130), (300, 290), (400, 31), (33, 600), (2, 150, 140)):
+        A = matrices(*shape)
+        linalg.svd(A, device="cuda")
+        linalg.svd(A.swapaxes(-1, -2), full_matrices=False, device="cuda")
+        linalg.svdvals(A, device="cuda")
+        form = linalg.bidiagonalize(A, device="cuda")
+        form.apply_q(form.apply_q(matrices(*shape[:-1], 3)), transposed=True)
+""",
+    "dense, out of shared memory": """
+from tsvd import linalg
+
+for dtype, n in ((np.float64, 1950), (np.float32, 2750)):
+    linalg.svdvals(rng.standard_normal((n, n)).astype(dtype), device="cuda")
+    linalg.svdvals(rng.standard_normal((2, n, n)).astype(dtype), device="cuda")
+""",
     "device arrays": """
 for dtype in (np.float64, np.float32):
     for n in (1, 5, 40, 130, 300):
