@@ -258,7 +258,8 @@ def test_what_a_number_holds_is_not_infinite(dtype, device):
         A = np.zeros((m, n), dtype)
         A[m - 1, n // 2] = -top
         U, S, Vh = linalg.svd(A, device=device)
-        assert S[0] == top and np.all(S[1:] <= 8 * np.finfo(dtype).eps * top)
+        off = 8 * np.finfo(dtype).eps * top
+        assert top - off <= S[0] <= top and np.all(S[1:] <= off)
         assert np.array_equal(linalg.svdvals(A, device=device), S)
         assert orthogonality(U, Vh) <= BOUNDS["orthogonality"](max(m, n))
 

@@ -53,7 +53,7 @@ tsvdi_dense_plan_call(const struct dense_problem *p, int all, struct dense_plan 
     const int64_t longer = p->rows > p->columns ? p->rows : p->columns;
     struct svd_problem chunk = p->b;
     struct svd_plan inner;
-    struct bytes own;
+    struct bytes own = {0, 0};
     int64_t most;
     tsvd_status ret = TSVD_OK;
 
@@ -77,7 +77,9 @@ tsvdi_dense_plan_call(const struct dense_problem *p, int all, struct dense_plan 
     plan->told.chunk = chunk.matrices;
     plan->told.matrices = p->b.matrices;
     plan->told.result_bytes = result_bytes(p);
-    own = plan->ops->bytes(p, chunk.matrices, plan->tall, plan->keep);
+    if (chunk.matrices > 0) {
+        own = plan->ops->bytes(p, chunk.matrices, plan->tall, plan->keep);
+    }
     plan->told.host_bytes = bytes_add(plan->told.host_bytes, own.host);
     plan->told.device_bytes = bytes_add(plan->told.device_bytes, own.device);
 out:

@@ -209,7 +209,7 @@ def svd(
     device : str or int, optional
         "cpu", "cuda", "cuda:1" or 1. None: where a lies; for arrays on the host
         the first usable CUDA device for large work, else the CPU. Large means
-        ``m n p`` of 512**3 or more, summed over the batch, by "auto" and "dc", for
+        ``m n p`` of 256**3 or more, summed over the batch, by "auto" and "dc", for
         an H200; slower devices need more.
     stream : int or object, optional
         The CUDA stream to compute on, as for `tsvd.svd`.
