@@ -249,7 +249,7 @@ struct dense_job {
     const struct dense_problem *problem;
     int64_t begin, count;
     int tall;    /* 1: QR comes before the reduction, or LQ if there are more columns than rows */
-    int keep;    /* 1: reduce() keeps the reflectors, for back() and apply() */
+    int keep;    /* what reduce() keeps of Q and P, see below */
     real *d, *e; /* [count p] out of begin(), in dense_ops.space: where reduce() puts B; e has a
                     zero behind the p - 1 of each matrix */
     char *kind;  /* [count] host, out of reduce(): ORDINARY, ZERO or NONFINITE.  A matrix that is
@@ -257,6 +257,13 @@ struct dense_job {
     real_int *exponent; /* [count] host, out of reduce(): B is 2^-exponent Q^T A P */
     struct results b;   /* out of room(): where the SVD of B goes, in dense_ops.space */
     void *held;         /* what the back end keeps from begin() to end() */
+};
+
+/* dense_job.keep */
+enum {
+    KEEP_VALUES,  /* nothing: only values are wanted */
+    KEEP_VECTORS, /* what back() needs for the results that the problem asks for */
+    KEEP_ALL      /* what apply() needs too, and back() for any results */
 };
 
 /* Shares of a chunk's work that are done when B is there, and when its SVD is: reduce() tells

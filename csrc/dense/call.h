@@ -15,7 +15,7 @@ struct dense_plan {
     const struct dense_ops *ops;
     tsvd_plan told; /* of the bidiagonal matrices of a chunk, but for `matrices` and the bytes */
     int tall;       /* as in struct dense_job */
-    int keep;
+    int keep;       /* the same */
 };
 
 /* A chunk of matrices on its way, from tsvdi_dense_begin() to tsvdi_dense_end(). */

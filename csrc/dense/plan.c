@@ -59,7 +59,7 @@ tsvdi_dense_plan_call(const struct dense_problem *p, int all, struct dense_plan 
 
     memset(plan, 0, sizeof *plan);
     plan->problem = p;
-    plan->keep = all || p->b.vectors;
+    plan->keep = all ? KEEP_ALL : p->b.vectors ? KEEP_VECTORS : KEEP_VALUES;
     memset(&inner, 0, sizeof inner);
     TSVD_TRY(check_handle(p, plan, error));
     if (p->b.too_large) {

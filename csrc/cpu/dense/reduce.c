@@ -311,7 +311,7 @@ tsvdi_cpu_dense_bidiagonalize(struct dense_run *run, int worker, struct dense_ma
             }
         }
         update(run, &p, next);
-        if (run->job->keep) {
+        if (run->job->keep != KEEP_VALUES) {
             keep_rows(&p, next);
         }
         p.first = next;
