@@ -58,10 +58,11 @@ __launch_bounds__(LOAD_THREADS) load_kernel(const __grid_constant__ struct devic
     const char *d = locate(q, q.d, q.begin + index), *e = locate(q, q.e, q.begin + index);
     real *to_d = q.d_d + index * n, *to_e = q.d_e + index * n;
     __shared__ real_int largest[LOAD_THREADS / WARP];
+    const int threads = (int)blockDim.x;
     real_int most = 0, exponent = 0;
     bool ordinary;
 
-    for (int64_t i = threadIdx.x; i < n; i += LOAD_THREADS) {
+    for (int64_t i = threadIdx.x; i < n; i += threads) {
         const real x = *(const real *)(d + i * q.d.stride);
         const real y = i + 1 < n ? *(const real *)(e + i * q.e.stride) : REAL(0);
 
@@ -79,11 +80,11 @@ __launch_bounds__(LOAD_THREADS) load_kernel(const __grid_constant__ struct devic
         largest[threadIdx.x / WARP] = most;
     }
     __syncthreads();
-    for (int i = 0; i < LOAD_THREADS / WARP; i++) {
+    for (int i = 0; i < threads / WARP; i++) {
         most = largest[i] > most ? largest[i] : most;
     }
     ordinary = most > 0 && most < R_INFINITY_BITS;
-    for (int64_t i = threadIdx.x; i < n && !ordinary; i += LOAD_THREADS) {
+    for (int64_t i = threadIdx.x; i < n && !ordinary; i += threads) {
         to_d[i] = to_e[i] = 0;
     }
     if (threadIdx.x == 0) {
@@ -93,6 +94,13 @@ __launch_bounds__(LOAD_THREADS) load_kernel(const __grid_constant__ struct devic
         q.d_exponent[index] = exponent;
         q.d_kind[index] = (char)(ordinary ? ORDINARY : most == 0 ? ZERO : NONFINITE);
     }
+}
+
+/* No more warps of a block than a matrix has work for. */
+static unsigned
+load_threads(int64_t n)
+{
+    return n < LOAD_THREADS ? blocks_for(n, WARP) * WARP : (unsigned)LOAD_THREADS;
 }
 
 static struct device_input
@@ -226,7 +234,7 @@ tsvdi_cuda_device_load(struct tsvd_context *ctx, struct chunk *chunk)
     if (p->from == TSVD_HOST) {
         TSVD_TRY(stage(ctx, chunk));
     }
-    load_kernel<<<(unsigned)chunk->count, LOAD_THREADS, 0, call->stream>>>(load);
+    load_kernel<<<(unsigned)chunk->count, load_threads(ctx->problem->n), 0, call->stream>>>(load);
     CUDA_LAUNCHED(call);
     TSVD_TRY(land_chunk(ctx, chunk, &load));
     chunk->ordinary = 0;

@@ -145,7 +145,8 @@ enum {
        n-th part of the values is wanted.  Not measured. */
     TWISTED_FEW = 4,
 
-    /* dense/: threads of a block that reduces.  No constant of dense/ is measured yet. */
+    /* dense/: threads of a block that reduces.  A constant of dense/ is not measured unless its
+       comment says so. */
     DENSE_THREADS = 512,
 
     /* dense/reduce.cu: columns of a panel. */
@@ -154,16 +155,41 @@ enum {
     /* dense/reduce.cu: visits to columns that are on their way to shared memory; at most 4. */
     DENSE_STAGES = 4,
 
-    /* dense/resident.cu: columns of a block, if there are multiprocessors enough and they fit. */
-    DENSE_RESIDENT_COLUMNS = 4,
+    /* dense/resident.cu: threads of a block that have rows, and how many rows each, at most. */
+    DENSE_RESIDENT_THREADS = 256,
+    DENSE_RESIDENT_ROWS = 12,
 
-    /* dense/reflectors.cu: reflectors that are applied together; at most 64. */
+    /* dense/resident.cu: columns of a block, if there are multiprocessors enough and they fit. With
+       fewer there are more blocks, each of which reads what all others send.  8 took as long. */
+    DENSE_RESIDENT_COLUMNS = 12,
+
+    /* dense/resident.cu: blocks of a cluster with so many columns or fewer are not made smaller. */
+    DENSE_CLUSTER_COLUMNS = 8,
+
+    /* dense/resident.cu: from so many columns on, half of them are reduced before the number of
+       blocks is chosen anew. */
+    DENSE_RESIDENT_HALVED = 256,
+
+    /* dense/reflectors.cu: reflectors that are applied together: the DENSE_BLOCK_SHARE-th part of
+       the number of vectors, as a multiple of DENSE_BLOCK, up to DENSE_BLOCK_MOST.  One thread
+       block finds T of DENSE_BLOCK reflectors, a power of 2 from 8 to 64. */
     DENSE_BLOCK = 64,
+    DENSE_BLOCK_MOST = 256,
+    DENSE_BLOCK_SHARE = 16,
 
-    /* dense/reflectors.cu: parts, at most, of a product over many more terms than it has rows and
-       columns, and the least terms of a part. */
-    DENSE_PARTS = 64,
-    DENSE_PART_TERMS = 2048,
+    /* dense/reflectors.cu: reflectors of a matrix that are prepared together, at least
+       DENSE_BLOCK_MOST; and bounds of the numbers that those of all matrices take, about twice as
+       many as their vectors.  A single block may take more. */
+    DENSE_GROUP = 1024,
+    DENSE_GROUP_LEAST = 1 << 22,
+    DENSE_GROUP_MOST = 1 << 26,
+
+    /* dense/reflectors.cu: a product over many more terms than it has rows and columns is cut into
+       parts, until there are so many tiles of order 64, or until a part has so few terms.  Parts of
+       512 terms took as long for n = 256 .. 4096.  Rounding errors of long sums of equal terms add
+       up, about eps / 4 a term. */
+    DENSE_TILES = 128,
+    DENSE_PART_TERMS = 64,
 
     /* dense/results.cu: rows of U that a block looks for the largest entries in. */
     DENSE_SIGN_ROWS = 512,
@@ -178,7 +204,8 @@ enum {
 
     /* dense/small.cu: a group of threads of a warp reduces a matrix if it has no more columns than
        the group has threads, no more than so many rows for each thread, and no more than so many
-       entries.  Not measured. */
+       entries.  Up to so many entries dense/load.cu and dense/results.cu, too, have a group for
+       each matrix.  Not measured. */
     DENSE_WARP_ROWS = 8,
     DENSE_WARP_ENTRIES = 1024,
 

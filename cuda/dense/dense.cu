@@ -22,7 +22,8 @@ run_of(const struct dense_job *job)
 
 /* What a job for so many matrices is like, but for its arrays. */
 static struct cuda_dense
-shape_run(const struct cuda_call *call, const struct dense_problem *p, int64_t count, int tall)
+shape_run(const struct cuda_call *call, const struct dense_problem *p, int64_t count, int tall,
+          int keep)
 {
     struct cuda_dense run = {};
 
@@ -33,6 +34,7 @@ shape_run(const struct cuda_call *call, const struct dense_problem *p, int64_t c
     run.small = tsvdi_cuda_dense_small_fits(call, run.r, run.c) &&
                 (run.c <= DENSE_SMALL_ORDER || count * DENSE_SMALL_SHARE >= call->multiprocessors);
     run.tall = tall && !run.small;
+    run.cholesky = run.tall && keep != KEEP_ALL && !p->full;
     return run;
 }
 
@@ -44,6 +46,7 @@ lay_out(struct cuda_dense *run, char *base)
 
     run->w = cut<real>(base, &at, count * r * c);
     run->top = run->tall ? cut<real>(base, &at, count * c * c) : run->w;
+    run->mend = cut<real>(base, &at, run->cholesky ? count * c * c : 0);
     run->tau = cut<real>(base, &at, run->tall ? count * c : 0);
     run->tau_q = cut<real>(base, &at, count * c);
     run->tau_p = cut<real>(base, &at, count * c);
@@ -66,6 +69,10 @@ reduce_work(const struct cuda_call *call, const struct cuda_dense *run, bool sta
         other = tsvdi_cuda_dense_qr_bytes(call, r, c, count);
         most = other > most ? other : most;
     }
+    if (run->cholesky) {
+        other = tsvdi_cuda_dense_cholesky_bytes(call, r, c, count);
+        most = other > most ? other : most;
+    }
     other = run->small ? tsvdi_cuda_dense_small_bytes(r, c, count, 0)
                        : tsvdi_cuda_dense_reduce_bytes(call, top, c, count);
     return other > most ? other : most;
@@ -76,7 +83,8 @@ static uint64_t
 reflect_work(const struct cuda_dense *run, int64_t vectors)
 {
     return run->small ? tsvdi_cuda_dense_small_bytes(run->r, run->c, run->count, vectors)
-                      : tsvdi_cuda_dense_reflect_bytes(run->r, run->count, vectors);
+                      : tsvdi_cuda_dense_reflect_bytes(run->orthonormal ? run->c : run->r,
+                                                       run->count, vectors);
 }
 
 /* The vectors of the results. */
@@ -90,11 +98,25 @@ shape_of(const struct dense_problem *p)
     return shape;
 }
 
+/* Where U = Q L, or Vh = R Q^T if W is the transpose, by a product that makes a new array. */
+static bool
+left_expands(const struct cuda_dense *run)
+{
+    return run->orthonormal && !run->wide;
+}
+
+static bool
+right_expands(const struct cuda_dense *run)
+{
+    return run->orthonormal && run->wide;
+}
+
 /* Where L, or R, has the layout of the array that it ends up in, so that it can be made there. */
 static bool
-left_in_place(const struct dense_problem *p, int64_t count)
+left_in_place(const struct cuda_dense *run, const struct dense_problem *p)
 {
-    return shape_of(p).u_columns == p->b.k && (p->rows == p->b.n || count == 1);
+    return shape_of(p).u_columns == p->b.k && (p->rows == p->b.n || run->count == 1) &&
+           !left_expands(run);
 }
 
 static bool
@@ -118,7 +140,8 @@ lay_room(const struct cuda_dense *run, const struct dense_problem *p, bool on_ho
     const int64_t most =
         shape.u_columns > shape.v_rows ? shape.u_columns : shape.v_rows; /* vectors of a side */
     const uint64_t finish = tsvdi_cuda_dense_finish_bytes(count, shape);
-    const uint64_t reflect = p->b.vectors ? reflect_work(run, most) : 0;
+    const uint64_t expand = run->orthonormal ? bytes_of(count * n, bytes_of(k, sizeof(real))) : 0;
+    uint64_t work = p->b.vectors ? reflect_work(run, most) : 0;
     size_t at = 0;
 
     room->s = cut<real>(base, &at, on_host ? count * k : 0);
@@ -126,10 +149,12 @@ lay_room(const struct cuda_dense *run, const struct dense_problem *p, bool on_ho
     if (p->b.vectors) {
         room->u = cut<real>(base, &at, on_host ? count * shape.u_rows * shape.u_columns : 0);
         room->vh = cut<real>(base, &at, on_host ? count * shape.v_rows * shape.v_columns : 0);
-        room->left = cut<real>(base, &at, left_in_place(p, count) ? 0 : count * n * k);
+        room->left = cut<real>(base, &at, left_in_place(run, p) ? 0 : count * n * k);
         room->right = cut<real>(base, &at, right_in_place(p) ? 0 : count * n * k);
     }
-    room->work = cut<char>(base, &at, (int64_t)(finish > reflect ? finish : reflect));
+    work = finish > work ? finish : work;
+    work = expand > work ? expand : work;
+    room->work = cut<char>(base, &at, (int64_t)work);
     return at;
 }
 
@@ -167,7 +192,7 @@ dense_begin(struct tsvd_context *ctx, struct dense_job *job)
 
     TSVD_TRY(
         tsvdi_host_alloc(&job->problem->b.handle->host, sizeof(*run), ctx->error, (void **)&run));
-    *run = shape_run(call, job->problem, job->count, job->tall);
+    *run = shape_run(call, job->problem, job->count, job->tall, job->keep);
     job->held = run;
     TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(run, NULL), (void **)&run->d_arrays));
     (void)lay_out(run, run->d_arrays);
@@ -178,6 +203,28 @@ out:
 }
 
 /* ---- reduction ---- */
+
+/* QR of what was loaded. */
+static tsvd_status
+factor_tall(struct tsvd_context *ctx, const struct dense_job *job, struct cuda_dense *run,
+            char *d_work)
+{
+    enum cholesky_outcome outcome = CHOLESKY_REFUSED;
+    tsvd_status ret = TSVD_OK;
+
+    if (run->cholesky) {
+        TSVD_TRY(tsvdi_cuda_dense_cholesky(ctx, run, d_work, &outcome));
+    }
+    run->orthonormal = outcome == CHOLESKY_MADE;
+    if (outcome == CHOLESKY_SPOILED) {
+        TSVD_TRY(tsvdi_cuda_dense_load(ctx, job, run, (real *)d_work));
+    }
+    if (outcome != CHOLESKY_MADE) {
+        TSVD_TRY(tsvdi_cuda_dense_qr(ctx, run, d_work));
+    }
+out:
+    return ret;
+}
 
 static tsvd_status
 dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
@@ -203,7 +250,7 @@ dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
                               (void **)&d_work));
     TSVD_TRY(tsvdi_cuda_dense_load(ctx, job, run, (real *)d_work));
     if (run->tall) {
-        TSVD_TRY(tsvdi_cuda_dense_qr(ctx, run, d_work));
+        TSVD_TRY(factor_tall(ctx, job, run, d_work));
     }
     if (run->small) {
         TSVD_TRY(tsvdi_cuda_dense_small_reduce(call, to.r, to.c, to.count, to.w, to.tau_q, to.tau_p,
@@ -219,8 +266,9 @@ out:
 
 /* ---- the way back ---- */
 
-/* Replaces vectors x by Q x or P x of W, or the transpose times x.  own: how many of the vectors
-   have entries beside zero where the triangle of QR is. */
+/* Replaces vectors x by Q x or P x of W, or the transpose times x; without the Q of QR if that is
+   `orthonormal`.  own: how many of the vectors have entries beside zero where the triangle of QR
+   is. */
 static tsvd_status
 reflect(struct tsvd_context *ctx, const struct cuda_dense *run, int right, int transposed,
         struct dense_small_vectors x, int64_t own, char *d_work)
@@ -229,6 +277,7 @@ reflect(struct tsvd_context *ctx, const struct cuda_dense *run, int right, int t
     const struct dense_factor inner = {
         right ? c : top, count, right, run->top, top, top * c, right ? run->tau_p : run->tau_q, c};
     const struct dense_factor outer = {r, count, 0, run->w, r, r * c, run->tau, c};
+    const bool both = run->tall && !right && !run->orthonormal;
     struct dense_small_vectors some = x;
     tsvd_status ret = TSVD_OK;
 
@@ -237,14 +286,14 @@ reflect(struct tsvd_context *ctx, const struct cuda_dense *run, int right, int t
                                               transposed, x));
         goto out;
     }
-    if (run->tall && !right) {
+    if (both) {
         some.count = own;
         if (transposed) {
             TSVD_TRY(tsvdi_cuda_dense_reflect(ctx, &outer, 0, c, x, 1, d_work));
         }
     }
     TSVD_TRY(tsvdi_cuda_dense_reflect(ctx, &inner, 0, right ? c - 1 : c, some, transposed, d_work));
-    if (run->tall && !right && !transposed) {
+    if (both && !transposed) {
         TSVD_TRY(tsvdi_cuda_dense_reflect(ctx, &outer, 0, c, x, 0, d_work));
     }
 out:
@@ -276,7 +325,7 @@ dense_room(struct tsvd_context *ctx, struct dense_job *job)
     run->u = room.u;
     run->vh = room.vh;
     job->b.s = room.s;
-    job->b.L = p->b.vectors && left_in_place(p, run->count) ? room.u : room.left;
+    job->b.L = p->b.vectors && left_in_place(run, p) ? room.u : room.left;
     job->b.R = p->b.vectors && right_in_place(p) ? room.vh : room.right;
 out:
     return ret;
@@ -293,35 +342,64 @@ deliver(struct cuda_call *call, real *to, const real *d_from, int64_t count)
                               : tsvdi_cuda_land(call, to, d_from, bytes);
 }
 
-/* U = Q L and Vh = R P^T, or U = P L and Vh = R Q^T if W is the transpose. */
+/* U = Q L, or P L if W is the transpose. */
 static tsvd_status
-make_vectors(struct tsvd_context *ctx, const struct dense_job *job, char *d_work)
+make_left(struct tsvd_context *ctx, const struct dense_job *job, char *d_work)
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct dense_problem *p = job->problem;
     const struct cuda_dense *run = run_of(job);
     const struct dense_shape shape = shape_of(p);
-    const int64_t count = run->count, n = p->b.n, k = p->b.k;
+    const int64_t n = p->b.n, k = p->b.k;
+    const struct dense_small_vectors l = {job->b.L, n * k, k, k, 0};
     const struct dense_small_vectors u = {run->u, shape.u_rows * shape.u_columns, shape.u_columns,
                                           shape.u_columns, 0};
-    const struct dense_small_vectors vh = {run->vh, shape.v_rows * shape.v_columns, shape.v_rows,
-                                           shape.v_columns, 1};
     tsvd_status ret = TSVD_OK;
 
-    if (!left_in_place(p, count)) {
-        TSVD_TRY(tsvdi_cuda_dense_place(call, count, job->b.L, n, k, run->u, shape.u_rows,
+    if (left_expands(run)) {
+        TSVD_TRY(reflect(ctx, run, 0, 0, l, k, d_work));
+        TSVD_TRY(tsvdi_cuda_dense_expand(call, run, k, 0, job->b.L, run->u, d_work));
+        goto out;
+    }
+    if (!left_in_place(run, p)) {
+        TSVD_TRY(tsvdi_cuda_dense_place(call, run->count, job->b.L, n, k, run->u, shape.u_rows,
                                         shape.u_columns));
     } else if (shape.u_rows > n) {
         CUDA_TRY(call,
                  cudaMemsetAsync(run->u + n * k, 0, (size_t)((shape.u_rows - n) * k) * sizeof(real),
                                  call->stream));
     }
+    if (n > 0) {
+        TSVD_TRY(reflect(ctx, run, run->wide, 0, u, k, d_work));
+    }
+out:
+    return ret;
+}
+
+/* Vh = R P^T, or R Q^T if W is the transpose. */
+static tsvd_status
+make_right(struct tsvd_context *ctx, const struct dense_job *job, char *d_work)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const struct dense_problem *p = job->problem;
+    const struct cuda_dense *run = run_of(job);
+    const struct dense_shape shape = shape_of(p);
+    const int64_t n = p->b.n, k = p->b.k;
+    const struct dense_small_vectors r = {job->b.R, n * k, k, n, 1};
+    const struct dense_small_vectors vh = {run->vh, shape.v_rows * shape.v_columns, shape.v_rows,
+                                           shape.v_columns, 1};
+    tsvd_status ret = TSVD_OK;
+
+    if (right_expands(run)) {
+        TSVD_TRY(reflect(ctx, run, 0, 0, r, k, d_work));
+        TSVD_TRY(tsvdi_cuda_dense_expand(call, run, k, 1, job->b.R, run->vh, d_work));
+        goto out;
+    }
     if (!right_in_place(p)) {
-        TSVD_TRY(tsvdi_cuda_dense_place(call, count, job->b.R, k, n, run->vh, shape.v_rows,
+        TSVD_TRY(tsvdi_cuda_dense_place(call, run->count, job->b.R, k, n, run->vh, shape.v_rows,
                                         shape.v_columns));
     }
     if (n > 0) {
-        TSVD_TRY(reflect(ctx, run, run->wide, 0, u, k, d_work));
         TSVD_TRY(reflect(ctx, run, !run->wide, 0, vh, k, d_work));
     }
 out:
@@ -343,7 +421,8 @@ dense_back(struct tsvd_context *ctx, struct dense_job *job)
 
     (void)lay_room(run, p, on_host, run->d_room, &room);
     if (p->b.vectors) {
-        TSVD_TRY(make_vectors(ctx, job, room.work));
+        TSVD_TRY(make_left(ctx, job, room.work));
+        TSVD_TRY(make_right(ctx, job, room.work));
     }
     if (p->b.n > 0) {
         TSVD_TRY(tsvdi_cuda_dense_finish(call, run, shape, room.work));
@@ -451,14 +530,16 @@ static struct bytes
 dense_bytes(const struct dense_problem *p, int64_t count, int tall, int keep)
 {
     const struct cuda_call *call = p->b.handle->cuda;
-    struct cuda_dense run = shape_run(call, p, count, tall);
+    struct cuda_dense run = shape_run(call, p, count, tall, keep);
     struct bytes bytes = {sizeof(run), 0};
-    uint64_t reduce, back;
+    uint64_t reduce, back, other;
     struct room room;
 
-    (void)keep;
     reduce = reduce_work(call, &run, tsvdi_cuda_dense_stages(p));
     back = lay_room(&run, p, true, NULL, &room);
+    run.orthonormal = run.cholesky;
+    other = lay_room(&run, p, true, NULL, &room);
+    back = other > back ? other : back;
     bytes.device = bytes_add(lay_out(&run, NULL), reduce > back ? reduce : back);
     return bytes;
 }
@@ -467,7 +548,7 @@ dense_bytes(const struct dense_problem *p, int64_t count, int tall, int keep)
 static int64_t
 dense_chunk_most(const struct dense_problem *p)
 {
-    const struct bytes one = dense_bytes(p, 1, 0, p->b.vectors);
+    const struct bytes one = dense_bytes(p, 1, 0, p->b.vectors ? KEEP_VECTORS : KEEP_VALUES);
     const uint64_t tiles =
         bytes_of(blocks_for(p->rows, TILE) + (int64_t)1, blocks_for(p->columns, TILE) + 1u);
     uint64_t room = 0, most;

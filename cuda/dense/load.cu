@@ -1,10 +1,15 @@
 /*
- * Dense matrices from where the caller has them to W: gathered, with the largest entry of each, and
- * scaled by a power of two.
+ * Dense matrices from where the caller has them to W: gathered, and scaled by a power of two, which
+ * the largest entry of each tells.
  */
 #include "dense/run.h"
 
-enum { LOAD_ROWS = 8, SCALE_THREADS = 256, SCALE_ENTRIES = 16 };
+enum {
+    LOAD_ROWS = 8,
+    SMALL_THREADS = 128,
+    SMALL_GROUP = 4, /* threads of a small matrix, at least */
+    SMALL_LOADS = 8  /* loads that a thread has under way */
+};
 
 /* What W is read from. */
 struct dense_source {
@@ -20,11 +25,11 @@ locate(const struct dense_source &from, int64_t index)
 {
     const char *at = from.a;
 
-    for (int k = from.batch_ndim - 1; k >= 0; k--) {
+    for (int k = from.batch_ndim - 1; k > 0; k--) {
         at += index % from.batch_shape[k] * from.batch_strides[k];
         index /= from.batch_shape[k];
     }
-    return at;
+    return from.batch_ndim > 0 ? at + index * from.batch_strides[0] : at;
 }
 
 /* The bits of a magnitude, infinity's where it is NaN: they are ordered as the numbers are. */
@@ -36,33 +41,54 @@ size_bits(real x)
     return bits < R_INFINITY_BITS ? bits : R_INFINITY_BITS;
 }
 
-/* Gathers tiles, and finds the bits of the largest magnitude of each matrix.  by_row: neighbours in
-   a row of W are close to each other in the source, and else those in a column. */
-static __global__ void
-load_kernel(const __grid_constant__ struct dense_source from, int64_t r, int64_t c, int64_t down,
-            int64_t across, int by_row, real *w, unsigned long long *largest)
+/* What a matrix with this largest magnitude counts as, and its scale. */
+static __device__ char
+judge(real_int most, real_int *exponent)
 {
-    __shared__ real tile[TILE][TILE + 1];
-    const int64_t matrix = blockIdx.x / (down * across), place = blockIdx.x % (down * across);
-    const int64_t row = place % down * TILE, column = place / down * TILE;
+    *exponent = 0;
+    if (most == 0 || most == R_INFINITY_BITS) {
+        return (char)(most == 0 ? ZERO : NONFINITE);
+    }
+    (void)r_split(r_from_bits(most), exponent);
+    return (char)ORDINARY;
+}
+
+/* How the matrices are cut into tiles: a block has one.  by_row: neighbours in a row of W are close
+   to each other in the source, and else those in a column. */
+struct tiling {
+    int64_t r, c, down, across;
+    int by_row;
+};
+
+/* The first row and column of the block's tile, and its matrix. */
+static __device__ __forceinline__ int64_t
+find_tile(const struct tiling &q, int64_t *row, int64_t *column)
+{
+    const int64_t place = blockIdx.x % (q.down * q.across);
+
+    *row = place % q.down * TILE;
+    *column = place / q.down * TILE;
+    return blockIdx.x / (q.down * q.across);
+}
+
+/* Finds the bits of the largest magnitude of each matrix. */
+static __global__ void
+largest_kernel(const __grid_constant__ struct dense_source from, const struct tiling q,
+               unsigned long long *largest)
+{
+    __shared__ real_int part[LOAD_ROWS];
+    int64_t row, column, matrix = find_tile(q, &row, &column);
     const char *a = locate(from, from.begin + matrix);
     real_int most = 0;
 
-    w += matrix * r * c;
     for (int k = (int)threadIdx.y; k < TILE; k += LOAD_ROWS) {
-        const int i = by_row ? k : (int)threadIdx.x, j = by_row ? (int)threadIdx.x : k;
+        const int i = q.by_row ? k : (int)threadIdx.x, j = q.by_row ? (int)threadIdx.x : k;
 
-        if (row + i < r && column + j < c) {
-            const real x = *(const real *)(a + (row + i) * from.row + (column + j) * from.column);
+        if (row + i < q.r && column + j < q.c) {
+            const real_int bits =
+                size_bits(*(const real *)(a + (row + i) * from.row + (column + j) * from.column));
 
-            tile[j][i] = x;
-            most = size_bits(x) > most ? size_bits(x) : most;
-        }
-    }
-    __syncthreads();
-    for (int j = (int)threadIdx.y; j < TILE; j += LOAD_ROWS) {
-        if (row + threadIdx.x < r && column + j < c) {
-            w[(column + j) * r + row + threadIdx.x] = tile[j][threadIdx.x];
+            most = bits > most ? bits : most;
         }
     }
     for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
@@ -70,43 +96,141 @@ load_kernel(const __grid_constant__ struct dense_source from, int64_t r, int64_t
 
         most = other > most ? other : most;
     }
-    if (threadIdx.x == 0 && most > 0) {
-        atomicMax(&largest[matrix], (unsigned long long)most);
+    if (threadIdx.x == 0) {
+        part[threadIdx.y] = most;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0 && threadIdx.y == 0) {
+        for (int k = 1; k < LOAD_ROWS; k++) {
+            most = part[k] > most ? part[k] : most;
+        }
+        if ((unsigned long long)most > *(volatile unsigned long long *)&largest[matrix]) {
+            atomicMax(&largest[matrix], (unsigned long long)most); /* few get here */
+        }
     }
 }
 
-/* Scales each matrix, and makes it zero if it is not ordinary. */
+/* Gathers and scales each matrix, and makes it zero if it is not ordinary. */
 static __global__ void
-__launch_bounds__(SCALE_THREADS)
-    scale_kernel(int64_t entries, int64_t parts, const unsigned long long *largest, real *w,
-                 real_int *exponents, char *kinds)
+load_kernel(const __grid_constant__ struct dense_source from, const struct tiling q,
+            const unsigned long long *largest, real *w, real_int *exponents, char *kinds)
 {
-    const int64_t matrix = blockIdx.x / parts, part = blockIdx.x % parts;
-    const real_int most = (real_int)largest[matrix];
-    const bool ordinary = most > 0 && most < R_INFINITY_BITS;
-    const int64_t begin = part * SCALE_THREADS * SCALE_ENTRIES + threadIdx.x;
-    real_int exponent = 0;
+    __shared__ real tile[TILE][TILE + 1];
+    int64_t row, column, matrix = find_tile(q, &row, &column);
+    const char *a = locate(from, from.begin + matrix);
+    real_int exponent;
+    const char kind = judge((real_int)largest[matrix], &exponent);
+    const bool ordinary = kind == ORDINARY;
 
-    if (ordinary) {
-        (void)r_split(r_from_bits(most), &exponent);
-    }
-    if (part == 0 && threadIdx.x == 0) {
+    if (row == 0 && column == 0 && threadIdx.x == 0 && threadIdx.y == 0) {
         exponents[matrix] = exponent;
-        kinds[matrix] = (char)(ordinary ? ORDINARY : most == 0 ? ZERO : NONFINITE);
+        kinds[matrix] = kind;
     }
-    for (int k = 0; k < SCALE_ENTRIES && !(ordinary && exponent == 0); k++) {
-        const int64_t i = begin + k * SCALE_THREADS;
+    w += matrix * q.r * q.c;
+    for (int k = (int)threadIdx.y; k < TILE; k += LOAD_ROWS) {
+        const int i = q.by_row ? k : (int)threadIdx.x, j = q.by_row ? (int)threadIdx.x : k;
 
-        if (i < entries) {
-            real *x = w + matrix * entries + i;
+        if (row + i < q.r && column + j < q.c) {
+            real x = *(const real *)(a + (row + i) * from.row + (column + j) * from.column);
 
-            if (ordinary) {
-                r_scale(x, 1, exponent, x);
-            } else {
-                *x = 0;
-            }
+            r_scale(&x, 1, exponent, &x);
+            tile[j][i] = ordinary ? x : REAL(0);
         }
     }
+    __syncthreads();
+    for (int j = (int)threadIdx.y; j < TILE; j += LOAD_ROWS) {
+        if (row + threadIdx.x < q.r && column + j < q.c) {
+            w[(column + j) * q.r + row + threadIdx.x] = tile[j][threadIdx.x];
+        }
+    }
+}
+
+/* Does all that for small matrices.  `group` threads of a warp have a matrix. */
+static __global__ void
+__launch_bounds__(SMALL_THREADS)
+    load_small_kernel(const __grid_constant__ struct dense_source from, int64_t count, int r, int c,
+                      int by_row, int group, real *w, real_int *exponents, char *kinds)
+{
+    extern __shared__ char shared[] __align__(16);
+    const int slot = (int)threadIdx.x / group, lane = (int)threadIdx.x % group, stride = r | 1;
+    const int64_t matrix = (int64_t)blockIdx.x * (SMALL_THREADS / group) + slot;
+    const bool present = matrix < count;
+    const int entries = r * c, length = by_row ? c : r; /* of a line of the source */
+    const int64_t inner = by_row ? from.column : from.row, outer = by_row ? from.row : from.column;
+    const char *a = present ? locate(from, from.begin + matrix) : NULL;
+    real *const tile = (real *)shared + slot * stride * c;
+    int line = lane / length, place = lane % length;
+    real_int most = 0, exponent;
+    char kind;
+
+    for (int at = lane; at < entries; at += SMALL_LOADS * group) {
+        real x[SMALL_LOADS];
+        int to[SMALL_LOADS];
+
+#pragma unroll
+        for (int k = 0; k < SMALL_LOADS; k++) {
+            x[k] = 0;
+            to[k] = by_row ? place * stride + line : line * stride + place;
+            if (present && at + k * group < entries) {
+                x[k] = *(const real *)(a + line * outer + place * inner);
+            }
+            for (place += group; place >= length; place -= length) {
+                line++;
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < SMALL_LOADS; k++) {
+            if (at + k * group < entries) {
+                tile[to[k]] = x[k];
+            }
+            most = size_bits(x[k]) > most ? size_bits(x[k]) : most;
+        }
+    }
+    for (int lanes = group / 2; lanes > 0; lanes /= 2) {
+        const real_int other = __shfl_xor_sync(0xffffffffu, most, lanes);
+
+        most = other > most ? other : most;
+    }
+    __syncwarp();
+    if (!present) {
+        return;
+    }
+    kind = judge(most, &exponent);
+    if (lane == 0) {
+        exponents[matrix] = exponent;
+        kinds[matrix] = kind;
+    }
+    line = lane / r;
+    place = lane % r;
+    for (int at = lane; at < entries; at += group) {
+        real x = tile[line * stride + place];
+
+        r_scale(&x, 1, exponent, &x);
+        w[matrix * entries + at] = kind == ORDINARY ? x : REAL(0);
+        for (place += group; place >= r; place -= r) {
+            line++;
+        }
+    }
+}
+
+static tsvd_status
+load_small(struct cuda_call *call, const struct cuda_dense *run, const struct dense_source *from,
+           int by_row)
+{
+    const int r = (int)run->r, c = (int)run->c;
+    int group = SMALL_GROUP, matrices;
+    tsvd_status ret = TSVD_OK;
+
+    while (group < WARP && group * SMALL_LOADS < r * c) {
+        group *= 2;
+    }
+    matrices = SMALL_THREADS / group;
+    load_small_kernel<<<blocks_for(run->count, matrices), SMALL_THREADS,
+                        (size_t)(matrices * (r | 1) * c) * sizeof(real), call->stream>>>(
+        *from, run->count, r, c, by_row, group, run->w, run->exponent, run->kind);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
 }
 
 /* ---- from the host ---- */
@@ -216,21 +340,25 @@ tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_job *job,
                       const struct cuda_dense *run, real *d_stage)
 {
     struct cuda_call *call = cuda_of(ctx);
-    const int64_t r = run->r, c = run->c, down = blocks_for(r, TILE), across = blocks_for(c, TILE);
-    const int64_t parts = blocks_for(r * c, (int64_t)SCALE_THREADS * SCALE_ENTRIES);
+    const int64_t down = blocks_for(run->r, TILE), across = blocks_for(run->c, TILE);
+    const unsigned blocks = (unsigned)(down * across * run->count);
+    struct tiling tiling = {run->r, run->c, down, across, 0};
     struct dense_source from = source_of(job, run);
     tsvd_status ret = TSVD_OK;
 
     if (job->problem->b.from == TSVD_HOST) {
         TSVD_TRY(stage(call, run, d_stage, &from));
     }
+    if (run->r * run->c <= DENSE_WARP_ENTRIES) {
+        return load_small(call, run, &from, lies_by_row(&from));
+    }
     CUDA_TRY(call, cudaMemsetAsync(run->largest, 0, (size_t)run->count * sizeof(*run->largest),
                                    call->stream));
-    load_kernel<<<(unsigned)(down * across * run->count), dim3(TILE, LOAD_ROWS), 0, call->stream>>>(
-        from, r, c, down, across, lies_by_row(&from), run->w, run->largest);
+    tiling.by_row = lies_by_row(&from);
+    largest_kernel<<<blocks, dim3(TILE, LOAD_ROWS), 0, call->stream>>>(from, tiling, run->largest);
     CUDA_LAUNCHED(call);
-    scale_kernel<<<(unsigned)(parts * run->count), SCALE_THREADS, 0, call->stream>>>(
-        r * c, parts, run->largest, run->w, run->exponent, run->kind);
+    load_kernel<<<blocks, dim3(TILE, LOAD_ROWS), 0, call->stream>>>(
+        from, tiling, run->largest, run->w, run->exponent, run->kind);
     CUDA_LAUNCHED(call);
 out:
     return ret;

@@ -9,33 +9,23 @@
 #define TSVDI_CUDA_DENSE_PANEL_H
 
 #include "kernels.h"
+#include "math/reflector.h"
 
 /* A column, or row, whose entries but the first have a smaller sum of squares counts as one with
    zeros there.  The largest entry of a matrix is 1 or more, so that this changes it by far less
-   than rounding does; and above it no sum of squares has lost anything to underflow. */
+   than rounding does; and above it no sum of squares has lost anything to underflow, so that
+   reflectors need no scaling: v = (1, scale x). */
 #if TSVD_SINGLE
 #define DENSE_NOTHING REAL(0x1p-100)
 #else
 #define DENSE_NOTHING REAL(0x1p-960)
 #endif
 
-/* H = I - tau v v^T with H a = beta e_1, for a = (first, rest): v = (1, inverse rest). */
-struct reflector {
-    real beta, tau, inverse;
-};
-
-/* From the first entry and the sum of the squares of the others. */
+/* The reflector of a vector, from its first entry and the sum of the squares of the others. */
 static __device__ __forceinline__ struct reflector
 reflector_of(real first, real squares)
 {
-    struct reflector h = {first, 0, 0};
-
-    if (squares >= DENSE_NOTHING) {
-        h.beta = -r_copysign(r_sqrt(r_fma(first, first, squares)), first);
-        h.tau = (h.beta - first) / h.beta;
-        h.inverse = 1 / (first - h.beta);
-    }
-    return h;
+    return reflector_make(first, squares >= DENSE_NOTHING ? squares : REAL(0), 1);
 }
 
 /* Blocks that work together, as one of them sees it. */
@@ -44,6 +34,12 @@ struct block_group {
     unsigned *arrived; /* how many have arrived at all barriers so far */
     unsigned awaited;  /* how many will have at the last one */
 };
+
+static __device__ __forceinline__ void
+add_release(unsigned *p)
+{
+    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(p) : "memory");
+}
 
 static __device__ __forceinline__ unsigned
 load_acquire(const unsigned *p)
@@ -54,23 +50,36 @@ load_acquire(const unsigned *p)
     return x;
 }
 
-/* Waits for all blocks of the group.  What a thread of one wrote before is seen by all after. */
+/* Says that this block has come to the next barrier.  What its threads wrote before is seen by all
+   that have waited there. */
+static __device__ __forceinline__ void
+group_arrive(struct block_group *group)
+{
+    group->awaited += (unsigned)group->blocks;
+    __syncthreads();
+    if (group->blocks > 1 && threadIdx.x == 0) {
+        add_release(group->arrived);
+    }
+}
+
+/* Waits for all blocks of the group to arrive. */
+static __device__ __forceinline__ void
+group_wait(const struct block_group *group)
+{
+    if (group->blocks > 1) {
+        if (threadIdx.x == 0) {
+            while (load_acquire(group->arrived) < group->awaited) {
+            }
+        }
+        __syncthreads();
+    }
+}
+
 static __device__ __forceinline__ void
 group_barrier(struct block_group *group)
 {
-    __syncthreads();
-    if (group->blocks == 1) {
-        return;
-    }
-    group->awaited += (unsigned)group->blocks;
-    if (threadIdx.x == 0) {
-        __threadfence();
-        (void)atomicAdd(group->arrived, 1u);
-        while (load_acquire(group->arrived) < group->awaited) {
-        }
-        __threadfence();
-    }
-    __syncthreads();
+    group_arrive(group);
+    group_wait(group);
 }
 
 /* The sum over a warp's lanes, in all of them. */
@@ -83,6 +92,34 @@ warp_sum(real x)
     return x;
 }
 
+/* The sums over a warp's lanes of N numbers, a power of two; changes x.  A lane gets the number
+   lane / (WARP / N).  Each exchange halves how many a lane adds up, so that N numbers take little
+   more than one. */
+template <int N>
+static __device__ __forceinline__ real
+warp_sums(real (&x)[N])
+{
+    const int lane = (int)threadIdx.x % WARP;
+
+#pragma unroll
+    for (int half = N / 2; half > 0; half /= 2) {
+        const int lanes = WARP * half / N;
+
+#pragma unroll
+        for (int k = 0; k < half; k++) {
+            const bool upper = (lane & lanes) != 0;
+            const real mine = upper ? x[k + half] : x[k], other = upper ? x[k] : x[k + half];
+
+            x[k] = mine + __shfl_xor_sync(0xffffffffu, other, lanes);
+        }
+    }
+#pragma unroll
+    for (int lanes = WARP / N / 2; lanes > 0; lanes /= 2) {
+        x[0] += __shfl_xor_sync(0xffffffffu, x[0], lanes);
+    }
+    return x[0];
+}
+
 /* sum[i] = sum over the blocks first, first + 1, ... (`active` of them, around the group) of
    part[block][i], for i < width <= blockDim.x.  All threads take part; scratch has blockDim.x
    numbers. */
@@ -93,8 +130,11 @@ sum_parts(const real *part, int width, int blocks, int first, int active, real *
     real x = 0;
 
     if (share < shares) {
+#pragma unroll 8
         for (int i = share; i < active; i += shares) {
-            x += part[(int64_t)((first + i) % blocks) * width + t % width];
+            const int block = first + i;
+
+            x += part[(block < blocks ? block : block - blocks) * width + t % width];
         }
         scratch[t] = x;
     }

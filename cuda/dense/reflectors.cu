@@ -1,149 +1,307 @@
 /*
- * Reflectors on vectors: those of a block are gathered in I - V T V^T (Schreiber & Van Loan, SIAM
- * J. Sci. Stat. Comput. 10 (1989)), and products apply it.
+ * Reflectors on vectors, by matrix products.
  *
- * Of a block of b reflectors, b <= DENSE_BLOCK, memory holds V^T, [b][entries], and V^T V and T,
- * [b][b], T upper triangular: T[i][j] = -tau_j sum over l = i .. j-1 of T[i][l] (v_l^T v_j).
+ * A block of b reflectors is H_0 ... H_(b-1) = I - V T V^T, where V has the vectors v_i as columns
+ * and T is upper triangular (Schreiber & Van Loan, SIAM J. Sci. Stat. Comput. 10 (1989)).  A single
+ * reflector has T = tau, and two neighbouring blocks together have V = (V_1, V_2) and
+ *
+ *     T = ( T_1  -T_1 (V_1^T V_2) T_2 )
+ *         (            T_2            ).
+ *
+ * So T follows from the Gram matrix V^T V by doubling.  It has a zero row and column where tau is
+ * zero, so that a block is filled up with reflectors that are zero.
+ *
+ * With W = V T, formed from the scaled vectors, a block takes two products:
+ *
+ *                  H x                      H^T x
+ *     columns      X -= W (V^T X)           X -= V (W^T X)
+ *     rows         X -= (X V) W^T           X -= (X W) V^T
+ *
+ * If the vectors are much fewer than their entries, W would be more work than the blocks save, and
+ * T is applied to V^T X, or X V, instead.
+ *
+ * Several blocks are a group.  What belongs to a group is made at once, by few launches: V and W,
+ * [matrix][block][entries][b], V^T V and T, [matrix][block][b][b].  The entries of all blocks of a
+ * group are those from its first reflector on; the products with X leave out what is zero in a
+ * whole block.
  */
 #include "dense/panel.h"
 #include "dense/run.h"
 
-enum { COPY_ROWS = 8, TRIANGLE_THREADS = 1024, SUM_THREADS = 256 };
-
-/* Into how many parts of so many terms a product over `terms` terms is cut that becomes DENSE_BLOCK
-   x n; 0: it is not.  Else few multiprocessors would have work. */
-static int64_t
-parts_of(int64_t terms, int64_t n, int64_t count)
-{
-    const int64_t parts = terms / DENSE_PART_TERMS;
-
-    if (count > 1 || parts < 2 || terms < 8 * n) {
-        return 0;
-    }
-    return parts < DENSE_PARTS ? parts : (int64_t)DENSE_PARTS;
-}
-
-/* The workspace. */
-struct reflect_room {
-    real *v, *gram, *t, *y, *ty;
-    real *parts; /* of one product over many terms */
+enum {
+    COPY_ROWS = 8,
+    TRIANGLE_THREADS = 256,
+    TRIANGLE_LINES = 8, /* rows of a product that threads have at once */
+    SUM_LINES = 8,
+    ALIGNED = 8,        /* rows of V are a multiple of so many numbers */
+    PART_TILE = 64,     /* rows and columns of a product that a multiprocessor is counted with */
+    ROUNDING = 8 * 256, /* bytes: cut() rounds the sizes of eight arrays up */
+    LONG = 8            /* a product over so many times more terms than it has rows is cut */
 };
 
-static size_t
-lay_out(int64_t rows, int64_t count, int64_t vectors, char *base, struct reflect_room *room)
+static int64_t
+least(int64_t a, int64_t b)
 {
-    const int64_t parts = parts_of(rows, 1, count);
-    int64_t most;
+    return a < b ? a : b;
+}
+
+static int64_t
+most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t
+aligned(int64_t n)
+{
+    return (n + ALIGNED - 1) / ALIGNED * ALIGNED;
+}
+
+/* Into how many parts the products over many terms are cut that become `count` matrices, rows x
+   columns.  Else few multiprocessors would have work. */
+static int64_t
+parts_of(int64_t rows, int64_t columns, int64_t terms, int64_t count)
+{
+    const int64_t tiles = count * blocks_for(rows, PART_TILE) * blocks_for(columns, PART_TILE);
+    const int64_t parts = least(DENSE_TILES / tiles, terms / DENSE_PART_TERMS);
+
+    return parts > 1 && terms >= LONG * most(rows, columns) ? parts : 1;
+}
+
+/* ---- workspace ---- */
+
+struct reflect_room {
+    real *v, *w, *gram, *t, *half;
+    real *y, *ty; /* V^T X and T V^T X, or their transposes */
+    real *parts;  /* of products over many terms */
+};
+
+/* How much work there is room for, and numbers of workspace.  More rows, matrices or vectors never
+   take fewer numbers. */
+struct reflect_size {
+    int64_t width;      /* reflectors of a block, at most */
+    int64_t reflectors; /* of all matrices that are worked on at once; `width` or more */
+    int64_t matrices;   /* that are worked on at once, at most */
+    int64_t held, y, parts;
+};
+
+static struct reflect_size
+size_of(int64_t rows, int64_t count, int64_t vectors)
+{
+    struct reflect_size size;
+    int64_t each, wanted, one;
+
+    /* more reflectors make larger products with the vectors, but V^T V and T take more work for
+       each of them */
+    size.width =
+        most(least(vectors / DENSE_BLOCK_SHARE, DENSE_BLOCK_MOST) / DENSE_BLOCK, 1) * DENSE_BLOCK;
+    /* a reflector in V, W, V^T V, T and half */
+    each = rows + rows / DENSE_PART_TERMS + 1 + least(rows, 2 * vectors) + 5 * size.width / 2;
+    wanted = most(DENSE_GROUP_LEAST, count * (vectors + size.width) * each);
+    wanted = least(least(wanted, DENSE_GROUP_MOST),
+                   count * least(DENSE_GROUP, rows + size.width) * each);
+    size.held = most(wanted, size.width * each);
+    size.reflectors = size.held / each;
+    one = 2 * size.width * vectors;
+    size.matrices = least(least(count, GRID_MOST), most(DENSE_GROUP_MOST / one, 1));
+    size.y = most(least(count * one, DENSE_GROUP_MOST), one);
+    size.parts = rows >= 2 * DENSE_PART_TERMS ? 2 * DENSE_TILES * PART_TILE * PART_TILE : 0;
+    return size;
+}
+
+static void
+lay_out(const struct reflect_size *size, int64_t rows, int64_t vectors, char *base,
+        struct reflect_room *room)
+{
+    const int64_t n = size->reflectors, width = size->width;
     size_t at = 0;
 
-    room->v = cut<real>(base, &at, count * DENSE_BLOCK * rows);
-    room->gram = cut<real>(base, &at, count * DENSE_BLOCK * DENSE_BLOCK);
-    room->t = cut<real>(base, &at, count * DENSE_BLOCK * DENSE_BLOCK);
-    room->y = cut<real>(base, &at, count * DENSE_BLOCK * vectors);
-    room->ty = cut<real>(base, &at, count * DENSE_BLOCK * vectors);
-    most = vectors > DENSE_BLOCK ? vectors : (int64_t)DENSE_BLOCK;
-    room->parts = cut<real>(base, &at, parts > 0 ? (parts + 1) * DENSE_BLOCK * most : 0);
-    return at;
+    room->v = cut<real>(base, &at, n * (rows + rows / DENSE_PART_TERMS + 1));
+    room->w = cut<real>(base, &at, n * least(rows, 2 * vectors));
+    room->gram = cut<real>(base, &at, n * width);
+    room->t = cut<real>(base, &at, n * width);
+    room->half = cut<real>(base, &at, n * width / 4);
+    room->y = cut<real>(base, &at, size->matrices * width * vectors);
+    room->ty = cut<real>(base, &at, size->matrices * width * vectors);
+    room->parts = cut<real>(base, &at, size->parts);
 }
 
 uint64_t
 tsvdi_cuda_dense_reflect_bytes(int64_t rows, int64_t count, int64_t vectors)
 {
-    struct reflect_room room;
+    const struct reflect_size size = size_of(rows, count, vectors > 0 ? vectors : 1);
 
-    return lay_out(rows, count, vectors, NULL, &room);
+    return (uint64_t)(size.held + size.y + size.parts) * sizeof(real) + ROUNDING;
 }
 
-/* V^T of reflectors begin .. begin + b - 1, from the first entry that is not zero in all of them:
-   ones on the diagonal and zeros before it.  A block copies a tile. */
+/* ---- the blocks of a group ---- */
+
+/* Of each of f.count matrices. */
+struct reflect_group {
+    struct dense_factor f;
+    int64_t begin, end;    /* the reflectors */
+    int64_t width, blocks; /* reflectors of a block, and blocks */
+    int64_t entries;       /* of a vector, from `begin` on */
+    int64_t parts, each;   /* V^T V is a sum of so many products over so many entries; V has zeros
+                              behind its entries */
+    int uses_w;            /* 0: T is applied to V^T X, or X V, instead */
+};
+
+/* V.  A block copies a tile. */
 static __global__ void
-copy_kernel(struct dense_factor f, int64_t begin, int b, real *v)
+gather_kernel(const __grid_constant__ struct reflect_group g, real *v)
 {
     __shared__ real tile[TILE][TILE + 1];
-    const int64_t matrix = blockIdx.z, down = blockIdx.y, entries = f.rows - begin - f.right;
-    const int64_t first = (int64_t)blockIdx.x * TILE, x = threadIdx.x;
-    const real *w = f.w + matrix * f.next;
+    const int64_t matrix = blockIdx.z, first = (int64_t)blockIdx.x * TILE;
+    const int64_t lines = g.parts * g.each;
+    const int x = (int)threadIdx.x, left = (int)blockIdx.y * TILE, right = g.f.right;
+    const int width = (int)g.width, reflectors = (int)(g.blocks * g.width);
+    const real *w = g.f.w + matrix * g.f.next;
 
-    for (int64_t y = threadIdx.y; y < TILE; y += COPY_ROWS) {
-        const int64_t j = down * TILE + (f.right ? x : y), i = first + (f.right ? y : x);
+    /* neighbours in memory are entries of a v, but reflectors of the u */
+    for (int y = (int)threadIdx.y; y < TILE; y += COPY_ROWS) {
+        const int64_t j = g.begin + left + (right ? x : y), i = g.begin + first + (right ? y : x);
+        const bool there = j < g.end && i < g.f.rows;
 
-        if (j < b && i < entries) {
-            const int64_t entry = begin + f.right + i, reflector = begin + j;
-
-            tile[f.right ? x : y][f.right ? y : x] =
-                i < j    ? REAL(0)
-                : i == j ? REAL(1)
-                         : w[f.right ? entry * f.ld + reflector : reflector * f.ld + entry];
-        }
+        tile[right ? y : x][right ? x : y] = there && i > j + right
+                                                 ? w[right ? i * g.f.ld + j : j * g.f.ld + i]
+                                                 : REAL(there && i == j + right);
     }
     __syncthreads();
-    for (int64_t y = threadIdx.y; y < TILE; y += COPY_ROWS) {
-        const int64_t j = down * TILE + y, i = first + x;
+    v += matrix * reflectors * lines;
+    for (int y = (int)threadIdx.y; y < TILE; y += COPY_ROWS) {
+        const int j = left + x, block = j / width;
 
-        if (j < b && i < entries) {
-            v[(matrix * b + j) * entries + i] = tile[y][x];
+        if (j < reflectors && first + y < lines) {
+            v[(block * lines + first + y) * width + j % width] = tile[y][x];
         }
     }
 }
 
-/* T of a block of reflectors.  A thread block has a matrix, a warp a row of T. */
+/* Doubles blocks on the diagonal of t, from HALF reflectors on.  t has T of each of them there, and
+   V^T V above.  A thread has a column of the new corner, and every TRIANGLE_LINES-th row. */
+template <int HALF>
+static __device__ __forceinline__ void
+double_blocks(real (*t)[DENSE_BLOCK + 1], real *product)
+{
+    constexpr int LINES = HALF < TRIANGLE_LINES ? HALF : (int)TRIANGLE_LINES, EACH = HALF / LINES;
+    const int j = (int)threadIdx.x % HALF, line = (int)threadIdx.x / HALF % LINES;
+    const int pair = (int)threadIdx.x / (HALF * LINES), at = 2 * HALF * pair;
+    const bool active = at < DENSE_BLOCK;
+    real sum[EACH];
+
+    if (active) {
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            sum[k] = 0;
+        }
+#pragma unroll 8
+        for (int l = 0; l < HALF; l++) {
+            const real factor = t[at + HALF + l][at + HALF + j];
+
+#pragma unroll
+            for (int k = 0; k < EACH; k++) {
+                sum[k] = r_fma(t[at + line + k * LINES][at + HALF + l], factor, sum[k]);
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            product[(pair * HALF + line + k * LINES) * HALF + j] = sum[k];
+        }
+    }
+    __syncthreads();
+    if (active) {
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            sum[k] = 0;
+        }
+#pragma unroll 8
+        for (int l = 0; l < HALF; l++) {
+            const real factor = product[(pair * HALF + l) * HALF + j];
+
+#pragma unroll
+            for (int k = 0; k < EACH; k++) {
+                sum[k] = r_fma(t[at + line + k * LINES][at + l], factor, sum[k]);
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            t[at + line + k * LINES][at + HALF + j] = -sum[k];
+        }
+    }
+    __syncthreads();
+    if constexpr (2 * HALF < DENSE_BLOCK) {
+        double_blocks<2 * HALF>(t, product);
+    }
+}
+
+/* T of DENSE_BLOCK neighbouring reflectors: a piece of a block's T, with zeros left of it. */
 static __global__ void
 __launch_bounds__(TRIANGLE_THREADS)
-    triangle_kernel(int b, const real *grams, const real *tau, int64_t next, real *ts)
+    triangle_kernel(const __grid_constant__ struct reflect_group g, const real *grams, real *ts)
 {
-    __shared__ real gram[DENSE_BLOCK][DENSE_BLOCK + 1];
-    const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
-    const int64_t matrix = blockIdx.x;
+    __shared__ real t[DENSE_BLOCK][DENSE_BLOCK + 1];
+    __shared__ real product[DENSE_BLOCK / 2 * DENSE_BLOCK / 2];
+    const int64_t matrix = blockIdx.x / g.blocks, block = blockIdx.x % g.blocks;
+    const int width = (int)g.width, first = (int)blockIdx.y * DENSE_BLOCK;
+    const int size = width - first < DENSE_BLOCK ? width - first : (int)DENSE_BLOCK;
+    const int64_t begin = g.begin + block * width + first;
+    const int64_t corner = (int64_t)blockIdx.x * width * width + (int64_t)first * width;
+    const real *tau = g.f.tau + matrix * g.f.tau_next;
 
-    tau += matrix * next;
-    for (int k = (int)threadIdx.x; k < b * b; k += (int)blockDim.x) {
-        gram[k / b][k % b] = grams[matrix * b * b + k];
+    for (int k = (int)threadIdx.x; k < DENSE_BLOCK * DENSE_BLOCK; k += TRIANGLE_THREADS) {
+        const int i = k / DENSE_BLOCK, j = k % DENSE_BLOCK;
+
+        if (i <= j && j < size && begin + j < g.end) {
+            copy_start(&t[i][j], i == j ? tau + begin + j : grams + corner + i * width + first + j);
+        } else {
+            t[i][j] = 0;
+        }
     }
+    copies_commit();
+    copies_wait(0);
     __syncthreads();
-    for (int i = warp; i < b; i += (int)blockDim.x / WARP) {
-        real row[(DENSE_BLOCK + WARP - 1) / WARP]; /* T[i][lane + WARP k] */
-
-#pragma unroll
-        for (int k = 0; k * WARP < DENSE_BLOCK; k++) {
-            row[k] = lane + k * WARP == i ? tau[i] : REAL(0);
-        }
-        for (int j = i + 1; j < b; j++) {
-            real sum = 0;
-
-#pragma unroll
-            for (int k = 0; k * WARP < DENSE_BLOCK; k++) {
-                const int l = lane + k * WARP;
-
-                sum = l < j ? r_fma(row[k], gram[l][j], sum) : sum;
-            }
-            sum = -tau[j] * warp_sum(sum);
-#pragma unroll
-            for (int k = 0; k * WARP < DENSE_BLOCK; k++) {
-                row[k] = lane + k * WARP == j ? sum : row[k];
-            }
-        }
-#pragma unroll
-        for (int k = 0; k * WARP < DENSE_BLOCK; k++) {
-            if (lane + k * WARP < b) {
-                ts[matrix * b * b + i * b + lane + k * WARP] = row[k];
-            }
+    double_blocks<1>(t, product);
+    for (int i = (int)threadIdx.x / WARP; i < size; i += TRIANGLE_THREADS / WARP) {
+        for (int j = (int)threadIdx.x % WARP; j < first + size; j += WARP) {
+            ts[corner + i * width + j] = j < first ? REAL(0) : t[i][j - first];
         }
     }
 }
 
-/* to[i] = the sum of part[p][i] over p. */
+/* to[i] = the sum of part[p][i] over p, of each of gridDim.y sums. */
 static __global__ void
-__launch_bounds__(SUM_THREADS) sum_kernel(const real *part, int64_t parts, int64_t size, real *to)
+sum_kernel(const real *part, int64_t parts, int64_t size, real *to)
 {
-    const int64_t i = (int64_t)blockIdx.x * SUM_THREADS + threadIdx.x;
+    __shared__ real share[SUM_LINES][TILE];
+    const int64_t i = (int64_t)blockIdx.x * TILE + threadIdx.x;
     real sum = 0;
 
-    for (int64_t p = 0; p < parts && i < size; p++) {
+    part += (int64_t)blockIdx.y * parts * size;
+    for (int64_t p = threadIdx.y; p < parts && i < size; p += SUM_LINES) {
         sum += part[p * size + i];
     }
-    if (i < size) {
-        to[i] = sum;
+    share[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y == 0 && i < size) {
+        for (int line = 1; line < SUM_LINES; line++) {
+            sum += share[line][threadIdx.x];
+        }
+        to[(int64_t)blockIdx.y * size + i] = sum;
     }
+}
+
+static tsvd_status
+sum_parts_of(struct cuda_call *call, const real *d_part, int64_t parts, int64_t size, real *d_to,
+             int64_t count)
+{
+    tsvd_status ret = TSVD_OK;
+
+    sum_kernel<<<dim3(blocks_for(size, TILE), (unsigned)count), dim3(TILE, SUM_LINES), 0,
+                 call->stream>>>(d_part, parts, size, d_to);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
 }
 
 /* C = A B, rows x columns, over many terms.  step_a and step_b: numbers between a term of A, or of
@@ -154,11 +312,11 @@ multiply_long(struct cuda_call *call, int64_t rows, int64_t columns, int64_t ter
               real *d_parts, real *d_c, int64_t count)
 {
     const int64_t size = rows * columns;
-    const int64_t parts = parts_of(terms, rows > columns ? rows : columns, count);
-    const int64_t each = parts > 0 ? terms / parts : 0, rest = terms - parts * each;
+    const int64_t parts = count == 1 ? parts_of(rows, columns, terms, 1) : 1;
+    const int64_t each = terms / parts, rest = terms - parts * each;
     tsvd_status ret = TSVD_OK;
 
-    if (parts == 0) {
+    if (parts == 1) {
         return tsvdi_cuda_multiply_add(call, TSVD_SINGLE, rows, columns, terms, 1, a, b, 0, d_c,
                                        columns, size, count);
     }
@@ -170,71 +328,131 @@ multiply_long(struct cuda_call *call, int64_t rows, int64_t columns, int64_t ter
     b.d = (const real *)b.d + parts * b.stride;
     TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, rows, columns, rest, 1, a, b, 0,
                                      d_parts + parts * size, columns, size, 1));
-    sum_kernel<<<blocks_for(size, SUM_THREADS), SUM_THREADS, 0, call->stream>>>(
-        d_parts, parts + (rest > 0), size, d_c);
-    CUDA_LAUNCHED(call);
+    TSVD_TRY(sum_parts_of(call, d_parts, parts + (rest > 0), size, d_c, 1));
 out:
     return ret;
 }
 
-/* V^T and T of reflectors begin .. begin + b - 1. */
+/* T of each block, from V^T V and what triangle_kernel made of it: by doubling. */
 static tsvd_status
-gather_block(struct cuda_call *call, const struct dense_factor *f, int64_t begin, int b,
-             const struct reflect_room *room)
+double_triangles(struct cuda_call *call, const struct reflect_group *g,
+                 const struct reflect_room *room)
 {
-    const int64_t entries = f->rows - begin - f->right, across = blocks_for(entries, TILE);
-    const struct cuda_factor v = {room->v, entries, b * entries, 0};
-    const struct cuda_factor turned = {room->v, entries, b * entries, 1};
+    const int64_t width = g->width, size = width * width, count = g->f.count * g->blocks;
     tsvd_status ret = TSVD_OK;
 
-    for (int64_t at = 0; at < f->count; at += GRID_MOST) {
-        const int64_t some = f->count - at < GRID_MOST ? f->count - at : (int64_t)GRID_MOST;
-        struct dense_factor part = *f;
+    for (int64_t half = DENSE_BLOCK; half < width; half *= 2) {
+        for (int64_t at = 0; at + half < width; at += 2 * half) {
+            const int64_t other = least(half, width - at - half), corner = at * width + at + half;
+            const struct cuda_factor gram = {room->gram + corner, width, size, 0};
+            const struct cuda_factor above = {room->t + at * (width + 1), width, size, 0};
+            const struct cuda_factor below = {room->t + (at + half) * (width + 1), width, size, 0};
+            const struct cuda_factor product = {room->half, other, half * other, 0};
 
-        part.w += at * f->next;
-        copy_kernel<<<dim3((unsigned)across, blocks_for(b, TILE), (unsigned)some),
-                      dim3(TILE, COPY_ROWS), 0, call->stream>>>(part, begin, b,
-                                                                room->v + at * b * entries);
-        CUDA_LAUNCHED(call);
+            TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, half, other, other, 1, gram, below,
+                                             0, room->half, other, half * other, count));
+            TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, half, other, half, -1, above,
+                                             product, 0, room->t + corner, width, size, count));
+        }
     }
-    TSVD_TRY(
-        multiply_long(call, b, b, entries, v, 1, turned, 1, room->parts, room->gram, f->count));
-    triangle_kernel<<<(unsigned)f->count, TRIANGLE_THREADS, 0, call->stream>>>(
-        b, room->gram, f->tau + begin, f->tau_next, room->t);
-    CUDA_LAUNCHED(call);
 out:
     return ret;
 }
 
-/* Applies a block to vectors, from their entry begin + right on. */
+/* V, T and W of a group. */
 static tsvd_status
-apply_block(struct cuda_call *call, const struct dense_factor *f, int64_t begin, int b,
+make_group(struct cuda_call *call, const struct reflect_group *g, const struct reflect_room *room)
+{
+    const int64_t b = g->width, count = g->f.count * g->blocks, lines = g->parts * g->each;
+    const struct cuda_factor v = {room->v, b, g->each * b, 0},
+                             turned = {room->v, b, g->each * b, 1};
+    const struct cuda_factor v_whole = {room->v, b, lines * b, 0}, t = {room->t, b, b * b, 0};
+    tsvd_status ret = TSVD_OK;
+
+    gather_kernel<<<dim3(blocks_for(lines, TILE), blocks_for(g->blocks * b, TILE),
+                         (unsigned)g->f.count),
+                    dim3(TILE, COPY_ROWS), 0, call->stream>>>(*g, room->v);
+    CUDA_LAUNCHED(call);
+    TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, b, b, g->each, 1, turned, v, 0,
+                                     g->parts > 1 ? room->parts : room->gram, b, b * b,
+                                     count * g->parts));
+    if (g->parts > 1) {
+        TSVD_TRY(sum_parts_of(call, room->parts, g->parts, b * b, room->gram, count));
+    }
+    triangle_kernel<<<dim3((unsigned)count, blocks_for(b, DENSE_BLOCK)), TRIANGLE_THREADS, 0,
+                      call->stream>>>(*g, room->gram, room->t);
+    CUDA_LAUNCHED(call);
+    TSVD_TRY(double_triangles(call, g, room));
+    if (g->uses_w) {
+        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, g->entries, b, b, 1, v_whole, t, 0,
+                                         room->w, b, g->entries * b, count));
+    }
+out:
+    return ret;
+}
+
+/* ---- vectors ---- */
+
+/* Applies a block of a group to vectors, from the block's first reflector on. */
+static tsvd_status
+apply_block(struct cuda_call *call, const struct reflect_group *g, int64_t block,
             struct dense_small_vectors x, int transposed, const struct reflect_room *room)
 {
-    const int64_t first = begin + f->right, entries = f->rows - first, n = x.count;
-    const struct cuda_factor v = {room->v, entries, b * entries, 0};
-    const struct cuda_factor v_turned = {room->v, entries, b * entries, 1};
-    const struct cuda_factor t = {room->t, b, b * b, x.rows ? !transposed : transposed};
-    const struct cuda_factor y = {room->y, x.rows ? b : n, b * n, 0};
-    const struct cuda_factor ty = {room->ty, x.rows ? b : n, b * n, 0};
-    real *const d_x = x.d_x + (x.rows ? first : first * x.stride);
+    const int64_t b = g->width, skipped = block * b, n = x.count, count = g->f.count;
+    const int64_t begin = g->begin + skipped, entries = g->entries - skipped;
+    const int64_t lines = g->parts * g->each;
+    const struct cuda_factor v = {room->v + (block * lines + skipped) * b, b, g->blocks * lines * b,
+                                  0};
+    const struct cuda_factor w = {room->w + (block * g->entries + skipped) * b, b,
+                                  g->blocks * g->entries * b, 0};
+    const struct cuda_factor t = {room->t + block * b * b, b, g->blocks * b * b,
+                                  x.rows ? !transposed : transposed};
+    const struct cuda_factor made = {room->y, x.rows ? b : n, b * n, 0};
+    real *const d_x = x.d_x + (x.rows ? begin : begin * x.stride);
     const struct cuda_factor to = {d_x, x.stride, x.next, 0};
+    struct cuda_factor first = g->uses_w && transposed ? w : v,
+                       last = g->uses_w && !transposed ? w : v;
+    struct cuda_factor y = made;
     tsvd_status ret = TSVD_OK;
 
-    if (x.rows) { /* X -= X V T^T V^T */
-        TSVD_TRY(
-            multiply_long(call, n, b, entries, to, 1, v_turned, 1, room->parts, room->y, f->count));
-        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, n, b, b, 1, y, t, 0, room->ty, b, b * n,
-                                         f->count));
-        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, n, entries, b, -1, ty, v, 1, d_x,
-                                         x.stride, x.next, f->count));
-    } else { /* X -= V T V^T X */
-        TSVD_TRY(
-            multiply_long(call, b, n, entries, v, 1, to, x.stride, room->parts, room->y, f->count));
-        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, b, n, b, 1, t, y, 0, room->ty, n, b * n,
-                                         f->count));
-        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, entries, n, b, -1, v_turned, ty, 1, d_x,
-                                         x.stride, x.next, f->count));
+    first.transposed = !x.rows;
+    last.transposed = x.rows;
+    if (x.rows) {
+        TSVD_TRY(multiply_long(call, n, b, entries, to, 1, first, b, room->parts, room->y, count));
+    } else {
+        TSVD_TRY(multiply_long(call, b, n, entries, first, b, to, x.stride, room->parts, room->y,
+                               count));
+    }
+    if (!g->uses_w) {
+        y.d = room->ty;
+        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, x.rows ? n : b, x.rows ? b : n, b, 1,
+                                         x.rows ? made : t, x.rows ? t : made, 0, room->ty, y.ld,
+                                         b * n, count));
+    }
+    TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, x.rows ? n : entries, x.rows ? entries : n,
+                                     b, -1, x.rows ? y : last, x.rows ? last : y, 1, d_x, x.stride,
+                                     x.next, count));
+out:
+    return ret;
+}
+
+/* Applies a group to vectors. */
+static tsvd_status
+apply_group(struct tsvd_context *ctx, struct reflect_group *g, struct dense_small_vectors x,
+            int transposed, const struct reflect_room *room)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    tsvd_status ret = TSVD_OK;
+
+    g->blocks = blocks_for(g->end - g->begin, g->width);
+    g->entries = g->f.rows - g->begin;
+    g->parts = parts_of(g->width, g->width, g->entries, g->f.count * g->blocks);
+    g->each = (g->entries + g->parts - 1) / g->parts;
+    g->uses_w = 2 * x.count >= g->entries;
+    TSVD_TRY(make_group(call, g, room));
+    for (int64_t k = 0; k < g->blocks; k++) {
+        TSVD_TRY(apply_block(call, g, transposed ? k : g->blocks - 1 - k, x, transposed, room));
+        TSVD_TRY(tsvdi_check(ctx, 0));
     }
 out:
     return ret;
@@ -244,19 +462,35 @@ tsvd_status
 tsvdi_cuda_dense_reflect(struct tsvd_context *ctx, const struct dense_factor *f, int64_t begin,
                          int64_t end, struct dense_small_vectors x, int transposed, char *d_work)
 {
-    struct cuda_call *call = cuda_of(ctx);
-    const int64_t blocks = blocks_for(end - begin, DENSE_BLOCK);
+    struct reflect_group g = {};
+    struct reflect_size size;
     struct reflect_room room;
+    int64_t reflectors, matrices;
     tsvd_status ret = TSVD_OK;
 
-    (void)lay_out(f->rows, f->count, x.count, d_work, &room);
-    for (int64_t k = 0; k < blocks && x.count > 0; k++) {
-        const int64_t at = begin + (transposed ? k : blocks - 1 - k) * DENSE_BLOCK;
-        const int b = (int)(end - at < DENSE_BLOCK ? end - at : (int64_t)DENSE_BLOCK);
+    if (begin >= end || x.count == 0) {
+        goto out;
+    }
+    size = size_of(f->rows, f->count, x.count);
+    lay_out(&size, f->rows, x.count, d_work, &room);
+    /* blocks of equal width, and groups of as many as there is room for */
+    g.width = aligned(blocks_for(end - begin, blocks_for(end - begin, size.width)));
+    matrices = least(size.matrices, size.reflectors / g.width);
+    reflectors = least(size.reflectors / matrices, DENSE_GROUP) / g.width * g.width;
+    for (int64_t at = 0; at < f->count; at += matrices) {
+        const int64_t groups = blocks_for(end - begin, reflectors);
+        struct dense_small_vectors some = x;
 
-        TSVD_TRY(gather_block(call, f, at, b, &room));
-        TSVD_TRY(apply_block(call, f, at, b, x, transposed, &room));
-        TSVD_TRY(tsvdi_check(ctx, 0));
+        g.f = *f;
+        g.f.w += at * f->next;
+        g.f.tau += at * f->tau_next;
+        g.f.count = least(matrices, f->count - at);
+        some.d_x += at * x.next;
+        for (int64_t k = 0; k < groups; k++) {
+            g.begin = begin + (transposed ? k : groups - 1 - k) * reflectors;
+            g.end = least(end, g.begin + reflectors);
+            TSVD_TRY(apply_group(ctx, &g, some, transposed, &room));
+        }
     }
 out:
     return ret;

@@ -4,7 +4,12 @@
  */
 #include "dense/run.h"
 
-enum { THREADS = 256, SIGN_LINES = 8, TURN_ENTRIES = 8 };
+enum {
+    THREADS = 256,
+    SIGN_LINES = 8,
+    TURN_ENTRIES = 8,
+    SMALL_GROUP = 4 /* threads of a small matrix, at least */
+};
 
 /* ---- before the reflectors ---- */
 
@@ -85,22 +90,36 @@ largest_kernel(const real *u, struct dense_shape shape, int64_t parts, int64_t a
 }
 
 /* The factor of each vector: 1, -1, or NaN for a matrix that is not finite; and the values with the
-   scale of A. */
+   scale of A.  `lanes` threads of a warp look through the parts of a vector. */
 static __global__ void
 __launch_bounds__(THREADS)
-    factor_kernel(int64_t k, int64_t count, int64_t parts, const real *largest, const char *kind,
-                  const real_int *exponent, real *s, real *factor)
+    factor_kernel(int64_t k, int64_t count, int64_t parts, int lanes, const real *largest,
+                  const char *kind, const real_int *exponent, real *s, real *factor)
 {
-    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x, matrix = at / k;
+    const int64_t at = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / lanes, matrix = at / k;
+    const int64_t lane = threadIdx.x % (unsigned)lanes;
+    int64_t place = parts;
     real most = 0;
 
-    if (at >= k * count) {
-        return;
-    }
-    for (int64_t part = 0; part < parts; part++) {
+    for (int64_t part = lane; part < parts && at < k * count; part += lanes) {
         const real other = largest[(matrix * parts + part) * k + at % k];
 
-        most = r_abs(other) > r_abs(most) ? other : most;
+        if (r_abs(other) > r_abs(most)) {
+            most = other;
+            place = part;
+        }
+    }
+    for (int apart = lanes / 2; apart > 0; apart /= 2) {
+        const real other = __shfl_xor_sync(0xffffffffu, most, apart);
+        const int64_t there = __shfl_xor_sync(0xffffffffu, place, apart);
+
+        if (r_abs(other) > r_abs(most) || (r_abs(other) == r_abs(most) && there < place)) {
+            most = other;
+            place = there;
+        }
+    }
+    if (at >= k * count || lane > 0) {
+        return;
     }
     s[at] = kind[matrix] == NONFINITE ? REAL(NAN) : ldexp(s[at], (int)exponent[matrix]);
     if (factor != NULL) {
@@ -132,6 +151,75 @@ __launch_bounds__(THREADS) turn_kernel(int64_t rows, int64_t columns, int by_row
             }
         }
     }
+}
+
+/* Does all that for small matrices with up to WARP values.  `group` threads of a warp have a
+   matrix. */
+static __global__ void
+__launch_bounds__(THREADS)
+    finish_small_kernel(struct dense_shape shape, int64_t count, int group, const char *kind,
+                        const real_int *exponent, real *s, real *u, real *vh)
+{
+    const int64_t matrix = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / group;
+    const int lane = (int)threadIdx.x % group, slot = (int)threadIdx.x % WARP / group;
+    const int k = (int)shape.k, rows = (int)shape.u_rows, columns = (int)shape.u_columns;
+    const bool present = matrix < count, lost = present && kind[matrix] == NONFINITE;
+    unsigned negative = 0; /* bit j: vector j changes its sign */
+
+    u += matrix * rows * columns;
+    vh += matrix * shape.v_rows * shape.v_columns;
+    for (int first = 0; first < k; first += group) {
+        const int j = first + lane;
+        real most = 0;
+        unsigned found;
+
+#pragma unroll 4
+        for (int i = 0; i < (present && j < k ? rows : 0); i++) {
+            const real entry = u[i * columns + j];
+
+            most = r_abs(entry) > r_abs(most) ? entry : most;
+        }
+        found = __ballot_sync(0xffffffffu, most < 0) >> slot * group;
+        negative |= (found & 0xffffffffu >> (WARP - group)) << first;
+    }
+    if (!present) {
+        return;
+    }
+    for (int j = lane; j < k; j += group) {
+        real *const value = s + matrix * k + j;
+
+        *value = lost ? REAL(NAN) : REAL(ldexp(*value, (int)exponent[matrix]));
+    }
+    for (int j = lane; j < columns; j += group) {
+        for (int i = 0; i < (lost || (j < k && negative >> j & 1) ? rows : 0); i++) {
+            u[i * columns + j] = lost ? REAL(NAN) : -u[i * columns + j];
+        }
+    }
+    for (int i = 0; i < (int)shape.v_rows; i++) {
+        real *const row = vh + i * shape.v_columns;
+
+        for (int j = lane; j < (lost || (i < k && negative >> i & 1) ? shape.v_columns : 0);
+             j += group) {
+            row[j] = lost ? REAL(NAN) : -row[j];
+        }
+    }
+}
+
+static tsvd_status
+finish_small(struct cuda_call *call, const struct cuda_dense *run, struct dense_shape shape)
+{
+    const int64_t longest = shape.u_columns > shape.v_columns ? shape.u_columns : shape.v_columns;
+    int group = SMALL_GROUP;
+    tsvd_status ret = TSVD_OK;
+
+    while (group < WARP && group < longest) {
+        group *= 2;
+    }
+    finish_small_kernel<<<blocks_for(run->count * group, THREADS), THREADS, 0, call->stream>>>(
+        shape, run->count, group, run->kind, run->exponent, run->s, run->u, run->vh);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
 }
 
 static int64_t
@@ -166,16 +254,21 @@ tsvdi_cuda_dense_finish(struct cuda_call *call, const struct cuda_dense *run,
 {
     const int64_t k = shape.k, count = run->count, parts = run->u != NULL ? sign_parts(shape) : 0;
     const int64_t across = blocks_for(k, TILE);
+    const int lanes = parts < WARP ? 1 : (int)WARP;
     real *const d_factor = (real *)d_work, *const d_largest = d_factor + count * k;
     tsvd_status ret = TSVD_OK;
 
+    if (run->u != NULL && k <= WARP && shape.u_rows * shape.u_columns <= DENSE_WARP_ENTRIES &&
+        shape.v_rows * shape.v_columns <= DENSE_WARP_ENTRIES) {
+        return finish_small(call, run, shape);
+    }
     if (run->u != NULL) {
         largest_kernel<<<(unsigned)(across * parts * count), dim3(TILE, SIGN_LINES), 0,
                          call->stream>>>(run->u, shape, parts, across, d_largest);
         CUDA_LAUNCHED(call);
     }
-    factor_kernel<<<blocks_for(k * count, THREADS), THREADS, 0, call->stream>>>(
-        k, count, parts, d_largest, run->kind, run->exponent, run->s,
+    factor_kernel<<<blocks_for(k * count * lanes, THREADS), THREADS, 0, call->stream>>>(
+        k, count, parts, lanes, d_largest, run->kind, run->exponent, run->s,
         run->u != NULL ? d_factor : NULL);
     CUDA_LAUNCHED(call);
     if (run->u != NULL) {

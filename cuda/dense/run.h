@@ -6,6 +6,7 @@
  *   dense/reduce.cu      the reduction to bidiagonal form, panel by panel
  *   dense/resident.cu    the same for what fits the shared memory of all multiprocessors
  *   dense/tall.cu        QR of matrices with many more rows than columns
+ *   dense/cholesky.cu    the same, far faster, of those that it can do
  *   dense/reflectors.cu  reflectors on vectors
  *   dense/results.cu     signs and scale, and where the results go
  *   dense/small.cu       batches of small matrices
@@ -25,8 +26,12 @@
 struct cuda_dense {
     int64_t r, c, count;         /* of the W's under work */
     int wide, tall, small;       /* 1: W is A's transpose; QR comes first; small.h reduces */
+    int cholesky;                /* 1: QR may be that of cholesky.cu, so that Q is not applied to
+                                    other vectors than those of B */
+    int orthonormal;             /* 1: it is: w has W1, and Q of QR is W1 times mend */
     real *w;                     /* [count][c][r] the matrices, then the reflectors */
     real *top;                   /* [count][c][c] what is reduced: the triangle of QR; else w */
+    real *mend;                  /* [count][c][c] as w; only if `cholesky` */
     real *tau, *tau_q, *tau_p;   /* [count][c] of QR, and of the reduction */
     real *d, *e;                 /* [count][c] B */
     unsigned long long *largest; /* [count] bits of the largest magnitudes */
@@ -88,6 +93,23 @@ uint64_t tsvdi_cuda_dense_qr_bytes(const struct cuda_call *call, int64_t r, int6
                                    int64_t count);
 tsvd_status tsvdi_cuda_dense_qr(struct tsvd_context *ctx, const struct cuda_dense *run,
                                 char *d_work);
+
+/* cholesky.cu: the same, with W1 to w and what it is multiplied by to `mend`, if all of the
+   matrices are conditioned well enough.  Returns when that is known. */
+enum cholesky_outcome {
+    CHOLESKY_MADE,
+    CHOLESKY_REFUSED, /* w is as it was */
+    CHOLESKY_SPOILED  /* not made either, but w has changed */
+};
+uint64_t tsvdi_cuda_dense_cholesky_bytes(const struct cuda_call *call, int64_t r, int64_t c,
+                                         int64_t count);
+tsvd_status tsvdi_cuda_dense_cholesky(struct tsvd_context *ctx, const struct cuda_dense *run,
+                                      char *d_work, enum cholesky_outcome *outcome);
+
+/* cholesky.cu: Q X of each matrix, which is `orthonormal`; k vectors are the columns of X, [c][k],
+   and of the result, [r][k]; or the rows, [k][c] and [k][r].  d_work: count c k numbers. */
+tsvd_status tsvdi_cuda_dense_expand(struct cuda_call *call, const struct cuda_dense *run, int64_t k,
+                                    int rows, const real *d_x, real *d_to, char *d_work);
 
 /* results.cu: L or R, [rows][columns], becomes the corner of an array; beyond it there are zeros,
    and ones on the diagonal that begins at its lower right.  Of each of `count` matrices. */

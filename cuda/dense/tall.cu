@@ -1,5 +1,6 @@
 /*
- * QR of matrices with many more rows than columns, by Householder's reflectors, panel by panel.
+ * QR of matrices with many more rows than columns, by Householder's reflectors, panel by panel.  It
+ * is for what cholesky.cu cannot do, and where all of Q is needed.
  *
  * In a panel each block has an equal share of the rows, and a step has one barrier.  For column a
  * the sums g_l of a_row b_row over the rows behind row i, for each later column b of the panel, are
@@ -56,14 +57,14 @@ qr_step(const struct qr_panel &q, int block, int64_t i, const real *g, const rea
     const int64_t low = q.begin + (q.r - q.begin) * block / q.blocks;
     const int64_t high = q.begin + (q.r - q.begin) * (block + 1) / q.blocks;
     const int own = (int)(i - q.begin), turn = (own + 1) & 1;
-    struct reflector h = {0, 0, 0};
+    struct reflector h = {};
     real sum[DENSE_WIDTH];
 
     if (own >= 0) {
         h = reflector_of(row[own], g[own]);
     }
     if (t < DENSE_WIDTH) {
-        y[t] = own >= 0 && t > own && t < width ? h.tau * r_fma(h.inverse, g[t], row[t]) : REAL(0);
+        y[t] = own >= 0 && t > own && t < width ? h.tau * r_fma(h.scale, g[t], row[t]) : REAL(0);
         if (own >= 0 && t >= own && t < width && i >= low && i < high) {
             q.w[(q.begin + t) * q.r + i] = t == own ? h.beta : row[t] - y[t];
         }
@@ -81,7 +82,7 @@ qr_step(const struct qr_panel &q, int block, int64_t i, const real *g, const rea
         real v = 0, next = 0;
 
         if (own >= 0) {
-            v = w[own * q.r] * h.inverse;
+            v = w[own * q.r] * h.scale;
             w[own * q.r] = v;
         }
 #pragma unroll

@@ -1,0 +1,218 @@
+/*
+ * Columns of a matrix on their way to shared memory, in a ring of stages that are filled by turns.
+ *
+ * From Hopper on one thread has whole columns copied, and the bytes that arrive are counted by a
+ * barrier in shared memory.  Such copies begin and end at multiples of 16 bytes: a few numbers
+ * before and behind a column come along, and the column begins column_shift() numbers into its
+ * room. On older devices thread t copies the rows t, t + threads, ... of a column, and may read
+ * only these.
+ */
+#ifndef TSVDI_CUDA_DENSE_COLUMNS_H
+#define TSVDI_CUDA_DENSE_COLUMNS_H
+
+#include "dense/panel.h"
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define COLUMNS_BULK 1
+#else
+#define COLUMNS_BULK 0
+#endif
+
+/* Numbers of 16 bytes, which a bulk copy is a multiple of. */
+enum { COLUMN_UNIT = 16 / sizeof(real) };
+
+/* A ring, as one thread sees it. */
+struct ring {
+    real *stage;    /* [stages][size] */
+    uint64_t *full; /* [stages] barriers that count what has arrived */
+    int stages, size;
+    int now;        /* the stage whose turn it is */
+    unsigned round; /* 0 and 1 by turns */
+};
+
+/* Numbers that a column of so many rows has room for. */
+static inline __host__ __device__ int
+column_room(int rows)
+{
+    return (rows + 2 * (COLUMN_UNIT - 1)) / COLUMN_UNIT * COLUMN_UNIT;
+}
+
+/* Bytes of the copy of a column that begins so many numbers into its room. */
+static __device__ __forceinline__ unsigned
+column_bytes(int rows, int shift)
+{
+    return (unsigned)((rows + shift + COLUMN_UNIT - 1) / COLUMN_UNIT) * 16;
+}
+
+/* The low digits of an address, in numbers. */
+static __device__ __forceinline__ unsigned
+column_at(const real *from)
+{
+    return (unsigned)((uintptr_t)from / sizeof(real));
+}
+
+/* Where a column begins in its room.  at: column_at() of its first number. */
+static __device__ __forceinline__ int
+column_shift(unsigned at)
+{
+    return COLUMNS_BULK ? (int)(at % COLUMN_UNIT) : 0;
+}
+
+#if COLUMNS_BULK
+static __device__ __forceinline__ unsigned
+shared_address(const void *p)
+{
+    return (unsigned)__cvta_generic_to_shared(p);
+}
+
+/* Prepares the barriers; all threads meet before one is used. */
+static __device__ __forceinline__ void
+bulk_prepare(uint64_t *full, int stages)
+{
+    if ((int)threadIdx.x < stages) {
+        full += threadIdx.x;
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(full))
+                     : "memory");
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    }
+}
+
+/* Says how many bytes are to arrive at a barrier, by one thread. */
+static __device__ __forceinline__ void
+bulk_expect(uint64_t *full, unsigned bytes)
+{
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(full)),
+        "r"(bytes)
+        : "memory");
+}
+
+/* Starts a copy whose bytes count there. */
+static __device__ __forceinline__ void
+bulk_copy(real *to, const real *from, unsigned bytes, uint64_t *full)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
+                 "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(full))
+                 : "memory");
+}
+
+/* Waits until all bytes of a round are there. */
+static __device__ __forceinline__ void
+bulk_wait(uint64_t *full, unsigned round)
+{
+    asm volatile("{\n"
+                 ".reg .pred there;\n"
+                 "again:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 there, [%0], %1;\n"
+                 "@!there bra again;\n"
+                 "}" ::"r"(shared_address(full)),
+                 "r"(round)
+                 : "memory");
+}
+
+/* The first warp waits until all others have come here, too; they do not wait. */
+static __device__ __forceinline__ void
+bulk_release(void)
+{
+    if (threadIdx.x < WARP) {
+        asm volatile("bar.sync 1, %0;" ::"n"((int)DENSE_THREADS) : "memory");
+    } else {
+        asm volatile("bar.arrive 1, %0;" ::"n"((int)DENSE_THREADS) : "memory");
+    }
+}
+#endif
+
+/* Whether this thread fills stages. */
+static __device__ __forceinline__ bool
+ring_fills(void)
+{
+    return !COLUMNS_BULK || threadIdx.x == 0;
+}
+
+/* Starts the copies of up to COLUMNS columns to a stage, once for its turn: the first begins at
+   `from`, and the next ones `next` numbers behind each other; there are `count` of them. */
+template <int COLUMNS>
+static __device__ __forceinline__ void
+ring_fill(const struct ring &ring, int stage, const real *from, int64_t next, int count, int rows)
+{
+    real *const to = ring.stage + stage * ring.size;
+    const int room = ring.size / COLUMNS;
+
+#if COLUMNS_BULK
+    if (count > 0) {
+        unsigned bytes = 0;
+
+#pragma unroll
+        for (int k = 0; k < COLUMNS; k++) {
+            const int shift = column_shift(column_at(from + k * next));
+
+            bytes += k < count ? column_bytes(rows, shift) : 0;
+        }
+        bulk_expect(ring.full + stage, bytes);
+#pragma unroll
+        for (int k = 0; k < COLUMNS; k++) {
+            const int shift = column_shift(column_at(from + k * next));
+
+            if (k < count) {
+                bulk_copy(to + k * room, from + k * next - shift, column_bytes(rows, shift),
+                          ring.full + stage);
+            }
+        }
+    }
+#else
+#pragma unroll
+    for (int k = 0; k < COLUMNS; k++) {
+        if (k < count) {
+            for (int row = (int)threadIdx.x; row < rows; row += DENSE_THREADS) {
+                copy_start(to + k * room + row, from + k * next + row);
+            }
+        }
+    }
+    copies_commit();
+#endif
+}
+
+/* Prepares a ring, by all threads. */
+static __device__ __forceinline__ void
+ring_prepare(const struct ring &ring)
+{
+#if COLUMNS_BULK
+    bulk_prepare(ring.full, ring.stages);
+#else
+    (void)ring;
+#endif
+    __syncthreads();
+}
+
+/* Waits for the columns of the present stage. */
+static __device__ __forceinline__ void
+ring_wait(const struct ring &ring)
+{
+#if COLUMNS_BULK
+    bulk_wait(ring.full + ring.now, ring.round);
+#else
+    copies_wait(ring.stages - 1);
+#endif
+}
+
+/* Comes when the block has read the present stage, before it is filled again. */
+static __device__ __forceinline__ void
+ring_release(void)
+{
+#if COLUMNS_BULK
+    bulk_release();
+#endif
+}
+
+/* The next stage's turn. */
+static __device__ __forceinline__ void
+ring_turn(struct ring &ring)
+{
+    if (++ring.now == ring.stages) {
+        ring.now = 0;
+        ring.round ^= 1;
+    }
+}
+
+#endif
