@@ -155,6 +155,10 @@ enum {
     /* dense/reduce.cu: visits to columns that are on their way to shared memory; at most 4. */
     DENSE_STAGES = 4,
 
+    /* dense/reduce.cu: the last columns stay in the L2 cache from step to step if they take no more
+       than this part of it. */
+    DENSE_CACHE_SHARE = 2,
+
     /* dense/resident.cu: threads of a block that have rows, and how many rows each, at most. */
     DENSE_RESIDENT_THREADS = 256,
     DENSE_RESIDENT_ROWS = 12,

@@ -44,7 +44,7 @@ column_bytes(int rows, int shift)
     return (unsigned)((rows + shift + COLUMN_UNIT - 1) / COLUMN_UNIT) * 16;
 }
 
-/* The low digits of an address, in numbers. */
+/* An address in numbers, modulo 2^32. */
 static __device__ __forceinline__ unsigned
 column_at(const real *from)
 {
@@ -87,13 +87,21 @@ bulk_expect(uint64_t *full, unsigned bytes)
         : "memory");
 }
 
-/* Starts a copy whose bytes count there. */
+/* Starts a copy whose bytes count there.  passing: the L2 cache does better with other data. */
 static __device__ __forceinline__ void
-bulk_copy(real *to, const real *from, unsigned bytes, uint64_t *full)
+bulk_copy(real *to, const real *from, unsigned bytes, uint64_t *full, bool passing)
 {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
-                 "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(full))
+    uint64_t policy;
+
+    if (passing) {
+        asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    } else {
+        asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+    }
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+                 "[%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
+                 "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(full)),
+                 "l"(policy)
                  : "memory");
 }
 
@@ -131,10 +139,12 @@ ring_fills(void)
 }
 
 /* Starts the copies of up to COLUMNS columns to a stage, once for its turn: the first begins at
-   `from`, and the next ones `next` numbers behind each other; there are `count` of them. */
+   `from`, and the next ones `next` numbers behind each other; there are `count` of them, and the
+   first `passing` need not stay in the L2 cache. */
 template <int COLUMNS>
 static __device__ __forceinline__ void
-ring_fill(const struct ring &ring, int stage, const real *from, int64_t next, int count, int rows)
+ring_fill(const struct ring &ring, int stage, const real *from, int64_t next, int count,
+          int passing, int rows)
 {
     real *const to = ring.stage + stage * ring.size;
     const int room = ring.size / COLUMNS;
@@ -156,11 +166,12 @@ ring_fill(const struct ring &ring, int stage, const real *from, int64_t next, in
 
             if (k < count) {
                 bulk_copy(to + k * room, from + k * next - shift, column_bytes(rows, shift),
-                          ring.full + stage);
+                          ring.full + stage, k < passing);
             }
         }
     }
 #else
+    (void)passing;
 #pragma unroll
     for (int k = 0; k < COLUMNS; k++) {
         if (k < count) {
@@ -196,7 +207,7 @@ ring_wait(const struct ring &ring)
 #endif
 }
 
-/* Comes when the block has read the present stage, before it is filled again. */
+/* Called when this thread has read the present stage.  Who fills it again waits for all others. */
 static __device__ __forceinline__ void
 ring_release(void)
 {
@@ -205,7 +216,7 @@ ring_release(void)
 #endif
 }
 
-/* The next stage's turn. */
+/* Goes on to the next stage. */
 static __device__ __forceinline__ void
 ring_turn(struct ring &ring)
 {

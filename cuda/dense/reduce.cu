@@ -59,6 +59,7 @@ struct panel {
     int blocks, groups;          /* of a group; of the grid */
     int stages;                  /* how many groups of columns are on their way; 0: none */
     int slice;                   /* rows of the longest slice, if it is kept in shared memory */
+    int passing;                 /* columns before this one need not stay in the L2 cache */
     real *w;                     /* [count][c][r] */
     real *tau_q, *tau_p, *d, *e; /* [count][c] */
     real *vx, *yu;               /* [count] as above */
@@ -386,7 +387,7 @@ static __device__ __forceinline__ void
 fetch(const struct panel &p, const struct part &q, const struct ring &ring, int stage,
       struct cursor &next)
 {
-    int count = 0;
+    int count = 0, passing = 0;
 
     if (!ring_fills()) {
         return;
@@ -399,9 +400,10 @@ fetch(const struct panel &p, const struct part &q, const struct ring &ring, int 
 #pragma unroll
     for (int k = 0; k < COLUMNS; k++) {
         count += next.l + k * p.blocks < p.c;
+        passing += next.l + k * p.blocks < p.passing;
     }
     ring_fill<COLUMNS>(ring, stage, q.w + (int64_t)next.l * p.r + p.begin, (int64_t)p.blocks * p.r,
-                       count, p.r - p.begin);
+                       count, passing, p.r - p.begin);
     next.l += COLUMNS * p.blocks;
 }
 
@@ -641,7 +643,7 @@ template <int ROWS, int COLUMNS>
 static __global__ void
 __launch_bounds__(DENSE_THREADS, 1) panel_kernel(const __grid_constant__ struct panel p)
 {
-    extern __shared__ unsigned char shared[];
+    extern __shared__ __align__(16) unsigned char shared[]; /* bulk copies go there */
     struct part &q = *(struct part *)shared; /* it would take the registers of v and w */
     const struct panel_shared s = share((real *)(shared + PART_BYTES), COLUMNS);
     const int index = (int)blockIdx.x / p.blocks, block = (int)blockIdx.x % p.blocks;
@@ -812,8 +814,13 @@ launch_panel(struct cuda_call *call, struct panel q)
     const int most = stages_beside(call, least, stage);
     const int beside = stages_beside(call, least + slice, stage);
     void *args[] = {&q};
+    int64_t kept;
+    int cache = 0;
     tsvd_status ret = TSVD_OK;
 
+    CUDA_TRY(call, cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, call->device));
+    kept = cache / DENSE_CACHE_SHARE / ((int64_t)rows * q.groups * (int64_t)sizeof(real));
+    q.passing = kept < q.c ? q.c - (int)kept : 0;
     /* a third stage is worth more than the slice, a fourth is not */
     q.slice =
         least + slice <= (size_t)call->shared_most && (beside == most || beside >= 3) ? longest : 0;
@@ -846,6 +853,7 @@ tsvdi_cuda_dense_reduce(struct tsvd_context *ctx, const struct dense_reduction *
     struct cuda_call *call = cuda_of(ctx);
     struct panel q = {};
     char *d_resident;
+    int turn = 0;
     tsvd_status ret = TSVD_OK;
 
     q.r = (int)to->r;
@@ -862,7 +870,8 @@ tsvdi_cuda_dense_reduce(struct tsvd_context *ctx, const struct dense_reduction *
              cudaMemsetAsync(q.arrived, 0,
                              blocks_for(q.c, DENSE_WIDTH) * (size_t)q.groups * sizeof(*q.arrived),
                              call->stream));
-    for (q.begin = 0; q.begin < q.c; q.begin = q.end, q.arrived += q.groups) {
+    TSVD_TRY(tsvdi_cuda_make_urgent(call)); /* call->mark */
+    for (q.begin = 0; q.begin < q.c; q.begin = q.end, q.arrived += q.groups, turn = 1 - turn) {
         if (tsvdi_cuda_dense_resident_fits(call, to, q.begin)) {
             TSVD_TRY(tsvdi_cuda_dense_resident(call, to, q.begin, d_resident));
             break;
@@ -872,6 +881,9 @@ tsvdi_cuda_dense_reduce(struct tsvd_context *ctx, const struct dense_reduction *
         if (q.end < q.c) {
             TSVD_TRY(update(call, &q));
         }
+        /* no more than two panels are queued, or check() would be asked too early */
+        CUDA_TRY(call, cudaEventSynchronize(call->mark[turn]));
+        CUDA_TRY(call, cudaEventRecord(call->mark[turn], call->stream));
         TSVD_TRY(tsvdi_check(ctx, 0));
     }
 out:

@@ -248,23 +248,24 @@ configuration(const struct cuda_call *call, const struct resident *q,
     return config;
 }
 
-/* Whether the device can run a cluster of q's blocks. */
+/* Whether the device can run a cluster of q's blocks.  The code must be for devices that have
+   clusters, too: PTX for older ones sends no message to another block. */
 static bool
 has_clusters(const struct cuda_call *call, const struct resident *q)
 {
     const resident_function kernel = choose_kernel(q->rows);
     cudaLaunchAttribute attribute = {};
     const cudaLaunchConfig_t config = configuration(call, q, &attribute);
+    cudaFuncAttributes code = {};
     int able = 0, clusters = 0;
 
-    if (cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, call->device) != cudaSuccess ||
-        !able) {
-        return false;
+    (void)cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, call->device);
+    if (able && cudaFuncGetAttributes(&code, kernel) == cudaSuccess && code.ptxVersion >= 90) {
+        (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   call->shared_most);
+        (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+        (void)cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
     }
-    (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               call->shared_most);
-    (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-    (void)cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
     (void)cudaGetLastError(); /* what is not supported is no error */
     return clusters > 0;
 }

@@ -30,7 +30,7 @@ struct resident {
     int bits;                    /* the block owns 2^bits rows */
     real *w;                     /* [count][c][r] */
     real *tau_q, *tau_p, *d, *e; /* [count][c] */
-    struct message *mail;        /* of each group, as mail_of() cuts it; NULL: in a cluster */
+    struct message *mail;        /* of each group, as mail_of() cuts it; not read in a cluster */
 };
 
 /* Where messages arrive.  In a cluster each block has its own arrays. */
@@ -245,7 +245,7 @@ visit_columns(const struct resident &q, const struct resident_shared &s,
     }
 }
 
-/* Makes v and sends the block's part of w to the owners of the rows.  The block that has the next
+/* Makes the block's part of w and sends it to the owners of the rows.  The block that has the next
    column sends that too. */
 template <int ROWS>
 static __device__ __forceinline__ void

@@ -62,8 +62,8 @@ uint64_t tsvdi_cuda_dense_reduce_bytes(const struct cuda_call *call, int64_t r, 
 tsvd_status tsvdi_cuda_dense_reduce(struct tsvd_context *ctx, const struct dense_reduction *to,
                                     char *d_work);
 
-/* resident.cu: the reduction from column `begin` on, in one kernel, if that part fits the shared
-   memory of all multiprocessors. */
+/* resident.cu: the reduction from column `begin` on, if that part fits the shared memory of all
+   multiprocessors; workspace in bytes, d_work of that size. */
 uint64_t tsvdi_cuda_dense_resident_bytes(const struct cuda_call *call, int64_t r, int64_t count);
 bool tsvdi_cuda_dense_resident_fits(const struct cuda_call *call, const struct dense_reduction *to,
                                     int64_t begin);
