@@ -21,6 +21,7 @@
  * in float32, of W with columns of equal lengths.
  */
 #include "dense/panel.h"
+#include "dense/pieces.h"
 #include "dense/run.h"
 
 enum {
@@ -31,7 +32,7 @@ enum {
     PASSES = 2,      /* most Cholesky factors */
     FILL = 4,        /* blocks, or tiles of a product, for each multiprocessor */
     GEMM_TILE = 64,  /* assumed order of a tile of a product */
-    PART_TERMS = 256 /* least terms of a part of a product */
+    PART_TERMS = 256 /* least terms of a part, or piece, of a product */
 };
 
 /* The Gram matrix of a block of columns is made of tiles of SIDE x SIDE entries: the columns
@@ -468,14 +469,15 @@ make_gram(struct cuda_call *call, const struct cholesky *q, bool solved)
         TSVD_TRY(solve(call, q, 0, c));
     }
     turned.transposed = 1;
-    TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, c, c, parts ? q->each : r, 1, w, turned, 0,
-                                     parts ? q->sum : q->gram, c, c * c,
-                                     parts ? q->parts : q->count));
     if (parts) {
+        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, c, c, q->each, 1, w, turned, 0, q->sum,
+                                         c, c * c, q->parts));
         w.d = turned.d = q->w + done;
         TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, c, c, r - done, 1, w, turned, 0,
                                          q->sum + q->parts * c * c, c, c * c, 1));
         TSVD_TRY(add_parts(call, q, q->parts + (done < r)));
+    } else {
+        TSVD_TRY(multiply_pieces(call, c, c, r, w, 1, turned, 1, PART_TERMS, q->gram, q->count));
     }
 out:
     return ret;

@@ -245,7 +245,8 @@ dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
     char *d_work = NULL;
     tsvd_status ret = TSVD_OK;
 
-    run->count = job->count; /* the last chunk may be shorter than the first */
+    free_room(ctx, job, run); /* of the chunk before this one */
+    run->count = job->count;  /* the last chunk may be shorter than the first */
     TSVD_TRY(tsvdi_cuda_alloc(call, reduce_work(call, run, tsvdi_cuda_dense_stages(job->problem)),
                               (void **)&d_work));
     TSVD_TRY(tsvdi_cuda_dense_load(ctx, job, run, (real *)d_work));
@@ -274,9 +275,16 @@ reflect(struct tsvd_context *ctx, const struct cuda_dense *run, int right, int t
         struct dense_small_vectors x, int64_t own, char *d_work)
 {
     const int64_t r = run->r, c = run->c, count = run->count, top = run->tall ? c : r;
-    const struct dense_factor inner = {
-        right ? c : top, count, right, run->top, top, top * c, right ? run->tau_p : run->tau_q, c};
-    const struct dense_factor outer = {r, count, 0, run->w, r, r * c, run->tau, c};
+    const struct dense_factor inner = {right ? c : top,
+                                       count,
+                                       right,
+                                       run->top,
+                                       top,
+                                       top * c,
+                                       right ? run->tau_p : run->tau_q,
+                                       c,
+                                       0};
+    const struct dense_factor outer = {r, count, 0, run->w, r, r * c, run->tau, c, 0};
     const bool both = run->tall && !right && !run->orthonormal;
     struct dense_small_vectors some = x;
     tsvd_status ret = TSVD_OK;
@@ -548,10 +556,13 @@ dense_bytes(const struct dense_problem *p, int64_t count, int tall, int keep)
 static int64_t
 dense_chunk_most(const struct dense_problem *p)
 {
-    const struct bytes one = dense_bytes(p, 1, 0, p->b.vectors ? KEEP_VECTORS : KEEP_VALUES);
+    const int keep = p->b.vectors ? KEEP_VECTORS : KEEP_VALUES;
+    const int64_t longer = p->rows > p->columns ? p->rows : p->columns;
+    const int tall = (double)longer >= TALL_RATIO * (double)p->b.n; /* as the plan has it */
+    const struct bytes one = dense_bytes(p, 1, 0, keep);
     const uint64_t tiles =
         bytes_of(blocks_for(p->rows, TILE) + (int64_t)1, blocks_for(p->columns, TILE) + 1u);
-    uint64_t room = 0, most;
+    uint64_t room = 0, most, all;
 
     if (tsvdi_cuda_memory_free(p->b.handle->cuda, &room) != TSVD_OK) {
         return 1;
@@ -559,6 +570,11 @@ dense_chunk_most(const struct dense_problem *p)
     room = room / 2 < CHUNK_BYTES ? room / 2 : CHUNK_BYTES;
     most = one.device > 0 ? room / one.device : UINT64_MAX;
     most = most < INT32_MAX / (4 * tiles) ? most : INT32_MAX / (4 * tiles);
+    most = most > 1 ? most : 1;
+    all = dense_bytes(p, (int64_t)most, tall, keep).device;
+    if (all > room) {
+        most = (uint64_t)((double)most * ((double)room / (double)all));
+    }
     return most > 1 ? (int64_t)most : 1;
 }
 

@@ -26,6 +26,7 @@
  * whole block.
  */
 #include "dense/panel.h"
+#include "dense/pieces.h"
 #include "dense/run.h"
 
 enum {
@@ -305,9 +306,9 @@ out:
 }
 
 /* C = A B, rows x columns, over many terms.  step_a and step_b: numbers between a term of A, or of
-   B, and the next. */
+   B, and the next.  pieces: as in struct dense_factor. */
 static tsvd_status
-multiply_long(struct cuda_call *call, int64_t rows, int64_t columns, int64_t terms,
+multiply_long(struct cuda_call *call, int pieces, int64_t rows, int64_t columns, int64_t terms,
               struct cuda_factor a, int64_t step_a, struct cuda_factor b, int64_t step_b,
               real *d_parts, real *d_c, int64_t count)
 {
@@ -316,6 +317,10 @@ multiply_long(struct cuda_call *call, int64_t rows, int64_t columns, int64_t ter
     const int64_t each = terms / parts, rest = terms - parts * each;
     tsvd_status ret = TSVD_OK;
 
+    if (pieces && parts < least(PIECES, terms / DENSE_PART_TERMS)) {
+        return multiply_pieces(call, rows, columns, terms, a, step_a, b, step_b, DENSE_PART_TERMS,
+                               d_c, count);
+    }
     if (parts == 1) {
         return tsvdi_cuda_multiply_add(call, TSVD_SINGLE, rows, columns, terms, 1, a, b, 0, d_c,
                                        columns, size, count);
@@ -373,9 +378,14 @@ make_group(struct cuda_call *call, const struct reflect_group *g, const struct r
                          (unsigned)g->f.count),
                     dim3(TILE, COPY_ROWS), 0, call->stream>>>(*g, room->v);
     CUDA_LAUNCHED(call);
-    TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, b, b, g->each, 1, turned, v, 0,
-                                     g->parts > 1 ? room->parts : room->gram, b, b * b,
-                                     count * g->parts));
+    if (g->parts == 1 && g->f.pieces) {
+        TSVD_TRY(multiply_pieces(call, b, b, g->each, turned, b, v, b, DENSE_PART_TERMS, room->gram,
+                                 count));
+    } else {
+        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, b, b, g->each, 1, turned, v, 0,
+                                         g->parts > 1 ? room->parts : room->gram, b, b * b,
+                                         count * g->parts));
+    }
     if (g->parts > 1) {
         TSVD_TRY(sum_parts_of(call, room->parts, g->parts, b * b, room->gram, count));
     }
@@ -418,10 +428,11 @@ apply_block(struct cuda_call *call, const struct reflect_group *g, int64_t block
     first.transposed = !x.rows;
     last.transposed = x.rows;
     if (x.rows) {
-        TSVD_TRY(multiply_long(call, n, b, entries, to, 1, first, b, room->parts, room->y, count));
+        TSVD_TRY(multiply_long(call, g->f.pieces, n, b, entries, to, 1, first, b, room->parts,
+                               room->y, count));
     } else {
-        TSVD_TRY(multiply_long(call, b, n, entries, first, b, to, x.stride, room->parts, room->y,
-                               count));
+        TSVD_TRY(multiply_long(call, g->f.pieces, b, n, entries, first, b, to, x.stride,
+                               room->parts, room->y, count));
     }
     if (!g->uses_w) {
         y.d = room->ty;

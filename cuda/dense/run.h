@@ -8,6 +8,7 @@
  *   dense/tall.cu        QR of matrices with many more rows than columns
  *   dense/cholesky.cu    the same, far faster, of those that it can do
  *   dense/reflectors.cu  reflectors on vectors
+ *   dense/pieces.h       products over many terms
  *   dense/results.cu     signs and scale, and where the results go
  *   dense/small.cu       batches of small matrices
  *
@@ -79,6 +80,7 @@ struct dense_factor {
     int64_t ld, next;    /* numbers between columns, and between matrices */
     const real *tau;
     int64_t tau_next; /* numbers between those of a matrix and the next */
+    int pieces;       /* 1: products over many terms are made piece by piece (pieces.h) */
 };
 
 /* reflectors.cu: replaces vectors x by H_begin ... H_(end-1) x, or by the transpose times x.

@@ -186,7 +186,7 @@ tsvdi_cuda_dense_qr(struct tsvd_context *ctx, const struct cuda_dense *run, char
 {
     struct cuda_call *call = cuda_of(ctx);
     const int64_t r = run->r, c = run->c, parts = blocks_for(c * c, DENSE_THREADS);
-    const struct dense_factor f = {r, run->count, 0, run->w, r, r * c, run->tau, c};
+    const struct dense_factor f = {r, run->count, 0, run->w, r, r * c, run->tau, c, 1};
     struct qr_panel q = {};
     char *d_reflect;
     tsvd_status ret = TSVD_OK;
