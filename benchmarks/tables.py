@@ -32,7 +32,7 @@ def write(pages, results):
 # ---- the summary of the README ----
 
 
-def _summary(cpu, vectors, batch, values):
+def _summary(cpu, vectors, batch, values, dense_cpu, dense):
     """Some lines of the tables of docs/benchmarks.md. A case that was not measured is left out."""
     yield from _header("task", "tsvd", "peer", "peer / tsvd")
     for group, n, count, ours, name, peer in (
@@ -61,6 +61,15 @@ def _summary(cpu, vectors, batch, values):
             task = f"GPU: {_count(case['count'], case['n'])}"
             seconds = case["peer"]["seconds"]
             yield _compared(task, case["device"], "PyTorch's batched SVD", seconds)
+    for content, place, n, name, peer in (
+        (dense_cpu, "CPU", 1000, "numpy.linalg.svd", "`numpy.linalg.svd`"),
+        (dense, "GPU", 4096, "gesvdp", "cuSOLVER's gesvdp"),
+    ):
+        for case in _found(content, {"group": "all vectors", "rows": n}):
+            seconds = case["peers"].get(name, {}).get("median")
+            if seconds:
+                task = f"{place}: dense, {_count(1, n)}"
+                yield _compared(task, case["median"], peer, seconds)
     processor, gpu = cpu["machine"]["cpu"], vectors["machine"]["gpus"][0]
     yield f"\nCPU: {cpu['threads']} threads of {processor}. GPU: one {gpu}."
 
@@ -431,7 +440,10 @@ def _measured_stress(what):
 
 # Name -> the function that makes the lines, and the result files that it takes.
 TABLES = {
-    "summary": (_summary, "cpu.json", "vectors.json", "batch.json", "values.json"),
+    "summary": (
+        _summary,
+        *("cpu.json", "vectors.json", "batch.json", "values.json", "dense_cpu.json", "dense.json"),
+    ),
     "accuracy_vectors": (_cases("vectors", _errors, orders=[500]), "cpu.json"),
     "accuracy_values": (_cases("values", _errors, orders=[1000]), "cpu.json"),
     "vectors": (_cases("vectors", _time), "cpu.json"),
