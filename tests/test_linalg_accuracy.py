@@ -169,6 +169,19 @@ def test_a_batch_of_tall_matrices(full, dtype, device):
                 hold(findings, f"{name} {i}", *check_dense(given[i], one, s_ref, full=full))
 
 
+@every_dtype
+def test_a_batch_with_a_column_of_equal_terms(dtype, device):
+    """The rounding errors of a long sum of them have the same sign."""
+    rng = np.random.default_rng(5)
+    A = (1e-3 * rng.standard_normal((2, 2000, 66))).astype(dtype)
+    A[..., 0] = 1
+    result = linalg.svd(A, full_matrices=False, device=device)
+    with Findings() as findings:
+        for i in range(len(A)):
+            one = tuple(x[i] for x in result)
+            hold(findings, str(i), *check_dense(A[i], one, dense_singular_values(A[i])))
+
+
 @every_family
 @every_dtype
 def test_full_matrices(family, dtype, device):
