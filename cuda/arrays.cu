@@ -40,15 +40,6 @@ locate(const struct device_load &q, const struct device_input &input, int64_t in
     return at;
 }
 
-/* The bits of a magnitude, infinity's where it is NaN: they are ordered as the numbers are. */
-static __device__ real_int
-size_bits(real x)
-{
-    const real_int bits = r_bits(x) & ~(real_int)R_SIGN_BIT;
-
-    return bits < R_INFINITY_BITS ? bits : R_INFINITY_BITS;
-}
-
 /* A block reads a matrix: gathers it, finds its largest entry, and makes it zero if it is not
    ordinary. */
 static __global__ void

@@ -47,6 +47,26 @@ struct device_rows {
     const int64_t *low, *high;
 };
 
+/* The sum over a warp, in every lane.  The order of the additions fixes the bits of the result, so
+   it is spelt here and not left to a library. */
+static __device__ __forceinline__ real
+warp_sum(real x)
+{
+    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
+        x += __shfl_xor_sync(0xffffffffu, x, lanes);
+    }
+    return x;
+}
+
+/* The bits of a magnitude, infinity's where it is NaN: they are ordered as the numbers are. */
+static __device__ __forceinline__ real_int
+size_bits(real x)
+{
+    const real_int bits = r_bits(x) & ~(real_int)R_SIGN_BIT;
+
+    return bits < R_INFINITY_BITS ? bits : R_INFINITY_BITS;
+}
+
 /* Blocks of `size` threads (or entries, rows, ...) that `count` of them take. */
 static inline unsigned
 blocks_for(int64_t count, int64_t size)

@@ -11,17 +11,7 @@ extern "C" {
 /* WARPS: warps of a block, each with a root or a survivor. */
 enum { WARPS = 4, GATHER_THREADS = 256 };
 
-/* The sum over a warp, in every lane.  The order of the additions fixes the bits of the result, so
-   it is spelt here and not left to a library.  So it is for the product. */
-static __device__ __forceinline__ real
-warp_sum(real x)
-{
-    for (int lane = WARP / 2; lane > 0; lane /= 2) {
-        x += __shfl_xor_sync(0xffffffffu, x, lane);
-    }
-    return x;
-}
-
+/* The product over a warp, in every lane; as warp_sum(). */
 static __device__ __forceinline__ real
 warp_product(real x)
 {

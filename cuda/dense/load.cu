@@ -32,15 +32,6 @@ locate(const struct dense_source &from, int64_t index)
     return from.batch_ndim > 0 ? at + index * from.batch_strides[0] : at;
 }
 
-/* The bits of a magnitude, infinity's where it is NaN: they are ordered as the numbers are. */
-static __device__ real_int
-size_bits(real x)
-{
-    const real_int bits = r_bits(x) & ~(real_int)R_SIGN_BIT;
-
-    return bits < R_INFINITY_BITS ? bits : R_INFINITY_BITS;
-}
-
 /* What a matrix with this largest magnitude counts as, and its scale. */
 static __device__ char
 judge(real_int most, real_int *exponent)

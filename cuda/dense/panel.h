@@ -82,16 +82,6 @@ group_barrier(struct block_group *group)
     group_wait(group);
 }
 
-/* The sum over a warp's lanes, in all of them. */
-static __device__ __forceinline__ real
-warp_sum(real x)
-{
-    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
-        x += __shfl_xor_sync(0xffffffffu, x, lanes);
-    }
-    return x;
-}
-
 /* The sums over a warp's lanes of N numbers, a power of two; changes x.  A lane gets the number
    lane / (WARP / N).  Each exchange halves how many a lane adds up, so that N numbers take little
    more than one. */
@@ -120,21 +110,18 @@ warp_sums(real (&x)[N])
     return x[0];
 }
 
-/* sum[i] = sum over the blocks first, first + 1, ... (`active` of them, around the group) of
-   part[block][i], for i < width <= blockDim.x.  All threads take part; scratch has blockDim.x
-   numbers. */
+/* sum[i] = sum over the blocks of part[block][i], for i < width <= blockDim.x.  All threads take
+   part; scratch has blockDim.x numbers. */
 static __device__ __forceinline__ void
-sum_parts(const real *part, int width, int blocks, int first, int active, real *scratch, real *sum)
+sum_parts(const real *part, int width, int blocks, real *scratch, real *sum)
 {
     const int t = (int)threadIdx.x, shares = (int)blockDim.x / width, share = t / width;
     real x = 0;
 
     if (share < shares) {
 #pragma unroll 8
-        for (int i = share; i < active; i += shares) {
-            const int block = first + i;
-
-            x += part[(block < blocks ? block : block - blocks) * width + t % width];
+        for (int block = share; block < blocks; block += shares) {
+            x += part[block * width + t % width];
         }
         scratch[t] = x;
     }

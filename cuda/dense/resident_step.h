@@ -148,28 +148,6 @@ this_thread(void)
     return t;
 }
 
-/* The sums over a warp of GROUP = 8 numbers of each lane.  Lane k has that of number k / 4. */
-static __device__ __forceinline__ real
-sums_of_eight(real (&x)[GROUP])
-{
-    const int lane = (int)threadIdx.x % WARP;
-
-#pragma unroll
-    for (int half = GROUP / 2; half > 0; half /= 2) {
-        const int mask = WARP / GROUP * half;
-        const bool upper = (lane & mask) != 0;
-
-#pragma unroll
-        for (int k = 0; k < half; k++) {
-            const real mine = upper ? x[k + half] : x[k], other = upper ? x[k] : x[k + half];
-
-            x[k] = mine + __shfl_xor_sync(0xffffffffu, other, mask);
-        }
-    }
-    x[0] += __shfl_xor_sync(0xffffffffu, x[0], 2);
-    return x[0] + __shfl_xor_sync(0xffffffffu, x[0], 1);
-}
-
 /* Brings the columns from place m on up to date, and makes their products with a.  There are GROUP
    of them; or, if HEAD is set, `count` - 1 from place m + 1 on, and a itself comes before them. */
 template <int ROWS, bool HEAD>
@@ -216,7 +194,7 @@ visit_group(const struct resident &q, const struct resident_shared &s, int i, in
             }
         }
     }
-    product = sums_of_eight(sum);
+    product = warp_sums(sum);
     if (t % (WARP / GROUP) == 0 && t % WARP / (WARP / GROUP) < count) {
         products[t % WARP / (WARP / GROUP)] = product;
     }

@@ -130,8 +130,7 @@ __launch_bounds__(DENSE_THREADS) qr_kernel(const struct qr_panel all)
             if (threadIdx.x < DENSE_WIDTH) {
                 row[threadIdx.x] = q.row[turn * DENSE_WIDTH + (int)threadIdx.x];
             }
-            sum_parts(q.sums + turn * q.blocks * DENSE_WIDTH, DENSE_WIDTH, q.blocks, 0, q.blocks,
-                      scratch, g);
+            sum_parts(q.sums + turn * q.blocks * DENSE_WIDTH, DENSE_WIDTH, q.blocks, scratch, g);
             qr_step(q, block, i, g, row, y, scratch);
         }
         group_barrier(&group); /* the next matrix begins with the same places */
