@@ -317,7 +317,8 @@ multiply_long(struct cuda_call *call, int pieces, int64_t rows, int64_t columns,
     const int64_t each = terms / parts, rest = terms - parts * each;
     tsvd_status ret = TSVD_OK;
 
-    if (pieces && parts < least(PIECES, terms / DENSE_PART_TERMS)) {
+    /* only products over many terms have parts, and their rows allow for longer sums */
+    if (pieces && parts < PIECES && each > (parts > 1 ? 2 : 1) * DENSE_PART_TERMS) {
         return multiply_pieces(call, rows, columns, terms, a, step_a, b, step_b, DENSE_PART_TERMS,
                                d_c, count);
     }
