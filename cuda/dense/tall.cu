@@ -124,11 +124,11 @@ __launch_bounds__(DENSE_THREADS) qr_kernel(const struct qr_panel all)
         q.tau = all.tau + m * q.c;
         qr_step(q, block, q.begin - 1, g, row, y, scratch);
         for (int64_t i = q.begin; i < q.end; i++) {
-            const int turn = (int)(i - q.begin) & 1;
+            const int own = (int)(i - q.begin), turn = own & 1, t = (int)threadIdx.x;
 
             group_barrier(&group);
-            if (threadIdx.x < DENSE_WIDTH) {
-                row[threadIdx.x] = q.row[turn * DENSE_WIDTH + (int)threadIdx.x];
+            if (t >= own && t < q.end - q.begin) { /* the others have no place in row i */
+                row[t] = q.row[turn * DENSE_WIDTH + t];
             }
             sum_parts(q.sums + turn * q.blocks * DENSE_WIDTH, DENSE_WIDTH, q.blocks, scratch, g);
             qr_step(q, block, i, g, row, y, scratch);
