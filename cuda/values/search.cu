@@ -219,15 +219,33 @@ struct search {
     double begin, end;  /* share of the work that is done before and after the search */
 };
 
-/* How many points keep the device at work. */
+/* How many points keep the device at work, at most. */
 static int64_t
-points_that_fill(const struct search *job, enum form form)
+points_that_fill(const struct cuda_call *call, enum form form)
 {
-    const int64_t fill = form == PLAIN     ? (int64_t)PLAIN_FILL
+    const int64_t fill = form == PLAIN     ? PLAIN_MORE * (int64_t)PLAIN_FILL
                          : form == TWOFOLD ? (int64_t)TWOFOLD_FILL
                                            : (int64_t)WIDE_FILL;
 
-    return cuda_of(job->ctx)->multiprocessors * fill;
+    return call->multiprocessors * fill;
+}
+
+static int64_t
+most_points(const struct cuda_call *call)
+{
+    return bracket_max(points_that_fill(call, PLAIN),
+                       bracket_max(points_that_fill(call, TWOFOLD), points_that_fill(call, WIDE)));
+}
+
+/* How many the next round has.  With plain counts more of them take longer, which pays where there
+   would be only one or two for a value. */
+static int64_t
+points_of_round(const struct search *job)
+{
+    const int64_t most = points_that_fill(cuda_of(job->ctx), job->q.form);
+
+    return job->q.form == PLAIN && job->q.open * FEW_POINTS * PLAIN_MORE <= most ? most / PLAIN_MORE
+                                                                                 : most;
 }
 
 /* Lists those of `count` brackets that are open.  all: they are all brackets; otherwise those
@@ -280,11 +298,12 @@ static tsvd_status
 search_all(struct search *job)
 {
     struct cuda_call *call = cuda_of(job->ctx);
-    const int64_t fill = points_that_fill(job, job->q.form);
     double left = job->end - job->begin;
     tsvd_status ret = TSVD_OK;
 
     while (job->q.open > 0) {
+        const int64_t fill = points_of_round(job);
+
         job->q.each = bracket_max(fill / job->q.open, 1);
         if (job->q.form == WIDE) {
             TSVD_TRY((count_points<wide_form, WIDE_SHIFTS>(job, WIDE_STEPS, job->end - left)));
@@ -328,9 +347,7 @@ alloc_all(struct search *job)
 {
     struct cuda_call *call = cuda_of(job->ctx);
     const size_t values = (size_t)job->values;
-    const int64_t others = bracket_max(points_that_fill(job, TWOFOLD), points_that_fill(job, WIDE));
-    const size_t points =
-        (size_t)bracket_max(job->values, bracket_max(points_that_fill(job, PLAIN), others));
+    const size_t points = (size_t)bracket_max(job->values, most_points(call));
     struct round *q = &job->q;
     tsvd_status ret = TSVD_OK;
 
@@ -411,13 +428,11 @@ tsvdi_cuda_values_search_bytes(const struct svd_plan *plan)
     const struct cuda_call *call = plan->problem->handle->cuda;
     const int64_t tile = plain_form::TILE, values = plan->told.count;
     const int64_t room = (2 * plan->told.n + tile - 1) / tile * tile;
-    const int64_t fill =
-        (int64_t)call->multiprocessors *
-        bracket_max((int64_t)PLAIN_FILL, bracket_max((int64_t)TWOFOLD_FILL, (int64_t)WIDE_FILL));
     uint64_t bytes = bytes_of(room, sizeof(double) + sizeof(uint32_t) / GROUP + 1 +
                                         sizeof(struct twofold_entry) + sizeof(struct wide_entry));
 
     bytes = bytes_add(bytes, bytes_of(values, sizeof(struct bracket) + 1 + 2 * sizeof(int64_t)));
-    bytes = bytes_add(bytes, bytes_of(bracket_max(values, fill), sizeof(struct evaluation)));
+    bytes = bytes_add(bytes,
+                      bytes_of(bracket_max(values, most_points(call)), sizeof(struct evaluation)));
     return bytes_add(bytes, sizeof(struct matrix_size) + 2 * sizeof(int64_t));
 }
