@@ -52,15 +52,18 @@ for dtype in (np.float64, np.float32):
         tsvd.svd(*random(n, dtype, 40), device="cuda")
 """,
     "twisted": """
+FAMILIES = ("toeplitz", "chi", "uniform_1", "jordan", "zero_middle", "graded_gently")
+LARGE = ((1030, "chi"), (1030, "jordan"), (1500, "toeplitz"), (1500, "zero_middle"))
+
 for dtype in (np.float64, np.float32):
-    for n in (1, 2, 33, 64, 65, 200, 1030, 1500):
-        for family in ("toeplitz", "chi", "uniform_1", "jordan", "zero_middle", "graded_gently"):
-            d, e = (x.astype(dtype) for x in make(family, n))
-            tsvd.svd(d, e, method="twisted", lower=n % 2 == 0, device="cuda")
-            if n > 1000:
-                tsvd.svd(d, e, device="cuda")
-        span = (n // 3, n // 2)
-        tsvd.svd(d, e, method="twisted", select="i", select_range=span, device="cuda")
+    for n, family in [(n, f) for n in (1, 2, 33, 64, 65, 200) for f in FAMILIES] + [*LARGE]:
+        d, e = (x.astype(dtype) for x in make(family, n))
+        tsvd.svd(d, e, method="twisted", lower=n % 2 == 0, device="cuda")
+        if n > 1000:
+            tsvd.svd(d, e, device="cuda")
+        if n > 1000 or family == "graded_gently":
+            span = (n // 3, n // 2)
+            tsvd.svd(d, e, method="twisted", select="i", select_range=span, device="cuda")
 """,
     "values": """
 for dtype in (np.float64, np.float32):
