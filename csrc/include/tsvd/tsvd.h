@@ -455,26 +455,27 @@ TSVD_API tsvd_status tsvd_select(tsvd_handle *handle, const tsvd_array *d, const
  * handle    where to compute
  * a         the matrices, (batch..., m, n), with any strides; never written
  * options   NULL: the defaults.  Those of givens, eps and max_sweeps hold for the bidiagonal
- * matrix; lower must be 0 U, S, Vh  out, (batch..., m, k), (batch..., k), (batch..., k, n) for the
- * k wanted values: C-contiguous, of the dtype of a, all in one space, which may be another than
- * that of a. If all values are wanted U may be (batch..., m, m) and Vh (batch..., n, n): then their
- *           further columns and rows complete the bases.  They overlap neither a nor each other.  U
- *           and Vh are NULL if values alone are wanted
+ *           matrix; lower must be 0
+ * U, S, Vh  out, (batch..., m, k), (batch..., k), (batch..., k, n) for the k wanted values:
+ *           C-contiguous, of the dtype of a, all in one space, which may be another than that of
+ *           a.  If all values are wanted U may be (batch..., m, m) and Vh (batch..., n, n): then
+ *           their further columns and rows complete the bases.  They overlap neither a nor each
+ *           other.  U and Vh are NULL if values alone are wanted
  * info      filled if not NULL
  * error     filled if not NULL and the status is not TSVD_OK
  *
  * What tsvd_svd() says of devices, streams, errors, progress and the floating-point environment
- * holds here too.  On the CPU the handle needs a BLAS, else the status is
- * TSVD_ERR_LIBRARY.
+ * holds here too.  On the CPU the handle needs a BLAS, else the status is TSVD_ERR_LIBRARY.
  *
  * Method    Householder's reduction to a bidiagonal matrix (Golub & Kahan 1965), after QR of a
- * matrix with many more rows than columns, or columns than rows (Chan 1982); the SVD of that; the
- *           reflectors on its vectors.  The matrix is scaled by a power of two.
+ *           matrix with many more rows than columns, or columns than rows (Chan 1982); the SVD of
+ *           that; the reflectors on its vectors.  The matrix is scaled by a power of two.
  * Accuracy  A - U S Vh and orthogonality to a small multiple of max(m, n) u; each value to a small
  *           multiple of p u, relative to the largest.
  * Signs     as for tsvd_svd(): the entry of largest magnitude in each of the first k columns of U
- * is positive. Work      O(m n p); 8/3 p^3 multiplications and additions, and as many as that for
- * each of U and Vh, if m = n.
+ *           is positive.
+ * Work      O(m n p); 8/3 p^3 multiplications and additions, and as many as that for each of U and
+ *           Vh, if m = n.
  */
 TSVD_API tsvd_status tsvd_dense_svd(tsvd_handle *handle, const tsvd_array *a,
                                     const tsvd_options *options, const tsvd_array *U,
@@ -497,10 +498,11 @@ typedef enum tsvd_side { TSVD_LEFT = 1, TSVD_RIGHT = 2 } tsvd_side;
 /*
  * Reduces every matrix of a batch to bidiagonal form.
  *
- * a         as for tsvd_dense_svd(); it is not read any more when results on the host are asked
- * for, or its stream has gone so far options   NULL: the defaults; check_finite, check and
- * check_arg are read reduction out; NULL on failure.  It uses the handle until
- * tsvd_reduction_destroy() error     filled if not NULL
+ * a          as for tsvd_dense_svd(); it is not read any more when results on the host are asked
+ *            for, or its stream has gone so far
+ * options    NULL: the defaults; check_finite, check and check_arg are read
+ * reduction  out; NULL on failure.  It uses the handle until tsvd_reduction_destroy()
+ * error      filled if not NULL
  */
 TSVD_API tsvd_status tsvd_dense_reduce(tsvd_handle *handle, const tsvd_array *a,
                                        const tsvd_options *options, tsvd_reduction **reduction,
