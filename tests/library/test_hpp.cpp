@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 #if __cplusplus >= 202002L
 #include <span>
@@ -227,6 +228,116 @@ test_errors(tsvd::handle &handle)
     }
 }
 
+/* A product for set_blas(): C = alpha A B + beta C, by columns. */
+template <class real>
+void
+multiply(const char *transa, const char *transb, const std::int32_t *m, const std::int32_t *n,
+         const std::int32_t *k, const real *alpha, const real *a, const std::int32_t *lda,
+         const real *b, const std::int32_t *ldb, const real *beta, real *c, const std::int32_t *ldc)
+{
+    for (std::int64_t i = 0; i < *m; i++) {
+        for (std::int64_t j = 0; j < *n; j++) {
+            real sum = 0, &to = c[i + j * *ldc];
+
+            for (std::int64_t l = 0; l < *k; l++) {
+                sum += a[*transa == 'N' ? i + l * *lda : l + i * *lda] *
+                       b[*transb == 'N' ? l + j * *ldb : j + l * *ldb];
+            }
+            to = *alpha * sum + (*beta == 0 ? 0 : *beta * to);
+        }
+    }
+}
+
+/* Whether matrix i of a result is the SVD of the m x n matrix a, to some units of its size. */
+template <class real>
+bool
+decomposes(const tsvd::dense_result<real> &r, std::int64_t i, const real *a)
+{
+    const real *U = &r.U[static_cast<std::size_t>(i * r.m * r.k)];
+    const real *Vh = &r.Vh[static_cast<std::size_t>(i * r.k * r.n)];
+    const real *S = &r.S[static_cast<std::size_t>(i * r.k)];
+    double residual = 0;
+
+    for (std::int64_t row = 0; row < r.m; row++) {
+        for (std::int64_t column = 0; column < r.n; column++) {
+            double x = a[row * r.n + column];
+
+            for (std::int64_t j = 0; j < r.k; j++) {
+                x -= double(U[row * r.k + j]) * double(S[j]) * double(Vh[j * r.n + column]);
+            }
+            residual = std::hypot(residual, x);
+        }
+    }
+    return residual <= 50 * std::numeric_limits<real>::epsilon() * double(S[0]);
+}
+
+template <class real>
+void
+test_dense(tsvd::handle &handle)
+{
+    const real a[] = {4, 1, 0, 2, 3, 1, 1, 1, 5, 2, 2, 0, 1, 7, 1, 3, 3, 1, 6, 2, 1, 1, 0, 8};
+    const auto a4 = tsvd::on_host(a, 4, 3), a2 = tsvd::on_host(a, 2, 4, 3);
+    const tsvd::dense_result<real> one = tsvd::dense_svd(handle, a4);
+    const tsvd::dense_result<real> two = tsvd::dense_svd(handle, a2);
+
+    CHECK(one.m == 4 && one.n == 3 && one.k == 3 && one.matrices == 1 && two.matrices == 2);
+    CHECK(one.U.size() == 12 && one.S.size() == 3 && one.Vh.size() == 9 && two.U.size() == 24);
+    CHECK(decomposes(one, 0, a) && decomposes(two, 0, a) && decomposes(two, 1, a + 12));
+    CHECK(decomposes(tsvd::dense_svd(handle, tsvd::on_host(a, 3, 4)), 0, a));
+    CHECK(tsvd::dense_svdvals(handle, a2).size() == 6);
+
+    // Into arrays of the caller's, flat or of their shape, and with all columns and rows.
+    std::vector<real> U(12), S(3), Vh(9), whole(16);
+    tsvd::dense_svd(handle, a4, U, S, Vh);
+    CHECK(U == one.U && S == one.S && Vh == one.Vh);
+    tsvd::dense_svd(handle, a4, tsvd::on_host(whole.data(), 4, 4), S, Vh);
+    CHECK(whole[0] == one.U[0] && whole[4] == one.U[3] && S == one.S);
+    CHECK(caught([&] { tsvd::dense_svd(handle, a4, whole, S, Vh); }).status == TSVD_ERR_ARGUMENT);
+
+    // Parts, and what is wrong.
+    tsvd::options options;
+    options.first = 1;
+    options.count = 1;
+    const tsvd::dense_result<real> part = tsvd::dense_svd(handle, a4, options);
+    CHECK(part.k == 1 && part.U.size() == 4 && part.S.size() == 1 && part.Vh.size() == 3);
+    CHECK(std::abs(part.S[0] - one.S[1]) <= 50 * std::numeric_limits<real>::epsilon() * one.S[0]);
+    options.count = 7;
+    CHECK(caught([&] { tsvd::dense_svd(handle, a4, options); }).status == TSVD_ERR_ARGUMENT);
+    CHECK(caught([&] { tsvd::dense_svd(handle, U); }).status == TSVD_ERR_ARGUMENT);
+
+    // By way of the bidiagonal form.
+    tsvd::reduction<real> form(handle, a4), empty(std::move(form));
+    std::swap(form, empty);
+    std::vector<real> d(3), e(2), x(one.U), y;
+    form.entries(d, e);
+    CHECK(form.svd().S == one.S && form.svd().U == one.U && form.svdvals().size() == 3);
+    CHECK(decomposes(form.svd(), 0, a));
+    const std::vector<real> of_b = tsvd::svdvals(handle, d, e);
+    CHECK(std::abs(of_b[2] - one.S[2]) <= 50 * std::numeric_limits<real>::epsilon() * one.S[0]);
+    form.apply(TSVD_LEFT, true, tsvd::on_host(x.data(), 4, 3));
+    y = x;
+    form.apply(TSVD_LEFT, false, tsvd::on_host(y.data(), 4, 3));
+    CHECK(x != one.U && std::abs(y[5] - one.U[5]) <= 50 * std::numeric_limits<real>::epsilon());
+    const double middle = 0.5 * (double(one.S[0]) + double(one.S[1]));
+    const tsvd::range above = form.select(middle, std::numeric_limits<double>::infinity());
+    CHECK(above.first == 0 && above.count == 1);
+    form.svd(U, S, Vh);
+    CHECK(U == one.U && S == one.S && Vh == one.Vh);
+}
+
+void
+test_memory(tsvd::handle &handle)
+{
+    if (handle.device() == TSVD_DEVICE_CPU) {
+        CHECK(caught([&] { tsvd::memory none(handle, 8); }).status == TSVD_ERR_ARGUMENT);
+        return;
+    }
+
+    const tsvd::memory memory(handle, 1000);
+    CHECK(memory.data() != nullptr);
+    memory.wait(memory.stream());
+}
+
 void
 test_progress(tsvd::handle &handle)
 {
@@ -279,6 +390,11 @@ main()
     test_forms<double>(handle);
     test_forms<float>(handle);
     test_errors(handle);
+    const tsvd_blas blas = {multiply<double>, multiply<float>, nullptr, nullptr};
+    handle.set_blas(&blas);
+    test_dense<double>(handle);
+    test_dense<float>(handle);
+    test_memory(handle);
     test_progress(handle);
     handle.set_threads(0);
     handle.set_blas(nullptr);

@@ -367,6 +367,16 @@ struct range {
     std::int64_t first, count;
 };
 
+/* U diag(S) Vh of each dense matrix, one after the other, row by row: of matrix i of the batch
+       U(r, j) is U[(i m + r) k + j],   S(j) is S[i k + j],   Vh(j, c) is Vh[(i k + j) n + c]. */
+template <class real> struct dense_result {
+    std::vector<real> U, S, Vh;
+    std::int64_t m, n;     /* rows and columns of every matrix */
+    std::int64_t k;        /* values of each: the smaller of them, or options::count */
+    std::int64_t matrices; /* in the batch; 1 where there is none */
+    tsvd_info info;        /* what was done */
+};
+
 namespace detail
 {
 
@@ -536,24 +546,16 @@ compute(handle &h, const problem<real> &p, const array<real> *L, const array<rea
     return info;
 }
 
-template <class real>
-result<real>
-compute(handle &h, const problem<real> &p, bool vectors, const options &o)
+/* Calls `resize`, which takes the memory of results. */
+template <class Resize>
+void
+make_room(const tsvd_plan &plan, Resize resize)
 {
-    const tsvd_plan plan = make_plan(h, p, o, vectors); // checks all arguments
-    result<real> r = {{}, {}, {}, plan.n, plan.count, plan.matrices, {}};
-
     try {
         if (plan.result_bytes > PTRDIFF_MAX) {
             throw std::bad_alloc();
         }
-
-        const auto values = static_cast<std::size_t>(r.matrices * r.k);
-        if (vectors) { // first, as they are what may not fit
-            r.L.resize(values * static_cast<std::size_t>(r.n));
-            r.R.resize(values * static_cast<std::size_t>(r.n));
-        }
-        r.s.resize(values);
+        resize();
     } catch (const std::bad_alloc &) {
         tsvd_error e = make_error(TSVD_ERR_MEMORY, "there is no memory for the result");
 
@@ -561,6 +563,24 @@ compute(handle &h, const problem<real> &p, bool vectors, const options &o)
         e.available = tsvd_host_memory_available();
         throw memory_error(e);
     }
+}
+
+template <class real>
+result<real>
+compute(handle &h, const problem<real> &p, bool vectors, const options &o)
+{
+    const tsvd_plan plan = make_plan(h, p, o, vectors); // checks all arguments
+    result<real> r = {{}, {}, {}, plan.n, plan.count, plan.matrices, {}};
+
+    make_room(plan, [&] {
+        const auto values = static_cast<std::size_t>(r.matrices * r.k);
+
+        if (vectors) { // first, as they are what may not fit
+            r.L.resize(values * static_cast<std::size_t>(r.n));
+            r.R.resize(values * static_cast<std::size_t>(r.n));
+        }
+        r.s.resize(values);
+    });
 
     const array<real> L(r.L), s(r.s), R(r.R);
     r.info = compute(h, p, vectors ? &L : nullptr, s, vectors ? &R : nullptr, o);
@@ -709,6 +729,341 @@ select(handle &h, const array<const float> &d, const array<const float> &e, doub
 {
     return detail::select<float>(h, {d, e}, low, high, o);
 }
+
+/* ---- dense matrices ---- */
+
+namespace detail
+{
+
+/* Dense matrices as the library takes them, and the shapes of their results. */
+template <class real> struct dense_problem {
+    tsvd_array a;
+
+    explicit dense_problem(const array<const real> &a_array) noexcept : a(a_array.get())
+    {
+    }
+
+    /* 0 where there is no matrix; the library says so */
+    std::int64_t m() const noexcept
+    {
+        return a.ndim >= 2 ? a.shape[a.ndim - 2] : 0;
+    }
+
+    std::int64_t n() const noexcept
+    {
+        return a.ndim >= 2 ? a.shape[a.ndim - 1] : 0;
+    }
+
+    /* Of the values that are wanted; -1: none can be. */
+    std::int64_t wanted(const options &o) const noexcept
+    {
+        const std::int64_t all = m() < n() ? m() : n();
+        const std::int64_t rest = o.first >= 0 && o.first <= all ? all - o.first : -1;
+
+        return o.count >= 0 ? o.count : rest;
+    }
+
+    shape values(std::int64_t k) const noexcept
+    {
+        shape s;
+
+        for (int i = 0; i + 2 < a.ndim; i++) {
+            s.append(a.shape[i]);
+        }
+        s.append(k);
+        return s;
+    }
+
+    shape vectors(std::int64_t rows, std::int64_t columns) const noexcept
+    {
+        shape s = values(rows);
+
+        s.append(columns);
+        return s;
+    }
+};
+
+/* Arrays of dense results for C. */
+template <class real> struct dense_arrays {
+    tsvd_array U = {}, S, Vh = {};
+
+    dense_arrays(const dense_problem<real> &p, const array<real> *U_array,
+                 const array<real> &S_array, const array<real> *Vh_array, const options &o)
+        : S(shaped("S", S_array, p.values(p.wanted(o))))
+    {
+        if (U_array != nullptr && Vh_array != nullptr) {
+            U = shaped("U", *U_array, p.vectors(p.m(), p.wanted(o)));
+            Vh = shaped("Vh", *Vh_array, p.vectors(p.wanted(o), p.n()));
+        }
+    }
+};
+
+/* A part of the work on a dense problem: `solve` fills arrays for C, of which U and Vh may be
+   nullptr. */
+template <class real, class Solve>
+tsvd_info
+solve_dense(const dense_problem<real> &p, const array<real> *U, const array<real> &S,
+            const array<real> *Vh, const options &o, Solve solve)
+{
+    const dense_arrays<real> to(p, U, S, Vh, o);
+    c_options c(o);
+    tsvd_info info = {};
+    tsvd_error e = {};
+
+    c.check(solve(c.get(), U != nullptr ? &to.U : nullptr, &to.S, Vh != nullptr ? &to.Vh : nullptr,
+                  &info, &e),
+            e);
+    return info;
+}
+
+/* The same into vectors. */
+template <class real, class Solve>
+dense_result<real>
+solve_dense(handle &h, const dense_problem<real> &p, bool vectors, const options &o, Solve solve)
+{
+    tsvd_plan plan = {};
+    tsvd_error e = {};
+
+    check(tsvd_dense_plan(h.get(), &p.a, &o, vectors ? 1 : 0, &plan, &e), e); // and all arguments
+
+    dense_result<real> r = {{}, {}, {}, p.m(), p.n(), plan.count, plan.matrices, {}};
+
+    make_room(plan, [&] {
+        const auto values = static_cast<std::size_t>(r.matrices * r.k);
+
+        if (vectors) { // first, as they are what may not fit
+            r.U.resize(values * static_cast<std::size_t>(r.m));
+            r.Vh.resize(values * static_cast<std::size_t>(r.n));
+        }
+        r.S.resize(values);
+    });
+
+    const array<real> U(r.U), S(r.S), Vh(r.Vh);
+    r.info = solve_dense(p, vectors ? &U : nullptr, S, vectors ? &Vh : nullptr, o, solve);
+    return r;
+}
+
+/* tsvd_dense_svd() of a problem, for solve_dense(). */
+template <class real>
+auto
+dense_svd_of(handle &h, const dense_problem<real> &p)
+{
+    return [&h, &p](const tsvd_options *o, const tsvd_array *U, const tsvd_array *S,
+                    const tsvd_array *Vh, tsvd_info *info,
+                    tsvd_error *e) { return tsvd_dense_svd(h.get(), &p.a, o, U, S, Vh, info, e); };
+}
+
+} // namespace detail
+
+/*
+ * The SVD of a dense matrix or of every matrix of a batch, A = U diag(S) Vh, in the economy size.
+ *
+ * h   where to compute; the CPU needs a BLAS (set_blas()), unless the library is linked with one
+ * a   (batch..., m, n) on the host or on the handle's device, with any strides: on_host(data, m, n)
+ * o   the defaults, where it is left out
+ *
+ * Returns the results in vectors of the host.
+ */
+inline dense_result<double>
+dense_svd(handle &h, const array<const double> &a, const options &o = {})
+{
+    const detail::dense_problem<double> p(a);
+
+    return detail::solve_dense(h, p, true, o, detail::dense_svd_of(h, p));
+}
+
+inline dense_result<float>
+dense_svd(handle &h, const array<const float> &a, const options &o = {})
+{
+    const detail::dense_problem<float> p(a);
+
+    return detail::solve_dense(h, p, true, o, detail::dense_svd_of(h, p));
+}
+
+/* The values alone: matrix after matrix, those of each in descending order. */
+inline std::vector<double>
+dense_svdvals(handle &h, const array<const double> &a, const options &o = {})
+{
+    const detail::dense_problem<double> p(a);
+
+    return detail::solve_dense(h, p, false, o, detail::dense_svd_of(h, p)).S;
+}
+
+inline std::vector<float>
+dense_svdvals(handle &h, const array<const float> &a, const options &o = {})
+{
+    const detail::dense_problem<float> p(a);
+
+    return detail::solve_dense(h, p, false, o, detail::dense_svd_of(h, p)).S;
+}
+
+/*
+ * The same into arrays of the caller's, all on the host or all on the handle's device.
+ *
+ * U, S, Vh   (batch..., m, k), (batch..., k) and (batch..., k, n) for the k wanted values,
+ *            C-contiguous; or of one dimension with as many entries.  If all values are wanted U
+ *            may be (batch..., m, m) and Vh (batch..., n, n).  They share no memory with a and each
+ *            other
+ *
+ * Returns what was done; as in C, results on a device are there in the order of the stream.
+ */
+inline tsvd_info
+dense_svd(handle &h, const array<const double> &a, const array<double> &U, const array<double> &S,
+          const array<double> &Vh, const options &o = {})
+{
+    const detail::dense_problem<double> p(a);
+
+    return detail::solve_dense(p, &U, S, &Vh, o, detail::dense_svd_of(h, p));
+}
+
+inline tsvd_info
+dense_svd(handle &h, const array<const float> &a, const array<float> &U, const array<float> &S,
+          const array<float> &Vh, const options &o = {})
+{
+    const detail::dense_problem<float> p(a);
+
+    return detail::solve_dense(p, &U, S, &Vh, o, detail::dense_svd_of(h, p));
+}
+
+/*
+ * Dense matrices in bidiagonal form, A = Q B P^T, with Q and P; one that was moved from may only be
+ * assigned to or destroyed.  It uses its handle until its end.
+ */
+template <class real> class reduction
+{
+  public:
+    /* Reduces every matrix of a, as for dense_svd(). */
+    reduction(handle &h, const array<const real> &a, const options &o = {})
+        : handle_(&h), problem_(a)
+    {
+        tsvd_reduction *r = nullptr;
+        detail::c_options c(o);
+        tsvd_error e = {};
+
+        c.check(tsvd_dense_reduce(h.get(), &problem_.a, c.get(), &r, &e), e);
+        reduction_.reset(r);
+    }
+
+    /* B: d (batch..., p) and e (batch..., p-1) for the smaller p of m and n, or of one dimension
+       with as many entries.  e is above the diagonal if m >= n, and else below it. */
+    void entries(const array<real> &d, const array<real> &e) const
+    {
+        const std::int64_t p = problem_.wanted({});
+        const tsvd_array of_d = detail::shaped("d", d, problem_.values(p));
+        const tsvd_array of_e = detail::shaped("e", e, problem_.values(p > 0 ? p - 1 : 0));
+        tsvd_error error = {};
+
+        detail::check(tsvd_reduction_entries(get(), &of_d, &of_e, &error), error);
+    }
+
+    /* Which values of one matrix lie in (low, high], as select() tells of a bidiagonal one. */
+    range select(double low, double high) const
+    {
+        range r = {0, 0};
+        tsvd_error e = {};
+
+        detail::check(tsvd_reduction_select(get(), low, high, &r.first, &r.count, &e), e);
+        return r;
+    }
+
+    /* X := Q X or Q^T X (TSVD_LEFT), or the same with P (TSVD_RIGHT).  x: (batch..., m, c) for Q
+       and (batch..., n, c) for P, any c, C-contiguous. */
+    void apply(tsvd_side side, bool transposed, const array<real> &x) const
+    {
+        tsvd_error e = {};
+
+        detail::check(tsvd_reduction_apply(get(), side, transposed ? 1 : 0, &x.get(), &e), e);
+    }
+
+    /* The rest of dense_svd() and dense_svdvals(), as often as it is wanted. */
+    dense_result<real> svd(const options &o = {}) const
+    {
+        return detail::solve_dense(*handle_, problem_, true, o, solver());
+    }
+
+    std::vector<real> svdvals(const options &o = {}) const
+    {
+        return detail::solve_dense(*handle_, problem_, false, o, solver()).S;
+    }
+
+    tsvd_info svd(const array<real> &U, const array<real> &S, const array<real> &Vh,
+                  const options &o = {}) const
+    {
+        return detail::solve_dense(problem_, &U, S, &Vh, o, solver());
+    }
+
+    /* For functions of tsvd.h; still this object's. */
+    tsvd_reduction *get() const noexcept
+    {
+        return reduction_.get();
+    }
+
+  private:
+    struct destroy {
+        void operator()(tsvd_reduction *r) const noexcept
+        {
+            tsvd_reduction_destroy(r);
+        }
+    };
+
+    auto solver() const
+    {
+        return [this](const tsvd_options *o, const tsvd_array *U, const tsvd_array *S,
+                      const tsvd_array *Vh, tsvd_info *info,
+                      tsvd_error *e) { return tsvd_reduction_svd(get(), o, U, S, Vh, info, e); };
+    }
+
+    handle *handle_;
+    detail::dense_problem<real> problem_; /* its data is not read */
+    std::unique_ptr<tsvd_reduction, destroy> reduction_;
+};
+
+/* ---- device memory ---- */
+
+/* Memory of a handle's CUDA device, which may outlive the handle; see tsvd_memory_take() on its
+   stream. */
+class memory
+{
+  public:
+    memory(handle &h, std::size_t bytes)
+    {
+        tsvd_memory *m = nullptr;
+        tsvd_error e = {};
+
+        detail::check(tsvd_memory_take(h.get(), bytes, &m, &e), e);
+        memory_.reset(m);
+    }
+
+    /* The first byte, on the device, aligned to 256 bytes. */
+    void *data() const noexcept
+    {
+        return tsvd_memory_data(memory_.get());
+    }
+
+    /* The cudaStream_t in whose order it was taken, and is given back. */
+    void *stream() const noexcept
+    {
+        return tsvd_memory_stream(memory_.get());
+    }
+
+    /* Makes another cudaStream_t of the device wait for what is in the memory's stream now. */
+    void wait(void *stream) const
+    {
+        tsvd_error e = {};
+
+        detail::check(tsvd_memory_wait(memory_.get(), stream, &e), e);
+    }
+
+  private:
+    struct release {
+        void operator()(tsvd_memory *m) const noexcept
+        {
+            tsvd_memory_release(m);
+        }
+    };
+
+    std::unique_ptr<tsvd_memory, release> memory_;
+};
 
 } // namespace tsvd
 
