@@ -390,7 +390,9 @@ main()
     test_forms<double>(handle);
     test_forms<float>(handle);
     test_errors(handle);
-    const tsvd_blas blas = {multiply<double>, multiply<float>, nullptr, nullptr};
+    tsvd_blas blas = {};
+    blas.dgemm32 = multiply<double>;
+    blas.sgemm32 = multiply<float>;
     handle.set_blas(&blas);
     test_dense<double>(handle);
     test_dense<float>(handle);
