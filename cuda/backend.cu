@@ -140,6 +140,7 @@ tsvdi_cuda(void)
         .twisted = &tsvdi_cuda_twisted,
         .givens = &tsvdi_cuda_givens,
         .dense = &tsvdi_cuda_dense,
+        .jacobi = &tsvdi_cuda_jacobi,
     };
 
     return &backend;

@@ -309,6 +309,43 @@ struct dense_ops {
     struct bytes (*bytes)(const struct dense_problem *problem, int64_t count, int tall, int keep);
 };
 
+/* ---- dense matrices by one-sided Jacobi ---- */
+
+/* What became of a matrix. */
+struct jacobi_made {
+    int64_t rotations;
+    int32_t sweeps;    /* the last one confirms */
+    int8_t kind;       /* ORDINARY, ZERO or NONFINITE */
+    int8_t unfinished; /* 1: the bound on sweeps came before the end */
+};
+
+/* The SVD of matrices begin .. begin + count - 1 of a batch by math/jacobi.h. */
+struct jacobi_job {
+    const struct dense_problem *problem;
+    int64_t begin, count;
+    int64_t most_sweeps;      /* bound on the sweeps of each matrix */
+    struct jacobi_made *made; /* [count] host, out of run() */
+    void *held;               /* what the back end keeps from begin() to end() */
+};
+
+struct jacobi_ops {
+    /* Whether it takes matrices of such a shape. */
+    int (*takes)(const struct dense_problem *problem);
+
+    /* The most matrices of a chunk, >= 1. */
+    int64_t (*chunk_most)(const struct dense_problem *problem);
+
+    /* Takes the workspace; end() gives it back, and is due also after a failure. */
+    tsvd_status (*begin)(struct tsvd_context *ctx, struct jacobi_job *job);
+    void (*end)(struct tsvd_context *ctx, struct jacobi_job *job);
+
+    /* Reads the matrices, and writes their results: NaN for those that are not finite. */
+    tsvd_status (*run)(struct tsvd_context *ctx, struct jacobi_job *job);
+
+    /* Workspace of a job of so many matrices. */
+    struct bytes (*bytes)(const struct dense_problem *problem, int64_t count);
+};
+
 /* ---- a back end ---- */
 
 enum {
@@ -360,6 +397,7 @@ struct backend {
     const struct twisted_ops *twisted;
     const struct givens_ops *givens;
     const struct dense_ops *dense;
+    const struct jacobi_ops *jacobi;
 };
 
 extern const struct backend tsvdi_cpu;
@@ -369,6 +407,7 @@ extern const struct dc_ops tsvdi_cpu_dc;
 extern const struct twisted_ops tsvdi_cpu_twisted;
 extern const struct givens_ops tsvdi_cpu_givens;
 extern const struct dense_ops tsvdi_cpu_dense;
+extern const struct jacobi_ops tsvdi_cpu_jacobi;
 
 /* cuda/backend.cu, in a build with CUDA. */
 const struct backend *tsvdi_cuda(void);

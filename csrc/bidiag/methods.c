@@ -3,7 +3,7 @@
  */
 #include "bidiag/methods.h"
 
-static const struct svd_method methods[TSVD_METHOD_COUNT] = {
+static const struct svd_method methods[TSVD_METHOD_JACOBI] = {
     [TSVD_METHOD_DC] = {.name = "dc",
                         .with_vectors = 1,
                         .part_vectors = 1,
@@ -44,5 +44,5 @@ static const struct svd_method methods[TSVD_METHOD_COUNT] = {
 const struct svd_method *
 tsvdi_method_of(tsvd_method method)
 {
-    return method > TSVD_METHOD_AUTO && method < TSVD_METHOD_COUNT ? &methods[method] : NULL;
+    return method > TSVD_METHOD_AUTO && method < TSVD_METHOD_JACOBI ? &methods[method] : NULL;
 }

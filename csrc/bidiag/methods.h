@@ -44,7 +44,8 @@ struct svd_method {
     struct bytes (*bytes)(const struct svd_plan *plan);
 };
 
-/* The row of a method; NULL for AUTO and for a number that is no method. */
+/* The row of a method; NULL for AUTO, for JACOBI, which is of dense matrices (dense/jacobi.c), and
+   for a number that is no method. */
 const struct svd_method *tsvdi_method_of(tsvd_method method);
 
 /* ---- rows ---- */

@@ -151,6 +151,10 @@ tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *
     tsvd_status ret = TSVD_OK;
 
     memset(plan, 0, sizeof *plan);
+    if (p->options->method == TSVD_METHOD_JACOBI) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "method \"jacobi\" decomposes dense matrices, not bidiagonal ones");
+    }
     plan->problem = p;
     plan->backend = backend;
     /* the CPU counts for a small matrix in less time than a device takes to start */

@@ -82,4 +82,5 @@ const struct backend tsvdi_cpu = {
     .twisted = &tsvdi_cpu_twisted,
     .givens = &tsvdi_cpu_givens,
     .dense = &tsvdi_cpu_dense,
+    .jacobi = &tsvdi_cpu_jacobi,
 };

@@ -4,6 +4,7 @@
  *     plan.c        what is done, and with how many bytes
  *     svd.c         the SVD of a batch, chunk by chunk
  *     reduction.c   a reduction that is kept, and what is asked of it
+ *     jacobi.c      all of a call whose method is one-sided Jacobi
  */
 #ifndef TSVDI_DENSE_CALL_H
 #define TSVDI_DENSE_CALL_H
@@ -31,6 +32,9 @@ struct dense_call {
 tsvd_status tsvdi_dense_plan_call(const struct dense_problem *problem, int all,
                                   struct dense_plan *plan, tsvd_error *error);
 
+/* plan.c: bytes of U, S and Vh. */
+uint64_t tsvdi_dense_result_bytes(const struct dense_problem *problem);
+
 /* svd.c: takes the workspace of a chunk; end() is due also after a failure. */
 tsvd_status tsvdi_dense_begin(const struct dense_problem *problem, int all, struct dense_call *call,
                               tsvd_error *error);
@@ -47,6 +51,12 @@ tsvd_status tsvdi_dense_arrive(struct dense_call *call);
 
 tsvd_status tsvdi_dense_svd(const struct dense_problem *problem, tsvd_info *info,
                             tsvd_error *error);
+
+/* jacobi.c: the plan and the SVD if that method is asked for. */
+tsvd_status tsvdi_jacobi_plan(const struct dense_problem *problem, tsvd_plan *told,
+                              tsvd_error *error);
+tsvd_status tsvdi_jacobi_svd(const struct dense_problem *problem, tsvd_info *info,
+                             tsvd_error *error);
 
 /* reduction.c, see struct precision. */
 tsvd_status tsvdi_reduction_begin(const struct dense_problem *problem, struct dense_call **call,

@@ -32,9 +32,8 @@ check_handle(const struct dense_problem *p, struct dense_plan *plan, tsvd_error 
     return TSVD_OK;
 }
 
-/* Bytes of U, S and Vh. */
-static uint64_t
-result_bytes(const struct dense_problem *p)
+uint64_t
+tsvdi_dense_result_bytes(const struct dense_problem *p)
 {
     const int64_t left = p->full ? p->rows : p->b.k, right = p->full ? p->columns : p->b.k;
     uint64_t bytes = bytes_of(p->b.k, sizeof(real));
@@ -76,7 +75,7 @@ tsvdi_dense_plan_call(const struct dense_problem *p, int all, struct dense_plan 
     plan->told = inner.told;
     plan->told.chunk = chunk.matrices;
     plan->told.matrices = p->b.matrices;
-    plan->told.result_bytes = result_bytes(p);
+    plan->told.result_bytes = tsvdi_dense_result_bytes(p);
     if (chunk.matrices > 0) {
         own = plan->ops->bytes(p, chunk.matrices, plan->tall, plan->keep);
     }

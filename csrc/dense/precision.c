@@ -10,7 +10,10 @@ name_of(tsvd_method method)
 {
     const struct svd_method *row = tsvdi_method_of(method);
 
-    return row != NULL ? row->name : method == TSVD_METHOD_AUTO ? "auto" : NULL;
+    return row != NULL                    ? row->name
+           : method == TSVD_METHOD_AUTO   ? "auto"
+           : method == TSVD_METHOD_JACOBI ? "jacobi"
+                                          : NULL;
 }
 
 static tsvd_status
@@ -27,8 +30,12 @@ static tsvd_status
 tell_dense_plan(const struct dense_problem *problem, tsvd_plan *told, tsvd_error *error)
 {
     struct dense_plan plan;
-    tsvd_status ret = tsvdi_dense_plan_call(problem, 0, &plan, error);
+    tsvd_status ret;
 
+    if (problem->b.options->method == TSVD_METHOD_JACOBI) {
+        return tsvdi_jacobi_plan(problem, told, error);
+    }
+    ret = tsvdi_dense_plan_call(problem, 0, &plan, error);
     *told = plan.told;
     return ret;
 }

@@ -187,6 +187,9 @@ tsvdi_dense_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error
     int64_t chunk, matrices = problem->b.matrices;
     tsvd_status ret = TSVD_OK;
 
+    if (problem->b.options->method == TSVD_METHOD_JACOBI) {
+        return tsvdi_jacobi_svd(problem, info, error);
+    }
     TSVD_TRY(tsvdi_dense_begin(problem, 0, &call, error));
     info->method = call.plan.told.method;
     chunk = call.plan.told.chunk;

@@ -16,6 +16,9 @@ advice_for(tsvd_status status, const tsvd_error *error)
         if (strncmp(error->text, "twisted", 7) == 0) {
             return "leave tuning[\"fallback\"] at 1, or use method=\"dc\"";
         }
+        if (strncmp(error->text, "jacobi", 6) == 0) {
+            return "raise max_sweeps";
+        }
         return strncmp(error->text, "dc", 2) == 0 ? "use method=\"qr\" with a larger max_sweeps"
                                                   : "raise max_sweeps or eps";
     }

@@ -25,11 +25,12 @@ INT64_MAX = 2**63 - 1
 _FLOAT_MAX = sys.float_info.max
 
 
-def method_number(method, vectors):
+def method_number(method, vectors, dense=False):
+    """The number of a method. dense: also of those that take dense matrices only."""
     try:
-        number = _core.METHODS[method]
+        number = _core.METHODS[method if dense or method != "jacobi" else None]
     except (KeyError, TypeError):
-        names = ", ".join(f'"{name}"' for name in _core.METHODS)
+        names = ", ".join(f'"{name}"' for name in _core.METHODS if dense or name != "jacobi")
         raise ValueError(f"unknown method {method!r}; use one of {names}") from None
     if method == "bisect" and vectors:
         raise ValueError(

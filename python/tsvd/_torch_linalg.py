@@ -91,7 +91,7 @@ def linalg_svd(
         "device": device,
         "check_finite": check_finite,
     }
-    method_number(method, True)  # a count takes methods for values alone
+    method_number(method, True, dense=True)  # a count takes methods for values alone
     select, select_range = indices(
         (a,),
         _orders(a),

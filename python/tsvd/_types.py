@@ -40,7 +40,8 @@ class SVDInfo(NamedTuple):
         The device that it ran on, as the argument ``device`` of `tsvd.svd`.
     sweeps : int
         Passes over the matrix or a part of it; "givens": half sweeps,
-        with two for each sweep of QR that takes the rest.
+        with two for each sweep of QR that takes the rest; "jacobi": sweeps over
+        all pairs of columns, the last of which confirms.
     iterations : int
         "givens": loop steps of all threads of the pipeline, including empty
         ones, and rotations of QR; "qr": rotation steps of all sweeps; "bisect":

@@ -413,9 +413,10 @@ test_reductions(void)
 
 /* Refuses each request of a call in its turn; also plans what the call takes. */
 static void
-check_memory(int64_t m, int64_t n, int64_t matrices, int threads)
+check_memory(tsvd_method method, int64_t m, int64_t n, int64_t matrices, int threads)
 {
     struct counting counting = {.refuse = 0};
+    tsvd_options options = tsvd_options_default();
     tsvd_handle *handle = counting_handle(&counting, threads);
     struct dense w = make_dense(TSVD_FLOAT64, m, n, matrices, 0);
     const long long before = atomic_load(&counting.bytes);
@@ -423,15 +424,17 @@ check_memory(int64_t m, int64_t n, int64_t matrices, int threads)
     tsvd_plan plan;
     tsvd_error error;
 
+    options.method = method;
     use_blas(handle, 4);
-    CHECK(tsvd_dense_plan(handle, &w.a_array, NULL, 1, &plan, &error) == TSVD_OK, "%s", error.text);
+    CHECK(tsvd_dense_plan(handle, &w.a_array, &options, 1, &plan, &error) == TSVD_OK, "%s",
+          error.text);
     for (long long k = 0; refused && k < 1000; k++) {
         tsvd_status status;
 
         atomic_store(&counting.calls, 0);
         atomic_store(&counting.refused, 0);
         counting.refuse = k;
-        status = solve_dense(handle, &w, NULL, NULL, &error);
+        status = solve_dense(handle, &w, &options, NULL, &error);
         refused = k == 0 || atomic_load(&counting.refused);
         if (k > 0 && refused) {
             CHECK(status == TSVD_ERR_MEMORY && error.wanted > 0, "status %d", (int)status);
@@ -468,7 +471,7 @@ ask(void *arg, double done)
 }
 
 static void
-check_interruptions(int64_t m, int64_t n, int64_t matrices, int threads)
+check_interruptions(tsvd_method method, int64_t m, int64_t n, int64_t matrices, int threads)
 {
     struct counting counting = {.refuse = 0};
     tsvd_handle *handle = counting_handle(&counting, threads);
@@ -480,6 +483,7 @@ check_interruptions(int64_t m, int64_t n, int64_t matrices, int threads)
     tsvd_error error;
 
     use_blas(handle, 8);
+    options.method = method;
     options.check = ask;
     options.check_arg = &asked;
     for (int stop_at = 1; stopped && stop_at < 1000; stop_at++) {
@@ -500,13 +504,20 @@ check_interruptions(int64_t m, int64_t n, int64_t matrices, int threads)
 static void
 test_failures(void)
 {
-    check_memory(9, 9, 1, 1);
-    check_memory(30, 7, 20, 2);
-    check_memory(7, 11, 6, 6);
-    check_memory(150, 140, 1, 2);
-    check_interruptions(12, 8, 30, 1);
-    check_interruptions(8, 30, 30, 2);
-    check_interruptions(170, 165, 1, 1);
+    check_memory(TSVD_METHOD_AUTO, 9, 9, 1, 1);
+    check_memory(TSVD_METHOD_JACOBI, 9, 9, 1, 1);
+    check_memory(TSVD_METHOD_AUTO, 30, 7, 20, 2);
+    check_memory(TSVD_METHOD_JACOBI, 30, 7, 20, 2);
+    check_memory(TSVD_METHOD_AUTO, 7, 11, 6, 6);
+    check_memory(TSVD_METHOD_JACOBI, 7, 11, 6, 6);
+    check_memory(TSVD_METHOD_AUTO, 150, 140, 1, 2);
+    check_memory(TSVD_METHOD_JACOBI, 150, 140, 1, 2);
+    check_interruptions(TSVD_METHOD_AUTO, 12, 8, 30, 1);
+    check_interruptions(TSVD_METHOD_JACOBI, 12, 8, 30, 1);
+    check_interruptions(TSVD_METHOD_AUTO, 8, 30, 30, 2);
+    check_interruptions(TSVD_METHOD_JACOBI, 8, 30, 30, 2);
+    check_interruptions(TSVD_METHOD_AUTO, 170, 165, 1, 1);
+    check_interruptions(TSVD_METHOD_JACOBI, 170, 165, 1, 1);
 }
 
 static void
@@ -560,6 +571,18 @@ test_arguments(void)
           "%s", error.text);
     options.lower = 1;
     CHECK(solve_dense(handle, &w, &options, NULL, &error) == TSVD_ERR_ARGUMENT, "lower");
+    options = tsvd_options_default();
+    options.method = TSVD_METHOD_JACOBI;
+    options.eps = 1;
+    CHECK(solve_dense(handle, &w, &options, NULL, &error) == TSVD_ERR_ARGUMENT &&
+              strstr(error.text, "eps") != NULL,
+          "%s", error.text);
+    CHECK(strcmp(tsvd_method_name(TSVD_METHOD_JACOBI), "jacobi") == 0, "the name");
+    options.eps = -1;
+    CHECK(tsvd_dense_reduce(handle, &w.a_array, &options, &reduction, &error) ==
+                  TSVD_ERR_ARGUMENT &&
+              strstr(error.text, "dense") != NULL,
+          "%s", error.text);
     tsvd_destroy(handle);
     free_dense(&w);
 }

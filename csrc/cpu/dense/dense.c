@@ -213,29 +213,25 @@ entries(struct tsvd_context *ctx, struct dense_job *job, int scaled, tsvd_space 
 
 /* ---- results ---- */
 
-/* An array of results: one matrix of rows x columns after another. */
-struct piece {
-    real *x;
-    int64_t rows, columns;
-};
-
 /* U and Vh of the chunk. */
-static struct piece
+static struct dense_piece
 left_of(const struct dense_job *job)
 {
     const struct dense_problem *p = job->problem;
     const int64_t columns = p->full ? p->rows : p->b.k;
-    const struct piece left = {(real *)p->b.L + job->begin * p->rows * columns, p->rows, columns};
+    const struct dense_piece left = {(real *)p->b.L + job->begin * p->rows * columns, p->rows,
+                                     columns};
 
     return left;
 }
 
-static struct piece
+static struct dense_piece
 right_of(const struct dense_job *job)
 {
     const struct dense_problem *p = job->problem;
     const int64_t rows = p->full ? p->columns : p->b.k;
-    const struct piece right = {(real *)p->b.R + job->begin * rows * p->columns, rows, p->columns};
+    const struct dense_piece right = {(real *)p->b.R + job->begin * rows * p->columns, rows,
+                                      p->columns};
 
     return right;
 }
@@ -256,7 +252,7 @@ room(struct tsvd_context *ctx, struct dense_job *job)
 /* Moves `count` matrices of rows x columns from the beginning of an array to their places in it,
    and completes each by a part of the identity.  A number's place is not before where it was. */
 static void
-spread(struct piece to, int64_t rows, int64_t columns, int64_t count)
+spread(struct dense_piece to, int64_t rows, int64_t columns, int64_t count)
 {
     if (to.rows == rows && to.columns == columns) {
         return;
@@ -275,10 +271,8 @@ spread(struct piece to, int64_t rows, int64_t columns, int64_t count)
     }
 }
 
-/* Makes the entry of largest magnitude in each of the first k columns of U positive, and changes
-   the sign of Vh's row with it. */
-static void
-fix_signs(int64_t k, struct piece left, struct piece right)
+void
+tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_piece left, struct dense_piece right)
 {
     for (int64_t first = 0; first < k; first += SIGNS_TOGETHER) {
         const int64_t count = k - first < SIGNS_TOGETHER ? k - first : SIGNS_TOGETHER;
@@ -303,7 +297,7 @@ finish_one(void *arg, int worker, int64_t i)
     const struct dense_problem *p = job->problem;
     const int nan = p->b.n > 0 && job->kind[i] == NONFINITE;
     real *s = job->b.s + i * p->b.k;
-    struct piece left, right;
+    struct dense_piece left, right;
     tsvd_status ret = TSVD_OK;
 
     if (worker == 0 && run->workers > 1) {
@@ -332,7 +326,7 @@ finish_one(void *arg, int worker, int64_t i)
 
         TSVD_TRY(tsvdi_cpu_dense_apply(run, worker, i, 0, 0, columns, DENSE_SOLVED, part));
         TSVD_TRY(tsvdi_cpu_dense_apply(run, worker, i, 1, 0, rows, DENSE_SOLVED + part, part));
-        fix_signs(p->b.k, left, right);
+        tsvdi_cpu_dense_fix_signs(p->b.k, left, right);
     }
 out:
     return ret;

@@ -1,7 +1,8 @@
 /*
- * Dense matrices on the CPU: W from A, scaled by a power of two.
+ * Dense matrices on the CPU: W from A, scaled by a power of two, or each column by its own.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cpu/dense/run.h"
 
@@ -15,7 +16,7 @@ struct source {
 };
 
 static struct source
-source_of(const struct dense_run *run, int64_t index)
+source_of(const struct dense_run *run, int flipped, int64_t index)
 {
     const struct dense_problem *p = run->job->problem;
     struct source source = {p->a, p->row_stride, p->column_stride};
@@ -24,7 +25,7 @@ source_of(const struct dense_run *run, int64_t index)
         source.at += (ptrdiff_t)(index % p->b.batch_shape[k]) * p->batch_strides[k];
         index /= p->b.batch_shape[k];
     }
-    if (run->flipped) {
+    if (flipped) {
         source.row = p->column_stride;
         source.column = p->row_stride;
     }
@@ -75,6 +76,14 @@ largest_of(const struct dense_run *run, struct source source)
     return largest;
 }
 
+/* 2^-exponent as a product, since one power may be out of range. */
+static void
+split_power(real_int exponent, real factor[2])
+{
+    factor[0] = r_pow2((int)-(exponent / 2));
+    factor[1] = r_pow2((int)-(exponent - exponent / 2));
+}
+
 static void
 copy_tile(struct source source, int64_t rows, int64_t columns, const real factor[2], real *w,
           int64_t stride)
@@ -93,7 +102,7 @@ void
 tsvdi_cpu_dense_load(struct dense_run *run, int64_t i)
 {
     const int64_t rows = run->rows, columns = run->columns;
-    const struct source source = source_of(run, run->job->begin + i);
+    const struct source source = source_of(run, run->flipped, run->job->begin + i);
     const real_int largest = largest_of(run, source);
     real *w = run->w + i * rows * columns;
     real factor[2];
@@ -108,8 +117,7 @@ tsvdi_cpu_dense_load(struct dense_run *run, int64_t i)
         memset(w, 0, (size_t)(rows * columns) * sizeof *w);
         return;
     }
-    factor[0] = r_pow2((int)-(exponent / 2)); /* one power may be out of range */
-    factor[1] = r_pow2((int)-(exponent - exponent / 2));
+    split_power(exponent, factor);
     for (int64_t j = 0; j < columns; j += TILE) {
         for (int64_t k = 0; k < rows; k += TILE) {
             const struct source tile = {source.at + k * source.row + j * source.column, source.row,
@@ -119,4 +127,49 @@ tsvdi_cpu_dense_load(struct dense_run *run, int64_t i)
                       columns - j < TILE ? columns - j : TILE, factor, w + j * rows + k, rows);
         }
     }
+}
+
+/* Multiplies a column by the power of two that brings its largest entry into [1, 2); returns the
+   kind of the column. */
+static int
+scale_column(real *w, int64_t count, int64_t *exponent)
+{
+    const real_int largest = largest_bits((const char *)w, sizeof *w, count);
+    real_int power = 0;
+
+    if (largest > 0 && largest < R_INFINITY_BITS) {
+        (void)r_split(r_from_bits(largest), &power);
+        r_scale(w, count, power, w);
+    }
+    *exponent = power;
+    return largest >= R_INFINITY_BITS ? NONFINITE : largest == 0 ? ZERO : ORDINARY;
+}
+
+int
+tsvdi_cpu_dense_load_columns(const struct dense_run *run, int flipped, int64_t i, real *w,
+                             int64_t *exponent)
+{
+    const int64_t rows = run->rows, columns = run->columns;
+    const struct source source = source_of(run, flipped, run->job->begin + i);
+    const real ones[] = {1, 1};
+    int kind = ZERO;
+
+    for (int64_t j = 0; j < columns; j += TILE) {
+        const int64_t width = columns - j < TILE ? columns - j : TILE;
+
+        for (int64_t k = 0; k < rows; k += TILE) {
+            const struct source tile = {source.at + k * source.row + j * source.column, source.row,
+                                        source.column};
+
+            copy_tile(tile, rows - k < TILE ? rows - k : TILE, width, ones, w + j * rows + k, rows);
+        }
+        for (int64_t k = j; k < j + width; k++) {
+            const int column = scale_column(w + k * rows, rows, &exponent[k]);
+
+            kind = column == NONFINITE || kind == NONFINITE ? NONFINITE
+                   : column == ORDINARY                     ? ORDINARY
+                                                            : kind;
+        }
+    }
+    return kind;
 }

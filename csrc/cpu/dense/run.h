@@ -11,6 +11,7 @@
  *     qr.c         W = Q R
  *     reduce.c     the reduction to bidiagonal form
  *     reflect.c    products with reflectors, in blocks
+ *     jacobi.h     one-sided Jacobi, with jacobi.c, pivot.c and sweeps.c
  */
 #ifndef TSVDI_CPU_DENSE_RUN_H
 #define TSVDI_CPU_DENSE_RUN_H
@@ -51,6 +52,22 @@ dense_check(struct dense_run *run, int worker, double done)
 /* load.c: W of matrix i of the job, with its kind and its exponent.  One that is not ordinary
    becomes zero. */
 void tsvdi_cpu_dense_load(struct dense_run *run, int64_t i);
+
+/* load.c: matrix i to w, or its transpose if `flipped`, stored by columns, each column times
+   2^-exponent so that its largest entry is in [1, 2); of a column of zeros the exponent is 0.
+   Returns the kind of the matrix. */
+int tsvdi_cpu_dense_load_columns(const struct dense_run *run, int flipped, int64_t i, real *w,
+                                 int64_t *exponent);
+
+/* An array of results: one matrix of rows x columns after another. */
+struct dense_piece {
+    real *x;
+    int64_t rows, columns;
+};
+
+/* dense.c: makes the entry of largest magnitude in each of the first k columns of U positive, and
+   changes the sign of Vh's row with it. */
+void tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_piece left, struct dense_piece right);
 
 /* ---- reduction ---- */
 

@@ -291,6 +291,26 @@ turn(int64_t count, struct rotation q, real *x, real *y)
     }
 }
 
+static void
+mix(int64_t count, real less, real forward, real back, real *x, real *y)
+{
+    const simd lost = simd_splat(-less), to_x = simd_splat(forward), from_y = simd_splat(-back);
+    int64_t i = 0;
+
+    for (; i + SIMD_LANES <= count; i += SIMD_LANES) {
+        const simd a = *(const simd_unaligned *)(x + i), b = *(const simd_unaligned *)(y + i);
+
+        *(simd_unaligned *)(x + i) = a + simd_multiply_add(to_x, b, lost * a);
+        *(simd_unaligned *)(y + i) = b + simd_multiply_add(from_y, a, lost * b);
+    }
+    for (; i < count; i++) {
+        const real a = x[i], b = y[i];
+
+        x[i] = a + (forward * b - less * a);
+        y[i] = b - (back * a + less * b);
+    }
+}
+
 /* The first `count` < SIMD_LANES entries of x, and `rest` in the other lanes. */
 static inline __attribute__((always_inline)) simd
 load_part(const real *x, int64_t count, real rest)
@@ -676,6 +696,7 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .sign_of_largest = sign_of_largest,
     .orient = orient,
     .turn = turn,
+    .mix = mix,
     .multiply = multiply,
     .secular = secular,
     .ratios = ratios,

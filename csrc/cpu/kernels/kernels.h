@@ -173,6 +173,9 @@ struct cpu_kernels {
     /* (x, y) becomes (c x + s y, c y - s x), entry by entry. */
     void (*turn)(int64_t count, struct rotation turn, real *x, real *y);
 
+    /* (x, y) becomes (c x + forward y, c y - back x), entry by entry, with c = 1 - less. */
+    void (*mix)(int64_t count, real less, real forward, real back, real *x, real *y);
+
     /* Makes a product.  panel: workspace, [PRODUCT_TERMS PRODUCT_WIDTH], on a cache line's
        boundary. */
     void (*multiply)(const struct product *product, real *panel);

@@ -290,6 +290,8 @@ typedef enum tsvd_method {
     TSVD_METHOD_TWISTED,  /* twisted factorisations in twice the digits, each vector by itself
                              (Parlett & Dhillon; Willems & Lang 2012), DC where they do not reach the
                              accuracy; values alone: as AUTO */
+    TSVD_METHOD_JACOBI,   /* dense matrices only: one-sided Jacobi, tiny values of A = B D to high
+                             relative accuracy (Demmel & Veselic 1992) */
     TSVD_METHOD_COUNT
 } tsvd_method;
 
@@ -307,8 +309,8 @@ typedef struct tsvd_options {
     double eps;    /* entries of this size or less count as zero, in the units of B; negative,
                       the default: full accuracy of the dtype */
     int64_t max_sweeps;    /* qr, givens: bound on sweeps for each matrix, half sweeps for givens, a
-                              sweep of QR that takes the rest being two; 0, the default: the method's
-                              own */
+                              sweep of QR that takes the rest being two; jacobi: the same; 0, the
+                              default: the method's own */
     int check_finite;      /* non-zero, the default: NaN or infinity is TSVD_ERR_NONFINITE; zero: a
                               matrix that holds one gives results filled with NaN */
     int64_t givens_blocks; /* givens: blocks that the matrix is cut into; 0, the default: chosen */
@@ -467,9 +469,12 @@ TSVD_API tsvd_status tsvd_select(tsvd_handle *handle, const tsvd_array *d, const
  *
  * Method    Householder's reduction to a bidiagonal matrix (Golub & Kahan 1965), after QR of a
  *           matrix with many more rows than columns, or columns than rows (Chan 1982); the SVD of
- *           that; the reflectors on its vectors.  The matrix is scaled by a power of two.
+ *           that; the reflectors on its vectors.  The matrix is scaled by a power of two.  JACOBI:
+ *           one-sided Jacobi on the matrix itself, on a CUDA device with up to 128 columns and 4096
+ *           rows, or the other way round; eps is refused.
  * Accuracy  A - U S Vh and orthogonality to a small multiple of max(m, n) u; each value to a small
- *           multiple of p u, relative to the largest.
+ *           multiple of p u, relative to the largest; by JACOBI of A = B D, D diagonal, to a small
+ *           multiple of p cond(B) u, relative to itself.
  * Signs     as for tsvd_svd(): the entry of largest magnitude in each of the first k columns of U
  *           is positive.
  * Work      O(m n p); 8/3 p^3 multiplications and additions, and as many as that for each of U and

@@ -1,0 +1,476 @@
+/*
+ * One-sided Jacobi on the CPU: memory and results.
+ */
+#include <string.h>
+
+#include "cpu/dense/jacobi.h"
+#include "cpu/kernels/kernels.h"
+
+enum {
+    /* Matrices of so many entries are shared out over the threads; larger ones follow one another,
+       with all threads at work on each. */
+    SHARED_ENTRIES = 128 * 128,
+    /* Matrices between two questions to the caller, at most. */
+    CHUNK = 4096,
+    CACHE_LINE = 64,
+    /* So many more bits between the largest row and the least are more than chance. */
+    GRADED_BITS = 8
+};
+
+/* The work of all threads. */
+struct jacobi_run {
+    struct dense_run dense;
+    struct dense_job job; /* which matrices load.c reads */
+    struct jacobi_job *jacobi;
+    struct jacobi_matrix *matrix; /* [dense.workers] */
+};
+
+static int64_t
+longer_of(const struct dense_problem *p)
+{
+    return p->rows > p->columns ? p->rows : p->columns;
+}
+
+static int
+takes(const struct dense_problem *p)
+{
+    (void)p;
+    return 1;
+}
+
+static int64_t
+chunk_most(const struct dense_problem *p)
+{
+    return longer_of(p) * p->b.n <= SHARED_ENTRIES ? CHUNK : 1;
+}
+
+/* ---- begin and end ---- */
+
+static int
+workers_for(const struct dense_problem *p, int64_t count, int threads)
+{
+    const int64_t most = longer_of(p) * p->b.n <= SHARED_ENTRIES ? threads : 1;
+
+    return (int)(count < most ? count < 1 ? 1 : count : most);
+}
+
+/* A number of bytes on a cache line's boundary. */
+static uint64_t
+lined(uint64_t bytes)
+{
+    return bytes > BYTES_TOO_MANY - CACHE_LINE ? BYTES_TOO_MANY
+                                               : (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+}
+
+/* Numbers of reals of a matrix's work: W, X, J, the vectors of numbers and the room for products
+   with reflectors. */
+static uint64_t
+real_bytes(const struct dense_problem *p)
+{
+    const int64_t rows = longer_of(p), n = p->b.n;
+    const int64_t room = p->b.vectors ? tsvdi_cpu_dense_multiply_room(rows) : 0;
+    uint64_t bytes = bytes_of(rows, bytes_of(n, sizeof(real)));
+
+    bytes = bytes_add(bytes, bytes_of(p->b.vectors ? 2 * n : n, bytes_of(n, sizeof(real))));
+    bytes = bytes_add(bytes, bytes_of(3 * n + rows + room, sizeof(real)));
+    return lined(bytes);
+}
+
+/* All bytes of a worker. */
+static uint64_t
+worker_bytes(const struct dense_problem *p)
+{
+    const int64_t rows = longer_of(p);
+    uint64_t bytes = bytes_of(3 * p->b.n + rows, sizeof(int64_t));
+
+    bytes = lined(bytes_add(bytes, bytes_of(rows, sizeof(struct jacobi_key))));
+    return bytes_add(bytes, real_bytes(p));
+}
+
+static struct bytes
+jacobi_bytes(const struct dense_problem *p, int64_t count)
+{
+    const int workers =
+        workers_for(p, count, tsvdi_host_threads_for(p->b.handle->threads, INT64_MAX));
+    struct bytes bytes = {sizeof(struct jacobi_run), 0};
+
+    bytes.host = bytes_add(bytes.host, bytes_of(workers, sizeof(struct jacobi_matrix)));
+    bytes.host = bytes_add(bytes.host, bytes_of(workers, worker_bytes(p)));
+    return bytes;
+}
+
+/* Cuts the memory of a worker. */
+static void
+set_matrix(struct jacobi_run *run, int worker, char *memory)
+{
+    const struct dense_problem *p = run->jacobi->problem;
+    const int64_t rows = run->dense.rows, n = run->dense.columns;
+    struct jacobi_matrix *m = &run->matrix[worker];
+
+    memset(m, 0, sizeof *m);
+    m->run = &run->dense;
+    m->worker = worker;
+    m->threads = run->dense.threads;
+    m->rows = rows;
+    m->columns = n;
+    m->w = (real *)memory;
+    m->x = m->w + rows * n;
+    m->v = p->b.vectors ? m->x + n * n : NULL;
+    m->tau = m->x + (p->b.vectors ? 2 : 1) * n * n;
+    m->norm = m->tau + n;
+    m->most_norm = m->norm + n;
+    m->spare = m->most_norm + n;
+    m->room = m->spare + rows;
+    m->exponent = (int64_t *)(memory + real_bytes(p));
+    m->column = m->exponent + n;
+    m->own = m->column + n;
+    m->row = m->own + n;
+    m->key = (struct jacobi_key *)(m->row + rows);
+}
+
+static tsvd_status
+begin(struct tsvd_context *ctx, struct jacobi_job *jacobi)
+{
+    const struct dense_problem *p = jacobi->problem;
+    struct jacobi_run *run = NULL;
+    char *memory = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_alloc(ctx, sizeof *run, (void **)&run));
+    memset(run, 0, sizeof *run);
+    jacobi->held = run;
+    run->jacobi = jacobi;
+    run->job.problem = p;
+    run->dense.ctx = ctx;
+    run->dense.job = &run->job;
+    run->dense.rows = longer_of(p);
+    run->dense.columns = p->b.n;
+    run->dense.flipped = p->rows < p->columns;
+    run->dense.workers = workers_for(p, jacobi->count, ctx->threads);
+    run->dense.threads = run->dense.workers > 1 ? 1 : ctx->threads;
+    TSVD_TRY(
+        tsvdi_alloc(ctx, bytes_of(run->dense.workers, sizeof *run->matrix), (void **)&run->matrix));
+    TSVD_TRY(tsvdi_alloc(ctx, bytes_of(run->dense.workers, worker_bytes(p)), (void **)&memory));
+    for (int i = 0; i < run->dense.workers; i++) {
+        set_matrix(run, i, memory + (uint64_t)i * worker_bytes(p));
+    }
+    run->dense.work = run->matrix[0].room;
+    run->dense.room = (int64_t)(worker_bytes(p) / sizeof(real));
+out:
+    return ret;
+}
+
+static void
+end(struct tsvd_context *ctx, struct jacobi_job *jacobi)
+{
+    struct jacobi_run *run = jacobi->held;
+
+    if (run != NULL && run->matrix != NULL) {
+        tsvdi_free(ctx, run->dense.work != NULL ? run->matrix[0].w : NULL);
+        tsvdi_free(ctx, run->matrix);
+    }
+    tsvdi_free(ctx, run);
+    jacobi->held = NULL;
+}
+
+/* ---- results ---- */
+
+/* U and Vh of matrix i of the job. */
+static struct dense_piece
+left_of(const struct jacobi_job *job, int64_t i)
+{
+    const struct dense_problem *p = job->problem;
+    const int64_t columns = p->full ? p->rows : p->b.k;
+    const struct dense_piece left = {(real *)p->b.L + (job->begin + i) * p->rows * columns, p->rows,
+                                     columns};
+
+    return left;
+}
+
+static struct dense_piece
+right_of(const struct jacobi_job *job, int64_t i)
+{
+    const struct dense_problem *p = job->problem;
+    const int64_t rows = p->full ? p->columns : p->b.k;
+    const struct dense_piece right = {(real *)p->b.R + (job->begin + i) * rows * p->columns, rows,
+                                      p->columns};
+
+    return right;
+}
+
+/* The vectors of a piece as the rows or columns of its array that they are: entry i of vector j is
+   x[i * down + j * across]. */
+struct vectors_at {
+    real *x;
+    int64_t down, across, count;
+    int rows; /* 1: they are rows */
+};
+
+/* Sorts the columns by their norms, zeros last; returns how many are not zero. */
+static int64_t
+sort_columns(struct jacobi_matrix *m)
+{
+    int64_t count = 0;
+
+    for (int64_t j = 0; j < m->columns; j++) {
+        real_int power;
+        const real mantissa = r_split(m->norm[j], &power);
+
+        m->key[j] =
+            (struct jacobi_key){mantissa == 0 ? INT64_MIN : m->exponent[j] + power, j, mantissa};
+        count += mantissa != 0;
+    }
+    tsvdi_cpu_jacobi_sort(m->key, m->columns);
+    return count;
+}
+
+/* mantissa 2^exponent, rounded once; infinity if it is too large. */
+static real
+value_of(const struct jacobi_key *key)
+{
+    if (key->mantissa == 0 || key->exponent < -R_BIAS - R_DIGITS - 2) {
+        return 0;
+    }
+    if (key->exponent > R_BIAS) {
+        return r_from_bits(R_INFINITY_BITS);
+    }
+    return jacobi_shifted(jacobi_shifted(key->mantissa, key->exponent / 2),
+                          key->exponent - key->exponent / 2);
+}
+
+/* The left vectors of W: Q J, with the rows in the order of W; behind the k of the values come
+   further columns of Q. */
+static tsvd_status
+make_left(struct jacobi_matrix *m, struct vectors_at at, int64_t first, int64_t k)
+{
+    const struct dense_reflectors q = {m->w, m->tau, m->rows, m->rank, m->rows, 0, 0};
+    const struct dense_block block = {at.x, m->rows, at.count, at.rows ? at.across : at.down,
+                                      at.rows};
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t j = 0; j < at.count; j++) {
+        const int64_t from = j < k ? m->key[first + j].index : 0;
+
+        for (int64_t i = 0; i < m->rows; i++) {
+            at.x[i * at.down + j * at.across] = j >= k           ? (i == j ? 1 : 0)
+                                                : i < m->columns ? m->v[from * m->columns + i]
+                                                                 : 0;
+        }
+    }
+    TSVD_TRY(tsvdi_cpu_dense_multiply(m->run, m->worker, &q, 0, block, 0.85, 0.1));
+    for (int64_t j = 0; j < at.count; j++) {
+        real *x = at.x + j * at.across;
+
+        for (int64_t i = 0; i < m->rows; i++) {
+            m->spare[m->row[i]] = x[i * at.down];
+        }
+        for (int64_t i = 0; i < m->rows; i++) {
+            x[i * at.down] = m->spare[i];
+        }
+    }
+out:
+    return ret;
+}
+
+/* Vectors to m->v that complete the first `count` columns of X to a basis; W is overwritten. */
+static tsvd_status
+complete(struct jacobi_matrix *m, int64_t count)
+{
+    const int64_t n = m->columns;
+    const struct dense_matrix known = {m->w, n, count, n};
+    const struct dense_reflectors q = {m->w, m->tau, n, count, n, 0, 0};
+    const struct dense_block block = {m->v, n, n - count, n, 1};
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t j = 0; j < count; j++) {
+        memcpy(m->w + j * n, m->x + m->key[j].index * n, (size_t)n * sizeof *m->w);
+    }
+    TSVD_TRY(tsvdi_cpu_dense_qr(m->run, m->worker, known, m->tau));
+    memset(m->v, 0, (size_t)((n - count) * n) * sizeof *m->v);
+    for (int64_t j = 0; j < n - count; j++) {
+        m->v[j * n + count + j] = 1;
+    }
+    TSVD_TRY(tsvdi_cpu_dense_multiply(m->run, m->worker, &q, 0, block, 0.95, 0));
+out:
+    return ret;
+}
+
+/* The right vectors of W: the columns of X, at norm 1, with the entries in the order of W's
+   columns. `count` of them are not zero. */
+static tsvd_status
+make_right(struct jacobi_matrix *m, struct vectors_at at, int64_t first, int64_t count)
+{
+    const int64_t n = m->columns;
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t j = 0; j < count; j++) {
+        real *x = m->x + m->key[j].index * n;
+
+        for (int64_t i = 0; i < n; i++) {
+            x[i] /= m->norm[m->key[j].index];
+        }
+    }
+    if (first + at.count > count) {
+        TSVD_TRY(complete(m, count));
+    }
+    for (int64_t j = 0; j < at.count; j++) {
+        const int64_t index = first + j;
+        const real *x = index < count ? m->x + m->key[index].index * n : m->v + (index - count) * n;
+
+        for (int64_t i = 0; i < n; i++) {
+            at.x[m->column[i] * at.down + j * at.across] = x[i];
+        }
+    }
+out:
+    return ret;
+}
+
+static tsvd_status
+make_vectors(struct jacobi_run *run, struct jacobi_matrix *m, int64_t i, int64_t count)
+{
+    const struct dense_problem *p = run->jacobi->problem;
+    const struct dense_piece left = left_of(run->jacobi, i), right = right_of(run->jacobi, i);
+    struct vectors_at u = {left.x, left.columns, 1, left.columns, 0};
+    struct vectors_at v = {right.x, 1, right.columns, right.rows, 1};
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(make_left(m, m->flipped ? v : u, p->b.first, p->b.k));
+    TSVD_TRY(make_right(m, m->flipped ? u : v, p->b.first, count));
+    tsvdi_cpu_dense_fix_signs(p->b.k, left, right);
+out:
+    return ret;
+}
+
+/* ---- a matrix ---- */
+
+static void
+fill_nan(const struct jacobi_job *job, int64_t i)
+{
+    const struct dense_problem *p = job->problem;
+
+    tsvdi_host_fill_nan(p->b.k, (real *)p->b.s + (job->begin + i) * p->b.k);
+    if (p->b.vectors) {
+        const struct dense_piece left = left_of(job, i), right = right_of(job, i);
+
+        tsvdi_host_fill_nan(left.rows * left.columns, left.x);
+        tsvdi_host_fill_nan(right.rows * right.columns, right.x);
+    }
+}
+
+/* Exponents of the sizes of rows, or of columns. */
+struct range {
+    int64_t least, most;
+};
+
+/* Takes in another size; INT64_MIN: of zeros, which have none. */
+static void
+widen(struct range *range, int64_t size)
+{
+    if (size > INT64_MIN) {
+        range->least = size < range->least ? size : range->least;
+        range->most = size > range->most ? size : range->most;
+    }
+}
+
+/* Whether the rows of W have a wider range of sizes than its columns.  The transpose of such a
+   matrix takes fewer sweeps, and its columns are what the accuracy is relative to. */
+static int
+is_graded_by_rows(struct jacobi_matrix *m)
+{
+    const int64_t n = m->columns;
+    struct range rows = {INT64_MAX, INT64_MIN}, columns = rows;
+
+    for (int64_t i = 0; i < n; i++) {
+        m->own[i] = INT64_MIN;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        int64_t most = INT64_MIN;
+
+        for (int64_t i = 0; i < n; i++) {
+            real_int power;
+
+            if (r_split(m->w[j * n + i], &power) != 0) {
+                const int64_t size = power + m->exponent[j];
+
+                m->own[i] = size > m->own[i] ? size : m->own[i];
+                most = size > most ? size : most;
+            }
+        }
+        widen(&columns, most);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        widen(&rows, m->own[i]);
+    }
+    return rows.most - rows.least > columns.most - columns.least + GRADED_BITS;
+}
+
+static tsvd_status
+solve_one(void *arg, int worker, int64_t i)
+{
+    struct jacobi_run *run = arg;
+    const struct dense_problem *p = run->jacobi->problem;
+    struct jacobi_matrix *m = &run->matrix[worker];
+    struct jacobi_made *made = &run->jacobi->made[i];
+    int64_t count;
+    tsvd_status ret = TSVD_OK;
+
+    if (worker == 0 && run->dense.workers > 1) {
+        TSVD_TRY(tsvdi_check(run->dense.ctx, (double)i / (double)run->jacobi->count));
+    }
+    memset(made, 0, sizeof *made);
+    m->flipped = run->dense.flipped;
+    made->kind =
+        (int8_t)tsvdi_cpu_dense_load_columns(&run->dense, m->flipped, i, m->w, m->exponent);
+    if (made->kind == ORDINARY && m->rows == m->columns && is_graded_by_rows(m)) {
+        m->flipped = 1;
+        (void)tsvdi_cpu_dense_load_columns(&run->dense, 1, i, m->w, m->exponent);
+    }
+    if (made->kind == NONFINITE) {
+        fill_nan(run->jacobi, i);
+        goto out;
+    }
+    TSVD_TRY(tsvdi_cpu_jacobi_pivot(m));
+    for (int64_t j = 0; m->v != NULL && j < m->columns; j++) {
+        memset(m->v + j * m->columns, 0, (size_t)m->columns * sizeof *m->v);
+        m->v[j * m->columns + j] = 1;
+    }
+    TSVD_TRY(tsvdi_cpu_jacobi_sweeps(m, run->jacobi->most_sweeps, made));
+    count = sort_columns(m);
+    for (int64_t j = 0; j < p->b.k; j++) {
+        ((real *)p->b.s)[(run->jacobi->begin + i) * p->b.k + j] = value_of(&m->key[p->b.first + j]);
+    }
+    if (p->b.vectors && !made->unfinished) {
+        TSVD_TRY(make_vectors(run, m, i, count));
+    }
+out:
+    return ret;
+}
+
+static tsvd_status
+run_job(struct tsvd_context *ctx, struct jacobi_job *jacobi)
+{
+    struct jacobi_run *run = jacobi->held;
+    tsvd_status ret = TSVD_OK;
+
+    run->dense.ctx = ctx;
+    run->job.begin = jacobi->begin;
+    run->job.count = jacobi->count;
+    if (run->dense.workers > 1) {
+        TSVD_TRY(tsvdi_host_for_each(run->dense.workers, jacobi->count, solve_one, run));
+    } else {
+        for (int64_t i = 0; i < jacobi->count; i++) {
+            TSVD_TRY(solve_one(run, 0, i));
+        }
+    }
+out:
+    return ret;
+}
+
+const struct jacobi_ops tsvdi_cpu_jacobi = {
+    .takes = takes,
+    .chunk_most = chunk_most,
+    .begin = begin,
+    .end = end,
+    .run = run_job,
+    .bytes = jacobi_bytes,
+};

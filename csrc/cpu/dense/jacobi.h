@@ -1,0 +1,72 @@
+/*
+ * One-sided Jacobi on the CPU: what a matrix's work holds, and the parts of its files.
+ *
+ * W is the tall form of A, as in run.h; of a square matrix whose rows are graded it is the
+ * transpose. Each of its columns is kept with a power of two of its own, W = K diag(2^exponent), so
+ * that columns of any lengths keep all their digits.  Rows are sorted by size.  QR with column
+ * pivoting gives P_r W P_c = Q R, and Jacobi works on the columns of X = R^T:
+ *
+ *     X J = Y S,   W = P_r^T Q J S (P_c Y)^T,
+ *
+ * with J the product of all rotations.  So the left vectors of W come from J, and the right ones
+ * are the columns of X J at norm 1.
+ *
+ * The errors of QR are small in each column, and after the sort in each row, beside that column or
+ * row (Cox & Higham 1998).  The rows of R fall off as W's columns and rows do, so that the columns
+ * of X have norms near the values and directions that are far from parallel: few sweeps follow
+ * (Drmac & Veselic 2008, I).
+ *
+ *     jacobi.c    the operations of the seam: memory and results
+ *     pivot.c     QR with column pivoting
+ *     sweeps.c    the sweeps over all pairs of columns
+ */
+#ifndef TSVDI_CPU_DENSE_JACOBI_H
+#define TSVDI_CPU_DENSE_JACOBI_H
+
+#include "cpu/dense/run.h"
+#include "math/jacobi.h"
+
+/* What rows and columns are sorted by, the largest mantissa 2^exponent first, and of equal ones
+   that of the least index. */
+struct jacobi_key {
+    int64_t exponent, index;
+    real mantissa;
+};
+
+/* The work on one matrix. */
+struct jacobi_matrix {
+    struct dense_run *run;
+    int worker;
+    int threads; /* that may share in it */
+    int flipped; /* 1: W is the transpose of A */
+    int64_t rows, columns;
+    real *w;          /* [columns][rows] kept columns of W, then the reflectors of Q below R */
+    real *x;          /* [columns][columns] kept columns of X */
+    real *v;          /* [columns][columns] the columns of J; NULL: values only */
+    real *tau, *norm; /* [columns] */
+    real *most_norm;  /* [columns] of pivot.c: norms when they were last found from the entries; of
+                         sweeps.c: the largest at the beginning of a sweep */
+    real *spare;      /* [rows] */
+    real *room;       /* of products with reflectors */
+    struct jacobi_key *key; /* [rows] */
+    int64_t *exponent;      /* [columns] of the kept columns, of W or of X */
+    int64_t *own;           /* [columns] other numbers of columns */
+    int64_t *column;        /* [columns] column j of what is factored is column[j] of W */
+    int64_t *row;           /* [rows] row i of what is factored is row[i] of W */
+    int64_t rank;           /* out of pivot.c: the rows of R that are not zero */
+};
+
+/* pivot.c: the norm of x [count], whose entries are below 2^(bias / 2) / count. */
+real tsvdi_cpu_jacobi_norm(int64_t count, const real *x);
+
+void tsvdi_cpu_jacobi_sort(struct jacobi_key *key, int64_t count);
+
+/* pivot.c: sorts the rows, makes W = Q R, and sets x, exponent, column, row and rank. */
+tsvd_status tsvdi_cpu_jacobi_pivot(struct jacobi_matrix *m);
+
+/* sweeps.c: makes x orthogonal, and v the rotations.  norm and exponent are those of X in the end.
+ */
+tsvd_status tsvdi_cpu_jacobi_sweeps(struct jacobi_matrix *m, int64_t most_sweeps,
+                                    struct jacobi_made *made);
+
+#endif

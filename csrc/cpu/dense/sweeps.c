@@ -1,0 +1,240 @@
+/*
+ * One-sided Jacobi on the CPU: the sweeps.
+ *
+ * The columns are cut into blocks that fit in a cache.  A sweep begins with the pairs within each
+ * block.  Then the blocks meet in the rounds of a tournament, each pair of blocks once (Brent & Luk
+ * 1985).  The pairs of a round have no column in common, so several threads work on them, with the
+ * same results as one.
+ */
+#include <string.h>
+
+#include "cpu/dense/jacobi.h"
+#include "cpu/kernels/kernels.h"
+
+enum {
+    /* Bytes of two blocks, of X and of the vectors: they stay in the L2 cache. */
+    BLOCKS_BYTES = 256 << 10,
+    BLOCK_LEAST = 4,
+    BLOCK_MOST = 32,
+    /* Columns that are looked at together, where few rotations are left: less than one in so many
+       pairs needed one in the sweep before. */
+    GROUP = 4,
+    FEW = 8,
+    /* So many numbers of X are worth more than one thread. */
+    SHARED_NUMBERS = 1 << 14
+};
+
+/* A column's scale is moved when its kept norm leaves this range. */
+#define NORM_LEAST r_pow2(-10)
+#define NORM_MOST r_pow2(10)
+
+struct sweep {
+    struct jacobi_matrix *m;
+    int64_t block, blocks; /* columns of a block, the last may have fewer; blocks */
+    int64_t round;         /* of the tournament */
+    real tolerance;
+    int64_t *rotations; /* [blocks] of each task */
+    int few;            /* 1: few rotations are left */
+};
+
+/* The norm of a column from its entries, which are scaled to bring it to [1, 2) if it is far from
+   there. */
+static void
+measure(struct jacobi_matrix *m, int64_t j)
+{
+    real *x = m->x + j * m->columns;
+    real_int power = 0;
+
+    m->norm[j] = tsvdi_cpu_jacobi_norm(m->columns, x);
+    if (m->norm[j] > 0 && (m->norm[j] < NORM_LEAST || m->norm[j] > NORM_MOST)) {
+        m->norm[j] = r_split(m->norm[j], &power);
+        r_scale(x, m->columns, power, x);
+        m->exponent[j] += power;
+        m->most_norm[j] *= r_pow2((int)-power);
+    }
+}
+
+/* Finds the norm of a column, which becomes zero if it is no more than rounding errors. */
+static void
+measure_or_drop(struct jacobi_matrix *m, int64_t j)
+{
+    measure(m, j);
+    if (m->norm[j] <= jacobi_noise(m->columns) * m->most_norm[j]) {
+        memset(m->x + j * m->columns, 0, (size_t)m->columns * sizeof *m->x);
+        m->norm[j] = 0;
+    }
+}
+
+/* The pair of columns i and j, the first of which is the longer. */
+static void
+rotate(struct jacobi_matrix *m, int64_t i, int64_t j, real cosine)
+{
+    const struct cpu_kernels *kernels = tsvdi_kernels();
+    const int64_t n = m->columns;
+    const struct jacobi_turn turn =
+        jacobi_turn_of(cosine, m->norm[i], m->norm[j], m->exponent[j] - m->exponent[i]);
+
+    kernels->mix(n, turn.less, turn.forward, turn.back, m->x + i * n, m->x + j * n);
+    if (m->v != NULL) {
+        kernels->mix(n, turn.less, turn.s, turn.s, m->v + i * n, m->v + j * n);
+    }
+    m->norm[i] *= turn.x_grows;
+    if (turn.y_square < JACOBI_CANCELS) {
+        measure_or_drop(m, j);
+    } else {
+        m->norm[j] *= r_sqrt(turn.y_square);
+    }
+}
+
+/* Where few rotations are left: how many of the columns from `first` on are orthogonal to column i,
+   in groups that are looked at together. */
+static int64_t
+pass_over(const struct sweep *sweep, int64_t i, int64_t first, int64_t last)
+{
+    const struct jacobi_matrix *m = sweep->m;
+    const int64_t n = m->columns;
+    int64_t passed = 0;
+    int good = 1;
+
+    while (good && first + passed + GROUP <= last) {
+        const int64_t j = first + passed;
+        real sum[GROUP];
+
+        tsvdi_kernels()->dots(n, GROUP, m->x + j * n, n, m->x + i * n, sum);
+        for (int k = 0; k < GROUP; k++) {
+            good &= r_abs(sum[k]) <= sweep->tolerance * m->norm[i] * m->norm[j + k];
+        }
+        passed += good ? GROUP : 0;
+    }
+    return passed;
+}
+
+/* Column i and those from `first` to `last` - 1; returns how many rotations. */
+static int64_t
+meet(const struct sweep *sweep, int64_t i, int64_t first, int64_t last)
+{
+    struct jacobi_matrix *m = sweep->m;
+    const struct cpu_kernels *kernels = tsvdi_kernels();
+    const int64_t n = m->columns;
+    int64_t rotations = 0, look = first;
+
+    for (int64_t j = first; j < last; j++) {
+        real cosine;
+
+        if (sweep->few && j == look) {
+            j += pass_over(sweep, i, j, last);
+            look = j + GROUP;
+        }
+        if (j == last || m->norm[i] == 0 || m->norm[j] == 0) {
+            continue;
+        }
+        cosine = kernels->dot(n, m->x + i * n, m->x + j * n) / m->norm[i] / m->norm[j];
+        if (!(r_abs(cosine) > sweep->tolerance)) {
+            continue;
+        }
+        rotations++;
+        if (jacobi_is_less(m->norm[i], m->norm[j], m->exponent[j] - m->exponent[i])) {
+            rotate(m, j, i, cosine);
+        } else {
+            rotate(m, i, j, cosine);
+        }
+    }
+    return rotations;
+}
+
+/* The pairs within a block. */
+static tsvd_status
+meet_within(void *arg, int worker, int64_t index)
+{
+    const struct sweep *sweep = arg;
+    const int64_t n = sweep->m->columns, first = index * sweep->block;
+    const int64_t last = n - first < sweep->block ? n : first + sweep->block;
+
+    (void)worker;
+    sweep->rotations[index] = 0;
+    for (int64_t j = first; j < last; j++) {
+        measure_or_drop(sweep->m, j);
+        sweep->m->most_norm[j] = r_max(sweep->m->most_norm[j], sweep->m->norm[j]);
+    }
+    for (int64_t i = first; i < last; i++) {
+        sweep->rotations[index] += meet(sweep, i, i + 1, last);
+    }
+    return TSVD_OK;
+}
+
+/* Two blocks of a round: block 0 stays, and the others go round.  With an odd number of blocks, one
+   that is not there takes part. */
+static tsvd_status
+meet_across(void *arg, int worker, int64_t index)
+{
+    const struct sweep *sweep = arg;
+    const int64_t n = sweep->m->columns, circle = sweep->blocks - 1 + sweep->blocks % 2;
+    const int64_t a = index == 0 ? 0 : 1 + (sweep->round + index) % circle;
+    const int64_t b = 1 + (sweep->round + circle - index) % circle;
+    const int64_t low = (a < b ? a : b) * sweep->block, high = (a < b ? b : a) * sweep->block;
+    const int64_t last = n - high < sweep->block ? n : high + sweep->block;
+
+    (void)worker;
+    sweep->rotations[index] = 0;
+    for (int64_t i = low; i < low + sweep->block && high < n; i++) {
+        sweep->rotations[index] += meet(sweep, i, high, last);
+    }
+    return TSVD_OK;
+}
+
+/* Runs tasks, and returns the rotations of all. */
+static int64_t
+run_tasks(struct sweep *sweep, int64_t count, tsvd_task task)
+{
+    const struct jacobi_matrix *m = sweep->m;
+    const int many = m->threads > 1 && m->columns * m->columns > SHARED_NUMBERS;
+    int64_t rotations = 0;
+
+    (void)tsvdi_host_for_each(many ? m->threads : 1, count, task, sweep);
+    for (int64_t i = 0; i < count; i++) {
+        rotations += sweep->rotations[i];
+    }
+    return rotations;
+}
+
+/* Columns of a block: the order alone decides. */
+static int64_t
+block_for(int64_t n)
+{
+    int64_t block = BLOCK_MOST;
+
+    while (block > BLOCK_LEAST && 4 * block * n * (int64_t)sizeof(real) > BLOCKS_BYTES) {
+        block /= 2;
+    }
+    return block;
+}
+
+tsvd_status
+tsvdi_cpu_jacobi_sweeps(struct jacobi_matrix *m, int64_t most_sweeps, struct jacobi_made *made)
+{
+    const int64_t block = block_for(m->columns), blocks = (m->columns + block - 1) / block;
+    struct sweep sweep = {m, block, blocks, 0, jacobi_tolerance(m->columns), m->own, 0};
+    const int64_t rounds = blocks < 2 ? 0 : blocks - 1 + blocks % 2;
+    double left = 0.6;
+    int64_t before, sweeps = 0;
+    tsvd_status ret = TSVD_OK;
+
+    made->unfinished = 1;
+    memset(m->most_norm, 0, (size_t)m->columns * sizeof *m->most_norm);
+    while (made->unfinished && sweeps < most_sweeps) {
+        before = made->rotations;
+        made->rotations += run_tasks(&sweep, blocks, meet_within);
+        for (sweep.round = 0; sweep.round < rounds; sweep.round++) {
+            TSVD_TRY(dense_check(m->run, m->worker,
+                                 0.8 - left + left / 2 * (double)sweep.round / (double)rounds));
+            made->rotations += run_tasks(&sweep, (blocks + 1) / 2, meet_across);
+        }
+        left /= 2;
+        sweeps++;
+        made->unfinished = made->rotations > before;
+        sweep.few = (made->rotations - before) * 2 * FEW < m->columns * m->columns;
+    }
+    made->sweeps = (int32_t)(sweeps < INT32_MAX ? sweeps : INT32_MAX);
+out:
+    return ret;
+}

@@ -1,0 +1,151 @@
+/*
+ * The SVD of dense matrices by one-sided Jacobi, chunk by chunk: what a back end's jacobi_ops leave
+ * to do.
+ */
+#include <string.h>
+
+#include "dense/call.h"
+#include "host/blas.h"
+#include "math/jacobi.h"
+
+/* Refuses what the method or the handle does not offer. */
+static tsvd_status
+check_call(const struct dense_problem *p, const struct backend *backend, tsvd_error *error)
+{
+    const tsvd_options *o = p->b.options;
+
+    if (o->eps > 0) {
+        return tsvdi_fail(
+            error, TSVD_ERR_ARGUMENT,
+            "eps belongs to bidiagonal matrices, of which method \"jacobi\" has none");
+    }
+    if (backend->jacobi == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED,
+                          "method \"jacobi\" is not available on the %s", backend->name);
+    }
+    if (!backend->jacobi->takes(p)) {
+        return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED,
+                          "method \"jacobi\" does not take matrices of %lld x %lld on the %s",
+                          (long long)p->rows, (long long)p->columns, backend->name);
+    }
+    if (backend->takes_blas && !tsvdi_blas_ready(&p->b.handle->blas)) {
+        tsvdi_advise(error, "set config.blas, call tsvd_set_blas(), or build tsvd with TSVD_BLAS");
+        return tsvdi_fail(error, TSVD_ERR_LIBRARY, "dense matrices need a BLAS on the CPU");
+    }
+    if (backend->takes_blas && (p->rows > INT32_MAX || p->columns > INT32_MAX)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "a matrix of %lld x %lld is too large for a BLAS", (long long)p->rows,
+                          (long long)p->columns);
+    }
+    return TSVD_OK;
+}
+
+tsvd_status
+tsvdi_jacobi_plan(const struct dense_problem *p, tsvd_plan *told, tsvd_error *error)
+{
+    const struct backend *backend = tsvdi_backend_of(p->b.handle);
+    struct bytes bytes;
+    int64_t most;
+    tsvd_status ret = TSVD_OK;
+
+    memset(told, 0, sizeof *told);
+    told->method = TSVD_METHOD_JACOBI;
+    told->n = p->b.n;
+    told->count = p->b.k;
+    told->matrices = p->b.matrices;
+    told->needs_blas = backend->takes_blas;
+    TSVD_TRY(check_call(p, backend, error));
+    if (p->b.too_large) {
+        told->result_bytes = told->host_bytes = BYTES_TOO_MANY;
+        told->device_bytes = backend->takes_blas ? 0 : BYTES_TOO_MANY;
+        goto out;
+    }
+    told->result_bytes = tsvdi_dense_result_bytes(p);
+    most = backend->jacobi->chunk_most(p);
+    told->chunk = most < p->b.matrices ? most : p->b.matrices;
+    told->threads = tsvdi_host_threads_for(p->b.handle->threads, INT64_MAX);
+    told->workers = 1;
+    if (told->chunk > 0) {
+        bytes = backend->jacobi->bytes(p, told->chunk);
+        told->host_bytes = bytes_add(bytes.host, bytes_of(told->chunk, sizeof(struct jacobi_made)));
+        told->device_bytes = bytes.device;
+    }
+out:
+    return ret;
+}
+
+/* What became of a chunk: sums, and the first failure. */
+static tsvd_status
+look_at(struct tsvd_context *ctx, const struct jacobi_job *job, tsvd_info *info)
+{
+    for (int64_t i = 0; i < job->count; i++) {
+        const struct jacobi_made *made = &job->made[i];
+
+        info->sweeps += made->sweeps;
+        info->rotations += made->rotations;
+        if (ctx->options->check_finite && made->kind == NONFINITE) {
+            ctx->error->matrix = ctx->total > 1 ? job->begin + i : -1;
+            return tsvdi_fail(ctx->error, TSVD_ERR_NONFINITE, "a must not hold NaN or infinity");
+        }
+        if (made->unfinished) {
+            ctx->error->matrix = ctx->total > 1 ? job->begin + i : -1;
+            ctx->error->sweeps = made->sweeps;
+            tsvdi_advise(ctx->error, "raise options.max_sweeps");
+            return tsvdi_fail(ctx->error, TSVD_ERR_NO_CONVERGENCE,
+                              "jacobi did not converge within %lld sweeps",
+                              (long long)made->sweeps);
+        }
+    }
+    return TSVD_OK;
+}
+
+tsvd_status
+tsvdi_jacobi_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error *error)
+{
+    const struct backend *backend = tsvdi_backend_of(problem->b.handle);
+    const int64_t matrices = problem->b.matrices;
+    const double clock = tsvdi_host_seconds();
+    struct tsvd_context ctx;
+    struct jacobi_job job;
+    tsvd_plan told;
+    tsvd_status ret = TSVD_OK;
+
+    memset(&ctx, 0, sizeof ctx);
+    memset(&job, 0, sizeof job);
+    ctx.problem = &problem->b;
+    ctx.options = problem->b.options;
+    ctx.error = error;
+    ctx.is_caller = 1;
+    ctx.total = matrices;
+    ctx.cuda = problem->b.handle->cuda;
+    info->method = TSVD_METHOD_JACOBI;
+    TSVD_TRY(tsvdi_jacobi_plan(problem, &told, error));
+    if (told.host_bytes == BYTES_TOO_MANY || told.device_bytes == BYTES_TOO_MANY) {
+        TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", problem->b.n));
+    }
+    if (told.chunk == 0) {
+        goto out;
+    }
+    ctx.threads = told.threads;
+    job.problem = problem;
+    job.count = told.chunk;
+    job.most_sweeps = ctx.options->max_sweeps > 0 ? ctx.options->max_sweeps : JACOBI_SWEEPS;
+    TSVD_TRY(tsvdi_alloc(&ctx, bytes_of(told.chunk, sizeof *job.made), (void **)&job.made));
+    TSVD_TRY(backend->jacobi->begin(&ctx, &job));
+    for (int64_t begin = 0; begin < matrices; begin += told.chunk) {
+        job.begin = ctx.index = begin;
+        job.count = ctx.count = matrices - begin < told.chunk ? matrices - begin : told.chunk;
+        TSVD_TRY(tsvdi_check(&ctx, 0));
+        TSVD_TRY(backend->jacobi->run(&ctx, &job));
+        TSVD_TRY(look_at(&ctx, &job, info));
+        TSVD_TRY(tsvdi_check(&ctx, 1));
+    }
+    TSVD_TRY(backend->arrive != NULL ? backend->arrive(&ctx) : TSVD_OK);
+    info->seconds_iterate = tsvdi_host_seconds() - clock;
+out:
+    if (job.made != NULL) {
+        backend->jacobi->end(&ctx, &job);
+    }
+    tsvdi_free(&ctx, job.made);
+    return ret;
+}

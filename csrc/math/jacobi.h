@@ -1,0 +1,118 @@
+/*
+ * One-sided Jacobi: the rotation of two columns.
+ *
+ * Columns x and y, |x| >= |y| > 0, with r = |y| / |x| and h = x . y / (|x| |y|), the cosine of the
+ * angle between them, are replaced by
+ *
+ *     x' = c x + s y,   y' = c y - s x,   s = c t,   c = 1 / sqrt(1 + t^2),
+ *     t = r g,   g = 2 h / (1 - r^2 + sqrt((1 - r^2)^2 + 4 r^2 h^2)),
+ *
+ * which are orthogonal; the angle of the rotation is at most 45 degrees.  Their norms are
+ *
+ *     |x'| = |x| sqrt(1 + t r h),   |y'| = |y| sqrt(1 - g h).
+ *
+ * Rotations go on until |h| <= jacobi_tolerance() for every pair.  The columns are then s_j u_j,
+ * and the rotations together are the other vectors.  The criterion is relative to both columns, so
+ * tiny columns become as orthogonal as large ones.  That gives the values of A = B D, D diagonal,
+ * to an error of the order of the condition of B, whatever D is.
+ *
+ * A column is kept as its entries times a power of two of its own, 2^f, so that no square and no
+ * product of a pair overflows or underflows, whatever range the columns have together.  In kept
+ * entries, with 2^shift the scale of y over that of x,
+ *
+ *     x' = c x + (s 2^shift) y,   y' = c y - (s / 2^shift) x,
+ *
+ * and s / 2^shift = c g |y| / |x| by the kept norms.  The first factor may underflow.  What it adds
+ * is then nothing beside x.  For c stands 1 - c, in x' = x + (s y - (1 - c) x): rounded to 1, c
+ * would make every column longer by up to eps / 4, which adds up over thousands of rotations.
+ *
+ * Sources: Demmel & Veselic, SIAM J. Matrix Anal. Appl. 13 (1992); Drmac, SIAM J. Sci. Comput. 18
+ * (1997), for the scaled rotations; Drmac & Veselic, SIAM J. Matrix Anal. Appl. 29 (2008), I and
+ * II.
+ */
+#ifndef TSVDI_JACOBI_H
+#define TSVDI_JACOBI_H
+
+#include "math/real.h"
+
+enum {
+    /* The most sweeps if the caller sets no bound.  Up to 15 were seen. */
+    JACOBI_SWEEPS = 60,
+    /* A shift beyond this counts as this: the factors are then zero, or the roles change. */
+    JACOBI_SHIFT = R_BIAS - 1
+};
+
+struct jacobi_turn {
+    real less, s;       /* 1 - c, and s, which the accumulated vectors take for both factors */
+    real forward, back; /* x' = c x + forward y, y' = c y - back x */
+    real x_grows;       /* |x'| / |x| */
+    real y_square;      /* |y'|^2 / |y|^2, up to rounding errors that may make it negative */
+};
+
+/* If y_square is below this, |y'| has to be found from the entries. */
+#define JACOBI_CANCELS REAL(0.1)
+
+/* Two columns of n entries count as orthogonal up to this cosine.  It is above the rounding errors
+   of a computed one, and not much: in a cluster of many values these cosines add up. */
+TSVD_HD real
+jacobi_tolerance(int64_t n)
+{
+    return R_EPS * (2 + r_sqrt((real)n) / 32);
+}
+
+/* An entry of x' or y': x' = jacobi_mixed(x, y, less, forward), y' = jacobi_mixed(y, x, less,
+ * -back).
+ */
+TSVD_HD real
+jacobi_mixed(real x, real y, real less, real factor)
+{
+    return x + r_fma(factor, y, -(less * x));
+}
+
+/* A column that has become shorter than so much of its greatest length, by n entries: what is left
+   of it are rounding errors.  It counts as zero, which changes it no more than they did.  Without
+   that, columns that depend on others would become shorter by some factor in each sweep, without
+   end. */
+TSVD_HD real
+jacobi_noise(int64_t n)
+{
+    return R_EPS * (4 + r_sqrt((real)n));
+}
+
+/* 2^shift x, of which zero and infinity may become. */
+TSVD_HD real
+jacobi_shifted(real x, int64_t shift)
+{
+    const int64_t most = JACOBI_SHIFT;
+
+    return x * r_pow2((int)(shift > most ? most : shift < -most ? -most : shift));
+}
+
+/* Whether the norm x is below y 2^shift. */
+TSVD_HD int
+jacobi_is_less(real x, real y, int64_t shift)
+{
+    return x < jacobi_shifted(y, shift);
+}
+
+/* The rotation of kept columns of norms x and y, x >= y 2^shift, whose cosine is h. */
+TSVD_HD struct jacobi_turn
+jacobi_turn_of(real h, real x, real y, int64_t shift)
+{
+    const real ratio = y / x;
+    const real r = r_min(jacobi_shifted(ratio, shift), 1);
+    const real apart = (1 - r) * (1 + r), cross = 2 * r * h;
+    const real g = 2 * h / (apart + r_sqrt(r_fma(apart, apart, cross * cross)));
+    const real t = r * g, root = r_sqrt(r_fma(t, t, 1));
+    struct jacobi_turn turn;
+
+    turn.less = t * t / (root * (1 + root));
+    turn.s = t / root;
+    turn.forward = jacobi_shifted(turn.s, shift);
+    turn.back = g / root * ratio;
+    turn.x_grows = r_sqrt(r_fma(t * r, h, 1));
+    turn.y_square = r_fma(-g, h, 1);
+    return turn;
+}
+
+#endif

@@ -1,0 +1,521 @@
+/*
+ * One-sided Jacobi on the device: the operations of the seam.  Mirrors csrc/cpu/dense/jacobi.c.
+ *
+ *   dense/jacobi_run.h     what the kernels share
+ *   dense/jacobi_warp.h    up to 32 x 32: several threads of a warp for each matrix
+ *   dense/jacobi_block.h   up to 128 columns: a block for each matrix
+ */
+#include <limits.h>
+
+#include "dense/jacobi_block.h"
+#include "dense/jacobi_warp.h"
+
+enum {
+    COLUMNS_MOST = 128,
+    ROWS_MOST = 4096, /* so that a block's shared memory has room for rows */
+    THREADS = 256,
+    PASSES =
+        3 /* the first leaves what is not much shorter than 1 / sqrt(rows); two would do then */
+};
+
+/* Most bytes of the matrices that are worked on together. */
+static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
+
+/* What a job holds. */
+struct cuda_jacobi {
+    struct cuda_dense dense; /* W, and where the results are made */
+    struct jacobi_batch batch;
+    real *extra;    /* [count][r - c][r] vectors behind those of W; NULL: not wanted */
+    int64_t longer; /* vectors of r entries that are wanted: k, or r */
+    char *d_arrays, *d_room;
+};
+
+/* ---- vectors that W has not ---- */
+
+/* Vector j of r entries, the first c in the order of the values. */
+static __device__ __forceinline__ real *
+basis_vector(const struct jacobi_batch &q, real *extra, int64_t matrix, int j)
+{
+    return j < q.c ? q.w + (matrix * q.c + q.order[matrix * q.c + j]) * q.r
+                   : extra + (matrix * (q.r - q.c) + j - q.c) * q.r;
+}
+
+/* The place of the largest of the weights, of equal ones the first. */
+static __device__ __forceinline__ int
+heaviest(const real *weight, int count, real *best, int *place)
+{
+    const int me = (int)threadIdx.x;
+
+    best[me] = -1;
+    place[me] = 0;
+    for (int i = me; i < count; i += THREADS) {
+        if (weight[i] > best[me]) {
+            best[me] = weight[i];
+            place[me] = i;
+        }
+    }
+    __syncthreads();
+    for (int half = THREADS / 2; half > 0; half /= 2) {
+        if (me < half && (best[me + half] > best[me] ||
+                          (best[me + half] == best[me] && place[me + half] < place[me]))) {
+            best[me] = best[me + half];
+            place[me] = place[me + half];
+        }
+        __syncthreads();
+    }
+    return place[0];
+}
+
+/* Completes the vectors behind those of values that are not zero, up to `vectors`: each from the
+   unit vector that is farthest from the others, by Gram and Schmidt's process, repeated. */
+static __global__ void
+__launch_bounds__(THREADS) complete_kernel(struct jacobi_batch q, real *extra, int vectors)
+{
+    extern __shared__ char shared[] __align__(16);
+    __shared__ real best[THREADS], norm;
+    __shared__ int place[THREADS];
+    const int64_t matrix = blockIdx.x;
+    const int me = (int)threadIdx.x, lane = me % WARP, warp = me / WARP;
+    real *const weight = (real *)shared, *const part = weight + q.r;
+
+    for (int i = me; i < q.r; i += THREADS) {
+        real sum = 1;
+
+        for (int j = 0; j < q.rank[matrix]; j++) {
+            const real x = basis_vector(q, extra, matrix, j)[i];
+
+            sum = r_fma(-x, x, sum);
+        }
+        weight[i] = sum;
+    }
+    __syncthreads();
+    for (int j = q.rank[matrix]; j < vectors; j++) {
+        real *const x = basis_vector(q, extra, matrix, j);
+        const int pick = heaviest(weight, q.r, best, place);
+
+        for (int i = me; i < q.r; i += THREADS) {
+            x[i] = REAL(i == pick);
+        }
+        __syncthreads();
+        for (int pass = 0; pass < PASSES; pass++) {
+            for (int l = warp; l < j; l += THREADS / WARP) {
+                const real *const y = basis_vector(q, extra, matrix, l);
+                real sum = 0;
+
+                for (int i = lane; i < q.r; i += WARP) {
+                    sum = r_fma(x[i], y[i], sum);
+                }
+                sum = warp_sum(sum);
+                if (lane == 0) {
+                    part[l] = sum;
+                }
+            }
+            __syncthreads();
+            for (int i = me; i < q.r; i += THREADS) {
+                real left = x[i];
+
+                for (int l = 0; l < j; l++) {
+                    left = r_fma(-part[l], basis_vector(q, extra, matrix, l)[i], left);
+                }
+                x[i] = left;
+            }
+            __syncthreads();
+        }
+        if (warp == 0) {
+            real square = 0;
+
+            for (int i = lane; i < q.r; i += WARP) {
+                square = r_fma(x[i], x[i], square);
+            }
+            square = warp_sum(square);
+            if (lane == 0) {
+                norm = r_sqrt(square);
+            }
+        }
+        __syncthreads();
+        for (int i = me; i < q.r; i += THREADS) {
+            x[i] /= norm;
+            weight[i] = r_fma(-x[i], x[i], weight[i]);
+        }
+        __syncthreads();
+    }
+}
+
+/* ---- to the results ---- */
+
+/* `count` vectors from rank `first` on, [n][count] or, if `rows`, [count][n]: those of r entries,
+   or (v) those of c. */
+static __global__ void
+__launch_bounds__(THREADS)
+    place_vectors_kernel(struct jacobi_batch q, real *extra, int v, int first, int64_t count,
+                         int rows, int64_t parts, real *to)
+{
+    const int64_t matrix = blockIdx.x / parts, n = v ? q.c : q.r;
+    const int64_t at = (int64_t)(blockIdx.x % parts) * THREADS + threadIdx.x;
+    const int64_t i = rows ? at % n : at / count, j = rows ? at / n : at % count;
+
+    if (at < n * count) {
+        const int rank = first + (int)j;
+
+        to[matrix * n * count + at] =
+            v ? q.v[(matrix * q.c + q.order[matrix * q.c + rank]) * q.c + i]
+              : basis_vector(q, extra, matrix, rank)[i];
+    }
+}
+
+static __global__ void
+__launch_bounds__(THREADS)
+    place_values_kernel(struct jacobi_batch q, int64_t first, int64_t k, real *to)
+{
+    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+
+    if (at < q.count * k) {
+        to[at] = q.s[at / k * q.c + first + at % k];
+    }
+}
+
+static tsvd_status
+place_vectors(struct cuda_call *call, const struct cuda_jacobi *run, int v, int64_t first,
+              int64_t count, int rows, real *d_to)
+{
+    const int64_t n = v ? run->batch.c : run->batch.r, parts = blocks_for(n * count, THREADS);
+    tsvd_status ret = TSVD_OK;
+
+    if (parts == 0) {
+        goto out;
+    }
+    place_vectors_kernel<<<(unsigned)(parts * run->batch.count), THREADS, 0, call->stream>>>(
+        run->batch, run->extra, v, (int)first, count, rows, parts, d_to);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
+/* ---- the sweeps ---- */
+
+template <int G>
+static tsvd_status
+launch_warps(struct cuda_call *call, const struct jacobi_batch &q)
+{
+    const unsigned blocks = blocks_for(q.count, JACOBI_WARP_THREADS / G);
+    tsvd_status ret = TSVD_OK;
+
+    if (q.v != NULL) {
+        jacobi_warp_kernel<G, true><<<blocks, JACOBI_WARP_THREADS, 0, call->stream>>>(q);
+    } else {
+        jacobi_warp_kernel<G, false><<<blocks, JACOBI_WARP_THREADS, 0, call->stream>>>(q);
+    }
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
+static tsvd_status
+launch_blocks(struct cuda_call *call, const struct jacobi_batch &q)
+{
+    const int x = q.r * q.c * (int)sizeof(real), most = call->shared_most;
+    const int v = q.v != NULL ? q.c * q.c * (int)sizeof(real) : 0;
+    const int x_inside = x + jacobi_columns_bytes(q.c) <= most;
+    const int x_bytes = x_inside ? x : 0;
+    const int v_inside = v > 0 && x_bytes + v + jacobi_columns_bytes(q.c) <= most;
+    const int pairs = (q.c + 1) / 2, wanted = pairs * WARP;
+    const unsigned threads = wanted < JACOBI_THREADS ? (unsigned)wanted : (unsigned)JACOBI_THREADS;
+    tsvd_status ret = TSVD_OK;
+
+    CUDA_TRY(call, cudaFuncSetAttribute(jacobi_block_kernel,
+                                        cudaFuncAttributeMaxDynamicSharedMemorySize, most));
+    jacobi_block_kernel<<<(unsigned)q.count, threads,
+                          (size_t)(x_bytes + (v_inside ? v : 0) + jacobi_columns_bytes(q.c)),
+                          call->stream>>>(q, x_inside, v_inside);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
+static tsvd_status
+sweep(struct cuda_call *call, const struct jacobi_batch &q)
+{
+    if (q.r <= 4) {
+        return launch_warps<4>(call, q);
+    }
+    if (q.r <= 8) {
+        return launch_warps<8>(call, q);
+    }
+    if (q.r <= 16) {
+        return launch_warps<16>(call, q);
+    }
+    return q.r <= WARP ? launch_warps<32>(call, q) : launch_blocks(call, q);
+}
+
+/* ---- memory ---- */
+
+static int
+takes(const struct dense_problem *p)
+{
+    return p->b.n <= COLUMNS_MOST && p->rows <= ROWS_MOST && p->columns <= ROWS_MOST;
+}
+
+static struct dense_shape
+shape_of(const struct dense_problem *p)
+{
+    const int64_t k = p->b.k;
+    const struct dense_shape shape = {k, p->rows, p->full ? p->rows : k, p->full ? p->columns : k,
+                                      p->columns};
+
+    return shape;
+}
+
+static struct cuda_jacobi
+shape_run(const struct dense_problem *p, int64_t count)
+{
+    struct cuda_jacobi run = {};
+
+    run.dense.wide = p->rows < p->columns;
+    run.dense.r = run.dense.wide ? p->columns : p->rows;
+    run.dense.c = run.dense.wide ? p->rows : p->columns;
+    run.dense.count = run.batch.count = count;
+    run.batch.r = (int)run.dense.r;
+    run.batch.c = (int)run.dense.c;
+    run.longer = !p->b.vectors ? 0 : p->full ? run.dense.r : p->b.k;
+    return run;
+}
+
+static size_t
+lay_out(struct cuda_jacobi *run, const struct dense_problem *p, char *base)
+{
+    const int64_t r = run->dense.r, c = run->dense.c, count = run->dense.count;
+    size_t at = 0;
+
+    run->dense.w = run->batch.w = cut<real>(base, &at, count * r * c);
+    run->batch.v = cut<real>(base, &at, p->b.vectors ? count * c * c : 0);
+    run->batch.v = p->b.vectors ? run->batch.v : NULL;
+    run->extra = cut<real>(base, &at, run->longer > c ? count * (r - c) * r : 0);
+    run->batch.s = cut<real>(base, &at, count * c);
+    run->batch.order = cut<int>(base, &at, count * c);
+    run->batch.rank = cut<int>(base, &at, count);
+    run->batch.made = cut<struct jacobi_made>(base, &at, count);
+    run->dense.largest = cut<unsigned long long>(base, &at, count);
+    run->dense.exponent = cut<real_int>(base, &at, count);
+    run->dense.kind = cut<char>(base, &at, count);
+    run->batch.kind = run->dense.kind;
+    return at;
+}
+
+/* Results that go to the host, and workspace. */
+static size_t
+lay_room(struct cuda_jacobi *run, const struct dense_problem *p, bool on_host, char *base,
+         char **work)
+{
+    const struct dense_shape shape = shape_of(p);
+    const int64_t count = run->dense.count;
+    const uint64_t stage =
+        tsvdi_cuda_dense_stages(p)
+            ? bytes_of(count * run->dense.r, bytes_of(run->dense.c, sizeof(real)))
+            : 0;
+    const uint64_t finish = tsvdi_cuda_dense_finish_bytes(count, shape);
+    const bool vectors = on_host && p->b.vectors;
+    size_t at = 0;
+
+    run->dense.s = cut<real>(base, &at, on_host ? count * shape.k : 0);
+    run->dense.u = cut<real>(base, &at, vectors ? count * shape.u_rows * shape.u_columns : 0);
+    run->dense.vh = cut<real>(base, &at, vectors ? count * shape.v_rows * shape.v_columns : 0);
+    *work = cut<char>(base, &at, (int64_t)(stage > finish ? stage : finish));
+    return at;
+}
+
+static void
+free_room(struct tsvd_context *ctx, const struct dense_problem *p, struct cuda_jacobi *run)
+{
+    if (p->b.to == TSVD_HOST) { /* results may be on their way */
+        tsvdi_cuda_free_sent(cuda_of(ctx), run->d_room);
+    } else {
+        tsvdi_cuda_free(cuda_of(ctx), run->d_room);
+    }
+    run->d_room = NULL;
+}
+
+static tsvd_status
+jacobi_begin(struct tsvd_context *ctx, struct jacobi_job *job)
+{
+    struct cuda_jacobi *run = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(
+        tsvdi_host_alloc(&job->problem->b.handle->host, sizeof(*run), ctx->error, (void **)&run));
+    *run = shape_run(job->problem, job->count);
+    run->batch.most_sweeps = (int)(job->most_sweeps < INT_MAX ? job->most_sweeps : INT_MAX);
+    job->held = run;
+    TSVD_TRY(
+        tsvdi_cuda_alloc(cuda_of(ctx), lay_out(run, job->problem, NULL), (void **)&run->d_arrays));
+    (void)lay_out(run, job->problem, run->d_arrays);
+out:
+    return ret;
+}
+
+static void
+jacobi_end(struct tsvd_context *ctx, struct jacobi_job *job)
+{
+    struct cuda_jacobi *run = (struct cuda_jacobi *)job->held;
+
+    if (run == NULL) {
+        return;
+    }
+    free_room(ctx, job->problem, run);
+    tsvdi_cuda_free(cuda_of(ctx), run->d_arrays);
+    tsvdi_host_free(&job->problem->b.handle->host, run);
+    job->held = NULL;
+}
+
+static struct bytes
+jacobi_bytes(const struct dense_problem *p, int64_t count)
+{
+    struct cuda_jacobi run = shape_run(p, count);
+    struct bytes bytes = {sizeof(run), 0};
+    char *work;
+
+    bytes.device = bytes_add(lay_out(&run, p, NULL), lay_room(&run, p, true, NULL, &work));
+    return bytes;
+}
+
+/* Limited by memory, and by the blocks of a grid. */
+static int64_t
+jacobi_chunk_most(const struct dense_problem *p)
+{
+    const struct bytes one = jacobi_bytes(p, 1);
+    const int64_t longer = p->rows > p->columns ? p->rows : p->columns;
+    const uint64_t blocks = (uint64_t)blocks_for(longer * longer, THREADS) + 1;
+    uint64_t room = 0, most;
+
+    if (tsvdi_cuda_memory_free(p->b.handle->cuda, &room) != TSVD_OK) {
+        return 1;
+    }
+    room = room / 2 < CHUNK_BYTES ? room / 2 : CHUNK_BYTES;
+    most = room / one.device;
+    most = most < INT32_MAX / (4 * blocks) ? most : INT32_MAX / (4 * blocks);
+    return most > 1 ? (int64_t)most : 1;
+}
+
+/* ---- a job ---- */
+
+/* Has results brought to the host; large ones arrive later (runtime/sender.h). */
+static tsvd_status
+deliver(struct cuda_call *call, real *to, const real *d_from, int64_t count)
+{
+    const size_t bytes = (size_t)count * sizeof(real);
+    const struct cuda_parcel parcel = {(char *)to, (const char *)d_from, bytes, 1, 0};
+
+    return bytes > SENT_BYTES ? tsvdi_cuda_send(call, parcel)
+                              : tsvdi_cuda_land(call, to, d_from, bytes);
+}
+
+/* W becomes its vectors. */
+static tsvd_status
+decompose(struct tsvd_context *ctx, const struct jacobi_job *job, struct cuda_jacobi *run,
+          char *d_work)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    struct dense_job matrices = {};
+    tsvd_status ret = TSVD_OK;
+
+    matrices.problem = job->problem;
+    matrices.begin = job->begin;
+    matrices.count = job->count;
+    if (run->batch.c == 0) { /* matrices without entries */
+        CUDA_TRY(call, cudaMemsetAsync(run->batch.rank, 0, (size_t)job->count * sizeof(int),
+                                       call->stream));
+        CUDA_TRY(call,
+                 cudaMemsetAsync(run->batch.made, 0,
+                                 (size_t)job->count * sizeof(struct jacobi_made), call->stream));
+        goto out;
+    }
+    TSVD_TRY(tsvdi_cuda_dense_load(ctx, &matrices, &run->dense, (real *)d_work));
+    TSVD_TRY(sweep(call, run->batch));
+out:
+    return ret;
+}
+
+static tsvd_status
+make_results(struct tsvd_context *ctx, const struct dense_problem *p, struct cuda_jacobi *run)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const struct jacobi_batch q = run->batch;
+    const int wide = run->dense.wide;
+    const int vectors = (int)(run->longer > q.c ? run->longer : q.c);
+    const size_t shared = (size_t)(q.r + vectors) * sizeof(real);
+    tsvd_status ret = TSVD_OK;
+
+    if (p->b.k > 0) {
+        place_values_kernel<<<blocks_for(q.count * p->b.k, THREADS), THREADS, 0, call->stream>>>(
+            q, p->b.first, p->b.k, run->dense.s);
+        CUDA_LAUNCHED(call);
+    }
+    if (run->longer == 0) {
+        goto out;
+    }
+    CUDA_TRY(call,
+             cudaFuncSetAttribute(complete_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  call->shared_most));
+    complete_kernel<<<(unsigned)q.count, THREADS, shared, call->stream>>>(q, run->extra, vectors);
+    CUDA_LAUNCHED(call);
+    TSVD_TRY(place_vectors(call, run, 0, p->b.first, run->longer, wide,
+                           wide ? run->dense.vh : run->dense.u));
+    TSVD_TRY(place_vectors(call, run, 1, p->b.first, p->b.k, !wide,
+                           wide ? run->dense.u : run->dense.vh));
+out:
+    return ret;
+}
+
+static tsvd_status
+jacobi_run(struct tsvd_context *ctx, struct jacobi_job *job)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const struct dense_problem *p = job->problem;
+    const struct dense_shape shape = shape_of(p);
+    const bool on_host = p->b.to == TSVD_HOST;
+    const int64_t count = job->count, u_size = shape.u_rows * shape.u_columns,
+                  v_size = shape.v_rows * shape.v_columns;
+    struct cuda_jacobi *run = (struct cuda_jacobi *)job->held;
+    const struct cuda_piece piece[] = {
+        {job->made, run->batch.made, (size_t)count * sizeof(*job->made)}};
+    char *work = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    free_room(ctx, p, run);                      /* of the chunk before this one */
+    run->dense.count = run->batch.count = count; /* the last chunk may be shorter than the first */
+    TSVD_TRY(tsvdi_cuda_alloc(call, lay_room(run, p, on_host, NULL, &work), (void **)&run->d_room));
+    (void)lay_room(run, p, on_host, run->d_room, &work);
+    if (!on_host) {
+        run->dense.s = (real *)p->b.s + job->begin * shape.k;
+        run->dense.u = p->b.vectors ? (real *)p->b.L + job->begin * u_size : NULL;
+        run->dense.vh = p->b.vectors ? (real *)p->b.R + job->begin * v_size : NULL;
+    } else if (!p->b.vectors) {
+        run->dense.u = run->dense.vh = NULL;
+    }
+    TSVD_TRY(decompose(ctx, job, run, work));
+    TSVD_TRY(make_results(ctx, p, run));
+    if (shape.k > 0) {
+        TSVD_TRY(tsvdi_cuda_dense_finish(call, &run->dense, shape, work));
+    }
+    if (on_host) {
+        TSVD_TRY(
+            deliver(call, (real *)p->b.s + job->begin * shape.k, run->dense.s, count * shape.k));
+        if (p->b.vectors) {
+            TSVD_TRY(
+                deliver(call, (real *)p->b.L + job->begin * u_size, run->dense.u, count * u_size));
+            TSVD_TRY(
+                deliver(call, (real *)p->b.R + job->begin * v_size, run->dense.vh, count * v_size));
+        }
+    }
+    TSVD_TRY(tsvdi_cuda_land_all(call, piece, 1));
+out:
+    return ret;
+}
+
+const struct jacobi_ops tsvdi_cuda_jacobi = {
+    .takes = takes,
+    .chunk_most = jacobi_chunk_most,
+    .begin = jacobi_begin,
+    .end = jacobi_end,
+    .run = jacobi_run,
+    .bytes = jacobi_bytes,
+};

@@ -1,0 +1,63 @@
+/*
+ * One-sided Jacobi on the device: what its kernels share.
+ *
+ * They rotate the columns of W, r x c, themselves; the CPU does the same behind a QR decomposition
+ * (csrc/cpu/dense/jacobi.h).  In the end X = W J has orthogonal columns s_j u_j, and J, the product
+ * of the rotations, has the other vectors.  Columns stay where they are: `order` tells their ranks.
+ */
+#ifndef TSVDI_CUDA_DENSE_JACOBI_RUN_H
+#define TSVDI_CUDA_DENSE_JACOBI_RUN_H
+
+#include "dense/run.h"
+#include "math/jacobi.h"
+
+/* Matrices that are decomposed.  All arrays are device memory. */
+struct jacobi_batch {
+    int r, c;
+    int64_t count;
+    int most_sweeps;
+    real *w;                  /* [count][c][r] in: W; out: the columns of X at norm 1, or zeros */
+    real *v;                  /* [count][c][c] out: the columns of J; NULL: values only */
+    real *s;                  /* [count][c] out: the values, descending */
+    int *order;               /* [count][c] out: the columns in the order of their values */
+    int *rank;                /* [count] out: how many values are not zero */
+    const char *kind;         /* [count] */
+    struct jacobi_made *made; /* [count] out */
+};
+
+/* A column's norm is kept, with the entries, within these bounds. */
+#define JACOBI_NORM_LEAST r_pow2(-10)
+#define JACOBI_NORM_MOST r_pow2(10)
+
+/* mantissa 2^exponent, rounded once, for values that do not overflow. */
+static __device__ __forceinline__ real
+jacobi_value(real mantissa, int exponent)
+{
+    return jacobi_shifted(jacobi_shifted(mantissa, exponent / 2), exponent - exponent / 2);
+}
+
+/* What two columns, a before b, do to each other. */
+struct jacobi_meeting {
+    bool turns;    /* they are not orthogonal */
+    bool b_longer; /* the column of b is the longer one */
+    struct jacobi_turn turn;
+};
+
+static __device__ __forceinline__ struct jacobi_meeting
+jacobi_meet(real dot, real norm_a, int exponent_a, real norm_b, int exponent_b, real tolerance)
+{
+    const bool there = norm_a > 0 && norm_b > 0;
+    const real cosine = there ? dot / (norm_a * norm_b) : REAL(0);
+    const int shift = exponent_b - exponent_a;
+    struct jacobi_meeting meeting = {};
+
+    meeting.turns = r_abs(cosine) > tolerance;
+    meeting.b_longer = meeting.turns && jacobi_is_less(norm_a, norm_b, shift);
+    if (meeting.turns) {
+        meeting.turn = meeting.b_longer ? jacobi_turn_of(cosine, norm_b, norm_a, -shift)
+                                        : jacobi_turn_of(cosine, norm_a, norm_b, shift);
+    }
+    return meeting;
+}
+
+#endif

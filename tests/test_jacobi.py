@@ -1,0 +1,328 @@
+"""method="jacobi" of tsvd.linalg: the bounds on dense matrices of every family, and high relative
+accuracy of B D, D B and their like, whatever the range of D.
+"""
+
+import functools
+
+import mpmath
+import numpy as np
+import pytest
+
+import tsvd
+from cases import DTYPES, Findings
+from dense_families import FAMILIES, make, pictures
+from dense_layouts import LAYOUTS
+from measures import check_dense, dense_shapes, value_error
+from reference import dense_singular_values
+from tsvd import linalg
+
+every_dtype = pytest.mark.parametrize("dtype", DTYPES)
+every_family = pytest.mark.parametrize("family", FAMILIES)
+
+# Square and not, around the sizes of blocks and of a tournament with an odd number of them.
+SHAPES = [
+    *((1, 1), (2, 1), (1, 3), (2, 2), (3, 3), (4, 5), (8, 8), (9, 7), (16, 16), (17, 15)),
+    *((31, 31), (32, 32), (33, 33), (20, 70), (70, 20), (64, 64), (65, 66), (97, 97), (130, 128)),
+    *((1, 300), (300, 1), (200, 33), (33, 200)),
+]
+
+
+@functools.cache
+def values(family, m, n, dtype):
+    return dense_singular_values(make(family, m, n, dtype))
+
+
+def chosen(family, count):
+    first = list(FAMILIES).index(family) * count
+    return [SHAPES[(first + i) % len(SHAPES)] for i in range(count)]
+
+
+def hold(findings, where, found, wrong):
+    for measure, (value, limit) in found.items():
+        findings.bound(where, measure, value, limit)
+    for what in wrong:
+        findings.found.append(f"{where}: {what}")
+
+
+def check(findings, family, m, n, dtype, full, device):
+    A, s_ref = make(family, m, n, dtype), values(family, m, n, dtype)
+    where = f"{family} {m}x{n} {dtype.__name__}"
+    result = linalg.svd(A, full_matrices=full, method="jacobi", device=device)
+    hold(findings, where, *check_dense(A, result, s_ref, full=full))
+    alone = linalg.svdvals(A, method="jacobi", device=device)
+    hold(findings, where, *check_dense(A, (alone,), s_ref))
+    findings.holds(where, "the same values alone", np.array_equal(alone, result.S))
+
+
+@every_family
+@every_dtype
+@pytest.mark.parametrize("full", [False, True])
+def test_families(family, dtype, full, device):
+    with Findings() as findings:
+        for m, n in chosen(family, 6):
+            check(findings, family, m, n, dtype, full, device)
+
+
+@pytest.mark.slow
+@every_family
+@every_dtype
+def test_every_shape(family, dtype, device):
+    with Findings() as findings:
+        for m, n in SHAPES:
+            check(findings, family, m, n, dtype, False, device)
+
+
+@pytest.mark.parametrize("name", pictures())
+@every_dtype
+def test_pictures(name, dtype):
+    A = pictures(dtype)[name]
+    with Findings() as findings:
+        for given in (A, A.T):
+            result = linalg.svd(given, full_matrices=False, method="jacobi", device="cpu")
+            hold(findings, name, *check_dense(given, result, dense_singular_values(given)))
+
+
+# ---- high relative accuracy ----
+
+
+def exact_values(A, digits):
+    """The values from mpmath, in so many digits, as Python's mpf."""
+    with mpmath.workdps(digits):
+        B = mpmath.matrix(A.astype(float).tolist())
+        return sorted(mpmath.svd_r(B, compute_uv=False), reverse=True)
+
+
+def relative_error(S, exact):
+    """max |S - exact| / (eps exact)."""
+    eps = float(np.finfo(S.dtype).eps)
+    return max(abs(mpmath.mpf(float(s)) - e) / (eps * e) for s, e in zip(S, exact, strict=True))
+
+
+def spans(dtype):
+    return (200, 30) if dtype == np.float64 else (30, 10)
+
+
+def scrambled(size, span, rng):
+    return 10.0 ** (-span * rng.permutation(size) / max(size - 1, 1))
+
+
+GRADINGS = {
+    "columns down": lambda B, span, rng: B * 10.0 ** -np.linspace(0, span, B.shape[1]),
+    "columns up": lambda B, span, rng: B * 10.0 ** -np.linspace(span, 0, B.shape[1]),
+    "columns scrambled": lambda B, span, rng: B * scrambled(B.shape[1], span, rng),
+    "rows scrambled": lambda B, span, rng: B * scrambled(B.shape[0], span, rng)[:, None],
+}
+
+
+def well_conditioned(m, n, dtype, rng):
+    """With its condition once the columns have norm 1, and the rows of a wide one."""
+    B = rng.standard_normal((m, n)) + 3 * np.eye(m, n)
+    return B.astype(dtype).astype(np.float64)
+
+
+def condition(B, by_rows):
+    """Of B with columns, or rows, of norm 1."""
+    B = B.T if by_rows else B
+    s = np.linalg.svd(B / np.linalg.norm(B, axis=0), compute_uv=False)
+    return s[0] / s[-1]
+
+
+@pytest.mark.parametrize("grading", GRADINGS)
+@every_dtype
+def test_every_value_of_a_graded_matrix(grading, dtype, device):
+    with Findings() as findings:
+        for seed, (m, n) in enumerate([(2, 2), (5, 5), (12, 12), (20, 20), (30, 9), (9, 30)]):
+            if m != n and grading.startswith("rows") != (m < n):
+                continue  # of the longer side: B D with D on the shorter one
+            if m == n and grading.startswith("rows") and device != "cpu":
+                continue  # CUDA devices have no QR before the sweeps
+            for span in spans(dtype):
+                rng = np.random.default_rng(seed)
+                B = well_conditioned(m, n, dtype, rng)
+                A = GRADINGS[grading](B, span, rng).astype(dtype)
+                exact = exact_values(A, 2 * span + 60)
+                limit = (8 + min(m, n)) * condition(B, grading.startswith("rows"))
+                where = f"{grading} {m}x{n} {dtype.__name__} 1e-{span}"
+                result = linalg.svd(A, full_matrices=False, method="jacobi", device=device)
+                findings.bound(where, "values", relative_error(result.S, exact), limit)
+                found, wrong = check_dense(A, result, dense_singular_values(A))
+                hold(findings, where, found, wrong)
+                stacked = linalg.svdvals(np.stack([A, A]), method="jacobi", device=device)
+                same = np.array_equal(stacked, [result.S, result.S])
+                findings.holds(where, "the same values in a batch", same)
+
+
+@every_dtype
+def test_vectors_of_tiny_values(dtype, device):
+    """Row i of Vh points along D's column i: its small entries are as good as the values are."""
+    rng = np.random.default_rng(7)
+    span = spans(dtype)[0]
+    B = well_conditioned(15, 8, dtype, rng)
+    A = (B * 10.0 ** -np.linspace(0, span, 8)).astype(dtype)
+    U, _, Vh = linalg.svd(A, full_matrices=False, method="jacobi", device=device)
+    left = np.linalg.qr(B)[0]
+    eps = np.finfo(dtype).eps
+    assert np.all(abs(abs(np.sum(left * U, axis=0)) - 1) <= 100 * eps)
+    assert np.all(abs(abs(np.diag(Vh)) - 1) <= 8 * eps)
+
+
+@every_dtype
+def test_both_sides_graded(dtype):
+    """D1 B D2, for which QR with pivoting of rows and columns is accurate as well."""
+    span = spans(dtype)[1]
+    with Findings() as findings:
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            B = well_conditioned(10, 10, dtype, rng)
+            A = (scrambled(10, span, rng)[:, None] * B * scrambled(10, span, rng)).astype(dtype)
+            exact = exact_values(A, 4 * span + 60)
+            S = linalg.svdvals(A, method="jacobi", device="cpu")
+            findings.bound(f"seed {seed}", "values", relative_error(S, exact), 1e3)
+
+
+@every_dtype
+def test_columns_farther_apart_than_numbers(dtype):
+    """From the least subnormal number to the largest, which no single scale brings together."""
+    info = np.finfo(dtype)
+    S = np.array([info.max / 2, 1, info.tiny * 4, info.smallest_subnormal * 3], dtype)
+    turned = np.linalg.qr(np.random.default_rng(3).standard_normal((4, 4)))[0]
+    A = np.diag(S)
+    for given, s in ((A, S), (A[::-1, [2, 0, 3, 1]], S), (A[:, :0], S[:0])):
+        assert np.array_equal(linalg.svdvals(given, method="jacobi", device="cpu"), s)
+    A = (turned * S).astype(dtype)
+    found = linalg.svdvals(A, method="jacobi", device="cpu")
+    s_ref = np.linalg.norm(A.astype(np.longdouble), axis=0)
+    assert value_error(found[:3], s_ref[:3]) <= 100
+
+
+@every_dtype
+def test_overflow(dtype):
+    top = np.finfo(dtype).max
+    A = np.full((2, 2), top, dtype)
+    U, S, Vh = linalg.svd(A, method="jacobi", device="cpu")
+    assert np.isinf(S[0]) and S[1] <= 8 * np.finfo(dtype).eps * top
+    assert np.allclose(abs(U), 0.5**0.5) and np.allclose(abs(Vh), 0.5**0.5)
+    one = np.array([[top]])
+    assert linalg.svdvals(one, method="jacobi", device="cpu")[0] == top
+
+
+@every_dtype
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (3, 3), (4, 2), (2, 4)])
+def test_zeros(shape, dtype, device):
+    A = np.zeros(shape, dtype)
+    for full in (False, True):
+        U, S, Vh = linalg.svd(A, full_matrices=full, method="jacobi", device=device)
+        assert [x.shape for x in (U, S, Vh)] == list(dense_shapes(*shape, min(shape), full))
+        assert not S.any()
+        assert np.array_equal(abs(U).T @ abs(U), np.eye(U.shape[1]))
+        assert np.array_equal(abs(Vh) @ abs(Vh).T, np.eye(Vh.shape[0]))
+
+
+# ---- batches, layouts, parts ----
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 3), (8, 8), (2, 9), (32, 32), (33, 33), (16, 70)])
+@every_dtype
+def test_a_batch_gives_what_its_matrices_give(shape, dtype, device):
+    A = np.stack([make(name, *shape, dtype) for name in FAMILIES])
+    together, info = linalg.svd(
+        A[::-1][None], method="jacobi", device=device, full_output=True, tuning={"threads": 3}
+    )
+    assert info.method == "jacobi" and info.sweeps >= len(A)
+    for i, one in enumerate(A[::-1]):
+        alone = linalg.svd(one, method="jacobi", device=device, tuning={"threads": 1})
+        for x, y in zip(together, alone, strict=True):
+            assert np.array_equal(x[0, i], y)
+
+
+def test_the_threads_do_not_matter():
+    A = np.random.default_rng(2).standard_normal((301, 300))
+    options = {"method": "jacobi", "device": "cpu", "full_matrices": False}
+    first = linalg.svd(A, **options, tuning={"threads": 1})
+    for threads in (1, 2, 5):
+        again = linalg.svd(A, **options, tuning={"threads": threads})
+        assert all(np.array_equal(x, y) for x, y in zip(first, again, strict=True))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@every_dtype
+def test_layouts(layout, dtype, device):
+    for m, n in [(5, 5), (20, 33), (70, 20)]:
+        A = make("gaussian", m, n, dtype)
+        given = LAYOUTS[layout](A)
+        result = linalg.svd(given, method="jacobi", device=device)
+        plain = linalg.svd(A, method="jacobi", device=device)
+        assert all(np.array_equal(x, y) for x, y in zip(result, plain, strict=True))
+        assert np.array_equal(given, A)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "rank_3", "zero_columns", "clustered", "subnormal"])
+@every_dtype
+def test_a_range_of_indices(family, dtype, device):
+    with Findings() as findings:
+        for m, n in [(1, 1), (4, 6), (33, 20), (20, 33)]:
+            A, s_ref, p = make(family, m, n, dtype), values(family, m, n, dtype), min(m, n)
+            for low, high in {(0, 0), (0, p - 1), (p // 3, p // 2), (p - 1, p - 1)}:
+                options = {"select": "i", "select_range": (low, high), "method": "jacobi"}
+                result = linalg.svd(A, **options, device=device)
+                where = f"{family} {m}x{n} {dtype.__name__} {low}:{high}"
+                hold(findings, where, *check_dense(A, result, s_ref, first=low))
+                alone = linalg.svdvals(A, **options, device=device)
+                findings.holds(where, "the same values alone", np.array_equal(alone, result.S))
+
+
+# ---- errors ----
+
+
+def test_no_convergence(device):
+    A = np.random.default_rng(0).standard_normal((3, 20, 20))
+    A[:2] = np.eye(20)
+    with pytest.raises(np.linalg.LinAlgError, match="matrix 2 of the batch: jacobi did not conv"):
+        linalg.svd(A, method="jacobi", max_sweeps=1, device=device)
+    with pytest.raises(np.linalg.LinAlgError, match="within 2 sweeps; raise max_sweeps"):
+        linalg.svd(A[2], method="jacobi", max_sweeps=2, device=device)
+    S = linalg.svd(A[0], method="jacobi", max_sweeps=1, device=device).S
+    assert np.array_equal(S, np.ones(20))
+
+
+def test_nan_and_infinity(device):
+    A = np.random.default_rng(0).standard_normal((3, 5, 4))
+    A[1, 2, 3] = np.nan
+    with pytest.raises(ValueError, match="matrix 1 of the batch: a must not hold NaN"):
+        linalg.svd(A, method="jacobi", device=device)
+    result = linalg.svd(A, method="jacobi", check_finite=False, device=device)
+    assert all(np.isnan(x[1]).all() and np.isfinite(x[[0, 2]]).all() for x in result)
+
+
+def test_what_it_does_not_offer():
+    A = np.eye(3)
+    with pytest.raises(ValueError, match='use select="i"'):
+        linalg.svd(A, method="jacobi", select="v", select_range=(0, 1))
+    with pytest.raises(ValueError, match="eps belongs to bidiagonal matrices"):
+        linalg.svd(A, method="jacobi", eps=1e-3, device="cpu")
+    with pytest.raises(ValueError, match="unknown method 'jacobi'; use one of \"auto\""):
+        tsvd.svd(np.ones(3), np.ones(2), method="jacobi")
+    with pytest.raises(ValueError, match="unknown method 'jacobi'"):
+        linalg.bidiagonalize(A, device="cpu").svd(method="jacobi")
+
+
+@pytest.mark.parametrize("shape", [(129, 129), (200, 300), (4097, 3)])
+def test_what_a_cuda_device_does_not_take(shape, cuda):
+    A = np.random.default_rng(0).standard_normal(shape)
+    with pytest.raises(NotImplementedError, match="does not take matrices of"):
+        linalg.svd(A, method="jacobi", device="cuda", full_matrices=False)
+    _, info = linalg.svd(A, method="jacobi", full_matrices=False, full_output=True)
+    assert info.device == "cpu"
+
+
+def test_progress():
+    told = []
+    A = np.random.default_rng(0).standard_normal((300, 300))
+    linalg.svd(A, method="jacobi", device="cpu", progress=told.append)
+    assert told == sorted(told) and told[-1] == 1 and 0 <= told[0]
+
+    def stop(done):
+        raise KeyError(done)
+
+    with pytest.raises(KeyError):
+        linalg.svd(A, method="jacobi", device="cpu", progress=stop)
