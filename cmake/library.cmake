@@ -25,6 +25,7 @@ endif()
 set(tsvd_private_libs ${tsvd_needs}) # for pkg-config
 list(TRANSFORM tsvd_private_libs PREPEND -l REGEX "^[^/]")
 
+set(tsvd_with_lapack OFF)
 if(TSVD_BLAS)
     find_package(BLAS REQUIRED)
     set(blas_definitions TSVD_LINKED_BLAS=1)
@@ -33,9 +34,16 @@ if(TSVD_BLAS)
         set(tsvd_blas_integer 8)
         list(APPEND blas_definitions TSVD_BLAS_ILP64=1)
     endif()
-    set_property(SOURCE csrc/host/blas.c APPEND PROPERTY COMPILE_DEFINITIONS ${blas_definitions})
     list(APPEND tsvd_needs BLAS::BLAS)
     list(PREPEND tsvd_private_libs ${BLAS_LINKER_FLAGS} ${BLAS_LIBRARIES})
+    find_package(LAPACK) # for inverses; without it the caller gives its functions
+    set(tsvd_with_lapack ${LAPACK_FOUND})
+    if(tsvd_with_lapack)
+        list(APPEND blas_definitions TSVD_LINKED_LAPACK=1)
+        list(APPEND tsvd_needs LAPACK::LAPACK)
+        list(PREPEND tsvd_private_libs ${LAPACK_LINKER_FLAGS} ${LAPACK_LIBRARIES})
+    endif()
+    set_property(SOURCE csrc/host/blas.c APPEND PROPERTY COMPILE_DEFINITIONS ${blas_definitions})
 endif()
 
 # Here CMake adds what CUDA code needs, since it knows the language; elsewhere it may not.

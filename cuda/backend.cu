@@ -141,6 +141,7 @@ tsvdi_cuda(void)
         .givens = &tsvdi_cuda_givens,
         .dense = &tsvdi_cuda_dense,
         .jacobi = &tsvdi_cuda_jacobi,
+        .inverse = &tsvdi_cuda_inverse,
     };
 
     return &backend;

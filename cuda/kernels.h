@@ -151,6 +151,7 @@ extern const struct twisted_ops tsvdi_cuda_twisted;
 extern const struct givens_ops tsvdi_cuda_givens;
 extern const struct dense_ops tsvdi_cuda_dense;
 extern const struct jacobi_ops tsvdi_cuda_jacobi;
+extern const struct inverse_ops tsvdi_cuda_inverse;
 
 /* arrays.cu: whether all threads bring the entries of a chunk from the host to the device before
    anything else is done with them: there are so many that one would take long. */

@@ -187,3 +187,26 @@ def _scaled(d, e, s):
     shift = -_exponent(d, e)
     least = float(np.finfo(s.dtype).tiny)
     return *(np.ldexp(np.float64(x), shift) for x in (d, e, s)), np.ldexp(least, shift)
+
+
+# ---- inverses ----
+
+# Bounds of `inverse_residual`, without a step of refinement and with it.
+INVERSE_BOUNDS = {False: 10, True: 2}
+
+
+def inverse_residual(A, X):
+    """The smaller of ||A X - I||_F and ||X A - I||_F, over n eps ||A||_F ||X||_F; A, X (n, n).
+
+    It is computed in long double, whose range holds all products of doubles.
+    """
+    n, eps = len(A), float(np.finfo(X.dtype).eps)
+    if n == 0:
+        return 0.0
+    A, X = A.astype(np.longdouble), X.astype(np.longdouble)
+    off = min(_norm(A @ X - np.eye(n)), _norm(X @ A - np.eye(n)))
+    return float(off / (n * eps * _norm(A) * _norm(X)))
+
+
+def _norm(x):
+    return np.sqrt(np.sum(x * x))

@@ -1,4 +1,5 @@
-"""The tests that other projects have for their SVD, with tsvd.linalg in its place: peers/run.py.
+"""The tests that other projects have for their SVD and inverse, with tsvd.linalg in its place:
+peers/run.py.
 
 NumPy brings its tests along. Those of array-api-tests and of CuPy run if an environment variable
 names the folder with a checkout, or with the unpacked sdist.
@@ -73,3 +74,18 @@ def test_in_a_folder(peer, variable):
         pytest.skip(f"{variable} names no folder")
     status, printed = run(peer, os.environ[variable])
     assert status == 0 and "passed" in printed, printed
+
+
+def test_a_planted_defect_of_the_inverse_is_found():
+    pytest.importorskip("numpy.linalg.tests.test_linalg", reason="NumPy without its tests")
+    program = """
+import runpy, sys
+from tsvd import linalg
+
+right = linalg.inv
+linalg.inv = lambda a, **options: right(a, **options) * 1.001
+sys.argv.pop(0)
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+    status, printed = run("numpy", program=program)
+    assert status == 1 and "TestInv" in printed, printed

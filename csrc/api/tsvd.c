@@ -32,6 +32,7 @@ tsvd_strstatus(tsvd_status status)
         [TSVD_ERR_UNSUPPORTED] = "the method is not available on this device",
         [TSVD_ERR_CUDA] = "a CUDA call failed",
         [TSVD_ERR_LIBRARY] = "a library that the work needs was not found",
+        [TSVD_ERR_SINGULAR] = "a matrix is singular and has no inverse",
     };
 
     return (unsigned)status < TSVD_STATUS_COUNT ? text[status] : "unknown status";

@@ -346,6 +346,42 @@ struct jacobi_ops {
     struct bytes (*bytes)(const struct dense_problem *problem, int64_t count);
 };
 
+/* ---- the inverse ---- */
+
+/* What is found of the matrices of a job. */
+struct inverse_findings {
+    int64_t nonfinite, singular; /* the first with NaN or infinity, and the first with a pivot that
+                                    is zero, numbers of the batch; INT64_MAX: none */
+    double rcond;                /* the smallest reciprocal condition of the others, to six digits;
+                                    infinity: there is none */
+    int64_t matrix;              /* the matrix that has it; -1: none */
+};
+
+/* The inverses of matrices of a batch, to the results, problem->b.L. */
+struct inverse_job {
+    struct dense_job load;          /* which matrices: problem, begin and count.  All else is the
+                                       back end's */
+    int refine;                     /* 1: with a step of Newton's iteration */
+    struct inverse_findings *found; /* in and out: findings of the whole batch so far */
+    void *held;                     /* what the back end keeps from begin() to end() */
+};
+
+struct inverse_ops {
+    /* The most matrices of a chunk, >= 1. */
+    int64_t (*chunk_most)(const struct dense_problem *problem, int refine);
+
+    /* Takes the workspace; end() gives it back, and is due also after a failure. */
+    tsvd_status (*begin)(struct tsvd_context *ctx, struct inverse_job *job);
+    void (*end)(struct tsvd_context *ctx, struct inverse_job *job);
+
+    /* Reads the matrices from where the caller has them, and inverts them.  One that is not finite
+       gives NaN; the inverse of a singular one is of no meaning. */
+    tsvd_status (*invert)(struct tsvd_context *ctx, struct inverse_job *job);
+
+    /* Workspace of a job of so many matrices. */
+    struct bytes (*bytes)(const struct dense_problem *problem, int64_t count, int refine);
+};
+
 /* ---- a back end ---- */
 
 enum {
@@ -398,6 +434,7 @@ struct backend {
     const struct givens_ops *givens;
     const struct dense_ops *dense;
     const struct jacobi_ops *jacobi;
+    const struct inverse_ops *inverse;
 };
 
 extern const struct backend tsvdi_cpu;
@@ -408,6 +445,7 @@ extern const struct twisted_ops tsvdi_cpu_twisted;
 extern const struct givens_ops tsvdi_cpu_givens;
 extern const struct dense_ops tsvdi_cpu_dense;
 extern const struct jacobi_ops tsvdi_cpu_jacobi;
+extern const struct inverse_ops tsvdi_cpu_inverse;
 
 /* cuda/backend.cu, in a build with CUDA. */
 const struct backend *tsvdi_cuda(void);

@@ -50,6 +50,13 @@ struct precision {
     tsvd_status (*reduce_svd)(struct dense_call *call, const struct dense_problem *problem,
                               tsvd_info *info, tsvd_error *error);
 
+    /* dense/inverse.c: what tsvd_inverse_plan() and tsvd_dense_inverse() do with checked
+       arguments. */
+    tsvd_status (*inverse_plan)(const struct dense_problem *problem, int refine, tsvd_plan *plan,
+                                tsvd_error *error);
+    tsvd_status (*inverse)(const struct dense_problem *problem, int refine, tsvd_inverse_info *info,
+                           tsvd_error *error);
+
     /* precision.c: "auto", "dc", ...; NULL for a number that is no method. */
     const char *(*method_name)(tsvd_method method);
 };
@@ -95,13 +102,17 @@ tsvdi_precision_of(tsvd_dtype dtype)
 
 /* dense/ */
 #define tsvdi_dense_arrive TSVD_T(tsvdi_dense_arrive)
+#define tsvdi_dense_allowed TSVD_T(tsvdi_dense_allowed)
 #define tsvdi_dense_begin TSVD_T(tsvdi_dense_begin)
+#define tsvdi_dense_context TSVD_T(tsvdi_dense_context)
 #define tsvdi_dense_end TSVD_T(tsvdi_dense_end)
 #define tsvdi_dense_plan_call TSVD_T(tsvdi_dense_plan_call)
 #define tsvdi_dense_reduce TSVD_T(tsvdi_dense_reduce)
 #define tsvdi_dense_result_bytes TSVD_T(tsvdi_dense_result_bytes)
 #define tsvdi_dense_solve TSVD_T(tsvdi_dense_solve)
 #define tsvdi_dense_svd TSVD_T(tsvdi_dense_svd)
+#define tsvdi_inverse TSVD_T(tsvdi_inverse)
+#define tsvdi_inverse_plan_call TSVD_T(tsvdi_inverse_plan_call)
 #define tsvdi_jacobi_plan TSVD_T(tsvdi_jacobi_plan)
 #define tsvdi_jacobi_svd TSVD_T(tsvdi_jacobi_svd)
 #define tsvdi_reduction_apply TSVD_T(tsvdi_reduction_apply)
@@ -129,6 +140,7 @@ tsvdi_precision_of(tsvd_dtype dtype)
 #define tsvdi_cpu_dense_bidiagonalize TSVD_T(tsvdi_cpu_dense_bidiagonalize)
 #define tsvdi_cpu_dense_bidiagonalize_room TSVD_T(tsvdi_cpu_dense_bidiagonalize_room)
 #define tsvdi_cpu_dense_fix_signs TSVD_T(tsvdi_cpu_dense_fix_signs)
+#define tsvdi_cpu_dense_for_each TSVD_T(tsvdi_cpu_dense_for_each)
 #define tsvdi_cpu_dense_load TSVD_T(tsvdi_cpu_dense_load)
 #define tsvdi_cpu_dense_load_columns TSVD_T(tsvdi_cpu_dense_load_columns)
 #define tsvdi_cpu_dense_multiply TSVD_T(tsvdi_cpu_dense_multiply)
@@ -137,10 +149,14 @@ tsvdi_precision_of(tsvd_dtype dtype)
 #define tsvdi_cpu_dense_qr TSVD_T(tsvdi_cpu_dense_qr)
 #define tsvdi_cpu_dense_reflector TSVD_T(tsvdi_cpu_dense_reflector)
 #define tsvdi_cpu_dense_square TSVD_T(tsvdi_cpu_dense_square)
+#define tsvdi_cpu_dense_workers TSVD_T(tsvdi_cpu_dense_workers)
 #define tsvdi_cpu_deflate TSVD_T(tsvdi_cpu_deflate)
 #define tsvdi_cpu_fill_factors TSVD_T(tsvdi_cpu_fill_factors)
 #define tsvdi_cpu_find_weights TSVD_T(tsvdi_cpu_find_weights)
 #define tsvdi_cpu_givens TSVD_T(tsvdi_cpu_givens)
+#define tsvdi_cpu_inverse TSVD_T(tsvdi_cpu_inverse)
+#define tsvdi_cpu_inverse_refine TSVD_T(tsvdi_cpu_inverse_refine)
+#define tsvdi_cpu_inverse_refine_room TSVD_T(tsvdi_cpu_inverse_refine_room)
 #define tsvdi_cpu_jacobi TSVD_T(tsvdi_cpu_jacobi)
 #define tsvdi_cpu_jacobi_norm TSVD_T(tsvdi_cpu_jacobi_norm)
 #define tsvdi_cpu_jacobi_pivot TSVD_T(tsvdi_cpu_jacobi_pivot)
@@ -197,6 +213,13 @@ tsvdi_precision_of(tsvd_dtype dtype)
 #define tsvdi_cuda_device_fill TSVD_T(tsvdi_cuda_device_fill)
 #define tsvdi_cuda_device_load TSVD_T(tsvdi_cuda_device_load)
 #define tsvdi_cuda_givens TSVD_T(tsvdi_cuda_givens)
+#define tsvdi_cuda_inverse TSVD_T(tsvdi_cuda_inverse)
+#define tsvdi_cuda_inverse_large TSVD_T(tsvdi_cuda_inverse_large)
+#define tsvdi_cuda_inverse_large_bytes TSVD_T(tsvdi_cuda_inverse_large_bytes)
+#define tsvdi_cuda_inverse_refine TSVD_T(tsvdi_cuda_inverse_refine)
+#define tsvdi_cuda_inverse_refine_bytes TSVD_T(tsvdi_cuda_inverse_refine_bytes)
+#define tsvdi_cuda_inverse_small TSVD_T(tsvdi_cuda_inverse_small)
+#define tsvdi_cuda_inverse_small_fits TSVD_T(tsvdi_cuda_inverse_small_fits)
 #define tsvdi_cuda_jacobi TSVD_T(tsvdi_cuda_jacobi)
 #define tsvdi_cuda_leaf_bytes TSVD_T(tsvdi_cuda_leaf_bytes)
 #define tsvdi_cuda_order_rows TSVD_T(tsvdi_cuda_order_rows)

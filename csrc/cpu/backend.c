@@ -83,4 +83,5 @@ const struct backend tsvdi_cpu = {
     .givens = &tsvdi_cpu_givens,
     .dense = &tsvdi_cpu_dense,
     .jacobi = &tsvdi_cpu_jacobi,
+    .inverse = &tsvdi_cpu_inverse,
 };

@@ -5,6 +5,7 @@
  *     svd.c         the SVD of a batch, chunk by chunk
  *     reduction.c   a reduction that is kept, and what is asked of it
  *     jacobi.c      all of a call whose method is one-sided Jacobi
+ *     inverse.c     the inverses of a batch, chunk by chunk
  */
 #ifndef TSVDI_DENSE_CALL_H
 #define TSVDI_DENSE_CALL_H
@@ -28,12 +29,20 @@ struct dense_call {
     struct dense_job job;
 };
 
+/* plan.c: refuses what the handle cannot do; `lapack`: with the functions of LAPACK.  *needs_blas
+   is filled also if there is none. */
+tsvd_status tsvdi_dense_allowed(const struct dense_problem *problem, int lapack, int *needs_blas,
+                                tsvd_error *error);
+
 /* plan.c: all: 1 if all matrices are reduced at once, and kept. */
 tsvd_status tsvdi_dense_plan_call(const struct dense_problem *problem, int all,
                                   struct dense_plan *plan, tsvd_error *error);
 
 /* plan.c: bytes of U, S and Vh. */
 uint64_t tsvdi_dense_result_bytes(const struct dense_problem *problem);
+
+/* svd.c: the context of a call. */
+struct tsvd_context tsvdi_dense_context(const struct dense_problem *problem, tsvd_error *error);
 
 /* svd.c: takes the workspace of a chunk; end() is due also after a failure. */
 tsvd_status tsvdi_dense_begin(const struct dense_problem *problem, int all, struct dense_call *call,
@@ -70,5 +79,11 @@ tsvd_status tsvdi_reduction_apply(struct dense_call *call, const struct dense_ve
                                   tsvd_error *error);
 tsvd_status tsvdi_reduction_svd(struct dense_call *call, const struct dense_problem *problem,
                                 tsvd_info *info, tsvd_error *error);
+
+/* inverse.c, see struct precision. */
+tsvd_status tsvdi_inverse_plan_call(const struct dense_problem *problem, int refine,
+                                    tsvd_plan *plan, tsvd_error *error);
+tsvd_status tsvdi_inverse(const struct dense_problem *problem, int refine, tsvd_inverse_info *info,
+                          tsvd_error *error);
 
 #endif

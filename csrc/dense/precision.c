@@ -52,5 +52,7 @@ const struct precision tsvdi_precision = {
     .reduce_select = tsvdi_reduction_select,
     .reduce_apply = tsvdi_reduction_apply,
     .reduce_svd = tsvdi_reduction_svd,
+    .inverse_plan = tsvdi_inverse_plan_call,
+    .inverse = tsvdi_inverse,
     .method_name = name_of,
 };

@@ -26,6 +26,22 @@ check_inner(void *arg, double done)
     return inner->options->check(inner->options->check_arg, ctx->told);
 }
 
+struct tsvd_context
+tsvdi_dense_context(const struct dense_problem *problem, tsvd_error *error)
+{
+    struct tsvd_context ctx;
+
+    memset(&ctx, 0, sizeof ctx);
+    ctx.problem = &problem->b;
+    ctx.options = problem->b.options;
+    ctx.error = error;
+    ctx.threads = tsvdi_host_threads_for(problem->b.handle->threads, INT64_MAX);
+    ctx.is_caller = 1;
+    ctx.total = problem->b.matrices;
+    ctx.cuda = problem->b.handle->cuda;
+    return ctx;
+}
+
 tsvd_status
 tsvdi_dense_begin(const struct dense_problem *problem, int all, struct dense_call *call,
                   tsvd_error *error)
@@ -35,23 +51,16 @@ tsvdi_dense_begin(const struct dense_problem *problem, int all, struct dense_cal
     uint64_t bytes;
     tsvd_status ret = TSVD_OK;
 
-    memset(ctx, 0, sizeof *ctx);
     memset(job, 0, sizeof *job);
     call->problem = *problem;
     call->options = *problem->b.options;
     call->problem.b.options = &call->options;
-    ctx->problem = &call->problem.b;
-    ctx->options = &call->options;
-    ctx->error = error;
-    ctx->is_caller = 1;
-    ctx->total = problem->b.matrices;
-    ctx->cuda = problem->b.handle->cuda;
+    *ctx = tsvdi_dense_context(&call->problem, error);
     TSVD_TRY(tsvdi_dense_plan_call(&call->problem, all, &call->plan, error));
     if (call->plan.told.host_bytes == BYTES_TOO_MANY ||
         call->plan.told.device_bytes == BYTES_TOO_MANY) {
         TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", problem->b.n));
     }
-    ctx->threads = tsvdi_host_threads_for(problem->b.handle->threads, INT64_MAX);
     job->problem = &call->problem;
     job->count = call->plan.told.chunk;
     job->tall = call->plan.tall;

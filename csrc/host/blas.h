@@ -1,5 +1,5 @@
 /*
- * Matrix products on the CPU, through the BLAS of a handle.
+ * Matrix products on the CPU, through the BLAS of a handle, and inverses, through its LAPACK.
  */
 #ifndef TSVDI_BLAS_H
 #define TSVDI_BLAS_H
@@ -8,6 +8,9 @@
 
 /* 1 if both functions of one integer size are there. */
 int tsvdi_blas_ready(const tsvd_blas *blas);
+
+/* 1 if the four functions of LAPACK of one integer size are there. */
+int tsvdi_lapack_ready(const tsvd_blas *blas);
 
 /* The BLAS that the library is linked with; empty if it is linked with none. */
 tsvd_blas tsvdi_blas_linked(void);
@@ -27,6 +30,7 @@ struct blas_product {
     int64_t m, n, k;
     int a_transposed, b_transposed;
     int overwrite; /* 1: C is not read, and becomes the product */
+    int wide; /* 1: of float64, whatever the caller computes in: see tsvdi_cpu_dense_product() */
     double factor;
     const void *a, *b;
     void *c;
@@ -36,5 +40,12 @@ struct blas_product {
 /* Made in the calling thread, whatever threads the BLAS has. */
 
 void tsvdi_blas_product(const tsvd_blas *blas, int single, const struct blas_product *p);
+
+/* The LU decomposition of a [n][n] with partial pivoting, and from that the inverse, both in place;
+   float32 if `single`.  room: tsvdi_lapack_room(n) bytes, which hold the pivots from one to the
+   other.  They return 0 if a pivot is zero, and else 1.  LAPACK may use threads of its own. */
+int64_t tsvdi_lapack_room(int64_t n);
+int tsvdi_lapack_factor(const tsvd_blas *blas, int single, int64_t n, void *a, void *room);
+int tsvdi_lapack_invert(const tsvd_blas *blas, int single, int64_t n, void *a, void *room);
 
 #endif

@@ -302,8 +302,9 @@ tsvdi_arrays_output(struct arrays *arrays, bool vectors, PyObject *given)
         if (!vectors && i != OUT_S) {
             continue;
         }
-        arrays->out[i] = given == Py_None ? new_output(arrays, i)
-                                          : given_output(arrays, i, PyTuple_GET_ITEM(given, i));
+        arrays->out[i] = given == Py_None
+                             ? new_output(arrays, i)
+                             : given_output(arrays, i, tsvdi_shapes_item(arrays, given, i));
         if (arrays->out[i] == NULL) {
             return -1;
         }

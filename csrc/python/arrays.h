@@ -17,15 +17,17 @@ enum { OUT_L, OUT_S, OUT_R, OUT_COUNT };
 
 struct arrays;
 
-/* The form in which a call takes matrices and gives their decompositions: the bidiagonal one, d and
-   e and L, s, R, or the dense one, a and U, S, Vh.  Names are those of Python's arguments. */
+/* The form in which a call takes matrices and gives results: the bidiagonal one, d and e and L, s,
+   R; the dense one, a and U, S, Vh; that of inverses, a and X, which takes the place of s.  Names
+   are those of Python's arguments. */
 struct form {
     int inputs;                        /* arrays that the matrices are given by */
     const char *in[INPUTS_MOST];       /* [inputs] their names */
     const char *input;                 /* the same in one text */
     const char *out[OUT_COUNT];        /* the names of the results */
     const char *vectors;               /* those of the vectors in one text */
-    const char *results;               /* all of them in one text */
+    const char *results;               /* all of them in one text; NULL: there is one alone, which
+                                          is square */
     const char *order;                 /* what bounds an index of a value */
     int (*set_shape)(struct arrays *); /* sets rows, columns, n and the batch from core_in */
 };

@@ -12,8 +12,9 @@
 enum {
     ARG_D,
     ARG_E,
-    ARG_A = ARG_D,    /* dense matrices */
-    ARG_FULL = ARG_E, /* of dense matrices: the full U and Vh */
+    ARG_A = ARG_D,      /* dense matrices */
+    ARG_FULL = ARG_E,   /* of dense matrices: the full U and Vh */
+    ARG_REFINE = ARG_E, /* of inverses */
     ARG_COMPUTE_UV,
     ARG_OUT,
     ARG_FULL_OUTPUT,
@@ -57,7 +58,9 @@ struct call {
     tsvd_handle *handle;       /* NULL before it is taken */
     tsvd_reduction *reduction; /* what the call goes on with; NULL: it begins with its input */
     int vectors, full_output;
-    tsvd_info info; /* filled by compute() */
+    int refine;                /* of inverses */
+    tsvd_info info;            /* filled by compute() */
+    tsvd_inverse_info inverse; /* filled by that of inverses */
 };
 
 /* Begins a call: nothing is taken yet.  Returns -1, as all functions below, with an exception set

@@ -73,6 +73,7 @@ tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *error)
         type = PyExc_MemoryError;
         break;
     case TSVD_ERR_NO_CONVERGENCE:
+    case TSVD_ERR_SINGULAR:
         type = state->LinAlgError;
         break;
     case TSVD_ERR_UNSUPPORTED:

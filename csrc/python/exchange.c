@@ -258,7 +258,7 @@ tsvdi_exchange_output(struct arrays *arrays, tsvd_handle *handle, bool vectors, 
             continue;
         }
         if (given != Py_None) {
-            arrays->out[i] = given_output(arrays, handle, i, PyTuple_GET_ITEM(given, i));
+            arrays->out[i] = given_output(arrays, handle, i, tsvdi_shapes_item(arrays, given, i));
         } else {
             const int ndim = tsvdi_shapes_output(arrays, i, shape);
 

@@ -62,6 +62,7 @@ module_exec(PyObject *module)
 
     if (tsvdi_arrays_import() < 0 || PyModule_AddFunctions(module, tsvdi_svd_methods) < 0 ||
         PyModule_AddFunctions(module, tsvdi_dense_methods) < 0 ||
+        PyModule_AddFunctions(module, tsvdi_inverse_methods) < 0 ||
         PyModule_AddFunctions(module, tsvdi_reduction_methods) < 0 ||
         PyModule_AddFunctions(module, tsvdi_cuda_methods) < 0 ||
         PyModule_AddFunctions(module, tsvdi_exchange_methods) < 0 ||

@@ -6,6 +6,7 @@
  *     call.c        what calls that compute share
  *     svd.c         svd() and select()
  *     dense.c       dense_svd()
+ *     inverse.c     inv()
  *     reduction.c   reduce(), and matrices that are in bidiagonal form
  *     arrays.c      NumPy arrays in and out; alone knows NumPy
  *     shapes.c      their shapes, and those of other libraries
@@ -44,8 +45,9 @@ typedef struct module_state {
     _Atomic(tsvd_blas *) blas; /* SciPy's; set once, never changed; NULL: not imported */
 } module_state;
 
-extern PyMethodDef tsvdi_svd_methods[], tsvdi_dense_methods[], tsvdi_reduction_methods[],
-    tsvdi_cuda_methods[], tsvdi_exchange_methods[], tsvdi_results_methods[];
+extern PyMethodDef tsvdi_svd_methods[], tsvdi_dense_methods[], tsvdi_inverse_methods[],
+    tsvdi_reduction_methods[], tsvdi_cuda_methods[], tsvdi_exchange_methods[],
+    tsvdi_results_methods[];
 
 /* errors.c: turns a failure of the core into an exception; no other function does.  Returns NULL.
    On TSVD_ERR_INTERRUPTED options.check() has set the exception already, unless it has forked the

@@ -1,30 +1,34 @@
 /*
- * The BLAS that comes with SciPy, from the capsules that scipy.linalg.cython_blas exports.
+ * The BLAS and the LAPACK that come with SciPy, from the capsules that scipy.linalg.cython_blas and
+ * cython_lapack export.
  */
 #include "python/module.h"
 
 #include <string.h>
 
 /* The function `name` from its capsule, whose own name is the C signature.  *integer_bytes: the
-   size of its integers.  Returns NULL, with an exception set, on failure. */
+   size of its integers, of which the first is the argument number `first` of each.  Returns NULL,
+   with an exception set, on failure. */
 static void *
-function_of(PyObject *capsules, const char *name, int *integer_bytes)
+function_of(PyObject *capsules, const char *name, int first, int *integer_bytes)
 {
     PyObject *capsule = PyMapping_GetItemString(capsules, name);
     const char *signature = capsule == NULL ? NULL : PyCapsule_GetName(capsule);
     void *function = signature == NULL ? NULL : PyCapsule_GetPointer(capsule, signature);
 
     if (function != NULL) {
-        /* after the two characters come three orders: "char *, char *, int *, ..." */
-        const char *type = strchr(signature, ',');
+        /* "void (char *, char *, int *, ..." */
+        const char *type = strchr(signature, '(');
 
-        type = type == NULL ? NULL : strchr(type + 1, ',');
+        for (int i = 0; i < first && type != NULL; i++) {
+            type = strchr(type + 1, ',');
+        }
         type = type == NULL ? "" : type + 1 + strspn(type + 1, " ");
         *integer_bytes = strncmp(type, "int *", 5) == 0 ? (int)sizeof(int) : 8;
         if (*integer_bytes == 8 && strncmp(type, "int64_t", 7) != 0 &&
             strncmp(type, "long", 4) != 0 && strncmp(type, "npy_int64", 9) != 0) {
             PyErr_Format(PyExc_ImportError,
-                         "cannot tell the integer type of %s in scipy.linalg.cython_blas: %s", name,
+                         "cannot tell the integer type of %s in SciPy's BLAS and LAPACK: %s", name,
                          signature);
             function = NULL;
         }
@@ -33,24 +37,48 @@ function_of(PyObject *capsules, const char *name, int *integer_bytes)
     return function;
 }
 
-/* Finds both functions; returns -1, with an exception set, on failure. */
+/* The functions that are wanted, and the number of their first argument that is an integer. */
+static const struct {
+    const char *name;
+    int first;
+} functions[] = {
+    {"dgemm", 2}, {"sgemm", 2}, {"dgetrf", 0}, {"sgetrf", 0}, {"dgetri", 0}, {"sgetri", 0},
+};
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
+
+/* Finds all functions; returns -1, with an exception set, on failure. */
 static int
 find_functions(PyObject *capsules, tsvd_blas *blas)
 {
-    int bytes = 0;
-    void *dgemm = function_of(capsules, "dgemm", &bytes);
-    void *sgemm = dgemm == NULL ? NULL : function_of(capsules, "sgemm", &bytes);
+    void *found[FUNCTIONS];
+    int bytes = 0, all = 0;
 
-    memset(blas, 0, sizeof *blas);
-    if (sgemm == NULL) {
+    for (int i = 0; i < FUNCTIONS; i++) {
+        found[i] = function_of(capsules, functions[i].name, functions[i].first, &bytes);
+        if (found[i] == NULL) {
+            return -1;
+        }
+        all |= bytes;
+    }
+    if (all != bytes) {
+        PyErr_SetString(PyExc_ImportError, "SciPy's BLAS and LAPACK have integers of two sizes");
         return -1;
     }
+    memset(blas, 0, sizeof *blas);
     if (bytes == 4) {
-        memcpy(&blas->dgemm32, &dgemm, sizeof dgemm);
-        memcpy(&blas->sgemm32, &sgemm, sizeof sgemm);
+        memcpy(&blas->dgemm32, &found[0], sizeof found[0]);
+        memcpy(&blas->sgemm32, &found[1], sizeof found[1]);
+        memcpy(&blas->dgetrf32, &found[2], sizeof found[2]);
+        memcpy(&blas->sgetrf32, &found[3], sizeof found[3]);
+        memcpy(&blas->dgetri32, &found[4], sizeof found[4]);
+        memcpy(&blas->sgetri32, &found[5], sizeof found[5]);
     } else {
-        memcpy(&blas->dgemm64, &dgemm, sizeof dgemm);
-        memcpy(&blas->sgemm64, &sgemm, sizeof sgemm);
+        memcpy(&blas->dgemm64, &found[0], sizeof found[0]);
+        memcpy(&blas->sgemm64, &found[1], sizeof found[1]);
+        memcpy(&blas->dgetrf64, &found[2], sizeof found[2]);
+        memcpy(&blas->sgetrf64, &found[3], sizeof found[3]);
+        memcpy(&blas->dgetri64, &found[4], sizeof found[4]);
+        memcpy(&blas->sgetri64, &found[5], sizeof found[5]);
     }
     return 0;
 }

@@ -131,6 +131,21 @@ set_dense(struct arrays *arrays)
     return 0;
 }
 
+static int
+set_inverse(struct arrays *arrays)
+{
+    const module_state *state = PyModule_GetState(arrays->module);
+
+    if (set_dense(arrays) < 0) {
+        return -1;
+    }
+    if (arrays->rows != arrays->columns) { /* in NumPy's words */
+        PyErr_SetString(state->LinAlgError, "Last 2 dimensions of the array must be square");
+        return -1;
+    }
+    return 0;
+}
+
 const struct form tsvdi_bidiagonal_form = {
     .inputs = 2,
     .in = {"d", "e"},
@@ -153,6 +168,15 @@ const struct form tsvdi_dense_form = {
     .set_shape = set_dense,
 };
 
+const struct form tsvdi_inverse_form = {
+    .inputs = 1,
+    .in = {"a"},
+    .input = "a",
+    .out = {[OUT_S] = "X"},
+    .order = "the order of the matrix",
+    .set_shape = set_inverse,
+};
+
 /* ---- output ---- */
 
 int
@@ -171,6 +195,9 @@ tsvdi_shapes_output(const struct arrays *arrays, int which, int64_t *shape)
         shape[ndim++] = arrays->columns;
     } else {
         shape[ndim++] = arrays->count;
+        if (arrays->form->results == NULL) {
+            shape[ndim++] = arrays->count;
+        }
     }
     return ndim;
 }
@@ -178,12 +205,21 @@ tsvdi_shapes_output(const struct arrays *arrays, int which, int64_t *shape)
 int
 tsvdi_shapes_check_out(const struct arrays *arrays, PyObject *given)
 {
-    if (given != Py_None && (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != OUT_COUNT)) {
-        PyErr_Format(PyExc_TypeError, "out must be a tuple of three arrays %s",
-                     arrays->form->results);
+    const int results = arrays->form->results == NULL ? 1 : OUT_COUNT;
+
+    if (given != Py_None && (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != results)) {
+        PyErr_Format(PyExc_TypeError, "out must be %s%s",
+                     results == 1 ? "an array" : "a tuple of three arrays ",
+                     results == 1 ? "" : arrays->form->results);
         return -1;
     }
     return 0;
+}
+
+PyObject *
+tsvdi_shapes_item(const struct arrays *arrays, PyObject *given, int which)
+{
+    return PyTuple_GET_ITEM(given, arrays->form->results == NULL ? 0 : which);
 }
 
 /* Refuses an array of another dtype than that of the call. */
@@ -281,6 +317,9 @@ tsvdi_shapes_check_overlap(const struct arrays *arrays)
     const tsvd_array *out = arrays->core_out;
 
     for (int i = 0; i < OUT_COUNT; i++) {
+        if (arrays->out[i] == NULL) {
+            continue;
+        }
         for (int j = 0; j < form->inputs; j++) {
             if (overlap(&out[i], &arrays->core_in[j])) {
                 PyErr_Format(PyExc_ValueError, "out: %s overlaps the memory of %s", form->out[i],
@@ -289,7 +328,7 @@ tsvdi_shapes_check_overlap(const struct arrays *arrays)
             }
         }
         for (int j = i + 1; j < OUT_COUNT; j++) {
-            if (overlap(&out[i], &out[j])) {
+            if (arrays->out[j] != NULL && overlap(&out[i], &out[j])) {
                 PyErr_Format(PyExc_ValueError, "out: %s and %s overlap in memory", form->out[i],
                              form->out[j]);
                 return -1;

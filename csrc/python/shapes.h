@@ -10,9 +10,9 @@
 /* A new tuple of integers. */
 PyObject *tsvdi_shapes_tuple(int ndim, const int64_t *shape);
 
-/* d (..., n) and e (..., n-1), which broadcast; and a (..., m, n).  ndim of core_in may be beyond
-   what the shapes there have room for: that is refused, and they are not read. */
-extern const struct form tsvdi_bidiagonal_form, tsvdi_dense_form;
+/* d (..., n) and e (..., n-1), which broadcast; a (..., m, n); and a (..., n, n).  ndim of core_in
+   may be beyond what the shapes there have room for: that is refused, and they are not read. */
+extern const struct form tsvdi_bidiagonal_form, tsvdi_dense_form, tsvdi_inverse_form;
 
 /* The shape of L (..., rows, k), s (..., k) or R (..., k, columns), or of the full L and R; returns
    the number of dimensions. */
@@ -37,8 +37,11 @@ int tsvdi_shapes_check_given(const struct arrays *arrays, int which, const struc
 /* Results may share memory neither with each other nor with the input. */
 int tsvdi_shapes_check_overlap(const struct arrays *arrays);
 
-/* Refuses an `out` that is no tuple of three. */
+/* Refuses an `out` that is no tuple of three, or of one where there is one result. */
 int tsvdi_shapes_check_out(const struct arrays *arrays, PyObject *given);
+
+/* The item of `out` for a result. */
+PyObject *tsvdi_shapes_item(const struct arrays *arrays, PyObject *given, int which);
 
 /* Raises that tsvd does not take an array of a dtype, which is shown. */
 void tsvdi_shapes_refuse_dtype(const char *name, PyObject *dtype, bool complex);

@@ -103,7 +103,7 @@ largest_kernel(const __grid_constant__ struct dense_source from, const struct ti
 
 /* Gathers and scales each matrix, and makes it zero if it is not ordinary. */
 static __global__ void
-load_kernel(const __grid_constant__ struct dense_source from, const struct tiling q,
+load_kernel(const __grid_constant__ struct dense_source from, const struct tiling q, int plain,
             const unsigned long long *largest, real *w, real_int *exponents, char *kinds)
 {
     __shared__ real tile[TILE][TILE + 1];
@@ -124,7 +124,7 @@ load_kernel(const __grid_constant__ struct dense_source from, const struct tilin
         if (row + i < q.r && column + j < q.c) {
             real x = *(const real *)(a + (row + i) * from.row + (column + j) * from.column);
 
-            r_scale(&x, 1, exponent, &x);
+            r_scale(&x, 1, plain ? 0 : exponent, &x);
             tile[j][i] = ordinary ? x : REAL(0);
         }
     }
@@ -140,7 +140,7 @@ load_kernel(const __grid_constant__ struct dense_source from, const struct tilin
 static __global__ void
 __launch_bounds__(SMALL_THREADS)
     load_small_kernel(const __grid_constant__ struct dense_source from, int64_t count, int r, int c,
-                      int by_row, int group, real *w, real_int *exponents, char *kinds)
+                      int by_row, int group, int plain, real *w, real_int *exponents, char *kinds)
 {
     extern __shared__ char shared[] __align__(16);
     const int slot = (int)threadIdx.x / group, lane = (int)threadIdx.x % group, stride = r | 1;
@@ -196,7 +196,7 @@ __launch_bounds__(SMALL_THREADS)
     for (int at = lane; at < entries; at += group) {
         real x = tile[line * stride + place];
 
-        r_scale(&x, 1, exponent, &x);
+        r_scale(&x, 1, plain ? 0 : exponent, &x);
         w[matrix * entries + at] = kind == ORDINARY ? x : REAL(0);
         for (place += group; place >= r; place -= r) {
             line++;
@@ -218,7 +218,7 @@ load_small(struct cuda_call *call, const struct cuda_dense *run, const struct de
     matrices = SMALL_THREADS / group;
     load_small_kernel<<<blocks_for(run->count, matrices), SMALL_THREADS,
                         (size_t)(matrices * (r | 1) * c) * sizeof(real), call->stream>>>(
-        *from, run->count, r, c, by_row, group, run->w, run->exponent, run->kind);
+        *from, run->count, r, c, by_row, group, run->plain, run->w, run->exponent, run->kind);
     CUDA_LAUNCHED(call);
 out:
     return ret;
@@ -349,7 +349,7 @@ tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_job *job,
     largest_kernel<<<blocks, dim3(TILE, LOAD_ROWS), 0, call->stream>>>(from, tiling, run->largest);
     CUDA_LAUNCHED(call);
     load_kernel<<<blocks, dim3(TILE, LOAD_ROWS), 0, call->stream>>>(
-        from, tiling, run->largest, run->w, run->exponent, run->kind);
+        from, tiling, run->plain, run->largest, run->w, run->exponent, run->kind);
     CUDA_LAUNCHED(call);
 out:
     return ret;

@@ -37,7 +37,7 @@ class Form(NamedTuple):
     """The names of a call's arrays, and what of tsvd has derivatives."""
 
     inputs: tuple[str, ...]
-    results: tuple[str, str, str]
+    results: tuple[str, ...]
     tensors: str  # what takes tensors that require grad, and what to do here
     traced: str  # what JAX may trace
 
@@ -54,6 +54,12 @@ DENSE = Form(
     ("U", "S", "Vh"),
     "tsvd.torch.linalg_svd and tsvd.torch.linalg_svdvals have derivatives, tsvd.linalg takes the "
     "tensor without them by detach()",
+    "tsvd.linalg does not work within its transformations",
+)
+INVERSE = Form(
+    ("a",),
+    ("X",),
+    "tsvd.linalg.inv has no derivatives, it takes the tensor without them by detach()",
     "tsvd.linalg does not work within its transformations",
 )
 
@@ -77,7 +83,7 @@ def arrange(form, inputs, out, device, stream, lasts=False) -> Arrays:
     lasts: results may come later than the call, when the streams are other ones.
     """
     named = dict(zip(form.inputs, inputs, strict=True))
-    if isinstance(out, tuple) and len(out) == 3:
+    if isinstance(out, tuple) and len(out) == len(form.results):
         named.update(zip(_out_names(form), out, strict=True))
     places = {name: place_of(form, name, x) for name, x in named.items()}
     known = {place for place in places.values() if place is not None}
@@ -170,7 +176,7 @@ def _on_host(form, inputs, out, device, stream):
         number, keep = _given_stream(stream)
     wrap = next(filter(None, map(maker_on_host, inputs)), None)
     given = out
-    if isinstance(out, tuple) and len(out) == 3:
+    if isinstance(out, tuple) and len(out) == len(form.results):
         out = tuple(_writable(name, x) for name, x in zip(_out_names(form), out, strict=True))
     inputs = tuple(map(as_numpy, form.inputs, inputs))
     return Arrays(inputs, out, _HOST, number, keep, False, given, wrap)

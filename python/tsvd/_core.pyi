@@ -61,6 +61,32 @@ def dense_svd(
     device: int,
     /,
 ) -> Any: ...
+def inv(
+    a: ArrayLike,
+    refine: bool,
+    compute_uv: bool,
+    out: tuple | None,
+    full_output: bool,
+    progress: Callable[[float], Any] | None,
+    first: int,
+    count: int,
+    lower: bool,
+    method: int,
+    eps: float,
+    max_sweeps: int,
+    check_finite: bool,
+    threads: int,
+    blocks: int,
+    block_threads: int,
+    split: int,
+    fallback: int,
+    on_device: bool,
+    stream: int,
+    keep: object,
+    wait: bool,
+    device: int,
+    /,
+) -> tuple[Any, float, int]: ...
 def dense_offered(device: int, /) -> bool: ...
 def reduce(
     a: ArrayLike,

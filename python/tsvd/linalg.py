@@ -1,16 +1,18 @@
-"""The singular value decomposition of dense matrices, with NumPy's names, arguments and results.
+"""The singular value decomposition and the inverse of dense matrices, as NumPy has them.
 
     from tsvd import linalg
     U, S, Vh = linalg.svd(a)
+    X = linalg.inv(a)
 
-`svd` and `svdvals` can replace those of `numpy.linalg`. `bidiagonalize` gives the first half of the
-work, A = Q B Pᵀ.
+`svd`, `svdvals` and `inv` can replace those of `numpy.linalg`. `bidiagonalize` gives the first half
+of the work of an SVD, A = Q B Pᵀ.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+import warnings
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
@@ -54,7 +56,7 @@ if TYPE_CHECKING:
         tuning: Mapping[str, int] | None
 
 
-__all__ = ["Bidiagonalization", "SVDResult", "bidiagonalize", "svd", "svdvals"]
+__all__ = ["Bidiagonalization", "SVDResult", "bidiagonalize", "inv", "svd", "svdvals"]
 
 
 class SVDResult(NamedTuple):
@@ -735,6 +737,120 @@ class Bidiagonalization:
         return _arrays.from_host(copy, x) if isinstance(copy, np.ndarray) else copy
 
 
+def inv(
+    a: ArrayLike | _Exporter,
+    *,
+    refine: bool = False,
+    device: str | int | None = None,
+    stream: Any = None,
+    out: Any = None,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    progress: Callable[[float], Any] | None = None,
+) -> np.ndarray:
+    """Inverse of dense matrices.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        The matrices; see `svd` for dtypes, strides, batches and arrays of other
+        libraries. n may be 0.
+    refine : bool
+        True: one step of Newton's iteration, ``X + X @ (I - a @ X)`` with a
+        residual in more digits than a has. It takes three to five times as long,
+        and leaves few errors but those of rounding X. Matrices so close to
+        singular ones that the step does not converge are left as they are.
+    device : str or int, optional
+        "cpu", "cuda", "cuda:1" or 1. None: where a lies; for arrays on the host
+        as for `svd`.
+    stream : int or object, optional
+        The CUDA stream to compute on, as for `tsvd.svd`.
+    out : array, optional
+        An array that takes the result and is returned: C-contiguous, writeable,
+        of exactly the shape and dtype of the result, where a lies, and sharing no
+        memory with a. After an error its contents are unspecified.
+    overwrite_a : bool
+        Accepted for callers of SciPy. a is never written.
+    check_finite : bool
+        True: NaN and infinity are refused. False: a matrix that holds one gets an
+        inverse filled with NaN.
+    progress : callable, optional
+        As in `svd`. On the CPU it is called between the steps of LAPACK.
+
+    Returns
+    -------
+    ndarray, shape (..., n, n)
+        The inverses, C-contiguous; an array of the library of a as of `svd`.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        A pivot of a matrix is exactly zero; in a batch the text names the matrix.
+        a has less than two dimensions, or the last two differ.
+    TypeError
+        The dtype is one that tsvd does not compute: complex, float16,
+        longdouble, object, strings. Masked arrays.
+    ValueError
+        NaN or infinity in a, arrays in several places, a tensor that requires
+        grad, an unknown device.
+    MemoryError, RuntimeError, NotImplementedError, ModuleNotFoundError
+        As `svd`.
+
+    Warns
+    -----
+    scipy.linalg.LinAlgWarning
+        The reciprocal condition of a matrix is below the distance from 1 to the
+        next number: no digit of its inverse may be right. The text has the
+        smallest of the batch. It is a plain RuntimeWarning, of which SciPy's is
+        one, where there is no SciPy.
+
+    See Also
+    --------
+    svd : Its values tell how close a matrix is to a singular one.
+
+    Notes
+    -----
+    Method: LU decomposition by LAPACK on the CPU, Gauss-Jordan elimination on
+    CUDA devices [1]_, both with partial pivoting. Rows and columns are scaled by
+    powers of two first, so that graded matrices lose nothing, and an entry is
+    infinite only if it is above the largest number.
+
+    Accuracy: the smaller of ``a @ X - I`` and ``X @ a - I`` is a small multiple
+    of ``n u`` times the norms of a and X. The same input and options give the
+    same bits, as far as LAPACK's do.
+
+    Work for each matrix: ``2 n**3`` multiplications and additions.
+
+    References
+    ----------
+    .. [1] N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd
+       edition, SIAM (2002), section 14.4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsvd import linalg
+    >>> linalg.inv([[2.0, 0.0], [4.0, 1.0]])
+    array([[ 0.5,  0. ],
+           [-2. ,  1. ]])
+    """
+    number = _core.METHODS["auto"]
+    settings = _settings(number, None, None, check_finite, None)
+    check_progress(progress)
+    outs = None if out is None else (out,)
+    arrays = _arranged(a, outs, device, stream, form=_arrays.INVERSE)
+
+    def compute(cuda):
+        wanted = (False, arrays.out, False, progress, 0, -1)
+        place = (*_place(arrays), cuda)
+        return _core.inv(arrays.inputs[0], refine, *wanted, *settings, *place)
+
+    (result, rcond, matrix), _ = _computed(compute, arrays, device, number, True)
+    result = _arrays.results(arrays, result)
+    _warn_near_singular(shape_of(a), result if out is None else out, rcond, matrix)
+    return out if out is not None else _like(a, result)
+
+
 # ---- the parts of a call ----
 
 
@@ -750,13 +866,13 @@ def _settings(number, eps, max_sweeps, check_finite, tuning):
     )
 
 
-def _arranged(a, out, device, stream, lasts=False):
+def _arranged(a, out, device, stream, lasts=False, form=_arrays.DENSE):
     """The arrays of a call."""
     plain = type(a) in _PLAIN and stream is None
     if plain and (out is None or (type(out) is tuple and _PLAIN.issuperset(map(type, out)))):
         return _arrays.Arrays((a,), out, -1, 0, None, False, None, None)
     number = None if device is None else number_of(device)
-    return _arrays.arrange(_arrays.DENSE, (a,), out, number, stream, lasts)
+    return _arrays.arrange(form, (a,), out, number, stream, lasts)
 
 
 def _place(arrays):
@@ -837,10 +953,32 @@ def _check_one_matrix(shape):
 
 def _as_subclass(a, result):
     """U and Vh in the subclass of ndarray that a is of, as from NumPy."""
+    U, S, Vh = result
+    return _like(a, U), S, _like(a, Vh)
+
+
+def _like(a, result):
+    """An array in the subclass of ndarray that a is of, as from NumPy."""
     if type(a) is np.ndarray or not isinstance(a, np.ndarray):
         return result
-    U, S, Vh = result
-    return a.__array_wrap__(U), S, a.__array_wrap__(Vh)
+    return a.__array_wrap__(result)
+
+
+def _warn_near_singular(shape, result, rcond, matrix):
+    """Warns as `scipy.linalg.inv` does. result: an array of the dtype of the call."""
+    single = str(result.dtype).endswith("float32")
+    if not rcond < np.finfo(np.float32 if single else np.float64).eps:
+        return
+    try:
+        from scipy.linalg import LinAlgWarning
+    except ModuleNotFoundError:
+        LinAlgWarning = RuntimeWarning
+    which = f"matrix {matrix} of the batch: " if math.prod(shape[:-2]) > 1 else ""
+    warnings.warn(
+        f"{which}Ill-conditioned matrix (rcond={rcond:.6g}): result may not be accurate.",
+        LinAlgWarning,
+        stacklevel=3,
+    )
 
 
 def _info(info, cuda):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the tests that other projects have for their SVD, with tsvd.linalg in its place.
+"""Runs the tests that other projects have for their SVD and inverse, with tsvd.linalg in its place.
 
     tests/peers/run.py numpy                  of the installed NumPy
     tests/peers/run.py array_api FOLDER       of array-api-tests, in a checkout with its submodule;
@@ -65,15 +65,19 @@ def with_ours(module, **ours):
 
 
 class NumPy(Peer):
-    """TestSVD and TestSVDHermitian of numpy.linalg, and the regression tests that call svd."""
+    """TestSVD, TestSVDHermitian and TestInv of numpy.linalg, and the regression tests that call
+    svd.
+    """
 
-    TESTS = "TestSVD or test_svd"
+    TESTS = "TestSVD or test_svd or TestInv"
 
     @pytest.hookimpl(trylast=True)  # when the others are deselected
     def pytest_collection_modifyitems(self, items):
         for item in items:
             module, parameters = item.module, getattr(item, "callspec", None)
-            module.linalg = with_ours(np.linalg, svd=linalg.svd, svdvals=linalg.svdvals)
+            module.linalg = with_ours(
+                np.linalg, svd=linalg.svd, svdvals=linalg.svdvals, inv=self.inv
+            )
             dtype = parameters and parameters.params.get("dtype")
             if dtype and not self.offered(dtype, f"{item.nodeid.split('::', 1)[1]}"):
                 item.add_marker(pytest.mark.skip("complex"))
@@ -81,6 +85,13 @@ class NumPy(Peer):
                 item.obj = functools.partial(self._without_complex, module, item.obj)
             if hasattr(item.cls, "TEST_CASES"):
                 item.cls.TEST_CASES = [case for case in module.CASES if self._case(case)]
+
+    def inv(self, a, **options):
+        """What a test does with complex numbers after all else."""
+        dtype = np.asarray(a).dtype
+        if not self.offered(dtype, f"inv of {dtype} (complex)"):
+            pytest.skip("complex")
+        return linalg.inv(a, **options)
 
     def _case(self, case):
         return self.offered(
@@ -105,10 +116,12 @@ def run_numpy(*arguments):
 
 
 class ArrayAPI(Peer):
-    """test_svd and test_svdvals of the standard's own tests, for NumPy's namespace."""
+    """test_svd, test_svdvals and test_inv of the standard's own tests, for NumPy's namespace."""
+
+    NAMES = "svd", "svdvals", "inv"
 
     def namespace(self):
-        ours = {name: self._rejecting(getattr(linalg, name)) for name in ("svd", "svdvals")}
+        ours = {name: self._rejecting(getattr(linalg, name)) for name in self.NAMES}
         return with_ours(np, linalg=with_ours(np.linalg, **ours))
 
     def _rejecting(self, function):
@@ -129,7 +142,7 @@ def run_array_api(folder, *arguments):
     os.environ["ARRAY_API_TESTS_MODULE"] = "tsvd_namespace"
     sys.path.insert(0, str(folder))
     tests = folder / "array_api_tests" / "test_linalg.py"
-    chosen = [f"{tests}::{name}" for name in ("test_svd", "test_svdvals")]
+    chosen = [f"{tests}::test_{name}" for name in peer.NAMES]
     return peer.run("--rootdir", folder, *chosen, *arguments)
 
 
@@ -137,12 +150,12 @@ def run_array_api(folder, *arguments):
 
 
 class CuPy(Peer):
-    """TestSVD of CuPy. Its loops over types leave out those for which svd raises SkipTest."""
+    """TestSVD and TestInv of CuPy. Loops over types leave out those that raise SkipTest."""
 
     def skipping(self, function):
         @functools.wraps(function)
         def call(a, *arguments, **options):
-            if not self.offered(a.dtype, f"svd of {a.dtype}"):
+            if not self.offered(a.dtype, f"{function.__name__} of {a.dtype}"):
                 raise unittest.SkipTest(f"{a.dtype} is not offered")
             return function(a, *arguments, **options)
 
@@ -154,9 +167,13 @@ def run_cupy(folder, *arguments):
 
     peer = CuPy()
     cupy.linalg.svd = peer.skipping(linalg.svd)
-    np.linalg.svd = peer.skipping(np.linalg.svd)  # its results are what CuPy's are compared with
-    tests = Path(folder).resolve() / "tests/cupy_tests/linalg_tests/test_decomposition.py"
-    return peer.run("--import-mode=importlib", tests, "-k", "TestSVD", *arguments)
+    cupy.linalg.inv = peer.skipping(linalg.inv)
+    # NumPy's results are what CuPy's are compared with.
+    np.linalg.svd = peer.skipping(np.linalg.svd)
+    np.linalg.inv = peer.skipping(np.linalg.inv)
+    folder = Path(folder).resolve() / "tests/cupy_tests/linalg_tests"
+    tests = folder / "test_decomposition.py", folder / "test_solve.py"
+    return peer.run("--import-mode=importlib", *tests, "-k", "TestSVD or TestInv", *arguments)
 
 
 PEERS = {"numpy": run_numpy, "array_api": run_array_api, "cupy": run_cupy}

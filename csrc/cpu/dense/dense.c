@@ -60,8 +60,8 @@ room_of(const struct dense_problem *p)
     return (most + DENSE_BLOCK - 1) / DENSE_BLOCK * DENSE_BLOCK;
 }
 
-static int
-workers_for(const struct dense_problem *p, int64_t count, int threads)
+int
+tsvdi_cpu_dense_workers(const struct dense_problem *p, int64_t count, int threads)
 {
     const int64_t most = longer_of(p) * p->b.n <= SHARED_ENTRIES ? threads : 1;
 
@@ -85,7 +85,7 @@ begin(struct tsvd_context *ctx, struct dense_job *job)
     run->rows = rows;
     run->columns = columns;
     run->flipped = p->rows < p->columns;
-    run->workers = workers_for(p, count, ctx->threads);
+    run->workers = tsvdi_cpu_dense_workers(p, count, ctx->threads);
     run->threads = run->workers > 1 ? 1 : ctx->threads;
     run->room = room_of(p);
     TSVD_TRY(tsvdi_alloc(ctx, held_bytes(p, count, job->tall), (void **)&run->w));
@@ -122,23 +122,21 @@ dense_bytes(const struct dense_problem *p, int64_t count, int tall, int keep)
     struct bytes bytes = {held_bytes(p, count, tall), 0};
 
     (void)keep; /* W holds the reflectors in any case */
-    bytes.host = bytes_add(bytes.host,
-                           bytes_of(workers_for(p, count, threads), bytes_of(room, sizeof(real))));
+    bytes.host = bytes_add(bytes.host, bytes_of(tsvdi_cpu_dense_workers(p, count, threads),
+                                                bytes_of(room, sizeof(real))));
     return bytes;
 }
 
-/* Calls a task for each matrix: in several threads, or one after another in this one, which the
-   task itself may share out. */
-static tsvd_status
-for_each_matrix(struct dense_run *run, tsvd_task task)
+tsvd_status
+tsvdi_cpu_dense_for_each(const struct dense_run *run, tsvd_task task, void *arg)
 {
     tsvd_status ret = TSVD_OK;
 
     if (run->workers > 1) {
-        return tsvdi_host_for_each(run->workers, run->job->count, task, run);
+        return tsvdi_host_for_each(run->workers, run->job->count, task, arg);
     }
     for (int64_t i = 0; i < run->job->count; i++) {
-        TSVD_TRY(task(run, 0, i));
+        TSVD_TRY(task(arg, 0, i));
     }
 out:
     return ret;
@@ -190,7 +188,7 @@ reduce(struct tsvd_context *ctx, struct dense_job *job)
     struct dense_run *run = job->held;
 
     run->ctx = ctx;
-    return for_each_matrix(run, reduce_one);
+    return tsvdi_cpu_dense_for_each(run, reduce_one, run);
 }
 
 static tsvd_status
@@ -343,7 +341,7 @@ back(struct tsvd_context *ctx, struct dense_job *job)
         spread(left_of(job), p->b.n, p->b.k, job->count);
         spread(right_of(job), p->b.k, p->b.n, job->count);
     }
-    return for_each_matrix(run, finish_one);
+    return tsvdi_cpu_dense_for_each(run, finish_one, run);
 }
 
 /* ---- products with kept reflectors ---- */
@@ -368,7 +366,7 @@ apply(struct tsvd_context *ctx, struct dense_job *job, const struct dense_vector
 
     run->ctx = ctx;
     run->vectors = vectors;
-    return for_each_matrix(run, apply_one);
+    return tsvdi_cpu_dense_for_each(run, apply_one, run);
 }
 
 const struct dense_ops tsvdi_cpu_dense = {

@@ -1,5 +1,6 @@
 /*
- * Dense matrices on the CPU: W from A, scaled by a power of two, or each column by its own.
+ * Dense matrices on the CPU: W from A, scaled by a power of two if it shall be, or each column by
+ * its own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +100,7 @@ copy_tile(struct source source, int64_t rows, int64_t columns, const real factor
 }
 
 void
-tsvdi_cpu_dense_load(struct dense_run *run, int64_t i)
+tsvdi_cpu_dense_load(const struct dense_run *run, int64_t i)
 {
     const int64_t rows = run->rows, columns = run->columns;
     const struct source source = source_of(run, run->flipped, run->job->begin + i);
@@ -117,7 +118,7 @@ tsvdi_cpu_dense_load(struct dense_run *run, int64_t i)
         memset(w, 0, (size_t)(rows * columns) * sizeof *w);
         return;
     }
-    split_power(exponent, factor);
+    split_power(run->plain ? 0 : exponent, factor);
     for (int64_t j = 0; j < columns; j += TILE) {
         for (int64_t k = 0; k < rows; k += TILE) {
             const struct source tile = {source.at + k * source.row + j * source.column, source.row,

@@ -63,8 +63,9 @@ static tsvd_status
 multiply_part(void *arg, int worker, int64_t index)
 {
     const struct shared_product *shared = arg;
-    const int64_t size = (int64_t)sizeof(real), first = index * PRODUCT_SHARE;
     struct blas_product part = shared->whole;
+    const int64_t size = part.wide ? (int64_t)sizeof(double) : (int64_t)sizeof(real);
+    const int64_t first = index * PRODUCT_SHARE;
 
     (void)worker;
     if (shared->by_rows) {
@@ -76,7 +77,7 @@ multiply_part(void *arg, int worker, int64_t index)
         part.b = (const char *)part.b + first * (part.b_transposed ? 1 : part.ldb) * size;
         part.c = (char *)part.c + first * part.ldc * size;
     }
-    tsvdi_blas_product(&shared->run->ctx->problem->handle->blas, TSVD_SINGLE, &part);
+    tsvdi_blas_product(&shared->run->ctx->problem->handle->blas, TSVD_SINGLE && !part.wide, &part);
     return TSVD_OK;
 }
 

@@ -24,6 +24,7 @@ struct dense_run {
     struct dense_job *job;
     int64_t rows, columns; /* of W */
     int flipped;           /* 1: W is the transpose of A */
+    int plain;             /* 1: W is not scaled; the exponent is found all the same */
     int workers;           /* matrices that are worked on at once */
     int threads;           /* of each */
     real *w;               /* [count][columns][rows] W, then its reflectors */
@@ -49,9 +50,15 @@ dense_check(struct dense_run *run, int worker, double done)
     return worker == 0 && run->workers == 1 ? tsvdi_check(run->ctx, done) : TSVD_OK;
 }
 
+/* dense.c: matrices that are worked on at once, of `count` with so many threads; and a call of a
+   task for each of run->job, with `arg`: in several threads, or one after another in this one,
+   which the task itself may share out. */
+int tsvdi_cpu_dense_workers(const struct dense_problem *problem, int64_t count, int threads);
+tsvd_status tsvdi_cpu_dense_for_each(const struct dense_run *run, tsvd_task task, void *arg);
+
 /* load.c: W of matrix i of the job, with its kind and its exponent.  One that is not ordinary
    becomes zero. */
-void tsvdi_cpu_dense_load(struct dense_run *run, int64_t i);
+void tsvdi_cpu_dense_load(const struct dense_run *run, int64_t i);
 
 /* load.c: matrix i to w, or its transpose if `flipped`, stored by columns, each column times
    2^-exponent so that its largest entry is in [1, 2); of a column of zeros the exponent is 0.

@@ -1,8 +1,10 @@
 /*
- * tsvd: the singular value decomposition of bidiagonal matrices, and with it that of dense ones.
+ * tsvd: the singular value decomposition of bidiagonal matrices, and with it that of dense ones;
+ * the inverse of dense matrices.
  *
  *     B = diag(d) + diag(e, 1) = L diag(s) R,   L, R orthogonal, s descending, s >= 0
  *     A = U diag(S) Vh
+ *     A X = I
  *
  * A handle stands for a device and keeps what calls share: a stream, a BLAS, cached memory.
  * Arrays say where numbers lie.  A plan tells beforehand what a call will do, and how many bytes
@@ -66,6 +68,7 @@ typedef enum tsvd_status {
     TSVD_ERR_UNSUPPORTED,    /* the device does not offer the method */
     TSVD_ERR_CUDA,           /* a CUDA call failed */
     TSVD_ERR_LIBRARY,        /* a library that the work needs was not found */
+    TSVD_ERR_SINGULAR,       /* a matrix has no inverse */
     TSVD_STATUS_COUNT
 } tsvd_status;
 
@@ -137,14 +140,42 @@ typedef void tsvd_sgemm64(const char *, const char *, const int64_t *, const int
                           const int64_t *, const float *, const float *, const int64_t *,
                           const float *, const int64_t *, const float *, float *, const int64_t *);
 
+/* The same of LAPACK: dgetrf and sgetrf, the LU decomposition, and dgetri and sgetri, the inverse
+   from it. */
+typedef void tsvd_dgetrf32(const int32_t *, const int32_t *, double *, const int32_t *, int32_t *,
+                           int32_t *);
+typedef void tsvd_sgetrf32(const int32_t *, const int32_t *, float *, const int32_t *, int32_t *,
+                           int32_t *);
+typedef void tsvd_dgetrf64(const int64_t *, const int64_t *, double *, const int64_t *, int64_t *,
+                           int64_t *);
+typedef void tsvd_sgetrf64(const int64_t *, const int64_t *, float *, const int64_t *, int64_t *,
+                           int64_t *);
+typedef void tsvd_dgetri32(const int32_t *, double *, const int32_t *, const int32_t *, double *,
+                           const int32_t *, int32_t *);
+typedef void tsvd_sgetri32(const int32_t *, float *, const int32_t *, const int32_t *, float *,
+                           const int32_t *, int32_t *);
+typedef void tsvd_dgetri64(const int64_t *, double *, const int64_t *, const int64_t *, double *,
+                           const int64_t *, int64_t *);
+typedef void tsvd_sgetri64(const int64_t *, float *, const int64_t *, const int64_t *, float *,
+                           const int64_t *, int64_t *);
+
 /* A BLAS for divide and conquer of large matrices, n > 512, and for dense matrices, on the CPU.  It
-   has both functions of one integer size; the others are NULL.  They are called from several
-   threads at once, and may not fork the process. */
+   has both products of one integer size, and for tsvd_dense_inverse() the four functions of LAPACK
+   with integers of that size; the others are NULL.  They are called from several threads at once,
+   and may not fork the process. */
 typedef struct tsvd_blas {
     tsvd_dgemm32 *dgemm32;
     tsvd_sgemm32 *sgemm32;
     tsvd_dgemm64 *dgemm64;
     tsvd_sgemm64 *sgemm64;
+    tsvd_dgetrf32 *dgetrf32;
+    tsvd_sgetrf32 *sgetrf32;
+    tsvd_dgetrf64 *dgetrf64;
+    tsvd_sgetrf64 *sgetrf64;
+    tsvd_dgetri32 *dgetri32;
+    tsvd_sgetri32 *sgetri32;
+    tsvd_dgetri64 *dgetri64;
+    tsvd_sgetri64 *sgetri64;
 } tsvd_blas;
 
 /* Workspace from the caller. */
@@ -533,6 +564,55 @@ TSVD_API tsvd_status tsvd_reduction_apply(tsvd_reduction *reduction, tsvd_side s
 TSVD_API tsvd_status tsvd_reduction_svd(tsvd_reduction *reduction, const tsvd_options *options,
                                         const tsvd_array *U, const tsvd_array *S,
                                         const tsvd_array *Vh, tsvd_info *info, tsvd_error *error);
+
+/* ---- the inverse ---- */
+
+/* What is known of the inverses of a batch. */
+typedef struct tsvd_inverse_info {
+    double rcond;         /* the smallest reciprocal condition, 1 / (|A|_1 |X|_1), to six digits;
+                             infinity if there is no entry, NaN if it is that of a matrix with NaN or
+                             infinity */
+    int64_t matrix;       /* the matrix that has it; -1: none */
+    double seconds_total; /* the whole call */
+} tsvd_inverse_info;
+
+/*
+ * The inverse of every matrix of a batch.
+ *
+ * handle    where to compute
+ * a         the matrices, (batch..., n, n), with any strides; never written
+ * options   NULL: the defaults; check_finite, check and check_arg are read.  With check_finite = 0
+ *           a matrix that holds NaN or infinity gives NaN
+ * refine    non-zero: one step of Newton's iteration, X := X + X (I - A X), where it pays
+ * X         out, the inverses: C-contiguous, of the shape and the dtype of a, in any space.  It
+ *           overlaps a nowhere
+ * info      filled if not NULL
+ * error     filled if not NULL and the status is not TSVD_OK
+ *
+ * TSVD_ERR_SINGULAR names the first matrix of which a pivot is exactly zero.  What tsvd_svd() says
+ * of devices, streams, errors, progress and the floating-point environment holds here too.  On the
+ * CPU the handle needs a BLAS with LAPACK, else the status is TSVD_ERR_LIBRARY.  LAPACK may have
+ * threads of its own.
+ *
+ * Method    LU decomposition with partial pivoting on the CPU, Gauss-Jordan elimination with
+ *           partial pivoting on CUDA devices.  Rows and columns are scaled by powers of two.
+ *
+ * Accuracy  the smaller of A X - I and X A - I to a small multiple of n u |A| |X|, also without
+ *           refine; with it X has few errors but those of its rounding, unless A is close to a
+ *           singular matrix.  An entry is infinity only if it is above the largest number.
+ *
+ * Work      2 n^3 multiplications and additions; 4 to 8 n^3 more with refine.
+ */
+TSVD_API tsvd_status tsvd_dense_inverse(tsvd_handle *handle, const tsvd_array *a,
+                                        const tsvd_options *options, int refine,
+                                        const tsvd_array *X, tsvd_inverse_info *info,
+                                        tsvd_error *error);
+
+/* What tsvd_dense_inverse() would take, for results where a is: n, matrices, chunk, needs_blas and
+   the bytes are filled.  a: data is not read and may be NULL. */
+TSVD_API tsvd_status tsvd_inverse_plan(tsvd_handle *handle, const tsvd_array *a,
+                                       const tsvd_options *options, int refine, tsvd_plan *plan,
+                                       tsvd_error *error);
 
 /* ---- the machine ---- */
 

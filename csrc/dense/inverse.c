@@ -1,0 +1,95 @@
+/*
+ * The inverses of dense matrices, a chunk of the batch after another.
+ */
+#include <string.h>
+
+#include "dense/call.h"
+
+tsvd_status
+tsvdi_inverse_plan_call(const struct dense_problem *p, int refine, tsvd_plan *plan,
+                        tsvd_error *error)
+{
+    const uint64_t size = bytes_of(p->rows, bytes_of(p->columns, sizeof(real)));
+    struct bytes own = {0, 0};
+    int64_t most;
+    tsvd_status ret = TSVD_OK;
+
+    memset(plan, 0, sizeof *plan);
+    TSVD_TRY(tsvdi_dense_allowed(p, 1, &plan->needs_blas, error));
+    plan->n = p->b.n;
+    plan->workers = 1;
+    plan->threads = tsvdi_host_threads_for(p->b.handle->threads, INT64_MAX);
+    if (p->b.too_large) {
+        plan->result_bytes = plan->host_bytes = plan->device_bytes = BYTES_TOO_MANY;
+        goto out;
+    }
+    plan->matrices = p->b.matrices;
+    plan->result_bytes = bytes_of(p->b.matrices, size);
+    if (p->b.n > 0 && p->b.matrices > 0) {
+        const struct inverse_ops *ops = tsvdi_backend_of(p->b.handle)->inverse;
+
+        most = ops->chunk_most(p, refine);
+        plan->chunk = most < p->b.matrices ? most : p->b.matrices;
+        own = ops->bytes(p, plan->chunk, refine);
+    }
+    plan->host_bytes = own.host;
+    plan->device_bytes = own.device;
+out:
+    return ret;
+}
+
+/* Tells the caller of matrices that have no inverse. */
+static tsvd_status
+judge(const struct tsvd_context *ctx, const struct inverse_findings *found)
+{
+    const int nonfinite = found->nonfinite < INT64_MAX && ctx->options->check_finite;
+    const int64_t matrix = nonfinite ? found->nonfinite : found->singular;
+
+    if (matrix == INT64_MAX) {
+        return TSVD_OK;
+    }
+    ctx->error->matrix = ctx->total > 1 ? matrix : -1;
+    return nonfinite ? tsvdi_fail(ctx->error, TSVD_ERR_NONFINITE, "a must not hold NaN or infinity")
+                     : tsvdi_fail(ctx->error, TSVD_ERR_SINGULAR, "singular matrix");
+}
+
+tsvd_status
+tsvdi_inverse(const struct dense_problem *p, int refine, tsvd_inverse_info *info, tsvd_error *error)
+{
+    const struct backend *backend = tsvdi_backend_of(p->b.handle);
+    struct tsvd_context ctx = tsvdi_dense_context(p, error);
+    struct inverse_findings found = {INT64_MAX, INT64_MAX, INFINITY, -1};
+    struct inverse_job job;
+    tsvd_plan plan;
+    tsvd_status ret = TSVD_OK;
+
+    memset(&job, 0, sizeof job);
+    TSVD_TRY(tsvdi_inverse_plan_call(p, refine, &plan, error));
+    if (plan.chunk > 0) {
+        if (plan.host_bytes == BYTES_TOO_MANY || plan.device_bytes == BYTES_TOO_MANY) {
+            TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", p->b.n));
+        }
+        job.load.problem = p;
+        job.load.count = plan.chunk;
+        job.refine = refine;
+        job.found = &found;
+        TSVD_TRY(backend->inverse->begin(&ctx, &job));
+    }
+    for (int64_t begin = 0; begin < p->b.matrices && plan.chunk > 0; begin += plan.chunk) {
+        job.load.begin = begin;
+        job.load.count = p->b.matrices - begin < plan.chunk ? p->b.matrices - begin : plan.chunk;
+        ctx.index = begin;
+        ctx.count = job.load.count;
+        TSVD_TRY(backend->inverse->invert(&ctx, &job));
+        TSVD_TRY(judge(&ctx, &found));
+        TSVD_TRY(tsvdi_check(&ctx, 1));
+    }
+    TSVD_TRY(backend->arrive != NULL ? backend->arrive(&ctx) : TSVD_OK);
+    info->rcond = found.nonfinite < INT64_MAX ? NAN : found.rcond;
+    info->matrix = found.nonfinite < INT64_MAX ? found.nonfinite : found.matrix;
+out:
+    if (job.load.problem != NULL) {
+        backend->inverse->end(&ctx, &job);
+    }
+    return ret;
+}

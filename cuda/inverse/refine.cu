@@ -1,0 +1,266 @@
+/*
+ * The step of Newton's iteration on the device, Y := Y + Y (I - S Y).  Mirrors csrc/cpu/inverse,
+ * where refine.c says how I - S Y is made.
+ */
+#include <algorithm>
+
+#include "inverse/run.h"
+
+enum {
+    STEP_THREADS = 256,
+    STEP_SHARE = 4096, /* numbers that a block works on */
+    DOUBLE_DIGITS = 52
+};
+
+/* Where a block's share begins; a matrix has `shares` of them. */
+static __device__ __forceinline__ int64_t
+share_begin(int64_t shares)
+{
+    return (int64_t)(blockIdx.x % shares) * STEP_SHARE;
+}
+
+/* The identity. */
+static __global__ void
+__launch_bounds__(STEP_THREADS) identity_kernel(int64_t n, int64_t shares, double *to)
+{
+    const int64_t begin = share_begin(shares), numbers = n * n;
+
+    to += blockIdx.x / shares * numbers;
+    for (int64_t k = threadIdx.x; k < STEP_SHARE && begin + k < numbers; k += STEP_THREADS) {
+        to[begin + k] = (begin + k) % (n + 1) == 0 ? 1 : 0;
+    }
+}
+
+#if TSVD_SINGLE
+
+/* The same numbers in float64, or back. */
+template <typename From, typename To>
+static __global__ void
+__launch_bounds__(STEP_THREADS) convert_kernel(int64_t numbers, const From *from, To *to)
+{
+    const int64_t begin = (int64_t)blockIdx.x * STEP_SHARE;
+
+    for (int64_t k = threadIdx.x; k < STEP_SHARE && begin + k < numbers; k += STEP_THREADS) {
+        to[begin + k] = (To)from[begin + k];
+    }
+}
+
+#else
+
+/* x rounded to a multiple of 2^grid. */
+static __device__ __forceinline__ double
+lead(double x, int grid)
+{
+    const double shift = ldexp(1.5, DOUBLE_DIGITS + grid);
+
+    return x + shift - shift;
+}
+
+/* S to S1 in `high` and S2 in s. */
+static __global__ void
+__launch_bounds__(STEP_THREADS) split_kernel(int64_t numbers, int bits, double *s, double *high)
+{
+    const int64_t begin = (int64_t)blockIdx.x * STEP_SHARE;
+
+    for (int64_t k = threadIdx.x; k < STEP_SHARE && begin + k < numbers; k += STEP_THREADS) {
+        const double x = s[begin + k], upper = lead(x, 1 - bits);
+
+        high[begin + k] = upper;
+        s[begin + k] = x - upper;
+    }
+}
+
+/* Y1, column by column, a block each. */
+static __global__ void
+__launch_bounds__(STEP_THREADS) lead_kernel(int64_t n, int bits, const double *y, double *high)
+{
+    __shared__ double part[STEP_THREADS / WARP];
+    const int t = (int)threadIdx.x;
+    const double *from = y + (int64_t)blockIdx.x * n;
+    double largest = 0;
+    int exponent;
+
+    for (int64_t i = t; i < n; i += STEP_THREADS) {
+        largest = fmax(largest, fabs(from[i]));
+    }
+    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
+        largest = fmax(largest, __shfl_xor_sync(0xffffffffu, largest, lanes));
+    }
+    if (t % WARP == 0) {
+        part[t / WARP] = largest;
+    }
+    __syncthreads();
+    for (int i = 0; i < STEP_THREADS / WARP; i++) {
+        largest = fmax(largest, part[i]);
+    }
+    (void)frexp(largest, &exponent);
+    for (int64_t i = t; i < n; i += STEP_THREADS) {
+        high[(int64_t)blockIdx.x * n + i] = lead(from[i], exponent - bits);
+    }
+}
+
+/* part = Y - part. */
+static __global__ void
+__launch_bounds__(STEP_THREADS) rest_kernel(int64_t numbers, const double *y, double *part)
+{
+    const int64_t begin = (int64_t)blockIdx.x * STEP_SHARE;
+
+    for (int64_t k = threadIdx.x; k < STEP_SHARE && begin + k < numbers; k += STEP_THREADS) {
+        part[begin + k] = y[begin + k] - part[begin + k];
+    }
+}
+
+#endif
+
+/* The sums of squares of the shares of each matrix. */
+static __global__ void
+__launch_bounds__(STEP_THREADS)
+    square_kernel(int64_t n, int64_t shares, const real *rest, double *sums)
+{
+    __shared__ double part[STEP_THREADS];
+    const int64_t begin = share_begin(shares), numbers = n * n;
+    double sum = 0;
+
+    rest += blockIdx.x / shares * numbers;
+    for (int64_t k = threadIdx.x; k < STEP_SHARE && begin + k < numbers; k += STEP_THREADS) {
+        sum += (double)rest[begin + k] * (double)rest[begin + k];
+    }
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int k = 1; k < STEP_THREADS; k++) {
+            sum += part[k];
+        }
+        sums[blockIdx.x] = sum;
+    }
+}
+
+/* Puts Y back, as it was before the step, where I - S Y is too large for that to pay, or NaN. */
+static __global__ void
+__launch_bounds__(STEP_THREADS)
+    judge_kernel(int64_t n, int64_t shares, const double *sums, const real *before, real *y)
+{
+    const int64_t begin = share_begin(shares), numbers = n * n, matrix = blockIdx.x / shares;
+    double sum = 0;
+
+    for (int64_t k = 0; k < shares; k++) {
+        sum += sums[matrix * shares + k];
+    }
+    if (sum <= 0.25) {
+        return;
+    }
+    for (int64_t k = threadIdx.x; k < STEP_SHARE && begin + k < numbers; k += STEP_THREADS) {
+        y[matrix * numbers + begin + k] = before[matrix * numbers + begin + k];
+    }
+}
+
+/* ---- on the host ---- */
+
+/* What it works in, S apart. */
+struct step_arrays {
+    double *rest, *other, *high; /* [count][n][n] */
+    double *sums;                /* [count] of each share */
+};
+
+static size_t
+lay_out(int64_t n, int64_t count, char *base, struct step_arrays *to)
+{
+    const int64_t numbers = count * n * n;
+    size_t at = 0;
+
+    to->rest = cut<double>(base, &at, numbers);
+    to->other = cut<double>(base, &at, numbers);
+    to->high = cut<double>(base, &at, numbers);
+    to->sums = cut<double>(base, &at, count * blocks_for(n * n, STEP_SHARE));
+    return at;
+}
+
+uint64_t
+tsvdi_cuda_inverse_refine_bytes(int64_t n, int64_t count)
+{
+    struct step_arrays arrays;
+
+    return lay_out(n, count, NULL, &arrays);
+}
+
+/* C := C + factor A B of each matrix; the products are row-major to the device's functions, which
+   see the transposes, and so take the factors in the other order. */
+static tsvd_status
+add_product(struct cuda_call *call, int single, int64_t n, int64_t count, double factor,
+            const void *a, const void *b, void *c)
+{
+    const struct cuda_factor first = {b, n, n * n, 0}, second = {a, n, n * n, 0};
+
+    return tsvdi_cuda_multiply_add(call, single, n, n, n, factor, first, second, 1, c, n, n * n,
+                                   count);
+}
+
+/* rest -= S Y. */
+static tsvd_status
+subtract_product(struct cuda_call *call, const struct cuda_inverse *run, real *d_s,
+                 const struct step_arrays &to)
+{
+    const int64_t n = run->in.c, count = run->in.count, numbers = count * n * n;
+    const unsigned blocks = blocks_for(numbers, STEP_SHARE);
+    tsvd_status ret = TSVD_OK;
+
+#if TSVD_SINGLE
+    convert_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(numbers, d_s, to.high);
+    CUDA_LAUNCHED(call);
+    convert_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(numbers, run->x, to.other);
+    CUDA_LAUNCHED(call);
+    TSVD_TRY(add_product(call, 0, n, count, -1, to.high, to.other, to.rest));
+#else
+    int order;
+
+    (void)frexp((double)n, &order);
+    const int bits = (DOUBLE_DIGITS - 1 - order) / 2;
+
+    split_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(numbers, bits, d_s, to.high);
+    CUDA_LAUNCHED(call);
+    lead_kernel<<<(unsigned)(n * count), STEP_THREADS, 0, call->stream>>>(n, bits, run->x,
+                                                                          to.other);
+    CUDA_LAUNCHED(call);
+    TSVD_TRY(add_product(call, 0, n, count, -1, to.high, to.other, to.rest));
+    rest_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(numbers, run->x, to.other);
+    CUDA_LAUNCHED(call);
+    TSVD_TRY(add_product(call, 0, n, count, -1, to.high, to.other, to.rest));
+    TSVD_TRY(add_product(call, 0, n, count, -1, d_s, run->x, to.rest));
+#endif
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_cuda_inverse_refine(struct cuda_call *call, const struct cuda_inverse *run, real *d_s,
+                          char *d_work)
+{
+    const int64_t n = run->in.c, count = run->in.count, numbers = count * n * n;
+    const int64_t shares = blocks_for(n * n, STEP_SHARE);
+    const unsigned blocks = (unsigned)(shares * count);
+    struct step_arrays to;
+    real *d_rest;
+    tsvd_status ret = TSVD_OK;
+
+    (void)lay_out(n, count, d_work, &to);
+    d_rest = (real *)to.rest;
+    identity_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(n, shares, to.rest);
+    CUDA_LAUNCHED(call);
+    TSVD_TRY(subtract_product(call, run, d_s, to));
+#if TSVD_SINGLE
+    d_rest = (real *)to.high;
+    convert_kernel<<<blocks_for(numbers, STEP_SHARE), STEP_THREADS, 0, call->stream>>>(
+        numbers, to.rest, d_rest);
+    CUDA_LAUNCHED(call);
+#endif
+    square_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(n, shares, d_rest, to.sums);
+    CUDA_LAUNCHED(call);
+    CUDA_TRY(call, cudaMemcpyAsync(to.other, run->x, (size_t)numbers * sizeof(real),
+                                   cudaMemcpyDeviceToDevice, call->stream));
+    TSVD_TRY(add_product(call, TSVD_SINGLE, n, count, 1, to.other, d_rest, run->x));
+    judge_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(n, shares, to.sums,
+                                                            (const real *)to.other, run->x);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}

@@ -1,0 +1,126 @@
+/*
+ * Inverses on the device: what the files of this folder share.
+ *
+ *   inverse/inverse.cu   the operations of the seam, their memory, scaling, what is found
+ *   inverse/small.cu     elimination in the registers of a warp, or the shared memory of a block
+ *   inverse/large.cu     elimination in panels, by all multiprocessors
+ *   inverse/refine.cu    the step of Newton's iteration
+ *
+ * All matrices are stored by columns.  M is the transpose of A, so that the columns of M's inverse
+ * are the rows of A's.  It is scaled to S (math/balance.h), and Y is the inverse of S.  Norms are
+ * those of 2^-exponent M and its inverse, with the exponent of M's largest entry.
+ *
+ * Elimination is that of Gauss and Jordan, in place: step k takes the row p_k, of those that no
+ * step had yet, with the largest entry in column k, and subtracts multiples of it from all others.
+ * Rows do not move.  In the end entry (p_s, j) of the array is entry (s, p_j) of the inverse.
+ */
+#ifndef TSVDI_CUDA_INVERSE_RUN_H
+#define TSVDI_CUDA_INVERSE_RUN_H
+
+#include "dense/run.h"
+#include "math/balance.h"
+
+/* What is found of a chunk, in device memory: the least of each. */
+struct inverse_marks {
+    unsigned long long nonfinite, singular; /* a matrix; ULLONG_MAX: none */
+    unsigned long long worst; /* the upper half of a reciprocal condition and the matrix, 32 bits
+                                 each */
+};
+
+/* What a job holds.  All arrays are device memory. */
+struct cuda_inverse {
+    struct cuda_dense in;        /* where load() puts M: r = c = n, count, wide,
+                                    plain, w, largest, exponent, kind */
+    real *x;                     /* [count][n][n] the results */
+    char *singular;              /* [count] 1: a pivot is zero */
+    double *norms;               /* [count] largest sum of magnitudes of a row of 2^-exponent M */
+    double *x_norms;             /* [count] the same of its inverse */
+    int *row, *column;           /* [count][n] exponents */
+    struct inverse_marks *marks; /* [1] */
+    char *d_arrays;              /* the piece of memory that these lie in */
+};
+
+/* Keeps the least of what the threads of a launch come with. */
+static __device__ __forceinline__ void
+mark_least(unsigned long long *least, unsigned long long x)
+{
+    if (x < *(volatile unsigned long long *)least) {
+        atomicMin(least, x); /* few get here */
+    }
+}
+
+/* Tells what matrix number `index` is found to be.  norms: that of 2^-exponent M times that
+   of its inverse. */
+static __device__ __forceinline__ void
+mark_matrix(struct inverse_marks *marks, int64_t index, char kind, bool singular, double norms)
+{
+    const unsigned long long number = (unsigned long long)index;
+    const double rcond = norms > 0 ? 1 / norms : 0; /* 0 also for NaN */
+
+    if (kind == NONFINITE) {
+        mark_least(&marks->nonfinite, number);
+    } else if (singular) {
+        mark_least(&marks->singular, number);
+    } else {
+        unsigned long long bits;
+
+        memcpy(&bits, &rcond, sizeof(bits));
+        mark_least(&marks->worst, bits >> 32 << 32 | number);
+    }
+}
+
+/* What a lane, row or block has found, and where. */
+struct inverse_best {
+    real size; /* below 0: nothing */
+    int at;
+};
+
+/* How good an entry is as a pivot.  NaN, of what overflows, is no better than zero. */
+static __device__ __forceinline__ real
+pivot_size(real x)
+{
+    return x == x ? r_abs(x) : REAL(0);
+}
+
+/* The larger of two; of equals that with the lower number. */
+static __device__ __forceinline__ struct inverse_best
+better(struct inverse_best a, struct inverse_best b)
+{
+    return b.size > a.size || (b.size == a.size && b.at < a.at) ? b : a;
+}
+
+/* The best of a group of lanes of a warp, in each of them. */
+static __device__ __forceinline__ struct inverse_best
+best_of_lanes(struct inverse_best own, int group)
+{
+    for (int lanes = group / 2; lanes > 0; lanes /= 2) {
+        struct inverse_best other;
+
+        other.size = __shfl_xor_sync(0xffffffffu, own.size, lanes);
+        other.at = __shfl_xor_sync(0xffffffffu, own.at, lanes);
+        own = better(own, other);
+    }
+    return own;
+}
+
+/* small.cu: whether it takes matrices of this order. */
+bool tsvdi_cuda_inverse_small_fits(const struct cuda_call *call, int64_t n);
+
+/* small.cu: the inverses of M, in run->in.w, to run->x, with run->marks; the two may be one array.
+   only: S comes in place of M, and Y is made of it, with run->singular. */
+tsvd_status tsvdi_cuda_inverse_small(struct cuda_call *call, const struct cuda_inverse *run,
+                                     bool only);
+
+/* large.cu: eliminates S in run->in.w, which is another array than run->x.  p [count][n] gets the
+   pivots.  Workspace in bytes, d_work of that size. */
+uint64_t tsvdi_cuda_inverse_large_bytes(const struct cuda_call *call, int64_t n);
+tsvd_status tsvdi_cuda_inverse_large(struct tsvd_context *ctx, const struct cuda_inverse *run,
+                                     int *d_p, char *d_work);
+
+/* refine.cu: a step on Y, in run->x, which is the inverse of S, in d_s.  A matrix for which the
+   step does not pay stays as it is.  Workspace in bytes, d_work of that size. */
+uint64_t tsvdi_cuda_inverse_refine_bytes(int64_t n, int64_t count);
+tsvd_status tsvdi_cuda_inverse_refine(struct cuda_call *call, const struct cuda_inverse *run,
+                                      real *d_s, char *d_work);
+
+#endif

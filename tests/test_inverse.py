@@ -1,0 +1,314 @@
+"""tsvd.linalg.inv: accuracy on every device, shapes, layouts, errors, warnings, arguments."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from scipy.linalg import LinAlgWarning, hilbert, toeplitz
+
+from dense_layouts import LAYOUTS
+from measures import INVERSE_BOUNDS, inverse_residual
+from tsvd import linalg
+
+every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["f64", "f32"])
+refined = pytest.mark.parametrize("refine", [False, True], ids=["plain", "refined"])
+
+# Around the sizes of groups of lanes, and of what has a block of its own; the last has panels.
+SIZES = [1, 2, 3, 4, 5, 8, 9, 16, 17, 31, 32, 33, 63, 64, 65, 128, 129, 160]
+
+
+def _primes(n):
+    found = []
+    for k in itertools.count(2):
+        if len(found) == n:
+            return found
+        if all(k % p for p in found):
+            found.append(k)
+
+
+def _powers(n, dtype):
+    reach = 140 if dtype == np.float64 else 15
+    return 10.0 ** np.linspace(-reach, reach, n)
+
+
+def _needs_every_pivot(n):
+    """Ones in a cycle with a little of all else: no diagonal entry can be a pivot."""
+    return np.roll(np.eye(n), 1, axis=0) + 0.01 * np.tri(n, k=-1)
+
+
+FAMILIES = {
+    "gaussian": lambda n, dtype, rng: rng.standard_normal((n, n)),
+    "orthogonal": lambda n, dtype, rng: np.linalg.qr(rng.standard_normal((n, n)))[0],
+    "prime toeplitz": lambda n, dtype, rng: toeplitz(np.array(_primes(n), float)),
+    "graded rows": lambda n, dtype, rng: _powers(n, dtype)[:, None] * rng.standard_normal((n, n)),
+    "graded columns": lambda n, dtype, rng: rng.standard_normal((n, n)) * _powers(n, dtype),
+    "graded both": lambda n, dtype, rng: (
+        np.sqrt(_powers(n, dtype))[:, None]
+        * rng.standard_normal((n, n))
+        * np.sqrt(_powers(n, dtype))[::-1]
+    ),
+    "permutation": lambda n, dtype, rng: np.eye(n)[rng.permutation(n)],
+    "every pivot": lambda n, dtype, rng: _needs_every_pivot(n),
+    "triangular": lambda n, dtype, rng: np.eye(n) + np.tril(rng.standard_normal((n, n)), -1) / 4,
+    "condition 1e4": lambda n, dtype, rng: (
+        (np.linalg.qr(rng.standard_normal((n, n)))[0] * np.geomspace(1, 1e-4, n))
+        @ np.linalg.qr(rng.standard_normal((n, n)))[0]
+    ),
+    "small": lambda n, dtype, rng: rng.standard_normal((n, n)) * np.finfo(dtype).tiny * 2.0**24,
+    "large": lambda n, dtype, rng: rng.uniform(-1, 1, (n, n)) * np.finfo(dtype).max,
+}
+
+
+def _inverse(A, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of conditions, which some families have
+        return linalg.inv(A, **options)
+
+
+@every_dtype
+@refined
+@pytest.mark.parametrize("family", FAMILIES)
+def test_residual(family, refine, dtype, device):
+    for n in SIZES:
+        A = FAMILIES[family](n, dtype, np.random.default_rng(n)).astype(dtype)
+        X = _inverse(A, refine=refine, device=device)
+        assert X.dtype == dtype and X.shape == A.shape and X.flags.c_contiguous
+        assert inverse_residual(A, X) <= INVERSE_BOUNDS[refine], n
+
+
+@refined
+def test_hilbert(refine, device):
+    for n in range(1, 9):
+        A = hilbert(n)
+        assert inverse_residual(A, _inverse(A, refine=refine, device=device)) <= 2, n
+
+
+@every_dtype
+def test_refinement_gains_digits(dtype, device):
+    """The forward error falls to that of rounding, where the condition takes digits."""
+    rng = np.random.default_rng(5)
+    for n in (6, 40, 150):
+        U, V = (np.linalg.qr(rng.standard_normal((n, n)))[0] for _ in range(2))
+        A = ((U * np.geomspace(1, 1e-3, n)) @ V).astype(dtype)
+        exact = np.linalg.inv(A.astype(np.float64))
+        if dtype == np.float64:  # a Newton step in long double
+            rest = np.eye(n) - A.astype(np.longdouble) @ exact
+            exact = exact + exact @ rest
+        errors = [
+            float(np.max(abs(_inverse(A, refine=refine, device=device) - exact)))
+            for refine in (False, True)
+        ]
+        assert errors[1] <= 2 * np.finfo(dtype).eps * np.max(abs(exact)), n
+        assert errors[1] < errors[0], n
+
+
+def test_refinement_leaves_what_it_would_spoil(device):
+    rng = np.random.default_rng(2)
+    for n in (5, 60, 140):
+        Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+        A = (Q * np.geomspace(1, 1e-16, n)) @ Q
+        assert inverse_residual(A, _inverse(A, refine=True, device=device)) <= 2, n
+
+
+@every_dtype
+@refined
+def test_batches_are_their_matrices(refine, dtype, device):
+    rng = np.random.default_rng(0)
+    for n, count in ((1, 40), (4, 1000), (8, 300), (17, 70), (32, 33), (64, 9), (130, 3)):
+        A = rng.standard_normal((count, n, n)).astype(dtype)
+        X = linalg.inv(A, refine=refine, device=device)
+        for i in range(0, count, max(count // 7, 1)):
+            one = linalg.inv(A[i], refine=refine, device=device)
+            np.testing.assert_array_equal(X[i], one)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts(layout, device):
+    for n in (3, 20, 70, 150):
+        A = np.random.default_rng(n).standard_normal((2, n, n))
+        X = linalg.inv(LAYOUTS[layout](A), device=device)
+        np.testing.assert_array_equal(X, linalg.inv(A, device=device))
+
+
+def test_the_input_stays(device):
+    A = np.random.default_rng(3).standard_normal((2, 3, 9, 9))
+    A.setflags(write=False)
+    before = A.copy()
+    X = linalg.inv(A, device=device)
+    assert X.shape == A.shape
+    np.testing.assert_array_equal(A, before)
+    B = np.broadcast_to(A[0, 0], (4, 9, 9))
+    np.testing.assert_array_equal(linalg.inv(B, device=device), np.broadcast_to(X[0, 0], B.shape))
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3, 3), (3, 0, 0), (2, 0, 5, 5)])
+def test_empty(shape, device):
+    for dtype in (np.float64, np.float32, np.int8):
+        X = linalg.inv(np.zeros(shape, dtype), device=device)
+        assert X.shape == shape and X.dtype == (np.float64 if dtype == np.int8 else dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.int32, bool])
+def test_integers_become_float64(dtype, device):
+    A = np.array([[1, 1], [0, 1]], dtype)
+    X = linalg.inv(A, device=device)
+    assert X.dtype == np.float64
+    np.testing.assert_array_equal(X, [[1, -1], [0, 1]])
+
+
+def test_exact_results(device):
+    X = linalg.inv([[2.0, 0], [4, 1]], device=device)
+    np.testing.assert_array_equal(X, [[0.5, 0], [-2, 1]])
+    P = np.eye(7)[[3, 0, 6, 1, 5, 2, 4]]
+    np.testing.assert_array_equal(linalg.inv(P, device=device), P.T)
+
+
+@every_dtype
+def test_ends_of_the_range(dtype, device):
+    """Infinity only where the inverse is above the largest number; small entries underflow."""
+    info = np.finfo(dtype)
+    big, least = float(info.max), float(info.smallest_subnormal)
+    for n in (2, 40, 140):
+        D = np.full(n, 2.0, dtype)
+        D[0], D[-1] = big, least
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            X = linalg.inv(np.diag(D), device=device)
+        assert X[0, 0] == dtype(1 / float(info.max)) and X[-1, -1] == np.inf
+        assert np.all(np.diag(X)[1:-1] == 0.5)
+        assert np.count_nonzero(X) == n and not np.isnan(X).any()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 8, 20, 33, 100, 140])
+def test_singular(n, device):
+    singular = [np.zeros((n, n))]
+    if n > 1:
+        missing = np.random.default_rng(n).standard_normal((n, n))
+        missing[n // 2] = 0
+        singular += [np.ones((n, n)), missing, missing.T]
+    for A in singular:
+        with pytest.raises(np.linalg.LinAlgError, match=r"^singular matrix$"):
+            linalg.inv(A, device=device)
+        B = np.stack([np.eye(n), np.eye(n), A, A])
+        with pytest.raises(np.linalg.LinAlgError, match=r"^matrix 2 of the batch: singular"):
+            linalg.inv(B, device=device)
+
+
+@every_dtype
+def test_near_singular(dtype, device):
+    A = np.array([[1, 1], [1, 1 + np.finfo(dtype).eps / 1]], dtype)
+    with pytest.warns(LinAlgWarning, match=r"^Ill-conditioned matrix \(rcond=\d\.\d+e-"):
+        linalg.inv(A, device=device)
+    A = np.stack([np.eye(2), np.diag([1, 1e-30]), np.eye(2)]).astype(dtype)
+    with pytest.warns(LinAlgWarning, match=r"^matrix 1 of the batch: .*rcond=1e-30") as caught:
+        linalg.inv(A, device=device)
+    assert caught[0].filename == __file__ and len(caught) == 1
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_not_finite(bad, device):
+    for n in (2, 40, 140):
+        A = np.stack([np.eye(n)] * 3)
+        A[1, n // 2, 1] = bad
+        with pytest.raises(ValueError, match=r"^matrix 1 of the batch: a must not hold NaN"):
+            linalg.inv(A, device=device)
+        with pytest.raises(ValueError, match=r"^a must not hold NaN or infinity"):
+            linalg.inv(A[1], device=device)
+        X = linalg.inv(A, device=device, check_finite=False)
+        assert np.isnan(X[1]).all()
+        np.testing.assert_array_equal(X[[0, 2]], A[[0, 2]])
+
+
+def test_wrong_arguments():
+    eye = np.eye(2)
+    for wrong in (1.0, [1.0, 2.0]):
+        with pytest.raises(np.linalg.LinAlgError, match="must be at least two-dimensional"):
+            linalg.inv(wrong)
+    for shape in ((2, 3), (0, 2), (4, 3, 2)):
+        with pytest.raises(np.linalg.LinAlgError, match="must be square"):
+            linalg.inv(np.zeros(shape))
+    for dtype in (complex, np.float16, np.longdouble, object, "U3"):
+        with pytest.raises(TypeError, match="a has dtype"):
+            linalg.inv(eye.astype(dtype))
+    with pytest.raises(TypeError, match="masked"):
+        linalg.inv(np.ma.masked_array(eye))
+    with pytest.raises(ValueError, match="unknown device"):
+        linalg.inv(eye, device="gpu")
+    with pytest.raises(TypeError):
+        linalg.inv(eye, True)
+
+
+def test_out(device):
+    A = np.random.default_rng(1).standard_normal((3, 12, 12))
+    out = np.empty_like(A)
+    assert linalg.inv(A, out=out, device=device) is out
+    np.testing.assert_array_equal(out, linalg.inv(A, device=device))
+    for wrong, error, text in (
+        (np.empty((12, 12)), ValueError, "out: X has shape"),
+        (np.empty(A.shape, "f4"), TypeError, "out: X has dtype"),
+        (np.empty((3, 12, 24))[..., ::2], ValueError, "C-contiguous"),
+        (A, ValueError, "overlaps"),
+        (5, TypeError, "NumPy array"),
+        ((out,), TypeError, "NumPy array"),
+    ):
+        with pytest.raises(error, match=text):
+            linalg.inv(A, out=wrong, device=device)
+
+
+def test_subclasses_and_progress(device):
+    class Own(np.ndarray):
+        pass
+
+    X = linalg.inv(np.diag([2.0, 4]).view(Own), device=device)
+    assert type(X) is Own and X[1, 1] == 0.25
+    told = []
+    linalg.inv(np.eye(150), progress=told.append, device=device)
+    assert told[-1] == 1 and told == sorted(told)
+
+    def stop(done):
+        raise KeyError(done)
+
+    with pytest.raises(KeyError):
+        linalg.inv(np.eye(3), progress=stop, device=device)
+
+
+def test_same_bits_again(device):
+    for n in (5, 32, 100, 200):
+        A = np.random.default_rng(n).standard_normal((2, n, n))
+        np.testing.assert_array_equal(linalg.inv(A, device=device), linalg.inv(A, device=device))
+
+
+@pytest.mark.cuda
+def test_device_arrays(cuda):
+    """Arrays of a GPU with any strides, and `out` there."""
+    torch = pytest.importorskip("torch")
+    for n in (3, 32, 70, 200):
+        A = torch.randn(2, n, n, dtype=torch.float64, device="cuda")
+        X = linalg.inv(A)
+        assert X.device == A.device and X.shape == A.shape
+        for i in range(2):
+            residual = inverse_residual(A[i].cpu().numpy(), X[i].cpu().numpy())
+            assert residual <= INVERSE_BOUNDS[False]
+        assert torch.equal(linalg.inv(A.mT.contiguous().mT), X)
+        out = torch.empty_like(A)
+        assert linalg.inv(A, out=out) is out and torch.equal(out, X)
+        refined_there = linalg.inv(A, refine=True)
+        residual = inverse_residual(A[0].cpu().numpy(), refined_there[0].cpu().numpy())
+        assert residual <= INVERSE_BOUNDS[True]
+        A[1] = 0
+        with pytest.raises(np.linalg.LinAlgError, match="matrix 1 of the batch"):
+            linalg.inv(A)
+
+
+@pytest.mark.cuda
+def test_wide_panels(cuda):
+    """Above the order from which on panels consist of narrow ones; checked by a product there."""
+    torch = pytest.importorskip("torch")
+    for dtype in (torch.float64, torch.float32):
+        A = torch.randn(4500, 4500, dtype=dtype, device="cuda")
+        X = linalg.inv(A)
+        off = A.double() @ X.double()
+        off.diagonal().sub_(1)
+        unit = 4500 * torch.finfo(dtype).eps * A.double().norm() * X.double().norm()
+        assert (off.norm() / unit).item() <= INVERSE_BOUNDS[False]
