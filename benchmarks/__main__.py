@@ -26,6 +26,7 @@ def main():
         "transfers: results on the way to the host, and arrays that stay on the GPU; "
         "twisted: vectors by twisted factorisations on the GPU, beside divide and conquer; "
         "dense: the SVD of dense matrices, beside NumPy or cuSOLVER; "
+        "inverse: inverses of dense matrices, beside NumPy or PyTorch; "
         "eps: the time that a looser eps saves; "
         "crossover: the orders from which on one method or device is faster than another; "
         "stress: random draws, small or dense matrices, or a search for the worst, each checked in "
@@ -61,7 +62,8 @@ def main():
         "--device",
         choices=["cpu", "cuda"],
         default="cpu",
-        help="where dense, eps, crossover, stress, checksums, against and published compute (cpu)",
+        help="where dense, inverse, eps, crossover, stress, checksums, against and published "
+        "compute (cpu)",
     )
     parser.add_argument(
         "--seconds",
@@ -196,6 +198,14 @@ def _dense(arguments, threads):
     return dense.run(path, threads, arguments.device, arguments.repeats, seconds)
 
 
+def _inverse(arguments, threads):
+    from benchmarks import inverse
+
+    name = "inverse_cpu.json" if arguments.device == "cpu" else "inverse.json"
+    path = arguments.output or RESULTS / name
+    return inverse.run(path, threads, arguments.device, arguments.repeats)
+
+
 def _eps(arguments, threads):
     from benchmarks import eps
 
@@ -300,6 +310,7 @@ COMMANDS = {
     "transfers": _transfers,
     "twisted": _twisted,
     "dense": _dense,
+    "inverse": _inverse,
     "eps": _eps,
     "crossover": _crossover,
     "stress": _stress,

@@ -161,31 +161,35 @@ def _warm():
     linalg.svd(A)
 
 
-def _on_cuda(case, until):
+def on_device(A):
     import torch
 
-    A = torch.from_numpy(_gaussian(case)).to("cuda")
-    seconds, found = _timed(lambda: case.ours(A))
+    return torch.from_numpy(A).to("cuda")
+
+
+def _on_cuda(case, until):
+    A = on_device(_gaussian(case))
+    seconds, found = timed_on_device(lambda: case.ours(A))
     record = _record(case, seconds) | _errors_on_cuda(case, A, found)
     found = None
     for name, call in _peers(case, A):
-        _release()
+        release()
         if time.monotonic() > until:
             record["peers"][name] = {"note": "the time is up"}
             continue
         try:
-            seconds, theirs = _timed(call)
+            seconds, theirs = timed_on_device(call)
             record["peers"][name] = _peer(record, seconds)
             record["peers"][name] |= _errors_on_cuda(case, A, theirs)
         except Exception as error:  # another library may raise anything
             record["peers"][name] = {"note": f"failed: {error}".splitlines()[0][:200]}
         theirs = None
     A = None
-    _release()
+    release()
     return _show(record)
 
 
-def _timed(call):
+def timed_on_device(call):
     """Seconds of each call but the first, and the last results."""
     import torch
 
@@ -254,7 +258,7 @@ def _errors_on_cuda(case, A, found):
     return errors | {"orthogonality": float(np.max(worst)) / unit}
 
 
-def _release():
+def release():
     import torch
 
     gc.collect()
