@@ -5,16 +5,15 @@
 #include <string.h>
 
 #include "dense/call.h"
-#include "host/blas.h"
 #include "math/jacobi.h"
 
 /* Refuses what the method or the handle does not offer. */
 static tsvd_status
-check_call(const struct dense_problem *p, const struct backend *backend, tsvd_error *error)
+check_call(const struct dense_problem *p, int *needs_blas, tsvd_error *error)
 {
-    const tsvd_options *o = p->b.options;
+    const struct backend *backend = tsvdi_backend_of(p->b.handle);
 
-    if (o->eps > 0) {
+    if (p->b.options->eps > 0) {
         return tsvdi_fail(
             error, TSVD_ERR_ARGUMENT,
             "eps belongs to bidiagonal matrices, of which method \"jacobi\" has none");
@@ -28,16 +27,7 @@ check_call(const struct dense_problem *p, const struct backend *backend, tsvd_er
                           "method \"jacobi\" does not take matrices of %lld x %lld on the %s",
                           (long long)p->rows, (long long)p->columns, backend->name);
     }
-    if (backend->takes_blas && !tsvdi_blas_ready(&p->b.handle->blas)) {
-        tsvdi_advise(error, "set config.blas, call tsvd_set_blas(), or build tsvd with TSVD_BLAS");
-        return tsvdi_fail(error, TSVD_ERR_LIBRARY, "dense matrices need a BLAS on the CPU");
-    }
-    if (backend->takes_blas && (p->rows > INT32_MAX || p->columns > INT32_MAX)) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                          "a matrix of %lld x %lld is too large for a BLAS", (long long)p->rows,
-                          (long long)p->columns);
-    }
-    return TSVD_OK;
+    return tsvdi_dense_allowed(p, 0, needs_blas, error);
 }
 
 tsvd_status
@@ -53,8 +43,7 @@ tsvdi_jacobi_plan(const struct dense_problem *p, tsvd_plan *told, tsvd_error *er
     told->n = p->b.n;
     told->count = p->b.k;
     told->matrices = p->b.matrices;
-    told->needs_blas = backend->takes_blas;
-    TSVD_TRY(check_call(p, backend, error));
+    TSVD_TRY(check_call(p, &told->needs_blas, error));
     if (p->b.too_large) {
         told->result_bytes = told->host_bytes = BYTES_TOO_MANY;
         told->device_bytes = backend->takes_blas ? 0 : BYTES_TOO_MANY;
@@ -105,19 +94,12 @@ tsvdi_jacobi_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_erro
     const struct backend *backend = tsvdi_backend_of(problem->b.handle);
     const int64_t matrices = problem->b.matrices;
     const double clock = tsvdi_host_seconds();
-    struct tsvd_context ctx;
+    struct tsvd_context ctx = tsvdi_dense_context(problem, error);
     struct jacobi_job job;
     tsvd_plan told;
     tsvd_status ret = TSVD_OK;
 
-    memset(&ctx, 0, sizeof ctx);
     memset(&job, 0, sizeof job);
-    ctx.problem = &problem->b;
-    ctx.options = problem->b.options;
-    ctx.error = error;
-    ctx.is_caller = 1;
-    ctx.total = matrices;
-    ctx.cuda = problem->b.handle->cuda;
     info->method = TSVD_METHOD_JACOBI;
     TSVD_TRY(tsvdi_jacobi_plan(problem, &told, error));
     if (told.host_bytes == BYTES_TOO_MANY || told.device_bytes == BYTES_TOO_MANY) {
@@ -126,7 +108,6 @@ tsvdi_jacobi_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_erro
     if (told.chunk == 0) {
         goto out;
     }
-    ctx.threads = told.threads;
     job.problem = problem;
     job.count = told.chunk;
     job.most_sweeps = ctx.options->max_sweeps > 0 ? ctx.options->max_sweeps : JACOBI_SWEEPS;

@@ -10,21 +10,12 @@
 #include "cpu/kernels/kernels.h"
 
 enum {
-    /* Matrices of so many entries are shared out over the threads; larger ones follow one another,
-       with all threads at work on each. */
-    SHARED_ENTRIES = 128 * 128,
     /* Columns whose signs are fixed together. */
     SIGNS_TOGETHER = 64
 };
 
 /* W of all matrices of a chunk, but of one matrix at least, and no more than the threads need. */
 #define CHUNK_BYTES ((int64_t)32 << 20)
-
-static int64_t
-longer_of(const struct dense_problem *p)
-{
-    return p->rows > p->columns ? p->rows : p->columns;
-}
 
 static int64_t
 chunk_most(const struct dense_problem *p)

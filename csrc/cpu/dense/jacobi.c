@@ -7,9 +7,6 @@
 #include "cpu/kernels/kernels.h"
 
 enum {
-    /* Matrices of so many entries are shared out over the threads; larger ones follow one another,
-       with all threads at work on each. */
-    SHARED_ENTRIES = 128 * 128,
     /* Matrices between two questions to the caller, at most. */
     CHUNK = 4096,
     CACHE_LINE = 64,
@@ -25,12 +22,6 @@ struct jacobi_run {
     struct jacobi_matrix *matrix; /* [dense.workers] */
 };
 
-static int64_t
-longer_of(const struct dense_problem *p)
-{
-    return p->rows > p->columns ? p->rows : p->columns;
-}
-
 static int
 takes(const struct dense_problem *p)
 {
@@ -45,14 +36,6 @@ chunk_most(const struct dense_problem *p)
 }
 
 /* ---- begin and end ---- */
-
-static int
-workers_for(const struct dense_problem *p, int64_t count, int threads)
-{
-    const int64_t most = longer_of(p) * p->b.n <= SHARED_ENTRIES ? threads : 1;
-
-    return (int)(count < most ? count < 1 ? 1 : count : most);
-}
 
 /* A number of bytes on a cache line's boundary. */
 static uint64_t
@@ -91,7 +74,7 @@ static struct bytes
 jacobi_bytes(const struct dense_problem *p, int64_t count)
 {
     const int workers =
-        workers_for(p, count, tsvdi_host_threads_for(p->b.handle->threads, INT64_MAX));
+        tsvdi_cpu_dense_workers(p, count, tsvdi_host_threads_for(p->b.handle->threads, INT64_MAX));
     struct bytes bytes = {sizeof(struct jacobi_run), 0};
 
     bytes.host = bytes_add(bytes.host, bytes_of(workers, sizeof(struct jacobi_matrix)));
@@ -146,7 +129,7 @@ begin(struct tsvd_context *ctx, struct jacobi_job *jacobi)
     run->dense.rows = longer_of(p);
     run->dense.columns = p->b.n;
     run->dense.flipped = p->rows < p->columns;
-    run->dense.workers = workers_for(p, jacobi->count, ctx->threads);
+    run->dense.workers = tsvdi_cpu_dense_workers(p, jacobi->count, ctx->threads);
     run->dense.threads = run->dense.workers > 1 ? 1 : ctx->threads;
     TSVD_TRY(
         tsvdi_alloc(ctx, bytes_of(run->dense.workers, sizeof *run->matrix), (void **)&run->matrix));
@@ -450,20 +433,11 @@ static tsvd_status
 run_job(struct tsvd_context *ctx, struct jacobi_job *jacobi)
 {
     struct jacobi_run *run = jacobi->held;
-    tsvd_status ret = TSVD_OK;
 
     run->dense.ctx = ctx;
     run->job.begin = jacobi->begin;
     run->job.count = jacobi->count;
-    if (run->dense.workers > 1) {
-        TSVD_TRY(tsvdi_host_for_each(run->dense.workers, jacobi->count, solve_one, run));
-    } else {
-        for (int64_t i = 0; i < jacobi->count; i++) {
-            TSVD_TRY(solve_one(run, 0, i));
-        }
-    }
-out:
-    return ret;
+    return tsvdi_cpu_dense_for_each(&run->dense, solve_one, run);
 }
 
 const struct jacobi_ops tsvdi_cpu_jacobi = {

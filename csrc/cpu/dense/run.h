@@ -19,6 +19,16 @@
 #include "backend/ops.h"
 #include "host/blas.h"
 
+/* Matrices of so many entries are shared out over the threads; larger ones follow one another, with
+   all threads at work on each. */
+enum { SHARED_ENTRIES = 128 * 128 };
+
+static inline int64_t
+longer_of(const struct dense_problem *p)
+{
+    return p->rows > p->columns ? p->rows : p->columns;
+}
+
 struct dense_run {
     struct tsvd_context *ctx;
     struct dense_job *job;
