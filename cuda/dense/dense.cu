@@ -87,17 +87,6 @@ reflect_work(const struct cuda_dense *run, int64_t vectors)
                                                        run->count, vectors);
 }
 
-/* The vectors of the results. */
-static struct dense_shape
-shape_of(const struct dense_problem *p)
-{
-    const int64_t k = p->b.k;
-    const struct dense_shape shape = {k, p->rows, p->full ? p->rows : k, p->full ? p->columns : k,
-                                      p->columns};
-
-    return shape;
-}
-
 /* Where U = Q L, or Vh = R Q^T if W is the transpose, by a product that makes a new array. */
 static bool
 left_expands(const struct cuda_dense *run)
@@ -115,7 +104,7 @@ right_expands(const struct cuda_dense *run)
 static bool
 left_in_place(const struct cuda_dense *run, const struct dense_problem *p)
 {
-    return shape_of(p).u_columns == p->b.k && (p->rows == p->b.n || run->count == 1) &&
+    return dense_shape_of(p).u_columns == p->b.k && (p->rows == p->b.n || run->count == 1) &&
            !left_expands(run);
 }
 
@@ -135,7 +124,7 @@ static size_t
 lay_room(const struct cuda_dense *run, const struct dense_problem *p, bool on_host, char *base,
          struct room *room)
 {
-    const struct dense_shape shape = shape_of(p);
+    const struct dense_shape shape = dense_shape_of(p);
     const int64_t count = run->count, n = p->b.n, k = p->b.k;
     const int64_t most =
         shape.u_columns > shape.v_rows ? shape.u_columns : shape.v_rows; /* vectors of a side */
@@ -312,7 +301,7 @@ static tsvd_status
 dense_room(struct tsvd_context *ctx, struct dense_job *job)
 {
     const struct dense_problem *p = job->problem;
-    const struct dense_shape shape = shape_of(p);
+    const struct dense_shape shape = dense_shape_of(p);
     const bool on_host = p->b.to == TSVD_HOST;
     struct cuda_dense *run = run_of(job);
     struct room room;
@@ -339,17 +328,6 @@ out:
     return ret;
 }
 
-/* Has results brought to the host; large ones arrive later (runtime/sender.h). */
-static tsvd_status
-deliver(struct cuda_call *call, real *to, const real *d_from, int64_t count)
-{
-    const size_t bytes = (size_t)count * sizeof(real);
-    const struct cuda_parcel parcel = {(char *)to, (const char *)d_from, bytes, 1, 0};
-
-    return bytes > SENT_BYTES ? tsvdi_cuda_send(call, parcel)
-                              : tsvdi_cuda_land(call, to, d_from, bytes);
-}
-
 /* U = Q L, or P L if W is the transpose. */
 static tsvd_status
 make_left(struct tsvd_context *ctx, const struct dense_job *job, char *d_work)
@@ -357,7 +335,7 @@ make_left(struct tsvd_context *ctx, const struct dense_job *job, char *d_work)
     struct cuda_call *call = cuda_of(ctx);
     const struct dense_problem *p = job->problem;
     const struct cuda_dense *run = run_of(job);
-    const struct dense_shape shape = shape_of(p);
+    const struct dense_shape shape = dense_shape_of(p);
     const int64_t n = p->b.n, k = p->b.k;
     const struct dense_small_vectors l = {job->b.L, n * k, k, k, 0};
     const struct dense_small_vectors u = {run->u, shape.u_rows * shape.u_columns, shape.u_columns,
@@ -391,7 +369,7 @@ make_right(struct tsvd_context *ctx, const struct dense_job *job, char *d_work)
     struct cuda_call *call = cuda_of(ctx);
     const struct dense_problem *p = job->problem;
     const struct cuda_dense *run = run_of(job);
-    const struct dense_shape shape = shape_of(p);
+    const struct dense_shape shape = dense_shape_of(p);
     const int64_t n = p->b.n, k = p->b.k;
     const struct dense_small_vectors r = {job->b.R, n * k, k, n, 1};
     const struct dense_small_vectors vh = {run->vh, shape.v_rows * shape.v_columns, shape.v_rows,
@@ -420,7 +398,7 @@ dense_back(struct tsvd_context *ctx, struct dense_job *job)
     struct cuda_call *call = cuda_of(ctx);
     const struct dense_problem *p = job->problem;
     const struct cuda_dense *run = run_of(job);
-    const struct dense_shape shape = shape_of(p);
+    const struct dense_shape shape = dense_shape_of(p);
     const bool on_host = p->b.to == TSVD_HOST;
     const int64_t count = run->count, u_size = shape.u_rows * shape.u_columns,
                   v_size = shape.v_rows * shape.v_columns;
@@ -436,10 +414,13 @@ dense_back(struct tsvd_context *ctx, struct dense_job *job)
         TSVD_TRY(tsvdi_cuda_dense_finish(call, run, shape, room.work));
     }
     if (on_host) {
-        TSVD_TRY(deliver(call, (real *)p->b.s + job->begin * shape.k, run->s, count * shape.k));
+        TSVD_TRY(cuda_deliver(ctx, (real *)p->b.s + job->begin * shape.k, run->s,
+                              (size_t)(count * shape.k) * sizeof(real)));
         if (p->b.vectors) {
-            TSVD_TRY(deliver(call, (real *)p->b.L + job->begin * u_size, run->u, count * u_size));
-            TSVD_TRY(deliver(call, (real *)p->b.R + job->begin * v_size, run->vh, count * v_size));
+            TSVD_TRY(cuda_deliver(ctx, (real *)p->b.L + job->begin * u_size, run->u,
+                                  (size_t)(count * u_size) * sizeof(real)));
+            TSVD_TRY(cuda_deliver(ctx, (real *)p->b.R + job->begin * v_size, run->vh,
+                                  (size_t)(count * v_size) * sizeof(real)));
         }
     }
 out:

@@ -255,16 +255,6 @@ takes(const struct dense_problem *p)
     return p->b.n <= COLUMNS_MOST && p->rows <= ROWS_MOST && p->columns <= ROWS_MOST;
 }
 
-static struct dense_shape
-shape_of(const struct dense_problem *p)
-{
-    const int64_t k = p->b.k;
-    const struct dense_shape shape = {k, p->rows, p->full ? p->rows : k, p->full ? p->columns : k,
-                                      p->columns};
-
-    return shape;
-}
-
 static struct cuda_jacobi
 shape_run(const struct dense_problem *p, int64_t count)
 {
@@ -306,7 +296,7 @@ static size_t
 lay_room(struct cuda_jacobi *run, const struct dense_problem *p, bool on_host, char *base,
          char **work)
 {
-    const struct dense_shape shape = shape_of(p);
+    const struct dense_shape shape = dense_shape_of(p);
     const int64_t count = run->dense.count;
     const uint64_t stage =
         tsvdi_cuda_dense_stages(p)
@@ -397,17 +387,6 @@ jacobi_chunk_most(const struct dense_problem *p)
 
 /* ---- a job ---- */
 
-/* Has results brought to the host; large ones arrive later (runtime/sender.h). */
-static tsvd_status
-deliver(struct cuda_call *call, real *to, const real *d_from, int64_t count)
-{
-    const size_t bytes = (size_t)count * sizeof(real);
-    const struct cuda_parcel parcel = {(char *)to, (const char *)d_from, bytes, 1, 0};
-
-    return bytes > SENT_BYTES ? tsvdi_cuda_send(call, parcel)
-                              : tsvdi_cuda_land(call, to, d_from, bytes);
-}
-
 /* W becomes its vectors. */
 static tsvd_status
 decompose(struct tsvd_context *ctx, const struct jacobi_job *job, struct cuda_jacobi *run,
@@ -470,7 +449,7 @@ jacobi_run(struct tsvd_context *ctx, struct jacobi_job *job)
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct dense_problem *p = job->problem;
-    const struct dense_shape shape = shape_of(p);
+    const struct dense_shape shape = dense_shape_of(p);
     const bool on_host = p->b.to == TSVD_HOST;
     const int64_t count = job->count, u_size = shape.u_rows * shape.u_columns,
                   v_size = shape.v_rows * shape.v_columns;
@@ -497,13 +476,13 @@ jacobi_run(struct tsvd_context *ctx, struct jacobi_job *job)
         TSVD_TRY(tsvdi_cuda_dense_finish(call, &run->dense, shape, work));
     }
     if (on_host) {
-        TSVD_TRY(
-            deliver(call, (real *)p->b.s + job->begin * shape.k, run->dense.s, count * shape.k));
+        TSVD_TRY(cuda_deliver(ctx, (real *)p->b.s + job->begin * shape.k, run->dense.s,
+                              (size_t)(count * shape.k) * sizeof(real)));
         if (p->b.vectors) {
-            TSVD_TRY(
-                deliver(call, (real *)p->b.L + job->begin * u_size, run->dense.u, count * u_size));
-            TSVD_TRY(
-                deliver(call, (real *)p->b.R + job->begin * v_size, run->dense.vh, count * v_size));
+            TSVD_TRY(cuda_deliver(ctx, (real *)p->b.L + job->begin * u_size, run->dense.u,
+                                  (size_t)(count * u_size) * sizeof(real)));
+            TSVD_TRY(cuda_deliver(ctx, (real *)p->b.R + job->begin * v_size, run->dense.vh,
+                                  (size_t)(count * v_size) * sizeof(real)));
         }
     }
     TSVD_TRY(tsvdi_cuda_land_all(call, piece, 1));

@@ -126,6 +126,14 @@ tsvd_status tsvdi_cuda_dense_place(struct cuda_call *call, int64_t count, const 
 struct dense_shape {
     int64_t k, u_rows, u_columns, v_rows, v_columns;
 };
+static inline struct dense_shape
+dense_shape_of(const struct dense_problem *p)
+{
+    const int64_t k = p->b.k;
+
+    return {k, p->rows, p->full ? p->rows : k, p->full ? p->columns : k, p->columns};
+}
+
 uint64_t tsvdi_cuda_dense_finish_bytes(int64_t count, struct dense_shape shape);
 tsvd_status tsvdi_cuda_dense_finish(struct cuda_call *call, const struct cuda_dense *run,
                                     struct dense_shape shape, char *d_work);
