@@ -95,6 +95,9 @@ class Machine:
     def reduce(self, *arguments):
         return self._call(_core.reduce, *arguments)
 
+    def inv(self, *arguments):
+        return self._call(_core.inv, *arguments)
+
 
 @pytest.fixture
 def machine(monkeypatch):
@@ -459,9 +462,17 @@ def test_dense_matrices(machine):
     linalg.bidiagonalize(LARGE)
     linalg.svdvals(LARGE, select="v", select_range=(0, 1))
     linalg.svdvals(LARGE, method="qr")  # not measured
+    linalg.svdvals(LARGE, method="jacobi")
     linalg.svdvals(LARGE, device="cpu")
     linalg.svdvals(SMALL, device="cuda")
-    assert made.used == [0, 0, -1, -1, 0]
+    assert made.used == [0, 0, -1, -1, -1, 0]
+
+
+def test_inverses_of_arrays_on_the_host(machine):
+    made = machine()
+    linalg.inv(np.eye(600))  # not measured either
+    linalg.inv(np.eye(3), device="cuda")
+    assert made.used == [-1, 0]
 
 
 @pytest.mark.parametrize(

@@ -761,8 +761,8 @@ def inv(
         and leaves few errors but those of rounding X. Matrices so close to
         singular ones that the step does not converge are left as they are.
     device : str or int, optional
-        "cpu", "cuda", "cuda:1" or 1. None: where a lies; for arrays on the host
-        as for `svd`.
+        "cpu", "cuda", "cuda:1" or 1. None: where a lies; arrays on the host stay
+        there, as it is not measured where a GPU is faster for them.
     stream : int or object, optional
         The CUDA stream to compute on, as for `tsvd.svd`.
     out : array, optional
@@ -845,7 +845,8 @@ def inv(
         place = (*_place(arrays), cuda)
         return _core.inv(arrays.inputs[0], refine, *wanted, *settings, *place)
 
-    (result, rcond, matrix), _ = _computed(compute, arrays, device, number, True)
+    where = "cpu" if device is None else device
+    (result, rcond, matrix), _ = _computed(compute, arrays, where, number, True)
     result = _arrays.results(arrays, result)
     _warn_near_singular(shape_of(a), result if out is None else out, rcond, matrix)
     return out if out is not None else _like(a, result)
