@@ -33,6 +33,7 @@ SHIFTED_SHARE, EDGE_SHARE = 0.5, 0.1  # times a power of two; those next to the 
 # Methods for the bidiagonal matrix.
 METHODS = {"auto": 0.5, "dc": 0.15, "twisted": 0.1, "qr": 0.15, "givens": 0.1}
 WHOLE = ("qr", "givens")  # methods that compute the vectors of all values only
+DIRECT = "jacobi"  # the one that makes no bidiagonal matrix; --method asks for it
 
 
 @dataclass
@@ -96,7 +97,7 @@ def _drawn(rng, method):
     if rng.random() < PART_SHARE and not (vectors and method in WHOLE):
         low, high = sorted(int(i) for i in rng.integers(0, min(m, n), 2))
         part = low, min(high, low + int(rng.choice([0, 3, n])))
-        by_interval = bool(rng.random() < INTERVAL_SHARE)
+        by_interval = bool(rng.random() < INTERVAL_SHARE) and method != DIRECT
     others = None
     most = min(LARGEST_BATCH, ENTRIES_IN_BATCH // (m * n))
     if most and not by_interval and rng.random() < BATCH_SHARE:
@@ -115,7 +116,7 @@ def _drawn(rng, method):
         others=others,
         part=part,
         by_interval=by_interval,
-        two_steps=bool(rng.random() < FORM_SHARE),
+        two_steps=bool(rng.random() < FORM_SHARE) and method != DIRECT,
         repeated=bool(rng.random() < REPEATED_SHARE),
         threads=int(rng.choice([1, 1, 2, 3])),
     )
