@@ -188,10 +188,10 @@ def test_singular(n, device):
         missing[n // 2] = 0
         singular += [np.ones((n, n)), missing, missing.T]
     for A in singular:
-        with pytest.raises(np.linalg.LinAlgError, match=r"^singular matrix$"):
+        with pytest.raises(np.linalg.LinAlgError, match=r"^Singular matrix$"):
             linalg.inv(A, device=device)
         B = np.stack([np.eye(n), np.eye(n), A, A])
-        with pytest.raises(np.linalg.LinAlgError, match=r"^matrix 2 of the batch: singular"):
+        with pytest.raises(np.linalg.LinAlgError, match=r"^matrix 2 of the batch: Singular"):
             linalg.inv(B, device=device)
 
 
@@ -312,3 +312,9 @@ def test_wide_panels(cuda):
         off.diagonal().sub_(1)
         unit = 4500 * torch.finfo(dtype).eps * A.double().norm() * X.double().norm()
         assert (off.norm() / unit).item() <= INVERSE_BOUNDS[False]
+
+
+def test_a_matrix_with_nan_leaves_the_warning_of_others():
+    A = np.array([np.full((2, 2), np.nan), [[1, 1], [1, 1 + 2.0**-52]]])
+    with pytest.warns(LinAlgWarning, match=r"^matrix 1 of the batch: .*rcond=5.5"):
+        linalg.inv(A, check_finite=False, device="cpu")

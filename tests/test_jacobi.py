@@ -326,3 +326,17 @@ def test_progress():
 
     with pytest.raises(KeyError):
         linalg.svd(A, method="jacobi", device="cpu", progress=stop)
+
+
+def test_columns_are_not_taken_for_rows():
+    """The last row is tiny, but the others are parallel as the columns are graded."""
+    A = np.array(
+        [
+            [-0.00015680727585479047, -1.0065959399287967e-32, -1.8940547747937257e-34],
+            [0.0002600730359240692, -6.326655849990286e-33, -1.5441360065449663e-33],
+            [0, 0, 5.985789539826358e-36],
+        ]
+    )
+    exact = exact_values(A, 120)
+    S = linalg.svdvals(A, method="jacobi", device="cpu")
+    assert relative_error(S, exact) <= 11 * 520  # the condition of the columns at norm 1

@@ -50,7 +50,7 @@ judge(const struct tsvd_context *ctx, const struct inverse_findings *found)
     }
     ctx->error->matrix = ctx->total > 1 ? matrix : -1;
     return nonfinite ? tsvdi_fail(ctx->error, TSVD_ERR_NONFINITE, "a must not hold NaN or infinity")
-                     : tsvdi_fail(ctx->error, TSVD_ERR_SINGULAR, "singular matrix");
+                     : tsvdi_fail(ctx->error, TSVD_ERR_SINGULAR, "Singular matrix");
 }
 
 tsvd_status
@@ -85,8 +85,12 @@ tsvdi_inverse(const struct dense_problem *p, int refine, tsvd_inverse_info *info
         TSVD_TRY(tsvdi_check(&ctx, 1));
     }
     TSVD_TRY(backend->arrive != NULL ? backend->arrive(&ctx) : TSVD_OK);
-    info->rcond = found.nonfinite < INT64_MAX ? NAN : found.rcond;
-    info->matrix = found.nonfinite < INT64_MAX ? found.nonfinite : found.matrix;
+    info->rcond = found.rcond;
+    info->matrix = found.matrix;
+    if (found.matrix < 0 && found.nonfinite < INT64_MAX) {
+        info->rcond = NAN;
+        info->matrix = found.nonfinite;
+    }
 out:
     if (job.load.problem != NULL) {
         backend->inverse->end(&ctx, &job);

@@ -13,7 +13,7 @@ check_call(const struct dense_problem *p, int *needs_blas, tsvd_error *error)
 {
     const struct backend *backend = tsvdi_backend_of(p->b.handle);
 
-    if (p->b.options->eps > 0) {
+    if (p->b.options->eps >= 0) {
         return tsvdi_fail(
             error, TSVD_ERR_ARGUMENT,
             "eps belongs to bidiagonal matrices, of which method \"jacobi\" has none");

@@ -4,8 +4,9 @@
  * M = diag(2^r) S diag(2^c): r_i is the exponent of the largest entry of row i, and c_j that of the
  * largest entry of column j after that.  So the entries of S are below 2, and the largest of each
  * column is 1 or more.  The inverse of M has the entry 2^-(c_i + r_j) y_ij, with Y the inverse of
- * S. All of this is exact, but for what underflows, as the ratio of an entry of S to 1 is below the
- * range of numbers.
+ * S.  All of this is exact, but for entries of S that underflow.  It keeps the sizes of rows and of
+ * columns out of the pivots, but small entries of a graded matrix may be what its inverse is made
+ * of; then it can also cost digits.
  */
 #ifndef TSVDI_BALANCE_H
 #define TSVDI_BALANCE_H

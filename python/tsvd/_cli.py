@@ -87,7 +87,11 @@ def _parser():
     )
     linalg.set_defaults(run=_linalg)
 
-    for command, results, values in ((svd, "L, s, R", "s"), (linalg, "U, S, Vh", "S")):
+    methods = "auto, dc, qr, givens, bisect, twisted"
+    for command, results, values, offered in (
+        (svd, "L, s, R", "s", methods),
+        (linalg, "U, S, Vh", "S", methods + ", jacobi"),
+    ):
         command.add_argument(
             "-o",
             "--output",
@@ -102,9 +106,7 @@ def _parser():
         command.add_argument(
             "--values-only", action="store_true", help=f"compute and write {values} only"
         )
-        command.add_argument(
-            "--method", default="auto", help="auto, dc, qr, givens, bisect (default: auto)"
-        )
+        command.add_argument("--method", default="auto", help=f"{offered} (default: auto)")
         command.add_argument(
             "--device", help="cpu, cuda, cuda:1 (default: by the size of the matrix)"
         )

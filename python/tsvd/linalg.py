@@ -756,10 +756,11 @@ def inv(
         The matrices; see `svd` for dtypes, strides, batches and arrays of other
         libraries. n may be 0.
     refine : bool
-        True: one step of Newton's iteration, ``X + X @ (I - a @ X)`` with a
-        residual in more digits than a has. It takes three to five times as long,
-        and leaves few errors but those of rounding X. Matrices so close to
-        singular ones that the step does not converge are left as they are.
+        True: one step of Newton's iteration, with a residual in more digits than
+        a has. It takes three to five times as long and squares the relative error
+        of X: few errors but those of rounding X are left up to condition numbers
+        of about 1e8 (float64). Matrices so close to singular ones that the step
+        does not converge are left as they are.
     device : str or int, optional
         "cpu", "cuda", "cuda:1" or 1. None: where a lies; arrays on the host stay
         there, as it is not measured where a GPU is faster for them.
@@ -812,8 +813,8 @@ def inv(
     -----
     Method: LU decomposition by LAPACK on the CPU, Gauss-Jordan elimination on
     CUDA devices [1]_, both with partial pivoting. Rows and columns are scaled by
-    powers of two first, so that graded matrices lose nothing, and an entry is
-    infinite only if it is above the largest number.
+    powers of two first: D1 @ B @ D2 with diagonal D1 and D2 loses nothing if the
+    entries of B are of like size and B is well conditioned.
 
     Accuracy: the smaller of ``a @ X - I`` and ``X @ a - I`` is a small multiple
     of ``n u`` times the norms of a and X. The same input and options give the

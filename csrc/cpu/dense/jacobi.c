@@ -10,7 +10,7 @@ enum {
     /* Matrices between two questions to the caller, at most. */
     CHUNK = 4096,
     CACHE_LINE = 64,
-    /* So many more bits between the largest row and the least are more than chance. */
+    /* So many bits of the product of norms are more than chance. */
     GRADED_BITS = 8
 };
 
@@ -340,51 +340,44 @@ fill_nan(const struct jacobi_job *job, int64_t i)
     }
 }
 
-/* Exponents of the sizes of rows, or of columns. */
-struct range {
-    int64_t least, most;
-};
-
-/* Takes in another size; INT64_MIN: of zeros, which have none. */
-static void
-widen(struct range *range, int64_t size)
+/* The sum of sizes, which are exponents, below the largest.  Rows or columns of zeros have none. */
+static int64_t
+sum_below(int64_t count, const int64_t *size, int64_t largest)
 {
-    if (size > INT64_MIN) {
-        range->least = size < range->least ? size : range->least;
-        range->most = size > range->most ? size : range->most;
+    int64_t sum = 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        sum += size[i] > INT64_MIN ? size[i] - largest : 0;
     }
+    return sum;
 }
 
-/* Whether the rows of W have a wider range of sizes than its columns.  The transpose of such a
-   matrix takes fewer sweeps, and its columns are what the accuracy is relative to. */
+/* Whether the rows of W, at norm 1, would be better conditioned than its columns.  The determinant
+   of either is that of W over the product of the norms, so the smaller product wins.  The accuracy
+   of the values is relative to that condition, and the better one takes fewer sweeps. */
 static int
 is_graded_by_rows(struct jacobi_matrix *m)
 {
     const int64_t n = m->columns;
-    struct range rows = {INT64_MAX, INT64_MIN}, columns = rows;
+    int64_t *row = m->own, *column = m->column, largest = INT64_MIN;
 
     for (int64_t i = 0; i < n; i++) {
-        m->own[i] = INT64_MIN;
+        row[i] = column[i] = INT64_MIN;
     }
     for (int64_t j = 0; j < n; j++) {
-        int64_t most = INT64_MIN;
-
         for (int64_t i = 0; i < n; i++) {
             real_int power;
 
             if (r_split(m->w[j * n + i], &power) != 0) {
                 const int64_t size = power + m->exponent[j];
 
-                m->own[i] = size > m->own[i] ? size : m->own[i];
-                most = size > most ? size : most;
+                row[i] = size > row[i] ? size : row[i];
+                column[j] = size > column[j] ? size : column[j];
             }
         }
-        widen(&columns, most);
+        largest = column[j] > largest ? column[j] : largest;
     }
-    for (int64_t i = 0; i < n; i++) {
-        widen(&rows, m->own[i]);
-    }
-    return rows.most - rows.least > columns.most - columns.least + GRADED_BITS;
+    return sum_below(n, row, largest) + GRADED_BITS < sum_below(n, column, largest);
 }
 
 static tsvd_status

@@ -569,10 +569,10 @@ TSVD_API tsvd_status tsvd_reduction_svd(tsvd_reduction *reduction, const tsvd_op
 
 /* What is known of the inverses of a batch. */
 typedef struct tsvd_inverse_info {
-    double rcond;         /* the smallest reciprocal condition, 1 / (|A|_1 |X|_1), to six digits;
-                             infinity if there is no entry, NaN if it is that of a matrix with NaN or
-                             infinity */
-    int64_t matrix;       /* the matrix that has it; -1: none */
+    double rcond;         /* the smallest reciprocal condition, 1 / (|A|_1 |X|_1), of the matrices
+                             that are finite, to six digits; NaN if none is, infinity if there is no
+                             entry */
+    int64_t matrix;       /* the matrix that has it, or the first one; -1: there is no entry */
     double seconds_total; /* the whole call */
 } tsvd_inverse_info;
 
@@ -583,7 +583,7 @@ typedef struct tsvd_inverse_info {
  * a         the matrices, (batch..., n, n), with any strides; never written
  * options   NULL: the defaults; check_finite, check and check_arg are read.  With check_finite = 0
  *           a matrix that holds NaN or infinity gives NaN
- * refine    non-zero: one step of Newton's iteration, X := X + X (I - A X), where it pays
+ * refine    non-zero: one step of Newton's iteration where it converges
  * X         out, the inverses: C-contiguous, of the shape and the dtype of a, in any space.  It
  *           overlaps a nowhere
  * info      filled if not NULL
@@ -595,11 +595,11 @@ typedef struct tsvd_inverse_info {
  * threads of its own.
  *
  * Method    LU decomposition with partial pivoting on the CPU, Gauss-Jordan elimination with
- *           partial pivoting on CUDA devices.  Rows and columns are scaled by powers of two.
+ *           partial pivoting on CUDA devices.  Rows and columns are scaled by powers of two;
+ *           what underflows then is zero.
  *
  * Accuracy  the smaller of A X - I and X A - I to a small multiple of n u |A| |X|, also without
- *           refine; with it X has few errors but those of its rounding, unless A is close to a
- *           singular matrix.  An entry is infinity only if it is above the largest number.
+ *           refine; that squares the relative error of X, unless A is close to a singular matrix.
  *
  * Work      2 n^3 multiplications and additions; 4 to 8 n^3 more with refine.
  */
