@@ -69,3 +69,11 @@ def same_bits(a, b):
     if isinstance(a, tuple):
         return len(a) == len(b) and all(map(same_bits, a, b))
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def hold(findings, where, found, wrong):
+    """Holds what check_dense() of measures.py returns."""
+    for measure, (value, limit) in found.items():
+        findings.bound(where, measure, value, limit)
+    for what in wrong:
+        findings.found.append(f"{where}: {what}")

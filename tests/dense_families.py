@@ -349,3 +349,9 @@ def one_far_above(m, n, dtype, rng):
     A = rng.standard_normal((m, n))
     A[rng.integers(m), rng.integers(n)] = float(np.finfo(dtype).max) / 4
     return A
+
+
+def chosen(family, shapes, count):
+    """Some of the shapes, others for each family, so that together they have all."""
+    first = list(FAMILIES).index(family) * count
+    return [shapes[(first + i) % len(shapes)] for i in range(count)]

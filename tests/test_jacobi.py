@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import DTYPES, Findings
-from dense_families import FAMILIES, make, pictures
+from cases import DTYPES, Findings, hold
+from dense_families import FAMILIES, chosen, make, pictures
 from dense_layouts import LAYOUTS
 from measures import check_dense, dense_shapes, value_error
 from reference import dense_singular_values
@@ -32,18 +32,6 @@ def values(family, m, n, dtype):
     return dense_singular_values(make(family, m, n, dtype))
 
 
-def chosen(family, count):
-    first = list(FAMILIES).index(family) * count
-    return [SHAPES[(first + i) % len(SHAPES)] for i in range(count)]
-
-
-def hold(findings, where, found, wrong):
-    for measure, (value, limit) in found.items():
-        findings.bound(where, measure, value, limit)
-    for what in wrong:
-        findings.found.append(f"{where}: {what}")
-
-
 def check(findings, family, m, n, dtype, full, device):
     A, s_ref = make(family, m, n, dtype), values(family, m, n, dtype)
     where = f"{family} {m}x{n} {dtype.__name__}"
@@ -59,7 +47,7 @@ def check(findings, family, m, n, dtype, full, device):
 @pytest.mark.parametrize("full", [False, True])
 def test_families(family, dtype, full, device):
     with Findings() as findings:
-        for m, n in chosen(family, 6):
+        for m, n in chosen(family, SHAPES, 6):
             check(findings, family, m, n, dtype, full, device)
 
 

@@ -5,8 +5,8 @@ import functools
 import numpy as np
 import pytest
 
-from cases import DTYPES, Findings
-from dense_families import FAMILIES, make, pictures
+from cases import DTYPES, Findings, hold
+from dense_families import FAMILIES, chosen, make, pictures
 from dense_layouts import LAYOUTS
 from measures import (
     BOUNDS,
@@ -61,19 +61,6 @@ def matrix(family, m, n, dtype):
 def values(family, m, n, dtype):
     """The reference values; all tests share them."""
     return dense_singular_values(matrix(family, m, n, dtype))
-
-
-def chosen(family, shapes, count):
-    """Some of the shapes, others for each family, so that together they have all."""
-    first = list(FAMILIES).index(family) * count
-    return [shapes[(first + i) % len(shapes)] for i in range(count)]
-
-
-def hold(findings, where, found, wrong):
-    for measure, (value, limit) in found.items():
-        findings.bound(where, measure, value, limit)
-    for what in wrong:
-        findings.found.append(f"{where}: {what}")
 
 
 def check_all(findings, family, m, n, dtype, device, **options):
