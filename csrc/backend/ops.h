@@ -323,23 +323,32 @@ struct jacobi_made {
 struct jacobi_job {
     const struct dense_problem *problem;
     int64_t begin, count;
-    int64_t most_sweeps;      /* bound on the sweeps of each matrix */
-    struct jacobi_made *made; /* [count] host, out of run() */
-    void *held;               /* what the back end keeps from begin() to end() */
+    int64_t most_sweeps;        /* bound on the sweeps of each matrix */
+    struct dense_problem start; /* out of prepare(): an SVD that is wanted before run(), of which
+                                   the caller fills in the options; b.n = 0: none is */
+    struct jacobi_made *made;   /* [count] host, out of run() */
+    void *held;                 /* what the back end keeps from begin() to end() */
 };
 
-struct jacobi_ops {
-    /* Whether it takes matrices of such a shape. */
-    int (*takes)(const struct dense_problem *problem);
+/* Share of a chunk's work that is done when the SVD is there that Jacobi begins with. */
+#define JACOBI_STARTED 0.5
 
+struct jacobi_ops {
     /* The most matrices of a chunk, >= 1. */
     int64_t (*chunk_most)(const struct dense_problem *problem);
+
+    /* Order of the square matrix whose SVD prepare() may want; 0: it wants none. */
+    int64_t (*start_order)(const struct dense_problem *problem);
 
     /* Takes the workspace; end() gives it back, and is due also after a failure. */
     tsvd_status (*begin)(struct tsvd_context *ctx, struct jacobi_job *job);
     void (*end)(struct tsvd_context *ctx, struct jacobi_job *job);
 
-    /* Reads the matrices, and writes their results: NaN for those that are not finite. */
+    /* Reads the matrices.  Jacobi may begin with the vectors of another method, which leave little
+       to do: then prepare() tells in job->start of which matrix, and where they go. */
+    tsvd_status (*prepare)(struct tsvd_context *ctx, struct jacobi_job *job);
+
+    /* Writes the results: NaN for matrices that are not finite. */
     tsvd_status (*run)(struct tsvd_context *ctx, struct jacobi_job *job);
 
     /* Workspace of a job of so many matrices. */

@@ -29,6 +29,15 @@ struct dense_call {
     struct dense_job job;
 };
 
+/* svd.c: the check of an SVD within another one.  It tells the caller's check which share of the
+   chunk under work is done: from `from` to `to`. */
+struct inner_check {
+    struct tsvd_context *ctx;
+    const tsvd_options *options; /* the caller's */
+    double from, to;
+};
+int tsvdi_dense_check_inner(void *arg, double done);
+
 /* plan.c: refuses what the handle cannot do; `lapack`: with the functions of LAPACK.  *needs_blas
    is filled also if there is none. */
 tsvd_status tsvdi_dense_allowed(const struct dense_problem *problem, int lapack, int *needs_blas,

@@ -22,12 +22,52 @@ check_call(const struct dense_problem *p, int *needs_blas, tsvd_error *error)
         return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED,
                           "method \"jacobi\" is not available on the %s", backend->name);
     }
-    if (!backend->jacobi->takes(p)) {
-        return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED,
-                          "method \"jacobi\" does not take matrices of %lld x %lld on the %s",
-                          (long long)p->rows, (long long)p->columns, backend->name);
-    }
     return tsvdi_dense_allowed(p, 0, needs_blas, error);
+}
+
+/* The SVD that a job may begin with, as a call that has no arrays yet. */
+static struct dense_problem
+shape_start(const struct dense_problem *p, int64_t n)
+{
+    struct dense_problem start = *p;
+
+    start.rows = start.columns = start.b.n = start.b.k = n;
+    start.b.first = 0;
+    start.b.vectors = 1;
+    start.b.matrices = 1;
+    start.b.batch_ndim = 0;
+    start.full = 0;
+    return start;
+}
+
+/* Its options: the method is left to tsvd, and no bound of the caller's holds for it. */
+static tsvd_options
+start_options(const struct dense_problem *p)
+{
+    tsvd_options options = *p->b.options;
+
+    options.method = TSVD_METHOD_AUTO;
+    options.max_sweeps = 0;
+    options.check_finite = 0;
+    return options;
+}
+
+/* Bytes that it takes besides, at most. */
+static tsvd_status
+plan_start(const struct dense_problem *p, int64_t n, tsvd_plan *told, tsvd_error *error)
+{
+    struct dense_problem start = shape_start(p, n);
+    const tsvd_options options = start_options(p);
+    struct dense_plan plan;
+    tsvd_status ret = TSVD_OK;
+
+    start.b.options = &options;
+    TSVD_TRY(tsvdi_dense_plan_call(&start, 0, &plan, error));
+    told->needs_blas |= plan.told.needs_blas;
+    told->host_bytes = bytes_add(told->host_bytes, plan.told.host_bytes);
+    told->device_bytes = bytes_add(told->device_bytes, plan.told.device_bytes);
+out:
+    return ret;
 }
 
 tsvd_status
@@ -35,7 +75,7 @@ tsvdi_jacobi_plan(const struct dense_problem *p, tsvd_plan *told, tsvd_error *er
 {
     const struct backend *backend = tsvdi_backend_of(p->b.handle);
     struct bytes bytes;
-    int64_t most;
+    int64_t most, order;
     tsvd_status ret = TSVD_OK;
 
     memset(told, 0, sizeof *told);
@@ -58,6 +98,10 @@ tsvdi_jacobi_plan(const struct dense_problem *p, tsvd_plan *told, tsvd_error *er
         bytes = backend->jacobi->bytes(p, told->chunk);
         told->host_bytes = bytes_add(bytes.host, bytes_of(told->chunk, sizeof(struct jacobi_made)));
         told->device_bytes = bytes.device;
+        order = backend->jacobi->start_order(p);
+        if (order > 0) {
+            TSVD_TRY(plan_start(p, order, told, error));
+        }
     }
 out:
     return ret;
@@ -86,6 +130,24 @@ look_at(struct tsvd_context *ctx, const struct jacobi_job *job, tsvd_info *info)
         }
     }
     return TSVD_OK;
+}
+
+/* The SVD that job->start tells of. */
+static tsvd_status
+solve_start(struct tsvd_context *ctx, struct jacobi_job *job)
+{
+    struct inner_check inner = {ctx, ctx->options, 0, JACOBI_STARTED};
+    tsvd_options options = start_options(job->problem);
+    tsvd_info info;
+    tsvd_status ret;
+
+    memset(&info, 0, sizeof info);
+    options.check = ctx->options->check == NULL ? NULL : tsvdi_dense_check_inner;
+    options.check_arg = &inner;
+    job->start.b.options = &options;
+    ret = tsvdi_dense_svd(&job->start, &info, ctx->error);
+    job->start.b.options = NULL;
+    return ret;
 }
 
 tsvd_status
@@ -117,6 +179,11 @@ tsvdi_jacobi_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_erro
         job.begin = ctx.index = begin;
         job.count = ctx.count = matrices - begin < told.chunk ? matrices - begin : told.chunk;
         TSVD_TRY(tsvdi_check(&ctx, 0));
+        job.start = shape_start(problem, 0);
+        TSVD_TRY(backend->jacobi->prepare(&ctx, &job));
+        if (job.start.b.n > 0) {
+            TSVD_TRY(solve_start(&ctx, &job));
+        }
         TSVD_TRY(backend->jacobi->run(&ctx, &job));
         TSVD_TRY(look_at(&ctx, &job, info));
         TSVD_TRY(tsvdi_check(&ctx, 1));

@@ -7,19 +7,13 @@
 #include "bidiag/call.h"
 #include "dense/call.h"
 
-/* What the check of the bidiagonal SVD is given. */
-struct inner_check {
-    struct tsvd_context *ctx;
-    const tsvd_options *options; /* the caller's */
-};
-
-/* Tells the caller the share of the whole.  It runs in the caller's floating-point environment. */
-static int
-check_inner(void *arg, double done)
+/* It runs in the caller's floating-point environment. */
+int
+tsvdi_dense_check_inner(void *arg, double done)
 {
     const struct inner_check *inner = arg;
     struct tsvd_context *ctx = inner->ctx;
-    const double share = DENSE_REDUCED + (DENSE_SOLVED - DENSE_REDUCED) * done;
+    const double share = inner->from + (inner->to - inner->from) * done;
     const double told = ((double)ctx->index + share * (double)ctx->count) / (double)ctx->total;
 
     ctx->told = told > ctx->told ? told : ctx->told;
@@ -132,7 +126,7 @@ solve_bidiagonal(struct dense_call *call, tsvd_info *info)
 {
     struct dense_job *job = &call->job;
     const struct dense_problem *p = &call->problem;
-    struct inner_check inner = {&call->ctx, &call->options};
+    struct inner_check inner = {&call->ctx, &call->options, DENSE_REDUCED, DENSE_SOLVED};
     tsvd_options options = call->options;
     struct svd_problem b = p->b;
     tsvd_info own;
@@ -141,7 +135,7 @@ solve_bidiagonal(struct dense_call *call, tsvd_info *info)
     memset(&own, 0, sizeof own);
     options.lower = p->rows < p->columns;
     options.check_finite = 0;
-    options.check = call->options.check == NULL ? NULL : check_inner;
+    options.check = call->options.check == NULL ? NULL : tsvdi_dense_check_inner;
     options.check_arg = &inner;
     b.options = &options;
     b.batch_ndim = 1;

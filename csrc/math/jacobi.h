@@ -39,7 +39,14 @@ enum {
     /* The most sweeps if the caller sets no bound.  Up to 15 were seen. */
     JACOBI_SWEEPS = 60,
     /* A shift beyond this counts as this: the factors are then zero, or the roles change. */
-    JACOBI_SHIFT = R_BIAS - 1
+    JACOBI_SHIFT = R_BIAS - 1,
+    /* Of a square matrix, rows or columns at norm 1 are the better conditioned ones if the product
+       of their norms is the smaller one, as the determinant is that of either over that product.
+       So many bits of the product are more than chance. */
+    JACOBI_GRADED_BITS = 8,
+    /* Columns whose largest entries differ by no more than so many powers of two have nearly the
+       same size. */
+    JACOBI_EVEN_BITS = 2
 };
 
 struct jacobi_turn {
@@ -59,6 +66,16 @@ jacobi_tolerance(int64_t n)
 {
     return R_EPS * (2 + r_sqrt((real)n) / 32);
 }
+
+/* A pair is turned from this part of the tolerance on, and a sweep in which none was above the
+   tolerance is the last one.  Cosines just below the tolerance would come back above it, as later
+   rotations mix the columns. */
+#define JACOBI_WORTH REAL(0.25)
+
+/* Vectors of another method are no good start if the smallest value that came with them is below
+   this part of the largest one.  Columns of W V are then little but rounding errors, and it takes
+   many sweeps to sort these out. */
+#define JACOBI_USELESS (8 * R_EPS)
 
 /* An entry of x' or y': x' = jacobi_mixed(x, y, less, forward), y' = jacobi_mixed(y, x, less,
  * -back).

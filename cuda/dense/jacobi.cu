@@ -4,10 +4,12 @@
  *   dense/jacobi_run.h     what the kernels share
  *   dense/jacobi_warp.h    up to 32 x 32: several threads of a warp for each matrix
  *   dense/jacobi_block.h   up to 128 columns: a block for each matrix
+ *   dense/jacobi_large.h   larger ones, one after another
  */
 #include <limits.h>
 
 #include "dense/jacobi_block.h"
+#include "dense/jacobi_large.h"
 #include "dense/jacobi_warp.h"
 
 enum {
@@ -27,7 +29,10 @@ struct cuda_jacobi {
     struct jacobi_batch batch;
     real *extra;    /* [count][r - c][r] vectors behind those of W; NULL: not wanted */
     int64_t longer; /* vectors of r entries that are wanted: k, or r */
+    bool is_large;
+    struct jacobi_large large; /* only then */
     char *d_arrays, *d_room;
+    char *d_work; /* in d_room */
 };
 
 /* ---- vectors that W has not ---- */
@@ -249,10 +254,16 @@ sweep(struct cuda_call *call, const struct jacobi_batch &q)
 
 /* ---- memory ---- */
 
-static int
-takes(const struct dense_problem *p)
+static bool
+is_large(const struct dense_problem *p)
 {
-    return p->b.n <= COLUMNS_MOST && p->rows <= ROWS_MOST && p->columns <= ROWS_MOST;
+    return p->b.n > COLUMNS_MOST || p->rows > ROWS_MOST || p->columns > ROWS_MOST;
+}
+
+static int64_t
+jacobi_start_order(const struct dense_problem *p)
+{
+    return is_large(p) && p->rows == p->columns ? p->b.n : 0;
 }
 
 static struct cuda_jacobi
@@ -267,6 +278,7 @@ shape_run(const struct dense_problem *p, int64_t count)
     run.batch.r = (int)run.dense.r;
     run.batch.c = (int)run.dense.c;
     run.longer = !p->b.vectors ? 0 : p->full ? run.dense.r : p->b.k;
+    run.is_large = is_large(p);
     return run;
 }
 
@@ -276,6 +288,10 @@ lay_out(struct cuda_jacobi *run, const struct dense_problem *p, char *base)
     const int64_t r = run->dense.r, c = run->dense.c, count = run->dense.count;
     size_t at = 0;
 
+    if (run->is_large) {
+        run->large.dense = &run->dense;
+        return tsvdi_cuda_jacobi_lay_out(&run->large, p->b.vectors, base);
+    }
     run->dense.w = run->batch.w = cut<real>(base, &at, count * r * c);
     run->batch.v = cut<real>(base, &at, p->b.vectors ? count * c * c : 0);
     run->batch.v = p->b.vectors ? run->batch.v : NULL;
@@ -293,9 +309,9 @@ lay_out(struct cuda_jacobi *run, const struct dense_problem *p, char *base)
 
 /* Results that go to the host, and workspace. */
 static size_t
-lay_room(struct cuda_jacobi *run, const struct dense_problem *p, bool on_host, char *base,
-         char **work)
+lay_room(struct cuda_jacobi *run, const struct dense_problem *p, bool on_host, char *base)
 {
+    const struct cuda_call *call = p->b.handle->cuda;
     const struct dense_shape shape = dense_shape_of(p);
     const int64_t count = run->dense.count;
     const uint64_t stage =
@@ -303,13 +319,16 @@ lay_room(struct cuda_jacobi *run, const struct dense_problem *p, bool on_host, c
             ? bytes_of(count * run->dense.r, bytes_of(run->dense.c, sizeof(real)))
             : 0;
     const uint64_t finish = tsvdi_cuda_dense_finish_bytes(count, shape);
+    const uint64_t work = run->is_large    ? tsvdi_cuda_jacobi_work(call, p, run->longer)
+                          : stage > finish ? stage
+                                           : finish;
     const bool vectors = on_host && p->b.vectors;
     size_t at = 0;
 
     run->dense.s = cut<real>(base, &at, on_host ? count * shape.k : 0);
     run->dense.u = cut<real>(base, &at, vectors ? count * shape.u_rows * shape.u_columns : 0);
     run->dense.vh = cut<real>(base, &at, vectors ? count * shape.v_rows * shape.v_columns : 0);
-    *work = cut<char>(base, &at, (int64_t)(stage > finish ? stage : finish));
+    run->d_work = cut<char>(base, &at, (int64_t)work);
     return at;
 }
 
@@ -361,9 +380,8 @@ jacobi_bytes(const struct dense_problem *p, int64_t count)
 {
     struct cuda_jacobi run = shape_run(p, count);
     struct bytes bytes = {sizeof(run), 0};
-    char *work;
 
-    bytes.device = bytes_add(lay_out(&run, p, NULL), lay_room(&run, p, true, NULL, &work));
+    bytes.device = bytes_add(lay_out(&run, p, NULL), lay_room(&run, p, true, NULL));
     return bytes;
 }
 
@@ -376,7 +394,7 @@ jacobi_chunk_most(const struct dense_problem *p)
     const uint64_t blocks = (uint64_t)blocks_for(longer * longer, THREADS) + 1;
     uint64_t room = 0, most;
 
-    if (tsvdi_cuda_memory_free(p->b.handle->cuda, &room) != TSVD_OK) {
+    if (is_large(p) || tsvdi_cuda_memory_free(p->b.handle->cuda, &room) != TSVD_OK) {
         return 1;
     }
     room = room / 2 < CHUNK_BYTES ? room / 2 : CHUNK_BYTES;
@@ -389,8 +407,7 @@ jacobi_chunk_most(const struct dense_problem *p)
 
 /* W becomes its vectors. */
 static tsvd_status
-decompose(struct tsvd_context *ctx, const struct jacobi_job *job, struct cuda_jacobi *run,
-          char *d_work)
+decompose(struct tsvd_context *ctx, const struct jacobi_job *job, struct cuda_jacobi *run)
 {
     struct cuda_call *call = cuda_of(ctx);
     struct dense_job matrices = {};
@@ -407,7 +424,7 @@ decompose(struct tsvd_context *ctx, const struct jacobi_job *job, struct cuda_ja
                                  (size_t)job->count * sizeof(struct jacobi_made), call->stream));
         goto out;
     }
-    TSVD_TRY(tsvdi_cuda_dense_load(ctx, &matrices, &run->dense, (real *)d_work));
+    TSVD_TRY(tsvdi_cuda_dense_load(ctx, &matrices, &run->dense, (real *)run->d_work));
     TSVD_TRY(sweep(call, run->batch));
 out:
     return ret;
@@ -444,57 +461,104 @@ out:
     return ret;
 }
 
+/* Room for results, and workspace. */
+static tsvd_status
+open_room(struct tsvd_context *ctx, const struct jacobi_job *job, struct cuda_jacobi *run)
+{
+    const struct dense_problem *p = job->problem;
+    const struct dense_shape shape = dense_shape_of(p);
+    const bool on_host = p->b.to == TSVD_HOST;
+    tsvd_status ret = TSVD_OK;
+
+    free_room(ctx, p, run);                           /* of the chunk before this one */
+    run->dense.count = run->batch.count = job->count; /* the last chunk may be a shorter one */
+    TSVD_TRY(
+        tsvdi_cuda_alloc(cuda_of(ctx), lay_room(run, p, on_host, NULL), (void **)&run->d_room));
+    (void)lay_room(run, p, on_host, run->d_room);
+    if (!on_host) {
+        run->dense.s = (real *)p->b.s + job->begin * shape.k;
+        run->dense.u = (real *)p->b.L + job->begin * shape.u_rows * shape.u_columns;
+        run->dense.vh = (real *)p->b.R + job->begin * shape.v_rows * shape.v_columns;
+    }
+    if (!p->b.vectors) {
+        run->dense.u = run->dense.vh = NULL;
+    }
+out:
+    return ret;
+}
+
+static tsvd_status
+jacobi_prepare(struct tsvd_context *ctx, struct jacobi_job *job)
+{
+    struct cuda_jacobi *run = (struct cuda_jacobi *)job->held;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(open_room(ctx, job, run));
+    if (run->is_large && run->dense.c > 0) {
+        TSVD_TRY(tsvdi_cuda_jacobi_prepare(ctx, &run->large, job, run->d_work));
+    }
+out:
+    return ret;
+}
+
+/* The results from where they are made to the host. */
+static tsvd_status
+deliver(struct tsvd_context *ctx, const struct jacobi_job *job, const struct cuda_dense *made)
+{
+    const struct dense_problem *p = job->problem;
+    const struct dense_shape shape = dense_shape_of(p);
+    const int64_t count = job->count, u_size = shape.u_rows * shape.u_columns,
+                  v_size = shape.v_rows * shape.v_columns;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(cuda_deliver(ctx, (real *)p->b.s + job->begin * shape.k, made->s,
+                          (size_t)(count * shape.k) * sizeof(real)));
+    if (p->b.vectors) {
+        TSVD_TRY(cuda_deliver(ctx, (real *)p->b.L + job->begin * u_size, made->u,
+                              (size_t)(count * u_size) * sizeof(real)));
+        TSVD_TRY(cuda_deliver(ctx, (real *)p->b.R + job->begin * v_size, made->vh,
+                              (size_t)(count * v_size) * sizeof(real)));
+    }
+out:
+    return ret;
+}
+
 static tsvd_status
 jacobi_run(struct tsvd_context *ctx, struct jacobi_job *job)
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct dense_problem *p = job->problem;
     const struct dense_shape shape = dense_shape_of(p);
-    const bool on_host = p->b.to == TSVD_HOST;
-    const int64_t count = job->count, u_size = shape.u_rows * shape.u_columns,
-                  v_size = shape.v_rows * shape.v_columns;
     struct cuda_jacobi *run = (struct cuda_jacobi *)job->held;
     const struct cuda_piece piece[] = {
-        {job->made, run->batch.made, (size_t)count * sizeof(*job->made)}};
-    char *work = NULL;
+        {job->made, run->batch.made, (size_t)job->count * sizeof(*job->made)}};
     tsvd_status ret = TSVD_OK;
 
-    free_room(ctx, p, run);                      /* of the chunk before this one */
-    run->dense.count = run->batch.count = count; /* the last chunk may be shorter than the first */
-    TSVD_TRY(tsvdi_cuda_alloc(call, lay_room(run, p, on_host, NULL, &work), (void **)&run->d_room));
-    (void)lay_room(run, p, on_host, run->d_room, &work);
-    if (!on_host) {
-        run->dense.s = (real *)p->b.s + job->begin * shape.k;
-        run->dense.u = p->b.vectors ? (real *)p->b.L + job->begin * u_size : NULL;
-        run->dense.vh = p->b.vectors ? (real *)p->b.R + job->begin * v_size : NULL;
-    } else if (!p->b.vectors) {
-        run->dense.u = run->dense.vh = NULL;
+    if (run->is_large) {
+        TSVD_TRY(tsvdi_cuda_jacobi_solve(ctx, &run->large, job, run->longer, run->d_work));
+    } else {
+        TSVD_TRY(decompose(ctx, job, run));
+        TSVD_TRY(make_results(ctx, p, run));
     }
-    TSVD_TRY(decompose(ctx, job, run, work));
-    TSVD_TRY(make_results(ctx, p, run));
     if (shape.k > 0) {
-        TSVD_TRY(tsvdi_cuda_dense_finish(call, &run->dense, shape, work));
+        TSVD_TRY(tsvdi_cuda_dense_finish(call, &run->dense, shape, run->d_work));
     }
-    if (on_host) {
-        TSVD_TRY(cuda_deliver(ctx, (real *)p->b.s + job->begin * shape.k, run->dense.s,
-                              (size_t)(count * shape.k) * sizeof(real)));
-        if (p->b.vectors) {
-            TSVD_TRY(cuda_deliver(ctx, (real *)p->b.L + job->begin * u_size, run->dense.u,
-                                  (size_t)(count * u_size) * sizeof(real)));
-            TSVD_TRY(cuda_deliver(ctx, (real *)p->b.R + job->begin * v_size, run->dense.vh,
-                                  (size_t)(count * v_size) * sizeof(real)));
-        }
+    if (p->b.to == TSVD_HOST) {
+        TSVD_TRY(deliver(ctx, job, &run->dense));
     }
-    TSVD_TRY(tsvdi_cuda_land_all(call, piece, 1));
+    if (!run->is_large) {
+        TSVD_TRY(tsvdi_cuda_land_all(call, piece, 1));
+    }
 out:
     return ret;
 }
 
 const struct jacobi_ops tsvdi_cuda_jacobi = {
-    .takes = takes,
     .chunk_most = jacobi_chunk_most,
+    .start_order = jacobi_start_order,
     .begin = jacobi_begin,
     .end = jacobi_end,
+    .prepare = jacobi_prepare,
     .run = jacobi_run,
     .bytes = jacobi_bytes,
 };

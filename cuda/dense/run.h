@@ -11,7 +11,7 @@
  *   dense/pieces.h       products over many terms
  *   dense/results.cu     signs and scale, and where the results go
  *   dense/small.cu       batches of small matrices
- *   dense/jacobi.cu      one-sided Jacobi
+ *   dense/jacobi.cu      one-sided Jacobi, with jacobi_large.h for what is not small
  *
  * All of them work on W, r x c with r >= c and column-major, with contiguous columns: A, or its
  * transpose if A has more columns than rows, times a power of two.  W = Q B P^T, and what A's U is

@@ -194,9 +194,8 @@ def svd(
     method : {"auto", "dc", "qr", "givens", "bisect", "twisted", "jacobi"}
         How the SVD of the bidiagonal matrices is found; see `tsvd.svd`. "jacobi"
         needs none: one-sided Jacobi on the matrices themselves finds also tiny
-        values to high relative accuracy, see Notes. It takes several times as
-        long. CUDA devices have it for up to 128 columns and 4096 rows, or the
-        other way round.
+        values to high relative accuracy, see Notes. It takes longer, and of
+        matrices with graded columns several times as long.
     eps : float, optional
         How far the bidiagonal matrices may be perturbed, in the units of A; see
         `tsvd.svd`. None: full accuracy of the dtype. "jacobi" takes none.
@@ -286,9 +285,10 @@ def svd(
     orthogonality are small multiples of ``max(m, n) u``, relative to the norm of
     A. Each value is good to a small multiple of ``p u``, relative to the largest.
 
-    "jacobi" (one-sided Jacobi [3]_, on the CPU behind a QR decomposition with
-    pivoting [4]_) finds each value of ``A = B @ D``, D diagonal, to
-    ``(8 + p) cond(B) eps`` relative to that value, whatever D is.
+    "jacobi" (one-sided Jacobi [3]_, behind a QR decomposition [4]_ or, for square
+    matrices whose columns have nearly the same size, behind "auto") finds each
+    value of ``A = B @ D``, D diagonal, to ``(8 + p) cond(B) eps`` relative to
+    that value, whatever D is.
 
     Signs: the entry of largest magnitude in each of the first k columns of U is
     positive; if several are equal, the first of them. The same input and options

@@ -10,8 +10,8 @@ enum {
     /* Matrices between two questions to the caller, at most. */
     CHUNK = 4096,
     CACHE_LINE = 64,
-    /* So many bits of the product of norms are more than chance. */
-    GRADED_BITS = 8
+    /* A matrix of this order may begin with the vectors of the fast method. */
+    START_ORDER = 129
 };
 
 /* The work of all threads. */
@@ -20,19 +20,19 @@ struct jacobi_run {
     struct dense_job job; /* which matrices load.c reads */
     struct jacobi_job *jacobi;
     struct jacobi_matrix *matrix; /* [dense.workers] */
+    int prepared;                 /* 1: the matrix of the job is loaded */
 };
-
-static int
-takes(const struct dense_problem *p)
-{
-    (void)p;
-    return 1;
-}
 
 static int64_t
 chunk_most(const struct dense_problem *p)
 {
     return longer_of(p) * p->b.n <= SHARED_ENTRIES ? CHUNK : 1;
+}
+
+static int64_t
+start_order(const struct dense_problem *p)
+{
+    return p->rows == p->columns && p->b.n >= START_ORDER ? p->b.n : 0;
 }
 
 /* ---- begin and end ---- */
@@ -45,7 +45,14 @@ lined(uint64_t bytes)
                                                : (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 }
 
-/* Numbers of reals of a matrix's work: W, X, J, the vectors of numbers and the room for products
+/* Whether there is room for J, which may be wanted for the start alone. */
+static int
+has_v(const struct dense_problem *p)
+{
+    return p->b.vectors || start_order(p) > 0;
+}
+
+/* Bytes of the reals of a matrix's work: W, X, J, the vectors of numbers and the room for products
    with reflectors. */
 static uint64_t
 real_bytes(const struct dense_problem *p)
@@ -54,7 +61,7 @@ real_bytes(const struct dense_problem *p)
     const int64_t room = p->b.vectors ? tsvdi_cpu_dense_multiply_room(rows) : 0;
     uint64_t bytes = bytes_of(rows, bytes_of(n, sizeof(real)));
 
-    bytes = bytes_add(bytes, bytes_of(p->b.vectors ? 2 * n : n, bytes_of(n, sizeof(real))));
+    bytes = bytes_add(bytes, bytes_of(has_v(p) ? 2 * n : n, bytes_of(n, sizeof(real))));
     bytes = bytes_add(bytes, bytes_of(3 * n + rows + room, sizeof(real)));
     return lined(bytes);
 }
@@ -98,8 +105,8 @@ set_matrix(struct jacobi_run *run, int worker, char *memory)
     m->columns = n;
     m->w = (real *)memory;
     m->x = m->w + rows * n;
-    m->v = p->b.vectors ? m->x + n * n : NULL;
-    m->tau = m->x + (p->b.vectors ? 2 : 1) * n * n;
+    m->v = has_v(p) ? m->x + n * n : NULL;
+    m->tau = m->x + (has_v(p) ? 2 : 1) * n * n;
     m->norm = m->tau + n;
     m->most_norm = m->norm + n;
     m->spare = m->most_norm + n;
@@ -352,9 +359,8 @@ sum_below(int64_t count, const int64_t *size, int64_t largest)
     return sum;
 }
 
-/* Whether the rows of W, at norm 1, would be better conditioned than its columns.  The determinant
-   of either is that of W over the product of the norms, so the smaller product wins.  The accuracy
-   of the values is relative to that condition, and the better one takes fewer sweeps. */
+/* Whether the rows of W, at norm 1, would be better conditioned than its columns.  The accuracy of
+   the values is relative to that condition, and the better one takes fewer sweeps. */
 static int
 is_graded_by_rows(struct jacobi_matrix *m)
 {
@@ -377,7 +383,59 @@ is_graded_by_rows(struct jacobi_matrix *m)
         }
         largest = column[j] > largest ? column[j] : largest;
     }
-    return sum_below(n, row, largest) + GRADED_BITS < sum_below(n, column, largest);
+    return sum_below(n, row, largest) + JACOBI_GRADED_BITS < sum_below(n, column, largest);
+}
+
+/* Reads matrix i, on the side that is the better one; returns its kind. */
+static int
+load(struct jacobi_run *run, struct jacobi_matrix *m, int64_t i)
+{
+    int kind;
+
+    m->flipped = run->dense.flipped;
+    m->started = 0;
+    kind = tsvdi_cpu_dense_load_columns(&run->dense, m->flipped, i, m->w, m->exponent);
+    if (kind == ORDINARY && m->rows == m->columns && is_graded_by_rows(m)) {
+        m->flipped = 1;
+        (void)tsvdi_cpu_dense_load_columns(&run->dense, 1, i, m->w, m->exponent);
+    }
+    return kind;
+}
+
+/* Makes X of a matrix that is loaded, and J what it begins with. */
+static tsvd_status
+make_x(struct jacobi_run *run, struct jacobi_matrix *m)
+{
+    const int64_t n = m->columns;
+    const struct blas_product product = {.m = n,
+                                         .n = n,
+                                         .k = n,
+                                         .overwrite = 1,
+                                         .factor = 1,
+                                         .a = m->w,
+                                         .b = m->v,
+                                         .c = m->x,
+                                         .lda = n,
+                                         .ldb = n,
+                                         .ldc = n};
+    tsvd_status ret = TSVD_OK;
+
+    if (!m->started || m->norm[n - 1] < JACOBI_USELESS * m->norm[0]) {
+        TSVD_TRY(tsvdi_cpu_jacobi_pivot(m));
+        for (int64_t j = 0; m->v != NULL && j < n; j++) {
+            memset(m->v + j * n, 0, (size_t)n * sizeof *m->v);
+            m->v[j * n + j] = 1;
+        }
+        goto out;
+    }
+    tsvdi_cpu_dense_product(&run->dense, &product);
+    m->flipped = !m->flipped;
+    m->rank = 0;
+    for (int64_t j = 0; j < n; j++) {
+        m->row[j] = m->column[j] = j;
+    }
+out:
+    return ret;
 }
 
 static tsvd_status
@@ -387,30 +445,26 @@ solve_one(void *arg, int worker, int64_t i)
     const struct dense_problem *p = run->jacobi->problem;
     struct jacobi_matrix *m = &run->matrix[worker];
     struct jacobi_made *made = &run->jacobi->made[i];
+    real *const v = m->v;
     int64_t count;
     tsvd_status ret = TSVD_OK;
 
     if (worker == 0 && run->dense.workers > 1) {
         TSVD_TRY(tsvdi_check(run->dense.ctx, (double)i / (double)run->jacobi->count));
     }
-    memset(made, 0, sizeof *made);
-    m->flipped = run->dense.flipped;
-    made->kind =
-        (int8_t)tsvdi_cpu_dense_load_columns(&run->dense, m->flipped, i, m->w, m->exponent);
-    if (made->kind == ORDINARY && m->rows == m->columns && is_graded_by_rows(m)) {
-        m->flipped = 1;
-        (void)tsvdi_cpu_dense_load_columns(&run->dense, 1, i, m->w, m->exponent);
+    if (!run->prepared) {
+        memset(made, 0, sizeof *made);
+        made->kind = (int8_t)load(run, m, i);
     }
     if (made->kind == NONFINITE) {
         fill_nan(run->jacobi, i);
         goto out;
     }
-    TSVD_TRY(tsvdi_cpu_jacobi_pivot(m));
-    for (int64_t j = 0; m->v != NULL && j < m->columns; j++) {
-        memset(m->v + j * m->columns, 0, (size_t)m->columns * sizeof *m->v);
-        m->v[j * m->columns + j] = 1;
-    }
-    TSVD_TRY(tsvdi_cpu_jacobi_sweeps(m, run->jacobi->most_sweeps, made));
+    TSVD_TRY(make_x(run, m));
+    m->v = p->b.vectors ? v : NULL;
+    ret = tsvdi_cpu_jacobi_sweeps(m, run->jacobi->most_sweeps, made);
+    m->v = v;
+    TSVD_TRY(ret);
     count = sort_columns(m);
     for (int64_t j = 0; j < p->b.k; j++) {
         ((real *)p->b.s)[(run->jacobi->begin + i) * p->b.k + j] = value_of(&m->key[p->b.first + j]);
@@ -422,22 +476,82 @@ out:
     return ret;
 }
 
-static tsvd_status
-run_job(struct tsvd_context *ctx, struct jacobi_job *jacobi)
+static void
+set_job(struct tsvd_context *ctx, const struct jacobi_job *jacobi)
 {
     struct jacobi_run *run = jacobi->held;
 
     run->dense.ctx = ctx;
     run->job.begin = jacobi->begin;
     run->job.count = jacobi->count;
+}
+
+/* Whether the columns of W have nearly the same size.  If so, it brings them to one scale. */
+static int
+is_even(struct jacobi_matrix *m)
+{
+    const int64_t n = m->columns;
+    int64_t low = INT64_MAX, high = INT64_MIN;
+
+    for (int64_t j = 0; j < n; j++) {
+        low = m->exponent[j] < low ? m->exponent[j] : low;
+        high = m->exponent[j] > high ? m->exponent[j] : high;
+    }
+    if (high - low > JACOBI_EVEN_BITS) {
+        return 0;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        r_scale(m->w + j * n, n, (real_int)(high - m->exponent[j]), m->w + j * n);
+        m->exponent[j] = high;
+    }
+    return 1;
+}
+
+/* A large matrix is loaded here.  If it is even, it begins with the right vectors of W. */
+static tsvd_status
+prepare(struct tsvd_context *ctx, struct jacobi_job *jacobi)
+{
+    struct jacobi_run *run = jacobi->held;
+    struct dense_problem *start = &jacobi->start;
+    struct jacobi_matrix *m = &run->matrix[0];
+    const int64_t n = m->columns;
+
+    set_job(ctx, jacobi);
+    run->prepared = start_order(jacobi->problem) > 0;
+    if (!run->prepared) {
+        return TSVD_OK;
+    }
+    memset(jacobi->made, 0, sizeof *jacobi->made);
+    jacobi->made->kind = (int8_t)load(run, m, 0);
+    if (jacobi->made->kind == ORDINARY && is_even(m)) {
+        m->started = 1;
+        start->rows = start->columns = start->b.n = start->b.k = n;
+        start->b.from = start->b.to = TSVD_HOST;
+        start->a = m->w;
+        start->row_stride = sizeof(real);
+        start->column_stride = (ptrdiff_t)(n * (int64_t)sizeof(real));
+        start->b.s = m->norm; /* make_x() looks at them */
+        start->b.L = m->x;
+        start->b.R = m->v;
+    }
+    return TSVD_OK;
+}
+
+static tsvd_status
+run_job(struct tsvd_context *ctx, struct jacobi_job *jacobi)
+{
+    struct jacobi_run *run = jacobi->held;
+
+    set_job(ctx, jacobi);
     return tsvdi_cpu_dense_for_each(&run->dense, solve_one, run);
 }
 
 const struct jacobi_ops tsvdi_cpu_jacobi = {
-    .takes = takes,
     .chunk_most = chunk_most,
+    .start_order = start_order,
     .begin = begin,
     .end = end,
+    .prepare = prepare,
     .run = run_job,
     .bytes = jacobi_bytes,
 };

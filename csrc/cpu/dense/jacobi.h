@@ -11,6 +11,12 @@
  * with J the product of all rotations.  So the left vectors of W come from J, and the right ones
  * are the columns of X J at norm 1.
  *
+ * A large square matrix whose columns have nearly the same size begins with the right vectors V
+ * that the fast method finds.  X is W V, made from the entries, and J begins as V.  The columns of
+ * X are nearly orthogonal: one sweep follows, and one that confirms.  In the notation above it is
+ * the transpose of W that is factored, and Q and R are I and that.  Errors that are small beside
+ * the matrix are small beside each of its columns, so that nothing is lost.
+ *
  * The errors of QR are small in each column, and after the sort in each row, beside that column or
  * row (Cox & Higham 1998).  The rows of R fall off as W's columns and rows do, so that the columns
  * of X have norms near the values and directions that are far from parallel: few sweeps follow
@@ -39,6 +45,7 @@ struct jacobi_matrix {
     int worker;
     int threads; /* that may share in it */
     int flipped; /* 1: W is the transpose of A */
+    int started; /* 1: right vectors of W stand in v, and its values in norm */
     int64_t rows, columns;
     real *w;          /* [columns][rows] kept columns of W, then the reflectors of Q below R */
     real *x;          /* [columns][columns] kept columns of X */

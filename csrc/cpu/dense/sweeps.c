@@ -33,7 +33,7 @@ struct sweep {
     int64_t block, blocks; /* columns of a block, the last may have fewer; blocks */
     int64_t round;         /* of the tournament */
     real tolerance;
-    int64_t *rotations; /* [blocks] of each task */
+    int64_t *rotations; /* [blocks] of each task: those that were due */
     int few;            /* 1: few rotations are left */
 };
 
@@ -102,14 +102,14 @@ pass_over(const struct sweep *sweep, int64_t i, int64_t first, int64_t last)
 
         tsvdi_kernels()->dots(n, GROUP, m->x + j * n, n, m->x + i * n, sum);
         for (int k = 0; k < GROUP; k++) {
-            good &= r_abs(sum[k]) <= sweep->tolerance * m->norm[i] * m->norm[j + k];
+            good &= r_abs(sum[k]) <= JACOBI_WORTH * sweep->tolerance * m->norm[i] * m->norm[j + k];
         }
         passed += good ? GROUP : 0;
     }
     return passed;
 }
 
-/* Column i and those from `first` to `last` - 1; returns how many rotations. */
+/* Column i and those from `first` to `last` - 1; returns how many of the rotations were due. */
 static int64_t
 meet(const struct sweep *sweep, int64_t i, int64_t first, int64_t last)
 {
@@ -129,10 +129,10 @@ meet(const struct sweep *sweep, int64_t i, int64_t first, int64_t last)
             continue;
         }
         cosine = kernels->dot(n, m->x + i * n, m->x + j * n) / m->norm[i] / m->norm[j];
-        if (!(r_abs(cosine) > sweep->tolerance)) {
+        if (!(r_abs(cosine) > JACOBI_WORTH * sweep->tolerance)) {
             continue;
         }
-        rotations++;
+        rotations += r_abs(cosine) > sweep->tolerance;
         if (jacobi_is_less(m->norm[i], m->norm[j], m->exponent[j] - m->exponent[i])) {
             rotate(m, j, i, cosine);
         } else {

@@ -501,8 +501,8 @@ TSVD_API tsvd_status tsvd_select(tsvd_handle *handle, const tsvd_array *d, const
  * Method    Householder's reduction to a bidiagonal matrix (Golub & Kahan 1965), after QR of a
  *           matrix with many more rows than columns, or columns than rows (Chan 1982); the SVD of
  *           that; the reflectors on its vectors.  The matrix is scaled by a power of two.  JACOBI:
- *           one-sided Jacobi on the matrix itself, on a CUDA device with up to 128 columns and 4096
- *           rows, or the other way round; eps is refused.
+ *           one-sided Jacobi on the matrix itself (Demmel & Veselic 1992), which may come behind QR
+ *           (Drmac & Veselic 2008) or behind AUTO; eps is refused.
  * Accuracy  A - U S Vh and orthogonality to a small multiple of max(m, n) u; each value to a small
  *           multiple of p u, relative to the largest; by JACOBI of A = B D, D diagonal, to a small
  *           multiple of p cond(B) u, relative to itself.

@@ -1,0 +1,84 @@
+/*
+ * One-sided Jacobi on the device, of matrices with many rows or columns: what its files share.
+ *
+ *   dense/jacobi_large.cu   what comes before the sweeps, and behind them
+ *   dense/jacobi_sweep.cu   the sweeps
+ *
+ * As on the CPU (csrc/cpu/dense/jacobi.h), W P = Q R, Jacobi works on the columns of X = R^T, and
+ * the left vectors of W come from J, the right ones from X J.  There are two ways to X:
+ *
+ *   - The columns of W, at norm 1, are sorted by the norms that they had, and QR follows, without
+ *     pivoting.  With W = B D, D descending, and Q and R_B those of B, R = D (D^-1 R_B D): what is
+ *     in brackets has no larger entries than R_B, and its inverse none than that of R_B.  So the
+ *     rows of R, at norm 1, are conditioned no worse than B is, up to a factor of n (van der Sluis
+ *     1969).  The errors of Jacobi are small beside each of these rows.
+ *   - A square matrix whose columns have nearly the same size begins with the right vectors V that
+ *     the fast method finds.  X is W V then, and it is the transpose of W that is factored, with
+ *     Q = I.
+ */
+#ifndef TSVDI_CUDA_DENSE_JACOBI_LARGE_H
+#define TSVDI_CUDA_DENSE_JACOBI_LARGE_H
+
+#include "dense/jacobi_run.h"
+
+/* Columns X of n entries, n of them, and what is rotated with them.  All arrays are device memory,
+   and matrices lie column by column. */
+struct jacobi_columns {
+    int64_t n;
+    real *x;           /* [n][n] X has x[j] 2^exponent[j] */
+    real *v;           /* [n][n]; NULL: values only */
+    real *norm, *most; /* [n] norms of what is in x, now and at most */
+    int *exponent;     /* [n] */
+};
+
+/* jacobi_sweep.cu: finds the norms, with columns of `rows` entries scaled so that the largest one
+   is in [1, 2).  change: they are scaled indeed, and what they lose is added to the exponents; else
+   the exponents are set to that. */
+tsvd_status tsvdi_cuda_jacobi_measure(struct cuda_call *call, int64_t rows, int64_t columns,
+                                      real *d_x, real *d_norm, int *d_exponent, bool change);
+
+/* jacobi_sweep.cu: the columns in the order of their norms to d_order [n], the norms to d_s [n], if
+   it is not NULL, and how many are not zero to d_rank [1]. */
+tsvd_status tsvdi_cuda_jacobi_rank(struct cuda_call *call, int64_t n, const real *d_norm,
+                                   const int *d_exponent, int *d_order, real *d_s, int *d_rank);
+
+/* jacobi_sweep.cu: rotates the columns, and V with them, until they are orthogonal, and finds their
+   norms.  `made` is filled but for `kind`.  Workspace in bytes, d_work of that size. */
+uint64_t tsvdi_cuda_jacobi_sweep_bytes(const struct cuda_call *call, int64_t n);
+tsvd_status tsvdi_cuda_jacobi_sweep(struct tsvd_context *ctx, const struct jacobi_columns *q,
+                                    int64_t most_sweeps, struct jacobi_made *made, char *d_work);
+
+/* What is seen of W before it is decided what to do.  A size is the exponent of a largest entry. */
+struct jacobi_view {
+    int64_t row_sum, column_sum; /* sums of the sizes, each less the largest one */
+    int low, high;               /* sizes of columns */
+};
+
+/* A matrix on its way. */
+struct jacobi_large {
+    struct cuda_dense *dense; /* W [c][r], and where the results are made */
+    struct jacobi_columns columns;
+    real *sorted;             /* [c][r] W's columns in order, then the reflectors of Q */
+    real *other;              /* [c][c] of w and this, the one that X is not in is free */
+    real *tau, *s;            /* [c] */
+    int *row, *order;         /* [c] sizes of rows; columns in order */
+    int *column;              /* [c] column i of what is factored is column[i] of W */
+    int *rank;                /* [1] how many values are not zero */
+    struct jacobi_view *view; /* [1] */
+    bool started;             /* V stands in columns.v, and Q is I */
+};
+
+/* jacobi_large.cu: cuts its arrays, those of `dense` among them, and tells their bytes; and those
+   of workspace, for so many vectors of the longer side. */
+size_t tsvdi_cuda_jacobi_lay_out(struct jacobi_large *large, bool vectors, char *base);
+uint64_t tsvdi_cuda_jacobi_work(const struct cuda_call *call, const struct dense_problem *p,
+                                int64_t vectors);
+
+/* jacobi_large.cu: prepare() and run() of the seam.  Results are made in `dense`, but for signs and
+   scale. */
+tsvd_status tsvdi_cuda_jacobi_prepare(struct tsvd_context *ctx, struct jacobi_large *large,
+                                      struct jacobi_job *job, char *d_work);
+tsvd_status tsvdi_cuda_jacobi_solve(struct tsvd_context *ctx, struct jacobi_large *large,
+                                    const struct jacobi_job *job, int64_t vectors, char *d_work);
+
+#endif
