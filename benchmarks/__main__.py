@@ -26,6 +26,7 @@ def main():
         "transfers: results on the way to the host, and arrays that stay on the GPU; "
         "twisted: vectors by twisted factorisations on the GPU, beside divide and conquer; "
         "dense: the SVD of dense matrices, beside NumPy or cuSOLVER; "
+        "jacobi: one-sided Jacobi of dense matrices, beside LAPACK or cuSOLVER; "
         "inverse: inverses of dense matrices, beside NumPy or PyTorch; "
         "eps: the time that a looser eps saves; "
         "crossover: the orders from which on one method or device is faster than another; "
@@ -62,14 +63,15 @@ def main():
         "--device",
         choices=["cpu", "cuda"],
         default="cpu",
-        help="where dense, inverse, eps, crossover, stress, checksums, against and published "
-        "compute (cpu)",
+        help="where dense, jacobi, inverse, eps, crossover, stress, checksums, against and "
+        "published compute (cpu)",
     )
     parser.add_argument(
         "--seconds",
         type=float,
         help="a part is left out if it would begin later, or probably end later "
-        "(vectors: 150, values: 60, batch: 40, dense: 240 for the peers, published: 220, "
+        "(vectors: 150, values: 60, batch: 40, for the peers dense: 240 and jacobi: 60, "
+        "published: 220, "
         "against: 190 or 145, stress: 3600)",
     )
     parser.add_argument_group("vectors").add_argument(
@@ -198,6 +200,14 @@ def _dense(arguments, threads):
     return dense.run(path, threads, arguments.device, arguments.repeats, seconds)
 
 
+def _jacobi(arguments, threads):
+    from benchmarks import jacobi
+
+    name = "jacobi_cpu.json" if arguments.device == "cpu" else "jacobi.json"
+    path, seconds = arguments.output or RESULTS / name, arguments.seconds or 60
+    return jacobi.run(path, threads, arguments.device, arguments.repeats, seconds)
+
+
 def _inverse(arguments, threads):
     from benchmarks import inverse
 
@@ -310,6 +320,7 @@ COMMANDS = {
     "transfers": _transfers,
     "twisted": _twisted,
     "dense": _dense,
+    "jacobi": _jacobi,
     "inverse": _inverse,
     "eps": _eps,
     "crossover": _crossover,

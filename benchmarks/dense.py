@@ -109,12 +109,13 @@ def run(path, threads, device, repeats, seconds):
         cases = [_on_cpu(case, repeats) for case in CPU]
     else:
         until = time.monotonic() + seconds
-        _warm()
+        warm()
         cases = [_on_cuda(case, until) for case in CUDA]
     return bars.conclude(path, threads, load, _bars(cases, device), device=device, cases=cases)
 
 
-def _gaussian(case):
+def gaussian(case):
+    """The matrices of a case."""
     rng = np.random.default_rng(case.columns)
     return rng.standard_normal(case.shape).astype(case.dtype)
 
@@ -123,19 +124,19 @@ def _gaussian(case):
 
 
 def _on_cpu(case, repeats):
-    A = _gaussian(case)
+    A = gaussian(case)
     theirs = {"full_matrices": False} if case.vectors else {"compute_uv": False}
     contenders = {
         "tsvd": lambda: case.ours(A),
         "numpy": lambda: np.linalg.svd(A, **theirs),
     }
     seconds = interleaved(contenders, min(repeats, 3) if case.rows >= 2000 else repeats)
-    record = _record(case, seconds["tsvd"])
-    record["peers"] = {"numpy.linalg.svd": _peer(record, seconds["numpy"])}
-    return _show(record | _errors(case, A, case.ours(A)))
+    record = record_of(case, seconds["tsvd"])
+    record["peers"] = {"numpy.linalg.svd": peer_of(record, seconds["numpy"])}
+    return show(record | errors_on_host(case, A, case.ours(A)))
 
 
-def _errors(case, A, found):
+def errors_on_host(case, A, found):
     """The worst of some matrices of a batch."""
     if not case.vectors:
         return {}
@@ -151,7 +152,7 @@ def _errors(case, A, found):
 # ---- the GPU ----
 
 
-def _warm():
+def warm():
     """Loads the kernels and libraries."""
     import torch
 
@@ -168,25 +169,30 @@ def on_device(A):
 
 
 def _on_cuda(case, until):
-    A = on_device(_gaussian(case))
+    A = on_device(gaussian(case))
     seconds, found = timed_on_device(lambda: case.ours(A))
-    record = _record(case, seconds) | _errors_on_cuda(case, A, found)
+    record = record_of(case, seconds) | errors_on_device(case, A, found)
     found = None
-    for name, call in _peers(case, A):
+    time_peers(case, A, record, _peers(case, A), until)
+    A = None
+    release()
+    return show(record)
+
+
+def time_peers(case, A, record, peers, until):
+    """Adds the peers, name -> call, to a record, those that can begin before `until`."""
+    for name, call in peers:
         release()
         if time.monotonic() > until:
             record["peers"][name] = {"note": "the time is up"}
             continue
         try:
             seconds, theirs = timed_on_device(call)
-            record["peers"][name] = _peer(record, seconds)
-            record["peers"][name] |= _errors_on_cuda(case, A, theirs)
+            record["peers"][name] = peer_of(record, seconds)
+            record["peers"][name] |= errors_on_device(case, A, theirs)
         except Exception as error:  # another library may raise anything
             record["peers"][name] = {"note": f"failed: {error}".splitlines()[0][:200]}
         theirs = None
-    A = None
-    release()
-    return _show(record)
 
 
 def timed_on_device(call):
@@ -231,7 +237,8 @@ def _polar(result):
     return V.mT, S, U
 
 
-def _errors_on_cuda(case, A, found):
+def errors_on_device(case, A, found):
+    """The same of arrays of PyTorch."""
     import torch
 
     if not case.vectors:
@@ -268,7 +275,7 @@ def release():
 # ---- what is written ----
 
 
-def _record(case, seconds):
+def record_of(case, seconds):
     return asdict(case) | {
         "what": case.what,
         "median": median(seconds),
@@ -277,12 +284,12 @@ def _record(case, seconds):
     }
 
 
-def _peer(record, seconds):
+def peer_of(record, seconds):
     ratio = median(seconds) / record["median"]
     return {"median": median(seconds), "seconds": seconds, "ratio": ratio}
 
 
-def _show(record):
+def show(record):
     errors = (f"{record[key]:8.3f}" if key in record else f"{'':8}" for key in BOUNDS)
     print(f"{record['what']:<48}{record['median'] * 1e3:>11.3f} ms{''.join(errors)}", end="")
     for name, peer in record["peers"].items():

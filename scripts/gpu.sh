@@ -5,7 +5,7 @@
 #
 # Writes the log of each part and its result file to FOLDER (build/gpu), and prints a summary.
 # Parts run in the given order. If a part fails, the next ones still run, and the exit status is 1.
-# Without PART those marked * run. They take about sixteen minutes on one H200.
+# Without PART those marked * run. They take about eighteen minutes on one H200.
 #
 #     build     * installs tsvd                                                         1 min
 #     ctest       the C tests with the preset gpu                                       1 min
@@ -17,6 +17,8 @@
 #     transfers * results on the way to the host; arrays that stay on the device     0.5 min
 #     twisted   * twisted factorisations beside divide and conquer                      1 min
 #     dense     * dense matrices, against cuSOLVER                                      4 min
+#     jacobi    * one-sided Jacobi, against cuSOLVER's                                  2 min
+#     inverse   * inverses, against PyTorch                                           0.5 min
 #     eps       * the time that a looser eps saves                                   0.25 min
 #     stress    * random draws, each checked (TSVD_STRESS_SEED: random seed, 0)         2 min
 #     attack      on the CPU: random draws, small matrices, the search for the worst     8 min
@@ -38,7 +40,7 @@ set -u
 cd "$(dirname "$0")/.." || exit
 out=${1:-build/gpu}
 parts=("${@:2}")
-[ ${#parts[@]} -gt 0 ] || parts=(build tests vectors values select batch transfers twisted dense eps stress)
+[ ${#parts[@]} -gt 0 ] || parts=(build tests vectors values select batch transfers twisted dense jacobi inverse eps stress)
 mkdir -p "$out" || exit
 export SKBUILD_BUILD_DIR=${SKBUILD_BUILD_DIR:-build/python}
 export PYTHONUNBUFFERED=1
@@ -98,6 +100,8 @@ run_part() {
     transfers) benchmark transfers -o "$out/transfers.json" ;;
     twisted) benchmark twisted -o "$out/twisted.json" ;;
     dense) benchmark dense --device cuda -o "$out/dense.json" ;;
+    jacobi) benchmark jacobi --device cuda -o "$out/jacobi.json" ;;
+    inverse) benchmark inverse --device cuda -o "$out/inverse.json" ;;
     eps) benchmark eps --device cuda -o "$out/eps_cuda.json" ;;
     stress) benchmark stress --device cuda --draws 50000 --seconds 200 \
         --seed "${TSVD_STRESS_SEED:-0}" -o "$out/stress_cuda.json" ;;
@@ -131,7 +135,7 @@ done
 for name in "${parts[@]}"; do
     case $name in
     tests) printf '\n=== tests\n' && tail -n 1 "$out/tests.log" ;;
-    vectors | values | select | batch | transfers | twisted | dense | eps | stress | attack | crossover | gpu | checksums | against)
+    vectors | values | select | batch | transfers | twisted | dense | jacobi | inverse | eps | stress | attack | crossover | gpu | checksums | against)
         printf '\n=== %s\n' "$name" && cat "$out/$name.log"
         ;;
     esac

@@ -8,14 +8,25 @@
 
 #include <xmmintrin.h>
 
-/* Rounds to nearest, flushes nothing, masks all exceptions; none has occurred. */
-enum { DEFAULT_CONTROL = 0x1f80 };
+enum {
+    /* Rounds to nearest, flushes nothing, masks all exceptions; none has occurred. */
+    DEFAULT_CONTROL = 0x1f80,
+    FLUSH_RESULTS = 0x8000,
+    FLUSH_OPERANDS = 0x40
+};
 
 void
 tsvdi_environment_enter(struct host_environment *before)
 {
     before->control = _mm_getcsr();
     _mm_setcsr(DEFAULT_CONTROL);
+}
+
+void
+tsvdi_environment_enter_flushing(struct host_environment *before)
+{
+    before->control = _mm_getcsr();
+    _mm_setcsr(DEFAULT_CONTROL | FLUSH_RESULTS | FLUSH_OPERANDS);
 }
 
 void
@@ -31,6 +42,12 @@ tsvdi_environment_enter(struct host_environment *before)
 {
     (void)fegetenv(&before->all);
     (void)fesetenv(FE_DFL_ENV);
+}
+
+void
+tsvdi_environment_enter_flushing(struct host_environment *before)
+{
+    tsvdi_environment_enter(before);
 }
 
 void

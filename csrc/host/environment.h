@@ -20,6 +20,11 @@ struct host_environment {
 /* Makes the default environment the thread's own.  *before: what it was. */
 void tsvdi_environment_enter(struct host_environment *before);
 
+/* The same, but results and operands below the smallest normal number count as zero where that is
+   faster.  For numbers of which so small ones have no part in any digit: arithmetic with them takes
+   a hundred times as long. */
+void tsvdi_environment_enter_flushing(struct host_environment *before);
+
 /* Makes an environment the thread's own again. */
 void tsvdi_environment_leave(const struct host_environment *before);
 

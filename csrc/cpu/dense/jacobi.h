@@ -22,6 +22,9 @@
  * of X have norms near the values and directions that are far from parallel: few sweeps follow
  * (Drmac & Veselic 2008, I).
  *
+ * Numbers below the smallest normal one are flushed to zero while columns are worked on: beside a
+ * column near norm 1 they are nothing.
+ *
  *     jacobi.c    the operations of the seam: memory and results
  *     pivot.c     QR with column pivoting
  *     sweeps.c    the sweeps over all pairs of columns

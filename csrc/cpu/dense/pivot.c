@@ -9,6 +9,7 @@
 
 #include "cpu/dense/jacobi.h"
 #include "cpu/kernels/kernels.h"
+#include "host/environment.h"
 #include "math/reflector.h"
 
 enum {
@@ -172,8 +173,10 @@ update_share(void *arg, int worker, int64_t index)
     const int64_t count = m->columns - first < SHARE ? m->columns - first : SHARE;
     const real *v = m->w + step * (m->rows + 1);
     real *to = m->w + first * m->rows + step, sum[SHARE];
+    struct host_environment before;
 
     (void)worker;
+    tsvdi_environment_enter_flushing(&before);
     for (int64_t j = 0; j < count; j += 4) { /* so many columns stay in the cache */
         const int64_t some = count - j < 4 ? count - j : 4;
 
@@ -185,6 +188,7 @@ update_share(void *arg, int worker, int64_t index)
             take_down(m, step, first + k);
         }
     }
+    tsvdi_environment_leave(&before);
     return TSVD_OK;
 }
 

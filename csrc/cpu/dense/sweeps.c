@@ -10,6 +10,7 @@
 
 #include "cpu/dense/jacobi.h"
 #include "cpu/kernels/kernels.h"
+#include "host/environment.h"
 
 enum {
     /* Bytes of two blocks, of X and of the vectors: they stay in the L2 cache. */
@@ -149,8 +150,10 @@ meet_within(void *arg, int worker, int64_t index)
     const struct sweep *sweep = arg;
     const int64_t n = sweep->m->columns, first = index * sweep->block;
     const int64_t last = n - first < sweep->block ? n : first + sweep->block;
+    struct host_environment before;
 
     (void)worker;
+    tsvdi_environment_enter_flushing(&before);
     sweep->rotations[index] = 0;
     for (int64_t j = first; j < last; j++) {
         measure_or_drop(sweep->m, j);
@@ -159,6 +162,7 @@ meet_within(void *arg, int worker, int64_t index)
     for (int64_t i = first; i < last; i++) {
         sweep->rotations[index] += meet(sweep, i, i + 1, last);
     }
+    tsvdi_environment_leave(&before);
     return TSVD_OK;
 }
 
@@ -173,12 +177,15 @@ meet_across(void *arg, int worker, int64_t index)
     const int64_t b = 1 + (sweep->round + circle - index) % circle;
     const int64_t low = (a < b ? a : b) * sweep->block, high = (a < b ? b : a) * sweep->block;
     const int64_t last = n - high < sweep->block ? n : high + sweep->block;
+    struct host_environment before;
 
     (void)worker;
+    tsvdi_environment_enter_flushing(&before);
     sweep->rotations[index] = 0;
     for (int64_t i = low; i < low + sweep->block && high < n; i++) {
         sweep->rotations[index] += meet(sweep, i, high, last);
     }
+    tsvdi_environment_leave(&before);
     return TSVD_OK;
 }
 

@@ -1,0 +1,192 @@
+"""One-sided Jacobi, tsvd.linalg.svd(method="jacobi"), beside LAPACK's gejsv and cuSOLVER's gesvdj.
+
+The matrices are Gaussian, with columns as they are or graded. Times are taken as in
+benchmarks.dense. Errors of values are relative to each value, over (8 + n) cond(B) eps, where B
+has the columns at norm 1. They are measured on matrices whose values are known: small ones on the
+diagonal, whose values come from mpmath, times powers of two, with columns scrambled and rows mixed
+by reflectors.
+"""
+
+import time
+from dataclasses import dataclass
+
+import mpmath
+import numpy as np
+
+from benchmarks import bars, dense, results
+from benchmarks.dense import on_device, release, timed_on_device
+from benchmarks.timing import interleaved
+from tsvd import linalg
+
+SPAN = {"float64": 200, "float32": 30}  # decades of graded columns
+SMALL = 8  # order of a matrix on the diagonal
+
+
+@dataclass(frozen=True)
+class Case(dense.Case):
+    graded: bool = False
+
+    @property
+    def what(self):
+        return super().what + (", graded" if self.graded else "")
+
+    def ours(self, A):
+        return tuple(linalg.svd(A, full_matrices=False, method="jacobi"))
+
+
+# On the CPU a target is LAPACK's time over ours.
+CPU = tuple(
+    Case("all vectors", n, n, 1.0, dtype=dtype, graded=graded)
+    for dtype in ("float64", "float32")
+    for graded in (False, True)
+    for n in (200, 500, 1000)
+)
+MILLISECONDS = ((512, 10), (1024, 25), (2048, 70), (4096, 260), (10_000, 2500))
+GRADED_FACTOR = 1.5
+BATCHES = ((100_000, 8, 2), (100_000, 16, 5), (100_000, 32, 15))
+# float32 is to be faster than these times of float64.
+CUDA = tuple(
+    case
+    for dtype in ("float64", "float32")
+    for case in (
+        *(Case("all vectors", n, n, ms / 1e3, dtype=dtype) for n, ms in MILLISECONDS),
+        *(
+            Case("graded", n, n, GRADED_FACTOR * ms / 1e3, dtype=dtype, graded=True)
+            for n, ms in MILLISECONDS
+        ),
+        *(Case("batch", n, n, ms / 1e3, batch=count, dtype=dtype) for count, n, ms in BATCHES),
+    )
+)
+KNOWN = (136, 512, 2048)  # orders of the matrices whose values are known
+LARGEST_PEER = 4096  # gesvdj takes half a minute beyond
+
+
+def run(path, threads, device, repeats, seconds):
+    """Writes `path`. The exit status is 0 if all targets are met. seconds: no peer begins later."""
+    load = results.load()
+    if device == "cpu":
+        cases = [_on_cpu(case, repeats) for case in CPU]
+    else:
+        until = time.monotonic() + seconds
+        dense.warm()
+        cases = [_on_cuda(case, until) for case in CUDA]
+    errors = [_known_errors(n, dtype, device) for dtype in SPAN for n in KNOWN]
+    contents = {"device": device, "cases": cases, "known": errors}
+    return bars.conclude(path, threads, load, _bars(cases, errors, device), **contents)
+
+
+def _make(case):
+    A = dense.gaussian(case)
+    if case.graded:
+        rng = np.random.default_rng(case.columns)
+        A = A * _scale(case.columns, case.dtype, rng)
+    return A
+
+
+def _scale(n, dtype, rng):
+    """Powers of two over the decades of a dtype, scrambled."""
+    powers = np.linspace(-SPAN[dtype] * np.log2(10), 0, n).astype(int)
+    return np.ldexp(np.ones(n, dtype), rng.permutation(powers))
+
+
+# ---- times ----
+
+
+def _gejsv(A):
+    """LAPACK's, which is given what is A = B D: U, S, Vh."""
+    from scipy.linalg import get_lapack_funcs
+
+    (gejsv,) = get_lapack_funcs(("gejsv",), (A,))
+    s, U, V, work, _, info = gejsv(A, joba=0)
+    if info != 0:
+        raise ArithmeticError(f"gejsv returned info = {info}")
+    return U, s * (work[0] / work[1]), V.T
+
+
+def _on_cpu(case, repeats):
+    A = _make(case)
+    contenders = {"tsvd": lambda: case.ours(A), "gejsv": lambda: _gejsv(A)}
+    seconds = interleaved(contenders, min(repeats, 3) if case.rows >= 1000 else repeats)
+    record = dense.record_of(case, seconds["tsvd"])
+    record["peers"] = {"gejsv": dense.peer_of(record, seconds["gejsv"])}
+    return dense.show(record | dense.errors_on_host(case, A, case.ours(A)))
+
+
+def _on_cuda(case, until):
+    import torch
+
+    A = on_device(_make(case))
+    seconds, found = timed_on_device(lambda: case.ours(A))
+    record = dense.record_of(case, seconds) | dense.errors_on_device(case, A, found)
+    found = None
+    if case.rows <= LARGEST_PEER:
+        call = {"gesvdj": lambda: torch.linalg.svd(A, full_matrices=False, driver="gesvdj")}
+        dense.time_peers(case, A, record, call.items(), until)
+    A = None
+    release()
+    return dense.show(record)
+
+
+# ---- errors of values ----
+
+
+def known(n, dtype, rng):
+    """A matrix of order n with graded columns, its values as mpf, and cond(B)."""
+    span = SPAN[dtype]
+    B = (rng.standard_normal((SMALL, SMALL)) + 3 * np.eye(SMALL)).astype(dtype)
+    with mpmath.workdps(40):
+        own = mpmath.svd_r(mpmath.matrix(B.astype(float).tolist()), compute_uv=False)
+        powers = np.linspace(-(span - 2) * np.log2(10), 0, n // SMALL).astype(int)
+        values = sorted((mpmath.ldexp(s, int(p)) for p in powers for s in own), reverse=True)
+    A = np.zeros((n, n), dtype)
+    for i, power in enumerate(powers):
+        here = slice(SMALL * i, SMALL * (i + 1))
+        A[here, here] = np.ldexp(B, power)
+    A = A[:, rng.permutation(n)]
+    for _ in range(2):
+        v = rng.standard_normal(n).astype(dtype)
+        v /= np.linalg.norm(v)
+        A -= 2 * np.outer(v, v @ A)
+    unit = B.astype(float) / np.linalg.norm(B.astype(float), axis=0)
+    return A, values, float(np.linalg.cond(unit))
+
+
+def _known_errors(n, dtype, device):
+    A, values, condition = known(n, dtype, np.random.default_rng(n))
+    unit = (8 + n) * condition * float(np.finfo(dtype).eps)
+    if device == "cpu":
+        found = {"tsvd": linalg.svdvals(A, method="jacobi"), "gejsv": _gejsv(A)[1]}
+    else:
+        import torch
+
+        there = on_device(A)
+        found = {
+            "tsvd": linalg.svdvals(there, method="jacobi").cpu().numpy(),
+            "gesvdj": torch.linalg.svdvals(there, driver="gesvdj").cpu().numpy(),
+        }
+    errors = {
+        name: float(max(abs(mpmath.mpf(float(a)) - b) / b for a, b in zip(s, values, strict=True)))
+        / unit
+        for name, s in found.items()
+    }
+    print(f"values that are known, n = {n:,}, {dtype}: {errors}", flush=True)
+    return {"order": n, "dtype": dtype, "condition": condition, "errors": errors}
+
+
+# ---- targets ----
+
+
+def _bars(cases, errors, device):
+    asked = []
+    for case in cases:
+        where = f"{case['group']}: {case['what']}"
+        if device == "cpu":
+            asked.append(bars.at_least(where, case["target"], case["peers"]["gejsv"]["ratio"]))
+        else:
+            asked.append(bars.at_most(where, case["target"], case["median"]))
+    for key, bound in dense.BOUNDS.items():
+        worst = bars.worst(case[key] for case in cases)
+        asked.append(bars.at_most(key, bound, worst, ""))
+    worst = bars.worst(e["errors"]["tsvd"] for e in errors)
+    asked.append(bars.at_most("relative errors of values that are known", 1.0, worst, ""))
+    return asked
