@@ -31,13 +31,7 @@ struct device_load {
 static __device__ const char *
 locate(const struct device_load &q, const struct device_input &input, int64_t index)
 {
-    const char *at = input.data;
-
-    for (int k = q.batch_ndim - 1; k >= 0; k--) {
-        at += index % q.batch_shape[k] * input.batch_strides[k];
-        index /= q.batch_shape[k];
-    }
-    return at;
+    return locate_matrix(input.data, q.batch_ndim, q.batch_shape, input.batch_strides, index);
 }
 
 /* A block reads a matrix: gathers it, finds its largest entry, and makes it zero if it is not

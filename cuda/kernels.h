@@ -98,6 +98,19 @@ cuda_of(struct tsvd_context *ctx)
     return ctx->cuda;
 }
 
+/* Where matrix `index` of a batch of this shape begins: `at` is that of the first one, and strides
+   are bytes. */
+static __host__ __device__ __forceinline__ const char *
+locate_matrix(const char *at, int batch_ndim, const int64_t *shape, const int64_t *strides,
+              int64_t index)
+{
+    for (int k = batch_ndim - 1; k > 0; k--) {
+        at += index % shape[k] * strides[k];
+        index /= shape[k];
+    }
+    return batch_ndim > 0 ? at + index * strides[0] : at;
+}
+
 /* vectors.cu: applies waves to the right vectors (side 0) and to the left ones (side 1).  Group g
    of a side is its waves d_begin[side][g] .. d_begin[side][g + 1] - 1.  Groups share no vectors.
    All arrays are device memory. */

@@ -100,6 +100,32 @@ for dtype, n in ((np.float64, 1950), (np.float32, 2750)):
     linalg.svdvals(rng.standard_normal((n, n)).astype(dtype), device="cuda")
     linalg.svdvals(rng.standard_normal((2, n, n)).astype(dtype), device="cuda")
 """,
+    "jacobi": """
+from tsvd import linalg
+
+SHAPES = ((9, 4, 3), (9, 5, 8), (5, 16, 9), (5, 16, 32), (3, 40, 33), (2, 20, 70), (1, 330, 90))
+
+for dtype in (np.float64, np.float32):
+    options = {"method": "jacobi", "device": "cuda"}
+    for shape in SHAPES:
+        A = rng.standard_normal(shape).astype(dtype)
+        A[0, :, 0] = 0
+        linalg.svd(A, **options)
+        linalg.svd(A.swapaxes(-1, -2), full_matrices=False, **options)
+        linalg.svdvals(A, **options)
+""",
+    "inverse": """
+from tsvd import linalg
+
+for dtype in (np.float64, np.float32):
+    for shape in ((33, 3, 3), (9, 8, 8), (9, 13, 13), (5, 32, 32), (3, 50, 50), (2, 140, 140)):
+        A = rng.standard_normal(shape).astype(dtype)
+        for refine in (False, True):
+            linalg.inv(A, refine=refine, device="cuda")
+            linalg.inv(A.swapaxes(-1, -2), refine=refine, device="cuda")
+    A[1, 7, 7] = np.nan
+    linalg.inv(A, check_finite=False, device="cuda")
+""",
     "device arrays": """
 for dtype in (np.float64, np.float32):
     for n in (1, 5, 40, 130, 300):

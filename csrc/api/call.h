@@ -25,6 +25,16 @@ tsvdi_call_leave(tsvd_handle *handle, tsvd_status status)
     }
 }
 
+/* ret = what a function of the core returns that works on the handle's device. */
+#define TSVD_CALL(handle, error, call)                                                             \
+    do {                                                                                           \
+        ret = tsvdi_call_enter(handle, error);                                                     \
+        if (ret == TSVD_OK) {                                                                      \
+            ret = (call);                                                                          \
+        }                                                                                          \
+        tsvdi_call_leave(handle, ret);                                                             \
+    } while (0)
+
 /* Gives an error that has none a text. */
 tsvd_status tsvdi_call_finish(tsvd_status status, tsvd_error *error);
 

@@ -43,11 +43,7 @@ tsvd_dense_plan(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *op
     }
     problem.b.vectors = vectors != 0;
     problem.full = vectors == 2 && problem.b.k == problem.b.n && problem.rows != problem.columns;
-    ret = tsvdi_call_enter(handle, error);
-    if (ret == TSVD_OK) {
-        ret = precision_of(&problem)->dense_plan(&problem, plan, error);
-    }
-    tsvdi_call_leave(handle, ret);
+    TSVD_CALL(handle, error, precision_of(&problem)->dense_plan(&problem, plan, error));
     return tsvdi_call_finish(ret, error);
 }
 
@@ -72,11 +68,7 @@ dense_svd(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options,
     TSVD_TRY(tsvdi_dense_input(handle, a, options, 1, &problem, error));
     TSVD_TRY(tsvdi_dense_output(U, S, Vh, &problem, error));
     problem.b.outer = outer;
-    ret = tsvdi_call_enter(handle, error);
-    if (ret == TSVD_OK) {
-        ret = precision_of(&problem)->dense_svd(&problem, info, error);
-    }
-    tsvdi_call_leave(handle, ret);
+    TSVD_CALL(handle, error, precision_of(&problem)->dense_svd(&problem, info, error));
     info->seconds_total = tsvdi_host_seconds() - clock;
 out:
     return tsvdi_call_finish(ret, error);
@@ -120,11 +112,8 @@ dense_reduce(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *optio
     made->problem.b.handle = handle;
     TSVD_TRY(tsvdi_dense_input(handle, a, options, 1, &made->problem, error));
     made->problem.b.outer = outer;
-    ret = tsvdi_call_enter(handle, error);
-    if (ret == TSVD_OK) {
-        ret = precision_of(&made->problem)->reduce_begin(&made->problem, &made->call, error);
-    }
-    tsvdi_call_leave(handle, ret);
+    TSVD_CALL(handle, error,
+              precision_of(&made->problem)->reduce_begin(&made->problem, &made->call, error));
     if (ret == TSVD_OK) {
         *reduction = made;
         made = NULL;
@@ -197,12 +186,9 @@ tsvd_reduction_entries(const tsvd_reduction *reduction, const tsvd_array *d, con
         }
     }
     tsvdi_environment_enter(&outer);
-    ret = tsvdi_call_enter(p->b.handle, error);
-    if (ret == TSVD_OK) {
-        ret = precision_of(p)->reduce_entries(reduction->call, d->space, d->data,
-                                              e != NULL ? e->data : NULL, error);
-    }
-    tsvdi_call_leave(p->b.handle, ret);
+    TSVD_CALL(p->b.handle, error,
+              precision_of(p)->reduce_entries(reduction->call, d->space, d->data,
+                                              e != NULL ? e->data : NULL, error));
     tsvdi_environment_leave(&outer);
 out:
     return tsvdi_call_finish(ret, error);
@@ -224,11 +210,8 @@ reduction_select(tsvd_reduction *reduction, double low, double high, int64_t *fi
     }
     p = &reduction->problem;
     TSVD_TRY(tsvdi_check_interval(&p->b, low, high, error));
-    ret = tsvdi_call_enter(p->b.handle, error);
-    if (ret == TSVD_OK) {
-        ret = precision_of(p)->reduce_select(reduction->call, low, high, first, count, error);
-    }
-    tsvdi_call_leave(p->b.handle, ret);
+    TSVD_CALL(p->b.handle, error,
+              precision_of(p)->reduce_select(reduction->call, low, high, first, count, error));
 out:
     return tsvdi_call_finish(ret, error);
 }
@@ -275,11 +258,7 @@ tsvd_reduction_apply(tsvd_reduction *reduction, tsvd_side side, int transposed, 
     vectors.right = side == TSVD_RIGHT;
     vectors.transposed = transposed != 0;
     tsvdi_environment_enter(&outer);
-    ret = tsvdi_call_enter(p->b.handle, error);
-    if (ret == TSVD_OK) {
-        ret = precision_of(p)->reduce_apply(reduction->call, &vectors, error);
-    }
-    tsvdi_call_leave(p->b.handle, ret);
+    TSVD_CALL(p->b.handle, error, precision_of(p)->reduce_apply(reduction->call, &vectors, error));
     tsvdi_environment_leave(&outer);
 out:
     return tsvdi_call_finish(ret, error);
@@ -307,11 +286,8 @@ reduction_svd(tsvd_reduction *reduction, const tsvd_options *options, const tsvd
     TSVD_TRY(tsvdi_dense_options(options, &problem, error));
     TSVD_TRY(tsvdi_dense_output(U, S, Vh, &problem, error));
     problem.b.outer = outer;
-    ret = tsvdi_call_enter(problem.b.handle, error);
-    if (ret == TSVD_OK) {
-        ret = precision_of(&problem)->reduce_svd(reduction->call, &problem, info, error);
-    }
-    tsvdi_call_leave(problem.b.handle, ret);
+    TSVD_CALL(problem.b.handle, error,
+              precision_of(&problem)->reduce_svd(reduction->call, &problem, info, error));
     info->seconds_total = tsvdi_host_seconds() - clock;
 out:
     return tsvdi_call_finish(ret, error);

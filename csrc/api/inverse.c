@@ -47,11 +47,9 @@ tsvd_inverse_plan(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *
     }
     memset(plan, 0, sizeof *plan);
     TSVD_TRY(take_input(handle, a, options, 0, &problem, error));
-    ret = tsvdi_call_enter(handle, error);
-    if (ret == TSVD_OK) {
-        ret = tsvdi_precision_of(problem.b.dtype)->inverse_plan(&problem, refine != 0, plan, error);
-    }
-    tsvdi_call_leave(handle, ret);
+    TSVD_CALL(
+        handle, error,
+        tsvdi_precision_of(problem.b.dtype)->inverse_plan(&problem, refine != 0, plan, error));
 out:
     return tsvdi_call_finish(ret, error);
 }
@@ -83,11 +81,8 @@ dense_inverse(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *opti
     problem.b.L = X->data;
     problem.b.to = X->space;
     problem.b.outer = outer;
-    ret = tsvdi_call_enter(handle, error);
-    if (ret == TSVD_OK) {
-        ret = tsvdi_precision_of(problem.b.dtype)->inverse(&problem, refine != 0, info, error);
-    }
-    tsvdi_call_leave(handle, ret);
+    TSVD_CALL(handle, error,
+              tsvdi_precision_of(problem.b.dtype)->inverse(&problem, refine != 0, info, error));
     info->seconds_total = tsvdi_host_seconds() - clock;
 out:
     return tsvdi_call_finish(ret, error);

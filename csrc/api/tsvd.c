@@ -120,11 +120,7 @@ tsvd_make_plan(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
         return ret;
     }
     problem.vectors = vectors != 0;
-    ret = tsvdi_call_enter(handle, error);
-    if (ret == TSVD_OK) {
-        ret = tsvdi_precision_of(problem.dtype)->plan(&problem, plan, error);
-    }
-    tsvdi_call_leave(handle, ret);
+    TSVD_CALL(handle, error, tsvdi_precision_of(problem.dtype)->plan(&problem, plan, error));
     return tsvdi_call_finish(ret, error);
 }
 
@@ -154,11 +150,7 @@ svd(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e, const tsvd_op
         return tsvdi_call_finish(ret, error);
     }
     problem.outer = outer;
-    ret = tsvdi_call_enter(handle, error);
-    if (ret == TSVD_OK) {
-        ret = tsvdi_precision_of(problem.dtype)->svd(&problem, info, error);
-    }
-    tsvdi_call_leave(handle, ret);
+    TSVD_CALL(handle, error, tsvdi_precision_of(problem.dtype)->svd(&problem, info, error));
     info->seconds_total = tsvdi_host_seconds() - clock;
     return tsvdi_call_finish(ret, error);
 }
@@ -208,11 +200,8 @@ select_range(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
     if (ret != TSVD_OK) {
         return ret;
     }
-    ret = tsvdi_call_enter(handle, error);
-    if (ret == TSVD_OK) {
-        ret = tsvdi_precision_of(problem.dtype)->select(&problem, low, high, first, count, error);
-    }
-    tsvdi_call_leave(handle, ret);
+    TSVD_CALL(handle, error,
+              tsvdi_precision_of(problem.dtype)->select(&problem, low, high, first, count, error));
     return tsvdi_call_finish(ret, error);
 }
 

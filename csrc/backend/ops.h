@@ -254,7 +254,8 @@ struct dense_job {
                     zero behind the p - 1 of each matrix */
     char *kind;  /* [count] host, out of reduce(): ORDINARY, ZERO or NONFINITE.  A matrix that is
                     not ordinary counts as zero */
-    real_int *exponent; /* [count] host, out of reduce(): B is 2^-exponent Q^T A P */
+    real_int *exponent; /* [count] host, out of reduce() if `keep` is KEEP_ALL, else for the back
+                           end's own use: B is 2^-exponent Q^T A P */
     struct results b;   /* out of room(): where the SVD of B goes, in dense_ops.space */
     void *held;         /* what the back end keeps from begin() to end() */
 };
@@ -277,8 +278,8 @@ struct dense_ops {
     /* QR pays from so many times as many rows as columns on. */
     double tall_ratio;
 
-    /* The most matrices of a chunk, >= 1. */
-    int64_t (*chunk_most)(const struct dense_problem *problem);
+    /* The most matrices of a chunk, >= 1, with `tall` and `keep` as a job has them. */
+    int64_t (*chunk_most)(const struct dense_problem *problem, int tall, int keep);
 
     /* Takes the workspace of reduce(); end() gives back all that is held, and is due also after a
        failure. */

@@ -68,7 +68,9 @@ tsvdi_dense_plan_call(const struct dense_problem *p, int all, struct dense_plan 
         goto out;
     }
     plan->tall = p->b.n > 0 && (double)longer >= plan->ops->tall_ratio * (double)p->b.n;
-    most = all || p->b.n == 0 || p->b.matrices == 0 ? p->b.matrices : plan->ops->chunk_most(p);
+    most = all || p->b.n == 0 || p->b.matrices == 0
+               ? p->b.matrices
+               : plan->ops->chunk_most(p, plan->tall, plan->keep);
     chunk.matrices = most < p->b.matrices ? most : p->b.matrices;
     chunk.batch_ndim = 1;
     chunk.batch_shape[0] = chunk.matrices;

@@ -229,8 +229,8 @@ dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
                                        run->tau_p,
                                        job->d,
                                        job->e};
-    const struct cuda_piece piece[] = {{job->exponent, run->exponent, count * sizeof(real_int)},
-                                       {job->kind, run->kind, count}};
+    const struct cuda_piece piece[] = {{job->kind, run->kind, count},
+                                       {job->exponent, run->exponent, count * sizeof(real_int)}};
     char *d_work = NULL;
     tsvd_status ret = TSVD_OK;
 
@@ -248,7 +248,7 @@ dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
     } else {
         TSVD_TRY(tsvdi_cuda_dense_reduce(ctx, &to, d_work));
     }
-    TSVD_TRY(tsvdi_cuda_land_all(call, piece, 2));
+    TSVD_TRY(tsvdi_cuda_land_all(call, piece, job->keep == KEEP_ALL ? 2 : 1));
 out:
     tsvdi_cuda_free(call, d_work);
     return ret;
@@ -535,11 +535,8 @@ dense_bytes(const struct dense_problem *p, int64_t count, int tall, int keep)
 
 /* Limited by memory, and by the blocks of a grid. */
 static int64_t
-dense_chunk_most(const struct dense_problem *p)
+dense_chunk_most(const struct dense_problem *p, int tall, int keep)
 {
-    const int keep = p->b.vectors ? KEEP_VECTORS : KEEP_VALUES;
-    const int64_t longer = p->rows > p->columns ? p->rows : p->columns;
-    const int tall = (double)longer >= TALL_RATIO * (double)p->b.n; /* as the plan has it */
     const struct bytes one = dense_bytes(p, 1, 0, keep);
     const uint64_t tiles =
         bytes_of(blocks_for(p->rows, TILE) + (int64_t)1, blocks_for(p->columns, TILE) + 1u);

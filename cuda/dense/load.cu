@@ -23,13 +23,7 @@ struct dense_source {
 static __host__ __device__ const char *
 locate(const struct dense_source &from, int64_t index)
 {
-    const char *at = from.a;
-
-    for (int k = from.batch_ndim - 1; k > 0; k--) {
-        at += index % from.batch_shape[k] * from.batch_strides[k];
-        index /= from.batch_shape[k];
-    }
-    return from.batch_ndim > 0 ? at + index * from.batch_strides[0] : at;
+    return locate_matrix(from.a, from.batch_ndim, from.batch_shape, from.batch_strides, index);
 }
 
 /* What a matrix with this largest magnitude counts as, and its scale. */

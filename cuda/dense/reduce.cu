@@ -870,7 +870,7 @@ tsvdi_cuda_dense_reduce(struct tsvd_context *ctx, const struct dense_reduction *
              cudaMemsetAsync(q.arrived, 0,
                              blocks_for(q.c, DENSE_WIDTH) * (size_t)q.groups * sizeof(*q.arrived),
                              call->stream));
-    TSVD_TRY(tsvdi_cuda_make_urgent(call)); /* call->mark */
+    TSVD_TRY(tsvdi_cuda_make_marks(call));
     for (q.begin = 0; q.begin < q.c; q.begin = q.end, q.arrived += q.groups, turn = 1 - turn) {
         if (tsvdi_cuda_dense_resident_fits(call, to, q.begin)) {
             TSVD_TRY(tsvdi_cuda_dense_resident(call, to, q.begin, d_resident));

@@ -118,11 +118,7 @@ __launch_bounds__(SCALE_THREADS) columns_kernel(int64_t n, real *m, const int *r
 
         most = exponent > most ? exponent : most;
     }
-    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
-        const int other = __shfl_xor_sync(0xffffffffu, most, lanes);
-
-        most = other > most ? other : most;
-    }
+    most = largest_of_lanes(most, WARP);
     if (t % WARP == 0) {
         part[t / WARP] = most;
     }

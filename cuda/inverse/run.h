@@ -103,6 +103,18 @@ best_of_lanes(struct inverse_best own, int group)
     return own;
 }
 
+/* The largest number of a group of lanes of a warp, in each of them. */
+static __device__ __forceinline__ int
+largest_of_lanes(int x, int group)
+{
+    for (int lanes = group / 2; lanes > 0; lanes /= 2) {
+        const int other = __shfl_xor_sync(0xffffffffu, x, lanes);
+
+        x = other > x ? other : x;
+    }
+    return x;
+}
+
 /* small.cu: whether it takes matrices of this order. */
 bool tsvdi_cuda_inverse_small_fits(const struct cuda_call *call, int64_t n);
 

@@ -34,18 +34,7 @@ not_a_number(void)
 
 /* ---- registers ---- */
 
-/* The largest of a group's lanes. */
-static __device__ __forceinline__ int
-largest_of_lanes(int x, int group)
-{
-    for (int lanes = group / 2; lanes > 0; lanes /= 2) {
-        const int other = __shfl_xor_sync(0xffffffffu, x, lanes);
-
-        x = other > x ? other : x;
-    }
-    return x;
-}
-
+/* The same of sums; NaN is above all others. */
 static __device__ __forceinline__ double
 largest_of_lanes(double x, int group)
 {

@@ -295,6 +295,20 @@ tsvdi_cuda_leave(struct cuda_call *call, tsvd_status status)
 }
 
 tsvd_status
+tsvdi_cuda_make_marks(struct cuda_call *call)
+{
+    tsvd_status ret = TSVD_OK;
+
+    for (cudaEvent_t &event : call->mark) {
+        if (event == NULL) {
+            CUDA_TRY(call, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+        }
+    }
+out:
+    return ret;
+}
+
+tsvd_status
 tsvdi_cuda_make_urgent(struct cuda_call *call)
 {
     int least, greatest;
@@ -305,11 +319,7 @@ tsvdi_cuda_make_urgent(struct cuda_call *call)
         CUDA_TRY(call,
                  cudaStreamCreateWithPriority(&call->urgent, cudaStreamNonBlocking, greatest));
     }
-    for (cudaEvent_t &event : call->mark) {
-        if (event == NULL) {
-            CUDA_TRY(call, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-        }
-    }
+    TSVD_TRY(tsvdi_cuda_make_marks(call));
 out:
     return ret;
 }

@@ -80,7 +80,8 @@ tsvd_status tsvdi_cuda_fail(struct cuda_call *call, cudaError_t code, const char
 /* Bytes that the device and its pool have free. */
 tsvd_status tsvdi_cuda_memory_free(struct cuda_call *call, uint64_t *bytes);
 
-/* Makes call->urgent and call->mark. */
+/* Make call->mark, and with it call->urgent. */
+tsvd_status tsvdi_cuda_make_marks(struct cuda_call *call);
 tsvd_status tsvdi_cuda_make_urgent(struct cuda_call *call);
 
 /* Take and give back device memory, in the order of the stream. */

@@ -9,11 +9,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "calls.h"
 #include "counting.h"
 #include "cpu/kernels/kernels.h"
 #include "math/secular.h"
 #include "plain_blas.h"
-#include "problem.h"
 
 #define DTYPE (TSVD_SINGLE ? TSVD_FLOAT32 : TSVD_FLOAT64)
 
@@ -335,26 +335,55 @@ test_stuck_secular(void)
 
 /* ---- every point at which a call can end early ---- */
 
-/* Calls of each method: one matrix and batches, small and large. */
-static const struct shape {
-    tsvd_method method;
-    int64_t n, matrices;
-    int vectors;
-} shapes[] = {
-    {TSVD_METHOD_DC, 20, 1, 1},      {TSVD_METHOD_DC, 70, 1, 1},
-    {TSVD_METHOD_DC, 130, 1, 1},     {TSVD_METHOD_DC, 40, 20, 1},
-    {TSVD_METHOD_QR, 70, 1, 1},      {TSVD_METHOD_QR, 30, 6, 1},
-    {TSVD_METHOD_QR, 30, 6, 0},      {TSVD_METHOD_GIVENS, 40, 1, 1},
-    {TSVD_METHOD_GIVENS, 20, 6, 0},  {TSVD_METHOD_BISECT, 260, 1, 0},
-    {TSVD_METHOD_BISECT, 20, 40, 0}, {TSVD_METHOD_AUTO, 50, 6, 0},
-    {TSVD_METHOD_TWISTED, 70, 1, 1}, {TSVD_METHOD_TWISTED, 30, 3, 1},
+/* Calls of each kind: one matrix and batches, small and large. */
+static const struct call_shape shapes[] = {
+    BIDIAGONAL(DC, 20, 1, 1),
+    BIDIAGONAL(DC, 70, 1, 1),
+    BIDIAGONAL(DC, 130, 1, 1),
+    BIDIAGONAL(DC, 40, 20, 1),
+    BIDIAGONAL(QR, 70, 1, 1),
+    BIDIAGONAL(QR, 30, 6, 1),
+    BIDIAGONAL(QR, 30, 6, 0),
+    BIDIAGONAL(GIVENS, 40, 1, 1),
+    BIDIAGONAL(GIVENS, 20, 6, 0),
+    BIDIAGONAL(BISECT, 260, 1, 0),
+    BIDIAGONAL(BISECT, 20, 40, 0),
+    BIDIAGONAL(AUTO, 50, 6, 0),
+    BIDIAGONAL(TWISTED, 70, 1, 1),
+    BIDIAGONAL(TWISTED, 30, 3, 1),
+    DENSE(AUTO, 12, 8, 30, 1),
+    DENSE(AUTO, 8, 30, 30, 0),
+    DENSE(AUTO, 131, 130, 1, 1),
+    DENSE(JACOBI, 12, 8, 30, 1),
+    DENSE(JACOBI, 8, 30, 30, 0),
+    DENSE(JACOBI, 60, 50, 1, 1),
+    INVERSE(7, 30, 0),
+    INVERSE(5, 30, 1),
+    INVERSE(70, 1, 0),
+    INVERSE(75, 1, 1),
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-/* Runs a test on each call with one and two threads, and on the small ones with six: more than four
-   workers take memory. */
+/* Stops a call at the first question, the second, ...; other threads work on meanwhile. */
 static void
-on_every_shape(void (*test)(tsvd_handle *handle, struct trial *t))
+check_interruptions(tsvd_handle *handle, struct call *c)
+{
+    const long long before = atomic_load(&counting.bytes);
+    int stopped = 1;
+
+    begin_call(handle, c, 4 * (double)(c->shape.n + 8));
+    for (int stop_at = 1; stopped && stop_at < 10000; stop_at++) {
+        stopped = stop_call(handle, c, stop_at);
+        CHECK(atomic_load(&counting.bytes) == before, "%lld bytes are left",
+              atomic_load(&counting.bytes) - before);
+    }
+    CHECK(!stopped, "%s: always stopped", c->name);
+    check_again(handle, c, "interruptions");
+}
+
+/* With one and two threads, and the small ones with six: more than four workers take memory. */
+static void
+test_interruptions(void)
 {
     const int threads[] = {1, 2, 6};
 
@@ -362,62 +391,17 @@ on_every_shape(void (*test)(tsvd_handle *handle, struct trial *t))
         tsvd_handle *handle = faulty_handle(threads[i]);
 
         for (int j = 0; j < SHAPES; j++) {
-            struct trial t;
+            struct call c;
 
             if (threads[i] > 2 && shapes[j].n >= 70) {
                 continue;
             }
-            t = trial_begin(handle, shapes[j].method, shapes[j].n, shapes[j].matrices,
-                            shapes[j].vectors);
-            test(handle, &t);
-            trial_end(&t);
+            c = make_call(DTYPE, shapes[j]);
+            check_interruptions(handle, &c);
+            free_call(&c);
         }
         end_handle(handle);
     }
-}
-
-struct asked {
-    int calls, stop_at;
-};
-
-static int
-ask(void *arg, double done)
-{
-    struct asked *asked = arg;
-
-    (void)done;
-    return ++asked->calls == asked->stop_at;
-}
-
-/* Stops the call at the first question, the second, ...; other threads work on meanwhile. */
-static void
-check_interruptions(tsvd_handle *handle, struct trial *t)
-{
-    struct asked asked = {0, 0};
-    tsvd_error error;
-    int stopped = 1;
-
-    t->options.check = ask;
-    t->options.check_arg = &asked;
-    for (int stop_at = 1; stopped && stop_at < 10000; stop_at++) {
-        const long long before = atomic_load(&counting.bytes);
-        tsvd_status status;
-
-        asked = (struct asked){0, stop_at};
-        status = solve_on(handle, &t->w, &t->options, NULL, &error);
-        stopped = status == TSVD_ERR_INTERRUPTED;
-        CHECK(stopped ? asked.calls == stop_at : status == TSVD_OK && asked.calls < stop_at,
-              "%s, n = %lld: status %d, question %d of %d", tsvd_method_name(t->options.method),
-              (long long)t->w.n, (int)status, stop_at, asked.calls);
-        CHECK(!stopped || (error.status == status && error.matrix == -1 && strlen(error.text) > 10),
-              "matrix %lld, \"%s\"", (long long)error.matrix, error.text);
-        CHECK(atomic_load(&counting.bytes) == before, "%lld bytes are left",
-              atomic_load(&counting.bytes) - before);
-    }
-    CHECK(!stopped, "%s, n = %lld: always stopped", tsvd_method_name(t->options.method),
-          (long long)t->w.n);
-    t->options.check = NULL;
-    works(handle, t, "after interruptions");
 }
 
 /* ---- vectors that are not what they should be ---- */
@@ -510,6 +494,6 @@ test_faults(void)
     test_bounded_sweeps();
     test_stuck_secular();
     test_defects();
-    on_every_shape(check_interruptions);
+    test_interruptions();
     return report();
 }

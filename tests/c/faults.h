@@ -167,6 +167,9 @@ FAILING(cudaLaunchCooperativeKernel, cudaErrorLaunchOutOfResources,
         (const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
          cudaStream_t stream),
         (kernel, grid, block, arguments, shared, stream))
+FAILING(cudaLaunchKernelExC, cudaErrorLaunchOutOfResources,
+        (const cudaLaunchConfig_t *config, const void *kernel, void **arguments),
+        (config, kernel, arguments))
 #if CUDART_VERSION >= 13000 /* what a launch with <<<>>> calls */
 FAILING(__cudaLaunchKernel, cudaErrorLaunchOutOfResources,
         (cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
@@ -208,13 +211,17 @@ enum { CUBLAS_NO_MEMORY = 3, CUBLAS_FAILED = 13 };
     }
 
 BEHIND(cublasSetStream, (void *handle, cudaStream_t stream), (handle, stream), CUBLAS_FAILED)
-BEHIND(cublasDgemmStridedBatched,
-       (void *handle, int transpose_a, int transpose_b, int m, int n, int k, const double *alpha,
-        const double *a, int lda, long long stride_a, const double *b, int ldb, long long stride_b,
-        const double *beta, double *c, int ldc, long long stride_c, int count),
-       (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta,
-        c, ldc, stride_c, count),
-       CUBLAS_FAILED)
+#define BEHIND_PRODUCT(name, real)                                                                 \
+    BEHIND(name,                                                                                   \
+           (void *handle, int transpose_a, int transpose_b, int m, int n, int k,                   \
+            const real *alpha, const real *a, int lda, long long stride_a, const real *b, int ldb, \
+            long long stride_b, const real *beta, real *c, int ldc, long long stride_c,            \
+            int count),                                                                            \
+           (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b,  \
+            beta, c, ldc, stride_c, count),                                                        \
+           CUBLAS_FAILED)
+BEHIND_PRODUCT(cublasDgemmStridedBatched, double)
+BEHIND_PRODUCT(cublasSgemmStridedBatched, float)
 
 static int (*cuCtxPushCurrent_behind)(void *context);
 
@@ -262,6 +269,8 @@ __wrap_dlsym(void *library, const char *name)
         {"cublasSetStream_v2", &cublasSetStream_behind, (void *)cublasSetStream_shim},
         {"cublasDgemmStridedBatched", &cublasDgemmStridedBatched_behind,
          (void *)cublasDgemmStridedBatched_shim},
+        {"cublasSgemmStridedBatched", &cublasSgemmStridedBatched_behind,
+         (void *)cublasSgemmStridedBatched_shim},
         {"cuCtxPushCurrent_v2", &cuCtxPushCurrent_behind, (void *)cuCtxPushCurrent_shim},
     };
     void *found = __real_dlsym(library, name);

@@ -58,7 +58,7 @@ GEMM(sgemm_64, float, int64_t)
 
 /* LU decomposition with partial pivoting, of n x n, and the inverse from that: that of U in place,
    then X L = U^-1 from the last column on, and the columns in their order. */
-#define INVERSE(type, integer, factor_name, invert_name)                                           \
+#define LAPACK(type, integer, factor_name, invert_name)                                            \
     static void factor_name(const integer *m, const integer *n, type *a, const integer *lda,       \
                             integer *pivots, integer *info)                                        \
     {                                                                                              \
@@ -127,10 +127,10 @@ GEMM(sgemm_64, float, int64_t)
         }                                                                                          \
     }
 
-INVERSE(double, int32_t, dgetrf_32, dgetri_32)
-INVERSE(float, int32_t, sgetrf_32, sgetri_32)
-INVERSE(double, int64_t, dgetrf_64, dgetri_64)
-INVERSE(float, int64_t, sgetrf_64, sgetri_64)
+LAPACK(double, int32_t, dgetrf_32, dgetri_32)
+LAPACK(float, int32_t, sgetrf_32, sgetri_32)
+LAPACK(double, int64_t, dgetrf_64, dgetri_64)
+LAPACK(float, int64_t, sgetrf_64, sgetri_64)
 
 /* It, with integers of so many bytes. */
 static tsvd_blas

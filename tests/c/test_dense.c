@@ -1,156 +1,13 @@
 /*
  * Dense matrices through the C interface, with a plain BLAS: shapes around the sizes of blocks,
- * layouts, ranges, whole bases, kept reductions; refused memory and interruptions at each point;
- * arguments.  tests/test_linalg_accuracy.py has the hard families.
+ * layouts, ranges, whole bases, kept reductions; plans and arguments.  calls.h says where calls are
+ * made to fail.  tests/test_linalg_accuracy.py has the hard families.
  */
 #include <string.h>
 
 #include "counting.h"
+#include "dense.h"
 #include "plain_blas.h"
-#include "problem.h"
-
-/* A batch of matrices and room for their results. */
-struct dense {
-    tsvd_dtype dtype;
-    int64_t m, n, matrices, first, k;
-    int full, vectors;
-    void *a, *U, *S, *Vh;
-    tsvd_array a_array, U_array, S_array, Vh_array;
-};
-
-static tsvd_array
-array_for(const struct dense *w, const void *data, int64_t rows, int64_t columns)
-{
-    const int64_t shape[] = {w->matrices, rows, columns};
-
-    return tsvd_array_of(data, TSVD_HOST, w->dtype, columns < 0 ? 2 : 3, shape);
-}
-
-static struct dense
-make_dense(tsvd_dtype dtype, int64_t m, int64_t n, int64_t matrices, int full)
-{
-    const int64_t p = m < n ? m : n;
-    struct dense w = {.dtype = dtype, .m = m, .n = n, .matrices = matrices, .k = p, .full = full};
-    const size_t size = size_of(dtype), count = (size_t)matrices;
-
-    w.vectors = 1;
-    w.a = allocate(count * (size_t)(m * n) * size);
-    w.U = allocate(count * (size_t)(m * (m > n ? m : n)) * size);
-    w.S = allocate(count * (size_t)p * size);
-    w.Vh = allocate(count * (size_t)(n * (m > n ? m : n)) * size);
-    for (int64_t i = 0; i < matrices * m * n; i++) {
-        set(dtype, w.a, i, random_scaled(-3, 0));
-    }
-    w.a_array = array_for(&w, w.a, m, n);
-    return w;
-}
-
-static void
-free_dense(struct dense *w)
-{
-    free(w->a);
-    free(w->U);
-    free(w->S);
-    free(w->Vh);
-}
-
-/* Sets the arrays of the results for the wanted range. */
-static void
-set_results(struct dense *w)
-{
-    w->U_array = array_for(w, w->U, w->m, w->full ? w->m : w->k);
-    w->S_array = array_for(w, w->S, w->k, -1);
-    w->Vh_array = array_for(w, w->Vh, w->full ? w->n : w->k, w->n);
-}
-
-static tsvd_status
-solve_dense(tsvd_handle *handle, struct dense *w, const tsvd_options *options, tsvd_info *info,
-            tsvd_error *error)
-{
-    tsvd_options own = options != NULL ? *options : tsvd_options_default();
-
-    own.first = w->first;
-    own.count = w->k;
-    set_results(w);
-    return tsvd_dense_svd(handle, &w->a_array, &own, w->vectors ? &w->U_array : NULL, &w->S_array,
-                          w->vectors ? &w->Vh_array : NULL, info, error);
-}
-
-/* Entry (i, j) of A, wherever it lies. */
-static double
-a_entry(const struct dense *w, int64_t matrix, int64_t i, int64_t j)
-{
-    const tsvd_array *a = &w->a_array;
-    const char *at =
-        (const char *)a->data + matrix * a->strides[0] + i * a->strides[1] + j * a->strides[2];
-
-    return get(w->dtype, at, 0);
-}
-
-/* Rows (columns: 0) or columns of a matrix are orthonormal. */
-static void
-check_orthonormal(const struct dense *w, const void *x, int64_t rows, int64_t columns,
-                  int by_columns)
-{
-    const int64_t count = by_columns ? columns : rows, length = by_columns ? rows : columns;
-    const int64_t along = by_columns ? columns : 1, across = by_columns ? 1 : columns;
-    const double bound = 3 * (double)((w->m > w->n ? w->m : w->n) + 8) * eps_of(w->dtype);
-
-    for (int64_t i = 0; i < count; i++) {
-        for (int64_t j = 0; j <= i; j++) {
-            double sum = 0;
-
-            for (int64_t l = 0; l < length; l++) {
-                sum += get(w->dtype, x, i * across + l * along) *
-                       get(w->dtype, x, j * across + l * along);
-            }
-            CHECK(fabs(sum - (i == j)) <= bound, "%lld x %lld, vectors %lld and %lld: %g",
-                  (long long)w->m, (long long)w->n, (long long)i, (long long)j, sum);
-        }
-    }
-}
-
-/* A V = U S for the wanted values; U and Vh orthonormal; signs and order. */
-static void
-check_dense(const struct dense *w, int64_t matrix)
-{
-    const int64_t m = w->m, n = w->n, k = w->k, columns = w->full ? m : k, rows = w->full ? n : k;
-    const size_t size = size_of(w->dtype);
-    const char *U = (const char *)w->U + (size_t)(matrix * m * columns) * size;
-    const char *Vh = (const char *)w->Vh + (size_t)(matrix * rows * n) * size;
-    const char *S = (const char *)w->S + (size_t)(matrix * k) * size;
-    double norm = 0;
-
-    for (int64_t i = 0; i < m; i++) {
-        for (int64_t j = 0; j < n; j++) {
-            norm = hypot(norm, a_entry(w, matrix, i, j));
-        }
-    }
-    check_orthonormal(w, U, m, columns, 1);
-    check_orthonormal(w, Vh, rows, n, 0);
-    for (int64_t j = 0; j < k; j++) {
-        double largest = 0, rest = 0;
-
-        CHECK(get(w->dtype, S, j) >= 0 &&
-                  (j == 0 || get(w->dtype, S, j) <= get(w->dtype, S, j - 1)),
-              "value %lld", (long long)j);
-        for (int64_t i = 0; i < m; i++) {
-            const double u = get(w->dtype, U, i * columns + j);
-            double sum = -u * get(w->dtype, S, j);
-
-            for (int64_t l = 0; l < n; l++) {
-                sum += a_entry(w, matrix, i, l) * get(w->dtype, Vh, j * n + l);
-            }
-            rest = hypot(rest, sum);
-            largest = fabs(u) > fabs(largest) ? u : largest;
-        }
-        CHECK(rest <= 2 * (double)((m > n ? m : n) + 8) * eps_of(w->dtype) * norm,
-              "%lld x %lld, value %lld: residual %g of %g", (long long)m, (long long)n,
-              (long long)j, rest, norm);
-        CHECK(largest > 0, "%lld x %lld: the sign of column %lld", (long long)m, (long long)n,
-              (long long)j);
-    }
-}
 
 /* ---- shapes, layouts, ranges ---- */
 
@@ -409,18 +266,17 @@ test_reductions(void)
     tsvd_destroy(handle);
 }
 
-/* ---- what fails ---- */
+/* ---- arguments ---- */
 
-/* Refuses each request of a call in its turn; also plans what the call takes. */
+/* No more memory than is planned. */
 static void
-check_memory(tsvd_method method, int64_t m, int64_t n, int64_t matrices, int threads)
+check_plan(tsvd_method method, int64_t m, int64_t n, int64_t matrices, int threads)
 {
     struct counting counting = {.refuse = 0};
     tsvd_options options = tsvd_options_default();
     tsvd_handle *handle = counting_handle(&counting, threads);
     struct dense w = make_dense(TSVD_FLOAT64, m, n, matrices, 0);
     const long long before = atomic_load(&counting.bytes);
-    int refused = 1;
     tsvd_plan plan;
     tsvd_error error;
 
@@ -428,96 +284,28 @@ check_memory(tsvd_method method, int64_t m, int64_t n, int64_t matrices, int thr
     use_blas(handle, 4);
     CHECK(tsvd_dense_plan(handle, &w.a_array, &options, 1, &plan, &error) == TSVD_OK, "%s",
           error.text);
-    for (long long k = 0; refused && k < 1000; k++) {
-        tsvd_status status;
-
-        atomic_store(&counting.calls, 0);
-        atomic_store(&counting.refused, 0);
-        counting.refuse = k;
-        status = solve_dense(handle, &w, &options, NULL, &error);
-        refused = k == 0 || atomic_load(&counting.refused);
-        if (k > 0 && refused) {
-            CHECK(status == TSVD_ERR_MEMORY && error.wanted > 0, "status %d", (int)status);
-        } else {
-            CHECK(status == TSVD_OK, "%s", error.text);
-            check_dense(&w, matrices - 1);
-        }
-        CHECK(atomic_load(&counting.bytes) == before, "bytes are left");
-    }
-    CHECK(!refused, "it never works");
-    CHECK((uint64_t)(atomic_load(&counting.peak) - before) <= plan.host_bytes,
-          "%lld x %lld: %lld bytes, planned %llu", (long long)m, (long long)n,
-          (long long)(atomic_load(&counting.peak) - before), (unsigned long long)plan.host_bytes);
     CHECK(plan.n == (m < n ? m : n) && plan.count == plan.n && plan.matrices == matrices &&
               plan.needs_blas,
           "the plan");
+    CHECK(solve_dense(handle, &w, &options, NULL, &error) == TSVD_OK, "%s", error.text);
+    CHECK((uint64_t)(atomic_load(&counting.peak) - before) <= plan.host_bytes,
+          "%lld x %lld: %lld bytes, planned %llu", (long long)m, (long long)n,
+          (long long)(atomic_load(&counting.peak) - before), (unsigned long long)plan.host_bytes);
     tsvd_destroy(handle);
     free_dense(&w);
 }
 
-struct asked {
-    int calls, stop_at;
-    double done;
-};
-
-static int
-ask(void *arg, double done)
-{
-    struct asked *asked = arg;
-
-    CHECK(done >= asked->done && done <= 1, "%g after %g", done, asked->done);
-    asked->done = done;
-    return ++asked->calls == asked->stop_at;
-}
-
 static void
-check_interruptions(tsvd_method method, int64_t m, int64_t n, int64_t matrices, int threads)
+test_plans(void)
 {
-    struct counting counting = {.refuse = 0};
-    tsvd_handle *handle = counting_handle(&counting, threads);
-    struct dense w = make_dense(TSVD_FLOAT32, m, n, matrices, 0);
-    const long long before = atomic_load(&counting.bytes);
-    tsvd_options options = tsvd_options_default();
-    struct asked asked = {0, 0, 0};
-    int stopped = 1;
-    tsvd_error error;
+    const tsvd_method methods[] = {TSVD_METHOD_AUTO, TSVD_METHOD_JACOBI};
 
-    use_blas(handle, 8);
-    options.method = method;
-    options.check = ask;
-    options.check_arg = &asked;
-    for (int stop_at = 1; stopped && stop_at < 1000; stop_at++) {
-        tsvd_status status;
-
-        asked = (struct asked){0, stop_at, 0};
-        status = solve_dense(handle, &w, &options, NULL, &error);
-        stopped = status == TSVD_ERR_INTERRUPTED;
-        CHECK(stopped || (status == TSVD_OK && asked.done == 1), "status %d, done %g", (int)status,
-              asked.done);
-        CHECK(atomic_load(&counting.bytes) == before, "bytes are left");
+    for (int i = 0; i < 2; i++) {
+        check_plan(methods[i], 9, 9, 1, 1);
+        check_plan(methods[i], 30, 7, 20, 2);
+        check_plan(methods[i], 7, 11, 6, 6);
+        check_plan(methods[i], 150, 140, 1, 2);
     }
-    check_dense(&w, 0);
-    tsvd_destroy(handle);
-    free_dense(&w);
-}
-
-static void
-test_failures(void)
-{
-    check_memory(TSVD_METHOD_AUTO, 9, 9, 1, 1);
-    check_memory(TSVD_METHOD_JACOBI, 9, 9, 1, 1);
-    check_memory(TSVD_METHOD_AUTO, 30, 7, 20, 2);
-    check_memory(TSVD_METHOD_JACOBI, 30, 7, 20, 2);
-    check_memory(TSVD_METHOD_AUTO, 7, 11, 6, 6);
-    check_memory(TSVD_METHOD_JACOBI, 7, 11, 6, 6);
-    check_memory(TSVD_METHOD_AUTO, 150, 140, 1, 2);
-    check_memory(TSVD_METHOD_JACOBI, 150, 140, 1, 2);
-    check_interruptions(TSVD_METHOD_AUTO, 12, 8, 30, 1);
-    check_interruptions(TSVD_METHOD_JACOBI, 12, 8, 30, 1);
-    check_interruptions(TSVD_METHOD_AUTO, 8, 30, 30, 2);
-    check_interruptions(TSVD_METHOD_JACOBI, 8, 30, 30, 2);
-    check_interruptions(TSVD_METHOD_AUTO, 170, 165, 1, 1);
-    check_interruptions(TSVD_METHOD_JACOBI, 170, 165, 1, 1);
 }
 
 static void
@@ -595,7 +383,7 @@ main(void)
     test_ranges();
     test_kinds();
     test_reductions();
-    test_failures();
+    test_plans();
     test_arguments();
     return report();
 }

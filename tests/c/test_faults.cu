@@ -1,12 +1,13 @@
 /*
  * Every call of CUDA, of cuBLAS and for host memory fails: one at a time, and all from one on.  The
- * error says which it was, nothing is left behind, and the next call is right.  Leaves with SKIPPED
- * where there is no GPU, after a look at whether calls are wrapped at all.
+ * error says which it was, nothing is left behind, and the next call is right.  So it is after each
+ * question that is answered with an interruption.  Leaves with SKIPPED where there is no GPU, after
+ * a look at whether calls are wrapped at all.
  */
 #include <limits.h>
 
+#include "calls.h"
 #include "faults.h"
-#include "problem.h"
 #include "runtime/device.h"
 
 extern "C" {
@@ -40,7 +41,8 @@ check_error(tsvd_status status, const tsvd_error *error)
     const char *name = is("__cudaLaunchKernel") || is("cudaLaunchKernel") ? "the launch of a kernel"
                        : is("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")
                            ? "cudaOccupancyMaxActiveBlocksPerMultiprocessor"
-                           : shim.name;
+                       : is("cudaLaunchKernelExC") ? "cudaLaunchKernelEx"
+                                                   : shim.name;
 
     if (is("allocate")) {
         CHECK(status == TSVD_ERR_MEMORY && error->device == TSVD_DEVICE_CPU && error->wanted > 0 &&
@@ -103,63 +105,29 @@ test_create(void)
 
 struct test {
     tsvd_handle *handle;
-    struct work w;
-    tsvd_options options;
+    struct call call;
     int live;             /* what the handle holds between two calls */
     long long host_bytes; /* the same of host memory */
-    void *results[3];     /* those of a call without failures */
-    size_t bytes[3];
 };
 
-static void **
-result_of(struct work *w, int i)
-{
-    return i == 0 ? &w->s : i == 1 ? &w->L : &w->R;
-}
+/* Of the entries of B - L S R, in eps. */
+static const double ROUNDING = 4500;
 
-static tsvd_status
-call(struct test *t, tsvd_error *error)
-{
-    for (int i = 0; i < 3; i++) {
-        memset(*result_of(&t->w, i), 0xff, t->bytes[i]);
-    }
-    return solve_on(t->handle, &t->w, &t->options, NULL, error);
-}
-
+/* The results of the first call up to rounding: a batch may have been cut into other chunks. */
 static void
-check_results(struct test *t, const char *when)
+check_close(const struct test *t, const char *when)
 {
-    for (int i = 0; i < (t->w.vectors ? 3 : 1); i++) {
-        CHECK(memcmp(*result_of(&t->w, i), t->results[i], t->bytes[i]) == 0, "%s: result %d", when,
-              i);
+    const struct call *c = &t->call;
+
+    for (int64_t i = 0; c->shape.of == OF_BIDIAGONAL && i < c->shape.matrices * c->shape.n; i++) {
+        const double s = get(c->dtype, c->result[0], i);
+
+        CHECK(fabs(s - get(c->dtype, c->expected[0], i)) <= ROUNDING * eps_of(c->dtype),
+              "%s: s[%lld]", when, (long long)i);
     }
-}
-
-/* The same up to rounding: a batch may have been cut into other chunks. */
-static void
-check_close(struct test *t, const char *when)
-{
-    const double tolerance = 4500 * eps_of(t->w.dtype);
-
-    for (int64_t i = 0; i < t->w.matrices * t->w.n; i++) {
-        const double s = get(t->w.dtype, t->w.s, i);
-
-        CHECK(fabs(s - get(t->w.dtype, t->results[0], i)) <= tolerance, "%s: s[%lld]", when,
-              (long long)i);
+    for (int64_t i = 0; i < c->shape.matrices; i++) {
+        check_matrix(c, i, ROUNDING);
     }
-    for (int64_t i = 0; i < t->w.matrices && t->w.vectors; i++) {
-        check_result(&t->w, i, 0, tolerance + (t->options.eps > 0 ? 4 * t->options.eps : 0));
-    }
-}
-
-/* A call without failures that gives the bits of the first one. */
-static void
-check_next(struct test *t, const char *after)
-{
-    tsvd_error error;
-
-    CHECK(call(t, &error) == TSVD_OK, "after %s: %s", after, error.text);
-    check_results(t, after);
 }
 
 static void
@@ -177,6 +145,16 @@ check_nothing_left(const struct test *t, const char *after)
           shim.host_bytes, t->host_bytes);
 }
 
+/* Whether what failed only asks if a dense matrix fits a cluster of blocks: if not, others do it.
+ */
+static int
+is_question(const struct test *t)
+{
+    return t->call.shape.of == OF_DENSE && t->call.shape.method != TSVD_METHOD_JACOBI &&
+           (is("cudaDeviceGetAttribute") || is("cudaFuncGetAttributes") ||
+            is("cudaFuncSetAttribute"));
+}
+
 /* Call number `first` fails (FAIL_ONE), with all behind it (FAIL_ALL), or with the requests for
    device memory behind it, which alone are counted (NO_MEMORY).  Returns whether a call failed. */
 enum { FAIL_ONE, FAIL_ALL, NO_MEMORY };
@@ -191,17 +169,17 @@ check_fault(struct test *t, long long first, int kind)
 
     begin_faults(kind == NO_MEMORY ? "cudaMallocFromPoolAsync" : NULL, first,
                  kind == FAIL_ONE ? first : LLONG_MAX);
-    status = call(t, &error);
+    status = run_call(t->handle, &t->call, &error);
     did = shim.name != NULL;
     name = did ? shim.name : "no failure";
     if (status == TSVD_OK) {
         /* memory is asked for a second time, chunks may be small, the bound on what is kept waits
          */
         CHECK(!did || (kind != NO_MEMORY && is("cudaMallocFromPoolAsync")) ||
-                  is("cudaMemPoolGetAttribute") || is("cudaMemGetInfo"),
+                  is("cudaMemPoolGetAttribute") || is("cudaMemGetInfo") || is_question(t),
               "the failure of %s, call %lld, went unnoticed", name, first);
-        if (t->w.matrices == 1) {
-            check_results(t, name);
+        if (t->call.shape.matrices == 1 && t->call.shape.of == OF_BIDIAGONAL) {
+            check_same(&t->call, name);
         } else {
             check_close(t, name);
         }
@@ -214,7 +192,7 @@ check_fault(struct test *t, long long first, int kind)
     }
     (void)end_faults();
     check_nothing_left(t, name);
-    check_next(t, name);
+    check_again(t->handle, &t->call, name);
     return did;
 }
 
@@ -229,7 +207,7 @@ check_cold(struct test *t)
 
     CHECK(tsvd_trim(t->handle, &error) == TSVD_OK, "%s", error.text);
     begin_faults(NULL, 0, 0);
-    CHECK(call(t, &error) == TSVD_OK, "%s", error.text);
+    CHECK(run_call(t->handle, &t->call, &error) == TSVD_OK, "%s", error.text);
     memcpy(listed, shim.listed, sizeof(listed));
     calls = end_faults();
     for (long long k = 1; k <= calls && k < CALLS_LISTED; k++) {
@@ -255,8 +233,22 @@ trimmed(struct test *t)
     return available;
 }
 
+/* Stops the call at the first question, the second, ... */
 static void
-test_call(tsvd_dtype dtype, tsvd_method method, int64_t n, int64_t matrices, int vectors)
+check_interruptions(struct test *t)
+{
+    int stopped = 1;
+
+    for (int stop_at = 1; stopped && stop_at < 10000; stop_at++) {
+        stopped = stop_call(t->handle, &t->call, stop_at);
+        check_nothing_left(t, "an interruption");
+        check_again(t->handle, &t->call, "an interruption");
+    }
+    CHECK(!stopped, "%s: always stopped", t->call.name);
+}
+
+static void
+test_call(tsvd_dtype dtype, struct call_shape shape)
 {
     enum { RUNS = 400, RUNS_ALL = 40 };
     const size_t slack = (size_t)64 << 20; /* CUDA loads code when it is first needed */
@@ -267,25 +259,17 @@ test_call(tsvd_dtype dtype, tsvd_method method, int64_t n, int64_t matrices, int
 
     memset(&t, 0, sizeof(t));
     CHECK(create(&t.handle, &error) == TSVD_OK, "%s", error.text);
-    t.w = make_work(dtype, n, matrices);
-    t.w.vectors = vectors;
-    t.options = tsvd_options_default();
-    t.options.method = method;
-    t.options.eps = method == TSVD_METHOD_GIVENS ? 0.1 : -1;
-    t.bytes[0] = (size_t)(matrices * n) * size_of(dtype);
-    t.bytes[1] = t.bytes[2] = (size_t)(matrices * n * n) * size_of(dtype);
-    CHECK(call(&t, &error) == TSVD_OK, "%s", error.text); /* CUDA loads the kernels */
+    t.call = make_call(dtype, shape);
+    t.call.options = tsvd_options_default();
+    t.call.options.method = shape.method;
+    t.call.options.eps = shape.method == TSVD_METHOD_GIVENS ? 0.1 : -1;
+    CHECK(run_call(t.handle, &t.call, &error) == TSVD_OK, "%s", error.text); /* loads kernels */
     before = trimmed(&t);
-    CHECK(call(&t, &error) == TSVD_OK, "%s", error.text);
-    for (int i = 0; i < 3; i++) {
-        t.results[i] = allocate(t.bytes[i]);
-        memcpy(t.results[i], *result_of(&t.w, i), t.bytes[i]);
-    }
-    check_close(&t, "no failure");
+    begin_call(t.handle, &t.call, ROUNDING);
     t.live = shim.live;
     t.host_bytes = shim.host_bytes;
     begin_faults(NULL, 0, 0);
-    check_next(&t, "nothing");
+    check_again(t.handle, &t.call, "nothing");
     calls = end_faults();
     CHECK(calls > 1, "%lld calls", calls);
 
@@ -297,18 +281,14 @@ test_call(tsvd_dtype dtype, tsvd_method method, int64_t n, int64_t matrices, int
     }
     for (long long k = 1; check_fault(&t, k, NO_MEMORY); k++) {
     }
+    check_interruptions(&t);
     check_cold(&t);
     CHECK(trimmed(&t) + slack >= before, "device memory is lost");
-    printf("float%d, %s, n = %lld, %lld matrices, vectors %d: %lld calls\n",
-           8 * (int)size_of(dtype), tsvd_method_name(method), (long long)n, (long long)matrices,
-           vectors, calls);
+    printf("%s, vectors %d: %lld calls\n", t.call.name, shape.vectors, calls);
     tsvd_destroy(t.handle);
     CHECK(shim.live == 0 && shim.host_bytes == 0, "%d, %lld bytes are left", shim.live,
           shim.host_bytes);
-    for (int i = 0; i < 3; i++) {
-        free(t.results[i]);
-    }
-    free_work(&t.w);
+    free_call(&t.call);
 }
 
 /* Calls are wrapped, also where there is no GPU. */
@@ -334,6 +314,27 @@ test_wrapped(void)
 int
 main(void)
 {
+    const struct call_shape shapes[] = {
+        BIDIAGONAL(DC, 100, 1, 1),
+        BIDIAGONAL(DC, 700, 1, 1),
+        BIDIAGONAL(DC, 40, 20, 1),
+        BIDIAGONAL(BISECT, 100, 1, 0),
+        BIDIAGONAL(BISECT, 3000, 1, 0),
+        BIDIAGONAL(BISECT, 300, 9, 0),
+        BIDIAGONAL(QR, 150, 1, 1),
+        BIDIAGONAL(GIVENS, 150, 1, 1),
+        DENSE(AUTO, 12, 8, 30, 1),
+        DENSE(AUTO, 150, 140, 1, 1),
+        DENSE(JACOBI, 30, 12, 20, 1), /* a warp has a matrix, */
+        DENSE(JACOBI, 50, 90, 3, 1),  /* or a block */
+        DENSE(JACOBI, 40, 40, 5, 0),
+        INVERSE(7, 30, 0),  /* in registers, */
+        INVERSE(60, 5, 0),  /* in shared memory, */
+        INVERSE(20, 9, 1),  /* with a step of Newton's iteration, */
+        INVERSE(300, 2, 0), /* in panels */
+        INVERSE(300, 1, 1),
+    };
+    const struct call_shape large = BIDIAGONAL(DC, 1500, 1, 1); /* its vectors are sent in blocks */
     tsvd_error error;
     int count;
 
@@ -344,15 +345,10 @@ main(void)
     }
     test_create();
     for (int t = 0; t < DTYPES; t++) {
-        test_call(dtypes[t], TSVD_METHOD_DC, 100, 1, 1);
-        test_call(dtypes[t], TSVD_METHOD_DC, 700, 1, 1);
-        test_call(dtypes[t], TSVD_METHOD_DC, 40, 20, 1);
-        test_call(dtypes[t], TSVD_METHOD_BISECT, 100, 1, 0);
-        test_call(dtypes[t], TSVD_METHOD_BISECT, 3000, 1, 0);
-        test_call(dtypes[t], TSVD_METHOD_BISECT, 300, 9, 0);
-        test_call(dtypes[t], TSVD_METHOD_QR, 150, 1, 1);
-        test_call(dtypes[t], TSVD_METHOD_GIVENS, 150, 1, 1);
+        for (const struct call_shape &shape : shapes) {
+            test_call(dtypes[t], shape);
+        }
     }
-    test_call(TSVD_FLOAT64, TSVD_METHOD_DC, 1500, 1, 1); /* its vectors are sent in blocks */
+    test_call(TSVD_FLOAT64, large);
     return report();
 }

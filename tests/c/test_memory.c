@@ -4,9 +4,9 @@
  */
 #include <string.h>
 
+#include "calls.h"
 #include "counting.h"
 #include "plain_blas.h"
-#include "problem.h"
 
 static struct counting counting;
 
@@ -42,93 +42,71 @@ check_refusal(const char *name, tsvd_status status, const tsvd_error *error)
           "%s: %llu bytes: \"%s\"", name, (unsigned long long)error->wanted, error->text);
 }
 
-/* What the call gives that is not refused anything is right. */
-static void
-check_one(const struct work *w, const tsvd_options *options)
-{
-    const double tolerance = 4 * (double)(w->n + 8) * eps_of(w->dtype) + 4 * fmax(options->eps, 0);
-
-    if (w->vectors) {
-        check_result(w, w->matrices - 1, 0, tolerance);
-    }
-}
-
 /* Refuses each request of a call in its turn. */
 static void
-check_call(tsvd_handle *handle, struct work *w, tsvd_method method, int others)
+check_call(tsvd_handle *handle, struct call *c, int others)
 {
     const long long before = atomic_load(&counting.bytes);
-    const size_t size = size_of(w->dtype), bytes[] = {
-                                               (size_t)(w->matrices * w->k) * size,
-                                               (size_t)(w->matrices * w->n * w->k) * size,
-                                               (size_t)(w->matrices * w->n * w->k) * size,
-                                           };
-    const char *name = tsvd_method_name(method);
-    void *result[] = {w->s, w->L, w->R}, *expected[3];
-    tsvd_options options = tsvd_options_default();
     int refused = 1;
     tsvd_error error;
 
-    options.method = method;
-    options.eps = method == TSVD_METHOD_GIVENS ? 1e-2 : -1;
-    if (method == TSVD_METHOD_GIVENS && w->matrices == 1) { /* so long that vectors drift */
-        options.givens_split = 0;
-        options.givens_blocks = 2;
-    }
-    CHECK(solve_on(handle, w, &options, NULL, &error) == TSVD_OK, "%s: %s", name, error.text);
-    check_one(w, &options);
-    for (int i = 0; i < 3; i++) {
-        expected[i] = allocate(bytes[i]);
-        memcpy(expected[i], result[i], bytes[i]);
-    }
+    begin_call(handle, c, 4 * (double)(c->shape.n + 8));
     for (long long k = 1; refused && k < 10000; k++) {
         tsvd_status status;
 
         refuse_from(k, others);
-        status = solve_on(handle, w, &options, NULL, &error);
+        status = run_call(handle, c, &error);
         refused = atomic_load(&counting.refused);
         refuse_from(0, 0);
         if (refused) {
-            check_refusal(name, status, &error);
+            check_refusal(c->name, status, &error);
         }
-        CHECK(atomic_load(&counting.bytes) == before, "%s, request %lld: bytes are left", name, k);
-        for (int i = 0; i < 3; i++) {
-            memset(result[i], 0xff, bytes[i]);
-        }
-        CHECK(solve_on(handle, w, &options, NULL, &error) == TSVD_OK, "%s: %s", name, error.text);
-        for (int i = 0; i < (w->vectors ? 3 : 1); i++) {
-            CHECK(memcmp(result[i], expected[i], bytes[i]) == 0,
-                  "%s, after request %lld: result %d", name, k, i);
-        }
+        CHECK(atomic_load(&counting.bytes) == before, "%s, request %lld: bytes are left", c->name,
+              k);
+        check_again(handle, c, "a refusal");
     }
-    CHECK(!refused, "%s never works", name);
-    for (int i = 0; i < 3; i++) {
-        free(expected[i]);
-    }
+    CHECK(!refused, "%s never works", c->name);
 }
 
-/* Calls of each method, small and middle: leaves alone and merges, batches, parts, work for one
+/* Calls of each kind, small and middle: leaves alone and merges, batches, parts, work for one
    thread and for several.  A path that takes memory needs no larger matrix. */
-static const struct shape {
-    tsvd_method method;
-    int64_t n, matrices;
-    int vectors;
-    int64_t first, count; /* of the values; -1: all */
-} shapes[] = {
-    {TSVD_METHOD_DC, 20, 1, 1, 0, -1},      {TSVD_METHOD_DC, 40, 5, 1, 0, -1},
-    {TSVD_METHOD_DC, 70, 1, 1, 0, -1},      {TSVD_METHOD_DC, 70, 1, 1, 20, 10},
-    {TSVD_METHOD_AUTO, 8, 40, 1, 0, -1},    {TSVD_METHOD_QR, 20, 5, 1, 0, -1},
-    {TSVD_METHOD_QR, 50, 1, 1, 0, -1},      {TSVD_METHOD_QR, 20, 5, 0, 0, -1},
-    {TSVD_METHOD_GIVENS, 20, 5, 1, 0, -1},  {TSVD_METHOD_GIVENS, 40, 1, 1, 0, -1},
-    {TSVD_METHOD_GIVENS, 20, 5, 0, 0, -1},  {TSVD_METHOD_BISECT, 40, 5, 0, 0, -1},
-    {TSVD_METHOD_BISECT, 260, 1, 0, 0, -1}, {TSVD_METHOD_BISECT, 10, 40, 0, 0, -1},
-    {TSVD_METHOD_BISECT, 60, 2, 0, 10, 20}, {TSVD_METHOD_AUTO, 50, 6, 0, 0, -1},
-    {TSVD_METHOD_TWISTED, 70, 1, 1, 0, -1}, {TSVD_METHOD_TWISTED, 30, 2, 1, 5, 10},
+static const struct call_shape shapes[] = {
+    BIDIAGONAL(DC, 20, 1, 1),
+    BIDIAGONAL(DC, 40, 5, 1),
+    BIDIAGONAL(DC, 70, 1, 1),
+    BIDIAGONAL_PART(DC, 70, 1, 1, 20, 10),
+    BIDIAGONAL(AUTO, 8, 40, 1),
+    BIDIAGONAL(QR, 20, 5, 1),
+    BIDIAGONAL(QR, 50, 1, 1),
+    BIDIAGONAL(QR, 20, 5, 0),
+    BIDIAGONAL(GIVENS, 20, 5, 1),
+    BIDIAGONAL(GIVENS, 40, 1, 1),
+    BIDIAGONAL(GIVENS, 20, 5, 0),
+    BIDIAGONAL(BISECT, 40, 5, 0),
+    BIDIAGONAL(BISECT, 260, 1, 0),
+    BIDIAGONAL(BISECT, 10, 40, 0),
+    BIDIAGONAL_PART(BISECT, 60, 2, 0, 10, 20),
+    BIDIAGONAL(AUTO, 50, 6, 0),
+    BIDIAGONAL(TWISTED, 70, 1, 1),
+    BIDIAGONAL_PART(TWISTED, 30, 2, 1, 5, 10),
+    DENSE(AUTO, 9, 9, 1, 1),
+    DENSE(AUTO, 30, 7, 20, 1),
+    DENSE(AUTO, 7, 11, 6, 0),
+    DENSE(AUTO, 131, 130, 1, 1),
+    DENSE(JACOBI, 9, 9, 1, 1),
+    DENSE(JACOBI, 30, 7, 20, 1),
+    DENSE(JACOBI, 7, 11, 6, 0),
+    DENSE(JACOBI, 60, 50, 1, 1),
+    INVERSE(5, 20, 0),
+    INVERSE(9, 1, 1),
+    INVERSE(6, 20, 1),
+    INVERSE(70, 1, 1),
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-/* With two threads both kinds of refusal in both precisions.  With one, and with six, since more
-   than four workers take memory, all requests from the k-th on in one precision. */
+/* With two threads both kinds of refusal in both precisions, of large matrices in one each.  With
+   one, and with six, since more than four workers take memory, all requests from the k-th on in one
+   precision. */
 static void
 test_calls(void)
 {
@@ -141,17 +119,15 @@ test_calls(void)
         CHECK(create(threads[t], &handle, &error) == TSVD_OK, "%s", error.text);
         for (int i = 0; i < SHAPES; i++) {
             for (int kind = 0; kind < 4; kind++) {
-                struct work w;
+                struct call c;
 
-                if (threads[t] != 2 && (kind != i % 2 || shapes[i].n > 100)) {
+                if (shapes[i].n > 100 ? threads[t] != 2 || kind % 3 != 0
+                                      : threads[t] != 2 && kind != i % 2) {
                     continue;
                 }
-                w = make_work(dtypes[kind & 1], shapes[i].n, shapes[i].matrices);
-                w.vectors = shapes[i].vectors;
-                w.first = shapes[i].first;
-                w.k = shapes[i].count < 0 ? w.n : shapes[i].count;
-                check_call(handle, &w, shapes[i].method, kind >> 1);
-                free_work(&w);
+                c = make_call(dtypes[kind & 1], shapes[i]);
+                check_call(handle, &c, kind >> 1);
+                free_call(&c);
             }
         }
         tsvd_destroy(handle);

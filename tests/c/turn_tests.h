@@ -15,7 +15,7 @@ enum { TURNS_MOST = 70 };
 static void
 check_lift(const struct cpu_kernels *kernels, int64_t count)
 {
-    struct rotation q[TURNS_MOST];
+    struct rotation q[TURNS_MOST] = {{0, 0}};
     real t[TURNS_MOST * WAVE], s[TURNS_MOST * WAVE], r;
 
     for (int64_t i = 0; i < count; i++) {

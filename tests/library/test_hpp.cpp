@@ -325,6 +325,120 @@ test_dense(tsvd::handle &handle)
     CHECK(U == one.U && S == one.S && Vh == one.Vh);
 }
 
+/* For set_blas(), of matrices that need no pivoting: the LU decomposition by columns. */
+template <class real>
+void
+factor(const std::int32_t *, const std::int32_t *n, real *a, const std::int32_t *lda,
+       std::int32_t *pivots, std::int32_t *info)
+{
+    *info = 0;
+    for (std::int32_t k = 0; k < *n && *info == 0; k++) {
+        pivots[k] = k + 1;
+        *info = a[k + k * *lda] == 0 ? k + 1 : 0;
+        for (std::int32_t i = k + 1; i < *n && *info == 0; i++) {
+            a[i + k * *lda] /= a[k + k * *lda];
+            for (std::int32_t j = k + 1; j < *n; j++) {
+                a[i + j * *lda] -= a[i + k * *lda] * a[k + j * *lda];
+            }
+        }
+    }
+}
+
+/* The inverse from that: L U x = e for each column e of I. */
+template <class real>
+void
+invert(const std::int32_t *n, real *a, const std::int32_t *lda, const std::int32_t *, real *,
+       const std::int32_t *, std::int32_t *info)
+{
+    const std::vector<real> lu(a, a + *n * *lda);
+    const auto at = [&](std::int32_t i, std::int32_t j) {
+        return lu[static_cast<std::size_t>(i + j * *lda)];
+    };
+
+    *info = 0;
+    for (std::int32_t j = 0; j < *n; j++) {
+        real *x = a + j * *lda;
+
+        for (std::int32_t i = 0; i < *n; i++) {
+            x[i] = i == j;
+            for (std::int32_t k = 0; k < i; k++) {
+                x[i] -= at(i, k) * x[k];
+            }
+        }
+        for (std::int32_t i = *n - 1; i >= 0; i--) {
+            for (std::int32_t k = i + 1; k < *n; k++) {
+                x[i] -= at(i, k) * x[k];
+            }
+            x[i] /= at(i, i);
+        }
+    }
+}
+
+/* The largest entry of A X - I, of order n. */
+template <class real>
+double
+residual(std::int64_t n, const real *a, const real *x)
+{
+    double largest = 0;
+
+    for (std::int64_t i = 0; i < n * n; i++) {
+        double sum = i % (n + 1) == 0 ? -1 : 0;
+
+        for (std::int64_t k = 0; k < n; k++) {
+            sum += double(a[i / n * n + k]) * double(x[k * n + i % n]);
+        }
+        largest = std::fmax(largest, std::abs(sum));
+    }
+    return largest;
+}
+
+template <class real>
+void
+test_inverse(tsvd::handle &handle)
+{
+    real a[] = {4, 1, 0, 1, 3, 1, 0, 1, 5, 6, 2, 1, 1, 7, 2, 3, 1, 9};
+    const double bound = 20 * std::numeric_limits<real>::epsilon();
+    const auto a1 = tsvd::on_host(a, 3, 3), a2 = tsvd::on_host(a, 2, 3, 3);
+    const tsvd::inverse_result<real> one = tsvd::dense_inverse(handle, a1);
+    const tsvd::inverse_result<real> two = tsvd::dense_inverse(handle, a2);
+
+    CHECK(one.n == 3 && one.matrices == 1 && two.matrices == 2);
+    CHECK(one.X.size() == 9 && two.X.size() == 18);
+    CHECK(residual(3, a, one.X.data()) <= bound && residual(3, a + 9, &two.X[9]) <= bound);
+    CHECK(two.info.matrix >= 0 && two.info.rcond > 0 && two.info.rcond < 1);
+
+    // Into arrays of the caller's, flat or of their shape; of input by columns, so X transposed.
+    std::vector<real> X(18), turned(9);
+    const tsvd_inverse_info info = tsvd::dense_inverse(handle, a2, X);
+    CHECK(X == two.X && info.rcond == two.info.rcond);
+    const int bytes = sizeof(real);
+    tsvd::dense_inverse(handle, a1.strided(bytes, 3 * bytes), tsvd::on_host(turned.data(), 3, 3));
+    CHECK(std::abs(turned[1] - one.X[3]) <= bound && std::abs(turned[3] - one.X[1]) <= bound);
+
+    // With a step of Newton's iteration, which takes memory of its own.
+    tsvd::options options;
+    CHECK(residual(3, a, tsvd::dense_inverse(handle, a1, options, true).X.data()) <= bound);
+    tsvd::dense_inverse(handle, a2, X, options, true);
+    CHECK(residual(3, a + 9, &X[9]) <= bound);
+    const tsvd_plan plan = tsvd::inverse_plan(handle, a2);
+    CHECK(plan.n == 3 && plan.matrices == 2 && plan.result_bytes == 18 * sizeof(real));
+    CHECK(tsvd::inverse_plan(handle, a2, options, true).host_bytes > plan.host_bytes);
+
+    // What is wrong.
+    CHECK(caught([&] { tsvd::dense_inverse(handle, tsvd::on_host(a, 3, 2)); }).status ==
+          TSVD_ERR_ARGUMENT);
+    CHECK(caught([&] { tsvd::dense_inverse(handle, a1, X); }).status == TSVD_ERR_ARGUMENT);
+    CHECK(caught([&] { tsvd::dense_inverse(handle, turned); }).status == TSVD_ERR_ARGUMENT);
+    options.progress = [](double) { return false; };
+    CHECK(caught([&] { tsvd::dense_inverse(handle, a1, options); }).status == TSVD_ERR_INTERRUPTED);
+    for (int i = 9; i < 12; i++) { // a row of zeros
+        a[i] = 0;
+    }
+    const tsvd_error error = caught([&] { tsvd::dense_inverse(handle, a2); });
+    CHECK(error.status == TSVD_ERR_SINGULAR && error.matrix == 1);
+    CHECK(tsvd::dense_inverse(handle, tsvd::on_host(a, 0, 0)).X.empty());
+}
+
 void
 test_memory(tsvd::handle &handle)
 {
@@ -393,9 +507,15 @@ main()
     tsvd_blas blas = {};
     blas.dgemm32 = multiply<double>;
     blas.sgemm32 = multiply<float>;
+    blas.dgetrf32 = factor<double>;
+    blas.sgetrf32 = factor<float>;
+    blas.dgetri32 = invert<double>;
+    blas.sgetri32 = invert<float>;
     handle.set_blas(&blas);
     test_dense<double>(handle);
     test_dense<float>(handle);
+    test_inverse<double>(handle);
+    test_inverse<float>(handle);
     test_memory(handle);
     test_progress(handle);
     handle.set_threads(0);

@@ -18,11 +18,12 @@ enum {
 #define CHUNK_BYTES ((int64_t)32 << 20)
 
 static int64_t
-chunk_most(const struct dense_problem *p)
+chunk_most(const struct dense_problem *p, int tall, int keep)
 {
     const int64_t bytes = longer_of(p) * p->b.n * (int64_t)sizeof(real);
     const int64_t most = CHUNK_BYTES / (bytes > 0 ? bytes : 1);
 
+    (void)tall, (void)keep;
     return most > 1 ? most : 1;
 }
 

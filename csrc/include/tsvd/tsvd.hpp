@@ -377,6 +377,15 @@ template <class real> struct dense_result {
     tsvd_info info;        /* what was done */
 };
 
+/* The inverse X of each dense matrix, one after the other, row by row: of matrix i of the batch
+       X(r, c) is X[(i n + r) n + c]. */
+template <class real> struct inverse_result {
+    std::vector<real> X;
+    std::int64_t n;         /* order of every matrix */
+    std::int64_t matrices;  /* in the batch; 1 where there is none */
+    tsvd_inverse_info info; /* what is known of them */
+};
+
 namespace detail
 {
 
@@ -1017,6 +1026,111 @@ template <class real> class reduction
     detail::dense_problem<real> problem_; /* its data is not read */
     std::unique_ptr<tsvd_reduction, destroy> reduction_;
 };
+
+/* ---- the inverse ---- */
+
+namespace detail
+{
+
+template <class real>
+tsvd_plan
+inverse_plan(handle &h, const array<const real> &a, const options &o, bool refine)
+{
+    tsvd_plan plan = {};
+    tsvd_error e = {};
+
+    check(tsvd_inverse_plan(h.get(), &a.get(), &o, refine ? 1 : 0, &plan, &e), e);
+    return plan;
+}
+
+template <class real>
+tsvd_inverse_info
+invert(handle &h, const array<const real> &a, const array<real> &X, const options &o, bool refine)
+{
+    const dense_problem<real> p(a);
+    const tsvd_array to = shaped("X", X, p.vectors(p.m(), p.n()));
+    c_options c(o);
+    tsvd_inverse_info info = {};
+    tsvd_error e = {};
+
+    c.check(tsvd_dense_inverse(h.get(), &p.a, c.get(), refine ? 1 : 0, &to, &info, &e), e);
+    return info;
+}
+
+/* The same into a vector. */
+template <class real>
+inverse_result<real>
+invert(handle &h, const array<const real> &a, const options &o, bool refine)
+{
+    const tsvd_plan plan = inverse_plan(h, a, o, refine); // checks all arguments
+    inverse_result<real> r = {{}, plan.n, plan.matrices, {}};
+
+    make_room(plan, [&] { r.X.resize(static_cast<std::size_t>(r.matrices * r.n * r.n)); });
+    r.info = invert(h, a, array<real>(r.X), o, refine);
+    return r;
+}
+
+} // namespace detail
+
+/* What dense_inverse() would take, for results where a is; the entries of a are not read. */
+inline tsvd_plan
+inverse_plan(handle &h, const array<const double> &a, const options &o = {}, bool refine = false)
+{
+    return detail::inverse_plan<double>(h, a, o, refine);
+}
+
+inline tsvd_plan
+inverse_plan(handle &h, const array<const float> &a, const options &o = {}, bool refine = false)
+{
+    return detail::inverse_plan<float>(h, a, o, refine);
+}
+
+/*
+ * The inverse of a dense matrix or of every matrix of a batch, A X = I.
+ *
+ * h        where to compute; the CPU needs a BLAS with LAPACK (set_blas()), unless the library is
+ *          linked with one
+ * a        (batch..., n, n) on the host or on the handle's device, with any strides:
+ *          on_host(data, n, n)
+ * o        the defaults, where it is left out
+ * refine   one step of Newton's iteration where it converges
+ *
+ * Returns the inverses in a vector of the host.  The error of status TSVD_ERR_SINGULAR names the
+ * first matrix that has none.
+ */
+inline inverse_result<double>
+dense_inverse(handle &h, const array<const double> &a, const options &o = {}, bool refine = false)
+{
+    return detail::invert<double>(h, a, o, refine);
+}
+
+inline inverse_result<float>
+dense_inverse(handle &h, const array<const float> &a, const options &o = {}, bool refine = false)
+{
+    return detail::invert<float>(h, a, o, refine);
+}
+
+/*
+ * The same into an array of the caller's, on the host or on the handle's device.
+ *
+ * X   (batch..., n, n), C-contiguous; or of one dimension with as many entries.  It shares no
+ *     memory with a
+ *
+ * Returns what is known of the inverses.
+ */
+inline tsvd_inverse_info
+dense_inverse(handle &h, const array<const double> &a, const array<double> &X,
+              const options &o = {}, bool refine = false)
+{
+    return detail::invert<double>(h, a, X, o, refine);
+}
+
+inline tsvd_inverse_info
+dense_inverse(handle &h, const array<const float> &a, const array<float> &X, const options &o = {},
+              bool refine = false)
+{
+    return detail::invert<float>(h, a, X, o, refine);
+}
 
 /* ---- device memory ---- */
 
