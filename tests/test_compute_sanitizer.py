@@ -113,6 +113,9 @@ for dtype in (np.float64, np.float32):
         linalg.svd(A, **options)
         linalg.svd(A.swapaxes(-1, -2), full_matrices=False, **options)
         linalg.svdvals(A, **options)
+    for shape, span in (((150, 150), 0), ((140, 150), 0), ((135, 135), 30)):
+        A = rng.standard_normal(shape) * 10.0 ** -np.linspace(0, span, shape[1])
+        linalg.svd(A.astype(dtype), **options)
 """,
     "inverse": """
 from tsvd import linalg

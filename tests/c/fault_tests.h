@@ -357,6 +357,7 @@ static const struct call_shape shapes[] = {
     DENSE(JACOBI, 12, 8, 30, 1),
     DENSE(JACOBI, 8, 30, 30, 0),
     DENSE(JACOBI, 60, 50, 1, 1),
+    DENSE(JACOBI, 132, 132, 1, 0),
     INVERSE(7, 30, 0),
     INVERSE(5, 30, 1),
     INVERSE(70, 1, 0),

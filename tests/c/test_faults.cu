@@ -328,6 +328,8 @@ main(void)
         DENSE(JACOBI, 30, 12, 20, 1), /* a warp has a matrix, */
         DENSE(JACOBI, 50, 90, 3, 1),  /* or a block */
         DENSE(JACOBI, 40, 40, 5, 0),
+        DENSE(JACOBI, 150, 150, 1, 1), /* all blocks have one: it begins with other vectors, */
+        DENSE(JACOBI, 200, 140, 1, 1), /* or with QR */
         INVERSE(7, 30, 0),  /* in registers, */
         INVERSE(60, 5, 0),  /* in shared memory, */
         INVERSE(20, 9, 1),  /* with a step of Newton's iteration, */

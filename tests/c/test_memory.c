@@ -97,6 +97,7 @@ static const struct call_shape shapes[] = {
     DENSE(JACOBI, 30, 7, 20, 1),
     DENSE(JACOBI, 7, 11, 6, 0),
     DENSE(JACOBI, 60, 50, 1, 1),
+    DENSE(JACOBI, 132, 132, 1, 1),
     INVERSE(5, 20, 0),
     INVERSE(9, 1, 1),
     INVERSE(6, 20, 1),
