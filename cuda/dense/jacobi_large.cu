@@ -516,8 +516,9 @@ uint64_t
 tsvdi_cuda_jacobi_work(const struct cuda_call *call, const struct dense_problem *p, int64_t vectors)
 {
     const int64_t r = p->rows > p->columns ? p->rows : p->columns, c = p->b.n;
+    const bool staged = p->b.from == TSVD_HOST && (r == c || tsvdi_cuda_dense_stages(p));
     const uint64_t bytes[] = {
-        tsvdi_cuda_dense_stages(p) ? bytes_of(r, bytes_of(c, sizeof(real))) : 0,
+        staged ? bytes_of(r, bytes_of(c, sizeof(real))) : 0, /* either side of a square matrix */
         tsvdi_cuda_dense_finish_bytes(1, dense_shape_of(p)),
         tsvdi_cuda_dense_qr_bytes(call, r, c, 1),
         tsvdi_cuda_dense_reflect_bytes(r, 1, vectors),
