@@ -4,12 +4,11 @@ The matrices are Gaussian. On the CPU the contenders take turns. On the GPU arra
 stay on the device, and times go from the call to the end of its work, after one warm call.
 """
 
-from dataclasses import asdict, dataclass
-from statistics import median
+from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks import bars, results
+from benchmarks import bars, dense, results
 from benchmarks.dense import on_device, release, timed_on_device
 from benchmarks.timing import interleaved
 from tests.measures import INVERSE_BOUNDS, inverse_residual
@@ -81,7 +80,7 @@ def _on_cpu(case, repeats):
         "numpy": lambda: np.linalg.inv(A),
     }
     seconds = interleaved(contenders, repeats)
-    record = _record(case, seconds["tsvd"], "numpy.linalg.inv", seconds["numpy"])
+    record = _record(case, seconds["tsvd"], {"numpy.linalg.inv": seconds["numpy"]})
     if case.order <= LARGEST_CHECKED:
         matrices = A.reshape(-1, case.order, case.order)[:CHECKED]
         record["residual"] = max(
@@ -99,7 +98,7 @@ def _on_cuda(case):
     X = None
     release()
     theirs, X = timed_on_device(lambda: torch.linalg.inv(A))
-    record = _record(case, ours, "torch.linalg.inv", theirs) | {"residual": residual}
+    record = _record(case, ours, {"torch.linalg.inv": theirs}) | {"residual": residual}
     A = X = None
     release()
     return _show(record)
@@ -120,22 +119,18 @@ def _residual_there(A, X):
     return worst
 
 
-def _record(case, seconds, peer, theirs):
-    return asdict(case) | {
-        "what": case.what,
-        "median": median(seconds),
-        "seconds": seconds,
-        "peer": peer,
-        "peer_median": median(theirs),
-        "peer_seconds": theirs,
-        "ratio": median(theirs) / median(seconds),
+def _record(case, seconds, peers):
+    record = dense.record_of(case, seconds)
+    return record | {
+        "peers": {name: dense.peer_of(record, theirs) for name, theirs in peers.items()}
     }
 
 
 def _show(record):
+    ((name, peer),) = record["peers"].items()
     print(
         f"{record['what']:<48}{record['median'] * 1e3:>11.3f} ms"
-        f"{record.get('residual', np.nan):>9.3f}   {record['peer']} {record['ratio']:.2f}×",
+        f"{record.get('residual', np.nan):>9.3f}   {name} {peer['ratio']:.2f}×",
         flush=True,
     )
     return record
@@ -147,7 +142,8 @@ def _bars(records, device):
         if record["target"] is None:
             continue
         if device == "cpu":
-            asked.append(bars.at_least(record["what"], record["target"], record["ratio"]))
+            ratio = record["peers"]["numpy.linalg.inv"]["ratio"]
+            asked.append(bars.at_least(record["what"], record["target"], ratio))
         else:
             asked.append(bars.at_most(record["what"], record["target"], record["median"]))
     for refine, bound in INVERSE_BOUNDS.items():

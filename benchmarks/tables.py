@@ -276,11 +276,31 @@ def _dense(content):
     yield from _header("matrix", "tsvd", "target", *peers, "residual / orthogonality")
     for case in content["cases"]:
         target = case["target"]
-        target = f"peer / {_number(target, 3)}" if content["device"] == "cpu" else _seconds(target)
+        if target is None:
+            target = ""
+        else:
+            on_cpu = content["device"] == "cpu"
+            target = f"peer / {_number(target, 3)}" if on_cpu else _seconds(target)
         beside = (
             _dense_peer(case["peers"][name]) if name in case["peers"] else "" for name in peers
         )
         yield _row(case["what"], _seconds(case["median"]), target, *beside, _errors(case))
+
+
+def _inverse(content):
+    """The same; of inverses there is a residual alone."""
+    first, *lines = _dense(content)
+    yield first.replace("residual / orthogonality", "residual")
+    yield from lines
+
+
+def _jacobi_known(content):
+    """A line for each matrix whose values are known."""
+    peers = list(dict.fromkeys(name for row in content["known"] for name in row["errors"]))
+    yield from _header("matrix", *peers)
+    for row in content["known"]:
+        errors = (_number(row["errors"][name]) if name in row["errors"] else "" for name in peers)
+        yield _row(f"n = {row['order']:,}, {row['dtype']}", *errors)
 
 
 def _dense_peer(peer):
@@ -468,6 +488,16 @@ TABLES = {
     "measured_dense_cpu": (_measured, "dense_cpu.json"),
     "dense_cuda": (_dense, "dense.json"),
     "measured_dense_cuda": (_measured_gpu, "dense.json"),
+    "jacobi_cpu": (_dense, "jacobi_cpu.json"),
+    "jacobi_known_cpu": (_jacobi_known, "jacobi_cpu.json"),
+    "measured_jacobi_cpu": (_measured, "jacobi_cpu.json"),
+    "jacobi_cuda": (_dense, "jacobi.json"),
+    "jacobi_known_cuda": (_jacobi_known, "jacobi.json"),
+    "measured_jacobi_cuda": (_measured_gpu, "jacobi.json"),
+    "inverse_cpu": (_inverse, "inverse_cpu.json"),
+    "measured_inverse_cpu": (_measured, "inverse_cpu.json"),
+    "inverse_cuda": (_inverse, "inverse.json"),
+    "measured_inverse_cuda": (_measured_gpu, "inverse.json"),
     "eps_cuda": (_eps, "eps_cuda.json"),
     "measured_eps": (_measured_gpu, "eps_cuda.json"),
     "givens_cuda": (_givens, "gpu.json"),
