@@ -23,7 +23,7 @@ from tsvd import linalg
 # Where A and the results lie. "cpu" computes on the CPU, the others on the GPU.
 # "managed_with_host": the host writes A before each call, and reads the results after it.
 PLACES = {"cpu": ("cpu",), "cuda": ("cpu", "host", "device", "managed", "managed_with_host")}
-REPEATS = 3
+REPEATS = 5
 BATCH = 200
 LARGEST_IN_BATCH = 128  # a batch of larger matrices takes up to a minute for each call
 
