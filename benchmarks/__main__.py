@@ -34,7 +34,8 @@ def main():
         "every measure; "
         "checksums: checksums of many results, to compare installations; "
         "against: times beside those of another installation, interleaved; "
-        "published: repeats the published tables of the pipeline of Givens rotations; "
+        "published: repeats the published tables of Givens rotations, dense matrices, Jacobi and "
+        "inverses; "
         "gpu: the pipeline of Givens rotations on the GPU against its time limits; "
         "tables: write the tables of README.md and docs from the result files. "
         "On the GPU all runs but stress, crossover, checksums and against need PyTorch or CuPy",

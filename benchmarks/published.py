@@ -3,7 +3,7 @@
 These are tables 3.1 to 3.13 of Semylitko's thesis (data/README.md). The GPU repeats all of them,
 the CPU those of small matrices. The published matrices are lost: ours are drawn from the same
 ranges, so the figures agree in order of magnitude, not in digits. The table of dense matrices
-follows, see published_dense.
+follows, see published_dense, and those of Jacobi and of inverses, see published_neighbours.
 """
 
 import csv
@@ -14,7 +14,7 @@ from statistics import mean
 import numpy as np
 
 import tsvd
-from benchmarks import published_dense, results
+from benchmarks import published_dense, published_neighbours, results
 from benchmarks.errors import errors
 from benchmarks.published_data import published_and_remade
 from benchmarks.timing import touched
@@ -23,6 +23,7 @@ from tests import families
 MAX_SWEEPS = 10_000_000  # some matrices of these ranges need over a million
 LONGEST = 20  # seconds that one matrix may take
 DENSE_SECONDS = 60  # for dense matrices, beyond those of the run
+NEIGHBOUR_SECONDS = 120  # for the tables of others, beyond these
 
 # Orders of the three kinds of tables: by range, by eps, by number of threads.
 ORDERS = {
@@ -85,6 +86,9 @@ def run(path, threads, device, matrices, seconds):
         ],
         "dense": published_dense.rows(device, setting.until + DENSE_SECONDS),
     }
+    until = setting.until + DENSE_SECONDS + NEIGHBOUR_SECONDS
+    for name, study in published_neighbours.STUDIES.items():
+        tables[name] = published_neighbours.rows(study, device, until)
     results.write(path, threads, load, device=device, published_by=published["source"], **tables)
     for name, rows in tables.items():
         if rows:
@@ -170,8 +174,21 @@ def _solve(setting, d, e, eps, tuning):
 
 
 def _write_csv(path, rows):
+    rows = [_flat(row) for row in rows]
+    columns = dict.fromkeys(key for row in rows for key in row)
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     print(f"written: {path}")
+
+
+def _flat(row, prefix=""):
+    """A row with columns in the place of nested dictionaries, such as seconds.cpu."""
+    flat = {}
+    for key, value in row.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat

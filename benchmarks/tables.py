@@ -422,6 +422,76 @@ def _published_dense(content):
         yield _row(row["n"], row["method"], *cells, _errors(row))
 
 
+# The tables of a study: experiment -> what is said above it, and which of our times stand in it.
+EXPERIMENTS = {
+    "cpu_gpu_cusolver": (
+        "The authors' program on the CPU, its first version for the GPU, and cuSOLVER",
+        ("cpu", "host", "device", "cusolver"),
+    ),
+    "memory": (
+        "Kinds of memory, with 32 threads",
+        ("cpu", "managed_with_host", "managed", "device", "host"),
+    ),
+    "blocks_x_threads": ("Blocks × threads", ("cpu", "device", "batch", "auto")),
+    "loop_step": ("Steps of the loops, with 256 threads", ("cpu", "device", "auto")),
+    "cpu": ("The authors' program on the CPU", ("cpu", "host", "device")),
+    "gpu_by_grid_and_block": (
+        "Grid × block",
+        ("cpu", "managed_with_host", "managed", "device", "host"),
+    ),
+}
+OURS = {
+    "cpu": "on the CPU",
+    "host": "host arrays",
+    "device": "device arrays",
+    "managed": "managed arrays",
+    "managed_with_host": "managed arrays, host access",
+    "batch": "one of a batch",
+    "auto": '`"auto"`',
+    "cusolver": "cuSOLVER here",
+}
+
+
+def _published_study(study):
+    """A table for each experiment of the study: the published settings, then ours."""
+
+    def lines(content):
+        rows = content.get(study, ())
+        for experiment in dict.fromkeys(name for row in rows for name in row["published"]):
+            yield from _experiment(experiment, [r for r in rows if experiment in r["published"]])
+
+    return lines
+
+
+def _experiment(name, rows):
+    what, kinds = EXPERIMENTS[name]
+    timed = {kind for row in rows for part in ("seconds", "refused") for kind in row.get(part, ())}
+    kinds = [kind for kind in kinds if kind in timed]
+    first, *others = (setting.replace("_", " ") for setting in rows[0]["published"][name])
+    by_matrix = len({row["matrix"] for row in rows}) > 1
+    yield f"\n{what}:\n"
+    yield from _header(
+        "n", *(["matrix"] if by_matrix else []), f"published: {first}", *others,
+        *(f"{'' if i else 'tsvd: '}{OURS[kind]}" for i, kind in enumerate(kinds)),
+        " / ".join(key for key in ("residual", "orthogonality") if any(key in r for r in rows)),
+    )  # fmt: skip
+    for row in rows:
+        yield _row(
+            row["n"],
+            *([row["matrix"]] if by_matrix else []),
+            *map(_seconds, row["published"][name].values()),
+            *(_ours(row, kind) for kind in kinds),
+            _errors(row),
+        )
+
+
+def _ours(row, kind):
+    seconds = row.get("seconds", {})
+    if kind in seconds:
+        return _seconds(seconds[kind])
+    return "refused" if kind in row.get("refused", ()) else ""
+
+
 # ---- the attacks of stress ----
 
 MEASURES = {
@@ -507,6 +577,10 @@ TABLES = {
     "measured_published": (_measured, "published.json"),
     "published_dense": (_published_dense, "published.json"),
     "published_dense_cuda": (_published_dense, "published_cuda.json"),
+    "published_jacobi": (_published_study("jacobi"), "published.json"),
+    "published_inverse": (_published_study("inverse"), "published.json"),
+    "published_jacobi_cuda": (_published_study("jacobi"), "published_cuda.json"),
+    "published_inverse_cuda": (_published_study("inverse"), "published_cuda.json"),
     "measured_published_cuda": (_measured_gpu, "published_cuda.json"),
     "stress_cpu": (_stress, "stress_cpu.json"),
     "measured_stress_cpu": (_measured_stress("draws"), "stress_cpu.json"),

@@ -24,7 +24,7 @@
 #     attack      on the CPU: random draws, small matrices, the search for the worst     8 min
 #     crossover   the orders from which on one method or device is faster             1.5 min
 #     gpu         the pipeline of Givens rotations against time limits                0.5 min
-#     published   the published tables of the pipeline of Givens rotations              1 min
+#     published   the published tables: Givens rotations, dense, Jacobi, inverses       2 min
 #     checksums   whether an older installation computes the same bits                  3 min
 #     against     its times beside ours                                                 3 min
 #

@@ -5,6 +5,7 @@ its name to it. `make` calls it with a generator of its own, so that (family, m,
 always gives the same matrix. p is the smaller of m and n.
 """
 
+import itertools
 import zlib
 from pathlib import Path
 
@@ -25,6 +26,18 @@ def pictures(dtype=np.float64):
     """Real pictures: name -> matrix. data/README.md tells their origin."""
     with np.load(PICTURES_FILE) as file:
         return {name: file[name].astype(dtype) for name in sorted(file)}
+
+
+def prime_toeplitz(n):
+    """The symmetric Toeplitz matrix whose first column holds the first n primes."""
+    primes = []
+    for k in itertools.count(2):
+        if len(primes) == n:
+            break
+        if all(k % p for p in primes):
+            primes.append(k)
+    i = np.arange(n)
+    return np.array(primes, np.float64)[abs(i[:, None] - i)]
 
 
 def with_values(s, m, n, rng):

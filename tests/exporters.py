@@ -1,6 +1,7 @@
 """Exporters of arrays: DLPack by hand, which counts, and device memory without a library."""
 
 import ctypes
+import math
 
 import numpy as np
 
@@ -172,18 +173,28 @@ def driver(name, *arguments):
         assert code == 0, (name, code)
 
 
+ATTACH_GLOBAL = 1  # managed memory that any stream may use
+
+
 class Raw(Interface):
-    """A copy of an array on the first device, with any strides, as Numba's arrays show it."""
+    """A copy of an array on the first device, with any strides, as Numba's arrays show it.
+
+    managed: in managed memory, which the host reads and writes by on_host().
+    """
 
     __module__ = "nowhere"
 
-    def __init__(self, array, readonly=False, stream=None):
+    def __init__(self, array, readonly=False, stream=None, managed=False):
         base = array
         while base.base is not None:
             base = base.base
         base = np.ascontiguousarray(base)
         self.memory = ctypes.c_uint64()
-        driver("cuMemAlloc_v2", ctypes.byref(self.memory), ctypes.c_size_t(base.nbytes or 1))
+        wanted = ctypes.byref(self.memory), ctypes.c_size_t(base.nbytes or 1)
+        if managed:
+            driver("cuMemAllocManaged", *wanted, ctypes.c_uint(ATTACH_GLOBAL))
+        else:
+            driver("cuMemAlloc_v2", *wanted)
         if base.nbytes:
             driver(
                 "cuMemcpyHtoD_v2", self.memory, ctypes.c_void_p(base.ctypes.data),
@@ -199,6 +210,14 @@ class Raw(Interface):
             version=3,
             stream=stream,
         )
+
+    def on_host(self):
+        """Contiguous managed memory as a NumPy array; all work on the device must be done."""
+        shape, dtype, (address, _) = (
+            self.__cuda_array_interface__[key] for key in ("shape", "typestr", "data")
+        )
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        return np.frombuffer((ctypes.c_char * size).from_address(address), dtype).reshape(shape)
 
     def __del__(self):
         driver("cuMemFree_v2", self.memory)

@@ -292,6 +292,20 @@ def test_out_that_cannot_be_written():
     tsvd.svd(d, e, out=tuple(out))
 
 
+def test_managed_memory():
+    """Arrays in managed memory are arrays of the device, which the host reads afterwards."""
+    d, e = make("uniform_1", 300)
+    out = tuple(Raw(np.zeros(shape), managed=True) for shape in ((300, 300), (300,), (300, 300)))
+    there = [Raw(np.zeros_like(x), managed=True) for x in (d, e)]
+    for x, array in zip(there, (d, e), strict=True):
+        x.on_host()[...] = array
+    _, info = tsvd.svd(*there, out=out, full_output=True)
+    assert info.device == "cuda:0"
+    results = tuple(x.on_host() for x in out)
+    check_vectors(results, d, e)
+    assert same_bits(results, tuple(tsvd.svd(d, e, device="cuda")))
+
+
 def test_out_is_there_for_readers_on_other_streams(torch):
     """d and e name no stream, so that the call works on one that PyTorch knows nothing of."""
     d, e = make("toeplitz", 2500)

@@ -1,12 +1,12 @@
 """tsvd.linalg.inv: accuracy on every device, shapes, layouts, errors, warnings, arguments."""
 
-import itertools
 import warnings
 
 import numpy as np
 import pytest
-from scipy.linalg import LinAlgWarning, hilbert, toeplitz
+from scipy.linalg import LinAlgWarning, hilbert
 
+from dense_families import prime_toeplitz
 from dense_layouts import LAYOUTS
 from measures import INVERSE_BOUNDS, inverse_residual
 from tsvd import linalg
@@ -16,15 +16,6 @@ refined = pytest.mark.parametrize("refine", [False, True], ids=["plain", "refine
 
 # Around the sizes of groups of lanes, and of what has a block of its own; the last has panels.
 SIZES = [1, 2, 3, 4, 5, 8, 9, 16, 17, 31, 32, 33, 63, 64, 65, 128, 129, 160]
-
-
-def _primes(n):
-    found = []
-    for k in itertools.count(2):
-        if len(found) == n:
-            return found
-        if all(k % p for p in found):
-            found.append(k)
 
 
 def _powers(n, dtype):
@@ -40,7 +31,7 @@ def _needs_every_pivot(n):
 FAMILIES = {
     "gaussian": lambda n, dtype, rng: rng.standard_normal((n, n)),
     "orthogonal": lambda n, dtype, rng: np.linalg.qr(rng.standard_normal((n, n)))[0],
-    "prime toeplitz": lambda n, dtype, rng: toeplitz(np.array(_primes(n), float)),
+    "prime toeplitz": lambda n, dtype, rng: prime_toeplitz(n),
     "graded rows": lambda n, dtype, rng: _powers(n, dtype)[:, None] * rng.standard_normal((n, n)),
     "graded columns": lambda n, dtype, rng: rng.standard_normal((n, n)) * _powers(n, dtype),
     "graded both": lambda n, dtype, rng: (
