@@ -34,6 +34,7 @@
 #
 # It needs nvcc, CMake, Ninja, and a python3 with the packages of the extra "gpu" and those that
 # the build requires (pyproject.toml).
+# TSVD_TEST_PROCESSES: processes of the CUDA tests where pytest-xdist is installed, 6 by default.
 # Outside a git repository TSVD_CSRC_TREE and TSVD_CUDA_TREE may name the sources:
 # git rev-parse HEAD:csrc HEAD:cuda
 set -u
@@ -87,12 +88,22 @@ attack() {
     return $failed
 }
 
+# By several processes if pytest-xdist is there.  With all threads each they would hinder one another.
+cuda_tests() {
+    local many=()
+    if python3 -c 'import xdist' 2>/dev/null; then
+        many=(-n "${TSVD_TEST_PROCESSES:-6}" -p no:benchmark)
+        export OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1
+    fi
+    python3 -m pytest -m cuda --require-cuda -q "${many[@]}"
+}
+
 run_part() {
     case $1 in
     build) python3 -m pip install --no-build-isolation --no-deps \
         -C cmake.define.TSVD_CUDA=ON . ;;
     ctest) cmake --preset gpu && cmake --build --preset gpu && ctest --preset gpu ;;
-    tests) python3 -m pytest -m cuda --require-cuda -q ;;
+    tests) cuda_tests ;;
     vectors) benchmark vectors -o "$out/vectors.json" ;;
     values) benchmark values -o "$out/values.json" ;;
     select) benchmark select -o "$out/select.json" ;;
@@ -124,7 +135,7 @@ for name in "${parts[@]}"; do
     start=$SECONDS
     result=ok
     printf '%s ...\n' "$name"
-    run_part "$name" >"$out/$name.log" 2>&1 || {
+    (run_part "$name") >"$out/$name.log" 2>&1 || {
         result="failed ($?)"
         status=1
         tail -n 20 "$out/$name.log"
