@@ -588,6 +588,8 @@ TABLES = {
     "measured_stress_small_cpu": (_measured_stress("small matrices"), "stress_small_cpu.json"),
     "stress_dense_cpu": (_stress, "stress_dense_cpu.json"),
     "measured_stress_dense_cpu": (_measured_stress("dense draws"), "stress_dense_cpu.json"),
+    "stress_jacobi_cpu": (_stress, "stress_jacobi_cpu.json"),
+    "measured_stress_jacobi_cpu": (_measured_stress("dense draws"), "stress_jacobi_cpu.json"),
     "stress_evolve_cpu": (_stress, "stress_evolve_cpu.json"),
     "measured_stress_evolve_cpu": (_measured_stress("evaluations"), "stress_evolve_cpu.json"),
     "stress_cuda": (_stress, "stress_cuda.json"),
