@@ -15,6 +15,7 @@ import pytest
 import tsvd
 from cases import same_bits
 from families import make
+from tsvd import linalg
 
 FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO = {
     "x86_64": (0x400, 0x800, 0xC00),
@@ -108,6 +109,31 @@ def test_the_callers_environment_changes_nothing(change, device):
                 expected, found = tuple(expected), tuple(found)
             assert same_bits(found, expected), options
             assert (before ^ after) & ~FLAGS == 0, options
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_jacobi_in_another_environment(change):
+    """Its tasks flush small numbers to zero.  Subnormal entries and values are kept."""
+    environment = Environment()
+    default = environment.get()
+    A = np.random.default_rng(3).standard_normal((140, 140)).astype(np.float32)
+    A /= abs(A).max()
+    unit = np.finfo(np.float32).smallest_subnormal
+    sizes = np.where(np.arange(140) % 2, np.float32(1e30), 100 * unit)
+    for given in (A, A * sizes, A * np.float32(1e-38), np.diag(sizes[::-1]), A[:, :90]):
+        for threads in (1, 2):
+            options = {"method": "jacobi", "device": "cpu", "tuning": {"threads": threads}}
+            expected = tuple(linalg.svd(given, **options))
+            assert expected[1][-1] > 0
+            try:
+                environment.set(CHANGES[change](default))
+                before = environment.get()
+                found = linalg.svd(given, **options)
+                after = environment.get()
+            finally:
+                environment.set(default)
+            assert same_bits(tuple(found), expected)
+            assert (before ^ after) & ~FLAGS == 0
 
 
 def test_a_rank_of_one_with_small_numbers_flushed():

@@ -247,14 +247,49 @@ def test_a_batch_gives_what_its_matrices_give(shape, dtype, device):
             assert np.array_equal(x[0, i], y)
 
 
-@pytest.mark.parametrize("shape", [(301, 300), (300, 300)])
-def test_the_threads_do_not_matter(shape):
-    A = np.random.default_rng(2).standard_normal(shape)
+def test_the_threads_do_not_matter():
     options = {"method": "jacobi", "device": "cpu", "full_matrices": False}
-    first = linalg.svd(A, **options, tuning={"threads": 1})
-    for threads in (1, 2, 5):
-        again = linalg.svd(A, **options, tuning={"threads": threads})
-        assert all(np.array_equal(x, y) for x, y in zip(first, again, strict=True))
+    for m, n in [(301, 300), (300, 300)]:
+        A = np.random.default_rng(2).standard_normal((m, n))
+        first = linalg.svd(A, **options, tuning={"threads": 1})
+        for threads in (1, 2, 5):
+            again = linalg.svd(A, **options, tuning={"threads": threads})
+            assert all(np.array_equal(x, y) for x, y in zip(first, again, strict=True))
+
+
+def large_squares(dtype):
+    """Those that begin with other vectors, or cannot, or whose vectors turn out to be no good."""
+    rng = np.random.default_rng(9)
+    n = 131
+    A = rng.standard_normal((n, n))
+    low = A.copy()
+    low[:, 5] = low[:, 7]
+    missing = A.copy()
+    missing[3, 4] = np.inf
+    tiny = A * (np.finfo(dtype).tiny / abs(A).max())  # with subnormal entries
+    span = spans(dtype)[1]
+    graded = A * scrambled(n, span, rng), A * scrambled(n, span, rng)[:, None]
+    zero = np.zeros((n, n))
+    return np.stack([A, graded[0], missing, low, graded[1], tiny, zero, A]).astype(dtype)
+
+
+@every_dtype
+def test_a_batch_of_large_squares(dtype):
+    A = large_squares(dtype)
+    options = {"method": "jacobi", "device": "cpu", "check_finite": False}
+    together = linalg.svd(A, **options)
+    assert np.array_equal(linalg.svdvals(A, **options), together.S, equal_nan=True)
+    part = linalg.svdvals(A, **options, select="i", select_range=(100, 130))
+    assert np.array_equal(part, together.S[:, 100:], equal_nan=True)
+    assert all(np.isnan(x[2]).all() for x in together)
+    for i, one in enumerate(A):
+        alone = linalg.svd(one, **options, tuning={"threads": 1})
+        for x, y in zip(together, alone, strict=True):
+            assert np.array_equal(x[i], y, equal_nan=True)
+    with pytest.raises(ValueError, match="matrix 2 of the batch: a must not hold NaN"):
+        linalg.svd(A, method="jacobi", device="cpu")
+    with pytest.raises(np.linalg.LinAlgError, match="matrix 1 of the batch: jacobi did not conv"):
+        linalg.svd(A[[0, 3]], **options, max_sweeps=3)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -266,6 +266,47 @@ test_reductions(void)
     tsvd_destroy(handle);
 }
 
+/* ---- progress ---- */
+
+struct telling {
+    double last;
+    int same, most_same; /* how often the last share was told again, and any share */
+};
+
+static int
+hear(void *arg, double done)
+{
+    struct telling *telling = arg;
+
+    CHECK(done >= telling->last && done <= 1, "%g behind %g", done, telling->last);
+    telling->same = done == telling->last ? telling->same + 1 : 0;
+    telling->most_same = telling->same > telling->most_same ? telling->same : telling->most_same;
+    telling->last = done;
+    return 0;
+}
+
+/* A large square matrix begins with an SVD.  The share that is done grows behind that, too. */
+static void
+test_progress(void)
+{
+    struct dense w = make_dense(TSVD_FLOAT64, 300, 300, 2, 0);
+    struct telling telling = {0, 0, 0};
+    tsvd_options options = tsvd_options_default();
+    tsvd_handle *handle = NULL;
+    tsvd_error error;
+
+    CHECK(tsvd_create(NULL, &handle, &error) == TSVD_OK, "%s", error.text);
+    use_blas(handle, 4);
+    options.method = TSVD_METHOD_JACOBI;
+    options.check = hear;
+    options.check_arg = &telling;
+    CHECK(solve_dense(handle, &w, &options, NULL, &error) == TSVD_OK, "%s", error.text);
+    CHECK(telling.last == 1 && telling.most_same <= 4, "%g, and one share %d times again",
+          telling.last, telling.most_same);
+    tsvd_destroy(handle);
+    free_dense(&w);
+}
+
 /* ---- arguments ---- */
 
 /* No more memory than is planned. */
@@ -305,6 +346,8 @@ test_plans(void)
         check_plan(methods[i], 30, 7, 20, 2);
         check_plan(methods[i], 7, 11, 6, 6);
         check_plan(methods[i], 150, 140, 1, 2);
+        check_plan(methods[i], 140, 140, 1, 2);
+        check_plan(methods[i], 129, 129, 3, 6);
     }
 }
 
@@ -384,6 +427,7 @@ main(void)
     test_kinds();
     test_reductions();
     test_plans();
+    test_progress();
     test_arguments();
     return report();
 }

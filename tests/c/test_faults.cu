@@ -330,10 +330,10 @@ main(void)
         DENSE(JACOBI, 40, 40, 5, 0),
         DENSE(JACOBI, 150, 150, 1, 1), /* all blocks have one: it begins with other vectors, */
         DENSE(JACOBI, 200, 140, 1, 1), /* or with QR */
-        INVERSE(7, 30, 0),  /* in registers, */
-        INVERSE(60, 5, 0),  /* in shared memory, */
-        INVERSE(20, 9, 1),  /* with a step of Newton's iteration, */
-        INVERSE(300, 2, 0), /* in panels */
+        INVERSE(7, 30, 0),             /* in registers, */
+        INVERSE(60, 5, 0),             /* in shared memory, */
+        INVERSE(20, 9, 1),             /* with a step of Newton's iteration, */
+        INVERSE(300, 2, 0),            /* in panels */
         INVERSE(300, 1, 1),
     };
     const struct call_shape large = BIDIAGONAL(DC, 1500, 1, 1); /* its vectors are sent in blocks */

@@ -222,7 +222,7 @@ tsvdi_cpu_jacobi_sweeps(struct jacobi_matrix *m, int64_t most_sweeps, struct jac
     const int64_t block = block_for(m->columns), blocks = (m->columns + block - 1) / block;
     struct sweep sweep = {m, block, blocks, 0, jacobi_tolerance(m->columns), m->own, 0};
     const int64_t rounds = blocks < 2 ? 0 : blocks - 1 + blocks % 2;
-    double left = 0.6;
+    double left = m->started ? 0.8 - JACOBI_STARTED : 0.6; /* the share of all sweeps to come */
     int64_t before, sweeps = 0;
     tsvd_status ret = TSVD_OK;
 
