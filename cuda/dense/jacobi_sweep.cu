@@ -52,7 +52,7 @@ struct jacobi_round {
     real *mix_x, *mix_v; /* [pairs][PAIR][PAIR] */
     real *factor;        /* [pairs][PAIR] of the columns themselves: a power of two, or 0 */
     int *busy;           /* [pairs] 1: columns change; 2: vectors do too */
-    unsigned long long *turns; /* [2] of the sweep: rotations, and those that were due */
+    unsigned long long *turns; /* [2] of the sweep: rotations, and pairs of blocks with some due */
 };
 
 /* EDGE numbers that are read at once. */
@@ -270,15 +270,20 @@ __launch_bounds__(GRAM_THREADS) gram_kernel(const __grid_constant__ struct jacob
     }
 }
 
+/* The rotations of disjoint columns. */
+struct meeting_step {
+    int longer[BLOCK], shorter[BLOCK]; /* the columns */
+    struct jacobi_turn turn[BLOCK];
+    int turns; /* how many of them there are */
+};
+
 /* What a block of threads knows of its pair while columns meet.  All of it is shared memory, but M
    where that is too small. */
 struct meeting_pair {
     real *g, *m;                   /* [PAIR][PAIR] */
     real norm[PAIR], factor[PAIR]; /* norm 0: the column counts as zero */
     int exponent[PAIR];
-    int longer[BLOCK], shorter[BLOCK]; /* the columns of a step */
-    struct jacobi_turn turn[BLOCK];
-    int turns; /* how many of them */
+    struct meeting_step step[2]; /* by turns */
 };
 
 /* Column k as it comes: its norm, its scale, and whether it is left at all.  Returns whether it
@@ -311,22 +316,27 @@ receive_column(const struct jacobi_round &q, struct meeting_pair *p, int64_t j, 
     return factor != 1;
 }
 
-/* One rotation of a step, by one thread; whether there is one. */
-static __device__ __forceinline__ bool
-find_turn(const struct jacobi_round &q, struct meeting_pair *p, int step, int i)
+/* The rotations of step `number`, by a warp. */
+static __device__ __forceinline__ void
+find_turns(const struct jacobi_round &q, const struct meeting_pair *p, int number,
+           struct meeting_step *step)
 {
-    const int circle = PAIR - 1;
-    const int a = i == 0 ? 0 : 1 + (step + i) % circle, b = 1 + (step + circle - i) % circle;
+    const int circle = PAIR - 1, i = (int)threadIdx.x;
+    const int a = i == 0 ? 0 : 1 + (number + i) % circle, b = 1 + (number + circle - i) % circle;
     const real norm_a = r_sqrt(r_max(p->g[a * PAIR + a], 0));
     const real norm_b = r_sqrt(r_max(p->g[b * PAIR + b], 0)), most = norm_a * norm_b;
     const real dot = r_max(-most, r_min(p->g[a * PAIR + b], most));
     const struct jacobi_meeting meeting = jacobi_meet(dot, norm_a, p->exponent[a], norm_b,
                                                       p->exponent[b], JACOBI_WORTH * q.tolerance);
 
-    p->longer[i] = meeting.b_longer ? b : a;
-    p->shorter[i] = meeting.b_longer ? a : b;
-    p->turn[i] = meeting.turn;
-    return meeting.turns;
+    const unsigned found = __ballot_sync(0xffffffffu, meeting.turns);
+
+    step->longer[i] = meeting.b_longer ? b : a;
+    step->shorter[i] = meeting.b_longer ? a : b;
+    step->turn[i] = meeting.turn;
+    if (i == 0) {
+        step->turns = __popc(found);
+    }
 }
 
 /* Replaces the numbers of two columns, of which the first is the longer one. */
@@ -341,13 +351,13 @@ mix_two(const struct jacobi_turn &turn, real *x, real *y)
 
 /* G := T^T G T, for a step's rotations T, by 2 x 2 blocks. */
 static __device__ __forceinline__ void
-turn_gram(struct meeting_pair *p)
+turn_gram(struct meeting_pair *p, const struct meeting_step &step)
 {
     for (int k = (int)threadIdx.x; k < BLOCK * BLOCK; k += MEET_THREADS) {
         const int i = k / BLOCK, j = k % BLOCK;
-        const int above = p->longer[i] * PAIR, below = p->shorter[i] * PAIR;
-        const int left = p->longer[j], right = p->shorter[j];
-        const struct jacobi_turn down = p->turn[i], across = p->turn[j];
+        const int above = step.longer[i] * PAIR, below = step.shorter[i] * PAIR;
+        const int left = step.longer[j], right = step.shorter[j];
+        const struct jacobi_turn down = step.turn[i], across = step.turn[j];
         real *const g = p->g;
 
         if (i == j) {
@@ -365,13 +375,13 @@ turn_gram(struct meeting_pair *p)
     }
 }
 
-/* M := (I + M) T - I. */
+/* M := (I + M) T - I, by all warps but the first. */
 static __device__ __forceinline__ void
-turn_mix(struct meeting_pair *p)
+turn_mix(struct meeting_pair *p, const struct meeting_step &step)
 {
-    for (int k = (int)threadIdx.x; k < PAIR * BLOCK; k += MEET_THREADS) {
-        const int row = k / BLOCK, j = k % BLOCK, x = p->longer[j], y = p->shorter[j];
-        const struct jacobi_turn turn = p->turn[j];
+    for (int k = (int)threadIdx.x - WARP; k < PAIR * BLOCK; k += MEET_THREADS - WARP) {
+        const int row = k / BLOCK, j = k % BLOCK, x = step.longer[j], y = step.shorter[j];
+        const struct jacobi_turn turn = step.turn[j];
         real *const m = p->m + row * PAIR;
         const real one = m[x] + REAL(row == x), other = m[y] + REAL(row == y);
 
@@ -422,9 +432,6 @@ __launch_bounds__(MEET_THREADS)
         p.g[k] = g;
         due += i < j && r_abs(g) > q.tolerance * p.norm[i] * p.norm[j];
     }
-    if (due > 0) {
-        atomicAdd(&q.turns[1], (unsigned long long)due);
-    }
     due = __syncthreads_or(due);
     if (!due && !changed) {
         if (me == 0) {
@@ -432,20 +439,23 @@ __launch_bounds__(MEET_THREADS)
         }
         return;
     }
-    for (int step = 0; due && step < PAIR - 1; step++) {
-        if (me < WARP) {
-            const unsigned found = __ballot_sync(0xffffffffu, find_turn(q, &p, step, me));
+    if (due && me < WARP) {
+        find_turns(q, &p, 0, p.step);
+    }
+    __syncthreads();
+    for (int i = 0; due && i < PAIR - 1; i++) {
+        const struct meeting_step &step = p.step[i % 2];
 
-            if (me == 0) {
-                p.turns = __popc(found);
-            }
+        if (step.turns > 0) {
+            turn_gram(&p, step);
         }
         __syncthreads();
-        if (p.turns > 0) {
-            turn_gram(&p);
-            turn_mix(&p);
+        if (me < WARP && i + 1 < PAIR - 1) { /* one warp is a step ahead of the others */
+            find_turns(q, &p, i + 1, &p.step[(i + 1) % 2]);
+        } else if (me >= WARP && step.turns > 0) {
+            turn_mix(&p, step);
         }
-        turns += (unsigned long long)p.turns;
+        turns += (unsigned long long)step.turns;
         __syncthreads();
     }
     for (int k = me; k < PAIR * PAIR; k += MEET_THREADS) {
@@ -461,6 +471,7 @@ __launch_bounds__(MEET_THREADS)
     if (me == 0) {
         q.busy[pair] = due ? 2 : 1;
         atomicAdd(&q.turns[0], turns);
+        atomicAdd(&q.turns[1], due ? 1ull : 0ull);
     }
 }
 
