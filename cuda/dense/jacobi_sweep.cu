@@ -286,6 +286,9 @@ struct meeting_pair {
     struct meeting_step step[2]; /* by turns */
 };
 
+/* Bytes of shared memory that it takes, at most: the compiler rounds them up. */
+enum { MEET_FIXED = (sizeof(struct meeting_pair) + 255) / 256 * 256 };
+
 /* Column k as it comes: its norm, its scale, and whether it is left at all.  Returns whether it
    changes. */
 static __device__ __forceinline__ bool
@@ -585,7 +588,7 @@ run_round(struct cuda_call *call, const struct jacobi_round &q)
 {
     const unsigned pairs = (unsigned)q.blocks / 2;
     const int gram_bytes = PAIR * PAIR * (int)sizeof(real);
-    const int m_inside = 2 * gram_bytes + (int)sizeof(struct meeting_pair) <= call->shared_most;
+    const int m_inside = 2 * gram_bytes + MEET_FIXED <= call->shared_most;
     const dim3 mix_blocks(pairs * (unsigned)q.mix_parts, q.columns.v != NULL ? 2 : 1);
     tsvd_status ret = TSVD_OK;
 
@@ -628,7 +631,7 @@ tsvdi_cuda_jacobi_sweep(struct tsvd_context *ctx, const struct jacobi_columns *c
     q.tolerance = jacobi_tolerance(columns->n);
     q.noise = jacobi_noise(columns->n);
     CUDA_TRY(call, cudaFuncSetAttribute(meet_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        call->shared_most - (int)sizeof(struct meeting_pair)));
+                                        call->shared_most - MEET_FIXED));
     CUDA_TRY(call,
              cudaFuncSetAttribute(mix_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     CUDA_TRY(call, cudaMemsetAsync(q.columns.most, 0, (size_t)columns->n * sizeof(*q.columns.most),
