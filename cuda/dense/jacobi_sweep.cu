@@ -21,14 +21,16 @@
 #include "dense/jacobi_large.h"
 
 enum {
-    BLOCK = 32,       /* columns of a block */
-    PAIR = 2 * BLOCK, /* columns of a pair of blocks */
-    EDGE = 4,         /* rows and columns of a thread's part of a product */
+    BLOCK = 32,                    /* columns of a block */
+    PAIR = 2 * BLOCK,              /* columns of a pair of blocks */
+    EDGE = 4,                      /* rows and columns of a thread's part of a product */
+    ONCE = 16 / (int)sizeof(real), /* numbers that it reads at once, EDGE or fewer */
+    APART = PAIR / EDGE * ONCE,    /* numbers between them and the next ones that it reads */
     TILES = PAIR / EDGE,
     GRAM_TILES = TILES * (TILES + 1) / 2, /* on and above the diagonal */
     GRAM_THREADS = 160,                   /* whole warps for these */
     GRAM_ROWS = 32,                       /* rows that are summed by themselves */
-    GRAM_STRIDE = PAIR + EDGE,
+    GRAM_STRIDE = PAIR + ONCE,
     GRAM_FILL = 8, /* blocks of threads for each multiprocessor.  Not measured */
     MEET_THREADS = 512,
     MIX_THREADS = TILES * TILES,
@@ -48,23 +50,53 @@ struct jacobi_round {
     int gram_parts, mix_parts;
     int64_t gram_rows, mix_rows; /* of a part */
     real tolerance, noise;
-    real *gram;          /* [pairs][gram_parts][PAIR][PAIR] on and above the diagonal's tiles */
-    real *mix_x, *mix_v; /* [pairs][PAIR][PAIR] */
-    real *factor;        /* [pairs][PAIR] of the columns themselves: a power of two, or 0 */
-    int *busy;           /* [pairs] 1: columns change; 2: vectors do too */
+    real *gram;                /* [pairs][gram_parts][PAIR][PAIR] of parts up to a column's */
+    real *mix_x, *mix_v;       /* [pairs][PAIR][PAIR] */
+    real *factor;              /* [pairs][PAIR] of the columns themselves: a power of two, or 0 */
+    int *busy;                 /* [pairs] 1: columns change; 2: vectors do too */
     unsigned long long *turns; /* [2] of the sweep: rotations, and pairs of blocks with some due */
 };
 
-/* EDGE numbers that are read at once. */
-struct __align__(16) edge
-{
+/* Part `part` of the numbers of a line is those that a thread has.  They are ONCE of them side by
+   side, and others APART from these: so neighbouring threads read neighbouring memory, of which no
+   two want the same bank. */
+struct edge {
     real at[EDGE];
 };
 
-static __device__ __forceinline__ struct edge
-read_edge(const real *from)
+struct __align__(16) once
 {
-    return *(const struct edge *)from;
+    real at[ONCE];
+};
+
+/* The place of number k of a part, and the part that has a place. */
+static __device__ __forceinline__ int
+place_in(int part, int k)
+{
+    return k / ONCE * APART + part * ONCE + k % ONCE;
+}
+
+static __device__ __forceinline__ int
+part_of(int place)
+{
+    return place % APART / ONCE;
+}
+
+static __device__ __forceinline__ struct edge
+read_edge(const real *line, int part)
+{
+    struct edge edge;
+
+#pragma unroll
+    for (int k = 0; k < EDGE; k += ONCE) {
+        const struct once once = *(const struct once *)(line + place_in(part, k));
+
+#pragma unroll
+        for (int l = 0; l < ONCE; l++) {
+            edge.at[k + l] = once.at[l];
+        }
+    }
+    return edge;
 }
 
 /* ---- columns ---- */
@@ -245,7 +277,7 @@ __launch_bounds__(GRAM_THREADS) gram_kernel(const __grid_constant__ struct jacob
         }
         __syncthreads();
         for (int i = 0; i < GRAM_ROWS && me < GRAM_TILES; i++) {
-            const struct edge a = read_edge(&y[i][row * EDGE]), b = read_edge(&y[i][column * EDGE]);
+            const struct edge a = read_edge(y[i], row), b = read_edge(y[i], column);
 
 #pragma unroll
             for (int k = 0; k < EDGE; k++) {
@@ -265,7 +297,7 @@ __launch_bounds__(GRAM_THREADS) gram_kernel(const __grid_constant__ struct jacob
     }
     for (int k = 0; k < EDGE && me < GRAM_TILES; k++) {
         for (int l = 0; l < EDGE; l++) {
-            to[(row * EDGE + k) * PAIR + column * EDGE + l] = all[k][l];
+            to[place_in(row, k) * PAIR + place_in(column, l)] = all[k][l];
         }
     }
 }
@@ -414,7 +446,7 @@ __launch_bounds__(MEET_THREADS)
     }
     __syncthreads();
     for (int k = me; k < PAIR * PAIR; k += MEET_THREADS) {
-        const int i = k / PAIR, j = k % PAIR, at = i < j ? k : j * PAIR + i;
+        const int i = k / PAIR, j = k % PAIR, at = part_of(i) <= part_of(j) ? k : j * PAIR + i;
         real sum = 0;
 
         for (int part = 0; part < q.gram_parts; part++) {
@@ -489,7 +521,7 @@ __launch_bounds__(MIX_THREADS) mix_kernel(const __grid_constant__ struct jacobi_
     const bool vectors = blockIdx.y > 0;
     const int64_t begin = part * q.mix_rows;
     const int64_t end = begin + q.mix_rows < n ? begin + q.mix_rows : n;
-    const int me = (int)threadIdx.x, row = me % TILES * EDGE, column = me / TILES * EDGE;
+    const int me = (int)threadIdx.x, row = me % TILES, column = me / TILES;
     const real *const mix = (vectors ? q.mix_v : q.mix_x) + (int64_t)pair * PAIR * PAIR;
     real *const x = vectors ? q.columns.v : q.columns.x;
     real *const m = (real *)shared, *const y = m + PAIR * PAIR;
@@ -515,8 +547,8 @@ __launch_bounds__(MIX_THREADS) mix_kernel(const __grid_constant__ struct jacobi_
         __syncthreads();
 #pragma unroll 4
         for (int l = 0; l < PAIR; l++) {
-            const struct edge a = read_edge(&y[l * MIX_ROWS + row]);
-            const struct edge b = read_edge(&m[l * PAIR + column]);
+            const struct edge a = read_edge(y + l * MIX_ROWS, row);
+            const struct edge b = read_edge(m + l * PAIR, column);
 
 #pragma unroll
             for (int i = 0; i < EDGE; i++) {
@@ -528,14 +560,16 @@ __launch_bounds__(MIX_THREADS) mix_kernel(const __grid_constant__ struct jacobi_
         }
 #pragma unroll
         for (int k = 0; k < EDGE; k++) {
-            const int64_t j = column_of(low, high, column + k);
-            const real factor = vectors ? REAL(1) : q.factor[pair * PAIR + column + k];
+            const int own = place_in(column, k);
+            const int64_t j = column_of(low, high, own);
+            const real factor = vectors ? REAL(1) : q.factor[pair * PAIR + own];
 
 #pragma unroll
             for (int i = 0; i < EDGE; i++) {
-                if (at + row + i < end && j < n) {
-                    x[j * n + at + row + i] =
-                        r_fma(factor, y[(column + k) * MIX_ROWS + row + i], sum[i][k]);
+                const int line = place_in(row, i);
+
+                if (at + line < end && j < n) {
+                    x[j * n + at + line] = r_fma(factor, y[own * MIX_ROWS + line], sum[i][k]);
                 }
             }
         }
