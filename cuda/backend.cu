@@ -10,22 +10,21 @@ static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
 /* The host's pages of so many results are touched while the device computes. */
 #define EXPECT_BYTES ((uint64_t)16 << 20)
 
-/* The errors of the CUDA calls go to the worker. */
 static tsvd_status
 cuda_open(struct tsvd_context *ctx)
 {
+    struct cuda_call *call = cuda_of(ctx);
     const struct svd_problem *p = ctx->problem;
     const size_t values = (size_t)p->matrices * (size_t)p->k * sizeof(real);
     void *const results[] = {p->L, p->s, p->R}; /* the first parcel needs all rows of L */
     tsvd_status ret = TSVD_OK;
 
-    ctx->cuda->error = ctx->error;
-    ctx->cuda->threads = p->handle->threads;
+    call->threads = p->handle->threads;
     if (p->to == TSVD_HOST && ctx->plan->told.result_bytes > EXPECT_BYTES) {
         for (int i = 0; i < 3; i++) {
             if (results[i] != NULL) {
-                TSVD_TRY(tsvdi_cuda_expect(ctx->cuda, results[i],
-                                           i == 1 ? values : values * (size_t)p->n));
+                TSVD_TRY(
+                    tsvdi_cuda_expect(call, results[i], i == 1 ? values : values * (size_t)p->n));
             }
         }
     }
@@ -36,7 +35,7 @@ out:
 static tsvd_status
 arrive(struct tsvd_context *ctx)
 {
-    return tsvdi_cuda_arrive(ctx->cuda);
+    return tsvdi_cuda_arrive(cuda_of(ctx));
 }
 
 static void
@@ -110,7 +109,7 @@ fill(struct tsvd_context *ctx, int64_t i, int kind, struct results to)
     if (ctx->problem->to == TSVD_CUDA) {
         return tsvdi_cuda_device_fill(ctx, i, kind, to);
     }
-    TSVD_TRY(tsvdi_cuda_arrive(ctx->cuda)); /* or else what was sent would overwrite it */
+    TSVD_TRY(tsvdi_cuda_arrive(cuda_of(ctx))); /* or else what was sent would overwrite it */
     tsvdi_host_fill(ctx->problem, i, kind, to);
 out:
     return ret;

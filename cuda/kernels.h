@@ -92,9 +92,12 @@ cut(char *base, size_t *at, int64_t count)
     return array;
 }
 
+/* What the handle holds of its device.  Its errors go to this context from here on: they went to
+   that of an SVD within this call, if there was one, which has ended. */
 static inline struct cuda_call *
 cuda_of(struct tsvd_context *ctx)
 {
+    ctx->cuda->error = ctx->error;
     return ctx->cuda;
 }
 

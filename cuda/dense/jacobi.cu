@@ -14,8 +14,9 @@
 
 enum {
     COLUMNS_MOST = 128,
-    ROWS_MOST = 4096, /* so that a block's shared memory has room for rows */
+    ROWS_MOST = 3840, /* so that 64 KB of shared memory hold two numbers of each row, and FIXED */
     THREADS = 256,
+    FIXED = 4096, /* bytes of shared memory of fixed size that complete_kernel has, at most */
     PASSES =
         3 /* the first leaves what is not much shorter than 1 / sqrt(rows); two would do then */
 };
@@ -218,7 +219,7 @@ out:
 static tsvd_status
 launch_blocks(struct cuda_call *call, const struct jacobi_batch &q)
 {
-    const int x = q.r * q.c * (int)sizeof(real), most = call->shared_most;
+    const int x = q.r * q.c * (int)sizeof(real), most = call->shared_most - JACOBI_FIXED;
     const int v = q.v != NULL ? q.c * q.c * (int)sizeof(real) : 0;
     const int x_inside = x + jacobi_columns_bytes(q.c) <= most;
     const int x_bytes = x_inside ? x : 0;
@@ -450,7 +451,7 @@ make_results(struct tsvd_context *ctx, const struct dense_problem *p, struct cud
     }
     CUDA_TRY(call,
              cudaFuncSetAttribute(complete_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  call->shared_most));
+                                  call->shared_most - FIXED));
     complete_kernel<<<(unsigned)q.count, THREADS, shared, call->stream>>>(q, run->extra, vectors);
     CUDA_LAUNCHED(call);
     TSVD_TRY(place_vectors(call, run, 0, p->b.first, run->longer, wide,
@@ -470,7 +471,8 @@ open_room(struct tsvd_context *ctx, const struct jacobi_job *job, struct cuda_ja
     const bool on_host = p->b.to == TSVD_HOST;
     tsvd_status ret = TSVD_OK;
 
-    free_room(ctx, p, run);                           /* of the chunk before this one */
+    free_room(ctx, p, run); /* of the chunk before this one */
+    tsvdi_cuda_follow(cuda_of(ctx));
     run->dense.count = run->batch.count = job->count; /* the last chunk may be a shorter one */
     TSVD_TRY(
         tsvdi_cuda_alloc(cuda_of(ctx), lay_room(run, p, on_host, NULL), (void **)&run->d_room));

@@ -10,7 +10,11 @@
 
 #include "dense/jacobi_run.h"
 
-enum { JACOBI_THREADS = 512 };
+enum {
+    JACOBI_THREADS = 512,
+    /* Bytes of shared memory of fixed size that the kernel has besides. */
+    JACOBI_FIXED = JACOBI_THREADS / WARP * (int)sizeof(int)
+};
 
 /* What a block works on. */
 struct jacobi_block {

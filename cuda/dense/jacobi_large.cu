@@ -109,10 +109,10 @@ __launch_bounds__(THREADS) view_kernel(int n, const int *row, const int *column,
     }
 }
 
-/* Loads W and looks at it. */
+/* Loads W, which may pass the room of the sorted columns, and looks at it. */
 static tsvd_status
 load(struct tsvd_context *ctx, struct jacobi_large *large, const struct jacobi_job *job,
-     struct jacobi_view *view, char *kind, char *d_work)
+     struct jacobi_view *view, char *kind)
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct cuda_dense *w = large->dense;
@@ -124,7 +124,7 @@ load(struct tsvd_context *ctx, struct jacobi_large *large, const struct jacobi_j
     matrices.problem = job->problem;
     matrices.begin = job->begin;
     matrices.count = job->count;
-    TSVD_TRY(tsvdi_cuda_dense_load(ctx, &matrices, w, (real *)d_work));
+    TSVD_TRY(tsvdi_cuda_dense_load(ctx, &matrices, w, large->sorted));
     TSVD_TRY(tsvdi_cuda_jacobi_measure(call, w->r, w->c, w->w, large->columns.norm,
                                        large->columns.exponent, false));
     if (square) {
@@ -258,10 +258,10 @@ tsvdi_cuda_jacobi_prepare(struct tsvd_context *ctx, struct jacobi_large *large,
 
     large->started = false;
     w->wide = job->problem->rows < job->problem->columns;
-    TSVD_TRY(load(ctx, large, job, &view, &kind, d_work));
+    TSVD_TRY(load(ctx, large, job, &view, &kind));
     if (w->r == n && view.row_sum + JACOBI_GRADED_BITS < view.column_sum) {
         w->wide = 1; /* of a square matrix the better conditioned side counts as its columns */
-        TSVD_TRY(load(ctx, large, job, &view, &kind, d_work));
+        TSVD_TRY(load(ctx, large, job, &view, &kind));
     }
     large->started = kind == ORDINARY && w->r == n && view.high - view.low <= JACOBI_EVEN_BITS;
     if (!large->started) {
@@ -516,9 +516,7 @@ uint64_t
 tsvdi_cuda_jacobi_work(const struct cuda_call *call, const struct dense_problem *p, int64_t vectors)
 {
     const int64_t r = p->rows > p->columns ? p->rows : p->columns, c = p->b.n;
-    const bool staged = p->b.from == TSVD_HOST && (r == c || tsvdi_cuda_dense_stages(p));
     const uint64_t bytes[] = {
-        staged ? bytes_of(r, bytes_of(c, sizeof(real))) : 0, /* either side of a square matrix */
         tsvdi_cuda_dense_finish_bytes(1, dense_shape_of(p)),
         tsvdi_cuda_dense_qr_bytes(call, r, c, 1),
         tsvdi_cuda_dense_reflect_bytes(r, 1, vectors),
@@ -528,7 +526,7 @@ tsvdi_cuda_jacobi_work(const struct cuda_call *call, const struct dense_problem 
     };
     uint64_t most = 0;
 
-    for (size_t i = 0; i < (c > 0 ? sizeof(bytes) / sizeof(*bytes) : 2); i++) {
+    for (size_t i = 0; i < (c > 0 ? sizeof(bytes) / sizeof(*bytes) : 1); i++) {
         most = bytes[i] > most ? bytes[i] : most;
     }
     return most;

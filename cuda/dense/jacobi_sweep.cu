@@ -21,14 +21,16 @@
 #include "dense/jacobi_large.h"
 
 enum {
-    BLOCK = 32,       /* columns of a block */
-    PAIR = 2 * BLOCK, /* columns of a pair of blocks */
-    EDGE = 4,         /* rows and columns of a thread's part of a product */
+    BLOCK = 32,                    /* columns of a block */
+    PAIR = 2 * BLOCK,              /* columns of a pair of blocks */
+    EDGE = 4,                      /* rows and columns of a thread's part of a product */
+    ONCE = 16 / (int)sizeof(real), /* numbers that it reads at once, EDGE or fewer */
+    APART = PAIR / EDGE * ONCE,    /* numbers between them and the next ones that it reads */
     TILES = PAIR / EDGE,
     GRAM_TILES = TILES * (TILES + 1) / 2, /* on and above the diagonal */
     GRAM_THREADS = 160,                   /* whole warps for these */
     GRAM_ROWS = 32,                       /* rows that are summed by themselves */
-    GRAM_STRIDE = PAIR + EDGE,
+    GRAM_STRIDE = PAIR + ONCE,
     GRAM_FILL = 8, /* blocks of threads for each multiprocessor.  Not measured */
     MEET_THREADS = 512,
     MIX_THREADS = TILES * TILES,
@@ -48,23 +50,53 @@ struct jacobi_round {
     int gram_parts, mix_parts;
     int64_t gram_rows, mix_rows; /* of a part */
     real tolerance, noise;
-    real *gram;          /* [pairs][gram_parts][PAIR][PAIR] on and above the diagonal's tiles */
-    real *mix_x, *mix_v; /* [pairs][PAIR][PAIR] */
-    real *factor;        /* [pairs][PAIR] of the columns themselves: a power of two, or 0 */
-    int *busy;           /* [pairs] 1: columns change; 2: vectors do too */
-    unsigned long long *turns; /* [2] of the sweep: rotations, and those that were due */
+    real *gram;                /* [pairs][gram_parts][PAIR][PAIR] of parts up to a column's */
+    real *mix_x, *mix_v;       /* [pairs][PAIR][PAIR] */
+    real *factor;              /* [pairs][PAIR] of the columns themselves: a power of two, or 0 */
+    int *busy;                 /* [pairs] 1: columns change; 2: vectors do too */
+    unsigned long long *turns; /* [2] of the sweep: rotations, and pairs of blocks with some due */
 };
 
-/* EDGE numbers that are read at once. */
-struct __align__(16) edge
-{
+/* Part `part` of the numbers of a line is those that a thread has.  They are ONCE of them side by
+   side, and others APART from these: so neighbouring threads read neighbouring memory, of which no
+   two want the same bank. */
+struct edge {
     real at[EDGE];
 };
 
-static __device__ __forceinline__ struct edge
-read_edge(const real *from)
+struct __align__(16) once
 {
-    return *(const struct edge *)from;
+    real at[ONCE];
+};
+
+/* The place of number k of a part, and the part that has a place. */
+static __device__ __forceinline__ int
+place_in(int part, int k)
+{
+    return k / ONCE * APART + part * ONCE + k % ONCE;
+}
+
+static __device__ __forceinline__ int
+part_of(int place)
+{
+    return place % APART / ONCE;
+}
+
+static __device__ __forceinline__ struct edge
+read_edge(const real *line, int part)
+{
+    struct edge edge;
+
+#pragma unroll
+    for (int k = 0; k < EDGE; k += ONCE) {
+        const struct once once = *(const struct once *)(line + place_in(part, k));
+
+#pragma unroll
+        for (int l = 0; l < ONCE; l++) {
+            edge.at[k + l] = once.at[l];
+        }
+    }
+    return edge;
 }
 
 /* ---- columns ---- */
@@ -245,7 +277,7 @@ __launch_bounds__(GRAM_THREADS) gram_kernel(const __grid_constant__ struct jacob
         }
         __syncthreads();
         for (int i = 0; i < GRAM_ROWS && me < GRAM_TILES; i++) {
-            const struct edge a = read_edge(&y[i][row * EDGE]), b = read_edge(&y[i][column * EDGE]);
+            const struct edge a = read_edge(y[i], row), b = read_edge(y[i], column);
 
 #pragma unroll
             for (int k = 0; k < EDGE; k++) {
@@ -265,10 +297,17 @@ __launch_bounds__(GRAM_THREADS) gram_kernel(const __grid_constant__ struct jacob
     }
     for (int k = 0; k < EDGE && me < GRAM_TILES; k++) {
         for (int l = 0; l < EDGE; l++) {
-            to[(row * EDGE + k) * PAIR + column * EDGE + l] = all[k][l];
+            to[place_in(row, k) * PAIR + place_in(column, l)] = all[k][l];
         }
     }
 }
+
+/* The rotations of disjoint columns. */
+struct meeting_step {
+    int longer[BLOCK], shorter[BLOCK]; /* the columns */
+    struct jacobi_turn turn[BLOCK];
+    int turns; /* how many of them there are */
+};
 
 /* What a block of threads knows of its pair while columns meet.  All of it is shared memory, but M
    where that is too small. */
@@ -276,10 +315,11 @@ struct meeting_pair {
     real *g, *m;                   /* [PAIR][PAIR] */
     real norm[PAIR], factor[PAIR]; /* norm 0: the column counts as zero */
     int exponent[PAIR];
-    int longer[BLOCK], shorter[BLOCK]; /* the columns of a step */
-    struct jacobi_turn turn[BLOCK];
-    int turns; /* how many of them */
+    struct meeting_step step[2]; /* by turns */
 };
+
+/* Bytes of shared memory that it takes, at most: the compiler rounds them up. */
+enum { MEET_FIXED = (sizeof(struct meeting_pair) + 255) / 256 * 256 };
 
 /* Column k as it comes: its norm, its scale, and whether it is left at all.  Returns whether it
    changes. */
@@ -311,22 +351,27 @@ receive_column(const struct jacobi_round &q, struct meeting_pair *p, int64_t j, 
     return factor != 1;
 }
 
-/* One rotation of a step, by one thread; whether there is one. */
-static __device__ __forceinline__ bool
-find_turn(const struct jacobi_round &q, struct meeting_pair *p, int step, int i)
+/* The rotations of step `number`, by a warp. */
+static __device__ __forceinline__ void
+find_turns(const struct jacobi_round &q, const struct meeting_pair *p, int number,
+           struct meeting_step *step)
 {
-    const int circle = PAIR - 1;
-    const int a = i == 0 ? 0 : 1 + (step + i) % circle, b = 1 + (step + circle - i) % circle;
+    const int circle = PAIR - 1, i = (int)threadIdx.x;
+    const int a = i == 0 ? 0 : 1 + (number + i) % circle, b = 1 + (number + circle - i) % circle;
     const real norm_a = r_sqrt(r_max(p->g[a * PAIR + a], 0));
     const real norm_b = r_sqrt(r_max(p->g[b * PAIR + b], 0)), most = norm_a * norm_b;
     const real dot = r_max(-most, r_min(p->g[a * PAIR + b], most));
     const struct jacobi_meeting meeting = jacobi_meet(dot, norm_a, p->exponent[a], norm_b,
                                                       p->exponent[b], JACOBI_WORTH * q.tolerance);
 
-    p->longer[i] = meeting.b_longer ? b : a;
-    p->shorter[i] = meeting.b_longer ? a : b;
-    p->turn[i] = meeting.turn;
-    return meeting.turns;
+    const unsigned found = __ballot_sync(0xffffffffu, meeting.turns);
+
+    step->longer[i] = meeting.b_longer ? b : a;
+    step->shorter[i] = meeting.b_longer ? a : b;
+    step->turn[i] = meeting.turn;
+    if (i == 0) {
+        step->turns = __popc(found);
+    }
 }
 
 /* Replaces the numbers of two columns, of which the first is the longer one. */
@@ -341,13 +386,13 @@ mix_two(const struct jacobi_turn &turn, real *x, real *y)
 
 /* G := T^T G T, for a step's rotations T, by 2 x 2 blocks. */
 static __device__ __forceinline__ void
-turn_gram(struct meeting_pair *p)
+turn_gram(struct meeting_pair *p, const struct meeting_step &step)
 {
     for (int k = (int)threadIdx.x; k < BLOCK * BLOCK; k += MEET_THREADS) {
         const int i = k / BLOCK, j = k % BLOCK;
-        const int above = p->longer[i] * PAIR, below = p->shorter[i] * PAIR;
-        const int left = p->longer[j], right = p->shorter[j];
-        const struct jacobi_turn down = p->turn[i], across = p->turn[j];
+        const int above = step.longer[i] * PAIR, below = step.shorter[i] * PAIR;
+        const int left = step.longer[j], right = step.shorter[j];
+        const struct jacobi_turn down = step.turn[i], across = step.turn[j];
         real *const g = p->g;
 
         if (i == j) {
@@ -365,13 +410,13 @@ turn_gram(struct meeting_pair *p)
     }
 }
 
-/* M := (I + M) T - I. */
+/* M := (I + M) T - I, by all warps but the first. */
 static __device__ __forceinline__ void
-turn_mix(struct meeting_pair *p)
+turn_mix(struct meeting_pair *p, const struct meeting_step &step)
 {
-    for (int k = (int)threadIdx.x; k < PAIR * BLOCK; k += MEET_THREADS) {
-        const int row = k / BLOCK, j = k % BLOCK, x = p->longer[j], y = p->shorter[j];
-        const struct jacobi_turn turn = p->turn[j];
+    for (int k = (int)threadIdx.x - WARP; k < PAIR * BLOCK; k += MEET_THREADS - WARP) {
+        const int row = k / BLOCK, j = k % BLOCK, x = step.longer[j], y = step.shorter[j];
+        const struct jacobi_turn turn = step.turn[j];
         real *const m = p->m + row * PAIR;
         const real one = m[x] + REAL(row == x), other = m[y] + REAL(row == y);
 
@@ -401,7 +446,7 @@ __launch_bounds__(MEET_THREADS)
     }
     __syncthreads();
     for (int k = me; k < PAIR * PAIR; k += MEET_THREADS) {
-        const int i = k / PAIR, j = k % PAIR, at = i < j ? k : j * PAIR + i;
+        const int i = k / PAIR, j = k % PAIR, at = part_of(i) <= part_of(j) ? k : j * PAIR + i;
         real sum = 0;
 
         for (int part = 0; part < q.gram_parts; part++) {
@@ -422,9 +467,6 @@ __launch_bounds__(MEET_THREADS)
         p.g[k] = g;
         due += i < j && r_abs(g) > q.tolerance * p.norm[i] * p.norm[j];
     }
-    if (due > 0) {
-        atomicAdd(&q.turns[1], (unsigned long long)due);
-    }
     due = __syncthreads_or(due);
     if (!due && !changed) {
         if (me == 0) {
@@ -432,20 +474,23 @@ __launch_bounds__(MEET_THREADS)
         }
         return;
     }
-    for (int step = 0; due && step < PAIR - 1; step++) {
-        if (me < WARP) {
-            const unsigned found = __ballot_sync(0xffffffffu, find_turn(q, &p, step, me));
+    if (due && me < WARP) {
+        find_turns(q, &p, 0, p.step);
+    }
+    __syncthreads();
+    for (int i = 0; due && i < PAIR - 1; i++) {
+        const struct meeting_step &step = p.step[i % 2];
 
-            if (me == 0) {
-                p.turns = __popc(found);
-            }
+        if (step.turns > 0) {
+            turn_gram(&p, step);
         }
         __syncthreads();
-        if (p.turns > 0) {
-            turn_gram(&p);
-            turn_mix(&p);
+        if (me < WARP && i + 1 < PAIR - 1) { /* one warp is a step ahead of the others */
+            find_turns(q, &p, i + 1, &p.step[(i + 1) % 2]);
+        } else if (me >= WARP && step.turns > 0) {
+            turn_mix(&p, step);
         }
-        turns += (unsigned long long)p.turns;
+        turns += (unsigned long long)step.turns;
         __syncthreads();
     }
     for (int k = me; k < PAIR * PAIR; k += MEET_THREADS) {
@@ -461,6 +506,7 @@ __launch_bounds__(MEET_THREADS)
     if (me == 0) {
         q.busy[pair] = due ? 2 : 1;
         atomicAdd(&q.turns[0], turns);
+        atomicAdd(&q.turns[1], due ? 1ull : 0ull);
     }
 }
 
@@ -475,7 +521,7 @@ __launch_bounds__(MIX_THREADS) mix_kernel(const __grid_constant__ struct jacobi_
     const bool vectors = blockIdx.y > 0;
     const int64_t begin = part * q.mix_rows;
     const int64_t end = begin + q.mix_rows < n ? begin + q.mix_rows : n;
-    const int me = (int)threadIdx.x, row = me % TILES * EDGE, column = me / TILES * EDGE;
+    const int me = (int)threadIdx.x, row = me % TILES, column = me / TILES;
     const real *const mix = (vectors ? q.mix_v : q.mix_x) + (int64_t)pair * PAIR * PAIR;
     real *const x = vectors ? q.columns.v : q.columns.x;
     real *const m = (real *)shared, *const y = m + PAIR * PAIR;
@@ -501,8 +547,8 @@ __launch_bounds__(MIX_THREADS) mix_kernel(const __grid_constant__ struct jacobi_
         __syncthreads();
 #pragma unroll 4
         for (int l = 0; l < PAIR; l++) {
-            const struct edge a = read_edge(&y[l * MIX_ROWS + row]);
-            const struct edge b = read_edge(&m[l * PAIR + column]);
+            const struct edge a = read_edge(y + l * MIX_ROWS, row);
+            const struct edge b = read_edge(m + l * PAIR, column);
 
 #pragma unroll
             for (int i = 0; i < EDGE; i++) {
@@ -514,14 +560,16 @@ __launch_bounds__(MIX_THREADS) mix_kernel(const __grid_constant__ struct jacobi_
         }
 #pragma unroll
         for (int k = 0; k < EDGE; k++) {
-            const int64_t j = column_of(low, high, column + k);
-            const real factor = vectors ? REAL(1) : q.factor[pair * PAIR + column + k];
+            const int own = place_in(column, k);
+            const int64_t j = column_of(low, high, own);
+            const real factor = vectors ? REAL(1) : q.factor[pair * PAIR + own];
 
 #pragma unroll
             for (int i = 0; i < EDGE; i++) {
-                if (at + row + i < end && j < n) {
-                    x[j * n + at + row + i] =
-                        r_fma(factor, y[(column + k) * MIX_ROWS + row + i], sum[i][k]);
+                const int line = place_in(row, i);
+
+                if (at + line < end && j < n) {
+                    x[j * n + at + line] = r_fma(factor, y[own * MIX_ROWS + line], sum[i][k]);
                 }
             }
         }
@@ -574,7 +622,7 @@ run_round(struct cuda_call *call, const struct jacobi_round &q)
 {
     const unsigned pairs = (unsigned)q.blocks / 2;
     const int gram_bytes = PAIR * PAIR * (int)sizeof(real);
-    const int m_inside = 2 * gram_bytes + (int)sizeof(struct meeting_pair) <= call->shared_most;
+    const int m_inside = 2 * gram_bytes + MEET_FIXED <= call->shared_most;
     const dim3 mix_blocks(pairs * (unsigned)q.mix_parts, q.columns.v != NULL ? 2 : 1);
     tsvd_status ret = TSVD_OK;
 
@@ -617,7 +665,7 @@ tsvdi_cuda_jacobi_sweep(struct tsvd_context *ctx, const struct jacobi_columns *c
     q.tolerance = jacobi_tolerance(columns->n);
     q.noise = jacobi_noise(columns->n);
     CUDA_TRY(call, cudaFuncSetAttribute(meet_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        call->shared_most - (int)sizeof(struct meeting_pair)));
+                                        call->shared_most - MEET_FIXED));
     CUDA_TRY(call,
              cudaFuncSetAttribute(mix_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     CUDA_TRY(call, cudaMemsetAsync(q.columns.most, 0, (size_t)columns->n * sizeof(*q.columns.most),
