@@ -400,8 +400,6 @@ dense_back(struct tsvd_context *ctx, struct dense_job *job)
     const struct cuda_dense *run = run_of(job);
     const struct dense_shape shape = dense_shape_of(p);
     const bool on_host = p->b.to == TSVD_HOST;
-    const int64_t count = run->count, u_size = shape.u_rows * shape.u_columns,
-                  v_size = shape.v_rows * shape.v_columns;
     struct room room;
     tsvd_status ret = TSVD_OK;
 
@@ -414,14 +412,7 @@ dense_back(struct tsvd_context *ctx, struct dense_job *job)
         TSVD_TRY(tsvdi_cuda_dense_finish(call, run, shape, room.work));
     }
     if (on_host) {
-        TSVD_TRY(cuda_deliver(ctx, (real *)p->b.s + job->begin * shape.k, run->s,
-                              (size_t)(count * shape.k) * sizeof(real)));
-        if (p->b.vectors) {
-            TSVD_TRY(cuda_deliver(ctx, (real *)p->b.L + job->begin * u_size, run->u,
-                                  (size_t)(count * u_size) * sizeof(real)));
-            TSVD_TRY(cuda_deliver(ctx, (real *)p->b.R + job->begin * v_size, run->vh,
-                                  (size_t)(count * v_size) * sizeof(real)));
-        }
+        TSVD_TRY(cuda_dense_deliver(ctx, p, run, job->begin));
     }
 out:
     return ret;

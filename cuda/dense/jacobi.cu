@@ -503,28 +503,6 @@ out:
     return ret;
 }
 
-/* The results from where they are made to the host. */
-static tsvd_status
-deliver(struct tsvd_context *ctx, const struct jacobi_job *job, const struct cuda_dense *made)
-{
-    const struct dense_problem *p = job->problem;
-    const struct dense_shape shape = dense_shape_of(p);
-    const int64_t count = job->count, u_size = shape.u_rows * shape.u_columns,
-                  v_size = shape.v_rows * shape.v_columns;
-    tsvd_status ret = TSVD_OK;
-
-    TSVD_TRY(cuda_deliver(ctx, (real *)p->b.s + job->begin * shape.k, made->s,
-                          (size_t)(count * shape.k) * sizeof(real)));
-    if (p->b.vectors) {
-        TSVD_TRY(cuda_deliver(ctx, (real *)p->b.L + job->begin * u_size, made->u,
-                              (size_t)(count * u_size) * sizeof(real)));
-        TSVD_TRY(cuda_deliver(ctx, (real *)p->b.R + job->begin * v_size, made->vh,
-                              (size_t)(count * v_size) * sizeof(real)));
-    }
-out:
-    return ret;
-}
-
 static tsvd_status
 jacobi_run(struct tsvd_context *ctx, struct jacobi_job *job)
 {
@@ -546,7 +524,7 @@ jacobi_run(struct tsvd_context *ctx, struct jacobi_job *job)
         TSVD_TRY(tsvdi_cuda_dense_finish(call, &run->dense, shape, run->d_work));
     }
     if (p->b.to == TSVD_HOST) {
-        TSVD_TRY(deliver(ctx, job, &run->dense));
+        TSVD_TRY(cuda_dense_deliver(ctx, p, &run->dense, job->begin));
     }
     if (!run->is_large) {
         TSVD_TRY(tsvdi_cuda_land_all(call, piece, 1));

@@ -98,9 +98,7 @@ begin_column(const struct jacobi_block &b, int j)
     for (int k = b.lane; k < b.r; k += WARP) {
         most = r_max(most, r_abs(x[k]));
     }
-    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
-        most = r_max(most, __shfl_xor_sync(0xffffffffu, most, lanes));
-    }
+    most = largest_of_warp(most);
     if (b.lane == 0) {
         b.exponent[j] = 0;
         b.most_norm[j] = 0;

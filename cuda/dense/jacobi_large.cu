@@ -207,6 +207,18 @@ out:
     return ret;
 }
 
+/* Brings columns of `rows` entries to their scales, of which they have none yet. */
+static tsvd_status
+scale_columns(struct cuda_call *call, const struct jacobi_columns *q, int64_t rows, real *d_x)
+{
+    tsvd_status ret = TSVD_OK;
+
+    CUDA_TRY(call, cudaMemsetAsync(q->exponent, 0, (size_t)q->n * sizeof(int), call->stream));
+    TSVD_TRY(tsvdi_cuda_jacobi_measure(call, rows, q->n, d_x, q->norm, q->exponent, true));
+out:
+    return ret;
+}
+
 /* X by QR of W, in W's place; J begins as I. */
 static tsvd_status
 factor(struct tsvd_context *ctx, struct jacobi_large *large, bool vectors, char *d_work)
@@ -218,8 +230,7 @@ factor(struct tsvd_context *ctx, struct jacobi_large *large, bool vectors, char 
     const dim3 tiles(blocks_for(c, TILE), blocks_for(c, TILE));
     tsvd_status ret = TSVD_OK;
 
-    CUDA_TRY(call, cudaMemsetAsync(q->exponent, 0, (size_t)c * sizeof(int), call->stream));
-    TSVD_TRY(tsvdi_cuda_jacobi_measure(call, r, c, w.w, q->norm, q->exponent, true));
+    TSVD_TRY(scale_columns(call, q, r, w.w));
     TSVD_TRY(
         tsvdi_cuda_jacobi_rank(call, c, q->norm, q->exponent, large->column, NULL, large->rank));
     sort_columns_kernel<<<(unsigned)c, THREADS, 0, call->stream>>>(r, large->column, w.w,
@@ -301,8 +312,7 @@ continue_start(struct tsvd_context *ctx, struct jacobi_large *large, bool vector
     q->x = large->other;
     TSVD_TRY(tsvdi_cuda_multiply(call, TSVD_SINGLE, n, n, n, q->v, n, large->dense->w, n, q->x, n,
                                  0, 0, 0, 1));
-    CUDA_TRY(call, cudaMemsetAsync(q->exponent, 0, (size_t)n * sizeof(int), call->stream));
-    TSVD_TRY(tsvdi_cuda_jacobi_measure(call, n, n, q->x, q->norm, q->exponent, true));
+    TSVD_TRY(scale_columns(call, q, n, q->x));
 out:
     return ret;
 }

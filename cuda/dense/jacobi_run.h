@@ -29,6 +29,16 @@ struct jacobi_batch {
 #define JACOBI_NORM_LEAST r_pow2(-10)
 #define JACOBI_NORM_MOST r_pow2(10)
 
+/* The largest number of a warp, in every lane. */
+static __device__ __forceinline__ real
+largest_of_warp(real x)
+{
+    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
+        x = r_max(x, __shfl_xor_sync(0xffffffffu, x, lanes));
+    }
+    return x;
+}
+
 /* mantissa 2^exponent, rounded once, for values that do not overflow. */
 static __device__ __forceinline__ real
 jacobi_value(real mantissa, int exponent)

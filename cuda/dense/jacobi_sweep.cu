@@ -36,7 +36,8 @@ enum {
     MIX_THREADS = TILES * TILES,
     MIX_ROWS = PAIR,
     MIX_FILL = 4, /* as GRAM_FILL */
-    THREADS = 256
+    THREADS = 256,
+    FACTOR_BYTES = PAIR * PAIR * sizeof(real) /* of G, M or Y */
 };
 
 /* So many rounds times entries of X pass between two questions to the caller: about 0.1 s. */
@@ -115,9 +116,7 @@ __launch_bounds__(THREADS)
     for (int64_t i = me; i < rows; i += THREADS) {
         most = r_max(most, r_abs(x[i]));
     }
-    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
-        most = r_max(most, __shfl_xor_sync(0xffffffffu, most, lanes));
-    }
+    most = largest_of_warp(most);
     if (lane == 0) {
         part[me / WARP] = most;
     }
@@ -621,17 +620,16 @@ static tsvd_status
 run_round(struct cuda_call *call, const struct jacobi_round &q)
 {
     const unsigned pairs = (unsigned)q.blocks / 2;
-    const int gram_bytes = PAIR * PAIR * (int)sizeof(real);
-    const int m_inside = 2 * gram_bytes + MEET_FIXED <= call->shared_most;
+    const int m_inside = 2 * FACTOR_BYTES + MEET_FIXED <= call->shared_most;
     const dim3 mix_blocks(pairs * (unsigned)q.mix_parts, q.columns.v != NULL ? 2 : 1);
     tsvd_status ret = TSVD_OK;
 
-    gram_kernel<<<pairs *(unsigned)q.gram_parts, GRAM_THREADS, 0, call->stream>>>(q);
+    gram_kernel<<<(unsigned)q.gram_parts * pairs, GRAM_THREADS, 0, call->stream>>>(q);
     CUDA_LAUNCHED(call);
-    meet_kernel<<<pairs, MEET_THREADS, (size_t)(gram_bytes * (m_inside ? 2 : 1)), call->stream>>>(
-        q, m_inside);
+    meet_kernel<<<pairs, MEET_THREADS, (m_inside ? 2 : 1) * FACTOR_BYTES, call->stream>>>(q,
+                                                                                          m_inside);
     CUDA_LAUNCHED(call);
-    mix_kernel<<<mix_blocks, MIX_THREADS, (size_t)(2 * gram_bytes), call->stream>>>(q);
+    mix_kernel<<<mix_blocks, MIX_THREADS, 2 * FACTOR_BYTES, call->stream>>>(q);
     CUDA_LAUNCHED(call);
 out:
     return ret;
@@ -656,7 +654,6 @@ tsvdi_cuda_jacobi_sweep(struct tsvd_context *ctx, const struct jacobi_columns *c
         entries * INT_MAX < ASK_ENTRIES ? INT_MAX : (int)(ASK_ENTRIES / entries) + 1;
     unsigned long long turns[2] = {0, 1};
     struct jacobi_round q = {};
-    const int bytes = 2 * PAIR * PAIR * (int)sizeof(real);
     int64_t sweeps = 0;
     tsvd_status ret = TSVD_OK;
 
@@ -666,8 +663,8 @@ tsvdi_cuda_jacobi_sweep(struct tsvd_context *ctx, const struct jacobi_columns *c
     q.noise = jacobi_noise(columns->n);
     CUDA_TRY(call, cudaFuncSetAttribute(meet_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         call->shared_most - MEET_FIXED));
-    CUDA_TRY(call,
-             cudaFuncSetAttribute(mix_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    CUDA_TRY(call, cudaFuncSetAttribute(mix_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        2 * FACTOR_BYTES));
     CUDA_TRY(call, cudaMemsetAsync(q.columns.most, 0, (size_t)columns->n * sizeof(*q.columns.most),
                                    call->stream));
     for (; turns[1] > 0 && sweeps < most_sweeps; sweeps++) {

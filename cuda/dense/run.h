@@ -138,4 +138,26 @@ uint64_t tsvdi_cuda_dense_finish_bytes(int64_t count, struct dense_shape shape);
 tsvd_status tsvdi_cuda_dense_finish(struct cuda_call *call, const struct cuda_dense *run,
                                     struct dense_shape shape, char *d_work);
 
+/* Has the results of run->count matrices, from number `begin` of the problem on, brought to the
+   host. */
+static inline tsvd_status
+cuda_dense_deliver(struct tsvd_context *ctx, const struct dense_problem *p,
+                   const struct cuda_dense *run, int64_t begin)
+{
+    const struct dense_shape shape = dense_shape_of(p);
+    const int64_t u_size = shape.u_rows * shape.u_columns, v_size = shape.v_rows * shape.v_columns;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(cuda_deliver(ctx, (real *)p->b.s + begin * shape.k, run->s,
+                          (size_t)(run->count * shape.k) * sizeof(real)));
+    if (p->b.vectors) {
+        TSVD_TRY(cuda_deliver(ctx, (real *)p->b.L + begin * u_size, run->u,
+                              (size_t)(run->count * u_size) * sizeof(real)));
+        TSVD_TRY(cuda_deliver(ctx, (real *)p->b.R + begin * v_size, run->vh,
+                              (size_t)(run->count * v_size) * sizeof(real)));
+    }
+out:
+    return ret;
+}
+
 #endif
