@@ -110,7 +110,7 @@ def run(path, threads, device, repeats, seconds):
     else:
         until = time.monotonic() + seconds
         warm()
-        cases = [_on_cuda(case, until) for case in CUDA]
+        cases = [on_cuda(case, gaussian(case), _peers, until) for case in CUDA]
     return bars.conclude(path, threads, load, _bars(cases, device), device=device, cases=cases)
 
 
@@ -124,19 +124,22 @@ def gaussian(case):
 
 
 def _on_cpu(case, repeats):
-    A = gaussian(case)
     theirs = {"full_matrices": False} if case.vectors else {"compute_uv": False}
-    contenders = {
-        "tsvd": lambda: case.ours(A),
-        "numpy": lambda: np.linalg.svd(A, **theirs),
-    }
-    seconds = interleaved(contenders, min(repeats, 3) if case.rows >= 2000 else repeats)
+    repeats = min(repeats, 3) if case.rows >= 2000 else repeats
+    return on_cpu(
+        case, gaussian(case), "numpy.linalg.svd", lambda A: np.linalg.svd(A, **theirs), repeats
+    )
+
+
+def on_cpu(case, A, name, peer, repeats):
+    """The record of a case and its matrices, with those of a peer, called so."""
+    seconds = interleaved({"tsvd": lambda: case.ours(A), name: lambda: peer(A)}, repeats)
     record = record_of(case, seconds["tsvd"])
-    record["peers"] = {"numpy.linalg.svd": peer_of(record, seconds["numpy"])}
-    return show(record | errors_on_host(case, A, case.ours(A)))
+    record["peers"] = {name: peer_of(record, seconds[name])}
+    return _show(record | _errors(case, A, case.ours(A)))
 
 
-def errors_on_host(case, A, found):
+def _errors(case, A, found):
     """The worst of some matrices of a batch."""
     if not case.vectors:
         return {}
@@ -168,20 +171,13 @@ def on_device(A):
     return torch.from_numpy(A).to("cuda")
 
 
-def _on_cuda(case, until):
-    A = on_device(gaussian(case))
+def on_cuda(case, A, peers, until):
+    """The same on the GPU. peers(case, A): names and calls; none begins after `until`."""
+    A = on_device(A)
     seconds, found = timed_on_device(lambda: case.ours(A))
-    record = record_of(case, seconds) | errors_on_device(case, A, found)
+    record = record_of(case, seconds) | _errors_on_cuda(case, A, found)
     found = None
-    time_peers(case, A, record, _peers(case, A), until)
-    A = None
-    release()
-    return show(record)
-
-
-def time_peers(case, A, record, peers, until):
-    """Adds the peers, name -> call, to a record, those that can begin before `until`."""
-    for name, call in peers:
+    for name, call in peers(case, A):
         release()
         if time.monotonic() > until:
             record["peers"][name] = {"note": "the time is up"}
@@ -189,10 +185,13 @@ def time_peers(case, A, record, peers, until):
         try:
             seconds, theirs = timed_on_device(call)
             record["peers"][name] = peer_of(record, seconds)
-            record["peers"][name] |= errors_on_device(case, A, theirs)
+            record["peers"][name] |= _errors_on_cuda(case, A, theirs)
         except Exception as error:  # another library may raise anything
             record["peers"][name] = {"note": f"failed: {error}".splitlines()[0][:200]}
         theirs = None
+    A = None
+    release()
+    return _show(record)
 
 
 def timed_on_device(call):
@@ -237,7 +236,7 @@ def _polar(result):
     return V.mT, S, U
 
 
-def errors_on_device(case, A, found):
+def _errors_on_cuda(case, A, found):
     """The same of arrays of PyTorch."""
     import torch
 
@@ -276,6 +275,7 @@ def release():
 
 
 def record_of(case, seconds):
+    """What is written of a case: its fields, and seconds of each call."""
     return asdict(case) | {
         "what": case.what,
         "median": median(seconds),
@@ -289,7 +289,7 @@ def peer_of(record, seconds):
     return {"median": median(seconds), "seconds": seconds, "ratio": ratio}
 
 
-def show(record):
+def _show(record):
     errors = (f"{record[key]:8.3f}" if key in record else f"{'':8}" for key in BOUNDS)
     print(f"{record['what']:<48}{record['median'] * 1e3:>11.3f} ms{''.join(errors)}", end="")
     for name, peer in record["peers"].items():

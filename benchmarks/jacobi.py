@@ -14,8 +14,7 @@ import mpmath
 import numpy as np
 
 from benchmarks import bars, dense, results
-from benchmarks.dense import on_device, release, timed_on_device
-from benchmarks.timing import interleaved
+from benchmarks.dense import on_device
 from tsvd import linalg
 
 SPAN = {"float64": 200, "float32": 30}  # decades of graded columns
@@ -69,7 +68,7 @@ def run(path, threads, device, repeats, seconds):
     else:
         until = time.monotonic() + seconds
         dense.warm()
-        cases = [_on_cuda(case, until) for case in CUDA]
+        cases = [dense.on_cuda(case, _make(case), _peers, until) for case in CUDA]
     errors = [_known_errors(n, dtype, device) for dtype in SPAN for n in KNOWN]
     contents = {"device": device, "cases": cases, "known": errors}
     return bars.conclude(path, threads, load, _bars(cases, errors, device), **contents)
@@ -104,27 +103,15 @@ def _gejsv(A):
 
 
 def _on_cpu(case, repeats):
-    A = _make(case)
-    contenders = {"tsvd": lambda: case.ours(A), "gejsv": lambda: _gejsv(A)}
-    seconds = interleaved(contenders, min(repeats, 3) if case.rows >= 1000 else repeats)
-    record = dense.record_of(case, seconds["tsvd"])
-    record["peers"] = {"gejsv": dense.peer_of(record, seconds["gejsv"])}
-    return dense.show(record | dense.errors_on_host(case, A, case.ours(A)))
+    repeats = min(repeats, 3) if case.rows >= 1000 else repeats
+    return dense.on_cpu(case, _make(case), "gejsv", _gejsv, repeats)
 
 
-def _on_cuda(case, until):
+def _peers(case, A):
     import torch
 
-    A = on_device(_make(case))
-    seconds, found = timed_on_device(lambda: case.ours(A))
-    record = dense.record_of(case, seconds) | dense.errors_on_device(case, A, found)
-    found = None
     if case.rows <= LARGEST_PEER:
-        call = {"gesvdj": lambda: torch.linalg.svd(A, full_matrices=False, driver="gesvdj")}
-        dense.time_peers(case, A, record, call.items(), until)
-    A = None
-    release()
-    return dense.show(record)
+        yield "gesvdj", lambda: torch.linalg.svd(A, full_matrices=False, driver="gesvdj")
 
 
 # ---- errors of values ----
