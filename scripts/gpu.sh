@@ -9,7 +9,8 @@
 #
 #     build     * installs tsvd                                                         1 min
 #     ctest       the C tests with the preset gpu                                       1 min
-#     tests     * the CUDA tests                                                      6.5 min
+#     tests     * the CUDA tests, but those of sanitize                               6.5 min
+#     sanitize    each tool of compute-sanitizer on calls that take every road         20 min
 #     vectors   * divide and conquer against peers, floors and targets                2.5 min
 #     values    * up to a million singular values without vectors                       1 min
 #     select    * the largest values with vectors, against all values                0.25 min
@@ -88,14 +89,17 @@ attack() {
     return $failed
 }
 
-# By several processes if pytest-xdist is there.  With all threads each they would hinder one another.
+# By several processes if pytest-xdist is there.  With all threads each they would hinder one
+# another.  Tests that watch the memory of the device come behind.
 cuda_tests() {
-    local many=()
+    local many=() tests=(--require-cuda -q --ignore tests/test_compute_sanitizer.py) failed=0
     if python3 -c 'import xdist' 2>/dev/null; then
         many=(-n "${TSVD_TEST_PROCESSES:-6}" -p no:benchmark)
         export OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1
     fi
-    python3 -m pytest -m cuda --require-cuda -q "${many[@]}"
+    python3 -m pytest -m 'cuda and alone' "${tests[@]}" || failed=1
+    python3 -m pytest -m 'cuda and not alone' "${tests[@]}" "${many[@]}" || failed=1
+    return $failed
 }
 
 run_part() {
@@ -104,6 +108,7 @@ run_part() {
         -C cmake.define.TSVD_CUDA=ON . ;;
     ctest) cmake --preset gpu && cmake --build --preset gpu && ctest --preset gpu ;;
     tests) cuda_tests ;;
+    sanitize) python3 -m pytest -m cuda --require-cuda -v tests/test_compute_sanitizer.py ;;
     vectors) benchmark vectors -o "$out/vectors.json" ;;
     values) benchmark values -o "$out/values.json" ;;
     select) benchmark select -o "$out/select.json" ;;

@@ -130,12 +130,14 @@ def _eliminate(A):
 
     A (..., m, n) is overwritten but for its first column. Returns the multiple.
     """
-    x = A[..., 0].copy()
-    norm = np.sqrt(np.sum(x**2, axis=-1))
-    alpha = np.where(x[..., 0] > 0, -norm, norm)
-    x[..., 0] -= alpha
+    norm = np.sqrt(np.sum(A[..., 0] ** 2, axis=-1))
+    x = np.divide(
+        A[..., 0], norm[..., None], where=norm[..., None] > 0, out=np.zeros_like(A[..., 0])
+    )
+    sign = np.where(x[..., 0] > 0, -1, 1)
+    x[..., 0] -= sign * (norm > 0)
     square = np.sum(x**2, axis=-1)
     scale = np.divide(2, square, out=np.zeros_like(square), where=square > 0)
     rest = A[..., 1:]
     rest -= x[..., :, None] * (scale[..., None, None] * (x[..., None, :] @ rest))
-    return alpha
+    return sign * norm

@@ -576,6 +576,7 @@ def test_two_threads_on_one_device():
             assert all(same)
 
 
+@pytest.mark.alone
 def test_calls_keep_no_memory():
     """Calls keep no memory: those that succeed, fail or are stopped."""
     d, e = make("uniform_1", 400)

@@ -597,6 +597,7 @@ def test_results_outlive_handles(library):
     assert same_bits(tuple(map(library.get, again)), expected)
 
 
+@pytest.mark.alone
 def test_capsules_are_given_back_once():
     """Whether they are taken, dropped, or the array is gone before; no memory is left behind."""
     d, e = Raw(np.ones(500)), Raw(np.ones(499))
@@ -646,6 +647,7 @@ def test_what_a_result_says_of_itself():
         tsvd._core.DeviceArray()
 
 
+@pytest.mark.alone
 def test_a_pool_gives_back_what_results_took():
     """Large results that are dropped while no call comes: others can have their memory."""
     program = f"""

@@ -395,7 +395,9 @@ jacobi_chunk_most(const struct dense_problem *p)
     const uint64_t blocks = (uint64_t)blocks_for(longer * longer, THREADS) + 1;
     uint64_t room = 0, most;
 
-    if (is_large(p) || tsvdi_cuda_memory_free(p->b.handle->cuda, &room) != TSVD_OK) {
+    if (is_large(p) ||
+        tsvdi_cuda_memory_for(p->b.handle->cuda, bytes_of(p->b.matrices, 2 * one.device), &room) !=
+            TSVD_OK) {
         return 1;
     }
     room = room / 2 < CHUNK_BYTES ? room / 2 : CHUNK_BYTES;

@@ -40,6 +40,12 @@ enum {
     FACTOR_BYTES = PAIR * PAIR * sizeof(real) /* of G, M or Y */
 };
 
+/* From this sweep on, more of a cosine is left.  Of two columns whose norms agree up to the
+   rounding errors of the norms, the rotation is known no better than that: what it leaves of a
+   cosine can be above the tolerance again, sweep after sweep. */
+enum { PATIENCE = 16 };
+static const real PATIENCE_OVER = 4; /* times the tolerance */
+
 /* So many rounds times entries of X pass between two questions to the caller: about 0.1 s. */
 static const double ASK_ENTRIES = 2e10;
 
@@ -659,7 +665,6 @@ tsvdi_cuda_jacobi_sweep(struct tsvd_context *ctx, const struct jacobi_columns *c
 
     q.columns = *columns;
     (void)lay_out(call, columns->n, &q, d_work);
-    q.tolerance = jacobi_tolerance(columns->n);
     q.noise = jacobi_noise(columns->n);
     CUDA_TRY(call, cudaFuncSetAttribute(meet_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         call->shared_most - MEET_FIXED));
@@ -668,6 +673,7 @@ tsvdi_cuda_jacobi_sweep(struct tsvd_context *ctx, const struct jacobi_columns *c
     CUDA_TRY(call, cudaMemsetAsync(q.columns.most, 0, (size_t)columns->n * sizeof(*q.columns.most),
                                    call->stream));
     for (; turns[1] > 0 && sweeps < most_sweeps; sweeps++) {
+        q.tolerance = (sweeps < PATIENCE ? 1 : PATIENCE_OVER) * jacobi_tolerance(columns->n);
         CUDA_TRY(call, cudaMemsetAsync(q.turns, 0, sizeof(turns), call->stream));
         for (q.step = 0; q.step < q.blocks - 1; q.step++) {
             q.first = q.step == 0;

@@ -157,7 +157,8 @@ __launch_bounds__(DENSE_THREADS)
 static size_t
 lay_out(const struct cuda_call *call, struct qr_panel *q, char *base)
 {
-    const int64_t blocks = q->count < call->multiprocessors ? call->multiprocessors / q->count : 1;
+    const int64_t most = q->count < call->multiprocessors ? call->multiprocessors / q->count : 1;
+    const int64_t busy = blocks_for(q->r, DENSE_THREADS), blocks = busy < most ? busy : most;
     const int64_t groups = call->multiprocessors / blocks, panels = blocks_for(q->c, DENSE_WIDTH);
     size_t at = 0;
 

@@ -258,8 +258,8 @@ lay_work(const struct cuda_call *call, const struct inverse_shape &shape, char *
     work->sums = cut<double>(base, &at, all ? parts : 0);
     work->largest = cut<int>(base, &at, all ? parts : 0);
     work->p = cut<int>(base, &at, shape.small ? 0 : count * n);
-    work->large =
-        cut<char>(base, &at, shape.small ? 0 : (int64_t)tsvdi_cuda_inverse_large_bytes(call, n));
+    work->large = cut<char>(
+        base, &at, shape.small ? 0 : (int64_t)tsvdi_cuda_inverse_large_bytes(call, n, count));
     work->refine =
         cut<char>(base, &at, shape.refine ? (int64_t)tsvdi_cuda_inverse_refine_bytes(n, count) : 0);
     return std::max(at, shape.staged ? (size_t)numbers * sizeof(real) : (size_t)0);
@@ -295,7 +295,8 @@ chunk_most(const struct dense_problem *p, int refine)
     const uint64_t tiles = bytes_of(blocks_for(p->b.n, TILE), blocks_for(p->b.n, TILE));
     uint64_t room = 0, most;
 
-    if (tsvdi_cuda_memory_free(p->b.handle->cuda, &room) != TSVD_OK) {
+    if (tsvdi_cuda_memory_for(p->b.handle->cuda, bytes_of(p->b.matrices, 2 * one), &room) !=
+        TSVD_OK) {
         return 1;
     }
     room = std::min(room / 2, CHUNK_BYTES);

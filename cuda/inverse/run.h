@@ -3,7 +3,8 @@
  *
  *   inverse/inverse.cu   the operations of the seam, their memory, scaling, what is found
  *   inverse/small.cu     elimination in the registers of a warp, or the shared memory of a block
- *   inverse/large.cu     elimination in panels, by all multiprocessors
+ *   inverse/large.cu     elimination by halves, down to panels of columns
+ *   inverse/panel.h      their kernels: a cluster of blocks, or all multiprocessors
  *   inverse/refine.cu    the step of Newton's iteration
  *
  * All matrices are stored by columns.  M is the transpose of A, so that the columns of M's inverse
@@ -69,6 +70,10 @@ mark_matrix(struct inverse_marks *marks, int64_t index, char kind, bool singular
     }
 }
 
+/* Between these a pivot's inverse, and what is made of it, neither overflow nor underflow. */
+#define PIVOT_LEAST r_pow2(-R_BIAS / 2)
+#define PIVOT_MOST r_pow2(R_BIAS / 2)
+
 /* What a lane, row or block has found, and where. */
 struct inverse_best {
     real size; /* below 0: nothing */
@@ -80,6 +85,39 @@ static __device__ __forceinline__ real
 pivot_size(real x)
 {
     return x == x ? r_abs(x) : REAL(0);
+}
+
+/* What a step does with a pivot. */
+struct inverse_quotient {
+    real factor;  /* x / pivot */
+    real inverse; /* 1 / pivot, up to a few units of its last place */
+};
+
+/* For |x| <= |pivot|, which is not zero.  The factor is 1 if they are equal, so that zeros are left
+   of a row that is equal to the pivot's. */
+static __device__ __forceinline__ struct inverse_quotient
+divide_by_pivot(real x, real pivot)
+{
+    const bool usual = r_abs(pivot) > PIVOT_LEAST && r_abs(pivot) < PIVOT_MOST;
+    struct inverse_quotient quotient;
+    real inverse, up = 1;
+
+    if (!usual) { /* no division: that would be a call, and take registers */
+        up = r_pow2(r_abs(pivot) < 1 ? R_BIAS / 2 : -R_BIAS / 2);
+        x *= up;
+        pivot *= up;
+    }
+#if TSVD_SINGLE
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(pivot));
+#else
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(inverse) : "d"(pivot)); /* 20 bits */
+    inverse = r_fma(r_fma(-pivot, inverse, 1), inverse, inverse);
+#endif
+    inverse = r_fma(r_fma(-pivot, inverse, 1), inverse, inverse);
+    quotient.factor = x * inverse;
+    quotient.factor = r_fma(r_fma(-quotient.factor, pivot, x), inverse, quotient.factor);
+    quotient.inverse = usual ? inverse : inverse * up;
+    return quotient;
 }
 
 /* The larger of two; of equals that with the lower number. */
@@ -125,7 +163,7 @@ tsvd_status tsvdi_cuda_inverse_small(struct cuda_call *call, const struct cuda_i
 
 /* large.cu: eliminates S in run->in.w, which is another array than run->x.  p [count][n] gets the
    pivots.  Workspace in bytes, d_work of that size. */
-uint64_t tsvdi_cuda_inverse_large_bytes(const struct cuda_call *call, int64_t n);
+uint64_t tsvdi_cuda_inverse_large_bytes(const struct cuda_call *call, int64_t n, int64_t count);
 tsvd_status tsvdi_cuda_inverse_large(struct tsvd_context *ctx, const struct cuda_inverse *run,
                                      int *d_p, char *d_work);
 

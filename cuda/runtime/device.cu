@@ -362,6 +362,13 @@ out:
     return ret;
 }
 
+tsvd_status
+tsvdi_cuda_memory_for(struct cuda_call *call, uint64_t wanted, uint64_t *bytes)
+{
+    *bytes = wanted;
+    return wanted <= CHECKED_BYTES ? TSVD_OK : tsvdi_cuda_memory_free(call, bytes);
+}
+
 /* Takes device memory from the caller's allocator. */
 static tsvd_status
 alloc_outside(struct cuda_call *call, size_t bytes, void **p)

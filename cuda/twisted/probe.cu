@@ -160,7 +160,7 @@ __launch_bounds__(THREADS) judge_kernel(struct twisted_device run)
     }
 }
 
-/* The sum of a number of each thread of a block, for thread 0; the others get 0. */
+/* The sum of a number of each thread of a block, in all of them. */
 static __device__ double
 block_sum(double x)
 {
@@ -174,7 +174,8 @@ block_sum(double x)
             part[threadIdx.x] += part[threadIdx.x + half];
         }
     }
-    return threadIdx.x == 0 ? part[0] : 0;
+    __syncthreads();
+    return part[0];
 }
 
 /* Whether B (R^T X) - L (S X) is within the bound of the residual; one block. */

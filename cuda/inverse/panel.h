@@ -1,0 +1,31 @@
+/*
+ * Panels: columns of a large matrix that are eliminated by one kernel.  What its two forms share.
+ *
+ *   inverse/panel_cluster.h   by a cluster of blocks, in their registers
+ *   inverse/panel_grid.h      by all multiprocessors, in shared memory: where the former cannot be
+ */
+#ifndef TSVDI_CUDA_INVERSE_PANEL_H
+#define TSVDI_CUDA_INVERSE_PANEL_H
+
+#include "inverse/run.h"
+
+/* How a matrix is shared out. */
+struct panel_sharing {
+    bool clusters; /* which of the forms */
+    int width;     /* most columns of a panel */
+    int rows;      /* of a block; the last ones may have fewer, or none */
+    int blocks;    /* for each matrix */
+    int matrices;  /* under way at once, at most */
+};
+
+/* The panels of so many matrices, blockIdx.y of them.  All arrays are device memory. */
+struct inverse_panel {
+    int64_t n, begin;
+    int width, rows, blocks; /* columns of this one; the rest as above */
+    real *w;                 /* [][n][n] */
+    int *p, *step;           /* [][n] pivots; the steps that took the rows, below 0: none yet */
+    char *singular;          /* [] */
+    struct message *mail;    /* panel_grid.h */
+};
+
+#endif

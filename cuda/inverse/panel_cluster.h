@@ -1,0 +1,432 @@
+/*
+ * A panel by a cluster of blocks.
+ *
+ * A thread has a row of the panel in its registers.  These move on by one place in each step, so
+ * that the step's column is always the first: the loop over steps need not be unrolled.
+ *
+ * In a step each block offers the best row that it has, and sends it to the shared memory of all
+ * blocks.  There a barrier counts the bytes, so that a step takes one way from block to block.  To
+ * choose its offer a block needs no more than the next column; the other rows change while the
+ * offers are on their way.  Offers and barriers are used in turn, CLUSTER_TURNS of them: who sends
+ * for step k + 3 has all offers of step k + 2, and a block sends its own when all of its threads
+ * are done with step k.
+ *
+ * A row is chosen by the upper 32 bits of its entry.  So a pivot may be smaller than the largest
+ * entry, by a part in 2^20 at most.
+ */
+#ifndef TSVDI_CUDA_INVERSE_PANEL_CLUSTER_H
+#define TSVDI_CUDA_INVERSE_PANEL_CLUSTER_H
+
+#include "dense/resident_mail.h"
+#include "inverse/panel.h"
+
+enum {
+    CLUSTER_MOST = 16, /* blocks */
+    CLUSTER_TURNS = 3,
+    CLUSTER_NUMBERS = 16384 * 8 / (int)sizeof(real), /* in the registers of a block */
+    CLUSTER_MOST_THREADS = 1024,
+    CLUSTER_MATRICES = 8,                 /* about as many clusters have room */
+    CLUSTER_ONCE = 16 / (int)sizeof(real) /* numbers that are sent or read at once */
+};
+
+/* Threads of a block, at most. */
+static constexpr int
+cluster_threads(int width)
+{
+    return CLUSTER_NUMBERS / width < CLUSTER_MOST_THREADS ? CLUSTER_NUMBERS / width
+                                                          : CLUSTER_MOST_THREADS;
+}
+
+struct __align__(16) cluster_once
+{
+    real at[CLUSTER_ONCE];
+};
+
+    /* ---- messages ---- */
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+
+static __device__ __forceinline__ unsigned
+shared_address(const void *p)
+{
+    return (unsigned)__cvta_generic_to_shared(p);
+}
+
+/* The same place in the shared memory of another block of the cluster. */
+static __device__ __forceinline__ unsigned
+address_there(unsigned address, int block)
+{
+    unsigned there;
+
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(block));
+    return there;
+}
+
+static __device__ __forceinline__ void
+start_barrier(unsigned long long *barrier)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)));
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+static __device__ __forceinline__ void
+expect_bytes(unsigned long long *barrier, unsigned bytes)
+{
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+        "r"(bytes)
+        : "memory");
+}
+
+static __device__ __forceinline__ void
+wait_for_bytes(unsigned long long *barrier, unsigned parity)
+{
+    unsigned done;
+
+    do {
+        asm volatile("{\n"
+                     ".reg .pred p;\n"
+                     "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, p;\n"
+                     "}"
+                     : "=r"(done)
+                     : "r"(shared_address(barrier)), "r"(parity)
+                     : "memory");
+    } while (!done);
+}
+
+/* Sends 16 bytes to `to`, to be counted by `barrier`; both are addresses in another block. */
+static __device__ __forceinline__ void
+send_once(unsigned to, struct cluster_once x, unsigned barrier)
+{
+    unsigned long long word[2];
+
+    memcpy(word, x.at, sizeof(word));
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, [%3];" ::"r"(
+            to),
+        "l"(word[0]), "l"(word[1]), "r"(barrier)
+        : "memory");
+}
+
+/* ---- the kernel ---- */
+
+/* The order of entries as pivots: 0 for NaN, then zero, then the others. */
+static __device__ __forceinline__ unsigned
+pivot_order(real x)
+{
+#if TSVD_SINGLE
+    const unsigned size = __float_as_uint(fabsf(x));
+
+    return x == x ? size + 1 : 0;
+#else
+    const unsigned size = (unsigned)__double2hiint(fabs(x));
+
+    return x != x ? 0 : size + 1 + (size == 0 && x != 0);
+#endif
+}
+
+/* The first lane with the largest number; *most: that number. */
+static __device__ __forceinline__ int
+first_of_largest(unsigned own, unsigned *most)
+{
+    *most = __reduce_max_sync(0xffffffffu, own);
+    return __ffs((int)__ballot_sync(0xffffffffu, own == *most)) - 1;
+}
+
+/* What a block has in shared memory. */
+template <int WIDTH> struct cluster_memory {
+    enum { PIECES = WIDTH / CLUSTER_ONCE };
+
+    /* of the blocks, by turns, one piece apart so that first pieces lie in different banks */
+    struct cluster_once offer[CLUSTER_TURNS][CLUSTER_MOST][PIECES + 1];
+    struct cluster_once best[PIECES]; /* the block's next offer */
+    unsigned order[CLUSTER_TURNS]
+                  [CLUSTER_MOST_THREADS / WARP]; /* how good the rows of the warps are */
+    unsigned long long arrived[CLUSTER_TURNS];
+};
+
+/* A thread's row: the step's column, and the others that follow it. */
+template <int WIDTH> struct cluster_row {
+    real a[WIDTH];
+    int step; /* that it was the pivot's in; below 0: none yet */
+};
+
+/* Adds a multiple of the pivot's row, and moves on to the next column. */
+template <int WIDTH>
+static __device__ __forceinline__ void
+change_row(struct cluster_row<WIDTH> *row, real factor, const struct cluster_once *pivots)
+{
+#pragma unroll
+    for (int k = 0; k < WIDTH / CLUSTER_ONCE; k++) {
+        const struct cluster_once x = pivots[k];
+
+#pragma unroll
+        for (int l = 0; l < CLUSTER_ONCE; l++) {
+            const int j = k * CLUSTER_ONCE + l;
+
+            if (j > 0) {
+                row->a[j - 1] = r_fma(factor, x.at[l], row->a[j]);
+            }
+        }
+    }
+    row->a[WIDTH - 1] = factor;
+}
+
+/* Column j of the panel of the block's matrix. */
+static __device__ __forceinline__ real *
+panel_column(const struct inverse_panel &q, int j)
+{
+    return q.w + (blockIdx.y * q.n + q.begin + j) * q.n;
+}
+
+/* The warp whose row is the block's best, and the lane of this warp's best; *any: the block has an
+   open row.  entry: of the thread's row in the column to come. */
+template <int WIDTH>
+static __device__ __forceinline__ int
+find_offer(struct cluster_memory<WIDTH> *m, int turn, bool open, real entry, int *lane_with,
+           bool *any)
+{
+    const int t = (int)threadIdx.x, lane = t % WARP, warps = (int)blockDim.x / WARP;
+    unsigned most;
+    int warp_with;
+
+    *lane_with = first_of_largest(open ? pivot_order(entry) : 0, &most);
+    if (lane == 0) {
+        m->order[turn][t / WARP] = most;
+    }
+    __syncthreads();
+    warp_with = first_of_largest(lane < warps ? m->order[turn][lane] : 0, &most);
+    *any = most > 0;
+    return warp_with;
+}
+
+/* Sends the row of a lane to all blocks of the cluster, NaN if there is none; by the lane's warp.
+ */
+template <int WIDTH>
+static __device__ __forceinline__ void
+send_row(struct cluster_memory<WIDTH> *m, int turn, const struct cluster_row<WIDTH> &row,
+         bool is_row, bool any)
+{
+    enum { PIECES = WIDTH / CLUSTER_ONCE };
+    const int lane = (int)threadIdx.x % WARP, piece = lane % PIECES;
+    const unsigned barrier = shared_address(&m->arrived[turn]);
+    const unsigned to = shared_address(&m->offer[turn][blockIdx.x][piece]);
+    struct cluster_once own;
+
+    if (is_row) {
+#pragma unroll
+        for (int k = 0; k < PIECES; k++) {
+            struct cluster_once x;
+
+#pragma unroll
+            for (int l = 0; l < CLUSTER_ONCE; l++) {
+                x.at[l] = row.a[k * CLUSTER_ONCE + l];
+            }
+            m->best[k] = x;
+        }
+    }
+    __syncwarp();
+    own = m->best[piece];
+    if (!any) {
+        own.at[0] = r_from_bits(R_INFINITY_BITS | 1);
+    }
+    for (int block = lane / PIECES; block < (int)gridDim.x; block += WARP / PIECES) {
+        send_once(address_there(to, block), own, address_there(barrier, block));
+    }
+}
+
+/* The pivot's row of a step, once all offers are there; *block: whose it is. */
+template <int WIDTH>
+static __device__ __forceinline__ const struct cluster_once *
+receive_pivot(struct cluster_memory<WIDTH> *m, int step, int *block)
+{
+    const int turn = step % CLUSTER_TURNS, lane = (int)threadIdx.x % WARP;
+    unsigned most;
+
+    wait_for_bytes(&m->arrived[turn], (unsigned)(step / CLUSTER_TURNS % 2));
+    *block = first_of_largest(
+        lane < (int)gridDim.x ? pivot_order(m->offer[turn][lane][0].at[0]) : 0, &most);
+    return m->offer[turn][*block];
+}
+
+#endif
+
+template <int WIDTH>
+static __global__ void
+__launch_bounds__(cluster_threads(WIDTH))
+    cluster_kernel(const __grid_constant__ struct inverse_panel q)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    __shared__ struct cluster_memory<WIDTH> m;
+    const int t = (int)threadIdx.x, lane = t % WARP, warp = t / WARP;
+    const int skipped = WIDTH - q.width;
+    const unsigned bytes = gridDim.x * WIDTH * (unsigned)sizeof(real);
+    const int64_t matrix = blockIdx.y, i = (int64_t)blockIdx.x * q.rows + t;
+    const bool present = t < q.rows && i < q.n;
+    struct cluster_row<WIDTH> row;
+    int lane_with, warp_with;
+    bool any;
+
+    row.step = present ? q.step[matrix * q.n + i] : 0;
+#pragma unroll
+    for (int j = 0; j < WIDTH; j++) {
+        row.a[j] = present && j < q.width ? panel_column(q, j)[i] : REAL(0);
+    }
+    if (t < CLUSTER_TURNS) {
+        start_barrier(&m.arrived[t]);
+    }
+    cluster_barrier();
+    warp_with = find_offer<WIDTH>(&m, 0, row.step < 0, row.a[0], &lane_with, &any);
+    if (t == 0) {
+        expect_bytes(&m.arrived[0], bytes);
+    }
+    if (warp == warp_with) {
+        send_row<WIDTH>(&m, 0, row, lane == lane_with, any);
+    }
+    for (int step = 0; step < q.width; step++) {
+        int block;
+        const struct cluster_once *const pivots = receive_pivot<WIDTH>(&m, step, &block);
+        const real pivot = pivots[0].at[0], divisor = pivot == 0 ? REAL(1) : pivot;
+        const struct inverse_quotient quotient = divide_by_pivot(row.a[0], divisor);
+        real factor = -quotient.factor;
+        bool changed = false;
+
+        if (any && block == (int)blockIdx.x && warp == warp_with && lane == lane_with) {
+            q.p[matrix * q.n + q.begin + step] = (int)i;
+            row.step = (int)q.begin + step;
+            factor = quotient.inverse;
+            if (pivot == 0) {
+                q.singular[matrix] = 1;
+            }
+#pragma unroll
+            for (int j = 1; j < WIDTH; j++) {
+                row.a[j] = 0;
+            }
+        }
+        if (step + 1 < q.width) {
+            const int turn = (step + 1) % CLUSTER_TURNS;
+            const real entry =
+                r_fma(factor, pivots[1 / CLUSTER_ONCE].at[1 % CLUSTER_ONCE], row.a[1]);
+
+            warp_with = find_offer<WIDTH>(&m, turn, row.step < 0, entry, &lane_with, &any);
+            if (t == 0) {
+                expect_bytes(&m.arrived[turn], bytes);
+            }
+            if (warp == warp_with) {
+                change_row<WIDTH>(&row, factor, pivots);
+                send_row<WIDTH>(&m, turn, row, lane == lane_with, any);
+                changed = true;
+            }
+        }
+        if (!changed) {
+            change_row<WIDTH>(&row, factor, pivots);
+        }
+    }
+#pragma unroll
+    for (int j = 0; j < WIDTH; j++) {
+        if (present && j >= skipped) {
+            panel_column(q, j - skipped)[i] = row.a[j];
+        }
+    }
+    if (present) {
+        q.step[matrix * q.n + i] = row.step;
+    }
+    cluster_barrier(); /* nobody sends to a block that is gone */
+#else
+    (void)q;
+#endif
+}
+
+/* ---- on the host ---- */
+
+typedef void (*cluster_function)(const struct inverse_panel);
+
+/* The kernel for the widest panels of blocks with so many rows, NULL: none; *width of them. */
+static cluster_function
+choose_cluster(int64_t rows, int *width)
+{
+    *width = 32;
+    if (rows <= cluster_threads(32)) {
+        return cluster_kernel<32>;
+    }
+#if !TSVD_SINGLE
+    *width = 16;
+    if (rows <= cluster_threads(16)) {
+        return cluster_kernel<16>;
+    }
+#endif
+    return NULL;
+}
+
+/* attribute: of the configuration. */
+static cudaLaunchConfig_t
+configure_cluster(const struct cuda_call *call, const struct panel_sharing &s, int matrices,
+                  cudaLaunchAttribute *attribute)
+{
+    cudaLaunchConfig_t config = {};
+
+    attribute->id = cudaLaunchAttributeClusterDimension;
+    attribute->val.clusterDim.x = (unsigned)s.blocks;
+    attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
+    config.gridDim = dim3((unsigned)s.blocks, (unsigned)matrices);
+    config.blockDim = dim3((unsigned)s.rows);
+    config.stream = call->stream;
+    config.attrs = attribute;
+    config.numAttrs = 1;
+    return config;
+}
+
+/* Whether the device can run clusters for matrices of order n, and how.  The code must be for
+   devices that have clusters, too. */
+static bool
+share_cluster(const struct cuda_call *call, int64_t n, struct panel_sharing *s)
+{
+    cudaFuncAttributes code = {};
+    int able = 0, clusters = 0;
+
+    (void)cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, call->device);
+    if (!able || cudaFuncGetAttributes(&code, cluster_kernel<32>) != cudaSuccess ||
+        code.ptxVersion < 90) {
+        (void)cudaGetLastError();
+        return false;
+    }
+    for (int64_t blocks = CLUSTER_MOST; blocks > 0 && clusters == 0; blocks /= 2) {
+        const int64_t rows = ((n + blocks - 1) / blocks + WARP - 1) / WARP * WARP;
+        const cluster_function kernel = choose_cluster(rows, &s->width);
+        cudaLaunchAttribute attribute = {};
+        cudaLaunchConfig_t config;
+
+        if (kernel == NULL) {
+            break;
+        }
+        if (rows == WARP && (blocks / 2) * rows >= n) {
+            continue; /* half of the blocks would have no rows */
+        }
+        s->clusters = true;
+        s->rows = (int)rows;
+        s->blocks = (int)blocks;
+        s->matrices = CLUSTER_MATRICES;
+        config = configure_cluster(call, *s, 1, &attribute);
+        (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+        (void)cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
+        (void)cudaGetLastError(); /* what is not supported is no error */
+    }
+    return clusters > 0;
+}
+
+static tsvd_status
+launch_cluster(struct cuda_call *call, const struct panel_sharing &s, const struct inverse_panel &q,
+               int matrices)
+{
+    cudaLaunchAttribute attribute = {};
+    const cudaLaunchConfig_t config = configure_cluster(call, s, matrices, &attribute);
+    int width;
+    tsvd_status ret = TSVD_OK;
+
+    CUDA_TRY(call, cudaLaunchKernelEx(&config, choose_cluster(s.rows, &width), q));
+out:
+    return ret;
+}
+
+#endif
