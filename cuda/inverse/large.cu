@@ -14,8 +14,8 @@
 
 enum {
     GATHER_THREADS = 256,
-    GATHER_COLUMNS = 16, /* of a block */
-    ASK_COLUMNS = 256    /* so many columns pass between two questions to the caller */
+    GATHER_COLUMNS = 8, /* of a block */
+    ASK_COLUMNS = 256   /* so many columns pass between two questions to the caller */
 };
 
 /* Takes the pivots' rows of columns begin .. begin + width - 1 out of columns first .. last - 1: to
@@ -27,18 +27,24 @@ __launch_bounds__(GATHER_THREADS) gather_kernel(const __grid_constant__ struct i
 {
     const int64_t i = (int64_t)blockIdx.x * GATHER_THREADS + threadIdx.x, matrix = blockIdx.z;
     const int64_t columns = last - first, begin = (int64_t)blockIdx.y * GATHER_COLUMNS;
-    const int64_t end = columns - begin < GATHER_COLUMNS ? columns : begin + GATHER_COLUMNS;
     const int64_t k = i < q.n ? q.step[matrix * q.n + i] - q.begin : -1;
+    real *const from = q.w + (matrix * q.n + first + begin) * q.n + i;
+    real *const to = r + (matrix * columns + begin) * q.width + k;
+    real x[GATHER_COLUMNS];
 
     if (k < 0 || k >= q.width) {
         return;
     }
-#pragma unroll 8
-    for (int64_t j = begin; j < end; j++) {
-        real *const from = q.w + (matrix * q.n + first + j) * q.n + i;
-
-        r[(matrix * columns + j) * q.width + k] = *from;
-        *from = 0;
+#pragma unroll
+    for (int j = 0; j < GATHER_COLUMNS; j++) { /* all reads are on their way before a write */
+        x[j] = begin + j < columns ? from[j * q.n] : REAL(0);
+    }
+#pragma unroll
+    for (int j = 0; j < GATHER_COLUMNS; j++) {
+        if (begin + j < columns) {
+            to[j * q.width] = x[j];
+            from[j * q.n] = 0;
+        }
     }
 }
 
