@@ -2,7 +2,7 @@
  * Inverses on the device: what the files of this folder share.
  *
  *   inverse/inverse.cu   the operations of the seam, their memory, scaling, what is found
- *   inverse/small.cu     elimination in the registers of a warp, or the shared memory of a block
+ *   inverse/small.cu     elimination in the registers of a warp or a block
  *   inverse/large.cu     elimination in panels, by all multiprocessors
  *   inverse/refine.cu    the step of Newton's iteration
  *
@@ -107,6 +107,11 @@ best_of_lanes(struct inverse_best own, int group)
 static __device__ __forceinline__ int
 largest_of_lanes(int x, int group)
 {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    if (group == WARP) {
+        return __reduce_max_sync(0xffffffffu, x);
+    }
+#endif
     for (int lanes = group / 2; lanes > 0; lanes /= 2) {
         const int other = __shfl_xor_sync(0xffffffffu, x, lanes);
 
@@ -116,7 +121,7 @@ largest_of_lanes(int x, int group)
 }
 
 /* small.cu: whether it takes matrices of this order. */
-bool tsvdi_cuda_inverse_small_fits(const struct cuda_call *call, int64_t n);
+bool tsvdi_cuda_inverse_small_fits(int64_t n);
 
 /* small.cu: the inverses of M, in run->in.w, to run->x, with run->marks; the two may be one array.
    only: S comes in place of M, and Y is made of it, with run->singular. */
