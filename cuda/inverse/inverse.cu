@@ -215,7 +215,7 @@ shape_of(const struct dense_problem *p, int64_t count, int refine)
 {
     const struct inverse_shape shape = {p->b.n,
                                         count,
-                                        tsvdi_cuda_inverse_small_fits(p->b.handle->cuda, p->b.n),
+                                        tsvdi_cuda_inverse_small_fits(p->b.n),
                                         refine != 0,
                                         p->b.to == TSVD_HOST,
                                         p->b.from == TSVD_HOST};

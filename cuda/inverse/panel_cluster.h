@@ -11,6 +11,8 @@
  * for step k + 3 has all offers of step k + 2, and a block sends its own when all of its threads
  * are done with step k.
  *
+ * A pivot's row is divided by the pivot after the last step.
+ *
  * A row is chosen by the upper 32 bits of its entry.  So a pivot may be smaller than the largest
  * entry, by a part in 2^20 at most.
  */
@@ -149,13 +151,16 @@ template <int WIDTH> struct cluster_memory {
 /* A thread's row: the step's column, and the others that follow it. */
 template <int WIDTH> struct cluster_row {
     real a[WIDTH];
-    int step; /* that it was the pivot's in; below 0: none yet */
+    int step;   /* that it was the pivot's in; below 0: none yet */
+    real pivot; /* of that step if it is one of the panel; else 1 */
 };
 
-/* Adds a multiple of the pivot's row, and moves on to the next column. */
+/* Takes a multiple of the pivot's row away, and moves on to the next column.  The row that is the
+   pivot's itself has the factor 0. */
 template <int WIDTH>
 static __device__ __forceinline__ void
-change_row(struct cluster_row<WIDTH> *row, real factor, const struct cluster_once *pivots)
+change_row(struct cluster_row<WIDTH> *row, real factor, bool is_pivots,
+           const struct cluster_once *pivots)
 {
 #pragma unroll
     for (int k = 0; k < WIDTH / CLUSTER_ONCE; k++) {
@@ -166,11 +171,11 @@ change_row(struct cluster_row<WIDTH> *row, real factor, const struct cluster_onc
             const int j = k * CLUSTER_ONCE + l;
 
             if (j > 0) {
-                row->a[j - 1] = r_fma(factor, x.at[l], row->a[j]);
+                row->a[j - 1] = r_fma(-factor, x.at[l], row->a[j]);
             }
         }
     }
-    row->a[WIDTH - 1] = factor;
+    row->a[WIDTH - 1] = is_pivots ? REAL(1) : -factor;
 }
 
 /* Column j of the panel of the block's matrix. */
@@ -266,9 +271,11 @@ __launch_bounds__(cluster_threads(WIDTH))
     const bool present = t < q.rows && i < q.n;
     struct cluster_row<WIDTH> row;
     int lane_with, warp_with;
+    real inverse;
     bool any;
 
     row.step = present ? q.step[matrix * q.n + i] : 0;
+    row.pivot = 1;
 #pragma unroll
     for (int j = 0; j < WIDTH; j++) {
         row.a[j] = present && j < q.width ? panel_column(q, j)[i] : REAL(0);
@@ -287,46 +294,45 @@ __launch_bounds__(cluster_threads(WIDTH))
     for (int step = 0; step < q.width; step++) {
         int block;
         const struct cluster_once *const pivots = receive_pivot<WIDTH>(&m, step, &block);
-        const real pivot = pivots[0].at[0], divisor = pivot == 0 ? REAL(1) : pivot;
-        const struct inverse_quotient quotient = divide_by_pivot(row.a[0], divisor);
-        real factor = -quotient.factor;
+        const real pivot = pivots[0].at[0];
+        real factor = pivot_factor(row.a[0], pivot);
+        const bool is_pivots =
+            any && block == (int)blockIdx.x && warp == warp_with && lane == lane_with;
         bool changed = false;
 
-        if (any && block == (int)blockIdx.x && warp == warp_with && lane == lane_with) {
+        if (is_pivots) {
             q.p[matrix * q.n + q.begin + step] = (int)i;
             row.step = (int)q.begin + step;
-            factor = quotient.inverse;
+            row.pivot = pivot == 0 ? REAL(1) : pivot;
+            factor = 0;
             if (pivot == 0) {
                 q.singular[matrix] = 1;
-            }
-#pragma unroll
-            for (int j = 1; j < WIDTH; j++) {
-                row.a[j] = 0;
             }
         }
         if (step + 1 < q.width) {
             const int turn = (step + 1) % CLUSTER_TURNS;
             const real entry =
-                r_fma(factor, pivots[1 / CLUSTER_ONCE].at[1 % CLUSTER_ONCE], row.a[1]);
+                r_fma(-factor, pivots[1 / CLUSTER_ONCE].at[1 % CLUSTER_ONCE], row.a[1]);
 
             warp_with = find_offer<WIDTH>(&m, turn, row.step < 0, entry, &lane_with, &any);
             if (t == 0) {
                 expect_bytes(&m.arrived[turn], bytes);
             }
             if (warp == warp_with) {
-                change_row<WIDTH>(&row, factor, pivots);
+                change_row<WIDTH>(&row, factor, is_pivots, pivots);
                 send_row<WIDTH>(&m, turn, row, lane == lane_with, any);
                 changed = true;
             }
         }
         if (!changed) {
-            change_row<WIDTH>(&row, factor, pivots);
+            change_row<WIDTH>(&row, factor, is_pivots, pivots);
         }
     }
+    inverse = pivot_factor(1, row.pivot);
 #pragma unroll
     for (int j = 0; j < WIDTH; j++) {
         if (present && j >= skipped) {
-            panel_column(q, j - skipped)[i] = row.a[j];
+            panel_column(q, j - skipped)[i] = row.a[j] * inverse;
         }
     }
     if (present) {

@@ -2,7 +2,7 @@
  * Inverses on the device: what the files of this folder share.
  *
  *   inverse/inverse.cu   the operations of the seam, their memory, scaling, what is found
- *   inverse/small.cu     elimination in the registers of a warp, or the shared memory of a block
+ *   inverse/small.cu     elimination in the registers of a warp or a block
  *   inverse/large.cu     elimination by halves, down to panels of columns
  *   inverse/panel.h      their kernels: a cluster of blocks, or all multiprocessors
  *   inverse/refine.cu    the step of Newton's iteration
@@ -70,10 +70,6 @@ mark_matrix(struct inverse_marks *marks, int64_t index, char kind, bool singular
     }
 }
 
-/* Between these a pivot's inverse, and what is made of it, neither overflow nor underflow. */
-#define PIVOT_LEAST r_pow2(-R_BIAS / 2)
-#define PIVOT_MOST r_pow2(R_BIAS / 2)
-
 /* What a lane, row or block has found, and where. */
 struct inverse_best {
     real size; /* below 0: nothing */
@@ -87,37 +83,19 @@ pivot_size(real x)
     return x == x ? r_abs(x) : REAL(0);
 }
 
-/* What a step does with a pivot. */
-struct inverse_quotient {
-    real factor;  /* x / pivot */
-    real inverse; /* 1 / pivot, up to a few units of its last place */
-};
-
-/* For |x| <= |pivot|, which is not zero.  The factor is 1 if they are equal, so that zeros are left
-   of a row that is equal to the pivot's. */
-static __device__ __forceinline__ struct inverse_quotient
-divide_by_pivot(real x, real pivot)
+/* x / pivot, by which a row loses the pivot's.  It is 1 if they are equal, so that zeros are left
+   of a row that is equal to the pivot's; and x if the pivot is zero.  A division would be a call.
+ */
+static __device__ __forceinline__ real
+pivot_factor(real x, real pivot)
 {
-    const bool usual = r_abs(pivot) > PIVOT_LEAST && r_abs(pivot) < PIVOT_MOST;
-    struct inverse_quotient quotient;
-    real inverse, up = 1;
+    enum { FAIR_POWER = 3 * R_BIAS / 4, LIFT_POWER = R_BIAS / 2 };
+    const real divisor = pivot == 0 ? REAL(1) : pivot, size = r_abs(divisor);
+    const real lift = size < r_pow2(-FAIR_POWER)  ? r_pow2(LIFT_POWER)
+                      : size > r_pow2(FAIR_POWER) ? r_pow2(-LIFT_POWER)
+                                                  : REAL(1);
 
-    if (!usual) { /* no division: that would be a call, and take registers */
-        up = r_pow2(r_abs(pivot) < 1 ? R_BIAS / 2 : -R_BIAS / 2);
-        x *= up;
-        pivot *= up;
-    }
-#if TSVD_SINGLE
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(pivot));
-#else
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(inverse) : "d"(pivot)); /* 20 bits */
-    inverse = r_fma(r_fma(-pivot, inverse, 1), inverse, inverse);
-#endif
-    inverse = r_fma(r_fma(-pivot, inverse, 1), inverse, inverse);
-    quotient.factor = x * inverse;
-    quotient.factor = r_fma(r_fma(-quotient.factor, pivot, x), inverse, quotient.factor);
-    quotient.inverse = usual ? inverse : inverse * up;
-    return quotient;
+    return r_quotient(x * lift, divisor * lift);
 }
 
 /* The larger of two; of equals that with the lower number. */
@@ -145,6 +123,11 @@ best_of_lanes(struct inverse_best own, int group)
 static __device__ __forceinline__ int
 largest_of_lanes(int x, int group)
 {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    if (group == WARP) {
+        return __reduce_max_sync(0xffffffffu, x);
+    }
+#endif
     for (int lanes = group / 2; lanes > 0; lanes /= 2) {
         const int other = __shfl_xor_sync(0xffffffffu, x, lanes);
 
@@ -154,7 +137,7 @@ largest_of_lanes(int x, int group)
 }
 
 /* small.cu: whether it takes matrices of this order. */
-bool tsvdi_cuda_inverse_small_fits(const struct cuda_call *call, int64_t n);
+bool tsvdi_cuda_inverse_small_fits(int64_t n);
 
 /* small.cu: the inverses of M, in run->in.w, to run->x, with run->marks; the two may be one array.
    only: S comes in place of M, and Y is made of it, with run->singular. */

@@ -1,19 +1,38 @@
 /*
- * Inverses of batches of small matrices.
+ * Inverses of batches of small matrices, in registers.
  *
- * Up to order 32 a group of lanes has a matrix, a row each, in registers.  The pivots' row goes to
- * the other lanes by shuffles.  Above that a block has a matrix in its shared memory.
+ * L lanes of a warp have a strip of N columns.  Each of them has R rows of it: those that leave the
+ * remainder `lane` when divided by L.  Up to order 32 a strip is a matrix, and a warp has several.
+ * Above that a block has a matrix, and each warp a strip of all rows.
+ *
+ * So the strip with the column of a step finds the pivot alone, and makes the factors of all rows.
+ * The pivot's row is known within each strip, and goes to the other lanes by shared memory.  Each
+ * number read there serves R entries.
+ *
+ * Registers cannot be indexed.  Those of the strip with the step's column turn by one column in a
+ * step, so that this column is always the first.
+ *
+ * A step does not change the row of its pivot, but for the entry in its column, which becomes 1.
+ * The row is divided by the pivot after the last step.
  */
+#include <climits>
+
 #include "inverse/run.h"
 
 enum {
-    REGISTER_ORDER = 32, /* the largest one in registers */
-    REGISTER_THREADS = 128,
-    BLOCK_ORDER = 128, /* the largest one in shared memory; above, large.cu is as fast */
-    BLOCK_THREADS = 256
+    STRIP = 16,             /* columns of a strip, if a matrix has several */
+    ALONE_ORDER = 32,       /* the largest order of a matrix that is one strip */
+    ALONE_THREADS = 128,    /* of a block of such matrices */
+    REGISTERS = 65536,      /* of a multiprocessor */
+    OWN_REGISTERS = 42,     /* of a thread, besides its part of a matrix */
+    BLOCK_ORDER = 4 * WARP, /* the largest order, with four rows in a lane */
+
+    /* Powers of two for rows, columns and a matrix that are so small that three of them together
+       are in range. */
+    NEAR_POWER = R_BIAS / 3 - 1
 };
 
-/* What the kernels read and write. */
+/* What the kernel reads and writes. */
 struct small_inverses {
     int64_t count;
     int n;
@@ -26,324 +45,547 @@ struct small_inverses {
     struct inverse_marks *marks;
 };
 
-static __device__ __forceinline__ real
-not_a_number(void)
-{
-    return r_from_bits(R_INFINITY_BITS | 1);
-}
-
-/* ---- registers ---- */
-
-/* The same of sums; NaN is above all others. */
-static __device__ __forceinline__ double
-largest_of_lanes(double x, int group)
-{
-    for (int lanes = group / 2; lanes > 0; lanes /= 2) {
-        const double other = __shfl_xor_sync(0xffffffffu, x, lanes);
-
-        x = other > x || other != other ? other : x;
-    }
-    return x;
-}
-
-/* Scales the lane's row, and its entry of each column.  *column: of the column with the lane's
-   number. */
-template <int N>
-static __device__ __forceinline__ void
-balance_registers(real (&a)[N], int lane, int *row, int *column)
-{
-    int largest = BALANCE_NOTHING;
-
-#pragma unroll
-    for (int j = 0; j < N; j++) {
-        const int exponent = balance_exponent(a[j]);
-
-        largest = exponent > largest ? exponent : largest;
-    }
-    *row = balance_power(largest);
-    *column = 0;
-#pragma unroll
-    for (int j = 0; j < N; j++) {
-        const int power = balance_power(largest_of_lanes(balance_exponent(a[j]) - *row, N));
-
-        a[j] = balance_scale(a[j], -*row - power);
-        *column = j == lane ? power : *column;
-    }
-}
-
-/* Eliminates: *step is the one that takes the lane's row, *pivot the lane whose row the step with
-   this lane's number takes.  Returns whether a pivot is zero. */
-template <int N>
-static __device__ __forceinline__ bool
-eliminate_registers(real (&a)[N], int n, int lane, int *step, int *pivot)
-{
-    bool singular = false;
-
-    *step = *pivot = lane;
-    for (int k = 0, open = lane < n; k < n; k++) {
-        struct inverse_best best = {-1, lane};
-        real own = 0, inverse, factor;
-
-#pragma unroll
-        for (int j = 0; j < N; j++) {
-            own = j == k ? a[j] : own;
-        }
-        best.size = open ? pivot_size(own) : REAL(-1);
-        best = best_of_lanes(best, N);
-        inverse = __shfl_sync(0xffffffffu, own, best.at, N);
-        singular = singular || inverse == 0;
-        inverse = inverse == 0 ? REAL(1) : inverse;
-        factor =
-            own / inverse; /* 1 for a row that is equal to the pivot's, so that zeros are left */
-        inverse = 1 / inverse;
-#pragma unroll
-        for (int j = 0; j < N; j++) {
-            const real other = __shfl_sync(0xffffffffu, a[j], best.at, N);
-            const real x = j == k ? REAL(1) : other;
-
-            a[j] = lane == best.at ? x * inverse : (j == k ? REAL(0) : a[j]) - factor * x;
-        }
-        *step = lane == best.at ? k : *step;
-        *pivot = lane == k ? best.at : *pivot;
-        open = open && lane != best.at;
-    }
-    return singular;
-}
-
-template <int N>
-static __global__ void
-__launch_bounds__(REGISTER_THREADS) register_kernel(const __grid_constant__ struct small_inverses q)
-{
-    const int lane = (int)threadIdx.x % N, n = q.n;
-    const int64_t matrix = (int64_t)blockIdx.x * (REGISTER_THREADS / N) + (int)threadIdx.x / N;
-    const bool present = matrix < q.count;
-    const int64_t first = matrix * n * n;
-    const char kind = present ? q.kind[matrix] : (char)ZERO;
-    const int up = present && !q.only ? (int)q.exponent[matrix] : 0;
-    int row = 0, column = 0, step, pivot;
-    double sum = 0, norms;
-    bool singular;
-    real a[N];
-
-#pragma unroll
-    for (int j = 0; j < N; j++) {
-        a[j] = present && j < n && lane < n ? q.w[first + j * n + lane] : REAL(0);
-        sum += fabs((double)balance_scale(a[j], -up));
-    }
-    norms = largest_of_lanes(sum, N);
-    if (!q.only) {
-        balance_registers(a, lane, &row, &column);
-    }
-    singular = eliminate_registers(a, n, lane, &step, &pivot);
-    column = __shfl_sync(0xffffffffu, column, step, N);
-    sum = 0;
-#pragma unroll
-    for (int j = 0; j < N; j++) {
-        const int to = __shfl_sync(0xffffffffu, pivot, j, N);
-        const int power = -column - __shfl_sync(0xffffffffu, row, to, N);
-
-        if (j < n && lane < n) {
-            sum += fabs((double)balance_scale(a[j], power + up));
-        }
-        if (present && j < n && lane < n) {
-            q.x[first + to * n + step] =
-                kind == NONFINITE ? not_a_number() : balance_scale(a[j], power);
-        }
-    }
-    norms *= largest_of_lanes(sum, N);
-    if (present && lane == 0) {
-        if (q.only) {
-            q.singular[matrix] = (char)singular;
-        } else {
-            mark_matrix(q.marks, matrix, kind, singular, norms);
-        }
-    }
-}
-
-/* ---- shared memory ---- */
-
-/* A block's shared memory. */
-struct shared_matrix {
-    real *a;           /* [n][ld] */
-    double *sums;      /* [n] */
-    real *row, *other; /* [n] the pivot's row, with 1 in the step's column; that column over the
-                          pivot */
-    int *rows, *columns, *pivot, *open; /* [n] exponents, pivots, 1: no step had the row yet */
+/* What the lanes of a matrix share.  It has up to S strips; a single one needs no factor and sums
+   for others. */
+template <int L, int R, int N, int S> struct alignas(16) team {
+    enum { ROWS = L * R, SHARED_ROWS = S > 1 ? ROWS : 1 };
+    real row[S][2][N];           /* of each strip, the pivot's row; for steps in turn */
+    real factor[2][SHARED_ROWS]; /* of rows, from the strip with the column, in turn */
+    real pivot[ROWS];            /* the pivot in a row */
+    double sums[S][SHARED_ROWS]; /* of a strip's part of a row */
+    int taken[ROWS];             /* the row that a step takes */
+    int step[ROWS];              /* the step that takes a row */
+    int row_exponent[ROWS];      /* of the largest entry of a row */
+    int row_power[ROWS];         /* that of the row that a step takes */
+    int column_power[ROWS];
+    int singular, far; /* 1: a pivot is zero; a power is above NEAR_POWER */
 };
 
-static __host__ __device__ __forceinline__ int
-leading(int n)
+/* Teams of a block begin in different banks. */
+template <typename T> struct spaced {
+    T team;
+    char space[144 - sizeof(T) % 128];
+};
+
+/* What lanes read from shared memory at once. */
+enum { PACK = 16 / (int)sizeof(real) };
+
+struct alignas(16) pack {
+    real x[PACK];
+};
+
+/* Where a thread is in its matrix. */
+struct place {
+    int lane, strip;
+    int base; /* the strip's first column */
+};
+
+static constexpr int
+threads_of(int strips)
 {
-    return n | 1;
+    return strips > 1 ? strips * WARP : ALONE_THREADS;
 }
 
-static size_t
-shared_bytes(int64_t n)
+/* Blocks whose registers a multiprocessor has, with `numbers` of a matrix in a thread. */
+static constexpr int
+blocks_of(int strips, int numbers)
 {
-    return (size_t)(n * leading((int)n) + 2 * n) * sizeof(real) + 8 +
-           (size_t)n * (sizeof(double) + 4 * sizeof(int));
+    const int registers = numbers * (int)sizeof(real) / 4 + OWN_REGISTERS;
+    const int blocks = REGISTERS / registers / threads_of(strips);
+
+    return blocks < 8 ? blocks : 8;
 }
 
-static __device__ __forceinline__ struct shared_matrix
-cut_shared(char *base, int n)
+template <int S>
+static __device__ __forceinline__ void
+sync_team(void)
 {
-    struct shared_matrix m;
-
-    m.sums = (double *)base;
-    m.a = (real *)(m.sums + n);
-    m.row = m.a + n * leading(n);
-    m.other = m.row + n;
-    m.rows = (int *)(m.other + n);
-    m.columns = m.rows + n;
-    m.pivot = m.columns + n;
-    m.open = m.pivot + n;
-    return m;
+    if (S > 1) {
+        __syncthreads();
+    } else {
+        __syncwarp();
+    }
 }
 
-/* The largest of the n sums, in each thread. */
-static __device__ double
-largest_sum(const struct shared_matrix &m, int n)
+/* x 2^power.  NEAR: |power| is below R_BIAS for certain; the result is the same. */
+template <bool NEAR>
+static __device__ __forceinline__ real
+scale_entry(real x, int power)
+{
+    return NEAR || (power > -R_BIAS && power < R_BIAS) ? x * r_pow2(power)
+                                                       : balance_scale(x, power);
+}
+
+/* The upper 32 bits of |x|. */
+static __device__ __forceinline__ int
+upper_half(real x)
+{
+    return (int)(((real_uint)r_bits(x) & ~R_SIGN_BIT) >> (R_BITS - 32));
+}
+
+static __device__ __forceinline__ bool
+is_near(int power)
+{
+    return power >= -NEAR_POWER && power <= NEAR_POWER;
+}
+
+/* The larger of two sums; NaN is above all others. */
+static __device__ __forceinline__ double
+larger_sum(double x, double y)
+{
+    return y > x || y != y ? y : x;
+}
+
+/* The largest sum of a row, from the sums of the strip's parts. */
+template <int L, int R, int N, int S>
+static __device__ __forceinline__ double
+largest_sum(struct team<L, R, N, S> &m, const struct place &at, double (&sums)[R])
 {
     double largest = 0;
 
-    __syncthreads();
-    for (int i = 0; i < n; i++) {
-        largest = m.sums[i] > largest || m.sums[i] != m.sums[i] ? m.sums[i] : largest;
+    if (S > 1) {
+        const int strips = (int)blockDim.x / WARP;
+
+#pragma unroll
+        for (int i = 0; i < R; i++) {
+            m.sums[at.strip][at.lane + L * i] = sums[i];
+            sums[i] = 0;
+        }
+        __syncthreads();
+        for (int strip = 0; strip < strips; strip++) {
+#pragma unroll
+            for (int i = 0; i < R; i++) {
+                sums[i] += m.sums[strip][at.lane + L * i];
+            }
+        }
     }
-    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < R; i++) {
+        largest = larger_sum(largest, sums[i]);
+    }
+    for (int lanes = L / 2; lanes > 0; lanes /= 2) {
+        largest = larger_sum(largest, __shfl_xor_sync(0xffffffffu, largest, lanes));
+    }
     return largest;
 }
 
-/* M to shared memory, and its exponents, unless `only`; returns the largest sum of a row
-   of 2^-up M. */
-static __device__ double
-read_shared(const struct small_inverses &q, const real *from, int up, const struct shared_matrix &m)
+/* The first column becomes the last. */
+template <int R, int N>
+static __device__ __forceinline__ void
+turn_columns(real (&a)[N][R])
 {
-    const int t = (int)threadIdx.x, n = q.n, ld = leading(n);
-    const int lane = t % WARP, warp = t / WARP;
+#pragma unroll
+    for (int i = 0; i < R; i++) {
+        const real first = a[0][i];
 
-    for (int j = warp; j < n; j += BLOCK_THREADS / WARP) {
-        for (int i = lane; i < n; i += WARP) {
-            m.a[j * ld + i] = from[j * n + i];
+#pragma unroll
+        for (int j = 1; j < N; j++) {
+            a[j - 1][i] = a[j][i];
         }
+        a[N - 1][i] = first;
     }
-    __syncthreads();
-    if (t < n) {
-        int largest = BALANCE_NOTHING;
-        double sum = 0;
-
-        for (int j = 0; j < n; j++) {
-            const int exponent = balance_exponent(m.a[j * ld + t]);
-
-            sum += fabs((double)balance_scale(m.a[j * ld + t], -up));
-            largest = exponent > largest ? exponent : largest;
-        }
-        m.sums[t] = sum;
-        m.rows[t] = q.only ? 0 : balance_power(largest);
-        m.open[t] = 1;
-    }
-    __syncthreads();
-    for (int j = warp; j < n; j += BLOCK_THREADS / WARP) {
-        int largest = BALANCE_NOTHING;
-
-        for (int i = lane; i < n; i += WARP) {
-            const int exponent = balance_exponent(m.a[j * ld + i]) - m.rows[i];
-
-            largest = exponent > largest ? exponent : largest;
-        }
-        largest = q.only ? 0 : balance_power(largest_of_lanes(largest, WARP));
-        for (int i = lane; i < n; i += WARP) {
-            m.a[j * ld + i] = balance_scale(m.a[j * ld + i], -m.rows[i] - largest);
-        }
-        if (lane == 0) {
-            m.columns[j] = largest;
-        }
-    }
-    return largest_sum(m, n);
 }
 
-/* Eliminates; returns whether a pivot is zero. */
-static __device__ bool
-eliminate_shared(int n, const struct shared_matrix &m)
+/* Calls f(j, column) for the N columns of a strip.  NEAR: one after the other.  Else, which is
+   rare, the registers turn under one piece of code, since so many of them are too long. */
+template <bool NEAR, int R, int N, typename F>
+static __device__ __forceinline__ void
+for_columns(real (&a)[N][R], F f)
 {
-    const int t = (int)threadIdx.x, ld = leading(n), lane = t % WARP, warp = t / WARP;
-    bool singular = false;
+    if (NEAR) {
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            f(j, a[j]);
+        }
+    } else {
+#pragma unroll 1
+        for (int j = 0; j < N; j++) {
+            f(j, a[0]);
+            turn_columns(a);
+        }
+    }
+}
 
-    for (int k = 0; k < n; k++) {
-        if (warp == 0) {
-            struct inverse_best best = {-1, n};
+/* ---- scaling ---- */
 
-            for (int i = lane; i < n; i += WARP) {
-                const struct inverse_best own = {m.open[i] ? pivot_size(m.a[k * ld + i]) : REAL(-1),
-                                                 i};
+template <bool NEAR, int R, int N>
+static __device__ __forceinline__ void
+sum_rows(real (&a)[N][R], int power, double (&sums)[R])
+{
+    for_columns<NEAR>(a, [&](int, const real(&column)[R]) {
+#pragma unroll
+        for (int i = 0; i < R; i++) {
+            sums[i] += fabs((double)scale_entry<NEAR>(column[i], power));
+        }
+    });
+}
 
-                best = better(best, own);
+/* The exponents of columns, if those of rows are near.  Zero and what is not normal are far below
+   what is near, so that their exponents do not matter.  Returns whether all are near. */
+template <int L, int R, int N>
+static __device__ __forceinline__ bool
+find_near_columns(real (&a)[N][R], const struct place &at, int n, const int (&row)[R], int *powers)
+{
+    enum { DIGITS = R_DIGITS - (R_BITS - 32) }; /* of the upper half */
+    bool near = true;
+
+    for_columns<true>(a, [&](int j, const real(&column)[R]) {
+        int power = INT_MIN;
+
+#pragma unroll
+        for (int i = 0; i < R; i++) {
+            const int scaled = upper_half(column[i]) - (row[i] << DIGITS);
+
+            power = scaled > power ? scaled : power;
+        }
+        power = (largest_of_lanes(power, L) >> DIGITS) - R_BIAS;
+        power = at.base + j < n ? power : 0;
+        near = near && is_near(power);
+        if (at.lane == 0) {
+            powers[j] = power;
+        }
+    });
+    return near;
+}
+
+/* S in place of M, with the exponents. */
+template <int L, int R, int N, int S>
+static __device__ __forceinline__ void
+balance_strip(struct team<L, R, N, S> &m, const struct place &at, int n, int up, real (&a)[N][R])
+{
+    int *powers = m.column_power + at.base;
+    bool near = is_near(up);
+    real largest[R] = {};
+    int row[R];
+
+    for_columns<true>(a, [&](int, const real(&column)[R]) {
+#pragma unroll
+        for (int i = 0; i < R; i++) {
+            largest[i] = r_max(r_abs(column[i]), largest[i]);
+        }
+    });
+#pragma unroll
+    for (int i = 0; i < R; i++) {
+        atomicMax(&m.row_exponent[at.lane + L * i], balance_exponent(largest[i]));
+    }
+    sync_team<S>();
+#pragma unroll
+    for (int i = 0; i < R; i++) {
+        row[i] = balance_power(m.row_exponent[at.lane + L * i]);
+        near = near && is_near(row[i]);
+    }
+    near = find_near_columns<L>(a, at, n, row, powers) && near;
+    __syncwarp();
+    if (!near) {
+        m.far = 1;
+    }
+    if (__all_sync(0xffffffffu, near)) {
+        for_columns<true>(a, [&](int j, real(&column)[R]) {
+            const int power = powers[j];
+
+#pragma unroll
+            for (int i = 0; i < R; i++) {
+                column[i] = scale_entry<true>(column[i], -row[i] - power);
             }
-            best = best_of_lanes(best, WARP);
-            if (lane == 0) {
-                m.pivot[k] = best.at;
-                m.open[best.at] = 0;
+        });
+        return;
+    }
+    for_columns<false>(a, [&](int j, real(&column)[R]) {
+        int power = BALANCE_NOTHING;
+
+#pragma unroll
+        for (int i = 0; i < R; i++) {
+            const int exponent = balance_exponent(column[i]) - row[i];
+
+            power = exponent > power ? exponent : power;
+        }
+        power = balance_power(largest_of_lanes(power, L));
+#pragma unroll
+        for (int i = 0; i < R; i++) {
+            column[i] = scale_entry<false>(column[i], -row[i] - power);
+        }
+        if (at.lane == 0) {
+            powers[j] = power;
+        }
+    });
+}
+
+/* ---- elimination ---- */
+
+struct pivot {
+    int row;
+    real value;
+};
+
+/* Orders entries as pivots by the upper 32 bits of their magnitudes.  Zero is below all others, and
+   NaN, of what overflows, is no better. */
+static __device__ __forceinline__ int
+pivot_key(real x)
+{
+    const int upper = upper_half(x), key = upper == 0 && x != 0 ? 1 : upper;
+
+    return upper > (int)(R_INFINITY_BITS >> (R_BITS - 32)) ? 0 : key;
+}
+
+/* The pivot in the first column of a strip, in each of its lanes.  Bit i of `open`: no step had the
+   lane's row i yet. */
+template <int L, int R, int N>
+static __device__ __forceinline__ struct pivot
+find_pivot(const real (&a)[N][R], unsigned open, int lane)
+{
+    const int before = L < WARP ? (int)threadIdx.x % WARP - lane : 0; /* lanes of other strips */
+    struct pivot best = {lane, 0};
+    int key = -1, first;
+
+#pragma unroll
+    for (int i = 0; i < R; i++) {
+        const int own = open >> i & 1 ? pivot_key(a[0][i]) : -1;
+
+        if (own > key) {
+            key = own;
+            best.row = lane + L * i;
+            best.value = a[0][i];
+        }
+    }
+    first = __ballot_sync(0xffffffffu, key == largest_of_lanes(key, L)) >> before;
+    first = __ffs(first) - 1;
+    best.row = __shfl_sync(0xffffffffu, best.row, first, L);
+    best.value = __shfl_sync(0xffffffffu, best.value, first, L);
+    return best;
+}
+
+/* The multiple of the pivot's row that each row loses; 0 for that itself. */
+template <int L, int R, int N>
+static __device__ __forceinline__ void
+find_factors(const real (&a)[N][R], const struct pivot &p, int lane, real (&factor)[R])
+{
+#pragma unroll
+    for (int i = 0; i < R; i++) {
+        factor[i] = p.row == lane + L * i ? REAL(0) : pivot_factor(a[0][i], p.value);
+    }
+}
+
+/* Rows lose multiples of the pivot's row.  TURN: the first column is the step's; the registers
+   turn.  No fused operation: small integers are exact then, and what depends on other rows is
+   zero. */
+template <bool TURN, int R, int N>
+static __device__ __forceinline__ void
+subtract_row(real (&a)[N][R], const real *row, const real (&factor)[R])
+{
+#pragma unroll
+    for (int first = 0; first < N; first += PACK) {
+        const struct pack other = *(const struct pack *)(row + first);
+
+#pragma unroll
+        for (int k = 0; k < PACK; k++) {
+            const int j = first + k;
+
+            if (TURN && j == 0) {
+                continue;
+            }
+#pragma unroll
+            for (int i = 0; i < R; i++) {
+                a[TURN ? j - 1 : j][i] = a[j][i] - factor[i] * other.x[k];
             }
         }
-        __syncthreads();
-        {
-            const int p = m.pivot[k];
-            const real pivot = m.a[k * ld + p], divisor = pivot == 0 ? REAL(1) : pivot;
-            const real inverse = 1 / divisor;
+    }
+}
 
-            singular = singular || pivot == 0;
-            if (t < n) {
-                m.row[t] = t == k ? REAL(1) : m.a[t * ld + p];
-                m.other[t] = m.a[k * ld + t] / divisor;
+template <int L, int R, int N, int S>
+static __device__ __forceinline__ void
+eliminate(struct team<L, R, N, S> &m, const struct place &at, int n, real (&a)[N][R])
+{
+    unsigned open = 0;
+
+#pragma unroll
+    for (int i = 0; i < R; i++) {
+        open |= at.lane + L * i < n ? 1u << i : 0u;
+    }
+    for (int k = 0; k < n; k++) {
+        const bool active = S == 1 || k / N == at.strip;
+        real *row = m.row[at.strip][k % 2];
+        struct pivot p;
+        real factor[R];
+
+        if (active) {
+            p = find_pivot<L>(a, open, at.lane);
+            find_factors<L>(a, p, at.lane, factor);
+            if (at.lane == 0) {
+                m.taken[k] = p.row;
+                m.pivot[p.row] = p.value;
+            }
+        }
+        if (S > 1) {
+#pragma unroll
+            for (int i = 0; i < R && active; i++) {
+                m.factor[k % 2][at.lane + L * i] = factor[i];
             }
             __syncthreads();
-            for (int j = warp; j < n; j += BLOCK_THREADS / WARP) {
-                const real entry = m.row[j];
+            p.row = m.taken[k];
+#pragma unroll
+            for (int i = 0; i < R; i++) {
+                factor[i] = m.factor[k % 2][at.lane + L * i];
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < R; i++) {
+            if (p.row == at.lane + L * i) {
+#pragma unroll
+                for (int first = 0; first < N; first += PACK) {
+                    struct pack own;
 
-                for (int i = lane; i < n; i += WARP) {
-                    const real x = j == k ? REAL(0) : m.a[j * ld + i];
+#pragma unroll
+                    for (int j = 0; j < PACK; j++) {
+                        own.x[j] = a[first + j][i];
+                    }
+                    *(struct pack *)(row + first) = own;
+                }
+                open &= ~(1u << i);
+            }
+        }
+        __syncwarp();
+        if (active) {
+            subtract_row<true>(a, row, factor);
+#pragma unroll
+            for (int i = 0; i < R; i++) {
+                a[N - 1][i] = p.row == at.lane + L * i ? REAL(1) : -factor[i];
+            }
+        } else {
+            subtract_row<false>(a, row, factor);
+        }
+    }
+    sync_team<S>();
+}
 
-                    m.a[j * ld + i] = i == p ? entry * inverse : x - m.other[i] * entry;
+/* ---- results ---- */
+
+/* Where the results of a matrix go. */
+struct result {
+    real *x; /* NULL: nowhere */
+    int n, up;
+    bool nonfinite;
+};
+
+/* What the pivots tell of steps and rows. */
+template <int L, int R, int N, int S>
+static __device__ __forceinline__ void
+survey_pivots(struct team<L, R, N, S> &m, const struct place &at, int n)
+{
+    const int members = S > 1 ? (int)blockDim.x : L;
+
+    for (int k = at.strip * L + at.lane; k < n; k += members) {
+        const int row = m.taken[k];
+
+        m.step[row] = k;
+        m.row_power[k] = balance_power(m.row_exponent[row]);
+        if (m.pivot[row] == 0) {
+            m.pivot[row] = 1;
+            m.singular = 1;
+        }
+    }
+    sync_team<S>();
+}
+
+/* Writes the inverse of M; sums: of magnitudes of rows of 2^up times it. */
+template <bool NEAR, int L, int R, int N, int S>
+static __device__ __forceinline__ void
+write_strip(const struct team<L, R, N, S> &m, const struct place &at, real (&a)[N][R],
+            const struct result &to, double (&sums)[R])
+{
+    const int left = to.n - at.base, turned = left < N ? left : N;
+    int step[R], power[R];
+    real inverse[R];
+
+#pragma unroll
+    for (int i = 0; i < R; i++) {
+        const int row = at.lane + L * i;
+
+        step[i] = row < to.n ? m.step[row] : to.n;
+        power[i] = row < to.n ? -m.column_power[step[i]] : 0;
+        inverse[i] = row < to.n ? 1 / m.pivot[row] : REAL(0);
+        inverse[i] = to.nonfinite ? r_from_bits(R_INFINITY_BITS | 1) : inverse[i];
+        sums[i] = 0;
+    }
+    for_columns<NEAR>(a, [&](int j, const real(&entries)[R]) {
+        const int column = at.base + (j + turned) % N;
+
+        if (column < to.n) {
+            const int other = m.row_power[column];
+            real *x = to.x + m.taken[column] * to.n;
+
+#pragma unroll
+            for (int i = 0; i < R; i++) {
+                const real y = entries[i] * inverse[i];
+
+                sums[i] += fabs((double)scale_entry<NEAR>(y, power[i] - other + to.up));
+                if (to.x != NULL && step[i] < to.n) {
+                    x[step[i]] = scale_entry<NEAR>(y, power[i] - other);
                 }
             }
         }
-        __syncthreads();
-    }
-    return singular;
+    });
 }
 
+template <int L, int R, int N, int S>
 static __global__ void
-__launch_bounds__(BLOCK_THREADS) block_kernel(const __grid_constant__ struct small_inverses q)
+__launch_bounds__(threads_of(S), blocks_of(S, R *N))
+    small_kernel(const __grid_constant__ struct small_inverses q)
 {
-    extern __shared__ char shared[] __align__(16);
-    const struct shared_matrix m = cut_shared(shared, q.n);
-    const int t = (int)threadIdx.x, n = q.n, ld = leading(n);
-    const int64_t matrix = blockIdx.x, first = matrix * n * n;
-    const char kind = q.kind[matrix];
-    const int up = q.only ? 0 : (int)q.exponent[matrix];
-    double norms = read_shared(q, q.w + first, up, m);
-    const bool singular = eliminate_shared(n, m);
+    enum { TEAMS = S > 1 ? 1 : ALONE_THREADS / L };
+    __shared__ struct spaced<struct team<L, R, N, S>> teams[TEAMS];
+    const int t = (int)threadIdx.x, strip = S > 1 ? t / WARP : 0, n = q.n;
+    const struct place at = {t % L, strip, strip * N};
+    const int64_t matrix = (int64_t)blockIdx.x * TEAMS + (S > 1 ? 0 : t / L);
+    const bool present = matrix < q.count;
+    const char kind = present ? q.kind[matrix] : (char)ZERO;
+    const int up = present && !q.only ? (int)q.exponent[matrix] : 0;
+    const struct result to = {present ? q.x + matrix * n * n : NULL, n, up, kind == NONFINITE};
+    struct team<L, R, N, S> &m = teams[S > 1 ? 0 : t / L].team;
+    double sums[R] = {}, norms;
+    real a[N][R];
 
-    if (t < n) {
-        const int from = m.pivot[t];
-        double sum = 0;
+#pragma unroll
+    for (int i = 0; i < R; i++) {
+        const int row = at.lane + L * i;
 
-        for (int j = 0; j < n; j++) {
-            const int to = m.pivot[j], power = -m.columns[t] - m.rows[to];
-            const real x = m.a[j * ld + from];
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const int column = at.base + j;
+            const bool inside = present && row < n && column < n;
 
-            sum += fabs((double)balance_scale(x, power + up));
-            q.x[first + (int64_t)to * n + t] =
-                kind == NONFINITE ? not_a_number() : balance_scale(x, power);
+            a[j][i] = inside ? q.w[matrix * n * n + column * n + row] : REAL(0);
         }
-        m.sums[t] = sum;
+        if (at.strip == 0) {
+            m.row_exponent[row] = BALANCE_NOTHING;
+            m.column_power[row] = 0;
+        }
     }
-    norms *= largest_sum(m, n);
-    if (t == 0) {
+    if (at.strip == 0 && at.lane == 0) {
+        m.singular = m.far = 0;
+    }
+    if (is_near(up)) {
+        sum_rows<true>(a, -up, sums);
+    } else {
+        sum_rows<false>(a, -up, sums);
+    }
+    norms = largest_sum(m, at, sums);
+    sync_team<S>();
+    if (!q.only) {
+        balance_strip(m, at, n, up, a);
+    }
+    eliminate(m, at, n, a);
+    survey_pivots(m, at, n);
+    if (m.far == 0) {
+        write_strip<true>(m, at, a, to, sums);
+    } else {
+        write_strip<false>(m, at, a, to, sums);
+    }
+    norms *= largest_sum(m, at, sums);
+    if (present && at.strip == 0 && at.lane == 0) {
         if (q.only) {
-            q.singular[matrix] = (char)singular;
+            q.singular[matrix] = (char)m.singular;
         } else {
-            mark_matrix(q.marks, matrix, kind, singular, norms);
+            mark_matrix(q.marks, matrix, kind, m.singular != 0, norms);
         }
     }
 }
@@ -351,23 +593,39 @@ __launch_bounds__(BLOCK_THREADS) block_kernel(const __grid_constant__ struct sma
 /* ---- on the host ---- */
 
 bool
-tsvdi_cuda_inverse_small_fits(const struct cuda_call *call, int64_t n)
+tsvdi_cuda_inverse_small_fits(int64_t n)
 {
-    return n <= REGISTER_ORDER ||
-           (n <= BLOCK_ORDER && shared_bytes(n) <= (size_t)call->shared_most);
+    return n <= BLOCK_ORDER;
 }
 
-template <int N>
+template <int L, int R, int N, int S>
 static tsvd_status
-launch_registers(struct cuda_call *call, const struct small_inverses &q)
+launch_small(struct cuda_call *call, const struct small_inverses &q)
 {
+    const int threads = S > 1 ? (q.n + N - 1) / N * WARP : ALONE_THREADS;
     tsvd_status ret = TSVD_OK;
 
-    register_kernel<N>
-        <<<blocks_for(q.count, REGISTER_THREADS / N), REGISTER_THREADS, 0, call->stream>>>(q);
+    small_kernel<L, R, N, S>
+        <<<blocks_for(q.count, S > 1 ? 1 : ALONE_THREADS / L), threads, 0, call->stream>>>(q);
     CUDA_LAUNCHED(call);
 out:
     return ret;
+}
+
+/* Matrices that are one strip. */
+template <int N>
+static tsvd_status
+launch_alone(struct cuda_call *call, const struct small_inverses &q)
+{
+    return launch_small<N / 2, 2, N, 1>(call, q);
+}
+
+/* Matrices of several strips, with R rows in a lane. */
+template <int R>
+static tsvd_status
+launch_block(struct cuda_call *call, const struct small_inverses &q)
+{
+    return launch_small<WARP, R, STRIP, R * WARP / STRIP>(call, q);
 }
 
 tsvd_status
@@ -377,24 +635,14 @@ tsvdi_cuda_inverse_small(struct cuda_call *call, const struct cuda_inverse *run,
     const struct small_inverses q = {run->in.count, (int)n,        only,
                                      run->in.w,     run->x,        run->in.exponent,
                                      run->in.kind,  run->singular, run->marks};
-    tsvd_status ret = TSVD_OK;
 
-    if (n <= 4) {
-        return launch_registers<4>(call, q);
+    if (n <= ALONE_ORDER) {
+        return n <= 4    ? launch_alone<4>(call, q)
+               : n <= 8  ? launch_alone<8>(call, q)
+               : n <= 16 ? launch_alone<16>(call, q)
+                         : launch_alone<32>(call, q);
     }
-    if (n <= 8) {
-        return launch_registers<8>(call, q);
-    }
-    if (n <= 16) {
-        return launch_registers<16>(call, q);
-    }
-    if (n <= REGISTER_ORDER) {
-        return launch_registers<32>(call, q);
-    }
-    CUDA_TRY(call, cudaFuncSetAttribute(block_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        (int)shared_bytes(n)));
-    block_kernel<<<(unsigned)q.count, BLOCK_THREADS, shared_bytes(n), call->stream>>>(q);
-    CUDA_LAUNCHED(call);
-out:
-    return ret;
+    return n <= 2 * WARP   ? launch_block<2>(call, q)
+           : n <= 3 * WARP ? launch_block<3>(call, q)
+                           : launch_block<4>(call, q);
 }
