@@ -410,7 +410,7 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
     struct jacobi_row<G> x, j;
     struct jacobi_column own;
     int sweeps = 0, rotations = 0, rank, values;
-    bool turned = present, more = true;
+    bool active = present && q.most_sweeps > 0, turned = present;
     real value;
 
 #pragma unroll
@@ -419,9 +419,8 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
         entry<G>(j, k) = REAL(k == lane);
     }
     begin_columns<G>(&x, &own, of, lane);
-    while (more) {
-        const bool active = turned && sweeps < q.most_sweeps;
-        bool made = false;
+    while (__any_sync(0xffffffffu, active)) {
+        int made = 0;
 
 #pragma unroll 1
         for (int round = 0; round < G - 1; round++) {
@@ -439,8 +438,7 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
             norm = __shfl_sync(0xffffffffu, own.norm, is.other, G);
             exponent = __shfl_sync(0xffffffffu, own.exponent, is.other, G);
             meeting = meet_columns(&own, active, is.place < G / 2, dot, norm, exponent, tolerance);
-            rotations += meeting.turns;
-            made |= meeting.turns;
+            made += meeting.turns;
             __syncwarp(); /* all have read the shears of the round before */
             if (is.place < G / 2) {
                 warp.x[pair][slot] = meeting.x;
@@ -458,10 +456,11 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
             }
             turn_and_move<G, VECTORS>(&x, &j, &warp.x[0][slot]);
         }
-        made = group_count<G>(made) > 0;
-        turned = active ? made : turned;
+        rotations += made;
+        made = group_count<G>(made);
+        turned = active ? made > 0 : turned;
         sweeps += active;
-        more = __any_sync(0xffffffffu, turned && sweeps < q.most_sweeps);
+        active = turned && sweeps < q.most_sweeps;
     }
     rank = rank_column<G>(own, lane, &value);
     values = group_count<G>(own.norm > 0);
