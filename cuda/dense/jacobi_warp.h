@@ -20,16 +20,26 @@
  * over that of a, h and s become h 2^shift and s / 2^shift in X: with forward and back of
  * math/jacobi.h, h 2^shift = forward / (1 + c) if a is the longer column, and else, as the roles
  * change, -back / (1 + c).  No factor overflows, as back is at most about the quotient of kept
- * norms; where forward underflows, its shears do nothing.
+ * norms.  Where forward underflows, its shears do nothing.  A pair that is not turned has zeros.
  */
 #ifndef TSVDI_CUDA_DENSE_JACOBI_WARP_H
 #define TSVDI_CUDA_DENSE_JACOBI_WARP_H
 
 #include "dense/jacobi_run.h"
 
-enum { JACOBI_WARP_THREADS = 64 };
+enum {
+    JACOBI_WARP_THREADS = 64,
+    /* Columns have scales 2^(JACOBI_STEP i), so that most pairs have the same one, and X takes the
+       shears of J: in float64 all pairs of a matrix that is not badly graded. */
+    JACOBI_STEP = TSVD_SINGLE ? 12 : 192,
+    /* Norms are kept between 2^-JACOBI_FAR and 2^JACOBI_FAR: a step brings the largest entry, or
+       the norm, up to half a step from 1, and a norm is at most sqrt(32) times the largest entry
+       and that twice its power. */
+    JACOBI_FAR = JACOBI_STEP / 2 + 4
+};
 
-/* Blocks of a multiprocessor with 65536 registers, by those that the rows of a thread take. */
+/* Blocks of a multiprocessor with 65536 registers, for threads that hold so many entries.  It
+   leaves a thread 168, 128 or 96 registers, which is just enough. */
 static constexpr int
 jacobi_warp_blocks(int numbers)
 {
@@ -50,11 +60,11 @@ struct jacobi_column {
 
 /* Where a column stands in a round. */
 struct jacobi_place {
-    int place; /* of the top row: 0 .. G / 2 - 1, of the bottom row: G / 2 .. G - 1 */
-    int other; /* the column that it meets */
+    int along; /* in the ring: 1 .. G - 1, of column 0: 0 */
+    int meets; /* the column that it meets; its own number stands for column 0 */
 };
 
-/* The shears of a pair. */
+/* The shears of a pair, of the upper column a and the lower one b. */
 struct __align__(2 * sizeof(real)) jacobi_shears
 {
     real half, whole; /* a += half b, b += whole a, a += half b */
@@ -62,8 +72,9 @@ struct __align__(2 * sizeof(real)) jacobi_shears
 
 /* What a warp shares. */
 template <int G> struct jacobi_warp {
-    struct jacobi_shears j[G / 2][WARP / G], x[G / 2][WARP / G];
-    real factor[WARP]; /* by places, for each matrix */
+    struct jacobi_shears j[G / 2][WARP / G]; /* of J, by pairs; of each matrix */
+    struct jacobi_shears x[G / 2][WARP / G]; /* the same of X */
+    real factor[WARP];                       /* of columns, by places; one matrix after another */
 };
 
 /* ---- short arithmetic ----
@@ -121,22 +132,45 @@ shear(const struct jacobi_shears &turn, real *a, real *b)
 
 /* ---- the ring ---- */
 
+/* Before the first round. */
 template <int G>
 static __device__ __forceinline__ struct jacobi_place
-place_of(int column, int round)
+begin_place(int column)
 {
-    const int circle = G - 1;
-    struct jacobi_place is = {0, circle - round}; /* of column 0 */
-    int along = column - 1 + round, other;
+    return {column, column < G - 1 ? G - 1 - column : G - 1};
+}
 
-    along -= along < circle ? 0 : circle;
-    other = G - 3 - along - round;
-    other += other < 0 ? circle : 0;
-    if (column > 0) {
-        is.place = along < G / 2 - 1 ? along + 1 : G / 2 + G - 2 - along;
-        is.other = along == G - 2 ? 0 : 1 + other;
-    }
-    return is;
+/* Columns a and b, both > 0, meet in round m if a + b + 2 m is a multiple of G - 1. */
+template <int G>
+static __device__ __forceinline__ void
+move_on(struct jacobi_place *is, int column)
+{
+    is->along += column > 0;
+    is->along = is->along < G ? is->along : 1;
+    is->meets -= column > 0 ? 2 : 1;
+    is->meets += is->meets > 0 ? 0 : G - 1;
+}
+
+template <int G>
+static __device__ __forceinline__ bool
+on_top(const struct jacobi_place &is)
+{
+    return is.along < G / 2;
+}
+
+template <int G>
+static __device__ __forceinline__ int
+pair_of(const struct jacobi_place &is)
+{
+    return on_top<G>(is) ? is.along : G - 1 - is.along;
+}
+
+/* The top row's places come first. */
+template <int G>
+static __device__ __forceinline__ int
+place_of(const struct jacobi_place &is)
+{
+    return pair_of<G>(is) + (on_top<G>(is) ? 0 : G / 2);
 }
 
 /* ---- over the rows ---- */
@@ -201,25 +235,34 @@ scale_columns(struct jacobi_row<G> *x, real *of, int place, real factor)
     }
 }
 
+/* The scale that is nearest to 2^power. */
+static __device__ __forceinline__ int
+nearest_step(real_int power)
+{
+    return (int)(power + (power < 0 ? -JACOBI_STEP / 2 : JACOBI_STEP / 2)) / JACOBI_STEP *
+           JACOBI_STEP;
+}
+
 /* Brings the columns to where their squares neither overflow nor underflow. */
 template <int G>
 static __device__ __forceinline__ void
 begin_columns(struct jacobi_row<G> *x, struct jacobi_column *own, real *of, int lane)
 {
-    const int place = place_of<G>(lane, 0).place;
+    const int place = place_of<G>(begin_place<G>(lane));
     const real most = gather<G, LARGEST, 0, G>(*x, lane);
     real_int power;
 
     (void)r_split(__shfl_sync(0xffffffffu, most, place, G), &power);
     *own = {};
-    own->exponent = (int)power;
-    /* two steps: one power may be out of range */
-    scale_columns<G>(x, of, place, r_pow2((int)-(power / 2)));
-    scale_columns<G>(x, of, place, r_pow2((int)-(power - power / 2)));
+    own->exponent = nearest_step(power);
+    /* twice one half: one power may be out of range */
+    scale_columns<G>(x, of, place, r_pow2(-own->exponent / 2));
+    scale_columns<G>(x, of, place, r_pow2(-own->exponent / 2));
 }
 
-/* Finds the norms of columns, and brings them close to 1.  A column that is no more than rounding
-   errors becomes zero.  wanted: this thread's column is one of them; begins: so does a sweep. */
+/* Finds the norms of columns, and brings them to where they are kept.  A column that is no more
+   than rounding errors becomes zero.  wanted: this thread's column is one of them; begins: so does
+   a sweep. */
 template <int G>
 static __device__ __forceinline__ void
 measure_columns(struct jacobi_row<G> *x, struct jacobi_column *own, real *of, int lane, int place,
@@ -233,12 +276,15 @@ measure_columns(struct jacobi_row<G> *x, struct jacobi_column *own, real *of, in
 
         own->norm = norm;
         own->lost = false;
-        if (norm > 0 && (norm < JACOBI_NORM_LEAST || norm > JACOBI_NORM_MOST)) {
+        if (norm > 0 && (norm < r_pow2(-JACOBI_FAR) || norm > r_pow2(JACOBI_FAR))) {
             real_int power;
+            int step;
 
-            own->norm = r_split(norm, &power);
-            factor = r_pow2((int)-power);
-            own->exponent += (int)power;
+            (void)r_split(norm, &power);
+            step = nearest_step(power);
+            factor = r_pow2(-step);
+            own->norm *= factor;
+            own->exponent += step;
             own->most_norm *= factor;
         }
         if (norm > 0 && own->norm <= jacobi_noise(r) * own->most_norm) {
@@ -260,40 +306,62 @@ struct jacobi_meeting_of_rows {
     struct jacobi_shears x, j;
 };
 
+/* A shift beyond JACOBI_SHIFT counts as that. */
+static __device__ __forceinline__ int
+near_shift(int shift)
+{
+    return min(max(shift, -(int)JACOBI_SHIFT), (int)JACOBI_SHIFT);
+}
+
+/* The smaller of x >= 0 and 1, by their bits. */
+static __device__ __forceinline__ real
+at_most_one(real x)
+{
+    return r_bits(x) < r_bits(1) ? x : REAL(1);
+}
+
+/* -x, or x. */
+static __device__ __forceinline__ real
+signed_as(bool minus, real x)
+{
+    return r_from_bits((real_int)((real_uint)r_bits(x) ^ (minus ? R_SIGN_BIT : 0)));
+}
+
 /* The rotation of this thread's column and the other one, by their product; the norm goes along.
    active: they may turn.  top: this thread's is the upper one; norm, exponent: of the other one.
-   The formulas are those of math/jacobi.h, in which x is the longer column. */
+   Both threads compute the same.  The formulas are those of math/jacobi.h, in which x is the longer
+   column, but h, g, t and s have the other sign if that is the upper one: s is what the lower
+   column takes of the upper one. */
 static __device__ __forceinline__ struct jacobi_meeting_of_rows
 meet_columns(struct jacobi_column *own, bool active, bool top, real dot, real norm, int exponent,
              real tolerance)
 {
-    const bool there = active && own->norm > 0 && norm > 0;
-    const int shift_top = top ? exponent - own->exponent : own->exponent - exponent;
+    const int shift_top = near_shift(top ? exponent - own->exponent : own->exponent - exponent);
     const real norm_top = top ? own->norm : norm, norm_bottom = top ? norm : own->norm;
-    const bool top_longer = !jacobi_is_less(norm_top, norm_bottom, shift_top);
+    const bool top_longer = norm_top >= norm_bottom * r_pow2(shift_top);
     const bool longer = top == top_longer; /* this thread's column */
-    const int shift = top_longer ? shift_top : -shift_top;
     const real x = top_longer ? norm_top : norm_bottom, y = top_longer ? norm_bottom : norm_top;
-    const real inverse = short_reciprocal(x * y);
-    const real h = dot * inverse, ratio = y * inverse * y;
-    const real r = r_min(jacobi_shifted(ratio, shift), 1);
+    const real scale = r_pow2(top_longer ? shift_top : -shift_top);
+    const real product = x * y, inverse = short_reciprocal(product);
+    const real ratio = y * inverse * y;
+    const real r = at_most_one(ratio * scale);
+    const real h = signed_as(top_longer, dot) * inverse;
     const real apart = (1 - r) * (1 + r), cross = 2 * r * h;
     const real square = r_fma(apart, apart, cross * cross);
     const real g = 2 * h * short_reciprocal(r_fma(square, short_inverse_root(square), apart));
     const real t = r * g, c = short_inverse_root(r_fma(t, t, 1));
-    const real s = t * c, half = short_reciprocal(1 + c);
-    const real forward = shift == 0 ? s : jacobi_shifted(s, shift);
-    const real back = shift == 0 ? s : g * c * ratio;
+    const real s = t * c, half = -short_reciprocal(1 + c);
+    const real forward = s * scale, back = shift_top == 0 ? s : g * c * ratio;
     const real grows = r_fma(longer ? t * r : -g, h, 1); /* the square of the norm */
     struct jacobi_meeting_of_rows meeting = {};
 
-    meeting.turns = there && r_abs(h) > tolerance;
-    meeting.even = !meeting.turns || shift == 0;
+    meeting.turns = active && product > 0 && r_abs(h) > tolerance;
+    meeting.even = !meeting.turns || shift_top == 0;
     if (meeting.turns) {
-        meeting.j.whole = top_longer ? -s : s;
-        meeting.j.half = -meeting.j.whole * half;
-        meeting.x.whole = top_longer ? -back : forward;
-        meeting.x.half = (top_longer ? forward : -back) * half;
+        meeting.j.whole = s;
+        meeting.j.half = s * half;
+        meeting.x.whole = top_longer ? back : forward;
+        meeting.x.half = (top_longer ? forward : back) * half;
         if (longer || grows >= JACOBI_CANCELS) {
             own->norm *= grows * short_inverse_root(grows);
         } else {
@@ -303,7 +371,7 @@ meet_columns(struct jacobi_column *own, bool active, bool top, real dot, real no
     return meeting;
 }
 
-/* Applies the rotations of a round, of this matrix of the warp. */
+/* Applies the rotations of a round.  of: those of this matrix. */
 template <int G>
 static __device__ __forceinline__ void
 turn_columns(struct jacobi_row<G> *row, const struct jacobi_shears *of)
@@ -334,7 +402,8 @@ end_turn(struct jacobi_row<G> *row, const struct jacobi_shears &turn, int p, rea
     (p == 0 ? row->top[0] : p + 1 < G / 2 ? row->top[p + 1] : row->bottom[p]) = third;
 }
 
-/* Applies the same rotations to X and J, and the columns go on. */
+/* Applies the same rotations to X and J, and the columns go on.  In this order each result goes to
+   a register that has just become free. */
 template <int G, bool VECTORS>
 static __device__ __forceinline__ void
 turn_and_move(struct jacobi_row<G> *x, struct jacobi_row<G> *j, const struct jacobi_shears *of)
@@ -409,6 +478,7 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
     real *const of = warp.factor + slot * G;
     struct jacobi_row<G> x, j;
     struct jacobi_column own;
+    struct jacobi_place is = begin_place<G>(lane);
     int sweeps = 0, rotations = 0, rank, values;
     bool active = present && q.most_sweeps > 0, turned = present;
     real value;
@@ -424,37 +494,39 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
 
 #pragma unroll 1
         for (int round = 0; round < G - 1; round++) {
-            const struct jacobi_place is = place_of<G>(lane, round);
-            const int pair = is.place % (G / 2);
+            const int other = is.meets == lane ? 0 : is.meets, pair = pair_of<G>(is);
             struct jacobi_meeting_of_rows meeting;
             real dot, norm;
             int exponent;
 
             if (round == 0 || __any_sync(0xffffffffu, own.lost)) {
-                measure_columns<G>(&x, &own, of, lane, is.place, q.r,
+                measure_columns<G>(&x, &own, of, lane, place_of<G>(is), q.r,
                                    round == 0 ? active : own.lost, round == 0);
             }
             dot = __shfl_sync(0xffffffffu, gather_dots<G>(x, lane), 2 * pair, G);
-            norm = __shfl_sync(0xffffffffu, own.norm, is.other, G);
-            exponent = __shfl_sync(0xffffffffu, own.exponent, is.other, G);
-            meeting = meet_columns(&own, active, is.place < G / 2, dot, norm, exponent, tolerance);
+            norm = __shfl_sync(0xffffffffu, own.norm, other, G);
+            exponent = __shfl_sync(0xffffffffu, own.exponent, other, G);
+            meeting = meet_columns(&own, active, on_top<G>(is), dot, norm, exponent, tolerance);
             made += meeting.turns;
             __syncwarp(); /* all have read the shears of the round before */
-            if (is.place < G / 2) {
+            if (on_top<G>(is)) {
                 warp.x[pair][slot] = meeting.x;
-                warp.j[pair][slot] = meeting.j;
             }
-            __syncwarp();
             if (!__all_sync(0xffffffffu, meeting.even)) {
+                if (on_top<G>(is)) {
+                    warp.j[pair][slot] = meeting.j;
+                }
+                __syncwarp();
                 turn_columns<G>(&x, &warp.x[0][slot]);
                 if (VECTORS) {
                     turn_columns<G>(&j, &warp.j[0][slot]);
                 }
                 __syncwarp();
                 warp.x[pair][slot] = {};
-                __syncwarp();
             }
+            __syncwarp();
             turn_and_move<G, VECTORS>(&x, &j, &warp.x[0][slot]);
+            move_on<G>(&is, lane);
         }
         rotations += made;
         made = group_count<G>(made);
