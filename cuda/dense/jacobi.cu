@@ -395,12 +395,11 @@ jacobi_chunk_most(const struct dense_problem *p)
     const uint64_t blocks = (uint64_t)blocks_for(longer * longer, THREADS) + 1;
     uint64_t room = 0, most;
 
-    if (is_large(p) ||
-        tsvdi_cuda_memory_for(p->b.handle->cuda, bytes_of(p->b.matrices, 2 * one.device), &room) !=
-            TSVD_OK) {
+    if (is_large(p) || tsvdi_cuda_memory_for(p->b.handle->cuda, bytes_of(p->b.matrices, one.device),
+                                             &room) != TSVD_OK) {
         return 1;
     }
-    room = room / 2 < CHUNK_BYTES ? room / 2 : CHUNK_BYTES;
+    room = room < CHUNK_BYTES ? room : CHUNK_BYTES;
     most = room / one.device;
     most = most < INT32_MAX / (4 * blocks) ? most : INT32_MAX / (4 * blocks);
     return most > 1 ? (int64_t)most : 1;

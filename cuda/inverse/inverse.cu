@@ -295,11 +295,10 @@ chunk_most(const struct dense_problem *p, int refine)
     const uint64_t tiles = bytes_of(blocks_for(p->b.n, TILE), blocks_for(p->b.n, TILE));
     uint64_t room = 0, most;
 
-    if (tsvdi_cuda_memory_for(p->b.handle->cuda, bytes_of(p->b.matrices, 2 * one), &room) !=
-        TSVD_OK) {
+    if (tsvdi_cuda_memory_for(p->b.handle->cuda, bytes_of(p->b.matrices, one), &room) != TSVD_OK) {
         return 1;
     }
-    room = std::min(room / 2, CHUNK_BYTES);
+    room = std::min(room, CHUNK_BYTES);
     most = std::min(room / one, INT32_MAX / (tiles + (uint64_t)p->b.n));
     return most > 1 ? (int64_t)most : 1;
 }

@@ -365,8 +365,19 @@ out:
 tsvd_status
 tsvdi_cuda_memory_for(struct cuda_call *call, uint64_t wanted, uint64_t *bytes)
 {
+    uint64_t idle = 0;
+    tsvd_status ret = TSVD_OK;
+
     *bytes = wanted;
-    return wanted <= CHECKED_BYTES ? TSVD_OK : tsvdi_cuda_memory_free(call, bytes);
+    if (wanted > CHECKED_BYTES) {
+        TSVD_TRY(idle_bytes(call, &idle));
+    }
+    if (wanted > CHECKED_BYTES && wanted > idle) {
+        TSVD_TRY(tsvdi_cuda_memory_free(call, bytes));
+        *bytes /= 2;
+    }
+out:
+    return ret;
 }
 
 /* Takes device memory from the caller's allocator. */

@@ -80,8 +80,8 @@ tsvd_status tsvdi_cuda_fail(struct cuda_call *call, cudaError_t code, const char
 /* Bytes that the device and its pool have free. */
 tsvd_status tsvdi_cuda_memory_free(struct cuda_call *call, uint64_t *bytes);
 
-/* The same if so many bytes are more than a few; else it is these, and their allocation will tell
-   whether they are there.  The question takes as long as a small call. */
+/* What work that could use so many bytes may take: these if they are few or the pool has them, else
+   half of what is free.  The question what is free takes as long as a small call. */
 tsvd_status tsvdi_cuda_memory_for(struct cuda_call *call, uint64_t wanted, uint64_t *bytes);
 
 /* Make call->mark, and with it call->urgent. */
