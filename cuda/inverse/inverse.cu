@@ -246,7 +246,7 @@ lay_out(const struct inverse_shape &shape, struct cuda_inverse *run, char *base)
 
 /* One chunk's; the stage of load() lies where the rest will be. */
 static size_t
-lay_work(const struct cuda_call *call, const struct inverse_shape &shape, char *base,
+lay_work(struct cuda_call *call, const struct inverse_shape &shape, char *base,
          struct workspace *work)
 {
     const int64_t n = shape.n, count = shape.count, numbers = count * n * n;

@@ -51,7 +51,7 @@ __launch_bounds__(GATHER_THREADS) gather_kernel(const __grid_constant__ struct i
 /* ---- on the host ---- */
 
 static struct panel_sharing
-share_out(const struct cuda_call *call, int64_t n)
+share_out(struct cuda_call *call, int64_t n)
 {
     struct panel_sharing s = {};
 
@@ -96,7 +96,7 @@ lay_out(const struct panel_sharing &s, int64_t n, int64_t count, char *base, str
 }
 
 uint64_t
-tsvdi_cuda_inverse_large_bytes(const struct cuda_call *call, int64_t n, int64_t count)
+tsvdi_cuda_inverse_large_bytes(struct cuda_call *call, int64_t n, int64_t count)
 {
     struct elimination work = {};
 

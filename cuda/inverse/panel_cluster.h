@@ -13,8 +13,9 @@
  *
  * A pivot's row is divided by the pivot after the last step.
  *
- * A row is chosen by the upper 32 bits of its entry.  So a pivot may be smaller than the largest
- * entry, by a part in 2^20 at most.
+ * A row is chosen by the first 16 bits of its entry, or so: a pivot may be smaller than the largest
+ * entry, by a part in 2^15 at most.  So one instruction finds the largest of a warp, and whose it
+ * is.
  */
 #ifndef TSVDI_CUDA_INVERSE_PANEL_CLUSTER_H
 #define TSVDI_CUDA_INVERSE_PANEL_CLUSTER_H
@@ -25,8 +26,8 @@
 enum {
     CLUSTER_MOST = 16, /* blocks */
     CLUSTER_TURNS = 3,
-    CLUSTER_ROWS = 128, /* of a block that are worth another block: as 16 blocks at n = 1024, 8 take
-                           a tenth less time, and 4 as long */
+    CLUSTER_ROWS = 128, /* of a block, before there are more blocks: of n = 1024, 8 blocks take a
+                           tenth less time than 16 or 4 */
     CLUSTER_NUMBERS = 16384 * 8 / (int)sizeof(real), /* in the registers of a block */
     CLUSTER_MOST_THREADS = 1024,
     CLUSTER_MATRICES = 8,                 /* about as many clusters have room */
@@ -115,27 +116,24 @@ send_once(unsigned to, struct cluster_once x, unsigned barrier)
 
 /* ---- the kernel ---- */
 
-/* The order of entries as pivots: 0 for NaN, then zero, then the others. */
+/* The order of entries as pivots, in the bits above those of a number below WARP: 0 for NaN, then
+   zero, then the others. */
 static __device__ __forceinline__ unsigned
 pivot_order(real x)
 {
-#if TSVD_SINGLE
-    const unsigned size = __float_as_uint(fabsf(x));
+    const unsigned upper = (unsigned)upper_half(x);
+    const bool is_zero = ((real_uint)r_bits(x) & ~R_SIGN_BIT) == 0;
+    const bool is_nan = upper > (unsigned)(R_INFINITY_BITS >> (R_BITS - 32));
 
-    return x == x ? size + 1 : 0;
-#else
-    const unsigned size = (unsigned)__double2hiint(fabs(x));
-
-    return x != x ? 0 : size + 1 + (size == 0 && x != 0);
-#endif
+    return (is_nan ? 0 : is_zero ? 1 : (upper / WARP) + 2) * WARP;
 }
 
-/* The first lane with the largest number; *most: that number. */
+/* The first lane with the largest order; *most: that order, and the lane's complement below it. */
 static __device__ __forceinline__ int
-first_of_largest(unsigned own, unsigned *most)
+first_of_largest(unsigned order, unsigned *most)
 {
-    *most = __reduce_max_sync(0xffffffffu, own);
-    return __ffs((int)__ballot_sync(0xffffffffu, own == *most)) - 1;
+    *most = __reduce_max_sync(0xffffffffu, order | (WARP - 1 - threadIdx.x % WARP));
+    return WARP - 1 - (int)(*most % WARP);
 }
 
 /* What a block has in shared memory. */
@@ -200,11 +198,11 @@ find_offer(struct cluster_memory<WIDTH> *m, int turn, bool open, real entry, int
 
     *lane_with = first_of_largest(open ? pivot_order(entry) : 0, &most);
     if (lane == 0) {
-        m->order[turn][t / WARP] = most;
+        m->order[turn][t / WARP] = most / WARP * WARP;
     }
     __syncthreads();
     warp_with = first_of_largest(lane < warps ? m->order[turn][lane] : 0, &most);
-    *any = most > 0;
+    *any = most >= WARP;
     return warp_with;
 }
 
@@ -385,42 +383,54 @@ configure_cluster(const struct cuda_call *call, const struct panel_sharing &s, i
     return config;
 }
 
-/* Whether the device can run clusters for matrices of order n, and how.  The code must be for
-   devices that have clusters, too. */
-static bool
-share_cluster(const struct cuda_call *call, int64_t n, struct panel_sharing *s)
+/* Blocks of the largest cluster that the device can run, below 0: it has none.  The code must be
+   for devices that have clusters, too. */
+static int
+find_cluster_most(const struct cuda_call *call)
 {
     cudaFuncAttributes code = {};
-    int able = 0, clusters = 0;
+    cudaLaunchAttribute attribute = {};
+    struct panel_sharing s = {};
+    int able = 0, clusters = 0, width;
 
+    s.rows = cluster_threads(32);
     (void)cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, call->device);
     if (!able || cudaFuncGetAttributes(&code, cluster_kernel<32>) != cudaSuccess ||
         code.ptxVersion < 90) {
-        (void)cudaGetLastError();
-        return false;
-    }
-    for (int64_t blocks = CLUSTER_MOST; blocks > 0 && clusters == 0; blocks /= 2) {
-        const int64_t rows = ((n + blocks - 1) / blocks + WARP - 1) / WARP * WARP;
-        const cluster_function kernel = choose_cluster(rows, &s->width);
-        cudaLaunchAttribute attribute = {};
-        cudaLaunchConfig_t config;
-
-        if (kernel == NULL) {
-            break;
-        }
-        if (blocks / 2 * CLUSTER_ROWS >= n) {
-            continue; /* half of them will do */
-        }
-        s->clusters = true;
-        s->rows = (int)rows;
-        s->blocks = (int)blocks;
-        s->matrices = CLUSTER_MATRICES;
-        config = configure_cluster(call, *s, 1, &attribute);
-        (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-        (void)cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
         (void)cudaGetLastError(); /* what is not supported is no error */
+        return -1;
     }
-    return clusters > 0;
+    for (s.blocks = CLUSTER_MOST; s.blocks > 0; s.blocks /= 2) {
+        const cudaLaunchConfig_t config = configure_cluster(call, s, 1, &attribute);
+        const cluster_function kernel = choose_cluster(s.rows, &width);
+
+        (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+        if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess &&
+            clusters > 0) {
+            return s.blocks;
+        }
+        (void)cudaGetLastError();
+    }
+    return -1;
+}
+
+/* How matrices of order n are shared out; false: the device has no clusters for them. */
+static bool
+share_cluster(struct cuda_call *call, int64_t n, struct panel_sharing *s)
+{
+    int64_t rows;
+
+    if (call->cluster_most == 0) {
+        call->cluster_most = find_cluster_most(call);
+    }
+    s->clusters = true;
+    s->matrices = CLUSTER_MATRICES;
+    for (s->blocks = call->cluster_most; s->blocks / 2 * CLUSTER_ROWS >= n;) {
+        s->blocks /= 2;
+    }
+    rows = s->blocks > 0 ? ((n + s->blocks - 1) / s->blocks + WARP - 1) / WARP * WARP : n;
+    s->rows = (int)rows;
+    return s->blocks > 0 && choose_cluster(rows, &s->width) != NULL;
 }
 
 static tsvd_status
@@ -430,9 +440,14 @@ launch_cluster(struct cuda_call *call, const struct panel_sharing &s, const stru
     cudaLaunchAttribute attribute = {};
     const cudaLaunchConfig_t config = configure_cluster(call, s, matrices, &attribute);
     int width;
+    const cluster_function kernel = choose_cluster(s.rows, &width);
     tsvd_status ret = TSVD_OK;
 
-    CUDA_TRY(call, cudaLaunchKernelEx(&config, choose_cluster(s.rows, &width), q));
+    if (q.begin == 0) {
+        CUDA_TRY(call,
+                 cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    }
+    CUDA_TRY(call, cudaLaunchKernelEx(&config, kernel, q));
 out:
     return ret;
 }

@@ -83,19 +83,33 @@ pivot_size(real x)
     return x == x ? r_abs(x) : REAL(0);
 }
 
+/* The upper 32 bits of |x|. */
+static __device__ __forceinline__ int
+upper_half(real x)
+{
+    return (int)(((real_uint)r_bits(x) & ~R_SIGN_BIT) >> (R_BITS - 32));
+}
+
 /* x / pivot, by which a row loses the pivot's.  It is 1 if they are equal, so that zeros are left
-   of a row that is equal to the pivot's; and x if the pivot is zero.  A division would be a call.
- */
+   of a row that is equal to the pivot's; and x if the pivot is zero.  A division would be a call,
+   and comparisons of numbers take longer than those of their bits. */
 static __device__ __forceinline__ real
 pivot_factor(real x, real pivot)
 {
-    enum { FAIR_POWER = 3 * R_BIAS / 4, LIFT_POWER = R_BIAS / 2 };
-    const real divisor = pivot == 0 ? REAL(1) : pivot, size = r_abs(divisor);
-    const real lift = size < r_pow2(-FAIR_POWER)  ? r_pow2(LIFT_POWER)
-                      : size > r_pow2(FAIR_POWER) ? r_pow2(-LIFT_POWER)
-                                                  : REAL(1);
+    enum {
+        FAIR_POWER = 3 * R_BIAS / 4,
+        LIFT_POWER = R_BIAS / 2,
+        DIGITS = R_DIGITS - (R_BITS - 32), /* of the upper half */
+        LEAST = (R_BIAS - FAIR_POWER) << DIGITS,
+        MOST = (R_BIAS + FAIR_POWER) << DIGITS
+    };
+    const bool is_zero = ((real_uint)r_bits(pivot) & ~R_SIGN_BIT) == 0;
+    const int size = upper_half(pivot);
+    const real lift = size < LEAST  ? r_pow2(LIFT_POWER)
+                      : size > MOST ? r_pow2(-LIFT_POWER)
+                                    : REAL(1);
 
-    return r_quotient(x * lift, divisor * lift);
+    return is_zero ? x : r_quotient(x * lift, pivot * lift);
 }
 
 /* The larger of two; of equals that with the lower number. */
@@ -146,7 +160,7 @@ tsvd_status tsvdi_cuda_inverse_small(struct cuda_call *call, const struct cuda_i
 
 /* large.cu: eliminates S in run->in.w, which is another array than run->x.  p [count][n] gets the
    pivots.  Workspace in bytes, d_work of that size. */
-uint64_t tsvdi_cuda_inverse_large_bytes(const struct cuda_call *call, int64_t n, int64_t count);
+uint64_t tsvdi_cuda_inverse_large_bytes(struct cuda_call *call, int64_t n, int64_t count);
 tsvd_status tsvdi_cuda_inverse_large(struct tsvd_context *ctx, const struct cuda_inverse *run,
                                      int *d_p, char *d_work);
 

@@ -116,13 +116,6 @@ scale_entry(real x, int power)
                                                        : balance_scale(x, power);
 }
 
-/* The upper 32 bits of |x|. */
-static __device__ __forceinline__ int
-upper_half(real x)
-{
-    return (int)(((real_uint)r_bits(x) & ~R_SIGN_BIT) >> (R_BITS - 32));
-}
-
 static __device__ __forceinline__ bool
 is_near(int power)
 {

@@ -33,6 +33,7 @@ struct cuda_call {
     int current;         /* 1: the context is the calling thread's current one */
     int multiprocessors; /* of the device */
     int shared_most;     /* bytes of shared memory that a block can have */
+    int cluster_most;    /* blocks of a cluster; 0: not asked yet; below 0: it has none */
     cudaStream_t stream; /* the stream of the call under way: the handle's own, or the caller's */
     struct cuda_home *home; /* who has the next two, which results may outlive the handle with */
     cudaStream_t own;       /* the handle's own stream */
