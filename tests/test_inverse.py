@@ -295,16 +295,34 @@ def test_device_arrays(cuda):
 
 
 @pytest.mark.cuda
-def test_wide_panels(cuda):
-    """Above the order from which on panels consist of narrow ones; checked by a product there."""
+@pytest.mark.parametrize("n", [2080, 9000, 16_500])
+def test_panels(n, cuda):
+    """Panels of each width, and of all multiprocessors; checked by a product there."""
     torch = pytest.importorskip("torch")
+    if torch.cuda.mem_get_info()[0] < 48 * n**2:
+        pytest.skip("too little memory on the device")
     for dtype in (torch.float64, torch.float32):
-        A = torch.randn(4500, 4500, dtype=dtype, device="cuda")
+        A = torch.randn(n, n, dtype=dtype, device="cuda")
         X = linalg.inv(A)
         off = A.double() @ X.double()
         off.diagonal().sub_(1)
-        unit = 4500 * torch.finfo(dtype).eps * A.double().norm() * X.double().norm()
+        unit = n * torch.finfo(dtype).eps * A.double().norm() * X.double().norm()
         assert (off.norm() / unit).item() <= INVERSE_BOUNDS[False]
+
+
+@pytest.mark.parametrize("n", [30, 120, 160, 300])
+def test_growth_that_overflows(n, device):
+    """Rows grow by 2 in each step until inf - inf is among them. All of X is written even so."""
+    A = np.eye(n, dtype=np.float32) - np.tril(np.ones((n, n), np.float32), -1)
+    A[:, -1] = 1
+    A[-1, n - 25 : -1] = 1
+    out = np.full((n, n), 7, np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinAlgWarning)
+        X = linalg.inv(A, out=out, device=device)
+        again = linalg.inv(A, device=device)
+    assert X is out and not (X == 7).any()
+    np.testing.assert_array_equal(X, again)
 
 
 def test_a_matrix_with_nan_leaves_the_warning_of_others():

@@ -90,7 +90,8 @@ lay_out(const struct panel_sharing &s, int64_t n, int64_t count, char *base, str
     to->sharing = s;
     to->panel.step = cut<int>(base, &at, matrices * n);
     to->panel.mail = cut<struct message>(base, &at, s.clusters ? 0 : grid_messages(s));
-    /* of all parts that are applied to others, the largest are those of the whole */
+    /* of all parts that are applied to others, the largest are those of the whole or its left part
+     */
     to->r = cut<real>(base, &at, matrices * left * std::max(n - left, left / 2));
     return at;
 }
@@ -174,8 +175,6 @@ tsvdi_cuda_inverse_large(struct tsvd_context *ctx, const struct cuda_inverse *ru
     (void)lay_out(s, n, count, d_work, &work);
     work.panel.n = n;
     CUDA_TRY(call, cudaMemsetAsync(run->singular, 0, (size_t)count, call->stream));
-    /* where no row is left for a step, as all are NaN, none is named */
-    CUDA_TRY(call, cudaMemsetAsync(d_p, 0, (size_t)(count * n) * sizeof(*d_p), call->stream));
     for (int64_t i = 0; i < count; i += work.matrices) {
         work.matrices = (int)std::min<int64_t>(s.matrices, count - i);
         work.panel.w = run->in.w + i * n * n;

@@ -9,13 +9,13 @@
  * choose its offer a block needs no more than the next column; the other rows change while the
  * offers are on their way.  Offers and barriers are used in turn, CLUSTER_TURNS of them: who sends
  * for step k + 3 has all offers of step k + 2, and a block sends its own when all of its threads
- * are done with step k.
+ * are done with step k.  A block that leaves has received all that is sent to it.
  *
  * A pivot's row is divided by the pivot after the last step.
  *
  * A row is chosen by the first 16 bits of its entry, or so: a pivot may be smaller than the largest
- * entry, by a part in 2^15 at most.  So one instruction finds the largest of a warp, and whose it
- * is.
+ * entry, by a part in 2^15 of normal numbers.  So one instruction finds the largest of a warp, and
+ * whose it is.
  */
 #ifndef TSVDI_CUDA_INVERSE_PANEL_CLUSTER_H
 #define TSVDI_CUDA_INVERSE_PANEL_CLUSTER_H
@@ -116,8 +116,15 @@ send_once(unsigned to, struct cluster_once x, unsigned barrier)
 
 /* ---- the kernel ---- */
 
-/* The order of entries as pivots, in the bits above those of a number below WARP: 0 for NaN, then
-   zero, then the others. */
+/* What a block without open rows offers: arithmetic makes no such NaN. */
+static __device__ __forceinline__ real
+no_row(void)
+{
+    return r_from_bits(R_INFINITY_BITS | 1);
+}
+
+/* The order of entries as pivots, in the bits above those of a number below WARP: 0 for no_row(),
+   then zero and NaN, of what overflows, then the others. */
 static __device__ __forceinline__ unsigned
 pivot_order(real x)
 {
@@ -125,7 +132,7 @@ pivot_order(real x)
     const bool is_zero = ((real_uint)r_bits(x) & ~R_SIGN_BIT) == 0;
     const bool is_nan = upper > (unsigned)(R_INFINITY_BITS >> (R_BITS - 32));
 
-    return (is_nan ? 0 : is_zero ? 1 : (upper / WARP) + 2) * WARP;
+    return (r_bits(x) == r_bits(no_row()) ? 0 : is_zero || is_nan ? 1 : upper / WARP + 2) * WARP;
 }
 
 /* The first lane with the largest order; *most: that order, and the lane's complement below it. */
@@ -234,7 +241,7 @@ send_row(struct cluster_memory<WIDTH> *m, int turn, const struct cluster_row<WID
     __syncwarp();
     own = m->best[piece];
     if (!any) {
-        own.at[0] = r_from_bits(R_INFINITY_BITS | 1);
+        own.at[0] = no_row();
     }
     for (int block = lane / PIECES; block < (int)gridDim.x; block += WARP / PIECES) {
         send_once(address_there(to, block), own, address_there(barrier, block));
@@ -338,7 +345,6 @@ __launch_bounds__(cluster_threads(WIDTH))
     if (present) {
         q.step[matrix * q.n + i] = row.step;
     }
-    cluster_barrier(); /* nobody sends to a block that is gone */
 #else
     (void)q;
 #endif

@@ -330,6 +330,9 @@ out:
    all that there is. */
 #define CHECKED_BYTES ((size_t)256 << 20)
 
+/* So many are there but on a device that is full. */
+#define FEW_BYTES ((size_t)32 << 20)
+
 /* Bytes that the pool holds and nobody uses.  To ask what the device has free takes longer. */
 static tsvd_status
 idle_bytes(struct cuda_call *call, uint64_t *bytes)
@@ -369,10 +372,10 @@ tsvdi_cuda_memory_for(struct cuda_call *call, uint64_t wanted, uint64_t *bytes)
     tsvd_status ret = TSVD_OK;
 
     *bytes = wanted;
-    if (wanted > CHECKED_BYTES) {
+    if (wanted > FEW_BYTES) {
         TSVD_TRY(idle_bytes(call, &idle));
     }
-    if (wanted > CHECKED_BYTES && wanted > idle) {
+    if (wanted > FEW_BYTES && wanted > idle) {
         TSVD_TRY(tsvdi_cuda_memory_free(call, bytes));
         *bytes /= 2;
     }
