@@ -53,7 +53,7 @@ for dtype in (np.float64, np.float32):
 """,
     "twisted": """
 FAMILIES = ("toeplitz", "chi", "uniform_1", "jordan", "zero_middle", "graded_gently")
-LARGE = ((1030, "chi"), (1030, "jordan"), (1500, "toeplitz"), (1500, "zero_middle"))
+LARGE = ((1030, "jordan"), (1100, "zero_middle"))
 
 for dtype in (np.float64, np.float32):
     for n, family in [(n, f) for n in (1, 2, 33, 64, 65, 200) for f in FAMILIES] + [*LARGE]:
@@ -85,13 +85,22 @@ for dtype in (np.float64, np.float32):
     for shape in ((9, 3, 3), (30, 8, 8), (5, 40, 16), (5, 16, 40), (5, 33, 33), (3, 64, 50)):
         linalg.svd(matrices(*shape), device="cuda")
         linalg.svd(matrices(*shape), full_matrices=False, device="cuda")
-    for shape in ((65, 65), (70, 130), (300, 290), (400, 31), (33, 600), (2, 150, 140)):
+""",
+    "dense, by columns": """
+from tsvd import linalg
+
+def matrices(*shape):
+    return rng.standard_normal(shape).astype(dtype)
+
+for dtype in (np.float64, np.float32):
+    for shape in ((65, 65), (70, 130), (200, 31), (33, 300), (2, 90, 80)):
         A = matrices(*shape)
         linalg.svd(A, device="cuda")
         linalg.svd(A.swapaxes(-1, -2), full_matrices=False, device="cuda")
         linalg.svdvals(A, device="cuda")
         form = linalg.bidiagonalize(A, device="cuda")
         form.apply_q(form.apply_q(matrices(*shape[:-1], 3)), transposed=True)
+    linalg.svdvals(matrices(300, 290), device="cuda")
 """,
     "dense, out of shared memory": """
 from tsvd import linalg
