@@ -5,7 +5,7 @@
 #
 # Writes the log of each part and its result file to FOLDER (build/gpu), and prints a summary.
 # Parts run in the given order. If a part fails, the next ones still run, and the exit status is 1.
-# Without PART those marked * run. They take about eighteen minutes on one H200.
+# Without PART those marked * run. They take about twenty minutes on one H200.
 #
 #     build     * installs tsvd                                                         1 min
 #     ctest       the C tests with the preset gpu                                       1 min
@@ -18,7 +18,7 @@
 #     transfers * results on the way to the host; arrays that stay on the device     0.5 min
 #     twisted   * twisted factorisations beside divide and conquer                      1 min
 #     dense     * dense matrices, against cuSOLVER                                      4 min
-#     jacobi    * one-sided Jacobi, against cuSOLVER's                                  2 min
+#     jacobi    * one-sided Jacobi, against cuSOLVER's                                  3 min
 #     inverse   * inverses, against PyTorch                                           0.5 min
 #     eps       * the time that a looser eps saves                                   0.25 min
 #     stress    * random draws, each checked (TSVD_STRESS_SEED: random seed, 0)         2 min
