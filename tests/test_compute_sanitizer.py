@@ -26,6 +26,25 @@ rng = np.random.default_rng(7)
 
 def random(n, dtype, *batch):
     return rng.random((*batch, n)).astype(dtype), rng.random((*batch, n - 1)).astype(dtype)
+
+def part(d, e, n):
+    span = (n // 3, n // 2)
+    tsvd.svd(d, e, method="twisted", select="i", select_range=span, device="cuda")
+"""
+
+DENSE = """
+from tsvd import linalg
+
+def matrices(*shape):
+    return rng.standard_normal(shape).astype(dtype)
+
+def by_columns(*shape):
+    A = matrices(*shape)
+    linalg.svd(A, device="cuda")
+    linalg.svd(A.swapaxes(-1, -2), full_matrices=False, device="cuda")
+    linalg.svdvals(A, device="cuda")
+    form = linalg.bidiagonalize(A, device="cuda")
+    form.apply_q(form.apply_q(matrices(*shape[:-1], 3)), transposed=True)
 """
 
 PROGRAMS = {
@@ -52,18 +71,21 @@ for dtype in (np.float64, np.float32):
         tsvd.svd(*random(n, dtype, 40), device="cuda")
 """,
     "twisted": """
-FAMILIES = ("toeplitz", "chi", "uniform_1", "jordan", "zero_middle", "graded_gently")
-LARGE = ((1030, "jordan"), (1100, "zero_middle"))
-
 for dtype in (np.float64, np.float32):
-    for n, family in [(n, f) for n in (1, 2, 33, 64, 65, 200) for f in FAMILIES] + [*LARGE]:
+    for n in (1, 2, 33, 64, 65, 200):
+        for family in ("toeplitz", "chi", "uniform_1", "jordan", "zero_middle", "graded_gently"):
+            d, e = (x.astype(dtype) for x in make(family, n))
+            tsvd.svd(d, e, method="twisted", lower=n % 2 == 0, device="cuda")
+            if family == "graded_gently":
+                part(d, e, n)
+""",
+    "twisted, large": """
+for dtype in (np.float64, np.float32):
+    for n, family in ((1030, "chi"), (1030, "jordan"), (1500, "toeplitz"), (1500, "zero_middle")):
         d, e = (x.astype(dtype) for x in make(family, n))
-        tsvd.svd(d, e, method="twisted", lower=n % 2 == 0, device="cuda")
-        if n > 1000:
-            tsvd.svd(d, e, device="cuda")
-        if n > 1000 or family == "graded_gently":
-            span = (n // 3, n // 2)
-            tsvd.svd(d, e, method="twisted", select="i", select_range=span, device="cuda")
+        tsvd.svd(d, e, method="twisted", lower=True, device="cuda")
+        tsvd.svd(d, e, device="cuda")
+        part(d, e, n)
 """,
     "values": """
 for dtype in (np.float64, np.float32):
@@ -75,32 +97,24 @@ for dtype in (np.float64, np.float32):
     for n in (5, 32, 100):
         tsvd.svdvals(*random(n, dtype, 1100), device="cuda")
 """,
-    "dense": """
-from tsvd import linalg
-
-def matrices(*shape):
-    return rng.standard_normal(shape).astype(dtype)
-
+    "dense": f"""
+{DENSE}
 for dtype in (np.float64, np.float32):
     for shape in ((9, 3, 3), (30, 8, 8), (5, 40, 16), (5, 16, 40), (5, 33, 33), (3, 64, 50)):
         linalg.svd(matrices(*shape), device="cuda")
         linalg.svd(matrices(*shape), full_matrices=False, device="cuda")
 """,
-    "dense, by columns": """
-from tsvd import linalg
-
-def matrices(*shape):
-    return rng.standard_normal(shape).astype(dtype)
-
+    "dense, by columns": f"""
+{DENSE}
 for dtype in (np.float64, np.float32):
-    for shape in ((65, 65), (70, 130), (200, 31), (33, 300), (2, 90, 80)):
-        A = matrices(*shape)
-        linalg.svd(A, device="cuda")
-        linalg.svd(A.swapaxes(-1, -2), full_matrices=False, device="cuda")
-        linalg.svdvals(A, device="cuda")
-        form = linalg.bidiagonalize(A, device="cuda")
-        form.apply_q(form.apply_q(matrices(*shape[:-1], 3)), transposed=True)
-    linalg.svdvals(matrices(300, 290), device="cuda")
+    for shape in ((65, 65), (70, 130), (2, 150, 140)):
+        by_columns(*shape)
+""",
+    "dense, large": f"""
+{DENSE}
+for dtype in (np.float64, np.float32):
+    for shape in ((300, 290), (400, 31), (33, 600)):
+        by_columns(*shape)
 """,
     "dense, out of shared memory": """
 from tsvd import linalg
