@@ -10,6 +10,7 @@
 #ifndef TSVDI_CUDA_DENSE_COLUMNS_H
 #define TSVDI_CUDA_DENSE_COLUMNS_H
 
+#include "barrier.h"
 #include "dense/panel.h"
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -59,32 +60,14 @@ column_shift(unsigned at)
 }
 
 #if COLUMNS_BULK
-static __device__ __forceinline__ unsigned
-shared_address(const void *p)
-{
-    return (unsigned)__cvta_generic_to_shared(p);
-}
-
 /* Prepares the barriers; all threads meet before one is used. */
 static __device__ __forceinline__ void
 bulk_prepare(uint64_t *full, int stages)
 {
     if ((int)threadIdx.x < stages) {
-        full += threadIdx.x;
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(full))
-                     : "memory");
+        barrier_make(full + threadIdx.x);
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     }
-}
-
-/* Says how many bytes are to arrive at a barrier, by one thread. */
-static __device__ __forceinline__ void
-bulk_expect(uint64_t *full, unsigned bytes)
-{
-    asm volatile(
-        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(full)),
-        "r"(bytes)
-        : "memory");
 }
 
 /* Starts a copy whose bytes count there.  passing: the L2 cache does better with other data. */
@@ -159,7 +142,7 @@ ring_fill(const struct ring &ring, int stage, const real *from, int64_t next, in
 
             bytes += k < count ? column_bytes(rows, shift) : 0;
         }
-        bulk_expect(ring.full + stage, bytes);
+        barrier_expect(ring.full + stage, bytes);
 #pragma unroll
         for (int k = 0; k < COLUMNS; k++) {
             const int shift = column_shift(column_at(from + k * next));

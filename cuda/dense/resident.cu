@@ -36,11 +36,9 @@
  *
  * The kernel can end early.  The next one then has fewer blocks on the rest of the matrix.
  */
+#include "cluster.h"
 #include "dense/resident_step.h"
 #include "dense/run.h"
-
-/* Blocks of a cluster, at most. */
-enum { CLUSTER_MOST = 16 };
 
 /* ---- the kernel ---- */
 
@@ -232,9 +230,7 @@ configuration(const struct cuda_call *call, const struct resident *q,
     cudaLaunchConfig_t config = {};
 
     if (q->cluster) {
-        attribute->id = cudaLaunchAttributeClusterDimension;
-        attribute->val.clusterDim.x = (unsigned)q->blocks;
-        attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
+        *attribute = cluster_attribute(q->blocks);
     } else {
         attribute->id = cudaLaunchAttributeCooperative;
         attribute->val.cooperative = 1;
@@ -248,26 +244,17 @@ configuration(const struct cuda_call *call, const struct resident *q,
     return config;
 }
 
-/* Whether the device can run a cluster of q's blocks.  The code must be for devices that have
-   clusters, too: PTX for older ones sends no message to another block. */
+/* Whether the device can run a cluster of q's blocks. */
 static bool
 has_clusters(const struct cuda_call *call, const struct resident *q)
 {
     const resident_function kernel = choose_kernel(q->rows);
     cudaLaunchAttribute attribute = {};
     const cudaLaunchConfig_t config = configuration(call, q, &attribute);
-    cudaFuncAttributes code = {};
-    int able = 0, clusters = 0;
 
-    (void)cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, call->device);
-    if (able && cudaFuncGetAttributes(&code, kernel) == cudaSuccess && code.ptxVersion >= 90) {
-        (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   call->shared_most);
-        (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-        (void)cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
-    }
-    (void)cudaGetLastError(); /* what is not supported is no error */
-    return clusters > 0;
+    (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               call->shared_most);
+    return cluster_runs(call, kernel, config);
 }
 
 /* How many blocks a matrix takes, and how many matrices are under way at once.  False: it does not

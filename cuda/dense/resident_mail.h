@@ -114,15 +114,4 @@ at_peer(struct message *own, int block)
 #endif
 }
 
-/* Waits for all blocks of the cluster. */
-static __device__ __forceinline__ void
-cluster_barrier(void)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.release.aligned;\n"
-                 "barrier.cluster.wait.acquire.aligned;" ::
-                     : "memory");
-#endif
-}
-
 #endif

@@ -61,7 +61,7 @@ share_out(struct cuda_call *call, int64_t n)
 /* Matrices under way. */
 struct elimination {
     struct panel_sharing sharing;
-    struct inverse_panel panel; /* of them: n, w, p, step, singular, mail */
+    struct inverse_panel panel; /* of them: all but begin and width */
     int matrices;
     real *r;           /* [matrices][] rows of pivots */
     double done, part; /* of all matrices: before these, and these */
@@ -155,8 +155,6 @@ eliminate(struct tsvd_context *ctx, const struct elimination &work, int64_t begi
     }
     q.begin = begin;
     q.width = (int)(end - begin);
-    q.rows = s.rows;
-    q.blocks = s.blocks;
     TSVD_TRY(s.clusters ? launch_cluster(call, s, q, work.matrices) : launch_grid(call, s, q));
 out:
     return ret;
@@ -174,6 +172,8 @@ tsvdi_cuda_inverse_large(struct tsvd_context *ctx, const struct cuda_inverse *ru
 
     (void)lay_out(s, n, count, d_work, &work);
     work.panel.n = n;
+    work.panel.rows = s.rows;
+    work.panel.blocks = s.blocks;
     CUDA_TRY(call, cudaMemsetAsync(run->singular, 0, (size_t)count, call->stream));
     for (int64_t i = 0; i < count; i += work.matrices) {
         work.matrices = (int)std::min<int64_t>(s.matrices, count - i);

@@ -20,11 +20,11 @@
 #ifndef TSVDI_CUDA_INVERSE_PANEL_CLUSTER_H
 #define TSVDI_CUDA_INVERSE_PANEL_CLUSTER_H
 
-#include "dense/resident_mail.h"
+#include "barrier.h"
+#include "cluster.h"
 #include "inverse/panel.h"
 
 enum {
-    CLUSTER_MOST = 16, /* blocks */
     CLUSTER_TURNS = 3,
     CLUSTER_ROWS = 128, /* of a block, before there are more blocks: of n = 1024, 8 blocks take a
                            tenth less time than 16 or 4 */
@@ -51,12 +51,6 @@ struct __align__(16) cluster_once
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
-static __device__ __forceinline__ unsigned
-shared_address(const void *p)
-{
-    return (unsigned)__cvta_generic_to_shared(p);
-}
-
 /* The same place in the shared memory of another block of the cluster. */
 static __device__ __forceinline__ unsigned
 address_there(unsigned address, int block)
@@ -67,24 +61,9 @@ address_there(unsigned address, int block)
     return there;
 }
 
+/* Waits for what other blocks of the cluster send. */
 static __device__ __forceinline__ void
-start_barrier(unsigned long long *barrier)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)));
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-
-static __device__ __forceinline__ void
-expect_bytes(unsigned long long *barrier, unsigned bytes)
-{
-    asm volatile(
-        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
-        "r"(bytes)
-        : "memory");
-}
-
-static __device__ __forceinline__ void
-wait_for_bytes(unsigned long long *barrier, unsigned parity)
+wait_for_bytes(uint64_t *barrier, unsigned parity)
 {
     unsigned done;
 
@@ -152,7 +131,7 @@ template <int WIDTH> struct cluster_memory {
     struct cluster_once best[PIECES]; /* the block's next offer */
     unsigned order[CLUSTER_TURNS]
                   [CLUSTER_MOST_THREADS / WARP]; /* how good the rows of the warps are */
-    unsigned long long arrived[CLUSTER_TURNS];
+    uint64_t arrived[CLUSTER_TURNS];
 };
 
 /* A thread's row: the step's column, and the others that follow it. */
@@ -213,8 +192,7 @@ find_offer(struct cluster_memory<WIDTH> *m, int turn, bool open, real entry, int
     return warp_with;
 }
 
-/* Sends the row of a lane to all blocks of the cluster, NaN if there is none; by the lane's warp.
- */
+/* Sends the row of a lane to all blocks of the cluster, or no_row(); by the lane's warp. */
 template <int WIDTH>
 static __device__ __forceinline__ void
 send_row(struct cluster_memory<WIDTH> *m, int turn, const struct cluster_row<WIDTH> &row,
@@ -288,12 +266,13 @@ __launch_bounds__(cluster_threads(WIDTH))
         row.a[j] = present && j < q.width ? panel_column(q, j)[i] : REAL(0);
     }
     if (t < CLUSTER_TURNS) {
-        start_barrier(&m.arrived[t]);
+        barrier_make(&m.arrived[t]);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     cluster_barrier();
     warp_with = find_offer<WIDTH>(&m, 0, row.step < 0, row.a[0], &lane_with, &any);
     if (t == 0) {
-        expect_bytes(&m.arrived[0], bytes);
+        barrier_expect(&m.arrived[0], bytes);
     }
     if (warp == warp_with) {
         send_row<WIDTH>(&m, 0, row, lane == lane_with, any);
@@ -323,7 +302,7 @@ __launch_bounds__(cluster_threads(WIDTH))
 
             warp_with = find_offer<WIDTH>(&m, turn, row.step < 0, entry, &lane_with, &any);
             if (t == 0) {
-                expect_bytes(&m.arrived[turn], bytes);
+                barrier_expect(&m.arrived[turn], bytes);
             }
             if (warp == warp_with) {
                 change_row<WIDTH>(&row, factor, is_pivots, pivots);
@@ -378,9 +357,7 @@ configure_cluster(const struct cuda_call *call, const struct panel_sharing &s, i
 {
     cudaLaunchConfig_t config = {};
 
-    attribute->id = cudaLaunchAttributeClusterDimension;
-    attribute->val.clusterDim.x = (unsigned)s.blocks;
-    attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
+    *attribute = cluster_attribute(s.blocks);
     config.gridDim = dim3((unsigned)s.blocks, (unsigned)matrices);
     config.blockDim = dim3((unsigned)s.rows);
     config.stream = call->stream;
@@ -389,33 +366,18 @@ configure_cluster(const struct cuda_call *call, const struct panel_sharing &s, i
     return config;
 }
 
-/* Blocks of the largest cluster that the device can run, below 0: it has none.  The code must be
-   for devices that have clusters, too. */
+/* Blocks of the largest cluster that the device can run, below 0: it has none. */
 static int
 find_cluster_most(const struct cuda_call *call)
 {
-    cudaFuncAttributes code = {};
     cudaLaunchAttribute attribute = {};
     struct panel_sharing s = {};
-    int able = 0, clusters = 0, width;
 
     s.rows = cluster_threads(32);
-    (void)cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, call->device);
-    if (!able || cudaFuncGetAttributes(&code, cluster_kernel<32>) != cudaSuccess ||
-        code.ptxVersion < 90) {
-        (void)cudaGetLastError(); /* what is not supported is no error */
-        return -1;
-    }
     for (s.blocks = CLUSTER_MOST; s.blocks > 0; s.blocks /= 2) {
-        const cudaLaunchConfig_t config = configure_cluster(call, s, 1, &attribute);
-        const cluster_function kernel = choose_cluster(s.rows, &width);
-
-        (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-        if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess &&
-            clusters > 0) {
+        if (cluster_runs(call, cluster_kernel<32>, configure_cluster(call, s, 1, &attribute))) {
             return s.blocks;
         }
-        (void)cudaGetLastError();
     }
     return -1;
 }

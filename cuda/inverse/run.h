@@ -83,6 +83,9 @@ pivot_size(real x)
     return x == x ? r_abs(x) : REAL(0);
 }
 
+/* Digits in the upper 32 bits of a number. */
+enum { UPPER_DIGITS = R_DIGITS - (R_BITS - 32) };
+
 /* The upper 32 bits of |x|. */
 static __device__ __forceinline__ int
 upper_half(real x)
@@ -99,9 +102,8 @@ pivot_factor(real x, real pivot)
     enum {
         FAIR_POWER = 3 * R_BIAS / 4,
         LIFT_POWER = R_BIAS / 2,
-        DIGITS = R_DIGITS - (R_BITS - 32), /* of the upper half */
-        LEAST = (R_BIAS - FAIR_POWER) << DIGITS,
-        MOST = (R_BIAS + FAIR_POWER) << DIGITS
+        LEAST = (R_BIAS - FAIR_POWER) << UPPER_DIGITS,
+        MOST = (R_BIAS + FAIR_POWER) << UPPER_DIGITS
     };
     const bool is_zero = ((real_uint)r_bits(pivot) & ~R_SIGN_BIT) == 0;
     const int size = upper_half(pivot);

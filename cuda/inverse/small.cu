@@ -219,7 +219,6 @@ template <int L, int R, int N>
 static __device__ __forceinline__ bool
 find_near_columns(real (&a)[N][R], const struct place &at, int n, const int (&row)[R], int *powers)
 {
-    enum { DIGITS = R_DIGITS - (R_BITS - 32) }; /* of the upper half */
     bool near = true;
 
     for_columns<true>(a, [&](int j, const real(&column)[R]) {
@@ -227,11 +226,11 @@ find_near_columns(real (&a)[N][R], const struct place &at, int n, const int (&ro
 
 #pragma unroll
         for (int i = 0; i < R; i++) {
-            const int scaled = upper_half(column[i]) - (row[i] << DIGITS);
+            const int scaled = upper_half(column[i]) - (row[i] << UPPER_DIGITS);
 
             power = scaled > power ? scaled : power;
         }
-        power = (largest_of_lanes(power, L) >> DIGITS) - R_BIAS;
+        power = (largest_of_lanes(power, L) >> UPPER_DIGITS) - R_BIAS;
         power = at.base + j < n ? power : 0;
         near = near && is_near(power);
         if (at.lane == 0) {

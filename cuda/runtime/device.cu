@@ -374,10 +374,10 @@ tsvdi_cuda_memory_for(struct cuda_call *call, uint64_t wanted, uint64_t *bytes)
     *bytes = wanted;
     if (wanted > FEW_BYTES) {
         TSVD_TRY(idle_bytes(call, &idle));
-    }
-    if (wanted > FEW_BYTES && wanted > idle) {
-        TSVD_TRY(tsvdi_cuda_memory_free(call, bytes));
-        *bytes /= 2;
+        if (wanted > idle) {
+            TSVD_TRY(tsvdi_cuda_memory_free(call, bytes));
+            *bytes /= 2;
+        }
     }
 out:
     return ret;

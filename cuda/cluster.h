@@ -1,0 +1,54 @@
+/*
+ * Clusters of blocks, which reach each other's shared memory; from Hopper on.
+ */
+#ifndef TSVDI_CUDA_CLUSTER_H
+#define TSVDI_CUDA_CLUSTER_H
+
+#include "runtime/device.h"
+
+/* Blocks of a cluster, at most. */
+enum { CLUSTER_MOST = 16 };
+
+/* Waits for all blocks of the cluster. */
+static __device__ __forceinline__ void
+cluster_barrier(void)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.release.aligned;\n"
+                 "barrier.cluster.wait.acquire.aligned;" ::
+                     : "memory");
+#endif
+}
+
+/* Launches with this attribute have clusters of so many blocks. */
+static inline cudaLaunchAttribute
+cluster_attribute(int blocks)
+{
+    cudaLaunchAttribute attribute = {};
+
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = (unsigned)blocks;
+    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    return attribute;
+}
+
+/* Whether the device can run a kernel's clusters, launched so; of more than 8 blocks, too.  The
+   code must be for devices that have clusters: PTX for older ones sends nothing to another block.
+ */
+template <typename Kernel>
+static inline bool
+cluster_runs(const struct cuda_call *call, Kernel *kernel, const cudaLaunchConfig_t &config)
+{
+    cudaFuncAttributes code = {};
+    int able = 0, clusters = 0;
+
+    (void)cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, call->device);
+    if (able && cudaFuncGetAttributes(&code, kernel) == cudaSuccess && code.ptxVersion >= 90) {
+        (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+        (void)cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
+    }
+    (void)cudaGetLastError(); /* what is not supported is no error */
+    return clusters > 0;
+}
+
+#endif
