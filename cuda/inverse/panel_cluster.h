@@ -352,7 +352,7 @@ choose_cluster(int64_t rows, int *width)
 
 /* attribute: of the configuration. */
 static cudaLaunchConfig_t
-configure_cluster(const struct cuda_call *call, const struct panel_sharing &s, int matrices,
+configure_cluster(const struct panel_sharing &s, int matrices, cudaStream_t stream,
                   cudaLaunchAttribute *attribute)
 {
     cudaLaunchConfig_t config = {};
@@ -360,7 +360,7 @@ configure_cluster(const struct cuda_call *call, const struct panel_sharing &s, i
     *attribute = cluster_attribute(s.blocks);
     config.gridDim = dim3((unsigned)s.blocks, (unsigned)matrices);
     config.blockDim = dim3((unsigned)s.rows);
-    config.stream = call->stream;
+    config.stream = stream;
     config.attrs = attribute;
     config.numAttrs = 1;
     return config;
@@ -375,7 +375,7 @@ find_cluster_most(const struct cuda_call *call)
 
     s.rows = cluster_threads(32);
     for (s.blocks = CLUSTER_MOST; s.blocks > 0; s.blocks /= 2) {
-        if (cluster_runs(call, cluster_kernel<32>, configure_cluster(call, s, 1, &attribute))) {
+        if (cluster_runs(call, cluster_kernel<32>, configure_cluster(s, 1, NULL, &attribute))) {
             return s.blocks;
         }
     }
@@ -403,10 +403,10 @@ share_cluster(struct cuda_call *call, int64_t n, struct panel_sharing *s)
 
 static tsvd_status
 launch_cluster(struct cuda_call *call, const struct panel_sharing &s, const struct inverse_panel &q,
-               int matrices)
+               int matrices, cudaStream_t stream)
 {
     cudaLaunchAttribute attribute = {};
-    const cudaLaunchConfig_t config = configure_cluster(call, s, matrices, &attribute);
+    const cudaLaunchConfig_t config = configure_cluster(s, matrices, stream, &attribute);
     int width;
     const cluster_function kernel = choose_cluster(s.rows, &width);
     tsvd_status ret = TSVD_OK;

@@ -255,7 +255,8 @@ grid_messages(const struct panel_sharing &s)
 }
 
 static tsvd_status
-launch_grid(struct cuda_call *call, const struct panel_sharing &s, struct inverse_panel q)
+launch_grid(struct cuda_call *call, const struct panel_sharing &s, struct inverse_panel q,
+            cudaStream_t stream)
 {
     void *args[] = {&q};
     tsvd_status ret = TSVD_OK;
@@ -264,7 +265,7 @@ launch_grid(struct cuda_call *call, const struct panel_sharing &s, struct invers
                                         (int)grid_bytes(s.width, s.rows)));
     CUDA_TRY(call,
              cudaLaunchCooperativeKernel(grid_kernel, dim3((unsigned)s.blocks), dim3(GRID_THREADS),
-                                         args, grid_bytes(q.width, s.rows), call->stream));
+                                         args, grid_bytes(q.width, s.rows), stream));
 out:
     return ret;
 }

@@ -3,7 +3,7 @@
  *
  *   inverse/inverse.cu   the operations of the seam, their memory, scaling, what is found
  *   inverse/small.cu     elimination in the registers of a warp or a block
- *   inverse/large.cu     elimination by halves, down to panels of columns
+ *   inverse/large.cu     elimination by blocks of columns, halves of these, and panels
  *   inverse/panel.h      their kernels: a cluster of blocks, or all multiprocessors
  *   inverse/refine.cu    the step of Newton's iteration
  *

@@ -336,11 +336,12 @@ out:
 tsvd_status
 tsvdi_cuda_multiply_add(struct cuda_call *call, int single, int64_t rows, int64_t columns,
                         int64_t terms, double alpha, struct cuda_factor a, struct cuda_factor b,
-                        double beta, void *d_c, int64_t ldc, int64_t stride_c, int64_t count)
+                        double beta, void *d_c, int64_t ldc, int64_t stride_c, int64_t count,
+                        cudaStream_t stream)
 {
     if (rows == 0 || columns == 0 || terms == 0 || count == 0) {
         return TSVD_OK;
     }
     return multiply(call, single, rows, columns, terms, alpha, a, b, beta, d_c, ldc, stride_c,
-                    count, call->stream);
+                    count, stream != NULL ? stream : call->stream);
 }

@@ -39,12 +39,12 @@ struct cuda_factor {
                      */
 };
 
-/* C = alpha A B + beta C, on the call's stream; else as above.  alpha and beta are exact in float32
-   too. */
+/* C = alpha A B + beta C; else as above.  alpha and beta are exact in float32 too. */
 tsvd_status tsvdi_cuda_multiply_add(struct cuda_call *call, int single, int64_t rows,
                                     int64_t columns, int64_t terms, double alpha,
                                     struct cuda_factor a, struct cuda_factor b, double beta,
-                                    void *d_c, int64_t ldc, int64_t stride_c, int64_t count);
+                                    void *d_c, int64_t ldc, int64_t stride_c, int64_t count,
+                                    cudaStream_t stream = NULL);
 
 /* At the end of a call: later products of another call wait for those that are under way on the
    call's stream, if they use the same workspace. */

@@ -5,6 +5,7 @@
  * itself does.  The functions are those of CUDA 11 and later under the names that the library has
  * for them; a CUresult is a cudaError_t of the same meaning.
  */
+#include <cuda.h>
 #include <dlfcn.h>
 
 #include "runtime/context.h"
@@ -102,3 +103,68 @@ tsvdi_cuda_context_of(const void *data, int *device)
     return ask == NULL ? cudaErrorInsufficientDriver
                        : (cudaError_t)ask(device, DEVICE_ORDINAL, (unsigned long long)data);
 }
+
+#if CUDA_VERSION >= 12040
+
+/* A function under the name that cuda.h has for it. */
+#define DRIVER_NAME(function) #function
+#define DRIVER(function) driver<decltype(&function)>(DRIVER_NAME(function))
+
+void
+tsvdi_cuda_context_share(int index, int least, struct cuda_share *share)
+{
+    static const device_get_function get = driver<device_get_function>("cuDeviceGet");
+    static const auto resource = DRIVER(cuDeviceGetDevResource);
+    static const auto split = DRIVER(cuDevSmResourceSplitByCount);
+    static const auto describe = DRIVER(cuDevResourceGenerateDesc);
+    static const auto make = DRIVER(cuGreenCtxCreate);
+    static const auto make_stream = DRIVER(cuGreenCtxStreamCreate);
+    CUdevResource all, reserved, rest;
+    CUdevResourceDesc description;
+    CUgreenCtx context = NULL;
+    CUstream stream = NULL;
+    unsigned groups = 1;
+    int device;
+
+    if (get == NULL || resource == NULL || split == NULL || describe == NULL || make == NULL ||
+        make_stream == NULL || get(&device, index) != 0 ||
+        resource(device, &all, CU_DEV_RESOURCE_TYPE_SM) != CUDA_SUCCESS ||
+        split(&reserved, &groups, &all, &rest, CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE,
+              (unsigned)least) != CUDA_SUCCESS ||
+        groups != 1 || describe(&description, &rest, 1) != CUDA_SUCCESS ||
+        make(&context, description, device, CU_GREEN_CTX_DEFAULT_STREAM) != CUDA_SUCCESS) {
+        return;
+    }
+    share->context = context;
+    if (make_stream(&stream, context, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS) {
+        share->stream = stream;
+    }
+}
+
+void
+tsvdi_cuda_context_end_share(struct cuda_share *share)
+{
+    static const auto end = DRIVER(cuGreenCtxDestroy);
+
+    if (share->stream != NULL) {
+        (void)cudaStreamSynchronize(share->stream);
+        (void)cudaStreamDestroy(share->stream);
+    }
+    if (share->context != NULL && end != NULL) {
+        (void)end((CUgreenCtx)share->context);
+    }
+}
+
+#else
+
+void
+tsvdi_cuda_context_share(int, int, struct cuda_share *)
+{
+}
+
+void
+tsvdi_cuda_context_end_share(struct cuda_share *)
+{
+}
+
+#endif

@@ -25,6 +25,17 @@ void tsvdi_cuda_context_pop(void);
 /* The device whose memory holds an address. */
 cudaError_t tsvdi_cuda_context_of(const void *data, int *device);
 
+/* A part of a device's multiprocessors (a "green context"). */
+struct cuda_share {
+    void *context;
+    cudaStream_t stream; /* its work runs on no others; NULL: the device cannot be shared out */
+};
+
+/* Makes one, which leaves out so many multiprocessors or a few more: those where the largest
+   cluster of blocks has room.  The primary context must be current. */
+void tsvdi_cuda_context_share(int index, int least, struct cuda_share *share);
+void tsvdi_cuda_context_end_share(struct cuda_share *share);
+
 /* Bytes that a device has free; 0 if it has no context to ask in. */
 uint64_t tsvdi_cuda_context_memory_free(int index);
 

@@ -204,6 +204,7 @@ tsvdi_cuda_destroy(struct cuda_call *call)
         }
         end_stream(call->sending);
         end_stream(call->urgent);
+        tsvdi_cuda_context_end_share(&call->share);
         if (call->own != NULL) {
             (void)cudaStreamSynchronize(call->own);
         }
@@ -322,6 +323,19 @@ tsvdi_cuda_make_urgent(struct cuda_call *call)
     TSVD_TRY(tsvdi_cuda_make_marks(call));
 out:
     return ret;
+}
+
+/* Multiprocessors that are left to urgent work: the largest cluster of blocks has room there. */
+enum { SHARE_LEFT = 16 };
+
+cudaStream_t
+tsvdi_cuda_shared_stream(struct cuda_call *call)
+{
+    if (!call->share_asked) {
+        tsvdi_cuda_context_share(call->device, SHARE_LEFT, &call->share);
+        call->share_asked = 1;
+    }
+    return call->share.stream != NULL ? call->share.stream : call->stream;
 }
 
 /* ---- device memory ---- */

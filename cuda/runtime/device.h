@@ -8,6 +8,7 @@
 
 #include <cuda_runtime.h>
 
+#include "runtime/context.h"
 #include "tsvd/tsvd.h"
 
 extern "C" {
@@ -51,6 +52,8 @@ struct cuda_call {
     struct cuda_sender *sender; /* of the call under way; NULL: there is none */
     cudaStream_t urgent;        /* of high priority; it and `mark` are made when first needed */
     cudaEvent_t mark[MARKS];    /* for the order of `stream` and `urgent` */
+    struct cuda_share share;    /* most multiprocessors, so that urgent work finds some free */
+    int share_asked;            /* 1: `share` is made, if it can be */
     char *directories;          /* where cuBLAS is looked for, see host/library.h */
     struct cublas *cublas;      /* its functions; NULL before the first product */
     struct cuda_blas *blas;     /* handles of cuBLAS, a list; NULL before the first product */
@@ -88,6 +91,9 @@ tsvd_status tsvdi_cuda_memory_for(struct cuda_call *call, uint64_t wanted, uint6
 /* Make call->mark, and with it call->urgent. */
 tsvd_status tsvdi_cuda_make_marks(struct cuda_call *call);
 tsvd_status tsvdi_cuda_make_urgent(struct cuda_call *call);
+
+/* The stream of call->share; the call's own one if the device cannot be shared out. */
+cudaStream_t tsvdi_cuda_shared_stream(struct cuda_call *call);
 
 /* Take and give back device memory, in the order of the stream. */
 tsvd_status tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p);
