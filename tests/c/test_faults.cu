@@ -146,11 +146,14 @@ check_nothing_left(const struct test *t, const char *after)
 }
 
 /* Whether what failed only asks if a dense matrix fits a cluster of blocks: if not, others do it.
- */
+   Of Jacobi's matrices the large square ones are asked about, for their start. */
 static int
 is_question(const struct test *t)
 {
-    return t->call.shape.of == OF_DENSE && t->call.shape.method != TSVD_METHOD_JACOBI &&
+    const struct call_shape *s = &t->call.shape;
+    const int by_auto = s->method != TSVD_METHOD_JACOBI || (s->m == s->n && s->n > 128);
+
+    return s->of == OF_DENSE && by_auto &&
            (is("cudaDeviceGetAttribute") || is("cudaFuncGetAttributes") ||
             is("cudaFuncSetAttribute"));
 }
