@@ -3,6 +3,7 @@
  *
  *   dense/jacobi_run.h     what the kernels share
  *   dense/jacobi_warp.h    up to 32 x 32: several threads of a warp for each matrix
+ *   dense/jacobi_pairs.h   17 to 32 rows, of ordinary condition: QR first, then half a warp
  *   dense/jacobi_block.h   up to 128 columns: a block for each matrix
  *   dense/jacobi_large.h   larger ones, one after another
  */
@@ -10,7 +11,7 @@
 
 #include "dense/jacobi_block.h"
 #include "dense/jacobi_large.h"
-#include "dense/jacobi_warp.h"
+#include "dense/jacobi_pairs.h"
 
 enum {
     COLUMNS_MOST = 128,
@@ -216,6 +217,30 @@ out:
     return ret;
 }
 
+/* Whether jacobi_pairs.h comes first. */
+static bool
+are_paired(int r)
+{
+    return r > PAIR_LANES && r <= PAIR_ORDER;
+}
+
+static tsvd_status
+launch_pairs(struct cuda_call *call, const struct jacobi_batch &q)
+{
+    const unsigned blocks = blocks_for(q.count, PAIR_THREADS / PAIR_LANES);
+    tsvd_status ret = TSVD_OK;
+
+    if (q.v != NULL) {
+        jacobi_pairs_kernel<true><<<blocks, PAIR_THREADS, 0, call->stream>>>(q);
+    } else {
+        jacobi_pairs_kernel<false><<<blocks, PAIR_THREADS, 0, call->stream>>>(q);
+    }
+    CUDA_LAUNCHED(call);
+    TSVD_TRY(launch_warps<WARP>(call, q)); /* those that are refused */
+out:
+    return ret;
+}
+
 static tsvd_status
 launch_blocks(struct cuda_call *call, const struct jacobi_batch &q)
 {
@@ -250,7 +275,7 @@ sweep(struct cuda_call *call, const struct jacobi_batch &q)
     if (q.r <= 16) {
         return launch_warps<16>(call, q);
     }
-    return q.r <= WARP ? launch_warps<32>(call, q) : launch_blocks(call, q);
+    return are_paired(q.r) ? launch_pairs(call, q) : launch_blocks(call, q);
 }
 
 /* ---- memory ---- */
@@ -297,6 +322,9 @@ lay_out(struct cuda_jacobi *run, const struct dense_problem *p, char *base)
     run->batch.v = cut<real>(base, &at, p->b.vectors ? count * c * c : 0);
     run->batch.v = p->b.vectors ? run->batch.v : NULL;
     run->extra = cut<real>(base, &at, run->longer > c ? count * (r - c) * r : 0);
+    run->batch.reflectors =
+        cut<real>(base, &at, are_paired((int)r) && p->b.vectors ? count * c * PAIR_ORDER : 0);
+    run->batch.refused = cut<bool>(base, &at, are_paired((int)r) ? count : 0);
     run->batch.s = cut<real>(base, &at, count * c);
     run->batch.order = cut<int>(base, &at, count * c);
     run->batch.rank = cut<int>(base, &at, count);

@@ -21,6 +21,8 @@ struct jacobi_batch {
     real *s;                  /* [count][c] out: the values, descending */
     int *order;               /* [count][c] out: the columns in the order of their values */
     int *rank;                /* [count] out: how many values are not zero */
+    real *reflectors;         /* [count][c][PAIR_ORDER] workspace of jacobi_pairs.h; or NULL */
+    bool *refused;            /* [count] those that jacobi_pairs.h has left; NULL: all */
     const char *kind;         /* [count] */
     struct jacobi_made *made; /* [count] out */
 };

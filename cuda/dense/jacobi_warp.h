@@ -1,5 +1,6 @@
 /*
- * One-sided Jacobi on the device: matrices of up to 32 x 32.
+ * One-sided Jacobi on the device: matrices of up to 32 x 32.  Those of more than 16 rows come here
+ * if jacobi_pairs.h refuses them.
  *
  * G threads of a warp have a matrix.  A thread has a row of X and one of J in its registers, so
  * that rotations of columns need nothing of other threads.  What is known of a column as a whole,
@@ -471,7 +472,7 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
     __shared__ struct jacobi_warp<G> warps[JACOBI_WARP_THREADS / WARP];
     const int lane = (int)threadIdx.x % G, slot = (int)threadIdx.x % WARP / G;
     const int64_t matrix = ((int64_t)blockIdx.x * JACOBI_WARP_THREADS + threadIdx.x) / G;
-    const bool present = matrix < q.count;
+    const bool present = matrix < q.count && (G < WARP || q.refused[matrix]);
     const real tolerance = jacobi_tolerance(q.r);
     real *const w = q.w + (present ? matrix : 0) * q.c * q.r + lane;
     struct jacobi_warp<G> &warp = warps[threadIdx.x / WARP];
@@ -483,6 +484,9 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
     bool active = present && q.most_sweeps > 0, turned = present;
     real value;
 
+    if (G == WARP && !present) { /* the warp has no other matrix */
+        return;
+    }
 #pragma unroll
     for (int k = 0; k < G; k++) {
         entry<G>(x, k) = present && lane < q.r && k < q.c ? w[k * q.r] : REAL(0);
