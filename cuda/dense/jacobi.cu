@@ -228,13 +228,13 @@ static tsvd_status
 launch_pairs(struct cuda_call *call, const struct jacobi_batch &q)
 {
     const unsigned blocks = blocks_for(q.count, PAIR_THREADS / PAIR_LANES);
+    const auto kernel = q.v != NULL ? jacobi_pairs_kernel<true> : jacobi_pairs_kernel<false>;
     tsvd_status ret = TSVD_OK;
 
-    if (q.v != NULL) {
-        jacobi_pairs_kernel<true><<<blocks, PAIR_THREADS, 0, call->stream>>>(q);
-    } else {
-        jacobi_pairs_kernel<false><<<blocks, PAIR_THREADS, 0, call->stream>>>(q);
-    }
+    /* PAIR_BLOCKS blocks take nearly all of it */
+    CUDA_TRY(call, cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                        cudaSharedmemCarveoutMaxShared));
+    kernel<<<blocks, PAIR_THREADS, 0, call->stream>>>(q);
     CUDA_LAUNCHED(call);
     TSVD_TRY(launch_warps<WARP>(call, q)); /* those that are refused */
 out:
