@@ -85,6 +85,9 @@ __launch_bounds__(THREADS) complete_kernel(struct jacobi_batch q, real *extra, i
     const int me = (int)threadIdx.x, lane = me % WARP, warp = me / WARP;
     real *const weight = (real *)shared, *const part = weight + q.r;
 
+    if (q.rank[matrix] >= vectors) {
+        return;
+    }
     for (int i = me; i < q.r; i += THREADS) {
         real sum = 1;
 
