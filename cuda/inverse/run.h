@@ -111,7 +111,8 @@ pivot_factor(real x, real pivot)
                       : size > MOST ? r_pow2(-LIFT_POWER)
                                     : REAL(1);
 
-    return is_zero ? x : r_quotient(x * lift, pivot * lift);
+    /* x is zero too if the pivot is, or NaN */
+    return r_quotient(x * lift, is_zero ? REAL(1) : pivot * lift);
 }
 
 /* The larger of two; of equals that with the lower number. */
