@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <climits>
 
-#include "inverse/run.h"
+#include "inverse/tiny.h"
 
 /* Most bytes of the results of a chunk. */
 static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
@@ -188,8 +188,8 @@ __launch_bounds__(SCALE_THREADS)
     const int64_t matrix = (int64_t)blockIdx.x * SCALE_THREADS + threadIdx.x;
 
     if (matrix < count) {
-        mark_matrix(marks, matrix, kind[matrix], singular[matrix] != 0,
-                    norms[matrix] * x_norms[matrix]);
+        add_marks(marks, marks_of(matrix, kind[matrix] != NONFINITE, singular[matrix] != 0,
+                                  norms[matrix] * x_norms[matrix]));
     }
 }
 
@@ -207,19 +207,43 @@ struct workspace {
 /* How a chunk is worked on. */
 struct inverse_shape {
     int64_t n, count;
-    bool small, refine, on_host, staged;
+    bool small; /* small.cu eliminates, or tiny.h */
+    bool refine, on_host, staged;
+    bool direct; /* one kernel makes M's inverse, without a workspace */
+    bool tiny;   /* it is that of tiny.h */
+    bool loaded; /* by load(); else M is read where the caller has it */
 };
+
+/* Whether the caller's matrices lie as load() would write them. */
+static bool
+is_ready(const struct dense_problem *p)
+{
+    int64_t stride = p->b.n * (int64_t)sizeof(real);
+    bool ready = p->b.from == TSVD_CUDA && p->column_stride == (int64_t)sizeof(real) &&
+                 p->row_stride == stride;
+
+    stride *= p->b.n;
+    for (int i = p->b.batch_ndim - 1; i >= 0; i--) {
+        ready = ready && p->batch_strides[i] == stride;
+        stride *= p->b.batch_shape[i];
+    }
+    return ready;
+}
 
 static struct inverse_shape
 shape_of(const struct dense_problem *p, int64_t count, int refine)
 {
-    const struct inverse_shape shape = {p->b.n,
-                                        count,
-                                        tsvdi_cuda_inverse_small_fits(p->b.n),
-                                        refine != 0,
-                                        p->b.to == TSVD_HOST,
-                                        p->b.from == TSVD_HOST};
+    struct inverse_shape shape = {};
 
+    shape.n = p->b.n;
+    shape.count = count;
+    shape.small = tsvdi_cuda_inverse_small_fits(p->b.n);
+    shape.refine = refine != 0;
+    shape.on_host = p->b.to == TSVD_HOST;
+    shape.staged = p->b.from == TSVD_HOST;
+    shape.direct = shape.small && !refine;
+    shape.tiny = shape.direct && p->b.n <= TINY_ORDER;
+    shape.loaded = !shape.direct || !is_ready(p);
     return shape;
 }
 
@@ -232,15 +256,15 @@ lay_out(const struct inverse_shape &shape, struct cuda_inverse *run, char *base)
     size_t at = 0;
 
     run->in.w = cut<real>(base, &at, shape.small ? 0 : numbers);
-    run->in.largest = cut<unsigned long long>(base, &at, count);
-    run->in.exponent = cut<real_int>(base, &at, count);
-    run->in.kind = cut<char>(base, &at, count);
-    run->singular = cut<char>(base, &at, count);
-    run->norms = cut<double>(base, &at, 2 * count);
+    run->in.largest = cut<unsigned long long>(base, &at, shape.loaded ? count : 0);
+    run->in.exponent = cut<real_int>(base, &at, shape.loaded ? count : 0);
+    run->in.kind = shape.loaded ? cut<char>(base, &at, count) : NULL;
+    run->singular = cut<char>(base, &at, shape.direct ? 0 : count);
+    run->norms = cut<double>(base, &at, shape.direct ? 0 : 2 * count);
     run->x_norms = run->norms + count;
-    run->row = cut<int>(base, &at, 2 * count * n);
+    run->row = cut<int>(base, &at, shape.direct ? 0 : 2 * count * n);
     run->column = run->row + count * n;
-    run->marks = cut<struct inverse_marks>(base, &at, 1);
+    run->marks = cut<struct inverse_marks>(base, &at, shape.tiny ? 0 : 1);
     return at;
 }
 
@@ -251,12 +275,11 @@ lay_work(struct cuda_call *call, const struct inverse_shape &shape, char *base,
 {
     const int64_t n = shape.n, count = shape.count, numbers = count * n * n;
     const int64_t parts = count * cut_matrix(n).across * n;
-    const bool all = !shape.small || shape.refine;
     size_t at = 0;
 
     work->s = cut<real>(base, &at, shape.refine ? numbers : 0);
-    work->sums = cut<double>(base, &at, all ? parts : 0);
-    work->largest = cut<int>(base, &at, all ? parts : 0);
+    work->sums = cut<double>(base, &at, shape.direct ? 0 : parts);
+    work->largest = cut<int>(base, &at, shape.direct ? 0 : parts);
     work->p = cut<int>(base, &at, shape.small ? 0 : count * n);
     work->large = cut<char>(
         base, &at, shape.small ? 0 : (int64_t)tsvdi_cuda_inverse_large_bytes(call, n, count));
@@ -290,16 +313,20 @@ inverse_bytes(const struct dense_problem *p, int64_t count, int refine)
 static int64_t
 chunk_most(const struct dense_problem *p, int refine)
 {
-    const uint64_t one =
-        inverse_bytes(p, 1, refine).device + bytes_of(p->b.n, bytes_of(p->b.n, sizeof(real)));
+    const uint64_t result = bytes_of(p->b.n, bytes_of(p->b.n, sizeof(real)));
     const uint64_t tiles = bytes_of(blocks_for(p->b.n, TILE), blocks_for(p->b.n, TILE));
-    uint64_t room = 0, most;
+    const uint64_t blocks = INT32_MAX / (tiles + (uint64_t)p->b.n);
+    uint64_t most = std::min({(uint64_t)p->b.matrices, CHUNK_BYTES / result, blocks});
+    uint64_t wanted, room = 0;
 
-    if (tsvdi_cuda_memory_for(p->b.handle->cuda, bytes_of(p->b.matrices, one), &room) != TSVD_OK) {
+    most = std::max(most, (uint64_t)1);
+    wanted = inverse_bytes(p, (int64_t)most, refine).device;
+    if (tsvdi_cuda_memory_for(p->b.handle->cuda, wanted, &room) != TSVD_OK) {
         return 1;
     }
-    room = std::min(room, CHUNK_BYTES);
-    most = std::min(room / one, INT32_MAX / (tiles + (uint64_t)p->b.n));
+    if (room < wanted) {
+        most = std::min(most, room / inverse_bytes(p, 1, refine).device);
+    }
     return most > 1 ? (int64_t)most : 1;
 }
 
@@ -315,6 +342,13 @@ inverse_end(struct tsvd_context *ctx, struct inverse_job *job)
     job->held = NULL;
 }
 
+/* Takes device memory, if any is needed. */
+static tsvd_status
+take(struct cuda_call *call, size_t bytes, char **d_memory)
+{
+    return bytes > 0 ? tsvdi_cuda_alloc(call, bytes, (void **)d_memory) : TSVD_OK;
+}
+
 static tsvd_status
 inverse_begin(struct tsvd_context *ctx, struct inverse_job *job)
 {
@@ -327,7 +361,7 @@ inverse_begin(struct tsvd_context *ctx, struct inverse_job *job)
     TSVD_TRY(tsvdi_alloc(ctx, sizeof(*run), (void **)&run));
     memset(run, 0, sizeof(*run));
     job->held = run;
-    TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(shape, run, NULL), (void **)&run->d_arrays));
+    TSVD_TRY(take(call, lay_out(shape, run, NULL), &run->d_arrays));
     (void)lay_out(shape, run, run->d_arrays);
     run->in.r = run->in.c = p->b.n;
     run->in.wide = 1;
@@ -401,16 +435,17 @@ out:
     return ret;
 }
 
-/* The inverses of what is loaded. */
+/* The inverses of M, and what is found. */
 static tsvd_status
-invert_loaded(struct tsvd_context *ctx, const struct inverse_shape &shape,
+make_inverses(struct tsvd_context *ctx, const struct inverse_shape &shape,
               const struct cuda_inverse *run, const struct workspace *work)
 {
     struct cuda_call *call = cuda_of(ctx);
     const size_t bytes = (size_t)(shape.count * shape.n * shape.n) * sizeof(real);
     tsvd_status ret = TSVD_OK;
 
-    if (shape.small && !shape.refine) {
+    CUDA_TRY(call, cudaMemsetAsync(run->marks, 0xff, sizeof(*run->marks), call->stream));
+    if (shape.direct) {
         return tsvdi_cuda_inverse_small(call, run, false);
     }
     TSVD_TRY(balance(call, run, work));
@@ -436,18 +471,15 @@ out:
     return ret;
 }
 
-/* Brings what was found to the host, and adds it to what was. */
-static tsvd_status
-collect(struct cuda_call *call, const struct inverse_job *job, const struct cuda_inverse *run)
+/* Adds what was found of a chunk to what was found before. */
+static void
+note(const struct inverse_job *job, const struct inverse_marks &marks)
 {
     const int64_t begin = job->load.begin;
     struct inverse_findings *found = job->found;
-    struct inverse_marks marks;
     unsigned long long bits;
     double rcond;
-    tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_land(call, &marks, run->marks, sizeof(marks)));
     if (marks.nonfinite != ULLONG_MAX) {
         found->nonfinite = std::min(found->nonfinite, begin + (int64_t)marks.nonfinite);
     }
@@ -460,8 +492,6 @@ collect(struct cuda_call *call, const struct inverse_job *job, const struct cuda
         found->rcond = rcond;
         found->matrix = begin + (int64_t)(uint32_t)marks.worst;
     }
-out:
-    return ret;
 }
 
 /* Has the results of a chunk brought to the host; large ones arrive later. */
@@ -474,6 +504,21 @@ deliver(struct tsvd_context *ctx, const struct inverse_job *job, const struct cu
     return cuda_deliver(ctx, to, run->x, (size_t)(job->load.count * numbers) * sizeof(real));
 }
 
+/* Has M lie at run->in.w. */
+static tsvd_status
+read_matrices(struct tsvd_context *ctx, const struct inverse_job *job,
+              const struct inverse_shape &shape, struct cuda_inverse *run, char *d_stage)
+{
+    if (!shape.loaded) {
+        run->in.w = (real *)job->load.problem->a + job->load.begin * shape.n * shape.n;
+        return TSVD_OK; /* it is only read */
+    }
+    if (shape.small) {
+        run->in.w = run->x;
+    }
+    return tsvdi_cuda_dense_load(ctx, &job->load, &run->in, (real *)d_stage);
+}
+
 static tsvd_status
 invert(struct tsvd_context *ctx, struct inverse_job *job)
 {
@@ -482,28 +527,29 @@ invert(struct tsvd_context *ctx, struct inverse_job *job)
     const struct inverse_shape shape = shape_of(p, job->load.count, job->refine);
     struct cuda_inverse *run = run_of(job);
     struct workspace work;
+    struct inverse_marks marks;
     char *d_work = NULL, *d_room = NULL;
     tsvd_status ret = TSVD_OK;
 
     tsvdi_cuda_follow(call);
     run->in.count = job->load.count;
-    TSVD_TRY(tsvdi_cuda_alloc(call, lay_work(call, shape, NULL, &work), (void **)&d_work));
+    TSVD_TRY(take(call, lay_work(call, shape, NULL, &work), &d_work));
     (void)lay_work(call, shape, d_work, &work);
-    run->x = (real *)p->b.L + job->load.begin * shape.n * shape.n;
-    if (shape.on_host) {
-        TSVD_TRY(tsvdi_cuda_alloc(call, room_bytes(shape), (void **)&d_room));
-        run->x = (real *)d_room;
+    TSVD_TRY(take(call, room_bytes(shape), &d_room));
+    run->x = shape.on_host ? (real *)d_room : (real *)p->b.L + job->load.begin * shape.n * shape.n;
+    TSVD_TRY(read_matrices(ctx, job, shape, run, d_work));
+    if (shape.tiny) {
+        TSVD_TRY(invert_tiny(call, run, &marks));
+    } else {
+        TSVD_TRY(make_inverses(ctx, shape, run, &work));
     }
-    if (shape.small) {
-        run->in.w = run->x;
-    }
-    CUDA_TRY(call, cudaMemsetAsync(run->marks, 0xff, sizeof(*run->marks), call->stream));
-    TSVD_TRY(tsvdi_cuda_dense_load(ctx, &job->load, &run->in, (real *)d_work));
-    TSVD_TRY(invert_loaded(ctx, shape, run, &work));
     if (shape.on_host) {
         TSVD_TRY(deliver(ctx, job, run));
     }
-    TSVD_TRY(collect(call, job, run));
+    if (!shape.tiny) {
+        TSVD_TRY(tsvdi_cuda_land(call, &marks, run->marks, sizeof(marks)));
+    }
+    note(job, marks);
 out:
     tsvdi_cuda_free(call, d_work);
     tsvdi_cuda_free_sent(call, d_room);

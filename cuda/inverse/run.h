@@ -2,7 +2,9 @@
  * Inverses on the device: what the files of this folder share.
  *
  *   inverse/inverse.cu   the operations of the seam, their memory, scaling, what is found
+ *   inverse/tiny.h       elimination in the registers of a thread
  *   inverse/small.cu     elimination in the registers of a warp or a block
+ *   inverse/registers.h  what these two share
  *   inverse/large.cu     elimination by blocks of columns, halves of these, and panels
  *   inverse/panel.h      their kernels: a cluster of blocks, or all multiprocessors
  *   inverse/refine.cu    the step of Newton's iteration
@@ -17,6 +19,8 @@
  */
 #ifndef TSVDI_CUDA_INVERSE_RUN_H
 #define TSVDI_CUDA_INVERSE_RUN_H
+
+#include <climits>
 
 #include "dense/run.h"
 #include "math/balance.h"
@@ -41,33 +45,57 @@ struct cuda_inverse {
     char *d_arrays;              /* the piece of memory that these lie in */
 };
 
-/* Keeps the least of what the threads of a launch come with. */
-static __device__ __forceinline__ void
-mark_least(unsigned long long *least, unsigned long long x)
+static __host__ __device__ __forceinline__ struct inverse_marks
+no_marks(void)
 {
-    if (x < *(volatile unsigned long long *)least) {
-        atomicMin(least, x); /* few get here */
-    }
+    return {ULLONG_MAX, ULLONG_MAX, ULLONG_MAX};
 }
 
-/* Tells what matrix number `index` is found to be.  norms: that of 2^-exponent M times that
-   of its inverse. */
-static __device__ __forceinline__ void
-mark_matrix(struct inverse_marks *marks, int64_t index, char kind, bool singular, double norms)
+/* What matrix number `index` is found to be.  norms: that of 2^-exponent M times that of its
+   inverse. */
+static __device__ __forceinline__ struct inverse_marks
+marks_of(int64_t index, bool finite, bool singular, double norms)
 {
     const unsigned long long number = (unsigned long long)index;
     const double rcond = norms > 0 ? 1 / norms : 0; /* 0 also for NaN */
+    struct inverse_marks marks = no_marks();
 
-    if (kind == NONFINITE) {
-        mark_least(&marks->nonfinite, number);
+    if (!finite) {
+        marks.nonfinite = number;
     } else if (singular) {
-        mark_least(&marks->singular, number);
+        marks.singular = number;
     } else {
         unsigned long long bits;
 
         memcpy(&bits, &rcond, sizeof(bits));
-        mark_least(&marks->worst, bits >> 32 << 32 | number);
+        marks.worst = bits >> 32 << 32 | number;
     }
+    return marks;
+}
+
+static __host__ __device__ __forceinline__ struct inverse_marks
+least_marks(const struct inverse_marks &a, const struct inverse_marks &b)
+{
+    return {a.nonfinite < b.nonfinite ? a.nonfinite : b.nonfinite,
+            a.singular < b.singular ? a.singular : b.singular,
+            a.worst < b.worst ? a.worst : b.worst};
+}
+
+/* Keeps the least of what threads come with. */
+static __device__ __forceinline__ void
+mark_least(unsigned long long *least, unsigned long long x)
+{
+    if (x != ULLONG_MAX && x < *(volatile unsigned long long *)least) {
+        atomicMin(least, x); /* few get here */
+    }
+}
+
+static __device__ __forceinline__ void
+add_marks(struct inverse_marks *to, const struct inverse_marks &found)
+{
+    mark_least(&to->nonfinite, found.nonfinite);
+    mark_least(&to->singular, found.singular);
+    mark_least(&to->worst, found.worst);
 }
 
 /* What a lane, row or block has found, and where. */
@@ -157,7 +185,8 @@ largest_of_lanes(int x, int group)
 bool tsvdi_cuda_inverse_small_fits(int64_t n);
 
 /* small.cu: the inverses of M, in run->in.w, to run->x, with run->marks; the two may be one array.
-   only: S comes in place of M, and Y is made of it, with run->singular. */
+   run->in.kind is NULL if M was not loaded.  only: S comes in place of M, and Y is made of it, with
+   run->singular. */
 tsvd_status tsvdi_cuda_inverse_small(struct cuda_call *call, const struct cuda_inverse *run,
                                      bool only);
 

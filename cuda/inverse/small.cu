@@ -17,19 +17,15 @@
  */
 #include <climits>
 
-#include "inverse/run.h"
+#include "inverse/registers.h"
 
 enum {
-    STRIP = 16,             /* columns of a strip, if a matrix has several */
-    ALONE_ORDER = 32,       /* the largest order of a matrix that is one strip */
-    ALONE_THREADS = 128,    /* of a block of such matrices */
-    REGISTERS = 65536,      /* of a multiprocessor */
-    OWN_REGISTERS = 42,     /* of a thread, besides its part of a matrix */
-    BLOCK_ORDER = 4 * WARP, /* the largest order, with four rows in a lane */
-
-    /* Powers of two for rows, columns and a matrix that are so small that three of them together
-       are in range. */
-    NEAR_POWER = R_BIAS / 3 - 1
+    STRIP = 16,            /* columns of a strip, if a matrix has several */
+    ALONE_ORDER = 32,      /* the largest order of a matrix that is one strip */
+    ALONE_THREADS = 128,   /* of a block of such matrices */
+    REGISTERS = 65536,     /* of a multiprocessor */
+    OWN_REGISTERS = 42,    /* of a thread, besides its part of a matrix */
+    BLOCK_ORDER = 4 * WARP /* the largest order, with four rows in a lane */
 };
 
 /* What the kernel reads and writes. */
@@ -39,8 +35,7 @@ struct small_inverses {
     bool only; /* as in run.h */
     const real *w;
     real *x;
-    const real_int *exponent;
-    const char *kind;
+    const char *kind; /* [count] of load(); NULL: w is what the caller has */
     char *singular;
     struct inverse_marks *marks;
 };
@@ -105,28 +100,6 @@ sync_team(void)
     } else {
         __syncwarp();
     }
-}
-
-/* x 2^power.  NEAR: |power| is below R_BIAS for certain; the result is the same. */
-template <bool NEAR>
-static __device__ __forceinline__ real
-scale_entry(real x, int power)
-{
-    return NEAR || (power > -R_BIAS && power < R_BIAS) ? x * r_pow2(power)
-                                                       : balance_scale(x, power);
-}
-
-static __device__ __forceinline__ bool
-is_near(int power)
-{
-    return power >= -NEAR_POWER && power <= NEAR_POWER;
-}
-
-/* The larger of two sums; NaN is above all others. */
-static __device__ __forceinline__ double
-larger_sum(double x, double y)
-{
-    return y > x || y != y ? y : x;
 }
 
 /* The largest sum of a row, from the sums of the strip's parts. */
@@ -240,30 +213,40 @@ find_near_columns(real (&a)[N][R], const struct place &at, int n, const int (&ro
     return near;
 }
 
-/* S in place of M, with the exponents. */
+/* The exponents of the thread's rows, and that of the largest entry of the matrix, which is above
+   R_BIAS if it is not finite. */
 template <int L, int R, int N, int S>
-static __device__ __forceinline__ void
-balance_strip(struct team<L, R, N, S> &m, const struct place &at, int n, int up, real (&a)[N][R])
+static __device__ __forceinline__ int
+find_rows(struct team<L, R, N, S> &m, const struct place &at, const real (&a)[N][R], unsigned rows,
+          int (&row)[R])
 {
-    int *powers = m.column_power + at.base;
-    bool near = is_near(up);
-    real largest[R] = {};
-    int row[R];
+    int most = BALANCE_NOTHING;
 
-    for_columns<true>(a, [&](int, const real(&column)[R]) {
-#pragma unroll
-        for (int i = 0; i < R; i++) {
-            largest[i] = r_max(r_abs(column[i]), largest[i]);
-        }
-    });
+    find_exponents<R, N>(a, rows, row);
 #pragma unroll
     for (int i = 0; i < R; i++) {
-        atomicMax(&m.row_exponent[at.lane + L * i], balance_exponent(largest[i]));
+        atomicMax(&m.row_exponent[at.lane + L * i], row[i]);
     }
     sync_team<S>();
 #pragma unroll
     for (int i = 0; i < R; i++) {
-        row[i] = balance_power(m.row_exponent[at.lane + L * i]);
+        row[i] = m.row_exponent[at.lane + L * i];
+        most = row[i] > most ? row[i] : most;
+        row[i] = balance_power(row[i]);
+    }
+    return largest_of_lanes(most, L);
+}
+
+/* S in place of M, with the exponents.  near: whether the power of the matrix is. */
+template <int L, int R, int N, int S>
+static __device__ __forceinline__ void
+balance_strip(struct team<L, R, N, S> &m, const struct place &at, int n, bool near,
+              const int (&row)[R], real (&a)[N][R])
+{
+    int *powers = m.column_power + at.base;
+
+#pragma unroll
+    for (int i = 0; i < R; i++) {
         near = near && is_near(row[i]);
     }
     near = find_near_columns<L>(a, at, n, row, powers) && near;
@@ -308,16 +291,6 @@ struct pivot {
     int row;
     real value;
 };
-
-/* Orders entries as pivots by the upper 32 bits of their magnitudes.  Zero is below all others, and
-   NaN, of what overflows, is no better. */
-static __device__ __forceinline__ int
-pivot_key(real x)
-{
-    const int upper = upper_half(x), key = upper == 0 && x != 0 ? 1 : upper;
-
-    return upper > (int)(R_INFINITY_BITS >> (R_BITS - 32)) ? 0 : key;
-}
 
 /* The pivot in the first column of a strip, in each of its lanes.  Bit i of `open`: no step had the
    lane's row i yet. */
@@ -383,16 +356,11 @@ subtract_row(real (&a)[N][R], const real *row, const real (&factor)[R])
     }
 }
 
+/* Bit i of `open`: row i of the thread is one of the matrix. */
 template <int L, int R, int N, int S>
 static __device__ __forceinline__ void
-eliminate(struct team<L, R, N, S> &m, const struct place &at, int n, real (&a)[N][R])
+eliminate(struct team<L, R, N, S> &m, const struct place &at, int n, unsigned open, real (&a)[N][R])
 {
-    unsigned open = 0;
-
-#pragma unroll
-    for (int i = 0; i < R; i++) {
-        open |= at.lane + L * i < n ? 1u << i : 0u;
-    }
     for (int k = 0; k < n; k++) {
         const bool active = S == 1 || k / N == at.strip;
         real *row = m.row[at.strip][k % 2];
@@ -529,17 +497,18 @@ __launch_bounds__(threads_of(S), blocks_of(S, R *N))
     const struct place at = {t % L, strip, strip * N};
     const int64_t matrix = (int64_t)blockIdx.x * TEAMS + (S > 1 ? 0 : t / L);
     const bool present = matrix < q.count;
-    const char kind = present ? q.kind[matrix] : (char)ZERO;
-    const int up = present && !q.only ? (int)q.exponent[matrix] : 0;
-    const struct result to = {present ? q.x + matrix * n * n : NULL, n, up, kind == NONFINITE};
+    bool finite = !present || q.kind == NULL || q.kind[matrix] != NONFINITE;
     struct team<L, R, N, S> &m = teams[S > 1 ? 0 : t / L].team;
-    double sums[R] = {}, norms;
+    struct result to = {present ? q.x + matrix * n * n : NULL, n, 0, false};
+    double sums[R] = {}, norms = 0;
+    unsigned rows = 0;
     real a[N][R];
 
 #pragma unroll
     for (int i = 0; i < R; i++) {
         const int row = at.lane + L * i;
 
+        rows |= row < n ? 1u << i : 0u;
 #pragma unroll
         for (int j = 0; j < N; j++) {
             const int column = at.base + j;
@@ -555,17 +524,26 @@ __launch_bounds__(threads_of(S), blocks_of(S, R *N))
     if (at.strip == 0 && at.lane == 0) {
         m.singular = m.far = 0;
     }
-    if (is_near(up)) {
-        sum_rows<true>(a, -up, sums);
-    } else {
-        sum_rows<false>(a, -up, sums);
-    }
-    norms = largest_sum(m, at, sums);
     sync_team<S>();
     if (!q.only) {
-        balance_strip(m, at, n, up, a);
+        int row[R];
+        const int most = find_rows(m, at, a, rows, row);
+
+        finite = finite && most <= R_BIAS;
+        if (most > R_BIAS) {
+            clear(a, row);
+        }
+        to.up = finite ? balance_power(most) : 0;
+        if (is_near(to.up)) {
+            sum_rows<true>(a, -to.up, sums);
+        } else {
+            sum_rows<false>(a, -to.up, sums);
+        }
+        norms = largest_sum(m, at, sums);
+        balance_strip(m, at, n, is_near(to.up), row, a);
     }
-    eliminate(m, at, n, a);
+    to.nonfinite = !finite;
+    eliminate(m, at, n, rows, a);
     survey_pivots(m, at, n);
     if (m.far == 0) {
         write_strip<true>(m, at, a, to, sums);
@@ -577,7 +555,7 @@ __launch_bounds__(threads_of(S), blocks_of(S, R *N))
         if (q.only) {
             q.singular[matrix] = (char)m.singular;
         } else {
-            mark_matrix(q.marks, matrix, kind, m.singular != 0, norms);
+            add_marks(q.marks, marks_of(matrix, finite, m.singular != 0, norms));
         }
     }
 }
@@ -624,13 +602,11 @@ tsvd_status
 tsvdi_cuda_inverse_small(struct cuda_call *call, const struct cuda_inverse *run, bool only)
 {
     const int64_t n = run->in.c;
-    const struct small_inverses q = {run->in.count, (int)n,        only,
-                                     run->in.w,     run->x,        run->in.exponent,
-                                     run->in.kind,  run->singular, run->marks};
+    const struct small_inverses q = {run->in.count, (int)n,       only,          run->in.w,
+                                     run->x,        run->in.kind, run->singular, run->marks};
 
     if (n <= ALONE_ORDER) {
-        return n <= 4    ? launch_alone<4>(call, q)
-               : n <= 8  ? launch_alone<8>(call, q)
+        return n <= 8    ? launch_alone<8>(call, q)
                : n <= 16 ? launch_alone<16>(call, q)
                          : launch_alone<32>(call, q);
     }
