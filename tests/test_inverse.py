@@ -295,6 +295,38 @@ def test_device_arrays(cuda):
             linalg.inv(A)
 
 
+@every_dtype
+@pytest.mark.cuda
+def test_read_where_they_lie(dtype, cuda):
+    """Small matrices in order are not copied first. The results are those of a copy."""
+    torch = pytest.importorskip("torch")
+    for n in (size for size in SIZES if size <= 128):
+        rng = np.random.default_rng(n)
+        A = np.stack([family(n, dtype, rng).astype(dtype) for family in FAMILIES.values()])
+        A = np.concatenate([A, A[:1], A[:1]])
+        A[-2, n // 2, 0] = np.nan
+        A[-1, 0, n // 2] = np.inf
+        X = _inverse(torch.from_numpy(A).cuda(), check_finite=False).cpu().numpy()
+        np.testing.assert_array_equal(X, _inverse(A, check_finite=False, device="cuda"))
+        assert np.isnan(X[-2:]).all()
+        with pytest.raises(ValueError, match=f"^matrix {len(A) - 2} of the batch: a must not"):
+            linalg.inv(torch.from_numpy(A).cuda())
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("n", [1, 2, 4, 7])
+def test_many_tiny_matrices(n, cuda):
+    """More than the threads of one launch."""
+    torch = pytest.importorskip("torch")
+    count = 1_100_000 if n < 5 else 300_000
+    A = 2 * torch.eye(n, device="cuda") + torch.rand(count, n, n, device="cuda") / (2 * n)
+    off = A @ linalg.inv(A) - torch.eye(n, device="cuda")
+    assert off.abs().max().item() <= 1e-5
+    A[-1] = 0
+    with pytest.raises(np.linalg.LinAlgError, match=f"^matrix {count - 1} of the batch: Singular"):
+        linalg.inv(A)
+
+
 @pytest.mark.cuda
 @pytest.mark.filterwarnings("ignore:Ill-conditioned")
 @pytest.mark.parametrize("n", [2080, 9000, 16_500])
