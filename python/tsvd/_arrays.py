@@ -185,15 +185,21 @@ def _on_host(form, inputs, out, device, stream):
 # ---- one array ----
 
 
+@functools.lru_cache(maxsize=64)
+def _packages_of(cls):
+    """The packages that a class and those it is made of come from."""
+    return tuple(base.__module__.partition(".")[0] for base in cls.__mro__)
+
+
+@functools.lru_cache(maxsize=64)
+def _library_of(cls):
+    names = {"torch": "torch", "cupy": "cupy", "jax": "jax", "jaxlib": "jax"}
+    return next((names[package] for package in _packages_of(cls) if package in names), None)
+
+
 def library_of(x):
     """Which of the libraries that need something of their own the array belongs to."""
-    for cls in type(x).__mro__:
-        top = cls.__module__.partition(".")[0]
-        if top in ("torch", "cupy"):
-            return top
-        if top in ("jax", "jaxlib"):
-            return "jax"
-    return None
+    return _library_of(type(x))
 
 
 def place_of(form, name, x):
@@ -234,13 +240,16 @@ def _from_dlpack(x):
     """The function that makes an array of the library of x from an exporter; None: it has none."""
     if type(x) in PLAIN or isinstance(x, (np.ndarray, np.generic)):
         return None
-    spaces = []
     if hasattr(x, "__array_namespace__"):
-        spaces.append(x.__array_namespace__())
-    tops = [cls.__module__.partition(".")[0] for cls in type(x).__mro__]
-    tops.insert(0, library_of(x))  # also for a subclass in a module that has another from_dlpack
-    spaces.extend(sys.modules.get(top) for top in tops)
-    return next((space.from_dlpack for space in spaces if hasattr(space, "from_dlpack")), None)
+        space = x.__array_namespace__()
+        if hasattr(space, "from_dlpack"):
+            return space.from_dlpack
+    # its library first, also for a subclass in a module that has another from_dlpack
+    for package in (library_of(x), *_packages_of(type(x))):
+        space = sys.modules.get(package)
+        if hasattr(space, "from_dlpack"):
+            return space.from_dlpack
+    return None
 
 
 def maker_on_host(x):
@@ -368,7 +377,8 @@ def _current_stream(x, device):
     """The stream that x is made on, and what keeps it alive; 0: none, or not known."""
     library = library_of(x)
     if library == "torch":  # whose streams are never destroyed
-        return sys.modules["torch"].cuda.current_stream(device).cuda_stream or _LEGACY, None
+        # torch.cuda.current_stream() takes some microseconds
+        return sys.modules["torch"]._C._cuda_getCurrentRawStream(device) or _LEGACY, None
     if library == "cupy":
         stream = sys.modules["cupy"].cuda.get_current_stream(device)
         return stream.ptr or _LEGACY, stream

@@ -81,6 +81,7 @@ class SVDResult(NamedTuple):
 
 
 _PLAIN = _arrays.PLAIN
+_EPS = {dtype: float(np.finfo(dtype).eps) for dtype in ("float32", "float64")}
 
 # SVDResult._make without its checks, which take noticeable time for small matrices.
 _make_result = functools.partial(tuple.__new__, SVDResult)
@@ -968,8 +969,9 @@ def _like(a, result):
 
 def _warn_near_singular(shape, result, rcond, matrix):
     """Warns as `scipy.linalg.inv` does. result: an array of the dtype of the call."""
-    single = str(result.dtype).endswith("float32")
-    if not rcond < np.finfo(np.float32 if single else np.float64).eps:
+    if not rcond < _EPS["float32"]:
+        return
+    if not rcond < _EPS["float32" if str(result.dtype).endswith("float32") else "float64"]:
         return
     try:
         from scipy.linalg import LinAlgWarning
