@@ -5,6 +5,7 @@
  *   dense/jacobi_warp.h    up to 32 x 32: several threads of a warp for each matrix
  *   dense/jacobi_pairs.h   17 to 32 rows, of ordinary condition: QR first, then half a warp
  *   dense/jacobi_block.h   up to 128 columns: a block for each matrix
+ *   dense/jacobi_place.h   the results of these three
  *   dense/jacobi_large.h   larger ones, one after another
  */
 #include <limits.h>
@@ -12,6 +13,7 @@
 #include "dense/jacobi_block.h"
 #include "dense/jacobi_large.h"
 #include "dense/jacobi_pairs.h"
+#include "dense/jacobi_place.h"
 
 enum {
     COLUMNS_MOST = 128,
@@ -38,14 +40,6 @@ struct cuda_jacobi {
 };
 
 /* ---- vectors that W has not ---- */
-
-/* Vector j of r entries, the first c in the order of the values. */
-static __device__ __forceinline__ real *
-basis_vector(const struct jacobi_batch &q, real *extra, int64_t matrix, int j)
-{
-    return j < q.c ? q.w + (matrix * q.c + q.order[matrix * q.c + j]) * q.r
-                   : extra + (matrix * (q.r - q.c) + j - q.c) * q.r;
-}
 
 /* The place of the largest of the weights, of equal ones the first. */
 static __device__ __forceinline__ int
@@ -149,56 +143,6 @@ __launch_bounds__(THREADS) complete_kernel(struct jacobi_batch q, real *extra, i
         }
         __syncthreads();
     }
-}
-
-/* ---- to the results ---- */
-
-/* `count` vectors from rank `first` on, [n][count] or, if `rows`, [count][n]: those of r entries,
-   or (v) those of c. */
-static __global__ void
-__launch_bounds__(THREADS)
-    place_vectors_kernel(struct jacobi_batch q, real *extra, int v, int first, int64_t count,
-                         int rows, int64_t parts, real *to)
-{
-    const int64_t matrix = blockIdx.x / parts, n = v ? q.c : q.r;
-    const int64_t at = (int64_t)(blockIdx.x % parts) * THREADS + threadIdx.x;
-    const int64_t i = rows ? at % n : at / count, j = rows ? at / n : at % count;
-
-    if (at < n * count) {
-        const int rank = first + (int)j;
-
-        to[matrix * n * count + at] =
-            v ? q.v[(matrix * q.c + q.order[matrix * q.c + rank]) * q.c + i]
-              : basis_vector(q, extra, matrix, rank)[i];
-    }
-}
-
-static __global__ void
-__launch_bounds__(THREADS)
-    place_values_kernel(struct jacobi_batch q, int64_t first, int64_t k, real *to)
-{
-    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-
-    if (at < q.count * k) {
-        to[at] = q.s[at / k * q.c + first + at % k];
-    }
-}
-
-static tsvd_status
-place_vectors(struct cuda_call *call, const struct cuda_jacobi *run, int v, int64_t first,
-              int64_t count, int rows, real *d_to)
-{
-    const int64_t n = v ? run->batch.c : run->batch.r, parts = blocks_for(n * count, THREADS);
-    tsvd_status ret = TSVD_OK;
-
-    if (parts == 0) {
-        goto out;
-    }
-    place_vectors_kernel<<<(unsigned)(parts * run->batch.count), THREADS, 0, call->stream>>>(
-        run->batch, run->extra, v, (int)first, count, rows, parts, d_to);
-    CUDA_LAUNCHED(call);
-out:
-    return ret;
 }
 
 /* ---- the sweeps ---- */
@@ -463,21 +407,35 @@ out:
     return ret;
 }
 
+/* The results in place; what tsvdi_cuda_dense_finish() does is left to do. */
 static tsvd_status
-make_results(struct tsvd_context *ctx, const struct dense_problem *p, struct cuda_jacobi *run)
+make_results(struct cuda_call *call, const struct dense_problem *p, const struct cuda_jacobi *run)
 {
-    struct cuda_call *call = cuda_of(ctx);
     const struct jacobi_batch q = run->batch;
     const int wide = run->dense.wide;
+    tsvd_status ret = TSVD_OK;
+
+    if (p->b.k > 0) {
+        place_values_kernel<<<blocks_for(q.count * p->b.k, PLACE_THREADS), PLACE_THREADS, 0,
+                              call->stream>>>(q, p->b.first, p->b.k, run->dense.s);
+        CUDA_LAUNCHED(call);
+    }
+    TSVD_TRY(place_vectors(call, q, run->extra, 0, p->b.first, run->longer, wide,
+                           wide ? run->dense.vh : run->dense.u));
+    TSVD_TRY(place_vectors(call, q, run->extra, 1, p->b.first, run->longer > 0 ? p->b.k : 0, !wide,
+                           wide ? run->dense.u : run->dense.vh));
+out:
+    return ret;
+}
+
+static tsvd_status
+complete(struct cuda_call *call, const struct cuda_jacobi *run)
+{
+    const struct jacobi_batch q = run->batch;
     const int vectors = (int)(run->longer > q.c ? run->longer : q.c);
     const size_t shared = (size_t)(q.r + vectors) * sizeof(real);
     tsvd_status ret = TSVD_OK;
 
-    if (p->b.k > 0) {
-        place_values_kernel<<<blocks_for(q.count * p->b.k, THREADS), THREADS, 0, call->stream>>>(
-            q, p->b.first, p->b.k, run->dense.s);
-        CUDA_LAUNCHED(call);
-    }
     if (run->longer == 0) {
         goto out;
     }
@@ -486,10 +444,6 @@ make_results(struct tsvd_context *ctx, const struct dense_problem *p, struct cud
                                   call->shared_most - FIXED));
     complete_kernel<<<(unsigned)q.count, THREADS, shared, call->stream>>>(q, run->extra, vectors);
     CUDA_LAUNCHED(call);
-    TSVD_TRY(place_vectors(call, run, 0, p->b.first, run->longer, wide,
-                           wide ? run->dense.vh : run->dense.u));
-    TSVD_TRY(place_vectors(call, run, 1, p->b.first, p->b.k, !wide,
-                           wide ? run->dense.u : run->dense.vh));
 out:
     return ret;
 }
@@ -542,6 +496,7 @@ jacobi_run(struct tsvd_context *ctx, struct jacobi_job *job)
     const struct dense_problem *p = job->problem;
     const struct dense_shape shape = dense_shape_of(p);
     struct cuda_jacobi *run = (struct cuda_jacobi *)job->held;
+    const bool is_small = run->longer > 0 && p->b.k > 0 && p->rows <= WARP && p->columns <= WARP;
     const struct cuda_piece piece[] = {
         {job->made, run->batch.made, (size_t)job->count * sizeof(*job->made)}};
     tsvd_status ret = TSVD_OK;
@@ -550,9 +505,14 @@ jacobi_run(struct tsvd_context *ctx, struct jacobi_job *job)
         TSVD_TRY(tsvdi_cuda_jacobi_solve(ctx, &run->large, job, run->longer, run->d_work));
     } else {
         TSVD_TRY(decompose(ctx, job, run));
-        TSVD_TRY(make_results(ctx, p, run));
+        TSVD_TRY(complete(call, run));
     }
-    if (shape.k > 0) {
+    if (is_small) {
+        TSVD_TRY(place_small(call, run->batch, run->extra, run->dense, shape, (int)p->b.first));
+    } else if (!run->is_large) {
+        TSVD_TRY(make_results(call, p, run));
+    }
+    if (shape.k > 0 && !is_small) {
         TSVD_TRY(tsvdi_cuda_dense_finish(call, &run->dense, shape, run->d_work));
     }
     if (p->b.to == TSVD_HOST) {

@@ -1,0 +1,155 @@
+/*
+ * One-sided Jacobi on the device: from the columns of X and J to the results.
+ */
+#ifndef TSVDI_CUDA_DENSE_JACOBI_PLACE_H
+#define TSVDI_CUDA_DENSE_JACOBI_PLACE_H
+
+#include "dense/jacobi_run.h"
+
+enum {
+    PLACE_THREADS = 256,
+    PLACE_WARPS = 4, /* of a block, one for each small matrix */
+    PLACE_SMALL_THREADS = PLACE_WARPS * (int)WARP
+};
+
+/* Vector j of r entries, the first c in the order of the values; extra: those behind. */
+static __device__ __forceinline__ real *
+basis_vector(const struct jacobi_batch &q, real *extra, int64_t matrix, int j)
+{
+    return j < q.c ? q.w + (matrix * q.c + q.order[matrix * q.c + j]) * q.r
+                   : extra + (matrix * (q.r - q.c) + j - q.c) * q.r;
+}
+
+/* Vector j of c entries. */
+static __device__ __forceinline__ const real *
+other_vector(const struct jacobi_batch &q, int64_t matrix, int j)
+{
+    return q.v + (matrix * q.c + q.order[matrix * q.c + j]) * q.c;
+}
+
+/* ---- any matrices ---- */
+
+/* `count` vectors from rank `first` on, [n][count] or, if `rows`, [count][n]: those of r entries,
+   or (v) those of c. */
+static __global__ void
+__launch_bounds__(PLACE_THREADS)
+    place_vectors_kernel(struct jacobi_batch q, real *extra, int v, int first, int count, int rows,
+                         unsigned parts, real *to)
+{
+    const int64_t matrix = blockIdx.x / parts;
+    const int n = v ? q.c : q.r, at = (int)(blockIdx.x % parts * PLACE_THREADS + threadIdx.x);
+    const int i = rows ? at % n : at / count, j = rows ? at / n : at % count;
+
+    if (at < n * count) {
+        to[matrix * n * count + at] = v ? other_vector(q, matrix, first + j)[i]
+                                        : basis_vector(q, extra, matrix, first + j)[i];
+    }
+}
+
+static __global__ void
+__launch_bounds__(PLACE_THREADS)
+    place_values_kernel(struct jacobi_batch q, int64_t first, int64_t k, real *to)
+{
+    const int64_t at = (int64_t)blockIdx.x * PLACE_THREADS + threadIdx.x;
+
+    if (at < q.count * k) {
+        to[at] = q.s[at / k * q.c + first + at % k];
+    }
+}
+
+static tsvd_status
+place_vectors(struct cuda_call *call, const struct jacobi_batch &q, real *extra, int v,
+              int64_t first, int64_t count, int rows, real *d_to)
+{
+    const int64_t n = v ? q.c : q.r;
+    const unsigned parts = blocks_for(n * count, PLACE_THREADS);
+    tsvd_status ret = TSVD_OK;
+
+    if (parts == 0) {
+        goto out;
+    }
+    place_vectors_kernel<<<(unsigned)(parts * q.count), PLACE_THREADS, 0, call->stream>>>(
+        q, extra, v, (int)first, (int)count, rows, parts, d_to);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
+/* ---- matrices up to WARP x WARP ---- */
+
+/* Vector j on the left (of A), or on the right. */
+static __device__ __forceinline__ const real *
+side_vector(const struct jacobi_batch &q, real *extra, bool longer, int64_t matrix, int j)
+{
+    return longer ? basis_vector(q, extra, matrix, j) : other_vector(q, matrix, j);
+}
+
+/* All results in one pass, with the signs and scales that tsvdi_cuda_dense_finish() gives to
+   others. */
+static __global__ void
+__launch_bounds__(PLACE_SMALL_THREADS)
+    place_small_kernel(struct jacobi_batch q, real *extra, struct dense_shape shape, bool wide,
+                       int first, const real_int *exponent, real *s, real *u, real *vh)
+{
+    __shared__ real tiles[PLACE_WARPS][WARP][WARP + 1]; /* [j] vector j on the left */
+    const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
+    const int64_t matrix = (int64_t)blockIdx.x * PLACE_WARPS + warp;
+    const int k = (int)shape.k, rows = (int)shape.u_rows, columns = (int)shape.u_columns;
+    const int v_rows = (int)shape.v_rows, v_columns = (int)shape.v_columns;
+    real(*const tile)[WARP + 1] = tiles[warp];
+    real most = 0;
+    unsigned negative;
+    bool lost;
+
+    if (matrix >= q.count) {
+        return;
+    }
+    lost = q.kind[matrix] == NONFINITE;
+    u += matrix * rows * columns;
+    vh += matrix * v_rows * v_columns;
+#pragma unroll 8
+    for (int j = 0; j < columns; j++) {
+        if (lane < rows) {
+            tile[j][lane] = side_vector(q, extra, !wide, matrix, first + j)[lane];
+        }
+    }
+    __syncwarp();
+    for (int i = 0; i < (lane < k ? rows : 0); i++) {
+        most = r_abs(tile[lane][i]) > r_abs(most) ? tile[lane][i] : most;
+    }
+    negative = __ballot_sync(0xffffffffu, most < 0);
+#pragma unroll 8
+    for (int i = 0; i < (lane < columns ? rows : 0); i++) {
+        const real entry = most < 0 ? -tile[lane][i] : tile[lane][i];
+
+        u[i * columns + lane] = lost ? REAL(NAN) : entry;
+    }
+#pragma unroll 8
+    for (int j = 0; j < v_rows; j++) {
+        if (lane < v_columns) {
+            const real entry = side_vector(q, extra, wide, matrix, first + j)[lane];
+
+            vh[j * v_columns + lane] = lost ? REAL(NAN) : negative >> j & 1 ? -entry : entry;
+        }
+    }
+    if (lane < k) {
+        const real value = q.s[matrix * q.c + first + lane];
+
+        s[matrix * k + lane] = lost ? REAL(NAN) : REAL(ldexp(value, (int)exponent[matrix]));
+    }
+}
+
+static tsvd_status
+place_small(struct cuda_call *call, const struct jacobi_batch &q, real *extra,
+            const struct cuda_dense &to, const struct dense_shape &shape, int first)
+{
+    tsvd_status ret = TSVD_OK;
+
+    place_small_kernel<<<blocks_for(q.count, PLACE_WARPS), PLACE_SMALL_THREADS, 0, call->stream>>>(
+        q, extra, shape, to.wide != 0, first, to.exponent, to.s, to.u, to.vh);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
+#endif
