@@ -523,15 +523,26 @@ template <int FIRST>
 static __device__ __forceinline__ void
 unfactor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, const real *reflectors)
 {
+    const int last = (c < FIRST + PAIR_STEPS ? c : FIRST + PAIR_STEPS) - 1;
+    real first = 0, second = 0; /* entries of the next reflector, which are on their way */
+
+    if (last >= FIRST) {
+        first = reflectors[last * PAIR_ORDER + lane];
+        second = reflectors[last * PAIR_ORDER + lane + PAIR_LANES];
+    }
 #pragma unroll 1
-    for (int k = (c < FIRST + PAIR_STEPS ? c : FIRST + PAIR_STEPS) - 1; k >= FIRST; k--) {
+    for (int k = last; k >= FIRST; k--) {
         const volatile real *const again = of.vector; /* as in reflect() */
         real dot_a[2] = {}, dot_b[2] = {};
 
         __syncwarp(); /* all have read the vector before */
-        of.vector[lane] = reflectors[k * PAIR_ORDER + lane];
-        of.vector[lane + PAIR_LANES] = reflectors[k * PAIR_ORDER + lane + PAIR_LANES];
+        of.vector[lane] = first;
+        of.vector[lane + PAIR_LANES] = second;
         __syncwarp();
+        if (k > FIRST) {
+            first = reflectors[(k - 1) * PAIR_ORDER + lane];
+            second = reflectors[(k - 1) * PAIR_ORDER + lane + PAIR_LANES];
+        }
 #pragma unroll
         for (int i = FIRST; i < PAIR_ORDER; i++) {
             dot_a[i % 2] = r_fma(of.vector[i], x->a[i], dot_a[i % 2]);
@@ -569,6 +580,7 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS) jacobi_pairs_kernel(struct jacobi_b
     int sweeps = 0, rotations = 0, rank_a, rank_b;
     bool good, active, turned = true;
 
+#pragma unroll 8
     for (int j = 0; j < PAIR_ORDER; j++) {
         for (int i = lane; i < PAIR_ORDER; i += PAIR_LANES) {
             of.r[j][i] = present && i < r && j < c ? w[j * r + i] : REAL(0);
