@@ -9,7 +9,8 @@
 enum {
     PLACE_THREADS = 256,
     PLACE_WARPS = 4, /* of a block, one for each small matrix */
-    PLACE_SMALL_THREADS = PLACE_WARPS * (int)WARP
+    PLACE_SMALL_THREADS = PLACE_WARPS * (int)WARP,
+    PLACE_ONCE = 8 /* vectors that are read at once */
 };
 
 /* Vector j of r entries, the first c in the order of the values; extra: those behind. */
@@ -77,11 +78,22 @@ out:
 
 /* ---- matrices up to WARP x WARP ---- */
 
-/* Vector j on the left (of A), or on the right. */
-static __device__ __forceinline__ const real *
-side_vector(const struct jacobi_batch &q, real *extra, bool longer, int64_t matrix, int j)
+/* Entry `lane` of vectors j to j + PLACE_ONCE - 1, those of r entries if `longer`; zeros behind
+   `count` vectors of `size` entries.  All reads are on their way before the results are used. */
+static __device__ __forceinline__ void
+read_vectors(const struct jacobi_batch &q, real *extra, bool longer, int64_t matrix, int j,
+             int first, int count, int size, real x[PLACE_ONCE])
 {
-    return longer ? basis_vector(q, extra, matrix, j) : other_vector(q, matrix, j);
+    const int lane = (int)threadIdx.x % WARP;
+
+#pragma unroll
+    for (int l = 0; l < PLACE_ONCE; l++) {
+        x[l] = 0;
+        if (j + l < count && lane < size) {
+            x[l] = longer ? basis_vector(q, extra, matrix, first + j + l)[lane]
+                          : other_vector(q, matrix, first + j + l)[lane];
+        }
+    }
 }
 
 /* All results in one pass, with the signs and scales that tsvdi_cuda_dense_finish() gives to
@@ -97,7 +109,7 @@ __launch_bounds__(PLACE_SMALL_THREADS)
     const int k = (int)shape.k, rows = (int)shape.u_rows, columns = (int)shape.u_columns;
     const int v_rows = (int)shape.v_rows, v_columns = (int)shape.v_columns;
     real(*const tile)[WARP + 1] = tiles[warp];
-    real most = 0;
+    real x[PLACE_ONCE], most = 0;
     unsigned negative;
     bool lost;
 
@@ -107,10 +119,11 @@ __launch_bounds__(PLACE_SMALL_THREADS)
     lost = q.kind[matrix] == NONFINITE;
     u += matrix * rows * columns;
     vh += matrix * v_rows * v_columns;
-#pragma unroll 8
-    for (int j = 0; j < columns; j++) {
-        if (lane < rows) {
-            tile[j][lane] = side_vector(q, extra, !wide, matrix, first + j)[lane];
+    for (int j = 0; j < columns; j += PLACE_ONCE) {
+        read_vectors(q, extra, !wide, matrix, j, first, columns, rows, x);
+#pragma unroll
+        for (int l = 0; l < PLACE_ONCE; l++) {
+            tile[j + l][lane] = x[l];
         }
     }
     __syncwarp();
@@ -124,12 +137,15 @@ __launch_bounds__(PLACE_SMALL_THREADS)
 
         u[i * columns + lane] = lost ? REAL(NAN) : entry;
     }
-#pragma unroll 8
-    for (int j = 0; j < v_rows; j++) {
-        if (lane < v_columns) {
-            const real entry = side_vector(q, extra, wide, matrix, first + j)[lane];
+    for (int j = 0; j < v_rows; j += PLACE_ONCE) {
+        read_vectors(q, extra, wide, matrix, j, first, v_rows, v_columns, x);
+#pragma unroll
+        for (int l = 0; l < PLACE_ONCE; l++) {
+            if (j + l < v_rows && lane < v_columns) {
+                const real entry = negative >> (j + l) & 1 ? -x[l] : x[l];
 
-            vh[j * v_columns + lane] = lost ? REAL(NAN) : negative >> j & 1 ? -entry : entry;
+                vh[(j + l) * v_columns + lane] = lost ? REAL(NAN) : entry;
+            }
         }
     }
     if (lane < k) {
