@@ -122,8 +122,9 @@ upper_half(real x)
 }
 
 /* x / pivot, by which a row loses the pivot's.  It is 1 if they are equal, so that zeros are left
-   of a row that is equal to the pivot's; and x if the pivot is zero.  A division would be a call,
-   and comparisons of numbers take longer than those of their bits. */
+   of a row that is equal to the pivot's.  If the pivot is zero the matrix is singular, and any
+   number will do.  A division would be a call, and comparisons of numbers take longer than those of
+   their bits. */
 static __device__ __forceinline__ real
 pivot_factor(real x, real pivot)
 {
@@ -139,7 +140,6 @@ pivot_factor(real x, real pivot)
                       : size > MOST ? r_pow2(-LIFT_POWER)
                                     : REAL(1);
 
-    /* x is zero too if the pivot is, or NaN */
     return r_quotient(x * lift, is_zero ? REAL(1) : pivot * lift);
 }
 

@@ -3,10 +3,11 @@
  *
  * Its library comes with the driver and not with the toolkit: it is opened here, as the runtime
  * itself does.  The functions are those of CUDA 11 and later under the names that the library has
- * for them; a CUresult is a cudaError_t of the same meaning.
+ * for them; a CUresult is a cudaError_t of the same meaning.  Shares are of CUDA 12.5.
  */
 #include <cuda.h>
 #include <dlfcn.h>
+#include <string.h>
 
 #include "runtime/context.h"
 
@@ -104,7 +105,7 @@ tsvdi_cuda_context_of(const void *data, int *device)
                        : (cudaError_t)ask(device, DEVICE_ORDINAL, (unsigned long long)data);
 }
 
-#if CUDA_VERSION >= 12040
+#if CUDA_VERSION >= 12050
 
 /* A function under the name that cuda.h has for it. */
 #define DRIVER_NAME(function) #function
@@ -131,7 +132,8 @@ tsvdi_cuda_context_share(int index, int least, struct cuda_share *share)
         resource(device, &all, CU_DEV_RESOURCE_TYPE_SM) != CUDA_SUCCESS ||
         split(&reserved, &groups, &all, &rest, CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE,
               (unsigned)least) != CUDA_SUCCESS ||
-        groups != 1 || describe(&description, &rest, 1) != CUDA_SUCCESS ||
+        groups != 1 || 4 * rest.sm.smCount < 3 * all.sm.smCount ||
+        describe(&description, &rest, 1) != CUDA_SUCCESS ||
         make(&context, description, device, CU_GREEN_CTX_DEFAULT_STREAM) != CUDA_SUCCESS) {
         return;
     }
@@ -153,6 +155,7 @@ tsvdi_cuda_context_end_share(struct cuda_share *share)
     if (share->context != NULL && end != NULL) {
         (void)end((CUgreenCtx)share->context);
     }
+    memset(share, 0, sizeof(*share));
 }
 
 #else

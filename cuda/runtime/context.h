@@ -32,7 +32,8 @@ struct cuda_share {
 };
 
 /* Makes one, which leaves out so many multiprocessors or a few more: those where the largest
-   cluster of blocks has room.  The primary context must be current. */
+   cluster of blocks has room, if the driver finds such.  None is made if less than three quarters
+   would be left in it.  The primary context must be current. */
 void tsvdi_cuda_context_share(int index, int least, struct cuda_share *share);
 void tsvdi_cuda_context_end_share(struct cuda_share *share);
 

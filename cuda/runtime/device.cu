@@ -334,6 +334,13 @@ tsvdi_cuda_shared_stream(struct cuda_call *call)
     if (!call->share_asked) {
         tsvdi_cuda_context_share(call->device, SHARE_LEFT, &call->share);
         call->share_asked = 1;
+        /* drivers may refuse events of another context */
+        if (call->share.stream != NULL &&
+            (cudaEventRecord(call->mark[0], call->share.stream) != cudaSuccess ||
+             cudaStreamWaitEvent(call->stream, call->mark[0], 0) != cudaSuccess)) {
+            tsvdi_cuda_forget();
+            tsvdi_cuda_context_end_share(&call->share);
+        }
     }
     return call->share.stream != NULL ? call->share.stream : call->stream;
 }

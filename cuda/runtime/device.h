@@ -51,7 +51,7 @@ struct cuda_call {
     cudaStream_t sending;       /* the sender's copies; made when it first starts */
     struct cuda_sender *sender; /* of the call under way; NULL: there is none */
     cudaStream_t urgent;        /* of high priority; it and `mark` are made when first needed */
-    cudaEvent_t mark[MARKS];    /* for the order of `stream` and `urgent` */
+    cudaEvent_t mark[MARKS];    /* for the order of `stream`, `urgent` and that of `share` */
     struct cuda_share share;    /* most multiprocessors, so that urgent work finds some free */
     int share_asked;            /* 1: `share` is made, if it can be */
     char *directories;          /* where cuBLAS is looked for, see host/library.h */
@@ -92,7 +92,8 @@ tsvd_status tsvdi_cuda_memory_for(struct cuda_call *call, uint64_t wanted, uint6
 tsvd_status tsvdi_cuda_make_marks(struct cuda_call *call);
 tsvd_status tsvdi_cuda_make_urgent(struct cuda_call *call);
 
-/* The stream of call->share; the call's own one if the device cannot be shared out. */
+/* The stream of call->share, with call->mark made; the call's own one if the device cannot be
+   shared out. */
 cudaStream_t tsvdi_cuda_shared_stream(struct cuda_call *call);
 
 /* Take and give back device memory, in the order of the stream. */
