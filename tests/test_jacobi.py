@@ -54,6 +54,25 @@ def test_families(family, dtype, full, device):
             check(findings, family, m, n, dtype, full, device)
 
 
+@every_dtype
+@pytest.mark.parametrize("n", [17, 20, 26, 32])
+def test_triangles_that_hide_their_rank(n, dtype, device):
+    """Kahan's, of any angle, with noise: QR with pivoting does not see how near they are to a singular
+    matrix, and with the inverse of R grow the errors of what is made by it."""
+    rng = np.random.default_rng(n)
+    angle = rng.uniform(0.5, 1.45, 40)[:, None, None]
+    row = np.arange(n)[:, None]
+    triangle = np.eye(n) - np.cos(angle) * np.triu(np.ones((n, n)), 1)
+    noise = 10 ** -rng.uniform(2, 12, angle.shape) * rng.standard_normal((40, n, n))
+    A = (np.sin(angle) ** row * triangle * (1 + noise)).astype(dtype)
+    batch = linalg.svd(A, method="jacobi", device=device)
+    with Findings() as findings:
+        for i, matrix in enumerate(A):
+            result = tuple(x[i] for x in (batch.U, batch.S, batch.Vh))
+            s_ref = dense_singular_values(matrix)
+            hold(findings, f"{i}, n = {n}", *check_dense(matrix, result, s_ref))
+
+
 @pytest.mark.slow
 @every_family
 @every_dtype

@@ -9,12 +9,12 @@
  * so that W = (Q Y) S (P Z)^T with R Z = Y S.  Only the columns of L are rotated.  J and Q2 are not
  * made, and Z comes from the triangle R.  Its errors are eps | |R^-1| |R| |, which does not change
  * with the lengths of R's rows, and with pivoting is near 1 even if R is singular for all that the
- * digits tell.  It can be large all the same, so Z is probed: see is_orthogonal().
+ * digits tell.  It can be large all the same, so Z is tested: see is_orthogonal().
  *
  * Values keep their relative accuracy for W = B D, D diagonal: errors of QR are small in each
  * column of W, and then in each row of R.  Nothing here has exponents of its own.  So matrices are
- * refused if the lengths of their columns are too far apart, if they lack rank, or if the probe is
- * off.  These stay as they are, for jacobi_warp.h.
+ * refused if a row of R is too short, as of those that lack rank, if the sweeps do not end, or if Z
+ * is not orthogonal.  These stay as they are, for jacobi_warp.h.
  *
  * PAIR_LANES threads have a matrix, and each has two columns in its registers, a and b, that meet
  * there: products and rotations need nothing of other threads.  In a sweep, groups of m = 1, 2, 4,
@@ -485,40 +485,41 @@ solve(struct jacobi_pair *x, struct jacobi_shared &of, int rank_a, int rank_b)
     }
 }
 
-/* Whether Z^T Z is close to I: by its product with a vector of ones of both signs.  An error of the
-   size of the bound on orthogonality in one entry would show, unless others hide it. */
+/* Whether all entries of Z^T Z are close to those of I.  The error of Z goes into the residual as a
+   whole if one value is by far the largest, so half of the bound on orthogonality is allowed. */
 static __device__ __forceinline__ bool
-is_orthogonal(struct jacobi_shared &of, int r, int c, int lane)
+is_orthogonal(struct jacobi_pair *x, const struct jacobi_shared &of, int r, int c, int lane)
 {
-    const unsigned minus = 0xb5a6d3c9u;
-    real worst = 0;
+    const real limit = R_EPS * (r + 8) * REAL(1.5);
+    const int first = (int)threadIdx.x % WARP - lane; /* of the matrix's lanes */
+    bool good = true;
+    unsigned votes;
 
-    for (int i = lane; i < PAIR_ORDER; i += PAIR_LANES) {
-        real sum = 0;
+#pragma unroll
+    for (int i = 0; i < PAIR_ORDER; i++) {
+        x->a[i] = i < c ? of.r[i][lane] : REAL(0);
+        x->b[i] = i < c ? of.r[i][lane + PAIR_LANES] : REAL(0);
+    }
+#pragma unroll 1
+    for (int j = 0; j < c; j++) {
+        real a[2] = {-REAL(j == lane), 0}, b[2] = {-REAL(j == lane + PAIR_LANES), 0};
 
-        for (int j = 0; j < c; j++) {
-            sum += signed_as(minus >> j & 1, of.r[i][j]);
+#pragma unroll
+        for (int i = 0; i < PAIR_ORDER; i++) {
+            const real y = i < c ? of.r[i][j] : REAL(0);
+
+            a[i % 2] = r_fma(x->a[i], y, a[i % 2]);
+            b[i % 2] = r_fma(x->b[i], y, b[i % 2]);
         }
-        of.vector[i] = sum;
+        /* not so if one is NaN */
+        good = good && (lane >= c || r_abs(a[0] + a[1]) <= limit) &&
+               (lane + PAIR_LANES >= c || r_abs(b[0] + b[1]) <= limit);
     }
-    __syncwarp();
-    for (int j = lane; j < c; j += PAIR_LANES) {
-        real sum = -signed_as(minus >> j & 1, 1);
-
-        for (int i = 0; i < c; i++) {
-            sum = r_fma(of.r[i][j], of.vector[i], sum);
-        }
-        worst = r_abs(sum) <= worst ? worst : r_abs(sum); /* NaN stays */
-    }
-    for (int half = PAIR_LANES / 2; half > 0; half /= 2) {
-        const real other = __shfl_xor_sync(0xffffffffu, worst, half);
-
-        worst = other <= worst ? worst : other;
-    }
-    return worst <= R_EPS * (r + 8) * REAL(2.5);
+    votes = __ballot_sync(0xffffffffu, good) >> first;
+    return (votes & ((1u << PAIR_LANES) - 1)) == (1u << PAIR_LANES) - 1;
 }
 
-/* Applies the reflectors from number FIRST + PAIR_STEPS - 1 down to FIRST. */
+/* Applies the reflectors from number FIRST + PAIR_STEPS - 1 down to FIRST; NULL: there are none. */
 template <int FIRST>
 static __device__ __forceinline__ void
 unfactor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, const real *reflectors)
@@ -526,7 +527,7 @@ unfactor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, const
     const int last = (c < FIRST + PAIR_STEPS ? c : FIRST + PAIR_STEPS) - 1;
     real first = 0, second = 0; /* entries of the next reflector, which are on their way */
 
-    if (last >= FIRST) {
+    if (reflectors != NULL && last >= FIRST) {
         first = reflectors[last * PAIR_ORDER + lane];
         second = reflectors[last * PAIR_ORDER + lane + PAIR_LANES];
     }
@@ -539,7 +540,7 @@ unfactor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, const
         of.vector[lane] = first;
         of.vector[lane + PAIR_LANES] = second;
         __syncwarp();
-        if (k > FIRST) {
+        if (reflectors != NULL && k > FIRST) {
             first = reflectors[(k - 1) * PAIR_ORDER + lane];
             second = reflectors[(k - 1) * PAIR_ORDER + lane + PAIR_LANES];
         }
@@ -626,7 +627,7 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS) jacobi_pairs_kernel(struct jacobi_b
     solve<PAIR_ORDER - PAIR_STEPS>(&x, of, rank_a, rank_b);
     solve<PAIR_ORDER - 2 * PAIR_STEPS>(&x, of, rank_a, rank_b);
     solve<PAIR_ORDER - 3 * PAIR_STEPS>(&x, of, rank_a, rank_b);
-    good = is_orthogonal(of, r, c, lane) && good;
+    good = is_orthogonal(&x, of, r, c, lane) && good;
     if (VECTORS) {
 #pragma unroll
         for (int i = 0; i < PAIR_ORDER; i++) {
@@ -639,10 +640,10 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS) jacobi_pairs_kernel(struct jacobi_b
                 v[j * c + i] = of.r[i][j];
             }
         }
-        unfactor<3 * PAIR_STEPS>(&x, of, c, lane, reflectors);
-        unfactor<2 * PAIR_STEPS>(&x, of, c, lane, reflectors);
-        unfactor<PAIR_STEPS>(&x, of, c, lane, reflectors);
-        unfactor<0>(&x, of, c, lane, reflectors);
+        unfactor<3 * PAIR_STEPS>(&x, of, c, lane, good ? reflectors : NULL);
+        unfactor<2 * PAIR_STEPS>(&x, of, c, lane, good ? reflectors : NULL);
+        unfactor<PAIR_STEPS>(&x, of, c, lane, good ? reflectors : NULL);
+        unfactor<0>(&x, of, c, lane, good ? reflectors : NULL);
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < PAIR_ORDER; i++) {

@@ -2,8 +2,9 @@
  * One-sided Jacobi on the device: what its kernels share.
  *
  * They rotate the columns of W, r x c, themselves; the CPU does the same behind a QR decomposition
- * (csrc/cpu/dense/jacobi.h).  In the end X = W J has orthogonal columns s_j u_j, and J, the product
- * of the rotations, has the other vectors.  Columns stay where they are: `order` tells their ranks.
+ * (csrc/cpu/dense/jacobi.h), and so does jacobi_pairs.h.  In the end X = W J has orthogonal columns
+ * s_j u_j, and J has the other vectors: the product of the rotations, if it is W that they rotate.
+ * Columns may be in any order: `order` tells their ranks.
  */
 #ifndef TSVDI_CUDA_DENSE_JACOBI_RUN_H
 #define TSVDI_CUDA_DENSE_JACOBI_RUN_H
@@ -21,8 +22,8 @@ struct jacobi_batch {
     real *s;                  /* [count][c] out: the values, descending */
     int *order;               /* [count][c] out: the columns in the order of their values */
     int *rank;                /* [count] out: how many values are not zero */
-    real *reflectors;         /* [count][c][PAIR_ORDER] workspace of jacobi_pairs.h; or NULL */
-    bool *refused;            /* [count] those that jacobi_pairs.h has left; NULL: all */
+    real *reflectors;         /* [count][c][PAIR_ORDER] workspace of jacobi_pairs.h */
+    bool *refused;            /* [count] by jacobi_pairs.h, to be done yet */
     const char *kind;         /* [count] */
     struct jacobi_made *made; /* [count] out */
 };

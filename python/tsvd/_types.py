@@ -41,7 +41,8 @@ class SVDInfo(NamedTuple):
     sweeps : int
         Passes over the matrix or a part of it; "givens": half sweeps,
         with two for each sweep of QR that takes the rest; "jacobi": sweeps over
-        all pairs of columns, the last of which confirms.
+        all pairs of columns, the last of which confirms, unless what the one
+        before left is known to be small.
     iterations : int
         "givens": loop steps of all threads of the pipeline, including empty
         ones, and rotations of QR; "qr": rotation steps of all sweeps; "bisect":
