@@ -57,8 +57,8 @@ def test_families(family, dtype, full, device):
 @every_dtype
 @pytest.mark.parametrize("n", [17, 20, 26, 32])
 def test_triangles_that_hide_their_rank(n, dtype, device):
-    """Kahan's, of any angle, with noise: QR with pivoting does not see how near they are to a singular
-    matrix, and with the inverse of R grow the errors of what is made by it."""
+    """Kahan's, of any angle, with noise: QR with pivoting does not see how near they are to a
+    singular matrix, and errors of what is made by the inverse of R grow with it."""
     rng = np.random.default_rng(n)
     angle = rng.uniform(0.5, 1.45, 40)[:, None, None]
     row = np.arange(n)[:, None]
