@@ -506,11 +506,9 @@ jacobi_run(struct tsvd_context *ctx, struct jacobi_job *job)
     } else {
         TSVD_TRY(decompose(ctx, job, run));
         TSVD_TRY(complete(call, run));
-    }
-    if (is_small) {
-        TSVD_TRY(place_small(call, run->batch, run->extra, run->dense, shape, (int)p->b.first));
-    } else if (!run->is_large) {
-        TSVD_TRY(make_results(call, p, run));
+        TSVD_TRY(is_small
+                     ? place_small(call, run->batch, run->extra, run->dense, shape, (int)p->b.first)
+                     : make_results(call, p, run));
     }
     if (shape.k > 0 && !is_small) {
         TSVD_TRY(tsvdi_cuda_dense_finish(call, &run->dense, shape, run->d_work));

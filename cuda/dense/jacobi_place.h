@@ -128,7 +128,7 @@ __launch_bounds__(PLACE_SMALL_THREADS)
     }
     __syncwarp();
     for (int i = 0; i < (lane < k ? rows : 0); i++) {
-        most = r_abs(tile[lane][i]) > r_abs(most) ? tile[lane][i] : most;
+        most = larger_entry(most, tile[lane][i]);
     }
     negative = __ballot_sync(0xffffffffu, most < 0);
 #pragma unroll 8
@@ -149,9 +149,8 @@ __launch_bounds__(PLACE_SMALL_THREADS)
         }
     }
     if (lane < k) {
-        const real value = q.s[matrix * q.c + first + lane];
-
-        s[matrix * k + lane] = lost ? REAL(NAN) : REAL(ldexp(value, (int)exponent[matrix]));
+        s[matrix * k + lane] =
+            scaled_value(q.s[matrix * q.c + first + lane], exponent[matrix], lost);
     }
 }
 

@@ -121,7 +121,7 @@ __launch_bounds__(THREADS)
     if (at >= k * count || lane > 0) {
         return;
     }
-    s[at] = kind[matrix] == NONFINITE ? REAL(NAN) : ldexp(s[at], (int)exponent[matrix]);
+    s[at] = scaled_value(s[at], exponent[matrix], kind[matrix] == NONFINITE);
     if (factor != NULL) {
         factor[at] = most < 0 ? REAL(-1) : REAL(1);
     }
@@ -175,9 +175,7 @@ __launch_bounds__(THREADS)
 
 #pragma unroll 4
         for (int i = 0; i < (present && j < k ? rows : 0); i++) {
-            const real entry = u[i * columns + j];
-
-            most = r_abs(entry) > r_abs(most) ? entry : most;
+            most = larger_entry(most, u[i * columns + j]);
         }
         found = __ballot_sync(0xffffffffu, most < 0) >> slot * group;
         negative |= (found & 0xffffffffu >> (WARP - group)) << first;
@@ -188,7 +186,7 @@ __launch_bounds__(THREADS)
     for (int j = lane; j < k; j += group) {
         real *const value = s + matrix * k + j;
 
-        *value = lost ? REAL(NAN) : REAL(ldexp(*value, (int)exponent[matrix]));
+        *value = scaled_value(*value, exponent[matrix], lost);
     }
     for (int j = lane; j < columns; j += group) {
         for (int i = 0; i < (lost || (j < k && negative >> j & 1) ? rows : 0); i++) {

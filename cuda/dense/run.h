@@ -134,6 +134,21 @@ dense_shape_of(const struct dense_problem *p)
     return {k, p->rows, p->full ? p->rows : k, p->full ? p->columns : k, p->columns};
 }
 
+/* A vector on the left has the sign that makes its largest entry positive, of equal ones the first:
+   the entry is found from zero on, in order. */
+static __device__ __forceinline__ real
+larger_entry(real most, real entry)
+{
+    return r_abs(entry) > r_abs(most) ? entry : most;
+}
+
+/* A value with the scale of A. */
+static __device__ __forceinline__ real
+scaled_value(real value, real_int exponent, bool lost)
+{
+    return lost ? REAL(NAN) : REAL(ldexp(value, (int)exponent));
+}
+
 uint64_t tsvdi_cuda_dense_finish_bytes(int64_t count, struct dense_shape shape);
 tsvd_status tsvdi_cuda_dense_finish(struct cuda_call *call, const struct cuda_dense *run,
                                     struct dense_shape shape, char *d_work);

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 #include <string.h>
 
+#include "cluster.h"
 #include "runtime/blas.h"
 #include "runtime/context.h"
 #include "runtime/device.h"
@@ -325,14 +326,12 @@ out:
     return ret;
 }
 
-/* Multiprocessors that are left to urgent work: the largest cluster of blocks has room there. */
-enum { SHARE_LEFT = 16 };
-
 cudaStream_t
 tsvdi_cuda_shared_stream(struct cuda_call *call)
 {
     if (!call->share_asked) {
-        tsvdi_cuda_context_share(call->device, SHARE_LEFT, &call->share);
+        /* what is left has room for a cluster of blocks */
+        tsvdi_cuda_context_share(call->device, CLUSTER_MOST, &call->share);
         call->share_asked = 1;
         /* drivers may refuse events of another context */
         if (call->share.stream != NULL &&
