@@ -160,9 +160,8 @@ enum {
        times as long, n = 10^4 1.00 times. */
     DENSE_STAGES = 4,
 
-    /* dense/reduce.cu: the last columns stay in the L2 cache from step to step if they take no more
-       than this part of it. */
-    DENSE_CACHE_SHARE = 2,
+    /* dense/reduce.cu: so much of the L2 cache is for columns that stay there from step to step. */
+    DENSE_CACHE_PERCENT = 50,
 
     /* dense/resident.cu: threads of a block that have rows, and how many rows each, at most. */
     DENSE_RESIDENT_THREADS = 256,

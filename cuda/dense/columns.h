@@ -122,12 +122,12 @@ ring_fills(void)
 }
 
 /* Starts the copies of up to COLUMNS columns to a stage, once for its turn: the first begins at
-   `from`, and the next ones `next` numbers behind each other; there are `count` of them, and the
-   first `passing` need not stay in the L2 cache. */
+   `from`, and the next ones `next` numbers behind each other; there are `count` of them.  The k-th
+   need not stay in the L2 cache unless bit k of `kept` is set. */
 template <int COLUMNS>
 static __device__ __forceinline__ void
 ring_fill(const struct ring &ring, int stage, const real *from, int64_t next, int count,
-          int passing, int rows)
+          unsigned kept, int rows)
 {
     real *const to = ring.stage + stage * ring.size;
     const int room = ring.size / COLUMNS;
@@ -149,12 +149,12 @@ ring_fill(const struct ring &ring, int stage, const real *from, int64_t next, in
 
             if (k < count) {
                 bulk_copy(to + k * room, from + k * next - shift, column_bytes(rows, shift),
-                          ring.full + stage, k < passing);
+                          ring.full + stage, (kept >> k & 1) == 0);
             }
         }
     }
 #else
-    (void)passing;
+    (void)kept;
 #pragma unroll
     for (int k = 0; k < COLUMNS; k++) {
         if (k < count) {

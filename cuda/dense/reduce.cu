@@ -59,7 +59,7 @@ struct panel {
     int blocks, groups;          /* of a group; of the grid */
     int stages;                  /* how many groups of columns are on their way; 0: none */
     int slice;                   /* rows of the longest slice, if it is kept in shared memory */
-    int passing;                 /* columns before this one need not stay in the L2 cache */
+    unsigned spread, kept;       /* column l stays in the L2 cache if l spread mod 2^32 < kept */
     real *w;                     /* [count][c][r] */
     real *tau_q, *tau_p, *d, *e; /* [count][c] */
     real *vx, *yu;               /* [count] as above */
@@ -387,7 +387,8 @@ static __device__ __forceinline__ void
 fetch(const struct panel &p, const struct part &q, const struct ring &ring, int stage,
       struct cursor &next)
 {
-    int count = 0, passing = 0;
+    unsigned kept = 0;
+    int count = 0;
 
     if (!ring_fills()) {
         return;
@@ -400,10 +401,10 @@ fetch(const struct panel &p, const struct part &q, const struct ring &ring, int 
 #pragma unroll
     for (int k = 0; k < COLUMNS; k++) {
         count += next.l + k * p.blocks < p.c;
-        passing += next.l + k * p.blocks < p.passing;
+        kept |= (unsigned)(next.l + k * p.blocks) * p.spread < p.kept ? 1u << k : 0;
     }
     ring_fill<COLUMNS>(ring, stage, q.w + (int64_t)next.l * p.r + p.begin, (int64_t)p.blocks * p.r,
-                       count, passing, p.r - p.begin);
+                       count, kept, p.r - p.begin);
     next.l += COLUMNS * p.blocks;
 }
 
@@ -804,6 +805,22 @@ tsvdi_cuda_dense_reduce_bytes(const struct cuda_call *call, int64_t r, int64_t c
     return lay_out(&q, NULL) + tsvdi_cuda_dense_resident_bytes(call, r, count);
 }
 
+/* Chooses the columns that stay in a cache of so many bytes.  They are an equal share of each
+   block's columns, evenly spread over a step, so that the cache and the memory are read at the same
+   time.  The next column of a block adds kept / 2^32 turns of a circle, and that of the next block
+   about a golden section of one. */
+static void
+keep_columns(struct panel *q, int64_t bytes)
+{
+    const int64_t columns = q->c - q->begin;
+    const int64_t column = (int64_t)(q->r - q->begin) * q->groups * (int64_t)sizeof(real);
+    const int64_t turn = (int64_t)1 << 32, fit = bytes / column;
+    const int64_t kept = fit < columns ? fit * turn / columns : turn - 1;
+
+    q->kept = (unsigned)kept;
+    q->spread = (unsigned)((q->blocks * 5 / 8 * turn + kept) / q->blocks);
+}
+
 static tsvd_status
 launch_panel(struct cuda_call *call, struct panel q)
 {
@@ -814,13 +831,11 @@ launch_panel(struct cuda_call *call, struct panel q)
     const int most = stages_beside(call, least, stage);
     const int beside = stages_beside(call, least + slice, stage);
     void *args[] = {&q};
-    int64_t kept;
     int cache = 0;
     tsvd_status ret = TSVD_OK;
 
     CUDA_TRY(call, cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, call->device));
-    kept = cache / DENSE_CACHE_SHARE / ((int64_t)rows * q.groups * (int64_t)sizeof(real));
-    q.passing = kept < q.c ? q.c - (int)kept : 0;
+    keep_columns(&q, (int64_t)cache * DENSE_CACHE_PERCENT / 100);
     /* a third stage is worth more than the slice, a fourth is not */
     q.slice =
         least + slice <= (size_t)call->shared_most && (beside == most || beside >= 3) ? longest : 0;
