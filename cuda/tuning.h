@@ -148,9 +148,18 @@ enum {
        n-th part of the values is wanted.  Not measured. */
     TWISTED_FEW = 4,
 
-    /* dense/: threads of a block that reduces.  A constant of dense/ is not measured unless its
-       comment says so. */
+    /* dense/tall.cu: threads of a block.  A constant of dense/ is not measured unless its comment
+       says so. */
     DENSE_THREADS = 512,
+
+    /* dense/reduce.cu: threads of a block.  With 512 of them the compiler has a single register for
+       what it reads of columns of 10,000 numbers in float64, so that each read waits for the one
+       before. */
+    DENSE_PANEL_THREADS = 256,
+
+    /* dense/reduce.cu: registers of a thread for its rows of v, of w, and of as much as fits of the
+       columns of a visit.  All of them fit up to 8192 rows in float64, 16384 in float32. */
+    DENSE_PANEL_REGISTERS = 192,
 
     /* dense/reduce.cu: columns of a panel. */
     DENSE_WIDTH = 32,

@@ -10,6 +10,8 @@
 #ifndef TSVDI_CUDA_DENSE_COLUMNS_H
 #define TSVDI_CUDA_DENSE_COLUMNS_H
 
+#include <limits.h>
+
 #include "barrier.h"
 #include "dense/panel.h"
 
@@ -107,9 +109,9 @@ static __device__ __forceinline__ void
 bulk_release(void)
 {
     if (threadIdx.x < WARP) {
-        asm volatile("bar.sync 1, %0;" ::"n"((int)DENSE_THREADS) : "memory");
+        asm volatile("bar.sync 1, %0;" ::"n"((int)DENSE_PANEL_THREADS) : "memory");
     } else {
-        asm volatile("bar.arrive 1, %0;" ::"n"((int)DENSE_THREADS) : "memory");
+        asm volatile("bar.arrive 1, %0;" ::"n"((int)DENSE_PANEL_THREADS) : "memory");
     }
 }
 #endif
@@ -121,44 +123,61 @@ ring_fills(void)
     return !COLUMNS_BULK || threadIdx.x == 0;
 }
 
-/* Starts the copies of up to COLUMNS columns to a stage, once for its turn: the first begins at
-   `from`, and the next ones `next` numbers behind each other; there are `count` of them.  The k-th
-   need not stay in the L2 cache unless bit k of `kept` is set. */
+/* The numbers of a column's room that are filled: from `begin`, a multiple of COLUMN_UNIT, up to
+   `end`, another one or ALL_ROOM. */
+struct room_part {
+    int begin, end;
+};
+
+enum { ALL_ROOM = INT_MAX };
+
+/* Starts the copies of up to COLUMNS columns to a part of a stage: the first begins at `from`, and
+   the next ones `next` numbers behind each other; there are `count` of them.  The k-th need not
+   stay in the L2 cache unless bit k of `kept` is set.  The parts of a turn come in order, and with
+   copies by all threads there is only one. */
 template <int COLUMNS>
 static __device__ __forceinline__ void
-ring_fill(const struct ring &ring, int stage, const real *from, int64_t next, int count,
-          unsigned kept, int rows)
+ring_fill(const struct ring &ring, int stage, struct room_part part, const real *from, int64_t next,
+          int count, unsigned kept, int rows)
 {
     real *const to = ring.stage + stage * ring.size;
     const int room = ring.size / COLUMNS;
 
 #if COLUMNS_BULK
     if (count > 0) {
-        unsigned bytes = 0;
+        const unsigned begin = (unsigned)part.begin * (unsigned)sizeof(real);
+        unsigned all = 0;
 
 #pragma unroll
         for (int k = 0; k < COLUMNS; k++) {
             const int shift = column_shift(column_at(from + k * next));
 
-            bytes += k < count ? column_bytes(rows, shift) : 0;
+            all += k < count ? column_bytes(rows, shift) : 0;
         }
-        barrier_expect(ring.full + stage, bytes);
+        if (begin == 0) {
+            barrier_expect(ring.full + stage, all);
+        }
 #pragma unroll
         for (int k = 0; k < COLUMNS; k++) {
             const int shift = column_shift(column_at(from + k * next));
+            const unsigned bytes = column_bytes(rows, shift);
+            const unsigned end = part.end == ALL_ROOM
+                                     ? bytes
+                                     : min(bytes, (unsigned)part.end * (unsigned)sizeof(real));
 
-            if (k < count) {
-                bulk_copy(to + k * room, from + k * next - shift, column_bytes(rows, shift),
-                          ring.full + stage, (kept >> k & 1) == 0);
+            if (k < count && begin < end) {
+                bulk_copy(to + k * room + part.begin, from + k * next - shift + part.begin,
+                          end - begin, ring.full + stage, (kept >> k & 1) == 0);
             }
         }
     }
 #else
+    (void)part;
     (void)kept;
 #pragma unroll
     for (int k = 0; k < COLUMNS; k++) {
         if (k < count) {
-            for (int row = (int)threadIdx.x; row < rows; row += DENSE_THREADS) {
+            for (int row = (int)threadIdx.x; row < rows; row += DENSE_PANEL_THREADS) {
                 copy_start(to + k * room + row, from + k * next + row);
             }
         }

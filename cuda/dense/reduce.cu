@@ -25,7 +25,7 @@
  * Small matrices wait for memory, and not for its bandwidth.  So a phase first asks for all that it
  * needs from other blocks, and waits once.  What its own block has made, and A, which no step
  * changes, it asks for before the barrier.  The copies of columns never pause: behind the last of a
- * step come the first of the next.
+ * step come the first of the next, and what all threads hold in registers makes room for more.
  *
  * A product then updates the trailing matrix.  What is left when that fits shared memory is
  * resident.cu's.  Several groups of blocks work on several matrices.
@@ -39,12 +39,12 @@
 #include "dense/run.h"
 
 enum {
-    WARPS = (int)DENSE_THREADS / (int)WARP,
+    WARPS = (int)DENSE_PANEL_THREADS / (int)WARP,
     SLOTS = 2 * DENSE_WIDTH,
     LAST = SLOTS - 1,
     EACH = SLOTS / WARPS, /* slots of a warp, a power of two */
     MOST_SHARES = 16,     /* threads, at most, that share a row of the slice */
-    IN_FLIGHT = 17,       /* parts of w that a thread asks for at once */
+    IN_FLIGHT = 44,       /* parts of w that a thread asks for at once */
     CHUNKS = 5,           /* parts of a slot that a thread asks for */
     MOST_BLOCKS = CHUNKS * WARP
 };
@@ -103,13 +103,13 @@ struct panel_shared {
 static inline __host__ __device__ int
 panel_numbers(int columns)
 {
-    return 2 * SLOTS + 2 * DENSE_THREADS + 2 * columns * (WARPS + 4);
+    return 2 * SLOTS + 2 * DENSE_PANEL_THREADS + 2 * columns * (WARPS + 4);
 }
 
 static __device__ struct panel_shared
 share(real *x, int columns)
 {
-    real *const sums = x + 2 * SLOTS + 2 * DENSE_THREADS;
+    real *const sums = x + 2 * SLOTS + 2 * DENSE_PANEL_THREADS;
     real *const first = sums + 2 * columns * WARPS;
 
     return {x, x + SLOTS, x + 2 * SLOTS, {sums, first}, first + 2 * columns * 4};
@@ -144,8 +144,9 @@ part_of(const struct panel &p, int64_t m, int group, int block, real *near)
     q.start = column_at(q.w + p.begin);
     q.low = slice_begin(p, block);
     q.rows = slice_begin(p, block + 1) - q.low;
-    q.lines = q.rows < 1 ? 1 : q.rows < DENSE_THREADS ? q.rows : (int)DENSE_THREADS;
-    q.shares = DENSE_THREADS / q.lines < MOST_SHARES ? DENSE_THREADS / q.lines : (int)MOST_SHARES;
+    q.lines = q.rows < 1 ? 1 : q.rows < DENSE_PANEL_THREADS ? q.rows : (int)DENSE_PANEL_THREADS;
+    q.shares = DENSE_PANEL_THREADS / q.lines < MOST_SHARES ? DENSE_PANEL_THREADS / q.lines
+                                                           : (int)MOST_SHARES;
     q.near = near != NULL ? near : q.vx + q.low;
     q.ld = near != NULL ? p.slice : p.r;
     return q;
@@ -225,16 +226,16 @@ ask_row(const struct panel &p, const struct part &q, int first, int place, real 
 static __device__ __forceinline__ real
 sum_row(const struct panel &p, const struct part &q, int share, int place, real (&x)[IN_FLIGHT])
 {
-    real sum = 0;
+    real sum[4] = {};
 
     for (int block = share;;) {
 #pragma unroll
         for (int k = 0; k < IN_FLIGHT; k++) {
-            sum += x[k];
+            sum[k % 4] += x[k];
         }
         block += IN_FLIGHT * q.shares;
         if (block >= p.blocks) {
-            return sum;
+            return (sum[0] + sum[1]) + (sum[2] + sum[3]);
         }
         ask_row(p, q, block, place, x);
     }
@@ -293,7 +294,7 @@ static __device__ __forceinline__ void
 make_column(const struct panel &p, const struct part &q, const struct panel_shared &s, int i,
             int own, struct ahead ahead)
 {
-    const int t = (int)threadIdx.x, threads = DENSE_THREADS, share = ahead.share;
+    const int t = (int)threadIdx.x, threads = DENSE_PANEL_THREADS, share = ahead.share;
     const int done = i - p.begin, terms = done > 0 ? 2 * done - 1 : 0;
     struct reflector h = {};
     real w[IN_FLIGHT] = {};
@@ -381,11 +382,11 @@ struct cursor {
     int i, own, l;
 };
 
-/* Fills a stage with the next visit's columns. */
+/* Fills a part of a stage with the next visit's columns. */
 template <int COLUMNS>
 static __device__ __forceinline__ void
 fetch(const struct panel &p, const struct part &q, const struct ring &ring, int stage,
-      struct cursor &next)
+      struct room_part part, struct cursor &next)
 {
     unsigned kept = 0;
     int count = 0;
@@ -393,7 +394,7 @@ fetch(const struct panel &p, const struct part &q, const struct ring &ring, int 
     if (!ring_fills()) {
         return;
     }
-    if (next.l >= p.c && next.i + 1 < p.end) {
+    if (part.begin == 0 && next.l >= p.c && next.i + 1 < p.end) {
         next.own = behind(p, next.own, next.i);
         next.i++;
         next.l = behind(p, next.own, next.i);
@@ -403,9 +404,9 @@ fetch(const struct panel &p, const struct part &q, const struct ring &ring, int 
         count += next.l + k * p.blocks < p.c;
         kept |= (unsigned)(next.l + k * p.blocks) * p.spread < p.kept ? 1u << k : 0;
     }
-    ring_fill<COLUMNS>(ring, stage, q.w + (int64_t)next.l * p.r + p.begin, (int64_t)p.blocks * p.r,
-                       count, kept, p.r - p.begin);
-    next.l += COLUMNS * p.blocks;
+    ring_fill<COLUMNS>(ring, stage, part, q.w + (int64_t)next.l * p.r + p.begin,
+                       (int64_t)p.blocks * p.r, count, kept, p.r - p.begin);
+    next.l += part.end == ALL_ROOM ? COLUMNS * p.blocks : 0;
 }
 
 /* y and r of a visit: r of all columns, and both of the one that the thread has a slot of. */
@@ -480,7 +481,16 @@ beside(const struct panel &p, const struct part &q, int columns, int used, int l
 static __device__ constexpr bool
 may_miss(int rows, int j)
 {
-    return j >= rows - (rows <= 8 ? 2 : rows <= 20 ? 4 : 8);
+    return j >= rows - (rows <= 16 ? 4 : rows <= 40 ? 8 : 16);
+}
+
+/* How many of its rows of the columns of a visit a thread holds in registers. */
+static __device__ constexpr int
+rows_held(int rows, int columns)
+{
+    const int room = (int)DENSE_PANEL_REGISTERS * 4 / (int)sizeof(real) - 2 * rows;
+
+    return room < rows * columns ? room / columns : rows;
 }
 
 /* The phase of the columns: v; y, r and w.  ROWS: rows that a thread has, in registers; 0: there
@@ -490,7 +500,10 @@ static __device__ __forceinline__ void
 visit_columns(const struct panel &p, const struct part &q, const struct panel_shared &s,
               struct ring &ring, struct cursor &cursor, int i, int begin, real mine)
 {
-    const int t = (int)threadIdx.x, threads = DENSE_THREADS, slot = t % SLOTS;
+    constexpr int HELD = rows_held(ROWS, COLUMNS);
+    /* what is filled again as soon as all threads hold it */
+    constexpr int early = !COLUMNS_BULK ? 0 : HELD < ROWS ? HELD * DENSE_PANEL_THREADS : ALL_ROOM;
+    const int t = (int)threadIdx.x, threads = DENSE_PANEL_THREADS, slot = t % SLOTS;
     const int done = i - p.begin, used = 2 * done, rows = p.r - p.begin;
     const int step = COLUMNS * p.blocks;
     const bool placed = t < COLUMNS * SLOTS;
@@ -548,7 +561,7 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
         const int own = l + t / SLOTS * p.blocks; /* the column that the thread has a slot of */
         const real *stage[COLUMNS];
         struct visited<COLUMNS> now;
-        real sum[COLUMNS];
+        real sum[COLUMNS], held[COLUMNS][HELD > 0 ? HELD : 1];
 
         if (ROWS > 0) {
             ring_wait(ring);
@@ -572,8 +585,12 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
 #pragma unroll
             for (int j = 0; j < ROWS; j++) {
                 const bool in = !may_miss(ROWS, j) || t + j * threads < rows;
+                const real x = in ? stage[k][j * threads] : REAL(0);
 
-                sum[k] = r_fma(in ? stage[k][j * threads] : REAL(0), v[j], sum[k]);
+                if (j < HELD) {
+                    held[k][j] = x;
+                }
+                sum[k] = r_fma(x, v[j], sum[k]);
             }
         }
         if (ROWS == 0) {
@@ -585,15 +602,22 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
             }
         }
         now = sum_visit<COLUMNS>(s.visit, turn, h.tau, sum, mine * across);
+        if (ROWS > 0 && early > 0) {
+            fetch<COLUMNS>(p, q, ring, ring.now, {0, early}, cursor);
+        }
 #pragma unroll
         for (int k = 0; k < COLUMNS; k++) {
             const real r = l + k * p.blocks < p.c ? now.r[k] : REAL(0);
 
 #pragma unroll
             for (int j = 0; j < ROWS; j++) {
-                const bool in = !may_miss(ROWS, j) || t + j * threads < rows;
+                if (j < HELD) {
+                    w[j] = r_fma(held[k][j], r, w[j]);
+                } else {
+                    const bool in = !may_miss(ROWS, j) || t + j * threads < rows;
 
-                w[j] = r_fma(in ? stage[k][j * threads] : REAL(0), r, w[j]);
+                    w[j] = r_fma(in ? stage[k][j * threads] : REAL(0), r, w[j]);
+                }
             }
         }
         if (ROWS == 0) {
@@ -614,8 +638,10 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
         }
         mine = next;
         if (ROWS > 0) {
-            ring_release();
-            fetch<COLUMNS>(p, q, ring, ring.now, cursor);
+            if (early < ALL_ROOM) {
+                ring_release();
+                fetch<COLUMNS>(p, q, ring, ring.now, {early, ALL_ROOM}, cursor);
+            }
             ring_turn(ring);
         }
     }
@@ -642,7 +668,7 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
 
 template <int ROWS, int COLUMNS>
 static __global__ void
-__launch_bounds__(DENSE_THREADS, 1) panel_kernel(const __grid_constant__ struct panel p)
+__launch_bounds__(DENSE_PANEL_THREADS, 1) panel_kernel(const __grid_constant__ struct panel p)
 {
     extern __shared__ __align__(16) unsigned char shared[]; /* bulk copies go there */
     struct part &q = *(struct part *)shared; /* it would take the registers of v and w */
@@ -652,7 +678,7 @@ __launch_bounds__(DENSE_THREADS, 1) panel_kernel(const __grid_constant__ struct 
     struct block_group group = {p.blocks, block, p.arrived + index, 0};
     struct ring ring = {s.stage, (uint64_t *)(shared + sizeof(q)), p.stages, size, 0, 0};
 
-    static_assert(COLUMNS * SLOTS <= DENSE_THREADS, "each slot of a visit has its thread");
+    static_assert(COLUMNS * SLOTS <= DENSE_PANEL_THREADS, "each slot of a visit has its thread");
     ring_prepare(ring);
     for (int64_t m = index; m < p.count; m += p.groups) {
         /* the block's first column that is not before i */
@@ -667,7 +693,8 @@ __launch_bounds__(DENSE_THREADS, 1) panel_kernel(const __grid_constant__ struct 
         for (int k = 0; k < p.stages; k++) {
             const int stage = ring.now + k;
 
-            fetch<COLUMNS>(p, q, ring, stage < p.stages ? stage : stage - p.stages, cursor);
+            fetch<COLUMNS>(p, q, ring, stage < p.stages ? stage : stage - p.stages, {0, ALL_ROOM},
+                           cursor);
         }
         ahead = look_ahead(p, q, p.begin, own);
         for (int i = p.begin; i < p.c; i++) {
@@ -721,29 +748,29 @@ choose_kernel(const struct cuda_call *call, int rows)
     /* may_miss() counts on the steps between them */
     static const struct panel_choice choice[] = {
 #if TSVD_SINGLE
-        {panel_kernel<2, 4>, 2, 4},
         {panel_kernel<4, 4>, 4, 4},
-        {panel_kernel<6, 4>, 6, 4},
+        {panel_kernel<8, 4>, 8, 4},
+        {panel_kernel<12, 4>, 12, 4},
+        {panel_kernel<16, 4>, 16, 4},
+        {panel_kernel<24, 2>, 24, 2},
+        {panel_kernel<32, 2>, 32, 2},
+        {panel_kernel<48, 1>, 48, 1},
+        {panel_kernel<64, 1>, 64, 1},
+        {panel_kernel<80, 1>, 80, 1},
+#else
+        {panel_kernel<4, 4>, 4, 4},
         {panel_kernel<8, 4>, 8, 4},
         {panel_kernel<12, 2>, 12, 2},
         {panel_kernel<16, 2>, 16, 2},
         {panel_kernel<24, 1>, 24, 1},
         {panel_kernel<32, 1>, 32, 1},
         {panel_kernel<40, 1>, 40, 1},
-#else
-        {panel_kernel<2, 4>, 2, 4},
-        {panel_kernel<4, 4>, 4, 4},
-        {panel_kernel<6, 2>, 6, 2},
-        {panel_kernel<8, 2>, 8, 2},
-        {panel_kernel<12, 1>, 12, 1},
-        {panel_kernel<16, 1>, 16, 1},
-        {panel_kernel<20, 1>, 20, 1},
 #endif
     };
     const struct panel_choice any = {panel_kernel<0, 1>, 0, 1};
 
     for (struct panel_choice some : choice) {
-        if (some.rows * DENSE_THREADS >= rows) {
+        if (some.rows * DENSE_PANEL_THREADS >= rows) {
             const size_t bytes = least_bytes(some) + stage_bytes(some, rows);
 
             return bytes <= (size_t)call->shared_most ? some : any;
@@ -844,8 +871,8 @@ launch_panel(struct cuda_call *call, struct panel q)
                                         call->shared_most));
     CUDA_TRY(call,
              cudaLaunchCooperativeKernel(
-                 choice.kernel, dim3((unsigned)(q.groups * q.blocks)), dim3(DENSE_THREADS), args,
-                 least + (q.slice > 0 ? slice : 0) + (size_t)q.stages * stage, call->stream));
+                 choice.kernel, dim3((unsigned)(q.groups * q.blocks)), dim3(DENSE_PANEL_THREADS),
+                 args, least + (q.slice > 0 ? slice : 0) + (size_t)q.stages * stage, call->stream));
 out:
     return ret;
 }
