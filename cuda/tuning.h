@@ -164,10 +164,10 @@ enum {
     /* dense/reduce.cu: columns of a panel. */
     DENSE_WIDTH = 32,
 
-    /* dense/reduce.cu: visits to columns that are on their way to shared memory; at most 4.  With
+    /* dense/reduce.cu: visits to columns that are on their way to shared memory; at most 6.  With
        one column more of each block on its way to the L2 cache between two steps n = 4096 took 1.03
        times as long, n = 10^4 1.00 times. */
-    DENSE_STAGES = 4,
+    DENSE_STAGES = 6,
 
     /* dense/reduce.cu: so much of the L2 cache is for columns that stay there from step to step. */
     DENSE_CACHE_PERCENT = 50,

@@ -137,7 +137,7 @@ sum_parts(const real *part, int width, int blocks, real *scratch, real *sum)
 }
 
 /* Starts a copy of one number to shared memory; copies_commit() ends a batch of copies, and
-   copies_wait() waits until all but the latest `pending` < 4 batches of this thread are there. */
+   copies_wait() waits until all but the latest `pending` < 6 batches of this thread are there. */
 static __device__ __forceinline__ void
 copy_start(real *to, const real *from)
 {
@@ -174,8 +174,14 @@ copies_wait(int pending)
     case 2:
         asm volatile("cp.async.wait_group 2;" ::: "memory");
         break;
-    default:
+    case 3:
         asm volatile("cp.async.wait_group 3;" ::: "memory");
+        break;
+    case 4:
+        asm volatile("cp.async.wait_group 4;" ::: "memory");
+        break;
+    default:
+        asm volatile("cp.async.wait_group 5;" ::: "memory");
     }
 #else
     (void)pending;
