@@ -488,7 +488,11 @@ solve(struct jacobi_pair *x, struct jacobi_shared &of, int rank_a, int rank_b)
 }
 
 /* Whether all entries of Z^T Z are close to those of I.  The error of Z goes into the residual as a
-   whole if one value is by far the largest, so half of the bound on orthogonality is allowed. */
+   whole if one value is by far the largest, so half of the bound on orthogonality is allowed.
+
+   A thread lets its columns meet those of the thread that is d places further in a ring of
+   PAIR_LANES.  Since a product of two columns is needed only once, half of the ring is enough.
+   Columns and rows behind c are zero, or the matrix is refused already.  NaN is not close. */
 static __device__ __forceinline__ bool
 is_orthogonal(struct jacobi_pair *x, const struct jacobi_shared &of, int r, int c, int lane)
 {
@@ -499,23 +503,26 @@ is_orthogonal(struct jacobi_pair *x, const struct jacobi_shared &of, int r, int 
 
 #pragma unroll
     for (int i = 0; i < PAIR_ORDER; i++) {
-        x->a[i] = i < c ? of.r[i][lane] : REAL(0);
-        x->b[i] = i < c ? of.r[i][lane + PAIR_LANES] : REAL(0);
+        x->a[i] = of.r[i][lane];
+        x->b[i] = of.r[i][lane + PAIR_LANES];
     }
 #pragma unroll 1
-    for (int j = 0; j < c; j++) {
-        real a[2] = {-REAL(j == lane), 0}, b[2] = {-REAL(j == lane + PAIR_LANES), 0};
+    for (int d = 0; d <= PAIR_LANES / 2; d++) {
+        const int near = (lane + d) % PAIR_LANES, far = near + PAIR_LANES;
+        real aa = -REAL(d == 0 && lane < c), bb = -REAL(d == 0 && lane + PAIR_LANES < c);
+        real ab = 0, ba = 0;
 
 #pragma unroll
         for (int i = 0; i < PAIR_ORDER; i++) {
-            const real y = i < c ? of.r[i][j] : REAL(0);
+            const real y = of.r[i][near], z = of.r[i][far];
 
-            a[i % 2] = r_fma(x->a[i], y, a[i % 2]);
-            b[i % 2] = r_fma(x->b[i], y, b[i % 2]);
+            aa = r_fma(x->a[i], y, aa);
+            ab = r_fma(x->a[i], z, ab);
+            ba = r_fma(x->b[i], y, ba);
+            bb = r_fma(x->b[i], z, bb);
         }
-        /* not so if one is NaN */
-        good = good && (lane >= c || r_abs(a[0] + a[1]) <= limit) &&
-               (lane + PAIR_LANES >= c || r_abs(b[0] + b[1]) <= limit);
+        good = good && r_abs(aa) <= limit && r_abs(ab) <= limit && r_abs(ba) <= limit &&
+               r_abs(bb) <= limit;
     }
     votes = __ballot_sync(0xffffffffu, good) >> first;
     return (votes & ((1u << PAIR_LANES) - 1)) == (1u << PAIR_LANES) - 1;
