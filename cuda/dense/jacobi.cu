@@ -172,7 +172,7 @@ are_paired(int r)
 }
 
 static tsvd_status
-launch_pairs(struct cuda_call *call, const struct jacobi_batch &q)
+launch_pairs(struct cuda_call *call, const struct jacobi_batch &q, const struct jacobi_results &to)
 {
     const unsigned blocks = blocks_for(q.count, PAIR_THREADS / PAIR_LANES);
     const auto kernel = q.v != NULL ? jacobi_pairs_kernel<true> : jacobi_pairs_kernel<false>;
@@ -181,7 +181,7 @@ launch_pairs(struct cuda_call *call, const struct jacobi_batch &q)
     /* PAIR_BLOCKS blocks take nearly all of it */
     CUDA_TRY(call, cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                         cudaSharedmemCarveoutMaxShared));
-    kernel<<<blocks, PAIR_THREADS, 0, call->stream>>>(q);
+    kernel<<<blocks, PAIR_THREADS, 0, call->stream>>>(q, to);
     CUDA_LAUNCHED(call);
     TSVD_TRY(launch_warps<WARP>(call, q)); /* those that are refused */
 out:
@@ -211,7 +211,7 @@ out:
 }
 
 static tsvd_status
-sweep(struct cuda_call *call, const struct jacobi_batch &q)
+sweep(struct cuda_call *call, const struct jacobi_batch &q, const struct jacobi_results &to)
 {
     if (q.r <= 4) {
         return launch_warps<4>(call, q);
@@ -222,7 +222,7 @@ sweep(struct cuda_call *call, const struct jacobi_batch &q)
     if (q.r <= 16) {
         return launch_warps<16>(call, q);
     }
-    return are_paired(q.r) ? launch_pairs(call, q) : launch_blocks(call, q);
+    return are_paired(q.r) ? launch_pairs(call, q, to) : launch_blocks(call, q);
 }
 
 /* ---- memory ---- */
@@ -382,9 +382,10 @@ jacobi_chunk_most(const struct dense_problem *p)
 
 /* ---- a job ---- */
 
-/* W becomes its vectors. */
+/* W becomes its vectors, but of matrices whose results are placed at once. */
 static tsvd_status
-decompose(struct tsvd_context *ctx, const struct jacobi_job *job, struct cuda_jacobi *run)
+decompose(struct tsvd_context *ctx, const struct jacobi_job *job, struct cuda_jacobi *run,
+          const struct jacobi_results &to)
 {
     struct cuda_call *call = cuda_of(ctx);
     struct dense_job matrices = {};
@@ -402,9 +403,23 @@ decompose(struct tsvd_context *ctx, const struct jacobi_job *job, struct cuda_ja
         goto out;
     }
     TSVD_TRY(tsvdi_cuda_dense_load(ctx, &matrices, &run->dense, (real *)run->d_work));
-    TSVD_TRY(sweep(call, run->batch));
+    TSVD_TRY(sweep(call, run->batch, to));
 out:
     return ret;
+}
+
+/* Where jacobi_pairs.h places results itself; else nowhere. */
+static struct jacobi_results
+placed_results(const struct dense_problem *p, const struct cuda_jacobi *run)
+{
+    const struct cuda_dense &dense = run->dense;
+    const struct dense_shape shape = dense_shape_of(p);
+
+    if (!p->b.vectors || !are_paired((int)dense.r) || shape.k == 0 || shape.u_columns != shape.k ||
+        shape.v_rows != shape.k) {
+        return {};
+    }
+    return {dense.wide, (int)p->b.first, (int)shape.k, dense.exponent, dense.s, dense.u, dense.vh};
 }
 
 /* The results in place; what tsvdi_cuda_dense_finish() does is left to do. */
@@ -499,16 +514,17 @@ jacobi_run(struct tsvd_context *ctx, struct jacobi_job *job)
     const bool is_small = run->longer > 0 && p->b.k > 0 && p->rows <= WARP && p->columns <= WARP;
     const struct cuda_piece piece[] = {
         {job->made, run->batch.made, (size_t)job->count * sizeof(*job->made)}};
+    const struct jacobi_results to = placed_results(p, run);
     tsvd_status ret = TSVD_OK;
 
     if (run->is_large) {
         TSVD_TRY(tsvdi_cuda_jacobi_solve(ctx, &run->large, job, run->longer, run->d_work));
     } else {
-        TSVD_TRY(decompose(ctx, job, run));
+        TSVD_TRY(decompose(ctx, job, run, to));
         TSVD_TRY(complete(call, run));
-        TSVD_TRY(is_small
-                     ? place_small(call, run->batch, run->extra, run->dense, shape, (int)p->b.first)
-                     : make_results(call, p, run));
+        TSVD_TRY(is_small ? place_small(call, run->batch, run->extra, run->dense, shape,
+                                        (int)p->b.first, to.u != NULL)
+                          : make_results(call, p, run));
     }
     if (shape.k > 0 && !is_small) {
         TSVD_TRY(tsvdi_cuda_dense_finish(call, &run->dense, shape, run->d_work));

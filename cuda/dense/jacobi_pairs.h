@@ -14,7 +14,8 @@
  * Values keep their relative accuracy for W = B D, D diagonal: errors of QR are small in each
  * column of W, and then in each row of R.  Nothing here has exponents of its own.  So matrices are
  * refused if a row of R is too short, as of those that lack rank, if the sweeps do not end, or if Z
- * is not orthogonal.  These stay as they are, for jacobi_warp.h.
+ * is not orthogonal.  These stay as they are, for jacobi_warp.h.  Of all others the results are
+ * placed at once, with signs and scale, if all vectors that are wanted belong to values.
  *
  * PAIR_LANES threads have a matrix, and each has two columns in its registers, a and b, that meet
  * there: products and rotations need nothing of other threads.  In a sweep, groups of m = 1, 2, 4,
@@ -57,7 +58,8 @@ struct jacobi_shared {
        row i of P Z.  One more entry keeps columns in different banks. */
     real r[PAIR_ORDER][PAIR_ORDER + 1];
     real __align__(16) vector[PAIR_ORDER];
-    real inverse[PAIR_ORDER]; /* of R's diagonal; zeros behind it */
+    real inverse[PAIR_ORDER]; /* of R's diagonal; zeros behind it.  Later by ranks: 1 or -1, the
+                                 sign that vectors get */
     int column[PAIR_ORDER];   /* column i of W P is column[i] of W */
 };
 
@@ -570,11 +572,66 @@ unfactor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, const
     }
 }
 
+/* Finds the signs of vectors, by those on the left of A: this thread's, or, if W is A's transpose,
+   those of Z of the same ranks.  placed: else all are 1. */
+static __device__ __forceinline__ void
+find_signs(const struct jacobi_pair &x, struct jacobi_shared &of, bool placed, bool wide,
+           int rank_a, int rank_b)
+{
+    real most_a = 0, most_b = 0;
+
+    if (placed) {
+#pragma unroll
+        for (int i = 0; i < PAIR_ORDER; i++) {
+            most_a = larger_entry(most_a, wide ? of.r[i][rank_a] : x.a[i]);
+            most_b = larger_entry(most_b, wide ? of.r[i][rank_b] : x.b[i]);
+        }
+    }
+    of.inverse[rank_a] = most_a < 0 ? REAL(-1) : REAL(1);
+    of.inverse[rank_b] = most_b < 0 ? REAL(-1) : REAL(1);
+}
+
+/* The value of that rank. */
+static __device__ __forceinline__ void
+write_value(const struct jacobi_batch &q, const struct jacobi_results &to, int64_t matrix,
+            bool placed, int rank, real value)
+{
+    if (placed && rank >= to.first && rank < to.first + to.k) {
+        to.s[matrix * to.k + rank - to.first] = scaled_value(value, to.exponent[matrix], false);
+    }
+    if (!placed && rank < q.c) {
+        q.s[matrix * q.c + rank] = value;
+    }
+}
+
+/* Writes `count` vectors of n entries from rank `first` on, with their signs, to [count][n] if
+   `rows`, or [n][count].  Entry i of vector j is at from[j vector + i entry]. */
+static __device__ __forceinline__ void
+write_vectors(const struct jacobi_shared &of, int vector, int entry, int first, int count, int n,
+              bool rows, int lane, real *to)
+{
+    const real *const from = &of.r[0][0];
+    const int inner = rows ? n : count, outer = rows ? count : n;
+
+#pragma unroll 4
+    for (int j = 0; j < outer; j++) {
+#pragma unroll
+        for (int half = 0; half < PAIR_ORDER; half += PAIR_LANES) {
+            const int i = lane + half, rank = first + (rows ? j : i);
+
+            if (i < inner) {
+                to[j * inner + i] = of.inverse[rank] * from[rank * vector + (rows ? i : j) * entry];
+            }
+        }
+    }
+}
+
 /* ---- matrices ---- */
 
 template <bool VECTORS>
 static __global__ void
-__launch_bounds__(PAIR_THREADS, PAIR_BLOCKS) jacobi_pairs_kernel(struct jacobi_batch q)
+__launch_bounds__(PAIR_THREADS, PAIR_BLOCKS)
+    jacobi_pairs_kernel(struct jacobi_batch q, struct jacobi_results to)
 {
     __shared__ struct jacobi_shared matrices[PAIR_THREADS / PAIR_LANES];
     const int lane = (int)threadIdx.x % PAIR_LANES;
@@ -582,6 +639,8 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS) jacobi_pairs_kernel(struct jacobi_b
     const bool present = at < q.count;
     const int64_t matrix = present ? at : 0;
     const int r = q.r, c = q.c, lanes = c > 16 ? 16 : c > 8 ? 8 : c > 4 ? 4 : c > 2 ? 2 : 1;
+    const bool placed = VECTORS && to.u != NULL; /* else the results go to w, v and s */
+    const int first = placed ? to.first : 0, count = placed ? to.k : c;
     const real tolerance = jacobi_tolerance(r);
     real *const w = q.w + matrix * c * r, *const v = VECTORS ? q.v + matrix * c * c : NULL;
     real *const reflectors = VECTORS ? q.reflectors + matrix * c * PAIR_ORDER : NULL;
@@ -613,11 +672,9 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS) jacobi_pairs_kernel(struct jacobi_b
     x.norm_b = r_sqrt(square_of(x.b));
     rank_pair(x, lane, &rank_a, &rank_b);
     good = good && !turned;
-    if (good && rank_a < c) {
-        q.s[matrix * c + rank_a] = x.norm_a;
-    }
-    if (good && rank_b < c) {
-        q.s[matrix * c + rank_b] = x.norm_b;
+    if (good) {
+        write_value(q, to, matrix, placed, rank_a, x.norm_a);
+        write_value(q, to, matrix, placed, rank_b, x.norm_b);
     }
     if (VECTORS) {
         const real inverse_a = 1 / x.norm_a, inverse_b = 1 / x.norm_b;
@@ -644,15 +701,18 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS) jacobi_pairs_kernel(struct jacobi_b
             x.b[i] = good && i < c && rank_b < c ? v[i * c + rank_b] : REAL(0);
         }
         __syncwarp(); /* what is in v has been read */
-        for (int j = 0; good && j < c; j++) {
-            for (int i = lane; i < c; i += PAIR_LANES) {
-                v[j * c + i] = of.r[i][j];
-            }
-        }
         unfactor<3 * PAIR_STEPS>(&x, of, c, lane, good ? reflectors : NULL);
         unfactor<2 * PAIR_STEPS>(&x, of, c, lane, good ? reflectors : NULL);
         unfactor<PAIR_STEPS>(&x, of, c, lane, good ? reflectors : NULL);
         unfactor<0>(&x, of, c, lane, good ? reflectors : NULL);
+        find_signs(x, of, placed, to.wide, rank_a, rank_b);
+        __syncwarp();
+        if (good) {
+            write_vectors(of, 1, PAIR_ORDER + 1, first, count, c, !placed || !to.wide, lane,
+                          !placed   ? v
+                          : to.wide ? to.u + matrix * c * count
+                                    : to.vh + matrix * count * c);
+        }
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < PAIR_ORDER; i++) {
@@ -660,10 +720,11 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS) jacobi_pairs_kernel(struct jacobi_b
             of.r[rank_b][i] = x.b[i];
         }
         __syncwarp();
-        for (int j = 0; good && j < c; j++) {
-            for (int i = lane; i < r; i += PAIR_LANES) {
-                w[j * r + i] = of.r[j][i];
-            }
+        if (good) {
+            write_vectors(of, PAIR_ORDER + 1, 1, first, count, r, !placed || to.wide, lane,
+                          !placed   ? w
+                          : to.wide ? to.vh + matrix * count * r
+                                    : to.u + matrix * r * count);
         }
     }
     for (int j = lane; good && j < c; j += PAIR_LANES) {

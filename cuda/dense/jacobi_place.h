@@ -97,11 +97,12 @@ read_vectors(const struct jacobi_batch &q, real *extra, bool longer, int64_t mat
 }
 
 /* All results in one pass, with the signs and scales that tsvdi_cuda_dense_finish() gives to
-   others. */
+   others.  refused: only those that jacobi_pairs.h refused. */
 static __global__ void
 __launch_bounds__(PLACE_SMALL_THREADS)
     place_small_kernel(struct jacobi_batch q, real *extra, struct dense_shape shape, bool wide,
-                       int first, const real_int *exponent, real *s, real *u, real *vh)
+                       int first, bool refused, const real_int *exponent, real *s, real *u,
+                       real *vh)
 {
     __shared__ real tiles[PLACE_WARPS][WARP][WARP + 1]; /* [j] vector j on the left */
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
@@ -113,7 +114,7 @@ __launch_bounds__(PLACE_SMALL_THREADS)
     unsigned negative;
     bool lost;
 
-    if (matrix >= q.count) {
+    if (matrix >= q.count || (refused && !q.refused[matrix])) {
         return;
     }
     lost = q.kind[matrix] == NONFINITE;
@@ -156,12 +157,12 @@ __launch_bounds__(PLACE_SMALL_THREADS)
 
 static tsvd_status
 place_small(struct cuda_call *call, const struct jacobi_batch &q, real *extra,
-            const struct cuda_dense &to, const struct dense_shape &shape, int first)
+            const struct cuda_dense &to, const struct dense_shape &shape, int first, bool refused)
 {
     tsvd_status ret = TSVD_OK;
 
     place_small_kernel<<<blocks_for(q.count, PLACE_WARPS), PLACE_SMALL_THREADS, 0, call->stream>>>(
-        q, extra, shape, to.wide != 0, first, to.exponent, to.s, to.u, to.vh);
+        q, extra, shape, to.wide != 0, first, refused, to.exponent, to.s, to.u, to.vh);
     CUDA_LAUNCHED(call);
 out:
     return ret;

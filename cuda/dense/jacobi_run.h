@@ -28,6 +28,16 @@ struct jacobi_batch {
     struct jacobi_made *made; /* [count] out */
 };
 
+/* The results that the caller wants, if all vectors belong to values.  All arrays are device
+   memory. */
+struct jacobi_results {
+    int wide;                 /* 1: W is A's transpose */
+    int first, k;             /* the ranks first .. first + k - 1 */
+    const real_int *exponent; /* [count] of the scale of A */
+    real *s;                  /* [count][k] */
+    real *u, *vh;             /* [count][rows of A][k], [count][k][columns]; NULL: not from here */
+};
+
 /* A column's norm is kept, with the entries, within these bounds. */
 #define JACOBI_NORM_LEAST r_pow2(-10)
 #define JACOBI_NORM_MOST r_pow2(10)
