@@ -651,8 +651,11 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS)
 
 #pragma unroll 8
     for (int j = 0; j < PAIR_ORDER; j++) {
-        for (int i = lane; i < PAIR_ORDER; i += PAIR_LANES) {
-            of.r[j][i] = present && i < r && j < c ? w[j * r + i] : REAL(0);
+#pragma unroll
+        for (int i = 0; i < PAIR_ORDER; i += PAIR_LANES) {
+            const bool exists = present && lane + i < r && j < c;
+
+            of.r[j][lane + i] = exists ? w[j * r + lane + i] : REAL(0);
         }
     }
     __syncwarp();
