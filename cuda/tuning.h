@@ -110,21 +110,15 @@ enum {
     PLAIN_MORE = 2,
     FEW_POINTS = 3,
 
-    /* values/search.cu: shifts of a thread in such a round. */
-    FEW_SHIFTS = 1,
-
     /* values/search.cu: shifts of a thread in a round with more values.  4 shifts took 1.07 times
        as long at n = 10^5. */
     PLAIN_SHIFTS = 2,
 
-    /* values/search.cu: points and shifts with twofold counts.  Not measured. */
+    /* values/search.cu: points with twofold counts.  Not measured. */
     TWOFOLD_FILL = 256,
-    TWOFOLD_SHIFTS = 1,
 
-    /* values/search.cu: points and shifts with wide counts.  256 and 2 took 1.05 times as long for
-       Toeplitz and chi at n = 10^4, and 0.92 times as long for [0,1]. */
+    /* values/search.cu: points with wide counts.  Not measured. */
     WIDE_FILL = 128,
-    WIDE_SHIFTS = 1,
 
     /* bidiag/plan.c, values/values.cu: up to this order the CPU finds the values of a single matrix
        in host memory.  If the matrix is in device memory, values/batch.cu finds them.  With 1024

@@ -5,7 +5,8 @@
  *
  * A thread counts at a few shifts at once, and passes over groups of entries in shared memory,
  * where a number that a whole warp reads costs one access.  A short matrix lies there as a whole.
- * A longer one comes in tiles, the next of which is copied meanwhile.
+ * A longer one comes in tiles, the next of which is copied meanwhile.  values/halves.h counts from
+ * both ends of a matrix at once.
  */
 #ifndef TSVDI_COUNTS_H
 #define TSVDI_COUNTS_H
@@ -47,14 +48,20 @@ wide_entry_of(real b)
     return x;
 }
 
-/* The matrix on the device.  Its entries fill whole tiles. */
-struct device_sturm {
-    int64_t n;
-    const struct matrix_size *d_size;
+/* Entries on the device.  They fill whole tiles. */
+struct device_entries {
     const double *d_square;                /* [entries] for the plain form */
     const uint32_t *d_event;               /* [entries / GROUP] */
     const struct twofold_entry *d_twofold; /* [entries] NULL until they are needed */
     const struct wide_entry *d_wide;       /* [entries] NULL until they are needed */
+};
+
+/* The matrix on the device. */
+struct device_sturm {
+    int64_t n;
+    const struct matrix_size *d_size;
+    struct device_entries top;    /* all 2n of them, the first one first */
+    struct device_entries bottom; /* the last n - 1 but the end, the last one first */
 };
 
 /* Reopens the bracket if the wide form must decide it: it lies below the floor of the plain form.
@@ -92,7 +99,7 @@ struct plain_form {
         return plain_square(n, d, e, k, scale);
     }
 
-    static __device__ __forceinline__ const entry *entries(const struct device_sturm &m)
+    static __device__ __forceinline__ const entry *entries(const struct device_entries &m)
     {
         return m.d_square;
     }
@@ -238,7 +245,7 @@ struct twofold_form : unguided_form {
         return twofold_entry_of(n, d, e, k, scale);
     }
 
-    static __device__ __forceinline__ const entry *entries(const struct device_sturm &m)
+    static __device__ __forceinline__ const entry *entries(const struct device_entries &m)
     {
         return m.d_twofold;
     }
@@ -312,7 +319,7 @@ struct wide_form : unguided_form {
         return wide_entry_of(sturm_entry(n, d, e, k));
     }
 
-    static __device__ __forceinline__ const entry *entries(const struct device_sturm &m)
+    static __device__ __forceinline__ const entry *entries(const struct device_entries &m)
     {
         return m.d_wide;
     }
@@ -370,11 +377,10 @@ copy_ahead(void *to, const void *from, int bytes)
 
 template <class Form>
 static __device__ __forceinline__ void
-fetch(const struct device_sturm &m, int64_t index, struct tile<Form> *to)
+fetch(const struct device_entries &m, int64_t index, struct tile<Form> *to)
 {
     copy_ahead(to->entry, Form::entries(m) + index * Form::TILE, (int)sizeof(to->entry));
     copy_ahead(to->event, m.d_event + index * (Form::TILE / GROUP), (int)sizeof(to->event));
-    __pipeline_commit();
 }
 
 /* Counts at the shifts at[s].at.  The whole block of COUNT_THREADS calls this. */
@@ -392,12 +398,14 @@ evaluate(const struct device_sturm &m, struct evaluation (&at)[SHIFTS])
         shift[s].start(r_from_bits(at[s].at), scale);
         at[s].above = 0;
     }
-    fetch<Form>(m, 0, &tiles[0]);
+    fetch<Form>(m.top, 0, &tiles[0]);
+    __pipeline_commit();
     for (int64_t i = 0; i < count; i++) {
         const struct tile<Form> *here = &tiles[i % 2];
 
         if (i + 1 < count) {
-            fetch<Form>(m, i + 1, &tiles[(i + 1) % 2]);
+            fetch<Form>(m.top, i + 1, &tiles[(i + 1) % 2]);
+            __pipeline_commit();
             __pipeline_wait_prior(1);
         } else {
             __pipeline_wait_prior(0);

@@ -44,16 +44,18 @@ __launch_bounds__(PREPARE_THREADS)
     }
 }
 
+/* The entries of one side. */
 template <class Form>
 static __global__ void
 __launch_bounds__(PREPARE_THREADS)
-    entry_kernel(int64_t n, const real *d_d, const real *d_e, int64_t room,
+    entry_kernel(int64_t n, const real *d_d, const real *d_e, bool is_bottom, int64_t room,
                  const struct matrix_size *d_size, typename Form::entry *d_entry)
 {
     const int64_t k = thread_index();
+    const int64_t from = !is_bottom ? k : k < n - 1 ? 2 * n - 2 - k : 2 * n; /* 2 n: none */
 
     if (k < room) {
-        d_entry[k] = Form::entry_of(n, d_d, d_e, k, matrix_scale_of(*d_size));
+        d_entry[k] = Form::entry_of(n, d_d, d_e, from, matrix_scale_of(*d_size));
     }
 }
 
@@ -71,33 +73,39 @@ __launch_bounds__(PREPARE_THREADS)
     }
 }
 
-/* Entries of a matrix, and those that fill the last tile, for any form. */
-static int64_t
-room_of(int64_t n)
-{
-    const int64_t tile = plain_form::TILE;
-
-    static_assert((int)plain_form::TILE % (int)wide_form::TILE == 0 &&
-                      (int)plain_form::TILE % (int)twofold_form::TILE == 0 &&
-                      (int)plain_form::TILE % (int)STRETCH == 0,
-                  "tiles hold each other and whole stretches");
-    return (2 * n + tile - 1) / tile * tile;
-}
-
-/* Makes the entries for one form. */
+/* Makes the entries of one side for one form. */
 template <class Form>
 static tsvd_status
-add_entries(struct cuda_call *call, const real *d_d, const real *d_e,
-            const struct device_sturm *matrix, const typename Form::entry **d_entries)
+add_side(struct cuda_call *call, const real *d_d, const real *d_e,
+         const struct device_sturm *matrix, bool is_bottom, const typename Form::entry **d_entries)
 {
-    const int64_t room = room_of(matrix->n);
+    const int64_t room = sturm_room(matrix->n, is_bottom);
     typename Form::entry *d_entry = NULL;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)room * sizeof(*d_entry), (void **)&d_entry));
     *d_entries = d_entry;
     entry_kernel<Form><<<blocks_for(room, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
-        matrix->n, d_d, d_e, room, matrix->d_size, d_entry);
+        matrix->n, d_d, d_e, is_bottom, room, matrix->d_size, d_entry);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
+/* Makes the plain entries of one side, and their events. */
+static tsvd_status
+begin_side(struct cuda_call *call, const real *d_d, const real *d_e,
+           const struct device_sturm *matrix, bool is_bottom, struct device_entries *side)
+{
+    const int64_t room = sturm_room(matrix->n, is_bottom), stretches = room / STRETCH;
+    uint32_t *d_event = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(add_side<plain_form>(call, d_d, d_e, matrix, is_bottom, &side->d_square));
+    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)room / GROUP * sizeof(*d_event), (void **)&d_event));
+    side->d_event = d_event;
+    event_kernel<<<blocks_for(stretches, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
+        matrix->n, side->d_square, room, d_event);
     CUDA_LAUNCHED(call);
 out:
     return ret;
@@ -107,26 +115,20 @@ tsvd_status
 tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d, const real *d_e,
                        struct device_sturm *matrix)
 {
-    const int64_t room = room_of(n), stretches = room / STRETCH;
     const unsigned size_blocks = (unsigned)bracket_min(blocks_for(2 * n, PREPARE_THREADS),
                                                        (int64_t)call->multiprocessors * 4);
     struct matrix_size *d_size = NULL;
-    uint32_t *d_event = NULL;
     tsvd_status ret = TSVD_OK;
 
     memset(matrix, 0, sizeof(*matrix));
     matrix->n = n;
     TSVD_TRY(tsvdi_cuda_alloc(call, sizeof(*d_size), (void **)&d_size));
     matrix->d_size = d_size;
-    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)room / GROUP * sizeof(*d_event), (void **)&d_event));
-    matrix->d_event = d_event;
     CUDA_TRY(call, cudaMemsetAsync(d_size, 0, sizeof(*d_size), call->stream));
     size_kernel<<<size_blocks, PREPARE_THREADS, 0, call->stream>>>(n, d_d, d_e, d_size);
     CUDA_LAUNCHED(call);
-    TSVD_TRY(add_entries<plain_form>(call, d_d, d_e, matrix, &matrix->d_square));
-    event_kernel<<<blocks_for(stretches, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
-        n, matrix->d_square, room, d_event);
-    CUDA_LAUNCHED(call);
+    TSVD_TRY(begin_side(call, d_d, d_e, matrix, false, &matrix->top));
+    TSVD_TRY(begin_side(call, d_d, d_e, matrix, true, &matrix->bottom));
 out:
     return ret;
 }
@@ -135,16 +137,31 @@ tsvd_status
 tsvdi_cuda_sturm_add(struct cuda_call *call, enum form form, const real *d_d, const real *d_e,
                      struct device_sturm *matrix)
 {
-    return form == WIDE ? add_entries<wide_form>(call, d_d, d_e, matrix, &matrix->d_wide)
-                        : add_entries<twofold_form>(call, d_d, d_e, matrix, &matrix->d_twofold);
+    tsvd_status ret = TSVD_OK;
+
+    for (int is_bottom = 0; is_bottom < 2; is_bottom++) {
+        struct device_entries *side = is_bottom ? &matrix->bottom : &matrix->top;
+
+        if (form == WIDE) {
+            TSVD_TRY(add_side<wide_form>(call, d_d, d_e, matrix, is_bottom, &side->d_wide));
+        } else {
+            TSVD_TRY(add_side<twofold_form>(call, d_d, d_e, matrix, is_bottom, &side->d_twofold));
+        }
+    }
+out:
+    return ret;
 }
 
 void
 tsvdi_cuda_sturm_end(struct cuda_call *call, struct device_sturm *matrix)
 {
+    const struct device_entries *const sides[2] = {&matrix->top, &matrix->bottom};
+
     tsvdi_cuda_free(call, (void *)matrix->d_size);
-    tsvdi_cuda_free(call, (void *)matrix->d_square);
-    tsvdi_cuda_free(call, (void *)matrix->d_event);
-    tsvdi_cuda_free(call, (void *)matrix->d_twofold);
-    tsvdi_cuda_free(call, (void *)matrix->d_wide);
+    for (const struct device_entries *side : sides) {
+        tsvdi_cuda_free(call, (void *)side->d_square);
+        tsvdi_cuda_free(call, (void *)side->d_event);
+        tsvdi_cuda_free(call, (void *)side->d_twofold);
+        tsvdi_cuda_free(call, (void *)side->d_wide);
+    }
 }

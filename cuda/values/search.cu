@@ -7,6 +7,9 @@
  * one recurrence, or at one point if there are more values than that.  The values that are still
  * open are listed anew after each round.
  *
+ * A round with few points lasts as long as one recurrence.  It counts from both ends at once
+ * (halves.h), in half the time.
+ *
  * The first search counts with the plain form.  A second one, with the twofold form, takes up the
  * values for which the plain form's error could show (plain_is_exact()), and looks around what the
  * first found.  A third one, with the wide form, finds what lies below the reach of both.
@@ -14,6 +17,7 @@
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
 
+#include "values/halves.h"
 #include "values/values.h"
 
 enum {
@@ -96,6 +100,21 @@ __launch_bounds__(COUNT_THREADS) count_kernel(struct device_sturm m, struct roun
         if (point + s * COUNT_THREADS < q.open * q.each) {
             q.d_at[point + s * COUNT_THREADS] = at[s];
         }
+    }
+}
+
+/* The same from both ends of the matrix. */
+template <class Form>
+static __global__ void
+__launch_bounds__(COUNT_THREADS) halves_kernel(struct device_sturm m, struct round q, int64_t begin)
+{
+    const int64_t point =
+        begin + (int64_t)blockIdx.x * HALVES_POINTS + (int)threadIdx.x % HALVES_POINTS;
+    struct evaluation at;
+
+    at.at = shift_at(q, point, range_of(q, matrix_scale_of(*m.d_size)));
+    if (evaluate_halves<Form>(m, &at) && point < q.open * q.each) {
+        q.d_at[point] = at;
     }
 }
 
@@ -267,21 +286,35 @@ out:
     return ret;
 }
 
-/* Counts at all points of a round.  steps: the most entries times shifts of a launch. */
-template <class Form, int SHIFTS>
+/* A kernel that counts at the points of a round, `points` of them in a block. */
+struct counter {
+    void (*kernel)(struct device_sturm m, struct round q, int64_t begin);
+    int64_t points;
+    double steps; /* the most entries times shifts of a launch */
+};
+
+static const struct counter PLAIN_COUNTER = {count_kernel<plain_form, PLAIN_SHIFTS>,
+                                             COUNT_THREADS *PLAIN_SHIFTS, PLAIN_STEPS},
+                            FEW_COUNTER = {halves_kernel<plain_form>, HALVES_POINTS, PLAIN_STEPS},
+                            TWOFOLD_COUNTER = {halves_kernel<twofold_form>, HALVES_POINTS,
+                                               TWOFOLD_STEPS},
+                            WIDE_COUNTER = {halves_kernel<wide_form>, HALVES_POINTS, WIDE_STEPS};
+
+/* Counts at all points of a round. */
 static tsvd_status
-count_points(struct search *job, double steps, double done)
+count_points(struct search *job, const struct counter *by, double done)
 {
     struct cuda_call *call = cuda_of(job->ctx);
-    const int64_t points = job->q.open * job->q.each, block = COUNT_THREADS * SHIFTS;
-    const int64_t most = bracket_max((int64_t)(steps / (double)(2 * job->m.n)) / block, 1) * block;
+    const int64_t points = job->q.open * job->q.each;
+    const int64_t most =
+        bracket_max((int64_t)(by->steps / (double)(2 * job->m.n)) / by->points, 1) * by->points;
     tsvd_status ret = TSVD_OK;
 
     for (int64_t begin = 0; begin < points; begin += most) {
         const int64_t here = bracket_min(points - begin, most);
 
-        count_kernel<Form, SHIFTS>
-            <<<blocks_for(here, block), COUNT_THREADS, 0, call->stream>>>(job->m, job->q, begin);
+        by->kernel<<<blocks_for(here, by->points), COUNT_THREADS, 0, call->stream>>>(job->m, job->q,
+                                                                                     begin);
         CUDA_LAUNCHED(call);
         if (points > most) {
             CUDA_TRY(call, cudaStreamSynchronize(call->stream));
@@ -303,18 +336,14 @@ search_all(struct search *job)
 
     while (job->q.open > 0) {
         const int64_t fill = points_of_round(job);
+        const struct counter *by;
 
         job->q.each = bracket_max(fill / job->q.open, 1);
-        if (job->q.form == WIDE) {
-            TSVD_TRY((count_points<wide_form, WIDE_SHIFTS>(job, WIDE_STEPS, job->end - left)));
-        } else if (job->q.form == TWOFOLD) {
-            TSVD_TRY(
-                (count_points<twofold_form, TWOFOLD_SHIFTS>(job, TWOFOLD_STEPS, job->end - left)));
-        } else if (job->q.open * job->q.each <= fill) {
-            TSVD_TRY((count_points<plain_form, FEW_SHIFTS>(job, PLAIN_STEPS, job->end - left)));
-        } else {
-            TSVD_TRY((count_points<plain_form, PLAIN_SHIFTS>(job, PLAIN_STEPS, job->end - left)));
-        }
+        by = job->q.form == WIDE                 ? &WIDE_COUNTER
+             : job->q.form == TWOFOLD            ? &TWOFOLD_COUNTER
+             : job->q.open * job->q.each <= fill ? &FEW_COUNTER
+                                                 : &PLAIN_COUNTER;
+        TSVD_TRY(count_points(job, by, job->end - left));
         narrow_kernel<<<blocks_for(job->q.open, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
             job->m, job->q, job->d_is_open);
         CUDA_LAUNCHED(call);
@@ -426,8 +455,8 @@ uint64_t
 tsvdi_cuda_values_search_bytes(const struct svd_plan *plan)
 {
     const struct cuda_call *call = plan->problem->handle->cuda;
-    const int64_t tile = plain_form::TILE, values = plan->told.count;
-    const int64_t room = (2 * plan->told.n + tile - 1) / tile * tile;
+    const int64_t values = plan->told.count;
+    const int64_t room = sturm_room(plan->told.n, false) + sturm_room(plan->told.n, true);
     uint64_t bytes = bytes_of(room, sizeof(double) + sizeof(uint32_t) / GROUP + 1 +
                                         sizeof(struct twofold_entry) + sizeof(struct wide_entry));
 

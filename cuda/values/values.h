@@ -24,6 +24,19 @@ struct values_device {
     real *d_s;
 };
 
+/* Numbers that the entries of one side take, with those that fill the last tile, for any form. */
+static inline int64_t
+sturm_room(int64_t n, bool is_bottom)
+{
+    const int64_t tile = plain_form::TILE, entries = is_bottom ? n : 2 * n;
+
+    static_assert((int)plain_form::TILE % (int)wide_form::TILE == 0 &&
+                      (int)plain_form::TILE % (int)twofold_form::TILE == 0 &&
+                      (int)plain_form::TILE % (int)STRETCH == 0,
+                  "tiles hold each other and whole stretches");
+    return (entries + tile - 1) / tile * tile;
+}
+
 /* Prepares a matrix: begin() for plain counts, add() for those of another form, TWOFOLD or WIDE, as
    well.  end() is due also after a failure. */
 tsvd_status tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d,

@@ -1,0 +1,185 @@
+/*
+ * Sturm counts from both ends of a matrix at once: half of the threads count down from the top, the
+ * others up from the bottom, and they meet in the middle.  A count takes half as long, as long as
+ * the device is not at work with others.
+ *
+ * The rows 0 .. n - 1 of the Golub-Kahan form give the leading minors r_k of sigma I - T, its rows
+ * n .. 2n - 1 the trailing ones t_k, the k-th from the bottom.  Between row n - 1 and row n is the
+ * middle entry b.  With it
+ *
+ *     det = r_n t_n - b^2 r_{n-1} t_{n-1}
+ *
+ * is the characteristic polynomial.  Eliminate rows 0 .. n - 1 from the top and 2n - 1 .. n + 1
+ * from the bottom: their pivots are the ratios r_k / r_{k-1} and t_k / t_{k-1}, k < n at the
+ * bottom, and the last pivot, of row n, is det / (r_n t_{n-1}).  By Sylvester's law of inertia as
+ * many eigenvalues lie above sigma as pivots are negative (Parlett & Dhillon, Linear Algebra Appl.
+ * 267 (1997), call it a twisted factorization).  What det rounds is a small relative change of b,
+ * as in every other step.
+ */
+#ifndef TSVDI_HALVES_H
+#define TSVDI_HALVES_H
+
+#include "values/counts.h"
+
+/* Points of a block, each of which takes two threads. */
+enum { HALVES_POINTS = COUNT_THREADS / 2 };
+
+/* 1 where the last pivot is negative, or zero: an eigenvalue at sigma itself counts.  The arguments
+   have the signs of det, of r_n and of t_{n-1}. */
+static __device__ __forceinline__ int
+last_pivot_counts(double det, uint32_t r, uint32_t t_before)
+{
+    return det == 0 ? 1 : (int)((upper_of(det) ^ r ^ t_before) >> 31);
+}
+
+/* Each join() completes a count, where at->above is the sum of both halves' changes of sign. */
+
+static __device__ __forceinline__ void
+join(struct plain_form top, struct plain_form bottom, double square, struct evaluation *at)
+{
+    struct plain x = top.x, y = bottom.x;
+    double last = 1;
+
+    if (square == 0) { /* two parts end here */
+        plain_restart(&x);
+        plain_restart(&y);
+        at->above += x.above + y.above;
+    } else {
+        const uint32_t change = upper_of(y.r) ^ upper_of(y.before);
+
+        plain_rescale(&x);
+        plain_rescale(&y);
+        last = fma(x.r, y.r, -(square * x.before * y.before));
+        at->above += last_pivot_counts(last, upper_of(x.r), upper_of(y.before));
+        at->above -= (int64_t)(change >> 31); /* that of t_n / t_{n-1} */
+        x.exponent -= PAIR_SIZE;              /* one part started twice */
+    }
+    /* the same factor as that of a count from one end, which takes a step over the last entry */
+    last = plain_mantissa(last, &x.exponent) * x.sigma;
+    at->value = x.product * y.product * last;
+    at->exponent = x.exponent + y.exponent;
+}
+
+/* x y in twice the digits. */
+static __device__ __forceinline__ real
+twofold_product(real x, real x_rest, real y, real y_rest, real *rest)
+{
+    const real product = x * y;
+
+    *rest = r_fma(x, y, -product) + r_fma(x, y_rest, x_rest * y);
+    return product;
+}
+
+/* x - y in twice the digits, by Knuth's exact sum.  Returns the larger part. */
+static __device__ __forceinline__ real
+twofold_difference(real x, real x_rest, real y, real y_rest)
+{
+    const real sum = x - y, part = sum - x;
+
+    return sum + (((x - (sum - part)) - (y + part)) + (x_rest - y_rest));
+}
+
+static __device__ __forceinline__ void
+join(struct twofold_form top, struct twofold_form bottom, struct twofold_entry b,
+     struct evaluation *at)
+{
+    struct sturm_twofold &x = top.y, &y = bottom.y;
+    const uint32_t change = upper_of((double)y.r) ^ upper_of((double)y.before);
+    real one, one_rest, other, other_rest;
+
+    if (b.square == 0) { /* two parts end here */
+        at->above += sturm_zero_counts(x.r, x.before) + sturm_zero_counts(y.r, y.before);
+    } else {
+        sturm_twofold_rescale(twofold_form::pair_size(), &x);
+        sturm_twofold_rescale(twofold_form::pair_size(), &y);
+        one = twofold_product(x.r, x.r_rest, y.r, y.r_rest, &one_rest);
+        other = twofold_product(b.square, b.rest, x.before, x.before_rest, &other_rest);
+        other = twofold_product(other, other_rest, y.before, y.before_rest, &other_rest);
+        at->above += last_pivot_counts((double)twofold_difference(one, one_rest, other, other_rest),
+                                       upper_of((double)x.r), upper_of((double)y.before));
+        at->above -= (int64_t)(change >> 31); /* that of t_n / t_{n-1} */
+    }
+    at->value = (double)NAN;
+    at->exponent = 0;
+}
+
+/* y of this form is r_k / (sigma r_{k-1}).  So the last pivot has the sign of y_top y_bottom -
+   (b / sigma)^2, divided by y_top. */
+static __device__ __forceinline__ void
+join(struct wide_form top, struct wide_form bottom, struct wide_entry b, struct evaluation *at)
+{
+    struct sturm_wide &x = top.y, &y = bottom.y;
+
+    if (b.square == 0) { /* two parts end here */
+        sturm_wide_restart(&x, &top.above);
+        sturm_wide_restart(&y, &bottom.above);
+        at->above += top.above + bottom.above;
+    } else {
+        const num_small power = NUM_SMALL(b.twos) - x.sigma_twos - x.exponent - y.exponent;
+        const num scale = num_pow2(num_small_clamp(power, -STURM_CLAMP, STURM_CLAMP));
+        real rest;
+        real product = twofold_product(x.mantissa, x.rest, y.mantissa, y.rest, &rest);
+
+        product = twofold_product(product, rest, x.sigma_square, x.sigma_rest, &rest);
+        at->above += last_pivot_counts(
+            (double)twofold_difference(product, rest, b.square * scale, b.rest * scale),
+            upper_of((double)x.mantissa), 0);
+        at->above -= num_sign_bit(num_bits(y.mantissa)); /* that of t_n / t_{n-1} */
+    }
+    at->value = (double)NAN;
+    at->exponent = 0;
+}
+
+/* Half of a count. */
+template <class Form> struct half_count {
+    Form shift;
+    int64_t above;
+};
+
+/* Counts at the shift at->at, which a thread of the first half of the block shares with its fellow
+   in the second half.  The whole block calls this.  Returns whether the thread has the result. */
+template <class Form>
+static __device__ __forceinline__ bool
+evaluate_halves(const struct device_sturm &m, struct evaluation *at)
+{
+    __shared__ alignas(16) struct tile<Form> tiles[2][2]; /* of each side: this one, the next */
+    __shared__ struct half_count<Form> bottom[HALVES_POINTS];
+    const int64_t entries = m.n - 1, count = (entries + Form::TILE - 1) / Form::TILE;
+    const int side = (int)threadIdx.x / HALVES_POINTS, fellow = (int)threadIdx.x % HALVES_POINTS;
+    Form shift[1];
+
+    shift[0].start(r_from_bits(at->at), matrix_scale_of(*m.d_size));
+    at->above = 0;
+    fetch<Form>(m.top, 0, &tiles[0][0]);
+    fetch<Form>(m.bottom, 0, &tiles[1][0]);
+    __pipeline_commit();
+    for (int64_t i = 0; i < count; i++) {
+        const struct tile<Form> *here = &tiles[side][i % 2];
+
+        if (i + 1 < count) {
+            fetch<Form>(m.top, i + 1, &tiles[0][(i + 1) % 2]);
+            fetch<Form>(m.bottom, i + 1, &tiles[1][(i + 1) % 2]);
+            __pipeline_commit();
+            __pipeline_wait_prior(1);
+        } else {
+            __pipeline_wait_prior(0);
+        }
+        __syncthreads();
+        Form::pass(here->entry, here->event,
+                   (int)bracket_min(entries - i * Form::TILE, (int64_t)Form::TILE), shift);
+        at->above += shift[0].take();
+        __syncthreads();
+    }
+    if (side != 0) {
+        bottom[fellow].shift = shift[0];
+        bottom[fellow].above = at->above;
+    }
+    __syncthreads();
+    if (side == 0) {
+        at->above += bottom[fellow].above;
+        join(shift[0], bottom[fellow].shift, Form::entries(m.top)[m.n - 1], at);
+    }
+    return side == 0;
+}
+
+#endif
