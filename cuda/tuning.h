@@ -104,8 +104,9 @@ enum {
 
     /* values/search.cu: points for each multiprocessor that a round with plain counts has, if there
        are fewer values; and PLAIN_MORE times as many if a value would have less than FEW_POINTS of
-       them.  256 points took 1.15 times as long for the 10 largest values of n = 10^6, 1.06 at n =
-       4096, 0.87 at n = 10^4; 512 points 1.7, 1.15 and 1.05. */
+       them.  When counts began at one end only, 256 points took 1.15 times as long for the 10
+       largest values of n = 10^6, 1.06 at n = 4096, 0.87 at n = 10^4; 512 points 1.7, 1.15 and
+       1.05.  From both ends: not measured. */
     PLAIN_FILL = 128,
     PLAIN_MORE = 2,
     FEW_POINTS = 3,

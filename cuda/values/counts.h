@@ -71,6 +71,7 @@ bracket_widen(struct bracket *b)
 {
     if (!b->low_sure) {
         bracket_open_down(b);
+        b->polynomial[0] = b->polynomial[1] = REAL(NAN); /* the forms' factors differ */
     }
 }
 
@@ -212,7 +213,7 @@ struct plain_form {
     }
 };
 
-/* What the other forms have in common.  Their polynomials guide no search. */
+/* What the other forms have in common.  Their polynomials guide no search within a block. */
 struct unguided_form {
     num_small above;
 
@@ -312,6 +313,8 @@ struct wide_form : unguided_form {
     enum { TILE = 256 };
 
     struct sturm_wide y;
+    double product;   /* product 2^exponent is the product of all y, for halves.h */
+    int32_t exponent; /* |product| is in [1, 2); this one is modulo 2^32 */
 
     static __device__ __forceinline__ entry entry_of(int64_t n, const real *d, const real *e,
                                                      int64_t k, struct matrix_scale)
@@ -331,8 +334,18 @@ struct wide_form : unguided_form {
         y.mantissa = 1;
         y.rest = 0;
         y.exponent = above = 0;
+        product = 1;
+        exponent = 0;
         y.sigma_square = sturm_wide_shift(shift, &y.sigma_rest, &twos);
         y.sigma_twos = (num_small)twos;
+    }
+
+    __device__ __forceinline__ void multiply(double x, num_small twos)
+    {
+        int32_t up = 0;
+
+        product = plain_mantissa(product * x, &up);
+        exponent = (int32_t)((uint32_t)exponent + (uint32_t)up + (uint32_t)twos);
     }
 
     template <int SHIFTS>
@@ -354,6 +367,7 @@ struct wide_form : unguided_form {
             for (int s = 0; s < SHIFTS; s++) {
                 sturm_wide_step(here.square, here.rest, here.inverse, here.twos, &shift[s].y,
                                 &shift[s].above);
+                shift[s].multiply((double)shift[s].y.mantissa, shift[s].y.exponent);
             }
         }
     }

@@ -32,10 +32,11 @@ last_pivot_counts(double det, uint32_t r, uint32_t t_before)
     return det == 0 ? 1 : (int)((upper_of(det) ^ r ^ t_before) >> 31);
 }
 
-/* Each join() completes a count, where at->above is the sum of both halves' changes of sign. */
+/* Each join() completes a count over the middle entry, of a matrix of order n.  at->above is the
+   sum of both halves' changes of sign. */
 
 static __device__ __forceinline__ void
-join(struct plain_form top, struct plain_form bottom, double square, struct evaluation *at)
+join(struct plain_form top, struct plain_form bottom, double square, int64_t, struct evaluation *at)
 {
     struct plain x = top.x, y = bottom.x;
     double last = 1;
@@ -80,7 +81,7 @@ twofold_difference(real x, real x_rest, real y, real y_rest)
 }
 
 static __device__ __forceinline__ void
-join(struct twofold_form top, struct twofold_form bottom, struct twofold_entry b,
+join(struct twofold_form top, struct twofold_form bottom, struct twofold_entry b, int64_t,
      struct evaluation *at)
 {
     struct sturm_twofold &x = top.y, &y = bottom.y;
@@ -95,20 +96,53 @@ join(struct twofold_form top, struct twofold_form bottom, struct twofold_entry b
         one = twofold_product(x.r, x.r_rest, y.r, y.r_rest, &one_rest);
         other = twofold_product(b.square, b.rest, x.before, x.before_rest, &other_rest);
         other = twofold_product(other, other_rest, y.before, y.before_rest, &other_rest);
-        at->above += last_pivot_counts((double)twofold_difference(one, one_rest, other, other_rest),
-                                       upper_of((double)x.r), upper_of((double)y.before));
+        one = twofold_difference(one, one_rest, other, other_rest);
+        at->above +=
+            last_pivot_counts((double)one, upper_of((double)x.r), upper_of((double)y.before));
         at->above -= (int64_t)(change >> 31); /* that of t_n / t_{n-1} */
     }
+    /* brackets are so narrow here that a guess would save nothing */
     at->value = (double)NAN;
     at->exponent = 0;
 }
 
+/* The larger part of (x + rest)^n, of a magnitude in [1, 2) if x is; its exponent is added to
+ *exponent, modulo 2^32. */
+static __device__ __forceinline__ double
+power_of(double x, double rest, int64_t n, int32_t *exponent)
+{
+    double power = 1, power_rest = 0;
+    uint32_t twos = 0; /* exponent of the square that x has become */
+
+    for (; n > 0; n /= 2) {
+        double product = power * x, square = x * x;
+
+        if (n % 2 != 0) {
+            power_rest = fma(power, x, -product) + fma(power, rest, power_rest * x);
+            power = product;
+            *exponent = (int32_t)((uint32_t)*exponent + twos + (power >= 2));
+            power_rest *= power >= 2 ? 0.5 : 1;
+            power *= power >= 2 ? 0.5 : 1;
+        }
+        rest = fma(x, x, -square) + 2 * x * rest;
+        twos = 2 * twos + (square >= 2);
+        rest *= square >= 2 ? 0.5 : 1;
+        x = square >= 2 ? square / 2 : square;
+    }
+    return power;
+}
+
 /* y of this form is r_k / (sigma r_{k-1}).  So the last pivot has the sign of y_top y_bottom -
-   (b / sigma)^2, divided by y_top. */
+   (b / sigma)^2, divided by y_top.  The polynomial is sigma^2n times the product of all y, the last
+   one changed accordingly. */
 static __device__ __forceinline__ void
-join(struct wide_form top, struct wide_form bottom, struct wide_entry b, struct evaluation *at)
+join(struct wide_form top, struct wide_form bottom, struct wide_entry b, int64_t n,
+     struct evaluation *at)
 {
     struct sturm_wide &x = top.y, &y = bottom.y;
+    const double square = (double)x.sigma_square; /* in [1, 4), with the rest */
+    const double half = square >= 2 ? 0.5 : 1;
+    int32_t exponent = 0;
 
     if (b.square == 0) { /* two parts end here */
         sturm_wide_restart(&x, &top.above);
@@ -117,17 +151,21 @@ join(struct wide_form top, struct wide_form bottom, struct wide_entry b, struct 
     } else {
         const num_small power = NUM_SMALL(b.twos) - x.sigma_twos - x.exponent - y.exponent;
         const num scale = num_pow2(num_small_clamp(power, -STURM_CLAMP, STURM_CLAMP));
-        real rest;
+        real rest, last;
         real product = twofold_product(x.mantissa, x.rest, y.mantissa, y.rest, &rest);
 
         product = twofold_product(product, rest, x.sigma_square, x.sigma_rest, &rest);
-        at->above += last_pivot_counts(
-            (double)twofold_difference(product, rest, b.square * scale, b.rest * scale),
-            upper_of((double)x.mantissa), 0);
+        last = twofold_difference(product, rest, b.square * scale, b.rest * scale);
+        at->above += last_pivot_counts((double)last, upper_of((double)x.mantissa), 0);
         at->above -= num_sign_bit(num_bits(y.mantissa)); /* that of t_n / t_{n-1} */
+        top.multiply((double)(last / product), num_small_max(power - STURM_CLAMP, 0));
     }
-    at->value = (double)NAN;
-    at->exponent = 0;
+    at->value = top.product * bottom.product *
+                power_of(square * half, (double)x.sigma_rest * half, n, &exponent);
+    /* modulo 2^32, as evaluations are compared */
+    at->exponent =
+        (int32_t)((uint32_t)exponent + (uint32_t)top.exponent + (uint32_t)bottom.exponent +
+                  (uint32_t)n * ((uint32_t)x.sigma_twos + (half < 1)));
 }
 
 /* Half of a count. */
@@ -177,7 +215,7 @@ evaluate_halves(const struct device_sturm &m, struct evaluation *at)
     __syncthreads();
     if (side == 0) {
         at->above += bottom[fellow].above;
-        join(shift[0], bottom[fellow].shift, Form::entries(m.top)[m.n - 1], at);
+        join(shift[0], bottom[fellow].shift, Form::entries(m.top)[m.n - 1], m.n, at);
     }
     return side == 0;
 }
