@@ -104,9 +104,7 @@ enum {
 
     /* values/search.cu: points for each multiprocessor that a round with plain counts has, if there
        are fewer values; and PLAIN_MORE times as many if a value would have less than FEW_POINTS of
-       them.  When counts began at one end only, 256 points took 1.15 times as long for the 10
-       largest values of n = 10^6, 1.06 at n = 4096, 0.87 at n = 10^4; 512 points 1.7, 1.15 and
-       1.05.  From both ends: not measured. */
+       them.  64 points took 1.02 to 1.06 times as long at n = 10^4, PLAIN_MORE = 1 1.04 to 1.09. */
     PLAIN_FILL = 128,
     PLAIN_MORE = 2,
     FEW_POINTS = 3,
@@ -115,8 +113,9 @@ enum {
        as long at n = 10^5. */
     PLAIN_SHIFTS = 2,
 
-    /* values/search.cu: points with twofold counts.  Not measured. */
-    TWOFOLD_FILL = 256,
+    /* values/search.cu: points with twofold counts.  128 points took 1.21, 1.00 and 0.98 times as
+       long as 192 at n = 10^4 (uniform, chi, Toeplitz), 256 points 1.07, 1.09 and 1.05. */
+    TWOFOLD_FILL = 192,
 
     /* values/search.cu: points with wide counts.  Not measured. */
     WIDE_FILL = 128,
@@ -161,11 +160,13 @@ enum {
 
     /* dense/reduce.cu: visits to columns that are on their way to shared memory; at most 6.  With
        one column more of each block on its way to the L2 cache between two steps n = 4096 took 1.03
-       times as long, n = 10^4 1.00 times. */
+       times as long, n = 10^4 1.00 times.  With 4 of them n = 8192 took as long. */
     DENSE_STAGES = 6,
 
-    /* dense/reduce.cu: so much of the L2 cache is for columns that stay there from step to step. */
-    DENSE_CACHE_PERCENT = 50,
+    /* dense/reduce.cu: so much of the L2 cache is for columns that stay there from step to step.
+       Values of n = 10^4 took 785, 782, 787, 797, 829 and 854 ms with 0, 10, 20, 30, 50 and 95
+       percent, those of n = 4096 78.7, 77.3, 76.4, 76.1 and 78.1 ms with 0 to 50. */
+    DENSE_CACHE_PERCENT = 15,
 
     /* dense/resident.cu: threads of a block that have rows, and how many rows each, at most. */
     DENSE_RESIDENT_THREADS = 256,

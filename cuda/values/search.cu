@@ -35,8 +35,9 @@ static const double SHARE_LEFT = 0.9;
 /* Progress estimate: fraction of all work that is left to the other searches. */
 static const double OTHERS_SHARE = 0.1;
 
-/* The most entries times shifts of one launch, which take about half a second. */
-static const double PLAIN_STEPS = 2e12, TWOFOLD_STEPS = 5e11, WIDE_STEPS = 2e11;
+/* The most entries times shifts of one launch, which take about half a second: all of n = 10^6 with
+   plain counts. */
+static const double PLAIN_STEPS = 2.1e12, TWOFOLD_STEPS = 5e11, WIDE_STEPS = 2e11;
 
 /* One round. */
 struct round {
