@@ -344,6 +344,56 @@ def test_panels(n, cuda):
         assert (off.norm() / unit).item() <= INVERSE_BOUNDS[False]
 
 
+def _cut_families(torch, n):
+    """Matrices of order n of float32 on the device, each as make() -> A."""
+    torch.manual_seed(n)
+
+    def random():
+        return torch.randn(n, n, device="cuda")
+
+    def graded(reach):
+        return torch.logspace(-reach, reach, n, device="cuda")
+
+    def orthogonal():
+        return torch.linalg.qr(random())[0]
+
+    return {
+        "orthogonal": orthogonal,
+        "condition 1e4": lambda: (
+            orthogonal() * torch.logspace(0, -4, n, device="cuda") @ orthogonal()
+        ),
+        "graded both": lambda: graded(7)[:, None] * random() * graded(7).flip(0),
+        "permutation": lambda: torch.eye(n, device="cuda")[torch.randperm(n, device="cuda")],
+        "every pivot": lambda: torch.from_numpy(_needs_every_pivot(n)).float().cuda(),
+        "small": lambda: random() * np.finfo(np.float32).tiny * 2.0**24,
+        "large": lambda: (2 * torch.rand(n, n, device="cuda") - 1) * np.finfo(np.float32).max,
+    }
+
+
+@pytest.mark.cuda
+@refined
+@pytest.mark.filterwarnings("ignore:Ill-conditioned")
+def test_numbers_in_two_parts(refine, cuda):
+    """float32 that tensor cores multiply in parts; checked by products in float64 there."""
+    torch = pytest.importorskip("torch")
+    n = 8200
+    if torch.cuda.mem_get_info()[0] < 80 * n**2:
+        pytest.skip("too little memory on the device")
+    for name, make in _cut_families(torch, n).items():
+        A = make()
+        X = linalg.inv(A, refine=refine)
+        if name == "permutation":
+            assert torch.equal(X, A.T)
+            continue
+        A, X = A.double(), X.double()
+        off = []
+        for product in (A @ X, X @ A):
+            product.diagonal().sub_(1)
+            off.append(product.norm())
+        unit = n * np.finfo(np.float32).eps * A.norm() * X.norm()
+        assert (min(off) / unit).item() <= INVERSE_BOUNDS[refine], name
+
+
 @pytest.mark.parametrize("n", [30, 120, 160, 300])
 def test_growth_that_overflows(n, device):
     """Rows grow by 2 in each step until inf - inf is among them. All of X is written even so."""

@@ -13,6 +13,10 @@
  *
  * Within a block the columns are halved until they are a panel, which one kernel eliminates
  * (inverse/panel.h).  The left half is applied to the right one, and that to the left one.
+ *
+ * Where tensor cores are many times as fast as float32, numbers of float32 are cut in two of 11
+ * bits each, x = x1 + x2.  Of N R they sum N1 R1 + N1 R2 + N2 R1.  What is left out is some 2^-22
+ * of a term (Markidis et al., "NVIDIA Tensor Core Programmability, Performance & Precision", 2018).
  */
 #include <algorithm>
 
@@ -22,6 +26,9 @@
 enum {
     GATHER_THREADS = 256,
     GATHER_COLUMNS = 8, /* of a block */
+    CUT_ORDER = 4096,   /* of matrices whose numbers are cut; smaller ones have no such products */
+    CUT_WIDTH = 256,    /* terms of products of cut numbers, at least.  With 128 n = 4096, 8192 and
+                           16384 took 1.05, 1.04 and 1.02 times as long */
     ASK_COLUMNS = 256   /* so many columns pass between two questions to the caller, or a block */
 };
 
@@ -30,18 +37,44 @@ struct column_set {
     int64_t count, before, gap; /* number c is column c if c < before, else c + gap */
 };
 
+/* A number of float32 in two parts of 11 bits (Dekker, "A floating-point technique for extending
+   the available precision", 1971). */
+struct parts {
+    real first, second;
+};
+
+/* x to 11 bits. */
+static __device__ __forceinline__ real
+leading(real x)
+{
+    const real far = x * ((1 << 13) + 1);
+
+    return far - (far - x);
+}
+
+static __device__ __forceinline__ struct parts
+cut_in_two(real x)
+{
+    const real first = leading(x);
+
+    return {first, leading(x - first)};
+}
+
 /* Takes the pivots' rows of columns begin .. begin + width - 1 out of others: to r, `width` numbers
-   for each of these, and leaves zeros.  A thread has a row, so that neighbours in a column are read
-   together.  Rows that the next block takes meanwhile have later steps. */
+   for each of these, or as many second parts and then the first ones, and leaves zeros.  A thread
+   has a row, so that neighbours in a column are read together.  Rows that the next block takes
+   meanwhile have later steps. */
 static __global__ void
-__launch_bounds__(GATHER_THREADS) gather_kernel(const __grid_constant__ struct inverse_panel q,
-                                                const struct column_set set, real *r)
+__launch_bounds__(GATHER_THREADS)
+    gather_kernel(const __grid_constant__ struct inverse_panel q, const struct column_set set,
+                  const bool cut, real *r)
 {
     const int64_t i = (int64_t)blockIdx.x * GATHER_THREADS + threadIdx.x, matrix = blockIdx.z;
     const int64_t first = (int64_t)blockIdx.y * GATHER_COLUMNS;
     const int64_t k = i < q.n ? q.step[matrix * q.n + i] - q.begin : -1;
     real *const row = q.w + matrix * q.n * q.n + i;
-    real *const to = r + (matrix * set.count + first) * q.width + k;
+    const int64_t stride = cut ? 2 * q.width : q.width;
+    real *const to = r + (matrix * set.count + first) * stride + k;
     real x[GATHER_COLUMNS], *from[GATHER_COLUMNS];
 
     if (k < 0 || k >= q.width) {
@@ -57,9 +90,32 @@ __launch_bounds__(GATHER_THREADS) gather_kernel(const __grid_constant__ struct i
 #pragma unroll
     for (int j = 0; j < GATHER_COLUMNS; j++) {
         if (first + j < set.count) {
-            to[j * q.width] = x[j];
+            const struct parts part = cut_in_two(x[j]);
+
+            to[j * stride] = cut ? part.second : x[j];
+            if (cut) {
+                to[j * stride + q.width] = part.first;
+            }
             *from[j] = 0;
         }
+    }
+}
+
+/* Cuts the numbers of columns begin .. begin + width - 1: to parts, their columns of first parts
+   and then those of second ones. */
+static __global__ void
+__launch_bounds__(GATHER_THREADS)
+    cut_kernel(const __grid_constant__ struct inverse_panel q, real *parts)
+{
+    const int64_t i = (int64_t)blockIdx.x * GATHER_THREADS + threadIdx.x, matrix = blockIdx.z;
+    const int64_t column = blockIdx.y, last = q.width * q.n;
+    real *const to = parts + 2 * matrix * last + column * q.n + i;
+
+    if (i < q.n) {
+        const struct parts part = cut_in_two(q.w[(matrix * q.n + q.begin + column) * q.n + i]);
+
+        to[0] = part.first;
+        to[last] = part.second;
     }
 }
 
@@ -81,7 +137,9 @@ struct elimination {
     int64_t block;              /* columns of a block; the last one may have fewer */
     cudaStream_t near, far;     /* where blocks are eliminated, and where others change */
     cudaEvent_t ready, changed; /* a block and the next one; the others */
+    bool cut;                   /* numbers are cut in two: the next four have twice the room */
     real *r_near, *r_far;       /* rows of pivots: [matrices][block][block], [matrices][n][block] */
+    real *n_near, *n_far;       /* cut columns, of a half and of a block: [matrices][.][n] */
     double done, part;          /* of all matrices: before these, and these */
 };
 
@@ -93,86 +151,6 @@ choose_block(int64_t n)
     const int64_t columns = n <= 2048 ? n / 32 : n <= 8192 ? n / 16 : n / 32 * 3;
 
     return std::min((columns + WARP - 1) / WARP * WARP, n);
-}
-
-/* What it works in. */
-static size_t
-lay_out(const struct panel_sharing &s, int64_t n, int64_t count, char *base, struct elimination *to)
-{
-    const int64_t matrices = std::min<int64_t>(s.matrices, count);
-    size_t at = 0;
-
-    to->sharing = s;
-    to->block = choose_block(n);
-    to->panel.step = cut<int>(base, &at, matrices * n);
-    to->panel.mail = cut<struct message>(base, &at, s.clusters ? 0 : grid_messages(s));
-    to->r_near = cut<real>(base, &at, matrices * to->block * to->block);
-    to->r_far = cut<real>(base, &at, matrices * n * to->block);
-    return at;
-}
-
-uint64_t
-tsvdi_cuda_inverse_large_bytes(struct cuda_call *call, int64_t n, int64_t count)
-{
-    struct elimination work = {};
-
-    return lay_out(share_out(call, n), n, count, NULL, &work);
-}
-
-/* Adds N R to columns first .. first + columns - 1: N are columns begin .. begin + width - 1, and
-   R, `stride` numbers a matrix, has rows for these columns in turn. */
-static tsvd_status
-add_product(struct cuda_call *call, const struct elimination &work, const struct inverse_panel &q,
-            int64_t first, int64_t columns, const real *r, int64_t stride, cudaStream_t stream)
-{
-    tsvd_status ret = TSVD_OK;
-
-    /* one by one: together they would have other bits */
-    for (int64_t i = 0; i < work.matrices; i++) {
-        real *const w = q.w + i * q.n * q.n;
-        const struct cuda_factor rows = {r + i * stride, q.width, 0, 0};
-        const struct cuda_factor panel = {w + q.begin * q.n, q.n, 0, 0};
-
-        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, columns, q.n, q.width, 1, rows, panel,
-                                         1, w + first * q.n, q.n, 0, 1, stream));
-    }
-out:
-    return ret;
-}
-
-/* Columns begin .. end - 1 are eliminated: applies them to others. */
-static tsvd_status
-apply(struct cuda_call *call, const struct elimination &work, int64_t begin, int64_t end,
-      const struct column_set &to, real *r, cudaStream_t stream)
-{
-    const int64_t stride = to.count * (end - begin);
-    struct inverse_panel q = work.panel;
-    const dim3 grid(blocks_for(q.n, GATHER_THREADS), blocks_for(to.count, GATHER_COLUMNS),
-                    (unsigned)work.matrices);
-    tsvd_status ret = TSVD_OK;
-
-    if (to.count == 0) {
-        return ret;
-    }
-    q.begin = begin;
-    q.width = (int)(end - begin);
-    gather_kernel<<<grid, GATHER_THREADS, 0, stream>>>(q, to, r);
-    CUDA_LAUNCHED(call);
-    TSVD_TRY(add_product(call, work, q, 0, to.before, r, stride, stream));
-    TSVD_TRY(add_product(call, work, q, to.before + to.gap, to.count - to.before,
-                         r + to.before * q.width, stride, stream));
-out:
-    return ret;
-}
-
-/* The same, to columns first .. last - 1, which are of the block or the next one. */
-static tsvd_status
-apply_near(struct cuda_call *call, const struct elimination &work, int64_t begin, int64_t end,
-           int64_t first, int64_t last)
-{
-    const struct column_set to = {last - first, 0, first};
-
-    return apply(call, work, begin, end, to, work.r_near, work.near);
 }
 
 /* Columns of the left one of two halves, so many in all. */
@@ -187,6 +165,156 @@ left_half(const struct panel_sharing &s, int64_t columns)
     return left;
 }
 
+/* Whether the numbers of a matrix are cut in two: the three products of tensor cores must be faster
+   than one without.  They are where float64 has half of float32's speed, and not where it is
+   scarce. */
+static bool
+cuts(const struct cuda_call *call, int64_t n)
+{
+    enum { TENSOR_CORES = 8 }; /* the first major version that has them for 11 bits */
+    int major = 0, ratio = 0;
+
+    return TSVD_SINGLE && n >= CUT_ORDER &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, call->device) ==
+               cudaSuccess &&
+           cudaDeviceGetAttribute(&ratio, cudaDevAttrSingleToDoublePrecisionPerfRatio,
+                                  call->device) == cudaSuccess &&
+           major >= TENSOR_CORES && ratio <= 2;
+}
+
+/* What it works in. */
+static size_t
+lay_out(const struct cuda_call *call, const struct panel_sharing &s, int64_t n, int64_t count,
+        char *base, struct elimination *to)
+{
+    const int64_t matrices = std::min<int64_t>(s.matrices, count);
+    int64_t room;
+    size_t at = 0;
+
+    to->sharing = s;
+    to->cut = cuts(call, n);
+    to->block = choose_block(n);
+    to->panel.step = cut<int>(base, &at, matrices * n);
+    to->panel.mail = cut<struct message>(base, &at, s.clusters ? 0 : grid_messages(s));
+    room = matrices * (to->cut ? 2 : 1);
+    to->r_near = cut<real>(base, &at, room * to->block * to->block);
+    to->r_far = cut<real>(base, &at, room * n * to->block);
+    to->n_near = cut<real>(base, &at, to->cut ? room * n * left_half(s, to->block) : 0);
+    to->n_far = cut<real>(base, &at, to->cut ? room * n * to->block : 0);
+    return at;
+}
+
+uint64_t
+tsvdi_cuda_inverse_large_bytes(struct cuda_call *call, int64_t n, int64_t count)
+{
+    struct elimination work = {};
+
+    return lay_out(call, share_out(call, n), n, count, NULL, &work);
+}
+
+/* Whether so many columns are cut before their products. */
+static bool
+is_cut(const struct elimination &work, int64_t width)
+{
+    return work.cut && width >= CUT_WIDTH;
+}
+
+/* Cuts columns begin .. end - 1, if they are cut. */
+static tsvd_status
+cut_columns(struct cuda_call *call, const struct elimination &work, int64_t begin, int64_t end,
+            real *parts)
+{
+    struct inverse_panel q = work.panel;
+    const dim3 grid(blocks_for(q.n, GATHER_THREADS), (unsigned)(end - begin),
+                    (unsigned)work.matrices);
+    tsvd_status ret = TSVD_OK;
+
+    q.begin = begin;
+    q.width = (int)(end - begin);
+    if (is_cut(work, q.width)) {
+        cut_kernel<<<grid, GATHER_THREADS, 0, work.near>>>(q, parts);
+        CUDA_LAUNCHED(call);
+    }
+out:
+    return ret;
+}
+
+/* C += N R: N has `terms` columns, and row j of r is column j of R, like C and its column j. */
+static tsvd_status
+add_product(struct cuda_call *call, int kind, int64_t n, int64_t columns, int64_t terms,
+            const real *N, const real *r, int64_t ld, real *c, cudaStream_t stream)
+{
+    const struct cuda_factor rows = {r, ld, 0, 0}, panel = {N, n, 0, 0};
+
+    return tsvdi_cuda_multiply_add(call, kind, columns, n, terms, 1, rows, panel, 1, c, n, 0, 1,
+                                   stream);
+}
+
+/* Adds N R to columns first .. first + columns - 1: N are columns begin .. begin + width - 1, and
+   R, `stride` numbers a matrix, has rows for these columns in turn.  parts: N's, if it is cut. */
+static tsvd_status
+add_products(struct cuda_call *call, const struct elimination &work, const struct inverse_panel &q,
+             int64_t first, int64_t columns, const real *r, int64_t stride, const real *parts,
+             cudaStream_t stream)
+{
+    const int64_t n = q.n, width = q.width;
+    tsvd_status ret = TSVD_OK;
+
+    /* one by one: together they would have other bits */
+    for (int64_t i = 0; i < work.matrices; i++) {
+        real *const w = q.w + i * n * n, *const c = w + first * n;
+        const real *const row = r + i * stride, *const part = parts + 2 * i * width * n;
+
+        if (is_cut(work, width)) { /* the smaller terms, of a first and a second part, come first */
+            TSVD_TRY(add_product(call, TSVDI_LEADING, n, columns, 2 * width, part, row, 2 * width,
+                                 c, stream));
+            TSVD_TRY(add_product(call, TSVDI_LEADING, n, columns, width, part, row + width,
+                                 2 * width, c, stream));
+        } else {
+            TSVD_TRY(add_product(call, TSVD_SINGLE, n, columns, width, w + q.begin * n, row, width,
+                                 c, stream));
+        }
+    }
+out:
+    return ret;
+}
+
+/* Columns begin .. end - 1 are eliminated: applies them to others.  parts: of them, if cut. */
+static tsvd_status
+apply(struct cuda_call *call, const struct elimination &work, int64_t begin, int64_t end,
+      const struct column_set &to, real *r, const real *parts, cudaStream_t stream)
+{
+    const bool cut = is_cut(work, end - begin);
+    const int64_t each = (cut ? 2 : 1) * (end - begin), stride = to.count * each;
+    struct inverse_panel q = work.panel;
+    const dim3 grid(blocks_for(q.n, GATHER_THREADS), blocks_for(to.count, GATHER_COLUMNS),
+                    (unsigned)work.matrices);
+    tsvd_status ret = TSVD_OK;
+
+    if (to.count == 0) {
+        return ret;
+    }
+    q.begin = begin;
+    q.width = (int)(end - begin);
+    gather_kernel<<<grid, GATHER_THREADS, 0, stream>>>(q, to, cut, r);
+    CUDA_LAUNCHED(call);
+    TSVD_TRY(add_products(call, work, q, 0, to.before, r, stride, parts, stream));
+    TSVD_TRY(add_products(call, work, q, to.before + to.gap, to.count - to.before,
+                          r + to.before * each, stride, parts, stream));
+out:
+    return ret;
+}
+
+/* The same, to columns first .. last - 1, which are of the block or the next one. */
+static tsvd_status
+apply_near(struct cuda_call *call, const struct elimination &work, int64_t begin, int64_t end,
+           int64_t first, int64_t last, const real *parts)
+{
+    const struct column_set to = {last - first, 0, first};
+
+    return apply(call, work, begin, end, to, work.r_near, parts, work.near);
+}
+
 /* Columns begin .. end - 1, as far as they depend on themselves. */
 static tsvd_status
 eliminate(struct cuda_call *call, const struct elimination &work, int64_t begin, int64_t end)
@@ -199,9 +327,11 @@ eliminate(struct cuda_call *call, const struct elimination &work, int64_t begin,
     if (end - begin > s.width) {
         middle = begin + left_half(s, end - begin);
         TSVD_TRY(eliminate(call, work, begin, middle));
-        TSVD_TRY(apply_near(call, work, begin, middle, middle, end));
+        TSVD_TRY(cut_columns(call, work, begin, middle, work.n_near));
+        TSVD_TRY(apply_near(call, work, begin, middle, middle, end, work.n_near));
         TSVD_TRY(eliminate(call, work, middle, end));
-        TSVD_TRY(apply_near(call, work, middle, end, begin, middle));
+        TSVD_TRY(cut_columns(call, work, middle, end, work.n_near));
+        TSVD_TRY(apply_near(call, work, middle, end, begin, middle, work.n_near));
         goto out;
     }
     q.begin = begin;
@@ -247,7 +377,8 @@ eliminate_blocks(struct tsvd_context *ctx, const struct elimination &work)
             TSVD_TRY(tsvdi_check(ctx, work.done + work.part * (double)begin / (double)n));
             asked = begin + ASK_COLUMNS;
         }
-        TSVD_TRY(apply_near(call, work, begin, end, end, next));
+        TSVD_TRY(cut_columns(call, work, begin, end, work.n_far));
+        TSVD_TRY(apply_near(call, work, begin, end, end, next, work.n_far));
         CUDA_TRY(call, cudaEventRecord(work.ready, work.near));
         if (end < n) {
             TSVD_TRY(eliminate(call, work, end, next));
@@ -256,7 +387,7 @@ eliminate_blocks(struct tsvd_context *ctx, const struct elimination &work)
         stream = end < n ? work.far : call->stream;
         CUDA_TRY(call, cudaStreamWaitEvent(stream, work.changed, 0));
         CUDA_TRY(call, cudaStreamWaitEvent(stream, work.ready, 0));
-        TSVD_TRY(apply(call, work, begin, end, far, work.r_far, stream));
+        TSVD_TRY(apply(call, work, begin, end, far, work.r_far, work.n_far, stream));
         CUDA_TRY(call, cudaEventRecord(work.changed, stream));
         CUDA_TRY(call, cudaStreamWaitEvent(work.near, work.changed, 0));
     }
@@ -275,7 +406,7 @@ tsvdi_cuda_inverse_large(struct tsvd_context *ctx, const struct cuda_inverse *ru
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(open_streams(call, s, &work));
-    (void)lay_out(s, n, count, d_work, &work);
+    (void)lay_out(call, s, n, count, d_work, &work);
     work.panel.n = n;
     work.panel.rows = s.rows;
     work.panel.blocks = s.blocks;

@@ -27,11 +27,20 @@ enum { CUDA_MAJOR = CUDART_VERSION / 1000 };
 /* cublasStatus_t and cublasOperation_t. */
 enum { STATUS_SUCCESS = 0, STATUS_ALLOC_FAILED = 3, NOT_TRANSPOSED = 0, TRANSPOSED = 1 };
 
+/* cudaDataType_t, cublasComputeType_t and cublasGemmAlgo_t. */
+enum { REAL_32F = 0, COMPUTE_32F_FAST_TF32 = 77, GEMM_DEFAULT = -1 };
+
 template <typename number>
 using gemm_function = int(void *handle, int transpose_a, int transpose_b, int m, int n, int k,
                           const number *alpha, const number *a, int lda, long long stride_a,
                           const number *b, int ldb, long long stride_b, const number *beta,
                           number *c, int ldc, long long stride_c, int count);
+
+using gemm_ex_function = int(void *handle, int transpose_a, int transpose_b, int m, int n, int k,
+                             const void *alpha, const void *a, int type_a, int lda,
+                             long long stride_a, const void *b, int type_b, int ldb,
+                             long long stride_b, const void *beta, void *c, int type_c, int ldc,
+                             long long stride_c, int count, int compute, int algorithm);
 
 /* The functions of cuBLAS that are used. */
 struct cublas {
@@ -41,6 +50,7 @@ struct cublas {
     const char *(*text)(int status);
     gemm_function<double> *dgemm;
     gemm_function<float> *sgemm;
+    gemm_ex_function *gemm_ex;
 };
 
 /* A handle of cuBLAS.  Each serves one stream at a time: shared by two that are active at once,
@@ -100,9 +110,13 @@ open_cublas(struct cuda_call *call)
         const char *name;
         void *pointer;
     } symbol[] = {
-        {"cublasCreate_v2", &made.create},          {"cublasDestroy_v2", &made.destroy},
-        {"cublasSetStream_v2", &made.set_stream},   {"cublasGetStatusString", &made.text},
-        {"cublasDgemmStridedBatched", &made.dgemm}, {"cublasSgemmStridedBatched", &made.sgemm},
+        {"cublasCreate_v2", &made.create},
+        {"cublasDestroy_v2", &made.destroy},
+        {"cublasSetStream_v2", &made.set_stream},
+        {"cublasGetStatusString", &made.text},
+        {"cublasDgemmStridedBatched", &made.dgemm},
+        {"cublasSgemmStridedBatched", &made.sgemm},
+        {"cublasGemmStridedBatchedEx", &made.gemm_ex},
     };
     char file[sizeof(((tsvd_error *)0)->text)];
     void *library;
@@ -202,7 +216,7 @@ make(struct cuda_call *call, cudaStream_t stream, struct cuda_blas **made)
     TSVD_TRY(open_cublas(call));
     TSVD_TRY(tsvdi_host_alloc(call->host, sizeof(*blas), call->error, (void **)&blas));
     memset(blas, 0, sizeof(*blas));
-    /* a new handle's mode is CUBLAS_DEFAULT_MATH: float32 is never computed in TF32 */
+    /* a new handle's mode is CUBLAS_DEFAULT_MATH: no float32 is computed in TF32 unasked */
     status = call->cublas->create(&blas->handle);
     if (status != STATUS_SUCCESS) {
         tsvdi_host_free(call->host, blas);
@@ -265,13 +279,14 @@ fits(int64_t least, int64_t number)
 
 /* C = alpha A B + beta C with terms > 0. */
 static tsvd_status
-multiply(struct cuda_call *call, int single, int64_t rows, int64_t columns, int64_t terms,
+multiply(struct cuda_call *call, int kind, int64_t rows, int64_t columns, int64_t terms,
          double alpha, struct cuda_factor a, struct cuda_factor b, double beta, void *d_c,
          int64_t ldc, int64_t stride_c, int64_t count, cudaStream_t stream)
 {
     const int turn_a = a.transposed ? TRANSPOSED : NOT_TRANSPOSED;
     const int turn_b = b.transposed ? TRANSPOSED : NOT_TRANSPOSED;
     const float alpha_f = (float)alpha, beta_f = (float)beta;
+    const char *function;
     void *handle = NULL;
     int status;
     tsvd_status ret = TSVD_OK;
@@ -287,33 +302,43 @@ multiply(struct cuda_call *call, int single, int64_t rows, int64_t columns, int6
     }
     TSVD_TRY(handle_for(call, stream, &handle));
     /* row-major matrices are, to cuBLAS, their transposes: C^T = B^T A^T */
-    if (single) {
+    switch (kind) {
+    case TSVDI_LEADING:
+        function = "cublasGemmStridedBatchedEx";
+        status = call->cublas->gemm_ex(handle, turn_b, turn_a, (int)columns, (int)rows, (int)terms,
+                                       &alpha_f, b.d, REAL_32F, (int)b.ld, b.stride, a.d, REAL_32F,
+                                       (int)a.ld, a.stride, &beta_f, d_c, REAL_32F, (int)ldc,
+                                       stride_c, (int)count, COMPUTE_32F_FAST_TF32, GEMM_DEFAULT);
+        break;
+    case TSVDI_FLOAT32:
+        function = "cublasSgemmStridedBatched";
         status = call->cublas->sgemm(handle, turn_b, turn_a, (int)columns, (int)rows, (int)terms,
                                      &alpha_f, (const float *)b.d, (int)b.ld, b.stride,
                                      (const float *)a.d, (int)a.ld, a.stride, &beta_f, (float *)d_c,
                                      (int)ldc, stride_c, (int)count);
-    } else {
+        break;
+    default:
+        function = "cublasDgemmStridedBatched";
         status = call->cublas->dgemm(handle, turn_b, turn_a, (int)columns, (int)rows, (int)terms,
                                      &alpha, (const double *)b.d, (int)b.ld, b.stride,
                                      (const double *)a.d, (int)a.ld, a.stride, &beta, (double *)d_c,
                                      (int)ldc, stride_c, (int)count);
     }
     if (status != STATUS_SUCCESS) {
-        TSVD_TRY(blas_failed(call, status,
-                             single ? "cublasSgemmStridedBatched" : "cublasDgemmStridedBatched"));
+        TSVD_TRY(blas_failed(call, status, function));
     }
 out:
     return ret;
 }
 
 tsvd_status
-tsvdi_cuda_multiply(struct cuda_call *call, int single, int64_t rows, int64_t columns,
-                    int64_t terms, const void *d_a, int64_t lda, const void *d_b, int64_t ldb,
-                    void *d_c, int64_t ldc, int64_t stride_a, int64_t stride_b, int64_t stride_c,
-                    int count, cudaStream_t stream)
+tsvdi_cuda_multiply(struct cuda_call *call, int kind, int64_t rows, int64_t columns, int64_t terms,
+                    const void *d_a, int64_t lda, const void *d_b, int64_t ldb, void *d_c,
+                    int64_t ldc, int64_t stride_a, int64_t stride_b, int64_t stride_c, int count,
+                    cudaStream_t stream)
 {
     const struct cuda_factor a = {d_a, lda, stride_a, 0}, b = {d_b, ldb, stride_b, 0};
-    const size_t size = single ? sizeof(float) : sizeof(double);
+    const size_t size = kind == TSVDI_FLOAT64 ? sizeof(double) : sizeof(float);
     tsvd_status ret = TSVD_OK;
 
     stream = stream != NULL ? stream : call->stream;
@@ -326,7 +351,7 @@ tsvdi_cuda_multiply(struct cuda_call *call, int single, int64_t rows, int64_t co
                                    0, (size_t)columns * size, (size_t)rows, stream));
     }
     if (terms != 0) {
-        TSVD_TRY(multiply(call, single, rows, columns, terms, 1, a, b, 0, d_c, ldc, stride_c, count,
+        TSVD_TRY(multiply(call, kind, rows, columns, terms, 1, a, b, 0, d_c, ldc, stride_c, count,
                           stream));
     }
 out:
@@ -334,7 +359,7 @@ out:
 }
 
 tsvd_status
-tsvdi_cuda_multiply_add(struct cuda_call *call, int single, int64_t rows, int64_t columns,
+tsvdi_cuda_multiply_add(struct cuda_call *call, int kind, int64_t rows, int64_t columns,
                         int64_t terms, double alpha, struct cuda_factor a, struct cuda_factor b,
                         double beta, void *d_c, int64_t ldc, int64_t stride_c, int64_t count,
                         cudaStream_t stream)
@@ -342,6 +367,6 @@ tsvdi_cuda_multiply_add(struct cuda_call *call, int single, int64_t rows, int64_
     if (rows == 0 || columns == 0 || terms == 0 || count == 0) {
         return TSVD_OK;
     }
-    return multiply(call, single, rows, columns, terms, alpha, a, b, beta, d_c, ldc, stride_c,
-                    count, stream != NULL ? stream : call->stream);
+    return multiply(call, kind, rows, columns, terms, alpha, a, b, beta, d_c, ldc, stride_c, count,
+                    stream != NULL ? stream : call->stream);
 }

@@ -7,11 +7,19 @@
 
 #include "runtime/device.h"
 
+/* The numbers of a product.  TSVD_SINGLE is one of the first two. */
+enum {
+    TSVDI_FLOAT64 = 0,
+    TSVDI_FLOAT32 = 1, /* computed as such */
+    TSVDI_LEADING = 2  /* float32, of which the leading 11 bits are multiplied and the products are
+                          summed in float32, where the device has TF32; else as float32 */
+};
+
 /*
  * C = A B for `count` triples of row-major (C-ordered) matrices at equal distances, all on the
  * call's device.
  *
- * single            0: float64, 1: float32, computed as such
+ * kind              of the numbers
  * rows, columns     of C; if one is 0 nothing is done
  * terms             columns of A and rows of B; 0: C becomes zero
  * lda, ldb, ldc     numbers between the rows of A, B and C; these and the sizes are below 2^31
@@ -24,7 +32,7 @@
  * the error then says what to install.  It is TSVD_ERR_MEMORY if cuBLAS finds no device memory,
  * and TSVD_ERR_CUDA if a call of cuBLAS fails.
  */
-tsvd_status tsvdi_cuda_multiply(struct cuda_call *call, int single, int64_t rows, int64_t columns,
+tsvd_status tsvdi_cuda_multiply(struct cuda_call *call, int kind, int64_t rows, int64_t columns,
                                 int64_t terms, const void *d_a, int64_t lda, const void *d_b,
                                 int64_t ldb, void *d_c, int64_t ldc, int64_t stride_a,
                                 int64_t stride_b, int64_t stride_c, int count,
@@ -40,11 +48,10 @@ struct cuda_factor {
 };
 
 /* C = alpha A B + beta C; else as above.  alpha and beta are exact in float32 too. */
-tsvd_status tsvdi_cuda_multiply_add(struct cuda_call *call, int single, int64_t rows,
-                                    int64_t columns, int64_t terms, double alpha,
-                                    struct cuda_factor a, struct cuda_factor b, double beta,
-                                    void *d_c, int64_t ldc, int64_t stride_c, int64_t count,
-                                    cudaStream_t stream = NULL);
+tsvd_status tsvdi_cuda_multiply_add(struct cuda_call *call, int kind, int64_t rows, int64_t columns,
+                                    int64_t terms, double alpha, struct cuda_factor a,
+                                    struct cuda_factor b, double beta, void *d_c, int64_t ldc,
+                                    int64_t stride_c, int64_t count, cudaStream_t stream = NULL);
 
 /* At the end of a call: later products of another call wait for those that are under way on the
    call's stream, if they use the same workspace. */
