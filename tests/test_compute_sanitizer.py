@@ -47,6 +47,17 @@ def by_columns(*shape):
     form.apply_q(form.apply_q(matrices(*shape[:-1], 3)), transposed=True)
 """
 
+NEARLY_DIAGONAL = """
+from tsvd import linalg
+
+def nearly_diagonal(rows, columns, span):
+    A = np.eye(rows, columns) + 1e-3 * rng.standard_normal((rows, columns))
+    return A * 10.0 ** -np.linspace(0, span, columns)
+
+def sweep(A):
+    linalg.svd(A, method="jacobi", device="cuda")
+"""
+
 PROGRAMS = {
     "givens": """
 for dtype in (np.float64, np.float32):
@@ -81,10 +92,9 @@ for dtype in (np.float64, np.float32):
 """,
     "twisted, large": """
 for dtype in (np.float64, np.float32):
-    for n, family in ((1030, "chi"), (1030, "jordan"), (1500, "toeplitz"), (1500, "zero_middle")):
+    for n, family in ((1030, "chi"), (520, "jordan"), (1100, "zero_middle")):
         d, e = (x.astype(dtype) for x in make(family, n))
         tsvd.svd(d, e, method="twisted", lower=True, device="cuda")
-        tsvd.svd(d, e, device="cuda")
         part(d, e, n)
 """,
     "values": """
@@ -126,7 +136,7 @@ for dtype, n in ((np.float64, 1950), (np.float32, 2750)):
     "jacobi": """
 from tsvd import linalg
 
-SHAPES = ((9, 4, 3), (9, 5, 8), (5, 16, 9), (5, 16, 32), (3, 40, 33), (2, 20, 70), (1, 900, 34))
+SHAPES = ((9, 4, 3), (9, 5, 8), (5, 16, 9), (5, 16, 32), (3, 40, 33), (2, 20, 70))
 
 for dtype in (np.float64, np.float32):
     options = {"method": "jacobi", "device": "cuda"}
@@ -137,18 +147,21 @@ for dtype in (np.float64, np.float32):
         linalg.svd(A.swapaxes(-1, -2), full_matrices=False, **options)
         linalg.svdvals(A, **options)
 """,
-    # the kernels do the same in both precisions, and few sweeps are enough
-    "jacobi, large": """
+    "jacobi, tall": """
 from tsvd import linalg
 
-for dtype, rows, columns, span in (
-    (np.float64, 130, 130, 0),
-    (np.float32, 130, 129, 30),
-    (np.float32, 129, 140, 0),
-):
-    A = np.eye(rows, columns) + 1e-3 * rng.standard_normal((rows, columns))
-    A *= 10.0 ** -np.linspace(0, span, columns)
-    linalg.svd(A.astype(dtype), method="jacobi", device="cuda")
+A = rng.standard_normal((1, 900, 34))
+linalg.svd(A, full_matrices=False, method="jacobi", device="cuda")
+""",
+    # the kernels do the same in both precisions, and few sweeps are enough
+    "jacobi, large": f"""
+{NEARLY_DIAGONAL}
+sweep(nearly_diagonal(130, 129, 30).astype(np.float32))
+sweep(nearly_diagonal(129, 140, 0))
+""",
+    "jacobi, from the fast method": f"""
+{NEARLY_DIAGONAL}
+sweep(nearly_diagonal(130, 130, 0))
 """,
     "inverse": """
 from tsvd import linalg
@@ -180,9 +193,26 @@ for dtype in (np.float64, np.float32):
 }
 
 
+# Blocks of a cluster write to each other's shared memory (cuda/dense/resident.cu). racecheck does
+# not run that kernel, even where it checks none: "Internal Sanitizer Error", or it does not end.
+CLUSTERS = {
+    "dense, by columns",
+    "dense, large",
+    "dense, out of shared memory",
+    "jacobi, from the fast method",
+}
+
+# Kernels of cuBLAS, which take most of racecheck's time.
+OTHERS = "kns=gemm,kns=cutlass,kns=cublas"
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck", "synccheck"])
 def test_compute_sanitizer(tool, program):
     command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
+    if tool == "racecheck":
+        if program in CLUSTERS:
+            pytest.skip("racecheck does not run kernels whose blocks write to each other")
+        command += ["--kernel-name-exclude", OTHERS]
     output = run(COMMON + PROGRAMS[program], seconds=300, under=command)
     assert "SUMMARY: 0 " in output

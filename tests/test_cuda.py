@@ -336,8 +336,9 @@ def test_a_device_that_does_not_exist(device):
 
 # ---- values ----
 
-# Entries of a tile of the plain form (cuda/values/counts.h). A matrix of order n has 2 n entries.
-# A tile of the wide form has a quarter as many.
+# Entries of a tile of the plain form (cuda/values/counts.h). A matrix of order n has 2 n entries,
+# of which a count from both ends passes over about n from either one. A tile of the twofold form
+# has half as many, and one of the wide form a quarter.
 TILE_ENTRIES = 1024
 
 
@@ -372,7 +373,27 @@ def test_values_of_families(family, dtype):
             check_values(findings, f"{family} n={n} {dtype.__name__}", d, e)
 
 
-@pytest.mark.parametrize("n", [480, 511, 512, 513, 640, 1023, 1024, 1025, 1536, 2000, 2048])
+AROUND_TILES = [
+    480,
+    511,
+    512,
+    513,
+    514,
+    640,
+    768,
+    769,
+    770,
+    1023,
+    1024,
+    1025,
+    1026,
+    1536,
+    1537,
+    1538,
+]
+
+
+@pytest.mark.parametrize("n", [*AROUND_TILES, 2000, 2047, 2048, 2049, 2050, 4096, 4097, 4098])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_values_around_every_tile(n, dtype):
     with Findings() as findings:
