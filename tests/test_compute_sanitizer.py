@@ -99,7 +99,7 @@ for dtype in (np.float64, np.float32):
 """,
     "values": """
 for dtype in (np.float64, np.float32):
-    for n in (257, 600):
+    for n in (257, 600, 3000):
         d, e = random(n, dtype)
         tsvd.svdvals(d, e, device="cuda")
         d[::7], e[::5] = 0, 0

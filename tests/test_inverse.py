@@ -373,10 +373,13 @@ def _cut_families(torch, n):
 @pytest.mark.cuda
 @refined
 @pytest.mark.filterwarnings("ignore:Ill-conditioned")
-def test_numbers_in_two_parts(refine, cuda):
-    """float32 that tensor cores multiply in parts; checked by products in float64 there."""
+@pytest.mark.parametrize("n", [4099, 8200])
+def test_numbers_in_two_parts(n, refine, cuda):
+    """float32 that tensor cores multiply in parts; checked by products in float64 there.
+
+    The last block of order 4099 has three columns, whose numbers are in one part.
+    """
     torch = pytest.importorskip("torch")
-    n = 8200
     if torch.cuda.mem_get_info()[0] < 80 * n**2:
         pytest.skip("too little memory on the device")
     for name, make in _cut_families(torch, n).items():
@@ -392,6 +395,21 @@ def test_numbers_in_two_parts(refine, cuda):
             off.append(product.norm())
         unit = n * np.finfo(np.float32).eps * A.norm() * X.norm()
         assert (min(off) / unit).item() <= INVERSE_BOUNDS[refine], name
+
+
+@pytest.mark.cuda
+@pytest.mark.filterwarnings("ignore:Ill-conditioned")
+def test_parts_of_large_numbers(cuda):
+    """Entries of the inverse up to 2^124, all of them exact, of two matrices."""
+    torch = pytest.importorskip("torch")
+    n, at = 4100, slice(131, 256)
+    A, expected = torch.eye(n, device="cuda"), torch.eye(n, device="cuda")
+    k = torch.arange(at.stop - at.start, device="cuda", dtype=torch.float64)
+    powers = k[None, :] - k[:, None]
+    A[at, at] += 2 * torch.diag(torch.ones(len(k) - 1, device="cuda"), 1)
+    expected[at, at] = torch.where(powers >= 0, (-2.0) ** powers.abs(), 0).float()
+    for X in linalg.inv(torch.stack([A, A])):
+        assert torch.equal(X, expected)
 
 
 @pytest.mark.parametrize("n", [30, 120, 160, 300])

@@ -47,9 +47,10 @@ struct parts {
 static __device__ __forceinline__ real
 leading(real x)
 {
-    const real far = x * ((1 << 13) + 1);
+    const real down = r_abs(x) < REAL(0x1p100) ? REAL(1) : REAL(0x1p-100); /* far is finite */
+    const real far = x * down * ((1 << 13) + 1);
 
-    return far - (far - x);
+    return (far - (far - x * down)) / down;
 }
 
 static __device__ __forceinline__ struct parts

@@ -61,7 +61,7 @@ struct device_sturm {
     int64_t n;
     const struct matrix_size *d_size;
     struct device_entries top;    /* all 2n of them, the first one first */
-    struct device_entries bottom; /* the last n - 1 but the end, the last one first */
+    struct device_entries bottom; /* b_{2n-2} .. b_n, in this order */
 };
 
 /* Reopens the bracket if the wide form must decide it: it lies below the floor of the plain form.
@@ -213,7 +213,8 @@ struct plain_form {
     }
 };
 
-/* What the other forms have in common.  Their polynomials guide no search within a block. */
+/* What the other forms have in common.  Counts from one end know no polynomial; halves.h has that
+   of the wide form. */
 struct unguided_form {
     num_small above;
 

@@ -32,6 +32,15 @@ last_pivot_counts(double det, uint32_t r, uint32_t t_before)
     return det == 0 ? 1 : (int)((upper_of(det) ^ r ^ t_before) >> 31);
 }
 
+/* What counts in its place where r_n = t_{n-1} = 0.  Just below sigma r_n / r_{n-1} and
+   t_{n-1} / t_{n-2} are negative and the last pivot is not, so that both of them must count.  They
+   have, if the number before the zero was negative. */
+static __device__ __forceinline__ int
+zero_pivots_count(double r_before, double t)
+{
+    return (r_before > 0) + (t < 0);
+}
+
 /* Each join() completes a count over the middle entry, of a matrix of order n.  at->above is the
    sum of both halves' changes of sign. */
 
@@ -51,7 +60,9 @@ join(struct plain_form top, struct plain_form bottom, double square, int64_t, st
         plain_rescale(&x);
         plain_rescale(&y);
         last = fma(x.r, y.r, -(square * x.before * y.before));
-        at->above += last_pivot_counts(last, upper_of(x.r), upper_of(y.before));
+        at->above += x.r == 0 && y.before == 0
+                         ? zero_pivots_count((double)x.before, (double)y.r)
+                         : last_pivot_counts(last, upper_of(x.r), upper_of(y.before));
         at->above -= (int64_t)(change >> 31); /* that of t_n / t_{n-1} */
         x.exponent -= PAIR_SIZE;              /* one part started twice */
     }
@@ -98,7 +109,9 @@ join(struct twofold_form top, struct twofold_form bottom, struct twofold_entry b
         other = twofold_product(other, other_rest, y.before, y.before_rest, &other_rest);
         one = twofold_difference(one, one_rest, other, other_rest);
         at->above +=
-            last_pivot_counts((double)one, upper_of((double)x.r), upper_of((double)y.before));
+            x.r == 0 && y.before == 0
+                ? zero_pivots_count((double)x.before, (double)y.r)
+                : last_pivot_counts((double)one, upper_of((double)x.r), upper_of((double)y.before));
         at->above -= (int64_t)(change >> 31); /* that of t_n / t_{n-1} */
     }
     /* brackets are so narrow here that a guess would save nothing */
@@ -106,8 +119,8 @@ join(struct twofold_form top, struct twofold_form bottom, struct twofold_entry b
     at->exponent = 0;
 }
 
-/* The larger part of (x + rest)^n, of a magnitude in [1, 2) if x is; its exponent is added to
- *exponent, modulo 2^32. */
+/* (x + rest)^n, of a magnitude near [1, 2) if x is in it; its exponent is added to *exponent,
+   modulo 2^32. */
 static __device__ __forceinline__ double
 power_of(double x, double rest, int64_t n, int32_t *exponent)
 {
@@ -129,7 +142,7 @@ power_of(double x, double rest, int64_t n, int32_t *exponent)
         rest *= square >= 2 ? 0.5 : 1;
         x = square >= 2 ? square / 2 : square;
     }
-    return power;
+    return power + power_rest;
 }
 
 /* y of this form is r_k / (sigma r_{k-1}).  So the last pivot has the sign of y_top y_bottom -

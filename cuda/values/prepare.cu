@@ -68,7 +68,7 @@ __launch_bounds__(PREPARE_THREADS)
     for (int g = 0; g < (int)STRETCH / (int)GROUP && k < room; g++) {
         d_event[k / GROUP + g] = 0; /* none, also where the tile is only filled up */
     }
-    if (k < 2 * n) {
+    if (k < 2 * n && k < room) { /* the room of the bottom is for n - 1 entries */
         plain_events(n, k, d_square + k, d_event + k / GROUP);
     }
 }

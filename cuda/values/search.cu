@@ -295,11 +295,11 @@ struct counter {
 };
 
 static const struct counter PLAIN_COUNTER = {count_kernel<plain_form, PLAIN_SHIFTS>,
-                                             COUNT_THREADS *PLAIN_SHIFTS, PLAIN_STEPS},
-                            FEW_COUNTER = {halves_kernel<plain_form>, HALVES_POINTS, PLAIN_STEPS},
-                            TWOFOLD_COUNTER = {halves_kernel<twofold_form>, HALVES_POINTS,
-                                               TWOFOLD_STEPS},
-                            WIDE_COUNTER = {halves_kernel<wide_form>, HALVES_POINTS, WIDE_STEPS};
+                                             (int)COUNT_THREADS *(int)PLAIN_SHIFTS, PLAIN_STEPS};
+static const struct counter FEW_COUNTER = {halves_kernel<plain_form>, HALVES_POINTS, PLAIN_STEPS};
+static const struct counter TWOFOLD_COUNTER = {halves_kernel<twofold_form>, HALVES_POINTS,
+                                               TWOFOLD_STEPS};
+static const struct counter WIDE_COUNTER = {halves_kernel<wide_form>, HALVES_POINTS, WIDE_STEPS};
 
 /* Counts at all points of a round. */
 static tsvd_status
