@@ -25,7 +25,8 @@
  *
  * A sweep is the last one if it turned no pair, or if what it left must be orthogonal: a column y
  * that is turned by g, of math/jacobi.h, changes its cosines by g times those of the other column,
- * so with h the largest cosine of a sweep, no cosine is above h times the sum of all g.
+ * so with h the largest cosine of a sweep and G the sum of all g, no cosine of a pair grows by more
+ * than h G / (1 - G).
  */
 #ifndef TSVDI_CUDA_DENSE_JACOBI_PAIRS_H
 #define TSVDI_CUDA_DENSE_JACOBI_PAIRS_H

@@ -12,7 +12,8 @@
 #include "dense/run.h"
 #include "math/jacobi.h"
 
-/* Matrices that are decomposed.  All arrays are device memory. */
+/* Matrices that are decomposed.  All arrays are device memory.  Where jacobi_pairs.h places the
+   results itself, W and s stay as they are, and v is workspace. */
 struct jacobi_batch {
     int r, c;
     int64_t count;

@@ -398,28 +398,29 @@ fetch(const struct device_entries &m, int64_t index, struct tile<Form> *to)
     copy_ahead(to->event, m.d_event + index * (Form::TILE / GROUP), (int)sizeof(to->event));
 }
 
-/* Counts at the shifts at[s].at.  The whole block of COUNT_THREADS calls this. */
-template <class Form, int SHIFTS>
+/* Passes over `entries` entries of side number `side` of those whose tiles are copied: the shifts
+   and at[s].above count on.  The whole block of COUNT_THREADS calls this. */
+template <class Form, int SIDES, int SHIFTS>
 static __device__ __forceinline__ void
-evaluate(const struct device_sturm &m, struct evaluation (&at)[SHIFTS])
+pass_tiles(const struct device_entries *const (&sides)[SIDES], int side, int64_t entries,
+           Form (&shift)[SHIFTS], struct evaluation (&at)[SHIFTS])
 {
-    __shared__ alignas(16) struct tile<Form> tiles[2];
-    const int64_t entries = 2 * m.n, count = (entries + Form::TILE - 1) / Form::TILE;
-    const struct matrix_scale scale = matrix_scale_of(*m.d_size);
-    Form shift[SHIFTS];
+    __shared__ alignas(16) struct tile<Form> tiles[SIDES][2]; /* this one and the next */
+    const int64_t count = (entries + Form::TILE - 1) / Form::TILE;
 
 #pragma unroll
-    for (int s = 0; s < SHIFTS; s++) {
-        shift[s].start(r_from_bits(at[s].at), scale);
-        at[s].above = 0;
+    for (int k = 0; k < SIDES; k++) {
+        fetch<Form>(*sides[k], 0, &tiles[k][0]);
     }
-    fetch<Form>(m.top, 0, &tiles[0]);
     __pipeline_commit();
     for (int64_t i = 0; i < count; i++) {
-        const struct tile<Form> *here = &tiles[i % 2];
+        const struct tile<Form> *here = &tiles[side][i % 2];
 
         if (i + 1 < count) {
-            fetch<Form>(m.top, i + 1, &tiles[(i + 1) % 2]);
+#pragma unroll
+            for (int k = 0; k < SIDES; k++) {
+                fetch<Form>(*sides[k], i + 1, &tiles[k][(i + 1) % 2]);
+            }
             __pipeline_commit();
             __pipeline_wait_prior(1);
         } else {
@@ -434,6 +435,23 @@ evaluate(const struct device_sturm &m, struct evaluation (&at)[SHIFTS])
         }
         __syncthreads();
     }
+}
+
+/* Counts at the shifts at[s].at.  The whole block of COUNT_THREADS calls this. */
+template <class Form, int SHIFTS>
+static __device__ __forceinline__ void
+evaluate(const struct device_sturm &m, struct evaluation (&at)[SHIFTS])
+{
+    const struct device_entries *const sides[1] = {&m.top};
+    const struct matrix_scale scale = matrix_scale_of(*m.d_size);
+    Form shift[SHIFTS];
+
+#pragma unroll
+    for (int s = 0; s < SHIFTS; s++) {
+        shift[s].start(r_from_bits(at[s].at), scale);
+        at[s].above = 0;
+    }
+    pass_tiles(sides, 0, 2 * m.n, shift, at);
 #pragma unroll
     for (int s = 0; s < SHIFTS; s++) {
         shift[s].end(&at[s]);

@@ -187,48 +187,29 @@ template <class Form> struct half_count {
     int64_t above;
 };
 
-/* Counts at the shift at->at, which a thread of the first half of the block shares with its fellow
-   in the second half.  The whole block calls this.  Returns whether the thread has the result. */
+/* Counts at the shift at[0].at, which a thread of the first half of the block shares with its
+   fellow in the second half.  The whole block calls this.  Returns whether the thread has the
+   result. */
 template <class Form>
 static __device__ __forceinline__ bool
-evaluate_halves(const struct device_sturm &m, struct evaluation *at)
+evaluate_halves(const struct device_sturm &m, struct evaluation (&at)[1])
 {
-    __shared__ alignas(16) struct tile<Form> tiles[2][2]; /* of each side: this one, the next */
     __shared__ struct half_count<Form> bottom[HALVES_POINTS];
-    const int64_t entries = m.n - 1, count = (entries + Form::TILE - 1) / Form::TILE;
+    const struct device_entries *const sides[2] = {&m.top, &m.bottom};
     const int side = (int)threadIdx.x / HALVES_POINTS, fellow = (int)threadIdx.x % HALVES_POINTS;
     Form shift[1];
 
-    shift[0].start(r_from_bits(at->at), matrix_scale_of(*m.d_size));
-    at->above = 0;
-    fetch<Form>(m.top, 0, &tiles[0][0]);
-    fetch<Form>(m.bottom, 0, &tiles[1][0]);
-    __pipeline_commit();
-    for (int64_t i = 0; i < count; i++) {
-        const struct tile<Form> *here = &tiles[side][i % 2];
-
-        if (i + 1 < count) {
-            fetch<Form>(m.top, i + 1, &tiles[0][(i + 1) % 2]);
-            fetch<Form>(m.bottom, i + 1, &tiles[1][(i + 1) % 2]);
-            __pipeline_commit();
-            __pipeline_wait_prior(1);
-        } else {
-            __pipeline_wait_prior(0);
-        }
-        __syncthreads();
-        Form::pass(here->entry, here->event,
-                   (int)bracket_min(entries - i * Form::TILE, (int64_t)Form::TILE), shift);
-        at->above += shift[0].take();
-        __syncthreads();
-    }
+    shift[0].start(r_from_bits(at[0].at), matrix_scale_of(*m.d_size));
+    at[0].above = 0;
+    pass_tiles(sides, side, m.n - 1, shift, at);
     if (side != 0) {
         bottom[fellow].shift = shift[0];
-        bottom[fellow].above = at->above;
+        bottom[fellow].above = at[0].above;
     }
     __syncthreads();
     if (side == 0) {
-        at->above += bottom[fellow].above;
-        join(shift[0], bottom[fellow].shift, Form::entries(m.top)[m.n - 1], m.n, at);
+        at[0].above += bottom[fellow].above;
+        join(shift[0], bottom[fellow].shift, Form::entries(m.top)[m.n - 1], m.n, &at[0]);
     }
     return side == 0;
 }

@@ -111,11 +111,11 @@ __launch_bounds__(COUNT_THREADS) halves_kernel(struct device_sturm m, struct rou
 {
     const int64_t point =
         begin + (int64_t)blockIdx.x * HALVES_POINTS + (int)threadIdx.x % HALVES_POINTS;
-    struct evaluation at;
+    struct evaluation at[1];
 
-    at.at = shift_at(q, point, range_of(q, matrix_scale_of(*m.d_size)));
-    if (evaluate_halves<Form>(m, &at) && point < q.open * q.each) {
-        q.d_at[point] = at;
+    at[0].at = shift_at(q, point, range_of(q, matrix_scale_of(*m.d_size)));
+    if (evaluate_halves<Form>(m, at) && point < q.open * q.each) {
+        q.d_at[point] = at[0];
     }
 }
 
