@@ -672,8 +672,9 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS)
         }
         active = active && turned && sweeps < q.most_sweeps;
     }
-    x.norm_a = r_sqrt(square_of(x.a));
-    x.norm_b = r_sqrt(square_of(x.b));
+    /* NaN, of a matrix that will be refused, counts as 0: no two columns may have the same rank */
+    x.norm_a = r_max(r_sqrt(square_of(x.a)), REAL(0));
+    x.norm_b = r_max(r_sqrt(square_of(x.b)), REAL(0));
     rank_pair(x, lane, &rank_a, &rank_b);
     good = good && !turned;
     if (good) {
