@@ -142,6 +142,16 @@ enum {
        n-th part of the values is wanted.  Not measured. */
     TWISTED_FEW = 4,
 
+    /* twisted/twisted.cu: the rows of T are cut into segments for so many warps in all, or chains
+       stay whole where that gives fewer than SEGMENTS_LEAST.  Not measured. */
+    SEGMENT_WARPS = 4096,
+    SEGMENTS_LEAST = 4,
+
+    /* twisted/twisted.cu: blocks that find the signs of vectors, and the least rows of one.  Not
+       measured. */
+    SIGN_BLOCKS = 264,
+    SIGN_ROWS = 256,
+
     /* dense/tall.cu: threads of a block.  A constant of dense/ is not measured unless its comment
        says so. */
     DENSE_THREADS = 512,
@@ -249,6 +259,11 @@ enum {
 #define TWISTED_SURVIVORS 0.3
 #define TWISTED_SURVIVORS_GRADED 0.8
 #define TWISTED_GENTLE 0x1p-22
+
+/* twisted/segments.h: a step through a segment beside one that joins segments.  With it the square
+   of the number of segments, where few values are wanted, is so large a share of T's rows.  Not
+   measured. */
+#define SEGMENT_STEPS 1.0
 
 /* twisted/twisted.cu: brackets of values end at this width, beside a largest entry in [1, 2), if
    all gaps turn out to be MARGIN times as wide. */

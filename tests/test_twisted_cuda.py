@@ -48,6 +48,32 @@ def test_orders_around_the_limits(n, dtype):
             findings.bound(where, "lower", residual(d, e, *lower, lower=True), 1)
 
 
+# With 2n + 1 = 6003 many values of toeplitz have pivots that are exactly zero.
+@pytest.mark.parametrize("n", [1025, 1056, 1500, 3001])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_chains_in_pieces(n, dtype):
+    with Findings() as findings:
+        for family in APART:
+            d, e = make(family, n, dtype)
+            for low, high in ((0, n - 1), (0, 0), (0, 99), (n // 2, n // 2 + 32), (n - 40, n - 1)):
+                where = f"{family} n={n} {low}-{high} {dtype.__name__}"
+                result = twisted(d, e, fallback=0, select="i", select_range=(low, high))[0]
+                findings.bound(where, "residual", residual(d, e, *result), 1)
+                findings.bound(where, "orthogonality", orthogonality(result.L, result.R), 1)
+                s = tsvd.svdvals(d, e, device="cuda")[low : high + 1]
+                findings.bound(where, "distance", value_error(result.s, s), 2)
+
+
+@pytest.mark.parametrize("family", ["blocks_mirrored", "runs_glued", "ladders_repeated", "jordan"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_chains_that_are_hard_to_join(family, dtype):
+    with Findings() as findings:
+        for n in (1100, 2000):
+            d, e = make(family, n, dtype)
+            result, info = twisted(d, e)
+            check(findings, f"{family} n={n} {dtype.__name__}: {info.method}", d, e, result)
+
+
 @pytest.mark.parametrize("name", _nasty())
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_nasty(name, dtype):

@@ -9,6 +9,9 @@
 
 enum { THREADS = 256, TILE_ROWS = 64, TILE_INNER = 32 };
 
+/* Rows that a block sums the residual of, if it is one of few. */
+enum { RESIDUAL_ROWS = 2048 };
+
 /* X, and beside it S X. */
 static __global__ void
 __launch_bounds__(THREADS) fill_kernel(struct twisted_device run)
@@ -109,7 +112,7 @@ __launch_bounds__(THREADS)
     if (column >= columns) {
         return;
     }
-#pragma unroll 4
+#pragma unroll 8
     for (int64_t row = begin; row < end; row++) {
         const double entry = (double)matrix[row * columns + column];
 
@@ -130,12 +133,14 @@ __launch_bounds__(THREADS) add_kernel(int64_t numbers, int slices, const double 
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     double sum = 0;
 
-    for (int s = 0; s < slices && i < numbers; s++) {
+    if (i >= numbers) {
+        return;
+    }
+#pragma unroll 16
+    for (int s = 0; s < slices; s++) {
         sum += parts[s * numbers + i];
     }
-    if (i < numbers) {
-        to[i] = sum;
-    }
+    to[i] = sum;
 }
 
 /* Counts the rows of seen - X that are over the limit. */
@@ -178,14 +183,25 @@ block_sum(double x)
     return part[0];
 }
 
-/* Whether B (R^T X) - L (S X) is within the bound of the residual; one block. */
+/* Whether B (R^T X) - L (S X) is within the bound of the residual, of which `sum` is the square,
+   and `norm` that of B's. */
+static __device__ __forceinline__ void
+judge_residual(const struct twisted_device &run, double sum, double norm)
+{
+    if (threadIdx.x == 0 && !(sum <= probe_residual_limit(run.n) * norm)) {
+        atomicAdd(&run.facts->refused, (unsigned long long)run.k);
+    }
+}
+
+/* The residual.  A block has a part of the rows, whose sums go to run.parts; one alone judges. */
 static __global__ void
 __launch_bounds__(THREADS) residual_kernel(struct twisted_device run)
 {
     const double *right = run.sums[1], *left = run.sums[0] + PROBES;
+    const int64_t first = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     double sum = 0, norm = 0;
 
-    for (int64_t i = threadIdx.x; i < run.n; i += THREADS) {
+    for (int64_t i = first; i < run.n; i += (int64_t)gridDim.x * THREADS) {
         const int64_t beside = run.lower ? i - 1 : i + 1;
         const double d = run.b[2 * i];
         const double e =
@@ -201,9 +217,22 @@ __launch_bounds__(THREADS) residual_kernel(struct twisted_device run)
     }
     sum = block_sum(sum);
     norm = block_sum(norm);
-    if (threadIdx.x == 0 && !(sum <= probe_residual_limit(run.n) * norm)) {
-        atomicAdd(&run.facts->refused, (unsigned long long)run.k);
+    if (gridDim.x == 1) {
+        judge_residual(run, sum, norm);
+    } else if (threadIdx.x == 0) {
+        run.parts[2 * blockIdx.x] = sum;
+        run.parts[2 * blockIdx.x + 1] = norm;
     }
+}
+
+/* What the `blocks` of residual_kernel, at most THREADS, found together.  One block. */
+static __global__ void
+__launch_bounds__(THREADS) residual_sum_kernel(struct twisted_device run, unsigned blocks)
+{
+    const double sum = threadIdx.x < blocks ? run.parts[2 * threadIdx.x] : 0;
+    const double norm = threadIdx.x < blocks ? run.parts[2 * threadIdx.x + 1] : 0;
+
+    judge_residual(run, block_sum(sum), block_sum(norm));
 }
 
 /* The same for a small matrix, in one block. */
@@ -277,6 +306,24 @@ __launch_bounds__(THREADS) small_kernel(struct twisted_device run)
     }
 }
 
+/* Whether the residual is within its bound. */
+static tsvd_status
+find_residual(struct cuda_call *call, const struct twisted_device *run)
+{
+    const unsigned most = blocks_for(run->n, RESIDUAL_ROWS);
+    const unsigned blocks = most < THREADS ? most : (unsigned)THREADS;
+    tsvd_status ret = TSVD_OK;
+
+    residual_kernel<<<blocks, THREADS, 0, call->stream>>>(*run);
+    CUDA_LAUNCHED(call);
+    if (blocks > 1) {
+        residual_sum_kernel<<<1, THREADS, 0, call->stream>>>(*run, blocks);
+        CUDA_LAUNCHED(call);
+    }
+out:
+    return ret;
+}
+
 /* to = the sum of `slices` parts. */
 static tsvd_status
 add_parts(struct cuda_call *call, int64_t numbers, unsigned slices, const double *parts, double *to)
@@ -295,7 +342,7 @@ static tsvd_status
 multiply_columns(struct cuda_call *call, int64_t rows, int64_t columns, const real *matrix,
                  const double *x, int64_t stride, double *parts, double *to)
 {
-    const int64_t each = probe_slice(rows);
+    const int64_t each = probe_slice(rows, columns);
     const dim3 grid(blocks_for(columns, THREADS), blocks_for(rows, each));
     tsvd_status ret = TSVD_OK;
 
@@ -313,7 +360,7 @@ static tsvd_status
 multiply_rows(struct cuda_call *call, int64_t rows, int64_t inner, const real *matrix,
               const double *x, double *parts, double *to)
 {
-    const int64_t each = probe_slice(inner);
+    const int64_t each = probe_slice(inner, rows);
     const dim3 grid(blocks_for(rows, TILE_ROWS), blocks_for(inner, each));
     tsvd_status ret = TSVD_OK;
 
@@ -342,8 +389,7 @@ tsvdi_cuda_probe(struct cuda_call *call, const struct twisted_device *run)
                                           run->sums[0]));
     TSVD_TRY(multiply_columns(call, k, n, run->rows, run->probe, PROBE_COLUMNS, run->parts,
                               run->sums[1]));
-    residual_kernel<<<1, THREADS, 0, call->stream>>>(*run);
-    CUDA_LAUNCHED(call);
+    TSVD_TRY(find_residual(call, run));
     /* L^T (L X), and R (R^T X) */
     TSVD_TRY(multiply_columns(call, n, k, run->columns, run->sums[0], PROBE_COLUMNS, run->parts,
                               run->seen[0]));

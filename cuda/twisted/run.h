@@ -4,7 +4,11 @@
  *   twisted/twisted.cu  the operations of the seam; the matrix, the values and their gates
  *   twisted/choice.cu   whether divide and conquer would be faster
  *   twisted/values.cu   the values of small matrices
- *   twisted/vectors.cu  twists, corrections and vectors
+ *   twisted/vectors.cu  twists, corrections and vectors, with
+ *       ways.h          what the walks over rows share
+ *       twist.h         the row of the twist
+ *       chains.h        corrections and vectors by whole chains
+ *       segments.h      the same with the chains in pieces, for matrices of many rows
  *   twisted/probe.cu    probes of the vectors
  *
  * The mathematics is in csrc/math/twisted.h and csrc/math/probe.h.
@@ -40,6 +44,53 @@ struct twisted_device {
     double *parts;                     /* for probes: [parts of a sum][n or k][PROBES] */
 };
 
+enum { TOP, BOTTOM, ENDS };
+
+/* What two chains found where they meet. */
+struct met {
+    wide g, square_norm;
+};
+
+/* How far a value has come whose chains are in pieces. */
+enum twisted_stage { OPEN, SETTLED, JOINED };
+
+/* A value whose chains are in pieces. */
+struct twisted_state {
+    pair x;       /* as it was corrected */
+    double moved; /* the last correction */
+    struct met met;
+    enum twisted_stage stage;
+};
+
+/* What is known of a chain in a segment: how it enters and how it leaves. */
+enum chain_part {
+    ENTER_HIGH, /* E, a pair */
+    ENTER_LOW,
+    SLOPE, /* its derivative by x */
+    LEAVE_HIGH,
+    LEAVE_LOW,
+    PRODUCT, /* of the ratios b / E */
+    CURVE,   /* see twisted/segments.h */
+    NORM,    /* N without what is in front of the segment */
+    CHAIN_PARTS
+};
+
+/* The segments of the rows of T, and what is known of the chains that cross them. */
+struct twisted_segments {
+    int count;                   /* of them; 1: chains are whole */
+    int rows;                    /* of each but the last, a multiple of WARP */
+    double *chain;               /* [ENDS][count][CHAIN_PARTS][width] */
+    double *sum;                 /* [count][2][width] squares of even and of odd rows of z */
+    struct twisted_state *state; /* [width] */
+};
+
+/* The largest entry of a vector in a slice of its rows, as it will be rounded, and the first row
+   that has it. */
+struct twisted_largest {
+    real entry;
+    int64_t row;
+};
+
 /* Values that are worked on together, and what is known of them. */
 struct twisted_block {
     int64_t begin, count; /* of the k wanted values */
@@ -48,22 +99,30 @@ struct twisted_block {
     int *power;           /* [2n / stride][width] powers of two of the minors */
     int64_t *twist;       /* [width] row r */
     double *factor[2];    /* [width] of even rows and of odd rows, with the sign */
+    struct twisted_segments segments;
+    int slices;                      /* of rows, to find signs */
+    struct twisted_largest *largest; /* [slices][width] */
 };
 
 enum {
     /* Columns of what the rows of L are multiplied by: X, and S X. */
     PROBE_COLUMNS = 2 * (int)PROBES,
 
-    /* Parts that a sum over rows is cut into, at most, and the least rows of one. */
+    /* Parts that a sum over rows is cut into: so many at most, or for few sums as many as make
+       PROBE_BLOCKS blocks of PROBE_SUMS sums; and the least rows of one. */
     PROBE_SLICES = 32,
+    PROBE_BLOCKS = 528,
+    PROBE_SUMS = 256,
     PROBE_ROWS = 64
 };
 
-/* Rows of a part. */
+/* Rows of a part of `sums` sums over `rows`. */
 static inline int64_t
-probe_slice(int64_t rows)
+probe_slice(int64_t rows, int64_t sums)
 {
-    const int64_t share = (rows + PROBE_SLICES - 1) / PROBE_SLICES;
+    const int64_t few = PROBE_BLOCKS / (int64_t)blocks_for(sums, PROBE_SUMS);
+    const int64_t slices = few > PROBE_SLICES ? few : (int64_t)PROBE_SLICES;
+    const int64_t share = (rows + slices - 1) / slices;
 
     return share > PROBE_ROWS ? share : (int64_t)PROBE_ROWS;
 }

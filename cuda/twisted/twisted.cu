@@ -37,15 +37,45 @@ block_width(int64_t n, int64_t k)
     return most < (uint64_t)all ? (int64_t)(most > WARP ? most : (uint64_t)WARP) : all;
 }
 
+/* How many segments the rows of T are cut into, and how many rows they have.  Walking takes longest
+   with one, and joining them with many: a step of either takes about as long.  More warps than a
+   GPU can hold do not help. */
+static void
+cut_rows(int64_t n, int64_t width, struct twisted_segments *segments)
+{
+    const int64_t rows = 2 * n, groups = width / WARP;
+    int64_t most = (int64_t)sqrt(SEGMENT_STEPS * (double)rows), each;
+
+    most = most < SEGMENT_WARPS / groups ? most : SEGMENT_WARPS / groups;
+    if (n <= VALUES_SMALL_ORDER || most < SEGMENTS_LEAST) {
+        most = 1;
+    }
+    each = blocks_for(blocks_for(rows, most), WARP) * (int64_t)WARP;
+    segments->rows = (int)each;
+    segments->count = (int)blocks_for(rows, each);
+}
+
+/* Slices of the rows that find the signs of vectors: blocks for a whole GPU, of SIGN_ROWS rows or
+   more. */
+static int
+sign_slices(int64_t n, int64_t width)
+{
+    const int64_t blocks = SIGN_BLOCKS / (width / WARP), most = n / SIGN_ROWS;
+    const int64_t slices = blocks < most ? blocks : most;
+
+    return slices > 1 ? (int)slices : 1;
+}
+
 /* Lays the arrays out from `base` on.  Returns their bytes. */
 static size_t
 lay_out(struct cuda_twisted *run, char *base)
 {
     struct twisted_device *r = &run->device;
     struct twisted_block *block = &run->block;
+    struct twisted_segments *segments = &block->segments;
     const int64_t n = r->n, k = r->k, width = block_width(n, k);
-    const int64_t down = blocks_for(n, probe_slice(n)) * k,
-                  across = blocks_for(k, probe_slice(k)) * n;
+    const int64_t down = blocks_for(n, probe_slice(n, k)) * k,
+                  across = blocks_for(k, probe_slice(k, n)) * n;
     const int64_t parts = (down > across ? down : across) * PROBE_COLUMNS;
     size_t at = 0;
 
@@ -72,6 +102,15 @@ lay_out(struct cuda_twisted *run, char *base)
     block->twist = cut<int64_t>(base, &at, width);
     block->factor[0] = cut<double>(base, &at, width);
     block->factor[1] = cut<double>(base, &at, width);
+    cut_rows(n, width, segments);
+    if (segments->count > 1) {
+        segments->chain =
+            cut<double>(base, &at, (int64_t)ENDS * segments->count * CHAIN_PARTS * width);
+        segments->sum = cut<double>(base, &at, 2 * segments->count * width);
+        segments->state = cut<struct twisted_state>(base, &at, width);
+    }
+    block->slices = sign_slices(n, width);
+    block->largest = cut<struct twisted_largest>(base, &at, block->slices * width);
     return at;
 }
 
@@ -359,7 +398,8 @@ out:
 static struct bytes
 twisted_bytes(const struct svd_plan *plan)
 {
-    const int64_t n = plan->told.n, k = plan->told.count;
+    const int64_t n = plan->told.n;
+    const int64_t k = plan->told.count > 0 ? plan->told.count : 1; /* a range may hold nothing */
     const struct bytes values = plan->backend->values->bytes(plan);
     struct bytes bytes = {sizeof(struct cuda_twisted), 0};
     struct cuda_twisted run;

@@ -1,0 +1,163 @@
+/*
+ * Twisted factorisations on the device: corrections and vectors by whole chains.
+ *
+ * Two warps have 32 values, a lane of each the same one.  One walks the matrix from the top, the
+ * other from the bottom.  A value takes a chain of thousands of dependent steps, and few values
+ * share a multiprocessor: so both ends are walked at once.  Larger matrices are cut further, see
+ * twisted/segments.h, and only what that does not finish comes here.
+ */
+#ifndef TSVDI_CUDA_TWISTED_CHAINS_H
+#define TSVDI_CUDA_TWISTED_CHAINS_H
+
+#include "twisted/ways.h"
+
+/* What a step needs of an entry, for WARP steps. */
+struct entries {
+    double b[WARP], square[WARP], rest[WARP];
+};
+
+/* What a lane reads of them. */
+struct entry {
+    double b, square, rest;
+};
+
+static __device__ __forceinline__ struct entry
+read_entry(const struct twisted_matrix &m, const struct way &way, int i)
+{
+    const int last = 2 * (int)m.n - 2, step = i < last ? i : last > 0 ? last : 0;
+    const int k = way.end == TOP ? step : last - step;
+
+    return {__ldg(&m.b[k]), __ldg(&m.square[k]), __ldg(&m.rest[k])};
+}
+
+/* The chain from an end of the matrix to row r: step i crosses entry i from the top, and 2n - 2 - i
+   from the bottom.  The ratios are stored in the places of the rows that they lead
+   away from, if they are wanted. */
+template <bool STORED>
+static __device__ __forceinline__ struct twisted_chain
+walk_chain(const struct twisted_matrix &m, const struct way &way, pair x, struct entries *entries)
+{
+    const int lane = (int)threadIdx.x % WARP;
+    struct twisted_chain chain = twisted_chain_begin(x);
+    struct entry own = read_entry(m, way, lane);
+    double *place = way.first;
+
+    for (int begin = 0; begin < way.most; begin += WARP) {
+        const int count = way.most - begin < WARP ? way.most - begin : (int)WARP;
+
+        __syncwarp();
+        entries->b[lane] = own.b;
+        entries->square[lane] = own.square;
+        entries->rest[lane] = own.rest;
+        __syncwarp();
+        own = read_entry(m, way, begin + WARP + lane);
+#pragma unroll 8
+        for (int j = 0; j < count; j++) {
+            struct twisted_chain next = chain;
+            const wide ratio =
+                twisted_chain_step(x, entries->b[j], entries->square[j], entries->rest[j], &next);
+            const bool there = begin + j < way.steps;
+
+            if (STORED && there) {
+                *place = ratio;
+            }
+            place += way.pitch;
+            chain = there ? next : chain;
+        }
+    }
+    return chain;
+}
+
+/* Both chains of each value. */
+struct meeting {
+    struct entries entries[ENDS];
+    struct twisted_chain chain[ENDS][WARP];
+};
+
+/* All threads of the block call this. */
+template <bool STORED>
+static __device__ __forceinline__ struct met
+meet(const struct twisted_matrix &m, const struct way &way, pair x, struct meeting *meeting)
+{
+    const int lane = (int)threadIdx.x % WARP;
+    struct met met;
+
+    const struct twisted_chain chain = walk_chain<STORED>(m, way, x, &meeting->entries[way.end]);
+
+    __syncthreads(); /* what was found before has been read */
+    meeting->chain[way.end][lane] = chain;
+    __syncthreads();
+    met.g =
+        twisted_meet(x, meeting->chain[TOP][lane], meeting->chain[BOTTOM][lane], &met.square_norm);
+    return met;
+}
+
+/* Corrects a value until it is settled. */
+static __device__ __forceinline__ pair
+correct(const struct twisted_matrix &m, const struct way &way, double shift, double gap,
+        struct meeting *meeting)
+{
+    const double limit = twisted_angle_limit(m.n);
+    pair x = pair_of(shift, 0.0);
+    bool settled = false;
+
+    for (int i = 0; i < TWISTED_CORRECTIONS; i++) {
+        const struct met met = meet<false>(m, way, x, meeting);
+
+        if (!settled) {
+            const double angle = twisted_angle_square(met.g, met.square_norm, gap);
+
+            /* where it is not a number there is no hope either */
+            settled = !(angle < (double)INFINITY) || twisted_settles(angle, limit);
+            x = twisted_correct(x, met.g, met.square_norm);
+        }
+        if (__syncthreads_and(settled)) {
+            break;
+        }
+    }
+    return x;
+}
+
+static __global__ void
+__launch_bounds__(CHAIN_THREADS) chain_kernel(struct twisted_device run, struct twisted_block block)
+{
+    const struct place at = place_in_group(block, blockIdx.x);
+    const struct twisted_matrix m = matrix_of(run);
+    const bool taken = twisted_takes(run);
+    const int r = taken ? (int)block.twist[at.column] : 0, last = 2 * (int)run.n - 1;
+    __shared__ struct meeting meeting;
+    __shared__ double sums[ENDS][2][WARP];
+    struct way way = {};
+    struct met met;
+    double sum[2];
+    pair x;
+
+    if (!taken) {
+        if (at.end == TOP && at.column < block.count) {
+            atomicAdd(&run.facts->refused, 1ULL);
+        }
+        return;
+    }
+    if (all_joined(block, at)) {
+        return;
+    }
+    way.end = at.end;
+    way.steps = at.end == TOP ? r : last - r;
+    way.most = warp_most(way.steps);
+    way.first = block.z + (at.end == TOP ? 0 : last) * block.width + at.column;
+    way.pitch = at.end == TOP ? block.width : -block.width;
+    x = correct(m, way, shift_at(run, at), gap_of(run, at.value), &meeting);
+    met = meet<true>(m, way, x, &meeting);
+    unfold(way, 1, sum);
+    sums[at.end][0][at.lane] = sum[0];
+    sums[at.end][1][at.lane] = sum[1];
+    __syncthreads();
+    if (at.end == TOP) {
+        for (int i = 0; i < 2; i++) {
+            sum[i] = sums[TOP][i][at.lane] + sums[BOTTOM][i][at.lane];
+        }
+        conclude(run, block, at, x, met, sum);
+    }
+}
+
+#endif

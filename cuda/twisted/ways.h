@@ -1,0 +1,163 @@
+/*
+ * Twisted factorisations on the device: what twists and chains of a block of values share.
+ *
+ * A lane has a value, and walks over rows of T from the top or from the bottom.  Entry
+ * [row][value] of block->z holds a minor, then a ratio, then an entry of z.
+ */
+#ifndef TSVDI_CUDA_TWISTED_WAYS_H
+#define TSVDI_CUDA_TWISTED_WAYS_H
+
+#include "twisted/run.h"
+
+/* Threads of a block that has two warps for 32 values, one for each end. */
+enum { CHAIN_THREADS = ENDS * (int)WARP };
+
+/* Entries of z that a lane reads at once: a step takes far less than a read from memory does. */
+enum { AHEAD = 16 };
+
+/* The place of a thread: its end of the matrix, and its value. */
+struct place {
+    int end, lane;
+    int64_t column; /* of the block's arrays; those from block.count on repeat the last value */
+    int64_t value;  /* of the k wanted ones */
+};
+
+static __device__ __forceinline__ struct place
+place_in_group(const struct twisted_block &block, int64_t group)
+{
+    struct place p;
+
+    p.end = (int)threadIdx.x / WARP;
+    p.lane = (int)threadIdx.x % WARP;
+    p.column = group * WARP + p.lane;
+    p.value = block.begin + (p.column < block.count ? p.column : block.count - 1);
+    return p;
+}
+
+static __device__ __forceinline__ double
+shift_at(const struct twisted_device &run, struct place at)
+{
+    return run.found[run.first - run.from + at.value];
+}
+
+/* Whether the chains by segments have found all values of a warp. */
+static __device__ __forceinline__ bool
+all_joined(const struct twisted_block &block, struct place at)
+{
+    return block.segments.count > 1 &&
+           __all_sync(0xffffffffu, block.segments.state[at.column].stage == JOINED);
+}
+
+/* Part 0 of a chain; the next one is `width` numbers further. */
+static __device__ __forceinline__ double *
+chain_at(const struct twisted_segments &segments, int end, int segment, int64_t width,
+         int64_t column)
+{
+    return segments.chain + ((int64_t)end * segments.count + segment) * CHAIN_PARTS * width +
+           column;
+}
+
+static __device__ __forceinline__ void
+write_entrance(const struct twisted_segments &segments, int end, int segment, int64_t width,
+               int64_t column, pair e, double slope)
+{
+    double *part = chain_at(segments, end, segment, width, column);
+
+    part[ENTER_HIGH * width] = pair_high(e);
+    part[ENTER_LOW * width] = pair_low(e);
+    part[SLOPE * width] = slope;
+}
+
+/* The largest number of a warp, in all lanes. */
+static __device__ __forceinline__ int
+warp_most(int x)
+{
+    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
+        const int other = __shfl_xor_sync(0xffffffffu, x, lanes);
+
+        x = other > x ? other : x;
+    }
+    return x;
+}
+
+/* A lane's way over rows from one end towards row r.  Each step leads away from a row. */
+struct way {
+    int end;
+    int steps;
+    int most;      /* steps of any lane of the warp */
+    double *first; /* the lane's place in the row that step 0 leads away from */
+    int64_t pitch; /* from there to the row of step 1 */
+};
+
+/* The ratios of AHEAD steps from step `begin` on. */
+static __device__ __forceinline__ void
+read_ratios(const struct way &way, int begin, double (&ratio)[AHEAD])
+{
+    const double *place = way.first + begin * way.pitch;
+
+#pragma unroll
+    for (int j = 0; j < AHEAD; j++) {
+        ratio[j] = begin >= 0 && begin + j < way.steps ? *place : 0;
+        place += way.pitch;
+    }
+}
+
+/* z from the ratios, in their place, and the sums of the squares of its even and odd rows.  x: z in
+   the row that the last step leads to, which is left out. */
+static __device__ __forceinline__ void
+unfold(const struct way &way, double x, double sum[2])
+{
+    const int last = (way.most + AHEAD - 1) / AHEAD * AHEAD - AHEAD;
+    double part[2] = {0, 0}, ratio[AHEAD], next[AHEAD];
+
+    read_ratios(way, last, ratio);
+    for (int begin = last; begin >= 0; begin -= AHEAD) {
+        double *place = way.first + (begin + AHEAD - 1) * way.pitch;
+
+        read_ratios(way, begin - AHEAD, next);
+#pragma unroll
+        for (int j = AHEAD - 1; j >= 0; j--) {
+            if (begin + j < way.steps) {
+                x = ratio[j] * x;
+                *place = x;
+                part[j % 2] = fma(x, x, part[j % 2]);
+            }
+            place -= way.pitch;
+        }
+#pragma unroll
+        for (int j = 0; j < AHEAD; j++) {
+            ratio[j] = next[j];
+        }
+    }
+    /* step 0 leads away from an even row, or from the bottom from an odd one */
+    sum[0] = part[way.end == TOP ? 0 : 1];
+    sum[1] = part[way.end == TOP ? 1 : 0];
+}
+
+/* Writes what remains of a value: row r of z, the factors of its rows and the value itself.  Counts
+   it if it does not pass the gates.  sum: of the squares of z's even and odd rows without r. */
+static __device__ __forceinline__ void
+conclude(const struct twisted_device &run, const struct twisted_block &block, struct place at,
+         pair x, struct met met, double sum[2])
+{
+    const int64_t value = at.value, r = block.twist[at.column];
+    const double gap = gap_of(run, value), shift = shift_at(run, at);
+    const double angle = twisted_angle_square(met.g, met.square_norm, gap);
+
+    block.z[r * block.width + at.column] = 1;
+    for (int i = 0; i < 2; i++) {
+        sum[i] += r % 2 == i;
+        block.factor[i][at.column] = 1 / sqrt(sum[i]);
+    }
+    if (at.column >= block.count) {
+        return;
+    }
+    run.value[value] = pair_high(x);
+    run.s[value] = twisted_value(pair_high(x), pair_low(x), run.exponent);
+    if (!(twisted_parts(shift, gap) &&
+          twisted_accepts(run.n, angle, sum[0] / sum[1], shift, pair_high(x), gap))) {
+        atomicAdd(&run.facts->refused, 1ULL);
+    }
+}
+
+#endif
