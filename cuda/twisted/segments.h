@@ -78,19 +78,20 @@ enter(const struct twisted_device &run, const struct twisted_block &block, int64
     const struct range rows = range_of(run, block.segments, segment);
     const bool first = segment == (end == TOP ? 0 : block.segments.count - 1);
     const int row = end == TOP ? rows.begin : rows.end - 1;
+    double slope = 0;
     pair e = state.x;
 
     if (!first) {
         const double *part = chain_at(block.segments, end, segment, block.width, column);
-        const double slope = part[SLOPE * block.width];
 
+        slope = part[SLOPE * block.width];
         e = pair_of(part[ENTER_HIGH * block.width], part[ENTER_LOW * block.width]);
         e = pair_add(e, slope * state.moved);
         if (pair_high(e) == 0) { /* as in a step */
             e = pair_of(pair_high(state.x) * PAIR_TINY, 0.0);
         }
-        write_entrance(block.segments, end, segment, block.width, column, e, slope);
     }
+    write_entrance(block.segments, end, segment, block.width, column, e, slope);
     w->end = end;
     w->left = r < 0 ? rows.end - rows.begin : end == TOP ? r - row : row - r;
     w->next = end == TOP ? row : row - 1;
