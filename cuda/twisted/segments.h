@@ -21,7 +21,9 @@
  * A pass is good if the E that a segment leaves is the one that the next segment entered.  With a
  * mismatch delta_s in row s, (T - x I) z = -g e_r + sum of delta_s z_s e_s: so the mismatches join
  * g in the angle by which z is off.  One that is only as large as what long chains may lose by
- * rounding is the same as a small relative change of b, and counts as none.
+ * rounding is the same as a small relative change of b, and counts as none.  Such a one is not
+ * passed on either.  Where E would be zero without rounding the next E depends on nothing but
+ * rounding, and the pieces fit only if a pass repeats the bits of the one before.
  *
  * Values whose chains do not join in PASSES go to twisted/chains.h.
  */
@@ -232,8 +234,8 @@ join(const struct twisted_block &block, struct place at, int own, double x)
 #pragma unroll
         for (int i = 0; i < PIECES_AHEAD; i++, segment += way) {
             const struct piece now = ahead[i];
-            const pair entered = ahead[(i + 1) % PIECES_AHEAD].enter; /* the next segment */
             const double product = now.product * now.product;
+            pair entered = ahead[(i + 1) % PIECES_AHEAD].enter; /* the next segment */
             double off, size;
 
             if (PIECES_AHEAD <= (own - segment) * way) {
@@ -248,9 +250,14 @@ join(const struct twisted_block &block, struct place at, int own, double x)
             }
             off = pair_excess(now.leave, pair_of(0.0, 0.0), entered);
             size = fmax(fabs(pair_high(j.chain.e)), fabs(x - pair_high(j.chain.e)));
-            j.mismatch += fabs(off) <= MISMATCH_NOISE * size ? 0 : off * off;
-            change += off;
-            write_entrance(block.segments, at.end, segment + way, block.width, at.column, j.chain.e,
+            if (fabs(off) <= MISMATCH_NOISE * size) {
+                entered = pair_add(entered, change);
+            } else {
+                entered = j.chain.e;
+                j.mismatch += off * off;
+                change += off;
+            }
+            write_entrance(block.segments, at.end, segment + way, block.width, at.column, entered,
                            1 + j.chain.norm);
         }
     }
