@@ -33,8 +33,9 @@
 #include "twisted/ways.h"
 
 enum {
-    /* Passes, at most.  Two are enough for nearly all values, three for crowded ones. */
-    PASSES = 4,
+    /* Passes, at most.  Two are enough for nearly all values, three for crowded ones, and up to
+       five for those with pivots that are zero but for rounding. */
+    PASSES = 5,
 
     /* Segments that are read before they are joined: a read takes longer than a join. */
     PIECES_AHEAD = 4,
