@@ -31,6 +31,7 @@
 #ifndef TSVDI_CUDA_DENSE_JACOBI_PAIRS_H
 #define TSVDI_CUDA_DENSE_JACOBI_PAIRS_H
 
+#include "dense/jacobi_place.h"
 #include "dense/jacobi_warp.h"
 
 enum {
@@ -592,41 +593,6 @@ find_signs(const struct jacobi_pair &x, struct jacobi_shared &of, bool placed, b
     of.inverse[rank_b] = most_b < 0 ? REAL(-1) : REAL(1);
 }
 
-/* The value of that rank. */
-static __device__ __forceinline__ void
-write_value(const struct jacobi_batch &q, const struct jacobi_results &to, int64_t matrix,
-            bool placed, int rank, real value)
-{
-    if (placed && rank >= to.first && rank < to.first + to.k) {
-        to.s[matrix * to.k + rank - to.first] = scaled_value(value, to.exponent[matrix], false);
-    }
-    if (!placed && rank < q.c) {
-        q.s[matrix * q.c + rank] = value;
-    }
-}
-
-/* Writes `count` vectors of n entries from rank `first` on, with their signs, to [count][n] if
-   `rows`, or [n][count].  Entry i of vector j is at from[j vector + i entry]. */
-static __device__ __forceinline__ void
-write_vectors(const struct jacobi_shared &of, int vector, int entry, int first, int count, int n,
-              bool rows, int lane, real *to)
-{
-    const real *const from = &of.r[0][0];
-    const int inner = rows ? n : count, outer = rows ? count : n;
-
-#pragma unroll 4
-    for (int j = 0; j < outer; j++) {
-#pragma unroll
-        for (int half = 0; half < PAIR_ORDER; half += PAIR_LANES) {
-            const int i = lane + half, rank = first + (rows ? j : i);
-
-            if (i < inner) {
-                to[j * inner + i] = of.inverse[rank] * from[rank * vector + (rows ? i : j) * entry];
-            }
-        }
-    }
-}
-
 /* ---- matrices ---- */
 
 template <bool VECTORS>
@@ -713,10 +679,11 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS)
         find_signs(x, of, placed, to.wide, rank_a, rank_b);
         __syncwarp();
         if (good) {
-            write_vectors(of, 1, PAIR_ORDER + 1, first, count, c, !placed || !to.wide, lane,
-                          !placed   ? v
-                          : to.wide ? to.u + matrix * c * count
-                                    : to.vh + matrix * count * c);
+            write_vectors<PAIR_LANES, PAIR_ORDER>(&of.r[0][0], of.inverse, 1, PAIR_ORDER + 1, first,
+                                                  count, c, !placed || !to.wide, lane,
+                                                  !placed   ? v
+                                                  : to.wide ? to.u + matrix * c * count
+                                                            : to.vh + matrix * count * c);
         }
         __syncwarp();
 #pragma unroll
@@ -726,10 +693,11 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS)
         }
         __syncwarp();
         if (good) {
-            write_vectors(of, PAIR_ORDER + 1, 1, first, count, r, !placed || to.wide, lane,
-                          !placed   ? w
-                          : to.wide ? to.vh + matrix * count * r
-                                    : to.u + matrix * r * count);
+            write_vectors<PAIR_LANES, PAIR_ORDER>(&of.r[0][0], of.inverse, PAIR_ORDER + 1, 1, first,
+                                                  count, r, !placed || to.wide, lane,
+                                                  !placed   ? w
+                                                  : to.wide ? to.vh + matrix * count * r
+                                                            : to.u + matrix * r * count);
         }
     }
     for (int j = lane; good && j < c; j += PAIR_LANES) {

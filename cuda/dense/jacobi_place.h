@@ -76,6 +76,44 @@ out:
     return ret;
 }
 
+/* ---- by the threads of jacobi_pairs.h, in its kernel ---- */
+
+/* The value of that rank. */
+static __device__ __forceinline__ void
+write_value(const struct jacobi_batch &q, const struct jacobi_results &to, int64_t matrix,
+            bool placed, int rank, real value)
+{
+    if (placed && rank >= to.first && rank < to.first + to.k) {
+        to.s[matrix * to.k + rank - to.first] = scaled_value(value, to.exponent[matrix], false);
+    }
+    if (!placed && rank < q.c) {
+        q.s[matrix * q.c + rank] = value;
+    }
+}
+
+/* Writes `count` vectors of n entries from rank `first` on to [count][n] if `rows`, or [n][count].
+   Entry i of the vector of rank j is sign[j] from[j vector + i entry].  LANES threads do that;
+   there are no more than MOST vectors, nor entries. */
+template <int LANES, int MOST>
+static __device__ __forceinline__ void
+write_vectors(const real *from, const real *sign, int vector, int entry, int first, int count,
+              int n, bool rows, int lane, real *to)
+{
+    const int inner = rows ? n : count, outer = rows ? count : n;
+
+#pragma unroll 4
+    for (int j = 0; j < outer; j++) {
+#pragma unroll
+        for (int half = 0; half < MOST; half += LANES) {
+            const int i = lane + half, rank = first + (rows ? j : i);
+
+            if (i < inner) {
+                to[j * inner + i] = sign[rank] * from[rank * vector + (rows ? i : j) * entry];
+            }
+        }
+    }
+}
+
 /* ---- matrices up to WARP x WARP ---- */
 
 /* Entry `lane` of vectors j to j + PLACE_ONCE - 1, those of r entries if `longer`; zeros behind
