@@ -408,18 +408,12 @@ out:
     return ret;
 }
 
-/* Where jacobi_pairs.h places results itself; else nowhere. */
-static struct jacobi_results
-placed_results(const struct dense_problem *p, const struct cuda_jacobi *run)
+/* Whether jacobi_pairs.h places results itself. */
+static bool
+places_pairs(const struct dense_problem *p, const struct dense_shape &shape, int64_t r)
 {
-    const struct cuda_dense &dense = run->dense;
-    const struct dense_shape shape = dense_shape_of(p);
-
-    if (!p->b.vectors || !are_paired((int)dense.r) || shape.k == 0 || shape.u_columns != shape.k ||
-        shape.v_rows != shape.k) {
-        return {};
-    }
-    return {dense.wide, (int)p->b.first, (int)shape.k, dense.exponent, dense.s, dense.u, dense.vh};
+    return p->b.vectors && are_paired((int)r) && shape.k > 0 && shape.u_columns == shape.k &&
+           shape.v_rows == shape.k;
 }
 
 /* The results in place; what tsvdi_cuda_dense_finish() does is left to do. */
@@ -514,16 +508,19 @@ jacobi_run(struct tsvd_context *ctx, struct jacobi_job *job)
     const bool is_small = run->longer > 0 && p->b.k > 0 && p->rows <= WARP && p->columns <= WARP;
     const struct cuda_piece piece[] = {
         {job->made, run->batch.made, (size_t)job->count * sizeof(*job->made)}};
-    const struct jacobi_results to = placed_results(p, run);
+    const bool placed = places_pairs(p, shape, run->dense.r);
+    const struct jacobi_results to = {run->dense.wide,     (int)p->b.first, (int)shape.k,
+                                      run->dense.exponent, run->dense.s,    run->dense.u,
+                                      run->dense.vh};
+    const struct jacobi_results nowhere = {};
     tsvd_status ret = TSVD_OK;
 
     if (run->is_large) {
         TSVD_TRY(tsvdi_cuda_jacobi_solve(ctx, &run->large, job, run->longer, run->d_work));
     } else {
-        TSVD_TRY(decompose(ctx, job, run, to));
+        TSVD_TRY(decompose(ctx, job, run, placed ? to : nowhere));
         TSVD_TRY(complete(call, run));
-        TSVD_TRY(is_small ? place_small(call, run->batch, run->extra, run->dense, shape,
-                                        (int)p->b.first, to.u != NULL)
+        TSVD_TRY(is_small ? place_small(call, run->batch, run->extra, shape, to, placed)
                           : make_results(call, p, run));
     }
     if (shape.k > 0 && !is_small) {

@@ -138,17 +138,16 @@ read_vectors(const struct jacobi_batch &q, real *extra, bool longer, int64_t mat
    others.  refused: only those that jacobi_pairs.h refused. */
 static __global__ void
 __launch_bounds__(PLACE_SMALL_THREADS)
-    place_small_kernel(struct jacobi_batch q, real *extra, struct dense_shape shape, bool wide,
-                       int first, bool refused, const real_int *exponent, real *s, real *u,
-                       real *vh)
+    place_small_kernel(struct jacobi_batch q, real *extra, struct dense_shape shape,
+                       struct jacobi_results to, bool refused)
 {
     __shared__ real tiles[PLACE_WARPS][WARP][WARP + 1]; /* [j] vector j on the left */
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
     const int64_t matrix = (int64_t)blockIdx.x * PLACE_WARPS + warp;
-    const int k = (int)shape.k, rows = (int)shape.u_rows, columns = (int)shape.u_columns;
+    const int rows = (int)shape.u_rows, columns = (int)shape.u_columns;
     const int v_rows = (int)shape.v_rows, v_columns = (int)shape.v_columns;
     real(*const tile)[WARP + 1] = tiles[warp];
-    real x[PLACE_ONCE], most = 0;
+    real x[PLACE_ONCE], most = 0, *u, *vh;
     unsigned negative;
     bool lost;
 
@@ -156,17 +155,17 @@ __launch_bounds__(PLACE_SMALL_THREADS)
         return;
     }
     lost = q.kind[matrix] == NONFINITE;
-    u += matrix * rows * columns;
-    vh += matrix * v_rows * v_columns;
+    u = to.u + matrix * rows * columns;
+    vh = to.vh + matrix * v_rows * v_columns;
     for (int j = 0; j < columns; j += PLACE_ONCE) {
-        read_vectors(q, extra, !wide, matrix, j, first, columns, rows, x);
+        read_vectors(q, extra, !to.wide, matrix, j, to.first, columns, rows, x);
 #pragma unroll
         for (int l = 0; l < PLACE_ONCE; l++) {
             tile[j + l][lane] = x[l];
         }
     }
     __syncwarp();
-    for (int i = 0; i < (lane < k ? rows : 0); i++) {
+    for (int i = 0; i < (lane < to.k ? rows : 0); i++) {
         most = larger_entry(most, tile[lane][i]);
     }
     negative = __ballot_sync(0xffffffffu, most < 0);
@@ -177,7 +176,7 @@ __launch_bounds__(PLACE_SMALL_THREADS)
         u[i * columns + lane] = lost ? REAL(NAN) : entry;
     }
     for (int j = 0; j < v_rows; j += PLACE_ONCE) {
-        read_vectors(q, extra, wide, matrix, j, first, v_rows, v_columns, x);
+        read_vectors(q, extra, to.wide, matrix, j, to.first, v_rows, v_columns, x);
 #pragma unroll
         for (int l = 0; l < PLACE_ONCE; l++) {
             if (j + l < v_rows && lane < v_columns) {
@@ -187,20 +186,20 @@ __launch_bounds__(PLACE_SMALL_THREADS)
             }
         }
     }
-    if (lane < k) {
-        s[matrix * k + lane] =
-            scaled_value(q.s[matrix * q.c + first + lane], exponent[matrix], lost);
+    if (lane < to.k) {
+        to.s[matrix * to.k + lane] =
+            scaled_value(q.s[matrix * q.c + to.first + lane], to.exponent[matrix], lost);
     }
 }
 
 static tsvd_status
 place_small(struct cuda_call *call, const struct jacobi_batch &q, real *extra,
-            const struct cuda_dense &to, const struct dense_shape &shape, int first, bool refused)
+            const struct dense_shape &shape, const struct jacobi_results &to, bool refused)
 {
     tsvd_status ret = TSVD_OK;
 
     place_small_kernel<<<blocks_for(q.count, PLACE_WARPS), PLACE_SMALL_THREADS, 0, call->stream>>>(
-        q, extra, shape, to.wide != 0, first, refused, to.exponent, to.s, to.u, to.vh);
+        q, extra, shape, to, refused);
     CUDA_LAUNCHED(call);
 out:
     return ret;

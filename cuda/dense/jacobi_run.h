@@ -29,14 +29,15 @@ struct jacobi_batch {
     struct jacobi_made *made; /* [count] out */
 };
 
-/* The results that the caller wants, if all vectors belong to values.  All arrays are device
-   memory. */
+/* Where the results that the caller wants are made.  All arrays are device memory.  jacobi_pairs.h
+   places results itself if all vectors belong to values; u is NULL for it if it must not. */
 struct jacobi_results {
     int wide;                 /* 1: W is A's transpose */
     int first, k;             /* the ranks first .. first + k - 1 */
     const real_int *exponent; /* [count] of the scale of A */
     real *s;                  /* [count][k] */
-    real *u, *vh;             /* [count][rows of A][k], [count][k][columns]; NULL: not from here */
+    real *u, *vh;             /* [count][u_rows][u_columns], [count][v_rows][v_columns] of
+                                 dense_shape */
 };
 
 /* A column's norm is kept, with the entries, within these bounds. */
