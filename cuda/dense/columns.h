@@ -72,16 +72,17 @@ bulk_prepare(uint64_t *full, int stages)
     }
 }
 
-/* Starts a copy whose bytes count there.  passing: the L2 cache does better with other data. */
+/* Starts a copy whose bytes count there.  kept: the data stays in the L2 cache, which otherwise
+   gives it up first. */
 static __device__ __forceinline__ void
-bulk_copy(real *to, const real *from, unsigned bytes, uint64_t *full, bool passing)
+bulk_copy(real *to, const real *from, unsigned bytes, uint64_t *full, bool kept)
 {
     uint64_t policy;
 
-    if (passing) {
-        asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-    } else {
+    if (kept) {
         asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+    } else {
+        asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
     }
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
                  "[%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
@@ -167,7 +168,7 @@ ring_fill(const struct ring &ring, int stage, struct room_part part, const real 
 
             if (k < count && begin < end) {
                 bulk_copy(to + k * room + part.begin, from + k * next - shift + part.begin,
-                          end - begin, ring.full + stage, (kept >> k & 1) == 0);
+                          end - begin, ring.full + stage, (kept >> k & 1) != 0);
             }
         }
     }
