@@ -168,14 +168,16 @@ enum {
     /* dense/reduce.cu: columns of a panel. */
     DENSE_WIDTH = 32,
 
-    /* dense/reduce.cu: visits to columns that are on their way to shared memory; at most 6.  With
-       one column more of each block on its way to the L2 cache between two steps n = 4096 took 1.03
-       times as long, n = 10^4 1.00 times.  With 4 of them n = 8192 took as long. */
+    /* dense/reduce.cu: stages in shared memory, each with the columns of a visit; fewer if these do
+       not fit.  copies_wait() of dense/panel.h allows 6.  With 4, n = 8192 took as long.  With 4
+       and one column more of each block on its way to the L2 cache between two steps, n = 4096 took
+       1.03 times as long as with 4 alone, n = 10^4 1.00 times. */
     DENSE_STAGES = 6,
 
-    /* dense/reduce.cu: so much of the L2 cache is for columns that stay there from step to step.
-       Values of n = 10^4 took 785, 782, 787, 797, 829 and 854 ms with 0, 10, 20, 30, 50 and 95
-       percent, those of n = 4096 78.7, 77.3, 76.4, 76.1 and 78.1 ms with 0 to 50. */
+    /* dense/reduce.cu: percent of the L2 cache for columns that stay there from step to step.  The
+       values of n = 10^4 took 785, 782, 787, 797, 829 and 854 ms with 0, 10, 20, 30, 50 and 95.
+       Those of n = 4096 took 78.7, 77.3, 76.4, 76.1 and 78.1 ms with 0, 10, 20, 30 and 50.  15 is
+       between the best of both, 10 and 30; it has no time in this series. */
     DENSE_CACHE_PERCENT = 15,
 
     /* dense/resident.cu: threads of a block that have rows, and how many rows each, at most. */

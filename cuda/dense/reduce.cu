@@ -44,7 +44,8 @@ enum {
     LAST = SLOTS - 1,
     EACH = SLOTS / WARPS, /* slots of a warp, a power of two */
     MOST_SHARES = 16,     /* threads, at most, that share a row of the slice */
-    IN_FLIGHT = 44,       /* parts of w that a thread asks for at once */
+    IN_FLIGHT = 44,       /* parts of w that a thread asks for at once.  Three threads of a row then
+                             ask for those of 132 blocks.  Not measured. */
     CHUNKS = 5,           /* parts of a slot that a thread asks for */
     MOST_BLOCKS = CHUNKS * WARP
 };
@@ -863,7 +864,7 @@ launch_panel(struct cuda_call *call, struct panel q)
 
     CUDA_TRY(call, cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, call->device));
     keep_columns(&q, (int64_t)cache * DENSE_CACHE_PERCENT / 100);
-    /* a third stage is worth more than the slice, a fourth is not */
+    /* Three stages come before the slice, and others behind it.  Not measured. */
     q.slice =
         least + slice <= (size_t)call->shared_most && (beside == most || beside >= 3) ? longest : 0;
     q.stages = q.slice > 0 ? beside : most;
