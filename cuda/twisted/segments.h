@@ -18,9 +18,9 @@
  * to r by one thread for each chain, and the next pass begins with entrances that are right but for
  * rounding.  The correction of x moves them by the derivative of E, which is 1 + N.
  *
- * A pass is good if the E that a segment leaves is the one that the next segment entered.  With a
- * mismatch delta_s in row s, (T - x I) z = -g e_r + sum of delta_s z_s e_s: so the mismatches join
- * g in the angle by which z is off.  One that is only as large as what long chains may lose by
+ * A pass is good if the E that a segment leaves is the one that the next segment entered.  If that
+ * is larger by delta_s in row s, (T - x I) z = -g e_r + sum of delta_s z_s e_s: so the mismatches
+ * join g in the angle by which z is off.  One that is only as large as what long chains may lose by
  * rounding is the same as a small relative change of b, and counts as none.  Such a one is not
  * passed on either.  Where E would be zero without rounding the next E depends on nothing but
  * rounding, and the pieces fit only if a pass repeats the bits of the one before.
@@ -246,7 +246,8 @@ join(const struct twisted_block &block, struct place at, int own, double x)
             j.chain.e = pair_add(now.leave, change);
             j.chain.norm = fma(product, j.chain.norm, now.norm);
             j.mismatch *= product;
-            if (segment == own) {
+            if (segment == own) { /* the vectors are made with the E without this change */
+                j.mismatch += change * change;
                 return j;
             }
             off = pair_excess(now.leave, pair_of(0.0, 0.0), entered);
