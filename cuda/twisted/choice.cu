@@ -1,24 +1,58 @@
 /*
  * Twisted factorisations on the device: whether divide and conquer would be faster.
  *
- * It is where most vectors are negligible in the row that its last merge cuts: those deflate.  One
- * pass over the matrix tells about how many are.  For a shift x, let z be the solution of
+ * It is where most vectors are negligible in the row that its last merge cuts: those deflate.  A
+ * look at the matrix tells about how many are.  For a shift x, let z be the solution of
  * (T - x I) z = 0 from the top, in all rows but the last.  Where z grows, the vectors of values
  * near x fall off by as much.  And where the sign changes of z for two shifts part, there live the
  * vectors of the values between them.  So a value between two shifts, whose vector lives in some
  * rows, survives if z has grown little between those rows and the cut.
+ *
+ * What z is behind a part of the rows is linear in what it is before them.  So all parts are
+ * crossed at once, from both unit vectors.  This tells where z begins in each of them, and then all
+ * are crossed once more.
  */
 #include "twisted/run.h"
 
-enum { SHIFTS = 256, PIECE = 64 };
+enum {
+    SHIFTS = 256,
+    PIECE = 64,     /* rows that are in shared memory */
+    SEGMENTS = 512, /* at most; each has whole pieces */
+    PARTS = 128,    /* at most; each has whole segments */
+    GROUPS = 4      /* threads of a shift that add up segments */
+};
 
 /* The shifts below top / 2^LOW_SHARE are powers of two apart, the others are evenly spaced. */
 static const double LOW_SHARE = 8, POWER_STEP = 1.8;
 
-/* What a shift has found at the end of a segment of rows. */
+/* z in two rows that follow one another, so far. */
+struct solution {
+    struct twisted_minors z;
+    int64_t twos; /* that were taken out of both */
+    int changes;  /* of its sign, in a segment */
+};
+
+/* The solutions that begin in front of a part with (now, before) = (1, 0) and (0, 1). */
+enum { BY_NOW, BY_BEFORE, BASIS };
+
+/* What they are behind it. */
+struct crossing {
+    struct twisted_minors z[BASIS];
+    int64_t twos[BASIS];
+};
+
+/* What a shift has found in a segment. */
 struct growth {
-    float grown; /* log2 of z */
-    int changes; /* of its sign, so far */
+    float grown; /* log2 of z at its end */
+    int changes; /* of the sign of z */
+};
+
+struct look {
+    int64_t entries;
+    int64_t segment, segments; /* entries of one, how many */
+    int64_t part, parts;
+    struct growth *found;      /* [segments][SHIFTS] */
+    struct crossing *crossing; /* [parts][SHIFTS] */
 };
 
 static __device__ __forceinline__ double
@@ -30,19 +64,11 @@ shift_of(int i, double top)
                     : top * (i - half + 0.5) / half;
 }
 
-/* z in two rows that follow one another, so far. */
-struct solution {
-    struct twisted_minors z;
-    double last;  /* the entry behind z.before */
-    int64_t twos; /* that were taken out of both */
-    int changes;
-};
-
 /* Across `count` entries, COUNT at a time, between which z cannot leave the range of doubles. FULL:
-   a multiple of them. */
-template <int COUNT, bool FULL>
+   a multiple of them.  *last: the entry in front of them. */
+template <int COUNT, bool FULL, int SOLUTIONS>
 static __device__ __forceinline__ void
-cross(double x, int count, const double *b, const double *inverse, struct solution *s)
+cross(double x, int count, const double *b, const double *inverse, double *last, struct solution *s)
 {
     for (int begin = 0; begin < count; begin += COUNT) {
 #pragma unroll
@@ -51,59 +77,140 @@ cross(double x, int count, const double *b, const double *inverse, struct soluti
 
             if (FULL || k < count) {
                 /* the quotients of the entries are ready before z is */
-                const double next =
-                    fma(x * inverse[k], s->z.now, -(s->last * inverse[k]) * s->z.before);
+                const double now = x * inverse[k], before = *last * inverse[k];
 
-                s->changes += (next < 0) != (s->z.now < 0);
-                s->z.before = s->z.now;
-                s->z.now = next;
-                s->last = b[k];
+#pragma unroll
+                for (int i = 0; i < SOLUTIONS; i++) {
+                    const double next = fma(now, s[i].z.now, -before * s[i].z.before);
+
+                    s[i].changes += (next < 0) != (s[i].z.now < 0);
+                    s[i].z.before = s[i].z.now;
+                    s[i].z.now = next;
+                }
+                *last = b[k];
             }
         }
-        s->twos += twisted_minors_rescale(&s->z);
+#pragma unroll
+        for (int i = 0; i < SOLUTIONS; i++) {
+            s[i].twos += twisted_minors_rescale(&s[i].z);
+        }
     }
 }
 
-/* A thread has a shift.  found: [segments][SHIFTS]. */
-static __global__ void
-__launch_bounds__(WARP)
-    growth_kernel(struct twisted_device run, int64_t segment, struct growth *found)
+/* Across a piece, by a warp that has a shift in each lane. */
+template <int SOLUTIONS>
+static __device__ __forceinline__ void
+cross_piece(const struct twisted_device &run, double x, int64_t begin, int count, double *last,
+            struct solution *s)
 {
-    const int lane = (int)threadIdx.x, i = (int)blockIdx.x * WARP + lane;
-    const double x = shift_of(i, 2.5); /* above all values, since entries are below 2 */
-    const int64_t entries = 2 * run.n - 1;
     /* a step makes z larger or smaller by the inverse of an entry, or little more */
     const bool gentle = least_of(run) > 0x1p-40;
     __shared__ double b[PIECE], inverse[PIECE];
-    struct solution s = {{1, 0}, 0, 0, 0};
+
+    __syncwarp();
+    for (int k = (int)threadIdx.x; k < count; k += WARP) {
+        b[k] = fabs(run.b[begin + k]);
+        inverse[k] = 1 / b[k];
+    }
+    __syncwarp();
+    if (!gentle) {
+        cross<2, false, SOLUTIONS>(x, count, b, inverse, last, s);
+    } else if (count == PIECE) {
+        cross<8, true, SOLUTIONS>(x, PIECE, b, inverse, last, s);
+    } else {
+        cross<8, false, SOLUTIONS>(x, count, b, inverse, last, s);
+    }
+}
+
+/* The entry in front of a part. */
+static __device__ __forceinline__ double
+entry_before(const struct twisted_device &run, int64_t begin)
+{
+    return begin > 0 ? fabs(run.b[begin - 1]) : 0;
+}
+
+/* A block has a part, of all but the last one, and a warp of shifts. */
+static __global__ void
+__launch_bounds__(WARP) crossing_kernel(struct twisted_device run, struct look look)
+{
+    const int i = (int)(blockIdx.y * WARP + threadIdx.x);
+    const double x = shift_of(i, 2.5); /* above all values, since entries are below 2 */
+    const int64_t begin = blockIdx.x * look.part;
+    struct solution s[BASIS] = {};
+    struct crossing c;
+    double last;
 
     if (!twisted_takes(run)) {
         return;
     }
-    for (int64_t begin = 0; begin < entries; begin += PIECE) {
-        const int count = entries - begin < PIECE ? (int)(entries - begin) : (int)PIECE;
+    s[BY_NOW].z.now = 1;
+    s[BY_BEFORE].z.before = 1;
+    last = entry_before(run, begin);
+    for (int64_t k = begin; k < begin + look.part; k += PIECE) {
+        cross_piece<BASIS>(run, x, k, PIECE, &last, s);
+    }
+    for (int way = 0; way < BASIS; way++) {
+        c.z[way] = s[way].z;
+        c.twos[way] = s[way].twos;
+    }
+    look.crossing[blockIdx.x * SHIFTS + i] = c;
+}
 
-        __syncwarp();
-        for (int k = lane; k < count; k += WARP) {
-            b[k] = fabs(run.b[begin + k]);
-            inverse[k] = 1 / b[k];
+/* 2^twos, twos <= 0; 0 below the normal numbers. */
+static __device__ __forceinline__ double
+power_of_two(int64_t twos)
+{
+    return twos > -WIDE_BIAS ? wide_power((int)twos) : 0;
+}
+
+/* z behind a part. */
+static __device__ __forceinline__ void
+follow(const struct crossing &c, struct solution *s)
+{
+    const struct twisted_minors z = s->z;
+    const int64_t twos[BASIS] = {z.now != 0 ? c.twos[BY_NOW] : c.twos[BY_BEFORE],
+                                 z.before != 0 ? c.twos[BY_BEFORE] : c.twos[BY_NOW]};
+    const int64_t most = twos[BY_NOW] > twos[BY_BEFORE] ? twos[BY_NOW] : twos[BY_BEFORE];
+    const double now = z.now * power_of_two(twos[BY_NOW] - most);
+    const double before = z.before * power_of_two(twos[BY_BEFORE] - most);
+
+    s->z.now = now * c.z[BY_NOW].now + before * c.z[BY_BEFORE].now;
+    s->z.before = now * c.z[BY_NOW].before + before * c.z[BY_BEFORE].before;
+    s->twos += most + twisted_minors_rescale(&s->z);
+}
+
+/* The same blocks, and those of the last part. */
+static __global__ void
+__launch_bounds__(WARP) growth_kernel(struct twisted_device run, struct look look)
+{
+    const int i = (int)(blockIdx.y * WARP + threadIdx.x);
+    const double x = shift_of(i, 2.5);
+    const int64_t begin = blockIdx.x * look.part;
+    const int64_t end = begin + look.part < look.entries ? begin + look.part : look.entries;
+    struct solution s = {{1, 0}, 0, 0};
+    double last;
+
+    if (!twisted_takes(run)) {
+        return;
+    }
+#pragma unroll 4
+    for (int64_t part = 0; part < blockIdx.x; part++) {
+        follow(look.crossing[part * SHIFTS + i], &s);
+    }
+    last = entry_before(run, begin);
+    for (int64_t k = begin; k < end; k += PIECE) {
+        const int count = end - k < PIECE ? (int)(end - k) : (int)PIECE;
+
+        cross_piece<1>(run, x, k, count, &last, &s);
+        if (k + count == look.entries) { /* the count of all values above x is wanted */
+            s.changes += (x * s.z.now < last * s.z.before) != (s.z.now < 0);
         }
-        __syncwarp();
-        if (!gentle) {
-            cross<2, false>(x, count, b, inverse, &s);
-        } else if (count == PIECE) {
-            cross<8, true>(x, PIECE, b, inverse, &s);
-        } else {
-            cross<8, false>(x, count, b, inverse, &s);
-        }
-        if (begin + count == entries) { /* the count of all values above x is wanted */
-            s.changes += (x * s.z.now < s.last * s.z.before) != (s.z.now < 0);
-        }
-        if ((begin + count) % segment == 0 || begin + count == entries) {
+        if ((k + count) % look.segment == 0 || k + count == look.entries) {
             const double size = fmax(fabs(s.z.now), fabs(s.z.before));
             const struct growth g = {(float)((double)s.twos + log2(size)), s.changes};
 
-            found[(begin + count - 1) / segment * SHIFTS + i] = g;
+            look.found[k / look.segment * SHIFTS + i] = g;
+            s.changes = 0;
         }
     }
 }
@@ -111,68 +218,94 @@ __launch_bounds__(WARP)
 /* The share of the values that survive a merge that cuts the matrix in its middle; 0 if one of
    the wanted values is all but zero.  One block. */
 static __global__ void
-__launch_bounds__(SHIFTS) share_kernel(struct twisted_device run, int64_t segments,
-                                       const struct growth *found, double negligible, double *share)
+__launch_bounds__(GROUPS *SHIFTS)
+    share_kernel(struct twisted_device run, struct look look, double negligible, double *share)
 {
-    const int i = (int)threadIdx.x, j = i + 1 < SHIFTS ? i + 1 : i;
-    __shared__ double sums[2][SHIFTS];
-    int before = 0;
-    double all = 0, alive = 0;
+    const int thread = (int)threadIdx.x, i = thread % SHIFTS, j = i + 1 < SHIFTS ? i + 1 : i;
+    __shared__ int all[GROUPS * SHIFTS], alive[GROUPS * SHIFTS], above[GROUPS];
     float cut;
 
     if (!twisted_takes(run)) {
-        if (i == 0) {
+        if (thread == 0) {
             *share = 0;
         }
         return;
     }
-    cut = found[segments / 2 * SHIFTS + i].grown;
-    for (int64_t c = 0; c < segments; c++) {
-        const struct growth g = found[c * SHIFTS + i];
-        const int parted = found[c * SHIFTS + j].changes;
-        const int values = g.changes - parted - before;
-
-        before = g.changes - parted;
-        all += values > 0 ? values : 0;
-        alive += values > 0 && fabsf(g.grown - cut) < (float)negligible ? values : 0;
+    all[thread] = alive[thread] = 0;
+    if (i == 0) {
+        above[thread / SHIFTS] = 0;
     }
-    sums[0][i] = all;
-    sums[1][i] = alive;
-    for (int half = SHIFTS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (i < half) {
-            sums[0][i] += sums[0][i + half];
-            sums[1][i] += sums[1][i + half];
+    cut = look.found[look.segments / 2 * SHIFTS + i].grown;
+#pragma unroll 4
+    for (int64_t c = thread / SHIFTS; c < look.segments; c += GROUPS) {
+        const struct growth g = look.found[c * SHIFTS + i];
+        const int values = g.changes - look.found[c * SHIFTS + j].changes;
+
+        all[thread] += values > 0 ? values : 0;
+        alive[thread] += values > 0 && fabsf(g.grown - cut) < (float)negligible ? values : 0;
+        if (i == 0) {
+            above[thread / SHIFTS] += g.changes;
         }
     }
-    if (i == 0) {
-        const bool enough = found[(segments - 1) * SHIFTS].changes >= run.first + run.k;
-
-        *share = enough && sums[0][0] > 0 ? sums[1][0] / sums[0][0] : 0;
+    for (int half = GROUPS * SHIFTS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (thread < half) {
+            all[thread] += all[thread + half];
+            alive[thread] += alive[thread + half];
+        }
     }
+    if (thread == 0) {
+        int64_t counted = 0;
+
+        for (int group = 0; group < GROUPS; group++) {
+            counted += above[group];
+        }
+        *share = counted >= run.first + run.k && all[0] > 0 ? (double)alive[0] / all[0] : 0;
+    }
+}
+
+static int64_t
+share_out(int64_t all, int64_t most)
+{
+    return (all + most - 1) / most;
 }
 
 tsvd_status
 tsvdi_cuda_twisted_share(struct cuda_call *call, const struct twisted_device *run, char *d_room,
                          double *share, double *least)
 {
-    const int64_t entries = 2 * run->n - 1, most = 512, tiles = (entries + PIECE - 1) / PIECE;
-    const int64_t segment = (tiles + most - 1) / most * PIECE;
-    const int64_t segments = (entries + segment - 1) / segment;
-    struct growth *found = (struct growth *)(d_room + sizeof(double));
+    const unsigned groups = (int)SHIFTS / (int)WARP;
     unsigned long long smallness = 0;
-    const struct cuda_piece piece[] = {
-        {share, d_room, sizeof(*share)},
+    struct cuda_piece piece[] = {
+        {share, NULL, sizeof(*share)},
         {&smallness, &run->facts->smallness, sizeof(smallness)},
     };
+    struct look look;
+    double *d_share;
+    size_t at = 0;
     tsvd_status ret = TSVD_OK;
 
-    growth_kernel<<<(int)SHIFTS / (int)WARP, WARP, 0, call->stream>>>(*run, segment, found);
+    look.entries = 2 * run->n - 1;
+    look.segment = PIECE * share_out(look.entries, (int64_t)SEGMENTS * PIECE);
+    look.segments = share_out(look.entries, look.segment);
+    look.part = look.segment * share_out(look.segments, PARTS);
+    look.parts = share_out(look.entries, look.part);
+    /* 2.6 MB at most, and never more than a block of 32 values has for z */
+    d_share = cut<double>(d_room, &at, 1);
+    look.crossing = cut<struct crossing>(d_room, &at, look.parts * SHIFTS);
+    look.found = cut<struct growth>(d_room, &at, look.segments * SHIFTS);
+    if (look.parts > 1) {
+        crossing_kernel<<<dim3((unsigned)look.parts - 1, groups), WARP, 0, call->stream>>>(*run,
+                                                                                           look);
+        CUDA_LAUNCHED(call);
+    }
+    growth_kernel<<<dim3((unsigned)look.parts, groups), WARP, 0, call->stream>>>(*run, look);
     CUDA_LAUNCHED(call);
     /* divide and conquer deflates by entries that are 32 eps beside the largest */
-    share_kernel<<<1, SHIFTS, 0, call->stream>>>(*run, segments, found, -log2(32 * (double)R_EPS),
-                                                 (double *)d_room);
+    share_kernel<<<1, GROUPS * SHIFTS, 0, call->stream>>>(*run, look, -log2(32 * (double)R_EPS),
+                                                          d_share);
     CUDA_LAUNCHED(call);
+    piece[0].d_from = d_share;
     TSVD_TRY(tsvdi_cuda_land_all(call, piece, 2));
     smallness = ~smallness;
     memcpy(least, &smallness, sizeof(*least));
