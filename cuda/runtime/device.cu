@@ -170,6 +170,8 @@ drop_caches(struct cuda_call *call)
     (void)cudaStreamSynchronize(call->stream);
     tsvdi_cuda_blas_close(call);
     tsvdi_cuda_drop_pinned(call);
+    tsvdi_cuda_context_end_share(&call->share);
+    call->share_asked = 0;
 }
 
 static void
@@ -205,7 +207,6 @@ tsvdi_cuda_destroy(struct cuda_call *call)
         }
         end_stream(call->sending);
         end_stream(call->urgent);
-        tsvdi_cuda_context_end_share(&call->share);
         if (call->own != NULL) {
             (void)cudaStreamSynchronize(call->own);
         }

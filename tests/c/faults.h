@@ -235,6 +235,43 @@ cuCtxPushCurrent_shim(void *context)
                                                      : cuCtxPushCurrent_behind(context);
 }
 
+/* The share of a device, which is asked for once and not missed. */
+static int (*cuGreenCtxCreate_behind)(void **context, void *description, int device,
+                                      unsigned flags);
+static int (*cuGreenCtxStreamCreate_behind)(void **stream, void *context, unsigned flags,
+                                            int priority);
+static int (*cuGreenCtxDestroy_behind)(void *context);
+
+static int
+cuGreenCtxCreate_shim(void **context, void *description, int device, unsigned flags)
+{
+    const int status = fails("cuGreenCtxCreate")
+                           ? (int)OTHER
+                           : cuGreenCtxCreate_behind(context, description, device, flags);
+
+    shim.live += status == 0;
+    return status;
+}
+
+/* The stream is ended by cudaStreamDestroy(). */
+static int
+cuGreenCtxStreamCreate_shim(void **stream, void *context, unsigned flags, int priority)
+{
+    const int status = fails("cuGreenCtxStreamCreate")
+                           ? (int)OTHER
+                           : cuGreenCtxStreamCreate_behind(stream, context, flags, priority);
+
+    shim.live += status == 0;
+    return status;
+}
+
+static int
+cuGreenCtxDestroy_shim(void *context)
+{
+    shim.live--;
+    return cuGreenCtxDestroy_behind(context);
+}
+
 static int (*cublasCreate_behind)(void **handle);
 static int (*cublasDestroy_behind)(void *handle);
 
@@ -272,6 +309,10 @@ __wrap_dlsym(void *library, const char *name)
         {"cublasSgemmStridedBatched", &cublasSgemmStridedBatched_behind,
          (void *)cublasSgemmStridedBatched_shim},
         {"cuCtxPushCurrent_v2", &cuCtxPushCurrent_behind, (void *)cuCtxPushCurrent_shim},
+        {"cuGreenCtxCreate", &cuGreenCtxCreate_behind, (void *)cuGreenCtxCreate_shim},
+        {"cuGreenCtxStreamCreate", &cuGreenCtxStreamCreate_behind,
+         (void *)cuGreenCtxStreamCreate_shim},
+        {"cuGreenCtxDestroy", &cuGreenCtxDestroy_behind, (void *)cuGreenCtxDestroy_shim},
     };
     void *found = __real_dlsym(library, name);
 

@@ -158,6 +158,13 @@ is_question(const struct test *t)
             is("cudaFuncSetAttribute"));
 }
 
+/* Whether what failed makes a share of the device: without it the call's own stream does it all. */
+static int
+is_share(void)
+{
+    return is("cuGreenCtxCreate") || is("cuGreenCtxStreamCreate");
+}
+
 /* Call number `first` fails (FAIL_ONE), with all behind it (FAIL_ALL), or with the requests for
    device memory behind it, which alone are counted (NO_MEMORY).  Returns whether a call failed. */
 enum { FAIL_ONE, FAIL_ALL, NO_MEMORY };
@@ -179,7 +186,8 @@ check_fault(struct test *t, long long first, int kind)
         /* memory is asked for a second time, chunks may be small, the bound on what is kept waits
          */
         CHECK(!did || (kind != NO_MEMORY && is("cudaMallocFromPoolAsync")) ||
-                  is("cudaMemPoolGetAttribute") || is("cudaMemGetInfo") || is_question(t),
+                  is("cudaMemPoolGetAttribute") || is("cudaMemGetInfo") || is_question(t) ||
+                  is_share(),
               "the failure of %s, call %lld, went unnoticed", name, first);
         if (t->call.shape.matrices == 1 && t->call.shape.of == OF_BIDIAGONAL) {
             check_same(&t->call, name);
@@ -203,7 +211,8 @@ check_fault(struct test *t, long long first, int kind)
 static void
 check_cold(struct test *t)
 {
-    const char *const cold[] = {"cudaHostAlloc", "cublasCreate", "cublasSetStream"};
+    const char *const cold[] = {"cudaHostAlloc", "cublasCreate", "cublasSetStream",
+                                "cuGreenCtxCreate", "cuGreenCtxStreamCreate"};
     static const char *listed[CALLS_LISTED];
     long long calls;
     tsvd_error error;
@@ -214,7 +223,7 @@ check_cold(struct test *t)
     memcpy(listed, shim.listed, sizeof(listed));
     calls = end_faults();
     for (long long k = 1; k <= calls && k < CALLS_LISTED; k++) {
-        for (int i = 0; i < 3; i++) {
+        for (size_t i = 0; i < sizeof(cold) / sizeof(*cold); i++) {
             if (strcmp(listed[k], cold[i]) == 0) {
                 CHECK(tsvd_trim(t->handle, &error) == TSVD_OK, "%s", error.text);
                 (void)check_fault(t, k, FAIL_ONE);
