@@ -109,9 +109,11 @@ enum {
     PLAIN_MORE = 2,
     FEW_POINTS = 3,
 
-    /* values/search.cu: shifts of a thread in a round with more values.  4 shifts took 1.07 times
-       as long at n = 10^5. */
-    PLAIN_SHIFTS = 2,
+    /* values/search.cu: shifts of a thread in a round with more values, and in one with PLAIN_MANY
+       points for each multiprocessor or more. */
+    SOME_SHIFTS = 2,
+    MANY_SHIFTS = 4,
+    PLAIN_MANY = 1024,
 
     /* values/search.cu: points with twofold counts.  128 points took 1.21, 1.00 and 0.98 times as
        long as 192 at n = 10^4 (uniform, chi, Toeplitz), 256 points 1.07, 1.09 and 1.05. */

@@ -9,8 +9,11 @@
  * are spread evenly between the ends.  Where an end is not sure, one point lies on it.
  *
  * A value alone in its bracket is a root of the characteristic polynomial of the Golub-Kahan
- * form, which has different signs at the ends.  A guess by inverse interpolation then draws the
- * points together.  Only counts move the ends, so a bad guess costs time and nothing else.  After
+ * form, which has different signs at the ends.  A guess then draws the points together.  Where a
+ * bracket has several points, it comes from inverse interpolation between them.  Where it has one
+ * or two, the counts for the neighbours tell more: the guess is a root of the polynomial that goes
+ * through what is known around the bracket.  With one point a value, that takes three quarters of
+ * the counts.  Only counts move the ends, so a bad guess costs time and nothing else.  After
  * guesses that have not halved the bracket, the next cut is even.
  *
  * Plain functions of their arguments, for host and device.
@@ -31,7 +34,7 @@ enum {
     GUESS_SAFETY = 16,
 
     /* A bracket is first cut around a guess when the polynomial's values at its ends differ by no
-       more than this factor: the polynomial is about linear between them then. */
+       more than this factor: a polynomial of low degree is near it then. */
     GUESS_RATIO = 64,
 
     /* After so many guesses in a row that did not halve it, a bracket is cut evenly. */
@@ -45,7 +48,25 @@ enum {
     FOUND_ROOM = 1024,
 
     /* Values of the polynomial are compared if they lie within so many powers of two. */
-    GUESS_BINADES = 200
+    GUESS_BINADES = 200,
+
+    /* A polynomial goes through so many nodes at most, the two ends of the bracket among them. */
+    GUESS_NODES = 10,
+
+    /* The most evaluations around a bracket that it is chosen from. */
+    GUESS_CHOICE = 10,
+
+    /* Two nodes on one side of a bracket are 2^-GUESS_APART of its width apart, or more. */
+    GUESS_APART = 10,
+
+    /* A node is left out if the polynomial is so many times as large there as at both ends. */
+    GUESS_SWELL = 1024,
+
+    /* A root is found by so many halvings of the bracket. */
+    GUESS_STEPS = 53,
+
+    /* A root of that polynomial may be off by its estimated error times this. */
+    ROOT_SAFETY = 2
 };
 
 /* What a count tells of a shift.  The characteristic polynomial there is value 2^exponent, up to a
@@ -287,6 +308,40 @@ bracket_goes_on(struct bracket_node end, struct bracket_node beyond)
     return end.f < 0 ? beyond.f < end.f : beyond.f > end.f;
 }
 
+/* Puts the guess of a bracket at place t, which may be off by `error`.  high_t: the place of the
+   high end. */
+TSVD_HD void
+bracket_put_guess(struct bracket *b, double t, double error, double high_t, real eps)
+{
+    const double low = (double)r_from_bits(b->low), high = (double)r_from_bits(b->high);
+    const double off = high * bracket_offset(low / high, t);
+    double at = low + off, rest = off - (at - low);
+    const real there = (real)at;
+
+    rest += at - (double)there;
+    b->guess = (real_int)bracket_min(bracket_max((int64_t)r_bits(there) - (rest < 0), b->low),
+                                     b->high - 1);
+    at = low + high * bracket_offset(low / high, fmin(t + error, high_t));
+    at = fmin(fmax(at, (double)r_from_bits(b->guess) + (double)eps / 4), high);
+    b->spread = (real_int)bracket_max((int64_t)r_bits((real)at) - b->guess - 1, 0);
+    at = low + high * bracket_offset(low / high, fmax(t - error, 0.));
+    b->spread = bracket_max(b->guess - (int64_t)r_bits((real)at), b->spread);
+    if (b->spread >= (b->high - b->low) / 4) {
+        b->spread = -1;
+    }
+}
+
+/* Whether a root between the ends of a bracket can be guessed: the polynomial has different signs
+   there, of magnitudes that are not too different. */
+TSVD_HD int
+bracket_has_root(const struct bracket *b, struct bracket_node low, struct bracket_node high)
+{
+    const double one = fabs(low.f), other = fabs(high.f);
+
+    return (low.f < 0 ? high.f > 0 : low.f > 0 && high.f < 0) && b->high < R_INFINITY_BITS &&
+           (b->guided || fmax(one, other) <= (double)GUESS_RATIO * fmin(one, other));
+}
+
 /* The guess of a bracket with sure ends.  below[0] and above[0] are the evaluations at its ends,
    below[1] and above[1] those next to them outside. */
 TSVD_HD void
@@ -300,17 +355,11 @@ bracket_make_guess(struct bracket *b, const struct evaluation below[2],
     struct bracket_node more[2] = {bracket_node_at(below[1], low, high, exponent),
                                    bracket_node_at(above[1], low, high, exponent)};
     const int near = -more[0].t < more[1].t - node[1].t; /* is the lower of `more` nearer? */
-    double error, t, at, rest, off;
-    real there;
+    double error, t;
     int nodes = 2;
 
     b->spread = -1;
-    if (!(node[0].f < 0 ? node[1].f > 0 : node[0].f > 0 && node[1].f < 0) ||
-        b->high >= R_INFINITY_BITS) {
-        return;
-    }
-    if (!b->guided && fmax(fabs(node[0].f), fabs(node[1].f)) >
-                          (double)GUESS_RATIO * fmin(fabs(node[0].f), fabs(node[1].f))) {
+    if (!bracket_has_root(b, node[0], node[1])) {
         return;
     }
     for (int i = 0; i < 2; i++) {
@@ -321,34 +370,160 @@ bracket_make_guess(struct bracket *b, const struct evaluation below[2],
         }
     }
     t = bracket_interpolate(node, nodes, &error);
-    if (!(t > 0 && t < node[1].t)) {
+    if (t > 0 && t < node[1].t) {
+        bracket_put_guess(b, t, error * (double)GUESS_SAFETY, node[1].t, eps);
+    }
+}
+
+/* Whether a value alone in its bracket may be guessed. */
+TSVD_HD int
+bracket_may_guess(const struct bracket *b)
+{
+    return b->polynomial[0] == b->polynomial[0] && b->polynomial[1] == b->polynomial[1] &&
+           b->last - b->first == 1 && b->misses < GUESS_MISSES;
+}
+
+/* The evaluation at an end of a bracket: 0 the low one, 1 the high one. */
+TSVD_HD struct evaluation
+bracket_end(const struct bracket *b, int end)
+{
+    struct evaluation x;
+
+    x.above = 0; /* not known any more */
+    x.at = end ? b->high : b->low;
+    x.exponent = b->exponent[end];
+    x.value = b->polynomial[end];
+    return x;
+}
+
+/* Chooses from evaluations around a bracket those that lie nearest, and not too near to one
+   another. node[0] and node[1] are its ends.  Returns the number of nodes, GUESS_NODES at most. */
+TSVD_HD int
+bracket_choose_nodes(double low, double high, int32_t exponent, const struct evaluation *around,
+                     int count, struct bracket_node *node)
+{
+    const double apart = node[1].t * (1. / (double)(1 << GUESS_APART));
+    const double most = (double)GUESS_SWELL * fmax(fabs(node[0].f), fabs(node[1].f));
+    struct bracket_node next[GUESS_CHOICE];
+    double far[GUESS_CHOICE], last[2] = {0, 0};
+    int choice = 0, nodes = 2;
+
+    for (int i = 0; i < count; i++) { /* by their distance */
+        const struct bracket_node x = bracket_node_at(around[i], low, high, exponent);
+        const double distance = x.t < 0 ? -x.t : x.t - node[1].t;
+        int k = choice;
+
+        if (x.f == 0 || fabs(x.f) > most || !(distance > 0)) { /* not known, or not outside */
+            continue;
+        }
+        for (; k > 0 && far[k - 1] > distance; k--) {
+            far[k] = far[k - 1];
+            next[k] = next[k - 1];
+        }
+        far[k] = distance;
+        next[k] = x;
+        choice++;
+    }
+    for (int i = 0; i < choice && nodes < GUESS_NODES; i++) {
+        double *nearest = &last[next[i].t > 0];
+
+        if (far[i] - *nearest >= apart) {
+            *nearest = far[i];
+            node[nodes++] = next[i];
+        }
+    }
+    return nodes;
+}
+
+/*
+ * The guess of a bracket with sure ends from the `count` evaluations around it: the root between
+ * the ends of the polynomial in x^2 through the ends and the nodes outside, by Newton's divided
+ * differences.  The last term over the slope estimates the error.  Where nothing is known around,
+ * the guess stays as it is.
+ */
+TSVD_HD void
+bracket_guess_through(struct bracket *b, const struct evaluation *around, int count, real eps)
+{
+    const double low = (double)r_from_bits(b->low), high = (double)r_from_bits(b->high);
+    const int32_t exponent = b->exponent[1];
+    struct bracket_node node[GUESS_NODES];
+    double difference[GUESS_NODES], begin = 0, end, value, slope, term = 1;
+    int nodes;
+
+    node[0] = bracket_node_at(bracket_end(b, 0), low, high, exponent);
+    node[1] = bracket_node_at(bracket_end(b, 1), low, high, exponent);
+    if (!bracket_has_root(b, node[0], node[1])) {
         return;
     }
-    error *= (double)GUESS_SAFETY;
-    off = high * bracket_offset(low / high, t);
-    at = low + off;
-    rest = off - (at - low);
-    there = (real)at;
-    rest += at - (double)there;
-    b->guess = (real_int)bracket_min(bracket_max((int64_t)r_bits(there) - (rest < 0), b->low),
-                                     b->high - 1);
-    at = low + high * bracket_offset(low / high, fmin(t + error, node[1].t));
-    at = fmin(fmax(at, (double)r_from_bits(b->guess) + (double)eps / 4), high);
-    b->spread = (real_int)bracket_max((int64_t)r_bits((real)at) - b->guess - 1, 0);
-    at = low + high * bracket_offset(low / high, fmax(t - error, 0.));
-    b->spread = (real_int)bracket_max(b->guess - (int64_t)r_bits((real)at), b->spread);
-    if (b->spread >= (b->high - b->low) / 4) {
-        b->spread = -1;
+    nodes = bracket_choose_nodes(low, high, exponent, around, count, node);
+    if (nodes == 2) {
+        return;
     }
+    for (int i = 0; i < nodes; i++) {
+        difference[i] = node[i].f;
+    }
+    for (int k = 1; k < nodes; k++) {
+        for (int i = nodes - 1; i >= k; i--) {
+            difference[i] = (difference[i] - difference[i - 1]) / (node[i].t - node[i - k].t);
+        }
+    }
+    end = node[1].t;
+    for (int step = 0; step < GUESS_STEPS; step++) {
+        const double middle = (begin + end) / 2;
+
+        value = difference[nodes - 1];
+        for (int i = nodes - 2; i >= 0; i--) {
+            value = value * (middle - node[i].t) + difference[i];
+        }
+        if ((value < 0) == (node[0].f < 0)) {
+            begin = middle;
+        } else {
+            end = middle;
+        }
+    }
+    value = difference[nodes - 1];
+    slope = 0;
+    for (int i = nodes - 2; i >= 0; i--) {
+        slope = slope * (begin - node[i].t) + value;
+        value = value * (begin - node[i].t) + difference[i];
+        term *= begin - node[i].t;
+    }
+    bracket_put_guess(b, begin, fabs(difference[nodes - 1] * term / slope) * (double)ROOT_SAFETY,
+                      node[1].t, eps);
+}
+
+/* The guess of bracket v of `values` from what is known around it, and around its neighbours:
+   beyond[2 w] and beyond[2 w + 1] are what bracket_narrow() knows beyond bracket w.  Of a bracket
+   only its guess is written, which is not read of others, so that all may be guessed at once. */
+TSVD_HD void
+bracket_guess_around(struct bracket *brackets, const struct evaluation *beyond, int64_t v,
+                     int64_t values, real eps)
+{
+    struct evaluation around[GUESS_CHOICE];
+    int count = 0;
+
+    if (!bracket_may_guess(&brackets[v])) {
+        return;
+    }
+    for (int64_t w = bracket_max(v - 1, 0); w <= bracket_min(v + 1, values - 1); w++) {
+        around[count++] = beyond[2 * w];
+        around[count++] = beyond[2 * w + 1];
+        if (w != v) {
+            around[count++] = bracket_end(&brackets[w], 0);
+            around[count++] = bracket_end(&brackets[w], 1);
+        }
+    }
+    bracket_guess_through(&brackets[v], around, count, eps);
 }
 
 /*
  * The bracket of value v after its cut was evaluated.  The values that go the same way through this
  * binary search form the new cluster.  That holds even where rounding keeps counts from descending.
+ * beyond: NULL, or the last known evaluations below and above the bracket; they follow it.
  */
 TSVD_HD void
 bracket_narrow(struct bracket *b, int64_t v, const struct bracket_grid *cut,
-               const struct evaluation *at, real eps)
+               const struct evaluation *at, real eps, struct evaluation *beyond)
 {
     const int64_t width = cut->high - cut->low;
     struct evaluation below[2], above[2];
@@ -376,10 +551,16 @@ bracket_narrow(struct bracket *b, int64_t v, const struct bracket_grid *cut,
     if (begin > 0) {
         below[1] = begin > 1 ? at[begin - 2] : below[0];
         below[0] = at[begin - 1];
+        if (beyond != NULL) {
+            beyond[0] = below[1];
+        }
     }
     if (begin < cut->points) {
         above[1] = begin + 1 < cut->points ? at[begin + 1] : above[0];
         above[0] = at[begin];
+        if (beyond != NULL) {
+            beyond[1] = above[1];
+        }
     }
     b->low = begin > 0 ? below[0].at : (real_int)cut->low;
     b->high = begin < cut->points ? above[0].at : (real_int)cut->high;
@@ -403,8 +584,7 @@ bracket_narrow(struct bracket *b, int64_t v, const struct bracket_grid *cut,
     if (cut->low_sure != cut->high_sure) {
         b->reach = bracket_reach_further(b->reach, REACH_GROWTH);
     }
-    if (b->polynomial[0] == b->polynomial[0] && b->polynomial[1] == b->polynomial[1] &&
-        b->last - b->first == 1 && b->misses < GUESS_MISSES) {
+    if (bracket_may_guess(b)) {
         bracket_make_guess(b, below, above, eps);
     }
 }

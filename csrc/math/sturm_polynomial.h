@@ -1,12 +1,25 @@
 /*
  * Sturm counts with the value of the characteristic polynomial, which guides the device's search
- * (multisection.h): the plain form of sturm.h, in double for either precision.  A step
+ * (multisection.h): the plain form of sturm.h, in double for either precision.  The minors r_k of a
+ * part are polynomials of x = sigma^2, but for a factor sigma of every other one.  Without that
+ * factor,
  *
- *     next = sigma r - b^2 before
+ *     p_j = r_{2j},  u_j = r_{2j+1} / sigma,
  *
- * is fma(sigma, r, -(b^2 before)): the product waits for nothing, so that a step costs the latency
- * of one operation.  sturm.h rounds the product sigma r instead, and carries no polynomial.  Their
- * results differ in the last bits, so they are two functions.
+ * two steps take three operations in place of four:
+ *
+ *     p_{j+1} = x u_j - b^2 p_j      = fma(x, u, -(b^2 p))    an even step
+ *     u_{j+1} = p_{j+1} - b^2 u_j    = fma(-b^2, u, p)        an odd step
+ *
+ * The signs are those of r, so the counts are the same.  Each step waits for one operation. sturm.h
+ * keeps sigma, rounds the product sigma r, and carries no polynomial.  Their results differ in the
+ * last bits, so they are two functions.
+ *
+ * Even steps belong to the entries b_0, b_2, ..., so that every shift takes the same steps.  A part
+ * that begins after an odd entry, or with the matrix, starts at p = u = 1.  One that begins after
+ * an even entry is late: its first step is an odd one, over p = 1 in the place of u and x in the
+ * place of p.  Then r_k stands for itself at even k, and sigma r_k at odd k.  In either case the
+ * pair's larger number grows and shrinks as below.
  *
  * Layout: the 2n entries b_k = d1, e1, d2, e2, ..., dn, end, scaled by a power of two so that the
  * largest lies in [1, 2).  A zero ends a part: the recurrence starts again there.  The last entry
@@ -19,11 +32,10 @@
  *
  *     3/4 2^-52 |T|,    |T| <= the largest sum of two neighbouring entries.
  *
- * So a value s has an error of at most 3/4 |T| / s units of 2^-52 s, beside that of rounding it.
- * These are few units where s is not small.  Measured, n = 17 to 2000, all families of the tests:
- * 0.05 |T| / s at most, and so 1.6 units where 4 + n / 64 are allowed.  A small value may be off by
- * hundreds of units (copies of a Jordan block, n = 2000: 230).  There the twofold form decides
- * (plain_is_exact()).
+ * The rounding of x changes sigma by at most 1/4 2^-52 sigma.  So a value s has an error of at most
+ * 3/4 |T| / s + 1/4 units of 2^-52 s, beside that of rounding it.
+ * These are few units where s is not small.  A small value may be off by hundreds of units (copies
+ * of a Jordan block, n = 2000: 230).  There the twofold form decides (plain_is_exact()).
  */
 #ifndef TSVDI_STURM_POLYNOMIAL_H
 #define TSVDI_STURM_POLYNOMIAL_H
@@ -52,18 +64,19 @@ enum {
     /* The larger of the pair (r, before) starts at 2^PAIR_SIZE. */
     PAIR_SIZE = 500,
 
-    /* It may lose so many powers of two until it is brought back.  An entry gains it three at
+    /* It may lose so many powers of two until it is brought back.  Two entries gain it seven at
        most. */
-    PAIR_LOSS = 1000,
+    PAIR_LOSS = 960,
 
     /* The least shift.  From it on, a product that underflows (at 2^-1022) lies far below the
-       other one. */
-    PLAIN_LEAST = -430,
+       other one: the square of the shift times the least pair is 2^-1020.  Numbers of single
+       precision are never further apart. */
+    PLAIN_LEAST = -280,
 
     /* An entry below this changes such shifts by less than 2^-60 of them, and counts as zero. */
-    PLAIN_TINY = -498,
+    PLAIN_TINY = -350,
 
-    /* The square of the last entry, below that of the least shift. */
+    /* The square of the last entry, far below that of the least shift. */
     PLAIN_END = -960,
 
     /* The product of the last entry with the pair does not vanish as long as the pair has lost no
@@ -170,8 +183,8 @@ plain_events(int64_t n, int64_t begin, const double *square, uint32_t *event)
     }
     for (int k = 0; k < entries; k++) {
         const uint32_t field = upper_of(square[k]) >> 20;
-        /* the pair shrinks by b^2 / 8 at most, since sigma and b are below 4 */
-        const int next = begin + k == 2 * n - 1 ? (int)END_LOSS : 1023 - (int)field + 3;
+        /* the pair shrinks by b^2 / 17 at most, since x is below 16 */
+        const int next = begin + k == 2 * n - 1 ? (int)END_LOSS : 1023 - (int)field + 5;
 
         if (field == 0) {
             event[k / GROUP] |= (uint32_t)RESTART << k % GROUP;
@@ -191,10 +204,12 @@ plain_events(int64_t n, int64_t begin, const double *square, uint32_t *event)
 
 /* One count under way. */
 struct plain {
-    double sigma, r, before;
+    double x;         /* the square of the shift */
+    double r, before; /* p and u, the latest one first */
     double product;   /* product 2^exponent is the product of the finished parts' polynomials */
     int32_t exponent; /* |product| is in [1, 2), or product is 0 */
     int above;
+    int late; /* whether the part is late */
 };
 
 /* Begins a count at the shift that counts as `shift` (r_shift()). */
@@ -202,19 +217,20 @@ TSVD_HD void
 plain_start(struct plain *x, real shift, struct matrix_scale m)
 {
     int twice;
+    const double sigma = (double)r_shift(shift, &twice) * m.down[0] * m.down[1];
 
-    x->sigma = (double)r_shift(shift, &twice) * m.down[0] * m.down[1];
-    x->sigma *= double_pow2(twice);
-    x->above = x->exponent = 0;
-    x->before = double_pow2(PAIR_SIZE);
-    x->r = x->sigma * x->before;
+    x->x = sigma * double_pow2(twice) * (sigma * double_pow2(twice));
+    x->above = x->exponent = x->late = 0;
+    x->r = x->before = double_pow2(PAIR_SIZE);
     x->product = 1;
 }
 
+/* A step over entry k, whose square is given. */
 TSVD_HD void
-plain_step(struct plain *x, double square)
+plain_step(struct plain *x, int k, double square)
 {
-    const double next = fma(x->sigma, x->r, -(square * x->before));
+    const double next =
+        k % 2 == 0 ? fma(x->x, x->r, -(square * x->before)) : fma(-square, x->before, x->r);
 
     x->before = x->r;
     x->r = next;
@@ -233,14 +249,26 @@ plain_mantissa(double x, int32_t *exponent)
     return x * double_pow2(1023 - (int)field);
 }
 
-/* Starts a new part, at a zero entry.  An exact zero counts as sturm_zero_counts() says. */
+/* Multiplies the product by y. */
 TSVD_HD void
-plain_restart(struct plain *x)
+plain_multiply(struct plain *x, double y)
+{
+    x->product = plain_mantissa(x->product * plain_mantissa(y, &x->exponent), &x->exponent);
+}
+
+/* Starts a new part, at entry k, which is zero.  An exact zero counts as sturm_zero_counts() says.
+   The polynomial of the part that ends is r, or sigma r if its order is odd. */
+TSVD_HD void
+plain_restart(struct plain *x, int k)
 {
     x->above += x->r == 0 && (upper_of(x->r) ^ upper_of(x->before)) >> 31 == 0;
-    x->product = plain_mantissa(x->product * plain_mantissa(x->r, &x->exponent), &x->exponent);
+    plain_multiply(x, x->r);
+    if (k % 2 == 0 && !x->late) { /* r is u */
+        plain_multiply(x, x->x);
+    }
+    x->late = k % 2 == 0;
     x->before = double_pow2(PAIR_SIZE);
-    x->r = x->sigma * x->before;
+    x->r = x->late ? x->x * x->before : x->before;
 }
 
 /* Brings the larger of the pair back to 2^PAIR_SIZE. */
@@ -256,15 +284,15 @@ plain_rescale(struct plain *x)
     x->exponent -= up;
 }
 
-/* An entry and its events.  The events are those of the matrix, so all threads of a warp take the
+/* Entry k and its events.  The events are those of the matrix, so all threads of a warp take the
    same branches. */
 TSVD_HD void
-plain_pass(struct plain *x, double square, int restart, int rescale)
+plain_pass(struct plain *x, int k, double square, int restart, int rescale)
 {
     if (restart) {
-        plain_restart(x);
+        plain_restart(x, k);
     } else {
-        plain_step(x, square);
+        plain_step(x, k, square);
         x->above += (int)((upper_of(x->r) ^ upper_of(x->before)) >> 31);
     }
     if (rescale) {

@@ -239,7 +239,7 @@ search(int64_t n, struct batch_matrix m, struct bracket *b, int64_t value, int64
         }
         __syncthreads();
         if (open) {
-            bracket_narrow(b, value, &cut, m.at + (b->first - first), range.eps);
+            bracket_narrow(b, value, &cut, m.at + (b->first - first), range.eps, NULL);
             open = !bracket_is_closed(b, range);
         }
     }

@@ -146,7 +146,7 @@ struct plain_form {
         for (int i = 0; i < HALF; i++) {
 #pragma unroll
             for (int s = 0; s < SHIFTS; s++) {
-                plain_step(&shift[s].x, square[i]);
+                plain_step(&shift[s].x, i, square[i]);
                 signs[s] = __funnelshift_l(upper_of(shift[s].x.r), signs[s], 1);
             }
         }
@@ -163,7 +163,7 @@ struct plain_form {
 
 #pragma unroll
             for (int s = 0; s < SHIFTS; s++) {
-                plain_pass(&shift[s].x, square[i], event & RESTART, (event & RESCALE) != 0);
+                plain_pass(&shift[s].x, i, square[i], event & RESTART, (event & RESCALE) != 0);
             }
         }
     }

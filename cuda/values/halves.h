@@ -44,32 +44,39 @@ zero_pivots_count(double r_before, double t)
 /* Each join() completes a count over the middle entry, of a matrix of order n.  at->above is the
    sum of both halves' changes of sign. */
 
+/* The pair r, before of this form lacks factors sigma (math/sturm_polynomial.h): at an even entry r
+   has one less than before, or else before has one less than r. */
 static __device__ __forceinline__ void
-join(struct plain_form top, struct plain_form bottom, double square, int64_t, struct evaluation *at)
+join(struct plain_form top, struct plain_form bottom, double square, int64_t n,
+     struct evaluation *at)
 {
+    const int middle = (int)((n - 1) % 2);
     struct plain x = top.x, y = bottom.x;
+    int32_t twos = 0;
     double last = 1;
 
     if (square == 0) { /* two parts end here */
-        plain_restart(&x);
-        plain_restart(&y);
+        plain_restart(&x, middle);
+        plain_restart(&y, middle);
         at->above += x.above + y.above;
     } else {
         const uint32_t change = upper_of(y.r) ^ upper_of(y.before);
 
         plain_rescale(&x);
         plain_rescale(&y);
-        last = fma(x.r, y.r, -(square * x.before * y.before));
+        last = middle == 0 ? fma(x.x * x.r, y.r, -(square * x.before * y.before))
+                           : fma(x.r, y.r, -(square * x.before * x.x * y.before));
         at->above += x.r == 0 && y.before == 0
                          ? zero_pivots_count((double)x.before, (double)y.r)
                          : last_pivot_counts(last, upper_of(x.r), upper_of(y.before));
         at->above -= (int64_t)(change >> 31); /* that of t_n / t_{n-1} */
         x.exponent -= PAIR_SIZE;              /* one part started twice */
+        if (x.late && y.late) {               /* det has a factor x too much */
+            last = plain_mantissa(last, &x.exponent) / plain_mantissa(x.x, &twos);
+        }
     }
-    /* the same factor as that of a count from one end, which takes a step over the last entry */
-    last = plain_mantissa(last, &x.exponent) * x.sigma;
-    at->value = x.product * y.product * last;
-    at->exponent = x.exponent + y.exponent;
+    at->value = x.product * y.product * plain_mantissa(last, &x.exponent);
+    at->exponent = x.exponent + y.exponent - twos;
 }
 
 /* x y in twice the digits. */

@@ -8,7 +8,8 @@
  * open are listed anew after each round.
  *
  * A round with few points lasts as long as one recurrence.  It counts from both ends at once
- * (halves.h), in half the time.
+ * (halves.h), in half the time.  The first round, whose points all values share, has no more points
+ * than that: a point for each value would tell little more.
  *
  * The first search counts with the plain form.  A second one, with the twofold form, takes up the
  * values for which the plain form's error could show (plain_is_exact()), and looks around what the
@@ -41,14 +42,17 @@ static const double PLAIN_STEPS = 2.1e12, TWOFOLD_STEPS = 5e11, WIDE_STEPS = 2e1
 
 /* One round. */
 struct round {
-    struct bracket *d_bracket; /* [values] */
-    const int64_t *d_list;     /* [open] the brackets that are open, ascending */
-    struct evaluation *d_at;   /* [open each] the points */
-    int64_t first;             /* value of the first bracket */
-    int64_t open;              /* brackets that are open */
-    int64_t each;              /* points of each of them */
-    real eps;                  /* as in struct values_device */
-    enum form form;            /* of the counts */
+    struct bracket *d_bracket;   /* [values] */
+    const int64_t *d_list;       /* [open] the brackets that are open, ascending */
+    struct evaluation *d_beyond; /* [2 values] what is known below and above each bracket */
+    struct evaluation *d_at;     /* [points] */
+    int64_t first;               /* value of the first bracket */
+    int64_t values;              /* number of brackets */
+    int64_t open;                /* brackets that are open */
+    int64_t each;                /* points of each of them */
+    int64_t points;              /* of all of them; fewer if all values share a first cut */
+    real eps;                    /* as in struct values_device */
+    enum form form;              /* of the counts */
 };
 
 /* The range of a search. */
@@ -65,16 +69,21 @@ static __device__ __forceinline__ struct bracket_grid
 cut_of(const struct round &q, int64_t i, const struct bracket *b, struct bracket_range range,
        int64_t *begin)
 {
+    struct bracket_grid cut = bracket_cut(b, q.each, range);
+
     /* the members of a cluster are all open, and so they are listed one after another */
     *begin = (i - (q.first + q.d_list[i] - b->first)) * q.each;
-    return bracket_cut(b, q.each, range);
+    if (cut.fresh) {
+        cut.points = q.points;
+    }
+    return cut;
 }
 
 /* The shift at a point.  Beyond the last point it is that of the last. */
 static __device__ real_int
 shift_at(const struct round &q, int64_t point, struct bracket_range range)
 {
-    const int64_t at = bracket_min(point, q.open * q.each - 1), i = at / q.each;
+    const int64_t at = bracket_min(point, q.points - 1), i = at / q.each;
     const struct bracket b = q.d_bracket[q.d_list[i]];
     int64_t begin;
     const struct bracket_grid cut = cut_of(q, i, &b, range, &begin);
@@ -98,7 +107,7 @@ __launch_bounds__(COUNT_THREADS) count_kernel(struct device_sturm m, struct roun
     evaluate<Form>(m, at);
 #pragma unroll
     for (int s = 0; s < SHIFTS; s++) {
-        if (point + s * COUNT_THREADS < q.open * q.each) {
+        if (point + s * COUNT_THREADS < q.points) {
             q.d_at[point + s * COUNT_THREADS] = at[s];
         }
     }
@@ -114,7 +123,7 @@ __launch_bounds__(COUNT_THREADS) halves_kernel(struct device_sturm m, struct rou
     struct evaluation at[1];
 
     at[0].at = shift_at(q, point, range_of(q, matrix_scale_of(*m.d_size)));
-    if (evaluate_halves<Form>(m, at) && point < q.open * q.each) {
+    if (evaluate_halves<Form>(m, at) && point < q.points) {
         q.d_at[point] = at[0];
     }
 }
@@ -134,25 +143,40 @@ __launch_bounds__(VALUE_THREADS)
         int64_t begin;
         const struct bracket_grid cut = cut_of(q, i, &b, range, &begin);
 
-        bracket_narrow(&b, q.first + q.d_list[i], &cut, q.d_at + begin, range.eps);
+        bracket_narrow(&b, q.first + q.d_list[i], &cut, q.d_at + begin, range.eps,
+                       q.d_beyond + 2 * q.d_list[i]);
         q.d_bracket[q.d_list[i]] = b;
         d_is_open[i] = (char)!bracket_is_closed(&b, range);
     }
 }
 
-/* The brackets to start from. */
+/* Guesses the listed values that are open from what is known around their brackets, after a round
+   with few points for each.  Of a bracket only the guess is written, which no other thread reads.
+ */
 static __global__ void
-__launch_bounds__(VALUE_THREADS) start_kernel(struct device_sturm m, struct round q, int64_t values,
-                                              const real *d_hint, char *d_is_open)
+__launch_bounds__(VALUE_THREADS) guess_kernel(struct round q, const char *d_is_open)
 {
     const int64_t i = (int64_t)blockIdx.x * VALUE_THREADS + threadIdx.x;
 
-    if (i < values) {
+    if (i < q.open && d_is_open[i]) {
+        bracket_guess_around(q.d_bracket, q.d_beyond, q.d_list[i], q.values, q.eps);
+    }
+}
+
+/* The brackets to start from. */
+static __global__ void
+__launch_bounds__(VALUE_THREADS)
+    start_kernel(struct device_sturm m, struct round q, const real *d_hint, char *d_is_open)
+{
+    const int64_t i = (int64_t)blockIdx.x * VALUE_THREADS + threadIdx.x;
+
+    if (i < q.values) {
         const struct bracket_range range = range_of(q, matrix_scale_of(*m.d_size));
         const struct bracket b = bracket_start(q.first + i, d_hint != NULL ? &d_hint[i] : NULL,
-                                               q.first, q.first + values, range);
+                                               q.first, q.first + q.values, range);
 
         q.d_bracket[i] = b;
+        q.d_beyond[2 * i].value = q.d_beyond[2 * i + 1].value = (double)NAN;
         d_is_open[i] = (char)!bracket_is_closed(&b, range);
     }
 }
@@ -160,11 +184,11 @@ __launch_bounds__(VALUE_THREADS) start_kernel(struct device_sturm m, struct roun
 /* The brackets that another form starts from, after the plain form. */
 static __global__ void
 __launch_bounds__(VALUE_THREADS)
-    restart_kernel(struct device_sturm m, struct round q, int64_t values, char *d_is_open)
+    restart_kernel(struct device_sturm m, struct round q, char *d_is_open)
 {
     const int64_t i = (int64_t)blockIdx.x * VALUE_THREADS + threadIdx.x;
 
-    if (i < values) {
+    if (i < q.values) {
         const struct matrix_scale scale = matrix_scale_of(*m.d_size);
         const struct bracket_range range = range_of(q, scale);
         struct bracket b = q.d_bracket[i];
@@ -180,13 +204,12 @@ __launch_bounds__(VALUE_THREADS)
 }
 
 static __global__ void
-__launch_bounds__(VALUE_THREADS)
-    value_kernel(int64_t values, const struct bracket *d_bracket, real *d_s)
+__launch_bounds__(VALUE_THREADS) value_kernel(struct round q, real *d_s)
 {
     const int64_t i = (int64_t)blockIdx.x * VALUE_THREADS + threadIdx.x;
 
-    if (i < values) {
-        d_s[i] = bracket_value(&d_bracket[i]);
+    if (i < q.values) {
+        d_s[i] = bracket_value(&q.d_bracket[i]);
     }
 }
 
@@ -228,7 +251,6 @@ __launch_bounds__(LIST_THREADS) list_kernel(int64_t count, const int64_t *d_befo
 struct search {
     struct tsvd_context *ctx;
     struct values_device v;
-    int64_t values;  /* wanted */
     int64_t *counts; /* Sturm counts made are added */
     struct device_sturm m;
     struct round q;
@@ -294,8 +316,10 @@ struct counter {
     double steps; /* the most entries times shifts of a launch */
 };
 
-static const struct counter PLAIN_COUNTER = {count_kernel<plain_form, PLAIN_SHIFTS>,
-                                             (int)COUNT_THREADS *(int)PLAIN_SHIFTS, PLAIN_STEPS};
+static const struct counter MANY_COUNTER = {count_kernel<plain_form, MANY_SHIFTS>,
+                                            (int)COUNT_THREADS *(int)MANY_SHIFTS, PLAIN_STEPS};
+static const struct counter SOME_COUNTER = {count_kernel<plain_form, SOME_SHIFTS>,
+                                            (int)COUNT_THREADS *(int)SOME_SHIFTS, PLAIN_STEPS};
 static const struct counter FEW_COUNTER = {halves_kernel<plain_form>, HALVES_POINTS, PLAIN_STEPS};
 static const struct counter TWOFOLD_COUNTER = {halves_kernel<twofold_form>, HALVES_POINTS,
                                                TWOFOLD_STEPS};
@@ -306,7 +330,7 @@ static tsvd_status
 count_points(struct search *job, const struct counter *by, double done)
 {
     struct cuda_call *call = cuda_of(job->ctx);
-    const int64_t points = job->q.open * job->q.each;
+    const int64_t points = job->q.points;
     const int64_t most =
         bracket_max((int64_t)(by->steps / (double)(2 * job->m.n)) / by->points, 1) * by->points;
     tsvd_status ret = TSVD_OK;
@@ -327,9 +351,24 @@ out:
     return ret;
 }
 
-/* Narrows the listed brackets until all are closed. */
+/* What counts in a round.  fill: how many points keep the device at work. */
+static const struct counter *
+counter_for(const struct search *job, int64_t fill)
+{
+    const int64_t points = job->q.points;
+
+    if (job->q.form == PLAIN) {
+        return points <= fill                                                      ? &FEW_COUNTER
+               : points < PLAIN_MANY * (int64_t)cuda_of(job->ctx)->multiprocessors ? &SOME_COUNTER
+                                                                                   : &MANY_COUNTER;
+    }
+    return job->q.form == TWOFOLD ? &TWOFOLD_COUNTER : &WIDE_COUNTER;
+}
+
+/* Narrows the listed brackets until all are closed.  is_first: all values share one, which was not
+   cut before. */
 static tsvd_status
-search_all(struct search *job)
+search_all(struct search *job, bool is_first)
 {
     struct cuda_call *call = cuda_of(job->ctx);
     double left = job->end - job->begin;
@@ -337,18 +376,22 @@ search_all(struct search *job)
 
     while (job->q.open > 0) {
         const int64_t fill = points_of_round(job);
-        const struct counter *by;
+        const unsigned blocks = blocks_for(job->q.open, VALUE_THREADS);
 
         job->q.each = bracket_max(fill / job->q.open, 1);
-        by = job->q.form == WIDE                 ? &WIDE_COUNTER
-             : job->q.form == TWOFOLD            ? &TWOFOLD_COUNTER
-             : job->q.open * job->q.each <= fill ? &FEW_COUNTER
-                                                 : &PLAIN_COUNTER;
-        TSVD_TRY(count_points(job, by, job->end - left));
-        narrow_kernel<<<blocks_for(job->q.open, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
-            job->m, job->q, job->d_is_open);
+        job->q.points = job->q.open * job->q.each;
+        if (is_first) {
+            job->q.points = bracket_min(job->q.points, fill);
+        }
+        TSVD_TRY(count_points(job, counter_for(job, fill), job->end - left));
+        narrow_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job->m, job->q, job->d_is_open);
         CUDA_LAUNCHED(call);
+        if (job->q.form == PLAIN && job->q.each < FEW_POINTS) {
+            guess_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job->q, job->d_is_open);
+            CUDA_LAUNCHED(call);
+        }
         TSVD_TRY(list_open(job, job->q.open, 0));
+        is_first = false;
         left *= SHARE_LEFT;
         TSVD_TRY(tsvdi_check(job->ctx, job->end - left));
     }
@@ -363,6 +406,7 @@ free_all(struct search *job)
 
     tsvdi_cuda_sturm_end(call, &job->m);
     tsvdi_cuda_free(call, job->q.d_bracket);
+    tsvdi_cuda_free(call, job->q.d_beyond);
     tsvdi_cuda_free(call, job->q.d_at);
     tsvdi_cuda_free(call, job->d_open);
     tsvdi_cuda_free(call, job->d_is_open);
@@ -376,12 +420,13 @@ static tsvd_status
 alloc_all(struct search *job)
 {
     struct cuda_call *call = cuda_of(job->ctx);
-    const size_t values = (size_t)job->values;
-    const size_t points = (size_t)bracket_max(job->values, most_points(call));
     struct round *q = &job->q;
+    const size_t values = (size_t)q->values;
+    const size_t points = (size_t)bracket_max(q->values, most_points(call));
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_cuda_alloc(call, values * sizeof(*q->d_bracket), (void **)&q->d_bracket));
+    TSVD_TRY(tsvdi_cuda_alloc(call, 2 * values * sizeof(*q->d_beyond), (void **)&q->d_beyond));
     TSVD_TRY(tsvdi_cuda_alloc(call, points * sizeof(*q->d_at), (void **)&q->d_at));
     TSVD_TRY(tsvdi_cuda_alloc(call, sizeof(*job->d_open), (void **)&job->d_open));
     TSVD_TRY(tsvdi_cuda_alloc(call, values, (void **)&job->d_is_open));
@@ -401,13 +446,13 @@ take_up(struct search *job, enum form form)
     tsvd_status ret = TSVD_OK;
 
     job->q.form = form;
-    restart_kernel<<<blocks_for(job->values, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
-        job->m, job->q, job->values, job->d_is_open);
+    restart_kernel<<<blocks_for(job->q.values, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
+        job->m, job->q, job->d_is_open);
     CUDA_LAUNCHED(call);
-    TSVD_TRY(list_open(job, job->values, 1));
+    TSVD_TRY(list_open(job, job->q.values, 1));
     if (job->q.open > 0) {
         TSVD_TRY(tsvdi_cuda_sturm_add(call, form, v->d_d, v->d_e, &job->m));
-        TSVD_TRY(search_all(job));
+        TSVD_TRY(search_all(job, false));
     }
 out:
     return ret;
@@ -426,7 +471,7 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
     memset(&job, 0, sizeof(job));
     job.ctx = ctx;
     job.v = v;
-    job.values = values;
+    job.q.values = values;
     job.counts = counts;
     job.q.first = v.first;
     job.q.eps = v.eps;
@@ -434,18 +479,17 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
     job.end = job.begin + (done - job.begin) * (1 - OTHERS_SHARE);
     TSVD_TRY(alloc_all(&job));
     TSVD_TRY(tsvdi_cuda_sturm_begin(call, v.n, v.d_d, v.d_e, &job.m));
-    start_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job.m, job.q, values, v.d_hint,
-                                                             job.d_is_open);
+    start_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job.m, job.q, v.d_hint, job.d_is_open);
     CUDA_LAUNCHED(call);
     TSVD_TRY(list_open(&job, values, 1));
-    TSVD_TRY(search_all(&job));
+    TSVD_TRY(search_all(&job, v.d_hint == NULL));
     job.begin = job.end;
     job.end = done;
     if (!TSVD_SINGLE) {
         TSVD_TRY(take_up(&job, TWOFOLD));
     }
     TSVD_TRY(take_up(&job, WIDE));
-    value_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(values, job.q.d_bracket, v.d_s);
+    value_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job.q, v.d_s);
     CUDA_LAUNCHED(call);
 out:
     free_all(&job);
@@ -461,7 +505,9 @@ tsvdi_cuda_values_search_bytes(const struct svd_plan *plan)
     uint64_t bytes = bytes_of(room, sizeof(double) + sizeof(uint32_t) / GROUP + 1 +
                                         sizeof(struct twofold_entry) + sizeof(struct wide_entry));
 
-    bytes = bytes_add(bytes, bytes_of(values, sizeof(struct bracket) + 1 + 2 * sizeof(int64_t)));
+    bytes =
+        bytes_add(bytes, bytes_of(values, sizeof(struct bracket) + 2 * sizeof(struct evaluation) +
+                                              1 + 2 * sizeof(int64_t)));
     bytes = bytes_add(bytes,
                       bytes_of(bracket_max(values, most_points(call)), sizeof(struct evaluation)));
     return bytes_add(bytes, sizeof(struct matrix_size) + 2 * sizeof(int64_t));

@@ -49,7 +49,7 @@ evaluate_plain(const struct plain_matrix *m, real_int at)
     for (int64_t k = 0; k < 2 * m->n; k++) {
         const uint32_t event = m->event[k / GROUP] >> k % GROUP;
 
-        plain_pass(&x, m->square[k], event & RESTART, (event & RESCALE) != 0);
+        plain_pass(&x, (int)k, m->square[k], event & RESTART, (event & RESCALE) != 0);
     }
     found.above = x.above;
     found.value = plain_polynomial(&x);
@@ -57,23 +57,38 @@ evaluate_plain(const struct plain_matrix *m, real_int at)
     return found;
 }
 
+/* The cut of bracket v.  The first cut of all values has a point for every other one. */
+static struct bracket_grid
+cut_of(const struct bracket *b, int64_t each, struct bracket_range range)
+{
+    struct bracket_grid cut = bracket_cut(b, each, range);
+
+    if (cut.fresh && each == 1) {
+        cut.points = (cut.points + 1) / 2;
+    }
+    return cut;
+}
+
 /* Rounds of `each` points a value for all of [first, last), until all are closed; returns their
-   number. */
+   number.  around: guesses take what is known around brackets. */
 static int
 narrow_all(const struct plain_matrix *m, struct bracket_range range, int64_t first, int64_t last,
-           int64_t each, struct bracket *b)
+           int64_t each, int around, struct bracket *b)
 {
-    static struct evaluation at[BRACKET_ORDER * BRACKET_EACH];
+    static struct evaluation at[BRACKET_ORDER * BRACKET_EACH], beyond[2 * BRACKET_ORDER];
     int rounds = 0, open = 1;
 
+    for (int64_t i = 0; i < 2 * BRACKET_ORDER; i++) {
+        beyond[i].value = (double)NAN;
+    }
     for (; open && rounds < BRACKET_ROUNDS; rounds++) {
         open = 0;
         for (int64_t v = first; v < last; v++) {
             struct bracket_grid cut;
 
             if (!bracket_is_closed(&b[v], range)) {
-                cut = bracket_cut(&b[v], each, range);
-                for (int64_t i = 0; i < each; i++) {
+                cut = cut_of(&b[v], each, range);
+                for (int64_t i = 0; i < each && (v - b[v].first) * each + i < cut.points; i++) {
                     at[v * each + i] =
                         evaluate_plain(m, bracket_point(&cut, (v - b[v].first) * each + i));
                 }
@@ -81,10 +96,17 @@ narrow_all(const struct plain_matrix *m, struct bracket_range range, int64_t fir
         }
         for (int64_t v = first; v < last; v++) {
             if (!bracket_is_closed(&b[v], range)) {
-                const struct bracket_grid cut = bracket_cut(&b[v], each, range);
+                const struct bracket_grid cut = cut_of(&b[v], each, range);
 
-                bracket_narrow(&b[v], v, &cut, at + b[v].first * each, range.eps);
+                bracket_narrow(&b[v], v, &cut, at + b[v].first * each, range.eps,
+                               around ? beyond + 2 * v : NULL);
                 open |= !bracket_is_closed(&b[v], range);
+            }
+        }
+        for (int64_t v = first; v < last && around; v++) {
+            if (!bracket_is_closed(&b[v], range)) {
+                bracket_guess_around(b + first, beyond + 2 * first, v - first, last - first,
+                                     range.eps);
             }
         }
     }
@@ -114,7 +136,7 @@ check_brackets(const char *kind, int64_t n, const real *d, const real *e, int64_
     for (int64_t v = first; v < last; v++) {
         b[v] = bracket_start(v, hint != NULL ? &hint[v] : NULL, first, last, range);
     }
-    rounds = narrow_all(&m, range, first, last, each, b);
+    rounds = narrow_all(&m, range, first, last, each, each % 2, b);
     CHECK(rounds < BRACKET_ROUNDS, "%s, n = %lld: %d rounds", kind, (long long)n, rounds);
     for (int64_t v = first; v < last; v++) {
         const real found = bracket_value(&b[v]);
@@ -213,12 +235,72 @@ test_brackets_at_values(void)
         for (int v = 0; v < 7; v++) {
             b[v] = bracket_from_scratch(0, 7, range);
         }
-        (void)narrow_all(&m, range, 0, 7, each, b);
+        (void)narrow_all(&m, range, 0, 7, each, each % 2, b);
         for (int v = 0; v < 6; v++) {
             CHECK(bracket_value(&b[v]) == expected[v], "%lld points: value %d is %a",
                   (long long)each, v, (double)bracket_value(&b[v]));
         }
         CHECK(!b[6].low_sure, "%lld points: zero is not below the floor", (long long)each);
+    }
+}
+
+/* The polynomial of a matrix with zeros at a shift, in long double: the product over its parts, times
+   sigma for each of odd order. */
+static long double
+exact_polynomial(const struct plain_matrix *m, long double sigma)
+{
+    long double product = 1, r = sigma, before = 1;
+    int odd = 1;
+
+    for (int64_t k = 0; k < 2 * m->n; k++, odd = !odd) {
+        const long double next = sigma * r - (long double)m->square[k] * before;
+
+        if (m->square[k] == 0 || k == 2 * m->n - 1) {
+            product *= odd ? sigma * r : r;
+            before = 1;
+            r = sigma;
+            odd = 0; /* of one row, after the loop's step */
+        } else {
+            before = r;
+            r = next;
+        }
+    }
+    return product;
+}
+
+/* The polynomial that guides guesses does not depend on where parts begin. */
+static void
+test_plain_polynomial(void)
+{
+    enum { N = 12 };
+    real d[N], e[N];
+    struct plain_matrix m;
+
+    for (int round = 0; round < 500; round++) {
+        const int64_t n = random_int(1, N);
+        long double ratio = 0;
+
+        for (int64_t i = 0; i < n; i++) {
+            d[i] = random_int(0, 3) ? (real)random_unit() : 0;
+            e[i] = random_int(0, 3) ? (real)random_unit() : 0;
+        }
+        d[random_int(0, (int)n - 1)] = 1;
+        prepare_plain(n, d, e, &m);
+        for (int i = 0; i < 4; i++) {
+            const real at = REAL(0.3) + REAL(0.57) * (real)i;
+            const struct evaluation found = evaluate_plain(&m, r_bits(at));
+            const long double sigma = (long double)at * m.scale.down[0] * m.scale.down[1];
+            const long double here = ldexpl((long double)found.value, found.exponent);
+            const long double exact = exact_polynomial(&m, sigma);
+            const long double error = fabsl(here - ratio * exact);
+
+            if (i == 0) {
+                ratio = here / exact;
+            }
+            CHECK(i == 0 || error <= 1e-9L * fabsl(ratio) * powl(4, (long double)n),
+                  "n = %lld, shift %a: %Lg, not %Lg", (long long)n, (double)at, here,
+                  ratio * exact);
+        }
     }
 }
 

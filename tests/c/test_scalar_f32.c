@@ -27,6 +27,7 @@ main(void)
     test_sturm_at_values();
     test_brackets();
     test_brackets_at_values();
+    test_plain_polynomial();
     test_qr();
     test_qr_negligible();
     test_givens();
