@@ -109,11 +109,19 @@ enum {
     PLAIN_MORE = 2,
     FEW_POINTS = 3,
 
-    /* values/search.cu: shifts of a thread in a round with more values, and in one with PLAIN_MANY
-       points for each multiprocessor or more. */
-    SOME_SHIFTS = 2,
-    MANY_SHIFTS = 4,
-    PLAIN_MANY = 1024,
+    /* values/search.cu: how long a round of plain counts takes: from both ends of the matrix, or
+       with 1, 2 or 4 shifts of a thread.  The least time, and the time for each block that a
+       multiprocessor has, in units of 10 us, for n = 60,000 on an H100.  Of 40,000 to 10^6 points
+       these give the times measured within a tenth.  3 or 6 shifts are never the best by more than
+       a tenth. */
+    HALVES_LEAST = 100,
+    HALVES_MORE = 25,
+    COUNT_1_LEAST = 140,
+    COUNT_1_MORE = 45,
+    COUNT_2_LEAST = 205,
+    COUNT_2_MORE = 83,
+    COUNT_4_LEAST = 202,
+    COUNT_4_MORE = 150,
 
     /* values/search.cu: points with twofold counts.  128 points took 1.21, 1.00 and 0.98 times as
        long as 192 at n = 10^4 (uniform, chi, Toeplitz), 256 points 1.07, 1.09 and 1.05. */
@@ -203,6 +211,10 @@ enum {
     DENSE_BLOCK = 64,
     DENSE_BLOCK_MOST = 256,
     DENSE_BLOCK_SHARE = 16,
+
+    /* dense/reflectors.cu: up to the DENSE_FEW_SHARE-th part of a matrix's rows are few vectors,
+       whose blocks have DENSE_BLOCK_MOST reflectors. */
+    DENSE_FEW_SHARE = 32,
 
     /* dense/reflectors.cu: reflectors of a matrix that are prepared together, at least
        DENSE_BLOCK_MOST; and bounds of the numbers that those of all matrices take, about twice as

@@ -148,7 +148,7 @@ struct sturm_twofold {
 };
 
 /* The beginning of a part.  size: a power of two that r_0 starts from.  The CPU takes one.  The
-   device takes 2^PAIR_SIZE (sturm_polynomial.h), so that it rescales less often. */
+   device takes 2^TWOFOLD_SIZE (sturm_polynomial.h), so that it rescales less often. */
 TSVD_HD struct sturm_twofold
 sturm_twofold_start(num sigma, real size)
 {

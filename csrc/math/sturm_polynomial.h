@@ -61,27 +61,30 @@ enum {
 
 /* Powers of two. */
 enum {
-    /* The larger of the pair (r, before) starts at 2^PAIR_SIZE. */
-    PAIR_SIZE = 500,
+    /* The larger of the pair (r, before) starts at 2^PAIR_SIZE.  Two entries gain it seven at
+       most, and those of a stretch 426. */
+    PAIR_SIZE = 590,
 
-    /* It may lose so many powers of two until it is brought back.  Two entries gain it seven at
-       most. */
-    PAIR_LOSS = 960,
+    /* It may lose so many powers of two until it is brought back, or more by a single entry just
+       before. */
+    PAIR_LOSS = 750,
 
     /* The least shift.  From it on, a product that underflows (at 2^-1022) lies far below the
-       other one: the square of the shift times the least pair is 2^-1020.  Numbers of single
-       precision are never further apart. */
-    PLAIN_LEAST = -280,
+       other one: the square of the shift times the least pair is 2^-1020. */
+    PLAIN_LEAST = -430,
 
     /* An entry below this changes such shifts by less than 2^-60 of them, and counts as zero. */
-    PLAIN_TINY = -350,
+    PLAIN_TINY = -498,
 
     /* The square of the last entry, far below that of the least shift. */
     PLAIN_END = -960,
 
     /* The product of the last entry with the pair does not vanish as long as the pair has lost no
        more than PAIR_LOSS - END_LOSS. */
-    END_LOSS = 400
+    END_LOSS = 400,
+
+    /* The twofold form keeps sigma.  Its pair starts at 2^TWOFOLD_SIZE. */
+    TWOFOLD_SIZE = 500
 };
 
 /* What the scaling of a matrix needs.  Both are maxima, which many threads gather. */
@@ -171,31 +174,53 @@ plain_square(int64_t n, const real *d, const real *e, int64_t k, struct matrix_s
     return b < double_pow2(PLAIN_TINY) ? 0 : b * b;
 }
 
-/* The events of the stretch that begins at entry `begin` of 2n. */
+/* How many powers of two the pair loses by entry k of 2n, at most.  The pair shrinks by b^2 / 17,
+   since x is below 16. */
+TSVD_HD int
+plain_loss(int64_t n, int64_t k, double square)
+{
+    return k == 2 * n - 1 ? (int)END_LOSS : 1023 - (int)(upper_of(square) >> 20) + 5;
+}
+
+/* The events of the stretch that begins at entry `begin` of 2n.  The pair is brought back at the
+   end of groups where that is often enough, as counts pass over such groups faster. */
 TSVD_HD void
 plain_events(int64_t n, int64_t begin, const double *square, uint32_t *event)
 {
     const int entries = 2 * n - begin < STRETCH ? (int)(2 * n - begin) : (int)STRETCH;
     int loss = 0;
 
-    for (int g = 0; g < (entries + GROUP - 1) / GROUP; g++) {
-        event[g] = 0;
-    }
-    for (int k = 0; k < entries; k++) {
-        const uint32_t field = upper_of(square[k]) >> 20;
-        /* the pair shrinks by b^2 / 17 at most, since x is below 16 */
-        const int next = begin + k == 2 * n - 1 ? (int)END_LOSS : 1023 - (int)field + 5;
+    for (int g = 0; g * GROUP < entries; g++) {
+        const int first = g * GROUP, count = entries - first < GROUP ? entries - first : (int)GROUP;
+        uint32_t events = 0;
+        int next[GROUP], all = 0;
 
-        if (field == 0) {
-            event[k / GROUP] |= (uint32_t)RESTART << k % GROUP;
-            loss = 0;
-            continue;
+        for (int k = 0; k < count; k++) {
+            next[k] = plain_loss(n, begin + first + k, square[first + k]);
+            all += next[k];
         }
-        if (loss > 0 && loss + next > PAIR_LOSS) {
-            event[(k - 1) / GROUP] |= (uint32_t)RESCALE << (k - 1) % GROUP;
+        if (loss > 0 && loss + all > PAIR_LOSS && all <= PAIR_LOSS) {
+            event[g - 1] |= (uint32_t)RESCALE << (GROUP - 1);
             loss = 0;
         }
-        loss += next;
+        for (int k = 0; k < count; k++) {
+            if (square[first + k] == 0) {
+                events |= (uint32_t)RESTART << k;
+                loss = 0;
+                continue;
+            }
+            if (loss > 0 && loss + next[k] > PAIR_LOSS) { /* before the entry */
+                *(k > 0 ? &events : &event[g - 1]) |= (uint32_t)RESCALE
+                                                      << (k > 0 ? k - 1 : GROUP - 1);
+                loss = 0;
+            }
+            loss += next[k];
+            if (loss > PAIR_LOSS) { /* by this entry alone */
+                events |= (uint32_t)RESCALE << k;
+                loss = 0;
+            }
+        }
+        event[g] = events;
     }
     if (entries == STRETCH) {
         event[STRETCH / GROUP - 1] |= (uint32_t)RESCALE << (GROUP - 1);

@@ -5,7 +5,7 @@
 #include "twisted/segments.h"
 #include "twisted/twist.h"
 
-enum { TILE_THREADS = 8 };
+enum { TILE_THREADS = 8, WRITE_TILE = 2 * (int)WARP, WRITE_THREADS = 4 };
 
 static __device__ __forceinline__ void
 keep_larger(struct twisted_largest x, struct twisted_largest *best)
@@ -84,36 +84,41 @@ __launch_bounds__(WARP) turn_kernel(struct twisted_device run, struct twisted_bl
     turn(block, column, largest);
 }
 
-/* Writes tiles of both sides: L's as they lie, R's transposed. */
+/* Writes tiles of both sides: L's as they lie, R's transposed.  The rows of a tile are longer than
+   a warp is wide, as the memory wants neighbours. */
 static __global__ void
-__launch_bounds__(WARP *TILE_THREADS)
+__launch_bounds__(WRITE_TILE *WRITE_THREADS)
     write_kernel(struct twisted_device run, struct twisted_block block)
 {
     const int by_columns = run.lower ? 0 : 1;
-    const int64_t column = (int64_t)blockIdx.x * WARP + threadIdx.x;
-    const int64_t step = (int64_t)gridDim.y * WARP;
-    double factor, other;
-    __shared__ real tile[WARP][WARP + 1];
+    const int64_t column = (int64_t)blockIdx.x * WRITE_TILE + threadIdx.x;
+    const int64_t step = (int64_t)gridDim.y * WRITE_TILE;
+    double factor = 0, other = 0;
+    __shared__ real tile[WRITE_TILE][WRITE_TILE + 1];
 
     if (run.facts->refused > 0) {
         return;
     }
-    factor = block.factor[by_columns][column];
-    other = block.factor[1 - by_columns][column];
-    for (int64_t begin = (int64_t)blockIdx.y * WARP; begin < run.n; begin += step) {
+    if (column < block.count) {
+        factor = block.factor[by_columns][column];
+        other = block.factor[1 - by_columns][column];
+    }
+    for (int64_t begin = (int64_t)blockIdx.y * WRITE_TILE; begin < run.n; begin += step) {
         __syncthreads(); /* the tile before has been written */
-        for (int j = (int)threadIdx.y; j < WARP && begin + j < run.n; j += TILE_THREADS) {
+#pragma unroll 4
+        for (int j = (int)threadIdx.y; j < WRITE_TILE; j += WRITE_THREADS) {
             const double *z = block.z + 2 * (begin + j) * block.width + column;
 
-            if (column < block.count) {
+            if (column < block.count && begin + j < run.n) {
                 run.columns[(begin + j) * run.k + block.begin + column] =
                     (real)(z[by_columns * block.width] * factor);
+                tile[j][threadIdx.x] = (real)(z[(1 - by_columns) * block.width] * other);
             }
-            tile[j][threadIdx.x] = (real)(z[(1 - by_columns) * block.width] * other);
         }
         __syncthreads();
-        for (int j = (int)threadIdx.y; j < WARP; j += TILE_THREADS) {
-            const int64_t value = (int64_t)blockIdx.x * WARP + j, i = begin + threadIdx.x;
+#pragma unroll 4
+        for (int j = (int)threadIdx.y; j < WRITE_TILE; j += WRITE_THREADS) {
+            const int64_t value = (int64_t)blockIdx.x * WRITE_TILE + j, i = begin + threadIdx.x;
 
             if (value < block.count && i < run.n) {
                 run.rows[(block.begin + value) * run.n + i] = tile[threadIdx.x][j];
@@ -127,8 +132,9 @@ tsvdi_cuda_twist(struct cuda_call *call, const struct twisted_device *run,
                  const struct twisted_block *block)
 {
     const unsigned warps = (unsigned)(block->width / WARP);
-    const unsigned rows = blocks_for(run->n, WARP);
-    const dim3 tiles(warps, rows < GRID_MOST ? rows : (unsigned)GRID_MOST);
+    const unsigned rows = blocks_for(run->n, WRITE_TILE);
+    const dim3 tiles(blocks_for(block->width, WRITE_TILE),
+                     rows < GRID_MOST ? rows : (unsigned)GRID_MOST);
     const dim3 slices(warps, (unsigned)block->slices), threads(WARP, TILE_THREADS);
     tsvd_status ret = TSVD_OK;
 
@@ -145,7 +151,7 @@ tsvdi_cuda_twist(struct cuda_call *call, const struct twisted_device *run,
         turn_kernel<<<warps, WARP, 0, call->stream>>>(*run, *block);
         CUDA_LAUNCHED(call);
     }
-    write_kernel<<<tiles, threads, 0, call->stream>>>(*run, *block);
+    write_kernel<<<tiles, dim3(WRITE_TILE, WRITE_THREADS), 0, call->stream>>>(*run, *block);
     CUDA_LAUNCHED(call);
 out:
     return ret;

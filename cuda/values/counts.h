@@ -252,10 +252,10 @@ struct twofold_form : unguided_form {
         return m.d_twofold;
     }
 
-    /* What the larger of a pair starts at, as in the plain form. */
+    /* What the larger of a pair starts at. */
     static __device__ __forceinline__ real pair_size()
     {
-        return REAL(double_pow2(PAIR_SIZE));
+        return REAL(double_pow2(TWOFOLD_SIZE));
     }
 
     __device__ __forceinline__ void start(real shift, struct matrix_scale scale)

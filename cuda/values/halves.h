@@ -24,6 +24,10 @@
 /* Points of a block, each of which takes two threads. */
 enum { HALVES_POINTS = COUNT_THREADS / 2 };
 
+/* Powers of two that the pairs of the plain form are brought down where they meet, so that their
+   product is no more than 2^1010. */
+enum { JOIN_DOWN = 90 };
+
 /* 1 where the last pivot is negative, or zero: an eigenvalue at sigma itself counts.  The arguments
    have the signs of det, of r_n and of t_{n-1}. */
 static __device__ __forceinline__ int
@@ -64,14 +68,18 @@ join(struct plain_form top, struct plain_form bottom, double square, int64_t n,
 
         plain_rescale(&x);
         plain_rescale(&y);
+        x.r *= double_pow2(-JOIN_DOWN);
+        x.before *= double_pow2(-JOIN_DOWN);
+        y.r *= double_pow2(-JOIN_DOWN);
+        y.before *= double_pow2(-JOIN_DOWN);
         last = middle == 0 ? fma(x.x * x.r, y.r, -(square * x.before * y.before))
                            : fma(x.r, y.r, -(square * x.before * x.x * y.before));
         at->above += x.r == 0 && y.before == 0
                          ? zero_pivots_count((double)x.before, (double)y.r)
                          : last_pivot_counts(last, upper_of(x.r), upper_of(y.before));
-        at->above -= (int64_t)(change >> 31); /* that of t_n / t_{n-1} */
-        x.exponent -= PAIR_SIZE;              /* one part started twice */
-        if (x.late && y.late) {               /* det has a factor x too much */
+        at->above -= (int64_t)(change >> 31);              /* that of t_n / t_{n-1} */
+        x.exponent -= (int)PAIR_SIZE - 2 * (int)JOIN_DOWN; /* one part started twice */
+        if (x.late && y.late) {                            /* det has a factor x too much */
             last = plain_mantissa(last, &x.exponent) / plain_mantissa(x.x, &twos);
         }
     }

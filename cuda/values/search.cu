@@ -272,11 +272,13 @@ points_that_fill(const struct cuda_call *call, enum form form)
     return call->multiprocessors * fill;
 }
 
+/* Of any round, but for those with a point for each value.  points_each() may take a third more. */
 static int64_t
 most_points(const struct cuda_call *call)
 {
-    return bracket_max(points_that_fill(call, PLAIN),
-                       bracket_max(points_that_fill(call, TWOFOLD), points_that_fill(call, WIDE)));
+    return bracket_max(
+        points_that_fill(call, PLAIN),
+        bracket_max(4 * points_that_fill(call, TWOFOLD) / 3, points_that_fill(call, WIDE)));
 }
 
 /* How many the next round has.  With plain counts more of them take longer, which pays where there
@@ -288,6 +290,16 @@ points_of_round(const struct search *job)
 
     return job->q.form == PLAIN && job->q.open * FEW_POINTS * PLAIN_MORE <= most ? most / PLAIN_MORE
                                                                                  : most;
+}
+
+/* How many points each value has if all open ones share `fill`: with twofold counts the nearest
+   number, as a second point for each may save a round. */
+static int64_t
+points_each(const struct search *job, int64_t fill)
+{
+    const int64_t open = job->q.open, more = job->q.form == TWOFOLD ? open / 2 : 0;
+
+    return bracket_max((fill + more) / open, 1);
 }
 
 /* Lists those of `count` brackets that are open.  all: they are all brackets; otherwise those
@@ -314,16 +326,45 @@ struct counter {
     void (*kernel)(struct device_sturm m, struct round q, int64_t begin);
     int64_t points;
     double steps; /* the most entries times shifts of a launch */
+    int least;    /* how long a round takes, and how much longer with each block that a */
+    int more;     /* multiprocessor has; for all plain counters in the same unit */
 };
 
-static const struct counter MANY_COUNTER = {count_kernel<plain_form, MANY_SHIFTS>,
-                                            (int)COUNT_THREADS *(int)MANY_SHIFTS, PLAIN_STEPS};
-static const struct counter SOME_COUNTER = {count_kernel<plain_form, SOME_SHIFTS>,
-                                            (int)COUNT_THREADS *(int)SOME_SHIFTS, PLAIN_STEPS};
-static const struct counter FEW_COUNTER = {halves_kernel<plain_form>, HALVES_POINTS, PLAIN_STEPS};
+/* Counters of the plain form, which tuning.h has the times of. */
+static const struct counter PLAIN_COUNTERS[] = {
+    {halves_kernel<plain_form>, HALVES_POINTS, PLAIN_STEPS, HALVES_LEAST, HALVES_MORE},
+    {count_kernel<plain_form, 1>, COUNT_THREADS, PLAIN_STEPS, COUNT_1_LEAST, COUNT_1_MORE},
+    {count_kernel<plain_form, 2>, 2 * (int)COUNT_THREADS, PLAIN_STEPS, COUNT_2_LEAST, COUNT_2_MORE},
+    {count_kernel<plain_form, 4>, 4 * (int)COUNT_THREADS, PLAIN_STEPS, COUNT_4_LEAST, COUNT_4_MORE},
+};
 static const struct counter TWOFOLD_COUNTER = {halves_kernel<twofold_form>, HALVES_POINTS,
-                                               TWOFOLD_STEPS};
-static const struct counter WIDE_COUNTER = {halves_kernel<wide_form>, HALVES_POINTS, WIDE_STEPS};
+                                               TWOFOLD_STEPS, 0, 0};
+static const struct counter WIDE_COUNTER = {halves_kernel<wide_form>, HALVES_POINTS, WIDE_STEPS, 0,
+                                            0};
+
+/* What counts in a round: of the plain form's counters the one that takes the least time. */
+static const struct counter *
+counter_for(const struct search *job)
+{
+    const int64_t multiprocessors = cuda_of(job->ctx)->multiprocessors;
+    const struct counter *best = NULL;
+    int64_t least = INT64_MAX;
+
+    if (job->q.form != PLAIN) {
+        return job->q.form == TWOFOLD ? &TWOFOLD_COUNTER : &WIDE_COUNTER;
+    }
+    for (const struct counter &by : PLAIN_COUNTERS) {
+        const int64_t blocks = (job->q.points + by.points - 1) / by.points;
+        const int64_t each = (blocks + multiprocessors - 1) / multiprocessors;
+        const int64_t time = bracket_max(by.least, each * by.more);
+
+        if (time < least) {
+            least = time;
+            best = &by;
+        }
+    }
+    return best;
+}
 
 /* Counts at all points of a round. */
 static tsvd_status
@@ -351,20 +392,6 @@ out:
     return ret;
 }
 
-/* What counts in a round.  fill: how many points keep the device at work. */
-static const struct counter *
-counter_for(const struct search *job, int64_t fill)
-{
-    const int64_t points = job->q.points;
-
-    if (job->q.form == PLAIN) {
-        return points <= fill                                                      ? &FEW_COUNTER
-               : points < PLAIN_MANY * (int64_t)cuda_of(job->ctx)->multiprocessors ? &SOME_COUNTER
-                                                                                   : &MANY_COUNTER;
-    }
-    return job->q.form == TWOFOLD ? &TWOFOLD_COUNTER : &WIDE_COUNTER;
-}
-
 /* Narrows the listed brackets until all are closed.  is_first: all values share one, which was not
    cut before. */
 static tsvd_status
@@ -378,12 +405,12 @@ search_all(struct search *job, bool is_first)
         const int64_t fill = points_of_round(job);
         const unsigned blocks = blocks_for(job->q.open, VALUE_THREADS);
 
-        job->q.each = bracket_max(fill / job->q.open, 1);
+        job->q.each = points_each(job, fill);
         job->q.points = job->q.open * job->q.each;
         if (is_first) {
             job->q.points = bracket_min(job->q.points, fill);
         }
-        TSVD_TRY(count_points(job, counter_for(job, fill), job->end - left));
+        TSVD_TRY(count_points(job, counter_for(job), job->end - left));
         narrow_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job->m, job->q, job->d_is_open);
         CUDA_LAUNCHED(call);
         if (job->q.form == PLAIN && job->q.each < FEW_POINTS) {
