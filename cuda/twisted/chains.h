@@ -126,10 +126,10 @@ __launch_bounds__(CHAIN_THREADS) chain_kernel(struct twisted_device run, struct 
     const bool taken = twisted_takes(run);
     const int r = taken ? (int)block.twist[at.column] : 0, last = 2 * (int)run.n - 1;
     __shared__ struct meeting meeting;
-    __shared__ double sums[ENDS][2][WARP];
+    __shared__ struct summary below[WARP];
     struct way way = {};
     struct met met;
-    double sum[2];
+    struct summary all;
     pair x;
 
     if (!taken) {
@@ -142,21 +142,21 @@ __launch_bounds__(CHAIN_THREADS) chain_kernel(struct twisted_device run, struct 
         return;
     }
     way.end = at.end;
+    way.side = side_of_left(run);
     way.steps = at.end == TOP ? r : last - r;
     way.most = warp_most(way.steps);
     way.first = block.z + (at.end == TOP ? 0 : last) * block.width + at.column;
     way.pitch = at.end == TOP ? block.width : -block.width;
     x = correct(m, way, shift_at(run, at), gap_of(run, at.value), &meeting);
     met = meet<true>(m, way, x, &meeting);
-    unfold(way, 1, sum);
-    sums[at.end][0][at.lane] = sum[0];
-    sums[at.end][1][at.lane] = sum[1];
+    all = unfold(way, 1);
+    if (at.end == BOTTOM) {
+        below[at.lane] = all;
+    }
     __syncthreads();
     if (at.end == TOP) {
-        for (int i = 0; i < 2; i++) {
-            sum[i] = sums[TOP][i][at.lane] + sums[BOTTOM][i][at.lane];
-        }
-        conclude(run, block, at, x, met, sum);
+        summary_add(&all, below[at.lane]);
+        conclude(run, block, at, x, met, all);
     }
 }
 

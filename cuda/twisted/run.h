@@ -75,12 +75,15 @@ enum chain_part {
     CHAIN_PARTS
 };
 
+/* What is known of the rows of z in a segment: struct summary of twisted/ways.h. */
+enum summary_part { SUM_EVEN, SUM_ODD, LARGEST, LEAST, SUMMARY_PARTS };
+
 /* The segments of the rows of T, and what is known of the chains that cross them. */
 struct twisted_segments {
     int count;                   /* of them; 1: chains are whole */
     int rows;                    /* of each but the last, a multiple of WARP */
     double *chain;               /* [ENDS][count][CHAIN_PARTS][width] */
-    double *sum;                 /* [count][2][width] squares of even and of odd rows of z */
+    double *summary;             /* [count][SUMMARY_PARTS][width] of the rows of z */
     struct twisted_state *state; /* [width] */
 };
 
@@ -100,7 +103,8 @@ struct twisted_block {
     int64_t *twist;       /* [width] row r */
     double *factor[2];    /* [width] of even rows and of odd rows, with the sign */
     struct twisted_segments segments;
-    int slices;                      /* of rows, to find signs */
+    char *tied; /* [width] whether L has entries of both signs that are its largest */
+    int slices; /* of rows, to find the signs of those */
     struct twisted_largest *largest; /* [slices][width] */
 };
 

@@ -341,7 +341,9 @@ __launch_bounds__(WARP) unfold_kernel(struct twisted_device run, struct twisted_
     const struct place at = place_in_group(block, blockIdx.y);
     const int segment = (int)blockIdx.x;
     const struct range rows = range_of(run, block.segments, segment);
-    double sum[2] = {0, 0}, x;
+    double *part = block.segments.summary + (int64_t)segment * SUMMARY_PARTS * block.width;
+    struct summary all = {};
+    double x;
     int r, own;
 
     if (!twisted_takes(run) || !all_joined(block, at)) {
@@ -352,32 +354,33 @@ __launch_bounds__(WARP) unfold_kernel(struct twisted_device run, struct twisted_
     x = begin_of(block, at.column, own, segment);
     for (int end = TOP; end < ENDS; end++) {
         const int row = end == TOP ? rows.begin : rows.end - 1;
-        const bool all = end == TOP ? segment < own : segment > own;
+        const bool whole = end == TOP ? segment < own : segment > own;
         struct way way = {};
-        double part[2];
 
         way.end = end;
-        way.steps = all              ? rows.end - rows.begin
+        way.side = side_of_left(run);
+        way.steps = whole            ? rows.end - rows.begin
                     : segment != own ? 0
                     : end == TOP     ? r - row
                                      : row - r;
         way.most = warp_most(way.steps);
         way.first = block.z + row * block.width + at.column;
         way.pitch = end == TOP ? block.width : -block.width;
-        unfold(way, x, part);
-        sum[0] += part[0];
-        sum[1] += part[1];
+        summary_add(&all, unfold(way, x));
     }
-    block.segments.sum[(2 * segment) * block.width + at.column] = sum[0];
-    block.segments.sum[(2 * segment + 1) * block.width + at.column] = sum[1];
+    part += at.column;
+    part[SUM_EVEN * block.width] = all.sum[0];
+    part[SUM_ODD * block.width] = all.sum[1];
+    part[LARGEST * block.width] = all.largest;
+    part[LEAST * block.width] = all.least;
 }
 
 static __global__ void
 __launch_bounds__(WARP) conclude_kernel(struct twisted_device run, struct twisted_block block)
 {
     const struct place at = place_in_group(block, blockIdx.x);
-    const double *part = block.segments.sum + at.column;
-    double sum[2] = {0, 0};
+    const double *part = block.segments.summary + at.column;
+    struct summary all = {};
     struct twisted_state state;
 
     if (!twisted_takes(run) || !all_joined(block, at)) {
@@ -385,12 +388,13 @@ __launch_bounds__(WARP) conclude_kernel(struct twisted_device run, struct twiste
     }
 #pragma unroll 8
     for (int i = 0; i < block.segments.count; i++) {
-        sum[0] += part[0];
-        sum[1] += part[block.width];
-        part += 2 * block.width;
+        summary_add(&all, {{part[SUM_EVEN * block.width], part[SUM_ODD * block.width]},
+                           part[LARGEST * block.width],
+                           part[LEAST * block.width]});
+        part += SUMMARY_PARTS * block.width;
     }
     state = block.segments.state[at.column];
-    conclude(run, block, at, state.x, state.met, sum);
+    conclude(run, block, at, state.x, state.met, all);
 }
 
 /* ---- host ---- */

@@ -106,9 +106,11 @@ lay_out(struct cuda_twisted *run, char *base)
     if (segments->count > 1) {
         segments->chain =
             cut<double>(base, &at, (int64_t)ENDS * segments->count * CHAIN_PARTS * width);
-        segments->sum = cut<double>(base, &at, 2 * segments->count * width);
+        segments->summary =
+            cut<double>(base, &at, (int64_t)SUMMARY_PARTS * segments->count * width);
         segments->state = cut<struct twisted_state>(base, &at, width);
     }
+    block->tied = cut<char>(base, &at, width);
     block->slices = sign_slices(n, width);
     block->largest = cut<struct twisted_largest>(base, &at, block->slices * width);
     return at;

@@ -26,26 +26,31 @@ turn(const struct twisted_block &block, int64_t column, struct twisted_largest l
     }
 }
 
-/* Makes the first of the largest entries of L's column positive, as they will be rounded.  With
-   several slices of the rows it finds those of each. */
+/* Makes the first of the largest entries of L's column positive, as they will be rounded, where
+   conclude() found them of both signs.  With several slices of the rows it finds those of each. */
 static __global__ void
 __launch_bounds__(WARP *TILE_THREADS)
     sign_kernel(struct twisted_device run, struct twisted_block block)
 {
-    const int lane = (int)threadIdx.x, thread = (int)threadIdx.y, side = run.lower ? 0 : 1;
+    const int lane = (int)threadIdx.x, thread = (int)threadIdx.y, side = side_of_left(run);
     const int64_t column = (int64_t)blockIdx.x * WARP + lane;
     const int64_t each = (run.n + gridDim.y - 1) / gridDim.y, begin = blockIdx.y * each;
     const int64_t end = begin + each < run.n ? begin + each : run.n;
     __shared__ struct twisted_largest found[TILE_THREADS][WARP];
     struct twisted_largest largest = {0, begin};
     double factor;
+    bool tied;
 
     if (run.facts->refused > 0) {
         return;
     }
+    tied = block.tied[column] != 0;
+    if (!__syncthreads_or(tied)) {
+        return;
+    }
     factor = block.factor[side][column];
 #pragma unroll 8
-    for (int64_t i = begin + thread; i < end; i += TILE_THREADS) {
+    for (int64_t i = begin + thread; i < end && tied; i += TILE_THREADS) {
         const real x = (real)(block.z[(2 * i + side) * block.width + column] * factor);
 
         if (r_abs(x) > r_abs(largest.entry)) {
@@ -54,7 +59,7 @@ __launch_bounds__(WARP *TILE_THREADS)
     }
     found[thread][lane] = largest;
     __syncthreads();
-    if (thread > 0) {
+    if (thread > 0 || !tied) {
         return;
     }
     for (int i = 1; i < TILE_THREADS; i++) {
@@ -73,7 +78,7 @@ __launch_bounds__(WARP) turn_kernel(struct twisted_device run, struct twisted_bl
     const int64_t column = (int64_t)blockIdx.x * WARP + threadIdx.x;
     struct twisted_largest largest;
 
-    if (run.facts->refused > 0) {
+    if (run.facts->refused > 0 || block.tied[column] == 0) {
         return;
     }
     largest = block.largest[column];
@@ -90,7 +95,7 @@ static __global__ void
 __launch_bounds__(WRITE_TILE *WRITE_THREADS)
     write_kernel(struct twisted_device run, struct twisted_block block)
 {
-    const int by_columns = run.lower ? 0 : 1;
+    const int by_columns = side_of_left(run);
     const int64_t column = (int64_t)blockIdx.x * WRITE_TILE + threadIdx.x;
     const int64_t step = (int64_t)gridDim.y * WRITE_TILE;
     double factor = 0, other = 0;

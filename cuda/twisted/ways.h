@@ -80,9 +80,32 @@ warp_most(int x)
     return x;
 }
 
+/* Which rows of z become columns of L: 0 the even ones, 1 the odd ones. */
+static __device__ __forceinline__ int
+side_of_left(const struct twisted_device &run)
+{
+    return run.lower ? 0 : 1;
+}
+
+/* What is known of rows of z: the sums of the squares of even and of odd ones, and the largest and
+   the least entry of L among them, or 0. */
+struct summary {
+    double sum[2], largest, least;
+};
+
+static __device__ __forceinline__ void
+summary_add(struct summary *all, const struct summary &part)
+{
+    all->sum[0] += part.sum[0];
+    all->sum[1] += part.sum[1];
+    all->largest = fmax(all->largest, part.largest);
+    all->least = fmin(all->least, part.least);
+}
+
 /* A lane's way over rows from one end towards row r.  Each step leads away from a row. */
 struct way {
     int end;
+    int side; /* side_of_left() */
     int steps;
     int most;      /* steps of any lane of the warp */
     double *first; /* the lane's place in the row that step 0 leads away from */
@@ -102,12 +125,15 @@ read_ratios(const struct way &way, int begin, double (&ratio)[AHEAD])
     }
 }
 
-/* z from the ratios, in their place, and the sums of the squares of its even and odd rows.  x: z in
-   the row that the last step leads to, which is left out. */
-static __device__ __forceinline__ void
-unfold(const struct way &way, double x, double sum[2])
+/* z from the ratios, in their place.  x: z in the row that the last step leads to, which is left
+   out of the summary. */
+static __device__ __forceinline__ struct summary
+unfold(const struct way &way, double x)
 {
     const int last = (way.most + AHEAD - 1) / AHEAD * AHEAD - AHEAD;
+    /* step 0 leads away from an even row, or from the bottom from an odd one */
+    const bool left_first = way.side == (way.end == TOP ? 0 : 1); /* whether L has step 0 */
+    struct summary all = {};
     double part[2] = {0, 0}, ratio[AHEAD], next[AHEAD];
 
     read_ratios(way, last, ratio);
@@ -121,6 +147,10 @@ unfold(const struct way &way, double x, double sum[2])
                 x = ratio[j] * x;
                 *place = x;
                 part[j % 2] = fma(x, x, part[j % 2]);
+                if ((j % 2 == 0) == left_first) {
+                    all.largest = fmax(all.largest, x);
+                    all.least = fmin(all.least, x);
+                }
             }
             place -= way.pitch;
         }
@@ -129,33 +159,47 @@ unfold(const struct way &way, double x, double sum[2])
             ratio[j] = next[j];
         }
     }
-    /* step 0 leads away from an even row, or from the bottom from an odd one */
-    sum[0] = part[way.end == TOP ? 0 : 1];
-    sum[1] = part[way.end == TOP ? 1 : 0];
+    all.sum[0] = part[way.end == TOP ? 0 : 1];
+    all.sum[1] = part[way.end == TOP ? 1 : 0];
+    return all;
 }
 
 /* Writes what remains of a value: row r of z, the factors of its rows and the value itself.  Counts
-   it if it does not pass the gates.  sum: of the squares of z's even and odd rows without r. */
+   it if it does not pass the gates.  all: what is known of z without row r.
+
+   The factors make the largest entry of L's column positive, as entries will be rounded.  Where the
+   largest and the least are equally large then, the first of them decides, which is looked for in
+   vectors.cu. */
 static __device__ __forceinline__ void
 conclude(const struct twisted_device &run, const struct twisted_block &block, struct place at,
-         pair x, struct met met, double sum[2])
+         pair x, struct met met, struct summary all)
 {
     const int64_t value = at.value, r = block.twist[at.column];
+    const int side = side_of_left(run);
     const double gap = gap_of(run, value), shift = shift_at(run, at);
     const double angle = twisted_angle_square(met.g, met.square_norm, gap);
+    const struct summary twist = {
+        {r % 2 == 0 ? 1. : 0., r % 2 == 0 ? 0. : 1.}, r % 2 == side ? 1. : 0., 0};
+    double factor[2], left;
+    real largest, least;
 
     block.z[r * block.width + at.column] = 1;
-    for (int i = 0; i < 2; i++) {
-        sum[i] += r % 2 == i;
-        block.factor[i][at.column] = 1 / sqrt(sum[i]);
-    }
+    summary_add(&all, twist);
+    factor[0] = 1 / sqrt(all.sum[0]);
+    factor[1] = 1 / sqrt(all.sum[1]);
+    left = side == 0 ? factor[0] : factor[1];
+    largest = (real)(all.largest * left);
+    least = (real)(all.least * left);
+    block.factor[0][at.column] = -least > largest ? -factor[0] : factor[0];
+    block.factor[1][at.column] = -least > largest ? -factor[1] : factor[1];
+    block.tied[at.column] = -least == largest;
     if (at.column >= block.count) {
         return;
     }
     run.value[value] = pair_high(x);
     run.s[value] = twisted_value(pair_high(x), pair_low(x), run.exponent);
     if (!(twisted_parts(shift, gap) &&
-          twisted_accepts(run.n, angle, sum[0] / sum[1], shift, pair_high(x), gap))) {
+          twisted_accepts(run.n, angle, all.sum[0] / all.sum[1], shift, pair_high(x), gap))) {
         atomicAdd(&run.facts->refused, 1ULL);
     }
 }
