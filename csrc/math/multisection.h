@@ -62,8 +62,8 @@ enum {
     /* A node is left out if the polynomial is so many times as large there as at both ends. */
     GUESS_SWELL = 1024,
 
-    /* A root is found by so many halvings of the bracket. */
-    GUESS_STEPS = 53,
+    /* The most steps to such a root.  Few need more than eight. */
+    GUESS_STEPS = 24,
 
     /* A root of that polynomial may be off by its estimated error times this. */
     ROOT_SAFETY = 2
@@ -325,7 +325,7 @@ bracket_put_guess(struct bracket *b, double t, double error, double high_t, real
     at = fmin(fmax(at, (double)r_from_bits(b->guess) + (double)eps / 4), high);
     b->spread = (real_int)bracket_max((int64_t)r_bits((real)at) - b->guess - 1, 0);
     at = low + high * bracket_offset(low / high, fmax(t - error, 0.));
-    b->spread = bracket_max(b->guess - (int64_t)r_bits((real)at), b->spread);
+    b->spread = (real_int)bracket_max(b->guess - (int64_t)r_bits((real)at), b->spread);
     if (b->spread >= (b->high - b->low) / 4) {
         b->spread = -1;
     }
@@ -437,9 +437,10 @@ bracket_choose_nodes(double low, double high, int32_t exponent, const struct eva
 
 /*
  * The guess of a bracket with sure ends from the `count` evaluations around it: the root between
- * the ends of the polynomial in x^2 through the ends and the nodes outside, by Newton's divided
- * differences.  The last term over the slope estimates the error.  Where nothing is known around,
- * the guess stays as it is.
+ * the ends of the polynomial in x^2 through the ends and the nodes outside.  It has Newton's
+ * divided differences, and Newton's method finds the root, which halves where it leads out.  The
+ * last term over the slope estimates the error.  Where nothing is known around, the guess stays as
+ * it is.
  */
 TSVD_HD void
 bracket_guess_through(struct bracket *b, const struct evaluation *around, int count, real eps)
@@ -447,7 +448,7 @@ bracket_guess_through(struct bracket *b, const struct evaluation *around, int co
     const double low = (double)r_from_bits(b->low), high = (double)r_from_bits(b->high);
     const int32_t exponent = b->exponent[1];
     struct bracket_node node[GUESS_NODES];
-    double difference[GUESS_NODES], begin = 0, end, value, slope, term = 1;
+    double difference[GUESS_NODES], begin = 0, end, t, value, slope = 0, term = 1;
     int nodes;
 
     node[0] = bracket_node_at(bracket_end(b, 0), low, high, exponent);
@@ -468,27 +469,33 @@ bracket_guess_through(struct bracket *b, const struct evaluation *around, int co
         }
     }
     end = node[1].t;
+    t = end * (node[0].f / (node[0].f - node[1].f));
     for (int step = 0; step < GUESS_STEPS; step++) {
-        const double middle = (begin + end) / 2;
+        const double here = t;
 
         value = difference[nodes - 1];
+        slope = 0;
         for (int i = nodes - 2; i >= 0; i--) {
-            value = value * (middle - node[i].t) + difference[i];
+            slope = slope * (here - node[i].t) + value;
+            value = value * (here - node[i].t) + difference[i];
         }
         if ((value < 0) == (node[0].f < 0)) {
-            begin = middle;
+            begin = here;
         } else {
-            end = middle;
+            end = here;
+        }
+        t = here - value / slope;
+        if (!(t > begin && t < end)) {
+            t = (begin + end) / 2;
+        }
+        if (fabs(t - here) <= node[1].t * 0x1p-52) {
+            break;
         }
     }
-    value = difference[nodes - 1];
-    slope = 0;
     for (int i = nodes - 2; i >= 0; i--) {
-        slope = slope * (begin - node[i].t) + value;
-        value = value * (begin - node[i].t) + difference[i];
-        term *= begin - node[i].t;
+        term *= t - node[i].t;
     }
-    bracket_put_guess(b, begin, fabs(difference[nodes - 1] * term / slope) * (double)ROOT_SAFETY,
+    bracket_put_guess(b, t, fabs(difference[nodes - 1] * term / slope) * (double)ROOT_SAFETY,
                       node[1].t, eps);
 }
 
@@ -529,7 +536,8 @@ bracket_narrow(struct bracket *b, int64_t v, const struct bracket_grid *cut,
     struct evaluation below[2], above[2];
     int64_t begin = 0, end = cut->points;
 
-    for (int i = 0; i < 2; i++) { /* what was known before the cut */
+    for (int i = 0; i < 2; i++) {            /* what was known before the cut */
+        below[i].above = above[i].above = 0; /* as in bracket_end() */
         below[i].at = b->low;
         above[i].at = b->high;
         below[i].value = i == 0 ? b->polynomial[0] : REAL(NAN);

@@ -174,12 +174,13 @@ plain_square(int64_t n, const real *d, const real *e, int64_t k, struct matrix_s
     return b < double_pow2(PLAIN_TINY) ? 0 : b * b;
 }
 
-/* How many powers of two the pair loses by entry k of 2n, at most.  The pair shrinks by b^2 / 17,
-   since x is below 16. */
+/* How many powers of two the pair loses by entry k of 2n, at most: it shrinks by b^2 / 17 in an
+   even step, since x is below 16, and by b^2 / 2 in an odd one. */
 TSVD_HD int
 plain_loss(int64_t n, int64_t k, double square)
 {
-    return k == 2 * n - 1 ? (int)END_LOSS : 1023 - (int)(upper_of(square) >> 20) + 5;
+    return k == 2 * n - 1 ? (int)END_LOSS
+                          : 1023 - (int)(upper_of(square) >> 20) + (k % 2 == 0 ? 5 : 1);
 }
 
 /* The events of the stretch that begins at entry `begin` of 2n.  The pair is brought back at the
@@ -191,19 +192,24 @@ plain_events(int64_t n, int64_t begin, const double *square, uint32_t *event)
     int loss = 0;
 
     for (int g = 0; g * GROUP < entries; g++) {
-        const int first = g * GROUP, count = entries - first < GROUP ? entries - first : (int)GROUP;
+        const int first = g * GROUP;
         uint32_t events = 0;
         int next[GROUP], all = 0;
 
-        for (int k = 0; k < count; k++) {
-            next[k] = plain_loss(n, begin + first + k, square[first + k]);
+        for (int k = 0; k < GROUP; k++) {
+            next[k] = first + k < entries ? plain_loss(n, begin + first + k, square[first + k]) : 0;
             all += next[k];
         }
         if (loss > 0 && loss + all > PAIR_LOSS && all <= PAIR_LOSS) {
             event[g - 1] |= (uint32_t)RESCALE << (GROUP - 1);
             loss = 0;
         }
-        for (int k = 0; k < count; k++) {
+        if (loss + all <= PAIR_LOSS) { /* nothing happens within the group */
+            loss += all;
+            event[g] = 0;
+            continue;
+        }
+        for (int k = 0; k < GROUP && first + k < entries; k++) {
             if (square[first + k] == 0) {
                 events |= (uint32_t)RESTART << k;
                 loss = 0;

@@ -101,8 +101,8 @@ size_of(int64_t rows, int64_t count, int64_t vectors)
     }
     /* a reflector in V, W, V^T V, T and half */
     each = rows + rows / DENSE_PART_TERMS + 1 + least(rows, 2 * vectors) + 5 * size.width / 2;
-    wanted =
-        few ? DENSE_GROUP_MOST : most(DENSE_GROUP_LEAST, count * (vectors + size.width) * each);
+    wanted = few ? (int64_t)DENSE_GROUP_MOST
+                 : most(DENSE_GROUP_LEAST, count * (vectors + size.width) * each);
     wanted = least(least(wanted, DENSE_GROUP_MOST),
                    count * least(DENSE_GROUP, rows + size.width) * each);
     size.held = most(wanted, size.width * each);

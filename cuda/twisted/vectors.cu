@@ -35,7 +35,7 @@ __launch_bounds__(WARP *TILE_THREADS)
     const int lane = (int)threadIdx.x, thread = (int)threadIdx.y, side = side_of_left(run);
     const int64_t column = (int64_t)blockIdx.x * WARP + lane;
     const int64_t each = (run.n + gridDim.y - 1) / gridDim.y, begin = blockIdx.y * each;
-    const int64_t end = begin + each < run.n ? begin + each : run.n;
+    int64_t end = begin + each < run.n ? begin + each : run.n;
     __shared__ struct twisted_largest found[TILE_THREADS][WARP];
     struct twisted_largest largest = {0, begin};
     double factor;
@@ -49,8 +49,9 @@ __launch_bounds__(WARP *TILE_THREADS)
         return;
     }
     factor = block.factor[side][column];
+    end = tied ? end : begin;
 #pragma unroll 8
-    for (int64_t i = begin + thread; i < end && tied; i += TILE_THREADS) {
+    for (int64_t i = begin + thread; i < end; i += TILE_THREADS) {
         const real x = (real)(block.z[(2 * i + side) * block.width + column] * factor);
 
         if (r_abs(x) > r_abs(largest.entry)) {

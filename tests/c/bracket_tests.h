@@ -136,7 +136,7 @@ check_brackets(const char *kind, int64_t n, const real *d, const real *e, int64_
     for (int64_t v = first; v < last; v++) {
         b[v] = bracket_start(v, hint != NULL ? &hint[v] : NULL, first, last, range);
     }
-    rounds = narrow_all(&m, range, first, last, each, each % 2, b);
+    rounds = narrow_all(&m, range, first, last, each, each % 2 == 1, b);
     CHECK(rounds < BRACKET_ROUNDS, "%s, n = %lld: %d rounds", kind, (long long)n, rounds);
     for (int64_t v = first; v < last; v++) {
         const real found = bracket_value(&b[v]);
@@ -235,7 +235,7 @@ test_brackets_at_values(void)
         for (int v = 0; v < 7; v++) {
             b[v] = bracket_from_scratch(0, 7, range);
         }
-        (void)narrow_all(&m, range, 0, 7, each, each % 2, b);
+        (void)narrow_all(&m, range, 0, 7, each, each % 2 == 1, b);
         for (int v = 0; v < 6; v++) {
             CHECK(bracket_value(&b[v]) == expected[v], "%lld points: value %d is %a",
                   (long long)each, v, (double)bracket_value(&b[v]));
@@ -244,8 +244,8 @@ test_brackets_at_values(void)
     }
 }
 
-/* The polynomial of a matrix with zeros at a shift, in long double: the product over its parts, times
-   sigma for each of odd order. */
+/* The polynomial of a matrix with zeros at a shift, in long double: the product over its parts,
+   times sigma for each of odd order. */
 static long double
 exact_polynomial(const struct plain_matrix *m, long double sigma)
 {
