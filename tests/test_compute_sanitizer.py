@@ -107,6 +107,13 @@ for dtype in (np.float64, np.float32):
     for n in (5, 32, 100):
         tsvd.svdvals(*random(n, dtype, 1100), device="cuda")
 """,
+    # about two points for a value, and then many more values than blocks that count
+    "values, long": """
+tsvd.svdvals(*random(13_000, np.float64), eps=1e-3, device="cuda")
+tsvd.svdvals(*random(13_000, np.float32), device="cuda")
+for n in (60_000, 90_000, 300_000):
+    tsvd.svdvals(*random(n, np.float32), eps=0.1, device="cuda")
+""",
     "dense": f"""
 {DENSE}
 for dtype in (np.float64, np.float32):

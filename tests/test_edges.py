@@ -7,7 +7,7 @@ import pytest
 import tsvd
 from cases import DTYPES, Findings
 from families import make
-from measures import BOUNDS, orthogonality
+from measures import BOUNDS, orthogonality, value_error
 from reference import LONG, singular_values
 
 METHODS = ("auto", "dc", "qr", "givens", "bisect")
@@ -169,3 +169,25 @@ def test_selection_of_small_values(dtype, device):
     ):
         s = tsvd.svdvals(d, e, select="v", select_range=(low, high), device=device)
         assert s.tolist() == expected
+
+
+# ---- errors of squares ----
+
+
+@pytest.mark.parametrize("method", ["bisect", "auto", "qr"])
+def test_squares_that_are_rounded_opposite_ways(method, device):
+    """All squares of d are rounded one way, all of e the other: their errors add up in the smallest
+    value, which is much smaller than the largest."""
+    for n in (3, 4, 6, 8, 12, 16):
+        d = np.full(n, float.fromhex("0x1.0077c1b165fd1p-2"))
+        e = np.full(n - 1, float.fromhex("0x1.007d00e2d25d4p+0"))
+        s_ref = singular_values(d, e)
+        for batch in ((), (40,)):
+            s = tsvd.svdvals(
+                np.broadcast_to(d, (*batch, n)),
+                np.broadcast_to(e, (*batch, n - 1)),
+                method=method,
+                device=device,
+            )
+            worst = max(value_error(x, s_ref) for x in s.reshape(-1, n))
+            assert worst <= BOUNDS[f"values {method}"](n), (n, batch)

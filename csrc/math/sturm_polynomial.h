@@ -55,8 +55,10 @@ enum {
     /* Event: after the entry the pair is brought back.  It is shifted in the same way. */
     RESCALE = 1 << GROUP,
 
-    /* Up to this order plain counts are as good as exact ones: there are few errors to add up. */
-    PLAIN_ORDER = 16
+    /* Up to this order plain counts are good enough for every value: the errors of the squares,
+       which may all have the same sign, are at most 3/4 n + 1/2 (n - 1) + 1/4 units in a value.  At
+       order 16 they were seen to reach 10. */
+    PLAIN_ORDER = 3
 };
 
 /* Powers of two. */
@@ -84,7 +86,11 @@ enum {
     END_LOSS = 400,
 
     /* The twofold form keeps sigma.  Its pair starts at 2^TWOFOLD_SIZE. */
-    TWOFOLD_SIZE = 500
+    TWOFOLD_SIZE = 500,
+
+    /* The pairs are brought down by so many powers of two where two counts meet, so that their
+       product is no more than 2^1008. */
+    JOIN_DOWN = 90
 };
 
 /* What the scaling of a matrix needs.  Both are maxima, which many threads gather. */
@@ -148,17 +154,16 @@ matrix_scale_of(struct matrix_size size)
 }
 
 /* Whether the plain form gives the value with these bits within the bound on its error, 4 + n / 64
-   units.  For numbers of single precision it always does, since it is in double.  At small orders
-   it is as good as exact, however small the value.  It does not decide how a value below the
-   smallest normal number is rounded, nor which value is infinity. */
+   units.  For numbers of single precision it always does, since it is in double.  It does not
+   decide how a value below the smallest normal number is rounded, nor which value is infinity. */
 TSVD_HD int
 plain_is_exact(int64_t n, real_int bits, struct matrix_scale m)
 {
     const double top = (double)r_from_bits(m.top < R_INFINITY_BITS ? m.top : R_INFINITY_BITS - 1);
 
-    return TSVD_SINGLE ||
-           (bits > R_NORMAL_BITS && bits < R_INFINITY_BITS &&
-            (n <= PLAIN_ORDER || (double)r_from_bits(bits) * (4 + (double)n / 64) >= 0.75 * top));
+    return TSVD_SINGLE || (bits > R_NORMAL_BITS && bits < R_INFINITY_BITS &&
+                           (n <= PLAIN_ORDER ||
+                            (double)r_from_bits(bits) * (3.75 + (double)n / 64) >= 0.75 * top));
 }
 
 /* The square of the scaled entry k of 2n; 0 where the entry counts as zero. */
@@ -228,17 +233,17 @@ plain_events(int64_t n, int64_t begin, const double *square, uint32_t *event)
         }
         event[g] = events;
     }
-    if (entries == STRETCH) {
+    if (begin + STRETCH < 2 * n) {
         event[STRETCH / GROUP - 1] |= (uint32_t)RESCALE << (GROUP - 1);
     }
 }
 
 /* One count under way. */
 struct plain {
-    double x;         /* the square of the shift */
-    double r, before; /* p and u, the latest one first */
-    double product;   /* product 2^exponent is the product of the finished parts' polynomials */
-    int32_t exponent; /* |product| is in [1, 2), or product is 0 */
+    double x;          /* the square of the shift */
+    double r, before;  /* p and u, the latest one first */
+    double product;    /* product 2^exponent is the product of the finished parts' polynomials */
+    uint32_t exponent; /* modulo 2^32; |product| is in [1, 2), or product is 0 */
     int above;
     int late; /* whether the part is late */
 };
@@ -251,7 +256,8 @@ plain_start(struct plain *x, real shift, struct matrix_scale m)
     const double sigma = (double)r_shift(shift, &twice) * m.down[0] * m.down[1];
 
     x->x = sigma * double_pow2(twice) * (sigma * double_pow2(twice));
-    x->above = x->exponent = x->late = 0;
+    x->exponent = 0;
+    x->above = x->late = 0;
     x->r = x->before = double_pow2(PAIR_SIZE);
     x->product = 1;
 }
@@ -267,16 +273,16 @@ plain_step(struct plain *x, int k, double square)
     x->r = next;
 }
 
-/* The mantissa of x, of a magnitude in [1, 2); its exponent is added to *exponent. */
+/* The mantissa of x, of a magnitude in [1, 2); its exponent is added to *exponent, modulo 2^32. */
 TSVD_HD double
-plain_mantissa(double x, int32_t *exponent)
+plain_mantissa(double x, uint32_t *exponent)
 {
     const uint32_t field = upper_of(x) >> 20 & 0x7ff;
 
     if (field == 0) { /* x is zero, or as good as zero */
         return 0;
     }
-    *exponent += (int32_t)field - 1023;
+    *exponent += field - 1023;
     return x * double_pow2(1023 - (int)field);
 }
 
@@ -312,7 +318,7 @@ plain_rescale(struct plain *x)
 
     x->r *= factor;
     x->before *= factor;
-    x->exponent -= up;
+    x->exponent -= (uint32_t)up;
 }
 
 /* Entry k and its events.  The events are those of the matrix, so all threads of a warp take the
@@ -329,6 +335,75 @@ plain_pass(struct plain *x, int k, double square, int restart, int rescale)
     if (rescale) {
         plain_rescale(x);
     }
+}
+
+/* ---- counts from both ends ---- */
+
+/* 1 where the last pivot is negative, or zero: an eigenvalue at sigma itself counts.  The arguments
+   have the signs of det, of r_n and of t_{n-1}, as in plain_join(). */
+TSVD_HD int
+last_pivot_counts(double det, uint32_t r, uint32_t t_before)
+{
+    return det == 0 ? 1 : (int)((upper_of(det) ^ r ^ t_before) >> 31);
+}
+
+/* What counts in its place where r_n = t_{n-1} = 0.  Just below sigma r_n / r_{n-1} and
+   t_{n-1} / t_{n-2} are negative and the last pivot is not, so that both of them must count.  They
+   have, if the number before the zero was negative. */
+TSVD_HD int
+zero_pivots_count(double r_before, double t)
+{
+    return (r_before > 0) + (t < 0);
+}
+
+/*
+ * Joins a count x from the top and a count y from the bottom, each over n - 1 entries, over the
+ * middle entry, whose square is given (cuda/values/halves.h).  Returns what counts beside the
+ * changes of sign of both, and has x's polynomial be that of the whole matrix.
+ *
+ * The pairs lack factors sigma: at an even entry r has one less than before, or else before has one
+ * less than r.
+ */
+TSVD_HD int
+plain_join(struct plain *x, struct plain y, double square, int64_t n)
+{
+    const int middle = (int)((n - 1) % 2);
+    const double down = double_pow2(-JOIN_DOWN);
+    uint32_t change, twos = 0;
+    double det;
+    int counts;
+
+    x->above = y.above = 0;
+    if (square == 0) { /* two parts end here */
+        plain_restart(x, middle);
+        plain_restart(&y, middle);
+        counts = x->above + y.above;
+        det = 1;
+    } else {
+        change = upper_of(y.r) ^ upper_of(y.before);
+        plain_rescale(x);
+        plain_rescale(&y);
+        x->r *= down;
+        x->before *= down;
+        y.r *= down;
+        y.before *= down;
+        /* the products in this order: none underflows but where it is negligible */
+        det = middle == 0 ? fma(x->x * x->r, y.r, -(square * x->before * y.before))
+                          : fma(x->r, y.r, -(square * x->before * y.before * x->x));
+        counts = x->r == 0 && y.before == 0
+                     ? zero_pivots_count(x->before, y.r)
+                     : last_pivot_counts(det, upper_of(x->r), upper_of(y.before));
+        counts -= (int)(change >> 31);                        /* that of t_n / t_{n-1} */
+        x->exponent -= (uint32_t)(PAIR_SIZE - 2 * JOIN_DOWN); /* one part started twice */
+        if (x->late && y.late) {                              /* det has a factor x too much */
+            det = plain_mantissa(det, &x->exponent) / plain_mantissa(x->x, &twos);
+            x->exponent -= twos;
+        }
+    }
+    x->r = det;
+    x->exponent += y.exponent;
+    plain_multiply(x, y.product);
+    return counts;
 }
 
 /* The polynomial after the last entry is the result times 2^x->exponent. */

@@ -122,7 +122,7 @@ struct plain_form {
     __device__ __forceinline__ void end(struct evaluation *at)
     {
         at->value = plain_polynomial(&x);
-        at->exponent = x.exponent;
+        at->exponent = (int32_t)x.exponent;
     }
 
     static __device__ __forceinline__ void load(const entry *from, double (&square)[HALF])
@@ -314,8 +314,8 @@ struct wide_form : unguided_form {
     enum { TILE = 256 };
 
     struct sturm_wide y;
-    double product;   /* product 2^exponent is the product of all y, for halves.h */
-    int32_t exponent; /* |product| is in [1, 2); this one is modulo 2^32 */
+    double product;    /* product 2^exponent is the product of all y, for halves.h */
+    uint32_t exponent; /* modulo 2^32; |product| is in [1, 2) */
 
     static __device__ __forceinline__ entry entry_of(int64_t n, const real *d, const real *e,
                                                      int64_t k, struct matrix_scale)
@@ -343,10 +343,8 @@ struct wide_form : unguided_form {
 
     __device__ __forceinline__ void multiply(double x, num_small twos)
     {
-        int32_t up = 0;
-
-        product = plain_mantissa(product * x, &up);
-        exponent = (int32_t)((uint32_t)exponent + (uint32_t)up + (uint32_t)twos);
+        product = plain_mantissa(product * x, &exponent);
+        exponent += (uint32_t)twos;
     }
 
     template <int SHIFTS>

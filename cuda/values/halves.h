@@ -14,7 +14,7 @@
  * bottom, and the last pivot, of row n, is det / (r_n t_{n-1}).  By Sylvester's law of inertia as
  * many eigenvalues lie above sigma as pivots are negative (Parlett & Dhillon, Linear Algebra Appl.
  * 267 (1997), call it a twisted factorization).  What det rounds is a small relative change of b,
- * as in every other step.
+ * of up to twice the size of those of other entries.
  */
 #ifndef TSVDI_HALVES_H
 #define TSVDI_HALVES_H
@@ -24,67 +24,15 @@
 /* Points of a block, each of which takes two threads. */
 enum { HALVES_POINTS = COUNT_THREADS / 2 };
 
-/* Powers of two that the pairs of the plain form are brought down where they meet, so that their
-   product is no more than 2^1010. */
-enum { JOIN_DOWN = 90 };
-
-/* 1 where the last pivot is negative, or zero: an eigenvalue at sigma itself counts.  The arguments
-   have the signs of det, of r_n and of t_{n-1}. */
-static __device__ __forceinline__ int
-last_pivot_counts(double det, uint32_t r, uint32_t t_before)
-{
-    return det == 0 ? 1 : (int)((upper_of(det) ^ r ^ t_before) >> 31);
-}
-
-/* What counts in its place where r_n = t_{n-1} = 0.  Just below sigma r_n / r_{n-1} and
-   t_{n-1} / t_{n-2} are negative and the last pivot is not, so that both of them must count.  They
-   have, if the number before the zero was negative. */
-static __device__ __forceinline__ int
-zero_pivots_count(double r_before, double t)
-{
-    return (r_before > 0) + (t < 0);
-}
-
 /* Each join() completes a count over the middle entry, of a matrix of order n.  at->above is the
    sum of both halves' changes of sign. */
 
-/* The pair r, before of this form lacks factors sigma (math/sturm_polynomial.h): at an even entry r
-   has one less than before, or else before has one less than r. */
 static __device__ __forceinline__ void
 join(struct plain_form top, struct plain_form bottom, double square, int64_t n,
      struct evaluation *at)
 {
-    const int middle = (int)((n - 1) % 2);
-    struct plain x = top.x, y = bottom.x;
-    int32_t twos = 0;
-    double last = 1;
-
-    if (square == 0) { /* two parts end here */
-        plain_restart(&x, middle);
-        plain_restart(&y, middle);
-        at->above += x.above + y.above;
-    } else {
-        const uint32_t change = upper_of(y.r) ^ upper_of(y.before);
-
-        plain_rescale(&x);
-        plain_rescale(&y);
-        x.r *= double_pow2(-JOIN_DOWN);
-        x.before *= double_pow2(-JOIN_DOWN);
-        y.r *= double_pow2(-JOIN_DOWN);
-        y.before *= double_pow2(-JOIN_DOWN);
-        last = middle == 0 ? fma(x.x * x.r, y.r, -(square * x.before * y.before))
-                           : fma(x.r, y.r, -(square * x.before * x.x * y.before));
-        at->above += x.r == 0 && y.before == 0
-                         ? zero_pivots_count((double)x.before, (double)y.r)
-                         : last_pivot_counts(last, upper_of(x.r), upper_of(y.before));
-        at->above -= (int64_t)(change >> 31);              /* that of t_n / t_{n-1} */
-        x.exponent -= (int)PAIR_SIZE - 2 * (int)JOIN_DOWN; /* one part started twice */
-        if (x.late && y.late) {                            /* det has a factor x too much */
-            last = plain_mantissa(last, &x.exponent) / plain_mantissa(x.x, &twos);
-        }
-    }
-    at->value = x.product * y.product * plain_mantissa(last, &x.exponent);
-    at->exponent = x.exponent + y.exponent - twos;
+    at->above += plain_join(&top.x, bottom.x, square, n);
+    top.end(at);
 }
 
 /* x y in twice the digits. */

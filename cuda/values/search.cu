@@ -176,7 +176,7 @@ __launch_bounds__(VALUE_THREADS)
                                                q.first, q.first + q.values, range);
 
         q.d_bracket[i] = b;
-        q.d_beyond[2 * i].value = q.d_beyond[2 * i + 1].value = (double)NAN;
+        q.d_beyond[2 * i] = q.d_beyond[2 * i + 1] = {0, 0, 0, (double)NAN};
         d_is_open[i] = (char)!bracket_is_closed(&b, range);
     }
 }

@@ -13,13 +13,13 @@
 
 enum { BRACKET_ORDER = 100, BRACKET_EACH = 7, BRACKET_ROUNDS = 2 * R_BITS + 40 };
 
-/* A matrix ready for plain counts. */
+/* A matrix ready for plain counts: from the top, and its entries from the bottom. */
 struct plain_matrix {
     int64_t n;
     struct matrix_size size;
     struct matrix_scale scale;
-    double square[2 * BRACKET_ORDER];
-    uint32_t event[2 * BRACKET_ORDER / GROUP + STRETCH];
+    double square[2][2 * BRACKET_ORDER];
+    uint32_t event[2][2 * BRACKET_ORDER / GROUP + STRETCH];
 };
 
 static void
@@ -32,28 +32,54 @@ prepare_plain(int64_t n, const real *d, const real *e, struct plain_matrix *m)
     }
     m->scale = matrix_scale_of(m->size);
     for (int64_t k = 0; k < 2 * n; k++) {
-        m->square[k] = plain_square(n, d, e, k, m->scale);
+        m->square[0][k] = plain_square(n, d, e, k, m->scale);
+        m->square[1][k] = plain_square(n, d, e, k < n - 1 ? 2 * n - 2 - k : 2 * n, m->scale);
     }
-    for (int64_t k = 0; k < 2 * n; k += STRETCH) {
-        plain_events(n, k, m->square + k, m->event + k / GROUP);
+    for (int side = 0; side < 2; side++) {
+        for (int64_t k = 0; k < 2 * n; k += STRETCH) {
+            plain_events(n, k, m->square[side] + k, m->event[side] + k / GROUP);
+        }
     }
+}
+
+static struct plain
+pass_plain(const struct plain_matrix *m, int side, int64_t entries, real_int at)
+{
+    struct plain x;
+
+    plain_start(&x, r_from_bits(at), m->scale);
+    for (int64_t k = 0; k < entries; k++) {
+        const uint32_t event = m->event[side][k / GROUP] >> k % GROUP;
+
+        plain_pass(&x, (int)k, m->square[side][k], event & RESTART, (event & RESCALE) != 0);
+    }
+    return x;
 }
 
 static struct evaluation
 evaluate_plain(const struct plain_matrix *m, real_int at)
 {
     struct evaluation found = {.at = at};
-    struct plain x;
+    struct plain x = pass_plain(m, 0, 2 * m->n, at);
 
-    plain_start(&x, r_from_bits(at), m->scale);
-    for (int64_t k = 0; k < 2 * m->n; k++) {
-        const uint32_t event = m->event[k / GROUP] >> k % GROUP;
-
-        plain_pass(&x, (int)k, m->square[k], event & RESTART, (event & RESCALE) != 0);
-    }
     found.above = x.above;
     found.value = plain_polynomial(&x);
-    found.exponent = x.exponent;
+    found.exponent = (int32_t)x.exponent;
+    return found;
+}
+
+/* The same from both ends. */
+static struct evaluation
+evaluate_halves(const struct plain_matrix *m, real_int at)
+{
+    struct evaluation found = {.at = at};
+    struct plain x = pass_plain(m, 0, m->n - 1, at);
+    const struct plain y = pass_plain(m, 1, m->n - 1, at);
+
+    found.above = x.above + y.above;
+    found.above += plain_join(&x, y, m->square[0][m->n - 1], m->n);
+    found.value = plain_polynomial(&x);
+    found.exponent = (int32_t)x.exponent;
     return found;
 }
 
@@ -253,9 +279,9 @@ exact_polynomial(const struct plain_matrix *m, long double sigma)
     int odd = 1;
 
     for (int64_t k = 0; k < 2 * m->n; k++, odd = !odd) {
-        const long double next = sigma * r - (long double)m->square[k] * before;
+        const long double next = sigma * r - (long double)m->square[0][k] * before;
 
-        if (m->square[k] == 0 || k == 2 * m->n - 1) {
+        if (m->square[0][k] == 0 || k == 2 * m->n - 1) {
             product *= odd ? sigma * r : r;
             before = 1;
             r = sigma;
@@ -292,6 +318,8 @@ test_plain_polynomial(void)
             const long double sigma = (long double)at * m.scale.down[0] * m.scale.down[1];
             const long double here = ldexpl((long double)found.value, found.exponent);
             const long double exact = exact_polynomial(&m, sigma);
+            const struct evaluation halves = evaluate_halves(&m, r_bits(at));
+            const long double other = ldexpl((long double)halves.value, halves.exponent);
             const long double error = fabsl(here - ratio * exact);
 
             if (i == 0) {
@@ -300,8 +328,70 @@ test_plain_polynomial(void)
             CHECK(i == 0 || error <= 1e-9L * fabsl(ratio) * powl(4, (long double)n),
                   "n = %lld, shift %a: %Lg, not %Lg", (long long)n, (double)at, here,
                   ratio * exact);
+            CHECK(halves.above == found.above && fabsl(other - here) <= 1e-9L * fabsl(here),
+                  "n = %lld, shift %a: from both ends %lld and %Lg, not %lld and %Lg", (long long)n,
+                  (double)at, (long long)halves.above, other, (long long)found.above, here);
         }
     }
+}
+
+/* Counts from both ends over the whole range of the plain form, with zeros, against long double. */
+static void
+test_halves(void)
+{
+    real d[BRACKET_ORDER], e[BRACKET_ORDER];
+    long double exact_d[BRACKET_ORDER], exact_e[BRACKET_ORDER];
+    static struct plain_matrix m;
+
+    for (int round = 0; round < 4000; round++) {
+        const int64_t n = random_int(1, round % 4 ? 12 : BRACKET_ORDER);
+        const int deep = TSVD_SINGLE ? -100 : -425;
+        const double scale = ldexp(1, random_int(deep, 0));
+        real at;
+
+        for (int64_t i = 0; i < n; i++) {
+            d[i] = random_int(0, 4) ? (real)random_scaled(deep, 0) : 0;
+            e[i] = random_int(0, 4) ? (real)random_scaled(deep, 0) : 0;
+        }
+        d[random_int(0, (int)n - 1)] = 1;
+        for (int64_t i = 0; i < n; i++) {
+            exact_d[i] = fabsl((long double)d[i]);
+            exact_e[i] = i < n - 1 ? fabsl((long double)e[i]) : 0;
+        }
+        prepare_plain(n, d, e, &m);
+        at = (real)(scale * (1 + random_unit()));
+        if (r_bits(at) >= m.scale.floor && r_bits(at) < m.scale.top) {
+            const long double error = 1e-13L * (long double)at;
+            const int64_t most = count_above(n, exact_d, exact_e, (long double)at - error);
+            const int64_t least = count_above(n, exact_d, exact_e, (long double)at + error);
+            const int64_t whole = evaluate_plain(&m, r_bits(at)).above;
+            const int64_t halves = evaluate_halves(&m, r_bits(at)).above;
+
+            CHECK(whole >= least && whole <= most && halves >= least && halves <= most,
+                  "n = %lld, shift %a: %lld, from both ends %lld, must be %lld to %lld",
+                  (long long)n, (double)at, (long long)whole, (long long)halves, (long long)least,
+                  (long long)most);
+        }
+    }
+}
+
+/* Equal entries whose squares round opposite ways: plain counts may be off by more than the bound
+   on values, and say so. */
+static void
+test_plain_is_exact(void)
+{
+#if !TSVD_SINGLE
+    real d[16], e[16];
+    struct plain_matrix m;
+
+    for (int i = 0; i < 16; i++) {
+        d[i] = 0x1.0077c1b165fd1p-2;
+        e[i] = 0x1.007d00e2d25d4p+0;
+    }
+    prepare_plain(16, d, e, &m);
+    CHECK(!plain_is_exact(16, r_bits(2.18e-10), m.scale), "2.18e-10 is not sure");
+    CHECK(plain_is_exact(16, r_bits(REAL(0.9)), m.scale), "0.9 is sure");
+#endif
 }
 
 #endif

@@ -28,6 +28,8 @@ main(void)
     test_brackets();
     test_brackets_at_values();
     test_plain_polynomial();
+    test_halves();
+    test_plain_is_exact();
     test_qr();
     test_qr_negligible();
     test_givens();
