@@ -669,6 +669,7 @@ def exhaust_memory():
         check(findings, "after the error", d, e, 2.0**-6, splits=(1,))
 
 
+@pytest.mark.alone
 def test_exhausted_memory():
     """The exception says how much was wanted, and the next call works."""
     program = f"""

@@ -207,6 +207,18 @@ def test_pictures(name, dtype, device):
             hold(findings, name, *check_dense(given, result, s_ref))
 
 
+def test_ones_behind_a_panel():
+    """QR of tall matrices on the CPU goes by panels of 32 columns. Sums of equal terms make the
+    columns behind the first panel differ a little from those within it, all by the same amount.
+    """
+    with Findings() as findings:
+        for m, n in [(130, 48), (130, 58), (130, 64), (58, 130), (1000, 58), (100, 50), (300, 130)]:
+            A, s_ref = np.ones((m, n)), np.zeros(min(m, n), np.longdouble)
+            s_ref[0] = np.sqrt(np.longdouble(m * n))
+            for result in (linalg.svd(A, device="cpu"), (linalg.svdvals(A, device="cpu"),)):
+                hold(findings, f"{m} x {n}", *check_dense(A, result, s_ref, full=len(result) == 3))
+
+
 # ---- a part of the values ----
 
 

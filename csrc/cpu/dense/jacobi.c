@@ -233,7 +233,7 @@ value_of(const struct jacobi_key *key)
 static tsvd_status
 make_left(struct jacobi_matrix *m, struct vectors_at at, int64_t first, int64_t k)
 {
-    const struct dense_reflectors q = {m->w, m->tau, m->rows, m->rank, m->rows, 0, 0};
+    const struct dense_reflectors q = {m->w, m->tau, m->rows, m->rank, m->rows, 0, 0, 0};
     const struct dense_block block = {at.x, m->rows, at.count, at.rows ? at.across : at.down,
                                       at.rows};
     tsvd_status ret = TSVD_OK;
@@ -268,7 +268,7 @@ complete(struct jacobi_matrix *m, int64_t count)
 {
     const int64_t n = m->columns;
     const struct dense_matrix known = {m->w, n, count, n};
-    const struct dense_reflectors q = {m->w, m->tau, n, count, n, 0, 0};
+    const struct dense_reflectors q = {m->w, m->tau, n, count, n, 0, 0, 0};
     const struct dense_block block = {m->v, n, n - count, n, 1};
     tsvd_status ret = TSVD_OK;
 

@@ -4,7 +4,15 @@
 #include "cpu/dense/run.h"
 #include "cpu/kernels/kernels.h"
 
-enum { PANEL = 32 };
+enum {
+    PANEL = 32,
+    /* Rounding errors of long sums of equal terms add up, and they are the same in all columns
+       behind a panel.  Of a matrix of ones with up to so many columns products with V^T are sums of
+       so many terms, added up behind that: the second value was up to 24.7 units of the first, and
+       is 19 now. With more columns the bound allows for them, and shorter sums take longer. */
+    TERMS_COLUMNS = 128,
+    TERMS = 32
+};
 
 /* The columns first .. last - 1, rows from `first` on. */
 static void
@@ -40,7 +48,8 @@ tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m, rea
                                                last - first,
                                                m.rows - first,
                                                0,
-                                               0};
+                                               0,
+                                               m.columns <= TERMS_COLUMNS ? TERMS : 0};
         const double done = DENSE_REDUCED / 2 * (double)first / (double)m.columns;
         const struct dense_block rest = {m.a + last * m.stride + first, m.rows - first,
                                          m.columns - last, m.stride, 1};

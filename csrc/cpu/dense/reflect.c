@@ -94,6 +94,22 @@ tsvdi_cpu_dense_product(const struct dense_run *run, const struct blas_product *
                               multiply_part, &shared);
 }
 
+/* The product of a block's V^T, as `product` says, which overwrites C.  terms: 0, or how many terms
+   are summed before they are added to C. */
+static void
+multiply_long(const struct dense_run *run, struct blas_product product, int64_t terms)
+{
+    const int64_t whole = product.k, size = (int64_t)sizeof(real);
+
+    for (int64_t k = 0; k < whole; k += product.k) {
+        product.k = terms > 0 && whole - k > terms ? terms : whole - k;
+        tsvdi_cpu_dense_product(run, &product);
+        product.a = (const char *)product.a + product.k * size; /* A is transposed, B is not */
+        product.b = (const char *)product.b + product.k * size;
+        product.overwrite = 0;
+    }
+}
+
 /* ---- one block ---- */
 
 /* What a block needs of a worker's room. */
@@ -102,6 +118,7 @@ struct block {
     real *t;                      /* [DENSE_BLOCK][DENSE_BLOCK], by columns */
     real *gram, *product, *other; /* [..][DENSE_BLOCK] */
     int64_t width, length;
+    int64_t terms; /* as in struct dense_reflectors */
 };
 
 int64_t
@@ -138,18 +155,20 @@ make_t(const struct dense_run *run, const real *tau, struct block *b)
 {
     const int64_t width = b->width;
 
-    tsvdi_cpu_dense_product(run, &(struct blas_product){.m = width,
-                                                        .n = width,
-                                                        .k = b->length,
-                                                        .a_transposed = 1,
-                                                        .overwrite = 1,
-                                                        .factor = 1,
-                                                        .a = b->v,
-                                                        .b = b->v,
-                                                        .c = b->gram,
-                                                        .lda = b->length,
-                                                        .ldb = b->length,
-                                                        .ldc = DENSE_BLOCK});
+    multiply_long(run,
+                  (struct blas_product){.m = width,
+                                        .n = width,
+                                        .k = b->length,
+                                        .a_transposed = 1,
+                                        .overwrite = 1,
+                                        .factor = 1,
+                                        .a = b->v,
+                                        .b = b->v,
+                                        .c = b->gram,
+                                        .lda = b->length,
+                                        .ldb = b->length,
+                                        .ldc = DENSE_BLOCK},
+                  b->terms);
     for (int64_t i = 0; i < width; i++) {
         real *column = b->t + i * DENSE_BLOCK;
 
@@ -171,18 +190,20 @@ static void
 multiply_left(const struct dense_run *run, const struct block *b, int transposed,
               const struct dense_block *x)
 {
-    tsvdi_cpu_dense_product(run, &(struct blas_product){.m = b->width,
-                                                        .n = x->count,
-                                                        .k = b->length,
-                                                        .a_transposed = 1,
-                                                        .overwrite = 1,
-                                                        .factor = 1,
-                                                        .a = b->v,
-                                                        .b = x->x,
-                                                        .c = b->product,
-                                                        .lda = b->length,
-                                                        .ldb = x->stride,
-                                                        .ldc = DENSE_BLOCK});
+    multiply_long(run,
+                  (struct blas_product){.m = b->width,
+                                        .n = x->count,
+                                        .k = b->length,
+                                        .a_transposed = 1,
+                                        .overwrite = 1,
+                                        .factor = 1,
+                                        .a = b->v,
+                                        .b = x->x,
+                                        .c = b->product,
+                                        .lda = b->length,
+                                        .ldb = x->stride,
+                                        .ldc = DENSE_BLOCK},
+                  b->terms);
     tsvdi_cpu_dense_product(run, &(struct blas_product){.m = b->width,
                                                         .n = x->count,
                                                         .k = b->width,
@@ -253,7 +274,7 @@ tsvdi_cpu_dense_multiply(struct dense_run *run, int worker, const struct dense_r
                          int transposed, struct dense_block block, double done, double share)
 {
     const int64_t blocks = (r->count + DENSE_BLOCK - 1) / DENSE_BLOCK, count = block.count;
-    struct block b = {.v = dense_room(run, worker)};
+    struct block b = {.v = dense_room(run, worker), .terms = r->terms};
     tsvd_status ret = TSVD_OK;
 
     for (int64_t step = 0; step < blocks && count > 0; step++) {
@@ -296,10 +317,10 @@ list_reflectors(const struct dense_run *run, int64_t i, int q, int transposed,
     const real *w = run->w + i * rows * columns;
     const real *a = run->job->tall ? run->triangle + first * columns : w;
     const int64_t stride = run->job->tall ? columns : rows;
-    const struct dense_reflectors of_qr = {w, run->tau + first, rows, columns, rows, 0, 0};
-    const struct dense_reflectors of_q = {a, run->tau_q + first, stride, columns, stride, 0, 0};
+    const struct dense_reflectors of_qr = {w, run->tau + first, rows, columns, rows, 0, 0, 0};
+    const struct dense_reflectors of_q = {a, run->tau_q + first, stride, columns, stride, 0, 0, 0};
     const struct dense_reflectors of_p = {
-        a + stride, run->tau_p + first, stride, columns - 1, columns - 1, 1, 1};
+        a + stride, run->tau_p + first, stride, columns - 1, columns - 1, 1, 1, 0};
 
     if (!q) {
         list[0] = of_p;

@@ -133,6 +133,7 @@ struct dense_reflectors {
     int64_t stride; /* numbers between columns */
     int64_t count, length, from;
     int in_rows;
+    int64_t terms; /* 0, or how many terms of products with V^T are summed by themselves */
 };
 
 enum { DENSE_BLOCK = 64 };
