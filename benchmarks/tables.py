@@ -70,8 +70,9 @@ def _summary(cpu, vectors, batch, values, dense_cpu, dense):
             if seconds:
                 task = f"{place}: dense, {_count(1, n)}"
                 yield _compared(task, case["median"], peer, seconds)
-    processor, gpu = cpu["machine"]["cpu"], vectors["machine"]["gpus"][0]
-    yield f"\nCPU: {cpu['threads']} threads of {processor}. GPU: one {gpu}."
+    gpus = {content["machine"]["gpus"][0] for content in (vectors, batch, values, dense)}
+    gpu = " or one ".join(sorted(gpus))
+    yield f"\nCPU: {cpu['threads']} threads of {cpu['machine']['cpu']}. GPU: one {gpu}."
 
 
 def _found(content, wanted):
