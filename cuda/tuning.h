@@ -212,10 +212,6 @@ enum {
     DENSE_BLOCK_MOST = 256,
     DENSE_BLOCK_SHARE = 16,
 
-    /* dense/reflectors.cu: up to the DENSE_FEW_SHARE-th part of a matrix's rows are few vectors,
-       whose blocks have DENSE_BLOCK_MOST reflectors. */
-    DENSE_FEW_SHARE = 32,
-
     /* dense/reflectors.cu: reflectors of a matrix that are prepared together, at least
        DENSE_BLOCK_MOST; and bounds of the numbers that those of all matrices take, about twice as
        many as their vectors.  A single block may take more. */

@@ -77,7 +77,8 @@ struct reflect_room {
     real *parts;  /* of products over many terms */
 };
 
-/* How much work there is room for, and numbers of workspace. */
+/* How much work there is room for, and numbers of workspace.  More rows, matrices or vectors never
+   take fewer numbers. */
 struct reflect_size {
     int64_t width;      /* reflectors of a block, at most */
     int64_t reflectors; /* of all matrices that are worked on at once; `width` or more */
@@ -88,21 +89,16 @@ struct reflect_size {
 static struct reflect_size
 size_of(int64_t rows, int64_t count, int64_t vectors)
 {
-    const bool few = count == 1 && vectors <= rows / DENSE_FEW_SHARE;
     struct reflect_size size;
     int64_t each, wanted, one;
 
     /* more reflectors make larger products with the vectors, but V^T V and T take more work for
-       each of them; with few vectors of one matrix the number of launches counts */
+       each of them */
     size.width =
         most(least(vectors / DENSE_BLOCK_SHARE, DENSE_BLOCK_MOST) / DENSE_BLOCK, 1) * DENSE_BLOCK;
-    if (few) {
-        size.width = DENSE_BLOCK_MOST;
-    }
     /* a reflector in V, W, V^T V, T and half */
     each = rows + rows / DENSE_PART_TERMS + 1 + least(rows, 2 * vectors) + 5 * size.width / 2;
-    wanted = few ? (int64_t)DENSE_GROUP_MOST
-                 : most(DENSE_GROUP_LEAST, count * (vectors + size.width) * each);
+    wanted = most(DENSE_GROUP_LEAST, count * (vectors + size.width) * each);
     wanted = least(least(wanted, DENSE_GROUP_MOST),
                    count * least(DENSE_GROUP, rows + size.width) * each);
     size.held = most(wanted, size.width * each);
@@ -131,22 +127,12 @@ lay_out(const struct reflect_size *size, int64_t rows, int64_t vectors, char *ba
     room->parts = cut<real>(base, &at, size->parts);
 }
 
-static uint64_t
-bytes_for(int64_t rows, int64_t count, int64_t vectors)
-{
-    const struct reflect_size size = size_of(rows, count, most(vectors, 1));
-
-    return (uint64_t)(size.held + size.y + size.parts) * sizeof(real) + ROUNDING;
-}
-
-/* Fewer vectors may take more, where they count as few. */
 uint64_t
 tsvdi_cuda_dense_reflect_bytes(int64_t rows, int64_t count, int64_t vectors)
 {
-    const uint64_t some = bytes_for(rows, count, vectors);
-    const uint64_t few = bytes_for(rows, 1, least(vectors, rows / DENSE_FEW_SHARE));
+    const struct reflect_size size = size_of(rows, count, vectors > 0 ? vectors : 1);
 
-    return some > few ? some : few;
+    return (uint64_t)(size.held + size.y + size.parts) * sizeof(real) + ROUNDING;
 }
 
 /* ---- the blocks of a group ---- */

@@ -7,9 +7,12 @@
 enum {
     PANEL = 32,
     /* Rounding errors of long sums of equal terms add up, and they are the same in all columns
-       behind a panel.  Of a matrix of ones with up to so many columns products with V^T are sums of
-       so many terms, added up behind that: the second value was up to 24.7 units of the first, and
-       is 19 now. With more columns the bound allows for them, and shorter sums take longer. */
+       behind a panel.  Of matrices with up to so many rows and columns products with V^T are sums
+       of TERMS terms, added up behind that.  The second value of ones, 257 x 58, was 31 units of
+       the first, where 29 are allowed, and that of 130 x 58 24.5 where 23.7 are.  Of more rows
+       there would be too many sums to add up, and with more columns the bound allows for long ones.
+     */
+    TERMS_ROWS = 1024,
     TERMS_COLUMNS = 128,
     TERMS = 32
 };
@@ -38,6 +41,7 @@ factor_panel(struct dense_matrix m, int64_t first, int64_t last, real *tau)
 tsvd_status
 tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m, real *tau)
 {
+    const int64_t terms = m.rows <= TERMS_ROWS && m.columns <= TERMS_COLUMNS ? TERMS : 0;
     tsvd_status ret = TSVD_OK;
 
     for (int64_t first = 0; first < m.columns; first += PANEL) {
@@ -49,7 +53,7 @@ tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m, rea
                                                m.rows - first,
                                                0,
                                                0,
-                                               m.columns <= TERMS_COLUMNS ? TERMS : 0};
+                                               terms};
         const double done = DENSE_REDUCED / 2 * (double)first / (double)m.columns;
         const struct dense_block rest = {m.a + last * m.stride + first, m.rows - first,
                                          m.columns - last, m.stride, 1};
