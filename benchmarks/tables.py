@@ -49,30 +49,33 @@ def _summary(cpu, vectors, batch, values, dense_cpu, dense):
     for case in _found(vectors, {"family": "chi", "n": 8192}):
         seconds = case["peers"].get("gesvdj", {}).get("seconds")
         if seconds:
-            task = f"GPU: {_count(1, case['n'])}"
+            task = f"{_gpu(vectors)}: {_count(1, case['n'])}"
             yield _compared(task, case["device"], "cuSOLVER's gesvdj", seconds)
     for case in _found(values, {"family": "chi", "n": 10_000, "k": None, "dtype": "float64"}):
         if "lapack" in case:
-            task = f"GPU: {_count(1, case['n'])}, s alone"
+            task = f"{_gpu(values)}: {_count(1, case['n'])}, s alone"
             peer = "LAPACK's dbdsqr, on the CPU"
             yield _compared(task, case["seconds"], peer, case["lapack"])
     for case in _found(batch, {"family": "uniform", "n": 32, "dtype": "float64"}):
         if "seconds" in case.get("peer", {}):
-            task = f"GPU: {_count(case['count'], case['n'])}"
+            task = f"{_gpu(batch)}: {_count(case['count'], case['n'])}"
             seconds = case["peer"]["seconds"]
             yield _compared(task, case["device"], "PyTorch's batched SVD", seconds)
     for content, place, n, name, peer in (
         (dense_cpu, "CPU", 1000, "numpy.linalg.svd", "`numpy.linalg.svd`"),
-        (dense, "GPU", 4096, "gesvdp", "cuSOLVER's gesvdp"),
+        (dense, _gpu(dense), 4096, "gesvdp", "cuSOLVER's gesvdp"),
     ):
         for case in _found(content, {"group": "all vectors", "rows": n}):
             seconds = case["peers"].get(name, {}).get("median")
             if seconds:
                 task = f"{place}: dense, {_count(1, n)}"
                 yield _compared(task, case["median"], peer, seconds)
-    gpus = {content["machine"]["gpus"][0] for content in (vectors, batch, values, dense)}
-    gpu = " or one ".join(sorted(gpus))
-    yield f"\nCPU: {cpu['threads']} threads of {cpu['machine']['cpu']}. GPU: one {gpu}."
+    yield f"\nCPU: {cpu['threads']} threads of {cpu['machine']['cpu']}. GPU: one of the named kind."
+
+
+def _gpu(content):
+    """NVIDIA's name of the GPU, without the kind of its memory."""
+    return " ".join(content["machine"]["gpus"][0].split()[:2])
 
 
 def _found(content, wanted):
