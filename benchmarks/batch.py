@@ -97,9 +97,9 @@ def _measure(case):
     except (MemoryError, RuntimeError, np.linalg.LinAlgError) as error:
         case["skipped"] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         return
-    case |= both_times(runs)
-    case["device_seconds"] = [run["device"] for run in alone]
-    case["device"] = median(case["device_seconds"])
+    case |= both_times(
+        [run | {"device": on_device["device"]} for run, on_device in zip(runs, alone, strict=True)]
+    )
     case["phases"] = alone[0]["phases"]
     case["values_end_to_end"] = median(run["end_to_end"] for run in values)
 

@@ -104,7 +104,8 @@ enum {
 
     /* values/search.cu: points for each multiprocessor that a round with plain counts has, if there
        are fewer values; and PLAIN_MORE times as many if a value would have less than FEW_POINTS of
-       them.  64 points took 1.02 to 1.06 times as long at n = 10^4, PLAIN_MORE = 1 1.04 to 1.09. */
+       them.  With less than FEW_POINTS, guesses also take what is known around a bracket.  64
+       points took 1.02 to 1.06 times as long at n = 10^4, PLAIN_MORE = 1 1.04 to 1.09. */
     PLAIN_FILL = 128,
     PLAIN_MORE = 2,
     FEW_POINTS = 3,
