@@ -128,8 +128,10 @@ enum {
        long as 192 at n = 10^4 (uniform, chi, Toeplitz), 256 points 1.07, 1.09 and 1.05. */
     TWOFOLD_FILL = 192,
 
-    /* values/search.cu: points with wide counts.  Not measured. */
-    WIDE_FILL = 128,
+    /* values/search.cu: points with wide counts, which mostly share the device with twofold ones.
+       The million values of uniform entries took as long with 64, and 1.07 times as long with 128.
+     */
+    WIDE_FILL = 32,
 
     /* bidiag/plan.c, values/values.cu: up to this order the CPU finds the values of a single matrix
        in host memory.  If the matrix is in device memory, values/batch.cu finds them.  With 1024
@@ -212,6 +214,11 @@ enum {
     DENSE_BLOCK = 64,
     DENSE_BLOCK_MOST = 256,
     DENSE_BLOCK_SHARE = 16,
+
+    /* dense/reflectors.cu: up to the DENSE_FEW_SHARE-th part of a matrix's rows are few vectors,
+       for which so many reflectors are applied together if there are that many.  The 100 largest
+       values of n = 10^4 and their vectors took 1.02 times as long without, on an H100. */
+    DENSE_FEW_SHARE = 32,
 
     /* dense/reflectors.cu: reflectors of a matrix that are prepared together, at least
        DENSE_BLOCK_MOST; and bounds of the numbers that those of all matrices take, about twice as

@@ -83,7 +83,7 @@ static uint64_t
 reflect_work(const struct cuda_dense *run, int64_t vectors)
 {
     return run->small ? tsvdi_cuda_dense_small_bytes(run->r, run->c, run->count, vectors)
-                      : tsvdi_cuda_dense_reflect_bytes(run->orthonormal ? run->c : run->r,
+                      : tsvdi_cuda_dense_reflect_bytes(run->orthonormal ? run->c : run->r, run->c,
                                                        run->count, vectors);
 }
 

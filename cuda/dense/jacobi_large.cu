@@ -529,9 +529,9 @@ tsvdi_cuda_jacobi_work(const struct cuda_call *call, const struct dense_problem 
     const uint64_t bytes[] = {
         tsvdi_cuda_dense_finish_bytes(1, dense_shape_of(p)),
         tsvdi_cuda_dense_qr_bytes(call, r, c, 1),
-        tsvdi_cuda_dense_reflect_bytes(r, 1, vectors),
+        tsvdi_cuda_dense_reflect_bytes(r, c, 1, vectors),
         tsvdi_cuda_dense_qr_bytes(call, c, c, 1),
-        tsvdi_cuda_dense_reflect_bytes(c, 1, c),
+        tsvdi_cuda_dense_reflect_bytes(c, c, 1, c),
         tsvdi_cuda_jacobi_sweep_bytes(call, c),
     };
     uint64_t most = 0;

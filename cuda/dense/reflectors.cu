@@ -77,8 +77,8 @@ struct reflect_room {
     real *parts;  /* of products over many terms */
 };
 
-/* How much work there is room for, and numbers of workspace.  More rows, matrices or vectors never
-   take fewer numbers. */
+/* How much work there is room for, and numbers of workspace.  More rows, reflectors, matrices or
+   vectors never take fewer numbers, but for those that count as few. */
 struct reflect_size {
     int64_t width;      /* reflectors of a block, at most */
     int64_t reflectors; /* of all matrices that are worked on at once; `width` or more */
@@ -87,18 +87,22 @@ struct reflect_size {
 };
 
 static struct reflect_size
-size_of(int64_t rows, int64_t count, int64_t vectors)
+size_of(int64_t rows, int64_t reflectors, int64_t count, int64_t vectors)
 {
+    const bool few =
+        count == 1 && vectors <= rows / DENSE_FEW_SHARE && reflectors >= DENSE_BLOCK_MOST;
     struct reflect_size size;
     int64_t each, wanted, one;
 
     /* more reflectors make larger products with the vectors, but V^T V and T take more work for
-       each of them */
-    size.width =
-        most(least(vectors / DENSE_BLOCK_SHARE, DENSE_BLOCK_MOST) / DENSE_BLOCK, 1) * DENSE_BLOCK;
+       each of them; with few vectors the number of launches counts */
+    size.width = few ? (int64_t)DENSE_BLOCK_MOST
+                     : most(least(vectors / DENSE_BLOCK_SHARE, DENSE_BLOCK_MOST) / DENSE_BLOCK, 1) *
+                           DENSE_BLOCK;
     /* a reflector in V, W, V^T V, T and half */
     each = rows + rows / DENSE_PART_TERMS + 1 + least(rows, 2 * vectors) + 5 * size.width / 2;
-    wanted = most(DENSE_GROUP_LEAST, count * (vectors + size.width) * each);
+    wanted = most(DENSE_GROUP_LEAST, few ? least(DENSE_GROUP, reflectors) * each
+                                         : count * (vectors + size.width) * each);
     wanted = least(least(wanted, DENSE_GROUP_MOST),
                    count * least(DENSE_GROUP, rows + size.width) * each);
     size.held = most(wanted, size.width * each);
@@ -128,11 +132,18 @@ lay_out(const struct reflect_size *size, int64_t rows, int64_t vectors, char *ba
 }
 
 uint64_t
-tsvdi_cuda_dense_reflect_bytes(int64_t rows, int64_t count, int64_t vectors)
+tsvdi_cuda_dense_reflect_bytes(int64_t rows, int64_t reflectors, int64_t count, int64_t vectors)
 {
-    const struct reflect_size size = size_of(rows, count, vectors > 0 ? vectors : 1);
+    const struct reflect_size sizes[] = {
+        size_of(rows, 0, count, most(vectors, 1)), /* none count as few */
+        size_of(rows, reflectors, 1, most(least(vectors, rows / DENSE_FEW_SHARE), 1)),
+    };
+    int64_t numbers = 0;
 
-    return (uint64_t)(size.held + size.y + size.parts) * sizeof(real) + ROUNDING;
+    for (const struct reflect_size &size : sizes) {
+        numbers = most(numbers, size.held + size.y + size.parts);
+    }
+    return (uint64_t)numbers * sizeof(real) + ROUNDING;
 }
 
 /* ---- the blocks of a group ---- */
@@ -483,7 +494,7 @@ tsvdi_cuda_dense_reflect(struct tsvd_context *ctx, const struct dense_factor *f,
     if (begin >= end || x.count == 0) {
         goto out;
     }
-    size = size_of(f->rows, f->count, x.count);
+    size = size_of(f->rows, end - begin, f->count, x.count);
     lay_out(&size, f->rows, x.count, d_work, &room);
     /* blocks of equal width, and groups of as many as there is room for */
     g.width = aligned(blocks_for(end - begin, blocks_for(end - begin, size.width)));

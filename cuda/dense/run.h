@@ -86,8 +86,9 @@ struct dense_factor {
 };
 
 /* reflectors.cu: replaces vectors x by H_begin ... H_(end-1) x, or by the transpose times x.
-   d_work: of so many bytes. */
-uint64_t tsvdi_cuda_dense_reflect_bytes(int64_t rows, int64_t count, int64_t vectors);
+   d_work: of so many bytes, for that many reflectors or fewer. */
+uint64_t tsvdi_cuda_dense_reflect_bytes(int64_t rows, int64_t reflectors, int64_t count,
+                                        int64_t vectors);
 tsvd_status tsvdi_cuda_dense_reflect(struct tsvd_context *ctx, const struct dense_factor *f,
                                      int64_t begin, int64_t end, struct dense_small_vectors x,
                                      int transposed, char *d_work);

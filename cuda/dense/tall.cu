@@ -178,7 +178,7 @@ tsvdi_cuda_dense_qr_bytes(const struct cuda_call *call, int64_t r, int64_t c, in
     q.r = r;
     q.c = c;
     q.count = count;
-    return lay_out(call, &q, NULL) + tsvdi_cuda_dense_reflect_bytes(r, count, c);
+    return lay_out(call, &q, NULL) + tsvdi_cuda_dense_reflect_bytes(r, DENSE_WIDTH, count, c);
 }
 
 tsvd_status

@@ -375,7 +375,7 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
     open = false;
     if (active && !b.low_sure) {
         x.range.floor = 0;
-        bracket_widen(&b);
+        bracket_widen(&b, x.range);
         open = !bracket_is_closed(&b, x.range);
     }
     if (!TSVD_SINGLE && __syncthreads_or(open)) {

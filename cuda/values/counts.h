@@ -65,25 +65,29 @@ struct device_sturm {
 };
 
 /* Reopens the bracket if the wide form must decide it: it lies below the floor of the plain form.
- */
-TSVD_HD void
-bracket_widen(struct bracket *b)
+   Returns whether it does. */
+TSVD_HD int
+bracket_widen(struct bracket *b, struct bracket_range range)
 {
-    if (!b->low_sure) {
-        bracket_open_down(b);
-        b->polynomial[0] = b->polynomial[1] = REAL(NAN); /* the forms' factors differ */
+    if (b->low_sure) {
+        return 0;
     }
+    bracket_open_down(b, range);
+    b->polynomial[0] = b->polynomial[1] = REAL(NAN); /* the forms' factors differ */
+    return 1;
 }
 
 /* Reopens the bracket of value v if the twofold form must decide it: the value is so small that the
-   error of the plain form could show. */
-TSVD_HD void
+   error of the plain form could show.  Returns whether it does. */
+TSVD_HD int
 bracket_refine(struct bracket *b, int64_t v, int64_t n, struct matrix_scale scale,
                struct bracket_range range)
 {
-    if (range.eps == 0 && b->low >= scale.floor && !plain_is_exact(n, b->low, scale)) {
-        *b = bracket_around_found(v, b->low, range);
+    if (range.eps != 0 || b->low < scale.floor || plain_is_exact(n, b->low, scale)) {
+        return 0;
     }
+    *b = bracket_around_found(v, b->low, range);
+    return 1;
 }
 
 /* ---- the forms ---- */
@@ -374,7 +378,7 @@ struct wide_form : unguided_form {
 
 /* ---- a long matrix ---- */
 
-template <class Form> struct tile {
+template <class Form> struct alignas(16) tile {
     typename Form::entry entry[Form::TILE];
     uint32_t event[Form::TILE / GROUP];
 };
@@ -397,13 +401,14 @@ fetch(const struct device_entries &m, int64_t index, struct tile<Form> *to)
 }
 
 /* Passes over `entries` entries of side number `side` of those whose tiles are copied: the shifts
-   and at[s].above count on.  The whole block of COUNT_THREADS calls this. */
+   and at[s].above count on.  tiles: shared memory for this one and the next of each side.  The
+   whole block of COUNT_THREADS calls this. */
 template <class Form, int SIDES, int SHIFTS>
 static __device__ __forceinline__ void
 pass_tiles(const struct device_entries *const (&sides)[SIDES], int side, int64_t entries,
-           Form (&shift)[SHIFTS], struct evaluation (&at)[SHIFTS])
+           struct tile<Form> (&tiles)[SIDES][2], Form (&shift)[SHIFTS],
+           struct evaluation (&at)[SHIFTS])
 {
-    __shared__ alignas(16) struct tile<Form> tiles[SIDES][2]; /* this one and the next */
     const int64_t count = (entries + Form::TILE - 1) / Form::TILE;
 
 #pragma unroll
@@ -440,6 +445,7 @@ template <class Form, int SHIFTS>
 static __device__ __forceinline__ void
 evaluate(const struct device_sturm &m, struct evaluation (&at)[SHIFTS])
 {
+    __shared__ struct tile<Form> tiles[1][2];
     const struct device_entries *const sides[1] = {&m.top};
     const struct matrix_scale scale = matrix_scale_of(*m.d_size);
     Form shift[SHIFTS];
@@ -449,7 +455,7 @@ evaluate(const struct device_sturm &m, struct evaluation (&at)[SHIFTS])
         shift[s].start(r_from_bits(at[s].at), scale);
         at[s].above = 0;
     }
-    pass_tiles(sides, 0, 2 * m.n, shift, at);
+    pass_tiles(sides, 0, 2 * m.n, tiles, shift, at);
 #pragma unroll
     for (int s = 0; s < SHIFTS; s++) {
         shift[s].end(&at[s]);

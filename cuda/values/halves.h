@@ -150,29 +150,35 @@ template <class Form> struct half_count {
     int64_t above;
 };
 
+/* Shared memory of a block. */
+template <class Form> struct halves_memory {
+    struct tile<Form> tiles[2][2];
+    struct half_count<Form> bottom[HALVES_POINTS];
+};
+
 /* Counts at the shift at[0].at, which a thread of the first half of the block shares with its
    fellow in the second half.  The whole block calls this.  Returns whether the thread has the
    result. */
 template <class Form>
 static __device__ __forceinline__ bool
-evaluate_halves(const struct device_sturm &m, struct evaluation (&at)[1])
+evaluate_halves(const struct device_sturm &m, struct halves_memory<Form> &memory,
+                struct evaluation (&at)[1])
 {
-    __shared__ struct half_count<Form> bottom[HALVES_POINTS];
     const struct device_entries *const sides[2] = {&m.top, &m.bottom};
     const int side = (int)threadIdx.x / HALVES_POINTS, fellow = (int)threadIdx.x % HALVES_POINTS;
     Form shift[1];
 
     shift[0].start(r_from_bits(at[0].at), matrix_scale_of(*m.d_size));
     at[0].above = 0;
-    pass_tiles(sides, side, m.n - 1, shift, at);
+    pass_tiles(sides, side, m.n - 1, memory.tiles, shift, at);
     if (side != 0) {
-        bottom[fellow].shift = shift[0];
-        bottom[fellow].above = at[0].above;
+        memory.bottom[fellow].shift = shift[0];
+        memory.bottom[fellow].above = at[0].above;
     }
     __syncthreads();
     if (side == 0) {
-        at[0].above += bottom[fellow].above;
-        join(shift[0], bottom[fellow].shift, Form::entries(m.top)[m.n - 1], m.n, &at[0]);
+        at[0].above += memory.bottom[fellow].above;
+        join(shift[0], memory.bottom[fellow].shift, Form::entries(m.top)[m.n - 1], m.n, &at[0]);
     }
     return side == 0;
 }

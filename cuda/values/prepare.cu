@@ -142,9 +142,9 @@ tsvdi_cuda_sturm_add(struct cuda_call *call, enum form form, const real *d_d, co
     for (int is_bottom = 0; is_bottom < 2; is_bottom++) {
         struct device_entries *side = is_bottom ? &matrix->bottom : &matrix->top;
 
-        if (form == WIDE) {
+        if (form == WIDE && side->d_wide == NULL) {
             TSVD_TRY(add_side<wide_form>(call, d_d, d_e, matrix, is_bottom, &side->d_wide));
-        } else {
+        } else if (form == TWOFOLD && side->d_twofold == NULL) {
             TSVD_TRY(add_side<twofold_form>(call, d_d, d_e, matrix, is_bottom, &side->d_twofold));
         }
     }

@@ -11,9 +11,10 @@
  * (halves.h), in half the time.  The first round, whose points all values share, has no more points
  * than that: a point for each value would tell little more.
  *
- * The first search counts with the plain form.  A second one, with the twofold form, takes up the
- * values for which the plain form's error could show (plain_is_exact()), and looks around what the
- * first found.  A third one, with the wide form, finds what lies below the reach of both.
+ * The first search counts with the plain form.  Two others take up what it leaves, side by side,
+ * since neither has enough points to keep the device at work.  One, with the twofold form, looks
+ * around the values for which the plain form's error could show (plain_is_exact()).  The other,
+ * with the wide form, finds what lies below the reach of both.
  */
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
@@ -113,18 +114,45 @@ __launch_bounds__(COUNT_THREADS) count_kernel(struct device_sturm m, struct roun
     }
 }
 
-/* The same from both ends of the matrix. */
+/* The same from both ends of the matrix, for the points of one block. */
+template <class Form>
+static __device__ __forceinline__ void
+count_halves(const struct device_sturm &m, const struct round &q, int64_t begin,
+             struct halves_memory<Form> &memory)
+{
+    const int64_t point = begin + (int)threadIdx.x % HALVES_POINTS;
+    struct evaluation at[1];
+
+    at[0].at = shift_at(q, point, range_of(q, matrix_scale_of(*m.d_size)));
+    if (evaluate_halves(m, memory, at) && point < q.points) {
+        q.d_at[point] = at[0];
+    }
+}
+
 template <class Form>
 static __global__ void
 __launch_bounds__(COUNT_THREADS) halves_kernel(struct device_sturm m, struct round q, int64_t begin)
 {
-    const int64_t point =
-        begin + (int64_t)blockIdx.x * HALVES_POINTS + (int)threadIdx.x % HALVES_POINTS;
-    struct evaluation at[1];
+    __shared__ struct halves_memory<Form> memory;
 
-    at[0].at = shift_at(q, point, range_of(q, matrix_scale_of(*m.d_size)));
-    if (evaluate_halves<Form>(m, at) && point < q.points) {
-        q.d_at[point] = at[0];
+    count_halves(m, q, begin + (int64_t)blockIdx.x * HALVES_POINTS, memory);
+}
+
+/* All points of two rounds at once.  The first `blocks` blocks have those of `one`. */
+template <class Form, class Other>
+static __global__ void
+__launch_bounds__(COUNT_THREADS)
+    both_kernel(struct device_sturm m, struct round one, struct round other, unsigned blocks)
+{
+    __shared__ union {
+        struct halves_memory<Form> one;
+        struct halves_memory<Other> other;
+    } memory;
+
+    if (blockIdx.x < blocks) {
+        count_halves(m, one, (int64_t)blockIdx.x * HALVES_POINTS, memory.one);
+    } else {
+        count_halves(m, other, (int64_t)(blockIdx.x - blocks) * HALVES_POINTS, memory.other);
     }
 }
 
@@ -192,14 +220,11 @@ __launch_bounds__(VALUE_THREADS)
         const struct matrix_scale scale = matrix_scale_of(*m.d_size);
         const struct bracket_range range = range_of(q, scale);
         struct bracket b = q.d_bracket[i];
+        const int reopened = q.form == WIDE ? bracket_widen(&b, range)
+                                            : bracket_refine(&b, q.first + i, m.n, scale, range);
 
-        if (q.form == WIDE) {
-            bracket_widen(&b);
-        } else {
-            bracket_refine(&b, q.first + i, m.n, scale, range);
-        }
         q.d_bracket[i] = b;
-        d_is_open[i] = (char)!bracket_is_closed(&b, range);
+        d_is_open[i] = (char)(reopened && !bracket_is_closed(&b, range));
     }
 }
 
@@ -256,9 +281,10 @@ struct search {
     struct round q;
     int64_t *d_list[2]; /* [values] lists of open brackets, old and new in turn */
     int latest;         /* the new one */
-    int64_t *d_open;    /* its length */
+    int64_t *d_open;    /* its length; [2] where two searches share the memory */
     char *d_is_open;    /* [open] whether the brackets listed are still open */
-    double begin, end;  /* share of the work that is done before and after the search */
+    double end;         /* share of the work that is done after the search */
+    double left;        /* and what of it is estimated to be left */
 };
 
 /* How many points keep the device at work, at most. */
@@ -272,13 +298,13 @@ points_that_fill(const struct cuda_call *call, enum form form)
     return call->multiprocessors * fill;
 }
 
-/* Of any round, but for those with a point for each value.  points_each() may take a third more. */
+/* Of any round, or of two at once, but for a point for each value.  points_each() may take a third
+   more. */
 static int64_t
 most_points(const struct cuda_call *call)
 {
-    return bracket_max(
-        points_that_fill(call, PLAIN),
-        bracket_max(4 * points_that_fill(call, TWOFOLD) / 3, points_that_fill(call, WIDE)));
+    return bracket_max(points_that_fill(call, PLAIN),
+                       4 * points_that_fill(call, TWOFOLD) / 3 + points_that_fill(call, WIDE));
 }
 
 /* How many the next round has.  With plain counts more of them take longer, which pays where there
@@ -366,14 +392,22 @@ counter_for(const struct search *job)
     return best;
 }
 
+/* The points of a launch, at most. */
+static int64_t
+points_of_launch(const struct search *job, const struct counter *by)
+{
+    const double points = by->steps / (double)(2 * job->m.n);
+
+    return bracket_max((int64_t)points / by->points, 1) * by->points;
+}
+
 /* Counts at all points of a round. */
 static tsvd_status
-count_points(struct search *job, const struct counter *by, double done)
+count_points(struct search *job)
 {
     struct cuda_call *call = cuda_of(job->ctx);
-    const int64_t points = job->q.points;
-    const int64_t most =
-        bracket_max((int64_t)(by->steps / (double)(2 * job->m.n)) / by->points, 1) * by->points;
+    const struct counter *by = counter_for(job);
+    const int64_t points = job->q.points, most = points_of_launch(job, by);
     tsvd_status ret = TSVD_OK;
 
     for (int64_t begin = 0; begin < points; begin += most) {
@@ -384,7 +418,7 @@ count_points(struct search *job, const struct counter *by, double done)
         CUDA_LAUNCHED(call);
         if (points > most) {
             CUDA_TRY(call, cudaStreamSynchronize(call->stream));
-            TSVD_TRY(tsvdi_check(job->ctx, done));
+            TSVD_TRY(tsvdi_check(job->ctx, job->end - job->left));
         }
     }
     *job->counts += points;
@@ -392,36 +426,95 @@ out:
     return ret;
 }
 
-/* Narrows the listed brackets until all are closed.  is_first: all values share one, which was not
-   cut before. */
+/* Counts at all points of a round of both searches, at once if each round is one launch. */
+static tsvd_status
+count_both(struct search *twofold, struct search *wide)
+{
+    struct cuda_call *call = cuda_of(twofold->ctx);
+    const unsigned blocks = blocks_for(twofold->q.points, HALVES_POINTS);
+    const unsigned others = blocks_for(wide->q.points, HALVES_POINTS);
+    tsvd_status ret = TSVD_OK;
+
+    if (twofold->q.points <= points_of_launch(twofold, &TWOFOLD_COUNTER) &&
+        wide->q.points <= points_of_launch(wide, &WIDE_COUNTER)) {
+        both_kernel<twofold_form, wide_form><<<blocks + others, COUNT_THREADS, 0, call->stream>>>(
+            wide->m, twofold->q, wide->q, blocks);
+        CUDA_LAUNCHED(call);
+        *twofold->counts += twofold->q.points + wide->q.points;
+    } else {
+        TSVD_TRY(count_points(twofold));
+        TSVD_TRY(count_points(wide));
+    }
+out:
+    return ret;
+}
+
+/* How many points the next round has.  is_first: all values share one bracket, which was not cut
+   before. */
+static void
+plan_round(struct search *job, bool is_first)
+{
+    const int64_t fill = points_of_round(job);
+
+    job->q.each = points_each(job, fill);
+    job->q.points = job->q.open * job->q.each;
+    if (is_first) {
+        job->q.points = bracket_min(job->q.points, fill);
+    }
+}
+
+/* Narrows the listed brackets by the counts of a round, and lists those that are still open. */
+static tsvd_status
+end_round(struct search *job)
+{
+    struct cuda_call *call = cuda_of(job->ctx);
+    const unsigned blocks = blocks_for(job->q.open, VALUE_THREADS);
+    tsvd_status ret = TSVD_OK;
+
+    narrow_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job->m, job->q, job->d_is_open);
+    CUDA_LAUNCHED(call);
+    if (job->q.form == PLAIN && job->q.each < FEW_POINTS) {
+        guess_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job->q, job->d_is_open);
+        CUDA_LAUNCHED(call);
+    }
+    TSVD_TRY(list_open(job, job->q.open, 0));
+    job->left *= SHARE_LEFT;
+    TSVD_TRY(tsvdi_check(job->ctx, job->end - job->left));
+out:
+    return ret;
+}
+
+/* Narrows the listed brackets until all are closed.  is_first: as for plan_round(). */
 static tsvd_status
 search_all(struct search *job, bool is_first)
 {
-    struct cuda_call *call = cuda_of(job->ctx);
-    double left = job->end - job->begin;
     tsvd_status ret = TSVD_OK;
 
     while (job->q.open > 0) {
-        const int64_t fill = points_of_round(job);
-        const unsigned blocks = blocks_for(job->q.open, VALUE_THREADS);
-
-        job->q.each = points_each(job, fill);
-        job->q.points = job->q.open * job->q.each;
-        if (is_first) {
-            job->q.points = bracket_min(job->q.points, fill);
-        }
-        TSVD_TRY(count_points(job, counter_for(job), job->end - left));
-        narrow_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job->m, job->q, job->d_is_open);
-        CUDA_LAUNCHED(call);
-        if (job->q.form == PLAIN && job->q.each < FEW_POINTS) {
-            guess_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job->q, job->d_is_open);
-            CUDA_LAUNCHED(call);
-        }
-        TSVD_TRY(list_open(job, job->q.open, 0));
+        plan_round(job, is_first);
+        TSVD_TRY(count_points(job));
+        TSVD_TRY(end_round(job));
         is_first = false;
-        left *= SHARE_LEFT;
-        TSVD_TRY(tsvdi_check(job->ctx, job->end - left));
     }
+out:
+    return ret;
+}
+
+/* The same for both searches. */
+static tsvd_status
+search_both(struct search *twofold, struct search *wide)
+{
+    tsvd_status ret = TSVD_OK;
+
+    while (twofold->q.open > 0 && wide->q.open > 0) {
+        plan_round(twofold, false);
+        plan_round(wide, false);
+        TSVD_TRY(count_both(twofold, wide));
+        TSVD_TRY(end_round(twofold));
+        TSVD_TRY(end_round(wide));
+    }
+    TSVD_TRY(search_all(twofold, false));
+    TSVD_TRY(search_all(wide, false));
 out:
     return ret;
 }
@@ -449,13 +542,13 @@ alloc_all(struct search *job)
     struct cuda_call *call = cuda_of(job->ctx);
     struct round *q = &job->q;
     const size_t values = (size_t)q->values;
-    const size_t points = (size_t)bracket_max(q->values, most_points(call));
+    const size_t points = (size_t)(q->values + most_points(call));
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_cuda_alloc(call, values * sizeof(*q->d_bracket), (void **)&q->d_bracket));
     TSVD_TRY(tsvdi_cuda_alloc(call, 2 * values * sizeof(*q->d_beyond), (void **)&q->d_beyond));
     TSVD_TRY(tsvdi_cuda_alloc(call, points * sizeof(*q->d_at), (void **)&q->d_at));
-    TSVD_TRY(tsvdi_cuda_alloc(call, sizeof(*job->d_open), (void **)&job->d_open));
+    TSVD_TRY(tsvdi_cuda_alloc(call, 2 * sizeof(*job->d_open), (void **)&job->d_open));
     TSVD_TRY(tsvdi_cuda_alloc(call, values, (void **)&job->d_is_open));
     for (int i = 0; i < 2; i++) {
         TSVD_TRY(tsvdi_cuda_alloc(call, values * sizeof(int64_t), (void **)&job->d_list[i]));
@@ -464,23 +557,51 @@ out:
     return ret;
 }
 
-/* Searches with another form for what the plain form left to it. */
+/* Prepares the search with another form for what was left to it.  Two searches share the memory of
+   `job`: `before` values of it belong to the other one, since no value belongs to both. */
 static tsvd_status
-take_up(struct search *job, enum form form)
+take_up(struct search *job, enum form form, int64_t before, struct search *part)
 {
     struct cuda_call *call = cuda_of(job->ctx);
-    const struct values_device *v = &job->v;
     tsvd_status ret = TSVD_OK;
 
-    job->q.form = form;
+    *part = *job;
+    part->q.form = form;
+    part->q.d_at += before > 0 ? bracket_max(before, points_that_fill(call, WIDE)) : 0;
+    part->d_open += before > 0;
+    part->d_list[0] += before;
+    part->d_list[1] += before;
     restart_kernel<<<blocks_for(job->q.values, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
-        job->m, job->q, job->d_is_open);
+        part->m, part->q, part->d_is_open);
     CUDA_LAUNCHED(call);
-    TSVD_TRY(list_open(job, job->q.values, 1));
-    if (job->q.open > 0) {
-        TSVD_TRY(tsvdi_cuda_sturm_add(call, form, v->d_d, v->d_e, &job->m));
-        TSVD_TRY(search_all(job, false));
+    TSVD_TRY(list_open(part, job->q.values, 1));
+    part->d_is_open += before;
+    if (part->q.open > 0) {
+        TSVD_TRY(tsvdi_cuda_sturm_add(call, form, job->v.d_d, job->v.d_e, &job->m));
+        part->m = job->m;
     }
+out:
+    return ret;
+}
+
+/* Searches for all that the plain form left. */
+static tsvd_status
+take_up_rest(struct search *job)
+{
+    struct search wide, twofold;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(take_up(job, WIDE, 0, &wide));
+    if (!TSVD_SINGLE) {
+        TSVD_TRY(take_up(job, TWOFOLD, wide.q.open, &twofold));
+        wide.m = twofold.m;
+        if (twofold.q.open > 0) {
+            TSVD_TRY(search_both(&twofold, &wide));
+            job->left = twofold.left;
+            TSVD_TRY(take_up(job, WIDE, 0, &wide)); /* what lies below the floor after all */
+        }
+    }
+    TSVD_TRY(search_all(&wide, false));
 out:
     return ret;
 }
@@ -502,20 +623,17 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
     job.counts = counts;
     job.q.first = v.first;
     job.q.eps = v.eps;
-    job.begin = ctx->done;
-    job.end = job.begin + (done - job.begin) * (1 - OTHERS_SHARE);
+    job.left = (done - ctx->done) * (1 - OTHERS_SHARE);
+    job.end = ctx->done + job.left;
     TSVD_TRY(alloc_all(&job));
     TSVD_TRY(tsvdi_cuda_sturm_begin(call, v.n, v.d_d, v.d_e, &job.m));
     start_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job.m, job.q, v.d_hint, job.d_is_open);
     CUDA_LAUNCHED(call);
     TSVD_TRY(list_open(&job, values, 1));
     TSVD_TRY(search_all(&job, v.d_hint == NULL));
-    job.begin = job.end;
+    job.left = done - job.end;
     job.end = done;
-    if (!TSVD_SINGLE) {
-        TSVD_TRY(take_up(&job, TWOFOLD));
-    }
-    TSVD_TRY(take_up(&job, WIDE));
+    TSVD_TRY(take_up_rest(&job));
     value_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job.q, v.d_s);
     CUDA_LAUNCHED(call);
 out:
@@ -535,7 +653,6 @@ tsvdi_cuda_values_search_bytes(const struct svd_plan *plan)
     bytes =
         bytes_add(bytes, bytes_of(values, sizeof(struct bracket) + 2 * sizeof(struct evaluation) +
                                               1 + 2 * sizeof(int64_t)));
-    bytes = bytes_add(bytes,
-                      bytes_of(bracket_max(values, most_points(call)), sizeof(struct evaluation)));
-    return bytes_add(bytes, sizeof(struct matrix_size) + 2 * sizeof(int64_t));
+    bytes = bytes_add(bytes, bytes_of(values + most_points(call), sizeof(struct evaluation)));
+    return bytes_add(bytes, sizeof(struct matrix_size) + 3 * sizeof(int64_t));
 }

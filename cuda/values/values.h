@@ -38,7 +38,7 @@ sturm_room(int64_t n, bool is_bottom)
 }
 
 /* Prepares a matrix: begin() for plain counts, add() for those of another form, TWOFOLD or WIDE, as
-   well.  end() is due also after a failure. */
+   well, if it is not yet.  end() is due also after a failure. */
 tsvd_status tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d,
                                    const real *d_e, struct device_sturm *matrix);
 tsvd_status tsvdi_cuda_sturm_add(struct cuda_call *call, enum form form, const real *d_d,
