@@ -145,7 +145,8 @@ __launch_bounds__(CHAIN_THREADS) chain_kernel(struct twisted_device run, struct 
     way.side = side_of_left(run);
     way.steps = at.end == TOP ? r : last - r;
     way.most = warp_most(way.steps);
-    way.first = block.z + (at.end == TOP ? 0 : last) * block.width + at.column;
+    way.row = at.end == TOP ? 0 : last;
+    way.first = block.z + way.row * block.width + at.column;
     way.pitch = at.end == TOP ? block.width : -block.width;
     x = correct(m, way, shift_at(run, at), gap_of(run, at.value), &meeting);
     met = meet<true>(m, way, x, &meeting);

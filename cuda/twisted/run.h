@@ -98,7 +98,7 @@ struct twisted_largest {
 struct twisted_block {
     int64_t begin, count; /* of the k wanted values */
     int64_t width;        /* columns of the arrays: a multiple of WARP */
-    double *z;            /* [2n][width] minors, ratios, or entries of the vectors */
+    double *z;            /* [2n][width] as in twisted/ways.h */
     int *power;           /* [2n / stride][width] powers of two of the minors */
     int64_t *twist;       /* [width] row r */
     double *factor[2];    /* [width] of even rows and of odd rows, with the sign */

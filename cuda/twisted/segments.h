@@ -334,7 +334,7 @@ begin_of(const struct twisted_block &block, int64_t column, int own, int segment
     return x;
 }
 
-/* A warp turns the ratios of a segment into z. */
+/* A warp makes z from the ratios of a segment. */
 static __global__ void
 __launch_bounds__(WARP) unfold_kernel(struct twisted_device run, struct twisted_block block)
 {
@@ -364,8 +364,15 @@ __launch_bounds__(WARP) unfold_kernel(struct twisted_device run, struct twisted_
                     : end == TOP     ? r - row
                                      : row - r;
         way.most = warp_most(way.steps);
+        way.row = row;
         way.first = block.z + row * block.width + at.column;
         way.pitch = end == TOP ? block.width : -block.width;
+        if (end == TOP && way.steps > 0) {
+            /* the last run of the segment above begins there, with the bits of its begin_of() */
+            way.goes_on = true;
+            way.outer = x * chain_at(block.segments, TOP, segment, block.width,
+                                     at.column)[PRODUCT * block.width];
+        }
         summary_add(&all, unfold(way, x));
     }
     part += at.column;

@@ -5,7 +5,13 @@
 #include "twisted/segments.h"
 #include "twisted/twist.h"
 
-enum { TILE_THREADS = 8, WRITE_TILE = 2 * (int)WARP, WRITE_THREADS = 4 };
+/* A run has a row of each side for every two of its rows. */
+enum {
+    RUN_ROWS = RUN / 2,
+    TILE_THREADS = 8,
+    WRITE_TILE = 2 * (int)WARP,
+    WRITE_THREADS = WRITE_TILE / RUN_ROWS
+};
 
 static __device__ __forceinline__ void
 keep_larger(struct twisted_largest x, struct twisted_largest *best)
@@ -34,7 +40,8 @@ __launch_bounds__(WARP *TILE_THREADS)
 {
     const int lane = (int)threadIdx.x, thread = (int)threadIdx.y, side = side_of_left(run);
     const int64_t column = (int64_t)blockIdx.x * WARP + lane;
-    const int64_t each = (run.n + gridDim.y - 1) / gridDim.y, begin = blockIdx.y * each;
+    const int64_t runs = (run.n + RUN_ROWS - 1) / RUN_ROWS;
+    const int64_t each = (runs + gridDim.y - 1) / gridDim.y * RUN_ROWS, begin = blockIdx.y * each;
     int64_t end = begin + each < run.n ? begin + each : run.n;
     __shared__ struct twisted_largest found[TILE_THREADS][WARP];
     struct twisted_largest largest = {0, begin};
@@ -48,14 +55,19 @@ __launch_bounds__(WARP *TILE_THREADS)
     if (!__syncthreads_or(tied)) {
         return;
     }
-    factor = block.factor[side][column];
+    factor = side == 0 ? block.factor[0][column] : block.factor[1][column];
     end = tied ? end : begin;
-#pragma unroll 8
-    for (int64_t i = begin + thread; i < end; i += TILE_THREADS) {
-        const real x = (real)(block.z[(2 * i + side) * block.width + column] * factor);
+    for (int64_t i = begin + thread * RUN_ROWS; i < end; i += TILE_THREADS * RUN_ROWS) {
+        double z[RUN];
 
-        if (r_abs(x) > r_abs(largest.entry)) {
-            largest = {x, i};
+        read_run(run, block, column, 2 * (int)i, z);
+#pragma unroll
+        for (int j = 0; j < RUN_ROWS; j++) {
+            const real x = (real)((side == 0 ? z[2 * j] : z[2 * j + 1]) * factor);
+
+            if (i + j < end && r_abs(x) > r_abs(largest.entry)) {
+                largest = {x, i + j};
+            }
         }
     }
     found[thread][lane] = largest;
@@ -106,19 +118,27 @@ __launch_bounds__(WRITE_TILE *WRITE_THREADS)
         return;
     }
     if (column < block.count) {
-        factor = block.factor[by_columns][column];
-        other = block.factor[1 - by_columns][column];
+        factor = by_columns == 0 ? block.factor[0][column] : block.factor[1][column];
+        other = by_columns == 0 ? block.factor[1][column] : block.factor[0][column];
     }
     for (int64_t begin = (int64_t)blockIdx.y * WRITE_TILE; begin < run.n; begin += step) {
-        __syncthreads(); /* the tile before has been written */
-#pragma unroll 4
-        for (int j = (int)threadIdx.y; j < WRITE_TILE; j += WRITE_THREADS) {
-            const double *z = block.z + 2 * (begin + j) * block.width + column;
+        const int first = (int)threadIdx.y * RUN_ROWS;
 
-            if (column < block.count && begin + j < run.n) {
-                run.columns[(begin + j) * run.k + block.begin + column] =
-                    (real)(z[by_columns * block.width] * factor);
-                tile[j][threadIdx.x] = (real)(z[(1 - by_columns) * block.width] * other);
+        __syncthreads(); /* the tile before has been written */
+        if (column < block.count && begin + first < run.n) {
+            double z[RUN];
+
+            read_run(run, block, column, 2 * (int)(begin + first), z);
+#pragma unroll
+            for (int j = 0; j < RUN_ROWS; j++) {
+                const int64_t i = begin + first + j;
+
+                if (i < run.n) {
+                    run.columns[i * run.k + block.begin + column] =
+                        (real)((by_columns == 0 ? z[2 * j] : z[2 * j + 1]) * factor);
+                    tile[first + j][threadIdx.x] =
+                        (real)((by_columns == 0 ? z[2 * j + 1] : z[2 * j]) * other);
+                }
             }
         }
         __syncthreads();

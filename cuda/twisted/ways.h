@@ -2,7 +2,10 @@
  * Twisted factorisations on the device: what twists and chains of a block of values share.
  *
  * A lane has a value, and walks over rows of T from the top or from the bottom.  Entry
- * [row][value] of block->z holds a minor, then a ratio, then an entry of z.
+ * [row][value] of block->z holds a minor, then a ratio: that of the entry of z there to the one
+ * next to it towards row r.  To write all entries in the place of the ratios would take as long as
+ * to make the ratios.  So only every RUN-th row and row r get their entries, and read_run() makes
+ * the others of these.
  */
 #ifndef TSVDI_CUDA_TWISTED_WAYS_H
 #define TSVDI_CUDA_TWISTED_WAYS_H
@@ -14,6 +17,9 @@ enum { CHAIN_THREADS = ENDS * (int)WARP };
 
 /* Entries of z that a lane reads at once: a step takes far less than a read from memory does. */
 enum { AHEAD = 16 };
+
+/* Rows of z from one that has its entry to the next. */
+enum { RUN = WARP };
 
 /* The place of a thread: its end of the matrix, and its value. */
 struct place {
@@ -108,8 +114,11 @@ struct way {
     int side; /* side_of_left() */
     int steps;
     int most;      /* steps of any lane of the warp */
-    double *first; /* the lane's place in the row that step 0 leads away from */
+    int row;       /* that step 0 leads away from */
+    double *first; /* the lane's place in it */
     int64_t pitch; /* from there to the row of step 1 */
+    bool goes_on;  /* whether another way begins with z in the row of step 0, which is `outer` */
+    double outer;
 };
 
 /* The ratios of AHEAD steps from step `begin` on. */
@@ -125,8 +134,8 @@ read_ratios(const struct way &way, int begin, double (&ratio)[AHEAD])
     }
 }
 
-/* z from the ratios, in their place.  x: z in the row that the last step leads to, which is left
-   out of the summary. */
+/* z from the ratios; each RUN-th entry is written in the place of its ratio.  x: z in the row that
+   the last step leads to, which is left out of the summary. */
 static __device__ __forceinline__ struct summary
 unfold(const struct way &way, double x)
 {
@@ -144,8 +153,12 @@ unfold(const struct way &way, double x)
 #pragma unroll
         for (int j = AHEAD - 1; j >= 0; j--) {
             if (begin + j < way.steps) {
-                x = ratio[j] * x;
-                *place = x;
+                const int step = begin + j;
+
+                x = step == 0 && way.goes_on ? way.outer : ratio[j] * x;
+                if ((way.end == TOP ? way.row + step : way.row - step) % RUN == 0) {
+                    *place = x;
+                }
                 part[j % 2] = fma(x, x, part[j % 2]);
                 if ((j % 2 == 0) == left_first) {
                     all.largest = fmax(all.largest, x);
@@ -162,6 +175,30 @@ unfold(const struct way &way, double x)
     all.sum[0] = part[way.end == TOP ? 0 : 1];
     all.sum[1] = part[way.end == TOP ? 1 : 0];
     return all;
+}
+
+/* Entries of z from row `begin` on, a multiple of RUN; none of rows that are not there. */
+static __device__ __forceinline__ void
+read_run(const struct twisted_device &run, const struct twisted_block &block, int64_t column,
+         int begin, double (&z)[RUN])
+{
+    const double *place = block.z + begin * block.width + column;
+    const int r = (int)block.twist[column] - begin, rows = 2 * (int)run.n - begin;
+    double x = r >= RUN ? place[RUN * block.width] : 1;
+
+#pragma unroll
+    for (int i = 0; i < RUN; i++) {
+        z[i] = i < rows ? place[i * block.width] : 0;
+    }
+#pragma unroll
+    for (int i = RUN - 1; i > 0; i--) { /* above row r */
+        x = i < r ? z[i] * x : x;
+        z[i] = i < r ? x : z[i];
+    }
+#pragma unroll
+    for (int i = 1; i < RUN; i++) { /* below row r */
+        z[i] = i > r ? z[i] * z[i - 1] : z[i];
+    }
 }
 
 /* Writes what remains of a value: row r of z, the factors of its rows and the value itself.  Counts
