@@ -257,8 +257,13 @@ def test_a_batch_is_its_matrices(n, device):
     d, e = stack(make(name, n) for name in names)
     batch = dc(d, e, device=device)
     for i, name in enumerate(names):
-        alone = tuple(dc(d[i], e[i], device=device))
-        assert same_bits(tuple(part[i].copy() for part in batch), alone), name
+        L, s, R = (part[i].copy() for part in batch)
+        alone = dc(d[i], e[i], device=device)
+        assert same_bits((L, R), (alone.L, alone.R)), name
+        if device == "cpu" or n <= 256:
+            assert same_bits((s,), (alone.s,)), name
+        else:  # the values of a large matrix alone are found by other counts
+            np.testing.assert_array_max_ulp(s, alone.s, 2)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
