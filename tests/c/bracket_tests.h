@@ -375,6 +375,29 @@ test_halves(void)
     }
 }
 
+/* What plain counts left below their floor: it may be a little more, but below the least number
+   there is only zero, and nothing to look for. */
+static void
+test_open_down(void)
+{
+    const struct bracket_range range = {0, r_bits(REAL(4.)), 0};
+    const real_int floors[] = {1, r_bits(REAL(0x1p-100))};
+
+    for (int i = 0; i < 2; i++) {
+        const struct bracket_range plain = {floors[i], range.top, 0};
+        struct bracket b = bracket_from_scratch(0, 1, plain);
+
+        b.high = floors[i];
+        b.high_sure = 1;
+        b.low_sure = 0;
+        CHECK(bracket_is_closed(&b, plain), "floor %d: below it there is nothing to learn", i);
+        bracket_open_down(&b, range);
+        CHECK(b.low == 0 && b.low_sure, "floor %d: it holds zero", i);
+        CHECK(bracket_is_closed(&b, range) == (i == 0), "floor %d: open or closed", i);
+        CHECK(i == 0 ? b.high == 1 : b.high > floors[i] && !b.high_sure, "floor %d: its end", i);
+    }
+}
+
 /* Equal entries whose squares round opposite ways: plain counts may be off by more than the bound
    on values, and say so. */
 static void

@@ -29,6 +29,7 @@ main(void)
     test_brackets_at_values();
     test_plain_polynomial();
     test_halves();
+    test_open_down();
     test_plain_is_exact();
     test_qr();
     test_qr_negligible();
