@@ -171,6 +171,25 @@ def test_selection_of_small_values(dtype, device):
         assert s.tolist() == expected
 
 
+@pytest.mark.parametrize("n", [40, 300])
+@pytest.mark.parametrize("eps", [None, 2.0**-440])
+def test_values_around_the_least_shift_of_plain_counts(n, eps, device):
+    """On CUDA other counts find those below 2^-430 of the largest entry."""
+    d, e = np.ones(n + 1), np.zeros(n)
+    small_d, small_e = make("uniform_1", n)
+    d[1:], e[1:] = small_d * 2.0**-430, small_e * 2.0**-430
+    s_ref = np.concatenate([[1], singular_values(small_d, small_e) * LONG(2) ** -430])
+    below = s_ref < LONG(2) ** -430
+    assert n / 2 < below.sum() < n
+    for count in (1, 3):  # alone, and as a batch
+        s = tsvd.svdvals(np.tile(d, (count, 1)), np.tile(e, (count, 1)), eps=eps, device=device)
+        assert (s == s[0]).all()
+        if eps is None:
+            assert value_error(s[0], s_ref) <= BOUNDS["values bisect"](n + 1)
+        else:
+            assert (abs(s[0] - s_ref) <= eps + 40 * np.finfo(float).eps * s_ref).all()
+
+
 # ---- errors of squares ----
 
 

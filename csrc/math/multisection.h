@@ -675,13 +675,13 @@ bracket_start(int64_t v, const real *hint, int64_t first, int64_t last, struct b
 
 /* Opens a bracket below the floor, which was left for other counts: it now reaches down to zero.
    The counts before may have erred at its high end, so that it reaches up a little as well.  But
-   below the least number of all there is only zero, and the bracket is closed. */
+   if that is all the accuracy that is asked for, or if below there is only zero, it is closed. */
 TSVD_HD void
 bracket_open_down(struct bracket *b, struct bracket_range range)
 {
     b->low = 0;
     b->low_sure = 1;
-    if (b->high > 1) {
+    if (!bracket_is_narrow(0, b->high, range.eps)) {
         b->high = (real_int)bracket_end_above(b->high, FOUND_ROOM, range.top);
         b->high_sure = b->high == range.top;
         b->reach = b->high;

@@ -88,6 +88,10 @@ enum {
     /* The twofold form keeps sigma.  Its pair starts at 2^TWOFOLD_SIZE. */
     TWOFOLD_SIZE = 500,
 
+    /* It reaches down so many units further than the plain form, which may have erred by about
+       1.25 n of them.  This is far less than a power of two. */
+    TWOFOLD_FURTHER = 1 << 28,
+
     /* The pairs are brought down by so many powers of two where two counts meet, so that their
        product is no more than 2^1008. */
     JOIN_DOWN = 90
@@ -151,6 +155,13 @@ matrix_scale_of(struct matrix_size size)
     m.down[0] = double_pow2((int)(-exponent / 2));
     m.down[1] = double_pow2((int)(-(exponent - exponent / 2)));
     return m;
+}
+
+/* Bits of the least shift that the twofold form is for.  Single precision does without it. */
+TSVD_HD real_int
+twofold_floor(struct matrix_scale m)
+{
+    return TSVD_SINGLE || m.floor <= TWOFOLD_FURTHER ? m.floor : m.floor - TWOFOLD_FURTHER;
 }
 
 /* Whether the plain form gives the value with these bits within the bound on its error, 4 + n / 64

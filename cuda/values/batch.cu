@@ -336,6 +336,7 @@ find_twofold(const struct batch &q, struct batch_memory memory, int64_t here, bo
     prepare<twofold_form>(q, memory, here);
     if (thread >= 0) {
         x = value_of(q, memory, thread);
+        x.range.floor = twofold_floor(x.m.scale);
         /* mostly the plain form was right */
         counts += close_in<twofold_form>(v.n, x.m, x.value, b->guess, 1, x.range, b);
     }
@@ -384,6 +385,7 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
     }
     open = false;
     if (active) {
+        x.range.floor = twofold_floor(x.m.scale);
         bracket_refine(&b, x.value, v.n, x.m.scale, x.range);
         open = !bracket_is_closed(&b, x.range);
         if (!open) {

@@ -60,9 +60,11 @@ struct round {
 static __device__ __forceinline__ struct bracket_range
 range_of(const struct round &q, struct matrix_scale scale)
 {
-    struct bracket_range range = {q.form == WIDE ? 0 : scale.floor, scale.top, q.eps};
+    const real_int floor = q.form == WIDE      ? 0
+                           : q.form == TWOFOLD ? twofold_floor(scale)
+                                               : scale.floor;
 
-    return range;
+    return {floor, scale.top, q.eps};
 }
 
 /* The cut of the bracket listed at i.  *begin: the first point of its cluster. */
@@ -138,21 +140,21 @@ __launch_bounds__(COUNT_THREADS) halves_kernel(struct device_sturm m, struct rou
     count_halves(m, q, begin + (int64_t)blockIdx.x * HALVES_POINTS, memory);
 }
 
-/* All points of two rounds at once.  The first `blocks` blocks have those of `one`. */
-template <class Form, class Other>
+/* All points of a round of both searches at once.  The first `blocks` blocks have the twofold ones.
+ */
 static __global__ void
 __launch_bounds__(COUNT_THREADS)
-    both_kernel(struct device_sturm m, struct round one, struct round other, unsigned blocks)
+    both_kernel(struct device_sturm m, struct round twofold, struct round wide, unsigned blocks)
 {
     __shared__ union {
-        struct halves_memory<Form> one;
-        struct halves_memory<Other> other;
+        struct halves_memory<twofold_form> twofold;
+        struct halves_memory<wide_form> wide;
     } memory;
 
     if (blockIdx.x < blocks) {
-        count_halves(m, one, (int64_t)blockIdx.x * HALVES_POINTS, memory.one);
+        count_halves(m, twofold, (int64_t)blockIdx.x * HALVES_POINTS, memory.twofold);
     } else {
-        count_halves(m, other, (int64_t)(blockIdx.x - blocks) * HALVES_POINTS, memory.other);
+        count_halves(m, wide, (int64_t)(blockIdx.x - blocks) * HALVES_POINTS, memory.wide);
     }
 }
 
@@ -281,7 +283,7 @@ struct search {
     struct round q;
     int64_t *d_list[2]; /* [values] lists of open brackets, old and new in turn */
     int latest;         /* the new one */
-    int64_t *d_open;    /* its length; [2] where two searches share the memory */
+    int64_t *d_open;    /* its length, until the host has it */
     char *d_is_open;    /* [open] whether the brackets listed are still open */
     double end;         /* share of the work that is done after the search */
     double left;        /* and what of it is estimated to be left */
@@ -437,8 +439,8 @@ count_both(struct search *twofold, struct search *wide)
 
     if (twofold->q.points <= points_of_launch(twofold, &TWOFOLD_COUNTER) &&
         wide->q.points <= points_of_launch(wide, &WIDE_COUNTER)) {
-        both_kernel<twofold_form, wide_form><<<blocks + others, COUNT_THREADS, 0, call->stream>>>(
-            wide->m, twofold->q, wide->q, blocks);
+        both_kernel<<<blocks + others, COUNT_THREADS, 0, call->stream>>>(wide->m, twofold->q,
+                                                                         wide->q, blocks);
         CUDA_LAUNCHED(call);
         *twofold->counts += twofold->q.points + wide->q.points;
     } else {
@@ -548,7 +550,7 @@ alloc_all(struct search *job)
     TSVD_TRY(tsvdi_cuda_alloc(call, values * sizeof(*q->d_bracket), (void **)&q->d_bracket));
     TSVD_TRY(tsvdi_cuda_alloc(call, 2 * values * sizeof(*q->d_beyond), (void **)&q->d_beyond));
     TSVD_TRY(tsvdi_cuda_alloc(call, points * sizeof(*q->d_at), (void **)&q->d_at));
-    TSVD_TRY(tsvdi_cuda_alloc(call, 2 * sizeof(*job->d_open), (void **)&job->d_open));
+    TSVD_TRY(tsvdi_cuda_alloc(call, sizeof(*job->d_open), (void **)&job->d_open));
     TSVD_TRY(tsvdi_cuda_alloc(call, values, (void **)&job->d_is_open));
     for (int i = 0; i < 2; i++) {
         TSVD_TRY(tsvdi_cuda_alloc(call, values * sizeof(int64_t), (void **)&job->d_list[i]));
@@ -568,7 +570,6 @@ take_up(struct search *job, enum form form, int64_t before, struct search *part)
     *part = *job;
     part->q.form = form;
     part->q.d_at += before > 0 ? bracket_max(before, points_that_fill(call, WIDE)) : 0;
-    part->d_open += before > 0;
     part->d_list[0] += before;
     part->d_list[1] += before;
     restart_kernel<<<blocks_for(job->q.values, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
@@ -584,7 +585,8 @@ out:
     return ret;
 }
 
-/* Searches for all that the plain form left. */
+/* Searches for all that the plain form left.  In single precision that is at most zeros, whose
+   brackets are closed at once. */
 static tsvd_status
 take_up_rest(struct search *job)
 {
@@ -595,13 +597,8 @@ take_up_rest(struct search *job)
     if (!TSVD_SINGLE) {
         TSVD_TRY(take_up(job, TWOFOLD, wide.q.open, &twofold));
         wide.m = twofold.m;
-        if (twofold.q.open > 0) {
-            TSVD_TRY(search_both(&twofold, &wide));
-            job->left = twofold.left;
-            TSVD_TRY(take_up(job, WIDE, 0, &wide)); /* what lies below the floor after all */
-        }
+        TSVD_TRY(search_both(&twofold, &wide));
     }
-    TSVD_TRY(search_all(&wide, false));
 out:
     return ret;
 }
@@ -654,5 +651,5 @@ tsvdi_cuda_values_search_bytes(const struct svd_plan *plan)
         bytes_add(bytes, bytes_of(values, sizeof(struct bracket) + 2 * sizeof(struct evaluation) +
                                               1 + 2 * sizeof(int64_t)));
     bytes = bytes_add(bytes, bytes_of(values + most_points(call), sizeof(struct evaluation)));
-    return bytes_add(bytes, sizeof(struct matrix_size) + 3 * sizeof(int64_t));
+    return bytes_add(bytes, sizeof(struct matrix_size) + 2 * sizeof(int64_t));
 }

@@ -381,6 +381,7 @@ static void
 test_open_down(void)
 {
     const struct bracket_range range = {0, r_bits(REAL(4.)), 0};
+    const struct bracket_range loose = {0, range.top, REAL(1e-3)};
     const real_int floors[] = {1, r_bits(REAL(0x1p-100))};
 
     for (int i = 0; i < 2; i++) {
@@ -395,6 +396,29 @@ test_open_down(void)
         CHECK(b.low == 0 && b.low_sure, "floor %d: it holds zero", i);
         CHECK(bracket_is_closed(&b, range) == (i == 0), "floor %d: open or closed", i);
         CHECK(i == 0 ? b.high == 1 : b.high > floors[i] && !b.high_sure, "floor %d: its end", i);
+        b = bracket_from_scratch(0, 1, loose);
+        b.high = floors[i];
+        b.high_sure = 1;
+        bracket_open_down(&b, loose);
+        CHECK(b.high == floors[i] && bracket_is_closed(&b, loose), "floor %d: within eps", i);
+    }
+}
+
+/* Twofold counts begin further down than plain ones, by more than these may err, but in the same
+   power of two or the next. */
+static void
+test_twofold_floor(void)
+{
+    const real_int floors[] = {1, 5, r_bits(REAL(0x1p-100)), r_bits(REAL(0x1p-10))};
+
+    for (int i = 0; i < 4; i++) {
+        const struct matrix_scale m = {r_bits(REAL(4.)), floors[i], {1, 1}};
+        const real_int floor = twofold_floor(m);
+
+        CHECK(TSVD_SINGLE || i < 2 ? floor == floors[i]
+                                   : floor < floors[i] - 1000000 * (real_int)2 &&
+                                         r_from_bits(floor) > r_from_bits(floors[i]) / 2,
+              "floor %d", i);
     }
 }
 

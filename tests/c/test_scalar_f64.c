@@ -30,6 +30,7 @@ main(void)
     test_plain_polynomial();
     test_halves();
     test_open_down();
+    test_twofold_floor();
     test_plain_is_exact();
     test_qr();
     test_qr_negligible();
