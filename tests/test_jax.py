@@ -352,6 +352,13 @@ def test_threads():
                     np.testing.assert_array_equal(a, b)
 
 
+def test_a_newer_interface_of_xla_is_refused():
+    major, minor = _core.xla_version()
+    tsvd.jax._refuse_newer((major, minor))
+    with pytest.raises(ImportError, match="newer jaxlib than the one installed"):
+        tsvd.jax._refuse_newer((major, minor + 1))
+
+
 # ---- CUDA ----
 
 

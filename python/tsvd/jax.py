@@ -10,6 +10,8 @@ installed. XLA calls the C core itself, on the device of d and e and, on a GPU, 
 from __future__ import annotations
 
 import functools
+import re
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -29,6 +31,26 @@ if not hasattr(_core, "xla_handlers"):
         "scikit-build-core and NumPy, and then tsvd with: pip install --no-build-isolation tsvd"
     )
 
+
+def _refuse_newer(built):
+    """Refuses a tsvd whose XLA interface, of version `built`, is newer than that of jaxlib.
+
+    Once its handlers were registered, JAX would have no device in the whole process.
+    """
+    try:
+        header = Path(jax.ffi.include_dir(), "xla/ffi/api/c_api.h").read_text()
+    except OSError:
+        return
+    parts = [re.search(rf"define XLA_FFI_API_{x} (\d+)", header) for x in ("MAJOR", "MINOR")]
+    if all(parts) and built > (known := tuple(int(x[1]) for x in parts)):
+        raise ImportError(
+            "this tsvd was built with a newer jaxlib than the one installed: XLA's interface has "
+            f"version {built[0]}.{built[1]} there and {known[0]}.{known[1]} here; update jaxlib, "
+            "or build tsvd again beside it: pip install --no-build-isolation tsvd"
+        )
+
+
+_refuse_newer(_core.xla_version())
 if _core.config()["cuda_compiled"]:
     _libraries.tell_directories()
 for _platform, _handler in _core.xla_handlers().items():
