@@ -1,13 +1,27 @@
 """Runs programs of tests in processes of their own."""
 
+import os
+import signal
 import subprocess
 import sys
 
 
 def run(program, seconds=60, under=()):
-    """Runs a Python program, under a command such as a checker; returns its output."""
-    done = subprocess.run(
-        [*under, sys.executable, "-c", program], capture_output=True, text=True, timeout=seconds
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    """Runs a Python program, under a command such as a checker; returns its output.
+
+    If it takes too long, the program itself is stopped too, not only the command.
+    """
+    with subprocess.Popen(
+        [*under, sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=seconds)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    assert process.returncode == 0, output + errors
+    return output
