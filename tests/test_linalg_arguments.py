@@ -349,6 +349,20 @@ def test_unchecked_nan_and_infinity_give_nan(bad, shape, device):
     assert one.S.shape == (0,)
 
 
+@pytest.mark.parametrize("bad", [NAN, INF])
+@pytest.mark.parametrize("shape", [(1, 1), (6, 1), (1, 6), (6, 4), (4, 6), (90, 4), (70, 70)])
+def test_reductions_of_nan_and_infinity_are_nan(bad, shape, device):
+    a = matrices(3, *shape)
+    a[1, -1, 0] = bad
+    form = linalg.bidiagonalize(a, check_finite=False, device=device)
+    x, y = np.ones((shape[0], 2)), np.ones((shape[1], 2))
+    parts = [form.d, form.e, form.form_q(), form.form_q(full=True), form.form_pt()]
+    products = [f(z, t) for f, z in ((form.apply_q, x), (form.apply_p, y)) for t in (False, True)]
+    for part in (*parts, *products):
+        assert np.isnan(part[1]).all() and np.isfinite(part[[0, 2]]).all()
+    assert np.isnan(form.svdvals()[1]).all()
+
+
 def test_hermitian(device):
     a = A.T @ A - 2 * np.eye(4)
     result, expected = (f(a, hermitian=True) for f in (linalg.svd, np.linalg.svd))
@@ -522,7 +536,7 @@ def test_products_with_the_factors(shape, device):
 @pytest.mark.parametrize(
     ("x", "error", "match"),
     [
-        (np.ones(5), ValueError, r"x has shape \(5, 1\)"),
+        (np.ones(5), ValueError, r"x has shape \(5,\)"),
         (np.ones((4, 2)), ValueError, r"needs \(6,\) or \(..., 6, c\)"),
         (np.ones((2, 6, 2)), ValueError, "x has shape"),
         (3.0, ValueError, "x has shape"),

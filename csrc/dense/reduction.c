@@ -50,15 +50,47 @@ tsvdi_reduction_end(struct dense_call *call)
     }
 }
 
+/* Fills x, `each` numbers of every matrix, with NaN where the matrix is not finite: it counts as
+   zero in the reduction. */
+static tsvd_status
+fill_nonfinite(struct dense_call *call, tsvd_space space, int64_t each, real *x)
+{
+    const struct dense_job *job = &call->job;
+    const struct backend *backend = tsvdi_backend_of(call->problem.b.handle);
+    const struct results to = {.s = x};
+    struct tsvd_context *ctx = &call->ctx;
+    struct svd_problem problem = call->problem.b;
+    tsvd_status ret = TSVD_OK;
+
+    problem.to = space;
+    problem.k = each;
+    ctx->problem = &problem;
+    for (int64_t i = 0; each > 0 && i < job->count; i++) {
+        if (job->kind[i] == NONFINITE) {
+            TSVD_TRY(backend->fill(ctx, i, NONFINITE, to));
+        }
+    }
+out:
+    ctx->problem = &call->problem.b;
+    return ret;
+}
+
 tsvd_status
 tsvdi_reduction_entries(struct dense_call *call, tsvd_space space, void *d, void *e,
                         tsvd_error *error)
 {
     struct tsvd_context *ctx = begin_call(call, NULL, error);
+    const int64_t n = call->problem.b.n;
+    tsvd_status ret = TSVD_OK;
 
-    return call->problem.b.n == 0 || call->problem.b.matrices == 0
-               ? TSVD_OK
-               : call->plan.ops->entries(ctx, &call->job, 0, space, d, e);
+    if (n == 0 || call->problem.b.matrices == 0) {
+        goto out;
+    }
+    TSVD_TRY(call->plan.ops->entries(ctx, &call->job, 0, space, d, e));
+    TSVD_TRY(fill_nonfinite(call, space, n, d));
+    TSVD_TRY(fill_nonfinite(call, space, n - 1, e));
+out:
+    return ret;
 }
 
 /* The interval is scaled, not B: values of a matrix of large numbers may exceed the largest. */
@@ -96,10 +128,17 @@ tsvdi_reduction_apply(struct dense_call *call, const struct dense_vectors *vecto
                       tsvd_error *error)
 {
     struct tsvd_context *ctx = begin_call(call, NULL, error);
+    const struct dense_problem *p = &call->problem;
+    const int64_t rows = vectors->right ? p->columns : p->rows;
+    tsvd_status ret = TSVD_OK;
 
-    return call->problem.b.n == 0 || call->problem.b.matrices == 0 || vectors->columns == 0
-               ? TSVD_OK
-               : call->plan.ops->apply(ctx, &call->job, vectors);
+    if (p->b.n == 0 || p->b.matrices == 0 || vectors->columns == 0) {
+        goto out;
+    }
+    TSVD_TRY(call->plan.ops->apply(ctx, &call->job, vectors));
+    TSVD_TRY(fill_nonfinite(call, vectors->space, rows * vectors->columns, vectors->x));
+out:
+    return ret;
 }
 
 tsvd_status

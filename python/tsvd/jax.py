@@ -31,6 +31,9 @@ if not hasattr(_core, "xla_handlers"):
         "scikit-build-core and NumPy, and then tsvd with: pip install --no-build-isolation tsvd"
     )
 
+if not hasattr(jax, "ffi"):
+    raise ImportError(f"tsvd.jax needs jax.ffi, which JAX {jax.__version__} does not have")
+
 
 def _refuse_newer(built):
     """Refuses a tsvd whose XLA interface, of version `built`, is newer than that of jaxlib.

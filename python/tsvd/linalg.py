@@ -707,15 +707,15 @@ class Bidiagonalization:
         x = np.asarray(_arrays.as_numpy("x", x))
         if not np.can_cast(x.dtype, self.dtype, "same_kind"):
             raise TypeError(f"x has dtype {x.dtype}, and A was computed in {self.dtype}")
-        vector = x.ndim == 1
+        vector, shape = x.ndim == 1, x.shape
         x = x[:, None] if vector else x
         batch = self.shape[:-2]
         if x.ndim < 2 or x.shape[-2] != self.shape[-1 if right else -2]:
-            raise ValueError(self._misfit(x.shape, right))
+            raise ValueError(self._misfit(shape, right))
         try:
             x = np.broadcast_to(x, (*batch, *x.shape[-2:]))
         except ValueError:
-            raise ValueError(self._misfit(x.shape, right)) from None
+            raise ValueError(self._misfit(shape, right)) from None
         x = np.array(x, self.dtype, order="C")
         self._reduction.apply(x, right, transposed, False)
         x = x[..., 0] if vector else x

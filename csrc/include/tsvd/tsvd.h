@@ -530,7 +530,8 @@ typedef struct tsvd_reduction tsvd_reduction;
 typedef enum tsvd_side { TSVD_LEFT = 1, TSVD_RIGHT = 2 } tsvd_side;
 
 /*
- * Reduces every matrix of a batch to bidiagonal form.
+ * Reduces every matrix of a batch to bidiagonal form.  Of one that holds NaN or infinity, which
+ * check_finite refuses, B and all products with Q and P are NaN.
  *
  * a          as for tsvd_dense_svd(); it is not read any more when results on the host are asked
  *            for, or its stream has gone so far
