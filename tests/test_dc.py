@@ -47,6 +47,20 @@ def test_sizes_around_the_leaves(family, device):
             check(findings, f"{family} n={n} {d.dtype}", d, e, dc(d, e, device=device))
 
 
+# On a GPU matrices above order 1024 have smaller leaves (cuda/tuning.h), and merges in which little
+# survives have other products.
+@pytest.mark.cuda
+@pytest.mark.usefixtures("cuda")
+@pytest.mark.parametrize("n", [1024, 1025, 1536, 1537, 2048, 3073])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sizes_around_small_leaves(n, dtype):
+    with Findings() as findings:
+        for family in ("uniform_1", "toeplitz", "ascending", "graded_gently", "zeros_many"):
+            d, e = make(family, n, dtype)
+            where = f"{family} n={n} {dtype.__name__}"
+            check(findings, where, d, e, dc(d, e, device="cuda"))
+
+
 @pytest.mark.parametrize("place", ["d", "e", "d and e", "d twice"])
 def test_a_zero_at_every_place(place, device):
     """A zero in d or e at every place: at both ends, on both sides of a split, at its center."""

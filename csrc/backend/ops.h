@@ -142,6 +142,10 @@ struct dc_job {
 };
 
 struct dc_ops {
+    /* Most columns of a leaf for a matrix of order n: DC_SMALL_LEAF_COLUMNS to DC_LEAF_COLUMNS, and
+       DC_LEAF_COLUMNS if n is not above that. */
+    int64_t (*leaf_columns)(int64_t n);
+
     /* Takes the workspace; end() gives it back, and is due also after a failure of begin(). */
     tsvd_status (*begin)(struct tsvd_context *ctx, struct dc_job *job);
     void (*end)(struct tsvd_context *ctx, struct dc_job *job);

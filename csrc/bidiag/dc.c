@@ -39,15 +39,16 @@ fill_tree(int64_t n, struct dc_tree *tree)
 static tsvd_status
 make_tree(struct tsvd_context *ctx, int64_t n, struct dc_tree *tree)
 {
+    const int64_t leaf = ctx->plan->backend->dc->leaf_columns(n);
     tsvd_status ret = TSVD_OK;
 
-    tree->levels = dc_halvings(n);
+    tree->levels = dc_halvings(n, leaf);
     do {
         tsvdi_free(ctx, tree->node);
         tree->node = NULL;
         TSVD_TRY(tsvdi_alloc(ctx, ((size_t)2 << tree->levels) * sizeof *tree->node,
                              (void **)&tree->node));
-    } while (fill_tree(n, tree) > DC_LEAF_COLUMNS && ++tree->levels);
+    } while (fill_tree(n, tree) > leaf && ++tree->levels);
 out:
     return ret;
 }
@@ -118,10 +119,12 @@ out:
 struct bytes
 tsvdi_dc_bytes(const struct svd_plan *plan)
 {
-    struct bytes own = plan->backend->dc->bytes(plan);
+    const struct dc_ops *ops = plan->backend->dc;
+    const int levels = dc_halvings(plan->told.n, ops->leaf_columns(plan->told.n));
+    struct bytes own = ops->bytes(plan);
     struct bytes tree = {0, 0};
 
-    tree.host = bytes_of((int64_t)2 << (dc_halvings(plan->told.n) + 1), sizeof(struct dc_node));
+    tree.host = bytes_of((int64_t)2 << (levels + 1), sizeof(struct dc_node));
     own = bytes_sum(own, tree);
     own = bytes_sum(own, plan->backend->vectors->begin_bytes(plan));
     return bytes_sum(own, plan->backend->values->bytes(plan));

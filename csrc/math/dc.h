@@ -32,18 +32,23 @@
 #include "math/rotation.h"
 
 enum {
-    /* Most columns of a leaf, whose SVD is made by QR.  A matrix of up to this order is a leaf.
-       Static assertions give the limits where code relies on them: cpu/dc/leaves.c,
+    /* Most columns of a leaf, whose SVD is made by QR.  A matrix of up to this order is a leaf.  A
+       back end may want smaller leaves for larger matrices (dc_ops.leaf_columns()).  Static
+       assertions give the limits where code relies on them: cpu/dc/leaves.c,
        cpu/kernels/qr_lanes.h, cuda/dc/leaf_log.h, bidiag/plan.c and below. */
     DC_LEAF_COLUMNS = 32,
+
+    /* The least that a back end may have for that. */
+    DC_SMALL_LEAF_COLUMNS = 24,
 
     /* A left child's columns are a multiple of this, so that products start at aligned
        addresses. */
     DC_ALIGN = 8
 };
 
-static_assert((int)DC_LEAF_COLUMNS > 2 * (int)DC_ALIGN,
-              "half of DC_LEAF_COLUMNS must exceed DC_ALIGN, or rounding to it empties a leaf");
+static_assert(
+    (int)DC_SMALL_LEAF_COLUMNS > 2 * (int)DC_ALIGN,
+    "half of the columns of a leaf must exceed DC_ALIGN, or rounding to it empties a leaf");
 
 struct dc_node {
     int64_t first;   /* its first row, column and slot */
@@ -68,14 +73,14 @@ dc_nodes_above(int level)
     return ((int64_t)1 << level) - 1;
 }
 
-/* How often n columns are halved until they fit a leaf.  Rounding to DC_ALIGN may ask for one level
-   more. */
+/* How often n columns are halved until they fit a leaf of `leaf` columns.  Rounding to DC_ALIGN may
+   ask for one level more. */
 TSVD_HD int
-dc_halvings(int64_t n)
+dc_halvings(int64_t n, int64_t leaf)
 {
     int levels = 0;
 
-    while (((int64_t)DC_LEAF_COLUMNS << levels) < n) {
+    while ((leaf << levels) < n) {
         levels++;
     }
     return levels;

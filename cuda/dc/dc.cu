@@ -181,11 +181,28 @@ dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
 
 /* ---- merges ---- */
 
-/* Whether cuBLAS makes the products of a level, one node after the other. */
+/* Whether cuBLAS may make the products of a level, one node after the other. */
 static bool
 is_large(struct dc_level level)
 {
     return level.columns > PRODUCT_COLUMNS;
+}
+
+/* Whether so little survives in all nodes of a level that one launch makes its products sooner than
+   one for each node.  *rows: of the largest product. */
+static bool
+few_survive(const struct dc_merge *merge, int64_t nodes, int64_t *rows)
+{
+    int64_t survivors = 0;
+
+    *rows = 0;
+    for (int64_t i = 0; i < nodes; i++) {
+        const struct dc_count count = merge[i].count;
+
+        survivors = count.survivors > survivors ? count.survivors : survivors;
+        *rows = count.end - count.begin > *rows ? count.end - count.begin : *rows;
+    }
+    return survivors <= PRODUCT_SURVIVORS;
 }
 
 /* Rows count.begin .. count.end - 1 of x = q g for one large node: both sides at once, first left
@@ -349,15 +366,22 @@ multiply_level(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *job
 {
     struct cuda_call *call = cuda_of(ctx);
     const int64_t at = job->batch * dc_nodes_above(level.depth);
+    int64_t rows = 0;
     tsvd_status ret = TSVD_OK;
 
     if (!is_large(level)) {
-        return tsvdi_launch_products(call, &run->device, level);
+        return tsvdi_launch_products(call, &run->device, level, level.columns);
     }
     TSVD_TRY(tsvdi_cuda_land(call, run->merge + at, run->device.merge + at,
                              (size_t)level.nodes * sizeof(*run->merge)));
     if (level.depth == 0 && sends_blocks(ctx, job)) {
         TSVD_TRY(multiply_and_send(ctx, run, job));
+        goto out;
+    }
+    if (few_survive(run->merge + at, level.nodes, &rows)) {
+        if (rows > 0) {
+            TSVD_TRY(tsvdi_launch_products(call, &run->device, level, rows));
+        }
         goto out;
     }
     for (int64_t i = 0; i < level.nodes; i++) {
@@ -496,6 +520,14 @@ out:
     return ret;
 }
 
+/* Sweeps wait for one another, and of a leaf with half the columns they take a quarter of the time,
+   more than a level of merges adds.  In a batch of small matrices there is other work meanwhile. */
+static int64_t
+leaf_columns(int64_t n)
+{
+    return n > SMALL_LEAVES_ORDER ? (int64_t)DC_SMALL_LEAF_COLUMNS : (int64_t)DC_LEAF_COLUMNS;
+}
+
 /* What dc_begin() and the leaves take.  Where it takes g too, the vectors take nothing. */
 static struct bytes
 dc_bytes(const struct svd_plan *plan)
@@ -503,7 +535,7 @@ dc_bytes(const struct svd_plan *plan)
     const int64_t n = plan->told.n, batch = plan->told.chunk;
     struct bytes bytes = {sizeof(struct cuda_dc), 0};
     struct cuda_dc run;
-    int levels = dc_halvings(n);
+    int levels = dc_halvings(n, leaf_columns(n));
 
     memset(&run, 0, sizeof(run));
     levels += levels > 0; /* for the one level more that rounding may ask for */
@@ -525,6 +557,7 @@ dc_bytes(const struct svd_plan *plan)
 }
 
 const struct dc_ops tsvdi_cuda_dc = {
+    .leaf_columns = leaf_columns,
     .begin = dc_begin,
     .end = dc_end,
     .leaves = dc_leaves,

@@ -321,9 +321,10 @@ static __global__ void __launch_bounds__(256)
 }
 
 tsvd_status
-tsvdi_launch_products(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
+tsvdi_launch_products(struct cuda_call *call, const struct dc_device *run, struct dc_level level,
+                      int64_t rows)
 {
-    const unsigned down = blocks_for(level.columns, PRODUCT_TILE);
+    const unsigned down = blocks_for(rows, PRODUCT_TILE);
     /* the widths of the two halves differ by DC_ALIGN columns at most */
     const int64_t half = level.columns / 2 + DC_ALIGN;
     const unsigned across = blocks_for(half, PRODUCT_TILE);

@@ -49,11 +49,11 @@ test_dc_limits(void)
 
 /* All merges of a matrix together stay below half of what its residual may be. */
 static void
-test_dc_spends_half(void)
+check_spends_half(int64_t leaf)
 {
     for (int64_t n = DC_LEAF_COLUMNS + 1; n < 100000; n = n * 5 / 4) {
         const long double whole = 2 * (long double)(n + 8) * (long double)R_EPS;
-        const int levels = dc_halvings(n);
+        const int levels = dc_halvings(n, leaf);
         long double apart = 0, together = 0; /* sum of squares; sum over the levels */
 
         for (int level = 0; level < levels; level++) {
@@ -67,6 +67,13 @@ test_dc_spends_half(void)
         CHECK(sqrtl(apart) + together <= whole / 2, "n = %lld: %Lg of the residual", (long long)n,
               (sqrtl(apart) + together) / whole);
     }
+}
+
+static void
+test_dc_spends_half(void)
+{
+    check_spends_half(DC_LEAF_COLUMNS);
+    check_spends_half(DC_SMALL_LEAF_COLUMNS);
 }
 
 /* What is below the threshold has a norm of limit.z at most, and the next candidate has not. */

@@ -404,6 +404,13 @@ out:
     return ret;
 }
 
+static int64_t
+leaf_columns(int64_t n)
+{
+    (void)n;
+    return DC_LEAF_COLUMNS;
+}
+
 /* What dc_begin() and dc_leaves() take for a chunk. */
 static struct bytes
 dc_bytes(const struct svd_plan *plan)
@@ -425,6 +432,7 @@ dc_bytes(const struct svd_plan *plan)
 }
 
 const struct dc_ops tsvdi_cpu_dc = {
+    .leaf_columns = leaf_columns,
     .begin = dc_begin,
     .end = dc_end,
     .leaves = dc_leaves,
