@@ -30,7 +30,7 @@ SINGLE = (
 LARGEST_IN_GRAM = 16_384  # all products of vectors are checked up to this order
 PROBES = 4
 
-FAMILIES_ORDER, FAMILIES_TARGET = 4096, 1.1
+FAMILIES_ORDER, FAMILIES_TARGET, FAMILIES_RUNS = 4096, 1.1, 12
 HOST_ORDER, HOST_TARGETS = 10_000, {"touched": 45e-3, "fresh": 60e-3}
 RANGES, RANGE = ((10_000, 2e-3), (1_000_000, 150e-3)), 100
 
@@ -131,10 +131,10 @@ def _families():
         d, e = _given(family, FAMILIES_ORDER)
         if not d.any() and not e.any():
             continue
-        _, device, _, info = _calls(d, e, 4)
+        _, device, _, info = _calls(d, e, FAMILIES_RUNS)
         case = _case("family", family, FAMILIES_ORDER, None, device, info)
         for method in ("dc", "twisted"):
-            _, device, _, info = _calls(d, e, 4, method=method)
+            _, device, _, info = _calls(d, e, FAMILIES_RUNS, method=method)
             case[method] = min(device) if info.method == method else None
         case["auto"] = min(case["seconds"])
         cases.append(_show(case))

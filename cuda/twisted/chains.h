@@ -40,7 +40,6 @@ walk_chain(const struct twisted_matrix &m, const struct way &way, pair x, struct
     const int lane = (int)threadIdx.x % WARP;
     struct twisted_chain chain = twisted_chain_begin(x);
     struct entry own = read_entry(m, way, lane);
-    double *place = way.first;
 
     for (int begin = 0; begin < way.most; begin += WARP) {
         const int count = way.most - begin < WARP ? way.most - begin : (int)WARP;
@@ -51,18 +50,21 @@ walk_chain(const struct twisted_matrix &m, const struct way &way, pair x, struct
         entries->rest[lane] = own.rest;
         __syncwarp();
         own = read_entry(m, way, begin + WARP + lane);
-#pragma unroll 8
-        for (int j = 0; j < count; j++) {
-            struct twisted_chain next = chain;
-            const wide ratio =
-                twisted_chain_step(x, entries->b[j], entries->square[j], entries->rest[j], &next);
-            const bool there = begin + j < way.steps;
+#pragma unroll 4
+        for (int j = 0; j < count; j += 2) {
+            wide ratio[2];
 
-            if (STORED && there) {
-                *place = ratio;
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                struct twisted_chain next = chain;
+
+                ratio[i] = twisted_chain_step(x, entries->b[j + i], entries->square[j + i],
+                                              entries->rest[j + i], &next);
+                chain = begin + j + i < way.steps ? next : chain;
             }
-            place += way.pitch;
-            chain = there ? next : chain;
+            if (STORED && begin + j < way.steps) { /* maybe row r too, which is written later */
+                write_ratios(way.z, way.end, row_of(way, begin + j), ratio[0], ratio[1]);
+            }
         }
     }
     return chain;
@@ -121,19 +123,19 @@ correct(const struct twisted_matrix &m, const struct way &way, double shift, dou
 static __global__ void
 __launch_bounds__(CHAIN_THREADS) chain_kernel(struct twisted_device run, struct twisted_block block)
 {
-    const struct place at = place_in_group(block, blockIdx.x);
-    const struct twisted_matrix m = matrix_of(run);
-    const bool taken = twisted_takes(run);
-    const int r = taken ? (int)block.twist[at.column] : 0, last = 2 * (int)run.n - 1;
+    const int last = 2 * (int)run.n - 1;
+    struct place at = place_in_group(block, blockIdx.x);
+    struct twisted_matrix m;
     __shared__ struct meeting meeting;
     __shared__ struct summary below[WARP];
     struct way way = {};
     struct met met;
     struct summary all;
+    int r;
     pair x;
 
-    if (!taken) {
-        if (at.end == TOP && at.column < block.count) {
+    if (!twisted_takes(run)) {
+        if (at.end == TOP && !at.repeats) {
             atomicAdd(&run.facts->refused, 1ULL);
         }
         return;
@@ -141,13 +143,15 @@ __launch_bounds__(CHAIN_THREADS) chain_kernel(struct twisted_device run, struct 
     if (all_joined(block, at)) {
         return;
     }
+    at = sorted_place(block, blockIdx.x);
+    m = matrix_of(run);
+    r = (int)block.twist[at.column];
     way.end = at.end;
     way.side = side_of_left(run);
     way.steps = at.end == TOP ? r : last - r;
     way.most = warp_most(way.steps);
     way.row = at.end == TOP ? 0 : last;
-    way.first = block.z + way.row * block.width + at.column;
-    way.pitch = at.end == TOP ? block.width : -block.width;
+    way.z = column_of(block, at.column);
     x = correct(m, way, shift_at(run, at), gap_of(run, at.value), &meeting);
     met = meet<true>(m, way, x, &meeting);
     all = unfold(way, 1);

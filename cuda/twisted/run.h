@@ -98,8 +98,10 @@ struct twisted_largest {
 struct twisted_block {
     int64_t begin, count; /* of the k wanted values */
     int64_t width;        /* columns of the arrays: a multiple of WARP */
-    double *z;            /* [2n][width] as in twisted/ways.h */
+    double *z;            /* [2n / 2][width][2]: two rows of a value lie side by side.  Before, the
+                             minors of twisted/twist.h, [2n][width] */
     int *power;           /* [2n / stride][width] powers of two of the minors */
+    int *value;           /* [width] the value of a column, counted from `begin`, see twist.h */
     int64_t *twist;       /* [width] row r */
     double *factor[2];    /* [width] of even rows and of odd rows, with the sign */
     struct twisted_segments segments;

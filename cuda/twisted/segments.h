@@ -51,10 +51,9 @@ static const double MISMATCH_NOISE = PAIR_NOISE / 8;
 
 /* A lane in a segment.  It may have the end of a chain from the top, then one from the bottom. */
 struct walker {
-    int end;      /* of the chain that it follows; ENDS: there is none left */
-    int left;     /* steps of it */
-    int64_t next; /* the entry that the next step crosses */
-    double *place;
+    int end;  /* of the chain that it follows; ENDS: there is none left */
+    int left; /* steps of it */
+    int row;  /* that the next step leads away from */
     struct twisted_chain chain;
     wide product, curve;
 };
@@ -97,8 +96,7 @@ enter(const struct twisted_device &run, const struct twisted_block &block, int64
     write_entrance(block.segments, end, segment, block.width, column, e, slope);
     w->end = end;
     w->left = r < 0 ? rows.end - rows.begin : end == TOP ? r - row : row - r;
-    w->next = end == TOP ? row : row - 1;
-    w->place = block.z + row * block.width + column;
+    w->row = row;
     w->chain = twisted_chain_begin(e);
     w->product = 1;
     w->curve = 0;
@@ -116,29 +114,51 @@ leave(const struct twisted_block &block, int64_t column, int segment, const stru
     part[NORM * block.width] = w.chain.norm;
 }
 
+/* Returns the ratio. */
+static __device__ __forceinline__ double
+walk_step(const struct twisted_matrix &m, pair x, struct walker *w)
+{
+    const int entry = w->end == TOP ? w->row : w->row - 1;
+    const double b = __ldg(&m.b[entry]), square = __ldg(&m.square[entry]);
+    const double rest = __ldg(&m.rest[entry]);
+    const wide inverse = wide_inverse(pair_high(w->chain.e));
+    wide ratio;
+
+    w->curve = fma(w->product * w->product, inverse, w->curve);
+    ratio = twisted_chain_step(x, b, square, rest, &w->chain);
+    w->product *= ratio;
+    w->row += w->end == TOP ? 1 : -1;
+    w->left--;
+    return ratio;
+}
+
+/* Twice `count` steps. */
 template <bool STORED>
 static __device__ __forceinline__ void
-walk_on(const struct twisted_matrix &m, pair x, int64_t width, int count, struct walker *w)
+walk_on(const struct twisted_matrix &m, pair x, const struct column &z, int count, struct walker *w)
 {
-    const int64_t way = w->end == TOP ? 1 : -1, pitch = way * width;
-
-#pragma unroll 4
+#pragma unroll 2
     for (int j = 0; j < count; j++) {
-        const double b = __ldg(&m.b[w->next]), square = __ldg(&m.square[w->next]);
-        const double rest = __ldg(&m.rest[w->next]);
-        const wide inverse = wide_inverse(pair_high(w->chain.e));
-        wide ratio;
+        const int row = w->row;
+        const double first = walk_step(m, x, w), second = walk_step(m, x, w);
 
-        w->curve = fma(w->product * w->product, inverse, w->curve);
-        ratio = twisted_chain_step(x, b, square, rest, &w->chain);
-        w->product *= ratio;
         if (STORED) {
-            *w->place = ratio;
+            write_ratios(z, w->end, row, first, second);
         }
-        w->next += way;
-        w->place += pitch;
     }
-    w->left -= count;
+}
+
+/* The last step of a chain. */
+template <bool STORED>
+static __device__ __forceinline__ void
+walk_once(const struct twisted_matrix &m, pair x, const struct column &z, struct walker *w)
+{
+    const int row = w->row;
+    const double ratio = walk_step(m, x, w);
+
+    if (STORED) {
+        *place_of(z, row) = ratio;
+    }
 }
 
 /* A warp takes 32 values through a segment.  The ratios are stored in the rows that they lead away
@@ -149,6 +169,7 @@ __launch_bounds__(WARP) segment_kernel(struct twisted_device run, struct twisted
 {
     const struct place at = place_in_group(block, blockIdx.y);
     const int segment = (int)blockIdx.x;
+    const struct column z = column_of(block, at.column);
     struct walker w = {};
     struct twisted_matrix m;
     int r, own, after;
@@ -184,8 +205,10 @@ __launch_bounds__(WARP) segment_kernel(struct twisted_device run, struct twisted
         if (count == INT_MAX) {
             return;
         }
-        if (w.end < after) {
-            walk_on<STORED>(m, x, block.width, count, &w);
+        if (w.end < after && w.left == 1) {
+            walk_once<STORED>(m, x, z, &w);
+        } else if (w.end < after) {
+            walk_on<STORED>(m, x, z, count > 1 ? count / 2 : 1, &w);
         }
     }
 }
@@ -292,7 +315,7 @@ judge(const struct twisted_device &run, struct place at, const struct joined &to
 static __global__ void
 __launch_bounds__(CHAIN_THREADS) join_kernel(struct twisted_device run, struct twisted_block block)
 {
-    const struct place at = place_in_group(block, blockIdx.x);
+    const struct place at = sorted_place(block, blockIdx.x);
     __shared__ struct joined other[WARP];
     struct twisted_state state;
     struct joined joined = {};
@@ -365,8 +388,7 @@ __launch_bounds__(WARP) unfold_kernel(struct twisted_device run, struct twisted_
                                      : row - r;
         way.most = warp_most(way.steps);
         way.row = row;
-        way.first = block.z + row * block.width + at.column;
-        way.pitch = end == TOP ? block.width : -block.width;
+        way.z = column_of(block, at.column);
         if (end == TOP && way.steps > 0) {
             /* the last run of the segment above begins there, with the bits of its begin_of() */
             way.goes_on = true;
@@ -385,7 +407,7 @@ __launch_bounds__(WARP) unfold_kernel(struct twisted_device run, struct twisted_
 static __global__ void
 __launch_bounds__(WARP) conclude_kernel(struct twisted_device run, struct twisted_block block)
 {
-    const struct place at = place_in_group(block, blockIdx.x);
+    const struct place at = sorted_place(block, blockIdx.x);
     const double *part = block.segments.summary + at.column;
     struct summary all = {};
     struct twisted_state state;

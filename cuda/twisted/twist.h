@@ -4,6 +4,10 @@
  * Two warps have 32 values, a lane of each the same one.  One walks the matrix from the top, the
  * other from the bottom.  The minors of the first half of a walk are stored, and the two lanes of a
  * value exchange them.
+ *
+ * In the end the values of a warp are sorted by their twists.  So lanes whose chains go up through
+ * some rows are side by side, and those whose chains go down, and they write to memory what it has
+ * in one piece.
  */
 #ifndef TSVDI_CUDA_TWISTED_TWIST_H
 #define TSVDI_CUDA_TWISTED_TWIST_H
@@ -238,15 +242,45 @@ find_twist(struct walk *w, double (&square)[WARP])
     return best;
 }
 
+/* The lane that a value moves to: as many twists of the warp are in front of its own. */
+static __device__ __forceinline__ int
+sorted_lane(const int64_t (&twist)[WARP], int lane)
+{
+    int before = 0;
+
+#pragma unroll
+    for (int i = 0; i < WARP; i++) {
+        before += twist[i] < twist[lane] || (twist[i] == twist[lane] && i < lane);
+    }
+    return before;
+}
+
+/* Moves the guesses of an end's entrances there. */
+static __device__ __forceinline__ void
+move_entrances(const struct twisted_block &block, struct place at, int64_t column)
+{
+    const struct twisted_segments &segments = block.segments;
+
+    for (int i = 1; i < segments.count; i++) {
+        const int segment = at.end == TOP ? i : segments.count - 1 - i;
+        double *part = chain_at(segments, at.end, segment, block.width, 0);
+        const double e = part[ENTER_HIGH * block.width + at.column];
+
+        __syncwarp();
+        part[ENTER_HIGH * block.width + column] = e; /* the other parts are zeros */
+    }
+}
+
 static __global__ void
 __launch_bounds__(CHAIN_THREADS) twist_kernel(struct twisted_device run, struct twisted_block block)
 {
     const struct place at = place_in_group(block, blockIdx.x);
     __shared__ double square[ENDS][WARP];
     __shared__ struct best other[WARP];
+    __shared__ int64_t twist[WARP];
     struct walk w = {};
     struct best best;
-    int64_t stride;
+    int64_t stride, column;
 
     if (!twisted_takes(run)) {
         return;
@@ -272,10 +306,17 @@ __launch_bounds__(CHAIN_THREADS) twist_kernel(struct twisted_device run, struct 
     }
     __syncthreads();
     if (at.end == TOP) {
+        twist[at.lane] = best.key >= other[at.lane].key ? best.row : other[at.lane].row;
+    }
+    __syncthreads();
+    column = at.column - at.lane + sorted_lane(twist, at.lane);
+    move_entrances(block, at, column);
+    if (at.end == TOP) {
         if (block.segments.count > 1) {
-            block.segments.state[at.column] = {pair_of(w.shift, 0.0), 0, {0, 0}, OPEN};
+            block.segments.state[column] = {pair_of(w.shift, 0.0), 0, {0, 0}, OPEN};
         }
-        block.twist[at.column] = best.key >= other[at.lane].key ? best.row : other[at.lane].row;
+        block.value[column] = (int)at.column;
+        block.twist[column] = twist[at.lane];
     }
 }
 

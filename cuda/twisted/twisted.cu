@@ -99,6 +99,7 @@ lay_out(struct cuda_twisted *run, char *base)
     block->width = width;
     block->z = cut<double>(base, &at, 2 * n * width);
     block->power = cut<int>(base, &at, (2 * n / LEAST_STRIDE + 1) * width);
+    block->value = cut<int>(base, &at, width);
     block->twist = cut<int64_t>(base, &at, width);
     block->factor[0] = cut<double>(base, &at, width);
     block->factor[1] = cut<double>(base, &at, width);

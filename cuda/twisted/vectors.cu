@@ -111,13 +111,15 @@ __launch_bounds__(WRITE_TILE *WRITE_THREADS)
     const int by_columns = side_of_left(run);
     const int64_t column = (int64_t)blockIdx.x * WRITE_TILE + threadIdx.x;
     const int64_t step = (int64_t)gridDim.y * WRITE_TILE;
+    int64_t value;
     double factor = 0, other = 0;
     __shared__ real tile[WRITE_TILE][WRITE_TILE + 1];
 
     if (run.facts->refused > 0) {
         return;
     }
-    if (column < block.count) {
+    value = column < block.width ? block.value[column] : block.count;
+    if (value < block.count) {
         factor = by_columns == 0 ? block.factor[0][column] : block.factor[1][column];
         other = by_columns == 0 ? block.factor[1][column] : block.factor[0][column];
     }
@@ -125,7 +127,7 @@ __launch_bounds__(WRITE_TILE *WRITE_THREADS)
         const int first = (int)threadIdx.y * RUN_ROWS;
 
         __syncthreads(); /* the tile before has been written */
-        if (column < block.count && begin + first < run.n) {
+        if (value < block.count && begin + first < run.n) {
             double z[RUN];
 
             read_run(run, block, column, 2 * (int)(begin + first), z);
@@ -134,9 +136,9 @@ __launch_bounds__(WRITE_TILE *WRITE_THREADS)
                 const int64_t i = begin + first + j;
 
                 if (i < run.n) {
-                    run.columns[i * run.k + block.begin + column] =
+                    run.columns[i * run.k + block.begin + value] =
                         (real)((by_columns == 0 ? z[2 * j] : z[2 * j + 1]) * factor);
-                    tile[first + j][threadIdx.x] =
+                    tile[first + j][value % WRITE_TILE] =
                         (real)((by_columns == 0 ? z[2 * j + 1] : z[2 * j]) * other);
                 }
             }
@@ -144,10 +146,10 @@ __launch_bounds__(WRITE_TILE *WRITE_THREADS)
         __syncthreads();
 #pragma unroll 4
         for (int j = (int)threadIdx.y; j < WRITE_TILE; j += WRITE_THREADS) {
-            const int64_t value = (int64_t)blockIdx.x * WRITE_TILE + j, i = begin + threadIdx.x;
+            const int64_t row = (int64_t)blockIdx.x * WRITE_TILE + j, i = begin + threadIdx.x;
 
-            if (value < block.count && i < run.n) {
-                run.rows[(block.begin + value) * run.n + i] = tile[threadIdx.x][j];
+            if (row < block.count && i < run.n) {
+                run.rows[(block.begin + row) * run.n + i] = tile[threadIdx.x][j];
             }
         }
     }

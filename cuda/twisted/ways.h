@@ -1,11 +1,14 @@
 /*
  * Twisted factorisations on the device: what twists and chains of a block of values share.
  *
- * A lane has a value, and walks over rows of T from the top or from the bottom.  Entry
- * [row][value] of block->z holds a minor, then a ratio: that of the entry of z there to the one
- * next to it towards row r.  To write all entries in the place of the ratios would take as long as
- * to make the ratios.  So only every RUN-th row and row r get their entries, and read_run() makes
- * the others of these.
+ * A lane has a value, and walks over rows of T from the top or from the bottom.  Each row of
+ * block->z holds a ratio: that of the entry of z there to the one next to it towards row r.  To
+ * write all entries in the place of the ratios would take as long as to make the ratios.  So only
+ * every RUN-th row and row r get their entries, and read_run() makes the others of these.
+ *
+ * Two rows of a value lie side by side, and are read and written at once: half as many lanes share
+ * a sector of memory, 32 bytes.  If they walk in opposite directions each writes a part of it,
+ * which memory has to read, change and write back.
  */
 #ifndef TSVDI_CUDA_TWISTED_WAYS_H
 #define TSVDI_CUDA_TWISTED_WAYS_H
@@ -21,12 +24,54 @@ enum { AHEAD = 16 };
 /* Rows of z from one that has its entry to the next. */
 enum { RUN = WARP };
 
+/* A value's column of block->z. */
+struct column {
+    double *first; /* the place of row 0 */
+    int64_t pitch; /* from there to row 2 */
+};
+
+static __device__ __forceinline__ struct column
+column_of(const struct twisted_block &block, int64_t column)
+{
+    return {block.z + 2 * column, 2 * block.width};
+}
+
+static __device__ __forceinline__ double *
+place_of(const struct column &z, int row)
+{
+    return z.first + (unsigned)row / 2 * z.pitch + (unsigned)row % 2;
+}
+
+/* Rows `row` and row + 1; `row` is even. */
+static __device__ __forceinline__ double2 *
+places_of(const struct column &z, int row)
+{
+    return (double2 *)place_of(z, row);
+}
+
+/* Writes the ratios of two steps, the first of which leads away from `row`: that is even on the way
+   from the top, and odd on the way from the bottom. */
+static __device__ __forceinline__ void
+write_ratios(const struct column &z, int end, int row, double first, double second)
+{
+    *places_of(z, end == TOP ? row : row - 1) =
+        end == TOP ? double2{first, second} : double2{second, first};
+}
+
 /* The place of a thread: its end of the matrix, and its value. */
 struct place {
     int end, lane;
-    int64_t column; /* of the block's arrays; those from block.count on repeat the last value */
+    int64_t column; /* of the block's arrays */
     int64_t value;  /* of the k wanted ones */
+    bool repeats;   /* whether it repeats the last value, as there are not enough */
 };
+
+static __device__ __forceinline__ void
+give_value(const struct twisted_block &block, int64_t i, struct place *p)
+{
+    p->repeats = i >= block.count;
+    p->value = block.begin + (p->repeats ? block.count - 1 : i);
+}
 
 static __device__ __forceinline__ struct place
 place_in_group(const struct twisted_block &block, int64_t group)
@@ -36,7 +81,17 @@ place_in_group(const struct twisted_block &block, int64_t group)
     p.end = (int)threadIdx.x / WARP;
     p.lane = (int)threadIdx.x % WARP;
     p.column = group * WARP + p.lane;
-    p.value = block.begin + (p.column < block.count ? p.column : block.count - 1);
+    give_value(block, p.column, &p);
+    return p;
+}
+
+/* The same when the lanes of a warp are in the order of their twists. */
+static __device__ __forceinline__ struct place
+sorted_place(const struct twisted_block &block, int64_t group)
+{
+    struct place p = place_in_group(block, group);
+
+    give_value(block, block.value[p.column], &p);
     return p;
 }
 
@@ -113,24 +168,33 @@ struct way {
     int end;
     int side; /* side_of_left() */
     int steps;
-    int most;      /* steps of any lane of the warp */
-    int row;       /* that step 0 leads away from */
-    double *first; /* the lane's place in it */
-    int64_t pitch; /* from there to the row of step 1 */
-    bool goes_on;  /* whether another way begins with z in the row of step 0, which is `outer` */
+    int most; /* steps of any lane of the warp */
+    int row;  /* that step 0 leads away from: even from the top, odd from the bottom */
+    struct column z;
+    bool goes_on; /* whether another way begins with z in the row of step 0, which is `outer` */
     double outer;
 };
 
-/* The ratios of AHEAD steps from step `begin` on. */
+/* The row that a step leads away from. */
+static __device__ __forceinline__ int
+row_of(const struct way &way, int step)
+{
+    return way.end == TOP ? way.row + step : way.row - step;
+}
+
+/* The ratios of AHEAD steps from step `begin` on, an even one. */
 static __device__ __forceinline__ void
 read_ratios(const struct way &way, int begin, double (&ratio)[AHEAD])
 {
-    const double *place = way.first + begin * way.pitch;
-
 #pragma unroll
-    for (int j = 0; j < AHEAD; j++) {
-        ratio[j] = begin >= 0 && begin + j < way.steps ? *place : 0;
-        place += way.pitch;
+    for (int j = 0; j < AHEAD; j += 2) {
+        double2 two = {0, 0};
+
+        if (begin >= 0 && begin + j < way.steps) {
+            two = *places_of(way.z, row_of(way, begin + j) - (way.end == TOP ? 0 : 1));
+        }
+        ratio[j] = way.end == TOP ? two.x : two.y;
+        ratio[j + 1] = way.end == TOP ? two.y : two.x;
     }
 }
 
@@ -147,17 +211,15 @@ unfold(const struct way &way, double x)
 
     read_ratios(way, last, ratio);
     for (int begin = last; begin >= 0; begin -= AHEAD) {
-        double *place = way.first + (begin + AHEAD - 1) * way.pitch;
-
         read_ratios(way, begin - AHEAD, next);
 #pragma unroll
         for (int j = AHEAD - 1; j >= 0; j--) {
             if (begin + j < way.steps) {
-                const int step = begin + j;
+                const int step = begin + j, row = row_of(way, step);
 
                 x = step == 0 && way.goes_on ? way.outer : ratio[j] * x;
-                if ((way.end == TOP ? way.row + step : way.row - step) % RUN == 0) {
-                    *place = x;
+                if (row % RUN == 0) {
+                    *place_of(way.z, row) = x;
                 }
                 part[j % 2] = fma(x, x, part[j % 2]);
                 if ((j % 2 == 0) == left_first) {
@@ -165,7 +227,6 @@ unfold(const struct way &way, double x)
                     all.least = fmin(all.least, x);
                 }
             }
-            place -= way.pitch;
         }
 #pragma unroll
         for (int j = 0; j < AHEAD; j++) {
@@ -182,13 +243,16 @@ static __device__ __forceinline__ void
 read_run(const struct twisted_device &run, const struct twisted_block &block, int64_t column,
          int begin, double (&z)[RUN])
 {
-    const double *place = block.z + begin * block.width + column;
+    const struct column from = column_of(block, column);
     const int r = (int)block.twist[column] - begin, rows = 2 * (int)run.n - begin;
-    double x = r >= RUN ? place[RUN * block.width] : 1;
+    double x = r >= RUN ? *place_of(from, begin + RUN) : 1;
 
 #pragma unroll
-    for (int i = 0; i < RUN; i++) {
-        z[i] = i < rows ? place[i * block.width] : 0;
+    for (int i = 0; i < RUN; i += 2) {
+        const double2 two = i < rows ? *places_of(from, begin + i) : double2{0, 0};
+
+        z[i] = two.x;
+        z[i + 1] = two.y;
     }
 #pragma unroll
     for (int i = RUN - 1; i > 0; i--) { /* above row r */
@@ -220,7 +284,7 @@ conclude(const struct twisted_device &run, const struct twisted_block &block, st
     double factor[2], left;
     real largest, least;
 
-    block.z[r * block.width + at.column] = 1;
+    *place_of(column_of(block, at.column), (int)r) = 1;
     summary_add(&all, twist);
     factor[0] = 1 / sqrt(all.sum[0]);
     factor[1] = 1 / sqrt(all.sum[1]);
@@ -230,7 +294,7 @@ conclude(const struct twisted_device &run, const struct twisted_block &block, st
     block.factor[0][at.column] = -least > largest ? -factor[0] : factor[0];
     block.factor[1][at.column] = -least > largest ? -factor[1] : factor[1];
     block.tied[at.column] = -least == largest;
-    if (at.column >= block.count) {
+    if (at.repeats) {
         return;
     }
     run.value[value] = pair_high(x);
