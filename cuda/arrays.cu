@@ -5,7 +5,7 @@
  */
 #include "kernels.h"
 
-enum { LOAD_THREADS = 256 };
+enum { LOAD_THREADS = 1024 };
 
 /* The least entries of a chunk that are staged.  One thread reads so many in about 1 ms. */
 static const int64_t STAGED_ENTRIES = (int64_t)1 << 18;

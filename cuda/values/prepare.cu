@@ -44,71 +44,113 @@ __launch_bounds__(PREPARE_THREADS)
     }
 }
 
-/* The entries of one side. */
+enum { TOP, BOTTOM, SIDES };
+
+/* The entries of both sides for one form. */
+template <class Form> struct sides {
+    int64_t room[SIDES];
+    typename Form::entry *d_entry[SIDES];
+};
+
 template <class Form>
 static __global__ void
 __launch_bounds__(PREPARE_THREADS)
-    entry_kernel(int64_t n, const real *d_d, const real *d_e, bool is_bottom, int64_t room,
-                 const struct matrix_size *d_size, typename Form::entry *d_entry)
+    entry_kernel(int64_t n, const real *d_d, const real *d_e, const struct matrix_size *d_size,
+                 struct sides<Form> sides)
 {
+    const int side = (int)blockIdx.y;
     const int64_t k = thread_index();
-    const int64_t from = !is_bottom ? k : k < n - 1 ? 2 * n - 2 - k : 2 * n; /* 2 n: none */
+    const int64_t from = side == TOP ? k : k < n - 1 ? 2 * n - 2 - k : 2 * n; /* 2 n: none */
 
-    if (k < room) {
-        d_entry[k] = Form::entry_of(n, d_d, d_e, from, matrix_scale_of(*d_size));
+    if (k < sides.room[side]) {
+        sides.d_entry[side][k] = Form::entry_of(n, d_d, d_e, from, matrix_scale_of(*d_size));
     }
 }
 
-static __global__ void
-__launch_bounds__(PREPARE_THREADS)
-    event_kernel(int64_t n, const double *d_square, int64_t room, uint32_t *d_event)
+/* A grid with a thread for each of so many on the top side, which has more of them. */
+static dim3
+sides_grid(int64_t most)
 {
+    return dim3(blocks_for(most, PREPARE_THREADS), SIDES);
+}
+
+/* Makes the entries of both sides for one form. */
+template <class Form>
+static tsvd_status
+make_entries(struct cuda_call *call, const real *d_d, const real *d_e,
+             const struct device_sturm *matrix, const typename Form::entry *d_top,
+             const typename Form::entry *d_bottom)
+{
+    typedef typename Form::entry entry;
+    const int64_t n = matrix->n;
+    struct sides<Form> sides;
+    tsvd_status ret = TSVD_OK;
+
+    sides.room[TOP] = sturm_room(n, false);
+    sides.room[BOTTOM] = sturm_room(n, true);
+    sides.d_entry[TOP] = (entry *)d_top;
+    sides.d_entry[BOTTOM] = (entry *)d_bottom;
+    entry_kernel<Form><<<sides_grid(sides.room[TOP]), PREPARE_THREADS, 0, call->stream>>>(
+        n, d_d, d_e, matrix->d_size, sides);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
+/* The entries of a side, and where their events go. */
+struct side {
+    int64_t room;
+    const double *d_square;
+    uint32_t *d_event;
+};
+
+/* Both sides. */
+static __global__ void
+__launch_bounds__(PREPARE_THREADS) event_kernel(int64_t n, struct side top, struct side bottom)
+{
+    const struct side side = blockIdx.y == 0 ? top : bottom;
     const int64_t k = thread_index() * STRETCH;
 
-    for (int g = 0; g < (int)STRETCH / (int)GROUP && k < room; g++) {
-        d_event[k / GROUP + g] = 0; /* none, also where the tile is only filled up */
+    for (int g = 0; g < (int)STRETCH / (int)GROUP && k < side.room; g++) {
+        side.d_event[k / GROUP + g] = 0; /* none, also where the tile is only filled up */
     }
-    if (k < 2 * n && k < room) { /* the room of the bottom is for n - 1 entries */
-        plain_events(n, k, d_square + k, d_event + k / GROUP);
+    if (k < 2 * n && k < side.room) { /* the room of the bottom is for n - 1 entries */
+        plain_events(n, k, side.d_square + k, side.d_event + k / GROUP);
     }
 }
 
-/* Makes the entries of one side for one form. */
-template <class Form>
-static tsvd_status
-add_side(struct cuda_call *call, const real *d_d, const real *d_e,
-         const struct device_sturm *matrix, bool is_bottom, const typename Form::entry **d_entries)
+/* Lays out what begin() makes, in one piece whose beginning is the size.  Returns its bytes. */
+static size_t
+lay_out(struct device_sturm *matrix, char *base)
 {
-    const int64_t room = sturm_room(matrix->n, is_bottom);
-    typename Form::entry *d_entry = NULL;
-    tsvd_status ret = TSVD_OK;
+    size_t at = 0;
 
-    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)room * sizeof(*d_entry), (void **)&d_entry));
-    *d_entries = d_entry;
-    entry_kernel<Form><<<blocks_for(room, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
-        matrix->n, d_d, d_e, is_bottom, room, matrix->d_size, d_entry);
-    CUDA_LAUNCHED(call);
-out:
-    return ret;
+    matrix->d_size = cut<struct matrix_size>(base, &at, 1);
+    for (int i = 0; i < SIDES; i++) {
+        struct device_entries *side = i == TOP ? &matrix->top : &matrix->bottom;
+        const int64_t room = sturm_room(matrix->n, i == BOTTOM);
+
+        side->d_square = cut<double>(base, &at, room);
+        side->d_event = cut<uint32_t>(base, &at, room / GROUP);
+    }
+    return at;
 }
 
-/* Makes the plain entries of one side, and their events. */
-static tsvd_status
-begin_side(struct cuda_call *call, const real *d_d, const real *d_e,
-           const struct device_sturm *matrix, bool is_bottom, struct device_entries *side)
+/* Entries of both sides. */
+static int64_t
+all_room(int64_t n)
 {
-    const int64_t room = sturm_room(matrix->n, is_bottom), stretches = room / STRETCH;
-    uint32_t *d_event = NULL;
-    tsvd_status ret = TSVD_OK;
+    return sturm_room(n, false) + sturm_room(n, true);
+}
 
-    TSVD_TRY(add_side<plain_form>(call, d_d, d_e, matrix, is_bottom, &side->d_square));
-    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)room / GROUP * sizeof(*d_event), (void **)&d_event));
-    side->d_event = d_event;
-    event_kernel<<<blocks_for(stretches, PREPARE_THREADS), PREPARE_THREADS, 0, call->stream>>>(
-        matrix->n, side->d_square, room, d_event);
-    CUDA_LAUNCHED(call);
-out:
-    return ret;
+uint64_t
+tsvdi_cuda_sturm_bytes(int64_t n)
+{
+    struct device_sturm matrix = {};
+
+    matrix.n = n;
+    return bytes_add(lay_out(&matrix, NULL), bytes_of(all_room(n), sizeof(struct twofold_entry) +
+                                                                       sizeof(struct wide_entry)));
 }
 
 tsvd_status
@@ -117,18 +159,45 @@ tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d, const
 {
     const unsigned size_blocks = (unsigned)bracket_min(blocks_for(2 * n, PREPARE_THREADS),
                                                        (int64_t)call->multiprocessors * 4);
-    struct matrix_size *d_size = NULL;
+    const int64_t top = sturm_room(n, false), bottom = sturm_room(n, true);
+    char *d_arrays = NULL;
+    struct matrix_size *d_size;
     tsvd_status ret = TSVD_OK;
 
     memset(matrix, 0, sizeof(*matrix));
     matrix->n = n;
-    TSVD_TRY(tsvdi_cuda_alloc(call, sizeof(*d_size), (void **)&d_size));
-    matrix->d_size = d_size;
+    TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(matrix, NULL), (void **)&d_arrays));
+    (void)lay_out(matrix, d_arrays);
+    d_size = (struct matrix_size *)matrix->d_size;
     CUDA_TRY(call, cudaMemsetAsync(d_size, 0, sizeof(*d_size), call->stream));
     size_kernel<<<size_blocks, PREPARE_THREADS, 0, call->stream>>>(n, d_d, d_e, d_size);
     CUDA_LAUNCHED(call);
-    TSVD_TRY(begin_side(call, d_d, d_e, matrix, false, &matrix->top));
-    TSVD_TRY(begin_side(call, d_d, d_e, matrix, true, &matrix->bottom));
+    TSVD_TRY(make_entries<plain_form>(call, d_d, d_e, matrix, matrix->top.d_square,
+                                      matrix->bottom.d_square));
+    event_kernel<<<sides_grid(top / STRETCH), PREPARE_THREADS, 0, call->stream>>>(
+        n, {top, matrix->top.d_square, (uint32_t *)matrix->top.d_event},
+        {bottom, matrix->bottom.d_square, (uint32_t *)matrix->bottom.d_event});
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
+/* Makes the entries of both sides for one more form, in one piece, unless they are there. */
+template <class Form>
+static tsvd_status
+add_form(struct cuda_call *call, const real *d_d, const real *d_e,
+         const struct device_sturm *matrix, const typename Form::entry **d_top,
+         const typename Form::entry **d_bottom)
+{
+    const int64_t n = matrix->n;
+    tsvd_status ret = TSVD_OK;
+
+    if (*d_top != NULL) {
+        return TSVD_OK;
+    }
+    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)all_room(n) * sizeof(**d_top), (void **)d_top));
+    *d_bottom = *d_top + sturm_room(n, false);
+    TSVD_TRY(make_entries<Form>(call, d_d, d_e, matrix, *d_top, *d_bottom));
 out:
     return ret;
 }
@@ -137,31 +206,17 @@ tsvd_status
 tsvdi_cuda_sturm_add(struct cuda_call *call, enum form form, const real *d_d, const real *d_e,
                      struct device_sturm *matrix)
 {
-    tsvd_status ret = TSVD_OK;
+    struct device_entries *top = &matrix->top, *bottom = &matrix->bottom;
 
-    for (int is_bottom = 0; is_bottom < 2; is_bottom++) {
-        struct device_entries *side = is_bottom ? &matrix->bottom : &matrix->top;
-
-        if (form == WIDE && side->d_wide == NULL) {
-            TSVD_TRY(add_side<wide_form>(call, d_d, d_e, matrix, is_bottom, &side->d_wide));
-        } else if (form == TWOFOLD && side->d_twofold == NULL) {
-            TSVD_TRY(add_side<twofold_form>(call, d_d, d_e, matrix, is_bottom, &side->d_twofold));
-        }
-    }
-out:
-    return ret;
+    return form == WIDE ? add_form<wide_form>(call, d_d, d_e, matrix, &top->d_wide, &bottom->d_wide)
+                        : add_form<twofold_form>(call, d_d, d_e, matrix, &top->d_twofold,
+                                                 &bottom->d_twofold);
 }
 
 void
 tsvdi_cuda_sturm_end(struct cuda_call *call, struct device_sturm *matrix)
 {
-    const struct device_entries *const sides[2] = {&matrix->top, &matrix->bottom};
-
-    tsvdi_cuda_free(call, (void *)matrix->d_size);
-    for (const struct device_entries *side : sides) {
-        tsvdi_cuda_free(call, (void *)side->d_square);
-        tsvdi_cuda_free(call, (void *)side->d_event);
-        tsvdi_cuda_free(call, (void *)side->d_twofold);
-        tsvdi_cuda_free(call, (void *)side->d_wide);
-    }
+    tsvdi_cuda_free(call, (void *)matrix->d_size); /* and all that is in one piece with it */
+    tsvdi_cuda_free(call, (void *)matrix->top.d_twofold);
+    tsvdi_cuda_free(call, (void *)matrix->top.d_wide);
 }

@@ -24,7 +24,7 @@
 
 enum {
     LIST_THREADS = 1024,
-    LIST_EACH = 8, /* places of a thread */
+    LIST_EACH = 8, /* flags of a thread, a byte each, which it reads at once */
     VALUE_THREADS = 256
 };
 
@@ -241,8 +241,8 @@ __launch_bounds__(VALUE_THREADS) value_kernel(struct round q, real *d_s)
 }
 
 /* Lists the brackets that are open, in their order, and writes their number to *d_open.  d_before:
-   the `count` brackets that were listed before; NULL: all brackets.  Each block adds up by itself
-   what precedes its part. */
+   the `count` brackets that were listed before; NULL: all brackets.  d_is_open is aligned to 8
+   flags.  Each block adds up by itself what precedes its part. */
 static __global__ void
 __launch_bounds__(LIST_THREADS) list_kernel(int64_t count, const int64_t *d_before,
                                             const char *d_is_open, int64_t *d_list, int64_t *d_open)
@@ -252,20 +252,28 @@ __launch_bounds__(LIST_THREADS) list_kernel(int64_t count, const int64_t *d_befo
     const int64_t part = (int64_t)blockIdx.x * LIST_THREADS * LIST_EACH;
     const int64_t begin = bracket_min(part + (int64_t)threadIdx.x * LIST_EACH, count);
     const int64_t end = bracket_min(begin + LIST_EACH, count);
-    int64_t before = 0, here = 0, at;
+    const uint64_t *eight = (const uint64_t *)d_is_open;
+    uint64_t flags = 0;
+    int64_t before = 0, here, at;
 
-    for (int64_t i = threadIdx.x; i < part; i += LIST_THREADS) {
-        before += d_is_open[i];
+    for (int64_t i = threadIdx.x; i < part / LIST_EACH; i += LIST_THREADS) {
+        before += __popcll(eight[i]);
     }
     before = block_reduce(reduce).Sum(before); /* in the first thread */
-    for (int64_t i = begin; i < end; i++) {
-        here += d_is_open[i];
+    if (end - begin == LIST_EACH) {
+        flags = eight[begin / LIST_EACH];
+    } else {
+        for (int64_t i = begin; i < end; i++) {
+            flags |= (uint64_t)d_is_open[i] << (8 * (i - begin));
+        }
     }
+    here = __popcll(flags);
     block_scan(scan).InclusiveSum(here + (threadIdx.x == 0 ? before : 0), at);
     at -= here;
-    for (int64_t i = begin; i < end; i++) {
-        if (d_is_open[i]) {
-            d_list[at++] = d_before != NULL ? d_before[i] : i;
+#pragma unroll
+    for (int i = 0; i < LIST_EACH; i++) {
+        if (flags >> (8 * i) & 1) {
+            d_list[at++] = d_before != NULL ? d_before[begin + i] : begin + i;
         }
     }
     if (begin < end && end == count) {
@@ -283,8 +291,9 @@ struct search {
     struct round q;
     int64_t *d_list[2]; /* [values] lists of open brackets, old and new in turn */
     int latest;         /* the new one */
-    int64_t *d_open;    /* its length, until the host has it */
+    int64_t *d_open;    /* its length, until the host has it; of two searches, one after another */
     char *d_is_open;    /* [open] whether the brackets listed are still open */
+    void *d_arrays;     /* all of the device's arrays but the matrix, in one piece */
     double end;         /* share of the work that is done after the search */
     double left;        /* and what of it is estimated to be left */
 };
@@ -330,10 +339,10 @@ points_each(const struct search *job, int64_t fill)
     return bracket_max((fill + more) / open, 1);
 }
 
-/* Lists those of `count` brackets that are open.  all: they are all brackets; otherwise those
-   listed before. */
+/* Lists those of `count` brackets that are open, but does not ask how many they are.  all: they are
+   all brackets; otherwise those listed before. */
 static tsvd_status
-list_open(struct search *job, int64_t count, int all)
+launch_list(struct search *job, int64_t count, int all)
 {
     struct cuda_call *call = cuda_of(job->ctx);
     const int from = job->latest, to = 1 - from;
@@ -342,9 +351,20 @@ list_open(struct search *job, int64_t count, int all)
     list_kernel<<<blocks_for(count, LIST_THREADS * LIST_EACH), LIST_THREADS, 0, call->stream>>>(
         count, all ? NULL : job->d_list[from], job->d_is_open, job->d_list[to], job->d_open);
     CUDA_LAUNCHED(call);
-    TSVD_TRY(tsvdi_cuda_land(call, &job->q.open, job->d_open, sizeof(*job->d_open)));
     job->latest = to;
     job->q.d_list = job->d_list[to];
+out:
+    return ret;
+}
+
+/* Lists them and asks. */
+static tsvd_status
+list_open(struct search *job, int64_t count, int all)
+{
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(launch_list(job, count, all));
+    TSVD_TRY(tsvdi_cuda_land(cuda_of(job->ctx), &job->q.open, job->d_open, sizeof(*job->d_open)));
 out:
     return ret;
 }
@@ -521,66 +541,73 @@ out:
     return ret;
 }
 
-static void
-free_all(struct search *job)
+/* Bytes of the flags of all values, which two searches may share. */
+static size_t
+flag_room(int64_t values)
 {
-    struct cuda_call *call = cuda_of(job->ctx);
-
-    tsvdi_cuda_sturm_end(call, &job->m);
-    tsvdi_cuda_free(call, job->q.d_bracket);
-    tsvdi_cuda_free(call, job->q.d_beyond);
-    tsvdi_cuda_free(call, job->q.d_at);
-    tsvdi_cuda_free(call, job->d_open);
-    tsvdi_cuda_free(call, job->d_is_open);
-    for (int i = 0; i < 2; i++) {
-        tsvdi_cuda_free(call, job->d_list[i]);
-    }
+    return (size_t)(values + 2 * LIST_EACH - 1) / LIST_EACH * LIST_EACH;
 }
 
-/* Takes room on the device for all but the matrix. */
-static tsvd_status
-alloc_all(struct search *job)
+/* Lays out the device's arrays but the matrix.  Returns their bytes. */
+static size_t
+lay_out(struct search *job, const struct cuda_call *call, char *base)
 {
-    struct cuda_call *call = cuda_of(job->ctx);
     struct round *q = &job->q;
-    const size_t values = (size_t)q->values;
-    const size_t points = (size_t)(q->values + most_points(call));
-    tsvd_status ret = TSVD_OK;
+    const int64_t values = q->values;
+    size_t at = 0;
 
-    TSVD_TRY(tsvdi_cuda_alloc(call, values * sizeof(*q->d_bracket), (void **)&q->d_bracket));
-    TSVD_TRY(tsvdi_cuda_alloc(call, 2 * values * sizeof(*q->d_beyond), (void **)&q->d_beyond));
-    TSVD_TRY(tsvdi_cuda_alloc(call, points * sizeof(*q->d_at), (void **)&q->d_at));
-    TSVD_TRY(tsvdi_cuda_alloc(call, sizeof(*job->d_open), (void **)&job->d_open));
-    TSVD_TRY(tsvdi_cuda_alloc(call, values, (void **)&job->d_is_open));
+    q->d_bracket = cut<struct bracket>(base, &at, values);
+    q->d_beyond = cut<struct evaluation>(base, &at, 2 * values);
+    q->d_at = cut<struct evaluation>(base, &at, values + most_points(call));
+    job->d_open = cut<int64_t>(base, &at, 2);
+    job->d_is_open = cut<char>(base, &at, flag_room(values));
     for (int i = 0; i < 2; i++) {
-        TSVD_TRY(tsvdi_cuda_alloc(call, values * sizeof(int64_t), (void **)&job->d_list[i]));
+        job->d_list[i] = cut<int64_t>(base, &at, values);
     }
-out:
-    return ret;
+    return at;
 }
 
-/* Prepares the search with another form for what was left to it.  Two searches share the memory of
-   `job`: `before` values of it belong to the other one, since no value belongs to both. */
+/* Lists what was left to the search with another form, in the list with this number. */
 static tsvd_status
-take_up(struct search *job, enum form form, int64_t before, struct search *part)
+take_up(struct search *job, enum form form, int list, struct search *part)
 {
     struct cuda_call *call = cuda_of(job->ctx);
     tsvd_status ret = TSVD_OK;
 
     *part = *job;
     part->q.form = form;
-    part->q.d_at += before > 0 ? bracket_max(before, points_that_fill(call, WIDE)) : 0;
-    part->d_list[0] += before;
-    part->d_list[1] += before;
+    part->d_open += list;
+    part->latest = 1 - list;
     restart_kernel<<<blocks_for(job->q.values, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
         part->m, part->q, part->d_is_open);
     CUDA_LAUNCHED(call);
-    TSVD_TRY(list_open(part, job->q.values, 1));
-    part->d_is_open += before;
-    if (part->q.open > 0) {
-        TSVD_TRY(tsvdi_cuda_sturm_add(call, form, job->v.d_d, job->v.d_e, &job->m));
-        part->m = job->m;
+    TSVD_TRY(launch_list(part, job->q.values, 1));
+out:
+    return ret;
+}
+
+/* Asks how much that is, and shares the memory of `job` out: no value belongs to both searches. */
+static tsvd_status
+share_out(struct search *job, struct search *wide, struct search *twofold)
+{
+    struct cuda_call *call = cuda_of(job->ctx);
+    int64_t open[2] = {0, 0};
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_land(call, open, job->d_open, sizeof(open)));
+    wide->q.open = open[0];
+    twofold->q.open = open[1];
+    wide->d_list[1] += open[1];
+    twofold->d_list[0] += open[0];
+    twofold->d_is_open += (open[0] + LIST_EACH - 1) / LIST_EACH * LIST_EACH;
+    twofold->q.d_at += open[0] > 0 ? bracket_max(open[0], points_that_fill(call, WIDE)) : 0;
+    if (open[0] > 0) {
+        TSVD_TRY(tsvdi_cuda_sturm_add(call, WIDE, job->v.d_d, job->v.d_e, &job->m));
     }
+    if (open[1] > 0) {
+        TSVD_TRY(tsvdi_cuda_sturm_add(call, TWOFOLD, job->v.d_d, job->v.d_e, &job->m));
+    }
+    wide->m = twofold->m = job->m;
 out:
     return ret;
 }
@@ -595,8 +622,8 @@ take_up_rest(struct search *job)
 
     TSVD_TRY(take_up(job, WIDE, 0, &wide));
     if (!TSVD_SINGLE) {
-        TSVD_TRY(take_up(job, TWOFOLD, wide.q.open, &twofold));
-        wide.m = twofold.m;
+        TSVD_TRY(take_up(job, TWOFOLD, 1, &twofold));
+        TSVD_TRY(share_out(job, &wide, &twofold));
         TSVD_TRY(search_both(&twofold, &wide));
     }
 out:
@@ -622,7 +649,8 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
     job.q.eps = v.eps;
     job.left = (done - ctx->done) * (1 - OTHERS_SHARE);
     job.end = ctx->done + job.left;
-    TSVD_TRY(alloc_all(&job));
+    TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(&job, call, NULL), &job.d_arrays));
+    (void)lay_out(&job, call, (char *)job.d_arrays);
     TSVD_TRY(tsvdi_cuda_sturm_begin(call, v.n, v.d_d, v.d_e, &job.m));
     start_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job.m, job.q, v.d_hint, job.d_is_open);
     CUDA_LAUNCHED(call);
@@ -634,22 +662,18 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
     value_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job.q, v.d_s);
     CUDA_LAUNCHED(call);
 out:
-    free_all(&job);
+    tsvdi_cuda_sturm_end(call, &job.m);
+    tsvdi_cuda_free(call, job.d_arrays);
     return ret;
 }
 
 uint64_t
 tsvdi_cuda_values_search_bytes(const struct svd_plan *plan)
 {
-    const struct cuda_call *call = plan->problem->handle->cuda;
-    const int64_t values = plan->told.count;
-    const int64_t room = sturm_room(plan->told.n, false) + sturm_room(plan->told.n, true);
-    uint64_t bytes = bytes_of(room, sizeof(double) + sizeof(uint32_t) / GROUP + 1 +
-                                        sizeof(struct twofold_entry) + sizeof(struct wide_entry));
+    struct search job;
 
-    bytes =
-        bytes_add(bytes, bytes_of(values, sizeof(struct bracket) + 2 * sizeof(struct evaluation) +
-                                              1 + 2 * sizeof(int64_t)));
-    bytes = bytes_add(bytes, bytes_of(values + most_points(call), sizeof(struct evaluation)));
-    return bytes_add(bytes, sizeof(struct matrix_size) + 2 * sizeof(int64_t));
+    memset(&job, 0, sizeof(job));
+    job.q.values = plan->told.count;
+    return bytes_add(lay_out(&job, plan->problem->handle->cuda, NULL),
+                     tsvdi_cuda_sturm_bytes(plan->told.n));
 }

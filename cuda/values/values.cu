@@ -4,35 +4,79 @@
  */
 #include "values/values.h"
 
-enum { UNCROSS_THREADS = 128 };
+/* Warps of a block that has many matrices, one a warp, or few that are large. */
+enum { UNCROSS_WARPS = 4, UNCROSS_MORE_WARPS = 32 };
+
+/* The least x of the lanes before, infinity in the first one.  *all: the least of all lanes up to
+   this one. */
+static __device__ __forceinline__ real
+least_before(real x, int lane, real *all)
+{
+    real before;
+
+    for (int step = 1; step < WARP; step *= 2) {
+        before = __shfl_up_sync(~0U, x, (unsigned)step);
+        x = lane >= step ? r_min(x, before) : x;
+    }
+    *all = x;
+    before = __shfl_up_sync(~0U, x, 1);
+    return lane > 0 ? before : r_from_bits(R_INFINITY_BITS);
+}
 
 /* Counts are monotone only up to rounding: neighbours may have crossed by an ulp.  Each value
-   becomes the least of those up to it.  A warp has a matrix. */
+   becomes the least of those up to it.  A matrix has WARPS warps of a block. */
+template <int WARPS>
 static __global__ void
-__launch_bounds__(UNCROSS_THREADS) uncross_kernel(int64_t batch, int64_t values, real *d_s)
+__launch_bounds__(WARP *UNCROSS_MORE_WARPS) uncross_kernel(int64_t batch, int64_t values, real *d_s)
 {
-    const int64_t index = ((int64_t)blockIdx.x * UNCROSS_THREADS + threadIdx.x) / WARP;
-    const int lane = (int)threadIdx.x % WARP;
-    const int64_t part = (values + WARP - 1) / WARP;
-    const int64_t begin = bracket_min(lane * part, values), end = bracket_min(begin + part, values);
-    real *s = d_s + index * values, least = r_from_bits(R_INFINITY_BITS), before;
+    const int64_t index = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+    const int thread = (int)threadIdx.x, lane = thread % WARP;
+    const int64_t part = (values + WARPS * WARP - 1) / (WARPS * WARP);
+    const int64_t begin = bracket_min(thread * part, values);
+    const int64_t end = bracket_min(begin + part, values);
+    real *s = d_s + index * values, least = r_from_bits(R_INFINITY_BITS), all;
+    __shared__ real of_warp[WARPS];
 
     if (index >= batch) {
         return;
     }
+#pragma unroll 8
     for (int64_t i = begin; i < end; i++) {
         least = r_min(least, s[i]);
     }
-    for (int step = 1; step < WARP; step *= 2) {
-        before = __shfl_up_sync(~0U, least, (unsigned)step);
-        least = lane >= step ? r_min(least, before) : least;
+    least = least_before(least, lane, &all);
+    if (WARPS > 1) {
+        if (lane == WARP - 1) {
+            of_warp[thread / WARP] = all;
+        }
+        __syncthreads();
+        for (int i = 0; i < thread / WARP; i++) {
+            least = r_min(least, of_warp[i]);
+        }
     }
-    before = __shfl_up_sync(~0U, least, 1);
-    least = lane > 0 ? before : r_from_bits(R_INFINITY_BITS);
+#pragma unroll 8
     for (int64_t i = begin; i < end; i++) {
         least = r_min(least, s[i]);
         s[i] = least;
     }
+}
+
+static tsvd_status
+uncross(struct cuda_call *call, int64_t batch, int64_t values, real *d_s)
+{
+    tsvd_status ret = TSVD_OK;
+
+    if (values <= UNCROSS_MORE_WARPS * WARP) {
+        uncross_kernel<1>
+            <<<blocks_for(batch, UNCROSS_WARPS), dim3(WARP, UNCROSS_WARPS), 0, call->stream>>>(
+                batch, values, d_s);
+    } else {
+        uncross_kernel<UNCROSS_MORE_WARPS>
+            <<<(unsigned)batch, WARP * UNCROSS_MORE_WARPS, 0, call->stream>>>(batch, values, d_s);
+    }
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
 }
 
 tsvd_status
@@ -64,9 +108,7 @@ tsvdi_cuda_values_on_device(struct tsvd_context *ctx, int64_t n, int64_t batch, 
                 ctx, v, begin + (1 - begin) * (double)(i + 1) / (double)batch, counts));
         }
     }
-    uncross_kernel<<<blocks_for(batch * WARP, UNCROSS_THREADS), UNCROSS_THREADS, 0, call->stream>>>(
-        batch, values, d_s);
-    CUDA_LAUNCHED(call);
+    TSVD_TRY(uncross(call, batch, values, d_s));
 out:
     return ret;
 }

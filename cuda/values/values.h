@@ -45,6 +45,9 @@ tsvd_status tsvdi_cuda_sturm_add(struct cuda_call *call, enum form form, const r
                                  const real *d_e, struct device_sturm *matrix);
 void tsvdi_cuda_sturm_end(struct cuda_call *call, struct device_sturm *matrix);
 
+/* Bytes on the device of a matrix of order n with all forms. */
+uint64_t tsvdi_cuda_sturm_bytes(int64_t n);
+
 /* Each finds the values, to v.d_s.  Neighbours may have crossed by an ulp.  The search is for one
    matrix; `done` is the share of all work that is then done.  The batch is for orders up to
    VALUES_BATCH_ORDER. */
