@@ -50,7 +50,8 @@ cuda_close(struct tsvd_context *ctx, struct chunk *chunk)
 static int64_t
 chunk_most(const struct svd_problem *p)
 {
-    const int64_t n = p->n, nodes = n / (DC_SMALL_LEAF_COLUMNS / 2) + 1; /* of a level, at most */
+    const int64_t n = p->n, leaf = tsvdi_cuda_dc.leaf_columns(n);
+    const int64_t nodes = n / (leaf / 2) + 1; /* of a level, at most */
     const uint64_t row = (uint64_t)(p->vectors ? 6 * device_stride(n) : 0) + 48;
     const uint64_t logs = (uint64_t)LEAF_LOG_MIB << 21; /* of leaves, at most */
     uint64_t room = 0, most;

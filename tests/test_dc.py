@@ -47,8 +47,7 @@ def test_sizes_around_the_leaves(family, device):
             check(findings, f"{family} n={n} {d.dtype}", d, e, dc(d, e, device=device))
 
 
-# On a GPU matrices above order 1024 have smaller leaves (cuda/tuning.h), and merges in which little
-# survives have other products.
+# On a GPU matrices above order 1024 have smaller leaves (cuda/tuning.h).
 @pytest.mark.cuda
 @pytest.mark.usefixtures("cuda")
 @pytest.mark.parametrize("n", [1024, 1025, 1536, 1537, 2048, 3073])
@@ -59,6 +58,23 @@ def test_sizes_around_small_leaves(n, dtype):
             d, e = make(family, n, dtype)
             where = f"{family} n={n} {dtype.__name__}"
             check(findings, where, d, e, dc(d, e, device="cuda"))
+
+
+@pytest.mark.cuda
+@pytest.mark.usefixtures("cuda")
+@pytest.mark.parametrize("n", [600, 2100])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_merges_of_little_and_of_much(n, dtype):
+    """Where little survives, other products are made: by the node, whatever else there is.
+
+    Of order 2100 the vectors of a single matrix go to the host in blocks.
+    """
+    names = ("uniform_1", "toeplitz", "ascending", "chi")
+    d, e = stack(make(family, n, dtype) for family in names)
+    L, _, R = dc(d, e, device="cuda")
+    for i, family in enumerate(names):
+        one = dc(d[i], e[i], device="cuda")
+        assert same_bits(L[i], one.L) and same_bits(R[i], one.R), family
 
 
 @pytest.mark.parametrize("place", ["d", "e", "d and e", "d twice"])
@@ -94,7 +110,7 @@ def test_runs_of_zeros(dtype, device):
 def all_deflated(n):
     """The number of values that deflate in all merges if each merge keeps only its center.
 
-    Leaves have up to 32 columns, left children a multiple of 8.
+    Leaves have up to 32 columns for these n, left children a multiple of 8.
     """
 
     def split(rows, columns, levels):

@@ -188,21 +188,34 @@ is_large(struct dc_level level)
     return level.columns > PRODUCT_COLUMNS;
 }
 
-/* Whether so little survives in all nodes of a level that one launch makes its products sooner than
-   one for each node.  *rows: of the largest product. */
+/* Whether so little survives in a node that one launch for many nodes makes its products sooner
+   than cuBLAS. */
 static bool
-few_survive(const struct dc_merge *merge, int64_t nodes, int64_t *rows)
+few_survive(struct dc_count count)
 {
-    int64_t survivors = 0;
+    return count.survivors <= PRODUCT_SURVIVORS;
+}
 
-    *rows = 0;
-    for (int64_t i = 0; i < nodes; i++) {
+/* The products of those nodes of a large level in which little survives. */
+static tsvd_status
+multiply_few(struct cuda_call *call, const struct dc_device *r, struct dc_level level,
+             const struct dc_merge *merge)
+{
+    int64_t rows = 0;
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t i = 0; i < level.nodes; i++) {
         const struct dc_count count = merge[i].count;
 
-        survivors = count.survivors > survivors ? count.survivors : survivors;
-        *rows = count.end - count.begin > *rows ? count.end - count.begin : *rows;
+        if (few_survive(count) && count.end - count.begin > rows) {
+            rows = count.end - count.begin;
+        }
     }
-    return survivors <= PRODUCT_SURVIVORS;
+    if (rows > 0) {
+        TSVD_TRY(tsvdi_launch_products(call, r, level, PRODUCT_SURVIVORS, rows));
+    }
+out:
+    return ret;
 }
 
 /* Rows count.begin .. count.end - 1 of x = q g for one large node: both sides at once, first left
@@ -328,6 +341,7 @@ multiply_and_send(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *
     int64_t rank = 0;
     tsvd_status ret = TSVD_OK;
 
+    TSVD_TRY(multiply_few(call, r, level_of(job, 0), run->merge));
     TSVD_TRY(tsvdi_alloc(ctx, (size_t)r->k * sizeof(*run->from), (void **)&run->from));
     TSVD_TRY(launch_ranks(call, r));
     TSVD_TRY(tsvdi_cuda_land(call, run->from, r->slot.from, (size_t)r->k * sizeof(*run->from)));
@@ -337,7 +351,9 @@ multiply_and_send(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *
         block.end = block.begin;
         block.begin -= block.end == all.end ? (each + 3) / 4 : each; /* the way starts early */
         block.begin = block.begin > all.begin ? block.begin : all.begin;
-        TSVD_TRY(multiply(call, r, node, block));
+        if (!few_survive(all)) {
+            TSVD_TRY(multiply(call, r, node, block));
+        }
         while (rank < r->k && (run->from[rank] >= block.begin || run->from[rank] >= all.survivors ||
                                block.begin == all.begin)) {
             rank++;
@@ -366,11 +382,10 @@ multiply_level(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *job
 {
     struct cuda_call *call = cuda_of(ctx);
     const int64_t at = job->batch * dc_nodes_above(level.depth);
-    int64_t rows = 0;
     tsvd_status ret = TSVD_OK;
 
     if (!is_large(level)) {
-        return tsvdi_launch_products(call, &run->device, level, level.columns);
+        return tsvdi_launch_products(call, &run->device, level, INT64_MAX, level.columns);
     }
     TSVD_TRY(tsvdi_cuda_land(call, run->merge + at, run->device.merge + at,
                              (size_t)level.nodes * sizeof(*run->merge)));
@@ -378,15 +393,14 @@ multiply_level(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *job
         TSVD_TRY(multiply_and_send(ctx, run, job));
         goto out;
     }
-    if (few_survive(run->merge + at, level.nodes, &rows)) {
-        if (rows > 0) {
-            TSVD_TRY(tsvdi_launch_products(call, &run->device, level, rows));
-        }
-        goto out;
-    }
+    TSVD_TRY(multiply_few(call, &run->device, level, run->merge + at));
     for (int64_t i = 0; i < level.nodes; i++) {
-        TSVD_TRY(multiply(call, &run->device, dc_node_at(job->tree.node, job->n, level.depth, i),
-                          run->merge[at + i].count));
+        const struct dc_count count = run->merge[at + i].count;
+
+        if (!few_survive(count)) {
+            TSVD_TRY(multiply(call, &run->device,
+                              dc_node_at(job->tree.node, job->n, level.depth, i), count));
+        }
     }
 out:
     return ret;

@@ -73,8 +73,8 @@ merge_at(const struct dc_device &run, int depth, int64_t index)
 uint64_t tsvdi_cuda_leaf_bytes(int64_t leaves);
 
 /* Each launches the kernels of the leaves, or of one step of a level's merges (enum dc_step), on
-   the call's stream.  The products are those of small nodes, or of few survivors; none has more
-   than `rows` rows. */
+   the call's stream.  The products are those of nodes with up to `most` survivors, and of up to
+   `rows` rows. */
 tsvd_status tsvdi_launch_leaves(struct tsvd_context *ctx, struct dc_job *job,
                                 const struct dc_device *run, struct dc_level level);
 tsvd_status tsvdi_launch_deflate(struct cuda_call *call, const struct dc_device *run,
@@ -86,7 +86,7 @@ tsvd_status tsvdi_launch_weights(struct cuda_call *call, const struct dc_device 
 tsvd_status tsvdi_launch_factors(struct cuda_call *call, const struct dc_device *run,
                                  struct dc_level level);
 tsvd_status tsvdi_launch_products(struct cuda_call *call, const struct dc_device *run,
-                                  struct dc_level level, int64_t rows);
+                                  struct dc_level level, int64_t most, int64_t rows);
 tsvd_status tsvdi_launch_settle(struct cuda_call *call, const struct dc_device *run,
                                 struct dc_level level);
 

@@ -247,14 +247,14 @@ out:
     return ret;
 }
 
-/* ---- products of small nodes, all of a level at once ---- */
+/* ---- products of small nodes, or of few survivors, of many nodes at once ---- */
 
 enum { PRODUCT_DEPTH = 16, PRODUCT_EACH = PRODUCT_TILE / 16 };
 
-/* One tile of x = q g.  blockIdx.z: 2 side + half, where the cut separates the halves of the
-   columns. */
+/* One tile of x = q g, for nodes with up to `most` survivors.  blockIdx.z: 2 side + half, where the
+   cut separates the halves of the columns. */
 static __global__ void __launch_bounds__(256)
-    product_kernel(struct dc_device run, int depth, int tiles_across)
+    product_kernel(struct dc_device run, int depth, int64_t most, int tiles_across)
 {
     const struct dc_node node = node_at(run, depth, blockIdx.y);
     const struct dc_count count = merge_at(run, depth, blockIdx.y)->count;
@@ -274,7 +274,7 @@ static __global__ void __launch_bounds__(256)
     __shared__ real a[PRODUCT_DEPTH][PRODUCT_TILE + 1], b[PRODUCT_DEPTH][PRODUCT_TILE + 1];
     real sum[PRODUCT_EACH][PRODUCT_EACH] = {{0}};
 
-    if (row0 >= count.end || column0 >= columns) {
+    if (count.survivors > most || row0 >= count.end || column0 >= columns) {
         return;
     }
     for (int64_t k0 = 0; k0 < terms; k0 += PRODUCT_DEPTH) {
@@ -322,7 +322,7 @@ static __global__ void __launch_bounds__(256)
 
 tsvd_status
 tsvdi_launch_products(struct cuda_call *call, const struct dc_device *run, struct dc_level level,
-                      int64_t rows)
+                      int64_t most, int64_t rows)
 {
     const unsigned down = blocks_for(rows, PRODUCT_TILE);
     /* the widths of the two halves differ by DC_ALIGN columns at most */
@@ -331,7 +331,7 @@ tsvdi_launch_products(struct cuda_call *call, const struct dc_device *run, struc
     const dim3 grid(down * across, (unsigned)level.nodes, 2 * SIDES);
     tsvd_status ret = TSVD_OK;
 
-    product_kernel<<<grid, 256, 0, call->stream>>>(*run, level.depth, (int)across);
+    product_kernel<<<grid, 256, 0, call->stream>>>(*run, level.depth, most, (int)across);
     CUDA_LAUNCHED(call);
 out:
     return ret;

@@ -315,7 +315,7 @@ judge(const struct twisted_device &run, struct place at, const struct joined &to
 static __global__ void
 __launch_bounds__(CHAIN_THREADS) join_kernel(struct twisted_device run, struct twisted_block block)
 {
-    const struct place at = sorted_place(block, blockIdx.x);
+    struct place at = place_in_group(block, blockIdx.x);
     __shared__ struct joined other[WARP];
     struct twisted_state state;
     struct joined joined = {};
@@ -323,6 +323,7 @@ __launch_bounds__(CHAIN_THREADS) join_kernel(struct twisted_device run, struct t
     if (!twisted_takes(run) || all_joined(block, at)) {
         return;
     }
+    at = sorted_place(block, blockIdx.x);
     state = block.segments.state[at.column];
     if (state.stage != JOINED) {
         joined =
@@ -407,7 +408,7 @@ __launch_bounds__(WARP) unfold_kernel(struct twisted_device run, struct twisted_
 static __global__ void
 __launch_bounds__(WARP) conclude_kernel(struct twisted_device run, struct twisted_block block)
 {
-    const struct place at = sorted_place(block, blockIdx.x);
+    struct place at = place_in_group(block, blockIdx.x);
     const double *part = block.segments.summary + at.column;
     struct summary all = {};
     struct twisted_state state;
@@ -415,6 +416,7 @@ __launch_bounds__(WARP) conclude_kernel(struct twisted_device run, struct twiste
     if (!twisted_takes(run) || !all_joined(block, at)) {
         return;
     }
+    at = sorted_place(block, blockIdx.x);
 #pragma unroll 8
     for (int i = 0; i < block.segments.count; i++) {
         summary_add(&all, {{part[SUM_EVEN * block.width], part[SUM_ODD * block.width]},
