@@ -4,8 +4,12 @@
  */
 #include "values/values.h"
 
-/* Warps of a block that has many matrices, one a warp, or few that are large. */
-enum { UNCROSS_WARPS = 4, UNCROSS_MORE_WARPS = 32 };
+/* Warps of a block that has many matrices, one a warp; or a single large one. */
+enum {
+    UNCROSS_WARPS = 4,
+    UNCROSS_MORE_WARPS = 32,
+    UNCROSS_THREADS = UNCROSS_MORE_WARPS * (int)WARP
+};
 
 /* The least x of the lanes before, infinity in the first one.  *all: the least of all lanes up to
    this one. */
@@ -27,7 +31,7 @@ least_before(real x, int lane, real *all)
    becomes the least of those up to it.  A matrix has WARPS warps of a block. */
 template <int WARPS>
 static __global__ void
-__launch_bounds__(WARP *UNCROSS_MORE_WARPS) uncross_kernel(int64_t batch, int64_t values, real *d_s)
+__launch_bounds__(UNCROSS_THREADS) uncross_kernel(int64_t batch, int64_t values, real *d_s)
 {
     const int64_t index = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
     const int thread = (int)threadIdx.x, lane = thread % WARP;
@@ -66,13 +70,13 @@ uncross(struct cuda_call *call, int64_t batch, int64_t values, real *d_s)
 {
     tsvd_status ret = TSVD_OK;
 
-    if (values <= UNCROSS_MORE_WARPS * WARP) {
+    if (values <= UNCROSS_THREADS) {
         uncross_kernel<1>
             <<<blocks_for(batch, UNCROSS_WARPS), dim3(WARP, UNCROSS_WARPS), 0, call->stream>>>(
                 batch, values, d_s);
     } else {
         uncross_kernel<UNCROSS_MORE_WARPS>
-            <<<(unsigned)batch, WARP * UNCROSS_MORE_WARPS, 0, call->stream>>>(batch, values, d_s);
+            <<<(unsigned)batch, UNCROSS_THREADS, 0, call->stream>>>(batch, values, d_s);
     }
     CUDA_LAUNCHED(call);
 out:
