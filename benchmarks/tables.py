@@ -257,6 +257,10 @@ def _twisted(content):
     names = {
         "single": "all values, on the device",
         "range": "100 largest, on the device",
+        "values": "values alone, on the device",
+        "single, float32": "all values, on the device, float32",
+        "range, float32": "100 largest, on the device, float32",
+        "values, float32": "values alone, on the device, float32",
         "touched": "end to end, touched",
         "fresh": "end to end, fresh",
     }

@@ -1,7 +1,7 @@
 """Vectors by twisted factorisations on the GPU, beside divide and conquer, against targets.
 
-Times are those of the device's work unless they are called end to end. Arrays are PyTorch's, on the
-device, so that large results need no room on the host.
+Times are those of the device's work unless they are called end to end; those of values alone are of
+whole calls. Arrays are PyTorch's, on the device, so that large results need no room on the host.
 """
 
 import gc
@@ -12,6 +12,7 @@ import numpy as np
 
 import tsvd
 from benchmarks import bars, results, timing
+from benchmarks.cases import CLASSES
 from tests import families
 
 DEVICE = "cuda"
@@ -33,6 +34,8 @@ PROBES = 4
 FAMILIES_ORDER, FAMILIES_TARGET, FAMILIES_RUNS = 4096, 1.1, 12
 HOST_ORDER, HOST_TARGETS = 10_000, {"touched": 45e-3, "fresh": 60e-3}
 RANGES, RANGE = ((10_000, 2e-3), (1_000_000, 150e-3)), 100
+VALUES = ((10_000, 3.5e-3), (100_000, 150e-3), (1_000_000, 4.0))
+PARTS = {"single": "", "range": f", {RANGE} largest", "values": ", values alone"}
 
 
 def run(path, threads):
@@ -42,6 +45,8 @@ def run(path, threads):
     print(f"{'':<36}{'auto':>9}{'':<9}{'dc':>9}{'end to end':>12}{'orthogonality':>15}")
     cases = [_single(f, n, target, beside) for n, target, beside in SINGLE for f in BOTH]
     cases += [_range(f, n, target) for n, target in RANGES for f in BOTH]
+    cases += [_values(f, n, target) for n, target in VALUES for f in CLASSES]
+    cases += [_float32(case) for case in cases]
     cases += [_host(f, where) for f in BOTH for where in HOST_TARGETS]
     cases += _families()
     return bars.conclude(path, threads, load, _bars(cases), cases=cases)
@@ -80,6 +85,40 @@ def _single(family, n, target, beside):
         case["dc"] = median(_calls(d, e, 3, method="dc")[1])
         _release()
     return _show(case)
+
+
+def _float32(double):
+    """The same as a case in float64, whose time is the target."""
+    family, n, group = double["family"], double["n"], double["group"]
+    d, e = _given(family, n, np.float32)
+    info = None
+    if group == "values":
+        device = _value_times(d, e)
+    elif group == "range":
+        device, info = _calls(d, e, 3, select="i", select_range=(0, RANGE - 1))[1::2]
+    else:
+        device, info = _calls(d, e, 3)[1::2]
+    _release()
+    return _show(_case(f"{group}, float32", family, n, double["device"], device, info))
+
+
+def _values(family, n, target):
+    device = _value_times(*_given(family, n))
+    return _show(_case("values", family, n, target, device))
+
+
+def _value_times(d, e):
+    """Seconds of calls from d and e on the device to s on the device."""
+    import torch
+
+    times = []
+    for _ in range(10 if len(d) < 50_000 else 2):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        tsvd.svdvals(d, e)
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    return times[1:]
 
 
 def _release():
@@ -168,10 +207,10 @@ def _bars(cases):
     asked = []
     for case in cases:
         where = f"{case['family']}, n = {case['n']:,}"
-        if case["group"] == "single":
-            asked.append(bars.at_most(where, case["target"], case["device"]))
-        elif case["group"] == "range":
-            asked.append(bars.at_most(f"{where}, {RANGE} largest", case["target"], case["device"]))
+        group, _, single = case["group"].partition(", ")
+        if group in PARTS:
+            what = where + PARTS[group] + (single and f", {single}")
+            asked.append(bars.at_most(what, case["target"], case["device"]))
         elif case["group"] in HOST_TARGETS:
             where = f"{where}, end to end, {case['group']}"
             asked.append(bars.at_most(where, case["target"], case["end_to_end"]))

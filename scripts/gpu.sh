@@ -16,7 +16,7 @@
 #     select    * the largest values with vectors, against all values                0.25 min
 #     batch     * many small matrices, against PyTorch                               0.75 min
 #     transfers * results on the way to the host; arrays that stay on the device     0.5 min
-#     twisted   * twisted factorisations beside divide and conquer                      1 min
+#     twisted   * twisted factorisations beside divide and conquer                    1.5 min
 #     dense     * dense matrices, against cuSOLVER                                      4 min
 #     jacobi    * one-sided Jacobi, against cuSOLVER's                                  3 min
 #     inverse   * inverses, against PyTorch                                           0.5 min
