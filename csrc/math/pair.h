@@ -103,7 +103,7 @@ wide_two_sum(wide a, wide b, wide *rest)
 {
     const wide sum = a + b;
 #ifdef __CUDA_ARCH__ /* the same number in fewer steps, where a choice is cheap (Dekker) */
-    const wide_mask swap = upper_below(a, b);
+    const wide_mask swap = wide_less(wide_abs(a), wide_abs(b));
     const wide large = wide_select(swap, b, a), small = wide_select(swap, a, b);
 
     *rest = small - (sum - large);

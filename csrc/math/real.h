@@ -37,17 +37,6 @@
 #error "tsvd cannot be compiled for x87 arithmetic (-mfpmath=387): its results would be wrong"
 #endif
 
-#ifdef __CUDA_ARCH__
-/* Whether the upper word of |a| is below that of |b|.  If it is, b's exponent is no smaller than
-   a's, and else a's is no smaller than b's: enough for Dekker's sum, and known sooner than which of
-   the numbers is smaller. */
-static __device__ __forceinline__ bool
-upper_below(double a, double b)
-{
-    return (__double2hiint(a) & INT32_MAX) < (__double2hiint(b) & INT32_MAX);
-}
-#endif
-
 #if TSVD_SINGLE
 typedef float real;
 typedef int32_t real_int; /* signed integer as wide as real */

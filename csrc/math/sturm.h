@@ -158,24 +158,6 @@ sturm_twofold_start(num sigma, real size)
     return y;
 }
 
-/* p - q = the result + *rest, exactly (Knuth, TAOCP 2, 4.2.2). */
-TSVD_HD num
-sturm_difference(num p, num q, num *rest)
-{
-    const num sum = p - q;
-#ifdef __CUDA_ARCH__ /* the same number by fewer steps that wait for one another (Dekker) */
-    const bool swap = upper_below((double)p, (double)q);
-    const num large = swap ? -q : p, small = swap ? p : -q;
-
-    *rest = small - (sum - large);
-#else
-    const num part = sum - p;
-
-    *rest = (p - (sum - part)) - (q + part);
-#endif
-    return sum;
-}
-
 /* One entry of the twofold form, square + rest.  A rounding error is relative to one of the two
    terms, so it does not matter how much of them cancels. */
 TSVD_HD void
@@ -186,11 +168,11 @@ sturm_twofold_step(num sigma, real square, real rest, struct sturm_twofold *y, n
     const num q_rest = num_fma(
         NUM_SPLAT(rest), y->before,
         num_fma(NUM_SPLAT(square), y->before_rest, num_fma(NUM_SPLAT(square), y->before, -q)));
-    num sum_rest, next;
-    const num sum = sturm_difference(p, q, &sum_rest);
+    /* p - q, by Knuth's exact sum, then the larger part in front again */
+    const num sum = p - q, part = sum - p;
+    const num sum_rest = ((p - (sum - part)) - (q + part)) + (p_rest - q_rest);
+    const num next = sum + sum_rest;
 
-    sum_rest += p_rest - q_rest;
-    next = sum + sum_rest; /* the larger part in front again */
     *above += num_sign_bit(num_bits(next) ^ num_bits(y->r));
     y->before = y->r;
     y->before_rest = y->r_rest;
