@@ -258,19 +258,17 @@ def _twisted(content):
         "single": "all values, on the device",
         "range": "100 largest, on the device",
         "values": "values alone, on the device",
-        "single, float32": "all values, on the device, float32",
-        "range, float32": "100 largest, on the device, float32",
-        "values, float32": "values alone, on the device, float32",
         "touched": "end to end, touched",
         "fresh": "end to end, fresh",
     }
     for case in content["cases"]:
-        if case["group"] in names:
-            whole = case["group"] in ("touched", "fresh")
+        group, _, single = case["group"].partition(", ")
+        if group in names:
+            whole = group in ("touched", "fresh")
             yield _row(
                 case["family"],
                 f"{case['n']:,}",
-                names[case["group"]],
+                names[group] + (single and f", {single}"),
                 _seconds(case["end_to_end"] if whole else case["device"]),
                 _seconds(case["dc"]) if "dc" in case else "",
                 _seconds(case["target"]),

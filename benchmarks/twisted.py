@@ -36,6 +36,11 @@ HOST_ORDER, HOST_TARGETS = 10_000, {"touched": 45e-3, "fresh": 60e-3}
 RANGES, RANGE = ((10_000, 2e-3), (1_000_000, 150e-3)), 100
 VALUES = ((10_000, 3.5e-3), (100_000, 150e-3), (1_000_000, 4.0))
 PARTS = {"single": "", "range": f", {RANGE} largest", "values": ", values alone"}
+OPTIONS = {
+    "single": {},
+    "range": {"select": "i", "select_range": (0, RANGE - 1)},
+    "values": {"compute_uv": False},
+}
 
 
 def run(path, threads):
@@ -90,35 +95,17 @@ def _single(family, n, target, beside):
 def _float32(double):
     """The same as a case in float64, whose time is the target."""
     family, n, group = double["family"], double["n"], double["group"]
-    d, e = _given(family, n, np.float32)
-    info = None
-    if group == "values":
-        device = _value_times(d, e)
-    elif group == "range":
-        device, info = _calls(d, e, 3, select="i", select_range=(0, RANGE - 1))[1::2]
-    else:
-        device, info = _calls(d, e, 3)[1::2]
+    count = len(double["seconds"])
+    _, device, total, info = _calls(*_given(family, n, np.float32), count, **OPTIONS[group])
     _release()
-    return _show(_case(f"{group}, float32", family, n, double["device"], device, info))
+    seconds = total if group == "values" else device
+    return _show(_case(f"{group}, float32", family, n, double["device"], seconds, info))
 
 
 def _values(family, n, target):
-    device = _value_times(*_given(family, n))
-    return _show(_case("values", family, n, target, device))
-
-
-def _value_times(d, e):
-    """Seconds of calls from d and e on the device to s on the device."""
-    import torch
-
-    times = []
-    for _ in range(10 if len(d) < 50_000 else 2):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        tsvd.svdvals(d, e)
-        torch.cuda.synchronize()
-        times.append(time.perf_counter() - start)
-    return times[1:]
+    count = 9 if n < 50_000 else 1
+    _, _, total, info = _calls(*_given(family, n), count, **OPTIONS["values"])
+    return _show(_case("values", family, n, target, total, info))
 
 
 def _release():
@@ -148,9 +135,8 @@ def _orthogonality(found):
 
 
 def _range(family, n, target):
-    options = {"select": "i", "select_range": (0, RANGE - 1)}
     d, e = _given(family, n)
-    found, device, total, info = _calls(d, e, 3, **options)
+    found, device, total, info = _calls(d, e, 3, **OPTIONS["range"])
     case = _case("range", family, n, target, device, info)
     return _show(case | {"end_to_end": median(total), "orthogonality": _orthogonality(found)})
 
