@@ -5,7 +5,8 @@
  * Values may be few, and recurrences are long.  So a round cuts the bracket of every value at
  * several points at once (multisection.h): at as many as keep the device at work for the time of
  * one recurrence, or at one point if there are more values than that.  The values that are still
- * open are listed anew after each round.
+ * open are listed anew after each round, and the device plans the next one.  Where
+ * values are few and rounds are short the host has several done before it asks how many are left.
  *
  * A round with few points lasts as long as one recurrence.  It counts from both ends at once
  * (halves.h), in half the time.  The first round, whose points all values share, has no more points
@@ -23,9 +24,13 @@
 #include "values/values.h"
 
 enum {
-    LIST_THREADS = 1024,
+    LIST_THREADS = 256,
     LIST_EACH = 8, /* flags of a thread, a byte each, which it reads at once */
-    VALUE_THREADS = 256
+    VALUE_THREADS = 64,
+
+    /* Short rounds that are done before the host asks, which takes as long as a tenth of one at
+       n = 10,000, and a quarter at 4096.  There are about ten, and those too many are empty. */
+    ROUNDS_AHEAD = 3
 };
 
 typedef cub::BlockReduce<int64_t, LIST_THREADS> block_reduce;
@@ -41,20 +46,52 @@ static const double OTHERS_SHARE = 0.1;
    plain counts. */
 static const double PLAIN_STEPS = 2.1e12, TWOFOLD_STEPS = 5e11, WIDE_STEPS = 2e11;
 
+/* What a round has to do. */
+struct plan {
+    int64_t open;   /* brackets that are open */
+    int64_t each;   /* points of each of them */
+    int64_t points; /* of all of them; fewer if all values share a first cut */
+    int64_t before; /* points of all rounds before */
+};
+
 /* One round. */
 struct round {
     struct bracket *d_bracket;   /* [values] */
+    const struct plan *d_plan;   /* made by the list of open brackets */
     const int64_t *d_list;       /* [open] the brackets that are open, ascending */
     struct evaluation *d_beyond; /* [2 values] what is known below and above each bracket */
     struct evaluation *d_at;     /* [points] */
     int64_t first;               /* value of the first bracket */
     int64_t values;              /* number of brackets */
-    int64_t open;                /* brackets that are open */
-    int64_t each;                /* points of each of them */
-    int64_t points;              /* of all of them; fewer if all values share a first cut */
+    int64_t fill;                /* points that keep the device at work, at most */
     real eps;                    /* as in struct values_device */
     enum form form;              /* of the counts */
 };
+
+/* Whether so many brackets have points enough with the PLAIN_MORE-th part of them.  With plain
+   counts more points take longer, which pays where there would be only one or two for a value. */
+static __host__ __device__ bool
+part_is_enough(const struct round &q, int64_t open)
+{
+    return q.form == PLAIN && open * FEW_POINTS * PLAIN_MORE <= q.fill;
+}
+
+/* The plan of a round.  With twofold counts each value has the nearest number of points to its
+   share, as a second point for each may save a round.  is_first: all values share one bracket,
+   which was not cut before. */
+static __host__ __device__ struct plan
+plan_for(const struct round &q, int64_t open, bool is_first)
+{
+    const int64_t fill = part_is_enough(q, open) ? q.fill / PLAIN_MORE : q.fill;
+    const int64_t more = q.form == TWOFOLD ? open / 2 : 0;
+    struct plan plan = {open, open > 0 ? bracket_max((fill + more) / open, 1) : 0, 0, 0};
+
+    plan.points = open * plan.each;
+    if (is_first) {
+        plan.points = bracket_min(plan.points, fill);
+    }
+    return plan;
+}
 
 /* The range of a search. */
 static __device__ __forceinline__ struct bracket_range
@@ -69,27 +106,27 @@ range_of(const struct round &q, struct matrix_scale scale)
 
 /* The cut of the bracket listed at i.  *begin: the first point of its cluster. */
 static __device__ __forceinline__ struct bracket_grid
-cut_of(const struct round &q, int64_t i, const struct bracket *b, struct bracket_range range,
-       int64_t *begin)
+cut_of(const struct round &q, struct plan plan, int64_t i, const struct bracket *b,
+       struct bracket_range range, int64_t *begin)
 {
-    struct bracket_grid cut = bracket_cut(b, q.each, range);
+    struct bracket_grid cut = bracket_cut(b, plan.each, range);
 
     /* the members of a cluster are all open, and so they are listed one after another */
-    *begin = (i - (q.first + q.d_list[i] - b->first)) * q.each;
+    *begin = (i - (q.first + q.d_list[i] - b->first)) * plan.each;
     if (cut.fresh) {
-        cut.points = q.points;
+        cut.points = plan.points;
     }
     return cut;
 }
 
 /* The shift at a point.  Beyond the last point it is that of the last. */
 static __device__ real_int
-shift_at(const struct round &q, int64_t point, struct bracket_range range)
+shift_at(const struct round &q, struct plan plan, int64_t point, struct bracket_range range)
 {
-    const int64_t at = bracket_min(point, q.points - 1), i = at / q.each;
+    const int64_t at = bracket_min(point, plan.points - 1), i = at / plan.each;
     const struct bracket b = q.d_bracket[q.d_list[i]];
     int64_t begin;
-    const struct bracket_grid cut = cut_of(q, i, &b, range, &begin);
+    const struct bracket_grid cut = cut_of(q, plan, i, &b, range, &begin);
 
     return bracket_point(&cut, at - begin);
 }
@@ -99,18 +136,23 @@ template <class Form, int SHIFTS>
 static __global__ void
 __launch_bounds__(COUNT_THREADS) count_kernel(struct device_sturm m, struct round q, int64_t begin)
 {
-    const int64_t point = begin + (int64_t)blockIdx.x * COUNT_THREADS * SHIFTS + threadIdx.x;
+    const int64_t first = begin + (int64_t)blockIdx.x * COUNT_THREADS * SHIFTS;
+    const int64_t point = first + threadIdx.x;
     const struct bracket_range range = range_of(q, matrix_scale_of(*m.d_size));
+    const struct plan plan = *q.d_plan;
     struct evaluation at[SHIFTS];
 
+    if (first >= plan.points) {
+        return;
+    }
 #pragma unroll
     for (int s = 0; s < SHIFTS; s++) {
-        at[s].at = shift_at(q, point + s * COUNT_THREADS, range);
+        at[s].at = shift_at(q, plan, point + s * COUNT_THREADS, range);
     }
     evaluate<Form>(m, at);
 #pragma unroll
     for (int s = 0; s < SHIFTS; s++) {
-        if (point + s * COUNT_THREADS < q.points) {
+        if (point + s * COUNT_THREADS < plan.points) {
             q.d_at[point + s * COUNT_THREADS] = at[s];
         }
     }
@@ -123,10 +165,14 @@ count_halves(const struct device_sturm &m, const struct round &q, int64_t begin,
              struct halves_memory<Form> &memory)
 {
     const int64_t point = begin + (int)threadIdx.x % HALVES_POINTS;
+    const struct plan plan = *q.d_plan;
     struct evaluation at[1];
 
-    at[0].at = shift_at(q, point, range_of(q, matrix_scale_of(*m.d_size)));
-    if (evaluate_halves(m, memory, at) && point < q.points) {
+    if (begin >= plan.points) {
+        return;
+    }
+    at[0].at = shift_at(q, plan, point, range_of(q, matrix_scale_of(*m.d_size)));
+    if (evaluate_halves(m, memory, at) && point < plan.points) {
         q.d_at[point] = at[0];
     }
 }
@@ -166,12 +212,13 @@ __launch_bounds__(VALUE_THREADS)
     narrow_kernel(struct device_sturm m, struct round q, char *d_is_open)
 {
     const int64_t i = (int64_t)blockIdx.x * VALUE_THREADS + threadIdx.x;
+    const struct plan plan = *q.d_plan;
 
-    if (i < q.open) {
+    if (i < plan.open) {
         const struct bracket_range range = range_of(q, matrix_scale_of(*m.d_size));
         struct bracket b = q.d_bracket[q.d_list[i]];
         int64_t begin;
-        const struct bracket_grid cut = cut_of(q, i, &b, range, &begin);
+        const struct bracket_grid cut = cut_of(q, plan, i, &b, range, &begin);
 
         bracket_narrow(&b, q.first + q.d_list[i], &cut, q.d_at + begin, range.eps,
                        q.d_beyond + 2 * q.d_list[i]);
@@ -187,8 +234,9 @@ static __global__ void
 __launch_bounds__(VALUE_THREADS) guess_kernel(struct round q, const char *d_is_open)
 {
     const int64_t i = (int64_t)blockIdx.x * VALUE_THREADS + threadIdx.x;
+    const struct plan plan = *q.d_plan;
 
-    if (i < q.open && d_is_open[i]) {
+    if (i < plan.open && plan.each < FEW_POINTS && d_is_open[i]) {
         bracket_guess_around(q.d_bracket, q.d_beyond, q.d_list[i], q.values, q.eps);
     }
 }
@@ -240,15 +288,24 @@ __launch_bounds__(VALUE_THREADS) value_kernel(struct round q, real *d_s)
     }
 }
 
-/* Lists the brackets that are open, in their order, and writes their number to *d_open.  d_before:
-   the `count` brackets that were listed before; NULL: all brackets.  d_is_open is aligned to 8
-   flags.  Each block adds up by itself what precedes its part. */
+/* What the host is told after a round. */
+struct answer {
+    int64_t open;   /* brackets that are still open */
+    int64_t points; /* of all rounds so far */
+};
+
+/* Lists the brackets that are open after a round, in their order, and plans the next one.  At first
+   there is no round before: q.d_plan and q.d_list are NULL, and all brackets are looked at.
+   d_is_open is aligned to 8 flags.  Each block adds up by itself what precedes its part. */
 static __global__ void
-__launch_bounds__(LIST_THREADS) list_kernel(int64_t count, const int64_t *d_before,
-                                            const char *d_is_open, int64_t *d_list, int64_t *d_open)
+__launch_bounds__(LIST_THREADS)
+    list_kernel(struct round q, const char *d_is_open, bool is_first, int64_t *d_list,
+                struct plan *d_plan, struct answer *answer)
 {
     __shared__ block_reduce::TempStorage reduce;
     __shared__ block_scan::TempStorage scan;
+    const struct plan last = q.d_plan != NULL ? *q.d_plan : plan{q.values, 0, 0, 0};
+    const int64_t count = last.open;
     const int64_t part = (int64_t)blockIdx.x * LIST_THREADS * LIST_EACH;
     const int64_t begin = bracket_min(part + (int64_t)threadIdx.x * LIST_EACH, count);
     const int64_t end = bracket_min(begin + LIST_EACH, count);
@@ -256,6 +313,9 @@ __launch_bounds__(LIST_THREADS) list_kernel(int64_t count, const int64_t *d_befo
     uint64_t flags = 0;
     int64_t before = 0, here, at;
 
+    if (part >= count && blockIdx.x > 0) {
+        return;
+    }
     for (int64_t i = threadIdx.x; i < part / LIST_EACH; i += LIST_THREADS) {
         before += __popcll(eight[i]);
     }
@@ -269,15 +329,19 @@ __launch_bounds__(LIST_THREADS) list_kernel(int64_t count, const int64_t *d_befo
     }
     here = __popcll(flags);
     block_scan(scan).InclusiveSum(here + (threadIdx.x == 0 ? before : 0), at);
+    if (end == count && (begin < end || (begin == 0 && threadIdx.x == 0))) {
+        struct plan next = plan_for(q, at, is_first);
+
+        next.before = last.before + last.points;
+        *d_plan = next;
+        *answer = {at, next.before};
+    }
     at -= here;
 #pragma unroll
     for (int i = 0; i < LIST_EACH; i++) {
         if (flags >> (8 * i) & 1) {
-            d_list[at++] = d_before != NULL ? d_before[begin + i] : begin + i;
+            d_list[at++] = q.d_list != NULL ? q.d_list[begin + i] : begin + i;
         }
-    }
-    if (begin < end && end == count) {
-        *d_open = at;
     }
 }
 
@@ -289,13 +353,16 @@ struct search {
     int64_t *counts; /* Sturm counts made are added */
     struct device_sturm m;
     struct round q;
-    int64_t *d_list[2]; /* [values] lists of open brackets, old and new in turn */
-    int latest;         /* the new one */
-    int64_t *d_open;    /* its length, until the host has it; of two searches, one after another */
-    char *d_is_open;    /* [open] whether the brackets listed are still open */
-    void *d_arrays;     /* all of the device's arrays but the matrix, in one piece */
-    double end;         /* share of the work that is done after the search */
-    double left;        /* and what of it is estimated to be left */
+    int64_t open;           /* brackets that were open when the host last asked, */
+    int64_t points;         /* and the points of all rounds before */
+    int64_t *d_list[2];     /* [values] lists of open brackets, old and new in turn */
+    struct plan *d_plan[2]; /* the plans that belong to them */
+    int latest;             /* the new one */
+    struct answer *answer;  /* in pinned memory */
+    char *d_is_open;        /* [open] whether the brackets listed are still open */
+    void *d_arrays;         /* all of the device's arrays but the matrix, in one piece */
+    double end;             /* share of the work that is done after the search */
+    double left;            /* and what of it is estimated to be left */
 };
 
 /* How many points keep the device at work, at most. */
@@ -309,8 +376,8 @@ points_that_fill(const struct cuda_call *call, enum form form)
     return call->multiprocessors * fill;
 }
 
-/* Of any round, or of two at once, but for a point for each value.  points_each() may take a third
-   more. */
+/* Of any round, or of two at once, but for a point for each value.  With twofold counts plan_for()
+   may take a third more. */
 static int64_t
 most_points(const struct cuda_call *call)
 {
@@ -318,53 +385,39 @@ most_points(const struct cuda_call *call)
                        4 * points_that_fill(call, TWOFOLD) / 3 + points_that_fill(call, WIDE));
 }
 
-/* How many the next round has.  With plain counts more of them take longer, which pays where there
-   would be only one or two for a value. */
-static int64_t
-points_of_round(const struct search *job)
-{
-    const int64_t most = points_that_fill(cuda_of(job->ctx), job->q.form);
-
-    return job->q.form == PLAIN && job->q.open * FEW_POINTS * PLAIN_MORE <= most ? most / PLAIN_MORE
-                                                                                 : most;
-}
-
-/* How many points each value has if all open ones share `fill`: with twofold counts the nearest
-   number, as a second point for each may save a round. */
-static int64_t
-points_each(const struct search *job, int64_t fill)
-{
-    const int64_t open = job->q.open, more = job->q.form == TWOFOLD ? open / 2 : 0;
-
-    return bracket_max((fill + more) / open, 1);
-}
-
-/* Lists those of `count` brackets that are open, but does not ask how many they are.  all: they are
-   all brackets; otherwise those listed before. */
+/* Lists the brackets that are open after a round, but does not ask how many they are.  all: of all
+   brackets, as there was no round before; is_first as for plan_for(). */
 static tsvd_status
-launch_list(struct search *job, int64_t count, int all)
+launch_list(struct search *job, bool all, bool is_first)
 {
     struct cuda_call *call = cuda_of(job->ctx);
-    const int from = job->latest, to = 1 - from;
+    const int to = 1 - job->latest;
+    const int64_t count = all ? job->q.values : job->open;
     tsvd_status ret = TSVD_OK;
 
+    job->q.d_plan = all ? NULL : job->q.d_plan;
+    job->q.d_list = all ? NULL : job->q.d_list;
     list_kernel<<<blocks_for(count, LIST_THREADS * LIST_EACH), LIST_THREADS, 0, call->stream>>>(
-        count, all ? NULL : job->d_list[from], job->d_is_open, job->d_list[to], job->d_open);
+        job->q, job->d_is_open, is_first, job->d_list[to], job->d_plan[to], job->answer);
     CUDA_LAUNCHED(call);
     job->latest = to;
+    job->q.d_plan = job->d_plan[to];
     job->q.d_list = job->d_list[to];
 out:
     return ret;
 }
 
-/* Lists them and asks. */
+/* Asks how many brackets are open. */
 static tsvd_status
-list_open(struct search *job, int64_t count, int all)
+ask(struct search *job)
 {
+    struct cuda_call *call = cuda_of(job->ctx);
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(launch_list(job, count, all));
-    TSVD_TRY(tsvdi_cuda_land(cuda_of(job->ctx), &job->q.open, job->d_open, sizeof(*job->d_open)));
+    CUDA_TRY(call, cudaStreamSynchronize(call->stream));
+    job->open = job->answer->open;
+    job->points = job->answer->points;
+    TSVD_TRY(tsvdi_check(job->ctx, job->end - job->left));
 out:
     return ret;
 }
@@ -390,9 +443,9 @@ static const struct counter TWOFOLD_COUNTER = {halves_kernel<twofold_form>, HALV
 static const struct counter WIDE_COUNTER = {halves_kernel<wide_form>, HALVES_POINTS, WIDE_STEPS, 0,
                                             0};
 
-/* What counts in a round: of the plain form's counters the one that takes the least time. */
+/* What counts at so many points: of the plain form's counters the one that takes the least time. */
 static const struct counter *
-counter_for(const struct search *job)
+counter_for(const struct search *job, int64_t points)
 {
     const int64_t multiprocessors = cuda_of(job->ctx)->multiprocessors;
     const struct counter *best = NULL;
@@ -402,7 +455,7 @@ counter_for(const struct search *job)
         return job->q.form == TWOFOLD ? &TWOFOLD_COUNTER : &WIDE_COUNTER;
     }
     for (const struct counter &by : PLAIN_COUNTERS) {
-        const int64_t blocks = (job->q.points + by.points - 1) / by.points;
+        const int64_t blocks = (points + by.points - 1) / by.points;
         const int64_t each = (blocks + multiprocessors - 1) / multiprocessors;
         const int64_t time = bracket_max(by.least, each * by.more);
 
@@ -423,13 +476,13 @@ points_of_launch(const struct search *job, const struct counter *by)
     return bracket_max((int64_t)points / by->points, 1) * by->points;
 }
 
-/* Counts at all points of a round. */
+/* Counts at all points of a round, which has at most so many. */
 static tsvd_status
-count_points(struct search *job)
+count_points(struct search *job, int64_t points)
 {
     struct cuda_call *call = cuda_of(job->ctx);
-    const struct counter *by = counter_for(job);
-    const int64_t points = job->q.points, most = points_of_launch(job, by);
+    const struct counter *by = counter_for(job, points);
+    const int64_t most = points_of_launch(job, by);
     tsvd_status ret = TSVD_OK;
 
     for (int64_t begin = 0; begin < points; begin += most) {
@@ -443,7 +496,6 @@ count_points(struct search *job)
             TSVD_TRY(tsvdi_check(job->ctx, job->end - job->left));
         }
     }
-    *job->counts += points;
 out:
     return ret;
 }
@@ -453,36 +505,22 @@ static tsvd_status
 count_both(struct search *twofold, struct search *wide)
 {
     struct cuda_call *call = cuda_of(twofold->ctx);
-    const unsigned blocks = blocks_for(twofold->q.points, HALVES_POINTS);
-    const unsigned others = blocks_for(wide->q.points, HALVES_POINTS);
+    const int64_t points = plan_for(twofold->q, twofold->open, false).points;
+    const int64_t others = plan_for(wide->q, wide->open, false).points;
+    const unsigned blocks = blocks_for(points, HALVES_POINTS);
     tsvd_status ret = TSVD_OK;
 
-    if (twofold->q.points <= points_of_launch(twofold, &TWOFOLD_COUNTER) &&
-        wide->q.points <= points_of_launch(wide, &WIDE_COUNTER)) {
-        both_kernel<<<blocks + others, COUNT_THREADS, 0, call->stream>>>(wide->m, twofold->q,
-                                                                         wide->q, blocks);
+    if (points <= points_of_launch(twofold, &TWOFOLD_COUNTER) &&
+        others <= points_of_launch(wide, &WIDE_COUNTER)) {
+        both_kernel<<<blocks + blocks_for(others, HALVES_POINTS), COUNT_THREADS, 0, call->stream>>>(
+            wide->m, twofold->q, wide->q, blocks);
         CUDA_LAUNCHED(call);
-        *twofold->counts += twofold->q.points + wide->q.points;
     } else {
-        TSVD_TRY(count_points(twofold));
-        TSVD_TRY(count_points(wide));
+        TSVD_TRY(count_points(twofold, points));
+        TSVD_TRY(count_points(wide, others));
     }
 out:
     return ret;
-}
-
-/* How many points the next round has.  is_first: all values share one bracket, which was not cut
-   before. */
-static void
-plan_round(struct search *job, bool is_first)
-{
-    const int64_t fill = points_of_round(job);
-
-    job->q.each = points_each(job, fill);
-    job->q.points = job->q.open * job->q.each;
-    if (is_first) {
-        job->q.points = bracket_min(job->q.points, fill);
-    }
 }
 
 /* Narrows the listed brackets by the counts of a round, and lists those that are still open. */
@@ -490,34 +528,52 @@ static tsvd_status
 end_round(struct search *job)
 {
     struct cuda_call *call = cuda_of(job->ctx);
-    const unsigned blocks = blocks_for(job->q.open, VALUE_THREADS);
+    const unsigned blocks = blocks_for(job->open, VALUE_THREADS);
     tsvd_status ret = TSVD_OK;
 
     narrow_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job->m, job->q, job->d_is_open);
     CUDA_LAUNCHED(call);
-    if (job->q.form == PLAIN && job->q.each < FEW_POINTS) {
+    /* in rounds ahead `each` only grows */
+    if (job->q.form == PLAIN && plan_for(job->q, job->open, false).each < FEW_POINTS) {
         guess_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job->q, job->d_is_open);
         CUDA_LAUNCHED(call);
     }
-    TSVD_TRY(list_open(job, job->q.open, 0));
+    TSVD_TRY(launch_list(job, false, false));
     job->left *= SHARE_LEFT;
-    TSVD_TRY(tsvdi_check(job->ctx, job->end - job->left));
 out:
     return ret;
 }
 
-/* Narrows the listed brackets until all are closed.  is_first: as for plan_round(). */
+/* Whether several rounds may be done at once.  Few brackets stay few, so that the next rounds need
+   no more points.  All of them may take as long as one launch: a call can be stopped in between. */
+static bool
+may_go_ahead(const struct search *job)
+{
+    const int64_t points = job->q.fill / PLAIN_MORE;
+
+    return part_is_enough(job->q, job->open) &&
+           ROUNDS_AHEAD * points <= points_of_launch(job, counter_for(job, points));
+}
+
+/* Narrows the listed brackets until all are closed.  is_first: as for plan_for(). */
 static tsvd_status
 search_all(struct search *job, bool is_first)
 {
     tsvd_status ret = TSVD_OK;
 
-    while (job->q.open > 0) {
-        plan_round(job, is_first);
-        TSVD_TRY(count_points(job));
-        TSVD_TRY(end_round(job));
+    while (job->open > 0) {
+        const bool ahead = may_go_ahead(job);
+        const int64_t points =
+            ahead ? job->q.fill / PLAIN_MORE : plan_for(job->q, job->open, is_first).points;
+
+        for (int i = 0; i < (ahead ? (int)ROUNDS_AHEAD : 1); i++) {
+            TSVD_TRY(count_points(job, points));
+            TSVD_TRY(end_round(job));
+        }
+        TSVD_TRY(ask(job));
         is_first = false;
     }
+    *job->counts += job->points;
 out:
     return ret;
 }
@@ -528,12 +584,12 @@ search_both(struct search *twofold, struct search *wide)
 {
     tsvd_status ret = TSVD_OK;
 
-    while (twofold->q.open > 0 && wide->q.open > 0) {
-        plan_round(twofold, false);
-        plan_round(wide, false);
+    while (twofold->open > 0 && wide->open > 0) {
         TSVD_TRY(count_both(twofold, wide));
         TSVD_TRY(end_round(twofold));
         TSVD_TRY(end_round(wide));
+        TSVD_TRY(ask(twofold));
+        TSVD_TRY(ask(wide));
     }
     TSVD_TRY(search_all(twofold, false));
     TSVD_TRY(search_all(wide, false));
@@ -559,7 +615,9 @@ lay_out(struct search *job, const struct cuda_call *call, char *base)
     q->d_bracket = cut<struct bracket>(base, &at, values);
     q->d_beyond = cut<struct evaluation>(base, &at, 2 * values);
     q->d_at = cut<struct evaluation>(base, &at, values + most_points(call));
-    job->d_open = cut<int64_t>(base, &at, 2);
+    for (int i = 0; i < 2; i++) {
+        job->d_plan[i] = cut<struct plan>(base, &at, 2); /* of two searches */
+    }
     job->d_is_open = cut<char>(base, &at, flag_room(values));
     for (int i = 0; i < 2; i++) {
         job->d_list[i] = cut<int64_t>(base, &at, values);
@@ -567,7 +625,8 @@ lay_out(struct search *job, const struct cuda_call *call, char *base)
     return at;
 }
 
-/* Lists what was left to the search with another form, in the list with this number. */
+/* Opens what was left to the search with another form, which begins with the list of this number.
+ */
 static tsvd_status
 take_up(struct search *job, enum form form, int list, struct search *part)
 {
@@ -576,35 +635,36 @@ take_up(struct search *job, enum form form, int list, struct search *part)
 
     *part = *job;
     part->q.form = form;
-    part->d_open += list;
+    part->q.fill = points_that_fill(call, form);
+    part->answer += list;
+    part->d_plan[0] += list;
+    part->d_plan[1] += list;
     part->latest = 1 - list;
     restart_kernel<<<blocks_for(job->q.values, VALUE_THREADS), VALUE_THREADS, 0, call->stream>>>(
         part->m, part->q, part->d_is_open);
     CUDA_LAUNCHED(call);
-    TSVD_TRY(launch_list(part, job->q.values, 1));
 out:
     return ret;
 }
 
-/* Asks how much that is, and shares the memory of `job` out: no value belongs to both searches. */
+/* Asks how much was left to each, and shares the memory of `job` out: no value belongs to both
+   searches. */
 static tsvd_status
 share_out(struct search *job, struct search *wide, struct search *twofold)
 {
     struct cuda_call *call = cuda_of(job->ctx);
-    int64_t open[2] = {0, 0};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_land(call, open, job->d_open, sizeof(open)));
-    wide->q.open = open[0];
-    twofold->q.open = open[1];
-    wide->d_list[1] += open[1];
-    twofold->d_list[0] += open[0];
-    twofold->d_is_open += (open[0] + LIST_EACH - 1) / LIST_EACH * LIST_EACH;
-    twofold->q.d_at += open[0] > 0 ? bracket_max(open[0], points_that_fill(call, WIDE)) : 0;
-    if (open[0] > 0) {
+    TSVD_TRY(ask(wide));
+    TSVD_TRY(ask(twofold));
+    wide->d_list[1] += twofold->open;
+    twofold->d_list[0] += wide->open;
+    twofold->d_is_open += (wide->open + LIST_EACH - 1) / LIST_EACH * LIST_EACH;
+    if (wide->open > 0) {
+        twofold->q.d_at += bracket_max(wide->open, wide->q.fill);
         TSVD_TRY(tsvdi_cuda_sturm_add(call, WIDE, job->v.d_d, job->v.d_e, &job->m));
     }
-    if (open[1] > 0) {
+    if (twofold->open > 0) {
         TSVD_TRY(tsvdi_cuda_sturm_add(call, TWOFOLD, job->v.d_d, job->v.d_e, &job->m));
     }
     wide->m = twofold->m = job->m;
@@ -613,7 +673,7 @@ out:
 }
 
 /* Searches for all that the plain form left.  In single precision that is at most zeros, whose
-   brackets are closed at once. */
+   brackets the one kernel closes. */
 static tsvd_status
 take_up_rest(struct search *job)
 {
@@ -622,7 +682,9 @@ take_up_rest(struct search *job)
 
     TSVD_TRY(take_up(job, WIDE, 0, &wide));
     if (!TSVD_SINGLE) {
+        TSVD_TRY(launch_list(&wide, true, false));
         TSVD_TRY(take_up(job, TWOFOLD, 1, &twofold));
+        TSVD_TRY(launch_list(&twofold, true, false));
         TSVD_TRY(share_out(job, &wide, &twofold));
         TSVD_TRY(search_both(&twofold, &wide));
     }
@@ -645,6 +707,9 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
     job.v = v;
     job.q.values = values;
     job.counts = counts;
+    static_assert(2 * sizeof(struct answer) <= LANDING_BYTES, "those of two searches land");
+    job.answer = (struct answer *)call->landing;
+    job.q.fill = points_that_fill(call, PLAIN);
     job.q.first = v.first;
     job.q.eps = v.eps;
     job.left = (done - ctx->done) * (1 - OTHERS_SHARE);
@@ -654,7 +719,8 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
     TSVD_TRY(tsvdi_cuda_sturm_begin(call, v.n, v.d_d, v.d_e, &job.m));
     start_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job.m, job.q, v.d_hint, job.d_is_open);
     CUDA_LAUNCHED(call);
-    TSVD_TRY(list_open(&job, values, 1));
+    TSVD_TRY(launch_list(&job, true, v.d_hint == NULL));
+    TSVD_TRY(ask(&job));
     TSVD_TRY(search_all(&job, v.d_hint == NULL));
     job.left = done - job.end;
     job.end = done;
