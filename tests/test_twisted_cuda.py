@@ -64,6 +64,15 @@ def test_chains_in_pieces(n, dtype):
                 findings.bound(where, "distance", value_error(result.s, s), 2)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_close_values_of_a_large_matrix(dtype):
+    """As in test_twisted.py."""
+    d, e = make("toeplitz", 100_000, dtype)
+    result, info = twisted(d, e, fallback=0, select="i", select_range=(0, 9))
+    assert info.method == "twisted" and info.refused == 0
+    assert residual(d, e, *result) <= 2 and orthogonality(result.L, result.R) <= 3
+
+
 @pytest.mark.parametrize("family", ["blocks_mirrored", "runs_glued", "ladders_repeated", "jordan"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_chains_that_are_hard_to_join(family, dtype):

@@ -260,8 +260,14 @@ twisted_null(const struct twisted_matrix *m, int side, double *x)
 
 /* Values closer than this, relative to themselves, are refused: their gap is not known well, and
    what rounding in pairs does to the vector is no longer negligible.  Over the families of the
-   tests nothing went wrong from 1e-14 on in float64, and from 1e-12 on in float32. */
-#define TWISTED_RELGAP (TSVD_SINGLE ? 1e-9 : 1e-13)
+   tests nothing went wrong from 1e-14 on in float64, and from 1e-12 on in float32.  There rounding
+   moves a vector by about 1e-16 / relgap, and results may be off by a multiple of n: so the gate
+   falls with n. */
+TSVD_HD double
+twisted_relgap(int64_t n)
+{
+    return TSVD_SINGLE ? fmax(fmin(1e-6 / (double)n, 1e-9), 1e-12) : 1e-13;
+}
 
 /* Counts are right, and chains stay within the range of doubles, for shifts from this on. */
 #define TWISTED_LEAST 0x1p-240

@@ -299,7 +299,7 @@ conclude(const struct twisted_device &run, const struct twisted_block &block, st
     }
     run.value[value] = pair_high(x);
     run.s[value] = twisted_value(pair_high(x), pair_low(x), run.exponent);
-    if (!(twisted_parts(shift, gap) &&
+    if (!(twisted_parts(run.n, shift, gap) &&
           twisted_accepts(run.n, angle, all.sum[0] / all.sum[1], shift, pair_high(x), gap))) {
         atomicAdd(&run.facts->refused, 1ULL);
     }
