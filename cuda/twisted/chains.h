@@ -96,11 +96,10 @@ meet(const struct twisted_matrix &m, const struct way &way, pair x, struct meeti
 
 /* Corrects a value until it is settled. */
 static __device__ __forceinline__ pair
-correct(const struct twisted_matrix &m, const struct way &way, double shift, double gap,
+correct(const struct twisted_matrix &m, const struct way &way, pair x, double gap,
         struct meeting *meeting)
 {
     const double limit = twisted_angle_limit(m.n);
-    pair x = pair_of(shift, 0.0);
     bool settled = false;
 
     for (int i = 0; i < TWISTED_CORRECTIONS; i++) {
@@ -120,6 +119,27 @@ correct(const struct twisted_matrix &m, const struct way &way, double shift, dou
     return x;
 }
 
+static __device__ __forceinline__ bool
+is_accurate(const struct twisted_device &run, struct met met, double gap)
+{
+    return twisted_angle_square(met.g, met.square_norm, gap) <= twisted_angle_limit(run.n);
+}
+
+/* Where corrections begin.  Returns whether none may be needed: the chains by segments have settled
+   the value, even if they did not join. */
+static __device__ __forceinline__ bool
+first_shift(const struct twisted_device &run, const struct twisted_block &block, struct place at,
+            double gap, pair *x)
+{
+    const double shift = shift_at(run, at);
+    const bool known = block.segments.count > 1 && block.segments.state[at.column].stage != OPEN;
+    const pair found = known ? block.segments.state[at.column].x : pair_of(shift, 0.0);
+    const bool near = fabs(pair_high(found) - shift) <= gap / 4;
+
+    *x = near ? found : pair_of(shift, 0.0);
+    return known && near;
+}
+
 static __global__ void
 __launch_bounds__(CHAIN_THREADS) chain_kernel(struct twisted_device run, struct twisted_block block)
 {
@@ -131,6 +151,8 @@ __launch_bounds__(CHAIN_THREADS) chain_kernel(struct twisted_device run, struct 
     struct way way = {};
     struct met met;
     struct summary all;
+    double gap;
+    bool settled; /* as far as is known, all values of the block */
     int r;
     pair x;
 
@@ -152,8 +174,22 @@ __launch_bounds__(CHAIN_THREADS) chain_kernel(struct twisted_device run, struct 
     way.most = warp_most(way.steps);
     way.row = at.end == TOP ? 0 : last;
     way.z = column_of(block, at.column);
-    x = correct(m, way, shift_at(run, at), gap_of(run, at.value), &meeting);
-    met = meet<true>(m, way, x, &meeting);
+    gap = gap_of(run, at.value);
+    settled = __syncthreads_and(first_shift(run, block, at, gap, &x));
+    for (;;) {
+        if (!settled) {
+            x = correct(m, way, x, gap, &meeting);
+        }
+        met = meet<true>(m, way, x, &meeting);
+        if (!settled) {
+            break;
+        }
+        settled = __syncthreads_and(is_accurate(run, met, gap));
+        if (settled) { /* the vector is accurate, and its Rayleigh quotient is more so */
+            x = twisted_correct(x, met.g, met.square_norm);
+            break;
+        }
+    }
     all = unfold(way, 1);
     if (at.end == BOTTOM) {
         below[at.lane] = all;

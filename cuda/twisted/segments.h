@@ -23,7 +23,8 @@
  * join g in the angle by which z is off.  One that is only as large as what long chains may lose by
  * rounding is the same as a small relative change of b, and counts as none.  Such a one is not
  * passed on either.  Where E would be zero without rounding the next E depends on nothing but
- * rounding, and the pieces fit only if a pass repeats the bits of the one before.
+ * rounding, and the pieces fit only if a pass repeats the bits of the one before: each pass then
+ * makes one more piece fit.
  *
  * Values whose chains do not join in PASSES go to twisted/chains.h.
  */
@@ -33,9 +34,10 @@
 #include "twisted/ways.h"
 
 enum {
-    /* Passes, at most.  Two are enough for nearly all values, three for crowded ones, and up to
-       five for those with pivots that are zero but for rounding. */
-    PASSES = 5,
+    /* Passes, at most.  Two are enough for nearly all values, three for crowded ones.  Those with
+       pivots that are zero but for rounding take more: one of Toeplitz of order 4096 takes 5, and 7
+       in float32. */
+    PASSES = TSVD_SINGLE ? 8 : 5,
 
     /* Segments that are read before they are joined: a read takes longer than a join. */
     PIECES_AHEAD = 4,
@@ -425,7 +427,8 @@ __launch_bounds__(WARP) conclude_kernel(struct twisted_device run, struct twiste
         part += SUMMARY_PARTS * block.width;
     }
     state = block.segments.state[at.column];
-    conclude(run, block, at, state.x, state.met, all);
+    conclude(run, block, at, twisted_correct(state.x, state.met.g, state.met.square_norm),
+             state.met, all);
 }
 
 /* ---- host ---- */
