@@ -264,12 +264,12 @@ def _twisted(content):
     for case in content["cases"]:
         group, _, single = case["group"].partition(", ")
         if group in names:
-            whole = group in ("touched", "fresh")
+            time = case["end_to_end" if group in ("touched", "fresh") else "device"]
             yield _row(
                 case["family"],
                 f"{case['n']:,}",
                 names[group] + (single and f", {single}"),
-                _seconds(case["end_to_end"] if whole else case["device"]),
+                _seconds(time) if time else "out of memory",
                 _seconds(case["dc"]) if "dc" in case else "",
                 _seconds(case["target"]),
                 _number(case["orthogonality"]) if "orthogonality" in case else "",

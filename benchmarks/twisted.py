@@ -96,10 +96,15 @@ def _float32(double):
     """The same as a case in float64, whose time is the target."""
     family, n, group = double["family"], double["n"], double["group"]
     count = len(double["seconds"])
-    _, device, total, info = _calls(*_given(family, n, np.float32), count, **OPTIONS[group])
+    info, seconds, failed = None, [], None
+    try:
+        _, device, total, info = _calls(*_given(family, n, np.float32), count, **OPTIONS[group])
+        seconds = total if group == "values" else device
+    except MemoryError as error:  # divide and conquer has no room for what twisted refuses
+        failed = str(error).splitlines()[0]
     _release()
-    seconds = total if group == "values" else device
-    return _show(_case(f"{group}, float32", family, n, double["device"], seconds, info))
+    case = _case(f"{group}, float32", family, n, double["device"], seconds, info)
+    return _show(case | {"failed": failed} if failed else case)
 
 
 def _values(family, n, target):
@@ -172,7 +177,7 @@ def _case(group, family, n, target, device, info=None):
         "family": family,
         "n": n,
         "target": target,
-        "device": median(device),
+        "device": median(device) if device else None,
         "seconds": device,
         "method": info.method if info is not None else None,
     }
@@ -180,6 +185,9 @@ def _case(group, family, n, target, device, info=None):
 
 def _show(case):
     what = f"{case['group']}: {case['family']}, n = {case['n']:,}"
+    if case["device"] is None:
+        print(f"{what:<36}  {case['failed']}", flush=True)
+        return case
     cells = [f"{1e3 * case['device']:>9.3f}", f" {case['method'] or '':<8}"]
     for key in ("dc", "end_to_end"):
         cells.append(f"{1e3 * case[key]:>10.3f}" if case.get(key) else f"{'':>10}")
