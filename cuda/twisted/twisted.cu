@@ -244,6 +244,12 @@ out:
 
 /* ---- whether it pays ---- */
 
+static bool
+few_wanted(int64_t n, int64_t k)
+{
+    return k <= n / TWISTED_FEW;
+}
+
 /* The attempt itself is short for a small matrix, and for few values.  Else it pays if divide and
    conquer would have much to multiply. */
 static tsvd_status
@@ -253,7 +259,7 @@ twisted_pays(struct tsvd_context *ctx, struct twisted_job *job, int *answer)
     double share = 1, least = 1;
     tsvd_status ret = TSVD_OK;
 
-    if (job->n > VALUES_SMALL_ORDER && job->k > job->n / TWISTED_FEW) {
+    if (job->n > VALUES_SMALL_ORDER && !few_wanted(job->n, job->k)) {
         TSVD_TRY(tsvdi_cuda_twisted_share(cuda_of(ctx), &run->device, (char *)run->block.z, &share,
                                           &least));
     }
@@ -414,6 +420,11 @@ twisted_bytes(const struct svd_plan *plan)
     bytes.device = bytes_of(2 * n, bytes_of(k, sizeof(real)));
     bytes.device = bytes_of(plan->told.chunk < plan->told.matrices ? 2 : 1, bytes.device);
     bytes.device = bytes_add(bytes.device, lay_out(&run, NULL));
+    if (plan->problem->options->method == TSVD_METHOD_AUTO && !few_wanted(n, k)) {
+        /* it may leave the matrix to divide and conquer */
+        bytes = bytes_most(bytes, bytes_sum(plan->backend->dc->bytes(plan),
+                                            plan->backend->vectors->begin_bytes(plan)));
+    }
     return bytes_sum(bytes, values);
 }
 

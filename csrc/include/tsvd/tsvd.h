@@ -381,7 +381,8 @@ typedef struct tsvd_plan {
     uint64_t host_bytes;   /* most bytes of workspace on the host; UINT64_MAX: too many to address.
                               Of TWISTED: for a matrix that it does not leave to DC */
     uint64_t device_bytes; /* most bytes of workspace on the device; UINT64_MAX: too many to
-                              address */
+                              address.  Of TWISTED, and of AUTO for few of the values: for a matrix
+                              that is not left to DC */
 } tsvd_plan;
 
 /*
