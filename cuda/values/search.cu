@@ -5,8 +5,8 @@
  * Values may be few, and recurrences are long.  So a round cuts the bracket of every value at
  * several points at once (multisection.h): at as many as keep the device at work for the time of
  * one recurrence, or at one point if there are more values than that.  The values that are still
- * open are listed anew after each round, and the device plans the next one.  Where
- * values are few and rounds are short the host has several done before it asks how many are left.
+ * open are listed anew after each round, and the device plans the next one.  Where values are few
+ * and rounds are short the host has several done before it asks how many are left.
  *
  * A round with few points lasts as long as one recurrence.  It counts from both ends at once
  * (halves.h), in half the time.  The first round, whose points all values share, has no more points
