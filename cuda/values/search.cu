@@ -79,7 +79,7 @@ part_is_enough(const struct round &q, int64_t open)
 /* The plan of a round.  With twofold counts each value has the nearest number of points to its
    share, as a second point for each may save a round.  is_first: all values share one bracket,
    which was not cut before. */
-static __host__ __device__ struct plan
+static __device__ struct plan
 plan_for(const struct round &q, int64_t open, bool is_first)
 {
     const int64_t fill = part_is_enough(q, open) ? q.fill / PLAIN_MORE : q.fill;
@@ -288,19 +288,13 @@ __launch_bounds__(VALUE_THREADS) value_kernel(struct round q, real *d_s)
     }
 }
 
-/* What the host is told after a round. */
-struct answer {
-    int64_t open;   /* brackets that are still open */
-    int64_t points; /* of all rounds so far */
-};
-
-/* Lists the brackets that are open after a round, in their order, and plans the next one.  At first
-   there is no round before: q.d_plan and q.d_list are NULL, and all brackets are looked at.
-   d_is_open is aligned to 8 flags.  Each block adds up by itself what precedes its part. */
+/* Lists the brackets that are open after a round, in their order, and plans the next one, also for
+   the host.  At first there is no round before: q.d_plan and q.d_list are NULL, and all brackets
+   are looked at.  d_is_open is aligned to 8 flags.  Each block adds up by itself what precedes its
+   part. */
 static __global__ void
-__launch_bounds__(LIST_THREADS)
-    list_kernel(struct round q, const char *d_is_open, bool is_first, int64_t *d_list,
-                struct plan *d_plan, struct answer *answer)
+__launch_bounds__(LIST_THREADS) list_kernel(struct round q, const char *d_is_open, bool is_first,
+                                            int64_t *d_list, struct plan *d_plan, struct plan *told)
 {
     __shared__ block_reduce::TempStorage reduce;
     __shared__ block_scan::TempStorage scan;
@@ -334,7 +328,7 @@ __launch_bounds__(LIST_THREADS)
 
         next.before = last.before + last.points;
         *d_plan = next;
-        *answer = {at, next.before};
+        *told = next;
     }
     at -= here;
 #pragma unroll
@@ -353,12 +347,11 @@ struct search {
     int64_t *counts; /* Sturm counts made are added */
     struct device_sturm m;
     struct round q;
-    int64_t open;           /* brackets that were open when the host last asked, */
-    int64_t points;         /* and the points of all rounds before */
+    struct plan plan;       /* that of the next round when the host last asked */
     int64_t *d_list[2];     /* [values] lists of open brackets, old and new in turn */
     struct plan *d_plan[2]; /* the plans that belong to them */
     int latest;             /* the new one */
-    struct answer *answer;  /* in pinned memory */
+    struct plan *told;      /* its plan, in pinned memory */
     char *d_is_open;        /* [open] whether the brackets listed are still open */
     void *d_arrays;         /* all of the device's arrays but the matrix, in one piece */
     double end;             /* share of the work that is done after the search */
@@ -385,20 +378,18 @@ most_points(const struct cuda_call *call)
                        4 * points_that_fill(call, TWOFOLD) / 3 + points_that_fill(call, WIDE));
 }
 
-/* Lists the brackets that are open after a round, but does not ask how many they are.  all: of all
-   brackets, as there was no round before; is_first as for plan_for(). */
+/* Lists the brackets that are open after a round, or at first of all, but does not ask how many
+   they are.  is_first: as for plan_for(). */
 static tsvd_status
-launch_list(struct search *job, bool all, bool is_first)
+launch_list(struct search *job, bool is_first)
 {
     struct cuda_call *call = cuda_of(job->ctx);
     const int to = 1 - job->latest;
-    const int64_t count = all ? job->q.values : job->open;
+    const int64_t count = job->q.d_plan == NULL ? job->q.values : job->plan.open;
     tsvd_status ret = TSVD_OK;
 
-    job->q.d_plan = all ? NULL : job->q.d_plan;
-    job->q.d_list = all ? NULL : job->q.d_list;
     list_kernel<<<blocks_for(count, LIST_THREADS * LIST_EACH), LIST_THREADS, 0, call->stream>>>(
-        job->q, job->d_is_open, is_first, job->d_list[to], job->d_plan[to], job->answer);
+        job->q, job->d_is_open, is_first, job->d_list[to], job->d_plan[to], job->told);
     CUDA_LAUNCHED(call);
     job->latest = to;
     job->q.d_plan = job->d_plan[to];
@@ -415,8 +406,7 @@ ask(struct search *job)
     tsvd_status ret = TSVD_OK;
 
     CUDA_TRY(call, cudaStreamSynchronize(call->stream));
-    job->open = job->answer->open;
-    job->points = job->answer->points;
+    job->plan = *job->told;
     TSVD_TRY(tsvdi_check(job->ctx, job->end - job->left));
 out:
     return ret;
@@ -505,8 +495,7 @@ static tsvd_status
 count_both(struct search *twofold, struct search *wide)
 {
     struct cuda_call *call = cuda_of(twofold->ctx);
-    const int64_t points = plan_for(twofold->q, twofold->open, false).points;
-    const int64_t others = plan_for(wide->q, wide->open, false).points;
+    const int64_t points = twofold->plan.points, others = wide->plan.points;
     const unsigned blocks = blocks_for(points, HALVES_POINTS);
     tsvd_status ret = TSVD_OK;
 
@@ -528,17 +517,17 @@ static tsvd_status
 end_round(struct search *job)
 {
     struct cuda_call *call = cuda_of(job->ctx);
-    const unsigned blocks = blocks_for(job->open, VALUE_THREADS);
+    const unsigned blocks = blocks_for(job->plan.open, VALUE_THREADS);
     tsvd_status ret = TSVD_OK;
 
     narrow_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job->m, job->q, job->d_is_open);
     CUDA_LAUNCHED(call);
     /* in rounds ahead `each` only grows */
-    if (job->q.form == PLAIN && plan_for(job->q, job->open, false).each < FEW_POINTS) {
+    if (job->q.form == PLAIN && job->plan.each < FEW_POINTS) {
         guess_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job->q, job->d_is_open);
         CUDA_LAUNCHED(call);
     }
-    TSVD_TRY(launch_list(job, false, false));
+    TSVD_TRY(launch_list(job, false));
     job->left *= SHARE_LEFT;
 out:
     return ret;
@@ -551,29 +540,27 @@ may_go_ahead(const struct search *job)
 {
     const int64_t points = job->q.fill / PLAIN_MORE;
 
-    return part_is_enough(job->q, job->open) &&
+    return part_is_enough(job->q, job->plan.open) &&
            ROUNDS_AHEAD * points <= points_of_launch(job, counter_for(job, points));
 }
 
-/* Narrows the listed brackets until all are closed.  is_first: as for plan_for(). */
+/* Narrows the listed brackets until all are closed. */
 static tsvd_status
-search_all(struct search *job, bool is_first)
+search_all(struct search *job)
 {
     tsvd_status ret = TSVD_OK;
 
-    while (job->open > 0) {
+    while (job->plan.open > 0) {
         const bool ahead = may_go_ahead(job);
-        const int64_t points =
-            ahead ? job->q.fill / PLAIN_MORE : plan_for(job->q, job->open, is_first).points;
+        const int64_t points = ahead ? job->q.fill / PLAIN_MORE : job->plan.points;
 
         for (int i = 0; i < (ahead ? (int)ROUNDS_AHEAD : 1); i++) {
             TSVD_TRY(count_points(job, points));
             TSVD_TRY(end_round(job));
         }
         TSVD_TRY(ask(job));
-        is_first = false;
     }
-    *job->counts += job->points;
+    *job->counts += job->plan.before;
 out:
     return ret;
 }
@@ -584,15 +571,15 @@ search_both(struct search *twofold, struct search *wide)
 {
     tsvd_status ret = TSVD_OK;
 
-    while (twofold->open > 0 && wide->open > 0) {
+    while (twofold->plan.open > 0 && wide->plan.open > 0) {
         TSVD_TRY(count_both(twofold, wide));
         TSVD_TRY(end_round(twofold));
         TSVD_TRY(end_round(wide));
         TSVD_TRY(ask(twofold));
         TSVD_TRY(ask(wide));
     }
-    TSVD_TRY(search_all(twofold, false));
-    TSVD_TRY(search_all(wide, false));
+    TSVD_TRY(search_all(twofold));
+    TSVD_TRY(search_all(wide));
 out:
     return ret;
 }
@@ -636,7 +623,9 @@ take_up(struct search *job, enum form form, int list, struct search *part)
     *part = *job;
     part->q.form = form;
     part->q.fill = points_that_fill(call, form);
-    part->answer += list;
+    part->q.d_plan = NULL;
+    part->q.d_list = NULL;
+    part->told += list;
     part->d_plan[0] += list;
     part->d_plan[1] += list;
     part->latest = 1 - list;
@@ -657,14 +646,14 @@ share_out(struct search *job, struct search *wide, struct search *twofold)
 
     TSVD_TRY(ask(wide));
     TSVD_TRY(ask(twofold));
-    wide->d_list[1] += twofold->open;
-    twofold->d_list[0] += wide->open;
-    twofold->d_is_open += (wide->open + LIST_EACH - 1) / LIST_EACH * LIST_EACH;
-    if (wide->open > 0) {
-        twofold->q.d_at += bracket_max(wide->open, wide->q.fill);
+    wide->d_list[1] += twofold->plan.open;
+    twofold->d_list[0] += wide->plan.open;
+    twofold->d_is_open += (wide->plan.open + LIST_EACH - 1) / LIST_EACH * LIST_EACH;
+    if (wide->plan.open > 0) {
+        twofold->q.d_at += bracket_max(wide->plan.open, wide->q.fill);
         TSVD_TRY(tsvdi_cuda_sturm_add(call, WIDE, job->v.d_d, job->v.d_e, &job->m));
     }
-    if (twofold->open > 0) {
+    if (twofold->plan.open > 0) {
         TSVD_TRY(tsvdi_cuda_sturm_add(call, TWOFOLD, job->v.d_d, job->v.d_e, &job->m));
     }
     wide->m = twofold->m = job->m;
@@ -682,9 +671,9 @@ take_up_rest(struct search *job)
 
     TSVD_TRY(take_up(job, WIDE, 0, &wide));
     if (!TSVD_SINGLE) {
-        TSVD_TRY(launch_list(&wide, true, false));
+        TSVD_TRY(launch_list(&wide, false));
         TSVD_TRY(take_up(job, TWOFOLD, 1, &twofold));
-        TSVD_TRY(launch_list(&twofold, true, false));
+        TSVD_TRY(launch_list(&twofold, false));
         TSVD_TRY(share_out(job, &wide, &twofold));
         TSVD_TRY(search_both(&twofold, &wide));
     }
@@ -707,8 +696,8 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
     job.v = v;
     job.q.values = values;
     job.counts = counts;
-    static_assert(2 * sizeof(struct answer) <= LANDING_BYTES, "those of two searches land");
-    job.answer = (struct answer *)call->landing;
+    static_assert(2 * sizeof(struct plan) <= LANDING_BYTES, "those of two searches land");
+    job.told = (struct plan *)call->landing;
     job.q.fill = points_that_fill(call, PLAIN);
     job.q.first = v.first;
     job.q.eps = v.eps;
@@ -719,9 +708,9 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
     TSVD_TRY(tsvdi_cuda_sturm_begin(call, v.n, v.d_d, v.d_e, &job.m));
     start_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job.m, job.q, v.d_hint, job.d_is_open);
     CUDA_LAUNCHED(call);
-    TSVD_TRY(launch_list(&job, true, v.d_hint == NULL));
+    TSVD_TRY(launch_list(&job, v.d_hint == NULL));
     TSVD_TRY(ask(&job));
-    TSVD_TRY(search_all(&job, v.d_hint == NULL));
+    TSVD_TRY(search_all(&job));
     job.left = done - job.end;
     job.end = done;
     TSVD_TRY(take_up_rest(&job));
