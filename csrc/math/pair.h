@@ -4,13 +4,11 @@
  *   wide   a double in either precision, or a vector of doubles in a source that defines
  *          TSVD_VECTOR.  Such a source first includes cpu/kernels/wide.h, which has the names below
  *          for vectors.
- *   pair   about twice the digits of real.  In float64 it is the unevaluated sum of two doubles,
- *          the second one at most half a unit in the last place of the first (Dekker, Numerische
- *          Mathematik 18 (1971); Knuth, TAOCP 2, 4.2.2).  In float32 it is a double by itself.
+ *   pair   the unevaluated sum of two doubles, the second one at most half a unit in the last place
+ *          of the first (Dekker, Numerische Mathematik 18 (1971); Knuth, TAOCP 2, 4.2.2).
  *
- * The arithmetic of a pair keeps 2^-102 or so of its terms in float64, and 2^-53 in float32.  Every
- * operation is an IEEE 754 one, and a fused one where wide_fma() is written, so that host and
- * device give the same bits.
+ * The arithmetic of a pair keeps 2^-102 or so of its terms.  Every operation is an IEEE 754 one,
+ * and a fused one where wide_fma() is written, so that host and device give the same bits.
  */
 #ifndef TSVDI_PAIR_H
 #define TSVDI_PAIR_H
@@ -115,64 +113,11 @@ wide_two_sum(wide a, wide b, wide *rest)
     return sum;
 }
 
-#if TSVD_SINGLE
-
-typedef wide pair;
-
-/* A share that a sum of pairs may lose without harm, and one that long chains of them may. */
-#define PAIR_TINY 0x1p-56
-#define PAIR_NOISE 0x1p-44
-
-TSVD_HD pair
-pair_of(wide high, wide low)
-{
-    return high + low;
-}
-
-TSVD_HD wide
-pair_high(pair x)
-{
-    return x;
-}
-
-TSVD_HD wide
-pair_low(pair x)
-{
-    (void)x;
-    return WIDE_SPLAT(0.0);
-}
-
-/* x + y. */
-TSVD_HD pair
-pair_add(pair x, wide y)
-{
-    return x + y;
-}
-
-/* x + y - z, of which much may cancel. */
-TSVD_HD wide
-pair_excess(pair x, pair y, pair z)
-{
-    wide rest;
-    const wide sum = wide_two_sum(x, y, &rest);
-
-    return (sum - z) + rest;
-}
-
-/* x - (square + rest) / y, where inverse = 1 / y. */
-TSVD_HD pair
-pair_minus_quotient(pair x, wide square, wide rest, pair y, wide inverse)
-{
-    (void)rest, (void)y;
-    return wide_fma(-square, inverse, x);
-}
-
-#else
-
 typedef struct pair {
     wide high, low;
 } pair;
 
+/* A share that a sum of pairs may lose without harm, and one that long chains of them may. */
 #define PAIR_TINY 0x1p-110
 #define PAIR_NOISE 0x1p-88
 
@@ -199,6 +144,7 @@ pair_low(pair x)
     return x.low;
 }
 
+/* x + y. */
 TSVD_HD pair
 pair_add(pair x, wide y)
 {
@@ -208,6 +154,7 @@ pair_add(pair x, wide y)
     return pair_of(sum, rest + x.low);
 }
 
+/* x + y - z, of which much may cancel. */
 TSVD_HD wide
 pair_excess(pair x, pair y, pair z)
 {
@@ -218,17 +165,20 @@ pair_excess(pair x, pair y, pair z)
     return all + ((more + rest) + ((x.low + y.low) - z.low));
 }
 
+/* x - (square + rest) / y, where inverse = 1 / y. */
 TSVD_HD pair
 pair_minus_quotient(pair x, wide square, wide rest, pair y, wide inverse)
 {
     const wide quotient = square * inverse;
     const wide left = wide_fma(-quotient, y.high, square); /* exact but for 2^-53 of itself */
-    const wide more = (left + wide_fma(-quotient, y.low, rest)) * inverse;
+    /* squares of float32 numbers leave no rest */
+    const wide off = TSVD_SINGLE ? wide_fma(-quotient, y.low, left)
+                                 : (wide)(left + wide_fma(-quotient, y.low, rest));
+    const wide more = off * inverse;
     wide error;
     const wide sum = wide_two_sum(x.high, -quotient, &error);
 
     return pair_of(sum, (error + x.low) - more);
 }
 
-#endif
 #endif

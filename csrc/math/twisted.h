@@ -36,9 +36,9 @@
  *                 no division, and wide numbers will do.  Near the middle is preferred, since the
  *                 chains from both ends are then equally long and run side by side.
  *   corrections   E+ down to r and E- up to r in pairs; x becomes x - g_r / |z|^2.  |z|^2 comes
- * from both chains too: N_{k+1} = (1 + N_k) (b_k / E_k)^2.  So nothing is stored. the vector    the
- * same once more with the ratios b_k / E_k stored.  g_r tells how good it is. z follows from r
- * outwards.
+ *                 from both chains too: N_{k+1} = (1 + N_k) (b_k / E_k)^2.  So nothing is stored.
+ *   the vector    the same once more with the ratios b_k / E_k stored.  g_r tells how good it is.
+ *                 z follows from r outwards, and its Rayleigh quotient is the value.
  *
  * All numbers are scaled by a power of two, so that the largest b_k is in [1, 2).
  */
@@ -65,7 +65,11 @@ enum {
     TWISTED_LEAN = 7,
 
     /* The most corrections of a value. */
-    TWISTED_CORRECTIONS = 4
+    TWISTED_CORRECTIONS = 4,
+
+    /* Whether a vector is made before any correction.  In float32 it is nearly always accurate:
+       bisection finds the digits of a double. */
+    TWISTED_AT_ONCE = TSVD_SINGLE
 };
 
 /* The matrix, prepared. */
@@ -190,12 +194,8 @@ twisted_chain_step(pair shift, wide b, wide square, wide rest, struct twisted_ch
     const wide tiny = pair_high(shift) * WIDE_SPLAT(PAIR_TINY);
 
     chain->norm = wide_fma(chain->norm, ratio_square, ratio_square);
-#if TSVD_SINGLE
-    chain->e = wide_select(zero, tiny, next);
-#else
     chain->e.high = wide_select(zero, tiny, next.high);
     chain->e.low = next.low;
-#endif
     return ratio;
 }
 
@@ -207,7 +207,7 @@ twisted_meet(pair shift, struct twisted_chain top, struct twisted_chain bottom, 
     return pair_excess(top.e, bottom.e, shift);
 }
 
-/* The shift corrected by what a pass has found. */
+/* The shift corrected by what a pass has found: the Rayleigh quotient of its vector. */
 TSVD_HD pair
 twisted_correct(pair shift, wide g, wide square_norm)
 {
@@ -260,14 +260,8 @@ twisted_null(const struct twisted_matrix *m, int side, double *x)
 
 /* Values closer than this, relative to themselves, are refused: their gap is not known well, and
    what rounding in pairs does to the vector is no longer negligible.  Over the families of the
-   tests nothing went wrong from 1e-14 on in float64, and from 1e-12 on in float32.  There rounding
-   moves a vector by about 1e-16 / relgap, and results may be off by a multiple of n: so the gate
-   falls with n. */
-TSVD_HD double
-twisted_relgap(int64_t n)
-{
-    return TSVD_SINGLE ? fmax(fmin(1e-6 / (double)n, 1e-9), 1e-12) : 1e-13;
-}
+   tests nothing went wrong from 1e-14 on. */
+#define TWISTED_RELGAP 1e-13
 
 /* Counts are right, and chains stay within the range of doubles, for shifts from this on. */
 #define TWISTED_LEAST 0x1p-240
@@ -298,6 +292,13 @@ twisted_angle_limit(int64_t n)
     return limit * limit;
 }
 
+/* Whether a vector is accurate as it is. */
+TSVD_HD int
+twisted_is_accurate(int64_t n, double angle_square)
+{
+    return angle_square <= twisted_angle_limit(n);
+}
+
 /* Whether a correction leaves an angle within the limit: it squares the relative angle. */
 TSVD_HD int
 twisted_settles(double angle_square, double limit_square)
@@ -313,7 +314,7 @@ TSVD_HD int
 twisted_accepts(int64_t n, double angle_square, double balance, double from, double shift,
                 double gap)
 {
-    return angle_square <= twisted_angle_limit(n) && fabs(balance - 1) <= TWISTED_BALANCE &&
+    return twisted_is_accurate(n, angle_square) && fabs(balance - 1) <= TWISTED_BALANCE &&
            fabs(shift - from) <= gap / 4;
 }
 
@@ -330,8 +331,11 @@ twisted_nearest(real x, double high, double low, int one, int other)
                                               : x;
 }
 
+/* The share by which the value of an accepted vector may be off: in float64 it was corrected. */
+#define TWISTED_NOISE (TSVD_SINGLE ? 0x1p-44 : PAIR_NOISE)
+
 /* The value of a shift high + low, in the units of B, as bisection gives it: the largest real that
-   is not above it, or infinity above all of them; less than the share PAIR_NOISE below a real
+   is not above it, or infinity above all of them; less than the share TWISTED_NOISE below a real
    counts as that real.  Below the smallest normal number it is the nearest real.  2^-exponent was
    the scale. */
 TSVD_HD real
@@ -352,7 +356,7 @@ twisted_value(double high, double low, real_int exponent)
     }
     /* what x is above the shift, for float64 in the scaled units, where nothing overflows */
     below = TSVD_SINGLE ? ((double)x - there) / (up * rest) - low : -low;
-    return below > PAIR_NOISE * high ? r_from_bits(r_bits(x) - 1) : x;
+    return below > TWISTED_NOISE * high ? r_from_bits(r_bits(x) - 1) : x;
 }
 
 #endif

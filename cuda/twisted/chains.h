@@ -96,11 +96,10 @@ meet(const struct twisted_matrix &m, const struct way &way, pair x, struct meeti
 
 /* Corrects a value until it is settled. */
 static __device__ __forceinline__ pair
-correct(const struct twisted_matrix &m, const struct way &way, pair x, double gap,
+correct(const struct twisted_matrix &m, const struct way &way, pair x, double gap, bool settled,
         struct meeting *meeting)
 {
     const double limit = twisted_angle_limit(m.n);
-    bool settled = false;
 
     for (int i = 0; i < TWISTED_CORRECTIONS; i++) {
         const struct met met = meet<false>(m, way, x, meeting);
@@ -119,25 +118,21 @@ correct(const struct twisted_matrix &m, const struct way &way, pair x, double ga
     return x;
 }
 
-static __device__ __forceinline__ bool
-is_accurate(const struct twisted_device &run, struct met met, double gap)
-{
-    return twisted_angle_square(met.g, met.square_norm, gap) <= twisted_angle_limit(run.n);
-}
-
-/* Where corrections begin.  Returns whether none may be needed: the chains by segments have settled
-   the value, even if they did not join. */
+/* Where corrections begin.  Returns whether none may be needed: where the chains by segments have
+   settled the value, even if they did not join, or at once. */
 static __device__ __forceinline__ bool
 first_shift(const struct twisted_device &run, const struct twisted_block &block, struct place at,
             double gap, pair *x)
 {
     const double shift = shift_at(run, at);
-    const bool known = block.segments.count > 1 && block.segments.state[at.column].stage != OPEN;
-    const pair found = known ? block.segments.state[at.column].x : pair_of(shift, 0.0);
-    const bool near = fabs(pair_high(found) - shift) <= gap / 4;
+    struct twisted_state state = {pair_of(shift, 0.0), 0, {0, 0}, TWISTED_AT_ONCE ? SETTLED : OPEN};
 
-    *x = near ? found : pair_of(shift, 0.0);
-    return known && near;
+    if (block.segments.count > 1 && block.segments.state[at.column].stage != OPEN &&
+        fabs(pair_high(block.segments.state[at.column].x) - shift) <= gap / 4) {
+        state = block.segments.state[at.column];
+    }
+    *x = state.x;
+    return state.stage != OPEN;
 }
 
 static __global__ void
@@ -152,7 +147,7 @@ __launch_bounds__(CHAIN_THREADS) chain_kernel(struct twisted_device run, struct 
     struct met met;
     struct summary all;
     double gap;
-    bool settled; /* as far as is known, all values of the block */
+    bool settled;
     int r;
     pair x;
 
@@ -175,20 +170,15 @@ __launch_bounds__(CHAIN_THREADS) chain_kernel(struct twisted_device run, struct 
     way.row = at.end == TOP ? 0 : last;
     way.z = column_of(block, at.column);
     gap = gap_of(run, at.value);
-    settled = __syncthreads_and(first_shift(run, block, at, gap, &x));
-    for (;;) {
-        if (!settled) {
-            x = correct(m, way, x, gap, &meeting);
-        }
+    settled = first_shift(run, block, at, gap, &x);
+    if (__syncthreads_or(settled)) {
         met = meet<true>(m, way, x, &meeting);
-        if (!settled) {
-            break;
-        }
-        settled = __syncthreads_and(is_accurate(run, met, gap));
-        if (settled) { /* the vector is accurate, and its Rayleigh quotient is more so */
-            x = twisted_correct(x, met.g, met.square_norm);
-            break;
-        }
+        settled = settled &&
+                  twisted_is_accurate(run.n, twisted_angle_square(met.g, met.square_norm, gap));
+    }
+    if (!__syncthreads_and(settled)) {
+        x = correct(m, way, x, gap, settled, &meeting);
+        met = meet<true>(m, way, x, &meeting);
     }
     all = unfold(way, 1);
     if (at.end == BOTTOM) {

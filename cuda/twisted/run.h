@@ -167,9 +167,9 @@ gap_of(const struct twisted_device &run, int64_t value)
 
 /* Whether a value is far enough from others, and from zero. */
 static __device__ __forceinline__ bool
-twisted_parts(int64_t n, double x, double gap)
+twisted_parts(double x, double gap)
 {
-    return gap >= twisted_relgap(n) * x && x > 2 * TWISTED_LEAST;
+    return gap >= TWISTED_RELGAP * x && x > 2 * TWISTED_LEAST;
 }
 
 /* Rows between two rescalings of minors: one of these, or WARP; at most matrix_of().stride. */

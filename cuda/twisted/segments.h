@@ -35,9 +35,8 @@
 
 enum {
     /* Passes, at most.  Two are enough for nearly all values, three for crowded ones.  Those with
-       pivots that are zero but for rounding take more: one of Toeplitz of order 4096 takes 5, and 7
-       in float32. */
-    PASSES = TSVD_SINGLE ? 8 : 5,
+       pivots that are zero but for rounding take more: one of Toeplitz of order 4096 takes 5. */
+    PASSES = 8,
 
     /* Segments that are read before they are joined: a read takes longer than a join. */
     PIECES_AHEAD = 4,
@@ -427,8 +426,7 @@ __launch_bounds__(WARP) conclude_kernel(struct twisted_device run, struct twiste
         part += SUMMARY_PARTS * block.width;
     }
     state = block.segments.state[at.column];
-    conclude(run, block, at, twisted_correct(state.x, state.met.g, state.met.square_norm),
-             state.met, all);
+    conclude(run, block, at, state.x, state.met, all);
 }
 
 /* ---- host ---- */
@@ -443,7 +441,7 @@ twist_by_segments(struct cuda_call *call, const struct twisted_device *run,
     tsvd_status ret = TSVD_OK;
 
     for (int pass = 0; pass < PASSES; pass++) {
-        if (pass == 0) { /* which is never the last */
+        if (pass == 0 && !TWISTED_AT_ONCE) { /* which is never the last */
             segment_kernel<false><<<grid, WARP, 0, call->stream>>>(*run, *block);
         } else {
             segment_kernel<true><<<grid, WARP, 0, call->stream>>>(*run, *block);

@@ -286,7 +286,7 @@ __launch_bounds__(THREADS) gap_kernel(struct twisted_device run, double margin)
         if (!(fmin(x, gap) >= margin)) {
             atomicAdd(&run.facts->coarse, 1ULL);
         }
-        if (!twisted_parts(run.n, x, gap)) {
+        if (!twisted_parts(x, gap)) {
             atomicAdd(&run.facts->refused, 1ULL);
         }
     } else if (i < run.k) {

@@ -266,7 +266,8 @@ read_run(const struct twisted_device &run, const struct twisted_block &block, in
 }
 
 /* Writes what remains of a value: row r of z, the factors of its rows and the value itself.  Counts
-   it if it does not pass the gates.  all: what is known of z without row r.
+   it if it does not pass the gates.  x: the shift of its vector.  all: what is known of z without
+   row r.
 
    The factors make the largest entry of L's column positive, as entries will be rounded.  Where the
    largest and the least are equally large then, the first of them decides, which is looked for in
@@ -297,9 +298,10 @@ conclude(const struct twisted_device &run, const struct twisted_block &block, st
     if (at.repeats) {
         return;
     }
+    x = twisted_correct(x, met.g, met.square_norm);
     run.value[value] = pair_high(x);
     run.s[value] = twisted_value(pair_high(x), pair_low(x), run.exponent);
-    if (!(twisted_parts(run.n, shift, gap) &&
+    if (!(twisted_parts(shift, gap) &&
           twisted_accepts(run.n, angle, all.sum[0] / all.sum[1], shift, pair_high(x), gap))) {
         atomicAdd(&run.facts->refused, 1ULL);
     }

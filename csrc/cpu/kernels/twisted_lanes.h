@@ -177,11 +177,7 @@ find_twist(const struct twisted_matrix *m, int vectors, struct twist *t, wide_in
 static inline __attribute__((always_inline)) pair
 pair_select(wide_mask mask, pair a, pair b)
 {
-#if TSVD_SINGLE
-    return wide_select(mask, a, b);
-#else
     return (pair){wide_select(mask, a.high, b.high), wide_select(mask, a.low, b.low)};
-#endif
 }
 
 static inline __attribute__((always_inline)) struct twisted_chain
@@ -411,6 +407,29 @@ find_signs(int64_t n, int vectors, const wide *z, int first, const wide *factor,
     }
 }
 
+/* The square of the angle by which the vector of a lane may be off. */
+static inline __attribute__((always_inline)) double
+angle_of(const struct twisted_lanes *job, const struct twist *t, int64_t lane)
+{
+    const int64_t v = lane / WIDE_LANES, own = lane % WIDE_LANES;
+
+    return twisted_angle_square(t->g[v][own], t->square_norm[v][own], job->gap[lane]);
+}
+
+/* Finds the lanes whose vectors are accurate as they are; returns 1 if all are. */
+static inline __attribute__((always_inline)) int
+settle(const struct twisted_matrix *m, const struct twisted_lanes *job, const struct twist *t,
+       char *settled)
+{
+    int all = 1;
+
+    for (int64_t lane = 0; lane < job->count; lane++) {
+        settled[lane] = (char)twisted_is_accurate(m->n, angle_of(job, t, lane));
+        all &= settled[lane];
+    }
+    return all;
+}
+
 /* Corrects the shift of each lane whose angle will not be small enough without; returns 1 if no
    lane needs another correction. */
 static inline __attribute__((always_inline)) int
@@ -428,8 +447,7 @@ correct(const struct twisted_matrix *m, int vectors, const struct twisted_lanes 
             char *own = &settled[v * WIDE_LANES + lane];
 
             if (!*own) {
-                const double angle = twisted_angle_square(t->g[v][lane], t->square_norm[v][lane],
-                                                          job->gap[v * WIDE_LANES + lane]);
+                const double angle = angle_of(job, t, v * WIDE_LANES + lane);
 
                 moved[lane] = 1;
                 /* where it is not a number there is no hope either */
@@ -452,6 +470,7 @@ twist_vectors(const struct twisted_matrix *m, int vectors, const struct twisted_
     struct twist t = {.low = 2 * n, .high = 0, .z = (wide *)job->work};
     wide factor[2][TWIST_VECTORS], sign[TWIST_VECTORS];
     char settled[TWIST_LANES] = {0};
+    int accurate = 0;
 
     /* the other lanes repeat the first one */
     for (int v = 0; v < vectors; v++) {
@@ -469,13 +488,19 @@ twist_vectors(const struct twisted_matrix *m, int vectors, const struct twisted_
         t.low = r < t.low ? r : t.low;
         t.high = r > t.high ? r : t.high;
     }
-    for (int i = 0; i < TWISTED_CORRECTIONS; i++) {
-        meet(m, vectors, 0, &t);
-        if (correct(m, vectors, job, settled, &t)) {
-            break;
-        }
+    if (TWISTED_AT_ONCE) {
+        meet(m, vectors, 1, &t);
+        accurate = settle(m, job, &t, settled);
     }
-    meet(m, vectors, 1, &t);
+    if (!accurate) {
+        for (int i = 0; i < TWISTED_CORRECTIONS; i++) {
+            meet(m, vectors, 0, &t);
+            if (correct(m, vectors, job, settled, &t)) {
+                break;
+            }
+        }
+        meet(m, vectors, 1, &t);
+    }
     unfold(2 * n, vectors, &t);
     for (int side = 0; side < 2; side++) {
         for (int lane = 0; lane < vectors * WIDE_LANES; lane++) {
@@ -491,15 +516,15 @@ twist_vectors(const struct twisted_matrix *m, int vectors, const struct twisted_
     write_columns(n, vectors, t.z, column, factor[column], count, job->columns, job->stride);
     write_rows(n, vectors, t.z, row, factor[row], count, job->rows);
     for (int v = 0; v < vectors; v++) {
+        const pair x = twisted_correct(t.x[v], t.g[v], t.square_norm[v]);
         const int64_t left = count - v * WIDE_LANES;
 
         for (int lane = 0; lane < (left < WIDE_LANES ? left : WIDE_LANES); lane++) {
             const int64_t i = v * WIDE_LANES + lane;
 
-            job->high[i] = pair_high(t.x[v])[lane];
-            job->low[i] = pair_low(t.x[v])[lane];
-            job->angle_square[i] =
-                twisted_angle_square(t.g[v][lane], t.square_norm[v][lane], job->gap[i]);
+            job->high[i] = pair_high(x)[lane];
+            job->low[i] = pair_low(x)[lane];
+            job->angle_square[i] = angle_of(job, &t, i);
             job->balance[i] = t.sum[0][v][lane] / t.sum[1][v][lane];
         }
     }

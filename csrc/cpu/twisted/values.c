@@ -226,7 +226,7 @@ int
 tsvdi_cpu_twisted_stands_apart(const struct twisted_run *run, int64_t index, double x, double gap)
 {
     return is_null(run, index, x) ? gap >= TWISTED_NULL_GAP
-                                  : gap >= twisted_relgap(run->job->n) * x && x > 2 * run->least;
+                                  : gap >= TWISTED_RELGAP * x && x > 2 * run->least;
 }
 
 tsvd_status
