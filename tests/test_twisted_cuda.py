@@ -71,6 +71,20 @@ def test_close_values_of_a_large_matrix(dtype):
     check_few(d, e, *twisted(d, e, fallback=0, select="i", select_range=(0, 9)))
 
 
+@pytest.mark.parametrize("n", [2000, 10_000, 100_000])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_small_last_value(n, dtype):
+    """The search knows it to 2^-50 of the largest value, few digits of its own."""
+    d, e = np.ones(n, dtype), np.full(n - 1, 0.5, dtype)
+    for power in range(-40, -20, 3):
+        for factor in (1, 1.37, 1.9):
+            d[n // 2] = factor * 2.0**power
+            result, info = twisted(d, e, fallback=0, select="i", select_range=(n - 2, n - 1))
+            check_few(d, e, result, info)
+            s = tsvd.svdvals(d, e, device="cuda", select="i", select_range=(n - 2, n - 1))
+            assert value_error(result.s, s) <= 2
+
+
 @pytest.mark.parametrize("family", ["blocks_mirrored", "runs_glued", "ladders_repeated", "jordan"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_chains_that_are_hard_to_join(family, dtype):

@@ -67,8 +67,8 @@ enum {
     /* The most corrections of a value. */
     TWISTED_CORRECTIONS = 4,
 
-    /* Whether a vector is made before any correction.  In float32 it is nearly always accurate:
-       bisection finds the digits of a double. */
+    /* Whether a vector is made before any correction.  In float32 it is nearly always accurate, as
+       values are known to more digits. */
     TWISTED_AT_ONCE = TSVD_SINGLE
 };
 
@@ -282,6 +282,9 @@ twisted_angle_square(double g, double square_norm, double gap)
     return share * share / square_norm;
 }
 
+/* The largest correction that an accurate vector leaves, beside its value. */
+#define TWISTED_MOVED 0x1p-23
+
 /* The largest angle, squared, that is accepted: 0.02 eps n, where two vectors may miss
    orthogonality by 3 eps (n + 8).  */
 TSVD_HD double
@@ -292,11 +295,15 @@ twisted_angle_limit(int64_t n)
     return limit * limit;
 }
 
-/* Whether a vector is accurate as it is. */
+/* Whether a vector is accurate as it is.  Beside its angle its part from the mirror image of the
+   value must be small: about moved / 2x, where `moved` is the correction that the shift x would
+   get.  The balance feels that part, and the Rayleigh quotient its square.  Where x is small beside
+   the largest value, the distance to its mirror image is small, and the angle alone would allow
+   more. */
 TSVD_HD int
-twisted_is_accurate(int64_t n, double angle_square)
+twisted_is_accurate(int64_t n, double angle_square, double moved, double x)
 {
-    return angle_square <= twisted_angle_limit(n);
+    return angle_square <= twisted_angle_limit(n) && fabs(moved) <= TWISTED_MOVED * x;
 }
 
 /* Whether a correction leaves an angle within the limit: it squares the relative angle. */
@@ -314,7 +321,7 @@ TSVD_HD int
 twisted_accepts(int64_t n, double angle_square, double balance, double from, double shift,
                 double gap)
 {
-    return twisted_is_accurate(n, angle_square) && fabs(balance - 1) <= TWISTED_BALANCE &&
+    return angle_square <= twisted_angle_limit(n) && fabs(balance - 1) <= TWISTED_BALANCE &&
            fabs(shift - from) <= gap / 4;
 }
 
@@ -331,7 +338,8 @@ twisted_nearest(real x, double high, double low, int one, int other)
                                               : x;
 }
 
-/* The share by which the value of an accepted vector may be off: in float64 it was corrected. */
+/* The share by which the value of an accepted vector may be off: in float64 it was corrected, and
+   in float32 TWISTED_MOVED limits it. */
 #define TWISTED_NOISE (TSVD_SINGLE ? 0x1p-44 : PAIR_NOISE)
 
 /* The value of a shift high + low, in the units of B, as bisection gives it: the largest real that

@@ -118,14 +118,14 @@ correct(const struct twisted_matrix &m, const struct way &way, pair x, double ga
     return x;
 }
 
-/* Where corrections begin.  Returns whether none may be needed: where the chains by segments have
-   settled the value, even if they did not join, or at once. */
+/* Where corrections begin.  Returns whether none may be needed.  The chains by segments may have
+   settled the value even if they did not join. */
 static __device__ __forceinline__ bool
 first_shift(const struct twisted_device &run, const struct twisted_block &block, struct place at,
             double gap, pair *x)
 {
     const double shift = shift_at(run, at);
-    struct twisted_state state = {pair_of(shift, 0.0), 0, {0, 0}, TWISTED_AT_ONCE ? SETTLED : OPEN};
+    struct twisted_state state = first_state(shift);
 
     if (block.segments.count > 1 && block.segments.state[at.column].stage != OPEN &&
         fabs(pair_high(block.segments.state[at.column].x) - shift) <= gap / 4) {
@@ -173,8 +173,9 @@ __launch_bounds__(CHAIN_THREADS) chain_kernel(struct twisted_device run, struct 
     settled = first_shift(run, block, at, gap, &x);
     if (__syncthreads_or(settled)) {
         met = meet<true>(m, way, x, &meeting);
-        settled = settled &&
-                  twisted_is_accurate(run.n, twisted_angle_square(met.g, met.square_norm, gap));
+        settled =
+            settled && twisted_is_accurate(run.n, twisted_angle_square(met.g, met.square_norm, gap),
+                                           met.g / met.square_norm, pair_high(x));
     }
     if (!__syncthreads_and(settled)) {
         x = correct(m, way, x, gap, settled, &meeting);

@@ -34,8 +34,9 @@
 #include "twisted/ways.h"
 
 enum {
-    /* Passes, at most.  Two are enough for nearly all values, three for crowded ones.  Those with
-       pivots that are zero but for rounding take more: one of Toeplitz of order 4096 takes 5. */
+    /* Passes, at most.  Two are enough for nearly all values (one in float32), three for crowded
+       ones.  Those with pivots that are zero but for rounding take more: one of Toeplitz of order
+       4096 takes 5, one of order 3001 more. */
     PASSES = 8,
 
     /* Segments that are read before they are joined: a read takes longer than a join. */
@@ -296,20 +297,23 @@ judge(const struct twisted_device &run, struct place at, const struct joined &to
 {
     const double gap = gap_of(run, at.value), limit = twisted_angle_limit(run.n);
     const double mismatch = top.mismatch + bottom.mismatch;
-    double angle;
+    double angle, moved;
+    bool accurate;
 
     state->met.g = twisted_meet(state->x, top.chain, bottom.chain, &state->met.square_norm);
     state->moved = 0;
     angle = twisted_angle_square(state->met.g, state->met.square_norm, gap);
-    if (state->stage == SETTLED && angle <= limit &&
+    moved = -state->met.g / state->met.square_norm;
+    accurate = twisted_is_accurate(run.n, angle, moved, pair_high(state->x));
+    if (state->stage == SETTLED && accurate &&
         mismatch / (gap * gap) / state->met.square_norm <= limit / MISMATCH_SHARE) {
         state->stage = JOINED;
-    } else if (state->stage == OPEN || !(angle <= limit)) {
+    } else if (state->stage == OPEN || !accurate) {
         /* where it is not a number there is no hope */
         state->stage =
             !(angle < (double)INFINITY) || twisted_settles(angle, limit) ? SETTLED : OPEN;
         state->x = twisted_correct(state->x, state->met.g, state->met.square_norm);
-        state->moved = -state->met.g / state->met.square_norm;
+        state->moved = moved;
     }
 }
 

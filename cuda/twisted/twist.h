@@ -313,8 +313,7 @@ __launch_bounds__(CHAIN_THREADS) twist_kernel(struct twisted_device run, struct 
     move_entrances(block, at, column);
     if (at.end == TOP) {
         if (block.segments.count > 1) {
-            block.segments.state[column] = {
-                pair_of(w.shift, 0.0), 0, {0, 0}, TWISTED_AT_ONCE ? SETTLED : OPEN};
+            block.segments.state[column] = first_state(w.shift);
         }
         block.value[column] = (int)at.column;
         block.twist[column] = twist[at.lane];

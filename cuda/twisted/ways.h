@@ -101,6 +101,12 @@ shift_at(const struct twisted_device &run, struct place at)
     return run.found[run.first - run.from + at.value];
 }
 
+static __device__ __forceinline__ struct twisted_state
+first_state(double shift)
+{
+    return {pair_of(shift, 0.0), 0, {0, 0}, TWISTED_AT_ONCE ? SETTLED : OPEN};
+}
+
 /* Whether the chains by segments have found all values of a warp. */
 static __device__ __forceinline__ bool
 all_joined(const struct twisted_block &block, struct place at)

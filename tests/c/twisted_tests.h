@@ -106,7 +106,11 @@ test_twisted_rules(void)
     CHECK(twisted_accepts(10, 0, 1, 1, 1.2, 1) && !twisted_accepts(10, 0, 1, 1, 1.3, 1) &&
               !twisted_accepts(10, NAN, 1, 1, 1, 1) && !twisted_accepts(10, 0, NAN, 1, 1, 1) &&
               !twisted_accepts(10, 0, 1.1, 1, 1, 1) &&
-              !twisted_accepts(10, (double)R_EPS, 1, 1, 1, 1),
+              !twisted_accepts(10, (double)R_EPS, 1, 1, 1, 1) &&
+              twisted_is_accurate(10, 0, -0x1p-33, 0x1p-10) &&
+              !twisted_is_accurate(10, 0, -0x1p-32, 0x1p-10) &&
+              !twisted_is_accurate(10, (double)R_EPS, 0, 1) &&
+              !twisted_is_accurate(10, NAN, 0, 1) && !twisted_is_accurate(10, 0, NAN, 1),
           "what is accepted");
 }
 
@@ -233,7 +237,8 @@ twisted_vector(const struct twisted_problem *p, double shift, double gap, pair *
     for (int i = 0; i < TWISTED_CORRECTIONS && !settled; i++) {
         g = twisted_pass(p, *x, r, ratio, &square_norm);
         angle = twisted_angle_square(g, square_norm, gap);
-        if (TWISTED_AT_ONCE && i == 0 && twisted_is_accurate(n, angle)) {
+        if (TWISTED_AT_ONCE && i == 0 &&
+            twisted_is_accurate(n, angle, g / square_norm, pair_high(*x))) {
             break;
         }
         *x = twisted_correct(*x, g, square_norm);

@@ -424,7 +424,11 @@ settle(const struct twisted_matrix *m, const struct twisted_lanes *job, const st
     int all = 1;
 
     for (int64_t lane = 0; lane < job->count; lane++) {
-        settled[lane] = (char)twisted_is_accurate(m->n, angle_of(job, t, lane));
+        const int64_t v = lane / WIDE_LANES, own = lane % WIDE_LANES;
+        const double moved = t->g[v][own] / t->square_norm[v][own];
+
+        settled[lane] =
+            (char)twisted_is_accurate(m->n, angle_of(job, t, lane), moved, pair_high(t->x[v])[own]);
         all &= settled[lane];
     }
     return all;
