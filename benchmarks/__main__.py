@@ -106,7 +106,7 @@ def main():
     )
     of_stress.add_argument(
         "--method",
-        help='method of tsvd.svd, or "any" for a mixture ("any" on the CPU, "dc" on CUDA)',
+        help='method of tsvd.svd, or "any" for a mixture (any)',
     )
     parser.add_argument_group("checksums").add_argument(
         "--compare",
@@ -238,7 +238,7 @@ def _stress(arguments, processes):
     from benchmarks import dense_draws, evolve, small, stress
 
     device, seed, index = arguments.device, arguments.seed, arguments.index
-    method = arguments.method or ("any" if device == "cpu" else "dc")
+    method = arguments.method or "any"
     seconds = arguments.seconds or 3600
     if arguments.small is not None:
         if index is not None:
@@ -246,7 +246,6 @@ def _stress(arguments, processes):
         path = arguments.output or BUILD / f"stress_small_{device}.json"
         return small.run(path, processes, device, arguments.small, seed, seconds)
     if arguments.dense is not None:
-        method = arguments.method or "any"
         if index is not None:
             return dense_draws.again(seed, index, device, method)
         path = arguments.output or BUILD / f"stress_dense_{device}.json"

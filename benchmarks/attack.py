@@ -8,7 +8,8 @@ An attack is a class whose objects can be pickled. Each piece of its work has an
     attack(index)             (description, found, wrong): found has for each measure the worst
                               (value, limit, where), wrong is a list of texts, one for each failure
 
-The keys method, dtype and count of a description say what is counted, and how often.
+The keys method, dtype and count of a description say what is counted, and how often; "ran" is the
+method that computed the result where the one that was asked for may leave it to another.
 """
 
 import contextlib
@@ -53,7 +54,9 @@ class Tally:
     def add(self, index, made, found, wrong):
         count = made.get("count", 1)
         self.done += count
-        kind = f"{made.get('method')}, {made.get('dtype')}"
+        method, ran = made.get("method"), made.get("ran")
+        by = f" by {ran}" if ran and ran != method else ""
+        kind = f"{method}{by}, {made.get('dtype')}"
         self.counts[kind] = self.counts.get(kind, 0) + count
         place = {"seed": self.seed, "index": index} | made
         for measure, (value, limit, where) in found.items():
@@ -173,8 +176,10 @@ class Worker:
         try:
             if self.link.poll():
                 outcome = self.link.recv()
-                # After a CUDA error all later calls of the process may fail.
-                self.dead = outcome != () and not outcome[1] and self.attack.device != "cpu"
+                if outcome and self.attack.device != "cpu":
+                    _, found, wrong = outcome
+                    # After a CUDA error all later calls of the process may fail.
+                    self.dead = bool(wrong) and not found
                 return outcome
         except (EOFError, ConnectionResetError):
             self.dead = True

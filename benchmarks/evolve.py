@@ -31,8 +31,7 @@ SMALLEST, LARGEST = (
 EVALUATIONS = 2000  # of a climb
 BEGINNERS, KEPT = 12, 8  # matrices that a climb begins with, and that it keeps
 PATIENCE = 150  # evaluations without success after which it begins again
-# Of the climbs of "any", in turn. Their number has no factor in common with that of the pairs of a
-# goal and a type, so that 30 climbs have all three.
+# Of the climbs of "any".
 METHODS = ("dc", "twisted", "qr", "givens")
 
 
@@ -198,13 +197,22 @@ def _child(rng, kept, dtype):
 # ---- climbs ----
 
 
+def kind(index, method):
+    """Goal, dtype and method of a climb.
+
+    Each round of climbs has all pairs of a goal and a dtype. From round to round all methods of
+    "any" take their turn at each pair.
+    """
+    turn, pair = divmod(index, len(GOALS) * len(DTYPES))
+    if method == "any":
+        method = METHODS[(turn + pair) % len(METHODS)]
+    return GOALS[pair // len(DTYPES)], DTYPES[pair % len(DTYPES)], method
+
+
 def climb(seed, index, method, device, evaluations=EVALUATIONS):
     """The worst of a climb: a record with the matrix, and with what went wrong if it broke."""
     rng = np.random.default_rng([seed, index])
-    dtype = DTYPES[index % len(DTYPES)]
-    goal = GOALS[index // len(DTYPES) % len(GOALS)]
-    if method == "any":
-        method = METHODS[index % len(METHODS)]
+    goal, dtype, method = kind(index, method)
     found = {"measure": goal, "method": method, "seed": seed, "index": index}
     found |= {"evaluations": evaluations, "share": -1.0}
     kept, tried, best = [], 0, 0  # kept: (share, matrix), the worst first; tried and best: since

@@ -1,11 +1,12 @@
 """Random draws over all families, sizes, types, methods and options, each checked in every measure.
 
-A draw is determined by its random seed and its index, so that it can be repeated:
+A draw is determined by its device, its random seed and its index, and by the method if one is asked
+for, so that it can be repeated:
 
-    python -m benchmarks stress --seed S --index I
+    python -m benchmarks stress --device DEVICE --seed S --index I [--method METHOD]
 
-This holds as long as no family is added. The record of a failure has everything that is needed to
-make the matrix again even then.
+This holds as long as no family is added, and the constants below stay as they are. The record of a
+failure has everything that is needed to make the matrix again even then.
 """
 
 from dataclasses import dataclass
@@ -24,14 +25,17 @@ SPECIAL = (
 )
 SPECIAL_SHARE = 0.4
 LARGEST = 700
-LARGE, LARGE_SHARE = (1000, 2000), 0.01  # on CUDA
+LARGE, LARGE_SHARE = {"cpu": (800, 1200), "cuda": (1000, 2600)}, 0.015
 BATCH_SHARE, LARGEST_BATCH, LARGEST_IN_BATCH = 0.15, 40, 140
 PART_SHARE = 0.2  # share of the draws that select values by index or by interval
 VALUES_SHARE = 0.15  # share of the draws without vectors
 EXACT_ORDER = 17  # from this order on exact counts confirm the values, as those of an interval
 EDGE_SHARE = 0.1  # share of the draws whose largest entry is next to the largest number
-# Shares of "any".
-METHODS = {"dc": 0.3, "twisted": 0.2, "auto": 0.2, "qr": 0.2, "givens": 0.1}
+# Shares of "any". On CUDA "qr" is drawn by --method.
+METHODS = {
+    "cpu": {"dc": 0.3, "twisted": 0.2, "auto": 0.2, "qr": 0.2, "givens": 0.1},
+    "cuda": {"dc": 0.3, "twisted": 0.4, "auto": 0.25, "givens": 0.05},
+}
 WHOLE = ("qr", "givens")  # methods that compute the vectors of all values only
 DEVICE_ULPS = 4  # bound on the difference between the values of two devices
 SWEEPS = 20_000  # "givens" with eps may need more; the draw then counts as harmless
@@ -61,6 +65,7 @@ class Draw:
     others: int | None
     part: tuple[int, int] | None
     by_interval: bool
+    fallback: bool  # False: "twisted" may refuse the matrix, and leaves it to no other method
 
 
 def draw(seed, index, device, method):
@@ -86,6 +91,7 @@ def draw(seed, index, device, method):
     if rng.random() < BATCH_SHARE and n <= LARGEST_IN_BATCH and not made.by_interval:
         made.others = int(np.exp(rng.uniform(0, np.log(LARGEST_BATCH))))
         d, e = families.stack([(d, e), *_others(made)])
+    made.fallback = made.method != "twisted" or bool(rng.random() < 0.5)
     return made, d, e
 
 
@@ -94,10 +100,11 @@ def _whole(rng, device, method):
     n = int(np.exp(rng.uniform(0, np.log(LARGEST + 1))))
     if rng.random() < SPECIAL_SHARE:
         n = int(rng.choice(SPECIAL))
-    if rng.random() < LARGE_SHARE and device == "cuda":
-        n = int(rng.integers(*LARGE))
+    if rng.random() < LARGE_SHARE:
+        n = int(rng.integers(*LARGE[device]))
     if method == "any":
-        method = str(rng.choice([*METHODS], p=[*METHODS.values()]))
+        shares = METHODS[device]
+        method = str(rng.choice([*shares], p=[*shares.values()]))
     vectors = bool(rng.random() >= VALUES_SHARE)
     if not vectors and method == "dc":  # it has no way of its own to values alone
         method = "bisect"
@@ -116,6 +123,7 @@ def _whole(rng, device, method):
         others=None,
         part=None,
         by_interval=False,
+        fallback=True,
     )
 
 
@@ -144,29 +152,32 @@ def _exponent(largest, info, rng):
 
 
 def check(made, d, e, device):
-    """measure -> (value, limit) of the worst matrix of a call, and a list of other failures."""
+    """The method that ran, measure -> (value, limit) of the worst matrix of a call, and a list of
+    other failures.
+    """
     n, dtype = made.n, np.dtype(made.dtype)
     count = d.size // n
     d_all, e_all = d.reshape(count, n), e.reshape(count, n - 1)
     options, low, high = _options(made, d_all, e_all)
     try:
-        result = tsvd.svd(d, e, device=device, **options)
+        result, info = _svd(made, d, e, device, options)
     except np.linalg.LinAlgError:
-        if made.max_sweeps == SWEEPS:
-            return {}, []
+        if made.method == "givens" and made.eps is not None:
+            return "none", {}, []
         raise
     k, batch = high - low + 1, d.shape[:-1]
     result = result if made.vectors else (result,)
     right = [(*batch, n, k), (*batch, k), (*batch, k, n)] if made.vectors else [(*batch, k)]
     shapes = [x.shape for x in result]
     if shapes != right:
-        return {}, [f"shapes {shapes} for {k} values"]
+        return info.method, {}, [f"shapes {shapes} for {k} values"]
     if not all(x.dtype == dtype for x in result):
-        return {}, ["another dtype"]
+        return info.method, {}, ["another dtype"]
     result = [x.reshape(len(d_all), *x.shape[len(batch) :]) for x in result]
     s = result[1] if made.vectors else result[0]
     found, wrong = _check_values(made, d_all, e_all, s, low, device)
     if device != "cpu" and made.eps is None:
+        options["tuning"]["fallback"] = 1  # one device may refuse what the other takes
         there = tsvd.svd(d, e, device="cpu", **options)
         there = (there.s if made.vectors else there).reshape(s.shape)
         same = np.isinf(s) & np.isinf(there)
@@ -181,12 +192,27 @@ def check(made, d, e, device):
     for measure, (value, limit) in found.items():
         if not value <= limit:
             wrong.append(f"{measure} is {value:.4g}, over {limit:.4g}")
-    return found, wrong
+    return info.method, found, wrong
+
+
+def _svd(made, d, e, device, options):
+    """The result and its SVDInfo. What "twisted" refuses goes to the method that it names then."""
+    call = {"device": device, "full_output": True} | options
+    try:
+        return tsvd.svd(d, e, **call)
+    except np.linalg.LinAlgError as error:
+        if made.fallback or "twisted refused" not in str(error):
+            raise
+    result, info = tsvd.svd(d, e, **call | {"tuning": options["tuning"] | {"fallback": 1}})
+    if not info.refused:
+        raise AssertionError("refused by one call, and not by the next")
+    return result, info
 
 
 def _options(made, d, e):
     """The arguments of the call, and the first and the last index of the values."""
-    options = {"lower": made.lower, "eps": made.eps, "tuning": {"threads": made.threads}}
+    tuning = {"threads": made.threads, "fallback": int(made.fallback)}
+    options = {"lower": made.lower, "eps": made.eps, "tuning": tuning}
     options |= {"method": made.method, "max_sweeps": made.max_sweeps, "compute_uv": made.vectors}
     low, high = made.part or (0, made.n - 1)
     if not made.by_interval:
@@ -258,9 +284,9 @@ class Draws:
 
     def __call__(self, index):
         made, d, e = draw(self.seed, index, self.device, self.method)
-        found, wrong = check(made, d, e, self.device)
+        ran, found, wrong = check(made, d, e, self.device)
         found = {measure: (*both, {}) for measure, both in found.items()}
-        return vars(made), found, ["; ".join(wrong)] if wrong else []
+        return vars(made) | {"ran": ran}, found, ["; ".join(wrong)] if wrong else []
 
 
 def again(seed, index, device, method):

@@ -516,6 +516,8 @@ def _stress(content):
     yield from _header("measure", "worst / bound", *places)
     for measure, found in worst:
         measure = found.get("measure", measure)
+        if found.get("ran", found["method"]) != found["method"]:
+            found = found | {"method": f"{found['method']} by {found['ran']}"}
         where = (found[place] for place in places)
         yield _row(MEASURES.get(measure, measure), _number(found["share"]), *where)
 
@@ -547,6 +549,8 @@ TABLES = {
     "small": (_cases("small", _time), "cpu.json"),
     "batch": (_cases("batch", _time), "cpu.json"),
     "measured": (_measured, "cpu.json"),
+    "twisted_cpu": (_cases("twisted", _time), "twisted_cpu.json"),
+    "measured_twisted_cpu": (_measured, "twisted_cpu.json"),
     "vectors_cuda": (_device_vectors, "vectors.json"),
     "peers_cuda": (_peers, "vectors.json"),
     "measured_vectors": (_measured_vectors, "vectors.json"),
@@ -600,6 +604,8 @@ TABLES = {
     "measured_stress_evolve_cpu": (_measured_stress("evaluations"), "stress_evolve_cpu.json"),
     "stress_cuda": (_stress, "stress_cuda.json"),
     "measured_stress_cuda": (_measured_stress("draws"), "stress_cuda.json"),
+    "stress_twisted_cuda": (_stress, "stress_twisted_cuda.json"),
+    "measured_stress_twisted_cuda": (_measured_stress("draws"), "stress_twisted_cuda.json"),
 }
 
 

@@ -21,7 +21,7 @@
 #     jacobi    * one-sided Jacobi, against cuSOLVER's                                  3 min
 #     inverse   * inverses, against PyTorch                                           0.5 min
 #     eps       * the time that a looser eps saves                                   0.25 min
-#     stress    * random draws, each checked (TSVD_STRESS_SEED: random seed, 0)         2 min
+#     stress    * random draws, each checked (TSVD_STRESS_SEED: random seed, 0)         4 min
 #     attack      on the CPU: random draws, small matrices, the search for the worst     8 min
 #     crossover   the orders from which on one method or device is faster             1.5 min
 #     gpu         the pipeline of Givens rotations against time limits                0.5 min
@@ -89,6 +89,16 @@ attack() {
     return $failed
 }
 
+# Draws of all methods, and as many by twisted factorisations.
+stress() {
+    local failed=0
+    benchmark stress --device cuda --draws 50000 --seconds 200 \
+        --seed "${TSVD_STRESS_SEED:-0}" -o "$out/stress_cuda.json" || failed=1
+    benchmark stress --device cuda --method twisted --draws 50000 --seconds 200 \
+        --seed "${TSVD_STRESS_SEED:-0}" -o "$out/stress_twisted_cuda.json" || failed=1
+    return $failed
+}
+
 # By several processes if pytest-xdist is there.  With all threads each they would hinder one
 # another.  Tests that watch the memory of the device come behind.
 cuda_tests() {
@@ -119,8 +129,7 @@ run_part() {
     jacobi) benchmark jacobi --device cuda -o "$out/jacobi.json" ;;
     inverse) benchmark inverse --device cuda -o "$out/inverse.json" ;;
     eps) benchmark eps --device cuda -o "$out/eps_cuda.json" ;;
-    stress) benchmark stress --device cuda --draws 50000 --seconds 200 \
-        --seed "${TSVD_STRESS_SEED:-0}" -o "$out/stress_cuda.json" ;;
+    stress) stress ;;
     attack) attack ;;
     crossover) benchmark crossover --device cuda --repeats 3 -o "$out/crossover_cuda.json" ;;
     gpu)

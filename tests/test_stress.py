@@ -249,10 +249,10 @@ from benchmarks import stress
 right = tsvd.svd
 
 def svd(d, e, **options):
-    result = right(d, e, **options)
+    result, info = right(d, e, **options)
     values = result.s if options.get("compute_uv", True) else result
     values *= 1 + 2 * limit * np.finfo(values.dtype).eps
-    return result
+    return result, info
 
 found = 0
 for index in range(100):
@@ -261,12 +261,12 @@ for index in range(100):
         continue
     limit = 8 + made.n / 8
     tsvd.svd = right
-    assert stress.check(made, d, e, "cpu")[1] == []
+    assert stress.check(made, d, e, "cpu")[2] == []
     tsvd.svd = svd
     values = right(d, e, device="cpu", compute_uv=False)
     low, high = made.part or (0, made.n - 1)
     if (values[..., low : high + 1] > np.finfo(d.dtype).tiny).any():
-        assert any("values is " in text for text in stress.check(made, d, e, "cpu")[1]), made
+        assert any("values is " in text for text in stress.check(made, d, e, "cpu")[2]), made
         found += 1
 assert found > 5
 """
@@ -282,7 +282,10 @@ from benchmarks import stress
 
 drawn = [stress.draw(0, i, "cpu", "any") for i in range(1500)]
 made = [x for x, _, _ in drawn]
-assert {x.method for x in made} == {"auto", "dc", "twisted", "qr", "givens", "bisect"}
+methods = {"auto", "dc", "twisted", "givens", "bisect"}
+assert {x.method for x in made} == methods | {"qr"}
+assert {stress.draw(0, i, "cuda", "any")[0].method for i in range(100)} == methods
+assert {x.fallback for x in made if x.method == "twisted"} == {True, False}
 for key in ("vectors", "lower", "by_interval", "dtype", "threads"):
     assert len({getattr(x, key) for x in made}) > 1, key
 for key in ("eps", "max_sweeps", "others", "part"):
@@ -291,6 +294,62 @@ largest = [float(np.max(abs(d)) / np.finfo(d.dtype).max) for _, d, _ in drawn]
 least = [float(np.max(abs(d)) / np.finfo(d.dtype).tiny) for _, d, _ in drawn]
 assert sum(x > 0.5 for x in largest) > 10 and sum(0 < x < 1 for x in least) > 10
 assert vars(stress.draw(0, 7, "cpu", "any")[0]) == vars(made[7])
+""",
+    )
+
+
+def test_climbs_are_of_every_kind():
+    python(
+        "-c",
+        """
+from benchmarks import evolve
+
+every = len(evolve.GOALS) * len(evolve.DTYPES) * len(evolve.METHODS)
+assert len({evolve.kind(i, "any") for i in range(every)}) == every
+for method in evolve.METHODS:
+    made = {evolve.kind(i, method) for i in range(every)}
+    assert len(made) == every // len(evolve.METHODS) and {how for *_, how in made} == {method}
+""",
+    )
+
+
+def test_what_twisted_refuses_is_counted_and_checked():
+    python(
+        "-c",
+        """
+import numpy as np
+import tsvd
+from benchmarks import attack, stress
+
+right, seen, tally = tsvd.svd, [], attack.Tally(1)
+
+def svd(d, e, **options):
+    if not options["tuning"]["fallback"]:
+        seen.append(options)
+        raise np.linalg.LinAlgError(text)
+    return right(d, e, **options)
+
+text = "twisted refused 1 of 1 values"
+for index in range(80):
+    made, d, e = stress.draw(1, index, "cpu", "twisted")
+    ran, found, wrong = stress.check(made, d, e, "cpu")
+    assert found and not wrong
+    tally.add(index, vars(made) | {"ran": ran}, {}, wrong)
+    if not made.fallback and ran == "dc":  # refused in fact: the same again
+        tsvd.svd = svd
+        assert stress.check(made, d, e, "cpu") == (ran, found, wrong) and seen
+        tsvd.svd, refused = right, (made, d, e)
+for key in ("twisted, float64", "twisted by dc, float64", "twisted by bisect, float64"):
+    assert tally.counts[key] > 0, tally.counts
+
+# Any other error is one.
+tsvd.svd, text = svd, "no convergence"
+try:
+    stress.check(*refused, "cpu")
+except np.linalg.LinAlgError:
+    pass
+else:
+    raise AssertionError("it passed")
 """,
     )
 

@@ -43,6 +43,18 @@ def check_few(d, e, result, info):
     assert residual(d, e, *result) <= 2 and orthogonality(result.L, result.R) <= 3
 
 
+def check_small_last_value(twisted, n, dtype, device):
+    """The search knows it to 2^-50 of the largest value, few digits of its own."""
+    d, e = np.ones(n, dtype), np.full(n - 1, 0.5, dtype)
+    last = {"select": "i", "select_range": (n - 2, n - 1)}
+    for power in range(-40, -20, 3):
+        for factor in (1, 1.37, 1.9):
+            d[n // 2] = factor * 2.0**power
+            result, info = twisted(d, e, fallback=0, **last)
+            check_few(d, e, result, info)
+            assert value_error(result.s, tsvd.svdvals(d, e, device=device, **last)) <= 2
+
+
 # ---- accuracy ----
 
 
@@ -58,6 +70,12 @@ def test_families(family, dtype):
             findings.holds(
                 where, "told why the method changed", (info.refused > 0) == (info.method == "dc")
             )
+
+
+@pytest.mark.parametrize("n", [2000, 20_000])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_small_last_value(n, dtype):
+    check_small_last_value(twisted, n, dtype, "cpu")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -7,7 +7,7 @@ import tsvd
 from cases import DTYPES, Findings, same_bits
 from families import FAMILIES, make
 from measures import orthogonality, residual, value_error
-from test_twisted import APART, _nasty, check, check_few
+from test_twisted import APART, _nasty, check, check_few, check_small_last_value
 
 pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
 
@@ -74,15 +74,7 @@ def test_close_values_of_a_large_matrix(dtype):
 @pytest.mark.parametrize("n", [2000, 10_000, 100_000])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_small_last_value(n, dtype):
-    """The search knows it to 2^-50 of the largest value, few digits of its own."""
-    d, e = np.ones(n, dtype), np.full(n - 1, 0.5, dtype)
-    for power in range(-40, -20, 3):
-        for factor in (1, 1.37, 1.9):
-            d[n // 2] = factor * 2.0**power
-            result, info = twisted(d, e, fallback=0, select="i", select_range=(n - 2, n - 1))
-            check_few(d, e, result, info)
-            s = tsvd.svdvals(d, e, device="cuda", select="i", select_range=(n - 2, n - 1))
-            assert value_error(result.s, s) <= 2
+    check_small_last_value(twisted, n, dtype, "cuda")
 
 
 @pytest.mark.parametrize("family", ["blocks_mirrored", "runs_glued", "ladders_repeated", "jordan"])
