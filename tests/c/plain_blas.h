@@ -37,15 +37,22 @@ check_product(char transa, char transb, int64_t m, int64_t n, int64_t k, int64_t
                      const type *b, const integer *ldb, const type *beta, type *c,                 \
                      const integer *ldc)                                                           \
     {                                                                                              \
+        const int64_t rows = *m, depth = *k;                                                       \
+        const int64_t down_a = *transa == 'T' ? *lda : 1, along_a = *transa == 'T' ? 1 : *lda;     \
+        const int64_t down_b = *transb == 'T' ? *ldb : 1, along_b = *transb == 'T' ? 1 : *ldb;     \
+                                                                                                   \
         check_product(*transa, *transb, *m, *n, *k, *lda, *ldb, *ldc);                             \
         for (int64_t j = 0; j < *n; j++) {                                                         \
-            for (int64_t i = 0; i < *m; i++) {                                                     \
-                c[i + j * *ldc] = *beta == 0 ? 0 : *beta * c[i + j * *ldc];                        \
+            type *column = c + j * *ldc;                                                           \
+                                                                                                   \
+            for (int64_t i = 0; i < rows; i++) {                                                   \
+                column[i] = *beta == 0 ? 0 : *beta * column[i];                                    \
             }                                                                                      \
-            for (int64_t l = 0; l < *k; l++) {                                                     \
-                for (int64_t i = 0; i < *m; i++) {                                                 \
-                    c[i + j * *ldc] += *alpha * a[*transa == 'T' ? l + i * *lda : i + l * *lda] *  \
-                                       b[*transb == 'T' ? j + l * *ldb : l + j * *ldb];            \
+            for (int64_t l = 0; l < depth; l++) {                                                  \
+                const type weight = *alpha * b[l * down_b + j * along_b];                          \
+                                                                                                   \
+                for (int64_t i = 0; i < rows; i++) {                                               \
+                    column[i] += weight * a[i * down_a + l * along_a];                             \
                 }                                                                                  \
             }                                                                                      \
         }                                                                                          \

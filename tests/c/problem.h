@@ -154,6 +154,33 @@ entry_of(const struct work *w, int64_t matrix, int lower, int64_t i, int64_t j)
                                         : 0;
 }
 
+/* `count` vectors of length n, one after the other: entry i of vector j is
+   array[at + j * next + i * step].  They are read far more often than copied. */
+static double *
+vectors_of(tsvd_dtype dtype, const void *array, int64_t at, int64_t n, int64_t count, int64_t step,
+           int64_t next)
+{
+    double *vectors = (double *)allocate((size_t)(n * count) * sizeof *vectors);
+
+    for (int64_t j = 0; j < count; j++) {
+        for (int64_t i = 0; i < n; i++) {
+            vectors[j * n + i] = get(dtype, array, at + j * next + i * step);
+        }
+    }
+    return vectors;
+}
+
+static double
+dot_of(int64_t n, const double *x, const double *y)
+{
+    double sum = 0;
+
+    for (int64_t l = 0; l < n; l++) {
+        sum += x[l] * y[l];
+    }
+    return sum;
+}
+
 /* B R^T = L diag(s) within `tolerance`, columns of L and rows of R orthonormal, s sorted, signs by
    the rule; of all values or a part of them. */
 UNUSED static void
@@ -162,37 +189,38 @@ check_result(const struct work *w, int64_t matrix, int lower, double tolerance)
     tsvd_dtype dtype = w->dtype;
     int64_t n = w->n, k = w->k, at = matrix * n * k;
     double orthogonal = 3 * (double)(n + 8) * eps_of(dtype);
+    double *L = vectors_of(dtype, w->L, at, n, k, k, 1);
+    double *R = vectors_of(dtype, w->R, at, n, k, 1, n);
 
     for (int64_t i = 0; i < k; i++) {
+        const double *l = L + i * n, *r = R + i * n;
         double s = get(dtype, w->s, matrix * k + i), largest = 0;
 
         CHECK(s >= 0, "s[%lld]", (long long)i);
         CHECK(i == 0 || s <= get(dtype, w->s, matrix * k + i - 1), "s[%lld] is out of order",
               (long long)i);
-        for (int64_t j = 0; j < k; j++) {
-            double columns = 0, rows = 0;
+        for (int64_t j = 0; j <= i; j++) {
+            double columns = dot_of(n, l, L + j * n), rows = dot_of(n, r, R + j * n);
 
-            for (int64_t l = 0; l < n; l++) {
-                columns += get(dtype, w->L, at + l * k + i) * get(dtype, w->L, at + l * k + j);
-                rows += get(dtype, w->R, at + i * n + l) * get(dtype, w->R, at + j * n + l);
-            }
             CHECK(fabs(columns - (i == j)) <= orthogonal, "L[:, %lld] L[:, %lld] = %g",
                   (long long)i, (long long)j, columns);
             CHECK(fabs(rows - (i == j)) <= orthogonal, "R[%lld] R[%lld] = %g", (long long)i,
                   (long long)j, rows);
         }
         for (int64_t j = 0; j < n; j++) {
-            double entry = get(dtype, w->L, at + j * k + i), difference = -s * entry;
+            double difference = -s * l[j];
 
-            for (int64_t l = j > 0 ? j - 1 : 0; l < n && l <= j + 1; l++) {
-                difference += entry_of(w, matrix, lower, j, l) * get(dtype, w->R, at + i * n + l);
+            for (int64_t m = j > 0 ? j - 1 : 0; m < n && m <= j + 1; m++) {
+                difference += entry_of(w, matrix, lower, j, m) * r[m];
             }
             CHECK(fabs(difference) <= tolerance, "matrix %lld, n = %lld: (B R^T - L S)[%lld, %lld]",
                   (long long)matrix, (long long)n, (long long)j, (long long)i);
-            largest = fabs(entry) > fabs(largest) ? entry : largest;
+            largest = fabs(l[j]) > fabs(largest) ? l[j] : largest;
         }
         CHECK(largest > 0, "the sign of column %lld of L", (long long)i);
     }
+    free(L);
+    free(R);
 }
 
 #endif
