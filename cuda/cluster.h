@@ -32,12 +32,12 @@ cluster_attribute(int blocks)
     return attribute;
 }
 
-/* Whether the device can run a kernel's clusters, launched so; of more than 8 blocks, too.  The
-   code must be for devices that have clusters: PTX for older ones sends nothing to another block.
- */
+/* How many clusters of a kernel the device can run at once, launched so; of more than 8 blocks,
+   too.  0: it cannot run one.  The code must be for devices that have clusters: PTX for older ones
+   sends nothing to another block. */
 template <typename Kernel>
-static inline bool
-cluster_runs(const struct cuda_call *call, Kernel *kernel, const cudaLaunchConfig_t &config)
+static inline int
+clusters_running(const struct cuda_call *call, Kernel *kernel, const cudaLaunchConfig_t &config)
 {
     cudaFuncAttributes code = {};
     int able = 0, clusters = 0;
@@ -48,7 +48,15 @@ cluster_runs(const struct cuda_call *call, Kernel *kernel, const cudaLaunchConfi
         (void)cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
     }
     (void)cudaGetLastError(); /* what is not supported is no error */
-    return clusters > 0;
+    return clusters;
+}
+
+/* Whether it can run one. */
+template <typename Kernel>
+static inline bool
+cluster_runs(const struct cuda_call *call, Kernel *kernel, const cudaLaunchConfig_t &config)
+{
+    return clusters_running(call, kernel, config) > 0;
 }
 
 #endif

@@ -181,7 +181,8 @@ enum {
     DENSE_PANEL_THREADS = 256,
 
     /* dense/reduce.cu: registers of a thread for its rows of v, of w, and of as much as fits of the
-       columns of a visit.  All of them fit up to 8192 rows in float64, 16384 in float32. */
+       columns of a visit.  All of them fit up to 8192 rows in float64, 16384 in float32, of a
+       block. Clusters of blocks share columns of more than 10,240 and 20,480 rows. */
     DENSE_PANEL_REGISTERS = 192,
 
     /* dense/reduce.cu: columns of a panel. */

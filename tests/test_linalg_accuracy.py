@@ -514,3 +514,39 @@ def test_bidiagonal_forms_of_a_batch(device):
             findings.bound(str(i), "A - Q B P^T", residual, 2)
             one = tuple(x[i] for x in result)
             hold(findings, str(i), *check_dense(A[i], one, dense_singular_values(A[i])))
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize(
+    ("m", "n", "dtype"),
+    [
+        (10_240, 5_700, np.float64),
+        (10_241, 5_700, np.float64),
+        (20_481, 11_400, np.float32),
+        pytest.param(20_500, 11_400, np.float64, marks=pytest.mark.slow),
+        pytest.param(41_000, 22_800, np.float32, marks=pytest.mark.slow),
+    ],
+)
+def test_columns_longer_than_a_block_of_the_device_holds(m, n, dtype):
+    """Clusters of 2 and 4 blocks share the rows. Diagonal matrix between two reflectors: its values
+    are known, and a product with it takes O(m n)."""
+    rng = np.random.default_rng(m)
+    known = np.sort(rng.uniform(0.5, 1, n))[::-1]
+    A = np.zeros((m, n))
+    A[np.arange(n), np.arange(n)] = known
+    u, v = rng.standard_normal(m), rng.standard_normal(n)
+    A -= np.outer(A @ v, v * (2 / (v @ v)))
+    A -= np.outer(u * (2 / (u @ u)), u @ A)
+    A = A.astype(dtype)
+    eps = np.finfo(dtype).eps
+
+    U, S, Vh = linalg.svd(A, full_matrices=False, device="cuda")
+    assert np.max(np.abs(S - known)) <= (8 + n / 8) * eps * known[0]
+    again = [linalg.svdvals(A, device="cuda") for _ in range(2)]
+    assert np.max(np.abs(again[0] - known)) <= (8 + n / 8) * eps * known[0]
+    np.testing.assert_array_equal(*again)
+    x = rng.standard_normal((n, 3)).astype(dtype)
+    allowed = (m + 8) * eps * np.linalg.norm(x)
+    assert np.linalg.norm(U @ (S[:, None] * (Vh @ x)) - A @ x) <= 2 * allowed
+    assert np.linalg.norm(U.T @ (U @ x) - x) <= 3 * allowed
+    assert np.linalg.norm(Vh @ (Vh.T @ x) - x) <= 3 * allowed

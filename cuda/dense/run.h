@@ -4,6 +4,7 @@
  *   dense/dense.cu       the operations of the seam, and their memory
  *   dense/load.cu        matrices from where the caller has them
  *   dense/reduce.cu      the reduction to bidiagonal form, panel by panel
+ *   dense/reduce_panel.h, dense/reduce_visit.h   its kernel: the phases of the rows, of the columns
  *   dense/resident.cu    the same for what fits the shared memory of all multiprocessors
  *   dense/tall.cu        QR of matrices with many more rows than columns
  *   dense/cholesky.cu    the same, far faster, of those that it can do
