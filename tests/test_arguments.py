@@ -275,6 +275,16 @@ def test_empty_batches_of_values(shape, values_device):
     assert tsvd.svdvals(d, e, device=values_device).shape == shape
 
 
+@pytest.mark.parametrize("shape", [(2**40, 0), (2**59, 0), (0, 2**33, 5)])
+def test_empty_batches_of_huge_shapes(shape, device):
+    d, e = np.empty(shape), np.empty((*shape[:-1], max(shape[-1] - 1, 0)))
+    for method in ("auto", "dc", "qr", "givens", "twisted"):
+        L, s, R = tsvd.svd(d, e, method=method, device=device)
+        assert L.shape == R.shape == (*shape, shape[-1]) and s.shape == shape
+    for method in ("auto", "bisect", "qr"):
+        assert tsvd.svdvals(d, e, method=method, device=device).shape == shape
+
+
 def test_transposed_batch(device):
     """The batch runs along the last axis in memory."""
     rng = np.random.default_rng(6)

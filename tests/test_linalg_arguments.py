@@ -68,6 +68,39 @@ def test_empty_matrices_and_batches(shape, full, device):
     assert same_bits(linalg.svdvals(a, device=device), expected.S)
 
 
+# More rows than BLAS or Jacobi's workspace could take, in empty matrices or in an empty batch.
+HUGE = [(3 * 10**9, 0), (0, 2**33), (5, 3 * 10**9, 0), (0, 3 * 10**9, 4), (2**58, 2, 0)]
+
+
+@pytest.mark.parametrize("shape", HUGE)
+def test_empty_matrices_of_huge_shapes(shape, device):
+    a = np.empty(shape)
+    *batch, m, n = shape
+    p = min(m, n)
+    expected = [(*batch, m, p), (*batch, p), (*batch, p, n)]
+    for method in ("auto", "dc", "jacobi"):
+        result = linalg.svd(a, False, method=method, device=device)
+        assert [x.shape for x in result] == expected
+    assert linalg.svdvals(a, device=device).shape == expected[1]
+    form = linalg.bidiagonalize(a, device=device)
+    assert form.d.shape == expected[1] and form.e.shape == (*batch, max(p - 1, 0))
+    assert [form.form_q().shape, form.form_pt().shape] == expected[::2]
+    assert [x.shape for x in form.svd(False)] == expected
+    assert form.apply_q(np.empty((m, 0))).shape == (*batch, m, 0)
+    assert form.apply_p(np.empty((n, 0))).shape == (*batch, n, 0)
+
+
+def test_bases_that_complete_nothing_may_be_too_large(device):
+    for shape in ((3 * 10**9, 0), (0, 2**33)):
+        a = np.empty(shape)
+        for method in ("auto", "jacobi"):
+            with pytest.raises(MemoryError):
+                linalg.svd(a, method=method, device=device)
+        form = linalg.bidiagonalize(a, device=device)
+        with pytest.raises(MemoryError):
+            (form.form_q if shape[0] else form.form_pt)(True)
+
+
 def test_one_rule_for_the_signs(device):
     for shape in ((9, 9), (4, 30), (30, 4)):
         U = linalg.svd(matrices(*shape), False, device=device).U

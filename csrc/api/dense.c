@@ -43,6 +43,7 @@ tsvd_dense_plan(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *op
     }
     problem.b.vectors = vectors != 0;
     problem.full = vectors == 2 && problem.b.k == problem.b.n && problem.rows != problem.columns;
+    tsvdi_dense_leave_empty(&problem);
     TSVD_CALL(handle, error, precision_of(&problem)->dense_plan(&problem, plan, error));
     return tsvdi_call_finish(ret, error);
 }

@@ -110,6 +110,7 @@ count_matrices(struct svd_problem *p, int64_t numbers)
         total *= p->too_large ? 1 : p->batch_shape[i];
         p->matrices *= p->too_large ? 1 : p->batch_shape[i];
     }
+    p->too_large = p->too_large && numbers > 0; /* of matrices without numbers any count will do */
 }
 
 /* Sets the order and the batch of the matrices. */
@@ -437,8 +438,17 @@ tsvdi_dense_output(const tsvd_array *U, const tsvd_array *S, const tsvd_array *V
         wanted.right = p->columns;
     }
     TSVD_TRY(set_output(&wanted, U, S, Vh, &p->b, error));
+    tsvdi_dense_leave_empty(p);
 out:
     return ret;
+}
+
+void
+tsvdi_dense_leave_empty(struct dense_problem *p)
+{
+    if (p->b.n == 0 && !p->full) {
+        p->b.matrices = 0;
+    }
 }
 
 tsvd_status

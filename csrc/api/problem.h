@@ -26,6 +26,9 @@ tsvd_status tsvdi_dense_input(tsvd_handle *handle, const tsvd_array *a, const ts
 tsvd_status tsvdi_dense_output(const tsvd_array *U, const tsvd_array *S, const tsvd_array *Vh,
                                struct dense_problem *problem, tsvd_error *error);
 
+/* Leaves out the matrices, where the results have no numbers for any of them. */
+void tsvdi_dense_leave_empty(struct dense_problem *problem);
+
 /* Sets what is wanted of a problem whose matrices are known. */
 tsvd_status tsvdi_dense_options(const tsvd_options *options, struct dense_problem *problem,
                                 tsvd_error *error);

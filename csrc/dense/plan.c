@@ -25,7 +25,8 @@ tsvdi_dense_allowed(const struct dense_problem *p, int lapack, int *needs_blas, 
                           lapack ? "the inverse needs" : "dense matrices need",
                           lapack ? " with LAPACK" : "");
     }
-    if (backend->takes_blas && (p->rows > INT32_MAX || p->columns > INT32_MAX)) {
+    if (backend->takes_blas && p->b.n > 0 && p->b.matrices > 0 &&
+        (p->rows > INT32_MAX || p->columns > INT32_MAX)) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "a matrix of %lld x %lld is too large for a BLAS", (long long)p->rows,
                           (long long)p->columns);

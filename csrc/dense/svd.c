@@ -59,9 +59,14 @@ tsvdi_dense_begin(const struct dense_problem *problem, int all, struct dense_cal
     job->count = call->plan.told.chunk;
     job->tall = call->plan.tall;
     job->keep = call->plan.keep;
-    bytes = bytes_of(job->count, sizeof *job->exponent + sizeof *job->kind);
-    TSVD_TRY(tsvdi_alloc(ctx, bytes, (void **)&job->exponent));
-    job->kind = (char *)(job->exponent + job->count);
+    if (job->count == 0) {
+        goto out;
+    }
+    if (problem->b.n > 0) {
+        bytes = bytes_of(job->count, sizeof *job->exponent + sizeof *job->kind);
+        TSVD_TRY(tsvdi_alloc(ctx, bytes, (void **)&job->exponent));
+        job->kind = (char *)(job->exponent + job->count);
+    }
     TSVD_TRY(call->plan.ops->begin(ctx, job));
 out:
     return ret;

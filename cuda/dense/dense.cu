@@ -41,7 +41,7 @@ shape_run(const struct cuda_call *call, const struct dense_problem *p, int64_t c
 static size_t
 lay_out(struct cuda_dense *run, char *base)
 {
-    const int64_t r = run->r, c = run->c, count = run->count;
+    const int64_t r = run->r, c = run->c, count = c > 0 ? run->count : 0;
     size_t at = 0;
 
     run->w = cut<real>(base, &at, count * r * c);

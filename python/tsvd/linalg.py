@@ -687,8 +687,12 @@ class Bidiagonalization:
     def _formed(self, right, full):
         order = self.shape[-1 if right else -2]
         count = order if full else min(self.shape[-2:])
-        x = np.empty((*self.shape[:-2], order, count), self.dtype)
-        x[...] = np.eye(order, count, dtype=self.dtype)
+        shape = (*self.shape[:-2], order, count)
+        if math.prod(shape) * self.dtype.itemsize > INT64_MAX:  # NumPy would call it a ValueError
+            raise MemoryError(f"an array of shape {shape} cannot be addressed")
+        x = np.zeros(shape, self.dtype)
+        diagonal = np.arange(count if x.size else 0)
+        x[..., diagonal, diagonal] = 1
         if self._on_device:
             return self._multiplied(_arrays.from_host(x, self.d), right, False)
         self._reduction.apply(x, right, False, False)

@@ -47,7 +47,7 @@ room_of(const struct dense_problem *p)
 {
     const int64_t reduce = tsvdi_cpu_dense_bidiagonalize_room(longer_of(p), p->b.n);
     const int64_t multiply = tsvdi_cpu_dense_multiply_room(longer_of(p));
-    const int64_t most = reduce > multiply ? reduce : multiply;
+    const int64_t most = p->b.n == 0 ? 0 : reduce > multiply ? reduce : multiply;
 
     return (most + DENSE_BLOCK - 1) / DENSE_BLOCK * DENSE_BLOCK;
 }
