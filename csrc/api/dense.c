@@ -91,11 +91,19 @@ tsvd_dense_svd(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *opt
 
 /* ---- reductions that are kept ---- */
 
-/* tsvd_dense_reduce(), in the default floating-point environment. */
+/* A state that was saved; NULL: there is none, and the matrices are reduced. */
+struct saved {
+    const void *state;
+    uint64_t bytes;
+};
+
+/* tsvd_dense_reduce() and tsvd_reduction_restore(), in the default floating-point environment. */
 static __attribute__((noinline)) tsvd_status
-dense_reduce(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options,
-             struct host_environment *outer, tsvd_reduction **reduction, tsvd_error *error)
+make_reduction(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options,
+               struct saved saved, struct host_environment *outer, tsvd_reduction **reduction,
+               tsvd_error *error)
 {
+    const struct precision *precision;
     tsvd_options own_options;
     tsvd_reduction *made = NULL;
     tsvd_error own_error;
@@ -111,10 +119,16 @@ dense_reduce(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *optio
     TSVD_TRY(tsvdi_host_alloc(&handle->host, sizeof *made, error, (void **)&made));
     made->call = NULL;
     made->problem.b.handle = handle;
-    TSVD_TRY(tsvdi_dense_input(handle, a, options, 1, &made->problem, error));
+    TSVD_TRY(tsvdi_dense_input(handle, a, options, saved.state == NULL, &made->problem, error));
     made->problem.b.outer = outer;
-    TSVD_CALL(handle, error,
-              precision_of(&made->problem)->reduce_begin(&made->problem, &made->call, error));
+    precision = precision_of(&made->problem);
+    if (saved.state == NULL) {
+        TSVD_CALL(handle, error, precision->reduce_begin(&made->problem, &made->call, error));
+    } else {
+        TSVD_CALL(handle, error,
+                  precision->reduce_restore(&made->problem, saved.state, saved.bytes, &made->call,
+                                            error));
+    }
     if (ret == TSVD_OK) {
         *reduction = made;
         made = NULL;
@@ -132,11 +146,32 @@ tsvd_status
 tsvd_dense_reduce(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options,
                   tsvd_reduction **reduction, tsvd_error *error)
 {
+    const struct saved none = {NULL, 0};
     struct host_environment outer;
     tsvd_status ret;
 
     tsvdi_environment_enter(&outer);
-    ret = dense_reduce(handle, a, options, &outer, reduction, error);
+    ret = make_reduction(handle, a, options, none, &outer, reduction, error);
+    tsvdi_environment_leave(&outer);
+    return ret;
+}
+
+tsvd_status
+tsvd_reduction_restore(tsvd_handle *handle, const tsvd_array *a, const void *state, uint64_t bytes,
+                       tsvd_reduction **reduction, tsvd_error *error)
+{
+    const struct saved saved = {state, bytes};
+    struct host_environment outer;
+    tsvd_error own;
+    tsvd_status ret;
+
+    if (state == NULL) {
+        error = error != NULL ? error : &own;
+        tsvdi_error_clear(error);
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "state must not be NULL");
+    }
+    tsvdi_environment_enter(&outer);
+    ret = make_reduction(handle, a, NULL, saved, &outer, reduction, error);
     tsvdi_environment_leave(&outer);
     return ret;
 }
@@ -305,4 +340,32 @@ tsvd_reduction_svd(tsvd_reduction *reduction, const tsvd_options *options, const
     ret = reduction_svd(reduction, options, U, S, Vh, &outer, info, error);
     tsvdi_environment_leave(&outer);
     return ret;
+}
+
+uint64_t
+tsvd_reduction_state_bytes(const tsvd_reduction *reduction)
+{
+    return reduction == NULL
+               ? 0
+               : precision_of(&reduction->problem)->reduce_state_bytes(reduction->call);
+}
+
+tsvd_status
+tsvd_reduction_save(const tsvd_reduction *reduction, void *state, tsvd_error *error)
+{
+    struct host_environment outer;
+    tsvd_error own;
+    tsvd_status ret = TSVD_OK;
+
+    error = error != NULL ? error : &own;
+    TSVD_TRY(check_reduction(reduction, error));
+    if (state == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "state must not be NULL");
+    }
+    tsvdi_environment_enter(&outer);
+    TSVD_CALL(reduction->problem.b.handle, error,
+              precision_of(&reduction->problem)->reduce_save(reduction->call, state, error));
+    tsvdi_environment_leave(&outer);
+out:
+    return tsvdi_call_finish(ret, error);
 }

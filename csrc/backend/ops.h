@@ -310,6 +310,13 @@ struct dense_ops {
     tsvd_status (*apply)(struct tsvd_context *ctx, struct dense_job *job,
                          const struct dense_vectors *vectors);
 
+    /* What reduce() left with KEEP_ALL, but for kind and exponent: its bytes, and a number of up to
+       8 bits that differs where the same matrices would be laid out otherwise.  save() copies it to
+       host memory; restore() brings it back, in the place of reduce(). */
+    uint64_t (*state_bytes)(const struct dense_job *job, unsigned *layout);
+    tsvd_status (*save)(struct tsvd_context *ctx, const struct dense_job *job, void *to);
+    tsvd_status (*restore)(struct tsvd_context *ctx, struct dense_job *job, const void *from);
+
     /* Workspace of a job of so many matrices, all operations. */
     struct bytes (*bytes)(const struct dense_problem *problem, int64_t count, int tall, int keep);
 };

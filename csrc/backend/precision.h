@@ -36,10 +36,12 @@ struct precision {
                              tsvd_error *error);
 
     /* dense/reduction.c: what tsvd_dense_reduce() and the functions of tsvd_reduction do with
-       checked arguments.  end() is due also after a failure of begin(); *call is then NULL, or not.
-     */
+       checked arguments.  end() is due also after a failure of begin() or restore(); *call is then
+       NULL, or not. */
     tsvd_status (*reduce_begin)(const struct dense_problem *problem, struct dense_call **call,
                                 tsvd_error *error);
+    tsvd_status (*reduce_restore)(const struct dense_problem *problem, const void *state,
+                                  uint64_t bytes, struct dense_call **call, tsvd_error *error);
     void (*reduce_end)(struct dense_call *call);
     tsvd_status (*reduce_entries)(struct dense_call *call, tsvd_space space, void *d, void *e,
                                   tsvd_error *error);
@@ -49,6 +51,8 @@ struct precision {
                                 tsvd_error *error);
     tsvd_status (*reduce_svd)(struct dense_call *call, const struct dense_problem *problem,
                               tsvd_info *info, tsvd_error *error);
+    uint64_t (*reduce_state_bytes)(const struct dense_call *call);
+    tsvd_status (*reduce_save)(struct dense_call *call, void *state, tsvd_error *error);
 
     /* dense/inverse.c: what tsvd_inverse_plan() and tsvd_dense_inverse() do with checked
        arguments. */
@@ -120,7 +124,10 @@ tsvdi_precision_of(tsvd_dtype dtype)
 #define tsvdi_reduction_begin TSVD_T(tsvdi_reduction_begin)
 #define tsvdi_reduction_end TSVD_T(tsvdi_reduction_end)
 #define tsvdi_reduction_entries TSVD_T(tsvdi_reduction_entries)
+#define tsvdi_reduction_restore TSVD_T(tsvdi_reduction_restore)
+#define tsvdi_reduction_save TSVD_T(tsvdi_reduction_save)
 #define tsvdi_reduction_select TSVD_T(tsvdi_reduction_select)
+#define tsvdi_reduction_state_bytes TSVD_T(tsvdi_reduction_state_bytes)
 #define tsvdi_reduction_svd TSVD_T(tsvdi_reduction_svd)
 
 /* backend/ */

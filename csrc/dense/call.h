@@ -79,6 +79,8 @@ tsvd_status tsvdi_jacobi_svd(const struct dense_problem *problem, tsvd_info *inf
 /* reduction.c, see struct precision. */
 tsvd_status tsvdi_reduction_begin(const struct dense_problem *problem, struct dense_call **call,
                                   tsvd_error *error);
+tsvd_status tsvdi_reduction_restore(const struct dense_problem *problem, const void *state,
+                                    uint64_t bytes, struct dense_call **call, tsvd_error *error);
 void tsvdi_reduction_end(struct dense_call *call);
 tsvd_status tsvdi_reduction_entries(struct dense_call *call, tsvd_space space, void *d, void *e,
                                     tsvd_error *error);
@@ -88,6 +90,8 @@ tsvd_status tsvdi_reduction_apply(struct dense_call *call, const struct dense_ve
                                   tsvd_error *error);
 tsvd_status tsvdi_reduction_svd(struct dense_call *call, const struct dense_problem *problem,
                                 tsvd_info *info, tsvd_error *error);
+uint64_t tsvdi_reduction_state_bytes(const struct dense_call *call);
+tsvd_status tsvdi_reduction_save(struct dense_call *call, void *state, tsvd_error *error);
 
 /* inverse.c, see struct precision. */
 tsvd_status tsvdi_inverse_plan_call(const struct dense_problem *problem, int refine,

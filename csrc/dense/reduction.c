@@ -1,5 +1,10 @@
 /*
  * A reduction to bidiagonal form that is kept, and what is asked of it.
+ *
+ * Its state, which is saved and restored, is a piece of host memory:
+ *
+ *     struct state_head, the exponents [count], the kinds [count], zeros up to a multiple of 8
+ *     bytes, and the back end's own part
  */
 #include <string.h>
 
@@ -18,26 +23,133 @@ begin_call(struct dense_call *call, struct host_environment *outer, tsvd_error *
     return ctx;
 }
 
+/* Takes what a reduction holds. */
+static tsvd_status
+make_call(const struct dense_problem *problem, struct dense_call **made, tsvd_error *error)
+{
+    const tsvd_allocator *allocator = &problem->b.handle->host;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_host_alloc(allocator, sizeof **made, error, (void **)made));
+    TSVD_TRY(tsvdi_dense_begin(problem, 1, *made, error));
+out:
+    return ret;
+}
+
 tsvd_status
 tsvdi_reduction_begin(const struct dense_problem *problem, struct dense_call **made,
                       tsvd_error *error)
 {
-    const tsvd_allocator *allocator = &problem->b.handle->host;
-    struct dense_call *call = NULL;
     tsvd_info info;
     tsvd_status ret = TSVD_OK;
 
     memset(&info, 0, sizeof info);
-    TSVD_TRY(tsvdi_host_alloc(allocator, sizeof *call, error, (void **)&call));
-    *made = call;
-    TSVD_TRY(tsvdi_dense_begin(problem, 1, call, error));
+    TSVD_TRY(make_call(problem, made, error));
     if (problem->b.matrices > 0) {
-        TSVD_TRY(tsvdi_dense_reduce(call, &info));
+        TSVD_TRY(tsvdi_dense_reduce(*made, &info));
     }
-    call->options.check = NULL; /* it was this call's */
+    (*made)->options.check = NULL; /* it was this call's */
 out:
     return ret;
 }
+
+/* ---- the state ---- */
+
+/* Another number is due where the state of the same matrices changes. */
+enum { STATE_FORM = 1 };
+
+struct state_head {
+    uint64_t form; /* STATE_FORM, then the back end, the precision and the back end's layout */
+    int64_t rows, columns, matrices;
+};
+
+/* Where the parts of a state lie, in bytes. */
+struct state_parts {
+    struct state_head head;
+    uint64_t exponents, kinds, own, all;
+};
+
+static struct state_parts
+parts_of(const struct dense_call *call)
+{
+    const struct dense_job *job = &call->job;
+    const struct dense_problem *p = &call->problem;
+    const int64_t count = p->b.n > 0 ? job->count : 0;
+    const int on_device = call->plan.ops->space == TSVD_CUDA;
+    struct state_parts at;
+    unsigned layout = 0;
+    uint64_t own = count > 0 ? call->plan.ops->state_bytes(job, &layout) : 0;
+
+    at.head.form =
+        (uint64_t)STATE_FORM << 16 | (uint64_t)on_device << 9 | (uint64_t)TSVD_SINGLE << 8 | layout;
+    at.head.rows = p->rows;
+    at.head.columns = p->columns;
+    at.head.matrices = p->b.matrices;
+    at.exponents = sizeof at.head;
+    at.kinds = at.exponents + bytes_of(count, sizeof *job->exponent);
+    at.own = (at.kinds + bytes_of(count, sizeof *job->kind) + 7) / 8 * 8;
+    at.all = at.own + own;
+    return at;
+}
+
+uint64_t
+tsvdi_reduction_state_bytes(const struct dense_call *call)
+{
+    return parts_of(call).all;
+}
+
+tsvd_status
+tsvdi_reduction_save(struct dense_call *call, void *state, tsvd_error *error)
+{
+    struct tsvd_context *ctx = begin_call(call, NULL, error);
+    const struct state_parts at = parts_of(call);
+    char *to = state;
+    tsvd_status ret = TSVD_OK;
+
+    memset(to, 0, at.own);
+    memcpy(to, &at.head, sizeof at.head);
+    if (at.own > at.exponents) {
+        memcpy(to + at.exponents, call->job.exponent, at.kinds - at.exponents);
+        memcpy(to + at.kinds, call->job.kind, (size_t)call->job.count);
+    }
+    if (at.all > at.own) {
+        TSVD_TRY(call->plan.ops->save(ctx, &call->job, to + at.own));
+    }
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_reduction_restore(const struct dense_problem *problem, const void *state, uint64_t bytes,
+                        struct dense_call **made, tsvd_error *error)
+{
+    const char *from = state;
+    struct dense_call *call;
+    struct state_parts at;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(make_call(problem, made, error));
+    call = *made;
+    at = parts_of(call);
+    if (bytes != at.all || memcmp(from, &at.head, sizeof at.head) != 0) {
+        TSVD_TRY(tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                            "the state is none that this version of tsvd saves of such matrices on "
+                            "this %s",
+                            tsvdi_backend_of(problem->b.handle)->name));
+    }
+    if (at.own > at.exponents) {
+        memcpy(call->job.exponent, from + at.exponents, at.kinds - at.exponents);
+        memcpy(call->job.kind, from + at.kinds, (size_t)call->job.count);
+    }
+    if (at.all > at.own) {
+        TSVD_TRY(call->plan.ops->restore(&call->ctx, &call->job, from + at.own));
+    }
+    call->options.check = NULL;
+out:
+    return ret;
+}
+
+/* ---- the end, and questions ---- */
 
 void
 tsvdi_reduction_end(struct dense_call *call)

@@ -2,6 +2,9 @@
  * tsvd._core: reduce(), and Reduction: dense matrices in bidiagonal form, A = Q B P^T.  It keeps
  * the handle that it was made by, and calls with it come one after the other.
  */
+#include <string.h>
+#include <unistd.h>
+
 #include "python/dense.h"
 #include "python/exchange.h"
 #include "python/shapes.h"
@@ -14,6 +17,7 @@ typedef struct reduction {
     PyObject *keep;          /* what keeps the stream alive, or None */
     PyThread_type_lock busy; /* held while the handle is in use */
     atomic_ulong user;       /* the thread that holds it; 0: none */
+    atomic_int process;      /* of that thread */
 } reduction;
 
 static PyObject *
@@ -40,6 +44,12 @@ enter(reduction *self)
         return -1;
     }
     while (got != PY_LOCK_ACQUIRED) {
+        if (atomic_load(&self->user) != 0 && atomic_load(&self->process) != getpid()) {
+            PyErr_SetString(PyExc_RuntimeError,
+                            "another thread used the Bidiagonalization when the process was "
+                            "forked: give the child one of its own");
+            return -1;
+        }
         Py_BEGIN_ALLOW_THREADS
         got = PyThread_acquire_lock_timed(self->busy, WAIT_US, 0);
         Py_END_ALLOW_THREADS
@@ -47,6 +57,7 @@ enter(reduction *self)
             return -1;
         }
     }
+    atomic_store(&self->process, getpid());
     atomic_store(&self->user, me);
     return 0;
 }
@@ -197,6 +208,122 @@ reduce(PyObject *module, PyObject *args)
     tsvdi_call_end(&call);
     return (PyObject *)self;
 }
+
+/* ---- the state ---- */
+
+PyDoc_STRVAR(restore_doc, "restore(shape, dtype, state, on_device, device, /)\n--\n\n"
+                          "A Reduction of the state that save() gave.\n\n"
+                          "shape, dtype: of the Reduction. on_device: the matrices lay there.");
+
+/* The shape of the matrices, as if they were taken. */
+static int
+set_shape(struct arrays *arrays, PyObject *shape, const char *dtype, bool on_device)
+{
+    const Py_ssize_t ndim = PyTuple_GET_SIZE(shape);
+    int64_t sizes[TSVD_MAX_DIMS];
+
+    if (ndim < 2 || ndim > TSVD_MAX_DIMS) {
+        PyErr_SetString(PyExc_ValueError, "shape has too few or too many dimensions");
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < ndim; i++) {
+        sizes[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
+        if (PyErr_Occurred() || sizes[i] < 0) {
+            PyErr_SetString(PyExc_ValueError, "shape holds what is no size");
+            return -1;
+        }
+    }
+    arrays->dtype = strcmp(dtype, "float32") == 0 ? TSVD_FLOAT32 : TSVD_FLOAT64;
+    arrays->core_in[0] =
+        tsvd_array_of(NULL, on_device ? TSVD_CUDA : TSVD_HOST, arrays->dtype, (int)ndim, sizes);
+    return arrays->form->set_shape(arrays);
+}
+
+static PyObject *
+restore(PyObject *module, PyObject *args)
+{
+    static const struct call_kind kind = {"restore", &tsvdi_dense_form, tsvdi_dense_call_plan,
+                                          NULL};
+    struct call call = {.kind = &kind, .module = module, .options = tsvd_options_default()};
+    PyObject *shape, *no_stream = PyLong_FromLong(0);
+    const char *dtype;
+    Py_buffer state = {.buf = NULL};
+    reduction *self = NULL;
+    tsvd_plan plan;
+    tsvd_error error;
+    tsvd_status status;
+    int on_device, device;
+
+    tsvdi_arrays_init(&call.arrays, module, &tsvdi_dense_form);
+    if (no_stream == NULL || !PyArg_ParseTuple(args, "O!sy*pi:restore", &PyTuple_Type, &shape,
+                                               &dtype, &state, &on_device, &device)) {
+        goto out;
+    }
+    if (set_shape(&call.arrays, shape, dtype, on_device) < 0) {
+        goto out;
+    }
+    call.handle = tsvdi_call_handle(module, device, no_stream, 0);
+    if (call.handle == NULL || tsvdi_call_plan(&call, &plan) < 0) {
+        goto out;
+    }
+    self = new_reduction(&call, Py_None);
+    if (self == NULL) {
+        goto out;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = tsvd_reduction_restore(self->handle, &self->arrays.core_in[0], state.buf,
+                                    (uint64_t)state.len, &self->core, &error);
+    Py_END_ALLOW_THREADS
+    if (status != TSVD_OK) {
+        tsvdi_raise(module, status, &error);
+        Py_CLEAR(self);
+    }
+out:
+    PyBuffer_Release(&state);
+    Py_XDECREF(no_stream);
+    tsvdi_call_end(&call);
+    return (PyObject *)self;
+}
+
+PyDoc_STRVAR(save_doc, "save(state, /)\n--\n\n"
+                       "Fills a buffer of state_bytes bytes with what restore() takes.");
+
+static PyObject *
+save(PyObject *object, PyObject *argument)
+{
+    reduction *self = (reduction *)object;
+    Py_buffer state;
+    tsvd_error error;
+    tsvd_status status;
+    PyObject *result = NULL;
+
+    if (PyObject_GetBuffer(argument, &state, PyBUF_WRITABLE) < 0) {
+        return NULL;
+    }
+    if ((uint64_t)state.len != tsvd_reduction_state_bytes(self->core)) {
+        PyErr_SetString(PyExc_ValueError, "the buffer must have state_bytes bytes");
+        goto out;
+    }
+    if (enter(self) < 0) {
+        goto out;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = tsvd_reduction_save(self->core, state.buf, &error);
+    Py_END_ALLOW_THREADS
+    leave(self);
+    result = status == TSVD_OK ? Py_NewRef(Py_None) : tsvdi_raise(module_of(self), status, &error);
+out:
+    PyBuffer_Release(&state);
+    return result;
+}
+
+static PyObject *
+get_state_bytes(PyObject *object, void *Py_UNUSED(closure))
+{
+    return PyLong_FromUnsignedLongLong(tsvd_reduction_state_bytes(((reduction *)object)->core));
+}
+
+/* ---- the end ---- */
 
 static void
 reduction_dealloc(PyObject *object)
@@ -447,12 +574,14 @@ static PyGetSetDef attributes[] = {
     {"shape", get_shape, NULL, "of the matrices", NULL},
     {"dtype", get_dtype, NULL, "float64 or float32", NULL},
     {"device", get_device, NULL, "the CUDA device; -1: the CPU", NULL},
+    {"state_bytes", get_state_bytes, NULL, "what save() fills", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyMethodDef reduction_methods[] = {
     {"entries", entries, METH_O, entries_doc},
     {"select", reduction_select, METH_VARARGS, reduction_select_doc},
+    {"save", save, METH_O, save_doc},
     {"apply", apply, METH_VARARGS, apply_doc},
     {"svd", (PyCFunction)(void (*)(void))reduction_svd, METH_FASTCALL, reduction_svd_doc},
     {NULL, NULL, 0, NULL},
@@ -480,5 +609,6 @@ tsvdi_reduction_type(PyObject *module)
 
 PyMethodDef tsvdi_reduction_methods[] = {
     {"reduce", reduce, METH_VARARGS, reduce_doc},
+    {"restore", restore, METH_VARARGS, restore_doc},
     {NULL, NULL, 0, NULL},
 };

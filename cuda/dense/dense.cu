@@ -177,14 +177,20 @@ dense_begin(struct tsvd_context *ctx, struct dense_job *job)
 {
     struct cuda_call *call = cuda_of(ctx);
     struct cuda_dense *run = NULL;
+    size_t bytes;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(
         tsvdi_host_alloc(&job->problem->b.handle->host, sizeof(*run), ctx->error, (void **)&run));
     *run = shape_run(call, job->problem, job->count, job->tall, job->keep);
     job->held = run;
-    TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(run, NULL), (void **)&run->d_arrays));
+    bytes = lay_out(run, NULL);
+    TSVD_TRY(tsvdi_cuda_alloc(call, bytes, (void **)&run->d_arrays));
     (void)lay_out(run, run->d_arrays);
+    if (job->keep == KEEP_ALL && bytes > 0) {
+        /* not all are written, and a state that is saved has the same bytes each time */
+        CUDA_TRY(call, cudaMemsetAsync(run->d_arrays, 0, bytes, call->stream));
+    }
     job->d = run->d;
     job->e = run->e;
 out:
@@ -504,6 +510,35 @@ out:
     return ret;
 }
 
+/* ---- the state ---- */
+
+static uint64_t
+dense_state_bytes(const struct dense_job *job, unsigned *layout)
+{
+    struct cuda_dense run = *run_of(job);
+
+    *layout = (run.small ? 2u : 0u) | (run.tall ? 1u : 0u);
+    return lay_out(&run, NULL);
+}
+
+static tsvd_status
+dense_save(struct tsvd_context *ctx, const struct dense_job *job, void *to)
+{
+    unsigned layout;
+
+    return tsvdi_cuda_land(cuda_of(ctx), to, run_of(job)->d_arrays,
+                           (size_t)dense_state_bytes(job, &layout));
+}
+
+static tsvd_status
+dense_restore(struct tsvd_context *ctx, struct dense_job *job, const void *from)
+{
+    unsigned layout;
+
+    return tsvdi_cuda_upload(cuda_of(ctx), run_of(job)->d_arrays, from,
+                             (size_t)dense_state_bytes(job, &layout));
+}
+
 /* ---- sizes ---- */
 
 static struct bytes
@@ -558,5 +593,8 @@ const struct dense_ops tsvdi_cuda_dense = {
     .back = dense_back,
     .entries = dense_entries,
     .apply = dense_apply,
+    .state_bytes = dense_state_bytes,
+    .save = dense_save,
+    .restore = dense_restore,
     .bytes = dense_bytes,
 };

@@ -502,7 +502,10 @@ class Bidiagonalization:
 
     Q is m x m and P n x n; of Q and P the first p columns take part in the
     product, p being the smaller of m and n. It holds a copy of the matrices, and
-    may be used by many threads, one after the other.
+    may be used by many threads, one after the other. Those that pickle and the
+    module copy make of it give the same bits. One of a CUDA device is restored on the
+    device of the same number, and needs one of the same kind; work on it is then
+    ordered in a stream of tsvd's own.
 
     Attributes
     ----------
@@ -519,6 +522,12 @@ class Bidiagonalization:
         self.shape: tuple[int, ...] = reduction.shape
         self.dtype = np.dtype(reduction.dtype)
         self.lower: bool = self.shape[-2] < self.shape[-1]
+
+    def __reduce__(self) -> tuple:
+        state = np.empty(self._reduction.state_bytes, np.uint8)
+        self._reduction.save(state)
+        wrap, on_device = self._arrays.wrap, self._on_device
+        return _restored, (self.shape, self.dtype.name, state, self._cuda, on_device, wrap)
 
     def __repr__(self) -> str:
         return f"<Bidiagonalization of {self.dtype} matrices of shape {self.shape}>"
@@ -740,6 +749,18 @@ class Bidiagonalization:
         columns = copy[:, None] if vector else copy
         self._reduction.apply(columns, right, transposed, not isinstance(copy, np.ndarray))
         return _arrays.from_host(copy, x) if isinstance(copy, np.ndarray) else copy
+
+
+def _restored(shape, dtype, state, cuda, on_device, wrap):
+    """A Bidiagonalization that was pickled or copied."""
+    if cuda >= 0:
+        cuda_index(cuda)
+        _libraries.tell_directories()
+    reduction = _core.restore(shape, dtype, state, on_device, cuda)
+    place = cuda if on_device else -1
+    return Bidiagonalization(
+        reduction, _arrays.Arrays((), None, place, 0, None, False, None, wrap), cuda
+    )
 
 
 def inv(

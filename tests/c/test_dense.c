@@ -155,6 +155,28 @@ test_kinds(void)
     free_dense(&w);
 }
 
+/* A reduction of the state of another one, which it ends. */
+static tsvd_reduction *
+restore_saved(tsvd_handle *handle, const tsvd_array *a, tsvd_reduction *reduction)
+{
+    const uint64_t bytes = tsvd_reduction_state_bytes(reduction);
+    const tsvd_array shape = tsvd_array_of(NULL, a->space, a->dtype, a->ndim, a->shape);
+    char *state = allocate((size_t)bytes);
+    tsvd_reduction *restored = NULL;
+    tsvd_error error;
+
+    CHECK(tsvd_reduction_save(reduction, state, &error) == TSVD_OK, "%s", error.text);
+    tsvd_reduction_destroy(reduction);
+    CHECK(tsvd_reduction_restore(handle, &shape, state, bytes - 1, &restored, &error) ==
+                  TSVD_ERR_ARGUMENT &&
+              restored == NULL,
+          "%s", error.text);
+    CHECK(tsvd_reduction_restore(handle, &shape, state, bytes, &restored, &error) == TSVD_OK, "%s",
+          error.text);
+    free(state);
+    return restored;
+}
+
 /* ---- reductions that are kept ---- */
 
 static void
@@ -203,6 +225,7 @@ check_reduction(tsvd_handle *handle, int64_t m, int64_t n, tsvd_dtype dtype)
     }
     set_results(&w);
     for (int twice = 0; twice < 2; twice++) {
+        reduction = twice ? restore_saved(handle, &w.a_array, reduction) : reduction;
         CHECK(tsvd_reduction_svd(reduction, NULL, &w.U_array, &w.S_array, &w.Vh_array, NULL,
                                  &error) == TSVD_OK,
               "%s", error.text);
@@ -262,6 +285,8 @@ test_reductions(void)
     check_select(handle, 6, 30, 0x1p-1030);
     check_select(handle, 40, 8, DBL_MAX / 2);
     CHECK(tsvd_reduction_entries(NULL, NULL, NULL, &error) == TSVD_ERR_ARGUMENT, "no reduction");
+    CHECK(tsvd_reduction_state_bytes(NULL) == 0, "no reduction");
+    CHECK(tsvd_reduction_save(NULL, &error, NULL) == TSVD_ERR_ARGUMENT, "no reduction");
     tsvd_reduction_destroy(NULL);
     tsvd_destroy(handle);
 }

@@ -323,6 +323,11 @@ test_dense(tsvd::handle &handle)
     CHECK(above.first == 0 && above.count == 1);
     form.svd(U, S, Vh);
     CHECK(U == one.U && S == one.S && Vh == one.Vh);
+    const std::vector<unsigned char> state = form.save();
+    CHECK(tsvd::reduction<real>(handle, a4, state).svd().U == one.U);
+    CHECK(caught([&] {
+              tsvd::reduction<real>(handle, a4, std::vector<unsigned char>(state.size()));
+          }).status == TSVD_ERR_ARGUMENT);
 }
 
 /* For set_blas(), of matrices that need no pivoting: the LU decomposition by columns. */

@@ -87,6 +87,8 @@ begin(struct tsvd_context *ctx, struct dense_job *job)
     run->tau = run->tau_p + count * columns;
     job->d = run->tau + count * columns;
     job->e = job->d + count * columns;
+    /* not all are written, and a state that is saved has the same bytes each time */
+    memset(run->tau_q, 0, (size_t)(3 * count * columns) * sizeof *run->tau_q);
     TSVD_TRY(
         tsvdi_alloc(ctx, bytes_of(run->workers * run->room, sizeof(real)), (void **)&run->work));
 out:
@@ -198,6 +200,36 @@ entries(struct tsvd_context *ctx, struct dense_job *job, int scaled, tsvd_space 
             r_scale(job->e + i * n, n - 1, exponent, e + i * (n - 1));
         }
     }
+    return TSVD_OK;
+}
+
+/* The state: W and what lies after it. */
+static uint64_t
+state_bytes(const struct dense_job *job, unsigned *layout)
+{
+    *layout = (unsigned)job->tall;
+    return held_bytes(job->problem, job->count, job->tall);
+}
+
+static tsvd_status
+save(struct tsvd_context *ctx, const struct dense_job *job, void *to)
+{
+    const struct dense_run *run = job->held;
+    unsigned layout;
+
+    (void)ctx;
+    memcpy(to, run->w, (size_t)state_bytes(job, &layout));
+    return TSVD_OK;
+}
+
+static tsvd_status
+restore(struct tsvd_context *ctx, struct dense_job *job, const void *from)
+{
+    const struct dense_run *run = job->held;
+    unsigned layout;
+
+    (void)ctx;
+    memcpy(run->w, from, (size_t)state_bytes(job, &layout));
     return TSVD_OK;
 }
 
@@ -372,5 +404,8 @@ const struct dense_ops tsvdi_cpu_dense = {
     .back = back,
     .entries = entries,
     .apply = apply,
+    .state_bytes = state_bytes,
+    .save = save,
+    .restore = restore,
     .bytes = dense_bytes,
 };

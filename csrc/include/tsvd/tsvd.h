@@ -567,6 +567,17 @@ TSVD_API tsvd_status tsvd_reduction_svd(tsvd_reduction *reduction, const tsvd_op
                                         const tsvd_array *U, const tsvd_array *S,
                                         const tsvd_array *Vh, tsvd_info *info, tsvd_error *error);
 
+/* A reduction as bytes in host memory: save() fills state_bytes() of them, 0 for NULL.  restore()
+   makes a reduction of them that gives the same bits, for a handle of a device of the same kind, in
+   this version of tsvd; other bytes are TSVD_ERR_ARGUMENT.  a: of the shape and the dtype of the
+   matrices; its data is not read and may be NULL. */
+TSVD_API uint64_t tsvd_reduction_state_bytes(const tsvd_reduction *reduction);
+TSVD_API tsvd_status tsvd_reduction_save(const tsvd_reduction *reduction, void *state,
+                                         tsvd_error *error);
+TSVD_API tsvd_status tsvd_reduction_restore(tsvd_handle *handle, const tsvd_array *a,
+                                            const void *state, uint64_t bytes,
+                                            tsvd_reduction **reduction, tsvd_error *error);
+
 /* ---- the inverse ---- */
 
 /* What is known of the inverses of a batch. */

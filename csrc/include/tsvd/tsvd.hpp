@@ -953,6 +953,28 @@ template <class real> class reduction
         reduction_.reset(r);
     }
 
+    /* What save() gave.  a: of the shape of the matrices; its data is not read. */
+    reduction(handle &h, const array<const real> &a, const std::vector<unsigned char> &state)
+        : handle_(&h), problem_(a)
+    {
+        tsvd_reduction *r = nullptr;
+        tsvd_error e = {};
+
+        detail::check(
+            tsvd_reduction_restore(h.get(), &problem_.a, state.data(), state.size(), &r, &e), e);
+        reduction_.reset(r);
+    }
+
+    /* All that restores it, for a device of the same kind, in this version of tsvd. */
+    std::vector<unsigned char> save() const
+    {
+        std::vector<unsigned char> state(tsvd_reduction_state_bytes(get()));
+        tsvd_error e = {};
+
+        detail::check(tsvd_reduction_save(get(), state.data(), &e), e);
+        return state;
+    }
+
     /* B: d (batch..., p) and e (batch..., p-1) for the smaller p of m and n, or of one dimension
        with as many entries.  e is above the diagonal if m >= n, and else below it. */
     void entries(const array<real> &d, const array<real> &e) const
