@@ -310,6 +310,45 @@ assert len(os.listdir("/proc/self/task")) <= 4 * os.cpu_count()
     run(program, under=("env", f"OMP_NUM_THREADS={variable}", "OPENBLAS_NUM_THREADS=1"))
 
 
+LITTLE_SPACE = {
+    "dense": "linalg.svd(A)",
+    "dense batch": "linalg.svd(A.reshape(-1, 40, 40))",
+    "dc": 'tsvd.svd(A[0], A[1, 1:], method="dc")',
+    "form": "linalg.bidiagonalize(A).form_q()",
+}
+
+
+@pytest.mark.parametrize("warm", ["", "import scipy.linalg", "linalg.svd(A[:20, :20])"])
+@pytest.mark.parametrize("call", LITTLE_SPACE.values(), ids=LITTLE_SPACE)
+def test_little_address_space(call, warm):
+    """OpenBLAS retries for ever where it gets no buffer: the call ends before, or does without."""
+    program = f"""
+import os, resource, signal
+import numpy as np
+import tsvd
+from tsvd import linalg
+
+A = np.random.default_rng(0).standard_normal((600, 600))
+{warm}
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+for mib in (1, 10, 70, 400):
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_AS, (used + (mib << 20),) * 2)
+        signal.alarm(20)
+        try:
+            {call}
+        except MemoryError:
+            os._exit(3)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, 3), (mib, status)
+assert status == 0
+"""
+    run(program, seconds=150)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [200, 600])
 def test_beside_busy_processors(n):

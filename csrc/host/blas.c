@@ -3,7 +3,14 @@
  */
 #include "host/blas.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "host/host.h"
 
 #if TSVD_LINKED_BLAS
 #if TSVD_BLAS_ILP64
@@ -77,6 +84,90 @@ tsvdi_lapack_ready(const tsvd_blas *blas)
             blas->sgetri64 != NULL);
 }
 
+/* ---- buffers of the BLAS ---- */
+
+/* The largest buffer of OpenBLAS on x86-64 (its common_x86_64.h; SciPy's has 32 MiB), and some more
+   for the stack of a thread. */
+#define BUFFER_BYTES ((size_t)(128 + 16) << 20)
+
+/* Threads that were granted products, in all calls of the process.  A forked child also counts
+   those of its parent's other threads, and asks for too much. */
+static atomic_int users;
+
+typedef void blas_function(void);
+
+/* A function of the BLAS that made the last product: it has a buffer at least. */
+static _Atomic(blas_function *) used;
+
+static blas_function *
+function_of(const tsvd_blas *blas)
+{
+    return blas->dgemm32 != NULL ? (blas_function *)blas->dgemm32 : (blas_function *)blas->dgemm64;
+}
+
+/* Whether address space is granted without end, as far as one can know: no limit is set, and the
+   system promises more memory than there is. */
+static bool
+is_unlimited(void)
+{
+    static atomic_int promises; /* 1: it does; -1: it does not; 0: not asked yet */
+    struct rlimit limit;
+
+    if (atomic_load(&promises) == 0) {
+        FILE *file = fopen("/proc/sys/vm/overcommit_memory", "r");
+        const int mode = file == NULL ? '0' : fgetc(file);
+
+        if (file != NULL) {
+            (void)fclose(file);
+        }
+        atomic_store(&promises, mode == '2' ? -1 : 1);
+    }
+    return atomic_load(&promises) > 0 && getrlimit(RLIMIT_AS, &limit) == 0 &&
+           limit.rlim_cur == RLIM_INFINITY;
+}
+
+/* Whether so many buffers can be mapped. */
+static bool
+fits(int buffers)
+{
+    const size_t bytes = (size_t)buffers * BUFFER_BYTES;
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
+
+    return p != MAP_FAILED && munmap(p, bytes) == 0;
+}
+
+tsvd_status
+tsvdi_blas_enter(const tsvd_blas *blas, int wanted, tsvd_error *error, int *granted)
+{
+    const int have = atomic_load(&used) == function_of(blas);
+
+    for (*granted = wanted; *granted > 0; --*granted) {
+        const int missing = atomic_fetch_add(&users, *granted) + *granted - have;
+
+        if (missing <= 0 || (have && is_unlimited()) || fits(missing)) {
+            return TSVD_OK;
+        }
+        atomic_fetch_sub(&users, *granted);
+    }
+    if (error != NULL) {
+        error->device = TSVD_DEVICE_CPU;
+        error->wanted = BUFFER_BYTES;
+        error->available = 0;
+    }
+    return tsvdi_fail(error, TSVD_ERR_MEMORY,
+                      "out of address space: up to %zu bytes wanted for a buffer of the BLAS",
+                      BUFFER_BYTES);
+}
+
+void
+tsvdi_blas_leave(int granted)
+{
+    atomic_fetch_sub(&users, granted);
+}
+
+/* ---- products ---- */
+
 /* Orders of one product.  OpenBLAS makes products of up to 2^18 multiplications in the calling
    thread.  Larger ones it would share with threads of its own, which would take the processors from
    ours and go on spinning when they are done.  64 x 64 x 64 runs at 0.8 of the rate of large
@@ -127,6 +218,7 @@ void
 tsvdi_blas_product(const tsvd_blas *blas, int single, const struct blas_product *p)
 {
     const int64_t size = single ? sizeof(float) : sizeof(double);
+    blas_function *const function = function_of(blas);
     struct blas_product tile = *p;
     int64_t k = 0, terms = TILE, columns;
 
@@ -151,6 +243,9 @@ tsvdi_blas_product(const tsvd_blas *blas, int single, const struct blas_product 
         tile.overwrite = 0;
         k += terms;
     } while (k < p->k);
+    if (atomic_load_explicit(&used, memory_order_relaxed) != function) {
+        atomic_store(&used, function);
+    }
 }
 
 /* BLAS sees matrices by columns: to it the arrays are the transposes, C^T = B^T A^T. */

@@ -16,6 +16,15 @@ int tsvdi_lapack_ready(const tsvd_blas *blas);
 tsvd_blas tsvdi_blas_linked(void);
 
 /*
+ * enter() is due before threads make products, and leave() with *granted after them.  OpenBLAS maps
+ * a buffer for each thread that is in a product with others, and retries for ever where it gets
+ * none: a call would neither end nor fail.  *granted is how many of the `wanted` threads the
+ * address space has buffers for.  TSVD_ERR_MEMORY: it has none, and nothing is granted.
+ */
+tsvd_status tsvdi_blas_enter(const tsvd_blas *blas, int wanted, tsvd_error *error, int *granted);
+void tsvdi_blas_leave(int granted);
+
+/*
  * C = A B, row by row: A is rows x terms with lda numbers between rows, B terms x columns, C
  * rows x columns; float32 if `single`.  terms = 0 gives C = 0; all numbers are below 2^31.  Made in
  * the calling thread, whatever threads the BLAS has; for blocks that fit in the L2 cache.

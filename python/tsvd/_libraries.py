@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import mmap
 import os
+import resource
 import sys
 import threading
 
@@ -19,9 +21,35 @@ os.register_at_fork(
 )
 
 
+# Address space that SciPy and a buffer of its OpenBLAS take, and what each thread adds that
+# OpenBLAS starts: some more than was measured (SciPy 1.17).
+_SCIPY_BYTES, _THREAD_BYTES = 128 << 20, 40 << 20
+
+
+def _check_address_space():
+    """Refuses an import in which OpenBLAS would wait for address space for ever."""
+    if (
+        "scipy.linalg" in sys.modules
+        or resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
+    ):
+        return
+    asked = (os.environ.get(f"{name}_NUM_THREADS", "") for name in ("OPENBLAS", "OMP"))
+    most = len(os.sched_getaffinity(0))
+    threads = min(most, next((int(x) for x in asked if x.isdecimal() and int(x) > 0), most))
+    wanted = _SCIPY_BYTES + threads * _THREAD_BYTES
+    try:
+        mmap.mmap(-1, wanted, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except OSError:
+        raise MemoryError(
+            f"out of address space: {wanted} bytes wanted to import SciPy, whose OpenBLAS starts "
+            f"{threads} threads"
+        ) from None
+
+
 def scipy_blas() -> dict[str, object]:
     """The capsules of SciPy's BLAS and LAPACK by the names of functions. The core calls this."""
     with _import_lock:
+        _check_address_space()
         try:
             from scipy.linalg import cython_blas, cython_lapack
         except ModuleNotFoundError as error:

@@ -6,6 +6,7 @@
  * the last step.
  */
 #include "cpu/dc/run.h"
+#include "host/blas.h"
 
 /* A task has the roots, weights or rows of the factors of so many survivors. */
 enum { TASK_ROWS = 16 };
@@ -35,11 +36,34 @@ set_level(struct cpu_dc *run, int level)
                      : run->merges + run->job->batch * dc_nodes_above(level);
 }
 
+static int
+threads_of(const struct cpu_dc *run)
+{
+    return run->job->n < SERIAL_ORDER ? 1 : run->ctx->threads;
+}
+
 static tsvd_status
 for_each(struct cpu_dc *run, int64_t count, tsvd_task task)
 {
-    return tsvdi_host_for_each(run->job->n < SERIAL_ORDER ? 1 : run->ctx->threads, count, task,
-                               run);
+    return tsvdi_host_for_each(threads_of(run), count, task, run);
+}
+
+/* The same, for a task that makes products. */
+static tsvd_status
+multiply_each(struct cpu_dc *run, int64_t count, tsvd_task task)
+{
+    int granted = 0;
+    tsvd_status ret = TSVD_OK;
+
+    if (run->job->n <= BLAS_ORDER) {
+        return for_each(run, count, task);
+    }
+    TSVD_TRY(tsvdi_blas_enter(&run->ctx->problem->handle->blas, threads_of(run), run->ctx->error,
+                              &granted));
+    ret = tsvdi_host_for_each(granted, count, task, run);
+out:
+    tsvdi_blas_leave(granted);
+    return ret;
 }
 
 static void
@@ -300,7 +324,8 @@ merge_large(struct cpu_dc *run, tsvd_info *info)
             run->tasks[i + 1] =
                 run->tasks[i] + (whole_of(run, run->step, i).end + items - 1) / items;
         }
-        TSVD_TRY(for_each(run, run->tasks[run->nodes], task_step));
+        TSVD_TRY((run->step == DC_MULTIPLY ? multiply_each : for_each)(run, run->tasks[run->nodes],
+                                                                       task_step));
         now = tsvdi_host_seconds();
         *(step < DC_FACTORS ? &info->seconds_iterate : &info->seconds_vectors) += now - clock;
         clock = now;

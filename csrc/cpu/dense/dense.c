@@ -122,17 +122,19 @@ dense_bytes(const struct dense_problem *p, int64_t count, int tall, int keep)
 }
 
 tsvd_status
-tsvdi_cpu_dense_for_each(const struct dense_run *run, tsvd_task task, void *arg)
+tsvdi_cpu_dense_for_each(struct dense_run *run, tsvd_task task, void *arg)
 {
+    const int threads = run->threads, workers = run->workers;
+    int granted = 0;
     tsvd_status ret = TSVD_OK;
 
-    if (run->workers > 1) {
-        return tsvdi_host_for_each(run->workers, run->job->count, task, arg);
-    }
-    for (int64_t i = 0; i < run->job->count; i++) {
-        TSVD_TRY(task(arg, 0, i));
-    }
+    TSVD_TRY(tsvdi_blas_enter(&run->ctx->problem->handle->blas,
+                              workers > threads ? workers : threads, run->ctx->error, &granted));
+    run->threads = granted < threads ? granted : threads;
+    ret = tsvdi_host_for_each(granted < workers ? granted : workers, run->job->count, task, arg);
 out:
+    run->threads = threads;
+    tsvdi_blas_leave(granted);
     return ret;
 }
 

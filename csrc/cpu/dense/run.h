@@ -64,7 +64,7 @@ dense_check(struct dense_run *run, int worker, double done)
    task for each of run->job, with `arg`: in several threads, or one after another in this one,
    which the task itself may share out. */
 int tsvdi_cpu_dense_workers(const struct dense_problem *problem, int64_t count, int threads);
-tsvd_status tsvdi_cpu_dense_for_each(const struct dense_run *run, tsvd_task task, void *arg);
+tsvd_status tsvdi_cpu_dense_for_each(struct dense_run *run, tsvd_task task, void *arg);
 
 /* load.c: W of matrix i of the job, with its kind and its exponent.  One that is not ordinary
    becomes zero. */
