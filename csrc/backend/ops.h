@@ -384,6 +384,8 @@ struct inverse_job {
                                        back end's */
     int refine;                     /* 1: with a step of Newton's iteration */
     struct inverse_findings *found; /* in and out: findings of the whole batch so far */
+    char *grown; /* [count] host, out of invert(): 1: pivots of the matrix grew so much that its
+                    inverse is of no use (growth_is_large()) */
     void *held;                     /* what the back end keeps from begin() to end() */
 };
 
@@ -396,8 +398,13 @@ struct inverse_ops {
     void (*end)(struct tsvd_context *ctx, struct inverse_job *job);
 
     /* Reads the matrices from where the caller has them, and inverts them.  One that is not finite
-       gives NaN; the inverse of a singular one is of no meaning. */
+       gives NaN; the inverse of a singular one is of no meaning.  Of those that grew it finds
+       nothing else. */
     tsvd_status (*invert)(struct tsvd_context *ctx, struct inverse_job *job);
+
+    /* The inverse of matrix i of the job once more, by Householder QR, whose numbers do not grow.
+       Writes the result and adds to the findings. */
+    tsvd_status (*rescue)(struct tsvd_context *ctx, struct inverse_job *job, int64_t i);
 
     /* Workspace of a job of so many matrices. */
     struct bytes (*bytes)(const struct dense_problem *problem, int64_t count, int refine);

@@ -32,7 +32,7 @@ tsvdi_inverse_plan_call(const struct dense_problem *p, int refine, tsvd_plan *pl
         plan->chunk = most < p->b.matrices ? most : p->b.matrices;
         own = ops->bytes(p, plan->chunk, refine);
     }
-    plan->host_bytes = own.host;
+    plan->host_bytes = bytes_add(own.host, (uint64_t)plan->chunk);
     plan->device_bytes = own.device;
 out:
     return ret;
@@ -51,6 +51,24 @@ judge(const struct tsvd_context *ctx, const struct inverse_findings *found)
     ctx->error->matrix = ctx->total > 1 ? matrix : -1;
     return nonfinite ? tsvdi_fail(ctx->error, TSVD_ERR_NONFINITE, "a must not hold NaN or infinity")
                      : tsvdi_fail(ctx->error, TSVD_ERR_SINGULAR, "Singular matrix");
+}
+
+/* The inverses of a chunk. */
+static tsvd_status
+invert(struct tsvd_context *ctx, struct inverse_job *job)
+{
+    const struct inverse_ops *ops = tsvdi_backend_of(ctx->problem->handle)->inverse;
+    tsvd_status ret = TSVD_OK;
+
+    memset(job->grown, 0, (size_t)job->load.count);
+    TSVD_TRY(ops->invert(ctx, job));
+    for (int64_t i = 0; i < job->load.count; i++) {
+        if (job->grown[i]) {
+            TSVD_TRY(ops->rescue(ctx, job, i));
+        }
+    }
+out:
+    return ret;
 }
 
 tsvd_status
@@ -73,6 +91,7 @@ tsvdi_inverse(const struct dense_problem *p, int refine, tsvd_inverse_info *info
         job.load.count = plan.chunk;
         job.refine = refine;
         job.found = &found;
+        TSVD_TRY(tsvdi_alloc(&ctx, (size_t)plan.chunk, (void **)&job.grown));
         TSVD_TRY(backend->inverse->begin(&ctx, &job));
     }
     for (int64_t begin = 0; begin < p->b.matrices && plan.chunk > 0; begin += plan.chunk) {
@@ -80,7 +99,7 @@ tsvdi_inverse(const struct dense_problem *p, int refine, tsvd_inverse_info *info
         job.load.count = p->b.matrices - begin < plan.chunk ? p->b.matrices - begin : plan.chunk;
         ctx.index = begin;
         ctx.count = job.load.count;
-        TSVD_TRY(backend->inverse->invert(&ctx, &job));
+        TSVD_TRY(invert(&ctx, &job));
         TSVD_TRY(judge(&ctx, &found));
         TSVD_TRY(tsvdi_check(&ctx, 1));
     }
@@ -95,5 +114,6 @@ out:
     if (job.load.problem != NULL) {
         backend->inverse->end(&ctx, &job);
     }
+    tsvdi_free(&ctx, job.grown);
     return ret;
 }
