@@ -386,7 +386,7 @@ struct inverse_job {
     struct inverse_findings *found; /* in and out: findings of the whole batch so far */
     char *grown; /* [count] host, out of invert(): 1: pivots of the matrix grew so much that its
                     inverse is of no use (growth_is_large()) */
-    void *held;                     /* what the back end keeps from begin() to end() */
+    void *held;  /* what the back end keeps from begin() to end() */
 };
 
 struct inverse_ops {

@@ -1,20 +1,20 @@
 /*
- * Inverses on the CPU, by the handle's LAPACK.  Mirrors cuda/inverse/inverse.cu.
+ * Inverses on the CPU: memory, and one matrix after another.  Mirrors cuda/inverse/inverse.cu.
  */
 #include <string.h>
 
 #include "cpu/inverse/run.h"
 #include "math/balance.h"
 
-/* In place of a reciprocal condition. */
+/* In place of a reciprocal condition: a pivot is zero; the inverse of S is not finite. */
 #define SINGULAR (-1.)
+#define INFINITE (-2.)
 
 /* Matrices of a chunk have so many bytes, or there is one: tsvdi_check() is asked between two. */
 #define CHUNK_BYTES ((int64_t)32 << 20)
 
-/* Shares of a matrix's work that are done behind the LU decomposition, and behind the inverse. */
-#define FACTORED 0.4
-#define INVERTED 0.9
+/* The share of a matrix's work that comes before refine(). */
+#define PLAIN (TSVD_SINGLE ? 0.3 : 0.25)
 
 static int64_t
 chunk_most(const struct dense_problem *p, int refine)
@@ -27,44 +27,50 @@ chunk_most(const struct dense_problem *p, int refine)
 
 /* ---- memory ---- */
 
-/* What a worker's room holds. */
-struct room {
-    double *s;         /* [n][n] S, and what refine() takes behind it; nothing without it */
-    double *sums;      /* [n] */
-    int *row, *column; /* [n] exponents */
-    void *lapack;      /* what LAPACK takes */
+/* Where the parts of a worker's workspace lie, in bytes, and how many there are in all:
+   BYTES_TOO_MANY at most. */
+struct layout {
+    uint64_t sums, row, copy, tile, all;
 };
 
-/* Where these lie, in bytes, and how many there are in all: BYTES_TOO_MANY at most. */
-struct layout {
-    uint64_t sums, row, lapack, all;
-};
+static uint64_t
+whole_lines(uint64_t bytes)
+{
+    return bytes_add(bytes, 63) / 64 * 64;
+}
 
 static struct layout
-layout_of(int64_t n, int refine)
+layout_of(int64_t n, int refine, int threads)
 {
-    const uint64_t lapack_bytes = ((uint64_t)tsvdi_lapack_room(n) + 63) / 64 * 64;
+    const int64_t block = inverse_block(n);
     struct layout at;
 
     at.sums = refine ? tsvdi_cpu_inverse_refine_room(n) : 0;
     at.row = bytes_add(at.sums, bytes_of(n, sizeof(double)));
-    at.lapack = bytes_add(at.row, bytes_of(2 * n, sizeof(int)) + 63) / 64 * 64;
-    at.all = at.sums == BYTES_TOO_MANY ? BYTES_TOO_MANY : bytes_add(at.lapack, lapack_bytes);
+    at.copy = whole_lines(bytes_add(at.row, bytes_of(3 * n, sizeof(int))));
+    at.tile = whole_lines(bytes_add(at.copy, bytes_of(n * block, sizeof(real))));
+    at.all = at.tile;
+    if (block < n) {
+        at.all = bytes_add(at.all, bytes_of(threads * block * block, sizeof(real)));
+    }
+    at.all = at.sums == BYTES_TOO_MANY ? BYTES_TOO_MANY : at.all;
     return at;
 }
 
-static struct room
+static struct inverse_room
 room_of(const struct inverse_run *run, int worker)
 {
-    const struct layout at = layout_of(run->dense.rows, run->job->refine);
+    const struct layout at = layout_of(run->dense.rows, run->job->refine, run->dense.threads);
     char *base = (char *)run->dense.work + worker * run->room;
-    struct room room;
+    struct inverse_room room;
 
     room.s = (double *)(void *)base;
     room.sums = (double *)(void *)(base + at.sums);
     room.row = (int *)(void *)(base + at.row);
     room.column = room.row + run->dense.rows;
-    room.lapack = base + at.lapack;
+    room.pivot = room.column + run->dense.rows;
+    room.copy = (real *)(void *)(base + at.copy);
+    room.tile = (real *)(void *)(base + at.tile);
     return room;
 }
 
@@ -100,7 +106,6 @@ begin(struct tsvd_context *ctx, struct inverse_job *job)
     memset(run, 0, sizeof *run);
     job->held = run;
     run->job = job;
-    run->room = (int64_t)layout_of(n, job->refine).all;
     dense = &run->dense;
     dense->ctx = ctx;
     dense->job = &job->load;
@@ -109,6 +114,7 @@ begin(struct tsvd_context *ctx, struct inverse_job *job)
     dense->plain = 1;
     dense->workers = tsvdi_cpu_dense_workers(p, count, ctx->threads);
     dense->threads = dense->workers > 1 ? 1 : ctx->threads;
+    run->room = (int64_t)layout_of(n, job->refine, dense->threads).all;
     TSVD_TRY(tsvdi_alloc(ctx, held_bytes(count), (void **)&run->rcond));
     job->load.exponent = (real_int *)(void *)(run->rcond + count);
     job->load.kind = (char *)(job->load.exponent + count);
@@ -122,159 +128,126 @@ static struct bytes
 inverse_bytes(const struct dense_problem *p, int64_t count, int refine)
 {
     const int threads = tsvdi_host_threads_for(p->b.handle->threads, INT64_MAX);
+    const int workers = tsvdi_cpu_dense_workers(p, count, threads);
+    const struct layout at = layout_of(p->b.n, refine, workers > 1 ? 1 : threads);
     struct bytes bytes = {sizeof(struct inverse_run) + held_bytes(count), 0};
 
-    bytes.host = bytes_add(bytes.host, bytes_of(tsvdi_cpu_dense_workers(p, count, threads),
-                                                layout_of(p->b.n, refine).all));
+    bytes.host = bytes_add(bytes.host, bytes_of(workers, at.all));
+    bytes.host = bytes_add(bytes.host, tsvdi_cpu_inverse_qr_room(p->b.n));
     return bytes;
 }
 
 /* ---- one matrix ---- */
 
-/* The largest sum; sums that are NaN are above all others. */
-static double
-largest_sum(int64_t n, const double *sums)
-{
-    double largest = 0;
+/* How S is inverted. */
+typedef tsvd_status (*inverter)(struct dense_run *run, int64_t n, real *s,
+                                const struct inverse_room *room, struct inverse_share share,
+                                int *outcome);
 
-    for (int64_t i = 0; i < n; i++) {
-        largest = sums[i] <= largest || largest != largest ? largest : sums[i];
+/* Inverts matrix i. */
+static tsvd_status
+invert_matrix(struct inverse_run *run, struct dense_run *dense, const struct inverse_room *room,
+              int64_t i, inverter invert_s, int *outcome)
+{
+    const struct dense_job *load = &run->job->load;
+    const int64_t n = dense->rows, count = n * n;
+    const int refine = run->job->refine;
+    const double part = 1 / (double)load->count, done = (double)i * part;
+    const struct inverse_share first = {done, refine ? PLAIN * part : part},
+                               second = {done + PLAIN * part, (1 - PLAIN) * part};
+    real *x = dense->w + i * count;
+    double norm, inverse_norm;
+    int finite;
+    tsvd_status ret = TSVD_OK;
+
+    *outcome = INVERSE_FOUND;
+    tsvdi_cpu_dense_load(dense, i);
+    if (load->kind[i] == NONFINITE) {
+        tsvdi_host_fill_nan(count, x);
+        goto out;
     }
-    return largest;
+    TSVD_TRY(tsvdi_cpu_inverse_balance(dense, n, (int)load->exponent[i], x, room, &norm));
+    for (int64_t k = 0; k < count && refine; k++) {
+        room->s[k] = x[k];
+    }
+    run->rcond[i] = SINGULAR;
+    TSVD_TRY(invert_s(dense, n, x, room, first, outcome));
+    if (*outcome != INVERSE_FOUND) {
+        goto out;
+    }
+    if (refine) {
+        TSVD_TRY(tsvdi_cpu_inverse_refine(dense, n, room, x, second));
+    }
+    TSVD_TRY(tsvdi_cpu_inverse_unbalance(dense, n, (int)load->exponent[i], x, room, &inverse_norm,
+                                         &finite));
+    norm *= inverse_norm;
+    run->rcond[i] = !finite ? INFINITE : norm > 0 ? 1 / norm : 0;
+out:
+    return ret;
 }
 
-/* The largest sum of magnitudes of a row of 2^-exponent M; sums [n] is for work. */
-static double
-row_norm(int64_t n, const real *m, int exponent, double *sums)
+/* The same beyond the range of numbers. */
+static tsvd_status
+invert_wide(struct inverse_run *run, struct dense_run *dense, const struct inverse_room *room,
+            int64_t i)
 {
-    memset(sums, 0, (size_t)n * sizeof *sums);
-    for (int64_t j = 0; j < n; j++) {
-        for (int64_t i = 0; i < n; i++) {
-            sums[i] += fabs((double)balance_scale(m[j * n + i], -exponent));
-        }
-    }
-    return largest_sum(n, sums);
-}
+    const int exponent = (int)run->job->load.exponent[i];
+    const int64_t n = dense->rows;
+    real *x = dense->w + i * n * n;
+    void *memory = NULL;
+    double norm, inverse_norm;
+    int outcome;
+    tsvd_status ret = TSVD_OK;
 
-/* S from M, with the exponents of rows and columns. */
-static void
-balance(int64_t n, real *m, int *row, int *column)
-{
-    for (int64_t i = 0; i < n; i++) {
-        row[i] = BALANCE_NOTHING;
+    TSVD_TRY(
+        tsvdi_alloc(dense->ctx, tsvdi_cpu_inverse_wide_room(n, dense->threads), (void **)&memory));
+    tsvdi_cpu_dense_load(dense, i);
+    run->rcond[i] = SINGULAR;
+    TSVD_TRY(tsvdi_cpu_inverse_balance(dense, n, exponent, x, room, &norm));
+    TSVD_TRY(tsvdi_cpu_inverse_wide(dense, n, exponent, x, room, memory, &inverse_norm, &outcome));
+    if (outcome == INVERSE_FOUND) {
+        norm *= inverse_norm;
+        run->rcond[i] = norm > 0 ? 1 / norm : 0;
     }
-    for (int64_t j = 0; j < n; j++) {
-        for (int64_t i = 0; i < n; i++) {
-            const int exponent = balance_exponent(m[j * n + i]);
-
-            row[i] = exponent > row[i] ? exponent : row[i];
-        }
-    }
-    for (int64_t i = 0; i < n; i++) {
-        row[i] = balance_power(row[i]);
-    }
-    for (int64_t j = 0; j < n; j++) {
-        int largest = BALANCE_NOTHING;
-
-        for (int64_t i = 0; i < n; i++) {
-            const int exponent = balance_exponent(m[j * n + i]) - row[i];
-
-            largest = exponent > largest ? exponent : largest;
-        }
-        column[j] = balance_power(largest);
-        for (int64_t i = 0; i < n; i++) {
-            m[j * n + i] = balance_scale(m[j * n + i], -row[i] - column[j]);
-        }
-    }
-}
-
-/* The inverse of M from that of S.  Returns the largest sum of magnitudes of a row of 2^exponent
-   times it: infinity, or NaN, if that is too large. */
-static double
-undo_balance(int64_t n, const struct room *room, int exponent, real *y)
-{
-    memset(room->sums, 0, (size_t)n * sizeof *room->sums);
-    for (int64_t j = 0; j < n; j++) {
-        for (int64_t i = 0; i < n; i++) {
-            const int power = -room->column[i] - room->row[j];
-            const real x = y[j * n + i];
-
-            room->sums[i] += fabs((double)balance_scale(x, power + exponent));
-            y[j * n + i] = balance_scale(x, power);
-        }
-    }
-    return largest_sum(n, room->sums);
+out:
+    tsvdi_free(dense->ctx, memory);
+    return ret;
 }
 
 static tsvd_status
 invert_one(void *arg, int worker, int64_t i)
 {
     struct inverse_run *run = arg;
-    const struct dense_run *dense = &run->dense;
-    const struct dense_job *load = &run->job->load;
-    const tsvd_blas *blas = &load->problem->b.handle->blas;
-    const int64_t n = dense->rows, count = n * n;
-    const int alone = worker == 0 && dense->workers == 1;
-    const double part = 1 / (double)load->count, done = (double)i * part;
-    real *x = dense->w + i * count;
-    const struct room room = room_of(run, worker);
-    double norm;
+    const struct inverse_room room = room_of(run, worker);
+    int outcome;
     tsvd_status ret = TSVD_OK;
 
     if (worker == 0) {
-        TSVD_TRY(tsvdi_check(dense->ctx, done));
+        TSVD_TRY(tsvdi_check(run->dense.ctx, (double)i / (double)run->job->load.count));
     }
-    tsvdi_cpu_dense_load(dense, i);
-    if (load->kind[i] == NONFINITE) {
-        tsvdi_host_fill_nan(count, x);
-        goto out;
-    }
-    norm = row_norm(n, x, (int)load->exponent[i], room.sums);
-    balance(n, x, room.row, room.column);
-    for (int64_t k = 0; k < count && run->job->refine; k++) {
-        room.s[k] = x[k];
-    }
-    run->rcond[i] = SINGULAR;
-    if (!tsvdi_lapack_factor(blas, TSVD_SINGLE, n, x, room.lapack)) {
-        goto out;
-    }
-    if (alone) {
-        TSVD_TRY(tsvdi_check(dense->ctx, done + FACTORED * part));
-    }
-    if (!tsvdi_lapack_invert(blas, TSVD_SINGLE, n, x, room.lapack)) {
-        goto out;
-    }
-    if (run->job->refine) {
-        if (alone) {
-            TSVD_TRY(tsvdi_check(dense->ctx, done + INVERTED * part));
-        }
-        tsvdi_cpu_inverse_refine(dense, n, room.s, x);
-    }
-    norm *= undo_balance(n, &room, (int)load->exponent[i], x);
-    run->rcond[i] = norm > 0 ? 1 / norm : 0;
+    TSVD_TRY(invert_matrix(run, &run->dense, &room, i, tsvdi_cpu_inverse_lu, &outcome));
+    run->job->grown[i] = outcome == INVERSE_GREW || run->rcond[i] == INFINITE;
 out:
     return ret;
 }
 
 /* ---- all of them ---- */
 
-/* Adds what was found of the job's matrices. */
+/* Adds what was found of matrix i of the job. */
 static void
-find(const struct inverse_run *run, struct inverse_findings *found)
+add_findings(const struct inverse_run *run, int64_t i)
 {
     const struct dense_job *load = &run->job->load;
+    struct inverse_findings *found = run->job->found;
+    const int64_t matrix = load->begin + i;
 
-    for (int64_t i = 0; i < load->count; i++) {
-        const int64_t matrix = load->begin + i;
-
-        if (load->kind[i] == NONFINITE) {
-            found->nonfinite = matrix < found->nonfinite ? matrix : found->nonfinite;
-        } else if (run->rcond[i] == SINGULAR) {
-            found->singular = matrix < found->singular ? matrix : found->singular;
-        } else if (run->rcond[i] < found->rcond) {
-            found->rcond = run->rcond[i];
-            found->matrix = matrix;
-        }
+    if (load->kind[i] == NONFINITE) {
+        found->nonfinite = matrix < found->nonfinite ? matrix : found->nonfinite;
+    } else if (run->rcond[i] == SINGULAR) {
+        found->singular = matrix < found->singular ? matrix : found->singular;
+    } else if (run->rcond[i] < found->rcond) {
+        found->rcond = run->rcond[i];
+        found->matrix = matrix;
     }
 }
 
@@ -288,8 +261,37 @@ invert(struct tsvd_context *ctx, struct inverse_job *job)
     run->dense.ctx = ctx;
     run->dense.w = (real *)p->b.L + job->load.begin * p->b.n * p->b.n;
     TSVD_TRY(tsvdi_cpu_dense_for_each(&run->dense, invert_one, run));
-    find(run, job->found);
+    for (int64_t i = 0; i < job->load.count; i++) {
+        if (!job->grown[i]) {
+            add_findings(run, i);
+        }
+    }
 out:
+    return ret;
+}
+
+/* By QR if pivots grew, and in long double if the inverse of S is not finite. */
+static tsvd_status
+rescue(struct tsvd_context *ctx, struct inverse_job *job, int64_t i)
+{
+    struct inverse_run *run = job->held;
+    const struct inverse_room room = room_of(run, 0);
+    struct dense_run dense = run->dense; /* with the workspace of QR */
+    int outcome;
+    tsvd_status ret = TSVD_OK;
+
+    dense.workers = 1;
+    dense.work = NULL;
+    if (run->rcond[i] != INFINITE) {
+        TSVD_TRY(tsvdi_alloc(ctx, tsvdi_cpu_inverse_qr_room(dense.rows), (void **)&dense.work));
+        TSVD_TRY(invert_matrix(run, &dense, &room, i, tsvdi_cpu_inverse_qr, &outcome));
+    }
+    if (run->rcond[i] == INFINITE) {
+        TSVD_TRY(invert_wide(run, &dense, &room, i));
+    }
+    add_findings(run, i);
+out:
+    tsvdi_free(ctx, dense.work);
     return ret;
 }
 
@@ -298,5 +300,6 @@ const struct inverse_ops tsvdi_cpu_inverse = {
     .begin = begin,
     .end = end,
     .invert = invert,
+    .rescue = rescue,
     .bytes = inverse_bytes,
 };

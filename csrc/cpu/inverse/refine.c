@@ -14,25 +14,112 @@
 
 #define DOUBLE_DIGITS 52
 
-/* C -= A B, all [n][n]. */
-static void
-subtract_product(const struct dense_run *run, int64_t n, const double *a, const double *b,
-                 double *c)
+/* Multiplications between two questions to the caller: some 0.1 s of one thread. */
+#define PIECE (INT64_C(1) << 31)
+
+enum {
+    SHARE = 128, /* what a thread makes of a product at a time: see reflect.c */
+    STRIP = 16,  /* columns of a task */
+    ARRAYS = TSVD_SINGLE ? 3 : 4,
+    PRODUCTS = TSVD_SINGLE ? 2 : 4
+};
+
+struct refinement {
+    struct dense_run *run;
+    int64_t n;
+    real *y;
+    double *sums;                  /* [n] squares of the columns of I - S Y */
+    double *s, *rest, *part;       /* [n][n] */
+    double *high;                  /* the same, in float64 alone */
+    real *small, *old;             /* [n][n] I - S Y and Y, where others were before */
+    struct inverse_share products; /* of one product */
+};
+
+uint64_t
+tsvdi_cpu_inverse_refine_room(int64_t n)
 {
-    tsvdi_cpu_dense_product(run, &(struct blas_product){.m = n,
-                                                        .n = n,
-                                                        .k = n,
-                                                        .wide = 1,
-                                                        .factor = -1,
-                                                        .a = a,
-                                                        .b = b,
-                                                        .c = c,
-                                                        .lda = n,
-                                                        .ldb = n,
-                                                        .ldc = n});
+    return bytes_of(n, bytes_of(n, ARRAYS * sizeof(double)));
+}
+
+/* ---- products ---- */
+
+/* So many of `whole` that there are no more than `most`, a multiple of what a thread takes. */
+static int64_t
+cut(int64_t whole, int64_t most)
+{
+    const int64_t part = most / SHARE * SHARE;
+
+    return part < SHARE ? SHARE : part < whole ? part : whole;
+}
+
+/* C += factor A B, all [n][n], in pieces. */
+static tsvd_status
+multiply(struct refinement *r, struct blas_product p)
+{
+    const int64_t n = r->n, size = p.wide ? (int64_t)sizeof(double) : (int64_t)sizeof(real);
+    const int64_t columns = cut(n, PIECE / (n * n)), rows = cut(n, PIECE / (n * columns));
+    const struct blas_product whole = p;
+    tsvd_status ret = TSVD_OK;
+
+    p.k = p.lda = p.ldb = p.ldc = n;
+    for (int64_t j = 0; j < n; j += columns) {
+        for (int64_t i = 0; i < n; i += rows) {
+            p.m = n - i < rows ? n - i : rows;
+            p.n = n - j < columns ? n - j : columns;
+            p.a = (const char *)whole.a + i * size;
+            p.b = (const char *)whole.b + j * n * size;
+            p.c = (char *)whole.c + (j * n + i) * size;
+            TSVD_TRY(inverse_check(r->run, 0, n,
+                                   r->products.from + r->products.part * (double)j / (double)n));
+            tsvdi_cpu_dense_product(r->run, &p);
+        }
+    }
+    r->products.from += r->products.part;
+out:
+    return ret;
+}
+
+/* rest -= A B */
+static tsvd_status
+subtract(struct refinement *r, const double *a, const double *b)
+{
+    return multiply(r,
+                    (struct blas_product){.wide = 1, .factor = -1, .a = a, .b = b, .c = r->rest});
+}
+
+/* ---- column by column ---- */
+
+/* Calls a task for each strip of columns. */
+static tsvd_status
+for_strips(struct refinement *r, tsvd_task task)
+{
+    return tsvdi_host_for_each(inverse_threads(r->run, 4 * r->n * r->n), (r->n + STRIP - 1) / STRIP,
+                               task, r);
+}
+
+static int64_t
+end_of(const struct refinement *r, int64_t strip)
+{
+    return (strip + 1) * STRIP < r->n ? (strip + 1) * STRIP : r->n;
+}
+
+static tsvd_status
+check(struct refinement *r, int worker)
+{
+    return inverse_check(r->run, worker, r->n, r->products.from);
 }
 
 #if !TSVD_SINGLE
+/* Bits of leading parts: then all sums of S1 Y1 have no more than 53. */
+static int
+leading_bits(int64_t n)
+{
+    int order;
+
+    (void)frexp((double)n, &order);
+    return (DOUBLE_DIGITS - 1 - order) / 2;
+}
+
 /* high = x rounded to a multiple of 2^grid. */
 static void
 lead(int64_t count, int grid, const double *x, double *high)
@@ -44,22 +131,6 @@ lead(int64_t count, int grid, const double *x, double *high)
     }
 }
 
-/* The same of each column, to so many bits from its largest entry on. */
-static void
-lead_columns(int64_t n, int bits, const double *x, double *high)
-{
-    for (int64_t j = 0; j < n; j++) {
-        double largest = 0;
-        int exponent;
-
-        for (int64_t i = 0; i < n; i++) {
-            largest = fmax(largest, fabs(x[j * n + i]));
-        }
-        (void)frexp(largest, &exponent);
-        lead(n, exponent - bits, x + j * n, high + j * n);
-    }
-}
-
 /* low = x - high. */
 static void
 take_away(int64_t count, const double *x, const double *high, double *low)
@@ -68,72 +139,113 @@ take_away(int64_t count, const double *x, const double *high, double *low)
         low[i] = x[i] - high[i];
     }
 }
+#endif
 
-/* rest -= S Y. */
-static void
-subtract_all(const struct dense_run *run, int64_t n, double *s, const double *y, double *rest,
-             double *part, double *high)
+/* rest = I; of S and Y the leading parts, and S2 in place of S; or Y in float64. */
+static tsvd_status
+prepare(void *arg, int worker, int64_t strip)
 {
-    int bits, order;
+    struct refinement *r = arg;
+    const int64_t n = r->n;
 
-    (void)frexp((double)n, &order);
-    bits = (DOUBLE_DIGITS - 1 - order) / 2; /* then all sums of S1 Y1 have no more than 53 */
-    lead(n * n, 1 - bits, s, high);
-    take_away(n * n, s, high, s);
-    lead_columns(n, bits, y, part);
-    subtract_product(run, n, high, part, rest);
-    take_away(n * n, y, part, part);
-    subtract_product(run, n, high, part, rest);
-    subtract_product(run, n, s, y, rest);
+    for (int64_t j = strip * STRIP; j < end_of(r, strip); j++) {
+        double *rest = r->rest + j * n, *part = r->part + j * n;
+        const real *y = r->y + j * n;
+
+        memset(rest, 0, (size_t)n * sizeof *rest);
+        rest[j] = 1;
+#if TSVD_SINGLE
+        for (int64_t i = 0; i < n; i++) {
+            part[i] = y[i];
+        }
+#else
+        double *s = r->s + j * n, *high = r->high + j * n, largest = 0;
+        int exponent;
+
+        for (int64_t i = 0; i < n; i++) {
+            largest = fmax(largest, fabs(y[i]));
+        }
+        (void)frexp(largest, &exponent);
+        lead(n, exponent - leading_bits(n), y, part);
+        lead(n, 1 - leading_bits(n), s, high);
+        take_away(n, s, high, s);
+#endif
+    }
+    return check(r, worker);
+}
+
+#if !TSVD_SINGLE
+/* Y2 in place of Y1. */
+static tsvd_status
+take_rest(void *arg, int worker, int64_t strip)
+{
+    struct refinement *r = arg;
+
+    for (int64_t j = strip * STRIP; j < end_of(r, strip); j++) {
+        take_away(r->n, r->y + j * r->n, r->part + j * r->n, r->part + j * r->n);
+    }
+    return check(r, worker);
 }
 #endif
 
-/* Arrays of doubles that the step takes, S included. */
-enum { ARRAYS = TSVD_SINGLE ? 3 : 4 };
-
-uint64_t
-tsvdi_cpu_inverse_refine_room(int64_t n)
+/* I - S Y with the digits of Y, and the sums of its squares; a copy of Y. */
+static tsvd_status
+finish(void *arg, int worker, int64_t strip)
 {
-    return bytes_of(n, bytes_of(n, ARRAYS * sizeof(double)));
+    struct refinement *r = arg;
+    const int64_t n = r->n;
+
+    for (int64_t j = strip * STRIP; j < end_of(r, strip); j++) {
+        const double *rest = r->rest + j * n;
+        real *small = r->small + j * n;
+        double sum = 0;
+
+        for (int64_t i = 0; i < n; i++) {
+            const real x = REAL(rest[i]);
+
+            small[i] = x;
+            sum += (double)x * (double)x;
+        }
+        r->sums[j] = sum;
+        memcpy(r->old + j * n, r->y + j * n, (size_t)n * sizeof *r->old);
+    }
+    return check(r, worker);
 }
 
-void
-tsvdi_cpu_inverse_refine(const struct dense_run *run, int64_t n, double *room, real *y)
+tsvd_status
+tsvdi_cpu_inverse_refine(struct dense_run *run, int64_t n, const struct inverse_room *room, real *y,
+                         struct inverse_share share)
 {
     const int64_t count = n * n;
-    double *s = room, *rest = s + count, *other = rest + count, sum = 0;
-    const real *small = (const real *)(const void *)rest, *old = (const real *)(const void *)other;
+    struct refinement r = {.run = run, .n = n, .y = y, .sums = room->sums};
+    double sum = 0;
+    tsvd_status ret = TSVD_OK;
 
-    memset(rest, 0, (size_t)count * sizeof *rest);
-    for (int64_t i = 0; i < n; i++) {
-        rest[i * n + i] = 1;
-    }
+    r.s = room->s;
+    r.rest = r.s + count;
+    r.part = r.rest + count;
+    r.high = r.part + count;
+    r.small = (real *)(void *)(TSVD_SINGLE ? r.s : r.rest);
+    r.old = (real *)(void *)r.part;
+    r.products.from = share.from;
+    r.products.part = share.part / PRODUCTS;
+    TSVD_TRY(for_strips(&r, prepare));
 #if TSVD_SINGLE
-    for (int64_t i = 0; i < count; i++) {
-        other[i] = y[i];
-    }
-    subtract_product(run, n, s, other, rest);
-    for (int64_t i = 0; i < count; i++) {
-        ((real *)(void *)rest)[i] = REAL(rest[i]);
-    }
+    TSVD_TRY(subtract(&r, r.s, r.part));
 #else
-    subtract_all(run, n, s, y, rest, other, other + count);
+    TSVD_TRY(subtract(&r, r.high, r.part));
+    TSVD_TRY(for_strips(&r, take_rest));
+    TSVD_TRY(subtract(&r, r.high, r.part));
+    TSVD_TRY(subtract(&r, r.s, y));
 #endif
-    for (int64_t i = 0; i < count; i++) {
-        sum += (double)small[i] * (double)small[i];
+    TSVD_TRY(for_strips(&r, finish));
+    for (int64_t j = 0; j < n; j++) {
+        sum += r.sums[j];
     }
-    if (!(sum <= 0.25)) { /* also for NaN */
-        return;
+    if (sum <= 0.25) { /* not for NaN */
+        TSVD_TRY(
+            multiply(&r, (struct blas_product){.factor = 1, .a = r.old, .b = r.small, .c = y}));
     }
-    memcpy(other, y, (size_t)count * sizeof *y);
-    tsvdi_cpu_dense_product(run, &(struct blas_product){.m = n,
-                                                        .n = n,
-                                                        .k = n,
-                                                        .factor = 1,
-                                                        .a = old,
-                                                        .b = small,
-                                                        .c = y,
-                                                        .lda = n,
-                                                        .ldb = n,
-                                                        .ldc = n});
+out:
+    return ret;
 }
