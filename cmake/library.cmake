@@ -25,7 +25,6 @@ endif()
 set(tsvd_private_libs ${tsvd_needs}) # for pkg-config
 list(TRANSFORM tsvd_private_libs PREPEND -l REGEX "^[^/]")
 
-set(tsvd_with_lapack OFF)
 if(TSVD_BLAS)
     find_package(BLAS REQUIRED)
     set(blas_definitions TSVD_LINKED_BLAS=1)
@@ -36,13 +35,6 @@ if(TSVD_BLAS)
     endif()
     list(APPEND tsvd_needs BLAS::BLAS)
     list(PREPEND tsvd_private_libs ${BLAS_LINKER_FLAGS} ${BLAS_LIBRARIES})
-    find_package(LAPACK) # for inverses; without it the caller gives its functions
-    set(tsvd_with_lapack ${LAPACK_FOUND})
-    if(tsvd_with_lapack)
-        list(APPEND blas_definitions TSVD_LINKED_LAPACK=1)
-        list(APPEND tsvd_needs LAPACK::LAPACK)
-        list(PREPEND tsvd_private_libs ${LAPACK_LINKER_FLAGS} ${LAPACK_LIBRARIES})
-    endif()
     set_property(SOURCE csrc/host/blas.c APPEND PROPERTY COMPILE_DEFINITIONS ${blas_definitions})
 endif()
 

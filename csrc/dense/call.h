@@ -38,9 +38,8 @@ struct inner_check {
 };
 int tsvdi_dense_check_inner(void *arg, double done);
 
-/* plan.c: refuses what the handle cannot do; `lapack`: with the functions of LAPACK.  *needs_blas
-   is filled also if there is none. */
-tsvd_status tsvdi_dense_allowed(const struct dense_problem *problem, int lapack, int *needs_blas,
+/* plan.c: refuses what the handle cannot do.  *needs_blas is filled also if there is none. */
+tsvd_status tsvdi_dense_allowed(const struct dense_problem *problem, int *needs_blas,
                                 tsvd_error *error);
 
 /* plan.c: all: 1 if all matrices are reduced at once, and kept. */

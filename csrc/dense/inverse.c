@@ -15,7 +15,7 @@ tsvdi_inverse_plan_call(const struct dense_problem *p, int refine, tsvd_plan *pl
     tsvd_status ret = TSVD_OK;
 
     memset(plan, 0, sizeof *plan);
-    TSVD_TRY(tsvdi_dense_allowed(p, 1, &plan->needs_blas, error));
+    TSVD_TRY(tsvdi_dense_allowed(p, &plan->needs_blas, error));
     plan->n = p->b.n;
     plan->workers = 1;
     plan->threads = tsvdi_host_threads_for(p->b.handle->threads, INT64_MAX);

@@ -22,7 +22,7 @@ check_call(const struct dense_problem *p, int *needs_blas, tsvd_error *error)
         return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED,
                           "method \"jacobi\" is not available on the %s", backend->name);
     }
-    return tsvdi_dense_allowed(p, 0, needs_blas, error);
+    return tsvdi_dense_allowed(p, needs_blas, error);
 }
 
 /* The SVD that a job may begin with, as a call that has no arrays yet. */

@@ -9,7 +9,7 @@
 #include "host/blas.h"
 
 tsvd_status
-tsvdi_dense_allowed(const struct dense_problem *p, int lapack, int *needs_blas, tsvd_error *error)
+tsvdi_dense_allowed(const struct dense_problem *p, int *needs_blas, tsvd_error *error)
 {
     const struct backend *backend = tsvdi_backend_of(p->b.handle);
     const tsvd_blas *blas = &p->b.handle->blas;
@@ -19,11 +19,9 @@ tsvdi_dense_allowed(const struct dense_problem *p, int lapack, int *needs_blas, 
                           backend->name);
     }
     *needs_blas = backend->takes_blas;
-    if (backend->takes_blas && (!tsvdi_blas_ready(blas) || (lapack && !tsvdi_lapack_ready(blas)))) {
+    if (backend->takes_blas && !tsvdi_blas_ready(blas)) {
         tsvdi_advise(error, "set config.blas, call tsvd_set_blas(), or build tsvd with TSVD_BLAS");
-        return tsvdi_fail(error, TSVD_ERR_LIBRARY, "%s a BLAS%s on the CPU",
-                          lapack ? "the inverse needs" : "dense matrices need",
-                          lapack ? " with LAPACK" : "");
+        return tsvdi_fail(error, TSVD_ERR_LIBRARY, "dense matrices need a BLAS on the CPU");
     }
     if (backend->takes_blas && p->b.n > 0 && p->b.matrices > 0 &&
         (p->rows > INT32_MAX || p->columns > INT32_MAX)) {
@@ -62,7 +60,7 @@ tsvdi_dense_plan_call(const struct dense_problem *p, int all, struct dense_plan 
     plan->problem = p;
     plan->keep = all ? KEEP_ALL : p->b.vectors ? KEEP_VECTORS : KEEP_VALUES;
     memset(&inner, 0, sizeof inner);
-    TSVD_TRY(tsvdi_dense_allowed(p, 0, &plan->told.needs_blas, error));
+    TSVD_TRY(tsvdi_dense_allowed(p, &plan->told.needs_blas, error));
     plan->ops = tsvdi_backend_of(p->b.handle)->dense;
     if (p->b.too_large) {
         plan->told.result_bytes = plan->told.host_bytes = plan->told.device_bytes = BYTES_TOO_MANY;

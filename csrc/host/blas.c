@@ -20,17 +20,6 @@ tsvd_sgemm64 sgemm_;
 tsvd_dgemm32 dgemm_;
 tsvd_sgemm32 sgemm_;
 #endif
-#if TSVD_LINKED_LAPACK && TSVD_BLAS_ILP64
-tsvd_dgetrf64 dgetrf_;
-tsvd_sgetrf64 sgetrf_;
-tsvd_dgetri64 dgetri_;
-tsvd_sgetri64 sgetri_;
-#elif TSVD_LINKED_LAPACK
-tsvd_dgetrf32 dgetrf_;
-tsvd_sgetrf32 sgetrf_;
-tsvd_dgetri32 dgetri_;
-tsvd_sgetri32 sgetri_;
-#endif
 #endif
 
 tsvd_blas
@@ -45,17 +34,6 @@ tsvdi_blas_linked(void)
 #elif TSVD_LINKED_BLAS
     blas.dgemm32 = dgemm_;
     blas.sgemm32 = sgemm_;
-#endif
-#if TSVD_LINKED_LAPACK && TSVD_BLAS_ILP64
-    blas.dgetrf64 = dgetrf_;
-    blas.sgetrf64 = sgetrf_;
-    blas.dgetri64 = dgetri_;
-    blas.sgetri64 = sgetri_;
-#elif TSVD_LINKED_LAPACK
-    blas.dgetrf32 = dgetrf_;
-    blas.sgetrf32 = sgetrf_;
-    blas.dgetri32 = dgetri_;
-    blas.sgetri32 = sgetri_;
 #endif
     return blas;
 }
@@ -73,15 +51,6 @@ tsvdi_blas_ready(const tsvd_blas *blas)
 {
     return (blas->dgemm32 != NULL && blas->sgemm32 != NULL) ||
            (blas->dgemm64 != NULL && blas->sgemm64 != NULL);
-}
-
-int
-tsvdi_lapack_ready(const tsvd_blas *blas)
-{
-    return (blas->dgetrf32 != NULL && blas->sgetrf32 != NULL && blas->dgetri32 != NULL &&
-            blas->sgetri32 != NULL) ||
-           (blas->dgetrf64 != NULL && blas->sgetrf64 != NULL && blas->dgetri64 != NULL &&
-            blas->sgetri64 != NULL);
 }
 
 /* ---- buffers of the BLAS ---- */
@@ -268,58 +237,4 @@ tsvdi_blas_multiply(const tsvd_blas *blas, int single, int64_t rows, int64_t col
     };
 
     tsvdi_blas_product(blas, single, &product);
-}
-
-/* ---- LAPACK ---- */
-
-/* Numbers of getri()'s workspace for each row: the blocks that LAPACK likes best, or more. */
-enum { INVERT_BLOCK = 64 };
-
-int64_t
-tsvdi_lapack_room(int64_t n)
-{
-    const int64_t pivots = (n * (int64_t)sizeof(int64_t) + 63) / 64 * 64; /* of either size */
-
-    return pivots + INVERT_BLOCK * n * (int64_t)sizeof(double);
-}
-
-int
-tsvdi_lapack_factor(const tsvd_blas *blas, int single, int64_t n, void *a, void *room)
-{
-    const int32_t order = (int32_t)n;
-    int64_t wide_info = 0;
-    int32_t info = 0;
-
-    if (blas->dgetrf32 != NULL && single) {
-        blas->sgetrf32(&order, &order, a, &order, room, &info);
-    } else if (blas->dgetrf32 != NULL) {
-        blas->dgetrf32(&order, &order, a, &order, room, &info);
-    } else if (single) {
-        blas->sgetrf64(&n, &n, a, &n, room, &wide_info);
-    } else {
-        blas->dgetrf64(&n, &n, a, &n, room, &wide_info);
-    }
-    return info == 0 && wide_info == 0;
-}
-
-int
-tsvdi_lapack_invert(const tsvd_blas *blas, int single, int64_t n, void *a, void *room)
-{
-    const int64_t wide_size = INVERT_BLOCK * n;
-    const int32_t order = (int32_t)n;
-    const int32_t size = wide_size < INT32_MAX ? (int32_t)wide_size : INT32_MAX;
-    void *work = (char *)room + (n * (int64_t)sizeof(int64_t) + 63) / 64 * 64;
-    int64_t wide_info = 0;
-    int32_t info = 0;
-
-    if (blas->dgetri32 != NULL && single) {
-        blas->sgetri32(&order, a, &order, room, work, &size, &info);
-    } else if (blas->dgetri32 != NULL) {
-        blas->dgetri32(&order, a, &order, room, work, &size, &info);
-    } else if (single) {
-        blas->sgetri64(&n, a, &n, room, work, &wide_size, &wide_info);
-    } else {
-        blas->dgetri64(&n, a, &n, room, work, &wide_size, &wide_info);
-    }
-    return info == 0 && wide_info == 0;
 }

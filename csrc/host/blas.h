@@ -1,5 +1,5 @@
 /*
- * Matrix products on the CPU, through the BLAS of a handle, and inverses, through its LAPACK.
+ * Matrix products on the CPU, through the BLAS of a handle.
  */
 #ifndef TSVDI_BLAS_H
 #define TSVDI_BLAS_H
@@ -8,9 +8,6 @@
 
 /* 1 if both functions of one integer size are there. */
 int tsvdi_blas_ready(const tsvd_blas *blas);
-
-/* 1 if the four functions of LAPACK of one integer size are there. */
-int tsvdi_lapack_ready(const tsvd_blas *blas);
 
 /* The BLAS that the library is linked with; empty if it is linked with none. */
 tsvd_blas tsvdi_blas_linked(void);
@@ -49,12 +46,5 @@ struct blas_product {
 /* Made in the calling thread, whatever threads the BLAS has. */
 
 void tsvdi_blas_product(const tsvd_blas *blas, int single, const struct blas_product *p);
-
-/* The LU decomposition of a [n][n] with partial pivoting, and from that the inverse, both in place;
-   float32 if `single`.  room: tsvdi_lapack_room(n) bytes, which hold the pivots from one to the
-   other.  They return 0 if a pivot is zero, and else 1.  LAPACK may use threads of its own. */
-int64_t tsvdi_lapack_room(int64_t n);
-int tsvdi_lapack_factor(const tsvd_blas *blas, int single, int64_t n, void *a, void *room);
-int tsvdi_lapack_invert(const tsvd_blas *blas, int single, int64_t n, void *a, void *room);
 
 #endif

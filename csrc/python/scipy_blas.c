@@ -1,16 +1,15 @@
 /*
- * The BLAS and the LAPACK that come with SciPy, from the capsules that scipy.linalg.cython_blas and
- * cython_lapack export.
+ * The BLAS that comes with SciPy, from the capsules that scipy.linalg.cython_blas exports.
  */
 #include "python/module.h"
 
 #include <string.h>
 
 /* The function `name` from its capsule, whose own name is the C signature.  *integer_bytes: the
-   size of its integers, of which the first is the argument number `first` of each.  Returns NULL,
-   with an exception set, on failure. */
+   size of its integers, of which the first is argument 2.  Returns NULL, with an exception set, on
+   failure. */
 static void *
-function_of(PyObject *capsules, const char *name, int first, int *integer_bytes)
+function_of(PyObject *capsules, const char *name, int *integer_bytes)
 {
     PyObject *capsule = PyMapping_GetItemString(capsules, name);
     const char *signature = capsule == NULL ? NULL : PyCapsule_GetName(capsule);
@@ -20,7 +19,7 @@ function_of(PyObject *capsules, const char *name, int first, int *integer_bytes)
         /* "void (char *, char *, int *, ..." */
         const char *type = strchr(signature, '(');
 
-        for (int i = 0; i < first && type != NULL; i++) {
+        for (int i = 0; i < 2 && type != NULL; i++) {
             type = strchr(type + 1, ',');
         }
         type = type == NULL ? "" : type + 1 + strspn(type + 1, " ");
@@ -28,8 +27,7 @@ function_of(PyObject *capsules, const char *name, int first, int *integer_bytes)
         if (*integer_bytes == 8 && strncmp(type, "int64_t", 7) != 0 &&
             strncmp(type, "long", 4) != 0 && strncmp(type, "npy_int64", 9) != 0) {
             PyErr_Format(PyExc_ImportError,
-                         "cannot tell the integer type of %s in SciPy's BLAS and LAPACK: %s", name,
-                         signature);
+                         "cannot tell the integer type of %s in SciPy's BLAS: %s", name, signature);
             function = NULL;
         }
     }
@@ -37,48 +35,32 @@ function_of(PyObject *capsules, const char *name, int first, int *integer_bytes)
     return function;
 }
 
-/* The functions that are wanted, and the number of their first argument that is an integer. */
-static const struct {
-    const char *name;
-    int first;
-} functions[] = {
-    {"dgemm", 2}, {"sgemm", 2}, {"dgetrf", 0}, {"sgetrf", 0}, {"dgetri", 0}, {"sgetri", 0},
-};
-enum { FUNCTIONS = sizeof functions / sizeof *functions };
-
-/* Finds all functions; returns -1, with an exception set, on failure. */
+/* Finds both functions; returns -1, with an exception set, on failure. */
 static int
 find_functions(PyObject *capsules, tsvd_blas *blas)
 {
-    void *found[FUNCTIONS];
+    static const char *const names[] = {"dgemm", "sgemm"};
+    void *found[2];
     int bytes = 0, all = 0;
 
-    for (int i = 0; i < FUNCTIONS; i++) {
-        found[i] = function_of(capsules, functions[i].name, functions[i].first, &bytes);
+    for (int i = 0; i < 2; i++) {
+        found[i] = function_of(capsules, names[i], &bytes);
         if (found[i] == NULL) {
             return -1;
         }
         all |= bytes;
     }
     if (all != bytes) {
-        PyErr_SetString(PyExc_ImportError, "SciPy's BLAS and LAPACK have integers of two sizes");
+        PyErr_SetString(PyExc_ImportError, "SciPy's BLAS has integers of two sizes");
         return -1;
     }
     memset(blas, 0, sizeof *blas);
     if (bytes == 4) {
         memcpy(&blas->dgemm32, &found[0], sizeof found[0]);
         memcpy(&blas->sgemm32, &found[1], sizeof found[1]);
-        memcpy(&blas->dgetrf32, &found[2], sizeof found[2]);
-        memcpy(&blas->sgetrf32, &found[3], sizeof found[3]);
-        memcpy(&blas->dgetri32, &found[4], sizeof found[4]);
-        memcpy(&blas->sgetri32, &found[5], sizeof found[5]);
     } else {
         memcpy(&blas->dgemm64, &found[0], sizeof found[0]);
         memcpy(&blas->sgemm64, &found[1], sizeof found[1]);
-        memcpy(&blas->dgetrf64, &found[2], sizeof found[2]);
-        memcpy(&blas->sgetrf64, &found[3], sizeof found[3]);
-        memcpy(&blas->dgetri64, &found[4], sizeof found[4]);
-        memcpy(&blas->sgetri64, &found[5], sizeof found[5]);
     }
     return 0;
 }

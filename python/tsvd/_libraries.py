@@ -1,4 +1,4 @@
-"""The libraries of matrix products: where pip installed cuBLAS, and SciPy's BLAS and LAPACK."""
+"""The libraries of matrix products: where pip installed cuBLAS, and SciPy's BLAS."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ def _check_address_space():
 
 
 def scipy_blas() -> dict[str, object]:
-    """The capsules of SciPy's BLAS and LAPACK by the names of functions. The core calls this."""
+    """The capsules of SciPy's BLAS by the names of functions. The core calls this."""
     with _import_lock:
         _check_address_space()
         try:
-            from scipy.linalg import cython_blas, cython_lapack
+            from scipy.linalg import cython_blas
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
                 'dense matrices, and vectors of large bidiagonal ones by "dc", need the BLAS of '
                 f"SciPy on the CPU: pip install scipy ({error})",
                 name=error.name,
             ) from error
-    return {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
+    return cython_blas.__pyx_capi__
 
 
 def directories(major: int) -> list[str]:

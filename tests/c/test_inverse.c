@@ -80,14 +80,6 @@ test_arguments(void)
                   plan.needs_blas,
               "%s", error.text);
     }
-    {
-        const tsvd_blas without = {.dgemm32 = dgemm_32, .sgemm32 = sgemm_32};
-
-        CHECK(tsvd_set_blas(handle, &without, NULL) == TSVD_OK, "a BLAS");
-        CHECK(invert_on(handle, &w, NULL, NULL, &error) == TSVD_ERR_LIBRARY &&
-                  strstr(error.text, "LAPACK") != NULL,
-              "%s", error.text);
-    }
     use_blas(handle, 8);
     CHECK(tsvd_inverse_plan(handle, &w.a_array, NULL, 1, &plan, &error) == TSVD_OK && plan.n == 4 &&
               plan.matrices == 2 && plan.chunk == 2 &&

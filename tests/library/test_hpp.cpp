@@ -330,55 +330,6 @@ test_dense(tsvd::handle &handle)
           }).status == TSVD_ERR_ARGUMENT);
 }
 
-/* For set_blas(), of matrices that need no pivoting: the LU decomposition by columns. */
-template <class real>
-void
-factor(const std::int32_t *, const std::int32_t *n, real *a, const std::int32_t *lda,
-       std::int32_t *pivots, std::int32_t *info)
-{
-    *info = 0;
-    for (std::int32_t k = 0; k < *n && *info == 0; k++) {
-        pivots[k] = k + 1;
-        *info = a[k + k * *lda] == 0 ? k + 1 : 0;
-        for (std::int32_t i = k + 1; i < *n && *info == 0; i++) {
-            a[i + k * *lda] /= a[k + k * *lda];
-            for (std::int32_t j = k + 1; j < *n; j++) {
-                a[i + j * *lda] -= a[i + k * *lda] * a[k + j * *lda];
-            }
-        }
-    }
-}
-
-/* The inverse from that: L U x = e for each column e of I. */
-template <class real>
-void
-invert(const std::int32_t *n, real *a, const std::int32_t *lda, const std::int32_t *, real *,
-       const std::int32_t *, std::int32_t *info)
-{
-    const std::vector<real> lu(a, a + *n * *lda);
-    const auto at = [&](std::int32_t i, std::int32_t j) {
-        return lu[static_cast<std::size_t>(i + j * *lda)];
-    };
-
-    *info = 0;
-    for (std::int32_t j = 0; j < *n; j++) {
-        real *x = a + j * *lda;
-
-        for (std::int32_t i = 0; i < *n; i++) {
-            x[i] = i == j;
-            for (std::int32_t k = 0; k < i; k++) {
-                x[i] -= at(i, k) * x[k];
-            }
-        }
-        for (std::int32_t i = *n - 1; i >= 0; i--) {
-            for (std::int32_t k = i + 1; k < *n; k++) {
-                x[i] -= at(i, k) * x[k];
-            }
-            x[i] /= at(i, i);
-        }
-    }
-}
-
 /* The largest entry of A X - I, of order n. */
 template <class real>
 double
@@ -512,10 +463,6 @@ main()
     tsvd_blas blas = {};
     blas.dgemm32 = multiply<double>;
     blas.sgemm32 = multiply<float>;
-    blas.dgetrf32 = factor<double>;
-    blas.sgetrf32 = factor<float>;
-    blas.dgetri32 = invert<double>;
-    blas.sgetri32 = invert<float>;
     handle.set_blas(&blas);
     test_dense<double>(handle);
     test_dense<float>(handle);

@@ -140,8 +140,7 @@ typedef void tsvd_sgemm64(const char *, const char *, const int64_t *, const int
                           const int64_t *, const float *, const float *, const int64_t *,
                           const float *, const int64_t *, const float *, float *, const int64_t *);
 
-/* The same of LAPACK: dgetrf and sgetrf, the LU decomposition, and dgetri and sgetri, the inverse
-   from it. */
+/* The same of LAPACK: dgetrf and sgetrf, dgetri and sgetri. */
 typedef void tsvd_dgetrf32(const int32_t *, const int32_t *, double *, const int32_t *, int32_t *,
                            int32_t *);
 typedef void tsvd_sgetrf32(const int32_t *, const int32_t *, float *, const int32_t *, int32_t *,
@@ -160,9 +159,9 @@ typedef void tsvd_sgetri64(const int64_t *, float *, const int64_t *, const int6
                            const int64_t *, int64_t *);
 
 /* A BLAS for divide and conquer of large matrices, n > 512, and for dense matrices, on the CPU.  It
-   has both products of one integer size, and for tsvd_dense_inverse() the four functions of LAPACK
-   with integers of that size; the others are NULL.  They are called from several threads at once,
-   and may not fork the process. */
+   has both products of one integer size; the others are NULL.  They are called from several threads
+   at once, and may not fork the process.  The functions of LAPACK are not called, and may be NULL.
+ */
 typedef struct tsvd_blas {
     tsvd_dgemm32 *dgemm32;
     tsvd_sgemm32 *sgemm32;
@@ -604,12 +603,13 @@ typedef struct tsvd_inverse_info {
  *
  * TSVD_ERR_SINGULAR names the first matrix of which a pivot is exactly zero.  What tsvd_svd() says
  * of devices, streams, errors, progress and the floating-point environment holds here too.  On the
- * CPU the handle needs a BLAS with LAPACK, else the status is TSVD_ERR_LIBRARY.  LAPACK may have
- * threads of its own.
+ * CPU the handle needs a BLAS, else the status is TSVD_ERR_LIBRARY.
  *
  * Method    LU decomposition with partial pivoting on the CPU, Gauss-Jordan elimination with
- *           partial pivoting on CUDA devices.  Rows and columns are scaled by powers of two;
- *           what underflows then is zero.
+ *           partial pivoting on CUDA devices.  Where pivots grow beyond 4 n times the largest
+ *           entry, QR by Householder reflectors takes their place.  Rows and columns are scaled by
+ *           powers of two; what underflows then is zero.  Entries of X above the largest number are
+ *           infinite.
  *
  * Accuracy  the smaller of A X - I and X A - I to a small multiple of n u |A| |X|, also without
  *           refine; that squares the relative error of X, unless A is close to a singular matrix.
