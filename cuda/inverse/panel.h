@@ -8,6 +8,7 @@
 #define TSVDI_CUDA_INVERSE_PANEL_H
 
 #include "inverse/run.h"
+#include "math/growth.h"
 
 /* How a matrix is shared out. */
 struct panel_sharing {
@@ -24,7 +25,7 @@ struct inverse_panel {
     int width, rows, blocks; /* columns of this one; the rest as above */
     real *w;                 /* [][n][n] */
     int *p, *step;           /* [][n] pivots; the steps that took the rows, below 0: none yet */
-    char *singular;          /* [] */
+    char *singular, *grown;  /* [] 1: a pivot is zero; one is large */
     struct message *mail;    /* panel_grid.h */
 };
 

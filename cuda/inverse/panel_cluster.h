@@ -323,6 +323,9 @@ __launch_bounds__(cluster_threads(WIDTH))
     }
     if (present) {
         q.step[matrix * q.n + i] = row.step;
+        if (growth_is_large(r_abs(row.pivot), q.n)) {
+            q.grown[matrix] = 1;
+        }
     }
 #else
     (void)q;

@@ -195,6 +195,9 @@ __launch_bounds__(GRID_THREADS) grid_kernel(const __grid_constant__ struct inver
             if (pivot == 0) {
                 *q.singular = 1;
             }
+            if (growth_is_large(r_abs(pivot), q.n)) {
+                *q.grown = 1;
+            }
         }
         __syncthreads();
         if (step + 1 < width) {

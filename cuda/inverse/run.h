@@ -1,13 +1,17 @@
 /*
  * Inverses on the device: what the files of this folder share.
  *
- *   inverse/inverse.cu   the operations of the seam, their memory, scaling, what is found
+ *   inverse/inverse.cu   the operations of the seam, and their memory
+ *   inverse/scale.cu     what comes before and after elimination: scaling, what is found
+ *   inverse/probe.h      whether an inverse is right
  *   inverse/tiny.h       elimination in the registers of a thread
  *   inverse/small.cu     elimination in the registers of a warp or a block
  *   inverse/registers.h  what these two share
  *   inverse/large.cu     elimination by blocks of columns, halves of these, and panels
  *   inverse/panel.h      their kernels: a cluster of blocks, or all multiprocessors
  *   inverse/refine.cu    the step of Newton's iteration
+ *   inverse/rescue.cu    inverses once more of matrices that elimination fails for, by QR
+ *   inverse/complete.cu  or by complete pivoting
  *
  * All matrices are stored by columns.  M is the transpose of A, so that the columns of M's inverse
  * are the rows of A's.  It is scaled to S (math/balance.h), and Y is the inverse of S.  Norms are
@@ -27,7 +31,7 @@
 
 /* What is found of a chunk, in device memory: the least of each. */
 struct inverse_marks {
-    unsigned long long nonfinite, singular; /* a matrix; ULLONG_MAX: none */
+    unsigned long long nonfinite, singular, grown; /* a matrix; ULLONG_MAX: none */
     unsigned long long worst; /* the upper half of a reciprocal condition and the matrix, 32 bits
                                  each */
 };
@@ -37,9 +41,12 @@ struct cuda_inverse {
     struct cuda_dense in;        /* where load() puts M: r = c = n, count, wide,
                                     plain, w, largest, exponent, kind */
     real *x;                     /* [count][n][n] the results */
-    char *singular;              /* [count] 1: a pivot is zero */
+    char *grown;                 /* [count] 1: a pivot is large; then as in struct inverse_job */
+    char *singular;              /* [count] 1: a pivot is zero; behind those */
     double *norms;               /* [count] largest sum of magnitudes of a row of 2^-exponent M */
     double *x_norms;             /* [count] the same of its inverse */
+    double *off, *size;          /* [count] as in probe.h */
+    double *z;                   /* [count][n] as there */
     int *row, *column;           /* [count][n] exponents */
     struct inverse_marks *marks; /* [1] */
     char *d_arrays;              /* the piece of memory that these lie in */
@@ -48,13 +55,13 @@ struct cuda_inverse {
 static __host__ __device__ __forceinline__ struct inverse_marks
 no_marks(void)
 {
-    return {ULLONG_MAX, ULLONG_MAX, ULLONG_MAX};
+    return {ULLONG_MAX, ULLONG_MAX, ULLONG_MAX, ULLONG_MAX};
 }
 
 /* What matrix number `index` is found to be.  norms: that of 2^-exponent M times that of its
    inverse. */
 static __device__ __forceinline__ struct inverse_marks
-marks_of(int64_t index, bool finite, bool singular, double norms)
+marks_of(int64_t index, bool finite, bool singular, bool grown, double norms)
 {
     const unsigned long long number = (unsigned long long)index;
     const double rcond = norms > 0 ? 1 / norms : 0; /* 0 also for NaN */
@@ -62,6 +69,8 @@ marks_of(int64_t index, bool finite, bool singular, double norms)
 
     if (!finite) {
         marks.nonfinite = number;
+    } else if (grown) {
+        marks.grown = number;
     } else if (singular) {
         marks.singular = number;
     } else {
@@ -78,7 +87,7 @@ least_marks(const struct inverse_marks &a, const struct inverse_marks &b)
 {
     return {a.nonfinite < b.nonfinite ? a.nonfinite : b.nonfinite,
             a.singular < b.singular ? a.singular : b.singular,
-            a.worst < b.worst ? a.worst : b.worst};
+            a.grown < b.grown ? a.grown : b.grown, a.worst < b.worst ? a.worst : b.worst};
 }
 
 /* Keeps the least of what threads come with. */
@@ -95,6 +104,7 @@ add_marks(struct inverse_marks *to, const struct inverse_marks &found)
 {
     mark_least(&to->nonfinite, found.nonfinite);
     mark_least(&to->singular, found.singular);
+    mark_least(&to->grown, found.grown);
     mark_least(&to->worst, found.worst);
 }
 
@@ -181,12 +191,57 @@ largest_of_lanes(int x, int group)
     return x;
 }
 
+/* Takes device memory, if any is needed. */
+static inline tsvd_status
+cuda_take(struct cuda_call *call, size_t bytes, char **d_memory)
+{
+    return bytes > 0 ? tsvdi_cuda_alloc(call, bytes, (void **)d_memory) : TSVD_OK;
+}
+
+/* inverse.cu: adds what was found of matrices to what was found before; the first of them has the
+   number `begin`. */
+void tsvdi_cuda_inverse_note(const struct inverse_marks *marks, int64_t begin,
+                             struct inverse_findings *found);
+
+/* scale.cu: S in place of M, with its exponents, norms and z.  d_work: of so many bytes, here and
+   below. */
+uint64_t tsvdi_cuda_inverse_scale_bytes(int64_t n, int64_t count);
+tsvd_status tsvdi_cuda_inverse_balance(struct cuda_call *call, const struct cuda_inverse *run,
+                                       char *d_work);
+
+/* scale.cu: M's inverses, to run->x, from Y, as elimination leaves it with its pivots d_p, or in
+   order if these are NULL.  run->grown and run->marks tell what was found. */
+tsvd_status tsvdi_cuda_inverse_finish(struct cuda_call *call, const struct cuda_inverse *run,
+                                      const int *d_p, const real *d_from, char *d_work);
+
+/* scale.cu: its last step, by what was found. */
+tsvd_status tsvdi_cuda_inverse_mark(struct cuda_call *call, const struct cuda_inverse *run);
+
+/* scale.cu: Y in order, to run->x, from run->in.w. */
+tsvd_status tsvdi_cuda_inverse_arrange(struct cuda_call *call, const struct cuda_inverse *run,
+                                       const int *d_p);
+
+/* rescue.cu: as in struct inverse_ops. */
+tsvd_status tsvdi_cuda_inverse_rescue(struct tsvd_context *ctx, struct inverse_job *job, int64_t i);
+
+/* complete.cu: factors S, in run->in.w, of a single matrix, and solves for Y, which stays in
+   d_work, of so many bytes.  run->singular tells whether there is none. */
+uint64_t tsvdi_cuda_inverse_complete_bytes(int64_t n);
+tsvd_status tsvdi_cuda_inverse_complete(struct tsvd_context *ctx, const struct cuda_inverse *run,
+                                        char *d_work);
+
+/* complete.cu: Y in order from there, to run->x; and M's inverse, with run->marks. */
+tsvd_status tsvdi_cuda_inverse_complete_order(struct cuda_call *call,
+                                              const struct cuda_inverse *run, char *d_work);
+tsvd_status tsvdi_cuda_inverse_complete_finish(struct cuda_call *call,
+                                               const struct cuda_inverse *run, char *d_work);
+
 /* small.cu: whether it takes matrices of this order. */
 bool tsvdi_cuda_inverse_small_fits(int64_t n);
 
 /* small.cu: the inverses of M, in run->in.w, to run->x, with run->marks; the two may be one array.
    run->in.kind is NULL if M was not loaded.  only: S comes in place of M, and Y is made of it, with
-   run->singular. */
+   run->singular and what pivots tell of run->grown. */
 tsvd_status tsvdi_cuda_inverse_small(struct cuda_call *call, const struct cuda_inverse *run,
                                      bool only);
 

@@ -17,6 +17,7 @@
  */
 #include <climits>
 
+#include "inverse/probe.h"
 #include "inverse/registers.h"
 
 enum {
@@ -36,7 +37,7 @@ struct small_inverses {
     const real *w;
     real *x;
     const char *kind; /* [count] of load(); NULL: w is what the caller has */
-    char *singular;
+    char *singular, *grown;
     struct inverse_marks *marks;
 };
 
@@ -48,12 +49,13 @@ template <int L, int R, int N, int S> struct alignas(16) team {
     real factor[2][SHARED_ROWS]; /* of rows, from the strip with the column, in turn */
     real pivot[ROWS];            /* the pivot in a row */
     double sums[S][SHARED_ROWS]; /* of a strip's part of a row */
+    double probe[ROWS];          /* z of probe.h */
     int taken[ROWS];             /* the row that a step takes */
     int step[ROWS];              /* the step that takes a row */
     int row_exponent[ROWS];      /* of the largest entry of a row */
     int row_power[ROWS];         /* that of the row that a step takes */
     int column_power[ROWS];
-    int singular, far; /* 1: a pivot is zero; a power is above NEAR_POWER */
+    int singular, grown, far; /* 1: a pivot is zero; one is large; a power is above NEAR_POWER */
 };
 
 /* Teams of a block begin in different banks. */
@@ -102,16 +104,15 @@ sync_team(void)
     }
 }
 
-/* The largest sum of a row, from the sums of the strip's parts. */
+/* The sums of whole rows from those of the strip's parts. */
 template <int L, int R, int N, int S>
-static __device__ __forceinline__ double
-largest_sum(struct team<L, R, N, S> &m, const struct place &at, double (&sums)[R])
+static __device__ __forceinline__ void
+sum_strips(struct team<L, R, N, S> &m, const struct place &at, double (&sums)[R])
 {
-    double largest = 0;
-
     if (S > 1) {
         const int strips = (int)blockDim.x / WARP;
 
+        __syncthreads(); /* the sums before these have been read */
 #pragma unroll
         for (int i = 0; i < R; i++) {
             m.sums[at.strip][at.lane + L * i] = sums[i];
@@ -125,9 +126,19 @@ largest_sum(struct team<L, R, N, S> &m, const struct place &at, double (&sums)[R
             }
         }
     }
+}
+
+/* The magnitude of the largest sum of a row, from the sums of the strip's parts. */
+template <int L, int R, int N, int S>
+static __device__ __forceinline__ double
+largest_sum(struct team<L, R, N, S> &m, const struct place &at, double (&sums)[R])
+{
+    double largest = 0;
+
+    sum_strips(m, at, sums);
 #pragma unroll
     for (int i = 0; i < R; i++) {
-        largest = larger_sum(largest, sums[i]);
+        largest = larger_sum(largest, fabs(sums[i]));
     }
     for (int lanes = L / 2; lanes > 0; lanes /= 2) {
         largest = larger_sum(largest, __shfl_xor_sync(0xffffffffu, largest, lanes));
@@ -285,6 +296,28 @@ balance_strip(struct team<L, R, N, S> &m, const struct place &at, int n, bool ne
     });
 }
 
+/* z of probe.h. */
+template <int L, int R, int N, int S>
+static __device__ __forceinline__ void
+prepare_probe(struct team<L, R, N, S> &m, const struct place &at, real (&a)[N][R])
+{
+    double z[R] = {};
+
+    for_columns<true>(a, [&](int j, const real(&column)[R]) {
+        const double sign = probe_sign(at.base + j);
+
+#pragma unroll
+        for (int i = 0; i < R; i++) {
+            z[i] += sign * (double)column[i];
+        }
+    });
+    sum_strips(m, at, z);
+#pragma unroll
+    for (int i = 0; i < R && at.strip == 0; i++) {
+        m.probe[at.lane + L * i] = z[i];
+    }
+}
+
 /* ---- elimination ---- */
 
 struct pivot {
@@ -438,6 +471,9 @@ survey_pivots(struct team<L, R, N, S> &m, const struct place &at, int n)
 
         m.step[row] = k;
         m.row_power[k] = balance_power(m.row_exponent[row]);
+        if (growth_is_large(r_abs(m.pivot[row]), n)) {
+            m.grown = 1;
+        }
         if (m.pivot[row] == 0) {
             m.pivot[row] = 1;
             m.singular = 1;
@@ -446,11 +482,17 @@ survey_pivots(struct team<L, R, N, S> &m, const struct place &at, int n)
     sync_team<S>();
 }
 
-/* Writes the inverse of M; sums: of magnitudes of rows of 2^up times it. */
+/* The strip's parts of sums of rows. */
+template <int R> struct row_sums {
+    double norm[R];         /* magnitudes of 2^up times M's inverse */
+    double off[R], size[R]; /* as in probe.h */
+};
+
+/* Writes the inverse of M. */
 template <bool NEAR, int L, int R, int N, int S>
 static __device__ __forceinline__ void
 write_strip(const struct team<L, R, N, S> &m, const struct place &at, real (&a)[N][R],
-            const struct result &to, double (&sums)[R])
+            const struct result &to, struct row_sums<R> &sums)
 {
     const int left = to.n - at.base, turned = left < N ? left : N;
     int step[R], power[R];
@@ -464,20 +506,25 @@ write_strip(const struct team<L, R, N, S> &m, const struct place &at, real (&a)[
         power[i] = row < to.n ? -m.column_power[step[i]] : 0;
         inverse[i] = row < to.n ? 1 / m.pivot[row] : REAL(0);
         inverse[i] = to.nonfinite ? r_from_bits(R_INFINITY_BITS | 1) : inverse[i];
-        sums[i] = 0;
+        sums.norm[i] = sums.size[i] = 0;
+        sums.off[i] = at.strip == 0 && row < to.n ? -probe_sign(step[i]) : 0;
     }
     for_columns<NEAR>(a, [&](int j, const real(&entries)[R]) {
         const int column = at.base + (j + turned) % N;
 
         if (column < to.n) {
             const int other = m.row_power[column];
+            const double z = m.probe[m.taken[column]];
             real *x = to.x + m.taken[column] * to.n;
 
 #pragma unroll
             for (int i = 0; i < R; i++) {
                 const real y = entries[i] * inverse[i];
+                const double part = (double)y * z;
 
-                sums[i] += fabs((double)scale_entry<NEAR>(y, power[i] - other + to.up));
+                sums.off[i] += part;
+                sums.size[i] += fabs(part);
+                sums.norm[i] += fabs((double)scale_entry<NEAR>(y, power[i] - other + to.up));
                 if (to.x != NULL && step[i] < to.n) {
                     x[step[i]] = scale_entry<NEAR>(y, power[i] - other);
                 }
@@ -500,8 +547,11 @@ __launch_bounds__(threads_of(S), blocks_of(S, R *N))
     bool finite = !present || q.kind == NULL || q.kind[matrix] != NONFINITE;
     struct team<L, R, N, S> &m = teams[S > 1 ? 0 : t / L].team;
     struct result to = {present ? q.x + matrix * n * n : NULL, n, 0, false};
-    double sums[R] = {}, norms = 0;
+    struct row_sums<R> sums = {
+    };
+    double norms = 0, off, size;
     unsigned rows = 0;
+    bool grown;
     real a[N][R];
 
 #pragma unroll
@@ -522,7 +572,7 @@ __launch_bounds__(threads_of(S), blocks_of(S, R *N))
         }
     }
     if (at.strip == 0 && at.lane == 0) {
-        m.singular = m.far = 0;
+        m.singular = m.grown = m.far = 0;
     }
     sync_team<S>();
     if (!q.only) {
@@ -535,12 +585,13 @@ __launch_bounds__(threads_of(S), blocks_of(S, R *N))
         }
         to.up = finite ? balance_power(most) : 0;
         if (is_near(to.up)) {
-            sum_rows<true>(a, -to.up, sums);
+            sum_rows<true>(a, -to.up, sums.norm);
         } else {
-            sum_rows<false>(a, -to.up, sums);
+            sum_rows<false>(a, -to.up, sums.norm);
         }
-        norms = largest_sum(m, at, sums);
+        norms = largest_sum(m, at, sums.norm);
         balance_strip(m, at, n, is_near(to.up), row, a);
+        prepare_probe(m, at, a);
     }
     to.nonfinite = !finite;
     eliminate(m, at, n, rows, a);
@@ -550,12 +601,16 @@ __launch_bounds__(threads_of(S), blocks_of(S, R *N))
     } else {
         write_strip<false>(m, at, a, to, sums);
     }
-    norms *= largest_sum(m, at, sums);
+    norms *= largest_sum(m, at, sums.norm);
+    off = largest_sum(m, at, sums.off);
+    size = largest_sum(m, at, sums.size);
+    grown = m.singular ? m.grown != 0 : finite && probe_fails(off, size, n);
     if (present && at.strip == 0 && at.lane == 0) {
+        q.grown[matrix] = (char)(q.only ? m.grown : grown);
         if (q.only) {
             q.singular[matrix] = (char)m.singular;
         } else {
-            add_marks(q.marks, marks_of(matrix, finite, m.singular != 0, norms));
+            add_marks(q.marks, marks_of(matrix, finite, m.singular != 0, grown, norms));
         }
     }
 }
@@ -602,8 +657,8 @@ tsvd_status
 tsvdi_cuda_inverse_small(struct cuda_call *call, const struct cuda_inverse *run, bool only)
 {
     const int64_t n = run->in.c;
-    const struct small_inverses q = {run->in.count, (int)n,       only,          run->in.w,
-                                     run->x,        run->in.kind, run->singular, run->marks};
+    const struct small_inverses q = {run->in.count, (int)n,        only,       run->in.w, run->x,
+                                     run->in.kind,  run->singular, run->grown, run->marks};
 
     if (n <= ALONE_ORDER) {
         return n <= 8    ? launch_alone<8>(call, q)

@@ -3,6 +3,9 @@
  *
  * A warp brings WARP matrices through shared memory, so that what it reads and writes at once lies
  * side by side.  It needs no workspace: what is found goes straight to the host.
+ *
+ * In TINY_ORDER columns numbers grow by 2^(TINY_ORDER - 1) at most, and residuals stay below a
+ * tenth of their bound.  So no probe is needed, but numbers may overflow where S is near singular.
  */
 #ifndef TSVDI_CUDA_INVERSE_TINY_H
 #define TSVDI_CUDA_INVERSE_TINY_H
@@ -14,6 +17,7 @@
 enum {
     TINY_ORDER = 8,     /* the largest order */
     MOST_BLOCKS = 4096, /* whose findings come to the host one by one */
+    FOUND_THREADS = 128,
     COPIES = 16
 };
 
@@ -268,7 +272,7 @@ invert_matrix(real *x, int64_t index, bool finite)
     }
     norms *= s.near ? write_inverse<true, N>(a, s, number, pivot, finite, x)
                     : write_inverse<false, N>(a, s, number, pivot, finite, x);
-    return marks_of(index, finite, singular, norms);
+    return marks_of(index, finite, singular, !singular && !(norms < (double)INFINITY), norms);
 }
 
 /* Where number `at` of a warp's matrices is there. */
@@ -347,6 +351,7 @@ __launch_bounds__(tile<N>::THREADS, tile<N>::BLOCKS)
             if (found.worst == ULLONG_MAX) {
                 atomicMin(&block.nonfinite, found.nonfinite);
                 atomicMin(&block.singular, found.singular);
+                atomicMin(&block.grown, found.grown);
             }
         }
         __syncwarp();
@@ -363,6 +368,25 @@ __launch_bounds__(tile<N>::THREADS, tile<N>::BLOCKS)
     }
 }
 
+/* Which matrices overflowed: they are finite, and their inverses are not.  A thread has one. */
+static __global__ void
+__launch_bounds__(FOUND_THREADS)
+    grown_kernel(const __grid_constant__ struct tiny_inverses q, int numbers, char *grown)
+{
+    const int64_t matrix = (int64_t)blockIdx.x * FOUND_THREADS + threadIdx.x;
+    bool finite, made = true;
+
+    if (matrix >= q.count) {
+        return;
+    }
+    finite = q.kind == NULL || q.kind[matrix] != NONFINITE;
+    for (int k = 0; k < numbers; k++) {
+        finite = finite && (q.kind != NULL || r_isfinite(q.w[matrix * numbers + k]));
+        made = made && r_isfinite(q.x[matrix * numbers + k]);
+    }
+    grown[matrix] = finite && !made;
+}
+
 /* ---- on the host ---- */
 
 template <int N>
@@ -373,6 +397,20 @@ launch_tiny(struct cuda_call *call, const struct tiny_inverses &q, unsigned *blo
 
     *blocks = std::min(blocks_for(q.count, tile<N>::THREADS), (unsigned)MOST_BLOCKS);
     tiny_kernel<N><<<*blocks, tile<N>::THREADS, 0, call->stream>>>(q);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
+/* Which of the matrices that invert_tiny() had overflowed, [count]. */
+static tsvd_status
+find_grown(struct cuda_call *call, const struct cuda_inverse *run, char *d_grown)
+{
+    const struct tiny_inverses q = {run->in.count, run->in.w, run->x, run->in.kind, NULL};
+    tsvd_status ret = TSVD_OK;
+
+    grown_kernel<<<blocks_for(q.count, FOUND_THREADS), FOUND_THREADS, 0, call->stream>>>(
+        q, (int)(run->in.c * run->in.c), d_grown);
     CUDA_LAUNCHED(call);
 out:
     return ret;

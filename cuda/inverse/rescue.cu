@@ -1,0 +1,271 @@
+/*
+ * The inverse of a matrix that elimination failed for: the pivots of S grew, or numbers overflowed.
+ * Mirrors csrc/cpu/inverse.
+ *
+ * Large matrices have S = Q R, by Householder's reflectors, and Y = R^-1 Q^T.  R is inverted in
+ * place, from diagonal blocks on, two of which make one of twice the order:
+ *
+ *     ( A  B )^-1   ( A^-1  -A^-1 B D^-1 )
+ *     (    D )    = (               D^-1 ).
+ *
+ * Smaller ones, and those whose Y fails its probe even so, are eliminated with complete pivoting.
+ *
+ * The workspace is taken when it is needed: that of the plan of a call has no part in it.
+ */
+#include <algorithm>
+
+#include "dense/run.h"
+#include "inverse/run.h"
+
+enum {
+    QR_ORDER = 1024,    /* complete pivoting is for matrices up to this order.  Not measured */
+    TRIANGLE_ORDER = 32 /* of a diagonal block */
+};
+
+/* ---- QR ---- */
+
+/* The inverses of the diagonal blocks of R, in their places; a warp has one, and a lane a column of
+   the inverse. */
+static __global__ void
+__launch_bounds__(TRIANGLE_ORDER) invert_blocks_kernel(int64_t n, real *r)
+{
+    __shared__ real a[TRIANGLE_ORDER][TRIANGLE_ORDER + 1];
+    __shared__ real x[TRIANGLE_ORDER][TRIANGLE_ORDER + 1];
+    const int64_t begin = (int64_t)blockIdx.x * TRIANGLE_ORDER;
+    const int size = (int)(n - begin < TRIANGLE_ORDER ? n - begin : (int64_t)TRIANGLE_ORDER);
+    const int j = (int)threadIdx.x;
+
+    r += begin * (n + 1);
+    for (int k = 0; k < size && j < size; k++) {
+        a[j][k] = r[k * n + j];
+    }
+    __syncwarp();
+    for (int i = size - 1; i >= 0; i--) {
+        real sum = i == j ? REAL(1) : REAL(0);
+
+        for (int k = i + 1; k <= j; k++) {
+            sum = r_fma(-a[i][k], x[k][j], sum);
+        }
+        x[i][j] = i <= j ? sum / a[i][i] : REAL(0);
+    }
+    __syncwarp();
+    for (int k = 0; k < size && j < size; k++) {
+        r[k * n + j] = x[j][k];
+    }
+}
+
+/* Workspace of the inverse of R. */
+static uint64_t
+triangle_bytes(int64_t n)
+{
+    return bytes_of(n / 2, bytes_of((n + 1) / 2, sizeof(real)));
+}
+
+/* R^-1 in place of R. */
+static tsvd_status
+invert_triangle(struct tsvd_context *ctx, int64_t n, real *d_r, real *d_work)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    tsvd_status ret = TSVD_OK;
+
+    invert_blocks_kernel<<<blocks_for(n, TRIANGLE_ORDER), TRIANGLE_ORDER, 0, call->stream>>>(n,
+                                                                                             d_r);
+    CUDA_LAUNCHED(call);
+    /* the products are row-major to the device's functions, which see the transposes */
+    for (int64_t half = TRIANGLE_ORDER; half < n; half *= 2) {
+        for (int64_t at = 0; at + half < n; at += 2 * half) {
+            const int64_t other = std::min(half, n - at - half);
+            real *const corner = d_r + (at + half) * n + at;
+            const struct cuda_factor a = {d_r + at * (n + 1), n, 0, 0}, b = {corner, n, 0, 0};
+            const struct cuda_factor d = {d_r + (at + half) * (n + 1), n, 0, 0};
+            const struct cuda_factor product = {d_work, half, 0, 0};
+
+            TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, other, half, half, 1, b, a, 0,
+                                             d_work, half, 0, 1));
+            TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, other, half, other, -1, d, product,
+                                             0, corner, n, 0, 1));
+        }
+        TSVD_TRY(tsvdi_check(ctx, 0));
+    }
+out:
+    return ret;
+}
+
+/* Y to run->x, from S in run->in.w, which becomes the reflectors. */
+static tsvd_status
+invert_orthogonal(struct tsvd_context *ctx, const struct cuda_inverse *run)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const int64_t n = run->in.c;
+    const struct dense_small_vectors rows = {run->x, n * n, n, n, 0};
+    const size_t work = std::max({tsvdi_cuda_dense_qr_bytes(call, n, n, 1),
+                                  tsvdi_cuda_dense_reflect_bytes(n, n, 1, n), triangle_bytes(n)});
+    struct cuda_dense qr = run->in;
+    struct dense_factor f = {n, 1, 0, run->in.w, n, n * n, NULL, n, 1};
+    char *d_work = NULL;
+    size_t at = 0;
+    tsvd_status ret = TSVD_OK;
+
+    (void)cut<real>(NULL, &at, n);
+    TSVD_TRY(tsvdi_cuda_alloc(call, at + work, (void **)&d_work));
+    qr.top = run->x;
+    qr.tau = (real *)d_work;
+    f.tau = qr.tau;
+    TSVD_TRY(tsvdi_cuda_dense_qr(ctx, &qr, d_work + at));
+    TSVD_TRY(invert_triangle(ctx, n, run->x, (real *)(d_work + at)));
+    TSVD_TRY(tsvdi_cuda_dense_reflect(ctx, &f, 0, n, rows, 0, d_work + at));
+out:
+    tsvdi_cuda_free(call, d_work);
+    return ret;
+}
+
+/* ---- both ---- */
+
+/* A matrix that is rescued. */
+struct rescue {
+    struct inverse_job job; /* of this one alone */
+    struct cuda_inverse run;
+    real *s;       /* [n][n] a copy of S, for refine() */
+    char *d_stage; /* [n][n] numbers, if that of load() needs it */
+    char *d_scale, *d_refine;
+};
+
+static size_t
+lay_out(struct rescue *q, char *base)
+{
+    const struct dense_problem *p = q->job.load.problem;
+    const int64_t n = p->b.n, numbers = n * n;
+    struct cuda_inverse *run = &q->run;
+    size_t at = 0;
+
+    run->in.w = cut<real>(base, &at, numbers);
+    run->in.largest = cut<unsigned long long>(base, &at, 1);
+    run->in.exponent = cut<real_int>(base, &at, 1);
+    run->in.kind = cut<char>(base, &at, 1);
+    run->grown = cut<char>(base, &at, 2);
+    run->singular = run->grown + 1;
+    run->norms = cut<double>(base, &at, 4);
+    run->x_norms = run->norms + 1;
+    run->off = run->norms + 2;
+    run->size = run->norms + 3;
+    run->z = cut<double>(base, &at, n);
+    run->row = cut<int>(base, &at, 2 * n);
+    run->column = run->row + n;
+    run->marks = cut<struct inverse_marks>(base, &at, 1);
+    q->s = cut<real>(base, &at, q->job.refine ? numbers : 0);
+    q->d_stage =
+        cut<char>(base, &at, p->b.from == TSVD_HOST ? numbers * (int64_t)sizeof(real) : (int64_t)0);
+    q->d_scale = cut<char>(base, &at, (int64_t)tsvdi_cuda_inverse_scale_bytes(n, 1));
+    q->d_refine = cut<char>(
+        base, &at, q->job.refine ? (int64_t)tsvdi_cuda_inverse_refine_bytes(n, 1) : (int64_t)0);
+    return at;
+}
+
+/* S in place of M, from the caller's array. */
+static tsvd_status
+prepare(struct tsvd_context *ctx, const struct rescue *q)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const struct cuda_inverse *run = &q->run;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_dense_load(ctx, &q->job.load, &run->in, (real *)q->d_stage));
+    TSVD_TRY(tsvdi_cuda_inverse_balance(call, run, q->d_scale));
+    CUDA_TRY(call, cudaMemsetAsync(run->grown, 0, 2, call->stream));
+    if (q->job.refine) {
+        CUDA_TRY(call,
+                 cudaMemcpyAsync(q->s, run->in.w, (size_t)(run->in.c * run->in.c) * sizeof(real),
+                                 cudaMemcpyDeviceToDevice, call->stream));
+    }
+out:
+    return ret;
+}
+
+/* M's inverse from Y in run->x, and what is found. */
+static tsvd_status
+finish(struct cuda_call *call, const struct rescue *q, struct inverse_marks *marks)
+{
+    const struct cuda_inverse *run = &q->run;
+    tsvd_status ret = TSVD_OK;
+
+    if (q->job.refine) {
+        TSVD_TRY(tsvdi_cuda_inverse_refine(call, run, q->s, q->d_refine));
+    }
+    CUDA_TRY(call, cudaMemsetAsync(run->marks, 0xff, sizeof(*run->marks), call->stream));
+    TSVD_TRY(tsvdi_cuda_inverse_finish(call, run, NULL, run->x, q->d_scale));
+    TSVD_TRY(tsvdi_cuda_land(call, marks, run->marks, sizeof(*marks)));
+out:
+    return ret;
+}
+
+/* The inverse by complete pivoting.  float64 takes the step of refine() if its numbers are in
+   range; for float32 it is computed in more digits than that gives. */
+static tsvd_status
+invert_complete(struct tsvd_context *ctx, const struct rescue *q, struct inverse_marks *marks)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const struct cuda_inverse *run = &q->run;
+    char *d_work = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(
+        tsvdi_cuda_alloc(call, tsvdi_cuda_inverse_complete_bytes(run->in.c), (void **)&d_work));
+    TSVD_TRY(tsvdi_cuda_inverse_complete(ctx, run, d_work));
+    if (q->job.refine && !TSVD_SINGLE) {
+        TSVD_TRY(tsvdi_cuda_inverse_complete_order(call, run, d_work));
+        TSVD_TRY(finish(call, q, marks));
+        if (marks->grown == ULLONG_MAX) {
+            goto out;
+        }
+    }
+    CUDA_TRY(call, cudaMemsetAsync(run->grown, 0, 1, call->stream));
+    CUDA_TRY(call, cudaMemsetAsync(run->marks, 0xff, sizeof(*run->marks), call->stream));
+    TSVD_TRY(tsvdi_cuda_inverse_complete_finish(call, run, d_work));
+    TSVD_TRY(tsvdi_cuda_land(call, marks, run->marks, sizeof(*marks)));
+out:
+    tsvdi_cuda_free(call, d_work);
+    return ret;
+}
+
+tsvd_status
+tsvdi_cuda_inverse_rescue(struct tsvd_context *ctx, struct inverse_job *job, int64_t i)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const struct dense_problem *p = job->load.problem;
+    const int64_t n = p->b.n, numbers = n * n;
+    const size_t bytes = (size_t)numbers * sizeof(real);
+    real *const to = (real *)p->b.L + (job->load.begin + i) * numbers;
+    struct rescue q = {};
+    struct inverse_marks marks = no_marks();
+    char *d_arrays = NULL, *d_room = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_check(ctx, 0));
+    q.job = *job;
+    q.job.load.begin += i;
+    q.job.load.count = 1;
+    TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(&q, NULL), (void **)&d_arrays));
+    (void)lay_out(&q, d_arrays);
+    q.run.in.r = q.run.in.c = n;
+    q.run.in.count = q.run.in.wide = q.run.in.plain = 1;
+    TSVD_TRY(cuda_take(call, p->b.to == TSVD_HOST ? bytes : 0, &d_room));
+    q.run.x = p->b.to == TSVD_HOST ? (real *)d_room : to;
+    if (n > QR_ORDER) {
+        TSVD_TRY(prepare(ctx, &q));
+        TSVD_TRY(invert_orthogonal(ctx, &q.run));
+        TSVD_TRY(finish(call, &q, &marks));
+    }
+    if (n <= QR_ORDER || marks.grown != ULLONG_MAX) {
+        TSVD_TRY(prepare(ctx, &q));
+        TSVD_TRY(invert_complete(ctx, &q, &marks));
+    }
+    if (p->b.to == TSVD_HOST) {
+        TSVD_TRY(tsvdi_cuda_arrive(call)); /* what elimination made may be on its way there */
+        TSVD_TRY(cuda_deliver(ctx, to, q.run.x, bytes));
+    }
+    tsvdi_cuda_inverse_note(&marks, job->load.begin + i, job->found);
+out:
+    tsvdi_cuda_free(call, d_arrays);
+    tsvdi_cuda_free_sent(call, d_room);
+    return ret;
+}
