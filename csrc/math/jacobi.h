@@ -16,6 +16,20 @@
  * tiny columns become as orthogonal as large ones.  That gives the values of A = B D, D diagonal,
  * to an error of the order of the condition of B, whatever D is.
  *
+ * Columns that depend on others hold little but rounding errors, as do small columns beside large
+ * ones.  If many entries are equal, so are their errors, and then the computed cosine is not known
+ * to jacobi_tolerance().  Such pairs would be rotated without end.  So a second criterion ends the
+ * sweeps: a rotation changes the cosines of y by g times those of x, and all others by less.  With
+ * H the largest |h| of a sweep and G the sum of its |g|, no cosine grows by more than about H G,
+ * and if that is no more than the tolerance, another sweep would find rounding errors alone.
+ * (LAPACK's gesvj ends when the product of the largest cosine, the largest sine and n is that
+ * small.)
+ *
+ * Lines are rows or columns.  Those of zeros have no part in the values.  If A has p rows and q
+ * columns that are not zero, the columns can be independent only if q <= p, and the rows if p <= q.
+ * For p = q, with B the columns at norm 1, or C the rows, |det A| = |det B| prod |a_j| = |det C|
+ * prod |a_i|, and the one with the larger determinant is the one that is farther from singular.
+ *
  * A column is kept as its entries times a power of two of its own, 2^f, so that no square and no
  * product of a pair overflows or underflows, whatever range the columns have together.  In kept
  * entries, with 2^shift the scale of y over that of x,
@@ -40,9 +54,8 @@ enum {
     JACOBI_SWEEPS = 60,
     /* A shift beyond this counts as this: the factors are then zero, or the roles change. */
     JACOBI_SHIFT = R_BIAS - 1,
-    /* Of a square matrix, rows or columns at norm 1 are the better conditioned ones if the product
-       of their norms is the smaller one, as the determinant is that of either over that product.
-       So many bits of the product are more than chance. */
+    /* Rows count as better conditioned than as many columns if the product of their sizes is
+       smaller by so many bits, which are more than chance. */
     JACOBI_GRADED_BITS = 8,
     /* Columns whose largest entries differ by no more than so many powers of two have nearly the
        same size. */
@@ -52,9 +65,24 @@ enum {
 struct jacobi_turn {
     real less, s;       /* 1 - c, and s, which the accumulated vectors take for both factors */
     real forward, back; /* x' = c x + forward y, y' = c y - back x */
-    real x_grows;       /* |x'| / |x| */
-    real y_square;      /* |y'|^2 / |y|^2, up to rounding errors that may make it negative */
+    real g;
+    real x_grows;  /* |x'| / |x| */
+    real y_square; /* |y'|^2 / |y|^2, up to rounding errors that may make it negative */
 };
+
+/* The lines of one kind that are not zero. */
+struct jacobi_lines {
+    int64_t count;
+    int64_t sum; /* of their sizes.  A size is the exponent of the largest entry, as A has it */
+};
+
+/* Whether it is the rows that shall be the columns that are rotated. */
+TSVD_HD int
+jacobi_by_rows(struct jacobi_lines rows, struct jacobi_lines columns)
+{
+    return rows.count != columns.count ? rows.count < columns.count
+                                       : rows.sum + JACOBI_GRADED_BITS < columns.sum;
+}
 
 /* If y_square is below this, |y'| has to be found from the entries. */
 #define JACOBI_CANCELS REAL(0.1)
@@ -71,6 +99,13 @@ jacobi_tolerance(int64_t n)
    tolerance is the last one.  Cosines just below the tolerance would come back above it, as later
    rotations mix the columns. */
 #define JACOBI_WORTH REAL(0.25)
+
+/* Whether a sweep with that largest |h|, and that sum of |g|, is the last one. */
+TSVD_HD int
+jacobi_settles(real cosine, real turn, real tolerance)
+{
+    return cosine * turn <= tolerance;
+}
 
 /* Vectors of another method are no good start if the smallest value that came with them is below
    this part of the largest one.  Columns of W V are then little but rounding errors, and it takes
@@ -127,6 +162,7 @@ jacobi_turn_of(real h, real x, real y, int64_t shift)
     turn.s = t / root;
     turn.forward = jacobi_shifted(turn.s, shift);
     turn.back = g / root * ratio;
+    turn.g = g;
     turn.x_grows = r_sqrt(r_fma(t * r, h, 1));
     turn.y_square = r_fma(-g, h, 1);
     return turn;

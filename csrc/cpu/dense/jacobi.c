@@ -71,9 +71,10 @@ static uint64_t
 worker_bytes(const struct dense_problem *p)
 {
     const int64_t rows = longer_of(p);
-    uint64_t bytes = bytes_of(3 * p->b.n + rows, sizeof(int64_t));
+    uint64_t bytes = bytes_of(2 * p->b.n + 2 * rows, sizeof(int64_t));
 
-    bytes = lined(bytes_add(bytes, bytes_of(rows, sizeof(struct jacobi_key))));
+    bytes = bytes_add(bytes, bytes_of(rows, sizeof(struct jacobi_key)));
+    bytes = lined(bytes_add(bytes, bytes_of(p->b.n, sizeof(struct jacobi_swept))));
     return bytes_add(bytes, real_bytes(p));
 }
 
@@ -113,9 +114,10 @@ set_matrix(struct jacobi_run *run, int worker, char *memory)
     m->room = m->spare + rows;
     m->exponent = (int64_t *)(memory + real_bytes(p));
     m->column = m->exponent + n;
-    m->own = m->column + n;
+    m->own = m->column + rows;
     m->row = m->own + n;
     m->key = (struct jacobi_key *)(m->row + rows);
+    m->swept = (struct jacobi_swept *)(m->key + rows);
 }
 
 static tsvd_status
@@ -228,10 +230,10 @@ value_of(const struct jacobi_key *key)
                           key->exponent - key->exponent / 2);
 }
 
-/* The left vectors of W: Q J, with the rows in the order of W; behind the k of the values come
-   further columns of Q. */
+/* The left vectors of W: Q J, with the rows in the order of W; after the columns of J come further
+   columns of Q. */
 static tsvd_status
-make_left(struct jacobi_matrix *m, struct vectors_at at, int64_t first, int64_t k)
+make_left(struct jacobi_matrix *m, struct vectors_at at, int64_t first)
 {
     const struct dense_reflectors q = {m->w, m->tau, m->rows, m->rank, m->rows, 0, 0, 0};
     const struct dense_block block = {at.x, m->rows, at.count, at.rows ? at.across : at.down,
@@ -239,11 +241,12 @@ make_left(struct jacobi_matrix *m, struct vectors_at at, int64_t first, int64_t 
     tsvd_status ret = TSVD_OK;
 
     for (int64_t j = 0; j < at.count; j++) {
-        const int64_t from = j < k ? m->key[first + j].index : 0;
+        const int64_t index = first + j;
+        const real *v = index < m->columns ? m->v + m->key[index].index * m->columns : NULL;
 
         for (int64_t i = 0; i < m->rows; i++) {
-            at.x[i * at.down + j * at.across] = j >= k           ? (i == j ? 1 : 0)
-                                                : i < m->columns ? m->v[from * m->columns + i]
+            at.x[i * at.down + j * at.across] = v == NULL        ? (i == index ? 1 : 0)
+                                                : i < m->columns ? v[i]
                                                                  : 0;
         }
     }
@@ -285,8 +288,8 @@ out:
     return ret;
 }
 
-/* The right vectors of W: the columns of X, at norm 1, with the entries in the order of W's
-   columns. `count` of them are not zero. */
+/* The right vectors of W: the columns of X, at norm 1, with the entries at the lines that are W's
+   columns. `count` of them are not zero.  Unit vectors of lines of zeros come last. */
 static tsvd_status
 make_right(struct jacobi_matrix *m, struct vectors_at at, int64_t first, int64_t count)
 {
@@ -300,15 +303,19 @@ make_right(struct jacobi_matrix *m, struct vectors_at at, int64_t first, int64_t
             x[i] /= m->norm[m->key[j].index];
         }
     }
-    if (first + at.count > count) {
+    if (first + at.count > count && count < n) {
         TSVD_TRY(complete(m, count));
     }
     for (int64_t j = 0; j < at.count; j++) {
         const int64_t index = first + j;
-        const real *x = index < count ? m->x + m->key[index].index * n : m->v + (index - count) * n;
+        const real *x = index < count ? m->x + m->key[index].index * n
+                        : index < n   ? m->v + (index - count) * n
+                                      : NULL;
 
-        for (int64_t i = 0; i < n; i++) {
-            at.x[m->column[i] * at.down + j * at.across] = x[i];
+        for (int64_t i = 0; i < m->lines; i++) {
+            at.x[m->column[i] * at.down + j * at.across] = x == NULL ? (i == index ? 1 : 0)
+                                                           : i < n   ? x[i]
+                                                                     : 0;
         }
     }
 out:
@@ -324,7 +331,7 @@ make_vectors(struct jacobi_run *run, struct jacobi_matrix *m, int64_t i, int64_t
     struct vectors_at v = {right.x, 1, right.columns, right.rows, 1};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(make_left(m, m->flipped ? v : u, p->b.first, p->b.k));
+    TSVD_TRY(make_left(m, m->flipped ? v : u, p->b.first));
     TSVD_TRY(make_right(m, m->flipped ? u : v, p->b.first, count));
     tsvdi_cpu_dense_fix_signs(p->b.k, left, right);
 out:
@@ -347,57 +354,52 @@ fill_nan(const struct jacobi_job *job, int64_t i)
     }
 }
 
-/* The sum of sizes, which are exponents, below the largest.  Rows or columns of zeros have none. */
-static int64_t
-sum_below(int64_t count, const int64_t *size, int64_t largest)
+/* Those of `count` lines that are not zero. */
+static struct jacobi_lines
+lines_of(int64_t count, const int64_t *size)
 {
-    int64_t sum = 0;
+    struct jacobi_lines lines = {0, 0};
 
     for (int64_t i = 0; i < count; i++) {
-        sum += size[i] > INT64_MIN ? size[i] - largest : 0;
+        lines.count += size[i] > INT64_MIN;
+        lines.sum += size[i] > INT64_MIN ? size[i] : 0;
     }
-    return sum;
+    return lines;
 }
 
-/* Whether the rows of W, at norm 1, would be better conditioned than its columns.  The accuracy of
-   the values is relative to that condition, and the better one takes fewer sweeps. */
-static int
-is_graded_by_rows(struct jacobi_matrix *m)
+/* Makes columns of lines of these sizes, and sorts the zeros out. */
+static void
+set_lines(struct jacobi_matrix *m, int64_t count, const int64_t *size)
 {
-    const int64_t n = m->columns;
-    int64_t *row = m->own, *column = m->column, largest = INT64_MIN;
+    int64_t zeros = count;
 
-    for (int64_t i = 0; i < n; i++) {
-        row[i] = column[i] = INT64_MIN;
-    }
-    for (int64_t j = 0; j < n; j++) {
-        for (int64_t i = 0; i < n; i++) {
-            real_int power;
-
-            if (r_split(m->w[j * n + i], &power) != 0) {
-                const int64_t size = power + m->exponent[j];
-
-                row[i] = size > row[i] ? size : row[i];
-                column[j] = size > column[j] ? size : column[j];
-            }
+    m->lines = count;
+    m->columns = 0;
+    for (int64_t j = 0; j < count; j++) {
+        if (size[j] > INT64_MIN) {
+            m->exponent[m->columns] = size[j];
+            m->column[m->columns++] = j;
+        } else {
+            m->column[--zeros] = j;
         }
-        largest = column[j] > largest ? column[j] : largest;
     }
-    return sum_below(n, row, largest) + JACOBI_GRADED_BITS < sum_below(n, column, largest);
 }
 
 /* Reads matrix i, on the side that is the better one; returns its kind. */
 static int
 load(struct jacobi_run *run, struct jacobi_matrix *m, int64_t i)
 {
-    int kind;
+    const int64_t rows = run->dense.rows, columns = run->dense.columns;
+    const int kind = tsvdi_cpu_dense_sizes(&run->dense, i, m->row, m->own);
+    const int by_rows = jacobi_by_rows(lines_of(rows, m->row), lines_of(columns, m->own));
 
-    m->flipped = run->dense.flipped;
+    m->flipped = run->dense.flipped ^ by_rows;
     m->started = 0;
-    kind = tsvdi_cpu_dense_load_columns(&run->dense, m->flipped, i, m->w, m->exponent);
-    if (kind == ORDINARY && m->rows == m->columns && is_graded_by_rows(m)) {
-        m->flipped = 1;
-        (void)tsvdi_cpu_dense_load_columns(&run->dense, 1, i, m->w, m->exponent);
+    m->rows = by_rows ? columns : rows;
+    set_lines(m, by_rows ? rows : columns, by_rows ? m->row : m->own);
+    if (kind == ORDINARY) {
+        tsvdi_cpu_dense_load_columns(&run->dense, m->flipped, i, m->rows, m->columns, m->column,
+                                     m->exponent, m->w);
     }
     return kind;
 }
@@ -467,7 +469,10 @@ solve_one(void *arg, int worker, int64_t i)
     TSVD_TRY(ret);
     count = sort_columns(m);
     for (int64_t j = 0; j < p->b.k; j++) {
-        ((real *)p->b.s)[(run->jacobi->begin + i) * p->b.k + j] = value_of(&m->key[p->b.first + j]);
+        const int64_t index = p->b.first + j;
+
+        ((real *)p->b.s)[(run->jacobi->begin + i) * p->b.k + j] =
+            index < m->columns ? value_of(&m->key[index]) : 0;
     }
     if (p->b.vectors && !made->unfinished) {
         TSVD_TRY(make_vectors(run, m, i, count));
@@ -514,7 +519,7 @@ prepare(struct tsvd_context *ctx, struct jacobi_job *jacobi)
     struct jacobi_run *run = jacobi->held;
     struct dense_problem *start = &jacobi->start;
     struct jacobi_matrix *m = &run->matrix[0];
-    const int64_t n = m->columns;
+    int64_t n;
 
     set_job(ctx, jacobi);
     run->prepared = start_order(jacobi->problem) > 0;
@@ -523,7 +528,8 @@ prepare(struct tsvd_context *ctx, struct jacobi_job *jacobi)
     }
     memset(jacobi->made, 0, sizeof *jacobi->made);
     jacobi->made->kind = (int8_t)load(run, m, 0);
-    if (jacobi->made->kind == ORDINARY && is_even(m)) {
+    n = m->columns;
+    if (jacobi->made->kind == ORDINARY && n == m->lines && is_even(m)) {
         m->started = 1;
         start->rows = start->columns = start->b.n = start->b.k = n;
         start->b.from = start->b.to = TSVD_HOST;

@@ -1,10 +1,11 @@
 /*
  * One-sided Jacobi on the CPU: what a matrix's work holds, and the parts of its files.
  *
- * W is the tall form of A, as in run.h; of a square matrix whose rows are graded it is the
- * transpose. Each of its columns is kept with a power of two of its own, W = K diag(2^exponent), so
- * that columns of any lengths keep all their digits.  Rows are sorted by size.  QR with column
- * pivoting gives P_r W P_c = Q R, and Jacobi works on the columns of X = R^T:
+ * W is the tall form of A, as in run.h, or its transpose if jacobi_by_rows() says so, without the
+ * columns of zeros.  A transpose has no more columns than rows then, either.  The vectors of lines
+ * of zeros are unit vectors.  Each of W's columns is kept with a power of two of its own, W = K
+ * diag(2^exponent), so that columns of any lengths keep all their digits.  Rows are sorted by size.
+ * QR with column pivoting gives P_r W P_c = Q R, and Jacobi works on the columns of X = R^T:
  *
  *     X J = Y S,   W = P_r^T Q J S (P_c Y)^T,
  *
@@ -42,28 +43,37 @@ struct jacobi_key {
     real mantissa;
 };
 
-/* The work on one matrix. */
+/* What a part of a sweep did. */
+struct jacobi_swept {
+    int64_t due;       /* rotations of cosines above the tolerance */
+    real cosine, turn; /* of all: the largest |h|, and the sum of |g| */
+};
+
+/* The work on one matrix.  Its arrays are as long as for the tall form of A. */
 struct jacobi_matrix {
     struct dense_run *run;
     int worker;
-    int threads; /* that may share in it */
-    int flipped; /* 1: W is the transpose of A */
-    int started; /* 1: right vectors of W stand in v, and its values in norm */
-    int64_t rows, columns;
-    real *w;          /* [columns][rows] kept columns of W, then the reflectors of Q below R */
-    real *x;          /* [columns][columns] kept columns of X */
-    real *v;          /* [columns][columns] the columns of J; NULL: values only */
-    real *tau, *norm; /* [columns] */
-    real *most_norm;  /* [columns] of pivot.c: norms when they were last found from the entries; of
-                         sweeps.c: the largest at the beginning of a sweep */
-    real *spare;      /* [rows] */
-    real *room;       /* of products with reflectors */
-    struct jacobi_key *key; /* [rows] */
-    int64_t *exponent;      /* [columns] of the kept columns, of W or of X */
-    int64_t *own;           /* [columns] other numbers of columns */
-    int64_t *column;        /* [columns] column j of what is factored is column[j] of W */
-    int64_t *row;           /* [rows] row i of what is factored is row[i] of W */
-    int64_t rank;           /* out of pivot.c: the rows of R that are not zero */
+    int threads;           /* that may share in it */
+    int flipped;           /* 1: W is the transpose of A */
+    int started;           /* 1: right vectors of W stand in v, and its values in norm */
+    int64_t rows, columns; /* of W */
+    int64_t lines;         /* of A that are columns of W, or zeros */
+    real *w;               /* [columns][rows] kept columns of W, then the reflectors of Q below R */
+    real *x;               /* [columns][columns] kept columns of X */
+    real *v;               /* [columns][columns] the columns of J; NULL: values only */
+    real *tau, *norm;      /* [columns] */
+    real *most_norm; /* [columns] of pivot.c: norms when they were last found from the entries; of
+                        sweeps.c: the largest at the beginning of a sweep */
+    real *spare;     /* [rows] */
+    real *room;      /* of products with reflectors */
+    struct jacobi_key *key;     /* [rows] */
+    int64_t *exponent;          /* [columns] of the kept columns, of W or of X */
+    int64_t *own;               /* [columns] other numbers of columns */
+    struct jacobi_swept *swept; /* [columns] of sweeps.c */
+    int64_t *column; /* [lines] column j of what is factored is line column[j] of A.  Those
+                        of zeros come last */
+    int64_t *row;    /* [rows] row i of what is factored is row[i] of W */
+    int64_t rank;    /* out of pivot.c: the rows of R that are not zero */
 };
 
 /* pivot.c: the norm of x [count], whose entries are below 2^(bias / 2) / count. */

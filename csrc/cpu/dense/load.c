@@ -130,47 +130,77 @@ tsvdi_cpu_dense_load(const struct dense_run *run, int64_t i)
     }
 }
 
-/* Multiplies a column by the power of two that brings its largest entry into [1, 2); returns the
-   kind of the column. */
-static int
-scale_column(real *w, int64_t count, int64_t *exponent)
+/* The largest magnitude of a line, as bits; `across` has those of the lines that cross it. */
+static int64_t
+look_along(const char *at, ptrdiff_t stride, int64_t count, int64_t *across)
 {
-    const real_int largest = largest_bits((const char *)w, sizeof *w, count);
-    real_int power = 0;
+    int64_t largest = 0;
 
-    if (largest > 0 && largest < R_INFINITY_BITS) {
-        (void)r_split(r_from_bits(largest), &power);
-        r_scale(w, count, power, w);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t bits =
+            r_bits(*(const real *)(const void *)(at + i * stride)) & ~(real_int)R_SIGN_BIT;
+
+        largest = bits > largest ? bits : largest;
+        across[i] = bits > across[i] ? bits : across[i];
     }
-    *exponent = power;
-    return largest >= R_INFINITY_BITS ? NONFINITE : largest == 0 ? ZERO : ORDINARY;
+    return largest;
+}
+
+/* From the bits of largest magnitudes to sizes. */
+static void
+find_sizes(int64_t count, int64_t *size)
+{
+    for (int64_t i = 0; i < count; i++) {
+        real_int exponent;
+
+        size[i] = r_split(r_from_bits((real_int)size[i]), &exponent) != 0 ? exponent : INT64_MIN;
+    }
 }
 
 int
-tsvdi_cpu_dense_load_columns(const struct dense_run *run, int flipped, int64_t i, real *w,
-                             int64_t *exponent)
+tsvdi_cpu_dense_sizes(const struct dense_run *run, int64_t i, int64_t *row, int64_t *column)
 {
-    const int64_t rows = run->rows, columns = run->columns;
-    const struct source source = source_of(run, flipped, run->job->begin + i);
-    const real ones[] = {1, 1};
-    int kind = ZERO;
+    const struct source source = source_of(run, run->flipped, run->job->begin + i);
+    const int by_columns = labs(source.row) <= labs(source.column);
+    const int64_t lines = by_columns ? run->columns : run->rows;
+    const int64_t count = by_columns ? run->rows : run->columns;
+    int64_t *const own = by_columns ? column : row, *const across = by_columns ? row : column;
+    int64_t largest = 0;
 
-    for (int64_t j = 0; j < columns; j += TILE) {
-        const int64_t width = columns - j < TILE ? columns - j : TILE;
+    memset(across, 0, (size_t)count * sizeof *across);
+    for (int64_t j = 0; j < lines; j++) {
+        const char *at = source.at + j * (by_columns ? source.column : source.row);
+        const ptrdiff_t stride = by_columns ? source.row : source.column;
+
+        own[j] = stride == sizeof(real) ? look_along(at, sizeof(real), count, across)
+                                        : look_along(at, stride, count, across);
+        largest = own[j] > largest ? own[j] : largest;
+    }
+    find_sizes(run->rows, row);
+    find_sizes(run->columns, column);
+    return largest >= R_INFINITY_BITS ? NONFINITE : largest == 0 ? ZERO : ORDINARY;
+}
+
+void
+tsvdi_cpu_dense_load_columns(const struct dense_run *run, int flipped, int64_t i, int64_t rows,
+                             int64_t columns, const int64_t *index, const int64_t *exponent,
+                             real *w)
+{
+    const struct source source = source_of(run, flipped, run->job->begin + i);
+
+    for (int64_t first = 0; first < columns; first += TILE) {
+        const int64_t last = columns - first < TILE ? columns : first + TILE;
 
         for (int64_t k = 0; k < rows; k += TILE) {
-            const struct source tile = {source.at + k * source.row + j * source.column, source.row,
-                                        source.column};
+            for (int64_t j = first; j < last; j++) {
+                const struct source part = {source.at + k * source.row + index[j] * source.column,
+                                            source.row, source.column};
+                real factor[2];
 
-            copy_tile(tile, rows - k < TILE ? rows - k : TILE, width, ones, w + j * rows + k, rows);
-        }
-        for (int64_t k = j; k < j + width; k++) {
-            const int column = scale_column(w + k * rows, rows, &exponent[k]);
-
-            kind = column == NONFINITE || kind == NONFINITE ? NONFINITE
-                   : column == ORDINARY                     ? ORDINARY
-                                                            : kind;
+                split_power((real_int)exponent[j], factor);
+                copy_tile(part, rows - k < TILE ? rows - k : TILE, 1, factor, w + j * rows + k,
+                          rows);
+            }
         }
     }
-    return kind;
 }

@@ -229,7 +229,6 @@ tsvdi_cpu_jacobi_pivot(struct jacobi_matrix *m)
 
     sort_rows(m);
     for (int64_t j = 0; j < columns; j++) {
-        m->column[j] = j;
         m->norm[j] = m->most_norm[j] = tsvdi_cpu_jacobi_norm(m->rows, m->w + j * m->rows);
         m->tau[j] = 0;
     }

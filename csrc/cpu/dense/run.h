@@ -70,11 +70,16 @@ tsvd_status tsvdi_cpu_dense_for_each(struct dense_run *run, tsvd_task task, void
    becomes zero. */
 void tsvdi_cpu_dense_load(const struct dense_run *run, int64_t i);
 
-/* load.c: matrix i to w, or its transpose if `flipped`, stored by columns, each column times
-   2^-exponent so that its largest entry is in [1, 2); of a column of zeros the exponent is 0.
-   Returns the kind of the matrix. */
-int tsvdi_cpu_dense_load_columns(const struct dense_run *run, int flipped, int64_t i, real *w,
-                                 int64_t *exponent);
+/* load.c: the sizes of the rows and columns of W, of matrix i: the exponents of their largest
+   entries as A has them, or INT64_MIN of zeros.  row [run->rows], column [run->columns].  Returns
+   the kind of the matrix. */
+int tsvdi_cpu_dense_sizes(const struct dense_run *run, int64_t i, int64_t *row, int64_t *column);
+
+/* load.c: columns of matrix i, or of its transpose if `flipped`, to w [columns][rows]: column
+   index[j] times 2^-exponent[j]. */
+void tsvdi_cpu_dense_load_columns(const struct dense_run *run, int flipped, int64_t i, int64_t rows,
+                                  int64_t columns, const int64_t *index, const int64_t *exponent,
+                                  real *w);
 
 /* An array of results: one matrix of rows x columns after another. */
 struct dense_piece {

@@ -34,8 +34,8 @@ struct sweep {
     int64_t block, blocks; /* columns of a block, the last may have fewer; blocks */
     int64_t round;         /* of the tournament */
     real tolerance;
-    int64_t *rotations; /* [blocks] of each task: those that were due */
-    int few;            /* 1: few rotations are left */
+    struct jacobi_swept *swept; /* [blocks] by each task */
+    int few;                    /* 1: few rotations are left */
 };
 
 /* The norm of a column from its entries, which are scaled to bring it to [1, 2) if it is far from
@@ -66,8 +66,8 @@ measure_or_drop(struct jacobi_matrix *m, int64_t j)
     }
 }
 
-/* The pair of columns i and j, the first of which is the longer. */
-static void
+/* The pair of columns i and j, the first of which is the longer; returns |g|. */
+static real
 rotate(struct jacobi_matrix *m, int64_t i, int64_t j, real cosine)
 {
     const struct cpu_kernels *kernels = tsvdi_kernels();
@@ -85,6 +85,7 @@ rotate(struct jacobi_matrix *m, int64_t i, int64_t j, real cosine)
     } else {
         m->norm[j] *= r_sqrt(turn.y_square);
     }
+    return r_abs(turn.g);
 }
 
 /* Where few rotations are left: how many of the columns from `first` on are orthogonal to column i,
@@ -110,14 +111,14 @@ pass_over(const struct sweep *sweep, int64_t i, int64_t first, int64_t last)
     return passed;
 }
 
-/* Column i and those from `first` to `last` - 1; returns how many of the rotations were due. */
-static int64_t
-meet(const struct sweep *sweep, int64_t i, int64_t first, int64_t last)
+/* Column i and those from `first` to `last` - 1, in a task that has done `swept` so far. */
+static void
+meet(const struct sweep *sweep, int64_t i, int64_t first, int64_t last, struct jacobi_swept *swept)
 {
     struct jacobi_matrix *m = sweep->m;
     const struct cpu_kernels *kernels = tsvdi_kernels();
     const int64_t n = m->columns;
-    int64_t rotations = 0, look = first;
+    int64_t look = first;
 
     for (int64_t j = first; j < last; j++) {
         real cosine;
@@ -133,14 +134,14 @@ meet(const struct sweep *sweep, int64_t i, int64_t first, int64_t last)
         if (!(r_abs(cosine) > JACOBI_WORTH * sweep->tolerance)) {
             continue;
         }
-        rotations += r_abs(cosine) > sweep->tolerance;
+        swept->due += r_abs(cosine) > sweep->tolerance;
+        swept->cosine = r_max(swept->cosine, r_abs(cosine));
         if (jacobi_is_less(m->norm[i], m->norm[j], m->exponent[j] - m->exponent[i])) {
-            rotate(m, j, i, cosine);
+            swept->turn += rotate(m, j, i, cosine);
         } else {
-            rotate(m, i, j, cosine);
+            swept->turn += rotate(m, i, j, cosine);
         }
     }
-    return rotations;
 }
 
 /* The pairs within a block. */
@@ -150,18 +151,19 @@ meet_within(void *arg, int worker, int64_t index)
     const struct sweep *sweep = arg;
     const int64_t n = sweep->m->columns, first = index * sweep->block;
     const int64_t last = n - first < sweep->block ? n : first + sweep->block;
+    struct jacobi_swept swept = {0, 0, 0};
     struct host_environment before;
 
     (void)worker;
     tsvdi_environment_enter_flushing(&before);
-    sweep->rotations[index] = 0;
     for (int64_t j = first; j < last; j++) {
         measure_or_drop(sweep->m, j);
         sweep->m->most_norm[j] = r_max(sweep->m->most_norm[j], sweep->m->norm[j]);
     }
     for (int64_t i = first; i < last; i++) {
-        sweep->rotations[index] += meet(sweep, i, i + 1, last);
+        meet(sweep, i, i + 1, last, &swept);
     }
+    sweep->swept[index] = swept;
     tsvdi_environment_leave(&before);
     return TSVD_OK;
 }
@@ -177,31 +179,32 @@ meet_across(void *arg, int worker, int64_t index)
     const int64_t b = 1 + (sweep->round + circle - index) % circle;
     const int64_t low = (a < b ? a : b) * sweep->block, high = (a < b ? b : a) * sweep->block;
     const int64_t last = n - high < sweep->block ? n : high + sweep->block;
+    struct jacobi_swept swept = {0, 0, 0};
     struct host_environment before;
 
     (void)worker;
     tsvdi_environment_enter_flushing(&before);
-    sweep->rotations[index] = 0;
     for (int64_t i = low; i < low + sweep->block && high < n; i++) {
-        sweep->rotations[index] += meet(sweep, i, high, last);
+        meet(sweep, i, high, last, &swept);
     }
+    sweep->swept[index] = swept;
     tsvdi_environment_leave(&before);
     return TSVD_OK;
 }
 
-/* Runs tasks, and returns the rotations of all. */
-static int64_t
-run_tasks(struct sweep *sweep, int64_t count, tsvd_task task)
+/* Runs tasks, and adds what they did. */
+static void
+run_tasks(struct sweep *sweep, int64_t count, tsvd_task task, struct jacobi_swept *all)
 {
     const struct jacobi_matrix *m = sweep->m;
     const int many = m->threads > 1 && m->columns * m->columns > SHARED_NUMBERS;
-    int64_t rotations = 0;
 
     (void)tsvdi_host_for_each(many ? m->threads : 1, count, task, sweep);
     for (int64_t i = 0; i < count; i++) {
-        rotations += sweep->rotations[i];
+        all->due += sweep->swept[i].due;
+        all->cosine = r_max(all->cosine, sweep->swept[i].cosine);
+        all->turn += sweep->swept[i].turn;
     }
-    return rotations;
 }
 
 /* Columns of a block: the order alone decides. */
@@ -220,26 +223,28 @@ tsvd_status
 tsvdi_cpu_jacobi_sweeps(struct jacobi_matrix *m, int64_t most_sweeps, struct jacobi_made *made)
 {
     const int64_t block = block_for(m->columns), blocks = (m->columns + block - 1) / block;
-    struct sweep sweep = {m, block, blocks, 0, jacobi_tolerance(m->columns), m->own, 0};
+    struct sweep sweep = {m, block, blocks, 0, jacobi_tolerance(m->columns), m->swept, 0};
     const int64_t rounds = blocks < 2 ? 0 : blocks - 1 + blocks % 2;
     double left = m->started ? 0.8 - JACOBI_STARTED : 0.6; /* the share of all sweeps to come */
-    int64_t before, sweeps = 0;
+    int64_t sweeps = 0;
     tsvd_status ret = TSVD_OK;
 
     made->unfinished = 1;
     memset(m->most_norm, 0, (size_t)m->columns * sizeof *m->most_norm);
     while (made->unfinished && sweeps < most_sweeps) {
-        before = made->rotations;
-        made->rotations += run_tasks(&sweep, blocks, meet_within);
+        struct jacobi_swept all = {0, 0, 0};
+
+        run_tasks(&sweep, blocks, meet_within, &all);
         for (sweep.round = 0; sweep.round < rounds; sweep.round++) {
             TSVD_TRY(dense_check(m->run, m->worker,
                                  0.8 - left + left / 2 * (double)sweep.round / (double)rounds));
-            made->rotations += run_tasks(&sweep, (blocks + 1) / 2, meet_across);
+            run_tasks(&sweep, (blocks + 1) / 2, meet_across, &all);
         }
         left /= 2;
         sweeps++;
-        made->unfinished = made->rotations > before;
-        sweep.few = (made->rotations - before) * 2 * FEW < m->columns * m->columns;
+        made->rotations += all.due;
+        made->unfinished = all.due > 0 && !jacobi_settles(all.cosine, all.turn, sweep.tolerance);
+        sweep.few = all.due * 2 * FEW < m->columns * m->columns;
     }
     made->sweeps = (int32_t)(sweeps < INT32_MAX ? sweeps : INT32_MAX);
 out:
