@@ -221,18 +221,10 @@ OTHERS = "kns=gemm,kns=cutlass,kns=cublas"
 # How many synccheck tracks.  With its default number a kernel fails that sends between blocks.
 BARRIERS = "4096"
 
-# What is found, and does no harm.
-FILLING = "the two bytes that fill struct jacobi_made go to the host, which does not read them"
-KNOWN = {
-    ("memcheck", "jacobi"): "exponents are read in pairs, also the last one of an odd number",
-    ("initcheck", "jacobi"): FILLING,
-    ("initcheck", "jacobi, tall"): FILLING,
-}
-
 
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck", "synccheck"])
-def test_compute_sanitizer(tool, program, request):
+def test_compute_sanitizer(tool, program):
     command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
     if tool == "racecheck":
         if program in ENDLESS:
@@ -240,8 +232,5 @@ def test_compute_sanitizer(tool, program, request):
         command += ["--kernel-name-exclude", OTHERS]
     if tool == "synccheck":
         command += ["--num-cuda-barriers", BARRIERS]
-    if (tool, program) in KNOWN:
-        known = pytest.mark.xfail(reason=KNOWN[tool, program], raises=AssertionError)
-        request.applymarker(known)
     output = run(COMMON + PROGRAMS[program], seconds=300, under=command)
     assert "SUMMARY: 0 " in output

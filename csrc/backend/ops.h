@@ -329,6 +329,7 @@ struct jacobi_made {
     int32_t sweeps;    /* the last one confirms */
     int8_t kind;       /* ORDINARY, ZERO or NONFINITE */
     int8_t unfinished; /* 1: the bound on sweeps came before the end */
+    int16_t unused;    /* 0, so that all bytes are written */
 };
 
 /* The SVD of matrices begin .. begin + count - 1 of a batch by math/jacobi.h. */

@@ -70,18 +70,17 @@ struct jacobi_turn {
     real y_square; /* |y'|^2 / |y|^2, up to rounding errors that may make it negative */
 };
 
-/* The lines of one kind that are not zero. */
+/* Of the lines that are not zero: rows less columns. */
 struct jacobi_lines {
     int64_t count;
     int64_t sum; /* of their sizes.  A size is the exponent of the largest entry, as A has it */
 };
 
-/* Whether it is the rows that shall be the columns that are rotated. */
+/* Whether it is the rows that shall be rotated as columns are. */
 TSVD_HD int
-jacobi_by_rows(struct jacobi_lines rows, struct jacobi_lines columns)
+jacobi_by_rows(struct jacobi_lines more)
 {
-    return rows.count != columns.count ? rows.count < columns.count
-                                       : rows.sum + JACOBI_GRADED_BITS < columns.sum;
+    return more.count != 0 ? more.count < 0 : more.sum < -JACOBI_GRADED_BITS;
 }
 
 /* If y_square is below this, |y'| has to be found from the entries. */

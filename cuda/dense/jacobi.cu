@@ -251,6 +251,7 @@ shape_run(const struct dense_problem *p, int64_t count)
     run.batch.r = (int)run.dense.r;
     run.batch.c = (int)run.dense.c;
     run.longer = !p->b.vectors ? 0 : p->full ? run.dense.r : p->b.k;
+    run.dense.plain = 1; /* so that nothing underflows */
     run.is_large = is_large(p);
     return run;
 }
@@ -280,6 +281,8 @@ lay_out(struct cuda_jacobi *run, const struct dense_problem *p, char *base)
     run->dense.exponent = cut<real_int>(base, &at, count);
     run->dense.kind = cut<char>(base, &at, count);
     run->batch.kind = run->dense.kind;
+    run->batch.exponent = run->dense.exponent;
+    run->batch.flipped = cut<bool>(base, &at, count);
     return at;
 }
 
@@ -400,6 +403,8 @@ decompose(struct tsvd_context *ctx, const struct jacobi_job *job, struct cuda_ja
         CUDA_TRY(call,
                  cudaMemsetAsync(run->batch.made, 0,
                                  (size_t)job->count * sizeof(struct jacobi_made), call->stream));
+        CUDA_TRY(call, cudaMemsetAsync(run->batch.flipped, 0, (size_t)job->count * sizeof(bool),
+                                       call->stream));
         goto out;
     }
     TSVD_TRY(tsvdi_cuda_dense_load(ctx, &matrices, &run->dense, (real *)run->d_work));
@@ -509,9 +514,8 @@ jacobi_run(struct tsvd_context *ctx, struct jacobi_job *job)
     const struct cuda_piece piece[] = {
         {job->made, run->batch.made, (size_t)job->count * sizeof(*job->made)}};
     const bool placed = places_pairs(p, shape, run->dense.r);
-    const struct jacobi_results to = {run->dense.wide,     (int)p->b.first, (int)shape.k,
-                                      run->dense.exponent, run->dense.s,    run->dense.u,
-                                      run->dense.vh};
+    const struct jacobi_results to = {run->dense.wide, (int)p->b.first, (int)shape.k,
+                                      run->dense.s,    run->dense.u,    run->dense.vh};
     const struct jacobi_results nowhere = {};
     tsvd_status ret = TSVD_OK;
 

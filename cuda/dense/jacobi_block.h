@@ -13,7 +13,7 @@
 enum {
     JACOBI_THREADS = 512,
     /* Bytes of shared memory of fixed size that the kernel has besides. */
-    JACOBI_FIXED = JACOBI_THREADS / WARP * (int)sizeof(int)
+    JACOBI_FIXED = (JACOBI_THREADS / WARP + 2) * (int)sizeof(int)
 };
 
 /* What a block works on. */
@@ -24,11 +24,11 @@ struct jacobi_block {
     int r, c, lane;
 };
 
-/* Bytes of shared memory beside X and J. */
+/* Bytes of shared memory beside X and J.  Exponents may be read in pairs. */
 static __host__ __device__ __forceinline__ int
 jacobi_columns_bytes(int c)
 {
-    return c * (2 * (int)sizeof(real) + (int)sizeof(int));
+    return c * 2 * (int)sizeof(real) + (c + c % 2) * (int)sizeof(int);
 }
 
 /* Scales column j.  The warp has it. */
@@ -88,17 +88,75 @@ measure_or_drop(const struct jacobi_block &b, int j)
     __syncwarp();
 }
 
-static __device__ __forceinline__ void
-begin_column(const struct jacobi_block &b, int j)
+/* The largest magnitude of column j.  The warp has it. */
+static __device__ __forceinline__ real
+largest_of_column(const struct jacobi_block &b, int j)
 {
     const real *const x = b.x + (int64_t)j * b.r;
     real most = 0;
-    real_int power;
 
     for (int k = b.lane; k < b.r; k += WARP) {
         most = r_max(most, r_abs(x[k]));
     }
-    most = largest_of_warp(most);
+    return largest_of_warp(most);
+}
+
+/* Whether the rows of a square matrix shall be its columns.  more [2]: shared workspace. */
+static __device__ __forceinline__ bool
+goes_by_rows(const struct jacobi_block &b, int *more)
+{
+    const int me = (int)threadIdx.x, threads = (int)blockDim.x;
+    real_int size;
+
+    if (me < 2) {
+        more[me] = 0;
+    }
+    __syncthreads();
+    for (int i = me; i < b.r; i += threads) {
+        real most = 0;
+
+        for (int j = 0; j < b.c; j++) {
+            most = r_max(most, r_abs(b.x[(int64_t)j * b.r + i]));
+        }
+        (void)r_split(most, &size); /* 0 of zeros */
+        atomicAdd(&more[0], most > 0);
+        atomicAdd(&more[1], (int)size);
+    }
+    for (int j = me / WARP; j < b.c; j += threads / WARP) {
+        const real most = largest_of_column(b, j);
+
+        (void)r_split(most, &size);
+        if (b.lane == 0) {
+            atomicAdd(&more[0], -(most > 0));
+            atomicAdd(&more[1], -(int)size);
+        }
+    }
+    __syncthreads();
+    return jacobi_by_rows({more[0], more[1]}) != 0;
+}
+
+/* Replaces a square matrix by its transpose. */
+static __device__ __forceinline__ void
+transpose(const struct jacobi_block &b)
+{
+    for (int k = (int)threadIdx.x; k < b.r * b.r; k += (int)blockDim.x) {
+        const int i = k % b.r, j = k / b.r;
+        const real below = b.x[k], above = b.x[i * b.r + j];
+
+        if (i > j) {
+            b.x[k] = above;
+            b.x[i * b.r + j] = below;
+        }
+    }
+    __syncthreads();
+}
+
+static __device__ __forceinline__ void
+begin_column(const struct jacobi_block &b, int j)
+{
+    const real most = largest_of_column(b, j);
+    real_int power;
+
     if (b.lane == 0) {
         b.exponent[j] = 0;
         b.most_norm[j] = 0;
@@ -234,7 +292,7 @@ __launch_bounds__(JACOBI_THREADS)
     jacobi_block_kernel(struct jacobi_batch q, int x_inside, int v_inside)
 {
     extern __shared__ char shared[] __align__(16);
-    __shared__ int turns[JACOBI_THREADS / WARP];
+    __shared__ int turns[JACOBI_THREADS / WARP], more[2];
     const int64_t matrix = blockIdx.x;
     const int threads = (int)blockDim.x, me = (int)threadIdx.x, x_size = q.r * q.c,
               v_size = q.v != NULL ? q.c * q.c : 0;
@@ -243,6 +301,7 @@ __launch_bounds__(JACOBI_THREADS)
     real *at = (real *)shared;
     struct jacobi_block b = {};
     int sweeps = 0, unfinished = 1;
+    bool flipped = false;
     int64_t rotations = 0;
 
     b.r = q.r;
@@ -262,6 +321,12 @@ __launch_bounds__(JACOBI_THREADS)
         b.v[k] = REAL(k / q.c == k % q.c);
     }
     __syncthreads();
+    if (q.r == q.c) {
+        flipped = goes_by_rows(b, more);
+        if (flipped) {
+            transpose(b);
+        }
+    }
     for (int j = me / WARP; j < q.c; j += threads / WARP) {
         begin_column(b, j);
     }
@@ -282,10 +347,8 @@ __launch_bounds__(JACOBI_THREADS)
         __syncthreads();
     }
     if (me == 0) {
-        q.made[matrix].rotations = rotations;
-        q.made[matrix].sweeps = sweeps;
-        q.made[matrix].kind = q.kind[matrix];
-        q.made[matrix].unfinished = (int8_t)unfinished;
+        q.flipped[matrix] = flipped;
+        write_made(q, matrix, rotations, sweeps, unfinished != 0);
     }
     for (int k = me; k < x_size && q.v != NULL; k += threads) {
         const real norm = b.norm[k / q.r];

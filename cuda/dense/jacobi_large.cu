@@ -75,37 +75,32 @@ combine(long long own, bool largest, long long *part)
     return all;
 }
 
-/* One block.  Sizes of zeros have no part in it; row NULL: there are no rows to be looked at. */
+/* One block.  row NULL: there are no rows to be looked at. */
 static __global__ void
 __launch_bounds__(THREADS) view_kernel(int n, const int *row, const int *column, const real *norm,
                                        struct jacobi_view *view)
 {
     __shared__ long long part[THREADS];
-    long long row_sum = 0, column_sum = 0, high = NOTHING, down = NOTHING, rows = 0, columns = 0;
+    long long count = 0, sum = 0, high = NOTHING, down = NOTHING;
 
     for (int i = (int)threadIdx.x; i < n; i += THREADS) {
-        if (norm[i] > 0) {
-            column_sum += column[i];
-            columns++;
-        }
         high = column[i] > high ? column[i] : high;
         down = -column[i] > down ? -column[i] : down;
-        if (row != NULL && row[i] > NOTHING) {
-            row_sum += row[i];
-            rows++;
+        if (row != NULL) {
+            const bool there = row[i] > NOTHING, crossed = norm[i] > 0;
+
+            count += there - crossed;
+            sum += (there ? row[i] : 0) - (crossed ? column[i] : 0);
         }
     }
     high = combine(high, true, part);
     down = combine(down, true, part);
-    rows = combine(rows, false, part);
-    columns = combine(columns, false, part);
-    row_sum = combine(row_sum, false, part);
-    column_sum = combine(column_sum, false, part);
+    count = combine(count, false, part);
+    sum = combine(sum, false, part);
     if (threadIdx.x == 0) {
         view->high = (int)high;
         view->low = (int)-down;
-        view->row_sum = row_sum - rows * high;
-        view->column_sum = column_sum - columns * high;
+        view->more = {count, sum};
     }
 }
 
@@ -207,6 +202,17 @@ out:
     return ret;
 }
 
+/* x 2^-power */
+static __global__ void
+__launch_bounds__(THREADS) scale_kernel(int64_t count, int power, real *x)
+{
+    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+
+    if (at < count) {
+        r_scale(x + at, 1, power, x + at);
+    }
+}
+
 /* Brings columns of `rows` entries to their scales, of which they have none yet. */
 static tsvd_status
 scale_columns(struct cuda_call *call, const struct jacobi_columns *q, int64_t rows, real *d_x)
@@ -231,8 +237,7 @@ factor(struct tsvd_context *ctx, struct jacobi_large *large, bool vectors, char 
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(scale_columns(call, q, r, w.w));
-    TSVD_TRY(
-        tsvdi_cuda_jacobi_rank(call, c, q->norm, q->exponent, large->column, NULL, large->rank));
+    TSVD_TRY(tsvdi_cuda_jacobi_rank(call, q, large->column, NULL, large->rank));
     sort_columns_kernel<<<(unsigned)c, THREADS, 0, call->stream>>>(r, large->column, w.w,
                                                                    large->sorted);
     CUDA_LAUNCHED(call);
@@ -260,6 +265,7 @@ tsvd_status
 tsvdi_cuda_jacobi_prepare(struct tsvd_context *ctx, struct jacobi_large *large,
                           struct jacobi_job *job, char *d_work)
 {
+    struct cuda_call *call = cuda_of(ctx);
     struct cuda_dense *w = large->dense;
     const int64_t n = w->c;
     struct dense_problem *start = &job->start;
@@ -268,10 +274,11 @@ tsvdi_cuda_jacobi_prepare(struct tsvd_context *ctx, struct jacobi_large *large,
     tsvd_status ret = TSVD_OK;
 
     large->started = false;
+    large->columns.base = 0;
     w->wide = job->problem->rows < job->problem->columns;
     TSVD_TRY(load(ctx, large, job, &view, &kind));
-    if (w->r == n && view.row_sum + JACOBI_GRADED_BITS < view.column_sum) {
-        w->wide = 1; /* of a square matrix the better conditioned side counts as its columns */
+    if (jacobi_by_rows(view.more)) {
+        w->wide = 1;
         TSVD_TRY(load(ctx, large, job, &view, &kind));
     }
     large->started = kind == ORDINARY && w->r == n && view.high - view.low <= JACOBI_EVEN_BITS;
@@ -279,6 +286,9 @@ tsvdi_cuda_jacobi_prepare(struct tsvd_context *ctx, struct jacobi_large *large,
         TSVD_TRY(factor(ctx, large, job->problem->b.vectors, d_work));
         goto out;
     }
+    large->columns.base = view.high; /* so that W V neither overflows nor underflows */
+    scale_kernel<<<blocks_for(n * n, THREADS), THREADS, 0, call->stream>>>(n * n, view.high, w->w);
+    CUDA_LAUNCHED(call);
     start->rows = start->columns = start->b.n = start->b.k = n;
     start->b.from = start->b.to = TSVD_CUDA;
     start->a = w->w;
@@ -475,8 +485,7 @@ tsvdi_cuda_jacobi_solve(struct tsvd_context *ctx, struct jacobi_large *large,
         columns = large->columns;
         columns.v = p->b.vectors ? columns.v : NULL;
         TSVD_TRY(tsvdi_cuda_jacobi_sweep(ctx, &columns, job->most_sweeps, job->made, d_work));
-        TSVD_TRY(tsvdi_cuda_jacobi_rank(call, columns.n, columns.norm, columns.exponent,
-                                        large->order, large->s, large->rank));
+        TSVD_TRY(tsvdi_cuda_jacobi_rank(call, &columns, large->order, large->s, large->rank));
         TSVD_TRY(tsvdi_cuda_land(call, &job->made->kind, large->dense->kind, 1));
     }
     if (p->b.k > 0) {

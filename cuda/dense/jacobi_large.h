@@ -25,7 +25,8 @@
    and matrices lie column by column. */
 struct jacobi_columns {
     int64_t n;
-    real *x;           /* [n][n] X has x[j] 2^exponent[j] */
+    int base;
+    real *x;           /* [n][n] X has x[j] 2^(base + exponent[j]) */
     real *v;           /* [n][n]; NULL: values only */
     real *norm, *most; /* [n] norms of what is in x, now and at most */
     int *exponent;     /* [n] */
@@ -39,8 +40,8 @@ tsvd_status tsvdi_cuda_jacobi_measure(struct cuda_call *call, int64_t rows, int6
 
 /* jacobi_sweep.cu: the columns in the order of their norms to d_order [n], the norms to d_s [n], if
    it is not NULL, and how many are not zero to d_rank [1]. */
-tsvd_status tsvdi_cuda_jacobi_rank(struct cuda_call *call, int64_t n, const real *d_norm,
-                                   const int *d_exponent, int *d_order, real *d_s, int *d_rank);
+tsvd_status tsvdi_cuda_jacobi_rank(struct cuda_call *call, const struct jacobi_columns *q,
+                                   int *d_order, real *d_s, int *d_rank);
 
 /* jacobi_sweep.cu: rotates the columns, and V with them, until they are orthogonal, and finds their
    norms.  `made` is filled but for `kind`.  Workspace in bytes, d_work of that size. */
@@ -48,10 +49,10 @@ uint64_t tsvdi_cuda_jacobi_sweep_bytes(const struct cuda_call *call, int64_t n);
 tsvd_status tsvdi_cuda_jacobi_sweep(struct tsvd_context *ctx, const struct jacobi_columns *q,
                                     int64_t most_sweeps, struct jacobi_made *made, char *d_work);
 
-/* What is seen of W before it is decided what to do.  A size is the exponent of a largest entry. */
+/* What is seen of W before it is decided what to do. */
 struct jacobi_view {
-    int64_t row_sum, column_sum; /* sums of the sizes, each less the largest one */
-    int low, high;               /* sizes of columns */
+    struct jacobi_lines more; /* zeros if W is not square */
+    int low, high;            /* sizes of columns */
 };
 
 /* A matrix on its way. */

@@ -12,10 +12,11 @@
  * digits tell.  It can be large all the same, so Z is tested: see is_orthogonal().
  *
  * Values keep their relative accuracy for W = B D, D diagonal: errors of QR are small in each
- * column of W, and then in each row of R.  Nothing here has exponents of its own.  So matrices are
- * refused if a row of R is too short, as of those that lack rank, if the sweeps do not end, or if Z
- * is not orthogonal.  These stay as they are, for jacobi_warp.h.  Of all others the results are
- * placed at once, with signs and scale, if all vectors that are wanted belong to values.
+ * column of W, and then in each row of R.  W is scaled by one power of two, and columns have no
+ * exponents of their own.  So matrices are refused if a row of R is too short, as of those that
+ * lack rank, if the sweeps do not end, if Z is not orthogonal, or if W's transpose is to be taken.
+ * These stay as they are, for jacobi_warp.h.  Of all others the results are placed at once, with
+ * signs and scale, if all vectors that are wanted belong to values.
  *
  * PAIR_LANES threads have a matrix, and each has two columns in its registers, a and b, that meet
  * there: products and rotations need nothing of other threads.  In a sweep, groups of m = 1, 2, 4,
@@ -246,12 +247,46 @@ take_triangle(real *x, const struct jacobi_shared &of, int i, bool exists)
     }
 }
 
-/* W, from `of`, becomes L, of which a thread has the columns 2 lane and 2 lane + 1: neighbours,
-   whose lengths are close, meet first, which saves sweeps. */
+/* Whether the rows of a square W, r x r, shall be its columns.  The size of a line is that of its
+   norm here.  Squares that underflow belong to matrices that are refused in any case. */
 static __device__ __forceinline__ bool
-begin_pairs(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, real *reflectors)
+pairs_go_by_rows(const struct jacobi_shared &of, int lane)
 {
-    bool good = true;
+    int count = 0, sum = 0;
+
+#pragma unroll
+    for (int i = 0; i < PAIR_ORDER; i += PAIR_LANES) {
+        real row = 0, column = 0;
+        real_int row_size, column_size;
+
+#pragma unroll 8
+        for (int j = 0; j < PAIR_ORDER; j++) {
+            row = r_fma(of.r[j][lane + i], of.r[j][lane + i], row);
+            column = r_fma(of.r[lane + i][j], of.r[lane + i][j], column);
+        }
+        (void)r_split(row, &row_size);
+        (void)r_split(column, &column_size); /* 0 of zeros */
+        count += (row > 0) - (column > 0);
+        sum += (int)(row_size - column_size);
+    }
+#pragma unroll
+    for (int half = PAIR_LANES / 2; half > 0; half /= 2) {
+        count += __shfl_xor_sync(0xffffffffu, count, half);
+        sum += __shfl_xor_sync(0xffffffffu, sum, half);
+    }
+    return jacobi_by_rows({count, sum / 2}) != 0;
+}
+
+/* W, from `of`, becomes L, of which a thread has the columns 2 lane and 2 lane + 1: neighbours,
+   whose lengths are close, meet first, which saves sweeps.  Returns whether all pivots are large
+   enough, and W's columns are to be taken. */
+static __device__ __forceinline__ bool
+begin_pairs(struct jacobi_pair *x, struct jacobi_shared &of, int r, int c, int lane,
+            real *reflectors)
+{
+    bool good = !(r == c && pairs_go_by_rows(of, lane));
+
+    __syncwarp();
 
     take_column(x->a, of.r[lane]);
     take_column(x->b, of.r[lane + PAIR_LANES]);
@@ -613,6 +648,8 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS)
     real *const reflectors = VECTORS ? q.reflectors + matrix * c * PAIR_ORDER : NULL;
     struct jacobi_shared &of = matrices[threadIdx.x / PAIR_LANES];
     struct jacobi_pair x;
+    const real_int power = q.exponent[matrix];
+    const real scale = r_pow2((int)-(power / 2)), rest = r_pow2((int)-(power - power / 2));
     int sweeps = 0, rotations = 0, rank_a, rank_b;
     bool good, active, turned = true;
 
@@ -622,17 +659,17 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS)
         for (int i = 0; i < PAIR_ORDER; i += PAIR_LANES) {
             const bool exists = present && lane + i < r && j < c;
 
-            of.r[j][lane + i] = exists ? w[j * r + lane + i] : REAL(0);
+            of.r[j][lane + i] = exists ? w[j * r + lane + i] * scale * rest : REAL(0);
         }
     }
     __syncwarp();
-    good = begin_pairs(&x, of, c, lane, present ? reflectors : NULL) && present;
+    good = begin_pairs(&x, of, r, c, lane, present ? reflectors : NULL) && present;
     active = good && q.most_sweeps > 0;
     while (__any_sync(0xffffffffu, active)) {
         const struct jacobi_sweep sweep = sweep_pairs(&x, lane, lanes, active, tolerance);
 
         if (active) {
-            turned = sweep.made > 0 && !(sweep.cosine * sweep.turn <= tolerance);
+            turned = sweep.made > 0 && !jacobi_settles(sweep.cosine, sweep.turn, tolerance);
             rotations += sweep.made;
             sweeps++;
         }
@@ -644,8 +681,10 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS)
     rank_pair(x, lane, &rank_a, &rank_b);
     good = good && !turned;
     if (good) {
-        write_value(q, to, matrix, placed, rank_a, x.norm_a);
-        write_value(q, to, matrix, placed, rank_b, x.norm_b);
+        const real_int exponent = q.exponent[matrix];
+
+        write_value(q, to, matrix, placed, rank_a, scaled_value(x.norm_a, exponent, false));
+        write_value(q, to, matrix, placed, rank_b, scaled_value(x.norm_b, exponent, false));
     }
     if (VECTORS) {
         const real inverse_a = 1 / x.norm_a, inverse_b = 1 / x.norm_b;
@@ -707,10 +746,8 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS)
         q.refused[matrix] = !good;
         if (good) {
             q.rank[matrix] = c;
-            q.made[matrix].rotations = rotations;
-            q.made[matrix].sweeps = sweeps;
-            q.made[matrix].kind = q.kind[matrix];
-            q.made[matrix].unfinished = 0;
+            q.flipped[matrix] = false;
+            write_made(q, matrix, rotations, sweeps, false);
         }
     }
 }

@@ -31,7 +31,7 @@ other_vector(const struct jacobi_batch &q, int64_t matrix, int j)
 /* ---- any matrices ---- */
 
 /* `count` vectors from rank `first` on, [n][count] or, if `rows`, [count][n]: those of r entries,
-   or (v) those of c. */
+   or (v) those of c, or the others of a matrix that is flipped. */
 static __global__ void
 __launch_bounds__(PLACE_THREADS)
     place_vectors_kernel(struct jacobi_batch q, real *extra, int v, int first, int count, int rows,
@@ -42,8 +42,9 @@ __launch_bounds__(PLACE_THREADS)
     const int i = rows ? at % n : at / count, j = rows ? at / n : at % count;
 
     if (at < n * count) {
-        to[matrix * n * count + at] = v ? other_vector(q, matrix, first + j)[i]
-                                        : basis_vector(q, extra, matrix, first + j)[i];
+        to[matrix * n * count + at] = (v != 0) != q.flipped[matrix]
+                                          ? other_vector(q, matrix, first + j)[i]
+                                          : basis_vector(q, extra, matrix, first + j)[i];
     }
 }
 
@@ -84,7 +85,7 @@ write_value(const struct jacobi_batch &q, const struct jacobi_results &to, int64
             bool placed, int rank, real value)
 {
     if (placed && rank >= to.first && rank < to.first + to.k) {
-        to.s[matrix * to.k + rank - to.first] = scaled_value(value, to.exponent[matrix], false);
+        to.s[matrix * to.k + rank - to.first] = value;
     }
     if (!placed && rank < q.c) {
         q.s[matrix * q.c + rank] = value;
@@ -134,8 +135,8 @@ read_vectors(const struct jacobi_batch &q, real *extra, bool longer, int64_t mat
     }
 }
 
-/* All results in one pass, with the signs and scales that tsvdi_cuda_dense_finish() gives to
-   others.  refused: only those that jacobi_pairs.h refused. */
+/* All results in one pass, with the signs that tsvdi_cuda_dense_finish() gives to others.  refused:
+ * only those that jacobi_pairs.h refused. */
 static __global__ void
 __launch_bounds__(PLACE_SMALL_THREADS)
     place_small_kernel(struct jacobi_batch q, real *extra, struct dense_shape shape,
@@ -149,16 +150,17 @@ __launch_bounds__(PLACE_SMALL_THREADS)
     real(*const tile)[WARP + 1] = tiles[warp];
     real x[PLACE_ONCE], most = 0, *u, *vh;
     unsigned negative;
-    bool lost;
+    bool lost, wide;
 
     if (matrix >= q.count || (refused && !q.refused[matrix])) {
         return;
     }
     lost = q.kind[matrix] == NONFINITE;
+    wide = (to.wide != 0) != q.flipped[matrix];
     u = to.u + matrix * rows * columns;
     vh = to.vh + matrix * v_rows * v_columns;
     for (int j = 0; j < columns; j += PLACE_ONCE) {
-        read_vectors(q, extra, !to.wide, matrix, j, to.first, columns, rows, x);
+        read_vectors(q, extra, !wide, matrix, j, to.first, columns, rows, x);
 #pragma unroll
         for (int l = 0; l < PLACE_ONCE; l++) {
             tile[j + l][lane] = x[l];
@@ -176,7 +178,7 @@ __launch_bounds__(PLACE_SMALL_THREADS)
         u[i * columns + lane] = lost ? REAL(NAN) : entry;
     }
     for (int j = 0; j < v_rows; j += PLACE_ONCE) {
-        read_vectors(q, extra, to.wide, matrix, j, to.first, v_rows, v_columns, x);
+        read_vectors(q, extra, wide, matrix, j, to.first, v_rows, v_columns, x);
 #pragma unroll
         for (int l = 0; l < PLACE_ONCE; l++) {
             if (j + l < v_rows && lane < v_columns) {
@@ -187,8 +189,7 @@ __launch_bounds__(PLACE_SMALL_THREADS)
         }
     }
     if (lane < to.k) {
-        to.s[matrix * to.k + lane] =
-            scaled_value(q.s[matrix * q.c + to.first + lane], to.exponent[matrix], lost);
+        to.s[matrix * to.k + lane] = lost ? REAL(NAN) : q.s[matrix * q.c + to.first + lane];
     }
 }
 

@@ -2,7 +2,9 @@
  * One-sided Jacobi on the device: what its kernels share.
  *
  * They rotate the columns of W, r x c, themselves; the CPU does the same behind a QR decomposition
- * (csrc/cpu/dense/jacobi.h), and so does jacobi_pairs.h.  In the end X = W J has orthogonal columns
+ * (csrc/cpu/dense/jacobi.h), and so does jacobi_pairs.h.  W is the tall form of A as it is, without
+ * a scale; of a square A each matrix of a batch is replaced by its transpose, if jacobi_by_rows()
+ * says so.  In the end X = W J has orthogonal columns
  * s_j u_j, and J has the other vectors: the product of the rotations, if it is W that they rotate.
  * Columns may be in any order: `order` tells their ranks.
  */
@@ -18,6 +20,8 @@ struct jacobi_batch {
     int r, c;
     int64_t count;
     int most_sweeps;
+    const real_int *exponent; /* [count] of the largest entry of W */
+    bool *flipped;            /* [count] out: W was replaced by its transpose */
     real *w;                  /* [count][c][r] in: W; out: the columns of X at norm 1, or zeros */
     real *v;                  /* [count][c][c] out: the columns of J; NULL: values only */
     real *s;                  /* [count][c] out: the values, descending */
@@ -32,12 +36,10 @@ struct jacobi_batch {
 /* Where the results that the caller wants are made.  All arrays are device memory.  jacobi_pairs.h
    places results itself if all vectors belong to values; u is NULL for it if it must not. */
 struct jacobi_results {
-    int wide;                 /* 1: W is A's transpose */
-    int first, k;             /* the ranks first .. first + k - 1 */
-    const real_int *exponent; /* [count] of the scale of A */
-    real *s;                  /* [count][k] */
-    real *u, *vh;             /* [count][u_rows][u_columns], [count][v_rows][v_columns] of
-                                 dense_shape */
+    int wide;     /* 1: W is A's transpose */
+    int first, k; /* the ranks first .. first + k - 1 */
+    real *s;      /* [count][k] */
+    real *u, *vh; /* [count][u_rows][u_columns], [count][v_rows][v_columns] of dense_shape */
 };
 
 /* A column's norm is kept, with the entries, within these bounds. */
@@ -54,11 +56,19 @@ largest_of_warp(real x)
     return x;
 }
 
-/* mantissa 2^exponent, rounded once, for values that do not overflow. */
+/* mantissa 2^exponent, rounded once; infinity if it is too large. */
 static __device__ __forceinline__ real
 jacobi_value(real mantissa, int exponent)
 {
     return jacobi_shifted(jacobi_shifted(mantissa, exponent / 2), exponent - exponent / 2);
+}
+
+/* What became of a matrix. */
+static __device__ __forceinline__ void
+write_made(const struct jacobi_batch &q, int64_t matrix, int64_t rotations, int sweeps,
+           bool unfinished)
+{
+    q.made[matrix] = {rotations, sweeps, (int8_t)q.kind[matrix], (int8_t)unfinished, 0};
 }
 
 /* What two columns, a before b, do to each other. */

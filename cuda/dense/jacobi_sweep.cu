@@ -172,8 +172,8 @@ out:
 }
 
 static __global__ void
-__launch_bounds__(THREADS)
-    rank_kernel(int n, const real *norm, const int *exponent, int *order, real *s, int *rank)
+__launch_bounds__(THREADS) rank_kernel(int n, int base, const real *norm, const int *exponent,
+                                       int *order, real *s, int *rank)
 {
     const int j = (int)(blockIdx.x * THREADS + threadIdx.x);
     int place = 0, values = 0, own;
@@ -200,7 +200,7 @@ __launch_bounds__(THREADS)
     }
     order[place] = j;
     if (s != NULL) {
-        s[place] = mantissa > 0 ? jacobi_value(mantissa, own) : REAL(0);
+        s[place] = mantissa > 0 ? jacobi_value(mantissa, base + own) : REAL(0);
     }
     if (j == 0) {
         *rank = values;
@@ -208,13 +208,13 @@ __launch_bounds__(THREADS)
 }
 
 tsvd_status
-tsvdi_cuda_jacobi_rank(struct cuda_call *call, int64_t n, const real *d_norm, const int *d_exponent,
-                       int *d_order, real *d_s, int *d_rank)
+tsvdi_cuda_jacobi_rank(struct cuda_call *call, const struct jacobi_columns *q, int *d_order,
+                       real *d_s, int *d_rank)
 {
     tsvd_status ret = TSVD_OK;
 
-    rank_kernel<<<blocks_for(n, THREADS), THREADS, 0, call->stream>>>((int)n, d_norm, d_exponent,
-                                                                      d_order, d_s, d_rank);
+    rank_kernel<<<blocks_for(q->n, THREADS), THREADS, 0, call->stream>>>(
+        (int)q->n, q->base, q->norm, q->exponent, d_order, d_s, d_rank);
     CUDA_LAUNCHED(call);
 out:
     return ret;

@@ -244,16 +244,58 @@ nearest_step(real_int power)
            JACOBI_STEP;
 }
 
-/* Brings the columns to where their squares neither overflow nor underflow. */
+/* The largest magnitude of this thread's column. */
+template <int G>
+static __device__ __forceinline__ real
+largest_of_column(const struct jacobi_row<G> &x, int lane)
+{
+    const real most = gather<G, LARGEST, 0, G>(x, lane);
+
+    return __shfl_sync(0xffffffffu, most, place_of<G>(begin_place<G>(lane)), G);
+}
+
+/* The sum over the threads of a matrix. */
+template <int G>
+static __device__ __forceinline__ int
+group_count(int x)
+{
+#pragma unroll
+    for (int half = G / 2; half > 0; half /= 2) {
+        x += __shfl_xor_sync(0xffffffffu, x, half);
+    }
+    return x;
+}
+
+/* Whether the rows of a square matrix shall be its columns.  most: of this thread's column. */
+template <int G>
+static __device__ __forceinline__ bool
+goes_by_rows(struct jacobi_row<G> &x, real most)
+{
+    real_int row_size, column_size;
+    real row_most = 0;
+    int count, sum;
+
+#pragma unroll
+    for (int k = 0; k < G; k++) {
+        row_most = r_max(row_most, r_abs(entry<G>(x, k)));
+    }
+    (void)r_split(row_most, &row_size);
+    (void)r_split(most, &column_size); /* 0 of zeros */
+    count = group_count<G>((row_most > 0) - (most > 0));
+    sum = group_count<G>((int)(row_size - column_size));
+    return jacobi_by_rows({count, sum}) != 0;
+}
+
+/* Brings the columns to where their squares neither overflow nor underflow.  most: of this thread's
+   column. */
 template <int G>
 static __device__ __forceinline__ void
-begin_columns(struct jacobi_row<G> *x, struct jacobi_column *own, real *of, int lane)
+begin_columns(struct jacobi_row<G> *x, struct jacobi_column *own, real *of, int lane, real most)
 {
     const int place = place_of<G>(begin_place<G>(lane));
-    const real most = gather<G, LARGEST, 0, G>(*x, lane);
     real_int power;
 
-    (void)r_split(__shfl_sync(0xffffffffu, most, place, G), &power);
+    (void)r_split(most, &power);
     *own = {};
     own->exponent = nearest_step(power);
     /* twice one half: one power may be out of range */
@@ -430,18 +472,6 @@ turn_and_move(struct jacobi_row<G> *x, struct jacobi_row<G> *j, const struct jac
 
 /* ---- matrices ---- */
 
-/* The sum over the threads of a matrix. */
-template <int G>
-static __device__ __forceinline__ int
-group_count(int x)
-{
-#pragma unroll
-    for (int half = G / 2; half > 0; half /= 2) {
-        x += __shfl_xor_sync(0xffffffffu, x, half);
-    }
-    return x;
-}
-
 /* The rank of this thread's column, and its value. */
 template <int G>
 static __device__ __forceinline__ int
@@ -474,15 +504,15 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
     const int64_t matrix = ((int64_t)blockIdx.x * JACOBI_WARP_THREADS + threadIdx.x) / G;
     const bool present = matrix < q.count && (G < WARP || q.refused[matrix]);
     const real tolerance = jacobi_tolerance(q.r);
-    real *const w = q.w + (present ? matrix : 0) * q.c * q.r + lane;
+    real *const from = q.w + (present ? matrix : 0) * q.c * q.r, *const w = from + lane;
     struct jacobi_warp<G> &warp = warps[threadIdx.x / WARP];
     real *const of = warp.factor + slot * G;
     struct jacobi_row<G> x, j;
     struct jacobi_column own;
     struct jacobi_place is = begin_place<G>(lane);
     int sweeps = 0, rotations = 0, rank, values;
-    bool active = present && q.most_sweeps > 0, turned = present;
-    real value;
+    bool active = present && q.most_sweeps > 0, turned = present, flipped = false;
+    real value, most;
 
     if (G == WARP && !present) { /* the warp has no other matrix */
         return;
@@ -492,7 +522,20 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
         entry<G>(x, k) = present && lane < q.r && k < q.c ? w[k * q.r] : REAL(0);
         entry<G>(j, k) = REAL(k == lane);
     }
-    begin_columns<G>(&x, &own, of, lane);
+    most = largest_of_column<G>(x, lane);
+    if (q.r == q.c) {
+        flipped = goes_by_rows<G>(x, most);
+        if (__any_sync(0xffffffffu, flipped)) {
+#pragma unroll
+            for (int k = 0; k < G; k++) {
+                if (flipped && present && lane < q.r && k < q.c) {
+                    entry<G>(x, k) = from[lane * q.r + k];
+                }
+            }
+            most = largest_of_column<G>(x, lane);
+        }
+    }
+    begin_columns<G>(&x, &own, of, lane, most);
     while (__any_sync(0xffffffffu, active)) {
         int made = 0;
 
@@ -564,10 +607,8 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
     q.order[matrix * q.c + rank] = lane;
     if (lane == 0) {
         q.rank[matrix] = values;
-        q.made[matrix].rotations = rotations;
-        q.made[matrix].sweeps = sweeps;
-        q.made[matrix].kind = q.kind[matrix];
-        q.made[matrix].unfinished = turned;
+        q.flipped[matrix] = flipped;
+        write_made(q, matrix, rotations, sweeps, turned);
     }
 }
 

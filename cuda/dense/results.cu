@@ -90,7 +90,8 @@ largest_kernel(const real *u, struct dense_shape shape, int64_t parts, int64_t a
 }
 
 /* The factor of each vector: 1, -1, or NaN for a matrix that is not finite; and the values with the
-   scale of A.  `lanes` threads of a warp look through the parts of a vector. */
+   scale of A (exponent NULL: they have it).  `lanes` threads of a warp look through the parts of a
+   vector. */
 static __global__ void
 __launch_bounds__(THREADS)
     factor_kernel(int64_t k, int64_t count, int64_t parts, int lanes, const real *largest,
@@ -121,7 +122,7 @@ __launch_bounds__(THREADS)
     if (at >= k * count || lane > 0) {
         return;
     }
-    s[at] = scaled_value(s[at], exponent[matrix], kind[matrix] == NONFINITE);
+    s[at] = scaled_value(s[at], exponent == NULL ? 0 : exponent[matrix], kind[matrix] == NONFINITE);
     if (factor != NULL) {
         factor[at] = most < 0 ? REAL(-1) : REAL(1);
     }
@@ -186,7 +187,7 @@ __launch_bounds__(THREADS)
     for (int j = lane; j < k; j += group) {
         real *const value = s + matrix * k + j;
 
-        *value = scaled_value(*value, exponent[matrix], lost);
+        *value = scaled_value(*value, exponent == NULL ? 0 : exponent[matrix], lost);
     }
     for (int j = lane; j < columns; j += group) {
         for (int i = 0; i < (lost || (j < k && negative >> j & 1) ? rows : 0); i++) {
@@ -214,7 +215,8 @@ finish_small(struct cuda_call *call, const struct cuda_dense *run, struct dense_
         group *= 2;
     }
     finish_small_kernel<<<blocks_for(run->count * group, THREADS), THREADS, 0, call->stream>>>(
-        shape, run->count, group, run->kind, run->exponent, run->s, run->u, run->vh);
+        shape, run->count, group, run->kind, run->plain ? NULL : run->exponent, run->s, run->u,
+        run->vh);
     CUDA_LAUNCHED(call);
 out:
     return ret;
@@ -266,7 +268,7 @@ tsvdi_cuda_dense_finish(struct cuda_call *call, const struct cuda_dense *run,
         CUDA_LAUNCHED(call);
     }
     factor_kernel<<<blocks_for(k * count * lanes, THREADS), THREADS, 0, call->stream>>>(
-        k, count, parts, lanes, d_largest, run->kind, run->exponent, run->s,
+        k, count, parts, lanes, d_largest, run->kind, run->plain ? NULL : run->exponent, run->s,
         run->u != NULL ? d_factor : NULL);
     CUDA_LAUNCHED(call);
     if (run->u != NULL) {

@@ -29,7 +29,8 @@
 struct cuda_dense {
     int64_t r, c, count;         /* of the W's under work */
     int wide, tall, small;       /* 1: W is A's transpose; QR comes first; small.h reduces */
-    int plain;                   /* 1: load() does not scale; it finds the exponents all the same */
+    int plain;                   /* 1: load() does not scale, and the values have the scale of A;
+                                    exponents are found all the same */
     int cholesky;                /* 1: QR may be that of cholesky.cu, so that Q is not applied to
                                     other vectors than those of B */
     int orthonormal;             /* 1: it is: w has W1, and Q of QR is W1 times mend */

@@ -354,17 +354,14 @@ fill_nan(const struct jacobi_job *job, int64_t i)
     }
 }
 
-/* Those of `count` lines that are not zero. */
-static struct jacobi_lines
-lines_of(int64_t count, const int64_t *size)
+/* Adds lines of these sizes, which are rows (1) or columns (-1). */
+static void
+add_lines(int64_t count, const int64_t *size, int sign, struct jacobi_lines *more)
 {
-    struct jacobi_lines lines = {0, 0};
-
     for (int64_t i = 0; i < count; i++) {
-        lines.count += size[i] > INT64_MIN;
-        lines.sum += size[i] > INT64_MIN ? size[i] : 0;
+        more->count += size[i] > INT64_MIN ? sign : 0;
+        more->sum += size[i] > INT64_MIN ? sign * size[i] : 0;
     }
-    return lines;
 }
 
 /* Makes columns of lines of these sizes, and sorts the zeros out. */
@@ -391,8 +388,12 @@ load(struct jacobi_run *run, struct jacobi_matrix *m, int64_t i)
 {
     const int64_t rows = run->dense.rows, columns = run->dense.columns;
     const int kind = tsvdi_cpu_dense_sizes(&run->dense, i, m->row, m->own);
-    const int by_rows = jacobi_by_rows(lines_of(rows, m->row), lines_of(columns, m->own));
+    struct jacobi_lines more = {0, 0};
+    int by_rows;
 
+    add_lines(rows, m->row, 1, &more);
+    add_lines(columns, m->own, -1, &more);
+    by_rows = jacobi_by_rows(more);
     m->flipped = run->dense.flipped ^ by_rows;
     m->started = 0;
     m->rows = by_rows ? columns : rows;
