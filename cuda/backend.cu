@@ -125,6 +125,7 @@ tsvdi_cuda(void)
         .takes_blas = 0,
         .values_by_qr = 0,
         .twisted_order = 1,
+        .twisted_few_order = 1,
         .values_cpu_order = VALUES_CPU_ORDER,
         .open = cuda_open,
         .close = cuda_close,

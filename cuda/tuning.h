@@ -157,10 +157,6 @@ enum {
     HINTS_ORDER = 32,
     HINTS_BATCH = 1024,
 
-    /* twisted/twisted.cu: AUTO looks at how much divide and conquer would deflate if more than the
-       n-th part of the values is wanted.  Not measured. */
-    TWISTED_FEW = 4,
-
     /* twisted/twisted.cu: the rows of T are cut into segments for so many warps in all, or chains
        stay whole where that gives fewer than SEGMENTS_LEAST.  Not measured. */
     SEGMENT_WARPS = 4096,

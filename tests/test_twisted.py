@@ -244,7 +244,10 @@ def test_auto(dtype):
         ("uniform_1", 1000, "dc"),
         ("wilkinson_glued", 1000, "dc"),
         ("zeros_off", 1000, "dc"),
-        ("toeplitz", 100, "dc"),
+        ("toeplitz", 400, "twisted"),
+        ("chi", 400, "twisted"),
+        ("uniform_1", 400, "dc"),
+        ("toeplitz", 399, "dc"),
     ):
         d, e = make(family, n, dtype)
         result, info = tsvd.svd(d, e, device="cpu", full_output=True)
@@ -252,6 +255,31 @@ def test_auto(dtype):
         assert same_bits(tuple(result), tuple(tsvd.svd(d, e, device="cpu", method=method)))
     d, e = make("toeplitz", 1000, dtype)
     assert tsvd.svd(d, e, eps=1e-3, device="cpu", full_output=True)[1].method == "dc"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_auto_of_few_values(dtype):
+    """At no order from 33 on do few vectors cost what all do."""
+    with Findings() as findings:
+        for n in (33, 40, 64, 150, 399, 400, 500, 1000):
+            for family in ("chi", "toeplitz", "uniform_1"):
+                d, e = make(family, n, dtype)
+                for first, last in ((0, 0), (0, n // 4 - 1), (n - n // 4, n - 1)):
+                    part = {"select": "i", "select_range": (first, last), "device": "cpu"}
+                    result, info = tsvd.svd(d, e, full_output=True, **part)
+                    where = f"{family}, n = {n}, {first} to {last}"
+                    findings.holds(where, "twisted", info.method == "twisted" or info.refused > 0)
+                    values = tsvd.svdvals(d, e, method="bisect", device="cpu")[first : last + 1]
+                    error = value_error(result.s, values)
+                    findings.bound(where, "value error", error, BOUNDS["values twisted"](n))
+                    found = residual(d, e, *result)
+                    findings.bound(where, "residual", found, BOUNDS["residual"](n))
+                    found = orthogonality(result.L, result.R)
+                    findings.bound(where, "orthogonality", found, BOUNDS["orthogonality"](n))
+        d, e = make("wilkinson_glued", 300, dtype)
+        part = {"select": "i", "select_range": (0, 20), "device": "cpu"}
+        info = tsvd.svd(d, e, full_output=True, **part)[1]
+        findings.holds("wilkinson_glued", "left to dc", info.method == "dc" and info.refused > 0)
 
 
 # ---- the same bits ----

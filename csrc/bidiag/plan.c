@@ -37,7 +37,7 @@ static int
 tries_twisted(const struct svd_problem *p, const struct backend *backend)
 {
     return backend->twisted != NULL && p->matrices == 1 && p->options->eps <= 0 &&
-           p->n >= backend->twisted_order;
+           p->n >= (few_wanted(p->n, p->k) ? backend->twisted_few_order : backend->twisted_order);
 }
 
 /* The method that runs.  AUTO, and DC without vectors, stand for another.  The answer is BISECT if

@@ -244,12 +244,6 @@ out:
 
 /* ---- whether it pays ---- */
 
-static bool
-few_wanted(int64_t n, int64_t k)
-{
-    return k <= n / TWISTED_FEW;
-}
-
 /* The attempt itself is short for a small matrix, and for few values.  Else it pays if divide and
    conquer would have much to multiply. */
 static tsvd_status

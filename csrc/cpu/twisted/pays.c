@@ -11,9 +11,11 @@
 #include "cpu/twisted/run.h"
 
 enum {
-    /* Values of the sample, and of a task of it: the lanes of one of the widest vectors. */
+    /* Values of the sample, and of a task of it: the lanes of one of the widest vectors.  Matrices
+       below SAMPLE_ORDER have one task, as the sample is a larger part of their time. */
     SAMPLE = 16,
     SAMPLE_TASK = 8,
+    SAMPLE_ORDER = 800,
 
     /* Levels of the tree that are looked at. */
     SAMPLE_LEVELS = 3
@@ -23,16 +25,26 @@ enum {
 #define SAMPLE_NEGLIGIBLE (32 * (double)R_EPS)
 
 /* Times in units of what twisted factorisations of all values take where vectors are not local;
-   measured at n = 1000 and 2000 with two threads of a Xeon with AVX-512.  Divide and conquer takes
-   DC_BESIDE, and DC_MERGES n times the share that predict_merges() gives.  Where vectors are local,
-   the twists of values side by side lie far apart, so factorisations take up to LOCAL_VECTORS. */
-#define DC_BESIDE 0.58
+   measured at n = 256 to 2000 on a Xeon with AVX-512.  Divide and conquer takes DC_BESIDE,
+   DC_LEAVES / n, and DC_MERGES n times the share that predict_merges() gives.  Where vectors are
+   local, the twists of values side by side lie far apart, so factorisations take up to
+   LOCAL_VECTORS. */
+#define DC_BESIDE 0.5
+#define DC_LEAVES 300
 #define DC_MERGES 2.6e-3
 #define LOCAL_VECTORS 1.9
 #define LOCAL_MERGES 0.7
 
 /* How much faster they must seem to be. */
 #define MARGIN 1.4
+
+static int64_t
+sample_size(const struct twisted_job *job)
+{
+    const int64_t most = job->n < SAMPLE_ORDER ? SAMPLE_TASK : SAMPLE;
+
+    return job->k < most ? job->k : most;
+}
 
 /* How many of the sample's vectors survive a merge of the rows begin .. end - 1, by their entries
    in the row where it is cut. */
@@ -88,7 +100,7 @@ take_sample(void *arg, int worker, int64_t index)
 {
     struct twisted_run *run = arg;
     const struct twisted_job *job = run->job;
-    const int64_t k = job->k, all = k < SAMPLE ? k : SAMPLE, begin = index * SAMPLE_TASK;
+    const int64_t k = job->k, all = sample_size(job), begin = index * SAMPLE_TASK;
     const int64_t count = all - begin < SAMPLE_TASK ? all - begin : SAMPLE_TASK;
     int64_t want[SAMPLE_TASK] = {0};
     double shift[SAMPLE_TASK], width[SAMPLE_TASK], angle[SAMPLE_TASK], balance[SAMPLE_TASK];
@@ -127,19 +139,22 @@ tsvd_status
 tsvdi_cpu_twisted_pays(struct tsvd_context *ctx, struct twisted_job *job, int *answer)
 {
     struct twisted_run *run = job->held;
-    const int64_t count = job->k < SAMPLE ? job->k : SAMPLE;
-    const double share = (double)job->k / (double)job->n;
+    const int64_t count = sample_size(job);
+    const double n = (double)job->n, share = (double)job->k / n;
     double merges;
     tsvd_status ret = TSVD_OK;
 
     (void)ctx;
+    if (few_wanted(job->n, job->k)) {
+        return TSVD_OK;
+    }
     *answer = 0;
     atomic_store(&run->refused, 0);
     TSVD_TRY(tsvdi_cpu_twisted_for_each(run, 0, 0, (count + SAMPLE_TASK - 1) / SAMPLE_TASK,
                                         take_sample));
     if (atomic_load(&run->refused) == 0) {
         merges = predict_merges(run, count);
-        *answer = DC_BESIDE + DC_MERGES * (double)job->n * merges >
+        *answer = DC_BESIDE + DC_LEAVES / n + DC_MERGES * n * merges >
                   MARGIN * share * (LOCAL_VECTORS - LOCAL_MERGES * merges);
     }
 out:
