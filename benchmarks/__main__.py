@@ -29,6 +29,7 @@ def main():
         "jacobi: one-sided Jacobi of dense matrices, beside LAPACK or cuSOLVER; "
         "inverse: inverses of dense matrices, beside NumPy or PyTorch; "
         "eps: the time that a looser eps saves; "
+        "sweep: cliffs, by times over sizes in steps of 1.2; "
         "crossover: the orders from which on one method or device is faster than another; "
         "stress: random draws, small or dense matrices, or a search for the worst, each checked in "
         "every measure; "
@@ -64,15 +65,15 @@ def main():
         "--device",
         choices=["cpu", "cuda"],
         default="cpu",
-        help="where dense, jacobi, inverse, eps, crossover, stress, checksums, against and "
-        "published compute (cpu)",
+        help="where dense, jacobi, inverse, eps, sweep, crossover, stress, checksums, against "
+        "and published compute (cpu)",
     )
     parser.add_argument(
         "--seconds",
         type=float,
         help="a part is left out if it would begin later, or probably end later "
         "(vectors: 150, values: 60, batch: 40, for the peers dense: 240 and jacobi: 60, "
-        "published: 220, "
+        "published: 220, sweep: 420, on cuda 270, its cube: 330, "
         "against: 190 or 145, stress: 3600)",
     )
     parser.add_argument_group("vectors").add_argument(
@@ -224,6 +225,18 @@ def _eps(arguments, threads):
     return eps.run(path, threads, arguments.device)
 
 
+def _sweep(arguments, threads):
+    from benchmarks import cube, sweep
+
+    device, group = arguments.device, arguments.group
+    if group == "cube":
+        path = arguments.output or RESULTS / f"cube_{device}.json"
+        return cube.run(path, threads, device, arguments.seconds or 330)
+    path = arguments.output or RESULTS / f"sweep_{device}.json"
+    seconds = arguments.seconds or (420 if device == "cpu" else 270)
+    return sweep.run(path, threads, device, group, seconds)
+
+
 def _crossover(arguments, threads):
     from benchmarks import crossover
 
@@ -323,6 +336,7 @@ COMMANDS = {
     "jacobi": _jacobi,
     "inverse": _inverse,
     "eps": _eps,
+    "sweep": _sweep,
     "crossover": _crossover,
     "stress": _stress,
     "checksums": _checksums,

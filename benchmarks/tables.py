@@ -1,5 +1,6 @@
 """The tables of README.md and docs, written from result files: no number is typed by hand."""
 
+import itertools
 import json
 import math
 import re
@@ -331,6 +332,35 @@ def _eps_cell(row):
     return f"{_seconds(row['seconds'])} / {row['deflated'] / row['n']:.2f}{error}"
 
 
+def _sweep(content):
+    """A line for each curve: its worst step or drop, and the worst time beside the cube."""
+    yield from _header("call", "dtype", "sizes", "worst step", "where", "beside the cube", "where")
+    for case in content["cases"]:
+        sizes = case["sizes"]
+        covered = f"{case['axis']} = {sizes[0]:,} to {sizes[-1]:,}" if sizes else "none"
+        steps = (
+            (_times(step["times"]), f"{step['from']:,} to {step['to']:,}") if step else ("", "")
+            for step in (case["worst"], case["cube"])
+        )
+        what = f"{case['group']}: {case['what']}"
+        yield _row(what, case["dtype"], covered, *itertools.chain(*steps))
+
+
+def _cube(content):
+    """A line for each size, and one for the peer."""
+    yield from _header("n", "dtype", "values alone", "beside the cube of half the size")
+    for case in content["cases"]:
+        where = f"{case['n']:,}", case["dtype"]
+        if case["note"]:
+            yield _row(*where, _note(case["note"]), "")
+        else:
+            yield _row(*where, _seconds(case["seconds"]), _times(case["over_cube"]))
+    for peer in content["peers"]:
+        ours, theirs = (_seconds(peer[x]) if x in peer else "" for x in ("vectors", "gesvdp"))
+        said = f"\nWith all vectors n = {peer['n']:,} takes {ours}, cuSOLVER's gesvdp {theirs}."
+        yield said if ours and theirs else f"\ngesvdp: {_note(peer['note'] or '')}"
+
+
 def _measured_gpu(content):
     machine, cuda = content["machine"], content["versions"]["tsvd_config"]["CUDA"]
     counts = content.get("tests") or {}
@@ -580,6 +610,12 @@ TABLES = {
     "measured_inverse_cuda": (_measured_gpu, "inverse.json"),
     "eps_cuda": (_eps, "eps_cuda.json"),
     "measured_eps": (_measured_gpu, "eps_cuda.json"),
+    "sweep_cpu": (_sweep, "sweep_cpu.json"),
+    "measured_sweep_cpu": (_measured, "sweep_cpu.json"),
+    "sweep_cuda": (_sweep, "sweep_cuda.json"),
+    "measured_sweep_cuda": (_measured_gpu, "sweep_cuda.json"),
+    "cube_cuda": (_cube, "cube_cuda.json"),
+    "measured_cube_cuda": (_measured_gpu, "cube_cuda.json"),
     "givens_cuda": (_givens, "gpu.json"),
     "downloads": (_downloads, "gpu.json"),
     "measured_givens": (_measured_gpu, "gpu.json"),

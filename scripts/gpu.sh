@@ -21,6 +21,8 @@
 #     jacobi    * one-sided Jacobi, against cuSOLVER's                                  3 min
 #     inverse   * inverses, against PyTorch                                           0.5 min
 #     eps       * the time that a looser eps saves                                   0.25 min
+#     sweep       cliffs: times over sizes in steps of 1.2                               5 min
+#     cube        values of dense matrices up to n = 40,960, against the cube            5 min
 #     stress    * random draws, each checked (TSVD_STRESS_SEED: random seed, 0)         4 min
 #     attack      on the CPU: random draws, small matrices, the search for the worst     8 min
 #     crossover   the orders from which on one method or device is faster             1.5 min
@@ -129,6 +131,8 @@ run_part() {
     jacobi) benchmark jacobi --device cuda -o "$out/jacobi.json" ;;
     inverse) benchmark inverse --device cuda -o "$out/inverse.json" ;;
     eps) benchmark eps --device cuda -o "$out/eps_cuda.json" ;;
+    sweep) benchmark sweep --device cuda -o "$out/sweep_cuda.json" ;;
+    cube) benchmark sweep --device cuda --group cube -o "$out/cube_cuda.json" ;;
     stress) stress ;;
     attack) attack ;;
     crossover) benchmark crossover --device cuda --repeats 3 -o "$out/crossover_cuda.json" ;;
@@ -160,7 +164,7 @@ done
 for name in "${parts[@]}"; do
     case $name in
     tests) printf '\n=== tests\n' && tail -n 1 "$out/tests.log" ;;
-    vectors | values | select | batch | transfers | twisted | dense | jacobi | inverse | eps | stress | attack | crossover | gpu | checksums | against)
+    vectors | values | select | batch | transfers | twisted | dense | jacobi | inverse | eps | sweep | cube | stress | attack | crossover | gpu | checksums | against)
         printf '\n=== %s\n' "$name" && cat "$out/$name.log"
         ;;
     esac
