@@ -12,8 +12,8 @@
 
 enum {
     JACOBI_THREADS = 512,
-    /* Bytes of shared memory of fixed size that the kernel has besides. */
-    JACOBI_FIXED = (JACOBI_THREADS / WARP + 2) * (int)sizeof(int)
+    /* Bytes of shared memory of fixed size that the kernel has besides; what follows is aligned. */
+    JACOBI_FIXED = ((JACOBI_THREADS / WARP + 2) * (int)sizeof(int) + 15) / 16 * 16
 };
 
 /* What a block works on. */
