@@ -106,6 +106,12 @@ def main():
         "evaluations",
     )
     of_stress.add_argument(
+        "--graded",
+        type=int,
+        metavar="CLIMBS",
+        help="instead of drawing, so many climbs towards the bounds of one-sided Jacobi",
+    )
+    of_stress.add_argument(
         "--method",
         help='method of tsvd.svd, or "any" for a mixture (any)',
     )
@@ -248,7 +254,7 @@ def _crossover(arguments, threads):
 def _stress(arguments, processes):
     # A draw may use several threads, and there are as many processes as cores.
     os.environ["OMP_WAIT_POLICY"] = "passive"
-    from benchmarks import dense_draws, evolve, small, stress
+    from benchmarks import dense_draws, evolve, graded, small, stress
 
     device, seed, index = arguments.device, arguments.seed, arguments.index
     method = arguments.method or "any"
@@ -268,6 +274,11 @@ def _stress(arguments, processes):
             return evolve.again(seed, index, method, device)
         path = arguments.output or BUILD / f"stress_evolve_{device}.json"
         return evolve.run(path, processes, device, method, arguments.evolve, seed, seconds)
+    if arguments.graded is not None:
+        if index is not None:
+            return graded.again(seed, index, device)
+        path = arguments.output or BUILD / f"stress_graded_{device}.json"
+        return graded.run(path, processes, device, arguments.graded, seed, seconds)
     if index is not None:
         return stress.again(seed, index, device, method)
     path = arguments.output or BUILD / f"stress_{device}.json"

@@ -13,7 +13,7 @@ from cases import DTYPES, Findings, hold
 from dense_families import FAMILIES, chosen, make, pictures
 from dense_layouts import LAYOUTS
 from measures import check_dense, dense_shapes, value_error
-from reference import dense_singular_values
+from reference import dense_singular_values, graded_singular_values
 from tsvd import linalg
 
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)
@@ -149,8 +149,8 @@ def well_conditioned(m, n, dtype, rng):
 
 def condition(B, by_rows):
     """Of B with columns, or rows, of norm 1."""
-    B = B.T if by_rows else B
-    s = np.linalg.svd(B / np.linalg.norm(B, axis=0), compute_uv=False)
+    B = np.longdouble(B.T if by_rows else B)
+    s = np.linalg.svd(np.float64(B / np.sqrt(np.sum(B**2, axis=0))), compute_uv=False)
     return s[0] / s[-1]
 
 
@@ -161,8 +161,6 @@ def test_every_value_of_a_graded_matrix(grading, dtype, device):
         for seed, (m, n) in enumerate([(2, 2), (5, 5), (12, 12), (20, 20), (30, 9), (9, 30)]):
             if m != n and grading.startswith("rows") != (m < n):
                 continue  # of the longer side: B D with D on the shorter one
-            if m == n and grading.startswith("rows") and device != "cpu":
-                continue  # CUDA devices have no QR before the sweeps
             for span in spans(dtype):
                 rng = np.random.default_rng(seed)
                 B = well_conditioned(m, n, dtype, rng)
@@ -207,30 +205,145 @@ def test_both_sides_graded(dtype):
             findings.bound(f"seed {seed}", "values", relative_error(S, exact), 1e3)
 
 
+# On a CUDA device: the kernels of warps, of pairs that come before them, of blocks, and large ones.
+ORDERS = [(3, 3), (7, 5), (12, 12), (20, 20), (31, 24), (40, 40), (131, 131)]
+
+
+def hold_every_value(findings, where, A, W, s_ref, device):
+    """A has the values of W = B D, s_ref, and zeros."""
+    result = linalg.svd(A, full_matrices=False, method="jacobi", device=device)
+    limit = (8 + min(W.shape)) * condition(W, False)
+    zeros = np.zeros(result.S.size - s_ref.size, np.longdouble)
+    findings.bound(where, "values", value_error(result.S, np.r_[s_ref, zeros]), limit)
+    hold(findings, where, *check_dense(A, result, dense_singular_values(A)))
+    alone = linalg.svdvals(A, method="jacobi", device=device)
+    findings.holds(where, "the same values alone", np.array_equal(alone, result.S))
+
+
+def graded_columns(m, n, dtype, low, high):
+    """B D with the powers 2^low to 2^high in D, scrambled."""
+    rng = np.random.default_rng(n)
+    powers = rng.permutation(np.linspace(low, high, n).astype(int))
+    return np.ldexp(well_conditioned(m, n, dtype, rng), powers).astype(dtype)
+
+
 @every_dtype
-def test_columns_farther_apart_than_numbers(dtype):
+def test_lines_of_zeros(dtype, device):
+    """Neither zeros among the columns, nor among the rows, turn one into the other."""
+    span = 300 if dtype == np.float64 else 50
+    with Findings() as findings:
+        for m, n in ORDERS:
+            rng = np.random.default_rng(m)
+            W = graded_columns(m, n, dtype, -span, span)
+            s_ref = graded_singular_values(W)
+            shapes = [(m, m), (m + 2, n), (m + 2, m + 2)]
+            if device == "cpu":  # a CUDA device looks for zeros in square matrices alone
+                shapes += [(m, m + 2), (m + 1, m + 3)]
+            for shape in shapes:
+                A = np.zeros(shape, dtype)
+                rows, columns = (
+                    np.sort(rng.permutation(size)[:used])
+                    for size, used in zip(shape, W.shape, strict=True)
+                )
+                A[np.ix_(rows, columns)] = W
+                for given in (A, A.T):
+                    where = f"{dtype.__name__}, {m}x{n} in {given.shape}"
+                    hold_every_value(findings, where, given, W, s_ref, device)
+
+
+@every_dtype
+def test_rows_farther_apart_than_numbers(dtype, device):
+    """Small rows underflow beside large ones, if one scale is for both."""
+    info = np.finfo(dtype)
+    with Findings() as findings:
+        for n in (3, 8, 16, 20, 32, 40, 131):
+            W = graded_columns(n, n, dtype, info.minexp + 20, info.maxexp - 20)
+            s_ref = graded_singular_values(W)
+            for given, name in ((W, "columns"), (W.T, "rows")):
+                where = f"{dtype.__name__}, {n} {name}"
+                hold_every_value(findings, where, given, W, s_ref, device)
+
+
+@every_dtype
+def test_a_batch_whose_matrices_are_graded_by_rows_or_columns(dtype, device):
+    span = 200 if dtype == np.float64 else 40
+    for n in (2, 6, 13, 24, 32, 50, 130):
+        W = graded_columns(n, n, dtype, -span, span)
+        A = np.stack([W, W.T, W[::-1], W.T[:, ::-1], np.eye(n)]).astype(dtype)
+        together = linalg.svd(A, method="jacobi", device=device)
+        for i, one in enumerate(A):
+            alone = linalg.svd(one, method="jacobi", device=device)
+            assert all(np.array_equal(x[i], y) for x, y in zip(together, alone, strict=True))
+        assert np.array_equal(together.S[0], together.S[1])
+
+
+def of_low_rank(n, count, rng):
+    """Constant matrices but for a row and a column, and sums of few products of small integers."""
+    A = np.empty((count, n, n))
+    for i in range(0, count, 2):
+        A[i] = rng.integers(1, 60)
+        A[i, rng.integers(n)] *= rng.choice([1, -2, 1.5, 2, 3])
+        A[i, :, rng.integers(n)] *= rng.choice([1, -1, 1.5, 2, 3])
+        k = rng.integers(1, 4)
+        A[i + 1] = rng.integers(-3, 4, (n, k)) @ rng.integers(-3, 4, (k, n))
+    return A
+
+
+@every_dtype
+def test_low_rank_converges(dtype, device):
+    """Small columns that are rounding errors are not rotated without end."""
+    options = {"method": "jacobi", "device": device}
+    if device == "cpu":
+        options["max_sweeps"] = 12
+    rng = np.random.default_rng(5)
+    with Findings() as findings:
+        for n in (10, 16, 23, 31, 37, 42, 44, 48, 50):
+            A = of_low_rank(n, 200, rng).astype(dtype)
+            S = linalg.svd(A, compute_uv=False, **options)
+            s_ref = np.linalg.svd(A.astype(float), compute_uv=False)
+            unit = np.finfo(dtype).eps * np.maximum(s_ref[:, 0], 1)
+            error = np.max(abs(S - s_ref), axis=1) / unit
+            findings.bound(f"{n} {dtype.__name__}", "values", float(np.max(error)), 8 + n / 8)
+            result = linalg.svd(A[:20], **options)
+            for i in range(20):
+                where = f"{n} {dtype.__name__} {i}"
+                own = tuple(x[i] for x in result)
+                hold(findings, where, *check_dense(A[i], own, dense_singular_values(A[i])))
+
+
+@every_family
+@every_dtype
+def test_few_sweeps(family, dtype):
+    for m, n in [(50, 50), (80, 60)]:
+        A = make(family, m, n, dtype)
+        _, info = linalg.svd(A, method="jacobi", device="cpu", full_output=True)
+        assert info.sweeps <= 10
+
+
+@every_dtype
+def test_columns_farther_apart_than_numbers(dtype, device):
     """From the least subnormal number to the largest, which no single scale brings together."""
     info = np.finfo(dtype)
     S = np.array([info.max / 2, 1, info.tiny * 4, info.smallest_subnormal * 3], dtype)
     turned = np.linalg.qr(np.random.default_rng(3).standard_normal((4, 4)))[0]
     A = np.diag(S)
     for given, s in ((A, S), (A[::-1, [2, 0, 3, 1]], S), (A[:, :0], S[:0])):
-        assert np.array_equal(linalg.svdvals(given, method="jacobi", device="cpu"), s)
+        assert np.array_equal(linalg.svdvals(given, method="jacobi", device=device), s)
     A = (turned * S).astype(dtype)
-    found = linalg.svdvals(A, method="jacobi", device="cpu")
+    found = linalg.svdvals(A, method="jacobi", device=device)
     s_ref = np.linalg.norm(A.astype(np.longdouble), axis=0)
     assert value_error(found[:3], s_ref[:3]) <= 100
 
 
 @every_dtype
-def test_overflow(dtype):
+def test_overflow(dtype, device):
     top = np.finfo(dtype).max
     A = np.full((2, 2), top, dtype)
-    U, S, Vh = linalg.svd(A, method="jacobi", device="cpu")
+    U, S, Vh = linalg.svd(A, method="jacobi", device=device)
     assert np.isinf(S[0]) and S[1] <= 8 * np.finfo(dtype).eps * top
     assert np.allclose(abs(U), 0.5**0.5) and np.allclose(abs(Vh), 0.5**0.5)
     one = np.array([[top]])
-    assert linalg.svdvals(one, method="jacobi", device="cpu")[0] == top
+    assert linalg.svdvals(one, method="jacobi", device=device)[0] == top
 
 
 @every_dtype

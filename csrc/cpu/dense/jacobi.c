@@ -58,11 +58,11 @@ static uint64_t
 real_bytes(const struct dense_problem *p)
 {
     const int64_t rows = longer_of(p), n = p->b.n;
-    const int64_t room = p->b.vectors ? tsvdi_cpu_dense_multiply_room(rows) : 0;
+    const int64_t room = tsvdi_cpu_dense_multiply_room(rows);
     uint64_t bytes = bytes_of(rows, bytes_of(n, sizeof(real)));
 
     bytes = bytes_add(bytes, bytes_of(has_v(p) ? 2 * n : n, bytes_of(n, sizeof(real))));
-    bytes = bytes_add(bytes, bytes_of(3 * n + rows + room, sizeof(real)));
+    bytes = bytes_add(bytes, bytes_of(4 * n + rows + room, sizeof(real)));
     return lined(bytes);
 }
 
@@ -108,7 +108,8 @@ set_matrix(struct jacobi_run *run, int worker, char *memory)
     m->x = m->w + rows * n;
     m->v = has_v(p) ? m->x + n * n : NULL;
     m->tau = m->x + (has_v(p) ? 2 : 1) * n * n;
-    m->norm = m->tau + n;
+    m->tau_right = m->tau + n;
+    m->norm = m->tau_right + n;
     m->most_norm = m->norm + n;
     m->spare = m->most_norm + n;
     m->room = m->spare + rows;
@@ -198,66 +199,63 @@ struct vectors_at {
     int rows; /* 1: they are rows */
 };
 
-/* Sorts the columns by their norms, zeros last; returns how many are not zero. */
-static int64_t
-sort_columns(struct jacobi_matrix *m)
-{
-    int64_t count = 0;
-
-    for (int64_t j = 0; j < m->columns; j++) {
-        real_int power;
-        const real mantissa = r_split(m->norm[j], &power);
-
-        m->key[j] =
-            (struct jacobi_key){mantissa == 0 ? INT64_MIN : m->exponent[j] + power, j, mantissa};
-        count += mantissa != 0;
-    }
-    tsvdi_cpu_jacobi_sort(m->key, m->columns);
-    return count;
-}
-
-/* mantissa 2^exponent, rounded once; infinity if it is too large. */
+/* norm 2^exponent, rounded once; infinity if it is too large. */
 static real
-value_of(const struct jacobi_key *key)
+value_of(real norm, int64_t exponent)
 {
-    if (key->mantissa == 0 || key->exponent < -R_BIAS - R_DIGITS - 2) {
+    real_int power;
+    const real mantissa = r_split(norm, &power);
+    const int64_t whole = exponent + power;
+
+    if (mantissa == 0 || whole < -R_BIAS - R_DIGITS - 2) {
         return 0;
     }
-    if (key->exponent > R_BIAS) {
+    if (whole > R_BIAS) {
         return r_from_bits(R_INFINITY_BITS);
     }
-    return jacobi_shifted(jacobi_shifted(key->mantissa, key->exponent / 2),
-                          key->exponent - key->exponent / 2);
+    return jacobi_shifted(jacobi_shifted(mantissa, whole / 2), whole - whole / 2);
 }
 
-/* The left vectors of W: Q J, with the rows in the order of W; after the columns of J come further
-   columns of Q. */
+/* Where the vectors of a side come from.  The first `count` are the columns of `own`, other ones
+   those of J's array, and unit vectors come after these.  All are multiplied by Q, and entry i
+   becomes entry place[i]. */
+struct jacobi_side {
+    const real *own;
+    int64_t count;
+    struct dense_reflectors q;
+    const int64_t *place;
+    int64_t length;
+};
+
 static tsvd_status
-make_left(struct jacobi_matrix *m, struct vectors_at at, int64_t first)
+make_side(struct jacobi_matrix *m, const struct jacobi_side *side, struct vectors_at at,
+          int64_t first, double done)
 {
-    const struct dense_reflectors q = {m->w, m->tau, m->rows, m->rank, m->rows, 0, 0, 0};
-    const struct dense_block block = {at.x, m->rows, at.count, at.rows ? at.across : at.down,
+    const int64_t n = m->columns;
+    const struct dense_block block = {at.x, side->length, at.count, at.rows ? at.across : at.down,
                                       at.rows};
     tsvd_status ret = TSVD_OK;
 
     for (int64_t j = 0; j < at.count; j++) {
         const int64_t index = first + j;
-        const real *v = index < m->columns ? m->v + m->key[index].index * m->columns : NULL;
+        const real *from = index >= n            ? NULL
+                           : index < side->count ? side->own + index * n
+                                                 : m->v + index * n;
 
-        for (int64_t i = 0; i < m->rows; i++) {
-            at.x[i * at.down + j * at.across] = v == NULL        ? (i == index ? 1 : 0)
-                                                : i < m->columns ? v[i]
-                                                                 : 0;
+        for (int64_t i = 0; i < side->length; i++) {
+            at.x[i * at.down + j * at.across] = from == NULL ? (i == index ? 1 : 0)
+                                                : i < n      ? from[i]
+                                                             : 0;
         }
     }
-    TSVD_TRY(tsvdi_cpu_dense_multiply(m->run, m->worker, &q, 0, block, 0.85, 0.1));
+    TSVD_TRY(tsvdi_cpu_dense_multiply(m->run, m->worker, &side->q, 0, block, done, 0.05));
     for (int64_t j = 0; j < at.count; j++) {
         real *x = at.x + j * at.across;
 
-        for (int64_t i = 0; i < m->rows; i++) {
-            m->spare[m->row[i]] = x[i * at.down];
+        for (int64_t i = 0; i < side->length; i++) {
+            m->spare[side->place[i]] = x[i * at.down];
         }
-        for (int64_t i = 0; i < m->rows; i++) {
+        for (int64_t i = 0; i < side->length; i++) {
             x[i * at.down] = m->spare[i];
         }
     }
@@ -265,74 +263,59 @@ out:
     return ret;
 }
 
-/* Vectors to m->v that complete the first `count` columns of X to a basis; W is overwritten. */
+/* Brings the columns of X to norm 1, those that are not zero, and completes them to a basis with
+   columns from `count` on of J's array, which is overwritten. */
 static tsvd_status
 complete(struct jacobi_matrix *m, int64_t count)
 {
     const int64_t n = m->columns;
-    const struct dense_matrix known = {m->w, n, count, n};
-    const struct dense_reflectors q = {m->w, m->tau, n, count, n, 0, 0, 0};
-    const struct dense_block block = {m->v, n, n - count, n, 1};
+    const struct dense_matrix known = {m->v, n, count, n};
+    const struct dense_reflectors q = {m->v, m->tau_right, n, count, n, 0, 0, 0};
+    const struct dense_block block = {m->v + count * n, n, n - count, n, 1};
     tsvd_status ret = TSVD_OK;
 
     for (int64_t j = 0; j < count; j++) {
-        memcpy(m->w + j * n, m->x + m->key[j].index * n, (size_t)n * sizeof *m->w);
-    }
-    TSVD_TRY(tsvdi_cpu_dense_qr(m->run, m->worker, known, m->tau));
-    memset(m->v, 0, (size_t)((n - count) * n) * sizeof *m->v);
-    for (int64_t j = 0; j < n - count; j++) {
-        m->v[j * n + count + j] = 1;
-    }
-    TSVD_TRY(tsvdi_cpu_dense_multiply(m->run, m->worker, &q, 0, block, 0.95, 0));
-out:
-    return ret;
-}
-
-/* The right vectors of W: the columns of X, at norm 1, with the entries at the lines that are W's
-   columns. `count` of them are not zero.  Unit vectors of lines of zeros come last. */
-static tsvd_status
-make_right(struct jacobi_matrix *m, struct vectors_at at, int64_t first, int64_t count)
-{
-    const int64_t n = m->columns;
-    tsvd_status ret = TSVD_OK;
-
-    for (int64_t j = 0; j < count; j++) {
-        real *x = m->x + m->key[j].index * n;
+        real *x = m->x + j * n;
 
         for (int64_t i = 0; i < n; i++) {
-            x[i] /= m->norm[m->key[j].index];
+            x[i] /= m->norm[j];
         }
+        memcpy(m->v + j * n, x, (size_t)n * sizeof *x);
     }
-    if (first + at.count > count && count < n) {
-        TSVD_TRY(complete(m, count));
+    if (count == n) {
+        goto out;
     }
-    for (int64_t j = 0; j < at.count; j++) {
-        const int64_t index = first + j;
-        const real *x = index < count ? m->x + m->key[index].index * n
-                        : index < n   ? m->v + (index - count) * n
-                                      : NULL;
-
-        for (int64_t i = 0; i < m->lines; i++) {
-            at.x[m->column[i] * at.down + j * at.across] = x == NULL ? (i == index ? 1 : 0)
-                                                           : i < n   ? x[i]
-                                                                     : 0;
-        }
+    TSVD_TRY(tsvdi_cpu_dense_qr(m->run, m->worker, known, m->tau_right));
+    memset(m->v + count * n, 0, (size_t)((n - count) * n) * sizeof *m->v);
+    for (int64_t j = count; j < n; j++) {
+        m->v[j * n + j] = 1;
     }
+    TSVD_TRY(tsvdi_cpu_dense_multiply(m->run, m->worker, &q, 0, block, 0.9, 0.05));
 out:
     return ret;
 }
 
+/* `count` values are not zero. */
 static tsvd_status
 make_vectors(struct jacobi_run *run, struct jacobi_matrix *m, int64_t i, int64_t count)
 {
     const struct dense_problem *p = run->jacobi->problem;
     const struct dense_piece left = left_of(run->jacobi, i), right = right_of(run->jacobi, i);
-    struct vectors_at u = {left.x, left.columns, 1, left.columns, 0};
-    struct vectors_at v = {right.x, 1, right.columns, right.rows, 1};
+    const struct vectors_at u = {left.x, left.columns, 1, left.columns, 0};
+    const struct vectors_at v = {right.x, 1, right.columns, right.rows, 1};
+    const struct jacobi_side of_rows = {
+        m->x, count, {m->w, m->tau, m->rows, m->rank, m->rows, 0, 0, 0}, m->row, m->rows};
+    const struct jacobi_side of_columns = {
+        m->v,
+        m->columns,
+        {m->w, m->tau_right, m->rows, m->rank, m->columns, 0, 1, 0},
+        m->column,
+        m->lines};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(make_left(m, m->flipped ? v : u, p->b.first));
-    TSVD_TRY(make_right(m, m->flipped ? u : v, p->b.first, count));
+    TSVD_TRY(make_side(m, &of_columns, m->flipped ? u : v, p->b.first, 0.85));
+    TSVD_TRY(complete(m, count));
+    TSVD_TRY(make_side(m, &of_rows, m->flipped ? v : u, p->b.first, 0.95));
     tsvdi_cpu_dense_fix_signs(p->b.k, left, right);
 out:
     return ret;
@@ -432,7 +415,6 @@ make_x(struct jacobi_run *run, struct jacobi_matrix *m)
         goto out;
     }
     tsvdi_cpu_dense_product(&run->dense, &product);
-    m->flipped = !m->flipped;
     m->rank = 0;
     for (int64_t j = 0; j < n; j++) {
         m->row[j] = m->column[j] = j;
@@ -449,7 +431,7 @@ solve_one(void *arg, int worker, int64_t i)
     struct jacobi_matrix *m = &run->matrix[worker];
     struct jacobi_made *made = &run->jacobi->made[i];
     real *const v = m->v;
-    int64_t count;
+    int64_t count = 0;
     tsvd_status ret = TSVD_OK;
 
     if (worker == 0 && run->dense.workers > 1) {
@@ -468,12 +450,14 @@ solve_one(void *arg, int worker, int64_t i)
     ret = tsvdi_cpu_jacobi_sweeps(m, run->jacobi->most_sweeps, made);
     m->v = v;
     TSVD_TRY(ret);
-    count = sort_columns(m);
+    for (int64_t j = 0; j < m->columns; j++) {
+        count += m->norm[j] > 0;
+    }
     for (int64_t j = 0; j < p->b.k; j++) {
         const int64_t index = p->b.first + j;
 
         ((real *)p->b.s)[(run->jacobi->begin + i) * p->b.k + j] =
-            index < m->columns ? value_of(&m->key[index]) : 0;
+            index < m->columns ? value_of(m->norm[index], m->exponent[index]) : 0;
     }
     if (p->b.vectors && !made->unfinished) {
         TSVD_TRY(make_vectors(run, m, i, count));

@@ -1,5 +1,5 @@
 /*
- * One-sided Jacobi on the CPU: QR with column pivoting of kept columns.
+ * One-sided Jacobi on the CPU: QR with column pivoting of kept columns, and QR of R^T.
  *
  * The norms of the rest of the columns are taken down step by step, and found anew where that loses
  * digits (Drmac & Bujanovic, ACM Trans. Math. Softw. 35 (2008)).
@@ -58,7 +58,14 @@ compare(const void *a, const void *b)
 void
 tsvdi_cpu_jacobi_sort(struct jacobi_key *key, int64_t count)
 {
-    qsort(key, (size_t)count, sizeof *key, compare);
+    int64_t sorted = 1;
+
+    while (sorted < count && compare(&key[sorted - 1], &key[sorted]) < 0) {
+        sorted++;
+    }
+    if (sorted < count) { /* else qsort() would take its time all the same */
+        qsort(key, (size_t)count, sizeof *key, compare);
+    }
 }
 
 /* Sorts the rows by their largest entries. */
@@ -192,31 +199,56 @@ update_share(void *arg, int worker, int64_t index)
     return TSVD_OK;
 }
 
-/* ---- R^T ---- */
+/* ---- R^T, and L ---- */
 
-/* Column i of X is row i of R, brought to [1, 2) by its largest entry. */
+/* Column i of a lower triangle, x [columns], is row i of an upper one, brought to [1, 2) by its
+   largest entry.  Entry j of the row is from[j * stride] times 2^exponent[j]; it has `count`.  Both
+   triangles may lie in one array. */
 static void
-take_row(struct jacobi_matrix *m, int64_t i, const int64_t *exponent, int64_t *own)
+take_row(const struct jacobi_matrix *m, int64_t i, int64_t count, const real *from, int64_t stride)
 {
     const int64_t columns = m->columns;
     real *x = m->x + i * columns;
     int64_t highest = INT64_MIN;
 
-    memset(x, 0, (size_t)columns * sizeof *x);
-    for (int64_t j = i; j < columns; j++) {
+    for (int64_t j = i; j < count; j++) {
         real_int power;
 
-        x[j] = m->w[j * m->rows + i];
-        if (r_split(x[j], &power) != 0 && exponent[j] + power > highest) {
-            highest = exponent[j] + power;
+        x[j] = from[j * stride];
+        if (r_split(x[j], &power) != 0 && m->exponent[j] + power > highest) {
+            highest = m->exponent[j] + power;
         }
     }
-    for (int64_t j = i; j < columns && highest > INT64_MIN; j++) {
-        const int64_t shift = exponent[j] - highest;
+    for (int64_t j = i; j < count && highest > INT64_MIN; j++) {
+        const int64_t shift = m->exponent[j] - highest;
 
         x[j] = jacobi_shifted(jacobi_shifted(x[j], shift / 2), shift - shift / 2);
     }
-    *own = highest > INT64_MIN ? highest : 0;
+    memset(x, 0, (size_t)i * sizeof *x);
+    memset(x + count, 0, (size_t)(columns - count) * sizeof *x);
+    m->own[i] = highest > INT64_MIN ? highest : 0;
+}
+
+/* X becomes L, from R^T.  The reflectors of Q2 go to W, if they are wanted. */
+static tsvd_status
+factor_again(struct jacobi_matrix *m)
+{
+    const int64_t columns = m->columns, rank = m->rank;
+    const struct dense_matrix x = {m->x, columns, rank, columns};
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cpu_dense_qr(m->run, m->worker, x, m->tau_right));
+    for (int64_t i = 0; i < rank && m->v != NULL; i++) {
+        for (int64_t j = i + 1; j < columns; j++) {
+            m->w[j * m->rows + i] = m->x[i * columns + j];
+        }
+    }
+    for (int64_t i = 0; i < rank; i++) {
+        take_row(m, i, rank, m->x + i, columns);
+    }
+    memcpy(m->exponent, m->own, (size_t)columns * sizeof *m->exponent);
+out:
+    return ret;
 }
 
 tsvd_status
@@ -224,7 +256,6 @@ tsvdi_cpu_jacobi_pivot(struct jacobi_matrix *m)
 {
     struct update update = {m, 0};
     const int64_t columns = m->columns;
-    int64_t *exponent = m->exponent;
     tsvd_status ret = TSVD_OK;
 
     sort_rows(m);
@@ -253,13 +284,14 @@ tsvdi_cpu_jacobi_pivot(struct jacobi_matrix *m)
     /* the exponents of X take the place of those of W when all rows are there */
     for (int64_t i = 0; i < columns; i++) {
         if (i < m->rank) {
-            take_row(m, i, exponent, &m->own[i]);
+            take_row(m, i, columns, m->w + i, m->rows);
         } else {
             memset(m->x + i * columns, 0, (size_t)columns * sizeof *m->x);
             m->own[i] = 0;
         }
     }
-    memcpy(exponent, m->own, (size_t)columns * sizeof *exponent);
+    memcpy(m->exponent, m->own, (size_t)columns * sizeof *m->exponent);
+    TSVD_TRY(factor_again(m));
 out:
     return ret;
 }

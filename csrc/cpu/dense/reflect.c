@@ -170,17 +170,13 @@ make_t(const struct dense_run *run, const real *tau, struct block *b)
                                         .ldc = DENSE_BLOCK},
                   b->terms);
     for (int64_t i = 0; i < width; i++) {
-        real *column = b->t + i * DENSE_BLOCK;
+        real *column = b->t + i * DENSE_BLOCK, factor[DENSE_BLOCK];
 
         memset(column, 0, (size_t)width * sizeof *column);
-        for (int64_t k = 0; k < i;
-             k++) { /* T times the entries above the diagonal, column by column */
-            const real factor = -tau[i] * b->gram[i * DENSE_BLOCK + k];
-
-            for (int64_t j = 0; j <= k; j++) {
-                column[j] = r_fma(factor, b->t[k * DENSE_BLOCK + j], column[j]);
-            }
+        for (int64_t k = 0; k < i; k++) {
+            factor[k] = -tau[i] * b->gram[i * DENSE_BLOCK + k];
         }
+        tsvdi_kernels()->accumulate(i, i, factor, b->t, DENSE_BLOCK, column);
         column[i] = tau[i];
     }
 }

