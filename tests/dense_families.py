@@ -272,6 +272,68 @@ def wilkinson(m, n, dtype, rng):
     return A
 
 
+# ---- pivots that grow: elimination loses all digits, though the condition is small ----
+
+
+@family
+def wright(m, n, dtype, rng):
+    """A boundary value problem at two points, by multiple shooting in steps of 0.3.
+
+    S. Wright, "A collection of problems for which Gaussian elimination with partial pivoting is
+    unstable", SIAM J. Sci. Comput. 14 (1993). The solution of y' = M y over a step of h is
+    exp(-h/6) [[cosh h, sinh h], [sinh h, cosh h]] y.
+    """
+    steps, h = (max(m, n) + 1) // 2, 0.3
+    step = np.exp(-h / 6) * np.array([[np.cosh(h), np.sinh(h)], [np.sinh(h), np.cosh(h)]])
+    A = np.eye(2 * steps) - np.kron(np.eye(steps, k=-1), step)
+    A[:2, -2:] += np.eye(2)
+    return A[:m, :n]
+
+
+@family
+def wright_transposed(m, n, dtype, rng):
+    return wright(n, m, dtype, rng).T
+
+
+@family
+def foster(m, n, dtype, rng):
+    """An integral equation by the trapezoidal rule.
+
+    L. Foster, "Gaussian elimination with partial pivoting can fail in practice", SIAM J. Matrix
+    Anal. Appl. 15 (1994), with k h = 2/3 and C = 6.
+    """
+    kh, C = 2 / 3, 6
+    A = (1 - kh / 2) * np.eye(m, n) - kh * np.tril(np.ones((m, n)), -1)
+    A[:, 0] = -kh / 2
+    A[0, 0] = 1
+    A[:, -1] -= 1 / C
+    return A
+
+
+@family
+def foster_transposed(m, n, dtype, rng):
+    return foster(n, m, dtype, rng).T
+
+
+@family
+def wilkinson_random(m, n, dtype, rng):
+    """Wilkinson's L times a random triangle, and equal numbers in the last column.
+
+    N. & D. Higham, "Large growth factors in Gaussian elimination with pivoting", SIAM J. Matrix
+    Anal. Appl. 10 (1989). L has -0.9 below the diagonal, so that rounding turns no pivot.
+    """
+    L = np.eye(m) - 0.9 * np.tril(np.ones((m, m)), -1)
+    T = np.eye(m, n) + np.triu(rng.standard_normal((m, n)), 1) / (3 * np.sqrt(n))
+    A = L @ T
+    A[:, -1] = max(abs(A[:, :-1]).max(initial=1), 1)
+    return A
+
+
+@family
+def wilkinson_random_transposed(m, n, dtype, rng):
+    return wilkinson_random(n, m, dtype, rng).T
+
+
 # ---- the range of numbers ----
 
 

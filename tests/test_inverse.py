@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import LinAlgWarning, hilbert
 
-from dense_families import prime_toeplitz
+from dense_families import make, prime_toeplitz
 from dense_layouts import LAYOUTS
 from measures import INVERSE_BOUNDS, inverse_residual
 from tsvd import linalg
@@ -66,6 +66,49 @@ def test_residual(family, refine, dtype, device):
         X = _inverse(A, refine=refine, device=device)
         assert X.dtype == dtype and X.shape == A.shape and X.flags.c_contiguous
         assert inverse_residual(A, X) <= INVERSE_BOUNDS[refine], n
+
+
+GROWTH = ["wright", "foster", "wilkinson", "wilkinson_random"]
+GROWTH += ["wright_transposed", "foster_transposed", "wilkinson_random_transposed"]
+
+
+@every_dtype
+@refined
+@pytest.mark.parametrize("family", GROWTH)
+def test_pivots_that_grow(family, refine, dtype, device):
+    """Well-conditioned matrices: few orders have no digits left by elimination. No warning."""
+    for n in (1, 2, 3, 7, 16, 33, 64, 66, 128, 150, 302):
+        A = make(family, n, n, dtype)
+        rows, columns = 2.0 ** np.random.default_rng(n).integers(-20, 20, (2, n))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            X = linalg.inv(A, refine=refine, device=device)
+        assert inverse_residual(A, X) <= INVERSE_BOUNDS[refine], n
+        A = np.stack([A, rows[:, None] * A * columns, np.eye(n)]).astype(dtype)
+        Y = _inverse(A, refine=refine, device=device)
+        np.testing.assert_array_equal(Y[0], X)
+        assert inverse_residual(A[1], Y[1]) <= INVERSE_BOUNDS[refine], n
+        np.testing.assert_array_equal(Y[2], A[2])
+
+
+@refined
+@pytest.mark.parametrize("n", [450, 600])
+def test_large_matrices_whose_pivots_grow(n, refine, device):
+    for family in GROWTH:
+        A = make(family, n, n)
+        X = linalg.inv(A, refine=refine, device=device)
+        off = X @ A - np.eye(n)
+        unit = n * np.finfo(float).eps * np.linalg.norm(A) * np.linalg.norm(X)
+        assert np.linalg.norm(off) <= INVERSE_BOUNDS[refine] * unit, family
+
+
+def test_growth_of_a_singular_matrix(device):
+    """A row of zeros is found, whatever the pivots before it do."""
+    for n in (40, 100):
+        A = make("wilkinson_random", n, n)
+        A[n // 2] = 0
+        with pytest.raises(np.linalg.LinAlgError, match=r"^Singular matrix$"):
+            linalg.inv(A, device=device)
 
 
 @refined
@@ -169,6 +212,43 @@ def test_ends_of_the_range(dtype, device):
         assert X[0, 0] == dtype(1 / float(info.max)) and X[-1, -1] == np.inf
         assert np.all(np.diag(X)[1:-1] == 0.5)
         assert np.count_nonzero(X) == n and not np.isnan(X).any()
+
+
+def _powers_of_two(n, dtype):
+    """Triangular matrices whose inverses are powers of two, and their exponents; -1 for zeros."""
+    i = np.arange(n, dtype=np.int32)
+    far = i - i[:, None]
+    step = (32 if n < 100 else 8) if dtype == np.float64 else (4 if n < 100 else 1)
+    yield np.eye(n) - 2.0**step * np.eye(n, k=1), step * far, far >= 0
+    if dtype == np.float32 and n >= 100:
+        yield np.eye(n) - np.triu(np.ones((n, n)), 1), np.maximum(far - 1, 0), far >= 0
+
+
+@every_dtype
+@refined
+@pytest.mark.parametrize("n", [40, 150])
+def test_beyond_the_range(n, refine, dtype, device):
+    """Entries that the dtype can hold are right, and the others infinite with their signs."""
+    signs = np.where(np.arange(n) % 3 == 0, -1, 1).astype(dtype)
+    for A, exponents, there in _powers_of_two(n, dtype):
+        A = A.astype(dtype)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            X = np.where(there, np.ldexp(dtype(1), exponents), dtype(0))
+            assert np.isinf(X).any()
+            for B, Y in (
+                (A, X),
+                (A.T, X.T),
+                (A[::-1], X[:, ::-1]),
+                (signs[:, None] * A, np.where(there, X * signs, 0)),
+            ):
+                found = linalg.inv(B, refine=refine, device=device)
+                np.testing.assert_array_equal(found, Y)
+            # the inverse of the scaled matrix is beyond the range, and that of this one is not
+            power = int(np.max(exponents)) // 2
+            X = np.where(there, np.ldexp(dtype(1), exponents - power), dtype(0))
+            found = linalg.inv(A * dtype(2.0**power), refine=refine, device=device)
+            np.testing.assert_array_equal(found, X)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 8, 20, 33, 100, 140])

@@ -6,9 +6,9 @@
 #include "cpu/inverse/run.h"
 #include "math/balance.h"
 
-/* In place of a reciprocal condition: a pivot is zero; the inverse of S is not finite. */
+/* In place of a reciprocal condition: a pivot is zero; numbers left their range. */
 #define SINGULAR (-1.)
-#define INFINITE (-2.)
+#define OUT_OF_RANGE (-2.)
 
 /* Matrices of a chunk have so many bytes, or there is one: tsvdi_check() is asked between two. */
 #define CHUNK_BYTES ((int64_t)32 << 20)
@@ -172,6 +172,9 @@ invert_matrix(struct inverse_run *run, struct dense_run *dense, const struct inv
     }
     run->rcond[i] = SINGULAR;
     TSVD_TRY(invert_s(dense, n, x, room, first, outcome));
+    if (*outcome == INVERSE_UNDERFLOWED) {
+        run->rcond[i] = OUT_OF_RANGE;
+    }
     if (*outcome != INVERSE_FOUND) {
         goto out;
     }
@@ -181,7 +184,7 @@ invert_matrix(struct inverse_run *run, struct dense_run *dense, const struct inv
     TSVD_TRY(tsvdi_cpu_inverse_unbalance(dense, n, (int)load->exponent[i], x, room, &inverse_norm,
                                          &finite));
     norm *= inverse_norm;
-    run->rcond[i] = !finite ? INFINITE : norm > 0 ? 1 / norm : 0;
+    run->rcond[i] = !finite ? OUT_OF_RANGE : norm > 0 ? 1 / norm : 0;
 out:
     return ret;
 }
@@ -226,7 +229,7 @@ invert_one(void *arg, int worker, int64_t i)
         TSVD_TRY(tsvdi_check(run->dense.ctx, (double)i / (double)run->job->load.count));
     }
     TSVD_TRY(invert_matrix(run, &run->dense, &room, i, tsvdi_cpu_inverse_lu, &outcome));
-    run->job->grown[i] = outcome == INVERSE_GREW || run->rcond[i] == INFINITE;
+    run->job->grown[i] = outcome == INVERSE_GREW || run->rcond[i] == OUT_OF_RANGE;
 out:
     return ret;
 }
@@ -270,7 +273,7 @@ out:
     return ret;
 }
 
-/* By QR if pivots grew, and in long double if the inverse of S is not finite. */
+/* By QR if pivots grew, and in long double if numbers left their range. */
 static tsvd_status
 rescue(struct tsvd_context *ctx, struct inverse_job *job, int64_t i)
 {
@@ -282,11 +285,11 @@ rescue(struct tsvd_context *ctx, struct inverse_job *job, int64_t i)
 
     dense.workers = 1;
     dense.work = NULL;
-    if (run->rcond[i] != INFINITE) {
+    if (run->rcond[i] != OUT_OF_RANGE) {
         TSVD_TRY(tsvdi_alloc(ctx, tsvdi_cpu_inverse_qr_room(dense.rows), (void **)&dense.work));
         TSVD_TRY(invert_matrix(run, &dense, &room, i, tsvdi_cpu_inverse_qr, &outcome));
     }
-    if (run->rcond[i] == INFINITE) {
+    if (run->rcond[i] == OUT_OF_RANGE) {
         TSVD_TRY(invert_wide(run, &dense, &room, i));
     }
     add_findings(run, i);

@@ -138,9 +138,9 @@ struct lu {
     int64_t n, block;
     real *a;
     const struct inverse_room *room;
-    int64_t begin, width; /* the columns that the tasks are about */
-    double done;          /* what tsvdi_check() is told */
-    int singular, grew;
+    int64_t begin, width;     /* the columns that the tasks are about */
+    double done;              /* what tsvdi_check() is told */
+    int singular, grew, tiny; /* tiny: products may have underflowed before a pivot became zero */
 };
 
 static int64_t
@@ -190,7 +190,8 @@ update(void *arg, int worker, int64_t index)
     return inverse_check(lu->run, worker, lu->n, lu->done);
 }
 
-/* Brings the rows of L in a block of columns into their order.  Looks for growth in U there. */
+/* Brings the rows of L in a block of columns into their order.  Looks for growth in U there; S has
+   an entry of 1 or more. */
 static tsvd_status
 settle(void *arg, int worker, int64_t index)
 {
@@ -200,19 +201,29 @@ settle(void *arg, int worker, int64_t index)
 
     for (int64_t j = first; j < end; j++) {
         const real *column = lu->a + j * n;
-        const int64_t count = lu->singular ? n : j + 1; /* then NaN may be anywhere */
 
-        for (int64_t i = 0; i < count; i++) { /* S has an entry of 1 or more */
+        for (int64_t i = 0; i <= j; i++) {
             grew |= growth_is_large((double)r_abs(column[i]), n);
         }
     }
-    if (!lu->singular) {
-        swap_rows(end - first, lu->room->pivot, end, n, lu->a + first * n, n);
-    }
+    swap_rows(end - first, lu->room->pivot, end, n, lu->a + first * n, n);
     if (grew) {
         __atomic_store_n(&lu->grew, 1, __ATOMIC_RELAXED);
     }
     return inverse_check(lu->run, worker, lu->n, lu->done);
+}
+
+/* What is to be known of a matrix with a pivot that is zero: the same, and whether that may be from
+   underflow.  After overflow NaN may be anywhere. */
+static void
+look_for_reasons(struct lu *lu)
+{
+    for (int64_t i = 0; i < lu->n * lu->n; i++) {
+        const real size = r_abs(lu->a[i]);
+
+        lu->grew |= growth_is_large((double)size, lu->n);
+        lu->tiny |= size > 0 && size < r_pow2(-R_BIAS / 2);
+    }
 }
 
 static tsvd_status
@@ -231,6 +242,10 @@ decompose(struct lu *lu, struct inverse_share share)
         lu->done = share.from + share.part * (double)begin / (double)n;
         TSVD_TRY(tsvdi_host_for_each(inverse_threads(lu->run, left * left * lu->block),
                                      blocks_of(lu, left), update, lu));
+    }
+    if (lu->singular) {
+        look_for_reasons(lu);
+        goto out;
     }
     TSVD_TRY(tsvdi_host_for_each(inverse_threads(lu->run, n * n), blocks_of(lu, n), settle, lu));
 out:
@@ -393,7 +408,10 @@ tsvdi_cpu_inverse_lu(struct dense_run *run, int64_t n, real *s, const struct inv
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(decompose(&lu, first));
-    *outcome = lu.grew ? INVERSE_GREW : lu.singular ? INVERSE_SINGULAR : INVERSE_FOUND;
+    *outcome = lu.grew       ? INVERSE_GREW
+               : lu.tiny     ? INVERSE_UNDERFLOWED
+               : lu.singular ? INVERSE_SINGULAR
+                             : INVERSE_FOUND;
     if (*outcome == INVERSE_FOUND) {
         TSVD_TRY(invert_upper(&lu, second));
         TSVD_TRY(solve_lower(&lu, last));

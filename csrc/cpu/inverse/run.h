@@ -108,10 +108,14 @@ double tsvdi_cpu_inverse_norm(int64_t n, const double *sums);
 
 /* ---- lu.c ---- */
 
-enum inverse_outcome { INVERSE_FOUND, INVERSE_SINGULAR, INVERSE_GREW };
+enum inverse_outcome {
+    INVERSE_FOUND,
+    INVERSE_SINGULAR,    /* a pivot is zero */
+    INVERSE_UNDERFLOWED, /* a pivot is zero, perhaps from underflow */
+    INVERSE_GREW         /* the pivots grew */
+};
 
-/* The inverse of S [n][n] in its place; *outcome: INVERSE_SINGULAR: a pivot is zero; INVERSE_GREW:
-   the pivots grew.  Then S is destroyed. */
+/* The inverse of S [n][n] in its place.  If *outcome is not INVERSE_FOUND, S is destroyed. */
 tsvd_status tsvdi_cpu_inverse_lu(struct dense_run *run, int64_t n, real *s,
                                  const struct inverse_room *room, struct inverse_share share,
                                  int *outcome);

@@ -1111,7 +1111,8 @@ inverse_plan(handle &h, const array<const float> &a, const options &o = {}, bool
  * The inverse of a dense matrix or of every matrix of a batch, A X = I.
  *
  * h        where to compute; the CPU needs a BLAS (set_blas()), unless the library is linked with
- * one a        (batch..., n, n) on the host or on the handle's device, with any strides:
+ *          one
+ * a        (batch..., n, n) on the host or on the handle's device, with any strides:
  *          on_host(data, n, n)
  * o        the defaults, where it is left out
  * refine   one step of Newton's iteration where it converges
