@@ -1,5 +1,6 @@
 """tsvd.linalg.inv: accuracy on every device, shapes, layouts, errors, warnings, arguments."""
 
+import time
 import warnings
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.linalg import LinAlgWarning, hilbert
 from dense_families import make, prime_toeplitz
 from dense_layouts import LAYOUTS
 from measures import INVERSE_BOUNDS, inverse_residual
+from processes import run
 from tsvd import linalg
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["f64", "f32"])
@@ -351,6 +353,117 @@ def test_same_bits_again(device):
     for n in (5, 32, 100, 200):
         A = np.random.default_rng(n).standard_normal((2, n, n))
         np.testing.assert_array_equal(linalg.inv(A, device=device), linalg.inv(A, device=device))
+
+
+def test_the_number_of_threads_changes_no_bit():
+    """Neither that of tsvd nor that of the BLAS: plain, refined, by QR, and in long double."""
+    program = """
+import hashlib, warnings
+import numpy as np
+from tsvd import linalg
+
+warnings.simplefilter("ignore", RuntimeWarning)
+bits = hashlib.sha256()
+for dtype in ("f8", "f4"):
+    for n in (64, 129, 200, 330, 520, 700):
+        A = np.random.default_rng(n).standard_normal((n, n)).astype(dtype)
+        bits.update(linalg.inv(A, device="cpu").tobytes())
+        bits.update(linalg.inv(A, refine=True, device="cpu").tobytes())
+    A = np.eye(330, dtype=dtype) - np.tril(np.ones((330, 330), dtype), -1)
+    beyond = linalg.inv(A.T, device="cpu")
+    A[:, -1] = 1
+    bits.update(beyond.tobytes() + linalg.inv(A, device="cpu").tobytes())
+    bits.update(linalg.inv(A.T, device="cpu").tobytes())
+    A = np.random.default_rng(3).standard_normal((50, 40, 40)).astype(dtype)
+    bits.update(linalg.inv(A, device="cpu").tobytes())
+print(bits.hexdigest())
+"""
+    found = [
+        run(program, under=("env", f"OMP_NUM_THREADS={k}", f"OPENBLAS_NUM_THREADS={blas}"))
+        for k, blas in ((1, 1), (2, 2), (4, 1))
+    ]
+    assert found[0] == found[1] == found[2]
+
+
+def test_forks_beside_it():
+    """The children compute, and the threads of the parent go on."""
+    program = """
+import os, signal, threading, time, warnings
+import numpy as np
+from tsvd import linalg
+
+warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of fork with threads
+signal.alarm(50)
+A = np.random.default_rng(0).standard_normal((200, 200))
+counts, stop = [0] * 3, []
+
+def work(i):
+    while not stop:
+        linalg.inv(A, device="cpu")
+        counts[i] += 1
+
+linalg.inv(A, device="cpu")
+threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+for thread in threads:
+    thread.start()
+for _ in range(15):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        linalg.inv(A, device="cpu")
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+before = list(counts)
+while any(a == b for a, b in zip(before, counts)):
+    time.sleep(0.01)
+stop.append(1)
+for thread in threads:
+    thread.join()
+"""
+    run(program)
+
+
+def test_threads_with_small_stacks():
+    program = """
+import threading
+import numpy as np
+from tsvd import linalg
+
+done = []
+
+def work():
+    for n in (3, 50, 200):
+        A = np.random.default_rng(n).standard_normal((n, n))
+        linalg.inv(A, device="cpu")
+        linalg.inv(A, refine=True, device="cpu")
+        A = np.eye(n) - np.tril(np.ones((n, n)), -1)
+        A[:, -1] = 1
+        linalg.inv(A.T, device="cpu")
+    done.append(1)
+
+linalg.inv(np.eye(2), device="cpu")  # imports SciPy
+threading.stack_size(65536)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+assert done
+"""
+    run(program)
+
+
+@pytest.mark.slow
+@refined
+def test_ctrl_c_is_asked_for_often(refine):
+    """In seconds of the calling thread, so that other processes do not count."""
+    A = np.random.default_rng(0).standard_normal((3500, 3500))
+    last, longest = [time.thread_time()], [0.0]
+
+    def progress(done):
+        longest.append(time.thread_time() - last[0])
+        last[0] = time.thread_time()
+
+    linalg.inv(A, refine=refine, progress=progress, device="cpu")
+    assert max(longest) < 0.5
 
 
 @pytest.mark.cuda

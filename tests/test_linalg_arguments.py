@@ -679,7 +679,7 @@ def test_an_exception_of_progress_stops_the_call(function, device):
         function(matrices(700, 600), progress=progress, device=device)
 
 
-@pytest.mark.parametrize("function", ["svd", "bidiagonalize"])
+@pytest.mark.parametrize("function", ["svd", "bidiagonalize", "inv"])
 def test_ctrl_c(function):
     """Ctrl-C stops a running call promptly, and the next call works."""
     program = f"""

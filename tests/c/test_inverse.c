@@ -130,12 +130,86 @@ check_plan(tsvd_dtype dtype, int64_t n, int64_t matrices, int refine, int thread
     free_inverses(&w);
 }
 
+/* Makes a matrix the transpose of Wilkinson's, but for 0.9 in place of 1: elimination by columns of
+   the transpose lets the last one grow by 1.9^n. */
+static void
+fill_growing(const struct inverses *w, int64_t matrix)
+{
+    for (int64_t i = 0; i < w->n; i++) {
+        for (int64_t j = 0; j < w->n; j++) {
+            const double entry = i == j || j == w->n - 1 ? 1 : i > j ? -0.9 : 0;
+
+            set(w->dtype, w->a, (matrix * w->n + j) * w->n + i, entry);
+        }
+    }
+}
+
+static void
+test_growth(void)
+{
+    tsvd_handle *handle = NULL;
+
+    CHECK(tsvd_create(NULL, &handle, NULL) == TSVD_OK, "a handle");
+    use_blas(handle, 4);
+    for (int kind = 0; kind < 12; kind++) {
+        struct inverses w = make_inverses(
+            dtypes[kind & 1], (const int64_t[]){40, 100, 150}[kind >> 2], 3, kind >> 1 & 1);
+        tsvd_inverse_info info;
+        tsvd_error error;
+
+        fill_growing(&w, 0);
+        fill_growing(&w, 2);
+        CHECK(invert_on(handle, &w, NULL, &info, &error) == TSVD_OK, "%s", error.text);
+        for (int64_t i = 0; i < w.matrices; i++) {
+            check_inverse(&w, i);
+        }
+        CHECK(info.rcond > 1e-5 && info.rcond < 1, "%g", info.rcond);
+        free_inverses(&w);
+    }
+    tsvd_destroy(handle);
+}
+
+/* The inverse of the matrix with ones on the diagonal and -2^step above it has 2^(step (j - i)). */
+static void
+test_range(tsvd_dtype dtype, int64_t n, int step, int most)
+{
+    struct inverses w = make_inverses(dtype, n, 1, 1);
+    tsvd_handle *handle = NULL;
+    tsvd_inverse_info info;
+    tsvd_error error;
+
+    CHECK(tsvd_create(NULL, &handle, NULL) == TSVD_OK, "a handle");
+    use_blas(handle, 8);
+    memset(w.a, 0, (size_t)(n * n) * size_of(dtype));
+    for (int64_t i = 0; i < n; i++) {
+        set(dtype, w.a, i * n + i, 1);
+        if (i < n - 1) {
+            set(dtype, w.a, i * n + i + 1, -ldexp(1, step));
+        }
+    }
+    CHECK(invert_on(handle, &w, NULL, &info, &error) == TSVD_OK, "%s", error.text);
+    for (int64_t i = 0; i < n * n; i++) {
+        const int64_t power = step * (i % n - i / n);
+        const double x = get(dtype, w.X, i);
+
+        CHECK(power < 0      ? x == 0
+              : power > most ? isinf(x) && x > 0
+                             : x == ldexp(1, (int)power),
+              "2^%lld is %g", (long long)power, x);
+    }
+    tsvd_destroy(handle);
+    free_inverses(&w);
+}
+
 int
 main(void)
 {
     test_results();
     test_found();
     test_arguments();
+    test_growth();
+    test_range(TSVD_FLOAT32, 40, 4, 127);
+    test_range(TSVD_FLOAT64, 140, 16, 1023);
     check_plan(TSVD_FLOAT64, 5, 20, 0, 2);
     check_plan(TSVD_FLOAT32, 5, 20, 1, 6);
     check_plan(TSVD_FLOAT64, 140, 1, 1, 2);

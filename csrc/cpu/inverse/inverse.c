@@ -273,28 +273,50 @@ out:
     return ret;
 }
 
+/* A matrix that is inverted once more. */
+struct second_try {
+    struct inverse_run *run;
+    struct dense_run dense; /* with the workspace of QR */
+    int64_t index;
+};
+
 /* By QR if pivots grew, and in long double if numbers left their range. */
+static tsvd_status
+rescue_one(void *arg, int worker, int64_t unused)
+{
+    struct second_try *t = arg;
+    const struct inverse_room room = room_of(t->run, worker);
+    int outcome;
+    tsvd_status ret = TSVD_OK;
+
+    (void)unused;
+    if (t->run->rcond[t->index] != OUT_OF_RANGE) {
+        TSVD_TRY(invert_matrix(t->run, &t->dense, &room, t->index, tsvdi_cpu_inverse_qr, &outcome));
+    }
+    if (t->run->rcond[t->index] == OUT_OF_RANGE) {
+        TSVD_TRY(invert_wide(t->run, &t->dense, &room, t->index));
+    }
+    add_findings(t->run, t->index);
+out:
+    return ret;
+}
+
 static tsvd_status
 rescue(struct tsvd_context *ctx, struct inverse_job *job, int64_t i)
 {
     struct inverse_run *run = job->held;
-    const struct inverse_room room = room_of(run, 0);
-    struct dense_run dense = run->dense; /* with the workspace of QR */
-    int outcome;
+    struct second_try t = {run, run->dense, i};
+    struct dense_job one = job->load;
     tsvd_status ret = TSVD_OK;
 
-    dense.workers = 1;
-    dense.work = NULL;
-    if (run->rcond[i] != OUT_OF_RANGE) {
-        TSVD_TRY(tsvdi_alloc(ctx, tsvdi_cpu_inverse_qr_room(dense.rows), (void **)&dense.work));
-        TSVD_TRY(invert_matrix(run, &dense, &room, i, tsvdi_cpu_inverse_qr, &outcome));
-    }
-    if (run->rcond[i] == OUT_OF_RANGE) {
-        TSVD_TRY(invert_wide(run, &dense, &room, i));
-    }
-    add_findings(run, i);
+    one.count = 1;
+    t.dense.job = &one;
+    t.dense.workers = 1;
+    t.dense.work = NULL;
+    TSVD_TRY(tsvdi_alloc(ctx, tsvdi_cpu_inverse_qr_room(run->dense.rows), (void **)&t.dense.work));
+    TSVD_TRY(tsvdi_cpu_dense_for_each(&t.dense, rescue_one, &t));
 out:
-    tsvdi_free(ctx, dense.work);
+    tsvdi_free(ctx, t.dense.work);
     return ret;
 }
 
