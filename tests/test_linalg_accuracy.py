@@ -550,3 +550,37 @@ def test_columns_longer_than_a_block_of_the_device_holds(m, n, dtype):
     assert np.linalg.norm(U @ (S[:, None] * (Vh @ x)) - A @ x) <= 2 * allowed
     assert np.linalg.norm(U.T @ (U @ x) - x) <= 3 * allowed
     assert np.linalg.norm(Vh @ (Vh.T @ x) - x) <= 3 * allowed
+
+
+@every_dtype
+@pytest.mark.parametrize("method", ["auto", "qr", "givens"])
+@pytest.mark.parametrize("relative", [1e-1, 1e-3, 1e-6])
+def test_eps_is_in_the_units_of_a(relative, method, dtype, device):
+    """However large A is: an entry of B may change by 4 eps, of each matrix of a batch."""
+    rng = np.random.default_rng(5)
+    powers = (-60, -20, 0, 1, 20, 60) if dtype == np.float32 else (-600, -20, 0, 1, 20, 600)
+    with Findings() as findings:
+        for m, n in ((1, 1), (7, 4), (20, 20), (9, 50)):
+            for A in np.ldexp(rng.standard_normal((m, n)), np.array(powers)[:, None, None]):
+                A, p = A.astype(dtype), min(m, n)
+                eps = relative * float(np.max(abs(A)))
+                batch = np.stack([A, A / 1024])
+                options = {"eps": eps, "method": method, "device": device}
+                limit = 4 * p * relative + 2 * (max(m, n) + 8) * np.finfo(dtype).eps * p
+                U, S, Vh = linalg.svd(batch, full_matrices=False, **options)
+                form = linalg.bidiagonalize(batch, device=device)
+                last = {"eps": eps, "method": method}
+                alone = (linalg.svdvals(batch, **options), form.svdvals(**last), form.svd(**last).S)
+                with np.errstate(over="ignore"):
+                    for i, one in enumerate(batch):
+                        where, top = f"{m}x{n}, {top_of(A)}, {i}", np.max(abs(A)).astype(float)
+                        error = np.max(abs((U[i] * S[i]).astype(float) @ Vh[i] - one)) / top
+                        findings.bound(f"{where}, matrix", "error", error, limit)
+                        s_ref = dense_singular_values(one)
+                        for found in (S, *alone):
+                            error = float(np.max(abs(found[i] - s_ref)) / top)
+                            findings.bound(f"{where}, values", "error", error, limit)
+
+
+def top_of(A):
+    return f"{float(np.max(abs(A))):.2g}"

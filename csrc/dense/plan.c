@@ -70,17 +70,19 @@ tsvdi_dense_plan_call(const struct dense_problem *p, int all, struct dense_plan 
     most = all || p->b.n == 0 || p->b.matrices == 0
                ? p->b.matrices
                : plan->ops->chunk_most(p, plan->tall, plan->keep);
-    chunk.matrices = most < p->b.matrices ? most : p->b.matrices;
+    most = most < p->b.matrices ? most : p->b.matrices;
+    /* with eps the bidiagonal matrices of a chunk follow one another */
+    chunk.matrices = most > 1 && p->b.options->eps > 0 ? 1 : most;
     chunk.batch_ndim = 1;
     chunk.batch_shape[0] = chunk.matrices;
     TSVD_TRY(tsvdi_plan_call(&chunk, &inner, error));
     inner.told.needs_blas |= plan->told.needs_blas;
     plan->told = inner.told;
-    plan->told.chunk = chunk.matrices;
+    plan->told.chunk = most;
     plan->told.matrices = p->b.matrices;
     plan->told.result_bytes = tsvdi_dense_result_bytes(p);
-    if (chunk.matrices > 0) {
-        own = plan->ops->bytes(p, chunk.matrices, plan->tall, plan->keep);
+    if (most > 0) {
+        own = plan->ops->bytes(p, most, plan->tall, plan->keep);
     }
     plan->told.host_bytes = bytes_add(plan->told.host_bytes, own.host);
     plan->told.device_bytes = bytes_add(plan->told.device_bytes, own.device);

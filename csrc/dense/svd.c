@@ -2,6 +2,7 @@
  * The SVD of dense matrices: a chunk of them is reduced to bidiagonal form, A = Q B P^T; B is
  * decomposed as tsvd_svd() would, B = L S R; then A = (Q L) S (R P^T).
  */
+#include <math.h>
 #include <string.h>
 
 #include "bidiag/call.h"
@@ -125,15 +126,18 @@ add_info(const tsvd_info *own, tsvd_info *info)
     info->seconds_device += own->seconds_device;
 }
 
-/* The SVD of B to job->b. */
+/* The SVD of the B of the matrices first .. first + count - 1 of the chunk to job->b. */
 static tsvd_status
-solve_bidiagonal(struct dense_call *call, tsvd_info *info)
+solve_part(struct dense_call *call, int64_t first, int64_t count, double eps, tsvd_info *info)
 {
-    struct dense_job *job = &call->job;
+    const struct dense_job *job = &call->job;
     const struct dense_problem *p = &call->problem;
-    struct inner_check inner = {&call->ctx, &call->options, DENSE_REDUCED, DENSE_SOLVED};
+    const double share = (DENSE_SOLVED - DENSE_REDUCED) / (double)job->count;
+    struct inner_check inner = {&call->ctx, &call->options, DENSE_REDUCED + share * (double)first,
+                                DENSE_REDUCED + share * (double)(first + count)};
     tsvd_options options = call->options;
     struct svd_problem b = p->b;
+    const int64_t vectors = b.n * b.k;
     tsvd_info own;
     tsvd_status ret = TSVD_OK;
 
@@ -142,21 +146,44 @@ solve_bidiagonal(struct dense_call *call, tsvd_info *info)
     options.check_finite = 0;
     options.check = call->options.check == NULL ? NULL : tsvdi_dense_check_inner;
     options.check_arg = &inner;
+    options.eps = eps;
     b.options = &options;
     b.batch_ndim = 1;
-    b.batch_shape[0] = b.matrices = job->count;
+    b.batch_shape[0] = b.matrices = count;
     b.from = b.to = call->plan.ops->space;
-    b.d = (struct svd_input){.data = job->d, .stride = sizeof(real)};
-    b.e = (struct svd_input){.data = job->e, .stride = sizeof(real)};
+    b.d = (struct svd_input){.data = job->d + first * b.n, .stride = sizeof(real)};
+    b.e = (struct svd_input){.data = job->e + first * b.n, .stride = sizeof(real)};
     b.d.batch_strides[0] = b.e.batch_strides[0] = (ptrdiff_t)(b.n * (int64_t)sizeof(real));
-    b.s = job->b.s;
-    b.L = job->b.L;
-    b.R = job->b.R;
+    b.s = (real *)job->b.s + first * b.k;
+    if (b.vectors) {
+        b.L = (real *)job->b.L + first * vectors;
+        b.R = (real *)job->b.R + first * vectors;
+    }
     ret = tsvdi_svd(&b, &own, call->ctx.error);
     if (ret != TSVD_OK && call->ctx.total > 1 && call->ctx.error->matrix >= 0) {
         call->ctx.error->matrix += job->begin;
+    } else if (ret == TSVD_ERR_NO_CONVERGENCE && call->ctx.total > 1) { /* the only one of its call */
+        call->ctx.error->matrix = job->begin + first;
     }
     add_info(&own, info);
+    return ret;
+}
+
+/* B is scaled as A was, each by its own power of two.  So eps belongs to a single one. */
+static tsvd_status
+solve_bidiagonal(struct dense_call *call, tsvd_info *info)
+{
+    const struct dense_job *job = &call->job;
+    const double eps = call->options.eps;
+    tsvd_status ret = TSVD_OK;
+
+    if (!(eps > 0)) {
+        return solve_part(call, 0, job->count, eps, info);
+    }
+    for (int64_t i = 0; i < job->count; i++) {
+        TSVD_TRY(solve_part(call, i, 1, ldexp(eps, (int)-job->exponent[i]), info));
+    }
+out:
     return ret;
 }
 
