@@ -99,6 +99,12 @@ def main():
         help="instead of these, draw so many dense matrices, for tsvd.linalg",
     )
     of_stress.add_argument(
+        "--inverse",
+        type=int,
+        metavar="DRAWS",
+        help="instead of these, draw so many square matrices, for tsvd.linalg.inv",
+    )
+    of_stress.add_argument(
         "--evolve",
         type=int,
         metavar="EVALUATIONS",
@@ -254,7 +260,7 @@ def _crossover(arguments, threads):
 def _stress(arguments, processes):
     # A draw may use several threads, and there are as many processes as cores.
     os.environ["OMP_WAIT_POLICY"] = "passive"
-    from benchmarks import dense_draws, evolve, graded, small, stress
+    from benchmarks import dense_draws, evolve, graded, inverse_draws, small, stress
 
     device, seed, index = arguments.device, arguments.seed, arguments.index
     method = arguments.method or "any"
@@ -269,6 +275,11 @@ def _stress(arguments, processes):
             return dense_draws.again(seed, index, device, method)
         path = arguments.output or BUILD / f"stress_dense_{device}.json"
         return dense_draws.run(path, processes, device, method, arguments.dense, seed, seconds)
+    if arguments.inverse is not None:
+        if index is not None:
+            return inverse_draws.again(seed, index, device)
+        path = arguments.output or BUILD / f"stress_inverse_{device}.json"
+        return inverse_draws.run(path, processes, device, arguments.inverse, seed, seconds)
     if arguments.evolve is not None:
         if index is not None:
             return evolve.again(seed, index, method, device)

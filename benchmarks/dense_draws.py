@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks import attack
-from tests import dense_families
+from tests import dense_families, measures
 from tests.dense_layouts import LAYOUTS
 from tests.measures import check_dense
-from tests.reference import dense_singular_values
+from tests.reference import dense_singular_values, relative_singular_values
 from tsvd import linalg
 
 LARGEST = 200
@@ -29,11 +29,17 @@ PART_SHARE, INTERVAL_SHARE = 0.2, 0.3  # parts of the values; those given by an 
 VALUES_SHARE, FULL_SHARE = 0.2, 0.4  # without vectors; with all columns and rows
 FORM_SHARE = 0.15  # in two steps: bidiagonal form, then its SVD
 REPEATED_SHARE = 0.05  # computed twice, with the same bits
+EPS_SHARE = 0.1  # of those of which all values are computed
 SHIFTED_SHARE, EDGE_SHARE = 0.5, 0.1  # times a power of two; those next to the largest number
 # Methods for the bidiagonal matrix.
 METHODS = {"auto": 0.5, "dc": 0.15, "twisted": 0.1, "qr": 0.15, "givens": 0.1}
 WHOLE = ("qr", "givens")  # methods that compute the vectors of all values only
 DIRECT = "jacobi"  # the one that makes no bidiagonal matrix; --method asks for it
+RELATIVE_ORDER, RELATIVE_LIMIT = (
+    24,
+    1e-3,
+)  # its relative errors are measured up to this order, where
+# their bound is below this part of the values
 
 
 @dataclass
@@ -42,7 +48,8 @@ class Draw:
 
     others: how many more matrices of the same shape make it a batch; matrix_seed determines their
     families and seeds. None: there is no batch. part: the first and the last index of the values to
-    compute; None: all. by_interval: the part is given by bounds between values.
+    compute; None: all. by_interval: the part is given by bounds between values. eps: as a share of
+    the largest entry; None: full accuracy.
     """
 
     method: str
@@ -61,6 +68,7 @@ class Draw:
     two_steps: bool
     repeated: bool
     threads: int
+    eps: float | None = None
 
 
 def draw(seed, index, method):
@@ -81,8 +89,10 @@ def draw(seed, index, method):
     )
     largest = float(np.max(abs(A)))
     if largest and rng.random() < SHIFTED_SHARE:
-        made.exponent = _exponent(largest, np.finfo(dtype), rng)
+        made.exponent = exponent_of(largest, np.finfo(dtype), rng)
         A = np.ldexp(A, made.exponent)
+    if made.part is None and made.method != DIRECT and rng.random() < EPS_SHARE:
+        made.eps = float(10.0 ** rng.uniform(-14, -1) * np.max(abs(A))) or None
     return made, A if made.others is not None else A[0]
 
 
@@ -137,7 +147,7 @@ def _shape(rng):
     return m, n
 
 
-def _exponent(largest, info, rng):
+def exponent_of(largest, info, rng):
     """A random k for which 2^k largest is next to the largest number, or from the denormals up to
     2^-12 of it, where no value is infinite.
     """
@@ -173,6 +183,10 @@ def check(made, A, device):
         if own[len(own) // 2].size != count:
             return {}, [f"{own[len(own) // 2].size} values, not {count}"]
         measured, said = check_dense(one, own, s_ref, first, made.full)
+        if made.eps:
+            measured = _with_eps(made, one, own, s_ref, measured)
+        elif made.method == DIRECT:
+            measured |= _relative(one, own[len(own) // 2], first, device)
         wrong += [f"matrix {i}: {what}" for what in said]
         for measure, (value, limit) in measured.items():
             if measure not in found or not value / limit <= found[measure][0] / found[measure][1]:
@@ -181,6 +195,37 @@ def check(made, A, device):
         if not value <= limit:
             wrong.append(f"{measure} is {value:.4g}, over {limit:.4g}")
     return found, wrong
+
+
+def _with_eps(made, A, result, s_ref, measured):
+    """B is perturbed in entries by 4 eps at most: A, and so its values, in the norm by 4 p eps."""
+    info, p = np.finfo(made.dtype), min(A.shape)
+    largest = max(s_ref[0], np.longdouble(info.tiny))  # a double may not hold it
+    changed = float(4 * p * made.eps / (np.longdouble(info.eps) * largest))
+    found = {key: measured[key] for key in ("orthogonality",) if key in measured}
+    if "values" in measured:
+        value, limit = measured["values"]
+        found["values, eps"] = value, limit + changed
+    if "residual" in measured and largest < info.max:
+        value, limit = measured["residual"]
+        norm = float(max(np.sqrt(np.sum((s_ref / largest) ** 2)), 1))
+        found["residual, eps"] = value, limit + changed / ((max(A.shape) + 8) * norm)
+    return found
+
+
+def _relative(A, S, first, device):
+    """Of tiny values too, where the bound says something."""
+    m, n = A.shape
+    if min(m, n) > RELATIVE_ORDER:
+        return {}
+    ways = measures.jacobi_conditions(A, device)
+    by_rows, condition = max(ways, key=lambda way: way[1])
+    limit = measures.jacobi_value_bound(m, n, condition)
+    if not limit * float(np.finfo(A.dtype).eps) < RELATIVE_LIMIT:
+        return {}
+    s_ref = relative_singular_values(A, by_rows)[first : first + S.size]
+    finite = np.isfinite(S)
+    return {"values, relative": (measures.value_error(S[finite], s_ref[finite]), limit)}
 
 
 def _options(made, s_ref):
@@ -204,7 +249,7 @@ def _options(made, s_ref):
 
 def _call(made, given, options, device):
     """(U, S, Vh) or (S,)."""
-    options = options | {"method": made.method}
+    options = options | {"method": made.method, "eps": made.eps}
     tuning = {"threads": made.threads}
     if made.two_steps:
         form = linalg.bidiagonalize(given, device=device)

@@ -426,6 +426,126 @@ def one_far_above(m, n, dtype, rng):
     return A
 
 
+# ---- equal terms ----
+
+
+@family
+def constant(m, n, dtype, rng):
+    """All rounding errors of a sum have one sign."""
+    return np.full((m, n), rng.uniform(1, 2))
+
+
+@family
+def constant_but_signs(m, n, dtype, rng):
+    """Rank 1: rows and columns of a constant matrix with random signs."""
+    signs = [rng.choice([-1.0, 1.0], size) for size in (m, n)]
+    return rng.uniform(1, 2) * np.outer(*signs)
+
+
+@family
+def constant_but_a_row(m, n, dtype, rng):
+    """Rank 1: one row is a multiple of the others."""
+    A = constant(m, n, dtype, rng)
+    A[rng.integers(m)] *= rng.choice([-2.0, -1.0, 1.5, 3.0])
+    return A
+
+
+@family
+def constant_but_a_cross(m, n, dtype, rng):
+    """Rank 2: a row and a column have multiples, and where they cross another one."""
+    A = constant_but_a_row(m, n, dtype, rng)
+    A[:, rng.integers(n)] *= rng.choice([-2.0, -1.0, 1.5, 3.0])
+    A[rng.integers(m)] += A[0, 0]
+    return A
+
+
+@family
+def equal_terms(m, n, dtype, rng):
+    """Rank 1, of few different factors on either side."""
+    factors = rng.uniform(0.5, 2, 3)
+    return np.outer(rng.choice(factors, m), rng.choice(factors, n))
+
+
+@family
+def equal_blocks(m, n, dtype, rng):
+    """Blocks of equal entries, in two turns of rows and three of columns."""
+    return rng.uniform(1, 2, (2, 3))[np.arange(m)[:, None] % 2, np.arange(n) * 3 // n]
+
+
+# ---- zero lines, and more than the range of numbers between lines ----
+
+
+def _lines_apart(size, dtype, rng):
+    """Powers of two in random order, over three quarters of the range of exponents."""
+    info = np.finfo(dtype)
+    return np.exp2(rng.permutation(np.round(np.linspace(info.minexp, info.maxexp / 2, size))))
+
+
+@family
+def columns_apart(m, n, dtype, rng):
+    """B D: the columns are so far apart that beside the largest the others vanish."""
+    return rng.standard_normal((m, n)) * _lines_apart(n, dtype, rng)
+
+
+@family
+def rows_apart(m, n, dtype, rng):
+    """D B."""
+    return columns_apart(n, m, dtype, rng).T
+
+
+@family
+def columns_apart_and_zeros(m, n, dtype, rng):
+    """B D with zero columns and rows."""
+    A = columns_apart(m, n, dtype, rng)
+    A[:, rng.random(n) < 0.2] = 0
+    A[rng.random(m) < 0.1] = 0
+    return A
+
+
+@family
+def rows_apart_and_zeros(m, n, dtype, rng):
+    return columns_apart_and_zeros(n, m, dtype, rng).T
+
+
+# ---- growth of pivots ----
+
+
+@family
+def shooting(m, n, dtype, rng):
+    """Wright's (1993), of multiple shooting for a boundary value problem: the condition is below
+    20, and elimination with partial pivoting grows exponentially.
+    """
+    order = max(m, n)
+    k = (order + 1) // 2
+    step = np.exp(-0.05) * np.array([[np.cosh(0.3), np.sinh(0.3)], [np.sinh(0.3), np.cosh(0.3)]])
+    A = np.eye(2 * k) - np.kron(np.eye(k, k=-1), step)
+    A[:2, -2:] += np.eye(2)
+    return A[2 * k - m :, 2 * k - n :] if m != n or order % 2 else A
+
+
+@family
+def shooting_transposed(m, n, dtype, rng):
+    return shooting(n, m, dtype, rng).T
+
+
+@family
+def quadrature(m, n, dtype, rng):
+    """Foster's (1994), of a Volterra integral equation: partial pivoting grows like 2^n / 3."""
+    A = np.eye(m, n) - np.tril(np.full((m, n), 0.9), -1)
+    A[:, 0] = -0.45
+    A[0, 0] = 1
+    A[:, -1] = -1
+    A[-1, -1] = 1 - 1 / 3 if m == n else -1
+    return A
+
+
+@family
+def wilkinson_times_random(m, n, dtype, rng):
+    """Wilkinson's growth matrix times a random upper triangle."""
+    upper = np.triu(rng.uniform(-1, 1, (n, n)), 1) / np.sqrt(n) + np.eye(n)
+    return wilkinson(m, n, dtype, rng) @ upper
+
+
 def chosen(family, shapes, count):
     """Some of the shapes, others for each family, so that together they have all."""
     first = list(FAMILIES).index(family) * count

@@ -79,6 +79,9 @@ def value_error(s, s_ref):
 # ---- dense matrices ----
 
 
+CUDA_BLOCK_ORDER = 128  # up to it square matrices on CUDA devices have no QR before the sweeps
+
+
 def dense_value_bound(m, n):
     """The bound on dense_value_error.
 
@@ -114,6 +117,47 @@ def dense_value_error(S, s_ref, largest):
     info = np.finfo(S.dtype)
     unit = np.longdouble(info.eps) * np.maximum(np.longdouble(largest), np.longdouble(info.tiny))
     return float(np.max(abs(S.astype(np.longdouble) - s_ref) / unit))
+
+
+def jacobi_conditions(A, device):
+    """How method="jacobi" may see A (m, n): (by_rows, condition) for each way.
+
+    A = B D, and the condition of B with columns of norm 1; by_rows: A = D B, and rows. Rows are
+    those of a wide matrix, and of a square one where their sizes have the smaller product, if that
+    is clear: else both ways are possible. Lines of zeros do not count: if there are more of the
+    rows, the columns of the rest are scaled. CUDA devices take the columns of small square
+    matrices.
+    """
+    m, n = A.shape
+    if m != n or (device != "cpu" and n <= CUDA_BLOCK_ORDER):
+        ways = [m < n]
+    else:
+        rows, columns = (np.flatnonzero(np.any(A, axis=axis)) for axis in (1, 0))
+        by_rows, by_columns = (
+            int(np.sum(np.frexp(np.max(abs(A), axis=axis))[1][kept], dtype=np.int64))
+            for axis, kept in ((1, rows), (0, columns))
+        )
+        if rows.size != columns.size:
+            ways = [rows.size < columns.size]
+        else:
+            ways = [by_rows < by_columns] if abs(by_rows - by_columns) > 16 else [False, True]
+    return [(way, _condition(A.T if way else A)) for way in ways]
+
+
+def _condition(A):
+    """Of the columns that are not zero, with norm 1."""
+    A = A[:, np.any(A, axis=0)]
+    if A.size == 0 or A.shape[1] > A.shape[0]:
+        return np.inf
+    A = np.ldexp(A.astype(np.longdouble), -np.frexp(np.max(abs(A), axis=0))[1])
+    A = A / np.sqrt(np.sum(A * A, axis=0))
+    s = np.linalg.svd(A.astype(np.float64), compute_uv=False)
+    return float(s[0] / s[-1]) if s[-1] > 0 else np.inf
+
+
+def jacobi_value_bound(m, n, condition):
+    """On value_error by method="jacobi", relative to each value."""
+    return (8 + min(m, n)) * condition
 
 
 def dense_shapes(m, n, k, full=False):

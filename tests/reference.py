@@ -22,6 +22,7 @@ import numpy as np
 
 LONG = np.longdouble
 WIDTH = LONG(2) ** -62  # relative width of a final bracket
+SWEEPS = 60
 FLOOR = LONG(2) ** -1100  # far below the least denormal double; smaller values are returned as 0
 
 if np.finfo(LONG).nmant < 63 or np.finfo(LONG).maxexp < 16384:
@@ -125,34 +126,47 @@ def dense_singular_values(A):
     return singular_values(*bidiagonal(A), enough=LONG(2) ** -60)
 
 
-def graded_singular_values(W):
-    """All singular values of W = B D (m, n), m >= n, descending, as longdouble.
+def relative_singular_values(A, by_rows):
+    """All singular values of one small matrix A (m, n), descending, as longdouble.
 
-    One-sided Jacobi, each column against each other: the relative error is a small multiple of
-    n 2^-64 times the condition of B, whatever D is.
+    One-sided Jacobi (Demmel and Veselić 1992): of A = B D, where B has columns of norm 1, the
+    relative error of each value is a small multiple of n cond(B) 2^-64. by_rows: of A = D B, by
+    rows.
     """
-    X = np.asarray(W, LONG)
-    X = np.hstack([X, np.zeros((len(X), X.shape[1] % 2), LONG)])
-    n = X.shape[1]
-    order = np.arange(n)
-    worst = np.inf
-    while worst > LONG(2) ** -60:
-        worst = 0
-        for _ in range(n - 1):  # the rounds of a tournament
-            a, b = order[: n // 2], order[n // 2 :][::-1]
-            order[1:] = np.roll(order[1:], 1)
-            size = np.sqrt(np.sum(X**2, axis=0))
-            a, b = np.where(size[a] < size[b], (b, a), (a, b))
-            a, b = a[size[b] > 0], b[size[b] > 0]
-            x, y, r = X[:, a], X[:, b], size[b] / size[a]
-            h = np.sum(x / size[a] * (y / size[b]), axis=0)
-            with np.errstate(invalid="ignore"):
-                t = 2 * r * h / ((1 - r) * (1 + r) + np.hypot((1 - r) * (1 + r), 2 * r * h))
-            t = np.where(h == 0, 0, t)
-            c = 1 / np.sqrt(1 + t**2)
-            X[:, a], X[:, b] = c * (x + t * y), c * (y - t * x)
-            worst = max(worst, np.max(abs(h), initial=0))
-    return np.sort(np.sqrt(np.sum(X**2, axis=0)))[::-1][: np.shape(W)[1]]
+    m, n = A.shape
+    A = np.array(A.T if by_rows else A, LONG)
+    A = A[:, np.argsort(-np.sum(A * A, axis=0), kind="stable")]
+    if A.shape[1] % 2:
+        A = np.hstack([A, np.zeros((len(A), 1), LONG)])
+    columns = A.shape[1]
+    order = np.arange(columns)
+    enough = len(A) * LONG(2) ** -63
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for _ in range(SWEEPS):
+            off = LONG(0)
+            for _ in range(columns - 1):  # a round: all columns are in pairs
+                i, j = order[: columns // 2], order[: columns // 2 - 1 : -1]
+                off = max(off, _rotate(A, i, j))
+                order = np.concatenate([order[:1], order[-1:], order[1:-1]])
+            if off <= enough:
+                break
+        else:
+            raise RuntimeError("the reference does not converge")
+    norms = np.sort(np.sqrt(np.sum(A * A, axis=0)))[::-1]
+    return np.concatenate([norms, np.zeros(max(min(m, n) - columns, 0), LONG)])[: min(m, n)]
+
+
+def _rotate(A, i, j):
+    """Makes columns i and j of A orthogonal in pairs. Returns the largest cosine there was."""
+    x, y = A[:, i], A[:, j]
+    a, b, c = (np.sum(u * v, axis=0) for u, v in ((x, x), (y, y), (x, y)))
+    cosine = np.where(c == 0, 0, abs(c) / (np.sqrt(a) * np.sqrt(b)))
+    half = (b - a) / (2 * c)
+    t = np.where(half < 0, -1, 1) / (abs(half) + np.hypot(1, half))
+    t = np.where(c == 0, 0, t)
+    scale = 1 / np.hypot(1, t)
+    A[:, i], A[:, j] = scale * (x - t * y), scale * (t * x + y)
+    return np.max(cosine, initial=0)
 
 
 def _eliminate(A):

@@ -9,8 +9,8 @@ import scipy.linalg
 
 import tsvd
 from dense_families import FAMILIES, make
-from measures import check_dense
-from reference import bidiagonal, dense_singular_values
+from measures import check_dense, jacobi_conditions
+from reference import bidiagonal, dense_singular_values, relative_singular_values
 from test_reference import exact
 
 DIGITS = 700  # mpmath's errors are relative to the norm; entries differ by up to 10^600
@@ -35,6 +35,28 @@ def test_reference_of_larger_matrices():
     angle = (2 * i - 1) * (np.arctan(np.longdouble(1)) * 4) / (4 * n + 2)
     s = dense_singular_values(np.minimum(i[:, None], i))
     assert np.max(abs(s - 1 / (4 * np.sin(angle) ** 2))) < 2.0**-57 * s[0]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("lines", ["columns", "rows"])
+@pytest.mark.parametrize("zeros", ["", "_and_zeros"])
+def test_relative_reference_against_mpmath(lines, zeros, dtype):
+    """Values far apart are as good as the condition of the columns, or rows, allows."""
+    checked = 0
+    for m, n in ((1, 3), (6, 6), (7, 4), (4, 7)):
+        A = make(f"{lines}_apart{zeros}", m, n, dtype, 3)
+        for by_rows, condition in jacobi_conditions(A, "cpu"):
+            if condition > 1e6:
+                continue
+            s = relative_singular_values(A, by_rows)
+            with mpmath.workdps(2 * DIGITS):
+                wide = mpmath.matrix(A.astype(float).tolist())
+                theirs = sorted(mpmath.svd_r(wide, compute_uv=False), reverse=True)
+                for one, other in zip(s, theirs, strict=True):
+                    error = abs(exact(one) - other)
+                    assert error <= condition * 2.0**-60 * other or error < mpmath.mpf(10) ** -900
+            checked += 1
+    assert checked > 1
 
 
 def test_the_bidiagonals_of_a_batch():

@@ -424,7 +424,7 @@ def svd(a, *arguments, select="a", select_range=None, **options):
     return right(a, *arguments, select=select, select_range=select_range, **options)
 
 found = index = 0
-while found < 5 and index < 400:
+while found < 5 and index < 800:
     made, A = dense_draws.draw(5, index, "any")
     index += 1
     made.two_steps = False
@@ -449,13 +449,13 @@ from benchmarks import dense_draws
 from tests.dense_families import FAMILIES
 from tests.dense_layouts import LAYOUTS
 
-drawn = [dense_draws.draw(0, i, "any") for i in range(800)]
+drawn = [dense_draws.draw(0, i, "any") for i in range(1000)]
 made = [x for x, _ in drawn]
 assert {x.method for x in made} == {"auto", "dc", "twisted", "qr", "givens", "bisect"}
 assert {x.family for x in made} == set(FAMILIES) and {x.layout for x in made} == set(LAYOUTS)
 for key in ("vectors", "full", "two_steps", "repeated", "by_interval", "dtype", "threads"):
     assert len({getattr(x, key) for x in made}) > 1, key
-for key in ("others", "part"):
+for key in ("others", "part", "eps"):
     assert {getattr(x, key) is None for x in made} == {True, False}, key
 ratios = [x.rows / x.columns for x in made]
 assert min(ratios) < 2e-3 and max(ratios) > 500 and ratios.count(1) > 150
@@ -468,18 +468,90 @@ assert vars(dense_draws.draw(0, 7, "any")[0]) == vars(made[7])
     )
 
 
-@pytest.mark.parametrize("mode", ["draws", "small", "dense", "evolve"])
+DEFECTS_OF_INVERSES = {
+    "an entry": ("X[..., 0, 0] *= 1 + 1e4 * eps * A.shape[-1]", "residual"),
+    "NaN": ("X[..., -1, 0] = np.nan", "NaN"),
+    "infinite": ("X[..., 0, -1] = np.inf", "infinite"),
+    "a warning": ("warnings.warn('ill', LinAlgWarning)", "well-conditioned"),
+    "an error": ("raise np.linalg.LinAlgError('Singular matrix')", "well-conditioned"),
+}
+
+
+@pytest.mark.parametrize("name", DEFECTS_OF_INVERSES)
+def test_inverse_draws_find_a_planted_defect(name):
+    defect, text = DEFECTS_OF_INVERSES[name]
+    program = """
+import warnings
+import numpy as np
+from scipy.linalg import LinAlgWarning
+from benchmarks import inverse_draws
+from tsvd import linalg
+
+right = linalg.inv
+
+def inv(A, **options):
+    X, eps = right(A, **options), np.finfo(A.dtype).eps
+    DEFECT
+    return X
+
+found = index = 0
+while found < 3 and index < 300:
+    made, A = inverse_draws.draw(2, index)
+    index += 1
+    if made.family not in ("gaussian", "orthogonal", "shooting") or made.others or made.exponent:
+        continue
+    if A.dtype != np.float32 or not 3 < made.n < 70:
+        continue
+    linalg.inv = right
+    assert inverse_draws.check(made, A, "cpu")[1] == []
+    linalg.inv = inv
+    assert any(TEXT in said for said in inverse_draws.check(made, A, "cpu")[1]), made
+    found += 1
+assert found == 3
+"""
+    python("-c", program.replace("DEFECT", defect).replace("TEXT", repr(text)))
+
+
+def test_inverse_draws_are_of_every_kind():
+    python(
+        "-c",
+        """
+import numpy as np
+from benchmarks import inverse_draws
+from tests.dense_families import FAMILIES
+from tests.dense_layouts import LAYOUTS
+
+drawn = [inverse_draws.draw(0, i) for i in range(1000)]
+made = [x for x, _ in drawn]
+assert {x.family for x in made} == set(FAMILIES) and {x.layout for x in made} == set(LAYOUTS)
+for key in ("refine", "repeated", "dtype"):
+    assert len({getattr(x, key) for x in made}) > 1, key
+assert {x.others is None for x in made} == {True, False}
+assert sum(x.family in inverse_draws.GROWING for x in made) > 250
+assert vars(inverse_draws.draw(0, 7)[0]) == vars(made[7])
+zero = np.zeros((3, 3))
+assert inverse_draws._is_singular(zero) and inverse_draws._is_singular(np.ones((4, 4)))
+assert inverse_draws._is_singular(np.diag([1, 1e-17]))
+assert not inverse_draws._is_singular(np.diag([1.0, 2, 3]))
+""",
+    )
+
+
+@pytest.mark.parametrize("mode", ["draws", "small", "dense", "inverse", "evolve"])
 def test_a_result_file(mode, tmp_path):
     """Every attack writes who, where, how many, and the worst with the seed that made it."""
     path = tmp_path / "result.json"
-    asked = {"draws": 25, "small": 6000, "dense": 40, "evolve": 1}[mode]
+    asked = {"draws": 25, "small": 6000, "dense": 40, "inverse": 15, "evolve": 1}[mode]
     arguments = ["-m", "benchmarks", "stress", f"--{mode}", str(asked), "--seed", "5"]
     python(*arguments, "--threads", "2", "-o", str(path))
     content = json.loads(path.read_text())
     assert {"machine", "versions", "sources", "date", "seconds", "load"} <= set(content)
     assert (content["seed"], content["failed"], content["failures"]) == (5, 0, [])
     assert content["draws"] == sum(content["counts"].values()) >= asked
-    assert content["method"] == "any" and content["device"] == "cpu"
+    assert (
+        content["method"] == ("inverse" if mode == "inverse" else "any")
+        and content["device"] == "cpu"
+    )
     for worst in content["worst"].values():
         assert worst["seed"] == 5 and 0 <= worst["share"] <= 1 and worst["limit"] > 0
         order = "rows" if mode == "dense" else "n"
