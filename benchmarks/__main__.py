@@ -118,6 +118,13 @@ def main():
         help="instead of drawing, so many climbs towards the bounds of one-sided Jacobi",
     )
     of_stress.add_argument(
+        "--target",
+        choices=("bidiagonal", "dense", "jacobi", "inverse"),
+        default="bidiagonal",
+        help="what --evolve searches: bidiagonal matrices (the default), dense ones, dense ones by "
+        "jacobi for the relative errors of tiny values, or inverses",
+    )
+    of_stress.add_argument(
         "--method",
         help='method of tsvd.svd, or "any" for a mixture (any)',
     )
@@ -263,7 +270,7 @@ def _stress(arguments, processes):
     from benchmarks import dense_draws, evolve, graded, inverse_draws, small, stress
 
     device, seed, index = arguments.device, arguments.seed, arguments.index
-    method = arguments.method or "any"
+    method, target = arguments.method or "any", arguments.target
     seconds = arguments.seconds or 3600
     if arguments.small is not None:
         if index is not None:
@@ -282,9 +289,10 @@ def _stress(arguments, processes):
         return inverse_draws.run(path, processes, device, arguments.inverse, seed, seconds)
     if arguments.evolve is not None:
         if index is not None:
-            return evolve.again(seed, index, method, device)
-        path = arguments.output or BUILD / f"stress_evolve_{device}.json"
-        return evolve.run(path, processes, device, method, arguments.evolve, seed, seconds)
+            return evolve.again(seed, index, method, device, target)
+        name = "evolve" if target == "bidiagonal" else f"evolve_{target}"
+        path = arguments.output or BUILD / f"stress_{name}_{device}.json"
+        return evolve.run(path, processes, device, method, arguments.evolve, seed, seconds, target)
     if arguments.graded is not None:
         if index is not None:
             return graded.again(seed, index, device)

@@ -1,6 +1,9 @@
 """An evolutionary search for the matrices on which a method comes nearest to its bounds.
 
-    python -m benchmarks stress --evolve EVALUATIONS
+    python -m benchmarks stress --evolve EVALUATIONS [--target TARGET]
+
+This file has the climbs, and the search among bidiagonal matrices. benchmarks/evolve_dense.py has
+those among dense ones: of tsvd.linalg.svd, of its method "jacobi", and of the inverse.
 
 A climb goes for one measure in one type. It begins with matrices of the families and with random
 ones. It changes the best of them: entries, signs, scales, duplicates, splits, the order, eps. A
@@ -11,6 +14,7 @@ climbs can be shared out to processes, and each can be repeated: add `--index IN
 """
 
 import multiprocessing
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
 
@@ -31,8 +35,26 @@ SMALLEST, LARGEST = (
 EVALUATIONS = 2000  # of a climb
 BEGINNERS, KEPT = 12, 8  # matrices that a climb begins with, and that it keeps
 PATIENCE = 150  # evaluations without success after which it begins again
-# Of the climbs of "any".
 METHODS = ("dc", "twisted", "qr", "givens")
+TARGETS = ("bidiagonal", "dense", "jacobi", "inverse")
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search looks for, and how.
+
+    measure(matrix, goal, method, device): (value, limit); None: there is none. beginner(rng, dtype)
+    and child(rng, kept, dtype) make matrices, the latter from kept [(share, matrix)].
+    record(matrix): all that makes it again, for a JSON file.
+    """
+
+    goals: tuple
+    dtypes: tuple
+    methods: tuple  # of "any"
+    measure: Callable
+    beginner: Callable
+    child: Callable
+    record: Callable
 
 
 @dataclass(frozen=True)
@@ -194,48 +216,6 @@ def _child(rng, kept, dtype):
     return _tidied(child, dtype)
 
 
-# ---- climbs ----
-
-
-def kind(index, method):
-    """Goal, dtype and method of a climb.
-
-    Each round of climbs has all pairs of a goal and a dtype. From round to round all methods of
-    "any" take their turn at each pair.
-    """
-    turn, pair = divmod(index, len(GOALS) * len(DTYPES))
-    if method == "any":
-        method = METHODS[(turn + pair) % len(METHODS)]
-    return GOALS[pair // len(DTYPES)], DTYPES[pair % len(DTYPES)], method
-
-
-def climb(seed, index, method, device, evaluations=EVALUATIONS):
-    """The worst of a climb: a record with the matrix, and with what went wrong if it broke."""
-    rng = np.random.default_rng([seed, index])
-    goal, dtype, method = kind(index, method)
-    found = {"measure": goal, "method": method, "seed": seed, "index": index}
-    found |= {"evaluations": evaluations, "share": -1.0}
-    kept, tried, best = [], 0, 0  # kept: (share, matrix), the worst first; tried and best: since
-    for _ in range(evaluations):  # the climb began (again), evaluations and the last success
-        if tried > BEGINNERS and tried - best > PATIENCE:
-            kept, tried, best = [], 0, 0
-        with np.errstate(all="ignore"):  # a change may overflow
-            matrix = _beginner(rng, dtype) if tried < BEGINNERS else _child(rng, kept, dtype)
-        tried += 1
-        try:
-            value, limit = measure(matrix, goal, method, device) or (0.0, 1.0)
-        except Exception as error:  # any exception is a failure of the search
-            wrong = f"{type(error).__name__}: {error}"
-            return found | _record(matrix) | {"share": float("inf"), "wrong": wrong}
-        share = value / limit if value == value else float("inf")
-        if not kept or share > kept[0][0]:
-            best = tried
-        kept = sorted([*kept, (share, matrix)], key=lambda entry: -entry[0])[:KEPT]
-        if share > found["share"]:
-            found |= {"value": value, "limit": limit, "share": share} | _record(matrix)
-    return found
-
-
 def _record(matrix):
     """All that is needed to make a matrix again, for a JSON file."""
     return {
@@ -248,30 +228,96 @@ def _record(matrix):
     }
 
 
-def again(seed, index, method, device):
+BIDIAGONAL = Search(GOALS, DTYPES, METHODS, measure, _beginner, _child, _record)
+
+
+# ---- climbs ----
+
+
+def search_of(target):
+    if target == "bidiagonal":
+        return BIDIAGONAL
+    from benchmarks import evolve_dense
+
+    return evolve_dense.SEARCHES[target]
+
+
+def kind(index, method, target="bidiagonal"):
+    """Goal, dtype and method of a climb.
+
+    Each round of climbs has all pairs of a goal and a dtype. From round to round all methods of
+    "any" take their turn at each pair.
+    """
+    search = search_of(target)
+    dtypes, methods = search.dtypes, search.methods
+    turn, pair = divmod(index, len(search.goals) * len(dtypes))
+    if method == "any":
+        method = methods[(turn + pair) % len(methods)]
+    return search.goals[pair // len(dtypes)], dtypes[pair % len(dtypes)], method
+
+
+def climb(seed, index, method, device, evaluations=EVALUATIONS, target="bidiagonal"):
+    """The worst of a climb: a record with the matrix, and with what went wrong if it broke."""
+    rng = np.random.default_rng([seed, index])
+    search, (goal, dtype, method) = search_of(target), kind(index, method, target)
+    found = {"measure": goal, "method": method, "seed": seed, "index": index}
+    found |= {"evaluations": evaluations, "share": -1.0}
+    kept, tried, best = [], 0, 0  # kept: (share, matrix), the worst first; tried and best: since
+    for _ in range(evaluations):  # the climb began (again), evaluations and the last success
+        if tried > BEGINNERS and tried - best > PATIENCE:
+            kept, tried, best = [], 0, 0
+        with np.errstate(all="ignore"):  # a change may overflow
+            matrix = (
+                search.beginner(rng, dtype) if tried < BEGINNERS else search.child(rng, kept, dtype)
+            )
+        tried += 1
+        try:
+            value, limit = search.measure(matrix, goal, method, device) or (0.0, 1.0)
+        except Exception as error:  # any exception is a failure of the search
+            wrong = f"{type(error).__name__}: {error}"
+            return found | search.record(matrix) | {"share": float("inf"), "wrong": wrong}
+        share = value / limit if value == value else float("inf")
+        if not kept or share > kept[0][0]:
+            best = tried
+        kept = sorted([*kept, (share, matrix)], key=lambda entry: -entry[0])[:KEPT]
+        if share > found["share"]:
+            found |= {"value": value, "limit": limit, "share": share} | search.record(matrix)
+    return found
+
+
+def again(seed, index, method, device, target):
     """Repeats a climb, and prints its worst.  The exit status is 1 if a bound is broken."""
-    found = climb(seed, index, method, device)
-    print(text(found), f"lower = {found['lower']}, eps = {found['eps']!r}", sep="\n")
-    print(f"d = {found['d']!r}\ne = {found['e']!r}")
+    found = climb(seed, index, method, device, target=target)
+    print(text(found))
+    for name in ("lower", "eps", "d", "e", "A"):
+        if name in found:
+            print(f"{name} = {found[name]!r}")
     return 1 if found["share"] > 1 else 0
 
 
 def text(found):
-    where = f"index {found['index']}: {found['method']}, n = {found['n']}, {found['dtype']}"
+    order = f"n = {found['n']}" if "n" in found else f"{found['rows']} x {found['columns']}"
+    where = f"index {found['index']}: {found['method']}, {order}, {found['dtype']}"
     if "wrong" in found:
         return f"{found['measure']:<20}{found['wrong']}   ({where})"
     size = f"{found['value']:>12.4g}, at most {found['limit']:.4g}"
-    return f"{found['measure']:<20}{size}   {found['share']:6.3f} of it   ({where})"
+    return f"{found['measure']:<20}{size}   {found['share']:6.3g} of it   ({where})"
 
 
-def run(path, workers, device, method, evaluations, seed, seconds):
+def run(path, workers, device, method, evaluations, seed, seconds, target="bidiagonal"):
     """Writes `path`. The exit status is 0 if no climb broke a bound.
 
     evaluations: in all; rounded up to whole climbs. seconds: no climb begins later; the result file
     says how many evaluations were made.
     """
     record = attack.Record(
-        path, workers, attack="evolution", device=device, method=method, seed=seed
+        path,
+        workers,
+        attack="evolution",
+        target=target,
+        device=device,
+        method=method,
+        seed=seed,
     )
     climbs = -(-evaluations // EVALUATIONS)
     worst, broken, counts, made = {}, [], {}, 0
@@ -284,7 +330,8 @@ def run(path, workers, device, method, evaluations, seed, seconds):
                 index = next(waiting, None)
                 if index is None:
                     break
-                busy.add(pool.submit(climb, seed, index, method, device))
+                work = seed, index, method, device, EVALUATIONS, target
+                busy.add(pool.submit(climb, *work))
             if not busy:
                 break
             done, busy = wait(busy, return_when=FIRST_COMPLETED)
@@ -302,7 +349,6 @@ def run(path, workers, device, method, evaluations, seed, seconds):
     for _, found in sorted(worst.items()):
         print(text(found))
     record.write(
-        orders=[SMALLEST, LARGEST],
         climbs=made,
         asked=evaluations,
         draws=made * EVALUATIONS,

@@ -91,9 +91,9 @@ def check(made, A, device):
     limit = INVERSE_BOUNDS[made.refine]
     alone = []  # a singular matrix ends the whole call: each by itself
     for i, one in enumerate(A.reshape(-1, made.n, made.n)):
-        X, said = _invert(one, made.refine, device)
+        X, said = invert(one, made.refine, device)
         alone.append(X)
-        if said is not None and not _is_singular(one):
+        if said is not None and not is_singular(one):
             wrong.append(f"matrix {i}: {said}, but it is well-conditioned")
         if X is None or np.isnan(X).any():
             wrong += [f"matrix {i}: NaN"] if X is not None else []
@@ -123,7 +123,7 @@ def _of_the_least(X):
     return float(np.longdouble(info.tiny) / (2 * norm)) if norm < len(X) * info.tiny else 0.0
 
 
-def _invert(A, refine, device):
+def invert(A, refine, device):
     """The inverse, None for an error; and what is said: None, a warning or an error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LinAlgWarning)
@@ -134,7 +134,7 @@ def _invert(A, refine, device):
     return X, str(caught[0].message) if caught else None
 
 
-def _is_singular(A):
+def is_singular(A):
     """To its digits: as it is, or with rows and columns that are scaled to like sizes."""
     n, eps = len(A), float(np.finfo(A.dtype).eps)
     scaled = A.astype(np.longdouble)

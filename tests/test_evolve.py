@@ -34,6 +34,57 @@ for index in (0, 3, 6):  # residual, orthogonality, the error of B with eps
     python(program.replace("DEVICE", repr(device)))
 
 
+@pytest.mark.parametrize("target", ["dense", "jacobi", "inverse"])
+def test_a_climb_among_dense_matrices(target, device):
+    program = """
+from benchmarks import evolve
+
+search = evolve.search_of(TARGET)
+for index in range(0, 2 * len(search.goals), 2):
+    first = evolve.climb(1, index, "any", DEVICE, 14, TARGET)
+    found = evolve.climb(1, index, "any", DEVICE, 25, TARGET)
+    assert 0 <= first["share"] <= found["share"], found
+    assert found["dtype"] in search.dtypes and found["measure"] in search.goals
+    assert len(found["A"]) == found["rows"] and len(found["A"][0]) == found["columns"]
+    assert evolve.climb(1, index, "any", DEVICE, 25, TARGET) == found
+    evolve.text(found)
+"""
+    python(program.replace("TARGET", repr(target)).replace("DEVICE", repr(device)))
+
+
+DEFECTS = {  # what is off, and by which climb it is found
+    "values": ("dense", "svd", "result[1][0] *= 1 + 1e-3", 6),
+    "values alone": ("dense", "svd", "result[0] *= 1 + 1e-3", 9),
+    "orthogonality": ("dense", "svd", "result[0][:, 0] *= 1 + 1e-3", 3),
+    "residual": ("dense", "svd", "result[2][0] *= -1", 0),
+    "tiny values": ("jacobi", "svd", "result[1][-1] *= 1 + 1e-3", 0),
+    "inverses": ("inverse", "inv", "result[0, 0] *= 1 + 1e-1", 0),
+}
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_a_climb_among_dense_matrices_finds_a_planted_defect(name):
+    target, function, defect, index = DEFECTS[name]
+    program = """
+from benchmarks import evolve
+from tsvd import linalg
+
+right = linalg.FUNCTION
+
+def wrong(*arguments, **options):
+    result = right(*arguments, **options)
+    DEFECT
+    return result
+
+linalg.FUNCTION = wrong
+found = evolve.climb(3, INDEX, "any", "cpu", 20, TARGET)
+assert found["share"] > 1, found
+"""
+    for old, new in (("FUNCTION", function), ("DEFECT", defect), ("INDEX", str(index))):
+        program = program.replace(old, new)
+    python(program.replace("TARGET", repr(target)))
+
+
 @pytest.mark.parametrize("way", ["inaccurate", "raises"])
 def test_what_breaks_a_bound_is_recorded(way, tmp_path):
     """The function under test is replaced by one that errs for some matrices."""

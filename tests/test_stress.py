@@ -306,6 +306,10 @@ from benchmarks import evolve
 
 every = len(evolve.GOALS) * len(evolve.DTYPES) * len(evolve.METHODS)
 assert len({evolve.kind(i, "any") for i in range(every)}) == every
+for target in evolve.TARGETS:
+    search = evolve.search_of(target)
+    kinds = {(g, t, m) for g in search.goals for t in search.dtypes for m in search.methods}
+    assert {evolve.kind(i, "any", target) for i in range(200)} == kinds, target
 for method in evolve.METHODS:
     made = {evolve.kind(i, method) for i in range(every)}
     assert len(made) == every // len(evolve.METHODS) and {how for *_, how in made} == {method}
@@ -530,9 +534,9 @@ assert {x.others is None for x in made} == {True, False}
 assert sum(x.family in inverse_draws.GROWING for x in made) > 250
 assert vars(inverse_draws.draw(0, 7)[0]) == vars(made[7])
 zero = np.zeros((3, 3))
-assert inverse_draws._is_singular(zero) and inverse_draws._is_singular(np.ones((4, 4)))
-assert inverse_draws._is_singular(np.diag([1, 1e-17]))
-assert not inverse_draws._is_singular(np.diag([1.0, 2, 3]))
+assert inverse_draws.is_singular(zero) and inverse_draws.is_singular(np.ones((4, 4)))
+assert inverse_draws.is_singular(np.diag([1, 1e-17]))
+assert not inverse_draws.is_singular(np.diag([1.0, 2, 3]))
 """,
     )
 

@@ -1,0 +1,263 @@
+"""The evolutionary search among dense matrices: see benchmarks/evolve.py.
+
+Three targets: "dense" goes for the bounds of tsvd.linalg.svd, most of it in float32, whose errors a
+reference in float64 measures in no time. "jacobi" goes for the relative errors of tiny values by
+method="jacobi": columns or rows are up to the whole range of numbers apart, and some are zero.
+"inverse" goes for the residuals of tsvd.linalg.inv, where pivots grow.
+"""
+
+import functools
+
+import numpy as np
+
+from benchmarks import inverse_draws
+from benchmarks.evolve import Search
+from tests import dense_families, measures
+from tests.measures import BOUNDS, INVERSE_BOUNDS
+from tests.reference import dense_singular_values, relative_singular_values
+from tsvd import linalg
+
+# Orders. Pivots grow like a power of the order.
+SMALLEST = {"dense": 2, "jacobi": 2, "inverse": 24}
+LARGEST = {"dense": 64, "jacobi": 12, "inverse": 100}
+SQUARE_SHARE, FAMILY_SHARE = 0.6, 0.5
+RELATIVE_LIMIT = 1e-3  # where the bound is above this part of a value it says nothing
+
+
+# ---- measures ----
+
+
+def _measure_svd(A, goal, method, device):
+    """The same for both: residual, orthogonality, and values with vectors or without."""
+    alone = goal.endswith("alone")
+    result = linalg.svd(A, False, compute_uv=not alone, method=method, device=device)
+    U, S, Vh = (None, result, None) if alone else result
+    if goal == "orthogonality":
+        return measures.orthogonality(U, Vh), BOUNDS["orthogonality"](max(A.shape))
+    if goal == "residual":
+        return measures.dense_residual(A, U, S, Vh), BOUNDS["residual"](max(A.shape))
+    return _relative(A, S, device) if goal.startswith("relative") else _values(A, S)
+
+
+def _values(A, S):
+    if A.dtype == np.float32:  # LAPACK's errors in float64 are 2^-29 of ours
+        s_ref = np.linalg.svd(A.astype(np.float64), compute_uv=False)
+    else:
+        s_ref = dense_singular_values(A)
+    return measures.dense_value_error(S, s_ref, s_ref[0]), measures.dense_value_bound(*A.shape)
+
+
+def _relative(A, S, device):
+    ways = measures.jacobi_conditions(A, device)
+    by_rows, condition = max(ways, key=lambda way: way[1])
+    limit = measures.jacobi_value_bound(*A.shape, condition)
+    if not limit * float(np.finfo(A.dtype).eps) < RELATIVE_LIMIT:
+        return None
+    return measures.value_error(S, relative_singular_values(A, by_rows)), limit
+
+
+def _measure_inverse(A, goal, method, device):
+    refine = goal == "residual, refined"
+    X, said = inverse_draws.invert(A, refine, device)
+    if said is not None:
+        if not inverse_draws.is_singular(A):
+            raise AssertionError(f"{said}, but the matrix is well-conditioned")
+        return None
+    if not np.isfinite(X).all():
+        raise AssertionError("an entry is NaN or infinite")
+    return measures.inverse_residual(A, X), INVERSE_BOUNDS[refine]
+
+
+# ---- beginners ----
+
+
+def _shape(rng, target):
+    m, n = (int(x) for x in rng.integers(SMALLEST[target], LARGEST[target] + 1, 2))
+    return (m, m) if target == "inverse" or rng.random() < SQUARE_SHARE else (m, n)
+
+
+def _beginner(target, rng, dtype):
+    m, n = _shape(rng, target)
+    if rng.random() < FAMILY_SHARE:
+        name, seed = str(rng.choice(sorted(dense_families.FAMILIES))), int(rng.integers(2**32))
+        A = dense_families.make(name, m, n, np.dtype(dtype), seed).astype(np.float64)
+    elif target == "jacobi":
+        A = rng.standard_normal((m, n)) + rng.choice([0, 1, 3]) * np.eye(m, n)
+    else:  # few different numbers, so that errors of sums add up
+        numbers = rng.uniform(0.5, 2, int(rng.integers(1, 4))) * rng.choice([-1.0, 1.0])
+        A = np.outer(rng.choice(numbers, m), rng.choice(numbers, n))
+        A *= 1 + rng.choice([0, 1e-7, 1e-4, 1e-2]) * rng.standard_normal((m, n))
+    if target == "jacobi":
+        _spread(rng, A, dtype)
+        if rng.random() < 0.5:
+            _zero_line(rng, A, dtype)
+    return _tidied(target, A, dtype)
+
+
+def _tidied(target, A, dtype):
+    """In its type. All lie far below the largest number; but those of "jacobi" keep their scale."""
+    info = np.finfo(dtype)
+    A = np.nan_to_num(A, posinf=0, neginf=0)
+    largest = float(np.max(abs(A)))
+    power = int(np.frexp(largest)[1])
+    if target != "jacobi" or power > info.maxexp - 8:
+        A = np.ldexp(A, (info.maxexp - 8 if target == "jacobi" else 0) - power)
+    return np.ascontiguousarray(A, dtype)
+
+
+# ---- changes, of A in float64, in place ----
+
+
+def _line(rng, A):
+    """A row or a column."""
+    return A[int(rng.integers(len(A)))] if rng.random() < 0.5 else A[:, rng.integers(A.shape[1])]
+
+
+def _nudge_entries(rng, A, dtype):
+    for _ in range(int(rng.integers(1, 4))):
+        i, k = (int(rng.integers(size)) for size in A.shape)
+        A[i, k] *= 1 + rng.standard_normal() * 10.0 ** rng.uniform(-9, 1)
+
+
+def _nudge_all(rng, A, dtype):
+    A *= 1 + rng.standard_normal(A.shape) * 10.0 ** rng.uniform(-9, -1)
+
+
+def _nudge_lines(rng, A, dtype):
+    """Rows, or columns, keep their directions."""
+    A *= 1 + rng.standard_normal((len(A), 1)) * 10.0 ** rng.uniform(-9, 0)
+    A *= 1 + rng.standard_normal(A.shape[1]) * 10.0 ** rng.uniform(-9, 0)
+
+
+def _scale_line(rng, A, dtype):
+    line = _line(rng, A)
+    line *= 10.0 ** rng.uniform(-8, 8) if rng.random() < 0.3 else rng.choice([-2, -1, 0.5, 1.5, 3])
+
+
+def _copy_line(rng, A, dtype):
+    B = A if rng.random() < 0.5 else A.T
+    i, k = rng.integers(len(B), size=2)
+    B[i] = B[k]
+
+
+def _exchange_lines(rng, A, dtype):
+    B = A if rng.random() < 0.5 else A.T
+    i, k = rng.integers(len(B), size=2)
+    B[[i, k]] = B[[k, i]]
+
+
+def _zero_line(rng, A, dtype):
+    _line(rng, A)[:] = 0
+
+
+def _level_block(rng, A, dtype):
+    """A block of equal entries."""
+    (a, b), (c, d) = (sorted(int(x) for x in rng.integers(0, size + 1, 2)) for size in A.shape)
+    if a < b and c < d:
+        A[a:b, c:d] = A[a, c]
+
+
+def _shorten(rng, A, dtype):
+    """Numbers with few digits."""
+    mantissa, exponent = np.frexp(A)
+    bits = int(rng.integers(1, 24))
+    A[:] = np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits)
+
+
+def _add_rank_one(rng, A, dtype):
+    left, right = (rng.standard_normal(size) for size in A.shape)
+    A += np.outer(left, right) * np.max(abs(A)) * 10.0 ** rng.uniform(-9, 0)
+
+
+def _spread(rng, A, dtype):
+    """Lines up to the whole range of numbers apart."""
+    span = rng.uniform(0, {"float64": 1900, "float32": 240}[np.dtype(dtype).name])
+    B = A if rng.random() < 0.5 else A.T
+    B *= np.exp2(-np.round(rng.uniform(0, span, len(B))))[:, None]
+
+
+def _move_line(rng, A, dtype):
+    """A line gets another size."""
+    span = {"float64": 900, "float32": 110}[np.dtype(dtype).name]
+    _line(rng, A)[:] *= np.exp2(np.round(rng.uniform(-1, 1) ** 3 * span))
+
+
+CHANGES = {
+    "dense": (
+        *(_nudge_entries, _nudge_all, _nudge_lines, _nudge_lines, _scale_line, _copy_line),
+        *(_exchange_lines, _zero_line, _level_block, _shorten, _add_rank_one),
+    ),
+    "jacobi": (
+        *(_nudge_entries, _nudge_all, _nudge_lines, _move_line, _move_line, _move_line),
+        *(_exchange_lines, _zero_line, _shorten, _add_rank_one, _spread),
+    ),
+}
+CHANGES["inverse"] = CHANGES["dense"]
+
+
+def _resized(target, rng, A):
+    """A line more or less; of both kinds where the matrix must be square."""
+    more = rng.random() < 0.5
+    for axis in (0, 1) if target == "inverse" else (int(rng.integers(2)),):
+        at = int(rng.integers(A.shape[axis]))
+        if more and A.shape[axis] < LARGEST[target]:
+            A = np.insert(A, at, A.take(at, axis), axis)
+        elif not more and A.shape[axis] > SMALLEST[target]:
+            A = np.delete(A, at, axis)
+    return np.ascontiguousarray(A)
+
+
+def _child(target, rng, kept, dtype):
+    parents = [kept[int(rng.integers(len(kept)))][1].astype(np.float64) for _ in range(2)]
+    A = parents[0]
+    if rng.random() < 0.15 and parents[1].shape == A.shape:
+        i, k = (int(rng.integers(size)) for size in A.shape)
+        A[i:, k:] = parents[1][i:, k:]
+    for _ in range(int(rng.integers(1, 4))):
+        if rng.random() < 0.1:
+            A = _resized(target, rng, A)
+        changes = CHANGES[target]
+        changes[int(rng.integers(len(changes)))](rng, A, dtype)
+    if rng.random() < 0.05:
+        A = np.ascontiguousarray(A.T)
+    return _tidied(target, A, dtype)
+
+
+def _record(A):
+    return {
+        "rows": A.shape[0],
+        "columns": A.shape[1],
+        "dtype": A.dtype.name,
+        "A": A.tolist(),
+    }
+
+
+def _search(target, goals, dtypes, methods, measure):
+    made = (functools.partial(function, target) for function in (_beginner, _child))
+    return Search(goals, dtypes, methods, measure, *made, _record)
+
+
+# Twice as many climbs in float32.
+SEARCHES = {
+    "dense": _search(
+        "dense",
+        ("residual", "orthogonality", "values", "values alone"),
+        ("float32", "float32", "float64"),
+        ("auto", "dc", "qr", "twisted", "givens"),
+        _measure_svd,
+    ),
+    "jacobi": _search(
+        "jacobi",
+        ("relative values", "relative values alone", "residual", "orthogonality"),
+        ("float64", "float32"),
+        ("jacobi",),
+        _measure_svd,
+    ),
+    "inverse": _search(
+        "inverse",
+        ("residual", "residual, refined"),
+        ("float32", "float64"),
+        ("inverse",),
+        _measure_inverse,
+    ),
+}
