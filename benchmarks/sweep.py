@@ -38,7 +38,7 @@ FAMILIES = ("chi", "toeplitz", "uniform_1")
 
 SAMPLE = 0.002  # seconds of a timing, in which a short call is repeated on the CPU
 REPEATS, FEWER, LONG = 7, 2, 0.1  # timings; of calls over LONG seconds
-LOOKS, MORE = 3, 3  # how often suspicious sizes are timed again, with how many times the timings
+LOOKS, MORE = 6, 3  # how often suspicious sizes are timed again, with how many times the timings
 
 # Numbers that matrices are made of; a curve ends before it needs more.
 NUMBERS = {"cpu": 1 << 23, "cuda": 1 << 27}
