@@ -326,7 +326,7 @@ struct dense_ops {
 /* What became of a matrix. */
 struct jacobi_made {
     int64_t rotations;
-    int32_t sweeps;    /* the last one confirms */
+    int32_t sweeps;    /* that were made */
     int8_t kind;       /* ORDINARY, ZERO or NONFINITE */
     int8_t unfinished; /* 1: the bound on sweeps came before the end */
     int16_t unused;    /* 0, so that all bytes are written */
