@@ -12,8 +12,8 @@
 
 enum {
     JACOBI_THREADS = 512,
-    /* Bytes of shared memory of fixed size that the kernel has besides; what follows is aligned. */
-    JACOBI_FIXED = ((JACOBI_THREADS / WARP + 2) * (int)sizeof(int) + 15) / 16 * 16
+    /* Bytes of shared memory of fixed size that the kernel has besides. */
+    JACOBI_FIXED = JACOBI_THREADS / WARP * (int)sizeof(int)
 };
 
 /* What a block works on. */
@@ -292,7 +292,7 @@ __launch_bounds__(JACOBI_THREADS)
     jacobi_block_kernel(struct jacobi_batch q, int x_inside, int v_inside)
 {
     extern __shared__ char shared[] __align__(16);
-    __shared__ int turns[JACOBI_THREADS / WARP], more[2];
+    __shared__ int turns[JACOBI_THREADS / WARP];
     const int64_t matrix = blockIdx.x;
     const int threads = (int)blockDim.x, me = (int)threadIdx.x, x_size = q.r * q.c,
               v_size = q.v != NULL ? q.c * q.c : 0;
@@ -322,7 +322,7 @@ __launch_bounds__(JACOBI_THREADS)
     }
     __syncthreads();
     if (q.r == q.c) {
-        flipped = goes_by_rows(b, more);
+        flipped = goes_by_rows(b, turns);
         if (flipped) {
             transpose(b);
         }
