@@ -575,8 +575,8 @@ def test_numbers_in_two_parts(n, refine, cuda):
     torch = pytest.importorskip("torch")
     if torch.cuda.mem_get_info()[0] < 80 * n**2:
         pytest.skip("too little memory on the device")
-    for name, make in _cut_families(torch, n).items():
-        A = make()
+    for name, family in _cut_families(torch, n).items():
+        A = family()
         X = linalg.inv(A, refine=refine)
         if name == "permutation":
             assert torch.equal(X, A.T)

@@ -802,7 +802,7 @@ def inv(
         True: NaN and infinity are refused. False: a matrix that holds one gets an
         inverse filled with NaN.
     progress : callable, optional
-        As in `svd`. On the CPU it is called between the steps of LAPACK.
+        As in `svd`.
 
     Returns
     -------
@@ -837,14 +837,16 @@ def inv(
 
     Notes
     -----
-    Method: LU decomposition by LAPACK on the CPU, Gauss-Jordan elimination on
-    CUDA devices [1]_, both with partial pivoting. Rows and columns are scaled by
-    powers of two first: D1 @ B @ D2 with diagonal D1 and D2 loses nothing if the
-    entries of B are of like size and B is well conditioned.
+    Method: LU decomposition on the CPU, Gauss-Jordan elimination on CUDA devices
+    [1]_, both with partial pivoting. Rows and columns are scaled by powers of two
+    first: D1 @ B @ D2 with diagonal D1 and D2 loses nothing if the entries of B
+    are of like size and B is well conditioned. Where pivots grow so much that
+    digits would be lost, QR by Householder reflectors takes their place. Entries
+    above the largest number are infinite.
 
     Accuracy: the smaller of ``a @ X - I`` and ``X @ a - I`` is a small multiple
     of ``n u`` times the norms of a and X. The same input and options give the
-    same bits, as far as LAPACK's do.
+    same bits, whatever the number of threads.
 
     Work for each matrix: ``2 n**3`` multiplications and additions.
 

@@ -26,7 +26,7 @@ enum {
 struct inverse_run {
     struct dense_run dense; /* w: the results; work: the workspaces of the workers */
     struct inverse_job *job;
-    double *rcond; /* [count] of each matrix; SINGULAR: a pivot is zero */
+    double *rcond; /* [count] of each matrix, or what inverse.c has in its place */
     int64_t room;  /* bytes of a worker's workspace, a multiple of a cache line's */
 };
 
@@ -58,23 +58,6 @@ inverse_half(int64_t n)
 struct inverse_share {
     double from, part;
 };
-
-/* ---- qr.c ---- */
-
-/* As tsvdi_cpu_inverse_lu(), but nothing grows.  run->work has so many bytes. */
-uint64_t tsvdi_cpu_inverse_qr_room(int64_t n);
-tsvd_status tsvdi_cpu_inverse_qr(struct dense_run *run, int64_t n, real *s,
-                                 const struct inverse_room *room, struct inverse_share share,
-                                 int *outcome);
-
-/* ---- wide.c ---- */
-
-/* The inverse of M from S, in its place, also beyond the range of numbers; *norm as of
-   unbalance().  memory: of so many bytes. */
-uint64_t tsvdi_cpu_inverse_wide_room(int64_t n, int threads);
-tsvd_status tsvdi_cpu_inverse_wide(struct dense_run *run, int64_t n, int exponent, real *s,
-                                   const struct inverse_room *room, void *memory, double *norm,
-                                   int *outcome);
 
 /* Threads that are worth it for so many multiplications. */
 static inline int
@@ -145,6 +128,23 @@ void tsvdi_cpu_inverse_right_lower(const tsvd_blas *blas, int64_t rows, int64_t 
 
 /* U := U^-1, n <= INVERSE_BLOCK. */
 void tsvdi_cpu_inverse_small_upper(int64_t n, real *u, int64_t ldu);
+
+/* ---- qr.c ---- */
+
+/* As tsvdi_cpu_inverse_lu(), but nothing grows.  run->work has so many bytes. */
+uint64_t tsvdi_cpu_inverse_qr_room(int64_t n);
+tsvd_status tsvdi_cpu_inverse_qr(struct dense_run *run, int64_t n, real *s,
+                                 const struct inverse_room *room, struct inverse_share share,
+                                 int *outcome);
+
+/* ---- wide.c ---- */
+
+/* The inverse of M from S, in its place, also beyond the range of numbers; *norm as of
+   unbalance().  memory: of so many bytes. */
+uint64_t tsvdi_cpu_inverse_wide_room(int64_t n, int threads);
+tsvd_status tsvdi_cpu_inverse_wide(struct dense_run *run, int64_t n, int exponent, real *s,
+                                   const struct inverse_room *room, void *memory, double *norm,
+                                   int *outcome);
 
 /* ---- refine.c ---- */
 
