@@ -8,7 +8,8 @@
  *     ( A  B )^-1   ( A^-1  -A^-1 B D^-1 )
  *     (    D )    = (               D^-1 ).
  *
- * Smaller ones, and those whose Y fails its probe even so, are eliminated with complete pivoting.
+ * Smaller ones, and those whose Y fails its probe even so, are eliminated with complete pivoting;
+ * if that fails too, with numbers of any range.
  *
  * The workspace is taken when it is needed: that of the plan of a call has no part in it.
  */
@@ -17,10 +18,7 @@
 #include "dense/run.h"
 #include "inverse/run.h"
 
-enum {
-    QR_ORDER = 1024,    /* complete pivoting is for matrices up to this order.  Not measured */
-    TRIANGLE_ORDER = 32 /* of a diagonal block */
-};
+enum { TRIANGLE_ORDER = 32 }; /* of a diagonal block */
 
 /* ---- QR ---- */
 
@@ -171,7 +169,8 @@ prepare(struct tsvd_context *ctx, const struct rescue *q)
 
     TSVD_TRY(tsvdi_cuda_dense_load(ctx, &q->job.load, &run->in, (real *)q->d_stage));
     TSVD_TRY(tsvdi_cuda_inverse_balance(call, run, q->d_scale));
-    CUDA_TRY(call, cudaMemsetAsync(run->grown, 0, 2, call->stream));
+    CUDA_TRY(call, cudaMemsetAsync(run->singular, 0, 1, call->stream));
+    CUDA_TRY(call, cudaMemsetAsync(run->grown, 1, 1, call->stream)); /* no zero is trusted yet */
     if (q->job.refine) {
         CUDA_TRY(call,
                  cudaMemcpyAsync(q->s, run->in.w, (size_t)(run->in.c * run->in.c) * sizeof(real),
@@ -198,33 +197,27 @@ out:
     return ret;
 }
 
-/* The inverse by complete pivoting.  float64 takes the step of refine() if its numbers are in
-   range; for float32 it is computed in more digits than that gives. */
+/* The same by complete pivoting, where nothing is left to try. */
 static tsvd_status
-invert_complete(struct tsvd_context *ctx, const struct rescue *q, struct inverse_marks *marks)
+invert_wide(struct tsvd_context *ctx, const struct rescue *q, struct inverse_marks *marks)
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct cuda_inverse *run = &q->run;
-    char *d_work = NULL;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(
-        tsvdi_cuda_alloc(call, tsvdi_cuda_inverse_complete_bytes(run->in.c), (void **)&d_work));
-    TSVD_TRY(tsvdi_cuda_inverse_complete(ctx, run, d_work));
-    if (q->job.refine && !TSVD_SINGLE) {
-        TSVD_TRY(tsvdi_cuda_inverse_complete_order(call, run, d_work));
-        TSVD_TRY(finish(call, q, marks));
-        if (marks->grown == ULLONG_MAX) {
-            goto out;
-        }
-    }
-    CUDA_TRY(call, cudaMemsetAsync(run->grown, 0, 1, call->stream));
+    TSVD_TRY(tsvdi_cuda_inverse_complete_wide(ctx, run));
     CUDA_TRY(call, cudaMemsetAsync(run->marks, 0xff, sizeof(*run->marks), call->stream));
-    TSVD_TRY(tsvdi_cuda_inverse_complete_finish(call, run, d_work));
+    TSVD_TRY(tsvdi_cuda_inverse_mark(call, run, true));
     TSVD_TRY(tsvdi_cuda_land(call, marks, run->marks, sizeof(*marks)));
 out:
-    tsvdi_cuda_free(call, d_work);
     return ret;
+}
+
+/* Whether the call fails anyway, for an earlier matrix or another one. */
+static bool
+is_lost(const struct tsvd_context *ctx, const struct inverse_findings *found, int64_t matrix)
+{
+    return found->singular < matrix || (found->nonfinite < INT64_MAX && ctx->options->check_finite);
 }
 
 tsvd_status
@@ -240,6 +233,9 @@ tsvdi_cuda_inverse_rescue(struct tsvd_context *ctx, struct inverse_job *job, int
     char *d_arrays = NULL, *d_room = NULL;
     tsvd_status ret = TSVD_OK;
 
+    if (is_lost(ctx, job->found, job->load.begin + i)) {
+        return ret;
+    }
     TSVD_TRY(tsvdi_check(ctx, 0));
     q.job = *job;
     q.job.load.begin += i;
@@ -250,14 +246,19 @@ tsvdi_cuda_inverse_rescue(struct tsvd_context *ctx, struct inverse_job *job, int
     q.run.in.count = q.run.in.wide = q.run.in.plain = 1;
     TSVD_TRY(cuda_take(call, p->b.to == TSVD_HOST ? bytes : 0, &d_room));
     q.run.x = p->b.to == TSVD_HOST ? (real *)d_room : to;
-    if (n > QR_ORDER) {
+    if (n > COMPLETE_ORDER) {
         TSVD_TRY(prepare(ctx, &q));
         TSVD_TRY(invert_orthogonal(ctx, &q.run));
         TSVD_TRY(finish(call, &q, &marks));
     }
-    if (n <= QR_ORDER || marks.grown != ULLONG_MAX) {
+    if (n <= COMPLETE_ORDER || marks.grown != ULLONG_MAX) {
         TSVD_TRY(prepare(ctx, &q));
-        TSVD_TRY(invert_complete(ctx, &q, &marks));
+        TSVD_TRY(tsvdi_cuda_inverse_complete(ctx, &q.run));
+        TSVD_TRY(finish(call, &q, &marks));
+    }
+    if (marks.grown != ULLONG_MAX) {
+        TSVD_TRY(prepare(ctx, &q));
+        TSVD_TRY(invert_wide(ctx, &q, &marks));
     }
     if (p->b.to == TSVD_HOST) {
         TSVD_TRY(tsvdi_cuda_arrive(call)); /* what elimination made may be on its way there */

@@ -29,6 +29,11 @@
 #include "dense/run.h"
 #include "math/balance.h"
 
+/* Complete pivoting is for matrices up to this order, if QR does for larger ones; and a pivot that
+   is zero may have been too small for a number, if it is up to this order.  Above it that takes too
+   long: such a matrix counts as singular, unless other pivots are large.  Not measured. */
+enum { COMPLETE_ORDER = 1024 };
+
 /* What is found of a chunk, in device memory: the least of each. */
 struct inverse_marks {
     unsigned long long nonfinite, singular, grown; /* a matrix; ULLONG_MAX: none */
@@ -214,8 +219,10 @@ tsvd_status tsvdi_cuda_inverse_balance(struct cuda_call *call, const struct cuda
 tsvd_status tsvdi_cuda_inverse_finish(struct cuda_call *call, const struct cuda_inverse *run,
                                       const int *d_p, const real *d_from, char *d_work);
 
-/* scale.cu: its last step, by what was found. */
-tsvd_status tsvdi_cuda_inverse_mark(struct cuda_call *call, const struct cuda_inverse *run);
+/* scale.cu: its last step, by what was found.  last: whatever that is, nothing is to be computed
+   once more. */
+tsvd_status tsvdi_cuda_inverse_mark(struct cuda_call *call, const struct cuda_inverse *run,
+                                    bool last);
 
 /* scale.cu: Y in order, to run->x, from run->in.w. */
 tsvd_status tsvdi_cuda_inverse_arrange(struct cuda_call *call, const struct cuda_inverse *run,
@@ -224,24 +231,20 @@ tsvd_status tsvdi_cuda_inverse_arrange(struct cuda_call *call, const struct cuda
 /* rescue.cu: as in struct inverse_ops. */
 tsvd_status tsvdi_cuda_inverse_rescue(struct tsvd_context *ctx, struct inverse_job *job, int64_t i);
 
-/* complete.cu: factors S, in run->in.w, of a single matrix, and solves for Y, which stays in
-   d_work, of so many bytes.  run->singular tells whether there is none. */
-uint64_t tsvdi_cuda_inverse_complete_bytes(int64_t n);
-tsvd_status tsvdi_cuda_inverse_complete(struct tsvd_context *ctx, const struct cuda_inverse *run,
-                                        char *d_work);
+/* complete.cu: Y of a single matrix, in order, to run->x, from S in run->in.w.  run->singular: a
+   pivot is zero, which may have been too small for a number. */
+tsvd_status tsvdi_cuda_inverse_complete(struct tsvd_context *ctx, const struct cuda_inverse *run);
 
-/* complete.cu: Y in order from there, to run->x; and M's inverse, with run->marks. */
-tsvd_status tsvdi_cuda_inverse_complete_order(struct cuda_call *call,
-                                              const struct cuda_inverse *run, char *d_work);
-tsvd_status tsvdi_cuda_inverse_complete_finish(struct cuda_call *call,
-                                               const struct cuda_inverse *run, char *d_work);
+/* complete.cu: M's inverse instead, and its norm, whatever the range of Y and of pivots is. */
+tsvd_status tsvdi_cuda_inverse_complete_wide(struct tsvd_context *ctx,
+                                             const struct cuda_inverse *run);
 
 /* small.cu: whether it takes matrices of this order. */
 bool tsvdi_cuda_inverse_small_fits(int64_t n);
 
 /* small.cu: the inverses of M, in run->in.w, to run->x, with run->marks; the two may be one array.
    run->in.kind is NULL if M was not loaded.  only: S comes in place of M, and Y is made of it, with
-   run->singular and what pivots tell of run->grown. */
+   run->singular. */
 tsvd_status tsvdi_cuda_inverse_small(struct cuda_call *call, const struct cuda_inverse *run,
                                      bool only);
 

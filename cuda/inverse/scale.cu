@@ -291,15 +291,16 @@ __launch_bounds__(SCALE_THREADS) sums_kernel(const struct cutting c, const struc
 
 /* Tells what the matrices are found to be. */
 static __global__ void
-__launch_bounds__(SCALE_THREADS) mark_kernel(const __grid_constant__ struct cuda_inverse run)
+__launch_bounds__(SCALE_THREADS)
+    mark_kernel(const __grid_constant__ struct cuda_inverse run, const bool last)
 {
     const int64_t matrix = (int64_t)blockIdx.x * SCALE_THREADS + threadIdx.x;
 
     if (matrix < run.in.count) {
         const bool finite = run.in.kind[matrix] != NONFINITE, singular = run.singular[matrix] != 0;
-        const bool grown =
-            finite && (singular ? run.grown[matrix] != 0
-                                : probe_fails(run.off[matrix], run.size[matrix], run.in.c));
+        const bool grown = !last && finite &&
+                           (singular ? run.in.c <= COMPLETE_ORDER || run.grown[matrix] != 0
+                                     : probe_fails(run.off[matrix], run.size[matrix], run.in.c));
 
         run.grown[matrix] = grown;
         add_marks(run.marks, marks_of(matrix, finite, singular, grown,
@@ -308,11 +309,12 @@ __launch_bounds__(SCALE_THREADS) mark_kernel(const __grid_constant__ struct cuda
 }
 
 tsvd_status
-tsvdi_cuda_inverse_mark(struct cuda_call *call, const struct cuda_inverse *run)
+tsvdi_cuda_inverse_mark(struct cuda_call *call, const struct cuda_inverse *run, bool last)
 {
     tsvd_status ret = TSVD_OK;
 
-    mark_kernel<<<blocks_for(run->in.count, SCALE_THREADS), SCALE_THREADS, 0, call->stream>>>(*run);
+    mark_kernel<<<blocks_for(run->in.count, SCALE_THREADS), SCALE_THREADS, 0, call->stream>>>(*run,
+                                                                                              last);
     CUDA_LAUNCHED(call);
 out:
     return ret;
@@ -333,7 +335,7 @@ tsvdi_cuda_inverse_finish(struct cuda_call *call, const struct cuda_inverse *run
     sums_kernel<<<(unsigned)(count * q.c.down), SCALE_THREADS, 0, call->stream>>>(
         q.c, q.sums, run->x_norms, run->off, run->size);
     CUDA_LAUNCHED(call);
-    TSVD_TRY(tsvdi_cuda_inverse_mark(call, run));
+    TSVD_TRY(tsvdi_cuda_inverse_mark(call, run, false));
 out:
     return ret;
 }

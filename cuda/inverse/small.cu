@@ -55,7 +55,7 @@ template <int L, int R, int N, int S> struct alignas(16) team {
     int row_exponent[ROWS];      /* of the largest entry of a row */
     int row_power[ROWS];         /* that of the row that a step takes */
     int column_power[ROWS];
-    int singular, grown, far; /* 1: a pivot is zero; one is large; a power is above NEAR_POWER */
+    int singular, far; /* 1: a pivot is zero; a power is above NEAR_POWER */
 };
 
 /* Teams of a block begin in different banks. */
@@ -471,9 +471,6 @@ survey_pivots(struct team<L, R, N, S> &m, const struct place &at, int n)
 
         m.step[row] = k;
         m.row_power[k] = balance_power(m.row_exponent[row]);
-        if (growth_is_large(r_abs(m.pivot[row]), n)) {
-            m.grown = 1;
-        }
         if (m.pivot[row] == 0) {
             m.pivot[row] = 1;
             m.singular = 1;
@@ -572,7 +569,7 @@ __launch_bounds__(threads_of(S), blocks_of(S, R *N))
         }
     }
     if (at.strip == 0 && at.lane == 0) {
-        m.singular = m.grown = m.far = 0;
+        m.singular = m.far = 0;
     }
     sync_team<S>();
     if (!q.only) {
@@ -604,13 +601,13 @@ __launch_bounds__(threads_of(S), blocks_of(S, R *N))
     norms *= largest_sum(m, at, sums.norm);
     off = largest_sum(m, at, sums.off);
     size = largest_sum(m, at, sums.size);
-    grown = m.singular ? m.grown != 0 : finite && probe_fails(off, size, n);
+    grown = finite && (m.singular != 0 || probe_fails(off, size, n));
     if (present && at.strip == 0 && at.lane == 0) {
-        q.grown[matrix] = (char)(q.only ? m.grown : grown);
         if (q.only) {
             q.singular[matrix] = (char)m.singular;
         } else {
-            add_marks(q.marks, marks_of(matrix, finite, m.singular != 0, grown, norms));
+            q.grown[matrix] = grown;
+            add_marks(q.marks, marks_of(matrix, finite, false, grown, norms));
         }
     }
 }

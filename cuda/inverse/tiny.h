@@ -5,7 +5,8 @@
  * side by side.  It needs no workspace: what is found goes straight to the host.
  *
  * In TINY_ORDER columns numbers grow by 2^(TINY_ORDER - 1) at most, and residuals stay below a
- * tenth of their bound.  So no probe is needed, but numbers may overflow where S is near singular.
+ * tenth of their bound.  So no probe is needed.  But where S is near singular numbers may overflow,
+ * or a pivot underflow: then the inverse is not finite.
  */
 #ifndef TSVDI_CUDA_INVERSE_TINY_H
 #define TSVDI_CUDA_INVERSE_TINY_H
@@ -221,7 +222,7 @@ write_inverse(const real (&a)[N][N], const struct scaling<N> &s, const int (&num
 #pragma unroll
     for (int i = 0; i < N; i++) {
         const real inverse =
-            finite ? 1 / (pivot[i] == 0 ? REAL(1) : pivot[i]) : r_from_bits(R_INFINITY_BITS | 1);
+            finite ? 1 / pivot[i] : r_from_bits(R_INFINITY_BITS | 1); /* infinite if singular */
         double sum = 0;
 
 #pragma unroll
@@ -245,7 +246,6 @@ invert_matrix(real *x, int64_t index, bool finite)
 {
     struct scaling<N> s;
     int number[N];
-    bool singular = false;
     double norms;
     real a[N][N], pivot[N];
 
@@ -266,13 +266,9 @@ invert_matrix(real *x, int64_t index, bool finite)
         scale_matrix<false, N>(a, s);
     }
     eliminate<N>(a, s, number, pivot);
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-        singular = singular || pivot[i] == 0;
-    }
     norms *= s.near ? write_inverse<true, N>(a, s, number, pivot, finite, x)
                     : write_inverse<false, N>(a, s, number, pivot, finite, x);
-    return marks_of(index, finite, singular, !singular && !(norms < (double)INFINITY), norms);
+    return marks_of(index, finite, false, !(norms < (double)INFINITY), norms);
 }
 
 /* Where number `at` of a warp's matrices is there. */
@@ -350,7 +346,6 @@ __launch_bounds__(tile<N>::THREADS, tile<N>::BLOCKS)
             worst = found.worst < worst ? found.worst : worst;
             if (found.worst == ULLONG_MAX) {
                 atomicMin(&block.nonfinite, found.nonfinite);
-                atomicMin(&block.singular, found.singular);
                 atomicMin(&block.grown, found.grown);
             }
         }
@@ -368,7 +363,7 @@ __launch_bounds__(tile<N>::THREADS, tile<N>::BLOCKS)
     }
 }
 
-/* Which matrices overflowed: they are finite, and their inverses are not.  A thread has one. */
+/* Which matrices are finite, and their inverses are not.  A thread has one. */
 static __global__ void
 __launch_bounds__(FOUND_THREADS)
     grown_kernel(const __grid_constant__ struct tiny_inverses q, int numbers, char *grown)
@@ -402,7 +397,7 @@ out:
     return ret;
 }
 
-/* Which of the matrices that invert_tiny() had overflowed, [count]. */
+/* Which matrices invert_tiny() failed for, [count]. */
 static tsvd_status
 find_grown(struct cuda_call *call, const struct cuda_inverse *run, char *d_grown)
 {
