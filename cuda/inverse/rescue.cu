@@ -20,6 +20,10 @@
 
 enum { TRIANGLE_ORDER = 32 }; /* of a diagonal block */
 
+/* Y of QR is taken if |Y| |z| times eps is up to this.  Else S is singular but for its rounding
+   errors: QR has put these in place of what elimination may find exactly. */
+#define SIZE_MOST 0.0625
+
 /* ---- QR ---- */
 
 /* The inverses of the diagonal blocks of R, in their places; a warp has one, and a lane a column of
@@ -231,6 +235,8 @@ tsvdi_cuda_inverse_rescue(struct tsvd_context *ctx, struct inverse_job *job, int
     struct rescue q = {};
     struct inverse_marks marks = no_marks();
     char *d_arrays = NULL, *d_room = NULL;
+    bool made = false;
+    double size;
     tsvd_status ret = TSVD_OK;
 
     if (is_lost(ctx, job->found, job->load.begin + i)) {
@@ -250,13 +256,15 @@ tsvdi_cuda_inverse_rescue(struct tsvd_context *ctx, struct inverse_job *job, int
         TSVD_TRY(prepare(ctx, &q));
         TSVD_TRY(invert_orthogonal(ctx, &q.run));
         TSVD_TRY(finish(call, &q, &marks));
+        TSVD_TRY(tsvdi_cuda_land(call, &size, q.run.size, sizeof(size)));
+        made = marks.grown == ULLONG_MAX && size * (double)R_EPS <= SIZE_MOST;
     }
-    if (n <= COMPLETE_ORDER || marks.grown != ULLONG_MAX) {
+    if (!made) {
         TSVD_TRY(prepare(ctx, &q));
         TSVD_TRY(tsvdi_cuda_inverse_complete(ctx, &q.run));
         TSVD_TRY(finish(call, &q, &marks));
     }
-    if (marks.grown != ULLONG_MAX) {
+    if (!made && marks.grown != ULLONG_MAX) {
         TSVD_TRY(prepare(ctx, &q));
         TSVD_TRY(invert_wide(ctx, &q, &marks));
     }
