@@ -265,19 +265,24 @@ tsvd_reduction_select(tsvd_reduction *reduction, double low, double high, int64_
     return ret;
 }
 
-tsvd_status
-tsvd_reduction_apply(tsvd_reduction *reduction, tsvd_side side, int transposed, const tsvd_array *x,
-                     tsvd_error *error)
+/* tsvd_reduction_apply(), in the default floating-point environment. */
+static __attribute__((noinline)) tsvd_status
+reduction_apply(tsvd_reduction *reduction, tsvd_side side, int transposed, const tsvd_array *x,
+                const tsvd_options *options, struct host_environment *outer, tsvd_error *error)
 {
-    const struct dense_problem *p;
+    struct dense_problem problem;
+    const struct dense_problem *p = &problem;
     struct dense_vectors vectors;
-    struct host_environment outer;
+    tsvd_options own_options;
     tsvd_error own;
     tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own;
+    options = tsvdi_options_or_default(options, &own_options);
     TSVD_TRY(check_reduction(reduction, error));
-    p = &reduction->problem;
+    problem = reduction->problem;
+    TSVD_TRY(tsvdi_dense_options(options, &problem, error));
+    problem.b.outer = outer;
     if (x == NULL || (side != TSVD_LEFT && side != TSVD_RIGHT)) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "x must not be NULL, and side TSVD_LEFT or TSVD_RIGHT");
@@ -293,11 +298,23 @@ tsvd_reduction_apply(tsvd_reduction *reduction, tsvd_side side, int transposed, 
     vectors.space = x->space;
     vectors.right = side == TSVD_RIGHT;
     vectors.transposed = transposed != 0;
-    tsvdi_environment_enter(&outer);
-    TSVD_CALL(p->b.handle, error, precision_of(p)->reduce_apply(reduction->call, &vectors, error));
-    tsvdi_environment_leave(&outer);
+    TSVD_CALL(p->b.handle, error,
+              precision_of(p)->reduce_apply(reduction->call, p, &vectors, error));
 out:
     return tsvdi_call_finish(ret, error);
+}
+
+tsvd_status
+tsvd_reduction_apply(tsvd_reduction *reduction, tsvd_side side, int transposed, const tsvd_array *x,
+                     const tsvd_options *options, tsvd_error *error)
+{
+    struct host_environment outer;
+    tsvd_status ret;
+
+    tsvdi_environment_enter(&outer);
+    ret = reduction_apply(reduction, side, transposed, x, options, &outer, error);
+    tsvdi_environment_leave(&outer);
+    return ret;
 }
 
 /* tsvd_reduction_svd(), in the default floating-point environment. */

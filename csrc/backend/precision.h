@@ -47,8 +47,8 @@ struct precision {
                                   tsvd_error *error);
     tsvd_status (*reduce_select)(struct dense_call *call, double low, double high, int64_t *first,
                                  int64_t *count, tsvd_error *error);
-    tsvd_status (*reduce_apply)(struct dense_call *call, const struct dense_vectors *vectors,
-                                tsvd_error *error);
+    tsvd_status (*reduce_apply)(struct dense_call *call, const struct dense_problem *problem,
+                                const struct dense_vectors *vectors, tsvd_error *error);
     tsvd_status (*reduce_svd)(struct dense_call *call, const struct dense_problem *problem,
                               tsvd_info *info, tsvd_error *error);
     uint64_t (*reduce_state_bytes)(const struct dense_call *call);
@@ -149,6 +149,7 @@ tsvdi_precision_of(tsvd_dtype dtype)
 #define tsvdi_cpu_dense_bidiagonalize_room TSVD_T(tsvdi_cpu_dense_bidiagonalize_room)
 #define tsvdi_cpu_dense_fix_signs TSVD_T(tsvdi_cpu_dense_fix_signs)
 #define tsvdi_cpu_dense_for_each TSVD_T(tsvdi_cpu_dense_for_each)
+#define tsvdi_cpu_dense_long_product TSVD_T(tsvdi_cpu_dense_long_product)
 #define tsvdi_cpu_dense_load TSVD_T(tsvdi_cpu_dense_load)
 #define tsvdi_cpu_dense_load_columns TSVD_T(tsvdi_cpu_dense_load_columns)
 #define tsvdi_cpu_dense_sizes TSVD_T(tsvdi_cpu_dense_sizes)

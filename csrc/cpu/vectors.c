@@ -142,6 +142,13 @@ panel_store(const struct side *side, int64_t column, int64_t width, const real *
     }
 }
 
+/* Asks between tasks whether to go on. */
+static tsvd_status
+ask(struct tsvd_context *ctx, int worker)
+{
+    return worker == 0 ? tsvdi_check(ctx, ctx->done) : TSVD_OK;
+}
+
 struct rotate_job {
     struct tsvd_context *ctx;
     struct side side[2];
@@ -169,7 +176,7 @@ rotate_panel(void *arg, int worker, int64_t index)
     panel_load(side, column, width, job->fresh, x + margin);
     tsvdi_kernels()->rotate(panel, side->wave, side->waves, side->coefficients);
     panel_store(side, column, width, x + margin);
-    return worker == 0 ? tsvdi_check(job->ctx, job->ctx->done) : TSVD_OK;
+    return ask(job->ctx, worker);
 }
 
 static tsvd_status
@@ -223,6 +230,7 @@ identity(struct tsvd_context *ctx, struct vectors vectors)
 enum { ORDER_COLUMNS = 64 };
 
 struct order_job {
+    struct tsvd_context *ctx;
     struct vectors left, right;
     const int64_t *from;
     const char *negative;
@@ -260,13 +268,12 @@ orient_left(void *arg, int worker, int64_t index)
     const int64_t n = job->left.n, begin = index * ORDER_COLUMNS;
     const int64_t width = begin + ORDER_COLUMNS < n ? ORDER_COLUMNS : n - begin;
 
-    (void)worker;
     normalize_columns(n, width, job->left.x + begin);
     for (int64_t i = begin; i < begin + width; i++) {
         tsvdi_kernels()->normalize(n, 1, job->right.x + i * n, job->right.x + i * n);
     }
     tsvdi_kernels()->orient(width, n, job->left.x + begin, n, job->sign + begin);
-    return TSVD_OK;
+    return ask(job->ctx, worker);
 }
 
 /* Permutes the entries of some rows of L. */
@@ -286,7 +293,7 @@ order_left(void *arg, int worker, int64_t index)
             row[j] = old[job->from[j]];
         }
     }
-    return TSVD_OK;
+    return ask(job->ctx, worker);
 }
 
 /* A copy of columns begin .. begin + width - 1, row after row. */
@@ -318,7 +325,7 @@ order_right(void *arg, int worker, int64_t index)
             row[j] = sign * x[j];
         }
     }
-    return TSVD_OK;
+    return ask(job->ctx, worker);
 }
 
 static tsvd_status
@@ -327,7 +334,7 @@ order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
 {
     const int64_t n = left_vectors.n, chunks = (n + ORDER_COLUMNS - 1) / ORDER_COLUMNS;
     const int workers = 8 * n * n < SERIAL_PAIRS ? 1 : ctx->threads;
-    struct order_job job = {left_vectors, right_vectors, from, negative, NULL, NULL};
+    struct order_job job = {ctx, left_vectors, right_vectors, from, negative, NULL, NULL};
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_alloc(ctx, (size_t)n * sizeof(real), (void **)&job.sign));
@@ -343,6 +350,7 @@ out:
 }
 
 struct orthonormalize_job {
+    struct tsvd_context *ctx;
     struct vectors vectors;
     real *defect; /* [n, n] (I - X X^T) / 2 */
     real *work;   /* for each worker ORDER_COLUMNS n reals */
@@ -357,7 +365,6 @@ find_defect(void *arg, int worker, int64_t index)
     const int64_t end = begin + ORDER_COLUMNS < n ? begin + ORDER_COLUMNS : n;
     const real *x = job->vectors.x;
 
-    (void)worker;
     for (int64_t i = begin; i < end; i++) {
         for (int64_t j = 0; j <= i; j++) {
             real defect = (REAL(i == j) - tsvdi_kernels()->dot(n, x + i * n, x + j * n)) / 2;
@@ -365,7 +372,7 @@ find_defect(void *arg, int worker, int64_t index)
             job->defect[i * n + j] = job->defect[j * n + i] = defect;
         }
     }
-    return TSVD_OK;
+    return ask(job->ctx, worker);
 }
 
 /* Corrects ORDER_COLUMNS columns of X. */
@@ -382,7 +389,7 @@ correct_columns(void *arg, int worker, int64_t index)
         tsvdi_kernels()->accumulate(width, n, job->defect + i * n, old, width,
                                     job->vectors.x + i * n + begin);
     }
-    return TSVD_OK;
+    return ask(job->ctx, worker);
 }
 
 static tsvd_status
@@ -390,7 +397,7 @@ orthonormalize(struct tsvd_context *ctx, struct vectors vectors)
 {
     const int64_t n = vectors.n, chunks = (n + ORDER_COLUMNS - 1) / ORDER_COLUMNS;
     const int workers = n * n * n < SERIAL_PAIRS ? 1 : ctx->threads;
-    struct orthonormalize_job job = {vectors, NULL, NULL};
+    struct orthonormalize_job job = {ctx, vectors, NULL, NULL};
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_alloc(ctx, (size_t)(n * n) * sizeof(real), (void **)&job.defect));

@@ -85,8 +85,8 @@ tsvd_status tsvdi_reduction_entries(struct dense_call *call, tsvd_space space, v
                                     tsvd_error *error);
 tsvd_status tsvdi_reduction_select(struct dense_call *call, double low, double high, int64_t *first,
                                    int64_t *count, tsvd_error *error);
-tsvd_status tsvdi_reduction_apply(struct dense_call *call, const struct dense_vectors *vectors,
-                                  tsvd_error *error);
+tsvd_status tsvdi_reduction_apply(struct dense_call *call, const struct dense_problem *problem,
+                                  const struct dense_vectors *vectors, tsvd_error *error);
 tsvd_status tsvdi_reduction_svd(struct dense_call *call, const struct dense_problem *problem,
                                 tsvd_info *info, tsvd_error *error);
 uint64_t tsvdi_reduction_state_bytes(const struct dense_call *call);

@@ -236,20 +236,22 @@ out:
 }
 
 tsvd_status
-tsvdi_reduction_apply(struct dense_call *call, const struct dense_vectors *vectors,
-                      tsvd_error *error)
+tsvdi_reduction_apply(struct dense_call *call, const struct dense_problem *problem,
+                      const struct dense_vectors *vectors, tsvd_error *error)
 {
-    struct tsvd_context *ctx = begin_call(call, NULL, error);
+    struct tsvd_context *ctx = begin_call(call, problem->b.outer, error);
     const struct dense_problem *p = &call->problem;
     const int64_t rows = vectors->right ? p->columns : p->rows;
     tsvd_status ret = TSVD_OK;
 
+    call->options = *problem->b.options;
     if (p->b.n == 0 || p->b.matrices == 0 || vectors->columns == 0) {
         goto out;
     }
     TSVD_TRY(call->plan.ops->apply(ctx, &call->job, vectors));
     TSVD_TRY(fill_nonfinite(call, vectors->space, rows * vectors->columns, vectors->x));
 out:
+    call->options.check = NULL; /* it was this call's */
     return ret;
 }
 

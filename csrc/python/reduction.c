@@ -456,6 +456,24 @@ check_vectors(const reduction *self, bool right, const tsvd_array *x)
     return -1;
 }
 
+/* What apply() asks of the core. */
+struct applying {
+    reduction *reduction;
+    tsvd_side side;
+    int transposed, on_device;
+    tsvd_array x;
+    tsvd_options options;
+};
+
+static tsvd_status
+compute_product(void *subject, tsvd_error *error)
+{
+    struct applying *applying = subject;
+
+    return tsvd_reduction_apply(applying->reduction->core, applying->side, applying->transposed,
+                                &applying->x, &applying->options, error);
+}
+
 PyDoc_STRVAR(apply_doc,
              "apply(x, right, transposed, on_device, /)\n--\n\n"
              "Replaces x (..., m, c) by Q x, or, with `right`, x (..., n, c) by P x, or the same\n"
@@ -465,31 +483,29 @@ static PyObject *
 apply(PyObject *object, PyObject *args)
 {
     reduction *self = (reduction *)object;
+    struct applying applying = {.reduction = self, .options = tsvd_options_default()};
     PyObject *x, *held = NULL, *result = NULL;
-    tsvd_array core;
     tsvd_error error;
     tsvd_status status;
-    int right, transposed, on_device;
+    int right;
 
-    if (!PyArg_ParseTuple(args, "Oppp:apply", &x, &right, &transposed, &on_device) ||
+    if (!PyArg_ParseTuple(args, "Oppp:apply", &x, &right, &applying.transposed,
+                          &applying.on_device) ||
         enter(self) < 0) {
         return NULL;
     }
-    if (on_device) {
-        held = tsvdi_exchange_writable(&self->arrays, self->handle, "x", x, &core);
-    } else if (tsvdi_arrays_writable(&self->arrays, "x", x, &core) == 0) {
+    if (applying.on_device) {
+        held = tsvdi_exchange_writable(&self->arrays, self->handle, "x", x, &applying.x);
+    } else if (tsvdi_arrays_writable(&self->arrays, "x", x, &applying.x) == 0) {
         held = Py_NewRef(x);
     }
-    if (held == NULL || check_vectors(self, right, &core) < 0) {
+    if (held == NULL || check_vectors(self, right, &applying.x) < 0) {
         goto out;
     }
-    Py_BEGIN_ALLOW_THREADS
-    status =
-        tsvd_reduction_apply(self->core, right ? TSVD_RIGHT : TSVD_LEFT, transposed, &core, &error);
-    if (status == TSVD_OK && on_device) {
-        status = tsvd_synchronize(self->handle, &error); /* x may be read in any stream */
-    }
-    Py_END_ALLOW_THREADS
+    applying.side = right ? TSVD_RIGHT : TSVD_LEFT;
+    /* on a device x may then be read in any stream */
+    status = tsvdi_work(module_of(self), self->handle, &applying.options, Py_None,
+                        applying.on_device, compute_product, &applying, &error);
     if (status != TSVD_OK) {
         tsvdi_raise(module_of(self), status, &error);
         goto out;

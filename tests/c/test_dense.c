@@ -201,7 +201,7 @@ check_reduction(tsvd_handle *handle, int64_t m, int64_t n, tsvd_dtype dtype)
           "%s", error.text);
     /* Q^T A, then P^T (Q^T A)^T, is B^T */
     memcpy(x, w.a, (size_t)(matrices * m * n) * size);
-    CHECK(tsvd_reduction_apply(reduction, TSVD_LEFT, 1, &x_array, &error) == TSVD_OK, "%s",
+    CHECK(tsvd_reduction_apply(reduction, TSVD_LEFT, 1, &x_array, NULL, &error) == TSVD_OK, "%s",
           error.text);
     for (int64_t t = 0; t < matrices; t++) {
         char *copy = allocate((size_t)(m * n) * size), *to = x + (size_t)(t * m * n) * size;
@@ -212,7 +212,7 @@ check_reduction(tsvd_handle *handle, int64_t m, int64_t n, tsvd_dtype dtype)
         }
         free(copy);
     }
-    CHECK(tsvd_reduction_apply(reduction, TSVD_RIGHT, 1, &y_array, &error) == TSVD_OK, "%s",
+    CHECK(tsvd_reduction_apply(reduction, TSVD_RIGHT, 1, &y_array, NULL, &error) == TSVD_OK, "%s",
           error.text);
     for (int64_t i = 0; i < matrices * m * n; i++) {
         const int64_t t = i / (m * n), row = i % (m * n) % m, column = i % (m * n) / m;

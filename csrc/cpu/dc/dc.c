@@ -26,6 +26,9 @@ enum {
    long as one on average, and 3.4 times in the median; from this order on about the same. */
 enum { SERIAL_ORDER = 256 };
 
+/* From this order on it is also asked within steps that are not products whether to go on. */
+enum { LONG_ORDER = 2048 };
+
 static void
 set_level(struct cpu_dc *run, int level)
 {
@@ -297,14 +300,16 @@ task_step(void *arg, int worker, int64_t task)
     const struct cpu_dc *run = arg;
     const int64_t index = node_of(run, task), items = items_of_task(run->step);
     struct part part = whole_of(run, run->step, index);
+    double done = dc_done(run->level);
 
     part.begin = (task - run->tasks[index]) * items;
     part.end = part.begin + items < part.end ? part.begin + items : part.end;
     make_step(run, worker, run->step, part);
-    return worker == 0 && run->step == DC_MULTIPLY
-               ? tsvdi_check(run->ctx, dc_done(run->level) +
-                                           (dc_done(run->level - 1) - dc_done(run->level)) *
-                                               (double)task / (double)run->tasks[run->nodes])
+    if (run->step == DC_MULTIPLY) { /* most of the work */
+        done += (dc_done(run->level - 1) - done) * (double)task / (double)run->tasks[run->nodes];
+    }
+    return worker == 0 && (run->step == DC_MULTIPLY || run->job->n >= LONG_ORDER)
+               ? tsvdi_check(run->ctx, done)
                : TSVD_OK;
 }
 
@@ -362,9 +367,9 @@ task_store(void *arg, int worker, int64_t index)
     const int64_t begin = index % tasks * CPU_STORE_RANKS;
     const int64_t end = begin + CPU_STORE_RANKS < k ? begin + CPU_STORE_RANKS : k;
 
-    (void)worker;
     tsvdi_cpu_store(run, index / tasks, begin, end);
-    return TSVD_OK;
+    return worker == 0 && run->job->n >= LONG_ORDER ? tsvdi_check(run->ctx, run->ctx->done)
+                                                    : TSVD_OK;
 }
 
 /* The values of the wanted slots.  Bisection refines them where full accuracy is asked, and where

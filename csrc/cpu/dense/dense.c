@@ -11,7 +11,9 @@
 
 enum {
     /* Columns whose signs are fixed together. */
-    SIGNS_TOGETHER = 64
+    SIGNS_TOGETHER = 64,
+    /* It is asked whether to go on when so many numbers were moved. */
+    NUMBERS_PER_CHECK = 1 << 22
 };
 
 /* W of all matrices of a chunk, but of one matrix at least, and no more than the threads need. */
@@ -166,7 +168,7 @@ reduce_one(void *arg, int worker, int64_t i)
     if (worker == 0 && run->workers > 1) {
         TSVD_TRY(tsvdi_check(run->ctx, DENSE_REDUCED * (double)i / (double)run->job->count));
     }
-    tsvdi_cpu_dense_load(run, i);
+    TSVD_TRY(tsvdi_cpu_dense_load(run, worker, i));
     if (run->job->tall) {
         TSVD_TRY(tsvdi_cpu_dense_qr(run, worker, m, run->tau + first));
         m.a = run->triangle + first * run->columns;
@@ -275,11 +277,15 @@ room(struct tsvd_context *ctx, struct dense_job *job)
 
 /* Moves `count` matrices of rows x columns from the beginning of an array to their places in it,
    and completes each by a part of the identity.  A number's place is not before where it was. */
-static void
-spread(struct dense_piece to, int64_t rows, int64_t columns, int64_t count)
+static tsvd_status
+spread(struct tsvd_context *ctx, struct dense_piece to, int64_t rows, int64_t columns,
+       int64_t count)
 {
+    int64_t moved = 0;
+    tsvd_status ret = TSVD_OK;
+
     if (to.rows == rows && to.columns == columns) {
-        return;
+        goto out;
     }
     for (int64_t i = count - 1; i >= 0; i--) {
         for (int64_t j = to.rows - 1; j >= 0; j--) {
@@ -291,8 +297,15 @@ spread(struct dense_piece to, int64_t rows, int64_t columns, int64_t count)
             if (j >= rows && j < to.columns) {
                 row[j] = 1;
             }
+            moved += to.columns;
+            if (moved >= NUMBERS_PER_CHECK) {
+                TSVD_TRY(tsvdi_check(ctx, DENSE_SOLVED));
+                moved = 0;
+            }
         }
     }
+out:
+    return ret;
 }
 
 void
@@ -361,13 +374,16 @@ back(struct tsvd_context *ctx, struct dense_job *job)
 {
     const struct dense_problem *p = job->problem;
     struct dense_run *run = job->held;
+    tsvd_status ret = TSVD_OK;
 
     run->ctx = ctx;
     if (p->b.vectors) {
-        spread(left_of(job), p->b.n, p->b.k, job->count);
-        spread(right_of(job), p->b.k, p->b.n, job->count);
+        TSVD_TRY(spread(ctx, left_of(job), p->b.n, p->b.k, job->count));
+        TSVD_TRY(spread(ctx, right_of(job), p->b.k, p->b.n, job->count));
     }
-    return tsvdi_cpu_dense_for_each(run, finish_one, run);
+    TSVD_TRY(tsvdi_cpu_dense_for_each(run, finish_one, run));
+out:
+    return ret;
 }
 
 /* ---- products with kept reflectors ---- */

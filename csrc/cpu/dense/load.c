@@ -7,8 +7,24 @@
 
 #include "cpu/dense/run.h"
 
-/* A square of so many rows and columns is copied at once, whichever of the two lie together. */
-enum { TILE = 32 };
+enum {
+    /* A square of so many rows and columns is copied at once, whichever of the two lie together. */
+    TILE = 32,
+    /* It is asked whether to go on when so many numbers were read. */
+    NUMBERS_PER_CHECK = 1 << 22
+};
+
+/* Counts numbers that were read, and asks. */
+static tsvd_status
+count_read(const struct dense_run *run, int worker, int64_t numbers, int64_t *read)
+{
+    *read += numbers;
+    if (*read < NUMBERS_PER_CHECK) {
+        return TSVD_OK;
+    }
+    *read = 0;
+    return dense_check(run, worker, 0);
+}
 
 /* W as it lies in A: where its first entry is, and the bytes between rows and between columns. */
 struct source {
@@ -59,22 +75,26 @@ largest_bits(const char *at, ptrdiff_t stride, int64_t count)
 }
 
 /* The same of a whole matrix, along the dimension whose entries lie closer together. */
-static real_int
-largest_of(const struct dense_run *run, struct source source)
+static tsvd_status
+largest_of(const struct dense_run *run, int worker, struct source source, real_int *largest)
 {
     const int by_columns = labs(source.row) <= labs(source.column);
     const int64_t lines = by_columns ? run->columns : run->rows;
     const int64_t count = by_columns ? run->rows : run->columns;
-    real_int largest = 0;
+    int64_t read = 0;
+    tsvd_status ret = TSVD_OK;
 
+    *largest = 0;
     for (int64_t i = 0; i < lines; i++) {
         const real_int bits =
             largest_bits(source.at + i * (by_columns ? source.column : source.row),
                          by_columns ? source.row : source.column, count);
 
-        largest = bits > largest ? bits : largest;
+        *largest = bits > *largest ? bits : *largest;
+        TSVD_TRY(count_read(run, worker, count, &read));
     }
-    return largest;
+out:
+    return ret;
 }
 
 /* 2^-exponent as a product, since one power may be out of range. */
@@ -99,16 +119,18 @@ copy_tile(struct source source, int64_t rows, int64_t columns, const real factor
     }
 }
 
-void
-tsvdi_cpu_dense_load(const struct dense_run *run, int64_t i)
+tsvd_status
+tsvdi_cpu_dense_load(const struct dense_run *run, int worker, int64_t i)
 {
     const int64_t rows = run->rows, columns = run->columns;
     const struct source source = source_of(run, run->flipped, run->job->begin + i);
-    const real_int largest = largest_of(run, source);
     real *w = run->w + i * rows * columns;
     real factor[2];
-    real_int exponent = 0;
+    real_int largest, exponent = 0;
+    int64_t read = 0;
+    tsvd_status ret = TSVD_OK;
 
+    TSVD_TRY(largest_of(run, worker, source, &largest));
     run->job->kind[i] = largest >= R_INFINITY_BITS ? NONFINITE : largest == 0 ? ZERO : ORDINARY;
     if (run->job->kind[i] == ORDINARY) {
         (void)r_split(r_from_bits(largest), &exponent);
@@ -116,7 +138,7 @@ tsvdi_cpu_dense_load(const struct dense_run *run, int64_t i)
     run->job->exponent[i] = exponent;
     if (run->job->kind[i] != ORDINARY) {
         memset(w, 0, (size_t)(rows * columns) * sizeof *w);
-        return;
+        goto out;
     }
     split_power(run->plain ? 0 : exponent, factor);
     for (int64_t j = 0; j < columns; j += TILE) {
@@ -127,7 +149,10 @@ tsvdi_cpu_dense_load(const struct dense_run *run, int64_t i)
             copy_tile(tile, rows - k < TILE ? rows - k : TILE,
                       columns - j < TILE ? columns - j : TILE, factor, w + j * rows + k, rows);
         }
+        TSVD_TRY(count_read(run, worker, TILE * rows, &read));
     }
+out:
+    return ret;
 }
 
 /* The largest magnitude of a line, as bits; `across` has those of the lines that cross it. */

@@ -6,6 +6,8 @@
 
 enum {
     PANEL = 32,
+    /* After a column of so many rows it is asked whether to go on, and else after a panel. */
+    LONG_COLUMN = 1 << 16,
     /* Rounding errors of long sums of equal terms add up, and they are the same in all columns
        behind a panel.  Of matrices with up to so many rows and columns products with V^T are sums
        of TERMS terms, added up behind that.  The second value of ones, 257 x 58, was 31 units of
@@ -18,15 +20,20 @@ enum {
 };
 
 /* The columns first .. last - 1, rows from `first` on. */
-static void
-factor_panel(struct dense_matrix m, int64_t first, int64_t last, real *tau)
+static tsvd_status
+factor_panel(const struct dense_run *run, int worker, struct dense_matrix m, int64_t first,
+             int64_t last, real *tau, double done)
 {
     const struct cpu_kernels *kernels = tsvdi_kernels();
+    tsvd_status ret = TSVD_OK;
 
     for (int64_t j = first; j < last; j++) {
         const int64_t length = m.rows - j;
         real *v = m.a + j * (m.stride + 1), sum[PANEL], beta;
 
+        if (j == first || length >= LONG_COLUMN) {
+            TSVD_TRY(dense_check(run, worker, done));
+        }
         tau[j] = tsvdi_cpu_dense_reflector(length, v, &beta);
         kernels->dots(length, last - j - 1, v + m.stride, m.stride, v, sum);
         for (int64_t k = 0; k < last - j - 1 && tau[j] != 0; k++) {
@@ -36,6 +43,8 @@ factor_panel(struct dense_matrix m, int64_t first, int64_t last, real *tau)
         }
         *v = beta;
     }
+out:
+    return ret;
 }
 
 tsvd_status
@@ -58,8 +67,7 @@ tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m, rea
         const struct dense_block rest = {m.a + last * m.stride + first, m.rows - first,
                                          m.columns - last, m.stride, 1};
 
-        TSVD_TRY(dense_check(run, worker, done));
-        factor_panel(m, first, last, tau);
+        TSVD_TRY(factor_panel(run, worker, m, first, last, tau, done));
         TSVD_TRY(tsvdi_cpu_dense_multiply(run, worker, &panel, 1, rest, done, 0));
     }
 out:

@@ -35,7 +35,9 @@ enum {
     PARTS = 8,
     PARTS_COLUMNS = 48,
     /* So many numbers are worth more than one thread. */
-    THREADS_NUMBERS = 1 << 15
+    THREADS_NUMBERS = 1 << 15,
+    /* After a pass over so many it is asked whether to go on, and else after a panel. */
+    LONG_PASS = 1 << 20
 };
 
 /* A panel under way.  Rows and columns have the numbers that they have in the matrix. */
@@ -249,8 +251,8 @@ reduce_row(struct slice *p, struct dense_bidiagonal *b)
 /* ---- panels ---- */
 
 /* Brings the rest of the matrix up to date. */
-static void
-update(const struct dense_run *run, const struct slice *p, int64_t next)
+static tsvd_status
+update(const struct dense_run *run, int worker, const struct slice *p, int64_t next, double done)
 {
     const real *v = p->m.a + p->first * p->m.stride + next;
     struct blas_product product = {
@@ -266,15 +268,18 @@ update(const struct dense_run *run, const struct slice *p, int64_t next)
         .ldb = p->m.columns,
         .ldc = p->m.stride,
     };
+    tsvd_status ret = TSVD_OK;
 
     if (product.n == 0) {
-        return;
+        goto out;
     }
-    tsvdi_cpu_dense_product(run, &product);
+    TSVD_TRY(tsvdi_cpu_dense_long_product(run, worker, &product, done));
     product.a = p->x + next;
     product.b = p->u + next;
     product.lda = p->m.rows;
-    tsvdi_cpu_dense_product(run, &product);
+    TSVD_TRY(tsvdi_cpu_dense_long_product(run, worker, &product, done));
+out:
+    return ret;
 }
 
 /* Keeps the reflectors of the right in the rows of the panel, where they are not read any more. */
@@ -301,16 +306,19 @@ tsvdi_cpu_dense_bidiagonalize(struct dense_run *run, int worker, struct dense_ma
         const int64_t left = m.columns - p.first, most = left < PANELS_FROM ? SMALL_PANEL : PANEL;
         const int64_t next = p.first + (left < most ? left : most);
         const double share = (double)left / (double)m.columns, qr = run->job->tall ? 0.5 : 0;
+        const double done = DENSE_REDUCED * (1 - (1 - qr) * share * share * share);
 
-        TSVD_TRY(dense_check(run, worker, DENSE_REDUCED * (1 - (1 - qr) * share * share * share)));
         for (p.row = p.first; p.row < next; p.row++) {
+            if (p.row == p.first || left * (m.rows - p.first) >= LONG_PASS) {
+                TSVD_TRY(dense_check(run, worker, done));
+            }
             reduce_column(&p, &b);
             if (p.row + 1 < m.columns) {
                 TSVD_TRY(tsvdi_host_for_each(threads_of(run, &p), parts_of(&p), pass_part, &p));
                 reduce_row(&p, &b);
             }
         }
-        update(run, &p, next);
+        TSVD_TRY(update(run, worker, &p, next, done));
         if (run->job->keep != KEEP_VALUES) {
             keep_rows(&p, next);
         }

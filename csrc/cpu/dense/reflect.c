@@ -4,6 +4,7 @@
  * Blocks of them are made one, H_0 H_1 ... = I - V T V^T with T upper triangular (Schreiber & Van
  * Loan 1989), so that BLAS does the work.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "cpu/dense/run.h"
@@ -94,20 +95,92 @@ tsvdi_cpu_dense_product(const struct dense_run *run, const struct blas_product *
                               multiply_part, &shared);
 }
 
+/* Multiplications between two questions whether to go on: 0.15 to 0.3 s of a core. */
+#define STEP_SIZE ((int64_t)4 << 30)
+
+/* The terms of a product of more than LONG_SUM terms are cut at multiples of STEP_TERMS, and C at
+   multiples of PRODUCT_SHARE.  tsvdi_blas_product() then makes the same tiles of the steps as of
+   the whole, in the same order. */
+enum { LONG_SUM = 1 << 16, STEP_TERMS = 256 };
+static_assert(STEP_SIZE > (int64_t)PRODUCT_SHARE * PRODUCT_SHARE * LONG_SUM,
+              "what is longer than a step can be cut");
+
+static int64_t
+half_of(int64_t count, int64_t unit)
+{
+    return (count / unit + 1) / 2 * unit;
+}
+
+tsvd_status
+tsvdi_cpu_dense_long_product(const struct dense_run *run, int worker,
+                             const struct blas_product *product, double done)
+{
+    const int64_t size = product->wide ? (int64_t)sizeof(double) : (int64_t)sizeof(real);
+    struct blas_product first = *product, second = *product;
+    tsvd_status ret = TSVD_OK;
+
+    if ((double)product->m * (double)product->n * (double)product->k <= (double)STEP_SIZE) {
+        tsvdi_cpu_dense_product(run, product);
+        return TSVD_OK;
+    }
+    if (product->k > LONG_SUM) {
+        first.k = half_of(product->k, STEP_TERMS);
+        second.k -= first.k;
+        second.a =
+            (const char *)second.a + first.k * (product->a_transposed ? 1 : product->lda) * size;
+        second.b =
+            (const char *)second.b + first.k * (product->b_transposed ? product->ldb : 1) * size;
+        second.overwrite = 0;
+    } else if (product->m > product->n) {
+        first.m = half_of(product->m, PRODUCT_SHARE);
+        second.m -= first.m;
+        second.a =
+            (const char *)second.a + first.m * (product->a_transposed ? product->lda : 1) * size;
+        second.c = (char *)second.c + first.m * size;
+    } else {
+        first.n = half_of(product->n, PRODUCT_SHARE);
+        second.n -= first.n;
+        second.b =
+            (const char *)second.b + first.n * (product->b_transposed ? 1 : product->ldb) * size;
+        second.c = (char *)second.c + first.n * product->ldc * size;
+    }
+    TSVD_TRY(tsvdi_cpu_dense_long_product(run, worker, &first, done));
+    TSVD_TRY(dense_check(run, worker, done));
+    TSVD_TRY(tsvdi_cpu_dense_long_product(run, worker, &second, done));
+out:
+    return ret;
+}
+
+/* Who multiplies, and how much is done. */
+struct caller {
+    const struct dense_run *run;
+    int worker;
+    double done;
+};
+
+static tsvd_status
+multiply_some(const struct caller *caller, struct blas_product product)
+{
+    return tsvdi_cpu_dense_long_product(caller->run, caller->worker, &product, caller->done);
+}
+
 /* The product of a block's V^T, as `product` says, which overwrites C.  terms: 0, or how many terms
    are summed before they are added to C. */
-static void
-multiply_long(const struct dense_run *run, struct blas_product product, int64_t terms)
+static tsvd_status
+multiply_long(const struct caller *caller, struct blas_product product, int64_t terms)
 {
     const int64_t whole = product.k, size = (int64_t)sizeof(real);
+    tsvd_status ret = TSVD_OK;
 
     for (int64_t k = 0; k < whole; k += product.k) {
         product.k = terms > 0 && whole - k > terms ? terms : whole - k;
-        tsvdi_cpu_dense_product(run, &product);
+        TSVD_TRY(multiply_some(caller, product));
         product.a = (const char *)product.a + product.k * size; /* A is transposed, B is not */
         product.b = (const char *)product.b + product.k * size;
         product.overwrite = 0;
     }
+out:
+    return ret;
 }
 
 /* ---- one block ---- */
@@ -150,25 +223,26 @@ copy_block(const struct dense_reflectors *r, int64_t first, struct block *b)
 }
 
 /* T: column i is -tau_i T (V^T v_i) above the diagonal, and tau_i on it. */
-static void
-make_t(const struct dense_run *run, const real *tau, struct block *b)
+static tsvd_status
+make_t(const struct caller *caller, const real *tau, struct block *b)
 {
     const int64_t width = b->width;
+    tsvd_status ret = TSVD_OK;
 
-    multiply_long(run,
-                  (struct blas_product){.m = width,
-                                        .n = width,
-                                        .k = b->length,
-                                        .a_transposed = 1,
-                                        .overwrite = 1,
-                                        .factor = 1,
-                                        .a = b->v,
-                                        .b = b->v,
-                                        .c = b->gram,
-                                        .lda = b->length,
-                                        .ldb = b->length,
-                                        .ldc = DENSE_BLOCK},
-                  b->terms);
+    TSVD_TRY(multiply_long(caller,
+                           (struct blas_product){.m = width,
+                                                 .n = width,
+                                                 .k = b->length,
+                                                 .a_transposed = 1,
+                                                 .overwrite = 1,
+                                                 .factor = 1,
+                                                 .a = b->v,
+                                                 .b = b->v,
+                                                 .c = b->gram,
+                                                 .lda = b->length,
+                                                 .ldb = b->length,
+                                                 .ldc = DENSE_BLOCK},
+                           b->terms));
     for (int64_t i = 0; i < width; i++) {
         real *column = b->t + i * DENSE_BLOCK, factor[DENSE_BLOCK];
 
@@ -179,90 +253,100 @@ make_t(const struct dense_run *run, const real *tau, struct block *b)
         tsvdi_kernels()->accumulate(i, i, factor, b->t, DENSE_BLOCK, column);
         column[i] = tau[i];
     }
+out:
+    return ret;
 }
 
 /* Vectors that are columns to BLAS: X := X - V (T (V^T X)), or with T^T. */
-static void
-multiply_left(const struct dense_run *run, const struct block *b, int transposed,
+static tsvd_status
+multiply_left(const struct caller *caller, const struct block *b, int transposed,
               const struct dense_block *x)
 {
-    multiply_long(run,
-                  (struct blas_product){.m = b->width,
-                                        .n = x->count,
-                                        .k = b->length,
-                                        .a_transposed = 1,
-                                        .overwrite = 1,
-                                        .factor = 1,
-                                        .a = b->v,
-                                        .b = x->x,
-                                        .c = b->product,
-                                        .lda = b->length,
-                                        .ldb = x->stride,
-                                        .ldc = DENSE_BLOCK},
-                  b->terms);
-    tsvdi_cpu_dense_product(run, &(struct blas_product){.m = b->width,
-                                                        .n = x->count,
-                                                        .k = b->width,
-                                                        .a_transposed = transposed,
-                                                        .overwrite = 1,
-                                                        .factor = 1,
-                                                        .a = b->t,
-                                                        .b = b->product,
-                                                        .c = b->other,
-                                                        .lda = DENSE_BLOCK,
-                                                        .ldb = DENSE_BLOCK,
-                                                        .ldc = DENSE_BLOCK});
-    tsvdi_cpu_dense_product(run, &(struct blas_product){.m = b->length,
-                                                        .n = x->count,
-                                                        .k = b->width,
-                                                        .factor = -1,
-                                                        .a = b->v,
-                                                        .b = b->other,
-                                                        .c = x->x,
-                                                        .lda = b->length,
-                                                        .ldb = DENSE_BLOCK,
-                                                        .ldc = x->stride});
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(multiply_long(caller,
+                           (struct blas_product){.m = b->width,
+                                                 .n = x->count,
+                                                 .k = b->length,
+                                                 .a_transposed = 1,
+                                                 .overwrite = 1,
+                                                 .factor = 1,
+                                                 .a = b->v,
+                                                 .b = x->x,
+                                                 .c = b->product,
+                                                 .lda = b->length,
+                                                 .ldb = x->stride,
+                                                 .ldc = DENSE_BLOCK},
+                           b->terms));
+    TSVD_TRY(multiply_some(caller, (struct blas_product){.m = b->width,
+                                                         .n = x->count,
+                                                         .k = b->width,
+                                                         .a_transposed = transposed,
+                                                         .overwrite = 1,
+                                                         .factor = 1,
+                                                         .a = b->t,
+                                                         .b = b->product,
+                                                         .c = b->other,
+                                                         .lda = DENSE_BLOCK,
+                                                         .ldb = DENSE_BLOCK,
+                                                         .ldc = DENSE_BLOCK}));
+    TSVD_TRY(multiply_some(caller, (struct blas_product){.m = b->length,
+                                                         .n = x->count,
+                                                         .k = b->width,
+                                                         .factor = -1,
+                                                         .a = b->v,
+                                                         .b = b->other,
+                                                         .c = x->x,
+                                                         .lda = b->length,
+                                                         .ldb = DENSE_BLOCK,
+                                                         .ldc = x->stride}));
+out:
+    return ret;
 }
 
 /* Vectors that are rows to BLAS: X := X - ((X V) T^T) V^T, or with T. */
-static void
-multiply_right(const struct dense_run *run, const struct block *b, int transposed,
+static tsvd_status
+multiply_right(const struct caller *caller, const struct block *b, int transposed,
                const struct dense_block *x)
 {
-    tsvdi_cpu_dense_product(run, &(struct blas_product){.m = x->count,
-                                                        .n = b->width,
-                                                        .k = b->length,
-                                                        .overwrite = 1,
-                                                        .factor = 1,
-                                                        .a = x->x,
-                                                        .b = b->v,
-                                                        .c = b->product,
-                                                        .lda = x->stride,
-                                                        .ldb = b->length,
-                                                        .ldc = x->count});
-    tsvdi_cpu_dense_product(run, &(struct blas_product){.m = x->count,
-                                                        .n = b->width,
-                                                        .k = b->width,
-                                                        .b_transposed = !transposed,
-                                                        .overwrite = 1,
-                                                        .factor = 1,
-                                                        .a = b->product,
-                                                        .b = b->t,
-                                                        .c = b->other,
-                                                        .lda = x->count,
-                                                        .ldb = DENSE_BLOCK,
-                                                        .ldc = x->count});
-    tsvdi_cpu_dense_product(run, &(struct blas_product){.m = x->count,
-                                                        .n = b->length,
-                                                        .k = b->width,
-                                                        .b_transposed = 1,
-                                                        .factor = -1,
-                                                        .a = b->other,
-                                                        .b = b->v,
-                                                        .c = x->x,
-                                                        .lda = x->count,
-                                                        .ldb = b->length,
-                                                        .ldc = x->stride});
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(multiply_some(caller, (struct blas_product){.m = x->count,
+                                                         .n = b->width,
+                                                         .k = b->length,
+                                                         .overwrite = 1,
+                                                         .factor = 1,
+                                                         .a = x->x,
+                                                         .b = b->v,
+                                                         .c = b->product,
+                                                         .lda = x->stride,
+                                                         .ldb = b->length,
+                                                         .ldc = x->count}));
+    TSVD_TRY(multiply_some(caller, (struct blas_product){.m = x->count,
+                                                         .n = b->width,
+                                                         .k = b->width,
+                                                         .b_transposed = !transposed,
+                                                         .overwrite = 1,
+                                                         .factor = 1,
+                                                         .a = b->product,
+                                                         .b = b->t,
+                                                         .c = b->other,
+                                                         .lda = x->count,
+                                                         .ldb = DENSE_BLOCK,
+                                                         .ldc = x->count}));
+    TSVD_TRY(multiply_some(caller, (struct blas_product){.m = x->count,
+                                                         .n = b->length,
+                                                         .k = b->width,
+                                                         .b_transposed = 1,
+                                                         .factor = -1,
+                                                         .a = b->other,
+                                                         .b = b->v,
+                                                         .c = x->x,
+                                                         .lda = x->count,
+                                                         .ldb = b->length,
+                                                         .ldc = x->stride}));
+out:
+    return ret;
 }
 
 tsvd_status
@@ -271,12 +355,13 @@ tsvdi_cpu_dense_multiply(struct dense_run *run, int worker, const struct dense_r
 {
     const int64_t blocks = (r->count + DENSE_BLOCK - 1) / DENSE_BLOCK, count = block.count;
     struct block b = {.v = dense_room(run, worker), .terms = r->terms};
+    struct caller caller = {run, worker, done};
     tsvd_status ret = TSVD_OK;
 
     for (int64_t step = 0; step < blocks && count > 0; step++) {
         const int64_t first = (transposed ? step : blocks - 1 - step) * DENSE_BLOCK;
 
-        TSVD_TRY(dense_check(run, worker, done + share * (double)step / (double)blocks));
+        caller.done = done + share * (double)step / (double)blocks;
         b.width = r->count - first < DENSE_BLOCK ? r->count - first : DENSE_BLOCK;
         b.length = r->length - first;
         b.t = b.v + b.width * b.length;
@@ -284,17 +369,18 @@ tsvdi_cpu_dense_multiply(struct dense_run *run, int worker, const struct dense_r
         b.product = b.gram + DENSE_BLOCK * DENSE_BLOCK;
         b.other = b.product + DENSE_BLOCK * LOT;
         copy_block(r, first, &b);
-        make_t(run, r->tau + first, &b);
+        TSVD_TRY(make_t(&caller, r->tau + first, &b));
         for (int64_t at = 0; at < count; at += LOT) {
             struct dense_block x = block;
 
+            TSVD_TRY(dense_check(run, worker, caller.done));
             x.count = count - at < LOT ? count - at : LOT;
             x.x += (r->from + first) * (block.rows ? 1 : block.stride) +
                    at * (block.rows ? block.stride : 1);
             if (block.rows) {
-                multiply_left(run, &b, transposed, &x);
+                TSVD_TRY(multiply_left(&caller, &b, transposed, &x));
             } else {
-                multiply_right(run, &b, transposed, &x);
+                TSVD_TRY(multiply_right(&caller, &b, transposed, &x));
             }
         }
     }

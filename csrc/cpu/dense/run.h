@@ -55,7 +55,7 @@ dense_room(const struct dense_run *run, int worker)
 
 /* Asks whether to go on, if the thread may. */
 static inline tsvd_status
-dense_check(struct dense_run *run, int worker, double done)
+dense_check(const struct dense_run *run, int worker, double done)
 {
     return worker == 0 && run->workers == 1 ? tsvdi_check(run->ctx, done) : TSVD_OK;
 }
@@ -68,7 +68,7 @@ tsvd_status tsvdi_cpu_dense_for_each(struct dense_run *run, tsvd_task task, void
 
 /* load.c: W of matrix i of the job, with its kind and its exponent.  One that is not ordinary
    becomes zero. */
-void tsvdi_cpu_dense_load(const struct dense_run *run, int64_t i);
+tsvd_status tsvdi_cpu_dense_load(const struct dense_run *run, int worker, int64_t i);
 
 /* load.c: the sizes of the rows and columns of W, of matrix i: the exponents of their largest
    entries as A has them, or INT64_MIN of zeros.  row [run->rows], column [run->columns].  Returns
@@ -145,6 +145,10 @@ enum { DENSE_BLOCK = 64 };
 
 /* reflect.c: a product, shared out over the run's threads.  The results do not depend on them. */
 void tsvdi_cpu_dense_product(const struct dense_run *run, const struct blas_product *product);
+
+/* reflect.c: the same, with questions whether to go on: tsvdi_check() is told `done`. */
+tsvd_status tsvdi_cpu_dense_long_product(const struct dense_run *run, int worker,
+                                         const struct blas_product *product, double done);
 
 /* reflect.c: vectors := Q vectors, Q = H_0 H_1 ..., or Q^T vectors.  tsvdi_check() is told `done`
    at the beginning, and `share` more at the end. */

@@ -146,8 +146,8 @@ typedef tsvd_status (*inverter)(struct dense_run *run, int64_t n, real *s,
 
 /* Inverts matrix i. */
 static tsvd_status
-invert_matrix(struct inverse_run *run, struct dense_run *dense, const struct inverse_room *room,
-              int64_t i, inverter invert_s, int *outcome)
+invert_matrix(struct inverse_run *run, struct dense_run *dense, int worker,
+              const struct inverse_room *room, int64_t i, inverter invert_s, int *outcome)
 {
     const struct dense_job *load = &run->job->load;
     const int64_t n = dense->rows, count = n * n;
@@ -161,7 +161,7 @@ invert_matrix(struct inverse_run *run, struct dense_run *dense, const struct inv
     tsvd_status ret = TSVD_OK;
 
     *outcome = INVERSE_FOUND;
-    tsvdi_cpu_dense_load(dense, i);
+    TSVD_TRY(tsvdi_cpu_dense_load(dense, worker, i));
     if (load->kind[i] == NONFINITE) {
         tsvdi_host_fill_nan(count, x);
         goto out;
@@ -191,8 +191,8 @@ out:
 
 /* The same beyond the range of numbers. */
 static tsvd_status
-invert_wide(struct inverse_run *run, struct dense_run *dense, const struct inverse_room *room,
-            int64_t i)
+invert_wide(struct inverse_run *run, struct dense_run *dense, int worker,
+            const struct inverse_room *room, int64_t i)
 {
     const int exponent = (int)run->job->load.exponent[i];
     const int64_t n = dense->rows;
@@ -204,7 +204,7 @@ invert_wide(struct inverse_run *run, struct dense_run *dense, const struct inver
 
     TSVD_TRY(
         tsvdi_alloc(dense->ctx, tsvdi_cpu_inverse_wide_room(n, dense->threads), (void **)&memory));
-    tsvdi_cpu_dense_load(dense, i);
+    TSVD_TRY(tsvdi_cpu_dense_load(dense, worker, i));
     run->rcond[i] = SINGULAR;
     TSVD_TRY(tsvdi_cpu_inverse_balance(dense, n, exponent, x, room, &norm));
     TSVD_TRY(tsvdi_cpu_inverse_wide(dense, n, exponent, x, room, memory, &inverse_norm, &outcome));
@@ -228,7 +228,7 @@ invert_one(void *arg, int worker, int64_t i)
     if (worker == 0) {
         TSVD_TRY(tsvdi_check(run->dense.ctx, (double)i / (double)run->job->load.count));
     }
-    TSVD_TRY(invert_matrix(run, &run->dense, &room, i, tsvdi_cpu_inverse_lu, &outcome));
+    TSVD_TRY(invert_matrix(run, &run->dense, worker, &room, i, tsvdi_cpu_inverse_lu, &outcome));
     run->job->grown[i] = outcome == INVERSE_GREW || run->rcond[i] == OUT_OF_RANGE;
 out:
     return ret;
@@ -291,10 +291,11 @@ rescue_one(void *arg, int worker, int64_t unused)
 
     (void)unused;
     if (t->run->rcond[t->index] != OUT_OF_RANGE) {
-        TSVD_TRY(invert_matrix(t->run, &t->dense, &room, t->index, tsvdi_cpu_inverse_qr, &outcome));
+        TSVD_TRY(invert_matrix(t->run, &t->dense, worker, &room, t->index, tsvdi_cpu_inverse_qr,
+                               &outcome));
     }
     if (t->run->rcond[t->index] == OUT_OF_RANGE) {
-        TSVD_TRY(invert_wide(t->run, &t->dense, &room, t->index));
+        TSVD_TRY(invert_wide(t->run, &t->dense, worker, &room, t->index));
     }
     add_findings(t->run, t->index);
 out:

@@ -557,9 +557,11 @@ TSVD_API tsvd_status tsvd_reduction_select(tsvd_reduction *reduction, double low
                                            int64_t *first, int64_t *count, tsvd_error *error);
 
 /* Replaces X by Q X, or Q^T X if `transposed`, or the same for P.  x: (batch..., m, c) for Q and
-   (batch..., n, c) for P, any c, C-contiguous, of the dtype of a, in and out. */
+   (batch..., n, c) for P, any c, C-contiguous, of the dtype of a, in and out.  options: NULL: the
+   defaults; check and check_arg are read. */
 TSVD_API tsvd_status tsvd_reduction_apply(tsvd_reduction *reduction, tsvd_side side, int transposed,
-                                          const tsvd_array *x, tsvd_error *error);
+                                          const tsvd_array *x, const tsvd_options *options,
+                                          tsvd_error *error);
 
 /* The rest of tsvd_dense_svd(), with the same arguments.  May be called several times. */
 TSVD_API tsvd_status tsvd_reduction_svd(tsvd_reduction *reduction, const tsvd_options *options,

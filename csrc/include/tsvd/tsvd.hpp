@@ -999,11 +999,12 @@ template <class real> class reduction
 
     /* X := Q X or Q^T X (TSVD_LEFT), or the same with P (TSVD_RIGHT).  x: (batch..., m, c) for Q
        and (batch..., n, c) for P, any c, C-contiguous. */
-    void apply(tsvd_side side, bool transposed, const array<real> &x) const
+    void apply(tsvd_side side, bool transposed, const array<real> &x, const options &o = {}) const
     {
+        detail::c_options c(o);
         tsvd_error e = {};
 
-        detail::check(tsvd_reduction_apply(get(), side, transposed ? 1 : 0, &x.get(), &e), e);
+        c.check(tsvd_reduction_apply(get(), side, transposed ? 1 : 0, &x.get(), c.get(), &e), e);
     }
 
     /* The rest of dense_svd() and dense_svdvals(), as often as it is wanted. */
