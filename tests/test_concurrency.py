@@ -240,6 +240,109 @@ for child in children:
     run(program)
 
 
+def test_fork_beside_every_call():
+    """Children that are forked while other threads compute: they and these have the same bits."""
+    program = """
+import os, pickle, random, signal, threading, warnings
+import numpy as np
+import tsvd
+from tsvd import linalg
+
+warnings.simplefilter("ignore", DeprecationWarning)
+rng = np.random.default_rng(0)
+a, batch = rng.standard_normal((250, 250)), rng.standard_normal((40, 30, 30))
+d, e = rng.random(700), rng.random(699)
+calls = [
+    lambda: linalg.svd(a).U,
+    lambda: linalg.svd(batch).U,
+    lambda: linalg.svd(np.vstack([a[:, :30]] * 4), False).U,
+    lambda: linalg.svd(a[:90, :90], method="jacobi").U,
+    lambda: linalg.svdvals(a),
+    lambda: pickle.loads(pickle.dumps(linalg.bidiagonalize(a))).form_q(),
+    lambda: tsvd.svd(d, e, method="dc").L,
+    lambda: tsvd.svd(d, e, method="twisted").L,
+    lambda: tsvd.svd(d[:200], e[:199], method="qr").L,
+    lambda: tsvd.svd(d[:90], e[:89], method="givens").L,
+    lambda: tsvd.svdvals(d, e),
+]
+expected = [call() for call in calls]
+done, wrong = threading.Event(), []
+
+def right(i):
+    return np.array_equal(calls[i](), expected[i])
+
+def work(seed):
+    order = random.Random(seed)
+    while not done.is_set():
+        i = order.randrange(len(calls))
+        if not right(i):
+            wrong.append(i)
+
+threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+for thread in threads:
+    thread.start()
+for i in [*range(len(calls))] * 2:
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        os._exit(not right(i))
+    assert os.waitpid(child, 0)[1] == 0, i
+done.set()
+for thread in threads:
+    thread.join()
+assert not wrong
+"""
+    run(program)
+
+
+def test_fork_beside_a_thread_that_uses_a_form():
+    """The child is told that the form was in use. It does not wait for a thread it lacks."""
+    program = """
+import os, signal, threading, warnings
+import numpy as np
+from tsvd import linalg
+
+warnings.simplefilter("ignore", DeprecationWarning)
+form = linalg.bidiagonalize(np.random.default_rng(0).standard_normal((900, 900)))
+begun = threading.Event()
+thread = threading.Thread(target=lambda: form.svd(progress=lambda done: begun.set()))
+thread.start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    try:
+        form.d
+    except RuntimeError as error:
+        os._exit(0 if "fork" in str(error) else 2)
+    os._exit(1)
+assert os.waitpid(child, 0)[1] == 0
+thread.join()
+assert form.d.shape == (900,)
+"""
+    run(program)
+
+
+@pytest.mark.parametrize("start", ["fork", "forkserver", "spawn"])
+def test_a_form_goes_to_other_processes(start, tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(f"""
+import multiprocessing, warnings
+import numpy as np
+from tsvd import linalg
+
+def values(form):
+    return form.svdvals().tobytes()
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", DeprecationWarning)
+    form = linalg.bidiagonalize(np.random.default_rng(0).standard_normal((200, 150)))
+    with multiprocessing.get_context({start!r}).Pool(2) as pool:
+        assert pool.map(values, [form] * 4) == [values(form)] * 4
+""")
+    run(f"import subprocess, sys; subprocess.run([sys.executable, {str(file)!r}], check=True)")
+
+
 def test_first_calls_of_many_threads_at_once():
     """Threads that all find SciPy's BLAS not loaded yet: each has the right result."""
     program = """
@@ -283,6 +386,38 @@ def work():
     tsvd.svd(d, e, device="cpu", **{options!r})
     tsvd.svd(np.ones((20, 30)), np.ones((20, 29)), device="cpu", **{options!r})
     tsvd.svdvals(d, e, device="cpu")
+    done.append(1)
+
+threading.stack_size(32768)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+assert done
+"""
+    run(program)
+
+
+def test_dense_matrices_in_threads_with_small_stacks():
+    program = """
+import threading
+import numpy as np
+import scipy.linalg  # whose import takes more
+from tsvd import linalg
+
+rng = np.random.default_rng(0)
+a, batch = rng.standard_normal((300, 300)), rng.standard_normal((20, 40, 30))
+done = []
+
+def work():
+    for x in (a, a[:, :40], a[:40], a.astype(np.float32), batch):
+        for method in ("auto", "dc", "twisted", "qr"):
+            linalg.svd(x, method=method)
+        linalg.svd(x[..., :50, :50], method="givens")
+        linalg.svd(x[..., :90, :90], method="jacobi")
+        linalg.svdvals(x)
+        form = linalg.bidiagonalize(x)
+        form.form_q(), form.svd()
+    linalg.svd(a, select="v", select_range=(1, 5))
     done.append(1)
 
 threading.stack_size(32768)

@@ -306,8 +306,8 @@ def export(x, stream):
         x = x.resolve_neg()  # DLPack cannot say that the signs are to be changed
     if stream is not None and library_of(x) == "torch":
         if stream == _current_stream(x, x.get_device())[0]:
-            return _capsule(x, _SAME)
-        if stream == _PER_THREAD:
+            stream = _SAME
+        elif stream == _PER_THREAD:
             stream = _LEGACY  # PyTorch refuses the other, which waits for this one
     with _current_device(x):
         return _capsule(x, stream)
@@ -360,14 +360,24 @@ def from_host(x, like):
     return x
 
 
+_ANY_DEVICE = contextlib.nullcontext()
+
+
 def _current_device(x):
-    """Makes the device of an array the current one of its library, where that matters."""
+    """Makes the device of an array the current one of its library, where that matters.
+
+    PyTorch exports no tensor of another device, and takes the streams of DLPack for those of the
+    current one.
+    """
     library = library_of(x)
     if library == "torch" and x.is_cuda:
-        return sys.modules["torch"].cuda.device(x.device)
+        torch = sys.modules["torch"]
+        index = x.get_device()
+        # to enter a device takes some microseconds
+        return _ANY_DEVICE if torch._C._cuda_getDevice() == index else torch.cuda.device(index)
     if library == "cupy":
         return x.device
-    return contextlib.nullcontext()
+    return _ANY_DEVICE
 
 
 # ---- streams ----
