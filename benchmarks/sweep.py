@@ -37,7 +37,7 @@ DTYPES = ("float64", "float32")
 FAMILIES = ("chi", "toeplitz", "uniform_1")
 
 SAMPLE = 0.002  # seconds of a timing, in which a short call is repeated on the CPU
-REPEATS, FEWER, LONG = 7, 2, 0.1  # timings; of calls over LONG seconds
+REPEATS, FEWER, LONG = 6, 2, 0.1  # timings; of calls over LONG seconds
 LOOKS, MORE = 6, 3  # how often suspicious sizes are timed again, with how many times the timings
 
 # Numbers that matrices are made of; a curve ends before it needs more.
@@ -50,7 +50,7 @@ NARROW = {"cpu": (32, 256), "cuda": (64, 512)}  # columns of tall matrices
 TALLEST = 20
 SELECTED = 10
 SELECTED_OF = {"cpu": (300, 1000), "cuda": (500, 4096, 65_536)}  # bidiagonal
-SELECTED_OF_DENSE = {"cpu": (300, 1000), "cuda": (500, 4096)}
+SELECTED_OF_DENSE = {"cpu": (300,), "cuda": (512, 2048)}
 MATRICES, SMALL = 1_000_000, (1, 4, 16, 32, 64)
 BATCHES, LARGEST_IN_BATCH = {"cpu": (20, 1000), "cuda": (20, 10_000)}, 1024
 
@@ -68,6 +68,11 @@ class Curve:
     work: Callable
     is_cube: bool = False
 
+    @property
+    def weight(self):
+        """Its share of the time, beside that of others: large sizes take long."""
+        return 3 if self.is_cube or self.group == "jacobi" else 1
+
 
 def run(path, threads, device, group, seconds):
     """Writes `path`. The exit status is 0 if there is no cliff."""
@@ -78,7 +83,7 @@ def run(path, threads, device, group, seconds):
     print(f"{'curve':<66}{'sizes':>24}{'worst':>8}  where", flush=True)
     cases = []
     for i, curve in enumerate(curves):
-        share = (until - time.monotonic()) / (len(curves) - i)
+        share = (until - time.monotonic()) * curve.weight / sum(c.weight for c in curves[i:])
         cases.append(_show(_follow(curve, timer, time.monotonic() + share)))
     return bars.conclude(
         path, threads, load, _bars(cases), device=device, ratio=RATIO, limit=LIMIT, cases=cases
@@ -97,9 +102,14 @@ def _steps(first, last):
 
 
 def _curves(device):
+    """In float32 there are fewer of each kind."""
     for dtype in DTYPES:
         for make in (_square, _tall, _batches, _selections, _bidiagonals, _inverses):
             yield from make(device, dtype)
+
+
+def _some(of, dtype, first=0):
+    return of if dtype == "float64" else of[first : first + 1]
 
 
 def _square(device, dtype):
@@ -114,12 +124,12 @@ def _square(device, dtype):
 
 
 def _tall(device, dtype):
-    for n in NARROW[device]:
+    for n in _some(NARROW[device], dtype):
         rows = tuple(
             round(n * 1.1 * RATIO**i) for i in range(50) if 1.1 * RATIO**i < TALLEST * RATIO
         )
-        for wide in (False, True):
-            for vectors in (True, False):
+        for wide in _some((False, True), dtype):
+            for vectors in _some((True, False), dtype):
                 name = f"{n} {'rows' if wide else 'columns'}"
                 name += ", all vectors" if vectors else ", values alone"
                 call = functools.partial(_dense, device, dtype, vectors)
@@ -138,21 +148,21 @@ def _tall(device, dtype):
 
 def _batches(device, dtype):
     counts = _steps(1, MATRICES)
-    for n in SMALL:
+    for n in _some(SMALL, dtype, 2):
         call = functools.partial(_dense, device, dtype, True)
         yield Curve(
             *("batch", f"dense, n = {n}, all vectors", dtype, "matrices", counts),
             *(lambda count, f=call, n=n: f((count, n, n)), lambda count: count),
         )
-    for n in SMALL[2:]:
-        for vectors in (True, False):
+    for n in _some(SMALL[2:], dtype):
+        for vectors in _some((True, False), dtype):
             name = f"bidiagonal, n = {n}, {'all vectors' if vectors else 'values alone'}"
             call = functools.partial(_bidiagonal_batch, device, dtype, vectors)
             yield Curve(
                 *("batch", name, dtype, "matrices", counts),
                 *(lambda count, f=call, n=n: f(count, n), lambda count: count),
             )
-    for count in BATCHES[device]:
+    for count in _some(BATCHES[device], dtype):
         sizes = _steps(1, LARGEST_IN_BATCH)
         call = functools.partial(_dense, device, dtype, True)
         yield Curve(
@@ -167,14 +177,14 @@ def _batches(device, dtype):
 
 
 def _selections(device, dtype):
-    for n in SELECTED_OF[device]:
+    for n in _some(SELECTED_OF[device], dtype):
         call = functools.partial(_bidiagonal, device, dtype, "chi", True, n)
         yield Curve("subset", f"bidiagonal, n = {n:,}", dtype, "k", _steps(1, n), call, lambda k: k)
-    for n in SELECTED_OF_DENSE[device]:
+    for n in _some(SELECTED_OF_DENSE[device], dtype):
         call = functools.partial(_dense, device, dtype, True, (n, n))
         yield Curve("subset", f"dense, n = {n:,}", dtype, "k", _steps(1, n), call, lambda k: k)
     sizes = _steps(SELECTED, LARGEST[device]["long"])
-    for family in FAMILIES:
+    for family in _some(FAMILIES, dtype):
         call = functools.partial(_bidiagonal, device, dtype, family, True, k=SELECTED)
         yield Curve(
             *("subset", f"bidiagonal, {SELECTED} largest, {family}", dtype, "n", sizes),
@@ -191,7 +201,7 @@ def _selections(device, dtype):
 def _bidiagonals(device, dtype):
     sizes = _steps(1, LARGEST[device]["bidiagonal"])
     for name, vectors in (("all vectors", True), ("values alone", False)):
-        for family in FAMILIES:
+        for family in _some(FAMILIES, dtype):
             call = functools.partial(_bidiagonal, device, dtype, family, vectors)
             yield Curve("bidiagonal", f"{name}, {family}", dtype, "n", sizes, call, lambda n: n**2)
 
@@ -203,7 +213,7 @@ def _inverses(device, dtype):
 
     sizes = _steps(1, LARGEST[device]["square"])
     yield Curve("inverse", "one", dtype, "n", sizes, lambda n: call(n, n), lambda n: n**3, True)
-    for n in SMALL[1:]:
+    for n in _some(SMALL[1:], dtype, 2):
         yield Curve(
             *("inverse", f"batch, n = {n}", dtype, "matrices", _steps(1, MATRICES)),
             *(lambda count, n=n: call(count, n, n), lambda count: count),
@@ -320,7 +330,7 @@ def _follow(curve, timer, until):
         work.append(curve.work(size))
         if seconds:
             expected = seconds[-1] * max(work[-1] / work[-2], 1)
-            if now + (REPEATS if expected < LONG else FEWER) * expected > until:
+            if now + (1 + (REPEATS if expected < LONG else FEWER)) * expected > until:
                 break
         try:
             seconds.append(timer.least(curve.prepare(size)))

@@ -339,7 +339,7 @@ def _sweep(content):
         sizes = case["sizes"]
         covered = f"{case['axis']} = {sizes[0]:,} to {sizes[-1]:,}" if sizes else "none"
         steps = (
-            (_times(step["times"]), f"{step['from']:,} to {step['to']:,}") if step else ("", "")
+            (f"{step['times']:.2f}×", f"{step['from']:,} to {step['to']:,}") if step else ("", "")
             for step in (case["worst"], case["cube"])
         )
         what = f"{case['group']}: {case['what']}"
@@ -638,6 +638,18 @@ TABLES = {
     "measured_stress_jacobi_cpu": (_measured_stress("dense draws"), "stress_jacobi_cpu.json"),
     "stress_evolve_cpu": (_stress, "stress_evolve_cpu.json"),
     "measured_stress_evolve_cpu": (_measured_stress("evaluations"), "stress_evolve_cpu.json"),
+    "stress_evolve_dense_cpu": (_stress, "stress_evolve_dense_cpu.json"),
+    "measured_stress_evolve_dense_cpu": (
+        _measured_stress("evaluations"),
+        "stress_evolve_dense_cpu.json",
+    ),
+    "stress_evolve_jacobi_cpu": (_stress, "stress_evolve_jacobi_cpu.json"),
+    "measured_stress_evolve_jacobi_cpu": (
+        _measured_stress("evaluations"),
+        "stress_evolve_jacobi_cpu.json",
+    ),
+    "stress_inverse_cpu": (_stress, "stress_inverse_cpu.json"),
+    "measured_stress_inverse_cpu": (_measured_stress("inverses"), "stress_inverse_cpu.json"),
     "stress_cuda": (_stress, "stress_cuda.json"),
     "measured_stress_cuda": (_measured_stress("draws"), "stress_cuda.json"),
     "stress_twisted_cuda": (_stress, "stress_twisted_cuda.json"),

@@ -162,7 +162,8 @@ solve_part(struct dense_call *call, int64_t first, int64_t count, double eps, ts
     ret = tsvdi_svd(&b, &own, call->ctx.error);
     if (ret != TSVD_OK && call->ctx.total > 1 && call->ctx.error->matrix >= 0) {
         call->ctx.error->matrix += job->begin;
-    } else if (ret == TSVD_ERR_NO_CONVERGENCE && call->ctx.total > 1) { /* the only one of its call */
+    } else if (ret == TSVD_ERR_NO_CONVERGENCE &&
+               call->ctx.total > 1) { /* the only one of its call */
         call->ctx.error->matrix = job->begin + first;
     }
     add_info(&own, info);
