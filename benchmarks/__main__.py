@@ -112,12 +112,6 @@ def main():
         "evaluations",
     )
     of_stress.add_argument(
-        "--graded",
-        type=int,
-        metavar="CLIMBS",
-        help="instead of drawing, so many climbs towards the bounds of one-sided Jacobi",
-    )
-    of_stress.add_argument(
         "--target",
         choices=("bidiagonal", "dense", "jacobi", "inverse"),
         default="bidiagonal",
@@ -267,7 +261,7 @@ def _crossover(arguments, threads):
 def _stress(arguments, processes):
     # A draw may use several threads, and there are as many processes as cores.
     os.environ["OMP_WAIT_POLICY"] = "passive"
-    from benchmarks import dense_draws, evolve, graded, inverse_draws, small, stress
+    from benchmarks import dense_draws, evolve, inverse_draws, small, stress
 
     device, seed, index = arguments.device, arguments.seed, arguments.index
     method, target = arguments.method or "any", arguments.target
@@ -293,11 +287,6 @@ def _stress(arguments, processes):
         name = "evolve" if target == "bidiagonal" else f"evolve_{target}"
         path = arguments.output or BUILD / f"stress_{name}_{device}.json"
         return evolve.run(path, processes, device, method, arguments.evolve, seed, seconds, target)
-    if arguments.graded is not None:
-        if index is not None:
-            return graded.again(seed, index, device)
-        path = arguments.output or BUILD / f"stress_graded_{device}.json"
-        return graded.run(path, processes, device, arguments.graded, seed, seconds)
     if index is not None:
         return stress.again(seed, index, device, method)
     path = arguments.output or BUILD / f"stress_{device}.json"
