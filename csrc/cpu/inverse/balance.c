@@ -22,6 +22,7 @@ struct scaling {
     int exponent;
     real *m;
     const struct inverse_room *room;
+    double done;   /* what tsvdi_check() is told */
     int low, high; /* the least and the largest power of the rows, or of the columns */
     atomic_int infinite;
 };
@@ -98,7 +99,7 @@ survey(void *arg, int worker, int64_t strip)
     for (int64_t i = 0; i < count; i++) {
         s->room->row[begin + i] = balance_power(balance_exponent(most[i]));
     }
-    return inverse_check(s->run, worker, s->n, s->run->ctx->done);
+    return inverse_check(s->run, worker, s->n, s->done);
 }
 
 /* The exponent of a column of diag(2^-row) M. */
@@ -157,14 +158,15 @@ scale_columns(void *arg, int worker, int64_t strip)
             }
         }
     }
-    return inverse_check(s->run, worker, s->n, s->run->ctx->done);
+    return inverse_check(s->run, worker, s->n, s->done);
 }
 
 tsvd_status
 tsvdi_cpu_inverse_balance(struct dense_run *run, int64_t n, int exponent, real *m,
-                          const struct inverse_room *room, double *norm)
+                          const struct inverse_room *room, double done, double *norm)
 {
-    struct scaling s = {.run = run, .n = n, .exponent = exponent, .m = m, .room = room};
+    struct scaling s = {
+        .run = run, .n = n, .exponent = exponent, .m = m, .room = room, .done = done};
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(for_strips(&s, survey));
@@ -213,14 +215,15 @@ scale_rows(void *arg, int worker, int64_t strip)
     if (infinite) {
         atomic_store(&s->infinite, 1);
     }
-    return inverse_check(s->run, worker, s->n, s->run->ctx->done);
+    return inverse_check(s->run, worker, s->n, s->done);
 }
 
 tsvd_status
 tsvdi_cpu_inverse_unbalance(struct dense_run *run, int64_t n, int exponent, real *y,
-                            const struct inverse_room *room, double *norm, int *finite)
+                            const struct inverse_room *room, double done, double *norm, int *finite)
 {
-    struct scaling s = {.run = run, .n = n, .exponent = exponent, .m = y, .room = room};
+    struct scaling s = {
+        .run = run, .n = n, .exponent = exponent, .m = y, .room = room, .done = done};
     tsvd_status ret = TSVD_OK;
 
     find_range(&s, room->column);

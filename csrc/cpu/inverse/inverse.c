@@ -161,16 +161,16 @@ invert_matrix(struct inverse_run *run, struct dense_run *dense, int worker,
     tsvd_status ret = TSVD_OK;
 
     *outcome = INVERSE_FOUND;
+    run->rcond[i] = SINGULAR;
     TSVD_TRY(tsvdi_cpu_dense_load(dense, worker, i));
     if (load->kind[i] == NONFINITE) {
         tsvdi_host_fill_nan(count, x);
         goto out;
     }
-    TSVD_TRY(tsvdi_cpu_inverse_balance(dense, n, (int)load->exponent[i], x, room, &norm));
+    TSVD_TRY(tsvdi_cpu_inverse_balance(dense, n, (int)load->exponent[i], x, room, done, &norm));
     for (int64_t k = 0; k < count && refine; k++) {
         room->s[k] = x[k];
     }
-    run->rcond[i] = SINGULAR;
     TSVD_TRY(invert_s(dense, n, x, room, first, outcome));
     if (*outcome == INVERSE_UNDERFLOWED) {
         run->rcond[i] = OUT_OF_RANGE;
@@ -181,8 +181,8 @@ invert_matrix(struct inverse_run *run, struct dense_run *dense, int worker,
     if (refine) {
         TSVD_TRY(tsvdi_cpu_inverse_refine(dense, n, room, x, second));
     }
-    TSVD_TRY(tsvdi_cpu_inverse_unbalance(dense, n, (int)load->exponent[i], x, room, &inverse_norm,
-                                         &finite));
+    TSVD_TRY(tsvdi_cpu_inverse_unbalance(dense, n, (int)load->exponent[i], x, room, done + part,
+                                         &inverse_norm, &finite));
     norm *= inverse_norm;
     run->rcond[i] = !finite ? OUT_OF_RANGE : norm > 0 ? 1 / norm : 0;
 out:
@@ -195,6 +195,7 @@ invert_wide(struct inverse_run *run, struct dense_run *dense, int worker,
             const struct inverse_room *room, int64_t i)
 {
     const int exponent = (int)run->job->load.exponent[i];
+    const double done = (double)i / (double)run->job->load.count;
     const int64_t n = dense->rows;
     real *x = dense->w + i * n * n;
     void *memory = NULL;
@@ -206,8 +207,9 @@ invert_wide(struct inverse_run *run, struct dense_run *dense, int worker,
         tsvdi_alloc(dense->ctx, tsvdi_cpu_inverse_wide_room(n, dense->threads), (void **)&memory));
     TSVD_TRY(tsvdi_cpu_dense_load(dense, worker, i));
     run->rcond[i] = SINGULAR;
-    TSVD_TRY(tsvdi_cpu_inverse_balance(dense, n, exponent, x, room, &norm));
-    TSVD_TRY(tsvdi_cpu_inverse_wide(dense, n, exponent, x, room, memory, &inverse_norm, &outcome));
+    TSVD_TRY(tsvdi_cpu_inverse_balance(dense, n, exponent, x, room, done, &norm));
+    TSVD_TRY(
+        tsvdi_cpu_inverse_wide(dense, n, exponent, x, room, memory, done, &inverse_norm, &outcome));
     if (outcome == INVERSE_FOUND) {
         norm *= inverse_norm;
         run->rcond[i] = norm > 0 ? 1 / norm : 0;

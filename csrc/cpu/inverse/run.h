@@ -74,17 +74,18 @@ inverse_check(struct dense_run *run, int worker, int64_t n, double done)
     return n < 2 * INVERSE_BLOCK ? TSVD_OK : dense_check(run, worker, done);
 }
 
-/* ---- balance.c: run->threads share the work ---- */
+/* ---- balance.c: run->threads share the work; tsvdi_check() is told `done` ---- */
 
 /* S from M, and the exponents of its rows and columns.  *norm: the largest sum of magnitudes of a
    row of 2^exponent M. */
 tsvd_status tsvdi_cpu_inverse_balance(struct dense_run *run, int64_t n, int exponent, real *m,
-                                      const struct inverse_room *room, double *norm);
+                                      const struct inverse_room *room, double done, double *norm);
 
 /* The inverse of M from that of S.  *norm: the largest sum of magnitudes of a row of 2^exponent
    times it, infinity or NaN if that is too large.  *finite: whether all of S's inverse is. */
 tsvd_status tsvdi_cpu_inverse_unbalance(struct dense_run *run, int64_t n, int exponent, real *y,
-                                        const struct inverse_room *room, double *norm, int *finite);
+                                        const struct inverse_room *room, double done, double *norm,
+                                        int *finite);
 
 /* The largest sum; sums that are NaN are above all others. */
 double tsvdi_cpu_inverse_norm(int64_t n, const double *sums);
@@ -139,12 +140,12 @@ tsvd_status tsvdi_cpu_inverse_qr(struct dense_run *run, int64_t n, real *s,
 
 /* ---- wide.c ---- */
 
-/* The inverse of M from S, in its place, also beyond the range of numbers; *norm as of
-   unbalance().  memory: of so many bytes. */
+/* The inverse of M from S, in its place, also beyond the range of numbers; `done` and
+ *norm as of unbalance().  memory: of so many bytes. */
 uint64_t tsvdi_cpu_inverse_wide_room(int64_t n, int threads);
 tsvd_status tsvdi_cpu_inverse_wide(struct dense_run *run, int64_t n, int exponent, real *s,
-                                   const struct inverse_room *room, void *memory, double *norm,
-                                   int *outcome);
+                                   const struct inverse_room *room, void *memory, double done,
+                                   double *norm, int *outcome);
 
 /* ---- refine.c ---- */
 
