@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.linalg import LinAlgWarning, hilbert
+from scipy.linalg import LinAlgWarning, hilbert, lu
 
 from dense_families import make, prime_toeplitz
 from dense_layouts import LAYOUTS
@@ -91,6 +91,24 @@ def test_pivots_that_grow(family, refine, dtype, device):
         np.testing.assert_array_equal(Y[0], X)
         assert inverse_residual(A[1], Y[1]) <= INVERSE_BOUNDS[refine], n
         np.testing.assert_array_equal(Y[2], A[2])
+
+
+@every_dtype
+@pytest.mark.parametrize("n", [12, 40, 130])
+def test_growth_on_both_sides_of_the_threshold(n, dtype, device):
+    """Random L and U: with larger entries of L the last column of U grows more."""
+    rng = np.random.default_rng(n)
+    growths = []
+    for reach in np.geomspace(0.01, 1, 25):
+        L = np.eye(n) - reach * np.tril(rng.uniform(0.5, 0.95, (n, n)), -1)
+        A = L @ (np.eye(n) + np.triu(rng.standard_normal((n, n)), 1) / (5 * np.sqrt(n)))
+        A[:, -1] = rng.uniform(0.5, 1, n)
+        growths.append(np.max(abs(lu(A, permute_l=True)[1])) / np.max(abs(A)))
+        for B in (A.astype(dtype), A.T.astype(dtype)):
+            X = _inverse(B, device=device)
+            assert inverse_residual(B, X) <= INVERSE_BOUNDS[False], growths[-1]
+    assert min(growths) < 4 and max(growths) > 8 * n
+    assert np.count_nonzero(np.array(growths) < 4 * n) > 5
 
 
 @refined
