@@ -165,6 +165,35 @@ def test_null_vectors(dtype):
 REFUSED = [(f, t) for f in ("wilkinson_glued", "zero_middle", "graded_both") for t in DTYPES]
 
 
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_null_vectors_that_would_grow_again(dtype, lower):
+    """B x = 0 without its last row has an x that falls to 1e-77, and then grows to `end`."""
+    n = 48
+    with Findings() as findings:
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            m, fall = int(rng.integers(18, 30)), rng.uniform(75, 80)
+            for end in (1e-30, 2.02e-5, 1.0, 1e4):
+                d = rng.uniform(1, 10, n) * rng.choice([-1, 1], n)
+                e = d[1:] * rng.choice([-1, 1], n - 1)
+                d[:m] *= 10.0 ** (-fall / m)
+                e[m:] *= (10.0**-fall / end) ** (1 / (n - 1 - m))
+                for turned in (False, True):
+                    a, b = (d[::-1], e[::-1]) if turned else (d, e)
+                    a, b = a.astype(dtype), b.astype(dtype)
+                    (L, s, R), info = twisted(a, b, lower=lower)
+                    where = f"{seed} {end} {turned}"
+                    findings.holds(where, "nothing is refused", info.refused == 0)
+                    check(findings, where, a, b, (L, s, R), lower)
+                    # the sign: u^T B v = s > 0, of the entries where neither vanishes
+                    B = np.diag(a.astype(float)) + np.diag(b.astype(float), -1 if lower else 1)
+                    u, v = L[:, -1].astype(float), R[-1].astype(float)
+                    terms = np.outer(u, v) * np.linalg.inv(B).T
+                    place = np.unravel_index(np.argmax(abs(terms)), terms.shape)
+                    findings.holds(where, "u and v have matching signs", terms[place] > 0)
+
+
 @pytest.mark.parametrize(("family", "dtype"), [*REFUSED, ("clustered", np.float64)])
 def test_refused(family, dtype):
     d, e = make(family, 120, dtype)

@@ -214,46 +214,100 @@ twisted_correct(pair shift, wide g, wide square_norm)
     return pair_add(shift, -g / square_norm);
 }
 
-/* ---- the null vector ---- */
+/* ---- the null vectors ---- */
 
-/*
- * The last value may be far below all others, and below TWISTED_LEAST: then u and v are those of
- * the value 0, where T takes them apart: b_k z_k + b_{k+1} z_{k+2} = 0.  side 0: v, from the even
- * rows; 1: u, from the odd ones.  x [n] out, of norm 1.  It starts from the largest entry, so
- * nothing overflows.
- */
-TSVD_HD void
-twisted_null(const struct twisted_matrix *m, int side, double *x)
+/* A product of entries and quotients, x 2^twos with 1 <= |x| < 2. */
+struct twisted_product {
+    double x;
+    int64_t twos;
+};
+
+/* Multiplies it; returns about its log2 times 2^24, less by a tenth of 2^24 at most. */
+TSVD_HD int64_t
+twisted_times(double factor, struct twisted_product *p)
 {
-    const double *b = m->b + side;
-    int64_t twos = 0, most = 0, largest = 0;
-    double product = 1, sum = 0;
+    int64_t field;
 
-    for (int64_t i = 0; i < m->n - 1; i++) { /* x_{i+1} / x_0 = product 2^twos */
-        int64_t field, key;
+    p->x *= factor;
+    memcpy(&field, &p->x, sizeof field);
+    field = ((field & WIDE_EXPONENT_MASK) >> WIDE_DIGITS) - WIDE_BIAS;
+    p->x *= wide_power(-(int)field);
+    p->twos += field;
+    return p->twos * ((int64_t)1 << 24) + (int64_t)((fabs(p->x) - 1) * 0x1p24);
+}
 
-        product *= b[2 * i] / b[2 * i + 1];
-        memcpy(&field, &product, sizeof field);
-        field = ((field & WIDE_EXPONENT_MASK) >> WIDE_DIGITS) - WIDE_BIAS;
-        product *= wide_power(-(int)field);
-        twos += field;
-        key = twos * ((int64_t)1 << 24) + (int64_t)((fabs(product) - 1) * 0x1p24);
-        largest = key > most ? i + 1 : largest;
-        most = key > most ? key : most;
+/* x_0 .. x_{first - 1} = 0, then x_first .. x_last by  b_{2i} x_i + b_{2i+1} x_{i+1} = 0  from
+   x_start = `sign` outwards, then zeros to x_{n-1}; brought to norm 1.  x_start is the largest. */
+TSVD_HD void
+twisted_null_side(int64_t n, const double *b, int64_t first, int64_t start, int64_t last,
+                  double sign, double *x)
+{
+    double sum = 0, scale;
+
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = 0;
     }
-    x[largest] = 1;
-    for (int64_t i = largest; i < m->n - 1; i++) {
+    x[start] = sign;
+    for (int64_t i = start; i < last; i++) {
         x[i + 1] = -(b[2 * i] / b[2 * i + 1]) * x[i];
     }
-    for (int64_t i = largest; i > 0; i--) {
+    for (int64_t i = start; i > first; i--) {
         x[i - 1] = -(b[2 * i - 1] / b[2 * i - 2]) * x[i];
     }
-    for (int64_t i = 0; i < m->n; i++) {
+    for (int64_t i = first; i <= last; i++) {
         sum = fma(x[i], x[i], sum);
     }
-    for (int64_t i = 0; i < m->n; i++) {
-        x[i] *= 1 / sqrt(sum);
+    scale = 1 / sqrt(sum);
+    for (int64_t i = first; i <= last; i++) {
+        x[i] *= scale;
     }
+}
+
+/*
+ * The last value s may be below TWISTED_LEAST, and far below all others.  B^-1 is v u^T / s then,
+ * but for its share s / s_{n-1}: so v is proportional to any column of B^-1 that is not small, and
+ * u to such a row.  B is upper bidiagonal, and
+ *
+ *     (B^-1)_ij = x_i y_j / c for i <= j,  0 for i > j,
+ *     d_i x_i + e_i x_{i+1} = 0,  e_i y_i + d_{i+1} y_{i+1} = 0.
+ *
+ * Let (q, p) be the place of the largest entry.  v is x from the first row to row p, and 0 below;
+ * u is y from row q to the last, and 0 above.  The recurrence for x alone, over all rows, would
+ * leave out the last row of B v = s u: x may fall, and grow again where v stays 0.  x_q is the
+ * largest of its part of x, and y_p of y, so both go from there, and nothing overflows.  u_p > 0,
+ * and v_q has the sign of (B^-1)_qp.
+ *
+ * v, u [n] out, of norm 1.
+ */
+TSVD_HD void
+twisted_null(const struct twisted_matrix *m, double *v, double *u)
+{
+    const int64_t n = m->n;
+    const double *b = m->b;
+    struct twisted_product x = {1, 0}, y = {1, 0};
+    int64_t most_x = 0, row = 0, most = 0, q = 0, p = 0; /* x_row is the largest so far */
+    double sign;
+
+    for (int64_t j = 1; j < n; j++) {
+        const int64_t size_x = twisted_times(b[2 * j - 2] / b[2 * j - 1], &x);
+        const int64_t size_y = twisted_times(b[2 * j - 1] / b[2 * j], &y);
+
+        if (size_x > most_x) {
+            most_x = size_x;
+            row = j;
+        }
+        if (most_x + size_y > most) {
+            most = most_x + size_y;
+            q = row;
+            p = j;
+        }
+    }
+    sign = b[2 * p] < 0 ? -1 : 1;
+    for (int64_t i = q; i < p; i++) {
+        sign = (b[2 * i] < 0) == (b[2 * i + 1] < 0) ? -sign : sign;
+    }
+    twisted_null_side(n, b, 0, q, p, sign, v);
+    twisted_null_side(n, b + 1, q, p, n - 1, 1, u);
 }
 
 /* ---- gates, one value at a time ---- */

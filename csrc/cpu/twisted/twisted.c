@@ -154,7 +154,7 @@ out:
     return ret;
 }
 
-/* The last value, and its vectors from the recurrence for 0. */
+/* The last value, and its vectors. */
 static tsvd_status
 make_null(struct tsvd_context *ctx, struct twisted_run *run)
 {
@@ -164,22 +164,19 @@ make_null(struct tsvd_context *ctx, struct twisted_run *run)
         .n = n, .batch = 1, .first = n - 1, .last = n, .chunk = job->chunk, .s = job->to.s + k - 1};
     double *column = run->work, *row = run->work + n;
     int64_t largest = 0;
-    double sign, together;
+    double sign;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_cpu_values.find(ctx, &last));
     run->value[k - 1] = 0;
-    twisted_null(&run->matrix, job->lower ? 0 : 1, column);
-    twisted_null(&run->matrix, job->lower ? 1 : 0, row);
+    twisted_null(&run->matrix, job->lower ? column : row, job->lower ? row : column);
     for (int64_t i = 1; i < n; i++) {
         largest = fabs((double)(real)column[i]) > fabs((double)(real)column[largest]) ? i : largest;
     }
     sign = column[largest] < 0 ? -1 : 1;
-    /* d_n v_n = s u_n, where these are not too small to say */
-    together = column[n - 1] * row[n - 1] * run->matrix.b[2 * n - 2];
     for (int64_t i = 0; i < n; i++) {
         job->to.L[i * k + k - 1] = (real)(sign * column[i]);
-        job->to.R[(k - 1) * n + i] = (real)((together < 0 ? -sign : sign) * row[i]);
+        job->to.R[(k - 1) * n + i] = (real)(sign * row[i]);
     }
 out:
     return ret;
