@@ -6,6 +6,7 @@
  *     struct state_head, the exponents [count], the kinds [count], zeros up to a multiple of 8
  *     bytes, and the back end's own part
  */
+#include <math.h>
 #include <string.h>
 
 #include "bidiag/call.h"
@@ -205,7 +206,31 @@ out:
     return ret;
 }
 
-/* The interval is scaled, not B: values of a matrix of large numbers may exceed the largest. */
+/* The largest number that times 2^exponent, rounded as a value of A is, lies not above a bound.
+   B is scaled, and what is subnormal in the units of A is not: no scaled bound would do. */
+static double
+scaled_bound(double bound, real_int exponent)
+{
+    real_int low = 0, high = R_INFINITY_BITS;
+
+    if (bound < 0 || isinf(bound)) {
+        return bound;
+    }
+    while (high - low > 1) {
+        const real_int middle = low + (high - low) / 2;
+        real x = r_from_bits(middle);
+
+        r_scale(&x, 1, -exponent, &x);
+        if ((double)x <= bound) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return (double)r_from_bits(low);
+}
+
+/* The interval is translated, not B: values of a matrix of large numbers may exceed the largest. */
 tsvd_status
 tsvdi_reduction_select(struct dense_call *call, double low, double high, int64_t *first,
                        int64_t *count, tsvd_error *error)
@@ -227,9 +252,8 @@ tsvdi_reduction_select(struct dense_call *call, double low, double high, int64_t
     b.from = TSVD_HOST;
     b.d = (struct svd_input){.data = d, .stride = sizeof *d};
     b.e = (struct svd_input){.data = d + n, .stride = sizeof *d};
-    /* a bound below zero may not become zero, which a value may be */
-    TSVD_TRY(tsvdi_select(&b, low < 0 ? -1 : ldexp(low, (int)-job->exponent[0]),
-                          ldexp(high, (int)-job->exponent[0]), first, count, error));
+    TSVD_TRY(tsvdi_select(&b, scaled_bound(low, job->exponent[0]),
+                          scaled_bound(high, job->exponent[0]), first, count, error));
 out:
     tsvdi_free(ctx, d);
     return ret;

@@ -210,8 +210,9 @@ def svd(
         "jacobi" takes the time of all, and refuses "v".
     select_range : (min, max), optional
         Required by "v" and "i", not allowed with "a". For "v" two numbers in the
-        units of A, ``min < max``, which may be infinite. It is counted exactly on
-        which side of a bound the values of the bidiagonal matrix lie. For "i" two
+        units of A, ``min < max``, which may be infinite. They mean the values as
+        they are given without `eps`, also subnormal ones: it is counted exactly on
+        which side of a bound those of the bidiagonal matrix lie. For "i" two
         integers, ``0 <= min <= max < p``.
     device : str or int, optional
         "cpu", "cuda", "cuda:1" or 1. None: where a lies; for arrays on the host

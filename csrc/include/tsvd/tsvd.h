@@ -552,7 +552,8 @@ TSVD_API tsvd_status tsvd_reduction_entries(const tsvd_reduction *reduction, con
                                             const tsvd_array *e, tsvd_error *error);
 
 /* Which values of the one matrix of a reduction lie in (low, high]: as tsvd_select() tells of a
-   bidiagonal one.  NaN or infinity in it gives a count of 0. */
+   bidiagonal one.  The bounds mean the values as tsvd_reduction_svd() gives them at full accuracy,
+   also subnormal ones and infinity.  NaN or infinity in A gives a count of 0. */
 TSVD_API tsvd_status tsvd_reduction_select(tsvd_reduction *reduction, double low, double high,
                                            int64_t *first, int64_t *count, tsvd_error *error);
 
