@@ -1,6 +1,7 @@
 """tsvd.linalg keeps the bounds on dense matrices of every family, shape, type and layout."""
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -262,6 +263,86 @@ def test_an_interval(family, dtype, device):
                 hold(findings, where, *check_dense(A, (s,), s_ref))
             none = linalg.svd(A, select="v", select_range=(2 * float(s_ref[0]), np.inf))
             findings.holds(where, "nothing", [x.shape for x in none] == [(m, 0), (0,), (0, n)])
+
+
+@every_dtype
+@pytest.mark.parametrize("entries", [[[1, 2], [2, 3]], [[3, 1], [1, 4]], [[1, 4], [0, 1]]])
+def test_an_interval_of_subnormal_values(entries, dtype, device):
+    """Just those of all values, as they are given, that lie in (low, high]."""
+    tiny = float(np.finfo(dtype).smallest_subnormal)
+    for A in (np.array(entries, dtype), np.pad(np.array(entries, dtype), ((0, 3), (0, 1)))):
+        A = A * dtype(tiny)
+        for method in ("auto", "qr"):
+            s = linalg.svdvals(A, method=method, device=device)
+            ends = sorted({-np.inf, -tiny, -0.0, *map(float, s), tiny / 2, 1.5 * tiny, np.inf})
+            for low, high in itertools.combinations(ends, 2):
+                part = {"select": "v", "select_range": (low, high), "device": device}
+                right = s[(s.astype(float) > low) & (s.astype(float) <= high)]
+                got = linalg.svdvals(A, method=method, **part)
+                assert np.array_equal(got, right), (low / tiny, high / tiny, got / tiny)
+                if method == "auto":
+                    got = linalg.svd(A, hermitian=A.shape == (2, 2), **part).S
+                    assert np.array_equal(got, right), (low / tiny, high / tiny, got / tiny)
+
+
+@every_dtype
+@pytest.mark.parametrize("power", [-1.0, -0.9, 0.9, 1.0])
+def test_an_interval_of_values_at_the_ends_of_the_range(power, dtype, device):
+    """Values that are given as zero, as subnormal numbers and as infinity."""
+    info = np.finfo(dtype)
+    size = info.smallest_subnormal if power < 0 else info.max
+    A = np.random.default_rng(3).standard_normal((9, 6)).astype(dtype)
+    A = A / abs(A).max() * dtype(float(size) ** abs(power))
+    s = linalg.svdvals(A, device=device)
+    ends = sorted({0.0, *map(float, s), np.inf})
+    for low, high in itertools.combinations(ends, 2):
+        got = linalg.svdvals(A, select="v", select_range=(low, high), device=device)
+        # an infinite bound bounds nothing
+        assert np.array_equal(got, s[(s > low) & (s <= high)]), (low, high, got)
+
+
+# ---- equal terms ----
+
+
+def _of_equal_terms(m, n, c, dtype):
+    """Matrices of rank 1 and 2 with few different entries, and their two values above rounding."""
+    rng = np.random.default_rng([m, n])
+    signs = np.outer(rng.choice([-1, 1], m), rng.choice([-1, 1], n)).astype(dtype)
+    for row, column in [(0, 0), (0.3, 0), (0, 0.3), (0.3, 0.3)]:
+        A = np.full((m, n), c, dtype)
+        i, j = (0, 0) if row != column else (m // 2, n // 2)
+        A[i] *= dtype(row or 1)
+        A[:, j] *= dtype(column or 1)
+        # the other rows are equal, and so are the other columns
+        other, beside = (0 if i else 1), (0 if j else 1)
+        core = A[[i, i, other, other], [j, beside, j, beside]].astype(np.longdouble)
+        core *= np.sqrt(np.array([1, n - 1, m - 1, (m - 1) * (n - 1)], np.longdouble))
+        square, area = (core * core).sum(), abs(core[0] * core[3] - core[1] * core[2])
+        first = np.sqrt((square + np.sqrt(square * square - 4 * area * area)) / 2)
+        s_ref = np.zeros(min(m, n), np.longdouble)
+        s_ref[:2] = first, (area / first if row or column else 0)
+        yield A, s_ref
+        yield A * signs, s_ref
+
+
+@every_dtype
+@pytest.mark.parametrize(
+    ("m", "n"),
+    [
+        *((2, 2), (9, 9), (12, 22), (22, 22), (41, 41), (61, 47), (70, 70)),
+        *((20, 400), (640, 32), (47, 300), (427, 70), (246, 107), (144, 331)),
+    ],
+)
+def test_equal_terms(m, n, dtype, device):
+    """The rounding errors of sums of equal terms have one sign: they must not add up."""
+    limit = (0.7 if device == "cpu" else 1) * (8 + min(m, n) / 8)
+    with Findings() as findings:
+        for c in (0.7, 1.1, 1.7):
+            for A, s_ref in _of_equal_terms(m, n, dtype(c), dtype):
+                for order in "CF":
+                    s = linalg.svdvals(np.array(A, order=order), device=device)
+                    error = dense_value_error(s, s_ref, s_ref[0])
+                    findings.bound(f"{c} {A[0, :2]} {order}", "values", error, limit)
 
 
 # ---- layouts and batches ----

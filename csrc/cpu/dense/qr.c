@@ -8,16 +8,34 @@ enum {
     PANEL = 32,
     /* After a column of so many rows it is asked whether to go on, and else after a panel. */
     LONG_COLUMN = 1 << 16,
-    /* Rounding errors of long sums of equal terms add up, and they are the same in all columns
-       behind a panel.  Of matrices with up to so many rows and columns products with V^T are sums
-       of TERMS terms, added up behind that.  The second value of ones, 257 x 58, was 31 units of
-       the first, where 29 are allowed, and that of 130 x 58 24.5 where 23.7 are.  Of more rows
-       there would be too many sums to add up, and with more columns the bound allows for long ones.
-     */
-    TERMS_ROWS = 1024,
-    TERMS_COLUMNS = 128,
-    TERMS = 32
+    /* That of a matrix with more than PANEL columns, and up to so many. */
+    NARROW_PANEL = 16,
+    NARROW_TO = 128
 };
+
+/* Columns of a panel.  Between two panels it is products with V^T that round: narrow panels leave
+   less to them where the bound of the values' error is small.  A matrix of few columns is one
+   panel. */
+static int64_t
+panel_of(struct dense_matrix m)
+{
+    return m.columns > PANEL && m.columns <= NARROW_TO ? NARROW_PANEL : PANEL;
+}
+
+/* How many terms of products with V^T are summed by themselves.  Rounding errors of long sums of
+   equal terms add up, and they are the same in all columns after a panel.  The bound of the values'
+   error grows with the columns, and so may these sums.  Of many rows there would be too many sums
+   to add up. */
+static int64_t
+terms_of(struct dense_matrix m)
+{
+    int64_t terms = 8;
+
+    while (6 * terms < m.columns || (terms < 64 && 16 * terms * terms < m.rows)) {
+        terms *= 2;
+    }
+    return terms;
+}
 
 /* The columns first .. last - 1, rows from `first` on. */
 static tsvd_status
@@ -50,25 +68,25 @@ out:
 tsvd_status
 tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m, real *tau)
 {
-    const int64_t terms = m.rows <= TERMS_ROWS && m.columns <= TERMS_COLUMNS ? TERMS : 0;
+    const int64_t terms = terms_of(m), panel = panel_of(m);
     tsvd_status ret = TSVD_OK;
 
-    for (int64_t first = 0; first < m.columns; first += PANEL) {
-        const int64_t last = m.columns - first < PANEL ? m.columns : first + PANEL;
-        const struct dense_reflectors panel = {m.a + first * (m.stride + 1),
-                                               tau + first,
-                                               m.stride,
-                                               last - first,
-                                               m.rows - first,
-                                               0,
-                                               0,
-                                               terms};
+    for (int64_t first = 0; first < m.columns; first += panel) {
+        const int64_t last = m.columns - first < panel ? m.columns : first + panel;
+        const struct dense_reflectors reflectors = {m.a + first * (m.stride + 1),
+                                                    tau + first,
+                                                    m.stride,
+                                                    last - first,
+                                                    m.rows - first,
+                                                    0,
+                                                    0,
+                                                    terms};
         const double done = DENSE_REDUCED / 2 * (double)first / (double)m.columns;
         const struct dense_block rest = {m.a + last * m.stride + first, m.rows - first,
                                          m.columns - last, m.stride, 1};
 
         TSVD_TRY(factor_panel(run, worker, m, first, last, tau, done));
-        TSVD_TRY(tsvdi_cpu_dense_multiply(run, worker, &panel, 1, rest, done, 0));
+        TSVD_TRY(tsvdi_cpu_dense_multiply(run, worker, &reflectors, 1, rest, done, 0));
     }
 out:
     return ret;

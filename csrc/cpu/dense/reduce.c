@@ -198,6 +198,22 @@ pass_again(struct slice *p, real up)
     tsvdi_kernels()->accumulate(below, left, r, p->m.a + (row + 1) * (stride + 1), stride, w);
 }
 
+/* w from its parts, two by two. */
+static void
+add_parts(const struct slice *p, int64_t parts)
+{
+    for (int64_t step = 1; step < parts; step *= 2) {
+        for (int64_t part = 0; part < parts; part += 2 * step) {
+            real *w = p->w + part * p->m.rows;
+            const real *other = w + step * p->m.rows;
+
+            for (int64_t i = p->row + 1; i < p->m.rows; i++) {
+                w[i] += other[i];
+            }
+        }
+    }
+}
+
 /* The reflector of the row, and x. */
 static void
 reduce_row(struct slice *p, struct dense_bidiagonal *b)
@@ -231,13 +247,9 @@ reduce_row(struct slice *p, struct dense_bidiagonal *b)
         parts = 1;
         h.up = 1; /* w has it */
     }
+    add_parts(p, parts);
     for (int64_t i = 0; i < below; i++) {
-        real sum = p->w[row + 1 + i];
-
-        for (int64_t part = 1; part < parts; part++) {
-            sum += p->w[part * p->m.rows + row + 1 + i];
-        }
-        x[i] = r_fma(first, a[i], reflector_entry(h, sum));
+        x[i] = r_fma(first, a[i], reflector_entry(h, p->w[row + 1 + i]));
     }
     kernels->dots(left, done + 1, p->y + row + 1, columns, u, at_y);
     kernels->dots(left, done, p->u + row + 1, columns, u, at_u);

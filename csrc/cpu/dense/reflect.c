@@ -54,11 +54,65 @@ enum {
     PRODUCT_THREADS = 1 << 20
 };
 
-struct shared_product {
+/* Who multiplies, and how much is done. */
+struct caller {
     const struct dense_run *run;
+    int worker;
+    double done;
+};
+
+struct shared_product {
+    const struct caller *caller;
     struct blas_product whole;
     int by_rows;
+    int64_t terms;   /* 0, or how many terms of V^T X are summed by themselves */
+    real *workspace; /* [columns][DENSE_BLOCK] for that */
 };
+
+static const tsvd_blas *
+blas_of(const struct caller *caller)
+{
+    return &caller->run->ctx->problem->handle->blas;
+}
+
+/* The product of V^T and X, which overwrites C: blocks of `terms` rows of X are added up one after
+   another, and parts of these by halves, down to a depth of `levels`.  worker: the thread. */
+static tsvd_status
+multiply_by_halves(const struct shared_product *shared, int worker, struct blas_product product,
+                   int levels, real *workspace)
+{
+    const int64_t whole = product.k, terms = shared->terms, size = (int64_t)sizeof(real);
+    const struct caller *caller = shared->caller;
+    struct blas_product rest = product;
+    real *c = product.c;
+    tsvd_status ret = TSVD_OK;
+
+    if (levels == 0 || whole <= 2 * terms) {
+        for (int64_t k = 0; k < whole; k += terms) {
+            product.k = whole - k < terms ? whole - k : terms;
+            tsvdi_blas_product(blas_of(caller), TSVD_SINGLE, &product);
+            product.a = (const char *)product.a + terms * size; /* A is transposed, B is not */
+            product.b = (const char *)product.b + terms * size;
+            product.overwrite = 0;
+        }
+        return worker == 0 ? dense_check(caller->run, caller->worker, caller->done) : TSVD_OK;
+    }
+    product.k = (whole / 2 + terms - 1) / terms * terms;
+    TSVD_TRY(multiply_by_halves(shared, worker, product, levels - 1, workspace));
+    rest.k = whole - product.k;
+    rest.a = (const char *)rest.a + product.k * size;
+    rest.b = (const char *)rest.b + product.k * size;
+    rest.c = workspace;
+    rest.ldc = rest.m;
+    TSVD_TRY(multiply_by_halves(shared, worker, rest, levels - 1, workspace + rest.m * rest.n));
+    for (int64_t j = 0; j < rest.n; j++) {
+        for (int64_t i = 0; i < rest.m; i++) {
+            c[j * product.ldc + i] += workspace[j * rest.ldc + i];
+        }
+    }
+out:
+    return ret;
+}
 
 static tsvd_status
 multiply_part(void *arg, int worker, int64_t index)
@@ -68,7 +122,6 @@ multiply_part(void *arg, int worker, int64_t index)
     const int64_t size = part.wide ? (int64_t)sizeof(double) : (int64_t)sizeof(real);
     const int64_t first = index * PRODUCT_SHARE;
 
-    (void)worker;
     if (shared->by_rows) {
         part.m = part.m - first < PRODUCT_SHARE ? part.m - first : PRODUCT_SHARE;
         part.a = (const char *)part.a + first * (part.a_transposed ? part.lda : 1) * size;
@@ -78,21 +131,34 @@ multiply_part(void *arg, int worker, int64_t index)
         part.b = (const char *)part.b + first * (part.b_transposed ? 1 : part.ldb) * size;
         part.c = (char *)part.c + first * part.ldc * size;
     }
-    tsvdi_blas_product(&shared->run->ctx->problem->handle->blas, TSVD_SINGLE && !part.wide, &part);
+    if (shared->terms > 0) {
+        return multiply_by_halves(shared, worker, part, (int)(DENSE_BLOCK / part.m),
+                                  shared->workspace + first * DENSE_BLOCK);
+    }
+    tsvdi_blas_product(blas_of(shared->caller), TSVD_SINGLE && !part.wide, &part);
     return TSVD_OK;
 }
 
 /* Threads of the BLAS would go on spinning behind a product, and take the processors from ours,
    which are at work between two products. */
-void
-tsvdi_cpu_dense_product(const struct dense_run *run, const struct blas_product *product)
+static tsvd_status
+share_product(struct shared_product *shared)
 {
-    struct shared_product shared = {run, *product, product->m > product->n};
+    const struct blas_product *product = &shared->whole;
     const int64_t longer = product->m > product->n ? product->m : product->n;
     const int many = product->m * product->n >= PRODUCT_THREADS / product->k;
 
-    (void)tsvdi_host_for_each(many ? run->threads : 1, (longer + PRODUCT_SHARE - 1) / PRODUCT_SHARE,
-                              multiply_part, &shared);
+    shared->by_rows = product->m > product->n;
+    return tsvdi_host_for_each(many ? shared->caller->run->threads : 1,
+                               (longer + PRODUCT_SHARE - 1) / PRODUCT_SHARE, multiply_part, shared);
+}
+
+void
+tsvdi_cpu_dense_product(const struct dense_run *run, const struct blas_product *product)
+{
+    const struct caller caller = {run, 0, 0};
+
+    (void)share_product(&(struct shared_product){.caller = &caller, .whole = *product});
 }
 
 /* Multiplications between two questions whether to go on: 0.15 to 0.3 s of a core. */
@@ -151,13 +217,6 @@ out:
     return ret;
 }
 
-/* Who multiplies, and how much is done. */
-struct caller {
-    const struct dense_run *run;
-    int worker;
-    double done;
-};
-
 static tsvd_status
 multiply_some(const struct caller *caller, struct blas_product product)
 {
@@ -165,22 +224,14 @@ multiply_some(const struct caller *caller, struct blas_product product)
 }
 
 /* The product of a block's V^T, as `product` says, which overwrites C.  terms: 0, or how many terms
-   are summed before they are added to C. */
+   are summed by themselves; workspace: [columns][DENSE_BLOCK] for that. */
 static tsvd_status
-multiply_long(const struct caller *caller, struct blas_product product, int64_t terms)
+multiply_v(const struct caller *caller, struct blas_product product, int64_t terms, real *workspace)
 {
-    const int64_t whole = product.k, size = (int64_t)sizeof(real);
-    tsvd_status ret = TSVD_OK;
+    struct shared_product shared = {
+        .caller = caller, .whole = product, .terms = terms, .workspace = workspace};
 
-    for (int64_t k = 0; k < whole; k += product.k) {
-        product.k = terms > 0 && whole - k > terms ? terms : whole - k;
-        TSVD_TRY(multiply_some(caller, product));
-        product.a = (const char *)product.a + product.k * size; /* A is transposed, B is not */
-        product.b = (const char *)product.b + product.k * size;
-        product.overwrite = 0;
-    }
-out:
-    return ret;
+    return terms > 0 ? share_product(&shared) : multiply_some(caller, product);
 }
 
 /* ---- one block ---- */
@@ -229,20 +280,20 @@ make_t(const struct caller *caller, const real *tau, struct block *b)
     const int64_t width = b->width;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(multiply_long(caller,
-                           (struct blas_product){.m = width,
-                                                 .n = width,
-                                                 .k = b->length,
-                                                 .a_transposed = 1,
-                                                 .overwrite = 1,
-                                                 .factor = 1,
-                                                 .a = b->v,
-                                                 .b = b->v,
-                                                 .c = b->gram,
-                                                 .lda = b->length,
-                                                 .ldb = b->length,
-                                                 .ldc = DENSE_BLOCK},
-                           b->terms));
+    TSVD_TRY(multiply_v(caller,
+                        (struct blas_product){.m = width,
+                                              .n = width,
+                                              .k = b->length,
+                                              .a_transposed = 1,
+                                              .overwrite = 1,
+                                              .factor = 1,
+                                              .a = b->v,
+                                              .b = b->v,
+                                              .c = b->gram,
+                                              .lda = b->length,
+                                              .ldb = b->length,
+                                              .ldc = DENSE_BLOCK},
+                        b->terms, b->other));
     for (int64_t i = 0; i < width; i++) {
         real *column = b->t + i * DENSE_BLOCK, factor[DENSE_BLOCK];
 
@@ -264,20 +315,20 @@ multiply_left(const struct caller *caller, const struct block *b, int transposed
 {
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(multiply_long(caller,
-                           (struct blas_product){.m = b->width,
-                                                 .n = x->count,
-                                                 .k = b->length,
-                                                 .a_transposed = 1,
-                                                 .overwrite = 1,
-                                                 .factor = 1,
-                                                 .a = b->v,
-                                                 .b = x->x,
-                                                 .c = b->product,
-                                                 .lda = b->length,
-                                                 .ldb = x->stride,
-                                                 .ldc = DENSE_BLOCK},
-                           b->terms));
+    TSVD_TRY(multiply_v(caller,
+                        (struct blas_product){.m = b->width,
+                                              .n = x->count,
+                                              .k = b->length,
+                                              .a_transposed = 1,
+                                              .overwrite = 1,
+                                              .factor = 1,
+                                              .a = b->v,
+                                              .b = x->x,
+                                              .c = b->product,
+                                              .lda = b->length,
+                                              .ldb = x->stride,
+                                              .ldc = DENSE_BLOCK},
+                        b->terms, b->other));
     TSVD_TRY(multiply_some(caller, (struct blas_product){.m = b->width,
                                                          .n = x->count,
                                                          .k = b->width,

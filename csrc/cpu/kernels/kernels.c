@@ -80,39 +80,64 @@ rotate(struct panel panel, const struct wave *wave, int64_t waves, const real *c
     }
 }
 
+/* The rounding errors of equal terms have one sign, and add up along a sum.  So terms are summed by
+   fours, and a sum is as many additions shorter. */
+static inline __attribute__((always_inline)) void
+accumulate_vectors(int vectors, int64_t terms, const real *a, const real *x, int64_t stride,
+                   real *y)
+{
+    simd sum[4];
+    int64_t j = 0;
+
+    for (int v = 0; v < vectors; v++) {
+        sum[v] = *(simd_unaligned *)(y + v * SIMD_LANES);
+    }
+    for (; j + 4 <= terms; j += 4) {
+        for (int v = 0; v < vectors; v++) {
+            const real *at = x + j * stride + v * SIMD_LANES;
+            simd part = simd_splat(a[j]) * *(const simd_unaligned *)at;
+
+            for (int k = 1; k < 4; k++) {
+                part = simd_fma(simd_splat(a[j + k]), *(const simd_unaligned *)(at + k * stride),
+                                part);
+            }
+            sum[v] += part;
+        }
+    }
+    for (; j < terms; j++) {
+        for (int v = 0; v < vectors; v++) {
+            sum[v] = simd_fma(simd_splat(a[j]),
+                              *(const simd_unaligned *)(x + j * stride + v * SIMD_LANES), sum[v]);
+        }
+    }
+    for (int v = 0; v < vectors; v++) {
+        *(simd_unaligned *)(y + v * SIMD_LANES) = sum[v];
+    }
+}
+
 static void
 accumulate(int64_t count, int64_t terms, const real *a, const real *x, int64_t stride, real *y)
 {
     int64_t i = 0;
 
     for (; i + 4 * SIMD_LANES <= count; i += 4 * SIMD_LANES) { /* so many sums hide each other */
-        simd sum[4];
-
-        for (int v = 0; v < 4; v++) {
-            sum[v] = *(simd_unaligned *)(y + i + v * SIMD_LANES);
-        }
-        for (int64_t j = 0; j < terms; j++) {
-            const simd factor = simd_splat(a[j]);
-
-            for (int v = 0; v < 4; v++) {
-                sum[v] = simd_fma(
-                    factor, *(const simd_unaligned *)(x + j * stride + i + v * SIMD_LANES), sum[v]);
-            }
-        }
-        for (int v = 0; v < 4; v++) {
-            *(simd_unaligned *)(y + i + v * SIMD_LANES) = sum[v];
-        }
+        accumulate_vectors(4, terms, a, x + i, stride, y + i);
     }
     for (; i + SIMD_LANES <= count; i += SIMD_LANES) {
-        simd sum = *(simd_unaligned *)(y + i);
-
-        for (int64_t j = 0; j < terms; j++) {
-            sum = simd_fma(simd_splat(a[j]), *(const simd_unaligned *)(x + j * stride + i), sum);
-        }
-        *(simd_unaligned *)(y + i) = sum;
+        accumulate_vectors(1, terms, a, x + i, stride, y + i);
     }
     for (; i < count; i++) {
-        for (int64_t j = 0; j < terms; j++) {
+        int64_t j = 0;
+
+        for (; j + 4 <= terms; j += 4) {
+            real part = a[j] * x[j * stride + i];
+
+            for (int k = 1; k < 4; k++) {
+                part = r_fma(a[j + k], x[(j + k) * stride + i], part);
+            }
+            y[i] += part;
+        }
+        for (; j < terms; j++) {
             y[i] = r_fma(a[j], x[j * stride + i], y[i]);
         }
     }
@@ -143,61 +168,87 @@ dot(int64_t count, const real *x, const real *y)
     return total;
 }
 
-/* Entries that are summed up together, about the root of all: the rounding errors of equal terms
-   add up, in a block and over the blocks. */
-static int64_t
-dot_block(int64_t count)
+/* The sum of the lanes, by halves: a short chain. */
+static inline __attribute__((always_inline)) real
+lane_sum_by_halves(simd x)
 {
-    int64_t steps = 8;
-
-    while (steps * steps * 2 * SIMD_LANES < count) {
-        steps *= 2;
+    for (int half = SIMD_LANES / 2; half > 0; half /= 2) {
+        for (int lane = 0; lane < half; lane++) {
+            x[lane] += x[lane + half];
+        }
     }
-    return steps * 2 * SIMD_LANES;
+    return x[0];
 }
 
-/* The dot products of x and `vectors` vectors of a, 1 or 4. */
+enum {
+    /* Entries of a block of a dot product. */
+    DOT_BLOCK = 16 * SIMD_LANES,
+    /* More blocks than 2^DOT_LEVELS do not fit in memory. */
+    DOT_LEVELS = 56
+};
+
+/* What up to DOT_BLOCK entries add to the dot products of x and `vectors` vectors of a. */
 static inline __attribute__((always_inline)) void
-dot_group(int vectors, int64_t count, const real *a, int64_t stride, const real *x, real *sum)
+dot_block(int vectors, int64_t count, const real *a, int64_t stride, const real *x, simd *sum)
 {
-    const int64_t block = dot_block(count), whole = count - count % (2 * SIMD_LANES);
-    simd low[4] = {{0}}, high[4] = {{0}};
+    simd other[4] = {{0}};
     int64_t i = 0;
 
-    while (i < whole) {
-        const int64_t end = whole - i < block ? whole : i + block;
-        simd part[4] = {{0}}, other[4] = {{0}};
+    for (int v = 0; v < vectors; v++) {
+        sum[v] = simd_splat(0);
+    }
+    for (; i + 2 * SIMD_LANES <= count; i += 2 * SIMD_LANES) {
+        const simd low = *(const simd_unaligned *)(x + i);
+        const simd high = *(const simd_unaligned *)(x + i + SIMD_LANES);
 
-        for (; i < end; i += 2 * SIMD_LANES) {
-            const simd x_low = *(const simd_unaligned *)(x + i);
-            const simd x_high = *(const simd_unaligned *)(x + i + SIMD_LANES);
-
-            for (int v = 0; v < vectors; v++) {
-                const real *at = a + v * stride + i;
-
-                part[v] = simd_fma(*(const simd_unaligned *)at, x_low, part[v]);
-                other[v] = simd_fma(*(const simd_unaligned *)(at + SIMD_LANES), x_high, other[v]);
-            }
-        }
         for (int v = 0; v < vectors; v++) {
-            low[v] += part[v];
-            high[v] += other[v];
+            const real *at = a + v * stride + i;
+
+            sum[v] = simd_fma(*(const simd_unaligned *)at, low, sum[v]);
+            other[v] = simd_fma(*(const simd_unaligned *)(at + SIMD_LANES), high, other[v]);
         }
     }
     for (; i < count; i += SIMD_LANES) {
         const int64_t part = count - i < SIMD_LANES ? count - i : SIMD_LANES;
-        const simd x_part = simd_load_part(x + i, part);
+        const simd here = simd_load_part(x + i, part);
 
         for (int v = 0; v < vectors; v++) {
-            low[v] = simd_fma(simd_load_part(a + v * stride + i, part), x_part, low[v]);
+            sum[v] = simd_fma(simd_load_part(a + v * stride + i, part), here, sum[v]);
         }
     }
     for (int v = 0; v < vectors; v++) {
-        low[v] += high[v];
-        sum[v] = 0;
-        for (int lane = 0; lane < SIMD_LANES; lane++) {
-            sum[v] += low[v][lane];
+        sum[v] += other[v];
+    }
+}
+
+/* The dot products of x and `vectors` vectors of a, 1 or 4.  The rounding errors of equal terms
+   have one sign, and add up along a sum.  So blocks are summed up two by two, as are the lanes:
+   level k of kept[] holds the sum of 2^k blocks where bit k of their number is 1. */
+static inline __attribute__((always_inline)) void
+dot_group(int vectors, int64_t count, const real *a, int64_t stride, const real *x, real *sum)
+{
+    const int64_t blocks = count / DOT_BLOCK, whole = blocks * DOT_BLOCK;
+    simd kept[DOT_LEVELS][4], part[4];
+
+    for (int64_t block = 0; block < blocks; block++) {
+        int level = 0;
+
+        dot_block(vectors, DOT_BLOCK, a + block * DOT_BLOCK, stride, x + block * DOT_BLOCK, part);
+        for (; block >> level & 1; level++) {
+            for (int v = 0; v < vectors; v++) {
+                part[v] += kept[level][v];
+            }
         }
+        memcpy(kept[level], part, (size_t)vectors * sizeof *part);
+    }
+    dot_block(vectors, count - whole, a + whole, stride, x + whole, part);
+    for (int level = 0; blocks >> level; level++) {
+        for (int v = 0; v < vectors && blocks >> level & 1; v++) {
+            part[v] += kept[level][v];
+        }
+    }
+    for (int v = 0; v < vectors; v++) {
+        sum[v] = lane_sum_by_halves(part[v]);
     }
 }
 
@@ -330,18 +381,6 @@ lane_sum(simd x)
         sum += x[lane];
     }
     return sum;
-}
-
-/* The same, added up by halves: a shorter chain. */
-static inline __attribute__((always_inline)) real
-lane_sum_by_halves(simd x)
-{
-    for (int half = SIMD_LANES / 2; half > 0; half /= 2) {
-        for (int lane = 0; lane < half; lane++) {
-            x[lane] += x[lane + half];
-        }
-    }
-    return x[0];
 }
 
 static void
