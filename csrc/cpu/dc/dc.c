@@ -29,6 +29,13 @@ enum { SERIAL_ORDER = 256 };
 /* From this order on it is also asked within steps that are not products whether to go on. */
 enum { LONG_ORDER = 2048 };
 
+static tsvd_status
+ask(const struct cpu_dc *run, int worker)
+{
+    return worker == 0 && run->job->n >= LONG_ORDER ? tsvdi_check(run->ctx, run->ctx->done)
+                                                    : TSVD_OK;
+}
+
 static void
 set_level(struct cpu_dc *run, int level)
 {
@@ -192,8 +199,13 @@ task_leaves(void *arg, int worker, int64_t index)
     struct cpu_dc *run = arg;
     const int64_t begin = index * run->group_leaves, left = run->nodes - begin;
 
-    return tsvdi_cpu_solve_leaves(run, worker, begin,
-                                  left < run->group_leaves ? left : run->group_leaves);
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cpu_solve_leaves(run, worker, begin,
+                                    left < run->group_leaves ? left : run->group_leaves));
+    TSVD_TRY(ask(run, worker));
+out:
+    return ret;
 }
 
 static tsvd_status
@@ -269,7 +281,7 @@ task_merge(void *arg, int worker, int64_t index)
     for (int step = 0; step < DC_STEPS; step++) {
         make_step(run, worker, (enum dc_step)step, whole_of(run, (enum dc_step)step, index));
     }
-    return TSVD_OK;
+    return ask(run, worker);
 }
 
 /* Items of a task, where the threads share a node. */
@@ -368,8 +380,7 @@ task_store(void *arg, int worker, int64_t index)
     const int64_t end = begin + CPU_STORE_RANKS < k ? begin + CPU_STORE_RANKS : k;
 
     tsvdi_cpu_store(run, index / tasks, begin, end);
-    return worker == 0 && run->job->n >= LONG_ORDER ? tsvdi_check(run->ctx, run->ctx->done)
-                                                    : TSVD_OK;
+    return ask(run, worker);
 }
 
 /* The values of the wanted slots.  Bisection refines them where full accuracy is asked, and where
