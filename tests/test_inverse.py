@@ -165,6 +165,24 @@ def test_refinement_leaves_what_it_would_spoil(device):
         assert inverse_residual(A, _inverse(A, refine=True, device=device)) <= 2, n
 
 
+def test_refinement_leaves_graded_matrices_that_it_would_spoil(device):
+    """The square of I - S Y is small for scaled S, but not in the scale of A."""
+    A = [
+        [-8.240145142413192e-05, -2.148366208687795e-14, 7.533186636623349e-05],
+        [2.4449822414499665e-07, 1.2789834349602707e-15, -2.2352163984672388e-07],
+        [-5.323373033303191e-05, -1.3879069534980395e-14, 4.8666573104192403e-05],
+    ]
+    for matrix in (np.array(A), np.array(A).T.copy()):
+        assert inverse_residual(matrix, _inverse(matrix, refine=True, device=device)) <= 2
+    rng = np.random.default_rng(3)
+    for n in (5, 40, 140):
+        Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+        A = (Q * np.geomspace(1, 1e-15, n)) @ Q
+        rows, columns = np.exp2(rng.integers(-40, 40, (2, n)))
+        A = A * rows[:, None] * columns
+        assert inverse_residual(A, _inverse(A, refine=True, device=device)) <= 2, n
+
+
 @every_dtype
 @refined
 def test_batches_are_their_matrices(refine, dtype, device):

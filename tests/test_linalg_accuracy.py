@@ -608,7 +608,7 @@ def test_bidiagonal_forms_of_a_batch(device):
         pytest.param(41_000, 22_800, np.float32, marks=pytest.mark.slow),
     ],
 )
-def test_columns_longer_than_a_block_of_the_device_holds(m, n, dtype):
+def test_columns_longer_than_a_block_of_the_device_holds(m, n, dtype, cuda):
     """Clusters of 2 and 4 blocks share the rows. Diagonal matrix between two reflectors: its values
     are known, and a product with it takes O(m n)."""
     rng = np.random.default_rng(m)

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "inverse/run.h"
+#include "math/newton.h"
 
 enum {
     STEP_THREADS = 256,
@@ -112,41 +113,55 @@ __launch_bounds__(STEP_THREADS) rest_kernel(int64_t numbers, const double *y, do
 
 #endif
 
-/* The sums of squares of the shares of each matrix. */
+static __device__ __forceinline__ void
+add_sums(struct newton_sums *to, const struct newton_sums &more)
+{
+    to->rest += more.rest;
+    to->own_rest += more.own_rest;
+    to->inverse += more.inverse;
+}
+
+/* The sums of the shares of each matrix. */
 static __global__ void
 __launch_bounds__(STEP_THREADS)
-    square_kernel(int64_t n, int64_t shares, const real *rest, double *sums)
+    square_kernel(const __grid_constant__ struct cuda_inverse run, int64_t shares, const real *rest,
+                  struct newton_sums *to)
 {
-    __shared__ double part[STEP_THREADS];
-    const int64_t begin = share_begin(shares), numbers = n * n;
-    double sum = 0;
+    __shared__ struct newton_sums part[STEP_THREADS];
+    const int64_t n = run.in.c, begin = share_begin(shares), numbers = n * n;
+    const int64_t matrix = blockIdx.x / shares, first = matrix * numbers;
+    const int *const row = run.row + matrix * n, *const column = run.column + matrix * n;
+    struct newton_sums sums = {0, 0, 0};
 
-    rest += blockIdx.x / shares * numbers;
     for (int64_t k = threadIdx.x; k < STEP_SHARE && begin + k < numbers; k += STEP_THREADS) {
-        sum += (double)rest[begin + k] * (double)rest[begin + k];
+        const int64_t at = begin + k, i = at % n, j = at / n;
+
+        newton_add(&sums, (double)rest[first + at], (double)run.x[first + at], row[i], row[j],
+                   column[i], (int)run.in.exponent[matrix]);
     }
-    part[threadIdx.x] = sum;
+    part[threadIdx.x] = sums;
     __syncthreads();
     if (threadIdx.x == 0) {
         for (int k = 1; k < STEP_THREADS; k++) {
-            sum += part[k];
+            add_sums(&sums, part[k]);
         }
-        sums[blockIdx.x] = sum;
+        to[blockIdx.x] = sums;
     }
 }
 
-/* Puts Y back, as it was before the step, where I - S Y is too large for that to pay, or NaN. */
+/* Puts Y back, as it was before the step, where that does not pay. */
 static __global__ void
 __launch_bounds__(STEP_THREADS)
-    judge_kernel(int64_t n, int64_t shares, const double *sums, const real *before, real *y)
+    judge_kernel(int64_t n, int64_t shares, const struct newton_sums *sums, const double *norms,
+                 const real *before, real *y)
 {
     const int64_t begin = share_begin(shares), numbers = n * n, matrix = blockIdx.x / shares;
-    double sum = 0;
+    struct newton_sums all = {0, 0, 0};
 
     for (int64_t k = 0; k < shares; k++) {
-        sum += sums[matrix * shares + k];
+        add_sums(&all, sums[matrix * shares + k]);
     }
-    if (sum <= 0.25) {
+    if (newton_pays(all, norms[matrix], n)) {
         return;
     }
     for (int64_t k = threadIdx.x; k < STEP_SHARE && begin + k < numbers; k += STEP_THREADS) {
@@ -159,7 +174,7 @@ __launch_bounds__(STEP_THREADS)
 /* What it works in, S apart. */
 struct step_arrays {
     double *rest, *other, *high; /* [count][n][n] */
-    double *sums;                /* [count] of each share */
+    struct newton_sums *sums;    /* [count] of each share */
 };
 
 static size_t
@@ -171,7 +186,7 @@ lay_out(int64_t n, int64_t count, char *base, struct step_arrays *to)
     to->rest = cut<double>(base, &at, numbers);
     to->other = cut<double>(base, &at, numbers);
     to->high = cut<double>(base, &at, numbers);
-    to->sums = cut<double>(base, &at, count * blocks_for(n * n, STEP_SHARE));
+    to->sums = cut<struct newton_sums>(base, &at, count * blocks_for(n * n, STEP_SHARE));
     return at;
 }
 
@@ -253,12 +268,12 @@ tsvdi_cuda_inverse_refine(struct cuda_call *call, const struct cuda_inverse *run
         numbers, to.rest, d_rest);
     CUDA_LAUNCHED(call);
 #endif
-    square_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(n, shares, d_rest, to.sums);
+    square_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(*run, shares, d_rest, to.sums);
     CUDA_LAUNCHED(call);
     CUDA_TRY(call, cudaMemcpyAsync(to.other, run->x, (size_t)numbers * sizeof(real),
                                    cudaMemcpyDeviceToDevice, call->stream));
     TSVD_TRY(add_product(call, TSVD_SINGLE, n, count, 1, to.other, d_rest, run->x));
-    judge_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(n, shares, to.sums,
+    judge_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(n, shares, to.sums, run->norms,
                                                             (const real *)to.other, run->x);
     CUDA_LAUNCHED(call);
 out:

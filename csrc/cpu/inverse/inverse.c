@@ -179,7 +179,7 @@ invert_matrix(struct inverse_run *run, struct dense_run *dense, int worker,
         goto out;
     }
     if (refine) {
-        TSVD_TRY(tsvdi_cpu_inverse_refine(dense, n, room, x, second));
+        TSVD_TRY(tsvdi_cpu_inverse_refine(dense, n, room, x, (int)load->exponent[i], norm, second));
     }
     TSVD_TRY(tsvdi_cpu_inverse_unbalance(dense, n, (int)load->exponent[i], x, room, done + part,
                                          &inverse_norm, &finite));

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cpu/inverse/run.h"
-#include "math/balance.h"
+#include "math/newton.h"
 
 #define DOUBLE_DIGITS 52
 
@@ -28,7 +28,9 @@ struct refinement {
     struct dense_run *run;
     int64_t n;
     real *y;
-    double *sums;                  /* [n] squares of the columns of I - S Y */
+    const int *row, *column;       /* [n] as balance.c found them */
+    int exponent;                  /* of the largest entry of M */
+    struct newton_sums *sums;      /* [n] of each column */
     double *s, *rest, *part;       /* [n][n] */
     double *high;                  /* the same, in float64 alone */
     real *small, *old;             /* [n][n] I - S Y and Y, where others were before */
@@ -38,7 +40,8 @@ struct refinement {
 uint64_t
 tsvdi_cpu_inverse_refine_room(int64_t n)
 {
-    return bytes_of(n, bytes_of(n, ARRAYS * sizeof(double)));
+    return bytes_add(bytes_of(n, bytes_of(n, ARRAYS * sizeof(double))),
+                     bytes_of(n, sizeof(struct newton_sums)));
 }
 
 /* ---- products ---- */
@@ -188,7 +191,7 @@ take_rest(void *arg, int worker, int64_t strip)
 }
 #endif
 
-/* I - S Y with the digits of Y, and the sums of its squares; a copy of Y. */
+/* I - S Y with the digits of Y, and what newton_pays() asks for; a copy of Y. */
 static tsvd_status
 finish(void *arg, int worker, int64_t strip)
 {
@@ -197,34 +200,38 @@ finish(void *arg, int worker, int64_t strip)
 
     for (int64_t j = strip * STRIP; j < end_of(r, strip); j++) {
         const double *rest = r->rest + j * n;
+        const real *y = r->y + j * n;
         real *small = r->small + j * n;
-        double sum = 0;
+        struct newton_sums sums = {0, 0, 0};
 
         for (int64_t i = 0; i < n; i++) {
             const real x = REAL(rest[i]);
 
             small[i] = x;
-            sum += (double)x * (double)x;
+            newton_add(&sums, (double)x, (double)y[i], r->row[i], r->row[j], r->column[i],
+                       r->exponent);
         }
-        r->sums[j] = sum;
-        memcpy(r->old + j * n, r->y + j * n, (size_t)n * sizeof *r->old);
+        r->sums[j] = sums;
+        memcpy(r->old + j * n, y, (size_t)n * sizeof *r->old);
     }
     return check(r, worker);
 }
 
 tsvd_status
 tsvdi_cpu_inverse_refine(struct dense_run *run, int64_t n, const struct inverse_room *room, real *y,
-                         struct inverse_share share)
+                         int exponent, double norm, struct inverse_share share)
 {
     const int64_t count = n * n;
-    struct refinement r = {.run = run, .n = n, .y = y, .sums = room->sums};
-    double sum = 0;
+    struct refinement r = {
+        .run = run, .n = n, .y = y, .row = room->row, .column = room->column, .exponent = exponent};
+    struct newton_sums all = {0, 0, 0};
     tsvd_status ret = TSVD_OK;
 
     r.s = room->s;
     r.rest = r.s + count;
     r.part = r.rest + count;
     r.high = r.part + count;
+    r.sums = (struct newton_sums *)(void *)(r.s + ARRAYS * count);
     r.small = (real *)(void *)(TSVD_SINGLE ? r.s : r.rest);
     r.old = (real *)(void *)r.part;
     r.products.from = share.from;
@@ -240,9 +247,11 @@ tsvdi_cpu_inverse_refine(struct dense_run *run, int64_t n, const struct inverse_
 #endif
     TSVD_TRY(for_strips(&r, finish));
     for (int64_t j = 0; j < n; j++) {
-        sum += r.sums[j];
+        all.rest += r.sums[j].rest;
+        all.own_rest += r.sums[j].own_rest;
+        all.inverse += r.sums[j].inverse;
     }
-    if (sum <= 0.25) { /* not for NaN */
+    if (newton_pays(all, norm, n)) {
         TSVD_TRY(
             multiply(&r, (struct blas_product){.factor = 1, .a = r.old, .b = r.small, .c = y}));
     }

@@ -149,11 +149,12 @@ tsvd_status tsvdi_cpu_inverse_wide(struct dense_run *run, int64_t n, int exponen
 
 /* ---- refine.c ---- */
 
-/* A step on Y [n][n], the inverse of S [n][n] as it was found.  It leaves Y as it is where I - S Y
-   is too large for the step to pay.  S is at room->s, with so many bytes for it and for work. */
+/* A step on Y [n][n], the inverse of S [n][n] as it was found.  It leaves Y as it is where the step
+   does not pay (math/newton.h); exponent, norm: as of balance().  S is at room->s, with so many
+   bytes for it and for work. */
 uint64_t tsvdi_cpu_inverse_refine_room(int64_t n);
 tsvd_status tsvdi_cpu_inverse_refine(struct dense_run *run, int64_t n,
-                                     const struct inverse_room *room, real *y,
-                                     struct inverse_share share);
+                                     const struct inverse_room *room, real *y, int exponent,
+                                     double norm, struct inverse_share share);
 
 #endif

@@ -183,8 +183,8 @@ lane_sum_by_halves(simd x)
 enum {
     /* Entries of a block of a dot product. */
     DOT_BLOCK = 16 * SIMD_LANES,
-    /* More blocks than 2^DOT_LEVELS do not fit in memory. */
-    DOT_LEVELS = 56
+    /* Sums of 2^DOT_TOP blocks are added one after another, as stacks may be small. */
+    DOT_TOP = 15
 };
 
 /* What up to DOT_BLOCK entries add to the dot products of x and `vectors` vectors of a. */
@@ -223,27 +223,31 @@ dot_block(int vectors, int64_t count, const real *a, int64_t stride, const real 
 
 /* The dot products of x and `vectors` vectors of a, 1 or 4.  The rounding errors of equal terms
    have one sign, and add up along a sum.  So blocks are summed up two by two, as are the lanes:
-   level k of kept[] holds the sum of 2^k blocks where bit k of their number is 1. */
+   level k of kept[] holds the sum of 2^k blocks where bit k of their number is 1, and DOT_TOP that
+   of all larger groups. */
 static inline __attribute__((always_inline)) void
 dot_group(int vectors, int64_t count, const real *a, int64_t stride, const real *x, real *sum)
 {
     const int64_t blocks = count / DOT_BLOCK, whole = blocks * DOT_BLOCK;
-    simd kept[DOT_LEVELS][4], part[4];
+    simd kept[DOT_TOP + 1][4], part[4];
 
     for (int64_t block = 0; block < blocks; block++) {
         int level = 0;
 
         dot_block(vectors, DOT_BLOCK, a + block * DOT_BLOCK, stride, x + block * DOT_BLOCK, part);
-        for (; block >> level & 1; level++) {
+        for (; level < DOT_TOP && block >> level & 1; level++) {
             for (int v = 0; v < vectors; v++) {
                 part[v] += kept[level][v];
             }
         }
+        for (int v = 0; v < vectors && level == DOT_TOP && block >> level > 0; v++) {
+            part[v] += kept[level][v];
+        }
         memcpy(kept[level], part, (size_t)vectors * sizeof *part);
     }
     dot_block(vectors, count - whole, a + whole, stride, x + whole, part);
-    for (int level = 0; blocks >> level; level++) {
-        for (int v = 0; v < vectors && blocks >> level & 1; v++) {
+    for (int level = 0; level <= DOT_TOP && blocks >> level > 0; level++) {
+        for (int v = 0; v < vectors && (level == DOT_TOP || blocks >> level & 1); v++) {
             part[v] += kept[level][v];
         }
     }
