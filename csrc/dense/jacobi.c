@@ -90,8 +90,10 @@ tsvdi_jacobi_plan(const struct dense_problem *p, tsvd_plan *told, tsvd_error *er
         goto out;
     }
     told->result_bytes = tsvdi_dense_result_bytes(p);
-    most = backend->jacobi->chunk_most(p);
-    told->chunk = most < p->b.matrices ? most : p->b.matrices;
+    if (p->b.matrices > 0) { /* an empty one may have any shape */
+        most = backend->jacobi->chunk_most(p);
+        told->chunk = most < p->b.matrices ? most : p->b.matrices;
+    }
     told->threads = tsvdi_host_threads_for(p->b.handle->threads, INT64_MAX);
     told->workers = 1;
     if (told->chunk > 0) {
