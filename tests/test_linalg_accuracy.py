@@ -335,7 +335,7 @@ def _of_equal_terms(m, n, c, dtype):
 )
 def test_equal_terms(m, n, dtype, device):
     """The rounding errors of sums of equal terms have one sign: they must not add up."""
-    limit = (0.7 if device == "cpu" else 1) * (8 + min(m, n) / 8)
+    limit = 0.7 * (8 + min(m, n) / 8) if device == "cpu" else dense_value_bound(m, n)
     with Findings() as findings:
         for c in (0.7, 1.1, 1.7):
             for A, s_ref in _of_equal_terms(m, n, dtype(c), dtype):

@@ -258,8 +258,8 @@ struct dense_job {
                     zero behind the p - 1 of each matrix */
     char *kind;  /* [count] host, out of reduce(): ORDINARY, ZERO or NONFINITE.  A matrix that is
                     not ordinary counts as zero */
-    real_int *exponent; /* [count] host, out of reduce() if `keep` is KEEP_ALL, else for the back
-                           end's own use: B is 2^-exponent Q^T A P */
+    real_int *exponent; /* [count] host, out of reduce() if dense_tells_exponents(), else for the
+                           back end's own use: B is 2^-exponent Q^T A P */
     struct results b;   /* out of room(): where the SVD of B goes, in dense_ops.space */
     void *held;         /* what the back end keeps from begin() to end() */
 };
@@ -270,6 +270,13 @@ enum {
     KEEP_VECTORS, /* what back() needs for the results that the problem asks for */
     KEEP_ALL      /* what apply() needs too, and back() for any results */
 };
+
+/* Whether the caller asks for the exponents: eps and intervals are in the units of A. */
+static inline int
+dense_tells_exponents(const struct dense_job *job)
+{
+    return job->keep == KEEP_ALL || job->problem->b.options->eps > 0;
+}
 
 /* Shares of a chunk's work that are done when B is there, and when its SVD is: reduce() tells
    tsvdi_check() up to the one, and back() from the other on. */

@@ -254,7 +254,7 @@ dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
     } else {
         TSVD_TRY(tsvdi_cuda_dense_reduce(ctx, &to, d_work));
     }
-    TSVD_TRY(tsvdi_cuda_land_all(call, piece, job->keep == KEEP_ALL ? 2 : 1));
+    TSVD_TRY(tsvdi_cuda_land_all(call, piece, dense_tells_exponents(job) ? 2 : 1));
 out:
     tsvdi_cuda_free(call, d_work);
     return ret;

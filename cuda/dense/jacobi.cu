@@ -370,7 +370,7 @@ jacobi_chunk_most(const struct dense_problem *p)
 {
     const struct bytes one = jacobi_bytes(p, 1);
     const int64_t longer = p->rows > p->columns ? p->rows : p->columns;
-    const uint64_t blocks = (uint64_t)blocks_for(longer * longer, THREADS) + 1;
+    const uint64_t blocks = bytes_of(longer, (uint64_t)longer) / THREADS + 1;
     uint64_t room = 0, most;
 
     if (is_large(p) || tsvdi_cuda_memory_for(p->b.handle->cuda, bytes_of(p->b.matrices, one.device),
@@ -378,7 +378,7 @@ jacobi_chunk_most(const struct dense_problem *p)
         return 1;
     }
     room = room < CHUNK_BYTES ? room : CHUNK_BYTES;
-    most = room / one.device;
+    most = one.device > 0 ? room / one.device : room; /* nothing but bases needs no memory */
     most = most < INT32_MAX / (4 * blocks) ? most : INT32_MAX / (4 * blocks);
     return most > 1 ? (int64_t)most : 1;
 }
