@@ -168,16 +168,17 @@ dot(int64_t count, const real *x, const real *y)
     return total;
 }
 
-/* The sum of the lanes, by halves: a short chain. */
+/* The sum of the lanes: four short chains, which the compiler makes of parts of the vector. */
 static inline __attribute__((always_inline)) real
-lane_sum_by_halves(simd x)
+lane_sum_by_fours(simd x)
 {
-    for (int half = SIMD_LANES / 2; half > 0; half /= 2) {
-        for (int lane = 0; lane < half; lane++) {
-            x[lane] += x[lane + half];
-        }
+    enum { CHAINS = SIMD_LANES < 4 ? SIMD_LANES : 4 };
+    real part[4] = {0};
+
+    for (int lane = 0; lane < SIMD_LANES; lane++) {
+        part[lane % CHAINS] += x[lane];
     }
-    return x[0];
+    return (part[0] + part[1]) + (part[2] + part[3]);
 }
 
 enum {
@@ -222,7 +223,7 @@ dot_block(int vectors, int64_t count, const real *a, int64_t stride, const real 
 }
 
 /* The dot products of x and `vectors` vectors of a, 1 or 4.  The rounding errors of equal terms
-   have one sign, and add up along a sum.  So blocks are summed up two by two, as are the lanes:
+   have one sign, and add up along a sum.  So blocks are summed up two by two, and lanes by fours:
    level k of kept[] holds the sum of 2^k blocks where bit k of their number is 1, and DOT_TOP that
    of all larger groups. */
 static inline __attribute__((always_inline)) void
@@ -252,7 +253,7 @@ dot_group(int vectors, int64_t count, const real *a, int64_t stride, const real 
         }
     }
     for (int v = 0; v < vectors; v++) {
-        sum[v] = lane_sum_by_halves(part[v]);
+        sum[v] = lane_sum_by_fours(part[v]);
     }
 }
 
@@ -398,7 +399,7 @@ normalize(int64_t count, real sign, const real *x, real *to)
 
         sum = simd_fma(here, here, sum);
     }
-    change = simd_splat(unit_change(lane_sum_by_halves(sum)));
+    change = simd_splat(unit_change(lane_sum_by_fours(sum)));
     for (int64_t i = 0; i < count; i += SIMD_LANES) {
         const int64_t rest = count - i < SIMD_LANES ? count - i : SIMD_LANES;
         const simd here = simd_load_part(x + i, rest);
