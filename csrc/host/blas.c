@@ -114,7 +114,7 @@ tsvdi_blas_enter(const tsvd_blas *blas, int wanted, tsvd_error *error, int *gran
     for (*granted = wanted; *granted > 0; --*granted) {
         const int missing = atomic_fetch_add(&users, *granted) + *granted - have;
 
-        if (missing <= 0 || (have && is_unlimited()) || fits(missing)) {
+        if (missing <= 0 || is_unlimited() || fits(missing)) {
             return TSVD_OK;
         }
         atomic_fetch_sub(&users, *granted);

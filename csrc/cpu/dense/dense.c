@@ -13,7 +13,9 @@ enum {
     /* Columns whose signs are fixed together. */
     SIGNS_TOGETHER = 64,
     /* It is asked whether to go on when so many numbers were moved. */
-    NUMBERS_PER_CHECK = 1 << 22
+    NUMBERS_PER_CHECK = 1 << 22,
+    /* No step shares out a matrix of fewer numbers. */
+    SHARED_NUMBERS = 1 << 12
 };
 
 /* W of all matrices of a chunk, but of one matrix at least, and no more than the threads need. */
@@ -123,16 +125,26 @@ dense_bytes(const struct dense_problem *p, int64_t count, int tall, int keep)
     return bytes;
 }
 
+/* Threads that multiply at once.  A small matrix by itself keeps to the calling one, which has its
+   buffer since the first call: to ask the system would take a part of its time. */
+static int
+multiplying_threads(const struct dense_run *run)
+{
+    const int small = run->rows < SHARED_NUMBERS && run->rows * run->columns < SHARED_NUMBERS;
+
+    return run->workers > 1 ? run->workers : small ? 1 : run->threads;
+}
+
 tsvd_status
 tsvdi_cpu_dense_for_each(struct dense_run *run, tsvd_task task, void *arg)
 {
     const int threads = run->threads, workers = run->workers;
+    const int wanted = multiplying_threads(run);
     int granted = 0;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_blas_enter(&run->ctx->problem->handle->blas,
-                              workers > threads ? workers : threads, run->ctx->error, &granted));
-    run->threads = granted < threads ? granted : threads;
+    TSVD_TRY(tsvdi_blas_enter(&run->ctx->problem->handle->blas, wanted, run->ctx->error, &granted));
+    run->threads = granted < wanted || wanted == 1 ? granted : threads;
     ret = tsvdi_host_for_each(granted < workers ? granted : workers, run->job->count, task, arg);
 out:
     run->threads = threads;
