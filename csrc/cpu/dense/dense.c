@@ -139,12 +139,12 @@ tsvd_status
 tsvdi_cpu_dense_for_each(struct dense_run *run, tsvd_task task, void *arg)
 {
     const int threads = run->threads, workers = run->workers;
-    const int wanted = multiplying_threads(run);
     int granted = 0;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_blas_enter(&run->ctx->problem->handle->blas, wanted, run->ctx->error, &granted));
-    run->threads = granted < wanted || wanted == 1 ? granted : threads;
+    TSVD_TRY(tsvdi_blas_enter(&run->ctx->problem->handle->blas, multiplying_threads(run),
+                              run->ctx->error, &granted));
+    run->threads = granted < threads ? granted : threads;
     ret = tsvdi_host_for_each(granted < workers ? granted : workers, run->job->count, task, arg);
 out:
     run->threads = threads;
