@@ -2,6 +2,8 @@
  * One-sided Jacobi on the device, of matrices with many rows or columns: what comes before the
  * sweeps, and behind them.  One matrix is worked on at a time.
  */
+#include <algorithm>
+
 #include "dense/jacobi_large.h"
 
 enum {
@@ -535,18 +537,12 @@ uint64_t
 tsvdi_cuda_jacobi_work(const struct cuda_call *call, const struct dense_problem *p, int64_t vectors)
 {
     const int64_t r = p->rows > p->columns ? p->rows : p->columns, c = p->b.n;
-    const uint64_t bytes[] = {
-        tsvdi_cuda_dense_finish_bytes(1, dense_shape_of(p)),
-        tsvdi_cuda_dense_qr_bytes(call, r, c, 1),
-        tsvdi_cuda_dense_reflect_bytes(r, c, 1, vectors),
-        tsvdi_cuda_dense_qr_bytes(call, c, c, 1),
-        tsvdi_cuda_dense_reflect_bytes(c, c, 1, c),
-        tsvdi_cuda_jacobi_sweep_bytes(call, c),
-    };
-    uint64_t most = 0;
+    const uint64_t finish = tsvdi_cuda_dense_finish_bytes(1, dense_shape_of(p));
 
-    for (size_t i = 0; i < (c > 0 ? sizeof(bytes) / sizeof(*bytes) : 1); i++) {
-        most = bytes[i] > most ? bytes[i] : most;
-    }
-    return most;
+    return c == 0 ? finish
+                  : std::max({finish, tsvdi_cuda_dense_qr_bytes(call, r, c, 1),
+                              tsvdi_cuda_dense_reflect_bytes(r, c, 1, vectors),
+                              tsvdi_cuda_dense_qr_bytes(call, c, c, 1),
+                              tsvdi_cuda_dense_reflect_bytes(c, c, 1, c),
+                              tsvdi_cuda_jacobi_sweep_bytes(call, c)});
 }
