@@ -406,6 +406,7 @@ from tsvd import linalg
 
 rng = np.random.default_rng(0)
 a, batch = rng.standard_normal((300, 300)), rng.standard_normal((20, 40, 30))
+large = rng.standard_normal((450, 450))
 done = []
 
 def work():
@@ -418,6 +419,8 @@ def work():
         form = linalg.bidiagonalize(x)
         form.form_q(), form.svd()
     linalg.svd(a, select="v", select_range=(1, 5))
+    for x in (large, large.astype(np.float32)):
+        linalg.svd(x, method="jacobi")  # begins with vectors of "auto"
     done.append(1)
 
 threading.stack_size(32768)
@@ -453,10 +456,14 @@ LITTLE_SPACE = {
 }
 
 
-@pytest.mark.parametrize("warm", ["", "import scipy.linalg", "linalg.svd(A[:20, :20])"])
+@pytest.mark.parametrize("limit", ["AS", "DATA"])
+@pytest.mark.parametrize("warm", ["", "import scipy.linalg", "linalg.svd(A[:9, :9])"])
 @pytest.mark.parametrize("call", LITTLE_SPACE.values(), ids=LITTLE_SPACE)
-def test_little_address_space(call, warm):
-    """OpenBLAS retries for ever where it gets no buffer: the call ends before, or does without."""
+def test_little_address_space(call, warm, limit):
+    """OpenBLAS retries for ever where it gets no buffer: the call ends before, or does without.
+
+    A small product may have needed none, which says nothing of the next one.
+    """
     program = f"""
 import os, resource, signal
 import numpy as np
@@ -465,12 +472,13 @@ from tsvd import linalg
 
 A = np.random.default_rng(0).standard_normal((600, 600))
 {warm}
-with open("/proc/self/statm") as file:
-    used = int(file.read().split()[0]) * resource.getpagesize()
-for mib in (1, 10, 70, 400):
+with open("/proc/self/status") as file:
+    sizes = dict(line.split(":") for line in file)
+used = int(sizes["VmSize" if "{limit}" == "AS" else "VmData"].split()[0]) << 10
+for mib in (1, 10, 24, 70, 400):
     child = os.fork()
     if child == 0:
-        resource.setrlimit(resource.RLIMIT_AS, (used + (mib << 20),) * 2)
+        resource.setrlimit(resource.RLIMIT_{limit}, (used + (mib << 20),) * 2)
         signal.alarm(20)
         try:
             {call}

@@ -53,88 +53,6 @@ tsvdi_blas_ready(const tsvd_blas *blas)
            (blas->dgemm64 != NULL && blas->sgemm64 != NULL);
 }
 
-/* ---- buffers of the BLAS ---- */
-
-/* The largest buffer of OpenBLAS on x86-64 (its common_x86_64.h; SciPy's has 32 MiB), and some more
-   for the stack of a thread. */
-#define BUFFER_BYTES ((size_t)(128 + 16) << 20)
-
-/* Threads that were granted products, in all calls of the process.  A forked child also counts
-   those of its parent's other threads, and asks for too much. */
-static atomic_int users;
-
-typedef void blas_function(void);
-
-/* A function of the BLAS that made the last product: it has a buffer at least. */
-static _Atomic(blas_function *) used;
-
-static blas_function *
-function_of(const tsvd_blas *blas)
-{
-    return blas->dgemm32 != NULL ? (blas_function *)blas->dgemm32 : (blas_function *)blas->dgemm64;
-}
-
-/* Whether address space is granted without end, as far as one can know: no limit is set, and the
-   system promises more memory than there is. */
-static bool
-is_unlimited(void)
-{
-    static atomic_int promises; /* 1: it does; -1: it does not; 0: not asked yet */
-    struct rlimit limit;
-
-    if (atomic_load(&promises) == 0) {
-        FILE *file = fopen("/proc/sys/vm/overcommit_memory", "r");
-        const int mode = file == NULL ? '0' : fgetc(file);
-
-        if (file != NULL) {
-            (void)fclose(file);
-        }
-        atomic_store(&promises, mode == '2' ? -1 : 1);
-    }
-    return atomic_load(&promises) > 0 && getrlimit(RLIMIT_AS, &limit) == 0 &&
-           limit.rlim_cur == RLIM_INFINITY;
-}
-
-/* Whether so many buffers can be mapped. */
-static bool
-fits(int buffers)
-{
-    const size_t bytes = (size_t)buffers * BUFFER_BYTES;
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
-
-    return p != MAP_FAILED && munmap(p, bytes) == 0;
-}
-
-tsvd_status
-tsvdi_blas_enter(const tsvd_blas *blas, int wanted, tsvd_error *error, int *granted)
-{
-    const int have = atomic_load(&used) == function_of(blas);
-
-    for (*granted = wanted; *granted > 0; --*granted) {
-        const int missing = atomic_fetch_add(&users, *granted) + *granted - have;
-
-        if (missing <= 0 || is_unlimited() || fits(missing)) {
-            return TSVD_OK;
-        }
-        atomic_fetch_sub(&users, *granted);
-    }
-    if (error != NULL) {
-        error->device = TSVD_DEVICE_CPU;
-        error->wanted = BUFFER_BYTES;
-        error->available = 0;
-    }
-    return tsvdi_fail(error, TSVD_ERR_MEMORY,
-                      "out of address space: up to %zu bytes wanted for a buffer of the BLAS",
-                      BUFFER_BYTES);
-}
-
-void
-tsvdi_blas_leave(int granted)
-{
-    atomic_fetch_sub(&users, granted);
-}
-
 /* ---- products ---- */
 
 /* Orders of one product.  OpenBLAS makes products of up to 2^18 multiplications in the calling
@@ -187,7 +105,6 @@ void
 tsvdi_blas_product(const tsvd_blas *blas, int single, const struct blas_product *p)
 {
     const int64_t size = single ? sizeof(float) : sizeof(double);
-    blas_function *const function = function_of(blas);
     struct blas_product tile = *p;
     int64_t k = 0, terms = TILE, columns;
 
@@ -212,9 +129,6 @@ tsvdi_blas_product(const tsvd_blas *blas, int single, const struct blas_product 
         tile.overwrite = 0;
         k += terms;
     } while (k < p->k);
-    if (atomic_load_explicit(&used, memory_order_relaxed) != function) {
-        atomic_store(&used, function);
-    }
 }
 
 /* BLAS sees matrices by columns: to it the arrays are the transposes, C^T = B^T A^T. */
@@ -237,4 +151,118 @@ tsvdi_blas_multiply(const tsvd_blas *blas, int single, int64_t rows, int64_t col
     };
 
     tsvdi_blas_product(blas, single, &product);
+}
+
+/* ---- buffers of the BLAS ---- */
+
+/* The largest buffer of OpenBLAS on x86-64 (its common_x86_64.h; SciPy's has 32 MiB), and some more
+   for the stack of a thread. */
+#define BUFFER_BYTES ((size_t)(128 + 16) << 20)
+
+/* Threads that were granted products, in all calls of the process.  A forked child also counts
+   those of its parent's other threads, and asks for too much. */
+static atomic_int users;
+
+typedef void blas_function(void);
+
+/* A function of the BLAS that has a buffer at least: see warm(). */
+static _Atomic(blas_function *) warmed;
+
+static blas_function *
+function_of(const tsvd_blas *blas)
+{
+    return blas->dgemm32 != NULL ? (blas_function *)blas->dgemm32 : (blas_function *)blas->dgemm64;
+}
+
+/* Whether address space is granted without end, as far as one can know: no limit is set, and the
+   system promises more memory than there is. */
+static bool
+is_unlimited(void)
+{
+    static atomic_int promises; /* 1: it does; -1: it does not; 0: not asked yet */
+    struct rlimit space, data;
+
+    if (atomic_load(&promises) == 0) {
+        FILE *file = fopen("/proc/sys/vm/overcommit_memory", "r");
+        const int mode = file == NULL ? '0' : fgetc(file);
+
+        if (file != NULL) {
+            (void)fclose(file);
+        }
+        atomic_store(&promises, mode == '2' ? -1 : 1);
+    }
+    return atomic_load(&promises) > 0 && getrlimit(RLIMIT_AS, &space) == 0 &&
+           getrlimit(RLIMIT_DATA, &data) == 0 && space.rlim_cur == RLIM_INFINITY &&
+           data.rlim_cur == RLIM_INFINITY;
+}
+
+/* Whether so many buffers can be mapped. */
+static bool
+fits(int buffers)
+{
+    const size_t bytes = (size_t)buffers * BUFFER_BYTES;
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
+
+    return p != MAP_FAILED && munmap(p, bytes) == 0;
+}
+
+/* Lets the BLAS map a buffer, which it keeps: from here on the products of one thread are sure of
+   one.  OpenBLAS has kernels for small products that need none, on processors with AVX-512.  They
+   leave out this one, A^T B with more than 1200 entries. */
+static tsvd_status
+warm(const tsvd_blas *blas, tsvd_error *error)
+{
+    enum { M = 40, N = 32, K = 110 };
+    struct blas_product p = {.m = M, .n = N, .k = K, .lda = K, .ldb = K, .ldc = M};
+    double *memory = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_host_alloc(&tsvdi_host_allocator, (size_t)(K * M + M * N) * sizeof *memory,
+                              error, (void **)&memory));
+    memset(memory, 0, (size_t)(K * M + M * N) * sizeof *memory);
+    p.a_transposed = 1;
+    p.overwrite = 1;
+    p.factor = 1;
+    p.a = p.b = memory;
+    p.c = memory + K * M;
+    multiply(blas, 0, &p);
+    atomic_store(&warmed, function_of(blas));
+out:
+    tsvdi_host_free(&tsvdi_host_allocator, memory);
+    return ret;
+}
+
+void
+tsvdi_blas_leave(int granted)
+{
+    atomic_fetch_sub(&users, granted);
+}
+
+tsvd_status
+tsvdi_blas_enter(const tsvd_blas *blas, int wanted, tsvd_error *error, int *granted)
+{
+    const bool is_warm = atomic_load(&warmed) == function_of(blas);
+
+    for (*granted = wanted; *granted > 0; --*granted) {
+        const int missing = atomic_fetch_add(&users, *granted) + *granted - is_warm;
+
+        if (missing <= 0 || is_unlimited() || fits(missing)) {
+            const tsvd_status status = is_warm ? TSVD_OK : warm(blas, error);
+
+            if (status != TSVD_OK) {
+                tsvdi_blas_leave(*granted);
+            }
+            return status;
+        }
+        tsvdi_blas_leave(*granted);
+    }
+    if (error != NULL) {
+        error->device = TSVD_DEVICE_CPU;
+        error->wanted = BUFFER_BYTES;
+        error->available = 0;
+    }
+    return tsvdi_fail(error, TSVD_ERR_MEMORY,
+                      "out of address space: up to %zu bytes wanted for a buffer of the BLAS",
+                      BUFFER_BYTES);
 }

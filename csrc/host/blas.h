@@ -44,7 +44,6 @@ struct blas_product {
 };
 
 /* Made in the calling thread, whatever threads the BLAS has. */
-
 void tsvdi_blas_product(const tsvd_blas *blas, int single, const struct blas_product *p);
 
 #endif

@@ -28,10 +28,8 @@ _SCIPY_BYTES, _THREAD_BYTES = 128 << 20, 40 << 20
 
 def _check_address_space():
     """Refuses an import in which OpenBLAS would wait for address space for ever."""
-    if (
-        "scipy.linalg" in sys.modules
-        or resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
-    ):
+    limits = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
+    if "scipy.linalg" in sys.modules or all(limit == resource.RLIM_INFINITY for limit in limits):
         return
     asked = (os.environ.get(f"{name}_NUM_THREADS", "") for name in ("OPENBLAS", "OMP"))
     most = len(os.sched_getaffinity(0))
