@@ -728,6 +728,46 @@ assert form.svd().U.tobytes() == expected
     run(program, under=("env", "OPENBLAS_NUM_THREADS=1"))
 
 
+def test_forks_beside_a_bidiagonalization_in_use():
+    """The child cannot have what another thread of its parent used: it says so, and never waits."""
+    program = """
+import os, signal, threading, warnings
+import numpy as np
+from tsvd import linalg
+
+warnings.simplefilter("ignore", DeprecationWarning)
+form = linalg.bidiagonalize(np.random.default_rng(0).standard_normal((60, 50)), device="cpu")
+x, stop = np.ones((60, 3)), False
+
+def work():
+    while not stop:
+        form.apply_q(x)
+
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads:
+    thread.start()
+refused = 0
+for _ in range(300):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            form.apply_q(x)
+        except RuntimeError as error:
+            os._exit(3 if "when the process was forked" in str(error) else 1)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, 3), status
+    refused += status == 3
+stop = True
+for thread in threads:
+    thread.join()
+assert refused
+form.apply_q(x)
+"""
+    run(program, under=("env", "OPENBLAS_NUM_THREADS=1"))
+
+
 def test_without_scipy():
     program = """
 import sys

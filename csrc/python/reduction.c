@@ -16,8 +16,10 @@ typedef struct reduction {
     struct arrays arrays;    /* their shape, batch and dtype; core_in[0] has no data */
     PyObject *keep;          /* what keeps the stream alive, or None */
     PyThread_type_lock busy; /* held while the handle is in use */
-    atomic_ulong user;       /* the thread that holds it; 0: none */
-    atomic_int process;      /* of that thread */
+    atomic_ulong user;       /* the thread that uses it; 0: none */
+    /* the last process in which it was free, once at least: in a forked child that is its parent,
+       as long as a thread that the child does not have holds `busy` */
+    atomic_int process;
 } reduction;
 
 static PyObject *
@@ -43,13 +45,13 @@ enter(reduction *self)
                         "progress must not use the Bidiagonalization that calls it");
         return -1;
     }
+    if (got != PY_LOCK_ACQUIRED && atomic_load(&self->process) != getpid()) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "another thread used the Bidiagonalization when the process was forked: "
+                        "give the child one of its own");
+        return -1;
+    }
     while (got != PY_LOCK_ACQUIRED) {
-        if (atomic_load(&self->user) != 0 && atomic_load(&self->process) != getpid()) {
-            PyErr_SetString(PyExc_RuntimeError,
-                            "another thread used the Bidiagonalization when the process was "
-                            "forked: give the child one of its own");
-            return -1;
-        }
         Py_BEGIN_ALLOW_THREADS
         got = PyThread_acquire_lock_timed(self->busy, WAIT_US, 0);
         Py_END_ALLOW_THREADS
@@ -158,6 +160,7 @@ new_reduction(struct call *call, PyObject *keep)
     call->handle = NULL;
     self->keep = Py_NewRef(keep);
     keep_shape(self, &call->arrays);
+    atomic_store(&self->process, getpid());
     self->busy = PyThread_allocate_lock();
     if (self->busy == NULL) {
         PyErr_SetString(PyExc_MemoryError, "no lock could be made");
