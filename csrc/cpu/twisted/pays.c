@@ -123,7 +123,7 @@ take_sample(void *arg, int worker, int64_t index)
     for (int64_t i = 0; i < count; i++) { /* spread over all, the last one among them */
         want[i] = job->first + (begin + i + 1) * k / all - 1;
     }
-    tsvdi_cpu_twisted_search(run, count, want, shift, width);
+    tsvdi_cpu_twisted_search(run, worker, count, want, shift, width);
     for (int64_t i = 0; i < count; i++) {
         if (!tsvdi_cpu_twisted_stands_apart(run, want[i], shift[i], width[i])) {
             atomic_store(&run->refused, 1);

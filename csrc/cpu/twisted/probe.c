@@ -61,15 +61,14 @@ check_rows(void *arg, int worker, int64_t index)
     const int64_t n = job->n, k = job->k, begin = index * TASK_ROWS;
     const int64_t count = k - begin < TASK_ROWS ? k - begin : TASK_ROWS;
     const double *x = run->x + begin * PROBES;
-    alignas(64) double y[2][TASK_ROWS * PROBES];
+    alignas(64) double y[TASK_ROWS * PROBES];
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_cpu_twisted_check(run, worker, index));
-    tsvdi_kernels()->probe(count, n, job->to.L + begin, 1, k, run->sums[0], y[0]);
-    tsvdi_kernels()->probe(count, n, job->to.R + begin * n, n, 1, run->sums[1], y[1]);
-    for (int side = 0; side < 2; side++) {
-        atomic_fetch_add(&run->refused, count_over(count, y[side], x, probe_limit(n)));
-    }
+    tsvdi_kernels()->probe(count, n, job->to.L + begin, 1, k, run->sums[0], y);
+    atomic_fetch_add(&run->refused, count_over(count, y, x, probe_limit(n)));
+    tsvdi_kernels()->probe(count, n, job->to.R + begin * n, n, 1, run->sums[1], y);
+    atomic_fetch_add(&run->refused, count_over(count, y, x, probe_limit(n)));
 out:
     return ret;
 }

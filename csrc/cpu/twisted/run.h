@@ -59,9 +59,11 @@ tsvd_status tsvdi_cpu_twisted_for_each(struct twisted_run *run, double share, do
 tsvd_status tsvdi_cpu_twisted_check(const struct twisted_run *run, int worker, int64_t index);
 
 /* Finds the values with the ascending indices want[count], at most TWISTED_TASK_VALUES.  width:
-   NULL, or out: how wide the bracket was in which a value was alone first; 0: it never was. */
-void tsvdi_cpu_twisted_search(const struct twisted_run *run, int64_t count, const int64_t *want,
-                              double *found, double *width);
+   NULL, or out: how wide the bracket was in which a value was alone first; 0: it never was.  In
+   the worker's `work`, of search_room() numbers: stacks may be small. */
+int64_t tsvdi_cpu_twisted_search_room(void);
+void tsvdi_cpu_twisted_search(const struct twisted_run *run, int worker, int64_t count,
+                              const int64_t *want, double *found, double *width);
 
 /* Whether a value can be worked on: no other is too close to it, and it is not too small. */
 int tsvdi_cpu_twisted_stands_apart(const struct twisted_run *run, int64_t index, double x,

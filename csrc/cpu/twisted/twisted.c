@@ -29,6 +29,12 @@ tsvdi_cpu_twisted_for_each(struct twisted_run *run, double share, double part, i
 
 /* ---- begin and end ---- */
 
+static int64_t
+most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Numbers of the arrays of a run. */
 static int64_t
 numbers_of(int64_t n, int64_t k)
@@ -94,7 +100,7 @@ begin(struct tsvd_context *ctx, struct twisted_job *job)
     run->sums[0] = run->scaled + k * PROBES;
     run->sums[1] = run->sums[0] + n * PROBES;
     run->image = run->sums[1] + n * PROBES;
-    run->room = tsvdi_kernels()->twist_room(&run->matrix);
+    run->room = most(tsvdi_kernels()->twist_room(&run->matrix), tsvdi_cpu_twisted_search_room());
     run->room = (run->room + TWISTED_CACHE_LINE - 1) / TWISTED_CACHE_LINE * TWISTED_CACHE_LINE;
     TSVD_TRY(
         tsvdi_alloc(ctx, bytes_of(workers * run->room, sizeof *run->work), (void **)&run->work));
@@ -204,7 +210,8 @@ twisted_bytes(const struct svd_plan *plan)
 {
     const int64_t n = plan->told.n;
     /* at most two slots for a row, of as many lanes as there are in two of the widest vectors */
-    const int64_t room = 4 * n * (2 * TWISTED_CACHE_LINE) + TWISTED_CACHE_LINE;
+    const int64_t lanes = 4 * n * (2 * TWISTED_CACHE_LINE);
+    const int64_t room = most(lanes, tsvdi_cpu_twisted_search_room()) + TWISTED_CACHE_LINE;
     struct bytes bytes = {bytes_of(numbers_of(n, plan->told.count), sizeof(double)), 0};
 
     bytes.host = bytes_add(bytes.host, bytes_of(plan->told.threads * room, sizeof(double)));

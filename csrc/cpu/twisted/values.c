@@ -17,6 +17,13 @@ struct interval {
     double width; /* of the first bracket with one value; 0: there are more */
 };
 
+/* The brackets of a task, and the counts at a shift in each. */
+struct search {
+    struct interval open[TWISTED_TASK_VALUES];
+    double shift[TWISTED_TASK_VALUES], minor[TWISTED_TASK_VALUES];
+    int64_t above[TWISTED_TASK_VALUES], twos[TWISTED_TASK_VALUES];
+};
+
 /* The widths of a bracket that end a search, beside the value and beside the bracket that it was
    isolated in.  A secant in such a bracket finds the value to rounding. */
 #define NARROW_BESIDE_VALUE 0x1p-36
@@ -134,16 +141,23 @@ is_wanted(const struct interval *v, int64_t count, const int64_t *want)
     return begin < count && want[begin] < v->above_low;
 }
 
+int64_t
+tsvdi_cpu_twisted_search_room(void)
+{
+    return (int64_t)(sizeof(struct search) / sizeof(double));
+}
+
 /* An interval is halved in exponent and mantissa alike until it holds one value; then the secant of
    the largest minor takes over, within the interval.  What is done with a value depends on the
    interval alone, and so not on what else is wanted. */
 void
-tsvdi_cpu_twisted_search(const struct twisted_run *run, int64_t count, const int64_t *want,
-                         double *found, double *width)
+tsvdi_cpu_twisted_search(const struct twisted_run *run, int worker, int64_t count,
+                         const int64_t *want, double *found, double *width)
 {
-    struct interval open[TWISTED_TASK_VALUES];
-    double shift[TWISTED_TASK_VALUES], minor[TWISTED_TASK_VALUES];
-    int64_t above[TWISTED_TASK_VALUES], twos[TWISTED_TASK_VALUES], intervals = 1;
+    struct search *search = (struct search *)(run->work + worker * run->room);
+    struct interval *open = search->open;
+    double *shift = search->shift, *minor = search->minor;
+    int64_t *above = search->above, *twos = search->twos, intervals = 1;
 
     open[0] = (struct interval){
         .low = run->least, .high = run->top, .above_low = run->job->n, .above_high = 0};
@@ -198,7 +212,7 @@ find_values(void *arg, int worker, int64_t index)
     for (int64_t i = 0; i < count; i++) {
         want[i] = begin + i;
     }
-    tsvdi_cpu_twisted_search(run, count, want, run->shift + (begin - run->from), NULL);
+    tsvdi_cpu_twisted_search(run, worker, count, want, run->shift + (begin - run->from), NULL);
 out:
     return ret;
 }
