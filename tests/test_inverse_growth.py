@@ -146,3 +146,21 @@ def test_progress_never_falls(device):
     told = []
     linalg.inv(A, progress=told.append, device=device)
     assert told[-1] == 1 and told == sorted(told)
+
+
+@pytest.mark.cuda
+def test_a_last_chunk_that_is_shorter(cuda):
+    """What is found of a matrix says nothing of that in its place in the next chunk."""
+    torch = pytest.importorskip("torch")
+    n = 1030
+    chunk = (8 << 30) // (4 * n**2)  # CHUNK_BYTES in cuda/inverse/inverse.cu
+    if torch.cuda.mem_get_info()[0] < 40 << 30:
+        pytest.skip("needs 40 GiB of device memory")
+    good = torch.randn(n, n, device="cuda") + 2 * n**0.5 * torch.eye(n, device="cuda")
+    A = good.repeat(chunk + 3, 1, 1)
+    A[:3] = torch.eye(n, device="cuda")
+    A[:3, -1, -1] = 5e-7  # rcond, too, and above that of a warning
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        X = linalg.inv(A)
+        assert torch.equal(X[-1], linalg.inv(good))

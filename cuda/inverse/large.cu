@@ -411,7 +411,8 @@ tsvdi_cuda_inverse_large(struct tsvd_context *ctx, const struct cuda_inverse *ru
     work.panel.n = n;
     work.panel.rows = s.rows;
     work.panel.blocks = s.blocks;
-    CUDA_TRY(call, cudaMemsetAsync(run->grown, 0, (size_t)(2 * count), call->stream));
+    CUDA_TRY(call, cudaMemsetAsync(run->singular, 0, (size_t)count, call->stream));
+    CUDA_TRY(call, cudaMemsetAsync(run->grown, 0, (size_t)count, call->stream));
     for (int64_t i = 0; i < count; i += work.matrices) {
         work.matrices = (int)std::min<int64_t>(s.matrices, count - i);
         work.panel.w = run->in.w + i * n * n;

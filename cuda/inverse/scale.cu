@@ -196,8 +196,9 @@ tsvdi_cuda_inverse_balance(struct cuda_call *call, const struct cuda_inverse *ru
     tsvd_status ret = TSVD_OK;
 
     (void)lay_out(n, count, d_work, &sums);
-    CUDA_TRY(call,
-             cudaMemsetAsync(run->norms, 0, (size_t)count * 4 * sizeof(*run->norms), call->stream));
+    for (double *sizes : {run->norms, run->x_norms, run->off, run->size}) {
+        CUDA_TRY(call, cudaMemsetAsync(sizes, 0, (size_t)count * sizeof(double), call->stream));
+    }
     survey_kernel<<<(unsigned)(count * c.down * c.across), SCALE_THREADS, 0, call->stream>>>(
         c, run->in.w, run->in.exponent, sums);
     CUDA_LAUNCHED(call);
