@@ -418,3 +418,28 @@ def test_svd_without_vectors_is_svdvals(n, selected, device):
                 s = tsvd.svd(d, e, compute_uv=False, check_finite=False, **options)
                 assert same_bits(s, tsvd.svdvals(d, e, check_finite=False, **options)), options
                 assert same_bits(s, tsvd.svdvals(d, e, **options)), options
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("method", ["auto", "twisted", "dc"])
+def test_what_an_interval_gives_lies_in_it(method, dtype, device):
+    """Also beside bounds an ulp from a value, where a method may find another one than the count."""
+    d, e = np.linspace(1, 2, 33).astype(dtype), np.full(32, 1e-20, dtype)
+    dense = np.diag(d) + np.diag(e, 1)
+    for value in tsvd.svdvals(d, e, device=device)[::4]:
+        for bound in (np.nextafter(value, dtype(0)), value, np.nextafter(value, dtype(3))):
+            for low, high in ((0.5, float(bound)), (float(bound), 2.5)):
+                options = {"select": "v", "select_range": (low, high), "device": device}
+                values = tsvd.svdvals(d, e, **options)
+                for s in (values, tsvd.svd(d, e, method=method, **options).s):
+                    assert np.all((s > low) & (s <= high)) and len(s) == len(values)
+                s = tsvd.linalg.svd(dense, method=method, **options).S
+                assert np.all((s > low) & (s <= high))
+
+
+def test_no_number_of_the_dtype_in_an_interval():
+    d, e = np.float32([0.3, 0.7]), np.float32([0.2])
+    value = float(tsvd.svdvals(d, e)[0])
+    for low, high in ((value - 1e-9, value + 1e-9), (-1e300, 1e300), (-np.inf, np.inf)):
+        s = tsvd.svdvals(d, e, select="v", select_range=(low, high))
+        assert len(s) <= 2 and np.all(abs(s - tsvd.svdvals(d, e)[: len(s)]) < 1e-6)

@@ -20,6 +20,7 @@ from ._options import (
     selected,
     sweeps_number,
 )
+from ._selection import keep_within
 from ._types import SVDInfo, SVDResult
 
 if TYPE_CHECKING:
@@ -165,9 +166,10 @@ def svd(
         values in the interval.
     select_range : (min, max), optional
         Required by "v" and "i", not allowed with "a". For "v" two numbers in the
-        units of B, ``min < max``, which may be infinite. tsvd counts exactly on
-        which side of a bound a value lies; the values of a CUDA device may be
-        off by an ulp or so. For "i" two integers, ``0 <= min <= max < n``.
+        units of B, ``min < max``, which may be infinite. A value within an ulp
+        of a bound may be counted on either side, unless it is a number of the
+        dtype. What is returned lies in the interval, but for arrays on a CUDA
+        device, where it may be off by an ulp or so. For "i" two integers, ``0 <= min <= max < n``.
     device : str or int, optional
         "cpu", "cuda", "cuda:1" or 1. None: the first usable CUDA device for large
         matrices, from n = 768 on for vectors by "auto" or "dc", from n = 1024 on
@@ -341,6 +343,7 @@ def svd(
     else:
         first, count = selected(select, select_range)
         if select == "v":
+            interval = first, count
             place = cuda if on_device else -1
             first, count = _core.select(d, e, check_finite, first, count, place, stream_number)
     if on_device:
@@ -382,6 +385,8 @@ def svd(
     info = None
     if full_output:
         result, info = result
+    if select == "v" and not on_device:
+        keep_within(result[1] if compute_uv else result, *interval)
     if arrays is not None:
         result = _arrays.results(arrays, result)
     if compute_uv:

@@ -1,8 +1,10 @@
-"""The range of select="i"."""
+"""The range of select="i", and the values of select="v"."""
 
 from __future__ import annotations
 
 import operator
+
+import numpy as np
 
 
 def indices(select_range):
@@ -27,3 +29,15 @@ def index_range(select_range, n):
             f"matrix, {n}"
         )
     return low, high
+
+
+def keep_within(s, low, high):
+    """Moves values that were counted in (low, high] into it, where rounding left it by an ulp."""
+    with np.errstate(over="ignore"):  # bounds beyond the range of float32
+        least, most = s.dtype.type(low), s.dtype.type(high)
+        if least <= low:
+            least = np.nextafter(least, s.dtype.type(np.inf))
+        if most > high:
+            most = np.nextafter(most, s.dtype.type(-np.inf))
+    if least <= most:  # else no number of the dtype lies there
+        np.clip(s, least, most, out=s)

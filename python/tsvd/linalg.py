@@ -28,6 +28,7 @@ from ._options import (
     selected,
     sweeps_number,
 )
+from ._selection import keep_within
 from ._types import SVDInfo
 
 if TYPE_CHECKING:
@@ -360,6 +361,8 @@ def svd(
 
     result, cuda = _computed(compute, arrays, device, number, bool(compute_uv))
     result, info = result if full_output else (result, None)
+    if interval and arrays.device < 0:
+        keep_within(result[1] if compute_uv else result, first, count)
     result = _arrays.results(arrays, result)
     if compute_uv:
         result = _make_result(_as_subclass(a, result) if out is None else result)
@@ -662,10 +665,11 @@ class Bidiagonalization:
         number = method_number(method, compute_uv)
         settings = _settings(number, eps, max_sweeps, True, tuning)
         check_progress(progress)
-        first, count, interval = _wanted(select, select_range)
+        low, high, interval = _wanted(select, select_range)
+        first, count = low, high
         if interval:
             _check_one_matrix(self.shape)
-            first, count = self._reduction.select(first, count)
+            first, count = self._reduction.select(low, high)
         wanted = (compute_uv, None, full_output, progress, first, count)
         result = self._reduction.svd(
             None,
@@ -676,6 +680,8 @@ class Bidiagonalization:
             self._cuda,
         )
         result, info = result if full_output else (result, None)
+        if interval and self._arrays.device < 0:
+            keep_within(result[1] if compute_uv else result, low, high)
         result = _arrays.results(self._arrays, result)
         if compute_uv:
             result = _make_result(result)
@@ -784,10 +790,11 @@ def inv(
         libraries. n may be 0.
     refine : bool
         True: one step of Newton's iteration, with a residual in more digits than
-        a has. It takes three to five times as long and squares the relative error
+        a has. It takes up to five times as long and squares the relative error
         of X: few errors but those of rounding X are left up to condition numbers
-        of about 1e8 (float64). Matrices so close to singular ones that the step
-        does not converge are left as they are.
+        of about 1e8 (float64). X stays as it is where the step does not converge,
+        as A is too close to a singular matrix, and where it might do harm, as the
+        columns of A are of very different sizes.
     device : str or int, optional
         "cpu", "cuda", "cuda:1" or 1. None: where a lies; arrays on the host stay
         there, as it is not measured where a GPU is faster for them.
@@ -842,7 +849,8 @@ def inv(
     [1]_, both with partial pivoting. Rows and columns are scaled by powers of two
     first: D1 @ B @ D2 with diagonal D1 and D2 loses nothing if the entries of B
     are of like size and B is well conditioned. Where pivots grow so much that
-    digits would be lost, QR by Householder reflectors takes their place. Entries
+    digits would be lost, QR by Householder reflectors takes their place, or on
+    CUDA devices up to n = 1024 elimination with complete pivoting. Entries
     above the largest number are infinite.
 
     Accuracy: the smaller of ``a @ X - I`` and ``X @ a - I`` is a small multiple
