@@ -11,6 +11,8 @@
 #ifndef TSVDI_NEWTON_H
 #define TSVDI_NEWTON_H
 
+#include <float.h>
+
 #include "math/real.h"
 
 /* Sums of squares, of all entries: of R, of diag(2^r) R diag(2^-r), and of 2^exponent times M's
@@ -33,12 +35,12 @@ newton_add(struct newton_sums *sums, double rest, double y, int row_i, int row_j
 }
 
 /* norm: the largest sum of magnitudes of a row of 2^-exponent M, at most sqrt(n) |M|_F.  No for
-   NaN. */
+   NaN, and for sums of R that overflow; that of the inverse counts as the largest number then. */
 TSVD_HD int
 newton_pays(struct newton_sums sums, double norm, int64_t n)
 {
-    return sums.rest <= 0.25 &&
-           sums.own_rest <= (double)R_EPS * sqrt((double)n) * norm * sqrt(sums.inverse);
+    return sums.rest <= 0.25 && sums.own_rest <= (double)R_EPS * sqrt((double)n) * norm *
+                                                     sqrt(fmin(sums.inverse, DBL_MAX));
 }
 
 #endif

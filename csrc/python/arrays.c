@@ -183,6 +183,7 @@ int
 tsvdi_arrays_check_memory(const struct arrays *arrays, const tsvd_plan *plan, bool vectors)
 {
     int64_t shape[TSVD_MAX_DIMS];
+    const int which = !vectors ? OUT_S : arrays->columns > arrays->rows ? OUT_R : OUT_L;
     const uint64_t work = plan->host_bytes;
     uint64_t wanted = plan->result_bytes, available;
     PyObject *shown;
@@ -199,7 +200,7 @@ tsvdi_arrays_check_memory(const struct arrays *arrays, const tsvd_plan *plan, bo
     if (wanted <= available) {
         return 0;
     }
-    ndim = tsvdi_shapes_output(arrays, vectors ? OUT_L : OUT_S, shape);
+    ndim = tsvdi_shapes_output(arrays, which, shape);
     if (plan->result_bytes == 0) {
         PyErr_Format(PyExc_MemoryError, "the workspace wants %s%llu bytes; %llu bytes are free",
                      wanted == UINT64_MAX ? "more than " : "", (unsigned long long)wanted,

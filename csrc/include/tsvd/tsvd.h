@@ -571,8 +571,9 @@ TSVD_API tsvd_status tsvd_reduction_svd(tsvd_reduction *reduction, const tsvd_op
 
 /* A reduction as bytes in host memory: save() fills state_bytes() of them, 0 for NULL.  restore()
    makes a reduction of them that gives the same bits, for a handle of a device of the same kind, in
-   this version of tsvd; other bytes are TSVD_ERR_ARGUMENT.  a: of the shape and the dtype of the
-   matrices; its data is not read and may be NULL. */
+   this version of tsvd; those of another shape, dtype, kind of device or version are
+   TSVD_ERR_ARGUMENT.  a: of the shape and the dtype of the matrices; its data is not read and may
+   be NULL. */
 TSVD_API uint64_t tsvd_reduction_state_bytes(const tsvd_reduction *reduction);
 TSVD_API tsvd_status tsvd_reduction_save(const tsvd_reduction *reduction, void *state,
                                          tsvd_error *error);
@@ -625,7 +626,8 @@ TSVD_API tsvd_status tsvd_dense_inverse(tsvd_handle *handle, const tsvd_array *a
                                         tsvd_error *error);
 
 /* What tsvd_dense_inverse() would take, for results where a is: n, matrices, chunk, needs_blas and
-   the bytes are filled.  a: data is not read and may be NULL. */
+   the bytes are filled.  A matrix whose inverse needs numbers beyond the range, or whose pivots
+   grow on a CUDA device, takes more workspace at its turn.  a: data is not read and may be NULL. */
 TSVD_API tsvd_status tsvd_inverse_plan(tsvd_handle *handle, const tsvd_array *a,
                                        const tsvd_options *options, int refine, tsvd_plan *plan,
                                        tsvd_error *error);
