@@ -423,7 +423,7 @@ def test_svd_without_vectors_is_svdvals(n, selected, device):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("method", ["auto", "twisted", "dc"])
 def test_what_an_interval_gives_lies_in_it(method, dtype, device):
-    """Also beside bounds an ulp from a value, where a method may find another one than the count."""
+    """Also beside bounds an ulp from a value, where method and count may differ."""
     d, e = np.linspace(1, 2, 33).astype(dtype), np.full(32, 1e-20, dtype)
     dense = np.diag(d) + np.diag(e, 1)
     for value in tsvd.svdvals(d, e, device=device)[::4]:
