@@ -1,6 +1,6 @@
 /*
  * One call of tsvd_svd(), or of tsvd_dense_svd(), as the core sees it: the arguments, checked and
- * put together by api/problem.c and api/dense_problem.c.
+ * put together by api/problem.c.
  */
 #ifndef TSVDI_PROBLEM_H
 #define TSVDI_PROBLEM_H

@@ -223,7 +223,7 @@ struct finishing {
     const int *row, *column;
     const real_int *exponent;
     const char *kind;
-    const double *z; /* as in probe.h; NULL: Y is only brought into order */
+    const double *z; /* as in probe.h; NULL: only undo the pivoting of Y, without scaling */
     const real *from;
     real *to; /* may be `from` if that is in order */
     struct part_sums sums;

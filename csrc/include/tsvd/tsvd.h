@@ -463,10 +463,11 @@ TSVD_API tsvd_status tsvd_svd(tsvd_handle *handle, const tsvd_array *d, const ts
  *
  * d, e          (n) and (n-1), as for tsvd_svd()
  * options       NULL: the defaults; only check_finite is read
- * low, high     the bounds, in the units of B and of any sign.  One that is infinite bounds
- * nothing. TSVD_ERR_ARGUMENT unless low < high first, count  out: the values first .. first + count
- * - 1 lie in the interval.  count is 0 if none does, or if d or e holds NaN or infinity and
- * check_finite is 0; first is then any number up to n
+ * low, high     the bounds, in the units of B and of any sign.  An infinite one bounds nothing.
+ *               TSVD_ERR_ARGUMENT unless low < high
+ * first, count  out: the values first .. first + count - 1 lie in the interval.  count is 0 if none
+ *               does, or if d or e holds NaN or infinity and check_finite is 0; first is then any
+ *               number up to n
  *
  * Accuracy  exact for values that numbers of the dtype represent; else within one ulp of a bound.
  *           Below the smallest normal number a value counts as the nearest number; from the next
