@@ -16,7 +16,7 @@
    in the L2 cache, which is slow for a single one. */
 bool tsvdi_cuda_dense_small_fits(const struct cuda_call *call, int64_t r, int64_t c);
 
-/* Workspace of reduce() and of apply() for vectors of so many columns; 0 if none is needed. */
+/* Workspace of reduce(), and of apply() for `columns` vectors; 0 if none is needed. */
 uint64_t tsvdi_cuda_dense_small_bytes(int64_t r, int64_t c, int64_t count, int64_t columns);
 
 /*

@@ -1,8 +1,8 @@
 /*
  * Batches of small dense matrices: a block for each matrix.
  *
- * The reduction keeps the matrix in shared memory.  If it is too large, its first steps work on it
- * where it lies, which is mostly in the L2 cache, until what is left fits.
+ * The reduction keeps the matrix in shared memory.  If it is too large, the first steps work on it
+ * in place, mostly in the L2 cache, until what is left fits.
  *
  * Reflectors are applied PANEL at a time.  All inner products of their vectors with one vector x
  * come from one pass over x.  Those after the first reflector are corrected by the Gram matrix of
@@ -54,8 +54,8 @@ struct block_matrix {
     int64_t index; /* of the matrix */
     real *w;       /* the matrix, where it lies */
     real *v, *old; /* shared, [r] the left reflector of this step and of the last one */
-    real *z;       /* shared, [r] of the update that is put off */
-    real *y, *row; /* shared, [c] y and the row of that update */
+    real *z;       /* shared, [r] z of the deferred update */
+    real *y, *row; /* shared, [c] y and `row` of that update */
     real *tau;     /* shared, [1] of the left reflector */
     real scale;    /* u = (1, row scale) */
 };
@@ -219,7 +219,7 @@ make_right(const struct small_batch &q, struct block_matrix *m, int i, real *inn
 
     row_sums(*m, i, &square, inner);
     up = reflector_up(top, square);
-    if (up != 1) { /* so it is for all threads */
+    if (up != 1) { /* the same branch in all threads */
         __syncthreads();
         for (int j = i + 2 + thread; j < m->c; j += threads) {
             m->row[j] *= up;
