@@ -214,8 +214,8 @@ __launch_bounds__(CHECK_THREADS)
     }
 }
 
-/* Step of the factorisation: `width` columns of L from column `first` on.  Each block factors
-   the diagonal block, and then each of its threads solves for one row below that.  L is not made in
+/* Step of the factorisation: `width` columns of L from column `first` on.  Each block factors the
+   diagonal block, and then each of its threads solves for one row below that.  L is not made in
    place, so that no block changes what another one reads. */
 static __global__ void
 __launch_bounds__(THREADS)

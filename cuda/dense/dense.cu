@@ -114,7 +114,7 @@ right_in_place(const struct dense_problem *p)
     return p->columns == p->b.n; /* then Vh has k rows, also if it is full */
 }
 
-/* What room() takes, and back() works in.  The results come first. */
+/* Memory that room() takes, and back() works in.  The results come first. */
 struct room {
     real *s, *u, *vh, *left, *right;
     char *work;
@@ -313,7 +313,7 @@ dense_room(struct tsvd_context *ctx, struct dense_job *job)
     struct room room;
     tsvd_status ret = TSVD_OK;
 
-    free_room(ctx, job, run); /* of results before these */
+    free_room(ctx, job, run); /* of earlier results */
     TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), lay_room(run, p, on_host, NULL, &room),
                               (void **)&run->d_room));
     (void)lay_room(run, p, on_host, run->d_room, &room);

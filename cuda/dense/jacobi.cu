@@ -19,7 +19,7 @@ enum {
     COLUMNS_MOST = 128,
     ROWS_MOST = 3840, /* so that 64 KB of shared memory hold two numbers of each row, and FIXED */
     THREADS = 256,
-    FIXED = 4096, /* bytes of shared memory of fixed size that complete_kernel has, at most */
+    FIXED = 4096, /* bytes of static shared memory of complete_kernel, at most */
     /* Of Gram-Schmidt.  The first one leaves about 1 / sqrt(rows) of the length or more, so two
        would do. */
     PASSES = 3

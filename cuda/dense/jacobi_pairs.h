@@ -9,8 +9,8 @@
  * so that W = (Q Y) S (P Z)^T with R Z = Y S.  Only the columns of L are rotated.  J and Q2 are not
  * made, and Z comes from the triangle R.  The errors of Z are eps times | |R^-1| |R| |, the
  * condition number of Skeel.  It does not change with the lengths of R's rows, and with pivoting it
- * is mostly near 1, even if R is singular to working precision.  It can be large all the same, so Z is
- * tested: see is_orthogonal().
+ * is mostly near 1, even if R is singular to working precision.  It can be large all the same, so Z
+ * is tested: see is_orthogonal().
  *
  * Values keep their relative accuracy for W = B D, D diagonal: errors of QR are small in each
  * column of W, and then in each row of R.  W is scaled by one power of two, and columns have no

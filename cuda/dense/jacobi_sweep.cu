@@ -28,7 +28,7 @@ enum {
     APART = PAIR / EDGE * ONCE,    /* numbers between two of these loads */
     TILES = PAIR / EDGE,
     GRAM_TILES = TILES * (TILES + 1) / 2, /* on and above the diagonal */
-    GRAM_THREADS = 160,                   /* whole warps for these */
+    GRAM_THREADS = 160,                   /* whole warps, for GRAM_TILES */
     GRAM_ROWS = 32,                       /* rows of a partial sum */
     GRAM_STRIDE = PAIR + ONCE,
     GRAM_FILL = 8, /* blocks of threads for each multiprocessor.  Not measured */
@@ -323,7 +323,7 @@ struct meeting_pair {
     struct meeting_step step[2]; /* by turns */
 };
 
-/* Bytes of shared memory that it takes, at most: the compiler rounds them up. */
+/* Bytes of shared memory of struct meeting_pair, at most: the compiler rounds them up. */
 enum { MEET_FIXED = (sizeof(struct meeting_pair) + 255) / 256 * 256 };
 
 /* Finds norm, factor and exponent of column k of a pair, column j of X, from the diagonal of G.  If
@@ -515,8 +515,8 @@ __launch_bounds__(MEET_THREADS)
     }
 }
 
-/* Y := Y diag(factor) + Y M in a part of the rows; blockIdx.y = 1: the vectors, whose
-   factors are 1. */
+/* Y := Y diag(factor) + Y M in a part of the rows; blockIdx.y = 1: the vectors, whose factors
+   are 1. */
 static __global__ void
 __launch_bounds__(MIX_THREADS) mix_kernel(const __grid_constant__ struct jacobi_round q)
 {

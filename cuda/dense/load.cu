@@ -1,6 +1,6 @@
 /*
  * Dense matrices from where the caller has them to W: gathered, and scaled by a power of two, which
- * the largest entry of each tells.
+ * the largest entry of each decides.
  */
 #include "dense/run.h"
 
@@ -38,8 +38,8 @@ judge(real_int most, real_int *exponent)
     return (char)ORDINARY;
 }
 
-/* How the matrices are cut into tiles: a block has one.  by_row: neighbours in a row of W are close
-   to each other in the source, and else those in a column. */
+/* How the matrices are cut into tiles: a block has one.  by_row: in the source, neighbours in a row
+   of W are closer to each other than neighbours in a column. */
 struct tiling {
     int64_t r, c, down, across;
     int by_row;
@@ -253,7 +253,7 @@ gather(const void *arg, size_t begin, size_t bytes, char *to)
     }
 }
 
-/* Whether neighbours in a row of W are closer to each other in memory than those in a column. */
+/* Whether neighbours in a row of W are closer to each other in memory than neighbours in a column. */
 static bool
 lies_by_row(const struct dense_source *from)
 {

@@ -190,8 +190,8 @@ gather_kernel(const __grid_constant__ struct reflect_group g, real *v)
     }
 }
 
-/* Doubles blocks on the diagonal of t, from HALF reflectors on.  t has T of each of them there, and
-   V^T V above.  A thread has a column of the new corner, and every TRIANGLE_LINES-th row. */
+/* Doubles the diagonal blocks of t, from HALF reflectors each, until there is one.  In t, T of each
+   block is on the diagonal, and V^T V above.  A thread has a column of the new corner, and every TRIANGLE_LINES-th row. */
 template <int HALF>
 static __device__ __forceinline__ void
 double_blocks(real (*t)[DENSE_BLOCK + 1], real *product)

@@ -24,7 +24,7 @@ enum {
 /* The last columns of each of `count` matrices. */
 struct resident {
     int64_t r, c, count, begin;  /* columns `begin` .. c - 1, and as many rows as are left */
-    int rows, columns, end;      /* how many those are; how many columns are reduced */
+    int rows, columns, end;      /* how many of both; how many columns are reduced */
     int blocks, groups, cluster; /* of a group; of the grid; 1: a group is a cluster */
     int places;                  /* columns of a block, at most */
     int bits;                    /* the block owns 2^bits rows */

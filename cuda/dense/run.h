@@ -31,8 +31,8 @@ struct cuda_dense {
     int wide, tall, small;       /* 1: W is A's transpose; QR comes first; small.h reduces */
     int plain;                   /* 1: load() does not scale, and the values have the scale of A;
                                     exponents are found all the same */
-    int cholesky;                /* 1: QR may be that of cholesky.cu, so that Q is not applied to
-                                    other vectors than those of B */
+    int cholesky;                /* 1: cholesky.cu may do the QR, as Q is applied to vectors of B
+                                    only */
     int orthonormal;             /* 1: that succeeded: w has W1, and Q of QR is W1 times mend */
     real *w;                     /* [count][c][r] the matrices, then the reflectors */
     real *top;                   /* [count][c][c] what is reduced: the triangle of QR; else w */
@@ -47,8 +47,8 @@ struct cuda_dense {
     real *s, *u, *vh;            /* where the results are made; u and vh NULL: values only */
 };
 
-/* load.cu: reads the matrices to run->w.  d_stage: workspace as large as w; needed only
-   if tsvdi_cuda_dense_stages() says so. */
+/* load.cu: reads the matrices to run->w.  d_stage: workspace as large as w; needed only if
+   tsvdi_cuda_dense_stages() says so. */
 bool tsvdi_cuda_dense_stages(const struct dense_problem *problem);
 tsvd_status tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_job *job,
                                   const struct cuda_dense *run, real *d_stage);
@@ -137,8 +137,8 @@ dense_shape_of(const struct dense_problem *p)
     return {k, p->rows, p->full ? p->rows : k, p->full ? p->columns : k, p->columns};
 }
 
-/* A left vector has the sign that makes its largest entry positive; on a tie the first of them.
-   This finds that entry: `most` begins with 0, and the entries come in order. */
+/* A left vector has the sign that makes its largest entry positive; on a tie, the first one.  This
+   finds that entry: `most` begins with 0, and the entries come in order. */
 static __device__ __forceinline__ real
 larger_entry(real most, real entry)
 {

@@ -23,7 +23,7 @@
 enum {
     BLOCK_THREADS = 512, /* at most */
 
-    /* Rows of a warp's part of a pass along rows, and parts of a row. */
+    /* In a pass along rows: rows that a warp works on at once, and lanes that share a row. */
     ROW_LANES = 8,
     ROW_PARTS = (int)WARP / (int)ROW_LANES,
 
@@ -40,7 +40,7 @@ block_stride(int rows)
     return (over + BANKS - 1) / BANKS * BANKS + ROW_LANES;
 }
 
-/* Numbers of shared memory beside the matrix: the vectors and tau. */
+/* Numbers of shared memory besides the matrix: the vectors and tau. */
 static __host__ __device__ __forceinline__ int
 block_vectors(int r, int c)
 {

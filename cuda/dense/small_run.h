@@ -45,7 +45,7 @@ small_lane(void)
     return (int)threadIdx.x % WARP;
 }
 
-/* The sum over groups of `width` neighbours of a warp, the same bits in each. */
+/* The sum over groups of WIDTH neighbours of a warp, the same bits in each. */
 template <int WIDTH>
 static __device__ __forceinline__ real
 group_sum(real x)

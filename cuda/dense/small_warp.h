@@ -25,9 +25,8 @@ warp_stride(int r)
     return r | 1;
 }
 
-/* Numbers of shared memory for each matrix of a block: the matrix and z.  Modulo
-   WARP the matrices of a warp are `group` numbers apart, so that the groups read columns from
-   different banks. */
+/* Numbers of shared memory for each matrix of a block: the matrix and z.  Modulo WARP the matrices
+   of a warp are `group` numbers apart, so that the groups read columns from different banks. */
 static __host__ __device__ __forceinline__ int
 warp_numbers(int r, int c, int group)
 {

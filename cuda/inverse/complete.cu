@@ -18,7 +18,7 @@ enum {
     CHOICE_THREADS = 1024,
     SOLVE_COLUMNS = 1024, /* whose blocks are launched at once */
     ASK_STEPS = 64,       /* between two questions to the caller */
-    LEAST_POWER = -128    /* a term is left out that is smaller than another one by this power */
+    LEAST_POWER = -128    /* a term is left out if it is smaller than the other by this power */
 };
 
 /* ---- numbers ---- */

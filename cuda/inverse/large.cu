@@ -167,8 +167,8 @@ left_half(const struct panel_sharing &s, int64_t columns)
 }
 
 /* Whether the numbers of a matrix are cut in two: the three products of tensor cores must be faster
-   than one without.  They are where float64 has half of float32's speed, and not where it is
-   scarce. */
+   than one without.  They are where float64 has half of float32's speed, and not where
+   float64 is scarce. */
 static bool
 cuts(const struct cuda_call *call, int64_t n)
 {
@@ -280,7 +280,8 @@ out:
     return ret;
 }
 
-/* Columns begin .. end - 1 are eliminated: applies them to others.  parts: of them, if cut. */
+/* Applies the eliminated columns begin .. end - 1 to the columns of `to`.  parts: of columns begin ..
+   end - 1, if they are cut. */
 static tsvd_status
 apply(struct cuda_call *call, const struct elimination &work, int64_t begin, int64_t end,
       const struct column_set &to, real *r, const real *parts, cudaStream_t stream)
@@ -316,7 +317,7 @@ apply_near(struct cuda_call *call, const struct elimination &work, int64_t begin
     return apply(call, work, begin, end, to, work.r_near, parts, work.near);
 }
 
-/* Columns begin .. end - 1, as far as they depend on themselves. */
+/* Eliminates columns begin .. end - 1 among themselves. */
 static tsvd_status
 eliminate(struct cuda_call *call, const struct elimination &work, int64_t begin, int64_t end)
 {

@@ -16,7 +16,7 @@ struct panel_sharing {
     int width;     /* most columns of a panel */
     int rows;      /* of a block; the last ones may have fewer, or none */
     int blocks;    /* for each matrix */
-    int matrices;  /* under way at once, at most */
+    int matrices;  /* worked on at once, at most */
 };
 
 /* A panel of each matrix under work: number blockIdx.y.  All arrays are device memory. */

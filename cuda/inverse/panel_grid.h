@@ -25,7 +25,7 @@ enum {
 struct grid_memory {
     real *a;            /* [width][rows] */
     real *row, *factor; /* [width] the pivot's row; the same with 1 in the step's column */
-    real *other;        /* [rows] the column of the step over the pivot */
+    real *other;        /* [rows] the column of the step divided by the pivot */
     int *step;          /* [rows] */
 };
 

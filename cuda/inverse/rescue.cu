@@ -128,7 +128,7 @@ struct rescue {
     struct inverse_job job; /* of this matrix alone */
     struct cuda_inverse run;
     real *s;       /* [n][n] a copy of S, for refine() */
-    char *d_stage; /* [n][n] numbers, if that of load() needs it */
+    char *d_stage; /* [n][n] numbers, staging memory if load() needs it */
     char *d_scale, *d_refine;
 };
 

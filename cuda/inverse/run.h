@@ -29,9 +29,10 @@
 #include "dense/run.h"
 #include "math/balance.h"
 
-/* Complete pivoting is for matrices up to this order, if QR does for larger ones; and a pivot that
-   is zero may have been too small for a number, if it is up to this order.  Above it that takes too
-   long: such a matrix counts as singular, unless other pivots are large.  Not measured. */
+/* rescue.cu begins with complete pivoting for matrices up to this order, and with QR for larger
+   ones.  A pivot that is zero may be an underflow: a matrix with one is rescued too, up to this
+   order.  Above it that takes too long: it counts as singular, unless other pivots are large.  Not
+   measured. */
 enum { COMPLETE_ORDER = 1024 };
 
 /* What is found of a chunk, in device memory: the least of each. */
@@ -51,10 +52,10 @@ struct cuda_inverse {
     double *norms;               /* [count] largest sum of magnitudes of a row of 2^-exponent M */
     double *x_norms;             /* [count] the same of its inverse */
     double *off, *size;          /* [count] as in probe.h */
-    double *z;                   /* [count][n] as there */
+    double *z;                   /* [count][n] as in probe.h */
     int *row, *column;           /* [count][n] exponents */
     struct inverse_marks *marks; /* [1] */
-    char *d_arrays;              /* the allocation that holds the arrays */
+    char *d_arrays;              /* the allocation of what lives as long as the job */
 };
 
 static __host__ __device__ __forceinline__ struct inverse_marks

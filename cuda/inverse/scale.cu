@@ -28,7 +28,7 @@ cut_matrix(int64_t n)
     return c;
 }
 
-/* The thread's row, the block's first column, and its matrix. */
+/* The thread's row, the number of the block's SCALE_COLUMNS columns, and its matrix. */
 static __device__ __forceinline__ int64_t
 find_place(const struct cutting &c, int64_t *row, int64_t *across)
 {

@@ -53,7 +53,7 @@ template <int L, int R, int N, int S> struct alignas(16) team {
     int taken[ROWS];             /* the row that a step takes */
     int step[ROWS];              /* the step that takes a row */
     int row_exponent[ROWS];      /* of the largest entry of a row */
-    int row_power[ROWS];         /* that of the row that a step takes */
+    int row_power[ROWS];         /* the power of the row that a step takes */
     int column_power[ROWS];
     int singular, far; /* 1: a pivot is zero; a power is above NEAR_POWER */
 };
@@ -112,7 +112,7 @@ sum_strips(struct team<L, R, N, S> &m, const struct place &at, double (&sums)[R]
     if (S > 1) {
         const int strips = (int)blockDim.x / WARP;
 
-        __syncthreads(); /* the sums before these have been read */
+        __syncthreads(); /* all have read the sums before */
 #pragma unroll
         for (int i = 0; i < R; i++) {
             m.sums[at.strip][at.lane + L * i] = sums[i];
