@@ -14,16 +14,16 @@
  *
  * Values keep their relative accuracy for W = B D, D diagonal: errors of QR are small in each
  * column of W, and then in each row of R.  W is scaled by one power of two, and columns have no
- * exponents of their own.  So matrices are refused if a row of R is too short, as where rank
- * is lacking, if the sweeps do not end, if Z is not orthogonal, or if W's transpose is to be taken.
- * Refused matrices stay as they are, for jacobi_warp.h.  The results of the others are placed by
- * this kernel, with signs and scale, if all vectors that are wanted belong to values.
+ * exponents of their own.  So a matrix is refused if a row of R is too short, as where rank is
+ * lacking, if the sweeps do not end, if Z is not orthogonal, or if W's transpose is to be taken.  A
+ * refused matrix stays as it is, for jacobi_warp.h.  The results of all others are placed by this
+ * kernel, with signs and scale, if all vectors that are wanted belong to values.
  *
  * PAIR_LANES threads have a matrix, and each has two columns in its registers, a and b, that meet
  * there: products and rotations need nothing of other threads.  In a sweep, groups of m = 1, 2, 4,
- * ... threads let each of their a meet each of their b, as the b go round.  Then two groups
- * join: the columns of the first become the a of all 2 m threads, and those of the second the b.
- * At the end of the sweep the columns go back to where they were.
+ * ... threads let each of their a meet each of their b, as the b go round.  Then two groups join:
+ * the columns of the first become the a of all 2 m threads, and those of the second the b.  At the
+ * end of the sweep the columns go back to where they were.
  *
  * A sweep is the last one if it turned no pair, or if what it left must be orthogonal: a column y
  * that is turned by g, of math/jacobi.h, changes its cosines by g times those of the other column,
@@ -331,9 +331,9 @@ struct jacobi_sweep {
 };
 
 /* Lets the columns a and b meet.  active: they may be turned.  As in meet_columns() x is the longer
-   column, and h, g and s have the other sign if that is a.  The angle comes from twice the
-   angle, whose cosine is apart / sqrt(apart^2 + cross^2): so the chain of dependent operations is
-   shorter. */
+   column, and h, g and s have the other sign if that is a.  The angle comes from twice the angle,
+   whose cosine is apart / sqrt(apart^2 + cross^2): that shortens the chain of dependent
+   operations. */
 static __device__ __forceinline__ void
 meet_pair(struct jacobi_pair *x, bool active, real tolerance, struct jacobi_sweep *sweep)
 {
@@ -502,8 +502,8 @@ rank_pair(const struct jacobi_pair &x, int lane, int *rank_a, int *rank_b)
 }
 
 /* Solves R Z = X for rows k = ROWS - 1 down to ROWS - PAIR_STEPS of Z.  At step k row k of X is in
-   the last register, and the rows before it are in the registers before that.  Row k of Z takes
-   the place of column k of R. */
+   the last register, and the rows before it are in the registers before that.  Row k of Z takes the
+   place of column k of R. */
 template <int ROWS>
 static __device__ __forceinline__ void
 solve(struct jacobi_pair *x, struct jacobi_shared &of, int rank_a, int rank_b)

@@ -65,8 +65,8 @@ struct jacobi_round {
 };
 
 /* The numbers of a line that a thread has are one `part` of it: runs of ONCE numbers, each APART
-   from the one before.  So neighbouring threads read neighbouring memory, without bank conflicts.
- */
+   after the one before.  So neighbouring threads read neighbouring memory, without conflicts of
+   banks. */
 struct edge {
     real at[EDGE];
 };

@@ -34,8 +34,8 @@ enum {
     /* Columns have scales 2^(JACOBI_STEP i).  So most pairs have equal scales, and X takes the same
        shears as J: in float64 all pairs of a matrix that is not badly graded. */
     JACOBI_STEP = TSVD_SINGLE ? 12 : 192,
-    /* Norms are kept between 2^-JACOBI_FAR and 2^JACOBI_FAR: scaling brings the largest entry,
-       or the norm, to 2^(JACOBI_STEP / 2) from 1 at most.  A norm is at most sqrt(32) times the
+    /* Norms are kept between 2^-JACOBI_FAR and 2^JACOBI_FAR: scaling brings the largest entry, or
+       the norm, to 2^(JACOBI_STEP / 2) from 1 at most.  A norm is at most sqrt(32) times the
        largest entry, and that is at most twice its power of two. */
     JACOBI_FAR = JACOBI_STEP / 2 + 4
 };

@@ -253,7 +253,7 @@ gather(const void *arg, size_t begin, size_t bytes, char *to)
     }
 }
 
-/* Whether neighbours in a row of W are closer to each other in memory than neighbours in a column. */
+/* Whether neighbours in a row of W are closer in memory than neighbours in a column. */
 static bool
 lies_by_row(const struct dense_source *from)
 {

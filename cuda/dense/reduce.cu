@@ -144,8 +144,8 @@ stage_bytes(struct panel_choice choice, int rows)
     return choice.rows > 0 ? (size_t)(choice.columns * column_room(rows)) * sizeof(real) : 0;
 }
 
-/* The first kernel of `choice` whose blocks hold `rows` rows of a column.  False: there is none,
-   or its columns do not fit shared memory. */
+/* The first kernel of `choice` whose blocks hold `rows` rows of a column.  False: there is none, or
+   its columns do not fit shared memory. */
 template <int N>
 static bool
 choose_kernel(const struct cuda_call *call, const struct panel_choice (&choice)[N], int rows,

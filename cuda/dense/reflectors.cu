@@ -77,8 +77,8 @@ struct reflect_room {
     real *parts;  /* of products over many terms */
 };
 
-/* How much is worked on at once, and numbers of workspace.  More rows, reflectors, matrices
-   or vectors never take fewer numbers, leaving aside vectors that count as few. */
+/* How much is worked on at once, and numbers of workspace.  More rows, reflectors, matrices or
+   vectors never take fewer numbers, leaving aside vectors that count as few. */
 struct reflect_size {
     int64_t width;      /* reflectors of a block, at most */
     int64_t reflectors; /* of all matrices that are worked on at once; `width` or more */
@@ -191,7 +191,8 @@ gather_kernel(const __grid_constant__ struct reflect_group g, real *v)
 }
 
 /* Doubles the diagonal blocks of t, from HALF reflectors each, until there is one.  In t, T of each
-   block is on the diagonal, and V^T V above.  A thread has a column of the new corner, and every TRIANGLE_LINES-th row. */
+   block is on the diagonal, and V^T V above.  A thread has a column of the new corner, and every
+   TRIANGLE_LINES-th row. */
 template <int HALF>
 static __device__ __forceinline__ void
 double_blocks(real (*t)[DENSE_BLOCK + 1], real *product)

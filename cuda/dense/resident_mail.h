@@ -1,6 +1,6 @@
 /*
- * Messages between blocks: a number together with the step that it belongs to.  The reader of
- * a number polls it until the step is right, so that it takes one write and one read from block to
+ * Messages between blocks: a number together with the step that it belongs to.  The reader of a
+ * number polls it until the step is right, so that it takes one write and one read from block to
  * block, and no barrier.  This is what NCCL's protocol LL does.
  *
  * A word of 64 bits has 32 bits of a number and the step.  A read or a write of a word is atomic,
@@ -70,8 +70,8 @@ number_in(struct message m)
 #endif
 }
 
-/* x[k] = the number that arrives at from(k) in this step, or 0 if that is NULL.  All loads are
-   in flight at once. */
+/* x[k] = the number that arrives at from(k) in this step, or 0 if that is NULL.  All loads are in
+   flight at once. */
 template <int N, typename From>
 static __device__ __forceinline__ void
 receive(real (&x)[N], unsigned step, From from)

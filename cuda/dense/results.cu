@@ -90,8 +90,8 @@ largest_kernel(const real *u, struct dense_shape shape, int64_t parts, int64_t a
 }
 
 /* The factor of each vector, 1 or -1; and the values with the scale of A (exponent NULL: they have
-   it), or NaN for a matrix that is not finite.  `lanes` threads of a warp look through the parts of a
-   vector. */
+   it), or NaN for a matrix that is not finite.  `lanes` threads of a warp look through the parts of
+   a vector. */
 static __global__ void
 __launch_bounds__(THREADS)
     factor_kernel(int64_t k, int64_t count, int64_t parts, int lanes, const real *largest,
@@ -128,8 +128,8 @@ __launch_bounds__(THREADS)
     }
 }
 
-/* Multiplies the first k columns, or, by_row, rows, by their factors; fills what belongs to a matrix
-   that is not finite with NaN. */
+/* Multiplies the first k columns, or, by_row, rows, by their factors; fills what belongs to a
+   matrix that is not finite with NaN. */
 static __global__ void
 __launch_bounds__(THREADS) turn_kernel(int64_t rows, int64_t columns, int by_row, int64_t k,
                                        int64_t parts, const real *factor, const char *kind, real *x)

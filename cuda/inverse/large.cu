@@ -167,8 +167,8 @@ left_half(const struct panel_sharing &s, int64_t columns)
 }
 
 /* Whether the numbers of a matrix are cut in two: the three products of tensor cores must be faster
-   than one without.  They are where float64 has half of float32's speed, and not where
-   float64 is scarce. */
+   than one without.  They are where float64 has half of float32's speed, and not where float64 is
+   scarce. */
 static bool
 cuts(const struct cuda_call *call, int64_t n)
 {
@@ -252,7 +252,7 @@ add_product(struct cuda_call *call, int kind, int64_t n, int64_t columns, int64_
 }
 
 /* Adds N R to columns first .. first + columns - 1: N are columns begin .. begin + width - 1, and
-   R, `stride` numbers a matrix, has rows for these columns in turn.  parts: N's, if it is cut. */
+   R, `stride` numbers a matrix, has rows for these columns in order.  parts: N's, if it is cut. */
 static tsvd_status
 add_products(struct cuda_call *call, const struct elimination &work, const struct inverse_panel &q,
              int64_t first, int64_t columns, const real *r, int64_t stride, const real *parts,
@@ -280,8 +280,8 @@ out:
     return ret;
 }
 
-/* Applies the eliminated columns begin .. end - 1 to the columns of `to`.  parts: of columns begin ..
-   end - 1, if they are cut. */
+/* Applies the eliminated columns begin .. end - 1 to the columns of `to`.  parts: theirs, if
+   they are cut. */
 static tsvd_status
 apply(struct cuda_call *call, const struct elimination &work, int64_t begin, int64_t end,
       const struct column_set &to, real *r, const real *parts, cudaStream_t stream)

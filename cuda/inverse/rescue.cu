@@ -20,8 +20,8 @@
 
 enum { TRIANGLE_ORDER = 32 }; /* of a diagonal block */
 
-/* Y of QR is taken if |Y| |z| times eps is up to this.  Else S is singular but for rounding
-   errors, and those of QR replace what elimination may find exactly. */
+/* Y of QR is taken if |Y| |z| times eps is up to this.  Else S is singular but for rounding errors,
+   and those of QR replace what elimination may find exactly. */
 #define SIZE_MOST 0.0625
 
 /* ---- QR ---- */

@@ -41,8 +41,8 @@ struct small_inverses {
     struct inverse_marks *marks;
 };
 
-/* What the lanes of a matrix share.  It has up to S strips; a single one shares no factors and
-   no sums. */
+/* What the lanes of a matrix share.  It has up to S strips; a single one shares no factors and no
+   sums. */
 template <int L, int R, int N, int S> struct alignas(16) team {
     enum { ROWS = L * R, SHARED_ROWS = S > 1 ? ROWS : 1 };
     real row[S][2][N];           /* of each strip, the pivot's row; [2] by turns */

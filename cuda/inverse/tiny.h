@@ -31,8 +31,8 @@ struct tiny_inverses {
     struct inverse_marks *found; /* [blocks] pinned memory */
 };
 
-/* A block.  Its matrices lie in shared memory, each with padding after it, so that the numbers
-   that threads read at once are in different banks. */
+/* A block.  Its matrices lie in shared memory, each with padding after it, so that the numbers that
+   threads read at once are in different banks. */
 template <int N> struct tile {
     enum {
         THREADS = N <= 4 ? 256 : 64,
