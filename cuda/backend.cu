@@ -60,7 +60,7 @@ chunk_most(const struct svd_problem *p)
         return 1;
     }
     room /= 2;
-    room = room > 2 * logs ? room - logs : room / 4; /* few: a log takes at most 3 room / 4 */
+    room = room > 2 * logs ? room - logs : room / 4; /* a small log is at most 3 times the rest */
     room = room < CHUNK_BYTES ? room : CHUNK_BYTES;
     most = room / bytes_of(n, bytes_of((int64_t)row, sizeof(real)));
     if (n > DC_LEAF_COLUMNS && most > (uint64_t)(GRID_MOST / nodes)) {

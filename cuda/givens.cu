@@ -259,8 +259,8 @@ out:
 struct device_round {
     struct pipeline_block *d_block;
     struct pipeline_counts *d_counts;
-    real *d_d, *d_e;  /* in one piece */
-    struct mail mail; /* in one piece */
+    real *d_d, *d_e;  /* one allocation */
+    struct mail mail; /* one allocation */
 
     /* Of each side; NULL without vectors. */
     struct rotation *d_log[2];

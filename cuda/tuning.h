@@ -139,8 +139,7 @@ enum {
     TWOFOLD_FILL = 192,
 
     /* values/search.cu: points with wide counts, which mostly share the device with twofold ones.
-       The million values of uniform entries took as long with 64, and 1.07 times as long with 128.
-     */
+       The 10^6 values of uniform entries took as long with 64, and 1.07 times as long with 128. */
     WIDE_FILL = 32,
 
     /* bidiag/plan.c, values/values.cu: up to this order the CPU finds the values of a single matrix

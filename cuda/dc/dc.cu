@@ -12,7 +12,7 @@ enum { THREADS = 256 };
 /* The state of a run, on the host. */
 struct cuda_dc {
     struct dc_device device;
-    void *d_arrays;         /* all of the device's arrays but x, q and g, in one piece */
+    void *d_arrays;         /* all device arrays but x, q and g, one allocation */
     real *d_room[2];        /* on the device, for d and e if they are on the host, */
     real_int *d_exponent;   /* and for the exponents */
     struct dc_merge *merge; /* [merges] downloaded */

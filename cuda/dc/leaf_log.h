@@ -87,8 +87,8 @@ unpack(unsigned packed)
 
 /* ---- vectors ---- */
 
-/* How a warp holds the vectors of a leaf: LANES of its lanes have those of a side, and each of
-   these lanes has COLUMNS columns, LANES apart. */
+/* How a warp holds the vectors of a leaf: LANES of its lanes have one side, and each of them has
+   COLUMNS columns, LANES apart. */
 template <int WIDTH> struct part {
     static constexpr int MOST = (int)WARP / (int)SIDES;
     static constexpr int LANES = WIDTH < MOST ? WIDTH : MOST;
@@ -408,8 +408,8 @@ play_sweeps(const uint16_t *sweep, int sweeps, int begin, struct reader &reader,
 }
 
 /*
- * Plays log `at` to the vectors of a leaf: to the identity if `fresh`, else to what lies in run.x.
- * The vectors go to run.x, or to the results if the leaf is done and all of its matrix.
+ * Plays log `at` to the vectors of a leaf: to the identity if `fresh`, else to those in run.x.  The
+ * vectors go to run.x, or to the results if the leaf is done and is its whole matrix.
  */
 template <int WIDTH>
 static __device__ __forceinline__ void

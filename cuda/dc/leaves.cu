@@ -16,7 +16,7 @@ enum { APPLY_WARPS = 2, APPLY_THREADS = APPLY_WARPS * (int)WARP };
 
 /* Makes sweeps into log `at`, which holds `used` turns, until the matrix is diagonal or the log is
    full.  The threads of a warp in `lanes` do so together.  Each finds the block of its next sweep
-   before any of them sweeps, so that their sweeps run side by side. */
+   before any of them sweeps, so that their sweeps run in parallel. */
 static __device__ __forceinline__ struct leaf_end
 make_sweeps(unsigned lanes, const struct dc_device &run, const struct leaf &leaf,
             const struct leaf_log &log, int64_t at, int used, struct qr_state *q, real *d, real *e)

@@ -13,7 +13,7 @@ static const uint64_t BLOCK_BYTES = (uint64_t)8 << 30;
 struct cuda_twisted {
     struct twisted_device device;
     struct twisted_block block;
-    void *d_arrays;  /* all of the device's arrays but results, in one piece */
+    void *d_arrays;  /* all device arrays but results, one allocation */
     real *d_room[2]; /* on the device, for d and e if they are on the host */
     struct vectors left, right;
     cudaEvent_t begin, end; /* of the device's work */
