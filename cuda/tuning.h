@@ -37,8 +37,8 @@ enum {
            32 rows           0.024  0.058  0.493  0.816  2.44 */
     FINISH_ROWS = 64,
 
-    /* givens.cu: threads of that block.  One warp makes the steps of a segment, the others gather
-       the rotations.  Not measured. */
+    /* givens.cu: threads of the block that finishes a segment.  One warp makes the steps, the other
+       warps gather the rotations.  Not measured. */
     FINISH_THREADS = 128,
 
     /* givens.cu: half sweeps of a segment between two searches for the rows that are left.

@@ -47,7 +47,8 @@ struct cuda_factor {
     int transposed; /* 1: the factor is the transpose of what is stored; ld is of what is stored */
 };
 
-/* C = alpha A B + beta C; else as above.  alpha and beta are exact in float32 too. */
+/* C = alpha A B + beta C; else as above, but if terms = 0 nothing is done.  alpha and beta are
+   exact in float32 too. */
 tsvd_status tsvdi_cuda_multiply_add(struct cuda_call *call, int kind, int64_t rows, int64_t columns,
                                     int64_t terms, double alpha, struct cuda_factor a,
                                     struct cuda_factor b, double beta, void *d_c, int64_t ldc,

@@ -240,8 +240,8 @@ out:
     return ret;
 }
 
-/* Whether the caller's stream is being captured into a graph, which the host's part of a call would
-   break. */
+/* Refuses a stream of the caller's that is being captured into a graph, which the host's part of a
+   call would break. */
 static tsvd_status
 refuse_capture(struct cuda_call *call)
 {

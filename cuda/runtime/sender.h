@@ -37,7 +37,7 @@ tsvd_status tsvdi_cuda_expect(struct cuda_call *call, void *to, size_t bytes);
 tsvd_status tsvdi_cuda_arrive(struct cuda_call *call);
 
 /* Gives device memory back when what was sent so far has left it, and the device has done what is
-   on the stream so far.  arrive() returns a failure. */
+   on the stream so far.  A failure is returned by arrive(). */
 void tsvdi_cuda_free_sent(struct cuda_call *call, void *p);
 
 /* Waits until the sender has done the releases that were given to it before the last call of this

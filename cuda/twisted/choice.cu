@@ -21,7 +21,8 @@ enum {
     GROUPS = 4      /* threads of a shift that add up segments */
 };
 
-/* The shifts below top / 2^LOW_SHARE are powers of two apart, the others are evenly spaced. */
+/* The shifts below top / 2^LOW_SHARE are a factor of 2^POWER_STEP apart, those above evenly
+   spaced. */
 static const double LOW_SHARE = 8, POWER_STEP = 1.8;
 
 /* z in two rows that follow one another, so far. */

@@ -166,7 +166,7 @@ __launch_bounds__(THREADS) judge_kernel(struct twisted_device run)
     }
 }
 
-/* The sum of a number of each thread of a block, in all of them. */
+/* The sum of x over the threads of a block, in every thread. */
 static __device__ double
 block_sum(double x)
 {
