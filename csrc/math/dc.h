@@ -127,7 +127,7 @@ enum dc_step {
     DC_STEPS
 };
 
-/* What a merge came to.  The products are cut behind the center's column. */
+/* What a merge came to.  The products are cut after the center's column. */
 struct dc_count {
     int64_t survivors; /* order of the secular equation, >= 1 */
     int64_t top;       /* survivors whose vectors are nonzero left of the cut only */

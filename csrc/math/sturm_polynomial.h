@@ -67,7 +67,7 @@ enum {
        most, and those of a stretch 426. */
     PAIR_SIZE = 590,
 
-    /* It may lose so many powers of two until it is brought back, or more by a single entry just
+    /* It may lose this many powers of two until it is brought back, or more by a single entry just
        before. */
     PAIR_LOSS = 750,
 
@@ -88,11 +88,11 @@ enum {
     /* The twofold form keeps sigma.  Its pair starts at 2^TWOFOLD_SIZE. */
     TWOFOLD_SIZE = 500,
 
-    /* It reaches down so many units further than the plain form, which may have erred by about
-       1.25 n of them.  This is far less than a power of two. */
+    /* It reaches down this many units further than the plain form, which may have erred by about
+       1.25 n units.  This is far less than a power of two. */
     TWOFOLD_FURTHER = 1 << 28,
 
-    /* The pairs are brought down by so many powers of two where two counts meet, so that their
+    /* The pairs are brought down by this many powers of two where two counts meet, so that their
        product is no more than 2^1008. */
     JOIN_DOWN = 90
 };

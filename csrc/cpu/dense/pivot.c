@@ -202,8 +202,8 @@ update_share(void *arg, int worker, int64_t index)
 /* ---- R^T, and L ---- */
 
 /* Makes column i of X, a lower triangle, from row i of an upper one, scaled so that its largest
-   entry is in [1, 2).  Entry j of the row, j < count, is from[j * stride] times 2^exponent[j].  Both
-   triangles may lie in one array. */
+   entry is in [1, 2).  Entry j of the row, j < count, is from[j * stride] times 2^exponent[j].
+   Both triangles may lie in one array. */
 static void
 take_row(const struct jacobi_matrix *m, int64_t i, int64_t count, const real *from, int64_t stride)
 {

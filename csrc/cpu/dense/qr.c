@@ -22,10 +22,10 @@ panel_of(struct dense_matrix m)
     return m.columns > PANEL && m.columns <= NARROW_TO ? NARROW_PANEL : PANEL;
 }
 
-/* Terms of a partial sum in products with V^T.  The rounding errors of a long sum of equal terms add
-   up, and are the same in all columns after a panel: so partial sums are short.  They may be longer
-   where there are more columns, as the bound on the values' error grows with these.  They are longer
-   where there are many rows, or there would be too many partial sums to add up. */
+/* Terms of a partial sum in products with V^T.  The rounding errors of a long sum of equal terms
+   add up, and are the same in all columns after a panel: so partial sums are short.  They may grow
+   with the number of columns, as the bound on the values' error does.  They have to grow with the
+   number of rows, or there would be too many of them to add up. */
 static int64_t
 terms_of(struct dense_matrix m)
 {

@@ -9,10 +9,10 @@
  * where V and Y have a column for each reflector of the left, v, and X and U have one for each
  * reflector of the right, u.  The panel ends with two matrix products that bring A up to date.
  *
- * A column of the panel needs y = tau A^T v and x = tau A u, but u is known only after y.  Still one
- * pass over A is enough (Howell, Demmel, Fulton, Hammarling & Marmol, ACM TOMS 34, 2008): an entry
- * of y gives the entry of the row r that u is made of, and its column of A is added to w = A r while
- * it is in the cache.  u = (1, up scale (r_1, r_2, ...)), so
+ * A column of the panel needs y = tau A^T v and x = tau A u, but u is known only after y.  Still
+ * one pass over A is enough (Howell, Demmel, Fulton, Hammarling & Marmol, ACM TOMS 34, 2008): an
+ * entry of y gives the entry of the row r that u is made of, and its column of A is added to
+ * w = A r while it is in the cache.  u = (1, up scale (r_1, r_2, ...)), so
  *
  *     A u = (1 - up scale r_0) a_0 + up scale w.
  */
@@ -46,8 +46,8 @@ struct slice {
     int64_t first, row; /* its first column; the one under work */
     real *x;            /* [PANEL][rows] */
     real *y, *u;        /* [PANEL][columns] */
-    real *r, *above;    /* [columns] r: the row under work; above: the row of
-                           V Y^T + X U^T that is subtracted from A's */
+    real *r, *above;    /* [columns] r: the row under work; above: the row of V Y^T + X U^T
+                           that is subtracted from A's */
     real *w;            /* [PARTS][rows] */
     const real *v;      /* [rows - row] the reflector of the left */
     real tau;           /* its factor */
@@ -185,7 +185,8 @@ reduce_column(struct slice *p, struct dense_bidiagonal *b)
 }
 
 /* w again, from the row times `up`.  Without it the row is so small that its products lie below the
-   normal numbers and have lost digits; u, of length 1, would carry that loss to the whole matrix. */
+   normal numbers and have lost digits.  u, of length 1, would carry that loss to the rest of the
+   matrix. */
 static void
 pass_again(struct slice *p, real up)
 {

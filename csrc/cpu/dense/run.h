@@ -93,7 +93,8 @@ void tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_piece left, struct dense_
 
 /* ---- reduction ---- */
 
-/* A matrix of rows x columns numbers, rows >= columns, stored by columns, `stride` numbers apart. */
+/* A matrix of rows x columns numbers, rows >= columns, stored by columns, `stride` numbers from one
+   column to the next. */
 struct dense_matrix {
     real *a;
     int64_t rows, columns, stride;
