@@ -104,7 +104,7 @@ dc_node_at(const struct dc_node *tree, int64_t n, int level, int64_t index)
    of a level or for one node. */
 enum dc_step {
     /* z and what it deflates; then the lists of survivors, and of the moves that make room.  The
-       vectors of what was absorbed are turned. */
+       vectors of absorbed slots are rotated. */
     DC_DEFLATE,
 
     /* The roots of the secular equation. */

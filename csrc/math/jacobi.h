@@ -50,7 +50,8 @@
 #include "math/real.h"
 
 enum {
-    /* The most sweeps if the caller sets no bound.  Up to 16 were seen, of min(i, j), n = 1400. */
+    /* The most sweeps if the caller sets no bound.  Up to 16 were seen, for the matrix min(i, j),
+       n = 1400. */
     JACOBI_SWEEPS = 60,
     /* A shift beyond this counts as this: the factors are then zero, or the roles change. */
     JACOBI_SHIFT = R_BIAS - 1,

@@ -501,8 +501,9 @@ bracket_guess_through(struct bracket *b, const struct evaluation *around, int co
 }
 
 /* The guess of bracket v of `values` from what is known around it, and around its neighbours:
-   beyond[2 w] and beyond[2 w + 1] are what bracket_narrow() knows beyond bracket w.  Of a bracket
-   only its guess is written, which is not read of others, so that all may be guessed at once. */
+   beyond[2 w] and beyond[2 w + 1] are what bracket_narrow() knows beyond bracket w.  Writes the
+   guess of bracket v alone, and reads no guess of another bracket, so that all may be guessed at
+   once. */
 TSVD_HD void
 bracket_guess_around(struct bracket *brackets, const struct evaluation *beyond, int64_t v,
                      int64_t values, real eps)

@@ -358,9 +358,9 @@ last_pivot_counts(double det, uint32_t r, uint32_t t_before)
     return det == 0 ? 1 : (int)((upper_of(det) ^ r ^ t_before) >> 31);
 }
 
-/* What counts in its place where r_n = t_{n-1} = 0.  Just below sigma r_n / r_{n-1} and
-   t_{n-1} / t_{n-2} are negative and the last pivot is not, so that both of them must count.  They
-   have, if the number before the zero was negative. */
+/* What counts in place of the last pivot where r_n = t_{n-1} = 0.  Just below sigma both
+   r_n / r_{n-1} and t_{n-1} / t_{n-2} are negative and the last pivot is not, so both quotients
+   must count.  Each has counted already if the number before its zero was negative. */
 TSVD_HD int
 zero_pivots_count(double r_before, double t)
 {

@@ -336,7 +336,7 @@ twisted_angle_square(double g, double square_norm, double gap)
     return share * share / square_norm;
 }
 
-/* The largest correction that an accurate vector leaves, beside its value. */
+/* The largest correction that an accurate vector leaves, relative to its value. */
 #define TWISTED_MOVED 0x1p-23
 
 /* The largest angle, squared, that is accepted: 0.02 eps n, where two vectors may miss

@@ -126,8 +126,8 @@ dense_bytes(const struct dense_problem *p, int64_t count, int tall, int keep)
 }
 
 /* Threads that multiply at once.  A small matrix by itself stays in the calling thread, which has
-   its BLAS buffer since the first call.  To ask the system for buffers would take a noticeable part
-   of the time. */
+   its BLAS buffer since the first call: to ask the system for buffers would take a part of its
+   time. */
 static int
 multiplying_threads(const struct dense_run *run)
 {

@@ -56,7 +56,7 @@ struct jacobi_swept {
 struct jacobi_matrix {
     struct dense_run *run;
     int worker;
-    int threads;           /* that may share in it */
+    int threads;           /* threads that may share the work */
     int flipped;           /* 1: W is the transpose of A */
     int started;           /* 1: right vectors of W stand in v, and its values in norm */
     int64_t rows, columns; /* of W */
@@ -75,7 +75,7 @@ struct jacobi_matrix {
     int64_t *exponent;          /* [columns] of the kept columns, of W or of X */
     int64_t *own;               /* [columns] scratch: sizes of columns, then exponents of X */
     struct jacobi_swept *swept; /* [columns] of sweeps.c */
-    int64_t *column; /* [lines] column j of what is factored is line column[j] of A.  Those
+    int64_t *column; /* [lines] column j of what is factored is line column[j] of A.  Lines
                         of zeros come last */
     int64_t *row;    /* [rows] row i of what is factored is row[i] of W */
     int64_t rank;    /* out of pivot.c: the rows of R that are not zero; 0 if there is no R */

@@ -184,7 +184,7 @@ reduce_column(struct slice *p, struct dense_bidiagonal *b)
     kernels->accumulate(left, done, at_u, p->u + row + 1, columns, p->above + row + 1);
 }
 
-/* w again, from the row times `up`.  Without it the row is so small that its products lie below the
+/* w again, from the row times `up`.  The row itself is so small that its products lie below the
    normal numbers and have lost digits.  u, of length 1, would carry that loss to the rest of the
    matrix. */
 static void

@@ -36,7 +36,7 @@ struct dense_run {
     int flipped;           /* 1: W is the transpose of A */
     int plain;             /* 1: W is not scaled; the exponent is found all the same */
     int workers;           /* matrices that are worked on at once */
-    int threads;           /* of each */
+    int threads;           /* threads at work on each of these */
     real *w;               /* [count][columns][rows] W, then its reflectors */
     real *triangle;        /* [count][columns][columns] after QR: R, then its reflectors */
     real *tau_q, *tau_p;   /* [count][columns] of the reduction */

@@ -193,7 +193,7 @@ update(void *arg, int worker, int64_t index)
 }
 
 /* Swaps the rows of L in a block of columns as the pivots of later blocks say.  Looks for growth in
-   U there, beside 1: S has an entry of 1 or more. */
+   U there, relative to 1: S has an entry of 1 or more. */
 static tsvd_status
 settle(void *arg, int worker, int64_t index)
 {

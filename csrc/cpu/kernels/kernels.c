@@ -549,9 +549,10 @@ probe(int64_t rows, int64_t terms, const real *a, int64_t down, int64_t right, c
 
 /* Vectors of shifts that are counted side by side, to hide the latency of the recurrence. */
 enum {
-    COUNT_VECTORS = 4,                        /* in the plain form */
-    EXACT_VECTORS = SIMD_BYTES == 64 ? 4 : 2, /* in the others, as the registers allow */
-    COUNT_MAX = COUNT_VECTORS * SIMD_LANES    /* the most shifts */
+    COUNT_VECTORS = 4, /* in the plain form */
+    EXACT_VECTORS =
+        SIMD_BYTES == 64 ? 4 : 2, /* in the twofold and wide forms, as the registers allow */
+    COUNT_MAX = COUNT_VECTORS * SIMD_LANES /* the most shifts */
 };
 
 static inline __attribute__((always_inline)) void

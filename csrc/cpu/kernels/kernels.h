@@ -43,8 +43,8 @@ struct cpu_sums {
 };
 
 enum {
-    /* Vectors of lanes in which QR works on small matrices side by side, where there are matrices
-       enough: two hide the latency of the recurrence. */
+    /* Vectors of lanes in which QR works on small matrices side by side, where there are enough
+       matrices: two hide the latency of the recurrence. */
     QR_VECTORS = 2,
 
     /* The most such matrices. */

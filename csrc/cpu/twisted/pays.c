@@ -21,7 +21,7 @@ enum {
     SAMPLE_LEVELS = 3
 };
 
-/* Entries of z that are no larger than this, beside the largest value, deflate in divide and
+/* Entries of z that are no larger than this, relative to the largest value, deflate in divide and
    conquer. */
 #define SAMPLE_NEGLIGIBLE (32 * (double)R_EPS)
 

@@ -10,7 +10,7 @@
 struct interval {
     double low, high;
     int64_t above_low, above_high; /* how many values are above the ends */
-    double low_minor, high_minor;  /* the largest minor there, times powers of two; 0: unknown */
+    double low_minor, high_minor; /* the minor of order 2n there, times powers of two; 0: unknown */
     int64_t low_twos, high_twos;
     int side;     /* the end that was moved last: -1 low, 1 high */
     int steps;    /* of the secant */
@@ -83,7 +83,7 @@ next_shift(struct interval *v, double *value)
         *value = x;
         return 0;
     }
-    /* not too close to an end: then both ends come to move, and the bracket becomes narrow */
+    /* not too close to an end: so both ends move in time, and the bracket becomes narrow */
     return fmin(fmax(x, v->low + apart), v->high - apart);
 }
 
@@ -135,7 +135,7 @@ is_wanted(const struct interval *v, int64_t count, const int64_t *want)
 }
 
 /* An interval is halved in exponent and mantissa alike until it holds one value; then the secant of
-   the largest minor takes over, within the interval.  What is done with a value depends on the
+   the minor of order 2n takes over, within the interval.  What is done with a value depends on the
    interval alone, and so not on what else is wanted. */
 void
 tsvdi_cpu_twisted_search(const struct twisted_run *run, int64_t count, const int64_t *want,
