@@ -320,8 +320,8 @@ twisted_null(const struct twisted_matrix *m, double *v, double *u)
 /* Counts are right, and chains stay within the range of doubles, for shifts from this on. */
 #define TWISTED_LEAST 0x1p-240
 
-/* The last value counts as 0 if it is not above that, and this far from the next one: then its
-   vectors are those of 0 to more than the digits of either precision. */
+/* The last value counts as 0 if it is not above 2 TWISTED_LEAST, and this far from the next one:
+   then its vectors are those of 0 to more than the digits of either precision. */
 #define TWISTED_NULL_GAP 0x1p-160
 
 /* u and v have equal norms but for rounding: |v|^2 / |u|^2 may differ from 1 by this much. */
