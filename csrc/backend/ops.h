@@ -394,8 +394,8 @@ struct inverse_job {
                                        back end's */
     int refine;                     /* 1: with a step of Newton's iteration */
     struct inverse_findings *found; /* in and out: findings of the whole batch so far */
-    char *grown; /* [count] host, out of invert(): 1: the pivots grew beyond the bound of
-                    growth_is_large(), and the inverse is of no use */
+    char *grown; /* [count] host, out of invert(): 1: elimination failed, since pivots grew
+                    (growth_is_large()) or numbers left their range: rescue() is needed */
     void *held;  /* what the back end keeps from begin() to end() */
 };
 
@@ -412,8 +412,8 @@ struct inverse_ops {
        nothing to the findings. */
     tsvd_status (*invert)(struct tsvd_context *ctx, struct inverse_job *job);
 
-    /* The inverse of matrix i of the job once more, by Householder QR, which has no pivot growth.
-       Writes the result and adds to the findings. */
+    /* The inverse of matrix i of the job once more, by slower methods: Householder QR, which has no
+       pivot growth, or numbers of a wider range.  Writes the result and adds to the findings. */
     tsvd_status (*rescue)(struct tsvd_context *ctx, struct inverse_job *job, int64_t i);
 
     /* Workspace of a job of `count` matrices. */
