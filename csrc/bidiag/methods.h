@@ -14,9 +14,9 @@
  *     methods.h, plan.c    a bit NEEDS_NAME below, and the question for it in check_method()
  *     cpu/, cuda/          the operations, in a file of their own
  *
- * Python and the command line then accept its name.  Three places still name the methods one by
- * one: is_measured() in api/crossover.c, for which device=None means a CUDA device; the help texts;
- * the tests.
+ * Python and the command line then accept its name.  Three places name methods one by one:
+ * is_measured() in api/crossover.c, those for which device=None may mean a CUDA device; the help
+ * texts; the tests.
  */
 #ifndef TSVDI_METHODS_H
 #define TSVDI_METHODS_H

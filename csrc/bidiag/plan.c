@@ -157,7 +157,7 @@ tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *
     }
     plan->problem = p;
     plan->backend = backend;
-    /* for a small matrix the CPU's counts take less time than the launches on a device */
+    /* for a small matrix the CPU's counts take less time than a device needs to start */
     plan->values =
         p->matrices == 1 && p->n <= backend->values_cpu_order ? tsvdi_cpu.values : backend->values;
     plan->told.method = choose_method(p, backend);

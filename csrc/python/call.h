@@ -56,7 +56,7 @@ struct call {
     struct arrays arrays;
     tsvd_options options;
     tsvd_handle *handle;       /* NULL before it is taken */
-    tsvd_reduction *reduction; /* the reduction to decompose; NULL: the input is */
+    tsvd_reduction *reduction; /* what is decomposed; NULL: the input itself */
     int vectors, full_output;
     int refine;                /* of inverses */
     tsvd_info info;            /* filled by compute() */

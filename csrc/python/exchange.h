@@ -15,7 +15,7 @@
 /* An array that belongs to another library. */
 typedef struct borrowed {
     PyObject_HEAD
-    tsvd_array core;           /* the array; core.dtype is not set unless it is a float */
+    tsvd_array core;           /* the array; core.dtype counts only if `dtype` is float */
     int device;                /* its CUDA device, or TSVD_DEVICE_CPU */
     struct dlpack_dtype dtype; /* type of its entries */
     bool readonly;             /* it must not be written to */
@@ -36,7 +36,7 @@ bool tsvdi_is_float(struct dlpack_dtype dtype);
 /* The name of a dtype as NumPy has it. */
 PyObject *tsvdi_dtype_name(struct dlpack_dtype dtype);
 
-/* Make the types of a module, and put them into its state. */
+/* Make the types of a module, which go into its state. */
 PyObject *tsvdi_borrowed_type(PyObject *module);
 PyObject *tsvdi_device_array_type(PyObject *module);
 

@@ -79,7 +79,7 @@ leave(struct shared *shared)
     }
 }
 
-/* Takes memory; if the device has no more, handles that are not in use are dropped first. */
+/* Takes memory; if the device has no more, it drops handles that are not in use and tries again. */
 static struct shared *
 take(PyObject *module, tsvd_handle *handle, size_t bytes, PyObject *keep)
 {

@@ -146,7 +146,7 @@ check_nothing_left(const struct test *t, const char *after)
 }
 
 /* Whether the failed call only asks if a dense matrix fits a cluster of blocks: if not, other
-   kernels are used.  JACOBI asks only for large square matrices, since it starts with an SVD. */
+   kernels are used.  JACOBI asks only for large square matrices, which start with an SVD. */
 static int
 is_question(const struct test *t)
 {
