@@ -1,5 +1,5 @@
 /*
- * The inverses of dense matrices, a chunk of the batch after another.
+ * The inverses of dense matrices, chunk by chunk.
  */
 #include <string.h>
 
@@ -38,7 +38,7 @@ out:
     return ret;
 }
 
-/* Tells the caller of matrices that have no inverse. */
+/* Fails if a matrix is singular, or is not finite and check_finite is set. */
 static tsvd_status
 judge(const struct tsvd_context *ctx, const struct inverse_findings *found)
 {

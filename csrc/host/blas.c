@@ -55,17 +55,17 @@ tsvdi_blas_ready(const tsvd_blas *blas)
 
 /* ---- buffers of the BLAS ---- */
 
-/* The largest buffer of OpenBLAS on x86-64 (its common_x86_64.h; SciPy's has 32 MiB), and some more
+/* The largest buffer of OpenBLAS on x86-64 (its common_x86_64.h; SciPy's has 32 MiB), and 16 MiB
    for the stack of a thread. */
 #define BUFFER_BYTES ((size_t)(128 + 16) << 20)
 
 /* Threads that were granted products, in all calls of the process.  A forked child also counts
-   those of its parent's other threads, and asks for too much. */
+   those of its parent's other threads, and so asks for more buffers than it needs. */
 static atomic_int users;
 
 typedef void blas_function(void);
 
-/* A function of the BLAS that made the last product: it has a buffer at least. */
+/* A function of the BLAS that made the last product: that BLAS has at least one buffer. */
 static _Atomic(blas_function *) used;
 
 static blas_function *
@@ -74,12 +74,12 @@ function_of(const tsvd_blas *blas)
     return blas->dgemm32 != NULL ? (blas_function *)blas->dgemm32 : (blas_function *)blas->dgemm64;
 }
 
-/* Whether address space is granted without end, as far as one can know: no limit is set, and the
-   system promises more memory than there is. */
+/* Whether address space is unlimited, as far as one can know: no limit is set, and the system
+   overcommits memory. */
 static bool
 is_unlimited(void)
 {
-    static atomic_int promises; /* 1: it does; -1: it does not; 0: not asked yet */
+    static atomic_int promises; /* 1: it overcommits; -1: it does not; 0: not asked yet */
     struct rlimit limit;
 
     if (atomic_load(&promises) == 0) {
@@ -95,7 +95,7 @@ is_unlimited(void)
            limit.rlim_cur == RLIM_INFINITY;
 }
 
-/* Whether so many buffers can be mapped. */
+/* Whether `buffers` buffers can be mapped. */
 static bool
 fits(int buffers)
 {
@@ -138,7 +138,7 @@ tsvdi_blas_leave(int granted)
 /* ---- products ---- */
 
 /* Orders of one product.  OpenBLAS makes products of up to 2^18 multiplications in the calling
-   thread.  Larger ones it would share with threads of its own, which would take the processors from
+   thread.  It would share larger ones with threads of its own, which would take the processors from
    ours and go on spinning when they are done.  64 x 64 x 64 runs at 0.8 of the rate of large
    products (Xeon with AVX-512, 2.6 GHz). */
 enum { TILE = 64 };
@@ -176,7 +176,7 @@ multiply(const tsvd_blas *blas, int single, const struct blas_product *p)
     }
 }
 
-/* Entry (i, j) of a matrix, or of the transpose of what is given. */
+/* Entry (i, j) of the matrix x, or of its transpose. */
 static const void *
 entry(const void *x, int transposed, int64_t ld, int64_t i, int64_t j, int64_t size)
 {
@@ -191,13 +191,14 @@ tsvdi_blas_product(const tsvd_blas *blas, int single, const struct blas_product 
     struct blas_product tile = *p;
     int64_t k = 0, terms = TILE, columns;
 
-    /* about the root of all: rounding errors of equal terms add up, in a tile and over the tiles */
+    /* about sqrt(k) terms a tile: rounding errors of equal terms add up within a tile, and over the
+       tiles */
     while (terms * terms < p->k && terms < 4 * TILE) {
         terms *= 2;
     }
     columns = TILE * TILE / terms;
 
-    do { /* the products behind the first are added to it */
+    do { /* products after the first are added to C */
         tile.k = least(p->k - k, terms);
         for (int64_t j = 0; j < p->n; j += columns) {
             tile.n = least(p->n - j, columns);
@@ -217,7 +218,7 @@ tsvdi_blas_product(const tsvd_blas *blas, int single, const struct blas_product 
     }
 }
 
-/* BLAS sees matrices by columns: to it the arrays are the transposes, C^T = B^T A^T. */
+/* BLAS reads matrices by columns, so it sees the transposes: C^T = B^T A^T. */
 void
 tsvdi_blas_multiply(const tsvd_blas *blas, int single, int64_t rows, int64_t columns, int64_t terms,
                     const void *a, int64_t lda, const void *b, int64_t ldb, void *c, int64_t ldc)

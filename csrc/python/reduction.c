@@ -17,7 +17,7 @@ typedef struct reduction {
     PyObject *keep;          /* what keeps the stream alive, or None */
     PyThread_type_lock busy; /* held while the handle is in use */
     atomic_ulong user;       /* the thread that holds it; 0: none */
-    atomic_int process;      /* of that thread */
+    atomic_int process;      /* the process of that thread */
 } reduction;
 
 static PyObject *
@@ -194,7 +194,7 @@ reduce(PyObject *module, PyObject *args)
     if (self != NULL) {
         reducing.options = call.options;
         reducing.reduction = self;
-        /* an array of the host is read until the stream of a CUDA device has gone so far */
+        /* wait: a CUDA device may read an array of the host until its stream has passed the copy */
         status = tsvdi_work(module, self->handle, &reducing.options, progress,
                             !on_device && device != TSVD_DEVICE_CPU, compute_reduction, &reducing,
                             &error);
@@ -336,7 +336,7 @@ reduction_dealloc(PyObject *object)
     if (self->busy != NULL) {
         PyThread_free_lock(self->busy);
     }
-    Py_XDECREF(self->keep); /* not before the work in its stream is ordered */
+    Py_XDECREF(self->keep); /* last: it keeps the stream alive that destroy() above uses */
     type->tp_free(object);
     Py_DECREF(type);
 }
@@ -503,7 +503,7 @@ apply(PyObject *object, PyObject *args)
         goto out;
     }
     applying.side = right ? TSVD_RIGHT : TSVD_LEFT;
-    /* on a device x may then be read in any stream */
+    /* wait on a device: x may then be read in any stream */
     status = tsvdi_work(module_of(self), self->handle, &applying.options, Py_None,
                         applying.on_device, compute_product, &applying, &error);
     if (status != TSVD_OK) {
