@@ -7,7 +7,7 @@
 
 enum { LOAD_THREADS = 1024 };
 
-/* The least entries of a chunk that are staged.  One thread reads so many in about 1 ms. */
+/* A chunk of this many entries or more is staged.  One thread reads this many in about 1 ms. */
 static const int64_t STAGED_ENTRIES = (int64_t)1 << 18;
 
 /* An input as the kernel sees it. */
@@ -17,7 +17,7 @@ struct device_input {
     int64_t batch_strides[TSVD_MAX_BATCH_DIMS];
 };
 
-/* What a chunk is read from, and to. */
+/* Where a chunk is read from, and where it goes. */
 struct device_load {
     int64_t n, begin, count;
     int batch_ndim;
@@ -99,13 +99,13 @@ input_of(const struct svd_input *input, int batch_ndim)
     return to;
 }
 
-/* Room for a chunk on the device, which the worker keeps: the matrices, then what is known of
-   them. */
+/* Takes device memory for a chunk, which the worker keeps: d and e, then the exponents and kinds of
+   the matrices. */
 static tsvd_status
 take_room(struct tsvd_context *ctx, struct chunk *chunk, struct device_load *load)
 {
     const int64_t n = ctx->problem->n, most = ctx->plan->told.chunk;
-    const int64_t numbers = n * most; /* no more than in the input */
+    const int64_t numbers = n * most; /* no overflow: no more than in the input */
     uint64_t bytes = bytes_of(most, 2 * sizeof(real));
     tsvd_status ret = TSVD_OK;
 
@@ -166,7 +166,7 @@ out:
     return ret;
 }
 
-/* Tells what the kernel reads: the caller's arrays, or what has been staged. */
+/* Fills in what the kernel reads: the caller's arrays, or the staged chunk->d_d and d_e. */
 static void
 describe(const struct svd_problem *p, const struct chunk *chunk, struct device_load *load)
 {
@@ -190,7 +190,7 @@ describe(const struct svd_problem *p, const struct chunk *chunk, struct device_l
     load->e = input_of(&p->e, p->batch_ndim);
 }
 
-/* Brings to the host what is known of the matrices, and their entries if the plan says so. */
+/* Downloads exponents and kinds of the matrices, and their entries if the plan says so. */
 static tsvd_status
 land_chunk(struct tsvd_context *ctx, const struct chunk *chunk, const struct device_load *load)
 {

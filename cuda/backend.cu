@@ -7,7 +7,7 @@
 /* Most bytes of workspace for matrices that are worked on together. */
 static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
 
-/* The host's pages of so many results are touched while the device computes. */
+/* Host pages of results with more bytes than this are touched while the device computes. */
 #define EXPECT_BYTES ((uint64_t)16 << 20)
 
 static tsvd_status
@@ -16,7 +16,7 @@ cuda_open(struct tsvd_context *ctx)
     struct cuda_call *call = cuda_of(ctx);
     const struct svd_problem *p = ctx->problem;
     const size_t values = (size_t)p->matrices * (size_t)p->k * sizeof(real);
-    void *const results[] = {p->L, p->s, p->R}; /* the first parcel needs all rows of L */
+    void *const results[] = {p->L, p->s, p->R}; /* the first parcel of L has parts of all rows */
     tsvd_status ret = TSVD_OK;
 
     call->threads = p->handle->threads;
@@ -60,7 +60,7 @@ chunk_most(const struct svd_problem *p)
         return 1;
     }
     room /= 2;
-    room = room > 2 * logs ? room - logs : room / 4; /* a small log is not three times as large */
+    room = room > 2 * logs ? room - logs : room / 4; /* a small log is at most 3 times the rest */
     room = room < CHUNK_BYTES ? room : CHUNK_BYTES;
     most = room / bytes_of(n, bytes_of((int64_t)row, sizeof(real)));
     if (n > DC_LEAF_COLUMNS && most > (uint64_t)(GRID_MOST / nodes)) {
@@ -110,7 +110,7 @@ fill(struct tsvd_context *ctx, int64_t i, int kind, struct results to)
     if (ctx->problem->to == TSVD_CUDA) {
         return tsvdi_cuda_device_fill(ctx, i, kind, to);
     }
-    TSVD_TRY(tsvdi_cuda_arrive(cuda_of(ctx))); /* or else what was sent would overwrite it */
+    TSVD_TRY(tsvdi_cuda_arrive(cuda_of(ctx))); /* or results in flight would overwrite it */
     tsvdi_host_fill(ctx->problem, i, kind, to);
 out:
     return ret;

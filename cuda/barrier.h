@@ -14,8 +14,8 @@ shared_address(const void *p)
     return (unsigned)__cvta_generic_to_shared(p);
 }
 
-/* Makes a barrier for which one thread tells the bytes.  A fence must follow, for those that are to
-   see it. */
+/* Makes a barrier with one arrival a phase: barrier_expect() by one thread.  A fence must follow
+   before other threads, other blocks or copies use it. */
 static __device__ __forceinline__ void
 barrier_make(uint64_t *barrier)
 {
@@ -23,7 +23,7 @@ barrier_make(uint64_t *barrier)
                  : "memory");
 }
 
-/* Says how many bytes are to arrive, by one thread. */
+/* One thread arrives, and says how many bytes are to arrive in this phase. */
 static __device__ __forceinline__ void
 barrier_expect(uint64_t *barrier, unsigned bytes)
 {

@@ -20,7 +20,7 @@ cluster_barrier(void)
 #endif
 }
 
-/* Launches with this attribute have clusters of so many blocks. */
+/* The attribute of a launch with clusters of `blocks` blocks. */
 static inline cudaLaunchAttribute
 cluster_attribute(int blocks)
 {
@@ -32,9 +32,9 @@ cluster_attribute(int blocks)
     return attribute;
 }
 
-/* How many clusters of a kernel the device can run at once, launched so; of more than 8 blocks,
-   too.  0: it cannot run one.  The code must be for devices that have clusters: PTX for older ones
-   sends nothing to another block. */
+/* How many clusters of a kernel the device can run at once, launched with `config`, which may have
+   more than 8 blocks in a cluster.  0: it cannot run one.  The kernel's code must be for devices
+   that have clusters: compiled from PTX for older ones it sends nothing to another block. */
 template <typename Kernel>
 static inline int
 clusters_running(const struct cuda_call *call, Kernel *kernel, const cudaLaunchConfig_t &config)
@@ -47,11 +47,11 @@ clusters_running(const struct cuda_call *call, Kernel *kernel, const cudaLaunchC
         (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
         (void)cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
     }
-    (void)cudaGetLastError(); /* what is not supported is no error */
+    (void)cudaGetLastError(); /* an unsupported attribute is no error */
     return clusters;
 }
 
-/* Whether it can run one. */
+/* Whether the device can run one such cluster. */
 template <typename Kernel>
 static inline bool
 cluster_runs(const struct cuda_call *call, Kernel *kernel, const cudaLaunchConfig_t &config)

@@ -12,7 +12,7 @@
  * under way.  The rotations are logged, and the wave kernel applies them to the vectors.
  *
  * A small segment is finished by one thread block.  One warp makes the steps.  The others gather
- * the rotations in two orthogonal factors in shared memory, one tick behind.
+ * the rotations in two orthogonal factors in shared memory, one tick later.
  */
 #include "kernels.h"
 
@@ -64,7 +64,8 @@ pipeline_kernel(const struct pipeline_block *blocks, int64_t half_sweeps, int64_
     extern __shared__ unsigned char shared[];
     real *p = (real *)shared;
     const struct pipeline_block b = blocks[blockIdx.x];
-    /* a thread begins its next half sweep when it has finished one, and it is its turn */
+    /* ticks between two half sweeps of a thread: it has finished the first one, and all other
+       threads have begun theirs, two ticks apart */
     const int64_t period = 2 * threads > b.steps ? 2 * threads : b.steps;
     const int64_t ticks =
         (half_sweeps - 1) / threads * period + 2 * ((half_sweeps - 1) % threads) + b.steps;
@@ -113,7 +114,7 @@ pipeline_kernel(const struct pipeline_block *blocks, int64_t half_sweeps, int64_
         }
     }
     __syncthreads();
-    /* the block on its right writes a shared entry, since that block changed it last */
+    /* of an entry shared by two blocks the right one changed it last, and writes it */
     for (int64_t i = threadIdx.x; i <= b.steps; i += blockDim.x) {
         if (i < b.steps || b.right < 0) {
             d[b.first + i] = p[3 * i];
@@ -153,7 +154,7 @@ segment_blocks(const struct cuda_call *call, const struct givens_job *job, int64
 {
     int64_t blocks = job->blocks > 0 ? job->blocks : (steps + PIPELINE_ROWS - 1) / PIPELINE_ROWS;
     int64_t most = 2 * (int64_t)call->multiprocessors;
-    /* the rows that fit in shared memory, with the one that the neighbour has too */
+    /* the rows that fit in shared memory, less the one that is shared with the neighbour */
     int64_t rows = call->shared_most / (int64_t)(3 * sizeof(real)) - 1;
     int64_t least = (steps + rows - 1) / rows;
 
@@ -258,8 +259,8 @@ out:
 struct device_round {
     struct pipeline_block *d_block;
     struct pipeline_counts *d_counts;
-    real *d_d, *d_e;  /* in one piece */
-    struct mail mail; /* in one piece */
+    real *d_d, *d_e;  /* one allocation */
+    struct mail mail; /* one allocation */
 
     /* Of each side; NULL without vectors. */
     struct rotation *d_log[2];
@@ -297,8 +298,8 @@ out:
     return ret;
 }
 
-/* Uploads the matrix and how it is cut, and takes room for what the round makes.  free_round() is
-   due also after a failure. */
+/* Uploads the matrix and its blocks and waves, and takes memory for logs and mailboxes.
+   free_round() is due also after a failure. */
 static tsvd_status
 make_round(struct cuda_call *call, const struct givens_job *job, const struct cut *cut,
            int64_t segments, int64_t half_sweeps, struct device_round *round)
@@ -335,7 +336,7 @@ launch_pipeline(struct cuda_call *call, const struct givens_job *job, const stru
                 int64_t half_sweeps, struct device_round *round)
 {
     const size_t shared = 3 * (size_t)(cut->longest + 1) * sizeof(real);
-    int64_t threads = (cut->longest + 1) / 2; /* more are never under way at once */
+    int64_t threads = (cut->longest + 1) / 2; /* no more half sweeps are ever under way at once */
     real eps = job->eps;
     void *args[] = {&round->d_block,  &half_sweeps,    &threads,    &eps,
                     &round->mail,     &round->d_d,     &round->d_e, &round->d_log[0],
@@ -348,7 +349,7 @@ launch_pipeline(struct cuda_call *call, const struct givens_job *job, const stru
     threads = threads < job->threads ? threads : job->threads;
     threads = threads < PIPELINE_THREADS_MAX ? threads : (int64_t)PIPELINE_THREADS_MAX;
     block.x = (unsigned)((threads + WARP - 1) / WARP * WARP);
-    /* the limit belongs to the kernel, not to the call, so every thread sets the same one */
+    /* the attribute belongs to the kernel, which other host threads launch too: all set the same */
     CUDA_TRY(call,
              cudaFuncSetAttribute(pipeline_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   call->shared_most));
@@ -386,7 +387,7 @@ out:
     return ret;
 }
 
-/* Makes a round of as many segments as one launch takes. */
+/* Makes a round of segments, of which one launch takes all. */
 static tsvd_status
 run_round(struct tsvd_context *ctx, const struct givens_job *job,
           const struct givens_segment *segment, int64_t segments, int64_t half_sweeps,
@@ -455,7 +456,7 @@ struct small_rotation {
 /* Shared memory of the finish kernel.  Three factors of FINISH_ROWS^2 reals follow. */
 struct finish_shared {
     real p[3 * FINISH_ROWS];             /* the segment, packed */
-    struct small_rotation made[2][WARP]; /* by the lanes, in this tick and in the one before */
+    struct small_rotation made[2][WARP]; /* by the lanes, in the current tick and the last one */
     unsigned right[2], left[2];          /* bit i: lane i made a right or a left one */
     int low, high;                       /* the rows low .. high have nonzero entries left */
 };
@@ -484,8 +485,8 @@ follow(const struct finish_shared *at, int which, int m, real *right, real *left
     }
 }
 
-/* Finds the rows low .. high that have nonzero entries left; all are upper ones.  low = high: there
-   are none. */
+/* Finds the rows low .. high that have nonzero off-diagonal entries left; all of these are above
+   the diagonal.  low = high: there are none. */
 static __device__ void
 find_range(struct finish_shared *at, int m)
 {
@@ -538,7 +539,7 @@ correct_factor(real *factor, real *spare, int m)
     __syncthreads();
 }
 
-/* What a thread of a block that finishes a segment keeps. */
+/* The state of a thread in a block that finishes a segment. */
 struct finish_work {
     struct finish_shared *at;
     real *right, *left; /* the factors, of order m */
@@ -598,7 +599,7 @@ lead_tick(struct finish_work &work, int parity, int64_t i, int low, int steps, i
 static __device__ __forceinline__ void
 make_half_sweeps(struct finish_work &work, int low, int steps, int64_t sweeps)
 {
-    const int lag = steps > 1 ? 2 : 1; /* with one entry left, half sweeps follow at once */
+    const int lag = steps > 1 ? 2 : 1; /* ticks between half sweeps; one suffices for one step */
     const bool lead = threadIdx.x < WARP;
     int j = (int)threadIdx.x, parity = 0;
 
@@ -645,7 +646,7 @@ __launch_bounds__(FINISH_THREADS)
     const int64_t bound = result->half_sweeps;
     struct finish_work work = {at, right, left, m, eps, 0, 0, 0, 0};
     unsigned long long steps_made = 0;
-    int64_t orthogonal = 0; /* half sweeps before the factors were corrected */
+    int64_t orthogonal = 0; /* half sweeps up to the last correction of the factors */
     real *out = factors == NULL ? NULL : factors + blockIdx.x * 2 * FINISH_ROWS * FINISH_ROWS;
 
     d += segment.first;
@@ -799,8 +800,8 @@ out:
     return ret;
 }
 
-/* What a round takes: logs of both sides, their waves, and a mailbox for each half sweep between
-   blocks; or what the end takes: two factors for each small segment. */
+/* Workspace of a round: logs of both sides, their waves, and a mailbox for each half sweep between
+   blocks; or of finish(), if that is more: two factors for each small segment. */
 static struct bytes
 givens_bytes(const struct svd_plan *plan)
 {

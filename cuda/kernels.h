@@ -41,9 +41,9 @@ struct device_rows {
     const real *x;
     int64_t n, stride; /* order of the matrices; numbers between rows */
 
-    /* [rows] device memory.  Row j is nonzero only in the columns low[j] .. high[j] - 1, and
-       undefined in the others.  The columns of matrix m have the numbers from m n on.  NULL: rows
-       may be nonzero everywhere. */
+    /* [rows] device memory.  Row j is defined in the columns low[j] .. high[j] - 1 only, and stands
+       for zeros in all other columns.  Columns are numbered through all matrices: those of matrix m
+       from m n on.  NULL: rows are defined everywhere. */
     const int64_t *low, *high;
 };
 
@@ -58,7 +58,7 @@ warp_sum(real x)
     return x;
 }
 
-/* The bits of a magnitude, infinity's where it is NaN: they are ordered as the numbers are. */
+/* The bits of |x|, those of infinity if x is NaN: they are ordered as the magnitudes are. */
 static __device__ __forceinline__ real_int
 size_bits(real x)
 {
@@ -81,7 +81,8 @@ device_stride(int64_t n)
     return (n + 15) / 16 * 16;
 }
 
-/* Cuts the next array off a piece of memory.  base = NULL: only counts its bytes. */
+/* Takes the next array from the workspace at base + *at, with padding to 256 bytes.  base = NULL:
+   only counts its bytes. */
 template <typename T>
 static T *
 cut(char *base, size_t *at, int64_t count)
@@ -92,8 +93,8 @@ cut(char *base, size_t *at, int64_t count)
     return array;
 }
 
-/* What the handle holds of its device.  Its errors go to this context from here on: they went to
-   that of an SVD within this call, if there was one, which has ended. */
+/* The handle's device state.  Also points its errors at this context: an SVD inside a dense call
+   leaves its own, finished context there. */
 static inline struct cuda_call *
 cuda_of(struct tsvd_context *ctx)
 {
@@ -101,8 +102,8 @@ cuda_of(struct tsvd_context *ctx)
     return ctx->cuda;
 }
 
-/* Where matrix `index` of a batch of this shape begins: `at` is that of the first one, and strides
-   are bytes. */
+/* Where matrix `index` of a batch of this shape begins.  at: where matrix 0 begins; strides: in
+   bytes. */
 static __host__ __device__ __forceinline__ const char *
 locate_matrix(const char *at, int batch_ndim, const int64_t *shape, const int64_t *strides,
               int64_t index)
@@ -126,9 +127,9 @@ tsvd_status tsvdi_cuda_rotate_on_device(struct tsvd_context *ctx,
 /* vectors.cu: orders k vectors of each of `batch` matrices.  All arrays are device memory.
    d_from      [batch k] numbers of rows
    d_negative  [rows] 1 where the two sides of a vector have different signs; NULL: nowhere
-   d_flip      [batch k] for work
+   d_flip      [batch k] scratch
    to_columns  [batch][n, k] column i is row d_from[i] of `columns`; its entry of largest
-               magnitude is made positive; if several are equal, the first of them
+               magnitude (the first at a tie) is made positive
    to_rows     [batch][k, n] row i is row d_from[i] of `rows`; its sign follows that of column i */
 tsvd_status tsvdi_cuda_order_rows(struct cuda_call *call, struct device_rows columns,
                                   struct device_rows rows, int64_t k, int64_t batch,
@@ -138,8 +139,8 @@ tsvd_status tsvdi_cuda_order_rows(struct cuda_call *call, struct device_rows col
 /* values/values.cu: finds the values first .. last - 1 of each of `batch` matrices by bisection;
    0 is the largest.  All arrays are device memory.
    eps       width to which a value is found; 0: to neighbouring numbers
-   d_d, d_e  [batch n] not scaled, e with a zero behind the n - 1 of each matrix; zero matrices may
-             occur, NaN and infinity do not
+   d_d, d_e  [batch n] not scaled, e with a zero after the n - 1 entries of each matrix; zero
+             matrices may occur, NaN and infinity do not
    d_hint    [batch (last - first)] approximations in descending order, which only save time, or
              NULL
    d_s       [batch (last - first)] the values, descending */
@@ -169,8 +170,8 @@ extern const struct dense_ops tsvdi_cuda_dense;
 extern const struct jacobi_ops tsvdi_cuda_jacobi;
 extern const struct inverse_ops tsvdi_cuda_inverse;
 
-/* arrays.cu: whether all threads bring the entries of a chunk from the host to the device before
-   anything else is done with them: there are so many that one would take long. */
+/* arrays.cu: whether a chunk from the host is staged: all host threads gather its entries and they
+   are uploaded first, since there are so many that one thread would take long. */
 bool tsvdi_cuda_stages(const struct svd_plan *plan);
 
 /* arrays.cu: backend.load() and fill() for arrays of the device, and load() for those that are
@@ -179,8 +180,8 @@ tsvd_status tsvdi_cuda_device_load(struct tsvd_context *ctx, struct chunk *chunk
 tsvd_status tsvdi_cuda_device_fill(struct tsvd_context *ctx, int64_t i, int kind,
                                    struct results to);
 
-/* Has results brought from device memory to where the caller wants them.  Large ones for the host
-   arrive later (runtime/sender.h): tsvdi_cuda_free_sent() must give back their memory. */
+/* Copies results from device memory to the caller's array.  Large ones for the host are still in
+   flight on return (runtime/sender.h): tsvdi_cuda_free_sent() must give back their memory. */
 static inline tsvd_status
 cuda_deliver(struct tsvd_context *ctx, void *to, const void *d_from, size_t bytes)
 {
@@ -197,8 +198,8 @@ out:
     return ret;
 }
 
-/* Where the chunk's entries are on the device: load() has brought them there, or they are uploaded
-   to room[0] for d and room[1] for e. */
+/* Finds the chunk's entries on the device: where load() has put them, else they are uploaded to
+   room[0] for d and room[1] for e. */
 static inline tsvd_status
 cuda_entries(struct cuda_call *call, const struct chunk *chunk, int64_t entries,
              real *const room[2], const real **d_d, const real **d_e)

@@ -6,10 +6,11 @@
  *     A  n = 500, [0,1]     B  n = 1000, [0,1]     C  n = 5000, [0,1]
  *     D  n = 10000, [0,1]   E  n = 10000, [0,1000]
  *
- * One constant was changed at a time, from 512 rows, 512 half sweeps and the others as below:
+ * One constant was changed at a time, from PIPELINE_ROWS = 512, PIPELINE_SWEEPS = 512 and all other
+ * constants as below.  The pair that is set now, 1024 and 1024, has no row of its own.
  *
  *                           A      B      C      D      E
- *     as above              0.023  0.057  0.488  0.817  2.42
+ *     512 and 512           0.023  0.057  0.488  0.817  2.42
  */
 #ifndef TSVDI_TUNING_H
 #define TSVDI_TUNING_H
@@ -28,7 +29,7 @@ enum {
     PIPELINE_SWEEPS = 1024,
 
     /* givens.cu: segments of a launch, whose blocks must all be resident at once.  Every GPU with
-       32 multiprocessors or more holds so many.  Not measured. */
+       32 multiprocessors or more holds that many.  Not measured. */
     PIPELINE_SEGMENTS = 256,
 
     /* givens.cu: the most rows of a segment that one block finishes, which gathers its rotations in
@@ -36,11 +37,11 @@ enum {
            32 rows           0.024  0.058  0.493  0.816  2.44 */
     FINISH_ROWS = 64,
 
-    /* givens.cu: threads of that block.  One warp makes the steps of a segment, the others gather
-       the rotations.  Not measured. */
+    /* givens.cu: threads of the block that finishes a segment.  One warp makes the steps, the other
+       warps gather the rotations.  Not measured. */
     FINISH_THREADS = 128,
 
-    /* givens.cu: half sweeps of a segment between two looks at which rows are left.
+    /* givens.cu: half sweeps of a segment between two searches for the rows that are left.
            1024 half sweeps  0.024  0.057  0.488  0.816  2.42 */
     FINISH_SWEEPS = 256,
 
@@ -62,13 +63,13 @@ enum {
        in float64 and 6.9 ms in float32; with 2048 they took 12.6 and 7.5 ms. */
     LEAF_LOG_MIB = 1024,
 
-    /* dc/leaves.cu: so many warps of a multiprocessor get a leaf each before any gets a second one.
-       A warp with one leaf is the fastest, but so many warps keep the multiprocessor busy.  With 12
-       the same matrices took 13.1 ms in float64. */
+    /* dc/leaves.cu: warps of a multiprocessor that get a leaf each before any gets a second one.  A
+       warp is fastest with one leaf, but this many warps already keep the multiprocessor busy.
+       With 12 the same matrices took 13.1 ms in float64. */
     LEAF_WARPS = 4,
 
-    /* dc/leaf_log.h: rotations between two looks at where a sweep ends.  With 4 the same took
-       13.1 ms, with 16 it took 12.4 ms. */
+    /* dc/leaf_log.h: rotations that are loaded together, and skipped with one test where a sweep
+       has none of them.  With 4 the same took 13.1 ms, with 16 it took 12.4 ms. */
     LEAF_GROUP = 8,
 
     /* dc/leaves.cu: blocks that finish leaves whose log was full.  Not measured. */
@@ -83,44 +84,47 @@ enum {
     /* dc/dc.cu: larger matrices have smaller leaves. */
     SMALL_LEAVES_ORDER = 1024,
 
-    /* dc/dc.cu: one launch makes the products of a level whose nodes have up to so many columns, or
-       of those of its nodes in which so many values survive.  cuBLAS makes those of other nodes,
-       node by node.  With PRODUCT_SURVIVORS and small leaves uniform entries took 0.78 times as
-       long at n = 2048 and 4096, and 0.92 times at n = 10^4, on an H100. */
+    /* dc/dc.cu: one launch makes the products of all nodes of a level if they have up to
+       PRODUCT_COLUMNS columns, else of those nodes in which up to PRODUCT_SURVIVORS values survive.
+       cuBLAS makes the products of other nodes, node by node.  With PRODUCT_SURVIVORS and small
+       leaves uniform entries took 0.78 times as long at n = 2048 and 4096, and 0.92 times at
+       n = 10^4, on an H100. */
     PRODUCT_COLUMNS = 512,
     PRODUCT_SURVIVORS = 128,
 
-    /* dc/dc.cu: the last products of a single matrix are cut into so many blocks, but of no fewer
-       rows than these.  Each is sent to the host while the next is computed.  Not measured. */
+    /* dc/dc.cu: the last products of a single matrix are cut into SEND_PARTS blocks, but of no
+       fewer than SEND_ROWS rows.  Each is sent to the host while the next is computed.  Not
+       measured. */
     SEND_PARTS = 8,
     SEND_ROWS = 512,
 
-    /* dc/dc.cu, dc/leaves.cu: that is done if the vectors have more bytes than these. */
+    /* dc/dc.cu, dc/leaves.cu: vectors of more bytes are sent in blocks, or in chunks. */
     SEND_BLOCKS_BYTES = 32 << 20,
 
     /* dc/leaves.cu: most bytes of the vectors of a chunk of small matrices that are sent.  Not
        measured. */
     SEND_CHUNK_BYTES = 192 << 20,
 
-    /* dc/vectors.cu: order of the tile of a block in such a launch.  Not measured. */
+    /* dc/vectors.cu: order of a block's tile in the launch of PRODUCT_COLUMNS.  Not measured. */
     PRODUCT_TILE = 64,
 
     /* values/counts.h: threads of a block that counts.  Not measured. */
     COUNT_THREADS = 128,
 
-    /* values/search.cu: points for each multiprocessor that a round with plain counts has, if there
-       are fewer values; and PLAIN_MORE times as many if a value would have less than FEW_POINTS of
-       them.  With less than FEW_POINTS, guesses also take what is known around a bracket.  64
-       points took 1.02 to 1.06 times as long at n = 10^4, PLAIN_MORE = 1 1.04 to 1.09. */
+    /* values/search.cu: points of a round of plain counts for each multiprocessor, if there are
+       fewer values than that; and PLAIN_MORE times as many if a value would else have fewer than
+       FEW_POINTS of them.  With fewer than FEW_POINTS, a guess also uses what is known around a
+       bracket.  64 points took 1.02 to 1.06 times as long at n = 10^4, PLAIN_MORE = 1 took 1.04 to
+       1.09 times. */
     PLAIN_FILL = 128,
     PLAIN_MORE = 2,
     FEW_POINTS = 3,
 
     /* values/search.cu: how long a round of plain counts takes: from both ends of the matrix, or
-       with 1, 2 or 4 shifts of a thread.  The least time, and the time for each block that a
-       multiprocessor has, in units of 10 us, for n = 60,000 on an H100.  Of 40,000 to 10^6 points
-       these give the times measured within a tenth.  3 or 6 shifts are never the best by more than
-       a tenth. */
+       with 1, 2 or 4 shifts a thread.  LEAST is the least time, MORE the time for each block that a
+       multiprocessor has, in units of 10 us, for n = 60,000 on an H100.  For 40,000 to 10^6 points
+       the larger of LEAST and blocks times MORE is within a tenth of the measured time.  3 or 6
+       shifts are never the best by more than a tenth. */
     HALVES_LEAST = 100,
     HALVES_MORE = 25,
     COUNT_1_LEAST = 140,
@@ -135,8 +139,7 @@ enum {
     TWOFOLD_FILL = 192,
 
     /* values/search.cu: points with wide counts, which mostly share the device with twofold ones.
-       The million values of uniform entries took as long with 64, and 1.07 times as long with 128.
-     */
+       The 10^6 values of uniform entries took as long with 64, and 1.07 times as long with 128. */
     WIDE_FILL = 32,
 
     /* bidiag/plan.c, values/values.cu: up to this order the CPU finds the values of a single matrix
@@ -152,18 +155,18 @@ enum {
        24, 100,000 matrices of n = 32 took 1.2 times as long with hints, and 0.8 times without. */
     GUESS_ORDER = 64,
 
-    /* values/hints.cu: values of a batch of so many matrices or more, up to this order, are found
-       from hints. */
+    /* values/hints.cu: the values of HINTS_BATCH matrices or more, of order HINTS_ORDER or less,
+       are found from hints. */
     HINTS_ORDER = 32,
     HINTS_BATCH = 1024,
 
-    /* twisted/twisted.cu: the rows of T are cut into segments for so many warps in all, or chains
-       stay whole where that gives fewer than SEGMENTS_LEAST.  Not measured. */
+    /* twisted/twisted.cu: the rows of T are cut into segments for at most SEGMENT_WARPS warps in
+       all.  Chains stay whole where that gives fewer than SEGMENTS_LEAST.  Not measured. */
     SEGMENT_WARPS = 4096,
     SEGMENTS_LEAST = 4,
 
-    /* twisted/twisted.cu: blocks that find the signs of vectors, and the least rows of one.  Not
-       measured. */
+    /* twisted/twisted.cu: blocks that find the signs of vectors, and the least rows of a block.
+       Not measured. */
     SIGN_BLOCKS = 264,
     SIGN_ROWS = 256,
 
@@ -171,23 +174,22 @@ enum {
        says so. */
     DENSE_THREADS = 512,
 
-    /* dense/reduce.cu: threads of a block.  With 512 of them the compiler has a single register for
-       what it reads of columns of 10,000 numbers in float64, so that each read waits for the one
-       before. */
+    /* dense/reduce.cu: threads of a block.  With 512 the compiler has a single register left for
+       loads from columns of 10,000 numbers in float64: only one load is in flight. */
     DENSE_PANEL_THREADS = 256,
 
-    /* dense/reduce.cu: registers of a thread for its rows of v, of w, and of as much as fits of the
-       columns of a visit.  All of them fit up to 8192 rows in float64, 16384 in float32, of a
-       block. Clusters of blocks share columns of more than 10,240 and 20,480 rows. */
+    /* dense/reduce.cu: registers of a thread for its rows of v, of w, and of as many columns of a
+       visit as fit.  All columns fit if a block has up to 8192 rows in float64, 16,384 in float32.
+       Clusters of blocks share columns of more than 10,240 and 20,480 rows. */
     DENSE_PANEL_REGISTERS = 192,
 
     /* dense/reduce.cu: columns of a panel. */
     DENSE_WIDTH = 32,
 
-    /* dense/reduce.cu: stages in shared memory, each with the columns of a visit; fewer if these do
-       not fit.  copies_wait() of dense/panel.h allows 6.  With 4, n = 8192 took as long.  With 4
-       and one column more of each block on its way to the L2 cache between two steps, n = 4096 took
-       1.03 times as long as with 4 alone, n = 10^4 1.00 times. */
+    /* dense/reduce.cu: stages in shared memory, each with the columns of a visit; fewer if that
+       many do not fit.  copies_wait() of dense/panel.h allows 6.  With 4, n = 8192 took as long.
+       With 4 and a prefetch of one more column of each block to the L2 cache between two steps,
+       n = 4096 took 1.03 times as long as with 4 alone, n = 10^4 took 1.00 times. */
     DENSE_STAGES = 6,
 
     /* dense/reduce.cu: percent of the L2 cache for columns that stay there from step to step.  The
@@ -196,18 +198,20 @@ enum {
        between the best of both, 10 and 30; it has no time in this series. */
     DENSE_CACHE_PERCENT = 15,
 
-    /* dense/resident.cu: threads of a block that have rows, and how many rows each, at most. */
+    /* dense/resident.cu: threads of a block that have rows, and the most rows of each of them. */
     DENSE_RESIDENT_THREADS = 256,
     DENSE_RESIDENT_ROWS = 12,
 
-    /* dense/resident.cu: columns of a block, if there are multiprocessors enough and they fit. With
-       fewer there are more blocks, each of which reads what all others send.  8 took as long. */
+    /* dense/resident.cu: columns of a block, if they fit and there are enough multiprocessors.
+       With fewer columns there are more blocks, each of which reads what all others send.  8 took
+       as long. */
     DENSE_RESIDENT_COLUMNS = 12,
 
-    /* dense/resident.cu: blocks of a cluster with so many columns or fewer are not made smaller. */
+    /* dense/resident.cu: a cluster whose blocks have this many columns or fewer gets no more
+       blocks. */
     DENSE_CLUSTER_COLUMNS = 8,
 
-    /* dense/resident.cu: from so many columns on, half of them are reduced before the number of
+    /* dense/resident.cu: from this many columns on, half of them are reduced before the number of
        blocks is chosen anew. */
     DENSE_RESIDENT_HALVED = 256,
 
@@ -218,30 +222,31 @@ enum {
     DENSE_BLOCK_MOST = 256,
     DENSE_BLOCK_SHARE = 16,
 
-    /* dense/reflectors.cu: up to the DENSE_FEW_SHARE-th part of a matrix's rows are few vectors,
-       for which so many reflectors are applied together if there are that many.  The 100 largest
-       values of n = 10^4 and their vectors took 1.02 times as long without, on an H100. */
+    /* dense/reflectors.cu: up to rows / DENSE_FEW_SHARE vectors of a single matrix are few.  For
+       them DENSE_BLOCK_MOST reflectors are applied together, if there are that many.  The 100
+       largest values of n = 10^4 and their vectors took 1.02 times as long without, on an H100. */
     DENSE_FEW_SHARE = 32,
 
-    /* dense/reflectors.cu: reflectors of a matrix that are prepared together, at least
-       DENSE_BLOCK_MOST; and bounds of the numbers that those of all matrices take, about twice as
-       many as their vectors.  A single block may take more. */
+    /* dense/reflectors.cu: the most reflectors of a matrix that are prepared together; it must be
+       at least DENSE_BLOCK_MOST.  DENSE_GROUP_LEAST and DENSE_GROUP_MOST bound the numbers that the
+       prepared reflectors of all matrices take, about twice as many as their vectors.  A single
+       block of reflectors may take more. */
     DENSE_GROUP = 1024,
     DENSE_GROUP_LEAST = 1 << 22,
     DENSE_GROUP_MOST = 1 << 26,
 
     /* dense/reflectors.cu: a product over many more terms than it has rows and columns is cut into
-       parts, until there are so many tiles of order 64, or until a part has so few terms.  Parts of
-       512 terms took as long for n = 256 .. 4096.  Rounding errors of long sums of equal terms add
-       up, about eps / 4 a term. */
+       parts, until there are DENSE_TILES tiles of order 64, or a part has only DENSE_PART_TERMS
+       terms.  Parts of 512 terms took as long for n = 256 .. 4096.  Rounding errors of long sums of
+       equal terms add up, about eps / 4 a term. */
     DENSE_TILES = 128,
     DENSE_PART_TERMS = 64,
 
     /* dense/results.cu: rows of U that a block looks for the largest entries in. */
     DENSE_SIGN_ROWS = 512,
 
-    /* dense/dense.cu: small.h reduces matrices of up to so many columns, and larger ones that fit
-       if there is one for every DENSE_SMALL_SHARE multiprocessors or more. */
+    /* dense/dense.cu: small.h reduces matrices of up to DENSE_SMALL_ORDER columns, and larger ones
+       that fit if there is one for every DENSE_SMALL_SHARE multiprocessors or more. */
     DENSE_SMALL_ORDER = 64,
     DENSE_SMALL_SHARE = 2,
 
@@ -249,17 +254,17 @@ enum {
     GRID_MOST = 65535,
 
     /* dense/small.cu: a group of threads of a warp reduces a matrix if it has no more columns than
-       the group has threads, no more than so many rows for each thread, and no more than so many
-       entries.  Up to so many entries dense/load.cu and dense/results.cu, too, have a group for
-       each matrix.  Not measured. */
+       the group has threads, no more than DENSE_WARP_ROWS rows for each thread, and no more than
+       DENSE_WARP_ENTRIES entries.  Up to that many entries dense/load.cu and dense/results.cu, too,
+       have a group for each matrix.  Not measured. */
     DENSE_WARP_ROWS = 8,
     DENSE_WARP_ENTRIES = 1024,
 
-    /* dense/small.cu: a block reduces a matrix with up to so many columns.  Not measured. */
+    /* dense/small.cu: a block reduces a matrix with up to this many columns.  Not measured. */
     DENSE_BLOCK_COLUMNS = 512,
 
-    /* dense/small.cu: a block has 128 threads if the matrix has fewer entries than the first of
-       these, 256 if it has fewer than the second, and else 512.  Not measured. */
+    /* dense/small.cu: a block has 128 threads if the matrix has fewer than DENSE_SMALL_ENTRIES
+       entries, 256 if it has fewer than DENSE_MEDIUM_ENTRIES, else 512.  Not measured. */
     DENSE_SMALL_ENTRIES = 40 * 40,
     DENSE_MEDIUM_ENTRIES = 96 * 96,
 
@@ -275,21 +280,23 @@ enum {
 #define LEAF_TURNS(width) (3 * (width) * (width) / 2 + 8 * (width))
 #define LEAF_SWEEPS(width) (4 * (width))
 
-/* twisted/twisted.cu: twisted factorisations pay if so large a share of the values would survive
-   the last merge.  At n = 10000 divide and conquer takes 8 ms for [0,1], of which 1 % survive, and
-   56 ms for chi, of which 83 % do; twisted factorisations take 12 and 13 ms.  They take longer
-   where entries are further apart than GENTLE. */
+/* twisted/twisted.cu: twisted factorisations pay if at least TWISTED_SURVIVORS of the values would
+   survive the last merge.  At n = 10000 divide and conquer takes 8 ms for [0,1], of which 1 %
+   survive, and 56 ms for chi, of which 83 % do; twisted factorisations take 12 and 13 ms.  They
+   take longer where an entry is TWISTED_GENTLE or less and the largest is in [1, 2): there the
+   share must be TWISTED_SURVIVORS_GRADED. */
 #define TWISTED_SURVIVORS 0.3
 #define TWISTED_SURVIVORS_GRADED 0.8
 #define TWISTED_GENTLE 0x1p-22
 
-/* twisted/segments.h: a step through a segment beside one that joins segments.  With it the square
-   of the number of segments, where few values are wanted, is so large a share of T's rows.  Not
+/* twisted/segments.h: the time of a step through a segment, relative to one that joins segments.
+   Where few values are wanted, T's rows are cut into sqrt(SEGMENT_STEPS rows) segments.  Not
    measured. */
 #define SEGMENT_STEPS 1.0
 
-/* twisted/twisted.cu: brackets of values end at this width, beside a largest entry in [1, 2), if
-   all gaps turn out to be MARGIN times as wide. */
+/* twisted/twisted.cu: brackets of values end at TWISTED_WIDTH, for a largest entry in [1, 2).  If a
+   gap then turns out to be less than TWISTED_MARGIN times as wide, all values are found again, to
+   neighbouring doubles. */
 #define TWISTED_WIDTH 0x1p-50
 #define TWISTED_MARGIN 0x1p10
 

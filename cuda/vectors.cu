@@ -114,8 +114,8 @@ __launch_bounds__(WAVE_THREADS)
                 }
             }
         }
-        /* Steps past the end of the wave, if there were any, turned by the identity and pushed the
-           last row out. */
+        /* Steps past the end of the wave are identity rotations: they shift the last row through
+           a[] and store it.  If the wave ends with a tile there are none. */
         if (inside && w->steps % WAVE_TILE == 0) {
             row[last * step] = a[WAVE_SWEEPS - 1];
         }
@@ -236,7 +236,7 @@ entry_of(const struct device_rows &rows, int64_t j, int64_t base, int64_t column
                : REAL(0);
 }
 
-/* Finds whether the entry of largest magnitude (of equals the first) is negative.  A warp has a
+/* Finds whether the entry of largest magnitude (the first at a tie) is negative.  A warp has a
    vector. */
 static __global__ void
 sign_kernel(struct device_rows rows, struct ordered order)
@@ -357,7 +357,7 @@ tsvdi_cuda_order_rows(struct cuda_call *call, struct device_rows columns, struct
     const struct ordered order = {k, batch, d_from, d_flip};
     const int64_t n = columns.n, across = blocks_for(k, TILE), down = blocks_for(n, TILE);
     const dim3 warps(TILE, ROW_THREADS / TILE);
-    /* where rows are short, few threads have a row */
+    /* a warp has a short row, the whole block a long one */
     const dim3 threads = n > 16 * TILE ? dim3(ROW_THREADS, 1) : warps;
     tsvd_status ret = TSVD_OK;
 
@@ -416,7 +416,7 @@ out:
 
 /* ---- back to orthogonality ---- */
 
-/* defect: to = (I - X X^T) / 2, else to = X + Y X.  A block has a tile. */
+/* defect: to = (I - X X^T) / 2, with y = x; else to = X + Y X.  A block has a tile. */
 static __global__ void
 product_kernel(int64_t n, const real *y, const real *x, int defect, real *to)
 {
@@ -473,8 +473,8 @@ out:
 
 /* ---- where the vectors are made ---- */
 
-/* Results for the host are made in one piece of memory for both sides.  It has room for aligned
-   rows, in which divide and conquer works. */
+/* Results for the host are made in one allocation for both sides.  It is large enough for aligned
+   rows (device_stride()), in which divide and conquer works. */
 static tsvd_status
 begin(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch, struct results to,
       struct vectors *left, struct vectors *right)
@@ -524,14 +524,14 @@ begin_bytes(const struct svd_plan *plan)
     struct bytes bytes = {0, 0};
 
     /* Results for the device take none, but the plan does not know where they will lie.  The
-       vectors of a chunk may be on their way to the host while those of the next are made. */
+       vectors of a chunk may be in flight to the host while those of the next are made. */
     bytes.device = bytes_of(2 * plan->told.chunk * n, (uint64_t)device_stride(n) * sizeof(real));
     bytes.device = bytes_of(plan->told.chunk < plan->told.matrices ? 2 : 1, bytes.device);
     return bytes;
 }
 
-/* What rotate() takes: the logs, and their waves; or what order() takes afterwards: both sides once
-   more. */
+/* Workspace of rotate(): the logs, and their waves; or of order() afterwards, if that is more: both
+   sides once more. */
 static struct bytes
 rotate_bytes(const struct svd_plan *plan, int64_t sweeps, int64_t rotations)
 {

@@ -25,7 +25,7 @@ tsvdi_call_leave(tsvd_handle *handle, tsvd_status status)
     }
 }
 
-/* ret = what a function of the core returns that works on the handle's device. */
+/* Calls a function of the core on the handle's device; ret is its status. */
 #define TSVD_CALL(handle, error, call)                                                             \
     do {                                                                                           \
         ret = tsvdi_call_enter(handle, error);                                                     \
@@ -35,7 +35,7 @@ tsvdi_call_leave(tsvd_handle *handle, tsvd_status status)
         tsvdi_call_leave(handle, ret);                                                             \
     } while (0)
 
-/* Gives an error that has none a text. */
+/* Gives a failed call's error the text of its status, if it has no text yet. */
 tsvd_status tsvdi_call_finish(tsvd_status status, tsvd_error *error);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * From where on a CUDA device is the faster place for arrays in host memory, for any device.
+ * The crossover between the CPU and any CUDA device, for arrays in host memory.
  *
  * The orders of bidiag/crossover.h were measured on one H200 against 16 cores.  Let q be the rate
  * of these cores, and r that of another device, both relative to the H200; let w be the time of a
- * call's work at the H200's rate, and a that of launches and copies, which hardly depends on the
- * model.  The H200 pays where
+ * call's work at the H200's rate, and a the time of launches and copies, which hardly depends on
+ * the model.  The H200 pays where
  *
  *     w / q >= a + w,   w >= a / (1/q - 1),
  *
@@ -13,11 +13,11 @@
  *     (1 - q) / (1 - q / r),
  *
  * and nowhere if r <= q.  The work with vectors is about n^3, that for values n^2, and that of a
- * batch is proportional to its matrices.  r > 1 is taken as 1, as a stays.
+ * batch is proportional to its matrices.  r > 1 is taken as 1, since a does not shrink with it.
  *
  * A rate is (multiprocessors) x (clock) x (lanes of each), and float64 has fewer lanes than
- * float32. Values are found by counts in float64 in both precisions (cuda/values/counts.h); with
- * vectors in float32 these are a part of the work.
+ * float32.  Values are found by counts in float64 in both precisions (cuda/values/counts.h).  With
+ * vectors in float32 the counts are a part of the work.
  */
 #include <math.h>
 
@@ -25,27 +25,27 @@
 #include "host/environment.h"
 #include "tsvd/tsvd.h"
 
-/* Dense matrices with so much work in all, (rows) x (columns) x (the smaller of the two) for each,
-   are taken to a device as fast as an H200: one square matrix from order 256 on.  Against 16 cores
-   it takes 0.4 of the time with vectors there, 0.6 at order 192, and as long at order 128; 0.5, 1
-   and 1.8 times the time without vectors.  Other shapes, and batches, have their crossover between
-   half and twice this work. */
+/* Dense matrices go to a device as fast as an H200 from this work on, summed over the batch:
+   (rows) x (columns) x (the smaller of the two) for each.  For one square matrix that is order 256.
+   With vectors the H200 takes 0.4 of the time of 16 cores there, 0.6 at order 192, and as long at
+   order 128; without vectors 0.5, 1 and 1.8 times the time.  Other shapes, and batches, have their
+   crossover between half and twice this work. */
 static const double DENSE_WORK = 256.0 * 256 * 256;
 
 /* The rates of an H200 in lanes x kHz: 132 multiprocessors at 1980 MHz. */
 static const double H200_DOUBLE = 132.0 * 64 * 1980000, H200_SINGLE = 132.0 * 128 * 1980000;
 
-/* q.  16 cores with AVX-512 make about 1 TFLOP/s, a thirtieth of the H200.  A device must do twice
-   as well to be taken without being asked for, since no other was measured.  This leaves out the
-   GPUs with 1/32 or 1/64 of the lanes for float64 (0.05 at most) and takes those with half of them
-   (0.16 for a P100, 0.29 for an A100). */
+/* q, relative to the H200.  16 cores with AVX-512 make about 1 TFLOP/s, a thirtieth of the H200.
+   A device must do twice as well before it is taken without being asked for, since no other was
+   measured.  This leaves out the GPUs with 1/32 or 1/64 of the lanes for float64 (rates up to
+   0.05) and takes those with half of them (0.16 for a P100, 0.29 for an A100). */
 static const double PROCESSOR_RATE = 1.0 / 16;
 
-/* The part of the work with vectors in float32 that is counts in float64.  On the processor the
-   values took a fifth of the time at n = 1000, and take less for larger n. */
+/* The part of the work with vectors in float32 that is counts in float64.  On the CPU the values
+   took a fifth of the time at n = 1000, and take less for larger n. */
 static const double COUNTED_PART = 1.0 / 8;
 
-/* Lanes for float32 of a multiprocessor. */
+/* float32 lanes of a multiprocessor. */
 static int
 lanes_of(const tsvd_cuda_device *device)
 {

@@ -91,7 +91,7 @@ tsvd_dense_svd(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *opt
 
 /* ---- reductions that are kept ---- */
 
-/* A state that was saved; NULL: there is none, and the matrices are reduced. */
+/* A saved state; NULL: there is none, and the matrices are reduced. */
 struct saved {
     const void *state;
     uint64_t bytes;

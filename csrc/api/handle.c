@@ -1,5 +1,5 @@
 /*
- * Handles: made, changed and ended; device memory from them.
+ * Handles: how they are created, changed and destroyed; device memory that is taken from them.
  */
 #include <string.h>
 
@@ -19,8 +19,7 @@ tsvd_config_default(void)
     return config;
 }
 
-/* Refuses what is wrong with a configuration, as far as that shows without a look at the
-   device. */
+/* Refuses a wrong configuration, as far as that shows without asking the device. */
 static tsvd_status
 check_config(const tsvd_config *c, tsvd_error *error)
 {
@@ -125,7 +124,7 @@ tsvd_set_threads(tsvd_handle *handle, int threads, tsvd_error *error)
     return TSVD_OK;
 }
 
-/* Refuses a handle of no CUDA device. */
+/* Refuses a handle that is not of a CUDA device. */
 static tsvd_status
 check_cuda(const tsvd_handle *handle, tsvd_error *error)
 {

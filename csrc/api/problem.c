@@ -8,7 +8,7 @@
 #include "host/host.h"
 
 /* Most numbers in the input, and in L.  All sums of their bytes fit in 64 bits, and no machine
-   has so much memory. */
+   has that much memory. */
 #define NUMBERS_MOST ((int64_t)1 << 56)
 
 static size_t
@@ -63,7 +63,7 @@ broadcast(struct svd_problem *p, const tsvd_array *array)
     return 1;
 }
 
-/* Tells *input where the matrices of a batch have their d or e; array: NULL if they have none. */
+/* Sets *input to where d, or e, of each matrix of a batch lies; array: NULL if there is none. */
 static void
 set_input(struct svd_problem *p, const tsvd_array *array, struct svd_input *input)
 {
@@ -84,14 +84,14 @@ set_input(struct svd_problem *p, const tsvd_array *array, struct svd_input *inpu
     }
 }
 
-/* rows x columns, or more than NUMBERS_MOST if it is above that. */
+/* rows x columns, or NUMBERS_MOST + 1 if the product is above NUMBERS_MOST. */
 static int64_t
 numbers_of(int64_t rows, int64_t columns)
 {
     return columns > 0 && rows > NUMBERS_MOST / columns ? NUMBERS_MOST + 1 : rows * columns;
 }
 
-/* Counts the matrices of a batch, and whether `numbers` numbers for each are too many. */
+/* Counts the matrices of a batch, and sets too_large if `numbers` numbers for each are too many. */
 static void
 count_matrices(struct svd_problem *p, int64_t numbers)
 {
@@ -110,7 +110,7 @@ count_matrices(struct svd_problem *p, int64_t numbers)
         total *= p->too_large ? 1 : p->batch_shape[i];
         p->matrices *= p->too_large ? 1 : p->batch_shape[i];
     }
-    p->too_large = p->too_large && numbers > 0; /* of matrices without numbers any count will do */
+    p->too_large = p->too_large && numbers > 0; /* without numbers any count of matrices fits */
 }
 
 /* Sets the order and the batch of the matrices. */
@@ -279,8 +279,8 @@ out:
     return ret;
 }
 
-/* What the results of a call are called, and the sizes of the vectors: left (rows, left), values
-   (k), right (right, columns). */
+/* The names of a call's results, and the shapes of one matrix: left vectors (rows, left), values
+   (k), right vectors (right, columns). */
 struct wanted {
     const char *left_name, *values_name, *right_name;
     int64_t rows, left, right, columns;

@@ -20,21 +20,21 @@ tsvd_status tsvdi_problem_output(const tsvd_array *L, const tsvd_array *s, const
 tsvd_status tsvdi_check_interval(const struct svd_problem *problem, double low, double high,
                                  tsvd_error *error);
 
-/* The two of dense matrices.  output() finds by the shapes whether `full` bases are wanted. */
+/* The same for dense matrices.  output() finds by the shapes whether `full` bases are wanted. */
 tsvd_status tsvdi_dense_input(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options,
                               int data, struct dense_problem *problem, tsvd_error *error);
 tsvd_status tsvdi_dense_output(const tsvd_array *U, const tsvd_array *S, const tsvd_array *Vh,
                                struct dense_problem *problem, tsvd_error *error);
 
-/* Leaves out the matrices, where the results have no numbers for any of them. */
+/* Sets the number of matrices to 0 if the results have no numbers for any of them. */
 void tsvdi_dense_leave_empty(struct dense_problem *problem);
 
 /* Sets what is wanted of a problem whose matrices are known. */
 tsvd_status tsvdi_dense_options(const tsvd_options *options, struct dense_problem *problem,
                                 tsvd_error *error);
 
-/* Refuses an array that is not C-contiguous, of the batch and the dtype of the matrices, and of
-   rows x columns; columns < 0: of so many rows. */
+/* Refuses an array unless it is C-contiguous, has the dtype of the matrices, and the shape
+   (batch..., rows, columns); columns < 0: (batch..., rows). */
 tsvd_status tsvdi_dense_array(const struct dense_problem *problem, const tsvd_array *x,
                               const char *name, int64_t rows, int64_t columns, tsvd_error *error);
 

@@ -59,7 +59,7 @@ tsvd_array_of(const void *data, tsvd_space space, tsvd_dtype dtype, int ndim, co
         array.shape[i] = shape[i];
         array.strides[i] = stride;
         if (__builtin_mul_overflow(stride, shape[i], &stride)) {
-            stride = 0; /* such an array is refused for its size */
+            stride = 0; /* an array this large is refused for its size */
         }
     }
     return array;

@@ -11,7 +11,7 @@ tsvdi_backend_of(const tsvd_handle *handle)
         return tsvdi_cuda();
     }
 #else
-    (void)handle; /* tsvd_create() makes none of a CUDA device */
+    (void)handle; /* without CUDA tsvd_create() makes handles of the CPU only */
 #endif
     return &tsvdi_cpu;
 }

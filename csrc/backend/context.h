@@ -16,12 +16,12 @@ struct leaf_group; /* cpu/dc/leaves.c */
 /* What a call does, decided once (bidiag/plan.c). */
 struct svd_plan {
     const struct svd_problem *problem; /* what was asked */
-    tsvd_plan told;                    /* the part of the plan that tsvd_make_plan() tells */
+    tsvd_plan told;                    /* the public plan, as tsvd_make_plan() returns it */
     const struct svd_method *method;   /* the row of told.method */
     int by_matrix;    /* 1: values alone, and each matrix decides between bisection and QR */
     int side_by_side; /* 1: small matrices of a batch are bisected together */
     const struct backend *backend;   /* the back end that computes */
-    const struct values_ops *values; /* those that find the values: of `backend`, or of the CPU */
+    const struct values_ops *values; /* finds the values: of `backend`, or of the CPU */
     int host_entries;                /* 1: d and e are needed on the host */
 };
 
@@ -34,8 +34,8 @@ struct tsvd_context {
     int threads;                       /* threads that an operation may use */
     int is_caller;                     /* 1: its thread is the one that called tsvd_svd() */
     int64_t index, count, total;       /* first matrix under work, their number, batch size */
-    double done; /* share of the matrices under work that tsvdi_check() was last told */
-    double told; /* share of all matrices that the caller is told */
+    double done; /* progress within the matrices under work, as last given to tsvdi_check() */
+    double told; /* progress of the whole call, as last given to options->check(); it never falls */
     struct leaf_group *leaves; /* CPU: [threads] workspace of leaves; NULL before it is needed */
     struct cuda_call *cuda;    /* what the handle holds of its CUDA device; NULL: the CPU */
 };

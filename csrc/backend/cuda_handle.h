@@ -9,7 +9,7 @@
 
 struct cuda_call;
 
-/* Takes what a handle holds of its device: a stream, memory, libraries. */
+/* Makes the device state of a handle: a stream, memory, libraries. */
 tsvd_status tsvdi_cuda_create(const tsvd_config *config, const tsvd_allocator *host,
                               struct cuda_call **made, tsvd_error *error);
 void tsvdi_cuda_destroy(struct cuda_call *call);

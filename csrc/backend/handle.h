@@ -1,5 +1,5 @@
 /*
- * What a handle holds.  api/handle.c makes and ends it.
+ * What a handle holds.  api/handle.c creates and destroys it.
  */
 #ifndef TSVDI_HANDLE_H
 #define TSVDI_HANDLE_H

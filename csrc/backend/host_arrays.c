@@ -24,7 +24,7 @@ largest_of(int64_t count, const real *x)
 {
     real_int largest = 0;
 
-    for (int64_t i = 0; i < count; i++) { /* bits are ordered as magnitudes are */
+    for (int64_t i = 0; i < count; i++) { /* without the sign, bits have the order of magnitudes */
         const real_int bits = r_bits(x[i]) & ~(real_int)R_SIGN_BIT;
 
         largest = bits > largest ? bits : largest;
@@ -52,7 +52,7 @@ tsvdi_host_gather(const struct svd_problem *p, const struct svd_input *input, in
     for (int64_t i = 0; i < count; i++) {
         real *x = to + i * p->n;
 
-        if (filled > 0) { /* e of a matrix of order 1 has no address */
+        if (filled > 0) { /* e of order 1 is empty, and its data may be NULL */
             gather(locate(p, input, begin + i), input->stride, filled, x);
         }
         memset(x + filled, 0, (size_t)(p->n - filled) * sizeof *x);

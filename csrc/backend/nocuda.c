@@ -70,7 +70,7 @@ tsvd_cuda_device_of(const void *data, int *device, tsvd_error *error)
     return not_compiled(error);
 }
 
-/* No memory is ever made, so these are given NULL. */
+/* Without CUDA there is no tsvd_memory, so the functions below are given NULL. */
 
 void *
 tsvd_memory_data(const tsvd_memory *memory)

@@ -3,11 +3,11 @@
  *
  * The algorithms in bidiag/ know no hardware.  They call operations, each of which covers a whole
  * phase.  A back end, cpu/ or cuda/, fills in tables of operations, one table for each family of
- * methods.  A table that is NULL says that the back end does not offer the family.  An operation
+ * methods.  A table that is NULL means that the back end does not offer the family.  An operation
  * returns a status and never prints.
  *
- * To find what a call such as ops->begin(...) runs, look at the end of a file of cpu/ or cuda/:
- * there is its table, `const struct dc_ops tsvdi_cpu_dc = {...}` and the like.
+ * To find what a call such as ops->begin(...) runs, look at the end of the files of cpu/ and cuda/:
+ * there are the tables, such as `const struct dc_ops tsvdi_cpu_dc = {...}`.
  */
 #ifndef TSVDI_OPS_H
 #define TSVDI_OPS_H
@@ -23,11 +23,11 @@
 /* What a matrix holds: finite entries that are not all zero; zeros alone; NaN or infinity. */
 enum { ORDINARY, ZERO, NONFINITE };
 
-/* Matrices that are worked on together: `count` of the batch from `begin` on.  One that is not
-   ordinary counts as zero in d and e. */
+/* Matrices that are worked on together: `count` of the batch from `begin` on.  A matrix that is not
+   ordinary has zeros in d and e. */
 struct chunk {
     int64_t begin, count;
-    real *d, *e; /* [count n] host: not scaled; e has a zero behind the n - 1 of each matrix */
+    real *d, *e; /* [count n] host: not scaled; e: n - 1 entries and a zero for each matrix */
     real_int *exponent; /* [count] host: 2^-exponent scales the largest entry into [1, 2) */
     char *kind;         /* [count] host: ORDINARY, ZERO or NONFINITE */
     int64_t ordinary;   /* how many matrices are ordinary */
@@ -36,8 +36,8 @@ struct chunk {
     real_int *d_exponent; /* [count] on the device, exactly where d_d is; else NULL */
 };
 
-/* Whether a value of matrix i of a chunk may come close to what exceeds the largest number.  No
-   value is above the largest sum of two entries. */
+/* Whether a value of matrix i of a chunk may come close to overflow.  No value is above the largest
+   sum of two entries, so entries below 2^(R_BIAS - 1) are safe. */
 static inline int
 chunk_may_overflow(const struct chunk *chunk, int64_t i)
 {
@@ -76,8 +76,9 @@ struct values_ops {
     /* Finds the values. */
     tsvd_status (*find)(struct tsvd_context *ctx, struct values_job *job);
 
-    /* above[i] = number of singular values that are given as sigma[i] > 0 or more (r_shift()),
-       exact but for a relative error of the shift far below its last place.  NULL: not offered. */
+    /* above[i] = number of singular values that are given as sigma[i] > 0 or more, by the rule of
+       r_shift().  It is the exact count for a shift that is off by a relative error far below the
+       last place.  NULL: not offered. */
     void (*count)(const struct sturm *matrix, int64_t count, const real *sigma, int64_t *above);
 
     /* Workspace of find() for a chunk. */
@@ -87,9 +88,9 @@ struct values_ops {
 /* ---- vectors that rotations are applied to ---- */
 
 struct vectors_ops {
-    /* The room in which the k vectors of each of `batch` matrices are made.  begin() takes it; x
-       is NULL if `to` has no vectors.  end() copies the results to `to`.  free() is due after
-       both, also after a failure. */
+    /* Memory for the k vectors of each of `batch` matrices.  begin() takes it; x is NULL if `to`
+       has no vectors.  end() copies the vectors to `to`.  free() gives the memory back, and is due
+       also after a failure. */
     tsvd_status (*begin)(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch,
                          struct results to, struct vectors *left, struct vectors *right);
     tsvd_status (*end)(struct tsvd_context *ctx, struct vectors left, struct vectors right,
@@ -116,8 +117,8 @@ struct vectors_ops {
        section 8.3). */
     tsvd_status (*orthonormalize)(struct tsvd_context *ctx, struct vectors vectors);
 
-    /* Workspace of begin(); the larger of that of order() and that of rotate() for logs of so many
-       sweeps and rotations on each side; workspace of orthonormalize(). */
+    /* Workspace of begin(); of order() or of rotate(), whichever is larger, for logs of `sweeps`
+       sweeps and `rotations` rotations on each side; of orthonormalize(). */
     struct bytes (*begin_bytes)(const struct svd_plan *plan);
     struct bytes (*rotate_bytes)(const struct svd_plan *plan, int64_t sweeps, int64_t rotations);
     struct bytes (*orthonormalize_bytes)(const struct svd_plan *plan);
@@ -135,8 +136,9 @@ struct dc_job {
     struct vectors right, left; /* out: the vectors; the back end may work in their memory until
                                    finish() */
     struct results to;          /* where they go in the end */
-    int delivered;              /* out: 1: finish() has seen to it that the vectors get there */
-    struct dc_tree tree;        /* the tree that each matrix goes up */
+    int delivered;              /* out: 1: the back end copies the vectors to `to` itself, so that
+                                   vectors_ops.end() is not called */
+    struct dc_tree tree;        /* the tree of subproblems, the same for each matrix */
     int64_t failed;             /* out, on TSVD_ERR_NO_CONVERGENCE: the first matrix that failed */
     void *held;                 /* what the back end keeps from begin() to end() */
 };
@@ -153,23 +155,23 @@ struct dc_ops {
     /* The SVDs of all leaves. */
     tsvd_status (*leaves)(struct tsvd_context *ctx, struct dc_job *job);
 
-    /* The merges of one level: z and deflation; the secular equations; the products that turn M's
-       vectors into the node's. */
+    /* The merges of one level: z and deflation; the secular equations; the products that make the
+       node's vectors of those of M. */
     tsvd_status (*merge)(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info);
 
     /* The wanted values to job->s, and their vectors to job->left and job->right, with the signs
        that vectors_ops.order() gives. */
     tsvd_status (*finish)(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info);
 
-    /* Workspace between begin() and end(), that of values_ops.find() apart. */
+    /* Workspace between begin() and end(), without that of values_ops.find(). */
     struct bytes (*bytes)(const struct svd_plan *plan);
 };
 
 /* ---- twisted factorisations ---- */
 
 /* Vectors by twisted factorisations (math/twisted.h), of one matrix.  Every value is worked on by
-   itself, and passes gates.  `refused` counts the values that did not; an operation may leave off
-   as soon as it is above 0, and is then followed by end(). */
+   itself, and passes gates.  `refused` counts the values that failed one.  An operation may return
+   early as soon as it is above 0; end() is then called next. */
 struct twisted_job {
     int64_t n;                 /* order of the matrix */
     int64_t first, k;          /* wanted: the values first .. first + k - 1, 0 the largest */
@@ -177,7 +179,7 @@ struct twisted_job {
     int lower;                 /* 1: e is the sub-diagonal, and L and R change roles */
     struct results to;         /* where values and vectors go */
     int64_t refused;           /* out: how many values failed a gate; k if the matrix did */
-    double seconds_device;     /* out: of a device's work, where it is measured */
+    double seconds_device;     /* out: time of the work on a device, where it is measured */
     void *held;                /* what the back end keeps from begin() to end() */
 };
 
@@ -187,19 +189,19 @@ struct twisted_ops {
     tsvd_status (*begin)(struct tsvd_context *ctx, struct twisted_job *job);
     void (*end)(struct tsvd_context *ctx, struct twisted_job *job);
 
-    /* For AUTO: *answer is 1 if this is likely to succeed, and to be faster than divide and
-       conquer. It takes a small part of either's time, and may write to job->to. */
+    /* For AUTO: *answer is 1 if the method is likely to succeed, and to be faster than divide and
+       conquer.  It takes a small part of the time of either method, and may write to job->to. */
     tsvd_status (*pays)(struct tsvd_context *ctx, struct twisted_job *job, int *answer);
 
     /* Finds the wanted values, and their neighbours, well enough for the corrections to converge.
-       It refuses those that are too close to another, or too small. */
+       It refuses values that are too close to another one, or too small. */
     tsvd_status (*values)(struct tsvd_context *ctx, struct twisted_job *job);
 
     /* Values and vectors to job->to, with the signs that vectors_ops.order() gives. */
     tsvd_status (*vectors)(struct tsvd_context *ctx, struct twisted_job *job);
 
-    /* Looks at the vectors in job->to, and refuses those that probes do not find orthogonal and
-       right (math/probe.h). */
+    /* Checks the vectors in job->to with probes (math/probe.h), and refuses those that are not
+       orthogonal, or not vectors of the matrix. */
     tsvd_status (*probe)(struct tsvd_context *ctx, struct twisted_job *job);
 
     /* Workspace between begin() and end(). */
@@ -213,7 +215,7 @@ struct givens_job {
     int64_t n;                  /* order */
     real *d, *e;                /* [n], [n-1] host: in and out */
     real eps;                   /* off-diagonal entries up to this are dropped */
-    int64_t threads;            /* half sweeps that run at once; no threads of the host */
+    int64_t threads;            /* half sweeps in flight in the pipeline; not threads of the host */
     int64_t blocks;             /* blocks that a segment is cut into; 0: the back end chooses */
     struct vectors right, left; /* x = NULL: values only */
 };
@@ -254,10 +256,10 @@ struct dense_job {
     int64_t begin, count;
     int tall;    /* 1: QR comes before the reduction, or LQ if there are more columns than rows */
     int keep;    /* what reduce() keeps of Q and P, see below */
-    real *d, *e; /* [count p] out of begin(), in dense_ops.space: where reduce() puts B; e has a
-                    zero behind the p - 1 of each matrix */
-    char *kind;  /* [count] host, out of reduce(): ORDINARY, ZERO or NONFINITE.  A matrix that is
-                    not ordinary counts as zero */
+    real *d, *e; /* [count p] out of begin(), in dense_ops.space: where reduce() puts B; e: p - 1
+                    entries and a zero for each matrix */
+    char *kind;  /* [count] host, out of reduce(): ORDINARY, ZERO or NONFINITE.  B of a matrix that
+                    is not ordinary is zero */
     real_int *exponent; /* [count] host, out of reduce() if dense_tells_exponents(), else for the
                            back end's own use: B is 2^-exponent Q^T A P */
     struct results b;   /* out of room(): where the SVD of B goes, in dense_ops.space */
@@ -271,22 +273,22 @@ enum {
     KEEP_ALL      /* what apply() needs too, and back() for any results */
 };
 
-/* Whether the caller asks for the exponents: eps and intervals are in the units of A. */
+/* Whether reduce() must give the exponents: eps and intervals are in the units of A. */
 static inline int
 dense_tells_exponents(const struct dense_job *job)
 {
     return job->keep == KEEP_ALL || job->problem->b.options->eps > 0;
 }
 
-/* Shares of a chunk's work that are done when B is there, and when its SVD is: reduce() tells
-   tsvdi_check() up to the one, and back() from the other on. */
+/* Progress of a chunk when B is there, and when the SVD of B is: reduce() reports to tsvdi_check()
+   up to DENSE_REDUCED, and back() from DENSE_SOLVED on. */
 #define DENSE_REDUCED 0.5
 #define DENSE_SOLVED 0.6
 
 struct dense_ops {
     tsvd_space space; /* where B and its SVD lie */
 
-    /* QR pays from so many times as many rows as columns on. */
+    /* QR first pays if the longer side is at least tall_ratio times the shorter one. */
     double tall_ratio;
 
     /* The most matrices of a chunk, >= 1, with `tall` and `keep` as a job has them. */
@@ -300,16 +302,16 @@ struct dense_ops {
     /* Reads the matrices from where the caller has them, and reduces them. */
     tsvd_status (*reduce)(struct tsvd_context *ctx, struct dense_job *job);
 
-    /* Room for the SVD of B, `values` of each, in job->b: in the results themselves, where it can
-       be. L and R are NULL without vectors. */
+    /* Sets job->b, where the SVD of B goes: in the results themselves, where possible.  L and R are
+       NULL without vectors. */
     tsvd_status (*room)(struct tsvd_context *ctx, struct dense_job *job);
 
-    /* The results from those in job->b: U = Q L and Vh = R P^T with the signs that tsvd.h fixes, S
-       with the scale of A, and NaN for matrices that are not finite. */
+    /* Makes the results from job->b: U = Q L and Vh = R P^T with the signs that tsvd.h fixes, S in
+       the units of A, and NaN for matrices that are not finite. */
     tsvd_status (*back)(struct tsvd_context *ctx, struct dense_job *job);
 
-    /* Copies B to `space`: d [count p] and e [count p - 1], with the scale of A, or as it is if
-       `scaled`. */
+    /* Copies B to `space`: d [count p] and e [count p - 1], in the units of A, or as reduce()
+       scaled it if `scaled`. */
     tsvd_status (*entries)(struct tsvd_context *ctx, struct dense_job *job, int scaled,
                            tsvd_space space, real *d, real *e);
 
@@ -317,14 +319,14 @@ struct dense_ops {
     tsvd_status (*apply)(struct tsvd_context *ctx, struct dense_job *job,
                          const struct dense_vectors *vectors);
 
-    /* What reduce() left with KEEP_ALL, but for kind and exponent: its bytes, and a number of up to
-       8 bits that differs where the same matrices would be laid out otherwise.  save() copies it to
-       host memory; restore() brings it back, in the place of reduce(). */
+    /* What reduce() left with KEEP_ALL, without kind and exponent: its bytes, and in *layout a
+       number of up to 8 bits that names the layout.  save() copies it to host memory; restore()
+       brings it back, instead of reduce(). */
     uint64_t (*state_bytes)(const struct dense_job *job, unsigned *layout);
     tsvd_status (*save)(struct tsvd_context *ctx, const struct dense_job *job, void *to);
     tsvd_status (*restore)(struct tsvd_context *ctx, struct dense_job *job, const void *from);
 
-    /* Workspace of a job of so many matrices, all operations. */
+    /* Workspace of all operations of a job of `count` matrices. */
     struct bytes (*bytes)(const struct dense_problem *problem, int64_t count, int tall, int keep);
 };
 
@@ -333,7 +335,7 @@ struct dense_ops {
 /* What became of a matrix. */
 struct jacobi_made {
     int64_t rotations;
-    int32_t sweeps;    /* that were made */
+    int32_t sweeps;    /* sweeps made */
     int8_t kind;       /* ORDINARY, ZERO or NONFINITE */
     int8_t unfinished; /* 1: the bound on sweeps came before the end */
     int16_t unused;    /* 0, so that all bytes are written */
@@ -344,13 +346,13 @@ struct jacobi_job {
     const struct dense_problem *problem;
     int64_t begin, count;
     int64_t most_sweeps;        /* bound on the sweeps of each matrix */
-    struct dense_problem start; /* out of prepare(): an SVD that is wanted before run(), of which
-                                   the caller fills in the options; b.n = 0: none is */
+    struct dense_problem start; /* out of prepare(): an SVD that the caller must make before run(),
+                                   with options of its own; b.n = 0: none */
     struct jacobi_made *made;   /* [count] host, out of run() */
     void *held;                 /* what the back end keeps from begin() to end() */
 };
 
-/* Share of a chunk's work that is done when the SVD is there that Jacobi begins with. */
+/* Progress of a chunk when the SVD of jacobi_job.start is there. */
 #define JACOBI_STARTED 0.5
 
 struct jacobi_ops {
@@ -364,14 +366,14 @@ struct jacobi_ops {
     tsvd_status (*begin)(struct tsvd_context *ctx, struct jacobi_job *job);
     void (*end)(struct tsvd_context *ctx, struct jacobi_job *job);
 
-    /* Reads the matrices.  Jacobi may begin with the vectors of another method, which leave little
-       to do: then prepare() tells in job->start of which matrix, and where they go. */
+    /* Reads the matrices.  Jacobi may begin with the vectors of another method, which leave few
+       rotations to make: then job->start says of which matrix, and where they go. */
     tsvd_status (*prepare)(struct tsvd_context *ctx, struct jacobi_job *job);
 
     /* Writes the results: NaN for matrices that are not finite. */
     tsvd_status (*run)(struct tsvd_context *ctx, struct jacobi_job *job);
 
-    /* Workspace of a job of so many matrices. */
+    /* Workspace of a job of `count` matrices. */
     struct bytes (*bytes)(const struct dense_problem *problem, int64_t count);
 };
 
@@ -379,10 +381,10 @@ struct jacobi_ops {
 
 /* What is found of the matrices of a job. */
 struct inverse_findings {
-    int64_t nonfinite, singular; /* the first with NaN or infinity, and the first with a pivot that
-                                    is zero, numbers of the batch; INT64_MAX: none */
-    double rcond;                /* the smallest reciprocal condition of the others, to six digits;
-                                    infinity: there is none */
+    int64_t nonfinite, singular; /* index in the batch of the first matrix with NaN or infinity, and
+                                    of the first with a pivot of zero; INT64_MAX: none */
+    double rcond;                /* the smallest reciprocal condition of the finite matrices that
+                                    are not singular, to six digits; infinity: there is none */
     int64_t matrix;              /* the matrix that has it; -1: none */
 };
 
@@ -392,9 +394,11 @@ struct inverse_job {
                                        back end's */
     int refine;                     /* 1: with a step of Newton's iteration */
     struct inverse_findings *found; /* in and out: findings of the whole batch so far */
-    char *grown; /* [count] host, out of invert(): 1: pivots of the matrix grew so much that its
-                    inverse is of no use (growth_is_large()) */
-    void *held;  /* what the back end keeps from begin() to end() */
+    char *grown;         /* [count] host, out of invert(): 1: elimination failed, since pivots grew
+                            (growth_is_large()) or numbers left their range: rescue() is needed */
+    int64_t first_grown; /* out of invert(): the first matrix marked so; count: none, and `grown` is
+                            not filled */
+    void *held;          /* what the back end keeps from begin() to end() */
 };
 
 struct inverse_ops {
@@ -406,15 +410,15 @@ struct inverse_ops {
     void (*end)(struct tsvd_context *ctx, struct inverse_job *job);
 
     /* Reads the matrices from where the caller has them, and inverts them.  One that is not finite
-       gives NaN; the inverse of a singular one is of no meaning.  Of those that grew it finds
-       nothing else. */
+       gives NaN; the inverse of a singular one is undefined.  A matrix marked in `grown` adds
+       nothing to the findings. */
     tsvd_status (*invert)(struct tsvd_context *ctx, struct inverse_job *job);
 
-    /* The inverse of matrix i of the job once more, by Householder QR, whose numbers do not grow.
-       Writes the result and adds to the findings. */
+    /* The inverse of matrix i of the job once more, by slower methods: Householder QR, which has no
+       pivot growth, or numbers of a wider range.  Writes the result and adds to the findings. */
     tsvd_status (*rescue)(struct tsvd_context *ctx, struct inverse_job *job, int64_t i);
 
-    /* Workspace of a job of so many matrices. */
+    /* Workspace of a job of `count` matrices. */
     struct bytes (*bytes)(const struct dense_problem *problem, int64_t count, int refine);
 };
 
@@ -422,16 +426,15 @@ struct inverse_ops {
 
 enum {
     /* The CPU's divide and conquer makes the products of merges up to this order by its own
-       kernels, and those of larger ones by BLAS, which is the faster one if it has kernels for a
-       processor that ours do not know.  With AVX-512 ours reach 0.9 to 1.05 times the rate of
-       OpenBLAS from order 40 on.  A high order spares small calls the import of SciPy, which takes
-       0.3 s. */
+       kernels, and those of larger merges by BLAS.  A BLAS is faster on a processor that it has
+       kernels for and we do not.  With AVX-512 ours reach 0.9 to 1.05 times the rate of OpenBLAS
+       from order 40 on.  A high order spares small calls the import of SciPy, which takes 0.3 s. */
     BLAS_ORDER = 512,
 
-    /* Values are few if they are this part of all, or less.  Twisted factorisations of few values
-       take so little beside divide and conquer that AUTO tries them without a look at the matrix:
-       0.02 of its time for one of n = 500, and 0.14 to 0.45 for a quarter of n = 300 to 1000, on a
-       Xeon with AVX-512. */
+    /* Values are few if they are at most 1 / TWISTED_FEW of all.  For few values AUTO tries twisted
+       factorisations without a look at the matrix, as they cost little compared with divide and
+       conquer: 0.02 of its time for one value of n = 500, and 0.14 to 0.45 for a quarter of the
+       values of n = 300 to 1000, on a Xeon with AVX-512. */
     TWISTED_FEW = 4
 };
 
@@ -444,15 +447,15 @@ few_wanted(int64_t n, int64_t k)
 struct backend {
     const char *name; /* for error texts: "CPU", "CUDA device" */
 
-    int workers;      /* 1: several may compute on matrices of their own at once, a thread each */
+    int workers;      /* 1: several workers may run at once, each a thread with its own matrices */
     int takes_blas;   /* 1: divide and conquer multiplies by the handle's BLAS, above BLAS_ORDER */
     int values_by_qr; /* 1: QR finds the values of a very small or graded matrix faster */
     int64_t twisted_order;     /* AUTO tries twisted factorisations from this order on, */
     int64_t twisted_few_order; /* and of few values (few_wanted()) from this one on */
     int64_t values_cpu_order;  /* the CPU finds the values of a single matrix up to this order */
 
-    /* A worker begins and ends; close(), due also after a failure, gives back what the worker and
-       load() took. */
+    /* Begin and end of a worker.  close() gives back what open() and load() took, and is due also
+       after a failure. */
     tsvd_status (*open)(struct tsvd_context *ctx);
     void (*close)(struct tsvd_context *ctx, struct chunk *chunk);
 
@@ -463,8 +466,8 @@ struct backend {
        their kinds and their exponents, and scales nothing. */
     tsvd_status (*load)(struct tsvd_context *ctx, struct chunk *chunk);
 
-    /* Returns when all results on the host are there.  Operations may return before that, but when
-       the call ends they must.  NULL: they do not. */
+    /* Waits until all results on the host are there: operations may return before their copies to
+       the host are done.  NULL: no operation does so. */
     tsvd_status (*arrive)(struct tsvd_context *ctx);
 
     /* Copies `count` values from the host to the results. */
@@ -499,14 +502,15 @@ extern const struct inverse_ops tsvdi_cpu_inverse;
 /* cuda/backend.cu, in a build with CUDA. */
 const struct backend *tsvdi_cuda(void);
 
-/* backend.c: the back end of a handle's device.  No algorithm asks which one it is. */
+/* backend.c: the back end of a handle's device.  Algorithms go by its tables and flags, not by
+   which one it is.  Only plan.c and select.c of bidiag/ name tsvdi_cpu, for values on the host. */
 const struct backend *tsvdi_backend_of(const tsvd_handle *handle);
 
 /* host_arrays.c: load() and fill() for arrays in host memory, for every back end. */
 void tsvdi_host_load(const struct svd_problem *problem, struct chunk *chunk);
 
-/* host_arrays.c: the entries of d, or of e, of `count` matrices from number `begin` on: `filled` of
-   each, and zeros up to n, to to[count][n].  Several threads may do so at once. */
+/* host_arrays.c: copies d, or e, of `count` matrices from matrix `begin` on to to[count][n]:
+   `filled` entries of each, then zeros up to n.  Several threads may call it at once. */
 void tsvdi_host_gather(const struct svd_problem *problem, const struct svd_input *input,
                        int64_t begin, int64_t count, int64_t filled, real *to);
 void tsvdi_host_fill(const struct svd_problem *problem, int64_t i, int kind, struct results to);

@@ -17,9 +17,9 @@ struct dense_call; /* dense/call.h */
 
 /* What the numerical core offers to the entry points; dense/precision.c fills it in. */
 struct precision {
-    /* tsvdi_plan_call() in bidiag/plan.c: what will be done, and with how many bytes.  The status
-       is not TSVD_OK if the options ask for what is not offered.  For a CUDA device plan->chunk
-       and plan->device_bytes depend on its free memory. */
+    /* tsvdi_plan_call() in bidiag/plan.c: what will be done, and with how many bytes.  It fails if
+       the options ask for what is not offered.  For a CUDA device plan->chunk and
+       plan->device_bytes depend on its free memory. */
     tsvd_status (*plan)(const struct svd_problem *problem, tsvd_plan *plan, tsvd_error *error);
 
     /* tsvdi_svd() in bidiag/svd.c: what tsvd_svd() does with checked arguments. */
@@ -36,8 +36,8 @@ struct precision {
                              tsvd_error *error);
 
     /* dense/reduction.c: what tsvd_dense_reduce() and the functions of tsvd_reduction do with
-       checked arguments.  end() is due also after a failure of begin() or restore(); *call is then
-       NULL, or not. */
+       checked arguments.  end() is due also after a failure of begin() or restore(), where *call
+       may be NULL. */
     tsvd_status (*reduce_begin)(const struct dense_problem *problem, struct dense_call **call,
                                 tsvd_error *error);
     tsvd_status (*reduce_restore)(const struct dense_problem *problem, const void *state,

@@ -1,6 +1,6 @@
 /*
  * One call of tsvd_svd(), or of tsvd_dense_svd(), as the core sees it: the arguments, checked and
- * put together by api/problem.c and api/dense_problem.c.
+ * put together by api/problem.c.
  */
 #ifndef TSVDI_PROBLEM_H
 #define TSVDI_PROBLEM_H
@@ -42,7 +42,7 @@ struct svd_problem {
 /* The arguments of a call for dense matrices. */
 struct dense_problem {
     /* What is wanted of the bidiagonal matrices: n is the smaller of the two orders, and L, s and R
-       are U, S and Vh.  d and e are of no meaning. */
+       are U, S and Vh.  d and e are not used. */
     struct svd_problem b;
     int64_t rows, columns;                        /* of every matrix */
     int full;                                     /* 1: U is rows x rows, Vh columns x columns */
@@ -51,10 +51,10 @@ struct dense_problem {
     ptrdiff_t batch_strides[TSVD_MAX_BATCH_DIMS]; /* bytes between matrices; 0 broadcasts */
 };
 
-/* Vectors that Q or P is applied to: those of each matrix are the `columns` columns of an array, C
-   order, [rows of A, or its columns][columns]. */
+/* Vectors that Q or P is applied to: for each matrix the columns of a C-contiguous array
+   [rows of A][columns] for Q, or [columns of A][columns] for P. */
 struct dense_vectors {
-    void *x;          /* the array of the first matrix; those of the others follow */
+    void *x;          /* the arrays of all matrices, one after another */
     tsvd_space space; /* where it lies */
     int64_t columns;
     int right;      /* 1: P, 0: Q */

@@ -12,9 +12,9 @@
 /* The sweeps of one side, left or right. */
 struct rotation_log {
     struct qr_sweep *sweep;           /* [sweeps_max] */
-    struct rotation *rotation;        /* [rotations_max] those of all sweeps, one after another */
-    int64_t sweeps, sweeps_max;       /* how many there are, and there is room for */
-    int64_t rotations, rotations_max; /* how many there are, and there is room for */
+    struct rotation *rotation;        /* [rotations_max] of all sweeps, one after another */
+    int64_t sweeps, sweeps_max;       /* sweeps in the log, and its capacity */
+    int64_t rotations, rotations_max; /* rotations in the log, and its capacity */
 };
 
 /* The sweeps [begin, end) of a log. */
@@ -24,7 +24,7 @@ struct sweep_group {
 };
 
 /* The group that begins with sweep `begin`: at most `most` sweeps of one direction.  A sweep joins
-   only if that costs less than a pass of its own. */
+   only if the rows that this adds to the pass cost less than a pass of its own. */
 static inline struct sweep_group
 log_next_group(const struct rotation_log *log, int64_t begin, int64_t most)
 {

@@ -15,7 +15,7 @@ tsvd_status tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_e
 tsvd_status tsvdi_select(const struct svd_problem *problem, double low, double high, int64_t *first,
                          int64_t *count, tsvd_error *error);
 
-/* svd.c: room on the host for the matrices of a chunk of the plan; free chunk->d. */
+/* svd.c: host memory for the matrices of a chunk, in one piece; to be freed as chunk->d. */
 tsvd_status tsvdi_chunk_alloc(struct tsvd_context *ctx, struct chunk *chunk);
 
 #endif

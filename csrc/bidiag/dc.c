@@ -12,7 +12,8 @@ left_columns(int64_t columns)
     return (columns / 2 + DC_ALIGN / 2) / DC_ALIGN * DC_ALIGN;
 }
 
-/* Fills the nodes of `levels` levels below the root; returns the most columns of a leaf. */
+/* Fills the nodes of a tree with tree->levels levels below the root; returns the most columns of a
+   leaf. */
 static int64_t
 fill_tree(int64_t n, struct dc_tree *tree)
 {

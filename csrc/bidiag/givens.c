@@ -2,18 +2,18 @@
  * The givens method: the published pipeline of Givens rotations (Semylitko & Malaschonok 2021), in
  * rounds of pipelined half sweeps (math/givens_sweep.h) until no entry off the diagonal is left.
  *
- * After each round the matrix is split where both off-diagonals are gone: without that most steps
+ * After each round the matrix is split where both off-diagonals are zero: without that most steps
  * are empty.  A large segment goes on in rounds.  A small one is finished in one piece, since in
  * the end there are many, some with hundreds of thousands of half sweeps to go.  Rotations in
  * different segments commute, so d, e, L and R are those of the published order.
  *
- * The half sweeps converge linearly, and their rounding errors add up.  Before these could reach
- * the bounds of docs/accuracy.md, implicit QR takes what is left.  It also does where the bounds on
- * half sweeps below are reached, but not where options.max_sweeps is.
+ * The half sweeps converge linearly, and their rounding errors add up.  Before the errors could
+ * reach the bounds of docs/accuracy.md, implicit QR takes over.  It also takes over at the bounds
+ * SWEEPS_MAX and SMALL_SWEEPS_MAX below; at options.max_sweeps the method fails instead.
  *
  * info->iterations counts as the publication does.  A half sweep counts n steps, although the last
  * has nothing to rotate.  Thread k of T makes the half sweeps k, k + T, k + 2T, ..., and ends when
- * one makes no rotation.  If half sweep F is the first that makes none, the next T - 1 make none
+ * one makes no rotation.  If half sweep F is the first without a rotation, the next T - 1 make none
  * either.  So there are n (F + T) iterations.  A sweep of QR counts as two half sweeps, and each of
  * its rotations as an iteration.
  */
@@ -21,7 +21,7 @@
 #include "bidiag/parts.h"
 
 /*
- * Half sweeps that rounding leaves room for: n + 8, and with eps given
+ * Half sweeps that the bounds on rounding errors allow: n + 8, and with eps given
  * ROOM_OF_EPS eps / (ROUNDING u b) more, where u = R_EPS / 2 and b is the largest entry of B.
  *
  * A half sweep changes the entries of B, and those of L and R, by a few u relative to their size.
@@ -33,13 +33,13 @@
  */
 enum { ROOM_OF_EPS = 2, ROUNDING = 3 };
 
-/* Bounds on half sweeps, while a large segment is left and in all.  How many are needed depends on
-   the nearest coupled values, not on n: the published means, n = 20 to 10000, reach 810,000
-   (n = 500, eps = 1e-8).  Most matrices that take long come down to small segments, in which a half
-   sweep costs a tenth of a microsecond. */
+/* Bounds on half sweeps: SWEEPS_MAX while a large segment is left, SMALL_SWEEPS_MAX in all.  How
+   many are needed depends on the nearest coupled values, not on n: the published means, n = 20 to
+   10000, reach 810,000 (n = 500, eps = 1e-8).  Most matrices that take long come down to small
+   segments, in which a half sweep costs a tenth of a microsecond. */
 enum { SWEEPS_MAX = 1000000, SMALL_SWEEPS_MAX = 10000000 };
 
-/* Half sweeps of small segments between two calls of tsvdi_check, an even number: a tenth of
+/* Half sweeps of small segments between two calls of tsvdi_check(), an even number: a tenth of
    a second on a GPU. */
 enum { SLICE_SWEEPS = 1 << 19 };
 
@@ -49,7 +49,7 @@ least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Half sweeps that rounding leaves room for, an even number. */
+/* Half sweeps that the bounds on rounding errors allow, an even number. */
 static int64_t
 sweeps_in_room(int64_t n, const real *d, const real *e, real eps)
 {
@@ -69,8 +69,8 @@ struct cut {
     struct givens_segment *large;  /* the segments of this round */
     struct givens_segment *next;   /* the segments of the next round */
     struct givens_segment *small;  /* segments set aside, to be finished in one piece */
-    int64_t *since;                /* [smalls] half sweeps that each has behind it */
-    int64_t larges, nexts, smalls; /* how many there are of each kind */
+    int64_t *since;                /* [smalls] half sweeps that each has been through */
+    int64_t larges, nexts, smalls; /* number of segments in large, next and small */
     int64_t limit;                 /* most rows of a small segment */
     int whole;                     /* 1: the matrix stays whole */
 };
@@ -110,7 +110,7 @@ fail(struct tsvd_context *ctx, int64_t half_sweeps)
                       (long long)half_sweeps);
 }
 
-/* Brings the vectors back to orthogonality. */
+/* Makes the vectors orthonormal again: rounding errors of many rotations add up. */
 static tsvd_status
 orthonormalize(struct tsvd_context *ctx, const struct givens_job *job)
 {
@@ -123,13 +123,13 @@ out:
     return ret;
 }
 
-/* Makes rounds until no large segment is left, or `bound` half sweeps are made.  The last that
-   rotated is *last - 1. */
+/* Makes rounds until no large segment is left, or `bound` half sweeps are made.  *last: half sweeps
+   up to the last one that made a rotation. */
 static tsvd_status
 make_rounds(struct tsvd_context *ctx, const struct givens_job *job, struct cut *cut, int64_t bound,
             int64_t *last, struct givens_counts *counts)
 {
-    int64_t made = 0, orthogonal = 0; /* half sweeps; those before the vectors were corrected */
+    int64_t made = 0, orthogonal = 0; /* half sweeps; `made` at the last orthonormalize() */
     tsvd_status ret = TSVD_OK;
 
     while (cut->larges > 0 && made < bound) {
@@ -160,7 +160,7 @@ make_rounds(struct tsvd_context *ctx, const struct givens_job *job, struct cut *
             TSVD_TRY(orthonormalize(ctx, job));
             orthogonal = made;
         }
-        /* QR may come after as many again */
+        /* rounds are at most half of the progress: QR may follow */
         TSVD_TRY(tsvdi_check(ctx, (double)made / (2 * ((double)bound + 1))));
     }
     if (job->right.x != NULL && made - orthogonal > DRIFT_SWEEPS_PER_ROW * job->n) {
@@ -170,8 +170,8 @@ out:
     return ret;
 }
 
-/* Makes a slice of half sweeps of the small segments.  Those that have more to go stay in `cut`,
-   but for those that reached the bound. */
+/* Makes up to SLICE_SWEEPS half sweeps of each small segment.  Segments that are neither done nor
+   at `bound` stay in cut->small. */
 static tsvd_status
 finish_slice(struct tsvd_context *ctx, const struct givens_job *job, struct cut *cut, int64_t bound,
              int64_t *half_sweeps, int64_t *last, struct givens_counts *counts)
@@ -257,7 +257,7 @@ out:
     return ret;
 }
 
-/* Brings what `made` half sweeps left to diagonal form by implicit QR. */
+/* Brings the matrix to diagonal form by implicit QR after `made` half sweeps. */
 static tsvd_status
 take_rest(struct tsvd_context *ctx, const struct givens_job *job, real eps, int64_t made,
           tsvd_info *info)
@@ -272,7 +272,7 @@ take_rest(struct tsvd_context *ctx, const struct givens_job *job, real eps, int6
     if (q.exhausted) {
         TSVD_TRY(fail(ctx, asked > 0 ? asked : made + 2 * q.sweeps));
     }
-    if (job->right.x != NULL) { /* what the rotations of both add up to can be half the bound */
+    if (job->right.x != NULL) { /* errors of half sweeps and QR together can be half the bound */
         TSVD_TRY(orthonormalize(ctx, job));
     }
     info->sweeps += 2 * q.sweeps;
@@ -293,7 +293,7 @@ iterate(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct 
     double clock = tsvdi_host_seconds();
     tsvd_status ret = TSVD_OK;
 
-    threads = threads < 2 ? 2 : threads / 2 * 2; /* a thread keeps to one side */
+    threads = threads < 2 ? 2 : threads / 2 * 2; /* even: a thread rotates one side only */
     job.threads = threads;
     if (right.x != NULL) {
         TSVD_TRY(ctx->plan->backend->vectors->identity(ctx, right));
@@ -310,7 +310,7 @@ iterate(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct 
     for (int64_t i = 0; i + 1 < n; i++) {
         rest += e[i] != 0;
     }
-    info->sweeps += rest > 0 ? last : last + 1; /* the one more finds nothing left to rotate */
+    info->sweeps += rest > 0 ? last : last + 1; /* + 1: the half sweep that makes no rotation */
     if (rest > 0) {
         TSVD_TRY(take_rest(ctx, &job, eps, last, info));
     }

@@ -16,25 +16,25 @@
 typedef tsvd_status svd_iteration(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps,
                                   struct vectors right, struct vectors left, tsvd_info *info);
 
-/* Runs an iteration on the only matrix of a chunk.  The values are refined by bisection unless eps
-   was all that was asked. */
+/* Runs an iteration on the only matrix of a chunk.  The values are then refined by bisection,
+   unless options.eps > 0 and no value can overflow. */
 tsvd_status tsvdi_rotations(struct tsvd_context *ctx, const struct chunk *chunk, struct results to,
                             svd_iteration *iterate, tsvd_info *info);
 
-/* Workspace of tsvdi_rotations() beside that of the iteration and the back end. */
+/* Workspace of tsvdi_rotations(), without that of the iteration and the back end. */
 struct bytes tsvdi_rotations_bytes(const struct svd_plan *plan);
 
 /* qr.c: sweeps of implicit QR until the matrix is diagonal, or q->exhausted.  q: as qr_start() left
    it; d, e: [q->n], [q->n - 1], overwritten; fresh: 1 if the vectors start as the identity, which
-   is not written yet.  It adds to info what both users count alike. */
+   is not written yet.  It adds to info what QR and the givens method count alike. */
 tsvd_status tsvdi_qr_sweeps(struct tsvd_context *ctx, struct qr_state *q, real *d, real *e,
                             struct vectors right, struct vectors left, int fresh, tsvd_info *info);
 
 /* Workspace of tsvdi_qr_sweeps(). */
 struct bytes tsvdi_qr_sweeps_bytes(const struct svd_plan *plan);
 
-/* bisect.c: the values of a chunk from where the plan says, to `s` in problem->to.  hint: as in
-   struct values_job; eps: in the units of B. */
+/* bisect.c: the values of a chunk, by the operations plan->values, to `s` in problem->to.  hint: as
+   in struct values_job; eps: in the units of B. */
 tsvd_status tsvdi_find_values(struct tsvd_context *ctx, const struct chunk *chunk, const real *hint,
                               real eps, real *s, tsvd_info *info);
 

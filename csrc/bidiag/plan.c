@@ -18,10 +18,10 @@ static_assert((int)VALUES_SIDE_BY_SIDE_ORDER <= (int)DC_LEAF_COLUMNS,
    one another with all threads at work on each. */
 enum { BATCH_ORDER_MAX = 256 };
 
-/* Arrays of this order squared can be addressed, and their bytes fit in 64 bits. */
+/* Up to this order n x n arrays can be addressed, and sums of their bytes fit in 64 bits. */
 #define SQUARE_ORDER_MAX ((int64_t)1 << 28)
 
-/* For one matrix so many rows are worth a thread. */
+/* Rows of one matrix that are worth a thread. */
 enum { ROWS_PER_THREAD = 16 };
 
 /* Whether a method that multiplies uses the handle's BLAS for the vectors of a matrix.  Its order
@@ -96,7 +96,7 @@ check_method(const struct svd_problem *p, const struct svd_plan *plan, tsvd_erro
     return TSVD_OK;
 }
 
-/* Decides how many workers there are, and how many matrices each is given at once. */
+/* Decides how many workers there are, and how many matrices each works on at once. */
 static void
 cut_batch(const struct svd_problem *p, struct svd_plan *plan)
 {
@@ -157,7 +157,7 @@ tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *
     }
     plan->problem = p;
     plan->backend = backend;
-    /* the CPU counts for a small matrix in less time than a device takes to start */
+    /* for a small matrix the CPU's counts take less time than a device needs to start */
     plan->values =
         p->matrices == 1 && p->n <= backend->values_cpu_order ? tsvdi_cpu.values : backend->values;
     plan->told.method = choose_method(p, backend);

@@ -5,11 +5,11 @@
 #include "bidiag/methods.h"
 #include "bidiag/parts.h"
 
-/* Rotations of one side in a window: enough that loading and storing the vectors for
-   each window is cheap beside the rotations, few enough to stay in cache. */
+/* Rotations of one side in a window: enough that loading and storing the vectors once a window is
+   cheap compared with the rotations, few enough to stay in cache. */
 enum { WINDOW_ROTATIONS = 1 << 18, WINDOW_SWEEPS_MIN = 32 };
 
-/* Sweeps for each row that a small matrix needs in all: its log holds them in one window. */
+/* Sweeps per row that a small matrix needs in all: its log holds them in one window. */
 enum { SMALL_SWEEPS_PER_ROW = 4 };
 
 static void
@@ -19,8 +19,8 @@ log_push(struct rotation_log *log, struct qr_sweep sweep)
     log->rotations += sweep.count;
 }
 
-/* Sweeps until the log is full (without vectors: until it was once) or B is diagonal;
-   returns whether it is. */
+/* Sweeps until the log is full (without vectors: after about WINDOW_ROTATIONS rotations) or B is
+   diagonal; returns whether it is. */
 static int
 fill_window(struct qr_state *q, real *d, real *e, int keep, struct rotation_log *right,
             struct rotation_log *left)
@@ -45,8 +45,9 @@ fill_window(struct qr_state *q, real *d, real *e, int keep, struct rotation_log 
     return 0;
 }
 
-/* Room of a log.  Short sweeps, as of blocks of order two, outnumber the long ones.  Without
-   vectors there is room for one sweep: each sweep overwrites the one before. */
+/* Capacity of a log: n sweeps more than *rotations / n, since short sweeps, as of blocks of order
+   two, outnumber the long ones.  Without vectors it holds one sweep: each sweep overwrites the one
+   before. */
 static void
 log_room(int64_t n, int vectors, int64_t *sweeps, int64_t *rotations)
 {
@@ -85,7 +86,7 @@ tsvdi_qr_sweeps(struct tsvd_context *ctx, struct qr_state *q, real *d, real *e,
             info->seconds_vectors += tsvdi_host_seconds() - now;
             fresh = 0;
         }
-        /* the block that is left shrinks, and with it the work, quadratically */
+        /* the remaining work is quadratic in the order of the block that is not diagonal yet */
         left_over = (double)(q->high + 1) / (double)q->n;
         TSVD_TRY(tsvdi_check(ctx, before + (1 - before) * (1 - left_over * left_over)));
     }

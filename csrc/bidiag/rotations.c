@@ -127,7 +127,7 @@ tsvdi_rotations(struct tsvd_context *ctx, const struct chunk *chunk, struct resu
     TSVD_TRY(decompose(ctx, chunk, &w, to, iterate, info));
     if (tsvdi_eps(ctx) == 0 || chunk_may_overflow(chunk, 0)) {
         TSVD_TRY(tsvdi_find_values(ctx, chunk, w.hint + first, 0, to.s, info));
-    } else { /* good to eps, as was asked; far from what exceeds the largest number */
+    } else { /* accurate to eps, as was asked, and far from overflow */
         TSVD_TRY(ctx->plan->backend->put_values(ctx, w.hint + first, k, to.s));
     }
 out:

@@ -25,7 +25,7 @@ count_above(const struct sturm *matrix, double bound)
     if (bound < 0) {
         return matrix->n;
     }
-    sigma = next_above(bound + 0.0); /* -0 is 0 */
+    sigma = next_above(bound + 0.0); /* turns -0 into 0 */
     if (!isinf(bound) && r_bits(sigma) < matrix->top) {
         tsvdi_cpu.values->count(matrix, 1, &sigma, &above);
     }
@@ -75,7 +75,7 @@ tsvdi_select(const struct svd_problem *p, double low, double high, int64_t *firs
     tsvdi_sturm_prepare(p->n, chunk.d, chunk.e, room, &matrix);
     *first = count_above(&matrix, high);
     *count = count_above(&matrix, low) - *first;
-    *count = *count < 0 ? 0 : *count; /* counts are monotone but for rounding */
+    *count = *count < 0 ? 0 : *count; /* counts are monotone except for rounding */
 out:
     tsvdi_free(&ctx, room);
     tsvdi_free(&ctx, chunk.d);

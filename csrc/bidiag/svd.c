@@ -4,7 +4,7 @@
  *
  * A step before the bidiagonal SVD, such as a reduction to bidiagonal form, goes into
  * load_chunk(), before load(): check_finite() reads a chunk by that function too.  A step after
- * it, such as a back-transformation of vectors, goes into solve_chunk(), behind run().  plan.c,
+ * it, such as a back-transformation of vectors, goes into solve_chunk(), after run().  plan.c,
  * sum_bytes() counts the workspace of both.
  */
 #include <math.h>
@@ -60,18 +60,19 @@ tsvdi_check(struct tsvd_context *ctx, double done)
     if (o->check == NULL || !ctx->is_caller) {
         return TSVD_OK;
     }
-    /* a method that gives up begins anew with another one: what was told stays until that is there
-     */
+    /* progress never falls: where twisted gives up and dc starts over, the old share stays until dc
+       has passed it */
     ctx->told =
         fmax(ctx->told, ((double)ctx->index + done * (double)ctx->count) / (double)ctx->total);
-    /* The caller's function finds the caller's environment, and may change it.  A number in memory
-       is computed before that; one in a register might be computed after it. */
+    /* check() runs in the caller's floating-point environment, and may change it.  ctx->told is in
+       memory, so it is computed before the switch; a number in a register might be computed after
+       it. */
     tsvdi_environment_enter(&own);
     tsvdi_environment_leave(ctx->problem->outer);
     stop = o->check(o->check_arg, ctx->told);
     tsvdi_environment_enter(ctx->problem->outer);
     tsvdi_environment_leave(&own);
-    /* a child that check() has forked lacks the threads that may be at work */
+    /* a child that check() has forked lacks the threads that may work on this call */
     return stop || tsvdi_host_forks() != forks ? TSVD_ERR_INTERRUPTED : TSVD_OK;
 }
 
@@ -98,9 +99,9 @@ out:
     return ret;
 }
 
-/* The method that decomposes a chunk: the planned one, unless each matrix decides.  Then it is
-   bisection where the fast form of the counts applies.  For a very small or very graded matrix QR
-   is faster; counts then only confirm its values. */
+/* The method that decomposes a chunk: the planned one, unless each matrix decides (by_matrix).
+   Then it is bisection where the fast form of the counts applies.  For a very small or very graded
+   matrix QR is faster; counts then only confirm its values. */
 static tsvd_method
 method_for(const struct svd_plan *plan, const struct chunk *chunk)
 {
@@ -144,7 +145,8 @@ solve_chunk(void *arg, int worker, int64_t index)
 
         own->info.method = method;
         TSVD_TRY(tsvdi_method_of(method)->run(&own->ctx, chunk, to, &own->info));
-        /* of several methods the first by number is told, whichever thread ran it */
+        /* if chunks differ in method, info has the one with the least number: no matter in which
+           order the threads ran */
         if (before != TSVD_METHOD_AUTO && before < own->info.method) {
             own->info.method = before;
         }
@@ -163,7 +165,7 @@ out:
     return ret;
 }
 
-/* Refuses NaN and infinity before any work on a batch that takes more than a chunk. */
+/* Refuses NaN and infinity in a batch of more than one chunk, before any other work on it. */
 static tsvd_status
 check_finite(struct worker *own, int64_t chunks)
 {

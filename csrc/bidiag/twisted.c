@@ -7,8 +7,8 @@
 #include "bidiag/methods.h"
 #include "bidiag/parts.h"
 
-/* Values, vectors, probes, as long as nothing is refused.  *pays: 0 if AUTO is better served by
-   divide and conquer; nothing is done then. */
+/* Values, vectors, probes, as long as nothing is refused.  *pays: 0 if divide and conquer is likely
+   to be faster for AUTO; nothing is computed then. */
 static tsvd_status
 attempt(struct tsvd_context *ctx, struct twisted_job *job, int *pays, tsvd_info *info)
 {
@@ -38,8 +38,8 @@ out:
     return ret;
 }
 
-/* The plan counts O(n) bytes; divide and conquer takes O(n^2), which the system may promise without
-   having them. */
+/* Refuses divide and conquer if its O(n^2) bytes are not free.  The plan has counted the O(n) bytes
+   of twisted only, and the system may grant memory that it does not have. */
 static tsvd_status
 check_memory(struct tsvd_context *ctx)
 {

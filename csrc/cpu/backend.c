@@ -9,7 +9,7 @@
 enum {
     /* AUTO took 0.57, 0.39, 0.40 and 0.36 of the time of divide and conquer for all vectors of the
        bidiagonal of a Gaussian matrix, n = 256, 320, 400 and 500 (a thread of a Xeon with AVX-512).
-       But where divide and conquer deflates nearly all, the look at the matrix adds to its time.
+       But where divide and conquer deflates nearly all, the sample of pays() adds to its time.
        Over all families of the tests AUTO took 1.09, 1.03, 0.98 and 0.96 of it in the mean. */
     TWISTED_ORDER = 400,
 

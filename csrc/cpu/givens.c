@@ -12,8 +12,8 @@ enum { SMALL = 48 };
 /* Rotations of one side that a round may log. */
 enum { ROUND_ROTATIONS = 1 << 18 };
 
-/* A run of at most so many identities between two rotations is applied with them: that is cheaper
-   than a wave of its own for the second. */
+/* A run of at most LOG_GAP identities between two rotations is applied with them: that is cheaper
+   than a wave of its own for the second rotation. */
 enum { LOG_GAP = 16 };
 
 static int64_t
@@ -89,8 +89,8 @@ hand_over(struct band *band, int64_t block, int64_t i)
 
 /*
  * Half sweeps in the order of the pipeline's threads: in each tick every half sweep that is
- * under way makes one step, two rows behind the one before it.  Their steps touch disjoint
- * entries and could be made at once.
+ * under way makes one step, two rows above the half sweep before it.  The steps of a tick touch
+ * disjoint entries and could be made at once.
  */
 static void
 walk(struct band *band)
@@ -213,10 +213,11 @@ out:
     return ret;
 }
 
-/* Columns of the vectors that a factor is applied to at once, at least SMALL. */
+/* Columns of the vectors that a factor is applied to at once.  At least SMALL: `spare` also holds
+   a copy of a factor. */
 enum { FACTOR_COLUMNS = 64 };
 
-/* One worker's room to finish segments in. */
+/* One worker's workspace of finish(). */
 struct room {
     real packed[3 * SMALL];
     real factor[2][SMALL * SMALL]; /* right, left */
@@ -391,7 +392,7 @@ givens_bytes(const struct svd_plan *plan)
     const tsvd_options *options = plan->problem->options;
     const int64_t n = plan->told.n, asked = options->givens_threads;
     const int64_t threads = asked > 0 ? asked : n / 2;
-    /* rows of a log: those of the shortest segment that is not small are the most */
+    /* rows of a log: the shortest segment that is not small has the most */
     const int64_t most = ROUND_ROTATIONS / (options->givens_split ? SMALL + 1 : n) + 1;
     const int64_t sides = threads / 2 > most ? most : threads / 2 > 1 ? threads / 2 : 1;
     struct bytes round = {bytes_of(6 * n, sizeof(real)), 0};
@@ -400,7 +401,7 @@ givens_bytes(const struct svd_plan *plan)
 
     if (plan->problem->vectors && (n > SMALL || !options->givens_split)) {
         logged = logged > n ? logged : n;
-        /* one for each row of a segment's log, and one behind each gap */
+        /* one for each row of a segment's log, and one after each gap */
         sweeps = logged / LOG_GAP + logged / SMALL + sides;
         round.host = bytes_add(round.host, bytes_of(4 * logged, sizeof(struct rotation)));
         round.host = bytes_add(round.host, bytes_of(2 * sweeps, sizeof(struct qr_sweep)));

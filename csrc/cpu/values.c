@@ -16,16 +16,16 @@
 #include "cpu/dc/run.h"
 #include "math/bracket.h"
 
-/* The most and the least values that one task finds together.  They share the intervals near the
-   root. */
+/* The most and the least values that one task finds together.  The values of a task share the
+   intervals near the root. */
 enum { VALUES_PER_TASK = 256, VALUES_PER_TASK_MIN = 32 };
 
 enum {
     /* How far, in ulps, a first bracket reaches on both sides of an approximation.  Plain counts
-       start from those of another method. */
+       start from the approximations of another method. */
     PLAIN_REACH = 8,
 
-    /* Exact counts start from those of plain counts. */
+    /* Exact counts start from what the first pass found. */
     EXACT_REACH = 0,
 
     /* Factor by which a bracket's reach grows while it does not hold its value. */
@@ -36,7 +36,7 @@ enum {
    where other processes keep the processors busy, a thread may wait several ms for one. */
 enum { SERIAL_STEPS = 1 << 17 };
 
-/* tsvdi_check() is called again after counting so many entries times shifts. */
+/* tsvdi_check() is called again after counting this many entries times shifts. */
 enum { CHECK_STEPS = 1 << 27 };
 
 /* A bracket with sure ends that values share. */
@@ -63,7 +63,7 @@ struct search {
     int64_t per_task;    /* values of a task */
     int64_t tasks;
     double done;       /* share of the work that was done before this matrix */
-    double share;      /* of the work, that each matrix is */
+    double share;      /* share of the work that one matrix is */
     struct task *task; /* [workers] too large for the stack of a small thread */
 };
 
@@ -80,7 +80,7 @@ struct task {
         struct bracket bracket[VALUES_PER_TASK];   /* in the second */
     } open;
     real sigma[VALUES_PER_TASK];    /* shifts to be counted at */
-    int64_t above[VALUES_PER_TASK]; /* what was counted there */
+    int64_t above[VALUES_PER_TASK]; /* the counts at these shifts */
 };
 
 /* Counts at the first `shifts` of task->sigma. */
@@ -99,8 +99,8 @@ count(struct task *task, int exact, int64_t shifts)
     return tsvdi_check(job->ctx, job->done + job->share * (double)task->index / (double)job->tasks);
 }
 
-/* Writes the values of the intervals that are narrow, and puts the midpoints of the others in
-   task->sigma.  Returns how many the others are. */
+/* Writes the values of the narrow intervals.  Keeps all other intervals, and puts their midpoints
+   in task->sigma.  Returns how many it keeps. */
 static int64_t
 take_midpoints(struct task *task)
 {
@@ -167,7 +167,7 @@ start_bracket(real_int near, real_int reach, struct bracket_range range, int64_t
     return b;
 }
 
-/* Where the next count of a bracket is due. */
+/* The shift of the next count for a bracket, as bits. */
 static real_int
 probe(struct bracket_ends b)
 {
@@ -181,8 +181,8 @@ extend(real_int reach)
     return reach < 2 ? reach + 1 : bracket_reach_further(reach, BRACKET_GROWTH);
 }
 
-/* Moves the ends of a bracket by what was found at the probe `at`.  above: whether the value is at
-   or above it. */
+/* Moves the ends of a bracket after a count at the probe `at`.  above: whether the value is at or
+   above the probe. */
 static void
 move_bracket(struct bracket *b, real_int at, int above, struct bracket_range range)
 {
@@ -207,7 +207,7 @@ move_bracket(struct bracket *b, real_int at, int above, struct bracket_range ran
     ends->high_sure |= ends->high == range.top;
 }
 
-/* The values first .. last - 1 to neighbouring numbers, from the approximations near[0] .. */
+/* Brackets the values first .. last - 1 down to neighbouring numbers, starting from near[0] .. */
 static tsvd_status
 refine(struct task *task, int exact, int64_t first, int64_t last, const real *near)
 {
@@ -290,8 +290,9 @@ search_matrix(struct search *search, int workers)
     return tsvdi_host_for_each(workers, search->tasks, find_values, search);
 }
 
-/* The hints of matrix m, or NULL.  It is called for one matrix after another.  made: room for the
-   hints that QR makes of as many small matrices as it takes at once, or NULL. */
+/* The hints of matrix m, or NULL.  It is called for one matrix after another.  made: NULL, or
+   workspace for the hints of a group of small matrices, which QR makes together at the first of
+   them. */
 static const real *
 hints_for(struct tsvd_context *ctx, const struct values_job *job, int64_t m, real *made)
 {

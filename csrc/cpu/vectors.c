@@ -142,7 +142,7 @@ panel_store(const struct side *side, int64_t column, int64_t width, const real *
     }
 }
 
-/* Asks between tasks whether to go on. */
+/* Between tasks, worker 0 asks the caller whether to go on. */
 static tsvd_status
 ask(struct tsvd_context *ctx, int worker)
 {
@@ -170,7 +170,7 @@ rotate_panel(void *arg, int worker, int64_t index)
 
     memset(x, 0, (size_t)margin * sizeof *x);
     memset(x + margin + body, 0, (size_t)margin * sizeof *x);
-    if (width < side->width) { /* entries beyond the array, rotated but never stored */
+    if (width < side->width) { /* padding columns, rotated but never stored */
         memset(x + margin, 0, (size_t)body * sizeof *x);
     }
     panel_load(side, column, width, job->fresh, x + margin);
@@ -356,7 +356,7 @@ struct orthonormalize_job {
     real *work;   /* for each worker ORDER_COLUMNS n reals */
 };
 
-/* Rows of the defect, up to the diagonal; mirrored. */
+/* Rows of `defect` up to the diagonal, mirrored above it. */
 static tsvd_status
 find_defect(void *arg, int worker, int64_t index)
 {
@@ -446,14 +446,14 @@ begin_bytes(const struct svd_plan *plan)
 }
 
 /* The larger of two workspaces.  rotate() takes a panel for each worker, and for each side its
-   waves and their coefficients; these are identities where sweeps are shorter than their wave.
-   order() takes what each worker puts in order at a time. */
+   waves and their coefficients, which are identities where sweeps are shorter than their wave.
+   order() takes the signs, and for each worker the rows or columns that it orders at a time. */
 static struct bytes
 rotate_bytes(const struct svd_plan *plan, int64_t sweeps, int64_t rotations)
 {
     const int64_t n = plan->told.n, threads = plan->told.threads;
-    /* a wave of WAVE sweeps has WAVE coefficients a step; sweeps that it joins add WAVE steps and
-       their own length at most */
+    /* a step of a wave has 2 WAVE coefficients; a sweep that begins a wave or joins it
+       (log_next_group()) adds its own length and WAVE steps at most */
     const int64_t coefficients = 2 * WAVE * (rotations + 2 * WAVE * sweeps);
     int64_t panel = PANEL_BYTES / (int64_t)sizeof(real);
     struct bytes turn = {0, 0}, put = {0, 0};

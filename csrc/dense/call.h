@@ -3,7 +3,7 @@
  *
  *     plan.c        what is done, and with how many bytes
  *     svd.c         the SVD of a batch, chunk by chunk
- *     reduction.c   a reduction that is kept, and what is asked of it
+ *     reduction.c   a reduction that is kept, and the calls on it
  *     jacobi.c      all of a call whose method is one-sided Jacobi
  *     inverse.c     the inverses of a batch, chunk by chunk
  */
@@ -15,12 +15,13 @@
 struct dense_plan {
     const struct dense_problem *problem;
     const struct dense_ops *ops;
-    tsvd_plan told; /* of the bidiagonal matrices of a chunk, but for `matrices` and the bytes */
+    tsvd_plan told; /* public plan of the inner bidiagonal call; `chunk`, `matrices` and the bytes
+                       are those of the dense call */
     int tall;       /* as in struct dense_job */
-    int keep;       /* the same */
+    int keep;       /* as in struct dense_job */
 };
 
-/* A chunk of matrices on its way, from tsvdi_dense_begin() to tsvdi_dense_end(). */
+/* A call that works on a chunk of matrices, from tsvdi_dense_begin() to tsvdi_dense_end(). */
 struct dense_call {
     struct dense_problem problem;
     tsvd_options options; /* problem.b.options points here */
@@ -29,8 +30,8 @@ struct dense_call {
     struct dense_job job;
 };
 
-/* svd.c: the check of an SVD within another one.  It tells the caller's check which share of the
-   chunk under work is done: from `from` to `to`. */
+/* svd.c: options.check of an SVD within another call.  It maps the progress of the inner SVD to
+   `from` .. `to` of the chunk under work, and hands it to the caller's check. */
 struct inner_check {
     struct tsvd_context *ctx;
     const tsvd_options *options; /* the caller's */
@@ -38,7 +39,7 @@ struct inner_check {
 };
 int tsvdi_dense_check_inner(void *arg, double done);
 
-/* plan.c: refuses what the handle cannot do.  *needs_blas is filled also if there is none. */
+/* plan.c: refuses what the handle cannot do.  *needs_blas is filled also on TSVD_ERR_LIBRARY. */
 tsvd_status tsvdi_dense_allowed(const struct dense_problem *problem, int *needs_blas,
                                 tsvd_error *error);
 
@@ -61,8 +62,8 @@ void tsvdi_dense_end(struct dense_call *call);
    says so. */
 tsvd_status tsvdi_dense_reduce(struct dense_call *call, tsvd_info *info);
 
-/* svd.c: the SVD of the chunk, to the results of call->problem.  They may be on their way to the
-   host until arrive() has returned. */
+/* svd.c: the SVD of the chunk, to the results of call->problem.  Copies to the host may be in
+   flight until arrive() has returned. */
 tsvd_status tsvdi_dense_solve(struct dense_call *call, tsvd_info *info);
 tsvd_status tsvdi_dense_arrive(struct dense_call *call);
 

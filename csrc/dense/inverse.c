@@ -1,5 +1,5 @@
 /*
- * The inverses of dense matrices, a chunk of the batch after another.
+ * The inverses of dense matrices, chunk by chunk.
  */
 #include <string.h>
 
@@ -38,7 +38,7 @@ out:
     return ret;
 }
 
-/* Tells the caller of matrices that have no inverse. */
+/* Fails if a matrix is singular, or is not finite and check_finite is set. */
 static tsvd_status
 judge(const struct tsvd_context *ctx, const struct inverse_findings *found)
 {
@@ -60,9 +60,8 @@ invert(struct tsvd_context *ctx, struct inverse_job *job)
     const struct inverse_ops *ops = tsvdi_backend_of(ctx->problem->handle)->inverse;
     tsvd_status ret = TSVD_OK;
 
-    memset(job->grown, 0, (size_t)job->load.count);
     TSVD_TRY(ops->invert(ctx, job));
-    for (int64_t i = 0; i < job->load.count; i++) {
+    for (int64_t i = job->first_grown; i < job->load.count; i++) {
         if (job->grown[i]) {
             TSVD_TRY(ops->rescue(ctx, job, i));
         }

@@ -1,6 +1,6 @@
 /*
- * The SVD of dense matrices by one-sided Jacobi, chunk by chunk: what a back end's jacobi_ops leave
- * to do.
+ * The SVD of dense matrices by one-sided Jacobi, chunk by chunk: the driver around the jacobi_ops
+ * of a back end.
  */
 #include <string.h>
 
@@ -40,7 +40,7 @@ shape_start(const struct dense_problem *p, int64_t n)
     return start;
 }
 
-/* Its options: the method is left to tsvd, and no bound of the caller's holds for it. */
+/* The options of that SVD: the caller's, but with AUTO, and without a bound on sweeps. */
 static tsvd_options
 start_options(const struct dense_problem *p)
 {
@@ -52,7 +52,7 @@ start_options(const struct dense_problem *p)
     return options;
 }
 
-/* Bytes that it takes besides, at most. */
+/* Adds the workspace of that SVD to the plan. */
 static tsvd_status
 plan_start(const struct dense_problem *p, int64_t n, tsvd_plan *told, tsvd_error *error)
 {
@@ -109,7 +109,7 @@ out:
     return ret;
 }
 
-/* What became of a chunk: sums, and the first failure. */
+/* Adds what a chunk took to info, and fails with its first matrix that failed. */
 static tsvd_status
 look_at(struct tsvd_context *ctx, const struct jacobi_job *job, tsvd_info *info)
 {
@@ -134,7 +134,7 @@ look_at(struct tsvd_context *ctx, const struct jacobi_job *job, tsvd_info *info)
     return TSVD_OK;
 }
 
-/* The SVD that job->start tells of. */
+/* Makes the SVD job->start. */
 static tsvd_status
 solve_start(struct tsvd_context *ctx, struct jacobi_job *job)
 {

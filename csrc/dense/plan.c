@@ -71,7 +71,7 @@ tsvdi_dense_plan_call(const struct dense_problem *p, int all, struct dense_plan 
                ? p->b.matrices
                : plan->ops->chunk_most(p, plan->tall, plan->keep);
     most = most < p->b.matrices ? most : p->b.matrices;
-    /* with eps the bidiagonal matrices of a chunk follow one another */
+    /* with eps the bidiagonal matrices of a chunk are solved one by one */
     chunk.matrices = most > 1 && p->b.options->eps > 0 ? 1 : most;
     chunk.batch_ndim = 1;
     chunk.batch_shape[0] = chunk.matrices;

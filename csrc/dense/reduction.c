@@ -1,5 +1,5 @@
 /*
- * A reduction to bidiagonal form that is kept, and what is asked of it.
+ * A reduction to bidiagonal form that is kept, and the calls on it.
  *
  * Its state, which is saved and restored, is a piece of host memory:
  *
@@ -24,7 +24,7 @@ begin_call(struct dense_call *call, struct host_environment *outer, tsvd_error *
     return ctx;
 }
 
-/* Takes what a reduction holds. */
+/* Makes the dense_call that a reduction keeps, with its workspace. */
 static tsvd_status
 make_call(const struct dense_problem *problem, struct dense_call **made, tsvd_error *error)
 {
@@ -49,14 +49,14 @@ tsvdi_reduction_begin(const struct dense_problem *problem, struct dense_call **m
     if (problem->b.matrices > 0) {
         TSVD_TRY(tsvdi_dense_reduce(*made, &info));
     }
-    (*made)->options.check = NULL; /* it was this call's */
+    (*made)->options.check = NULL; /* check() belongs to this call, not to later ones */
 out:
     return ret;
 }
 
 /* ---- the state ---- */
 
-/* Another number is due where the state of the same matrices changes. */
+/* To be increased whenever the state of the same matrices changes its form. */
 enum { STATE_FORM = 1 };
 
 struct state_head {
@@ -150,7 +150,7 @@ out:
     return ret;
 }
 
-/* ---- the end, and questions ---- */
+/* ---- the end, and calls on a reduction ---- */
 
 void
 tsvdi_reduction_end(struct dense_call *call)
@@ -163,8 +163,8 @@ tsvdi_reduction_end(struct dense_call *call)
     }
 }
 
-/* Fills x, `each` numbers of every matrix, with NaN where the matrix is not finite: it counts as
-   zero in the reduction. */
+/* Fills x, `each` numbers of every matrix, with NaN where the matrix is not finite: the reduction
+   has zeros there. */
 static tsvd_status
 fill_nonfinite(struct dense_call *call, tsvd_space space, int64_t each, real *x)
 {
@@ -206,8 +206,9 @@ out:
     return ret;
 }
 
-/* The largest number that times 2^exponent, rounded as a value of A is, lies not above a bound.
-   B is scaled, and what is subnormal in the units of A is not: no scaled bound would do. */
+/* The largest number x such that x 2^exponent, rounded to a number, is not above `bound`.  Scaling
+   the bound would not do: a value that is subnormal in the units of A is rounded there, but not in
+   the units of B. */
 static double
 scaled_bound(double bound, real_int exponent)
 {
@@ -230,7 +231,7 @@ scaled_bound(double bound, real_int exponent)
     return (double)r_from_bits(low);
 }
 
-/* The interval is translated, not B: values of a matrix of large numbers may exceed the largest. */
+/* The bounds are scaled to B, not B to the units of A, where large numbers may overflow. */
 tsvd_status
 tsvdi_reduction_select(struct dense_call *call, double low, double high, int64_t *first,
                        int64_t *count, tsvd_error *error)

@@ -8,7 +8,7 @@
 #include "bidiag/call.h"
 #include "dense/call.h"
 
-/* It runs in the caller's floating-point environment. */
+/* Runs in the caller's floating-point environment, as every options.check does. */
 int
 tsvdi_dense_check_inner(void *arg, double done)
 {
@@ -163,14 +163,15 @@ solve_part(struct dense_call *call, int64_t first, int64_t count, double eps, ts
     if (ret != TSVD_OK && call->ctx.total > 1 && call->ctx.error->matrix >= 0) {
         call->ctx.error->matrix += job->begin;
     } else if (ret == TSVD_ERR_NO_CONVERGENCE &&
-               call->ctx.total > 1) { /* the only one of its call */
+               call->ctx.total > 1) { /* the inner call had one matrix, and names none */
         call->ctx.error->matrix = job->begin + first;
     }
     add_info(&own, info);
     return ret;
 }
 
-/* B is scaled as A was, each by its own power of two.  So eps belongs to a single one. */
+/* eps is in the units of A, and each B is scaled by its own power of two.  So with eps > 0 each B
+   has a call of its own. */
 static tsvd_status
 solve_bidiagonal(struct dense_call *call, tsvd_info *info)
 {

@@ -114,7 +114,7 @@ tsvdi_blas_product(const tsvd_blas *blas, int single, const struct blas_product 
     }
     columns = TILE * TILE / terms;
 
-    do { /* the products behind the first are added to it */
+    do { /* the products after the first are added to it */
         tile.k = least(p->k - k, terms);
         for (int64_t j = 0; j < p->n; j += columns) {
             tile.n = least(p->n - j, columns);
@@ -196,7 +196,7 @@ is_unlimited(void)
            data.rlim_cur == RLIM_INFINITY;
 }
 
-/* Whether so many buffers can be mapped. */
+/* Whether that many buffers can be mapped. */
 static bool
 fits(int buffers)
 {

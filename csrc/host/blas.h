@@ -6,7 +6,7 @@
 
 #include "tsvd/tsvd.h"
 
-/* 1 if both functions of one integer size are there. */
+/* 1 if both products of one integer size are there. */
 int tsvdi_blas_ready(const tsvd_blas *blas);
 
 /* The BLAS that the library is linked with; empty if it is linked with none. */
@@ -14,24 +14,25 @@ tsvd_blas tsvdi_blas_linked(void);
 
 /*
  * enter() is due before threads make products, and leave() with *granted after them.  OpenBLAS maps
- * a buffer for each thread that is in a product with others, and retries for ever where it gets
- * none: a call would neither end nor fail.  *granted is how many of the `wanted` threads the
- * address space has buffers for.  TSVD_ERR_MEMORY: it has none, and nothing is granted.
+ * a buffer for each thread that makes a product at the same time as others, and retries for ever if
+ * it gets none: a call would neither end nor fail.  *granted is how many of the `wanted` threads
+ * the address space has buffers for.  TSVD_ERR_MEMORY: it has none, and nothing is granted.
  */
 tsvd_status tsvdi_blas_enter(const tsvd_blas *blas, int wanted, tsvd_error *error, int *granted);
 void tsvdi_blas_leave(int granted);
 
 /*
- * C = A B, row by row: A is rows x terms with lda numbers between rows, B terms x columns, C
- * rows x columns; float32 if `single`.  terms = 0 gives C = 0; all numbers are below 2^31.  Made in
- * the calling thread, whatever threads the BLAS has; for blocks that fit in the L2 cache.
+ * C = A B in C order: A is rows x terms, B terms x columns, C rows x columns, with leading
+ * dimensions (numbers from one row to the next) lda, ldb and ldc; float32 if `single`.  terms = 0
+ * gives C = 0; all sizes are below 2^31.  Made in the calling thread, whatever threads the BLAS
+ * has; for blocks that fit in the L2 cache.
  */
 void tsvdi_blas_multiply(const tsvd_blas *blas, int single, int64_t rows, int64_t columns,
                          int64_t terms, const void *a, int64_t lda, const void *b, int64_t ldb,
                          void *c, int64_t ldc);
 
-/* C (m x n) = C + factor A B (k terms), of matrices that are stored by columns, with `ld` numbers
-   between two of them.  A or B is given as its transpose if the flag is set. */
+/* C (m x n) = C + factor A B (k terms), of matrices that are stored by columns with leading
+   dimensions lda, ldb and ldc.  A or B is stored as its transpose if its flag is set. */
 struct blas_product {
     int64_t m, n, k;
     int a_transposed, b_transposed;

@@ -19,7 +19,7 @@ bytes_add(uint64_t a, uint64_t b)
     return a > BYTES_TOO_MANY - b ? BYTES_TOO_MANY : a + b;
 }
 
-/* count things of so many bytes. */
+/* Bytes of `count` things of `size` bytes each. */
 static inline uint64_t
 bytes_of(int64_t count, uint64_t size)
 {
@@ -27,7 +27,7 @@ bytes_of(int64_t count, uint64_t size)
                                                                 : (uint64_t)count * size;
 }
 
-/* Both at once. */
+/* Workspace of a and b at the same time. */
 static inline struct bytes
 bytes_sum(struct bytes a, struct bytes b)
 {
@@ -38,7 +38,7 @@ bytes_sum(struct bytes a, struct bytes b)
     return sum;
 }
 
-/* One after the other. */
+/* Workspace of a and b one after the other. */
 static inline struct bytes
 bytes_most(struct bytes a, struct bytes b)
 {

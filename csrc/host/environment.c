@@ -1,6 +1,6 @@
 /*
- * The floating-point environment; see environment.h.  The functions are not inline: a compiler may
- * move arithmetic past an inline change of the environment, which it does not see.
+ * The floating-point environment; see environment.h.  The functions are not inline: a compiler does
+ * not see an inline change of the environment, and may move arithmetic past it.
  */
 #include "host/environment.h"
 

@@ -21,8 +21,8 @@ struct host_environment {
 void tsvdi_environment_enter(struct host_environment *before);
 
 /* The same, but results and operands below the smallest normal number count as zero where that is
-   faster.  For numbers of which so small ones have no part in any digit: arithmetic with them takes
-   a hundred times as long. */
+   faster: arithmetic with such numbers takes a hundred times as long.  Only for work in which they
+   change no digit of a result. */
 void tsvdi_environment_enter_flushing(struct host_environment *before);
 
 /* Makes an environment the thread's own again. */

@@ -14,12 +14,11 @@
 
 #include "host/bytes.h"
 
-/* From here on a request is compared with what is free: the system would grant it, and end the
-   process when the memory is touched. */
+/* Requests from this size on are compared with the memory that is free: the system would grant
+   more, and end the process when the memory is touched. */
 #define MEMORY_CHECK_BYTES ((size_t)256 << 20)
 
-/* Pieces from this size on lie in large pages: the C library keeps no larger ones for the next
- * call.
+/* Pieces from this size on ask for large pages: the C library keeps none of them for the next call.
  */
 #define LARGE_BYTES ((size_t)32 << 20)
 #define LARGE_PAGE ((size_t)2 << 20)
@@ -30,11 +29,11 @@
 static const char *const isa_name[] = {"generic", "avx2", "avx512"};
 enum { ISAS = sizeof isa_name / sizeof *isa_name };
 
-/* What the environment asks for, and what the kernels are of.  Written before main(). */
+/* What the environment asks for, and the instruction set of the kernels.  Written before main(). */
 static enum { KERNELS_FREE, KERNELS_NAMED, KERNELS_UNKNOWN, KERNELS_LACKING } kernels_asked;
 static enum host_isa kernels_isa;
 
-/* The best that the processor runs and kernels exist for. */
+/* The best instruction set that the processor runs and that kernels exist for. */
 static enum host_isa
 best_isa(void)
 {
@@ -121,7 +120,7 @@ read_number(const char *path)
     return number;
 }
 
-/* What stands behind `name` in a file of lines "name number"; 0 if it is not there. */
+/* The number after `name` in a file of lines "name number"; 0 if it is not there. */
 static uint64_t
 read_line(const char *path, const char *name)
 {
@@ -140,7 +139,7 @@ read_line(const char *path, const char *name)
     return found;
 }
 
-/* What a container's limit leaves, with the file cache that it would give up; UINT64_MAX
+/* Bytes that a container's limit leaves, including the file cache that it would give up; UINT64_MAX
    without a limit. */
 static uint64_t
 container_memory(void)
@@ -203,9 +202,10 @@ tsvdi_advise(tsvd_error *error, const char *advice)
     }
 }
 
-/* The C library maps so large a piece anew at each call, and the system clears its pages when they
-   are first touched.  Pages of the usual size then cost more than the work: divide and conquer of
-   order 900 took 1.8 times as long as of order 875.  Large pages are asked for, as NumPy does. */
+/* The C library maps a piece of LARGE_BYTES or more anew at each call, and the system clears its
+   pages when they are first touched.  Pages of the usual size then cost more than the work: divide
+   and conquer of order 900 took 1.8 times as long as of order 875.  So large pages are asked for,
+   as NumPy does. */
 static void *
 allocate(void *arg, size_t bytes, void *stream)
 {
@@ -220,7 +220,7 @@ allocate(void *arg, size_t bytes, void *stream)
     p = aligned_alloc(line, bytes);
 #ifdef MADV_HUGEPAGE
     if (p != NULL && line == LARGE_PAGE) {
-        (void)madvise(p, bytes, MADV_HUGEPAGE); /* no more than a wish */
+        (void)madvise(p, bytes, MADV_HUGEPAGE); /* a hint: a failure costs only time */
     }
 #endif
     return p;
@@ -238,7 +238,7 @@ const tsvd_allocator tsvdi_host_allocator = {allocate, release, NULL};
 tsvd_status
 tsvdi_host_alloc(const tsvd_allocator *allocator, size_t bytes, tsvd_error *error, void **p)
 {
-    /* memory that the caller brings is the caller's care */
+    /* what is free does not bound an allocator of the caller's */
     const int own = allocator->allocate == allocate;
     uint64_t available = !own || bytes < MEMORY_CHECK_BYTES ? 0 : tsvd_host_memory_available();
 
@@ -251,7 +251,7 @@ tsvdi_host_alloc(const tsvd_allocator *allocator, size_t bytes, tsvd_error *erro
     }
     available = available > 0 || !own ? available : tsvd_host_memory_available();
     if (error != NULL) {
-        error->device = TSVD_DEVICE_CPU; /* a device may have failed before, and was done without */
+        error->device = TSVD_DEVICE_CPU; /* an earlier failure that was overcome may have set it */
         error->wanted = bytes;
         error->available = available;
     }

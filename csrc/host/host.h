@@ -27,12 +27,11 @@ enum host_isa tsvdi_host_isa(void);
 /* TSVD_ERR_ARGUMENT if the variable names none, or one that the processor lacks. */
 tsvd_status tsvdi_host_check_isa(tsvd_error *error);
 
-/* How many threads a call works with that asked for so many (0: the default) and has work for
-   `useful`. */
+/* Threads of a call that asked for `asked` (0: the default) and has work for `useful`. */
 int tsvdi_host_threads_for(int asked, int64_t useful);
 
-/* How often the process was forked, as its children count: a call that finds another number than at
-   its start is in a child that was forked meanwhile. */
+/* Forks between the process that loaded the library and this one.  A call that finds another number
+   than at its start runs in a child that was forked meanwhile. */
 unsigned tsvdi_host_forks(void);
 
 /* The allocator of handles that are given none: the C library's. */
@@ -51,12 +50,12 @@ typedef tsvd_status (*tsvd_task)(void *arg, int worker, int64_t index);
 
 /* Calls task(arg, worker, i) for 0 <= i < count, in at most `workers` threads.  Worker 0 is the
    calling thread.  It stops early on a failure, and returns the status of the least index that
-   failed; but TSVD_ERR_INTERRUPTED, if a task returned that.  A child gets that too, if a task
-   forked the process while several threads worked. */
+   failed, but TSVD_ERR_INTERRUPTED if any task returned that.  If a task forks the process while
+   several threads work, the loop returns TSVD_ERR_INTERRUPTED in the child. */
 tsvd_status tsvdi_host_for_each(int workers, int64_t count, tsvd_task task, void *arg);
 
-/* Starts a thread beside those, which the caller joins.  Signals leave it alone.  Returns 0, or the
-   error of pthread_create(). */
+/* Starts a thread outside the pool, which the caller joins.  Like the pool's threads it gets no
+   signals of the program.  Returns 0, or the error of pthread_create(). */
 int tsvdi_host_start_thread(pthread_t *thread, void *(*run)(void *), void *arg);
 
 /* Seconds of a clock that never goes back. */

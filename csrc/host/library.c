@@ -12,7 +12,7 @@
 
 #include "host/host.h"
 
-/* Where the CUDA Toolkit's own packages put a link to the newest, often unknown to the loader. */
+/* Where the CUDA Toolkit's packages link the newest version; often unknown to the loader. */
 #define TOOLKIT_DIRECTORY "/usr/local/cuda/lib64"
 
 tsvd_status
@@ -30,7 +30,7 @@ tsvdi_library_directories(const char *const *directory, int64_t count,
     TSVD_TRY(tsvdi_host_alloc(allocator, bytes, error, (void **)list));
     end = *list;
     for (int64_t i = 0; i < count; i++) {
-        if (directory[i][0] != '\0') { /* an empty one would end the list */
+        if (directory[i][0] != '\0') { /* an empty string would end the list */
             end = stpcpy(end, directory[i]) + 1;
         }
     }
@@ -50,7 +50,7 @@ open_file(const char *path, char *text, size_t size)
     if (library == NULL) {
         reason = dlerror();
         reason = reason ? reason : "unknown reason";
-        /* the loader's text names the file, unless it is another one that is missing */
+        /* the loader's text names the file that is missing, which may be one that `path` needs */
         (void)snprintf(text + used, size - used, "%s%s%s%s", used > 0 ? "; " : "",
                        strstr(reason, path) ? "" : path, strstr(reason, path) ? "" : ": ", reason);
     }
@@ -63,7 +63,7 @@ open_in(const char *directory, const char *soname, const char *needed, char *tex
     char path[PATH_MAX];
 
     if (needed && snprintf(path, sizeof path, "%s/%s", directory, needed) < (int)sizeof path) {
-        (void)dlopen(path, RTLD_NOW | RTLD_LOCAL); /* what fails here fails again below */
+        (void)dlopen(path, RTLD_NOW | RTLD_LOCAL); /* a failure shows again below */
     }
     if (snprintf(path, sizeof path, "%s/%s", directory, soname) >= (int)sizeof path) {
         return NULL;

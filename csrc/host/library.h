@@ -15,11 +15,11 @@ tsvd_status tsvdi_library_directories(const char *const *directory, int64_t coun
  * Opens the library `soname`: the one that the process holds already; else from the directories of
  * a list, in their order; else where the loader looks; else from /usr/local/cuda/lib64.
  *
- * directories  each ended by '\0', the last by a second one; NULL: none
- * needed   a library that this one needs: in a directory of the list it is opened first, since the
- *          loader may not look there; NULL: none
- * text     [size] the file that was opened; on failure every place that was tried, each with
- *          the loader's reason
+ * directories  each ended by '\0', the last by a second '\0'; NULL: none
+ * needed       a library that `soname` needs; in each directory it is opened first, since the
+ *              loader may not look there; NULL: none
+ * text         [size] the file that was opened; on failure every place that was tried, each with
+ *              the loader's reason
  *
  * Returns what dlsym() takes; NULL: not found.
  */

@@ -2,8 +2,8 @@
  * Threads; see host.h.  One pool serves all calls of the process.
  *
  * A parallel loop is a struct loop on the stack of its caller.  The caller is its worker 0, and
- * works on it until no index is left.  Threads of the pool join in where they come in time.  The
- * caller waits for those that did, and for no others: where other processes keep the processors
+ * works on it until no index is left.  Threads of the pool join if they wake in time.  The caller
+ * waits for the threads that joined, and for no others: if other processes keep the processors
  * busy, a thread that does not get one costs nothing.
  *
  * A waiting thread yields its processor for a short while before it sleeps, so that a loop that
@@ -29,29 +29,29 @@
 #include "host/environment.h"
 #include "host/host.h"
 
-/* Upper bound on threads: more than the processors can only take turns. */
+/* Upper bound on threads: more threads than processors only take turns. */
 enum { THREADS_PER_PROCESSOR = 4 };
 
-/* Seconds that a thread yields before it sleeps.  To wake one takes some 50 us. */
+/* Seconds that a waiting thread yields before it sleeps.  To wake a thread takes some 50 us. */
 #define PATIENCE 1e-4
 
-/* Looks at what it waits for between two yields. */
+/* Polls between two yields. */
 enum { LOOKS_PER_YIELD = 32 };
 
 struct loop {
     tsvd_task task;
     void *arg;
     int64_t count;         /* indices */
-    int64_t chunk;         /* of which a worker takes so many at once */
-    _Atomic int64_t next;  /* the first that no worker has taken */
-    _Atomic int64_t limit; /* those above are left out: the least that failed; -1: interrupted */
+    int64_t chunk;         /* indices that a worker takes at once */
+    _Atomic int64_t next;  /* the first index that no worker has taken */
+    _Atomic int64_t limit; /* the least index that failed, above which none runs; -1: interrupted */
     atomic_int active;     /* helpers at work */
 
-    /* The others are under the lock of the pool. */
+    /* The fields below are under the lock of the pool. */
     tsvd_status status; /* that of index `limit` */
-    int joined;         /* helpers that have come */
-    int places;         /* that may still come */
-    struct loop *after; /* in the list of the pool */
+    int joined;         /* helpers that have joined */
+    int places;         /* helpers that may still join */
+    struct loop *after; /* next loop in the list of the pool */
 };
 
 static struct {
@@ -59,11 +59,11 @@ static struct {
     pthread_cond_t work; /* there is a loop with places */
     pthread_cond_t done; /* a loop has no active helpers left */
     struct loop *first;  /* loops with places, the oldest first */
-    int threads;         /* that were started */
-    int asleep;          /* of them, those that wait for `work` */
+    int threads;         /* threads started */
+    int asleep;          /* threads that sleep until `work` */
     atomic_bool pinned;  /* this code stays in memory */
-    atomic_uint posted;  /* loops so far */
-    atomic_uint forks;   /* forks that this process is the child of */
+    atomic_uint posted;  /* loops posted so far */
+    atomic_uint forks;   /* see tsvdi_host_forks() */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .work = PTHREAD_COND_INITIALIZER,
           .done = PTHREAD_COND_INITIALIZER};
@@ -107,7 +107,7 @@ tsvdi_host_forks(void)
 /* ---- how many ---- */
 
 /* The processors of the process; false: unknown.  The calling thread may be bound to fewer, by
-   OpenMP or by the program.  So these are OpenMP's places, or else those of the main thread. */
+   OpenMP or by the program.  So OpenMP's places count, or else those of the main thread. */
 static bool
 find_processors(cpu_set_t *all)
 {
@@ -129,7 +129,7 @@ find_processors(cpu_set_t *all)
     return CPU_COUNT(all) > 0 || sched_getaffinity(getpid(), sizeof *all, all) == 0;
 }
 
-/* How many they are; a system call. */
+/* The number of processors; costs a system call. */
 static int64_t
 processors(void)
 {
@@ -151,7 +151,7 @@ tsvdi_host_threads_for(int asked, int64_t useful)
     threads = asked <= 0 ? processors() : asked;
 #endif
     threads = threads < useful ? threads : useful;
-    if (threads > THREADS_PER_PROCESSOR) { /* on one processor fewer are no question */
+    if (threads > THREADS_PER_PROCESSOR) { /* fewer are allowed anyway: no system call */
         most = THREADS_PER_PROCESSOR * processors();
         threads = threads < most ? threads : most;
     }
@@ -166,7 +166,7 @@ tsvd_host_threads(void)
 
 /* ---- a loop ---- */
 
-/* Waits a little, in look `look` at something. */
+/* Waits a little after poll number `look`. */
 static void
 relax(int look)
 {
@@ -183,7 +183,7 @@ note_failure(struct loop *loop, int64_t index, tsvd_status status)
 {
     (void)pthread_mutex_lock(&pool.lock);
     if (status == TSVD_ERR_INTERRUPTED || index < atomic_load(&loop->limit)) {
-        /* an interruption ends all that is left, and is what the caller hears of */
+        /* an interruption stops all indices that are left, and is the status that is returned */
         atomic_store(&loop->limit, status == TSVD_ERR_INTERRUPTED ? -1 : index);
         loop->status = status;
     }
@@ -210,7 +210,7 @@ work_on(struct loop *loop, int worker)
     }
 }
 
-/* Takes a loop from the list of those with places.  The pool is locked. */
+/* Removes a loop from the list of the pool, if it is there.  The pool is locked. */
 static void
 unlist(const struct loop *loop)
 {
@@ -224,7 +224,7 @@ unlist(const struct loop *loop)
     }
 }
 
-/* Yields until a loop is posted, for a while. */
+/* Yields until a loop is posted, for PATIENCE at most. */
 static void
 await_work(void)
 {
@@ -270,14 +270,14 @@ help(void *unused)
         (void)pthread_mutex_unlock(&pool.lock);
         work_on(loop, worker);
         (void)pthread_mutex_lock(&pool.lock);
-        if (atomic_fetch_sub(&loop->active, 1) == 1) { /* the loop may be gone from here on */
+        if (atomic_fetch_sub(&loop->active, 1) == 1) { /* *loop may not exist from here on */
             (void)pthread_cond_broadcast(&pool.done);
         }
     }
     return NULL;
 }
 
-/* The threads never end, so that the code must stay even if the library that holds it is closed. */
+/* The threads never end, so their code must stay even if the library that holds it is closed. */
 static void
 pin_code(void)
 {
@@ -289,8 +289,9 @@ pin_code(void)
     atomic_store(&pool.pinned, true);
 }
 
-/* Signals are for the threads of the program, but for those that a fault in a thread raises: the
-   threads that are started from here on get no others.  *before: what the thread had. */
+/* Blocks signals in the calling thread, and so in threads that it starts from here on: signals are
+   for the threads of the program.  Those that a fault of a thread raises stay open.  *before: the
+   mask that the thread had. */
 static void
 block_signals(sigset_t *before)
 {
@@ -316,7 +317,7 @@ tsvdi_host_start_thread(pthread_t *thread, void *(*run)(void *), void *arg)
     return code;
 }
 
-/* Starts threads until there are so many; does with fewer if the system gives no more.  The pool is
+/* Starts threads until there are `wanted`; stops early if the system gives no more.  The pool is
    locked. */
 static void
 start_threads(int wanted)
@@ -345,7 +346,7 @@ start_threads(int wanted)
     (void)pthread_attr_destroy(&detached);
 }
 
-/* Puts a loop behind the others in the list, and wakes threads for its places. */
+/* Puts a loop at the end of the list, and wakes threads for its places. */
 static void
 post(struct loop *loop)
 {
@@ -365,7 +366,7 @@ post(struct loop *loop)
     (void)pthread_mutex_unlock(&pool.lock);
 }
 
-/* Lets nobody else join, and waits for those who did. */
+/* Lets no more threads join, and waits for the threads that did. */
 static void
 await_helpers(struct loop *loop)
 {
@@ -407,12 +408,12 @@ tsvdi_host_for_each(int workers, int64_t count, tsvd_task task, void *arg)
         }
         return status;
     }
-    /* few large tasks go one by one, many small ones in runs that spare the shared counter */
+    /* a few large tasks go one by one, many small ones in runs: fewer updates of loop.next */
     loop.chunk += count / (64 * most);
     post(&loop);
     work_on(&loop, 0);
     if (tsvdi_host_forks() != forks) {
-        return TSVD_ERR_INTERRUPTED; /* in a child, which does not have what the helpers did */
+        return TSVD_ERR_INTERRUPTED; /* a child has no helpers, nor their later results */
     }
     await_helpers(&loop);
     return loop.status;

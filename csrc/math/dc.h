@@ -104,7 +104,7 @@ dc_node_at(const struct dc_node *tree, int64_t n, int level, int64_t index)
    of a level or for one node. */
 enum dc_step {
     /* z and what it deflates; then the lists of survivors, and of the moves that make room.  The
-       vectors of what was absorbed are turned. */
+       vectors of absorbed slots are rotated. */
     DC_DEFLATE,
 
     /* The roots of the secular equation. */
@@ -127,7 +127,7 @@ enum dc_step {
     DC_STEPS
 };
 
-/* What a merge came to.  The products are cut behind the center's column. */
+/* What a merge came to.  The products are cut after the center's column. */
 struct dc_count {
     int64_t survivors; /* order of the secular equation, >= 1 */
     int64_t top;       /* survivors whose vectors are nonzero left of the cut only */

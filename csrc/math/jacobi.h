@@ -50,14 +50,15 @@
 #include "math/real.h"
 
 enum {
-    /* The most sweeps if the caller sets no bound.  Up to 16 were seen, of min(i, j), n = 1400. */
+    /* The most sweeps if the caller sets no bound.  Up to 16 were seen, for the matrix min(i, j),
+       n = 1400. */
     JACOBI_SWEEPS = 60,
     /* A shift beyond this counts as this: the factors are then zero, or the roles change. */
     JACOBI_SHIFT = R_BIAS - 1,
-    /* Rows count as better conditioned than as many columns if the product of their sizes is
-       smaller by so many bits, which are more than chance. */
+    /* Rows count as better conditioned than an equal number of columns if the product of their
+       sizes is smaller by more than this many bits: fewer may be chance. */
     JACOBI_GRADED_BITS = 8,
-    /* Columns whose largest entries differ by no more than so many powers of two have nearly the
+    /* Columns whose largest entries differ by no more than this many powers of two have nearly the
        same size. */
     JACOBI_EVEN_BITS = 2
 };
@@ -76,7 +77,7 @@ struct jacobi_lines {
     int64_t sum; /* of their sizes.  A size is the exponent of the largest entry, as A has it */
 };
 
-/* Whether it is the rows that shall be rotated as columns are. */
+/* Whether Jacobi is to work on the rows, as columns of the transpose. */
 TSVD_HD int
 jacobi_by_rows(struct jacobi_lines more)
 {
@@ -120,8 +121,8 @@ jacobi_mixed(real x, real y, real less, real factor)
     return x + r_fma(factor, y, -(less * x));
 }
 
-/* A column that has become shorter than so much of its greatest length, by n entries: what is left
-   of it are rounding errors.  It counts as zero, which changes it no more than they did.  Without
+/* A column of n entries that has become shorter than this part of its greatest length holds nothing
+   but rounding errors.  It counts as zero, which changes it no more than these errors did.  Without
    that, columns that depend on others would become shorter by some factor in each sweep, without
    end. */
 TSVD_HD real

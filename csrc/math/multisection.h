@@ -37,20 +37,20 @@ enum {
        more than this factor: a polynomial of low degree is near it then. */
     GUESS_RATIO = 64,
 
-    /* After so many guesses in a row that did not halve it, a bracket is cut evenly. */
+    /* After this many guesses in a row that did not halve it, a bracket is cut evenly. */
     GUESS_MISSES = 2,
 
-    /* A hint may be off by so many ulps of the largest value. */
+    /* A hint may be off by this many ulps of the largest value. */
     HINT_ULPS = 8,
 
-    /* The first bracket around what other counts found has so many ulps on either side.  They may
-       be off by more. */
+    /* The first bracket around what other counts found has this many ulps on either side.  These
+       counts may be off by more. */
     FOUND_ROOM = 1024,
 
-    /* Values of the polynomial are compared if they lie within so many powers of two. */
+    /* Values of the polynomial are compared if they lie within this many powers of two. */
     GUESS_BINADES = 200,
 
-    /* A polynomial goes through so many nodes at most, the two ends of the bracket among them. */
+    /* A polynomial goes through this many nodes at most, the two ends of the bracket among them. */
     GUESS_NODES = 10,
 
     /* The most evaluations around a bracket that it is chosen from. */
@@ -59,10 +59,11 @@ enum {
     /* Two nodes on one side of a bracket are 2^-GUESS_APART of its width apart, or more. */
     GUESS_APART = 10,
 
-    /* A node is left out if the polynomial is so many times as large there as at both ends. */
+    /* A node is left out if the polynomial is more than this many times as large there as at both
+       ends. */
     GUESS_SWELL = 1024,
 
-    /* The most steps to such a root.  Few need more than eight. */
+    /* The most steps of Newton's method to the polynomial's root.  Few need more than eight. */
     GUESS_STEPS = 24,
 
     /* A root of that polynomial may be off by its estimated error times this. */
@@ -500,8 +501,9 @@ bracket_guess_through(struct bracket *b, const struct evaluation *around, int co
 }
 
 /* The guess of bracket v of `values` from what is known around it, and around its neighbours:
-   beyond[2 w] and beyond[2 w + 1] are what bracket_narrow() knows beyond bracket w.  Of a bracket
-   only its guess is written, which is not read of others, so that all may be guessed at once. */
+   beyond[2 w] and beyond[2 w + 1] are what bracket_narrow() knows beyond bracket w.  Writes the
+   guess of bracket v alone, and reads no guess of another bracket, so that all may be guessed at
+   once. */
 TSVD_HD void
 bracket_guess_around(struct bracket *brackets, const struct evaluation *beyond, int64_t v,
                      int64_t values, real eps)

@@ -126,7 +126,7 @@ struct qr_bulge {
     num f, g; /* the pair to be rotated next */
 };
 
-/* The start of a sweep, at the diagonal entry d and the off-diagonal entry e behind it. */
+/* The start of a sweep, at the diagonal entry d and the off-diagonal entry e after it. */
 TSVD_HD struct qr_bulge
 qr_shifted_start(num d, num e, num shift)
 {

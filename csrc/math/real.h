@@ -178,10 +178,10 @@ r_pow2(int k)
 /* The shift at which a count decides whether a value is given as x > 0 or more: *twice is 1, -1 or
    0, and the shift is the result times 2^*twice.
 
-   That is x itself, so a value is given as the largest number that is not above it.  Two shifts
-   differ.  Up to the smallest normal number the shift lies half a step below x, so such values are
-   rounded to the nearest number.  (In steps of the smallest number, entries are whole numbers and
-   the values are algebraic integers, so none is exactly half a step from a number.)  Infinity
+   That is x itself, so a value is given as the largest number that is not above it.  There are two
+   exceptions.  Up to the smallest normal number the shift lies half a step below x, so such values
+   are rounded to the nearest number.  (In steps of the smallest number, entries are whole numbers
+   and the values are algebraic integers, so none is exactly half a step from a number.)  Infinity
    stands for the values from the next power of two on, so no value that a number can hold becomes
    infinity. */
 TSVD_HD real

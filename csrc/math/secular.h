@@ -41,10 +41,10 @@ struct secular_root {
     int evaluations;
 };
 
-/* f counts as zero when it is below so many roundings of its terms. */
+/* f counts as zero when it is below this share of the sum of its terms' magnitudes. */
 #define SECULAR_TOLERANCE (4 * R_EPS)
 
-/* A root is left where it is after so many evaluations.  Halving alone ends after R_BITS. */
+/* A root is left where it is after this many evaluations.  Halving alone ends after R_BITS. */
 enum { SECULAR_EVALUATIONS = 3 * R_BITS };
 
 /* d_j^2 - sigma^2. */

@@ -67,7 +67,7 @@ enum {
        most, and those of a stretch 426. */
     PAIR_SIZE = 590,
 
-    /* It may lose so many powers of two until it is brought back, or more by a single entry just
+    /* It may lose this many powers of two until it is brought back, or more by a single entry just
        before. */
     PAIR_LOSS = 750,
 
@@ -88,11 +88,11 @@ enum {
     /* The twofold form keeps sigma.  Its pair starts at 2^TWOFOLD_SIZE. */
     TWOFOLD_SIZE = 500,
 
-    /* It reaches down so many units further than the plain form, which may have erred by about
-       1.25 n of them.  This is far less than a power of two. */
+    /* It reaches down this many units further than the plain form, which may have erred by about
+       1.25 n units.  This is far less than a power of two. */
     TWOFOLD_FURTHER = 1 << 28,
 
-    /* The pairs are brought down by so many powers of two where two counts meet, so that their
+    /* The pairs are brought down by this many powers of two where two counts meet, so that their
        product is no more than 2^1008. */
     JOIN_DOWN = 90
 };
@@ -358,9 +358,9 @@ last_pivot_counts(double det, uint32_t r, uint32_t t_before)
     return det == 0 ? 1 : (int)((upper_of(det) ^ r ^ t_before) >> 31);
 }
 
-/* What counts in its place where r_n = t_{n-1} = 0.  Just below sigma r_n / r_{n-1} and
-   t_{n-1} / t_{n-2} are negative and the last pivot is not, so that both of them must count.  They
-   have, if the number before the zero was negative. */
+/* What counts in place of the last pivot where r_n = t_{n-1} = 0.  Just below sigma both
+   r_n / r_{n-1} and t_{n-1} / t_{n-2} are negative and the last pivot is not, so both quotients
+   must count.  Each has counted already if the number before its zero was negative. */
 TSVD_HD int
 zero_pivots_count(double r_before, double t)
 {

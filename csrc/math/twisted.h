@@ -56,8 +56,8 @@ enum {
     /* Minors are brought back to size one at the latest after this many entries ... */
     TWISTED_STRIDE = 32,
 
-    /* ... or before they can lose so many powers of two.  The product of two minors that did is
-       still a normal number. */
+    /* ... or before they can lose this many powers of two.  The product of two minors that lost
+       them is still a normal number. */
     TWISTED_BUDGET = 500,
 
     /* How much larger |z_r| at an end of the matrix must be than one in the middle to be the
@@ -78,7 +78,7 @@ struct twisted_matrix {
     const double *b;      /* [2n-1] |d_1|, |e_1|, |d_2|, ..., scaled */
     const double *square; /* [2n-1] their squares */
     const double *rest;   /* [2n-1] what the rounding of `square` left; 0 in float32 */
-    int64_t stride;       /* minors are rescaled after so many entries */
+    int64_t stride;       /* minors are rescaled after this many entries */
 };
 
 /* What entry k of the matrix is. */
@@ -166,8 +166,8 @@ twisted_weight(int64_t n, int64_t r)
 
 /* ---- the chains from both ends ---- */
 
-/* A chain that has reached row k: E_k, and N_k, the sum of the squares of z behind it over z_k^2.
- */
+/* A chain that has reached row k: E_k, and N_k, the sum of the squares of z in the rows that it has
+   passed, over z_k^2. */
 struct twisted_chain {
     pair e;
     wide norm;
@@ -320,11 +320,11 @@ twisted_null(const struct twisted_matrix *m, double *v, double *u)
 /* Counts are right, and chains stay within the range of doubles, for shifts from this on. */
 #define TWISTED_LEAST 0x1p-240
 
-/* The last value counts as 0 if it is not above that, and this far from the next one: then its
-   vectors are those of 0 to more than the digits of either precision. */
+/* The last value counts as 0 if it is not above 2 TWISTED_LEAST, and this far from the next one:
+   then its vectors are those of 0 to more than the digits of either precision. */
 #define TWISTED_NULL_GAP 0x1p-160
 
-/* u and v have equal norms but for rounding: |v|^2 / |u|^2 may differ from 1 by so much. */
+/* u and v have equal norms but for rounding: |v|^2 / |u|^2 may differ from 1 by this much. */
 #define TWISTED_BALANCE (TSVD_SINGLE ? 1e-5 : 1e-11)
 
 /* The square of the angle by which z may be off. */
@@ -336,7 +336,7 @@ twisted_angle_square(double g, double square_norm, double gap)
     return share * share / square_norm;
 }
 
-/* The largest correction that an accurate vector leaves, beside its value. */
+/* The largest correction that an accurate vector leaves, relative to its value. */
 #define TWISTED_MOVED 0x1p-23
 
 /* The largest angle, squared, that is accepted: 0.02 eps n, where two vectors may miss

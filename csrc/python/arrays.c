@@ -3,9 +3,9 @@
  * here.
  *
  * Other threads may run where Python code runs, or where the GIL is released: in the conversion of
- * an argument to an array, in a cast, in an import.  They may give an array of the caller's another
- * shape in place.  So address, dtype, shape and strides of such an array are read once, all of them
- * while no other thread runs, and what was read is used to the end.
+ * an argument to an array, in a cast, in an import.  They may change the shape of an array of the
+ * caller's in place.  So address, dtype, shape and strides of such an array are read once, all of
+ * them while no other thread runs, and only the copies are used from then on.
  */
 #include "python/shapes.h"
 
@@ -38,7 +38,7 @@ tsvdi_arrays_init(struct arrays *arrays, PyObject *module, const struct form *fo
 
 /* ---- input ---- */
 
-/* Refuses an array whose dtype is none that tsvd takes. */
+/* Refuses an array whose dtype tsvd does not take. */
 static int
 check_type(PyObject *held, const char *name)
 {
@@ -61,9 +61,9 @@ numpy_type(const struct arrays *arrays)
     return arrays->dtype == TSVD_FLOAT32 ? NPY_FLOAT : NPY_DOUBLE;
 }
 
-/* Whether the core cannot read the array as it is.  Then *held becomes a view of it, which is known
-   to nobody else, so that its shape stays as it is until it is converted.  Returns -1 on failure.
- */
+/* Whether the core cannot read the array as it is.  Then *held becomes a view of it that only this
+   call holds, so that no other thread changes its shape before it is converted.  Returns -1 on
+   failure. */
 static int
 must_convert(PyObject **held, int type)
 {
@@ -81,7 +81,8 @@ must_convert(PyObject **held, int type)
     return 1;
 }
 
-/* NumPy's MemoryError of an array of so many bytes becomes one with the bytes that are free. */
+/* Replaces NumPy's MemoryError for an array of `bytes` bytes by one that also says how many are
+   free. */
 static void
 raise_memory(const char *what, uint64_t bytes)
 {
@@ -195,7 +196,7 @@ tsvdi_arrays_check_memory(const struct arrays *arrays, const tsvd_plan *plan, bo
     }
     available = tsvd_host_memory_available();
     if (available == 0) {
-        available = PY_SSIZE_T_MAX; /* unknown: then only the address space is a bound */
+        available = PY_SSIZE_T_MAX; /* unknown: only the address space is a bound */
     }
     if (wanted <= available) {
         return 0;

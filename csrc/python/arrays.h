@@ -25,9 +25,9 @@ struct form {
     const char *in[INPUTS_MOST];       /* [inputs] their names */
     const char *input;                 /* the same in one text */
     const char *out[OUT_COUNT];        /* the names of the results */
-    const char *vectors;               /* those of the vectors in one text */
-    const char *results;               /* all of them in one text; NULL: there is one alone, which
-                                          is square */
+    const char *vectors;               /* the names of the vectors in one text */
+    const char *results;               /* the names of all results in one text; NULL: there is one
+                                          result alone, which is square */
     const char *order;                 /* what bounds an index of a value */
     int (*set_shape)(struct arrays *); /* sets rows, columns, n and the batch from core_in */
 };
@@ -58,7 +58,7 @@ int tsvdi_arrays_import(void);
 /* Makes *arrays empty: nothing is taken yet. */
 void tsvdi_arrays_init(struct arrays *arrays, PyObject *module, const struct form *form);
 
-/* Takes the input as it is, and sets dtype, shape and batch, and core_in. Their data are those of
+/* Takes the input as it is, and sets dtype, shape and batch, and core_in.  core_in has the data of
    the call only after tsvdi_arrays_input(). */
 int tsvdi_arrays_take(struct arrays *arrays, PyObject *const *input);
 

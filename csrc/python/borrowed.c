@@ -15,7 +15,7 @@ give_back(borrowed *b)
 {
     PyObject *type, *value, *trace;
 
-    PyErr_Fetch(&type, &value, &trace); /* a deleter may run Python code */
+    PyErr_Fetch(&type, &value, &trace); /* a deleter may run Python code: no error pending */
     if (b->managed != NULL && b->managed->deleter != NULL) {
         b->managed->deleter(b->managed);
     }
@@ -89,7 +89,7 @@ check_dtype(borrowed *b, const char *name)
     return -1;
 }
 
-/* Sets the shape and the strides, which are given in units of so many bytes; NULL: the array is
+/* Sets the shape and the strides.  strides: in units of `unit` bytes; NULL: the array is
    C-contiguous, and an entry has `unit` bytes. */
 static int
 set_shape(borrowed *b, const char *name, int ndim, const int64_t *shape, const int64_t *strides,
@@ -155,7 +155,7 @@ take_tensor(borrowed *b, const char *name, const struct dlpack_tensor *tensor)
     return set_shape(b, name, tensor->ndim, tensor->shape, tensor->strides, b->dtype.bits / 8);
 }
 
-/* Takes the tensor out of a capsule, which is used up from then on. */
+/* Takes the tensor out of a capsule, and marks the capsule as used. */
 static int
 take_capsule(borrowed *b, const char *name, PyObject *capsule)
 {
@@ -210,7 +210,7 @@ get_integers(const char *name, PyObject *tuple, int64_t *to)
     return (int)count;
 }
 
-/* The dtype of a typestr such as "<f8"; one of no bits if it is none that tsvd knows. */
+/* The dtype of a typestr such as "<f8"; with bits = 0 if tsvd does not know it. */
 static struct dlpack_dtype
 dtype_of(const char *typestr)
 {

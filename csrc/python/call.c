@@ -159,7 +159,7 @@ tsvdi_call_plan(const struct call *call, tsvd_plan *plan)
 {
     module_state *state = PyModule_GetState(call->module);
     const bool loaded = tsvdi_give_scipy_blas(state, call->handle);
-    PyObject *type = NULL, *value = NULL, *trace = NULL; /* why there is no BLAS */
+    PyObject *type = NULL, *value = NULL, *trace = NULL; /* the exception of a failed import */
     tsvd_error error;
     tsvd_status status = call->kind->plan(call, plan, &error);
 
@@ -248,7 +248,7 @@ tsvdi_call_take(struct call *call)
     return call->handle == NULL ? -1 : 0;
 }
 
-/* Takes the arrays for the results, and what is left of the input. */
+/* Takes the arrays for the results, and for NumPy the data of the input. */
 static int
 take_output(struct call *call, const tsvd_plan *plan)
 {

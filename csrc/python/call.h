@@ -56,11 +56,11 @@ struct call {
     struct arrays arrays;
     tsvd_options options;
     tsvd_handle *handle;       /* NULL before it is taken */
-    tsvd_reduction *reduction; /* what the call goes on with; NULL: it begins with its input */
+    tsvd_reduction *reduction; /* what is decomposed; NULL: the input itself */
     int vectors, full_output;
     int refine;                /* of inverses */
     tsvd_info info;            /* filled by compute() */
-    tsvd_inverse_info inverse; /* filled by that of inverses */
+    tsvd_inverse_info inverse; /* filled by compute() of inverses */
 };
 
 /* Begins a call: nothing is taken yet.  Returns -1, as all functions below, with an exception set
@@ -83,13 +83,13 @@ void tsvdi_call_end(struct call *call);
 /* Takes a handle of a device and sets its stream and its threads; NULL on failure. */
 tsvd_handle *tsvdi_call_handle(PyObject *module, int device, PyObject *stream, int threads);
 
-/* Takes a handle of a device as above, and arrays there.  The arrays come in the order of the
-   handle's stream, so that it is taken first; but what is wrong with them is said first. */
+/* Takes a handle of a device as above, and arrays there.  The handle must come first, since the
+   arrays are ordered before its stream; but errors of the arguments are raised before its own. */
 int tsvdi_call_take_on_device(struct arrays *arrays, PyObject *const *input, int device,
                               PyObject *stream, int threads, tsvd_handle **handle);
 
 /* Makes the plan of the call.  A handle gets SciPy's BLAS before the first call that uses one.  If
-   it cannot be imported, calls that can do without do so. */
+   that cannot be imported, calls that do not need a BLAS go on without. */
 int tsvdi_call_plan(const struct call *call, tsvd_plan *plan);
 
 /* Work of the core without the GIL: work(subject).  It looks at signals, and calls progress, when

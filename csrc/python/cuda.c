@@ -8,8 +8,8 @@
 PyDoc_STRVAR(cuda_device_count_doc, "cuda_device_count()\n--\n\n"
                                     "The number of CUDA devices, and why there is none, or ''.");
 
-/* The text of an answer: "" for TSVD_OK, why for TSVD_ERR_NO_DEVICE; else NULL with an exception
-   set. */
+/* The text of a status: "" for TSVD_OK, the reason for TSVD_ERR_NO_DEVICE; else NULL with an
+   exception set. */
 static const char *
 why_not(PyObject *module, tsvd_status status, const tsvd_error *error)
 {
@@ -124,7 +124,7 @@ cuda_device_of(PyObject *module, PyObject *argument)
     return PyLong_FromLong(status == TSVD_OK ? device : TSVD_DEVICE_CPU);
 }
 
-/* The facts of a device that its speed depends on, from a tuple; None: those of no device. */
+/* The facts of a device that its speed depends on, from a tuple; *given is NULL for None. */
 static int
 get_rates(PyObject *rates, tsvd_cuda_device *device, const tsvd_cuda_device **given)
 {
@@ -241,7 +241,7 @@ cuda_library_paths(PyObject *module, PyObject *argument)
         goto out;
     }
     tsvdi_handle_directories(module, directories);
-    (void)tsvdi_handles_drop(state); /* new ones know the directories */
+    (void)tsvdi_handles_drop(state); /* only new handles know the directories */
     result = Py_NewRef(Py_None);
 out:
     Py_DECREF(list);

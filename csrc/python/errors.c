@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* What helps, in the words of tsvd.svd(); NULL: the core's own advice is said in no other words. */
+/* What helps, in the words of tsvd.svd(); NULL: the core's own advice stays as it is. */
 static const char *
 advice_for(tsvd_status status, const tsvd_error *error)
 {
@@ -62,7 +62,7 @@ tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *error)
         }
         return NULL;
     case TSVD_ERR_ARGUMENT:
-        /* no argument of Python's is wrong if the stream is in another state than it should be */
+        /* a stream under capture is a wrong state, not a wrong argument */
         type = strstr(error->text, "captured into a graph") != NULL ? PyExc_RuntimeError
                                                                     : PyExc_ValueError;
         break;

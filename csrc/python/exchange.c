@@ -57,7 +57,8 @@ drop(PyObject *exported)
     PyErr_Restore(type, value, trace);
 }
 
-/* Borrows an array of a device; its library orders what is under way before the handle's stream. */
+/* Borrows an array of a device.  Its library makes the handle's stream wait for the work that is
+   under way on the array. */
 static PyObject *
 borrow_array(PyObject *module, const char *name, tsvd_handle *handle, int device, PyObject *array)
 {
@@ -93,8 +94,8 @@ is_aligned(const borrowed *b)
     return aligned;
 }
 
-/* Replaces an array that the core cannot read by a copy that its library makes, of floats with so
-   many bits; 0: 64, or as many as the library has. */
+/* Replaces an array that the core cannot read by a copy that its library makes, of floats of `bits`
+   bits; 0: 64, or as many as the library has. */
 static int
 convert(PyObject **held, PyObject *module, const char *name, tsvd_handle *handle, int device,
         PyObject *array, int bits)

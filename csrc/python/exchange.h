@@ -15,11 +15,11 @@
 /* An array that belongs to another library. */
 typedef struct borrowed {
     PyObject_HEAD
-    tsvd_array core;           /* the array; its dtype is of no meaning unless it is float */
+    tsvd_array core;           /* the array; core.dtype counts only if `dtype` is float */
     int device;                /* its CUDA device, or TSVD_DEVICE_CPU */
     struct dlpack_dtype dtype; /* type of its entries */
     bool readonly;             /* it must not be written to */
-    /* what it is given back by; two are NULL, but all of them before it is taken */
+    /* how the array is given back: one of the three is not NULL; all are NULL before it is taken */
     struct dlpack_managed *managed;
     struct dlpack_managed_versioned *versioned;
     PyObject *owner;
@@ -36,13 +36,13 @@ bool tsvdi_is_float(struct dlpack_dtype dtype);
 /* The name of a dtype as NumPy has it. */
 PyObject *tsvdi_dtype_name(struct dlpack_dtype dtype);
 
-/* The new types of a module, which are in its state then. */
+/* Make the types of a module, which go into its state. */
 PyObject *tsvdi_borrowed_type(PyObject *module);
 PyObject *tsvdi_device_array_type(PyObject *module);
 
-/* Takes the input on a CUDA device as tsvdi_arrays_take() and tsvdi_arrays_input() do that of
-   NumPy.  Their libraries order what is under way on them before the handle's stream.  handle: NULL
-   if there is none, to check the arguments alone. */
+/* Takes the input on a CUDA device, as tsvdi_arrays_take() and tsvdi_arrays_input() take that of
+   NumPy.  The libraries of the arrays make the handle's stream wait for the work that is under way
+   on them.  handle: NULL: only check the arguments. */
 int tsvdi_exchange_take(struct arrays *arrays, tsvd_handle *handle, int device,
                         PyObject *const *input);
 

@@ -1,7 +1,7 @@
 /*
  * tsvd._core: handles.  A call takes one and gives it back, so that the next call uses what it
- * caches.  Calls at the same time have handles of their own.  The places are atomic and there is
- * no lock: so no thread that a fork leaves behind can hold one.
+ * caches.  Calls at the same time have handles of their own.  The places are atomic, without a
+ * lock: a lock could be held by a thread that a forked child does not have.
  */
 #include "python/module.h"
 
@@ -25,13 +25,13 @@ tsvdi_handle_idle(module_state *state, int device)
             return handle;
         }
         if (handle != NULL && !atomic_compare_exchange_strong(place, &none, handle)) {
-            tsvd_destroy(handle); /* another has taken the place meanwhile */
+            tsvd_destroy(handle); /* another handle has taken the place meanwhile */
         }
     }
     return NULL;
 }
 
-/* Without the GIL two threads may come at once: one could read the tuple that the other frees. */
+/* Without the GIL one thread could read the tuple while another frees it. */
 #ifdef Py_BEGIN_CRITICAL_SECTION
 #define BEGIN_ALONE(object) Py_BEGIN_CRITICAL_SECTION(object)
 #define END_ALONE() Py_END_CRITICAL_SECTION()
@@ -122,7 +122,7 @@ tsvdi_handle_keep(module_state *state, tsvd_handle *handle)
     const int device = tsvd_handle_device(handle);
 
     if (device != TSVD_DEVICE_CPU) {
-        (void)tsvd_set_stream(handle, NULL, NULL); /* the call's may end before the next call */
+        (void)tsvd_set_stream(handle, NULL, NULL); /* the caller may end its stream now */
     }
     for (int i = 0; i < DEVICE_HANDLES && handle != NULL; i++) {
         tsvd_handle *none = NULL;

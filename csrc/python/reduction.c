@@ -197,7 +197,7 @@ reduce(PyObject *module, PyObject *args)
     if (self != NULL) {
         reducing.options = call.options;
         reducing.reduction = self;
-        /* an array of the host is read until the stream of a CUDA device has gone so far */
+        /* wait: a CUDA device may read an array of the host until its stream has passed the copy */
         status = tsvdi_work(module, self->handle, &reducing.options, progress,
                             !on_device && device != TSVD_DEVICE_CPU, compute_reduction, &reducing,
                             &error);
@@ -339,7 +339,7 @@ reduction_dealloc(PyObject *object)
     if (self->busy != NULL) {
         PyThread_free_lock(self->busy);
     }
-    Py_XDECREF(self->keep); /* not before the work in its stream is ordered */
+    Py_XDECREF(self->keep); /* last: it keeps the stream alive that destroy() above uses */
     type->tp_free(object);
     Py_DECREF(type);
 }
@@ -506,7 +506,7 @@ apply(PyObject *object, PyObject *args)
         goto out;
     }
     applying.side = right ? TSVD_RIGHT : TSVD_LEFT;
-    /* on a device x may then be read in any stream */
+    /* wait on a device: x may then be read in any stream */
     status = tsvdi_work(module_of(self), self->handle, &applying.options, Py_None,
                         applying.on_device, compute_product, &applying, &error);
     if (status != TSVD_OK) {

@@ -1,13 +1,13 @@
 /*
  * tsvd._core: results in device memory (exchange.h).
  *
- * A DeviceArray and the capsules made of it share their memory.  The last of them gives it back: in
+ * A DeviceArray and the capsules made of it share their memory.  The last owner gives it back: in
  * any thread, with the GIL or without it, also when Python has ended or in a child of the process.
  *
- * Most libraries are done with an array when they drop it, as far as the call's stream can see. JAX
- * is not: it drops an array when the work that reads it is on its way in a stream of its own.
- * Memory that it has had is put aside, until python/tsvd/_arrays.py has ordered that work before
- * what comes later in the call's stream.
+ * When most libraries drop an array, the call's stream is ordered after all their work on it.  JAX
+ * drops an array while the work that reads it may be in flight in a stream of its own.  So memory
+ * that JAX has had is put aside, until python/tsvd/_arrays.py has ordered that work before later
+ * work in the call's stream.
  */
 #include "python/exchange.h"
 
@@ -25,10 +25,10 @@ struct shared {
     pid_t process;       /* the process where it may be touched */
     int device;          /* the CUDA device where it lies */
     atomic_bool aside;   /* it is put aside when its last owner has gone */
-    struct shared *next; /* the next of those that are put aside */
+    struct shared *next; /* the next in put_aside */
 };
 
-/* What is put aside, a stack. */
+/* Memory that is put aside, a stack. */
 static _Atomic(struct shared *) put_aside;
 
 /* Whether Python objects can be given back; in a child of a fork they may belong to libraries whose
@@ -79,7 +79,7 @@ leave(struct shared *shared)
     }
 }
 
-/* Takes memory; when the device has no more, handles that are not in use give back theirs. */
+/* Takes memory; if the device has no more, it drops handles that are not in use and tries again. */
 static struct shared *
 take(PyObject *module, tsvd_handle *handle, size_t bytes, PyObject *keep)
 {
@@ -247,7 +247,7 @@ new_capsule(device_array *array, bool versioned)
     return capsule;
 }
 
-/* Makes the reader's stream wait for the results, by the rules of DLPack for the argument. */
+/* Makes the reader's stream wait for the results.  stream: by the rules of DLPack. */
 static int
 order_before(PyObject *module, const device_array *array, PyObject *stream)
 {
@@ -336,7 +336,7 @@ device_array_dlpack_device(PyObject *self, PyObject *Py_UNUSED(ignored))
     return Py_BuildValue("ii", DLPACK_CUDA, ((device_array *)self)->device);
 }
 
-/* ---- the CUDA array interface, and what is nice to know ---- */
+/* ---- the CUDA array interface, and attributes ---- */
 
 static PyObject *
 get_shape(PyObject *self, void *Py_UNUSED(closure))
@@ -398,7 +398,7 @@ device_array_for_jax(PyObject *self, PyObject *Py_UNUSED(ignored))
 
 #define ASIDE "tsvd memory put aside"
 
-/* Nobody has given it back: it is put aside again. */
+/* The capsule was dropped without give_back(): its memory is put aside again. */
 static void
 drop_aside(PyObject *capsule)
 {
@@ -443,7 +443,7 @@ aside(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
         struct shared *next = shared->next;
 
         if (shared->process != getpid()) {
-            give_back(shared); /* the parent's, which has its own part in it */
+            give_back(shared); /* from before a fork: frees only the child's copy */
         } else if (list == NULL) {
             put(shared);
         } else if (append_aside(list, shared) < 0) {

@@ -73,7 +73,7 @@ tsvdi_give_scipy_blas(module_state *state, tsvd_handle *handle)
     return blas != NULL && tsvd_set_blas(handle, blas, NULL) == TSVD_OK;
 }
 
-/* Keeps the functions for all threads, unless another one was quicker: it has found the same. */
+/* Keeps the functions for all threads, unless another thread was quicker: it found the same. */
 static int
 keep(module_state *state, const tsvd_blas *found)
 {

@@ -11,17 +11,17 @@
 PyObject *tsvdi_shapes_tuple(int ndim, const int64_t *shape);
 
 /* d (..., n) and e (..., n-1), which broadcast; a (..., m, n); and a (..., n, n).  ndim of core_in
-   may be beyond what the shapes there have room for: that is refused, and they are not read. */
+   may be above TSVD_MAX_DIMS: such an array is refused, and its shape is not read. */
 extern const struct form tsvdi_bidiagonal_form, tsvdi_dense_form, tsvdi_inverse_form;
 
-/* The shape of L (..., rows, k), s (..., k) or R (..., k, columns), or of the full L and R; returns
-   the number of dimensions. */
+/* The shape of result `which`: L (..., rows, k), s (..., k) or R (..., k, columns), or the full L
+   or R; returns the number of dimensions. */
 int tsvdi_shapes_output(const struct arrays *arrays, int which, int64_t *shape);
 
 /* An array of the caller for a result. */
 struct given {
-    PyObject *dtype; /* to be shown */
-    bool same_dtype; /* it is that of the result */
+    PyObject *dtype; /* for error texts */
+    bool same_dtype; /* dtype is that of the result */
     bool ready;      /* C-contiguous, aligned, writeable and in native byte order */
     int ndim;
     const int64_t *shape; /* [ndim] */
@@ -37,13 +37,13 @@ int tsvdi_shapes_check_given(const struct arrays *arrays, int which, const struc
 /* Results may share memory neither with each other nor with the input. */
 int tsvdi_shapes_check_overlap(const struct arrays *arrays);
 
-/* Refuses an `out` that is no tuple of three, or of one where there is one result. */
+/* Refuses an `out` that is not a tuple of three, or of one if there is one result. */
 int tsvdi_shapes_check_out(const struct arrays *arrays, PyObject *given);
 
 /* The item of `out` for a result. */
 PyObject *tsvdi_shapes_item(const struct arrays *arrays, PyObject *given, int which);
 
-/* Raises that tsvd does not take an array of a dtype, which is shown. */
+/* Raises a TypeError that names the dtype that tsvd does not take. */
 void tsvdi_shapes_refuse_dtype(const char *name, PyObject *dtype, bool complex);
 
 /* Bytes of a number of the call. */

@@ -322,7 +322,7 @@ share(PyObject *module)
         return -1;
     }
     if (atomic_compare_exchange_strong(&shared, &none, made)) {
-        Py_INCREF(module); /* for ever, as is *keep */
+        Py_INCREF(module); /* never released, nor is `keep` */
     } else {
         PyMem_RawFree(made);
         Py_DECREF(keep);

@@ -1,6 +1,6 @@
 /*
  * Divide and conquer on the device: the operations of the seam, and the finished vectors and
- * values. Mirrors csrc/cpu/dc/dc.c.
+ * values.  Mirrors csrc/cpu/dc/dc.c.
  */
 #include "dc/run.h"
 
@@ -9,10 +9,10 @@
 /* Threads of a block, where each slot or each value has a thread. */
 enum { THREADS = 256 };
 
-/* What a run holds on the host. */
+/* The state of a run, on the host. */
 struct cuda_dc {
     struct dc_device device;
-    void *d_arrays;         /* all of the device's arrays but x, q and g, in one piece */
+    void *d_arrays;         /* all device arrays but x, q and g, one allocation */
     real *d_room[2];        /* on the device, for d and e if they are on the host, */
     real_int *d_exponent;   /* and for the exponents */
     struct dc_merge *merge; /* [merges] downloaded */
@@ -47,7 +47,7 @@ dc_end(struct tsvd_context *ctx, struct dc_job *job)
     struct cuda_dc *run = run_of(job);
 
     if (run != NULL) {
-        if (run->from != NULL) { /* the vectors are sent from there */
+        if (run->from != NULL) { /* vectors in q, after x, may be in flight */
             tsvdi_cuda_free_sent(cuda_of(ctx), run->device.x);
         } else {
             tsvdi_cuda_free(cuda_of(ctx), run->device.x);
@@ -93,7 +93,7 @@ scale_kernel(struct dc_device run, int64_t merges, real eps)
     if (i == 0) {
         *run.failed = ~0ULL;
     }
-    /* what pads the structures too: they are brought to the host as a whole */
+    /* padding included: the structures are downloaded as a whole */
     for (int64_t k = i; k < merges * (int64_t)(sizeof(*run.merge) / sizeof(uint32_t));
          k += (int64_t)gridDim.x * blockDim.x) {
         ((uint32_t *)run.merge)[k] = 0;
@@ -129,7 +129,7 @@ static tsvd_status
 dc_begin(struct tsvd_context *ctx, struct dc_job *job)
 {
     struct cuda_call *call = cuda_of(ctx);
-    const int own_g = ctx->problem->to == TSVD_CUDA; /* the caller's arrays have no aligned rows */
+    const int own_g = ctx->problem->to == TSVD_CUDA; /* the caller's arrays have unaligned rows */
     const int parts = job->tree.levels == 0 ? 1 : 2 + own_g;
     struct cuda_dc *run = NULL;
     struct dc_device *r;
@@ -155,7 +155,7 @@ dc_begin(struct tsvd_context *ctx, struct dc_job *job)
     r->lower = ctx->options->lower;
     r->right = job->right.x;
     r->left = job->left.x;
-    /* else both of the results' arrays, which are one piece */
+    /* else g borrows the memory of both results, one allocation which begins with this one */
     r->g = own_g ? r->q + array : r->lower ? r->right : r->left;
     TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(run, NULL), &run->d_arrays));
     (void)lay_out(run, (char *)run->d_arrays);
@@ -188,7 +188,7 @@ is_large(struct dc_level level)
     return level.columns > PRODUCT_COLUMNS;
 }
 
-/* Whether so little survives in a node that one launch for many nodes makes its products sooner
+/* Whether so few values survive in a node that one launch for many nodes makes its products sooner
    than cuBLAS. */
 static bool
 few_survive(struct dc_count count)
@@ -196,7 +196,7 @@ few_survive(struct dc_count count)
     return count.survivors <= PRODUCT_SURVIVORS;
 }
 
-/* The products of those nodes of a large level in which little survives. */
+/* The products of those nodes of a large level in which few values survive. */
 static tsvd_status
 multiply_few(struct cuda_call *call, const struct dc_device *r, struct dc_level level,
              const struct dc_merge *merge)
@@ -260,7 +260,7 @@ rank_kernel(struct dc_device run, int64_t *from, real *values)
     }
 }
 
-/* Where the values go: its z is not needed any more. */
+/* Where the values go: slot.z, which is not needed any more. */
 static real *
 values_of(const struct dc_device *r)
 {
@@ -291,8 +291,8 @@ find_rows(const struct dc_device *r, struct device_rows *columns, struct device_
     columns->high = rows->high = r->slot.high;
 }
 
-/* Orders the vectors of ranks begin .. end - 1 into q, and sends them.  Rows of q from n - end on
-   are not needed any more. */
+/* Orders the vectors of ranks begin .. end - 1 into rows n - end .. n - begin - 1 of q, and sends
+   them.  Rows of q from n - end on are not needed any more. */
 static tsvd_status
 send_ranks(struct cuda_call *call, const struct dc_device *r, struct results to, int64_t begin,
            int64_t end)
@@ -321,12 +321,12 @@ out:
 }
 
 /*
- * The products of the root, the vectors of the largest values first, and each block's way to the
- * host while the next one is computed.
+ * Makes the products of the root by blocks of rows, the vectors of the largest values first.  Each
+ * block is sent to the host while the next one is computed.
  *
  * Root i of the secular equation has slot i, and the roots ascend.  So the rows of a block are one
- * range of slots, and the vectors of the next ranks are there as far as their slots are in it or
- * hold a deflated value.
+ * range of slots.  The next ranks can be sent as long as their slots are at or above the block's
+ * first one, or hold a deflated value.
  */
 static tsvd_status
 multiply_and_send(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *job)
@@ -349,7 +349,7 @@ multiply_and_send(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *
         const int64_t before = rank;
 
         block.end = block.begin;
-        block.begin -= block.end == all.end ? (each + 3) / 4 : each; /* the way starts early */
+        block.begin -= block.end == all.end ? (each + 3) / 4 : each; /* sending starts early */
         block.begin = block.begin > all.begin ? block.begin : all.begin;
         if (!few_survive(all)) {
             TSVD_TRY(multiply(call, r, node, block));
@@ -365,7 +365,7 @@ out:
     return ret;
 }
 
-/* Whether that is done: it pays where the way to the host takes long. */
+/* Whether multiply_and_send() is used: it pays where the transfer to the host takes long. */
 static bool
 sends_blocks(const struct tsvd_context *ctx, const struct dc_job *job)
 {
@@ -448,8 +448,8 @@ out:
 
 /* ---- results ---- */
 
-/* Copies the vectors in their order to the results.  The leaves have done so where there are no
-   merges, and the last products where they have sent them. */
+/* Copies the vectors in their order to the results.  Where there are no merges the leaves have done
+   so. */
 static tsvd_status
 finish_vectors(struct cuda_call *call, const struct dc_device *r)
 {
@@ -464,8 +464,8 @@ finish_vectors(struct cuda_call *call, const struct dc_device *r)
                                  r->lower ? r->left : r->right);
 }
 
-/* Refines the values by bisection: all of them; or, where eps was all that was asked, those that
-   rounding might have made infinity. */
+/* Refines the values by bisection: all of them if eps = 0; else those of matrices whose values may
+   have overflowed to infinity by rounding. */
 static tsvd_status
 refine_values(struct tsvd_context *ctx, struct dc_job *job, const real *d_hint, real *d_s,
               int64_t *counts)
@@ -534,15 +534,17 @@ out:
     return ret;
 }
 
-/* Sweeps wait for one another, and of a leaf with half the columns they take a quarter of the time,
-   more than a level of merges adds.  In a batch of small matrices there is other work meanwhile. */
+/* The sweeps of a leaf are a chain of dependent steps.  With half the columns they take a quarter
+   of the time, which saves more than one more level of merges costs.  In a batch of small matrices
+   other leaves hide that latency. */
 static int64_t
 leaf_columns(int64_t n)
 {
     return n > SMALL_LEAVES_ORDER ? (int64_t)DC_SMALL_LEAF_COLUMNS : (int64_t)DC_LEAF_COLUMNS;
 }
 
-/* What dc_begin() and the leaves take.  Where it takes g too, the vectors take nothing. */
+/* Workspace of dc_begin() and of the leaves.  Where dc_begin() takes g too, vectors_ops.begin()
+   takes nothing. */
 static struct bytes
 dc_bytes(const struct svd_plan *plan)
 {
@@ -559,8 +561,8 @@ dc_bytes(const struct svd_plan *plan)
     run.merges = batch * dc_nodes_above(levels);
     bytes.host = bytes_add(bytes.host, bytes_of(run.merges, sizeof(struct dc_merge)));
     bytes.host = bytes_add(bytes.host, bytes_of(plan->told.count, sizeof(int64_t)));
-    /* What is sent from may be held while the next chunk is computed: the values, and where a chunk
-       is one matrix the vectors in q. */
+    /* What is in flight to the host keeps its memory while the next chunk is computed: the values,
+       and where a chunk is one matrix the vectors in q. */
     bytes.device = bytes_of((levels == 0 ? 1 : 2) * (int64_t)SIDES,
                             bytes_of(run.device.slots, (uint64_t)device_stride(n) * sizeof(real)));
     bytes.device = bytes_of(batch == 1 && plan->told.matrices > 1 ? 2 : 1, bytes.device);

@@ -11,7 +11,7 @@
 typedef cub::BlockScan<uint64_t, MERGE_THREADS> block_scan;
 typedef cub::BlockReduce<real, MERGE_THREADS> block_reduce;
 
-/* Three counters of so many bits share one number, for one prefix sum. */
+/* Bits of a counter.  Three counters share one number, for one prefix sum. */
 enum { FIELD_BITS = 21 };
 
 /* Threads of a block that turns vectors; a thread has a column. */
@@ -125,8 +125,8 @@ find_z(const struct dc_device &run, const struct dc_node &node, struct dc_merge 
     __syncthreads();
 }
 
-/* Merges two ascending lists of slots, a with values_a and b with values_b.  Of equal values those
-   of a come first. */
+/* Merges two ascending lists of slots, a with values_a and b with values_b.  At a tie those of a
+   come first. */
 static __device__ void
 merge_orders(const real *values_a, const int64_t *a, int64_t count_a, const real *values_b,
              const int64_t *b, int64_t count_b, int64_t *merged)
@@ -143,7 +143,7 @@ merge_orders(const real *values_a, const int64_t *a, int64_t count_a, const real
     __syncthreads();
 }
 
-/* Lists what z does not deflate.  slot.tau gets the values of the list, scaled. */
+/* Lists the slots that z does not deflate, the center first.  slot.tau gets their scaled values. */
 static __device__ void
 make_list(const struct dc_device &run, const struct dc_node &node, struct dc_merge *merge,
           struct node_shared &own)
@@ -203,8 +203,8 @@ count_close(const real *d, int64_t listed, struct node_shared &own)
     return (int64_t)total;
 }
 
-/* Lets list entries absorb those that follow.  slot.to gets the absorbed entries.  Each run of
-   neighbours that are close is one thread's. */
+/* Lets list entries absorb close ones that follow.  slot.to gets the absorbed entries.  One thread
+   works on each run of close neighbours. */
 static __device__ void
 absorb(const struct dc_device &run, const struct dc_node &node, struct dc_merge *merge,
        struct node_shared &own)
@@ -299,7 +299,7 @@ turn_kernel(struct dc_device run, int depth)
     for (int64_t i = 0; i < merge->absorbed; i++) {
         const int64_t at = slot.to[first + i], h = slot.head[first + at];
         const int64_t a = slot.list[first + h], b = slot.list[first + at];
-        struct rotation q = {1, 0}; /* for the center, which has no vector on the left */
+        struct rotation q = {1, 0}; /* for the center: it has no left vector */
         real member;
 
         if (side == RIGHT || a != center) {
@@ -361,12 +361,12 @@ widen(const struct dc_device &run, const struct dc_node &node, const struct dc_m
     __syncthreads();
 }
 
-/* What is known of a list entry; each thread of the block has one. */
+/* A list entry; each thread of the block has one. */
 struct surveyed {
     int64_t slot;    /* its slot if it survives, else -1 */
     int group;       /* dc_group() of that slot */
-    uint64_t before; /* in fields: survivors of each group that the threads before have */
-    uint64_t total;  /* in fields: survivors of each group that all threads have */
+    uint64_t before; /* survivors of each group in the threads before, as fields */
+    uint64_t total;  /* survivors of each group in all threads, as fields */
 };
 
 /* Surveys the list entries from `begin` on. */
@@ -441,8 +441,8 @@ number_survivors(const struct dc_device &run, const struct dc_node &node, struct
     }
 }
 
-/* Finds the moves: the new vectors take the node's first slots, and deflated ones there make room.
- */
+/* Finds the moves: the new vectors take the node's first slots, and deflated vectors move from
+   there to the later slots of survivors. */
 static __device__ void
 find_moves(const struct dc_device &run, const struct dc_node &node, struct dc_merge *merge,
            struct node_shared &own)

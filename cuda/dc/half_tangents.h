@@ -1,6 +1,6 @@
 /*
  * Where a leaf's sweeps put their rotations (QR_TURNS of math/qr_sweep.h): the half tangents of
- * both sides in one place.  The log is bound by memory, and a half tangent (math/rotation.h) is a
+ * both sides in one place.  Memory limits the log, and a half tangent (math/rotation.h) is a
  * rotation in one number.  Must be included before anything that includes math/qr_sweep.h.
  */
 #ifndef TSVDI_CUDA_HALF_TANGENTS_H

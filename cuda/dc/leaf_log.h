@@ -11,7 +11,7 @@
 #ifndef TSVDI_CUDA_LEAF_LOG_H
 #define TSVDI_CUDA_LEAF_LOG_H
 
-/* This goes before all that includes math/qr_sweep.h. */
+/* This must come before all that includes math/qr_sweep.h. */
 #include "dc/half_tangents.h"
 
 #include "dc/run.h"
@@ -45,7 +45,7 @@ struct leaf_end {
 /* The logs of some leaves. */
 struct leaf_log {
     int width;                   /* columns of the widest leaf */
-    int turns, sweeps;           /* room in the log of a leaf */
+    int turns, sweeps;           /* capacity of the log of a leaf */
     struct half_tangents *turn;  /* [leaves][turns] */
     uint16_t *sweep;             /* [leaves][sweeps]: first, count, up; packed */
     struct leaf_end *end;        /* [leaves] */
@@ -87,27 +87,27 @@ unpack(unsigned packed)
 
 /* ---- vectors ---- */
 
-/* How a warp holds the vectors of a leaf: LANES of its lanes have those of a side, and each of
-   these lanes has COLUMNS columns, LANES apart. */
+/* How a warp holds the vectors of a leaf: LANES of its lanes have one side, and each of them has
+   COLUMNS columns, LANES apart. */
 template <int WIDTH> struct part {
     static constexpr int MOST = (int)WARP / (int)SIDES;
     static constexpr int LANES = WIDTH < MOST ? WIDTH : MOST;
     static constexpr int COLUMNS = WIDTH / LANES;
 };
 
-/* Turns of the log as a warp takes them, WARP at a time.  Turn t is in place t % (2 WARP).  If that
-   is below WARP, it is in the place 2 WARP further on too, so that the turns of a sweep follow one
-   another.  The LEAF_GROUP places before and behind are read, but not used. */
+/* A ring buffer of the log's turns, which a warp takes WARP at a time.  Turn t is in place
+   t % (2 WARP).  If that is below WARP, the turn is also 2 WARP places later, so that the turns of
+   a sweep are contiguous.  LEAF_GROUP places of padding before and after are read, but not used. */
 struct ring {
     struct lifting turn[SIDES][(int)LEAF_GROUP + 3 * (int)WARP + (int)LEAF_GROUP];
 };
 
-/* How far a warp has come with the turns of a log. */
+/* How far a warp has read the turns of a log. */
 struct reader {
     const struct half_tangents *turn; /* [turns] the log */
     int turns;                        /* logged */
-    int ready;                        /* so many turns have come to the ring */
-    struct half_tangents next;        /* the lane's turn of the WARP turns that follow */
+    int ready;                        /* turns that have come to the ring */
+    struct half_tangents next;        /* prefetched: the lane's turn of the next WARP turns */
 };
 
 /* What a lane has of a leaf's vectors. */
@@ -125,7 +125,7 @@ rotate(struct lifting q, real *x, real *y)
     *x = r_fma(q.t, *y, *x);
 }
 
-/* Starts to read the turns that follow. */
+/* Prefetches the next WARP turns, one in each lane. */
 static __device__ __forceinline__ void
 read_ahead(struct reader *r)
 {
@@ -136,14 +136,14 @@ read_ahead(struct reader *r)
     }
 }
 
-/* Puts what was read into the ring. */
+/* Puts the prefetched turns into the ring, and prefetches the next ones. */
 static __device__ __forceinline__ void
 take_turns(struct reader *r, struct ring *ring)
 {
     const struct lifting turn[SIDES] = {rotation_lift(r->next.right), rotation_lift(r->next.left)};
     const int at = r->ready % (2 * WARP), place = LEAF_GROUP + at + (int)threadIdx.x % WARP;
 
-    __syncwarp(); /* all lanes are through with what was there */
+    __syncwarp(); /* all lanes have used the turns that were there */
 #pragma unroll
     for (int side = 0; side < SIDES; side++) {
         ring->turn[side][place] = turn[side];
@@ -208,8 +208,8 @@ apply(struct short_sweep s, const struct lifting *turn, real (&x)[COLUMNS][WIDTH
     }
 }
 
-/* How many of the `count` first lanes come before this one, by ascending values; of equal values
-   the first lane's comes first. */
+/* How many of the `count` first lanes come before this one, by ascending values, at a tie by
+   lanes. */
 static __device__ __forceinline__ int
 rank_of(real value, int count)
 {
@@ -241,7 +241,7 @@ settle(const struct dc_device &run, const struct leaf &leaf)
     }
 }
 
-/* Bit i: the entry of largest magnitude (of equals the first) of vector i on side `side` is
+/* Bit i: the entry of largest magnitude (the first at a tie) of vector i on side `side` is
    negative. */
 template <int WIDTH>
 static __device__ __forceinline__ unsigned
@@ -408,8 +408,8 @@ play_sweeps(const uint16_t *sweep, int sweeps, int begin, struct reader &reader,
 }
 
 /*
- * Plays log `at` to the vectors of a leaf: to the identity if `fresh`, else to what lies in run.x.
- * The vectors go to run.x, or to the results if the leaf is done and all of its matrix.
+ * Plays log `at` to the vectors of a leaf: to the identity if `fresh`, else to those in run.x.  The
+ * vectors go to run.x, or to the results if the leaf is done and is its whole matrix.
  */
 template <int WIDTH>
 static __device__ __forceinline__ void
@@ -426,7 +426,7 @@ play(const struct dc_device &run, const struct leaf &leaf, const struct leaf_log
     real *to, null[COLUMNS];
     bool has_null;
 
-    read_ahead(&reader);                        /* they come while the vectors are set up */
+    read_ahead(&reader);                        /* in flight while the vectors are set up */
     v.side = sides_lane == LEFT ? LEFT : RIGHT; /* a lane of neither side has no columns */
     v.column = lane % LANES;
     has_null = v.side == RIGHT && leaf.columns > leaf.rows;

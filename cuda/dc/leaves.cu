@@ -3,9 +3,10 @@
  *
  * The sweeps of a leaf are a chain of dependent rotations: one thread makes them, and logs its
  * rotations.  Applying them to the vectors is most of the work: a warp does that (leaf_log.h).
- * Leaves take turns in the memory of two logs, as many at a time as one log holds.  A leaf whose
- * log is full, which is rare, is finished by another kernel.  That makes sweeps and applies them in
- * turn.  Where the matrices are leaves, their vectors go to the host while later ones are computed.
+ * Leaves are cut into chunks, of as many leaves as a log holds, which alternate between two logs.
+ * A leaf whose log is full, which is rare, is finished by another kernel.  That makes sweeps and
+ * applies them in turn.  Where the matrices are leaves, their vectors go to the host while later
+ * ones are computed.
  */
 #include "dc/leaf_log.h"
 
@@ -15,7 +16,7 @@ enum { APPLY_WARPS = 2, APPLY_THREADS = APPLY_WARPS * (int)WARP };
 
 /* Makes sweeps into log `at`, which holds `used` turns, until the matrix is diagonal or the log is
    full.  The threads of a warp in `lanes` do so together.  Each finds the block of its next sweep
-   before any of them sweeps, so that their sweeps run side by side. */
+   before any of them sweeps, so that their sweeps run in parallel. */
 static __device__ __forceinline__ struct leaf_end
 make_sweeps(unsigned lanes, const struct dc_device &run, const struct leaf &leaf,
             const struct leaf_log &log, int64_t at, int used, struct qr_state *q, real *d, real *e)
@@ -63,7 +64,7 @@ __launch_bounds__(WARP) sweeps_kernel(struct dc_device run, struct leaf_log log,
     extern __shared__ real entries[];
     const int lane = (int)threadIdx.x;
     const int64_t at = (int64_t)blockIdx.x * share + lane;
-    real *d = entries + lane * (2 * log.width + 1); /* odd: lanes at one entry do not collide */
+    real *d = entries + lane * (2 * log.width + 1); /* odd stride: no bank conflicts */
     real *e = d + log.width;
     struct leaf leaf;
     struct leaf_end end;
@@ -117,7 +118,7 @@ __launch_bounds__(APPLY_THREADS)
     }
 }
 
-/* Finishes the leaves of a chunk whose log was full.  Block b uses log b of the chunk. */
+/* Finishes the leaves of a chunk whose log was full.  Block b reuses log b of the chunk. */
 template <int WIDTH>
 static __global__ void
 __launch_bounds__(WARP) stragglers_kernel(struct dc_device run, struct leaf_log log)
@@ -159,8 +160,8 @@ lay_out(struct leaf_log *log, int64_t leaves, char *base)
     return at;
 }
 
-/* Double-buffered logs: the sweeps of one chunk of leaves, which wait for one another, run beside
-   the vectors of the chunk before, which do not. */
+/* Double-buffered logs: the sweeps of one chunk of leaves are bound by latency.  They run at the
+   same time as the work on the vectors of the chunk before, which is not. */
 enum { LOGS = 2 };
 
 /* The leaves of a level, cut into chunks of about equal size. */
@@ -173,8 +174,8 @@ struct leaf_chunks {
     char *memory; /* of the logs */
 };
 
-/* Chunks of as many leaves as a log of LEAF_LOG_MIB holds, each leaf `turns` and `sweeps`, but of
-   no more than `bound`. */
+/* Cuts a level into chunks of as many leaves as a log of LEAF_LOG_MIB holds, with `turns` turns and
+   `sweeps` sweeps for each leaf, but of no more than `bound` leaves. */
 static struct leaf_chunks
 cut_leaves(const struct cuda_call *call, struct dc_level level, int turns, int sweeps,
            int64_t bound)
@@ -246,7 +247,8 @@ out:
     return ret;
 }
 
-/* Kernels run beside each other on a multiprocessor where they split its memory alike. */
+/* Kernels run on a multiprocessor at the same time only if they split its memory alike into L1
+   cache and shared memory. */
 template <int WIDTH>
 static tsvd_status
 split_memory_alike(struct cuda_call *call)
@@ -295,7 +297,7 @@ out:
 }
 
 /* Whether the vectors of a chunk are sent to the host when it is finished: they are, where the
-   matrices are leaves, and so many that the way takes long. */
+   matrices are leaves, and the transfer of all vectors takes long. */
 static bool
 sends_chunks(const struct tsvd_context *ctx, const struct dc_device *run)
 {
@@ -351,7 +353,7 @@ launch(struct tsvd_context *ctx, struct dc_job *job, const struct dc_device *run
     }
 out:
     if (ret != TSVD_OK && streams.sweeps != NULL) {
-        (void)cudaStreamSynchronize(streams.sweeps); /* it may be at work in the memory */
+        (void)cudaStreamSynchronize(streams.sweeps); /* kernels there may still use the logs */
     }
     tsvdi_cuda_free(call, chunks.memory);
     return ret;

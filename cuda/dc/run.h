@@ -14,7 +14,7 @@
 
 enum { RIGHT, LEFT, SIDES };
 
-/* What kernels know of a run.  All pointers are to device memory. */
+/* A run as kernels see it.  All pointers are to device memory. */
 struct dc_device {
     int64_t n, batch;
     int64_t slots;             /* n batch */

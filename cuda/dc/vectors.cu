@@ -70,7 +70,7 @@ __launch_bounds__(WARP *WARPS) roots_kernel(struct dc_device run, int depth)
     }
 }
 
-/* z again, from the roots.  A warp has an entry of z. */
+/* Recomputes z from the roots.  A warp has an entry of z. */
 static __global__ void
 __launch_bounds__(WARP *WARPS) weights_kernel(struct dc_device run, int depth)
 {
@@ -169,7 +169,7 @@ __launch_bounds__(WARP *WARPS) coefficients_kernel(struct dc_device run, int dep
     }
 }
 
-/* Row p of g: the vector at place p, except for the half in which it is zero. */
+/* Row p of g: the vector at place p, without the half in which it is zero. */
 static __global__ void
 __launch_bounds__(GATHER_THREADS) gather_kernel(struct dc_device run, int depth)
 {

@@ -1,7 +1,7 @@
 /*
  * QR of matrices with many more rows than columns by Cholesky factors: CholeskyQR2 (Yamamoto,
- * Nakatsukasa, Yanagisawa & Fukaya, ETNA 44 (2015)).  It is nearly all products, but cannot do
- * every matrix.
+ * Nakatsukasa, Yanagisawa & Fukaya, ETNA 44 (2015)).  Nearly all of its work is products, but it
+ * cannot do every matrix.
  *
  *     W^T W = L L^T,  W1 = W L^-T,  W1^T W1 = I + E
  *
@@ -12,12 +12,12 @@
  * Nothing is assumed of W.  The rows of W1 come from substitution, so that W1 L^T = W holds but for
  * rounding, whatever L is; and E is computed from W1, with an error of r eps at most.  So E alone
  * tells whether Q and R are good.  Columns of very different lengths do no harm: the errors of
- * W^T W and of L are relative to these.
+ * W^T W and of L are relative to the lengths.
  *
  * If the columns of the triangle of E are shorter than sqrt(eps / 8), then Q R = W1 (I - T^2) L^T
  * differs from W by less than c eps / 8 times its norm, and an entry of Q^T Q from that of I by
- * less than sqrt(c) eps.  If they are longer, but ||E|| <= 1/2, W1 is well-conditioned, and the
- * same again with W1 in W's place succeeds.  That serves condition numbers up to about 1e7, or 1e3
+ * less than sqrt(c) eps.  If they are longer, but ||E|| <= 1/2, W1 is well-conditioned, and a
+ * second pass with W1 in W's place succeeds.  That serves condition numbers up to about 1e7, or 1e3
  * in float32, of W with columns of equal lengths.
  */
 #include "dense/panel.h"
@@ -40,8 +40,8 @@ enum {
 enum {
     SIDE = 4,
     LANES = BLOCK / SIDE,
-    PACK = 16 / (int)sizeof(real), /* numbers that are read at once */
-    STRIDE = THREADS + PACK,       /* numbers between columns: reads of a warp meet all banks */
+    PACK = 16 / (int)sizeof(real), /* numbers of a 16-byte load */
+    STRIDE = THREADS + PACK,       /* of the columns of `tile`: loads of a warp use all banks */
     TILES = LANES * (LANES + 1) / 2,
     GROUPS = THREADS / TILES
 };
@@ -73,7 +73,7 @@ solve_row(const struct triangle &t, real (&x)[BLOCK])
     }
 }
 
-/* `width` columns of each of a number of matrices. */
+/* `width` columns of each of several matrices. */
 struct rows {
     int64_t r, c; /* numbers between columns of w, and of lower */
     int width;
@@ -115,7 +115,9 @@ __launch_bounds__(THREADS, FILL) rows_kernel(const struct rows q)
         const int width = first + t < q.r ? q.width : 0;
         real *at = w + first + t;
 
-        __syncthreads(); /* no number of L stays in a register from row to row */
+        /* `triangle` is there, and `tile` has been read.  Also, the compiler must load L again for
+           each row, rather than fill the registers with it. */
+        __syncthreads();
 #pragma unroll
         for (int k = 0; k < BLOCK; k++, at += q.r) {
             x[k] = k < width ? *at : REAL(0);
@@ -129,7 +131,7 @@ __launch_bounds__(THREADS, FILL) rows_kernel(const struct rows q)
         }
         if (SOLVE) {
             at = w + first + t;
-#pragma unroll 1 /* else the addresses of the loads are kept */
+#pragma unroll 1 /* unrolled, it would keep the loads' addresses in registers */
             for (int k = 0; k < width; k++, at += q.r) {
                 *at = tile[k * STRIDE + t];
             }
@@ -178,7 +180,7 @@ __launch_bounds__(THREADS, FILL) rows_kernel(const struct rows q)
     }
 }
 
-/* to[i] = the sum of part[p][i] over p, of each of a number of matrices. */
+/* to[i] = the sum of part[p][i] over p, for each matrix. */
 static __global__ void
 sum_kernel(const real *part, int64_t parts, int64_t size, int64_t across, real *to)
 {
@@ -212,9 +214,9 @@ __launch_bounds__(CHECK_THREADS)
     }
 }
 
-/* Step of the factorisation: `width` columns of L from column `first` on.  Each block factors what
-   is on the diagonal, and then has a row below it for each thread.  L is not made in place, so that
-   no block changes what another one reads. */
+/* Step of the factorisation: `width` columns of L from column `first` on.  Each block factors the
+   diagonal block, and then each of its threads solves for one row below that.  L is not made in
+   place, so that no block changes what another one reads. */
 static __global__ void
 __launch_bounds__(THREADS)
     factor_kernel(int64_t c, int64_t first, int width, int64_t blocks, const real *gram,
@@ -338,7 +340,7 @@ __launch_bounds__(CHECK_THREADS) largest_kernel(int64_t numbers, const real *x, 
 struct cholesky {
     int64_t r, c, count;
     int64_t blocks; /* of rows_kernel, for a matrix */
-    int64_t parts;  /* of the product W^T W with each so many terms, and one of those left; */
+    int64_t parts;  /* of W^T W: products over `each` rows, and one more over the rest; */
     int64_t each;   /* parts = 0: it is not cut */
     real *w, *mend; /* as in struct cuda_dense */
     real *gram;     /* [count][c][c] */
@@ -346,8 +348,8 @@ struct cholesky {
     real *triangle; /* [count][c][c] R but for T, row by row */
     real *factor;   /* [count][c][c] I + T, column by column */
     real *diagonal; /* [count][c] of the Gram matrix */
-    real *measure;  /* [count][c] of each column, how far it is from what it should be */
-    real *largest;  /* [1] of these */
+    real *measure;  /* [count][c] loss of factor_kernel(), then squares of correct_kernel() */
+    real *largest;  /* [1] of `measure` */
     real *sum;      /* parts of the Gram matrix */
 };
 
@@ -406,7 +408,7 @@ out:
     return ret;
 }
 
-/* W := W L^-T in the columns first .. end - 1, of which those before have been subtracted. */
+/* W := W L^-T in columns first .. end - 1, from which those before `first` have been subtracted. */
 static tsvd_status
 solve(struct cuda_call *call, const struct cholesky *q, int64_t first, int64_t end)
 {
@@ -434,7 +436,7 @@ out:
     return ret;
 }
 
-/* W^T W of few columns, in one pass; of W L^-T, which replaces W, if solved. */
+/* W^T W of up to BLOCK columns, in one pass.  solved: W L^-T replaces W first. */
 static tsvd_status
 few_columns(struct cuda_call *call, const struct cholesky *q, bool solved)
 {
@@ -453,7 +455,7 @@ out:
     return ret;
 }
 
-/* The same of any number of columns. */
+/* The same for any number of columns. */
 static tsvd_status
 make_gram(struct cuda_call *call, const struct cholesky *q, bool solved)
 {
@@ -483,8 +485,8 @@ out:
     return ret;
 }
 
-/* L of the Gram matrix, and what share of each column's square is left when those before it are
-   subtracted: q->measure is its inverse. */
+/* L of the Gram matrix.  q->measure becomes the square of each column of W, divided by what is left
+   of it when the columns before it are subtracted. */
 static tsvd_status
 factor(struct cuda_call *call, const struct cholesky *q)
 {
@@ -513,7 +515,7 @@ out:
     return ret;
 }
 
-/* Makes I - T and I + T, and q->measure. */
+/* Makes I - T and I + T.  q->measure becomes the squares of the columns of E's triangle. */
 static tsvd_status
 correct(struct cuda_call *call, const struct cholesky *q)
 {
@@ -555,7 +557,7 @@ tsvdi_cuda_dense_cholesky(struct tsvd_context *ctx, const struct cuda_dense *run
     struct cuda_call *call = cuda_of(ctx);
     const int64_t c = run->c, size = c * c, count = run->count;
     const real good = R_EPS / 8, fair = 1 / REAL(8 * c);
-    const real most = 1 / (8 * REAL(c + 8) * R_EPS); /* beyond it E is hardly ever fair */
+    const real most = 1 / (8 * REAL(c + 8) * R_EPS); /* above it ||E|| > 1/2 nearly always */
     struct cholesky q = {};
     real measure;
     tsvd_status ret = TSVD_OK;

@@ -1,11 +1,11 @@
 /*
  * Columns of a matrix on their way to shared memory, in a ring of stages that are filled by turns.
  *
- * From Hopper on one thread has whole columns copied, and the bytes that arrive are counted by a
- * barrier in shared memory.  Such copies begin and end at multiples of 16 bytes: a few numbers
- * before and behind a column come along, and the column begins column_shift() numbers into its
- * room. On older devices thread t copies the rows t, t + threads, ... of a column, and may read
- * only these.
+ * From Hopper on one thread starts bulk copies of whole columns, and a barrier in shared memory
+ * counts the bytes that arrive.  Bulk copies begin and end at multiples of 16 bytes: a few numbers
+ * before and after a column come along, and the column begins column_shift() numbers into its room.
+ * On older devices thread t copies the rows t, t + threads, ... of a column, and may read only
+ * these rows.
  */
 #ifndef TSVDI_CUDA_DENSE_COLUMNS_H
 #define TSVDI_CUDA_DENSE_COLUMNS_H
@@ -21,7 +21,7 @@
 #define COLUMNS_BULK 0
 #endif
 
-/* Numbers of 16 bytes, which a bulk copy is a multiple of. */
+/* Numbers in 16 bytes, the unit of a bulk copy. */
 enum { COLUMN_UNIT = 16 / sizeof(real) };
 
 /* A ring, as one thread sees it. */
@@ -30,24 +30,24 @@ struct ring {
     uint64_t *full; /* [stages] barriers that count what has arrived */
     int stages, size;
     int now;        /* the stage whose turn it is */
-    unsigned round; /* 0 and 1 by turns */
+    unsigned round; /* the parity that bulk_wait() waits for: 0 and 1 by turns */
 };
 
-/* Numbers that a column of so many rows has room for. */
+/* Numbers of shared memory for a column of `rows` rows and what comes along with it. */
 static inline __host__ __device__ int
 column_room(int rows)
 {
     return (rows + 2 * (COLUMN_UNIT - 1)) / COLUMN_UNIT * COLUMN_UNIT;
 }
 
-/* Bytes of the copy of a column that begins so many numbers into its room. */
+/* Bytes of the bulk copy of a column that begins `shift` numbers into its room. */
 static __device__ __forceinline__ unsigned
 column_bytes(int rows, int shift)
 {
     return (unsigned)((rows + shift + COLUMN_UNIT - 1) / COLUMN_UNIT) * 16;
 }
 
-/* An address in numbers, modulo 2^32. */
+/* The address divided by the size of a number, modulo 2^32: column_shift() needs its last bits. */
 static __device__ __forceinline__ unsigned
 column_at(const real *from)
 {
@@ -62,7 +62,7 @@ column_shift(unsigned at)
 }
 
 #if COLUMNS_BULK
-/* Prepares the barriers; all threads meet before one is used. */
+/* Prepares the barriers.  __syncthreads() must come between this and their first use. */
 static __device__ __forceinline__ void
 bulk_prepare(uint64_t *full, int stages)
 {
@@ -72,8 +72,8 @@ bulk_prepare(uint64_t *full, int stages)
     }
 }
 
-/* Starts a copy whose bytes count there.  kept: the data stays in the L2 cache, which otherwise
-   gives it up first. */
+/* Starts a copy whose bytes the barrier `full` counts.  kept: the data has the normal priority in
+   the L2 cache; else it is evicted first. */
 static __device__ __forceinline__ void
 bulk_copy(real *to, const real *from, unsigned bytes, uint64_t *full, bool kept)
 {
@@ -105,7 +105,7 @@ bulk_wait(uint64_t *full, unsigned round)
                  : "memory");
 }
 
-/* The first warp waits until all others have come here, too; they do not wait. */
+/* The first warp waits here for all other warps; those do not wait. */
 static __device__ __forceinline__ void
 bulk_release(void)
 {
@@ -125,17 +125,17 @@ ring_fills(void)
 }
 
 /* The numbers of a column's room that are filled: from `begin`, a multiple of COLUMN_UNIT, up to
-   `end`, another one or ALL_ROOM. */
+   `end`, another multiple or ALL_ROOM. */
 struct room_part {
     int begin, end;
 };
 
 enum { ALL_ROOM = INT_MAX };
 
-/* Starts the copies of up to COLUMNS columns to a part of a stage: the first begins at `from`, and
-   the next ones `next` numbers behind each other; there are `count` of them.  The k-th need not
-   stay in the L2 cache unless bit k of `kept` is set.  The parts of a turn come in order, and with
-   copies by all threads there is only one. */
+/* Starts the copies of `count` columns, up to COLUMNS, to a part of a stage.  Column k begins at
+   from + k next.  It need not stay in the L2 cache unless bit k of `kept` is set.  The parts of a
+   stage come in order, as the first one tells the barrier the bytes of all; without bulk copies
+   there is only one part. */
 template <int COLUMNS>
 static __device__ __forceinline__ void
 ring_fill(const struct ring &ring, int stage, struct room_part part, const real *from, int64_t next,
@@ -187,7 +187,7 @@ ring_fill(const struct ring &ring, int stage, struct room_part part, const real 
 #endif
 }
 
-/* Prepares a ring, by all threads. */
+/* Prepares a ring; called by all threads. */
 static __device__ __forceinline__ void
 ring_prepare(const struct ring &ring)
 {
@@ -210,7 +210,8 @@ ring_wait(const struct ring &ring)
 #endif
 }
 
-/* Called when this thread has read the present stage.  Who fills it again waits for all others. */
+/* Called when this thread has read the present stage.  The warp that fills it again waits for all
+   others. */
 static __device__ __forceinline__ void
 ring_release(void)
 {

@@ -9,7 +9,7 @@ static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
 
 enum { ENTRY_THREADS = 256 };
 
-/* QR pays from so many times as many rows as columns on.  Not measured. */
+/* QR pays from TALL_RATIO times as many rows as columns on.  Not measured. */
 static const double TALL_RATIO = 1.8;
 
 static struct cuda_dense *
@@ -20,7 +20,7 @@ run_of(const struct dense_job *job)
 
 /* ---- memory ---- */
 
-/* What a job for so many matrices is like, but for its arrays. */
+/* The state of a job for `count` matrices, without its arrays. */
 static struct cuda_dense
 shape_run(const struct cuda_call *call, const struct dense_problem *p, int64_t count, int tall,
           int keep)
@@ -58,7 +58,7 @@ lay_out(struct cuda_dense *run, char *base)
     return at;
 }
 
-/* Workspace of reduce(): one thing after another lies in it. */
+/* Workspace of reduce(): its steps use the same memory one after another. */
 static uint64_t
 reduce_work(const struct cuda_call *call, const struct cuda_dense *run, bool staged)
 {
@@ -78,7 +78,7 @@ reduce_work(const struct cuda_call *call, const struct cuda_dense *run, bool sta
     return other > most ? other : most;
 }
 
-/* Workspace of reflectors on so many vectors of a matrix. */
+/* Workspace of reflectors on `vectors` vectors of each matrix. */
 static uint64_t
 reflect_work(const struct cuda_dense *run, int64_t vectors)
 {
@@ -87,7 +87,7 @@ reflect_work(const struct cuda_dense *run, int64_t vectors)
                                                        run->count, vectors);
 }
 
-/* Where U = Q L, or Vh = R Q^T if W is the transpose, by a product that makes a new array. */
+/* Whether U = Q L, or Vh = R Q^T if W is the transpose, is a product that writes another array. */
 static bool
 left_expands(const struct cuda_dense *run)
 {
@@ -100,7 +100,7 @@ right_expands(const struct cuda_dense *run)
     return run->orthonormal && run->wide;
 }
 
-/* Where L, or R, has the layout of the array that it ends up in, so that it can be made there. */
+/* Whether L, or R, has the layout of U, or of Vh, so that it can be made there. */
 static bool
 left_in_place(const struct cuda_dense *run, const struct dense_problem *p)
 {
@@ -114,7 +114,7 @@ right_in_place(const struct dense_problem *p)
     return p->columns == p->b.n; /* then Vh has k rows, also if it is full */
 }
 
-/* What room() takes, and back() works in.  The results come first. */
+/* Memory that room() takes, and back() works in.  The results come first. */
 struct room {
     real *s, *u, *vh, *left, *right;
     char *work;
@@ -150,7 +150,7 @@ lay_room(const struct cuda_dense *run, const struct dense_problem *p, bool on_ho
 static void
 free_room(struct tsvd_context *ctx, const struct dense_job *job, struct cuda_dense *run)
 {
-    if (job->problem->b.to == TSVD_HOST) { /* results may be on their way */
+    if (job->problem->b.to == TSVD_HOST) { /* results may still be in flight */
         tsvdi_cuda_free_sent(cuda_of(ctx), run->d_room);
     } else {
         tsvdi_cuda_free(cuda_of(ctx), run->d_room);
@@ -188,7 +188,7 @@ dense_begin(struct tsvd_context *ctx, struct dense_job *job)
     TSVD_TRY(tsvdi_cuda_alloc(call, bytes, (void **)&run->d_arrays));
     (void)lay_out(run, run->d_arrays);
     if (job->keep == KEEP_ALL && bytes > 0) {
-        /* not all are written, and a state that is saved has the same bytes each time */
+        /* not all entries are written, but a saved state must have the same bytes each time */
         CUDA_TRY(call, cudaMemsetAsync(run->d_arrays, 0, bytes, call->stream));
     }
     job->d = run->d;
@@ -263,8 +263,8 @@ out:
 /* ---- the way back ---- */
 
 /* Replaces vectors x by Q x or P x of W, or the transpose times x; without the Q of QR if that is
-   `orthonormal`.  own: how many of the vectors have entries beside zero where the triangle of QR
-   is. */
+   `orthonormal`.  own: after a QR only the first `own` vectors are not zero in the first c entries,
+   where the reflectors of its triangle act. */
 static tsvd_status
 reflect(struct tsvd_context *ctx, const struct cuda_dense *run, int right, int transposed,
         struct dense_small_vectors x, int64_t own, char *d_work)
@@ -313,7 +313,7 @@ dense_room(struct tsvd_context *ctx, struct dense_job *job)
     struct room room;
     tsvd_status ret = TSVD_OK;
 
-    free_room(ctx, job, run); /* of results before these */
+    free_room(ctx, job, run); /* of earlier results */
     TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), lay_room(run, p, on_host, NULL, &room),
                               (void **)&run->d_room));
     (void)lay_room(run, p, on_host, run->d_room, &room);

@@ -19,9 +19,10 @@ enum {
     COLUMNS_MOST = 128,
     ROWS_MOST = 3840, /* so that 64 KB of shared memory hold two numbers of each row, and FIXED */
     THREADS = 256,
-    FIXED = 4096, /* bytes of shared memory of fixed size that complete_kernel has, at most */
-    PASSES =
-        3 /* the first leaves what is not much shorter than 1 / sqrt(rows); two would do then */
+    FIXED = 4096, /* bytes of static shared memory of complete_kernel, at most */
+    /* Of Gram-Schmidt.  The first one leaves about 1 / sqrt(rows) of the length or more, so two
+       would do. */
+    PASSES = 3
 };
 
 /* Most bytes of the matrices that are worked on together. */
@@ -31,17 +32,17 @@ static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
 struct cuda_jacobi {
     struct cuda_dense dense; /* W, and where the results are made */
     struct jacobi_batch batch;
-    real *extra;    /* [count][r - c][r] vectors behind those of W; NULL: not wanted */
-    int64_t longer; /* vectors of r entries that are wanted: k, or r */
+    real *extra;    /* [count][r - c][r] vectors after those of W; NULL: not wanted */
+    int64_t longer; /* how many vectors of r entries are wanted: k, r or 0 */
     bool is_large;
-    struct jacobi_large large; /* only then */
+    struct jacobi_large large; /* only if is_large */
     char *d_arrays, *d_room;
     char *d_work; /* in d_room */
 };
 
-/* ---- vectors that W has not ---- */
+/* ---- vectors that W lacks ---- */
 
-/* The place of the largest of the weights, of equal ones the first. */
+/* The place of the largest weight; on a tie the first. */
 static __device__ __forceinline__ int
 heaviest(const real *weight, int count, real *best, int *place)
 {
@@ -67,8 +68,9 @@ heaviest(const real *weight, int count, real *best, int *place)
     return place[0];
 }
 
-/* Completes the vectors behind those of values that are not zero, up to `vectors`: each from the
-   unit vector that is farthest from the others, by Gram and Schmidt's process, repeated. */
+/* Adds vectors to those of the values that are not zero, up to `vectors` in all.  Each begins as
+   the unit vector that is farthest from the vectors so far, and repeated Gram-Schmidt makes it
+   orthogonal to them. */
 static __global__ void
 __launch_bounds__(THREADS) complete_kernel(struct jacobi_batch q, real *extra, int vectors)
 {
@@ -164,7 +166,7 @@ out:
     return ret;
 }
 
-/* Whether jacobi_pairs.h comes first. */
+/* Whether jacobi_pairs.h tries the matrices first. */
 static bool
 are_paired(int r)
 {
@@ -178,12 +180,12 @@ launch_pairs(struct cuda_call *call, const struct jacobi_batch &q, const struct 
     const auto kernel = q.v != NULL ? jacobi_pairs_kernel<true> : jacobi_pairs_kernel<false>;
     tsvd_status ret = TSVD_OK;
 
-    /* PAIR_BLOCKS blocks take nearly all of it */
+    /* PAIR_BLOCKS blocks take nearly all of the shared memory */
     CUDA_TRY(call, cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                         cudaSharedmemCarveoutMaxShared));
     kernel<<<blocks, PAIR_THREADS, 0, call->stream>>>(q, to);
     CUDA_LAUNCHED(call);
-    TSVD_TRY(launch_warps<WARP>(call, q)); /* those that are refused */
+    TSVD_TRY(launch_warps<WARP>(call, q)); /* the matrices that were refused */
 out:
     return ret;
 }
@@ -251,7 +253,7 @@ shape_run(const struct dense_problem *p, int64_t count)
     run.batch.r = (int)run.dense.r;
     run.batch.c = (int)run.dense.c;
     run.longer = !p->b.vectors ? 0 : p->full ? run.dense.r : p->b.k;
-    run.dense.plain = 1; /* so that nothing underflows */
+    run.dense.plain = 1; /* unscaled, so that nothing underflows */
     run.is_large = is_large(p);
     return run;
 }
@@ -314,7 +316,7 @@ lay_room(struct cuda_jacobi *run, const struct dense_problem *p, bool on_host, c
 static void
 free_room(struct tsvd_context *ctx, const struct dense_problem *p, struct cuda_jacobi *run)
 {
-    if (p->b.to == TSVD_HOST) { /* results may be on their way */
+    if (p->b.to == TSVD_HOST) { /* results may still be in flight */
         tsvdi_cuda_free_sent(cuda_of(ctx), run->d_room);
     } else {
         tsvdi_cuda_free(cuda_of(ctx), run->d_room);
@@ -378,14 +380,15 @@ jacobi_chunk_most(const struct dense_problem *p)
         return 1;
     }
     room = room < CHUNK_BYTES ? room : CHUNK_BYTES;
-    most = one.device > 0 ? room / one.device : room; /* nothing but bases needs no memory */
+    most = one.device > 0 ? room / one.device : room; /* matrices without entries may need none */
     most = most < INT32_MAX / (4 * blocks) ? most : INT32_MAX / (4 * blocks);
     return most > 1 ? (int64_t)most : 1;
 }
 
 /* ---- a job ---- */
 
-/* W becomes its vectors, but of matrices whose results are placed at once. */
+/* W becomes its vectors, as struct jacobi_batch says; but jacobi_pairs.h places results in `to`
+   itself if that is set. */
 static tsvd_status
 decompose(struct tsvd_context *ctx, const struct jacobi_job *job, struct cuda_jacobi *run,
           const struct jacobi_results &to)
@@ -421,7 +424,7 @@ places_pairs(const struct dense_problem *p, const struct dense_shape &shape, int
            shape.v_rows == shape.k;
 }
 
-/* The results in place; what tsvdi_cuda_dense_finish() does is left to do. */
+/* Writes the results to their places.  Signs and scale are left to tsvdi_cuda_dense_finish(). */
 static tsvd_status
 make_results(struct cuda_call *call, const struct dense_problem *p, const struct cuda_jacobi *run)
 {

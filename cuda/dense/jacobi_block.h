@@ -1,8 +1,8 @@
 /*
  * One-sided Jacobi on the device: a block for each matrix.
  *
- * X and J lie in shared memory, as far as they fit, and else where they come from and go to.  A
- * warp has a pair of columns.  The rounds are those of a tournament, as on the CPU
+ * X and J are in shared memory, as far as they fit, and else in place, in w and v.  A warp has a
+ * pair of columns.  The rounds are those of a tournament, as on the CPU
  * (csrc/cpu/dense/sweeps.c), with columns in place of its blocks.
  */
 #ifndef TSVDI_CUDA_DENSE_JACOBI_BLOCK_H
@@ -12,7 +12,7 @@
 
 enum {
     JACOBI_THREADS = 512,
-    /* Bytes of shared memory of fixed size that the kernel has besides. */
+    /* Bytes of static shared memory of the kernel. */
     JACOBI_FIXED = JACOBI_THREADS / WARP * (int)sizeof(int)
 };
 
@@ -24,14 +24,14 @@ struct jacobi_block {
     int r, c, lane;
 };
 
-/* Bytes of shared memory beside X and J.  Exponents may be read in pairs. */
+/* Bytes of shared memory besides X and J.  Exponents may be read in pairs: so they are padded. */
 static __host__ __device__ __forceinline__ int
 jacobi_columns_bytes(int c)
 {
     return c * 2 * (int)sizeof(real) + (c + c % 2) * (int)sizeof(int);
 }
 
-/* Scales column j.  The warp has it. */
+/* Multiplies column j by 2^-power; by one warp. */
 static __device__ __forceinline__ void
 scale_column(const struct jacobi_block &b, int j, real_int power)
 {
@@ -88,7 +88,7 @@ measure_or_drop(const struct jacobi_block &b, int j)
     __syncwarp();
 }
 
-/* The largest magnitude of column j.  The warp has it. */
+/* The largest magnitude of column j; by one warp. */
 static __device__ __forceinline__ real
 largest_of_column(const struct jacobi_block &b, int j)
 {
@@ -101,7 +101,7 @@ largest_of_column(const struct jacobi_block &b, int j)
     return largest_of_warp(most);
 }
 
-/* Whether the rows of a square matrix shall be its columns.  more [2]: shared workspace. */
+/* Whether a square matrix is to be replaced by its transpose.  more [2]: shared workspace. */
 static __device__ __forceinline__ bool
 goes_by_rows(const struct jacobi_block &b, int *more)
 {
@@ -182,7 +182,7 @@ mix_columns(const struct jacobi_block &b, int count, real *x, real *y, real less
     }
 }
 
-/* A warp's pair of columns; whether there was a rotation. */
+/* Lets two columns meet, by one warp.  Returns whether there was a rotation. */
 static __device__ __forceinline__ bool
 turn_columns(const struct jacobi_block &b, int first, int second, real tolerance)
 {
@@ -253,8 +253,8 @@ sweep_columns(const struct jacobi_block &b, real tolerance)
     return rotations;
 }
 
-/* Ranks, values and counts.  `value` and `power` are shared, [c], and take the place of the norms
-   and exponents. */
+/* Ranks, values and counts.  b.most_norm and b.exponent become mantissas and exponents of the
+   values. */
 static __device__ __forceinline__ void
 rank_columns(const struct jacobi_block &b, const struct jacobi_batch &q, int64_t matrix)
 {

@@ -1,6 +1,6 @@
 /*
  * One-sided Jacobi on the device, of matrices with many rows or columns: what comes before the
- * sweeps, and behind them.  One matrix is worked on at a time.
+ * sweeps, and after them.  One matrix is worked on at a time.
  */
 #include <algorithm>
 
@@ -10,14 +10,14 @@ enum {
     THREADS = 256,
     TILE_LINES = 8,
     ROW_GROUPS = 32,     /* blocks that share the columns of the same rows */
-    NOTHING_BYTE = 0xc0, /* four of them are the size of a row of zeros, */
-    NOTHING = -(1 << 29) /* which is below this */
+    NOTHING_BYTE = 0xc0, /* of sizes that are not found yet: an int of four is below NOTHING */
+    NOTHING = -(1 << 29) /* the size of a row of zeros */
 };
 
 /* ---- what W is like ---- */
 
-/* The sizes of the rows of columns that are to be multiplied by 2^scale[j], scale[order[j]] if
-   there is an order, or not at all.  row [rows] holds no size yet. */
+/* The sizes of the rows of x.  Its column j counts as multiplied by 2^scale[order[j]]; order NULL:
+   by 2^scale[j]; scale NULL: by 1.  row [rows]: no size is found yet. */
 static __global__ void
 __launch_bounds__(THREADS) row_sizes_kernel(int64_t rows, int64_t columns, const real *x,
                                             const int *scale, const int *order, int *row)
@@ -55,7 +55,7 @@ out:
     return ret;
 }
 
-/* The sum of what the threads of the block have, or the largest, for all of them. */
+/* The sum, or the largest, of `own` over the threads of the block, in each of them. */
 static __device__ __forceinline__ long long
 combine(long long own, bool largest, long long *part)
 {
@@ -77,7 +77,7 @@ combine(long long own, bool largest, long long *part)
     return all;
 }
 
-/* One block.  row NULL: there are no rows to be looked at. */
+/* One block makes *view.  row NULL: W is not square, and its rows do not matter. */
 static __global__ void
 __launch_bounds__(THREADS) view_kernel(int n, const int *row, const int *column, const real *norm,
                                        struct jacobi_view *view)
@@ -106,7 +106,7 @@ __launch_bounds__(THREADS) view_kernel(int n, const int *row, const int *column,
     }
 }
 
-/* Loads W, which may pass the room of the sorted columns, and looks at it. */
+/* Loads W, with large->sorted as staging memory, and finds its view and kind. */
 static tsvd_status
 load(struct tsvd_context *ctx, struct jacobi_large *large, const struct jacobi_job *job,
      struct jacobi_view *view, char *kind)
@@ -149,8 +149,8 @@ __launch_bounds__(THREADS)
     }
 }
 
-/* Column i of X is row i of R, of which column j is to be multiplied by 2^scale[order[j]], less the
-   power of two that is its size. */
+/* Column i of X is row i of R, whose column j is multiplied by 2^scale[order[j]], times
+   2^-size[i]. */
 static __global__ void
 take_rows_kernel(int64_t n, const real *r, const int *scale, const int *order, const int *size,
                  real *x)
@@ -179,7 +179,7 @@ take_rows_kernel(int64_t n, const real *r, const int *scale, const int *order, c
     }
 }
 
-/* `count` vectors of n entries, unit vector number first + j. */
+/* `count` columns of n entries: column j is unit vector number first + j. */
 static __global__ void
 __launch_bounds__(THREADS) units_kernel(int64_t n, int64_t count, int64_t first, real *x)
 {
@@ -215,7 +215,7 @@ __launch_bounds__(THREADS) scale_kernel(int64_t count, int power, real *x)
     }
 }
 
-/* Brings columns of `rows` entries to their scales, of which they have none yet. */
+/* Scales columns of `rows` entries, whose exponents begin with zero. */
 static tsvd_status
 scale_columns(struct cuda_call *call, const struct jacobi_columns *q, int64_t rows, real *d_x)
 {
@@ -227,7 +227,7 @@ out:
     return ret;
 }
 
-/* X by QR of W, in W's place; J begins as I. */
+/* X by QR of W, in W's memory; J begins as I. */
 static tsvd_status
 factor(struct tsvd_context *ctx, struct jacobi_large *large, bool vectors, char *d_work)
 {
@@ -303,7 +303,8 @@ out:
     return ret;
 }
 
-/* X = W V, in the place of the left vectors that came with V; by QR if V is no good. */
+/* X = W V, in large->other, which had the left vectors that came with V.  X by QR if V is no good
+   start. */
 static tsvd_status
 continue_start(struct tsvd_context *ctx, struct jacobi_large *large, bool vectors, char *d_work)
 {
@@ -329,10 +330,10 @@ out:
     return ret;
 }
 
-/* ---- behind the sweeps ---- */
+/* ---- after the sweeps ---- */
 
-/* Vectors of n entries in the order of the values: columns of x, over their norms if there are any,
-   and behind `rank` of them those of `more`. */
+/* Vectors of n entries in the order of the values: `rank` columns of x, divided by their norms if
+   `norm` is not NULL, and then those of `more`. */
 struct jacobi_vectors {
     int64_t n;
     const real *x, *norm;
@@ -354,7 +355,7 @@ entry_of(const struct jacobi_vectors &v, int64_t i, int64_t j)
 }
 
 /* `count` vectors of `length` entries, as columns [length][count] or, by_row, as rows.  The first k
-   are those from `first` on, with zeros behind their n entries; the others are unit vectors. */
+   are those of v from `first` on, with zeros after their n entries; the rest are unit vectors. */
 static __global__ void
 place_kernel(const __grid_constant__ struct jacobi_vectors v, int64_t first, int64_t k,
              int64_t length, int64_t count, int by_row, real *to)
@@ -400,8 +401,8 @@ out:
     return ret;
 }
 
-/* Vectors that complete those of X to a basis: the columns of Q behind the first ones, where QR is
-   that of X's. */
+/* Completes the vectors of X to a basis: with Q R those vectors, by the columns of Q after the
+   first `rank`. */
 static tsvd_status
 complete(struct tsvd_context *ctx, const struct jacobi_large *large, struct jacobi_vectors *v,
          char *d_work)
@@ -417,7 +418,7 @@ complete(struct tsvd_context *ctx, const struct jacobi_large *large, struct jaco
     known.c = rank;
     known.count = 1;
     known.w = v->x == large->other ? large->dense->w : large->other;
-    known.top = large->columns.v; /* its vectors are in their places */
+    known.top = large->columns.v; /* J's vectors are in their places already */
     known.tau = large->tau;
     more.d_x = known.w + rank * n;
     TSVD_TRY(make_units(call, n, n - rank, rank, more.d_x));
@@ -433,7 +434,7 @@ out:
     return ret;
 }
 
-/* Both sides.  `vectors` are wanted of the longer one. */
+/* The vectors of both sides; `vectors` of them are wanted on the longer side. */
 static tsvd_status
 make_vectors(struct tsvd_context *ctx, struct jacobi_large *large, const struct dense_problem *p,
              int64_t vectors, char *d_work)

@@ -1,7 +1,7 @@
 /*
  * One-sided Jacobi on the device, of matrices with many rows or columns: what its files share.
  *
- *   dense/jacobi_large.cu   what comes before the sweeps, and behind them
+ *   dense/jacobi_large.cu   what comes before the sweeps, and after them
  *   dense/jacobi_sweep.cu   the sweeps
  *
  * As on the CPU (csrc/cpu/dense/jacobi.h), W P = Q R, Jacobi works on the columns of X = R^T, and
@@ -32,9 +32,9 @@ struct jacobi_columns {
     int *exponent;     /* [n] */
 };
 
-/* jacobi_sweep.cu: finds the norms, with columns of `rows` entries scaled so that the largest one
-   is in [1, 2).  change: they are scaled indeed, and what they lose is added to the exponents; else
-   the exponents are set to that. */
+/* jacobi_sweep.cu: finds the norms of columns of `rows` entries, each multiplied by a power of two
+   that brings its largest entry to [1, 2).  change: x is scaled in place, and what it loses is
+   added to the exponents; else x stays, and the exponents are set to that. */
 tsvd_status tsvdi_cuda_jacobi_measure(struct cuda_call *call, int64_t rows, int64_t columns,
                                       real *d_x, real *d_norm, int *d_exponent, bool change);
 
@@ -49,28 +49,28 @@ uint64_t tsvdi_cuda_jacobi_sweep_bytes(const struct cuda_call *call, int64_t n);
 tsvd_status tsvdi_cuda_jacobi_sweep(struct tsvd_context *ctx, const struct jacobi_columns *q,
                                     int64_t most_sweeps, struct jacobi_made *made, char *d_work);
 
-/* What is seen of W before it is decided what to do. */
+/* What is found of W.  By it prepare() chooses between W and its transpose, and the way to X. */
 struct jacobi_view {
     struct jacobi_lines more; /* zeros if W is not square */
     int low, high;            /* sizes of columns */
 };
 
-/* A matrix on its way. */
+/* The state of a job, which has one matrix. */
 struct jacobi_large {
     struct cuda_dense *dense; /* W [c][r], and where the results are made */
     struct jacobi_columns columns;
     real *sorted;             /* [c][r] W's columns in order, then the reflectors of Q */
-    real *other;              /* [c][c] of w and this, the one that X is not in is free */
+    real *other;              /* [c][c] X is in w or here; the other one is scratch */
     real *tau, *s;            /* [c] */
     int *row, *order;         /* [c] sizes of rows; columns in order */
     int *column;              /* [c] column i of what is factored is column[i] of W */
     int *rank;                /* [1] how many values are not zero */
     struct jacobi_view *view; /* [1] */
-    bool started;             /* V stands in columns.v, and Q is I */
+    bool started;             /* V comes from the fast method, in columns.v, and Q is I */
 };
 
-/* jacobi_large.cu: cuts its arrays, those of `dense` among them, and tells their bytes; and those
-   of workspace, for so many vectors of the longer side. */
+/* jacobi_large.cu: lays out its arrays, with those of `dense`, and returns their bytes; the bytes
+   of workspace, for `vectors` vectors of the longer side. */
 size_t tsvdi_cuda_jacobi_lay_out(struct jacobi_large *large, bool vectors, char *base);
 uint64_t tsvdi_cuda_jacobi_work(const struct cuda_call *call, const struct dense_problem *p,
                                 int64_t vectors);

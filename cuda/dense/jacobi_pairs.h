@@ -1,5 +1,5 @@
 /*
- * One-sided Jacobi on the device: matrices of 17 to 32 rows, behind two QR decompositions.
+ * One-sided Jacobi on the device: matrices of 17 to 32 rows, after two QR decompositions.
  *
  * W, r x c, is replaced by a lower triangle that is nearly diagonal (Drmac & Veselic, SIAM J.
  * Matrix Anal. Appl. 29 (2008), I), Householder's QR with column pivoting and one without:
@@ -7,22 +7,23 @@
  *     W P = Q R,   R^T = Q2 L^T,   L J = Y S,
  *
  * so that W = (Q Y) S (P Z)^T with R Z = Y S.  Only the columns of L are rotated.  J and Q2 are not
- * made, and Z comes from the triangle R.  Its errors are eps | |R^-1| |R| |, which does not change
- * with the lengths of R's rows, and with pivoting is near 1 even if R is singular for all that the
- * digits tell.  It can be large all the same, so Z is tested: see is_orthogonal().
+ * made, and Z comes from the triangle R.  The errors of Z are eps times | |R^-1| |R| |, the
+ * condition number of Skeel.  It does not change with the lengths of R's rows, and with pivoting it
+ * is mostly near 1, even if R is singular to working precision.  It can be large all the same, so Z
+ * is tested: see is_orthogonal().
  *
  * Values keep their relative accuracy for W = B D, D diagonal: errors of QR are small in each
  * column of W, and then in each row of R.  W is scaled by one power of two, and columns have no
- * exponents of their own.  So matrices are refused if a row of R is too short, as of those that
- * lack rank, if the sweeps do not end, if Z is not orthogonal, or if W's transpose is to be taken.
- * These stay as they are, for jacobi_warp.h.  Of all others the results are placed at once, with
- * signs and scale, if all vectors that are wanted belong to values.
+ * exponents of their own.  So a matrix is refused if a row of R is too short, as where rank is
+ * lacking, if the sweeps do not end, if Z is not orthogonal, or if W's transpose is to be taken.  A
+ * refused matrix stays as it is, for jacobi_warp.h.  The results of all others are placed by this
+ * kernel, with signs and scale, if all vectors that are wanted belong to values.
  *
  * PAIR_LANES threads have a matrix, and each has two columns in its registers, a and b, that meet
  * there: products and rotations need nothing of other threads.  In a sweep, groups of m = 1, 2, 4,
- * ... threads let each of their a meet each of their b, as the b go round.  Then two groups share
- * what they have: one goes on with all columns of the first as its a, and of the second as its b.
- * In the end the columns are back.
+ * ... threads let each of their a meet each of their b, as the b go round.  Then two groups join:
+ * the columns of the first become the a of all 2 m threads, and those of the second the b.  At the
+ * end of the sweep the columns go back to where they were.
  *
  * A sweep is the last one if it turned no pair, or if what it left must be orthogonal: a column y
  * that is turned by g, of math/jacobi.h, changes its cosines by g times those of the other column,
@@ -39,29 +40,29 @@ enum {
     PAIR_THREADS = 64,
     PAIR_LANES = 16, /* of a matrix */
     PAIR_ORDER = 2 * PAIR_LANES,
-    PAIR_STEPS = 8, /* of QR with the same number of registers */
+    PAIR_STEPS = 8, /* steps of QR that use the same number of registers */
     /* The norms of R's rows are above 2^-PAIR_SPAN, and so, but for the condition of R with rows at
        norm 1, are the values.  Products of two norms, and squares, are then far from underflow. */
     PAIR_SPAN = TSVD_SINGLE ? 44 : 400,
-    /* Blocks of a multiprocessor with 65536 registers.  It leaves a thread 168 or 96 registers. */
+    /* Blocks of a multiprocessor with 65536 registers.  A thread gets 96 (float32) or 168. */
     PAIR_BLOCKS = TSVD_SINGLE ? 10 : 6
 };
 
 /* The two columns of a thread: those of numbers lane and lane + PAIR_LANES in QR. */
 struct jacobi_pair {
     real a[PAIR_ORDER], b[PAIR_ORDER];
-    real norm_a, norm_b; /* while QR goes on, their squares */
+    real norm_a, norm_b; /* during QR, their squares */
 };
 
 /* What the threads of a matrix share. */
 struct jacobi_shared {
-    real before[PAIR_STEPS]; /* may be read by a negative row of r[0], and is not used */
-    /* [j] the column j of W P = Q R, by W's numbers: row i of R.  Behind them, for the column of
-       number column[i], are the entries j >= i of L's column i, from [j + 1] on.  Later [i][j] is
-       row i of P Z.  One more entry keeps columns in different banks. */
+    real before[PAIR_STEPS]; /* padding: solve() reads from r[0][-7] on, and uses none of these */
+    /* r[j][i]: row i of R, in the column that is column j of W.  After them, entry j >= i of column
+       i of L at r[column[i]][j + 1].  Later r[i] is row i of P Z.  The padding keeps columns in
+       different banks. */
     real r[PAIR_ORDER][PAIR_ORDER + 1];
     real __align__(16) vector[PAIR_ORDER];
-    real inverse[PAIR_ORDER]; /* of R's diagonal; zeros behind it.  Later by ranks: 1 or -1, the
+    real inverse[PAIR_ORDER]; /* of R's diagonal; zeros after it.  Later by ranks: 1 or -1, the
                                  sign that vectors get */
     int column[PAIR_ORDER];   /* column i of W P is column[i] of W */
 };
@@ -88,21 +89,21 @@ pick_pivot(const struct jacobi_pair &x, int lane)
     return PAIR_ORDER - 1 - best % PAIR_ORDER;
 }
 
-/* What is known of a step of QR. */
+/* A step of QR. */
 struct qr_step {
     int pick;         /* the column that becomes a multiple of a unit vector */
     real head, twice; /* the reflector is I - twice v v^T, v = (head, vector[1], ...) */
     real diagonal;    /* that multiple */
 };
 
-/* Reflects the columns.  Their first row goes out, to first_a and first_b, and all others go up by
-   one.  The squares of the norms are those of the others. */
+/* Reflects the columns.  Their first entries go to first_a and first_b, and all others move up by
+   one register.  norm_a and norm_b become the squares of the norms of what has moved. */
 template <int ROWS>
 static __device__ __forceinline__ void
 reflect(struct jacobi_pair *x, const real *vector, const struct qr_step &step, real *first_a,
         real *first_b)
 {
-    const volatile real *const again = vector; /* for registers are scarce */
+    const volatile real *const again = vector; /* loaded twice: registers are scarce */
     real a[2] = {step.head * x->a[0], 0}, b[2] = {step.head * x->b[0], 0}, dot_a, dot_b;
 
 #pragma unroll
@@ -129,9 +130,9 @@ reflect(struct jacobi_pair *x, const real *vector, const struct qr_step &step, r
     x->norm_b = b[0] + b[1];
 }
 
-/* The steps from FIRST on, PAIR_STEPS at most, of both decompositions.  pivots: it is the first
-   one; done: bits of this thread's columns that have been picked; reflectors: of the first one,
-   [c][PAIR_ORDER], that are I - v v^T; NULL: not wanted.  Returns whether all pivots are large
+/* Up to PAIR_STEPS steps of a QR decomposition, from step FIRST on.  pivots: it is the first of the
+   two; done: bits of this thread's columns that have been picked; reflectors [c][PAIR_ORDER]: those
+   of the first one, as I - v v^T; NULL: not wanted.  Returns whether all pivots are large
    enough. */
 template <int FIRST>
 static __device__ __forceinline__ bool
@@ -169,7 +170,7 @@ factor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, bool pi
         __syncwarp();
         inverse = short_inverse_root(square);
         norm = square * inverse;
-        norm = r_fma(r_fma(-norm, norm, square), inverse / 2, norm); /* 1 if it is */
+        norm = r_fma(r_fma(-norm, norm, square), inverse / 2, norm); /* 1 if |x| is 1 */
         step.diagonal = r_copysign(norm, -of.vector[0]);
         step.head = of.vector[0] - step.diagonal;
         scale = short_inverse_root(r_fma(r_abs(of.vector[0]), norm, square));
@@ -224,7 +225,7 @@ square_of(const real *x)
     return even + odd;
 }
 
-/* A column of W becomes this thread's, and leaves zeros. */
+/* Moves a column of W to this thread's registers, and leaves zeros. */
 static __device__ __forceinline__ void
 take_column(real *x, real *from)
 {
@@ -247,8 +248,8 @@ take_triangle(real *x, const struct jacobi_shared &of, int i, bool exists)
     }
 }
 
-/* Whether the rows of a square W, r x r, shall be its columns.  The size of a line is that of its
-   norm here.  Squares that underflow belong to matrices that are refused in any case. */
+/* Whether W, r x r, is to be replaced by its transpose.  The size of a line is here the exponent of
+   its norm.  Squares that underflow belong to matrices that are refused in any case. */
 static __device__ __forceinline__ bool
 pairs_go_by_rows(const struct jacobi_shared &of, int lane)
 {
@@ -279,7 +280,7 @@ pairs_go_by_rows(const struct jacobi_shared &of, int lane)
 
 /* W, from `of`, becomes L, of which a thread has the columns 2 lane and 2 lane + 1: neighbours,
    whose lengths are close, meet first, which saves sweeps.  Returns whether all pivots are large
-   enough, and W's columns are to be taken. */
+   enough, and W is not to be replaced by its transpose. */
 static __device__ __forceinline__ bool
 begin_pairs(struct jacobi_pair *x, struct jacobi_shared &of, int r, int c, int lane,
             real *reflectors)
@@ -323,15 +324,16 @@ begin_pairs(struct jacobi_pair *x, struct jacobi_shared &of, int r, int c, int l
 
 /* ---- rotations ---- */
 
-/* What a sweep did, of this thread and then of the matrix. */
+/* What a sweep did: first of this thread, in the end of the matrix. */
 struct jacobi_sweep {
     int made;
     real cosine, turn; /* the largest h, and the sum of all g */
 };
 
 /* Lets the columns a and b meet.  active: they may be turned.  As in meet_columns() x is the longer
-   column, and h, g and s have the other sign if that is a.  Fewer operations wait for each other if
-   the angle comes from that of twice its size, whose cosine is apart / sqrt(square). */
+   column, and h, g and s have the other sign if that is a.  The angle comes from twice the angle,
+   whose cosine is apart / sqrt(apart^2 + cross^2): that shortens the chain of dependent
+   operations. */
 static __device__ __forceinline__ void
 meet_pair(struct jacobi_pair *x, bool active, real tolerance, struct jacobi_sweep *sweep)
 {
@@ -350,7 +352,7 @@ meet_pair(struct jacobi_pair *x, bool active, real tolerance, struct jacobi_swee
     turns = active && product > 0 && r_abs(h) > tolerance;
     if (__any_sync(0xffffffffu, turns)) {
         const real cross = 2 * r * h;
-        const real root = short_inverse_root(r_fma(apart, apart, cross * cross)); /* its inverse */
+        const real root = short_inverse_root(r_fma(apart, apart, cross * cross)); /* 1 / the root */
         const real c_square = r_fma(apart / 2, root, REAL(0.5));
         const real secant = short_inverse_root(c_square), c = c_square * secant;
         const real s = cross / 2 * root * secant, g = h * root * (secant * secant);
@@ -382,7 +384,7 @@ meet_pair(struct jacobi_pair *x, bool active, real tolerance, struct jacobi_swee
     }
 }
 
-/* What the thread `from` of this matrix has. */
+/* x of the thread `from` of this matrix. */
 static __device__ __forceinline__ real
 of_thread(real x, int from)
 {
@@ -402,7 +404,7 @@ of_thread(real x, int from)
     return x;
 }
 
-/* b becomes that of the thread `from` of this matrix. */
+/* b becomes b of the thread `from` of this matrix. */
 static __device__ __forceinline__ void
 pass_on(struct jacobi_pair *x, int from)
 {
@@ -431,9 +433,10 @@ swap_if(struct jacobi_pair *x, bool swaps)
 
 /* Brings the columns back to where they were before a sweep.
 
-   To join groups of m threads, with the thread's number and whether a column is b as bits, (..., l,
-   ...) and s, l the bit of m, makes of them l' = s ^ l and s' = l.  In all, with the bits of the
-   new place primed and m = 1 the bit 0: l_i' is l_i ^ l_(i-1) ^ ... ^ l_0 ^ s .  */
+   The place of a column is the number of its thread, with bits l_i, and s, which is 1 for b.
+   Joining groups of m = 2^i threads makes l_i' = l_i ^ s and s' = l_i.  All joins of a sweep make
+   l_i' = l_i ^ l_(i-1) and l_0' = l_0 ^ s, and s' the highest l_i: s ^ the parity of all l_i'.  So
+   a swap where that parity is odd restores s, and then a thread l fetches its columns from l'. */
 static __device__ __forceinline__ void
 send_back(struct jacobi_pair *x, int lane, int lanes)
 {
@@ -447,7 +450,7 @@ send_back(struct jacobi_pair *x, int lane, int lanes)
     }
 }
 
-/* All pairs, of columns that `lanes` threads have. */
+/* Lets all pairs of the columns of `lanes` threads meet once. */
 static __device__ __forceinline__ struct jacobi_sweep
 sweep_pairs(struct jacobi_pair *x, int lane, int lanes, bool active, real tolerance)
 {
@@ -461,8 +464,8 @@ sweep_pairs(struct jacobi_pair *x, int lane, int lanes, bool active, real tolera
 
 #pragma unroll 1
         for (int i = 0; i < group; i++) {
-            /* behind the last meeting b goes round to where it began, and then to the other group;
-               a thread of the second group will have it as a */
+            /* after the last meeting b goes round to where it began, and then to the other group; a
+               thread of the second group will have it as a */
             const int to = joins && i == group - 1 ? lane ^ group : lane;
 
             meet_pair(x, active, tolerance, &sweep);
@@ -498,9 +501,9 @@ rank_pair(const struct jacobi_pair &x, int lane, int *rank_a, int *rank_b)
     }
 }
 
-/* Solves R Z = X from the last row, k, on: rows k - PAIR_STEPS + 1 to k = ROWS - 1, of which row k
-   stands in the last register, and so do those before it, in order.  Row k of Z takes the place of
-   column k of R. */
+/* Solves R Z = X for rows k = ROWS - 1 down to ROWS - PAIR_STEPS of Z.  At step k row k of X is in
+   the last register, and the rows before it are in the registers before that.  Row k of Z takes the
+   place of column k of R. */
 template <int ROWS>
 static __device__ __forceinline__ void
 solve(struct jacobi_pair *x, struct jacobi_shared &of, int rank_a, int rank_b)
@@ -526,12 +529,12 @@ solve(struct jacobi_pair *x, struct jacobi_shared &of, int rank_a, int rank_b)
     }
 }
 
-/* Whether all entries of Z^T Z are close to those of I.  The error of Z goes into the residual as a
-   whole if one value is by far the largest, so half of the bound on orthogonality is allowed.
+/* Whether all entries of Z^T Z are close to those of I.  If one value is by far the largest, the
+   whole error of Z goes into the residual, so half of the bound on orthogonality is allowed.
 
-   A thread lets its columns meet those of the thread that is d places further in a ring of
+   A thread multiplies its columns by those of the thread that is d places further in a ring of
    PAIR_LANES.  Since a product of two columns is needed only once, half of the ring is enough.
-   Columns and rows behind c are zero, or the matrix is refused already.  NaN is not close. */
+   Columns and rows from c on are zero, or the matrix is refused already.  NaN is not close. */
 static __device__ __forceinline__ bool
 is_orthogonal(struct jacobi_pair *x, const struct jacobi_shared &of, int r, int c, int lane)
 {
@@ -573,7 +576,7 @@ static __device__ __forceinline__ void
 unfactor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, const real *reflectors)
 {
     const int last = (c < FIRST + PAIR_STEPS ? c : FIRST + PAIR_STEPS) - 1;
-    real first = 0, second = 0; /* entries of the next reflector, which are on their way */
+    real first = 0, second = 0; /* entries of the next reflector, prefetched */
 
     if (reflectors != NULL && last >= FIRST) {
         first = reflectors[last * PAIR_ORDER + lane];
@@ -609,8 +612,8 @@ unfactor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, const
     }
 }
 
-/* Finds the signs of vectors, by those on the left of A: this thread's, or, if W is A's transpose,
-   those of Z of the same ranks.  placed: else all are 1. */
+/* Finds the signs of vectors, by the left vectors of A: those of this thread, or, if W is A's
+   transpose, those of Z of the same ranks.  Not `placed`: all signs are 1. */
 static __device__ __forceinline__ void
 find_signs(const struct jacobi_pair &x, struct jacobi_shared &of, bool placed, bool wide,
            int rank_a, int rank_b)

@@ -13,7 +13,7 @@ enum {
     PLACE_ONCE = 8 /* vectors that are read at once */
 };
 
-/* Vector j of r entries, the first c in the order of the values; extra: those behind. */
+/* Vector j of r entries: the first c in the order of the values, later ones from `extra`. */
 static __device__ __forceinline__ real *
 basis_vector(const struct jacobi_batch &q, real *extra, int64_t matrix, int j)
 {
@@ -31,7 +31,7 @@ other_vector(const struct jacobi_batch &q, int64_t matrix, int j)
 /* ---- any matrices ---- */
 
 /* `count` vectors from rank `first` on, [n][count] or, if `rows`, [count][n]: those of r entries,
-   or (v) those of c, or the others of a matrix that is flipped. */
+   or, if `v`, those of c; the other way round for a flipped matrix, which is square. */
 static __global__ void
 __launch_bounds__(PLACE_THREADS)
     place_vectors_kernel(struct jacobi_batch q, real *extra, int v, int first, int count, int rows,
@@ -79,7 +79,7 @@ out:
 
 /* ---- by the threads of jacobi_pairs.h, in its kernel ---- */
 
-/* The value of that rank. */
+/* Writes the value of that rank, if it is wanted. */
 static __device__ __forceinline__ void
 write_value(const struct jacobi_batch &q, const struct jacobi_results &to, int64_t matrix,
             bool placed, int rank, real value)
@@ -94,7 +94,7 @@ write_value(const struct jacobi_batch &q, const struct jacobi_results &to, int64
 
 /* Writes `count` vectors of n entries from rank `first` on to [count][n] if `rows`, or [n][count].
    Entry i of the vector of rank j is sign[j] from[j vector + i entry].  LANES threads do that;
-   there are no more than MOST vectors, nor entries. */
+   there are at most MOST vectors, and at most MOST entries. */
 template <int LANES, int MOST>
 static __device__ __forceinline__ void
 write_vectors(const real *from, const real *sign, int vector, int entry, int first, int count,
@@ -117,8 +117,8 @@ write_vectors(const real *from, const real *sign, int vector, int entry, int fir
 
 /* ---- matrices up to WARP x WARP ---- */
 
-/* Entry `lane` of vectors j to j + PLACE_ONCE - 1, those of r entries if `longer`; zeros behind
-   `count` vectors of `size` entries.  All reads are on their way before the results are used. */
+/* Entry `lane` of vectors j to j + PLACE_ONCE - 1, those of r entries if `longer`; zeros beyond
+   `count` vectors of `size` entries.  All loads are in flight before the first result is used. */
 static __device__ __forceinline__ void
 read_vectors(const struct jacobi_batch &q, real *extra, bool longer, int64_t matrix, int j,
              int first, int count, int size, real x[PLACE_ONCE])
@@ -135,8 +135,8 @@ read_vectors(const struct jacobi_batch &q, real *extra, bool longer, int64_t mat
     }
 }
 
-/* All results in one pass, with the signs that tsvdi_cuda_dense_finish() gives to others.  refused:
- * only those that jacobi_pairs.h refused. */
+/* All results in one pass, with the signs that tsvdi_cuda_dense_finish() gives to larger matrices.
+   refused: only matrices that jacobi_pairs.h refused. */
 static __global__ void
 __launch_bounds__(PLACE_SMALL_THREADS)
     place_small_kernel(struct jacobi_batch q, real *extra, struct dense_shape shape,

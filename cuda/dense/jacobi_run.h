@@ -1,12 +1,12 @@
 /*
  * One-sided Jacobi on the device: what its kernels share.
  *
- * They rotate the columns of W, r x c, themselves; the CPU does the same behind a QR decomposition
+ * They rotate the columns of W, r x c, themselves; the CPU does the same after a QR decomposition
  * (csrc/cpu/dense/jacobi.h), and so does jacobi_pairs.h.  W is the tall form of A as it is, without
  * a scale; of a square A each matrix of a batch is replaced by its transpose, if jacobi_by_rows()
- * says so.  In the end X = W J has orthogonal columns
- * s_j u_j, and J has the other vectors: the product of the rotations, if it is W that they rotate.
- * Columns may be in any order: `order` tells their ranks.
+ * says so.  In the end X = W J has orthogonal columns s_j u_j, and J has the other vectors: the
+ * product of the rotations, if it is W that they rotate.  Columns may be in any order: `order`
+ * tells their ranks.
  */
 #ifndef TSVDI_CUDA_DENSE_JACOBI_RUN_H
 #define TSVDI_CUDA_DENSE_JACOBI_RUN_H
@@ -28,13 +28,13 @@ struct jacobi_batch {
     int *order;               /* [count][c] out: the columns in the order of their values */
     int *rank;                /* [count] out: how many values are not zero */
     real *reflectors;         /* [count][c][PAIR_ORDER] workspace of jacobi_pairs.h */
-    bool *refused;            /* [count] by jacobi_pairs.h, to be done yet */
+    bool *refused;            /* [count] out of jacobi_pairs.h: left to jacobi_warp.h */
     const char *kind;         /* [count] */
     struct jacobi_made *made; /* [count] out */
 };
 
 /* Where the results that the caller wants are made.  All arrays are device memory.  jacobi_pairs.h
-   places results itself if all vectors belong to values; u is NULL for it if it must not. */
+   places results itself if all vectors belong to values; else it gets u NULL. */
 struct jacobi_results {
     int wide;     /* 1: W is A's transpose */
     int first, k; /* the ranks first .. first + k - 1 */
@@ -42,7 +42,7 @@ struct jacobi_results {
     real *u, *vh; /* [count][u_rows][u_columns], [count][v_rows][v_columns] of dense_shape */
 };
 
-/* A column's norm is kept, with the entries, within these bounds. */
+/* Where the norm of a column leaves these bounds, the column is scaled by a power of two. */
 #define JACOBI_NORM_LEAST r_pow2(-10)
 #define JACOBI_NORM_MOST r_pow2(10)
 

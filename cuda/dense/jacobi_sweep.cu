@@ -5,16 +5,16 @@
  * (csrc/cpu/dense/sweeps.c).  A round has three steps, each for all of its pairs of blocks at once:
  *
  *     gram    G = Y^T Y of the columns Y of a pair
- *     meet    rotations on G, in shared memory, as long as it takes each two columns of the pair to
- *             meet once; they are gathered in an orthogonal factor I + M
+ *     meet    rotations on G, in shared memory, until each two columns of the pair have met once;
+ *             their product is an orthogonal factor I + M
  *     mix     Y := Y + Y M, and the same for the vectors
  *
- * A pair whose columns are orthogonal already is passed over after the first step.
+ * A pair whose columns are orthogonal already is skipped after the first step.
  *
  * G is that of kept columns, and so is M: with f_k the exponent of column k, the vectors are
  * multiplied by I + diag(2^f) M diag(2^-f).  I + M is never formed, as rounding its diagonal would
- * make columns longer (math/jacobi.h).  What rounding errors do to G makes rotations a little less
- * good, and no more: norms and cosines are found anew from the columns in each round.
+ * make columns longer (math/jacobi.h).  Rounding errors of G only make rotations less exact:
+ * norms and cosines are found anew from the columns in each round.
  */
 #include <limits.h>
 
@@ -24,12 +24,12 @@ enum {
     BLOCK = 32,                    /* columns of a block */
     PAIR = 2 * BLOCK,              /* columns of a pair of blocks */
     EDGE = 4,                      /* rows and columns of a thread's part of a product */
-    ONCE = 16 / (int)sizeof(real), /* numbers that it reads at once, EDGE or fewer */
-    APART = PAIR / EDGE * ONCE,    /* numbers between them and the next ones that it reads */
+    ONCE = 16 / (int)sizeof(real), /* numbers of its 16-byte loads, EDGE or fewer */
+    APART = PAIR / EDGE * ONCE,    /* numbers between two of these loads */
     TILES = PAIR / EDGE,
     GRAM_TILES = TILES * (TILES + 1) / 2, /* on and above the diagonal */
-    GRAM_THREADS = 160,                   /* whole warps for these */
-    GRAM_ROWS = 32,                       /* rows that are summed by themselves */
+    GRAM_THREADS = 160,                   /* whole warps, for GRAM_TILES */
+    GRAM_ROWS = 32,                       /* rows of a partial sum */
     GRAM_STRIDE = PAIR + ONCE,
     GRAM_FILL = 8, /* blocks of threads for each multiprocessor.  Not measured */
     MEET_THREADS = 512,
@@ -40,13 +40,13 @@ enum {
     FACTOR_BYTES = PAIR * PAIR * sizeof(real) /* of G, M or Y */
 };
 
-/* From this sweep on, more of a cosine is left.  Of two columns whose norms agree up to the
-   rounding errors of the norms, the rotation is known no better than that: what it leaves of a
-   cosine can be above the tolerance again, sweep after sweep. */
+/* From this sweep on the tolerance is larger.  If the norms of two columns agree up to their
+   rounding errors, the rotation is known no better than that: the cosine that it leaves can be
+   above the tolerance again, sweep after sweep. */
 enum { PATIENCE = 16 };
 static const real PATIENCE_OVER = 4; /* times the tolerance */
 
-/* So many rounds times entries of X pass between two questions to the caller: about 0.1 s. */
+/* Rounds times entries of X between two questions to the caller: about 0.1 s. */
 static const double ASK_ENTRIES = 2e10;
 
 /* A round.  All arrays are device memory. */
@@ -57,16 +57,16 @@ struct jacobi_round {
     int gram_parts, mix_parts;
     int64_t gram_rows, mix_rows; /* of a part */
     real tolerance, noise;
-    real *gram;                /* [pairs][gram_parts][PAIR][PAIR] of parts up to a column's */
+    real *gram;                /* [pairs][gram_parts][PAIR][PAIR] for part_of(i) <= part_of(j) */
     real *mix_x, *mix_v;       /* [pairs][PAIR][PAIR] */
     real *factor;              /* [pairs][PAIR] of the columns themselves: a power of two, or 0 */
     int *busy;                 /* [pairs] 1: columns change; 2: vectors do too */
     unsigned long long *turns; /* [2] of the sweep: rotations, and pairs of blocks with some due */
 };
 
-/* Part `part` of the numbers of a line is those that a thread has.  They are ONCE of them side by
-   side, and others APART from these: so neighbouring threads read neighbouring memory, of which no
-   two want the same bank. */
+/* The numbers of a line that a thread has are one `part` of it: runs of ONCE numbers, each APART
+   after the one before.  So neighbouring threads read neighbouring memory, without conflicts of
+   banks. */
 struct edge {
     real at[EDGE];
 };
@@ -235,7 +235,7 @@ find_blocks(const struct jacobi_round &q, int i, int *low, int *high)
     *high = a < b ? b : a;
 }
 
-/* The column of X that is column k of a pair; there is none from n on. */
+/* The column of X that is column k of a pair; if it is n or more, the pair lacks it. */
 static __device__ __forceinline__ int64_t
 column_of(int low, int high, int k)
 {
@@ -273,7 +273,7 @@ __launch_bounds__(GRAM_THREADS) gram_kernel(const __grid_constant__ struct jacob
     for (int64_t at = begin; at < end; at += GRAM_ROWS) {
         real sum[EDGE][EDGE] = {};
 
-        __syncthreads(); /* all have done with y */
+        __syncthreads(); /* all have read y */
         for (int k = me; k < GRAM_ROWS * PAIR; k += GRAM_THREADS) {
             const int i = k % GRAM_ROWS, l = k / GRAM_ROWS;
             const int64_t j = column_of(low, high, l);
@@ -323,11 +323,11 @@ struct meeting_pair {
     struct meeting_step step[2]; /* by turns */
 };
 
-/* Bytes of shared memory that it takes, at most: the compiler rounds them up. */
+/* Bytes of shared memory of struct meeting_pair, at most: the compiler rounds them up. */
 enum { MEET_FIXED = (sizeof(struct meeting_pair) + 255) / 256 * 256 };
 
-/* Column k as it comes: its norm, its scale, and whether it is left at all.  Returns whether it
-   changes. */
+/* Finds norm, factor and exponent of column k of a pair, column j of X, from the diagonal of G.  If
+   it is no more than rounding errors its factor is 0.  Returns whether it changes. */
 static __device__ __forceinline__ bool
 receive_column(const struct jacobi_round &q, struct meeting_pair *p, int64_t j, int k)
 {
@@ -490,7 +490,7 @@ __launch_bounds__(MEET_THREADS)
             turn_gram(&p, step);
         }
         __syncthreads();
-        if (me < WARP && i + 1 < PAIR - 1) { /* one warp is a step ahead of the others */
+        if (me < WARP && i + 1 < PAIR - 1) { /* warp 0 prepares the next step meanwhile */
             find_turns(q, &p, i + 1, &p.step[(i + 1) % 2]);
         } else if (me >= WARP && step.turns > 0) {
             turn_mix(&p, step);
@@ -515,8 +515,8 @@ __launch_bounds__(MEET_THREADS)
     }
 }
 
-/* Y := Y diag(factor) + Y M in a part of the rows; blockIdx.y = 1: the vectors, which no factors
-   change. */
+/* Y := Y diag(factor) + Y M in a part of the rows; blockIdx.y = 1: the vectors, whose factors
+   are 1. */
 static __global__ void
 __launch_bounds__(MIX_THREADS) mix_kernel(const __grid_constant__ struct jacobi_round q)
 {
@@ -542,7 +542,7 @@ __launch_bounds__(MIX_THREADS) mix_kernel(const __grid_constant__ struct jacobi_
     for (int64_t at = begin; at < end; at += MIX_ROWS) {
         real sum[EDGE][EDGE] = {};
 
-        __syncthreads(); /* all have done with y */
+        __syncthreads(); /* all have read y */
         for (int k = me; k < MIX_ROWS * PAIR; k += MIX_THREADS) {
             const int i = k % MIX_ROWS;
             const int64_t j = column_of(low, high, k / MIX_ROWS);
@@ -583,8 +583,8 @@ __launch_bounds__(MIX_THREADS) mix_kernel(const __grid_constant__ struct jacobi_
 
 /* ---- the sweeps ---- */
 
-/* Rows of a part, a multiple of `unit`, if each of so many pairs is cut up so that all
-   multiprocessors have `fill` blocks of threads; the number of parts to *parts. */
+/* Rows of a part, a multiple of `unit`, if each of `pairs` pairs is cut into parts so that every
+   multiprocessor has `fill` blocks of threads; the number of parts to *parts. */
 static int64_t
 share_rows(const struct cuda_call *call, int64_t n, int64_t pairs, int fill, int64_t unit,
            int *parts)

@@ -10,7 +10,8 @@
  * other meet, and then all but the first go on by one place in a ring: along the top, and back
  * along the bottom (Brent & Luk, SIAM J. Sci. Stat. Comput. 6 (1985)).  After G - 1 rounds each
  * pair has met, and the columns are back.  A place is a register, so the loop over the rounds need
- * not be unrolled, and a move is no more than where a result is written.
+ * not be unrolled, and a move costs nothing: results are written to the registers of the next
+ * places.
  *
  * A rotation is applied as three shears, one fused operation an entry each: for the upper column a
  * and the lower one b, whatever the sign of s,
@@ -30,17 +31,17 @@
 
 enum {
     JACOBI_WARP_THREADS = 64,
-    /* Columns have scales 2^(JACOBI_STEP i), so that most pairs have the same one, and X takes the
-       shears of J: in float64 all pairs of a matrix that is not badly graded. */
+    /* Columns have scales 2^(JACOBI_STEP i).  So most pairs have equal scales, and X takes the same
+       shears as J: in float64 all pairs of a matrix that is not badly graded. */
     JACOBI_STEP = TSVD_SINGLE ? 12 : 192,
-    /* Norms are kept between 2^-JACOBI_FAR and 2^JACOBI_FAR: a step brings the largest entry, or
-       the norm, up to half a step from 1, and a norm is at most sqrt(32) times the largest entry
-       and that twice its power. */
+    /* Norms are kept between 2^-JACOBI_FAR and 2^JACOBI_FAR: scaling brings the largest entry, or
+       the norm, to 2^(JACOBI_STEP / 2) from 1 at most.  A norm is at most sqrt(32) times the
+       largest entry, and that is at most twice its power of two. */
     JACOBI_FAR = JACOBI_STEP / 2 + 4
 };
 
-/* Blocks of a multiprocessor with 65536 registers, for threads that hold so many entries.  It
-   leaves a thread 168, 128 or 96 registers, which is just enough. */
+/* Blocks of a multiprocessor with 65536 registers, for threads that hold `numbers` entries.  A
+   thread gets 168, 128 or 96 registers, which just suffice for the entries and all else. */
 static constexpr int
 jacobi_warp_blocks(int numbers)
 {
@@ -62,7 +63,7 @@ struct jacobi_column {
 /* Where a column stands in a round. */
 struct jacobi_place {
     int along; /* in the ring: 1 .. G - 1, of column 0: 0 */
-    int meets; /* the column that it meets; its own number stands for column 0 */
+    int meets; /* the column that it meets; its own number means column 0 */
 };
 
 /* The shears of a pair, of the upper column a and the lower one b. */
@@ -80,9 +81,9 @@ template <int G> struct jacobi_warp {
 
 /* ---- short arithmetic ----
  *
- * Divisions and roots that branch would keep a thread from working on several operands at once.
- * These take an approximation of 20 bits or more and a step of third order, for normal numbers
- * whose reciprocal is one.  Of other numbers NaN may come. */
+ * Divisions and roots that branch would keep a thread from having several of them in flight.  These
+ * functions take an approximation of 20 bits or more and a step of third order, for normal numbers
+ * whose reciprocal is normal too.  For other numbers the result may be NaN. */
 
 static __device__ __forceinline__ real
 short_reciprocal(real x)
@@ -183,9 +184,10 @@ enum jacobi_gather {
     LARGEST  /* of place i: the largest magnitude */
 };
 
-/* Of `COUNT` numbers from `FIRST` on: number i over the threads, in each thread lane with lane /
-   STEP % COUNT == i.  The halves that a thread does not need go to one that does, so that in each
-   step half as many numbers are left. */
+/* Of COUNT numbers from number FIRST on, a lane gets number FIRST + lane % COUNT, combined over the
+   lanes that differ from it in these bits of `lane`.  For DOTS lane / 2 stands for lane.  In each
+   step a lane sends the half of its numbers that it does not need to a lane that does, so that half
+   as many are left. */
 template <int G, enum jacobi_gather WHAT, int FIRST, int COUNT>
 static __device__ __forceinline__ real
 gather(const struct jacobi_row<G> &x, int lane)
@@ -208,7 +210,7 @@ gather(const struct jacobi_row<G> &x, int lane)
     }
 }
 
-/* The product of the two columns at place lane / 2. */
+/* The product of the two columns of pair lane / 2. */
 template <int G>
 static __device__ __forceinline__ real
 gather_dots(const struct jacobi_row<G> &x, int lane)
@@ -220,8 +222,8 @@ gather_dots(const struct jacobi_row<G> &x, int lane)
 
 /* ---- columns ---- */
 
-/* Multiplies columns by factors of which the threads have those of their columns.  of: the factors
-   of this matrix, shared. */
+/* Multiplies columns by factors; a thread has that of the column of its number.  of: shared scratch
+   for the factors of this matrix. */
 template <int G>
 static __device__ __forceinline__ void
 scale_columns(struct jacobi_row<G> *x, real *of, int place, real factor)
@@ -266,7 +268,8 @@ group_count(int x)
     return x;
 }
 
-/* Whether the rows of a square matrix shall be its columns.  most: of this thread's column. */
+/* Whether a square matrix is to be replaced by its transpose.  most: the largest magnitude of this
+   thread's column. */
 template <int G>
 static __device__ __forceinline__ bool
 goes_by_rows(struct jacobi_row<G> &x, real most)
@@ -286,8 +289,8 @@ goes_by_rows(struct jacobi_row<G> &x, real most)
     return jacobi_by_rows({count, sum}) != 0;
 }
 
-/* Brings the columns to where their squares neither overflow nor underflow.  most: of this thread's
-   column. */
+/* Scales the columns so that their squares neither overflow nor underflow.  most: the largest
+   magnitude of this thread's column. */
 template <int G>
 static __device__ __forceinline__ void
 begin_columns(struct jacobi_row<G> *x, struct jacobi_column *own, real *of, int lane, real most)
@@ -303,9 +306,9 @@ begin_columns(struct jacobi_row<G> *x, struct jacobi_column *own, real *of, int 
     scale_columns<G>(x, of, place, r_pow2(-own->exponent / 2));
 }
 
-/* Finds the norms of columns, and brings them to where they are kept.  A column that is no more
-   than rounding errors becomes zero.  wanted: this thread's column is one of them; begins: so does
-   a sweep. */
+/* Finds the norms of columns, and scales those whose norms are out of bounds.  A column that is no
+   more than rounding errors becomes zero.  wanted: this thread's column is one of them; begins: a
+   sweep begins. */
 template <int G>
 static __device__ __forceinline__ void
 measure_columns(struct jacobi_row<G> *x, struct jacobi_column *own, real *of, int lane, int place,
@@ -370,7 +373,7 @@ signed_as(bool minus, real x)
     return r_from_bits((real_int)((real_uint)r_bits(x) ^ (minus ? R_SIGN_BIT : 0)));
 }
 
-/* The rotation of this thread's column and the other one, by their product; the norm goes along.
+/* The rotation of this thread's column and the other one, by their product; updates own->norm.
    active: they may turn.  top: this thread's is the upper one; norm, exponent: of the other one.
    Both threads compute the same.  The formulas are those of math/jacobi.h, in which x is the longer
    column, but h, g, t and s have the other sign if that is the upper one: s is what the lower
@@ -395,7 +398,7 @@ meet_columns(struct jacobi_column *own, bool active, bool top, real dot, real no
     const real t = r * g, c = short_inverse_root(r_fma(t, t, 1));
     const real s = t * c, half = -short_reciprocal(1 + c);
     const real forward = s * scale, back = shift_top == 0 ? s : g * c * ratio;
-    const real grows = r_fma(longer ? t * r : -g, h, 1); /* the square of the norm */
+    const real grows = r_fma(longer ? t * r : -g, h, 1); /* factor of the norm's square */
     struct jacobi_meeting_of_rows meeting = {};
 
     meeting.turns = active && product > 0 && r_abs(h) > tolerance;
@@ -433,7 +436,8 @@ begin_turn(const struct jacobi_row<G> &row, const struct jacobi_shears &turn, in
     return r_fma(turn.half, row.bottom[p], row.top[p]);
 }
 
-/* The others, to where the columns go.  The first shear of the next pair has been made. */
+/* The other two shears, with results to the registers of the next places.  The first shear of the
+   next pair has been made, as its top[p + 1] is overwritten. */
 template <int G>
 static __device__ __forceinline__ void
 end_turn(struct jacobi_row<G> *row, const struct jacobi_shears &turn, int p, real first)
@@ -555,7 +559,7 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
             exponent = __shfl_sync(0xffffffffu, own.exponent, other, G);
             meeting = meet_columns(&own, active, on_top<G>(is), dot, norm, exponent, tolerance);
             made += meeting.turns;
-            __syncwarp(); /* all have read the shears of the round before */
+            __syncwarp(); /* all have read the shears of the last round */
             if (on_top<G>(is)) {
                 warp.x[pair][slot] = meeting.x;
             }

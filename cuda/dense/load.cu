@@ -1,6 +1,6 @@
 /*
  * Dense matrices from where the caller has them to W: gathered, and scaled by a power of two, which
- * the largest entry of each tells.
+ * the largest entry of each decides.
  */
 #include "dense/run.h"
 
@@ -8,7 +8,7 @@ enum {
     LOAD_ROWS = 8,
     SMALL_THREADS = 128,
     SMALL_GROUP = 4, /* threads of a small matrix, at least */
-    SMALL_LOADS = 8  /* loads that a thread has under way */
+    SMALL_LOADS = 8  /* loads that a thread has in flight */
 };
 
 /* What W is read from. */
@@ -38,8 +38,8 @@ judge(real_int most, real_int *exponent)
     return (char)ORDINARY;
 }
 
-/* How the matrices are cut into tiles: a block has one.  by_row: neighbours in a row of W are close
-   to each other in the source, and else those in a column. */
+/* How the matrices are cut into tiles: a block has one.  by_row: in the source, neighbours in a row
+   of W are closer to each other than neighbours in a column. */
 struct tiling {
     int64_t r, c, down, across;
     int by_row;
@@ -130,7 +130,7 @@ load_kernel(const __grid_constant__ struct dense_source from, const struct tilin
     }
 }
 
-/* Does all that for small matrices.  `group` threads of a warp have a matrix. */
+/* Both in one kernel, for small matrices.  `group` threads of a warp have a matrix. */
 static __global__ void
 __launch_bounds__(SMALL_THREADS)
     load_small_kernel(const __grid_constant__ struct dense_source from, int64_t count, int r, int c,
@@ -220,7 +220,8 @@ out:
 
 /* ---- from the host ---- */
 
-/* The matrices of a job as a source of bytes: `inner` entries at a distance, `outer` times. */
+/* The matrices of a job as a stream of bytes: of each, `outer` lines of `inner` entries, with their
+   strides in bytes. */
 struct gathered {
     const struct dense_source *from;
     int64_t inner, outer;
@@ -252,7 +253,7 @@ gather(const void *arg, size_t begin, size_t bytes, char *to)
     }
 }
 
-/* Whether neighbours in a row of W are closer to each other in memory than those in a column. */
+/* Whether neighbours in a row of W are closer in memory than neighbours in a column. */
 static bool
 lies_by_row(const struct dense_source *from)
 {
@@ -260,8 +261,8 @@ lies_by_row(const struct dense_source *from)
            (from->row < 0 ? -from->row : from->row);
 }
 
-/* Brings the matrices to the device as they lie, row by row to d_stage or column by column to W,
-   and tells where they are then. */
+/* Uploads the matrices in the order in which they lie: row by row to d_stage, or column by column
+   to W.  Then *from is the copy on the device. */
 static tsvd_status
 stage(struct cuda_call *call, const struct cuda_dense *run, real *d_stage,
       struct dense_source *from)

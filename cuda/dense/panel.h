@@ -1,9 +1,9 @@
 /*
- * What the kernels share that make reflectors: groups of blocks that work on a matrix together,
- * sums over them in a fixed order, and the numbers of a reflector.
+ * What the kernels that make reflectors share: groups of blocks that work on a matrix together,
+ * sums over them in a fixed order, and the scalars of a reflector.
  *
  * A kernel has several groups of equally many blocks, all resident at once (cooperative launch).  A
- * block waits only for others of its group, which are under way too.
+ * block waits only for others of its group, which are resident too.
  */
 #ifndef TSVDI_CUDA_DENSE_PANEL_H
 #define TSVDI_CUDA_DENSE_PANEL_H
@@ -31,8 +31,8 @@ reflector_of(real first, real squares)
 /* Blocks that work together, as one of them sees it. */
 struct block_group {
     int blocks, index; /* how many, and which of them this one is */
-    unsigned *arrived; /* how many have arrived at all barriers so far */
-    unsigned awaited;  /* how many will have at the last one */
+    unsigned *arrived; /* counts the arrivals at all barriers so far */
+    unsigned awaited;  /* its value once all have come to the last barrier */
 };
 
 static __device__ __forceinline__ void
@@ -83,8 +83,8 @@ group_barrier(struct block_group *group)
 }
 
 /* The sums over a warp's lanes of N numbers, a power of two; changes x.  A lane gets the number
-   lane / (WARP / N).  Each exchange halves how many a lane adds up, so that N numbers take little
-   more than one. */
+   lane / (WARP / N).  Each exchange halves how many numbers a lane adds up, so that N sums take
+   little more than one. */
 template <int N>
 static __device__ __forceinline__ real
 warp_sums(real (&x)[N])

@@ -1,8 +1,8 @@
 /*
  * Products over many terms, of which a few are summed at a time.
  *
- * Rounding errors of equal terms have the same sign and add up, to about eps / 5 a term.  What is
- * left of them in a sum of sums is that of the longest.
+ * Rounding errors of equal terms have the same sign and add up, to about eps / 5 a term.  In a sum
+ * of partial sums only the error of the longest one remains.
  */
 #ifndef TSVDI_CUDA_DENSE_PIECES_H
 #define TSVDI_CUDA_DENSE_PIECES_H

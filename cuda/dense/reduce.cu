@@ -23,21 +23,21 @@
  *     columns  v; y, r and w of the block's columns, which come through shared memory; sums of
  *              Y^T r, U^T r
  *
- * Small matrices wait for memory, and not for its bandwidth.  So a phase first asks for all that it
- * needs from other blocks, and waits once.  What its own block has made, and A, which no step
- * changes, it asks for before the barrier.  The copies of columns never pause: behind the last of a
- * step come the first of the next, and what all threads hold in registers makes room for more.
+ * Small matrices are bound by latency, not by bandwidth.  So a phase first issues all loads of what
+ * other blocks have made, and waits once.  What its own block has made, and A, which no step
+ * changes, it prefetches before the barrier.  The copies of columns never pause: after the last of
+ * a step come the first of the next, and what all threads hold in registers is overwritten at once.
  *
  * Columns that are too long for one block have the blocks of a cluster, each of which holds an
  * equal share of the rows of v, of w and of the columns.  They send one another their parts of y
- * and of row i, as messages (resident_mail.h).  What is made once for each column is the first
- * block's.
+ * and of row i, as messages (resident_mail.h).  What is made once for each column, the first
+ * block makes.
  *
- * A product then updates the trailing matrix.  What is left when that fits shared memory is
- * resident.cu's.  Several groups of blocks work on several matrices.
+ * A product then updates the trailing matrix.  When the rest fits shared memory, resident.cu
+ * reduces it.  Several groups of blocks work on several matrices.
  *
- * V X  [SLOTS][r] of each matrix: v of the panel's k-th step in slot 2 k, x in slot 2 k + 1.  Until
- *      its x comes, the last slot has the next column.
+ * V X  [SLOTS][r] of each matrix: v of the panel's k-th step in slot 2 k, x in slot 2 k + 1.  The
+ *      last slot has the next column until its x comes.
  * Y U  [c][SLOTS] of each matrix: the y's and the u's of a column in the same order
  */
 #include "cluster.h"
@@ -63,7 +63,7 @@ static __global__ void
 __launch_bounds__(DENSE_PANEL_THREADS, 1) panel_kernel(const __grid_constant__ struct panel p)
 {
     extern __shared__ __align__(16) unsigned char shared[]; /* bulk copies go there */
-    struct part &q = *(struct part *)shared; /* it would take the registers of v and w */
+    struct part &q = *(struct part *)shared; /* in registers it would displace v and w */
     struct cluster_mail<COLUMNS> *const mail =
         (struct cluster_mail<COLUMNS> *)(shared + PART_BYTES);
     const struct panel_shared s = share((real *)(mail + CLUSTER), COLUMNS);
@@ -116,7 +116,7 @@ __launch_bounds__(DENSE_PANEL_THREADS, 1) panel_kernel(const __grid_constant__ s
         __syncthreads(); /* before the next matrix's numbers */
     }
     if (CLUSTER) {
-        cluster_barrier(); /* nobody sends to a block that is gone */
+        cluster_barrier(); /* no block may exit while another one sends to it */
     }
 }
 
@@ -144,8 +144,8 @@ stage_bytes(struct panel_choice choice, int rows)
     return choice.rows > 0 ? (size_t)(choice.columns * column_room(rows)) * sizeof(real) : 0;
 }
 
-/* The first kernel of `choice` whose blocks hold so many rows of a column.  False: there is none,
-   or its columns do not fit shared memory. */
+/* The first kernel of `choice` whose blocks hold `rows` rows of a column.  False: there is none, or
+   its columns do not fit shared memory. */
 template <int N>
 static bool
 choose_kernel(const struct cuda_call *call, const struct panel_choice (&choice)[N], int rows,
@@ -160,7 +160,7 @@ choose_kernel(const struct cuda_call *call, const struct panel_choice (&choice)[
     return false;
 }
 
-/* How many matrices are under way, on groups of `blocks` blocks at most, of whole clusters. */
+/* Cuts up to `most` blocks into groups of whole clusters: how large they are, and how many. */
 static void
 share_blocks(int ranks, int64_t most, struct panel *q)
 {
@@ -235,7 +235,7 @@ choose_clusters(const struct cuda_call *call, int rows, struct panel *q,
 static struct panel_choice
 choose_launch(const struct cuda_call *call, struct panel *q)
 {
-    /* may_miss() counts on the steps between them */
+    /* may_miss() relies on the differences between their rows */
     static const struct panel_choice choice[] = {
 #if TSVD_SINGLE
         {panel_kernel<4, 4, 0>, 4, 4, 0},
@@ -271,7 +271,7 @@ choose_launch(const struct cuda_call *call, struct panel *q)
     return chosen;
 }
 
-/* How many stages fit beside so many bytes. */
+/* How many stages fit shared memory next to `bytes` other bytes. */
 static int
 stages_beside(const struct cuda_call *call, size_t bytes, size_t stage)
 {
@@ -284,7 +284,7 @@ stages_beside(const struct cuda_call *call, size_t bytes, size_t stage)
     return stages;
 }
 
-/* For as many blocks and groups as any panel has. */
+/* Arrays for as many blocks and groups as any panel has. */
 static size_t
 lay_out(const struct cuda_call *call, struct panel *q, char *base)
 {
@@ -314,10 +314,10 @@ tsvdi_cuda_dense_reduce_bytes(const struct cuda_call *call, int64_t r, int64_t c
     return lay_out(call, &q, NULL) + tsvdi_cuda_dense_resident_bytes(call, r, count);
 }
 
-/* Chooses the columns that stay in a cache of so many bytes.  They are an equal share of each
-   block's columns, evenly spread over a step, so that the cache and the memory are read at the same
-   time.  The next column of a block adds kept / 2^32 turns of a circle, and that of the next block
-   about a golden section of one. */
+/* Chooses the columns that stay in `bytes` bytes of cache.  They are an equal share of each block's
+   columns, evenly spread over a step, so that the cache and the memory are read at the same time.
+   On a circle of 2^32, column l is `kept` after the column before it of its block, and about a
+   golden section of the circle after column l - 1. */
 static void
 keep_columns(struct panel *q, int64_t bytes)
 {
@@ -347,7 +347,7 @@ launch_panel(struct cuda_call *call, struct panel q)
 
     CUDA_TRY(call, cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, call->device));
     keep_columns(&q, (int64_t)cache * DENSE_CACHE_PERCENT / 100);
-    /* Three stages come before the slice, and others behind it.  Not measured. */
+    /* Three stages of copies take precedence over the slice, more stages do not.  Not measured. */
     q.slice =
         least + slice <= (size_t)call->shared_most && (beside == most || beside >= 3) ? longest : 0;
     q.stages = q.slice > 0 ? beside : most;
@@ -360,7 +360,7 @@ out:
     return ret;
 }
 
-/* A -= V Y^T + X U^T behind the panel. */
+/* A -= V Y^T + X U^T in the trailing matrix. */
 static tsvd_status
 update(struct cuda_call *call, const struct panel *q)
 {
@@ -405,7 +405,7 @@ tsvdi_cuda_dense_reduce(struct tsvd_context *ctx, const struct dense_reduction *
         if (q.end < q.c) {
             TSVD_TRY(update(call, &q));
         }
-        /* no more than two panels are queued, or check() would be asked too early */
+        /* at most two panels are queued: else check() would run long before them */
         CUDA_TRY(call, cudaEventSynchronize(call->mark[turn]));
         CUDA_TRY(call, cudaEventRecord(call->mark[turn], call->stream));
         TSVD_TRY(tsvdi_check(ctx, 0));

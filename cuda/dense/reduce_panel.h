@@ -15,9 +15,9 @@ enum {
     LAST = SLOTS - 1,
     EACH = SLOTS / WARPS, /* slots of a warp, a power of two */
     MOST_SHARES = 16,     /* threads, at most, that share a row of the slice */
-    IN_FLIGHT = 44,       /* parts of w that a thread asks for at once.  Three threads of a row then
-                             ask for those of 132 blocks.  Not measured. */
-    CHUNKS = 5,           /* parts of a slot that a thread asks for */
+    IN_FLIGHT = 44,       /* loads of parts of w that a thread has in flight: three threads of a row
+                             then have those of 132 blocks.  Not measured. */
+    CHUNKS = 5,           /* parts of a slot that a thread loads */
     MOST_BLOCKS = CHUNKS * WARP,
     MOST_RANKS = 8 /* blocks of a cluster that every device with clusters can run */
 };
@@ -31,18 +31,18 @@ struct panel {
     int begin, end;              /* its columns */
     int blocks, groups;          /* of a group; of the grid */
     int ranks, clusters;         /* blocks of a cluster; clusters of a group */
-    int stages;                  /* how many groups of columns are on their way; 0: none */
+    int stages;                  /* of the ring of copies; 0: there is none */
     int slice;                   /* rows of the longest slice, if it is kept in shared memory */
     unsigned spread, kept;       /* column l stays in the L2 cache if l spread mod 2^32 < kept */
     real *w;                     /* [count][c][r] */
     real *tau_q, *tau_p, *d, *e; /* [count][c] */
-    real *vx, *yu;               /* [count] as above */
+    real *vx, *yu;               /* [count] as in reduce.cu */
 
     /* Of each group of blocks. */
     real *row;          /* [c] the row r */
     real *sums;         /* [clusters][r] parts of w */
     real *left, *right; /* [SLOTS][blocks] parts of V^T a, X^T a, and [SLOTS][clusters] of Y^T r,
-                           U^T r.  The last slot is that of the sum of squares behind the first
+                           U^T r.  The last slot is that of the sum of squares after the first
                            entry */
     unsigned *arrived;  /* [1] zero */
 };
@@ -66,13 +66,13 @@ enum { PART_BYTES = (sizeof(struct part) + DENSE_STAGES * sizeof(uint64_t) + 15)
 /* What the blocks of a cluster send one another in a visit, in shared memory; [2] by turns. */
 template <int COLUMNS> struct cluster_mail {
     struct message sum[2][COLUMNS][MOST_RANKS]; /* each block's part of y */
-    struct message row[2][COLUMNS];             /* row i, less what is taken off it */
+    struct message row[2][COLUMNS];             /* row i of A - V Y^T - X U^T */
 };
 
 /* Sums of a visit: [2] by turns. */
 struct visit_sums {
     real *column; /* [2][COLUMNS][WARPS] parts of y */
-    real *first;  /* [2][COLUMNS][4] row i of the column, and parts of what is taken off it */
+    real *first;  /* [2][COLUMNS][4] row i of A, and parts of row i of V Y^T + X U^T */
 };
 
 /* What a block keeps in shared memory. */
@@ -98,7 +98,7 @@ share(real *x, int columns)
     return {x, x + SLOTS, x + 2 * SLOTS, {sums, first}, first + 2 * columns * 4};
 }
 
-/* The first row of a block's slice; that of the block behind the last is r. */
+/* The first row of a block's slice; that of the block after the last is r. */
 static __device__ __forceinline__ int
 slice_begin(const struct panel &p, int block)
 {
@@ -147,22 +147,23 @@ part_of(const struct panel &p, int64_t m, int group, int block, real *near)
     return q;
 }
 
-/* The cluster's first column behind column i; own: its first that is not before i. */
+/* The cluster's first column after column i; own: its first that is not before i. */
 static __device__ __forceinline__ int
 behind(const struct panel &p, int own, int i)
 {
     return own > i ? own : own + p.clusters;
 }
 
-/* Sets an entry of V X in the slice. */
+/* Sets an entry of V X in the slice.  Without a copy in shared memory q.near is an alias of q.vx,
+   and both stores are the same. */
 static __device__ __forceinline__ void
 keep(const struct panel &p, const struct part &q, int slot, int place, real x)
 {
-    q.near[slot * q.ld + place] = x; /* this and the next are the same if nothing is kept near */
+    q.near[slot * q.ld + place] = x;
     q.vx[(int64_t)slot * p.r + q.low + place] = x;
 }
 
-/* Asks for the parts of the first `used` slots and of the last, of so many blocks or clusters. */
+/* Issues the loads of the first `used` slots and of the last, each of `blocks` parts. */
 static __device__ __forceinline__ void
 ask_slots(const real *part, int blocks, int used, real (&x)[EACH][CHUNKS])
 {
@@ -181,7 +182,7 @@ ask_slots(const real *part, int blocks, int used, real (&x)[EACH][CHUNKS])
     }
 }
 
-/* Their sums over the blocks. */
+/* The sums of these parts over the blocks, to `to`. */
 static __device__ __forceinline__ void
 sum_slots(const real (&x)[EACH][CHUNKS], real *to)
 {
@@ -202,7 +203,7 @@ sum_slots(const real (&x)[EACH][CHUNKS], real *to)
     }
 }
 
-/* Asks for a thread's parts of w in a row of the slice, from cluster `first` on. */
+/* Issues the loads of a thread's parts of w in a row of the slice, from cluster `first` on. */
 static __device__ __forceinline__ void
 ask_row(const struct panel &p, const struct part &q, int first, int place, real (&x)[IN_FLIGHT])
 {
@@ -217,7 +218,7 @@ ask_row(const struct panel &p, const struct part &q, int first, int place, real 
     }
 }
 
-/* The sum of a thread's parts, of which it has asked for the first. */
+/* The sum of a thread's parts of w.  ask_row() has loaded the first of them to x. */
 static __device__ __forceinline__ real
 sum_row(const struct panel &p, const struct part &q, int share, int place, real (&x)[IN_FLIGHT])
 {
@@ -236,7 +237,7 @@ sum_row(const struct panel &p, const struct part &q, int share, int place, real 
     }
 }
 
-/* What a thread does before it waits for the phase of the rows. */
+/* What a thread prefetches before the barrier that comes before the phase of the rows. */
 struct ahead {
     int share, line; /* which of the threads of a row, and of the rows, it is */
     int column;      /* its first column: only a cluster's first block has any, as it has made r

@@ -72,9 +72,9 @@ sum_lanes(real x)
     return x;
 }
 
-/* Sums over the block, for a visit: a thread's shares of the sums of the columns, and of what is
-   taken off row i of the column that it has a slot of.  Row i itself is there already.  A lane gets
-   the sum of its column, and row i less what is taken off it. */
+/* Sums over the block, for a visit.  sum: the thread's share of the sum of each column; off: its
+   share of row i of V Y^T + X U^T, in the column that it has a slot of.  Row i of A is in s.first
+   already.  A lane gets *y, the sum of its column, and *r, row i of A - V Y^T - X U^T. */
 template <int COLUMNS>
 static __device__ __forceinline__ void
 sum_block(const struct visit_sums &s, int turn, real (&sum)[COLUMNS], real off, real *y, real *r)
@@ -206,7 +206,7 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
               int begin, real mine, unsigned &visit)
 {
     constexpr int HELD = rows_held(ROWS, COLUMNS);
-    /* what is filled again as soon as all threads hold it */
+    /* the part of a stage that is filled again as soon as all threads hold it in registers */
     constexpr int early = !COLUMNS_BULK ? 0 : HELD < ROWS ? HELD * DENSE_PANEL_THREADS : ALL_ROOM;
     const int t = (int)threadIdx.x, threads = DENSE_PANEL_THREADS, slot = t % SLOTS;
     const int done = i - p.begin, used = 2 * done, rows = CLUSTER ? q.length : p.r - p.begin;
@@ -283,7 +283,7 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
                 stage[k] = ring.stage + ring.now * ring.size + k * (ring.size / COLUMNS) + t +
                            column_shift(q.start + (unsigned)column * (unsigned)p.r);
             } else {
-                stage[k] = stage[0]; /* what a visit lacks is the first column, times zero */
+                stage[k] = stage[0]; /* not in the visit: the first column, with r = 0 */
             }
             if (t == done) {
                 s.visit.first[(turn * COLUMNS + k) * 4] = stage[k][0];

@@ -34,10 +34,10 @@ enum {
     TRIANGLE_THREADS = 256,
     TRIANGLE_LINES = 8, /* rows of a product that threads have at once */
     SUM_LINES = 8,
-    ALIGNED = 8,        /* rows of V are a multiple of so many numbers */
-    PART_TILE = 64,     /* rows and columns of a product that a multiprocessor is counted with */
+    ALIGNED = 8,        /* the length of V's rows is a multiple of this */
+    PART_TILE = 64,     /* rows and columns of a product for one multiprocessor, as an estimate */
     ROUNDING = 8 * 256, /* bytes: cut() rounds the sizes of eight arrays up */
-    LONG = 8            /* a product over so many times more terms than it has rows is cut */
+    LONG = 8            /* a product with LONG times as many terms as rows and columns is cut */
 };
 
 static int64_t
@@ -58,8 +58,8 @@ aligned(int64_t n)
     return (n + ALIGNED - 1) / ALIGNED * ALIGNED;
 }
 
-/* Into how many parts the products over many terms are cut that become `count` matrices, rows x
-   columns.  Else few multiprocessors would have work. */
+/* How many parts the terms of `count` products, rows x columns each, are cut into.  Uncut, few
+   products over many terms would keep few multiprocessors busy. */
 static int64_t
 parts_of(int64_t rows, int64_t columns, int64_t terms, int64_t count)
 {
@@ -77,8 +77,8 @@ struct reflect_room {
     real *parts;  /* of products over many terms */
 };
 
-/* How much work there is room for, and numbers of workspace.  More rows, reflectors, matrices or
-   vectors never take fewer numbers, but for those that count as few. */
+/* How much is worked on at once, and numbers of workspace.  More rows, reflectors, matrices or
+   vectors never take fewer numbers, leaving aside vectors that count as few. */
 struct reflect_size {
     int64_t width;      /* reflectors of a block, at most */
     int64_t reflectors; /* of all matrices that are worked on at once; `width` or more */
@@ -154,8 +154,8 @@ struct reflect_group {
     int64_t begin, end;    /* the reflectors */
     int64_t width, blocks; /* reflectors of a block, and blocks */
     int64_t entries;       /* of a vector, from `begin` on */
-    int64_t parts, each;   /* V^T V is a sum of so many products over so many entries; V has zeros
-                              behind its entries */
+    int64_t parts, each;   /* V^T V is a sum of `parts` products over `each` entries; V is
+                              padded with zeros after its entries */
     int uses_w;            /* 0: T is applied to V^T X, or X V, instead */
 };
 
@@ -170,7 +170,7 @@ gather_kernel(const __grid_constant__ struct reflect_group g, real *v)
     const int width = (int)g.width, reflectors = (int)(g.blocks * g.width);
     const real *w = g.f.w + matrix * g.f.next;
 
-    /* neighbours in memory are entries of a v, but reflectors of the u */
+    /* neighbours in memory are entries of one v, but of neighbouring u */
     for (int y = (int)threadIdx.y; y < TILE; y += COPY_ROWS) {
         const int64_t j = g.begin + left + (right ? x : y), i = g.begin + first + (right ? y : x);
         const bool there = j < g.end && i < g.f.rows;
@@ -190,8 +190,9 @@ gather_kernel(const __grid_constant__ struct reflect_group g, real *v)
     }
 }
 
-/* Doubles blocks on the diagonal of t, from HALF reflectors on.  t has T of each of them there, and
-   V^T V above.  A thread has a column of the new corner, and every TRIANGLE_LINES-th row. */
+/* Doubles the diagonal blocks of t, from HALF reflectors each, until there is one.  In t, T of each
+   block is on the diagonal, and V^T V above.  A thread has a column of the new corner, and every
+   TRIANGLE_LINES-th row. */
 template <int HALF>
 static __device__ __forceinline__ void
 double_blocks(real (*t)[DENSE_BLOCK + 1], real *product)

@@ -1,6 +1,6 @@
 /*
  * The reduction of reduce.cu for what fits the shared memory of all multiprocessors, or of the
- * blocks of a cluster: one kernel, which reads the matrix from memory once.  What it takes is
+ * blocks of a cluster: one kernel, which reads the matrix from memory once.  It is bound by
  * latency, and so a step has two exchanges between blocks and nothing else that waits.
  *
  * Block b of a group keeps the columns l with l mod blocks = b.  Step i has a, which is column i as
@@ -20,8 +20,8 @@
  *               a = A_(i+1) - v y_(i+1) - x
  *
  * Every block makes all of x and a.  A thread has the same rows in all phases, with a, v and x in
- * registers.  One more warp makes the numbers.  It works beside the others, so that those of the
- * row are there before w is.
+ * registers.  One more warp makes the numbers.  It works concurrently with the others, so that
+ * the numbers of the row are there before w is.
  *
  * The exchanges are messages (resident_mail.h).  In a cluster they go to the shared memory of the
  * block that reads them; else they are in global memory.  A block takes part in each exchange, also
@@ -176,7 +176,7 @@ __launch_bounds__(THREADS, 1) resident_kernel(const struct resident q)
         p.step = reduce<ROWS>(q, s, p);
     }
     if (q.cluster) {
-        cluster_barrier(); /* nobody sends to a block that is gone */
+        cluster_barrier(); /* no block may exit while another one sends to it */
     }
 }
 
@@ -184,7 +184,7 @@ __launch_bounds__(THREADS, 1) resident_kernel(const struct resident q)
 
 typedef void (*resident_function)(struct resident);
 
-/* The kernel for so many rows; NULL: there is none. */
+/* The kernel for `rows` rows; NULL: there is none. */
 static resident_function
 choose_kernel(int64_t rows)
 {
@@ -205,7 +205,7 @@ choose_kernel(int64_t rows)
     return NULL;
 }
 
-/* The launch with so many blocks of a matrix.  False: it does not fit. */
+/* The launch with `blocks` blocks for each matrix.  False: it does not fit. */
 static bool
 set_blocks(const struct cuda_call *call, struct resident *q, int cluster, int64_t blocks)
 {
@@ -216,7 +216,7 @@ set_blocks(const struct cuda_call *call, struct resident *q, int cluster, int64_
         q->bits++;
     }
     q->groups = (int)(call->multiprocessors / blocks);
-    if (cluster || q->count < q->groups) { /* clusters need not be there at once */
+    if (cluster || q->count < q->groups) { /* clusters need not all be resident */
         q->groups = (int)q->count;
     }
     return shared_bytes(*q) <= (size_t)call->shared_most;
@@ -257,7 +257,7 @@ has_clusters(const struct cuda_call *call, const struct resident *q)
     return cluster_runs(call, kernel, config);
 }
 
-/* How many blocks a matrix takes, and how many matrices are under way at once.  False: it does not
+/* How many blocks a matrix takes, and how many matrices are worked on at once.  False: it does not
    fit. */
 static bool
 share_blocks(const struct cuda_call *call, struct resident *q)
@@ -321,7 +321,7 @@ resident_of(const struct dense_reduction *to, int64_t begin)
     q.c = to->c;
     q.count = to->count;
     q.begin = begin;
-    q.rows = (int)(rows < most ? rows : most + 1); /* more are too many, but fit a number */
+    q.rows = (int)(rows < most ? rows : most + 1); /* more are refused; the int must not overflow */
     q.columns = (int)(to->c - begin);
     q.w = to->w;
     q.tau_q = to->tau_q;

@@ -1,7 +1,7 @@
 /*
- * Messages between blocks: a number together with the step that it belongs to.  Who waits for a
- * number reads it until the step is right, so that its way from block to block is one write and one
- * read, with no barrier.  This is what NCCL's protocol LL does.
+ * Messages between blocks: a number together with the step that it belongs to.  The reader of a
+ * number polls it until the step is right, so that it takes one write and one read from block to
+ * block, and no barrier.  This is what NCCL's protocol LL does.
  *
  * A word of 64 bits has 32 bits of a number and the step.  A read or a write of a word is atomic,
  * and a message holds all that its reader needs, so that the order of other accesses is of no
@@ -70,8 +70,8 @@ number_in(struct message m)
 #endif
 }
 
-/* x[k] = the number that arrives at from(k) in this step, or 0 if that is NULL.  All are on their
-   way at once. */
+/* x[k] = the number that arrives at from(k) in this step, or 0 if that is NULL.  All loads are in
+   flight at once. */
 template <int N, typename From>
 static __device__ __forceinline__ void
 receive(real (&x)[N], unsigned step, From from)
@@ -83,7 +83,7 @@ receive(real (&x)[N], unsigned step, From from)
         waiting = false;
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            m[k] = {}; /* else its registers would count as used ever since the last call */
+            m[k] = {}; /* else its registers would stay live from the last call on */
             if (from(k) != NULL) {
                 m[k] = look(from(k));
             }

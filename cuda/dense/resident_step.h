@@ -12,10 +12,10 @@ enum {
     ROW_WARPS = (int)ROW_THREADS / (int)WARP,
     THREADS = (int)ROW_THREADS + (int)WARP,
 
-    /* Columns that a thread has in hand at once. */
+    /* Columns that a thread works on at once. */
     GROUP = 8,
 
-    /* Rows and blocks whose parts of w a warp has in hand at once, and how often so many. */
+    /* Parts of w that a warp loads at once: of PAIR rows and SOURCES blocks, TURNS times. */
     PAIR = 2,
     SOURCES = (int)WARP / (int)PAIR,
     TURNS = 9
@@ -24,7 +24,7 @@ enum {
 /* The last columns of each of `count` matrices. */
 struct resident {
     int64_t r, c, count, begin;  /* columns `begin` .. c - 1, and as many rows as are left */
-    int rows, columns, end;      /* how many those are; how many columns are reduced */
+    int rows, columns, end;      /* how many of both; how many columns are reduced */
     int blocks, groups, cluster; /* of a group; of the grid; 1: a group is a cluster */
     int places;                  /* columns of a block, at most */
     int bits;                    /* the block owns 2^bits rows */
@@ -137,8 +137,8 @@ own_column(const struct resident &q, const struct resident_part &p, int place)
 
 /* ---- the threads that have rows ---- */
 
-/* The thread's number.  The compiler does not know it, so that it makes addresses anew in each step
-   rather than keep those of all rows in registers. */
+/* The thread's number, hidden from the compiler: so it computes addresses anew in each step, rather
+   than keep those of all rows in registers. */
 static __device__ __forceinline__ int
 this_thread(void)
 {
@@ -334,7 +334,7 @@ receive_column(const struct resident &q, const struct resident_part &p, int i,
         return k > i && k < q.rows ? p.mail.column + 2 * k + n % 2 : NULL;
     };
 
-    if (ROWS > 2) { /* many readers of all messages are in the way of those who write them */
+    if (ROWS > 2) { /* to poll all messages would slow down those who write them: first poll one */
         real one[1];
 
         receive(one, p.step, [&](int) { return from(2 * ROWS - 2); });

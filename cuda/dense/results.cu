@@ -1,5 +1,5 @@
 /*
- * From the SVD of B to that of A: what the reflectors start from, and, behind them, signs and
+ * From the SVD of B to that of A: what the reflectors start from, and, after them, signs and
  * scale.
  */
 #include "dense/run.h"
@@ -46,9 +46,9 @@ out:
     return ret;
 }
 
-/* ---- behind them ---- */
+/* ---- after the reflectors ---- */
 
-/* Of DENSE_SIGN_ROWS rows of U, the entry of largest magnitude in each column; of equals the first.
+/* Of DENSE_SIGN_ROWS rows of U, the entry of largest magnitude in each column; on a tie the first.
    A block has a tile of columns. */
 static __global__ void
 largest_kernel(const real *u, struct dense_shape shape, int64_t parts, int64_t across,
@@ -89,9 +89,9 @@ largest_kernel(const real *u, struct dense_shape shape, int64_t parts, int64_t a
     }
 }
 
-/* The factor of each vector: 1, -1, or NaN for a matrix that is not finite; and the values with the
-   scale of A (exponent NULL: they have it).  `lanes` threads of a warp look through the parts of a
-   vector. */
+/* The factor of each vector, 1 or -1; and the values with the scale of A (exponent NULL: they have
+   it), or NaN for a matrix that is not finite.  `lanes` threads of a warp look through the parts of
+   a vector. */
 static __global__ void
 __launch_bounds__(THREADS)
     factor_kernel(int64_t k, int64_t count, int64_t parts, int lanes, const real *largest,
@@ -128,8 +128,8 @@ __launch_bounds__(THREADS)
     }
 }
 
-/* Multiplies the first k columns (step = 1), or rows (step = columns), by their factors; fills what
-   belongs to a matrix that is not finite with NaN. */
+/* Multiplies the first k columns, or, by_row, rows, by their factors; fills what belongs to a
+   matrix that is not finite with NaN. */
 static __global__ void
 __launch_bounds__(THREADS) turn_kernel(int64_t rows, int64_t columns, int by_row, int64_t k,
                                        int64_t parts, const real *factor, const char *kind, real *x)
@@ -154,8 +154,8 @@ __launch_bounds__(THREADS) turn_kernel(int64_t rows, int64_t columns, int by_row
     }
 }
 
-/* Does all that for small matrices with up to WARP values.  `group` threads of a warp have a
-   matrix. */
+/* All of that in one kernel, for small matrices with up to WARP values.  `group` threads of a warp
+   have a matrix. */
 static __global__ void
 __launch_bounds__(THREADS)
     finish_small_kernel(struct dense_shape shape, int64_t count, int group, const char *kind,

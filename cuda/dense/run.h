@@ -27,28 +27,28 @@
 
 /* What a job holds.  All arrays are device memory. */
 struct cuda_dense {
-    int64_t r, c, count;         /* of the W's under work */
+    int64_t r, c, count;         /* of a W; how many W there are */
     int wide, tall, small;       /* 1: W is A's transpose; QR comes first; small.h reduces */
     int plain;                   /* 1: load() does not scale, and the values have the scale of A;
                                     exponents are found all the same */
-    int cholesky;                /* 1: QR may be that of cholesky.cu, so that Q is not applied to
-                                    other vectors than those of B */
-    int orthonormal;             /* 1: it is: w has W1, and Q of QR is W1 times mend */
+    int cholesky;                /* 1: cholesky.cu may do the QR, as Q is applied to vectors of B
+                                    only */
+    int orthonormal;             /* 1: that succeeded: w has W1, and Q of QR is W1 times mend */
     real *w;                     /* [count][c][r] the matrices, then the reflectors */
     real *top;                   /* [count][c][c] what is reduced: the triangle of QR; else w */
-    real *mend;                  /* [count][c][c] as w; only if `cholesky` */
+    real *mend;                  /* [count][c][c] I - T, column-major; only if `cholesky` */
     real *tau, *tau_q, *tau_p;   /* [count][c] of QR, and of the reduction */
     real *d, *e;                 /* [count][c] B */
     unsigned long long *largest; /* [count] bits of the largest magnitudes */
     real_int *exponent;          /* [count] */
     char *kind;                  /* [count] */
-    char *d_arrays;              /* the piece of memory that all of these lie in */
+    char *d_arrays;              /* the allocation that holds the arrays above */
     char *d_room;                /* what room() took; NULL: nothing */
     real *s, *u, *vh;            /* where the results are made; u and vh NULL: values only */
 };
 
-/* load.cu: reads the matrices to run->w.  d_stage: as large as w, if they come to the host as
-   stages() says. */
+/* load.cu: reads the matrices to run->w.  d_stage: workspace as large as w; needed only if
+   tsvdi_cuda_dense_stages() says so. */
 bool tsvdi_cuda_dense_stages(const struct dense_problem *problem);
 tsvd_status tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_job *job,
                                   const struct cuda_dense *run, real *d_stage);
@@ -58,7 +58,7 @@ struct dense_reduction {
     int64_t r, c, count;
     real *w;             /* [count][c][r] in: the matrices; out: the reflectors, as in small.h */
     real *tau_q, *tau_p; /* [count][c] out */
-    real *d, *e;         /* [count][c] out; e has a zero behind the c - 1 of each matrix */
+    real *d, *e;         /* [count][c] out; e has a zero after the c - 1 of each matrix */
 };
 
 /* reduce.cu: the reduction; workspace in bytes, d_work of that size. */
@@ -88,21 +88,21 @@ struct dense_factor {
 };
 
 /* reflectors.cu: replaces vectors x by H_begin ... H_(end-1) x, or by the transpose times x.
-   d_work: of so many bytes, for that many reflectors or fewer. */
+   d_work: the bytes for end - begin reflectors, or for more. */
 uint64_t tsvdi_cuda_dense_reflect_bytes(int64_t rows, int64_t reflectors, int64_t count,
                                         int64_t vectors);
 tsvd_status tsvdi_cuda_dense_reflect(struct tsvd_context *ctx, const struct dense_factor *f,
                                      int64_t begin, int64_t end, struct dense_small_vectors x,
                                      int transposed, char *d_work);
 
-/* tall.cu: QR of w, r x c: R to `top`, c x c, reflectors to w, and their numbers to tau. */
+/* tall.cu: QR of w, r x c: R to `top`, c x c, the reflectors to w and tau. */
 uint64_t tsvdi_cuda_dense_qr_bytes(const struct cuda_call *call, int64_t r, int64_t c,
                                    int64_t count);
 tsvd_status tsvdi_cuda_dense_qr(struct tsvd_context *ctx, const struct cuda_dense *run,
                                 char *d_work);
 
-/* cholesky.cu: the same, with W1 to w and what it is multiplied by to `mend`, if all of the
-   matrices are conditioned well enough.  Returns when that is known. */
+/* cholesky.cu: the same, with W1 to w and I - T to `mend`, if all of the matrices are conditioned
+   well enough.  Returns when that is known. */
 enum cholesky_outcome {
     CHOLESKY_MADE,
     CHOLESKY_REFUSED, /* w is as it was */
@@ -137,8 +137,8 @@ dense_shape_of(const struct dense_problem *p)
     return {k, p->rows, p->full ? p->rows : k, p->full ? p->columns : k, p->columns};
 }
 
-/* A vector on the left has the sign that makes its largest entry positive, of equal ones the first:
-   the entry is found from zero on, in order. */
+/* A left vector has the sign that makes its largest entry positive; on a tie, the first one.  This
+   finds that entry: `most` begins with 0, and the entries come in order. */
 static __device__ __forceinline__ real
 larger_entry(real most, real entry)
 {

@@ -8,7 +8,7 @@
 #include "dense/small_block.h"
 #include "dense/small_warp.h"
 
-/* A block gets so much shared memory without being asked for more. */
+/* Bytes of shared memory that a block gets without a function attribute. */
 static const int SHARED_PLAIN = 48 << 10;
 
 enum {
@@ -19,7 +19,7 @@ enum {
 
 /* ---- choices ---- */
 
-/* Threads of a warp that get a matrix with so many columns, or so many vectors. */
+/* Threads of a warp that get a matrix with `columns` columns, or vectors. */
 static int
 group_of(int64_t columns)
 {
@@ -132,7 +132,7 @@ launch_reduce_blocks(struct cuda_call *call, struct small_batch q)
                                                               : BLOCK_THREADS;
     tsvd_status ret = TSVD_OK;
 
-    /* the attribute is of the kernel, which other threads launch too: all set the same */
+    /* the attribute belongs to the kernel, which other host threads launch too: all set the same */
     CUDA_TRY(call,
              cudaFuncSetAttribute(reduce_blocks_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   call->shared_most));

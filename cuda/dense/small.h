@@ -16,19 +16,20 @@
    in the L2 cache, which is slow for a single one. */
 bool tsvdi_cuda_dense_small_fits(const struct cuda_call *call, int64_t r, int64_t c);
 
-/* Workspace of reduce() and of apply() for vectors of so many columns; 0 if none is needed. */
+/* Workspace of reduce(), and of apply() for `columns` vectors; 0 if none is needed. */
 uint64_t tsvdi_cuda_dense_small_bytes(int64_t r, int64_t c, int64_t count, int64_t columns);
 
 /*
  * Reduces each of `count` matrices: W = Q B P^T, B upper bidiagonal.
  *
- * d_w      [count][c][r] in: finite, each with its largest entry in [1, 2), or zero.  out: v_i
- * below the diagonal in column i, with an implicit 1 on it; u_i right of the superdiagonal in row
- *          i, with an implicit 1 on it.  What is left on and above these is of no meaning
+ * d_w      [count][c][r]
+ *          in: finite, each with its largest entry in [1, 2), or zero
+ *          out: v_i below the diagonal in column i, with an implicit 1 on it; u_i right of the
+ *          superdiagonal in row i, with an implicit 1 on it.  All other entries have no meaning
  * d_tau_q  [count][c] out: Q is the product of I - tau_q[i] v_i v_i^T, i ascending
  * d_tau_p  [count][c] out: P likewise; the last two are 0
  * d_d      [count][c] out: the diagonal of B
- * d_e      [count][c] out: what is right of it, and a zero behind
+ * d_e      [count][c] out: the superdiagonal of B, and one zero after it
  */
 tsvd_status tsvdi_cuda_dense_small_reduce(struct cuda_call *call, int64_t r, int64_t c,
                                           int64_t count, real *d_w, real *d_tau_q, real *d_tau_p,

@@ -1,8 +1,8 @@
 /*
  * Batches of small dense matrices: a block for each matrix.
  *
- * The reduction keeps the matrix in shared memory.  If it is too large, its first steps work on it
- * where it lies, which is mostly in the L2 cache, until what is left fits.
+ * The reduction keeps the matrix in shared memory.  If it is too large, the first steps work on it
+ * in place, mostly in the L2 cache, until what is left fits.
  *
  * Reflectors are applied PANEL at a time.  All inner products of their vectors with one vector x
  * come from one pass over x.  Those after the first reflector are corrected by the Gram matrix of
@@ -23,7 +23,7 @@
 enum {
     BLOCK_THREADS = 512, /* at most */
 
-    /* Rows of a warp's part of a pass along rows, and parts of a row. */
+    /* In a pass along rows: rows that a warp works on at once, and lanes that share a row. */
     ROW_LANES = 8,
     ROW_PARTS = (int)WARP / (int)ROW_LANES,
 
@@ -40,7 +40,7 @@ block_stride(int rows)
     return (over + BANKS - 1) / BANKS * BANKS + ROW_LANES;
 }
 
-/* Numbers of shared memory beside the matrix: the vectors and tau. */
+/* Numbers of shared memory besides the matrix: the vectors and tau. */
 static __host__ __device__ __forceinline__ int
 block_vectors(int r, int c)
 {
@@ -54,8 +54,8 @@ struct block_matrix {
     int64_t index; /* of the matrix */
     real *w;       /* the matrix, where it lies */
     real *v, *old; /* shared, [r] the left reflector of this step and of the last one */
-    real *z;       /* shared, [r] of the update that is put off */
-    real *y, *row; /* shared, [c] y and the row of that update */
+    real *z;       /* shared, [r] z of the deferred update */
+    real *y, *row; /* shared, [c] y and `row` of that update */
     real *tau;     /* shared, [1] of the left reflector */
     real scale;    /* u = (1, row scale) */
 };
@@ -219,7 +219,7 @@ make_right(const struct small_batch &q, struct block_matrix *m, int i, real *inn
 
     row_sums(*m, i, &square, inner);
     up = reflector_up(top, square);
-    if (up != 1) { /* so it is for all threads */
+    if (up != 1) { /* the same branch in all threads */
         __syncthreads();
         for (int j = i + 2 + thread; j < m->c; j += threads) {
             m->row[j] *= up;

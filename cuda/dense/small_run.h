@@ -8,8 +8,8 @@
  *     A := A - v y^T - z u^T,
  *
  * where A is what is left of the matrix, rows i.. and columns i + 1.., v the left reflector, and u
- * the right one, made from `row`.  The update is put off to step i + 1, which reads A for its own y
- * anyway.  Only the next column is updated before that, for the next v.  So a step reads A twice
+ * the right one, made from `row`.  The update is deferred to step i + 1, which reads A for its own
+ * y anyway.  Only the next column is updated before that, for the next v.  So a step reads A twice
  * and writes it once.
  *
  * Every sum has a fixed order.
@@ -35,7 +35,7 @@ struct small_job {
     int right;      /* 1: P, 0: Q */
     int ascending;  /* 1: the first reflector is applied first */
     int n;          /* entries of a vector: r, or c for P */
-    int reflectors; /* those that are not the identity by their size */
+    int reflectors; /* those of more than one entry; of one they are the identity */
     struct dense_small_vectors x;
 };
 
@@ -45,7 +45,7 @@ small_lane(void)
     return (int)threadIdx.x % WARP;
 }
 
-/* The sum over groups of `width` neighbours of a warp, the same bits in each. */
+/* The sum over groups of WIDTH neighbours of a warp, the same bits in each. */
 template <int WIDTH>
 static __device__ __forceinline__ real
 group_sum(real x)

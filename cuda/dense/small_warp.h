@@ -1,8 +1,8 @@
 /*
  * Batches of small dense matrices: a group of 4, 8, 16 or 32 threads of a warp for each matrix.
  *
- * The reduction keeps a matrix in shared memory, column-major.  To the left reflectors a thread has
- * a column, to the right ones a row: so its sums stay in a register.  Columns are an odd number of
+ * The reduction keeps a matrix in shared memory, column-major.  For left reflectors a thread has a
+ * column, for right ones a row: so its sums stay in a register.  Columns are an odd number of
  * entries apart, and both ways are free of bank conflicts.
  *
  * apply_warps_kernel() keeps the vectors in registers, one for each thread, and reads the
@@ -13,7 +13,7 @@
 
 #include "dense/small_run.h"
 
-/* LOADS: loads that a thread has under way when it copies a matrix. */
+/* LOADS: loads that a thread has in flight when it copies a matrix. */
 enum { WARPS_THREADS = 128, APPLY_THREADS = 64, LOADS = 4 };
 
 /* ---- reduction ---- */
@@ -25,8 +25,8 @@ warp_stride(int r)
     return r | 1;
 }
 
-/* Numbers of shared memory for each matrix of a block: the matrix and z.  The matrices of a warp
-   begin in banks that follow those of a column. */
+/* Numbers of shared memory for each matrix of a block: the matrix and z.  Modulo WARP the matrices
+   of a warp are `group` numbers apart, so that the groups read columns from different banks. */
 static __host__ __device__ __forceinline__ int
 warp_numbers(int r, int c, int group)
 {
@@ -99,7 +99,7 @@ store_matrix(real *w, int r, int c, int lane, const real *a)
 struct warp_matrix {
     int r, c, lane;
     real *a;   /* shared, the columns */
-    real *z;   /* shared, of the update that is put off */
+    real *z;   /* shared, z of the deferred update */
     real y, u; /* the entries of that update for column `lane` */
 };
 
@@ -278,7 +278,7 @@ struct alignas(16) pack {
 };
 
 /* Numbers of shared memory for each matrix of a block: R reflectors of R entries, their tau, and if
-   vectors are rows, a tile of them that is turned.  Matrices begin in different banks. */
+   vectors are rows, a tile to transpose them.  Matrices begin in different banks. */
 static __host__ __device__ __forceinline__ int
 apply_numbers(int order, int group, bool rows)
 {

@@ -3,7 +3,7 @@
  * is for what cholesky.cu cannot do, and where all of Q is needed.
  *
  * In a panel each block has an equal share of the rows, and a step has one barrier.  For column a
- * the sums g_l of a_row b_row over the rows behind row i, for each later column b of the panel, are
+ * the sums g_l of a_row b_row over the rows after row i, for each later column b of the panel, are
  * made while step i - 1 changes the panel.  They give the norm, and v^T b = b_i + g_l / (a_i -
  * beta).
  */
@@ -22,7 +22,7 @@ struct qr_panel {
     unsigned *arrived; /* [1] zero */
 };
 
-/* What the block's threads have summed, for each column of the panel. */
+/* The sums over the block's threads, for each column of the panel, to `to`. */
 static __device__ __forceinline__ void
 put_sums(const real (&sum)[DENSE_WIDTH], real *scratch, real *to)
 {
@@ -47,8 +47,8 @@ put_sums(const real (&sum)[DENSE_WIDTH], real *scratch, real *to)
     }
 }
 
-/* Step i of the panel in the block's rows, and the sums for step i + 1; i = begin - 1: only these.
- */
+/* Step i of the panel in the block's rows, and the sums for step i + 1.  i = begin - 1: only the
+   sums. */
 static __device__ void
 qr_step(const struct qr_panel &q, int block, int64_t i, const real *g, const real *row, real *y,
         real *scratch)
@@ -127,13 +127,13 @@ __launch_bounds__(DENSE_THREADS) qr_kernel(const struct qr_panel all)
             const int own = (int)(i - q.begin), turn = own & 1, t = (int)threadIdx.x;
 
             group_barrier(&group);
-            if (t >= own && t < q.end - q.begin) { /* the others have no place in row i */
+            if (t >= own && t < q.end - q.begin) { /* q.row has nothing before `own` */
                 row[t] = q.row[turn * DENSE_WIDTH + t];
             }
             sum_parts(q.sums + turn * q.blocks * DENSE_WIDTH, DENSE_WIDTH, q.blocks, scratch, g);
             qr_step(q, block, i, g, row, y, scratch);
         }
-        group_barrier(&group); /* the next matrix begins with the same places */
+        group_barrier(&group); /* the next matrix overwrites the same sums */
     }
 }
 

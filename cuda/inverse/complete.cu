@@ -18,7 +18,7 @@ enum {
     CHOICE_THREADS = 1024,
     SOLVE_COLUMNS = 1024, /* whose blocks are launched at once */
     ASK_STEPS = 64,       /* between two questions to the caller */
-    LEAST_POWER = -128    /* a term is left out that is smaller than another one by this power */
+    LEAST_POWER = -128    /* a term is left out if it is smaller than the other by this power */
 };
 
 /* ---- numbers ---- */
@@ -125,7 +125,7 @@ no_number(void)
     return {-1, INT_MIN, INT32_MAX};
 }
 
-/* Of equals that with the lower place. */
+/* On a tie the one with the lower place. */
 static __device__ __forceinline__ struct largest_number
 larger(const struct largest_number &a, const struct largest_number &b)
 {
@@ -191,7 +191,8 @@ lay_out(int64_t n, char *base, struct complete_lu<T> *to)
 
 /* ---- elimination ---- */
 
-/* S as `a`, or step k of elimination in a column that is open, and its largest open entry. */
+/* k < 0: S as `a`; else step k of elimination in a column that is open.  Then the largest open
+   entry of the column. */
 template <typename T>
 static __global__ void
 __launch_bounds__(COLUMN_THREADS)
@@ -287,7 +288,7 @@ __launch_bounds__(COLUMN_THREADS) divide_kernel(const __grid_constant__ struct c
 
 /* ---- solutions ---- */
 
-/* Has the entry of step k taken away from those of later steps (way = 1) or earlier ones (-1). */
+/* Eliminates the entry of step k from those of later steps (way = 1) or earlier ones (-1). */
 template <typename T>
 static __device__ __forceinline__ void
 substitute(const struct complete_lu<T> &q, int k, int way, T *value, T *z)
@@ -299,7 +300,7 @@ substitute(const struct complete_lu<T> &q, int k, int way, T *value, T *z)
     if (row % COLUMN_THREADS == (int)threadIdx.x) {
         value[k % 2] = z[row];
     }
-    __syncthreads(); /* two values in turn: nobody still reads that before the last one */
+    __syncthreads(); /* two values by turns: all have read the one before the last */
     x = value[k % 2];
     for (int i = (int)threadIdx.x; i < q.n && !is_zero(x); i += COLUMN_THREADS) {
         if (way * (q.row_step[i] - k) > 0) {
@@ -377,7 +378,7 @@ __launch_bounds__(COLUMN_THREADS)
 
 /* ---- on the host ---- */
 
-/* L, R and all solutions; d_work has what lay_out() tells. */
+/* L, R and all solutions; lay_out() tells the size of d_work. */
 template <typename T>
 static tsvd_status
 solve(struct tsvd_context *ctx, const struct cuda_inverse *run, char *d_work,
@@ -411,7 +412,7 @@ solve(struct tsvd_context *ctx, const struct cuda_inverse *run, char *d_work,
 
         solve_kernel<T><<<(unsigned)some, COLUMN_THREADS, 0, call->stream>>>(*lu, first);
         CUDA_LAUNCHED(call);
-        if (first > 0) { /* what follows takes long */
+        if (first > 0) { /* large matrices take long */
             CUDA_TRY(call, cudaStreamSynchronize(call->stream));
             TSVD_TRY(tsvdi_check(ctx, 0));
         }

@@ -17,7 +17,7 @@ run_of(const struct inverse_job *job)
 
 /* ---- memory ---- */
 
-/* What a chunk is worked on in, besides what it holds; NULL where it is not needed. */
+/* Workspace of a chunk; NULL where it is not needed. */
 struct workspace {
     real *s; /* [count][n][n] S, for refine() */
     char *scale;
@@ -68,8 +68,8 @@ shape_of(const struct dense_problem *p, int64_t count, int refine)
     return shape;
 }
 
-/* What lives as long as the job.  M is loaded to where the results are made, if the elimination is
-   done in place. */
+/* What lives as long as the job.  If small.cu or tiny.h eliminates, M is loaded to where the
+   results are made. */
 static size_t
 lay_out(const struct inverse_shape &shape, struct cuda_inverse *run, char *base)
 {
@@ -93,7 +93,7 @@ lay_out(const struct inverse_shape &shape, struct cuda_inverse *run, char *base)
     return at;
 }
 
-/* One chunk's; the stage of load() lies where the rest will be. */
+/* Workspace of a chunk.  The staging memory of load() is an alias of it, as it is used before. */
 static size_t
 lay_work(struct cuda_call *call, const struct inverse_shape &shape, char *base,
          struct workspace *work)
@@ -256,7 +256,7 @@ deliver(struct tsvd_context *ctx, const struct inverse_job *job, const struct cu
     return cuda_deliver(ctx, to, run->x, (size_t)(job->load.count * numbers) * sizeof(real));
 }
 
-/* Has M lie at run->in.w. */
+/* Makes run->in.w point to M, which is loaded if it must be. */
 static tsvd_status
 read_matrices(struct tsvd_context *ctx, const struct inverse_job *job,
               const struct inverse_shape &shape, struct cuda_inverse *run, char *d_stage)
@@ -271,7 +271,7 @@ read_matrices(struct tsvd_context *ctx, const struct inverse_job *job,
     return tsvdi_cuda_dense_load(ctx, &job->load, &run->in, (real *)d_stage);
 }
 
-/* Tells which matrices of a chunk grew, if any did. */
+/* Tells the job which matrices of a chunk grew. */
 static tsvd_status
 tell_grown(struct cuda_call *call, const struct inverse_job *job, const struct inverse_shape &shape,
            const struct cuda_inverse *run)
@@ -322,7 +322,9 @@ invert(struct tsvd_context *ctx, struct inverse_job *job)
         TSVD_TRY(tsvdi_cuda_land(call, &marks, run->marks, sizeof(marks)));
     }
     tsvdi_cuda_inverse_note(&marks, job->load.begin, job->found);
+    job->first_grown = job->load.count;
     if (marks.grown != ULLONG_MAX) {
+        job->first_grown = (int64_t)marks.grown;
         TSVD_TRY(tell_grown(call, job, shape, run));
     }
 out:

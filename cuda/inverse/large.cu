@@ -1,15 +1,15 @@
 /*
  * Elimination of large matrices.
  *
- * What columns do to others, when they are eliminated, is one product: with N these columns, and R
- * the pivots' rows of the others as they were before, those rows become zero and N R is added to
- * all of the others.
+ * What eliminated columns do to other columns is one product: with N the eliminated columns, and R
+ * the pivots' rows of the other columns as they were before, these rows become zero and N R is
+ * added to the other columns.
  *
  * The matrix is eliminated by blocks of columns.  A block is applied to the next one first, on a
- * stream of high priority.  There that one is eliminated in its turn, while the former is applied
- * to all other columns.  So most of the work is in large products, and few multiprocessors look for
- * pivots beside them.  Many short kernels do that, and each would wait until a product leaves a
- * multiprocessor: so large products leave some free.
+ * stream of high priority.  On that stream the next block is eliminated, while another stream
+ * applies the first block to all other columns.  So most of the work is in large products, and few
+ * multiprocessors search for pivots concurrently.  The search takes many short kernels, and each
+ * would wait until a product leaves a multiprocessor: so large products leave some free.
  *
  * Within a block the columns are halved until they are a panel, which one kernel eliminates
  * (inverse/panel.h).  The left half is applied to the right one, and that to the left one.
@@ -29,10 +29,10 @@ enum {
     CUT_ORDER = 4096,   /* of matrices whose numbers are cut; smaller ones have no such products */
     CUT_WIDTH = 256,    /* terms of products of cut numbers, at least.  With 128 n = 4096, 8192 and
                            16384 took 1.05, 1.04 and 1.02 times as long */
-    ASK_COLUMNS = 256   /* so many columns pass between two questions to the caller, or a block */
+    ASK_COLUMNS = 256   /* columns between two questions to the caller, or a block if it is wider */
 };
 
-/* Columns of a matrix: the first ones, and those behind a gap. */
+/* Columns of a matrix: the first ones, and those after a gap. */
 struct column_set {
     int64_t count, before, gap; /* number c is column c if c < before, else c + gap */
 };
@@ -61,10 +61,10 @@ cut_in_two(real x)
     return {first, leading(x - first)};
 }
 
-/* Takes the pivots' rows of columns begin .. begin + width - 1 out of others: to r, `width` numbers
-   for each of these, or as many second parts and then the first ones, and leaves zeros.  A thread
-   has a row, so that neighbours in a column are read together.  Rows that the next block takes
-   meanwhile have later steps. */
+/* Moves the pivots' rows of columns begin .. begin + width - 1 from the columns of `set` to r, and
+   leaves zeros.  r has `width` numbers for each column, or, if `cut`, `width` second parts and then
+   as many first parts.  A thread has a row, so that neighbours in a column are read together.  Rows
+   that the next block takes meanwhile have later steps. */
 static __global__ void
 __launch_bounds__(GATHER_THREADS)
     gather_kernel(const __grid_constant__ struct inverse_panel q, const struct column_set set,
@@ -82,7 +82,7 @@ __launch_bounds__(GATHER_THREADS)
         return;
     }
 #pragma unroll
-    for (int j = 0; j < GATHER_COLUMNS; j++) { /* all reads are on their way before a write */
+    for (int j = 0; j < GATHER_COLUMNS; j++) { /* all loads are in flight before the first store */
         const int64_t c = first + j;
 
         from[j] = row + (c < set.before ? c : c + set.gap) * q.n;
@@ -130,18 +130,18 @@ share_out(struct cuda_call *call, int64_t n)
     return share_cluster(call, n, &s) ? s : share_grid(call, n);
 }
 
-/* Matrices under way. */
+/* Matrices that are eliminated together. */
 struct elimination {
     struct panel_sharing sharing;
     struct inverse_panel panel; /* of them: all but begin and width */
     int matrices;
     int64_t block;              /* columns of a block; the last one may have fewer */
-    cudaStream_t near, far;     /* where blocks are eliminated, and where others change */
-    cudaEvent_t ready, changed; /* a block and the next one; the others */
-    bool cut;                   /* numbers are cut in two: the next four have twice the room */
+    cudaStream_t near, far;     /* where blocks are eliminated, and where other columns change */
+    cudaEvent_t ready, changed; /* a block and the next one; the other columns */
+    bool cut;                   /* numbers are cut in two: r_near to n_far have twice the size */
     real *r_near, *r_far;       /* rows of pivots: [matrices][block][block], [matrices][n][block] */
     real *n_near, *n_far;       /* cut columns, of a half and of a block: [matrices][.][n] */
-    double done, part;          /* of all matrices: before these, and these */
+    double done, part;          /* shares of all matrices: those done before, and these */
 };
 
 /* Columns of a block.  With more, it takes longer to eliminate one than to apply it; with fewer,
@@ -154,7 +154,7 @@ choose_block(int64_t n)
     return std::min((columns + WARP - 1) / WARP * WARP, n);
 }
 
-/* Columns of the left one of two halves, so many in all. */
+/* How many of `columns` columns are the left half. */
 static int64_t
 left_half(const struct panel_sharing &s, int64_t columns)
 {
@@ -167,7 +167,7 @@ left_half(const struct panel_sharing &s, int64_t columns)
 }
 
 /* Whether the numbers of a matrix are cut in two: the three products of tensor cores must be faster
-   than one without.  They are where float64 has half of float32's speed, and not where it is
+   than one without.  They are where float64 has half of float32's speed, and not where float64 is
    scarce. */
 static bool
 cuts(const struct cuda_call *call, int64_t n)
@@ -183,7 +183,7 @@ cuts(const struct cuda_call *call, int64_t n)
            major >= TENSOR_CORES && ratio <= 2;
 }
 
-/* What it works in. */
+/* Workspace of the elimination. */
 static size_t
 lay_out(const struct cuda_call *call, const struct panel_sharing &s, int64_t n, int64_t count,
         char *base, struct elimination *to)
@@ -213,7 +213,7 @@ tsvdi_cuda_inverse_large_bytes(struct cuda_call *call, int64_t n, int64_t count)
     return lay_out(call, share_out(call, n), n, count, NULL, &work);
 }
 
-/* Whether so many columns are cut before their products. */
+/* Whether `width` columns are cut before their products. */
 static bool
 is_cut(const struct elimination &work, int64_t width)
 {
@@ -252,7 +252,7 @@ add_product(struct cuda_call *call, int kind, int64_t n, int64_t columns, int64_
 }
 
 /* Adds N R to columns first .. first + columns - 1: N are columns begin .. begin + width - 1, and
-   R, `stride` numbers a matrix, has rows for these columns in turn.  parts: N's, if it is cut. */
+   R, `stride` numbers a matrix, has rows for these columns in order.  parts: N's, if it is cut. */
 static tsvd_status
 add_products(struct cuda_call *call, const struct elimination &work, const struct inverse_panel &q,
              int64_t first, int64_t columns, const real *r, int64_t stride, const real *parts,
@@ -280,7 +280,8 @@ out:
     return ret;
 }
 
-/* Columns begin .. end - 1 are eliminated: applies them to others.  parts: of them, if cut. */
+/* Applies the eliminated columns begin .. end - 1 to the columns of `to`.  parts: theirs, if
+   they are cut. */
 static tsvd_status
 apply(struct cuda_call *call, const struct elimination &work, int64_t begin, int64_t end,
       const struct column_set &to, real *r, const real *parts, cudaStream_t stream)
@@ -316,7 +317,7 @@ apply_near(struct cuda_call *call, const struct elimination &work, int64_t begin
     return apply(call, work, begin, end, to, work.r_near, parts, work.near);
 }
 
-/* Columns begin .. end - 1, as far as they depend on themselves. */
+/* Eliminates columns begin .. end - 1 among themselves. */
 static tsvd_status
 eliminate(struct cuda_call *call, const struct elimination &work, int64_t begin, int64_t end)
 {
@@ -357,7 +358,7 @@ out:
     return ret;
 }
 
-/* All columns.  What the host enqueues is in an order in which no stream waits for it. */
+/* All columns.  The host enqueues the work in such an order that no stream waits for the host. */
 static tsvd_status
 eliminate_blocks(struct tsvd_context *ctx, const struct elimination &work)
 {
@@ -384,7 +385,7 @@ eliminate_blocks(struct tsvd_context *ctx, const struct elimination &work)
         if (end < n) {
             TSVD_TRY(eliminate(call, work, end, next));
         }
-        /* nothing is beside the last block */
+        /* nothing runs concurrently with the last block */
         stream = end < n ? work.far : call->stream;
         CUDA_TRY(call, cudaStreamWaitEvent(stream, work.changed, 0));
         CUDA_TRY(call, cudaStreamWaitEvent(stream, work.ready, 0));
@@ -432,7 +433,7 @@ tsvdi_cuda_inverse_large(struct tsvd_context *ctx, const struct cuda_inverse *ru
     }
 out:
     if (ret != TSVD_OK && work.near != NULL) {
-        (void)cudaStreamSynchronize(work.near); /* they may be at work in the memory */
+        (void)cudaStreamSynchronize(work.near); /* their kernels may still use the memory */
         (void)cudaStreamSynchronize(work.far);
     }
     return ret;

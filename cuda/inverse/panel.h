@@ -2,7 +2,7 @@
  * Panels: columns of a large matrix that are eliminated by one kernel.  What its two forms share.
  *
  *   inverse/panel_cluster.h   by a cluster of blocks, in their registers
- *   inverse/panel_grid.h      by all multiprocessors, in shared memory: where the former cannot be
+ *   inverse/panel_grid.h      by all multiprocessors, in shared memory: without such clusters
  */
 #ifndef TSVDI_CUDA_INVERSE_PANEL_H
 #define TSVDI_CUDA_INVERSE_PANEL_H
@@ -16,10 +16,10 @@ struct panel_sharing {
     int width;     /* most columns of a panel */
     int rows;      /* of a block; the last ones may have fewer, or none */
     int blocks;    /* for each matrix */
-    int matrices;  /* under way at once, at most */
+    int matrices;  /* worked on at once, at most */
 };
 
-/* The panels of so many matrices, blockIdx.y of them.  All arrays are device memory. */
+/* A panel of each matrix under work: number blockIdx.y.  All arrays are device memory. */
 struct inverse_panel {
     int64_t n, begin;
     int width, rows, blocks; /* columns of this one; the rest as above */

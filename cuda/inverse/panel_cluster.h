@@ -1,15 +1,15 @@
 /*
  * A panel by a cluster of blocks.
  *
- * A thread has a row of the panel in its registers.  These move on by one place in each step, so
- * that the step's column is always the first: the loop over steps need not be unrolled.
+ * A thread has a row of the panel in its registers.  The entries move on by one register in each
+ * step, so that the step's column is always the first: the loop over steps need not be unrolled.
  *
  * In a step each block offers the best row that it has, and sends it to the shared memory of all
- * blocks.  There a barrier counts the bytes, so that a step takes one way from block to block.  To
+ * blocks.  There a barrier counts the bytes, so that a step takes one trip from block to block.  To
  * choose its offer a block needs no more than the next column; the other rows change while the
- * offers are on their way.  Offers and barriers are used in turn, CLUSTER_TURNS of them: who sends
- * for step k + 3 has all offers of step k + 2, and a block sends its own when all of its threads
- * are done with step k.  A block that leaves has received all that is sent to it.
+ * offers are in flight.  Offers and barriers have CLUSTER_TURNS places, by turns: a block that
+ * sends for step k + 3 has all offers of step k + 2, and each block sent that one when all of its
+ * threads were done with step k.  A block that exits has received all that is sent to it.
  *
  * A pivot's row is divided by the pivot after the last step.
  *
@@ -26,12 +26,12 @@
 
 enum {
     CLUSTER_TURNS = 3,
-    CLUSTER_ROWS = 128, /* of a block, before there are more blocks: of n = 1024, 8 blocks take a
-                           tenth less time than 16 or 4 */
+    CLUSTER_ROWS = 128, /* of a block at most, if a cluster can have more blocks: of n = 1024, 8
+                           blocks take a tenth less time than 16 or 4 */
     CLUSTER_NUMBERS = 16384 * 8 / (int)sizeof(real), /* in the registers of a block */
     CLUSTER_MOST_THREADS = 1024,
-    CLUSTER_MATRICES = 8,                 /* about as many clusters have room */
-    CLUSTER_ONCE = 16 / (int)sizeof(real) /* numbers that are sent or read at once */
+    CLUSTER_MATRICES = 8,                 /* about as many clusters are resident */
+    CLUSTER_ONCE = 16 / (int)sizeof(real) /* numbers of 16 bytes, sent or read at once */
 };
 
 /* Threads of a block, at most. */
@@ -137,7 +137,7 @@ template <int WIDTH> struct cluster_memory {
 /* A thread's row: the step's column, and the others that follow it. */
 template <int WIDTH> struct cluster_row {
     real a[WIDTH];
-    int step;   /* that it was the pivot's in; below 0: none yet */
+    int step;   /* the step in which it was the pivot's; below 0: none yet */
     real pivot; /* of that step if it is one of the panel; else 1 */
 };
 
@@ -336,7 +336,7 @@ __launch_bounds__(cluster_threads(WIDTH))
 
 typedef void (*cluster_function)(const struct inverse_panel);
 
-/* The kernel for the widest panels of blocks with so many rows, NULL: none; *width of them. */
+/* The kernel for the widest panels, *width, of blocks with `rows` rows.  NULL: there is none. */
 static cluster_function
 choose_cluster(int64_t rows, int *width)
 {

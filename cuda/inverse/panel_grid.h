@@ -2,8 +2,8 @@
  * A panel by all multiprocessors, which have an equal share of the rows each, in shared memory.
  *
  * In a step each block offers the best row that it has: its entry in the column, and the row
- * itself, as messages (dense/resident_mail.h) to all others.  So a step takes one way from block to
- * block.  A block offers its row of the next step before it changes its other rows.
+ * itself, as messages (dense/resident_mail.h) to all others.  So a step takes one trip from block
+ * to block.  A block offers its row of the next step before it changes its other rows.
  */
 #ifndef TSVDI_CUDA_INVERSE_PANEL_GRID_H
 #define TSVDI_CUDA_INVERSE_PANEL_GRID_H
@@ -17,15 +17,15 @@ enum {
     GRID_THREADS = 256,
     GRID_WIDTH = 128,   /* most columns of a panel */
     GRID_ROWS = 32,     /* rows of a block, at least */
-    GRID_STATIC = 1024, /* bytes of shared memory that the kernel has besides, at most */
-    GRID_SENDERS = 8    /* a warp's lanes wait for so many blocks each, at most */
+    GRID_STATIC = 1024, /* bytes of static shared memory of the kernel, at most */
+    GRID_SENDERS = 8    /* blocks that a lane of a warp waits for, at most */
 };
 
 /* A block's shared memory. */
 struct grid_memory {
     real *a;            /* [width][rows] */
     real *row, *factor; /* [width] the pivot's row; the same with 1 in the step's column */
-    real *other;        /* [rows] the column of the step over the pivot */
+    real *other;        /* [rows] the column of the step divided by the pivot */
     int *step;          /* [rows] */
 };
 
@@ -68,8 +68,8 @@ changed(const struct grid_memory &m, int rows, int own, int i, int j)
     return (j == own ? REAL(0) : m.a[j * rows + i]) - m.other[i] * m.factor[j];
 }
 
-/* The block's best row for a step, as its rows will be after the step before it; by one warp.
-   taken: the pivot's row of that step, -1: not here. */
+/* The block's best row for a step, by one warp.  The array does not have the changes of step - 1
+   yet: they are computed here.  taken: the row that step - 1 takes; -1: it is in another block. */
 static __device__ __forceinline__ struct inverse_best
 find_best(const struct grid_memory &m, int rows, int step, int taken)
 {

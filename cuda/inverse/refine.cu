@@ -171,7 +171,7 @@ __launch_bounds__(STEP_THREADS)
 
 /* ---- on the host ---- */
 
-/* What it works in, S apart. */
+/* Workspace, without S. */
 struct step_arrays {
     double *rest, *other, *high; /* [count][n][n] */
     struct newton_sums *sums;    /* [count] of each share */
@@ -198,8 +198,8 @@ tsvdi_cuda_inverse_refine_bytes(int64_t n, int64_t count)
     return lay_out(n, count, NULL, &arrays);
 }
 
-/* C := C + factor A B of each matrix; the products are row-major to the device's functions, which
-   see the transposes, and so take the factors in the other order. */
+/* C := C + factor A B of each matrix.  tsvdi_cuda_multiply_add() takes matrices as row-major, so it
+   sees the transposes, and gets the factors in the other order. */
 static tsvd_status
 add_product(struct cuda_call *call, int single, int64_t n, int64_t count, double factor,
             const void *a, const void *b, void *c)

@@ -11,7 +11,7 @@
  * Smaller ones, and those whose Y fails its probe even so, are eliminated with complete pivoting;
  * if that fails too, with numbers of any range.
  *
- * The workspace is taken when it is needed: that of the plan of a call has no part in it.
+ * The workspace is allocated when it is needed: the plan of a call does not count it.
  */
 #include <algorithm>
 
@@ -20,8 +20,8 @@
 
 enum { TRIANGLE_ORDER = 32 }; /* of a diagonal block */
 
-/* Y of QR is taken if |Y| |z| times eps is up to this.  Else S is singular but for its rounding
-   errors: QR has put these in place of what elimination may find exactly. */
+/* Y of QR is taken if |Y| |z| times eps is up to this.  Else S is singular but for rounding errors,
+   and those of QR replace what elimination may find exactly. */
 #define SIZE_MOST 0.0625
 
 /* ---- QR ---- */
@@ -73,7 +73,7 @@ invert_triangle(struct tsvd_context *ctx, int64_t n, real *d_r, real *d_work)
     invert_blocks_kernel<<<blocks_for(n, TRIANGLE_ORDER), TRIANGLE_ORDER, 0, call->stream>>>(n,
                                                                                              d_r);
     CUDA_LAUNCHED(call);
-    /* the products are row-major to the device's functions, which see the transposes */
+    /* tsvdi_cuda_multiply_add() takes matrices as row-major, so it sees the transposes */
     for (int64_t half = TRIANGLE_ORDER; half < n; half *= 2) {
         for (int64_t at = 0; at + half < n; at += 2 * half) {
             const int64_t other = std::min(half, n - at - half);
@@ -123,12 +123,12 @@ out:
 
 /* ---- both ---- */
 
-/* A matrix that is rescued. */
+/* The state for one matrix. */
 struct rescue {
-    struct inverse_job job; /* of this one alone */
+    struct inverse_job job; /* of this matrix alone */
     struct cuda_inverse run;
     real *s;       /* [n][n] a copy of S, for refine() */
-    char *d_stage; /* [n][n] numbers, if that of load() needs it */
+    char *d_stage; /* [n][n] numbers, staging memory if load() needs it */
     char *d_scale, *d_refine;
 };
 
@@ -174,7 +174,7 @@ prepare(struct tsvd_context *ctx, const struct rescue *q)
     TSVD_TRY(tsvdi_cuda_dense_load(ctx, &q->job.load, &run->in, (real *)q->d_stage));
     TSVD_TRY(tsvdi_cuda_inverse_balance(call, run, q->d_scale));
     CUDA_TRY(call, cudaMemsetAsync(run->singular, 0, 1, call->stream));
-    CUDA_TRY(call, cudaMemsetAsync(run->grown, 1, 1, call->stream)); /* no zero is trusted yet */
+    CUDA_TRY(call, cudaMemsetAsync(run->grown, 1, 1, call->stream)); /* trust no zero pivot yet */
     if (q->job.refine) {
         CUDA_TRY(call,
                  cudaMemcpyAsync(q->s, run->in.w, (size_t)(run->in.c * run->in.c) * sizeof(real),
@@ -269,7 +269,7 @@ tsvdi_cuda_inverse_rescue(struct tsvd_context *ctx, struct inverse_job *job, int
         TSVD_TRY(invert_wide(ctx, &q, &marks));
     }
     if (p->b.to == TSVD_HOST) {
-        TSVD_TRY(tsvdi_cuda_arrive(call)); /* what elimination made may be on its way there */
+        TSVD_TRY(tsvdi_cuda_arrive(call)); /* the result of elimination may be in flight to `to` */
         TSVD_TRY(cuda_deliver(ctx, to, q.run.x, bytes));
     }
     tsvdi_cuda_inverse_note(&marks, job->load.begin + i, job->found);

@@ -6,7 +6,7 @@
  *   inverse/probe.h      whether an inverse is right
  *   inverse/tiny.h       elimination in the registers of a thread
  *   inverse/small.cu     elimination in the registers of a warp or a block
- *   inverse/registers.h  what these two share
+ *   inverse/registers.h  what tiny.h and small.cu share
  *   inverse/large.cu     elimination by blocks of columns, halves of these, and panels
  *   inverse/panel.h      their kernels: a cluster of blocks, or all multiprocessors
  *   inverse/refine.cu    the step of Newton's iteration
@@ -29,9 +29,10 @@
 #include "dense/run.h"
 #include "math/balance.h"
 
-/* Complete pivoting is for matrices up to this order, if QR does for larger ones; and a pivot that
-   is zero may have been too small for a number, if it is up to this order.  Above it that takes too
-   long: such a matrix counts as singular, unless other pivots are large.  Not measured. */
+/* rescue.cu begins with complete pivoting for matrices up to this order, and with QR for larger
+   ones.  A pivot that is zero may be an underflow: a matrix with one is rescued too, up to this
+   order.  Above it that takes too long: it counts as singular, unless other pivots are large.  Not
+   measured. */
 enum { COMPLETE_ORDER = 1024 };
 
 /* What is found of a chunk, in device memory: the least of each. */
@@ -46,15 +47,15 @@ struct cuda_inverse {
     struct cuda_dense in;        /* where load() puts M: r = c = n, count, wide,
                                     plain, w, largest, exponent, kind */
     real *x;                     /* [count][n][n] the results */
-    char *grown;                 /* [count] 1: a pivot is large; then as in struct inverse_job */
-    char *singular;              /* [count] 1: a pivot is zero; behind those */
+    char *grown;                 /* [count] 1: a pivot is large; later as in struct inverse_job */
+    char *singular;              /* [count] 1: a pivot is zero; right after grown [count] */
     double *norms;               /* [count] largest sum of magnitudes of a row of 2^-exponent M */
     double *x_norms;             /* [count] the same of its inverse */
     double *off, *size;          /* [count] as in probe.h */
-    double *z;                   /* [count][n] as there */
+    double *z;                   /* [count][n] as in probe.h */
     int *row, *column;           /* [count][n] exponents */
     struct inverse_marks *marks; /* [1] */
-    char *d_arrays;              /* the piece of memory that these lie in */
+    char *d_arrays;              /* the allocation of what lives as long as the job */
 };
 
 static __host__ __device__ __forceinline__ struct inverse_marks
@@ -95,7 +96,7 @@ least_marks(const struct inverse_marks &a, const struct inverse_marks &b)
             a.grown < b.grown ? a.grown : b.grown, a.worst < b.worst ? a.worst : b.worst};
 }
 
-/* Keeps the least of what threads come with. */
+/* *least := the lesser of x and *least; called by many threads. */
 static __device__ __forceinline__ void
 mark_least(unsigned long long *least, unsigned long long x)
 {
@@ -136,10 +137,10 @@ upper_half(real x)
     return (int)(((real_uint)r_bits(x) & ~R_SIGN_BIT) >> (R_BITS - 32));
 }
 
-/* x / pivot, by which a row loses the pivot's.  It is 1 if they are equal, so that zeros are left
-   of a row that is equal to the pivot's.  If the pivot is zero the matrix is singular, and any
-   number will do.  A division would be a call, and comparisons of numbers take longer than those of
-   their bits. */
+/* x / pivot, the multiple of the pivot's row that a row loses.  It is 1 if they are equal, so that
+   a row that is equal to the pivot's becomes zero.  If the pivot is zero the matrix is singular,
+   and any number will do.  A division would be a call, and comparisons of numbers take longer than
+   those of their bits. */
 static __device__ __forceinline__ real
 pivot_factor(real x, real pivot)
 {
@@ -158,7 +159,7 @@ pivot_factor(real x, real pivot)
     return r_quotient(x * lift, is_zero ? REAL(1) : pivot * lift);
 }
 
-/* The larger of two; of equals that with the lower number. */
+/* The larger of two; on a tie the one with the lower `at`. */
 static __device__ __forceinline__ struct inverse_best
 better(struct inverse_best a, struct inverse_best b)
 {
@@ -208,7 +209,7 @@ cuda_take(struct cuda_call *call, size_t bytes, char **d_memory)
 void tsvdi_cuda_inverse_note(const struct inverse_marks *marks, int64_t begin,
                              struct inverse_findings *found);
 
-/* scale.cu: S in place of M, with its exponents, norms and z.  d_work: of so many bytes, here and
+/* scale.cu: S in place of M, with its exponents, norms and z.  d_work: of that many bytes, here and
    below. */
 uint64_t tsvdi_cuda_inverse_scale_bytes(int64_t n, int64_t count);
 tsvd_status tsvdi_cuda_inverse_balance(struct cuda_call *call, const struct cuda_inverse *run,
@@ -219,8 +220,8 @@ tsvd_status tsvdi_cuda_inverse_balance(struct cuda_call *call, const struct cuda
 tsvd_status tsvdi_cuda_inverse_finish(struct cuda_call *call, const struct cuda_inverse *run,
                                       const int *d_p, const real *d_from, char *d_work);
 
-/* scale.cu: its last step, by what was found.  last: whatever that is, nothing is to be computed
-   once more. */
+/* scale.cu: the last step of finish(), which marks the matrices by what was found.  last: none is
+   marked as grown, as nothing is computed once more. */
 tsvd_status tsvdi_cuda_inverse_mark(struct cuda_call *call, const struct cuda_inverse *run,
                                     bool last);
 

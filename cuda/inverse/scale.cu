@@ -28,7 +28,7 @@ cut_matrix(int64_t n)
     return c;
 }
 
-/* The thread's row, the block's first column, and its matrix. */
+/* The thread's row, the number of the block's SCALE_COLUMNS columns, and its matrix. */
 static __device__ __forceinline__ int64_t
 find_place(const struct cutting &c, int64_t *row, int64_t *across)
 {
@@ -224,7 +224,7 @@ struct finishing {
     const int *row, *column;
     const real_int *exponent;
     const char *kind;
-    const double *z; /* as in probe.h; NULL: Y is only brought into order */
+    const double *z; /* as in probe.h; NULL: only undo the pivoting of Y, without scaling */
     const real *from;
     real *to; /* may be `from` if that is in order */
     struct part_sums sums;

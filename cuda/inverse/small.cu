@@ -41,19 +41,19 @@ struct small_inverses {
     struct inverse_marks *marks;
 };
 
-/* What the lanes of a matrix share.  It has up to S strips; a single one needs no factor and sums
-   for others. */
+/* What the lanes of a matrix share.  It has up to S strips; a single one shares no factors and no
+   sums. */
 template <int L, int R, int N, int S> struct alignas(16) team {
     enum { ROWS = L * R, SHARED_ROWS = S > 1 ? ROWS : 1 };
-    real row[S][2][N];           /* of each strip, the pivot's row; for steps in turn */
-    real factor[2][SHARED_ROWS]; /* of rows, from the strip with the column, in turn */
+    real row[S][2][N];           /* of each strip, the pivot's row; [2] by turns */
+    real factor[2][SHARED_ROWS]; /* of rows, from the strip with the column; by turns */
     real pivot[ROWS];            /* the pivot in a row */
     double sums[S][SHARED_ROWS]; /* of a strip's part of a row */
     double probe[ROWS];          /* z of probe.h */
     int taken[ROWS];             /* the row that a step takes */
     int step[ROWS];              /* the step that takes a row */
     int row_exponent[ROWS];      /* of the largest entry of a row */
-    int row_power[ROWS];         /* that of the row that a step takes */
+    int row_power[ROWS];         /* the power of the row that a step takes */
     int column_power[ROWS];
     int singular, far; /* 1: a pivot is zero; a power is above NEAR_POWER */
 };
@@ -112,7 +112,7 @@ sum_strips(struct team<L, R, N, S> &m, const struct place &at, double (&sums)[R]
     if (S > 1) {
         const int strips = (int)blockDim.x / WARP;
 
-        __syncthreads(); /* the sums before these have been read */
+        __syncthreads(); /* all have read the sums before */
 #pragma unroll
         for (int i = 0; i < R; i++) {
             m.sums[at.strip][at.lane + L * i] = sums[i];
@@ -163,8 +163,8 @@ turn_columns(real (&a)[N][R])
     }
 }
 
-/* Calls f(j, column) for the N columns of a strip.  NEAR: one after the other.  Else, which is
-   rare, the registers turn under one piece of code, since so many of them are too long. */
+/* Calls f(j, column) for the N columns of a strip.  NEAR: unrolled.  Else, which is rare, a loop
+   turns the registers: N copies of the code would be too long. */
 template <bool NEAR, int R, int N, typename F>
 static __device__ __forceinline__ void
 for_columns(real (&a)[N][R], F f)
@@ -248,7 +248,7 @@ find_rows(struct team<L, R, N, S> &m, const struct place &at, const real (&a)[N]
     return largest_of_lanes(most, L);
 }
 
-/* S in place of M, with the exponents.  near: whether the power of the matrix is. */
+/* S in place of M, with the exponents.  near: whether the power of the matrix is near. */
 template <int L, int R, int N, int S>
 static __device__ __forceinline__ void
 balance_strip(struct team<L, R, N, S> &m, const struct place &at, int n, bool near,
@@ -459,7 +459,7 @@ struct result {
     bool nonfinite;
 };
 
-/* What the pivots tell of steps and rows. */
+/* m.step, m.row_power and m.singular from the pivots.  A pivot that is zero becomes 1. */
 template <int L, int R, int N, int S>
 static __device__ __forceinline__ void
 survey_pivots(struct team<L, R, N, S> &m, const struct place &at, int n)

@@ -17,7 +17,7 @@
 
 enum {
     TINY_ORDER = 8,     /* the largest order */
-    MOST_BLOCKS = 4096, /* whose findings come to the host one by one */
+    MOST_BLOCKS = 4096, /* each writes its findings to the host */
     FOUND_THREADS = 128,
     COPIES = 16
 };
@@ -31,7 +31,7 @@ struct tiny_inverses {
     struct inverse_marks *found; /* [blocks] pinned memory */
 };
 
-/* A block.  Its matrices lie in shared memory, with room behind each, so that the numbers that
+/* A block.  Its matrices lie in shared memory, each with padding after it, so that the numbers that
    threads read at once are in different banks. */
 template <int N> struct tile {
     enum {
@@ -271,7 +271,7 @@ invert_matrix(real *x, int64_t index, bool finite)
     return marks_of(index, finite, false, !(norms < (double)INFINITY), norms);
 }
 
-/* Where number `at` of a warp's matrices is there. */
+/* Where number `at` of a warp's matrices is in shared memory. */
 template <int N>
 static __device__ __forceinline__ unsigned
 spaced(unsigned at)
@@ -279,7 +279,7 @@ spaced(unsigned at)
     return at + at / tile<N>::NUMBERS * (tile<N>::SPACED - tile<N>::NUMBERS);
 }
 
-/* Has a warp copy its matrices to shared memory, or back.  A lane has COPIES numbers under way. */
+/* Has a warp copy its matrices to shared memory, or back.  A lane has COPIES numbers in flight. */
 template <int N, bool BACK>
 static __device__ __forceinline__ void
 copy_matrices(const real *from, real *to, unsigned numbers, unsigned lane)

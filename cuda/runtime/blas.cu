@@ -53,13 +53,13 @@ struct cublas {
     gemm_ex_function *gemm_ex;
 };
 
-/* A handle of cuBLAS.  Each serves one stream at a time: shared by two that are active at once,
-   cuBLAS would choose its workspace, and with it the bits, by what else is under way. */
+/* A handle of cuBLAS.  Each serves one stream at a time: for two streams that are active at once
+   cuBLAS would choose its workspace, and with it the bits, by what else is in flight. */
 struct cuda_blas {
     void *handle;
     cudaStream_t stream;
-    int used;         /* 1: by the call under way */
-    cudaEvent_t left; /* where the last call left a stream of the caller's; NULL: not made yet */
+    int used;         /* 1: the call under way has used it */
+    cudaEvent_t left; /* end of the last call on a stream of the caller's; NULL: not made yet */
     int waits;        /* 1: the next product waits for `left` */
     struct cuda_blas *next;
 };
@@ -183,9 +183,9 @@ tsvdi_cuda_blas_close(struct cuda_call *call)
     }
 }
 
-/* The number of a caller's stream may stand for another one in the next call: the default stream of
-   another thread, or a stream that was made where one was ended.  It must not use cuBLAS's
-   workspace while the last products are under way in the former one. */
+/* In the next call the same cudaStream_t may stand for another stream of the caller's: the default
+   stream of another thread, or a new stream at the address of a destroyed one.  Its products must
+   not use cuBLAS's workspace while the last ones of the former stream are in flight. */
 void
 tsvdi_cuda_blas_leave(struct cuda_call *call)
 {
@@ -250,7 +250,7 @@ handle_for(struct cuda_call *call, cudaStream_t stream, void **handle)
     blas = *at;
     if (blas != NULL) {
         *at = blas->next;
-        if (blas->stream != stream) { /* the oldest makes room */
+        if (blas->stream != stream) { /* the oldest is replaced */
             end(call, blas);
             blas = NULL;
         }

@@ -22,7 +22,8 @@ enum {
  * kind              of the numbers
  * rows, columns     of C; if one is 0 nothing is done
  * terms             columns of A and rows of B; 0: C becomes zero
- * lda, ldb, ldc     numbers between the rows of A, B and C; these and the sizes are below 2^31
+ * lda, ldb, ldc     leading dimensions of A, B and C: numbers between rows.  They and the sizes
+ *                   are below 2^31
  * stride_a, ...     numbers between consecutive A, B and C
  * count             triples
  * stream            the stream to work on; NULL: that of the call.  Another one belongs to the
@@ -38,16 +39,16 @@ tsvd_status tsvdi_cuda_multiply(struct cuda_call *call, int kind, int64_t rows, 
                                 int64_t stride_b, int64_t stride_c, int count,
                                 cudaStream_t stream = NULL);
 
-/* A factor of a product: row-major, `ld` numbers between rows and `stride` between consecutive
-   ones. */
+/* A factor of a product: row-major, with `ld` numbers between rows and `stride` numbers between
+   consecutive factors. */
 struct cuda_factor {
     const void *d;
     int64_t ld, stride;
-    int transposed; /* 1: it stands for its transpose, and ld lies between the rows of what is there
-                     */
+    int transposed; /* 1: the factor is the transpose of what is stored; ld is of what is stored */
 };
 
-/* C = alpha A B + beta C; else as above.  alpha and beta are exact in float32 too. */
+/* C = alpha A B + beta C; else as above, but if terms = 0 nothing is done.  alpha and beta are
+   exact in float32 too. */
 tsvd_status tsvdi_cuda_multiply_add(struct cuda_call *call, int kind, int64_t rows, int64_t columns,
                                     int64_t terms, double alpha, struct cuda_factor a,
                                     struct cuda_factor b, double beta, void *d_c, int64_t ldc,

@@ -3,7 +3,7 @@
  *
  * Its library comes with the driver and not with the toolkit: it is opened here, as the runtime
  * itself does.  The functions are those of CUDA 11 and later under the names that the library has
- * for them; a CUresult is a cudaError_t of the same meaning.  Shares are of CUDA 12.5.
+ * for them; a CUresult is a cudaError_t of the same meaning.  Shares need CUDA 12.5.
  */
 #include <cuda.h>
 #include <dlfcn.h>

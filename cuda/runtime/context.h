@@ -18,7 +18,7 @@
    make. */
 cudaError_t tsvdi_cuda_context_keep(int index, void **context);
 
-/* Makes a context the thread's current one, and ends that. */
+/* push() makes a context the thread's current one, pop() makes the former one current again. */
 cudaError_t tsvdi_cuda_context_push(void *context);
 void tsvdi_cuda_context_pop(void);
 
@@ -28,12 +28,12 @@ cudaError_t tsvdi_cuda_context_of(const void *data, int *device);
 /* A part of a device's multiprocessors (a "green context"). */
 struct cuda_share {
     void *context;
-    cudaStream_t stream; /* its work runs on no others; NULL: the device cannot be shared out */
+    cudaStream_t stream; /* its work runs on these alone; NULL: no share could be made */
 };
 
-/* Makes one, which leaves out so many multiprocessors or a few more: those where the largest
-   cluster of blocks has room, if the driver finds such.  None is made if less than three quarters
-   would be left in it.  The primary context must be current. */
+/* Makes a share that leaves out `least` multiprocessors or a few more, with room for the largest
+   cluster of blocks if the driver finds such.  None is made if it would have less than three
+   quarters of the multiprocessors.  The primary context must be current. */
 void tsvdi_cuda_context_share(int index, int least, struct cuda_share *share);
 void tsvdi_cuda_context_end_share(struct cuda_share *share);
 

@@ -46,8 +46,8 @@ tsvdi_cuda_fail(struct cuda_call *call, cudaError_t code, const char *text, cons
 
 /* ---- what a handle holds ---- */
 
-/* A pool of the handle's own: freed memory stays in it for the next call, so far as bound_pool()
-   lets it.  All of it stays during a call, which would else lose it at each synchronization. */
+/* A pool of the handle's own: freed memory stays in it for the next call, as far as bound_pool()
+   lets it.  During a call all of it stays: the pool would else lose it at each synchronization. */
 static tsvd_status
 make_pool(struct cuda_call *call)
 {
@@ -240,8 +240,8 @@ out:
     return ret;
 }
 
-/* Whether the caller's stream is being captured into a graph, which the host's part of a call would
-   break. */
+/* Refuses a stream of the caller's that is being captured into a graph, which the host's part of a
+   call would break. */
 static tsvd_status
 refuse_capture(struct cuda_call *call)
 {
@@ -331,7 +331,7 @@ cudaStream_t
 tsvdi_cuda_shared_stream(struct cuda_call *call)
 {
     if (!call->share_asked) {
-        /* what is left has room for a cluster of blocks */
+        /* the multiprocessors that the share leaves out have room for a cluster of blocks */
         tsvdi_cuda_context_share(call->device, CLUSTER_MOST, &call->share);
         call->share_asked = 1;
         /* drivers may refuse events of another context */
@@ -347,11 +347,11 @@ tsvdi_cuda_shared_stream(struct cuda_call *call)
 
 /* ---- device memory ---- */
 
-/* A request for more bytes than this is refused if less is free: the driver would try, and take
-   all that there is. */
+/* A request for more bytes than this is refused if less is free: the driver would try, and take all
+   memory that there is. */
 #define CHECKED_BYTES ((size_t)256 << 20)
 
-/* So many are there but on a device that is full. */
+/* This many are free, except on a full device. */
 #define FEW_BYTES ((size_t)32 << 20)
 
 /* Bytes that the pool holds and nobody uses.  To ask what the device has free takes longer. */

@@ -27,7 +27,7 @@ struct cuda_sender; /* sender.cu */
 
 enum { MARKS = 5 };
 
-/* What a handle holds, as long as it lives; it outlasts the calls. */
+/* The device state of a handle, from tsvd_create() to tsvd_destroy(): it outlasts the calls. */
 struct cuda_call {
     int device;          /* number of the device */
     void *context;       /* its primary context (context.h); NULL: not made yet */
@@ -36,7 +36,7 @@ struct cuda_call {
     int shared_most;     /* bytes of shared memory that a block can have */
     int cluster_most;    /* blocks of a cluster; 0: not asked yet; below 0: it has none */
     cudaStream_t stream; /* the stream of the call under way: the handle's own, or the caller's */
-    struct cuda_home *home; /* who has the next two, which results may outlive the handle with */
+    struct cuda_home *home; /* owner of `own` and `pool`; results may keep it after the handle */
     cudaStream_t own;       /* the handle's own stream */
     cudaMemPool_t pool;     /* device memory, which a call leaves to the next; NULL: `allocator` */
     tsvd_allocator
@@ -54,7 +54,7 @@ struct cuda_call {
     cudaEvent_t mark[MARKS];    /* for the order of `stream`, `urgent` and that of `share` */
     struct cuda_share share;    /* most multiprocessors, so that urgent work finds some free */
     int share_asked;            /* 1: `share` is made, if it can be */
-    char *directories;          /* where cuBLAS is looked for, see host/library.h */
+    char *directories;          /* where to look for cuBLAS, see host/library.h */
     struct cublas *cublas;      /* its functions; NULL before the first product */
     struct cuda_blas *blas;     /* handles of cuBLAS, a list; NULL before the first product */
     uint64_t wanted;            /* bytes of the request for memory under way; 0: none */
@@ -84,16 +84,15 @@ tsvd_status tsvdi_cuda_fail(struct cuda_call *call, cudaError_t code, const char
 /* Bytes that the device and its pool have free. */
 tsvd_status tsvdi_cuda_memory_free(struct cuda_call *call, uint64_t *bytes);
 
-/* What work that could use so many bytes may take: these if they are few or the pool has them, else
-   half of what is free.  The question what is free takes as long as a small call. */
+/* *bytes: how many bytes work may take that could use `wanted`: those if they are few or the pool
+   has them, else half of what is free.  To ask what is free takes as long as a small call. */
 tsvd_status tsvdi_cuda_memory_for(struct cuda_call *call, uint64_t wanted, uint64_t *bytes);
 
 /* Make call->mark, and with it call->urgent. */
 tsvd_status tsvdi_cuda_make_marks(struct cuda_call *call);
 tsvd_status tsvdi_cuda_make_urgent(struct cuda_call *call);
 
-/* The stream of call->share, with call->mark made; the call's own one if the device cannot be
-   shared out. */
+/* The stream of call->share, or call->stream if no share can be made.  call->mark must be made. */
 cudaStream_t tsvdi_cuda_shared_stream(struct cuda_call *call);
 
 /* Take and give back device memory, in the order of the stream. */

@@ -15,7 +15,7 @@ struct tsvd_memory {
     struct cuda_home *home;   /* one of its owners is this memory */
     void *data;               /* on the device */
     size_t bytes;             /* of data */
-    cudaStream_t stream;      /* what uses the memory is in the order of it */
+    cudaStream_t stream;      /* the memory is used in its order */
     tsvd_allocator allocator; /* the caller's, which it is from; functions NULL: the home's pool */
 };
 
@@ -72,8 +72,8 @@ tsvdi_cuda_home_keep_all(struct cuda_home *home)
     }
 }
 
-/* Lets the pool give back what it holds beyond its bound, at the next synchronization of anyone: no
-   call of the handle may come that would do so. */
+/* Lets the pool give back what it holds beyond its bound, at the next synchronization of anyone:
+   there may be no further call of the handle to do so. */
 static void
 bound_idle_pool(struct cuda_home *home)
 {
@@ -90,8 +90,9 @@ bound_idle_pool(struct cuda_home *home)
 
 /* ---- the order of streams ---- */
 
-/* A stream that is as far as this one in every thread.  The default stream of each thread is
-   another one, and the legacy default stream waits for all of them. */
+/* What a thread must use in the place of `stream`, which another thread may have given.
+   cudaStreamPerThread is another stream in each thread, but the legacy default stream waits for all
+   of them. */
 static cudaStream_t
 for_every_thread(cudaStream_t stream)
 {
@@ -112,7 +113,7 @@ wait_for(cudaStream_t waiting, cudaStream_t first)
         code = cudaStreamWaitEvent(waiting, event, 0);
     }
     if (event != NULL) {
-        (void)cudaEventDestroy(event); /* which waits for it no more than needed */
+        (void)cudaEventDestroy(event); /* it lasts until it completes */
     }
     return code;
 }

@@ -18,7 +18,7 @@ struct cuda_home {
     void *context;      /* its primary context (context.h) */
     cudaStream_t own;   /* the handle's own stream; NULL: not made yet */
     cudaMemPool_t pool; /* NULL: not made yet, or the caller's allocator is used */
-    uint64_t kept;      /* bytes that the pool may hold between two calls, beside the results */
+    uint64_t kept;      /* bytes that the pool may hold between two calls, besides results */
     uint64_t results;   /* bytes of the pool in memories, atomic */
     int lowered;        /* atomic; 1: the pool gives back what is beyond its bound, 0: keeps all */
     int owners;         /* the handle and its memories, atomic */

@@ -13,7 +13,7 @@ enum cuda_code { CODE_NONE, CODE_PTX, CODE_MACHINE };
  * The best code for a device of capability major.minor in a build for `architectures`: as CMake has
  * them, with commas between.  "86" is code for 8.6 and PTX of 8.6, "86-real" the code alone,
  * "86-virtual" the PTX alone.  Code runs on devices of the same major version with an equal or
- * larger minor one, PTX on all that are not older; with "a" behind the number both run on exactly
+ * larger minor one, PTX on all that are not older; with "a" after the number both run on exactly
  * that capability, with "f" on its major version.
  */
 enum cuda_code tsvdi_cuda_code(const char *architectures, int major, int minor);

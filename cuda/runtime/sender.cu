@@ -1,8 +1,8 @@
 /*
  * The sender; see sender.h.
  *
- * It is a thread with a queue of items, which it takes in order.  Results in pageable memory pass
- * two pinned buffers: while the device fills one, the threads of the host empty the other.
+ * It is a thread with a queue of items, which it takes in order.  Results in pageable memory go
+ * through two pinned buffers: while the device fills one, the threads of the host empty the other.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -26,7 +26,7 @@ extern "C" {
 #define PAGE_BYTES ((size_t)4096)
 #define HUGE_BYTES ((size_t)2 << 20)
 
-/* Items that the calling thread may be ahead of the sender. */
+/* Items of the queue, at most. */
 enum { ITEMS = 64 };
 
 enum item_kind { SEND, TOUCH, RELEASE };
@@ -34,23 +34,23 @@ enum item_kind { SEND, TOUCH, RELEASE };
 struct item {
     enum item_kind kind;
     struct cuda_parcel parcel; /* TOUCH: `width` bytes at `to`; RELEASE: d_from is given back */
-    bool direct;               /* SEND: a single row, to pinned memory */
+    bool direct;               /* SEND: a single row to pinned memory */
     cudaEvent_t ready;         /* SEND, RELEASE: the device has done what was on the stream before;
                                   NULL: not made yet */
 };
 
 struct cuda_sender {
-    struct cuda_call call; /* a copy, with an error of its own */
-    tsvd_error own;        /* that error */
+    struct cuda_call call; /* a copy, with `own` for its errors */
+    tsvd_error own;
     pthread_t thread;
     unsigned forks; /* of the process when the thread was started */
-    int threads;    /* that copy */
+    int threads;    /* of the host, that copy and touch */
 
     /* The sender's own: the piece in the pinned buffer that is to be emptied next. */
     struct cuda_parcel pending; /* rows = 0: there is none */
     int turn;                   /* the buffer that is filled next */
 
-    /* The others are under the lock. */
+    /* The lock protects all that follows. */
     pthread_mutex_t lock;
     pthread_cond_t change;
     struct item item[ITEMS]; /* item i has place i % ITEMS */
@@ -176,9 +176,9 @@ out:
     return ret;
 }
 
-/* Makes the system give pages to part `index` of a result, if its first page is not there.  What
-   they hold stays: small results may be arriving there.  Parts end where huge pages do, which two
-   threads would both clear. */
+/* Makes the system give pages to part `index` of a result, if its first page is not there.  Their
+   contents stay: small results may be arriving there.  Parts end where huge pages do: else two
+   threads would both clear one. */
 static tsvd_status
 touch_part(void *arg, int worker, int64_t index)
 {
@@ -205,7 +205,7 @@ touch_part(void *arg, int worker, int64_t index)
     return TSVD_OK;
 }
 
-/* Gives memory back, behind the copies that read it and what the device did with it before. */
+/* Gives memory back after the copies that read it and after what was on the call's stream. */
 static tsvd_status
 release(struct cuda_sender *s, const struct item *item)
 {
@@ -355,7 +355,7 @@ out:
     return ret;
 }
 
-/* Waits until so many items are taken; `settled`: and no copy is under way. */
+/* Waits until `items` items are taken; `settled`: and no copy is in flight. */
 static void
 await(struct cuda_sender *s, int64_t items, bool settled)
 {
@@ -389,7 +389,7 @@ give(struct cuda_sender *s, enum item_kind kind, struct cuda_parcel parcel)
     (void)pthread_mutex_unlock(&s->lock);
 }
 
-/* Marks how far the stream is. */
+/* Records the event of an item: what is on the stream so far comes before it. */
 static tsvd_status
 mark(struct cuda_call *call, struct item *item)
 {
@@ -501,7 +501,7 @@ tsvdi_cuda_free_sent(struct cuda_call *call, void *p)
     if (p == NULL || (s != NULL && is_child(s))) {
         return;
     }
-    if (s == NULL || call->allocator.release != NULL) { /* which knows the call's stream alone */
+    if (s == NULL || call->allocator.release != NULL) { /* it knows call->stream alone */
         tsvdi_cuda_drain(call);
         tsvdi_cuda_free(call, p);
         return;
@@ -516,7 +516,7 @@ tsvdi_cuda_free_sent(struct cuda_call *call, void *p)
     }
     await(s, s->given, true);
     (void)pthread_mutex_lock(&s->lock);
-    note_status(s, status, &error); /* arrive() tells it */
+    note_status(s, status, &error); /* arrive() returns it */
     (void)pthread_mutex_unlock(&s->lock);
     tsvdi_cuda_free(call, p);
 }

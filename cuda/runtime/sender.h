@@ -1,7 +1,8 @@
 /*
- * Large results on their way to the host: a thread of its own, the sender, brings them there while
- * the device computes what follows.  While it waits it touches the pages that they will lie in. Its
- * copies have a stream of their own.  It starts when it is first needed, and ends with the call.
+ * Asynchronous transfer of large results to the host: a thread of its own, the sender, copies them
+ * while the device computes what follows.  While it waits it touches the host pages of the results.
+ * Its copies have a stream of their own.  It starts when it is first needed, and ends with the
+ * call.
  */
 #ifndef TSVDI_SENDER_H
 #define TSVDI_SENDER_H
@@ -14,11 +15,11 @@
 /* Bytes on the host that the sender takes from the handle's allocator, at most. */
 #define SENDER_BYTES ((size_t)16 << 10)
 
-/* Results up to so many bytes are not sent: a thread takes longer to start than their way does. */
+/* Results of up to this many bytes are not sent: copying them takes less than starting a thread. */
 #define SENT_BYTES ((size_t)2 << 20)
 
-/* Bytes that lie side by side on the device, and rows that they become on the host.  A row of
-   several has at most PINNED_BYTES. */
+/* Contiguous bytes on the device that become rows on the host.  If there are several rows, each has
+   at most PINNED_BYTES. */
 struct cuda_parcel {
     char *to;
     const char *d_from;
@@ -26,24 +27,24 @@ struct cuda_parcel {
     size_t to_pitch;    /* bytes between rows on the host; not read if there is one row */
 };
 
-/* send() has a parcel brought to the host when the device has done what is on the stream so far,
-   and returns at once.  arrive() waits until all that was sent has arrived.  expect() says that
-   such bytes of the host will be sent to.  A parcel of one row in pinned memory is written by
-   the device's copy engine itself; with several rows that takes it longer than a way through our
-   own pinned memory does. */
+/* send() has a parcel copied to the host when the device has done what is on the stream so far, and
+   returns at once.  arrive() waits until all that was sent has arrived.  expect() says that results
+   will be sent to these bytes of the host.  A parcel of one row for pinned memory is written there
+   by the device's copy engine itself; for several rows that would take longer than the way through
+   our own pinned buffers does. */
 tsvd_status tsvdi_cuda_send(struct cuda_call *call, struct cuda_parcel parcel);
 tsvd_status tsvdi_cuda_expect(struct cuda_call *call, void *to, size_t bytes);
 tsvd_status tsvdi_cuda_arrive(struct cuda_call *call);
 
 /* Gives device memory back when what was sent so far has left it, and the device has done what is
-   on the stream so far.  A failure is told by arrive(). */
+   on the stream so far.  A failure is returned by arrive(). */
 void tsvdi_cuda_free_sent(struct cuda_call *call, void *p);
 
-/* Waits until the memory has left that was given back before the last call of this function: so
-   that no more than two chunks of a batch are in memory. */
+/* Waits until the sender has done the releases that were given to it before the last call of this
+   function: so that no more than two chunks of a batch are in flight. */
 void tsvdi_cuda_follow(struct cuda_call *call);
 
-/* Waits until nothing is on its way: what was to be given back is free. */
+/* Waits until nothing is in flight: all memory that was given back is free then. */
 void tsvdi_cuda_drain(struct cuda_call *call);
 
 /* Ends the sender, if there is one, also after a failure: what it has not sent it drops. */

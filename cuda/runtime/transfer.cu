@@ -1,5 +1,5 @@
 /*
- * Arrays between host and device at once; see transfer.h.
+ * Copies of arrays between host and device; see transfer.h.
  */
 #include <stdint.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 /* What one thread gathers at a time. */
 #define GATHER_BYTES ((size_t)256 << 10)
 
-/* ---- at once ---- */
+/* ---- small arrays ---- */
 
 tsvd_status
 tsvdi_cuda_upload(struct cuda_call *call, void *d_to, const void *from, size_t bytes)
@@ -25,11 +25,11 @@ out:
     return ret;
 }
 
-/* What lands at once, one piece behind the other in the pinned buffer. */
+/* Pieces that are downloaded together, one after another in the pinned buffer. */
 struct landing {
     struct cuda_piece piece[LANDING_PIECES];
     int count;
-    size_t most, bytes; /* of a piece; of all, each in whole words */
+    size_t most, bytes; /* of the largest piece; of all, each in whole words */
 };
 
 static void
@@ -60,7 +60,7 @@ land_kernel(char *to, const struct landing l)
     }
 }
 
-/* A kernel copies: the copy engine may have megabytes of the sender's to do first. */
+/* A kernel copies: in the copy engine's queue there may be megabytes of the sender's. */
 static tsvd_status
 land(struct cuda_call *call, const struct landing *l)
 {

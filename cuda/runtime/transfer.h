@@ -1,5 +1,5 @@
 /*
- * The way of arrays between the memories of host and device, at once.  Large results are sent
+ * Copies of arrays between the memories of host and device.  Large results are sent instead
  * (sender.h).
  */
 #ifndef TSVDI_TRANSFER_H
@@ -13,7 +13,7 @@
 /* Bytes of the pinned buffer for small results. */
 #define LANDING_BYTES ((size_t)2 << 20)
 
-/* Most pieces of small results that land at once. */
+/* Most pieces of small results that one launch downloads. */
 enum { LANDING_PIECES = 4 };
 
 /* upload() copies a small array of the host to the device; the array may be changed on return.
@@ -37,7 +37,8 @@ typedef void cuda_source(const void *arg, size_t begin, size_t count, char *to);
 tsvd_status tsvdi_cuda_stage(struct cuda_call *call, void *d_to, size_t bytes, size_t unit,
                              cuda_source *source, const void *arg);
 
-/* Makes the two buffers of a pair that there are not yet, and gives all pinned buffers back. */
+/* make_pinned() makes the two buffers of a pair, unless they are there; drop_pinned() gives all
+   pinned buffers back. */
 tsvd_status tsvdi_cuda_make_pinned(struct cuda_call *call, void *pinned[2], size_t bytes);
 void tsvdi_cuda_drop_pinned(struct cuda_call *call);
 

@@ -4,7 +4,7 @@
  * Two warps have 32 values, a lane of each the same one.  One walks the matrix from the top, the
  * other from the bottom.  A value takes a chain of thousands of dependent steps, and few values
  * share a multiprocessor: so both ends are walked at once.  Larger matrices are cut further, see
- * twisted/segments.h, and only what that does not finish comes here.
+ * twisted/segments.h, and only values whose chains do not join there come here.
  */
 #ifndef TSVDI_CUDA_TWISTED_CHAINS_H
 #define TSVDI_CUDA_TWISTED_CHAINS_H
@@ -16,7 +16,7 @@ struct entries {
     double b[WARP], square[WARP], rest[WARP];
 };
 
-/* What a lane reads of them. */
+/* One of them, as a lane reads it. */
 struct entry {
     double b, square, rest;
 };
@@ -31,8 +31,8 @@ read_entry(const struct twisted_matrix &m, const struct way &way, int i)
 }
 
 /* The chain from an end of the matrix to row r: step i crosses entry i from the top, and 2n - 2 - i
-   from the bottom.  The ratios are stored in the places of the rows that they lead
-   away from, if they are wanted. */
+   from the bottom.  STORED: the ratios are stored in the places of the rows that they lead away
+   from. */
 template <bool STORED>
 static __device__ __forceinline__ struct twisted_chain
 walk_chain(const struct twisted_matrix &m, const struct way &way, pair x, struct entries *entries)
@@ -62,7 +62,7 @@ walk_chain(const struct twisted_matrix &m, const struct way &way, pair x, struct
                                               entries->rest[j + i], &next);
                 chain = begin + j + i < way.steps ? next : chain;
             }
-            if (STORED && begin + j < way.steps) { /* maybe row r too, which is written later */
+            if (STORED && begin + j < way.steps) { /* maybe row r too: conclude() overwrites it */
                 write_ratios(way.z, way.end, row_of(way, begin + j), ratio[0], ratio[1]);
             }
         }
@@ -86,7 +86,7 @@ meet(const struct twisted_matrix &m, const struct way &way, pair x, struct meeti
 
     const struct twisted_chain chain = walk_chain<STORED>(m, way, x, &meeting->entries[way.end]);
 
-    __syncthreads(); /* what was found before has been read */
+    __syncthreads(); /* the chains of the last meeting have been read */
     meeting->chain[way.end][lane] = chain;
     __syncthreads();
     met.g =
@@ -107,7 +107,7 @@ correct(const struct twisted_matrix &m, const struct way &way, pair x, double ga
         if (!settled) {
             const double angle = twisted_angle_square(met.g, met.square_norm, gap);
 
-            /* where it is not a number there is no hope either */
+            /* an angle that is infinite or NaN will not get better */
             settled = !(angle < (double)INFINITY) || twisted_settles(angle, limit);
             x = twisted_correct(x, met.g, met.square_norm);
         }
@@ -118,8 +118,8 @@ correct(const struct twisted_matrix &m, const struct way &way, pair x, double ga
     return x;
 }
 
-/* Where corrections begin.  Returns whether none may be needed.  The chains by segments may have
-   settled the value even if they did not join. */
+/* *x: the shift where corrections begin.  Returns whether it may need none.  segments.h may have
+   settled the value even if its chains did not join. */
 static __device__ __forceinline__ bool
 first_shift(const struct twisted_device &run, const struct twisted_block &block, struct place at,
             double gap, pair *x)

@@ -1,16 +1,15 @@
 /*
  * Twisted factorisations on the device: whether divide and conquer would be faster.
  *
- * It is where most vectors are negligible in the row that its last merge cuts: those deflate.  A
- * look at the matrix tells about how many are.  For a shift x, let z be the solution of
+ * It is faster where most vectors are negligible in the row that its last merge cuts: those
+ * deflate.  This file estimates how many are.  For a shift x, let z be the solution of
  * (T - x I) z = 0 from the top, in all rows but the last.  Where z grows, the vectors of values
  * near x fall off by as much.  And where the sign changes of z for two shifts part, there live the
  * vectors of the values between them.  So a value between two shifts, whose vector lives in some
  * rows, survives if z has grown little between those rows and the cut.
  *
- * What z is behind a part of the rows is linear in what it is before them.  So all parts are
- * crossed at once, from both unit vectors.  This tells where z begins in each of them, and then all
- * are crossed once more.
+ * z after a part of the rows is linear in z before it.  So all parts are crossed at once, from both
+ * unit vectors.  This gives z before each part, and then all parts are crossed once more.
  */
 #include "twisted/run.h"
 
@@ -22,7 +21,8 @@ enum {
     GROUPS = 4      /* threads of a shift that add up segments */
 };
 
-/* The shifts below top / 2^LOW_SHARE are powers of two apart, the others are evenly spaced. */
+/* The shifts below top / 2^LOW_SHARE are a factor of 2^POWER_STEP apart, those above evenly
+   spaced. */
 static const double LOW_SHARE = 8, POWER_STEP = 1.8;
 
 /* z in two rows that follow one another, so far. */
@@ -32,10 +32,10 @@ struct solution {
     int changes;  /* of its sign, in a segment */
 };
 
-/* The solutions that begin in front of a part with (now, before) = (1, 0) and (0, 1). */
+/* The solutions that begin before a part with (z.now, z.before) = (1, 0) and (0, 1). */
 enum { BY_NOW, BY_BEFORE, BASIS };
 
-/* What they are behind it. */
+/* Both of them after the part. */
 struct crossing {
     struct twisted_minors z[BASIS];
     int64_t twos[BASIS];
@@ -64,8 +64,8 @@ shift_of(int i, double top)
                     : top * (i - half + 0.5) / half;
 }
 
-/* Across `count` entries, COUNT at a time, between which z cannot leave the range of doubles. FULL:
-   a multiple of them.  *last: the entry in front of them. */
+/* Crosses `count` entries.  z is rescaled after COUNT of them, in which it cannot leave the range
+   of doubles.  FULL: count is a multiple of COUNT.  *last: the entry before them. */
 template <int COUNT, bool FULL, int SOLUTIONS>
 static __device__ __forceinline__ void
 cross(double x, int count, const double *b, const double *inverse, double *last, struct solution *s)
@@ -97,13 +97,13 @@ cross(double x, int count, const double *b, const double *inverse, double *last,
     }
 }
 
-/* Across a piece, by a warp that has a shift in each lane. */
+/* Crosses a piece, by a warp that has a shift in each lane. */
 template <int SOLUTIONS>
 static __device__ __forceinline__ void
 cross_piece(const struct twisted_device &run, double x, int64_t begin, int count, double *last,
             struct solution *s)
 {
-    /* a step makes z larger or smaller by the inverse of an entry, or little more */
+    /* a step changes z by a factor of the inverse of an entry, or little more */
     const bool gentle = least_of(run) > 0x1p-40;
     __shared__ double b[PIECE], inverse[PIECE];
 
@@ -122,14 +122,14 @@ cross_piece(const struct twisted_device &run, double x, int64_t begin, int count
     }
 }
 
-/* The entry in front of a part. */
+/* The entry before a part. */
 static __device__ __forceinline__ double
 entry_before(const struct twisted_device &run, int64_t begin)
 {
     return begin > 0 ? fabs(run.b[begin - 1]) : 0;
 }
 
-/* A block has a part, of all but the last one, and a warp of shifts. */
+/* Crosses all parts but the last one.  A block has a part, and a warp of shifts. */
 static __global__ void
 __launch_bounds__(WARP) crossing_kernel(struct twisted_device run, struct look look)
 {
@@ -163,7 +163,7 @@ power_of_two(int64_t twos)
     return twos > -WIDE_BIAS ? wide_power((int)twos) : 0;
 }
 
-/* z behind a part. */
+/* z after a part, from z before it. */
 static __device__ __forceinline__ void
 follow(const struct crossing &c, struct solution *s)
 {
@@ -179,7 +179,8 @@ follow(const struct crossing &c, struct solution *s)
     s->twos += most + twisted_minors_rescale(&s->z);
 }
 
-/* The same blocks, and those of the last part. */
+/* Crosses all parts once more, and finds growth and sign changes of z in each segment.  A block has
+   a part, and a warp of shifts. */
 static __global__ void
 __launch_bounds__(WARP) growth_kernel(struct twisted_device run, struct look look)
 {
@@ -202,7 +203,7 @@ __launch_bounds__(WARP) growth_kernel(struct twisted_device run, struct look loo
         const int count = end - k < PIECE ? (int)(end - k) : (int)PIECE;
 
         cross_piece<1>(run, x, k, count, &last, &s);
-        if (k + count == look.entries) { /* the count of all values above x is wanted */
+        if (k + count == look.entries) { /* the last row completes the count of values above x */
             s.changes += (x * s.z.now < last * s.z.before) != (s.z.now < 0);
         }
         if ((k + count) % look.segment == 0 || k + count == look.entries) {
@@ -301,7 +302,7 @@ tsvdi_cuda_twisted_share(struct cuda_call *call, const struct twisted_device *ru
     }
     growth_kernel<<<dim3((unsigned)look.parts, groups), WARP, 0, call->stream>>>(*run, look);
     CUDA_LAUNCHED(call);
-    /* divide and conquer deflates by entries that are 32 eps beside the largest */
+    /* divide and conquer deflates by entries that are 32 eps relative to the largest */
     share_kernel<<<1, GROUPS * SHIFTS, 0, call->stream>>>(*run, look, -log2(32 * (double)R_EPS),
                                                           d_share);
     CUDA_LAUNCHED(call);

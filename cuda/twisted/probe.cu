@@ -2,17 +2,17 @@
  * Twisted factorisations on the device: probes of orthogonality and of the residual.  Mirrors
  * csrc/cpu/twisted/probe.c.
  *
- * All products are of a matrix of vectors, `inner` or `rows` of it one behind the other, with a
- * few columns of doubles.  Sums are made in an order that depends on sizes alone.
+ * All products are of a row-major matrix of vectors with a few columns of doubles.  Sums are made
+ * in an order that depends on sizes alone.
  */
 #include "twisted/run.h"
 
 enum { THREADS = 256, TILE_ROWS = 64, TILE_INNER = 32 };
 
-/* Rows that a block sums the residual of, if it is one of few. */
+/* Rows of the residual that a block sums, while that takes no more than THREADS blocks. */
 enum { RESIDUAL_ROWS = 2048 };
 
-/* X, and beside it S X. */
+/* X, and S X in the PROBES columns after it. */
 static __global__ void
 __launch_bounds__(THREADS) fill_kernel(struct twisted_device run)
 {
@@ -29,7 +29,8 @@ __launch_bounds__(THREADS) fill_kernel(struct twisted_device run)
 
 /* parts[slice][row] = the sum of matrix[row][i] x[i] over i in a slice, for x[inner][COLUMNS].  A
    block has TILE_ROWS rows; a thread one of them, and some of the columns.  Tiles of TILE_INNER
-   columns of the matrix come to shared memory, the next one while the products of one are made. */
+   columns of the matrix come to shared memory.  The next tile is prefetched to registers while the
+   products of one are made. */
 template <int COLUMNS>
 static __global__ void
 __launch_bounds__(THREADS) rows_kernel(int64_t rows, int64_t inner, int64_t each,
@@ -165,7 +166,7 @@ __launch_bounds__(THREADS) judge_kernel(struct twisted_device run)
     }
 }
 
-/* The sum of a number of each thread of a block, in all of them. */
+/* The sum of x over the threads of a block, in every thread. */
 static __device__ double
 block_sum(double x)
 {
@@ -183,8 +184,8 @@ block_sum(double x)
     return part[0];
 }
 
-/* Whether B (R^T X) - L (S X) is within the bound of the residual, of which `sum` is the square,
-   and `norm` that of B's. */
+/* Judges whether the residual B (R^T X) - L (S X) is within its bound.  sum: the square of its
+   norm; norm: that of B's. */
 static __device__ __forceinline__ void
 judge_residual(const struct twisted_device &run, double sum, double norm)
 {
@@ -193,7 +194,8 @@ judge_residual(const struct twisted_device &run, double sum, double norm)
     }
 }
 
-/* The residual.  A block has a part of the rows, whose sums go to run.parts; one alone judges. */
+/* The residual.  A block has a part of the rows.  A single block judges at once, the sums of
+   several go to run.parts. */
 static __global__ void
 __launch_bounds__(THREADS) residual_kernel(struct twisted_device run)
 {
@@ -225,7 +227,7 @@ __launch_bounds__(THREADS) residual_kernel(struct twisted_device run)
     }
 }
 
-/* What the `blocks` of residual_kernel, at most THREADS, found together.  One block. */
+/* Judges the sums of the `blocks` blocks of residual_kernel, at most THREADS.  One block. */
 static __global__ void
 __launch_bounds__(THREADS) residual_sum_kernel(struct twisted_device run, unsigned blocks)
 {
@@ -235,7 +237,7 @@ __launch_bounds__(THREADS) residual_sum_kernel(struct twisted_device run, unsign
     judge_residual(run, block_sum(sum), block_sum(norm));
 }
 
-/* The same for a small matrix, in one block. */
+/* All probes of a small matrix, in one block. */
 static __global__ void
 __launch_bounds__(THREADS) small_kernel(struct twisted_device run)
 {
@@ -306,7 +308,7 @@ __launch_bounds__(THREADS) small_kernel(struct twisted_device run)
     }
 }
 
-/* Whether the residual is within its bound. */
+/* Judges whether the residual is within its bound. */
 static tsvd_status
 find_residual(struct cuda_call *call, const struct twisted_device *run)
 {

@@ -24,24 +24,26 @@
 struct twisted_facts {
     unsigned long long smallness; /* the complement of the bits of the least |b_k| */
     unsigned long long refused;   /* how many values failed a gate */
-    unsigned long long coarse;    /* how many are not known well enough beside their gap */
+    unsigned long long coarse;    /* how many have too large an error for their gap */
 };
 
 /* A run as kernels see it.  All arrays are in device memory. */
 struct twisted_device {
-    int64_t n, first, k;               /* order; the wanted values are first .. first + k - 1 */
-    int64_t from, to;                  /* the wanted values and their neighbours */
-    int lower;                         /* 1: L has the even rows of z, R the odd ones */
-    const real *d, *e;                 /* [n] the matrix as it was given; e has a zero behind it */
-    real_int exponent;                 /* 2^-exponent scales it */
-    double *b, *square, *rest;         /* [2n] as in struct twisted_matrix */
-    double *wide_d, *wide_e;           /* [n] d and e, scaled */
-    double *found;                     /* [to - from] the values, scaled, to neighbouring doubles */
-    double *value;                     /* [k] each value as it was corrected, scaled */
-    struct twisted_facts *facts;       /* [1] */
-    real *s, *columns, *rows;          /* results: [k], [n k], [k n] */
-    double *probe, *sums[2], *seen[2]; /* for probes: [k PROBE_COLUMNS], and n or k times PROBES */
-    double *parts;                     /* for probes: [parts of a sum][n or k][PROBES] */
+    int64_t n, first, k;         /* order; the wanted values are first .. first + k - 1 */
+    int64_t from, to;            /* the wanted values and their neighbours */
+    int lower;                   /* 1: L has the even rows of z, R the odd ones */
+    const real *d, *e;           /* [n] the matrix as it was given; e ends with a zero */
+    real_int exponent;           /* 2^-exponent scales it */
+    double *b, *square, *rest;   /* [2n] as in struct twisted_matrix */
+    double *wide_d, *wide_e;     /* [n] d and e, scaled */
+    double *found;               /* [to - from] the values, scaled, as bisection found them */
+    double *value;               /* [k] each value as it was corrected, scaled */
+    struct twisted_facts *facts; /* [1] */
+    real *s, *columns, *rows;    /* results: [k], [n k], [k n] */
+
+    /* For probes: [k PROBE_COLUMNS]; [n PROBE_COLUMNS] and [n PROBES]; [k PROBES] each. */
+    double *probe, *sums[2], *seen[2];
+    double *parts; /* for probes: [parts of a sum][n or k][up to PROBE_COLUMNS] */
 };
 
 enum { TOP, BOTTOM, ENDS };
@@ -51,7 +53,7 @@ struct met {
     wide g, square_norm;
 };
 
-/* How far a value has come whose chains are in pieces. */
+/* The progress of a value whose chains are in pieces. */
 enum twisted_stage { OPEN, SETTLED, JOINED };
 
 /* A value whose chains are in pieces. */
@@ -62,7 +64,7 @@ struct twisted_state {
     enum twisted_stage stage;
 };
 
-/* What is known of a chain in a segment: how it enters and how it leaves. */
+/* The numbers of a chain in a segment: how it enters and how it leaves. */
 enum chain_part {
     ENTER_HIGH, /* E, a pair */
     ENTER_LOW,
@@ -71,14 +73,14 @@ enum chain_part {
     LEAVE_LOW,
     PRODUCT, /* of the ratios b / E */
     CURVE,   /* see twisted/segments.h */
-    NORM,    /* N without what is in front of the segment */
+    NORM,    /* N without the part of the segments before */
     CHAIN_PARTS
 };
 
-/* What is known of the rows of z in a segment: struct summary of twisted/ways.h. */
+/* The numbers of the rows of z in a segment: struct summary of twisted/ways.h. */
 enum summary_part { SUM_EVEN, SUM_ODD, LARGEST, LEAST, SUMMARY_PARTS };
 
-/* The segments of the rows of T, and what is known of the chains that cross them. */
+/* The segments of the rows of T, and the chains that cross them. */
 struct twisted_segments {
     int count;                   /* of them; 1: chains are whole */
     int rows;                    /* of each but the last, a multiple of WARP */
@@ -94,19 +96,19 @@ struct twisted_largest {
     int64_t row;
 };
 
-/* Values that are worked on together, and what is known of them. */
+/* Values that are worked on together. */
 struct twisted_block {
     int64_t begin, count; /* of the k wanted values */
     int64_t width;        /* columns of the arrays: a multiple of WARP */
-    double *z;            /* [2n / 2][width][2]: two rows of a value lie side by side.  Before, the
-                             minors of twisted/twist.h, [2n][width] */
+    double *z;            /* [2n / 2][width][2]: two rows of a value are contiguous.  At first it
+                             holds the minors of twisted/twist.h, [2n][width] */
     int *power;           /* [2n / stride][width] powers of two of the minors */
     int *value;           /* [width] the value of a column, counted from `begin`, see twist.h */
     int64_t *twist;       /* [width] row r */
     double *factor[2];    /* [width] of even rows and of odd rows, with the sign */
     struct twisted_segments segments;
-    char *tied; /* [width] whether L has entries of both signs that are its largest */
-    int slices; /* of rows, to find the signs of those */
+    char *tied; /* [width] whether the largest entries of L's column tie, with both signs */
+    int slices; /* of rows, to find the signs of tied columns */
     struct twisted_largest *largest; /* [slices][width] */
 };
 
@@ -114,8 +116,8 @@ enum {
     /* Columns of what the rows of L are multiplied by: X, and S X. */
     PROBE_COLUMNS = 2 * (int)PROBES,
 
-    /* Parts that a sum over rows is cut into: so many at most, or for few sums as many as make
-       PROBE_BLOCKS blocks of PROBE_SUMS sums; and the least rows of one. */
+    /* Parts that a sum over rows is cut into: PROBE_SLICES at most, or for few sums as many as make
+       PROBE_BLOCKS blocks of PROBE_SUMS sums.  A part has PROBE_ROWS rows or more. */
     PROBE_SLICES = 32,
     PROBE_BLOCKS = 528,
     PROBE_SUMS = 256,
@@ -176,7 +178,7 @@ twisted_parts(double x, double gap)
 enum { SOME_STRIDE = 8, LEAST_STRIDE = 2 };
 
 /* Up to this order the probes are one kernel, and up to VALUES_SMALL_ORDER values.cu finds the
-   values: then a call is so short that every launch and every question counts. */
+   values: then a call is so short that every launch and every round trip counts. */
 enum { PROBE_SMALL_ORDER = 64, VALUES_SMALL_ORDER = 1024 };
 
 /* Each launches kernels on the call's stream.  values() makes the entries of T, and finds the
@@ -184,7 +186,7 @@ enum { PROBE_SMALL_ORDER = 64, VALUES_SMALL_ORDER = 1024 };
 tsvd_status tsvdi_cuda_twisted_values(struct cuda_call *call, const struct twisted_device *run);
 
 /* choice.cu: the share of the values that would survive the last merge of divide and conquer, 0 if
-   the matrix is not taken; and the least |b_k|.  d_room: for work, as large as block.z. */
+   the matrix is not taken; and the least |b_k|.  d_room: workspace, as large as block.z. */
 tsvd_status tsvdi_cuda_twisted_share(struct cuda_call *call, const struct twisted_device *run,
                                      char *d_room, double *share, double *least);
 

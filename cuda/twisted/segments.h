@@ -14,7 +14,7 @@
  *
  *     P^2 delta / (1 + C delta),    P = the product of the q,    C = the sum of P_k^2 / E_k,
  *
- * where P_k is the product of the q in front of E_k.  With that the pieces are joined from the ends
+ * where P_k is the product of the q before E_k.  With that the pieces are joined from the ends
  * to r by one thread for each chain, and the next pass begins with entrances that are right but for
  * rounding.  The correction of x moves them by the derivative of E, which is 1 + N.
  *
@@ -39,10 +39,11 @@ enum {
        4096 takes 5, one of order 3001 more. */
     PASSES = 8,
 
-    /* Segments that are read before they are joined: a read takes longer than a join. */
+    /* Segments that are prefetched before they are joined: a load takes longer than a join. */
     PIECES_AHEAD = 4,
 
-    /* The share of twisted_angle_limit(), squared, that mismatches may have. */
+    /* Mismatches, squared, may have this part (1 / MISMATCH_SHARE) of twisted_angle_limit(), which
+       is a square. */
     MISMATCH_SHARE = 64
 };
 
@@ -51,7 +52,8 @@ static const double MISMATCH_NOISE = PAIR_NOISE / 8;
 
 /* ---- through a segment ---- */
 
-/* A lane in a segment.  It may have the end of a chain from the top, then one from the bottom. */
+/* A lane in a segment.  In the segment of row r it follows the chain from the top, then the one
+   from the bottom. */
 struct walker {
     int end;  /* of the chain that it follows; ENDS: there is none left */
     int left; /* steps of it */
@@ -134,7 +136,7 @@ walk_step(const struct twisted_matrix &m, pair x, struct walker *w)
     return ratio;
 }
 
-/* Twice `count` steps. */
+/* Makes 2 `count` steps. */
 template <bool STORED>
 static __device__ __forceinline__ void
 walk_on(const struct twisted_matrix &m, pair x, const struct column &z, int count, struct walker *w)
@@ -163,8 +165,8 @@ walk_once(const struct twisted_matrix &m, pair x, const struct column &z, struct
     }
 }
 
-/* A warp takes 32 values through a segment.  The ratios are stored in the rows that they lead away
-   from, if they are wanted. */
+/* A warp takes 32 values through a segment.  STORED: the ratios are stored in the rows that they
+   lead away from. */
 template <bool STORED>
 static __global__ void
 __launch_bounds__(WARP) segment_kernel(struct twisted_device run, struct twisted_block block)
@@ -187,7 +189,7 @@ __launch_bounds__(WARP) segment_kernel(struct twisted_device run, struct twisted
     r = segment == own ? r : -1;
     w.end = segment <= own ? TOP : BOTTOM;
     after = segment >= own ? ENDS : BOTTOM;
-    if (block.segments.state[at.column].stage == JOINED) { /* this lane only watches */
+    if (block.segments.state[at.column].stage == JOINED) { /* this lane is idle */
         w.end = after;
     } else {
         enter(run, block, at.column, segment, r, w.end, &w);
@@ -202,7 +204,7 @@ __launch_bounds__(WARP) segment_kernel(struct twisted_device run, struct twisted
                 enter(run, block, at.column, segment, r, w.end, &w);
             }
         }
-        /* as far as no lane turns: the least of what is left */
+        /* steps until the first lane ends a chain: the least w.left of the warp */
         count = -warp_most(w.end < after ? -w.left : INT_MIN + 1);
         if (count == INT_MAX) {
             return;
@@ -217,13 +219,13 @@ __launch_bounds__(WARP) segment_kernel(struct twisted_device run, struct twisted
 
 /* ---- the pieces are joined ---- */
 
-/* A chain at row r, and the mismatches behind it: the sum of the squares of delta_s z_s / z_r. */
+/* A chain at row r, and its mismatches on the way: the sum of the squares of delta_s z_s / z_r. */
 struct joined {
     struct twisted_chain chain;
     double mismatch;
 };
 
-/* What a thread reads of a chain in a segment. */
+/* A chain in a segment, as a thread reads it. */
 struct piece {
     pair enter, leave;
     double product, curve, norm;
@@ -290,7 +292,7 @@ join(const struct twisted_block &block, struct place at, int own, double x)
     }
 }
 
-/* What the two chains of a value say together. */
+/* Judges a value by its two chains. */
 static __device__ __forceinline__ void
 judge(const struct twisted_device &run, struct place at, const struct joined &top,
       const struct joined &bottom, struct twisted_state *state)
@@ -309,7 +311,7 @@ judge(const struct twisted_device &run, struct place at, const struct joined &to
         mismatch / (gap * gap) / state->met.square_norm <= limit / MISMATCH_SHARE) {
         state->stage = JOINED;
     } else if (state->stage == OPEN || !accurate) {
-        /* where it is not a number there is no hope */
+        /* an angle that is infinite or NaN will not get better */
         state->stage =
             !(angle < (double)INFINITY) || twisted_settles(angle, limit) ? SETTLED : OPEN;
         state->x = twisted_correct(state->x, state->met.g, state->met.square_norm);
@@ -346,7 +348,7 @@ __launch_bounds__(CHAIN_THREADS) join_kernel(struct twisted_device run, struct t
 
 /* ---- vectors ---- */
 
-/* z in the row where the ratios of a segment begin: the product of those between it and r. */
+/* z in the row that a segment's last step leads to: the product of the ratios from there to r. */
 static __device__ __forceinline__ double
 begin_of(const struct twisted_block &block, int64_t column, int own, int segment)
 {
@@ -396,7 +398,8 @@ __launch_bounds__(WARP) unfold_kernel(struct twisted_device run, struct twisted_
         way.row = row;
         way.z = column_of(block, at.column);
         if (end == TOP && way.steps > 0) {
-            /* the last run of the segment above begins there, with the bits of its begin_of() */
+            /* read_run() of the segment above goes on from z in this row: it must have the bits of
+               that segment's begin_of() */
             way.goes_on = true;
             way.outer = x * chain_at(block.segments, TOP, segment, block.width,
                                      at.column)[PRODUCT * block.width];
@@ -445,7 +448,7 @@ twist_by_segments(struct cuda_call *call, const struct twisted_device *run,
     tsvd_status ret = TSVD_OK;
 
     for (int pass = 0; pass < PASSES; pass++) {
-        if (pass == 0 && !TWISTED_AT_ONCE) { /* which is never the last */
+        if (pass == 0 && !TWISTED_AT_ONCE) { /* no value joins in it: ratios are not needed */
             segment_kernel<false><<<grid, WARP, 0, call->stream>>>(*run, *block);
         } else {
             segment_kernel<true><<<grid, WARP, 0, call->stream>>>(*run, *block);

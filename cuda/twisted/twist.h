@@ -5,9 +5,8 @@
  * other from the bottom.  The minors of the first half of a walk are stored, and the two lanes of a
  * value exchange them.
  *
- * In the end the values of a warp are sorted by their twists.  So lanes whose chains go up through
- * some rows are side by side, and those whose chains go down, and they write to memory what it has
- * in one piece.
+ * In the end the values of a warp are sorted by their twists.  So in any row the lanes whose chains
+ * go up are neighbours, and so are the lanes whose chains go down: their stores are coalesced.
  */
 #ifndef TSVDI_CUDA_TWISTED_TWIST_H
 #define TSVDI_CUDA_TWISTED_TWIST_H
@@ -25,7 +24,7 @@ struct walk {
     int *power;           /* the same: [rows / STRIDE][width] */
     wide shift;
     struct twisted_minors p;
-    wide_int twos; /* that were taken out of p */
+    wide_int twos; /* powers of two that were taken out of p */
 
     /* where the chain enters its next segment, unless it was the last one */
     const struct twisted_segments *segments;
@@ -56,7 +55,7 @@ place_in(const struct walk &w, struct rows r, int j)
 }
 
 /* The square of the entry that leads from the row of position `lane` to the next one.  There is
-   none in front of the first row; the one behind the last row is zero. */
+   none before the first row; the one after the last row is zero. */
 static __device__ __forceinline__ double
 read_square(const struct walk &w, struct rows r, int lane)
 {
@@ -66,7 +65,7 @@ read_square(const struct walk &w, struct rows r, int lane)
     return entry >= 0 ? __ldg(&w.square[entry]) : 0;
 }
 
-/* What the other end has stored of a tile. */
+/* A tile as the other end has stored it. */
 template <int STRIDE> struct stored {
     double minor[WARP];       /* by position */
     int power[WARP / STRIDE]; /* by place */
@@ -190,7 +189,7 @@ guess_entrance(struct walk *w)
     write_entrance(*w->segments, w->end, w->segment, w->width, w->column, pair_of(e, 0.0), 0);
 }
 
-/* Walks over `count` tiles from number `tile` on.  square: a warp's own room in shared memory. */
+/* Walks over `count` tiles from number `tile` on.  square: scratch of the warp in shared memory. */
 template <int STRIDE, bool COMPARED>
 static __device__ __forceinline__ void
 walk_tiles(struct walk *w, int64_t tile, int64_t count, double (&square)[WARP], struct best *best)
@@ -242,7 +241,7 @@ find_twist(struct walk *w, double (&square)[WARP])
     return best;
 }
 
-/* The lane that a value moves to: as many twists of the warp are in front of its own. */
+/* The lane that a value moves to: how many twists of the warp come before its own. */
 static __device__ __forceinline__ int
 sorted_lane(const int64_t (&twist)[WARP], int lane)
 {
@@ -255,7 +254,7 @@ sorted_lane(const int64_t (&twist)[WARP], int lane)
     return before;
 }
 
-/* Moves the guesses of an end's entrances there. */
+/* Moves the guesses of an end's entrances to the sorted columns. */
 static __device__ __forceinline__ void
 move_entrances(const struct twisted_block &block, struct place at, int64_t column)
 {
@@ -267,7 +266,7 @@ move_entrances(const struct twisted_block &block, struct place at, int64_t colum
         const double e = part[ENTER_HIGH * block.width + at.column];
 
         __syncwarp();
-        part[ENTER_HIGH * block.width + column] = e; /* the other parts are zeros */
+        part[ENTER_HIGH * block.width + column] = e; /* ENTER_LOW and SLOPE are 0 */
     }
 }
 

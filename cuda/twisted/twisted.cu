@@ -9,11 +9,11 @@ enum { THREADS = 256 };
 /* Most bytes of the entries of vectors that are worked on together. */
 static const uint64_t BLOCK_BYTES = (uint64_t)8 << 30;
 
-/* What a run holds on the host. */
+/* The state of a run, on the host. */
 struct cuda_twisted {
     struct twisted_device device;
     struct twisted_block block;
-    void *d_arrays;  /* all of the device's arrays but results, in one piece */
+    void *d_arrays;  /* all device arrays but results, one allocation */
     real *d_room[2]; /* on the device, for d and e if they are on the host */
     struct vectors left, right;
     cudaEvent_t begin, end; /* of the device's work */
@@ -37,9 +37,9 @@ block_width(int64_t n, int64_t k)
     return most < (uint64_t)all ? (int64_t)(most > WARP ? most : (uint64_t)WARP) : all;
 }
 
-/* How many segments the rows of T are cut into, and how many rows they have.  Walking takes longest
-   with one, and joining them with many: a step of either takes about as long.  More warps than a
-   GPU can hold do not help. */
+/* How many segments the rows of T are cut into, and how many rows they have.  The walk takes
+   longest with one segment, the join with many: a step of either takes about the same time.  More
+   warps than a GPU can hold do not help. */
 static void
 cut_rows(int64_t n, int64_t width, struct twisted_segments *segments)
 {
@@ -142,7 +142,7 @@ __launch_bounds__(THREADS) entry_kernel(struct twisted_device run)
     }
 }
 
-/* Room for the vectors: the results' own memory, or as much on the device. */
+/* Memory for the vectors: the results' own, or as much on the device if they go to the host. */
 static tsvd_status
 take_vectors(struct tsvd_context *ctx, const struct twisted_job *job, struct cuda_twisted *run)
 {
@@ -171,7 +171,7 @@ twisted_end(struct tsvd_context *ctx, struct twisted_job *job)
         return;
     }
     tsvdi_cuda_vectors.free(ctx, &run->left, &run->right);
-    if ((uint64_t)job->k * sizeof(real) > SENT_BYTES) { /* the values may be on their way */
+    if ((uint64_t)job->k * sizeof(real) > SENT_BYTES) { /* the values may be in flight */
         tsvdi_cuda_free_sent(cuda_of(ctx), run->d_arrays);
     } else {
         tsvdi_cuda_free(cuda_of(ctx), run->d_arrays);
@@ -267,8 +267,9 @@ out:
 
 /* ---- values ---- */
 
-/* Counts the values that are too small or too close to another; and those that are closer to it, or
-   to zero, than `margin`, which is what `found` must be beside its error. */
+/* Counts in `refused` the values that are too small or too close to another one, and in `coarse`
+   those that are closer than `margin` to another one or to zero: for them the error of `found` is
+   too large. */
 static __global__ void
 __launch_bounds__(THREADS) gap_kernel(struct twisted_device run, double margin)
 {
@@ -288,7 +289,7 @@ __launch_bounds__(THREADS) gap_kernel(struct twisted_device run, double margin)
     }
 }
 
-/* Asks what the kernels have found out. */
+/* Downloads what the kernels have found out. */
 static tsvd_status
 ask(struct cuda_call *call, struct twisted_job *job, struct twisted_facts *facts)
 {
@@ -303,7 +304,8 @@ out:
     return ret;
 }
 
-/* The values of a larger matrix, at first as well as corrections need them for most matrices. */
+/* The values of a larger matrix: to TWISTED_WIDTH, which corrections need for most matrices.  If
+   that is too coarse for a gap, again to neighbouring doubles. */
 static tsvd_status
 find_values(struct tsvd_context *ctx, struct twisted_job *job)
 {
@@ -340,7 +342,7 @@ twisted_values(struct tsvd_context *ctx, struct twisted_job *job)
         return find_values(ctx, job);
     }
     TSVD_TRY(tsvdi_cuda_twisted_values(call, r));
-    if (r->n > PROBE_SMALL_ORDER) { /* else the vectors' gates are the first to be asked */
+    if (r->n > PROBE_SMALL_ORDER) { /* else conclude() repeats this gate */
         gap_kernel<<<blocks_for(r->k, THREADS), THREADS, 0, call->stream>>>(*r, 0);
         CUDA_LAUNCHED(call);
         TSVD_TRY(ask(call, job, &facts));
@@ -369,7 +371,7 @@ twisted_vectors(struct tsvd_context *ctx, struct twisted_job *job)
     if (job->n > PROBE_SMALL_ORDER) {
         TSVD_TRY(ask(cuda_of(ctx), job, &facts));
     }
-    if (job->refused == 0 && job->n > PROBE_SMALL_ORDER) { /* while the probes look at them */
+    if (job->refused == 0 && job->n > PROBE_SMALL_ORDER) { /* sent while the probes read them */
         TSVD_TRY(tsvdi_cuda_vectors.end(ctx, run->left, run->right, job->to));
     }
 out:
@@ -410,7 +412,7 @@ twisted_bytes(const struct svd_plan *plan)
     memset(&run, 0, sizeof(run));
     run.device.n = n;
     run.device.k = k;
-    /* the vectors of a matrix may be on their way while those of the next one are made */
+    /* the vectors of a matrix may be in flight while those of the next one are made */
     bytes.device = bytes_of(2 * n, bytes_of(k, sizeof(real)));
     bytes.device = bytes_of(plan->told.chunk < plan->told.matrices ? 2 : 1, bytes.device);
     bytes.device = bytes_add(bytes.device, lay_out(&run, NULL));

@@ -32,8 +32,9 @@ turn(const struct twisted_block &block, int64_t column, struct twisted_largest l
     }
 }
 
-/* Makes the first of the largest entries of L's column positive, as they will be rounded, where
-   conclude() found them of both signs.  With several slices of the rows it finds those of each. */
+/* Where the largest entries of L's column tie with both signs, as they will be rounded (see
+   conclude()), makes the first of them positive.  With several slices of the rows it only finds the
+   largest entry of each slice, for turn_kernel. */
 static __global__ void
 __launch_bounds__(WARP *TILE_THREADS)
     sign_kernel(struct twisted_device run, struct twisted_block block)
@@ -102,8 +103,8 @@ __launch_bounds__(WARP) turn_kernel(struct twisted_device run, struct twisted_bl
     turn(block, column, largest);
 }
 
-/* Writes tiles of both sides: L's as they lie, R's transposed.  The rows of a tile are longer than
-   a warp is wide, as the memory wants neighbours. */
+/* Writes tiles of both sides: L's as they are, R's transposed.  The rows of a tile are longer than
+   a warp is wide, for longer contiguous stores. */
 static __global__ void
 __launch_bounds__(WRITE_TILE *WRITE_THREADS)
     write_kernel(struct twisted_device run, struct twisted_block block)

@@ -4,11 +4,11 @@
  * A lane has a value, and walks over rows of T from the top or from the bottom.  Each row of
  * block->z holds a ratio: that of the entry of z there to the one next to it towards row r.  To
  * write all entries in the place of the ratios would take as long as to make the ratios.  So only
- * every RUN-th row and row r get their entries, and read_run() makes the others of these.
+ * every RUN-th row and row r get their entries, and read_run() makes all other entries from them.
  *
- * Two rows of a value lie side by side, and are read and written at once: half as many lanes share
- * a sector of memory, 32 bytes.  If they walk in opposite directions each writes a part of it,
- * which memory has to read, change and write back.
+ * Two rows of a value are contiguous, and are read and written at once: half as many lanes share a
+ * sector of memory, 32 bytes.  If lanes that share a sector walk in opposite directions each writes
+ * only a part of it, which memory has to read, change and write back.
  */
 #ifndef TSVDI_CUDA_TWISTED_WAYS_H
 #define TSVDI_CUDA_TWISTED_WAYS_H
@@ -18,7 +18,7 @@
 /* Threads of a block that has two warps for 32 values, one for each end. */
 enum { CHAIN_THREADS = ENDS * (int)WARP };
 
-/* Entries of z that a lane reads at once: a step takes far less than a read from memory does. */
+/* Entries of z that a lane loads at once: a step takes far less than the latency of a load. */
 enum { AHEAD = 16 };
 
 /* Rows of z from one that has its entry to the next. */
@@ -63,7 +63,7 @@ struct place {
     int end, lane;
     int64_t column; /* of the block's arrays */
     int64_t value;  /* of the k wanted ones */
-    bool repeats;   /* whether it repeats the last value, as there are not enough */
+    bool repeats;   /* padding: it repeats the last value */
 };
 
 static __device__ __forceinline__ void
@@ -107,7 +107,7 @@ first_state(double shift)
     return {pair_of(shift, 0.0), 0, {0, 0}, TWISTED_AT_ONCE ? SETTLED : OPEN};
 }
 
-/* Whether the chains by segments have found all values of a warp. */
+/* Whether segments.h has joined the chains of all values of a warp. */
 static __device__ __forceinline__ bool
 all_joined(const struct twisted_block &block, struct place at)
 {
@@ -154,8 +154,8 @@ side_of_left(const struct twisted_device &run)
     return run.lower ? 0 : 1;
 }
 
-/* What is known of rows of z: the sums of the squares of even and of odd ones, and the largest and
-   the least entry of L among them, or 0. */
+/* A summary of rows of z: the sums of the squares of even and of odd rows, and the largest and the
+   least entry of L among them, or 0. */
 struct summary {
     double sum[2], largest, least;
 };
@@ -177,7 +177,7 @@ struct way {
     int most; /* steps of any lane of the warp */
     int row;  /* that step 0 leads away from: even from the top, odd from the bottom */
     struct column z;
-    bool goes_on; /* whether another way begins with z in the row of step 0, which is `outer` */
+    bool goes_on; /* whether z in the row of step 0 is `outer`, where another way begins */
     double outer;
 };
 
@@ -204,8 +204,8 @@ read_ratios(const struct way &way, int begin, double (&ratio)[AHEAD])
     }
 }
 
-/* z from the ratios; each RUN-th entry is written in the place of its ratio.  x: z in the row that
-   the last step leads to, which is left out of the summary. */
+/* Makes z from the ratios.  Each RUN-th entry is written in the place of its ratio.  x: z in the
+   row that the last step leads to, which is left out of the summary. */
 static __device__ __forceinline__ struct summary
 unfold(const struct way &way, double x)
 {
@@ -244,7 +244,7 @@ unfold(const struct way &way, double x)
     return all;
 }
 
-/* Entries of z from row `begin` on, a multiple of RUN; none of rows that are not there. */
+/* Entries of z from row `begin` on, a multiple of RUN.  Rows past the last one are not read. */
 static __device__ __forceinline__ void
 read_run(const struct twisted_device &run, const struct twisted_block &block, int64_t column,
          int begin, double (&z)[RUN])
@@ -271,13 +271,13 @@ read_run(const struct twisted_device &run, const struct twisted_block &block, in
     }
 }
 
-/* Writes what remains of a value: row r of z, the factors of its rows and the value itself.  Counts
-   it if it does not pass the gates.  x: the shift of its vector.  all: what is known of z without
-   row r.
+/* Writes the last numbers of a value: row r of z, the factors of its rows and the value itself.
+   Counts it in `refused` if it does not pass the gates.  x: the shift of its vector.  all: the
+   summary of z without row r.
 
    The factors make the largest entry of L's column positive, as entries will be rounded.  Where the
-   largest and the least are equally large then, the first of them decides, which is looked for in
-   vectors.cu. */
+   largest and the least then tie in magnitude, the first of them decides: vectors.cu looks for
+   it. */
 static __device__ __forceinline__ void
 conclude(const struct twisted_device &run, const struct twisted_block &block, struct place at,
          pair x, struct met met, struct summary all)

@@ -3,9 +3,9 @@
  *
  * A block holds the entries of its matrices in shared memory and works in rounds.  In each round a
  * thread counts at one shift; threads whose values share a bracket (multisection.h) cut it
- * together. A matrix with more values than a block has threads takes several blocks.  The forms of
- * the counts take turns as in values/search.cu.  Single precision needs the plain form only, which
- * reaches down to the least number there.
+ * together.  A matrix with more values than a block has threads takes several blocks.  The forms of
+ * the counts follow one another as in values/search.cu.  Single precision needs the plain form
+ * only, which reaches down to the least number there.
  */
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
@@ -18,7 +18,7 @@ typedef cub::BlockReduce<int, COUNT_THREADS> block_reduce;
 /* Bytes of a block's shared memory that CUDA keeps. */
 static const size_t SHARED_RESERVED = 1024;
 
-/* The most entries times shifts of one launch, which take half a second or less. */
+/* The most entries times shifts of one launch: they take half a second or less. */
 static const double BATCH_STEPS = 2e11;
 
 /* What a launch works on. */
@@ -26,9 +26,9 @@ struct batch {
     struct values_device v;
     int64_t begin;   /* the first matrix */
     int matrices;    /* of a block */
-    int width;       /* threads of a block that have values of the same matrix */
+    int width;       /* threads of a block that have values of one matrix */
     int groups;      /* groups of entries of a matrix */
-    int entry_bytes; /* bytes of a matrix's entries, of whichever form takes the most */
+    int entry_bytes; /* bytes of a matrix's entries, in the form that takes the most */
     unsigned long long *d_counts;
 };
 
@@ -337,7 +337,7 @@ find_twofold(const struct batch &q, struct batch_memory memory, int64_t here, bo
     if (thread >= 0) {
         x = value_of(q, memory, thread);
         x.range.floor = twofold_floor(x.m.scale);
-        /* mostly the plain form was right */
+        /* in most cases the plain form was right */
         counts += close_in<twofold_form>(v.n, x.m, x.value, b->guess, 1, x.range, b);
     }
     open = thread >= 0 && !bracket_is_closed(b, x.range);
@@ -410,7 +410,7 @@ fill_block(struct batch *q, int shared_most)
     int64_t plain;
 
     q->groups = (int)((2 * n + GROUP - 1) / GROUP);
-    plain = (q->groups * GROUP + 2) * (int64_t)sizeof(double); /* shifts matrices to other banks */
+    plain = (q->groups * GROUP + 2) * (int64_t)sizeof(double); /* 2: begin in other banks */
     q->entry_bytes = (int)bracket_max(wide, plain);
     q->width = (int)bracket_min(values, COUNT_THREADS);
     q->matrices = COUNT_THREADS / q->width;

@@ -5,8 +5,8 @@
  *
  * A thread counts at a few shifts at once, and passes over groups of entries in shared memory,
  * where a number that a whole warp reads costs one access.  A short matrix lies there as a whole.
- * A longer one comes in tiles, the next of which is copied meanwhile.  values/halves.h counts from
- * both ends of a matrix at once.
+ * A longer one comes in tiles; the next tile is copied asynchronously meanwhile.  values/halves.h
+ * counts from both ends of a matrix at once.
  */
 #ifndef TSVDI_COUNTS_H
 #define TSVDI_COUNTS_H
@@ -20,7 +20,7 @@
 /* The square of a scaled entry for the twofold form. */
 struct twofold_entry {
     real square; /* plain_square() */
-    real rest;   /* what its rounding left */
+    real rest;   /* what the rounding of square left */
 };
 
 static __device__ __forceinline__ struct twofold_entry
@@ -56,7 +56,7 @@ struct device_entries {
     const struct wide_entry *d_wide;       /* [entries] NULL until they are needed */
 };
 
-/* The matrix on the device. */
+/* A matrix on the device. */
 struct device_sturm {
     int64_t n;
     const struct matrix_size *d_size;
@@ -256,7 +256,7 @@ struct twofold_form : unguided_form {
         return m.d_twofold;
     }
 
-    /* What the larger of a pair starts at. */
+    /* The power of two that a pair starts from, and is rescaled to. */
     static __device__ __forceinline__ real pair_size()
     {
         return REAL(double_pow2(TWOFOLD_SIZE));
@@ -383,7 +383,7 @@ template <class Form> struct alignas(16) tile {
     uint32_t event[Form::TILE / GROUP];
 };
 
-/* Starts to copy `bytes` bytes, a multiple of 16. */
+/* Starts an asynchronous copy of `bytes` bytes, a multiple of 16. */
 static __device__ __forceinline__ void
 copy_ahead(void *to, const void *from, int bytes)
 {
@@ -400,9 +400,9 @@ fetch(const struct device_entries &m, int64_t index, struct tile<Form> *to)
     copy_ahead(to->event, m.d_event + index * (Form::TILE / GROUP), (int)sizeof(to->event));
 }
 
-/* Passes over `entries` entries of side number `side` of those whose tiles are copied: the shifts
-   and at[s].above count on.  tiles: shared memory for this one and the next of each side.  The
-   whole block of COUNT_THREADS calls this. */
+/* Copies the tiles of all sides, and passes over `entries` entries of side number `side`: the
+   shifts and at[s].above go on from what they hold.  tiles: shared memory for the current and the
+   next tile of each side.  The whole block of COUNT_THREADS calls this. */
 template <class Form, int SIDES, int SHIFTS>
 static __device__ __forceinline__ void
 pass_tiles(const struct device_entries *const (&sides)[SIDES], int side, int64_t entries,

@@ -1,7 +1,7 @@
 /*
  * Sturm counts from both ends of a matrix at once: half of the threads count down from the top, the
- * others up from the bottom, and they meet in the middle.  A count takes half as long, as long as
- * the device is not at work with others.
+ * other half up from the bottom, and they meet in the middle.  A count takes half the time, unless
+ * other counts keep the device busy.
  *
  * The rows 0 .. n - 1 of the Golub-Kahan form give the leading minors r_k of sigma I - T, its rows
  * n .. 2n - 1 the trailing ones t_k, the k-th from the bottom.  Between row n - 1 and row n is the
@@ -13,8 +13,8 @@
  * from the bottom: their pivots are the ratios r_k / r_{k-1} and t_k / t_{k-1}, k < n at the
  * bottom, and the last pivot, of row n, is det / (r_n t_{n-1}).  By Sylvester's law of inertia as
  * many eigenvalues lie above sigma as pivots are negative (Parlett & Dhillon, Linear Algebra Appl.
- * 267 (1997), call it a twisted factorization).  What det rounds is a small relative change of b,
- * of up to twice the size of those of other entries.
+ * 267 (1997), call it a twisted factorization).  The rounding errors of det are a small relative
+ * change of b, of up to twice the size of those of other entries.
  */
 #ifndef TSVDI_HALVES_H
 #define TSVDI_HALVES_H

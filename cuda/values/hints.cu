@@ -1,6 +1,6 @@
 /*
  * Approximations of the values of many small matrices: by implicit QR without vectors, with a
- * thread for each matrix.  They save the counts most of their search: 100,000 matrices of order 32
+ * thread for each matrix.  They save most of the search by counts: 100,000 matrices of order 32
  * take a third of the time.
  */
 
@@ -20,8 +20,8 @@ qr_put(QR_TURNS, int, int64_t, struct rotation, struct rotation)
 #include "math/qr_sweep.h"
 #include "values/values.h"
 
-/* Numbers between the matrices of neighbouring threads in shared memory: odd, so that threads at
-   one entry do not collide. */
+/* Stride between the matrices of neighbouring threads in shared memory: odd, so that threads at one
+   entry have no bank conflicts. */
 static __host__ __device__ int64_t
 matrix_room(int64_t n)
 {
@@ -47,7 +47,7 @@ scale_matrix(int64_t n, real *d, real *e)
 }
 
 /* Makes the matrices of a warp diagonal.  Each thread finds the block of its next sweep before any
-   of them sweeps, so that their sweeps run side by side. */
+   of them sweeps, so that their sweeps run in parallel. */
 static __device__ void
 diagonalize(int64_t n, bool busy, real *d, real *e)
 {

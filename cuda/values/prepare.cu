@@ -1,6 +1,6 @@
 /*
- * Singular values on the device: kernels make a matrix ready for counts, and the host does not look
- * at it.  Layouts: csrc/math/sturm_polynomial.h, values/counts.h.
+ * Singular values on the device: kernels prepare a matrix for counts, without a look of the host at
+ * it.  Layouts: csrc/math/sturm_polynomial.h, values/counts.h.
  */
 #include "values/values.h"
 
@@ -67,7 +67,7 @@ __launch_bounds__(PREPARE_THREADS)
     }
 }
 
-/* A grid with a thread for each of so many on the top side, which has more of them. */
+/* A grid with a thread for each of `most` items of the top side; the bottom side has fewer. */
 static dim3
 sides_grid(int64_t most)
 {
@@ -112,14 +112,14 @@ __launch_bounds__(PREPARE_THREADS) event_kernel(int64_t n, struct side top, stru
     const int64_t k = thread_index() * STRETCH;
 
     for (int g = 0; g < (int)STRETCH / (int)GROUP && k < side.room; g++) {
-        side.d_event[k / GROUP + g] = 0; /* none, also where the tile is only filled up */
+        side.d_event[k / GROUP + g] = 0; /* none, also in the padding of the last tile */
     }
-    if (k < 2 * n && k < side.room) { /* the room of the bottom is for n - 1 entries */
+    if (k < 2 * n && k < side.room) { /* the bottom has fewer: n - 1 entries */
         plain_events(n, k, side.d_square + k, side.d_event + k / GROUP);
     }
 }
 
-/* Lays out what begin() makes, in one piece whose beginning is the size.  Returns its bytes. */
+/* Lays out what begin() makes, one allocation that begins with the size.  Returns its bytes. */
 static size_t
 lay_out(struct device_sturm *matrix, char *base)
 {
@@ -182,7 +182,7 @@ out:
     return ret;
 }
 
-/* Makes the entries of both sides for one more form, in one piece, unless they are there. */
+/* Makes the entries of both sides for one more form, one allocation, unless they are there. */
 template <class Form>
 static tsvd_status
 add_form(struct cuda_call *call, const real *d_d, const real *d_e,
@@ -216,7 +216,7 @@ tsvdi_cuda_sturm_add(struct cuda_call *call, enum form form, const real *d_d, co
 void
 tsvdi_cuda_sturm_end(struct cuda_call *call, struct device_sturm *matrix)
 {
-    tsvdi_cuda_free(call, (void *)matrix->d_size); /* and all that is in one piece with it */
+    tsvdi_cuda_free(call, (void *)matrix->d_size); /* and all arrays of the same allocation */
     tsvdi_cuda_free(call, (void *)matrix->top.d_twofold);
     tsvdi_cuda_free(call, (void *)matrix->top.d_wide);
 }

@@ -6,7 +6,7 @@
  * several points at once (multisection.h): at as many as keep the device at work for the time of
  * one recurrence, or at one point if there are more values than that.  The values that are still
  * open are listed anew after each round, and the device plans the next one.  Where values are few
- * and rounds are short the host has several done before it asks how many are left.
+ * and rounds are short the host enqueues several before it asks how many are left.
  *
  * A round with few points lasts as long as one recurrence.  It counts from both ends at once
  * (halves.h), in half the time.  The first round, whose points all values share, has no more points
@@ -28,8 +28,9 @@ enum {
     LIST_EACH = 8, /* flags of a thread, a byte each, which it reads at once */
     VALUE_THREADS = 64,
 
-    /* Short rounds that are done before the host asks, which takes as long as a tenth of one at
-       n = 10,000, and a quarter at 4096.  There are about ten, and those too many are empty. */
+    /* Short rounds that are enqueued before the host asks how many values are open.  That round
+       trip takes as long as a tenth of a round at n = 10,000, and a quarter at 4096.  A search
+       takes about ten rounds; rounds past its end find no open bracket and return at once. */
     ROUNDS_AHEAD = 3
 };
 
@@ -42,8 +43,8 @@ static const double SHARE_LEFT = 0.9;
 /* Progress estimate: fraction of all work that is left to the other searches. */
 static const double OTHERS_SHARE = 0.1;
 
-/* The most entries times shifts of one launch, which take about half a second: all of n = 10^6 with
-   plain counts. */
+/* The most entries times shifts of one launch, which take about half a second.  With plain counts
+   that is a point for each value of n = 10^6. */
 static const double PLAIN_STEPS = 2.1e12, TWOFOLD_STEPS = 5e11, WIDE_STEPS = 2e11;
 
 /* What a round has to do. */
@@ -68,8 +69,9 @@ struct round {
     enum form form;              /* of the counts */
 };
 
-/* Whether so many brackets have points enough with the PLAIN_MORE-th part of them.  With plain
-   counts more points take longer, which pays where there would be only one or two for a value. */
+/* Whether q.fill / PLAIN_MORE points are enough for `open` brackets: FEW_POINTS or more for each.
+   With plain counts more points take longer, which pays where there would be only one or two for a
+   value. */
 static __host__ __device__ bool
 part_is_enough(const struct round &q, int64_t open)
 {
@@ -77,8 +79,8 @@ part_is_enough(const struct round &q, int64_t open)
 }
 
 /* The plan of a round.  With twofold counts each value has the nearest number of points to its
-   share, as a second point for each may save a round.  is_first: all values share one bracket,
-   which was not cut before. */
+   share, as a second point for each may save a round.  is_first: all values share one bracket that
+   has not been cut yet. */
 static __device__ struct plan
 plan_for(const struct round &q, int64_t open, bool is_first)
 {
@@ -186,8 +188,8 @@ __launch_bounds__(COUNT_THREADS) halves_kernel(struct device_sturm m, struct rou
     count_halves(m, q, begin + (int64_t)blockIdx.x * HALVES_POINTS, memory);
 }
 
-/* All points of a round of both searches at once.  The first `blocks` blocks have the twofold ones.
- */
+/* Counts at all points of a round of both searches at once.  The first `blocks` blocks have the
+   points of the twofold search. */
 static __global__ void
 __launch_bounds__(COUNT_THREADS)
     both_kernel(struct device_sturm m, struct round twofold, struct round wide, unsigned blocks)
@@ -288,10 +290,10 @@ __launch_bounds__(VALUE_THREADS) value_kernel(struct round q, real *d_s)
     }
 }
 
-/* Lists the brackets that are open after a round, in their order, and plans the next one, also for
-   the host.  At first there is no round before: q.d_plan and q.d_list are NULL, and all brackets
-   are looked at.  d_is_open is aligned to 8 flags.  Each block adds up by itself what precedes its
-   part. */
+/* Lists the brackets that are open after a round, in their order, and plans the next round: to
+   *d_plan, and to *told for the host.  Before the first round q.d_plan and q.d_list are NULL, and
+   all brackets are looked at.  d_is_open is aligned to 8 flags.  Each block counts by itself the
+   open brackets before its part. */
 static __global__ void
 __launch_bounds__(LIST_THREADS) list_kernel(struct round q, const char *d_is_open, bool is_first,
                                             int64_t *d_list, struct plan *d_plan, struct plan *told)
@@ -350,12 +352,12 @@ struct search {
     struct plan plan;       /* that of the next round when the host last asked */
     int64_t *d_list[2];     /* [values] lists of open brackets, old and new in turn */
     struct plan *d_plan[2]; /* the plans that belong to them */
-    int latest;             /* the new one */
-    struct plan *told;      /* its plan, in pinned memory */
+    int latest;             /* number of the new one */
+    struct plan *told;      /* the new list's plan, in pinned memory */
     char *d_is_open;        /* [open] whether the brackets listed are still open */
-    void *d_arrays;         /* all of the device's arrays but the matrix, in one piece */
+    void *d_arrays;         /* all device arrays but the matrix, one allocation */
     double end;             /* share of the work that is done after the search */
-    double left;            /* and what of it is estimated to be left */
+    double left;            /* estimated part of `end` that is not done yet */
 };
 
 /* How many points keep the device at work, at most. */
@@ -369,8 +371,8 @@ points_that_fill(const struct cuda_call *call, enum form form)
     return call->multiprocessors * fill;
 }
 
-/* Of any round, or of two at once, but for a point for each value.  With twofold counts plan_for()
-   may take a third more. */
+/* The most points of a round, or of two rounds at once, if they do not have one for each value.
+   With twofold counts plan_for() may take a third more than fills the device. */
 static int64_t
 most_points(const struct cuda_call *call)
 {
@@ -378,8 +380,8 @@ most_points(const struct cuda_call *call)
                        4 * points_that_fill(call, TWOFOLD) / 3 + points_that_fill(call, WIDE));
 }
 
-/* Lists the brackets that are open after a round, or at first of all, but does not ask how many
-   they are.  is_first: as for plan_for(). */
+/* Enqueues list_kernel: after it job->told has the number of open brackets.  is_first: as for
+   plan_for(). */
 static tsvd_status
 launch_list(struct search *job, bool is_first)
 {
@@ -412,13 +414,13 @@ out:
     return ret;
 }
 
-/* A kernel that counts at the points of a round, `points` of them in a block. */
+/* A kernel that counts at the points of a round. */
 struct counter {
     void (*kernel)(struct device_sturm m, struct round q, int64_t begin);
-    int64_t points;
-    double steps; /* the most entries times shifts of a launch */
-    int least;    /* how long a round takes, and how much longer with each block that a */
-    int more;     /* multiprocessor has; for all plain counters in the same unit */
+    int64_t points; /* of a block */
+    double steps;   /* the most entries times shifts of a launch */
+    int least;      /* least time of a round, in one unit for all plain counters */
+    int more;       /* time of a round for each block of a multiprocessor */
 };
 
 /* Counters of the plain form, which tuning.h has the times of. */
@@ -433,7 +435,8 @@ static const struct counter TWOFOLD_COUNTER = {halves_kernel<twofold_form>, HALV
 static const struct counter WIDE_COUNTER = {halves_kernel<wide_form>, HALVES_POINTS, WIDE_STEPS, 0,
                                             0};
 
-/* What counts at so many points: of the plain form's counters the one that takes the least time. */
+/* The counter for `points` points: of the plain form's counters the one that takes the least
+   time. */
 static const struct counter *
 counter_for(const struct search *job, int64_t points)
 {
@@ -457,7 +460,7 @@ counter_for(const struct search *job, int64_t points)
     return best;
 }
 
-/* The points of a launch, at most. */
+/* The most points of a launch. */
 static int64_t
 points_of_launch(const struct search *job, const struct counter *by)
 {
@@ -466,7 +469,7 @@ points_of_launch(const struct search *job, const struct counter *by)
     return bracket_max((int64_t)points / by->points, 1) * by->points;
 }
 
-/* Counts at all points of a round, which has at most so many. */
+/* Counts at all points of a round, which has at most `points` of them. */
 static tsvd_status
 count_points(struct search *job, int64_t points)
 {
@@ -522,7 +525,7 @@ end_round(struct search *job)
 
     narrow_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job->m, job->q, job->d_is_open);
     CUDA_LAUNCHED(call);
-    /* in rounds ahead `each` only grows */
+    /* the plan may be some rounds old (ROUNDS_AHEAD); since then `each` has only grown */
     if (job->q.form == PLAIN && job->plan.each < FEW_POINTS) {
         guess_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job->q, job->d_is_open);
         CUDA_LAUNCHED(call);
@@ -533,8 +536,9 @@ out:
     return ret;
 }
 
-/* Whether several rounds may be done at once.  Few brackets stay few, so that the next rounds need
-   no more points.  All of them may take as long as one launch: a call can be stopped in between. */
+/* Whether ROUNDS_AHEAD rounds may be enqueued at once.  Few brackets stay few, so that the next
+   rounds need no more points.  Together they must not take longer than one launch may: a call can
+   be stopped only when the host asks. */
 static bool
 may_go_ahead(const struct search *job)
 {
@@ -565,7 +569,7 @@ out:
     return ret;
 }
 
-/* The same for both searches. */
+/* Narrows the listed brackets of both searches until all are closed. */
 static tsvd_status
 search_both(struct search *twofold, struct search *wide)
 {
@@ -591,7 +595,7 @@ flag_room(int64_t values)
     return (size_t)(values + 2 * LIST_EACH - 1) / LIST_EACH * LIST_EACH;
 }
 
-/* Lays out the device's arrays but the matrix.  Returns their bytes. */
+/* Lays out all device arrays but the matrix.  Returns their bytes. */
 static size_t
 lay_out(struct search *job, const struct cuda_call *call, char *base)
 {
@@ -612,8 +616,8 @@ lay_out(struct search *job, const struct cuda_call *call, char *base)
     return at;
 }
 
-/* Opens what was left to the search with another form, which begins with the list of this number.
- */
+/* Makes `part`, a search with another form, and reopens the brackets that are left to it.  list: 0
+   or 1, which list and plans it begins with. */
 static tsvd_status
 take_up(struct search *job, enum form form, int list, struct search *part)
 {
@@ -636,8 +640,8 @@ out:
     return ret;
 }
 
-/* Asks how much was left to each, and shares the memory of `job` out: no value belongs to both
-   searches. */
+/* Asks how many brackets are left to each search, and divides the memory of `job` between them: no
+   value belongs to both. */
 static tsvd_status
 share_out(struct search *job, struct search *wide, struct search *twofold)
 {
@@ -662,7 +666,7 @@ out:
 }
 
 /* Searches for all that the plain form left.  In single precision that is at most zeros, whose
-   brackets the one kernel closes. */
+   brackets restart_kernel closes. */
 static tsvd_status
 take_up_rest(struct search *job)
 {

@@ -159,7 +159,7 @@ values_bytes(const struct svd_plan *plan)
     const int64_t values = plan->told.count * plan->told.chunk;
     struct bytes bytes = {0, 0};
 
-    /* the values of a chunk may be on their way to the host while those of the next are found */
+    /* the values of a chunk may be in flight to the host while those of the next are found */
     bytes.device = bytes_of(2 * entries + 2 * values, sizeof(real));
     bytes.device = bytes_of(plan->told.chunk < plan->told.matrices ? 2 : 1, bytes.device);
     bytes.device = bytes_add(bytes.device, tsvdi_cuda_values_search_bytes(plan));

@@ -2,10 +2,10 @@
  * Singular values on the device: what the files of this folder share.
  *
  *   values/values.cu   the operation of the seam, and which search finds what
- *   values/prepare.cu  a matrix made ready for counts
+ *   values/prepare.cu  prepares a matrix for counts
  *   values/search.cu   the values of one matrix, with the whole device
  *   values/hints.cu    approximations for a batch of small matrices
- *   values/batch.cu    those of a batch, or of a small matrix, with a thread for each value
+ *   values/batch.cu    the values of a batch, or of a small matrix, with a thread for each value
  */
 #ifndef TSVDI_VALUES_H
 #define TSVDI_VALUES_H
@@ -24,7 +24,7 @@ struct values_device {
     real *d_s;
 };
 
-/* Numbers that the entries of one side take, with those that fill the last tile, for any form. */
+/* Entries of one side with the padding of the last tile, for any form. */
 static inline int64_t
 sturm_room(int64_t n, bool is_bottom)
 {
@@ -37,8 +37,8 @@ sturm_room(int64_t n, bool is_bottom)
     return (entries + tile - 1) / tile * tile;
 }
 
-/* Prepares a matrix: begin() for plain counts, add() for those of another form, TWOFOLD or WIDE, as
-   well, if it is not yet.  end() is due also after a failure. */
+/* Prepares a matrix: begin() for plain counts, add() also for another form, TWOFOLD or WIDE, unless
+   that is done.  end() is due also after a failure. */
 tsvd_status tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d,
                                    const real *d_e, struct device_sturm *matrix);
 tsvd_status tsvdi_cuda_sturm_add(struct cuda_call *call, enum form form, const real *d_d,
@@ -56,12 +56,12 @@ tsvd_status tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_dev
 tsvd_status tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v,
                                     int64_t *counts);
 
-/* Whether values that no hint is known of are found sooner by hints() first: approximations, in
-   descending order, to d_hint[batch (last - first)]. */
+/* Whether values without hints from the caller are found sooner if hints() makes some first:
+   approximations, in descending order, to d_hint[batch (last - first)]. */
 bool tsvdi_cuda_values_hinted(const struct tsvd_context *ctx, struct values_device v);
 tsvd_status tsvdi_cuda_values_hints(struct cuda_call *call, struct values_device v, real *d_hint);
 
-/* The most bytes that either takes on the device. */
+/* The most bytes that search() or batch() takes on the device. */
 uint64_t tsvdi_cuda_values_search_bytes(const struct svd_plan *plan);
 
 /* Whether a matrix fits in the memory of a block, as a batch wants. */

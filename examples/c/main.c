@@ -66,15 +66,15 @@ main(int argc, char **argv)
     tsvd_plan plan;
 
     options.check = show_progress;
-    options.method = argc > 2 ? TSVD_METHOD_COUNT : TSVD_METHOD_AUTO; /* COUNT is none */
+    options.method = argc > 2 ? TSVD_METHOD_COUNT : TSVD_METHOD_AUTO; /* COUNT is no method */
     for (int m = 0; argc > 2 && m < TSVD_METHOD_COUNT; m++) {
         if (strcmp(argv[2], tsvd_method_name((tsvd_method)m)) == 0) {
             options.method = (tsvd_method)m;
         }
     }
 
-    /* A handle stands for a device, here the CPU.  A plan says what a call will do and take; the
-       arrays need no memory for it. */
+    /* A handle stands for a device, here the CPU.  A plan says what a call will do and how much
+       memory it takes; the arrays need no data for it. */
     if (tsvd_create(NULL, &handle, &error) != TSVD_OK ||
         tsvd_make_plan(handle, &d, &e, &options, 1, &plan, &error) != TSVD_OK) {
         complain(&error);
@@ -104,7 +104,7 @@ main(int argc, char **argv)
         "residual %.1e, orthogonality %.1e and %.1e, error of s %.1e, all at most 10 n u = %.1e\n",
         norm[0], norm[1], norm[2], norm[3], 10 * (double)n * DBL_EPSILON);
 
-    /* What cannot be done is said beforehand too, with what helps: QR has no vectors of a part. */
+    /* A plan also refuses what cannot be done, and says what helps: QR has no vectors of a part. */
     options.method = TSVD_METHOD_QR;
     options.count = 1;
     failed = tsvd_make_plan(handle, &d, &e, &options, 1, &plan, &error) != TSVD_ERR_ARGUMENT;

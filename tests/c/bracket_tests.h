@@ -1,7 +1,7 @@
 /*
- * Tests of what the device finds values by, on the host: the counts of csrc/math/sturm_polynomial.h
- * and the brackets of csrc/math/multisection.h, against counts in long double; included once for
- * each precision.
+ * Host tests of the device's search for values: the counts of csrc/math/sturm_polynomial.h and the
+ * brackets of csrc/math/multisection.h, against counts in long double; included once for each
+ * precision.
  */
 #ifndef TSVD_TESTS_BRACKET_H
 #define TSVD_TESTS_BRACKET_H
@@ -95,8 +95,8 @@ cut_of(const struct bracket *b, int64_t each, struct bracket_range range)
     return cut;
 }
 
-/* Rounds of `each` points a value for all of [first, last), until all are closed; returns their
-   number.  around: guesses take what is known around brackets. */
+/* Rounds of `each` points per value for the values first .. last - 1, until all their brackets are
+   closed; returns the number of rounds.  around: guesses also use evaluations around brackets. */
 static int
 narrow_all(const struct plain_matrix *m, struct bracket_range range, int64_t first, int64_t last,
            int64_t each, int around, struct bracket *b)
@@ -166,7 +166,7 @@ check_brackets(const char *kind, int64_t n, const real *d, const real *e, int64_
     CHECK(rounds < BRACKET_ROUNDS, "%s, n = %lld: %d rounds", kind, (long long)n, rounds);
     for (int64_t v = first; v < last; v++) {
         const real found = bracket_value(&b[v]);
-        const int infinite = !r_isfinite(found); /* stands for the next power of two and above */
+        const int infinite = !r_isfinite(found); /* infinity: the next power of two and above */
         const long double s = infinite ? ldexpl(1, R_BIAS + 1) : (long double)found;
         const long double bound = r_min(m.size.bound, R_LARGEST);
         const long double error = 0.75L * 0x1p-52L * 2 * bound + 1.01L * (long double)R_EPS * s +
@@ -198,7 +198,7 @@ check_brackets(const char *kind, int64_t n, const real *d, const real *e, int64_
     }
 }
 
-/* The rules that the CPU's search keeps too. */
+/* Rules that the CPU's search follows too. */
 static void
 test_bracket_rules(void)
 {
@@ -375,8 +375,8 @@ test_halves(void)
     }
 }
 
-/* What plain counts left below their floor: it may be a little more, but below the least number
-   there is only zero, and nothing to look for. */
+/* Brackets that plain counts left below their floor: the value may lie a little above the floor.
+   Below the least number there is only zero, and nothing to search for. */
 static void
 test_open_down(void)
 {
@@ -404,8 +404,8 @@ test_open_down(void)
     }
 }
 
-/* Twofold counts begin further down than plain ones, by more than these may err, but in the same
-   power of two or the next. */
+/* The floor of twofold counts lies below that of plain counts by more than plain counts may err,
+   but in the same power of two or the next. */
 static void
 test_twofold_floor(void)
 {
@@ -423,7 +423,7 @@ test_twofold_floor(void)
 }
 
 /* Equal entries whose squares round opposite ways: plain counts may be off by more than the bound
-   on values, and say so. */
+   on values, and must say so. */
 static void
 test_plain_is_exact(void)
 {

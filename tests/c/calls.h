@@ -14,7 +14,7 @@ enum call_of { OF_BIDIAGONAL, OF_DENSE, OF_INVERSE };
 struct call_shape {
     enum call_of of;
     tsvd_method method; /* not of inverses */
-    int64_t m, n;       /* m: of dense matrices alone */
+    int64_t m, n;       /* m: only for dense matrices */
     int64_t matrices;
     int vectors;          /* of inverses: refine */
     int64_t first, count; /* of the values; count -1: all */
@@ -45,8 +45,8 @@ struct call {
     struct dense dense;
     struct inverses inverse;
     char name[80];
-    void *result[3];   /* where it writes; NULL: nothing */
-    void *expected[3]; /* what was kept of that */
+    void *result[3];   /* the arrays of the results; NULL: none */
+    void *expected[3]; /* copies of the results of the first call */
     size_t bytes[3];
 };
 
@@ -65,7 +65,7 @@ make_call(tsvd_dtype dtype, struct call_shape shape)
     c.options.method = shape.method;
     c.options.eps = shape.method == TSVD_METHOD_GIVENS ? 1e-2 : -1;
     if (shape.method == TSVD_METHOD_GIVENS &&
-        shape.matrices == 1) { /* so long that vectors drift */
+        shape.matrices == 1) { /* enough sweeps for vectors to drift */
         c.options.givens_split = 0;
         c.options.givens_blocks = 2;
     }
@@ -115,7 +115,7 @@ free_call(struct call *c)
     free_inverses(&c->inverse);
 }
 
-/* Makes the call.  What it leaves out of its results is NaN. */
+/* Makes the call.  The results hold NaN before, so that an entry that is not written shows. */
 UNUSED static tsvd_status
 run_call(tsvd_handle *handle, struct call *c, tsvd_error *error)
 {
@@ -131,8 +131,8 @@ run_call(tsvd_handle *handle, struct call *c, tsvd_error *error)
                                    : solve_on(handle, &c->bidiagonal, &c->options, NULL, error);
 }
 
-/* The results of a matrix are right; values alone are not looked at.  rounding: of the entries of
-   B - L S R, in eps. */
+/* The results of a matrix are right; values without vectors are not checked.  rounding: bound on
+   the entries of B - L S R, in eps. */
 UNUSED static void
 check_matrix(const struct call *c, int64_t matrix, double rounding)
 {
@@ -159,7 +159,7 @@ keep_results(struct call *c)
     }
 }
 
-/* They are those that were kept, bit by bit. */
+/* The results are those that keep_results() kept, bit by bit. */
 UNUSED static void
 check_same(const struct call *c, const char *when)
 {
@@ -182,7 +182,7 @@ begin_call(tsvd_handle *handle, struct call *c, double rounding)
     keep_results(c);
 }
 
-/* A call that nothing makes fail gives what was kept. */
+/* A call without a failure gives the results that were kept. */
 UNUSED static void
 check_again(tsvd_handle *handle, struct call *c, const char *after)
 {
@@ -194,10 +194,10 @@ check_again(tsvd_handle *handle, struct call *c, const char *after)
 
 /* ---- interruptions ---- */
 
-/* What was asked. */
+/* The calls of options.check so far. */
 struct call_asked {
     int calls, stop_at;
-    double done; /* as the last question told */
+    double done; /* the progress of the last one */
 };
 
 static int
@@ -210,7 +210,7 @@ ask_call(void *arg, double done)
     return ++asked->calls == asked->stop_at;
 }
 
-/* Stops the call at question number `stop_at`.  Returns 0 if it ends before that. */
+/* Stops the call at call number `stop_at` of options.check.  Returns 0 if it ends before that. */
 UNUSED static int
 stop_call(tsvd_handle *handle, struct call *c, int stop_at)
 {

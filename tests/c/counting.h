@@ -14,7 +14,7 @@ struct counting {
     atomic_llong bytes, peak; /* given and not yet released; the most at once */
     atomic_llong calls;       /* of allocate() */
     long long refuse;         /* the number of the call that gets nothing; 0: none */
-    int others;               /* 1: all calls behind it get something; 0: nothing */
+    int others;               /* 1: calls after it get memory; 0: none does */
     atomic_int refused;       /* 1: a call got nothing */
 };
 

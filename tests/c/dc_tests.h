@@ -47,7 +47,7 @@ test_dc_limits(void)
     }
 }
 
-/* All merges of a matrix together stay below half of what its residual may be. */
+/* The errors of all merges of a matrix together stay below half of the bound on its residual. */
 static void
 check_spends_half(int64_t leaf)
 {
@@ -76,7 +76,8 @@ test_dc_spends_half(void)
     check_spends_half(DC_SMALL_LEAF_COLUMNS);
 }
 
-/* What is below the threshold has a norm of limit.z at most, and the next candidate has not. */
+/* The entries of z below the threshold have a norm of limit.z at most; with the next candidate for
+   the threshold they would have more. */
 static void
 check_threshold(int64_t n, const real *z, struct dc_limits limit)
 {
@@ -125,7 +126,7 @@ test_dc_threshold(void)
             }
             check_threshold(n, z, limits[l]);
         }
-        for (int c = 0; c < DC_THRESHOLDS; c++) { /* all at a candidate, as many as are allowed */
+        for (int c = 0; c < DC_THRESHOLDS; c++) { /* all at a candidate, as many as it allows */
             const int64_t n = (int64_t)1 << (2 * c);
 
             for (int64_t j = 0; j < n && n <= MOST; j++) {
@@ -139,8 +140,8 @@ test_dc_threshold(void)
     free(z);
 }
 
-/* The square of the Frobenius norm of what absorbing changes: that of head and d on the diagonal,
-   turned back by the rotation, less head and d. */
+/* The square of the Frobenius norm of what absorbing changes: diag(head, d) turned back by the
+   rotation, minus diag(head, d). */
 static long double
 change_square(long double head, long double d, struct rotation turn)
 {
@@ -181,7 +182,7 @@ test_dc_absorb(void)
                   change_square(head, d, turn),
               "%g is paid for %Lg", (double)(1 - rich.left), change_square(head, d, turn));
     }
-    head_z = 0; /* a center without a weight takes that of what it absorbs */
+    head_z = 0; /* a center of weight 0 takes the weight of the value that it absorbs */
     z = REAL(-0.5);
     CHECK(dc_absorb(limit, &rich, 0, limit.gap, &head_z, &z, &turn) && r_abs(head_z) == REAL(0.5) &&
               z == 0,

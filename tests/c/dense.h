@@ -93,7 +93,7 @@ a_entry(const struct dense *w, int64_t matrix, int64_t i, int64_t j)
     return get(w->dtype, at, 0);
 }
 
-/* Rows (columns: 0) or columns of a matrix are orthonormal. */
+/* Rows (by_columns = 0) or columns of a matrix are orthonormal. */
 static void
 check_orthonormal(const struct dense *w, const void *x, int64_t rows, int64_t columns,
                   int by_columns)

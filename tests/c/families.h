@@ -7,7 +7,7 @@
 #include "check.h"
 #include "rotation_tests.h"
 
-/* Entries from 2^low to 2^(high + 1), 1 or 2 where the two are equal; of some a third is zero. */
+/* Entries from 2^low to 2^(high + 1), or 1 and 2 if low = high.  zeros: 1: a third are zero. */
 static const struct family {
     const char *name;
     int low, high, zeros;

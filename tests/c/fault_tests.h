@@ -1,7 +1,7 @@
 /*
  * Calls that fail on purpose, in one precision: a leaf or QR that does not converge, a secular
- * equation without an end, an interruption.  Each says what failed, keeps no memory, and leaves the
- * handle fit for the next call.  Memory that is refused: test_memory.c.
+ * equation that is never solved, an interruption.  Each says what failed, keeps no memory, and
+ * leaves the handle fit for the next call.  Memory that is refused: test_memory.c.
  *
  * The library's own code runs but for the vector kernels: the linker turns tsvdi_kernels() into the
  * function below (--wrap in CMakeLists.txt), which returns a table that the tests change.
@@ -41,7 +41,7 @@ mend_kernels(void)
     kernels = *right;
 }
 
-/* As d[n - 1] of a matrix: the leaf that holds it never converges. */
+/* A leaf that holds this number as d[n - 1] of a matrix never converges. */
 static const real mark = REAL(1.234375);
 
 /* A sweep that leaves the lanes with a marked entry as they are. */
@@ -64,7 +64,7 @@ stuck_sweep(struct qr_lanes *q, int vectors, real *rotation)
 }
 
 static atomic_llong evaluations; /* of the secular function */
-static real secular_value;       /* what it is everywhere; 0: of a sign that alternates */
+static real secular_value;       /* its value everywhere; 0: its sign alternates */
 
 static struct cpu_sums
 stuck_secular(int64_t count, const real *pole, const real *square, real base, real tau, real below,
@@ -102,7 +102,7 @@ end_handle(tsvd_handle *handle)
 struct trial {
     struct work w;
     tsvd_options options;
-    char *results; /* s, L and R of the call that works */
+    char *results; /* s, L and R of the first call */
 };
 
 static size_t
@@ -148,7 +148,7 @@ trial_begin(tsvd_handle *handle, tsvd_method method, int64_t n, int64_t matrices
     t.w.vectors = vectors;
     t.options.method = method;
     t.options.eps = method == TSVD_METHOD_GIVENS ? 1e-2 : -1;
-    if (method == TSVD_METHOD_GIVENS && matrices == 1) { /* so long that vectors drift */
+    if (method == TSVD_METHOD_GIVENS && matrices == 1) { /* enough sweeps for vectors to drift */
         t.options.givens_split = 0;
         t.options.givens_blocks = 2;
     }
@@ -250,8 +250,8 @@ test_stuck_leaves(void)
     }
 }
 
-/* The leaves' QR only guides the bisection of small matrices: without it the values are the same.
- */
+/* The leaves' QR only gives hints to the bisection of small matrices: without it the values are the
+   same. */
 static void
 test_stuck_hints(void)
 {
@@ -307,8 +307,8 @@ test_bounded_sweeps(void)
 
 /* ---- the secular equation ---- */
 
-/* Whatever its sums are, each root is left after a bounded number of evaluations; bisection still
-   finds the values. */
+/* Whatever the sums are, the search for a root ends after a bounded number of evaluations, and
+   bisection still finds the values. */
 static void
 test_stuck_secular(void)
 {
@@ -382,7 +382,7 @@ check_interruptions(tsvd_handle *handle, struct call *c)
     check_again(handle, c, "interruptions");
 }
 
-/* With one and two threads, and the small ones with six: more than four workers take memory. */
+/* With one and two threads, and the small matrices with six: more than four workers take memory. */
 static void
 test_interruptions(void)
 {
@@ -426,7 +426,7 @@ defective_twist(const struct twisted_matrix *matrix, const struct twisted_lanes 
         return;
     }
     while (defect == SIGN && job->high[j] < job->high[0] / 16) {
-        j /= 2; /* where a value is next to nothing, so is its sign */
+        j /= 2; /* the sign of a vector does not matter for a tiny value */
     }
     other = (j + 1) % job->count;
     for (int64_t i = 0; i < n; i++) {

@@ -2,13 +2,14 @@
  * Failures on demand of the calls that tsvd makes to CUDA, to cuBLAS and to the allocator of host
  * memory.
  *
- * The runtime is linked statically, so nothing can be put before it when a program is loaded.  The
- * linker does it, by the option --wrap of CMakeLists.txt: what is called X elsewhere is __wrap_X
- * here, and __real_X the runtime's.  cuBLAS and the driver come by dlsym(), which is wrapped too.
+ * The runtime is linked statically, so no preloaded library can replace its functions.  The linker
+ * does, by the option --wrap of CMakeLists.txt: a call of X elsewhere comes to __wrap_X here, and
+ * __real_X is the function of the runtime.  cuBLAS and the driver come by dlsym(), which is wrapped
+ * too.
  *
- * Calls are counted from 1.  One that fails is not made, but for the waits: behind those a caller
- * takes memory back.  The calls that give something back never fail; they are wrapped to see what
- * is left.
+ * Calls are counted from 1.  A call that fails is not made, except for waits: after a wait the
+ * caller takes memory back.  Calls that give something back never fail; they are wrapped to count
+ * what has not been given back.
  */
 #ifndef TSVD_TESTS_FAULTS_H
 #define TSVD_TESTS_FAULTS_H
@@ -21,12 +22,12 @@ enum { CALLS_LISTED = 1 << 16 };
 
 static struct {
     long long calls;                  /* since begin_faults() */
-    long long first, last;            /* those that fail; first = 0: none */
+    long long first, last;            /* the calls that fail; first = 0: none */
     const char *only;                 /* calls of this name alone are counted; NULL: all */
     const char *name;                 /* of the first that failed; NULL: none did */
     int live;                         /* streams, events, buffers, pools, handles not given back */
     long long host_bytes;             /* host memory not given back */
-    const char *listed[CALLS_LISTED]; /* the names of the first calls; [0] is of no call */
+    const char *listed[CALLS_LISTED]; /* the names of the first calls, from number 1 on */
 } shim;
 
 /* What cudaGetLastError() tells of a failure: each thread has its own, as with CUDA. */
@@ -202,7 +203,7 @@ ENDING(cudaFreeHost, void *)
 
 enum { CUBLAS_NO_MEMORY = 3, CUBLAS_FAILED = 13 };
 
-/* The function of a library that stands behind a wrapped one. */
+/* A function that is looked up in a library: name_behind is the library's, name_shim ours. */
 #define BEHIND(name, parameters, arguments, code)                                                  \
     static int(*name##_behind) parameters;                                                         \
     static int name##_shim parameters                                                              \
@@ -225,7 +226,7 @@ BEHIND_PRODUCT(cublasSgemmStridedBatched, float)
 
 static int (*cuCtxPushCurrent_behind)(void *context);
 
-/* It fails at most once, since what a handle gives back needs it too. */
+/* It fails at most once, since it is also needed to give back what a handle holds. */
 static int
 cuCtxPushCurrent_shim(void *context)
 {
@@ -235,7 +236,7 @@ cuCtxPushCurrent_shim(void *context)
                                                      : cuCtxPushCurrent_behind(context);
 }
 
-/* The share of a device, which is asked for once and not missed. */
+/* A share of the device's multiprocessors: asked for once; calls do without it if that fails. */
 static int (*cuGreenCtxCreate_behind)(void **context, void *description, int device,
                                       unsigned flags);
 static int (*cuGreenCtxStreamCreate_behind)(void **stream, void *context, unsigned flags,

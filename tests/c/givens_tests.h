@@ -61,7 +61,7 @@ check_givens(int64_t n, real eps)
         int64_t made = half_sweep(packed, n, odd, eps, &deflated, left, right);
 
         quiet = made == 0 ? quiet + 1 : 0;
-        for (int64_t i = 0; i + 1 < n; i++) { /* upper became lower or the other way round */
+        for (int64_t i = 0; i + 1 < n; i++) { /* upper became lower, or lower upper */
             CHECK(packed[3 * i + (odd ? 1 : 2)] == 0, "sweep %lld leaves an entry",
                   (long long)sweeps);
         }

@@ -80,7 +80,7 @@ check_inverse(const struct inverses *w, int64_t matrix)
         off[0] = fmaxl(off[0], fabsl(sum[0]));
         off[1] = fmaxl(off[1], fabsl(sum[1]));
     }
-    /* NaN in X is in its norm */
+    /* NaN in X makes its norm NaN, and the check fails */
     measure = (double)(fminl(off[0], off[1]) /
                        ((long double)n * eps_of(w->dtype) * sqrtl(norm_a * norm_x)));
     CHECK(measure <= (w->refine ? 2 : 10), "matrix %lld, n = %lld: %g", (long long)matrix,

@@ -62,7 +62,7 @@ GEMM(sgemm_32, float, int32_t)
 GEMM(dgemm_64, double, int64_t)
 GEMM(sgemm_64, float, int64_t)
 
-/* It, with integers of so many bytes. */
+/* The plain BLAS with integers of `integer_bytes` bytes. */
 static tsvd_blas
 plain_blas(int integer_bytes)
 {
@@ -72,7 +72,7 @@ plain_blas(int integer_bytes)
     return integer_bytes == 4 ? narrow : wide;
 }
 
-/* Gives it to a handle. */
+/* Gives the plain BLAS to a handle. */
 UNUSED static void
 use_blas(tsvd_handle *handle, int integer_bytes)
 {

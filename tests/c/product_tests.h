@@ -10,7 +10,7 @@
 #include "cpu/kernels/kernels.h"
 #include "host/host.h"
 
-enum { GUARD = 3 }; /* numbers between rows, which must stay as they are */
+enum { GUARD = 3 }; /* padding between rows, which must stay as it is */
 
 static void
 fill(int64_t count, real *x)
@@ -20,7 +20,7 @@ fill(int64_t count, real *x)
     }
 }
 
-/* One product: every entry within the bound of a sum of so many terms, nothing else touched. */
+/* One product: every entry within the bound of a sum of `terms` terms, nothing else touched. */
 static void
 check_product(const struct cpu_kernels *kernels, int64_t rows, int64_t columns, int64_t terms,
               real *panel)

@@ -72,7 +72,7 @@ check_qr(const char *kind, int64_t n, const real *d_in, const real *e_in)
     long double exact_d[QR_ORDER], exact_e[QR_ORDER];
     long double left_rows[QR_ORDER * QR_ORDER], right_rows[QR_ORDER * QR_ORDER];
     long double rounding = 4 * (long double)(n + 2) * (long double)R_EPS, biggest = 0;
-    /* A shift may cost a value of a hundredth of the block's norm eps times that norm. */
+    /* A shift may change a value of a hundredth of the block's norm by eps times that norm. */
     long double slack = 100 * (long double)(n + 2) * (long double)R_EPS;
     struct rotation right[QR_ORDER], left[QR_ORDER];
     const struct qr_turns turns = {right, left};
@@ -119,7 +119,7 @@ check_qr(const char *kind, int64_t n, const real *d_in, const real *e_in)
             CHECK(count_above(n, exact_d, exact_e, s * (1 - slack)) > i &&
                       count_above(n, exact_d, exact_e, s * (1 + slack)) <= i,
                   "%s, n = %lld: value %lld is %Lg", kind, (long long)n, (long long)i, s);
-        } else { /* entries were dropped that are as small */
+        } else { /* dropped entries are as small as this */
             CHECK(count_above(n, exact_d, exact_e, 2 * LEAST_NORMAL / (long double)R_EPS) <= i,
                   "%s, n = %lld: value %lld is %Lg", kind, (long long)n, (long long)i, s);
         }

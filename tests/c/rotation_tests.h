@@ -74,15 +74,15 @@ test_rotation_make(void)
                        REAL(random_scaled(LOWEST_EXPONENT, R_BIAS - 2)));
         check_rotation(REAL(random_scaled(-2, 2)), REAL(random_scaled(-2, 2)));
     }
-    q = rotation_make(5, 0, &r); /* what is zero already is left alone */
+    q = rotation_make(5, 0, &r); /* nothing to make zero: the identity */
     CHECK(q.c == 1 && q.s == 0 && r == 5, "c = %g, s = %g, r = %g", (double)q.c, (double)q.s,
           (double)r);
     q = rotation_make(3, -4, &r);
     CHECK(r == 5, "r = %g", (double)r);
 }
 
-/* What is left of c^2 + s^2 - 1 is the rounding of c and s, 0.71 eps, and that of the first term of
-   the excess, 0.25 eps. */
+/* c^2 + s^2 - 1 is the rounding of c and s, 0.71 eps, and that of the first term of the excess,
+   0.25 eps. */
 static void
 test_rotation_unit(void)
 {

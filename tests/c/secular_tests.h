@@ -68,7 +68,7 @@ exact_root(const struct secular_problem *p, long double base, long double low, l
     return (low + high) / 2;
 }
 
-/* As the back ends solve for a root. */
+/* Solves for a root as the back ends do. */
 static struct secular_root
 solve_root(const struct secular_problem *p, int64_t i, real norm)
 {
@@ -384,7 +384,7 @@ test_secular_infinite(void)
     CHECK(r.low > 0 && r.tau > r.low, "the bracket moves to %g", (double)r.tau);
 }
 
-/* What no deflation lets through still ends. */
+/* The search ends also if a pole or a weight is NaN or infinite. */
 static void
 test_secular_ends(void)
 {

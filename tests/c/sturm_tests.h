@@ -66,9 +66,9 @@ exact_shift(real x)
     return ldexpl(shift, twice);
 }
 
-/* A plain count is right if it is exact for a shift changed by a few eps an entry, the
-   others for a shift changed by a small part of its last place (which is all that long double
-   resolves besides its own rounding). */
+/* A plain count is right if it is exact for a shift changed by a few eps an entry, the other forms
+   for a shift changed by a small part of its last place (which is all that long double resolves
+   besides its own rounding). */
 static void
 check_count(const char *form, const char *kind, int64_t n, const long double *d,
             const long double *e, real sigma, int64_t above, int exact)
@@ -108,7 +108,7 @@ check_counts(const char *kind, int64_t n, const real *d, const real *e)
         if (!(sigma[i] > 0)) {
             sigma[i] = REAL(fabs(random_scaled(LOWEST_EXPONENT, R_BIAS - 1)));
         }
-        if (r_bits(sigma[i]) >= matrix.top) { /* nothing is asked from there on */
+        if (r_bits(sigma[i]) >= matrix.top) { /* all values are below: no count is asked there */
             sigma[i] = r_from_bits(matrix.top - 1);
         }
     }
@@ -161,7 +161,7 @@ test_sturm_at_values(void)
     free(work);
 }
 
-/* From which shift on a value counts as a number. */
+/* The shift from which on a value counts as a number. */
 static void
 test_shifts(void)
 {

@@ -1,6 +1,6 @@
 /*
- * Calls from several threads at once, each with a handle of its own: the bits are those of a thread
- * alone.  Under ThreadSanitizer also that nothing is shared unawares.
+ * Calls from several threads at once, each with a handle of its own: the bits are those of a single
+ * thread.  Under ThreadSanitizer also that there are no data races.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,7 +41,7 @@ make_handle(int threads)
     return handle;
 }
 
-/* Another place for the results of the same matrices. */
+/* Other arrays for the results of the same matrices. */
 static struct work
 twin_of(const struct work *w)
 {

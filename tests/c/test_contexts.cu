@@ -97,7 +97,7 @@ test_contexts(int count)
     free_work(&w);
 }
 
-/* A caller that uses the runtime itself, on another device or on the same. */
+/* The caller uses the runtime itself, on another device or on the same. */
 static void
 test_current_device(int count)
 {
@@ -131,7 +131,8 @@ of_pool(cudaMemPool_t pool, cudaMemPoolAttr attribute)
     return bytes;
 }
 
-/* The handle's pool keeps what calls free, up to its bound; CUDA's own pool is left as it was. */
+/* The handle's pool keeps memory that calls give back, up to its bound; CUDA's own pool is left as
+   it was. */
 static void
 test_kept_memory(void)
 {
@@ -151,7 +152,7 @@ test_kept_memory(void)
     CHECK(of_pool(call->pool, cudaMemPoolAttrUsedMemCurrent) == 0, "memory is in use");
 
     CHECK(tsvd_trim(handle, &error) == TSVD_OK, "%s", error.text);
-    call->home->kept = 3 * step; /* a smaller device, so that this takes no time */
+    call->home->kept = 3 * step; /* as of a smaller device, so that the test is fast */
     for (int i = 0; i < 2; i++) {
         const size_t bytes = i == 0 ? 2 * step : 4 * step;
 

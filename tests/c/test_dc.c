@@ -1,6 +1,6 @@
 /*
- * Divide and conquer through the C interface, with a plain BLAS of its own: what it asks of one,
- * what it does without one, what it deflates, where it stops.
+ * Divide and conquer through the C interface, with the plain BLAS of plain_blas.h: when it needs a
+ * BLAS, what it does without one, what it deflates, where it stops.
  */
 #define TSVD_SINGLE 0
 
@@ -57,7 +57,7 @@ test_without_blas(void)
     CHECK(solve(&w, &options, &info, &error) == TSVD_ERR_LIBRARY, "dc");
     CHECK(strstr(error.advice, "tsvd_set_blas") != NULL, "\"%s\"", error.advice);
 
-    w.vectors = 0; /* values are no work for it */
+    w.vectors = 0; /* values need no BLAS */
     CHECK(needs_blas(&options, BLAS_ORDER) == 0, "a small matrix");
     CHECK(solve(&w, &options, &info, &error) == TSVD_OK && info.method == TSVD_METHOD_BISECT,
           "values: %s", tsvd_method_name(info.method));
@@ -151,10 +151,10 @@ test_integers_and_threads_change_no_bit(void)
 }
 
 /*
- * One merge whose every step is known, of order 64: e is zero but for the last entry of the left
- * child, which with d = 0.75 beside it makes a value of 1.25, and the center's own; the right child
- * has the value `right`.  M then has weights for these two values and for the center only; all
- * other values are 1.5.
+ * One merge of order 64 in which every step is known.  e is zero but for two entries: the last one
+ * of the left child, which with d = 0.75 beside it makes a value of 1.25, and the center's own.
+ * The right child has the value `right`.  M then has weights only for these two values and for the
+ * center; all other values are 1.5.
  */
 static int64_t
 survivors(double alpha, double beta, double right, double eps)
@@ -198,7 +198,7 @@ test_deflation(void)
     CHECK(survivors(1, 1, 1.25 - below + 4 * ulp, 0) == 2, "just inside, below");
     CHECK(survivors(1, 1, 1.25 + above + 4 * ulp, 0) == 3, "just outside the budget");
     CHECK(survivors(1, 1, 1.25 - below - 4 * ulp, 0) == 3, "just outside, below");
-    /* values that count as zero: the center absorbs them */
+    /* a value that counts as zero: the center absorbs it */
     CHECK(survivors(1, 1, 0, 0) == 2, "zero");
     CHECK(survivors(1, 1, zero * 0.99, 0) == 2, "within the budget");
     CHECK(survivors(1, 1, zero * 1.01, 0) == 3, "beyond the budget");
@@ -264,7 +264,7 @@ ask(void *arg, double done)
     return ++asked->calls == asked->stop_at;
 }
 
-/* At every question, which come at least once a level. */
+/* Stopped at every call of options.check, of which there is at least one per level. */
 static void
 test_interruption(void)
 {

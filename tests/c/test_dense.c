@@ -1,7 +1,7 @@
 /*
  * Dense matrices through the C interface, with a plain BLAS: shapes around the sizes of blocks,
- * layouts, ranges, whole bases, kept reductions; plans and arguments.  calls.h says where calls are
- * made to fail.  tests/test_linalg_accuracy.py has the hard families.
+ * layouts, ranges, full bases, kept reductions; plans and arguments.  calls.h says which tests make
+ * calls fail.  tests/test_linalg_accuracy.py has the hard families.
  */
 #include <string.h>
 
@@ -146,7 +146,7 @@ test_kinds(void)
         CHECK(isnan(((double *)w.S)[4 + i]) && isnan(((double *)w.Vh)[16 + 4 * i]), "NaN");
         a[40 + i] = a[40 + i] < 0 ? -DBL_MAX : DBL_MAX;
     }
-    for (int i = 0; i < 20; i++) { /* what the check can square */
+    for (int i = 0; i < 20; i++) { /* numbers that the check can square */
         a[40 + i] *= 0x1p-512;
     }
     CHECK(solve_dense(handle, &w, &options, NULL, &error) == TSVD_OK, "%s", error.text);
@@ -155,7 +155,7 @@ test_kinds(void)
     free_dense(&w);
 }
 
-/* A reduction of the state of another one, which it ends. */
+/* A reduction restored from the state of another one, which is destroyed. */
 static tsvd_reduction *
 restore_saved(tsvd_handle *handle, const tsvd_array *a, tsvd_reduction *reduction)
 {
@@ -239,7 +239,7 @@ check_reduction(tsvd_handle *handle, int64_t m, int64_t n, tsvd_dtype dtype)
     free_dense(&w);
 }
 
-/* Intervals, also of values that the entries of B exceed. */
+/* Intervals of the values of scale A, also where values overflow. */
 static void
 check_select(tsvd_handle *handle, int64_t m, int64_t n, double scale)
 {
@@ -295,7 +295,7 @@ test_reductions(void)
 
 struct telling {
     double last;
-    int same, most_same; /* how often the last share was told again, and any share */
+    int same, most_same; /* how often the last share was repeated, and the most for any share */
 };
 
 static int
@@ -310,7 +310,7 @@ hear(void *arg, double done)
     return 0;
 }
 
-/* A large square matrix begins with an SVD.  The share that is done grows behind that, too. */
+/* Jacobi of a large square matrix starts with an SVD.  Progress grows during that, and after it. */
 static void
 test_progress(void)
 {
@@ -334,7 +334,7 @@ test_progress(void)
 
 /* ---- arguments ---- */
 
-/* No more memory than is planned. */
+/* A call takes no more memory than its plan says. */
 static void
 check_plan(tsvd_method method, int64_t m, int64_t n, int64_t matrices, int threads)
 {

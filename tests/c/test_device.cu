@@ -67,7 +67,7 @@ make_handle(void *stream, const tsvd_allocator *allocator)
     return handle;
 }
 
-/* A copy of a host array on the device, room only if `from` is NULL. */
+/* A copy of a host array on the device; not filled if `from` is NULL. */
 static void *
 on_device(const void *from, size_t bytes)
 {
@@ -95,7 +95,7 @@ sizes_of(const struct work *w)
     return sizes;
 }
 
-/* The call with input and results where they are asked to be; results come back to L, s and R. */
+/* The call with input in `from` and results in `to`; results are copied back to L, s and R. */
 static tsvd_status
 solve_in(tsvd_handle *handle, const struct work *w, tsvd_options options, tsvd_space from,
          tsvd_space to, tsvd_info *info, tsvd_error *error)
@@ -155,7 +155,7 @@ spoil(const struct work *w)
     }
 }
 
-/* Wherever arrays lie the results have the same bits. */
+/* The results have the same bits wherever the arrays lie. */
 static void
 test_spaces(tsvd_handle *handle)
 {
@@ -215,7 +215,7 @@ test_spaces(tsvd_handle *handle)
     }
 }
 
-/* Every third number backwards, and one e for all matrices. */
+/* d: every third number, backwards; one e for all matrices. */
 static void
 test_strides(tsvd_handle *handle)
 {
@@ -312,7 +312,7 @@ wait_kernel(long long cycles)
     }
 }
 
-/* Work goes in the order of the caller's stream: behind a copy that is late, and before one that
+/* Work goes in the order of the caller's stream: after a copy that is late, and before one that
    reads the results. */
 static void
 test_streams(void)

@@ -64,7 +64,7 @@ state_now(void)
     return now;
 }
 
-/* Entries of which some are tiny, and a zero value. */
+/* A matrix with some tiny entries, and a zero value. */
 static struct work
 draw(tsvd_dtype dtype, int64_t n)
 {
@@ -158,7 +158,7 @@ test_select_range(void)
     }
 }
 
-/* Orders from which on devices pay; their computation rounds. */
+/* The crossover orders of devices: computing them rounds. */
 static void
 test_crossover(void)
 {

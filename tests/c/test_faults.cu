@@ -1,8 +1,8 @@
 /*
  * Every call of CUDA, of cuBLAS and for host memory fails: one at a time, and all from one on.  The
- * error says which it was, nothing is left behind, and the next call is right.  So it is after each
- * question that is answered with an interruption.  Leaves with SKIPPED where there is no GPU, after
- * a look at whether calls are wrapped at all.
+ * error says which it was, nothing is leaked, and the next call is right.  The same holds after an
+ * interruption at each call of options.check.  Leaves with SKIPPED where there is no GPU, after a
+ * check that calls are wrapped at all.
  */
 #include <limits.h>
 
@@ -107,7 +107,7 @@ struct test {
     tsvd_handle *handle;
     struct call call;
     int live;             /* what the handle holds between two calls */
-    long long host_bytes; /* the same of host memory */
+    long long host_bytes; /* host memory that the handle holds between two calls */
 };
 
 /* Of the entries of B - L S R, in eps. */
@@ -145,8 +145,8 @@ check_nothing_left(const struct test *t, const char *after)
           shim.host_bytes, t->host_bytes);
 }
 
-/* Whether what failed only asks if a dense matrix fits a cluster of blocks: if not, others do it.
-   Of Jacobi's matrices the large square ones are asked about, for their start. */
+/* Whether the failed call only asks if a dense matrix fits a cluster of blocks: if not, other
+   kernels are used.  JACOBI asks only for large square matrices, which start with an SVD. */
 static int
 is_question(const struct test *t)
 {
@@ -158,15 +158,16 @@ is_question(const struct test *t)
             is("cudaFuncSetAttribute"));
 }
 
-/* Whether what failed makes a share of the device: without it the call's own stream does it all. */
+/* Whether the failed call makes a share of the device: without one the call's own stream does all
+   the work. */
 static int
 is_share(void)
 {
     return is("cuGreenCtxCreate") || is("cuGreenCtxStreamCreate");
 }
 
-/* Call number `first` fails (FAIL_ONE), with all behind it (FAIL_ALL), or with the requests for
-   device memory behind it, which alone are counted (NO_MEMORY).  Returns whether a call failed. */
+/* Call number `first` fails: alone (FAIL_ONE), or with all calls after it (FAIL_ALL).  NO_MEMORY is
+   FAIL_ALL with only requests for device memory counted.  Returns whether a call failed. */
 enum { FAIL_ONE, FAIL_ALL, NO_MEMORY };
 
 static int
@@ -183,8 +184,8 @@ check_fault(struct test *t, long long first, int kind)
     did = shim.name != NULL;
     name = did ? shim.name : "no failure";
     if (status == TSVD_OK) {
-        /* memory is asked for a second time, chunks may be small, the bound on what is kept waits
-         */
+        /* these failures are overcome: memory is requested a second time, chunks may be smaller,
+           the bound on kept memory is set later */
         CHECK(!did || (kind != NO_MEMORY && is("cudaMallocFromPoolAsync")) ||
                   is("cudaMemPoolGetAttribute") || is("cudaMemGetInfo") || is_question(t) ||
                   is_share(),
@@ -245,7 +246,7 @@ trimmed(struct test *t)
     return available;
 }
 
-/* Stops the call at the first question, the second, ... */
+/* Stops the call at the first call of options.check, the second, ... */
 static void
 check_interruptions(struct test *t)
 {
@@ -337,10 +338,10 @@ main(void)
         BIDIAGONAL(GIVENS, 150, 1, 1),
         DENSE(AUTO, 12, 8, 30, 1),
         DENSE(AUTO, 150, 140, 1, 1),
-        DENSE(JACOBI, 30, 12, 20, 1), /* a warp has a matrix, */
+        DENSE(JACOBI, 30, 12, 20, 1), /* a warp per matrix, */
         DENSE(JACOBI, 50, 90, 3, 1),  /* or a block */
         DENSE(JACOBI, 40, 40, 5, 0),
-        DENSE(JACOBI, 150, 150, 1, 1), /* all blocks have one: it begins with other vectors, */
+        DENSE(JACOBI, 150, 150, 1, 1), /* all blocks on one matrix: starts with another SVD, */
         DENSE(JACOBI, 200, 140, 1, 1), /* or with QR */
         INVERSE(7, 30, 0),             /* in registers, */
         INVERSE(60, 5, 0),             /* in shared memory, */

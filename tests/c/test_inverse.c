@@ -1,6 +1,6 @@
 /*
- * Inverses on the CPU: results, what is found of the matrices, arguments, plans.  calls.h says
- * where calls are made to fail.
+ * Inverses on the CPU: results, findings about the matrices, arguments, plans.  calls.h says which
+ * tests make calls fail.
  */
 #include <string.h>
 
@@ -108,7 +108,7 @@ test_arguments(void)
     free_inverses(&w);
 }
 
-/* No more memory than is planned. */
+/* A call takes no more memory than its plan says. */
 static void
 check_plan(tsvd_dtype dtype, int64_t n, int64_t matrices, int refine, int threads)
 {
@@ -130,8 +130,8 @@ check_plan(tsvd_dtype dtype, int64_t n, int64_t matrices, int refine, int thread
     free_inverses(&w);
 }
 
-/* Makes a matrix the transpose of Wilkinson's, but for 0.9 in place of 1: elimination by columns of
-   the transpose lets the last one grow by 1.9^n. */
+/* Makes a matrix the transpose of Wilkinson's, with 0.9 instead of 1: elimination by columns of the
+   transpose lets the last column grow by 1.9^n. */
 static void
 fill_growing(const struct inverses *w, int64_t matrix)
 {

@@ -1,6 +1,6 @@
 /*
- * TSVD_CPU_KERNELS: which names it takes, and what it says to others.  The library reads it while a
- * program is loaded, so the test runs itself again.
+ * TSVD_CPU_KERNELS: which names are accepted, and the error for others.  The library reads it while
+ * a program is loaded, so the test runs itself again.
  */
 #define _GNU_SOURCE
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Where a library is looked for, and in which order; probes: TSVD_PROBES, a directory with the
- * folders 1, where the loader looks too, and 2 (CMakeLists.txt).
+ * Where a library is looked for, and in which order.  The probes are in the directory TSVD_PROBES,
+ * in the folders 1, where the loader looks too, and 2 (CMakeLists.txt).
  */
 #include <dlfcn.h>
 #include <string.h>
@@ -63,7 +63,7 @@ test_nothing_found(void)
     at = find(text, at, TSVD_PROBES "/1/libtsvd_none.so.1");
     at = find(text, at, "; libtsvd_none.so.1");
     (void)find(text, at, "; /usr/local/cuda/lib64/libtsvd_none.so.1");
-    for (size_t size = 1; size < 100; size++) { /* room for a part of it */
+    for (size_t size = 1; size < 100; size++) { /* too short for the whole text */
         memset(text, 'x', sizeof text);
         CHECK(!tsvdi_library_open(directories, "libtsvd_none.so.1", NULL, text, size), "%s", text);
         CHECK(memchr(text, '\0', size) && text[size] == 'x', "size %zu", size);
@@ -88,8 +88,8 @@ test_no_library(void)
     (void)rmdir(directory);
 }
 
-/* From the second directory, with what it needs from there too, before the loader's; then the
-   same, whatever else could be found. */
+/* A library from the second directory, with the library that it needs, before the loader's.  Later
+   calls get the same one, whatever else could be found. */
 static void
 test_order(void)
 {

@@ -1,6 +1,6 @@
 /*
- * Host memory that is refused: at each request of a call, at that alone or also at all behind it.
- * The call says so, keeps nothing, and the next one is right.
+ * Host memory that is refused at each request of a call: at that request alone, or also at all
+ * later ones.  The call says so, keeps no memory, and the next call is right.
  */
 #include <string.h>
 
@@ -10,7 +10,8 @@
 
 static struct counting counting;
 
-/* From here on the request number k gets nothing; 0: all get something. */
+/* From here on request number k gets no memory (others = 0: nor does any later one); k = 0: all
+   requests get memory. */
 static void
 refuse_from(long long k, int others)
 {
@@ -68,8 +69,8 @@ check_call(tsvd_handle *handle, struct call *c, int others)
     CHECK(!refused, "%s never works", c->name);
 }
 
-/* Calls of each kind, small and middle: leaves alone and merges, batches, parts, work for one
-   thread and for several.  A path that takes memory needs no larger matrix. */
+/* Calls of each kind, small and of middle size: leaves alone and merges, batches, parts, work for
+   one thread and for several.  No path that takes memory needs a larger matrix. */
 static const struct call_shape shapes[] = {
     BIDIAGONAL(DC, 20, 1, 1),
     BIDIAGONAL(DC, 40, 5, 1),
@@ -105,9 +106,9 @@ static const struct call_shape shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-/* With two threads both kinds of refusal in both precisions, of large matrices in one each.  With
-   one, and with six, since more than four workers take memory, all requests from the k-th on in one
-   precision. */
+/* With two threads: both kinds of refusal in both precisions, for large matrices each in one
+   precision.  With one thread, and with six, since more than four workers take memory: all requests
+   from the k-th on are refused, in one precision. */
 static void
 test_calls(void)
 {
@@ -136,7 +137,7 @@ test_calls(void)
     }
 }
 
-/* The functions beside tsvd_svd(). */
+/* The other functions that take memory. */
 static void
 test_others(void)
 {

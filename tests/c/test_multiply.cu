@@ -4,7 +4,7 @@
  *
  * Built with TSVD_FAKE_CUBLAS it is linked to libraries/fake_cublas.c, which cuda/runtime/blas.cu
  * then finds in the process, and "device" memory is the host's: what needs no GPU is tested without
- * one.  Otherwise it leaves with SKIPPED where there is none.
+ * one.  Built without it, it leaves with SKIPPED where there is no GPU.
  */
 #include <limits.h>
 #include <math.h>
@@ -58,7 +58,7 @@ device_end(struct cuda_call *call, void *p, void *to, size_t bytes)
 #endif
 }
 
-/* What a handle of device 0 holds of it, in a call. */
+/* The device state of a handle of device 0, within a call. */
 static struct cuda_call *
 open_call(tsvd_error *error)
 {
@@ -210,7 +210,7 @@ test_shapes(void)
     close_call(call);
 }
 
-/* A size that cuBLAS's int cannot hold, and rows shorter than what they hold. */
+/* Sizes that cuBLAS's int cannot hold, and leading dimensions that are too small. */
 static void
 test_bad_sizes(void)
 {

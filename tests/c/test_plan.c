@@ -1,6 +1,6 @@
 /*
- * What a plan tells against what a call does: the method, the workspace, and that all of it comes
- * from the handle's allocator and goes back there.
+ * Plans compared with what calls do: the method, the workspace, and that all of it comes from the
+ * handle's allocator and goes back there.
  */
 #include <string.h>
 
@@ -9,8 +9,8 @@
 
 static struct counting counting;
 
-/* One call: the plan is what it does, and bounds what it takes from above and, within reason, from
-   below. */
+/* One call: it does what the plan says, and the planned bytes bound its peak from above and, within
+   reason, from below. */
 static void
 check_call(tsvd_handle *handle, const struct work *w, const tsvd_options *options)
 {
@@ -40,7 +40,7 @@ check_call(tsvd_handle *handle, const struct work *w, const tsvd_options *option
           "%s, n = %lld, %lld matrices, k = %lld, vectors %d: %lld bytes of %llu", name,
           (long long)w->n, (long long)w->matrices, (long long)w->k, w->vectors, peak,
           (unsigned long long)plan.host_bytes);
-    /* one worker alone may have done all */
+    /* a single worker may have done all the work */
     CHECK(plan.host_bytes <= (uint64_t)plan.workers * (16 * (uint64_t)peak + ((uint64_t)8 << 20)),
           "%s, n = %lld, %lld matrices, k = %lld, vectors %d: %lld bytes, the plan tells %llu",
           name, (long long)w->n, (long long)w->matrices, (long long)w->k, w->vectors, peak,
@@ -166,7 +166,7 @@ test_zero_strides(void)
     tsvd_error error;
 
     for (int power = 40; power <= 62; power++) {
-        for (int64_t part = 1; part <= 57; part += 56) { /* once 57 n + 9 bytes wrapped */
+        for (int64_t part = 1; part <= 57; part += 56) { /* 57 n + 9 bytes wrapped once */
             const int64_t n = ((int64_t)1 << power) / part, off = n - 1;
             tsvd_array d = tsvd_array_of(x, TSVD_HOST, TSVD_FLOAT64, 1, &n);
             tsvd_array e = tsvd_array_of(x, TSVD_HOST, TSVD_FLOAT64, 1, &off);
@@ -196,7 +196,7 @@ test_zero_strides(void)
     }
 }
 
-/* The same with more than any machine has: the error names what is wanted and what is free. */
+/* The same with more bytes than any machine has: the error names the bytes wanted and free. */
 static void
 test_more_than_the_memory(void)
 {

@@ -1,11 +1,11 @@
 /*
  * Probes on a CUDA device, in one precision: twisted factorisations make the vectors of a matrix,
  * one is spoilt by ten times what is allowed, in the device's memory, and the probes find it each
- * time.  Divide and conquer takes the matrix, also where results are on their way to the host.  On
- * the CPU fault_tests.h does the same.
+ * time.  Divide and conquer takes the matrix, also if copies of results to the host are in flight.
+ * On the CPU fault_tests.h does the same.
  *
- * The linker gives the backend a table of our own for tsvdi_cuda_twisted (--wrap in
- * CMakeLists.txt).  Leaves with SKIPPED where there is no GPU, after a look at whether it does.
+ * The linker replaces the table tsvdi_cuda_twisted by one of our own (--wrap in CMakeLists.txt).
+ * Leaves with SKIPPED where there is no GPU, after a check that it is replaced.
  */
 #include "problem.h"
 #include "twisted/run.h"
@@ -20,7 +20,7 @@ extern "C" {
 #define real_table TSVD_T(__real_tsvdi_cuda_twisted)
 #define wrap_table TSVD_T(__wrap_tsvdi_cuda_twisted)
 extern const struct twisted_ops real_table; /* the library's own */
-extern struct twisted_ops wrap_table;       /* what it is given */
+extern struct twisted_ops wrap_table;       /* ours */
 struct twisted_ops wrap_table;
 }
 
@@ -30,7 +30,7 @@ enum kind { OVERLAP_RIGHT, OVERLAP_LEFT, SIGN, KINDS, NONE };
 static struct defect {
     enum kind kind;
     int64_t at, other;
-    real overlap; /* what is added of the other one */
+    real overlap; /* the multiple of vector `other` that is added */
 } defect = {NONE, 0, 0, 0};
 
 static __global__ void
@@ -53,7 +53,7 @@ __launch_bounds__(THREADS) spoil_kernel(struct twisted_device run, struct defect
 static tsvd_status
 spoilt_probe(struct tsvd_context *ctx, struct twisted_job *job)
 {
-    /* the first member of what the job holds, see twisted/twisted.cu */
+    /* the first member of what job->held points to, see twisted/twisted.cu */
     const struct twisted_device *run = (const struct twisted_device *)job->held;
     struct cuda_call *call = cuda_of(ctx);
     tsvd_status ret = TSVD_OK;
@@ -67,7 +67,7 @@ out:
     return ret;
 }
 
-/* A defect of some vector; of its sign where the value is not next to nothing. */
+/* A defect of some vector; of its sign only if its value is not tiny. */
 static void
 plant(const struct work *w, int time)
 {

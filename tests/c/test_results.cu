@@ -67,7 +67,7 @@ holds(const void *d_from, int byte, size_t bytes)
     return same;
 }
 
-/* It is there after the handle, and is released after it, by any thread. */
+/* The memory outlives the handle, and any thread may release it later. */
 static void
 test_lifetime(void)
 {
@@ -91,7 +91,7 @@ test_lifetime(void)
     CHECK(cudaDeviceSynchronize() == cudaSuccess, "after");
 }
 
-/* Released memory is free for others when its stream is so far, not before. */
+/* Released memory is free for others once its stream has passed the release, not before. */
 static void
 test_order(void)
 {
@@ -137,7 +137,7 @@ test_order(void)
           "the end");
 }
 
-/* The default stream of a thread is no stream of another, which releases all the same in order. */
+/* The default stream of a thread is not that of another thread, which still releases in order. */
 static void
 test_default_streams(void)
 {
@@ -158,7 +158,7 @@ test_default_streams(void)
                       cudaSuccess,
                   "busy");
             busy.set_value();
-            done.get_future().wait(); /* its default stream ends with it */
+            done.get_future().wait(); /* this thread's default stream ends with the thread */
         });
         busy.get_future().wait();
         CHECK(tsvd_memory_wait(memory, stream, &error) == TSVD_OK, "%s", error.text);
@@ -299,7 +299,7 @@ main(void)
     }
     (void)setvbuf(stdout, NULL, _IONBF, 0);
     for (const auto &part : parts) {
-        (void)alarm(30); /* a part that hangs is the last that is named */
+        (void)alarm(30); /* of a part that hangs the name is the last line of the output */
         printf("%s\n", part.name);
         part.test();
     }

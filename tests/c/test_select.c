@@ -48,7 +48,7 @@ check_range(const struct work *w, double low, double high, int64_t first, int64_
     CHECK(got_first >= 0 && got_first + got <= w->n, "from %lld on", (long long)got_first);
 }
 
-/* Bounds at random, far from any value for their counts to be beyond doubt. */
+/* Random bounds, so far from any value that their counts are certain. */
 static void
 test_counts(void)
 {
@@ -144,8 +144,8 @@ test_extremes(void)
         set(dtypes[t], w.d, 1, least);
         check_range(&w, 0, 1, 0, 1);
         check_range(&w, 0, least, 0, 1);
-        check_range(&w, -1, least / 2, 1, 1); /* of float64 that is 0 */
-        set(dtypes[t], w.d, 0, top);          /* values of about 1.6 and 0.6 of it */
+        check_range(&w, -1, least / 2, 1, 1); /* for float64 least / 2 is 0 */
+        set(dtypes[t], w.d, 0, top);          /* values of about 1.6 top and 0.6 top */
         set(dtypes[t], w.d, 1, top);
         set(dtypes[t], w.e, 0, top);
         check_range(&w, 0, (double)INFINITY, 0, 2);

@@ -236,7 +236,7 @@ test_bad_arguments(void)
     REFUSED(c.a.L.data = NULL);
     REFUSED(c.a.s.data = NULL);
     REFUSED(c.a.R.data = NULL);
-    /* structures that are zero */
+    /* structures of zeros */
     REFUSED(memset(&c.options, 0, sizeof c.options));
     REFUSED(memset(&c.a.d, 0, sizeof c.a.d));
     REFUSED(memset(&c.a.e, 0, sizeof c.a.e));

@@ -27,7 +27,7 @@ struct visits {
     atomic_int inside[WORKERS]; /* tasks of each worker that run */
     pthread_t caller;
     int64_t fails_from; /* indices from here on fail */
-    int64_t stops_at;   /* this one is interrupted */
+    int64_t stops_at;   /* the index that is interrupted */
     int64_t forks_at;   /* the calling thread forks at its first index from here on */
     int64_t waits_from; /* other threads wait at indices from here on until it has forked */
     atomic_int forked;
@@ -249,7 +249,7 @@ main(void)
     test_every_index_once();
     test_failures();
     test_many_loops_at_once();
-    if (!UNDER_TSAN) { /* it allows a forked child no threads */
+    if (!UNDER_TSAN) { /* ThreadSanitizer allows a forked child no threads */
         test_a_child_starts_threads();
         test_a_task_forks();
     }

@@ -1,6 +1,6 @@
 /*
  * Which devices can be used: by the architectures of a build, and by facts of made-up devices.
- * Needs no GPU; what needs one leaves it out.
+ * Needs no GPU.
  */
 #include <string.h>
 

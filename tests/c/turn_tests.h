@@ -10,8 +10,9 @@
 
 enum { TURNS_MOST = 70 };
 
-/* Half tangents and sines of rotations that are stretched by a few eps are those of the same angle.
-   Of s that is 0.75 eps (rotation_unit()); of t the same again for 1 + c, and the quotient. */
+/* Half tangents t and sines s of rotations that are stretched by a few eps are those of the same
+   angle.  The error of s is 0.75 eps (rotation_unit()); t adds as much for 1 + c, and the rounding
+   of the quotient. */
 static void
 check_lift(const struct cpu_kernels *kernels, int64_t count)
 {
@@ -45,8 +46,7 @@ check_lift(const struct cpu_kernels *kernels, int64_t count)
     }
 }
 
-/* The norm of what normalize() writes is 1 but for rounding; it has the sign, and nothing behind it
-   is written. */
+/* normalize() writes a vector of norm 1 up to rounding, with the sign, and nothing beyond it. */
 static void
 check_normalize(const struct cpu_kernels *kernels, int64_t count, real sign)
 {
@@ -67,7 +67,7 @@ check_normalize(const struct cpu_kernels *kernels, int64_t count, real sign)
         CHECK(error_in_eps(to[i], sign * (long double)x[i]) <= 22, "%s: %lld of %lld",
               kernels->name, (long long)i, (long long)count);
     }
-    /* an entry is rounded by half an eps at most, and so is the sum of squares in each addition */
+    /* each entry is rounded by half an eps at most, and so is each addition of squares */
     CHECK(fabsl(norm - 1) <= (2 + 0.5L * (long double)count) * (long double)R_EPS,
           "%s: order %lld, %Lg eps", kernels->name, (long long)count,
           (norm - 1) / (long double)R_EPS);

@@ -274,7 +274,8 @@ twisted_residual(const struct twisted_problem *p, pair x, const double *z)
     return sqrt((double)(sum / norm));
 }
 
-/* All vectors of a matrix: they are accepted, solve T z = x z, and are the kernels' bit for bit. */
+/* All vectors of a matrix: they are accepted, solve T z = x z, and agree with the kernels' bit for
+   bit. */
 static void
 check_twisted(const char *name, int64_t n, const double *b)
 {
@@ -363,8 +364,8 @@ test_twisted_vectors(void)
     }
 }
 
-/* Toeplitz of order n with 3 | 2n + 1 has the value 1, where every third pivot is 0 exactly, and
-   the vector's entries are 0, 1 and -1. */
+/* The Toeplitz matrix of order n has the value 1 if 3 divides 2n + 1.  There every third pivot is
+   exactly 0, and the vector's entries are 0, 1 and -1. */
 static void
 test_zero_pivots(void)
 {

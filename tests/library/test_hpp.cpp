@@ -23,7 +23,7 @@ namespace
 using doubles = std::vector<double>;
 using floats = std::vector<float>;
 
-/* Input takes what is const and what is not, output takes what can be written; of its own type. */
+/* Input takes const and non-const containers, output those that can be written; of its own type. */
 template <class T, class From> constexpr bool takes = std::is_convertible_v<From, tsvd::array<T>>;
 static_assert(takes<const double, doubles &> && takes<const double, const doubles &>);
 static_assert(takes<const double, doubles>);

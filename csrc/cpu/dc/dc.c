@@ -2,22 +2,22 @@
  * CPU back end: the operations of divide and conquer (dc.h).
  *
  * On the lower levels each thread merges nodes of its own.  Higher up the threads share each step
- * of a node's merge.  The two n x n arrays of the results serve as room for gathered vectors until
- * the last step.
+ * of a node's merge.  The two n x n arrays of the results serve as workspace for the gathered
+ * vectors until the last step.
  */
 #include "cpu/dc/run.h"
 #include "host/blas.h"
 
-/* A task has the roots, weights or rows of the factors of so many survivors. */
+/* A task has the roots, weights or rows of the factors of TASK_ROWS survivors. */
 enum { TASK_ROWS = 16 };
 
 enum {
     /* A node of up to this order is merged by one thread. */
     SMALL_NODE = 128,
 
-    /* On a level that has a node for every thread, so is a node of up to this order.  The threads
-       share larger nodes.  Each step is then a parallel region, which waits for the slowest
-       thread. */
+    /* On a level that has a node for every thread, one thread merges a node of up to this order.
+       The threads share larger nodes: each step is then a parallel region, which waits for the
+       slowest thread. */
     OWN_NODE = 512
 };
 
@@ -26,7 +26,7 @@ enum {
    long as one on average, and 3.4 times in the median; from this order on about the same. */
 enum { SERIAL_ORDER = 256 };
 
-/* From this order on it is also asked within steps that are not products whether to go on. */
+/* From this order on tsvdi_check() is also called within steps that are not products. */
 enum { LONG_ORDER = 2048 };
 
 static tsvd_status
@@ -58,7 +58,7 @@ for_each(struct cpu_dc *run, int64_t count, tsvd_task task)
     return tsvdi_host_for_each(threads_of(run), count, task, run);
 }
 
-/* The same, for a task that makes products. */
+/* As for_each(), for a task that makes products. */
 static tsvd_status
 multiply_each(struct cpu_dc *run, int64_t count, tsvd_task task)
 {
@@ -93,8 +93,8 @@ dc_end(struct tsvd_context *ctx, struct dc_job *job)
     }
 }
 
-/* Numbers between rows, so that each row begins on a cache line, but not all in the same cache
-   set. */
+/* The stride of the rows: a multiple of 8 numbers, which is a cache line of doubles, but not one
+   that puts the beginnings of all rows in the same cache set. */
 static int64_t
 row_stride(int64_t n)
 {
@@ -192,7 +192,7 @@ out:
 
 /* ---- leaves ---- */
 
-/* Consecutive leaves, as many as are solved together. */
+/* Group `index` of consecutive leaves, which are solved together. */
 static tsvd_status
 task_leaves(void *arg, int worker, int64_t index)
 {
@@ -227,8 +227,8 @@ out:
 
 /* ---- merges ---- */
 
-/* All that a step has to do for a node: its survivors, or blocks of the products.  Two steps are
-   one piece of work. */
+/* All that a step has to do for a node: its survivors, or the blocks of its products.  DC_DEFLATE
+   and DC_SETTLE are one piece of work. */
 static struct part
 whole_of(const struct cpu_dc *run, enum dc_step step, int64_t index)
 {
@@ -452,7 +452,7 @@ leaf_columns(int64_t n)
     return DC_LEAF_COLUMNS;
 }
 
-/* What dc_begin() and dc_leaves() take for a chunk. */
+/* The workspace that dc_begin() and dc_leaves() take for a chunk. */
 static struct bytes
 dc_bytes(const struct svd_plan *plan)
 {

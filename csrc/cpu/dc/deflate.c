@@ -150,7 +150,8 @@ widen(const struct cpu_dc *run, const struct dc_node *node, int64_t j, int64_t l
     slot->high[j] = high;
 }
 
-/* Turns the null vectors into the center's slot, and the vectors of what was absorbed. */
+/* Rotates the null vectors of both children, in the center's slot and the node's null slot.  Then
+   rotates the vectors of each absorbed slot with those of the slot that absorbed it. */
 static void
 turn_vectors(const struct cpu_dc *run, const struct dc_node *node, const struct dc_merge *merge)
 {
@@ -261,8 +262,8 @@ tsvdi_cpu_deflate(const struct cpu_dc *run, const struct dc_node *node, struct d
     find_moves(&run->slot, node, merge);
 }
 
-/* Moves deflated vectors, and what is known of them.  Survivors' rows may be overwritten, since
-   they are gathered. */
+/* Moves deflated vectors, with their values and ranges.  Survivors' rows may be overwritten, since
+   DC_FACTORS has gathered them. */
 static void
 move_deflated(const struct cpu_dc *run, const struct dc_node *node, const struct dc_merge *merge)
 {

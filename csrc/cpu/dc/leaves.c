@@ -25,8 +25,8 @@ struct lane {
     int64_t count;  /* rotations of a sweep over the block under work; 0: the leaf is done */
     int64_t first;  /* the row that its chain begins with */
     int64_t sweeps; /* sweeps that are not yet applied to the vectors */
-    int64_t begin;  /* the first of them, as a sweep of the wave */
-    int64_t widest; /* the rotations of that one */
+    int64_t begin;  /* index in the wave of the first of those sweeps */
+    int64_t widest; /* the rotations of sweep `begin`, which is the longest */
     alignas(64) real x[SIDES][DC_LEAF_COLUMNS * LEAF_WIDTH]; /* vectors as rows */
 };
 
@@ -100,7 +100,7 @@ start_leaf(struct leaf_group *g, const struct cpu_dc *run, struct lane *lane)
     start_lane(g, lane, rows, run->eps[lane->leaf.matrix]);
 }
 
-/* Applies the sweeps that the vectors wait for. */
+/* Applies a lane's pending sweeps to its vectors. */
 static void
 apply_sweeps(struct leaf_group *g, struct lane *lane)
 {
@@ -190,7 +190,8 @@ put_back(struct leaf_group *g, struct lane *lane, int64_t k)
     }
 }
 
-/* Looks what has become of the lane's block after sweep `index` of the wave. */
+/* After sweep `index` of the wave: shrinks the lane's block from its end, or takes the next block
+   where this one fell apart or is finished. */
 static void
 look_after(struct leaf_group *g, struct lane *lane, int64_t index)
 {
@@ -227,7 +228,8 @@ look_after(struct leaf_group *g, struct lane *lane, int64_t index)
         lane->count = count;
     }
     set_corner(g, lane, 1 / q->inverse[count * lanes + l], q->largest[count * lanes + l]);
-    /* the sweeps of a wave have about the same length, and are no more than their rotations */
+    /* the sweeps of a wave have about the same length, and the first has at least as many rotations
+       as the wave has sweeps */
     if (lane->widest - count > LEAF_WAVE || lane->widest == lane->sweeps) {
         apply_sweeps(g, lane);
     }
@@ -300,7 +302,7 @@ sweep_leaves(struct leaf_group *g, int64_t count)
     }
 }
 
-/* Empties the group for so many leaves. */
+/* Empties the group for `count` leaves. */
 static void
 clear_group(struct leaf_group *g, int64_t count)
 {
@@ -311,7 +313,7 @@ clear_group(struct leaf_group *g, int64_t count)
     g->width = 0;
 }
 
-/* Notes the first matrix of those that failed.  Several threads may find one. */
+/* Notes `matrix` if it is the first of those that failed.  Threads may call this at once. */
 static void
 note_failure(int64_t *failed, int64_t matrix)
 {

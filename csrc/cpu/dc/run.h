@@ -75,8 +75,8 @@ node_at(const struct cpu_dc *run, int64_t index)
     return dc_node_at(run->job->tree.node, run->job->n, run->level, index);
 }
 
-/* The vector of slot j.  Its index is a column as columns are numbered in the forest.  node: any
-   node of the matrix. */
+/* The vector of slot j, to be indexed with a column number of the forest.  node: any node of the
+   matrix. */
 static inline real *
 row_of(const struct cpu_dc *run, int side, const struct dc_node *node, int64_t j)
 {

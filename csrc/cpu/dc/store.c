@@ -3,8 +3,8 @@
  */
 #include "cpu/dc/run.h"
 
-/* Columns of a tile.  So many entries of CPU_STORE_RANKS vectors are read vector by vector, and
-   written column by column. */
+/* Columns of a tile: TILE_COLUMNS entries of each of CPU_STORE_RANKS vectors are read vector by
+   vector, and written column by column. */
 enum { TILE_COLUMNS = 32 };
 
 /* Copies columns begin .. end - 1 of the vector in slot j, times its sign.  The vector is zero
@@ -61,7 +61,7 @@ tsvdi_cpu_store(const struct cpu_dc *run, int64_t matrix, int64_t begin, int64_t
     const struct dc_job *job = run->job;
     const struct dc_node root = dc_node_at(job->tree.node, job->n, 0, matrix);
     const int64_t n = job->n, k = job->k, ranks = end - begin;
-    const int side = job->right.columns ? RIGHT : LEFT; /* where L's columns are */
+    const int side = job->right.columns ? RIGHT : LEFT; /* the side that becomes L's columns */
     real *columns = (side == RIGHT ? job->right.x : job->left.x) + matrix * n * k + begin;
     real *rows = (side == RIGHT ? job->left.x : job->right.x) + (matrix * k + begin) * n;
     int64_t slot[CPU_STORE_RANKS] = {0};

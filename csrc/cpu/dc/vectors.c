@@ -133,7 +133,7 @@ blocks_in(int64_t count, int64_t block)
     return (count + block - 1) / block;
 }
 
-/* Each side has blocks of the columns up to the cut, and blocks of the columns behind it. */
+/* Each side has blocks of the columns up to the cut, and blocks of the columns after it. */
 int64_t
 tsvdi_cpu_count_blocks(const struct dc_node *node, struct dc_count count)
 {

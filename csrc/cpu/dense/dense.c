@@ -12,13 +12,13 @@
 enum {
     /* Columns whose signs are fixed together. */
     SIGNS_TOGETHER = 64,
-    /* It is asked whether to go on when so many numbers were moved. */
+    /* tsvdi_check() is called again after moving this many numbers. */
     NUMBERS_PER_CHECK = 1 << 22,
-    /* No step shares out a matrix of fewer numbers. */
+    /* All steps work on a matrix of fewer numbers in one thread. */
     SHARED_NUMBERS = 1 << 12
 };
 
-/* W of all matrices of a chunk, but of one matrix at least, and no more than the threads need. */
+/* The most bytes of W of all matrices of a chunk; a chunk has one matrix at least. */
 #define CHUNK_BYTES ((int64_t)32 << 20)
 
 static int64_t
@@ -33,7 +33,7 @@ chunk_most(const struct dense_problem *p, int tall, int keep)
 
 /* ---- begin and end ---- */
 
-/* Numbers that a job of so many matrices holds, the room of the workers apart. */
+/* Bytes that a job of `count` matrices holds, without the workspace of the workers. */
 static uint64_t
 held_bytes(const struct dense_problem *p, int64_t count, int tall)
 {
@@ -45,7 +45,7 @@ held_bytes(const struct dense_problem *p, int64_t count, int tall)
     return bytes_of(count, bytes);
 }
 
-/* Numbers of a worker's room: what its steps take, of which one is at work at a time. */
+/* Numbers of a worker's workspace: the most that one of its steps takes, as they run one by one. */
 static int64_t
 room_of(const struct dense_problem *p)
 {
@@ -91,7 +91,7 @@ begin(struct tsvd_context *ctx, struct dense_job *job)
     run->tau = run->tau_p + count * columns;
     job->d = run->tau + count * columns;
     job->e = job->d + count * columns;
-    /* not all are written, and a state that is saved has the same bytes each time */
+    /* not all entries are written later, and a saved state has to have the same bytes each time */
     memset(run->tau_q, 0, (size_t)(3 * count * columns) * sizeof *run->tau_q);
     TSVD_TRY(
         tsvdi_alloc(ctx, bytes_of(run->workers * run->room, sizeof(real)), (void **)&run->work));
@@ -125,8 +125,9 @@ dense_bytes(const struct dense_problem *p, int64_t count, int tall, int keep)
     return bytes;
 }
 
-/* Threads that multiply at once.  A small matrix by itself keeps to the calling one, which has its
-   buffer since the first call: to ask the system would take a part of its time. */
+/* Threads that multiply at once.  A small matrix by itself stays in the calling thread, which has
+   its BLAS buffer since the first call: to ask the system for buffers would take a part of its
+   time. */
 static int
 multiplying_threads(const struct dense_run *run)
 {
@@ -154,7 +155,7 @@ out:
 
 /* ---- reduction ---- */
 
-/* R of matrix i, with zeros below it. */
+/* R of matrix i, with zeros below its diagonal. */
 static void
 copy_triangle(const struct dense_run *run, int64_t i, real *to)
 {
@@ -219,7 +220,7 @@ entries(struct tsvd_context *ctx, struct dense_job *job, int scaled, tsvd_space 
     return TSVD_OK;
 }
 
-/* The state: W and what lies after it. */
+/* Bytes of the state: W and the arrays after it. */
 static uint64_t
 state_bytes(const struct dense_job *job, unsigned *layout)
 {
@@ -288,7 +289,8 @@ room(struct tsvd_context *ctx, struct dense_job *job)
 }
 
 /* Moves `count` matrices of rows x columns from the beginning of an array to their places in it,
-   and completes each by a part of the identity.  A number's place is not before where it was. */
+   and completes each by a part of the identity.  No number moves towards the beginning, so the last
+   one moves first. */
 static tsvd_status
 spread(struct tsvd_context *ctx, struct dense_piece to, int64_t rows, int64_t columns,
        int64_t count)

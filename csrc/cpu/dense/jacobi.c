@@ -7,10 +7,10 @@
 #include "cpu/kernels/kernels.h"
 
 enum {
-    /* Matrices between two questions to the caller, at most. */
+    /* The most matrices of a chunk. */
     CHUNK = 4096,
     CACHE_LINE = 64,
-    /* A matrix of this order may begin with the vectors of the fast method. */
+    /* From this order on a square matrix may begin with the vectors of the fast method. */
     START_ORDER = 129
 };
 
@@ -37,7 +37,7 @@ start_order(const struct dense_problem *p)
 
 /* ---- begin and end ---- */
 
-/* A number of bytes on a cache line's boundary. */
+/* Rounds bytes up to whole cache lines. */
 static uint64_t
 lined(uint64_t bytes)
 {
@@ -45,15 +45,15 @@ lined(uint64_t bytes)
                                                : (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 }
 
-/* Whether there is room for J, which may be wanted for the start alone. */
+/* Whether there is an array for J, which may be wanted for the start alone. */
 static int
 has_v(const struct dense_problem *p)
 {
     return p->b.vectors || start_order(p) > 0;
 }
 
-/* Bytes of the reals of a matrix's work: W, X, J, the vectors of numbers and the room for products
-   with reflectors. */
+/* Bytes of the reals of a matrix's work: W, X, J, the arrays from tau to spare, and the workspace
+   of products with reflectors. */
 static uint64_t
 real_bytes(const struct dense_problem *p)
 {
@@ -191,7 +191,7 @@ right_of(const struct jacobi_job *job, int64_t i)
     return right;
 }
 
-/* The vectors of a piece as the rows or columns of its array that they are: entry i of vector j is
+/* The vectors of a piece, which are rows or columns of its array: entry i of vector j is
    x[i * down + j * across]. */
 struct vectors_at {
     real *x;
@@ -216,9 +216,9 @@ value_of(real norm, int64_t exponent)
     return jacobi_shifted(jacobi_shifted(mantissa, whole / 2), whole - whole / 2);
 }
 
-/* Where the vectors of a side come from.  The first `count` are the columns of `own`, other ones
-   those of J's array, and unit vectors come after these.  All are multiplied by Q, and entry i
-   becomes entry place[i]. */
+/* Where the vectors of a side come from.  The first `count` are the columns of `own`, the next ones
+   up to m->columns are those of m->v, and unit vectors come last.  All are multiplied by Q, and
+   entry i becomes entry place[i]. */
 struct jacobi_side {
     const real *own;
     int64_t count;
@@ -263,8 +263,8 @@ out:
     return ret;
 }
 
-/* Brings the columns of X to norm 1, those that are not zero, and completes them to a basis with
-   columns from `count` on of J's array, which is overwritten. */
+/* Brings the first `count` columns of X, those that are not zero, to norm 1.  Completes them to a
+   basis in the columns of m->v from `count` on; J, which was there, is overwritten. */
 static tsvd_status
 complete(struct jacobi_matrix *m, int64_t count)
 {
@@ -295,7 +295,7 @@ out:
     return ret;
 }
 
-/* `count` values are not zero. */
+/* The vectors of matrix i, of which `count` values are not zero. */
 static tsvd_status
 make_vectors(struct jacobi_run *run, struct jacobi_matrix *m, int64_t i, int64_t count)
 {
@@ -337,7 +337,7 @@ fill_nan(const struct jacobi_job *job, int64_t i)
     }
 }
 
-/* Adds lines of these sizes, which are rows (1) or columns (-1). */
+/* Adds the lines of these sizes that are not zero to `more`.  sign: 1 for rows, -1 for columns. */
 static void
 add_lines(int64_t count, const int64_t *size, int sign, struct jacobi_lines *more)
 {
@@ -347,7 +347,8 @@ add_lines(int64_t count, const int64_t *size, int sign, struct jacobi_lines *mor
     }
 }
 
-/* Makes columns of lines of these sizes, and sorts the zeros out. */
+/* Makes the lines of these sizes the columns of W.  Lines of zeros come last in m->column, and are
+   not among the columns. */
 static void
 set_lines(struct jacobi_matrix *m, int64_t count, const int64_t *size)
 {
@@ -365,7 +366,7 @@ set_lines(struct jacobi_matrix *m, int64_t count, const int64_t *size)
     }
 }
 
-/* Reads matrix i, on the side that is the better one; returns its kind. */
+/* Reads matrix i, or its transpose where jacobi_by_rows() says so; returns its kind. */
 static int
 load(struct jacobi_run *run, struct jacobi_matrix *m, int64_t i)
 {
@@ -388,7 +389,8 @@ load(struct jacobi_run *run, struct jacobi_matrix *m, int64_t i)
     return kind;
 }
 
-/* Makes X of a matrix that is loaded, and J what it begins with. */
+/* Makes X of a matrix that is loaded.  J begins as I, or as the right vectors of the fast method if
+   they are of use. */
 static tsvd_status
 make_x(struct jacobi_run *run, struct jacobi_matrix *m)
 {
@@ -497,7 +499,7 @@ is_even(struct jacobi_matrix *m)
     return 1;
 }
 
-/* A large matrix is loaded here.  If it is even, it begins with the right vectors of W. */
+/* Loads a large square matrix.  If it is even, asks for the right vectors of W to begin with. */
 static tsvd_status
 prepare(struct tsvd_context *ctx, struct jacobi_job *jacobi)
 {
@@ -521,7 +523,7 @@ prepare(struct tsvd_context *ctx, struct jacobi_job *jacobi)
         start->a = m->w;
         start->row_stride = sizeof(real);
         start->column_stride = (ptrdiff_t)(n * (int64_t)sizeof(real));
-        start->b.s = m->norm; /* make_x() looks at them */
+        start->b.s = m->norm; /* make_x() judges the vectors by them */
         start->b.L = m->x;
         start->b.R = m->v;
     }

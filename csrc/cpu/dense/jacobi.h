@@ -15,8 +15,9 @@
  *
  * A large square matrix whose columns have nearly the same size begins with the right vectors V
  * that the fast method finds.  X is W V, made from the entries, and J begins as V.  The columns of
- * X are nearly orthogonal: one sweep follows, or two.  In the notation above Q and Q2 are I. Errors
- * that are small beside the matrix are small beside each of its columns, so that nothing is lost.
+ * X are nearly orthogonal: one sweep follows, or two.  In the notation above Q and Q2 are I.
+ * Errors that are small beside the matrix are small beside each of its columns, so that nothing is
+ * lost.
  *
  * The errors of QR are small in each column, and after the sort in each row, beside that column or
  * row (Cox & Higham 1998); those of the second one are small in each row of R.  The rows of R fall
@@ -38,8 +39,8 @@
 #include "cpu/dense/run.h"
 #include "math/jacobi.h"
 
-/* What rows and columns are sorted by, the largest mantissa 2^exponent first, and of equal ones
-   that of the least index. */
+/* The key that rows and columns are sorted by: the largest mantissa 2^exponent first, and on a tie
+   the least index. */
 struct jacobi_key {
     int64_t exponent, index;
     real mantissa;
@@ -48,18 +49,18 @@ struct jacobi_key {
 /* What a part of a sweep did. */
 struct jacobi_swept {
     int64_t due;       /* rotations of cosines above the tolerance */
-    real cosine, turn; /* of all: the largest |h|, and the sum of |g| */
+    real cosine, turn; /* of all rotations: the largest |h|, and the sum of |g| */
 };
 
 /* The work on one matrix.  Its arrays are as long as for the tall form of A. */
 struct jacobi_matrix {
     struct dense_run *run;
     int worker;
-    int threads;           /* that may share in it */
+    int threads;           /* threads that may share the work */
     int flipped;           /* 1: W is the transpose of A */
     int started;           /* 1: right vectors of W stand in v, and its values in norm */
     int64_t rows, columns; /* of W */
-    int64_t lines;         /* of A that are columns of W, or zeros */
+    int64_t lines;         /* lines of A that are columns of W, those of zeros included */
     real *w; /* [columns][rows] kept columns of W, then the reflectors of Q by columns below the
                 diagonal, and those of Q2 by rows above it */
     real *x; /* [columns][columns] kept columns of X */
@@ -69,12 +70,12 @@ struct jacobi_matrix {
     real *most_norm; /* [columns] of pivot.c: norms when they were last found from the entries; of
                         sweeps.c: the largest at the beginning of a sweep */
     real *spare;     /* [rows or lines] */
-    real *room;      /* of products with reflectors */
+    real *room;      /* workspace of products with reflectors */
     struct jacobi_key *key;     /* [rows] */
     int64_t *exponent;          /* [columns] of the kept columns, of W or of X */
-    int64_t *own;               /* [columns] other numbers of columns */
+    int64_t *own;               /* [columns] scratch: sizes of columns, then exponents of X */
     struct jacobi_swept *swept; /* [columns] of sweeps.c */
-    int64_t *column; /* [lines] column j of what is factored is line column[j] of A.  Those
+    int64_t *column; /* [lines] column j of what is factored is line column[j] of A.  Lines
                         of zeros come last */
     int64_t *row;    /* [rows] row i of what is factored is row[i] of W */
     int64_t rank;    /* out of pivot.c: the rows of R that are not zero; 0 if there is no R */
@@ -88,8 +89,8 @@ void tsvdi_cpu_jacobi_sort(struct jacobi_key *key, int64_t count);
 /* pivot.c: sorts the rows, makes Q, R, Q2 and L, and sets x, exponent, column, row and rank. */
 tsvd_status tsvdi_cpu_jacobi_pivot(struct jacobi_matrix *m);
 
-/* sweeps.c: makes x orthogonal, with columns in the order of their norms, and v the rotations. norm
-   and exponent are those of X in the end. */
+/* sweeps.c: rotates the columns of x until they are orthogonal, sorts them by their norms, and
+   rotates and sorts those of v with them.  norm and exponent are those of X in the end. */
 tsvd_status tsvdi_cpu_jacobi_sweeps(struct jacobi_matrix *m, int64_t most_sweeps,
                                     struct jacobi_made *made);
 

@@ -1,6 +1,6 @@
 /*
- * Dense matrices on the CPU: W from A, scaled by a power of two if it shall be, or each column by
- * its own.
+ * Dense matrices on the CPU: W from A, as it is, scaled by a power of two, or each column by a
+ * power of its own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,13 +8,13 @@
 #include "cpu/dense/run.h"
 
 enum {
-    /* A square of so many rows and columns is copied at once, whichever of the two lie together. */
+    /* Rows and columns of a square that is copied at once, whichever of the two lie together. */
     TILE = 32,
-    /* It is asked whether to go on when so many numbers were read. */
+    /* tsvdi_check() is called again after reading this many numbers. */
     NUMBERS_PER_CHECK = 1 << 22
 };
 
-/* Counts numbers that were read, and asks. */
+/* Counts numbers that were read, and asks whether to go on when it is due. */
 static tsvd_status
 count_read(const struct dense_run *run, int worker, int64_t numbers, int64_t *read)
 {
@@ -74,7 +74,8 @@ largest_bits(const char *at, ptrdiff_t stride, int64_t count)
     return largest;
 }
 
-/* The same of a whole matrix, along the dimension whose entries lie closer together. */
+/* The largest magnitude of a whole matrix, as bits.  It is read along the dimension whose entries
+   lie closer together. */
 static tsvd_status
 largest_of(const struct dense_run *run, int worker, struct source source, real_int *largest)
 {
@@ -155,7 +156,7 @@ out:
     return ret;
 }
 
-/* The largest magnitude of a line, as bits; `across` has those of the lines that cross it. */
+/* The largest magnitude of a line, as bits.  Updates those of the lines that cross it, `across`. */
 static int64_t
 look_along(const char *at, ptrdiff_t stride, int64_t count, int64_t *across)
 {
@@ -171,7 +172,7 @@ look_along(const char *at, ptrdiff_t stride, int64_t count, int64_t *across)
     return largest;
 }
 
-/* From the bits of largest magnitudes to sizes. */
+/* Replaces the bits of largest magnitudes by sizes. */
 static void
 find_sizes(int64_t count, int64_t *size)
 {

@@ -1,8 +1,8 @@
 /*
  * One-sided Jacobi on the CPU: QR with column pivoting of kept columns, and QR of R^T.
  *
- * The norms of the rest of the columns are taken down step by step, and found anew where that loses
- * digits (Drmac & Bujanovic, ACM Trans. Math. Softw. 35 (2008)).
+ * The norms of the remaining columns are updated step by step, and found anew from the entries
+ * where an update would lose digits (Drmac & Bujanovic, ACM Trans. Math. Softw. 35 (2008)).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 enum {
     /* Columns that a thread takes at a time. */
     SHARE = 16,
-    /* So many numbers to be updated are worth more than one thread. */
+    /* This many numbers to be updated are worth more than one thread. */
     SHARED_NUMBERS = 1 << 17
 };
 
@@ -63,7 +63,7 @@ tsvdi_cpu_jacobi_sort(struct jacobi_key *key, int64_t count)
     while (sorted < count && compare(&key[sorted - 1], &key[sorted]) < 0) {
         sorted++;
     }
-    if (sorted < count) { /* else qsort() would take its time all the same */
+    if (sorted < count) { /* qsort() would take its full time on sorted keys too */
         qsort(key, (size_t)count, sizeof *key, compare);
     }
 }
@@ -102,7 +102,7 @@ sort_rows(struct jacobi_matrix *m)
 
 /* ---- columns ---- */
 
-/* The column of the largest norm among the rest, from `step` on. */
+/* The pivot: the column of the largest norm among the columns from `step` on. */
 static int64_t
 find_pivot(const struct jacobi_matrix *m, int64_t step)
 {
@@ -139,11 +139,11 @@ swap_columns(struct jacobi_matrix *m, int64_t i, int64_t j)
     m->exponent[j] = exponent;
     m->column[i] = m->column[j];
     m->column[j] = column;
-    m->norm[j] = m->norm[i]; /* that of column i is not asked for again */
+    m->norm[j] = m->norm[i]; /* norm[i] is not read again */
     m->most_norm[j] = m->most_norm[i];
 }
 
-/* The norm of column j below row `step` from that from there on. */
+/* Updates norm[j], the norm of column j from row `step` on, to that of the rows below `step`. */
 static void
 take_down(struct jacobi_matrix *m, int64_t step, int64_t j)
 {
@@ -163,7 +163,7 @@ take_down(struct jacobi_matrix *m, int64_t step, int64_t j)
     }
 }
 
-/* A step's work on the columns behind. */
+/* A step's work on the columns after it. */
 struct update {
     struct jacobi_matrix *m;
     int64_t step;
@@ -184,7 +184,7 @@ update_share(void *arg, int worker, int64_t index)
 
     (void)worker;
     tsvdi_environment_enter_flushing(&before);
-    for (int64_t j = 0; j < count; j += 4) { /* so many columns stay in the cache */
+    for (int64_t j = 0; j < count; j += 4) { /* four columns stay in the cache */
         const int64_t some = count - j < 4 ? count - j : 4;
 
         kernels->dots(length, some, to + j * m->rows, m->rows, v, sum);
@@ -201,9 +201,9 @@ update_share(void *arg, int worker, int64_t index)
 
 /* ---- R^T, and L ---- */
 
-/* Column i of a lower triangle, x [columns], is row i of an upper one, brought to [1, 2) by its
-   largest entry.  Entry j of the row is from[j * stride] times 2^exponent[j]; it has `count`.  Both
-   triangles may lie in one array. */
+/* Makes column i of X, a lower triangle, from row i of an upper one, scaled so that its largest
+   entry is in [1, 2).  Entry j of the row, j < count, is from[j * stride] times 2^exponent[j].
+   Both triangles may lie in one array. */
 static void
 take_row(const struct jacobi_matrix *m, int64_t i, int64_t count, const real *from, int64_t stride)
 {
@@ -281,7 +281,7 @@ tsvdi_cpu_jacobi_pivot(struct jacobi_matrix *m)
                                      update_share, &update));
         *v = beta;
     }
-    /* the exponents of X take the place of those of W when all rows are there */
+    /* X's exponents wait in m->own: every row needs those of W */
     for (int64_t i = 0; i < columns; i++) {
         if (i < m->rank) {
             take_row(m, i, columns, m->w + i, m->rows);

@@ -6,26 +6,26 @@
 
 enum {
     PANEL = 32,
-    /* After a column of so many rows it is asked whether to go on, and else after a panel. */
+    /* tsvdi_check() is called before each column of this many rows, and else before a panel. */
     LONG_COLUMN = 1 << 16,
-    /* That of a matrix with more than PANEL columns, and up to so many. */
+    /* Columns of a panel where the matrix has more than PANEL columns, and NARROW_TO at most. */
     NARROW_PANEL = 16,
     NARROW_TO = 128
 };
 
-/* Columns of a panel.  Between two panels it is products with V^T that round: narrow panels leave
-   less to them where the bound of the values' error is small.  A matrix of few columns is one
-   panel. */
+/* Columns of a panel.  After a panel products with V^T update the remaining columns, and these
+   products round.  Narrow panels leave less to them, where the bound on the values' error is small.
+   A matrix of few columns is one panel. */
 static int64_t
 panel_of(struct dense_matrix m)
 {
     return m.columns > PANEL && m.columns <= NARROW_TO ? NARROW_PANEL : PANEL;
 }
 
-/* How many terms of products with V^T are summed by themselves.  Rounding errors of long sums of
-   equal terms add up, and they are the same in all columns after a panel.  The bound of the values'
-   error grows with the columns, and so may these sums.  Of many rows there would be too many sums
-   to add up. */
+/* Terms of a partial sum in products with V^T.  The rounding errors of a long sum of equal terms
+   add up, and are the same in all columns after a panel: so partial sums are short.  They may grow
+   with the number of columns, as the bound on the values' error does.  They have to grow with the
+   number of rows, or there would be too many of them to add up. */
 static int64_t
 terms_of(struct dense_matrix m)
 {
@@ -37,7 +37,7 @@ terms_of(struct dense_matrix m)
     return terms;
 }
 
-/* The columns first .. last - 1, rows from `first` on. */
+/* Factors the panel of columns first .. last - 1, rows from `first` on. */
 static tsvd_status
 factor_panel(const struct dense_run *run, int worker, struct dense_matrix m, int64_t first,
              int64_t last, real *tau, double done)

@@ -2,17 +2,17 @@
  * Dense matrices on the CPU: Householder's reduction to bidiagonal form (Golub & Kahan 1965).
  *
  * It goes in panels of columns and rows (Dongarra, Hammarling & Sorensen 1989).  Within a panel the
- * rest of the matrix stays as it was, A, and is
+ * rest of the array keeps its old entries, A, and the matrix is
  *
  *     A - V Y^T - X U^T,
  *
- * with a column of each for each reflector of the left, v, and of the right, u.  The panel ends
- * with two matrix products that bring the rest up to date.
+ * where V and Y have a column for each reflector of the left, v, and X and U have one for each
+ * reflector of the right, u.  The panel ends with two matrix products that bring A up to date.
  *
- * A column of the panel needs y = tau A^T v and x = tau A u, which u is known for only behind y.
- * Still one pass over A is enough (Howell, Demmel, Fulton, Hammarling & Marmol, ACM TOMS 34, 2008):
- * where an entry of y is there, so is one of the row r that u is made of, and its column of A is
- * added to w = A r while it is in the cache.  u = (1, up scale (r_1, r_2, ...)), so
+ * A column of the panel needs y = tau A^T v and x = tau A u, but u is known only after y.  Still
+ * one pass over A is enough (Howell, Demmel, Fulton, Hammarling & Marmol, ACM TOMS 34, 2008): an
+ * entry of y gives the entry of the row r that u is made of, and its column of A is added to
+ * w = A r while it is in the cache.  u = (1, up scale (r_1, r_2, ...)), so
  *
  *     A u = (1 - up scale r_0) a_0 + up scale w.
  */
@@ -23,20 +23,20 @@
 #include "math/reflector.h"
 
 enum {
-    /* Columns of a panel, while there are so many columns; fewer behind that. */
+    /* Columns of a panel, while there are PANELS_FROM columns left; fewer after that. */
     PANEL = 32,
     PANELS_FROM = 128,
     SMALL_PANEL = 8,
     /* Columns of A that are passed over together. */
     GROUP = 4,
-    /* A pass over so many columns is cut into parts, each with a w of its own, whatever threads
-       there are: the results do not depend on them.  Rounding errors of long sums of equal terms
-       add up, and these sums are an eighth as long. */
+    /* A pass over PARTS_COLUMNS columns or more is cut into PARTS parts, each with a w of its own,
+       whatever threads there are: the results do not depend on them.  Rounding errors of long sums
+       of equal terms add up, and these sums are an eighth as long. */
     PARTS = 8,
     PARTS_COLUMNS = 48,
-    /* So many numbers are worth more than one thread. */
+    /* This many numbers are worth more than one thread. */
     THREADS_NUMBERS = 1 << 15,
-    /* After a pass over so many it is asked whether to go on, and else after a panel. */
+    /* tsvdi_check() is called before each pass over this many numbers, and else before a panel. */
     LONG_PASS = 1 << 20
 };
 
@@ -46,7 +46,8 @@ struct slice {
     int64_t first, row; /* its first column; the one under work */
     real *x;            /* [PANEL][rows] */
     real *y, *u;        /* [PANEL][columns] */
-    real *r, *above;    /* [columns] the row; what it and y differ by from those of A */
+    real *r, *above;    /* [columns] r: the row under work; above: the row of V Y^T + X U^T
+                           that is subtracted from A's */
     real *w;            /* [PARTS][rows] */
     const real *v;      /* [rows - row] the reflector of the left */
     real tau;           /* its factor */
@@ -73,7 +74,7 @@ slice_of(struct dense_matrix m, real *room)
 
 /* ---- the pass over A ---- */
 
-/* The columns from begin to end - 1: entries of y and r, and what they add to w. */
+/* Columns begin .. end - 1: their entries of y and r, and what these columns add to w = A r. */
 static void
 pass(const struct slice *p, int64_t begin, int64_t end, real *w)
 {
@@ -110,7 +111,7 @@ threads_of(const struct dense_run *run, const struct slice *p)
     return numbers < THREADS_NUMBERS ? 1 : run->threads;
 }
 
-/* Part `part` of the columns behind the one under work. */
+/* Part `part` of the columns after the one under work. */
 static tsvd_status
 pass_part(void *arg, int worker, int64_t part)
 {
@@ -125,8 +126,8 @@ pass_part(void *arg, int worker, int64_t part)
 
 /* ---- a column and a row ---- */
 
-/* to -= the sum of factor[c] times vector c, `count` vectors of `length` entries, `stride` apart.
- */
+/* to -= the sum of factor[c] times vector c: `count` vectors of `length` entries, `stride`
+   apart. */
 static void
 subtract(int64_t length, int64_t count, const real *factor, const real *from, int64_t stride,
          real *to)
@@ -148,7 +149,8 @@ gather(int64_t count, const real *from, int64_t stride, int64_t at, real *to)
     }
 }
 
-/* The column under work, up to date; then its reflector, and what y and r are made of. */
+/* Brings the column under work up to date, and makes its reflector.  Then prepares y and `above`
+   for the pass. */
 static void
 reduce_column(struct slice *p, struct dense_bidiagonal *b)
 {
@@ -169,7 +171,7 @@ reduce_column(struct slice *p, struct dense_bidiagonal *b)
     if (left == 0) {
         return;
     }
-    /* (V Y^T + X U^T)^T v, and its row under work */
+    /* y = (V Y^T + X U^T)^T v, and `above`, the row under work of V Y^T + X U^T */
     memset(y, 0, (size_t)left * sizeof *y);
     memset(p->above + row + 1, 0, (size_t)left * sizeof *y);
     kernels->dots(length, done, v, p->m.stride, column, at_y);
@@ -182,8 +184,9 @@ reduce_column(struct slice *p, struct dense_bidiagonal *b)
     kernels->accumulate(left, done, at_u, p->u + row + 1, columns, p->above + row + 1);
 }
 
-/* w again, of the row times `up`.  The products of so small a row lie below the normal numbers and
-   have lost digits, which u, of length 1, would bring to the rest of the matrix. */
+/* w again, from the row times `up`.  The row itself is so small that its products lie below the
+   normal numbers and have lost digits.  u, of length 1, would carry that loss to the rest of the
+   matrix. */
 static void
 pass_again(struct slice *p, real up)
 {
@@ -245,7 +248,7 @@ reduce_row(struct slice *p, struct dense_bidiagonal *b)
     if (up != 1) {
         pass_again(p, up);
         parts = 1;
-        h.up = 1; /* w has it */
+        h.up = 1; /* w has that factor already */
     }
     add_parts(p, parts);
     for (int64_t i = 0; i < below; i++) {
@@ -262,7 +265,7 @@ reduce_row(struct slice *p, struct dense_bidiagonal *b)
 
 /* ---- panels ---- */
 
-/* Brings the rest of the matrix up to date. */
+/* Brings the trailing matrix up to date. */
 static tsvd_status
 update(const struct dense_run *run, int worker, const struct slice *p, int64_t next, double done)
 {
@@ -294,7 +297,8 @@ out:
     return ret;
 }
 
-/* Keeps the reflectors of the right in the rows of the panel, where they are not read any more. */
+/* Keeps the reflectors of the right in the panel's rows of A, whose entries are not read any
+   more. */
 static void
 keep_rows(const struct slice *p, int64_t next)
 {

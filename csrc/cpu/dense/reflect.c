@@ -1,8 +1,8 @@
 /*
  * Dense matrices on the CPU: products with reflectors.
  *
- * Blocks of them are made one, H_0 H_1 ... = I - V T V^T with T upper triangular (Schreiber & Van
- * Loan 1989), so that BLAS does the work.
+ * A block of reflectors becomes one factor, H_0 H_1 ... = I - V T V^T with T upper triangular
+ * (Schreiber & Van Loan 1989), so that BLAS does the work.
  */
 #include <assert.h>
 #include <string.h>
@@ -48,9 +48,9 @@ tsvdi_cpu_dense_reflector(int64_t count, real *x, real *beta)
 /* ---- products ---- */
 
 enum {
-    /* Columns of a product, or rows, that a thread makes at a time: of C's longer side. */
+    /* Columns or rows of C, along its longer side, that a thread makes at a time. */
     PRODUCT_SHARE = 128,
-    /* So many multiplications are worth more than one thread. */
+    /* This many multiplications are worth more than one thread. */
     PRODUCT_THREADS = 1 << 20
 };
 
@@ -65,8 +65,8 @@ struct shared_product {
     const struct caller *caller;
     struct blas_product whole;
     int by_rows;
-    int64_t terms;   /* 0, or how many terms of V^T X are summed by themselves */
-    real *workspace; /* [columns][DENSE_BLOCK] for that */
+    int64_t terms;   /* 0, or the terms of a partial sum of V^T X */
+    real *workspace; /* [columns][DENSE_BLOCK] for partial sums */
 };
 
 static const tsvd_blas *
@@ -75,8 +75,8 @@ blas_of(const struct caller *caller)
     return &caller->run->ctx->problem->handle->blas;
 }
 
-/* The product of V^T and X, which overwrites C: blocks of `terms` rows of X are added up one after
-   another, and parts of these by halves, down to a depth of `levels`.  worker: the thread. */
+/* C = V^T X.  The rows of X are halved, down to a depth of `levels`, and the sums of the halves are
+   added.  At the bottom blocks of `terms` rows are added one after another.  worker: the thread. */
 static tsvd_status
 multiply_by_halves(const struct shared_product *shared, int worker, struct blas_product product,
                    int levels, real *workspace)
@@ -139,8 +139,8 @@ multiply_part(void *arg, int worker, int64_t index)
     return TSVD_OK;
 }
 
-/* Threads of the BLAS would go on spinning behind a product, and take the processors from ours,
-   which are at work between two products. */
+/* Shares a product out over our own threads.  Threads of the BLAS would go on spinning after a
+   product, and take the processors from ours, which are at work between two products. */
 static tsvd_status
 share_product(struct shared_product *shared)
 {
@@ -161,12 +161,12 @@ tsvdi_cpu_dense_product(const struct dense_run *run, const struct blas_product *
     (void)share_product(&(struct shared_product){.caller = &caller, .whole = *product});
 }
 
-/* Multiplications between two questions whether to go on: 0.15 to 0.3 s of a core. */
+/* Multiplications between two calls of tsvdi_check(): 0.15 to 0.3 s of a core. */
 #define STEP_SIZE ((int64_t)4 << 30)
 
 /* The terms of a product of more than LONG_SUM terms are cut at multiples of STEP_TERMS, and C at
-   multiples of PRODUCT_SHARE.  tsvdi_blas_product() then makes the same tiles of the steps as of
-   the whole, in the same order. */
+   multiples of PRODUCT_SHARE.  tsvdi_blas_product() then cuts the steps into the same tiles as the
+   whole product, in the same order. */
 enum { LONG_SUM = 1 << 16, STEP_TERMS = 256 };
 static_assert(STEP_SIZE > (int64_t)PRODUCT_SHARE * PRODUCT_SHARE * LONG_SUM,
               "what is longer than a step can be cut");
@@ -223,8 +223,8 @@ multiply_some(const struct caller *caller, struct blas_product product)
     return tsvdi_cpu_dense_long_product(caller->run, caller->worker, &product, caller->done);
 }
 
-/* The product of a block's V^T, as `product` says, which overwrites C.  terms: 0, or how many terms
-   are summed by themselves; workspace: [columns][DENSE_BLOCK] for that. */
+/* The product with a block's V^T, as `product` says, which overwrites C.  terms: 0, or the terms of
+   a partial sum; workspace: [columns][DENSE_BLOCK] for partial sums. */
 static tsvd_status
 multiply_v(const struct caller *caller, struct blas_product product, int64_t terms, real *workspace)
 {
@@ -236,7 +236,7 @@ multiply_v(const struct caller *caller, struct blas_product product, int64_t ter
 
 /* ---- one block ---- */
 
-/* What a block needs of a worker's room. */
+/* A block of reflectors, and its arrays in a worker's workspace. */
 struct block {
     real *v;                      /* by columns, [width][length] */
     real *t;                      /* [DENSE_BLOCK][DENSE_BLOCK], by columns */
@@ -441,7 +441,8 @@ out:
 
 /* ---- the factors of a matrix ---- */
 
-/* The reflectors of matrix i in the order in which they are applied; returns how many lists. */
+/* The reflectors of matrix i, those of Q or else of P, as lists in the order in which they are
+   applied; returns how many lists. */
 static int
 list_reflectors(const struct dense_run *run, int64_t i, int q, int transposed,
                 struct dense_reflectors list[2])
@@ -460,7 +461,7 @@ list_reflectors(const struct dense_run *run, int64_t i, int q, int transposed,
         return 1;
     }
     list[0] = list[1] = of_q;
-    if (run->job->tall) { /* Q of QR is to the left of the other */
+    if (run->job->tall) { /* the Q of QR stands to the left of the reduction's */
         list[!transposed] = of_qr;
     }
     return 1 + run->job->tall;

@@ -2,9 +2,9 @@
  * Dense matrices on the CPU: what a job holds, and the parts of its files.
  *
  * W is the tall form of a matrix, stored by columns: A if it has at least as many rows as columns,
- * and else its transpose.  It becomes Q B P^T, with B upper bidiagonal.  Behind a QR it is the
- * square triangle that is reduced.  Reflectors are kept as LAPACK keeps them: those of Q below the
- * diagonal, those of P to the right of the superdiagonal.
+ * and else its transpose.  It becomes Q B P^T, with B upper bidiagonal.  After a QR it is the
+ * square triangle R that is reduced.  Reflectors are kept as LAPACK keeps them: those of Q below
+ * the diagonal, those of P to the right of the superdiagonal.
  *
  *     dense.c      the operations of the seam: memory, results, signs
  *     load.c       W from A, scaled
@@ -19,8 +19,8 @@
 #include "backend/ops.h"
 #include "host/blas.h"
 
-/* Matrices of so many entries are shared out over the threads; larger ones follow one another, with
-   all threads at work on each. */
+/* Matrices of up to this many entries are shared out over the threads; larger ones follow one
+   another, with all threads at work on each. */
 enum { SHARED_ENTRIES = 128 * 128 };
 
 static inline int64_t
@@ -36,33 +36,33 @@ struct dense_run {
     int flipped;           /* 1: W is the transpose of A */
     int plain;             /* 1: W is not scaled; the exponent is found all the same */
     int workers;           /* matrices that are worked on at once */
-    int threads;           /* of each */
+    int threads;           /* threads at work on each of these */
     real *w;               /* [count][columns][rows] W, then its reflectors */
     real *triangle;        /* [count][columns][columns] after QR: R, then its reflectors */
     real *tau_q, *tau_p;   /* [count][columns] of the reduction */
     real *tau;             /* [count][columns] of QR */
     real *work;            /* [workers][room], each on a cache line's boundary */
-    int64_t room;          /* numbers */
+    int64_t room;          /* numbers of a worker's workspace */
     const struct dense_vectors *vectors; /* what apply() works on */
 };
 
-/* The room of a worker. */
+/* The workspace of a worker. */
 static inline real *
 dense_room(const struct dense_run *run, int worker)
 {
     return run->work + worker * run->room;
 }
 
-/* Asks whether to go on, if the thread may. */
+/* Asks the caller whether to go on, if this thread may call tsvdi_check(). */
 static inline tsvd_status
 dense_check(const struct dense_run *run, int worker, double done)
 {
     return worker == 0 && run->workers == 1 ? tsvdi_check(run->ctx, done) : TSVD_OK;
 }
 
-/* dense.c: matrices that are worked on at once, of `count` with so many threads; and a call of a
-   task for each of run->job, with `arg`: in several threads, or one after another in this one,
-   which the task itself may share out. */
+/* dense.c: how many of `count` matrices `threads` threads work on at once; and a call of a task for
+   each matrix of run->job, with `arg`: in several threads, or one after another in this thread,
+   where the task itself may take run->threads. */
 int tsvdi_cpu_dense_workers(const struct dense_problem *problem, int64_t count, int threads);
 tsvd_status tsvdi_cpu_dense_for_each(struct dense_run *run, tsvd_task task, void *arg);
 
@@ -93,7 +93,8 @@ void tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_piece left, struct dense_
 
 /* ---- reduction ---- */
 
-/* A matrix of rows x columns numbers, rows >= columns, by columns; `stride` numbers between two. */
+/* A matrix of rows x columns numbers, rows >= columns, stored by columns, `stride` numbers from one
+   column to the next. */
 struct dense_matrix {
     real *a;
     int64_t rows, columns, stride;
@@ -116,14 +117,14 @@ tsvd_status tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_m
    reflector_up()). */
 real tsvdi_cpu_dense_square(int64_t count, const real *x, real *up);
 
-/* reflect.c: the reflector of the vector x [count], which becomes v, with v_0 = 1; returns tau, and
- *beta is what the vector is reflected to. */
+/* reflect.c: the reflector of the vector x [count], which becomes v, with v_0 = 1.  *beta: what the
+   vector is reflected to.  Returns tau. */
 real tsvdi_cpu_dense_reflector(int64_t count, real *x, real *beta);
 
 /* ---- products ---- */
 
-/* Vectors of `length` entries.  They are rows of an array, `stride` numbers apart, or columns of
-   one whose rows are as far apart. */
+/* `count` vectors of `length` entries: the rows of an array, or its columns if `rows` is 0.  The
+   rows of the array are `stride` numbers apart. */
 struct dense_block {
     real *x;
     int64_t length, count, stride;
@@ -138,15 +139,16 @@ struct dense_reflectors {
     int64_t stride; /* numbers between columns */
     int64_t count, length, from;
     int in_rows;
-    int64_t terms; /* 0, or how many terms of products with V^T are summed by themselves */
+    int64_t terms; /* 0, or the terms of a partial sum in products with V^T */
 };
 
 enum { DENSE_BLOCK = 64 };
 
-/* reflect.c: a product, shared out over the run's threads.  The results do not depend on them. */
+/* reflect.c: a product, shared out over the run's threads.  The results do not depend on their
+   number. */
 void tsvdi_cpu_dense_product(const struct dense_run *run, const struct blas_product *product);
 
-/* reflect.c: the same, with questions whether to go on: tsvdi_check() is told `done`. */
+/* reflect.c: the same, with calls of tsvdi_check() in between, which is told `done`. */
 tsvd_status tsvdi_cpu_dense_long_product(const struct dense_run *run, int worker,
                                          const struct blas_product *product, double done);
 

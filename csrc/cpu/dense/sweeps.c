@@ -21,11 +21,11 @@ enum {
     BLOCKS_BYTES = 256 << 10,
     BLOCK_LEAST = 4,
     BLOCK_MOST = 32,
-    /* Columns that are looked at together, where few rotations are left: less than one in so many
-       pairs needed one in the sweep before. */
+    /* GROUP columns are looked at together where few rotations are left: less than one in FEW pairs
+       needed one in the sweep before. */
     GROUP = 4,
     FEW = 8,
-    /* So many numbers of X are worth more than one thread. */
+    /* This many numbers of X are worth more than one thread. */
     SHARED_NUMBERS = 1 << 14
 };
 
@@ -35,10 +35,10 @@ enum {
 
 struct sweep {
     struct jacobi_matrix *m;
-    int64_t block, blocks; /* columns of a block, the last may have fewer; blocks */
+    int64_t block, blocks; /* columns of a block (the last may have fewer); number of blocks */
     int64_t round;         /* of the tournament */
     real tolerance;
-    struct jacobi_swept *swept; /* [blocks] by each task */
+    struct jacobi_swept *swept; /* [blocks] what each task did */
     int few;                    /* 1: few rotations are left */
 };
 
@@ -115,7 +115,7 @@ pass_over(const struct sweep *sweep, int64_t i, int64_t first, int64_t last)
     return passed;
 }
 
-/* Column i and those from `first` to `last` - 1, in a task that has done `swept` so far. */
+/* The pairs of column i with the columns first .. last - 1.  Adds what it does to `swept`. */
 static void
 meet(const struct sweep *sweep, int64_t i, int64_t first, int64_t last, struct jacobi_swept *swept)
 {
@@ -172,8 +172,8 @@ meet_within(void *arg, int worker, int64_t index)
     return TSVD_OK;
 }
 
-/* Two blocks of a round: block 0 stays, and the others go round.  With an odd number of blocks, one
-   that is not there takes part. */
+/* Pair `index` of a round: block 0 stays, and all other blocks go round.  With an odd number of
+   blocks, an empty one takes part. */
 static tsvd_status
 meet_across(void *arg, int worker, int64_t index)
 {
@@ -258,7 +258,8 @@ sort_columns(struct jacobi_matrix *m)
     }
 }
 
-/* Columns of a block: the order alone decides. */
+/* Columns of a block.  They depend on the order alone, so that the results do not depend on the
+   threads. */
 static int64_t
 block_for(int64_t n)
 {

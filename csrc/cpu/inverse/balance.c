@@ -1,9 +1,9 @@
 /*
  * The scaling of a matrix on the CPU (math/balance.h), and that of its inverse.
  *
- * Matrices are by columns.  Rows are looked at in strips, and a strip is a task: so no sum and no
- * maximum of a row depends on the threads.  Nearly all powers of two are numbers themselves, and
- * then a product with one of them scales an entry.
+ * Matrices are stored by columns.  Rows are looked at in strips, and a strip is a task: so no sum
+ * and no maximum of a row depends on the threads.  Nearly always the powers of two are in the range
+ * of real, and then one product scales an entry.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -41,7 +41,7 @@ end_of(const struct scaling *s, int64_t strip)
     return (strip + 1) * STRIP < s->n ? (strip + 1) * STRIP : s->n;
 }
 
-/* Whether 2^low .. 2^high are numbers. */
+/* Whether 2^low .. 2^high are normal numbers. */
 static int
 are_numbers(int low, int high)
 {
@@ -71,7 +71,7 @@ tsvdi_cpu_inverse_norm(int64_t n, const double *sums)
 
 /* ---- S from M ---- */
 
-/* Sums of a strip of rows, and their exponents. */
+/* The sums of magnitudes of a strip of rows of 2^-exponent M, and the exponents of the rows. */
 static tsvd_status
 survey(void *arg, int worker, int64_t strip)
 {
@@ -125,7 +125,7 @@ column_power(const struct scaling *s, const real *column)
     for (int lane = 0; lane < LANES; lane++) {
         largest = r_max(largest, most[lane]);
     }
-    if (largest > r_pow2(-R_BIAS / 2)) { /* then it has not lost digits */
+    if (largest > r_pow2(-R_BIAS / 2)) { /* then no digits were lost */
         return balance_power(balance_exponent(largest));
     }
     for (i = 0; i < s->n; i++) {

@@ -6,11 +6,11 @@
 #include "cpu/inverse/run.h"
 #include "math/balance.h"
 
-/* In place of a reciprocal condition: a pivot is zero; numbers left their range. */
+/* In place of a reciprocal condition number: a pivot is zero; numbers left their range. */
 #define SINGULAR (-1.)
 #define OUT_OF_RANGE (-2.)
 
-/* Matrices of a chunk have so many bytes, or there is one: tsvdi_check() is asked between two. */
+/* The most bytes of the matrices of a chunk; a chunk has one matrix at least. */
 #define CHUNK_BYTES ((int64_t)32 << 20)
 
 /* The share of a matrix's work that comes before refine(). */
@@ -27,8 +27,7 @@ chunk_most(const struct dense_problem *p, int refine)
 
 /* ---- memory ---- */
 
-/* Where the parts of a worker's workspace lie, in bytes, and how many there are in all:
-   BYTES_TOO_MANY at most. */
+/* Offsets of the parts of a worker's workspace, in bytes; all: its size, BYTES_TOO_MANY at most. */
 struct layout {
     uint64_t sums, row, copy, tile, all;
 };
@@ -189,7 +188,7 @@ out:
     return ret;
 }
 
-/* The same beyond the range of numbers. */
+/* As invert_matrix(), where numbers leave the range of real. */
 static tsvd_status
 invert_wide(struct inverse_run *run, struct dense_run *dense, int worker,
             const struct inverse_room *room, int64_t i)
@@ -238,7 +237,7 @@ out:
 
 /* ---- all of them ---- */
 
-/* Adds what was found of matrix i of the job. */
+/* Adds matrix i of the job to run->job->found. */
 static void
 add_findings(const struct inverse_run *run, int64_t i)
 {
@@ -266,9 +265,12 @@ invert(struct tsvd_context *ctx, struct inverse_job *job)
     run->dense.ctx = ctx;
     run->dense.w = (real *)p->b.L + job->load.begin * p->b.n * p->b.n;
     TSVD_TRY(tsvdi_cpu_dense_for_each(&run->dense, invert_one, run));
+    job->first_grown = job->load.count;
     for (int64_t i = 0; i < job->load.count; i++) {
         if (!job->grown[i]) {
             add_findings(run, i);
+        } else if (i < job->first_grown) {
+            job->first_grown = i;
         }
     }
 out:

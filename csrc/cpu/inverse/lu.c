@@ -11,7 +11,8 @@
  * first (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 14.3.2, method B).
  * The residual Y S - I is then small wherever that of P L U is.  Strips of rows are tasks.
  *
- * The cutting into blocks and strips does not depend on the threads.  So the bits do not, either.
+ * The cutting into blocks and strips does not depend on the threads.  So the bits of the inverse do
+ * not, either.
  */
 #include <string.h>
 
@@ -73,7 +74,8 @@ swap_rows(int64_t columns, const int *pivot, int64_t begin, int64_t end, real *a
     }
 }
 
-/* Of n <= LEAF columns, each by those before it. */
+/* L and U of n <= LEAF columns.  Each column is updated by the columns before it, and then
+   eliminated.  0: a pivot is zero. */
 static int
 factor_leaf(int64_t rows, int64_t n, real *a, int64_t lda, int *pivot)
 {
@@ -138,7 +140,7 @@ struct lu {
     int64_t n, block;
     real *a;
     const struct inverse_room *room;
-    int64_t begin, width;     /* the columns that the tasks are about */
+    int64_t begin, width;     /* the block of columns under work */
     double done;              /* what tsvdi_check() is told */
     int singular, grew, tiny; /* tiny: products may have underflowed before a pivot became zero */
 };
@@ -190,8 +192,8 @@ update(void *arg, int worker, int64_t index)
     return inverse_check(lu->run, worker, lu->n, lu->done);
 }
 
-/* Brings the rows of L in a block of columns into their order.  Looks for growth in U there; S has
-   an entry of 1 or more. */
+/* Swaps the rows of L in a block of columns as the pivots of later blocks say.  Looks for growth in
+   U there, relative to 1: S has an entry of 1 or more. */
 static tsvd_status
 settle(void *arg, int worker, int64_t index)
 {
@@ -213,8 +215,8 @@ settle(void *arg, int worker, int64_t index)
     return inverse_check(lu->run, worker, lu->n, lu->done);
 }
 
-/* What is to be known of a matrix with a pivot that is zero: the same, and whether that may be from
-   underflow.  After overflow NaN may be anywhere. */
+/* After a pivot that is zero: looks for growth, and whether the zero may come from underflow.
+   After overflow NaN may be anywhere, so all entries are looked at. */
 static void
 look_for_reasons(struct lu *lu)
 {
@@ -276,7 +278,7 @@ invert_strip(void *arg, int worker, int64_t index)
                                    .ldb = begin,
                                    .ldc = n};
 
-    for (int64_t j = 0; j < block; j++) { /* what is below the diagonal is not of Z */
+    for (int64_t j = 0; j < block; j++) { /* the entries below the diagonal are not of Z */
         memcpy(tile + j * block, z + (first + j) * n, (size_t)(j + 1) * sizeof *tile);
         memset(tile + j * block + j + 1, 0, (size_t)(block - j - 1) * sizeof *tile);
     }
@@ -329,7 +331,7 @@ solve_strip(void *arg, int worker, int64_t index)
     return inverse_check(lu->run, worker, lu->n, lu->done);
 }
 
-/* Y's columns in their order. */
+/* Swaps the columns of Y in a strip of rows, which undoes the pivoting. */
 static tsvd_status
 reorder_strip(void *arg, int worker, int64_t index)
 {
@@ -400,7 +402,7 @@ tsvd_status
 tsvdi_cpu_inverse_lu(struct dense_run *run, int64_t n, real *s, const struct inverse_room *room,
                      struct inverse_share share, int *outcome)
 {
-    const double third = share.part / 3; /* of the operations of all, and half of that, and half */
+    const double third = share.part / 3; /* LU has a third of all operations, U^-1 a sixth */
     const struct inverse_share first = {share.from, third},
                                second = {share.from + third, third / 2},
                                last = {share.from + 1.5 * third, 1.5 * third};

@@ -6,8 +6,9 @@
  * As all columns of S have norms of 1 or more, and no entry above 2, E is small in norm, without
  * an exchange of columns.  With R^-1 from block columns (see lu.c) Y S - I is, too.
  *
- * R^-1 is made in R's place, beside the reflectors.  A block of these is then taken out and applied
- * to the columns from its own first one on, the last block first: all that they need is there.
+ * R^-1 is made in R's place, beside the reflectors.  Then the blocks of reflectors are taken out,
+ * the last block first.  Each is applied to the columns from its own first one on, which hold no
+ * reflectors any more.
  */
 #include <string.h>
 
@@ -25,7 +26,7 @@ tsvdi_cpu_inverse_qr_room(int64_t n)
     return bytes_of(tsvdi_cpu_dense_multiply_room(n) + columns_of(n) * n, sizeof(real));
 }
 
-/* Y := Y Q^T.  v [block][n] is for work. */
+/* Y := Y Q^T.  v [block][n]: workspace. */
 static tsvd_status
 apply(struct dense_run *run, int64_t n, real *y, const real *tau, real *v,
       struct inverse_share share)

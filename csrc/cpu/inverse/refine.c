@@ -14,7 +14,7 @@
 
 #define DOUBLE_DIGITS 52
 
-/* Multiplications between two questions to the caller: some 0.1 s of one thread. */
+/* Multiplications between two calls of tsvdi_check(): some 0.1 s of one thread. */
 #define PIECE (INT64_C(1) << 31)
 
 enum {
@@ -31,9 +31,10 @@ struct refinement {
     const int *row, *column;       /* [n] as balance.c found them */
     int exponent;                  /* of the largest entry of M */
     struct newton_sums *sums;      /* [n] of each column */
-    double *s, *rest, *part;       /* [n][n] */
-    double *high;                  /* the same, in float64 alone */
-    real *small, *old;             /* [n][n] I - S Y and Y, where others were before */
+    double *s, *rest, *part;       /* [n][n] S, then S2; I - S Y; Y1, then Y2 (float32: Y) */
+    double *high;                  /* [n][n] S1, in float64 alone */
+    real *small, *old;             /* [n][n] I - S Y and Y, in the memory of `s` or `rest`, and
+                                      of `part` */
     struct inverse_share products; /* of one product */
 };
 
@@ -46,7 +47,8 @@ tsvdi_cpu_inverse_refine_room(int64_t n)
 
 /* ---- products ---- */
 
-/* So many of `whole` that there are no more than `most`, a multiple of what a thread takes. */
+/* How many of `whole` rows or columns are made at once: a multiple of SHARE, no more than `most`
+   unless that is below SHARE, or all of them. */
 static int64_t
 cut(int64_t whole, int64_t most)
 {
@@ -113,7 +115,7 @@ check(struct refinement *r, int worker)
 }
 
 #if !TSVD_SINGLE
-/* Bits of leading parts: then all sums of S1 Y1 have no more than 53. */
+/* Bits of S1 and Y1, so few that the sums of I - S1 Y1 have 53 at most. */
 static int
 leading_bits(int64_t n)
 {
@@ -144,7 +146,7 @@ take_away(int64_t count, const double *x, const double *high, double *low)
 }
 #endif
 
-/* rest = I; of S and Y the leading parts, and S2 in place of S; or Y in float64. */
+/* rest = I.  In float64: high = S1, part = Y1, and S2 in place of S.  In float32: part = Y. */
 static tsvd_status
 prepare(void *arg, int worker, int64_t strip)
 {
@@ -191,7 +193,7 @@ take_rest(void *arg, int worker, int64_t strip)
 }
 #endif
 
-/* I - S Y with the digits of Y, and what newton_pays() asks for; a copy of Y. */
+/* small = I - S Y, rounded to the digits of Y; old = Y; and the sums that newton_pays() takes. */
 static tsvd_status
 finish(void *arg, int worker, int64_t strip)
 {

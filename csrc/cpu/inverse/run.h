@@ -15,24 +15,25 @@
 #include "cpu/dense/run.h"
 
 enum {
-    /* Columns that are eliminated together at most: so many terms the tiles of products have. */
+    /* The most columns that are eliminated together.  The tiles of products have as many terms
+       (host/blas.c). */
     INVERSE_BLOCK = 64,
-    /* Columns that are not halved any more. */
+    /* This many columns are not halved any more. */
     INVERSE_LEAF = 8
 };
 
-/* All matrices are stored by columns.  What is inverted is the transpose of A: read by columns, the
-   rows of the results are its inverse. */
+/* All matrices are stored by columns.  What is inverted is the transpose of A: its inverse, stored
+   by columns, is that of A, stored by rows as the results are. */
 struct inverse_run {
     struct dense_run dense; /* w: the results; work: the workspaces of the workers */
     struct inverse_job *job;
-    double *rcond; /* [count] of each matrix, or what inverse.c has in its place */
+    double *rcond; /* [count] of each matrix, or SINGULAR or OUT_OF_RANGE of inverse.c */
     int64_t room;  /* bytes of a worker's workspace, a multiple of a cache line's */
 };
 
 /* A worker's workspace. */
 struct inverse_room {
-    double *s;         /* [n][n] S, and what refine() takes after it; nothing without it */
+    double *s;         /* [n][n] S, then the rest of refine()'s workspace; empty without refine() */
     double *sums;      /* [n] */
     int *row, *column; /* [n] exponents of M = diag(2^row) S diag(2^column) */
     int *pivot;        /* [n] the row that takes row i's place, in step i */
@@ -54,12 +55,12 @@ inverse_half(int64_t n)
     return (n / 2 + INVERSE_LEAF - 1) / INVERSE_LEAF * INVERSE_LEAF;
 }
 
-/* Which shares of the work are done by a step: from .. from + part. */
+/* The share of the work that a step does: from .. from + part. */
 struct inverse_share {
     double from, part;
 };
 
-/* Threads that are worth it for so many multiplications. */
+/* How many threads pay for this many multiplications. */
 static inline int
 inverse_threads(const struct dense_run *run, int64_t multiplications)
 {
@@ -77,12 +78,13 @@ inverse_check(struct dense_run *run, int worker, int64_t n, double done)
 /* ---- balance.c: run->threads share the work; tsvdi_check() is told `done` ---- */
 
 /* S from M, and the exponents of its rows and columns.  *norm: the largest sum of magnitudes of a
-   row of 2^exponent M. */
+   row of 2^-exponent M. */
 tsvd_status tsvdi_cpu_inverse_balance(struct dense_run *run, int64_t n, int exponent, real *m,
                                       const struct inverse_room *room, double done, double *norm);
 
 /* The inverse of M from that of S.  *norm: the largest sum of magnitudes of a row of 2^exponent
-   times it, infinity or NaN if that is too large.  *finite: whether all of S's inverse is. */
+   times M's inverse, infinity or NaN if that is too large.  *finite: whether all of S's inverse
+   is. */
 tsvd_status tsvdi_cpu_inverse_unbalance(struct dense_run *run, int64_t n, int exponent, real *y,
                                         const struct inverse_room *room, double done, double *norm,
                                         int *finite);
@@ -132,7 +134,8 @@ void tsvdi_cpu_inverse_small_upper(int64_t n, real *u, int64_t ldu);
 
 /* ---- qr.c ---- */
 
-/* As tsvdi_cpu_inverse_lu(), but nothing grows.  run->work has so many bytes. */
+/* As tsvdi_cpu_inverse_lu(), but nothing grows.  run->work has tsvdi_cpu_inverse_qr_room(n)
+   bytes. */
 uint64_t tsvdi_cpu_inverse_qr_room(int64_t n);
 tsvd_status tsvdi_cpu_inverse_qr(struct dense_run *run, int64_t n, real *s,
                                  const struct inverse_room *room, struct inverse_share share,
@@ -140,8 +143,8 @@ tsvd_status tsvdi_cpu_inverse_qr(struct dense_run *run, int64_t n, real *s,
 
 /* ---- wide.c ---- */
 
-/* The inverse of M from S, in its place, also beyond the range of numbers; `done` and
- *norm as of unbalance().  memory: of so many bytes. */
+/* The inverse of M from S, in its place, also beyond the range of numbers; `done` and *norm as of
+   unbalance().  memory: tsvdi_cpu_inverse_wide_room(n, run->threads) bytes. */
 uint64_t tsvdi_cpu_inverse_wide_room(int64_t n, int threads);
 tsvd_status tsvdi_cpu_inverse_wide(struct dense_run *run, int64_t n, int exponent, real *s,
                                    const struct inverse_room *room, void *memory, double done,
@@ -150,8 +153,8 @@ tsvd_status tsvdi_cpu_inverse_wide(struct dense_run *run, int64_t n, int exponen
 /* ---- refine.c ---- */
 
 /* A step on Y [n][n], the inverse of S [n][n] as it was found.  It leaves Y as it is where the step
-   does not pay (math/newton.h); exponent, norm: as of balance().  S is at room->s, with so many
-   bytes for it and for work. */
+   does not pay (math/newton.h); exponent, norm: as of balance().  S is at room->s, where it and the
+   workspace have tsvdi_cpu_inverse_refine_room(n) bytes. */
 uint64_t tsvdi_cpu_inverse_refine_room(int64_t n);
 tsvd_status tsvdi_cpu_inverse_refine(struct dense_run *run, int64_t n,
                                      const struct inverse_room *room, real *y, int exponent,

@@ -1,11 +1,11 @@
 /*
  * Inverses on the CPU beyond the range of numbers.
  *
- * Y = S^-1 may have entries above the largest number where those of 2^-(c + r) Y, or most of them,
- * are numbers; and where they are not, infinity - infinity would be among the sums.  The exponents
+ * Y = S^-1 may have entries above the largest number though those of 2^-(c + r) Y, or most of them,
+ * are in range; and where they are not, infinity - infinity would be among the sums.  The exponents
  * of long double have 15 bits: it holds what n < 16384 doublings make.  With it the inverse is made
  * anew, by LU decomposition with partial pivoting, each row of Y U^-1 L^-1 P^T by substitution, and
- * rounded at the end.  This is for few matrices, all of them close to singular ones: it is plain,
+ * rounded at the end.  This is for few matrices, all of them close to singular ones: it is simple,
  * and 70 to 180 times as slow as the inverse in blocks.
  */
 #include <string.h>

@@ -53,7 +53,7 @@ lift(int64_t count, const struct rotation *rotation, real *half_tangent, real *s
         const int64_t size = count - begin < BLOCK ? count - begin : BLOCK;
         real t[BLOCK], s[BLOCK];
 
-        /* apart from the strided stores, so that the compiler takes vectors for it */
+        /* a loop without strided stores, so that the compiler vectorizes it */
         for (int64_t i = 0; i < size; i++) {
             const struct rotation q = rotation_unit(rotation[begin + i]);
 
@@ -80,8 +80,8 @@ rotate(struct panel panel, const struct wave *wave, int64_t waves, const real *c
     }
 }
 
-/* The rounding errors of equal terms have one sign, and add up along a sum.  So terms are summed by
-   fours, and a sum is as many additions shorter. */
+/* The rounding errors of equal terms have one sign, and add up along a sum.  So each four terms are
+   summed first, which makes a sum a quarter as long. */
 static inline __attribute__((always_inline)) void
 accumulate_vectors(int vectors, int64_t terms, const real *a, const real *x, int64_t stride,
                    real *y)
@@ -120,7 +120,7 @@ accumulate(int64_t count, int64_t terms, const real *a, const real *x, int64_t s
 {
     int64_t i = 0;
 
-    for (; i + 4 * SIMD_LANES <= count; i += 4 * SIMD_LANES) { /* so many sums hide each other */
+    for (; i + 4 * SIMD_LANES <= count; i += 4 * SIMD_LANES) { /* four sums hide an FMA's latency */
         accumulate_vectors(4, terms, a, x + i, stride, y + i);
     }
     for (; i + SIMD_LANES <= count; i += SIMD_LANES) {
@@ -184,7 +184,8 @@ lane_sum_by_fours(simd x)
 enum {
     /* Entries of a block of a dot product. */
     DOT_BLOCK = 16 * SIMD_LANES,
-    /* Sums of 2^DOT_TOP blocks are added one after another, as stacks may be small. */
+    /* Sums of 2^DOT_TOP blocks are added one after another: an array of sums for more levels might
+       be too large for the stack of a small thread. */
     DOT_TOP = 15
 };
 
@@ -224,8 +225,8 @@ dot_block(int vectors, int64_t count, const real *a, int64_t stride, const real 
 
 /* The dot products of x and `vectors` vectors of a, 1 or 4.  The rounding errors of equal terms
    have one sign, and add up along a sum.  So blocks are summed up two by two, and lanes by fours:
-   level k of kept[] holds the sum of 2^k blocks where bit k of their number is 1, and DOT_TOP that
-   of all larger groups. */
+   level k of kept[] holds the sum of 2^k blocks where bit k of their number is 1, and level DOT_TOP
+   that of all larger groups. */
 static inline __attribute__((always_inline)) void
 dot_group(int vectors, int64_t count, const real *a, int64_t stride, const real *x, real *sum)
 {
@@ -493,7 +494,7 @@ typedef double probes __attribute__((vector_size(PROBES * sizeof(double)), may_a
 /* Rows of A that are worked on together: their sums stay in registers. */
 enum { PROBE_ROWS = SIMD_BYTES == 64 ? 16 : 4 };
 
-/* How many columns of A ahead it is fetched into the cache, where their entries are far apart. */
+/* Columns of A between prefetch and use, where its columns lie far apart. */
 enum { PROBE_AHEAD = 32 };
 
 static inline __attribute__((always_inline)) void
@@ -548,9 +549,10 @@ probe(int64_t rows, int64_t terms, const real *a, int64_t down, int64_t right, c
 
 /* Vectors of shifts that are counted side by side, to hide the latency of the recurrence. */
 enum {
-    COUNT_VECTORS = 4,                        /* in the plain form */
-    EXACT_VECTORS = SIMD_BYTES == 64 ? 4 : 2, /* in the others, as the registers allow */
-    COUNT_MAX = COUNT_VECTORS * SIMD_LANES    /* the most shifts */
+    COUNT_VECTORS = 4, /* in the plain form */
+    EXACT_VECTORS =
+        SIMD_BYTES == 64 ? 4 : 2, /* in the twofold and wide forms, as the registers allow */
+    COUNT_MAX = COUNT_VECTORS * SIMD_LANES /* the most shifts */
 };
 
 static inline __attribute__((always_inline)) void

@@ -15,8 +15,8 @@
 
 struct twisted_matrix; /* math/twisted.h */
 
-/* Sweeps that pass over a panel together.  Each row of the panel is loaded and stored once for so
-   many rotations.  Eight rows and their operands fit in 16 registers. */
+/* Sweeps that pass over a panel together.  Each row of the panel is loaded and stored once for WAVE
+   rotations.  Eight rows and their operands fit in 16 registers. */
 enum { WAVE = 8 };
 
 /* Up to WAVE sweeps of one direction, as one pass over consecutive rows.  In step w sweep k rotates
@@ -43,14 +43,14 @@ struct cpu_sums {
 };
 
 enum {
-    /* Vectors of lanes in which QR works on small matrices side by side, where there are matrices
-       enough: two hide the latency of the recurrence. */
+    /* Vectors of lanes in which QR works on small matrices side by side, where there are enough
+       matrices: two hide the latency of the recurrence. */
     QR_VECTORS = 2,
 
     /* The most such matrices. */
     QR_LANES_MAX = QR_VECTORS * 64 / (int)sizeof(real),
 
-    /* Rows of their chains: a leaf's, and two of zeros behind. */
+    /* Rows of their chains: a leaf's, and two of zeros after them. */
     QR_ROWS = DC_LEAF_COLUMNS + 2,
 
     /* Sweeps that pass over a leaf's vectors together, as in WAVE. */
@@ -58,13 +58,13 @@ enum {
 };
 
 /* The unreduced block that each of `lanes` leaves has under work, as a chain (qr_sweep.h) from row
-   0 on.  Lane l of row k is entry [k * lanes + l].  Behind its end a chain has zeros, and a sweep
+   0 on.  Lane l of row k is entry [k * lanes + l].  After its end a chain has zeros, and a sweep
    makes identities there. */
 struct qr_lanes {
     alignas(64) real d[QR_ROWS * QR_LANES_MAX];
     real e[QR_ROWS * QR_LANES_MAX]; /* row k + 1: between rows k and k + 1 of d */
 
-    /* By rows: of the block that ends with the row, the most 1 / mu (qr_step.h) and the largest
+    /* By rows: of the block that ends with the row, the largest 1 / mu (qr_step.h) and the largest
        entry. */
     real inverse[QR_ROWS * QR_LANES_MAX], largest[QR_ROWS * QR_LANES_MAX];
 
@@ -76,7 +76,7 @@ struct qr_lanes {
     real most[QR_LANES_MAX];        /* the largest entry */
     real negligible[QR_LANES_MAX];  /* as in struct qr_state */
 
-    int64_t steps; /* the most rotations of a chain */
+    int64_t steps; /* rotations of the longest chain */
 };
 
 /* Numbers that the rotations of a sweep take.  Each row has the half tangents and the sines of its
@@ -92,14 +92,14 @@ struct leaf_wave {
     int sweeps;
     int64_t lanes; /* of the chain, as in struct qr_lanes */
 
-    /* For each sweep the half tangent of its rotation 0.  Its sine is `lanes` numbers behind.  The
-       half tangent of the next rotation is 4 `lanes` further on. */
+    /* For each sweep the half tangent of its rotation 0.  The sine is `lanes` numbers after it, and
+       the half tangent of the next rotation 4 `lanes` numbers after it. */
     const real *turn[LEAF_WAVE];
 };
 
 enum {
-    /* Terms of a product that are summed before C is touched: a strip of B of so many rows and the
-       rows of A beside it fit in the L1 cache. */
+    /* Terms of a product that are summed before C is touched: a strip of B of this many rows and
+       the rows of A that it meets fit in the L1 cache. */
     PRODUCT_TERMS = 128,
 
     /* The most numbers in a row of a strip: three of the widest vectors. */

@@ -15,7 +15,7 @@ static_assert((int)DC_LEAF_COLUMNS <= (int)R_BITS,
 /* What a sweep knows of the entries that it has finished. */
 struct lane_tests {
     num inverse;     /* 1 / mu (qr_step.h) */
-    num most;        /* the most 1 / mu since the last negligible e */
+    num most;        /* the largest 1 / mu since the last negligible e */
     num largest;     /* the largest entry since then */
     num_int dropped; /* bit k: entry k of e was negligible */
 };
@@ -56,7 +56,7 @@ num_half_tangent(struct num_rotation q)
     return simd_quotient(q.s, 1 + q.c);
 }
 
-/* Stores a rotation, brought to norm 1: its half tangents, and `row` numbers behind them its
+/* Stores a rotation, brought to norm 1: its half tangents, and `row` numbers after them its
    sines. */
 TSVD_HD void
 store_turn(real *rotation, num_mask mask, int64_t row, struct num_rotation q)
@@ -161,7 +161,7 @@ qr_lanes(struct qr_lanes *q, int vectors, real *rotation)
 
 /* ---- their vectors ---- */
 
-/* One pass works on so many strips of a leaf's rows, so that rows and operands fit in the
+/* The strips of a leaf's rows that one pass works on.  Rows and operands then fit in the
    registers. */
 enum { STRIPS = SIMD_BYTES == 64 ? 4 : 2 };
 
@@ -197,9 +197,9 @@ leaf_step(const struct leaf_wave *wave, int64_t step, int begin, int end, int st
     }
 }
 
-/* All sweeps of a wave on some strips.  Sweep k follows one row behind sweep k - 1.  a[k] is the
-   row that it has under work.  `top` is the next row, then the row that it leaves to sweep k + 1.
- */
+/* All sweeps of a wave on some strips.  Sweep k follows sweep k - 1 at a distance of one row.  a[k]
+   is the row that sweep k has under work.  `top` is its next row, then the row that it leaves to
+   sweep k + 1. */
 static inline __attribute__((always_inline)) void
 leaf_strips(const struct leaf_wave *wave, int sweeps, int64_t first, int strips)
 {

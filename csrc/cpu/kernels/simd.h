@@ -1,6 +1,6 @@
 /*
  * Vectors of reals for the CPU kernels, as wide as the instruction set that the file is compiled
- * for. GCC's and Clang's vector types have the arithmetic.  What they lack is named after its
+ * for.  GCC's and Clang's vector types have the arithmetic.  What they lack is named after its
  * instruction, SIMD_NATIVE(operation), where there is one.
  */
 #ifndef TSVDI_SIMD_H

@@ -14,7 +14,7 @@
 
 /* ---- counts ---- */
 
-/* Shifts that are counted side by side, to hide the latency of the recurrence. */
+/* Vectors of shifts that are counted side by side, to hide the latency of the recurrence. */
 enum { MINORS_VECTORS = 4 };
 
 static inline __attribute__((always_inline)) void
@@ -86,15 +86,15 @@ twisted_count(const struct twisted_matrix *m, int64_t count, const double *shift
    latency of a step. */
 enum { TWIST_VECTORS = 2, TWIST_LANES = TWIST_VECTORS * WIDE_LANES };
 
-/* How far ahead, in rows, results are fetched into the cache: what is written is a few numbers of
-   each row. */
+/* Rows between prefetch and store of the results, of which only a few numbers in each row are
+   written. */
 enum { WRITE_AHEAD = 24 };
 
 /* The values under work.  Row k of vector v is z[k * vectors + v]. */
 struct twist {
     pair x[TWIST_VECTORS];
     wide_int r[TWIST_VECTORS];
-    int64_t low, high; /* all r lie between, these included */
+    int64_t low, high; /* the r of all lanes lie in low .. high */
     wide g[TWIST_VECTORS], square_norm[TWIST_VECTORS];
     wide sum[2][TWIST_VECTORS]; /* of the squares of even and odd rows */
     wide *z;
@@ -203,8 +203,9 @@ cross(const struct twisted_matrix *m, int vectors, int64_t k, const struct twist
     }
 }
 
-/* The same among the rows r.  The chain from the top has its last ratio at r - 1, that from the
-   bottom at r: only these are stored.  Where the chain comes to row r, `met` becomes it. */
+/* The same in the rows low .. high.  In each lane the chain from the top stores its ratios as far
+   as entry r - 1, and the chain from the bottom as far as entry r.  When a chain reaches row r, it
+   is copied to `met`. */
 static inline __attribute__((always_inline)) void
 cross_zone(const struct twisted_matrix *m, int vectors, int64_t k, int down, const struct twist *t,
            int store, struct twisted_chain *chain, struct twisted_chain *met)
@@ -434,8 +435,8 @@ settle(const struct twisted_matrix *m, const struct twisted_lanes *job, const st
     return all;
 }
 
-/* Corrects the shift of each lane whose angle will not be small enough without; returns 1 if no
-   lane needs another correction. */
+/* Corrects the shift of each lane that is not settled; returns 1 if no lane needs another
+   correction. */
 static inline __attribute__((always_inline)) int
 correct(const struct twisted_matrix *m, int vectors, const struct twisted_lanes *job, char *settled,
         struct twist *t)
@@ -454,7 +455,7 @@ correct(const struct twisted_matrix *m, int vectors, const struct twisted_lanes 
                 const double angle = angle_of(job, t, v * WIDE_LANES + lane);
 
                 moved[lane] = 1;
-                /* where it is not a number there is no hope either */
+                /* an infinite angle or NaN: corrections are of no use */
                 *own = !(angle < INFINITY) || twisted_settles(angle, limit);
                 all &= *own;
             }

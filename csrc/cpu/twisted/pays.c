@@ -21,7 +21,8 @@ enum {
     SAMPLE_LEVELS = 3
 };
 
-/* What divide and conquer deflates by: entries of z, beside the largest value. */
+/* Entries of z that are no larger than this, relative to the largest value, deflate in divide and
+   conquer. */
 #define SAMPLE_NEGLIGIBLE (32 * (double)R_EPS)
 
 /* Times in units of what twisted factorisations of all values take where vectors are not local;
@@ -35,7 +36,7 @@ enum {
 #define LOCAL_VECTORS 1.9
 #define LOCAL_MERGES 0.7
 
-/* How much faster they must seem to be. */
+/* How many times as fast as divide and conquer twisted factorisations must be by this estimate. */
 #define MARGIN 1.4
 
 static int64_t

@@ -11,7 +11,7 @@ enum {
     CACHED_ROWS = 16
 };
 
-/* Rows i of V^T X for both sides, and of L (S X). */
+/* A task's rows of V^T X for both sides, and of L (S X). */
 static tsvd_status
 sum_rows(void *arg, int worker, int64_t index)
 {

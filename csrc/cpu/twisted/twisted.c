@@ -42,7 +42,8 @@ numbers_of(int64_t n, int64_t k)
     return 3 * (2 * n) + 3 * (k + 2) + (3 * n + 2 * k) * PROBES + TWISTED_CACHE_LINE;
 }
 
-/* Fills in the matrix.  Returns 0 if it falls into parts, or its entries are too far apart. */
+/* Fills in the matrix.  Returns 0 if it falls into parts, or the sizes of its entries are too far
+   apart. */
 static int
 prepare(struct twisted_run *run, const real *d, const real *e, real_int exponent, double *b)
 {
@@ -160,7 +161,7 @@ out:
     return ret;
 }
 
-/* The last value, and its vectors. */
+/* The last value, which is as good as 0, and its vectors. */
 static tsvd_status
 make_null(struct tsvd_context *ctx, struct twisted_run *run)
 {

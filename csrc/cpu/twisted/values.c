@@ -10,7 +10,7 @@
 struct interval {
     double low, high;
     int64_t above_low, above_high; /* how many values are above the ends */
-    double low_minor, high_minor;  /* the largest minor there, times powers of two; 0: unknown */
+    double low_minor, high_minor; /* the minor of order 2n there, times powers of two; 0: unknown */
     int64_t low_twos, high_twos;
     int side;     /* the end that was moved last: -1 low, 1 high */
     int steps;    /* of the secant */
@@ -24,8 +24,8 @@ struct search {
     int64_t above[TWISTED_TASK_VALUES], twos[TWISTED_TASK_VALUES];
 };
 
-/* The widths of a bracket that end a search, beside the value and beside the bracket that it was
-   isolated in.  A secant in such a bracket finds the value to rounding. */
+/* The widths of a bracket that end a search: relative to the value, and to the bracket in which the
+   value was first alone.  A secant in such a bracket finds the value to rounding. */
 #define NARROW_BESIDE_VALUE 0x1p-36
 #define NARROW_BESIDE_BRACKET 0x1p-16
 
@@ -90,13 +90,13 @@ next_shift(struct interval *v, double *value)
         *value = x;
         return 0;
     }
-    /* not too close to an end: both move, and so the bracket becomes narrow */
+    /* not too close to an end: so both ends move in time, and the bracket becomes narrow */
     return fmin(fmax(x, v->low + apart), v->high - apart);
 }
 
 /* The halves of an interval that is cut at x, with the minor there.  Where an end stays twice in a
-   row, what it counts for shrinks, so that it moves in the end (Anderson & Bjorck, BIT 13 (1973)).
- */
+   row, its minor is reduced, so that the secant moves this end too (Anderson & Bjorck, BIT 13
+   (1973)). */
 static void
 cut_interval(const struct interval *v, double x, int64_t above, double minor, int64_t twos,
              struct interval *lower, struct interval *upper)
@@ -148,7 +148,7 @@ tsvdi_cpu_twisted_search_room(void)
 }
 
 /* An interval is halved in exponent and mantissa alike until it holds one value; then the secant of
-   the largest minor takes over, within the interval.  What is done with a value depends on the
+   the minor of order 2n takes over, within the interval.  What is done with a value depends on the
    interval alone, and so not on what else is wanted. */
 void
 tsvdi_cpu_twisted_search(const struct twisted_run *run, int worker, int64_t count,
@@ -222,13 +222,13 @@ out:
 static double
 gap_of(double next, double x, double last)
 {
-    /* the last value's mirror image is one too */
+    /* -x, the mirror image of the last value, is an eigenvalue too */
     const double below = last > 0 ? x - last : 2 * x;
 
     return next > 0 ? fmin(below, next - x) : below;
 }
 
-/* Whether a value is as good as 0: the last one, so small that shifts do not reach it.  A count has
+/* Whether a value is as good as 0: the last one, so small that shifts do not reach it.  Counts have
    found at most one value there. */
 static int
 is_null(const struct twisted_run *run, int64_t index, double x)

@@ -140,7 +140,7 @@ typedef void tsvd_sgemm64(const char *, const char *, const int64_t *, const int
                           const int64_t *, const float *, const float *, const int64_t *,
                           const float *, const int64_t *, const float *, float *, const int64_t *);
 
-/* The same of LAPACK: dgetrf and sgetrf, dgetri and sgetri. */
+/* The same for LAPACK: dgetrf and sgetrf, dgetri and sgetri. */
 typedef void tsvd_dgetrf32(const int32_t *, const int32_t *, double *, const int32_t *, int32_t *,
                            int32_t *);
 typedef void tsvd_sgetrf32(const int32_t *, const int32_t *, float *, const int32_t *, int32_t *,
@@ -159,9 +159,9 @@ typedef void tsvd_sgetri64(const int64_t *, float *, const int64_t *, const int6
                            const int64_t *, int64_t *);
 
 /* A BLAS for divide and conquer of large matrices, n > 512, and for dense matrices, on the CPU.  It
-   has both products of one integer size; the others are NULL.  They are called from several threads
-   at once, and may not fork the process.  The functions of LAPACK are not called, and may be NULL.
- */
+   has both products of one integer size; the products of the other size are NULL.  They are called
+   from several threads at once, and may not fork the process.  The functions of LAPACK are not
+   called, and may be NULL. */
 typedef struct tsvd_blas {
     tsvd_dgemm32 *dgemm32;
     tsvd_sgemm32 *sgemm32;
@@ -184,8 +184,8 @@ typedef struct tsvd_allocator {
        memory is aligned to 256 bytes, and is used in the order of the cudaStream_t `stream`. */
     void *(*allocate)(void *arg, size_t bytes, void *stream);
 
-    /* Takes back what allocate() returned.  Work that is in `stream` by then may still use device
-       memory. */
+    /* Takes back what allocate() returned.  Device memory may still be used by work that is in
+       `stream` by then. */
     void (*release)(void *arg, void *p, void *stream);
 
     void *arg; /* handed to both functions */
@@ -209,7 +209,7 @@ typedef struct tsvd_config {
                                                handle's own */
     const char *const *library_paths; /* copied: directories where cuBLAS is looked for before the
                                          system's, in this order; NULL, the default: none */
-    int64_t library_path_count;       /* how many they are; 0, the default */
+    int64_t library_path_count;       /* number of directories; 0, the default */
 } tsvd_config;
 
 /* A configuration with the default of every field. */
@@ -255,7 +255,7 @@ TSVD_API tsvd_status tsvd_set_stream(tsvd_handle *handle, void *stream, tsvd_err
    is of the CPU, or NULL. */
 TSVD_API void *tsvd_handle_stream(const tsvd_handle *handle);
 
-/* Makes the stream of later calls wait for the work that is in another one now.  The host does not
+/* Makes the stream of later calls wait for the work that is now in `stream`.  The host does not
    wait.  stream: a cudaStream_t of the handle's device; NULL: the legacy default stream.
    TSVD_ERR_ARGUMENT if the handle is of the CPU, or its stream is being captured. */
 TSVD_API tsvd_status tsvd_wait_for(tsvd_handle *handle, void *stream, tsvd_error *error);
@@ -273,7 +273,7 @@ TSVD_API tsvd_status tsvd_trim(tsvd_handle *handle, tsvd_error *error);
 
 /* ---- device memory for results ---- */
 
-/* Memory of a CUDA device that may outlive the handle which it was taken from. */
+/* Memory of a CUDA device that may outlive the handle that it was taken from. */
 typedef struct tsvd_memory tsvd_memory;
 
 /*
@@ -285,9 +285,9 @@ typedef struct tsvd_memory tsvd_memory;
  * error     filled if not NULL
  *
  * The memory is taken in the order of the handle's stream, and released in the order of that same
- * stream.  A stream that tsvd_set_stream() set must live until then; the handle need not, nor its
- * own stream be the one of later calls.  TSVD_ERR_ARGUMENT if the handle is of the CPU, or its
- * stream is being captured; TSVD_ERR_MEMORY if the device has not so many bytes.
+ * stream.  A stream that tsvd_set_stream() set must live until then.  The handle need not live so
+ * long, and its stream may have been replaced by then.  TSVD_ERR_ARGUMENT if the handle is of the
+ * CPU, or its stream is being captured; TSVD_ERR_MEMORY if the device has not that many bytes.
  */
 TSVD_API tsvd_status tsvd_memory_take(tsvd_handle *handle, size_t bytes, tsvd_memory **memory,
                                       tsvd_error *error);
@@ -295,16 +295,16 @@ TSVD_API tsvd_status tsvd_memory_take(tsvd_handle *handle, size_t bytes, tsvd_me
 /* The first byte, on the device, aligned to 256 bytes. */
 TSVD_API void *tsvd_memory_data(const tsvd_memory *memory);
 
-/* The cudaStream_t in whose order it was taken. */
+/* The cudaStream_t in whose order the memory was taken. */
 TSVD_API void *tsvd_memory_stream(const tsvd_memory *memory);
 
-/* Makes a stream wait for the work that is in the memory's stream now.  The host does not wait.
+/* Makes `stream` wait for the work that is now in the memory's stream.  The host does not wait.
    stream: a cudaStream_t of the device; NULL: the legacy default stream.  From any thread.
    TSVD_ERR_NO_DEVICE in a child that was forked after the memory was taken. */
 TSVD_API tsvd_status tsvd_memory_wait(const tsvd_memory *memory, void *stream, tsvd_error *error);
 
 /* Gives memory back; NULL is allowed.  Work that is in its stream by then may still use it; work in
-   other streams must be over, or ordered before what is in that stream.  From any thread, before or
+   other streams must be over, or ordered before work in that stream.  From any thread, before or
    after the end of the handle.  In a child that was forked meanwhile it leaves the device alone. */
 TSVD_API void tsvd_memory_release(tsvd_memory *memory);
 
@@ -318,8 +318,8 @@ typedef enum tsvd_method {
     TSVD_METHOD_GIVENS,   /* pipelined zero-shift Givens sweeps (Semylitko & Malaschonok 2021) */
     TSVD_METHOD_BISECT,   /* Sturm counts on the Golub-Kahan form; values only */
     TSVD_METHOD_TWISTED,  /* twisted factorisations in twice the digits, each vector by itself
-                             (Parlett & Dhillon; Willems & Lang 2012), DC where they do not reach the
-                             accuracy; values alone: as AUTO */
+                             (Parlett & Dhillon; Willems & Lang 2012); DC for matrices where they do
+                             not reach the accuracy; values alone: as AUTO */
     TSVD_METHOD_JACOBI,   /* dense matrices only: one-sided Jacobi, tiny values of A = B D to high
                              relative accuracy (Demmel & Veselic 1992) */
     TSVD_METHOD_COUNT
@@ -338,22 +338,22 @@ typedef struct tsvd_options {
                       negative numbers are TSVD_ERR_ARGUMENT */
     double eps;    /* entries of this size or less count as zero, in the units of B; negative,
                       the default: full accuracy of the dtype */
-    int64_t max_sweeps;    /* qr, givens: bound on sweeps for each matrix, half sweeps for givens, a
-                              sweep of QR that takes the rest being two; jacobi: the same; 0, the
-                              default: the method's own */
-    int check_finite;      /* non-zero, the default: NaN or infinity is TSVD_ERR_NONFINITE; zero: a
-                              matrix that holds one gives results filled with NaN */
-    int64_t givens_blocks; /* givens: blocks that the matrix is cut into; 0, the default: chosen */
+    int64_t max_sweeps;     /* qr, jacobi: bound on the sweeps of each matrix; givens: on its half
+                               sweeps, where a sweep of the QR that may finish it counts as two; 0,
+                               the default: the method's own bound */
+    int check_finite;       /* non-zero, the default: NaN or infinity is TSVD_ERR_NONFINITE; zero: a
+                               matrix that holds one gives results filled with NaN */
+    int64_t givens_blocks;  /* givens: blocks that the matrix is cut into; 0, the default: chosen */
     int64_t givens_threads; /* givens: half sweeps that run at once; 0, the default: n / 2 */
     int givens_split;       /* givens: non-zero, the default: the matrix is split where it falls
                                apart; zero: it stays whole to the end, with the same results */
-    int fallback;           /* twisted: non-zero, the default: what it refuses goes to DC; zero:
-                               TSVD_ERR_NO_CONVERGENCE */
+    int fallback;           /* twisted: non-zero, the default: a matrix that it refuses goes to DC;
+                               zero: such a matrix is TSVD_ERR_NO_CONVERGENCE */
     /* NULL, the default, or a function that the calling thread calls now and then, between pieces
        of work that it takes itself.  `done` is the share of the work that is done, in [0, 1].  It
-       does not decrease.  An answer other than 0 stops the call with TSVD_ERR_INTERRUPTED.  If it
-       forks the process, the call ends so in the child, where later calls start threads anew.  No
-       exception and no longjmp() may leave the function. */
+       does not decrease.  An answer other than 0 stops the call with TSVD_ERR_INTERRUPTED.  If the
+       function forks the process, the call ends with that status in the child, where later calls
+       start threads anew.  No exception and no longjmp() may leave the function. */
     int (*check)(void *check_arg, double done);
     void *check_arg; /* handed to check() */
 } tsvd_options;
@@ -378,10 +378,10 @@ typedef struct tsvd_plan {
                            BLAS methods DC and TWISTED, and vectors of a part of the values, fail */
     uint64_t result_bytes; /* bytes of L, s and R together; UINT64_MAX: too many to address */
     uint64_t host_bytes;   /* most bytes of workspace on the host; UINT64_MAX: too many to address.
-                              Of TWISTED: for a matrix that it does not leave to DC */
+                              For TWISTED: of a matrix that does not go to DC */
     uint64_t device_bytes; /* most bytes of workspace on the device; UINT64_MAX: too many to
-                              address.  Of TWISTED, and of AUTO for few of the values: for a matrix
-                              that is not left to DC */
+                              address.  For TWISTED, and for AUTO with few of the values: of a
+                              matrix that does not go to DC */
 } tsvd_plan;
 
 /*
@@ -404,15 +404,15 @@ TSVD_API tsvd_status tsvd_make_plan(tsvd_handle *handle, const tsvd_array *d, co
 typedef struct tsvd_info {
     tsvd_method method;       /* the method that ran */
     int64_t sweeps;           /* passes over (a part of) the matrix; givens: half sweeps, two
-                                 for each sweep of QR that takes the rest */
-    int64_t iterations;       /* givens: loop steps of all threads of the pipeline, empty ones
-                                 and the rotations of QR included; qr: steps of all sweeps; bisect: Sturm
-                                 counts */
-    int64_t iterations_saved; /* givens: empty ones among the iterations that splitting left out */
+                                 for each sweep of the QR that finishes a matrix */
+    int64_t iterations;       /* givens: loop steps of all threads of the pipeline, including empty
+                                 steps and the rotations of QR; qr: steps of all sweeps; bisect:
+                                 Sturm counts */
+    int64_t iterations_saved; /* givens: empty steps among the iterations, left out by splitting */
     int64_t rotations;        /* Givens rotations made, right and left together */
     int64_t deflated;         /* off-diagonal entries set to zero because they were negligible; dc:
-                                 values that merges found ready, over all merges */
-    int64_t refused;          /* twisted: values that failed a gate, so that DC took their matrix */
+                                 deflated values, over all merges */
+    int64_t refused;          /* twisted: values that failed a check; DC took their matrix */
     double seconds_iterate;   /* scalar work on d and e; dc: leaves, deflation, secular equations */
     double seconds_vectors;   /* rotations or products applied to L and R, order and signs */
     double seconds_values;    /* bisection of s */
@@ -449,7 +449,7 @@ typedef struct tsvd_info {
  *           the first of them.
  * Work      O(n k) for s by AUTO and BISECT, and for vectors by TWISTED; O(n^3) for vectors by the
  *           other methods.  dc makes at most 8/3 n^3 multiplications and additions in matrix
- *           products, and the share k / n of those of its last level.
+ *           products, and of those of its last level only the share k / n.
  * Memory    the results, and the workspace that tsvd_make_plan() tells.
  * Stops     options->check() is asked at least once for each level (dc), window of sweeps (qr),
  *           round (givens) and matrix (bisect).
@@ -463,10 +463,11 @@ TSVD_API tsvd_status tsvd_svd(tsvd_handle *handle, const tsvd_array *d, const ts
  *
  * d, e          (n) and (n-1), as for tsvd_svd()
  * options       NULL: the defaults; only check_finite is read
- * low, high     the bounds, in the units of B and of any sign.  One that is infinite bounds
- * nothing. TSVD_ERR_ARGUMENT unless low < high first, count  out: the values first .. first + count
- * - 1 lie in the interval.  count is 0 if none does, or if d or e holds NaN or infinity and
- * check_finite is 0; first is then any number up to n
+ * low, high     the bounds, in the units of B and of any sign.  An infinite one bounds nothing.
+ *               TSVD_ERR_ARGUMENT unless low < high
+ * first, count  out: the values first .. first + count - 1 lie in the interval.  count is 0 if none
+ *               does, or if d or e holds NaN or infinity and check_finite is 0; first is then any
+ *               number up to n
  *
  * Accuracy  exact for values that numbers of the dtype represent; else within one ulp of a bound.
  *           Below the smallest normal number a value counts as the nearest number; from the next
@@ -501,8 +502,8 @@ TSVD_API tsvd_status tsvd_select(tsvd_handle *handle, const tsvd_array *d, const
  * Method    Householder's reduction to a bidiagonal matrix (Golub & Kahan 1965), after QR of a
  *           matrix with many more rows than columns, or columns than rows (Chan 1982); the SVD of
  *           that; the reflectors on its vectors.  The matrix is scaled by a power of two.  JACOBI:
- *           one-sided Jacobi on the matrix itself (Demmel & Veselic 1992), which may come behind QR
- *           (Drmac & Veselic 2008) or behind AUTO; eps is refused.
+ *           one-sided Jacobi on the matrix itself (Demmel & Veselic 1992), which may come after QR
+ *           (Drmac & Veselic 2008) or after AUTO; eps is refused.
  * Accuracy  A - U S Vh and orthogonality to a small multiple of max(m, n) u; each value to a small
  *           multiple of p u, relative to the largest; by JACOBI of A = B D, D diagonal, to a small
  *           multiple of p cond(B) u, relative to itself.
@@ -516,14 +517,15 @@ TSVD_API tsvd_status tsvd_dense_svd(tsvd_handle *handle, const tsvd_array *a,
                                     const tsvd_array *S, const tsvd_array *Vh, tsvd_info *info,
                                     tsvd_error *error);
 
-/* What tsvd_dense_svd() would do.  a: data is not read and may be NULL.  vectors: 0, or 1: U and Vh
-   are wanted, or 2: all their columns and rows.  plan: of the bidiagonal matrices, with all bytes;
-   on TSVD_ERR_LIBRARY needs_blas is filled. */
+/* What tsvd_dense_svd() would do.  a: data is not read and may be NULL.  vectors: 0: values alone;
+   1: U and Vh are wanted; 2: with all columns of U and all rows of Vh.  plan: of the bidiagonal
+   matrices, or of JACOBI, with the bytes of the whole call; on TSVD_ERR_LIBRARY needs_blas is
+   filled. */
 TSVD_API tsvd_status tsvd_dense_plan(tsvd_handle *handle, const tsvd_array *a,
                                      const tsvd_options *options, int vectors, tsvd_plan *plan,
                                      tsvd_error *error);
 
-/* Dense matrices in bidiagonal form, A = Q B P^T, with what is known of Q and P. */
+/* Dense matrices in bidiagonal form, A = Q B P^T, with what products by Q and P need. */
 typedef struct tsvd_reduction tsvd_reduction;
 
 /* Q and P of a reduction. */
@@ -533,8 +535,8 @@ typedef enum tsvd_side { TSVD_LEFT = 1, TSVD_RIGHT = 2 } tsvd_side;
  * Reduces every matrix of a batch to bidiagonal form.  Of one that holds NaN or infinity, which
  * check_finite refuses, B and all products with Q and P are NaN.
  *
- * a          as for tsvd_dense_svd(); it is not read any more when results on the host are asked
- *            for, or its stream has gone so far
+ * a          as for tsvd_dense_svd().  It may still be read after the call, until a later call
+ *            returns results on the host, or the handle's stream has passed this work
  * options    NULL: the defaults; check_finite, check and check_arg are read
  * reduction  out; NULL on failure.  It uses the handle until tsvd_reduction_destroy()
  * error      filled if not NULL
@@ -546,14 +548,14 @@ TSVD_API tsvd_status tsvd_dense_reduce(tsvd_handle *handle, const tsvd_array *a,
 /* Ends a reduction; NULL is allowed. */
 TSVD_API void tsvd_reduction_destroy(tsvd_reduction *reduction);
 
-/* B: d (batch..., p) and e (batch..., p-1), out, C-contiguous, of the dtype of a; not written for
-   p <= 1, where e may be NULL.  e is above the diagonal if m >= n, and below it if m < n. */
+/* B: d (batch..., p) and e (batch..., p-1), out, C-contiguous, of the dtype of a.  For p <= 1 e is
+   not written and may be NULL.  e is above the diagonal if m >= n, and below it if m < n. */
 TSVD_API tsvd_status tsvd_reduction_entries(const tsvd_reduction *reduction, const tsvd_array *d,
                                             const tsvd_array *e, tsvd_error *error);
 
-/* Which values of the one matrix of a reduction lie in (low, high]: as tsvd_select() tells of a
-   bidiagonal one.  The bounds mean the values as tsvd_reduction_svd() gives them at full accuracy,
-   also subnormal ones and infinity.  NaN or infinity in A gives a count of 0. */
+/* Which values of the one matrix of a reduction lie in (low, high]: as tsvd_select() for a
+   bidiagonal one.  The bounds are compared with the values as tsvd_reduction_svd() gives them at
+   full accuracy, also subnormal ones and infinity.  NaN or infinity in A gives a count of 0. */
 TSVD_API tsvd_status tsvd_reduction_select(tsvd_reduction *reduction, double low, double high,
                                            int64_t *first, int64_t *count, tsvd_error *error);
 
@@ -583,7 +585,7 @@ TSVD_API tsvd_status tsvd_reduction_restore(tsvd_handle *handle, const tsvd_arra
 
 /* ---- the inverse ---- */
 
-/* What is known of the inverses of a batch. */
+/* Facts about the inverses of a batch. */
 typedef struct tsvd_inverse_info {
     double rcond;         /* the smallest reciprocal condition, 1 / (|A|_1 |X|_1), of the matrices
                              that are finite, to six digits; NaN if none is, infinity if there is no
@@ -616,7 +618,8 @@ typedef struct tsvd_inverse_info {
  *           infinite.
  *
  * Accuracy  the smaller of A X - I and X A - I to a small multiple of n u |A| |X|, also without
- *           refine; that squares the relative error of X, unless A is close to a singular matrix.
+ *           refine.  With refine the relative error of X is squared, unless A is close to a
+ *           singular matrix.
  *
  * Work      2 n^3 multiplications and additions; 4 to 8 n^3 more with refine.
  */
@@ -675,7 +678,8 @@ TSVD_API tsvd_status tsvd_cuda_device_count(int *count, tsvd_error *error);
 
 /* TSVD_OK if this build can compute on device 0 <= index < count; TSVD_ERR_NO_DEVICE, with the
    reason, if it holds no code for it, or the device has no memory pools.  Makes no context on the
-   device; what shows only there, such as a driver that compiles no PTX, tsvd_create() tells. */
+   device.  What shows only there, such as a driver that compiles no PTX, makes tsvd_create() fail.
+ */
 TSVD_API tsvd_status tsvd_cuda_device_usable(int index, tsvd_error *error);
 
 /* Fills *device with the facts about device 0 <= index < count.  Makes no context there.  It takes
@@ -686,15 +690,15 @@ TSVD_API tsvd_status tsvd_cuda_device_facts(int index, tsvd_cuda_device *device,
    TSVD_ERR_ARGUMENT if no device's does, TSVD_ERR_NO_DEVICE if there is no driver. */
 TSVD_API tsvd_status tsvd_cuda_device_of(const void *data, int *device, tsvd_error *error);
 
-/* From where on a CUDA device is the faster place for arrays in host memory. */
+/* Sizes from which on a CUDA device is the faster place for arrays in host memory. */
 typedef struct tsvd_cuda_crossover {
     int64_t order;        /* of a matrix; INT64_MAX: the CPU is always faster */
     int64_t batch_values; /* values that a batch has in all; INT64_MAX: the same */
 } tsvd_cuda_crossover;
 
-/* The crossover of a device with such facts, with vectors or (0) without.  Measured on one H200
+/* The crossover of a device with these facts; vectors: 0: values alone.  Measured on one H200
    against 16 cores, and scaled by the rates of the device: the head of csrc/api/crossover.c has the
-   model.  NULL: the least of all devices. */
+   model.  NULL: the least crossover of all devices. */
 TSVD_API tsvd_cuda_crossover tsvd_cuda_crossover_of(const tsvd_cuda_device *device,
                                                     tsvd_dtype dtype, int vectors);
 

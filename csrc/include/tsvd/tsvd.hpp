@@ -15,8 +15,8 @@
  * Threads.  As in C: a handle is used by one thread at a time.
  *
  * Exceptions.  All that the library reports is a tsvd::error, which is a std::runtime_error; lack
- * of memory is a tsvd::memory_error, which is a tsvd::error and no std::bad_alloc.  After one the
- * handle can be used again.  Nothing else is thrown, but by the caller's own options::progress.
+ * of memory is a tsvd::memory_error, which is a tsvd::error and no std::bad_alloc.  The handle can
+ * be used after an exception.  Nothing else is thrown, but by the caller's own options::progress.
  */
 #ifndef TSVD_TSVD_HPP
 #define TSVD_TSVD_HPP
@@ -147,8 +147,8 @@ struct config : tsvd_config {
     }
 };
 
-/* A tsvd_handle, which ends with its owner.  One that was moved from may only be assigned to or
-   destroyed. */
+/* A tsvd_handle, which ends with its owner.  A handle that was moved from may only be assigned to
+   or destroyed. */
 class handle
 {
   public:
@@ -242,8 +242,8 @@ template <class T> struct is_array : std::false_type {
 template <class T> struct is_array<array<T>> : std::true_type {
 };
 
-/* What std::data() points to.  The entries of a temporary cannot be written through it, unless it
-   only refers to them, as std::span does. */
+/* What std::data() points to.  Entries of a temporary container are const, unless it only refers to
+   them, as std::span does. */
 template <class Container>
 using entry_of = std::remove_pointer_t<decltype(std::data(
     std::declval<std::conditional_t<std::is_lvalue_reference_v<Container>, Container,
@@ -281,7 +281,7 @@ template <class T> class array
         array_ = tsvd_array_of(std::data(container), TSVD_HOST, detail::dtype<real>, 1, &size);
     }
 
-    /* Output that is read. */
+    /* An output array is also an input array. */
     template <class U, class = std::enable_if_t<std::is_same_v<const U, T>>>
     array(const array<U> &other) : array_(other.get())
     {
@@ -295,8 +295,8 @@ template <class T> class array
         static_assert(1 <= N && N <= TSVD_MAX_DIMS, "an array has 1 to TSVD_MAX_DIMS dimensions");
     }
 
-    /* The same array with so many bytes from one entry to the next along each dimension.  Strides
-       may be negative or 0; results want those of a C-contiguous array. */
+    /* The same array with these strides: bytes from one entry to the next along each dimension.
+       They may be negative or 0, but results must be C-contiguous. */
     template <class... Bytes> array strided(Bytes... bytes) const
     {
         array copy(*this);
@@ -337,8 +337,7 @@ on_device(T *data, Sizes... shape)
 
 /* ---- options ---- */
 
-/* tsvd_options with its defaults; `check` and `check_arg` of it are not used where `progress` is
-   there. */
+/* tsvd_options with its defaults.  `check` and `check_arg` are not used if `progress` is set. */
 struct options : tsvd_options {
     options() : tsvd_options(tsvd_options_default())
     {
@@ -358,7 +357,7 @@ template <class real> struct result {
     std::vector<real> L, s, R;
     std::int64_t n;        /* order of every matrix */
     std::int64_t k;        /* values of each: n, or options::count */
-    std::int64_t matrices; /* in the batch; 1 where there is none */
+    std::int64_t matrices; /* in the batch; 1 without a batch */
     tsvd_info info;        /* what was done */
 };
 
@@ -372,8 +371,8 @@ struct range {
 template <class real> struct dense_result {
     std::vector<real> U, S, Vh;
     std::int64_t m, n;     /* rows and columns of every matrix */
-    std::int64_t k;        /* values of each: the smaller of them, or options::count */
-    std::int64_t matrices; /* in the batch; 1 where there is none */
+    std::int64_t k;        /* values of each: the smaller of m and n, or options::count */
+    std::int64_t matrices; /* in the batch; 1 without a batch */
     tsvd_info info;        /* what was done */
 };
 
@@ -382,8 +381,8 @@ template <class real> struct dense_result {
 template <class real> struct inverse_result {
     std::vector<real> X;
     std::int64_t n;         /* order of every matrix */
-    std::int64_t matrices;  /* in the batch; 1 where there is none */
-    tsvd_inverse_info info; /* what is known of them */
+    std::int64_t matrices;  /* in the batch; 1 without a batch */
+    tsvd_inverse_info info; /* condition and time */
 };
 
 namespace detail
@@ -460,7 +459,7 @@ shaped(const char *name, const array<real> &given, const shape &wanted)
         return a;
     }
     for (int i = 0; i < wanted.ndim; i++) {
-        if (wanted.extent[i] < 0) { // of a range that there is not; the library says so
+        if (wanted.extent[i] < 0) { // the range does not exist; the library says so
             return a;
         }
         entries *= static_cast<std::uint64_t>(wanted.extent[i]);
@@ -629,7 +628,7 @@ make_plan(handle &h, const array<const float> &d, const array<const float> &e,
     return detail::make_plan<float>(h, {d, e}, o, vectors);
 }
 
-/* The same for one matrix of order n whose entries are not there yet: make_plan<double>(h, n). */
+/* The same for one matrix of order n that has no entries yet: make_plan<double>(h, n). */
 template <class real>
 tsvd_plan
 make_plan(handle &h, std::int64_t n, const options &o = {}, bool vectors = true)
@@ -721,9 +720,9 @@ svdvals(handle &h, const array<const float> &d, const array<const float> &e, con
  * Which values of one matrix lie in (low, high]: the range for options.
  *
  * d, e        (n) and (n-1), as for svd()
- * low, high   in the units of B; infinite ones are no bounds
+ * low, high   in the units of B; an infinite one bounds nothing
  *
- * Where none does, its count is 0.
+ * If there is none, the count of the range is 0.
  */
 inline range
 select(handle &h, const array<const double> &d, const array<const double> &e, double low,
@@ -752,7 +751,7 @@ template <class real> struct dense_problem {
     {
     }
 
-    /* 0 where there is no matrix; the library says so */
+    /* 0 if a has less than two dimensions; the library says so */
     std::int64_t m() const noexcept
     {
         return a.ndim >= 2 ? a.shape[a.ndim - 2] : 0;
@@ -763,7 +762,7 @@ template <class real> struct dense_problem {
         return a.ndim >= 2 ? a.shape[a.ndim - 1] : 0;
     }
 
-    /* Of the values that are wanted; -1: none can be. */
+    /* The number of values that are wanted; -1: the range does not exist. */
     std::int64_t wanted(const options &o) const noexcept
     {
         const std::int64_t all = m() < n() ? m() : n();
@@ -807,7 +806,7 @@ template <class real> struct dense_arrays {
     }
 };
 
-/* A part of the work on a dense problem: `solve` fills arrays for C, of which U and Vh may be
+/* The results of `solve`, which fills arrays for C, in arrays of the caller's; U and Vh may be
    nullptr. */
 template <class real, class Solve>
 tsvd_info
@@ -935,8 +934,8 @@ dense_svd(handle &h, const array<const float> &a, const array<float> &U, const a
 }
 
 /*
- * Dense matrices in bidiagonal form, A = Q B P^T, with Q and P; one that was moved from may only be
- * assigned to or destroyed.  It uses its handle until its end.
+ * Dense matrices in bidiagonal form, A = Q B P^T, with Q and P.  It uses its handle until its end.
+ * A reduction that was moved from may only be assigned to or destroyed.
  */
 template <class real> class reduction
 {
@@ -953,7 +952,7 @@ template <class real> class reduction
         reduction_.reset(r);
     }
 
-    /* What save() gave.  a: of the shape of the matrices; its data is not read. */
+    /* Restores what save() returned.  a: of the shape of the matrices; its data is not read. */
     reduction(handle &h, const array<const real> &a, const std::vector<unsigned char> &state)
         : handle_(&h), problem_(a)
     {
@@ -965,7 +964,8 @@ template <class real> class reduction
         reduction_.reset(r);
     }
 
-    /* All that restores it, for a device of the same kind, in this version of tsvd. */
+    /* The bytes that the constructor above restores, on a device of the same kind, in this version
+       of tsvd. */
     std::vector<unsigned char> save() const
     {
         std::vector<unsigned char> state(tsvd_reduction_state_bytes(get()));
@@ -987,7 +987,7 @@ template <class real> class reduction
         detail::check(tsvd_reduction_entries(get(), &of_d, &of_e, &error), error);
     }
 
-    /* Which values of one matrix lie in (low, high], as select() tells of a bidiagonal one. */
+    /* Which values of one matrix lie in (low, high], as select() for a bidiagonal one. */
     range select(double low, double high) const
     {
         range r = {0, 0};
@@ -997,7 +997,7 @@ template <class real> class reduction
         return r;
     }
 
-    /* X := Q X or Q^T X (TSVD_LEFT), or the same with P (TSVD_RIGHT).  x: (batch..., m, c) for Q
+    /* X = Q X or Q^T X (TSVD_LEFT), or the same with P (TSVD_RIGHT).  x: (batch..., m, c) for Q
        and (batch..., n, c) for P, any c, C-contiguous. */
     void apply(tsvd_side side, bool transposed, const array<real> &x, const options &o = {}) const
     {
@@ -1157,8 +1157,8 @@ dense_inverse(handle &h, const array<const float> &a, const array<float> &X, con
 
 /* ---- device memory ---- */
 
-/* Memory of a handle's CUDA device, which may outlive the handle; see tsvd_memory_take() on its
-   stream. */
+/* Memory of a handle's CUDA device, which may outlive the handle; tsvd_memory_take() says what its
+   stream must do. */
 class memory
 {
   public:
@@ -1177,13 +1177,13 @@ class memory
         return tsvd_memory_data(memory_.get());
     }
 
-    /* The cudaStream_t in whose order it was taken, and is given back. */
+    /* The cudaStream_t in whose order the memory was taken, and is given back. */
     void *stream() const noexcept
     {
         return tsvd_memory_stream(memory_.get());
     }
 
-    /* Makes another cudaStream_t of the device wait for what is in the memory's stream now. */
+    /* Makes `stream`, a cudaStream_t of the device, wait for what is now in the memory's stream. */
     void wait(void *stream) const
     {
         tsvd_error e = {};
