@@ -151,14 +151,25 @@ def settle() -> None:
         return
     jax = sys.modules["jax"]
     devices = {device.local_hardware_id: device for device in jax.local_devices(backend="gpu")}
+    if len(devices) == 1:
+        _wait_for_jax(jax, devices, aside)
+    else:  # JAX leaves its thread with another current device
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(_wait_for_jax, jax, devices, aside).result()
+    for _, _, memory in aside:
+        _core.give_back(memory)
+
+
+def _wait_for_jax(jax, devices, aside):
+    """Has the streams of memory wait for a computation that JAX begins now."""
     with jax.ensure_compile_time_eval():
         later = {
             number: jax.device_put(0.0, devices[number]) + 1 for number in {x[0] for x in aside}
         }
     for number, stream in {x[:2] for x in aside}:
         later[number].__dlpack__(stream=stream)
-    for _, _, memory in aside:
-        _core.give_back(memory)
 
 
 def called(place):
