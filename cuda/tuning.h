@@ -142,10 +142,14 @@ enum {
        The 10^6 values of uniform entries took as long with 64, and 1.07 times as long with 128. */
     WIDE_FILL = 32,
 
-    /* bidiag/plan.c, values/values.cu: up to this order the CPU finds the values of a single matrix
-       in host memory.  If the matrix is in device memory, values/batch.cu finds them.  With 1024
-       n = 1000 took 2.5 times as long. */
-    VALUES_CPU_ORDER = 256,
+    /* bidiag/plan.c: up to this order the CPU finds the values of a single matrix.  On an H100 with
+       a Xeon, from arrays on the device and back, it takes 0.45 ms for n = 86, 1.35 ms for n = 215;
+       the device takes 0.39 ms for n = 258 (chi; sweep_cuda.json). */
+    VALUES_CPU_ORDER = 88,
+
+    /* values/values.cu: up to this order values/batch.cu finds the values of a single matrix.  With
+       1024 n = 1000 took 2.5 times as long. */
+    VALUES_SINGLE_ORDER = 256,
 
     /* values/values.cu: up to this order values/batch.cu finds the values of several matrices. With
        512, 100 matrices of n = 1024 took 18 times as long. */
@@ -156,9 +160,10 @@ enum {
     GUESS_ORDER = 64,
 
     /* values/hints.cu: the values of HINTS_BATCH matrices or more, of order HINTS_ORDER or less,
-       are found from hints. */
+       are found from hints.  These take 1.3 ms for any 1100 to 7000 matrices of n = 32, and without
+       them 924 matrices take 0.26 ms (H100, sweep_cuda.json); 100,000 take three times as long. */
     HINTS_ORDER = 32,
-    HINTS_BATCH = 1024,
+    HINTS_BATCH = 8192,
 
     /* twisted/twisted.cu: the rows of T are cut into segments for at most SEGMENT_WARPS warps in
        all.  Chains stay whole where that gives fewer than SEGMENTS_LEAST.  Not measured. */

@@ -21,7 +21,8 @@ pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
 PIPELINE_ROWS = 1024
 FINISH_ROWS = 64
 PIPELINE_SEGMENTS = 256
-VALUES_CPU_ORDER = 256  # up to this order the CPU finds the values of a single matrix
+VALUES_CPU_ORDER = 88  # up to this order the CPU finds the values of a single matrix
+VALUES_SINGLE_ORDER = 256  # up to this one a few blocks of the device do
 VALUES_BATCH_ORDER = 2048  # up to this order the matrices of a batch are computed together
 PINNED_ORDER = 2048  # a float64 matrix of this order fills a pinned buffer
 
@@ -366,7 +367,8 @@ def check_values(findings, where, d, e, method="bisect", **options):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_values_of_families(family, dtype):
     """Sizes around the largest that the CPU takes, and sizes of one tile and of two."""
-    sizes = (0, 1, 2, VALUES_CPU_ORDER, VALUES_CPU_ORDER + 1, TILE_ENTRIES // 2 + 1)
+    sizes = (0, 1, 2, TILE_ENTRIES // 2 + 1)
+    sizes += tuple(n + more for n in (VALUES_CPU_ORDER, VALUES_SINGLE_ORDER) for more in (0, 1))
     with Findings() as findings:
         for n in sizes:
             d, e = make(family, n, dtype)

@@ -98,7 +98,7 @@ tsvdi_cuda_values_on_device(struct tsvd_context *ctx, int64_t n, int64_t batch, 
         return TSVD_OK;
     }
     /* by the size of the whole batch, so that no bit depends on how it was cut */
-    if (n <= (ctx->total > 1 ? (int64_t)VALUES_BATCH_ORDER : (int64_t)VALUES_CPU_ORDER) &&
+    if (n <= (ctx->total > 1 ? (int64_t)VALUES_BATCH_ORDER : (int64_t)VALUES_SINGLE_ORDER) &&
         tsvdi_cuda_values_fit(call, v)) {
         TSVD_TRY(tsvdi_cuda_values_batch(ctx, v, counts));
     } else {

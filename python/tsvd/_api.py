@@ -276,7 +276,7 @@ def svd(
     its stream where it must know something on the host, and returns before L, s
     and R are there; what reads them in the order of that stream, or takes them by
     DLPack, comes after. d and e go to the host for select="v", for "qr" and
-    "givens", and for the values of a matrix of order 256 or less. Each result is
+    "givens", and for the values of a matrix of order 88 or less. Each result is
     given back in the order of the stream when its last user is gone; until then
     the stream must live. The results keep streams of CuPy and objects with
     ``__cuda_stream__()`` alive, addresses are the caller's duty. Work of other
