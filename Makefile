@@ -16,7 +16,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := CMakeLists.txt pyproject.toml README.md csrc cuda cmake python/tsvd \
     $(shell find csrc cuda cmake python/tsvd -type f -not -path '*/__pycache__/*')
 C_SOURCES := $(shell find csrc cuda examples tests/c tests/library \
-    -name "*.[ch]" -o -name "*.[ch]pp" -o -name "*.cu")
+    -name "*.[ch]" -o -name "*.[ch]pp" -o -name "*.cu" -o -name "*.cuh")
 
 .PHONY: help demo test bench gpu lint format ctest coverage library dist clean
 

@@ -16,15 +16,15 @@ cuda_open(struct tsvd_context *ctx)
     struct cuda_call *call = cuda_of(ctx);
     const struct svd_problem *p = ctx->problem;
     const size_t values = (size_t)p->matrices * (size_t)p->k * sizeof(real);
-    void *const results[] = {p->L, p->s, p->R}; /* the first parcel of L has parts of all rows */
+    void *const results[] = {p->L, p->s, p->R}; /* the first transfer of L has parts of all rows */
     tsvd_status ret = TSVD_OK;
 
     call->threads = p->handle->threads;
-    if (p->to == TSVD_HOST && ctx->plan->told.result_bytes > EXPECT_BYTES) {
+    if (p->to == TSVD_HOST && ctx->plan->reported.result_bytes > EXPECT_BYTES) {
         for (int i = 0; i < 3; i++) {
             if (results[i] != NULL) {
                 TSVD_TRY(
-                    tsvdi_cuda_expect(call, results[i], i == 1 ? values : values * (size_t)p->n));
+                    tsvdi_cuda_prefault(call, results[i], i == 1 ? values : values * (size_t)p->n));
             }
         }
     }
@@ -33,9 +33,9 @@ out:
 }
 
 static tsvd_status
-arrive(struct tsvd_context *ctx)
+finish_downloads(struct tsvd_context *ctx)
 {
-    return tsvdi_cuda_arrive(cuda_of(ctx));
+    return tsvdi_cuda_finish_downloads(cuda_of(ctx));
 }
 
 static void
@@ -54,15 +54,16 @@ chunk_most(const struct svd_problem *p)
     const int64_t nodes = n / (leaf / 2) + 1; /* of a level, at most */
     const uint64_t row = (uint64_t)(p->vectors ? 6 * device_stride(n) : 0) + 48;
     const uint64_t logs = (uint64_t)LEAF_LOG_MIB << 21; /* of leaves, at most */
-    uint64_t room = 0, most;
+    uint64_t available = 0, most;
 
-    if (tsvdi_cuda_memory_free(p->handle->cuda, &room) != TSVD_OK) {
+    if (tsvdi_cuda_memory_free(p->handle->cuda, &available) != TSVD_OK) {
         return 1;
     }
-    room /= 2;
-    room = room > 2 * logs ? room - logs : room / 4; /* a small log is at most 3 times the rest */
-    room = room < CHUNK_BYTES ? room : CHUNK_BYTES;
-    most = room / bytes_of(n, bytes_of((int64_t)row, sizeof(real)));
+    available /= 2;
+    available = available > 2 * logs ? available - logs
+                                     : available / 4; /* a small log is at most 3 times the rest */
+    available = available < CHUNK_BYTES ? available : CHUNK_BYTES;
+    most = available / bytes_of(n, bytes_of((int64_t)row, sizeof(real)));
     if (n > DC_LEAF_COLUMNS && most > (uint64_t)(GRID_MOST / nodes)) {
         most = (uint64_t)(GRID_MOST / nodes);
     }
@@ -72,7 +73,7 @@ chunk_most(const struct svd_problem *p)
 static tsvd_status
 load(struct tsvd_context *ctx, struct chunk *chunk)
 {
-    tsvdi_cuda_follow(ctx->cuda);
+    tsvdi_cuda_wait_releases(ctx->cuda);
     if (ctx->problem->from == TSVD_CUDA || tsvdi_cuda_stages(ctx->plan)) {
         return tsvdi_cuda_device_load(ctx, chunk);
     }
@@ -83,7 +84,7 @@ load(struct tsvd_context *ctx, struct chunk *chunk)
 static struct bytes
 load_bytes(const struct svd_plan *plan)
 {
-    const int64_t numbers = 2 * plan->told.chunk * (plan->told.n + 1);
+    const int64_t numbers = 2 * plan->reported.chunk * (plan->reported.n + 1);
     struct bytes bytes = {SENDER_BYTES, 0};
 
     if (plan->problem->from == TSVD_CUDA || tsvdi_cuda_stages(plan)) {
@@ -110,7 +111,8 @@ fill(struct tsvd_context *ctx, int64_t i, int kind, struct results to)
     if (ctx->problem->to == TSVD_CUDA) {
         return tsvdi_cuda_device_fill(ctx, i, kind, to);
     }
-    TSVD_TRY(tsvdi_cuda_arrive(cuda_of(ctx))); /* or results in flight would overwrite it */
+    TSVD_TRY(
+        tsvdi_cuda_finish_downloads(cuda_of(ctx))); /* or results in flight would overwrite it */
     tsvdi_host_fill(ctx->problem, i, kind, to);
 out:
     return ret;
@@ -131,7 +133,7 @@ tsvdi_cuda(void)
         .close = cuda_close,
         .chunk_most = chunk_most,
         .load = load,
-        .arrive = arrive,
+        .finish_downloads = finish_downloads,
         .put_values = put_values,
         .fill = fill,
         .load_bytes = load_bytes,

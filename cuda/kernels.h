@@ -6,8 +6,8 @@
  * C-ordered n x n array, so that a rotation of two vectors reads and writes them
  * coalesced.  Only the last step, order, transposes the left ones into columns.
  */
-#ifndef TSVDI_KERNELS_H
-#define TSVDI_KERNELS_H
+#ifndef TSVDI_CUDA_KERNELS_H
+#define TSVDI_CUDA_KERNELS_H
 
 #include <math.h>
 #include <stdint.h>
@@ -85,7 +85,7 @@ device_stride(int64_t n)
    only counts its bytes. */
 template <typename T>
 static T *
-cut(char *base, size_t *at, int64_t count)
+carve(char *base, size_t *at, int64_t count)
 {
     T *array = (T *)(base + *at);
 
@@ -155,9 +155,9 @@ tsvd_status tsvdi_cuda_values_on_device_f64(struct tsvd_context *ctx, int64_t n,
                                             const double *d_d, const double *d_e, int64_t first,
                                             int64_t last, const double *d_hint, double eps,
                                             double *d_s, int64_t *counts);
-#define tsvdi_cuda_wide_values tsvdi_cuda_values_on_device_f64
+#define tsvdi_cuda_double_values tsvdi_cuda_values_on_device_f64
 #else
-#define tsvdi_cuda_wide_values tsvdi_cuda_values_on_device
+#define tsvdi_cuda_double_values tsvdi_cuda_values_on_device
 #endif
 
 /* The tables of operations. */
@@ -181,17 +181,17 @@ tsvd_status tsvdi_cuda_device_fill(struct tsvd_context *ctx, int64_t i, int kind
                                    struct results to);
 
 /* Copies results from device memory to the caller's array.  Large ones for the host are still in
-   flight on return (runtime/sender.h): tsvdi_cuda_free_sent() must give back their memory. */
+   flight on return (runtime/sender.h): tsvdi_cuda_free_after_downloads() must give back their memory. */
 static inline tsvd_status
 cuda_deliver(struct tsvd_context *ctx, void *to, const void *d_from, size_t bytes)
 {
-    const struct cuda_parcel parcel = {(char *)to, (const char *)d_from, bytes, 1, 0};
+    const struct cuda_transfer transfer = {(char *)to, (const char *)d_from, bytes, 1, 0};
     struct cuda_call *call = cuda_of(ctx);
     tsvd_status ret = TSVD_OK;
 
     if (ctx->problem->to == TSVD_HOST) {
-        return bytes > SENT_BYTES ? tsvdi_cuda_send(call, parcel)
-                                  : tsvdi_cuda_land(call, to, d_from, bytes);
+        return bytes > SENT_BYTES ? tsvdi_cuda_download_async(call, transfer)
+                                  : tsvdi_cuda_download(call, to, d_from, bytes);
     }
     CUDA_TRY(call, cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDeviceToDevice, call->stream));
 out:
@@ -199,10 +199,10 @@ out:
 }
 
 /* Finds the chunk's entries on the device: where load() has put them, else they are uploaded to
-   room[0] for d and room[1] for e. */
+   space[0] for d and space[1] for e. */
 static inline tsvd_status
 cuda_entries(struct cuda_call *call, const struct chunk *chunk, int64_t entries,
-             real *const room[2], const real **d_d, const real **d_e)
+             real *const space[2], const real **d_d, const real **d_e)
 {
     const size_t bytes = (size_t)entries * sizeof(real);
     tsvd_status ret = TSVD_OK;
@@ -210,10 +210,10 @@ cuda_entries(struct cuda_call *call, const struct chunk *chunk, int64_t entries,
     *d_d = chunk->d_d;
     *d_e = chunk->d_e;
     if (chunk->d_d == NULL) {
-        TSVD_TRY(tsvdi_cuda_upload(call, room[0], chunk->d, bytes));
-        TSVD_TRY(tsvdi_cuda_upload(call, room[1], chunk->e, bytes));
-        *d_d = room[0];
-        *d_e = room[1];
+        TSVD_TRY(tsvdi_cuda_upload(call, space[0], chunk->d, bytes));
+        TSVD_TRY(tsvdi_cuda_upload(call, space[1], chunk->e, bytes));
+        *d_d = space[0];
+        *d_e = space[1];
     }
 out:
     return ret;

@@ -12,8 +12,8 @@
  *                           A      B      C      D      E
  *     512 and 512           0.023  0.057  0.488  0.817  2.42
  */
-#ifndef TSVDI_TUNING_H
-#define TSVDI_TUNING_H
+#ifndef TSVDI_CUDA_TUNING_H
+#define TSVDI_CUDA_TUNING_H
 
 enum {
     /* givens.cu: rows of a block of the pipeline.  With more rows there are fewer hand-overs
@@ -138,9 +138,9 @@ enum {
        long as 192 at n = 10^4 (uniform, chi, Toeplitz), 256 points 1.07, 1.09 and 1.05. */
     TWOFOLD_FILL = 192,
 
-    /* values/search.cu: points with wide counts, which mostly share the device with twofold ones.
+    /* values/search.cu: points with extended counts, which mostly share the device with twofold ones.
        The 10^6 values of uniform entries took as long with 64, and 1.07 times as long with 128. */
-    WIDE_FILL = 32,
+    EXTENDED_FILL = 32,
 
     /* bidiag/plan.c: up to this order the CPU finds the values of a single matrix.  On an H100 with
        a Xeon, from arrays on the device and back, it takes 0.45 ms for n = 86, 1.35 ms for n = 215;
@@ -175,64 +175,64 @@ enum {
     SIGN_BLOCKS = 264,
     SIGN_ROWS = 256,
 
-    /* dense/tall.cu: threads of a block.  A constant of dense/ is not measured unless its comment
+    /* qr/qr.cu: threads of a block.  A constant of dense/ is not measured unless its comment
        says so. */
     DENSE_THREADS = 512,
 
-    /* dense/reduce.cu: threads of a block.  With 512 the compiler has a single register left for
+    /* bidiagonalize/reduce.cu: threads of a block.  With 512 the compiler has a single register left for
        loads from columns of 10,000 numbers in float64: only one load is in flight. */
     DENSE_PANEL_THREADS = 256,
 
-    /* dense/reduce.cu: registers of a thread for its rows of v, of w, and of as many columns of a
+    /* bidiagonalize/reduce.cu: registers of a thread for its rows of v, of w, and of as many columns of a
        visit as fit.  All columns fit if a block has up to 8192 rows in float64, 16,384 in float32.
        Clusters of blocks share columns of more than 10,240 and 20,480 rows. */
     DENSE_PANEL_REGISTERS = 192,
 
-    /* dense/reduce.cu: columns of a panel. */
+    /* bidiagonalize/reduce.cu: columns of a panel. */
     DENSE_WIDTH = 32,
 
-    /* dense/reduce.cu: stages in shared memory, each with the columns of a visit; fewer if that
-       many do not fit.  copies_wait() of dense/panel.h allows 6.  With 4, n = 8192 took as long.
+    /* bidiagonalize/reduce.cu: stages in shared memory, each with the columns of a visit; fewer if that
+       many do not fit.  copies_wait() of matrix/panel.h allows 6.  With 4, n = 8192 took as long.
        With 4 and a prefetch of one more column of each block to the L2 cache between two steps,
        n = 4096 took 1.03 times as long as with 4 alone, n = 10^4 took 1.00 times. */
     DENSE_STAGES = 6,
 
-    /* dense/reduce.cu: percent of the L2 cache for columns that stay there from step to step.  The
+    /* bidiagonalize/reduce.cu: percent of the L2 cache for columns that stay there from step to step.  The
        values of n = 10^4 took 785, 782, 787, 797, 829 and 854 ms with 0, 10, 20, 30, 50 and 95.
        Those of n = 4096 took 78.7, 77.3, 76.4, 76.1 and 78.1 ms with 0, 10, 20, 30 and 50.  15 is
        between the best of both, 10 and 30; it has no time in this series. */
     DENSE_CACHE_PERCENT = 15,
 
-    /* dense/resident.cu: threads of a block that have rows, and the most rows of each of them. */
+    /* bidiagonalize/resident.cu: threads of a block that have rows, and the most rows of each of them. */
     DENSE_RESIDENT_THREADS = 256,
     DENSE_RESIDENT_ROWS = 12,
 
-    /* dense/resident.cu: columns of a block, if they fit and there are enough multiprocessors.
+    /* bidiagonalize/resident.cu: columns of a block, if they fit and there are enough multiprocessors.
        With fewer columns there are more blocks, each of which reads what all others send.  8 took
        as long. */
     DENSE_RESIDENT_COLUMNS = 12,
 
-    /* dense/resident.cu: a cluster whose blocks have this many columns or fewer gets no more
+    /* bidiagonalize/resident.cu: a cluster whose blocks have this many columns or fewer gets no more
        blocks. */
     DENSE_CLUSTER_COLUMNS = 8,
 
-    /* dense/resident.cu: from this many columns on, half of them are reduced before the number of
+    /* bidiagonalize/resident.cu: from this many columns on, half of them are reduced before the number of
        blocks is chosen anew. */
     DENSE_RESIDENT_HALVED = 256,
 
-    /* dense/reflectors.cu: reflectors that are applied together: the DENSE_BLOCK_SHARE-th part of
+    /* matrix/reflectors.cu: reflectors that are applied together: the DENSE_BLOCK_SHARE-th part of
        the number of vectors, as a multiple of DENSE_BLOCK, up to DENSE_BLOCK_MOST.  One thread
        block finds T of DENSE_BLOCK reflectors, a power of 2 from 8 to 64. */
     DENSE_BLOCK = 64,
     DENSE_BLOCK_MOST = 256,
     DENSE_BLOCK_SHARE = 16,
 
-    /* dense/reflectors.cu: up to rows / DENSE_FEW_SHARE vectors of a single matrix are few.  For
+    /* matrix/reflectors.cu: up to rows / DENSE_FEW_SHARE vectors of a single matrix are few.  For
        them DENSE_BLOCK_MOST reflectors are applied together, if there are that many.  The 100
        largest values of n = 10^4 and their vectors took 1.02 times as long without, on an H100. */
     DENSE_FEW_SHARE = 32,
 
-    /* dense/reflectors.cu: the most reflectors of a matrix that are prepared together; it must be
+    /* matrix/reflectors.cu: the most reflectors of a matrix that are prepared together; it must be
        at least DENSE_BLOCK_MOST.  DENSE_GROUP_LEAST and DENSE_GROUP_MOST bound the numbers that the
        prepared reflectors of all matrices take, about twice as many as their vectors.  A single
        block of reflectors may take more. */
@@ -240,17 +240,17 @@ enum {
     DENSE_GROUP_LEAST = 1 << 22,
     DENSE_GROUP_MOST = 1 << 26,
 
-    /* dense/reflectors.cu: a product over many more terms than it has rows and columns is cut into
+    /* matrix/reflectors.cu: a product over many more terms than it has rows and columns is cut into
        parts, until there are DENSE_TILES tiles of order 64, or a part has only DENSE_PART_TERMS
        terms.  Parts of 512 terms took as long for n = 256 .. 4096.  Rounding errors of long sums of
        equal terms add up, about eps / 4 a term. */
     DENSE_TILES = 128,
     DENSE_PART_TERMS = 64,
 
-    /* dense/results.cu: rows of U that a block looks for the largest entries in. */
+    /* matrix/results.cu: rows of U that a block looks for the largest entries in. */
     DENSE_SIGN_ROWS = 512,
 
-    /* dense/dense.cu: small.h reduces matrices of up to DENSE_SMALL_ORDER columns, and larger ones
+    /* dense/dense.cu: small.cu reduces matrices of up to DENSE_SMALL_ORDER columns, and larger ones
        that fit if there is one for every DENSE_SMALL_SHARE multiprocessors or more. */
     DENSE_SMALL_ORDER = 64,
     DENSE_SMALL_SHARE = 2,
@@ -258,17 +258,17 @@ enum {
     /* CUDA's bound on the blocks of a grid along its second and third dimensions. */
     GRID_MOST = 65535,
 
-    /* dense/small.cu: a group of threads of a warp reduces a matrix if it has no more columns than
+    /* bidiagonalize/small.cu: a group of threads of a warp reduces a matrix if it has no more columns than
        the group has threads, no more than DENSE_WARP_ROWS rows for each thread, and no more than
-       DENSE_WARP_ENTRIES entries.  Up to that many entries dense/load.cu and dense/results.cu, too,
+       DENSE_WARP_ENTRIES entries.  Up to that many entries matrix/load.cu and matrix/results.cu, too,
        have a group for each matrix.  Not measured. */
     DENSE_WARP_ROWS = 8,
     DENSE_WARP_ENTRIES = 1024,
 
-    /* dense/small.cu: a block reduces a matrix with up to this many columns.  Not measured. */
+    /* bidiagonalize/small.cu: a block reduces a matrix with up to this many columns.  Not measured. */
     DENSE_BLOCK_COLUMNS = 512,
 
-    /* dense/small.cu: a block has 128 threads if the matrix has fewer than DENSE_SMALL_ENTRIES
+    /* bidiagonalize/small.cu: a block has 128 threads if the matrix has fewer than DENSE_SMALL_ENTRIES
        entries, 256 if it has fewer than DENSE_MEDIUM_ENTRIES, else 512.  Not measured. */
     DENSE_SMALL_ENTRIES = 40 * 40,
     DENSE_MEDIUM_ENTRIES = 96 * 96,

@@ -10,7 +10,7 @@ SOURCES = [
     path
     for folder in ("csrc", "cuda")
     for path in (ROOT / folder).rglob("*")
-    if path.suffix in {".c", ".h", ".cu", ".hpp"}
+    if path.suffix in {".c", ".h", ".cu", ".cuh", ".hpp"}
 ]
 # What a folder includes beside its own files. tsvd is the public interface, csrc/include/tsvd.
 ALLOWED = {
@@ -24,6 +24,22 @@ ALLOWED = {
     "cpu": {"backend", "host", "math", "tsvd"},
     "cuda": {"backend", "host", "math", "tsvd"},
     "python": {"tsvd"},
+}
+
+# The rooms of a back end, each beside what it uses of the others.
+ROOMS = {
+    "load": set(),
+    "givens": set(),
+    "rotations": set(),
+    "dc": set(),
+    "values": {"dc"},
+    "twisted": set(),
+    "matrix": set(),
+    "qr": {"matrix"},
+    "bidiagonalize": {"matrix"},
+    "jacobi": {"matrix", "qr"},
+    "inverse": {"matrix", "qr"},
+    "dense": {"bidiagonalize", "matrix", "qr"},
 }
 
 pytestmark = pytest.mark.skipif(not SOURCES, reason="not in a source tree")
@@ -65,6 +81,19 @@ def test_includes_go_one_way(folder):
     assert not wrong
 
 
+@pytest.mark.parametrize("back_end", ["cpu", "cuda"])
+def test_rooms_of_a_back_end(back_end):
+    """What is below all rooms, such as the kernels of the CPU and cuda/runtime, all may use."""
+    for name, others in GRAPH.items():
+        room = name.removeprefix(back_end + "/").split("/")[0]
+        if not name.startswith(back_end + "/") or room not in ROOMS:
+            continue
+        for other in others:
+            used = other.removeprefix(back_end + "/").split("/")[0]
+            if other.startswith(back_end + "/") and used in ROOMS:
+                assert used in ROOMS[room] | {room}, f"{name} includes {other}"
+
+
 def test_no_circle_of_includes():
     done, path = set(), []
 
@@ -103,3 +132,33 @@ def test_functions_of_both_precisions_are_listed_once():
     for path in SOURCES:
         if _name(path) != "backend/precision.h" and not _name(path).startswith("math/"):
             assert not re.search(r"#define (tsvdi_\w+) TSVD_T\(\1\)", path.read_text()), path
+
+
+# Old word -> that of docs/glossary.md.
+WORDS = {
+    "told": "reported (a plan), progress",
+    "room": "workspace, capacity, reserve()",
+    "held": "state, owned",
+    "flipped": "transposed",
+    "mend": "correction",
+    "land": "download",
+    "landing": "pinned_results",
+    "parcel": "transfer",
+    "cut<": "carve<",
+}
+
+
+def test_one_word_for_one_thing():
+    """Of the code alone: in comments these may be plain English."""
+    no_code = r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"'
+    for path in SOURCES:
+        code = re.sub(no_code, " ", path.read_text(), flags=re.DOTALL)
+        for old, word in WORDS.items():
+            end = "" if old.endswith("<") else r"\b"
+            found = re.search(rf"\b(?:\w+_)?{old}{end}", code)
+            assert not found, f"{path}: {found.group()}: use {word} (docs/glossary.md)"
+
+
+def test_headers_are_named_by_what_they_hold():
+    names = {path.name for path in SOURCES}
+    assert not names & {"run.h", "call.h"}  # there were eight and four of them

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "api/call.h"
+#include "api/api_call.h"
 #include "api/problem.h"
 #include "backend/precision.h"
 #include "host/environment.h"

@@ -16,8 +16,8 @@ struct leaf_group; /* cpu/dc/leaves.c */
 /* What a call does, decided once (bidiag/plan.c). */
 struct svd_plan {
     const struct svd_problem *problem; /* what was asked */
-    tsvd_plan told;                    /* the public plan, as tsvd_make_plan() returns it */
-    const struct svd_method *method;   /* the row of told.method */
+    tsvd_plan reported;                /* the public plan, as tsvd_make_plan() returns it */
+    const struct svd_method *method;   /* the row of reported.method */
     int by_matrix;    /* 1: values alone, and each matrix decides between bisection and QR */
     int side_by_side; /* 1: small matrices of a batch are bisected together */
     const struct backend *backend;   /* the back end that computes */
@@ -35,7 +35,8 @@ struct tsvd_context {
     int is_caller;                     /* 1: its thread is the one that called tsvd_svd() */
     int64_t index, count, total;       /* first matrix under work, their number, batch size */
     double done; /* progress within the matrices under work, as last given to tsvdi_check() */
-    double told; /* progress of the whole call, as last given to options->check(); it never falls */
+    double
+        progress; /* progress of the whole call, as last given to options->check(); it never falls */
     struct leaf_group *leaves; /* CPU: [threads] workspace of leaves; NULL before it is needed */
     struct cuda_call *cuda;    /* what the handle holds of its CUDA device; NULL: the CPU */
 };

@@ -140,7 +140,7 @@ struct dc_job {
                                    vectors_ops.end() is not called */
     struct dc_tree tree;        /* the tree of subproblems, the same for each matrix */
     int64_t failed;             /* out, on TSVD_ERR_NO_CONVERGENCE: the first matrix that failed */
-    void *held;                 /* what the back end keeps from begin() to end() */
+    void *state;                /* what the back end keeps from begin() to end() */
 };
 
 struct dc_ops {
@@ -180,7 +180,7 @@ struct twisted_job {
     struct results to;         /* where values and vectors go */
     int64_t refused;           /* out: how many values failed a gate; k if the matrix did */
     double seconds_device;     /* out: time of the work on a device, where it is measured */
-    void *held;                /* what the back end keeps from begin() to end() */
+    void *state;               /* what the back end keeps from begin() to end() */
 };
 
 struct twisted_ops {
@@ -254,16 +254,16 @@ struct givens_ops {
 struct dense_job {
     const struct dense_problem *problem;
     int64_t begin, count;
-    int tall;    /* 1: QR comes before the reduction, or LQ if there are more columns than rows */
-    int keep;    /* what reduce() keeps of Q and P, see below */
-    real *d, *e; /* [count p] out of begin(), in dense_ops.space: where reduce() puts B; e: p - 1
+    int qr_first; /* 1: QR comes before the reduction, or LQ if there are more columns than rows */
+    int keep;     /* what reduce() keeps of Q and P, see below */
+    real *d, *e;  /* [count p] out of begin(), in dense_ops.space: where reduce() puts B; e: p - 1
                     entries and a zero for each matrix */
-    char *kind;  /* [count] host, out of reduce(): ORDINARY, ZERO or NONFINITE.  B of a matrix that
+    char *kind;   /* [count] host, out of reduce(): ORDINARY, ZERO or NONFINITE.  B of a matrix that
                     is not ordinary is zero */
     real_int *exponent; /* [count] host, out of reduce() if dense_tells_exponents(), else for the
                            back end's own use: B is 2^-exponent Q^T A P */
-    struct results b;   /* out of room(): where the SVD of B goes, in dense_ops.space */
-    void *held;         /* what the back end keeps from begin() to end() */
+    struct results b;   /* out of reserve(): where the SVD of B goes, in dense_ops.space */
+    void *state;        /* what the back end keeps from begin() to end() */
 };
 
 /* dense_job.keep */
@@ -288,13 +288,13 @@ dense_tells_exponents(const struct dense_job *job)
 struct dense_ops {
     tsvd_space space; /* where B and its SVD lie */
 
-    /* QR first pays if the longer side is at least tall_ratio times the shorter one. */
-    double tall_ratio;
+    /* QR first pays if the longer side is at least qr_ratio times the shorter one. */
+    double qr_ratio;
 
-    /* The most matrices of a chunk, >= 1, with `tall` and `keep` as a job has them. */
-    int64_t (*chunk_most)(const struct dense_problem *problem, int tall, int keep);
+    /* The most matrices of a chunk, >= 1, with `qr_first` and `keep` as a job has them. */
+    int64_t (*chunk_most)(const struct dense_problem *problem, int qr_first, int keep);
 
-    /* Takes the workspace of reduce(); end() gives back all that is held, and is due also after a
+    /* Takes the workspace of reduce(); end() gives back all that the job has, and is due also after a
        failure. */
     tsvd_status (*begin)(struct tsvd_context *ctx, struct dense_job *job);
     void (*end)(struct tsvd_context *ctx, struct dense_job *job);
@@ -304,7 +304,7 @@ struct dense_ops {
 
     /* Sets job->b, where the SVD of B goes: in the results themselves, where possible.  L and R are
        NULL without vectors. */
-    tsvd_status (*room)(struct tsvd_context *ctx, struct dense_job *job);
+    tsvd_status (*reserve)(struct tsvd_context *ctx, struct dense_job *job);
 
     /* Makes the results from job->b: U = Q L and Vh = R P^T with the signs that tsvd.h fixes, S in
        the units of A, and NaN for matrices that are not finite. */
@@ -327,13 +327,14 @@ struct dense_ops {
     tsvd_status (*restore)(struct tsvd_context *ctx, struct dense_job *job, const void *from);
 
     /* Workspace of all operations of a job of `count` matrices. */
-    struct bytes (*bytes)(const struct dense_problem *problem, int64_t count, int tall, int keep);
+    struct bytes (*bytes)(const struct dense_problem *problem, int64_t count, int qr_first,
+                          int keep);
 };
 
 /* ---- dense matrices by one-sided Jacobi ---- */
 
 /* What became of a matrix. */
-struct jacobi_made {
+struct jacobi_outcome {
     int64_t rotations;
     int32_t sweeps;    /* sweeps made */
     int8_t kind;       /* ORDINARY, ZERO or NONFINITE */
@@ -345,11 +346,11 @@ struct jacobi_made {
 struct jacobi_job {
     const struct dense_problem *problem;
     int64_t begin, count;
-    int64_t most_sweeps;        /* bound on the sweeps of each matrix */
-    struct dense_problem start; /* out of prepare(): an SVD that the caller must make before run(),
+    int64_t most_sweeps;         /* bound on the sweeps of each matrix */
+    struct dense_problem start;  /* out of prepare(): an SVD that the caller must make before run(),
                                    with options of its own; b.n = 0: none */
-    struct jacobi_made *made;   /* [count] host, out of run() */
-    void *held;                 /* what the back end keeps from begin() to end() */
+    struct jacobi_outcome *made; /* [count] host, out of run() */
+    void *state;                 /* what the back end keeps from begin() to end() */
 };
 
 /* Progress of a chunk when the SVD of jacobi_job.start is there. */
@@ -398,7 +399,7 @@ struct inverse_job {
                             (growth_is_large()) or numbers left their range: rescue() is needed */
     int64_t first_grown; /* out of invert(): the first matrix marked so; count: none, and `grown` is
                             not filled */
-    void *held;          /* what the back end keeps from begin() to end() */
+    void *state;         /* what the back end keeps from begin() to end() */
 };
 
 struct inverse_ops {
@@ -468,7 +469,7 @@ struct backend {
 
     /* Waits until all results on the host are there: operations may return before their copies to
        the host are done.  NULL: no operation does so. */
-    tsvd_status (*arrive)(struct tsvd_context *ctx);
+    tsvd_status (*finish_downloads)(struct tsvd_context *ctx);
 
     /* Copies `count` values from the host to the results. */
     tsvd_status (*put_values)(struct tsvd_context *ctx, const real *s, int64_t count, real *to);

@@ -51,7 +51,7 @@ tsvdi_bisect(struct tsvd_context *ctx, const struct chunk *chunk, struct results
 struct bytes
 tsvdi_bisect_bytes(const struct svd_plan *plan)
 {
-    struct bytes found = {bytes_of(plan->told.chunk * plan->told.count, sizeof(real)), 0};
+    struct bytes found = {bytes_of(plan->reported.chunk * plan->reported.count, sizeof(real)), 0};
 
     return bytes_sum(found, plan->values->bytes(plan));
 }

@@ -121,7 +121,7 @@ struct bytes
 tsvdi_dc_bytes(const struct svd_plan *plan)
 {
     const struct dc_ops *ops = plan->backend->dc;
-    const int levels = dc_halvings(plan->told.n, ops->leaf_columns(plan->told.n));
+    const int levels = dc_halvings(plan->reported.n, ops->leaf_columns(plan->reported.n));
     struct bytes own = ops->bytes(plan);
     struct bytes tree = {0, 0};
 

@@ -51,17 +51,17 @@ least(int64_t a, int64_t b)
 
 /* Half sweeps that the bounds on rounding errors allow, an even number. */
 static int64_t
-sweeps_in_room(int64_t n, const real *d, const real *e, real eps)
+sweeps_allowed(int64_t n, const real *d, const real *e, real eps)
 {
     real largest = r_abs(d[n - 1]);
-    double room;
+    double allowed;
 
     for (int64_t i = 0; i + 1 < n; i++) {
         largest = r_max(largest, r_max(r_abs(d[i]), r_abs(e[i])));
     }
-    room = (double)n + 8 +
-           ROOM_OF_EPS * (double)eps / (ROUNDING * (double)R_EPS / 2 * (double)largest);
-    return room < SMALL_SWEEPS_MAX ? (int64_t)room / 2 * 2 : SMALL_SWEEPS_MAX;
+    allowed = (double)n + 8 +
+              ROOM_OF_EPS * (double)eps / (ROUNDING * (double)R_EPS / 2 * (double)largest);
+    return allowed < SMALL_SWEEPS_MAX ? (int64_t)allowed / 2 * 2 : SMALL_SWEEPS_MAX;
 }
 
 /* How the matrix is cut into segments. */
@@ -223,7 +223,7 @@ out:
 
 /* Makes all half sweeps. */
 static tsvd_status
-sweep(struct tsvd_context *ctx, const struct givens_job *job, int64_t room, int64_t *last,
+sweep(struct tsvd_context *ctx, const struct givens_job *job, int64_t allowed, int64_t *last,
       struct givens_counts *counts)
 {
     const int64_t n = job->n, asked = ctx->options->max_sweeps;
@@ -249,9 +249,9 @@ sweep(struct tsvd_context *ctx, const struct givens_job *job, int64_t room, int6
         cut.next = segment;
     }
     TSVD_TRY(
-        make_rounds(ctx, job, &cut, least(room, asked > 0 ? asked : SWEEPS_MAX), last, counts));
+        make_rounds(ctx, job, &cut, least(allowed, asked > 0 ? asked : SWEEPS_MAX), last, counts));
     TSVD_TRY(
-        finish(ctx, job, &cut, least(room, asked > 0 ? asked : SMALL_SWEEPS_MAX), last, counts));
+        finish(ctx, job, &cut, least(allowed, asked > 0 ? asked : SMALL_SWEEPS_MAX), last, counts));
 out:
     tsvdi_free(ctx, segment);
     return ret;
@@ -299,7 +299,7 @@ iterate(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct 
         TSVD_TRY(ctx->plan->backend->vectors->identity(ctx, right));
         TSVD_TRY(ctx->plan->backend->vectors->identity(ctx, left));
     }
-    TSVD_TRY(sweep(ctx, &job, sweeps_in_room(n, d, e, eps), &last, &counts));
+    TSVD_TRY(sweep(ctx, &job, sweeps_allowed(n, d, e, eps), &last, &counts));
     info->iterations += n * (last + threads);
     saved = n * (last + threads) - counts.steps;
     info->iterations_saved += saved > 0 ? saved : 0;
@@ -331,8 +331,8 @@ tsvdi_givens_bytes(const struct svd_plan *plan)
     const int vectors = plan->problem->vectors;
     struct bytes own = tsvdi_rotations_bytes(plan), phase = plan->backend->givens->bytes(plan);
 
-    own.host = bytes_add(
-        own.host, bytes_of(plan->told.n, 3 * sizeof(struct givens_segment) + 2 * sizeof(int64_t)));
+    own.host = bytes_add(own.host, bytes_of(plan->reported.n, 3 * sizeof(struct givens_segment) +
+                                                                  2 * sizeof(int64_t)));
     if (vectors) {
         phase = bytes_most(phase, plan->backend->vectors->orthonormalize_bytes(plan));
         phase = bytes_most(phase, plan->backend->vectors->rotate_bytes(plan, 0, 0));

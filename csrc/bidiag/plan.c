@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "bidiag/call.h"
+#include "bidiag/bidiag_call.h"
 #include "bidiag/crossover.h"
 #include "bidiag/methods.h"
 #include "host/blas.h"
@@ -81,7 +81,7 @@ check_method(const struct svd_problem *p, const struct svd_plan *plan, tsvd_erro
                           "method \"%s\" computes the vectors of all values only, not of a part",
                           row->name);
     }
-    if (plan->told.needs_blas && !tsvdi_blas_ready(&p->handle->blas) &&
+    if (plan->reported.needs_blas && !tsvdi_blas_ready(&p->handle->blas) &&
         (asked == TSVD_METHOD_DC || asked == TSVD_METHOD_TWISTED || p->k < p->n)) {
         tsvdi_advise(error, "set config.blas, call tsvd_set_blas(), or build tsvd with TSVD_BLAS");
         return tsvdi_fail(error, TSVD_ERR_LIBRARY, "method \"dc\" needs a BLAS on the CPU");
@@ -108,12 +108,12 @@ cut_batch(const struct svd_problem *p, struct svd_plan *plan)
     if (by_matrix) {
         workers = p->matrices < threads ? p->matrices : threads;
     }
-    plan->told.threads = workers > 1 ? 1 : threads;
+    plan->reported.threads = workers > 1 ? 1 : threads;
     share = (p->matrices + workers - 1) / workers;
     most = plan->method->batches && share > 1 ? plan->backend->chunk_most(p) : 1;
-    plan->told.chunk = most < share ? most : share;
-    chunks = (p->matrices + plan->told.chunk - 1) / plan->told.chunk;
-    plan->told.workers = (int)(workers < chunks ? workers : chunks);
+    plan->reported.chunk = most < share ? most : share;
+    chunks = (p->matrices + plan->reported.chunk - 1) / plan->reported.chunk;
+    plan->reported.workers = (int)(workers < chunks ? workers : chunks);
 }
 
 /* Bytes of L, s and R. */
@@ -129,7 +129,7 @@ result_bytes(const struct svd_problem *p)
 static void
 sum_bytes(const struct svd_problem *p, struct svd_plan *plan)
 {
-    const uint64_t chunk = bytes_of(plan->told.chunk, (uint64_t)p->n);
+    const uint64_t chunk = bytes_of(plan->reported.chunk, (uint64_t)p->n);
     struct bytes own = plan->method->bytes(plan);
 
     if (plan->by_matrix) {
@@ -138,10 +138,10 @@ sum_bytes(const struct svd_problem *p, struct svd_plan *plan)
     own = bytes_sum(own, plan->backend->load_bytes(plan));
     /* the chunk's d, e, exponent and kind; the worker itself */
     own.host = bytes_add(own.host, bytes_of(2, bytes_of((int64_t)chunk, sizeof(real))));
-    own.host = bytes_add(own.host, bytes_of(plan->told.chunk, sizeof(real) + 1));
+    own.host = bytes_add(own.host, bytes_of(plan->reported.chunk, sizeof(real) + 1));
     own.host = bytes_add(own.host, sizeof(tsvd_info) + sizeof(tsvd_error) + 1024);
-    plan->told.host_bytes = bytes_of(plan->told.workers, own.host);
-    plan->told.device_bytes = bytes_of(plan->told.workers, own.device);
+    plan->reported.host_bytes = bytes_of(plan->reported.workers, own.host);
+    plan->reported.device_bytes = bytes_of(plan->reported.workers, own.device);
 }
 
 tsvd_status
@@ -160,20 +160,22 @@ tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *
     /* for a small matrix the CPU's counts take less time than a device needs to start */
     plan->values =
         p->matrices == 1 && p->n <= backend->values_cpu_order ? tsvdi_cpu.values : backend->values;
-    plan->told.method = choose_method(p, backend);
-    plan->told.n = p->n;
-    plan->told.count = p->k;
-    plan->told.matrices = p->matrices;
-    plan->told.needs_blas = takes_blas(p, backend) && (p->options->method == TSVD_METHOD_AUTO ||
-                                                       p->options->method == TSVD_METHOD_DC ||
-                                                       p->options->method == TSVD_METHOD_TWISTED);
-    plan->method = tsvdi_method_of(plan->told.method);
-    plan->host_entries = plan->method->host_entries || (plan->told.method == TSVD_METHOD_BISECT &&
-                                                        plan->values != backend->values);
+    plan->reported.method = choose_method(p, backend);
+    plan->reported.n = p->n;
+    plan->reported.count = p->k;
+    plan->reported.matrices = p->matrices;
+    plan->reported.needs_blas =
+        takes_blas(p, backend) &&
+        (p->options->method == TSVD_METHOD_AUTO || p->options->method == TSVD_METHOD_DC ||
+         p->options->method == TSVD_METHOD_TWISTED);
+    plan->method = tsvdi_method_of(plan->reported.method);
+    plan->host_entries =
+        plan->method->host_entries ||
+        (plan->reported.method == TSVD_METHOD_BISECT && plan->values != backend->values);
     TSVD_TRY(check_method(p, plan, error));
     if (p->too_large) {
-        plan->told.result_bytes = plan->told.host_bytes = BYTES_TOO_MANY;
-        plan->told.device_bytes = backend->takes_blas ? 0 : BYTES_TOO_MANY;
+        plan->reported.result_bytes = plan->reported.host_bytes = BYTES_TOO_MANY;
+        plan->reported.device_bytes = backend->takes_blas ? 0 : BYTES_TOO_MANY;
         goto out;
     }
     if (p->n == 0 || p->matrices == 0) {
@@ -181,15 +183,15 @@ tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *
     }
     plan->side_by_side = p->matrices > 1 && p->n <= VALUES_SIDE_BY_SIDE_ORDER;
     plan->by_matrix = backend->values_by_qr && !p->vectors && p->k == p->n && !plan->side_by_side &&
-                      plan->told.method == TSVD_METHOD_BISECT &&
+                      plan->reported.method == TSVD_METHOD_BISECT &&
                       p->options->method != TSVD_METHOD_BISECT;
     cut_batch(p, plan);
     if (p->vectors && p->n > SQUARE_ORDER_MAX) {
-        plan->told.host_bytes = plan->told.device_bytes = BYTES_TOO_MANY;
+        plan->reported.host_bytes = plan->reported.device_bytes = BYTES_TOO_MANY;
     } else {
         sum_bytes(p, plan);
     }
-    plan->told.result_bytes = result_bytes(p);
+    plan->reported.result_bytes = result_bytes(p);
 out:
     return ret;
 }

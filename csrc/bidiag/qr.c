@@ -49,7 +49,7 @@ fill_window(struct qr_state *q, real *d, real *e, int keep, struct rotation_log 
    two, outnumber the long ones.  Without vectors it holds one sweep: each sweep overwrites the one
    before. */
 static void
-log_room(int64_t n, int vectors, int64_t *sweeps, int64_t *rotations)
+log_capacity(int64_t n, int vectors, int64_t *sweeps, int64_t *rotations)
 {
     int64_t window = n > 0 ? WINDOW_ROTATIONS / n : 0;
 
@@ -72,7 +72,7 @@ tsvdi_qr_sweeps(struct tsvd_context *ctx, struct qr_state *q, real *d, real *e,
     int done = 0;
     tsvd_status ret = TSVD_OK;
 
-    log_room(q->n, vectors, &sweeps, &rotations);
+    log_capacity(q->n, vectors, &sweeps, &rotations);
     for (int i = 0; i < 2; i++) {
         TSVD_TRY(tsvdi_log_alloc(ctx, sweeps, rotations, &log[i]));
     }
@@ -133,7 +133,7 @@ tsvdi_qr_sweeps_bytes(const struct svd_plan *plan)
     struct bytes phase = {0, 0};
     int64_t sweeps, rotations;
 
-    log_room(plan->told.n, vectors, &sweeps, &rotations);
+    log_capacity(plan->reported.n, vectors, &sweeps, &rotations);
     phase.host = bytes_of(2 * sweeps, sizeof(struct qr_sweep));
     phase.host = bytes_add(phase.host, bytes_of(2 * rotations, sizeof(struct rotation)));
     if (vectors) {

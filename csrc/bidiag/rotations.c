@@ -35,7 +35,7 @@ out:
 struct bytes
 tsvdi_rotations_bytes(const struct svd_plan *plan)
 {
-    struct bytes work = {bytes_of(plan->told.n, 2 * sizeof(int64_t) + 4 * sizeof(real) + 1), 0};
+    struct bytes work = {bytes_of(plan->reported.n, 2 * sizeof(int64_t) + 4 * sizeof(real) + 1), 0};
 
     return plan->problem->vectors ? bytes_sum(work, plan->backend->vectors->begin_bytes(plan))
                                   : work;

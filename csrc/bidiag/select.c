@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "bidiag/call.h"
+#include "bidiag/bidiag_call.h"
 
 /* The least number above a bound >= 0; infinity is above the largest one. */
 static real
@@ -48,14 +48,14 @@ tsvdi_select(const struct svd_problem *p, double low, double high, int64_t *firs
                                .cuda = p->handle->cuda};
     struct chunk chunk = {0};
     struct sturm matrix;
-    void *room = NULL;
+    void *memory = NULL;
     tsvd_status ret = TSVD_OK;
 
     if (p->n == 0) {
         goto out;
     }
-    plan.told.chunk = plan.told.matrices = 1;
-    plan.told.n = p->n;
+    plan.reported.chunk = plan.reported.matrices = 1;
+    plan.reported.n = p->n;
     TSVD_TRY(plan.backend->open(&ctx));
     TSVD_TRY(tsvdi_chunk_alloc(&ctx, &chunk));
     chunk.count = 1;
@@ -71,13 +71,13 @@ tsvdi_select(const struct svd_problem *p, double low, double high, int64_t *firs
         *count = low < 0 && high >= 0 ? p->n : 0;
         goto out;
     }
-    TSVD_TRY(tsvdi_alloc(&ctx, tsvdi_sturm_bytes(p->n), &room));
-    tsvdi_sturm_prepare(p->n, chunk.d, chunk.e, room, &matrix);
+    TSVD_TRY(tsvdi_alloc(&ctx, tsvdi_sturm_bytes(p->n), &memory));
+    tsvdi_sturm_prepare(p->n, chunk.d, chunk.e, memory, &matrix);
     *first = count_above(&matrix, high);
     *count = count_above(&matrix, low) - *first;
     *count = *count < 0 ? 0 : *count; /* counts are monotone except for rounding */
 out:
-    tsvdi_free(&ctx, room);
+    tsvdi_free(&ctx, memory);
     tsvdi_free(&ctx, chunk.d);
     plan.backend->close(&ctx, &chunk);
     return ret;

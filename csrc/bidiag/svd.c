@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "bidiag/call.h"
+#include "bidiag/bidiag_call.h"
 #include "bidiag/crossover.h"
 #include "bidiag/methods.h"
 #include "host/environment.h"
@@ -27,15 +27,15 @@ struct worker {
 /* What solve_chunk() is given. */
 struct job {
     const struct svd_plan *plan;
-    struct worker *worker; /* [plan->told.workers] */
+    struct worker *worker; /* [plan->reported.workers] */
 };
 
 tsvd_status
 tsvdi_chunk_alloc(struct tsvd_context *ctx, struct chunk *chunk)
 {
-    const tsvd_plan *told = &ctx->plan->told;
-    const int64_t numbers = told->chunk * told->n; /* no more than in the input */
-    uint64_t bytes = bytes_of(told->chunk, sizeof(real) + 1);
+    const tsvd_plan *reported = &ctx->plan->reported;
+    const int64_t numbers = reported->chunk * reported->n; /* no more than in the input */
+    uint64_t bytes = bytes_of(reported->chunk, sizeof(real) + 1);
     tsvd_status ret = TSVD_OK;
 
     /* one piece, the widest types first */
@@ -43,7 +43,7 @@ tsvdi_chunk_alloc(struct tsvd_context *ctx, struct chunk *chunk)
     TSVD_TRY(tsvdi_alloc(ctx, bytes, (void **)&chunk->d));
     chunk->e = chunk->d + numbers;
     chunk->exponent = (real_int *)(chunk->e + numbers);
-    chunk->kind = (char *)(chunk->exponent + told->chunk);
+    chunk->kind = (char *)(chunk->exponent + reported->chunk);
 out:
     return ret;
 }
@@ -62,14 +62,14 @@ tsvdi_check(struct tsvd_context *ctx, double done)
     }
     /* progress never falls: where twisted gives up and dc starts over, the old share stays until dc
        has passed it */
-    ctx->told =
-        fmax(ctx->told, ((double)ctx->index + done * (double)ctx->count) / (double)ctx->total);
-    /* check() runs in the caller's floating-point environment, and may change it.  ctx->told is in
+    ctx->progress =
+        fmax(ctx->progress, ((double)ctx->index + done * (double)ctx->count) / (double)ctx->total);
+    /* check() runs in the caller's floating-point environment, and may change it.  ctx->progress is in
        memory, so it is computed before the switch; a number in a register might be computed after
        it. */
     tsvdi_environment_enter(&own);
     tsvdi_environment_leave(ctx->problem->outer);
-    stop = o->check(o->check_arg, ctx->told);
+    stop = o->check(o->check_arg, ctx->progress);
     tsvdi_environment_enter(ctx->problem->outer);
     tsvdi_environment_leave(&own);
     /* a child that check() has forked lacks the threads that may work on this call */
@@ -81,16 +81,16 @@ static tsvd_status
 load_chunk(struct worker *own, int64_t index)
 {
     const struct svd_plan *plan = own->ctx.plan;
-    const int64_t left = plan->told.matrices - index * plan->told.chunk;
+    const int64_t left = plan->reported.matrices - index * plan->reported.chunk;
     struct chunk *chunk = &own->chunk;
     tsvd_status ret = TSVD_OK;
 
-    chunk->begin = index * plan->told.chunk;
-    chunk->count = left < plan->told.chunk ? left : plan->told.chunk;
+    chunk->begin = index * plan->reported.chunk;
+    chunk->count = left < plan->reported.chunk ? left : plan->reported.chunk;
     TSVD_TRY(plan->backend->load(&own->ctx, chunk));
     for (int64_t i = 0; own->ctx.options->check_finite && i < chunk->count; i++) {
         if (chunk->kind[i] == NONFINITE) {
-            own->error.matrix = plan->told.matrices > 1 ? chunk->begin + i : -1;
+            own->error.matrix = plan->reported.matrices > 1 ? chunk->begin + i : -1;
             TSVD_TRY(tsvdi_fail(&own->error, TSVD_ERR_NONFINITE, "%s",
                                 tsvd_strstatus(TSVD_ERR_NONFINITE)));
         }
@@ -105,10 +105,10 @@ out:
 static tsvd_method
 method_for(const struct svd_plan *plan, const struct chunk *chunk)
 {
-    return plan->by_matrix && (plan->told.n <= VALUES_QR_ORDER ||
-                               !tsvdi_sturm_is_plain(plan->told.n, chunk->d, chunk->e))
+    return plan->by_matrix && (plan->reported.n <= VALUES_QR_ORDER ||
+                               !tsvdi_sturm_is_plain(plan->reported.n, chunk->d, chunk->e))
                ? TSVD_METHOD_QR
-               : plan->told.method;
+               : plan->reported.method;
 }
 
 /* Where the results of the chunk go. */
@@ -183,7 +183,7 @@ out:
 static tsvd_status
 arrive(struct worker *own)
 {
-    const tsvd_status ret = own->ctx.plan->backend->arrive(&own->ctx);
+    const tsvd_status ret = own->ctx.plan->backend->finish_downloads(&own->ctx);
 
     own->error.status = ret;
     return ret;
@@ -240,9 +240,9 @@ worker_begin(struct worker *own, const struct svd_plan *plan, int is_caller)
     ctx->plan = plan;
     ctx->options = plan->problem->options;
     ctx->error = &own->error;
-    ctx->threads = plan->told.threads;
+    ctx->threads = plan->reported.threads;
     ctx->is_caller = is_caller;
-    ctx->total = plan->told.matrices;
+    ctx->total = plan->reported.matrices;
     ctx->cuda = plan->problem->handle->cuda;
     TSVD_TRY(plan->backend->open(ctx));
     TSVD_TRY(tsvdi_chunk_alloc(ctx, &own->chunk));
@@ -263,15 +263,16 @@ tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error)
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_plan_call(problem, &plan, error));
-    info->method = plan.told.method;
-    if (plan.told.host_bytes == BYTES_TOO_MANY || plan.told.device_bytes == BYTES_TOO_MANY) {
+    info->method = plan.reported.method;
+    if (plan.reported.host_bytes == BYTES_TOO_MANY ||
+        plan.reported.device_bytes == BYTES_TOO_MANY) {
         return tsvdi_host_too_large(error, "the arrays of the workspace", problem->n);
     }
     if (problem->n == 0 || problem->matrices == 0) {
         goto out;
     }
-    workers = plan.told.workers;
-    chunks = (problem->matrices + plan.told.chunk - 1) / plan.told.chunk;
+    workers = plan.reported.workers;
+    chunks = (problem->matrices + plan.reported.chunk - 1) / plan.reported.chunk;
     if (workers > 1) {
         job.worker = NULL;
         TSVD_TRY(tsvdi_host_alloc(allocator, bytes_of(workers, sizeof only), error,
@@ -287,7 +288,7 @@ tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error)
     if (ret == TSVD_OK && problem->k > 0) {
         ret = tsvdi_host_for_each(workers, chunks, solve_chunk, &job);
     }
-    for (int i = 0; i < workers && ret == TSVD_OK && plan.backend->arrive != NULL; i++) {
+    for (int i = 0; i < workers && ret == TSVD_OK && plan.backend->finish_downloads != NULL; i++) {
         ret = arrive(&job.worker[i]);
     }
     collect(job.worker, ready, ret, info, error);

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "cpu/dc/run.h"
+#include "cpu/dc/dc_run.h"
 
 enum {
     /* AUTO took 0.57, 0.39, 0.40 and 0.36 of the time of divide and conquer for all vectors of the

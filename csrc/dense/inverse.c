@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "dense/call.h"
+#include "dense/dense_call.h"
 
 tsvd_status
 tsvdi_inverse_plan_call(const struct dense_problem *p, int refine, tsvd_plan *plan,
@@ -102,7 +102,7 @@ tsvdi_inverse(const struct dense_problem *p, int refine, tsvd_inverse_info *info
         TSVD_TRY(judge(&ctx, &found));
         TSVD_TRY(tsvdi_check(&ctx, 1));
     }
-    TSVD_TRY(backend->arrive != NULL ? backend->arrive(&ctx) : TSVD_OK);
+    TSVD_TRY(backend->finish_downloads != NULL ? backend->finish_downloads(&ctx) : TSVD_OK);
     info->rcond = found.rcond;
     info->matrix = found.matrix;
     if (found.matrix < 0 && found.nonfinite < INT64_MAX) {

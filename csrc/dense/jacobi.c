@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "dense/call.h"
+#include "dense/dense_call.h"
 #include "math/jacobi.h"
 
 /* Refuses what the method or the handle does not offer. */
@@ -54,7 +54,7 @@ start_options(const struct dense_problem *p)
 
 /* Adds the workspace of that SVD to the plan. */
 static tsvd_status
-plan_start(const struct dense_problem *p, int64_t n, tsvd_plan *told, tsvd_error *error)
+plan_start(const struct dense_problem *p, int64_t n, tsvd_plan *reported, tsvd_error *error)
 {
     struct dense_problem start = shape_start(p, n);
     const tsvd_options options = start_options(p);
@@ -63,46 +63,47 @@ plan_start(const struct dense_problem *p, int64_t n, tsvd_plan *told, tsvd_error
 
     start.b.options = &options;
     TSVD_TRY(tsvdi_dense_plan_call(&start, 0, &plan, error));
-    told->needs_blas |= plan.told.needs_blas;
-    told->host_bytes = bytes_add(told->host_bytes, plan.told.host_bytes);
-    told->device_bytes = bytes_add(told->device_bytes, plan.told.device_bytes);
+    reported->needs_blas |= plan.reported.needs_blas;
+    reported->host_bytes = bytes_add(reported->host_bytes, plan.reported.host_bytes);
+    reported->device_bytes = bytes_add(reported->device_bytes, plan.reported.device_bytes);
 out:
     return ret;
 }
 
 tsvd_status
-tsvdi_jacobi_plan(const struct dense_problem *p, tsvd_plan *told, tsvd_error *error)
+tsvdi_jacobi_plan(const struct dense_problem *p, tsvd_plan *reported, tsvd_error *error)
 {
     const struct backend *backend = tsvdi_backend_of(p->b.handle);
     struct bytes bytes;
     int64_t most, order;
     tsvd_status ret = TSVD_OK;
 
-    memset(told, 0, sizeof *told);
-    told->method = TSVD_METHOD_JACOBI;
-    told->n = p->b.n;
-    told->count = p->b.k;
-    told->matrices = p->b.matrices;
-    TSVD_TRY(check_call(p, &told->needs_blas, error));
+    memset(reported, 0, sizeof *reported);
+    reported->method = TSVD_METHOD_JACOBI;
+    reported->n = p->b.n;
+    reported->count = p->b.k;
+    reported->matrices = p->b.matrices;
+    TSVD_TRY(check_call(p, &reported->needs_blas, error));
     if (p->b.too_large) {
-        told->result_bytes = told->host_bytes = BYTES_TOO_MANY;
-        told->device_bytes = backend->takes_blas ? 0 : BYTES_TOO_MANY;
+        reported->result_bytes = reported->host_bytes = BYTES_TOO_MANY;
+        reported->device_bytes = backend->takes_blas ? 0 : BYTES_TOO_MANY;
         goto out;
     }
-    told->result_bytes = tsvdi_dense_result_bytes(p);
+    reported->result_bytes = tsvdi_dense_result_bytes(p);
     if (p->b.matrices > 0) { /* an empty one may have any shape */
         most = backend->jacobi->chunk_most(p);
-        told->chunk = most < p->b.matrices ? most : p->b.matrices;
+        reported->chunk = most < p->b.matrices ? most : p->b.matrices;
     }
-    told->threads = tsvdi_host_threads_for(p->b.handle->threads, INT64_MAX);
-    told->workers = 1;
-    if (told->chunk > 0) {
-        bytes = backend->jacobi->bytes(p, told->chunk);
-        told->host_bytes = bytes_add(bytes.host, bytes_of(told->chunk, sizeof(struct jacobi_made)));
-        told->device_bytes = bytes.device;
+    reported->threads = tsvdi_host_threads_for(p->b.handle->threads, INT64_MAX);
+    reported->workers = 1;
+    if (reported->chunk > 0) {
+        bytes = backend->jacobi->bytes(p, reported->chunk);
+        reported->host_bytes =
+            bytes_add(bytes.host, bytes_of(reported->chunk, sizeof(struct jacobi_outcome)));
+        reported->device_bytes = bytes.device;
         order = backend->jacobi->start_order(p);
         if (order > 0) {
-            TSVD_TRY(plan_start(p, order, told, error));
+            TSVD_TRY(plan_start(p, order, reported, error));
         }
     }
 out:
@@ -114,7 +115,7 @@ static tsvd_status
 look_at(struct tsvd_context *ctx, const struct jacobi_job *job, tsvd_info *info)
 {
     for (int64_t i = 0; i < job->count; i++) {
-        const struct jacobi_made *made = &job->made[i];
+        const struct jacobi_outcome *made = &job->made[i];
 
         info->sweeps += made->sweeps;
         info->rotations += made->rotations;
@@ -160,26 +161,27 @@ tsvdi_jacobi_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_erro
     const double clock = tsvdi_host_seconds();
     struct tsvd_context ctx = tsvdi_dense_context(problem, error);
     struct jacobi_job job;
-    tsvd_plan told;
+    tsvd_plan reported;
     tsvd_status ret = TSVD_OK;
 
     memset(&job, 0, sizeof job);
     info->method = TSVD_METHOD_JACOBI;
-    TSVD_TRY(tsvdi_jacobi_plan(problem, &told, error));
-    if (told.host_bytes == BYTES_TOO_MANY || told.device_bytes == BYTES_TOO_MANY) {
+    TSVD_TRY(tsvdi_jacobi_plan(problem, &reported, error));
+    if (reported.host_bytes == BYTES_TOO_MANY || reported.device_bytes == BYTES_TOO_MANY) {
         TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", problem->b.n));
     }
-    if (told.chunk == 0) {
+    if (reported.chunk == 0) {
         goto out;
     }
     job.problem = problem;
-    job.count = told.chunk;
+    job.count = reported.chunk;
     job.most_sweeps = ctx.options->max_sweeps > 0 ? ctx.options->max_sweeps : JACOBI_SWEEPS;
-    TSVD_TRY(tsvdi_alloc(&ctx, bytes_of(told.chunk, sizeof *job.made), (void **)&job.made));
+    TSVD_TRY(tsvdi_alloc(&ctx, bytes_of(reported.chunk, sizeof *job.made), (void **)&job.made));
     TSVD_TRY(backend->jacobi->begin(&ctx, &job));
-    for (int64_t begin = 0; begin < matrices; begin += told.chunk) {
+    for (int64_t begin = 0; begin < matrices; begin += reported.chunk) {
         job.begin = ctx.index = begin;
-        job.count = ctx.count = matrices - begin < told.chunk ? matrices - begin : told.chunk;
+        job.count = ctx.count =
+            matrices - begin < reported.chunk ? matrices - begin : reported.chunk;
         TSVD_TRY(tsvdi_check(&ctx, 0));
         job.start = shape_start(problem, 0);
         TSVD_TRY(backend->jacobi->prepare(&ctx, &job));
@@ -190,7 +192,7 @@ tsvdi_jacobi_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_erro
         TSVD_TRY(look_at(&ctx, &job, info));
         TSVD_TRY(tsvdi_check(&ctx, 1));
     }
-    TSVD_TRY(backend->arrive != NULL ? backend->arrive(&ctx) : TSVD_OK);
+    TSVD_TRY(backend->finish_downloads != NULL ? backend->finish_downloads(&ctx) : TSVD_OK);
     info->seconds_iterate = tsvdi_host_seconds() - clock;
 out:
     if (job.made != NULL) {

@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "bidiag/call.h"
-#include "dense/call.h"
+#include "bidiag/bidiag_call.h"
+#include "dense/dense_call.h"
 #include "host/blas.h"
 
 tsvd_status
@@ -60,32 +60,33 @@ tsvdi_dense_plan_call(const struct dense_problem *p, int all, struct dense_plan 
     plan->problem = p;
     plan->keep = all ? KEEP_ALL : p->b.vectors ? KEEP_VECTORS : KEEP_VALUES;
     memset(&inner, 0, sizeof inner);
-    TSVD_TRY(tsvdi_dense_allowed(p, &plan->told.needs_blas, error));
+    TSVD_TRY(tsvdi_dense_allowed(p, &plan->reported.needs_blas, error));
     plan->ops = tsvdi_backend_of(p->b.handle)->dense;
     if (p->b.too_large) {
-        plan->told.result_bytes = plan->told.host_bytes = plan->told.device_bytes = BYTES_TOO_MANY;
+        plan->reported.result_bytes = plan->reported.host_bytes = plan->reported.device_bytes =
+            BYTES_TOO_MANY;
         goto out;
     }
-    plan->tall = p->b.n > 0 && (double)longer >= plan->ops->tall_ratio * (double)p->b.n;
+    plan->qr_first = p->b.n > 0 && (double)longer >= plan->ops->qr_ratio * (double)p->b.n;
     most = all || p->b.n == 0 || p->b.matrices == 0
                ? p->b.matrices
-               : plan->ops->chunk_most(p, plan->tall, plan->keep);
+               : plan->ops->chunk_most(p, plan->qr_first, plan->keep);
     most = most < p->b.matrices ? most : p->b.matrices;
     /* with eps the bidiagonal matrices of a chunk are solved one by one */
     chunk.matrices = most > 1 && p->b.options->eps > 0 ? 1 : most;
     chunk.batch_ndim = 1;
     chunk.batch_shape[0] = chunk.matrices;
     TSVD_TRY(tsvdi_plan_call(&chunk, &inner, error));
-    inner.told.needs_blas |= plan->told.needs_blas;
-    plan->told = inner.told;
-    plan->told.chunk = most;
-    plan->told.matrices = p->b.matrices;
-    plan->told.result_bytes = tsvdi_dense_result_bytes(p);
+    inner.reported.needs_blas |= plan->reported.needs_blas;
+    plan->reported = inner.reported;
+    plan->reported.chunk = most;
+    plan->reported.matrices = p->b.matrices;
+    plan->reported.result_bytes = tsvdi_dense_result_bytes(p);
     if (most > 0) {
-        own = plan->ops->bytes(p, most, plan->tall, plan->keep);
+        own = plan->ops->bytes(p, most, plan->qr_first, plan->keep);
     }
-    plan->told.host_bytes = bytes_add(plan->told.host_bytes, own.host);
-    plan->told.device_bytes = bytes_add(plan->told.device_bytes, own.device);
+    plan->reported.host_bytes = bytes_add(plan->reported.host_bytes, own.host);
+    plan->reported.device_bytes = bytes_add(plan->reported.device_bytes, own.device);
 out:
     return ret;
 }

@@ -1,9 +1,9 @@
 /*
  * What the numerical core of a precision offers to the entry points.
  */
-#include "bidiag/call.h"
+#include "bidiag/bidiag_call.h"
 #include "bidiag/methods.h"
-#include "dense/call.h"
+#include "dense/dense_call.h"
 
 static const char *
 name_of(tsvd_method method)
@@ -17,34 +17,34 @@ name_of(tsvd_method method)
 }
 
 static tsvd_status
-tell_plan(const struct svd_problem *problem, tsvd_plan *told, tsvd_error *error)
+report_plan(const struct svd_problem *problem, tsvd_plan *reported, tsvd_error *error)
 {
     struct svd_plan plan;
     tsvd_status ret = tsvdi_plan_call(problem, &plan, error);
 
-    *told = plan.told;
+    *reported = plan.reported;
     return ret;
 }
 
 static tsvd_status
-tell_dense_plan(const struct dense_problem *problem, tsvd_plan *told, tsvd_error *error)
+report_dense_plan(const struct dense_problem *problem, tsvd_plan *reported, tsvd_error *error)
 {
     struct dense_plan plan;
     tsvd_status ret;
 
     if (problem->b.options->method == TSVD_METHOD_JACOBI) {
-        return tsvdi_jacobi_plan(problem, told, error);
+        return tsvdi_jacobi_plan(problem, reported, error);
     }
     ret = tsvdi_dense_plan_call(problem, 0, &plan, error);
-    *told = plan.told;
+    *reported = plan.reported;
     return ret;
 }
 
 const struct precision tsvdi_precision = {
-    .plan = tell_plan,
+    .plan = report_plan,
     .svd = tsvdi_svd,
     .select = tsvdi_select,
-    .dense_plan = tell_dense_plan,
+    .dense_plan = report_dense_plan,
     .dense_svd = tsvdi_dense_svd,
     .reduce_begin = tsvdi_reduction_begin,
     .reduce_restore = tsvdi_reduction_restore,

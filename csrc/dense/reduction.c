@@ -9,8 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "bidiag/call.h"
-#include "dense/call.h"
+#include "bidiag/bidiag_call.h"
+#include "dense/dense_call.h"
 
 /* Begins a call on a reduction that is kept. */
 static struct tsvd_context *
@@ -20,7 +20,7 @@ begin_call(struct dense_call *call, struct host_environment *outer, tsvd_error *
 
     call->problem.b.outer = outer;
     ctx->error = error;
-    ctx->done = ctx->told = 0;
+    ctx->done = ctx->progress = 0;
     return ctx;
 }
 
@@ -294,7 +294,7 @@ tsvdi_reduction_svd(struct dense_call *call, const struct dense_problem *problem
     if (problem->b.matrices > 0 && (problem->b.k > 0 || problem->full)) {
         TSVD_TRY(tsvdi_dense_solve(call, info));
     }
-    TSVD_TRY(tsvdi_dense_arrive(call));
+    TSVD_TRY(tsvdi_dense_finish_downloads(call));
 out:
     call->options.check = NULL; /* it was this call's */
     return ret;

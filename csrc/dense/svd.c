@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "bidiag/call.h"
-#include "dense/call.h"
+#include "bidiag/bidiag_call.h"
+#include "dense/dense_call.h"
 
 /* Runs in the caller's floating-point environment, as every options.check does. */
 int
@@ -15,10 +15,10 @@ tsvdi_dense_check_inner(void *arg, double done)
     const struct inner_check *inner = arg;
     struct tsvd_context *ctx = inner->ctx;
     const double share = inner->from + (inner->to - inner->from) * done;
-    const double told = ((double)ctx->index + share * (double)ctx->count) / (double)ctx->total;
+    const double progress = ((double)ctx->index + share * (double)ctx->count) / (double)ctx->total;
 
-    ctx->told = told > ctx->told ? told : ctx->told;
-    return inner->options->check(inner->options->check_arg, ctx->told);
+    ctx->progress = progress > ctx->progress ? progress : ctx->progress;
+    return inner->options->check(inner->options->check_arg, ctx->progress);
 }
 
 struct tsvd_context
@@ -52,13 +52,13 @@ tsvdi_dense_begin(const struct dense_problem *problem, int all, struct dense_cal
     call->problem.b.options = &call->options;
     *ctx = tsvdi_dense_context(&call->problem, error);
     TSVD_TRY(tsvdi_dense_plan_call(&call->problem, all, &call->plan, error));
-    if (call->plan.told.host_bytes == BYTES_TOO_MANY ||
-        call->plan.told.device_bytes == BYTES_TOO_MANY) {
+    if (call->plan.reported.host_bytes == BYTES_TOO_MANY ||
+        call->plan.reported.device_bytes == BYTES_TOO_MANY) {
         TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", problem->b.n));
     }
     job->problem = &call->problem;
-    job->count = call->plan.told.chunk;
-    job->tall = call->plan.tall;
+    job->count = call->plan.reported.chunk;
+    job->qr_first = call->plan.qr_first;
     job->keep = call->plan.keep;
     if (job->count == 0) {
         goto out;
@@ -196,7 +196,7 @@ tsvdi_dense_solve(struct dense_call *call, tsvd_info *info)
     tsvd_status ret = TSVD_OK;
     double clock;
 
-    TSVD_TRY(call->plan.ops->room(ctx, &call->job));
+    TSVD_TRY(call->plan.ops->reserve(ctx, &call->job));
     if (call->problem.b.k > 0) {
         TSVD_TRY(solve_bidiagonal(call, info));
     }
@@ -210,11 +210,11 @@ out:
 }
 
 tsvd_status
-tsvdi_dense_arrive(struct dense_call *call)
+tsvdi_dense_finish_downloads(struct dense_call *call)
 {
     const struct backend *backend = tsvdi_backend_of(call->problem.b.handle);
 
-    return backend->arrive != NULL ? backend->arrive(&call->ctx) : TSVD_OK;
+    return backend->finish_downloads != NULL ? backend->finish_downloads(&call->ctx) : TSVD_OK;
 }
 
 tsvd_status
@@ -228,8 +228,8 @@ tsvdi_dense_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error
         return tsvdi_jacobi_svd(problem, info, error);
     }
     TSVD_TRY(tsvdi_dense_begin(problem, 0, &call, error));
-    info->method = call.plan.told.method;
-    chunk = call.plan.told.chunk;
+    info->method = call.plan.reported.method;
+    chunk = call.plan.reported.chunk;
     for (int64_t begin = 0; begin < matrices; begin += chunk) {
         call.job.begin = begin;
         call.job.count = matrices - begin < chunk ? matrices - begin : chunk;
@@ -238,7 +238,7 @@ tsvdi_dense_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error
             TSVD_TRY(tsvdi_dense_solve(&call, info));
         }
     }
-    TSVD_TRY(tsvdi_dense_arrive(&call));
+    TSVD_TRY(tsvdi_dense_finish_downloads(&call));
 out:
     tsvdi_dense_end(&call);
     return ret;

@@ -8,7 +8,7 @@
  * of all values, has confirmed it.
  *
  * The two searches that use these rules differ, since the hardware does.  A CPU counts at a few
- * shifts at once: cpu/values.c halves brackets, each at one shift.  A GPU counts at thousands of
+ * shifts at once: cpu/values/values.c halves brackets, each at one shift.  A GPU counts at thousands of
  * shifts in the time of one, more than there are brackets: multisection.h cuts each at several
  * points in a round, and guesses where the value lies.
  *

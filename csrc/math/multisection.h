@@ -182,32 +182,32 @@ bracket_cut(const struct bracket *b, int64_t each, struct bracket_range range)
     cut.step = (cut.high - cut.low) / steps;
     cut.rest = (cut.high - cut.low) % steps;
     if (b->spread >= 0 && cut.high - cut.low > cut.points + 1) {
-        const int64_t room_below = b->guess - cut.low, room_above = cut.high - 1 - b->guess;
+        const int64_t space_below = b->guess - cut.low, space_above = cut.high - 1 - b->guess;
 
         cut.guess = b->guess;
         cut.spread = b->spread;
-        cut.below = (cut.points + (room_below > room_above)) / 2;
-        cut.below = bracket_min(bracket_max(cut.below, cut.points - room_above), room_below);
+        cut.below = (cut.points + (space_below > space_above)) / 2;
+        cut.below = bracket_min(bracket_max(cut.below, cut.points - space_above), space_below);
     }
     return cut;
 }
 
 /* How far point j of `points` on one side of a guess lies from it; point 0 is the nearest.  There
-   are `room` places up to the end.  The inner half of the points is spread evenly as far as the
+   are `space` places up to the end.  The inner half of the points is spread evenly as far as the
    guess may be off.  The others form a geometric sequence up to the end. */
 TSVD_HD int64_t
-bracket_distance(int64_t spread, int64_t j, int64_t points, int64_t room)
+bracket_distance(int64_t spread, int64_t j, int64_t points, int64_t space)
 {
     const int64_t inner = (points + 1) / 2;
-    const int64_t far = bracket_min(bracket_max(spread, inner - 1), room - 1);
+    const int64_t far = bracket_min(bracket_max(spread, inner - 1), space - 1);
 
-    if (room <= points) {
+    if (space <= points) {
         return j;
     }
     if (j < inner) {
         return inner == 1 ? far : (int64_t)((double)far / (double)(inner - 1) * (double)j);
     }
-    return far + (int64_t)(exp2(log2((double)(room - far)) * (double)(j - inner + 1) /
+    return far + (int64_t)(exp2(log2((double)(space - far)) * (double)(j - inner + 1) /
                                 (double)(points - inner + 1)));
 }
 

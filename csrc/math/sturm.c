@@ -35,8 +35,8 @@ tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct 
 {
     struct sturm_chunk *chunk = work;
     real_int *twos = (real_int *)(chunk + 2 * n);
-    real *wide_square = (real *)(twos + 2 * n), *wide_rest = wide_square + 2 * n;
-    real *wide_inverse = wide_rest + 2 * n, *square = wide_inverse + 2 * n;
+    real *extended_square = (real *)(twos + 2 * n), *extended_rest = extended_square + 2 * n;
+    real *extended_inverse = extended_rest + 2 * n, *square = extended_inverse + 2 * n;
     real *square_rest = square + 2 * n;
     real largest = 0, bound = 0, before = 0;
     real_int scale, loss = 0, gain = 0;
@@ -62,15 +62,16 @@ tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct 
             }
             continue;
         }
-        wide_square[entries] = sturm_wide_square(b, &wide_rest[entries], &twos[entries]);
-        wide_inverse[entries] = 1 / wide_square[entries];
+        extended_square[entries] =
+            sturm_extended_square(b, &extended_rest[entries], &twos[entries]);
+        extended_inverse[entries] = 1 / extended_square[entries];
         /* |r| shrinks by b^2/8 at most and grows eightfold at most, sigma and b below 4. */
         below = 2 * scale - twos[entries];
         if (below + 3 > STURM_BUDGET) {
             plain = 0;
         } else {
-            square[entries] = wide_square[entries] * r_pow2((int)-below);
-            square_rest[entries] = wide_rest[entries] * r_pow2((int)-below);
+            square[entries] = extended_square[entries] * r_pow2((int)-below);
+            square_rest[entries] = extended_rest[entries] * r_pow2((int)-below);
             loss += below + 3;
             gain += 3;
             if (loss > STURM_BUDGET || gain > STURM_BUDGET) {
@@ -90,10 +91,10 @@ tsvdi_sturm_prepare(int64_t n, const real *d, const real *e, void *work, struct 
     matrix->chunk = chunk;
     matrix->square = square;
     matrix->square_rest = square_rest;
-    matrix->wide_square = wide_square;
-    matrix->wide_rest = wide_rest;
-    matrix->wide_inverse = wide_inverse;
-    matrix->wide_twos = twos;
+    matrix->extended_square = extended_square;
+    matrix->extended_rest = extended_rest;
+    matrix->extended_inverse = extended_inverse;
+    matrix->extended_twos = twos;
     matrix->scale_down[0] = r_pow2((int)(-scale / 2));
     matrix->scale_down[1] = r_pow2((int)(-(scale - scale / 2)));
     matrix->plain_from =

@@ -18,7 +18,7 @@
  *            back to size one at the end of each chunk of entries.  It is for sigma and b within a
  *            limited range of exponents.
  *   twofold  the same in twice the digits.  It takes four times as long.
- *   wide     y_k = r_k / (sigma r_{k-1}) = 1 - (b/sigma)^2 / y_{k-1} in twice the digits, with
+ *   extended y_k = r_k / (sigma r_{k-1}) = 1 - (b/sigma)^2 / y_{k-1} in twice the digits, with
  *            mantissas and exponents kept apart.  It is right for every finite input, however
  *            graded, and takes about ten times as long.
  *
@@ -42,23 +42,23 @@ struct sturm {
     int64_t entries; /* non-zero b_k */
     int64_t chunks;
     const struct sturm_chunk *chunk;
-    const real *square;        /* [entries] (b_k 2^-scale)^2, for the plain and twofold forms */
-    const real *square_rest;   /* [entries] what the rounding of `square` left */
-    const real *wide_square;   /* [entries] square of the mantissa of b_k, in [1, 4) */
-    const real *wide_rest;     /* [entries] what the rounding of `wide_square` left */
-    const real *wide_inverse;  /* [entries] 1 / wide_square */
-    const real_int *wide_twos; /* [entries] twice the exponent of b_k */
-    real scale_down[2];        /* their product is 2^-scale, which brings the largest |b_k| into
+    const real *square;            /* [entries] (b_k 2^-scale)^2, for the plain and twofold forms */
+    const real *square_rest;       /* [entries] what the rounding of `square` left */
+    const real *extended_square;   /* [entries] square of the mantissa of b_k, in [1, 4) */
+    const real *extended_rest;     /* [entries] what the rounding of `extended_square` left */
+    const real *extended_inverse;  /* [entries] 1 / extended_square */
+    const real_int *extended_twos; /* [entries] twice the exponent of b_k */
+    real scale_down[2];            /* their product is 2^-scale, which brings the largest |b_k| into
                                   [1, 2) */
-    real plain_from;           /* the plain form is right for sigma >= this; infinity: for none */
-    real_int top;              /* bits above those of every singular value */
+    real plain_from; /* the plain form is right for sigma >= this; infinity: for none */
+    real_int top;    /* bits above those of every singular value */
 };
 
 /* A chunk of the plain form may lose or gain this many powers of two.  sigma and b^2 may be that
    small.  Three times this stays within the exponents of real. */
 #define STURM_BUDGET (TSVD_SINGLE ? 32 : 320)
 
-/* From this |exponent| on, one of the two terms of the wide form is negligible. */
+/* From this |exponent| on, one of the two terms of the extended form is negligible. */
 #define STURM_CLAMP (TSVD_SINGLE ? 60 : 120)
 
 /* The magnitude of entry k of the off-diagonal d1, e1, d2, ..., dn; 0 from 2n - 1 on. */
@@ -199,18 +199,18 @@ sturm_twofold_restart(num sigma, real size, struct sturm_twofold *y, num_small *
     *y = sturm_twofold_start(sigma, size);
 }
 
-/* y of the wide form, (mantissa + rest) 2^exponent. */
-struct sturm_wide {
+/* y of the extended form, (mantissa + rest) 2^exponent. */
+struct sturm_extended {
     num mantissa, rest; /* |mantissa| in [1, 2); the rest lies below its last place */
     num_small exponent;
     num sigma_square, sigma_rest; /* the square of sigma's mantissa, in two parts */
     num_small sigma_twos;         /* twice sigma's exponent */
 };
 
-/* A number as the wide form takes it: returns the square of its mantissa, in [1, 4).  *rest: what
+/* A number as the extended form takes it: returns the square of its mantissa, in [1, 4).  *rest: what
    the rounding of that left; *twos: twice the exponent. */
 TSVD_HD real
-sturm_wide_square(real b, real *rest, real_int *twos)
+sturm_extended_square(real b, real *rest, real_int *twos)
 {
     real_int exponent;
     const real mantissa = r_split(b, &exponent), square = mantissa * mantissa;
@@ -220,26 +220,26 @@ sturm_wide_square(real b, real *rest, real_int *twos)
     return square;
 }
 
-/* The shift that counts as x (r_shift()), as sturm_wide_square() gives numbers. */
+/* The shift that counts as x (r_shift()), as sturm_extended_square() gives numbers. */
 TSVD_HD real
-sturm_wide_shift(real x, real *rest, real_int *twos)
+sturm_extended_shift(real x, real *rest, real_int *twos)
 {
     int twice;
-    const real square = sturm_wide_square(r_shift(x, &twice), rest, twos);
+    const real square = sturm_extended_square(r_shift(x, &twice), rest, twos);
 
     *twos += 2 * twice;
     return square;
 }
 
 /*
- * One entry of the wide form.  The arithmetic carries twice the digits of real.  In single digits
+ * One entry of the extended form.  The arithmetic carries twice the digits of real.  In single digits
  * the rounding errors of repeated entries would add up instead of averaging out.  A zero y stands
  * for a tiny positive one: an eigenvalue at sigma itself then counts at the entry that follows, or
  * at the end of the part.
  */
 TSVD_HD void
-sturm_wide_step(real square, real rest, real inverse, real_int twos, struct sturm_wide *y,
-                num_small *above)
+sturm_extended_step(real square, real rest, real inverse, real_int twos, struct sturm_extended *y,
+                    num_small *above)
 {
     num_small power = NUM_SMALL(twos) - y->sigma_twos - y->exponent;
     num scale = num_pow2(num_small_clamp(power, -STURM_CLAMP, STURM_CLAMP));
@@ -265,7 +265,7 @@ sturm_wide_step(real square, real rest, real inverse, real_int twos, struct stur
 
 /* Starts a part: y = 1.  A zero that the part before left counts. */
 TSVD_HD void
-sturm_wide_restart(struct sturm_wide *y, num_small *above)
+sturm_extended_restart(struct sturm_extended *y, num_small *above)
 {
     *above += num_sign_bit(y->exponent + (R_BIAS - 1));
     y->exponent = y->exponent & 0;

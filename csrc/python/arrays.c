@@ -40,9 +40,9 @@ tsvdi_arrays_init(struct arrays *arrays, PyObject *module, const struct form *fo
 
 /* Refuses an array whose dtype tsvd does not take. */
 static int
-check_type(PyObject *held, const char *name)
+check_type(PyObject *owned, const char *name)
 {
-    PyArrayObject *array = (PyArrayObject *)held;
+    PyArrayObject *array = (PyArrayObject *)owned;
     const int type = PyArray_TYPE(array);
 
     if (type != NPY_DOUBLE && type != NPY_FLOAT && !PyTypeNum_ISINTEGER(type) &&
@@ -61,13 +61,13 @@ numpy_type(const struct arrays *arrays)
     return arrays->dtype == TSVD_FLOAT32 ? NPY_FLOAT : NPY_DOUBLE;
 }
 
-/* Whether the core cannot read the array as it is.  Then *held becomes a view of it that only this
+/* Whether the core cannot read the array as it is.  Then *owned becomes a view of it that only this
    call holds, so that no other thread changes its shape before it is converted.  Returns -1 on
    failure. */
 static int
-must_convert(PyObject **held, int type)
+must_convert(PyObject **owned, int type)
 {
-    PyArrayObject *array = (PyArrayObject *)*held;
+    PyArrayObject *array = (PyArrayObject *)*owned;
     PyObject *view;
 
     if (PyArray_TYPE(array) == type && PyArray_ISBEHAVED_RO(array)) {
@@ -77,7 +77,7 @@ must_convert(PyObject **held, int type)
     if (view == NULL) {
         return -1;
     }
-    Py_SETREF(*held, view);
+    Py_SETREF(*owned, view);
     return 1;
 }
 
@@ -151,18 +151,18 @@ tsvdi_arrays_take(struct arrays *arrays, PyObject *const *input)
 
 /* Replaces a view by an aligned array of the dtype of the call in native byte order. */
 static int
-convert(const struct arrays *arrays, PyObject **held, tsvd_array *core)
+convert(const struct arrays *arrays, PyObject **owned, tsvd_array *core)
 {
     PyObject *converted =
-        PyArray_FromArray((PyArrayObject *)*held, PyArray_DescrFromType(numpy_type(arrays)),
+        PyArray_FromArray((PyArrayObject *)*owned, PyArray_DescrFromType(numpy_type(arrays)),
                           NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_ENSUREARRAY);
 
     if (converted == NULL) {
         raise_memory("a converted copy of the input",
-                     (uint64_t)PyArray_SIZE((PyArrayObject *)*held) * tsvdi_shapes_size(arrays));
+                     (uint64_t)PyArray_SIZE((PyArrayObject *)*owned) * tsvdi_shapes_size(arrays));
         return -1;
     }
-    Py_SETREF(*held, converted);
+    Py_SETREF(*owned, converted);
     describe(arrays, (PyArrayObject *)converted, core);
     return 0;
 }

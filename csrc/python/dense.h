@@ -4,7 +4,7 @@
 #ifndef TSVDI_MODULE_DENSE_H
 #define TSVDI_MODULE_DENSE_H
 
-#include "python/call.h"
+#include "python/python_call.h"
 
 /* The plan of a call for dense matrices. */
 tsvd_status tsvdi_dense_call_plan(const struct call *call, tsvd_plan *plan, tsvd_error *error);

@@ -97,7 +97,7 @@ is_aligned(const borrowed *b)
 /* Replaces an array that the core cannot read by a copy that its library makes, of floats of `bits`
    bits; 0: 64, or as many as the library has. */
 static int
-convert(PyObject **held, PyObject *module, const char *name, tsvd_handle *handle, int device,
+convert(PyObject **owned, PyObject *module, const char *name, tsvd_handle *handle, int device,
         PyObject *array, int bits)
 {
     const char *dtype = bits == 32 ? "float32" : "float64";
@@ -115,26 +115,26 @@ convert(PyObject **held, PyObject *module, const char *name, tsvd_handle *handle
     if (b == NULL) {
         return -1;
     }
-    Py_XSETREF(*held, b);
+    Py_XSETREF(*owned, b);
     return 0;
 }
 
 /* Borrows an array of the input. */
 static int
-take_input(PyObject **held, PyObject *module, const char *name, tsvd_handle *handle, int device,
+take_input(PyObject **owned, PyObject *module, const char *name, tsvd_handle *handle, int device,
            PyObject *array)
 {
     const borrowed *b;
 
-    *held = borrow_array(module, name, handle, device, array);
-    b = (const borrowed *)*held;
+    *owned = borrow_array(module, name, handle, device, array);
+    b = (const borrowed *)*owned;
     if (b == NULL) {
         return -1;
     }
     if (!tsvdi_is_float(b->dtype)) {
-        return convert(held, module, name, handle, device, array, 0);
+        return convert(owned, module, name, handle, device, array, 0);
     }
-    return is_aligned(b) ? 0 : convert(held, module, name, handle, device, array, b->dtype.bits);
+    return is_aligned(b) ? 0 : convert(owned, module, name, handle, device, array, b->dtype.bits);
 }
 
 int

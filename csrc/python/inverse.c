@@ -1,7 +1,7 @@
 /*
  * tsvd._core: inv(), inverses of dense matrices.
  */
-#include "python/call.h"
+#include "python/python_call.h"
 #include "python/shapes.h"
 
 static tsvd_status

@@ -487,7 +487,7 @@ apply(PyObject *object, PyObject *args)
 {
     reduction *self = (reduction *)object;
     struct applying applying = {.reduction = self, .options = tsvd_options_default()};
-    PyObject *x, *held = NULL, *result = NULL;
+    PyObject *x, *owned = NULL, *result = NULL;
     tsvd_error error;
     tsvd_status status;
     int right;
@@ -498,11 +498,11 @@ apply(PyObject *object, PyObject *args)
         return NULL;
     }
     if (applying.on_device) {
-        held = tsvdi_exchange_writable(&self->arrays, self->handle, "x", x, &applying.x);
+        owned = tsvdi_exchange_writable(&self->arrays, self->handle, "x", x, &applying.x);
     } else if (tsvdi_arrays_writable(&self->arrays, "x", x, &applying.x) == 0) {
-        held = Py_NewRef(x);
+        owned = Py_NewRef(x);
     }
-    if (held == NULL || check_vectors(self, right, &applying.x) < 0) {
+    if (owned == NULL || check_vectors(self, right, &applying.x) < 0) {
         goto out;
     }
     applying.side = right ? TSVD_RIGHT : TSVD_LEFT;
@@ -516,7 +516,7 @@ apply(PyObject *object, PyObject *args)
     result = Py_NewRef(Py_None);
 out:
     leave(self);
-    Py_XDECREF(held);
+    Py_XDECREF(owned);
     return result;
 }
 

@@ -1,7 +1,7 @@
 /*
  * tsvd._core: svd() and select(), for bidiagonal matrices.
  */
-#include "python/call.h"
+#include "python/python_call.h"
 #include "python/shapes.h"
 
 /* ---- svd ---- */

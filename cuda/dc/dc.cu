@@ -2,7 +2,7 @@
  * Divide and conquer on the device: the operations of the seam, and the finished vectors and
  * values.  Mirrors csrc/cpu/dc/dc.c.
  */
-#include "dc/run.h"
+#include "dc/dc_run.h"
 
 #include "runtime/blas.h"
 
@@ -13,7 +13,7 @@ enum { THREADS = 256 };
 struct cuda_dc {
     struct dc_device device;
     void *d_arrays;         /* all device arrays but x, q and g, one allocation */
-    real *d_room[2];        /* on the device, for d and e if they are on the host, */
+    real *d_workspace[2];   /* on the device, for d and e if they are on the host, */
     real_int *d_exponent;   /* and for the exponents */
     struct dc_merge *merge; /* [merges] downloaded */
     int64_t *from;          /* [k] the slots of a single matrix's wanted values, downloaded */
@@ -25,7 +25,7 @@ struct cuda_dc {
 static struct cuda_dc *
 run_of(struct dc_job *job)
 {
-    return (struct cuda_dc *)job->held;
+    return (struct cuda_dc *)job->state;
 }
 
 static struct dc_level
@@ -48,11 +48,11 @@ dc_end(struct tsvd_context *ctx, struct dc_job *job)
 
     if (run != NULL) {
         if (run->from != NULL) { /* vectors in q, after x, may be in flight */
-            tsvdi_cuda_free_sent(cuda_of(ctx), run->device.x);
+            tsvdi_cuda_free_after_downloads(cuda_of(ctx), run->device.x);
         } else {
             tsvdi_cuda_free(cuda_of(ctx), run->device.x);
         }
-        tsvdi_cuda_free_sent(cuda_of(ctx), run->d_arrays);
+        tsvdi_cuda_free_after_downloads(cuda_of(ctx), run->d_arrays);
         tsvdi_free(ctx, run->merge);
         tsvdi_free(ctx, run->from);
         if (run->begin != NULL) {
@@ -62,7 +62,7 @@ dc_end(struct tsvd_context *ctx, struct dc_job *job)
             (void)cudaEventDestroy(run->end);
         }
         tsvdi_free(ctx, run);
-        job->held = NULL;
+        job->state = NULL;
     }
 }
 
@@ -73,15 +73,15 @@ lay_out(struct cuda_dc *run, char *base)
     struct dc_device *r = &run->device;
     size_t at = (dc_lay_out(&r->slot, r->slots, base) + 255) / 256 * 256;
 
-    run->d_room[0] = cut<real>(base, &at, r->slots);
-    run->d_room[1] = cut<real>(base, &at, r->slots);
-    r->scaled_d = cut<real>(base, &at, r->slots);
-    r->scaled_e = cut<real>(base, &at, r->slots);
-    r->eps = cut<real>(base, &at, r->batch);
-    run->d_exponent = cut<real_int>(base, &at, r->batch);
-    r->tree = cut<struct dc_node>(base, &at, run->nodes);
-    r->merge = cut<struct dc_merge>(base, &at, run->merges);
-    r->failed = cut<unsigned long long>(base, &at, 1);
+    run->d_workspace[0] = carve<real>(base, &at, r->slots);
+    run->d_workspace[1] = carve<real>(base, &at, r->slots);
+    r->scaled_d = carve<real>(base, &at, r->slots);
+    r->scaled_e = carve<real>(base, &at, r->slots);
+    r->eps = carve<real>(base, &at, r->batch);
+    run->d_exponent = carve<real_int>(base, &at, r->batch);
+    r->tree = carve<struct dc_node>(base, &at, run->nodes);
+    r->merge = carve<struct dc_merge>(base, &at, run->merges);
+    r->failed = carve<unsigned long long>(base, &at, 1);
     return at;
 }
 
@@ -114,7 +114,7 @@ give_matrices(struct cuda_call *call, const struct chunk *chunk, struct cuda_dc 
     struct dc_device *r = &run->device;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(cuda_entries(call, chunk, r->slots, run->d_room, &r->d, &r->e));
+    TSVD_TRY(cuda_entries(call, chunk, r->slots, run->d_workspace, &r->d, &r->e));
     r->exponent = chunk->d_exponent;
     if (chunk->d_d == NULL) {
         r->exponent = run->d_exponent;
@@ -138,7 +138,7 @@ dc_begin(struct tsvd_context *ctx, struct dc_job *job)
 
     TSVD_TRY(tsvdi_alloc(ctx, sizeof(*run), (void **)&run));
     memset(run, 0, sizeof(*run));
-    job->held = run;
+    job->state = run;
     r = &run->device;
     r->n = job->n;
     r->batch = job->batch;
@@ -301,10 +301,10 @@ send_ranks(struct cuda_call *call, const struct dc_device *r, struct results to,
     const size_t width = (size_t)ranks * sizeof(real), row = (size_t)n * sizeof(real);
     real *d_columns = side_of(r->q, *r, LEFT) + (n - end) * r->stride;
     real *d_rows = side_of(r->q, *r, RIGHT) + (n - end) * r->stride;
-    const struct cuda_parcel left = {(char *)(to.L + begin), (const char *)d_columns, width,
-                                     (size_t)n, (size_t)r->k * sizeof(real)};
-    const struct cuda_parcel right = {(char *)(to.R + begin * n), (const char *)d_rows,
-                                      (size_t)ranks * row, 1, 0};
+    const struct cuda_transfer left = {(char *)(to.L + begin), (const char *)d_columns, width,
+                                       (size_t)n, (size_t)r->k * sizeof(real)};
+    const struct cuda_transfer right = {(char *)(to.R + begin * n), (const char *)d_rows,
+                                        (size_t)ranks * row, 1, 0};
     struct device_rows columns, rows;
     tsvd_status ret = TSVD_OK;
 
@@ -314,8 +314,8 @@ send_ranks(struct cuda_call *call, const struct dc_device *r, struct results to,
     find_rows(r, &columns, &rows);
     TSVD_TRY(tsvdi_cuda_order_rows(call, columns, rows, ranks, 1, r->slot.from + begin, NULL,
                                    r->slot.deflated, d_columns, d_rows));
-    TSVD_TRY(tsvdi_cuda_send(call, right));
-    TSVD_TRY(tsvdi_cuda_send(call, left));
+    TSVD_TRY(tsvdi_cuda_download_async(call, right));
+    TSVD_TRY(tsvdi_cuda_download_async(call, left));
 out:
     return ret;
 }
@@ -344,7 +344,7 @@ multiply_and_send(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *
     TSVD_TRY(multiply_few(call, r, level_of(job, 0), run->merge));
     TSVD_TRY(tsvdi_alloc(ctx, (size_t)r->k * sizeof(*run->from), (void **)&run->from));
     TSVD_TRY(launch_ranks(call, r));
-    TSVD_TRY(tsvdi_cuda_land(call, run->from, r->slot.from, (size_t)r->k * sizeof(*run->from)));
+    TSVD_TRY(tsvdi_cuda_download(call, run->from, r->slot.from, (size_t)r->k * sizeof(*run->from)));
     for (block.begin = all.end; rank < r->k;) {
         const int64_t before = rank;
 
@@ -387,8 +387,8 @@ multiply_level(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *job
     if (!is_large(level)) {
         return tsvdi_launch_products(call, &run->device, level, INT64_MAX, level.columns);
     }
-    TSVD_TRY(tsvdi_cuda_land(call, run->merge + at, run->device.merge + at,
-                             (size_t)level.nodes * sizeof(*run->merge)));
+    TSVD_TRY(tsvdi_cuda_download(call, run->merge + at, run->device.merge + at,
+                                 (size_t)level.nodes * sizeof(*run->merge)));
     if (level.depth == 0 && sends_blocks(ctx, job)) {
         TSVD_TRY(multiply_and_send(ctx, run, job));
         goto out;
@@ -513,7 +513,7 @@ dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
         TSVD_TRY(launch_ranks(call, r));
         TSVD_TRY(finish_vectors(call, r));
     }
-    TSVD_TRY(tsvdi_cuda_land_all(call, piece, 2));
+    TSVD_TRY(tsvdi_cuda_download_all(call, piece, 2));
     if (failed != ~0ULL) {
         job->failed = (int64_t)failed;
         return TSVD_ERR_NO_CONVERGENCE;
@@ -548,7 +548,7 @@ leaf_columns(int64_t n)
 static struct bytes
 dc_bytes(const struct svd_plan *plan)
 {
-    const int64_t n = plan->told.n, batch = plan->told.chunk;
+    const int64_t n = plan->reported.n, batch = plan->reported.chunk;
     struct bytes bytes = {sizeof(struct cuda_dc), 0};
     struct cuda_dc run;
     int levels = dc_halvings(n, leaf_columns(n));
@@ -560,14 +560,14 @@ dc_bytes(const struct svd_plan *plan)
     run.nodes = dc_nodes_above(levels + 1);
     run.merges = batch * dc_nodes_above(levels);
     bytes.host = bytes_add(bytes.host, bytes_of(run.merges, sizeof(struct dc_merge)));
-    bytes.host = bytes_add(bytes.host, bytes_of(plan->told.count, sizeof(int64_t)));
+    bytes.host = bytes_add(bytes.host, bytes_of(plan->reported.count, sizeof(int64_t)));
     /* What is in flight to the host keeps its memory while the next chunk is computed: the values,
        and where a chunk is one matrix the vectors in q. */
     bytes.device = bytes_of((levels == 0 ? 1 : 2) * (int64_t)SIDES,
                             bytes_of(run.device.slots, (uint64_t)device_stride(n) * sizeof(real)));
-    bytes.device = bytes_of(batch == 1 && plan->told.matrices > 1 ? 2 : 1, bytes.device);
-    bytes.device =
-        bytes_add(bytes.device, bytes_of(batch < plan->told.matrices ? 2 : 1, lay_out(&run, NULL)));
+    bytes.device = bytes_of(batch == 1 && plan->reported.matrices > 1 ? 2 : 1, bytes.device);
+    bytes.device = bytes_add(
+        bytes.device, bytes_of(batch < plan->reported.matrices ? 2 : 1, lay_out(&run, NULL)));
     bytes.device = bytes_add(bytes.device, tsvdi_cuda_leaf_bytes(batch << levels));
     return bytes;
 }

@@ -6,7 +6,7 @@
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
 
-#include "dc/run.h"
+#include "dc/dc_run.h"
 
 typedef cub::BlockScan<uint64_t, MERGE_THREADS> block_scan;
 typedef cub::BlockReduce<real, MERGE_THREADS> block_reduce;

@@ -3,8 +3,8 @@
  * both sides in one place.  Memory limits the log, and a half tangent (math/rotation.h) is a
  * rotation in one number.  Must be included before anything that includes math/qr_sweep.h.
  */
-#ifndef TSVDI_CUDA_HALF_TANGENTS_H
-#define TSVDI_CUDA_HALF_TANGENTS_H
+#ifndef TSVDI_CUDA_DC_HALF_TANGENTS_H
+#define TSVDI_CUDA_DC_HALF_TANGENTS_H
 
 #ifdef TSVDI_QR_SWEEP_H
 #error "include dc/half_tangents.h before math/qr_sweep.h"

@@ -8,13 +8,13 @@
  * The warp holds the vectors of both sides in registers.  A lane has one or two columns of one
  * side.
  */
-#ifndef TSVDI_CUDA_LEAF_LOG_H
-#define TSVDI_CUDA_LEAF_LOG_H
+#ifndef TSVDI_CUDA_DC_LEAF_LOG_H
+#define TSVDI_CUDA_DC_LEAF_LOG_H
 
 /* This must come before all that includes math/qr_sweep.h. */
 #include "dc/half_tangents.h"
 
-#include "dc/run.h"
+#include "dc/dc_run.h"
 
 enum { SHORT_BITS = 5 };
 

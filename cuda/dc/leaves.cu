@@ -154,9 +154,9 @@ lay_out(struct leaf_log *log, int64_t leaves, char *base)
 {
     size_t at = 0;
 
-    log->turn = cut<struct half_tangents>(base, &at, leaves * log->turns);
-    log->sweep = cut<uint16_t>(base, &at, leaves * log->sweeps);
-    log->end = cut<struct leaf_end>(base, &at, leaves);
+    log->turn = carve<struct half_tangents>(base, &at, leaves * log->turns);
+    log->sweep = carve<uint16_t>(base, &at, leaves * log->sweeps);
+    log->end = carve<struct leaf_end>(base, &at, leaves);
     return at;
 }
 
@@ -180,13 +180,13 @@ static struct leaf_chunks
 cut_leaves(const struct cuda_call *call, struct dc_level level, int turns, int sweeps,
            int64_t bound)
 {
-    const size_t room = (size_t)LEAF_LOG_MIB << 20;
+    const size_t most_bytes = (size_t)LEAF_LOG_MIB << 20;
     const int64_t warps = (int64_t)call->multiprocessors * LEAF_WARPS;
     struct leaf_chunks chunks = {};
     int64_t most, share;
 
     chunks.log[0] = {(int)level.columns, turns, sweeps, NULL, NULL, NULL, NULL, NULL};
-    most = (int64_t)(room / lay_out(&chunks.log[0], 1, NULL));
+    most = (int64_t)(most_bytes / lay_out(&chunks.log[0], 1, NULL));
     most = most < bound ? most : bound;
     chunks.leaves = level.nodes;
     chunks.count = (level.nodes + most - 1) / most;
@@ -206,11 +206,11 @@ alloc_logs(struct cuda_call *call, struct leaf_chunks *chunks)
     size_t lists = 0, at = 0;
     tsvd_status ret = TSVD_OK;
 
-    (void)cut<struct straggler>(NULL, &lists, logs * chunks->each);
-    (void)cut<unsigned>(NULL, &lists, logs);
+    (void)carve<struct straggler>(NULL, &lists, logs * chunks->each);
+    (void)carve<unsigned>(NULL, &lists, logs);
     TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)logs * bytes + lists, (void **)&chunks->memory));
-    log[0].straggler = cut<struct straggler>(chunks->memory, &at, logs * chunks->each);
-    log[0].stragglers = cut<unsigned>(chunks->memory, &at, logs);
+    log[0].straggler = carve<struct straggler>(chunks->memory, &at, logs * chunks->each);
+    log[0].stragglers = carve<unsigned>(chunks->memory, &at, logs);
     log[1] = log[0];
     if (logs > 1) {
         log[1].straggler += chunks->each;
@@ -374,11 +374,11 @@ tsvdi_launch_leaves(struct tsvd_context *ctx, struct dc_job *job, const struct d
 uint64_t
 tsvdi_cuda_leaf_bytes(int64_t leaves)
 {
-    const uint64_t room = (uint64_t)LEAF_LOG_MIB << 20;
+    const uint64_t most_bytes = (uint64_t)LEAF_LOG_MIB << 20;
     struct leaf_log log = {(int)WARP, LEAF_TURNS(WARP), LEAF_SWEEPS(WARP), NULL, NULL, NULL, NULL,
                            NULL};
     uint64_t logs = bytes_of(leaves, lay_out(&log, 1, NULL));
 
-    logs = (logs < room ? logs : room) + 3 * 256; /* alignment of three arrays */
+    logs = (logs < most_bytes ? logs : most_bytes) + 3 * 256; /* alignment of three arrays */
     return bytes_add(LOGS * logs, bytes_of(leaves + LOGS, sizeof(struct straggler)) + 2 * 256);
 }

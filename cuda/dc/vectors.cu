@@ -2,7 +2,7 @@
  * Divide and conquer on the device: the secular equations, the vectors of M, and the products with
  * them.  A warp works on a root: its lanes add up the terms, and then all take the same step.
  */
-#include "dc/run.h"
+#include "dc/dc_run.h"
 
 extern "C" {
 #include "math/secular.h"

@@ -2,39 +2,40 @@
  * Dense matrices on the device: the operations of the seam, and their memory.  Mirrors
  * csrc/cpu/dense.
  */
-#include "dense/run.h"
+#include "bidiagonalize/bidiagonalize.h"
+#include "qr/qr.h"
 
 /* Most bytes of the matrices that are worked on together. */
 static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
 
 enum { ENTRY_THREADS = 256 };
 
-/* QR pays from TALL_RATIO times as many rows as columns on.  Not measured. */
-static const double TALL_RATIO = 1.8;
+/* QR pays from QR_RATIO times as many rows as columns on.  Not measured. */
+static const double QR_RATIO = 1.8;
 
 static struct cuda_dense *
 run_of(const struct dense_job *job)
 {
-    return (struct cuda_dense *)job->held;
+    return (struct cuda_dense *)job->state;
 }
 
 /* ---- memory ---- */
 
 /* The state of a job for `count` matrices, without its arrays. */
 static struct cuda_dense
-shape_run(const struct cuda_call *call, const struct dense_problem *p, int64_t count, int tall,
+shape_run(const struct cuda_call *call, const struct dense_problem *p, int64_t count, int qr_first,
           int keep)
 {
     struct cuda_dense run = {};
 
-    run.wide = p->rows < p->columns;
-    run.r = run.wide ? p->columns : p->rows;
-    run.c = run.wide ? p->rows : p->columns;
+    run.transposed = p->rows < p->columns;
+    run.r = run.transposed ? p->columns : p->rows;
+    run.c = run.transposed ? p->rows : p->columns;
     run.count = count;
     run.small = tsvdi_cuda_dense_small_fits(call, run.r, run.c) &&
                 (run.c <= DENSE_SMALL_ORDER || count * DENSE_SMALL_SHARE >= call->multiprocessors);
-    run.tall = tall && !run.small;
-    run.cholesky = run.tall && keep != KEEP_ALL && !p->full;
+    run.qr_first = qr_first && !run.small;
+    run.cholesky = run.qr_first && keep != KEEP_ALL && !p->full;
     return run;
 }
 
@@ -44,17 +45,17 @@ lay_out(struct cuda_dense *run, char *base)
     const int64_t r = run->r, c = run->c, count = c > 0 ? run->count : 0;
     size_t at = 0;
 
-    run->w = cut<real>(base, &at, count * r * c);
-    run->top = run->tall ? cut<real>(base, &at, count * c * c) : run->w;
-    run->mend = cut<real>(base, &at, run->cholesky ? count * c * c : 0);
-    run->tau = cut<real>(base, &at, run->tall ? count * c : 0);
-    run->tau_q = cut<real>(base, &at, count * c);
-    run->tau_p = cut<real>(base, &at, count * c);
-    run->d = cut<real>(base, &at, count * c);
-    run->e = cut<real>(base, &at, count * c);
-    run->largest = cut<unsigned long long>(base, &at, count);
-    run->exponent = cut<real_int>(base, &at, count);
-    run->kind = cut<char>(base, &at, count);
+    run->w = carve<real>(base, &at, count * r * c);
+    run->r_factor = run->qr_first ? carve<real>(base, &at, count * c * c) : run->w;
+    run->correction = carve<real>(base, &at, run->cholesky ? count * c * c : 0);
+    run->tau = carve<real>(base, &at, run->qr_first ? count * c : 0);
+    run->tau_q = carve<real>(base, &at, count * c);
+    run->tau_p = carve<real>(base, &at, count * c);
+    run->d = carve<real>(base, &at, count * c);
+    run->e = carve<real>(base, &at, count * c);
+    run->largest = carve<unsigned long long>(base, &at, count);
+    run->exponent = carve<real_int>(base, &at, count);
+    run->kind = carve<char>(base, &at, count);
     return at;
 }
 
@@ -62,10 +63,10 @@ lay_out(struct cuda_dense *run, char *base)
 static uint64_t
 reduce_work(const struct cuda_call *call, const struct cuda_dense *run, bool staged)
 {
-    const int64_t r = run->r, c = run->c, count = run->count, top = run->tall ? c : r;
+    const int64_t r = run->r, c = run->c, count = run->count, top = run->qr_first ? c : r;
     uint64_t most = staged ? bytes_of(count * r, bytes_of(c, sizeof(real))) : 0, other;
 
-    if (run->tall) {
+    if (run->qr_first) {
         other = tsvdi_cuda_dense_qr_bytes(call, r, c, count);
         most = other > most ? other : most;
     }
@@ -91,13 +92,13 @@ reflect_work(const struct cuda_dense *run, int64_t vectors)
 static bool
 left_expands(const struct cuda_dense *run)
 {
-    return run->orthonormal && !run->wide;
+    return run->orthonormal && !run->transposed;
 }
 
 static bool
 right_expands(const struct cuda_dense *run)
 {
-    return run->orthonormal && run->wide;
+    return run->orthonormal && run->transposed;
 }
 
 /* Whether L, or R, has the layout of U, or of Vh, so that it can be made there. */
@@ -114,15 +115,15 @@ right_in_place(const struct dense_problem *p)
     return p->columns == p->b.n; /* then Vh has k rows, also if it is full */
 }
 
-/* Memory that room() takes, and back() works in.  The results come first. */
-struct room {
+/* Memory that reserve() takes, and back() works in.  The results come first. */
+struct workspace {
     real *s, *u, *vh, *left, *right;
     char *work;
 };
 
 static size_t
-lay_room(const struct cuda_dense *run, const struct dense_problem *p, bool on_host, char *base,
-         struct room *room)
+lay_out_workspace(const struct cuda_dense *run, const struct dense_problem *p, bool on_host,
+                  char *base, struct workspace *workspace)
 {
     const struct dense_shape shape = dense_shape_of(p);
     const int64_t count = run->count, n = p->b.n, k = p->b.k;
@@ -133,29 +134,30 @@ lay_room(const struct cuda_dense *run, const struct dense_problem *p, bool on_ho
     uint64_t work = p->b.vectors ? reflect_work(run, most) : 0;
     size_t at = 0;
 
-    room->s = cut<real>(base, &at, on_host ? count * k : 0);
-    room->u = room->vh = room->left = room->right = NULL;
+    workspace->s = carve<real>(base, &at, on_host ? count * k : 0);
+    workspace->u = workspace->vh = workspace->left = workspace->right = NULL;
     if (p->b.vectors) {
-        room->u = cut<real>(base, &at, on_host ? count * shape.u_rows * shape.u_columns : 0);
-        room->vh = cut<real>(base, &at, on_host ? count * shape.v_rows * shape.v_columns : 0);
-        room->left = cut<real>(base, &at, left_in_place(run, p) ? 0 : count * n * k);
-        room->right = cut<real>(base, &at, right_in_place(p) ? 0 : count * n * k);
+        workspace->u = carve<real>(base, &at, on_host ? count * shape.u_rows * shape.u_columns : 0);
+        workspace->vh =
+            carve<real>(base, &at, on_host ? count * shape.v_rows * shape.v_columns : 0);
+        workspace->left = carve<real>(base, &at, left_in_place(run, p) ? 0 : count * n * k);
+        workspace->right = carve<real>(base, &at, right_in_place(p) ? 0 : count * n * k);
     }
     work = finish > work ? finish : work;
     work = expand > work ? expand : work;
-    room->work = cut<char>(base, &at, (int64_t)work);
+    workspace->work = carve<char>(base, &at, (int64_t)work);
     return at;
 }
 
 static void
-free_room(struct tsvd_context *ctx, const struct dense_job *job, struct cuda_dense *run)
+free_workspace(struct tsvd_context *ctx, const struct dense_job *job, struct cuda_dense *run)
 {
     if (job->problem->b.to == TSVD_HOST) { /* results may still be in flight */
-        tsvdi_cuda_free_sent(cuda_of(ctx), run->d_room);
+        tsvdi_cuda_free_after_downloads(cuda_of(ctx), run->d_workspace);
     } else {
-        tsvdi_cuda_free(cuda_of(ctx), run->d_room);
+        tsvdi_cuda_free(cuda_of(ctx), run->d_workspace);
     }
-    run->d_room = NULL;
+    run->d_workspace = NULL;
 }
 
 static void
@@ -166,10 +168,10 @@ dense_end(struct tsvd_context *ctx, struct dense_job *job)
     if (run == NULL) {
         return;
     }
-    free_room(ctx, job, run);
+    free_workspace(ctx, job, run);
     tsvdi_cuda_free(cuda_of(ctx), run->d_arrays);
     tsvdi_host_free(&job->problem->b.handle->host, run);
-    job->held = NULL;
+    job->state = NULL;
 }
 
 static tsvd_status
@@ -182,8 +184,8 @@ dense_begin(struct tsvd_context *ctx, struct dense_job *job)
 
     TSVD_TRY(
         tsvdi_host_alloc(&job->problem->b.handle->host, sizeof(*run), ctx->error, (void **)&run));
-    *run = shape_run(call, job->problem, job->count, job->tall, job->keep);
-    job->held = run;
+    *run = shape_run(call, job->problem, job->count, job->qr_first, job->keep);
+    job->state = run;
     bytes = lay_out(run, NULL);
     TSVD_TRY(tsvdi_cuda_alloc(call, bytes, (void **)&run->d_arrays));
     (void)lay_out(run, run->d_arrays);
@@ -227,10 +229,10 @@ dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
     struct cuda_call *call = cuda_of(ctx);
     struct cuda_dense *run = run_of(job);
     const size_t count = (size_t)job->count;
-    const struct dense_reduction to = {run->tall ? run->c : run->r,
+    const struct dense_reduction to = {run->qr_first ? run->c : run->r,
                                        run->c,
                                        job->count,
-                                       run->top,
+                                       run->r_factor,
                                        run->tau_q,
                                        run->tau_p,
                                        job->d,
@@ -240,12 +242,12 @@ dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
     char *d_work = NULL;
     tsvd_status ret = TSVD_OK;
 
-    free_room(ctx, job, run); /* of the chunk before this one */
-    run->count = job->count;  /* the last chunk may be shorter than the first */
+    free_workspace(ctx, job, run); /* of the chunk before this one */
+    run->count = job->count;       /* the last chunk may be shorter than the first */
     TSVD_TRY(tsvdi_cuda_alloc(call, reduce_work(call, run, tsvdi_cuda_dense_stages(job->problem)),
                               (void **)&d_work));
     TSVD_TRY(tsvdi_cuda_dense_load(ctx, job, run, (real *)d_work));
-    if (run->tall) {
+    if (run->qr_first) {
         TSVD_TRY(factor_tall(ctx, job, run, d_work));
     }
     if (run->small) {
@@ -254,7 +256,7 @@ dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
     } else {
         TSVD_TRY(tsvdi_cuda_dense_reduce(ctx, &to, d_work));
     }
-    TSVD_TRY(tsvdi_cuda_land_all(call, piece, dense_tells_exponents(job) ? 2 : 1));
+    TSVD_TRY(tsvdi_cuda_download_all(call, piece, dense_tells_exponents(job) ? 2 : 1));
 out:
     tsvdi_cuda_free(call, d_work);
     return ret;
@@ -267,21 +269,21 @@ out:
    where the reflectors of its triangle act. */
 static tsvd_status
 reflect(struct tsvd_context *ctx, const struct cuda_dense *run, int right, int transposed,
-        struct dense_small_vectors x, int64_t own, char *d_work)
+        struct dense_block x, int64_t own, char *d_work)
 {
-    const int64_t r = run->r, c = run->c, count = run->count, top = run->tall ? c : r;
+    const int64_t r = run->r, c = run->c, count = run->count, top = run->qr_first ? c : r;
     const struct dense_factor inner = {right ? c : top,
                                        count,
                                        right,
-                                       run->top,
+                                       run->r_factor,
                                        top,
                                        top * c,
                                        right ? run->tau_p : run->tau_q,
                                        c,
                                        0};
     const struct dense_factor outer = {r, count, 0, run->w, r, r * c, run->tau, c, 0};
-    const bool both = run->tall && !right && !run->orthonormal;
-    struct dense_small_vectors some = x;
+    const bool both = run->qr_first && !right && !run->orthonormal;
+    struct dense_block some = x;
     tsvd_status ret = TSVD_OK;
 
     if (run->small) {
@@ -304,32 +306,32 @@ out:
 }
 
 static tsvd_status
-dense_room(struct tsvd_context *ctx, struct dense_job *job)
+dense_reserve(struct tsvd_context *ctx, struct dense_job *job)
 {
     const struct dense_problem *p = job->problem;
     const struct dense_shape shape = dense_shape_of(p);
     const bool on_host = p->b.to == TSVD_HOST;
     struct cuda_dense *run = run_of(job);
-    struct room room;
+    struct workspace workspace;
     tsvd_status ret = TSVD_OK;
 
-    free_room(ctx, job, run); /* of earlier results */
-    TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), lay_room(run, p, on_host, NULL, &room),
-                              (void **)&run->d_room));
-    (void)lay_room(run, p, on_host, run->d_room, &room);
+    free_workspace(ctx, job, run); /* of earlier results */
+    TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), lay_out_workspace(run, p, on_host, NULL, &workspace),
+                              (void **)&run->d_workspace));
+    (void)lay_out_workspace(run, p, on_host, run->d_workspace, &workspace);
     if (!on_host) {
-        room.s = (real *)p->b.s + job->begin * shape.k;
+        workspace.s = (real *)p->b.s + job->begin * shape.k;
         if (p->b.vectors) {
-            room.u = (real *)p->b.L + job->begin * shape.u_rows * shape.u_columns;
-            room.vh = (real *)p->b.R + job->begin * shape.v_rows * shape.v_columns;
+            workspace.u = (real *)p->b.L + job->begin * shape.u_rows * shape.u_columns;
+            workspace.vh = (real *)p->b.R + job->begin * shape.v_rows * shape.v_columns;
         }
     }
-    run->s = room.s;
-    run->u = room.u;
-    run->vh = room.vh;
-    job->b.s = room.s;
-    job->b.L = p->b.vectors && left_in_place(run, p) ? room.u : room.left;
-    job->b.R = p->b.vectors && right_in_place(p) ? room.vh : room.right;
+    run->s = workspace.s;
+    run->u = workspace.u;
+    run->vh = workspace.vh;
+    job->b.s = workspace.s;
+    job->b.L = p->b.vectors && left_in_place(run, p) ? workspace.u : workspace.left;
+    job->b.R = p->b.vectors && right_in_place(p) ? workspace.vh : workspace.right;
 out:
     return ret;
 }
@@ -343,9 +345,9 @@ make_left(struct tsvd_context *ctx, const struct dense_job *job, char *d_work)
     const struct cuda_dense *run = run_of(job);
     const struct dense_shape shape = dense_shape_of(p);
     const int64_t n = p->b.n, k = p->b.k;
-    const struct dense_small_vectors l = {job->b.L, n * k, k, k, 0};
-    const struct dense_small_vectors u = {run->u, shape.u_rows * shape.u_columns, shape.u_columns,
-                                          shape.u_columns, 0};
+    const struct dense_block l = {job->b.L, n * k, k, k, 0};
+    const struct dense_block u = {run->u, shape.u_rows * shape.u_columns, shape.u_columns,
+                                  shape.u_columns, 0};
     tsvd_status ret = TSVD_OK;
 
     if (left_expands(run)) {
@@ -362,7 +364,7 @@ make_left(struct tsvd_context *ctx, const struct dense_job *job, char *d_work)
                                  call->stream));
     }
     if (n > 0) {
-        TSVD_TRY(reflect(ctx, run, run->wide, 0, u, k, d_work));
+        TSVD_TRY(reflect(ctx, run, run->transposed, 0, u, k, d_work));
     }
 out:
     return ret;
@@ -377,9 +379,9 @@ make_right(struct tsvd_context *ctx, const struct dense_job *job, char *d_work)
     const struct cuda_dense *run = run_of(job);
     const struct dense_shape shape = dense_shape_of(p);
     const int64_t n = p->b.n, k = p->b.k;
-    const struct dense_small_vectors r = {job->b.R, n * k, k, n, 1};
-    const struct dense_small_vectors vh = {run->vh, shape.v_rows * shape.v_columns, shape.v_rows,
-                                           shape.v_columns, 1};
+    const struct dense_block r = {job->b.R, n * k, k, n, 1};
+    const struct dense_block vh = {run->vh, shape.v_rows * shape.v_columns, shape.v_rows,
+                                   shape.v_columns, 1};
     tsvd_status ret = TSVD_OK;
 
     if (right_expands(run)) {
@@ -392,7 +394,7 @@ make_right(struct tsvd_context *ctx, const struct dense_job *job, char *d_work)
                                         shape.v_columns));
     }
     if (n > 0) {
-        TSVD_TRY(reflect(ctx, run, !run->wide, 0, vh, k, d_work));
+        TSVD_TRY(reflect(ctx, run, !run->transposed, 0, vh, k, d_work));
     }
 out:
     return ret;
@@ -406,16 +408,16 @@ dense_back(struct tsvd_context *ctx, struct dense_job *job)
     const struct cuda_dense *run = run_of(job);
     const struct dense_shape shape = dense_shape_of(p);
     const bool on_host = p->b.to == TSVD_HOST;
-    struct room room;
+    struct workspace workspace;
     tsvd_status ret = TSVD_OK;
 
-    (void)lay_room(run, p, on_host, run->d_room, &room);
+    (void)lay_out_workspace(run, p, on_host, run->d_workspace, &workspace);
     if (p->b.vectors) {
-        TSVD_TRY(make_left(ctx, job, room.work));
-        TSVD_TRY(make_right(ctx, job, room.work));
+        TSVD_TRY(make_left(ctx, job, workspace.work));
+        TSVD_TRY(make_right(ctx, job, workspace.work));
     }
     if (p->b.n > 0) {
-        TSVD_TRY(tsvdi_cuda_dense_finish(call, run, shape, room.work));
+        TSVD_TRY(tsvdi_cuda_dense_finish(call, run, shape, workspace.work));
     }
     if (on_host) {
         TSVD_TRY(cuda_dense_deliver(ctx, p, run, job->begin));
@@ -470,9 +472,9 @@ dense_entries(struct tsvd_context *ctx, struct dense_job *job, int scaled, tsvd_
     }
     TSVD_TRY(tsvdi_cuda_alloc(call, bytes_of(numbers + others, sizeof(real)), (void **)&d_both));
     TSVD_TRY(copy_entries(call, run, scaled, d_both, d_both + numbers));
-    TSVD_TRY(tsvdi_cuda_land(call, d, d_both, (size_t)numbers * sizeof(real)));
+    TSVD_TRY(tsvdi_cuda_download(call, d, d_both, (size_t)numbers * sizeof(real)));
     if (others > 0) {
-        TSVD_TRY(tsvdi_cuda_land(call, e, d_both + numbers, (size_t)others * sizeof(real)));
+        TSVD_TRY(tsvdi_cuda_download(call, e, d_both + numbers, (size_t)others * sizeof(real)));
     }
 out:
     tsvdi_cuda_free(call, d_both);
@@ -488,7 +490,7 @@ dense_apply(struct tsvd_context *ctx, struct dense_job *job, const struct dense_
     const int64_t rows = vectors->right ? job->problem->columns : job->problem->rows;
     const size_t bytes = (size_t)(run->count * rows * columns) * sizeof(real);
     const bool on_host = vectors->space == TSVD_HOST;
-    struct dense_small_vectors x = {(real *)vectors->x, rows * columns, columns, columns, 0};
+    struct dense_block x = {(real *)vectors->x, rows * columns, columns, columns, 0};
     char *d_work = NULL;
     real *d_x = NULL;
     tsvd_status ret = TSVD_OK;
@@ -499,10 +501,10 @@ dense_apply(struct tsvd_context *ctx, struct dense_job *job, const struct dense_
         TSVD_TRY(tsvdi_cuda_upload(call, d_x, vectors->x, bytes));
         x.d_x = d_x;
     }
-    TSVD_TRY(
-        reflect(ctx, run, vectors->right != run->wide, vectors->transposed, x, columns, d_work));
+    TSVD_TRY(reflect(ctx, run, vectors->right != run->transposed, vectors->transposed, x, columns,
+                     d_work));
     if (on_host) {
-        TSVD_TRY(tsvdi_cuda_land(call, vectors->x, d_x, bytes));
+        TSVD_TRY(tsvdi_cuda_download(call, vectors->x, d_x, bytes));
     }
 out:
     tsvdi_cuda_free(call, d_x);
@@ -517,7 +519,7 @@ dense_state_bytes(const struct dense_job *job, unsigned *layout)
 {
     struct cuda_dense run = *run_of(job);
 
-    *layout = (run.small ? 2u : 0u) | (run.tall ? 1u : 0u);
+    *layout = (run.small ? 2u : 0u) | (run.qr_first ? 1u : 0u);
     return lay_out(&run, NULL);
 }
 
@@ -526,8 +528,8 @@ dense_save(struct tsvd_context *ctx, const struct dense_job *job, void *to)
 {
     unsigned layout;
 
-    return tsvdi_cuda_land(cuda_of(ctx), to, run_of(job)->d_arrays,
-                           (size_t)dense_state_bytes(job, &layout));
+    return tsvdi_cuda_download(cuda_of(ctx), to, run_of(job)->d_arrays,
+                               (size_t)dense_state_bytes(job, &layout));
 }
 
 static tsvd_status
@@ -542,18 +544,18 @@ dense_restore(struct tsvd_context *ctx, struct dense_job *job, const void *from)
 /* ---- sizes ---- */
 
 static struct bytes
-dense_bytes(const struct dense_problem *p, int64_t count, int tall, int keep)
+dense_bytes(const struct dense_problem *p, int64_t count, int qr_first, int keep)
 {
     const struct cuda_call *call = p->b.handle->cuda;
-    struct cuda_dense run = shape_run(call, p, count, tall, keep);
+    struct cuda_dense run = shape_run(call, p, count, qr_first, keep);
     struct bytes bytes = {sizeof(run), 0};
     uint64_t reduce, back, other;
-    struct room room;
+    struct workspace workspace;
 
     reduce = reduce_work(call, &run, tsvdi_cuda_dense_stages(p));
-    back = lay_room(&run, p, true, NULL, &room);
+    back = lay_out_workspace(&run, p, true, NULL, &workspace);
     run.orthonormal = run.cholesky;
-    other = lay_room(&run, p, true, NULL, &room);
+    other = lay_out_workspace(&run, p, true, NULL, &workspace);
     back = other > back ? other : back;
     bytes.device = bytes_add(lay_out(&run, NULL), reduce > back ? reduce : back);
     return bytes;
@@ -561,35 +563,35 @@ dense_bytes(const struct dense_problem *p, int64_t count, int tall, int keep)
 
 /* Limited by memory, and by the blocks of a grid. */
 static int64_t
-dense_chunk_most(const struct dense_problem *p, int tall, int keep)
+dense_chunk_most(const struct dense_problem *p, int qr_first, int keep)
 {
     const struct bytes one = dense_bytes(p, 1, 0, keep);
     const uint64_t tiles =
         bytes_of(blocks_for(p->rows, TILE) + (int64_t)1, blocks_for(p->columns, TILE) + 1u);
-    uint64_t room = 0, most, all;
+    uint64_t available = 0, most, all;
 
-    if (tsvdi_cuda_memory_free(p->b.handle->cuda, &room) != TSVD_OK) {
+    if (tsvdi_cuda_memory_free(p->b.handle->cuda, &available) != TSVD_OK) {
         return 1;
     }
-    room = room / 2 < CHUNK_BYTES ? room / 2 : CHUNK_BYTES;
-    most = one.device > 0 ? room / one.device : UINT64_MAX;
+    available = available / 2 < CHUNK_BYTES ? available / 2 : CHUNK_BYTES;
+    most = one.device > 0 ? available / one.device : UINT64_MAX;
     most = most < INT32_MAX / (4 * tiles) ? most : INT32_MAX / (4 * tiles);
     most = most > 1 ? most : 1;
-    all = dense_bytes(p, (int64_t)most, tall, keep).device;
-    if (all > room) {
-        most = (uint64_t)((double)most * ((double)room / (double)all));
+    all = dense_bytes(p, (int64_t)most, qr_first, keep).device;
+    if (all > available) {
+        most = (uint64_t)((double)most * ((double)available / (double)all));
     }
     return most > 1 ? (int64_t)most : 1;
 }
 
 const struct dense_ops tsvdi_cuda_dense = {
     .space = TSVD_CUDA,
-    .tall_ratio = TALL_RATIO,
+    .qr_ratio = QR_RATIO,
     .chunk_most = dense_chunk_most,
     .begin = dense_begin,
     .end = dense_end,
     .reduce = dense_reduce,
-    .room = dense_room,
+    .reserve = dense_reserve,
     .back = dense_back,
     .entries = dense_entries,
     .apply = dense_apply,

@@ -11,7 +11,7 @@
  * solutions leave the range of float64 it is done once more with numbers that have an exponent of
  * their own.
  */
-#include "inverse/run.h"
+#include "inverse/inverse_run.h"
 
 enum {
     COLUMN_THREADS = 256, /* of the block of a column */
@@ -24,15 +24,15 @@ enum {
 /* ---- numbers ---- */
 
 /* m 2^e with 1/2 <= |m| < 1, or zero. */
-struct wide_number {
+struct extended_number {
     double m;
     int e;
 };
 
-static __device__ __forceinline__ struct wide_number
+static __device__ __forceinline__ struct extended_number
 normal(double x, int e)
 {
-    struct wide_number y;
+    struct extended_number y;
 
     y.m = frexp(x, &y.e);
     y.e += e;
@@ -49,8 +49,8 @@ number_of<double>(double x)
 }
 
 template <>
-__device__ __forceinline__ struct wide_number
-number_of<struct wide_number>(double x) {
+__device__ __forceinline__ struct extended_number
+number_of<struct extended_number>(double x) {
     return normal(x, 0);
 }
 
@@ -61,7 +61,7 @@ is_zero(double x)
 }
 
 static __device__ __forceinline__ bool
-is_zero(const struct wide_number &x)
+is_zero(const struct extended_number &x)
 {
     return x.m == 0;
 }
@@ -73,9 +73,9 @@ subtract_product(double c, double a, double b)
     return fma(-a, b, c);
 }
 
-static __device__ __forceinline__ struct wide_number
-subtract_product(const struct wide_number &c, const struct wide_number &a,
-                 const struct wide_number &b)
+static __device__ __forceinline__ struct extended_number
+subtract_product(const struct extended_number &c, const struct extended_number &a,
+                 const struct extended_number &b)
 {
     const int e = a.e + b.e, low = c.e - e;
 
@@ -94,8 +94,8 @@ quotient(double a, double b)
     return a / b;
 }
 
-static __device__ __forceinline__ struct wide_number
-quotient(const struct wide_number &a, const struct wide_number &b)
+static __device__ __forceinline__ struct extended_number
+quotient(const struct extended_number &a, const struct extended_number &b)
 {
     return normal(a.m / b.m, is_zero(a) ? 0 : a.e - b.e);
 }
@@ -114,7 +114,7 @@ magnitude(double x, int at)
 }
 
 static __device__ __forceinline__ struct largest_number
-magnitude(const struct wide_number &x, int at)
+magnitude(const struct extended_number &x, int at)
 {
     return {fabs(x.m), x.m == 0 ? INT_MIN : x.e, at};
 }
@@ -178,14 +178,14 @@ lay_out(int64_t n, char *base, struct complete_lu<T> *to)
     size_t at = 0;
 
     to->n = n;
-    to->a = cut<T>(base, &at, n * n);
-    to->y = cut<T>(base, &at, n * n);
-    to->pivot = cut<T>(base, &at, n);
-    to->most = cut<struct largest_number>(base, &at, n);
-    to->row_step = cut<int>(base, &at, 2 * n);
+    to->a = carve<T>(base, &at, n * n);
+    to->y = carve<T>(base, &at, n * n);
+    to->pivot = carve<T>(base, &at, n);
+    to->most = carve<struct largest_number>(base, &at, n);
+    to->row_step = carve<int>(base, &at, 2 * n);
     to->column_step = to->row_step + n;
-    to->row_of = cut<int>(base, &at, n);
-    to->column_of = cut<int>(base, &at, n);
+    to->row_of = carve<int>(base, &at, n);
+    to->column_of = carve<int>(base, &at, n);
     return at;
 }
 
@@ -354,7 +354,7 @@ __launch_bounds__(COLUMN_THREADS)
    of a row of 2^exponent times it. */
 static __global__ void
 __launch_bounds__(COLUMN_THREADS)
-    result_kernel(const __grid_constant__ struct complete_lu<struct wide_number> q,
+    result_kernel(const __grid_constant__ struct complete_lu<struct extended_number> q,
                   const __grid_constant__ struct cuda_inverse run)
 {
     const int64_t s = (int64_t)blockIdx.x * COLUMN_THREADS + threadIdx.x;
@@ -367,7 +367,7 @@ __launch_bounds__(COLUMN_THREADS)
     row = q.row_of[q.column_step[s]];
     column = run.column[s];
     for (int64_t j = 0; j < q.n; j++) {
-        const struct wide_number y = q.y[j * q.n + row];
+        const struct extended_number y = q.y[j * q.n + row];
         const int power = y.e - column - run.row[j];
 
         sum += fabs(ldexp(y.m, power + (int)*run.in.exponent));
@@ -440,11 +440,11 @@ out:
 }
 
 tsvd_status
-tsvdi_cuda_inverse_complete_wide(struct tsvd_context *ctx, const struct cuda_inverse *run)
+tsvdi_cuda_inverse_complete_extended(struct tsvd_context *ctx, const struct cuda_inverse *run)
 {
     struct cuda_call *call = cuda_of(ctx);
     const int64_t n = run->in.c;
-    struct complete_lu<struct wide_number> lu;
+    struct complete_lu<struct extended_number> lu;
     char *d_work = NULL;
     tsvd_status ret = TSVD_OK;
 

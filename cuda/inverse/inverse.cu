@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <climits>
 
-#include "inverse/tiny.h"
+#include "inverse/tiny.cuh"
 
 /* Most bytes of the results of a chunk. */
 static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
@@ -12,7 +12,7 @@ static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
 static struct cuda_inverse *
 run_of(const struct inverse_job *job)
 {
-    return (struct cuda_inverse *)job->held;
+    return (struct cuda_inverse *)job->state;
 }
 
 /* ---- memory ---- */
@@ -28,10 +28,10 @@ struct workspace {
 /* How a chunk is worked on. */
 struct inverse_shape {
     int64_t n, count;
-    bool small; /* small.cu eliminates, or tiny.h */
+    bool small; /* small.cu eliminates, or tiny.cuh */
     bool refine, on_host, staged;
     bool direct; /* one kernel makes M's inverse, without a workspace */
-    bool tiny;   /* it is that of tiny.h */
+    bool tiny;   /* it is that of tiny.cuh */
     bool loaded; /* by load(); else M is read where the caller has it */
 };
 
@@ -68,7 +68,7 @@ shape_of(const struct dense_problem *p, int64_t count, int refine)
     return shape;
 }
 
-/* What lives as long as the job.  If small.cu or tiny.h eliminates, M is loaded to where the
+/* What lives as long as the job.  If small.cu or tiny.cuh eliminates, M is loaded to where the
    results are made. */
 static size_t
 lay_out(const struct inverse_shape &shape, struct cuda_inverse *run, char *base)
@@ -76,20 +76,20 @@ lay_out(const struct inverse_shape &shape, struct cuda_inverse *run, char *base)
     const int64_t n = shape.n, count = shape.count, numbers = count * n * n;
     size_t at = 0;
 
-    run->in.w = cut<real>(base, &at, shape.small ? 0 : numbers);
-    run->in.largest = cut<unsigned long long>(base, &at, shape.loaded ? count : 0);
-    run->in.exponent = cut<real_int>(base, &at, shape.loaded ? count : 0);
-    run->in.kind = shape.loaded ? cut<char>(base, &at, count) : NULL;
-    run->grown = cut<char>(base, &at, shape.tiny ? 0 : 2 * count);
+    run->in.w = carve<real>(base, &at, shape.small ? 0 : numbers);
+    run->in.largest = carve<unsigned long long>(base, &at, shape.loaded ? count : 0);
+    run->in.exponent = carve<real_int>(base, &at, shape.loaded ? count : 0);
+    run->in.kind = shape.loaded ? carve<char>(base, &at, count) : NULL;
+    run->grown = carve<char>(base, &at, shape.tiny ? 0 : 2 * count);
     run->singular = run->grown + count;
-    run->norms = cut<double>(base, &at, shape.direct ? 0 : 4 * count);
+    run->norms = carve<double>(base, &at, shape.direct ? 0 : 4 * count);
     run->x_norms = run->norms + count;
     run->off = run->x_norms + count;
     run->size = run->off + count;
-    run->z = cut<double>(base, &at, shape.direct ? 0 : count * n);
-    run->row = cut<int>(base, &at, shape.direct ? 0 : 2 * count * n);
+    run->z = carve<double>(base, &at, shape.direct ? 0 : count * n);
+    run->row = carve<int>(base, &at, shape.direct ? 0 : 2 * count * n);
     run->column = run->row + count * n;
-    run->marks = cut<struct inverse_marks>(base, &at, shape.tiny ? 0 : 1);
+    run->marks = carve<struct inverse_marks>(base, &at, shape.tiny ? 0 : 1);
     return at;
 }
 
@@ -101,20 +101,20 @@ lay_work(struct cuda_call *call, const struct inverse_shape &shape, char *base,
     const int64_t n = shape.n, count = shape.count, numbers = count * n * n;
     size_t at = 0;
 
-    work->s = cut<real>(base, &at, shape.refine ? numbers : 0);
-    work->scale =
-        cut<char>(base, &at, shape.direct ? 0 : (int64_t)tsvdi_cuda_inverse_scale_bytes(n, count));
-    work->p = cut<int>(base, &at, shape.small ? 0 : count * n);
-    work->large = cut<char>(
+    work->s = carve<real>(base, &at, shape.refine ? numbers : 0);
+    work->scale = carve<char>(base, &at,
+                              shape.direct ? 0 : (int64_t)tsvdi_cuda_inverse_scale_bytes(n, count));
+    work->p = carve<int>(base, &at, shape.small ? 0 : count * n);
+    work->large = carve<char>(
         base, &at, shape.small ? 0 : (int64_t)tsvdi_cuda_inverse_large_bytes(call, n, count));
-    work->refine =
-        cut<char>(base, &at, shape.refine ? (int64_t)tsvdi_cuda_inverse_refine_bytes(n, count) : 0);
+    work->refine = carve<char>(
+        base, &at, shape.refine ? (int64_t)tsvdi_cuda_inverse_refine_bytes(n, count) : 0);
     return std::max(at, shape.staged ? (size_t)numbers * sizeof(real) : (size_t)0);
 }
 
 /* Bytes of the results, if they are made for the host. */
 static size_t
-room_bytes(const struct inverse_shape &shape)
+result_bytes_of(const struct inverse_shape &shape)
 {
     return shape.on_host ? (size_t)(shape.count * shape.n * shape.n) * sizeof(real) : 0;
 }
@@ -129,7 +129,7 @@ inverse_bytes(const struct dense_problem *p, int64_t count, int refine)
 
     bytes.device =
         bytes_add(lay_out(shape, &run, NULL), lay_work(p->b.handle->cuda, shape, NULL, &work));
-    bytes.device = bytes_add(bytes.device, room_bytes(shape));
+    bytes.device = bytes_add(bytes.device, result_bytes_of(shape));
     return bytes;
 }
 
@@ -141,15 +141,15 @@ chunk_most(const struct dense_problem *p, int refine)
     const uint64_t tiles = bytes_of(blocks_for(p->b.n, TILE), blocks_for(p->b.n, TILE));
     const uint64_t blocks = INT32_MAX / (tiles + (uint64_t)p->b.n);
     uint64_t most = std::min({(uint64_t)p->b.matrices, CHUNK_BYTES / result, blocks});
-    uint64_t wanted, room = 0;
+    uint64_t wanted, available = 0;
 
     most = std::max(most, (uint64_t)1);
     wanted = inverse_bytes(p, (int64_t)most, refine).device;
-    if (tsvdi_cuda_memory_for(p->b.handle->cuda, wanted, &room) != TSVD_OK) {
+    if (tsvdi_cuda_memory_for(p->b.handle->cuda, wanted, &available) != TSVD_OK) {
         return 1;
     }
-    if (room < wanted) {
-        most = std::min(most, room / inverse_bytes(p, 1, refine).device);
+    if (available < wanted) {
+        most = std::min(most, available / inverse_bytes(p, 1, refine).device);
     }
     return most > 1 ? (int64_t)most : 1;
 }
@@ -163,7 +163,7 @@ inverse_end(struct tsvd_context *ctx, struct inverse_job *job)
         tsvdi_cuda_free(cuda_of(ctx), run->d_arrays);
     }
     tsvdi_free(ctx, run);
-    job->held = NULL;
+    job->state = NULL;
 }
 
 static tsvd_status
@@ -177,12 +177,12 @@ inverse_begin(struct tsvd_context *ctx, struct inverse_job *job)
 
     TSVD_TRY(tsvdi_alloc(ctx, sizeof(*run), (void **)&run));
     memset(run, 0, sizeof(*run));
-    job->held = run;
+    job->state = run;
     TSVD_TRY(cuda_take(call, lay_out(shape, run, NULL), &run->d_arrays));
     (void)lay_out(shape, run, run->d_arrays);
     run->in.r = run->in.c = p->b.n;
-    run->in.wide = 1;
-    run->in.plain = 1;
+    run->in.transposed = 1;
+    run->in.unscaled = 1;
 out:
     return ret;
 }
@@ -281,11 +281,11 @@ tell_grown(struct cuda_call *call, const struct inverse_job *job, const struct i
     tsvd_status ret = TSVD_OK;
 
     if (!shape.tiny) {
-        return tsvdi_cuda_land(call, job->grown, run->grown, bytes);
+        return tsvdi_cuda_download(call, job->grown, run->grown, bytes);
     }
     TSVD_TRY(tsvdi_cuda_alloc(call, bytes, (void **)&d_grown));
     TSVD_TRY(find_grown(call, run, d_grown));
-    TSVD_TRY(tsvdi_cuda_land(call, job->grown, d_grown, bytes));
+    TSVD_TRY(tsvdi_cuda_download(call, job->grown, d_grown, bytes));
 out:
     tsvdi_cuda_free(call, d_grown);
     return ret;
@@ -300,15 +300,16 @@ invert(struct tsvd_context *ctx, struct inverse_job *job)
     struct cuda_inverse *run = run_of(job);
     struct workspace work;
     struct inverse_marks marks;
-    char *d_work = NULL, *d_room = NULL;
+    char *d_work = NULL, *d_workspace = NULL;
     tsvd_status ret = TSVD_OK;
 
-    tsvdi_cuda_follow(call);
+    tsvdi_cuda_wait_releases(call);
     run->in.count = job->load.count;
     TSVD_TRY(cuda_take(call, lay_work(call, shape, NULL, &work), &d_work));
     (void)lay_work(call, shape, d_work, &work);
-    TSVD_TRY(cuda_take(call, room_bytes(shape), &d_room));
-    run->x = shape.on_host ? (real *)d_room : (real *)p->b.L + job->load.begin * shape.n * shape.n;
+    TSVD_TRY(cuda_take(call, result_bytes_of(shape), &d_workspace));
+    run->x =
+        shape.on_host ? (real *)d_workspace : (real *)p->b.L + job->load.begin * shape.n * shape.n;
     TSVD_TRY(read_matrices(ctx, job, shape, run, d_work));
     if (shape.tiny) {
         TSVD_TRY(invert_tiny(call, run, &marks));
@@ -319,7 +320,7 @@ invert(struct tsvd_context *ctx, struct inverse_job *job)
         TSVD_TRY(deliver(ctx, job, run));
     }
     if (!shape.tiny) {
-        TSVD_TRY(tsvdi_cuda_land(call, &marks, run->marks, sizeof(marks)));
+        TSVD_TRY(tsvdi_cuda_download(call, &marks, run->marks, sizeof(marks)));
     }
     tsvdi_cuda_inverse_note(&marks, job->load.begin, job->found);
     job->first_grown = job->load.count;
@@ -329,7 +330,7 @@ invert(struct tsvd_context *ctx, struct inverse_job *job)
     }
 out:
     tsvdi_cuda_free(call, d_work);
-    tsvdi_cuda_free_sent(call, d_room);
+    tsvdi_cuda_free_after_downloads(call, d_workspace);
     return ret;
 }
 

@@ -20,8 +20,8 @@
  */
 #include <algorithm>
 
-#include "inverse/panel_cluster.h"
-#include "inverse/panel_grid.h"
+#include "inverse/panel_cluster.cuh"
+#include "inverse/panel_grid.cuh"
 
 enum {
     GATHER_THREADS = 256,
@@ -189,19 +189,19 @@ lay_out(const struct cuda_call *call, const struct panel_sharing &s, int64_t n, 
         char *base, struct elimination *to)
 {
     const int64_t matrices = std::min<int64_t>(s.matrices, count);
-    int64_t room;
+    int64_t copies;
     size_t at = 0;
 
     to->sharing = s;
     to->cut = cuts(call, n);
     to->block = choose_block(n);
-    to->panel.step = cut<int>(base, &at, matrices * n);
-    to->panel.mail = cut<struct message>(base, &at, s.clusters ? 0 : grid_messages(s));
-    room = matrices * (to->cut ? 2 : 1);
-    to->r_near = cut<real>(base, &at, room * to->block * to->block);
-    to->r_far = cut<real>(base, &at, room * n * to->block);
-    to->n_near = cut<real>(base, &at, to->cut ? room * n * left_half(s, to->block) : 0);
-    to->n_far = cut<real>(base, &at, to->cut ? room * n * to->block : 0);
+    to->panel.step = carve<int>(base, &at, matrices * n);
+    to->panel.mail = carve<struct message>(base, &at, s.clusters ? 0 : grid_messages(s));
+    copies = matrices * (to->cut ? 2 : 1);
+    to->r_near = carve<real>(base, &at, copies * to->block * to->block);
+    to->r_far = carve<real>(base, &at, copies * n * to->block);
+    to->n_near = carve<real>(base, &at, to->cut ? copies * n * left_half(s, to->block) : 0);
+    to->n_far = carve<real>(base, &at, to->cut ? copies * n * to->block : 0);
     return at;
 }
 

@@ -1,13 +1,13 @@
 /*
  * Panels: columns of a large matrix that are eliminated by one kernel.  What its two forms share.
  *
- *   inverse/panel_cluster.h   by a cluster of blocks, in their registers
- *   inverse/panel_grid.h      by all multiprocessors, in shared memory: without such clusters
+ *   inverse/panel_cluster.cuh   by a cluster of blocks, in their registers
+ *   inverse/panel_grid.cuh      by all multiprocessors, in shared memory: without such clusters
  */
 #ifndef TSVDI_CUDA_INVERSE_PANEL_H
 #define TSVDI_CUDA_INVERSE_PANEL_H
 
-#include "inverse/run.h"
+#include "inverse/inverse_run.h"
 #include "math/growth.h"
 
 /* How a matrix is shared out. */
@@ -26,7 +26,7 @@ struct inverse_panel {
     real *w;                 /* [][n][n] */
     int *p, *step;           /* [][n] pivots; the steps that took the rows, below 0: none yet */
     char *singular, *grown;  /* [] 1: a pivot is zero; one is large */
-    struct message *mail;    /* panel_grid.h */
+    struct message *mail;    /* panel_grid.cuh */
 };
 
 #endif

@@ -4,7 +4,7 @@
  */
 #include <algorithm>
 
-#include "inverse/run.h"
+#include "inverse/inverse_run.h"
 #include "math/newton.h"
 
 enum {
@@ -183,10 +183,10 @@ lay_out(int64_t n, int64_t count, char *base, struct step_arrays *to)
     const int64_t numbers = count * n * n;
     size_t at = 0;
 
-    to->rest = cut<double>(base, &at, numbers);
-    to->other = cut<double>(base, &at, numbers);
-    to->high = cut<double>(base, &at, numbers);
-    to->sums = cut<struct newton_sums>(base, &at, count * blocks_for(n * n, STEP_SHARE));
+    to->rest = carve<double>(base, &at, numbers);
+    to->other = carve<double>(base, &at, numbers);
+    to->high = carve<double>(base, &at, numbers);
+    to->sums = carve<struct newton_sums>(base, &at, count * blocks_for(n * n, STEP_SHARE));
     return at;
 }
 

@@ -15,8 +15,8 @@
  */
 #include <algorithm>
 
-#include "dense/run.h"
-#include "inverse/run.h"
+#include "inverse/inverse_run.h"
+#include "qr/qr.h"
 
 enum { TRIANGLE_ORDER = 32 }; /* of a diagonal block */
 
@@ -99,7 +99,7 @@ invert_orthogonal(struct tsvd_context *ctx, const struct cuda_inverse *run)
 {
     struct cuda_call *call = cuda_of(ctx);
     const int64_t n = run->in.c;
-    const struct dense_small_vectors rows = {run->x, n * n, n, n, 0};
+    const struct dense_block rows = {run->x, n * n, n, n, 0};
     const size_t work = std::max({tsvdi_cuda_dense_qr_bytes(call, n, n, 1),
                                   tsvdi_cuda_dense_reflect_bytes(n, n, 1, n), triangle_bytes(n)});
     struct cuda_dense qr = run->in;
@@ -108,9 +108,9 @@ invert_orthogonal(struct tsvd_context *ctx, const struct cuda_inverse *run)
     size_t at = 0;
     tsvd_status ret = TSVD_OK;
 
-    (void)cut<real>(NULL, &at, n);
+    (void)carve<real>(NULL, &at, n);
     TSVD_TRY(tsvdi_cuda_alloc(call, at + work, (void **)&d_work));
-    qr.top = run->x;
+    qr.r_factor = run->x;
     qr.tau = (real *)d_work;
     f.tau = qr.tau;
     TSVD_TRY(tsvdi_cuda_dense_qr(ctx, &qr, d_work + at));
@@ -140,25 +140,25 @@ lay_out(struct rescue *q, char *base)
     struct cuda_inverse *run = &q->run;
     size_t at = 0;
 
-    run->in.w = cut<real>(base, &at, numbers);
-    run->in.largest = cut<unsigned long long>(base, &at, 1);
-    run->in.exponent = cut<real_int>(base, &at, 1);
-    run->in.kind = cut<char>(base, &at, 1);
-    run->grown = cut<char>(base, &at, 2);
+    run->in.w = carve<real>(base, &at, numbers);
+    run->in.largest = carve<unsigned long long>(base, &at, 1);
+    run->in.exponent = carve<real_int>(base, &at, 1);
+    run->in.kind = carve<char>(base, &at, 1);
+    run->grown = carve<char>(base, &at, 2);
     run->singular = run->grown + 1;
-    run->norms = cut<double>(base, &at, 4);
+    run->norms = carve<double>(base, &at, 4);
     run->x_norms = run->norms + 1;
     run->off = run->norms + 2;
     run->size = run->norms + 3;
-    run->z = cut<double>(base, &at, n);
-    run->row = cut<int>(base, &at, 2 * n);
+    run->z = carve<double>(base, &at, n);
+    run->row = carve<int>(base, &at, 2 * n);
     run->column = run->row + n;
-    run->marks = cut<struct inverse_marks>(base, &at, 1);
-    q->s = cut<real>(base, &at, q->job.refine ? numbers : 0);
-    q->d_stage =
-        cut<char>(base, &at, p->b.from == TSVD_HOST ? numbers * (int64_t)sizeof(real) : (int64_t)0);
-    q->d_scale = cut<char>(base, &at, (int64_t)tsvdi_cuda_inverse_scale_bytes(n, 1));
-    q->d_refine = cut<char>(
+    run->marks = carve<struct inverse_marks>(base, &at, 1);
+    q->s = carve<real>(base, &at, q->job.refine ? numbers : 0);
+    q->d_stage = carve<char>(base, &at,
+                             p->b.from == TSVD_HOST ? numbers * (int64_t)sizeof(real) : (int64_t)0);
+    q->d_scale = carve<char>(base, &at, (int64_t)tsvdi_cuda_inverse_scale_bytes(n, 1));
+    q->d_refine = carve<char>(
         base, &at, q->job.refine ? (int64_t)tsvdi_cuda_inverse_refine_bytes(n, 1) : (int64_t)0);
     return at;
 }
@@ -196,23 +196,23 @@ finish(struct cuda_call *call, const struct rescue *q, struct inverse_marks *mar
     }
     CUDA_TRY(call, cudaMemsetAsync(run->marks, 0xff, sizeof(*run->marks), call->stream));
     TSVD_TRY(tsvdi_cuda_inverse_finish(call, run, NULL, run->x, q->d_scale));
-    TSVD_TRY(tsvdi_cuda_land(call, marks, run->marks, sizeof(*marks)));
+    TSVD_TRY(tsvdi_cuda_download(call, marks, run->marks, sizeof(*marks)));
 out:
     return ret;
 }
 
 /* The same by complete pivoting, where nothing is left to try. */
 static tsvd_status
-invert_wide(struct tsvd_context *ctx, const struct rescue *q, struct inverse_marks *marks)
+invert_extended(struct tsvd_context *ctx, const struct rescue *q, struct inverse_marks *marks)
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct cuda_inverse *run = &q->run;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_inverse_complete_wide(ctx, run));
+    TSVD_TRY(tsvdi_cuda_inverse_complete_extended(ctx, run));
     CUDA_TRY(call, cudaMemsetAsync(run->marks, 0xff, sizeof(*run->marks), call->stream));
     TSVD_TRY(tsvdi_cuda_inverse_mark(call, run, true));
-    TSVD_TRY(tsvdi_cuda_land(call, marks, run->marks, sizeof(*marks)));
+    TSVD_TRY(tsvdi_cuda_download(call, marks, run->marks, sizeof(*marks)));
 out:
     return ret;
 }
@@ -234,7 +234,7 @@ tsvdi_cuda_inverse_rescue(struct tsvd_context *ctx, struct inverse_job *job, int
     real *const to = (real *)p->b.L + (job->load.begin + i) * numbers;
     struct rescue q = {};
     struct inverse_marks marks = no_marks();
-    char *d_arrays = NULL, *d_room = NULL;
+    char *d_arrays = NULL, *d_workspace = NULL;
     bool made = false;
     double size;
     tsvd_status ret = TSVD_OK;
@@ -249,14 +249,14 @@ tsvdi_cuda_inverse_rescue(struct tsvd_context *ctx, struct inverse_job *job, int
     TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(&q, NULL), (void **)&d_arrays));
     (void)lay_out(&q, d_arrays);
     q.run.in.r = q.run.in.c = n;
-    q.run.in.count = q.run.in.wide = q.run.in.plain = 1;
-    TSVD_TRY(cuda_take(call, p->b.to == TSVD_HOST ? bytes : 0, &d_room));
-    q.run.x = p->b.to == TSVD_HOST ? (real *)d_room : to;
+    q.run.in.count = q.run.in.transposed = q.run.in.unscaled = 1;
+    TSVD_TRY(cuda_take(call, p->b.to == TSVD_HOST ? bytes : 0, &d_workspace));
+    q.run.x = p->b.to == TSVD_HOST ? (real *)d_workspace : to;
     if (n > COMPLETE_ORDER) {
         TSVD_TRY(prepare(ctx, &q));
         TSVD_TRY(invert_orthogonal(ctx, &q.run));
         TSVD_TRY(finish(call, &q, &marks));
-        TSVD_TRY(tsvdi_cuda_land(call, &size, q.run.size, sizeof(size)));
+        TSVD_TRY(tsvdi_cuda_download(call, &size, q.run.size, sizeof(size)));
         made = marks.grown == ULLONG_MAX && size * (double)R_EPS <= SIZE_MOST;
     }
     if (!made) {
@@ -266,15 +266,16 @@ tsvdi_cuda_inverse_rescue(struct tsvd_context *ctx, struct inverse_job *job, int
     }
     if (!made && marks.grown != ULLONG_MAX) {
         TSVD_TRY(prepare(ctx, &q));
-        TSVD_TRY(invert_wide(ctx, &q, &marks));
+        TSVD_TRY(invert_extended(ctx, &q, &marks));
     }
     if (p->b.to == TSVD_HOST) {
-        TSVD_TRY(tsvdi_cuda_arrive(call)); /* the result of elimination may be in flight to `to` */
+        TSVD_TRY(tsvdi_cuda_finish_downloads(
+            call)); /* the result of elimination may be in flight to `to` */
         TSVD_TRY(cuda_deliver(ctx, to, q.run.x, bytes));
     }
     tsvdi_cuda_inverse_note(&marks, job->load.begin + i, job->found);
 out:
     tsvdi_cuda_free(call, d_arrays);
-    tsvdi_cuda_free_sent(call, d_room);
+    tsvdi_cuda_free_after_downloads(call, d_workspace);
     return ret;
 }

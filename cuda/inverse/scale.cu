@@ -5,8 +5,8 @@
  * All is done by passes over the matrices, with a thread for each row and blocks of SCALE_COLUMNS
  * columns; small.cu does the same in registers.
  */
+#include "inverse/inverse_run.h"
 #include "inverse/probe.h"
-#include "inverse/run.h"
 
 enum {
     SCALE_THREADS = 256, /* rows of a block */
@@ -52,10 +52,10 @@ lay_out(int64_t n, int64_t count, char *base, struct part_sums *to)
     const int64_t parts = count * cut_matrix(n).across * n;
     size_t at = 0;
 
-    to->norm = cut<double>(base, &at, parts);
-    to->off = cut<double>(base, &at, parts);
-    to->size = cut<double>(base, &at, parts);
-    to->largest = cut<int>(base, &at, parts);
+    to->norm = carve<double>(base, &at, parts);
+    to->off = carve<double>(base, &at, parts);
+    to->size = carve<double>(base, &at, parts);
+    to->largest = carve<int>(base, &at, parts);
     return at;
 }
 

@@ -18,7 +18,7 @@
 #include <climits>
 
 #include "inverse/probe.h"
-#include "inverse/registers.h"
+#include "inverse/registers.cuh"
 
 enum {
     STRIP = 16,            /* columns of a strip, if a matrix has several */
@@ -33,7 +33,7 @@ enum {
 struct small_inverses {
     int64_t count;
     int n;
-    bool only; /* as in run.h */
+    bool only; /* as in inverse_run.h */
     const real *w;
     real *x;
     const char *kind; /* [count] of load(); NULL: w is what the caller has */

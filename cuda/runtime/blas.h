@@ -2,8 +2,8 @@
  * Matrix products on the device, by cuBLAS.  No other part of tsvd needs it: it is opened when
  * the first product is asked for.
  */
-#ifndef TSVDI_CUDA_BLAS_H
-#define TSVDI_CUDA_BLAS_H
+#ifndef TSVDI_CUDA_RUNTIME_BLAS_H
+#define TSVDI_CUDA_RUNTIME_BLAS_H
 
 #include "runtime/device.h"
 

@@ -7,8 +7,8 @@
  * it at its end, by the driver: the thread has then the same current device, with a context or
  * without one, as before.
  */
-#ifndef TSVDI_CUDA_CONTEXT_H
-#define TSVDI_CUDA_CONTEXT_H
+#ifndef TSVDI_CUDA_RUNTIME_CONTEXT_H
+#define TSVDI_CUDA_RUNTIME_CONTEXT_H
 
 #include <cuda_runtime.h>
 #include <stdint.h>

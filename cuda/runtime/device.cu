@@ -269,9 +269,10 @@ tsvdi_cuda_enter(struct cuda_call *call, tsvd_error *error)
     TSVD_TRY(refuse_capture(call));
     call->entered = 1;
     tsvdi_cuda_home_keep_all(call->home);
-    if (call->landing == NULL) {
-        call->wanted = LANDING_BYTES;
-        CUDA_TRY(call, cudaHostAlloc(&call->landing, LANDING_BYTES, cudaHostAllocPortable));
+    if (call->pinned_results == NULL) {
+        call->wanted = PINNED_RESULT_BYTES;
+        CUDA_TRY(call,
+                 cudaHostAlloc(&call->pinned_results, PINNED_RESULT_BYTES, cudaHostAllocPortable));
         call->wanted = 0;
     }
 out:

@@ -3,8 +3,8 @@
  * It also knows where the call under way writes its errors.  Device memory is taken in the order
  * of the stream.  There are no numerics here: the file is compiled once for both precisions.
  */
-#ifndef TSVDI_DEVICE_H
-#define TSVDI_DEVICE_H
+#ifndef TSVDI_CUDA_RUNTIME_DEVICE_H
+#define TSVDI_CUDA_RUNTIME_DEVICE_H
 
 #include <cuda_runtime.h>
 
@@ -43,7 +43,7 @@ struct cuda_call {
         allocator; /* the caller's, of device memory in the pool's place; functions NULL: none */
     const tsvd_allocator *host; /* the handle's, of memory on the host */
     int threads;                /* host threads that the call under way was given; 0: the default */
-    void *landing;              /* pinned, for small results; made by the first call */
+    void *pinned_results;       /* pinned, for small results; made by the first call */
     void *pinned[2];            /* the sender's buffers (sender.h), made when it first starts */
     cudaEvent_t copied[2];      /* the buffer is filled */
     void *stage[2];             /* pinned buffers for large input, made when it first comes */
@@ -64,16 +64,16 @@ struct cuda_call {
 
 /* Runs a CUDA call; on failure writes call, code, text and place into the error and
    leaves through `out:`. */
-#define CUDA_TRY(held, expression) CUDA_TRY_AS(held, expression, #expression)
+#define CUDA_TRY(owner, expression) CUDA_TRY_AS(owner, expression, #expression)
 
 /* After a launch: did it start? */
-#define CUDA_LAUNCHED(held) CUDA_TRY_AS(held, cudaGetLastError(), "the launch of a kernel")
+#define CUDA_LAUNCHED(owner) CUDA_TRY_AS(owner, cudaGetLastError(), "the launch of a kernel")
 
-#define CUDA_TRY_AS(held, expression, text)                                                        \
+#define CUDA_TRY_AS(owner, expression, text)                                                       \
     do {                                                                                           \
         cudaError_t code_ = (expression);                                                          \
         if (code_ != cudaSuccess) {                                                                \
-            ret = tsvdi_cuda_fail(held, code_, text, __FILE__, __LINE__);                          \
+            ret = tsvdi_cuda_fail(owner, code_, text, __FILE__, __LINE__);                         \
             goto out;                                                                              \
         }                                                                                          \
     } while (0)

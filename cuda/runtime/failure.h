@@ -1,8 +1,8 @@
 /*
  * Failed calls of the CUDA runtime; questions.cu has the functions.
  */
-#ifndef TSVDI_CUDA_FAILURE_H
-#define TSVDI_CUDA_FAILURE_H
+#ifndef TSVDI_CUDA_RUNTIME_FAILURE_H
+#define TSVDI_CUDA_RUNTIME_FAILURE_H
 
 #include <cuda_runtime.h>
 

@@ -5,8 +5,8 @@
  * may be the handle's own.  So they belong to a home, which the handle and each memory of it share,
  * and which ends with the last of them.
  */
-#ifndef TSVDI_CUDA_MEMORY_H
-#define TSVDI_CUDA_MEMORY_H
+#ifndef TSVDI_CUDA_RUNTIME_MEMORY_H
+#define TSVDI_CUDA_RUNTIME_MEMORY_H
 
 #include <cuda_runtime.h>
 #include <stdint.h>

@@ -33,9 +33,9 @@ enum item_kind { SEND, TOUCH, RELEASE };
 
 struct item {
     enum item_kind kind;
-    struct cuda_parcel parcel; /* TOUCH: `width` bytes at `to`; RELEASE: d_from is given back */
-    bool direct;               /* SEND: a single row to pinned memory */
-    cudaEvent_t ready;         /* SEND, RELEASE: the device has done what was on the stream before;
+    struct cuda_transfer transfer; /* TOUCH: `width` bytes at `to`; RELEASE: d_from is given back */
+    bool direct;                   /* SEND: a single row to pinned memory */
+    cudaEvent_t ready; /* SEND, RELEASE: the device has done what was on the stream before;
                                   NULL: not made yet */
 };
 
@@ -47,16 +47,16 @@ struct cuda_sender {
     int threads;    /* of the host, that copy and touch */
 
     /* The sender's own: the piece in the pinned buffer that is to be emptied next. */
-    struct cuda_parcel pending; /* rows = 0: there is none */
-    int turn;                   /* the buffer that is filled next */
+    struct cuda_transfer pending; /* rows = 0: there is none */
+    int turn;                     /* the buffer that is filled next */
 
     /* The lock protects all that follows. */
     pthread_mutex_t lock;
     pthread_cond_t change;
     struct item item[ITEMS]; /* item i has place i % ITEMS */
     int64_t given, taken;    /* items so far: those up to `taken` may be overwritten */
-    int64_t held;            /* items up to the last RELEASE */
-    int64_t before;          /* held at the last follow() */
+    int64_t released;        /* items up to the last RELEASE */
+    int64_t before;          /* released at the last wait_releases() */
     bool busy;               /* an item is under work, or copies are under way */
     bool dropping;           /* only RELEASE is still done */
     bool ending;             /* no item will come */
@@ -67,7 +67,7 @@ struct cuda_sender {
 static_assert(sizeof(struct cuda_sender) <= SENDER_BYTES, "what a plan tells");
 
 struct copy_job {
-    struct cuda_parcel parcel;
+    struct cuda_transfer transfer;
     const char *from; /* the same bytes in pinned memory, row after row */
 };
 
@@ -75,7 +75,7 @@ static tsvd_status
 copy_part(void *arg, int worker, int64_t index)
 {
     const struct copy_job *job = (const struct copy_job *)arg;
-    const struct cuda_parcel *p = &job->parcel;
+    const struct cuda_transfer *p = &job->transfer;
     const size_t bytes = p->width * p->rows;
     size_t at = (size_t)index * COPY_BYTES, end = at + COPY_BYTES;
 
@@ -110,9 +110,9 @@ out:
     return ret;
 }
 
-/* Enqueues the copy of a parcel to pinned memory, row after row. */
+/* Enqueues the copy of a transfer to pinned memory, row after row. */
 static tsvd_status
-enqueue(struct cuda_call *call, const struct cuda_parcel *p, void *to)
+enqueue(struct cuda_call *call, const struct cuda_transfer *p, void *to)
 {
     tsvd_status ret = TSVD_OK;
 
@@ -124,7 +124,7 @@ out:
 
 /* Has one pinned buffer filled, and empties the other. */
 static tsvd_status
-pass(struct cuda_sender *s, struct cuda_parcel piece)
+pass(struct cuda_sender *s, struct cuda_transfer piece)
 {
     struct cuda_call *call = &s->call;
     tsvd_status ret = TSVD_OK;
@@ -138,14 +138,14 @@ out:
     return ret;
 }
 
-/* Cuts a parcel into pieces that a pinned buffer holds: rows, or parts of its only row. */
+/* Cuts a transfer into pieces that a pinned buffer holds: rows, or parts of its only row. */
 static tsvd_status
-send_pieces(struct cuda_sender *s, struct cuda_parcel p)
+send_pieces(struct cuda_sender *s, struct cuda_transfer p)
 {
     tsvd_status ret = TSVD_OK;
 
     while (p.rows > 0 && p.width > 0) {
-        struct cuda_parcel piece = p;
+        struct cuda_transfer piece = p;
 
         if (p.rows == 1) {
             piece.width = p.width < PINNED_BYTES ? p.width : PINNED_BYTES;
@@ -167,7 +167,7 @@ out:
 static tsvd_status
 send_item(struct cuda_sender *s, const struct item *item)
 {
-    const struct cuda_parcel *p = &item->parcel;
+    const struct cuda_transfer *p = &item->transfer;
     tsvd_status ret = TSVD_OK;
 
     CUDA_TRY(&s->call, cudaStreamWaitEvent(s->call.sending, item->ready, 0));
@@ -182,7 +182,7 @@ out:
 static tsvd_status
 touch_part(void *arg, int worker, int64_t index)
 {
-    const struct cuda_parcel *p = (const struct cuda_parcel *)arg;
+    const struct cuda_transfer *p = (const struct cuda_transfer *)arg;
     const uintptr_t first = (uintptr_t)p->to, last = first + p->width;
     const uintptr_t from = first / HUGE_BYTES * HUGE_BYTES + (uintptr_t)index * TOUCH_BYTES;
     const uintptr_t begin = from > first ? from : first;
@@ -216,7 +216,7 @@ out:
     if (ret != TSVD_OK) {
         (void)cudaEventSynchronize(item->ready);
     }
-    if (cudaFreeAsync((void *)item->parcel.d_from, s->call.sending) != cudaSuccess) {
+    if (cudaFreeAsync((void *)item->transfer.d_from, s->call.sending) != cudaSuccess) {
         tsvdi_cuda_forget();
     }
     return ret;
@@ -230,8 +230,8 @@ do_item(struct cuda_sender *s, const struct item *item)
         return send_item(s, item);
     case TOUCH:
         return tsvdi_host_for_each(s->threads,
-                                   (int64_t)((item->parcel.width + HUGE_BYTES) / TOUCH_BYTES + 1),
-                                   touch_part, (void *)&item->parcel);
+                                   (int64_t)((item->transfer.width + HUGE_BYTES) / TOUCH_BYTES + 1),
+                                   touch_part, (void *)&item->transfer);
     case RELEASE:
         return release(s, item);
     }
@@ -376,15 +376,15 @@ next_item(struct cuda_sender *s)
 
 /* Hands the next item over. */
 static void
-give(struct cuda_sender *s, enum item_kind kind, struct cuda_parcel parcel)
+give(struct cuda_sender *s, enum item_kind kind, struct cuda_transfer transfer)
 {
     struct item *item = next_item(s);
 
     (void)pthread_mutex_lock(&s->lock);
     item->kind = kind;
-    item->parcel = parcel;
+    item->transfer = transfer;
     s->given++;
-    s->held = kind == RELEASE ? s->given : s->held;
+    s->released = kind == RELEASE ? s->given : s->released;
     (void)pthread_cond_broadcast(&s->change);
     (void)pthread_mutex_unlock(&s->lock);
 }
@@ -417,29 +417,29 @@ is_pinned(const void *p)
 }
 
 tsvd_status
-tsvdi_cuda_send(struct cuda_call *call, struct cuda_parcel parcel)
+tsvdi_cuda_download_async(struct cuda_call *call, struct cuda_transfer transfer)
 {
     struct item *item;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(start_sender(call));
     item = next_item(call->sender);
-    item->direct = parcel.rows == 1 && is_pinned(parcel.to);
+    item->direct = transfer.rows == 1 && is_pinned(transfer.to);
     TSVD_TRY(mark(call, item));
-    give(call->sender, SEND, parcel);
+    give(call->sender, SEND, transfer);
 out:
     return ret;
 }
 
 tsvd_status
-tsvdi_cuda_expect(struct cuda_call *call, void *to, size_t bytes)
+tsvdi_cuda_prefault(struct cuda_call *call, void *to, size_t bytes)
 {
-    const struct cuda_parcel parcel = {(char *)to, NULL, bytes, 1, 0};
+    const struct cuda_transfer transfer = {(char *)to, NULL, bytes, 1, 0};
     tsvd_status ret = TSVD_OK;
 
     if (!is_pinned(to)) {
         TSVD_TRY(start_sender(call));
-        give(call->sender, TOUCH, parcel);
+        give(call->sender, TOUCH, transfer);
     }
 out:
     return ret;
@@ -454,18 +454,18 @@ is_child(const struct cuda_sender *s)
 }
 
 void
-tsvdi_cuda_follow(struct cuda_call *call)
+tsvdi_cuda_wait_releases(struct cuda_call *call)
 {
     struct cuda_sender *s = call->sender;
 
     if (s != NULL) {
         await(s, s->before, false);
-        s->before = s->held;
+        s->before = s->released;
     }
 }
 
 tsvd_status
-tsvdi_cuda_arrive(struct cuda_call *call)
+tsvdi_cuda_finish_downloads(struct cuda_call *call)
 {
     struct cuda_sender *s = call->sender;
 
@@ -490,9 +490,9 @@ tsvdi_cuda_drain(struct cuda_call *call)
 }
 
 void
-tsvdi_cuda_free_sent(struct cuda_call *call, void *p)
+tsvdi_cuda_free_after_downloads(struct cuda_call *call, void *p)
 {
-    const struct cuda_parcel parcel = {NULL, (const char *)p, 0, 0, 0};
+    const struct cuda_transfer transfer = {NULL, (const char *)p, 0, 0, 0};
     struct cuda_sender *s = call->sender;
     tsvd_error *const before = call->error;
     tsvd_error error;
@@ -511,7 +511,7 @@ tsvdi_cuda_free_sent(struct cuda_call *call, void *p)
     status = mark(call, next_item(s));
     call->error = before;
     if (status == TSVD_OK) {
-        give(s, RELEASE, parcel);
+        give(s, RELEASE, transfer);
         return;
     }
     await(s, s->given, true);

@@ -26,14 +26,14 @@ out:
 }
 
 /* Pieces that are downloaded together, one after another in the pinned buffer. */
-struct landing {
-    struct cuda_piece piece[LANDING_PIECES];
+struct download {
+    struct cuda_piece piece[DOWNLOAD_PIECES];
     int count;
     size_t most, bytes; /* of the largest piece; of all, each in whole words */
 };
 
 static void
-add(struct landing *l, struct cuda_piece piece)
+add(struct download *l, struct cuda_piece piece)
 {
     l->piece[l->count++] = piece;
     l->most = piece.bytes > l->most ? piece.bytes : l->most;
@@ -42,7 +42,7 @@ add(struct landing *l, struct cuda_piece piece)
 
 /* Writes to pinned memory.  The blocks of a row of the grid copy a piece. */
 static __global__ void
-land_kernel(char *to, const struct landing l)
+download_kernel(char *to, const struct download l)
 {
     const struct cuda_piece piece = l.piece[blockIdx.y];
     const size_t words = piece.bytes / sizeof(uint32_t);
@@ -62,15 +62,15 @@ land_kernel(char *to, const struct landing l)
 
 /* A kernel copies: in the copy engine's queue there may be megabytes of the sender's. */
 static tsvd_status
-land(struct cuda_call *call, const struct landing *l)
+run_download(struct cuda_call *call, const struct download *l)
 {
     enum { THREADS = 256, BLOCKS = 64 };
     const size_t blocks = l->most / sizeof(uint32_t) / THREADS + 1;
     const dim3 grid((unsigned)(blocks < BLOCKS ? blocks : (size_t)BLOCKS), (unsigned)l->count);
-    const char *from = (const char *)call->landing;
+    const char *from = (const char *)call->pinned_results;
     tsvd_status ret = TSVD_OK;
 
-    land_kernel<<<grid, THREADS, 0, call->stream>>>((char *)call->landing, *l);
+    download_kernel<<<grid, THREADS, 0, call->stream>>>((char *)call->pinned_results, *l);
     CUDA_LAUNCHED(call);
     CUDA_TRY(call, cudaStreamSynchronize(call->stream));
     for (int i = 0; i < l->count; i++) {
@@ -84,33 +84,33 @@ out:
 }
 
 tsvd_status
-tsvdi_cuda_land(struct cuda_call *call, void *to, const void *d_from, size_t bytes)
+tsvdi_cuda_download(struct cuda_call *call, void *to, const void *d_from, size_t bytes)
 {
     const struct cuda_piece piece = {to, d_from, bytes};
 
-    return tsvdi_cuda_land_all(call, &piece, 1);
+    return tsvdi_cuda_download_all(call, &piece, 1);
 }
 
 tsvd_status
-tsvdi_cuda_land_all(struct cuda_call *call, const struct cuda_piece *piece, int count)
+tsvdi_cuda_download_all(struct cuda_call *call, const struct cuda_piece *piece, int count)
 {
-    struct landing l = {};
+    struct download l = {};
     tsvd_status ret = TSVD_OK;
 
     for (int i = 0; i < count; i++) {
         for (size_t at = 0, part; at < piece[i].bytes; at += part) {
             const size_t left = piece[i].bytes - at;
 
-            if (l.count == LANDING_PIECES || l.bytes == LANDING_BYTES) {
-                TSVD_TRY(land(call, &l));
+            if (l.count == DOWNLOAD_PIECES || l.bytes == PINNED_RESULT_BYTES) {
+                TSVD_TRY(run_download(call, &l));
                 l = {};
             }
-            part = left < LANDING_BYTES - l.bytes ? left : LANDING_BYTES - l.bytes;
+            part = left < PINNED_RESULT_BYTES - l.bytes ? left : PINNED_RESULT_BYTES - l.bytes;
             add(&l, {(char *)piece[i].to + at, (const char *)piece[i].d_from + at, part});
         }
     }
     if (l.count > 0) {
-        TSVD_TRY(land(call, &l));
+        TSVD_TRY(run_download(call, &l));
     }
 out:
     return ret;
@@ -136,7 +136,7 @@ void
 tsvdi_cuda_drop_pinned(struct cuda_call *call)
 {
     void **const buffers[] = {&call->pinned[0], &call->pinned[1], &call->stage[0], &call->stage[1],
-                              &call->landing};
+                              &call->pinned_results};
 
     for (void **buffer : buffers) {
         (void)cudaFreeHost(*buffer);

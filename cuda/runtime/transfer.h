@@ -1,9 +1,9 @@
 /*
- * Copies of arrays between the memories of host and device.  Large results are sent instead
- * (sender.h).
+ * Copies of arrays between the memories of host and device.  Large results go by
+ * the sender instead (sender.h).
  */
-#ifndef TSVDI_TRANSFER_H
-#define TSVDI_TRANSFER_H
+#ifndef TSVDI_CUDA_RUNTIME_TRANSFER_H
+#define TSVDI_CUDA_RUNTIME_TRANSFER_H
 
 #include "runtime/device.h"
 
@@ -11,16 +11,16 @@
 #define STAGE_BYTES ((size_t)8 << 20)
 
 /* Bytes of the pinned buffer for small results. */
-#define LANDING_BYTES ((size_t)2 << 20)
+#define PINNED_RESULT_BYTES ((size_t)2 << 20)
 
 /* Most pieces of small results that one launch downloads. */
-enum { LANDING_PIECES = 4 };
+enum { DOWNLOAD_PIECES = 4 };
 
 /* upload() copies a small array of the host to the device; the array may be changed on return.
-   land() copies one, aligned to 4 bytes on the device, to the host, and returns when it has
-   arrived.  land_all() copies several, and waits once. */
+   download() copies one, aligned to 4 bytes on the device, to the host, and returns when it has
+   arrived.  download_all() copies several, and waits once. */
 tsvd_status tsvdi_cuda_upload(struct cuda_call *call, void *d_to, const void *from, size_t bytes);
-tsvd_status tsvdi_cuda_land(struct cuda_call *call, void *to, const void *d_from, size_t bytes);
+tsvd_status tsvdi_cuda_download(struct cuda_call *call, void *to, const void *d_from, size_t bytes);
 
 struct cuda_piece {
     void *to;
@@ -28,7 +28,8 @@ struct cuda_piece {
     size_t bytes;
 };
 
-tsvd_status tsvdi_cuda_land_all(struct cuda_call *call, const struct cuda_piece *piece, int count);
+tsvd_status tsvdi_cuda_download_all(struct cuda_call *call, const struct cuda_piece *piece,
+                                    int count);
 
 /* Fills `bytes` of device memory from a source of bytes on the host, which may be called from
    several threads at once: it writes bytes begin .. begin + count - 1 to `to`.  The bounds are

@@ -11,7 +11,7 @@
  * z after a part of the rows is linear in z before it.  So all parts are crossed at once, from both
  * unit vectors.  This gives z before each part, and then all parts are crossed once more.
  */
-#include "twisted/run.h"
+#include "twisted/twisted_run.h"
 
 enum {
     SHIFTS = 256,
@@ -272,8 +272,8 @@ share_out(int64_t all, int64_t most)
 }
 
 tsvd_status
-tsvdi_cuda_twisted_share(struct cuda_call *call, const struct twisted_device *run, char *d_room,
-                         double *share, double *least)
+tsvdi_cuda_twisted_share(struct cuda_call *call, const struct twisted_device *run,
+                         char *d_workspace, double *share, double *least)
 {
     const unsigned groups = (int)SHIFTS / (int)WARP;
     unsigned long long smallness = 0;
@@ -292,9 +292,9 @@ tsvdi_cuda_twisted_share(struct cuda_call *call, const struct twisted_device *ru
     look.part = look.segment * share_out(look.segments, PARTS);
     look.parts = share_out(look.entries, look.part);
     /* 2.6 MB at most, and never more than a block of 32 values has for z */
-    d_share = cut<double>(d_room, &at, 1);
-    look.crossing = cut<struct crossing>(d_room, &at, look.parts * SHIFTS);
-    look.found = cut<struct growth>(d_room, &at, look.segments * SHIFTS);
+    d_share = carve<double>(d_workspace, &at, 1);
+    look.crossing = carve<struct crossing>(d_workspace, &at, look.parts * SHIFTS);
+    look.found = carve<struct growth>(d_workspace, &at, look.segments * SHIFTS);
     if (look.parts > 1) {
         crossing_kernel<<<dim3((unsigned)look.parts - 1, groups), WARP, 0, call->stream>>>(*run,
                                                                                            look);
@@ -307,7 +307,7 @@ tsvdi_cuda_twisted_share(struct cuda_call *call, const struct twisted_device *ru
                                                           d_share);
     CUDA_LAUNCHED(call);
     piece[0].d_from = d_share;
-    TSVD_TRY(tsvdi_cuda_land_all(call, piece, 2));
+    TSVD_TRY(tsvdi_cuda_download_all(call, piece, 2));
     smallness = ~smallness;
     memcpy(least, &smallness, sizeof(*least));
 out:

@@ -5,7 +5,7 @@
  * All products are of a row-major matrix of vectors with a few columns of doubles.  Sums are made
  * in an order that depends on sizes alone.
  */
-#include "twisted/run.h"
+#include "twisted/twisted_run.h"
 
 enum { THREADS = 256, TILE_ROWS = 64, TILE_INNER = 32 };
 

@@ -2,7 +2,7 @@
  * Twisted factorisations on the device: the operations of the seam, the matrix, and the values with
  * their gates.  Mirrors csrc/cpu/twisted/twisted.c.
  */
-#include "twisted/run.h"
+#include "twisted/twisted_run.h"
 
 enum { THREADS = 256 };
 
@@ -13,8 +13,8 @@ static const uint64_t BLOCK_BYTES = (uint64_t)8 << 30;
 struct cuda_twisted {
     struct twisted_device device;
     struct twisted_block block;
-    void *d_arrays;  /* all device arrays but results, one allocation */
-    real *d_room[2]; /* on the device, for d and e if they are on the host */
+    void *d_arrays;       /* all device arrays but results, one allocation */
+    real *d_workspace[2]; /* on the device, for d and e if they are on the host */
     struct vectors left, right;
     cudaEvent_t begin, end; /* of the device's work */
 };
@@ -22,7 +22,7 @@ struct cuda_twisted {
 static struct cuda_twisted *
 run_of(struct twisted_job *job)
 {
-    return (struct cuda_twisted *)job->held;
+    return (struct cuda_twisted *)job->state;
 }
 
 /* ---- begin and end ---- */
@@ -79,41 +79,41 @@ lay_out(struct cuda_twisted *run, char *base)
     const int64_t parts = (down > across ? down : across) * PROBE_COLUMNS;
     size_t at = 0;
 
-    r->facts = cut<struct twisted_facts>(base, &at, 1);
-    run->d_room[0] = cut<real>(base, &at, n);
-    run->d_room[1] = cut<real>(base, &at, n);
-    r->b = cut<double>(base, &at, 2 * n);
-    r->square = cut<double>(base, &at, 2 * n);
-    r->rest = cut<double>(base, &at, 2 * n);
-    r->wide_d = cut<double>(base, &at, n);
-    r->wide_e = cut<double>(base, &at, n);
-    r->found = cut<double>(base, &at, k + 2);
-    r->value = cut<double>(base, &at, k);
-    r->s = cut<real>(base, &at, k);
-    r->probe = cut<double>(base, &at, k * PROBE_COLUMNS);
-    r->sums[0] = cut<double>(base, &at, n * PROBE_COLUMNS);
-    r->sums[1] = cut<double>(base, &at, n * PROBES);
-    r->seen[0] = cut<double>(base, &at, k * PROBES);
-    r->seen[1] = cut<double>(base, &at, k * PROBES);
-    r->parts = cut<double>(base, &at, parts);
+    r->facts = carve<struct twisted_facts>(base, &at, 1);
+    run->d_workspace[0] = carve<real>(base, &at, n);
+    run->d_workspace[1] = carve<real>(base, &at, n);
+    r->b = carve<double>(base, &at, 2 * n);
+    r->square = carve<double>(base, &at, 2 * n);
+    r->rest = carve<double>(base, &at, 2 * n);
+    r->double_d = carve<double>(base, &at, n);
+    r->double_e = carve<double>(base, &at, n);
+    r->found = carve<double>(base, &at, k + 2);
+    r->value = carve<double>(base, &at, k);
+    r->s = carve<real>(base, &at, k);
+    r->probe = carve<double>(base, &at, k * PROBE_COLUMNS);
+    r->sums[0] = carve<double>(base, &at, n * PROBE_COLUMNS);
+    r->sums[1] = carve<double>(base, &at, n * PROBES);
+    r->seen[0] = carve<double>(base, &at, k * PROBES);
+    r->seen[1] = carve<double>(base, &at, k * PROBES);
+    r->parts = carve<double>(base, &at, parts);
     block->width = width;
-    block->z = cut<double>(base, &at, 2 * n * width);
-    block->power = cut<int>(base, &at, (2 * n / LEAST_STRIDE + 1) * width);
-    block->value = cut<int>(base, &at, width);
-    block->twist = cut<int64_t>(base, &at, width);
-    block->factor[0] = cut<double>(base, &at, width);
-    block->factor[1] = cut<double>(base, &at, width);
+    block->z = carve<double>(base, &at, 2 * n * width);
+    block->power = carve<int>(base, &at, (2 * n / LEAST_STRIDE + 1) * width);
+    block->value = carve<int>(base, &at, width);
+    block->twist = carve<int64_t>(base, &at, width);
+    block->factor[0] = carve<double>(base, &at, width);
+    block->factor[1] = carve<double>(base, &at, width);
     cut_rows(n, width, segments);
     if (segments->count > 1) {
         segments->chain =
-            cut<double>(base, &at, (int64_t)ENDS * segments->count * CHAIN_PARTS * width);
+            carve<double>(base, &at, (int64_t)ENDS * segments->count * CHAIN_PARTS * width);
         segments->summary =
-            cut<double>(base, &at, (int64_t)SUMMARY_PARTS * segments->count * width);
-        segments->state = cut<struct twisted_state>(base, &at, width);
+            carve<double>(base, &at, (int64_t)SUMMARY_PARTS * segments->count * width);
+        segments->state = carve<struct twisted_state>(base, &at, width);
     }
-    block->tied = cut<char>(base, &at, width);
+    block->tied = carve<char>(base, &at, width);
     block->slices = sign_slices(n, width);
-    block->largest = cut<struct twisted_largest>(base, &at, block->slices * width);
+    block->largest = carve<struct twisted_largest>(base, &at, block->slices * width);
     return at;
 }
 
@@ -129,7 +129,7 @@ __launch_bounds__(THREADS) entry_kernel(struct twisted_device run)
         const double x = ldexp((double)(odd ? run.e[k / 2] : run.d[k / 2]), (int)-run.exponent);
 
         run.b[k] = twisted_entry(x, &run.square[k], &run.rest[k]);
-        (odd ? run.wide_e : run.wide_d)[k / 2] = x;
+        (odd ? run.double_e : run.double_d)[k / 2] = x;
         smallness = k < 2 * run.n - 1 ? ~(unsigned long long)__double_as_longlong(fabs(x)) : 0;
     }
     for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
@@ -172,7 +172,7 @@ twisted_end(struct tsvd_context *ctx, struct twisted_job *job)
     }
     tsvdi_cuda_vectors.free(ctx, &run->left, &run->right);
     if ((uint64_t)job->k * sizeof(real) > SENT_BYTES) { /* the values may be in flight */
-        tsvdi_cuda_free_sent(cuda_of(ctx), run->d_arrays);
+        tsvdi_cuda_free_after_downloads(cuda_of(ctx), run->d_arrays);
     } else {
         tsvdi_cuda_free(cuda_of(ctx), run->d_arrays);
     }
@@ -183,7 +183,7 @@ twisted_end(struct tsvd_context *ctx, struct twisted_job *job)
         (void)cudaEventDestroy(run->end);
     }
     tsvdi_free(ctx, run);
-    job->held = NULL;
+    job->state = NULL;
 }
 
 static tsvd_status
@@ -196,7 +196,7 @@ twisted_begin(struct tsvd_context *ctx, struct twisted_job *job)
 
     TSVD_TRY(tsvdi_alloc(ctx, sizeof(*run), (void **)&run));
     memset(run, 0, sizeof(*run));
-    job->held = run;
+    job->state = run;
     r = &run->device;
     r->n = job->n;
     r->first = job->first;
@@ -213,7 +213,7 @@ twisted_begin(struct tsvd_context *ctx, struct twisted_job *job)
     if (ctx->problem->to == TSVD_CUDA) {
         r->s = job->to.s;
     }
-    TSVD_TRY(cuda_entries(call, job->chunk, r->n, run->d_room, &r->d, &r->e));
+    TSVD_TRY(cuda_entries(call, job->chunk, r->n, run->d_workspace, &r->d, &r->e));
     CUDA_TRY(call, cudaEventCreate(&run->begin));
     CUDA_TRY(call, cudaEventCreate(&run->end));
     CUDA_TRY(call, cudaEventRecord(run->begin, call->stream));
@@ -295,7 +295,7 @@ ask(struct cuda_call *call, struct twisted_job *job, struct twisted_facts *facts
 {
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_land(call, facts, run_of(job)->device.facts, sizeof(*facts)));
+    TSVD_TRY(tsvdi_cuda_download(call, facts, run_of(job)->device.facts, sizeof(*facts)));
     job->refused = (int64_t)facts->refused < job->k ? (int64_t)facts->refused : job->k;
     if (job->refused > 0) {
         TSVD_TRY(note_time(call, job));
@@ -318,9 +318,9 @@ find_values(struct tsvd_context *ctx, struct twisted_job *job)
     for (int exact = 0; exact < 2 && facts.coarse > 0; exact++) {
         CUDA_TRY(call,
                  cudaMemsetAsync(&r->facts->refused, 0, 2 * sizeof(facts.refused), call->stream));
-        TSVD_TRY(tsvdi_cuda_wide_values(ctx, r->n, 1, r->wide_d, r->wide_e, r->from, r->to,
-                                        exact ? r->found : NULL, exact ? 0 : TWISTED_WIDTH,
-                                        r->found, &counts));
+        TSVD_TRY(tsvdi_cuda_double_values(ctx, r->n, 1, r->double_d, r->double_e, r->from, r->to,
+                                          exact ? r->found : NULL, exact ? 0 : TWISTED_WIDTH,
+                                          r->found, &counts));
         gap_kernel<<<blocks_for(r->k, THREADS), THREADS, 0, call->stream>>>(
             *r, exact ? 0 : TWISTED_MARGIN * TWISTED_WIDTH);
         CUDA_LAUNCHED(call);
@@ -403,8 +403,9 @@ out:
 static struct bytes
 twisted_bytes(const struct svd_plan *plan)
 {
-    const int64_t n = plan->told.n;
-    const int64_t k = plan->told.count > 0 ? plan->told.count : 1; /* a range may hold nothing */
+    const int64_t n = plan->reported.n;
+    const int64_t k =
+        plan->reported.count > 0 ? plan->reported.count : 1; /* a range may hold nothing */
     const struct bytes values = plan->backend->values->bytes(plan);
     struct bytes bytes = {sizeof(struct cuda_twisted), 0};
     struct cuda_twisted run;
@@ -414,7 +415,7 @@ twisted_bytes(const struct svd_plan *plan)
     run.device.k = k;
     /* the vectors of a matrix may be in flight while those of the next one are made */
     bytes.device = bytes_of(2 * n, bytes_of(k, sizeof(real)));
-    bytes.device = bytes_of(plan->told.chunk < plan->told.matrices ? 2 : 1, bytes.device);
+    bytes.device = bytes_of(plan->reported.chunk < plan->reported.matrices ? 2 : 1, bytes.device);
     bytes.device = bytes_add(bytes.device, lay_out(&run, NULL));
     if (plan->problem->options->method == TSVD_METHOD_AUTO && !few_wanted(n, k)) {
         /* it may leave the matrix to divide and conquer */

@@ -4,7 +4,7 @@
  * A warp has a value.  Each lane counts at a point of its own, so that a round cuts the bracket
  * into WARP + 1 parts.  Brackets are cut by the bits of their ends: in exponent and mantissa alike.
  */
-#include "twisted/run.h"
+#include "twisted/twisted_run.h"
 
 enum { WARPS = 8, THREADS = WARPS * (int)WARP };
 

@@ -13,7 +13,7 @@
 #ifndef TSVDI_CUDA_TWISTED_WAYS_H
 #define TSVDI_CUDA_TWISTED_WAYS_H
 
-#include "twisted/run.h"
+#include "twisted/twisted_run.h"
 
 /* Threads of a block that has two warps for 32 values, one for each end. */
 enum { CHAIN_THREADS = ENDS * (int)WARP };

@@ -158,7 +158,7 @@ is_above(int64_t n, const struct batch_matrix &m, int64_t value, real_int bits)
  * out of the range.  Returns the counts made.
  *
  * It saves the work between the rounds of multisection, which costs as much as several counts.
- * refine() of csrc/cpu/values.c does the like, but begins with one count: on a CPU a second one
+ * refine() of csrc/cpu/values/values.c does the like, but begins with one count: on a CPU a second one
  * costs as much again, while a thread counts at two shifts in little more than the time of one.
  */
 template <class Form>
@@ -380,8 +380,8 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
         open = !bracket_is_closed(&b, x.range);
     }
     if (!TSVD_SINGLE && __syncthreads_or(open)) {
-        prepare<wide_form>(q, memory, here);
-        counts += search<wide_form>(v.n, x.m, &b, x.value, x.first, x.range, open);
+        prepare<extended_form>(q, memory, here);
+        counts += search<extended_form>(v.n, x.m, &b, x.value, x.first, x.range, open);
     }
     open = false;
     if (active) {
@@ -406,12 +406,12 @@ static void
 fill_block(struct batch *q, int shared_most)
 {
     const int64_t n = q->v.n, values = q->v.last - q->v.first;
-    const int64_t wide = TSVD_SINGLE ? 0 : 2 * n * (int64_t)sizeof(struct wide_entry);
+    const int64_t extended = TSVD_SINGLE ? 0 : 2 * n * (int64_t)sizeof(struct extended_entry);
     int64_t plain;
 
     q->groups = (int)((2 * n + GROUP - 1) / GROUP);
     plain = (q->groups * GROUP + 2) * (int64_t)sizeof(double); /* 2: begin in other banks */
-    q->entry_bytes = (int)bracket_max(wide, plain);
+    q->entry_bytes = (int)bracket_max(extended, plain);
     q->width = (int)bracket_min(values, COUNT_THREADS);
     q->matrices = COUNT_THREADS / q->width;
     while (q->matrices > 1 && lay_out(*q, NULL).bytes > (size_t)shared_most / 4) {
@@ -464,7 +464,7 @@ tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v, int64_
                 tsvdi_check(ctx, begin + (1 - begin) * (double)(q.begin + here) / (double)v.batch));
         }
     }
-    TSVD_TRY(tsvdi_cuda_land(call, &made, q.d_counts, sizeof(made)));
+    TSVD_TRY(tsvdi_cuda_download(call, &made, q.d_counts, sizeof(made)));
     *counts += (int64_t)made;
 out:
     tsvdi_cuda_free(call, q.d_counts);

@@ -1,6 +1,6 @@
 /*
  * Sturm counts on the device.  The plain form is that of csrc/math/sturm_polynomial.h.  The twofold
- * and the wide form are those of csrc/math/sturm.h; the twofold one takes the plain form's scaled
+ * and the extended form are those of csrc/math/sturm.h; the twofold one takes the plain form's scaled
  * entries.
  *
  * A thread counts at a few shifts at once, and passes over groups of entries in shared memory,
@@ -8,8 +8,8 @@
  * A longer one comes in tiles; the next tile is copied asynchronously meanwhile.  values/halves.h
  * counts from both ends of a matrix at once.
  */
-#ifndef TSVDI_COUNTS_H
-#define TSVDI_COUNTS_H
+#ifndef TSVDI_CUDA_VALUES_COUNTS_H
+#define TSVDI_CUDA_VALUES_COUNTS_H
 
 #include <cuda_pipeline_primitives.h>
 
@@ -32,28 +32,28 @@ twofold_entry_of(int64_t n, const real *d, const real *e, int64_t k, struct matr
     return {square, square == b * b ? r_fma(b, b, -square) : REAL(0)};
 }
 
-/* An entry b_k for the wide form, as in struct sturm; square, rest and inverse are 0 if b_k is. */
-struct wide_entry {
+/* An entry b_k for the extended form, as in struct sturm; square, rest and inverse are 0 if b_k is. */
+struct extended_entry {
     real square, rest, inverse;
     real_int twos;
 };
 
-static __device__ __forceinline__ struct wide_entry
-wide_entry_of(real b)
+static __device__ __forceinline__ struct extended_entry
+extended_entry_of(real b)
 {
-    struct wide_entry x;
+    struct extended_entry x;
 
-    x.square = sturm_wide_square(b, &x.rest, &x.twos);
+    x.square = sturm_extended_square(b, &x.rest, &x.twos);
     x.inverse = b == 0 ? b : 1 / x.square;
     return x;
 }
 
 /* Entries on the device.  They fill whole tiles. */
 struct device_entries {
-    const double *d_square;                /* [entries] for the plain form */
-    const uint32_t *d_event;               /* [entries / GROUP] */
-    const struct twofold_entry *d_twofold; /* [entries] NULL until they are needed */
-    const struct wide_entry *d_wide;       /* [entries] NULL until they are needed */
+    const double *d_square;                  /* [entries] for the plain form */
+    const uint32_t *d_event;                 /* [entries / GROUP] */
+    const struct twofold_entry *d_twofold;   /* [entries] NULL until they are needed */
+    const struct extended_entry *d_extended; /* [entries] NULL until they are needed */
 };
 
 /* A matrix on the device. */
@@ -64,7 +64,7 @@ struct device_sturm {
     struct device_entries bottom; /* b_{2n-2} .. b_n, in this order */
 };
 
-/* Reopens the bracket if the wide form must decide it: it lies below the floor of the plain form.
+/* Reopens the bracket if the extended form must decide it: it lies below the floor of the plain form.
    Returns whether it does. */
 TSVD_HD int
 bracket_widen(struct bracket *b, struct bracket_range range)
@@ -218,7 +218,7 @@ struct plain_form {
 };
 
 /* What the other forms have in common.  Counts from one end know no polynomial; halves.h has that
-   of the wide form. */
+   of the extended form. */
 struct unguided_form {
     num_small above;
 
@@ -313,23 +313,23 @@ struct twofold_form : unguided_form {
     }
 };
 
-struct wide_form : unguided_form {
-    typedef struct wide_entry entry;
+struct extended_form : unguided_form {
+    typedef struct extended_entry entry;
     enum { TILE = 256 };
 
-    struct sturm_wide y;
+    struct sturm_extended y;
     double product;    /* product 2^exponent is the product of all y, for halves.h */
     uint32_t exponent; /* modulo 2^32; |product| is in [1, 2) */
 
     static __device__ __forceinline__ entry entry_of(int64_t n, const real *d, const real *e,
                                                      int64_t k, struct matrix_scale)
     {
-        return wide_entry_of(sturm_entry(n, d, e, k));
+        return extended_entry_of(sturm_entry(n, d, e, k));
     }
 
     static __device__ __forceinline__ const entry *entries(const struct device_entries &m)
     {
-        return m.d_wide;
+        return m.d_extended;
     }
 
     __device__ __forceinline__ void start(real shift, struct matrix_scale)
@@ -341,7 +341,7 @@ struct wide_form : unguided_form {
         y.exponent = above = 0;
         product = 1;
         exponent = 0;
-        y.sigma_square = sturm_wide_shift(shift, &y.sigma_rest, &twos);
+        y.sigma_square = sturm_extended_shift(shift, &y.sigma_rest, &twos);
         y.sigma_twos = (num_small)twos;
     }
 
@@ -353,23 +353,23 @@ struct wide_form : unguided_form {
 
     template <int SHIFTS>
     static __device__ __forceinline__ void pass(const entry *entry, const uint32_t *, int count,
-                                                struct wide_form (&shift)[SHIFTS])
+                                                struct extended_form (&shift)[SHIFTS])
     {
 #pragma unroll 1
         for (int i = 0; i < count; i++) {
-            const wide_form::entry here = entry[i];
+            const extended_form::entry here = entry[i];
 
             if (here.square == 0) {
 #pragma unroll
                 for (int s = 0; s < SHIFTS; s++) {
-                    sturm_wide_restart(&shift[s].y, &shift[s].above);
+                    sturm_extended_restart(&shift[s].y, &shift[s].above);
                 }
                 continue;
             }
 #pragma unroll
             for (int s = 0; s < SHIFTS; s++) {
-                sturm_wide_step(here.square, here.rest, here.inverse, here.twos, &shift[s].y,
-                                &shift[s].above);
+                sturm_extended_step(here.square, here.rest, here.inverse, here.twos, &shift[s].y,
+                                    &shift[s].above);
                 shift[s].multiply((double)shift[s].y.mantissa, shift[s].y.exponent);
             }
         }

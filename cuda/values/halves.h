@@ -16,8 +16,8 @@
  * 267 (1997), call it a twisted factorization).  The rounding errors of det are a small relative
  * change of b, of up to twice the size of those of other entries.
  */
-#ifndef TSVDI_HALVES_H
-#define TSVDI_HALVES_H
+#ifndef TSVDI_CUDA_VALUES_HALVES_H
+#define TSVDI_CUDA_VALUES_HALVES_H
 
 #include "values/counts.h"
 
@@ -112,17 +112,17 @@ power_of(double x, double rest, int64_t n, int32_t *exponent)
    (b / sigma)^2, divided by y_top.  The polynomial is sigma^2n times the product of all y, the last
    one changed accordingly. */
 static __device__ __forceinline__ void
-join(struct wide_form top, struct wide_form bottom, struct wide_entry b, int64_t n,
+join(struct extended_form top, struct extended_form bottom, struct extended_entry b, int64_t n,
      struct evaluation *at)
 {
-    struct sturm_wide &x = top.y, &y = bottom.y;
+    struct sturm_extended &x = top.y, &y = bottom.y;
     const double square = (double)x.sigma_square; /* in [1, 4), with the rest */
     const double half = square >= 2 ? 0.5 : 1;
     int32_t exponent = 0;
 
     if (b.square == 0) { /* two parts end here */
-        sturm_wide_restart(&x, &top.above);
-        sturm_wide_restart(&y, &bottom.above);
+        sturm_extended_restart(&x, &top.above);
+        sturm_extended_restart(&y, &bottom.above);
         at->above += top.above + bottom.above;
     } else {
         const num_small power = NUM_SMALL(b.twos) - x.sigma_twos - x.exponent - y.exponent;

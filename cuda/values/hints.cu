@@ -23,7 +23,7 @@ qr_put(QR_TURNS, int, int64_t, struct rotation, struct rotation)
 /* Stride between the matrices of neighbouring threads in shared memory: odd, so that threads at one
    entry have no bank conflicts. */
 static __host__ __device__ int64_t
-matrix_room(int64_t n)
+matrix_stride(int64_t n)
 {
     return 2 * n + 1;
 }
@@ -87,10 +87,10 @@ __launch_bounds__(WARP) hints_kernel(struct values_device v, real *d_hint)
     const int64_t n = v.n, values = v.last - v.first, first = (int64_t)blockIdx.x * WARP;
     const int here = (int)bracket_min(v.batch - first, WARP);
     const bool active = (int)threadIdx.x < here;
-    real *d = entries + threadIdx.x * matrix_room(n), *e = d + n;
+    real *d = entries + threadIdx.x * matrix_stride(n), *e = d + n;
 
     for (int64_t i = threadIdx.x; i < here * n; i += WARP) {
-        real *to = entries + i / n * matrix_room(n) + i % n;
+        real *to = entries + i / n * matrix_stride(n) + i % n;
 
         to[0] = v.d_d[first * n + i];
         to[n] = v.d_e[first * n + i];
@@ -105,7 +105,7 @@ __launch_bounds__(WARP) hints_kernel(struct values_device v, real *d_hint)
     }
     __syncwarp();
     for (int64_t i = threadIdx.x; i < here * values; i += WARP) {
-        d_hint[first * values + i] = entries[i / values * matrix_room(n) + v.first + i % values];
+        d_hint[first * values + i] = entries[i / values * matrix_stride(n) + v.first + i % values];
     }
 }
 
@@ -119,7 +119,7 @@ tsvdi_cuda_values_hinted(const struct tsvd_context *ctx, struct values_device v)
 tsvd_status
 tsvdi_cuda_values_hints(struct cuda_call *call, struct values_device v, real *d_hint)
 {
-    const size_t bytes = (size_t)(WARP * matrix_room(v.n)) * sizeof(real);
+    const size_t bytes = (size_t)(WARP * matrix_stride(v.n)) * sizeof(real);
     tsvd_status ret = TSVD_OK;
 
     hints_kernel<<<blocks_for(v.batch, WARP), WARP, bytes, call->stream>>>(v, d_hint);

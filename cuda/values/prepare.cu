@@ -48,7 +48,7 @@ enum { TOP, BOTTOM, SIDES };
 
 /* The entries of both sides for one form. */
 template <class Form> struct sides {
-    int64_t room[SIDES];
+    int64_t capacity[SIDES];
     typename Form::entry *d_entry[SIDES];
 };
 
@@ -62,7 +62,7 @@ __launch_bounds__(PREPARE_THREADS)
     const int64_t k = thread_index();
     const int64_t from = side == TOP ? k : k < n - 1 ? 2 * n - 2 - k : 2 * n; /* 2 n: none */
 
-    if (k < sides.room[side]) {
+    if (k < sides.capacity[side]) {
         sides.d_entry[side][k] = Form::entry_of(n, d_d, d_e, from, matrix_scale_of(*d_size));
     }
 }
@@ -86,11 +86,11 @@ make_entries(struct cuda_call *call, const real *d_d, const real *d_e,
     struct sides<Form> sides;
     tsvd_status ret = TSVD_OK;
 
-    sides.room[TOP] = sturm_room(n, false);
-    sides.room[BOTTOM] = sturm_room(n, true);
+    sides.capacity[TOP] = sturm_capacity(n, false);
+    sides.capacity[BOTTOM] = sturm_capacity(n, true);
     sides.d_entry[TOP] = (entry *)d_top;
     sides.d_entry[BOTTOM] = (entry *)d_bottom;
-    entry_kernel<Form><<<sides_grid(sides.room[TOP]), PREPARE_THREADS, 0, call->stream>>>(
+    entry_kernel<Form><<<sides_grid(sides.capacity[TOP]), PREPARE_THREADS, 0, call->stream>>>(
         n, d_d, d_e, matrix->d_size, sides);
     CUDA_LAUNCHED(call);
 out:
@@ -99,7 +99,7 @@ out:
 
 /* The entries of a side, and where their events go. */
 struct side {
-    int64_t room;
+    int64_t capacity;
     const double *d_square;
     uint32_t *d_event;
 };
@@ -111,10 +111,10 @@ __launch_bounds__(PREPARE_THREADS) event_kernel(int64_t n, struct side top, stru
     const struct side side = blockIdx.y == 0 ? top : bottom;
     const int64_t k = thread_index() * STRETCH;
 
-    for (int g = 0; g < (int)STRETCH / (int)GROUP && k < side.room; g++) {
+    for (int g = 0; g < (int)STRETCH / (int)GROUP && k < side.capacity; g++) {
         side.d_event[k / GROUP + g] = 0; /* none, also in the padding of the last tile */
     }
-    if (k < 2 * n && k < side.room) { /* the bottom has fewer: n - 1 entries */
+    if (k < 2 * n && k < side.capacity) { /* the bottom has fewer: n - 1 entries */
         plain_events(n, k, side.d_square + k, side.d_event + k / GROUP);
     }
 }
@@ -125,22 +125,22 @@ lay_out(struct device_sturm *matrix, char *base)
 {
     size_t at = 0;
 
-    matrix->d_size = cut<struct matrix_size>(base, &at, 1);
+    matrix->d_size = carve<struct matrix_size>(base, &at, 1);
     for (int i = 0; i < SIDES; i++) {
         struct device_entries *side = i == TOP ? &matrix->top : &matrix->bottom;
-        const int64_t room = sturm_room(matrix->n, i == BOTTOM);
+        const int64_t capacity = sturm_capacity(matrix->n, i == BOTTOM);
 
-        side->d_square = cut<double>(base, &at, room);
-        side->d_event = cut<uint32_t>(base, &at, room / GROUP);
+        side->d_square = carve<double>(base, &at, capacity);
+        side->d_event = carve<uint32_t>(base, &at, capacity / GROUP);
     }
     return at;
 }
 
 /* Entries of both sides. */
 static int64_t
-all_room(int64_t n)
+all_capacity(int64_t n)
 {
-    return sturm_room(n, false) + sturm_room(n, true);
+    return sturm_capacity(n, false) + sturm_capacity(n, true);
 }
 
 uint64_t
@@ -149,8 +149,9 @@ tsvdi_cuda_sturm_bytes(int64_t n)
     struct device_sturm matrix = {};
 
     matrix.n = n;
-    return bytes_add(lay_out(&matrix, NULL), bytes_of(all_room(n), sizeof(struct twofold_entry) +
-                                                                       sizeof(struct wide_entry)));
+    return bytes_add(
+        lay_out(&matrix, NULL),
+        bytes_of(all_capacity(n), sizeof(struct twofold_entry) + sizeof(struct extended_entry)));
 }
 
 tsvd_status
@@ -159,7 +160,7 @@ tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d, const
 {
     const unsigned size_blocks = (unsigned)bracket_min(blocks_for(2 * n, PREPARE_THREADS),
                                                        (int64_t)call->multiprocessors * 4);
-    const int64_t top = sturm_room(n, false), bottom = sturm_room(n, true);
+    const int64_t top = sturm_capacity(n, false), bottom = sturm_capacity(n, true);
     char *d_arrays = NULL;
     struct matrix_size *d_size;
     tsvd_status ret = TSVD_OK;
@@ -195,8 +196,8 @@ add_form(struct cuda_call *call, const real *d_d, const real *d_e,
     if (*d_top != NULL) {
         return TSVD_OK;
     }
-    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)all_room(n) * sizeof(**d_top), (void **)d_top));
-    *d_bottom = *d_top + sturm_room(n, false);
+    TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)all_capacity(n) * sizeof(**d_top), (void **)d_top));
+    *d_bottom = *d_top + sturm_capacity(n, false);
     TSVD_TRY(make_entries<Form>(call, d_d, d_e, matrix, *d_top, *d_bottom));
 out:
     return ret;
@@ -208,9 +209,10 @@ tsvdi_cuda_sturm_add(struct cuda_call *call, enum form form, const real *d_d, co
 {
     struct device_entries *top = &matrix->top, *bottom = &matrix->bottom;
 
-    return form == WIDE ? add_form<wide_form>(call, d_d, d_e, matrix, &top->d_wide, &bottom->d_wide)
-                        : add_form<twofold_form>(call, d_d, d_e, matrix, &top->d_twofold,
-                                                 &bottom->d_twofold);
+    return form == EXTENDED ? add_form<extended_form>(call, d_d, d_e, matrix, &top->d_extended,
+                                                      &bottom->d_extended)
+                            : add_form<twofold_form>(call, d_d, d_e, matrix, &top->d_twofold,
+                                                     &bottom->d_twofold);
 }
 
 void
@@ -218,5 +220,5 @@ tsvdi_cuda_sturm_end(struct cuda_call *call, struct device_sturm *matrix)
 {
     tsvdi_cuda_free(call, (void *)matrix->d_size); /* and all arrays of the same allocation */
     tsvdi_cuda_free(call, (void *)matrix->top.d_twofold);
-    tsvdi_cuda_free(call, (void *)matrix->top.d_wide);
+    tsvdi_cuda_free(call, (void *)matrix->top.d_extended);
 }

@@ -1,5 +1,5 @@
 /*
- * Singular values of one matrix, with the whole device.  csrc/cpu/values.c does the same by other
+ * Singular values of one matrix, with the whole device.  csrc/cpu/values/values.c does the same by other
  * means.
  *
  * Values may be few, and recurrences are long.  So a round cuts the bracket of every value at
@@ -15,7 +15,7 @@
  * The first search counts with the plain form.  Two others take up what it leaves, side by side,
  * since neither has enough points to keep the device at work.  One, with the twofold form, looks
  * around the values for which the plain form's error could show (plain_is_exact()).  The other,
- * with the wide form, finds what lies below the reach of both.
+ * with the extended form, finds what lies below the reach of both.
  */
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
@@ -45,7 +45,7 @@ static const double OTHERS_SHARE = 0.1;
 
 /* The most entries times shifts of one launch, which take about half a second.  With plain counts
    that is a point for each value of n = 10^6. */
-static const double PLAIN_STEPS = 2.1e12, TWOFOLD_STEPS = 5e11, WIDE_STEPS = 2e11;
+static const double PLAIN_STEPS = 2.1e12, TWOFOLD_STEPS = 5e11, EXTENDED_STEPS = 2e11;
 
 /* What a round has to do. */
 struct plan {
@@ -99,7 +99,7 @@ plan_for(const struct round &q, int64_t open, bool is_first)
 static __device__ __forceinline__ struct bracket_range
 range_of(const struct round &q, struct matrix_scale scale)
 {
-    const real_int floor = q.form == WIDE      ? 0
+    const real_int floor = q.form == EXTENDED  ? 0
                            : q.form == TWOFOLD ? twofold_floor(scale)
                                                : scale.floor;
 
@@ -192,17 +192,17 @@ __launch_bounds__(COUNT_THREADS) halves_kernel(struct device_sturm m, struct rou
    points of the twofold search. */
 static __global__ void
 __launch_bounds__(COUNT_THREADS)
-    both_kernel(struct device_sturm m, struct round twofold, struct round wide, unsigned blocks)
+    both_kernel(struct device_sturm m, struct round twofold, struct round extended, unsigned blocks)
 {
     __shared__ union {
         struct halves_memory<twofold_form> twofold;
-        struct halves_memory<wide_form> wide;
+        struct halves_memory<extended_form> extended;
     } memory;
 
     if (blockIdx.x < blocks) {
         count_halves(m, twofold, (int64_t)blockIdx.x * HALVES_POINTS, memory.twofold);
     } else {
-        count_halves(m, wide, (int64_t)(blockIdx.x - blocks) * HALVES_POINTS, memory.wide);
+        count_halves(m, extended, (int64_t)(blockIdx.x - blocks) * HALVES_POINTS, memory.extended);
     }
 }
 
@@ -272,8 +272,9 @@ __launch_bounds__(VALUE_THREADS)
         const struct matrix_scale scale = matrix_scale_of(*m.d_size);
         const struct bracket_range range = range_of(q, scale);
         struct bracket b = q.d_bracket[i];
-        const int reopened = q.form == WIDE ? bracket_widen(&b, range)
-                                            : bracket_refine(&b, q.first + i, m.n, scale, range);
+        const int reopened = q.form == EXTENDED
+                                 ? bracket_widen(&b, range)
+                                 : bracket_refine(&b, q.first + i, m.n, scale, range);
 
         q.d_bracket[i] = b;
         d_is_open[i] = (char)(reopened && !bracket_is_closed(&b, range));
@@ -291,12 +292,13 @@ __launch_bounds__(VALUE_THREADS) value_kernel(struct round q, real *d_s)
 }
 
 /* Lists the brackets that are open after a round, in their order, and plans the next round: to
-   *d_plan, and to *told for the host.  Before the first round q.d_plan and q.d_list are NULL, and
+   *d_plan, and to *next_plan for the host.  Before the first round q.d_plan and q.d_list are NULL, and
    all brackets are looked at.  d_is_open is aligned to 8 flags.  Each block counts by itself the
    open brackets before its part. */
 static __global__ void
-__launch_bounds__(LIST_THREADS) list_kernel(struct round q, const char *d_is_open, bool is_first,
-                                            int64_t *d_list, struct plan *d_plan, struct plan *told)
+__launch_bounds__(LIST_THREADS)
+    list_kernel(struct round q, const char *d_is_open, bool is_first, int64_t *d_list,
+                struct plan *d_plan, struct plan *next_plan)
 {
     __shared__ block_reduce::TempStorage reduce;
     __shared__ block_scan::TempStorage scan;
@@ -330,7 +332,7 @@ __launch_bounds__(LIST_THREADS) list_kernel(struct round q, const char *d_is_ope
 
         next.before = last.before + last.points;
         *d_plan = next;
-        *told = next;
+        *next_plan = next;
     }
     at -= here;
 #pragma unroll
@@ -353,7 +355,7 @@ struct search {
     int64_t *d_list[2];     /* [values] lists of open brackets, old and new in turn */
     struct plan *d_plan[2]; /* the plans that belong to them */
     int latest;             /* number of the new one */
-    struct plan *told;      /* the new list's plan, in pinned memory */
+    struct plan *next_plan; /* the new list's plan, in pinned memory */
     char *d_is_open;        /* [open] whether the brackets listed are still open */
     void *d_arrays;         /* all device arrays but the matrix, one allocation */
     double end;             /* share of the work that is done after the search */
@@ -366,7 +368,7 @@ points_that_fill(const struct cuda_call *call, enum form form)
 {
     const int64_t fill = form == PLAIN     ? PLAIN_MORE * (int64_t)PLAIN_FILL
                          : form == TWOFOLD ? (int64_t)TWOFOLD_FILL
-                                           : (int64_t)WIDE_FILL;
+                                           : (int64_t)EXTENDED_FILL;
 
     return call->multiprocessors * fill;
 }
@@ -377,10 +379,10 @@ static int64_t
 most_points(const struct cuda_call *call)
 {
     return bracket_max(points_that_fill(call, PLAIN),
-                       4 * points_that_fill(call, TWOFOLD) / 3 + points_that_fill(call, WIDE));
+                       4 * points_that_fill(call, TWOFOLD) / 3 + points_that_fill(call, EXTENDED));
 }
 
-/* Enqueues list_kernel: after it job->told has the number of open brackets.  is_first: as for
+/* Enqueues list_kernel: after it job->next_plan has the number of open brackets.  is_first: as for
    plan_for(). */
 static tsvd_status
 launch_list(struct search *job, bool is_first)
@@ -391,7 +393,7 @@ launch_list(struct search *job, bool is_first)
     tsvd_status ret = TSVD_OK;
 
     list_kernel<<<blocks_for(count, LIST_THREADS * LIST_EACH), LIST_THREADS, 0, call->stream>>>(
-        job->q, job->d_is_open, is_first, job->d_list[to], job->d_plan[to], job->told);
+        job->q, job->d_is_open, is_first, job->d_list[to], job->d_plan[to], job->next_plan);
     CUDA_LAUNCHED(call);
     job->latest = to;
     job->q.d_plan = job->d_plan[to];
@@ -408,7 +410,7 @@ ask(struct search *job)
     tsvd_status ret = TSVD_OK;
 
     CUDA_TRY(call, cudaStreamSynchronize(call->stream));
-    job->plan = *job->told;
+    job->plan = *job->next_plan;
     TSVD_TRY(tsvdi_check(job->ctx, job->end - job->left));
 out:
     return ret;
@@ -432,8 +434,8 @@ static const struct counter PLAIN_COUNTERS[] = {
 };
 static const struct counter TWOFOLD_COUNTER = {halves_kernel<twofold_form>, HALVES_POINTS,
                                                TWOFOLD_STEPS, 0, 0};
-static const struct counter WIDE_COUNTER = {halves_kernel<wide_form>, HALVES_POINTS, WIDE_STEPS, 0,
-                                            0};
+static const struct counter EXTENDED_COUNTER = {halves_kernel<extended_form>, HALVES_POINTS,
+                                                EXTENDED_STEPS, 0, 0};
 
 /* The counter for `points` points: of the plain form's counters the one that takes the least
    time. */
@@ -445,7 +447,7 @@ counter_for(const struct search *job, int64_t points)
     int64_t least = INT64_MAX;
 
     if (job->q.form != PLAIN) {
-        return job->q.form == TWOFOLD ? &TWOFOLD_COUNTER : &WIDE_COUNTER;
+        return job->q.form == TWOFOLD ? &TWOFOLD_COUNTER : &EXTENDED_COUNTER;
     }
     for (const struct counter &by : PLAIN_COUNTERS) {
         const int64_t blocks = (points + by.points - 1) / by.points;
@@ -495,21 +497,21 @@ out:
 
 /* Counts at all points of a round of both searches, at once if each round is one launch. */
 static tsvd_status
-count_both(struct search *twofold, struct search *wide)
+count_both(struct search *twofold, struct search *extended)
 {
     struct cuda_call *call = cuda_of(twofold->ctx);
-    const int64_t points = twofold->plan.points, others = wide->plan.points;
+    const int64_t points = twofold->plan.points, others = extended->plan.points;
     const unsigned blocks = blocks_for(points, HALVES_POINTS);
     tsvd_status ret = TSVD_OK;
 
     if (points <= points_of_launch(twofold, &TWOFOLD_COUNTER) &&
-        others <= points_of_launch(wide, &WIDE_COUNTER)) {
+        others <= points_of_launch(extended, &EXTENDED_COUNTER)) {
         both_kernel<<<blocks + blocks_for(others, HALVES_POINTS), COUNT_THREADS, 0, call->stream>>>(
-            wide->m, twofold->q, wide->q, blocks);
+            extended->m, twofold->q, extended->q, blocks);
         CUDA_LAUNCHED(call);
     } else {
         TSVD_TRY(count_points(twofold, points));
-        TSVD_TRY(count_points(wide, others));
+        TSVD_TRY(count_points(extended, others));
     }
 out:
     return ret;
@@ -571,26 +573,26 @@ out:
 
 /* Narrows the listed brackets of both searches until all are closed. */
 static tsvd_status
-search_both(struct search *twofold, struct search *wide)
+search_both(struct search *twofold, struct search *extended)
 {
     tsvd_status ret = TSVD_OK;
 
-    while (twofold->plan.open > 0 && wide->plan.open > 0) {
-        TSVD_TRY(count_both(twofold, wide));
+    while (twofold->plan.open > 0 && extended->plan.open > 0) {
+        TSVD_TRY(count_both(twofold, extended));
         TSVD_TRY(end_round(twofold));
-        TSVD_TRY(end_round(wide));
+        TSVD_TRY(end_round(extended));
         TSVD_TRY(ask(twofold));
-        TSVD_TRY(ask(wide));
+        TSVD_TRY(ask(extended));
     }
     TSVD_TRY(search_all(twofold));
-    TSVD_TRY(search_all(wide));
+    TSVD_TRY(search_all(extended));
 out:
     return ret;
 }
 
 /* Bytes of the flags of all values, which two searches may share. */
 static size_t
-flag_room(int64_t values)
+flag_bytes(int64_t values)
 {
     return (size_t)(values + 2 * LIST_EACH - 1) / LIST_EACH * LIST_EACH;
 }
@@ -603,15 +605,15 @@ lay_out(struct search *job, const struct cuda_call *call, char *base)
     const int64_t values = q->values;
     size_t at = 0;
 
-    q->d_bracket = cut<struct bracket>(base, &at, values);
-    q->d_beyond = cut<struct evaluation>(base, &at, 2 * values);
-    q->d_at = cut<struct evaluation>(base, &at, values + most_points(call));
+    q->d_bracket = carve<struct bracket>(base, &at, values);
+    q->d_beyond = carve<struct evaluation>(base, &at, 2 * values);
+    q->d_at = carve<struct evaluation>(base, &at, values + most_points(call));
     for (int i = 0; i < 2; i++) {
-        job->d_plan[i] = cut<struct plan>(base, &at, 2); /* of two searches */
+        job->d_plan[i] = carve<struct plan>(base, &at, 2); /* of two searches */
     }
-    job->d_is_open = cut<char>(base, &at, flag_room(values));
+    job->d_is_open = carve<char>(base, &at, flag_bytes(values));
     for (int i = 0; i < 2; i++) {
-        job->d_list[i] = cut<int64_t>(base, &at, values);
+        job->d_list[i] = carve<int64_t>(base, &at, values);
     }
     return at;
 }
@@ -629,7 +631,7 @@ take_up(struct search *job, enum form form, int list, struct search *part)
     part->q.fill = points_that_fill(call, form);
     part->q.d_plan = NULL;
     part->q.d_list = NULL;
-    part->told += list;
+    part->next_plan += list;
     part->d_plan[0] += list;
     part->d_plan[1] += list;
     part->latest = 1 - list;
@@ -643,24 +645,24 @@ out:
 /* Asks how many brackets are left to each search, and divides the memory of `job` between them: no
    value belongs to both. */
 static tsvd_status
-share_out(struct search *job, struct search *wide, struct search *twofold)
+share_out(struct search *job, struct search *extended, struct search *twofold)
 {
     struct cuda_call *call = cuda_of(job->ctx);
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(ask(wide));
+    TSVD_TRY(ask(extended));
     TSVD_TRY(ask(twofold));
-    wide->d_list[1] += twofold->plan.open;
-    twofold->d_list[0] += wide->plan.open;
-    twofold->d_is_open += (wide->plan.open + LIST_EACH - 1) / LIST_EACH * LIST_EACH;
-    if (wide->plan.open > 0) {
-        twofold->q.d_at += bracket_max(wide->plan.open, wide->q.fill);
-        TSVD_TRY(tsvdi_cuda_sturm_add(call, WIDE, job->v.d_d, job->v.d_e, &job->m));
+    extended->d_list[1] += twofold->plan.open;
+    twofold->d_list[0] += extended->plan.open;
+    twofold->d_is_open += (extended->plan.open + LIST_EACH - 1) / LIST_EACH * LIST_EACH;
+    if (extended->plan.open > 0) {
+        twofold->q.d_at += bracket_max(extended->plan.open, extended->q.fill);
+        TSVD_TRY(tsvdi_cuda_sturm_add(call, EXTENDED, job->v.d_d, job->v.d_e, &job->m));
     }
     if (twofold->plan.open > 0) {
         TSVD_TRY(tsvdi_cuda_sturm_add(call, TWOFOLD, job->v.d_d, job->v.d_e, &job->m));
     }
-    wide->m = twofold->m = job->m;
+    extended->m = twofold->m = job->m;
 out:
     return ret;
 }
@@ -670,16 +672,16 @@ out:
 static tsvd_status
 take_up_rest(struct search *job)
 {
-    struct search wide, twofold;
+    struct search extended, twofold;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(take_up(job, WIDE, 0, &wide));
+    TSVD_TRY(take_up(job, EXTENDED, 0, &extended));
     if (!TSVD_SINGLE) {
-        TSVD_TRY(launch_list(&wide, false));
+        TSVD_TRY(launch_list(&extended, false));
         TSVD_TRY(take_up(job, TWOFOLD, 1, &twofold));
         TSVD_TRY(launch_list(&twofold, false));
-        TSVD_TRY(share_out(job, &wide, &twofold));
-        TSVD_TRY(search_both(&twofold, &wide));
+        TSVD_TRY(share_out(job, &extended, &twofold));
+        TSVD_TRY(search_both(&twofold, &extended));
     }
 out:
     return ret;
@@ -700,8 +702,8 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
     job.v = v;
     job.q.values = values;
     job.counts = counts;
-    static_assert(2 * sizeof(struct plan) <= LANDING_BYTES, "those of two searches land");
-    job.told = (struct plan *)call->landing;
+    static_assert(2 * sizeof(struct plan) <= PINNED_RESULT_BYTES, "those of two searches land");
+    job.next_plan = (struct plan *)call->pinned_results;
     job.q.fill = points_that_fill(call, PLAIN);
     job.q.first = v.first;
     job.q.eps = v.eps;
@@ -732,7 +734,7 @@ tsvdi_cuda_values_search_bytes(const struct svd_plan *plan)
     struct search job;
 
     memset(&job, 0, sizeof(job));
-    job.q.values = plan->told.count;
+    job.q.values = plan->reported.count;
     return bytes_add(lay_out(&job, plan->problem->handle->cuda, NULL),
-                     tsvdi_cuda_sturm_bytes(plan->told.n));
+                     tsvdi_cuda_sturm_bytes(plan->reported.n));
 }

@@ -1,6 +1,6 @@
 /*
  * CUDA back end: singular values by Sturm counts; values.h says which file does what.  Mirrors
- * csrc/cpu/values.c.
+ * csrc/cpu/values/values.c.
  */
 #include "values/values.h"
 
@@ -127,14 +127,14 @@ find(struct tsvd_context *ctx, struct values_job *job)
     const int64_t entries = job->n * job->batch, values = (job->last - job->first) * job->batch;
     const size_t matrix = (size_t)entries * sizeof(real), result = (size_t)values * sizeof(real);
     const real *d_d, *d_e;
-    real *d_room = NULL, *room[2], *d_s, *d_hint = NULL;
+    real *d_workspace = NULL, *space[2], *d_s, *d_hint = NULL;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_alloc(call, 2 * matrix + 2 * result, (void **)&d_room));
-    d_s = d_room + 2 * entries;
-    room[0] = d_room;
-    room[1] = d_room + entries;
-    TSVD_TRY(cuda_entries(call, chunk, entries, room, &d_d, &d_e));
+    TSVD_TRY(tsvdi_cuda_alloc(call, 2 * matrix + 2 * result, (void **)&d_workspace));
+    d_s = d_workspace + 2 * entries;
+    space[0] = d_workspace;
+    space[1] = d_workspace + entries;
+    TSVD_TRY(cuda_entries(call, chunk, entries, space, &d_d, &d_e));
     if (job->hint != NULL) {
         d_hint = d_s + values;
         TSVD_TRY(tsvdi_cuda_upload(call, d_hint, job->hint, result));
@@ -148,20 +148,20 @@ find(struct tsvd_context *ctx, struct values_job *job)
                                          d_hint, job->eps, d_s, &job->counts));
     TSVD_TRY(cuda_deliver(ctx, job->s, d_s, result));
 out:
-    tsvdi_cuda_free_sent(call, d_room);
+    tsvdi_cuda_free_after_downloads(call, d_workspace);
     return ret;
 }
 
 static struct bytes
 values_bytes(const struct svd_plan *plan)
 {
-    const int64_t entries = plan->told.n * plan->told.chunk;
-    const int64_t values = plan->told.count * plan->told.chunk;
+    const int64_t entries = plan->reported.n * plan->reported.chunk;
+    const int64_t values = plan->reported.count * plan->reported.chunk;
     struct bytes bytes = {0, 0};
 
     /* the values of a chunk may be in flight to the host while those of the next are found */
     bytes.device = bytes_of(2 * entries + 2 * values, sizeof(real));
-    bytes.device = bytes_of(plan->told.chunk < plan->told.matrices ? 2 : 1, bytes.device);
+    bytes.device = bytes_of(plan->reported.chunk < plan->reported.matrices ? 2 : 1, bytes.device);
     bytes.device = bytes_add(bytes.device, tsvdi_cuda_values_search_bytes(plan));
     return bytes;
 }

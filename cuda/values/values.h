@@ -7,13 +7,13 @@
  *   values/hints.cu    approximations for a batch of small matrices
  *   values/batch.cu    the values of a batch, or of a small matrix, with a thread for each value
  */
-#ifndef TSVDI_VALUES_H
-#define TSVDI_VALUES_H
+#ifndef TSVDI_CUDA_VALUES_VALUES_H
+#define TSVDI_CUDA_VALUES_VALUES_H
 
 #include "values/counts.h"
 
 /* The forms of counts (csrc/math/sturm.h). */
-enum form { PLAIN, TWOFOLD, WIDE };
+enum form { PLAIN, TWOFOLD, EXTENDED };
 
 /* What is to be found, as for tsvdi_cuda_values_on_device(). */
 struct values_device {
@@ -26,18 +26,18 @@ struct values_device {
 
 /* Entries of one side with the padding of the last tile, for any form. */
 static inline int64_t
-sturm_room(int64_t n, bool is_bottom)
+sturm_capacity(int64_t n, bool is_bottom)
 {
     const int64_t tile = plain_form::TILE, entries = is_bottom ? n : 2 * n;
 
-    static_assert((int)plain_form::TILE % (int)wide_form::TILE == 0 &&
+    static_assert((int)plain_form::TILE % (int)extended_form::TILE == 0 &&
                       (int)plain_form::TILE % (int)twofold_form::TILE == 0 &&
                       (int)plain_form::TILE % (int)STRETCH == 0,
                   "tiles hold each other and whole stretches");
     return (entries + tile - 1) / tile * tile;
 }
 
-/* Prepares a matrix: begin() for plain counts, add() also for another form, TWOFOLD or WIDE, unless
+/* Prepares a matrix: begin() for plain counts, add() also for another form, TWOFOLD or EXTENDED, unless
    that is done.  end() is due also after a failure. */
 tsvd_status tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d,
                                    const real *d_e, struct device_sturm *matrix);

@@ -23,18 +23,18 @@ scalar_count(const struct sturm *m, real sigma, enum sturm_form form)
     real_int twos;
     num_small above = 0;
     struct sturm_twofold t = sturm_twofold_start(shift, 1);
-    struct sturm_wide y = {.mantissa = 1};
+    struct sturm_extended y = {.mantissa = 1};
     int64_t k = 0;
 
-    y.sigma_square = sturm_wide_shift(sigma, &y.sigma_rest, &twos);
+    y.sigma_square = sturm_extended_shift(sigma, &y.sigma_rest, &twos);
     y.sigma_twos = (num_small)twos;
     for (int64_t i = 0; i < m->chunks; i++) {
         const int restart = m->chunk[i].restart;
 
         for (; k < m->chunk[i].end; k++) {
             if (form == STURM_WIDE) {
-                sturm_wide_step(m->wide_square[k], m->wide_rest[k], m->wide_inverse[k],
-                                m->wide_twos[k], &y, &above);
+                sturm_extended_step(m->extended_square[k], m->extended_rest[k],
+                                    m->extended_inverse[k], m->extended_twos[k], &y, &above);
             } else if (form == STURM_TWOFOLD) {
                 sturm_twofold_step(shift, m->square[k], m->square_rest[k], &t, &above);
             } else {
@@ -42,7 +42,7 @@ scalar_count(const struct sturm *m, real sigma, enum sturm_form form)
             }
         }
         if (form == STURM_WIDE && restart) {
-            sturm_wide_restart(&y, &above);
+            sturm_extended_restart(&y, &above);
         } else if (form == STURM_TWOFOLD && restart) {
             sturm_twofold_restart(shift, 1, &t, &above);
         } else if (form == STURM_TWOFOLD) {

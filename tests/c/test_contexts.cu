@@ -168,7 +168,7 @@ test_kept_memory(void)
     }
     CHECK(tsvd_trim(handle, &error) == TSVD_OK, "%s", error.text);
     CHECK(of_pool(call->pool, cudaMemPoolAttrReservedMemCurrent) == 0, "trim keeps memory");
-    CHECK(call->landing == NULL && call->blas == NULL, "trim keeps buffers");
+    CHECK(call->pinned_results == NULL && call->blas == NULL, "trim keeps buffers");
     CHECK(cudaDeviceGetDefaultMemPool(&shared, 0) == cudaSuccess, "CUDA's pool");
     CHECK(of_pool(shared, cudaMemPoolAttrReleaseThreshold) == 0, "the process's pool was changed");
     tsvd_destroy(handle);

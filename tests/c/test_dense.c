@@ -189,9 +189,9 @@ check_reduction(tsvd_handle *handle, int64_t m, int64_t n, tsvd_dtype dtype)
     char *d = allocate((size_t)(matrices * p) * size), *e = allocate((size_t)(matrices * p) * size);
     char *x = allocate((size_t)(matrices * m * n) * size);
     const tsvd_array d_array = array_for(&w, d, p, -1), e_array = array_for(&w, e, p - 1, -1);
-    const int64_t flipped[] = {matrices, n, m};
+    const int64_t transposed[] = {matrices, n, m};
     const tsvd_array x_array = tsvd_array_of(x, TSVD_HOST, dtype, 3, w.a_array.shape);
-    const tsvd_array y_array = tsvd_array_of(x, TSVD_HOST, dtype, 3, flipped);
+    const tsvd_array y_array = tsvd_array_of(x, TSVD_HOST, dtype, 3, transposed);
     tsvd_reduction *reduction = NULL;
     tsvd_error error;
 

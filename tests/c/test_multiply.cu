@@ -47,11 +47,12 @@ device_end(struct cuda_call *call, void *p, void *to, size_t bytes)
     memcpy(to, p, bytes);
     free(p);
 #else
-    for (size_t at = 0; at < bytes; at += LANDING_BYTES) {
+    for (size_t at = 0; at < bytes; at += PINNED_RESULT_BYTES) {
         const size_t left = bytes - at;
 
-        CHECK(tsvdi_cuda_land(call, (char *)to + at, (char *)p + at,
-                              left < LANDING_BYTES ? left : LANDING_BYTES) == TSVD_OK,
+        CHECK(tsvdi_cuda_download(call, (char *)to + at, (char *)p + at,
+                                  left < PINNED_RESULT_BYTES ? left : PINNED_RESULT_BYTES) ==
+                  TSVD_OK,
               "%s", call->error->text);
     }
     tsvdi_cuda_free(call, p);

@@ -8,7 +8,7 @@
  * Leaves with SKIPPED where there is no GPU, after a check that it is replaced.
  */
 #include "problem.h"
-#include "twisted/run.h"
+#include "twisted/twisted_run.h"
 
 enum { SKIPPED = 77, TIMES = 1000, THREADS = 256 };
 
@@ -53,8 +53,8 @@ __launch_bounds__(THREADS) spoil_kernel(struct twisted_device run, struct defect
 static tsvd_status
 spoilt_probe(struct tsvd_context *ctx, struct twisted_job *job)
 {
-    /* the first member of what job->held points to, see twisted/twisted.cu */
-    const struct twisted_device *run = (const struct twisted_device *)job->held;
+    /* the first member of what job->state points to, see twisted/twisted.cu */
+    const struct twisted_device *run = (const struct twisted_device *)job->state;
     struct cuda_call *call = cuda_of(ctx);
     tsvd_status ret = TSVD_OK;
 

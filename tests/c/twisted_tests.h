@@ -288,7 +288,7 @@ check_twisted(const char *name, int64_t n, const double *b)
     twisted_prepare(n, b, &p);
     columns = allocate((size_t)(n * n) * sizeof *columns);
     rows = allocate((size_t)(n * n) * sizeof *rows);
-    work = aligned_alloc(64, (size_t)(tsvdi_kernels()->twist_room(&p.m) + 7) / 8 * 64);
+    work = aligned_alloc(64, (size_t)(tsvdi_kernels()->twist_workspace(&p.m) + 7) / 8 * 64);
     if (work == NULL) {
         exit(EXIT_FAILURE);
     }

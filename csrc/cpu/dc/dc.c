@@ -5,7 +5,7 @@
  * of a node's merge.  The two n x n arrays of the results serve as workspace for the gathered
  * vectors until the last step.
  */
-#include "cpu/dc/run.h"
+#include "cpu/dc/dc_run.h"
 #include "host/blas.h"
 
 /* A task has the roots, weights or rows of the factors of TASK_ROWS survivors. */
@@ -79,17 +79,17 @@ out:
 static void
 dc_end(struct tsvd_context *ctx, struct dc_job *job)
 {
-    struct cpu_dc *run = job->held;
+    struct cpu_dc *run = job->state;
 
     (void)ctx;
     if (run != NULL) {
-        tsvdi_free(ctx, run->room);
+        tsvdi_free(ctx, run->memory);
         tsvdi_free(ctx, run->arrays);
         tsvdi_free(ctx, run->merges);
         tsvdi_free(ctx, run->tasks);
         tsvdi_free(ctx, run->panels);
         tsvdi_free(ctx, run);
-        job->held = NULL;
+        job->state = NULL;
     }
 }
 
@@ -126,8 +126,9 @@ vectors_alloc(struct cpu_dc *run)
 
     run->stride = row_stride(job->n);
     array = (size_t)slots * (size_t)run->stride;
-    TSVD_TRY(tsvdi_alloc(run->ctx, (size_t)job->batch * vectors_bytes(job->n, job->k), &run->room));
-    p = run->room;
+    TSVD_TRY(
+        tsvdi_alloc(run->ctx, (size_t)job->batch * vectors_bytes(job->n, job->k), &run->memory));
+    p = run->memory;
     for (int side = 0; side < SIDES; side++, p += array) {
         run->x[side] = p;
     }
@@ -166,7 +167,7 @@ dc_begin(struct tsvd_context *ctx, struct dc_job *job)
 
     TSVD_TRY(tsvdi_alloc(ctx, sizeof *run, (void **)&run));
     memset(run, 0, sizeof *run);
-    job->held = run;
+    job->state = run;
     run->ctx = ctx;
     run->job = job;
     TSVD_TRY(vectors_alloc(run));
@@ -211,7 +212,7 @@ out:
 static tsvd_status
 dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
 {
-    struct cpu_dc *run = job->held;
+    struct cpu_dc *run = job->state;
     const int64_t most = tsvdi_cpu_leaf_group_size();
     tsvd_status ret = TSVD_OK;
 
@@ -354,7 +355,7 @@ out:
 static tsvd_status
 merge_level(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *info)
 {
-    struct cpu_dc *run = job->held;
+    struct cpu_dc *run = job->state;
     double clock = tsvdi_host_seconds();
     tsvd_status ret = TSVD_OK;
 
@@ -431,7 +432,7 @@ out:
 static tsvd_status
 dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
 {
-    struct cpu_dc *run = job->held;
+    struct cpu_dc *run = job->state;
     double clock = tsvdi_host_seconds();
     tsvd_status ret = TSVD_OK;
 
@@ -456,18 +457,18 @@ leaf_columns(int64_t n)
 static struct bytes
 dc_bytes(const struct svd_plan *plan)
 {
-    const int64_t n = plan->told.n, slots = n * plan->told.chunk;
+    const int64_t n = plan->reported.n, slots = n * plan->reported.chunk;
     struct dc_slots slot;
     struct bytes bytes = {0, 0};
     /* each node has a merge and an entry of tasks, and is at least half a leaf wide */
-    const int64_t nodes = 2 * plan->told.chunk * (n / (DC_LEAF_COLUMNS / 2 - DC_ALIGN) + 2);
+    const int64_t nodes = 2 * plan->reported.chunk * (n / (DC_LEAF_COLUMNS / 2 - DC_ALIGN) + 2);
 
-    bytes.host = bytes_of(plan->told.chunk, vectors_bytes(n, plan->told.count));
+    bytes.host = bytes_of(plan->reported.chunk, vectors_bytes(n, plan->reported.count));
     bytes.host = bytes_add(bytes.host, dc_lay_out(&slot, slots, NULL));
     bytes.host = bytes_add(bytes.host, bytes_of(3 * slots, sizeof(real)));
     bytes.host = bytes_add(bytes.host, bytes_of(nodes, sizeof(struct dc_merge) + sizeof(int64_t)));
-    bytes.host = bytes_add(bytes.host, bytes_of(plan->told.threads, tsvdi_cpu_leaf_bytes()));
-    bytes.host = bytes_add(bytes.host, bytes_of(plan->told.threads, PANEL * sizeof(real)));
+    bytes.host = bytes_add(bytes.host, bytes_of(plan->reported.threads, tsvdi_cpu_leaf_bytes()));
+    bytes.host = bytes_add(bytes.host, bytes_of(plan->reported.threads, PANEL * sizeof(real)));
     bytes.host = bytes_add(bytes.host, sizeof(struct cpu_dc));
     return bytes;
 }

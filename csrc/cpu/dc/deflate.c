@@ -2,7 +2,7 @@
  * Divide and conquer on the CPU: z, deflation, and the numbering of slots before and after a
  * merge (dc.h).  Mirrors cuda/dc/deflate.cu.
  */
-#include "cpu/dc/run.h"
+#include "cpu/dc/dc_run.h"
 
 /* Finds z, scaled by the node's unit.  Returns the limits in the same unit. */
 static struct dc_limits

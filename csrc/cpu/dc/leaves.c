@@ -7,7 +7,7 @@
  * back to the leaf's own d and e.  The rotations of LEAF_WAVE sweeps at a time are applied to the
  * vectors.
  */
-#include "cpu/dc/run.h"
+#include "cpu/dc/dc_run.h"
 
 static_assert((int)DC_LEAF_COLUMNS <= (int)R_BITS,
               "look_after() shifts 1 by a leaf's rotations in a real_uint: DC_LEAF_COLUMNS must be "

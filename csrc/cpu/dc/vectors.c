@@ -2,7 +2,7 @@
  * Divide and conquer on the CPU: the secular equations (secular.h), the vectors of M, and the
  * products with them.  Mirrors cuda/dc/vectors.cu.
  */
-#include "cpu/dc/run.h"
+#include "cpu/dc/dc_run.h"
 #include "host/blas.h"
 #include "math/secular.h"
 

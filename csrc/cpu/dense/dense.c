@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include "cpu/dense/run.h"
 #include "cpu/kernels/kernels.h"
+#include "cpu/matrix/matrix.h"
 
 enum {
     /* Columns whose signs are fixed together. */
@@ -22,12 +22,12 @@ enum {
 #define CHUNK_BYTES ((int64_t)32 << 20)
 
 static int64_t
-chunk_most(const struct dense_problem *p, int tall, int keep)
+chunk_most(const struct dense_problem *p, int qr_first, int keep)
 {
     const int64_t bytes = longer_of(p) * p->b.n * (int64_t)sizeof(real);
     const int64_t most = CHUNK_BYTES / (bytes > 0 ? bytes : 1);
 
-    (void)tall, (void)keep;
+    (void)qr_first, (void)keep;
     return most > 1 ? most : 1;
 }
 
@@ -35,22 +35,22 @@ chunk_most(const struct dense_problem *p, int tall, int keep)
 
 /* Bytes that a job of `count` matrices holds, without the workspace of the workers. */
 static uint64_t
-held_bytes(const struct dense_problem *p, int64_t count, int tall)
+state_bytes_of(const struct dense_problem *p, int64_t count, int qr_first)
 {
     const int64_t columns = p->b.n;
     uint64_t bytes = bytes_of(longer_of(p), bytes_of(columns, sizeof(real)));
 
-    bytes = bytes_add(bytes, tall ? bytes_of(columns, bytes_of(columns, sizeof(real))) : 0);
+    bytes = bytes_add(bytes, qr_first ? bytes_of(columns, bytes_of(columns, sizeof(real))) : 0);
     bytes = bytes_add(bytes, bytes_of(5 * columns, sizeof(real)));
     return bytes_of(count, bytes);
 }
 
 /* Numbers of a worker's workspace: the most that one of its steps takes, as they run one by one. */
 static int64_t
-room_of(const struct dense_problem *p)
+workspace_of(const struct dense_problem *p)
 {
-    const int64_t reduce = tsvdi_cpu_dense_bidiagonalize_room(longer_of(p), p->b.n);
-    const int64_t multiply = tsvdi_cpu_dense_multiply_room(longer_of(p));
+    const int64_t reduce = tsvdi_cpu_dense_bidiagonalize_workspace(longer_of(p), p->b.n);
+    const int64_t multiply = tsvdi_cpu_dense_multiply_workspace(longer_of(p));
     const int64_t most = p->b.n == 0 ? 0 : reduce > multiply ? reduce : multiply;
 
     return (most + DENSE_BLOCK - 1) / DENSE_BLOCK * DENSE_BLOCK;
@@ -69,32 +69,32 @@ begin(struct tsvd_context *ctx, struct dense_job *job)
 {
     const struct dense_problem *p = job->problem;
     const int64_t rows = longer_of(p), columns = p->b.n, count = job->count;
-    const int64_t order = job->tall ? columns : 0;
+    const int64_t order = job->qr_first ? columns : 0;
     struct dense_run *run = NULL;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_alloc(ctx, sizeof *run, (void **)&run));
     memset(run, 0, sizeof *run);
-    job->held = run;
+    job->state = run;
     run->ctx = ctx;
     run->job = job;
     run->rows = rows;
     run->columns = columns;
-    run->flipped = p->rows < p->columns;
+    run->transposed = p->rows < p->columns;
     run->workers = tsvdi_cpu_dense_workers(p, count, ctx->threads);
     run->threads = run->workers > 1 ? 1 : ctx->threads;
-    run->room = room_of(p);
-    TSVD_TRY(tsvdi_alloc(ctx, held_bytes(p, count, job->tall), (void **)&run->w));
-    run->triangle = run->w + count * rows * columns;
-    run->tau_q = run->triangle + count * order * columns;
+    run->workspace = workspace_of(p);
+    TSVD_TRY(tsvdi_alloc(ctx, state_bytes_of(p, count, job->qr_first), (void **)&run->w));
+    run->r_factor = run->w + count * rows * columns;
+    run->tau_q = run->r_factor + count * order * columns;
     run->tau_p = run->tau_q + count * columns;
     run->tau = run->tau_p + count * columns;
     job->d = run->tau + count * columns;
     job->e = job->d + count * columns;
     /* not all entries are written later, and a saved state has to have the same bytes each time */
     memset(run->tau_q, 0, (size_t)(3 * count * columns) * sizeof *run->tau_q);
-    TSVD_TRY(
-        tsvdi_alloc(ctx, bytes_of(run->workers * run->room, sizeof(real)), (void **)&run->work));
+    TSVD_TRY(tsvdi_alloc(ctx, bytes_of(run->workers * run->workspace, sizeof(real)),
+                         (void **)&run->work));
 out:
     return ret;
 }
@@ -102,26 +102,26 @@ out:
 static void
 end(struct tsvd_context *ctx, struct dense_job *job)
 {
-    struct dense_run *run = job->held;
+    struct dense_run *run = job->state;
 
     if (run != NULL) {
         tsvdi_free(ctx, run->work);
         tsvdi_free(ctx, run->w);
     }
     tsvdi_free(ctx, run);
-    job->held = NULL;
+    job->state = NULL;
 }
 
 static struct bytes
-dense_bytes(const struct dense_problem *p, int64_t count, int tall, int keep)
+dense_bytes(const struct dense_problem *p, int64_t count, int qr_first, int keep)
 {
     const int threads = tsvdi_host_threads_for(p->b.handle->threads, INT64_MAX);
-    const int64_t room = room_of(p);
-    struct bytes bytes = {held_bytes(p, count, tall), 0};
+    const int64_t workspace = workspace_of(p);
+    struct bytes bytes = {state_bytes_of(p, count, qr_first), 0};
 
     (void)keep; /* W holds the reflectors in any case */
     bytes.host = bytes_add(bytes.host, bytes_of(tsvdi_cpu_dense_workers(p, count, threads),
-                                                bytes_of(room, sizeof(real))));
+                                                bytes_of(workspace, sizeof(real))));
     return bytes;
 }
 
@@ -182,9 +182,9 @@ reduce_one(void *arg, int worker, int64_t i)
         TSVD_TRY(tsvdi_check(run->ctx, DENSE_REDUCED * (double)i / (double)run->job->count));
     }
     TSVD_TRY(tsvdi_cpu_dense_load(run, worker, i));
-    if (run->job->tall) {
+    if (run->job->qr_first) {
         TSVD_TRY(tsvdi_cpu_dense_qr(run, worker, m, run->tau + first));
-        m.a = run->triangle + first * run->columns;
+        m.a = run->r_factor + first * run->columns;
         m.rows = m.stride = run->columns;
         copy_triangle(run, i, m.a);
     }
@@ -196,7 +196,7 @@ out:
 static tsvd_status
 reduce(struct tsvd_context *ctx, struct dense_job *job)
 {
-    struct dense_run *run = job->held;
+    struct dense_run *run = job->state;
 
     run->ctx = ctx;
     return tsvdi_cpu_dense_for_each(run, reduce_one, run);
@@ -224,14 +224,14 @@ entries(struct tsvd_context *ctx, struct dense_job *job, int scaled, tsvd_space 
 static uint64_t
 state_bytes(const struct dense_job *job, unsigned *layout)
 {
-    *layout = (unsigned)job->tall;
-    return held_bytes(job->problem, job->count, job->tall);
+    *layout = (unsigned)job->qr_first;
+    return state_bytes_of(job->problem, job->count, job->qr_first);
 }
 
 static tsvd_status
 save(struct tsvd_context *ctx, const struct dense_job *job, void *to)
 {
-    const struct dense_run *run = job->held;
+    const struct dense_run *run = job->state;
     unsigned layout;
 
     (void)ctx;
@@ -242,7 +242,7 @@ save(struct tsvd_context *ctx, const struct dense_job *job, void *to)
 static tsvd_status
 restore(struct tsvd_context *ctx, struct dense_job *job, const void *from)
 {
-    const struct dense_run *run = job->held;
+    const struct dense_run *run = job->state;
     unsigned layout;
 
     (void)ctx;
@@ -276,7 +276,7 @@ right_of(const struct dense_job *job)
 }
 
 static tsvd_status
-room(struct tsvd_context *ctx, struct dense_job *job)
+reserve(struct tsvd_context *ctx, struct dense_job *job)
 {
     (void)ctx;
     job->b.s = (real *)job->problem->b.s + job->begin * job->problem->b.k;
@@ -387,7 +387,7 @@ static tsvd_status
 back(struct tsvd_context *ctx, struct dense_job *job)
 {
     const struct dense_problem *p = job->problem;
-    struct dense_run *run = job->held;
+    struct dense_run *run = job->state;
     tsvd_status ret = TSVD_OK;
 
     run->ctx = ctx;
@@ -418,7 +418,7 @@ apply_one(void *arg, int worker, int64_t i)
 static tsvd_status
 apply(struct tsvd_context *ctx, struct dense_job *job, const struct dense_vectors *vectors)
 {
-    struct dense_run *run = job->held;
+    struct dense_run *run = job->state;
 
     run->ctx = ctx;
     run->vectors = vectors;
@@ -427,12 +427,12 @@ apply(struct tsvd_context *ctx, struct dense_job *job, const struct dense_vector
 
 const struct dense_ops tsvdi_cpu_dense = {
     .space = TSVD_HOST,
-    .tall_ratio = 1.7,
+    .qr_ratio = 1.7,
     .chunk_most = chunk_most,
     .begin = begin,
     .end = end,
     .reduce = reduce,
-    .room = room,
+    .reserve = reserve,
     .back = back,
     .entries = entries,
     .apply = apply,

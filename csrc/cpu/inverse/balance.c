@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "cpu/inverse/run.h"
+#include "cpu/inverse/inverse_run.h"
 #include "math/balance.h"
 
 enum {
@@ -21,7 +21,7 @@ struct scaling {
     int64_t n;
     int exponent;
     real *m;
-    const struct inverse_room *room;
+    const struct inverse_workspace *workspace;
     double done;   /* what tsvdi_check() is told */
     int low, high; /* the least and the largest power of the rows, or of the columns */
     atomic_int infinite;
@@ -79,7 +79,7 @@ survey(void *arg, int worker, int64_t strip)
     const int64_t begin = strip * STRIP, count = end_of(s, strip) - begin;
     const int plain = are_numbers(-s->exponent, -s->exponent);
     const real factor = plain ? r_pow2(-s->exponent) : 0;
-    double *sums = s->room->sums + begin;
+    double *sums = s->workspace->sums + begin;
     real most[STRIP] = {0};
 
     memset(sums, 0, (size_t)count * sizeof *sums);
@@ -97,7 +97,7 @@ survey(void *arg, int worker, int64_t strip)
         }
     }
     for (int64_t i = 0; i < count; i++) {
-        s->room->row[begin + i] = balance_power(balance_exponent(most[i]));
+        s->workspace->row[begin + i] = balance_power(balance_exponent(most[i]));
     }
     return inverse_check(s->run, worker, s->n, s->done);
 }
@@ -106,7 +106,7 @@ survey(void *arg, int worker, int64_t strip)
 static int
 column_power(const struct scaling *s, const real *column)
 {
-    const int *row = s->room->row;
+    const int *row = s->workspace->row;
     const int plain = are_numbers(-s->high, -s->low);
     real most[LANES] = {0}, largest = 0;
     int power = BALANCE_NOTHING;
@@ -141,13 +141,13 @@ static tsvd_status
 scale_columns(void *arg, int worker, int64_t strip)
 {
     struct scaling *s = arg;
-    const int *row = s->room->row;
+    const int *row = s->workspace->row;
 
     for (int64_t j = strip * STRIP; j < end_of(s, strip); j++) {
         real *column = s->m + j * s->n;
         const int power = column_power(s, column);
 
-        s->room->column[j] = power;
+        s->workspace->column[j] = power;
         if (are_numbers(-s->high - power, -s->low - power)) {
             for (int64_t i = 0; i < s->n; i++) {
                 column[i] *= r_pow2(-row[i] - power);
@@ -163,15 +163,15 @@ scale_columns(void *arg, int worker, int64_t strip)
 
 tsvd_status
 tsvdi_cpu_inverse_balance(struct dense_run *run, int64_t n, int exponent, real *m,
-                          const struct inverse_room *room, double done, double *norm)
+                          const struct inverse_workspace *workspace, double done, double *norm)
 {
     struct scaling s = {
-        .run = run, .n = n, .exponent = exponent, .m = m, .room = room, .done = done};
+        .run = run, .n = n, .exponent = exponent, .m = m, .workspace = workspace, .done = done};
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(for_strips(&s, survey));
-    *norm = tsvdi_cpu_inverse_norm(n, room->sums);
-    find_range(&s, room->row);
+    *norm = tsvdi_cpu_inverse_norm(n, workspace->sums);
+    find_range(&s, workspace->row);
     TSVD_TRY(for_strips(&s, scale_columns));
 out:
     return ret;
@@ -184,13 +184,13 @@ scale_rows(void *arg, int worker, int64_t strip)
 {
     struct scaling *s = arg;
     const int64_t begin = strip * STRIP, count = end_of(s, strip) - begin;
-    const int *column = s->room->column + begin;
-    double *sums = s->room->sums + begin;
+    const int *column = s->workspace->column + begin;
+    double *sums = s->workspace->sums + begin;
     int infinite = 0;
 
     memset(sums, 0, (size_t)count * sizeof *sums);
     for (int64_t j = 0; j < s->n; j++) {
-        const int offset = -s->room->row[j], shifted = offset + s->exponent;
+        const int offset = -s->workspace->row[j], shifted = offset + s->exponent;
         real *y = s->m + j * s->n + begin;
 
         if (are_numbers(offset - s->high, offset - s->low) &&
@@ -220,15 +220,16 @@ scale_rows(void *arg, int worker, int64_t strip)
 
 tsvd_status
 tsvdi_cpu_inverse_unbalance(struct dense_run *run, int64_t n, int exponent, real *y,
-                            const struct inverse_room *room, double done, double *norm, int *finite)
+                            const struct inverse_workspace *workspace, double done, double *norm,
+                            int *finite)
 {
     struct scaling s = {
-        .run = run, .n = n, .exponent = exponent, .m = y, .room = room, .done = done};
+        .run = run, .n = n, .exponent = exponent, .m = y, .workspace = workspace, .done = done};
     tsvd_status ret = TSVD_OK;
 
-    find_range(&s, room->column);
+    find_range(&s, workspace->column);
     TSVD_TRY(for_strips(&s, scale_rows));
-    *norm = tsvdi_cpu_inverse_norm(n, room->sums);
+    *norm = tsvdi_cpu_inverse_norm(n, workspace->sums);
     *finite = !atomic_load(&s.infinite);
 out:
     return ret;

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "cpu/inverse/run.h"
+#include "cpu/inverse/inverse_run.h"
 #include "math/balance.h"
 
 /* In place of a reciprocal condition number: a pivot is zero; numbers left their range. */
@@ -44,7 +44,7 @@ layout_of(int64_t n, int refine, int threads)
     const int64_t block = inverse_block(n);
     struct layout at;
 
-    at.sums = refine ? tsvdi_cpu_inverse_refine_room(n) : 0;
+    at.sums = refine ? tsvdi_cpu_inverse_refine_workspace(n) : 0;
     at.row = bytes_add(at.sums, bytes_of(n, sizeof(double)));
     at.copy = whole_lines(bytes_add(at.row, bytes_of(3 * n, sizeof(int))));
     at.tile = whole_lines(bytes_add(at.copy, bytes_of(n * block, sizeof(real))));
@@ -56,34 +56,34 @@ layout_of(int64_t n, int refine, int threads)
     return at;
 }
 
-static struct inverse_room
-room_of(const struct inverse_run *run, int worker)
+static struct inverse_workspace
+workspace_of(const struct inverse_run *run, int worker)
 {
     const struct layout at = layout_of(run->dense.rows, run->job->refine, run->dense.threads);
-    char *base = (char *)run->dense.work + worker * run->room;
-    struct inverse_room room;
+    char *base = (char *)run->dense.work + worker * run->workspace;
+    struct inverse_workspace workspace;
 
-    room.s = (double *)(void *)base;
-    room.sums = (double *)(void *)(base + at.sums);
-    room.row = (int *)(void *)(base + at.row);
-    room.column = room.row + run->dense.rows;
-    room.pivot = room.column + run->dense.rows;
-    room.copy = (real *)(void *)(base + at.copy);
-    room.tile = (real *)(void *)(base + at.tile);
-    return room;
+    workspace.s = (double *)(void *)base;
+    workspace.sums = (double *)(void *)(base + at.sums);
+    workspace.row = (int *)(void *)(base + at.row);
+    workspace.column = workspace.row + run->dense.rows;
+    workspace.pivot = workspace.column + run->dense.rows;
+    workspace.copy = (real *)(void *)(base + at.copy);
+    workspace.tile = (real *)(void *)(base + at.tile);
+    return workspace;
 }
 
 static void
 end(struct tsvd_context *ctx, struct inverse_job *job)
 {
-    struct inverse_run *run = job->held;
+    struct inverse_run *run = job->state;
 
     if (run != NULL) {
         tsvdi_free(ctx, run->dense.work);
         tsvdi_free(ctx, run->rcond);
     }
     tsvdi_free(ctx, run);
-    job->held = NULL;
+    job->state = NULL;
 }
 
 static uint64_t
@@ -103,22 +103,22 @@ begin(struct tsvd_context *ctx, struct inverse_job *job)
 
     TSVD_TRY(tsvdi_alloc(ctx, sizeof *run, (void **)&run));
     memset(run, 0, sizeof *run);
-    job->held = run;
+    job->state = run;
     run->job = job;
     dense = &run->dense;
     dense->ctx = ctx;
     dense->job = &job->load;
     dense->rows = dense->columns = n;
-    dense->flipped = 1;
-    dense->plain = 1;
+    dense->transposed = 1;
+    dense->unscaled = 1;
     dense->workers = tsvdi_cpu_dense_workers(p, count, ctx->threads);
     dense->threads = dense->workers > 1 ? 1 : ctx->threads;
-    run->room = (int64_t)layout_of(n, job->refine, dense->threads).all;
+    run->workspace = (int64_t)layout_of(n, job->refine, dense->threads).all;
     TSVD_TRY(tsvdi_alloc(ctx, held_bytes(count), (void **)&run->rcond));
     job->load.exponent = (real_int *)(void *)(run->rcond + count);
     job->load.kind = (char *)(job->load.exponent + count);
-    TSVD_TRY(
-        tsvdi_alloc(ctx, bytes_of(dense->workers, (uint64_t)run->room), (void **)&dense->work));
+    TSVD_TRY(tsvdi_alloc(ctx, bytes_of(dense->workers, (uint64_t)run->workspace),
+                         (void **)&dense->work));
 out:
     return ret;
 }
@@ -132,7 +132,7 @@ inverse_bytes(const struct dense_problem *p, int64_t count, int refine)
     struct bytes bytes = {sizeof(struct inverse_run) + held_bytes(count), 0};
 
     bytes.host = bytes_add(bytes.host, bytes_of(workers, at.all));
-    bytes.host = bytes_add(bytes.host, tsvdi_cpu_inverse_qr_room(p->b.n));
+    bytes.host = bytes_add(bytes.host, tsvdi_cpu_inverse_qr_workspace(p->b.n));
     return bytes;
 }
 
@@ -140,13 +140,13 @@ inverse_bytes(const struct dense_problem *p, int64_t count, int refine)
 
 /* How S is inverted. */
 typedef tsvd_status (*inverter)(struct dense_run *run, int64_t n, real *s,
-                                const struct inverse_room *room, struct inverse_share share,
-                                int *outcome);
+                                const struct inverse_workspace *workspace,
+                                struct inverse_share share, int *outcome);
 
 /* Inverts matrix i. */
 static tsvd_status
 invert_matrix(struct inverse_run *run, struct dense_run *dense, int worker,
-              const struct inverse_room *room, int64_t i, inverter invert_s, int *outcome)
+              const struct inverse_workspace *workspace, int64_t i, inverter invert_s, int *outcome)
 {
     const struct dense_job *load = &run->job->load;
     const int64_t n = dense->rows, count = n * n;
@@ -166,11 +166,12 @@ invert_matrix(struct inverse_run *run, struct dense_run *dense, int worker,
         tsvdi_host_fill_nan(count, x);
         goto out;
     }
-    TSVD_TRY(tsvdi_cpu_inverse_balance(dense, n, (int)load->exponent[i], x, room, done, &norm));
+    TSVD_TRY(
+        tsvdi_cpu_inverse_balance(dense, n, (int)load->exponent[i], x, workspace, done, &norm));
     for (int64_t k = 0; k < count && refine; k++) {
-        room->s[k] = x[k];
+        workspace->s[k] = x[k];
     }
-    TSVD_TRY(invert_s(dense, n, x, room, first, outcome));
+    TSVD_TRY(invert_s(dense, n, x, workspace, first, outcome));
     if (*outcome == INVERSE_UNDERFLOWED) {
         run->rcond[i] = OUT_OF_RANGE;
     }
@@ -178,10 +179,11 @@ invert_matrix(struct inverse_run *run, struct dense_run *dense, int worker,
         goto out;
     }
     if (refine) {
-        TSVD_TRY(tsvdi_cpu_inverse_refine(dense, n, room, x, (int)load->exponent[i], norm, second));
+        TSVD_TRY(
+            tsvdi_cpu_inverse_refine(dense, n, workspace, x, (int)load->exponent[i], norm, second));
     }
-    TSVD_TRY(tsvdi_cpu_inverse_unbalance(dense, n, (int)load->exponent[i], x, room, done + part,
-                                         &inverse_norm, &finite));
+    TSVD_TRY(tsvdi_cpu_inverse_unbalance(dense, n, (int)load->exponent[i], x, workspace,
+                                         done + part, &inverse_norm, &finite));
     norm *= inverse_norm;
     run->rcond[i] = !finite ? OUT_OF_RANGE : norm > 0 ? 1 / norm : 0;
 out:
@@ -190,8 +192,8 @@ out:
 
 /* As invert_matrix(), where numbers leave the range of real. */
 static tsvd_status
-invert_wide(struct inverse_run *run, struct dense_run *dense, int worker,
-            const struct inverse_room *room, int64_t i)
+invert_extended(struct inverse_run *run, struct dense_run *dense, int worker,
+                const struct inverse_workspace *workspace, int64_t i)
 {
     const int exponent = (int)run->job->load.exponent[i];
     const double done = (double)i / (double)run->job->load.count;
@@ -202,13 +204,13 @@ invert_wide(struct inverse_run *run, struct dense_run *dense, int worker,
     int outcome;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(
-        tsvdi_alloc(dense->ctx, tsvdi_cpu_inverse_wide_room(n, dense->threads), (void **)&memory));
+    TSVD_TRY(tsvdi_alloc(dense->ctx, tsvdi_cpu_inverse_extended_workspace(n, dense->threads),
+                         (void **)&memory));
     TSVD_TRY(tsvdi_cpu_dense_load(dense, worker, i));
     run->rcond[i] = SINGULAR;
-    TSVD_TRY(tsvdi_cpu_inverse_balance(dense, n, exponent, x, room, done, &norm));
-    TSVD_TRY(
-        tsvdi_cpu_inverse_wide(dense, n, exponent, x, room, memory, done, &inverse_norm, &outcome));
+    TSVD_TRY(tsvdi_cpu_inverse_balance(dense, n, exponent, x, workspace, done, &norm));
+    TSVD_TRY(tsvdi_cpu_inverse_extended(dense, n, exponent, x, workspace, memory, done,
+                                        &inverse_norm, &outcome));
     if (outcome == INVERSE_FOUND) {
         norm *= inverse_norm;
         run->rcond[i] = norm > 0 ? 1 / norm : 0;
@@ -222,14 +224,15 @@ static tsvd_status
 invert_one(void *arg, int worker, int64_t i)
 {
     struct inverse_run *run = arg;
-    const struct inverse_room room = room_of(run, worker);
+    const struct inverse_workspace workspace = workspace_of(run, worker);
     int outcome;
     tsvd_status ret = TSVD_OK;
 
     if (worker == 0) {
         TSVD_TRY(tsvdi_check(run->dense.ctx, (double)i / (double)run->job->load.count));
     }
-    TSVD_TRY(invert_matrix(run, &run->dense, worker, &room, i, tsvdi_cpu_inverse_lu, &outcome));
+    TSVD_TRY(
+        invert_matrix(run, &run->dense, worker, &workspace, i, tsvdi_cpu_inverse_lu, &outcome));
     run->job->grown[i] = outcome == INVERSE_GREW || run->rcond[i] == OUT_OF_RANGE;
 out:
     return ret;
@@ -259,7 +262,7 @@ static tsvd_status
 invert(struct tsvd_context *ctx, struct inverse_job *job)
 {
     const struct dense_problem *p = job->load.problem;
-    struct inverse_run *run = job->held;
+    struct inverse_run *run = job->state;
     tsvd_status ret = TSVD_OK;
 
     run->dense.ctx = ctx;
@@ -289,17 +292,17 @@ static tsvd_status
 rescue_one(void *arg, int worker, int64_t unused)
 {
     struct second_try *t = arg;
-    const struct inverse_room room = room_of(t->run, worker);
+    const struct inverse_workspace workspace = workspace_of(t->run, worker);
     int outcome;
     tsvd_status ret = TSVD_OK;
 
     (void)unused;
     if (t->run->rcond[t->index] != OUT_OF_RANGE) {
-        TSVD_TRY(invert_matrix(t->run, &t->dense, worker, &room, t->index, tsvdi_cpu_inverse_qr,
-                               &outcome));
+        TSVD_TRY(invert_matrix(t->run, &t->dense, worker, &workspace, t->index,
+                               tsvdi_cpu_inverse_qr, &outcome));
     }
     if (t->run->rcond[t->index] == OUT_OF_RANGE) {
-        TSVD_TRY(invert_wide(t->run, &t->dense, worker, &room, t->index));
+        TSVD_TRY(invert_extended(t->run, &t->dense, worker, &workspace, t->index));
     }
     add_findings(t->run, t->index);
 out:
@@ -309,7 +312,7 @@ out:
 static tsvd_status
 rescue(struct tsvd_context *ctx, struct inverse_job *job, int64_t i)
 {
-    struct inverse_run *run = job->held;
+    struct inverse_run *run = job->state;
     struct second_try t = {run, run->dense, i};
     struct dense_job one = job->load;
     tsvd_status ret = TSVD_OK;
@@ -318,7 +321,8 @@ rescue(struct tsvd_context *ctx, struct inverse_job *job, int64_t i)
     t.dense.job = &one;
     t.dense.workers = 1;
     t.dense.work = NULL;
-    TSVD_TRY(tsvdi_alloc(ctx, tsvdi_cpu_inverse_qr_room(run->dense.rows), (void **)&t.dense.work));
+    TSVD_TRY(
+        tsvdi_alloc(ctx, tsvdi_cpu_inverse_qr_workspace(run->dense.rows), (void **)&t.dense.work));
     TSVD_TRY(tsvdi_cpu_dense_for_each(&t.dense, rescue_one, &t));
 out:
     tsvdi_free(ctx, t.dense.work);

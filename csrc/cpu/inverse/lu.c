@@ -16,7 +16,7 @@
  */
 #include <string.h>
 
-#include "cpu/inverse/run.h"
+#include "cpu/inverse/inverse_run.h"
 #include "cpu/kernels/kernels.h"
 #include "math/growth.h"
 
@@ -139,7 +139,7 @@ struct lu {
     const tsvd_blas *blas;
     int64_t n, block;
     real *a;
-    const struct inverse_room *room;
+    const struct inverse_workspace *workspace;
     int64_t begin, width;     /* the block of columns under work */
     double done;              /* what tsvdi_check() is told */
     int singular, grew, tiny; /* tiny: products may have underflowed before a pivot became zero */
@@ -161,7 +161,7 @@ blocks_of(const struct lu *lu, int64_t columns)
 static void
 eliminate(struct lu *lu, int64_t begin, int64_t width)
 {
-    int *pivot = lu->room->pivot + begin;
+    int *pivot = lu->workspace->pivot + begin;
 
     if (!factor_panel(lu->blas, lu->n - begin, width, lu->a + begin * (lu->n + 1), lu->n, pivot)) {
         lu->singular = 1;
@@ -182,7 +182,7 @@ update(void *arg, int worker, int64_t index)
     const real *panel = lu->a + begin * n;
     real *a = lu->a + first * n;
 
-    swap_rows(columns, lu->room->pivot, begin, end, a, n);
+    swap_rows(columns, lu->workspace->pivot, begin, end, a, n);
     tsvdi_cpu_inverse_left_lower(lu->blas, lu->width, columns, panel + begin, n, a + begin, n);
     tsvdi_cpu_inverse_subtract(lu->blas, n - end, columns, lu->width, panel + end, n, a + begin, n,
                                a + end, n);
@@ -208,7 +208,7 @@ settle(void *arg, int worker, int64_t index)
             grew |= growth_is_large((double)r_abs(column[i]), n);
         }
     }
-    swap_rows(end - first, lu->room->pivot, end, n, lu->a + first * n, n);
+    swap_rows(end - first, lu->workspace->pivot, end, n, lu->a + first * n, n);
     if (grew) {
         __atomic_store_n(&lu->grew, 1, __ATOMIC_RELAXED);
     }
@@ -263,8 +263,8 @@ invert_strip(void *arg, int worker, int64_t index)
     struct lu *lu = arg;
     const int64_t n = lu->n, begin = lu->begin, block = lu->block, first = index * block;
     const int64_t end = first + block; /* up to `begin`, which is a multiple of a block */
-    const real *w = lu->room->copy, *z = lu->a + first;
-    real *tile = lu->room->tile + worker * block * block;
+    const real *w = lu->workspace->copy, *z = lu->a + first;
+    real *tile = lu->workspace->tile + worker * block * block;
     real *to = lu->a + begin * n + first;
     struct blas_product product = {.m = block,
                                    .n = lu->width,
@@ -302,7 +302,7 @@ invert_upper(struct lu *lu, struct inverse_share share)
         lu->width = least(lu->block, n - begin);
         lu->done = share.from + share.part * (double)begin / (double)n;
         for (int64_t j = 0; j < lu->width; j++) {
-            memcpy(lu->room->copy + j * begin, a + j * n, (size_t)begin * sizeof *a);
+            memcpy(lu->workspace->copy + j * begin, a + j * n, (size_t)begin * sizeof *a);
         }
         TSVD_TRY(tsvdi_host_for_each(inverse_threads(lu->run, begin * begin / 2 * lu->width),
                                      begin / lu->block, invert_strip, lu));
@@ -321,7 +321,7 @@ solve_strip(void *arg, int worker, int64_t index)
     struct lu *lu = arg;
     const int64_t n = lu->n, first = index * lu->block, rows = least(lu->block, n - first);
     const int64_t end = lu->begin + lu->width;
-    const real *l = lu->room->copy; /* from the diagonal on */
+    const real *l = lu->workspace->copy; /* from the diagonal on */
     const int64_t ldl = n - lu->begin;
     real *y = lu->a + first;
 
@@ -339,7 +339,7 @@ reorder_strip(void *arg, int worker, int64_t index)
     const int64_t n = lu->n, first = index * lu->block, rows = least(lu->block, n - first);
 
     for (int64_t j = n - 1; j >= 0; j--) {
-        real *x = lu->a + j * n + first, *y = lu->a + lu->room->pivot[j] * n + first;
+        real *x = lu->a + j * n + first, *y = lu->a + lu->workspace->pivot[j] * n + first;
 
         for (int64_t i = 0; i < rows && x != y; i++) {
             swap(x + i, y + i);
@@ -361,7 +361,7 @@ solve_lower(struct lu *lu, struct inverse_share share)
         lu->width = least(lu->block, left);
         lu->done = share.from + share.part * (double)left / (double)n;
         for (int64_t j = 0; j < lu->width; j++) {
-            real *below = lu->a + (begin + j) * (n + 1) + 1, *copy = lu->room->copy + j * left;
+            real *below = lu->a + (begin + j) * (n + 1) + 1, *copy = lu->workspace->copy + j * left;
 
             memcpy(copy + j + 1, below, (size_t)(left - j - 1) * sizeof *below);
             memset(below, 0, (size_t)(left - j - 1) * sizeof *below);
@@ -377,36 +377,37 @@ out:
 /* ---- together ---- */
 
 static struct lu
-lu_of(struct dense_run *run, int64_t n, real *a, const struct inverse_room *room)
+lu_of(struct dense_run *run, int64_t n, real *a, const struct inverse_workspace *workspace)
 {
     const struct lu lu = {.run = run,
                           .blas = &run->job->problem->b.handle->blas,
                           .n = n,
                           .block = inverse_block(n),
                           .a = a,
-                          .room = room};
+                          .workspace = workspace};
 
     return lu;
 }
 
 tsvd_status
-tsvdi_cpu_inverse_upper(struct dense_run *run, int64_t n, real *u, const struct inverse_room *room,
-                        struct inverse_share share)
+tsvdi_cpu_inverse_upper(struct dense_run *run, int64_t n, real *u,
+                        const struct inverse_workspace *workspace, struct inverse_share share)
 {
-    struct lu lu = lu_of(run, n, u, room);
+    struct lu lu = lu_of(run, n, u, workspace);
 
     return invert_upper(&lu, share);
 }
 
 tsvd_status
-tsvdi_cpu_inverse_lu(struct dense_run *run, int64_t n, real *s, const struct inverse_room *room,
-                     struct inverse_share share, int *outcome)
+tsvdi_cpu_inverse_lu(struct dense_run *run, int64_t n, real *s,
+                     const struct inverse_workspace *workspace, struct inverse_share share,
+                     int *outcome)
 {
     const double third = share.part / 3; /* LU has a third of all operations, U^-1 a sixth */
     const struct inverse_share first = {share.from, third},
                                second = {share.from + third, third / 2},
                                last = {share.from + 1.5 * third, 1.5 * third};
-    struct lu lu = lu_of(run, n, s, room);
+    struct lu lu = lu_of(run, n, s, workspace);
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(decompose(&lu, first));

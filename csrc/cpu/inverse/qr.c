@@ -12,7 +12,7 @@
  */
 #include <string.h>
 
-#include "cpu/inverse/run.h"
+#include "cpu/inverse/inverse_run.h"
 
 static int64_t
 columns_of(int64_t n)
@@ -21,9 +21,9 @@ columns_of(int64_t n)
 }
 
 uint64_t
-tsvdi_cpu_inverse_qr_room(int64_t n)
+tsvdi_cpu_inverse_qr_workspace(int64_t n)
 {
-    return bytes_of(tsvdi_cpu_dense_multiply_room(n) + columns_of(n) * n, sizeof(real));
+    return bytes_of(tsvdi_cpu_dense_multiply_workspace(n) + columns_of(n) * n, sizeof(real));
 }
 
 /* Y := Y Q^T.  v [block][n]: workspace. */
@@ -52,13 +52,14 @@ out:
 }
 
 tsvd_status
-tsvdi_cpu_inverse_qr(struct dense_run *run, int64_t n, real *s, const struct inverse_room *room,
-                     struct inverse_share share, int *outcome)
+tsvdi_cpu_inverse_qr(struct dense_run *run, int64_t n, real *s,
+                     const struct inverse_workspace *workspace, struct inverse_share share,
+                     int *outcome)
 {
     const struct inverse_share second = {share.from + share.part / 2, share.part / 8},
                                last = {share.from + share.part / 1.6, share.part * 0.375};
     const struct dense_matrix m = {s, n, n, n};
-    real *tau = (real *)(void *)room->sums;
+    real *tau = (real *)(void *)workspace->sums;
     tsvd_status ret = TSVD_OK;
 
     *outcome = INVERSE_FOUND;
@@ -69,8 +70,8 @@ tsvdi_cpu_inverse_qr(struct dense_run *run, int64_t n, real *s, const struct inv
             goto out;
         }
     }
-    TSVD_TRY(tsvdi_cpu_inverse_upper(run, n, s, room, second));
-    TSVD_TRY(apply(run, n, s, tau, run->work + tsvdi_cpu_dense_multiply_room(n), last));
+    TSVD_TRY(tsvdi_cpu_inverse_upper(run, n, s, workspace, second));
+    TSVD_TRY(apply(run, n, s, tau, run->work + tsvdi_cpu_dense_multiply_workspace(n), last));
 out:
     return ret;
 }

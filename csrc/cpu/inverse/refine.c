@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "cpu/inverse/run.h"
+#include "cpu/inverse/inverse_run.h"
 #include "math/newton.h"
 
 #define DOUBLE_DIGITS 52
@@ -18,7 +18,7 @@
 #define PIECE (INT64_C(1) << 31)
 
 enum {
-    SHARE = 128, /* what a thread makes of a product at a time: see reflect.c */
+    SHARE = 128, /* what a thread makes of a product at a time: see reflectors.c */
     STRIP = 16,  /* columns of a task */
     ARRAYS = TSVD_SINGLE ? 3 : 4,
     PRODUCTS = TSVD_SINGLE ? 2 : 4
@@ -39,7 +39,7 @@ struct refinement {
 };
 
 uint64_t
-tsvdi_cpu_inverse_refine_room(int64_t n)
+tsvdi_cpu_inverse_refine_workspace(int64_t n)
 {
     return bytes_add(bytes_of(n, bytes_of(n, ARRAYS * sizeof(double))),
                      bytes_of(n, sizeof(struct newton_sums)));
@@ -61,7 +61,7 @@ cut(int64_t whole, int64_t most)
 static tsvd_status
 multiply(struct refinement *r, struct blas_product p)
 {
-    const int64_t n = r->n, size = p.wide ? (int64_t)sizeof(double) : (int64_t)sizeof(real);
+    const int64_t n = r->n, size = p.in_double ? (int64_t)sizeof(double) : (int64_t)sizeof(real);
     const int64_t columns = cut(n, PIECE / (n * n)), rows = cut(n, PIECE / (n * columns));
     const struct blas_product whole = p;
     tsvd_status ret = TSVD_OK;
@@ -88,8 +88,8 @@ out:
 static tsvd_status
 subtract(struct refinement *r, const double *a, const double *b)
 {
-    return multiply(r,
-                    (struct blas_product){.wide = 1, .factor = -1, .a = a, .b = b, .c = r->rest});
+    return multiply(
+        r, (struct blas_product){.in_double = 1, .factor = -1, .a = a, .b = b, .c = r->rest});
 }
 
 /* ---- column by column ---- */
@@ -220,16 +220,21 @@ finish(void *arg, int worker, int64_t strip)
 }
 
 tsvd_status
-tsvdi_cpu_inverse_refine(struct dense_run *run, int64_t n, const struct inverse_room *room, real *y,
-                         int exponent, double norm, struct inverse_share share)
+tsvdi_cpu_inverse_refine(struct dense_run *run, int64_t n,
+                         const struct inverse_workspace *workspace, real *y, int exponent,
+                         double norm, struct inverse_share share)
 {
     const int64_t count = n * n;
-    struct refinement r = {
-        .run = run, .n = n, .y = y, .row = room->row, .column = room->column, .exponent = exponent};
+    struct refinement r = {.run = run,
+                           .n = n,
+                           .y = y,
+                           .row = workspace->row,
+                           .column = workspace->column,
+                           .exponent = exponent};
     struct newton_sums all = {0, 0, 0};
     tsvd_status ret = TSVD_OK;
 
-    r.s = room->s;
+    r.s = workspace->s;
     r.rest = r.s + count;
     r.part = r.rest + count;
     r.high = r.part + count;

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "cpu/inverse/run.h"
+#include "cpu/inverse/inverse_run.h"
 #include "cpu/kernels/kernels.h"
 
 enum { LEAF = INVERSE_LEAF };

@@ -551,7 +551,7 @@ probe(int64_t rows, int64_t terms, const real *a, int64_t down, int64_t right, c
 enum {
     COUNT_VECTORS = 4, /* in the plain form */
     EXACT_VECTORS =
-        SIMD_BYTES == 64 ? 4 : 2, /* in the twofold and wide forms, as the registers allow */
+        SIMD_BYTES == 64 ? 4 : 2, /* in the twofold and extended forms, as the registers allow */
     COUNT_MAX = COUNT_VECTORS * SIMD_LANES /* the most shifts */
 };
 
@@ -616,9 +616,9 @@ count_twofold(const struct sturm *m, int vectors, const real *sigma, real_int *a
 }
 
 static inline __attribute__((always_inline)) void
-count_wide(const struct sturm *m, int vectors, const real *sigma, real_int *above)
+count_extended(const struct sturm *m, int vectors, const real *sigma, real_int *above)
 {
-    struct sturm_wide y[COUNT_VECTORS];
+    struct sturm_extended y[COUNT_VECTORS];
     simd_int negative[COUNT_VECTORS];
     int64_t k = 0;
 
@@ -630,7 +630,8 @@ count_wide(const struct sturm *m, int vectors, const real *sigma, real_int *abov
             real sigma_rest;
             real_int sigma_twos;
 
-            square[lane] = sturm_wide_shift(sigma[v * SIMD_LANES + lane], &sigma_rest, &sigma_twos);
+            square[lane] =
+                sturm_extended_shift(sigma[v * SIMD_LANES + lane], &sigma_rest, &sigma_twos);
             rest[lane] = sigma_rest;
             twos[lane] = sigma_twos;
         }
@@ -644,19 +645,20 @@ count_wide(const struct sturm *m, int vectors, const real *sigma, real_int *abov
     for (int64_t i = 0; i < m->chunks; i++) {
         for (; k < m->chunk[i].end; k++) {
             for (int v = 0; v < vectors; v++) {
-                sturm_wide_step(m->wide_square[k], m->wide_rest[k], m->wide_inverse[k],
-                                m->wide_twos[k], &y[v], &negative[v]);
+                sturm_extended_step(m->extended_square[k], m->extended_rest[k],
+                                    m->extended_inverse[k], m->extended_twos[k], &y[v],
+                                    &negative[v]);
             }
         }
         for (int v = 0; v < vectors && m->chunk[i].restart; v++) {
-            sturm_wide_restart(&y[v], &negative[v]);
+            sturm_extended_restart(&y[v], &negative[v]);
         }
     }
     memcpy(above, negative, (size_t)vectors * sizeof *negative);
 }
 
 /* Forms of the counts. */
-enum form { PLAIN, TWOFOLD, WIDE };
+enum form { PLAIN, TWOFOLD, EXTENDED };
 
 static inline __attribute__((always_inline)) void
 count_vectors(const struct sturm *m, enum form form, int vectors, const real *sigma,
@@ -667,7 +669,7 @@ count_vectors(const struct sturm *m, enum form form, int vectors, const real *si
     } else if (form == TWOFOLD) {
         count_twofold(m, vectors, sigma, above);
     } else {
-        count_wide(m, vectors, sigma, above);
+        count_extended(m, vectors, sigma, above);
     }
 }
 
@@ -696,7 +698,7 @@ count_group(const struct sturm *m, enum form form, int64_t count, const real *si
 static enum form
 form_for(const struct sturm *m, int exact, real sigma)
 {
-    return sigma < m->plain_from || !r_isfinite(m->plain_from) ? WIDE : exact ? TWOFOLD : PLAIN;
+    return sigma < m->plain_from || !r_isfinite(m->plain_from) ? EXTENDED : exact ? TWOFOLD : PLAIN;
 }
 
 static void
@@ -716,7 +718,7 @@ count(const struct sturm *m, int exact, int64_t how_many, const real *sigma, int
         }
         for (int64_t j = 0; j < here; j++) {
             shift[j] =
-                form == WIDE ? sigma[i + j] : sturm_scaled_shift(sigma[i + j], m->scale_down);
+                form == EXTENDED ? sigma[i + j] : sturm_scaled_shift(sigma[i + j], m->scale_down);
         }
         for (int64_t j = here; j < COUNT_MAX; j++) {
             shift[j] = shift[here - 1];
@@ -750,6 +752,6 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .count = count,
     .twisted_count = twisted_count,
     .twist = twist,
-    .twist_room = twist_room,
+    .twist_workspace = twist_workspace,
     .probe = probe,
 };

@@ -6,8 +6,8 @@
  * tsvdi_kernels_avx2 where TSVD_ISA is avx2.  tsvdi_kernels() in choice.c picks the
  * table of tsvdi_host_isa().
  */
-#ifndef TSVDI_CPU_KERNELS_H
-#define TSVDI_CPU_KERNELS_H
+#ifndef TSVDI_CPU_KERNELS_KERNELS_H
+#define TSVDI_CPU_KERNELS_KERNELS_H
 
 #include <stdalign.h>
 
@@ -127,7 +127,7 @@ struct twisted_lanes {
     real *columns;        /* out: column i of an array with rows of `stride` numbers */
     int64_t stride;
     real *rows;   /* out: row i, n numbers each */
-    double *work; /* [twist_room()] on a cache line's boundary */
+    double *work; /* [twist_workspace()] on a cache line's boundary */
 };
 
 struct cpu_kernels {
@@ -204,7 +204,7 @@ struct cpu_kernels {
 
     /* Vectors by twisted factorisations, and the numbers that work[] must hold. */
     void (*twist)(const struct twisted_matrix *matrix, const struct twisted_lanes *job);
-    int64_t (*twist_room)(const struct twisted_matrix *matrix);
+    int64_t (*twist_workspace)(const struct twisted_matrix *matrix);
 
     /* y = A x for probes: A is rows x terms with entry (i, j) at a[i * down + j * right]; x is
        [terms PROBES] and y [rows PROBES], on a cache line's boundary. */

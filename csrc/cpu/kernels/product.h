@@ -6,8 +6,8 @@
  * copied to the panel, which stays in the L1 cache.  All tiles below one another use it.  A tile
  * stays in registers.
  */
-#ifndef TSVDI_KERNEL_PRODUCT_H
-#define TSVDI_KERNEL_PRODUCT_H
+#ifndef TSVDI_CPU_KERNELS_PRODUCT_H
+#define TSVDI_CPU_KERNELS_PRODUCT_H
 
 #include "cpu/kernels/kernels.h"
 #include "cpu/kernels/simd.h"

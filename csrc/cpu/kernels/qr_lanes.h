@@ -3,8 +3,8 @@
  * block that each has under work, and a wave of sweeps applied to the vectors of one matrix.
  * cpu/dc/leaves.c chooses the blocks.  struct qr_lanes is in cpu/kernels/kernels.h.
  */
-#ifndef TSVDI_QR_LANES_H
-#define TSVDI_QR_LANES_H
+#ifndef TSVDI_CPU_KERNELS_QR_LANES_H
+#define TSVDI_CPU_KERNELS_QR_LANES_H
 
 #include "cpu/kernels/kernels.h"
 

@@ -3,8 +3,8 @@
  * for.  GCC's and Clang's vector types have the arithmetic.  What they lack is named after its
  * instruction, SIMD_NATIVE(operation), where there is one.
  */
-#ifndef TSVDI_SIMD_H
-#define TSVDI_SIMD_H
+#ifndef TSVDI_CPU_KERNELS_SIMD_H
+#define TSVDI_CPU_KERNELS_SIMD_H
 
 #include "math/real.h"
 

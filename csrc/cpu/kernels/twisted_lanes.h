@@ -5,8 +5,8 @@
  * What a lane computes does not depend on the other lanes, so results do not depend on how wide
  * vectors are.
  */
-#ifndef TSVDI_TWISTED_LANES_H
-#define TSVDI_TWISTED_LANES_H
+#ifndef TSVDI_CPU_KERNELS_TWISTED_LANES_H
+#define TSVDI_CPU_KERNELS_TWISTED_LANES_H
 
 #include "cpu/kernels/kernels.h"
 #include "cpu/kernels/wide.h"
@@ -537,7 +537,7 @@ twist_vectors(const struct twisted_matrix *m, int vectors, const struct twisted_
 
 /* Doubles of workspace. */
 static int64_t
-twist_room(const struct twisted_matrix *m)
+twist_workspace(const struct twisted_matrix *m)
 {
     const int64_t rows = 2 * m->n;
 

@@ -2,8 +2,8 @@
  * Vectors of doubles for kernels that compute in doubles for either precision: the names of
  * math/pair.h.  Built like simd.h, which comes first.
  */
-#ifndef TSVDI_WIDE_H
-#define TSVDI_WIDE_H
+#ifndef TSVDI_CPU_KERNELS_WIDE_H
+#define TSVDI_CPU_KERNELS_WIDE_H
 
 #include "cpu/kernels/simd.h"
 

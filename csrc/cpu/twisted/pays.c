@@ -8,7 +8,7 @@
  * vectors cross takes the time of m min(m, K)^2 multiplications, and beside that there is work in
  * proportion to n^2.
  */
-#include "cpu/twisted/run.h"
+#include "cpu/twisted/twisted_run.h"
 
 enum {
     /* Values of the sample, and of a task of it: the lanes of one of the widest vectors.  Matrices
@@ -117,7 +117,7 @@ take_sample(void *arg, int worker, int64_t index)
                                         .columns = job->to.L + begin,
                                         .stride = k,
                                         .rows = job->to.R + begin * job->n,
-                                        .work = run->work + worker * run->room};
+                                        .work = run->work + worker * run->workspace};
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_cpu_twisted_check(run, worker, index));
@@ -139,7 +139,7 @@ out:
 tsvd_status
 tsvdi_cpu_twisted_pays(struct tsvd_context *ctx, struct twisted_job *job, int *answer)
 {
-    struct twisted_run *run = job->held;
+    struct twisted_run *run = job->state;
     const int64_t count = sample_size(job);
     const double n = (double)job->n, share = (double)job->k / n;
     double merges;

@@ -3,7 +3,7 @@
  */
 #include <stdalign.h>
 
-#include "cpu/twisted/run.h"
+#include "cpu/twisted/twisted_run.h"
 
 enum {
     /* Rows of V^T X, or of V (V^T X), of a task; and rows of L that stay in the cache. */
@@ -100,7 +100,7 @@ is_right(const struct twisted_run *run)
 tsvd_status
 tsvdi_cpu_twisted_probe(struct tsvd_context *ctx, struct twisted_job *job)
 {
-    struct twisted_run *run = job->held;
+    struct twisted_run *run = job->state;
     const int64_t n = job->n, k = job->k;
     tsvd_status ret = TSVD_OK;
 

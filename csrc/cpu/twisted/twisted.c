@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "cpu/twisted/run.h"
+#include "cpu/twisted/twisted_run.h"
 
 /* Work below this many entries times values is not worth a second thread. */
 enum { SERIAL_STEPS = 1 << 14 };
@@ -80,7 +80,7 @@ begin(struct tsvd_context *ctx, struct twisted_job *job)
 
     TSVD_TRY(tsvdi_alloc(ctx, sizeof *run, (void **)&run));
     memset(run, 0, sizeof *run);
-    job->held = run;
+    job->state = run;
     run->ctx = ctx;
     run->job = job;
     run->workers = workers;
@@ -101,10 +101,12 @@ begin(struct tsvd_context *ctx, struct twisted_job *job)
     run->sums[0] = run->scaled + k * PROBES;
     run->sums[1] = run->sums[0] + n * PROBES;
     run->image = run->sums[1] + n * PROBES;
-    run->room = most(tsvdi_kernels()->twist_room(&run->matrix), tsvdi_cpu_twisted_search_room());
-    run->room = (run->room + TWISTED_CACHE_LINE - 1) / TWISTED_CACHE_LINE * TWISTED_CACHE_LINE;
-    TSVD_TRY(
-        tsvdi_alloc(ctx, bytes_of(workers * run->room, sizeof *run->work), (void **)&run->work));
+    run->workspace =
+        most(tsvdi_kernels()->twist_workspace(&run->matrix), tsvdi_cpu_twisted_search_workspace());
+    run->workspace =
+        (run->workspace + TWISTED_CACHE_LINE - 1) / TWISTED_CACHE_LINE * TWISTED_CACHE_LINE;
+    TSVD_TRY(tsvdi_alloc(ctx, bytes_of(workers * run->workspace, sizeof *run->work),
+                         (void **)&run->work));
 out:
     return ret;
 }
@@ -112,14 +114,14 @@ out:
 static void
 end(struct tsvd_context *ctx, struct twisted_job *job)
 {
-    struct twisted_run *run = job->held;
+    struct twisted_run *run = job->state;
 
     if (run != NULL) {
         tsvdi_free(ctx, run->memory);
         tsvdi_free(ctx, run->work);
     }
     tsvdi_free(ctx, run);
-    job->held = NULL;
+    job->state = NULL;
 }
 
 /* ---- vectors ---- */
@@ -144,7 +146,7 @@ make_vectors(void *arg, int worker, int64_t index)
                                         .columns = job->to.L + begin,
                                         .stride = k,
                                         .rows = job->to.R + begin * n,
-                                        .work = run->work + worker * run->room};
+                                        .work = run->work + worker * run->workspace};
     long long refused = 0;
     tsvd_status ret = TSVD_OK;
 
@@ -192,7 +194,7 @@ out:
 static tsvd_status
 vectors(struct tsvd_context *ctx, struct twisted_job *job)
 {
-    struct twisted_run *run = job->held;
+    struct twisted_run *run = job->state;
     const int64_t tasks = (job->k - run->has_null + TWISTED_TASK_VALUES - 1) / TWISTED_TASK_VALUES;
     tsvd_status ret = TSVD_OK;
 
@@ -209,13 +211,15 @@ out:
 static struct bytes
 twisted_bytes(const struct svd_plan *plan)
 {
-    const int64_t n = plan->told.n;
+    const int64_t n = plan->reported.n;
     /* at most two slots for a row, of as many lanes as there are in two of the widest vectors */
     const int64_t lanes = 4 * n * (2 * TWISTED_CACHE_LINE);
-    const int64_t room = most(lanes, tsvdi_cpu_twisted_search_room()) + TWISTED_CACHE_LINE;
-    struct bytes bytes = {bytes_of(numbers_of(n, plan->told.count), sizeof(double)), 0};
+    const int64_t workspace =
+        most(lanes, tsvdi_cpu_twisted_search_workspace()) + TWISTED_CACHE_LINE;
+    struct bytes bytes = {bytes_of(numbers_of(n, plan->reported.count), sizeof(double)), 0};
 
-    bytes.host = bytes_add(bytes.host, bytes_of(plan->told.threads * room, sizeof(double)));
+    bytes.host =
+        bytes_add(bytes.host, bytes_of(plan->reported.threads * workspace, sizeof(double)));
     bytes.host = bytes_add(bytes.host, sizeof(struct twisted_run));
     return bytes_sum(bytes, tsvdi_cpu_values.bytes(plan));
 }

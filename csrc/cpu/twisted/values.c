@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "cpu/twisted/run.h"
+#include "cpu/twisted/twisted_run.h"
 
 /* A bracket of values. */
 struct interval {
@@ -142,7 +142,7 @@ is_wanted(const struct interval *v, int64_t count, const int64_t *want)
 }
 
 int64_t
-tsvdi_cpu_twisted_search_room(void)
+tsvdi_cpu_twisted_search_workspace(void)
 {
     return (int64_t)(sizeof(struct search) / sizeof(double));
 }
@@ -154,7 +154,7 @@ void
 tsvdi_cpu_twisted_search(const struct twisted_run *run, int worker, int64_t count,
                          const int64_t *want, double *found, double *width)
 {
-    struct search *search = (struct search *)(run->work + worker * run->room);
+    struct search *search = (struct search *)(run->work + worker * run->workspace);
     struct interval *open = search->open;
     double *shift = search->shift, *minor = search->minor;
     int64_t *above = search->above, *twos = search->twos, intervals = 1;
@@ -246,7 +246,7 @@ tsvdi_cpu_twisted_stands_apart(const struct twisted_run *run, int64_t index, dou
 tsvd_status
 tsvdi_cpu_twisted_values(struct tsvd_context *ctx, struct twisted_job *job)
 {
-    struct twisted_run *run = job->held;
+    struct twisted_run *run = job->state;
     const int64_t count = run->to - run->from;
     tsvd_status ret = TSVD_OK;
 

@@ -557,7 +557,7 @@ compute(handle &h, const problem<real> &p, const array<real> *L, const array<rea
 /* Calls `resize`, which takes the memory of results. */
 template <class Resize>
 void
-make_room(const tsvd_plan &plan, Resize resize)
+resize_results(const tsvd_plan &plan, Resize resize)
 {
     try {
         if (plan.result_bytes > PTRDIFF_MAX) {
@@ -580,7 +580,7 @@ compute(handle &h, const problem<real> &p, bool vectors, const options &o)
     const tsvd_plan plan = make_plan(h, p, o, vectors); // checks all arguments
     result<real> r = {{}, {}, {}, plan.n, plan.count, plan.matrices, {}};
 
-    make_room(plan, [&] {
+    resize_results(plan, [&] {
         const auto values = static_cast<std::size_t>(r.matrices * r.k);
 
         if (vectors) { // first, as they are what may not fit
@@ -836,7 +836,7 @@ solve_dense(handle &h, const dense_problem<real> &p, bool vectors, const options
 
     dense_result<real> r = {{}, {}, {}, p.m(), p.n(), plan.count, plan.matrices, {}};
 
-    make_room(plan, [&] {
+    resize_results(plan, [&] {
         const auto values = static_cast<std::size_t>(r.matrices * r.k);
 
         if (vectors) { // first, as they are what may not fit
@@ -1088,7 +1088,7 @@ invert(handle &h, const array<const real> &a, const options &o, bool refine)
     const tsvd_plan plan = inverse_plan(h, a, o, refine); // checks all arguments
     inverse_result<real> r = {{}, plan.n, plan.matrices, {}};
 
-    make_room(plan, [&] { r.X.resize(static_cast<std::size_t>(r.matrices * r.n * r.n)); });
+    resize_results(plan, [&] { r.X.resize(static_cast<std::size_t>(r.matrices * r.n * r.n)); });
     r.info = invert(h, a, array<real>(r.X), o, refine);
     return r;
 }

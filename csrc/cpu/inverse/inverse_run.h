@@ -1,0 +1,165 @@
+/*
+ * Inverses on the CPU: what a job holds, and the parts of its files.
+ *
+ *     inverse.c    the operations of the seam, memory, one matrix after another
+ *     balance.c    scaling, and its undoing
+ *     lu.c         S = P L U, and the inverse from that
+ *     triangle.c   triangular systems
+ *     qr.c         S = Q R, and the inverse from that, where pivots grew
+ *     extended.c   inverses beyond the range of numbers
+ *     refine.c     the step of Newton's iteration
+ */
+#ifndef TSVDI_CPU_INVERSE_INVERSE_RUN_H
+#define TSVDI_CPU_INVERSE_INVERSE_RUN_H
+
+#include "cpu/matrix/matrix.h"
+
+enum {
+    /* The most columns that are eliminated together.  The tiles of products have as many terms
+       (host/blas.c). */
+    INVERSE_BLOCK = 64,
+    /* This many columns are not halved any more. */
+    INVERSE_LEAF = 8
+};
+
+/* All matrices are stored by columns.  What is inverted is the transpose of A: its inverse, stored
+   by columns, is that of A, stored by rows as the results are. */
+struct inverse_run {
+    struct dense_run dense; /* w: the results; work: the workspaces of the workers */
+    struct inverse_job *job;
+    double *rcond;     /* [count] of each matrix, or SINGULAR or OUT_OF_RANGE of inverse.c */
+    int64_t workspace; /* bytes of a worker's workspace, a multiple of a cache line's */
+};
+
+/* A worker's workspace. */
+struct inverse_workspace {
+    double *s;         /* [n][n] S, then the rest of refine()'s workspace; empty without refine() */
+    double *sums;      /* [n] */
+    int *row, *column; /* [n] exponents of M = diag(2^row) S diag(2^column) */
+    int *pivot;        /* [n] the row that takes row i's place, in step i */
+    real *copy;        /* [block][n] */
+    real *tile;        /* [threads][block][block] */
+};
+
+/* Columns that are eliminated together. */
+static inline int64_t
+inverse_block(int64_t n)
+{
+    return n <= INVERSE_BLOCK ? n : n < 8 * INVERSE_BLOCK ? INVERSE_BLOCK / 2 : INVERSE_BLOCK;
+}
+
+/* The columns of the left half of n > INVERSE_LEAF. */
+static inline int64_t
+inverse_half(int64_t n)
+{
+    return (n / 2 + INVERSE_LEAF - 1) / INVERSE_LEAF * INVERSE_LEAF;
+}
+
+/* The share of the work that a step does: from .. from + part. */
+struct inverse_share {
+    double from, part;
+};
+
+/* How many threads pay for this many multiplications. */
+static inline int
+inverse_threads(const struct dense_run *run, int64_t multiplications)
+{
+    return multiplications < 1 << 20 ? 1 : run->threads;
+}
+
+/* Asks whether to go on, if the thread may, and the matrix is not so small that asking takes as
+   long as the step. */
+static inline tsvd_status
+inverse_check(struct dense_run *run, int worker, int64_t n, double done)
+{
+    return n < 2 * INVERSE_BLOCK ? TSVD_OK : dense_check(run, worker, done);
+}
+
+/* ---- balance.c: run->threads share the work; tsvdi_check() is told `done` ---- */
+
+/* S from M, and the exponents of its rows and columns.  *norm: the largest sum of magnitudes of a
+   row of 2^-exponent M. */
+tsvd_status tsvdi_cpu_inverse_balance(struct dense_run *run, int64_t n, int exponent, real *m,
+                                      const struct inverse_workspace *workspace, double done,
+                                      double *norm);
+
+/* The inverse of M from that of S.  *norm: the largest sum of magnitudes of a row of 2^exponent
+   times M's inverse, infinity or NaN if that is too large.  *finite: whether all of S's inverse
+   is. */
+tsvd_status tsvdi_cpu_inverse_unbalance(struct dense_run *run, int64_t n, int exponent, real *y,
+                                        const struct inverse_workspace *workspace, double done,
+                                        double *norm, int *finite);
+
+/* The largest sum; sums that are NaN are above all others. */
+double tsvdi_cpu_inverse_norm(int64_t n, const double *sums);
+
+/* ---- lu.c ---- */
+
+enum inverse_outcome {
+    INVERSE_FOUND,
+    INVERSE_SINGULAR,    /* a pivot is zero */
+    INVERSE_UNDERFLOWED, /* a pivot is zero, perhaps from underflow */
+    INVERSE_GREW         /* the pivots grew */
+};
+
+/* The inverse of S [n][n] in its place.  If *outcome is not INVERSE_FOUND, S is destroyed. */
+tsvd_status tsvdi_cpu_inverse_lu(struct dense_run *run, int64_t n, real *s,
+                                 const struct inverse_workspace *workspace,
+                                 struct inverse_share share, int *outcome);
+
+/* U := U^-1 of the upper triangle of u [n][n]; nothing below it is read or written. */
+tsvd_status tsvdi_cpu_inverse_upper(struct dense_run *run, int64_t n, real *u,
+                                    const struct inverse_workspace *workspace,
+                                    struct inverse_share share);
+
+/* ---- triangle.c: in the calling thread; L has ones on its diagonal, which are not read ---- */
+
+/* C -= A B, C of m x n and k terms. */
+void tsvdi_cpu_inverse_subtract(const tsvd_blas *blas, int64_t m, int64_t n, int64_t k,
+                                const real *a, int64_t lda, const real *b, int64_t ldb, real *c,
+                                int64_t ldc);
+
+/* B := L^-1 B, B of n x columns. */
+void tsvdi_cpu_inverse_left_lower(const tsvd_blas *blas, int64_t n, int64_t columns, const real *l,
+                                  int64_t ldl, real *b, int64_t ldb);
+
+/* X := X U^-1, X of rows x n. */
+void tsvdi_cpu_inverse_right_upper(const tsvd_blas *blas, int64_t rows, int64_t n, const real *u,
+                                   int64_t ldu, real *x, int64_t ldx);
+
+/* X := X L^-1, X of rows x n. */
+void tsvdi_cpu_inverse_right_lower(const tsvd_blas *blas, int64_t rows, int64_t n, const real *l,
+                                   int64_t ldl, real *x, int64_t ldx);
+
+/* U := U^-1, n <= INVERSE_BLOCK. */
+void tsvdi_cpu_inverse_small_upper(int64_t n, real *u, int64_t ldu);
+
+/* ---- qr.c ---- */
+
+/* As tsvdi_cpu_inverse_lu(), but nothing grows.  run->work has tsvdi_cpu_inverse_qr_workspace(n)
+   bytes. */
+uint64_t tsvdi_cpu_inverse_qr_workspace(int64_t n);
+tsvd_status tsvdi_cpu_inverse_qr(struct dense_run *run, int64_t n, real *s,
+                                 const struct inverse_workspace *workspace,
+                                 struct inverse_share share, int *outcome);
+
+/* ---- extended.c ---- */
+
+/* The inverse of M from S, in its place, also beyond the range of numbers; `done` and *norm as of
+   unbalance().  memory: tsvdi_cpu_inverse_extended_workspace(n, run->threads) bytes. */
+uint64_t tsvdi_cpu_inverse_extended_workspace(int64_t n, int threads);
+tsvd_status tsvdi_cpu_inverse_extended(struct dense_run *run, int64_t n, int exponent, real *s,
+                                       const struct inverse_workspace *workspace, void *memory,
+                                       double done, double *norm, int *outcome);
+
+/* ---- refine.c ---- */
+
+/* A step on Y [n][n], the inverse of S [n][n] as it was found.  It leaves Y as it is where the step
+   does not pay (math/newton.h); exponent, norm: as of balance().  S is at workspace->s, where it and the
+   workspace have tsvdi_cpu_inverse_refine_workspace(n) bytes. */
+uint64_t tsvdi_cpu_inverse_refine_workspace(int64_t n);
+tsvd_status tsvdi_cpu_inverse_refine(struct dense_run *run, int64_t n,
+                                     const struct inverse_workspace *workspace, real *y,
+                                     int exponent, double norm, struct inverse_share share);
+
+#endif

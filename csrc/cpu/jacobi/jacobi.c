@@ -1,0 +1,550 @@
+/*
+ * One-sided Jacobi on the CPU: memory and results.
+ */
+#include <string.h>
+
+#include "cpu/jacobi/jacobi.h"
+#include "cpu/kernels/kernels.h"
+
+enum {
+    /* The most matrices of a chunk. */
+    CHUNK = 4096,
+    CACHE_LINE = 64,
+    /* From this order on a square matrix may begin with the vectors of the fast method. */
+    START_ORDER = 129
+};
+
+/* The work of all threads. */
+struct jacobi_run {
+    struct dense_run dense;
+    struct dense_job job; /* which matrices load.c reads */
+    struct jacobi_job *jacobi;
+    struct jacobi_matrix *matrix; /* [dense.workers] */
+    int prepared;                 /* 1: the matrix of the job is loaded */
+};
+
+static int64_t
+chunk_most(const struct dense_problem *p)
+{
+    return longer_of(p) * p->b.n <= SHARED_ENTRIES ? CHUNK : 1;
+}
+
+static int64_t
+start_order(const struct dense_problem *p)
+{
+    return p->rows == p->columns && p->b.n >= START_ORDER ? p->b.n : 0;
+}
+
+/* ---- begin and end ---- */
+
+/* Rounds bytes up to whole cache lines. */
+static uint64_t
+lined(uint64_t bytes)
+{
+    return bytes > BYTES_TOO_MANY - CACHE_LINE ? BYTES_TOO_MANY
+                                               : (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+}
+
+/* Whether there is an array for J, which may be wanted for the start alone. */
+static int
+has_v(const struct dense_problem *p)
+{
+    return p->b.vectors || start_order(p) > 0;
+}
+
+/* Bytes of the reals of a matrix's work: W, X, J, the arrays from tau to spare, and the workspace
+   of products with reflectors. */
+static uint64_t
+real_bytes(const struct dense_problem *p)
+{
+    const int64_t rows = longer_of(p), n = p->b.n;
+    const int64_t workspace = tsvdi_cpu_dense_multiply_workspace(rows);
+    uint64_t bytes = bytes_of(rows, bytes_of(n, sizeof(real)));
+
+    bytes = bytes_add(bytes, bytes_of(has_v(p) ? 2 * n : n, bytes_of(n, sizeof(real))));
+    bytes = bytes_add(bytes, bytes_of(4 * n + rows + workspace, sizeof(real)));
+    return lined(bytes);
+}
+
+/* All bytes of a worker. */
+static uint64_t
+worker_bytes(const struct dense_problem *p)
+{
+    const int64_t rows = longer_of(p);
+    uint64_t bytes = bytes_of(2 * p->b.n + 2 * rows, sizeof(int64_t));
+
+    bytes = bytes_add(bytes, bytes_of(rows, sizeof(struct jacobi_key)));
+    bytes = lined(bytes_add(bytes, bytes_of(p->b.n, sizeof(struct jacobi_swept))));
+    return bytes_add(bytes, real_bytes(p));
+}
+
+static struct bytes
+jacobi_bytes(const struct dense_problem *p, int64_t count)
+{
+    const int workers =
+        tsvdi_cpu_dense_workers(p, count, tsvdi_host_threads_for(p->b.handle->threads, INT64_MAX));
+    struct bytes bytes = {sizeof(struct jacobi_run), 0};
+
+    bytes.host = bytes_add(bytes.host, bytes_of(workers, sizeof(struct jacobi_matrix)));
+    bytes.host = bytes_add(bytes.host, bytes_of(workers, worker_bytes(p)));
+    return bytes;
+}
+
+/* Cuts the memory of a worker. */
+static void
+set_matrix(struct jacobi_run *run, int worker, char *memory)
+{
+    const struct dense_problem *p = run->jacobi->problem;
+    const int64_t rows = run->dense.rows, n = run->dense.columns;
+    struct jacobi_matrix *m = &run->matrix[worker];
+
+    memset(m, 0, sizeof *m);
+    m->run = &run->dense;
+    m->worker = worker;
+    m->threads = run->dense.threads;
+    m->rows = rows;
+    m->columns = n;
+    m->w = (real *)memory;
+    m->x = m->w + rows * n;
+    m->v = has_v(p) ? m->x + n * n : NULL;
+    m->tau = m->x + (has_v(p) ? 2 : 1) * n * n;
+    m->tau_right = m->tau + n;
+    m->norm = m->tau_right + n;
+    m->most_norm = m->norm + n;
+    m->spare = m->most_norm + n;
+    m->workspace = m->spare + rows;
+    m->exponent = (int64_t *)(memory + real_bytes(p));
+    m->column = m->exponent + n;
+    m->own = m->column + rows;
+    m->row = m->own + n;
+    m->key = (struct jacobi_key *)(m->row + rows);
+    m->swept = (struct jacobi_swept *)(m->key + rows);
+}
+
+static tsvd_status
+begin(struct tsvd_context *ctx, struct jacobi_job *jacobi)
+{
+    const struct dense_problem *p = jacobi->problem;
+    struct jacobi_run *run = NULL;
+    char *memory = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_alloc(ctx, sizeof *run, (void **)&run));
+    memset(run, 0, sizeof *run);
+    jacobi->state = run;
+    run->jacobi = jacobi;
+    run->job.problem = p;
+    run->dense.ctx = ctx;
+    run->dense.job = &run->job;
+    run->dense.rows = longer_of(p);
+    run->dense.columns = p->b.n;
+    run->dense.transposed = p->rows < p->columns;
+    run->dense.workers = tsvdi_cpu_dense_workers(p, jacobi->count, ctx->threads);
+    run->dense.threads = run->dense.workers > 1 ? 1 : ctx->threads;
+    TSVD_TRY(
+        tsvdi_alloc(ctx, bytes_of(run->dense.workers, sizeof *run->matrix), (void **)&run->matrix));
+    TSVD_TRY(tsvdi_alloc(ctx, bytes_of(run->dense.workers, worker_bytes(p)), (void **)&memory));
+    for (int i = 0; i < run->dense.workers; i++) {
+        set_matrix(run, i, memory + (uint64_t)i * worker_bytes(p));
+    }
+    run->dense.work = run->matrix[0].workspace;
+    run->dense.workspace = (int64_t)(worker_bytes(p) / sizeof(real));
+out:
+    return ret;
+}
+
+static void
+end(struct tsvd_context *ctx, struct jacobi_job *jacobi)
+{
+    struct jacobi_run *run = jacobi->state;
+
+    if (run != NULL && run->matrix != NULL) {
+        tsvdi_free(ctx, run->dense.work != NULL ? run->matrix[0].w : NULL);
+        tsvdi_free(ctx, run->matrix);
+    }
+    tsvdi_free(ctx, run);
+    jacobi->state = NULL;
+}
+
+/* ---- results ---- */
+
+/* U and Vh of matrix i of the job. */
+static struct dense_piece
+left_of(const struct jacobi_job *job, int64_t i)
+{
+    const struct dense_problem *p = job->problem;
+    const int64_t columns = p->full ? p->rows : p->b.k;
+    const struct dense_piece left = {(real *)p->b.L + (job->begin + i) * p->rows * columns, p->rows,
+                                     columns};
+
+    return left;
+}
+
+static struct dense_piece
+right_of(const struct jacobi_job *job, int64_t i)
+{
+    const struct dense_problem *p = job->problem;
+    const int64_t rows = p->full ? p->columns : p->b.k;
+    const struct dense_piece right = {(real *)p->b.R + (job->begin + i) * rows * p->columns, rows,
+                                      p->columns};
+
+    return right;
+}
+
+/* The vectors of a piece, which are rows or columns of its array: entry i of vector j is
+   x[i * down + j * across]. */
+struct vectors_at {
+    real *x;
+    int64_t down, across, count;
+    int rows; /* 1: they are rows */
+};
+
+/* norm 2^exponent, rounded once; infinity if it is too large. */
+static real
+value_of(real norm, int64_t exponent)
+{
+    real_int power;
+    const real mantissa = r_split(norm, &power);
+    const int64_t whole = exponent + power;
+
+    if (mantissa == 0 || whole < -R_BIAS - R_DIGITS - 2) {
+        return 0;
+    }
+    if (whole > R_BIAS) {
+        return r_from_bits(R_INFINITY_BITS);
+    }
+    return jacobi_shifted(jacobi_shifted(mantissa, whole / 2), whole - whole / 2);
+}
+
+/* Where the vectors of a side come from.  The first `count` are the columns of `own`, the next ones
+   up to m->columns are those of m->v, and unit vectors come last.  All are multiplied by Q, and
+   entry i becomes entry place[i]. */
+struct jacobi_side {
+    const real *own;
+    int64_t count;
+    struct dense_reflectors q;
+    const int64_t *place;
+    int64_t length;
+};
+
+static tsvd_status
+make_side(struct jacobi_matrix *m, const struct jacobi_side *side, struct vectors_at at,
+          int64_t first, double done)
+{
+    const int64_t n = m->columns;
+    const struct dense_block block = {at.x, side->length, at.count, at.rows ? at.across : at.down,
+                                      at.rows};
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t j = 0; j < at.count; j++) {
+        const int64_t index = first + j;
+        const real *from = index >= n            ? NULL
+                           : index < side->count ? side->own + index * n
+                                                 : m->v + index * n;
+
+        for (int64_t i = 0; i < side->length; i++) {
+            at.x[i * at.down + j * at.across] = from == NULL ? (i == index ? 1 : 0)
+                                                : i < n      ? from[i]
+                                                             : 0;
+        }
+    }
+    TSVD_TRY(tsvdi_cpu_dense_multiply(m->run, m->worker, &side->q, 0, block, done, 0.05));
+    for (int64_t j = 0; j < at.count; j++) {
+        real *x = at.x + j * at.across;
+
+        for (int64_t i = 0; i < side->length; i++) {
+            m->spare[side->place[i]] = x[i * at.down];
+        }
+        for (int64_t i = 0; i < side->length; i++) {
+            x[i * at.down] = m->spare[i];
+        }
+    }
+out:
+    return ret;
+}
+
+/* Brings the first `count` columns of X, those that are not zero, to norm 1.  Completes them to a
+   basis in the columns of m->v from `count` on; J, which was there, is overwritten. */
+static tsvd_status
+complete(struct jacobi_matrix *m, int64_t count)
+{
+    const int64_t n = m->columns;
+    const struct dense_matrix known = {m->v, n, count, n};
+    const struct dense_reflectors q = {m->v, m->tau_right, n, count, n, 0, 0, 0};
+    const struct dense_block block = {m->v + count * n, n, n - count, n, 1};
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t j = 0; j < count; j++) {
+        real *x = m->x + j * n;
+
+        for (int64_t i = 0; i < n; i++) {
+            x[i] /= m->norm[j];
+        }
+        memcpy(m->v + j * n, x, (size_t)n * sizeof *x);
+    }
+    if (count == n) {
+        goto out;
+    }
+    TSVD_TRY(tsvdi_cpu_dense_qr(m->run, m->worker, known, m->tau_right));
+    memset(m->v + count * n, 0, (size_t)((n - count) * n) * sizeof *m->v);
+    for (int64_t j = count; j < n; j++) {
+        m->v[j * n + j] = 1;
+    }
+    TSVD_TRY(tsvdi_cpu_dense_multiply(m->run, m->worker, &q, 0, block, 0.9, 0.05));
+out:
+    return ret;
+}
+
+/* The vectors of matrix i, of which `count` values are not zero. */
+static tsvd_status
+make_vectors(struct jacobi_run *run, struct jacobi_matrix *m, int64_t i, int64_t count)
+{
+    const struct dense_problem *p = run->jacobi->problem;
+    const struct dense_piece left = left_of(run->jacobi, i), right = right_of(run->jacobi, i);
+    const struct vectors_at u = {left.x, left.columns, 1, left.columns, 0};
+    const struct vectors_at v = {right.x, 1, right.columns, right.rows, 1};
+    const struct jacobi_side of_rows = {
+        m->x, count, {m->w, m->tau, m->rows, m->rank, m->rows, 0, 0, 0}, m->row, m->rows};
+    const struct jacobi_side of_columns = {
+        m->v,
+        m->columns,
+        {m->w, m->tau_right, m->rows, m->rank, m->columns, 0, 1, 0},
+        m->column,
+        m->lines};
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(make_side(m, &of_columns, m->transposed ? u : v, p->b.first, 0.85));
+    TSVD_TRY(complete(m, count));
+    TSVD_TRY(make_side(m, &of_rows, m->transposed ? v : u, p->b.first, 0.95));
+    tsvdi_cpu_dense_fix_signs(p->b.k, left, right);
+out:
+    return ret;
+}
+
+/* ---- a matrix ---- */
+
+static void
+fill_nan(const struct jacobi_job *job, int64_t i)
+{
+    const struct dense_problem *p = job->problem;
+
+    tsvdi_host_fill_nan(p->b.k, (real *)p->b.s + (job->begin + i) * p->b.k);
+    if (p->b.vectors) {
+        const struct dense_piece left = left_of(job, i), right = right_of(job, i);
+
+        tsvdi_host_fill_nan(left.rows * left.columns, left.x);
+        tsvdi_host_fill_nan(right.rows * right.columns, right.x);
+    }
+}
+
+/* Adds the lines of these sizes that are not zero to `more`.  sign: 1 for rows, -1 for columns. */
+static void
+add_lines(int64_t count, const int64_t *size, int sign, struct jacobi_lines *more)
+{
+    for (int64_t i = 0; i < count; i++) {
+        more->count += size[i] > INT64_MIN ? sign : 0;
+        more->sum += size[i] > INT64_MIN ? sign * size[i] : 0;
+    }
+}
+
+/* Makes the lines of these sizes the columns of W.  Lines of zeros come last in m->column, and are
+   not among the columns. */
+static void
+set_lines(struct jacobi_matrix *m, int64_t count, const int64_t *size)
+{
+    int64_t zeros = count;
+
+    m->lines = count;
+    m->columns = 0;
+    for (int64_t j = 0; j < count; j++) {
+        if (size[j] > INT64_MIN) {
+            m->exponent[m->columns] = size[j];
+            m->column[m->columns++] = j;
+        } else {
+            m->column[--zeros] = j;
+        }
+    }
+}
+
+/* Reads matrix i, or its transpose where jacobi_by_rows() says so; returns its kind. */
+static int
+load(struct jacobi_run *run, struct jacobi_matrix *m, int64_t i)
+{
+    const int64_t rows = run->dense.rows, columns = run->dense.columns;
+    const int kind = tsvdi_cpu_dense_sizes(&run->dense, i, m->row, m->own);
+    struct jacobi_lines more = {0, 0};
+    int by_rows;
+
+    add_lines(rows, m->row, 1, &more);
+    add_lines(columns, m->own, -1, &more);
+    by_rows = jacobi_by_rows(more);
+    m->transposed = run->dense.transposed ^ by_rows;
+    m->started = 0;
+    m->rows = by_rows ? columns : rows;
+    set_lines(m, by_rows ? rows : columns, by_rows ? m->row : m->own);
+    if (kind == ORDINARY) {
+        tsvdi_cpu_dense_load_columns(&run->dense, m->transposed, i, m->rows, m->columns, m->column,
+                                     m->exponent, m->w);
+    }
+    return kind;
+}
+
+/* Makes X of a matrix that is loaded.  J begins as I, or as the right vectors of the fast method if
+   they are of use. */
+static tsvd_status
+make_x(struct jacobi_run *run, struct jacobi_matrix *m)
+{
+    const int64_t n = m->columns;
+    const struct blas_product product = {.m = n,
+                                         .n = n,
+                                         .k = n,
+                                         .overwrite = 1,
+                                         .factor = 1,
+                                         .a = m->w,
+                                         .b = m->v,
+                                         .c = m->x,
+                                         .lda = n,
+                                         .ldb = n,
+                                         .ldc = n};
+    tsvd_status ret = TSVD_OK;
+
+    if (!m->started || m->norm[n - 1] < JACOBI_USELESS * m->norm[0]) {
+        TSVD_TRY(tsvdi_cpu_jacobi_pivot(m));
+        for (int64_t j = 0; m->v != NULL && j < n; j++) {
+            memset(m->v + j * n, 0, (size_t)n * sizeof *m->v);
+            m->v[j * n + j] = 1;
+        }
+        goto out;
+    }
+    tsvdi_cpu_dense_product(&run->dense, &product);
+    m->rank = 0;
+    for (int64_t j = 0; j < n; j++) {
+        m->row[j] = m->column[j] = j;
+    }
+out:
+    return ret;
+}
+
+static tsvd_status
+solve_one(void *arg, int worker, int64_t i)
+{
+    struct jacobi_run *run = arg;
+    const struct dense_problem *p = run->jacobi->problem;
+    struct jacobi_matrix *m = &run->matrix[worker];
+    struct jacobi_outcome *made = &run->jacobi->made[i];
+    real *const v = m->v;
+    int64_t count = 0;
+    tsvd_status ret = TSVD_OK;
+
+    if (worker == 0 && run->dense.workers > 1) {
+        TSVD_TRY(tsvdi_check(run->dense.ctx, (double)i / (double)run->jacobi->count));
+    }
+    if (!run->prepared) {
+        memset(made, 0, sizeof *made);
+        made->kind = (int8_t)load(run, m, i);
+    }
+    if (made->kind == NONFINITE) {
+        fill_nan(run->jacobi, i);
+        goto out;
+    }
+    TSVD_TRY(make_x(run, m));
+    m->v = p->b.vectors ? v : NULL;
+    ret = tsvdi_cpu_jacobi_sweeps(m, run->jacobi->most_sweeps, made);
+    m->v = v;
+    TSVD_TRY(ret);
+    for (int64_t j = 0; j < m->columns; j++) {
+        count += m->norm[j] > 0;
+    }
+    for (int64_t j = 0; j < p->b.k; j++) {
+        const int64_t index = p->b.first + j;
+
+        ((real *)p->b.s)[(run->jacobi->begin + i) * p->b.k + j] =
+            index < m->columns ? value_of(m->norm[index], m->exponent[index]) : 0;
+    }
+    if (p->b.vectors && !made->unfinished) {
+        TSVD_TRY(make_vectors(run, m, i, count));
+    }
+out:
+    return ret;
+}
+
+static void
+set_job(struct tsvd_context *ctx, const struct jacobi_job *jacobi)
+{
+    struct jacobi_run *run = jacobi->state;
+
+    run->dense.ctx = ctx;
+    run->job.begin = jacobi->begin;
+    run->job.count = jacobi->count;
+}
+
+/* Whether the columns of W have nearly the same size.  If so, it brings them to one scale. */
+static int
+is_even(struct jacobi_matrix *m)
+{
+    const int64_t n = m->columns;
+    int64_t low = INT64_MAX, high = INT64_MIN;
+
+    for (int64_t j = 0; j < n; j++) {
+        low = m->exponent[j] < low ? m->exponent[j] : low;
+        high = m->exponent[j] > high ? m->exponent[j] : high;
+    }
+    if (high - low > JACOBI_EVEN_BITS) {
+        return 0;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        r_scale(m->w + j * n, n, (real_int)(high - m->exponent[j]), m->w + j * n);
+        m->exponent[j] = high;
+    }
+    return 1;
+}
+
+/* Loads a large square matrix.  If it is even, asks for the right vectors of W to begin with. */
+static tsvd_status
+prepare(struct tsvd_context *ctx, struct jacobi_job *jacobi)
+{
+    struct jacobi_run *run = jacobi->state;
+    struct dense_problem *start = &jacobi->start;
+    struct jacobi_matrix *m = &run->matrix[0];
+    int64_t n;
+
+    set_job(ctx, jacobi);
+    run->prepared = start_order(jacobi->problem) > 0;
+    if (!run->prepared) {
+        return TSVD_OK;
+    }
+    memset(jacobi->made, 0, sizeof *jacobi->made);
+    jacobi->made->kind = (int8_t)load(run, m, 0);
+    n = m->columns;
+    if (jacobi->made->kind == ORDINARY && n == m->lines && is_even(m)) {
+        m->started = 1;
+        start->rows = start->columns = start->b.n = start->b.k = n;
+        start->b.from = start->b.to = TSVD_HOST;
+        start->a = m->w;
+        start->row_stride = sizeof(real);
+        start->column_stride = (ptrdiff_t)(n * (int64_t)sizeof(real));
+        start->b.s = m->norm; /* make_x() judges the vectors by them */
+        start->b.L = m->x;
+        start->b.R = m->v;
+    }
+    return TSVD_OK;
+}
+
+static tsvd_status
+run_job(struct tsvd_context *ctx, struct jacobi_job *jacobi)
+{
+    struct jacobi_run *run = jacobi->state;
+
+    set_job(ctx, jacobi);
+    return tsvdi_cpu_dense_for_each(&run->dense, solve_one, run);
+}
+
+const struct jacobi_ops tsvdi_cpu_jacobi = {
+    .chunk_most = chunk_most,
+    .start_order = start_order,
+    .begin = begin,
+    .end = end,
+    .prepare = prepare,
+    .run = run_job,
+    .bytes = jacobi_bytes,
+};

@@ -1,0 +1,232 @@
+/*
+ * Dense matrices on the CPU: W from A, as it is, scaled by a power of two, or each column by a
+ * power of its own.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/matrix/matrix.h"
+
+enum {
+    /* Rows and columns of a square that is copied at once, whichever of the two lie together. */
+    TILE = 32,
+    /* tsvdi_check() is called again after reading this many numbers. */
+    NUMBERS_PER_CHECK = 1 << 22
+};
+
+/* Counts numbers that were read, and asks whether to go on when it is due. */
+static tsvd_status
+count_read(const struct dense_run *run, int worker, int64_t numbers, int64_t *read)
+{
+    *read += numbers;
+    if (*read < NUMBERS_PER_CHECK) {
+        return TSVD_OK;
+    }
+    *read = 0;
+    return dense_check(run, worker, 0);
+}
+
+/* W as it lies in A: where its first entry is, and the bytes between rows and between columns. */
+struct source {
+    const char *at;
+    ptrdiff_t row, column;
+};
+
+static struct source
+source_of(const struct dense_run *run, int transposed, int64_t index)
+{
+    const struct dense_problem *p = run->job->problem;
+    struct source source = {p->a, p->row_stride, p->column_stride};
+
+    for (int k = p->b.batch_ndim - 1; k >= 0; k--) {
+        source.at += (ptrdiff_t)(index % p->b.batch_shape[k]) * p->batch_strides[k];
+        index /= p->b.batch_shape[k];
+    }
+    if (transposed) {
+        source.row = p->column_stride;
+        source.column = p->row_stride;
+    }
+    return source;
+}
+
+/* The largest magnitude among `count` entries, as bits, which are ordered as magnitudes are. */
+static real_int
+largest_bits(const char *at, ptrdiff_t stride, int64_t count)
+{
+    real_int largest = 0;
+
+    if (stride == sizeof(real)) {
+        const real *x = (const real *)(const void *)at;
+
+        for (int64_t i = 0; i < count; i++) {
+            const real_int bits = r_bits(x[i]) & ~(real_int)R_SIGN_BIT;
+
+            largest = bits > largest ? bits : largest;
+        }
+        return largest;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const real_int bits =
+            r_bits(*(const real *)(const void *)(at + i * stride)) & ~(real_int)R_SIGN_BIT;
+
+        largest = bits > largest ? bits : largest;
+    }
+    return largest;
+}
+
+/* The largest magnitude of a whole matrix, as bits.  It is read along the dimension whose entries
+   lie closer together. */
+static tsvd_status
+largest_of(const struct dense_run *run, int worker, struct source source, real_int *largest)
+{
+    const int by_columns = labs(source.row) <= labs(source.column);
+    const int64_t lines = by_columns ? run->columns : run->rows;
+    const int64_t count = by_columns ? run->rows : run->columns;
+    int64_t read = 0;
+    tsvd_status ret = TSVD_OK;
+
+    *largest = 0;
+    for (int64_t i = 0; i < lines; i++) {
+        const real_int bits =
+            largest_bits(source.at + i * (by_columns ? source.column : source.row),
+                         by_columns ? source.row : source.column, count);
+
+        *largest = bits > *largest ? bits : *largest;
+        TSVD_TRY(count_read(run, worker, count, &read));
+    }
+out:
+    return ret;
+}
+
+/* 2^-exponent as a product, since one power may be out of range. */
+static void
+split_power(real_int exponent, real factor[2])
+{
+    factor[0] = r_pow2((int)-(exponent / 2));
+    factor[1] = r_pow2((int)-(exponent - exponent / 2));
+}
+
+static void
+copy_tile(struct source source, int64_t rows, int64_t columns, const real factor[2], real *w,
+          int64_t stride)
+{
+    for (int64_t j = 0; j < columns; j++) {
+        const char *at = source.at + j * source.column;
+
+        for (int64_t i = 0; i < rows; i++) {
+            w[j * stride + i] =
+                *(const real *)(const void *)(at + i * source.row) * factor[0] * factor[1];
+        }
+    }
+}
+
+tsvd_status
+tsvdi_cpu_dense_load(const struct dense_run *run, int worker, int64_t i)
+{
+    const int64_t rows = run->rows, columns = run->columns;
+    const struct source source = source_of(run, run->transposed, run->job->begin + i);
+    real *w = run->w + i * rows * columns;
+    real factor[2];
+    real_int largest, exponent = 0;
+    int64_t read = 0;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(largest_of(run, worker, source, &largest));
+    run->job->kind[i] = largest >= R_INFINITY_BITS ? NONFINITE : largest == 0 ? ZERO : ORDINARY;
+    if (run->job->kind[i] == ORDINARY) {
+        (void)r_split(r_from_bits(largest), &exponent);
+    }
+    run->job->exponent[i] = exponent;
+    if (run->job->kind[i] != ORDINARY) {
+        memset(w, 0, (size_t)(rows * columns) * sizeof *w);
+        goto out;
+    }
+    split_power(run->unscaled ? 0 : exponent, factor);
+    for (int64_t j = 0; j < columns; j += TILE) {
+        for (int64_t k = 0; k < rows; k += TILE) {
+            const struct source tile = {source.at + k * source.row + j * source.column, source.row,
+                                        source.column};
+
+            copy_tile(tile, rows - k < TILE ? rows - k : TILE,
+                      columns - j < TILE ? columns - j : TILE, factor, w + j * rows + k, rows);
+        }
+        TSVD_TRY(count_read(run, worker, TILE * rows, &read));
+    }
+out:
+    return ret;
+}
+
+/* The largest magnitude of a line, as bits.  Updates those of the lines that cross it, `across`. */
+static int64_t
+look_along(const char *at, ptrdiff_t stride, int64_t count, int64_t *across)
+{
+    int64_t largest = 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t bits =
+            r_bits(*(const real *)(const void *)(at + i * stride)) & ~(real_int)R_SIGN_BIT;
+
+        largest = bits > largest ? bits : largest;
+        across[i] = bits > across[i] ? bits : across[i];
+    }
+    return largest;
+}
+
+/* Replaces the bits of largest magnitudes by sizes. */
+static void
+find_sizes(int64_t count, int64_t *size)
+{
+    for (int64_t i = 0; i < count; i++) {
+        real_int exponent;
+
+        size[i] = r_split(r_from_bits((real_int)size[i]), &exponent) != 0 ? exponent : INT64_MIN;
+    }
+}
+
+int
+tsvdi_cpu_dense_sizes(const struct dense_run *run, int64_t i, int64_t *row, int64_t *column)
+{
+    const struct source source = source_of(run, run->transposed, run->job->begin + i);
+    const int by_columns = labs(source.row) <= labs(source.column);
+    const int64_t lines = by_columns ? run->columns : run->rows;
+    const int64_t count = by_columns ? run->rows : run->columns;
+    int64_t *const own = by_columns ? column : row, *const across = by_columns ? row : column;
+    int64_t largest = 0;
+
+    memset(across, 0, (size_t)count * sizeof *across);
+    for (int64_t j = 0; j < lines; j++) {
+        const char *at = source.at + j * (by_columns ? source.column : source.row);
+        const ptrdiff_t stride = by_columns ? source.row : source.column;
+
+        own[j] = stride == sizeof(real) ? look_along(at, sizeof(real), count, across)
+                                        : look_along(at, stride, count, across);
+        largest = own[j] > largest ? own[j] : largest;
+    }
+    find_sizes(run->rows, row);
+    find_sizes(run->columns, column);
+    return largest >= R_INFINITY_BITS ? NONFINITE : largest == 0 ? ZERO : ORDINARY;
+}
+
+void
+tsvdi_cpu_dense_load_columns(const struct dense_run *run, int transposed, int64_t i, int64_t rows,
+                             int64_t columns, const int64_t *index, const int64_t *exponent,
+                             real *w)
+{
+    const struct source source = source_of(run, transposed, run->job->begin + i);
+
+    for (int64_t first = 0; first < columns; first += TILE) {
+        const int64_t last = columns - first < TILE ? columns : first + TILE;
+
+        for (int64_t k = 0; k < rows; k += TILE) {
+            for (int64_t j = first; j < last; j++) {
+                const struct source part = {source.at + k * source.row + index[j] * source.column,
+                                            source.row, source.column};
+                real factor[2];
+
+                split_power((real_int)exponent[j], factor);
+                copy_tile(part, rows - k < TILE ? rows - k : TILE, 1, factor, w + j * rows + k,
+                          rows);
+            }
+        }
+    }
+}

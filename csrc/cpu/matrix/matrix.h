@@ -1,0 +1,168 @@
+/*
+ * Dense matrices on the CPU: what a job holds, and the parts of its files.
+ *
+ * W is the tall form of a matrix, stored by columns: A if it has at least as many rows as columns,
+ * and else its transpose.  It becomes Q B P^T, with B upper bidiagonal.  After a QR it is the
+ * square triangle R that is reduced.  Reflectors are kept as LAPACK keeps them: those of Q below
+ * the diagonal, those of P to the right of the superdiagonal.
+ *
+ *     dense.c      the operations of the seam: memory, results, signs
+ *     load.c       W from A, scaled
+ *     qr.c         W = Q R
+ *     reduce.c     the reduction to bidiagonal form
+ *     reflectors.c products with reflectors, in blocks
+ *     jacobi.h     one-sided Jacobi, with jacobi.c, pivot.c and sweeps.c
+ */
+#ifndef TSVDI_CPU_MATRIX_MATRIX_H
+#define TSVDI_CPU_MATRIX_MATRIX_H
+
+#include "backend/ops.h"
+#include "host/blas.h"
+
+/* Matrices of up to this many entries are shared out over the threads; larger ones follow one
+   another, with all threads at work on each. */
+enum { SHARED_ENTRIES = 128 * 128 };
+
+static inline int64_t
+longer_of(const struct dense_problem *p)
+{
+    return p->rows > p->columns ? p->rows : p->columns;
+}
+
+struct dense_run {
+    struct tsvd_context *ctx;
+    struct dense_job *job;
+    int64_t rows, columns; /* of W */
+    int transposed;        /* 1: W is the transpose of A */
+    int unscaled;          /* 1: W is not scaled; the exponent is found all the same */
+    int workers;           /* matrices that are worked on at once */
+    int threads;           /* threads at work on each of these */
+    real *w;               /* [count][columns][rows] W, then its reflectors */
+    real *r_factor;        /* [count][columns][columns] after QR: R, then its reflectors */
+    real *tau_q, *tau_p;   /* [count][columns] of the reduction */
+    real *tau;             /* [count][columns] of QR */
+    real *work;            /* [workers][workspace], each on a cache line's boundary */
+    int64_t workspace;     /* numbers of a worker's workspace */
+    const struct dense_vectors *vectors; /* what apply() works on */
+};
+
+/* The workspace of a worker. */
+static inline real *
+dense_workspace(const struct dense_run *run, int worker)
+{
+    return run->work + worker * run->workspace;
+}
+
+/* Asks the caller whether to go on, if this thread may call tsvdi_check(). */
+static inline tsvd_status
+dense_check(const struct dense_run *run, int worker, double done)
+{
+    return worker == 0 && run->workers == 1 ? tsvdi_check(run->ctx, done) : TSVD_OK;
+}
+
+/* dense.c: how many of `count` matrices `threads` threads work on at once; and a call of a task for
+   each matrix of run->job, with `arg`: in several threads, or one after another in this thread,
+   where the task itself may take run->threads. */
+int tsvdi_cpu_dense_workers(const struct dense_problem *problem, int64_t count, int threads);
+tsvd_status tsvdi_cpu_dense_for_each(struct dense_run *run, tsvd_task task, void *arg);
+
+/* load.c: W of matrix i of the job, with its kind and its exponent.  One that is not ordinary
+   becomes zero. */
+tsvd_status tsvdi_cpu_dense_load(const struct dense_run *run, int worker, int64_t i);
+
+/* load.c: the sizes of the rows and columns of W, of matrix i: the exponents of their largest
+   entries as A has them, or INT64_MIN of zeros.  row [run->rows], column [run->columns].  Returns
+   the kind of the matrix. */
+int tsvdi_cpu_dense_sizes(const struct dense_run *run, int64_t i, int64_t *row, int64_t *column);
+
+/* load.c: columns of matrix i, or of its transpose if `transposed`, to w [columns][rows]: column
+   index[j] times 2^-exponent[j]. */
+void tsvdi_cpu_dense_load_columns(const struct dense_run *run, int transposed, int64_t i,
+                                  int64_t rows, int64_t columns, const int64_t *index,
+                                  const int64_t *exponent, real *w);
+
+/* An array of results: one matrix of rows x columns after another. */
+struct dense_piece {
+    real *x;
+    int64_t rows, columns;
+};
+
+/* dense.c: makes the entry of largest magnitude in each of the first k columns of U positive, and
+   changes the sign of Vh's row with it. */
+void tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_piece left, struct dense_piece right);
+
+/* ---- reduction ---- */
+
+/* A matrix of rows x columns numbers, rows >= columns, stored by columns, `stride` numbers from one
+   column to the next. */
+struct dense_matrix {
+    real *a;
+    int64_t rows, columns, stride;
+};
+
+/* What a reduction writes: B, and the factors of the reflectors. */
+struct dense_bidiagonal {
+    real *d, *e, *tau_q, *tau_p; /* [columns]; e[columns - 1] = 0 */
+};
+
+/* reduce.c */
+tsvd_status tsvdi_cpu_dense_bidiagonalize(struct dense_run *run, int worker, struct dense_matrix m,
+                                          struct dense_bidiagonal b);
+int64_t tsvdi_cpu_dense_bidiagonalize_workspace(int64_t rows, int64_t columns);
+
+/* qr.c: R to the upper triangle, tau [columns]. */
+tsvd_status tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m, real *tau);
+
+/* reflectors.c: the sum of the squares of up x_1, up x_2, ..., for the reflector of x [count] (see
+   reflector_up()). */
+real tsvdi_cpu_dense_square(int64_t count, const real *x, real *up);
+
+/* reflectors.c: the reflector of the vector x [count], which becomes v, with v_0 = 1.  *beta: what the
+   vector is reflected to.  Returns tau. */
+real tsvdi_cpu_dense_reflector(int64_t count, real *x, real *beta);
+
+/* ---- products ---- */
+
+/* `count` vectors of `length` entries: the rows of an array, or its columns if `rows` is 0.  The
+   rows of the array are `stride` numbers apart. */
+struct dense_block {
+    real *x;
+    int64_t length, count, stride;
+    int rows;
+};
+
+/* Reflectors in the columns of a matrix, or in its rows: `count` of them, on the entries from
+   `from` to from + length - 1 of a vector. */
+struct dense_reflectors {
+    const real *a; /* where the 1 of the first stands */
+    const real *tau;
+    int64_t stride; /* numbers between columns */
+    int64_t count, length, from;
+    int in_rows;
+    int64_t terms; /* 0, or the terms of a partial sum in products with V^T */
+};
+
+enum { DENSE_BLOCK = 64 };
+
+/* reflectors.c: a product, shared out over the run's threads.  The results do not depend on their
+   number. */
+void tsvdi_cpu_dense_product(const struct dense_run *run, const struct blas_product *product);
+
+/* reflectors.c: the same, with calls of tsvdi_check() in between, which is told `done`. */
+tsvd_status tsvdi_cpu_dense_long_product(const struct dense_run *run, int worker,
+                                         const struct blas_product *product, double done);
+
+/* reflectors.c: vectors := Q vectors, Q = H_0 H_1 ..., or Q^T vectors.  tsvdi_check() is told `done`
+   at the beginning, and `share` more at the end. */
+tsvd_status tsvdi_cpu_dense_multiply(struct dense_run *run, int worker,
+                                     const struct dense_reflectors *r, int transposed,
+                                     struct dense_block block, double done, double share);
+int64_t tsvdi_cpu_dense_multiply_workspace(int64_t length);
+
+/* reflectors.c: vectors := Q or P (right) times vectors, or the transpose; Q and P are those of A for
+   matrix i.  done and share: as above. */
+tsvd_status tsvdi_cpu_dense_apply(struct dense_run *run, int worker, int64_t i, int right,
+                                  int transposed, struct dense_block block, double done,
+                                  double share);
+
+#endif

@@ -1,0 +1,485 @@
+/*
+ * Dense matrices on the CPU: products with reflectors.
+ *
+ * A block of reflectors becomes one factor, H_0 H_1 ... = I - V T V^T with T upper triangular
+ * (Schreiber & Van Loan 1989), so that BLAS does the work.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "cpu/kernels/kernels.h"
+#include "cpu/matrix/matrix.h"
+#include "math/reflector.h"
+
+/* Vectors that are multiplied at once: their products with a block stay in the cache. */
+enum { LOT = 1024 };
+
+real
+tsvdi_cpu_dense_square(int64_t count, const real *x, real *up)
+{
+    real square;
+
+    tsvdi_kernels()->dots(count - 1, 1, x + 1, 0, x + 1, &square);
+    *up = reflector_up(x[0], square);
+    if (*up != 1) {
+        square = 0;
+        for (int64_t i = 1; i < count; i++) {
+            square = r_fma(*up * x[i], *up * x[i], square);
+        }
+    }
+    return square;
+}
+
+real
+tsvdi_cpu_dense_reflector(int64_t count, real *x, real *beta)
+{
+    real up;
+    const real square = tsvdi_cpu_dense_square(count, x, &up);
+    const struct reflector h = reflector_make(x[0], square, up);
+
+    for (int64_t i = 1; i < count; i++) {
+        x[i] = reflector_entry(h, x[i]);
+    }
+    x[0] = 1;
+    *beta = h.beta;
+    return h.tau;
+}
+
+/* ---- products ---- */
+
+enum {
+    /* Columns or rows of C, along its longer side, that a thread makes at a time. */
+    PRODUCT_SHARE = 128,
+    /* This many multiplications are worth more than one thread. */
+    PRODUCT_THREADS = 1 << 20
+};
+
+/* Who multiplies, and how much is done. */
+struct caller {
+    const struct dense_run *run;
+    int worker;
+    double done;
+};
+
+struct shared_product {
+    const struct caller *caller;
+    struct blas_product whole;
+    int by_rows;
+    int64_t terms;   /* 0, or the terms of a partial sum of V^T X */
+    real *workspace; /* [columns][DENSE_BLOCK] for partial sums */
+};
+
+static const tsvd_blas *
+blas_of(const struct caller *caller)
+{
+    return &caller->run->ctx->problem->handle->blas;
+}
+
+/* C = V^T X.  The rows of X are halved, down to a depth of `levels`, and the sums of the halves are
+   added.  At the bottom blocks of `terms` rows are added one after another.  worker: the thread. */
+static tsvd_status
+multiply_by_halves(const struct shared_product *shared, int worker, struct blas_product product,
+                   int levels, real *workspace)
+{
+    const int64_t whole = product.k, terms = shared->terms, size = (int64_t)sizeof(real);
+    const struct caller *caller = shared->caller;
+    struct blas_product rest = product;
+    real *c = product.c;
+    tsvd_status ret = TSVD_OK;
+
+    if (levels == 0 || whole <= 2 * terms) {
+        for (int64_t k = 0; k < whole; k += terms) {
+            product.k = whole - k < terms ? whole - k : terms;
+            tsvdi_blas_product(blas_of(caller), TSVD_SINGLE, &product);
+            product.a = (const char *)product.a + terms * size; /* A is transposed, B is not */
+            product.b = (const char *)product.b + terms * size;
+            product.overwrite = 0;
+        }
+        return worker == 0 ? dense_check(caller->run, caller->worker, caller->done) : TSVD_OK;
+    }
+    product.k = (whole / 2 + terms - 1) / terms * terms;
+    TSVD_TRY(multiply_by_halves(shared, worker, product, levels - 1, workspace));
+    rest.k = whole - product.k;
+    rest.a = (const char *)rest.a + product.k * size;
+    rest.b = (const char *)rest.b + product.k * size;
+    rest.c = workspace;
+    rest.ldc = rest.m;
+    TSVD_TRY(multiply_by_halves(shared, worker, rest, levels - 1, workspace + rest.m * rest.n));
+    for (int64_t j = 0; j < rest.n; j++) {
+        for (int64_t i = 0; i < rest.m; i++) {
+            c[j * product.ldc + i] += workspace[j * rest.ldc + i];
+        }
+    }
+out:
+    return ret;
+}
+
+static tsvd_status
+multiply_part(void *arg, int worker, int64_t index)
+{
+    const struct shared_product *shared = arg;
+    struct blas_product part = shared->whole;
+    const int64_t size = part.in_double ? (int64_t)sizeof(double) : (int64_t)sizeof(real);
+    const int64_t first = index * PRODUCT_SHARE;
+
+    if (shared->by_rows) {
+        part.m = part.m - first < PRODUCT_SHARE ? part.m - first : PRODUCT_SHARE;
+        part.a = (const char *)part.a + first * (part.a_transposed ? part.lda : 1) * size;
+        part.c = (char *)part.c + first * size;
+    } else {
+        part.n = part.n - first < PRODUCT_SHARE ? part.n - first : PRODUCT_SHARE;
+        part.b = (const char *)part.b + first * (part.b_transposed ? 1 : part.ldb) * size;
+        part.c = (char *)part.c + first * part.ldc * size;
+    }
+    if (shared->terms > 0) {
+        return multiply_by_halves(shared, worker, part, (int)(DENSE_BLOCK / part.m),
+                                  shared->workspace + first * DENSE_BLOCK);
+    }
+    tsvdi_blas_product(blas_of(shared->caller), TSVD_SINGLE && !part.in_double, &part);
+    return TSVD_OK;
+}
+
+/* Shares a product out over our own threads.  Threads of the BLAS would go on spinning after a
+   product, and take the processors from ours, which are at work between two products. */
+static tsvd_status
+share_product(struct shared_product *shared)
+{
+    const struct blas_product *product = &shared->whole;
+    const int64_t longer = product->m > product->n ? product->m : product->n;
+    const int many = product->m * product->n >= PRODUCT_THREADS / product->k;
+
+    shared->by_rows = product->m > product->n;
+    return tsvdi_host_for_each(many ? shared->caller->run->threads : 1,
+                               (longer + PRODUCT_SHARE - 1) / PRODUCT_SHARE, multiply_part, shared);
+}
+
+void
+tsvdi_cpu_dense_product(const struct dense_run *run, const struct blas_product *product)
+{
+    const struct caller caller = {run, 0, 0};
+
+    (void)share_product(&(struct shared_product){.caller = &caller, .whole = *product});
+}
+
+/* Multiplications between two calls of tsvdi_check(): 0.15 to 0.3 s of a core. */
+#define STEP_SIZE ((int64_t)4 << 30)
+
+/* The terms of a product of more than LONG_SUM terms are cut at multiples of STEP_TERMS, and C at
+   multiples of PRODUCT_SHARE.  tsvdi_blas_product() then cuts the steps into the same tiles as the
+   whole product, in the same order. */
+enum { LONG_SUM = 1 << 16, STEP_TERMS = 256 };
+static_assert(STEP_SIZE > (int64_t)PRODUCT_SHARE * PRODUCT_SHARE * LONG_SUM,
+              "what is longer than a step can be cut");
+
+static int64_t
+half_of(int64_t count, int64_t unit)
+{
+    return (count / unit + 1) / 2 * unit;
+}
+
+tsvd_status
+tsvdi_cpu_dense_long_product(const struct dense_run *run, int worker,
+                             const struct blas_product *product, double done)
+{
+    const int64_t size = product->in_double ? (int64_t)sizeof(double) : (int64_t)sizeof(real);
+    struct blas_product first = *product, second = *product;
+    tsvd_status ret = TSVD_OK;
+
+    if ((double)product->m * (double)product->n * (double)product->k <= (double)STEP_SIZE) {
+        tsvdi_cpu_dense_product(run, product);
+        return TSVD_OK;
+    }
+    if (product->k > LONG_SUM) {
+        first.k = half_of(product->k, STEP_TERMS);
+        second.k -= first.k;
+        second.a =
+            (const char *)second.a + first.k * (product->a_transposed ? 1 : product->lda) * size;
+        second.b =
+            (const char *)second.b + first.k * (product->b_transposed ? product->ldb : 1) * size;
+        second.overwrite = 0;
+    } else if (product->m > product->n) {
+        first.m = half_of(product->m, PRODUCT_SHARE);
+        second.m -= first.m;
+        second.a =
+            (const char *)second.a + first.m * (product->a_transposed ? product->lda : 1) * size;
+        second.c = (char *)second.c + first.m * size;
+    } else {
+        first.n = half_of(product->n, PRODUCT_SHARE);
+        second.n -= first.n;
+        second.b =
+            (const char *)second.b + first.n * (product->b_transposed ? 1 : product->ldb) * size;
+        second.c = (char *)second.c + first.n * product->ldc * size;
+    }
+    TSVD_TRY(tsvdi_cpu_dense_long_product(run, worker, &first, done));
+    TSVD_TRY(dense_check(run, worker, done));
+    TSVD_TRY(tsvdi_cpu_dense_long_product(run, worker, &second, done));
+out:
+    return ret;
+}
+
+static tsvd_status
+multiply_some(const struct caller *caller, struct blas_product product)
+{
+    return tsvdi_cpu_dense_long_product(caller->run, caller->worker, &product, caller->done);
+}
+
+/* The product with a block's V^T, as `product` says, which overwrites C.  terms: 0, or the terms of
+   a partial sum; workspace: [columns][DENSE_BLOCK] for partial sums. */
+static tsvd_status
+multiply_v(const struct caller *caller, struct blas_product product, int64_t terms, real *workspace)
+{
+    struct shared_product shared = {
+        .caller = caller, .whole = product, .terms = terms, .workspace = workspace};
+
+    return terms > 0 ? share_product(&shared) : multiply_some(caller, product);
+}
+
+/* ---- one block ---- */
+
+/* A block of reflectors, and its arrays in a worker's workspace. */
+struct block {
+    real *v;                      /* by columns, [width][length] */
+    real *t;                      /* [DENSE_BLOCK][DENSE_BLOCK], by columns */
+    real *gram, *product, *other; /* [..][DENSE_BLOCK] */
+    int64_t width, length;
+    int64_t terms; /* as in struct dense_reflectors */
+};
+
+int64_t
+tsvdi_cpu_dense_multiply_workspace(int64_t length)
+{
+    return DENSE_BLOCK * length + 2 * DENSE_BLOCK * DENSE_BLOCK + 2 * DENSE_BLOCK * LOT;
+}
+
+/* Copies the reflectors of a block, with their ones and the zeros before them. */
+static void
+copy_block(const struct dense_reflectors *r, int64_t first, struct block *b)
+{
+    const int64_t length = b->length;
+
+    for (int64_t j = 0; j < b->width; j++) {
+        const real *from = r->a + (first + j) * (r->stride + 1);
+        real *v = b->v + j * length;
+
+        memset(v, 0, (size_t)j * sizeof *v);
+        v[j] = 1;
+        if (r->in_rows) {
+            for (int64_t i = 1; i < length - j; i++) {
+                v[j + i] = from[i * r->stride];
+            }
+        } else {
+            memcpy(v + j + 1, from + 1, (size_t)(length - j - 1) * sizeof *v);
+        }
+    }
+}
+
+/* T: column i is -tau_i T (V^T v_i) above the diagonal, and tau_i on it. */
+static tsvd_status
+make_t(const struct caller *caller, const real *tau, struct block *b)
+{
+    const int64_t width = b->width;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(multiply_v(caller,
+                        (struct blas_product){.m = width,
+                                              .n = width,
+                                              .k = b->length,
+                                              .a_transposed = 1,
+                                              .overwrite = 1,
+                                              .factor = 1,
+                                              .a = b->v,
+                                              .b = b->v,
+                                              .c = b->gram,
+                                              .lda = b->length,
+                                              .ldb = b->length,
+                                              .ldc = DENSE_BLOCK},
+                        b->terms, b->other));
+    for (int64_t i = 0; i < width; i++) {
+        real *column = b->t + i * DENSE_BLOCK, factor[DENSE_BLOCK];
+
+        memset(column, 0, (size_t)width * sizeof *column);
+        for (int64_t k = 0; k < i; k++) {
+            factor[k] = -tau[i] * b->gram[i * DENSE_BLOCK + k];
+        }
+        tsvdi_kernels()->accumulate(i, i, factor, b->t, DENSE_BLOCK, column);
+        column[i] = tau[i];
+    }
+out:
+    return ret;
+}
+
+/* Vectors that are columns to BLAS: X := X - V (T (V^T X)), or with T^T. */
+static tsvd_status
+multiply_left(const struct caller *caller, const struct block *b, int transposed,
+              const struct dense_block *x)
+{
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(multiply_v(caller,
+                        (struct blas_product){.m = b->width,
+                                              .n = x->count,
+                                              .k = b->length,
+                                              .a_transposed = 1,
+                                              .overwrite = 1,
+                                              .factor = 1,
+                                              .a = b->v,
+                                              .b = x->x,
+                                              .c = b->product,
+                                              .lda = b->length,
+                                              .ldb = x->stride,
+                                              .ldc = DENSE_BLOCK},
+                        b->terms, b->other));
+    TSVD_TRY(multiply_some(caller, (struct blas_product){.m = b->width,
+                                                         .n = x->count,
+                                                         .k = b->width,
+                                                         .a_transposed = transposed,
+                                                         .overwrite = 1,
+                                                         .factor = 1,
+                                                         .a = b->t,
+                                                         .b = b->product,
+                                                         .c = b->other,
+                                                         .lda = DENSE_BLOCK,
+                                                         .ldb = DENSE_BLOCK,
+                                                         .ldc = DENSE_BLOCK}));
+    TSVD_TRY(multiply_some(caller, (struct blas_product){.m = b->length,
+                                                         .n = x->count,
+                                                         .k = b->width,
+                                                         .factor = -1,
+                                                         .a = b->v,
+                                                         .b = b->other,
+                                                         .c = x->x,
+                                                         .lda = b->length,
+                                                         .ldb = DENSE_BLOCK,
+                                                         .ldc = x->stride}));
+out:
+    return ret;
+}
+
+/* Vectors that are rows to BLAS: X := X - ((X V) T^T) V^T, or with T. */
+static tsvd_status
+multiply_right(const struct caller *caller, const struct block *b, int transposed,
+               const struct dense_block *x)
+{
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(multiply_some(caller, (struct blas_product){.m = x->count,
+                                                         .n = b->width,
+                                                         .k = b->length,
+                                                         .overwrite = 1,
+                                                         .factor = 1,
+                                                         .a = x->x,
+                                                         .b = b->v,
+                                                         .c = b->product,
+                                                         .lda = x->stride,
+                                                         .ldb = b->length,
+                                                         .ldc = x->count}));
+    TSVD_TRY(multiply_some(caller, (struct blas_product){.m = x->count,
+                                                         .n = b->width,
+                                                         .k = b->width,
+                                                         .b_transposed = !transposed,
+                                                         .overwrite = 1,
+                                                         .factor = 1,
+                                                         .a = b->product,
+                                                         .b = b->t,
+                                                         .c = b->other,
+                                                         .lda = x->count,
+                                                         .ldb = DENSE_BLOCK,
+                                                         .ldc = x->count}));
+    TSVD_TRY(multiply_some(caller, (struct blas_product){.m = x->count,
+                                                         .n = b->length,
+                                                         .k = b->width,
+                                                         .b_transposed = 1,
+                                                         .factor = -1,
+                                                         .a = b->other,
+                                                         .b = b->v,
+                                                         .c = x->x,
+                                                         .lda = x->count,
+                                                         .ldb = b->length,
+                                                         .ldc = x->stride}));
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_cpu_dense_multiply(struct dense_run *run, int worker, const struct dense_reflectors *r,
+                         int transposed, struct dense_block block, double done, double share)
+{
+    const int64_t blocks = (r->count + DENSE_BLOCK - 1) / DENSE_BLOCK, count = block.count;
+    struct block b = {.v = dense_workspace(run, worker), .terms = r->terms};
+    struct caller caller = {run, worker, done};
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t step = 0; step < blocks && count > 0; step++) {
+        const int64_t first = (transposed ? step : blocks - 1 - step) * DENSE_BLOCK;
+
+        caller.done = done + share * (double)step / (double)blocks;
+        b.width = r->count - first < DENSE_BLOCK ? r->count - first : DENSE_BLOCK;
+        b.length = r->length - first;
+        b.t = b.v + b.width * b.length;
+        b.gram = b.t + DENSE_BLOCK * DENSE_BLOCK;
+        b.product = b.gram + DENSE_BLOCK * DENSE_BLOCK;
+        b.other = b.product + DENSE_BLOCK * LOT;
+        copy_block(r, first, &b);
+        TSVD_TRY(make_t(&caller, r->tau + first, &b));
+        for (int64_t at = 0; at < count; at += LOT) {
+            struct dense_block x = block;
+
+            TSVD_TRY(dense_check(run, worker, caller.done));
+            x.count = count - at < LOT ? count - at : LOT;
+            x.x += (r->from + first) * (block.rows ? 1 : block.stride) +
+                   at * (block.rows ? block.stride : 1);
+            if (block.rows) {
+                TSVD_TRY(multiply_left(&caller, &b, transposed, &x));
+            } else {
+                TSVD_TRY(multiply_right(&caller, &b, transposed, &x));
+            }
+        }
+    }
+out:
+    return ret;
+}
+
+/* ---- the factors of a matrix ---- */
+
+/* The reflectors of matrix i, those of Q or else of P, as lists in the order in which they are
+   applied; returns how many lists. */
+static int
+list_reflectors(const struct dense_run *run, int64_t i, int q, int transposed,
+                struct dense_reflectors list[2])
+{
+    const int64_t rows = run->rows, columns = run->columns, first = i * columns;
+    const real *w = run->w + i * rows * columns;
+    const real *a = run->job->qr_first ? run->r_factor + first * columns : w;
+    const int64_t stride = run->job->qr_first ? columns : rows;
+    const struct dense_reflectors of_qr = {w, run->tau + first, rows, columns, rows, 0, 0, 0};
+    const struct dense_reflectors of_q = {a, run->tau_q + first, stride, columns, stride, 0, 0, 0};
+    const struct dense_reflectors of_p = {
+        a + stride, run->tau_p + first, stride, columns - 1, columns - 1, 1, 1, 0};
+
+    if (!q) {
+        list[0] = of_p;
+        return 1;
+    }
+    list[0] = list[1] = of_q;
+    if (run->job->qr_first) { /* the Q of QR stands to the left of the reduction's */
+        list[!transposed] = of_qr;
+    }
+    return 1 + run->job->qr_first;
+}
+
+tsvd_status
+tsvdi_cpu_dense_apply(struct dense_run *run, int worker, int64_t i, int right, int transposed,
+                      struct dense_block block, double done, double share)
+{
+    struct dense_reflectors list[2];
+    const int lists = list_reflectors(run, i, right == run->transposed, transposed, list);
+    const double part = share / lists;
+    tsvd_status ret = TSVD_OK;
+
+    for (int j = 0; j < lists; j++) {
+        TSVD_TRY(tsvdi_cpu_dense_multiply(run, worker, &list[j], transposed, block, done + part * j,
+                                          part));
+    }
+out:
+    return ret;
+}

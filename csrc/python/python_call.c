@@ -1,0 +1,353 @@
+/*
+ * tsvd._core: what calls that compute share (python_call.h).  Python has checked the options, but for the
+ * bounds of the range; arrays.c checks the arrays, and exchange.c those of a device.
+ */
+#include "python/python_call.h"
+
+#include <time.h>
+
+#include "python/exchange.h"
+#include "python/shapes.h"
+
+/* Nanoseconds between two looks at signals and progress.  Twenty looks a second are enough for a
+   person, and cost nothing beside the computation. */
+#define CHECK_INTERVAL_NS 50000000
+
+/* ---- signals and progress ---- */
+
+typedef struct watch {
+    PyThreadState *thread; /* saved while the GIL is released */
+    PyObject *progress;    /* called with the share done, or None */
+    int64_t due;           /* when to look next, monotonic ns */
+} watch;
+
+static int64_t
+monotonic_ns(void)
+{
+    struct timespec time;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+int
+tsvdi_report(PyObject *progress, double done)
+{
+    PyObject *answer;
+
+    if (progress == Py_None) {
+        return 0;
+    }
+    answer = PyObject_CallFunction(progress, "d", done);
+    Py_XDECREF(answer);
+    return answer == NULL ? -1 : 0;
+}
+
+/* tsvd_options.check: non-zero, with an exception set, once Ctrl-C was pressed
+   or progress raised. */
+static int
+check(void *arg, double done)
+{
+    watch *watching = arg;
+    int64_t now = monotonic_ns();
+    bool stop;
+
+    if (now < watching->due) {
+        return 0;
+    }
+    PyEval_RestoreThread(watching->thread);
+    stop = PyErr_CheckSignals() < 0 || tsvdi_report(watching->progress, done) < 0;
+    watching->thread = PyEval_SaveThread();
+    watching->due = now + CHECK_INTERVAL_NS;
+    return stop;
+}
+
+tsvd_status
+tsvdi_work(PyObject *module, tsvd_handle *handle, tsvd_options *options, PyObject *progress,
+           bool wait, tsvd_status (*work)(void *subject, tsvd_error *error), void *subject,
+           tsvd_error *error)
+{
+    watch watching = {NULL, progress, monotonic_ns() + CHECK_INTERVAL_NS};
+    tsvd_status status;
+
+    options->check = check;
+    options->check_arg = &watching;
+    watching.thread = PyEval_SaveThread();
+    status = work(subject, error);
+    /* other handles may hold memory of the device */
+    if (status == TSVD_ERR_MEMORY && tsvd_handle_device(handle) != TSVD_DEVICE_CPU &&
+        tsvdi_handles_drop(PyModule_GetState(module)) > 0) {
+        status = work(subject, error);
+    }
+    if (status == TSVD_OK && wait) {
+        status = tsvd_synchronize(handle, error);
+    }
+    PyEval_RestoreThread(watching.thread);
+    return status;
+}
+
+/* ---- options ---- */
+
+static int
+get_options(PyObject *const *args, tsvd_options *options)
+{
+    *options = tsvd_options_default();
+    options->lower = PyObject_IsTrue(args[ARG_LOWER]);
+    options->check_finite = PyObject_IsTrue(args[ARG_CHECK_FINITE]);
+    if (options->lower < 0 || options->check_finite < 0) {
+        return -1;
+    }
+    options->method = (tsvd_method)PyLong_AsLong(args[ARG_METHOD]);
+    options->eps = PyFloat_AsDouble(args[ARG_EPS]);
+    options->max_sweeps = PyLong_AsLongLong(args[ARG_MAX_SWEEPS]);
+    options->givens_blocks = PyLong_AsLongLong(args[ARG_BLOCKS]);
+    options->givens_threads = PyLong_AsLongLong(args[ARG_BLOCK_THREADS]);
+    options->givens_split = (int)PyLong_AsLong(args[ARG_SPLIT]);
+    options->fallback = (int)PyLong_AsLong(args[ARG_FALLBACK]);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+int
+tsvdi_call_begin(struct call *call, PyObject *module, const struct call_kind *kind,
+                 PyObject *const *args, Py_ssize_t nargs)
+{
+    call->kind = kind;
+    call->module = module;
+    call->args = args;
+    call->handle = NULL;
+    call->reduction = NULL;
+    tsvdi_arrays_init(&call->arrays, module, kind->form);
+    if (nargs != ARGS) {
+        PyErr_Format(PyExc_TypeError, "%s() takes %d arguments (%zd given)", kind->name, ARGS,
+                     nargs);
+        return -1;
+    }
+    call->vectors = PyObject_IsTrue(args[ARG_COMPUTE_UV]);
+    call->full_output = PyObject_IsTrue(args[ARG_FULL_OUTPUT]);
+    return call->vectors < 0 || call->full_output < 0 ? -1 : get_options(args, &call->options);
+}
+
+/* first .. first + count - 1; 0 and -1 mean all. */
+int
+tsvdi_call_range(struct call *call)
+{
+    const int64_t n = call->arrays.n;
+    long long first = PyLong_AsLongLong(call->args[ARG_FIRST]);
+    long long count = PyLong_AsLongLong(call->args[ARG_COUNT]);
+
+    if (PyErr_Occurred()) {
+        return -1;
+    }
+    if (count < 0) {
+        count = n;
+    }
+    if (first < 0 || first > n || count > n - first) {
+        PyErr_Format(PyExc_ValueError,
+                     "select_range=(%lld, %lld) is out of range: max must be below %s, %lld", first,
+                     first + count - 1, call->arrays.form->order, (long long)n);
+        return -1;
+    }
+    call->options.first = first;
+    call->options.count = call->arrays.count = count;
+    return 0;
+}
+
+/* ---- the plan ---- */
+
+int
+tsvdi_call_plan(const struct call *call, tsvd_plan *plan)
+{
+    module_state *state = PyModule_GetState(call->module);
+    const bool loaded = tsvdi_give_scipy_blas(state, call->handle);
+    PyObject *type = NULL, *value = NULL, *trace = NULL; /* the exception of a failed import */
+    tsvd_error error;
+    tsvd_status status = call->kind->plan(call, plan, &error);
+
+    if (plan->needs_blas && !loaded) {
+        if (tsvdi_load_scipy_blas(state, call->handle) < 0) {
+            if (!PyErr_ExceptionMatches(PyExc_ImportError)) {
+                return -1;
+            }
+            PyErr_Fetch(&type, &value, &trace);
+        }
+        status = call->kind->plan(call, plan, &error);
+    }
+    if (status == TSVD_ERR_LIBRARY && type != NULL) {
+        PyErr_Restore(type, value, trace);
+        return -1;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    if (status != TSVD_OK) {
+        tsvdi_raise(call->module, status, &error);
+        return -1;
+    }
+    return 0;
+}
+
+/* ---- what a call takes ---- */
+
+tsvd_handle *
+tsvdi_call_handle(PyObject *module, int device, PyObject *stream, int threads)
+{
+    void *address = PyLong_AsVoidPtr(stream);
+    tsvd_handle *handle = PyErr_Occurred() ? NULL : tsvdi_handle_take(module, device);
+
+    if (handle != NULL && address != NULL) {
+        (void)tsvd_set_stream(handle, address, NULL);
+    }
+    if (handle != NULL) {
+        (void)tsvd_set_threads(handle, threads, NULL);
+    }
+    return handle;
+}
+
+int
+tsvdi_call_take_on_device(struct arrays *arrays, PyObject *const *input, int device,
+                          PyObject *stream, int threads, tsvd_handle **handle)
+{
+    PyObject *type = NULL, *value = NULL, *trace = NULL;
+    int ret;
+
+    *handle = tsvdi_call_handle(arrays->module, device, stream, threads);
+    if (*handle == NULL) {
+        PyErr_Fetch(&type, &value, &trace);
+    }
+    ret = tsvdi_exchange_take(arrays, *handle, device, input);
+    if (ret == 0 && *handle == NULL) {
+        PyErr_Restore(type, value, trace);
+        return -1;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return ret;
+}
+
+int
+tsvdi_call_take(struct call *call)
+{
+    PyObject *const *args = call->args;
+    const int device = (int)PyLong_AsLong(args[ARG_DEVICE]);
+    const int threads = (int)PyLong_AsLong(args[ARG_THREADS]);
+
+    if (PyErr_Occurred()) {
+        return -1;
+    }
+    if (args[ARG_ON_DEVICE] == Py_True) {
+        return tsvdi_call_take_on_device(&call->arrays, args, device, args[ARG_STREAM], threads,
+                                         &call->handle) < 0
+                   ? -1
+                   : tsvdi_call_range(call);
+    }
+    if (tsvdi_arrays_take(&call->arrays, args) < 0 || tsvdi_call_range(call) < 0) {
+        return -1;
+    }
+    call->handle = tsvdi_call_handle(call->module, device, args[ARG_STREAM], threads);
+    return call->handle == NULL ? -1 : 0;
+}
+
+/* Takes the arrays for the results, and for NumPy the data of the input. */
+static int
+take_output(struct call *call, const tsvd_plan *plan)
+{
+    PyObject *const *args = call->args;
+
+    if (args[ARG_ON_DEVICE] == Py_True) {
+        return tsvdi_exchange_output(&call->arrays, call->handle, call->vectors, args[ARG_OUT],
+                                     args[ARG_KEEP] == Py_None ? NULL : args[ARG_KEEP]);
+    }
+    if (args[ARG_OUT] == Py_None &&
+        tsvdi_arrays_check_memory(&call->arrays, plan, call->vectors) < 0) {
+        return -1;
+    }
+    return tsvdi_arrays_input(&call->arrays) < 0
+               ? -1
+               : tsvdi_arrays_output(&call->arrays, call->vectors, args[ARG_OUT]);
+}
+
+/* ---- the results ---- */
+
+/* The fields of SVDInfo, without the device. */
+static PyObject *
+info_dict(const struct call *call)
+{
+    const tsvd_info *info = &call->info;
+    const bool dense = call->arrays.form == &tsvdi_dense_form;
+    PyObject *seconds;
+
+    /* clang-format off */
+    seconds = dense ? Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d,s:d}",
+                                    "reduce", info->seconds_reduce,
+                                    "iterate", info->seconds_iterate,
+                                    "vectors", info->seconds_vectors,
+                                    "values", info->seconds_values,
+                                    "back", info->seconds_back,
+                                    "device", info->seconds_device,
+                                    "total", info->seconds_total)
+                    : Py_BuildValue("{s:d,s:d,s:d,s:d,s:d}",
+                                    "iterate", info->seconds_iterate,
+                                    "vectors", info->seconds_vectors,
+                                    "values", info->seconds_values,
+                                    "device", info->seconds_device,
+                                    "total", info->seconds_total);
+    return seconds == NULL ? NULL :
+           Py_BuildValue("{s:s,s:L,s:L,s:L,s:L,s:L,s:L,s:N}",
+                         "method", tsvd_method_name(info->method),
+                         "sweeps", (long long)info->sweeps,
+                         "iterations", (long long)info->iterations,
+                         "iterations_saved", (long long)info->iterations_saved,
+                         "rotations", (long long)info->rotations,
+                         "deflated", (long long)info->deflated,
+                         "refused", (long long)info->refused,
+                         "seconds", seconds);
+    /* clang-format on */
+}
+
+static PyObject *
+result_of(const struct call *call)
+{
+    PyObject *const *out = call->arrays.out;
+    PyObject *result = call->vectors ? PyTuple_Pack(OUT_COUNT, out[OUT_L], out[OUT_S], out[OUT_R])
+                                     : Py_NewRef(out[OUT_S]);
+
+    return !call->full_output || result == NULL ? result
+                                                : Py_BuildValue("NN", result, info_dict(call));
+}
+
+static tsvd_status
+compute(void *subject, tsvd_error *error)
+{
+    struct call *call = subject;
+
+    return call->kind->compute(call, error);
+}
+
+PyObject *
+tsvdi_call_run(struct call *call)
+{
+    PyObject *progress = call->args[ARG_PROGRESS];
+    tsvd_plan plan;
+    tsvd_error error;
+    tsvd_status status;
+
+    if (tsvdi_call_plan(call, &plan) < 0 || take_output(call, &plan) < 0) {
+        return NULL;
+    }
+    status = tsvdi_work(call->module, call->handle, &call->options, progress,
+                        call->args[ARG_WAIT] == Py_True, compute, call, &error);
+    if (status != TSVD_OK) {
+        return tsvdi_raise(call->module, status, &error);
+    }
+    return tsvdi_report(progress, 1.0) < 0 ? NULL : result_of(call);
+}
+
+void
+tsvdi_call_end(struct call *call)
+{
+    if (call->reduction == NULL) {
+        tsvdi_handle_give(call->module, call->handle);
+    }
+    tsvdi_arrays_release(&call->arrays);
+}

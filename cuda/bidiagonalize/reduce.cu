@@ -1,0 +1,415 @@
+/*
+ * Reduction to bidiagonal form on the device, which reads the trailing matrix once a column
+ * (Howell, Demmel, Fulton, Hammarling & Marmol, ACM Trans. Math. Softw. 34 (2008)).
+ *
+ * In a panel the matrix is A - V Y^T - X U^T, where A is what the panel started with.  Step i makes
+ * the reflectors v and u of column i and of row i:
+ *
+ *     y_l = tau (A_l^T v - Y_l V^T v - U_l X^T v)       of each column l > i
+ *     r_l = row i of column l, less y_l                 the row that u is made of
+ *     w   = sum of A_l r_l
+ *     u   = (r - beta e_1) / (r_1 - beta)
+ *     a   = column i + 1, but for what x changes
+ *     x   = tau' (w - V Y^T r - X U^T r - beta a) / (r_1 - beta)
+ *
+ * so that one visit to column l serves both A^T v and A u.  What is linear in u, or in v, is summed
+ * over r, or over the column itself, before the norm is known.
+ *
+ * A kernel makes a panel.  Cluster k, mostly a single block, has the columns l with l mod clusters
+ * = k.  Each block has an equal share of the rows, its slice.  A step has two phases, and a barrier
+ * after each:
+ *
+ *     rows     x of the step before and the next column, in the block's slice; sums of V^T a, X^T a
+ *     columns  v; y, r and w of the block's columns, which come through shared memory; sums of
+ *              Y^T r, U^T r
+ *
+ * Small matrices are bound by latency, not by bandwidth.  So a phase first issues all loads of what
+ * other blocks have made, and waits once.  What its own block has made, and A, which no step
+ * changes, it prefetches before the barrier.  The copies of columns never pause: after the last of
+ * a step come the first of the next, and what all threads hold in registers is overwritten at once.
+ *
+ * Columns that are too long for one block have the blocks of a cluster, each of which holds an
+ * equal share of the rows of v, of w and of the columns.  They send one another their parts of y
+ * and of row i, as messages (mail.h).  What is made once for each column, the first
+ * block makes.
+ *
+ * A product then updates the trailing matrix.  When the rest fits shared memory, resident.cu
+ * reduces it.  Several groups of blocks work on several matrices.
+ *
+ * V X  [SLOTS][r] of each matrix: v of the panel's k-th step in slot 2 k, x in slot 2 k + 1.  The
+ *      last slot has the next column until its x comes.
+ * Y U  [c][SLOTS] of each matrix: the y's and the u's of a column in the same order
+ */
+#include "bidiagonalize/bidiagonalize.h"
+#include "bidiagonalize/reduce_visit.cuh"
+#include "cluster.h"
+
+/* Clears what a cluster's blocks send to one another, before one of them sends. */
+template <int COLUMNS>
+static __device__ __forceinline__ void
+prepare_mail(struct cluster_mail<COLUMNS> *mail)
+{
+    unsigned long long *const word = (unsigned long long *)mail;
+
+    for (int k = (int)threadIdx.x; k < (int)(sizeof(*mail) / sizeof(*word));
+         k += DENSE_PANEL_THREADS) {
+        word[k] = 0;
+    }
+    cluster_barrier();
+}
+
+template <int ROWS, int COLUMNS, int CLUSTER>
+static __global__ void
+__launch_bounds__(DENSE_PANEL_THREADS, 1) panel_kernel(const __grid_constant__ struct panel p)
+{
+    extern __shared__ __align__(16) unsigned char shared[]; /* bulk copies go there */
+    struct part &q = *(struct part *)shared; /* in registers it would displace v and w */
+    struct cluster_mail<COLUMNS> *const mail =
+        (struct cluster_mail<COLUMNS> *)(shared + PART_BYTES);
+    const struct panel_shared s = share((real *)(mail + CLUSTER), COLUMNS);
+    const int index = (int)blockIdx.x / p.blocks, block = (int)blockIdx.x % p.blocks;
+    const int cluster = block / p.ranks;
+    const int size = COLUMNS * column_stride((p.r - p.begin + p.ranks - 1) / p.ranks);
+    struct block_group group = {p.blocks, block, p.arrived + index, 0};
+    struct ring ring = {s.stage, (uint64_t *)(shared + sizeof(q)), p.stages, size, 0, 0};
+    unsigned visit = 0;
+
+    static_assert(COLUMNS * SLOTS <= DENSE_PANEL_THREADS, "each slot of a visit has its thread");
+    ring_prepare(ring);
+    if (CLUSTER) {
+        prepare_mail<COLUMNS>(mail);
+    }
+    for (int64_t m = index; m < p.count; m += p.groups) {
+        /* the cluster's first column that is not before i */
+        int own = p.begin + (cluster - p.begin % p.clusters + p.clusters) % p.clusters;
+        struct cursor cursor = {p.begin, own, behind(p, own, p.begin)};
+        struct ahead ahead;
+
+        if (threadIdx.x == 0) {
+            q = part_of(p, m, index, block, p.slice > 0 ? s.stage + p.stages * size : NULL);
+        }
+        __syncthreads();
+        for (int k = 0; k < p.stages; k++) {
+            const int stage = ring.now + k;
+
+            fetch<COLUMNS>(p, q, ring, stage < p.stages ? stage : stage - p.stages, {0, ALL_ROOM},
+                           cursor);
+        }
+        ahead = look_ahead(p, q, p.begin, own);
+        for (int i = p.begin; i < p.c; i++) {
+            real mine;
+
+            make_column(p, q, s, i, ahead);
+            if (i == p.end) {
+                break;
+            }
+            group_arrive(&group);
+            own = behind(p, own, i);
+            mine = beside(p, q, COLUMNS, 2 * (i - p.begin), own);
+            group_wait(&group);
+            visit_columns<ROWS, COLUMNS, CLUSTER>(p, q, s, mail, ring, cursor, i, own, mine, visit);
+            group_arrive(&group);
+            ahead = look_ahead(p, q, i + 1, own);
+            group_wait(&group);
+        }
+        copies_wait(0);
+        __syncthreads(); /* before the next matrix's numbers */
+    }
+    if (CLUSTER) {
+        cluster_barrier(); /* no block may exit while another one sends to it */
+    }
+}
+
+/* ---- the panels ---- */
+
+typedef void panel_function(struct panel);
+
+/* A kernel, and what it takes. */
+struct panel_choice {
+    panel_function *kernel;
+    int rows, columns; /* of a thread; of a visit */
+    size_t mail;       /* bytes of shared memory for messages; 0: a cluster is a block */
+};
+
+/* Bytes of shared memory, but for stages and the slice, and of a stage. */
+static size_t
+least_bytes(struct panel_choice choice)
+{
+    return PART_BYTES + choice.mail + (size_t)panel_numbers(choice.columns) * sizeof(real);
+}
+
+static size_t
+stage_bytes(struct panel_choice choice, int rows)
+{
+    return choice.rows > 0 ? (size_t)(choice.columns * column_stride(rows)) * sizeof(real) : 0;
+}
+
+/* The first kernel of `choice` whose blocks hold `rows` rows of a column.  False: there is none, or
+   its columns do not fit shared memory. */
+template <int N>
+static bool
+choose_kernel(const struct cuda_call *call, const struct panel_choice (&choice)[N], int rows,
+              struct panel_choice *chosen)
+{
+    for (struct panel_choice some : choice) {
+        if (some.rows * DENSE_PANEL_THREADS >= rows) {
+            *chosen = some;
+            return least_bytes(some) + stage_bytes(some, rows) <= (size_t)call->shared_most;
+        }
+    }
+    return false;
+}
+
+/* Cuts up to `most` blocks into groups of whole clusters: how large they are, and how many. */
+static void
+share_blocks(int ranks, int64_t most, struct panel *q)
+{
+    const int64_t each = q->count < most ? most / q->count : 1;
+    const int64_t blocks = each < MOST_BLOCKS ? each : (int64_t)MOST_BLOCKS;
+
+    q->ranks = ranks;
+    q->clusters = blocks < ranks ? 1 : (int)(blocks / ranks);
+    q->blocks = q->clusters * ranks;
+    q->groups = (int)(most / q->blocks < q->count ? most / q->blocks : q->count);
+}
+
+/* The launch of a panel; attribute [2]: of the configuration. */
+static cudaLaunchConfig_t
+configuration(const struct cuda_call *call, const struct panel *q, size_t shared_bytes,
+              cudaLaunchAttribute *attribute)
+{
+    cudaLaunchConfig_t config = {};
+
+    attribute[0].id = cudaLaunchAttributeCooperative;
+    attribute[0].val.cooperative = 1;
+    attribute[1] = cluster_attribute(q->ranks);
+    config.gridDim = dim3((unsigned)(q->groups * q->blocks));
+    config.blockDim = dim3(DENSE_PANEL_THREADS);
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = call->stream;
+    config.attrs = attribute;
+    config.numAttrs = q->ranks > 1 ? 2 : 1;
+    return config;
+}
+
+/* Shares columns out among the fewest blocks of clusters that hold them.  False: the device has no
+   such clusters. */
+static bool
+choose_clusters(const struct cuda_call *call, int rows, struct panel *q,
+                struct panel_choice *chosen)
+{
+    static const struct panel_choice choice[] = {
+#if TSVD_SINGLE
+        {panel_kernel<48, 2, 1>, 48, 2, sizeof(struct cluster_mail<2>)},
+        {panel_kernel<64, 1, 1>, 64, 1, sizeof(struct cluster_mail<1>)},
+        {panel_kernel<80, 1, 1>, 80, 1, sizeof(struct cluster_mail<1>)},
+#else
+        {panel_kernel<24, 2, 1>, 24, 2, sizeof(struct cluster_mail<2>)},
+        {panel_kernel<32, 1, 1>, 32, 1, sizeof(struct cluster_mail<1>)},
+        {panel_kernel<40, 1, 1>, 40, 1, sizeof(struct cluster_mail<1>)},
+#endif
+    };
+
+    for (int ranks = 2; ranks <= MOST_RANKS; ranks *= 2) {
+        cudaLaunchAttribute attribute[2] = {};
+        cudaLaunchConfig_t config;
+        int clusters;
+
+        if (!choose_kernel(call, choice, (int)blocks_for(rows, ranks), chosen)) {
+            continue;
+        }
+        share_blocks(ranks, call->multiprocessors, q);
+        (void)cudaFuncSetAttribute(chosen->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   call->shared_most);
+        config = configuration(call, q, (size_t)call->shared_most, attribute);
+        clusters = clusters_running(call, chosen->kernel, config);
+        if (clusters > 0) {
+            share_blocks(ranks, (int64_t)clusters * ranks, q);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Chooses the kernel, and shares matrices and columns out among blocks. */
+static struct panel_choice
+choose_launch(const struct cuda_call *call, struct panel *q)
+{
+    /* may_miss() relies on the differences between their rows */
+    static const struct panel_choice choice[] = {
+#if TSVD_SINGLE
+        {panel_kernel<4, 4, 0>, 4, 4, 0},
+        {panel_kernel<8, 4, 0>, 8, 4, 0},
+        {panel_kernel<12, 4, 0>, 12, 4, 0},
+        {panel_kernel<16, 4, 0>, 16, 4, 0},
+        {panel_kernel<24, 2, 0>, 24, 2, 0},
+        {panel_kernel<32, 2, 0>, 32, 2, 0},
+        {panel_kernel<48, 1, 0>, 48, 1, 0},
+        {panel_kernel<64, 1, 0>, 64, 1, 0},
+        {panel_kernel<80, 1, 0>, 80, 1, 0},
+#else
+        {panel_kernel<4, 4, 0>, 4, 4, 0},
+        {panel_kernel<8, 4, 0>, 8, 4, 0},
+        {panel_kernel<12, 2, 0>, 12, 2, 0},
+        {panel_kernel<16, 2, 0>, 16, 2, 0},
+        {panel_kernel<24, 1, 0>, 24, 1, 0},
+        {panel_kernel<32, 1, 0>, 32, 1, 0},
+        {panel_kernel<40, 1, 0>, 40, 1, 0},
+#endif
+    };
+    const struct panel_choice any = {panel_kernel<0, 1, 0>, 0, 1, 0};
+    const int rows = q->r - q->begin;
+    struct panel_choice chosen;
+
+    if (!choose_kernel(call, choice, rows, &chosen)) {
+        if (choose_clusters(call, rows, q, &chosen)) {
+            return chosen;
+        }
+        chosen = any;
+    }
+    share_blocks(1, call->multiprocessors, q);
+    return chosen;
+}
+
+/* How many stages fit shared memory next to `bytes` other bytes. */
+static int
+stages_beside(const struct cuda_call *call, size_t bytes, size_t stage)
+{
+    int stages = 0;
+
+    while (stage > 0 && stages < DENSE_STAGES &&
+           bytes + (size_t)(stages + 1) * stage <= (size_t)call->shared_most) {
+        stages++;
+    }
+    return stages;
+}
+
+/* Arrays for as many blocks and groups as any panel has. */
+static size_t
+lay_out(const struct cuda_call *call, struct panel *q, char *base)
+{
+    const int64_t parts = call->multiprocessors, r = q->r, c = q->c;
+    size_t at = 0;
+
+    share_blocks(1, call->multiprocessors, q);
+
+    q->vx = carve<real>(base, &at, q->count * SLOTS * r);
+    q->yu = carve<real>(base, &at, q->count * SLOTS * c);
+    q->row = carve<real>(base, &at, q->groups * c);
+    q->sums = carve<real>(base, &at, parts * r);
+    q->left = carve<real>(base, &at, parts * SLOTS);
+    q->right = carve<real>(base, &at, parts * SLOTS);
+    q->arrived = carve<unsigned>(base, &at, (int64_t)blocks_for(c, DENSE_WIDTH) * q->groups);
+    return at;
+}
+
+uint64_t
+tsvdi_cuda_dense_reduce_bytes(const struct cuda_call *call, int64_t r, int64_t c, int64_t count)
+{
+    struct panel q = {};
+
+    q.r = (int)r;
+    q.c = (int)c;
+    q.count = count;
+    return lay_out(call, &q, NULL) + tsvdi_cuda_dense_resident_bytes(call, r, count);
+}
+
+/* Chooses the columns that stay in `bytes` bytes of cache.  They are an equal share of each block's
+   columns, evenly spread over a step, so that the cache and the memory are read at the same time.
+   On a circle of 2^32, column l is `kept` after the column before it of its block, and about a
+   golden section of the circle after column l - 1. */
+static void
+keep_columns(struct panel *q, int64_t bytes)
+{
+    const int64_t columns = q->c - q->begin;
+    const int64_t column = (int64_t)(q->r - q->begin) * q->groups * (int64_t)sizeof(real);
+    const int64_t turn = (int64_t)1 << 32, fit = bytes / column;
+    const int64_t kept = fit < columns ? fit * turn / columns : turn - 1;
+
+    q->kept = (unsigned)kept;
+    q->spread = (unsigned)((q->clusters * 5 / 8 * turn + kept) / q->clusters);
+}
+
+static tsvd_status
+launch_panel(struct cuda_call *call, struct panel q)
+{
+    const struct panel_choice choice = choose_launch(call, &q);
+    const int rows = q.r - q.begin, longest = (int)blocks_for(rows, q.blocks);
+    const size_t least = least_bytes(choice);
+    const size_t stage = stage_bytes(choice, (int)blocks_for(rows, q.ranks));
+    const size_t slice = (size_t)SLOTS * (size_t)longest * sizeof(real);
+    const int most = stages_beside(call, least, stage);
+    const int beside = stages_beside(call, least + slice, stage);
+    cudaLaunchAttribute attribute[2] = {};
+    cudaLaunchConfig_t config;
+    int cache = 0;
+    tsvd_status ret = TSVD_OK;
+
+    CUDA_TRY(call, cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, call->device));
+    keep_columns(&q, (int64_t)cache * DENSE_CACHE_PERCENT / 100);
+    /* Three stages of copies take precedence over the slice, more stages do not.  Not measured. */
+    q.slice =
+        least + slice <= (size_t)call->shared_most && (beside == most || beside >= 3) ? longest : 0;
+    q.stages = q.slice > 0 ? beside : most;
+    CUDA_TRY(call, cudaFuncSetAttribute(choice.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        call->shared_most));
+    config = configuration(call, &q, least + (q.slice > 0 ? slice : 0) + (size_t)q.stages * stage,
+                           attribute);
+    CUDA_TRY(call, cudaLaunchKernelEx(&config, choice.kernel, q));
+out:
+    return ret;
+}
+
+/* A -= V Y^T + X U^T in the trailing matrix. */
+static tsvd_status
+update(struct cuda_call *call, const struct panel *q)
+{
+    const int64_t r = q->r, c = q->c, at = q->end;
+    const struct cuda_factor yu = {q->yu + at * SLOTS, SLOTS, c * SLOTS, 0};
+    const struct cuda_factor vx = {q->vx + at, r, r * SLOTS, 0};
+
+    return tsvdi_cuda_multiply_add(call, TSVD_SINGLE, c - at, r - at, SLOTS, -1, yu, vx, 1,
+                                   q->w + at * r + at, r, r * c, q->count);
+}
+
+tsvd_status
+tsvdi_cuda_dense_reduce(struct tsvd_context *ctx, const struct dense_reduction *to, char *d_work)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    struct panel q = {};
+    char *d_resident;
+    int turn = 0;
+    tsvd_status ret = TSVD_OK;
+
+    q.r = (int)to->r;
+    q.c = (int)to->c;
+    q.count = to->count;
+    q.w = to->w;
+    q.tau_q = to->tau_q;
+    q.tau_p = to->tau_p;
+    q.d = to->d;
+    q.e = to->e;
+    d_resident = d_work + lay_out(call, &q, d_work);
+    CUDA_TRY(call,
+             cudaMemsetAsync(q.arrived, 0,
+                             blocks_for(q.c, DENSE_WIDTH) * (size_t)q.groups * sizeof(*q.arrived),
+                             call->stream));
+    TSVD_TRY(tsvdi_cuda_make_marks(call));
+    for (q.begin = 0; q.begin < q.c; q.begin = q.end, q.arrived += q.groups, turn = 1 - turn) {
+        if (tsvdi_cuda_dense_resident_fits(call, to, q.begin)) {
+            TSVD_TRY(tsvdi_cuda_dense_resident(call, to, q.begin, d_resident));
+            break;
+        }
+        q.end = q.begin + DENSE_WIDTH < q.c ? q.begin + DENSE_WIDTH : q.c;
+        TSVD_TRY(launch_panel(call, q));
+        if (q.end < q.c) {
+            TSVD_TRY(update(call, &q));
+        }
+        /* at most two panels are queued: else check() would run long before them */
+        CUDA_TRY(call, cudaEventSynchronize(call->mark[turn]));
+        CUDA_TRY(call, cudaEventRecord(call->mark[turn], call->stream));
+        TSVD_TRY(tsvdi_check(ctx, 0));
+    }
+out:
+    return ret;
+}

@@ -1,0 +1,544 @@
+/*
+ * Batches of small dense matrices: a block for each matrix.
+ *
+ * The reduction keeps the matrix in shared memory.  If it is too large, the first steps work on it
+ * in place, mostly in the L2 cache, until what is left fits.
+ *
+ * Reflectors are applied PANEL at a time.  All inner products of their vectors with one vector x
+ * come from one pass over x.  Those after the first reflector are corrected by the Gram matrix of
+ * the panel: the factor s_i of v_i in the sum that is taken off x is
+ *
+ *     s_i = tau_i (v_i . x - sum over j before i of (v_i . v_j) s_j).
+ *
+ * That is the compact WY representation (Schreiber & Van Loan, SIAM J. Sci. Stat. Comput. 10
+ * (1989)) with the triangular factor by its inverse (Joffrain et al., ACM TOMS 32 (2006)).
+ */
+#ifndef TSVDI_CUDA_BIDIAGONALIZE_SMALL_BLOCK_H
+#define TSVDI_CUDA_BIDIAGONALIZE_SMALL_BLOCK_H
+
+#include "bidiagonalize/small_run.h"
+
+/* ---- reduction ---- */
+
+enum {
+    BLOCK_THREADS = 512, /* at most */
+
+    /* In a pass along rows: rows that a warp works on at once, and lanes that share a row. */
+    ROW_LANES = 8,
+    ROW_PARTS = (int)WARP / (int)ROW_LANES,
+
+    BANKS = 128 / (int)sizeof(real)
+};
+
+/* Numbers between columns in shared memory: neither a pass along columns nor one along rows has
+   bank conflicts. */
+static __host__ __device__ __forceinline__ int
+block_stride(int rows)
+{
+    const int over = rows > ROW_LANES ? rows - ROW_LANES : 0;
+
+    return (over + BANKS - 1) / BANKS * BANKS + ROW_LANES;
+}
+
+/* Numbers of shared memory besides the matrix: the vectors and tau. */
+static __host__ __device__ __forceinline__ int
+block_vectors(int r, int c)
+{
+    return 3 * r + 2 * c + 1;
+}
+
+/* What a block knows of its matrix.  Entry k of column j of what is left, both counted from the
+   corner of the whole matrix, is a[(j - origin) stride + k - origin]. */
+struct block_matrix {
+    int r, c;
+    int64_t index; /* of the matrix */
+    real *w;       /* the matrix, where it lies */
+    real *v, *old; /* shared, [r] the left reflector of this step and of the last one */
+    real *z;       /* shared, [r] z of the deferred update */
+    real *y, *row; /* shared, [c] y and `row` of that update */
+    real *tau;     /* shared, [1] of the left reflector */
+    real scale;    /* u = (1, row scale) */
+};
+
+/* Warp 0 updates column i and makes the left reflector from it. */
+static __device__ __forceinline__ void
+make_left(const struct small_batch &q, const struct block_matrix &m, const real *column, int i)
+{
+    const int lane = small_lane();
+    const real y = m.y[i];
+    real square = 0, top = 0, up;
+    struct reflector h;
+
+#pragma unroll 4
+    for (int k = i + lane; k < m.r; k += WARP) {
+        const real x = r_fma(-m.old[k], y, column[k - i]) - m.z[k];
+
+        m.v[k] = x;
+        if (k == i) {
+            top = x;
+        } else {
+            square = r_fma(x, x, square);
+        }
+    }
+    top = __shfl_sync(0xffffffffu, top, 0);
+    square = group_sum<WARP>(square);
+    up = reflector_up(top, square);
+    if (up != 1) {
+        square = 0;
+        for (int k = i + lane; k < m.r; k += WARP) {
+            const real x = k == i ? REAL(0) : up * m.v[k];
+
+            square = r_fma(x, x, square);
+        }
+        square = group_sum<WARP>(square);
+    }
+    h = reflector_make(top, square, up);
+    for (int k = i + lane; k < m.r; k += WARP) {
+        const real v = k == i ? REAL(1) : reflector_entry(h, m.v[k]);
+
+        m.v[k] = v;
+        m.w[(int64_t)i * m.r + k] = k == i ? h.beta : v;
+    }
+    if (lane == 0) {
+        *m.tau = h.tau;
+        q.d[m.index * m.c + i] = h.beta;
+        q.tau_q[m.index * m.c + i] = h.tau;
+    }
+}
+
+/* The sums over a warp of COLUMNS numbers of each lane.  Lanes of the same lane / (WARP / COLUMNS)
+   get the same one, in the order of the columns. */
+template <int COLUMNS>
+static __device__ __forceinline__ real
+column_sums(const real (&sum)[COLUMNS])
+{
+    const bool upper = small_lane() & 16, odd = small_lane() & 8;
+    real x = sum[0];
+
+    if constexpr (COLUMNS == 4) {
+        real low = upper ? sum[2] : sum[0], high = upper ? sum[3] : sum[1];
+
+        low += __shfl_xor_sync(0xffffffffu, upper ? sum[0] : sum[2], 16);
+        high += __shfl_xor_sync(0xffffffffu, upper ? sum[1] : sum[3], 16);
+        x = odd ? high : low;
+        x += __shfl_xor_sync(0xffffffffu, odd ? low : high, 8);
+    } else if constexpr (COLUMNS == 2) {
+        x = upper ? sum[1] : sum[0];
+        x += __shfl_xor_sync(0xffffffffu, upper ? sum[0] : sum[1], 16);
+    }
+    return group_sum<WARP / COLUMNS>(x);
+}
+
+/* Updates the columns i + 1 .. and makes their y and row; a warp does COLUMNS of them at once. */
+template <int COLUMNS>
+static __device__ __forceinline__ void
+sweep_block_columns(const struct block_matrix &m, real *a, int stride, int origin, int i, real tau,
+                    int j)
+{
+    const int lane = small_lane();
+    const int mine = j + lane / (WARP / COLUMNS); /* the column whose sum the lane gets */
+    real y[COLUMNS], u[COLUMNS], sum[COLUMNS], total;
+
+#pragma unroll
+    for (int n = 0; n < COLUMNS; n++) {
+        const bool here = j + n < m.c;
+
+        y[n] = here ? m.y[j + n] : REAL(0);
+        u[n] = here ? m.row[j + n] * m.scale : REAL(0);
+        sum[n] = 0;
+    }
+    a += (j - origin) * stride - origin;
+#pragma unroll 2
+    for (int k = i + lane; k < m.r; k += WARP) {
+        const real v = m.v[k], old = m.old[k], z = m.z[k];
+        real x[COLUMNS];
+
+#pragma unroll
+        for (int n = 0; n < COLUMNS; n++) {
+            x[n] = j + n < m.c ? a[n * stride + k] : REAL(0);
+        }
+#pragma unroll
+        for (int n = 0; n < COLUMNS; n++) {
+            x[n] = r_fma(-z, u[n], r_fma(-old, y[n], x[n]));
+            sum[n] = r_fma(v, x[n], sum[n]);
+            if (j + n < m.c) {
+                a[n * stride + k] = x[n];
+            }
+        }
+    }
+    total = tau * column_sums(sum);
+    __syncwarp();
+    if (lane % (WARP / COLUMNS) == 0 && mine < m.c) {
+        m.y[mine] = total;
+        m.row[mine] = a[(mine - j) * stride + i] - total;
+    }
+}
+
+/* All columns of the step. */
+static __device__ __forceinline__ void
+sweep_block(const struct block_matrix &m, real *a, int stride, int origin, int i, real tau)
+{
+    const int warps = (int)blockDim.x / WARP, warp = (int)threadIdx.x / WARP;
+    const int left = m.c - i - 1;
+
+    if (left > 2 * warps) {
+        for (int j = i + 1 + 4 * warp; j < m.c; j += 4 * warps) {
+            sweep_block_columns<4>(m, a, stride, origin, i, tau, j);
+        }
+    } else if (left > warps) {
+        sweep_block_columns<2>(m, a, stride, origin, i, tau, i + 1 + 2 * warp);
+    } else if (warp < left) {
+        sweep_block_columns<1>(m, a, stride, origin, i, tau, i + 1 + warp);
+    }
+}
+
+/* |up row|^2 and y . row, beyond the entry of the superdiagonal; every warp gets the same bits. */
+static __device__ __forceinline__ void
+row_sums(const struct block_matrix &m, int i, real *square, real *inner)
+{
+    real s = 0, t = 0;
+
+    for (int j = i + 2 + small_lane(); j < m.c; j += WARP) {
+        const real x = m.row[j];
+
+        s = r_fma(x, x, s);
+        t = r_fma(m.y[j], x, t);
+    }
+    *square = group_sum<WARP>(s);
+    *inner = group_sum<WARP>(t);
+}
+
+/* Makes the right reflector from `row`.  Leaves its factor in m->scale; *inner is y . u. */
+static __device__ __forceinline__ real
+make_right(const struct small_batch &q, struct block_matrix *m, int i, real *inner)
+{
+    const int thread = (int)threadIdx.x, threads = (int)blockDim.x;
+    const real top = m->row[i + 1];
+    struct reflector h;
+    real square, up;
+
+    row_sums(*m, i, &square, inner);
+    up = reflector_up(top, square);
+    if (up != 1) { /* the same branch in all threads */
+        __syncthreads();
+        for (int j = i + 2 + thread; j < m->c; j += threads) {
+            m->row[j] *= up;
+        }
+        __syncthreads();
+        row_sums(*m, i, &square, inner);
+    }
+    h = reflector_make(top, square, up);
+    m->scale = h.scale;
+    *inner = r_fma(*inner, h.scale, m->y[i + 1]);
+    for (int j = i + 1 + thread; j < m->c; j += threads) {
+        m->w[(int64_t)j * m->r + i] = j == i + 1 ? h.beta : m->row[j] * h.scale;
+    }
+    if (thread == 0) {
+        q.e[m->index * m->c + i] = h.beta;
+        q.tau_p[m->index * m->c + i] = h.tau;
+    }
+    return h.tau;
+}
+
+/* The new z. */
+static __device__ __forceinline__ void
+sweep_block_rows(const struct block_matrix &m, const real *a, int stride, int origin, int i,
+                 real tau, real inner)
+{
+    const int warps = (int)blockDim.x / WARP, warp = (int)threadIdx.x / WARP;
+    const int lane = small_lane(), part = lane / ROW_LANES;
+
+    a += (i + 1 - origin) * stride - origin;
+    for (int first = i + 1 + ROW_LANES * warp; first < m.r; first += ROW_LANES * warps) {
+        const int k = first + lane % ROW_LANES;
+        real sum = 0;
+
+        if (k < m.r) {
+#pragma unroll 8
+            for (int j = i + 2 + part; j < m.c; j += ROW_PARTS) {
+                sum = r_fma(a[(j - i - 1) * stride + k], m.row[j], sum);
+            }
+        }
+#pragma unroll
+        for (int half = ROW_LANES; half < WARP; half *= 2) {
+            sum += __shfl_xor_sync(0xffffffffu, sum, half);
+        }
+        if (part == 0 && k < m.r) {
+            m.z[k] = tau * r_fma(-m.v[k], inner, r_fma(sum, m.scale, a[k]));
+        }
+    }
+}
+
+/* Steps begin .. end - 1. */
+static __device__ __forceinline__ void
+reduce_steps(const struct small_batch &q, struct block_matrix *m, real *a, int stride, int origin,
+             int begin, int end)
+{
+    for (int i = begin; i < end; i++) {
+        real *swapped = m->old;
+        real inner, tau;
+
+        if (threadIdx.x < WARP) {
+            make_left(q, *m, a + (i - origin) * stride + i - origin, i);
+        }
+        __syncthreads();
+        tau = *m->tau;
+        if (i + 1 < m->c) {
+            sweep_block(*m, a, stride, origin, i, tau);
+            __syncthreads();
+            tau = make_right(q, m, i, &inner);
+            sweep_block_rows(*m, a, stride, origin, i, tau, inner);
+        } else if (threadIdx.x == 0) {
+            q.e[m->index * m->c + i] = 0;
+            q.tau_p[m->index * m->c + i] = 0;
+        }
+        __syncthreads();
+        m->old = m->v;
+        m->v = swapped;
+    }
+}
+
+/* From step `inside` on the matrix is in shared memory. */
+static __global__ void
+__launch_bounds__(BLOCK_THREADS) reduce_blocks_kernel(struct small_batch q, int inside)
+{
+    extern __shared__ char shared[] __align__(16);
+    const int r = q.r, c = q.c, thread = (int)threadIdx.x, threads = (int)blockDim.x;
+    const int stride = block_stride(r - inside);
+    real *v = (real *)shared, *a = v + block_vectors(r, c);
+    real *w = q.w + (int64_t)blockIdx.x * r * c;
+    struct block_matrix m = {
+        r, c, blockIdx.x, w, v, v + r, v + 2 * r, v + 3 * r, v + 3 * r + c, v + 3 * r + 2 * c, 0};
+
+    for (int k = thread; k < block_vectors(r, c); k += threads) {
+        v[k] = 0;
+    }
+    __syncthreads();
+    reduce_steps(q, &m, w, r, 0, 0, inside);
+    for (int j = inside + thread / WARP; j < c; j += threads / WARP) {
+        for (int k = inside + small_lane(); k < r; k += WARP) {
+            a[(j - inside) * stride + k - inside] = w[(int64_t)j * r + k];
+        }
+    }
+    __syncthreads();
+    reduce_steps(q, &m, a, stride, inside, inside, c);
+}
+
+/* ---- reflectors on vectors ---- */
+
+enum {
+    PANEL = 8, /* reflectors that are applied at once; a warp has one while they are loaded */
+    PANEL_THREADS = PANEL * (int)WARP,
+
+    /* Numbers between rows of a panel, which are read 16 bytes at once. */
+    PANEL_STRIDE = PANEL + 16 / (int)sizeof(real)
+};
+
+/* A row of a panel. */
+struct alignas(16) panel_row {
+    real x[PANEL];
+};
+
+/* Shared memory of a block that has `slab` vectors of n entries: the panel, the parts of the inner
+   products, the Gram matrix, tau and the vectors. */
+struct panel_memory {
+    real *v;    /* [n][PANEL_STRIDE] */
+    real *part; /* [PANEL_THREADS / slab][PANEL][slab] */
+    real *gram; /* [PANEL][PANEL] */
+    real *tau;  /* [PANEL] */
+    real *x;    /* [n][slab + 1] */
+};
+
+static __host__ __device__ __forceinline__ int
+panel_numbers(int n, int slab)
+{
+    return n * PANEL_STRIDE + (PANEL_THREADS + PANEL + 1) * PANEL + n * (slab + 1);
+}
+
+static __device__ __forceinline__ struct panel_memory
+panel_memory_of(real *base, int n)
+{
+    struct panel_memory at;
+
+    at.v = base;
+    at.part = at.v + n * PANEL_STRIDE;
+    at.gram = at.part + PANEL_THREADS * PANEL;
+    at.tau = at.gram + PANEL * PANEL;
+    at.x = at.tau + PANEL;
+    return at;
+}
+
+/* Vectors of a matrix that a block has. */
+struct slab {
+    real *x;       /* those of the matrix */
+    int64_t first; /* the first of the block's */
+    int here;      /* how many */
+};
+
+/* Entry `at` of the slab in the order in which it lies in memory: its vector and its entry. */
+static __device__ __forceinline__ void
+place_in_slab(const struct small_job &job, const struct slab &s, int at, int *k, int *t)
+{
+    *k = job.x.rows ? at % job.n : at / s.here;
+    *t = job.x.rows ? at / job.n : at % s.here;
+}
+
+/* Reads reflectors begin .. begin + count - 1 and makes their Gram matrix.  Rows before `top` are
+   zero in all of them, and not stored. */
+static __device__ __forceinline__ void
+load_panel(const struct small_job &job, const struct panel_memory &at, int64_t matrix, int begin,
+           int count, int top)
+{
+    const real *w = job.w + matrix * job.r * job.c;
+    const int thread = (int)threadIdx.x, lane = small_lane(), warp = thread / WARP;
+    const int step = job.right ? PANEL_THREADS / PANEL : (int)WARP;
+    const int i = job.right ? thread % PANEL : warp;
+
+    for (int k = top + (job.right ? thread / PANEL : lane); k < job.n; k += step) {
+        at.v[k * PANEL_STRIDE + i] = i < count ? reflector_at(job, w, begin + i, k) : REAL(0);
+    }
+    if (thread < PANEL) {
+        at.tau[thread] = thread < count ? job.tau[matrix * job.c + begin + thread] : REAL(0);
+    }
+    __syncthreads();
+    {
+        real sum[PANEL] = {};
+
+        for (int k = top + lane; k < job.n; k += WARP) {
+            const struct panel_row row = *(const struct panel_row *)(at.v + k * PANEL_STRIDE);
+            const real mine = at.v[k * PANEL_STRIDE + warp];
+
+#pragma unroll
+            for (int j = 0; j < PANEL; j++) {
+                sum[j] = r_fma(mine, row.x[j], sum[j]);
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < PANEL; j++) {
+            sum[j] = group_sum<WARP>(sum[j]);
+            if (lane == j) {
+                at.gram[warp * PANEL + j] = sum[j];
+            }
+        }
+    }
+}
+
+/* The factors of the panel's reflectors for a vector, from the inner products. */
+static __device__ __forceinline__ void
+panel_factors(const struct panel_memory &at, bool ascending, real (&s)[PANEL])
+{
+#pragma unroll
+    for (int step = 0; step < PANEL; step++) {
+        if (ascending) {
+#pragma unroll
+            for (int j = 0; j < step; j++) {
+                s[step] = r_fma(-at.gram[step * PANEL + j], s[j], s[step]);
+            }
+            s[step] *= at.tau[step];
+        } else {
+            const int i = PANEL - 1 - step;
+
+#pragma unroll
+            for (int j = PANEL - 1; j > i; j--) {
+                s[i] = r_fma(-at.gram[i * PANEL + j], s[j], s[i]);
+            }
+            s[i] *= at.tau[i];
+        }
+    }
+}
+
+/* Applies the panel to the slab.  A thread has the entries `group`, `group` + groups, ... of a
+   vector, in every panel the same. */
+static __device__ __forceinline__ void
+apply_panel(const struct small_job &job, const struct panel_memory &at, int width, int top)
+{
+    const int thread = (int)threadIdx.x, t = thread % width, group = thread / width;
+    const int groups = PANEL_THREADS / width;
+    const int first = group + (top - group + groups - 1) / groups * groups;
+    real s[PANEL] = {};
+
+#pragma unroll 4
+    for (int k = first; k < job.n; k += groups) {
+        const struct panel_row row = *(const struct panel_row *)(at.v + k * PANEL_STRIDE);
+        const real x = at.x[k * (width + 1) + t];
+
+#pragma unroll
+        for (int i = 0; i < PANEL; i++) {
+            s[i] = r_fma(row.x[i], x, s[i]);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < PANEL; i++) {
+        at.part[(group * PANEL + i) * width + t] = s[i];
+    }
+    __syncthreads();
+    if (thread < PANEL * width) { /* the part of the first group gets the sum */
+        real sum = at.part[thread];
+
+#pragma unroll 4
+        for (int other = 1; other < groups; other++) {
+            sum += at.part[other * PANEL * width + thread];
+        }
+        at.part[thread] = sum;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < PANEL; i++) {
+        s[i] = at.part[i * width + t];
+    }
+    panel_factors(at, job.ascending, s);
+#pragma unroll 4
+    for (int k = first; k < job.n; k += groups) {
+        const struct panel_row row = *(const struct panel_row *)(at.v + k * PANEL_STRIDE);
+        real x = at.x[k * (width + 1) + t];
+
+#pragma unroll
+        for (int i = 0; i < PANEL; i++) {
+            x = r_fma(-row.x[i], s[i], x);
+        }
+        at.x[k * (width + 1) + t] = x;
+    }
+    __syncthreads(); /* the next panel takes the place of this one */
+}
+
+/* A block has `width` vectors of a matrix, and a matrix has `slabs` blocks. */
+static __global__ void
+__launch_bounds__(PANEL_THREADS) apply_blocks_kernel(struct small_job job, int width, int slabs)
+{
+    extern __shared__ char shared[] __align__(16);
+    const struct panel_memory at = panel_memory_of((real *)shared, job.n);
+    const int64_t matrix = blockIdx.x / (unsigned)slabs;
+    const int thread = (int)threadIdx.x;
+    const int panels = (job.reflectors + PANEL - 1) / PANEL;
+    struct slab s;
+
+    s.x = job.x.d_x + matrix * job.x.next;
+    s.first = (int64_t)(blockIdx.x % (unsigned)slabs) * width;
+    s.here = (int)(job.x.count - s.first < width ? job.x.count - s.first : width);
+    for (int i = thread; i < job.n * (width + 1); i += PANEL_THREADS) {
+        at.x[i] = 0;
+    }
+    __syncthreads();
+    for (int i = thread; i < job.n * s.here; i += PANEL_THREADS) {
+        int k, t;
+
+        place_in_slab(job, s, i, &k, &t);
+        at.x[k * (width + 1) + t] = s.x[vector_entry(job.x, k, s.first + t)];
+    }
+    for (int step = 0; step < panels; step++) {
+        const int panel = job.ascending ? step : panels - 1 - step, begin = panel * PANEL;
+        const int count = job.reflectors - begin < PANEL ? job.reflectors - begin : (int)PANEL;
+        const int top = reflector_first(job, begin);
+
+        load_panel(job, at, matrix, begin, count, top);
+        apply_panel(job, at, width, top);
+    }
+    for (int i = thread; i < job.n * s.here; i += PANEL_THREADS) {
+        int k, t;
+
+        place_in_slab(job, s, i, &k, &t);
+        s.x[vector_entry(job.x, k, s.first + t)] = at.x[k * (width + 1) + t];
+    }
+}
+
+#endif

@@ -1,0 +1,352 @@
+/*
+ * Dense matrices from where the caller has them to W: gathered, and scaled by a power of two, which
+ * the largest entry of each decides.
+ */
+#include "matrix/matrix.h"
+
+enum {
+    LOAD_ROWS = 8,
+    SMALL_THREADS = 128,
+    SMALL_GROUP = 4, /* threads of a small matrix, at least */
+    SMALL_LOADS = 8  /* loads that a thread has in flight */
+};
+
+/* What W is read from. */
+struct dense_source {
+    const char *a;
+    int64_t row, column; /* bytes between rows, and between columns, of W */
+    int64_t begin;       /* the first matrix, as one of the batch */
+    int batch_ndim;
+    int64_t batch_shape[TSVD_MAX_BATCH_DIMS], batch_strides[TSVD_MAX_BATCH_DIMS];
+};
+
+static __host__ __device__ const char *
+locate(const struct dense_source &from, int64_t index)
+{
+    return locate_matrix(from.a, from.batch_ndim, from.batch_shape, from.batch_strides, index);
+}
+
+/* What a matrix with this largest magnitude counts as, and its scale. */
+static __device__ char
+judge(real_int most, real_int *exponent)
+{
+    *exponent = 0;
+    if (most == 0 || most == R_INFINITY_BITS) {
+        return (char)(most == 0 ? ZERO : NONFINITE);
+    }
+    (void)r_split(r_from_bits(most), exponent);
+    return (char)ORDINARY;
+}
+
+/* How the matrices are cut into tiles: a block has one.  by_row: in the source, neighbours in a row
+   of W are closer to each other than neighbours in a column. */
+struct tiling {
+    int64_t r, c, down, across;
+    int by_row;
+};
+
+/* The first row and column of the block's tile, and its matrix. */
+static __device__ __forceinline__ int64_t
+find_tile(const struct tiling &q, int64_t *row, int64_t *column)
+{
+    const int64_t place = blockIdx.x % (q.down * q.across);
+
+    *row = place % q.down * TILE;
+    *column = place / q.down * TILE;
+    return blockIdx.x / (q.down * q.across);
+}
+
+/* Finds the bits of the largest magnitude of each matrix. */
+static __global__ void
+largest_kernel(const __grid_constant__ struct dense_source from, const struct tiling q,
+               unsigned long long *largest)
+{
+    __shared__ real_int part[LOAD_ROWS];
+    int64_t row, column, matrix = find_tile(q, &row, &column);
+    const char *a = locate(from, from.begin + matrix);
+    real_int most = 0;
+
+    for (int k = (int)threadIdx.y; k < TILE; k += LOAD_ROWS) {
+        const int i = q.by_row ? k : (int)threadIdx.x, j = q.by_row ? (int)threadIdx.x : k;
+
+        if (row + i < q.r && column + j < q.c) {
+            const real_int bits =
+                size_bits(*(const real *)(a + (row + i) * from.row + (column + j) * from.column));
+
+            most = bits > most ? bits : most;
+        }
+    }
+    for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
+        const real_int other = __shfl_xor_sync(0xffffffffu, most, lanes);
+
+        most = other > most ? other : most;
+    }
+    if (threadIdx.x == 0) {
+        part[threadIdx.y] = most;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0 && threadIdx.y == 0) {
+        for (int k = 1; k < LOAD_ROWS; k++) {
+            most = part[k] > most ? part[k] : most;
+        }
+        if ((unsigned long long)most > *(volatile unsigned long long *)&largest[matrix]) {
+            atomicMax(&largest[matrix], (unsigned long long)most); /* few get here */
+        }
+    }
+}
+
+/* Gathers and scales each matrix, and makes it zero if it is not ordinary. */
+static __global__ void
+load_kernel(const __grid_constant__ struct dense_source from, const struct tiling q, int unscaled,
+            const unsigned long long *largest, real *w, real_int *exponents, char *kinds)
+{
+    __shared__ real tile[TILE][TILE + 1];
+    int64_t row, column, matrix = find_tile(q, &row, &column);
+    const char *a = locate(from, from.begin + matrix);
+    real_int exponent;
+    const char kind = judge((real_int)largest[matrix], &exponent);
+    const bool ordinary = kind == ORDINARY;
+
+    if (row == 0 && column == 0 && threadIdx.x == 0 && threadIdx.y == 0) {
+        exponents[matrix] = exponent;
+        kinds[matrix] = kind;
+    }
+    w += matrix * q.r * q.c;
+    for (int k = (int)threadIdx.y; k < TILE; k += LOAD_ROWS) {
+        const int i = q.by_row ? k : (int)threadIdx.x, j = q.by_row ? (int)threadIdx.x : k;
+
+        if (row + i < q.r && column + j < q.c) {
+            real x = *(const real *)(a + (row + i) * from.row + (column + j) * from.column);
+
+            r_scale(&x, 1, unscaled ? 0 : exponent, &x);
+            tile[j][i] = ordinary ? x : REAL(0);
+        }
+    }
+    __syncthreads();
+    for (int j = (int)threadIdx.y; j < TILE; j += LOAD_ROWS) {
+        if (row + threadIdx.x < q.r && column + j < q.c) {
+            w[(column + j) * q.r + row + threadIdx.x] = tile[j][threadIdx.x];
+        }
+    }
+}
+
+/* Both in one kernel, for small matrices.  `group` threads of a warp have a matrix. */
+static __global__ void
+__launch_bounds__(SMALL_THREADS)
+    load_small_kernel(const __grid_constant__ struct dense_source from, int64_t count, int r, int c,
+                      int by_row, int group, int unscaled, real *w, real_int *exponents,
+                      char *kinds)
+{
+    extern __shared__ char shared[] __align__(16);
+    const int slot = (int)threadIdx.x / group, lane = (int)threadIdx.x % group, stride = r | 1;
+    const int64_t matrix = (int64_t)blockIdx.x * (SMALL_THREADS / group) + slot;
+    const bool present = matrix < count;
+    const int entries = r * c, length = by_row ? c : r; /* of a line of the source */
+    const int64_t inner = by_row ? from.column : from.row, outer = by_row ? from.row : from.column;
+    const char *a = present ? locate(from, from.begin + matrix) : NULL;
+    real *const tile = (real *)shared + slot * stride * c;
+    int line = lane / length, place = lane % length;
+    real_int most = 0, exponent;
+    char kind;
+
+    for (int at = lane; at < entries; at += SMALL_LOADS * group) {
+        real x[SMALL_LOADS];
+        int to[SMALL_LOADS];
+
+#pragma unroll
+        for (int k = 0; k < SMALL_LOADS; k++) {
+            x[k] = 0;
+            to[k] = by_row ? place * stride + line : line * stride + place;
+            if (present && at + k * group < entries) {
+                x[k] = *(const real *)(a + line * outer + place * inner);
+            }
+            for (place += group; place >= length; place -= length) {
+                line++;
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < SMALL_LOADS; k++) {
+            if (at + k * group < entries) {
+                tile[to[k]] = x[k];
+            }
+            most = size_bits(x[k]) > most ? size_bits(x[k]) : most;
+        }
+    }
+    for (int lanes = group / 2; lanes > 0; lanes /= 2) {
+        const real_int other = __shfl_xor_sync(0xffffffffu, most, lanes);
+
+        most = other > most ? other : most;
+    }
+    __syncwarp();
+    if (!present) {
+        return;
+    }
+    kind = judge(most, &exponent);
+    if (lane == 0) {
+        exponents[matrix] = exponent;
+        kinds[matrix] = kind;
+    }
+    line = lane / r;
+    place = lane % r;
+    for (int at = lane; at < entries; at += group) {
+        real x = tile[line * stride + place];
+
+        r_scale(&x, 1, unscaled ? 0 : exponent, &x);
+        w[matrix * entries + at] = kind == ORDINARY ? x : REAL(0);
+        for (place += group; place >= r; place -= r) {
+            line++;
+        }
+    }
+}
+
+static tsvd_status
+load_small(struct cuda_call *call, const struct cuda_dense *run, const struct dense_source *from,
+           int by_row)
+{
+    const int r = (int)run->r, c = (int)run->c;
+    int group = SMALL_GROUP, matrices;
+    tsvd_status ret = TSVD_OK;
+
+    while (group < WARP && group * SMALL_LOADS < r * c) {
+        group *= 2;
+    }
+    matrices = SMALL_THREADS / group;
+    load_small_kernel<<<blocks_for(run->count, matrices), SMALL_THREADS,
+                        (size_t)(matrices * (r | 1) * c) * sizeof(real), call->stream>>>(
+        *from, run->count, r, c, by_row, group, run->unscaled, run->w, run->exponent, run->kind);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
+/* ---- from the host ---- */
+
+/* The matrices of a job as a stream of bytes: of each, `outer` lines of `inner` entries, with their
+   strides in bytes. */
+struct gathered {
+    const struct dense_source *from;
+    int64_t inner, outer;
+    int64_t inner_stride, outer_stride;
+};
+
+static void
+gather(const void *arg, size_t begin, size_t bytes, char *to)
+{
+    const struct gathered *g = (const struct gathered *)arg;
+    int64_t at = (int64_t)(begin / sizeof(real)), left = (int64_t)(bytes / sizeof(real));
+
+    while (left > 0) {
+        const int64_t line = at / g->inner, first = at % g->inner;
+        const int64_t some = g->inner - first < left ? g->inner - first : left;
+        const char *a = locate(*g->from, g->from->begin + line / g->outer) +
+                        line % g->outer * g->outer_stride + first * g->inner_stride;
+
+        if (g->inner_stride == (int64_t)sizeof(real)) {
+            memcpy(to, a, (size_t)some * sizeof(real));
+        } else {
+            for (int64_t i = 0; i < some; i++) {
+                memcpy(to + (size_t)i * sizeof(real), a + i * g->inner_stride, sizeof(real));
+            }
+        }
+        to += (size_t)some * sizeof(real);
+        at += some;
+        left -= some;
+    }
+}
+
+/* Whether neighbours in a row of W are closer in memory than neighbours in a column. */
+static bool
+lies_by_row(const struct dense_source *from)
+{
+    return (from->column < 0 ? -from->column : from->column) <
+           (from->row < 0 ? -from->row : from->row);
+}
+
+/* Uploads the matrices in the order in which they lie: row by row to d_stage, or column by column
+   to W.  Then *from is the copy on the device. */
+static tsvd_status
+stage(struct cuda_call *call, const struct cuda_dense *run, real *d_stage,
+      struct dense_source *from)
+{
+    const int64_t r = run->r, c = run->c;
+    const bool by_row = lies_by_row(from);
+    const struct gathered g = {from, by_row ? c : r, by_row ? r : c,
+                               by_row ? from->column : from->row,
+                               by_row ? from->row : from->column};
+    real *const to = by_row ? d_stage : run->w;
+    const size_t bytes = (size_t)run->count * (size_t)(r * c) * sizeof(real);
+    const int64_t size = (int64_t)sizeof(real);
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_stage(call, to, bytes, sizeof(real), gather, &g));
+    from->a = (const char *)to;
+    from->row = by_row ? c * size : size;
+    from->column = by_row ? size : r * size;
+    from->begin = 0;
+    from->batch_ndim = 1;
+    from->batch_shape[0] = run->count;
+    from->batch_strides[0] = r * c * size;
+out:
+    return ret;
+}
+
+static struct dense_source
+source_of(const struct dense_job *job, const struct cuda_dense *run)
+{
+    const struct dense_problem *p = job->problem;
+    struct dense_source from = {};
+
+    from.a = (const char *)p->a;
+    from.row = run->transposed ? p->column_stride : p->row_stride;
+    from.column = run->transposed ? p->row_stride : p->column_stride;
+    from.begin = job->begin;
+    from.batch_ndim = p->b.batch_ndim;
+    for (int i = 0; i < p->b.batch_ndim; i++) {
+        from.batch_shape[i] = p->b.batch_shape[i];
+        from.batch_strides[i] = p->batch_strides[i];
+    }
+    return from;
+}
+
+bool
+tsvdi_cuda_dense_stages(const struct dense_problem *p)
+{
+    const struct dense_source from = {NULL,
+                                      p->rows < p->columns ? p->column_stride : p->row_stride,
+                                      p->rows < p->columns ? p->row_stride : p->column_stride,
+                                      0,
+                                      0,
+                                      {0},
+                                      {0}};
+
+    return p->b.from == TSVD_HOST && lies_by_row(&from);
+}
+
+tsvd_status
+tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_job *job,
+                      const struct cuda_dense *run, real *d_stage)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const int64_t down = blocks_for(run->r, TILE), across = blocks_for(run->c, TILE);
+    const unsigned blocks = (unsigned)(down * across * run->count);
+    struct tiling tiling = {run->r, run->c, down, across, 0};
+    struct dense_source from = source_of(job, run);
+    tsvd_status ret = TSVD_OK;
+
+    if (job->problem->b.from == TSVD_HOST) {
+        TSVD_TRY(stage(call, run, d_stage, &from));
+    }
+    if (run->r * run->c <= DENSE_WARP_ENTRIES) {
+        return load_small(call, run, &from, lies_by_row(&from));
+    }
+    CUDA_TRY(call, cudaMemsetAsync(run->largest, 0, (size_t)run->count * sizeof(*run->largest),
+                                   call->stream));
+    tiling.by_row = lies_by_row(&from);
+    largest_kernel<<<blocks, dim3(TILE, LOAD_ROWS), 0, call->stream>>>(from, tiling, run->largest);
+    CUDA_LAUNCHED(call);
+    load_kernel<<<blocks, dim3(TILE, LOAD_ROWS), 0, call->stream>>>(
+        from, tiling, run->unscaled, run->largest, run->w, run->exponent, run->kind);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}

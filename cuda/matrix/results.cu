@@ -1,0 +1,280 @@
+/*
+ * From the SVD of B to that of A: what the reflectors start from, and, after them, signs and
+ * scale.
+ */
+#include "matrix/matrix.h"
+
+enum {
+    THREADS = 256,
+    SIGN_LINES = 8,
+    TURN_ENTRIES = 8,
+    SMALL_GROUP = 4 /* threads of a small matrix, at least */
+};
+
+/* ---- before the reflectors ---- */
+
+static __global__ void
+__launch_bounds__(THREADS) place_kernel(const real *from, int64_t rows, int64_t columns, real *to,
+                                        int64_t to_rows, int64_t to_columns, int64_t parts)
+{
+    const int64_t matrix = blockIdx.x / parts;
+    const int64_t at = (int64_t)(blockIdx.x % parts) * THREADS + threadIdx.x;
+
+    if (at < to_rows * to_columns) {
+        const int64_t i = at / to_columns, j = at % to_columns;
+
+        to[matrix * to_rows * to_columns + at] = i < rows && j < columns
+                                                     ? from[(matrix * rows + i) * columns + j]
+                                                     : REAL(i >= rows && i - rows == j - columns);
+    }
+}
+
+tsvd_status
+tsvdi_cuda_dense_place(struct cuda_call *call, int64_t count, const real *d_from, int64_t rows,
+                       int64_t columns, real *d_to, int64_t to_rows, int64_t to_columns)
+{
+    const int64_t parts = blocks_for(to_rows * to_columns, THREADS);
+    tsvd_status ret = TSVD_OK;
+
+    if (parts == 0) {
+        goto out;
+    }
+    place_kernel<<<(unsigned)(parts * count), THREADS, 0, call->stream>>>(
+        d_from, rows, columns, d_to, to_rows, to_columns, parts);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
+/* ---- after the reflectors ---- */
+
+/* Of DENSE_SIGN_ROWS rows of U, the entry of largest magnitude in each column; on a tie the first.
+   A block has a tile of columns. */
+static __global__ void
+largest_kernel(const real *u, struct dense_shape shape, int64_t parts, int64_t across,
+               real *largest)
+{
+    __shared__ real value[SIGN_LINES][TILE];
+    __shared__ int place[SIGN_LINES][TILE];
+    const int64_t matrix = blockIdx.x / (parts * across), part = blockIdx.x / across % parts;
+    const int64_t j = blockIdx.x % across * TILE + threadIdx.x, first = part * DENSE_SIGN_ROWS;
+    const int x = (int)threadIdx.x, y = (int)threadIdx.y;
+    real most = 0;
+    int at = y;
+
+    u += matrix * shape.u_rows * shape.u_columns;
+    for (int i = y; i < DENSE_SIGN_ROWS && first + i < shape.u_rows && j < shape.k;
+         i += SIGN_LINES) {
+        const real entry = u[(first + i) * shape.u_columns + j];
+
+        if (r_abs(entry) > r_abs(most)) {
+            most = entry;
+            at = i;
+        }
+    }
+    value[y][x] = most;
+    place[y][x] = at;
+    __syncthreads();
+    if (y == 0 && j < shape.k) {
+        for (int line = 1; line < SIGN_LINES; line++) {
+            const real other = value[line][x];
+
+            if (r_abs(other) > r_abs(most) ||
+                (r_abs(other) == r_abs(most) && place[line][x] < at)) {
+                most = other;
+                at = place[line][x];
+            }
+        }
+        largest[(matrix * parts + part) * shape.k + j] = most;
+    }
+}
+
+/* The factor of each vector, 1 or -1; and the values with the scale of A (exponent NULL: they have
+   it), or NaN for a matrix that is not finite.  `lanes` threads of a warp look through the parts of
+   a vector. */
+static __global__ void
+__launch_bounds__(THREADS)
+    factor_kernel(int64_t k, int64_t count, int64_t parts, int lanes, const real *largest,
+                  const char *kind, const real_int *exponent, real *s, real *factor)
+{
+    const int64_t at = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / lanes, matrix = at / k;
+    const int64_t lane = threadIdx.x % (unsigned)lanes;
+    int64_t place = parts;
+    real most = 0;
+
+    for (int64_t part = lane; part < parts && at < k * count; part += lanes) {
+        const real other = largest[(matrix * parts + part) * k + at % k];
+
+        if (r_abs(other) > r_abs(most)) {
+            most = other;
+            place = part;
+        }
+    }
+    for (int apart = lanes / 2; apart > 0; apart /= 2) {
+        const real other = __shfl_xor_sync(0xffffffffu, most, apart);
+        const int64_t there = __shfl_xor_sync(0xffffffffu, place, apart);
+
+        if (r_abs(other) > r_abs(most) || (r_abs(other) == r_abs(most) && there < place)) {
+            most = other;
+            place = there;
+        }
+    }
+    if (at >= k * count || lane > 0) {
+        return;
+    }
+    s[at] = scaled_value(s[at], exponent == NULL ? 0 : exponent[matrix], kind[matrix] == NONFINITE);
+    if (factor != NULL) {
+        factor[at] = most < 0 ? REAL(-1) : REAL(1);
+    }
+}
+
+/* Multiplies the first k columns, or, by_row, rows, by their factors; fills what belongs to a
+   matrix that is not finite with NaN. */
+static __global__ void
+__launch_bounds__(THREADS) turn_kernel(int64_t rows, int64_t columns, int by_row, int64_t k,
+                                       int64_t parts, const real *factor, const char *kind, real *x)
+{
+    const int64_t matrix = blockIdx.x / parts;
+    const int64_t begin = (int64_t)(blockIdx.x % parts) * THREADS * TURN_ENTRIES + threadIdx.x;
+    const bool lost = kind[matrix] == NONFINITE;
+
+    x += matrix * rows * columns;
+    for (int i = 0; i < TURN_ENTRIES; i++) {
+        const int64_t at = begin + i * THREADS;
+
+        if (at < rows * columns) {
+            const int64_t vector = by_row ? at / columns : at % columns;
+
+            if (lost) {
+                x[at] = REAL(NAN);
+            } else if (vector < k && factor[matrix * k + vector] < 0) {
+                x[at] = -x[at];
+            }
+        }
+    }
+}
+
+/* All of that in one kernel, for small matrices with up to WARP values.  `group` threads of a warp
+   have a matrix. */
+static __global__ void
+__launch_bounds__(THREADS)
+    finish_small_kernel(struct dense_shape shape, int64_t count, int group, const char *kind,
+                        const real_int *exponent, real *s, real *u, real *vh)
+{
+    const int64_t matrix = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / group;
+    const int lane = (int)threadIdx.x % group, slot = (int)threadIdx.x % WARP / group;
+    const int k = (int)shape.k, rows = (int)shape.u_rows, columns = (int)shape.u_columns;
+    const bool present = matrix < count, lost = present && kind[matrix] == NONFINITE;
+    unsigned negative = 0; /* bit j: vector j changes its sign */
+
+    u += matrix * rows * columns;
+    vh += matrix * shape.v_rows * shape.v_columns;
+    for (int first = 0; first < k; first += group) {
+        const int j = first + lane;
+        real most = 0;
+        unsigned found;
+
+#pragma unroll 4
+        for (int i = 0; i < (present && j < k ? rows : 0); i++) {
+            most = larger_entry(most, u[i * columns + j]);
+        }
+        found = __ballot_sync(0xffffffffu, most < 0) >> slot * group;
+        negative |= (found & 0xffffffffu >> (WARP - group)) << first;
+    }
+    if (!present) {
+        return;
+    }
+    for (int j = lane; j < k; j += group) {
+        real *const value = s + matrix * k + j;
+
+        *value = scaled_value(*value, exponent == NULL ? 0 : exponent[matrix], lost);
+    }
+    for (int j = lane; j < columns; j += group) {
+        for (int i = 0; i < (lost || (j < k && negative >> j & 1) ? rows : 0); i++) {
+            u[i * columns + j] = lost ? REAL(NAN) : -u[i * columns + j];
+        }
+    }
+    for (int i = 0; i < (int)shape.v_rows; i++) {
+        real *const row = vh + i * shape.v_columns;
+
+        for (int j = lane; j < (lost || (i < k && negative >> i & 1) ? shape.v_columns : 0);
+             j += group) {
+            row[j] = lost ? REAL(NAN) : -row[j];
+        }
+    }
+}
+
+static tsvd_status
+finish_small(struct cuda_call *call, const struct cuda_dense *run, struct dense_shape shape)
+{
+    const int64_t longest = shape.u_columns > shape.v_columns ? shape.u_columns : shape.v_columns;
+    int group = SMALL_GROUP;
+    tsvd_status ret = TSVD_OK;
+
+    while (group < WARP && group < longest) {
+        group *= 2;
+    }
+    finish_small_kernel<<<blocks_for(run->count * group, THREADS), THREADS, 0, call->stream>>>(
+        shape, run->count, group, run->kind, run->unscaled ? NULL : run->exponent, run->s, run->u,
+        run->vh);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
+static int64_t
+sign_parts(struct dense_shape shape)
+{
+    return blocks_for(shape.u_rows, DENSE_SIGN_ROWS);
+}
+
+uint64_t
+tsvdi_cuda_dense_finish_bytes(int64_t count, struct dense_shape shape)
+{
+    return bytes_of(count * shape.k, (uint64_t)(sign_parts(shape) + 1) * sizeof(real));
+}
+
+static tsvd_status
+turn(struct cuda_call *call, const struct cuda_dense *run, int64_t rows, int64_t columns,
+     int by_row, int64_t k, const real *d_factor, real *d_x)
+{
+    const int64_t parts = blocks_for(rows * columns, (int64_t)THREADS * TURN_ENTRIES);
+    tsvd_status ret = TSVD_OK;
+
+    turn_kernel<<<(unsigned)(parts * run->count), THREADS, 0, call->stream>>>(
+        rows, columns, by_row, k, parts, d_factor, run->kind, d_x);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_cuda_dense_finish(struct cuda_call *call, const struct cuda_dense *run,
+                        struct dense_shape shape, char *d_work)
+{
+    const int64_t k = shape.k, count = run->count, parts = run->u != NULL ? sign_parts(shape) : 0;
+    const int64_t across = blocks_for(k, TILE);
+    const int lanes = parts < WARP ? 1 : (int)WARP;
+    real *const d_factor = (real *)d_work, *const d_largest = d_factor + count * k;
+    tsvd_status ret = TSVD_OK;
+
+    if (run->u != NULL && k <= WARP && shape.u_rows * shape.u_columns <= DENSE_WARP_ENTRIES &&
+        shape.v_rows * shape.v_columns <= DENSE_WARP_ENTRIES) {
+        return finish_small(call, run, shape);
+    }
+    if (run->u != NULL) {
+        largest_kernel<<<(unsigned)(across * parts * count), dim3(TILE, SIGN_LINES), 0,
+                         call->stream>>>(run->u, shape, parts, across, d_largest);
+        CUDA_LAUNCHED(call);
+    }
+    factor_kernel<<<blocks_for(k * count * lanes, THREADS), THREADS, 0, call->stream>>>(
+        k, count, parts, lanes, d_largest, run->kind, run->unscaled ? NULL : run->exponent, run->s,
+        run->u != NULL ? d_factor : NULL);
+    CUDA_LAUNCHED(call);
+    if (run->u != NULL) {
+        TSVD_TRY(turn(call, run, shape.u_rows, shape.u_columns, 0, k, d_factor, run->u));
+        TSVD_TRY(turn(call, run, shape.v_rows, shape.v_columns, 1, k, d_factor, run->vh));
+    }
+out:
+    return ret;
+}
