@@ -204,9 +204,7 @@ for dtype in (np.float64, np.float32):
 
 
 # What racecheck does not get through, and why.
-MESSAGES = (
-    "their blocks wait for messages, which they read again and again (cuda/bidiagonalize/resident.cu)"
-)
+MESSAGES = "their blocks poll for messages (cuda/bidiagonalize/resident.cu)"
 ENDLESS = {
     "dense, by columns": MESSAGES,  # order 65 took more than 25 s, order 130 more than 300 s
     "dense, large": MESSAGES,

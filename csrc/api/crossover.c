@@ -21,6 +21,7 @@
  */
 #include <math.h>
 
+#include "backend/method.h"
 #include "bidiag/crossover.h"
 #include "host/environment.h"
 #include "tsvd/tsvd.h"
@@ -112,12 +113,14 @@ tsvd_cuda_crossover_of(const tsvd_cuda_device *device, tsvd_dtype dtype, int vec
     return crossover;
 }
 
-/* The methods that the device is faster with: those that were measured. */
+/* Whether the device was measured to be faster with the method, as it is with AUTO. */
 static int
 is_measured(tsvd_method method, int vectors)
 {
-    return method == TSVD_METHOD_AUTO || method == TSVD_METHOD_DC ||
-           (method == TSVD_METHOD_BISECT && !vectors);
+    const struct method *row = tsvdi_precision_f64.method_of(method);
+
+    return row != NULL ? (row->faster_on_device & (vectors ? FASTER_VECTORS : FASTER_VALUES)) != 0
+                       : method == TSVD_METHOD_AUTO;
 }
 
 int

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "backend/precision.h"
 #include "host/host.h"
 
 /* Most numbers in the input, and in L.  All sums of their bytes fit in 64 bits, and no machine
@@ -158,7 +159,7 @@ check_options(const tsvd_options *o, tsvd_error *error)
                           "or belong to another version of tsvd.h",
                           o->size, sizeof *o);
     }
-    if ((int)o->method < 0 || o->method >= TSVD_METHOD_COUNT) {
+    if (tsvd_method_name(o->method) == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "unknown method %d", (int)o->method);
     }
     if (isnan(o->eps) || isinf(o->eps)) {
@@ -171,6 +172,13 @@ check_options(const tsvd_options *o, tsvd_error *error)
                           "the last two below 2^31");
     }
     return TSVD_OK;
+}
+
+static void
+set_method(struct svd_problem *p, tsvd_dtype dtype)
+{
+    p->dtype = dtype;
+    p->method = tsvdi_precision_of(dtype)->method_of(p->options->method);
 }
 
 /* Sets which values are wanted. */
@@ -224,7 +232,7 @@ tsvdi_problem_input(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *
                               d->space == TSVD_CUDA ? "d" : "e", d->space == TSVD_CUDA ? "e" : "d");
         }
     }
-    p->dtype = d->dtype;
+    set_method(p, d->dtype);
     p->from = p->to = d->space;
     TSVD_TRY(set_shape(p, d, e, error));
     TSVD_TRY(set_range(p, options, error));
@@ -403,7 +411,7 @@ tsvdi_dense_input(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *
     p->row_stride = (ptrdiff_t)a->strides[a->ndim - 2];
     p->column_stride = (ptrdiff_t)a->strides[a->ndim - 1];
     b->n = p->rows < p->columns ? p->rows : p->columns;
-    b->dtype = a->dtype;
+    set_method(b, a->dtype);
     b->from = b->to = a->space;
     b->batch_ndim = a->ndim - 2;
     for (int i = 0; i < b->batch_ndim; i++) {

@@ -8,7 +8,7 @@
 
 #include "api/api_call.h"
 #include "api/problem.h"
-#include "backend/precision.h"
+#include "backend/method.h"
 #include "host/environment.h"
 #include "host/host.h"
 
@@ -41,7 +41,9 @@ tsvd_strstatus(tsvd_status status)
 const char *
 tsvd_method_name(tsvd_method method)
 {
-    return tsvdi_precision_f64.method_name(method);
+    const struct method *row = tsvdi_precision_f64.method_of(method);
+
+    return row != NULL ? row->name : method == TSVD_METHOD_AUTO ? "auto" : NULL;
 }
 
 tsvd_array

@@ -10,14 +10,13 @@
 
 struct backend;
 struct values_ops;
-struct svd_method;
 struct leaf_group; /* cpu/dc/leaves.c */
 
 /* What a call does, decided once (bidiag/plan.c). */
 struct svd_plan {
     const struct svd_problem *problem; /* what was asked */
     tsvd_plan reported;                /* the public plan, as tsvd_make_plan() returns it */
-    const struct svd_method *method;   /* the row of reported.method */
+    const struct method *method;       /* the one that runs, reported.method */
     int by_matrix;    /* 1: values alone, and each matrix decides between bisection and QR */
     int side_by_side; /* 1: small matrices of a batch are bisected together */
     const struct backend *backend;   /* the back end that computes */

@@ -61,8 +61,8 @@ struct precision {
     tsvd_status (*inverse)(const struct dense_problem *problem, int refine, tsvd_inverse_info *info,
                            tsvd_error *error);
 
-    /* precision.c: "auto", "dc", ...; NULL for a number that is no method. */
-    const char *(*method_name)(tsvd_method method);
+    /* dense/methods.c: the row of a method; NULL for AUTO, and for a number that is no method. */
+    const struct method *(*method_of)(tsvd_method number);
 };
 
 /* Both are tsvdi_precision in dense/precision.c, which is compiled twice. */
@@ -82,27 +82,23 @@ tsvdi_precision_of(tsvd_dtype dtype)
 #define tsvdi_precision TSVD_T(tsvdi_precision)
 
 /* bidiag/ */
-#define tsvdi_bisect TSVD_T(tsvdi_bisect)
-#define tsvdi_bisect_bytes TSVD_T(tsvdi_bisect_bytes)
 #define tsvdi_check TSVD_T(tsvdi_check)
 #define tsvdi_chunk_alloc TSVD_T(tsvdi_chunk_alloc)
-#define tsvdi_dc TSVD_T(tsvdi_dc)
-#define tsvdi_dc_bytes TSVD_T(tsvdi_dc_bytes)
 #define tsvdi_find_values TSVD_T(tsvdi_find_values)
-#define tsvdi_givens TSVD_T(tsvdi_givens)
-#define tsvdi_givens_bytes TSVD_T(tsvdi_givens_bytes)
 #define tsvdi_method_of TSVD_T(tsvdi_method_of)
+#define tsvdi_method_bisect TSVD_T(tsvdi_method_bisect)
+#define tsvdi_method_dc TSVD_T(tsvdi_method_dc)
+#define tsvdi_method_givens TSVD_T(tsvdi_method_givens)
+#define tsvdi_method_jacobi TSVD_T(tsvdi_method_jacobi)
+#define tsvdi_method_qr TSVD_T(tsvdi_method_qr)
+#define tsvdi_method_twisted TSVD_T(tsvdi_method_twisted)
 #define tsvdi_plan_call TSVD_T(tsvdi_plan_call)
-#define tsvdi_qr TSVD_T(tsvdi_qr)
-#define tsvdi_qr_bytes TSVD_T(tsvdi_qr_bytes)
 #define tsvdi_qr_sweeps TSVD_T(tsvdi_qr_sweeps)
 #define tsvdi_qr_sweeps_bytes TSVD_T(tsvdi_qr_sweeps_bytes)
 #define tsvdi_rotations TSVD_T(tsvdi_rotations)
 #define tsvdi_rotations_bytes TSVD_T(tsvdi_rotations_bytes)
 #define tsvdi_select TSVD_T(tsvdi_select)
 #define tsvdi_svd TSVD_T(tsvdi_svd)
-#define tsvdi_twisted TSVD_T(tsvdi_twisted)
-#define tsvdi_twisted_bytes TSVD_T(tsvdi_twisted_bytes)
 
 /* dense/ */
 #define tsvdi_dense_finish_downloads TSVD_T(tsvdi_dense_finish_downloads)
@@ -118,8 +114,6 @@ tsvdi_precision_of(tsvd_dtype dtype)
 #define tsvdi_dense_svd TSVD_T(tsvdi_dense_svd)
 #define tsvdi_inverse TSVD_T(tsvdi_inverse)
 #define tsvdi_inverse_plan_call TSVD_T(tsvdi_inverse_plan_call)
-#define tsvdi_jacobi_plan TSVD_T(tsvdi_jacobi_plan)
-#define tsvdi_jacobi_svd TSVD_T(tsvdi_jacobi_svd)
 #define tsvdi_reduction_apply TSVD_T(tsvdi_reduction_apply)
 #define tsvdi_reduction_begin TSVD_T(tsvdi_reduction_begin)
 #define tsvdi_reduction_end TSVD_T(tsvdi_reduction_end)

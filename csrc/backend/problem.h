@@ -10,6 +10,7 @@
 #include "backend/handle.h"
 
 struct host_environment; /* host/environment.h */
+struct method;           /* backend/method.h */
 
 /* Where d, or e, of each matrix of a batch lies. */
 struct svd_input {
@@ -22,8 +23,9 @@ struct svd_input {
 struct svd_problem {
     tsvd_handle *handle;
     const tsvd_options *options;
-    tsvd_dtype dtype; /* of d, e and the results */
-    int64_t n;        /* order of every matrix */
+    const struct method *method; /* that is asked for; NULL: AUTO */
+    tsvd_dtype dtype;            /* of d, e and the results */
+    int64_t n;                   /* order of every matrix */
     int64_t first, k; /* wanted of each matrix: the values of index first .. first + k - 1 */
     int vectors;      /* 1: the vectors of these values are wanted too */
     int batch_ndim;   /* leading dimensions of the batch */

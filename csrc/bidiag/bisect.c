@@ -2,7 +2,7 @@
  * Values alone, by bisection with Sturm counts (math/sturm.h): each is found by itself, to full
  * relative accuracy.
  */
-#include "bidiag/methods.h"
+#include "backend/method.h"
 #include "bidiag/parts.h"
 
 tsvd_status
@@ -41,17 +41,27 @@ out:
     return ret;
 }
 
-tsvd_status
-tsvdi_bisect(struct tsvd_context *ctx, const struct chunk *chunk, struct results to,
-             tsvd_info *info)
+static tsvd_status
+run(struct tsvd_context *ctx, const struct chunk *chunk, struct results to, tsvd_info *info)
 {
     return tsvdi_find_values(ctx, chunk, NULL, tsvdi_eps(ctx), to.s, info);
 }
 
-struct bytes
-tsvdi_bisect_bytes(const struct svd_plan *plan)
+static struct bytes
+bytes(const struct svd_plan *plan)
 {
     struct bytes found = {bytes_of(plan->reported.chunk * plan->reported.count, sizeof(real)), 0};
 
     return bytes_sum(found, plan->values->bytes(plan));
 }
+
+const struct method tsvdi_method_bisect = {
+    .number = TSVD_METHOD_BISECT,
+    .name = "bisect",
+    .faster_on_device = FASTER_VALUES,
+    .without_vectors = 1,
+    .batches = 1,
+    .needs = NEEDS_VALUES,
+    .run = run,
+    .bytes = bytes,
+};

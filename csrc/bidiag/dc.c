@@ -2,7 +2,7 @@
  * Divide and conquer: the tree of subproblems and the walk from the leaves to the roots.  A back
  * end makes the operations of a level.  The mathematics is in math/dc.h and math/secular.h.
  */
-#include "bidiag/methods.h"
+#include "backend/method.h"
 #include "bidiag/parts.h"
 
 /* Columns of the left child: about half, a multiple of DC_ALIGN. */
@@ -77,8 +77,8 @@ out:
     return ret;
 }
 
-tsvd_status
-tsvdi_dc(struct tsvd_context *ctx, const struct chunk *chunk, struct results to, tsvd_info *info)
+static tsvd_status
+run(struct tsvd_context *ctx, const struct chunk *chunk, struct results to, tsvd_info *info)
 {
     const struct svd_problem *p = ctx->problem;
     const struct vectors_ops *ops = ctx->plan->backend->vectors;
@@ -117,8 +117,8 @@ out:
     return ret;
 }
 
-struct bytes
-tsvdi_dc_bytes(const struct svd_plan *plan)
+static struct bytes
+bytes(const struct svd_plan *plan)
 {
     const struct dc_ops *ops = plan->backend->dc;
     const int levels = dc_halvings(plan->reported.n, ops->leaf_columns(plan->reported.n));
@@ -130,3 +130,15 @@ tsvdi_dc_bytes(const struct svd_plan *plan)
     own = bytes_sum(own, plan->backend->vectors->begin_bytes(plan));
     return bytes_sum(own, plan->backend->values->bytes(plan));
 }
+
+const struct method tsvdi_method_dc = {
+    .number = TSVD_METHOD_DC,
+    .name = "dc",
+    .faster_on_device = FASTER_VALUES | FASTER_VECTORS,
+    .with_vectors = 1,
+    .part_vectors = 1,
+    .batches = 1,
+    .needs = NEEDS_DC | NEEDS_VECTORS,
+    .run = run,
+    .bytes = bytes,
+};

@@ -17,7 +17,7 @@
  * either.  So there are n (F + T) iterations.  A sweep of QR counts as two half sweeps, and each of
  * its rotations as an iteration.
  */
-#include "bidiag/methods.h"
+#include "backend/method.h"
 #include "bidiag/parts.h"
 
 /*
@@ -318,15 +318,14 @@ out:
     return ret;
 }
 
-tsvd_status
-tsvdi_givens(struct tsvd_context *ctx, const struct chunk *chunk, struct results to,
-             tsvd_info *info)
+static tsvd_status
+run(struct tsvd_context *ctx, const struct chunk *chunk, struct results to, tsvd_info *info)
 {
     return tsvdi_rotations(ctx, chunk, to, iterate, info);
 }
 
-struct bytes
-tsvdi_givens_bytes(const struct svd_plan *plan)
+static struct bytes
+bytes(const struct svd_plan *plan)
 {
     const int vectors = plan->problem->vectors;
     struct bytes own = tsvdi_rotations_bytes(plan), phase = plan->backend->givens->bytes(plan);
@@ -341,3 +340,15 @@ tsvdi_givens_bytes(const struct svd_plan *plan)
     phase = bytes_most(phase, plan->values->bytes(plan));
     return bytes_sum(own, phase);
 }
+
+const struct method tsvdi_method_givens = {
+    .number = TSVD_METHOD_GIVENS,
+    .name = "givens",
+    .with_vectors = 1,
+    .without_vectors = 1,
+    .host_entries = 1,
+    .needs = NEEDS_GIVENS | NEEDS_VALUES,
+    .needs_for_vectors = NEEDS_VECTORS,
+    .run = run,
+    .bytes = bytes,
+};

@@ -5,9 +5,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "backend/method.h"
 #include "bidiag/bidiag_call.h"
 #include "bidiag/crossover.h"
-#include "bidiag/methods.h"
 #include "host/blas.h"
 
 static_assert((int)VALUES_SIDE_BY_SIDE_ORDER <= (int)DC_LEAF_COLUMNS,
@@ -42,31 +42,26 @@ tries_twisted(const struct svd_problem *p, const struct backend *backend)
 
 /* The method that runs.  AUTO, and DC without vectors, stand for another.  The answer is BISECT if
    each matrix decides between QR and BISECT (method_for() in svd.c). */
-static tsvd_method
+static const struct method *
 choose_method(const struct svd_problem *p, const struct backend *backend)
 {
-    const tsvd_method asked = p->options->method;
-    const struct svd_method *row = tsvdi_method_of(asked);
-
-    if (row != NULL && (p->vectors || row->without_vectors)) {
-        return asked;
+    if (p->method != NULL && (p->vectors || p->method->without_vectors)) {
+        return p->method;
     }
     if (!p->vectors) {
-        return TSVD_METHOD_BISECT;
+        return &tsvdi_method_bisect;
     }
     if (takes_blas(p, backend) && !tsvdi_blas_ready(&p->handle->blas)) {
-        return TSVD_METHOD_QR;
+        return &tsvdi_method_qr;
     }
-    return asked == TSVD_METHOD_AUTO && tries_twisted(p, backend) ? TSVD_METHOD_TWISTED
-                                                                  : TSVD_METHOD_DC;
+    return tries_twisted(p, backend) ? &tsvdi_method_twisted : &tsvdi_method_dc;
 }
 
 /* Refuses what a method does not offer. */
 static tsvd_status
 check_method(const struct svd_problem *p, const struct svd_plan *plan, tsvd_error *error)
 {
-    const tsvd_method asked = p->options->method;
-    const struct svd_method *row = plan->method;
+    const struct method *asked = p->method, *row = plan->method;
     const struct backend *backend = plan->backend;
     const unsigned needs = row->needs | (p->vectors ? row->needs_for_vectors : 0);
 
@@ -75,14 +70,14 @@ check_method(const struct svd_problem *p, const struct svd_plan *plan, tsvd_erro
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "method \"%s\" computes values only, no vectors", row->name);
     }
-    if (p->vectors && p->k < p->n && asked != TSVD_METHOD_AUTO && !row->part_vectors) {
+    if (p->vectors && p->k < p->n && asked != NULL && !row->part_vectors) {
         tsvdi_advise(error, "use TSVD_METHOD_DC or TSVD_METHOD_AUTO");
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "method \"%s\" computes the vectors of all values only, not of a part",
                           row->name);
     }
     if (plan->reported.needs_blas && !tsvdi_blas_ready(&p->handle->blas) &&
-        (asked == TSVD_METHOD_DC || asked == TSVD_METHOD_TWISTED || p->k < p->n)) {
+        (asked != NULL || p->k < p->n)) {
         tsvdi_advise(error, "set config.blas, call tsvd_set_blas(), or build tsvd with TSVD_BLAS");
         return tsvdi_fail(error, TSVD_ERR_LIBRARY, "method \"dc\" needs a BLAS on the CPU");
     }
@@ -133,7 +128,7 @@ sum_bytes(const struct svd_problem *p, struct svd_plan *plan)
     struct bytes own = plan->method->bytes(plan);
 
     if (plan->by_matrix) {
-        own = bytes_most(own, tsvdi_method_of(TSVD_METHOD_QR)->bytes(plan));
+        own = bytes_most(own, tsvdi_method_qr.bytes(plan));
     }
     own = bytes_sum(own, plan->backend->load_bytes(plan));
     /* the chunk's d, e, exponent and kind; the worker itself */
@@ -151,27 +146,25 @@ tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *
     tsvd_status ret = TSVD_OK;
 
     memset(plan, 0, sizeof *plan);
-    if (p->options->method == TSVD_METHOD_JACOBI) {
+    if (p->method != NULL && p->method->run == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                          "method \"jacobi\" decomposes dense matrices, not bidiagonal ones");
+                          "method \"%s\" decomposes dense matrices, not bidiagonal ones",
+                          p->method->name);
     }
     plan->problem = p;
     plan->backend = backend;
     /* for a small matrix the CPU's counts take less time than a device needs to start */
     plan->values =
         p->matrices == 1 && p->n <= backend->values_cpu_order ? tsvdi_cpu.values : backend->values;
-    plan->reported.method = choose_method(p, backend);
+    plan->method = choose_method(p, backend);
+    plan->reported.method = plan->method->number;
     plan->reported.n = p->n;
     plan->reported.count = p->k;
     plan->reported.matrices = p->matrices;
     plan->reported.needs_blas =
-        takes_blas(p, backend) &&
-        (p->options->method == TSVD_METHOD_AUTO || p->options->method == TSVD_METHOD_DC ||
-         p->options->method == TSVD_METHOD_TWISTED);
-    plan->method = tsvdi_method_of(plan->reported.method);
-    plan->host_entries =
-        plan->method->host_entries ||
-        (plan->reported.method == TSVD_METHOD_BISECT && plan->values != backend->values);
+        takes_blas(p, backend) && (p->method == NULL || (p->method->needs & NEEDS_DC) != 0);
+    plan->host_entries = plan->method->host_entries ||
+                         (plan->method == &tsvdi_method_bisect && plan->values != backend->values);
     TSVD_TRY(check_method(p, plan, error));
     if (p->too_large) {
         plan->reported.result_bytes = plan->reported.host_bytes = BYTES_TOO_MANY;
@@ -183,8 +176,7 @@ tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *
     }
     plan->side_by_side = p->matrices > 1 && p->n <= VALUES_SIDE_BY_SIDE_ORDER;
     plan->by_matrix = backend->values_by_qr && !p->vectors && p->k == p->n && !plan->side_by_side &&
-                      plan->reported.method == TSVD_METHOD_BISECT &&
-                      p->options->method != TSVD_METHOD_BISECT;
+                      plan->method == &tsvdi_method_bisect && p->method != &tsvdi_method_bisect;
     cut_batch(p, plan);
     if (p->vectors && p->n > SQUARE_ORDER_MAX) {
         plan->reported.host_bytes = plan->reported.device_bytes = BYTES_TOO_MANY;

@@ -2,7 +2,7 @@
  * Implicit QR: sweeps (qr_sweep.h) until the matrix is diagonal.  Rotations are logged and
  * applied to the vectors in windows of many sweeps.
  */
-#include "bidiag/methods.h"
+#include "backend/method.h"
 #include "bidiag/parts.h"
 
 /* Rotations of one side in a window: enough that loading and storing the vectors once a window is
@@ -120,8 +120,8 @@ out:
     return ret;
 }
 
-tsvd_status
-tsvdi_qr(struct tsvd_context *ctx, const struct chunk *chunk, struct results to, tsvd_info *info)
+static tsvd_status
+run(struct tsvd_context *ctx, const struct chunk *chunk, struct results to, tsvd_info *info)
 {
     return tsvdi_rotations(ctx, chunk, to, iterate, info);
 }
@@ -142,9 +142,21 @@ tsvdi_qr_sweeps_bytes(const struct svd_plan *plan)
     return phase;
 }
 
-struct bytes
-tsvdi_qr_bytes(const struct svd_plan *plan)
+static struct bytes
+bytes(const struct svd_plan *plan)
 {
     return bytes_sum(tsvdi_rotations_bytes(plan),
                      bytes_most(tsvdi_qr_sweeps_bytes(plan), plan->values->bytes(plan)));
 }
+
+const struct method tsvdi_method_qr = {
+    .number = TSVD_METHOD_QR,
+    .name = "qr",
+    .with_vectors = 1,
+    .without_vectors = 1,
+    .host_entries = 1,
+    .needs = NEEDS_VALUES,
+    .needs_for_vectors = NEEDS_VECTORS,
+    .run = run,
+    .bytes = bytes,
+};

@@ -10,9 +10,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "backend/method.h"
 #include "bidiag/bidiag_call.h"
 #include "bidiag/crossover.h"
-#include "bidiag/methods.h"
 #include "host/environment.h"
 
 /* One worker, with the sums of what it did. */
@@ -102,13 +102,13 @@ out:
 /* The method that decomposes a chunk: the planned one, unless each matrix decides (by_matrix).
    Then it is bisection where the fast form of the counts applies.  For a very small or very graded
    matrix QR is faster; counts then only confirm its values. */
-static tsvd_method
+static const struct method *
 method_for(const struct svd_plan *plan, const struct chunk *chunk)
 {
     return plan->by_matrix && (plan->reported.n <= VALUES_QR_ORDER ||
                                !tsvdi_sturm_is_plain(plan->reported.n, chunk->d, chunk->e))
-               ? TSVD_METHOD_QR
-               : plan->reported.method;
+               ? &tsvdi_method_qr
+               : plan->method;
 }
 
 /* Where the results of the chunk go. */
@@ -141,15 +141,12 @@ solve_chunk(void *arg, int worker, int64_t index)
     own->ctx.count = chunk->count;
     to = results_of(plan->problem, chunk);
     if (chunk->ordinary > 0) {
-        const tsvd_method method = method_for(plan, chunk), before = own->info.method;
+        const struct method *method = method_for(plan, chunk);
+        const tsvd_method before = own->info.method;
 
-        own->info.method = method;
-        TSVD_TRY(tsvdi_method_of(method)->run(&own->ctx, chunk, to, &own->info));
-        /* if chunks differ in method, info has the one with the least number: no matter in which
-           order the threads ran */
-        if (before != TSVD_METHOD_AUTO && before < own->info.method) {
-            own->info.method = before;
-        }
+        own->info.method = method->number;
+        TSVD_TRY(method->run(&own->ctx, chunk, to, &own->info));
+        own->info.method = method_of_both(before, own->info.method);
     }
     for (int64_t i = 0; i < chunk->count && chunk->ordinary < chunk->count; i++) {
         if (chunk->kind[i] != ORDINARY) {
@@ -200,7 +197,7 @@ collect(const struct worker *worker, int workers, tsvd_status status, tsvd_info 
     for (int i = 0; i < workers; i++) {
         const tsvd_info *own = &worker[i].info;
 
-        info->method = own->method && own->method < info->method ? own->method : info->method;
+        info->method = method_of_both(info->method, own->method);
         info->sweeps += own->sweeps;
         info->iterations += own->iterations;
         info->iterations_saved += own->iterations_saved;

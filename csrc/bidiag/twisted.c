@@ -4,7 +4,7 @@
  * does not pass goes to divide and conquer as a whole: values that are hard for the one method,
  * those close together, are the ones that deflate in the other.
  */
-#include "bidiag/methods.h"
+#include "backend/method.h"
 #include "bidiag/parts.h"
 
 /* Values, vectors, probes, as long as nothing is refused.  *pays: 0 if divide and conquer is likely
@@ -17,7 +17,7 @@ attempt(struct tsvd_context *ctx, struct twisted_job *job, int *pays, tsvd_info 
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(ops->begin(ctx, job));
-    if (job->refused == 0 && ctx->options->method == TSVD_METHOD_AUTO) {
+    if (job->refused == 0 && ctx->problem->method == NULL) {
         TSVD_TRY(ops->pays(ctx, job, pays));
     }
     if (job->refused == 0 && *pays) {
@@ -43,7 +43,7 @@ out:
 static tsvd_status
 check_memory(struct tsvd_context *ctx)
 {
-    const uint64_t wanted = tsvdi_dc_bytes(ctx->plan).host;
+    const uint64_t wanted = tsvdi_method_dc.bytes(ctx->plan).host;
     const uint64_t available = tsvd_host_memory_available();
 
     if (available == 0 || wanted <= available) {
@@ -58,9 +58,8 @@ check_memory(struct tsvd_context *ctx)
         (unsigned long long)wanted, (unsigned long long)available);
 }
 
-tsvd_status
-tsvdi_twisted(struct tsvd_context *ctx, const struct chunk *chunk, struct results to,
-              tsvd_info *info)
+static tsvd_status
+run(struct tsvd_context *ctx, const struct chunk *chunk, struct results to, tsvd_info *info)
 {
     const struct svd_problem *p = ctx->problem;
     struct twisted_job job = {.n = p->n,
@@ -78,7 +77,7 @@ tsvdi_twisted(struct tsvd_context *ctx, const struct chunk *chunk, struct result
             goto out;
         }
         info->refused += job.refused;
-        if (!ctx->options->fallback && ctx->options->method != TSVD_METHOD_AUTO) {
+        if (!ctx->options->fallback && ctx->problem->method != NULL) {
             ctx->error->matrix = ctx->total > 1 ? ctx->index : -1;
             tsvdi_advise(ctx->error, "leave options.fallback at 1, or use TSVD_METHOD_DC");
             TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_NO_CONVERGENCE,
@@ -86,17 +85,27 @@ tsvdi_twisted(struct tsvd_context *ctx, const struct chunk *chunk, struct result
                                 (long long)p->k));
         }
     }
-    info->method = TSVD_METHOD_DC;
+    info->method = tsvdi_method_dc.number;
     TSVD_TRY(check_memory(ctx));
-    TSVD_TRY(tsvdi_dc(ctx, chunk, to, info));
+    TSVD_TRY(tsvdi_method_dc.run(ctx, chunk, to, info));
 out:
     return ret;
 }
 
-struct bytes
-tsvdi_twisted_bytes(const struct svd_plan *plan)
+static struct bytes
+bytes(const struct svd_plan *plan)
 {
     const struct twisted_ops *ops = plan->backend->twisted;
 
-    return ops == NULL ? tsvdi_dc_bytes(plan) : ops->bytes(plan);
+    return ops == NULL ? tsvdi_method_dc.bytes(plan) : ops->bytes(plan);
 }
+
+const struct method tsvdi_method_twisted = {
+    .number = TSVD_METHOD_TWISTED,
+    .name = "twisted",
+    .with_vectors = 1,
+    .part_vectors = 1,
+    .needs = NEEDS_DC | NEEDS_VECTORS,
+    .run = run,
+    .bytes = bytes,
+};

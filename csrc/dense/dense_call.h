@@ -71,12 +71,6 @@ tsvd_status tsvdi_dense_finish_downloads(struct dense_call *call);
 tsvd_status tsvdi_dense_svd(const struct dense_problem *problem, tsvd_info *info,
                             tsvd_error *error);
 
-/* jacobi.c: the plan and the SVD if that method is asked for. */
-tsvd_status tsvdi_jacobi_plan(const struct dense_problem *problem, tsvd_plan *reported,
-                              tsvd_error *error);
-tsvd_status tsvdi_jacobi_svd(const struct dense_problem *problem, tsvd_info *info,
-                             tsvd_error *error);
-
 /* reduction.c, see struct precision. */
 tsvd_status tsvdi_reduction_begin(const struct dense_problem *problem, struct dense_call **call,
                                   tsvd_error *error);

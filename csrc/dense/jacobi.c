@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "backend/method.h"
 #include "dense/dense_call.h"
 #include "math/jacobi.h"
 
@@ -32,6 +33,7 @@ shape_start(const struct dense_problem *p, int64_t n)
     struct dense_problem start = *p;
 
     start.rows = start.columns = start.b.n = start.b.k = n;
+    start.b.method = NULL;
     start.b.first = 0;
     start.b.vectors = 1;
     start.b.matrices = 1;
@@ -40,13 +42,12 @@ shape_start(const struct dense_problem *p, int64_t n)
     return start;
 }
 
-/* The options of that SVD: the caller's, but with AUTO, and without a bound on sweeps. */
+/* The options of that SVD: the caller's, but without a bound on sweeps. */
 static tsvd_options
 start_options(const struct dense_problem *p)
 {
     tsvd_options options = *p->b.options;
 
-    options.method = TSVD_METHOD_AUTO;
     options.max_sweeps = 0;
     options.check_finite = 0;
     return options;
@@ -70,8 +71,8 @@ out:
     return ret;
 }
 
-tsvd_status
-tsvdi_jacobi_plan(const struct dense_problem *p, tsvd_plan *reported, tsvd_error *error)
+static tsvd_status
+plan(const struct dense_problem *p, tsvd_plan *reported, tsvd_error *error)
 {
     const struct backend *backend = tsvdi_backend_of(p->b.handle);
     struct bytes bytes;
@@ -79,7 +80,7 @@ tsvdi_jacobi_plan(const struct dense_problem *p, tsvd_plan *reported, tsvd_error
     tsvd_status ret = TSVD_OK;
 
     memset(reported, 0, sizeof *reported);
-    reported->method = TSVD_METHOD_JACOBI;
+    reported->method = tsvdi_method_jacobi.number;
     reported->n = p->b.n;
     reported->count = p->b.k;
     reported->matrices = p->b.matrices;
@@ -153,8 +154,8 @@ solve_start(struct tsvd_context *ctx, struct jacobi_job *job)
     return ret;
 }
 
-tsvd_status
-tsvdi_jacobi_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error *error)
+static tsvd_status
+svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error *error)
 {
     const struct backend *backend = tsvdi_backend_of(problem->b.handle);
     const int64_t matrices = problem->b.matrices;
@@ -165,8 +166,8 @@ tsvdi_jacobi_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_erro
     tsvd_status ret = TSVD_OK;
 
     memset(&job, 0, sizeof job);
-    info->method = TSVD_METHOD_JACOBI;
-    TSVD_TRY(tsvdi_jacobi_plan(problem, &reported, error));
+    info->method = tsvdi_method_jacobi.number;
+    TSVD_TRY(plan(problem, &reported, error));
     if (reported.host_bytes == BYTES_TOO_MANY || reported.device_bytes == BYTES_TOO_MANY) {
         TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", problem->b.n));
     }
@@ -201,3 +202,10 @@ out:
     tsvdi_free(&ctx, job.made);
     return ret;
 }
+
+const struct method tsvdi_method_jacobi = {
+    .number = TSVD_METHOD_JACOBI,
+    .name = "jacobi",
+    .dense_plan = plan,
+    .dense_svd = svd,
+};

@@ -2,19 +2,8 @@
  * What the numerical core of a precision offers to the entry points.
  */
 #include "bidiag/bidiag_call.h"
-#include "bidiag/methods.h"
 #include "dense/dense_call.h"
-
-static const char *
-name_of(tsvd_method method)
-{
-    const struct svd_method *row = tsvdi_method_of(method);
-
-    return row != NULL                    ? row->name
-           : method == TSVD_METHOD_AUTO   ? "auto"
-           : method == TSVD_METHOD_JACOBI ? "jacobi"
-                                          : NULL;
-}
+#include "dense/methods.h"
 
 static tsvd_status
 report_plan(const struct svd_problem *problem, tsvd_plan *reported, tsvd_error *error)
@@ -32,12 +21,21 @@ report_dense_plan(const struct dense_problem *problem, tsvd_plan *reported, tsvd
     struct dense_plan plan;
     tsvd_status ret;
 
-    if (problem->b.options->method == TSVD_METHOD_JACOBI) {
-        return tsvdi_jacobi_plan(problem, reported, error);
+    if (problem->b.method != NULL && problem->b.method->dense_plan != NULL) {
+        return problem->b.method->dense_plan(problem, reported, error);
     }
     ret = tsvdi_dense_plan_call(problem, 0, &plan, error);
     *reported = plan.reported;
     return ret;
+}
+
+static tsvd_status
+dense_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error *error)
+{
+    const struct method *method = problem->b.method;
+
+    return method != NULL && method->dense_svd != NULL ? method->dense_svd(problem, info, error)
+                                                       : tsvdi_dense_svd(problem, info, error);
 }
 
 const struct precision tsvdi_precision = {
@@ -45,7 +43,7 @@ const struct precision tsvdi_precision = {
     .svd = tsvdi_svd,
     .select = tsvdi_select,
     .dense_plan = report_dense_plan,
-    .dense_svd = tsvdi_dense_svd,
+    .dense_svd = dense_svd,
     .reduce_begin = tsvdi_reduction_begin,
     .reduce_restore = tsvdi_reduction_restore,
     .reduce_end = tsvdi_reduction_end,
@@ -57,5 +55,5 @@ const struct precision tsvdi_precision = {
     .reduce_save = tsvdi_reduction_save,
     .inverse_plan = tsvdi_inverse_plan_call,
     .inverse = tsvdi_inverse,
-    .method_name = name_of,
+    .method_of = tsvdi_method_of,
 };

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backend/method.h"
 #include "bidiag/bidiag_call.h"
 #include "dense/dense_call.h"
 
@@ -112,8 +113,7 @@ out:
 static void
 add_info(const tsvd_info *own, tsvd_info *info)
 {
-    info->method =
-        info->method != TSVD_METHOD_AUTO && info->method < own->method ? info->method : own->method;
+    info->method = method_of_both(info->method, own->method);
     info->sweeps += own->sweeps;
     info->iterations += own->iterations;
     info->iterations_saved += own->iterations_saved;
@@ -224,9 +224,6 @@ tsvdi_dense_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error
     int64_t chunk, matrices = problem->b.matrices;
     tsvd_status ret = TSVD_OK;
 
-    if (problem->b.options->method == TSVD_METHOD_JACOBI) {
-        return tsvdi_jacobi_svd(problem, info, error);
-    }
     TSVD_TRY(tsvdi_dense_begin(problem, 0, &call, error));
     info->method = call.plan.reported.method;
     chunk = call.plan.reported.chunk;

@@ -417,7 +417,7 @@ twisted_bytes(const struct svd_plan *plan)
     bytes.device = bytes_of(2 * n, bytes_of(k, sizeof(real)));
     bytes.device = bytes_of(plan->reported.chunk < plan->reported.matrices ? 2 : 1, bytes.device);
     bytes.device = bytes_add(bytes.device, lay_out(&run, NULL));
-    if (plan->problem->options->method == TSVD_METHOD_AUTO && !few_wanted(n, k)) {
+    if (plan->problem->method == NULL && !few_wanted(n, k)) {
         /* it may leave the matrix to divide and conquer */
         bytes = bytes_most(bytes, bytes_sum(plan->backend->dc->bytes(plan),
                                             plan->backend->vectors->begin_bytes(plan)));

@@ -1,0 +1,19 @@
+/*
+ * The table of methods.
+ */
+#include "dense/methods.h"
+
+static const struct method *const methods[] = {&tsvdi_method_dc,      &tsvdi_method_qr,
+                                               &tsvdi_method_givens,  &tsvdi_method_bisect,
+                                               &tsvdi_method_twisted, &tsvdi_method_jacobi};
+
+const struct method *
+tsvdi_method_of(tsvd_method number)
+{
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        if (methods[i]->number == number) {
+            return methods[i];
+        }
+    }
+    return NULL;
+}
