@@ -41,7 +41,7 @@ finish_downloads(struct tsvd_context *ctx)
 static void
 cuda_close(struct tsvd_context *ctx, struct chunk *chunk)
 {
-    tsvdi_cuda_free(ctx->cuda, chunk->d_d);
+    tsvdi_cuda_free(ctx->problem->handle->cuda, chunk->d_d);
     chunk->d_d = chunk->d_e = NULL;
     chunk->d_exponent = NULL;
 }
@@ -73,7 +73,7 @@ chunk_most(const struct svd_problem *p)
 static tsvd_status
 load(struct tsvd_context *ctx, struct chunk *chunk)
 {
-    tsvdi_cuda_wait_releases(ctx->cuda);
+    tsvdi_cuda_wait_releases(ctx->problem->handle->cuda);
     if (ctx->problem->from == TSVD_CUDA || tsvdi_cuda_stages(ctx->plan)) {
         return tsvdi_cuda_device_load(ctx, chunk);
     }
@@ -123,20 +123,22 @@ tsvdi_cuda(void)
 {
     static const struct backend backend = {
         .name = "CUDA device",
-        .workers = 0,
-        .takes_blas = 0,
-        .values_by_qr = 0,
-        .twisted_order = 1,
-        .twisted_few_order = 1,
-        .values_cpu_order = VALUES_CPU_ORDER,
         .open = cuda_open,
         .close = cuda_close,
         .chunk_most = chunk_most,
         .load = load,
-        .finish_downloads = finish_downloads,
         .put_values = put_values,
         .fill = fill,
         .load_bytes = load_bytes,
+        .host_values = &tsvdi_cpu_values,
+        .has_memory = 1,
+        .workers = 0,
+        .takes_blas = 0,
+        .values_by_qr = 0,
+        .host_values_order = VALUES_CPU_ORDER,
+        .twisted_order = 1,
+        .twisted_few_order = 1,
+        .finish_downloads = finish_downloads,
         .values = &tsvdi_cuda_values,
         .vectors = &tsvdi_cuda_vectors,
         .dc = &tsvdi_cuda_dc,

@@ -98,8 +98,10 @@ carve(char *base, size_t *at, int64_t count)
 static inline struct cuda_call *
 cuda_of(struct tsvd_context *ctx)
 {
-    ctx->cuda->error = ctx->error;
-    return ctx->cuda;
+    struct cuda_call *call = ctx->problem->handle->cuda;
+
+    call->error = ctx->error;
+    return call;
 }
 
 /* Where matrix `index` of a batch of this shape begins.  at: where matrix 0 begins; strides: in

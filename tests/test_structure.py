@@ -124,6 +124,7 @@ def test_algorithms_know_no_hardware():
             assert "cuda_runtime" not in text, name
         if name.startswith(("bidiag/", "dense/")):
             assert not re.search(r"device\s*(<|>=|!=|==)\s*(0|-1|TSVD_DEVICE_CPU)", text), name
+            assert not re.search(r"\btsvdi_(cpu|cuda)(_\w+)?\b", text), name
 
 
 def test_functions_of_both_precisions_are_listed_once():

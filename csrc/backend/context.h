@@ -10,7 +10,6 @@
 
 struct backend;
 struct values_ops;
-struct leaf_group; /* cpu/dc/leaves.c */
 
 /* What a call does, decided once (bidiag/plan.c). */
 struct svd_plan {
@@ -36,8 +35,7 @@ struct tsvd_context {
     double done; /* progress within the matrices under work, as last given to tsvdi_check() */
     double
         progress; /* progress of the whole call, as last given to options->check(); it never falls */
-    struct leaf_group *leaves; /* CPU: [threads] workspace of leaves; NULL before it is needed */
-    struct cuda_call *cuda;    /* what the handle holds of its CUDA device; NULL: the CPU */
+    void *own;    /* what the back end keeps of a worker, from open() to close(); at first NULL */
 };
 
 /* bidiag/svd.c: tells the caller that the share `done` of the matrices under work is done.  The

@@ -446,14 +446,9 @@ few_wanted(int64_t n, int64_t k)
 }
 
 struct backend {
-    const char *name; /* for error texts: "CPU", "CUDA device" */
+    /* ---- required ---- */
 
-    int workers;      /* 1: several workers may run at once, each a thread with its own matrices */
-    int takes_blas;   /* 1: divide and conquer multiplies by the handle's BLAS, above BLAS_ORDER */
-    int values_by_qr; /* 1: QR finds the values of a very small or graded matrix faster */
-    int64_t twisted_order;     /* AUTO tries twisted factorisations from this order on, */
-    int64_t twisted_few_order; /* and of few values (few_wanted()) from this one on */
-    int64_t values_cpu_order;  /* the CPU finds the values of a single matrix up to this order */
+    const char *name; /* for error texts: "CPU", "CUDA device" */
 
     /* Begin and end of a worker.  close() gives back what open() and load() took, and is due also
        after a failure. */
@@ -467,10 +462,6 @@ struct backend {
        their kinds and their exponents, and scales nothing. */
     tsvd_status (*load)(struct tsvd_context *ctx, struct chunk *chunk);
 
-    /* Waits until all results on the host are there: operations may return before their copies to
-       the host are done.  NULL: no operation does so. */
-    tsvd_status (*finish_downloads)(struct tsvd_context *ctx);
-
     /* Copies `count` values from the host to the results. */
     tsvd_status (*put_values)(struct tsvd_context *ctx, const real *s, int64_t count, real *to);
 
@@ -479,6 +470,26 @@ struct backend {
 
     /* Workspace of load() for a chunk. */
     struct bytes (*load_bytes)(const struct svd_plan *plan);
+
+    /* Finds values of matrices that lie on the host: those of tsvd_select(), and of a single matrix
+       up to host_values_order, for which a device would take longer to start. */
+    const struct values_ops *host_values;
+
+    /* ---- optional, 0: it does not ---- */
+
+    int has_memory;   /* 1: it has memory of its own, which device_bytes of a plan tell of */
+    int workers;      /* 1: several workers may run at once, each a thread with its own matrices */
+    int takes_blas;   /* 1: divide and conquer multiplies by the handle's BLAS, above BLAS_ORDER */
+    int values_by_qr; /* 1: QR finds the values of a very small or graded matrix faster */
+    int64_t host_values_order;
+    int64_t twisted_order;     /* AUTO tries twisted factorisations from this order on, */
+    int64_t twisted_few_order; /* and of few values (few_wanted()) from this one on */
+
+    /* Waits until all results on the host are there: operations may return before their copies to
+       the host are done.  NULL: no operation does so. */
+    tsvd_status (*finish_downloads)(struct tsvd_context *ctx);
+
+    /* ---- optional, NULL: the methods that need it are not offered ---- */
 
     const struct values_ops *values;
     const struct vectors_ops *vectors;
@@ -503,8 +514,8 @@ extern const struct inverse_ops tsvdi_cpu_inverse;
 /* cuda/backend.cu, in a build with CUDA. */
 const struct backend *tsvdi_cuda(void);
 
-/* backend.c: the back end of a handle's device.  Algorithms go by its tables and flags, not by
-   which one it is.  Only plan.c and select.c of bidiag/ name tsvdi_cpu, for values on the host. */
+/* backend.c: the back end of a handle's device.  Algorithms go by its tables and flags, and never
+   ask which one it is. */
 const struct backend *tsvdi_backend_of(const tsvd_handle *handle);
 
 /* host_arrays.c: load() and fill() for arrays in host memory, for every back end. */

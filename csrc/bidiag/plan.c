@@ -153,9 +153,8 @@ tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *
     }
     plan->problem = p;
     plan->backend = backend;
-    /* for a small matrix the CPU's counts take less time than a device needs to start */
-    plan->values =
-        p->matrices == 1 && p->n <= backend->values_cpu_order ? tsvdi_cpu.values : backend->values;
+    plan->values = p->matrices == 1 && p->n <= backend->host_values_order ? backend->host_values
+                                                                          : backend->values;
     plan->method = choose_method(p, backend);
     plan->reported.method = plan->method->number;
     plan->reported.n = p->n;
@@ -168,7 +167,7 @@ tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *
     TSVD_TRY(check_method(p, plan, error));
     if (p->too_large) {
         plan->reported.result_bytes = plan->reported.host_bytes = BYTES_TOO_MANY;
-        plan->reported.device_bytes = backend->takes_blas ? 0 : BYTES_TOO_MANY;
+        plan->reported.device_bytes = backend->has_memory ? BYTES_TOO_MANY : 0;
         goto out;
     }
     if (p->n == 0 || p->matrices == 0) {

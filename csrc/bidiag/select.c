@@ -17,7 +17,7 @@ next_above(double bound)
 
 /* How many values of a matrix with finite entries, not all zero, are above a bound. */
 static int64_t
-count_above(const struct sturm *matrix, double bound)
+count_above(const struct values_ops *values, const struct sturm *matrix, double bound)
 {
     int64_t above = 0;
     real sigma;
@@ -27,7 +27,7 @@ count_above(const struct sturm *matrix, double bound)
     }
     sigma = next_above(bound + 0.0); /* turns -0 into 0 */
     if (!isinf(bound) && r_bits(sigma) < matrix->top) {
-        tsvdi_cpu.values->count(matrix, 1, &sigma, &above);
+        values->count(matrix, 1, &sigma, &above);
     }
     return above;
 }
@@ -44,8 +44,7 @@ tsvdi_select(const struct svd_problem *p, double low, double high, int64_t *firs
                                .error = error,
                                .threads = 1,
                                .count = 1,
-                               .total = 1,
-                               .cuda = p->handle->cuda};
+                               .total = 1};
     struct chunk chunk = {0};
     struct sturm matrix;
     void *memory = NULL;
@@ -73,8 +72,8 @@ tsvdi_select(const struct svd_problem *p, double low, double high, int64_t *firs
     }
     TSVD_TRY(tsvdi_alloc(&ctx, tsvdi_sturm_bytes(p->n), &memory));
     tsvdi_sturm_prepare(p->n, chunk.d, chunk.e, memory, &matrix);
-    *first = count_above(&matrix, high);
-    *count = count_above(&matrix, low) - *first;
+    *first = count_above(plan.backend->host_values, &matrix, high);
+    *count = count_above(plan.backend->host_values, &matrix, low) - *first;
     *count = *count < 0 ? 0 : *count; /* counts are monotone except for rounding */
 out:
     tsvdi_free(&ctx, memory);

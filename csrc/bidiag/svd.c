@@ -240,7 +240,6 @@ worker_begin(struct worker *own, const struct svd_plan *plan, int is_caller)
     ctx->threads = plan->reported.threads;
     ctx->is_caller = is_caller;
     ctx->total = plan->reported.matrices;
-    ctx->cuda = plan->problem->handle->cuda;
     TSVD_TRY(plan->backend->open(ctx));
     TSVD_TRY(tsvdi_chunk_alloc(ctx, &own->chunk));
 out:

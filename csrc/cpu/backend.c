@@ -28,8 +28,8 @@ static void
 cpu_close(struct tsvd_context *ctx, struct chunk *chunk)
 {
     (void)chunk;
-    tsvdi_free(ctx, ctx->leaves);
-    ctx->leaves = NULL;
+    tsvdi_free(ctx, ctx->own);
+    ctx->own = NULL;
 }
 
 /* Enough leaves to fill the SIMD lanes; values alone are found together only for matrices that are
@@ -76,11 +76,6 @@ fill(struct tsvd_context *ctx, int64_t i, int kind, struct results to)
 
 const struct backend tsvdi_cpu = {
     .name = "CPU",
-    .workers = 1,
-    .takes_blas = 1,
-    .values_by_qr = 1,
-    .twisted_order = TWISTED_ORDER,
-    .twisted_few_order = TWISTED_FEW_ORDER,
     .open = cpu_open,
     .close = cpu_close,
     .chunk_most = chunk_most,
@@ -88,6 +83,12 @@ const struct backend tsvdi_cpu = {
     .put_values = put_values,
     .fill = fill,
     .load_bytes = load_bytes,
+    .host_values = &tsvdi_cpu_values,
+    .workers = 1,
+    .takes_blas = 1,
+    .values_by_qr = 1,
+    .twisted_order = TWISTED_ORDER,
+    .twisted_few_order = TWISTED_FEW_ORDER,
     .values = &tsvdi_cpu_values,
     .vectors = &tsvdi_cpu_vectors,
     .dc = &tsvdi_cpu_dc,

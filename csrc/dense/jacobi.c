@@ -87,7 +87,7 @@ plan(const struct dense_problem *p, tsvd_plan *reported, tsvd_error *error)
     TSVD_TRY(check_call(p, &reported->needs_blas, error));
     if (p->b.too_large) {
         reported->result_bytes = reported->host_bytes = BYTES_TOO_MANY;
-        reported->device_bytes = backend->takes_blas ? 0 : BYTES_TOO_MANY;
+        reported->device_bytes = backend->has_memory ? BYTES_TOO_MANY : 0;
         goto out;
     }
     reported->result_bytes = tsvdi_dense_result_bytes(p);

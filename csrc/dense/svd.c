@@ -34,7 +34,6 @@ tsvdi_dense_context(const struct dense_problem *problem, tsvd_error *error)
     ctx.threads = tsvdi_host_threads_for(problem->b.handle->threads, INT64_MAX);
     ctx.is_caller = 1;
     ctx.total = problem->b.matrices;
-    ctx.cuda = problem->b.handle->cuda;
     return ctx;
 }
 
