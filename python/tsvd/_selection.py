@@ -35,9 +35,9 @@ def keep_within(s, low, high):
     """Moves values that were counted in (low, high] into it, where rounding left it by an ulp."""
     with np.errstate(over="ignore"):  # bounds beyond the range of float32
         least, most = s.dtype.type(low), s.dtype.type(high)
-        if least <= low:
+        if float(least) <= low:  # NumPy would round the bound to the dtype
             least = np.nextafter(least, s.dtype.type(np.inf))
-        if most > high:
+        if float(most) > high:
             most = np.nextafter(most, s.dtype.type(-np.inf))
     if least <= most:  # else no number of the dtype lies there
         np.clip(s, least, most, out=s)
