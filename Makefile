@@ -27,7 +27,7 @@ demo: .venv/tsvd .venv/progress ## decompose bidiagonal matrices that come from 
 	$(BIN)/python -m tsvd demo
 
 test: .venv/tsvd .venv/test ## run the Python tests (ARGS="-m slow": the long ones)
-	$(BIN)/python -m pytest $(ARGS)
+	SKBUILD_BUILD_DIR=build/python $(BIN)/python -m pytest $(ARGS)
 
 bench: .venv/tsvd .venv/test ## time tsvd and its peers, write result files (ARGS=tables: write the tables)
 	$(BIN)/python -m benchmarks $(ARGS)

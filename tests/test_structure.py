@@ -1,6 +1,10 @@
-"""The structure of the core: which folder may use which, read from the includes."""
+"""The structure of the core: which folder may use which, read from the includes; and which
+functions there are for both precisions, read from the objects."""
 
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -133,6 +137,82 @@ def test_functions_of_both_precisions_are_listed_once():
     for path in SOURCES:
         if _name(path) != "backend/precision.h" and not _name(path).startswith("math/"):
             assert not re.search(r"#define (tsvdi_\w+) TSVD_T\(\1\)", path.read_text()), path
+
+
+# Of C++ and CUDA, in the objects that nvcc makes: the same for both types.
+OF_LIBRARIES = re.compile(
+    r"(?:^|[ *&])(?:DW\.ref\.__|(?:__gnu_cxx|cub|cuda(?:[A-Z]\w*)?|dim3|std|thrust)::)"
+)
+
+
+@pytest.fixture(scope="module")
+def functions():
+    """Part of the core -> type -> the external names that its objects define.
+
+    The parts are those of CMakeLists.txt: "" for tsvd_f64 and tsvd_f32, else "cuda", "avx2" and so
+    on. The objects are in the folder that the installed tsvd was built in: SKBUILD_BUILD_DIR names
+    it, as `make test` does, and then they must be there; else it is build/python, if that exists.
+    """
+    folder = ROOT / os.environ.get("SKBUILD_BUILD_DIR", "build/python")
+    problem = None
+    if not (folder / "objects.txt").exists():
+        problem = f"{folder} has no list of objects: no tsvd was built there"
+    elif shutil.which("nm") is None:
+        problem = "nm, of binutils, is missing"
+    if problem and "SKBUILD_BUILD_DIR" in os.environ:
+        pytest.fail(problem)
+    if problem:
+        pytest.skip(problem)
+
+    names = {}
+    for line in (folder / "objects.txt").read_text().splitlines():
+        target = re.search(r"/tsvd_(f64|f32)_?(\w*)\.dir/", line)
+        if target:
+            suffix, part = target.groups()
+            found = names.setdefault(part, {}).setdefault(suffix, set())
+            found.update(_external(folder / line))
+    return names
+
+
+def _external(path):
+    """The names that an object defines for others, without the arguments that C++ adds to them."""
+    command = ["nm", "--extern-only", "--defined-only", "--demangle", "--format=posix", str(path)]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for line in listed.splitlines():
+        name = line.split("(")[0]
+        name = re.sub(r" [A-Za-z]( [0-9a-f]+)*$", "", name)  # the kind, address and size
+        if not OF_LIBRARIES.search(name):
+            yield name
+
+
+def test_functions_of_both_precisions_have_the_suffix_of_theirs(functions):
+    """A name without it is in the library twice. The linker refuses that in C; in C++ only where
+    the arguments are alike."""
+    assert functions
+    for part, of_type in functions.items():
+        assert of_type.keys() == {"f64", "f32"}, part
+        bases = {}
+        for suffix, names in of_type.items():
+            wrong = sorted(name for name in names if not name.endswith("_" + suffix))
+            assert not wrong, f"of tsvd_{suffix} {part}: list them in backend/precision.h"
+            bases[suffix] = {name.removesuffix("_" + suffix) for name in names}
+        assert bases["f64"] and bases["f64"] == bases["f32"], part
+
+
+def test_every_function_of_both_precisions_exists(functions):
+    """What backend/precision.h and math/ list is defined. Of CUDA and of an instruction set this
+    holds where the build has them."""
+    defined = {
+        name.removesuffix("_f64") for of_type in functions.values() for name in of_type["f64"]
+    }
+    parts = {"cuda": "cuda", "launch": "cuda", "avx2": "avx2", "avx512": "avx512"}
+    missing = []
+    for path in SOURCES:
+        for name in re.findall(r"#define (tsvdi_\w+) TSVD_T\(\1\)", path.read_text()):
+            needs = {parts[word] for word in name.split("_") if word in parts}
+            if needs <= functions.keys() and name not in defined:
+                missing.append(f"{_name(path)}: {name}")
+    assert not missing
 
 
 # Old word -> that of docs/glossary.md.

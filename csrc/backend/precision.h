@@ -4,7 +4,8 @@
  * Every numerical source is compiled twice (math/real.h).  Inside such a source tsvdi_NAME is the
  * function of its own precision.  Its definition and its calls are spelled alike, so that a
  * search for the name finds all of them.  nm and a debugger show the suffix _f64 or _f32.  The
- * functions of math/sturm.c are listed in math/sturm.h in the same way.
+ * functions of math/sturm.c are listed in math/sturm.h in the same way.  tests/test_structure.py
+ * compares the lists with what the objects define.
  *
  * Code that belongs to no precision, in api/, goes through struct precision.
  */
@@ -211,6 +212,7 @@ tsvdi_precision_of(tsvd_dtype dtype)
 #define tsvdi_cuda_dense TSVD_T(tsvdi_cuda_dense)
 #define tsvdi_cuda_dense_cholesky TSVD_T(tsvdi_cuda_dense_cholesky)
 #define tsvdi_cuda_dense_cholesky_bytes TSVD_T(tsvdi_cuda_dense_cholesky_bytes)
+#define tsvdi_cuda_dense_expand TSVD_T(tsvdi_cuda_dense_expand)
 #define tsvdi_cuda_dense_finish TSVD_T(tsvdi_cuda_dense_finish)
 #define tsvdi_cuda_dense_finish_bytes TSVD_T(tsvdi_cuda_dense_finish_bytes)
 #define tsvdi_cuda_dense_load TSVD_T(tsvdi_cuda_dense_load)
@@ -236,9 +238,6 @@ tsvdi_precision_of(tsvd_dtype dtype)
 #define tsvdi_cuda_inverse_arrange TSVD_T(tsvdi_cuda_inverse_arrange)
 #define tsvdi_cuda_inverse_balance TSVD_T(tsvdi_cuda_inverse_balance)
 #define tsvdi_cuda_inverse_complete TSVD_T(tsvdi_cuda_inverse_complete)
-#define tsvdi_cuda_inverse_complete_bytes TSVD_T(tsvdi_cuda_inverse_complete_bytes)
-#define tsvdi_cuda_inverse_complete_finish TSVD_T(tsvdi_cuda_inverse_complete_finish)
-#define tsvdi_cuda_inverse_complete_order TSVD_T(tsvdi_cuda_inverse_complete_order)
 #define tsvdi_cuda_inverse_complete_extended TSVD_T(tsvdi_cuda_inverse_complete_extended)
 #define tsvdi_cuda_inverse_finish TSVD_T(tsvdi_cuda_inverse_finish)
 #define tsvdi_cuda_inverse_large TSVD_T(tsvdi_cuda_inverse_large)

@@ -44,13 +44,13 @@ enum {
 struct slice {
     struct dense_matrix m;
     int64_t first, row; /* its first column; the one under work */
-    real *x;            /* [PANEL][rows] */
-    real *y, *u;        /* [PANEL][columns] */
-    real *r, *above;    /* [columns] r: the row under work; above: the row of V Y^T + X U^T
+    scalar *x;          /* [PANEL][rows] */
+    scalar *y, *u;      /* [PANEL][columns] */
+    scalar *r, *above;  /* [columns] r: the row under work; above: the row of V Y^T + X U^T
                            that is subtracted from A's */
-    real *w;            /* [PARTS][rows] */
-    const real *v;      /* [rows - row] the reflector of the left */
-    real tau;           /* its factor */
+    scalar *w;          /* [PARTS][rows] */
+    const scalar *v;    /* [rows - row] the reflector of the left */
+    scalar tau;         /* its factor */
 };
 
 int64_t
@@ -60,7 +60,7 @@ tsvdi_cpu_dense_bidiagonalize_workspace(int64_t rows, int64_t columns)
 }
 
 static struct slice
-slice_of(struct dense_matrix m, real *workspace)
+slice_of(struct dense_matrix m, scalar *workspace)
 {
     struct slice p = {.m = m, .x = workspace};
 
@@ -76,17 +76,17 @@ slice_of(struct dense_matrix m, real *workspace)
 
 /* Columns begin .. end - 1: their entries of y and r, and what these columns add to w = A r. */
 static void
-pass(const struct slice *p, int64_t begin, int64_t end, real *w)
+pass(const struct slice *p, int64_t begin, int64_t end, scalar *w)
 {
     const struct cpu_kernels *kernels = tsvdi_kernels();
     const int64_t length = p->m.rows - p->row, stride = p->m.stride;
-    real *y = p->y + (p->row - p->first) * p->m.columns;
+    scalar *y = p->y + (p->row - p->first) * p->m.columns;
 
     memset(w + p->row + 1, 0, (size_t)(length - 1) * sizeof *w);
     for (int64_t j = begin; j < end; j += GROUP) {
         const int64_t count = end - j < GROUP ? end - j : GROUP;
-        const real *a = p->m.a + j * stride + p->row;
-        real sum[GROUP];
+        const scalar *a = p->m.a + j * stride + p->row;
+        scalar sum[GROUP];
 
         kernels->dots(length, count, a, stride, p->v, sum);
         for (int64_t k = 0; k < count; k++) {
@@ -129,10 +129,10 @@ pass_part(void *arg, int worker, int64_t part)
 /* to -= the sum of factor[c] times vector c: `count` vectors of `length` entries, `stride`
    apart. */
 static void
-subtract(int64_t length, int64_t count, const real *factor, const real *from, int64_t stride,
-         real *to)
+subtract(int64_t length, int64_t count, const scalar *factor, const scalar *from, int64_t stride,
+         scalar *to)
 {
-    real minus[PANEL];
+    scalar minus[PANEL];
 
     for (int64_t c = 0; c < count; c++) {
         minus[c] = -factor[c];
@@ -142,7 +142,7 @@ subtract(int64_t length, int64_t count, const real *factor, const real *from, in
 
 /* Entry `at` of `count` columns. */
 static void
-gather(int64_t count, const real *from, int64_t stride, int64_t at, real *to)
+gather(int64_t count, const scalar *from, int64_t stride, int64_t at, scalar *to)
 {
     for (int64_t c = 0; c < count; c++) {
         to[c] = from[c * stride + at];
@@ -157,9 +157,9 @@ reduce_column(struct slice *p, struct dense_bidiagonal *b)
     const struct cpu_kernels *kernels = tsvdi_kernels();
     const int64_t row = p->row, done = row - p->first, length = p->m.rows - row;
     const int64_t left = p->m.columns - row - 1, columns = p->m.columns;
-    const real *v = p->m.a + p->first * p->m.stride + row, *x = p->x + row;
-    real *column = p->m.a + row * (p->m.stride + 1), *y = p->y + done * columns + row + 1;
-    real at_y[PANEL], at_u[PANEL];
+    const scalar *v = p->m.a + p->first * p->m.stride + row, *x = p->x + row;
+    scalar *column = p->m.a + row * (p->m.stride + 1), *y = p->y + done * columns + row + 1;
+    scalar at_y[PANEL], at_u[PANEL];
 
     gather(done, p->y, columns, row, at_y);
     gather(done, p->u, columns, row, at_u);
@@ -192,7 +192,7 @@ pass_again(struct slice *p, real up)
 {
     const int64_t row = p->row, stride = p->m.stride;
     const int64_t below = p->m.rows - row - 1, left = p->m.columns - row - 1;
-    real *r = p->r + row + 1, *w = p->w + row + 1;
+    scalar *r = p->r + row + 1, *w = p->w + row + 1;
 
     for (int64_t j = 0; j < left; j++) {
         r[j] *= up;
@@ -207,8 +207,8 @@ add_parts(const struct slice *p, int64_t parts)
 {
     for (int64_t step = 1; step < parts; step *= 2) {
         for (int64_t part = 0; part < parts; part += 2 * step) {
-            real *w = p->w + part * p->m.rows;
-            const real *other = w + step * p->m.rows;
+            scalar *w = p->w + part * p->m.rows;
+            const scalar *other = w + step * p->m.rows;
 
             for (int64_t i = p->row + 1; i < p->m.rows; i++) {
                 w[i] += other[i];
@@ -224,11 +224,12 @@ reduce_row(struct slice *p, struct dense_bidiagonal *b)
     const struct cpu_kernels *kernels = tsvdi_kernels();
     const int64_t row = p->row, done = row - p->first, columns = p->m.columns;
     const int64_t left = columns - row - 1, below = p->m.rows - row - 1;
-    const real *a = p->m.a + (row + 1) * p->m.stride + row + 1;
-    const real *v = p->m.a + p->first * p->m.stride + row + 1;
-    real *r = p->r + row + 1, *u = p->u + done * columns + row + 1;
-    real *x = p->x + done * p->m.rows + row + 1;
-    real square, up, first, at_y[PANEL], at_u[PANEL];
+    const scalar *a = p->m.a + (row + 1) * p->m.stride + row + 1;
+    const scalar *v = p->m.a + p->first * p->m.stride + row + 1;
+    scalar *r = p->r + row + 1, *u = p->u + done * columns + row + 1;
+    scalar *x = p->x + done * p->m.rows + row + 1;
+    scalar first, at_y[PANEL], at_u[PANEL];
+    real square, up;
     int64_t parts = parts_of(p);
     struct reflector h;
 
@@ -269,7 +270,7 @@ reduce_row(struct slice *p, struct dense_bidiagonal *b)
 static tsvd_status
 update(const struct dense_run *run, int worker, const struct slice *p, int64_t next, double done)
 {
-    const real *v = p->m.a + p->first * p->m.stride + next;
+    const scalar *v = p->m.a + p->first * p->m.stride + next;
     struct blas_product product = {
         .m = p->m.rows - next,
         .n = p->m.columns - next,
@@ -303,7 +304,7 @@ static void
 keep_rows(const struct slice *p, int64_t next)
 {
     for (int64_t j = p->first + 2; j < p->m.columns; j++) {
-        real *column = p->m.a + j * p->m.stride;
+        scalar *column = p->m.a + j * p->m.stride;
 
         for (int64_t row = p->first; row < next && row + 1 < j; row++) {
             column[row] = p->u[(row - p->first) * p->m.columns + j];

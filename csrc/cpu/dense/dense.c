@@ -24,7 +24,7 @@ enum {
 static int64_t
 chunk_most(const struct dense_problem *p, int qr_first, int keep)
 {
-    const int64_t bytes = longer_of(p) * p->b.n * (int64_t)sizeof(real);
+    const int64_t bytes = longer_of(p) * p->b.n * (int64_t)sizeof(scalar);
     const int64_t most = CHUNK_BYTES / (bytes > 0 ? bytes : 1);
 
     (void)qr_first, (void)keep;
@@ -38,10 +38,11 @@ static uint64_t
 state_bytes_of(const struct dense_problem *p, int64_t count, int qr_first)
 {
     const int64_t columns = p->b.n;
-    uint64_t bytes = bytes_of(longer_of(p), bytes_of(columns, sizeof(real)));
+    uint64_t bytes = bytes_of(longer_of(p), bytes_of(columns, sizeof(scalar)));
 
-    bytes = bytes_add(bytes, qr_first ? bytes_of(columns, bytes_of(columns, sizeof(real))) : 0);
-    bytes = bytes_add(bytes, bytes_of(5 * columns, sizeof(real)));
+    bytes = bytes_add(bytes, qr_first ? bytes_of(columns, bytes_of(columns, sizeof(scalar))) : 0);
+    bytes = bytes_add(bytes, bytes_of(3 * columns, sizeof(scalar))); /* tau */
+    bytes = bytes_add(bytes, bytes_of(2 * columns, sizeof(real)));   /* d and e */
     return bytes_of(count, bytes);
 }
 
@@ -89,11 +90,11 @@ begin(struct tsvd_context *ctx, struct dense_job *job)
     run->tau_q = run->r_factor + count * order * columns;
     run->tau_p = run->tau_q + count * columns;
     run->tau = run->tau_p + count * columns;
-    job->d = run->tau + count * columns;
+    job->d = (real *)(run->tau + count * columns);
     job->e = job->d + count * columns;
     /* not all entries are written later, and a saved state has to have the same bytes each time */
     memset(run->tau_q, 0, (size_t)(3 * count * columns) * sizeof *run->tau_q);
-    TSVD_TRY(tsvdi_alloc(ctx, bytes_of(run->workers * run->workspace, sizeof(real)),
+    TSVD_TRY(tsvdi_alloc(ctx, bytes_of(run->workers * run->workspace, sizeof(scalar)),
                          (void **)&run->work));
 out:
     return ret;
@@ -121,7 +122,7 @@ dense_bytes(const struct dense_problem *p, int64_t count, int qr_first, int keep
 
     (void)keep; /* W holds the reflectors in any case */
     bytes.host = bytes_add(bytes.host, bytes_of(tsvdi_cpu_dense_workers(p, count, threads),
-                                                bytes_of(workspace, sizeof(real))));
+                                                bytes_of(workspace, sizeof(scalar))));
     return bytes;
 }
 
@@ -157,9 +158,9 @@ out:
 
 /* R of matrix i, with zeros below its diagonal. */
 static void
-copy_triangle(const struct dense_run *run, int64_t i, real *to)
+copy_triangle(const struct dense_run *run, int64_t i, scalar *to)
 {
-    const real *w = run->w + i * run->rows * run->columns;
+    const scalar *w = run->w + i * run->rows * run->columns;
     const int64_t columns = run->columns;
 
     for (int64_t j = 0; j < columns; j++) {
@@ -258,7 +259,7 @@ left_of(const struct dense_job *job)
 {
     const struct dense_problem *p = job->problem;
     const int64_t columns = p->full ? p->rows : p->b.k;
-    const struct dense_piece left = {(real *)p->b.L + job->begin * p->rows * columns, p->rows,
+    const struct dense_piece left = {(scalar *)p->b.L + job->begin * p->rows * columns, p->rows,
                                      columns};
 
     return left;
@@ -269,7 +270,7 @@ right_of(const struct dense_job *job)
 {
     const struct dense_problem *p = job->problem;
     const int64_t rows = p->full ? p->columns : p->b.k;
-    const struct dense_piece right = {(real *)p->b.R + job->begin * rows * p->columns, rows,
+    const struct dense_piece right = {(scalar *)p->b.R + job->begin * rows * p->columns, rows,
                                       p->columns};
 
     return right;
@@ -303,7 +304,7 @@ spread(struct tsvd_context *ctx, struct dense_piece to, int64_t rows, int64_t co
     }
     for (int64_t i = count - 1; i >= 0; i--) {
         for (int64_t j = to.rows - 1; j >= 0; j--) {
-            real *row = to.x + (i * to.rows + j) * to.columns;
+            scalar *row = to.x + (i * to.rows + j) * to.columns;
             const int64_t kept = j < rows ? columns : 0;
 
             memmove(row, to.x + (i * rows + (kept ? j : 0)) * columns, (size_t)kept * sizeof *row);
@@ -331,7 +332,7 @@ tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_piece left, struct dense_piece
 
         tsvdi_kernels()->orient(count, left.rows, left.x + first, left.columns, sign);
         for (int64_t j = 0; j < count; j++) {
-            real *row = right.x + (first + j) * right.columns;
+            scalar *row = right.x + (first + j) * right.columns;
 
             for (int64_t i = 0; i < right.columns && sign[j] < 0; i++) {
                 row[i] = -row[i];
@@ -409,7 +410,7 @@ apply_one(void *arg, int worker, int64_t i)
     const struct dense_vectors *v = run->vectors;
     const struct dense_problem *p = run->job->problem;
     const int64_t length = v->right ? p->columns : p->rows;
-    const struct dense_block block = {(real *)v->x + i * length * v->columns, length, v->columns,
+    const struct dense_block block = {(scalar *)v->x + i * length * v->columns, length, v->columns,
                                       v->columns, 0};
 
     return tsvdi_cpu_dense_apply(run, worker, i, v->right, v->transposed, block, 0, 1);

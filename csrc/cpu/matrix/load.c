@@ -55,8 +55,8 @@ largest_bits(const char *at, ptrdiff_t stride, int64_t count)
 {
     real_int largest = 0;
 
-    if (stride == sizeof(real)) {
-        const real *x = (const real *)(const void *)at;
+    if (stride == sizeof(scalar)) {
+        const scalar *x = (const scalar *)(const void *)at;
 
         for (int64_t i = 0; i < count; i++) {
             const real_int bits = r_bits(x[i]) & ~(real_int)R_SIGN_BIT;
@@ -67,7 +67,7 @@ largest_bits(const char *at, ptrdiff_t stride, int64_t count)
     }
     for (int64_t i = 0; i < count; i++) {
         const real_int bits =
-            r_bits(*(const real *)(const void *)(at + i * stride)) & ~(real_int)R_SIGN_BIT;
+            r_bits(*(const scalar *)(const void *)(at + i * stride)) & ~(real_int)R_SIGN_BIT;
 
         largest = bits > largest ? bits : largest;
     }
@@ -107,7 +107,7 @@ split_power(real_int exponent, real factor[2])
 }
 
 static void
-copy_tile(struct source source, int64_t rows, int64_t columns, const real factor[2], real *w,
+copy_tile(struct source source, int64_t rows, int64_t columns, const real factor[2], scalar *w,
           int64_t stride)
 {
     for (int64_t j = 0; j < columns; j++) {
@@ -115,7 +115,7 @@ copy_tile(struct source source, int64_t rows, int64_t columns, const real factor
 
         for (int64_t i = 0; i < rows; i++) {
             w[j * stride + i] =
-                *(const real *)(const void *)(at + i * source.row) * factor[0] * factor[1];
+                *(const scalar *)(const void *)(at + i * source.row) * factor[0] * factor[1];
         }
     }
 }
@@ -125,7 +125,7 @@ tsvdi_cpu_dense_load(const struct dense_run *run, int worker, int64_t i)
 {
     const int64_t rows = run->rows, columns = run->columns;
     const struct source source = source_of(run, run->transposed, run->job->begin + i);
-    real *w = run->w + i * rows * columns;
+    scalar *w = run->w + i * rows * columns;
     real factor[2];
     real_int largest, exponent = 0;
     int64_t read = 0;
@@ -164,7 +164,7 @@ look_along(const char *at, ptrdiff_t stride, int64_t count, int64_t *across)
 
     for (int64_t i = 0; i < count; i++) {
         const int64_t bits =
-            r_bits(*(const real *)(const void *)(at + i * stride)) & ~(real_int)R_SIGN_BIT;
+            r_bits(*(const scalar *)(const void *)(at + i * stride)) & ~(real_int)R_SIGN_BIT;
 
         largest = bits > largest ? bits : largest;
         across[i] = bits > across[i] ? bits : across[i];
@@ -198,8 +198,8 @@ tsvdi_cpu_dense_sizes(const struct dense_run *run, int64_t i, int64_t *row, int6
         const char *at = source.at + j * (by_columns ? source.column : source.row);
         const ptrdiff_t stride = by_columns ? source.row : source.column;
 
-        own[j] = stride == sizeof(real) ? look_along(at, sizeof(real), count, across)
-                                        : look_along(at, stride, count, across);
+        own[j] = stride == sizeof(scalar) ? look_along(at, sizeof(scalar), count, across)
+                                          : look_along(at, stride, count, across);
         largest = own[j] > largest ? own[j] : largest;
     }
     find_sizes(run->rows, row);
@@ -210,7 +210,7 @@ tsvdi_cpu_dense_sizes(const struct dense_run *run, int64_t i, int64_t *row, int6
 void
 tsvdi_cpu_dense_load_columns(const struct dense_run *run, int transposed, int64_t i, int64_t rows,
                              int64_t columns, const int64_t *index, const int64_t *exponent,
-                             real *w)
+                             scalar *w)
 {
     const struct source source = source_of(run, transposed, run->job->begin + i);
 

@@ -37,17 +37,17 @@ struct dense_run {
     int unscaled;          /* 1: W is not scaled; the exponent is found all the same */
     int workers;           /* matrices that are worked on at once */
     int threads;           /* threads at work on each of these */
-    real *w;               /* [count][columns][rows] W, then its reflectors */
-    real *r_factor;        /* [count][columns][columns] after QR: R, then its reflectors */
-    real *tau_q, *tau_p;   /* [count][columns] of the reduction */
-    real *tau;             /* [count][columns] of QR */
-    real *work;            /* [workers][workspace], each on a cache line's boundary */
+    scalar *w;             /* [count][columns][rows] W, then its reflectors */
+    scalar *r_factor;      /* [count][columns][columns] after QR: R, then its reflectors */
+    scalar *tau_q, *tau_p; /* [count][columns] of the reduction */
+    scalar *tau;           /* [count][columns] of QR */
+    scalar *work;          /* [workers][workspace], each on a cache line's boundary */
     int64_t workspace;     /* numbers of a worker's workspace */
     const struct dense_vectors *vectors; /* what apply() works on */
 };
 
 /* The workspace of a worker. */
-static inline real *
+static inline scalar *
 dense_workspace(const struct dense_run *run, int worker)
 {
     return run->work + worker * run->workspace;
@@ -79,11 +79,11 @@ int tsvdi_cpu_dense_sizes(const struct dense_run *run, int64_t i, int64_t *row, 
    index[j] times 2^-exponent[j]. */
 void tsvdi_cpu_dense_load_columns(const struct dense_run *run, int transposed, int64_t i,
                                   int64_t rows, int64_t columns, const int64_t *index,
-                                  const int64_t *exponent, real *w);
+                                  const int64_t *exponent, scalar *w);
 
 /* An array of results: one matrix of rows x columns after another. */
 struct dense_piece {
-    real *x;
+    scalar *x;
     int64_t rows, columns;
 };
 
@@ -96,13 +96,14 @@ void tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_piece left, struct dense_
 /* A matrix of rows x columns numbers, rows >= columns, stored by columns, `stride` numbers from one
    column to the next. */
 struct dense_matrix {
-    real *a;
+    scalar *a;
     int64_t rows, columns, stride;
 };
 
 /* What a reduction writes: B, and the factors of the reflectors. */
 struct dense_bidiagonal {
-    real *d, *e, *tau_q, *tau_p; /* [columns]; e[columns - 1] = 0 */
+    real *d, *e;           /* [columns]; e[columns - 1] = 0 */
+    scalar *tau_q, *tau_p; /* [columns] */
 };
 
 /* reduce.c */
@@ -111,22 +112,23 @@ tsvd_status tsvdi_cpu_dense_bidiagonalize(struct dense_run *run, int worker, str
 int64_t tsvdi_cpu_dense_bidiagonalize_workspace(int64_t rows, int64_t columns);
 
 /* qr.c: R to the upper triangle, tau [columns]. */
-tsvd_status tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m, real *tau);
+tsvd_status tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m,
+                               scalar *tau);
 
 /* reflectors.c: the sum of the squares of up x_1, up x_2, ..., for the reflector of x [count] (see
    reflector_up()). */
-real tsvdi_cpu_dense_square(int64_t count, const real *x, real *up);
+real tsvdi_cpu_dense_square(int64_t count, const scalar *x, real *up);
 
 /* reflectors.c: the reflector of the vector x [count], which becomes v, with v_0 = 1.  *beta: what the
    vector is reflected to.  Returns tau. */
-real tsvdi_cpu_dense_reflector(int64_t count, real *x, real *beta);
+scalar tsvdi_cpu_dense_reflector(int64_t count, scalar *x, real *beta);
 
 /* ---- products ---- */
 
 /* `count` vectors of `length` entries: the rows of an array, or its columns if `rows` is 0.  The
    rows of the array are `stride` numbers apart. */
 struct dense_block {
-    real *x;
+    scalar *x;
     int64_t length, count, stride;
     int rows;
 };
@@ -134,8 +136,8 @@ struct dense_block {
 /* Reflectors in the columns of a matrix, or in its rows: `count` of them, on the entries from
    `from` to from + length - 1 of a vector. */
 struct dense_reflectors {
-    const real *a; /* where the 1 of the first stands */
-    const real *tau;
+    const scalar *a; /* where the 1 of the first stands */
+    const scalar *tau;
     int64_t stride; /* numbers between columns */
     int64_t count, length, from;
     int in_rows;

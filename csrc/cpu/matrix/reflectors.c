@@ -15,7 +15,7 @@
 enum { LOT = 1024 };
 
 real
-tsvdi_cpu_dense_square(int64_t count, const real *x, real *up)
+tsvdi_cpu_dense_square(int64_t count, const scalar *x, real *up)
 {
     real square;
 
@@ -30,8 +30,8 @@ tsvdi_cpu_dense_square(int64_t count, const real *x, real *up)
     return square;
 }
 
-real
-tsvdi_cpu_dense_reflector(int64_t count, real *x, real *beta)
+scalar
+tsvdi_cpu_dense_reflector(int64_t count, scalar *x, real *beta)
 {
     real up;
     const real square = tsvdi_cpu_dense_square(count, x, &up);
@@ -65,8 +65,8 @@ struct shared_product {
     const struct caller *caller;
     struct blas_product whole;
     int by_rows;
-    int64_t terms;   /* 0, or the terms of a partial sum of V^T X */
-    real *workspace; /* [columns][DENSE_BLOCK] for partial sums */
+    int64_t terms;     /* 0, or the terms of a partial sum of V^T X */
+    scalar *workspace; /* [columns][DENSE_BLOCK] for partial sums */
 };
 
 static const tsvd_blas *
@@ -79,12 +79,12 @@ blas_of(const struct caller *caller)
    added.  At the bottom blocks of `terms` rows are added one after another.  worker: the thread. */
 static tsvd_status
 multiply_by_halves(const struct shared_product *shared, int worker, struct blas_product product,
-                   int levels, real *workspace)
+                   int levels, scalar *workspace)
 {
-    const int64_t whole = product.k, terms = shared->terms, size = (int64_t)sizeof(real);
+    const int64_t whole = product.k, terms = shared->terms, size = (int64_t)sizeof(scalar);
     const struct caller *caller = shared->caller;
     struct blas_product rest = product;
-    real *c = product.c;
+    scalar *c = product.c;
     tsvd_status ret = TSVD_OK;
 
     if (levels == 0 || whole <= 2 * terms) {
@@ -119,7 +119,7 @@ multiply_part(void *arg, int worker, int64_t index)
 {
     const struct shared_product *shared = arg;
     struct blas_product part = shared->whole;
-    const int64_t size = part.in_double ? (int64_t)sizeof(double) : (int64_t)sizeof(real);
+    const int64_t size = part.in_double ? (int64_t)sizeof(double) : (int64_t)sizeof(scalar);
     const int64_t first = index * PRODUCT_SHARE;
 
     if (shared->by_rows) {
@@ -181,7 +181,7 @@ tsvd_status
 tsvdi_cpu_dense_long_product(const struct dense_run *run, int worker,
                              const struct blas_product *product, double done)
 {
-    const int64_t size = product->in_double ? (int64_t)sizeof(double) : (int64_t)sizeof(real);
+    const int64_t size = product->in_double ? (int64_t)sizeof(double) : (int64_t)sizeof(scalar);
     struct blas_product first = *product, second = *product;
     tsvd_status ret = TSVD_OK;
 
@@ -226,7 +226,8 @@ multiply_some(const struct caller *caller, struct blas_product product)
 /* The product with a block's V^T, as `product` says, which overwrites C.  terms: 0, or the terms of
    a partial sum; workspace: [columns][DENSE_BLOCK] for partial sums. */
 static tsvd_status
-multiply_v(const struct caller *caller, struct blas_product product, int64_t terms, real *workspace)
+multiply_v(const struct caller *caller, struct blas_product product, int64_t terms,
+           scalar *workspace)
 {
     struct shared_product shared = {
         .caller = caller, .whole = product, .terms = terms, .workspace = workspace};
@@ -238,9 +239,9 @@ multiply_v(const struct caller *caller, struct blas_product product, int64_t ter
 
 /* A block of reflectors, and its arrays in a worker's workspace. */
 struct block {
-    real *v;                      /* by columns, [width][length] */
-    real *t;                      /* [DENSE_BLOCK][DENSE_BLOCK], by columns */
-    real *gram, *product, *other; /* [..][DENSE_BLOCK] */
+    scalar *v;                      /* by columns, [width][length] */
+    scalar *t;                      /* [DENSE_BLOCK][DENSE_BLOCK], by columns */
+    scalar *gram, *product, *other; /* [..][DENSE_BLOCK] */
     int64_t width, length;
     int64_t terms; /* as in struct dense_reflectors */
 };
@@ -258,8 +259,8 @@ copy_block(const struct dense_reflectors *r, int64_t first, struct block *b)
     const int64_t length = b->length;
 
     for (int64_t j = 0; j < b->width; j++) {
-        const real *from = r->a + (first + j) * (r->stride + 1);
-        real *v = b->v + j * length;
+        const scalar *from = r->a + (first + j) * (r->stride + 1);
+        scalar *v = b->v + j * length;
 
         memset(v, 0, (size_t)j * sizeof *v);
         v[j] = 1;
@@ -275,7 +276,7 @@ copy_block(const struct dense_reflectors *r, int64_t first, struct block *b)
 
 /* T: column i is -tau_i T (V^T v_i) above the diagonal, and tau_i on it. */
 static tsvd_status
-make_t(const struct caller *caller, const real *tau, struct block *b)
+make_t(const struct caller *caller, const scalar *tau, struct block *b)
 {
     const int64_t width = b->width;
     tsvd_status ret = TSVD_OK;
@@ -295,7 +296,7 @@ make_t(const struct caller *caller, const real *tau, struct block *b)
                                               .ldc = DENSE_BLOCK},
                         b->terms, b->other));
     for (int64_t i = 0; i < width; i++) {
-        real *column = b->t + i * DENSE_BLOCK, factor[DENSE_BLOCK];
+        scalar *column = b->t + i * DENSE_BLOCK, factor[DENSE_BLOCK];
 
         memset(column, 0, (size_t)width * sizeof *column);
         for (int64_t k = 0; k < i; k++) {
@@ -448,8 +449,8 @@ list_reflectors(const struct dense_run *run, int64_t i, int q, int transposed,
                 struct dense_reflectors list[2])
 {
     const int64_t rows = run->rows, columns = run->columns, first = i * columns;
-    const real *w = run->w + i * rows * columns;
-    const real *a = run->job->qr_first ? run->r_factor + first * columns : w;
+    const scalar *w = run->w + i * rows * columns;
+    const scalar *a = run->job->qr_first ? run->r_factor + first * columns : w;
     const int64_t stride = run->job->qr_first ? columns : rows;
     const struct dense_reflectors of_qr = {w, run->tau + first, rows, columns, rows, 0, 0, 0};
     const struct dense_reflectors of_q = {a, run->tau_q + first, stride, columns, stride, 0, 0, 0};

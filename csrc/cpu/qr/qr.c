@@ -40,14 +40,15 @@ terms_of(struct dense_matrix m)
 /* Factors the panel of columns first .. last - 1, rows from `first` on. */
 static tsvd_status
 factor_panel(const struct dense_run *run, int worker, struct dense_matrix m, int64_t first,
-             int64_t last, real *tau, double done)
+             int64_t last, scalar *tau, double done)
 {
     const struct cpu_kernels *kernels = tsvdi_kernels();
     tsvd_status ret = TSVD_OK;
 
     for (int64_t j = first; j < last; j++) {
         const int64_t length = m.rows - j;
-        real *v = m.a + j * (m.stride + 1), sum[PANEL], beta;
+        scalar *v = m.a + j * (m.stride + 1), sum[PANEL];
+        real beta;
 
         if (j == first || length >= LONG_COLUMN) {
             TSVD_TRY(dense_check(run, worker, done));
@@ -55,7 +56,7 @@ factor_panel(const struct dense_run *run, int worker, struct dense_matrix m, int
         tau[j] = tsvdi_cpu_dense_reflector(length, v, &beta);
         kernels->dots(length, last - j - 1, v + m.stride, m.stride, v, sum);
         for (int64_t k = 0; k < last - j - 1 && tau[j] != 0; k++) {
-            const real factor = -tau[j] * sum[k];
+            const scalar factor = -tau[j] * sum[k];
 
             kernels->accumulate(length, 1, &factor, v, length, v + (k + 1) * m.stride);
         }
@@ -66,7 +67,7 @@ out:
 }
 
 tsvd_status
-tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m, real *tau)
+tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m, scalar *tau)
 {
     const int64_t terms = terms_of(m), panel = panel_of(m);
     tsvd_status ret = TSVD_OK;
