@@ -159,6 +159,10 @@ def _balanced(A):
     return A
 
 
+def _condition(A):
+    return float(np.linalg.cond(A.astype(float)))
+
+
 def _exact_inverse(A):
     """The inverse of a float32 matrix, by Newton steps: pivots of float64 grow as well.
 
@@ -175,15 +179,18 @@ def _exact_inverse(A):
 
 
 def _infinite(A, X):
-    """What is wrong with infinite entries, as far as the inverse in more digits tells."""
-    if (
-        A.dtype == np.float64
-        or np.linalg.cond(_balanced(A.astype(np.longdouble)).astype(float)) > 1e6
-    ):
+    """What is wrong with infinite entries, as far as the inverse in more digits tells.
+
+    An entry far below the largest of X is known no better than the bound on the residual says.
+    """
+    if A.dtype == np.float64:
         return
-    exact = _exact_inverse(A)
-    top = float(np.finfo(A.dtype).max)
-    if exact is not None and np.any(np.isinf(X) & (abs(exact) < 0.99 * top)):
+    info, condition = np.finfo(A.dtype), _condition(_balanced(A.astype(np.longdouble)))
+    exact = _exact_inverse(A) if condition <= 1e6 else None
+    if exact is None:
+        return
+    error = INVERSE_BOUNDS[False] * len(A) * float(info.eps) * condition * np.max(abs(exact))
+    if np.any(np.isinf(X) & (abs(exact) + error < float(info.max))):
         yield "infinite, though a number holds it"
 
 
