@@ -51,6 +51,10 @@ if TYPE_CHECKING:
 __all__ = ["Bidiagonalization", "SVDResult", "bidiagonalize", "inv", "svd", "svdvals"]
 
 
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]
+
+
 class SVDResult(NamedTuple):
     """U, S, Vh with A = U @ diag(S) @ Vh, as of `numpy.linalg.svd`, or a part of them.
 
