@@ -15,7 +15,7 @@ import pytest
 import tsvd
 from cases import DTYPES, same_bits
 from processes import run
-from tsvd import linalg
+from tsvd import _core, linalg
 
 NAN, INF = np.nan, np.inf
 SHAPES = [(1, 1), (1, 5), (5, 1), (5, 5), (7, 4), (4, 7), (60, 3), (3, 60), (40, 33), (33, 40)]
@@ -643,8 +643,16 @@ def test_a_form_outlives_a_call_that_was_stopped():
 
 def test_the_core_refuses_what_python_does_not_give():
     reduction = linalg.bidiagonalize(A)._reduction
-    with pytest.raises(TypeError, match="arguments"):
+    with pytest.raises(TypeError, match="must be Options"):
         reduction.svd(None)
+    with pytest.raises(TypeError, match="takes 3 arguments"):
+        _core.dense_svd((A,), _core.options())
+    with pytest.raises(TypeError, match="tuple"):
+        _core.dense_svd(A, _core.options(), -1)
+    with pytest.raises(TypeError, match="no option is called 'thread'"):
+        _core.options(thread=1)
+    with pytest.raises(TypeError, match="by their names"):
+        _core.options(True)
     with pytest.raises(ValueError, match="shape"):
         reduction.apply(np.ones((4, 6)), False, False, False)
     with pytest.raises(ValueError, match="C-contiguous"):

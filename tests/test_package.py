@@ -76,6 +76,18 @@ def test_public_names():
         assert name in tsvd.linalg.__all__ and getattr(tsvd.linalg, name).__doc__
 
 
+def test_only_public_names_are_completed():
+    """dir() shows the public names alone, as Python's prompt completes them."""
+    program = (
+        "import tsvd\n"
+        "for module in (tsvd, tsvd.linalg):\n"
+        "    names = {*dir(module)}\n"
+        "    assert {'__all__', '__doc__', '__name__', *module.__all__} <= names\n"
+        "    assert all(x in module.__all__ or x.startswith('__') for x in names), names\n"
+    )
+    python("-c", program)
+
+
 def test_typed():
     package = Path(tsvd.__file__).parent
     assert (package / "py.typed").is_file() and (package / "_core.pyi").is_file()

@@ -180,6 +180,16 @@ tsvdi_arrays_input(struct arrays *arrays)
 
 /* ---- output ---- */
 
+int64_t
+tsvdi_arrays_order(PyObject *d, PyObject *e)
+{
+    const bool single = PyArray_CheckExact(d) && PyArray_CheckExact(e) &&
+                        PyArray_NDIM((PyArrayObject *)d) == 1 &&
+                        PyArray_NDIM((PyArrayObject *)e) == 1;
+
+    return single ? PyArray_DIM((PyArrayObject *)d, 0) : -1;
+}
+
 int
 tsvdi_arrays_check_memory(const struct arrays *arrays, const tsvd_plan *plan, bool vectors)
 {

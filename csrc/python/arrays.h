@@ -55,6 +55,9 @@ struct arrays {
 /* Imports NumPy's C interface; once, before all else. */
 int tsvdi_arrays_import(void);
 
+/* The length of d, if d and e are arrays of NumPy with one dimension; -1: they are not. */
+int64_t tsvdi_arrays_order(PyObject *d, PyObject *e);
+
 /* Makes *arrays empty: nothing is taken yet. */
 void tsvdi_arrays_init(struct arrays *arrays, PyObject *module, const struct form *form);
 

@@ -1,7 +1,8 @@
 /*
  * tsvd._core: CUDA devices, what is kept of them, and where cuBLAS is.
  */
-#include "python/module.h"
+#include "python/python_call.h"
+#include "python/shapes.h"
 
 #include <limits.h>
 
@@ -162,6 +163,35 @@ cuda_pays(PyObject *Py_UNUSED(module), PyObject *args)
                                           (tsvd_method)method, n, matrices, vectors));
 }
 
+PyDoc_STRVAR(
+    cuda_may_pay_doc,
+    "cuda_may_pay((d, e), method, vectors, /)\n--\n\n"
+    "False where d and e are NumPy's, of one matrix, and no device would be the faster place.");
+
+/* A small call spends less time here than on the arguments of cuda_pays(). */
+static PyObject *
+cuda_may_pay(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    PyObject *const *input = nargs == 3 ? tsvdi_call_input(&tsvdi_bidiagonal_form, args[0]) : NULL;
+    int64_t n;
+    int vectors;
+    tsvd_method method;
+
+    if (input == NULL) {
+        if (!PyErr_Occurred()) {
+            PyErr_SetString(PyExc_TypeError, "cuda_may_pay() takes 3 arguments");
+        }
+        return NULL;
+    }
+    n = tsvdi_arrays_order(input[0], input[1]);
+    method = (tsvd_method)PyLong_AsLong(args[1]);
+    vectors = PyObject_IsTrue(args[2]);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    return PyBool_FromLong(n < 0 || tsvd_cuda_pays(NULL, TSVD_FLOAT64, method, n, 1, vectors));
+}
+
 PyDoc_STRVAR(cuda_pays_dense_doc,
              "cuda_pays_dense(rates, single, method, rows, columns, matrices, vectors, /)\n--\n\n"
              "The same for dense matrices.");
@@ -280,6 +310,7 @@ PyMethodDef tsvdi_cuda_methods[] = {
     {"cuda_device_unusable", cuda_device_unusable, METH_O, cuda_device_unusable_doc},
     {"cuda_device", cuda_device, METH_O, cuda_device_doc},
     {"cuda_device_of", cuda_device_of, METH_O, cuda_device_of_doc},
+    {"cuda_may_pay", (PyCFunction)(void (*)(void))cuda_may_pay, METH_FASTCALL, cuda_may_pay_doc},
     {"cuda_pays", cuda_pays, METH_VARARGS, cuda_pays_doc},
     {"cuda_pays_dense", cuda_pays_dense, METH_VARARGS, cuda_pays_dense_doc},
     {"cuda_open", cuda_open, METH_O, cuda_open_doc},

@@ -8,7 +8,7 @@
 tsvd_status
 tsvdi_dense_call_plan(const struct call *call, tsvd_plan *plan, tsvd_error *error)
 {
-    const int vectors = !call->vectors ? 0 : call->arrays.full ? 2 : 1;
+    const int vectors = !call->asked->compute_uv ? 0 : call->arrays.full ? 2 : 1;
 
     return tsvd_dense_plan(call->handle, &call->arrays.core_in[0], &call->options, vectors, plan,
                            error);
@@ -17,12 +17,10 @@ tsvdi_dense_call_plan(const struct call *call, tsvd_plan *plan, tsvd_error *erro
 int
 tsvdi_dense_call_range(struct call *call)
 {
-    const int full = PyObject_IsTrue(call->args[ARG_FULL]);
-
-    if (full < 0 || tsvdi_call_range(call) < 0) {
+    if (tsvdi_call_range(call) < 0) {
         return -1;
     }
-    call->arrays.full = full && call->arrays.count == call->arrays.n;
+    call->arrays.full = call->asked->full && call->arrays.count == call->arrays.n;
     return 0;
 }
 
@@ -30,21 +28,16 @@ static tsvd_status
 compute(struct call *call, tsvd_error *error)
 {
     const struct arrays *arrays = &call->arrays;
-    const tsvd_array *U = call->vectors ? &arrays->core_out[OUT_L] : NULL;
-    const tsvd_array *Vh = call->vectors ? &arrays->core_out[OUT_R] : NULL;
+    const tsvd_array *U = call->asked->compute_uv ? &arrays->core_out[OUT_L] : NULL;
+    const tsvd_array *Vh = call->asked->compute_uv ? &arrays->core_out[OUT_R] : NULL;
 
     return tsvd_dense_svd(call->handle, &arrays->core_in[0], &call->options, U,
                           &arrays->core_out[OUT_S], Vh, &call->info, error);
 }
 
-PyDoc_STRVAR(
-    dense_svd_doc,
-    "dense_svd(a, full, compute_uv, out, full_output, progress, first, count, lower, method, eps,\n"
-    "          max_sweeps, check_finite, threads, blocks, block_threads, split, fallback,\n"
-    "          on_device, stream, keep, wait, device, /)\n"
-    "--\n\n"
-    "(U, S, Vh), or S without vectors; with full_output a pair of that and a dict.\n\n"
-    "full: U and Vh are square, if all values are wanted. lower: False. All else as of svd().");
+PyDoc_STRVAR(dense_svd_doc,
+             "dense_svd((a,), options, device, /)\n--\n\n"
+             "(U, S, Vh), or S without vectors; with full_output a pair of that and a dict.");
 
 static PyObject *
 dense_svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)

@@ -7,26 +7,23 @@
 static tsvd_status
 plan(const struct call *call, tsvd_plan *plan, tsvd_error *error)
 {
-    return tsvd_inverse_plan(call->handle, &call->arrays.core_in[0], &call->options, call->refine,
-                             plan, error);
+    return tsvd_inverse_plan(call->handle, &call->arrays.core_in[0], &call->options,
+                             call->asked->refine, plan, error);
 }
 
 static tsvd_status
 compute(struct call *call, tsvd_error *error)
 {
-    return tsvd_dense_inverse(call->handle, &call->arrays.core_in[0], &call->options, call->refine,
-                              &call->arrays.core_out[OUT_S], &call->inverse, error);
+    return tsvd_dense_inverse(call->handle, &call->arrays.core_in[0], &call->options,
+                              call->asked->refine, &call->arrays.core_out[OUT_S], &call->inverse,
+                              error);
 }
 
-PyDoc_STRVAR(
-    inv_doc,
-    "inv(a, refine, compute_uv, out, full_output, progress, first, count, lower, method,\n"
-    "    eps, max_sweeps, check_finite, threads, blocks, block_threads, split, fallback,\n"
-    "    on_device, stream, keep, wait, device, /)\n"
-    "--\n\n"
-    "(X, the smallest reciprocal condition, the matrix that has it or -1).\n\n"
-    "out: None or a tuple of one array. compute_uv and full_output: False. All else as of\n"
-    "dense_svd(), and what is about values is of no meaning.");
+PyDoc_STRVAR(inv_doc,
+             "inv((a,), options, device, /)\n--\n\n"
+             "(X, the smallest reciprocal condition, the matrix that has it or -1).\n\n"
+             "out: None or a tuple of one array. What is about values is of no meaning, and\n"
+             "compute_uv and full_output must be False.");
 
 static PyObject *
 inv(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
@@ -35,11 +32,8 @@ inv(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     struct call call;
     PyObject *result = NULL;
 
-    if (tsvdi_call_begin(&call, module, &kind, args, nargs) == 0) {
-        call.refine = PyObject_IsTrue(args[ARG_REFINE]);
-        if (call.refine >= 0 && tsvdi_call_take(&call) == 0) {
-            result = tsvdi_call_run(&call);
-        }
+    if (tsvdi_call_begin(&call, module, &kind, args, nargs) == 0 && tsvdi_call_take(&call) == 0) {
+        result = tsvdi_call_run(&call);
     }
     tsvdi_call_end(&call);
     return result == NULL

@@ -1,7 +1,7 @@
 /*
  * tsvd._core: the Python extension module.  Arrays in, arrays out,
  * one call of the C core in between, no arithmetic.  Options arrive checked from
- * python/tsvd/_api.py.
+ * python/tsvd/_options.py.
  */
 #include "python/module.h"
 
@@ -60,7 +60,8 @@ module_exec(PyObject *module)
     module_state *state = PyModule_GetState(module);
     PyObject *linalg;
 
-    if (tsvdi_arrays_import() < 0 || PyModule_AddFunctions(module, tsvdi_svd_methods) < 0 ||
+    if (tsvdi_arrays_import() < 0 || PyModule_AddFunctions(module, tsvdi_options_methods) < 0 ||
+        PyModule_AddFunctions(module, tsvdi_svd_methods) < 0 ||
         PyModule_AddFunctions(module, tsvdi_dense_methods) < 0 ||
         PyModule_AddFunctions(module, tsvdi_inverse_methods) < 0 ||
         PyModule_AddFunctions(module, tsvdi_reduction_methods) < 0 ||
@@ -72,7 +73,10 @@ module_exec(PyObject *module)
     state->Borrowed = tsvdi_borrowed_type(module);
     state->DeviceArray = state->Borrowed == NULL ? NULL : tsvdi_device_array_type(module);
     state->Reduction = state->DeviceArray == NULL ? NULL : tsvdi_reduction_type(module);
-    if (state->Reduction == NULL ||
+    state->Options = state->Reduction == NULL ? NULL : tsvdi_options_type(module);
+    state->option_names = state->Options == NULL ? NULL : tsvdi_options_names();
+    if (state->option_names == NULL ||
+        PyModule_AddObjectRef(module, "Options", state->Options) < 0 ||
         PyModule_AddObjectRef(module, "DeviceArray", state->DeviceArray) < 0 ||
         PyModule_AddObjectRef(module, "Reduction", state->Reduction) < 0) {
         return -1;
@@ -107,6 +111,8 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->Borrowed);
     Py_VISIT(state->DeviceArray);
     Py_VISIT(state->Reduction);
+    Py_VISIT(state->Options);
+    Py_VISIT(state->option_names);
     Py_VISIT(state->directories);
     return 0;
 }
@@ -120,6 +126,8 @@ module_clear(PyObject *module)
     Py_CLEAR(state->Borrowed);
     Py_CLEAR(state->DeviceArray);
     Py_CLEAR(state->Reduction);
+    Py_CLEAR(state->Options);
+    Py_CLEAR(state->option_names);
     Py_CLEAR(state->directories);
     return 0;
 }

@@ -3,7 +3,8 @@
  *
  *     module.c      the module itself, what the build can do
  *     errors.c      failures as exceptions
- *     call.c        what calls that compute share
+ *     options.c     options(): what is asked of a call
+ *     python_call.c what calls that compute share
  *     svd.c         svd() and select()
  *     dense.c       dense_svd()
  *     inverse.c     inv()
@@ -37,17 +38,19 @@ typedef struct module_state {
     PyObject *LinAlgError; /* numpy.linalg.LinAlgError */
     PyObject *Borrowed;    /* the types of exchange.h */
     PyObject *DeviceArray;
-    PyObject *Reduction;   /* the type of reduction.c */
-    PyObject *directories; /* tuple of bytes: where cuBLAS is looked for; NULL: not told yet.  Only
+    PyObject *Reduction;    /* the type of reduction.c */
+    PyObject *Options;      /* the type of options.c */
+    PyObject *option_names; /* tuple of the names of its fields */
+    PyObject *directories;  /* tuple of bytes: where cuBLAS is looked for; NULL: not told yet.  Only
                               handles.c uses it, as another thread may replace it */
     _Atomic(tsvd_handle *) idle[HANDLES_KEPT]; /* handles not in use; NULL: free.  First those of
                                                   the CPU, see handles.c */
     _Atomic(tsvd_blas *) blas; /* SciPy's; set once, never changed; NULL: not imported */
 } module_state;
 
-extern PyMethodDef tsvdi_svd_methods[], tsvdi_dense_methods[], tsvdi_inverse_methods[],
-    tsvdi_reduction_methods[], tsvdi_cuda_methods[], tsvdi_exchange_methods[],
-    tsvdi_results_methods[];
+extern PyMethodDef tsvdi_options_methods[], tsvdi_svd_methods[], tsvdi_dense_methods[],
+    tsvdi_inverse_methods[], tsvdi_reduction_methods[], tsvdi_cuda_methods[],
+    tsvdi_exchange_methods[], tsvdi_results_methods[];
 
 /* errors.c: turns a failure of the core into an exception; no other function does.  Returns NULL.
    On TSVD_ERR_INTERRUPTED options.check() has set the exception already, unless it has forked the
@@ -80,8 +83,10 @@ int tsvdi_handle_config(PyObject *module, tsvd_config *config, PyObject **keep);
 int tsvdi_load_scipy_blas(module_state *state, tsvd_handle *handle);
 bool tsvdi_give_scipy_blas(module_state *state, tsvd_handle *handle);
 
-/* The new type of reduction.c, which is in the module's state then. */
+/* New types, which are in the module's state then, and the names of the fields of Options. */
 PyObject *tsvdi_reduction_type(PyObject *module);
+PyObject *tsvdi_options_type(PyObject *module);
+PyObject *tsvdi_options_names(void);
 
 #if TSVD_WITH_XLA
 extern PyMethodDef tsvdi_xla_methods[];

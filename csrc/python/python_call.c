@@ -88,43 +88,61 @@ tsvdi_work(PyObject *module, tsvd_handle *handle, tsvd_options *options, PyObjec
 
 /* ---- options ---- */
 
-static int
-get_options(PyObject *const *args, tsvd_options *options)
+/* Nothing is taken yet. */
+static void
+init(struct call *call, PyObject *module, const struct call_kind *kind)
 {
-    *options = tsvd_options_default();
-    options->lower = PyObject_IsTrue(args[ARG_LOWER]);
-    options->check_finite = PyObject_IsTrue(args[ARG_CHECK_FINITE]);
-    if (options->lower < 0 || options->check_finite < 0) {
+    call->kind = kind;
+    call->module = module;
+    call->handle = NULL;
+    call->reduction = NULL;
+    tsvdi_arrays_init(&call->arrays, module, kind->form);
+}
+
+static int
+take_options(struct call *call, PyObject *options)
+{
+    call->asked = tsvdi_options_of(call->module, options);
+    if (call->asked == NULL) {
         return -1;
     }
-    options->method = (tsvd_method)PyLong_AsLong(args[ARG_METHOD]);
-    options->eps = PyFloat_AsDouble(args[ARG_EPS]);
-    options->max_sweeps = PyLong_AsLongLong(args[ARG_MAX_SWEEPS]);
-    options->givens_blocks = PyLong_AsLongLong(args[ARG_BLOCKS]);
-    options->givens_threads = PyLong_AsLongLong(args[ARG_BLOCK_THREADS]);
-    options->givens_split = (int)PyLong_AsLong(args[ARG_SPLIT]);
-    options->fallback = (int)PyLong_AsLong(args[ARG_FALLBACK]);
-    return PyErr_Occurred() ? -1 : 0;
+    call->options = tsvdi_options_core(call->asked);
+    return 0;
+}
+
+PyObject *const *
+tsvdi_call_input(const struct form *form, PyObject *arrays)
+{
+    if (!PyTuple_Check(arrays) || PyTuple_GET_SIZE(arrays) != form->inputs) {
+        PyErr_Format(PyExc_TypeError, "%s must be given in a tuple", form->input);
+        return NULL;
+    }
+    return PySequence_Fast_ITEMS(arrays);
 }
 
 int
 tsvdi_call_begin(struct call *call, PyObject *module, const struct call_kind *kind,
                  PyObject *const *args, Py_ssize_t nargs)
 {
-    call->kind = kind;
-    call->module = module;
-    call->args = args;
-    call->handle = NULL;
-    call->reduction = NULL;
-    tsvdi_arrays_init(&call->arrays, module, kind->form);
-    if (nargs != ARGS) {
-        PyErr_Format(PyExc_TypeError, "%s() takes %d arguments (%zd given)", kind->name, ARGS,
-                     nargs);
+    init(call, module, kind);
+    if (nargs != 3) {
+        PyErr_Format(PyExc_TypeError, "%s() takes 3 arguments (%zd given)", kind->name, nargs);
         return -1;
     }
-    call->vectors = PyObject_IsTrue(args[ARG_COMPUTE_UV]);
-    call->full_output = PyObject_IsTrue(args[ARG_FULL_OUTPUT]);
-    return call->vectors < 0 || call->full_output < 0 ? -1 : get_options(args, &call->options);
+    call->input = tsvdi_call_input(kind->form, args[0]);
+    if (call->input == NULL) {
+        return -1;
+    }
+    call->device = (int)PyLong_AsLong(args[2]);
+    return PyErr_Occurred() ? -1 : take_options(call, args[1]);
+}
+
+int
+tsvdi_call_begin_reduced(struct call *call, PyObject *module, const struct call_kind *kind,
+                         PyObject *options)
+{
+    init(call, module, kind);
+    return take_options(call, options);
 }
 
 /* first .. first + count - 1; 0 and -1 mean all. */
@@ -132,12 +150,9 @@ int
 tsvdi_call_range(struct call *call)
 {
     const int64_t n = call->arrays.n;
-    long long first = PyLong_AsLongLong(call->args[ARG_FIRST]);
-    long long count = PyLong_AsLongLong(call->args[ARG_COUNT]);
+    const long long first = call->asked->first;
+    long long count = call->asked->count;
 
-    if (PyErr_Occurred()) {
-        return -1;
-    }
     if (count < 0) {
         count = n;
     }
@@ -189,13 +204,12 @@ tsvdi_call_plan(const struct call *call, tsvd_plan *plan)
 /* ---- what a call takes ---- */
 
 tsvd_handle *
-tsvdi_call_handle(PyObject *module, int device, PyObject *stream, int threads)
+tsvdi_call_handle(PyObject *module, int device, void *stream, int threads)
 {
-    void *address = PyLong_AsVoidPtr(stream);
-    tsvd_handle *handle = PyErr_Occurred() ? NULL : tsvdi_handle_take(module, device);
+    tsvd_handle *handle = tsvdi_handle_take(module, device);
 
-    if (handle != NULL && address != NULL) {
-        (void)tsvd_set_stream(handle, address, NULL);
+    if (handle != NULL && stream != NULL) {
+        (void)tsvd_set_stream(handle, stream, NULL);
     }
     if (handle != NULL) {
         (void)tsvd_set_threads(handle, threads, NULL);
@@ -204,8 +218,8 @@ tsvdi_call_handle(PyObject *module, int device, PyObject *stream, int threads)
 }
 
 int
-tsvdi_call_take_on_device(struct arrays *arrays, PyObject *const *input, int device,
-                          PyObject *stream, int threads, tsvd_handle **handle)
+tsvdi_call_take_on_device(struct arrays *arrays, PyObject *const *input, int device, void *stream,
+                          int threads, tsvd_handle **handle)
 {
     PyObject *type = NULL, *value = NULL, *trace = NULL;
     int ret;
@@ -228,23 +242,18 @@ tsvdi_call_take_on_device(struct arrays *arrays, PyObject *const *input, int dev
 int
 tsvdi_call_take(struct call *call)
 {
-    PyObject *const *args = call->args;
-    const int device = (int)PyLong_AsLong(args[ARG_DEVICE]);
-    const int threads = (int)PyLong_AsLong(args[ARG_THREADS]);
+    const struct options *asked = call->asked;
 
-    if (PyErr_Occurred()) {
-        return -1;
-    }
-    if (args[ARG_ON_DEVICE] == Py_True) {
-        return tsvdi_call_take_on_device(&call->arrays, args, device, args[ARG_STREAM], threads,
-                                         &call->handle) < 0
+    if (asked->on_device) {
+        return tsvdi_call_take_on_device(&call->arrays, call->input, call->device, asked->stream,
+                                         asked->threads, &call->handle) < 0
                    ? -1
                    : tsvdi_call_range(call);
     }
-    if (tsvdi_arrays_take(&call->arrays, args) < 0 || tsvdi_call_range(call) < 0) {
+    if (tsvdi_arrays_take(&call->arrays, call->input) < 0 || tsvdi_call_range(call) < 0) {
         return -1;
     }
-    call->handle = tsvdi_call_handle(call->module, device, args[ARG_STREAM], threads);
+    call->handle = tsvdi_call_handle(call->module, call->device, asked->stream, asked->threads);
     return call->handle == NULL ? -1 : 0;
 }
 
@@ -252,19 +261,19 @@ tsvdi_call_take(struct call *call)
 static int
 take_output(struct call *call, const tsvd_plan *plan)
 {
-    PyObject *const *args = call->args;
+    const struct options *asked = call->asked;
 
-    if (args[ARG_ON_DEVICE] == Py_True) {
-        return tsvdi_exchange_output(&call->arrays, call->handle, call->vectors, args[ARG_OUT],
-                                     args[ARG_KEEP] == Py_None ? NULL : args[ARG_KEEP]);
+    if (asked->on_device) {
+        return tsvdi_exchange_output(&call->arrays, call->handle, asked->compute_uv, asked->out,
+                                     asked->keep == Py_None ? NULL : asked->keep);
     }
-    if (args[ARG_OUT] == Py_None &&
-        tsvdi_arrays_check_memory(&call->arrays, plan, call->vectors) < 0) {
+    if (asked->out == Py_None &&
+        tsvdi_arrays_check_memory(&call->arrays, plan, asked->compute_uv) < 0) {
         return -1;
     }
     return tsvdi_arrays_input(&call->arrays) < 0
                ? -1
-               : tsvdi_arrays_output(&call->arrays, call->vectors, args[ARG_OUT]);
+               : tsvdi_arrays_output(&call->arrays, asked->compute_uv, asked->out);
 }
 
 /* ---- the results ---- */
@@ -305,15 +314,33 @@ info_dict(const struct call *call)
     /* clang-format on */
 }
 
+/* (L, s, R), of the type that is asked for: Python would need longer to make it of a tuple. */
+static PyObject *
+vectors_of(const struct call *call)
+{
+    PyTypeObject *type = (PyTypeObject *)call->asked->result;
+    PyObject *result;
+
+    if (!PyType_Check((PyObject *)type) || !PyType_HasFeature(type, Py_TPFLAGS_TUPLE_SUBCLASS)) {
+        PyErr_SetString(PyExc_TypeError, "result must be a subclass of tuple");
+        return NULL;
+    }
+    result = type->tp_alloc(type, OUT_COUNT);
+    for (int i = 0; i < OUT_COUNT && result != NULL; i++) {
+        PyTuple_SET_ITEM(result, i, Py_NewRef(call->arrays.out[i]));
+    }
+    return result;
+}
+
 static PyObject *
 result_of(const struct call *call)
 {
-    PyObject *const *out = call->arrays.out;
-    PyObject *result = call->vectors ? PyTuple_Pack(OUT_COUNT, out[OUT_L], out[OUT_S], out[OUT_R])
-                                     : Py_NewRef(out[OUT_S]);
+    PyObject *result =
+        call->asked->compute_uv ? vectors_of(call) : Py_NewRef(call->arrays.out[OUT_S]);
 
-    return !call->full_output || result == NULL ? result
-                                                : Py_BuildValue("NN", result, info_dict(call));
+    return !call->asked->full_output || result == NULL
+               ? result
+               : Py_BuildValue("NN", result, info_dict(call));
 }
 
 static tsvd_status
@@ -327,7 +354,7 @@ compute(void *subject, tsvd_error *error)
 PyObject *
 tsvdi_call_run(struct call *call)
 {
-    PyObject *progress = call->args[ARG_PROGRESS];
+    PyObject *progress = call->asked->progress;
     tsvd_plan plan;
     tsvd_error error;
     tsvd_status status;
@@ -335,8 +362,8 @@ tsvdi_call_run(struct call *call)
     if (tsvdi_call_plan(call, &plan) < 0 || take_output(call, &plan) < 0) {
         return NULL;
     }
-    status = tsvdi_work(call->module, call->handle, &call->options, progress,
-                        call->args[ARG_WAIT] == Py_True, compute, call, &error);
+    status = tsvdi_work(call->module, call->handle, &call->options, progress, call->asked->wait,
+                        compute, call, &error);
     if (status != TSVD_OK) {
         return tsvdi_raise(call->module, status, &error);
     }

@@ -6,38 +6,7 @@
 #define TSVDI_MODULE_CALL_H
 
 #include "python/arrays.h"
-
-/* The arguments of a call, in the order of `arguments` in svd() of python/tsvd/_api.py and of
-   python/tsvd/linalg.py; _core.pyi there has their types. */
-enum {
-    ARG_D,
-    ARG_E,
-    ARG_A = ARG_D,      /* dense matrices */
-    ARG_FULL = ARG_E,   /* of dense matrices: the full U and Vh */
-    ARG_REFINE = ARG_E, /* of inverses */
-    ARG_COMPUTE_UV,
-    ARG_OUT,
-    ARG_FULL_OUTPUT,
-    ARG_PROGRESS,
-    ARG_FIRST,
-    ARG_COUNT,
-    ARG_LOWER,
-    ARG_METHOD,
-    ARG_EPS,
-    ARG_MAX_SWEEPS,
-    ARG_CHECK_FINITE,
-    ARG_THREADS,
-    ARG_BLOCKS,
-    ARG_BLOCK_THREADS,
-    ARG_SPLIT,
-    ARG_FALLBACK,
-    ARG_ON_DEVICE,
-    ARG_STREAM,
-    ARG_KEEP,
-    ARG_WAIT,
-    ARG_DEVICE,
-    ARGS
-};
+#include "python/options.h"
 
 struct call;
 
@@ -52,21 +21,29 @@ struct call_kind {
 struct call {
     const struct call_kind *kind;
     PyObject *module;
-    PyObject *const *args; /* [ARGS] */
+    PyObject *const *input;      /* [kind->form->inputs] */
+    int device;                  /* where to compute; -1: the CPU */
+    const struct options *asked; /* all options */
+    tsvd_options options;        /* those of the core */
     struct arrays arrays;
-    tsvd_options options;
     tsvd_handle *handle;       /* NULL before it is taken */
     tsvd_reduction *reduction; /* what is decomposed; NULL: the input itself */
-    int vectors, full_output;
-    int refine;                /* of inverses */
     tsvd_info info;            /* filled by compute() */
     tsvd_inverse_info inverse; /* filled by compute() of inverses */
 };
 
-/* Begins a call: nothing is taken yet.  Returns -1, as all functions below, with an exception set
-   on failure; tsvdi_call_end() is due in any case. */
+/* The arrays of the input, which Python gives in a tuple; NULL with an exception set if it is
+   something else. */
+PyObject *const *tsvdi_call_input(const struct form *form, PyObject *arrays);
+
+/* Begins a call with the arguments of Python: the input, Options and the device.  Returns -1, as all
+   functions below, with an exception set on failure; tsvdi_call_end() is due in any case. */
 int tsvdi_call_begin(struct call *call, PyObject *module, const struct call_kind *kind,
                      PyObject *const *args, Py_ssize_t nargs);
+
+/* The same where the input is in bidiagonal form already. */
+int tsvdi_call_begin_reduced(struct call *call, PyObject *module, const struct call_kind *kind,
+                             PyObject *options);
 
 /* Takes the input, and a handle of the device. */
 int tsvdi_call_take(struct call *call);
@@ -81,12 +58,12 @@ PyObject *tsvdi_call_run(struct call *call);
 void tsvdi_call_end(struct call *call);
 
 /* Takes a handle of a device and sets its stream and its threads; NULL on failure. */
-tsvd_handle *tsvdi_call_handle(PyObject *module, int device, PyObject *stream, int threads);
+tsvd_handle *tsvdi_call_handle(PyObject *module, int device, void *stream, int threads);
 
 /* Takes a handle of a device as above, and arrays there.  The handle must come first, since the
    arrays are ordered before its stream; but errors of the arguments are raised before its own. */
 int tsvdi_call_take_on_device(struct arrays *arrays, PyObject *const *input, int device,
-                              PyObject *stream, int threads, tsvd_handle **handle);
+                              void *stream, int threads, tsvd_handle **handle);
 
 /* Makes the plan of the call.  A handle gets SciPy's BLAS before the first call that uses one.  If
    that cannot be imported, calls that do not need a BLAS go on without. */

@@ -120,22 +120,23 @@ kept_bytes(const struct arrays *arrays)
 
 /* Takes the matrices, and a handle of the device. */
 static int
-take_matrices(struct call *call, PyObject *a, int device, PyObject *stream, int threads,
-              bool on_device)
+take_matrices(struct call *call)
 {
     struct arrays *arrays = &call->arrays;
+    const struct options *asked = call->asked;
     tsvd_plan plan;
     uint64_t kept;
 
-    if (on_device) {
-        return tsvdi_call_take_on_device(arrays, &a, device, stream, threads, &call->handle) < 0
+    if (asked->on_device) {
+        return tsvdi_call_take_on_device(arrays, call->input, call->device, asked->stream,
+                                         asked->threads, &call->handle) < 0
                    ? -1
                    : tsvdi_call_plan(call, &plan);
     }
-    if (tsvdi_arrays_take(arrays, &a) < 0) {
+    if (tsvdi_arrays_take(arrays, call->input) < 0) {
         return -1;
     }
-    call->handle = tsvdi_call_handle(call->module, device, stream, threads);
+    call->handle = tsvdi_call_handle(call->module, call->device, asked->stream, asked->threads);
     if (call->handle == NULL || tsvdi_call_plan(call, &plan) < 0) {
         return -1;
     }
@@ -143,6 +144,13 @@ take_matrices(struct call *call, PyObject *a, int device, PyObject *stream, int 
     plan.result_bytes = 0; /* there are no results yet */
     plan.host_bytes = plan.host_bytes > kept ? plan.host_bytes : kept;
     return tsvdi_arrays_check_memory(arrays, &plan, false) < 0 ? -1 : tsvdi_arrays_input(arrays);
+}
+
+/* The plan of a reduction alone, without vectors. */
+static tsvd_status
+plan_reduction(const struct call *call, tsvd_plan *plan, tsvd_error *error)
+{
+    return tsvd_dense_plan(call->handle, &call->arrays.core_in[0], &call->options, 0, plan, error);
 }
 
 /* A new object with the handle of a call, and nothing reduced yet. */
@@ -171,40 +179,36 @@ new_reduction(struct call *call, PyObject *keep)
 
 PyDoc_STRVAR(
     reduce_doc,
-    "reduce(a, check_finite, progress, threads, on_device, stream, keep, device, /)\n--\n\n"
-    "A Reduction of a, with arguments as of dense_svd().");
+    "reduce((a,), options, device, /)\n--\n\n"
+    "A Reduction of a.\n\n"
+    "Of the options check_finite, progress, threads, on_device, stream and keep are read.");
 
 static PyObject *
-reduce(PyObject *module, PyObject *args)
+reduce(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
-    static const struct call_kind kind = {"reduce", &tsvdi_dense_form, tsvdi_dense_call_plan, NULL};
-    struct call call = {.kind = &kind, .module = module, .options = tsvd_options_default()};
+    static const struct call_kind kind = {"reduce", &tsvdi_dense_form, plan_reduction, NULL};
+    struct call call;
     struct reducing reducing = {.a = &call.arrays.core_in[0]};
-    PyObject *a, *progress, *stream, *keep;
     reduction *self = NULL;
     tsvd_error error;
     tsvd_status status;
-    int threads, on_device, device;
 
-    if (!PyArg_ParseTuple(args, "OpOipOOi:reduce", &a, &call.options.check_finite, &progress,
-                          &threads, &on_device, &stream, &keep, &device)) {
-        return NULL;
-    }
-    tsvdi_arrays_init(&call.arrays, module, &tsvdi_dense_form);
-    if (take_matrices(&call, a, device, stream, threads, on_device) == 0) {
-        self = new_reduction(&call, keep);
+    if (tsvdi_call_begin(&call, module, &kind, args, nargs) == 0) {
+        call.options = tsvd_options_default();
+        call.options.check_finite = call.asked->check_finite;
+        self = take_matrices(&call) < 0 ? NULL : new_reduction(&call, call.asked->keep);
     }
     if (self != NULL) {
         reducing.options = call.options;
         reducing.reduction = self;
         /* wait: a CUDA device may read an array of the host until its stream has passed the copy */
-        status = tsvdi_work(module, self->handle, &reducing.options, progress,
-                            !on_device && device != TSVD_DEVICE_CPU, compute_reduction, &reducing,
-                            &error);
+        status = tsvdi_work(module, self->handle, &reducing.options, call.asked->progress,
+                            !call.asked->on_device && call.device != TSVD_DEVICE_CPU,
+                            compute_reduction, &reducing, &error);
         if (status != TSVD_OK) {
             tsvdi_raise(module, status, &error);
         }
-        if (status != TSVD_OK || tsvdi_report(progress, 1.0) < 0) {
+        if (status != TSVD_OK || tsvdi_report(call.asked->progress, 1.0) < 0) {
             Py_CLEAR(self);
         }
     }
@@ -245,10 +249,9 @@ set_shape(struct arrays *arrays, PyObject *shape, const char *dtype, bool on_dev
 static PyObject *
 restore(PyObject *module, PyObject *args)
 {
-    static const struct call_kind kind = {"restore", &tsvdi_dense_form, tsvdi_dense_call_plan,
-                                          NULL};
+    static const struct call_kind kind = {"restore", &tsvdi_dense_form, plan_reduction, NULL};
     struct call call = {.kind = &kind, .module = module, .options = tsvd_options_default()};
-    PyObject *shape, *no_stream = PyLong_FromLong(0);
+    PyObject *shape;
     const char *dtype;
     Py_buffer state = {.buf = NULL};
     reduction *self = NULL;
@@ -258,14 +261,14 @@ restore(PyObject *module, PyObject *args)
     int on_device, device;
 
     tsvdi_arrays_init(&call.arrays, module, &tsvdi_dense_form);
-    if (no_stream == NULL || !PyArg_ParseTuple(args, "O!sy*pi:restore", &PyTuple_Type, &shape,
-                                               &dtype, &state, &on_device, &device)) {
+    if (!PyArg_ParseTuple(args, "O!sy*pi:restore", &PyTuple_Type, &shape, &dtype, &state,
+                          &on_device, &device)) {
         goto out;
     }
     if (set_shape(&call.arrays, shape, dtype, on_device) < 0) {
         goto out;
     }
-    call.handle = tsvdi_call_handle(module, device, no_stream, 0);
+    call.handle = tsvdi_call_handle(module, device, NULL, 0);
     if (call.handle == NULL || tsvdi_call_plan(&call, &plan) < 0) {
         goto out;
     }
@@ -283,7 +286,6 @@ restore(PyObject *module, PyObject *args)
     }
 out:
     PyBuffer_Release(&state);
-    Py_XDECREF(no_stream);
     tsvdi_call_end(&call);
     return (PyObject *)self;
 }
@@ -526,37 +528,32 @@ static tsvd_status
 compute_svd(struct call *call, tsvd_error *error)
 {
     const struct arrays *arrays = &call->arrays;
-    const tsvd_array *U = call->vectors ? &arrays->core_out[OUT_L] : NULL;
-    const tsvd_array *Vh = call->vectors ? &arrays->core_out[OUT_R] : NULL;
+    const tsvd_array *U = call->asked->compute_uv ? &arrays->core_out[OUT_L] : NULL;
+    const tsvd_array *Vh = call->asked->compute_uv ? &arrays->core_out[OUT_R] : NULL;
 
     return tsvd_reduction_svd(call->reduction, &call->options, U, &arrays->core_out[OUT_S], Vh,
                               &call->info, error);
 }
 
-PyDoc_STRVAR(reduction_svd_doc, "svd(a, full, ..., device, /)\n--\n\n"
-                                "As dense_svd(); a, stream and device are not read.");
+PyDoc_STRVAR(reduction_svd_doc, "svd(options, /)\n--\n\n"
+                                "As dense_svd(); stream is not read.");
 
 static PyObject *
-reduction_svd(PyObject *object, PyObject *const *args, Py_ssize_t nargs)
+reduction_svd(PyObject *object, PyObject *options)
 {
     static const struct call_kind kind = {"svd", &tsvdi_dense_form, tsvdi_dense_call_plan,
                                           compute_svd};
     reduction *self = (reduction *)object;
     struct call call;
     PyObject *result = NULL;
-    int threads;
 
-    if (tsvdi_call_begin(&call, module_of(self), &kind, args, nargs) < 0) {
-        return NULL;
-    }
-    threads = (int)PyLong_AsLong(args[ARG_THREADS]);
-    if (PyErr_Occurred() || enter(self) < 0) {
+    if (tsvdi_call_begin_reduced(&call, module_of(self), &kind, options) < 0 || enter(self) < 0) {
         return NULL;
     }
     call.arrays = self->arrays;
     call.handle = self->handle;
     call.reduction = self->core;
-    (void)tsvd_set_threads(call.handle, threads, NULL);
+    (void)tsvd_set_threads(call.handle, call.asked->threads, NULL);
     if (tsvdi_dense_call_range(&call) == 0) {
         result = tsvdi_call_run(&call);
     }
@@ -602,7 +599,7 @@ static PyMethodDef reduction_methods[] = {
     {"select", reduction_select, METH_VARARGS, reduction_select_doc},
     {"save", save, METH_O, save_doc},
     {"apply", apply, METH_VARARGS, apply_doc},
-    {"svd", (PyCFunction)(void (*)(void))reduction_svd, METH_FASTCALL, reduction_svd_doc},
+    {"svd", reduction_svd, METH_O, reduction_svd_doc},
     {NULL, NULL, 0, NULL},
 };
 
@@ -627,7 +624,7 @@ tsvdi_reduction_type(PyObject *module)
 }
 
 PyMethodDef tsvdi_reduction_methods[] = {
-    {"reduce", reduce, METH_VARARGS, reduce_doc},
+    {"reduce", (PyCFunction)(void (*)(void))reduce, METH_FASTCALL, reduce_doc},
     {"restore", restore, METH_VARARGS, restore_doc},
     {NULL, NULL, 0, NULL},
 };

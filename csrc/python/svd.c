@@ -7,17 +7,10 @@
 /* ---- svd ---- */
 
 PyDoc_STRVAR(svd_doc,
-             "svd(d, e, compute_uv, out, full_output, progress, first, count, lower, method, eps,\n"
-             "    max_sweeps, check_finite, threads, blocks, block_threads, split, fallback,\n"
-             "    on_device, stream, keep, wait, device, /)\n"
-             "--\n\n"
+             "svd((d, e), options, device, /)\n--\n\n"
              "(L, s, R), or s without vectors; with full_output a pair of that and a dict.\n\n"
-             "d, e and out may be anything; the options must be checked already:\n"
-             "method a value of METHODS, eps < 0 and 0 elsewhere for the defaults; of the values\n"
-             "those of index first to first + count - 1, all with first = 0 and count = -1.\n\n"
-             "on_device: d, e and out are arrays of the device, and the results are given as\n"
-             "DeviceArrays. stream: the cudaStream_t to work on; 0: the handle's own. keep: what\n"
-             "the results keep alive, or None. wait: whether to wait until the results are there.");
+             "d and e may be anything; the options must be checked already.  device: the CUDA\n"
+             "device that computes; -1: the CPU.");
 
 static tsvd_status
 plan(const struct call *call, tsvd_plan *plan, tsvd_error *error)
@@ -25,15 +18,15 @@ plan(const struct call *call, tsvd_plan *plan, tsvd_error *error)
     const struct arrays *arrays = &call->arrays;
 
     return tsvd_make_plan(call->handle, &arrays->core_in[0], &arrays->core_in[1], &call->options,
-                          call->vectors, plan, error);
+                          call->asked->compute_uv, plan, error);
 }
 
 static tsvd_status
 compute(struct call *call, tsvd_error *error)
 {
     const struct arrays *arrays = &call->arrays;
-    const tsvd_array *L = call->vectors ? &arrays->core_out[OUT_L] : NULL;
-    const tsvd_array *R = call->vectors ? &arrays->core_out[OUT_R] : NULL;
+    const tsvd_array *L = call->asked->compute_uv ? &arrays->core_out[OUT_L] : NULL;
+    const tsvd_array *R = call->asked->compute_uv ? &arrays->core_out[OUT_R] : NULL;
 
     return tsvd_svd(call->handle, &arrays->core_in[0], &arrays->core_in[1], &call->options, L,
                     &arrays->core_out[OUT_S], R, &call->info, error);
@@ -55,32 +48,41 @@ svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 
 /* ---- select ---- */
 
-PyDoc_STRVAR(select_doc,
-             "select(d, e, check_finite, low, high, device, stream, /)\n--\n\n"
-             "The values of one matrix in (low, high], low < high, as first and count of svd().\n\n"
-             "device: the CUDA device where d and e lie, with stream as for svd(); -1: the host.");
+PyDoc_STRVAR(
+    select_doc,
+    "select((d, e), options, low, high, device, /)\n--\n\n"
+    "The values of one matrix in (low, high], low < high, as first and count of Options.\n\n"
+    "Of the options check_finite and stream are read.  device: the CUDA device where d\n"
+    "and e lie; -1: the host.");
 
 static PyObject *
 select_values(PyObject *module, PyObject *args)
 {
     struct arrays arrays;
+    const struct options *asked;
     tsvd_options options = tsvd_options_default();
     tsvd_handle *handle = NULL;
-    PyObject *input[2], *stream, *result = NULL;
+    PyObject *in, *given, *result = NULL;
+    PyObject *const *input;
     tsvd_error error;
     tsvd_status status;
     int64_t first, count;
     double low, high;
     int device;
 
-    if (!PyArg_ParseTuple(args, "OOpddiO:select", &input[0], &input[1], &options.check_finite, &low,
-                          &high, &device, &stream)) {
+    if (!PyArg_ParseTuple(args, "OOddi:select", &in, &given, &low, &high, &device)) {
         return NULL;
     }
+    input = tsvdi_call_input(&tsvdi_bidiagonal_form, in);
+    asked = input == NULL ? NULL : tsvdi_options_of(module, given);
+    if (asked == NULL) {
+        return NULL;
+    }
+    options.check_finite = asked->check_finite;
     tsvdi_arrays_init(&arrays, module, &tsvdi_bidiagonal_form);
     if ((device == TSVD_DEVICE_CPU
              ? tsvdi_arrays_take(&arrays, input)
-             : tsvdi_call_take_on_device(&arrays, input, device, stream, 0, &handle)) < 0) {
+             : tsvdi_call_take_on_device(&arrays, input, device, asked->stream, 0, &handle)) < 0) {
         goto out;
     }
     if (arrays.batch_ndim > 0) {

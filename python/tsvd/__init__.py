@@ -28,3 +28,8 @@ __all__ = [
     "svdvals",
     "trim",
 ]
+
+
+def __dir__() -> list[str]:
+    # with tsvd.torch and tsvd.jax, where they are imported
+    return [name for name in globals() if name.startswith("__") or not name.startswith("_")]

@@ -1,4 +1,4 @@
-"""svd and svdvals. The options are checked here, the arrays in _core."""
+"""svd and svdvals of bidiagonal matrices."""
 
 from __future__ import annotations
 
@@ -7,21 +7,10 @@ import itertools
 import math
 from typing import TYPE_CHECKING, overload
 
-from . import _arrays, _core, _libraries
-from ._devices import cuda_index, default_device, is_single, number_of, opens, shape_of
-from ._options import (
-    DEFAULT_KNOBS,
-    INT64_MAX,
-    NO_EPS,
-    check_progress,
-    eps_number,
-    knobs,
-    method_number,
-    selected,
-    sweeps_number,
-)
-from ._selection import keep_within
-from ._types import SVDInfo, SVDResult
+from . import _arrays, _call, _core
+from ._devices import default_device, is_single, opens, shape_of
+from ._options import INT64_MAX, checked
+from ._types import SVDResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,6 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike
     from typing_extensions import Unpack
+
+    from ._types import SVDInfo
 
     class _Exporter(Protocol):
         """An array of another library; one with a CUDA array interface alone is Any."""
@@ -51,12 +42,6 @@ if TYPE_CHECKING:
         check_finite: bool
         progress: Callable[[float], Any] | None
         tuning: Mapping[str, int] | None
-
-
-_PLAIN = _arrays.PLAIN
-
-# SVDResult._make without its checks, which take noticeable time in a call at n = 8.
-_make_result = functools.partial(tuple.__new__, SVDResult)
 
 
 @overload
@@ -321,79 +306,19 @@ def svd(
     >>> tsvd.svd(np.ones(5), np.ones(4), select="i", select_range=(0, 1)).R.shape
     (2, 5)
     """
-    number = method_number(method, compute_uv)
-    # The checks of what is left out would take noticeable time at n = 8.
-    eps = NO_EPS if eps is None else eps_number(eps)
-    max_sweeps = 0 if max_sweeps is None else sweeps_number(max_sweeps)
-    settings = DEFAULT_KNOBS if tuning is None else knobs(tuning)
-    if progress is not None:
-        check_progress(progress)
-    if out is not None and not compute_uv:
-        raise ValueError("out takes L, s and R: it cannot be used with compute_uv=False")
-    arrays, on_device, stream_number, keep, wait = None, False, 0, None, False
-    plain = type(d) in _PLAIN and type(e) in _PLAIN and stream is None
-    if not plain or not (out is None or (type(out) is tuple and _PLAIN.issuperset(map(type, out)))):
-        arrays = _arrays.arrange(
-            _arrays.BIDIAGONAL, (d, e), out, None if device is None else number_of(device), stream
-        )
-        (d, e), out, cuda, stream_number, keep, wait, _, _ = arrays
-        on_device = cuda >= 0
-    if select == "a" and select_range is None:
-        first, count = 0, -1
-    else:
-        first, count = selected(select, select_range)
-        if select == "v":
-            interval = first, count
-            place = cuda if on_device else -1
-            first, count = _core.select(d, e, check_finite, first, count, place, stream_number)
-    if on_device:
-        pass  # where the arrays lie
-    elif device is not None:
-        cuda = cuda_index(device)
-    else:
-        cuda = _default_device(d, e, number, bool(compute_uv))
-
-    if cuda >= 0:
-        _libraries.tell_directories()
-    arguments = (
-        d,
-        e,
+    options = checked(
+        SVDResult,
+        method,
         compute_uv,
-        out,
         full_output,
-        progress,
-        first,
-        count,
-        lower,
-        number,
         eps,
         max_sweeps,
         check_finite,
-        *settings,
-        on_device,
-        stream_number,
-        keep,
-        wait,
+        progress,
+        tuning,
+        lower=lower,
     )
-    try:
-        result = _core.svd(*arguments, cuda)
-    except MemoryError as error:
-        if device is not None or on_device or getattr(error, "device", None) is None:
-            raise  # no CUDA device is the reason, or none else can be used
-        cuda = -1
-        result = _core.svd(*arguments, cuda)
-    info = None
-    if full_output:
-        result, info = result
-    if select == "v" and not on_device:
-        keep_within(result[1] if compute_uv else result, *interval)
-    if arrays is not None:
-        result = _arrays.results(arrays, result)
-    if compute_uv:
-        result = _make_result(result)
-    if full_output:
-        return result, SVDInfo(device="cpu" if cuda < 0 else f"cuda:{cuda}", **info)
-    return result
+    return _call.svd(_KIND, _core.svd, (d, e), options, select, select_range, device, stream, out)
 
 
 def svdvals(
@@ -469,9 +394,11 @@ def svdvals(
     )
 
 
-def _default_device(d, e, method, vectors):
+def _default_device(inputs, method, vectors):
     """The CUDA device of a call that asks for none; -1 is the CPU."""
-    shape, other = shape_of(d), shape_of(e)
+    if not _core.cuda_may_pay(inputs, method, vectors):
+        return -1
+    shape, other = map(shape_of, inputs)
     n, matrices = shape[-1], 1
     if len(shape) > 1 or len(other) > 1:
         matrices = min(_matrices(shape[:-1], other[:-1]), INT64_MAX)
@@ -479,9 +406,18 @@ def _default_device(d, e, method, vectors):
         return -1
     return default_device(
         functools.partial(_pays, method, n, matrices, vectors),
-        functools.partial(is_single, d, e),
+        functools.partial(is_single, *inputs),
         functools.partial(opens, multiplies=vectors),
     )
+
+
+def _within(compute, inputs, options, interval, place):
+    """The interval is counted before the device is chosen, where the arrays lie."""
+    first, count = _core.select(inputs, options, *interval, place.device)
+    return compute, options.replace(first=first, count=count)
+
+
+_KIND = _call.Kind(_arrays.BIDIAGONAL, _default_device, _within)
 
 
 def _pays(method, n, matrices, vectors, rates, single):

@@ -64,11 +64,10 @@ INVERSE = Form(
 )
 
 
-class Arrays(NamedTuple):
-    """The arrays of a call as _core takes them."""
+class Place(NamedTuple):
+    """Where the arrays of a call lie, and who takes its results."""
 
-    inputs: tuple
-    out: Any
+    out: Any  # as _core takes it
     device: int  # the CUDA device where all of them lie; -1: the host
     stream: int  # to work on; 0: the handle's own
     keep: Any  # what keeps the stream alive, or None
@@ -77,9 +76,13 @@ class Arrays(NamedTuple):
     wrap: Callable[[Any], Any] | None  # makes an array of the caller's library of a result
 
 
-def arrange(form, inputs, out, device, stream, lasts=False) -> Arrays:
-    """The arrays of a call. device is a number, -1 for the CPU; None: the caller asks for none.
+HOST = Place(None, _HOST, 0, None, False, None, None)  # of arrays of NumPy
 
+
+def arrange(form, inputs, out, device, stream, lasts=False) -> tuple[tuple, Place]:
+    """The input as _core takes it, and the place of the arrays.
+
+    device is a number, -1 for the CPU; None: the caller asks for none.
     lasts: results may come later than the call, when the streams are other ones.
     """
     named = dict(zip(form.inputs, inputs, strict=True))
@@ -109,22 +112,22 @@ def arrange(form, inputs, out, device, stream, lasts=False) -> Arrays:
     wait = stream is None and any(
         number == 0 or _current_stream(x, place)[0] != number for _, x in given
     )
-    return Arrays(inputs, out, place, number, keep, wait, out, wrap)
+    return inputs, Place(out, place, number, keep, wait, out, wrap)
 
 
 def _out_names(form):
     return [f"out: {name}" for name in form.results]
 
 
-def results(arrays: Arrays, result):
+def results(place: Place, result):
     """Results of _core as arrays of the caller's library."""
-    if arrays.given is not None:
-        return arrays.given
-    if arrays.wrap is None:
+    if place.given is not None:
+        return place.given
+    if place.wrap is None:
         return result
     if isinstance(result, tuple):
-        return tuple(_wrapped(arrays.wrap, x) for x in result)
-    return _wrapped(arrays.wrap, result)
+        return tuple(_wrapped(place.wrap, x) for x in result)
+    return _wrapped(place.wrap, result)
 
 
 def _wrapped(wrap, x):
@@ -190,7 +193,7 @@ def _on_host(form, inputs, out, device, stream):
     if isinstance(out, tuple) and len(out) == len(form.results):
         out = tuple(_writable(name, x) for name, x in zip(_out_names(form), out, strict=True))
     inputs = tuple(map(as_numpy, form.inputs, inputs))
-    return Arrays(inputs, out, _HOST, number, keep, False, given, wrap)
+    return inputs, Place(out, _HOST, number, keep, False, given, wrap)
 
 
 # ---- one array ----

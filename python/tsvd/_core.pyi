@@ -1,8 +1,8 @@
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from numpy.typing import ArrayLike
-from typing_extensions import Buffer
+from typing_extensions import Buffer, Unpack
 
 __version__: str
 METHODS: dict[str, int]
@@ -10,96 +10,43 @@ CUDA_ORDER: int
 CUDA_VALUES_ORDER: int
 CUDA_BATCH_VALUES: int
 
-def svd(
-    d: ArrayLike,
-    e: ArrayLike,
-    compute_uv: bool,
-    out: tuple | None,
-    full_output: bool,
-    progress: Callable[[float], Any] | None,
-    first: int,
-    count: int,
-    lower: bool,
-    method: int,
-    eps: float,
-    max_sweeps: int,
-    check_finite: bool,
-    threads: int,
-    blocks: int,
-    block_threads: int,
-    split: int,
-    fallback: int,
-    on_device: bool,
-    stream: int,
-    keep: object,
-    wait: bool,
-    device: int,
-    /,
-) -> Any: ...
-def dense_svd(
-    a: ArrayLike,
-    full: bool,
-    compute_uv: bool,
-    out: tuple | None,
-    full_output: bool,
-    progress: Callable[[float], Any] | None,
-    first: int,
-    count: int,
-    lower: bool,
-    method: int,
-    eps: float,
-    max_sweeps: int,
-    check_finite: bool,
-    threads: int,
-    blocks: int,
-    block_threads: int,
-    split: int,
-    fallback: int,
-    on_device: bool,
-    stream: int,
-    keep: object,
-    wait: bool,
-    device: int,
-    /,
-) -> Any: ...
-def inv(
-    a: ArrayLike,
-    refine: bool,
-    compute_uv: bool,
-    out: tuple | None,
-    full_output: bool,
-    progress: Callable[[float], Any] | None,
-    first: int,
-    count: int,
-    lower: bool,
-    method: int,
-    eps: float,
-    max_sweeps: int,
-    check_finite: bool,
-    threads: int,
-    blocks: int,
-    block_threads: int,
-    split: int,
-    fallback: int,
-    on_device: bool,
-    stream: int,
-    keep: object,
-    wait: bool,
-    device: int,
-    /,
-) -> tuple[Any, float, int]: ...
+class _Fields(TypedDict, total=False):
+    """What options() and replace() take; the table in csrc/python/options.c says what each is."""
+
+    compute_uv: bool
+    full_output: bool
+    full: bool
+    result: type
+    lower: bool
+    refine: bool
+    method: int
+    eps: float | None
+    max_sweeps: int | None
+    check_finite: bool
+    progress: Callable[[float], Any] | None
+    threads: int
+    blocks: int
+    block_threads: int
+    split: int
+    fallback: int
+    out: tuple | None
+    on_device: bool
+    stream: int
+    keep: object
+    wait: bool
+    first: int
+    count: int
+
+class Options:
+    def __getattr__(self, field: str, /) -> Any: ...
+    def replace(self, **fields: Unpack[_Fields]) -> Options: ...
+
+def options(**fields: Unpack[_Fields]) -> Options: ...
+def svd(inputs: tuple[ArrayLike, ArrayLike], options: Options, device: int, /) -> Any: ...
+def dense_svd(inputs: tuple[ArrayLike], options: Options, device: int, /) -> Any: ...
+def inv(inputs: tuple[ArrayLike], options: Options, device: int, /) -> tuple[Any, float, int]: ...
 def dense_offered(device: int, /) -> bool: ...
-def reduce(
-    a: ArrayLike,
-    check_finite: bool,
-    progress: Callable[[float], Any] | None,
-    threads: int,
-    on_device: bool,
-    stream: int,
-    keep: object,
-    device: int,
-    /,
-) -> Reduction: ...
+def reduce(inputs: tuple[ArrayLike], options: Options, device: int, /) -> Reduction: ...
 def restore(
     shape: tuple[int, ...], dtype: str, state: Buffer, on_device: bool, device: int, /
 ) -> Reduction: ...
@@ -117,16 +64,14 @@ class Reduction:
     def entries(self, on_device: bool, /) -> tuple[Any, Any]: ...
     def select(self, low: float, high: float, /) -> tuple[int, int]: ...
     def apply(self, x: Any, right: bool, transposed: bool, on_device: bool, /) -> None: ...
-    def svd(self, a: None, full: bool, /, *arguments: Any) -> Any: ...
+    def svd(self, options: Options, /) -> Any: ...
 
 def select(
-    d: ArrayLike,
-    e: ArrayLike,
-    check_finite: bool,
+    inputs: tuple[ArrayLike, ArrayLike],
+    options: Options,
     low: float,
     high: float,
     device: int,
-    stream: int,
     /,
 ) -> tuple[int, int]: ...
 def borrow(capsule: object, name: str, /) -> Any: ...
@@ -155,6 +100,7 @@ def cuda_device_count() -> tuple[int, str]: ...
 def cuda_device_unusable(index: int, /) -> str: ...
 def cuda_device(index: int, /) -> dict[str, Any]: ...
 def cuda_device_of(address: int, /) -> int: ...
+def cuda_may_pay(inputs: tuple[ArrayLike, ArrayLike], method: int, vectors: bool, /) -> bool: ...
 def cuda_pays(
     rates: tuple[int, int, int, int, int] | None,
     single: bool,

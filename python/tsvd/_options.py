@@ -10,17 +10,16 @@ from collections.abc import Mapping
 from . import _core
 from ._selection import indices
 
+_METHODS = _core.METHODS
 _INT_MAX = 2**31 - 1
-# For each setting of `tuning`: the least value, the largest, and the one that means the default.
+# For each setting of `tuning`: the least value and the largest.
 _KNOBS = {
-    "threads": (1, _INT_MAX, 0),
-    "blocks": (1, _INT_MAX, 0),
-    "block_threads": (1, _INT_MAX, 0),
-    "split": (0, 1, 1),
-    "fallback": (0, 1, 1),
+    "threads": (1, _INT_MAX),
+    "blocks": (1, _INT_MAX),
+    "block_threads": (1, _INT_MAX),
+    "split": (0, 1),
+    "fallback": (0, 1),
 }
-DEFAULT_KNOBS = [default for _, _, default in _KNOBS.values()]
-NO_EPS = -1.0  # the eps that _core takes for full accuracy
 INT64_MAX = 2**63 - 1
 _FLOAT_MAX = sys.float_info.max
 
@@ -28,9 +27,9 @@ _FLOAT_MAX = sys.float_info.max
 def method_number(method, vectors, dense=False):
     """The number of a method. dense: also of those that take dense matrices only."""
     try:
-        number = _core.METHODS[method if dense or method != "jacobi" else None]
+        number = _METHODS[method if dense or method != "jacobi" else None]
     except (KeyError, TypeError):
-        names = ", ".join(f'"{name}"' for name in _core.METHODS if dense or name != "jacobi")
+        names = ", ".join(f'"{name}"' for name in _METHODS if dense or name != "jacobi")
         raise ValueError(f"unknown method {method!r}; use one of {names}") from None
     if method == "bisect" and vectors:
         raise ValueError(
@@ -39,18 +38,53 @@ def method_number(method, vectors, dense=False):
     return number
 
 
+def checked(
+    result,
+    method,
+    compute_uv,
+    full_output,
+    eps,
+    max_sweeps,
+    check_finite,
+    progress,
+    tuning,
+    *,
+    lower=False,
+    full=False,
+    dense=False,
+):
+    """The options of svd as _core takes them. result: a type. dense: also the methods for it."""
+    number = method_number(method, compute_uv, dense)
+    # The checks of what is left out would take noticeable time at n = 8.
+    if eps is not None:
+        eps = eps_number(eps)
+    if max_sweeps is not None:
+        max_sweeps = _integer("max_sweeps", max_sweeps, 1, INT64_MAX)
+    knobs = None if tuning is None else _knobs(tuning)
+    if progress is not None:
+        check_progress(progress)
+    options = _core.options(
+        compute_uv=compute_uv,
+        full_output=full_output,
+        full=full,
+        result=result,
+        lower=lower,
+        method=number,
+        eps=eps,
+        max_sweeps=max_sweeps,
+        check_finite=check_finite,
+        progress=progress,
+    )
+    return options.replace(**knobs) if knobs else options
+
+
 def eps_number(eps):
-    """eps as _core takes it."""
+    """eps as the core takes it; negative: full accuracy."""
     if eps is None:
-        return NO_EPS
+        return -1.0
     if not 0 <= real("eps", eps) <= _FLOAT_MAX:
         raise ValueError(f"eps must be None or a finite number >= 0, not {eps!r}")
     return eps
-
-
-def sweeps_number(max_sweeps):
-    """max_sweeps as _core takes it."""
-    return 0 if max_sweeps is None else _integer("max_sweeps", max_sweeps, 1, INT64_MAX)
 
 
 def _integer(name, value, least, largest):
@@ -63,19 +97,18 @@ def _integer(name, value, least, largest):
     return number
 
 
-def knobs(tuning):
-    """The settings of `tuning` in the order in which _core takes them."""
-    if tuning is None:
-        return DEFAULT_KNOBS
+def _knobs(tuning):
+    """The settings of `tuning` as a dict."""
     if not isinstance(tuning, Mapping):
         raise TypeError(f"tuning must be a mapping, not {type(tuning).__name__}")
     for name in tuning:
         if name not in _KNOBS:
             raise ValueError(f"unknown tuning knob {name!r}; use {', '.join(_KNOBS)}")
-    return [
-        _integer(f"tuning[{name!r}]", tuning[name], least, largest) if name in tuning else default
-        for name, (least, largest, default) in _KNOBS.items()
-    ]
+    return {
+        name: _integer(f"tuning[{name!r}]", tuning[name], least, largest)
+        for name, (least, largest) in _KNOBS.items()
+        if name in tuning
+    }
 
 
 def check_progress(progress):

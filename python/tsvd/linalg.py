@@ -17,19 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from . import _arrays, _core, _libraries
-from ._devices import cuda_index, default_device, is_single, number_of, opens_dense, shape_of
-from ._options import (
-    INT64_MAX,
-    check_progress,
-    eps_number,
-    knobs,
-    method_number,
-    selected,
-    sweeps_number,
-)
-from ._selection import keep_within
-from ._types import SVDInfo
+from . import _arrays, _call, _core, _libraries
+from ._devices import cuda_index, default_device, is_single, opens_dense, shape_of
+from ._options import INT64_MAX, check_progress, checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,6 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._api import _Exporter
+    from ._types import SVDInfo
 
     class _Options(TypedDict, total=False):
         """The options of svd that do not change the type of its result."""
@@ -58,6 +49,10 @@ if TYPE_CHECKING:
 
 
 __all__ = ["Bidiagonalization", "SVDResult", "bidiagonalize", "inv", "svd", "svdvals"]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]
 
 
 class SVDResult(NamedTuple):
@@ -81,11 +76,7 @@ class SVDResult(NamedTuple):
     Vh: np.ndarray
 
 
-_PLAIN = _arrays.PLAIN
 _EPS = {dtype: float(np.finfo(dtype).eps) for dtype in ("float32", "float64")}
-
-# SVDResult._make without its checks, which take noticeable time for small matrices.
-_make_result = functools.partial(tuple.__new__, SVDResult)
 
 
 @overload
@@ -330,43 +321,33 @@ def svd(
     >>> linalg.svd(a, select="i", select_range=(0, 0)).Vh.shape
     (1, 2)
     """
-    number = method_number(method, compute_uv, dense=True)
-    settings = _settings(number, eps, max_sweeps, check_finite, tuning)
-    check_progress(progress)
+    options = checked(
+        SVDResult,
+        method,
+        compute_uv,
+        full_output,
+        eps,
+        max_sweeps,
+        check_finite,
+        progress,
+        tuning,
+        full=full_matrices and select == "a",
+        dense=True,
+    )
     if method == "jacobi" and select == "v":
         raise ValueError(
             'select="v" counts the values of a bidiagonal matrix, and method="jacobi" has none; '
             'use select="i"'
         )
-    if out is not None and not compute_uv:
-        raise ValueError("out takes U, S and Vh: it cannot be used with compute_uv=False")
-    arrays = _arranged(a, out, device, stream)
-    if hermitian:
-        _check_square(shape_of(a))
-    first, count, interval = _wanted(select, select_range)
-    full = full_matrices and select == "a"
-    if interval:
-        _check_one_matrix(shape_of(a))
-
-    def compute(cuda):
-        place = (*_place(arrays), cuda)
-        if not interval:
-            wanted = (compute_uv, arrays.out, full_output, progress, first, count)
-            return _core.dense_svd(arrays.inputs[0], full, *wanted, *settings, *place)
-        halves = _halves(progress)
-        reduction = _reduce(arrays, check_finite, halves[0], settings, cuda)
-        inside = reduction.select(first, count)
-        wanted = (compute_uv, arrays.out, full_output, halves[1], *inside)
-        return reduction.svd(None, False, *wanted, *settings, *place)
-
-    result, cuda = _computed(compute, arrays, device, number, bool(compute_uv))
-    result, info = result if full_output else (result, None)
-    if interval and arrays.device < 0:
-        keep_within(result[1] if compute_uv else result, first, count)
-    result = _arrays.results(arrays, result)
-    if compute_uv:
-        result = _make_result(_as_subclass(a, result) if out is None else result)
-    return (result, _info(info, cuda)) if full_output else result
+    kind = _HERMITIAN if hermitian else _KIND
+    result = _call.svd(
+        kind, _core.dense_svd, (a,), options, select, select_range, device, stream, out
+    )
+    if not _is_subclass(a) or not compute_uv or out is not None:
+        return result
+    if full_output:
+        return _as_subclass(a, result[0]), result[1]
+    return _as_subclass(a, result)
 
 
 def svdvals(
@@ -489,16 +470,14 @@ def bidiagonalize(
     True
     """
     check_progress(progress)
-    arrays = _arranged(a, None, device, stream, lasts=True)
-    settings = _settings(_core.METHODS["auto"], None, None, check_finite, None)
-    reduction, cuda = _computed(
-        lambda cuda: _reduce(arrays, check_finite, progress, settings, cuda),
-        arrays,
-        device,
-        _core.METHODS["auto"],
-        True,
+    options = _core.options(check_finite=check_finite, progress=progress)
+    inputs, options, place = _call.arranged(
+        _arrays.DENSE, (a,), options, device, stream, None, lasts=True
     )
-    return Bidiagonalization(reduction, arrays._replace(inputs=()), cuda)
+    reduction, cuda = _call.computed(
+        _core.reduce, inputs, options, place, device, _default_device_of_vectors
+    )
+    return Bidiagonalization(reduction, place, cuda)
 
 
 class Bidiagonalization:
@@ -521,8 +500,8 @@ class Bidiagonalization:
         False: e is above the diagonal of B; True, if m < n: below it.
     """
 
-    def __init__(self, reduction: Any, arrays: Any, cuda: int) -> None:
-        self._reduction, self._arrays, self._cuda = reduction, arrays, cuda
+    def __init__(self, reduction: Any, place: Any, cuda: int) -> None:
+        self._reduction, self._place, self._cuda = reduction, place, cuda
         self.shape: tuple[int, ...] = reduction.shape
         self.dtype = np.dtype(reduction.dtype)
         self.lower: bool = self.shape[-2] < self.shape[-1]
@@ -530,7 +509,7 @@ class Bidiagonalization:
     def __reduce__(self) -> tuple:
         state = np.empty(self._reduction.state_bytes, np.uint8)
         self._reduction.save(state)
-        wrap, on_device = self._arrays.wrap, self._on_device
+        wrap, on_device = self._place.wrap, self._on_device
         return _restored, (self.shape, self.dtype.name, state, self._cuda, on_device, wrap)
 
     def __repr__(self) -> str:
@@ -538,11 +517,11 @@ class Bidiagonalization:
 
     @functools.cached_property
     def _entries(self):
-        return _arrays.results(self._arrays, self._reduction.entries(self._on_device))
+        return _arrays.results(self._place, self._reduction.entries(self._on_device))
 
     @property
     def _on_device(self):
-        return self._arrays.device >= 0
+        return self._place.device >= 0
 
     @property
     def d(self) -> np.ndarray:
@@ -662,30 +641,25 @@ class Bidiagonalization:
         LinAlgError, ValueError, MemoryError, RuntimeError
             As `svd`.
         """
-        number = method_number(method, compute_uv)
-        settings = _settings(number, eps, max_sweeps, True, tuning)
-        check_progress(progress)
-        low, high, interval = _wanted(select, select_range)
-        first, count = low, high
-        if interval:
-            _check_one_matrix(self.shape)
-            first, count = self._reduction.select(low, high)
-        wanted = (compute_uv, None, full_output, progress, first, count)
-        result = self._reduction.svd(
-            None,
-            full_matrices and select == "a",
-            *wanted,
-            *settings,
-            *_place(self._arrays),
-            self._cuda,
+        options = checked(
+            SVDResult,
+            method,
+            compute_uv,
+            full_output,
+            eps,
+            max_sweeps,
+            True,
+            progress,
+            tuning,
+            full=full_matrices and select == "a",
         )
-        result, info = result if full_output else (result, None)
-        if interval and self._arrays.device < 0:
-            keep_within(result[1] if compute_uv else result, low, high)
-        result = _arrays.results(self._arrays, result)
-        if compute_uv:
-            result = _make_result(result)
-        return (result, _info(info, self._cuda)) if full_output else result
+        options = _call.in_place(options, self._place)
+        options, interval = _call.wanted(options, select, select_range)
+        if interval is not None:
+            _check_one_matrix(self.shape)
+            options = _counted(self._reduction, options, interval)
+        result = self._reduction.svd(options)
+        return _call.finished(result, options, interval, self._place, self._cuda)
 
     def svdvals(
         self,
@@ -712,14 +686,14 @@ class Bidiagonalization:
         if self._on_device:
             return self._multiplied(_arrays.from_host(x, self.d), right, False)
         self._reduction.apply(x, right, False, False)
-        return x if self._arrays.wrap is None else self._arrays.wrap(x)
+        return x if self._place.wrap is None else self._place.wrap(x)
 
     def _applied(self, x, right, transposed):
         place = _arrays.place_of(_arrays.DENSE, "x", x)
-        if place != self._arrays.device:
+        if place != self._place.device:
             raise ValueError(
                 f"x lies on {_arrays.called(place)}, and A was on "
-                f"{_arrays.called(self._arrays.device)}"
+                f"{_arrays.called(self._place.device)}"
             )
         if self._on_device:
             return self._multiplied(x, right, transposed)
@@ -764,10 +738,8 @@ def _restored(shape, dtype, state, cuda, on_device, wrap):
         cuda_index(cuda)
         _libraries.tell_directories()
     reduction = _core.restore(shape, dtype, state, on_device, cuda)
-    place = cuda if on_device else -1
-    return Bidiagonalization(
-        reduction, _arrays.Arrays((), None, place, 0, None, False, None, wrap), cuda
-    )
+    place = _arrays.HOST._replace(device=cuda if on_device else -1, wrap=wrap)
+    return Bidiagonalization(reduction, place, cuda)
 
 
 def inv(
@@ -872,84 +844,27 @@ def inv(
     array([[ 0.5,  0. ],
            [-2. ,  1. ]])
     """
-    number = _core.METHODS["auto"]
-    settings = _settings(number, None, None, check_finite, None)
     check_progress(progress)
+    options = _core.options(refine=refine, check_finite=check_finite, progress=progress)
     outs = None if out is None else (out,)
-    arrays = _arranged(a, outs, device, stream, form=_arrays.INVERSE)
-
-    def compute(cuda):
-        wanted = (False, arrays.out, False, progress, 0, -1)
-        place = (*_place(arrays), cuda)
-        return _core.inv(arrays.inputs[0], refine, *wanted, *settings, *place)
-
+    inputs, options, place = _call.arranged(_arrays.INVERSE, (a,), options, device, stream, outs)
     where = "cpu" if device is None else device
-    (result, rcond, matrix), _ = _computed(compute, arrays, where, number, True)
-    result = _arrays.results(arrays, result)
+    (result, rcond, matrix), _ = _call.computed(
+        _core.inv, inputs, options, place, where, _default_device
+    )
+    result = _arrays.results(place, result)
     _warn_near_singular(shape_of(a), result if out is None else out, rcond, matrix)
-    return out if out is not None else _like(a, result)
+    if out is not None:
+        return out
+    return a.__array_wrap__(result) if _is_subclass(a) else result
 
 
 # ---- the parts of a call ----
 
 
-def _settings(number, eps, max_sweeps, check_finite, tuning):
-    """The arguments of _core from `lower` to `fallback`."""
-    return (
-        False,
-        number,
-        eps_number(eps),
-        sweeps_number(max_sweeps),
-        check_finite,
-        *knobs(tuning),
-    )
-
-
-def _arranged(a, out, device, stream, lasts=False, form=_arrays.DENSE):
-    """The arrays of a call."""
-    plain = type(a) in _PLAIN and stream is None
-    if plain and (out is None or (type(out) is tuple and _PLAIN.issuperset(map(type, out)))):
-        return _arrays.Arrays((a,), out, -1, 0, None, False, None, None)
-    number = None if device is None else number_of(device)
-    return _arrays.arrange(form, (a,), out, number, stream, lasts)
-
-
-def _place(arrays):
-    """The arguments of _core from `on_device` to `wait`."""
-    return arrays.device >= 0, arrays.stream, arrays.keep, arrays.wait
-
-
-def _wanted(select, select_range):
-    """The first value and how many, or the bounds of an interval, and whether it is these."""
-    if select == "a" and select_range is None:
-        return 0, -1, False
-    return *selected(select, select_range), select == "v"
-
-
-def _computed(compute, arrays, device, number, vectors):
-    """compute(device), and the device: a CUDA device, or -1 for the CPU.
-
-    If the caller named no device and that of its choice has too little memory, the CPU computes.
-    """
-    if arrays.device >= 0:
-        cuda = arrays.device
-    elif device is not None:
-        cuda = cuda_index(device)
-    else:
-        cuda = _default_device(arrays.inputs[0], number, vectors)
-    if cuda >= 0:
-        _libraries.tell_directories()
-    try:
-        return compute(cuda), cuda
-    except MemoryError as error:
-        if device is not None or arrays.device >= 0 or getattr(error, "device", None) is None:
-            raise  # no CUDA device is the reason, or none else can be used
-    return compute(-1), -1
-
-
-def _default_device(a, number, vectors):
+def _default_device(inputs, number, vectors):
     """The CUDA device of a call that asks for none; -1 is the CPU."""
-    shape = shape_of(a)
+    shape = shape_of(*inputs)
     if len(shape) < 2:
         return -1
     size = (*shape[-2:], min(math.prod(shape[:-2]), INT64_MAX))
@@ -957,17 +872,32 @@ def _default_device(a, number, vectors):
         return -1
     return default_device(
         lambda rates, single: _core.cuda_pays_dense(rates, single, number, *size, vectors),
-        lambda: is_single(a),
+        lambda: is_single(*inputs),
         opens_dense,
     )
 
 
-def _reduce(arrays, check_finite, progress, settings, cuda):
-    on_device, stream, keep, _ = _place(arrays)
-    threads = settings[5]
-    return _core.reduce(
-        arrays.inputs[0], check_finite, progress, threads, on_device, stream, keep, cuda
-    )
+def _default_device_of_vectors(inputs, method, vectors):
+    """A reduction goes where the vectors would, as it may be followed by them."""
+    return _default_device(inputs, method, True)
+
+
+def _within(compute, inputs, options, interval, place):
+    """The interval is counted in the bidiagonal matrix."""
+    _check_one_matrix(shape_of(*inputs))
+    return functools.partial(_reduced_within, interval), options
+
+
+def _reduced_within(interval, inputs, options, cuda):
+    first, second = _halves(options.progress)
+    reduction = _core.reduce(inputs, options.replace(progress=first), cuda)
+    return reduction.svd(_counted(reduction, options.replace(progress=second), interval))
+
+
+def _counted(reduction, options, interval):
+    """The options with the range of the values in the interval."""
+    first, count = reduction.select(*interval)
+    return options.replace(first=first, count=count)
 
 
 def _halves(progress):
@@ -977,7 +907,8 @@ def _halves(progress):
     return (lambda done: progress(done / 2)), (lambda done: progress(0.5 + done / 2))
 
 
-def _check_square(shape):
+def _check_square(inputs):
+    shape = shape_of(*inputs)
     if len(shape) >= 2 and shape[-2] != shape[-1]:
         raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
 
@@ -990,17 +921,18 @@ def _check_one_matrix(shape):
         )
 
 
+_KIND = _call.Kind(_arrays.DENSE, _default_device, _within)
+_HERMITIAN = _KIND._replace(check=_check_square)
+
+
+def _is_subclass(a):
+    """Whether a is of a subclass of ndarray, of which results are then, as from NumPy."""
+    return type(a) is not np.ndarray and isinstance(a, np.ndarray)
+
+
 def _as_subclass(a, result):
-    """U and Vh in the subclass of ndarray that a is of, as from NumPy."""
     U, S, Vh = result
-    return _like(a, U), S, _like(a, Vh)
-
-
-def _like(a, result):
-    """An array in the subclass of ndarray that a is of, as from NumPy."""
-    if type(a) is np.ndarray or not isinstance(a, np.ndarray):
-        return result
-    return a.__array_wrap__(result)
+    return SVDResult(a.__array_wrap__(U), S, a.__array_wrap__(Vh))
 
 
 def _warn_near_singular(shape, result, rcond, matrix):
@@ -1019,7 +951,3 @@ def _warn_near_singular(shape, result, rcond, matrix):
         LinAlgWarning,
         stacklevel=3,
     )
-
-
-def _info(info, cuda):
-    return SVDInfo(device="cpu" if cuda < 0 else f"cuda:{cuda}", **info)
