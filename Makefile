@@ -6,7 +6,7 @@ PYTHON ?= python3
 PRESET ?= asan
 # The kernels that ctest runs with, one after the other; none: the best that the processor runs.
 KERNELS ?=
-# More arguments for pytest or the benchmarks.
+# More arguments for pytest, the benchmarks or the verification.
 ARGS ?=
 
 BIN := .venv/bin
@@ -18,7 +18,7 @@ SOURCES := CMakeLists.txt pyproject.toml README.md csrc cuda cmake python/tsvd \
 C_SOURCES := $(shell find csrc cuda examples tests/c tests/library \
     -name "*.[ch]" -o -name "*.[ch]pp" -o -name "*.cu" -o -name "*.cuh")
 
-.PHONY: help demo test bench gpu lint format ctest coverage library dist clean
+.PHONY: help demo test bench verify gpu lint format ctest coverage library dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -31,6 +31,9 @@ test: .venv/tsvd .venv/test ## run the Python tests (ARGS="-m slow": the long on
 
 bench: .venv/tsvd .venv/test ## time tsvd and its peers, write result files (ARGS=tables: write the tables)
 	$(BIN)/python -m benchmarks $(ARGS)
+
+verify: .venv/tsvd .venv/test ## check random draws (ARGS="evolve 100000": search for the worst)
+	$(BIN)/python -m verification $(or $(ARGS),draws)
 
 gpu: .venv/gpu ## test and measure on the GPU of this machine (ARGS: the folder that it fills)
 	scripts/gpu.sh $(ARGS)

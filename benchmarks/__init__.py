@@ -1,4 +1,4 @@
-"""Times tsvd beside its peers; repeats the published tables of the pipeline of Givens rotations.
+"""Times tsvd beside its peers.
 
 Run from the checkout: ``python -m benchmarks --help``.
 """

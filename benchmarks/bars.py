@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks import results
+from testing import results
 
 
 def at_most(what, asked, measured, unit="s"):

@@ -11,10 +11,10 @@ from statistics import median
 import numpy as np
 
 import tsvd
-from benchmarks import bars, cuda, results
+from benchmarks import bars, cuda
 from benchmarks.timing import both_times, solve
-from tests import measures
-from tests.measures import BOUNDS
+from testing import measures, results
+from testing.measures import BOUNDS
 
 DEVICE = "cuda"
 DTYPES = ("float64", "float32")

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import tsvd
-from benchmarks import lapack
-from tests import families
+from testing import families, lapack
 
 CLASSES = ("uniform_1", "chi", "toeplitz")  # they deflate almost wholly, a little, hardly
 GRADED = ("geometric", "graded_down")  # condition numbers of 1/eps and 1e150

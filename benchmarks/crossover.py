@@ -7,10 +7,9 @@ import functools
 from statistics import median
 
 import tsvd
-from benchmarks import results
 from benchmarks.cases import CLASSES
 from benchmarks.timing import interleaved
-from tests import families
+from testing import families, results
 
 METHODS = ("qr", "dc")
 CPU_SIZES = (16, 24, 32, 40, 48, 64, 80, 100, 128, 160, 200, 256, 320, 400)

@@ -11,8 +11,9 @@ import time
 
 import numpy as np
 
-from benchmarks import bars, results
+from benchmarks import bars
 from benchmarks.sweep import CUBE_LIMIT, DTYPES, Timer, on, release
+from testing import results
 from tsvd import linalg
 
 CUBES = {

@@ -15,7 +15,7 @@ GEMM_FLOPS = 2e12  # one timing of products makes at least these
 
 
 def errors(d, e, L, s, R):
-    """The measures of tests/measures.py, for float64 results of ordinary magnitude."""
+    """The measures of testing/measures.py, for float64 results of ordinary magnitude."""
     gpu, n = library(), len(d)
     d_gpu, e_gpu, L, s, R = (gpu.array(x) for x in (d, e, L, s, R))
     difference = ((L * s) @ R).reshape(-1)

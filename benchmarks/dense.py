@@ -11,9 +11,9 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks import bars, results
+from benchmarks import bars
 from benchmarks.timing import interleaved
-from tests import measures
+from testing import measures, results
 from tsvd import linalg
 
 BOUNDS = {key: measures.BOUNDS[key](0) for key in ("residual", "orthogonality")}

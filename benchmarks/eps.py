@@ -4,12 +4,12 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks import bars, results
+from benchmarks import bars
 from benchmarks.cases import CLASSES
 from benchmarks.errors import errors
 from benchmarks.timing import solve, touched
-from tests import families
-from tests.measures import BOUNDS
+from testing import families, results
+from testing.measures import BOUNDS
 
 METHOD = "dc"
 SIZES = {"cuda": (4096, 10000), "cpu": (500, 1000)}

@@ -1,6 +1,6 @@
-"""Errors of a decomposition in the measures of tests/measures.py, computed on a device."""
+"""Errors of a decomposition in the measures of testing/measures.py, computed on a device."""
 
-from tests import measures
+from testing import measures
 
 
 def errors(device, d, e, L, s, R):

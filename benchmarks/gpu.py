@@ -7,11 +7,10 @@ from statistics import median
 import numpy as np
 
 import tsvd
-from benchmarks import cuda, results
-from benchmarks.published import MAX_SWEEPS
-from benchmarks.published_data import published_and_remade
+from benchmarks import cuda
+from benchmarks.published_data import MAX_SWEEPS, published_and_remade
 from benchmarks.timing import touched
-from tests import families
+from testing import families, results
 
 EPS = 1e-8
 REPEATS = 3

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks import bars, dense, results
+from benchmarks import bars, dense
 from benchmarks.dense import on_device, release, timed_on_device
 from benchmarks.timing import interleaved
-from tests.measures import INVERSE_BOUNDS, inverse_residual
+from testing import results
+from testing.measures import INVERSE_BOUNDS, inverse_residual
 from tsvd import linalg
 
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import mpmath
 import numpy as np
 
-from benchmarks import bars, dense, results
+from benchmarks import bars, dense
 from benchmarks.dense import on_device
+from testing import results
 from tsvd import linalg
 
 SPAN = {"float64": 200, "float32": 30}  # decades of graded columns

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 PUBLISHED = Path(__file__).parent / "data" / "published_tables.json"
+MAX_SWEEPS = 10_000_000  # some of the published matrices need over a million
 
 
 def published_and_remade():

@@ -2,16 +2,15 @@
 
 from statistics import median
 
-from benchmarks import results
 from benchmarks.cases import cases
 from benchmarks.timing import interleaved
-from tests import measures, reference
+from testing import measures, reference, results
 
 # Reference values take O(n^2) steps in NumPy's long double, over a minute above this order.
 LARGEST_REFERENCE = 1000
 FEWER = 2000  # from this order on vectors are timed three times
 
-ERRORS = ("residual", "orthogonality", "values")  # in units of eps, see tests/measures.py
+ERRORS = ("residual", "orthogonality", "values")  # in units of eps, see testing/measures.py
 
 
 def run(path, threads, repeats, group, large):

@@ -5,11 +5,11 @@ Two times are measured, as in vectors.py: on the device, and end to end.
 
 import numpy as np
 
-from benchmarks import bars, results
+from benchmarks import bars
 from benchmarks.cases import CLASSES
 from benchmarks.timing import both_times, solve, touched
-from tests import families, measures
-from tests.measures import BOUNDS
+from testing import families, measures, results
+from testing.measures import BOUNDS
 
 DEVICE = "cuda"
 N, K = 10_000, 100

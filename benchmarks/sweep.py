@@ -27,8 +27,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import tsvd
-from benchmarks import bars, results
-from tests import families
+from benchmarks import bars
+from testing import families, results
 from tsvd import linalg
 
 RATIO = 1.2

@@ -5,7 +5,7 @@ import json
 import math
 import re
 
-from tests.measures import BOUNDS
+from testing.measures import BOUNDS
 
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
@@ -528,7 +528,7 @@ def _ours(row, kind):
     return "refused" if kind in row.get("refused", ()) else ""
 
 
-# ---- the attacks of stress ----
+# ---- the draws and searches of the verification ----
 
 MEASURES = {
     "max error, eps": r"max \|B − L S R\| with eps",

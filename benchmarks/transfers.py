@@ -12,8 +12,8 @@ from statistics import median
 import numpy as np
 
 import tsvd
-from benchmarks import bars, results, timing
-from tests import families
+from benchmarks import bars, timing
+from testing import families, results
 
 DEVICE = "cuda"
 REPEATS = 7

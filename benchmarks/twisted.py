@@ -11,9 +11,9 @@ from statistics import median
 import numpy as np
 
 import tsvd
-from benchmarks import bars, results, timing
+from benchmarks import bars, timing
 from benchmarks.cases import CLASSES
-from tests import families
+from testing import families, results
 
 DEVICE = "cuda"
 BOTH = ("toeplitz", "chi")

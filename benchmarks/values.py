@@ -10,10 +10,10 @@ from statistics import median
 import numpy as np
 
 import tsvd
-from benchmarks import bars, lapack, results
+from benchmarks import bars
 from benchmarks.cases import CLASSES
-from tests import families, measures
-from tests.measures import BOUNDS
+from testing import families, lapack, measures, results
+from testing.measures import BOUNDS
 
 DEVICE = "cuda"
 DTYPES = ("float64", "float32")

@@ -10,12 +10,12 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks import bars, cuda, lapack, results
+from benchmarks import bars, cuda
 from benchmarks.cases import CLASSES
 from benchmarks.errors import errors
 from benchmarks.timing import both_times, solve, touched
-from tests import families
-from tests.measures import BOUNDS
+from testing import families, lapack, results
+from testing.measures import BOUNDS
 
 METHOD, DEVICE = "dc", "cuda"
 SIZES = (1024, 2048, 4096, 8192, 10000, 16384, 32768)

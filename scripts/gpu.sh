@@ -55,6 +55,14 @@ benchmark() {
     python3 -m benchmarks "$@"
 }
 
+compare() {
+    python3 -m tools.compare "$@"
+}
+
+verify() {
+    python3 -m verification "$@"
+}
+
 # Of the sources of the older installation.
 old_csrc=${TSVD_OLD_CSRC_TREE:-unknown}
 old_cuda=${TSVD_OLD_CUDA_TREE:-unknown}
@@ -66,17 +74,17 @@ need_old() {
 }
 
 checksums() {
-    benchmark checksums --device cuda -o "$out/checksums.json" &&
+    compare checksums --device cuda -o "$out/checksums.json" &&
         PYTHONPATH=$TSVD_OLD${PYTHONPATH:+:$PYTHONPATH} \
             TSVD_CSRC_TREE=$old_csrc TSVD_CUDA_TREE=$old_cuda \
-            benchmark checksums --device cuda -o "$out/checksums_old.json" &&
-        benchmark checksums --compare "$out/checksums_old.json" "$out/checksums.json"
+            compare checksums --device cuda -o "$out/checksums_old.json" &&
+        compare checksums --compare "$out/checksums_old.json" "$out/checksums.json"
 }
 
-# One attack of stress on the CPU, and the seconds it took.
+# One run of the verification on the CPU, and the seconds it took.
 attack_by() {
     local begin=$SECONDS result=0
-    benchmark stress "${@:2}" --seed "${TSVD_STRESS_SEED:-0}" -o "$out/$1.json" || result=$?
+    verify "${@:2}" --seed "${TSVD_STRESS_SEED:-0}" -o "$out/$1.json" || result=$?
     printf '\n%s: %d s, exit status %d\n\n' "$1" $((SECONDS - begin)) $result
     return $result
 }
@@ -84,19 +92,19 @@ attack_by() {
 # The evolutionary search has no end of its own: it takes what is left of eight minutes.
 attack() {
     local begin=$SECONDS failed=0 left
-    attack_by stress_small_cpu --small 3000000 --seconds 120 || failed=1
-    attack_by stress_cpu --draws 200000 --seconds 330 || failed=1
+    attack_by stress_small_cpu small 3000000 --seconds 120 || failed=1
+    attack_by stress_cpu draws 200000 --seconds 330 || failed=1
     left=$((450 - SECONDS + begin))
-    attack_by stress_evolve_cpu --evolve 1000000000 --seconds $((left > 30 ? left : 30)) || failed=1
+    attack_by stress_evolve_cpu evolve 1000000000 --seconds $((left > 30 ? left : 30)) || failed=1
     return $failed
 }
 
 # Draws of all methods, and as many by twisted factorisations.
 stress() {
     local failed=0
-    benchmark stress --device cuda --draws 50000 --seconds 200 \
+    verify draws 50000 --device cuda --seconds 200 \
         --seed "${TSVD_STRESS_SEED:-0}" -o "$out/stress_cuda.json" || failed=1
-    benchmark stress --device cuda --method twisted --draws 50000 --seconds 200 \
+    verify draws 50000 --device cuda --method twisted --seconds 200 \
         --seed "${TSVD_STRESS_SEED:-0}" -o "$out/stress_twisted_cuda.json" || failed=1
     return $failed
 }
@@ -141,9 +149,9 @@ run_part() {
         [ ! -f "$out/tests.log" ] || tests=(--tests "$out/tests.log")
         benchmark gpu -o "$out/gpu.json" "${tests[@]}"
         ;;
-    published) benchmark published --device cuda -o "$out/published_cuda.json" ;;
+    published) python3 -m tools.published --device cuda -o "$out/published_cuda.json" ;;
     checksums) need_old && checksums ;;
-    against) need_old && benchmark against --device cuda --old "$TSVD_OLD" \
+    against) need_old && compare against --device cuda --old "$TSVD_OLD" \
         --old-trees "$old_csrc" "$old_cuda" -o "$out/against_cuda.json" ;;
     *) echo "unknown part: $1" && return 2 ;;
     esac

@@ -5,10 +5,10 @@ import pytest
 import scipy.linalg
 
 import tsvd
-from cases import DTYPES, SIZES, Findings, case, norm, real_cases
-from families import FAMILIES, make
-from measures import BOUNDS, max_abs_error, orthogonality, residual, value_error
-from reference import singular_values
+from testing.cases import DTYPES, SIZES, Findings, case, norm, real_cases
+from testing.families import FAMILIES, make
+from testing.measures import BOUNDS, max_abs_error, orthogonality, residual, value_error
+from testing.reference import singular_values
 
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)
 every_family = pytest.mark.parametrize("family", FAMILIES)

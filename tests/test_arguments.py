@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import DTYPES, case, same_bits
-from families import make, stack
-from measures import BOUNDS, residual
-from processes import run
+from testing.cases import DTYPES, case, same_bits
+from testing.families import make, stack
+from testing.measures import BOUNDS, residual
+from testing.processes import run
 
 D, E = np.array([3.0, 1.0, 4.0, 1.5]), np.array([0.5, -2.0, 0.25])
 

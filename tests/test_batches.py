@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import DTYPES, Findings, case, norm, same_bits
-from families import FAMILIES, hard, make, stack
-from measures import BOUNDS, max_abs_error, orthogonality, value_error
 from test_accuracy import check_values, check_vectors
+from testing.cases import DTYPES, Findings, case, norm, same_bits
+from testing.families import FAMILIES, hard, make, stack
+from testing.measures import BOUNDS, max_abs_error, orthogonality, value_error
 
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)
 

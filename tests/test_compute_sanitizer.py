@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import run
+from testing.processes import run
 
 pytestmark = [
     pytest.mark.cuda,
@@ -16,11 +16,11 @@ pytestmark = [
 
 COMMON = f"""
 import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 import numpy as np
 import tsvd
-from exporters import Raw, download
-from families import make
+from testing.exporters import Raw, download
+from testing.families import make
 
 rng = np.random.default_rng(7)
 

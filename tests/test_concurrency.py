@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import case, same_bits
-from processes import run
+from testing.cases import case, same_bits
+from testing.processes import run
 
 
 def check_repeatable(call):

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import DTYPES, Findings, same_bits
-from families import FAMILIES, make, stack
-from measures import BOUNDS, max_abs_error, orthogonality, value_error
-from processes import run
+from testing.cases import DTYPES, Findings, same_bits
+from testing.families import FAMILIES, make, stack
+from testing.measures import BOUNDS, max_abs_error, orthogonality, value_error
+from testing.processes import run
 from tsvd import _core
 
 pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
@@ -677,7 +677,7 @@ def test_exhausted_memory():
     """The exception says how much was wanted, and the next call works."""
     program = f"""
 import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path[:0] = {[str(Path(__file__).parents[i]) for i in (0, 1)]!r}
 import test_cuda
 test_cuda.exhaust_memory()
 """

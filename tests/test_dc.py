@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import DTYPES, Findings, same_bits
-from families import FAMILIES, make, stack
-from measures import BOUNDS, max_abs_error, orthogonality, residual, value_error
-from processes import run
-from reference import singular_values
+from testing.cases import DTYPES, Findings, same_bits
+from testing.families import FAMILIES, make, stack
+from testing.measures import BOUNDS, max_abs_error, orthogonality, residual, value_error
+from testing.processes import run
+from testing.reference import singular_values
 
 # One, two, four and eight leaves (csrc/math/dc.h), and one row less or more.
 SIZES = (*range(31, 35), *range(63, 67), *range(127, 131), *range(255, 259))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import same_bits
-from families import make
+from testing.cases import same_bits
+from testing.families import make
 from tsvd import _api, _core, _devices, _libraries, linalg
 
 ORDER, VALUES_ORDER = _core.CUDA_ORDER, _core.CUDA_VALUES_ORDER

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import same_bits
-from families import make
-from measures import BOUNDS, max_abs_error, orthogonality, value_error
-from reference import singular_values
+from testing.cases import same_bits
+from testing.families import make
+from testing.measures import BOUNDS, max_abs_error, orthogonality, value_error
+from testing.reference import singular_values
 
 
 @pytest.mark.parametrize("n", [60, 300])

@@ -7,12 +7,23 @@ device that no machine has. Nobody may look into those. test_device_arrays_cuda.
 import numpy as np
 import pytest
 
-import exporters
 import tsvd
-from cases import DTYPES, same_bits
-from exporters import CPU, CUDA, CUDA_HOST, MANAGED, ROCM, Array, Broken, Homeless, Interface, Old
-from families import make
-from processes import run
+from testing import exporters
+from testing.cases import DTYPES, same_bits
+from testing.exporters import (
+    CPU,
+    CUDA,
+    CUDA_HOST,
+    MANAGED,
+    ROCM,
+    Array,
+    Broken,
+    Homeless,
+    Interface,
+    Old,
+)
+from testing.families import make
+from testing.processes import run
 
 D, E = np.arange(1.0, 6.0), np.ones(4)
 FAR = 77  # a device that no machine has

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import DTYPES, same_bits
-from exporters import Interface, Raw, download
-from families import make
-from measures import BOUNDS, orthogonality, residual, value_error
-from processes import run
+from testing.cases import DTYPES, same_bits
+from testing.exporters import Interface, Raw, download
+from testing.families import make
+from testing.measures import BOUNDS, orthogonality, residual, value_error
+from testing.processes import run
 
 pytestmark = [
     pytest.mark.cuda,
@@ -652,9 +652,9 @@ def test_a_pool_gives_back_what_results_took():
     """Large results that are dropped while no call comes: others can have their memory."""
     program = f"""
 import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 import numpy as np, tsvd
-from exporters import Raw, driver
+from testing.exporters import Raw, driver
 d, e = Raw(np.ones(12000)), Raw(np.ones(11999))
 tsvd.svdvals(d, e)
 driver("cuCtxSynchronize")
@@ -675,9 +675,9 @@ def test_results_at_odd_times(way):
     """They are dropped in a forked child, at the end of Python, or by a thread that outlives it."""
     program = f"""
 import os, sys, threading, time
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 import numpy as np, tsvd
-from exporters import Raw, download
+from testing.exporters import Raw, download
 result = tsvd.svd(Raw(np.ones(300)), Raw(np.ones(299)))
 capsule = result.L.__dlpack__(stream=-1)
 way = {way!r}

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import DTYPES, Findings
-from families import make
-from measures import BOUNDS, orthogonality, value_error
-from reference import LONG, singular_values
+from testing.cases import DTYPES, Findings
+from testing.families import make
+from testing.measures import BOUNDS, orthogonality, value_error
+from testing.reference import LONG, singular_values
 
 METHODS = ("auto", "dc", "qr", "givens", "bisect")
 SIZES = (1, 2, 3, 5, 20, 33, 70)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import same_bits
-from families import make
+from testing.cases import same_bits
+from testing.families import make
 from tsvd import linalg
 
 FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO = {

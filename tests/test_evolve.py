@@ -1,4 +1,4 @@
-"""The evolutionary search of the stress benchmark: it climbs, repeats itself, tells failures."""
+"""The evolutionary search: it climbs, repeats itself, tells failures."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ def python(program):
 
 def test_a_climb_climbs_and_can_be_repeated(device):
     program = """
-from benchmarks import evolve
+from verification import evolve
 
 for index in (0, 3, 6):  # residual, orthogonality, the error of B with eps
     first = evolve.climb(1, index, "dc", DEVICE, 20)
@@ -37,7 +37,7 @@ for index in (0, 3, 6):  # residual, orthogonality, the error of B with eps
 @pytest.mark.parametrize("target", ["dense", "jacobi", "inverse"])
 def test_a_climb_among_dense_matrices(target, device):
     program = """
-from benchmarks import evolve
+from verification import evolve
 
 search = evolve.search_of(TARGET)
 for index in range(0, 2 * len(search.goals), 2):
@@ -66,7 +66,7 @@ DEFECTS = {  # what is off, and by which climb it is found
 def test_a_climb_among_dense_matrices_finds_a_planted_defect(name):
     target, function, defect, index = DEFECTS[name]
     program = """
-from benchmarks import evolve
+from verification import evolve
 from tsvd import linalg
 
 right = linalg.FUNCTION
@@ -91,7 +91,7 @@ def test_what_breaks_a_bound_is_recorded(way, tmp_path):
     path = tmp_path / "evolve.json"
     program = """
 import tsvd
-from benchmarks import evolve
+from verification import evolve
 from pathlib import Path
 
 right = tsvd.svd

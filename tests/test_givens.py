@@ -1,15 +1,13 @@
 """The pipeline of Givens rotations: published tables, several blocks, the bound on sweeps."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import tsvd
-from cases import DTYPES, RANGES, Findings, case, norm, same_bits
-from families import FAMILIES
-from measures import BOUNDS, max_abs_error, orthogonality, residual, value_error
-from reference import singular_values
+from testing.cases import DTYPES, RANGES, Findings, case, norm, same_bits
+from testing.families import DRIFT_FILE, FAMILIES
+from testing.measures import BOUNDS, max_abs_error, orthogonality, residual, value_error
+from testing.reference import singular_values
 
 EPS = 1e-8  # of the published tables
 
@@ -228,7 +226,7 @@ def test_half_sweeps_of_nearly_equal_entries(dtype, device):
 
 
 def test_drift_is_brought_back_in_time(device):
-    with np.load(Path(__file__).parent / "data" / "givens.npz") as data:
+    with np.load(DRIFT_FILE) as data:
         d, e = data["drift_float32/d"], data["drift_float32/e"]
     eps = 1.913e-6
     with Findings() as findings:

@@ -1,7 +1,7 @@
 """tsvd keeps the bounds of measures.BOUNDS on matrices where LAPACK's divide and conquer fails.
 
-data/hard.npz holds the matrices, data/hard.json says what LAPACK did. These tests do not run
-LAPACK, as its results depend on the build: `python -m benchmarks.hard` shows them.
+testing/data/hard.npz holds the matrices, hard.json there says what LAPACK did. These tests do not
+run LAPACK, as its results depend on the build: `python -m verification hard` shows them.
 """
 
 import functools
@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import DTYPES, Findings
-from families import BREAKING, HARD_FILE, evolved, hard, make
-from measures import BOUNDS, orthogonality, residual
-from reference import singular_values
 from test_accuracy import check_values, check_vectors
+from testing.cases import DTYPES, Findings
+from testing.families import BREAKING, HARD_FILE, evolved, hard, make
+from testing.measures import BOUNDS, orthogonality, residual
+from testing.reference import singular_values
 
 METHODS = ("qr", "dc")
 

@@ -1,4 +1,4 @@
-"""The benchmarks that hold two installations against each other, with one in both places."""
+"""The tools that hold two installations against each other, with one in both places."""
 
 import json
 import subprocess
@@ -9,10 +9,10 @@ ROOT = Path(__file__).parents[1]
 GROUP = "threads/33/chi"
 
 
-def benchmark(*arguments):
+def compare(*arguments):
     """Exit status and output."""
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", *map(str, arguments)],
+        [sys.executable, "-m", "tools.compare", *map(str, arguments)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -25,9 +25,9 @@ def benchmark(*arguments):
 def test_checksums_are_the_same_twice_and_tell_differences(device, tmp_path):
     paths = tmp_path / "old.json", tmp_path / "new.json"
     for path in paths:
-        status, _ = benchmark("checksums", "--device", device, "--group", GROUP, "-o", path)
+        status, _ = compare("checksums", "--device", device, "--group", GROUP, "-o", path)
         assert status == 0
-    status, output = benchmark("checksums", "--compare", *paths)
+    status, output = compare("checksums", "--compare", *paths)
     assert status == 0 and "24 cases, all the same bits" in output
 
     content = json.loads(paths[1].read_text())
@@ -38,7 +38,7 @@ def test_checksums_are_the_same_twice_and_tell_differences(device, tmp_path):
     cases[counts] += "0"
     del cases[lost]
     paths[1].write_text(json.dumps(content))
-    status, output = benchmark("checksums", "--compare", *paths)
+    status, output = compare("checksums", "--compare", *paths)
     assert status == 1 and "24 cases: bits 1, counts 1, only old 1, only new 0" in output
     for kind, name in (("bits", bits), ("counts", counts), ("only old", lost)):
         assert f"{kind:<10}{name}\n" in output
@@ -46,7 +46,7 @@ def test_checksums_are_the_same_twice_and_tell_differences(device, tmp_path):
 
 def test_against_itself(tmp_path):
     path = tmp_path / "against.json"
-    _, output = benchmark(
+    _, output = compare(
         *("against", "--old", sys.executable, "--group", "vectors/uniform_1/8/float64"),
         *("--rounds", "3", "-o", path),
     )

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.linalg import LinAlgWarning, hilbert, lu
 
-from dense_families import make, prime_toeplitz
-from dense_layouts import LAYOUTS
-from measures import INVERSE_BOUNDS, inverse_residual
-from processes import run
+from testing.dense_families import make, prime_toeplitz
+from testing.dense_layouts import LAYOUTS
+from testing.measures import INVERSE_BOUNDS, inverse_residual
+from testing.processes import run
 from tsvd import linalg
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["f64", "f32"])

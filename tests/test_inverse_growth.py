@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.linalg import LinAlgWarning
 
-from dense_families import make
-from measures import INVERSE_BOUNDS, inverse_residual
+from testing.dense_families import make
+from testing.measures import INVERSE_BOUNDS, inverse_residual
 from tsvd import linalg
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["f64", "f32"])

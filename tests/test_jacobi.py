@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import DTYPES, Findings, hold
-from dense_families import FAMILIES, chosen, make, pictures
-from dense_layouts import LAYOUTS
-from measures import check_dense, dense_shapes, value_error
-from reference import dense_singular_values, relative_singular_values
+from testing.cases import DTYPES, Findings, hold
+from testing.dense_families import FAMILIES, chosen, make, pictures
+from testing.dense_layouts import LAYOUTS
+from testing.measures import check_dense, dense_shapes, value_error
+from testing.reference import dense_singular_values, relative_singular_values
 from tsvd import linalg
 
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import tsvd
-from processes import run
+from testing.processes import run
 from tsvd import _core
 
 COMPILED = _core.config()["cuda_compiled"]

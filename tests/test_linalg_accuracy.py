@@ -6,17 +6,17 @@ import itertools
 import numpy as np
 import pytest
 
-from cases import DTYPES, Findings, hold
-from dense_families import FAMILIES, chosen, make, pictures
-from dense_layouts import LAYOUTS
-from measures import (
+from testing.cases import DTYPES, Findings, hold
+from testing.dense_families import FAMILIES, chosen, make, pictures
+from testing.dense_layouts import LAYOUTS
+from testing.measures import (
     BOUNDS,
     check_dense,
     dense_value_bound,
     dense_value_error,
     orthogonality,
 )
-from reference import dense_singular_values
+from testing.reference import dense_singular_values
 from tsvd import linalg
 
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)

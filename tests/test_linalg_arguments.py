@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import DTYPES, same_bits
-from processes import run
+from testing.cases import DTYPES, same_bits
+from testing.processes import run
 from tsvd import _core, linalg
 
 NAN, INF = np.nan, np.inf
@@ -801,7 +801,7 @@ for function in (linalg.svd, linalg.svdvals, linalg.bidiagonalize):
 
 
 def test_dlpack_on_the_host():
-    from exporters import Array
+    from testing.exporters import Array
 
     a = matrices(7, 5)
     expected = linalg.svd(a)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import run
+from testing.processes import run
 
 ROOT = Path(__file__).parents[1]
 
@@ -104,8 +104,8 @@ PROGRAM = """
 import numpy as np
 
 import tsvd
-from families import make
-from measures import BOUNDS, orthogonality, residual
+from testing.families import make
+from testing.measures import BOUNDS, orthogonality, residual
 
 for n in (2, 3, 40, 150):
     for family in ("uniform_1", "toeplitz", "chi", "graded_gently"):
@@ -129,4 +129,4 @@ def test_a_method_in_one_file_and_one_row(tmp_path):
         (sources / name).write_text(text.replace(old, new.format(old)))
     pip = ["-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps", "--target", place]
     subprocess.run([sys.executable, *pip, "-C", "cmake.define.TSVD_CUDA=OFF", sources], check=True)
-    run(PROGRAM, under=("env", f"PYTHONPATH={place}:{Path(__file__).parent}"))
+    run(PROGRAM, under=("env", f"PYTHONPATH={place}:{ROOT}"))

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import tsvd
-from families import real
-from measures import residual
+from testing.families import real
+from testing.measures import residual
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import same_bits
+from testing.cases import same_bits
 from tsvd import linalg
 
 

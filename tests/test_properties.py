@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tsvd
-from cases import DTYPES
-from measures import BOUNDS, orthogonality, residual, value_error
-from reference import singular_values
+from testing.cases import DTYPES
+from testing.measures import BOUNDS, orthogonality, residual, value_error
+from testing.reference import singular_values
 
 MAX_ORDER = 9
 

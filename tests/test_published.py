@@ -1,4 +1,4 @@
-"""The benchmark of published tables: every figure is there, ours beside it, and what is refused."""
+"""The published tables, repeated: every figure is there, ours beside it, and what is refused."""
 
 import csv
 import json
@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dense_families import prime_toeplitz
-from measures import BOUNDS, INVERSE_BOUNDS
+from testing.dense_families import prime_toeplitz
+from testing.measures import BOUNDS, INVERSE_BOUNDS
 
 ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "benchmarks" / "data" / "published_tables.json"
@@ -20,14 +20,15 @@ TABLES = ROOT / "benchmarks" / "data" / "published_tables.json"
 PROGRAM = """
 import json, sys
 from pathlib import Path
-from benchmarks import published, published_neighbours as neighbours, tables
+from benchmarks import tables
+from tools.published import neighbours, runner
 
 name, device, path = sys.argv[1], sys.argv[2], Path(sys.argv[3])
 study, until = neighbours.STUDIES[name], float("inf")
 EDIT
 rows = neighbours.rows(study, device, until)
 path.write_text(json.dumps({name: rows}))
-published._write_csv(path.with_suffix(".csv"), rows)
+runner._write_csv(path.with_suffix(".csv"), rows)
 lines = tables.TABLES[f"published_{name}"][0](json.loads(path.read_text()))
 path.with_suffix(".md").write_text("\\n".join(lines))
 """
@@ -135,7 +136,7 @@ def test_what_is_refused_is_said(tmp_path):
 
 def test_without_a_device(tmp_path):
     path = tmp_path / "published_cuda.json"
-    command = "-m", "benchmarks", "published", "--device", "cuda", "-o", path
+    command = "-m", "tools.published", "--device", "cuda", "-o", path
     said = python(*command, status=1, CUDA_VISIBLE_DEVICES="")
     assert "device='cuda' cannot be used" in said
     assert not path.exists()

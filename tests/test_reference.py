@@ -4,9 +4,9 @@ import mpmath
 import numpy as np
 import pytest
 
-import measures
-from families import FAMILIES, make
-from reference import FLOOR, singular_values
+from testing import measures
+from testing.families import FAMILIES, make
+from testing.reference import FLOOR, singular_values
 
 DIGITS = 700  # mpmath's errors are relative to the norm; entries differ by up to 10^632
 

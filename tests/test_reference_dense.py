@@ -8,10 +8,10 @@ import pytest
 import scipy.linalg
 
 import tsvd
-from dense_families import FAMILIES, make
-from measures import check_dense, jacobi_conditions
-from reference import bidiagonal, dense_singular_values, relative_singular_values
 from test_reference import exact
+from testing.dense_families import FAMILIES, make
+from testing.measures import check_dense, jacobi_conditions
+from testing.reference import bidiagonal, dense_singular_values, relative_singular_values
 
 DIGITS = 700  # mpmath's errors are relative to the norm; entries differ by up to 10^600
 

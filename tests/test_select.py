@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import DTYPES, Findings, case, same_bits
-from families import FAMILIES, make, stack
-from measures import BOUNDS, value_error
 from test_accuracy import check_vectors
+from testing.cases import DTYPES, Findings, case, same_bits
+from testing.families import FAMILIES, make, stack
+from testing.measures import BOUNDS, value_error
 
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)
 every_family = pytest.mark.parametrize("family", FAMILIES)

@@ -1,4 +1,4 @@
-"""The attacks of the stress benchmark: they find planted defects, and can be repeated."""
+"""The draws of the verification: they find planted defects, and can be repeated."""
 
 import json
 import subprocess
@@ -22,9 +22,9 @@ def python(*arguments, status=0):
 BLOCK = """
 import numpy as np
 import tsvd
-from benchmarks import small
-from benchmarks.small_blocks import Block
-from tests.measures import BOUNDS
+from verification import small
+from verification.small_blocks import Block
+from testing.measures import BOUNDS
 
 n, hurt = 4, 17
 for dtype in (np.float64, np.float32):
@@ -97,7 +97,7 @@ def test_small_matrices_find_a_wrong_option(kind):
     program = """
 import numpy as np
 import tsvd
-from benchmarks import small, small_blocks
+from verification import small, small_blocks
 
 right = tsvd.svd
 made = small_blocks.Block("dc", "float64", 5, 64, True, False, None, 3)
@@ -129,8 +129,8 @@ def test_the_measures_of_a_batch_are_those_of_its_matrices():
         """
 import numpy as np
 import tsvd
-from benchmarks import extended
-from tests import families, measures, reference
+from verification import extended
+from testing import families, measures, reference
 
 for dtype in (np.float32, np.float64):
     for lower in (False, True):
@@ -168,7 +168,7 @@ def test_a_batch_is_the_same_in_every_layout_and_grids_are_complete():
         "-c",
         """
 import numpy as np
-from benchmarks import small_blocks as blocks
+from verification import small_blocks as blocks
 
 for layout in set(blocks.LAYOUTS):
     made = blocks.Block("dc", "float32", 3, blocks.MATRICES, True, False, None, 5, layout=layout)
@@ -204,7 +204,7 @@ import sys
 from pathlib import Path
 import numpy as np
 import tsvd
-from benchmarks import attack, small, small_blocks
+from verification import attack, small, small_blocks
 
 right = tsvd.svd
 
@@ -244,7 +244,7 @@ def test_random_draws_find_a_planted_defect(vectors):
     program = """
 import numpy as np
 import tsvd
-from benchmarks import stress
+from verification import stress
 
 right = tsvd.svd
 
@@ -278,7 +278,7 @@ def test_draws_are_of_every_kind():
         "-c",
         """
 import numpy as np
-from benchmarks import stress
+from verification import stress
 
 drawn = [stress.draw(0, i, "cpu", "any") for i in range(1500)]
 made = [x for x, _, _ in drawn]
@@ -302,7 +302,7 @@ def test_climbs_are_of_every_kind():
     python(
         "-c",
         """
-from benchmarks import evolve
+from verification import evolve
 
 every = len(evolve.GOALS) * len(evolve.DTYPES) * len(evolve.METHODS)
 assert len({evolve.kind(i, "any") for i in range(every)}) == every
@@ -323,7 +323,7 @@ def test_what_twisted_refuses_is_counted_and_checked():
         """
 import numpy as np
 import tsvd
-from benchmarks import attack, stress
+from verification import attack, stress
 
 right, seen, tally = tsvd.svd, [], attack.Tally(1)
 
@@ -380,7 +380,7 @@ def test_dense_draws_find_a_planted_defect(name):
     program = """
 import re
 import numpy as np
-from benchmarks import dense_draws
+from verification import dense_draws
 from tsvd import linalg
 
 right, rng = linalg.svd, np.random.default_rng(0)
@@ -415,7 +415,7 @@ assert found == 5, found
 def test_dense_draws_find_another_part(kind):
     program = """
 import numpy as np
-from benchmarks import dense_draws
+from verification import dense_draws
 from tsvd import linalg
 
 right = linalg.svd
@@ -449,9 +449,9 @@ def test_dense_draws_are_of_every_kind():
         "-c",
         """
 import numpy as np
-from benchmarks import dense_draws
-from tests.dense_families import FAMILIES
-from tests.dense_layouts import LAYOUTS
+from verification import dense_draws
+from testing.dense_families import FAMILIES
+from testing.dense_layouts import LAYOUTS
 
 drawn = [dense_draws.draw(0, i, "any") for i in range(1000)]
 made = [x for x, _ in drawn]
@@ -488,7 +488,7 @@ def test_inverse_draws_find_a_planted_defect(name):
 import warnings
 import numpy as np
 from scipy.linalg import LinAlgWarning
-from benchmarks import inverse_draws
+from verification import inverse_draws
 from tsvd import linalg
 
 right = linalg.inv
@@ -521,9 +521,9 @@ def test_inverse_draws_are_of_every_kind():
         "-c",
         """
 import numpy as np
-from benchmarks import inverse_draws
-from tests.dense_families import FAMILIES
-from tests.dense_layouts import LAYOUTS
+from verification import inverse_draws
+from testing.dense_families import FAMILIES
+from testing.dense_layouts import LAYOUTS
 
 drawn = [inverse_draws.draw(0, i) for i in range(1000)]
 made = [x for x, _ in drawn]
@@ -546,7 +546,7 @@ def test_a_result_file(mode, tmp_path):
     """Every attack writes who, where, how many, and the worst with the seed that made it."""
     path = tmp_path / "result.json"
     asked = {"draws": 25, "small": 6000, "dense": 40, "inverse": 15, "evolve": 1}[mode]
-    arguments = ["-m", "benchmarks", "stress", f"--{mode}", str(asked), "--seed", "5"]
+    arguments = ["-m", "verification", mode, str(asked), "--seed", "5"]
     python(*arguments, "--threads", "2", "-o", str(path))
     content = json.loads(path.read_text())
     assert {"machine", "versions", "sources", "date", "seconds", "load"} <= set(content)

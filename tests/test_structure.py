@@ -1,6 +1,7 @@
-"""The structure of the core: which folder may use which, read from the includes; and which
-functions there are for both precisions, read from the objects."""
+"""The structure: which folder may use which, read from includes and imports; and which functions
+there are for both precisions, read from the objects."""
 
+import ast
 import os
 import re
 import shutil
@@ -44,6 +45,22 @@ ROOMS = {
     "jacobi": {"matrix", "qr"},
     "inverse": {"matrix", "qr"},
     "dense": {"bidiagonalize", "matrix", "qr"},
+}
+
+# What the Python outside the package imports beside its own files; nothing imports tests.
+IMPORTS = {
+    "testing": set(),
+    "benchmarks": {"testing"},
+    "verification": {"testing"},
+    "tools": {"benchmarks", "testing"},
+    "tests": {"testing"},
+}
+# Tests of these folders also import what they test.
+TESTED = {
+    "test_evolve.py": {"verification"},
+    "test_published.py": {"benchmarks", "tools"},
+    "test_stress.py": {"verification"},
+    "test_sweep.py": {"benchmarks"},
 }
 
 pytestmark = pytest.mark.skipif(not SOURCES, reason="not in a source tree")
@@ -243,3 +260,49 @@ def test_one_word_for_one_thing():
 def test_headers_are_named_by_what_they_hold():
     names = {path.name for path in SOURCES}
     assert not names & {"run.h", "call.h"}  # there were eight and four of them
+
+
+def _imports(program):
+    """What a program imports, and what the programs in its strings do: (line, name)."""
+    for node in ast.walk(ast.parse(program)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.lineno, node.module if node.level == 0 else "." * node.level
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for name in re.findall(r"(?:^|;)\s*(?:from|import) (\w+)", node.value, re.MULTILINE):
+                yield node.lineno, name
+
+
+@pytest.mark.parametrize("folder", IMPORTS)
+def test_imports_go_one_way(folder):
+    paths, allowed = sorted((ROOT / folder).rglob("*.py")), IMPORTS[folder] | {folder}
+    assert paths
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in paths
+        for line, name in _imports(path.read_text())
+        if name.split(".")[0] in set(IMPORTS) - allowed - TESTED.get(path.name, set())
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import {}.sweep",
+        "import os, {}",
+        "def lazy():\n    from {} import stress",
+        "'import time\\nfrom {} import families'",
+        "f'import sys; from {} import {{name}}'",
+    ],
+)
+def test_imports_are_found(program):
+    assert "tools" in {name.split(".")[0] for _, name in _imports(program.format("tools"))}
+
+
+def test_the_package_imports_none_of_them():
+    for path in (ROOT / "python").rglob("*.py"):
+        assert not {name.split(".")[0] for _, name in _imports(path.read_text())} & set(IMPORTS), (
+            path
+        )

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import DTYPES, same_bits
-from families import FAMILIES, make
+from testing.cases import DTYPES, same_bits
+from testing.families import FAMILIES, make
 
 pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
 

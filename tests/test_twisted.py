@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import DTYPES, Findings, same_bits
-from families import FAMILIES, make
-from measures import BOUNDS, orthogonality, residual, value_error
-from processes import run
+from testing.cases import DTYPES, Findings, same_bits
+from testing.families import FAMILIES, make
+from testing.measures import BOUNDS, orthogonality, residual, value_error
+from testing.processes import run
 
 SIZES = (1, 2, 3, 17, 100)
 # Families whose values stand apart, at any order.

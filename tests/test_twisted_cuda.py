@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import tsvd
-from cases import DTYPES, Findings, same_bits
-from families import FAMILIES, make
-from measures import orthogonality, residual, value_error
 from test_twisted import APART, _nasty, check, check_few, check_small_last_value
+from testing.cases import DTYPES, Findings, same_bits
+from testing.families import FAMILIES, make
+from testing.measures import orthogonality, residual, value_error
 
 pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
 

@@ -18,8 +18,8 @@ from collections import Counter
 from pathlib import Path
 from statistics import median, quantiles
 
-from benchmarks import results
-from benchmarks.against_lines import lines
+from testing import results
+from tools.compare.against_lines import lines
 
 SIDES = ("old", "new")
 MOST = 1.02  # a line with a larger ratio counts as slower
@@ -97,7 +97,7 @@ class Side:
         if paths:
             environment["PYTHONPATH"] = os.pathsep.join(paths)
         self._process = subprocess.Popen(
-            [interpreter, "-m", "benchmarks.against_worker", device],
+            [interpreter, "-m", "tools.compare.against_worker", device],
             cwd=results.ROOT,
             env=environment,
             stdin=subprocess.PIPE,

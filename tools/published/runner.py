@@ -1,9 +1,9 @@
 """Repeats the published tables of the pipeline of Givens rotations, by method="givens".
 
-These are tables 3.1 to 3.13 of Semylitko's thesis (data/README.md). The GPU repeats all of them,
-the CPU those of small matrices. The published matrices are lost: ours are drawn from the same
-ranges, so the figures agree in order of magnitude, not in digits. The table of dense matrices
-follows, see published_dense, and those of Jacobi and of inverses, see published_neighbours.
+These are tables 3.1 to 3.13 of Semylitko's thesis (benchmarks/data/README.md). The GPU repeats all
+of them, the CPU those of small matrices. The published matrices are lost: ours are drawn from the
+same ranges, so the figures agree in order of magnitude, not in digits. The table of dense matrices
+follows, see dense.py, and those of Jacobi and of inverses, see neighbours.py.
 """
 
 import csv
@@ -14,13 +14,12 @@ from statistics import mean
 import numpy as np
 
 import tsvd
-from benchmarks import published_dense, published_neighbours, results
 from benchmarks.errors import errors
-from benchmarks.published_data import published_and_remade
+from benchmarks.published_data import MAX_SWEEPS, published_and_remade
 from benchmarks.timing import touched
-from tests import families
+from testing import families, results
+from tools.published import dense, neighbours
 
-MAX_SWEEPS = 10_000_000  # some matrices of these ranges need over a million
 LONGEST = 20  # seconds that one matrix may take
 DENSE_SECONDS = 60  # for dense matrices, beyond those of the run
 NEIGHBOUR_SECONDS = 120  # for the tables of others, beyond these
@@ -84,11 +83,11 @@ def run(path, threads, device, matrices, seconds):
             for n in by_threads
             for row in published["by_threads"][str(n)]
         ],
-        "dense": published_dense.rows(device, setting.until + DENSE_SECONDS),
+        "dense": dense.rows(device, setting.until + DENSE_SECONDS),
     }
     until = setting.until + DENSE_SECONDS + NEIGHBOUR_SECONDS
-    for name, study in published_neighbours.STUDIES.items():
-        tables[name] = published_neighbours.rows(study, device, until)
+    for name, study in neighbours.STUDIES.items():
+        tables[name] = neighbours.rows(study, device, until)
     results.write(path, threads, load, device=device, published_by=published["source"], **tables)
     for name, rows in tables.items():
         if rows:

@@ -1,4 +1,4 @@
-"""The blocks of small matrices for `python -m benchmarks stress --small`, and how they are given.
+"""The blocks of small matrices for `python -m verification small`, and how they are given.
 
 A block is some thousand matrices of one order for one call. Two of three hold a part of an
 enumeration: all matrices whose entries are from a grid, for each method and type. The others are
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.stress import WHOLE
+from verification.stress import WHOLE
 
 LARGEST = 12
 SHARES = np.array([0.2, 2, 8, 12, 12, 10, 10, 10, 10, 3, 3, 3, 3])  # of the orders 0 to LARGEST

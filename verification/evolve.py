@@ -1,8 +1,8 @@
 """An evolutionary search for the matrices on which a method comes nearest to its bounds.
 
-    python -m benchmarks stress --evolve EVALUATIONS [--target TARGET]
+    python -m verification evolve EVALUATIONS [--target TARGET]
 
-This file has the climbs, and the search among bidiagonal matrices. benchmarks/evolve_dense.py has
+This file has the climbs, and the search among bidiagonal matrices. verification/evolve_dense.py has
 those among dense ones: of tsvd.linalg.svd, of its method "jacobi", and of the inverse.
 
 A climb goes for one measure in one type. It begins with matrices of the families and with random
@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import tsvd
-from benchmarks import attack, extended, stress
-from tests import families, measures, reference
-from tests.measures import BOUNDS
+from testing import families, measures, reference
+from testing.measures import BOUNDS
+from verification import attack, extended, stress
 
 GOALS = ("residual", "orthogonality", "values", "max error, eps", "orthogonality, eps")
 DTYPES = ("float64", "float32")
@@ -237,7 +237,7 @@ BIDIAGONAL = Search(GOALS, DTYPES, METHODS, measure, _beginner, _child, _record)
 def search_of(target):
     if target == "bidiagonal":
         return BIDIAGONAL
-    from benchmarks import evolve_dense
+    from verification import evolve_dense
 
     return evolve_dense.SEARCHES[target]
 

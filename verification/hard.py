@@ -1,27 +1,25 @@
 """Matrices on which LAPACK's divide and conquer fails: its results, and the search for them.
 
-    python -m benchmarks.hard            LAPACK and tsvd on the recorded matrices
-    python -m benchmarks.hard search     draws matrices of families.BREAKING, and records the
-                                         worst of each in tests/data/hard.npz and hard.json
+    python -m verification hard            LAPACK and tsvd on the recorded matrices
+    python -m verification hard search     draws matrices of families.BREAKING, and records the
+                                           worst of each in testing/data/hard.npz and hard.json
 
 dbdsdc and sbdsdc are SciPy's. "dense" is the SVD of the dense matrix. In float64 NumPy computes it,
 with another build of LAPACK; in float32 SciPy, as NumPy would use float64. LAPACK prints "On entry
 to ..." if it meets a NaN that it made itself.
 """
 
-import argparse
 import json
 
 import numpy as np
 import scipy.linalg
 
 import tsvd
-from benchmarks import lapack, results
-from tests import families, measures
+from testing import families, lapack, measures, results
 
 ORDERS = (26, 33, 52, 64, 103, 118, 150, 205, 257, 300, 411, 533)
 SHARES = np.array([3, 3, 3, 3, 3, 3, 3, 1, 1, 1, 0.5, 0.5])
-BROKEN = 100  # in the units of tests/measures.py; the bounds of tsvd are 2 and 3
+BROKEN = 100  # in the units of testing/measures.py; the bounds of tsvd are 2 and 3
 
 
 def record(d, e, info, u, s, vt):
@@ -110,13 +108,3 @@ def show():
     print(f"{'':44}", *(f"{name:>18}" for name in solvers))
     for name, (d, e) in families.hard().items():
         print(f"{name:44}", *(f"{text(solve(d, e)):>18}" for solve in solvers.values()))
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.hard")
-    parser.add_argument("command", nargs="?", choices=["show", "search"], default="show")
-    parser.add_argument("--draws", type=int, default=4000, help="of each family and type (4000)")
-    arguments = parser.parse_args()
-    if arguments.command == "search":
-        search(arguments.draws)
-    show()

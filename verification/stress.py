@@ -3,7 +3,7 @@
 A draw is determined by its device, its random seed and its index, and by the method if one is asked
 for, so that it can be repeated:
 
-    python -m benchmarks stress --device DEVICE --seed S --index I [--method METHOD]
+    python -m verification draws --device DEVICE --seed S --index I [--method METHOD]
 
 This holds as long as no family is added, and the constants below stay as they are. The record of a
 failure has everything that is needed to make the matrix again even then.
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 import tsvd
-from benchmarks import attack, extended
-from tests import families, measures
-from tests.measures import BOUNDS
+from testing import families, measures
+from testing.measures import BOUNDS
+from verification import attack, extended
 
 # Orders around those of leaves and of blocks of threads, and around their multiples.
 SPECIAL = (

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.cases import CLASSES
-from tests import families
+from testing import families
 
 VALUES = {"compute_uv": False}
 
@@ -102,7 +102,7 @@ def _batch(family, count, n, dtype="float64", **options):
 
 
 def _entries(family, rng, count, size):
-    """As tests/families.py has them, for many matrices at once."""
+    """As testing/families.py has them, for many matrices at once."""
     if family == "uniform_1":
         return rng.random((count, size))
     if family == "chi":

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests import families
+from testing import families
 
 GROUPS: dict[str, Callable] = {}
 

@@ -1,4 +1,4 @@
-"""The evolutionary search among dense matrices: see benchmarks/evolve.py.
+"""The evolutionary search among dense matrices: see verification/evolve.py.
 
 Three targets: "dense" goes for the bounds of tsvd.linalg.svd, most of it in float32, whose errors a
 reference in float64 measures in no time. "jacobi" goes for the relative errors of tiny values by
@@ -10,12 +10,12 @@ import functools
 
 import numpy as np
 
-from benchmarks import inverse_draws
-from benchmarks.evolve import Search
-from tests import dense_families, measures
-from tests.measures import BOUNDS, INVERSE_BOUNDS
-from tests.reference import dense_singular_values, relative_singular_values
+from testing import dense_families, measures
+from testing.measures import BOUNDS, INVERSE_BOUNDS
+from testing.reference import dense_singular_values, relative_singular_values
 from tsvd import linalg
+from verification import inverse_draws
+from verification.evolve import Search
 
 # Orders. Pivots grow like a power of the order.
 SMALLEST = {"dense": 2, "jacobi": 2, "inverse": 24}

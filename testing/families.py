@@ -15,6 +15,7 @@ FAMILIES = {}
 REAL_FILE = Path(__file__).parent / "data" / "real_bidiagonals.npz"
 HARD_FILE = REAL_FILE.with_name("hard.npz")
 EVOLVED_FILE = REAL_FILE.with_name("evolved.npz")
+DRIFT_FILE = REAL_FILE.with_name("givens.npz")
 
 
 def make(name, n, dtype=np.float64, seed=0):

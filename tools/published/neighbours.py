@@ -1,9 +1,9 @@
 """Repeats the published tables of two neighbours on a GPU: one-sided Jacobi, and inverses.
 
 The authors vary the kind of memory, the loop step, and the shapes of blocks and grids
-(data/README.md). The kernels of tsvd have fixed shapes, so each of our times stands beside all
-published settings of its size. What can be varied from outside is where the arrays lie, and whether
-a matrix comes alone or in a batch. Of the published matrices only the kind is known.
+(benchmarks/data/README.md). The kernels of tsvd have fixed shapes, so each of our times stands
+beside all published settings of its size. What can be varied from outside is where the arrays lie,
+and whether a matrix comes alone or in a batch. Of the published matrices only the kind is known.
 """
 
 import time
@@ -16,8 +16,8 @@ import numpy as np
 from benchmarks.inverse import LARGEST_CHECKED
 from benchmarks.published_data import published_and_remade
 from benchmarks.timing import interleaved
-from tests import dense_families, measures
-from tests.exporters import Raw, driver
+from testing import dense_families, measures
+from testing.exporters import Raw, driver
 from tsvd import linalg
 
 # Where A and the results lie. "cpu" computes on the CPU, the others on the GPU.

@@ -1,8 +1,8 @@
 """Checksums of results: whether two installations of tsvd compute the same, bit for bit.
 
-    python -m benchmarks checksums -o NEW.json
-    PYTHON_OF_THE_OTHER -m benchmarks checksums -o OLD.json
-    python -m benchmarks checksums --compare OLD.json NEW.json
+    python -m tools.compare checksums -o NEW.json
+    PYTHON_OF_THE_OTHER -m tools.compare checksums -o OLD.json
+    python -m tools.compare checksums --compare OLD.json NEW.json
 
 Measured is the tsvd that the interpreter imports.  An older one will do, as only tsvd.svd is
 called.  Where it was not made from the sources beside, TSVD_CSRC_TREE and TSVD_CUDA_TREE name
@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 import tsvd
-from benchmarks import results
-from benchmarks.checksum_cases import groups
+from testing import results
+from tools.compare.checksum_cases import groups
 
 DIGITS = 16  # of a SHA-256 in hexadecimal
 # Of SVDInfo.  The method is none of them: where matrices of a batch take different ones, which is

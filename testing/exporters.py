@@ -2,6 +2,8 @@
 
 import ctypes
 import math
+import sys
+import types
 
 import numpy as np
 
@@ -103,8 +105,15 @@ def capsule(array, device, version=None, readonly=False, dtype=None, address=Non
     return _new(address, b"dltensor" if version is None else b"dltensor_versioned", _destructor)
 
 
+# The library of Array. tsvd asks the package that a class comes from, without its modules.
+LIBRARY = types.ModuleType("library_of_exporters")
+sys.modules[LIBRARY.__name__] = LIBRARY
+
+
 class Array:
     """An array of a library, which hands out capsules as told."""
+
+    __module__ = LIBRARY.__name__
 
     def __init__(self, array, device=(CPU, 0), **options):
         self.array, self.device, self.options = np.asarray(array), device, options
@@ -133,9 +142,7 @@ class Broken(Array):
         raise ZeroDivisionError("on purpose")
 
 
-def from_dlpack(x):
-    """As a library has it: this module is the library of Array."""
-    return Array(np.from_dlpack(x))
+LIBRARY.from_dlpack = lambda x: Array(np.from_dlpack(x))
 
 
 # The same, of a library that has no from_dlpack.

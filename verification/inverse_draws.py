@@ -1,10 +1,10 @@
 """Random draws of square matrices for tsvd.linalg.inv, each checked.
 
-    python -m benchmarks stress --inverse DRAWS
+    python -m verification inverse DRAWS
 
 Each inverse keeps the bound on its residual, or an error or a warning says why it does not: a true
 one, of a matrix that is singular to its digits. No entry is NaN, and an infinite one is beyond the
-range. A draw is determined as in benchmarks/dense_draws.py.
+range. A draw is determined as in verification/dense_draws.py.
 """
 
 import warnings
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgWarning
 
-from benchmarks import attack
-from benchmarks.dense_draws import SPECIAL, SPECIAL_SHARE, exponent_of
-from tests import dense_families
-from tests.dense_layouts import LAYOUTS
-from tests.measures import INVERSE_BOUNDS, inverse_residual
-from tests.reference import dense_singular_values
+from testing import dense_families
+from testing.dense_layouts import LAYOUTS
+from testing.measures import INVERSE_BOUNDS, inverse_residual
+from testing.reference import dense_singular_values
 from tsvd import linalg
+from verification import attack
+from verification.dense_draws import SPECIAL, SPECIAL_SHARE, exponent_of
 
 LARGEST = 200
 BATCH_SHARE, LARGEST_BATCH, ENTRIES_IN_BATCH = 0.3, 40, 3000
@@ -34,7 +34,7 @@ TRUE = 0.05  # an estimate of the condition may be above the true one by a few r
 
 @dataclass
 class Draw:
-    """All that determines a matrix, or a batch, and the call; see benchmarks/dense_draws.py."""
+    """All that determines a matrix, or a batch, and the call; see verification/dense_draws.py."""
 
     family: str
     n: int

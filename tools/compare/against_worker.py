@@ -1,4 +1,4 @@
-"""One side of `python -m benchmarks against`: times calls of the tsvd that this process imports.
+"""One side of `python -m tools.compare against`: times calls of the tsvd that this process imports.
 
 Requests come as lines of JSON on stdin, and each is answered by one line on stdout:
 
@@ -15,9 +15,9 @@ import time
 import numpy as np
 
 import tsvd
-from benchmarks import results
-from benchmarks.against_lines import lines
-from benchmarks.checksums import surroundings
+from testing import results
+from tools.compare.against_lines import lines
+from tools.compare.checksums import surroundings
 
 BRIEF = 0.2  # a longer call is not made twice before it is timed
 

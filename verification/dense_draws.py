@@ -1,6 +1,6 @@
 """Random draws of dense matrices for tsvd.linalg, each checked in every measure.
 
-    python -m benchmarks stress --dense DRAWS
+    python -m verification dense DRAWS
 
 A draw is determined by its random seed and its index, as long as no family is added: add
 `--index INDEX` to repeat it.
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks import attack
-from tests import dense_families, measures
-from tests.dense_layouts import LAYOUTS
-from tests.measures import check_dense
-from tests.reference import dense_singular_values, relative_singular_values
+from testing import dense_families, measures
+from testing.dense_layouts import LAYOUTS
+from testing.measures import check_dense
+from testing.reference import dense_singular_values, relative_singular_values
 from tsvd import linalg
+from verification import attack
 
 LARGEST = 200
 # Orders around those of warps, blocks of threads and panels.

@@ -1,15 +1,15 @@
 """Repeats the published table of dense matrices: bidiagonalisation and diagonalisation apart.
 
 Published were Householder's reduction and the zero-shift Givens sweeps on the bidiagonal matrix
-(data/README.md); that is method="givens". "auto" is what a user gets. The published matrices are
-lost: ours are drawn from the same range.
+(benchmarks/data/README.md); that is method="givens". "auto" is what a user gets. The published
+matrices are lost: ours are drawn from the same range.
 """
 
 import time
 from statistics import median
 
 from benchmarks.published_data import published_and_remade
-from tests import dense_families, measures
+from testing import dense_families, measures
 from tsvd import linalg
 
 METHODS = ("givens", "auto")

@@ -11,8 +11,8 @@ first to first + k - 1, where 0 is the largest.
 
 import numpy as np
 
-from tests.measures import BOUNDS
-from tests.reference import FLOOR, LONG, below
+from testing.measures import BOUNDS
+from testing.reference import FLOOR, LONG, below
 
 CLOSE = 1 / 8  # share of a tolerance that counts as close
 STEPS = 6  # bisections of the share of a value that is not close

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-import families
-from reference import singular_values
+from testing import families
+from testing.reference import singular_values
 
 SIZES = (0, 1, 2, 3, 5, 17, 32, 33, 64, 100, 200)
 DTYPES = (np.float64, np.float32)

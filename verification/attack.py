@@ -1,5 +1,4 @@
-"""What the three attacks of stress share: their processes, the count of what was found, the result
-file.
+"""What draws and searches share: their processes, the count of what was found, the result file.
 
 An attack is a class whose objects can be pickled. Each piece of its work has an index:
 
@@ -20,7 +19,7 @@ from multiprocessing.connection import wait
 import numpy as np
 
 import tsvd
-from benchmarks import results
+from testing import results
 
 HANG = 60.0  # seconds after which a piece counts as hanging
 RECORDED = 100  # failures that are written in full

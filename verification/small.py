@@ -1,6 +1,6 @@
 """Millions of small matrices, each checked in every measure in extended precision.
 
-    python -m benchmarks stress --small MATRICES
+    python -m verification small MATRICES
 
 A block of some thousand matrices is one call; its random seed and its index determine it, so that
 it can be repeated: add `--index INDEX`. See small_blocks for the matrices.
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 import tsvd
-from benchmarks import attack, extended, small_blocks
-from benchmarks.reproduce import reproduced
-from tests.measures import BOUNDS
-from tests.reference import LONG
+from testing.measures import BOUNDS
+from testing.reference import LONG
+from verification import attack, extended, small_blocks
+from verification.reproduce import reproduced
 
 SHOWN = 5  # failing matrices of a block that are written in full
 
@@ -188,7 +188,7 @@ class Small:
 
     def _texts(self, made, index, d, e, wrong):
         """A text for each failure, the first with the matrix and the call."""
-        again = f"python -m benchmarks stress --small 1 --seed {self.seed} --index {index}"
+        again = f"python -m verification small --seed {self.seed} --index {index}"
         texts = [f"matrix {i}: {text}" for i, text, _ in wrong]
         for k, (i, _, options) in enumerate(wrong[:SHOWN]):
             texts[k] += f"\n{reproduced(d[i], e[i], options, self.device)}\nin its block: {again}"

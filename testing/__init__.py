@@ -1,0 +1,1 @@
+"""What the tests, the benchmarks, the verification and the tools share; none of it is installed."""
