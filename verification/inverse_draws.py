@@ -159,10 +159,6 @@ def _balanced(A):
     return A
 
 
-def _condition(A):
-    return float(np.linalg.cond(A.astype(float)))
-
-
 def _exact_inverse(A):
     """The inverse of a float32 matrix, by Newton steps: pivots of float64 grow as well.
 
@@ -185,7 +181,8 @@ def _infinite(A, X):
     """
     if A.dtype == np.float64:
         return
-    info, condition = np.finfo(A.dtype), _condition(_balanced(A.astype(np.longdouble)))
+    info, balanced = np.finfo(A.dtype), _balanced(A.astype(np.longdouble))
+    condition = float(np.linalg.cond(balanced.astype(float)))
     exact = _exact_inverse(A) if condition <= 1e6 else None
     if exact is None:
         return

@@ -174,8 +174,9 @@ check_options(const tsvd_options *o, tsvd_error *error)
     return TSVD_OK;
 }
 
+/* Sets the dtype, and the row that its precision has for the method. */
 static void
-set_method(struct svd_problem *p, tsvd_dtype dtype)
+set_dtype(struct svd_problem *p, tsvd_dtype dtype)
 {
     p->dtype = dtype;
     p->method = tsvdi_precision_of(dtype)->method_of(p->options->method);
@@ -232,7 +233,7 @@ tsvdi_problem_input(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *
                               d->space == TSVD_CUDA ? "d" : "e", d->space == TSVD_CUDA ? "e" : "d");
         }
     }
-    set_method(p, d->dtype);
+    set_dtype(p, d->dtype);
     p->from = p->to = d->space;
     TSVD_TRY(set_shape(p, d, e, error));
     TSVD_TRY(set_range(p, options, error));
@@ -411,7 +412,7 @@ tsvdi_dense_input(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *
     p->row_stride = (ptrdiff_t)a->strides[a->ndim - 2];
     p->column_stride = (ptrdiff_t)a->strides[a->ndim - 1];
     b->n = p->rows < p->columns ? p->rows : p->columns;
-    set_method(b, a->dtype);
+    set_dtype(b, a->dtype);
     b->from = b->to = a->space;
     b->batch_ndim = a->ndim - 2;
     for (int i = 0; i < b->batch_ndim; i++) {

@@ -32,10 +32,9 @@ struct tsvd_context {
     int threads;                       /* threads that an operation may use */
     int is_caller;                     /* 1: its thread is the one that called tsvd_svd() */
     int64_t index, count, total;       /* first matrix under work, their number, batch size */
-    double done; /* progress within the matrices under work, as last given to tsvdi_check() */
-    double
-        progress; /* progress of the whole call, as last given to options->check(); it never falls */
-    void *own;    /* what the back end keeps of a worker, from open() to close(); at first NULL */
+    double done;     /* progress within the matrices under work, as last given to tsvdi_check() */
+    double progress; /* of the whole call, as last given to options->check(); it never falls */
+    void *own; /* what the back end keeps of a worker, from open() to close(); at first NULL */
 };
 
 /* bidiag/svd.c: tells the caller that the share `done` of the matrices under work is done.  The

@@ -1,6 +1,6 @@
 /*
- * tsvd._core: what calls that compute share (python_call.h).  Python has checked the options, but for the
- * bounds of the range; arrays.c checks the arrays, and exchange.c those of a device.
+ * tsvd._core: what calls that compute share (python_call.h).  Python has checked the options, but
+ * for the bounds of the range; arrays.c checks the arrays, and exchange.c those of a device.
  */
 #include "python/python_call.h"
 

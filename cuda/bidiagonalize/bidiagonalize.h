@@ -14,8 +14,8 @@
 /* Matrices that are reduced to bidiagonal form.  All arrays are device memory. */
 struct dense_reduction {
     int64_t r, c, count;
-    real *
-        w; /* [count][c][r] in: the matrices; out: the reflectors, as tsvdi_cuda_dense_small_reduce() leaves them */
+    real *w;             /* [count][c][r] in: the matrices; out: the reflectors, as those of
+                            tsvdi_cuda_dense_small_reduce() */
     real *tau_q, *tau_p; /* [count][c] out */
     real *d, *e;         /* [count][c] out; e has a zero after the c - 1 of each matrix */
 };
