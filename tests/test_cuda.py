@@ -560,7 +560,7 @@ def test_values_in_two_threads():
 def test_values_of_qr():
     """Also without vectors. The CPU finds the values of a small matrix, as for "auto"."""
     for family in ("uniform_1", "chi", "graded_down", "zero_first"):
-        for n in (1, 2, 31, 256, 257, 1000):
+        for n in (1, 2, 31, VALUES_CPU_ORDER, VALUES_CPU_ORDER + 1, 1000):
             d, e = make(family, n)
             s = tsvd.svdvals(d, e, method="qr", device="cuda")
             result, info = tsvd.svd(
@@ -568,7 +568,7 @@ def test_values_of_qr():
             )
             assert same_bits(s, result) and info.method == "qr"
             assert np.allclose(s, tsvd.svdvals(d, e, method="qr", device="cpu"), rtol=1e-15 * n)
-            if n <= 256:
+            if n <= VALUES_CPU_ORDER:
                 assert same_bits(s, tsvd.svdvals(d, e, method="qr", device="cpu"))
 
 
