@@ -15,12 +15,12 @@ cuda_open(struct tsvd_context *ctx)
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct svd_problem *p = ctx->problem;
-    const size_t values = (size_t)p->matrices * (size_t)p->k * sizeof(real);
+    const size_t values = (size_t)p->batch.matrices * (size_t)p->k * sizeof(real);
     void *const results[] = {p->L, p->s, p->R}; /* the first transfer of L has parts of all rows */
     tsvd_status ret = TSVD_OK;
 
-    call->threads = p->handle->threads;
-    if (p->to == TSVD_HOST && ctx->plan->reported.result_bytes > EXPECT_BYTES) {
+    call->threads = p->call.handle->threads;
+    if (p->call.to == TSVD_HOST && ctx->plan->reported.result_bytes > EXPECT_BYTES) {
         for (int i = 0; i < 3; i++) {
             if (results[i] != NULL) {
                 TSVD_TRY(
@@ -41,7 +41,7 @@ finish_downloads(struct tsvd_context *ctx)
 static void
 cuda_close(struct tsvd_context *ctx, struct chunk *chunk)
 {
-    tsvdi_cuda_free(ctx->problem->handle->cuda, chunk->d_d);
+    tsvdi_cuda_free(ctx->call->handle->cuda, chunk->d_d);
     chunk->d_d = chunk->d_e = NULL;
     chunk->d_exponent = NULL;
 }
@@ -56,7 +56,7 @@ chunk_most(const struct svd_problem *p)
     const uint64_t logs = (uint64_t)LEAF_LOG_MIB << 21; /* of leaves, at most */
     uint64_t available = 0, most;
 
-    if (tsvdi_cuda_memory_free(p->handle->cuda, &available) != TSVD_OK) {
+    if (tsvdi_cuda_memory_free(p->call.handle->cuda, &available) != TSVD_OK) {
         return 1;
     }
     available /= 2;
@@ -73,7 +73,7 @@ chunk_most(const struct svd_problem *p)
 static tsvd_status
 load(struct tsvd_context *ctx, struct chunk *chunk)
 {
-    tsvdi_cuda_wait_releases(ctx->problem->handle->cuda);
+    tsvdi_cuda_wait_releases(ctx->call->handle->cuda);
     if (ctx->problem->from == TSVD_CUDA || tsvdi_cuda_stages(ctx->plan)) {
         return tsvdi_cuda_device_load(ctx, chunk);
     }
@@ -96,7 +96,7 @@ load_bytes(const struct svd_plan *plan)
 static tsvd_status
 put_values(struct tsvd_context *ctx, const real *s, int64_t count, real *to)
 {
-    if (ctx->problem->to == TSVD_CUDA) {
+    if (ctx->call->to == TSVD_CUDA) {
         return tsvdi_cuda_upload(cuda_of(ctx), to, s, (size_t)count * sizeof(*s));
     }
     memcpy(to, s, (size_t)count * sizeof(*s));
@@ -108,12 +108,26 @@ fill(struct tsvd_context *ctx, int64_t i, int kind, struct results to)
 {
     tsvd_status ret = TSVD_OK;
 
-    if (ctx->problem->to == TSVD_CUDA) {
+    if (ctx->call->to == TSVD_CUDA) {
         return tsvdi_cuda_device_fill(ctx, i, kind, to);
     }
     TSVD_TRY(
         tsvdi_cuda_finish_downloads(cuda_of(ctx))); /* or results in flight would overwrite it */
     tsvdi_host_fill(ctx->problem, i, kind, to);
+out:
+    return ret;
+}
+
+static tsvd_status
+fill_nan(struct tsvd_context *ctx, tsvd_space space, int64_t count, real *x)
+{
+    tsvd_status ret = TSVD_OK;
+
+    if (space == TSVD_CUDA) {
+        return tsvdi_cuda_device_fill_nan(ctx, count, x);
+    }
+    TSVD_TRY(tsvdi_cuda_finish_downloads(cuda_of(ctx))); /* as in fill() */
+    tsvdi_host_fill_nan(count, x);
 out:
     return ret;
 }
@@ -129,6 +143,7 @@ tsvdi_cuda(void)
         .load = load,
         .put_values = put_values,
         .fill = fill,
+        .fill_nan = fill_nan,
         .load_bytes = load_bytes,
         .host_values = &tsvdi_cpu_values,
         .has_memory = 1,

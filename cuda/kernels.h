@@ -98,7 +98,7 @@ carve(char *base, size_t *at, int64_t count)
 static inline struct cuda_call *
 cuda_of(struct tsvd_context *ctx)
 {
-    struct cuda_call *call = ctx->problem->handle->cuda;
+    struct cuda_call *call = ctx->call->handle->cuda;
 
     call->error = ctx->error;
     return call;
@@ -176,14 +176,16 @@ extern const struct inverse_ops tsvdi_cuda_inverse;
    are uploaded first, since there are so many that one thread would take long. */
 bool tsvdi_cuda_stages(const struct svd_plan *plan);
 
-/* arrays.cu: backend.load() and fill() for arrays of the device, and load() for those that are
-   staged. */
+/* arrays.cu: backend.load(), fill() and fill_nan() for arrays of the device, and load() for those
+   that are staged. */
 tsvd_status tsvdi_cuda_device_load(struct tsvd_context *ctx, struct chunk *chunk);
 tsvd_status tsvdi_cuda_device_fill(struct tsvd_context *ctx, int64_t i, int kind,
                                    struct results to);
+tsvd_status tsvdi_cuda_device_fill_nan(struct tsvd_context *ctx, int64_t count, real *d_x);
 
 /* Copies results from device memory to the caller's array.  Large ones for the host are still in
-   flight on return (runtime/sender.h): tsvdi_cuda_free_after_downloads() must give back their memory. */
+   flight on return (runtime/sender.h): tsvdi_cuda_free_after_downloads() must give back their
+   memory. */
 static inline tsvd_status
 cuda_deliver(struct tsvd_context *ctx, void *to, const void *d_from, size_t bytes)
 {
@@ -191,7 +193,7 @@ cuda_deliver(struct tsvd_context *ctx, void *to, const void *d_from, size_t byte
     struct cuda_call *call = cuda_of(ctx);
     tsvd_status ret = TSVD_OK;
 
-    if (ctx->problem->to == TSVD_HOST) {
+    if (ctx->call->to == TSVD_HOST) {
         return bytes > SENT_BYTES ? tsvdi_cuda_download_async(call, transfer)
                                   : tsvdi_cuda_download(call, to, d_from, bytes);
     }

@@ -18,7 +18,7 @@ struct tsvd_reduction {
 static const struct precision *
 precision_of(const struct dense_problem *problem)
 {
-    return tsvdi_precision_of(problem->b.dtype);
+    return tsvdi_precision_of(problem->a.dtype);
 }
 
 tsvd_status
@@ -41,8 +41,8 @@ tsvd_dense_plan(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *op
     if (ret != TSVD_OK) {
         return ret;
     }
-    problem.b.vectors = vectors != 0;
-    problem.full = vectors == 2 && problem.b.k == problem.b.n && problem.rows != problem.columns;
+    problem.vectors = vectors != 0;
+    problem.full = vectors == 2 && problem.k == problem.n && problem.a.rows != problem.a.columns;
     tsvdi_dense_leave_empty(&problem);
     TSVD_CALL(handle, error, precision_of(&problem)->dense_plan(&problem, plan, error));
     return tsvdi_call_finish(ret, error);
@@ -68,7 +68,7 @@ dense_svd(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options,
     memset(info, 0, sizeof *info);
     TSVD_TRY(tsvdi_dense_input(handle, a, options, 1, &problem, error));
     TSVD_TRY(tsvdi_dense_output(U, S, Vh, &problem, error));
-    problem.b.outer = outer;
+    problem.call.outer = outer;
     TSVD_CALL(handle, error, precision_of(&problem)->dense_svd(&problem, info, error));
     info->seconds_total = tsvdi_host_seconds() - clock;
 out:
@@ -118,9 +118,9 @@ make_reduction(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *opt
     *reduction = NULL;
     TSVD_TRY(tsvdi_host_alloc(&handle->host, sizeof *made, error, (void **)&made));
     made->call = NULL;
-    made->problem.b.handle = handle;
+    made->problem.call.handle = handle;
     TSVD_TRY(tsvdi_dense_input(handle, a, options, saved.state == NULL, &made->problem, error));
-    made->problem.b.outer = outer;
+    made->problem.call.outer = outer;
     precision = precision_of(&made->problem);
     if (saved.state == NULL) {
         TSVD_CALL(handle, error, precision->reduce_begin(&made->problem, &made->call, error));
@@ -180,7 +180,7 @@ void
 tsvd_reduction_destroy(tsvd_reduction *reduction)
 {
     if (reduction != NULL) {
-        tsvd_handle *handle = reduction->problem.b.handle;
+        tsvd_handle *handle = reduction->problem.call.handle;
         tsvd_error error;
         const tsvd_status entered = tsvdi_call_enter(handle, &error);
 
@@ -211,18 +211,18 @@ tsvd_reduction_entries(const tsvd_reduction *reduction, const tsvd_array *d, con
     error = error != NULL ? error : &own;
     TSVD_TRY(check_reduction(reduction, error));
     p = &reduction->problem;
-    if (d == NULL || (e == NULL && p->b.n > 1)) {
+    if (d == NULL || (e == NULL && p->n > 1)) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "d and e must not be NULL");
     }
-    TSVD_TRY(tsvdi_dense_array(p, d, "d", p->b.n, -1, error));
+    TSVD_TRY(tsvdi_dense_array(p, d, "d", p->n, -1, error));
     if (e != NULL) {
-        TSVD_TRY(tsvdi_dense_array(p, e, "e", p->b.n > 0 ? p->b.n - 1 : 0, -1, error));
+        TSVD_TRY(tsvdi_dense_array(p, e, "e", p->n > 0 ? p->n - 1 : 0, -1, error));
         if (d->space != e->space) {
             return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "d and e must lie in one space");
         }
     }
     tsvdi_environment_enter(&outer);
-    TSVD_CALL(p->b.handle, error,
+    TSVD_CALL(p->call.handle, error,
               precision_of(p)->reduce_entries(reduction->call, d->space, d->data,
                                               e != NULL ? e->data : NULL, error));
     tsvdi_environment_leave(&outer);
@@ -245,8 +245,8 @@ reduction_select(tsvd_reduction *reduction, double low, double high, int64_t *fi
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "first and count must not be NULL");
     }
     p = &reduction->problem;
-    TSVD_TRY(tsvdi_check_interval(&p->b, low, high, error));
-    TSVD_CALL(p->b.handle, error,
+    TSVD_TRY(tsvdi_check_interval(&p->a.batch, low, high, error));
+    TSVD_CALL(p->call.handle, error,
               precision_of(p)->reduce_select(reduction->call, low, high, first, count, error));
 out:
     return tsvdi_call_finish(ret, error);
@@ -282,23 +282,23 @@ reduction_apply(tsvd_reduction *reduction, tsvd_side side, int transposed, const
     TSVD_TRY(check_reduction(reduction, error));
     problem = reduction->problem;
     TSVD_TRY(tsvdi_dense_options(options, &problem, error));
-    problem.b.outer = outer;
+    problem.call.outer = outer;
     if (x == NULL || (side != TSVD_LEFT && side != TSVD_RIGHT)) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "x must not be NULL, and side TSVD_LEFT or TSVD_RIGHT");
     }
-    if (x->ndim != p->b.batch_ndim + 2) {
+    if (x->ndim != p->a.batch.ndim + 2) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "x has %d dimensions, not %d", x->ndim,
-                          p->b.batch_ndim + 2);
+                          p->a.batch.ndim + 2);
     }
     vectors.columns = x->shape[x->ndim - 1];
-    TSVD_TRY(tsvdi_dense_array(p, x, "x", side == TSVD_RIGHT ? p->columns : p->rows,
+    TSVD_TRY(tsvdi_dense_array(p, x, "x", side == TSVD_RIGHT ? p->a.columns : p->a.rows,
                                vectors.columns, error));
     vectors.x = x->data;
     vectors.space = x->space;
     vectors.right = side == TSVD_RIGHT;
     vectors.transposed = transposed != 0;
-    TSVD_CALL(p->b.handle, error,
+    TSVD_CALL(p->call.handle, error,
               precision_of(p)->reduce_apply(reduction->call, p, &vectors, error));
 out:
     return tsvdi_call_finish(ret, error);
@@ -338,8 +338,8 @@ reduction_svd(tsvd_reduction *reduction, const tsvd_options *options, const tsvd
     problem = reduction->problem;
     TSVD_TRY(tsvdi_dense_options(options, &problem, error));
     TSVD_TRY(tsvdi_dense_output(U, S, Vh, &problem, error));
-    problem.b.outer = outer;
-    TSVD_CALL(problem.b.handle, error,
+    problem.call.outer = outer;
+    TSVD_CALL(problem.call.handle, error,
               precision_of(&problem)->reduce_svd(reduction->call, &problem, info, error));
     info->seconds_total = tsvdi_host_seconds() - clock;
 out:
@@ -380,7 +380,7 @@ tsvd_reduction_save(const tsvd_reduction *reduction, void *state, tsvd_error *er
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "state must not be NULL");
     }
     tsvdi_environment_enter(&outer);
-    TSVD_CALL(reduction->problem.b.handle, error,
+    TSVD_CALL(reduction->problem.call.handle, error,
               precision_of(&reduction->problem)->reduce_save(reduction->call, state, error));
     tsvdi_environment_leave(&outer);
 out:

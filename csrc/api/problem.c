@@ -49,10 +49,10 @@ check_array(const tsvd_array *array, const char *name, const tsvd_handle *handle
 
 /* Merges the leading dimensions of an array into the batch shape; returns 0 if they do not fit. */
 static int
-broadcast(struct svd_problem *p, const tsvd_array *array)
+broadcast(struct batch *batch, const tsvd_array *array)
 {
     const int ndim = array->ndim - 1;
-    int64_t *shape = p->batch_shape + (p->batch_ndim - ndim);
+    int64_t *shape = batch->shape + (batch->ndim - ndim);
 
     for (int i = 0; i < ndim; i++) {
         if (shape[i] == 1) {
@@ -66,19 +66,19 @@ broadcast(struct svd_problem *p, const tsvd_array *array)
 
 /* Sets *input to where d, or e, of each matrix of a batch lies; array: NULL if there is none. */
 static void
-set_input(struct svd_problem *p, const tsvd_array *array, struct svd_input *input)
+set_input(const struct batch *batch, const tsvd_array *array, struct svd_input *input)
 {
     input->data = NULL;
     input->stride = 0;
-    for (int i = 0; i < p->batch_ndim; i++) {
+    for (int i = 0; i < batch->ndim; i++) {
         input->batch_strides[i] = 0;
     }
     if (array != NULL) {
-        const int absent = p->batch_ndim - (array->ndim - 1);
+        const int absent = batch->ndim - (array->ndim - 1);
 
         input->data = array->data;
         input->stride = (ptrdiff_t)array->strides[array->ndim - 1];
-        for (int i = absent; i < p->batch_ndim; i++) {
+        for (int i = absent; i < batch->ndim; i++) {
             input->batch_strides[i] =
                 array->shape[i - absent] == 1 ? 0 : (ptrdiff_t)array->strides[i - absent];
         }
@@ -94,24 +94,25 @@ numbers_of(int64_t rows, int64_t columns)
 
 /* Counts the matrices of a batch, and sets too_large if `numbers` numbers for each are too many. */
 static void
-count_matrices(struct svd_problem *p, int64_t numbers)
+count_matrices(struct batch *batch, int64_t numbers)
 {
     int64_t total = numbers > 0 ? numbers : 1;
 
-    p->matrices = 1;
-    for (int i = 0; i < p->batch_ndim; i++) {
-        if (p->batch_shape[i] == 0) {
-            p->matrices = 0;
+    batch->matrices = 1;
+    batch->too_large = 0;
+    for (int i = 0; i < batch->ndim; i++) {
+        if (batch->shape[i] == 0) {
+            batch->matrices = 0;
             return;
         }
     }
-    p->too_large = total > NUMBERS_MOST;
-    for (int i = 0; i < p->batch_ndim && !p->too_large; i++) {
-        p->too_large = total > NUMBERS_MOST / p->batch_shape[i];
-        total *= p->too_large ? 1 : p->batch_shape[i];
-        p->matrices *= p->too_large ? 1 : p->batch_shape[i];
+    batch->too_large = total > NUMBERS_MOST;
+    for (int i = 0; i < batch->ndim && !batch->too_large; i++) {
+        batch->too_large = total > NUMBERS_MOST / batch->shape[i];
+        total *= batch->too_large ? 1 : batch->shape[i];
+        batch->matrices *= batch->too_large ? 1 : batch->shape[i];
     }
-    p->too_large = p->too_large && numbers > 0; /* without numbers any count of matrices fits */
+    batch->too_large = batch->too_large && numbers > 0; /* without numbers any count fits */
 }
 
 /* Sets the order and the batch of the matrices. */
@@ -120,7 +121,7 @@ set_shape(struct svd_problem *p, const tsvd_array *d, const tsvd_array *e, tsvd_
 {
     const int64_t off = e != NULL ? e->shape[e->ndim - 1] : 0;
 
-    p->n = d->shape[d->ndim - 1];
+    p->n = p->rows = p->columns = d->shape[d->ndim - 1];
     if (e == NULL && p->n > 1) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "e must not be NULL for n = %lld",
                           (long long)p->n);
@@ -130,22 +131,22 @@ set_shape(struct svd_problem *p, const tsvd_array *d, const tsvd_array *e, tsvd_
                           "d (..., n) needs e (..., n-1): they end in %lld and %lld",
                           (long long)p->n, (long long)off);
     }
-    p->batch_ndim = d->ndim - 1;
-    if (e != NULL && e->ndim - 1 > p->batch_ndim) {
-        p->batch_ndim = e->ndim - 1;
+    p->batch.ndim = d->ndim - 1;
+    if (e != NULL && e->ndim - 1 > p->batch.ndim) {
+        p->batch.ndim = e->ndim - 1;
     }
-    if (p->batch_ndim > TSVD_MAX_BATCH_DIMS) {
+    if (p->batch.ndim > TSVD_MAX_BATCH_DIMS) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "a batch has %d dimensions, not 0 to %d",
-                          p->batch_ndim, (int)TSVD_MAX_BATCH_DIMS);
+                          p->batch.ndim, (int)TSVD_MAX_BATCH_DIMS);
     }
-    for (int i = 0; i < p->batch_ndim; i++) {
-        p->batch_shape[i] = 1;
+    for (int i = 0; i < p->batch.ndim; i++) {
+        p->batch.shape[i] = 1;
     }
-    if (!broadcast(p, d) || (e != NULL && !broadcast(p, e))) {
+    if (!broadcast(&p->batch, d) || (e != NULL && !broadcast(&p->batch, e))) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "the batch dimensions of d and e do not broadcast");
     }
-    count_matrices(p, p->n);
+    count_matrices(&p->batch, p->n);
     return TSVD_OK;
 }
 
@@ -174,44 +175,40 @@ check_options(const tsvd_options *o, tsvd_error *error)
     return TSVD_OK;
 }
 
-/* Sets the dtype, and the row that its precision has for the method. */
-static void
-set_dtype(struct svd_problem *p, tsvd_dtype dtype)
+/* The row that a precision has for the method that is asked for. */
+static const struct method *
+method_of(tsvd_dtype dtype, const tsvd_options *options)
 {
-    p->dtype = dtype;
-    p->method = tsvdi_precision_of(dtype)->method_of(p->options->method);
+    return tsvdi_precision_of(dtype)->method_of(options->method);
 }
 
-/* Sets which values are wanted. */
+/* Sets which of the n values of a matrix are wanted: *k of them from index *first on. */
 static tsvd_status
-set_range(struct svd_problem *p, const tsvd_options *o, tsvd_error *error)
+set_range(const tsvd_options *o, int64_t n, int64_t *first, int64_t *k, tsvd_error *error)
 {
-    const int64_t left = o->first < 0 || o->first > p->n ? -1 : p->n - o->first;
+    const int64_t left = o->first < 0 || o->first > n ? -1 : n - o->first;
 
-    p->first = o->first;
-    p->k = o->count == -1 ? left : o->count;
-    if (left < 0 || p->k < 0 || p->k > left) {
+    *first = o->first;
+    *k = o->count == -1 ? left : o->count;
+    if (left < 0 || *k < 0 || *k > left) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "%lld values from index %lld on are not among the %lld that there are",
-                          (long long)p->k, (long long)o->first, (long long)p->n);
+                          (long long)*k, (long long)o->first, (long long)n);
     }
     return TSVD_OK;
 }
 
-/* Begins with an empty problem. */
+/* Begins with the arguments that all calls have. */
 static tsvd_status
 begin(tsvd_handle *handle, const tsvd_array *array, const char *name, const tsvd_options *options,
-      struct svd_problem *p, tsvd_error *error)
+      struct call_args *call, tsvd_error *error)
 {
-    /* field by field: the arrays of a problem are long, and calls may be short */
-    p->n = p->first = p->k = p->matrices = 0;
-    p->vectors = p->batch_ndim = p->too_large = 0;
-    p->s = p->L = p->R = NULL;
     if (handle == NULL || array == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "handle and %s must not be NULL", name);
     }
-    p->handle = handle;
-    p->options = options;
+    call->handle = handle;
+    call->options = options;
+    call->outer = NULL;
     return check_options(options, error);
 }
 
@@ -221,7 +218,10 @@ tsvdi_problem_input(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *
 {
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(begin(handle, d, "d", options, p, error));
+    /* field by field: the arrays of a problem are long, and calls may be short */
+    p->vectors = 0;
+    p->s = p->L = p->R = NULL;
+    TSVD_TRY(begin(handle, d, "d", options, &p->call, error));
     TSVD_TRY(check_array(d, "d", handle, error));
     if (e != NULL) {
         TSVD_TRY(check_array(e, "e", handle, error));
@@ -233,45 +233,55 @@ tsvdi_problem_input(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *
                               d->space == TSVD_CUDA ? "d" : "e", d->space == TSVD_CUDA ? "e" : "d");
         }
     }
-    set_dtype(p, d->dtype);
-    p->from = p->to = d->space;
+    p->dtype = d->dtype;
+    p->method = method_of(p->dtype, options);
+    p->from = p->call.to = d->space;
     TSVD_TRY(set_shape(p, d, e, error));
-    TSVD_TRY(set_range(p, options, error));
-    if (data && p->too_large) {
+    TSVD_TRY(set_range(options, p->n, &p->first, &p->k, error));
+    if (data && p->batch.too_large) {
         return tsvdi_host_too_large(error, "the arrays", p->n);
     }
-    if (data && p->n > 0 && p->matrices > 0 && (d->data == NULL || (p->n > 1 && e->data == NULL))) {
+    if (data && p->n > 0 && p->batch.matrices > 0 &&
+        (d->data == NULL || (p->n > 1 && e->data == NULL))) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of d and e must not be NULL");
     }
-    set_input(p, d, &p->d);
-    set_input(p, p->n > 1 ? e : NULL, &p->e);
+    set_input(&p->batch, d, &p->d);
+    set_input(&p->batch, p->n > 1 ? e : NULL, &p->e);
 out:
     return ret;
 }
 
+/* What the results of a call have in common. */
+struct result_form {
+    const tsvd_handle *handle;
+    const struct batch *batch;
+    tsvd_dtype dtype;
+};
+
 /* Refuses a result that is not C-contiguous or has not the shape (batch..., rows, columns);
    columns < 0: (batch..., rows). */
 static tsvd_status
-check_result(const struct svd_problem *p, const tsvd_array *array, const char *name, int64_t rows,
+check_result(struct result_form form, const tsvd_array *array, const char *name, int64_t rows,
              int64_t columns, tsvd_error *error)
 {
+    const struct batch *batch = form.batch;
     const int own = columns < 0 ? 1 : 2;
-    int64_t stride = (int64_t)size_of(p->dtype);
-    int same, empty = p->matrices == 0 || rows == 0 || columns == 0, contiguous = 1;
+    int64_t stride = (int64_t)size_of(form.dtype);
+    int same, empty = batch->matrices == 0 || rows == 0 || columns == 0, contiguous = 1;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(check_array(array, name, p->handle, error));
-    same = array->ndim == p->batch_ndim + own && array->shape[p->batch_ndim] == rows &&
-           (columns < 0 || array->shape[p->batch_ndim + 1] == columns);
-    for (int i = 0; i < p->batch_ndim && same; i++) {
-        same = array->shape[i] == p->batch_shape[i];
+    TSVD_TRY(check_array(array, name, form.handle, error));
+    same = array->ndim == batch->ndim + own && array->shape[batch->ndim] == rows &&
+           (columns < 0 || array->shape[batch->ndim + 1] == columns);
+    for (int i = 0; i < batch->ndim && same; i++) {
+        same = array->shape[i] == batch->shape[i];
     }
     if (!same) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "%s has not the shape of the result: %d batch dimensions, then %lld%s",
-                          name, p->batch_ndim, (long long)rows, columns < 0 ? "" : " x ...");
+                          name, batch->ndim, (long long)rows, columns < 0 ? "" : " x ...");
     }
-    if (array->dtype != p->dtype) {
+    if (array->dtype != form.dtype) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s has not the dtype of the input", name);
     }
     for (int i = array->ndim - 1; i >= 0 && !empty; i--) {
@@ -288,33 +298,33 @@ out:
     return ret;
 }
 
-/* The names of a call's results, and the shapes of one matrix: left vectors (rows, left), values
-   (k), right vectors (right, columns). */
+/* The names of a call's results, and the shapes of those of a matrix with n values: left vectors
+   (rows, left), k values, right vectors (right, columns). */
 struct wanted {
     const char *left_name, *values_name, *right_name;
-    int64_t rows, left, right, columns;
+    int64_t n, k, rows, left, right, columns;
 };
 
-/* Sets where the results go. */
+/* Checks results, of which L and R may be missing.  Sets *to, the space where they lie. */
 static tsvd_status
-set_output(const struct wanted *w, const tsvd_array *L, const tsvd_array *s, const tsvd_array *R,
-           struct svd_problem *p, tsvd_error *error)
+check_results(const struct wanted *w, const tsvd_handle *handle, struct batch *batch,
+              tsvd_dtype dtype, const tsvd_array *L, const tsvd_array *s, const tsvd_array *R,
+              tsvd_space *to, tsvd_error *error)
 {
+    const struct result_form form = {handle, batch, dtype};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(check_result(p, s, w->values_name, p->k, -1, error));
-    p->s = s->data;
-    p->to = s->space;
-    p->vectors = L != NULL;
+    TSVD_TRY(check_result(form, s, w->values_name, w->k, -1, error));
+    *to = s->space;
     if (L != NULL) {
         const int64_t numbers[] = {numbers_of(w->rows, w->left), numbers_of(w->right, w->columns)};
 
-        count_matrices(p, numbers[0] > numbers[1] ? numbers[0] : numbers[1]);
-        if (p->too_large) {
-            return tsvdi_host_too_large(error, "the arrays", p->n);
+        count_matrices(batch, numbers[0] > numbers[1] ? numbers[0] : numbers[1]);
+        if (batch->too_large) {
+            return tsvdi_host_too_large(error, "the arrays", w->n);
         }
-        TSVD_TRY(check_result(p, L, w->left_name, w->rows, w->left, error));
-        TSVD_TRY(check_result(p, R, w->right_name, w->right, w->columns, error));
+        TSVD_TRY(check_result(form, L, w->left_name, w->rows, w->left, error));
+        TSVD_TRY(check_result(form, R, w->right_name, w->right, w->columns, error));
         if (L->space != s->space || R->space != s->space) {
             return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                               "%s, %s and %s must lie in one space: %s is on the %s, %s on the %s",
@@ -323,8 +333,6 @@ set_output(const struct wanted *w, const tsvd_array *L, const tsvd_array *s, con
                               L->space != s->space ? w->left_name : w->right_name,
                               s->space == TSVD_CUDA ? "host" : "device");
         }
-        p->L = L->data;
-        p->R = R->data;
     }
 out:
     return ret;
@@ -349,19 +357,24 @@ tsvd_status
 tsvdi_problem_output(const tsvd_array *L, const tsvd_array *s, const tsvd_array *R,
                      struct svd_problem *p, tsvd_error *error)
 {
-    const struct wanted wanted = {"L", "s", "R", p->n, p->k, p->k, p->n};
+    const struct wanted wanted = {"L", "s", "R", p->n, p->k, p->rows, p->k, p->k, p->columns};
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(check_given(&wanted, L, s, R, error));
-    TSVD_TRY(set_output(&wanted, L, s, R, p, error));
+    TSVD_TRY(
+        check_results(&wanted, p->call.handle, &p->batch, p->dtype, L, s, R, &p->call.to, error));
+    p->vectors = L != NULL;
+    p->s = s->data;
+    p->L = L != NULL ? L->data : NULL;
+    p->R = L != NULL ? R->data : NULL;
 out:
     return ret;
 }
 
 tsvd_status
-tsvdi_check_interval(const struct svd_problem *p, double low, double high, tsvd_error *error)
+tsvdi_check_interval(const struct batch *batch, double low, double high, tsvd_error *error)
 {
-    if (p->batch_ndim > 0) {
+    if (batch->ndim > 0) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "a batch has no range of indices for an interval: of each matrix other "
                           "values lie in it");
@@ -376,8 +389,39 @@ tsvdi_check_interval(const struct svd_problem *p, double low, double high, tsvd_
 
 /* ---- dense matrices ---- */
 
-tsvd_status
-tsvdi_dense_options(const tsvd_options *options, struct dense_problem *p, tsvd_error *error)
+/* Sets the matrices, whose smaller order is *n. */
+static tsvd_status
+set_matrices(const tsvd_handle *handle, const tsvd_array *a, struct dense_matrices *m, int64_t *n,
+             tsvd_error *error)
+{
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(check_array(a, "a", handle, error));
+    if (a->ndim < 2) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "a has %d dimensions, not at least two",
+                          a->ndim);
+    }
+    m->dtype = a->dtype;
+    m->space = a->space;
+    m->rows = a->shape[a->ndim - 2];
+    m->columns = a->shape[a->ndim - 1];
+    m->data = a->data;
+    m->row_stride = (ptrdiff_t)a->strides[a->ndim - 2];
+    m->column_stride = (ptrdiff_t)a->strides[a->ndim - 1];
+    m->batch.ndim = a->ndim - 2;
+    for (int i = 0; i < m->batch.ndim; i++) {
+        m->batch.shape[i] = a->shape[i];
+        m->batch_strides[i] = a->shape[i] == 1 ? 0 : (ptrdiff_t)a->strides[i];
+    }
+    count_matrices(&m->batch, numbers_of(m->rows, m->columns));
+    *n = m->rows < m->columns ? m->rows : m->columns;
+out:
+    return ret;
+}
+
+/* Refuses options that dense matrices do not have. */
+static tsvd_status
+check_dense_options(const tsvd_options *options, tsvd_error *error)
 {
     tsvd_status ret = TSVD_OK;
 
@@ -385,8 +429,31 @@ tsvdi_dense_options(const tsvd_options *options, struct dense_problem *p, tsvd_e
     if (options->lower) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "lower is of no meaning for dense matrices");
     }
-    p->b.options = options;
-    TSVD_TRY(set_range(&p->b, options, error));
+out:
+    return ret;
+}
+
+/* Refuses matrices that cannot be read, of order n. */
+static tsvd_status
+check_readable(const struct dense_matrices *m, int64_t n, tsvd_error *error)
+{
+    if (m->batch.too_large) {
+        return tsvdi_host_too_large(error, "the arrays", n);
+    }
+    if (n > 0 && m->batch.matrices > 0 && m->data == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of a must not be NULL");
+    }
+    return TSVD_OK;
+}
+
+tsvd_status
+tsvdi_dense_options(const tsvd_options *options, struct dense_problem *p, tsvd_error *error)
+{
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(check_dense_options(options, error));
+    p->call.options = options;
+    TSVD_TRY(set_range(options, p->n, &p->first, &p->k, error));
 out:
     return ret;
 }
@@ -395,38 +462,16 @@ tsvd_status
 tsvdi_dense_input(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options, int data,
                   struct dense_problem *p, tsvd_error *error)
 {
-    struct svd_problem *b = &p->b;
     tsvd_status ret = TSVD_OK;
 
-    p->rows = p->columns = 0;
-    p->full = 0;
-    TSVD_TRY(begin(handle, a, "a", options, b, error));
-    TSVD_TRY(check_array(a, "a", handle, error));
-    if (a->ndim < 2) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "a has %d dimensions, not at least two",
-                          a->ndim);
-    }
-    p->rows = a->shape[a->ndim - 2];
-    p->columns = a->shape[a->ndim - 1];
-    p->a = a->data;
-    p->row_stride = (ptrdiff_t)a->strides[a->ndim - 2];
-    p->column_stride = (ptrdiff_t)a->strides[a->ndim - 1];
-    b->n = p->rows < p->columns ? p->rows : p->columns;
-    set_dtype(b, a->dtype);
-    b->from = b->to = a->space;
-    b->batch_ndim = a->ndim - 2;
-    for (int i = 0; i < b->batch_ndim; i++) {
-        b->batch_shape[i] = a->shape[i];
-        p->batch_strides[i] = a->shape[i] == 1 ? 0 : (ptrdiff_t)a->strides[i];
-    }
-    count_matrices(b, numbers_of(p->rows, p->columns));
+    p->vectors = p->full = 0;
+    p->U = p->S = p->Vh = NULL;
+    TSVD_TRY(begin(handle, a, "a", options, &p->call, error));
+    TSVD_TRY(set_matrices(handle, a, &p->a, &p->n, error));
+    p->method = method_of(a->dtype, options);
+    p->call.to = a->space;
     TSVD_TRY(tsvdi_dense_options(options, p, error));
-    if (data && b->too_large) {
-        return tsvdi_host_too_large(error, "the arrays", b->n);
-    }
-    if (data && b->n > 0 && b->matrices > 0 && a->data == NULL) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of a must not be NULL");
-    }
+    TSVD_TRY(data ? check_readable(&p->a, p->n, error) : TSVD_OK);
 out:
     return ret;
 }
@@ -435,18 +480,24 @@ tsvd_status
 tsvdi_dense_output(const tsvd_array *U, const tsvd_array *S, const tsvd_array *Vh,
                    struct dense_problem *p, tsvd_error *error)
 {
-    struct wanted wanted = {"U", "S", "Vh", p->rows, p->b.k, p->b.k, p->columns};
+    const int64_t rows = p->a.rows, columns = p->a.columns;
+    struct wanted wanted = {"U", "S", "Vh", p->n, p->k, rows, p->k, p->k, columns};
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(check_given(&wanted, U, S, Vh, error));
-    p->full = U != NULL && U->ndim == p->b.batch_ndim + 2 && Vh->ndim == U->ndim &&
-              p->b.k == p->b.n && p->rows != p->columns && U->shape[U->ndim - 1] == p->rows &&
-              Vh->shape[Vh->ndim - 2] == p->columns;
+    p->full = U != NULL && U->ndim == p->a.batch.ndim + 2 && Vh->ndim == U->ndim && p->k == p->n &&
+              rows != columns && U->shape[U->ndim - 1] == rows &&
+              Vh->shape[Vh->ndim - 2] == columns;
     if (p->full) {
-        wanted.left = p->rows;
-        wanted.right = p->columns;
+        wanted.left = rows;
+        wanted.right = columns;
     }
-    TSVD_TRY(set_output(&wanted, U, S, Vh, &p->b, error));
+    TSVD_TRY(check_results(&wanted, p->call.handle, &p->a.batch, p->a.dtype, U, S, Vh, &p->call.to,
+                           error));
+    p->vectors = U != NULL;
+    p->S = S->data;
+    p->U = U != NULL ? U->data : NULL;
+    p->Vh = U != NULL ? Vh->data : NULL;
     tsvdi_dense_leave_empty(p);
 out:
     return ret;
@@ -455,8 +506,8 @@ out:
 void
 tsvdi_dense_leave_empty(struct dense_problem *p)
 {
-    if (p->b.n == 0 && !p->full) {
-        p->b.matrices = 0;
+    if (p->n == 0 && !p->full) {
+        p->a.batch.matrices = 0;
     }
 }
 
@@ -464,5 +515,51 @@ tsvd_status
 tsvdi_dense_array(const struct dense_problem *p, const tsvd_array *x, const char *name,
                   int64_t rows, int64_t columns, tsvd_error *error)
 {
-    return check_result(&p->b, x, name, rows, columns, error);
+    const struct result_form form = {p->call.handle, &p->a.batch, p->a.dtype};
+
+    return check_result(form, x, name, rows, columns, error);
+}
+
+/* ---- inverses ---- */
+
+tsvd_status
+tsvdi_inverse_input(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options, int data,
+                    int refine, struct inverse_problem *p, tsvd_error *error)
+{
+    int64_t n, first, k;
+    tsvd_status ret = TSVD_OK;
+
+    p->refine = refine != 0;
+    p->X = NULL;
+    TSVD_TRY(begin(handle, a, "a", options, &p->call, error));
+    TSVD_TRY(set_matrices(handle, a, &p->a, &n, error));
+    p->call.to = a->space;
+    TSVD_TRY(check_dense_options(options, error));
+    TSVD_TRY(set_range(options, n, &first, &k, error));
+    TSVD_TRY(data ? check_readable(&p->a, n, error) : TSVD_OK);
+    if (p->a.rows != p->a.columns) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "a is %lld x %lld and must be square",
+                          (long long)p->a.rows, (long long)p->a.columns);
+    }
+    if (k != n) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "an inverse has no part of the values");
+    }
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_inverse_output(const tsvd_array *X, struct inverse_problem *p, tsvd_error *error)
+{
+    const struct result_form form = {p->call.handle, &p->a.batch, p->a.dtype};
+    tsvd_status ret = TSVD_OK;
+
+    if (X == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "X must not be NULL");
+    }
+    TSVD_TRY(check_result(form, X, "X", p->a.rows, p->a.columns, error));
+    p->X = X->data;
+    p->call.to = X->space;
+out:
+    return ret;
 }

@@ -17,7 +17,7 @@ tsvd_status tsvdi_problem_output(const tsvd_array *L, const tsvd_array *s, const
                                  struct svd_problem *problem, tsvd_error *error);
 
 /* Refuses an interval of values that is empty, or asked of a batch. */
-tsvd_status tsvdi_check_interval(const struct svd_problem *problem, double low, double high,
+tsvd_status tsvdi_check_interval(const struct batch *batch, double low, double high,
                                  tsvd_error *error);
 
 /* The same for dense matrices.  output() finds by the shapes whether `full` bases are wanted. */
@@ -37,5 +37,12 @@ tsvd_status tsvdi_dense_options(const tsvd_options *options, struct dense_proble
    (batch..., rows, columns); columns < 0: (batch..., rows). */
 tsvd_status tsvdi_dense_array(const struct dense_problem *problem, const tsvd_array *x,
                               const char *name, int64_t rows, int64_t columns, tsvd_error *error);
+
+/* The same for inverses. */
+tsvd_status tsvdi_inverse_input(tsvd_handle *handle, const tsvd_array *a,
+                                const tsvd_options *options, int data, int refine,
+                                struct inverse_problem *problem, tsvd_error *error);
+tsvd_status tsvdi_inverse_output(const tsvd_array *X, struct inverse_problem *problem,
+                                 tsvd_error *error);
 
 #endif

@@ -151,7 +151,7 @@ svd(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e, const tsvd_op
     if (ret != TSVD_OK) {
         return tsvdi_call_finish(ret, error);
     }
-    problem.outer = outer;
+    problem.call.outer = outer;
     TSVD_CALL(handle, error, tsvdi_precision_of(problem.dtype)->svd(&problem, info, error));
     info->seconds_total = tsvdi_host_seconds() - clock;
     return tsvdi_call_finish(ret, error);
@@ -198,7 +198,7 @@ select_range(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
     if (ret != TSVD_OK) {
         return ret;
     }
-    ret = tsvdi_check_interval(&problem, low, high, error);
+    ret = tsvdi_check_interval(&problem.batch, low, high, error);
     if (ret != TSVD_OK) {
         return ret;
     }

@@ -25,13 +25,15 @@ struct svd_plan {
 
 /* What the functions of a worker are given. */
 struct tsvd_context {
-    const struct svd_problem *problem; /* what was asked */
-    const struct svd_plan *plan;       /* what is done */
-    const tsvd_options *options;       /* problem->options */
-    tsvd_error *error;                 /* never NULL */
-    int threads;                       /* threads that an operation may use */
-    int is_caller;                     /* 1: its thread is the one that called tsvd_svd() */
-    int64_t index, count, total;       /* first matrix under work, their number, batch size */
+    const struct call_args *call; /* the arguments that all calls have */
+    const tsvd_options *options;  /* call->options */
+    const struct svd_problem
+        *problem;                /* what was asked, and what is done, of bidiagonal matrices; */
+    const struct svd_plan *plan; /* NULL in a call for dense ones */
+    tsvd_error *error;           /* never NULL */
+    int threads;                 /* threads that an operation may use */
+    int is_caller;               /* 1: its thread is the one that made the call */
+    int64_t index, count, total; /* first matrix under work, their number, batch size */
     double done;     /* progress within the matrices under work, as last given to tsvdi_check() */
     double progress; /* of the whole call, as last given to options->check(); it never falls */
     void *own; /* what the back end keeps of a worker, from open() to close(); at first NULL */
@@ -46,13 +48,13 @@ tsvd_status tsvdi_check(struct tsvd_context *ctx, double done);
 static inline tsvd_status
 tsvdi_alloc(const struct tsvd_context *ctx, size_t bytes, void **p)
 {
-    return tsvdi_host_alloc(&ctx->problem->handle->host, bytes, ctx->error, p);
+    return tsvdi_host_alloc(&ctx->call->handle->host, bytes, ctx->error, p);
 }
 
 static inline void
 tsvdi_free(const struct tsvd_context *ctx, void *p)
 {
-    tsvdi_host_free(&ctx->problem->handle->host, p);
+    tsvdi_host_free(&ctx->call->handle->host, p);
 }
 
 #endif

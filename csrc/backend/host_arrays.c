@@ -32,19 +32,6 @@ largest_of(int64_t count, const real *x)
     return r_from_bits(largest < R_INFINITY_BITS ? largest : R_INFINITY_BITS);
 }
 
-/* Where d, or e, of matrix `index` of the batch begins. */
-static const char *
-locate(const struct svd_problem *p, const struct svd_input *input, int64_t index)
-{
-    const char *at = input->data;
-
-    for (int k = p->batch_ndim - 1; k >= 0; k--) {
-        at += (ptrdiff_t)(index % p->batch_shape[k]) * input->batch_strides[k];
-        index /= p->batch_shape[k];
-    }
-    return at;
-}
-
 void
 tsvdi_host_gather(const struct svd_problem *p, const struct svd_input *input, int64_t begin,
                   int64_t count, int64_t filled, real *to)
@@ -53,7 +40,10 @@ tsvdi_host_gather(const struct svd_problem *p, const struct svd_input *input, in
         real *x = to + i * p->n;
 
         if (filled > 0) { /* e of order 1 is empty, and its data may be NULL */
-            gather(locate(p, input, begin + i), input->stride, filled, x);
+            const char *at = input->data;
+
+            at += batch_offset(&p->batch, input->batch_strides, begin + i);
+            gather(at, input->stride, filled, x);
         }
         memset(x + filled, 0, (size_t)(p->n - filled) * sizeof *x);
     }
@@ -99,22 +89,22 @@ tsvdi_host_fill_nan(int64_t count, real *x)
 void
 tsvdi_host_fill(const struct svd_problem *p, int64_t i, int kind, struct results to)
 {
-    const int64_t n = p->n, k = p->k, size = n * k;
-    real *s = to.s + i * k, *left = to.L != NULL ? to.L + i * size : NULL;
-    real *right = to.L != NULL ? to.R + i * size : NULL;
+    const int64_t k = p->k, left_size = p->rows * k, right_size = k * p->columns;
+    real *s = to.s + i * k, *left = to.L != NULL ? to.L + i * left_size : NULL;
+    real *right = to.L != NULL ? to.R + i * right_size : NULL;
 
     if (kind == NONFINITE) {
         tsvdi_host_fill_nan(k, s);
-        tsvdi_host_fill_nan(left != NULL ? size : 0, left);
-        tsvdi_host_fill_nan(left != NULL ? size : 0, right);
+        tsvdi_host_fill_nan(left != NULL ? left_size : 0, left);
+        tsvdi_host_fill_nan(left != NULL ? right_size : 0, right);
         return;
     }
     memset(s, 0, (size_t)k * sizeof *s);
     if (left != NULL) {
-        memset(left, 0, (size_t)size * sizeof *left);
-        memset(right, 0, (size_t)size * sizeof *right);
+        memset(left, 0, (size_t)left_size * sizeof *left);
+        memset(right, 0, (size_t)right_size * sizeof *right);
         for (int64_t j = 0; j < k; j++) {
-            left[(p->first + j) * k + j] = right[j * n + p->first + j] = 1;
+            left[(p->first + j) * k + j] = right[j * p->columns + p->first + j] = 1;
         }
     }
 }

@@ -44,7 +44,7 @@ chunk_may_overflow(const struct chunk *chunk, int64_t i)
     return chunk->exponent[i] >= R_BIAS - 1;
 }
 
-/* Where the results of a chunk go: its part of the caller's arrays, in problem->to. */
+/* Where the results of a chunk go: its part of the caller's arrays, in the space call->to. */
 struct results {
     real *s; /* [count k] */
     real *L; /* [count n k]; NULL: values only */
@@ -68,7 +68,7 @@ struct values_job {
     const real *hint; /* [batch (last - first)] host: approximations, descending, which only save
                          time; NULL: none */
     real eps;         /* width to which a value is found; 0: to neighbouring numbers */
-    real *s;          /* [batch (last - first)] out, in problem->to: descending */
+    real *s;          /* [batch (last - first)] out, in call->to: descending */
     int64_t counts;   /* find() adds the Sturm counts that it made */
 };
 
@@ -132,7 +132,7 @@ struct dc_job {
     int64_t first, k; /* wanted of each: the values first .. first + k - 1, 0 the largest */
     const struct chunk *chunk; /* the matrices */
     real eps;                  /* in the units of d and e; 0: full accuracy */
-    real *s; /* [batch k] out, in problem->to: descending, refined by bisection if eps is 0 */
+    real *s; /* [batch k] out, in call->to: descending, refined by bisection if eps is 0 */
     struct vectors right, left; /* out: the vectors; the back end may work in their memory until
                                    finish() */
     struct results to;          /* where they go in the end */
@@ -249,16 +249,15 @@ struct givens_ops {
 /* ---- dense matrices ---- */
 
 /* The reduction of matrices begin .. begin + count - 1 of a batch, A = Q B P^T, each scaled by a
-   power of two.  B of order p = problem->b.n is upper bidiagonal if there are at least as many rows
+   power of two.  B of order p = problem->n is upper bidiagonal if there are at least as many rows
    as columns, and else lower. */
 struct dense_job {
     const struct dense_problem *problem;
     int64_t begin, count;
-    int qr_first; /* 1: QR comes before the reduction, or LQ if there are more columns than rows */
-    int keep;     /* what reduce() keeps of Q and P, see below */
-    real *d, *e;  /* [count p] out of begin(), in dense_ops.space: where reduce() puts B; e: p - 1
+    int keep;    /* what reduce() keeps of Q and P, see below */
+    real *d, *e; /* [count p] out of begin(), in dense_ops.space: where reduce() puts B; e: p - 1
                     entries and a zero for each matrix */
-    char *kind;   /* [count] host, out of reduce(): ORDINARY, ZERO or NONFINITE.  B of a matrix that
+    char *kind;  /* [count] host, out of reduce(): ORDINARY, ZERO or NONFINITE.  B of a matrix that
                     is not ordinary is zero */
     real_int *exponent; /* [count] host, out of reduce() if dense_tells_exponents(), else for the
                            back end's own use: B is 2^-exponent Q^T A P */
@@ -277,7 +276,7 @@ enum {
 static inline int
 dense_tells_exponents(const struct dense_job *job)
 {
-    return job->keep == KEEP_ALL || job->problem->b.options->eps > 0;
+    return job->keep == KEEP_ALL || job->problem->call.options->eps > 0;
 }
 
 /* Progress of a chunk when B is there, and when the SVD of B is: reduce() reports to tsvdi_check()
@@ -288,14 +287,11 @@ dense_tells_exponents(const struct dense_job *job)
 struct dense_ops {
     tsvd_space space; /* where B and its SVD lie */
 
-    /* QR first pays if the longer side is at least qr_ratio times the shorter one. */
-    double qr_ratio;
+    /* The most matrices of a chunk, >= 1, with `keep` as a job has it. */
+    int64_t (*chunk_most)(const struct dense_problem *problem, int keep);
 
-    /* The most matrices of a chunk, >= 1, with `qr_first` and `keep` as a job has them. */
-    int64_t (*chunk_most)(const struct dense_problem *problem, int qr_first, int keep);
-
-    /* Takes the workspace of reduce(); end() gives back all that the job has, and is due also after a
-       failure. */
+    /* Takes the workspace of reduce(); end() gives back all that the job has, and is due also after
+       a failure. */
     tsvd_status (*begin)(struct tsvd_context *ctx, struct dense_job *job);
     void (*end)(struct tsvd_context *ctx, struct dense_job *job);
 
@@ -327,8 +323,7 @@ struct dense_ops {
     tsvd_status (*restore)(struct tsvd_context *ctx, struct dense_job *job, const void *from);
 
     /* Workspace of all operations of a job of `count` matrices. */
-    struct bytes (*bytes)(const struct dense_problem *problem, int64_t count, int qr_first,
-                          int keep);
+    struct bytes (*bytes)(const struct dense_problem *problem, int64_t count, int keep);
 };
 
 /* ---- dense matrices by one-sided Jacobi ---- */
@@ -348,7 +343,7 @@ struct jacobi_job {
     int64_t begin, count;
     int64_t most_sweeps;         /* bound on the sweeps of each matrix */
     struct dense_problem start;  /* out of prepare(): an SVD that the caller must make before run(),
-                                   with options of its own; b.n = 0: none */
+                                   with options of its own; n = 0: none */
     struct jacobi_outcome *made; /* [count] host, out of run() */
     void *state;                 /* what the back end keeps from begin() to end() */
 };
@@ -389,11 +384,10 @@ struct inverse_findings {
     int64_t matrix;              /* the matrix that has it; -1: none */
 };
 
-/* The inverses of matrices of a batch, to the results, problem->b.L. */
+/* The inverses of matrices begin .. begin + count - 1 of a batch. */
 struct inverse_job {
-    struct dense_job load;          /* which matrices: problem, begin and count.  All else is the
-                                       back end's */
-    int refine;                     /* 1: with a step of Newton's iteration */
+    const struct inverse_problem *problem;
+    int64_t begin, count;
     struct inverse_findings *found; /* in and out: findings of the whole batch so far */
     char *grown;         /* [count] host, out of invert(): 1: elimination failed, since pivots grew
                             (growth_is_large()) or numbers left their range: rescue() is needed */
@@ -404,7 +398,7 @@ struct inverse_job {
 
 struct inverse_ops {
     /* The most matrices of a chunk, >= 1. */
-    int64_t (*chunk_most)(const struct dense_problem *problem, int refine);
+    int64_t (*chunk_most)(const struct inverse_problem *problem);
 
     /* Takes the workspace; end() gives it back, and is due also after a failure. */
     tsvd_status (*begin)(struct tsvd_context *ctx, struct inverse_job *job);
@@ -420,7 +414,7 @@ struct inverse_ops {
     tsvd_status (*rescue)(struct tsvd_context *ctx, struct inverse_job *job, int64_t i);
 
     /* Workspace of a job of `count` matrices. */
-    struct bytes (*bytes)(const struct dense_problem *problem, int64_t count, int refine);
+    struct bytes (*bytes)(const struct inverse_problem *problem, int64_t count);
 };
 
 /* ---- a back end ---- */
@@ -467,6 +461,9 @@ struct backend {
 
     /* Writes the results of matrix i of a chunk that is not ordinary: NaN, or the SVD of zero. */
     tsvd_status (*fill)(struct tsvd_context *ctx, int64_t i, int kind, struct results to);
+
+    /* Writes NaN to x [count], which lies in `space`. */
+    tsvd_status (*fill_nan)(struct tsvd_context *ctx, tsvd_space space, int64_t count, real *x);
 
     /* Workspace of load() for a chunk. */
     struct bytes (*load_bytes)(const struct svd_plan *plan);

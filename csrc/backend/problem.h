@@ -1,6 +1,7 @@
 /*
- * One call of tsvd_svd(), or of tsvd_dense_svd(), as the core sees it: the arguments, checked and
- * put together by api/problem.c.
+ * The calls of the public functions as the core sees them: their arguments, checked and put
+ * together by api/problem.c.  A bidiagonal, a dense and an inverse problem each have the arguments
+ * that all calls have, a batch, and matrices of their own kind.
  */
 #ifndef TSVDI_PROBLEM_H
 #define TSVDI_PROBLEM_H
@@ -12,6 +13,37 @@
 struct host_environment; /* host/environment.h */
 struct method;           /* backend/method.h */
 
+/* The arguments that all calls have. */
+struct call_args {
+    tsvd_handle *handle;
+    const tsvd_options *options;
+    struct host_environment *outer; /* the caller's floating-point environment, which
+                                       options->check() runs in */
+    tsvd_space to;                  /* where the results lie */
+};
+
+/* A batch of matrices of one shape. */
+struct batch {
+    int ndim;                           /* leading dimensions */
+    int64_t shape[TSVD_MAX_BATCH_DIMS]; /* [ndim] */
+    int64_t matrices;                   /* in the whole batch */
+    int too_large; /* 1: the sizes cannot be addressed.  `matrices` is then not known, and only a
+                      plan can be made */
+};
+
+/* Bytes from the first matrix of a batch to matrix `index`. */
+static inline ptrdiff_t
+batch_offset(const struct batch *batch, const ptrdiff_t *strides, int64_t index)
+{
+    ptrdiff_t offset = 0;
+
+    for (int i = batch->ndim - 1; i >= 0; i--) {
+        offset += (ptrdiff_t)(index % batch->shape[i]) * strides[i];
+        index /= batch->shape[i];
+    }
+    return offset;
+}
+
 /* Where d, or e, of each matrix of a batch lies. */
 struct svd_input {
     const void *data;                             /* the first entry of the first matrix */
@@ -19,38 +51,50 @@ struct svd_input {
     ptrdiff_t batch_strides[TSVD_MAX_BATCH_DIMS]; /* bytes between matrices; 0 broadcasts */
 };
 
-/* The arguments of a call. */
+/* The SVD of bidiagonal matrices, B = L diag(s) R. */
 struct svd_problem {
-    tsvd_handle *handle;
-    const tsvd_options *options;
+    struct call_args call;
+    struct batch batch;
     const struct method *method; /* that is asked for; NULL: AUTO */
     tsvd_dtype dtype;            /* of d, e and the results */
-    int64_t n;                   /* order of every matrix */
-    int64_t first, k; /* wanted of each matrix: the values of index first .. first + k - 1 */
-    int vectors;      /* 1: the vectors of these values are wanted too */
-    int batch_ndim;   /* leading dimensions of the batch */
-    int64_t batch_shape[TSVD_MAX_BATCH_DIMS]; /* [batch_ndim] */
-    int64_t matrices;                         /* matrices in the whole batch */
-    int too_large;   /* 1: the sizes cannot be addressed.  `matrices` is then not known, and only a
-                        plan can be made */
-    tsvd_space from; /* where d and e lie */
-    tsvd_space to;   /* where the results lie */
+    tsvd_space from;             /* where d and e lie */
     struct svd_input d, e;
-    void *s, *L, *R;                /* results; L and R are NULL without vectors */
-    struct host_environment *outer; /* the caller's floating-point environment, which
-                                       options->check() runs in */
+    int64_t rows, columns; /* of every matrix */
+    int64_t n;             /* entries of d: the smaller of the two */
+    int64_t first, k;      /* wanted of each matrix: the values of index first .. first + k - 1 */
+    int vectors;           /* 1: the vectors of these values are wanted too */
+    void *s, *L, *R;       /* results; L and R are NULL without vectors */
 };
 
-/* The arguments of a call for dense matrices. */
-struct dense_problem {
-    /* What is wanted of the bidiagonal matrices: n is the smaller of the two orders, and L, s and R
-       are U, S and Vh.  d and e are not used. */
-    struct svd_problem b;
+/* Dense matrices, where the caller has them. */
+struct dense_matrices {
+    struct batch batch;
+    tsvd_dtype dtype;
+    tsvd_space space;
     int64_t rows, columns;                        /* of every matrix */
-    int full;                                     /* 1: U is rows x rows, Vh columns x columns */
-    const void *a;                                /* the first entry of the first matrix */
+    const void *data;                             /* the first entry of the first matrix */
     ptrdiff_t row_stride, column_stride;          /* bytes between rows, and between columns */
     ptrdiff_t batch_strides[TSVD_MAX_BATCH_DIMS]; /* bytes between matrices; 0 broadcasts */
+};
+
+/* The SVD of dense matrices, A = U diag(S) Vh, or their reduction to bidiagonal form. */
+struct dense_problem {
+    struct call_args call;
+    struct dense_matrices a;
+    const struct method *method; /* as in struct svd_problem */
+    int64_t n;                   /* values of every matrix: the smaller of rows and columns */
+    int64_t first, k;            /* as in struct svd_problem */
+    int vectors;
+    int full;         /* 1: U is rows x rows, Vh columns x columns */
+    void *U, *S, *Vh; /* results; U and Vh are NULL without vectors */
+};
+
+/* The inverses of dense matrices, which are square. */
+struct inverse_problem {
+    struct call_args call;
+    struct dense_matrices a;
+    int refine; /* 1: with a step of Newton's iteration */
+    void *X;    /* results */
 };
 
 /* Vectors that Q or P is applied to: for each matrix the columns of a C-contiguous array

@@ -21,7 +21,7 @@ tsvdi_find_values(struct tsvd_context *ctx, const struct chunk *chunk, const rea
                              .s = s};
     const double clock = tsvdi_host_seconds();
     /* the CPU finds values on the host: for results in device memory they are copied afterwards */
-    const int through_host = plan->values != plan->backend->values && p->to != TSVD_HOST;
+    const int through_host = plan->values != plan->backend->values && p->call.to != TSVD_HOST;
     const int64_t count = p->k * chunk->count;
     real *found = NULL;
     tsvd_status ret = TSVD_OK;

@@ -33,8 +33,8 @@ tsvd_status tsvdi_qr_sweeps(struct tsvd_context *ctx, struct qr_state *q, real *
 /* Workspace of tsvdi_qr_sweeps(). */
 struct bytes tsvdi_qr_sweeps_bytes(const struct svd_plan *plan);
 
-/* bisect.c: the values of a chunk, by the operations plan->values, to `s` in problem->to.  hint: as
-   in struct values_job; eps: in the units of B. */
+/* bisect.c: the values of a chunk, by the operations plan->values, to `s` in the space call->to.
+   hint: as in struct values_job; eps: in the units of B. */
 tsvd_status tsvdi_find_values(struct tsvd_context *ctx, const struct chunk *chunk, const real *hint,
                               real eps, real *s, tsvd_info *info);
 

@@ -36,7 +36,7 @@ takes_blas(const struct svd_problem *p, const struct backend *backend)
 static int
 tries_twisted(const struct svd_problem *p, const struct backend *backend)
 {
-    return backend->twisted != NULL && p->matrices == 1 && p->options->eps <= 0 &&
+    return backend->twisted != NULL && p->batch.matrices == 1 && p->call.options->eps <= 0 &&
            p->n >= (few_wanted(p->n, p->k) ? backend->twisted_few_order : backend->twisted_order);
 }
 
@@ -51,7 +51,7 @@ choose_method(const struct svd_problem *p, const struct backend *backend)
     if (!p->vectors) {
         return &tsvdi_method_bisect;
     }
-    if (takes_blas(p, backend) && !tsvdi_blas_ready(&p->handle->blas)) {
+    if (takes_blas(p, backend) && !tsvdi_blas_ready(&p->call.handle->blas)) {
         return &tsvdi_method_qr;
     }
     return tries_twisted(p, backend) ? &tsvdi_method_twisted : &tsvdi_method_dc;
@@ -76,7 +76,7 @@ check_method(const struct svd_problem *p, const struct svd_plan *plan, tsvd_erro
                           "method \"%s\" computes the vectors of all values only, not of a part",
                           row->name);
     }
-    if (plan->reported.needs_blas && !tsvdi_blas_ready(&p->handle->blas) &&
+    if (plan->reported.needs_blas && !tsvdi_blas_ready(&p->call.handle->blas) &&
         (asked != NULL || p->k < p->n)) {
         tsvdi_advise(error, "set config.blas, call tsvd_set_blas(), or build tsvd with TSVD_BLAS");
         return tsvdi_fail(error, TSVD_ERR_LIBRARY, "method \"dc\" needs a BLAS on the CPU");
@@ -95,19 +95,20 @@ check_method(const struct svd_problem *p, const struct svd_plan *plan, tsvd_erro
 static void
 cut_batch(const struct svd_problem *p, struct svd_plan *plan)
 {
-    const int by_matrix = plan->backend->workers && p->n <= BATCH_ORDER_MAX && p->matrices > 1;
-    const int threads = tsvdi_host_threads_for(p->handle->threads,
-                                               by_matrix ? p->matrices : p->n / ROWS_PER_THREAD);
+    const int by_matrix =
+        plan->backend->workers && p->n <= BATCH_ORDER_MAX && p->batch.matrices > 1;
+    const int threads = tsvdi_host_threads_for(
+        p->call.handle->threads, by_matrix ? p->batch.matrices : p->n / ROWS_PER_THREAD);
     int64_t workers = 1, share, most, chunks;
 
     if (by_matrix) {
-        workers = p->matrices < threads ? p->matrices : threads;
+        workers = p->batch.matrices < threads ? p->batch.matrices : threads;
     }
     plan->reported.threads = workers > 1 ? 1 : threads;
-    share = (p->matrices + workers - 1) / workers;
+    share = (p->batch.matrices + workers - 1) / workers;
     most = plan->method->batches && share > 1 ? plan->backend->chunk_most(p) : 1;
     plan->reported.chunk = most < share ? most : share;
-    chunks = (p->matrices + plan->reported.chunk - 1) / plan->reported.chunk;
+    chunks = (p->batch.matrices + plan->reported.chunk - 1) / plan->reported.chunk;
     plan->reported.workers = (int)(workers < chunks ? workers : chunks);
 }
 
@@ -117,7 +118,7 @@ result_bytes(const struct svd_problem *p)
 {
     const uint64_t values = bytes_of(p->k, sizeof(real));
 
-    return bytes_of(p->matrices, bytes_of(p->vectors ? 2 * p->n + 1 : 1, values));
+    return bytes_of(p->batch.matrices, bytes_of(p->vectors ? p->rows + p->columns + 1 : 1, values));
 }
 
 /* Workspace of the whole call. */
@@ -142,7 +143,7 @@ sum_bytes(const struct svd_problem *p, struct svd_plan *plan)
 tsvd_status
 tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *error)
 {
-    const struct backend *backend = tsvdi_backend_of(p->handle);
+    const struct backend *backend = tsvdi_backend_of(p->call.handle);
     tsvd_status ret = TSVD_OK;
 
     memset(plan, 0, sizeof *plan);
@@ -153,27 +154,28 @@ tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *
     }
     plan->problem = p;
     plan->backend = backend;
-    plan->values = p->matrices == 1 && p->n <= backend->host_values_order ? backend->host_values
-                                                                          : backend->values;
+    plan->values = p->batch.matrices == 1 && p->n <= backend->host_values_order
+                       ? backend->host_values
+                       : backend->values;
     plan->method = choose_method(p, backend);
     plan->reported.method = plan->method->number;
     plan->reported.n = p->n;
     plan->reported.count = p->k;
-    plan->reported.matrices = p->matrices;
+    plan->reported.matrices = p->batch.matrices;
     plan->reported.needs_blas =
         takes_blas(p, backend) && (p->method == NULL || (p->method->needs & NEEDS_DC) != 0);
     plan->host_entries = plan->method->host_entries ||
                          (plan->method == &tsvdi_method_bisect && plan->values != backend->values);
     TSVD_TRY(check_method(p, plan, error));
-    if (p->too_large) {
+    if (p->batch.too_large) {
         plan->reported.result_bytes = plan->reported.host_bytes = BYTES_TOO_MANY;
         plan->reported.device_bytes = backend->has_memory ? BYTES_TOO_MANY : 0;
         goto out;
     }
-    if (p->n == 0 || p->matrices == 0) {
+    if (p->n == 0 || p->batch.matrices == 0) {
         goto out;
     }
-    plan->side_by_side = p->matrices > 1 && p->n <= VALUES_SIDE_BY_SIDE_ORDER;
+    plan->side_by_side = p->batch.matrices > 1 && p->n <= VALUES_SIDE_BY_SIDE_ORDER;
     plan->by_matrix = backend->values_by_qr && !p->vectors && p->k == p->n && !plan->side_by_side &&
                       plan->method == &tsvdi_method_bisect && p->method != &tsvdi_method_bisect;
     cut_batch(p, plan);

@@ -37,10 +37,11 @@ tsvdi_select(const struct svd_problem *p, double low, double high, int64_t *firs
              tsvd_error *error)
 {
     struct svd_plan plan = {
-        .problem = p, .backend = tsvdi_backend_of(p->handle), .host_entries = 1};
-    struct tsvd_context ctx = {.problem = p,
+        .problem = p, .backend = tsvdi_backend_of(p->call.handle), .host_entries = 1};
+    struct tsvd_context ctx = {.call = &p->call,
+                               .options = p->call.options,
+                               .problem = p,
                                .plan = &plan,
-                               .options = p->options,
                                .error = error,
                                .threads = 1,
                                .count = 1,
@@ -60,7 +61,7 @@ tsvdi_select(const struct svd_problem *p, double low, double high, int64_t *firs
     chunk.count = 1;
     TSVD_TRY(plan.backend->load(&ctx, &chunk));
     if (chunk.kind[0] == NONFINITE) {
-        if (p->options->check_finite) {
+        if (p->call.options->check_finite) {
             ret = tsvdi_fail(error, TSVD_ERR_NONFINITE, "%s", tsvd_strstatus(TSVD_ERR_NONFINITE));
         }
         goto out;

@@ -64,13 +64,13 @@ tsvdi_check(struct tsvd_context *ctx, double done)
        has passed it */
     ctx->progress =
         fmax(ctx->progress, ((double)ctx->index + done * (double)ctx->count) / (double)ctx->total);
-    /* check() runs in the caller's floating-point environment, and may change it.  ctx->progress is in
-       memory, so it is computed before the switch; a number in a register might be computed after
-       it. */
+    /* check() runs in the caller's floating-point environment, and may change it.  ctx->progress is
+       in memory, so it is computed before the switch; a number in a register might be computed
+       after it. */
     tsvdi_environment_enter(&own);
-    tsvdi_environment_leave(ctx->problem->outer);
+    tsvdi_environment_leave(ctx->call->outer);
     stop = o->check(o->check_arg, ctx->progress);
-    tsvdi_environment_enter(ctx->problem->outer);
+    tsvdi_environment_enter(ctx->call->outer);
     tsvdi_environment_leave(&own);
     /* a child that check() has forked lacks the threads that may work on this call */
     return stop || tsvdi_host_forks() != forks ? TSVD_ERR_INTERRUPTED : TSVD_OK;
@@ -115,12 +115,11 @@ method_for(const struct svd_plan *plan, const struct chunk *chunk)
 static struct results
 results_of(const struct svd_problem *p, const struct chunk *chunk)
 {
-    const int64_t matrix = p->n * p->k;
     struct results to = {(real *)p->s + chunk->begin * p->k, NULL, NULL};
 
     if (p->vectors) {
-        to.L = (real *)p->L + chunk->begin * matrix;
-        to.R = (real *)p->R + chunk->begin * matrix;
+        to.L = (real *)p->L + chunk->begin * p->rows * p->k;
+        to.R = (real *)p->R + chunk->begin * p->k * p->columns;
     }
     return to;
 }
@@ -233,9 +232,10 @@ worker_begin(struct worker *own, const struct svd_plan *plan, int is_caller)
     memset(&own->info, 0, sizeof own->info);
     tsvdi_error_clear(&own->error);
     own->failed = 0;
+    ctx->call = &plan->problem->call;
+    ctx->options = ctx->call->options;
     ctx->problem = plan->problem;
     ctx->plan = plan;
-    ctx->options = plan->problem->options;
     ctx->error = &own->error;
     ctx->threads = plan->reported.threads;
     ctx->is_caller = is_caller;
@@ -253,7 +253,7 @@ tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error)
     struct worker only; /* a single worker needs no allocation */
     struct svd_plan plan;
     struct job job = {&plan, &only};
-    const tsvd_allocator *allocator = &problem->handle->host;
+    const tsvd_allocator *allocator = &problem->call.handle->host;
     int64_t chunks;
     int workers, ready = 0;
     tsvd_status ret = TSVD_OK;
@@ -264,11 +264,11 @@ tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error)
         plan.reported.device_bytes == BYTES_TOO_MANY) {
         return tsvdi_host_too_large(error, "the arrays of the workspace", problem->n);
     }
-    if (problem->n == 0 || problem->matrices == 0) {
+    if (problem->n == 0 || problem->batch.matrices == 0) {
         goto out;
     }
     workers = plan.reported.workers;
-    chunks = (problem->matrices + plan.reported.chunk - 1) / plan.reported.chunk;
+    chunks = (problem->batch.matrices + plan.reported.chunk - 1) / plan.reported.chunk;
     if (workers > 1) {
         job.worker = NULL;
         TSVD_TRY(tsvdi_host_alloc(allocator, bytes_of(workers, sizeof only), error,
@@ -278,7 +278,7 @@ tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error)
         ret = worker_begin(&job.worker[ready], &plan, ready == 0);
         ready++;
     }
-    if (ret == TSVD_OK && problem->options->check_finite && (chunks > 1 || problem->k == 0)) {
+    if (ret == TSVD_OK && problem->call.options->check_finite && (chunks > 1 || problem->k == 0)) {
         ret = check_finite(&job.worker[0], chunks);
     }
     if (ret == TSVD_OK && problem->k > 0) {

@@ -74,6 +74,14 @@ fill(struct tsvd_context *ctx, int64_t i, int kind, struct results to)
     return TSVD_OK;
 }
 
+static tsvd_status
+fill_nan(struct tsvd_context *ctx, tsvd_space space, int64_t count, real *x)
+{
+    (void)ctx, (void)space; /* a handle of the CPU has arrays on the host only */
+    tsvdi_host_fill_nan(count, x);
+    return TSVD_OK;
+}
+
 const struct backend tsvdi_cpu = {
     .name = "CPU",
     .open = cpu_open,
@@ -82,6 +90,7 @@ const struct backend tsvdi_cpu = {
     .load = load,
     .put_values = put_values,
     .fill = fill,
+    .fill_nan = fill_nan,
     .load_bytes = load_bytes,
     .host_values = &tsvdi_cpu_values,
     .workers = 1,

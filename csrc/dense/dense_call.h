@@ -18,14 +18,13 @@ struct dense_plan {
     tsvd_plan
         reported; /* public plan of the inner bidiagonal call; `chunk`, `matrices` and the bytes
                        are those of the dense call */
-    int qr_first; /* as in struct dense_job */
     int keep;     /* as in struct dense_job */
 };
 
 /* A call that works on a chunk of matrices, from tsvdi_dense_begin() to tsvdi_dense_end(). */
 struct dense_call {
     struct dense_problem problem;
-    tsvd_options options; /* problem.b.options points here */
+    tsvd_options options; /* problem.call.options points here */
     struct dense_plan plan;
     struct tsvd_context ctx;
     struct dense_job job;
@@ -41,8 +40,8 @@ struct inner_check {
 int tsvdi_dense_check_inner(void *arg, double done);
 
 /* plan.c: refuses what the handle cannot do.  *needs_blas is filled also on TSVD_ERR_LIBRARY. */
-tsvd_status tsvdi_dense_allowed(const struct dense_problem *problem, int *needs_blas,
-                                tsvd_error *error);
+tsvd_status tsvdi_dense_allowed(const tsvd_handle *handle, const struct dense_matrices *a,
+                                int *needs_blas, tsvd_error *error);
 
 /* plan.c: all: 1 if all matrices are reduced at once, and kept. */
 tsvd_status tsvdi_dense_plan_call(const struct dense_problem *problem, int all,
@@ -51,8 +50,14 @@ tsvd_status tsvdi_dense_plan_call(const struct dense_problem *problem, int all,
 /* plan.c: bytes of U, S and Vh. */
 uint64_t tsvdi_dense_result_bytes(const struct dense_problem *problem);
 
-/* svd.c: the context of a call. */
-struct tsvd_context tsvdi_dense_context(const struct dense_problem *problem, tsvd_error *error);
+/* svd.c: the context of a call for `matrices` dense matrices. */
+struct tsvd_context tsvdi_dense_context(const struct call_args *call, int64_t matrices,
+                                        tsvd_error *error);
+
+/* svd.c: the SVD of B of `count` matrices of a call, without its arrays.  `options` are those of
+   that SVD. */
+struct svd_problem tsvdi_dense_bidiagonal(const struct dense_problem *problem,
+                                          const tsvd_options *options, int64_t count);
 
 /* svd.c: takes the workspace of a chunk; end() is due also after a failure. */
 tsvd_status tsvdi_dense_begin(const struct dense_problem *problem, int all, struct dense_call *call,
@@ -89,9 +94,9 @@ uint64_t tsvdi_reduction_state_bytes(const struct dense_call *call);
 tsvd_status tsvdi_reduction_save(struct dense_call *call, void *state, tsvd_error *error);
 
 /* inverse.c, see struct precision. */
-tsvd_status tsvdi_inverse_plan_call(const struct dense_problem *problem, int refine,
-                                    tsvd_plan *plan, tsvd_error *error);
-tsvd_status tsvdi_inverse(const struct dense_problem *problem, int refine, tsvd_inverse_info *info,
+tsvd_status tsvdi_inverse_plan_call(const struct inverse_problem *problem, tsvd_plan *plan,
+                                    tsvd_error *error);
+tsvd_status tsvdi_inverse(const struct inverse_problem *problem, tsvd_inverse_info *info,
                           tsvd_error *error);
 
 #endif

@@ -6,31 +6,31 @@
 #include "dense/dense_call.h"
 
 tsvd_status
-tsvdi_inverse_plan_call(const struct dense_problem *p, int refine, tsvd_plan *plan,
-                        tsvd_error *error)
+tsvdi_inverse_plan_call(const struct inverse_problem *p, tsvd_plan *plan, tsvd_error *error)
 {
-    const uint64_t size = bytes_of(p->rows, bytes_of(p->columns, sizeof(real)));
+    const int64_t n = p->a.rows;
+    const uint64_t size = bytes_of(n, bytes_of(n, sizeof(real)));
     struct bytes own = {0, 0};
     int64_t most;
     tsvd_status ret = TSVD_OK;
 
     memset(plan, 0, sizeof *plan);
-    TSVD_TRY(tsvdi_dense_allowed(p, &plan->needs_blas, error));
-    plan->n = p->b.n;
+    TSVD_TRY(tsvdi_dense_allowed(p->call.handle, &p->a, &plan->needs_blas, error));
+    plan->n = n;
     plan->workers = 1;
-    plan->threads = tsvdi_host_threads_for(p->b.handle->threads, INT64_MAX);
-    if (p->b.too_large) {
+    plan->threads = tsvdi_host_threads_for(p->call.handle->threads, INT64_MAX);
+    if (p->a.batch.too_large) {
         plan->result_bytes = plan->host_bytes = plan->device_bytes = BYTES_TOO_MANY;
         goto out;
     }
-    plan->matrices = p->b.matrices;
-    plan->result_bytes = bytes_of(p->b.matrices, size);
-    if (p->b.n > 0 && p->b.matrices > 0) {
-        const struct inverse_ops *ops = tsvdi_backend_of(p->b.handle)->inverse;
+    plan->matrices = p->a.batch.matrices;
+    plan->result_bytes = bytes_of(p->a.batch.matrices, size);
+    if (n > 0 && p->a.batch.matrices > 0) {
+        const struct inverse_ops *ops = tsvdi_backend_of(p->call.handle)->inverse;
 
-        most = ops->chunk_most(p, refine);
-        plan->chunk = most < p->b.matrices ? most : p->b.matrices;
-        own = ops->bytes(p, plan->chunk, refine);
+        most = ops->chunk_most(p);
+        plan->chunk = most < p->a.batch.matrices ? most : p->a.batch.matrices;
+        own = ops->bytes(p, plan->chunk);
     }
     plan->host_bytes = bytes_add(own.host, (uint64_t)plan->chunk);
     plan->device_bytes = own.device;
@@ -57,11 +57,11 @@ judge(const struct tsvd_context *ctx, const struct inverse_findings *found)
 static tsvd_status
 invert(struct tsvd_context *ctx, struct inverse_job *job)
 {
-    const struct inverse_ops *ops = tsvdi_backend_of(ctx->problem->handle)->inverse;
+    const struct inverse_ops *ops = tsvdi_backend_of(ctx->call->handle)->inverse;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(ops->invert(ctx, job));
-    for (int64_t i = job->first_grown; i < job->load.count; i++) {
+    for (int64_t i = job->first_grown; i < job->count; i++) {
         if (job->grown[i]) {
             TSVD_TRY(ops->rescue(ctx, job, i));
         }
@@ -71,33 +71,33 @@ out:
 }
 
 tsvd_status
-tsvdi_inverse(const struct dense_problem *p, int refine, tsvd_inverse_info *info, tsvd_error *error)
+tsvdi_inverse(const struct inverse_problem *p, tsvd_inverse_info *info, tsvd_error *error)
 {
-    const struct backend *backend = tsvdi_backend_of(p->b.handle);
-    struct tsvd_context ctx = tsvdi_dense_context(p, error);
+    const struct backend *backend = tsvdi_backend_of(p->call.handle);
+    struct tsvd_context ctx = tsvdi_dense_context(&p->call, p->a.batch.matrices, error);
     struct inverse_findings found = {INT64_MAX, INT64_MAX, INFINITY, -1};
     struct inverse_job job;
     tsvd_plan plan;
     tsvd_status ret = TSVD_OK;
 
     memset(&job, 0, sizeof job);
-    TSVD_TRY(tsvdi_inverse_plan_call(p, refine, &plan, error));
+    TSVD_TRY(tsvdi_inverse_plan_call(p, &plan, error));
     if (plan.chunk > 0) {
         if (plan.host_bytes == BYTES_TOO_MANY || plan.device_bytes == BYTES_TOO_MANY) {
-            TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", p->b.n));
+            TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", p->a.rows));
         }
-        job.load.problem = p;
-        job.load.count = plan.chunk;
-        job.refine = refine;
+        job.problem = p;
+        job.count = plan.chunk;
         job.found = &found;
         TSVD_TRY(tsvdi_alloc(&ctx, (size_t)plan.chunk, (void **)&job.grown));
         TSVD_TRY(backend->inverse->begin(&ctx, &job));
     }
-    for (int64_t begin = 0; begin < p->b.matrices && plan.chunk > 0; begin += plan.chunk) {
-        job.load.begin = begin;
-        job.load.count = p->b.matrices - begin < plan.chunk ? p->b.matrices - begin : plan.chunk;
+    for (int64_t begin = 0; begin < p->a.batch.matrices && plan.chunk > 0; begin += plan.chunk) {
+        job.begin = begin;
+        job.count =
+            p->a.batch.matrices - begin < plan.chunk ? p->a.batch.matrices - begin : plan.chunk;
         ctx.index = begin;
-        ctx.count = job.load.count;
+        ctx.count = job.count;
         TSVD_TRY(invert(&ctx, &job));
         TSVD_TRY(judge(&ctx, &found));
         TSVD_TRY(tsvdi_check(&ctx, 1));
@@ -110,7 +110,7 @@ tsvdi_inverse(const struct dense_problem *p, int refine, tsvd_inverse_info *info
         info->matrix = found.nonfinite;
     }
 out:
-    if (job.load.problem != NULL) {
+    if (job.problem != NULL) {
         backend->inverse->end(&ctx, &job);
     }
     tsvdi_free(&ctx, job.grown);

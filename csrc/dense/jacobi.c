@@ -12,9 +12,9 @@
 static tsvd_status
 check_call(const struct dense_problem *p, int *needs_blas, tsvd_error *error)
 {
-    const struct backend *backend = tsvdi_backend_of(p->b.handle);
+    const struct backend *backend = tsvdi_backend_of(p->call.handle);
 
-    if (p->b.options->eps >= 0) {
+    if (p->call.options->eps >= 0) {
         return tsvdi_fail(
             error, TSVD_ERR_ARGUMENT,
             "eps belongs to bidiagonal matrices, of which method \"jacobi\" has none");
@@ -23,7 +23,7 @@ check_call(const struct dense_problem *p, int *needs_blas, tsvd_error *error)
         return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED,
                           "method \"jacobi\" is not available on the %s", backend->name);
     }
-    return tsvdi_dense_allowed(p, needs_blas, error);
+    return tsvdi_dense_allowed(p->call.handle, &p->a, needs_blas, error);
 }
 
 /* The SVD that a job may begin with, as a call that has no arrays yet. */
@@ -32,12 +32,12 @@ shape_start(const struct dense_problem *p, int64_t n)
 {
     struct dense_problem start = *p;
 
-    start.rows = start.columns = start.b.n = start.b.k = n;
-    start.b.method = NULL;
-    start.b.first = 0;
-    start.b.vectors = 1;
-    start.b.matrices = 1;
-    start.b.batch_ndim = 0;
+    start.a.rows = start.a.columns = start.n = start.k = n;
+    start.method = NULL;
+    start.first = 0;
+    start.vectors = 1;
+    start.a.batch.matrices = 1;
+    start.a.batch.ndim = 0;
     start.full = 0;
     return start;
 }
@@ -46,7 +46,7 @@ shape_start(const struct dense_problem *p, int64_t n)
 static tsvd_options
 start_options(const struct dense_problem *p)
 {
-    tsvd_options options = *p->b.options;
+    tsvd_options options = *p->call.options;
 
     options.max_sweeps = 0;
     options.check_finite = 0;
@@ -62,7 +62,7 @@ plan_start(const struct dense_problem *p, int64_t n, tsvd_plan *reported, tsvd_e
     struct dense_plan plan;
     tsvd_status ret = TSVD_OK;
 
-    start.b.options = &options;
+    start.call.options = &options;
     TSVD_TRY(tsvdi_dense_plan_call(&start, 0, &plan, error));
     reported->needs_blas |= plan.reported.needs_blas;
     reported->host_bytes = bytes_add(reported->host_bytes, plan.reported.host_bytes);
@@ -74,28 +74,28 @@ out:
 static tsvd_status
 plan(const struct dense_problem *p, tsvd_plan *reported, tsvd_error *error)
 {
-    const struct backend *backend = tsvdi_backend_of(p->b.handle);
+    const struct backend *backend = tsvdi_backend_of(p->call.handle);
     struct bytes bytes;
     int64_t most, order;
     tsvd_status ret = TSVD_OK;
 
     memset(reported, 0, sizeof *reported);
     reported->method = tsvdi_method_jacobi.number;
-    reported->n = p->b.n;
-    reported->count = p->b.k;
-    reported->matrices = p->b.matrices;
+    reported->n = p->n;
+    reported->count = p->k;
+    reported->matrices = p->a.batch.matrices;
     TSVD_TRY(check_call(p, &reported->needs_blas, error));
-    if (p->b.too_large) {
+    if (p->a.batch.too_large) {
         reported->result_bytes = reported->host_bytes = BYTES_TOO_MANY;
         reported->device_bytes = backend->has_memory ? BYTES_TOO_MANY : 0;
         goto out;
     }
     reported->result_bytes = tsvdi_dense_result_bytes(p);
-    if (p->b.matrices > 0) { /* an empty one may have any shape */
+    if (p->a.batch.matrices > 0) { /* an empty one may have any shape */
         most = backend->jacobi->chunk_most(p);
-        reported->chunk = most < p->b.matrices ? most : p->b.matrices;
+        reported->chunk = most < p->a.batch.matrices ? most : p->a.batch.matrices;
     }
-    reported->threads = tsvdi_host_threads_for(p->b.handle->threads, INT64_MAX);
+    reported->threads = tsvdi_host_threads_for(p->call.handle->threads, INT64_MAX);
     reported->workers = 1;
     if (reported->chunk > 0) {
         bytes = backend->jacobi->bytes(p, reported->chunk);
@@ -148,19 +148,19 @@ solve_start(struct tsvd_context *ctx, struct jacobi_job *job)
     memset(&info, 0, sizeof info);
     options.check = ctx->options->check == NULL ? NULL : tsvdi_dense_check_inner;
     options.check_arg = &inner;
-    job->start.b.options = &options;
+    job->start.call.options = &options;
     ret = tsvdi_dense_svd(&job->start, &info, ctx->error);
-    job->start.b.options = NULL;
+    job->start.call.options = NULL;
     return ret;
 }
 
 static tsvd_status
 svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error *error)
 {
-    const struct backend *backend = tsvdi_backend_of(problem->b.handle);
-    const int64_t matrices = problem->b.matrices;
+    const struct backend *backend = tsvdi_backend_of(problem->call.handle);
+    const int64_t matrices = problem->a.batch.matrices;
     const double clock = tsvdi_host_seconds();
-    struct tsvd_context ctx = tsvdi_dense_context(problem, error);
+    struct tsvd_context ctx = tsvdi_dense_context(&problem->call, problem->a.batch.matrices, error);
     struct jacobi_job job;
     tsvd_plan reported;
     tsvd_status ret = TSVD_OK;
@@ -169,7 +169,7 @@ svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error *error)
     info->method = tsvdi_method_jacobi.number;
     TSVD_TRY(plan(problem, &reported, error));
     if (reported.host_bytes == BYTES_TOO_MANY || reported.device_bytes == BYTES_TOO_MANY) {
-        TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", problem->b.n));
+        TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", problem->n));
     }
     if (reported.chunk == 0) {
         goto out;
@@ -186,7 +186,7 @@ svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error *error)
         TSVD_TRY(tsvdi_check(&ctx, 0));
         job.start = shape_start(problem, 0);
         TSVD_TRY(backend->jacobi->prepare(&ctx, &job));
-        if (job.start.b.n > 0) {
+        if (job.start.n > 0) {
             TSVD_TRY(solve_start(&ctx, &job));
         }
         TSVD_TRY(backend->jacobi->run(&ctx, &job));

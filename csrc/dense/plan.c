@@ -9,25 +9,25 @@
 #include "host/blas.h"
 
 tsvd_status
-tsvdi_dense_allowed(const struct dense_problem *p, int *needs_blas, tsvd_error *error)
+tsvdi_dense_allowed(const tsvd_handle *handle, const struct dense_matrices *a, int *needs_blas,
+                    tsvd_error *error)
 {
-    const struct backend *backend = tsvdi_backend_of(p->b.handle);
-    const tsvd_blas *blas = &p->b.handle->blas;
+    const struct backend *backend = tsvdi_backend_of(handle);
 
     if (backend->dense == NULL || backend->inverse == NULL) {
         return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED, "dense matrices are not available on the %s",
                           backend->name);
     }
     *needs_blas = backend->takes_blas;
-    if (backend->takes_blas && !tsvdi_blas_ready(blas)) {
+    if (backend->takes_blas && !tsvdi_blas_ready(&handle->blas)) {
         tsvdi_advise(error, "set config.blas, call tsvd_set_blas(), or build tsvd with TSVD_BLAS");
         return tsvdi_fail(error, TSVD_ERR_LIBRARY, "dense matrices need a BLAS on the CPU");
     }
-    if (backend->takes_blas && p->b.n > 0 && p->b.matrices > 0 &&
-        (p->rows > INT32_MAX || p->columns > INT32_MAX)) {
+    if (backend->takes_blas && a->rows > 0 && a->columns > 0 && a->batch.matrices > 0 &&
+        (a->rows > INT32_MAX || a->columns > INT32_MAX)) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                          "a matrix of %lld x %lld is too large for a BLAS", (long long)p->rows,
-                          (long long)p->columns);
+                          "a matrix of %lld x %lld is too large for a BLAS", (long long)a->rows,
+                          (long long)a->columns);
     }
     return TSVD_OK;
 }
@@ -35,22 +35,21 @@ tsvdi_dense_allowed(const struct dense_problem *p, int *needs_blas, tsvd_error *
 uint64_t
 tsvdi_dense_result_bytes(const struct dense_problem *p)
 {
-    const int64_t left = p->full ? p->rows : p->b.k, right = p->full ? p->columns : p->b.k;
-    uint64_t bytes = bytes_of(p->b.k, sizeof(real));
+    const int64_t left = p->full ? p->a.rows : p->k, right = p->full ? p->a.columns : p->k;
+    uint64_t bytes = bytes_of(p->k, sizeof(real));
 
-    if (p->b.vectors) {
-        bytes = bytes_add(bytes, bytes_of(p->rows, bytes_of(left, sizeof(real))));
-        bytes = bytes_add(bytes, bytes_of(right, bytes_of(p->columns, sizeof(real))));
+    if (p->vectors) {
+        bytes = bytes_add(bytes, bytes_of(p->a.rows, bytes_of(left, sizeof(real))));
+        bytes = bytes_add(bytes, bytes_of(right, bytes_of(p->a.columns, sizeof(real))));
     }
-    return bytes_of(p->b.matrices, bytes);
+    return bytes_of(p->a.batch.matrices, bytes);
 }
 
 tsvd_status
 tsvdi_dense_plan_call(const struct dense_problem *p, int all, struct dense_plan *plan,
                       tsvd_error *error)
 {
-    const int64_t longer = p->rows > p->columns ? p->rows : p->columns;
-    struct svd_problem chunk = p->b;
+    struct svd_problem chunk;
     struct svd_plan inner;
     struct bytes own = {0, 0};
     int64_t most;
@@ -58,32 +57,29 @@ tsvdi_dense_plan_call(const struct dense_problem *p, int all, struct dense_plan 
 
     memset(plan, 0, sizeof *plan);
     plan->problem = p;
-    plan->keep = all ? KEEP_ALL : p->b.vectors ? KEEP_VECTORS : KEEP_VALUES;
+    plan->keep = all ? KEEP_ALL : p->vectors ? KEEP_VECTORS : KEEP_VALUES;
     memset(&inner, 0, sizeof inner);
-    TSVD_TRY(tsvdi_dense_allowed(p, &plan->reported.needs_blas, error));
-    plan->ops = tsvdi_backend_of(p->b.handle)->dense;
-    if (p->b.too_large) {
+    TSVD_TRY(tsvdi_dense_allowed(p->call.handle, &p->a, &plan->reported.needs_blas, error));
+    plan->ops = tsvdi_backend_of(p->call.handle)->dense;
+    if (p->a.batch.too_large) {
         plan->reported.result_bytes = plan->reported.host_bytes = plan->reported.device_bytes =
             BYTES_TOO_MANY;
         goto out;
     }
-    plan->qr_first = p->b.n > 0 && (double)longer >= plan->ops->qr_ratio * (double)p->b.n;
-    most = all || p->b.n == 0 || p->b.matrices == 0
-               ? p->b.matrices
-               : plan->ops->chunk_most(p, plan->qr_first, plan->keep);
-    most = most < p->b.matrices ? most : p->b.matrices;
+    most = all || p->n == 0 || p->a.batch.matrices == 0 ? p->a.batch.matrices
+                                                        : plan->ops->chunk_most(p, plan->keep);
+    most = most < p->a.batch.matrices ? most : p->a.batch.matrices;
     /* with eps the bidiagonal matrices of a chunk are solved one by one */
-    chunk.matrices = most > 1 && p->b.options->eps > 0 ? 1 : most;
-    chunk.batch_ndim = 1;
-    chunk.batch_shape[0] = chunk.matrices;
+    chunk =
+        tsvdi_dense_bidiagonal(p, p->call.options, most > 1 && p->call.options->eps > 0 ? 1 : most);
     TSVD_TRY(tsvdi_plan_call(&chunk, &inner, error));
     inner.reported.needs_blas |= plan->reported.needs_blas;
     plan->reported = inner.reported;
     plan->reported.chunk = most;
-    plan->reported.matrices = p->b.matrices;
+    plan->reported.matrices = p->a.batch.matrices;
     plan->reported.result_bytes = tsvdi_dense_result_bytes(p);
     if (most > 0) {
-        own = plan->ops->bytes(p, most, plan->qr_first, plan->keep);
+        own = plan->ops->bytes(p, most, plan->keep);
     }
     plan->reported.host_bytes = bytes_add(plan->reported.host_bytes, own.host);
     plan->reported.device_bytes = bytes_add(plan->reported.device_bytes, own.device);

@@ -21,8 +21,8 @@ report_dense_plan(const struct dense_problem *problem, tsvd_plan *reported, tsvd
     struct dense_plan plan;
     tsvd_status ret;
 
-    if (problem->b.method != NULL && problem->b.method->dense_plan != NULL) {
-        return problem->b.method->dense_plan(problem, reported, error);
+    if (problem->method != NULL && problem->method->dense_plan != NULL) {
+        return problem->method->dense_plan(problem, reported, error);
     }
     ret = tsvdi_dense_plan_call(problem, 0, &plan, error);
     *reported = plan.reported;
@@ -32,7 +32,7 @@ report_dense_plan(const struct dense_problem *problem, tsvd_plan *reported, tsvd
 static tsvd_status
 dense_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error *error)
 {
-    const struct method *method = problem->b.method;
+    const struct method *method = problem->method;
 
     return method != NULL && method->dense_svd != NULL ? method->dense_svd(problem, info, error)
                                                        : tsvdi_dense_svd(problem, info, error);

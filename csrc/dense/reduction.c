@@ -18,7 +18,7 @@ begin_call(struct dense_call *call, struct host_environment *outer, tsvd_error *
 {
     struct tsvd_context *ctx = &call->ctx;
 
-    call->problem.b.outer = outer;
+    call->problem.call.outer = outer;
     ctx->error = error;
     ctx->done = ctx->progress = 0;
     return ctx;
@@ -28,7 +28,7 @@ begin_call(struct dense_call *call, struct host_environment *outer, tsvd_error *
 static tsvd_status
 make_call(const struct dense_problem *problem, struct dense_call **made, tsvd_error *error)
 {
-    const tsvd_allocator *allocator = &problem->b.handle->host;
+    const tsvd_allocator *allocator = &problem->call.handle->host;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_host_alloc(allocator, sizeof **made, error, (void **)made));
@@ -46,7 +46,7 @@ tsvdi_reduction_begin(const struct dense_problem *problem, struct dense_call **m
 
     memset(&info, 0, sizeof info);
     TSVD_TRY(make_call(problem, made, error));
-    if (problem->b.matrices > 0) {
+    if (problem->a.batch.matrices > 0) {
         TSVD_TRY(tsvdi_dense_reduce(*made, &info));
     }
     (*made)->options.check = NULL; /* check() belongs to this call, not to later ones */
@@ -57,7 +57,7 @@ out:
 /* ---- the state ---- */
 
 /* To be increased whenever the state of the same matrices changes its form. */
-enum { STATE_FORM = 1 };
+enum { STATE_FORM = 2 };
 
 struct state_head {
     uint64_t form; /* STATE_FORM, then the back end, the precision and the back end's layout */
@@ -75,7 +75,7 @@ parts_of(const struct dense_call *call)
 {
     const struct dense_job *job = &call->job;
     const struct dense_problem *p = &call->problem;
-    const int64_t count = p->b.n > 0 ? job->count : 0;
+    const int64_t count = p->n > 0 ? job->count : 0;
     const int on_device = call->plan.ops->space == TSVD_CUDA;
     struct state_parts at;
     unsigned layout = 0;
@@ -83,9 +83,9 @@ parts_of(const struct dense_call *call)
 
     at.head.form =
         (uint64_t)STATE_FORM << 16 | (uint64_t)on_device << 9 | (uint64_t)TSVD_SINGLE << 8 | layout;
-    at.head.rows = p->rows;
-    at.head.columns = p->columns;
-    at.head.matrices = p->b.matrices;
+    at.head.rows = p->a.rows;
+    at.head.columns = p->a.columns;
+    at.head.matrices = p->a.batch.matrices;
     at.exponents = sizeof at.head;
     at.kinds = at.exponents + bytes_of(count, sizeof *job->exponent);
     at.own = (at.kinds + bytes_of(count, sizeof *job->kind) + 7) / 8 * 8;
@@ -136,7 +136,7 @@ tsvdi_reduction_restore(const struct dense_problem *problem, const void *state, 
         TSVD_TRY(tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                             "the state is none that this version of tsvd saves of such matrices on "
                             "this %s",
-                            tsvdi_backend_of(problem->b.handle)->name));
+                            tsvdi_backend_of(problem->call.handle)->name));
     }
     if (at.own > at.exponents) {
         memcpy(call->job.exponent, from + at.exponents, at.kinds - at.exponents);
@@ -156,7 +156,7 @@ void
 tsvdi_reduction_end(struct dense_call *call)
 {
     if (call != NULL) {
-        const tsvd_allocator allocator = call->problem.b.handle->host;
+        const tsvd_allocator allocator = call->problem.call.handle->host;
 
         tsvdi_dense_end(call);
         tsvdi_host_free(&allocator, call);
@@ -169,22 +169,16 @@ static tsvd_status
 fill_nonfinite(struct dense_call *call, tsvd_space space, int64_t each, real *x)
 {
     const struct dense_job *job = &call->job;
-    const struct backend *backend = tsvdi_backend_of(call->problem.b.handle);
-    const struct results to = {.s = x};
+    const struct backend *backend = tsvdi_backend_of(call->problem.call.handle);
     struct tsvd_context *ctx = &call->ctx;
-    struct svd_problem problem = call->problem.b;
     tsvd_status ret = TSVD_OK;
 
-    problem.to = space;
-    problem.k = each;
-    ctx->problem = &problem;
     for (int64_t i = 0; each > 0 && i < job->count; i++) {
         if (job->kind[i] == NONFINITE) {
-            TSVD_TRY(backend->fill(ctx, i, NONFINITE, to));
+            TSVD_TRY(backend->fill_nan(ctx, space, each, x + i * each));
         }
     }
 out:
-    ctx->problem = &call->problem.b;
     return ret;
 }
 
@@ -193,10 +187,10 @@ tsvdi_reduction_entries(struct dense_call *call, tsvd_space space, void *d, void
                         tsvd_error *error)
 {
     struct tsvd_context *ctx = begin_call(call, NULL, error);
-    const int64_t n = call->problem.b.n;
+    const int64_t n = call->problem.n;
     tsvd_status ret = TSVD_OK;
 
-    if (n == 0 || call->problem.b.matrices == 0) {
+    if (n == 0 || call->problem.a.batch.matrices == 0) {
         goto out;
     }
     TSVD_TRY(call->plan.ops->entries(ctx, &call->job, 0, space, d, e));
@@ -238,8 +232,8 @@ tsvdi_reduction_select(struct dense_call *call, double low, double high, int64_t
 {
     struct tsvd_context *ctx = begin_call(call, NULL, error);
     const struct dense_job *job = &call->job;
-    const int64_t n = call->problem.b.n;
-    struct svd_problem b = call->problem.b;
+    const int64_t n = call->problem.n;
+    struct svd_problem b = tsvdi_dense_bidiagonal(&call->problem, &call->options, 1);
     real *d = NULL;
     tsvd_status ret = TSVD_OK;
 
@@ -249,7 +243,6 @@ tsvdi_reduction_select(struct dense_call *call, double low, double high, int64_t
     }
     TSVD_TRY(tsvdi_alloc(ctx, bytes_of(2 * n, sizeof *d), (void **)&d));
     TSVD_TRY(call->plan.ops->entries(ctx, &call->job, 1, TSVD_HOST, d, d + n));
-    b.batch_ndim = 0;
     b.from = TSVD_HOST;
     b.d = (struct svd_input){.data = d, .stride = sizeof *d};
     b.e = (struct svd_input){.data = d + n, .stride = sizeof *d};
@@ -264,13 +257,13 @@ tsvd_status
 tsvdi_reduction_apply(struct dense_call *call, const struct dense_problem *problem,
                       const struct dense_vectors *vectors, tsvd_error *error)
 {
-    struct tsvd_context *ctx = begin_call(call, problem->b.outer, error);
+    struct tsvd_context *ctx = begin_call(call, problem->call.outer, error);
     const struct dense_problem *p = &call->problem;
-    const int64_t rows = vectors->right ? p->columns : p->rows;
+    const int64_t rows = vectors->right ? p->a.columns : p->a.rows;
     tsvd_status ret = TSVD_OK;
 
-    call->options = *problem->b.options;
-    if (p->b.n == 0 || p->b.matrices == 0 || vectors->columns == 0) {
+    call->options = *problem->call.options;
+    if (p->n == 0 || p->a.batch.matrices == 0 || vectors->columns == 0) {
         goto out;
     }
     TSVD_TRY(call->plan.ops->apply(ctx, &call->job, vectors));
@@ -284,14 +277,13 @@ tsvd_status
 tsvdi_reduction_svd(struct dense_call *call, const struct dense_problem *problem, tsvd_info *info,
                     tsvd_error *error)
 {
-    struct tsvd_context *ctx = begin_call(call, problem->b.outer, error);
     tsvd_status ret = TSVD_OK;
 
-    call->options = *problem->b.options;
+    (void)begin_call(call, problem->call.outer, error);
+    call->options = *problem->call.options;
     call->problem = *problem;
-    call->problem.b.options = &call->options;
-    ctx->problem = &call->problem.b;
-    if (problem->b.matrices > 0 && (problem->b.k > 0 || problem->full)) {
+    call->problem.call.options = &call->options;
+    if (problem->a.batch.matrices > 0 && (problem->k > 0 || problem->full)) {
         TSVD_TRY(tsvdi_dense_solve(call, info));
     }
     TSVD_TRY(tsvdi_dense_finish_downloads(call));

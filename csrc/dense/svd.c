@@ -23,18 +23,38 @@ tsvdi_dense_check_inner(void *arg, double done)
 }
 
 struct tsvd_context
-tsvdi_dense_context(const struct dense_problem *problem, tsvd_error *error)
+tsvdi_dense_context(const struct call_args *call, int64_t matrices, tsvd_error *error)
 {
     struct tsvd_context ctx;
 
     memset(&ctx, 0, sizeof ctx);
-    ctx.problem = &problem->b;
-    ctx.options = problem->b.options;
+    ctx.call = call;
+    ctx.options = call->options;
     ctx.error = error;
-    ctx.threads = tsvdi_host_threads_for(problem->b.handle->threads, INT64_MAX);
+    ctx.threads = tsvdi_host_threads_for(call->handle->threads, INT64_MAX);
     ctx.is_caller = 1;
-    ctx.total = problem->b.matrices;
+    ctx.total = matrices;
     return ctx;
+}
+
+struct svd_problem
+tsvdi_dense_bidiagonal(const struct dense_problem *p, const tsvd_options *options, int64_t count)
+{
+    struct svd_problem b;
+
+    memset(&b, 0, sizeof b);
+    b.call = p->call;
+    b.call.options = options;
+    b.call.to = b.from = tsvdi_backend_of(p->call.handle)->dense->space;
+    b.batch.ndim = 1;
+    b.batch.shape[0] = b.batch.matrices = count;
+    b.method = p->method;
+    b.dtype = p->a.dtype;
+    b.rows = b.columns = b.n = p->n;
+    b.first = p->first;
+    b.k = p->k;
+    b.vectors = p->vectors;
+    return b;
 }
 
 tsvd_status
@@ -48,22 +68,21 @@ tsvdi_dense_begin(const struct dense_problem *problem, int all, struct dense_cal
 
     memset(job, 0, sizeof *job);
     call->problem = *problem;
-    call->options = *problem->b.options;
-    call->problem.b.options = &call->options;
-    *ctx = tsvdi_dense_context(&call->problem, error);
+    call->options = *problem->call.options;
+    call->problem.call.options = &call->options;
+    *ctx = tsvdi_dense_context(&call->problem.call, problem->a.batch.matrices, error);
     TSVD_TRY(tsvdi_dense_plan_call(&call->problem, all, &call->plan, error));
     if (call->plan.reported.host_bytes == BYTES_TOO_MANY ||
         call->plan.reported.device_bytes == BYTES_TOO_MANY) {
-        TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", problem->b.n));
+        TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", problem->n));
     }
     job->problem = &call->problem;
     job->count = call->plan.reported.chunk;
-    job->qr_first = call->plan.qr_first;
     job->keep = call->plan.keep;
     if (job->count == 0) {
         goto out;
     }
-    if (problem->b.n > 0) {
+    if (problem->n > 0) {
         bytes = bytes_of(job->count, sizeof *job->exponent + sizeof *job->kind);
         TSVD_TRY(tsvdi_alloc(ctx, bytes, (void **)&job->exponent));
         job->kind = (char *)(job->exponent + job->count);
@@ -92,11 +111,10 @@ tsvdi_dense_reduce(struct dense_call *call, tsvd_info *info)
 
     ctx->index = job->begin;
     ctx->count = job->count;
-    if (job->problem->b.n > 0) {
+    if (job->problem->n > 0) {
         TSVD_TRY(call->plan.ops->reduce(ctx, &call->job));
     }
-    for (int64_t i = 0; call->options.check_finite && job->problem->b.n > 0 && i < job->count;
-         i++) {
+    for (int64_t i = 0; call->options.check_finite && job->problem->n > 0 && i < job->count; i++) {
         if (job->kind[i] == NONFINITE) {
             ctx->error->matrix = ctx->total > 1 ? job->begin + i : -1;
             TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_NONFINITE, "a must not hold NaN or infinity"));
@@ -135,21 +153,18 @@ solve_part(struct dense_call *call, int64_t first, int64_t count, double eps, ts
     struct inner_check inner = {&call->ctx, &call->options, DENSE_REDUCED + share * (double)first,
                                 DENSE_REDUCED + share * (double)(first + count)};
     tsvd_options options = call->options;
-    struct svd_problem b = p->b;
-    const int64_t vectors = b.n * b.k;
+    struct svd_problem b;
+    const int64_t vectors = p->n * p->k;
     tsvd_info own;
     tsvd_status ret = TSVD_OK;
 
     memset(&own, 0, sizeof own);
-    options.lower = p->rows < p->columns;
+    options.lower = p->a.rows < p->a.columns;
     options.check_finite = 0;
     options.check = call->options.check == NULL ? NULL : tsvdi_dense_check_inner;
     options.check_arg = &inner;
     options.eps = eps;
-    b.options = &options;
-    b.batch_ndim = 1;
-    b.batch_shape[0] = b.matrices = count;
-    b.from = b.to = call->plan.ops->space;
+    b = tsvdi_dense_bidiagonal(p, &options, count);
     b.d = (struct svd_input){.data = job->d + first * b.n, .stride = sizeof(real)};
     b.e = (struct svd_input){.data = job->e + first * b.n, .stride = sizeof(real)};
     b.d.batch_strides[0] = b.e.batch_strides[0] = (ptrdiff_t)(b.n * (int64_t)sizeof(real));
@@ -196,7 +211,7 @@ tsvdi_dense_solve(struct dense_call *call, tsvd_info *info)
     double clock;
 
     TSVD_TRY(call->plan.ops->reserve(ctx, &call->job));
-    if (call->problem.b.k > 0) {
+    if (call->problem.k > 0) {
         TSVD_TRY(solve_bidiagonal(call, info));
     }
     TSVD_TRY(tsvdi_check(ctx, DENSE_SOLVED));
@@ -211,7 +226,7 @@ out:
 tsvd_status
 tsvdi_dense_finish_downloads(struct dense_call *call)
 {
-    const struct backend *backend = tsvdi_backend_of(call->problem.b.handle);
+    const struct backend *backend = tsvdi_backend_of(call->problem.call.handle);
 
     return backend->finish_downloads != NULL ? backend->finish_downloads(&call->ctx) : TSVD_OK;
 }
@@ -220,7 +235,7 @@ tsvd_status
 tsvdi_dense_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error *error)
 {
     struct dense_call call;
-    int64_t chunk, matrices = problem->b.matrices;
+    int64_t chunk, matrices = problem->a.batch.matrices;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_dense_begin(problem, 0, &call, error));
@@ -230,7 +245,7 @@ tsvdi_dense_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error
         call.job.begin = begin;
         call.job.count = matrices - begin < chunk ? matrices - begin : chunk;
         TSVD_TRY(tsvdi_dense_reduce(&call, info));
-        if (problem->b.k > 0 || problem->full) {
+        if (problem->k > 0 || problem->full) {
             TSVD_TRY(tsvdi_dense_solve(&call, info));
         }
     }

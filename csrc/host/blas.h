@@ -37,7 +37,8 @@ struct blas_product {
     int64_t m, n, k;
     int a_transposed, b_transposed;
     int overwrite; /* 1: C is not read, and becomes the product */
-    int in_double; /* 1: of float64, whatever the caller computes in: see tsvdi_cpu_dense_product() */
+    int in_double; /* 1: of float64, whatever the caller computes in, as tsvdi_cpu_dense_product()
+                      does */
     double factor;
     const void *a, *b;
     void *c;

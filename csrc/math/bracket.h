@@ -8,9 +8,9 @@
  * of all values, has confirmed it.
  *
  * The two searches that use these rules differ, since the hardware does.  A CPU counts at a few
- * shifts at once: cpu/values/values.c halves brackets, each at one shift.  A GPU counts at thousands of
- * shifts in the time of one, more than there are brackets: multisection.h cuts each at several
- * points in a round, and guesses where the value lies.
+ * shifts at once: cpu/values/values.c halves brackets, each at one shift.  A GPU counts at
+ * thousands of shifts in the time of one, more than there are brackets: multisection.h cuts each at
+ * several points in a round, and guesses where the value lies.
  *
  * Plain functions of their arguments, for host and device.
  */

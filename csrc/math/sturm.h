@@ -207,8 +207,8 @@ struct sturm_extended {
     num_small sigma_twos;         /* twice sigma's exponent */
 };
 
-/* A number as the extended form takes it: returns the square of its mantissa, in [1, 4).  *rest: what
-   the rounding of that left; *twos: twice the exponent. */
+/* A number as the extended form takes it: returns the square of its mantissa, in [1, 4).  *rest:
+   what the rounding of that left; *twos: twice the exponent. */
 TSVD_HD real
 sturm_extended_square(real b, real *rest, real_int *twos)
 {
@@ -232,10 +232,10 @@ sturm_extended_shift(real x, real *rest, real_int *twos)
 }
 
 /*
- * One entry of the extended form.  The arithmetic carries twice the digits of real.  In single digits
- * the rounding errors of repeated entries would add up instead of averaging out.  A zero y stands
- * for a tiny positive one: an eigenvalue at sigma itself then counts at the entry that follows, or
- * at the end of the part.
+ * One entry of the extended form.  The arithmetic carries twice the digits of real.  In single
+ * digits the rounding errors of repeated entries would add up instead of averaging out.  A zero y
+ * stands for a tiny positive one: an eigenvalue at sigma itself then counts at the entry that
+ * follows, or at the end of the part.
  */
 TSVD_HD void
 sturm_extended_step(real square, real rest, real inverse, real_int twos, struct sturm_extended *y,

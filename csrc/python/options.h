@@ -6,7 +6,7 @@
 
 #include "python/module.h"
 
-/* The options of one call, which never change.  The table in options.c says what each of them is. */
+/* The options of one call, which never change.  The table in options.c says what each is. */
 struct options {
     char compute_uv, full_output, full, lower, refine, check_finite, on_device, wait;
     int method, threads, split, fallback;

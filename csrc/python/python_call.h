@@ -36,8 +36,8 @@ struct call {
    something else. */
 PyObject *const *tsvdi_call_input(const struct form *form, PyObject *arrays);
 
-/* Begins a call with the arguments of Python: the input, Options and the device.  Returns -1, as all
-   functions below, with an exception set on failure; tsvdi_call_end() is due in any case. */
+/* Begins a call with the arguments of Python: the input, Options and the device.  Returns -1, as
+   all functions below, with an exception set on failure; tsvdi_call_end() is due in any case. */
 int tsvdi_call_begin(struct call *call, PyObject *module, const struct call_kind *kind,
                      PyObject *const *args, Py_ssize_t nargs);
 

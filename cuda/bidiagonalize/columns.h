@@ -3,9 +3,9 @@
  *
  * From Hopper on one thread starts bulk copies of whole columns, and a barrier in shared memory
  * counts the bytes that arrive.  Bulk copies begin and end at multiples of 16 bytes: a few numbers
- * before and after a column come along, and the column begins column_shift() numbers into its place.
- * On older devices thread t copies the rows t, t + threads, ... of a column, and may read only
- * these rows.
+ * before and after a column come along, and the column begins column_shift() numbers into its
+ * place.  On older devices thread t copies the rows t, t + threads, ... of a column, and may read
+ * only these rows.
  */
 #ifndef TSVDI_CUDA_BIDIAGONALIZE_COLUMNS_H
 #define TSVDI_CUDA_BIDIAGONALIZE_COLUMNS_H

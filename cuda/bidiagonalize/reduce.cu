@@ -303,8 +303,8 @@ lay_out(const struct cuda_call *call, struct panel *q, char *base)
     return at;
 }
 
-uint64_t
-tsvdi_cuda_dense_reduce_bytes(const struct cuda_call *call, int64_t r, int64_t c, int64_t count)
+static uint64_t
+factor_bytes(const struct cuda_call *call, int64_t r, int64_t c, int64_t count)
 {
     struct panel q = {};
 
@@ -372,23 +372,26 @@ update(struct cuda_call *call, const struct panel *q)
                                    q->w + at * r + at, r, r * c, q->count);
 }
 
-tsvd_status
-tsvdi_cuda_dense_reduce(struct tsvd_context *ctx, const struct dense_reduction *to, char *d_work)
+static tsvd_status
+factor_stage(struct tsvd_context *ctx, const struct cuda_dense *run, const struct stage_run *own,
+             char *d_work, enum stage_outcome *outcome)
 {
     struct cuda_call *call = cuda_of(ctx);
+    const struct dense_reduction to = dense_reduction_of(run, own);
     struct panel q = {};
     char *d_resident;
     int turn = 0;
     tsvd_status ret = TSVD_OK;
 
-    q.r = (int)to->r;
-    q.c = (int)to->c;
-    q.count = to->count;
-    q.w = to->w;
-    q.tau_q = to->tau_q;
-    q.tau_p = to->tau_p;
-    q.d = to->d;
-    q.e = to->e;
+    *outcome = STAGE_MADE;
+    q.r = (int)to.r;
+    q.c = (int)to.c;
+    q.count = to.count;
+    q.w = to.w;
+    q.tau_q = to.tau_q;
+    q.tau_p = to.tau_p;
+    q.d = to.d;
+    q.e = to.e;
     d_resident = d_work + lay_out(call, &q, d_work);
     CUDA_TRY(call,
              cudaMemsetAsync(q.arrived, 0,
@@ -396,8 +399,8 @@ tsvdi_cuda_dense_reduce(struct tsvd_context *ctx, const struct dense_reduction *
                              call->stream));
     TSVD_TRY(tsvdi_cuda_make_marks(call));
     for (q.begin = 0; q.begin < q.c; q.begin = q.end, q.arrived += q.groups, turn = 1 - turn) {
-        if (tsvdi_cuda_dense_resident_fits(call, to, q.begin)) {
-            TSVD_TRY(tsvdi_cuda_dense_resident(call, to, q.begin, d_resident));
+        if (tsvdi_cuda_dense_resident_fits(call, &to, q.begin)) {
+            TSVD_TRY(tsvdi_cuda_dense_resident(call, &to, q.begin, d_resident));
             break;
         }
         q.end = q.begin + DENSE_WIDTH < q.c ? q.begin + DENSE_WIDTH : q.c;
@@ -413,3 +416,14 @@ tsvdi_cuda_dense_reduce(struct tsvd_context *ctx, const struct dense_reduction *
 out:
     return ret;
 }
+
+const struct stage tsvdi_cuda_dense_reduce_stage = {
+    .number = 2,
+    .right = true,
+    .otherwise = NULL,
+    .factor_bytes = factor_bytes,
+    .apply_bytes = tsvdi_cuda_dense_stage_bytes,
+    .factor = factor_stage,
+    .apply = tsvdi_cuda_dense_stage_apply,
+    .expand = NULL,
+};

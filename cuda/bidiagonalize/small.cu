@@ -1,5 +1,6 @@
 /*
- * Batches of small dense matrices: what bidiagonalize.h offers.
+ * Batches of small dense matrices: their reduction with a warp or a block for each, as a stage.
+ * All work is on the call's stream, and nothing waits for it.
  *
  *   bidiagonalize/small_run.h    the reduction in short, and what its kernels share
  *   bidiagonalize/small_warp.cuh   up to 32 columns: several threads of a warp for each matrix
@@ -95,16 +96,6 @@ tsvdi_cuda_dense_small_fits(const struct cuda_call *call, int64_t r, int64_t c)
                                   slab_bytes(r, SLAB_LEAST) <= call->shared_most);
 }
 
-uint64_t
-tsvdi_cuda_dense_small_bytes(int64_t r, int64_t c, int64_t count, int64_t columns)
-{
-    (void)r;
-    (void)c;
-    (void)count;
-    (void)columns;
-    return 0;
-}
-
 /* ---- reduction ---- */
 
 template <int GROUP>
@@ -143,19 +134,24 @@ out:
     return ret;
 }
 
-tsvd_status
-tsvdi_cuda_dense_small_reduce(struct cuda_call *call, int64_t r, int64_t c, int64_t count,
-                              real *d_w, real *d_tau_q, real *d_tau_p, real *d_d, real *d_e)
+static tsvd_status
+factor_stage(struct tsvd_context *ctx, const struct cuda_dense *run, const struct stage_run *own,
+             char *d_work, enum stage_outcome *outcome)
 {
-    const struct small_batch q = {(int)r, (int)c, count, d_w, d_tau_q, d_tau_p, d_d, d_e};
+    const struct dense_reduction to = dense_reduction_of(run, own);
+    const struct small_batch q = {(int)to.r, (int)to.c, to.count, to.w,
+                                  to.tau_q,  to.tau_p,  to.d,     to.e};
+    struct cuda_call *call = cuda_of(ctx);
 
-    if (count == 0) {
+    (void)d_work;
+    *outcome = STAGE_MADE;
+    if (q.count == 0) {
         return TSVD_OK;
     }
-    if (!is_for_warps(r, c)) {
+    if (!is_for_warps(q.r, q.c)) {
         return launch_reduce_blocks(call, q);
     }
-    switch (group_of(c)) {
+    switch (group_of(q.c)) {
     case 4:
         return launch_reduce_warps<4>(call, q);
     case 8:
@@ -204,17 +200,19 @@ out:
     return ret;
 }
 
-tsvd_status
-tsvdi_cuda_dense_small_apply(struct cuda_call *call, int64_t r, int64_t c, int64_t count,
-                             const real *d_w, const real *d_tau, int right, int transposed,
-                             struct dense_block vectors)
+static tsvd_status
+apply(struct tsvd_context *ctx, const struct stage_run *own, int right, int transposed,
+      struct dense_block vectors, char *d_work)
 {
-    const int n = (int)(right ? c : r);
-    struct small_job job = {(int)r, (int)c,     count, d_w,    d_tau,
-                            right,  transposed, n,     (int)c, vectors};
+    const int r = (int)own->r, c = (int)own->c, n = right ? c : r;
+    const int64_t count = own->count;
+    struct small_job job = {r,     c,          count, own->m, right ? own->tau_p : own->tau_q,
+                            right, transposed, n,     c,      vectors};
+    struct cuda_call *call = cuda_of(ctx);
 
     /* a reflector of one entry is the identity */
-    job.reflectors = (int)c < n - right - 1 ? (int)c : n - right - 1;
+    job.reflectors = c < n - right - 1 ? c : n - right - 1;
+    (void)d_work;
     if (count == 0 || vectors.count == 0 || job.reflectors <= 0) {
         return TSVD_OK;
     }
@@ -232,3 +230,28 @@ tsvdi_cuda_dense_small_apply(struct cuda_call *call, int64_t r, int64_t c, int64
         return launch_apply_warps<32>(call, job);
     }
 }
+
+static uint64_t
+no_factor_bytes(const struct cuda_call *call, int64_t r, int64_t c, int64_t count)
+{
+    (void)call, (void)r, (void)c, (void)count;
+    return 0;
+}
+
+static uint64_t
+no_apply_bytes(const struct stage_run *own, int64_t vectors)
+{
+    (void)own, (void)vectors;
+    return 0;
+}
+
+const struct stage tsvdi_cuda_dense_small_stage = {
+    .number = 3,
+    .right = true,
+    .otherwise = NULL,
+    .factor_bytes = no_factor_bytes,
+    .apply_bytes = no_apply_bytes,
+    .factor = factor_stage,
+    .apply = apply,
+    .expand = NULL,
+};

@@ -20,7 +20,7 @@
 #include "bidiagonalize/bidiagonalize.h"
 #include "math/reflector.h"
 
-/* A batch that is reduced, as tsvdi_cuda_dense_small_reduce() has it. */
+/* A batch that is reduced, as in struct dense_reduction. */
 struct small_batch {
     int r, c;
     int64_t count;

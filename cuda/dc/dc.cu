@@ -129,7 +129,7 @@ static tsvd_status
 dc_begin(struct tsvd_context *ctx, struct dc_job *job)
 {
     struct cuda_call *call = cuda_of(ctx);
-    const int own_g = ctx->problem->to == TSVD_CUDA; /* the caller's arrays have unaligned rows */
+    const int own_g = ctx->call->to == TSVD_CUDA; /* the caller's arrays have unaligned rows */
     const int parts = job->tree.levels == 0 ? 1 : 2 + own_g;
     struct cuda_dc *run = NULL;
     struct dc_device *r;
@@ -371,7 +371,7 @@ sends_blocks(const struct tsvd_context *ctx, const struct dc_job *job)
 {
     const uint64_t bytes = bytes_of(2 * job->n, bytes_of(job->k, sizeof(real)));
 
-    return ctx->problem->to == TSVD_HOST && job->batch == 1 && bytes > SEND_BLOCKS_BYTES;
+    return ctx->call->to == TSVD_HOST && job->batch == 1 && bytes > SEND_BLOCKS_BYTES;
 }
 
 /* ---- the products of a level ---- */
@@ -497,7 +497,7 @@ dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
     const struct dc_device *r = &run->device;
     const int64_t values = r->k * r->batch;
     real *const d_values = values_of(r);
-    real *const d_refined = ctx->problem->to == TSVD_CUDA ? job->s : r->slot.tau;
+    real *const d_refined = ctx->call->to == TSVD_CUDA ? job->s : r->slot.tau;
     real *const d_s = job->eps > 0 ? d_values : d_refined;
     unsigned long long failed = 0;
     const struct cuda_piece piece[] = {

@@ -1,6 +1,6 @@
 /*
- * Divide and conquer on the device: what its kernels share.  Mirrors csrc/cpu/dc/dc_run.h.  The layout
- * of the arrays is that of csrc/math/dc.h.
+ * Divide and conquer on the device: what its kernels share.  Mirrors csrc/cpu/dc/dc_run.h.  The
+ * layout of the arrays is that of csrc/math/dc.h.
  *
  *   dc/dc.cu       the operations of the seam
  *   dc/leaves.cu   the leaves; dc/leaf_log.h and dc/half_tangents.h belong to it

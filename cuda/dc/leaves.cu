@@ -303,7 +303,7 @@ sends_chunks(const struct tsvd_context *ctx, const struct dc_device *run)
 {
     const uint64_t bytes = bytes_of(2 * run->slots, bytes_of(run->k, sizeof(real)));
 
-    return ctx->problem->to == TSVD_HOST && run->levels == 0 && bytes > SEND_BLOCKS_BYTES;
+    return ctx->call->to == TSVD_HOST && run->levels == 0 && bytes > SEND_BLOCKS_BYTES;
 }
 
 /* Sends the vectors of the matrices in chunk i. */

@@ -2,6 +2,8 @@
  * Dense matrices on the device: the operations of the seam, and their memory.  Mirrors
  * csrc/cpu/dense.
  */
+#include <algorithm>
+
 #include "bidiagonalize/bidiagonalize.h"
 #include "qr/qr.h"
 
@@ -23,39 +25,58 @@ run_of(const struct dense_job *job)
 
 /* The state of a job for `count` matrices, without its arrays. */
 static struct cuda_dense
-shape_run(const struct cuda_call *call, const struct dense_problem *p, int64_t count, int qr_first,
-          int keep)
+shape_run(const struct cuda_call *call, const struct dense_problem *p, int64_t count, int keep)
 {
     struct cuda_dense run = {};
+    struct cuda_matrices *in = &run.in;
+    struct stage_run *own = run.stage;
 
-    run.transposed = p->rows < p->columns;
-    run.r = run.transposed ? p->columns : p->rows;
-    run.c = run.transposed ? p->rows : p->columns;
-    run.count = count;
-    run.small = tsvdi_cuda_dense_small_fits(call, run.r, run.c) &&
-                (run.c <= DENSE_SMALL_ORDER || count * DENSE_SMALL_SHARE >= call->multiprocessors);
-    run.qr_first = qr_first && !run.small;
-    run.cholesky = run.qr_first && keep != KEEP_ALL && !p->full;
+    in->transposed = p->a.rows < p->a.columns;
+    in->r = in->transposed ? p->a.columns : p->a.rows;
+    in->c = in->transposed ? p->a.rows : p->a.columns;
+    in->count = count;
+    if (tsvdi_cuda_dense_small_fits(call, in->r, in->c) &&
+        (in->c <= DENSE_SMALL_ORDER || count * DENSE_SMALL_SHARE >= call->multiprocessors)) {
+        own++->listed = &tsvdi_cuda_dense_small_stage;
+    } else {
+        if (in->c > 0 && (double)in->r >= QR_RATIO * (double)in->c) {
+            /* Cholesky's Q has c columns, which serve vectors of B only */
+            own++->listed = keep != KEEP_ALL && !p->full ? &tsvdi_cuda_dense_cholesky_stage
+                                                         : &tsvdi_cuda_dense_qr_stage;
+        }
+        own++->listed = &tsvdi_cuda_dense_reduce_stage;
+    }
+    run.stages = (int)(own - run.stage);
+    for (int s = 0; s < run.stages; s++) {
+        own = &run.stage[s];
+        own->stage = own->listed;
+        own->r = s == 0 ? in->r : in->c; /* what a stage leaves is square */
+        own->c = in->c;
+        own->count = count;
+    }
     return run;
 }
 
 static size_t
 lay_out(struct cuda_dense *run, char *base)
 {
-    const int64_t r = run->r, c = run->c, count = c > 0 ? run->count : 0;
+    const int64_t c = run->in.c, count = c > 0 ? run->in.count : 0;
     size_t at = 0;
 
-    run->w = carve<real>(base, &at, count * r * c);
-    run->r_factor = run->qr_first ? carve<real>(base, &at, count * c * c) : run->w;
-    run->correction = carve<real>(base, &at, run->cholesky ? count * c * c : 0);
-    run->tau = carve<real>(base, &at, run->qr_first ? count * c : 0);
-    run->tau_q = carve<real>(base, &at, count * c);
-    run->tau_p = carve<real>(base, &at, count * c);
+    for (int s = 0; s < run->stages; s++) {
+        struct stage_run *own = &run->stage[s];
+
+        own->m = carve<real>(base, &at, count * own->r * c);
+        own->correction = carve<real>(base, &at, own->listed->expand != NULL ? count * c * c : 0);
+        own->tau_q = carve<real>(base, &at, count * c);
+        own->tau_p = carve<real>(base, &at, own->listed->right ? count * c : 0);
+    }
+    run->in.w = run->stage[0].m;
     run->d = carve<real>(base, &at, count * c);
     run->e = carve<real>(base, &at, count * c);
-    run->largest = carve<unsigned long long>(base, &at, count);
-    run->exponent = carve<real_int>(base, &at, count);
-    run->kind = carve<char>(base, &at, count);
+    run->in.largest = carve<unsigned long long>(base, &at, count);
+    run->in.exponent = carve<real_int>(base, &at, count);
+    run->in.kind = carve<char>(base, &at, count);
     return at;
 }
 
@@ -63,56 +84,56 @@ lay_out(struct cuda_dense *run, char *base)
 static uint64_t
 reduce_work(const struct cuda_call *call, const struct cuda_dense *run, bool staged)
 {
-    const int64_t r = run->r, c = run->c, count = run->count, top = run->qr_first ? c : r;
-    uint64_t most = staged ? bytes_of(count * r, bytes_of(c, sizeof(real))) : 0, other;
+    uint64_t most =
+        staged ? bytes_of(run->in.count * run->in.r, bytes_of(run->in.c, sizeof(real))) : 0;
 
-    if (run->qr_first) {
-        other = tsvdi_cuda_dense_qr_bytes(call, r, c, count);
-        most = other > most ? other : most;
+    for (int s = 0; s < run->stages; s++) {
+        const struct stage_run *own = &run->stage[s];
+
+        for (const struct stage *one = own->listed; one != NULL; one = one->otherwise) {
+            most = std::max(most, one->factor_bytes(call, own->r, own->c, own->count));
+        }
     }
-    if (run->cholesky) {
-        other = tsvdi_cuda_dense_cholesky_bytes(call, r, c, count);
-        most = other > most ? other : most;
-    }
-    other = run->small ? tsvdi_cuda_dense_small_bytes(r, c, count, 0)
-                       : tsvdi_cuda_dense_reduce_bytes(call, top, c, count);
-    return other > most ? other : most;
+    return most;
 }
 
-/* Workspace of reflectors on `vectors` vectors of each matrix. */
+/* Workspace of the stages on `vectors` vectors of each matrix. */
 static uint64_t
-reflect_work(const struct cuda_dense *run, int64_t vectors)
+apply_work(const struct cuda_dense *run, int64_t vectors)
 {
-    return run->small ? tsvdi_cuda_dense_small_bytes(run->r, run->c, run->count, vectors)
-                      : tsvdi_cuda_dense_reflect_bytes(run->orthonormal ? run->c : run->r, run->c,
-                                                       run->count, vectors);
+    uint64_t most = 0;
+
+    for (int s = 0; s < run->stages; s++) {
+        most = std::max(most, run->stage[s].stage->apply_bytes(&run->stage[s], vectors));
+    }
+    return most;
 }
 
 /* Whether U = Q L, or Vh = R Q^T if W is the transpose, is a product that writes another array. */
 static bool
 left_expands(const struct cuda_dense *run)
 {
-    return run->orthonormal && !run->transposed;
+    return run->stage[0].stage->expand != NULL && !run->in.transposed;
 }
 
 static bool
 right_expands(const struct cuda_dense *run)
 {
-    return run->orthonormal && run->transposed;
+    return run->stage[0].stage->expand != NULL && run->in.transposed;
 }
 
 /* Whether L, or R, has the layout of U, or of Vh, so that it can be made there. */
 static bool
 left_in_place(const struct cuda_dense *run, const struct dense_problem *p)
 {
-    return dense_shape_of(p).u_columns == p->b.k && (p->rows == p->b.n || run->count == 1) &&
+    return dense_shape_of(p).u_columns == p->k && (p->a.rows == p->n || run->in.count == 1) &&
            !left_expands(run);
 }
 
 static bool
 right_in_place(const struct dense_problem *p)
 {
-    return p->columns == p->b.n; /* then Vh has k rows, also if it is full */
+    return p->a.columns == p->n; /* then Vh has k rows, also if it is full */
 }
 
 /* Memory that reserve() takes, and back() works in.  The results come first. */
@@ -126,25 +147,22 @@ lay_out_workspace(const struct cuda_dense *run, const struct dense_problem *p, b
                   char *base, struct workspace *workspace)
 {
     const struct dense_shape shape = dense_shape_of(p);
-    const int64_t count = run->count, n = p->b.n, k = p->b.k;
+    const int64_t count = run->in.count, n = p->n, k = p->k;
     const int64_t most =
         shape.u_columns > shape.v_rows ? shape.u_columns : shape.v_rows; /* vectors of a side */
     const uint64_t finish = tsvdi_cuda_dense_finish_bytes(count, shape);
-    const uint64_t expand = run->orthonormal ? bytes_of(count * n, bytes_of(k, sizeof(real))) : 0;
-    uint64_t work = p->b.vectors ? reflect_work(run, most) : 0;
+    const uint64_t work = std::max(finish, p->vectors ? apply_work(run, most) : (uint64_t)0);
     size_t at = 0;
 
     workspace->s = carve<real>(base, &at, on_host ? count * k : 0);
     workspace->u = workspace->vh = workspace->left = workspace->right = NULL;
-    if (p->b.vectors) {
+    if (p->vectors) {
         workspace->u = carve<real>(base, &at, on_host ? count * shape.u_rows * shape.u_columns : 0);
         workspace->vh =
             carve<real>(base, &at, on_host ? count * shape.v_rows * shape.v_columns : 0);
         workspace->left = carve<real>(base, &at, left_in_place(run, p) ? 0 : count * n * k);
         workspace->right = carve<real>(base, &at, right_in_place(p) ? 0 : count * n * k);
     }
-    work = finish > work ? finish : work;
-    work = expand > work ? expand : work;
     workspace->work = carve<char>(base, &at, (int64_t)work);
     return at;
 }
@@ -152,7 +170,7 @@ lay_out_workspace(const struct cuda_dense *run, const struct dense_problem *p, b
 static void
 free_workspace(struct tsvd_context *ctx, const struct dense_job *job, struct cuda_dense *run)
 {
-    if (job->problem->b.to == TSVD_HOST) { /* results may still be in flight */
+    if (job->problem->call.to == TSVD_HOST) { /* results may still be in flight */
         tsvdi_cuda_free_after_downloads(cuda_of(ctx), run->d_workspace);
     } else {
         tsvdi_cuda_free(cuda_of(ctx), run->d_workspace);
@@ -170,7 +188,7 @@ dense_end(struct tsvd_context *ctx, struct dense_job *job)
     }
     free_workspace(ctx, job, run);
     tsvdi_cuda_free(cuda_of(ctx), run->d_arrays);
-    tsvdi_host_free(&job->problem->b.handle->host, run);
+    tsvdi_host_free(&job->problem->call.handle->host, run);
     job->state = NULL;
 }
 
@@ -182,9 +200,9 @@ dense_begin(struct tsvd_context *ctx, struct dense_job *job)
     size_t bytes;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(
-        tsvdi_host_alloc(&job->problem->b.handle->host, sizeof(*run), ctx->error, (void **)&run));
-    *run = shape_run(call, job->problem, job->count, job->qr_first, job->keep);
+    TSVD_TRY(tsvdi_host_alloc(&job->problem->call.handle->host, sizeof(*run), ctx->error,
+                              (void **)&run));
+    *run = shape_run(call, job->problem, job->count, job->keep);
     job->state = run;
     bytes = lay_out(run, NULL);
     TSVD_TRY(tsvdi_cuda_alloc(call, bytes, (void **)&run->d_arrays));
@@ -201,23 +219,24 @@ out:
 
 /* ---- reduction ---- */
 
-/* QR of what was loaded. */
+/* Factors the M of a stage. */
 static tsvd_status
-factor_tall(struct tsvd_context *ctx, const struct dense_job *job, struct cuda_dense *run,
-            char *d_work)
+factor(struct tsvd_context *ctx, const struct dense_job *job, struct cuda_dense *run,
+       struct stage_run *own, char *d_work)
 {
-    enum cholesky_outcome outcome = CHOLESKY_REFUSED;
+    enum stage_outcome outcome;
     tsvd_status ret = TSVD_OK;
 
-    if (run->cholesky) {
-        TSVD_TRY(tsvdi_cuda_dense_cholesky(ctx, run, d_work, &outcome));
+    own->count = run->in.count;
+    own->stage = own->listed;
+    TSVD_TRY(own->stage->factor(ctx, run, own, d_work, &outcome));
+    if (outcome == STAGE_SPOILED) {
+        TSVD_TRY(
+            tsvdi_cuda_dense_load(ctx, &job->problem->a, job->begin, &run->in, 1, (real *)d_work));
     }
-    run->orthonormal = outcome == CHOLESKY_MADE;
-    if (outcome == CHOLESKY_SPOILED) {
-        TSVD_TRY(tsvdi_cuda_dense_load(ctx, job, run, (real *)d_work));
-    }
-    if (outcome != CHOLESKY_MADE) {
-        TSVD_TRY(tsvdi_cuda_dense_qr(ctx, run, d_work));
+    if (outcome != STAGE_MADE) {
+        own->stage = own->listed->otherwise;
+        TSVD_TRY(own->stage->factor(ctx, run, own, d_work, &outcome));
     }
 out:
     return ret;
@@ -228,33 +247,20 @@ dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
 {
     struct cuda_call *call = cuda_of(ctx);
     struct cuda_dense *run = run_of(job);
+    const struct dense_matrices *a = &job->problem->a;
     const size_t count = (size_t)job->count;
-    const struct dense_reduction to = {run->qr_first ? run->c : run->r,
-                                       run->c,
-                                       job->count,
-                                       run->r_factor,
-                                       run->tau_q,
-                                       run->tau_p,
-                                       job->d,
-                                       job->e};
-    const struct cuda_piece piece[] = {{job->kind, run->kind, count},
-                                       {job->exponent, run->exponent, count * sizeof(real_int)}};
+    const struct cuda_piece piece[] = {{job->kind, run->in.kind, count},
+                                       {job->exponent, run->in.exponent, count * sizeof(real_int)}};
     char *d_work = NULL;
     tsvd_status ret = TSVD_OK;
 
     free_workspace(ctx, job, run); /* of the chunk before this one */
-    run->count = job->count;       /* the last chunk may be shorter than the first */
-    TSVD_TRY(tsvdi_cuda_alloc(call, reduce_work(call, run, tsvdi_cuda_dense_stages(job->problem)),
+    run->in.count = job->count;    /* the last chunk may be shorter than the first */
+    TSVD_TRY(tsvdi_cuda_alloc(call, reduce_work(call, run, tsvdi_cuda_dense_is_staged(a)),
                               (void **)&d_work));
-    TSVD_TRY(tsvdi_cuda_dense_load(ctx, job, run, (real *)d_work));
-    if (run->qr_first) {
-        TSVD_TRY(factor_tall(ctx, job, run, d_work));
-    }
-    if (run->small) {
-        TSVD_TRY(tsvdi_cuda_dense_small_reduce(call, to.r, to.c, to.count, to.w, to.tau_q, to.tau_p,
-                                               to.d, to.e));
-    } else {
-        TSVD_TRY(tsvdi_cuda_dense_reduce(ctx, &to, d_work));
+    TSVD_TRY(tsvdi_cuda_dense_load(ctx, a, job->begin, &run->in, 1, (real *)d_work));
+    for (int s = 0; s < run->stages; s++) {
+        TSVD_TRY(factor(ctx, job, run, &run->stage[s], d_work));
     }
     TSVD_TRY(tsvdi_cuda_download_all(call, piece, dense_tells_exponents(job) ? 2 : 1));
 out:
@@ -264,42 +270,24 @@ out:
 
 /* ---- the way back ---- */
 
-/* Replaces vectors x by Q x or P x of W, or the transpose times x; without the Q of QR if that is
-   `orthonormal`.  own: after a QR only the first `own` vectors are not zero in the first c entries,
-   where the reflectors of its triangle act. */
+/* Replaces vectors x by Q x or P x of W, or the transpose times x; without the Q of a stage that
+   expands.  own: only the first `own` vectors are not zero in the first c entries, where the Q of
+   stages after the first act. */
 static tsvd_status
-reflect(struct tsvd_context *ctx, const struct cuda_dense *run, int right, int transposed,
-        struct dense_block x, int64_t own, char *d_work)
+apply_stages(struct tsvd_context *ctx, const struct cuda_dense *run, int right, int transposed,
+             struct dense_block x, int64_t own, char *d_work)
 {
-    const int64_t r = run->r, c = run->c, count = run->count, top = run->qr_first ? c : r;
-    const struct dense_factor inner = {right ? c : top,
-                                       count,
-                                       right,
-                                       run->r_factor,
-                                       top,
-                                       top * c,
-                                       right ? run->tau_p : run->tau_q,
-                                       c,
-                                       0};
-    const struct dense_factor outer = {r, count, 0, run->w, r, r * c, run->tau, c, 0};
-    const bool both = run->qr_first && !right && !run->orthonormal;
-    struct dense_block some = x;
     tsvd_status ret = TSVD_OK;
 
-    if (run->small) {
-        TSVD_TRY(tsvdi_cuda_dense_small_apply(cuda_of(ctx), r, c, count, run->w, inner.tau, right,
-                                              transposed, x));
-        goto out;
-    }
-    if (both) {
-        some.count = own;
-        if (transposed) {
-            TSVD_TRY(tsvdi_cuda_dense_reflect(ctx, &outer, 0, c, x, 1, d_work));
+    for (int i = 0; i < run->stages; i++) {
+        const int s = transposed ? i : run->stages - 1 - i;
+        const struct stage_run *at = &run->stage[s];
+        struct dense_block some = x;
+
+        some.count = s > 0 && !right ? own : x.count;
+        if (at->stage->apply != NULL && (!right || at->stage->right)) {
+            TSVD_TRY(at->stage->apply(ctx, at, right, transposed, some, d_work));
         }
-    }
-    TSVD_TRY(tsvdi_cuda_dense_reflect(ctx, &inner, 0, right ? c - 1 : c, some, transposed, d_work));
-    if (both && !transposed) {
-        TSVD_TRY(tsvdi_cuda_dense_reflect(ctx, &outer, 0, c, x, 0, d_work));
     }
 out:
     return ret;
@@ -310,7 +298,7 @@ dense_reserve(struct tsvd_context *ctx, struct dense_job *job)
 {
     const struct dense_problem *p = job->problem;
     const struct dense_shape shape = dense_shape_of(p);
-    const bool on_host = p->b.to == TSVD_HOST;
+    const bool on_host = p->call.to == TSVD_HOST;
     struct cuda_dense *run = run_of(job);
     struct workspace workspace;
     tsvd_status ret = TSVD_OK;
@@ -320,18 +308,16 @@ dense_reserve(struct tsvd_context *ctx, struct dense_job *job)
                               (void **)&run->d_workspace));
     (void)lay_out_workspace(run, p, on_host, run->d_workspace, &workspace);
     if (!on_host) {
-        workspace.s = (real *)p->b.s + job->begin * shape.k;
-        if (p->b.vectors) {
-            workspace.u = (real *)p->b.L + job->begin * shape.u_rows * shape.u_columns;
-            workspace.vh = (real *)p->b.R + job->begin * shape.v_rows * shape.v_columns;
+        workspace.s = (real *)p->S + job->begin * shape.k;
+        if (p->vectors) {
+            workspace.u = (real *)p->U + job->begin * shape.u_rows * shape.u_columns;
+            workspace.vh = (real *)p->Vh + job->begin * shape.v_rows * shape.v_columns;
         }
     }
-    run->s = workspace.s;
-    run->u = workspace.u;
-    run->vh = workspace.vh;
+    run->out = {workspace.s, workspace.u, workspace.vh};
     job->b.s = workspace.s;
-    job->b.L = p->b.vectors && left_in_place(run, p) ? workspace.u : workspace.left;
-    job->b.R = p->b.vectors && right_in_place(p) ? workspace.vh : workspace.right;
+    job->b.L = p->vectors && left_in_place(run, p) ? workspace.u : workspace.left;
+    job->b.R = p->vectors && right_in_place(p) ? workspace.vh : workspace.right;
 out:
     return ret;
 }
@@ -344,27 +330,27 @@ make_left(struct tsvd_context *ctx, const struct dense_job *job, char *d_work)
     const struct dense_problem *p = job->problem;
     const struct cuda_dense *run = run_of(job);
     const struct dense_shape shape = dense_shape_of(p);
-    const int64_t n = p->b.n, k = p->b.k;
+    const int64_t n = p->n, k = p->k;
     const struct dense_block l = {job->b.L, n * k, k, k, 0};
-    const struct dense_block u = {run->u, shape.u_rows * shape.u_columns, shape.u_columns,
+    const struct dense_block u = {run->out.u, shape.u_rows * shape.u_columns, shape.u_columns,
                                   shape.u_columns, 0};
     tsvd_status ret = TSVD_OK;
 
     if (left_expands(run)) {
-        TSVD_TRY(reflect(ctx, run, 0, 0, l, k, d_work));
-        TSVD_TRY(tsvdi_cuda_dense_expand(call, run, k, 0, job->b.L, run->u, d_work));
+        TSVD_TRY(apply_stages(ctx, run, 0, 0, l, k, d_work));
+        TSVD_TRY(run->stage[0].stage->expand(call, run->stage, k, 0, job->b.L, run->out.u, d_work));
         goto out;
     }
     if (!left_in_place(run, p)) {
-        TSVD_TRY(tsvdi_cuda_dense_place(call, run->count, job->b.L, n, k, run->u, shape.u_rows,
-                                        shape.u_columns));
+        TSVD_TRY(tsvdi_cuda_dense_place(call, run->in.count, job->b.L, n, k, run->out.u,
+                                        shape.u_rows, shape.u_columns));
     } else if (shape.u_rows > n) {
         CUDA_TRY(call,
-                 cudaMemsetAsync(run->u + n * k, 0, (size_t)((shape.u_rows - n) * k) * sizeof(real),
-                                 call->stream));
+                 cudaMemsetAsync(run->out.u + n * k, 0,
+                                 (size_t)((shape.u_rows - n) * k) * sizeof(real), call->stream));
     }
     if (n > 0) {
-        TSVD_TRY(reflect(ctx, run, run->transposed, 0, u, k, d_work));
+        TSVD_TRY(apply_stages(ctx, run, run->in.transposed, 0, u, k, d_work));
     }
 out:
     return ret;
@@ -378,23 +364,24 @@ make_right(struct tsvd_context *ctx, const struct dense_job *job, char *d_work)
     const struct dense_problem *p = job->problem;
     const struct cuda_dense *run = run_of(job);
     const struct dense_shape shape = dense_shape_of(p);
-    const int64_t n = p->b.n, k = p->b.k;
+    const int64_t n = p->n, k = p->k;
     const struct dense_block r = {job->b.R, n * k, k, n, 1};
-    const struct dense_block vh = {run->vh, shape.v_rows * shape.v_columns, shape.v_rows,
+    const struct dense_block vh = {run->out.vh, shape.v_rows * shape.v_columns, shape.v_rows,
                                    shape.v_columns, 1};
     tsvd_status ret = TSVD_OK;
 
     if (right_expands(run)) {
-        TSVD_TRY(reflect(ctx, run, 0, 0, r, k, d_work));
-        TSVD_TRY(tsvdi_cuda_dense_expand(call, run, k, 1, job->b.R, run->vh, d_work));
+        TSVD_TRY(apply_stages(ctx, run, 0, 0, r, k, d_work));
+        TSVD_TRY(
+            run->stage[0].stage->expand(call, run->stage, k, 1, job->b.R, run->out.vh, d_work));
         goto out;
     }
     if (!right_in_place(p)) {
-        TSVD_TRY(tsvdi_cuda_dense_place(call, run->count, job->b.R, k, n, run->vh, shape.v_rows,
-                                        shape.v_columns));
+        TSVD_TRY(tsvdi_cuda_dense_place(call, run->in.count, job->b.R, k, n, run->out.vh,
+                                        shape.v_rows, shape.v_columns));
     }
     if (n > 0) {
-        TSVD_TRY(reflect(ctx, run, !run->transposed, 0, vh, k, d_work));
+        TSVD_TRY(apply_stages(ctx, run, !run->in.transposed, 0, vh, k, d_work));
     }
 out:
     return ret;
@@ -407,20 +394,21 @@ dense_back(struct tsvd_context *ctx, struct dense_job *job)
     const struct dense_problem *p = job->problem;
     const struct cuda_dense *run = run_of(job);
     const struct dense_shape shape = dense_shape_of(p);
-    const bool on_host = p->b.to == TSVD_HOST;
+    const bool on_host = p->call.to == TSVD_HOST;
     struct workspace workspace;
     tsvd_status ret = TSVD_OK;
 
     (void)lay_out_workspace(run, p, on_host, run->d_workspace, &workspace);
-    if (p->b.vectors) {
+    if (p->vectors) {
         TSVD_TRY(make_left(ctx, job, workspace.work));
         TSVD_TRY(make_right(ctx, job, workspace.work));
     }
-    if (p->b.n > 0) {
-        TSVD_TRY(tsvdi_cuda_dense_finish(call, run, shape, workspace.work));
+    if (p->n > 0) {
+        TSVD_TRY(tsvdi_cuda_dense_finish(call, &run->in, run->in.exponent, &run->out, shape,
+                                         workspace.work));
     }
     if (on_host) {
-        TSVD_TRY(cuda_dense_deliver(ctx, p, run, job->begin));
+        TSVD_TRY(cuda_dense_deliver(ctx, p, &run->out, job->begin, run->in.count));
     }
 out:
     return ret;
@@ -449,9 +437,9 @@ copy_entries(struct cuda_call *call, const struct cuda_dense *run, int scaled, r
 {
     tsvd_status ret = TSVD_OK;
 
-    entries_kernel<<<blocks_for(run->count * run->c, ENTRY_THREADS), ENTRY_THREADS, 0,
-                     call->stream>>>(run->c, run->count, run->d, run->e,
-                                     scaled ? NULL : run->exponent, d_d, d_e);
+    entries_kernel<<<blocks_for(run->in.count * run->in.c, ENTRY_THREADS), ENTRY_THREADS, 0,
+                     call->stream>>>(run->in.c, run->in.count, run->d, run->e,
+                                     scaled ? NULL : run->in.exponent, d_d, d_e);
     CUDA_LAUNCHED(call);
 out:
     return ret;
@@ -463,7 +451,7 @@ dense_entries(struct tsvd_context *ctx, struct dense_job *job, int scaled, tsvd_
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct cuda_dense *run = run_of(job);
-    const int64_t numbers = run->count * run->c, others = numbers - run->count;
+    const int64_t numbers = run->in.count * run->in.c, others = numbers - run->in.count;
     real *d_both = NULL;
     tsvd_status ret = TSVD_OK;
 
@@ -487,22 +475,22 @@ dense_apply(struct tsvd_context *ctx, struct dense_job *job, const struct dense_
     struct cuda_call *call = cuda_of(ctx);
     const struct cuda_dense *run = run_of(job);
     const int64_t columns = vectors->columns;
-    const int64_t rows = vectors->right ? job->problem->columns : job->problem->rows;
-    const size_t bytes = (size_t)(run->count * rows * columns) * sizeof(real);
+    const int64_t rows = vectors->right ? job->problem->a.columns : job->problem->a.rows;
+    const size_t bytes = (size_t)(run->in.count * rows * columns) * sizeof(real);
     const bool on_host = vectors->space == TSVD_HOST;
     struct dense_block x = {(real *)vectors->x, rows * columns, columns, columns, 0};
     char *d_work = NULL;
     real *d_x = NULL;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_alloc(call, reflect_work(run, columns), (void **)&d_work));
+    TSVD_TRY(tsvdi_cuda_alloc(call, apply_work(run, columns), (void **)&d_work));
     if (on_host) {
         TSVD_TRY(tsvdi_cuda_alloc(call, bytes, (void **)&d_x));
         TSVD_TRY(tsvdi_cuda_upload(call, d_x, vectors->x, bytes));
         x.d_x = d_x;
     }
-    TSVD_TRY(reflect(ctx, run, vectors->right != run->transposed, vectors->transposed, x, columns,
-                     d_work));
+    TSVD_TRY(apply_stages(ctx, run, vectors->right != run->in.transposed, vectors->transposed, x,
+                          columns, d_work));
     if (on_host) {
         TSVD_TRY(tsvdi_cuda_download(call, vectors->x, d_x, bytes));
     }
@@ -519,7 +507,10 @@ dense_state_bytes(const struct dense_job *job, unsigned *layout)
 {
     struct cuda_dense run = *run_of(job);
 
-    *layout = (run.small ? 2u : 0u) | (run.qr_first ? 1u : 0u);
+    *layout = 0;
+    for (int s = 0; s < run.stages; s++) {
+        *layout |= run.stage[s].stage->number << 2 * s;
+    }
     return lay_out(&run, NULL);
 }
 
@@ -544,40 +535,41 @@ dense_restore(struct tsvd_context *ctx, struct dense_job *job, const void *from)
 /* ---- sizes ---- */
 
 static struct bytes
-dense_bytes(const struct dense_problem *p, int64_t count, int qr_first, int keep)
+dense_bytes(const struct dense_problem *p, int64_t count, int keep)
 {
-    const struct cuda_call *call = p->b.handle->cuda;
-    struct cuda_dense run = shape_run(call, p, count, qr_first, keep);
+    const struct cuda_call *call = p->call.handle->cuda;
+    struct cuda_dense run = shape_run(call, p, count, keep);
     struct bytes bytes = {sizeof(run), 0};
-    uint64_t reduce, back, other;
+    uint64_t reduce, back;
     struct workspace workspace;
 
-    reduce = reduce_work(call, &run, tsvdi_cuda_dense_stages(p));
+    reduce = reduce_work(call, &run, tsvdi_cuda_dense_is_staged(&p->a));
     back = lay_out_workspace(&run, p, true, NULL, &workspace);
-    run.orthonormal = run.cholesky;
-    other = lay_out_workspace(&run, p, true, NULL, &workspace);
-    back = other > back ? other : back;
-    bytes.device = bytes_add(lay_out(&run, NULL), reduce > back ? reduce : back);
+    if (run.stage[0].listed->otherwise != NULL) {
+        run.stage[0].stage = run.stage[0].listed->otherwise;
+        back = std::max(back, (uint64_t)lay_out_workspace(&run, p, true, NULL, &workspace));
+    }
+    bytes.device = bytes_add(lay_out(&run, NULL), std::max(reduce, back));
     return bytes;
 }
 
 /* Limited by memory, and by the blocks of a grid. */
 static int64_t
-dense_chunk_most(const struct dense_problem *p, int qr_first, int keep)
+dense_chunk_most(const struct dense_problem *p, int keep)
 {
-    const struct bytes one = dense_bytes(p, 1, 0, keep);
+    const struct bytes one = dense_bytes(p, 1, keep);
     const uint64_t tiles =
-        bytes_of(blocks_for(p->rows, TILE) + (int64_t)1, blocks_for(p->columns, TILE) + 1u);
+        bytes_of(blocks_for(p->a.rows, TILE) + (int64_t)1, blocks_for(p->a.columns, TILE) + 1u);
     uint64_t available = 0, most, all;
 
-    if (tsvdi_cuda_memory_free(p->b.handle->cuda, &available) != TSVD_OK) {
+    if (tsvdi_cuda_memory_free(p->call.handle->cuda, &available) != TSVD_OK) {
         return 1;
     }
     available = available / 2 < CHUNK_BYTES ? available / 2 : CHUNK_BYTES;
     most = one.device > 0 ? available / one.device : UINT64_MAX;
     most = most < INT32_MAX / (4 * tiles) ? most : INT32_MAX / (4 * tiles);
     most = most > 1 ? most : 1;
-    all = dense_bytes(p, (int64_t)most, qr_first, keep).device;
+    all = dense_bytes(p, (int64_t)most, keep).device;
     if (all > available) {
         most = (uint64_t)((double)most * ((double)available / (double)all));
     }
@@ -586,7 +578,6 @@ dense_chunk_most(const struct dense_problem *p, int qr_first, int keep)
 
 const struct dense_ops tsvdi_cuda_dense = {
     .space = TSVD_CUDA,
-    .qr_ratio = QR_RATIO,
     .chunk_most = dense_chunk_most,
     .begin = dense_begin,
     .end = dense_end,

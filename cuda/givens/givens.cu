@@ -807,7 +807,8 @@ givens_bytes(const struct svd_plan *plan)
 {
     const int64_t n = plan->reported.n, sweeps = PIPELINE_SWEEPS / 2;
     const int64_t waves = PIPELINE_SEGMENTS * (sweeps / WAVE_SWEEPS + 1);
-    const int64_t blocks = 2 * plan->problem->handle->cuda->multiprocessors + PIPELINE_SEGMENTS;
+    const int64_t blocks =
+        2 * plan->problem->call.handle->cuda->multiprocessors + PIPELINE_SEGMENTS;
     const int64_t segments = n / 2 + 1;
     struct bytes round = {0, 0}, end = {0, 0};
 

@@ -37,34 +37,34 @@ struct inverse_shape {
 
 /* Whether the caller's matrices lie as load() would write them. */
 static bool
-is_ready(const struct dense_problem *p)
+is_ready(const struct dense_matrices *a)
 {
-    int64_t stride = p->b.n * (int64_t)sizeof(real);
-    bool ready = p->b.from == TSVD_CUDA && p->column_stride == (int64_t)sizeof(real) &&
-                 p->row_stride == stride;
+    int64_t stride = a->rows * (int64_t)sizeof(real);
+    bool ready = a->space == TSVD_CUDA && a->column_stride == (int64_t)sizeof(real) &&
+                 a->row_stride == stride;
 
-    stride *= p->b.n;
-    for (int i = p->b.batch_ndim - 1; i >= 0; i--) {
-        ready = ready && p->batch_strides[i] == stride;
-        stride *= p->b.batch_shape[i];
+    stride *= a->rows;
+    for (int i = a->batch.ndim - 1; i >= 0; i--) {
+        ready = ready && a->batch_strides[i] == stride;
+        stride *= a->batch.shape[i];
     }
     return ready;
 }
 
 static struct inverse_shape
-shape_of(const struct dense_problem *p, int64_t count, int refine)
+shape_of(const struct inverse_problem *p, int64_t count)
 {
     struct inverse_shape shape = {};
 
-    shape.n = p->b.n;
+    shape.n = p->a.rows;
     shape.count = count;
-    shape.small = tsvdi_cuda_inverse_small_fits(p->b.n);
-    shape.refine = refine != 0;
-    shape.on_host = p->b.to == TSVD_HOST;
-    shape.staged = p->b.from == TSVD_HOST;
-    shape.direct = shape.small && !refine;
-    shape.tiny = shape.direct && p->b.n <= TINY_ORDER;
-    shape.loaded = !shape.direct || !is_ready(p);
+    shape.small = tsvdi_cuda_inverse_small_fits(shape.n);
+    shape.refine = p->refine != 0;
+    shape.on_host = p->call.to == TSVD_HOST;
+    shape.staged = p->a.space == TSVD_HOST;
+    shape.direct = shape.small && !p->refine;
+    shape.tiny = shape.direct && shape.n <= TINY_ORDER;
+    shape.loaded = !shape.direct || !is_ready(&p->a);
     return shape;
 }
 
@@ -120,36 +120,37 @@ result_bytes_of(const struct inverse_shape &shape)
 }
 
 static struct bytes
-inverse_bytes(const struct dense_problem *p, int64_t count, int refine)
+inverse_bytes(const struct inverse_problem *p, int64_t count)
 {
-    const struct inverse_shape shape = shape_of(p, count, refine);
+    const struct inverse_shape shape = shape_of(p, count);
     struct bytes bytes = {sizeof(struct cuda_inverse), 0};
     struct cuda_inverse run = {};
     struct workspace work;
 
     bytes.device =
-        bytes_add(lay_out(shape, &run, NULL), lay_work(p->b.handle->cuda, shape, NULL, &work));
+        bytes_add(lay_out(shape, &run, NULL), lay_work(p->call.handle->cuda, shape, NULL, &work));
     bytes.device = bytes_add(bytes.device, result_bytes_of(shape));
     return bytes;
 }
 
 /* Limited by memory, and by the blocks of a grid. */
 static int64_t
-chunk_most(const struct dense_problem *p, int refine)
+chunk_most(const struct inverse_problem *p)
 {
-    const uint64_t result = bytes_of(p->b.n, bytes_of(p->b.n, sizeof(real)));
-    const uint64_t tiles = bytes_of(blocks_for(p->b.n, TILE), blocks_for(p->b.n, TILE));
-    const uint64_t blocks = INT32_MAX / (tiles + (uint64_t)p->b.n);
-    uint64_t most = std::min({(uint64_t)p->b.matrices, CHUNK_BYTES / result, blocks});
+    const int64_t n = p->a.rows;
+    const uint64_t result = bytes_of(n, bytes_of(n, sizeof(real)));
+    const uint64_t tiles = bytes_of(blocks_for(n, TILE), blocks_for(n, TILE));
+    const uint64_t blocks = INT32_MAX / (tiles + (uint64_t)n);
+    uint64_t most = std::min({(uint64_t)p->a.batch.matrices, CHUNK_BYTES / result, blocks});
     uint64_t wanted, available = 0;
 
     most = std::max(most, (uint64_t)1);
-    wanted = inverse_bytes(p, (int64_t)most, refine).device;
-    if (tsvdi_cuda_memory_for(p->b.handle->cuda, wanted, &available) != TSVD_OK) {
+    wanted = inverse_bytes(p, (int64_t)most).device;
+    if (tsvdi_cuda_memory_for(p->call.handle->cuda, wanted, &available) != TSVD_OK) {
         return 1;
     }
     if (available < wanted) {
-        most = std::min(most, available / inverse_bytes(p, 1, refine).device);
+        most = std::min(most, available / inverse_bytes(p, 1).device);
     }
     return most > 1 ? (int64_t)most : 1;
 }
@@ -170,8 +171,8 @@ static tsvd_status
 inverse_begin(struct tsvd_context *ctx, struct inverse_job *job)
 {
     struct cuda_call *call = cuda_of(ctx);
-    const struct dense_problem *p = job->load.problem;
-    const struct inverse_shape shape = shape_of(p, job->load.count, job->refine);
+    const struct inverse_problem *p = job->problem;
+    const struct inverse_shape shape = shape_of(p, job->count);
     struct cuda_inverse *run = NULL;
     tsvd_status ret = TSVD_OK;
 
@@ -180,9 +181,8 @@ inverse_begin(struct tsvd_context *ctx, struct inverse_job *job)
     job->state = run;
     TSVD_TRY(cuda_take(call, lay_out(shape, run, NULL), &run->d_arrays));
     (void)lay_out(shape, run, run->d_arrays);
-    run->in.r = run->in.c = p->b.n;
+    run->in.r = run->in.c = p->a.rows;
     run->in.transposed = 1;
-    run->in.unscaled = 1;
 out:
     return ret;
 }
@@ -250,10 +250,10 @@ tsvdi_cuda_inverse_note(const struct inverse_marks *marks, int64_t begin,
 static tsvd_status
 deliver(struct tsvd_context *ctx, const struct inverse_job *job, const struct cuda_inverse *run)
 {
-    const int64_t numbers = job->load.problem->b.n * job->load.problem->b.n;
-    real *to = (real *)job->load.problem->b.L + job->load.begin * numbers;
+    const int64_t numbers = run->in.r * run->in.c;
+    real *to = (real *)job->problem->X + job->begin * numbers;
 
-    return cuda_deliver(ctx, to, run->x, (size_t)(job->load.count * numbers) * sizeof(real));
+    return cuda_deliver(ctx, to, run->x, (size_t)(job->count * numbers) * sizeof(real));
 }
 
 /* Makes run->in.w point to M, which is loaded if it must be. */
@@ -261,14 +261,16 @@ static tsvd_status
 read_matrices(struct tsvd_context *ctx, const struct inverse_job *job,
               const struct inverse_shape &shape, struct cuda_inverse *run, char *d_stage)
 {
+    const struct dense_matrices *a = &job->problem->a;
+
     if (!shape.loaded) {
-        run->in.w = (real *)job->load.problem->a + job->load.begin * shape.n * shape.n;
+        run->in.w = (real *)a->data + job->begin * shape.n * shape.n;
         return TSVD_OK; /* it is only read */
     }
     if (shape.small) {
         run->in.w = run->x;
     }
-    return tsvdi_cuda_dense_load(ctx, &job->load, &run->in, (real *)d_stage);
+    return tsvdi_cuda_dense_load(ctx, a, job->begin, &run->in, 0, (real *)d_stage);
 }
 
 /* Tells the job which matrices of a chunk grew. */
@@ -295,8 +297,8 @@ static tsvd_status
 invert(struct tsvd_context *ctx, struct inverse_job *job)
 {
     struct cuda_call *call = cuda_of(ctx);
-    const struct dense_problem *p = job->load.problem;
-    const struct inverse_shape shape = shape_of(p, job->load.count, job->refine);
+    const struct inverse_problem *p = job->problem;
+    const struct inverse_shape shape = shape_of(p, job->count);
     struct cuda_inverse *run = run_of(job);
     struct workspace work;
     struct inverse_marks marks;
@@ -304,12 +306,11 @@ invert(struct tsvd_context *ctx, struct inverse_job *job)
     tsvd_status ret = TSVD_OK;
 
     tsvdi_cuda_wait_releases(call);
-    run->in.count = job->load.count;
+    run->in.count = job->count;
     TSVD_TRY(cuda_take(call, lay_work(call, shape, NULL, &work), &d_work));
     (void)lay_work(call, shape, d_work, &work);
     TSVD_TRY(cuda_take(call, result_bytes_of(shape), &d_workspace));
-    run->x =
-        shape.on_host ? (real *)d_workspace : (real *)p->b.L + job->load.begin * shape.n * shape.n;
+    run->x = shape.on_host ? (real *)d_workspace : (real *)p->X + job->begin * shape.n * shape.n;
     TSVD_TRY(read_matrices(ctx, job, shape, run, d_work));
     if (shape.tiny) {
         TSVD_TRY(invert_tiny(call, run, &marks));
@@ -322,8 +323,8 @@ invert(struct tsvd_context *ctx, struct inverse_job *job)
     if (!shape.tiny) {
         TSVD_TRY(tsvdi_cuda_download(call, &marks, run->marks, sizeof(marks)));
     }
-    tsvdi_cuda_inverse_note(&marks, job->load.begin, job->found);
-    job->first_grown = job->load.count;
+    tsvdi_cuda_inverse_note(&marks, job->begin, job->found);
+    job->first_grown = job->count;
     if (marks.grown != ULLONG_MAX) {
         job->first_grown = (int64_t)marks.grown;
         TSVD_TRY(tell_grown(call, job, shape, run));

@@ -44,8 +44,7 @@ struct inverse_marks {
 
 /* What a job holds.  All arrays are device memory. */
 struct cuda_inverse {
-    struct cuda_dense in;        /* where load() puts M: r = c = n, count, transposed,
-                                    unscaled, w, largest, exponent, kind */
+    struct cuda_matrices in;     /* M, not scaled: r = c = n */
     real *x;                     /* [count][n][n] the results */
     char *grown;                 /* [count] 1: a pivot is large; later as in struct inverse_job */
     char *singular;              /* [count] 1: a pivot is zero; right after grown [count] */

@@ -102,7 +102,7 @@ invert_orthogonal(struct tsvd_context *ctx, const struct cuda_inverse *run)
     const struct dense_block rows = {run->x, n * n, n, n, 0};
     const size_t work = std::max({tsvdi_cuda_dense_qr_bytes(call, n, n, 1),
                                   tsvdi_cuda_dense_reflect_bytes(n, n, 1, n), triangle_bytes(n)});
-    struct cuda_dense qr = run->in;
+    struct cuda_qr qr = {n, n, 1, run->in.w, NULL, run->x};
     struct dense_factor f = {n, 1, 0, run->in.w, n, n * n, NULL, n, 1};
     char *d_work = NULL;
     size_t at = 0;
@@ -110,7 +110,6 @@ invert_orthogonal(struct tsvd_context *ctx, const struct cuda_inverse *run)
 
     (void)carve<real>(NULL, &at, n);
     TSVD_TRY(tsvdi_cuda_alloc(call, at + work, (void **)&d_work));
-    qr.r_factor = run->x;
     qr.tau = (real *)d_work;
     f.tau = qr.tau;
     TSVD_TRY(tsvdi_cuda_dense_qr(ctx, &qr, d_work + at));
@@ -135,8 +134,8 @@ struct rescue {
 static size_t
 lay_out(struct rescue *q, char *base)
 {
-    const struct dense_problem *p = q->job.load.problem;
-    const int64_t n = p->b.n, numbers = n * n;
+    const struct inverse_problem *p = q->job.problem;
+    const int64_t n = p->a.rows, numbers = n * n;
     struct cuda_inverse *run = &q->run;
     size_t at = 0;
 
@@ -154,12 +153,13 @@ lay_out(struct rescue *q, char *base)
     run->row = carve<int>(base, &at, 2 * n);
     run->column = run->row + n;
     run->marks = carve<struct inverse_marks>(base, &at, 1);
-    q->s = carve<real>(base, &at, q->job.refine ? numbers : 0);
-    q->d_stage = carve<char>(base, &at,
-                             p->b.from == TSVD_HOST ? numbers * (int64_t)sizeof(real) : (int64_t)0);
+    q->s = carve<real>(base, &at, q->job.problem->refine ? numbers : 0);
+    q->d_stage = carve<char>(
+        base, &at, p->a.space == TSVD_HOST ? numbers * (int64_t)sizeof(real) : (int64_t)0);
     q->d_scale = carve<char>(base, &at, (int64_t)tsvdi_cuda_inverse_scale_bytes(n, 1));
     q->d_refine = carve<char>(
-        base, &at, q->job.refine ? (int64_t)tsvdi_cuda_inverse_refine_bytes(n, 1) : (int64_t)0);
+        base, &at,
+        q->job.problem->refine ? (int64_t)tsvdi_cuda_inverse_refine_bytes(n, 1) : (int64_t)0);
     return at;
 }
 
@@ -171,11 +171,12 @@ prepare(struct tsvd_context *ctx, const struct rescue *q)
     const struct cuda_inverse *run = &q->run;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_dense_load(ctx, &q->job.load, &run->in, (real *)q->d_stage));
+    TSVD_TRY(tsvdi_cuda_dense_load(ctx, &q->job.problem->a, q->job.begin, &run->in, 0,
+                                   (real *)q->d_stage));
     TSVD_TRY(tsvdi_cuda_inverse_balance(call, run, q->d_scale));
     CUDA_TRY(call, cudaMemsetAsync(run->singular, 0, 1, call->stream));
     CUDA_TRY(call, cudaMemsetAsync(run->grown, 1, 1, call->stream)); /* trust no zero pivot yet */
-    if (q->job.refine) {
+    if (q->job.problem->refine) {
         CUDA_TRY(call,
                  cudaMemcpyAsync(q->s, run->in.w, (size_t)(run->in.c * run->in.c) * sizeof(real),
                                  cudaMemcpyDeviceToDevice, call->stream));
@@ -191,7 +192,7 @@ finish(struct cuda_call *call, const struct rescue *q, struct inverse_marks *mar
     const struct cuda_inverse *run = &q->run;
     tsvd_status ret = TSVD_OK;
 
-    if (q->job.refine) {
+    if (q->job.problem->refine) {
         TSVD_TRY(tsvdi_cuda_inverse_refine(call, run, q->s, q->d_refine));
     }
     CUDA_TRY(call, cudaMemsetAsync(run->marks, 0xff, sizeof(*run->marks), call->stream));
@@ -228,10 +229,10 @@ tsvd_status
 tsvdi_cuda_inverse_rescue(struct tsvd_context *ctx, struct inverse_job *job, int64_t i)
 {
     struct cuda_call *call = cuda_of(ctx);
-    const struct dense_problem *p = job->load.problem;
-    const int64_t n = p->b.n, numbers = n * n;
+    const struct inverse_problem *p = job->problem;
+    const int64_t n = p->a.rows, numbers = n * n;
     const size_t bytes = (size_t)numbers * sizeof(real);
-    real *const to = (real *)p->b.L + (job->load.begin + i) * numbers;
+    real *const to = (real *)p->X + (job->begin + i) * numbers;
     struct rescue q = {};
     struct inverse_marks marks = no_marks();
     char *d_arrays = NULL, *d_workspace = NULL;
@@ -239,19 +240,19 @@ tsvdi_cuda_inverse_rescue(struct tsvd_context *ctx, struct inverse_job *job, int
     double size;
     tsvd_status ret = TSVD_OK;
 
-    if (is_lost(ctx, job->found, job->load.begin + i)) {
+    if (is_lost(ctx, job->found, job->begin + i)) {
         return ret;
     }
     TSVD_TRY(tsvdi_check(ctx, 0));
     q.job = *job;
-    q.job.load.begin += i;
-    q.job.load.count = 1;
+    q.job.begin += i;
+    q.job.count = 1;
     TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(&q, NULL), (void **)&d_arrays));
     (void)lay_out(&q, d_arrays);
     q.run.in.r = q.run.in.c = n;
-    q.run.in.count = q.run.in.transposed = q.run.in.unscaled = 1;
-    TSVD_TRY(cuda_take(call, p->b.to == TSVD_HOST ? bytes : 0, &d_workspace));
-    q.run.x = p->b.to == TSVD_HOST ? (real *)d_workspace : to;
+    q.run.in.count = q.run.in.transposed = 1;
+    TSVD_TRY(cuda_take(call, p->call.to == TSVD_HOST ? bytes : 0, &d_workspace));
+    q.run.x = p->call.to == TSVD_HOST ? (real *)d_workspace : to;
     if (n > COMPLETE_ORDER) {
         TSVD_TRY(prepare(ctx, &q));
         TSVD_TRY(invert_orthogonal(ctx, &q.run));
@@ -268,12 +269,12 @@ tsvdi_cuda_inverse_rescue(struct tsvd_context *ctx, struct inverse_job *job, int
         TSVD_TRY(prepare(ctx, &q));
         TSVD_TRY(invert_extended(ctx, &q, &marks));
     }
-    if (p->b.to == TSVD_HOST) {
+    if (p->call.to == TSVD_HOST) {
         TSVD_TRY(tsvdi_cuda_finish_downloads(
             call)); /* the result of elimination may be in flight to `to` */
         TSVD_TRY(cuda_deliver(ctx, to, q.run.x, bytes));
     }
-    tsvdi_cuda_inverse_note(&marks, job->load.begin + i, job->found);
+    tsvdi_cuda_inverse_note(&marks, job->begin + i, job->found);
 out:
     tsvdi_cuda_free(call, d_arrays);
     tsvdi_cuda_free_after_downloads(call, d_workspace);

@@ -30,7 +30,8 @@ static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
 
 /* What a job holds. */
 struct cuda_jacobi {
-    struct cuda_dense dense; /* W, and where the results are made */
+    struct cuda_matrices in; /* W, not scaled, so that nothing underflows */
+    struct cuda_results out; /* where the results are made */
     struct jacobi_batch batch;
     real *extra;    /* [count][r - c][r] vectors after those of W; NULL: not wanted */
     int64_t longer; /* how many vectors of r entries are wanted: k, r or 0 */
@@ -232,13 +233,13 @@ sweep(struct cuda_call *call, const struct jacobi_batch &q, const struct jacobi_
 static bool
 is_large(const struct dense_problem *p)
 {
-    return p->b.n > COLUMNS_MOST || p->rows > ROWS_MOST || p->columns > ROWS_MOST;
+    return p->n > COLUMNS_MOST || p->a.rows > ROWS_MOST || p->a.columns > ROWS_MOST;
 }
 
 static int64_t
 jacobi_start_order(const struct dense_problem *p)
 {
-    return is_large(p) && p->rows == p->columns ? p->b.n : 0;
+    return is_large(p) && p->a.rows == p->a.columns ? p->n : 0;
 }
 
 static struct cuda_jacobi
@@ -246,14 +247,13 @@ shape_run(const struct dense_problem *p, int64_t count)
 {
     struct cuda_jacobi run = {};
 
-    run.dense.transposed = p->rows < p->columns;
-    run.dense.r = run.dense.transposed ? p->columns : p->rows;
-    run.dense.c = run.dense.transposed ? p->rows : p->columns;
-    run.dense.count = run.batch.count = count;
-    run.batch.r = (int)run.dense.r;
-    run.batch.c = (int)run.dense.c;
-    run.longer = !p->b.vectors ? 0 : p->full ? run.dense.r : p->b.k;
-    run.dense.unscaled = 1; /* unscaled, so that nothing underflows */
+    run.in.transposed = p->a.rows < p->a.columns;
+    run.in.r = run.in.transposed ? p->a.columns : p->a.rows;
+    run.in.c = run.in.transposed ? p->a.rows : p->a.columns;
+    run.in.count = run.batch.count = count;
+    run.batch.r = (int)run.in.r;
+    run.batch.c = (int)run.in.c;
+    run.longer = !p->vectors ? 0 : p->full ? run.in.r : p->k;
     run.is_large = is_large(p);
     return run;
 }
@@ -261,29 +261,30 @@ shape_run(const struct dense_problem *p, int64_t count)
 static size_t
 lay_out(struct cuda_jacobi *run, const struct dense_problem *p, char *base)
 {
-    const int64_t r = run->dense.r, c = run->dense.c, count = run->dense.count;
+    const int64_t r = run->in.r, c = run->in.c, count = run->in.count;
     size_t at = 0;
 
     if (run->is_large) {
-        run->large.dense = &run->dense;
-        return tsvdi_cuda_jacobi_lay_out(&run->large, p->b.vectors, base);
+        run->large.in = &run->in;
+        run->large.out = &run->out;
+        return tsvdi_cuda_jacobi_lay_out(&run->large, p->vectors, base);
     }
-    run->dense.w = run->batch.w = carve<real>(base, &at, count * r * c);
-    run->batch.v = carve<real>(base, &at, p->b.vectors ? count * c * c : 0);
-    run->batch.v = p->b.vectors ? run->batch.v : NULL;
+    run->in.w = run->batch.w = carve<real>(base, &at, count * r * c);
+    run->batch.v = carve<real>(base, &at, p->vectors ? count * c * c : 0);
+    run->batch.v = p->vectors ? run->batch.v : NULL;
     run->extra = carve<real>(base, &at, run->longer > c ? count * (r - c) * r : 0);
     run->batch.reflectors =
-        carve<real>(base, &at, are_paired((int)r) && p->b.vectors ? count * c * PAIR_ORDER : 0);
+        carve<real>(base, &at, are_paired((int)r) && p->vectors ? count * c * PAIR_ORDER : 0);
     run->batch.refused = carve<bool>(base, &at, are_paired((int)r) ? count : 0);
     run->batch.s = carve<real>(base, &at, count * c);
     run->batch.order = carve<int>(base, &at, count * c);
     run->batch.rank = carve<int>(base, &at, count);
     run->batch.made = carve<struct jacobi_outcome>(base, &at, count);
-    run->dense.largest = carve<unsigned long long>(base, &at, count);
-    run->dense.exponent = carve<real_int>(base, &at, count);
-    run->dense.kind = carve<char>(base, &at, count);
-    run->batch.kind = run->dense.kind;
-    run->batch.exponent = run->dense.exponent;
+    run->in.largest = carve<unsigned long long>(base, &at, count);
+    run->in.exponent = carve<real_int>(base, &at, count);
+    run->in.kind = carve<char>(base, &at, count);
+    run->batch.kind = run->in.kind;
+    run->batch.exponent = run->in.exponent;
     run->batch.transposed = carve<bool>(base, &at, count);
     return at;
 }
@@ -292,23 +293,22 @@ lay_out(struct cuda_jacobi *run, const struct dense_problem *p, char *base)
 static size_t
 lay_out_workspace(struct cuda_jacobi *run, const struct dense_problem *p, bool on_host, char *base)
 {
-    const struct cuda_call *call = p->b.handle->cuda;
+    const struct cuda_call *call = p->call.handle->cuda;
     const struct dense_shape shape = dense_shape_of(p);
-    const int64_t count = run->dense.count;
-    const uint64_t stage =
-        tsvdi_cuda_dense_stages(p)
-            ? bytes_of(count * run->dense.r, bytes_of(run->dense.c, sizeof(real)))
-            : 0;
+    const int64_t count = run->in.count;
+    const uint64_t stage = tsvdi_cuda_dense_is_staged(&p->a)
+                               ? bytes_of(count * run->in.r, bytes_of(run->in.c, sizeof(real)))
+                               : 0;
     const uint64_t finish = tsvdi_cuda_dense_finish_bytes(count, shape);
     const uint64_t work = run->is_large    ? tsvdi_cuda_jacobi_work(call, p, run->longer)
                           : stage > finish ? stage
                                            : finish;
-    const bool vectors = on_host && p->b.vectors;
+    const bool vectors = on_host && p->vectors;
     size_t at = 0;
 
-    run->dense.s = carve<real>(base, &at, on_host ? count * shape.k : 0);
-    run->dense.u = carve<real>(base, &at, vectors ? count * shape.u_rows * shape.u_columns : 0);
-    run->dense.vh = carve<real>(base, &at, vectors ? count * shape.v_rows * shape.v_columns : 0);
+    run->out.s = carve<real>(base, &at, on_host ? count * shape.k : 0);
+    run->out.u = carve<real>(base, &at, vectors ? count * shape.u_rows * shape.u_columns : 0);
+    run->out.vh = carve<real>(base, &at, vectors ? count * shape.v_rows * shape.v_columns : 0);
     run->d_work = carve<char>(base, &at, (int64_t)work);
     return at;
 }
@@ -316,7 +316,7 @@ lay_out_workspace(struct cuda_jacobi *run, const struct dense_problem *p, bool o
 static void
 free_workspace(struct tsvd_context *ctx, const struct dense_problem *p, struct cuda_jacobi *run)
 {
-    if (p->b.to == TSVD_HOST) { /* results may still be in flight */
+    if (p->call.to == TSVD_HOST) { /* results may still be in flight */
         tsvdi_cuda_free_after_downloads(cuda_of(ctx), run->d_workspace);
     } else {
         tsvdi_cuda_free(cuda_of(ctx), run->d_workspace);
@@ -330,8 +330,8 @@ jacobi_begin(struct tsvd_context *ctx, struct jacobi_job *job)
     struct cuda_jacobi *run = NULL;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(
-        tsvdi_host_alloc(&job->problem->b.handle->host, sizeof(*run), ctx->error, (void **)&run));
+    TSVD_TRY(tsvdi_host_alloc(&job->problem->call.handle->host, sizeof(*run), ctx->error,
+                              (void **)&run));
     *run = shape_run(job->problem, job->count);
     run->batch.most_sweeps = (int)(job->most_sweeps < INT_MAX ? job->most_sweeps : INT_MAX);
     job->state = run;
@@ -352,7 +352,7 @@ jacobi_end(struct tsvd_context *ctx, struct jacobi_job *job)
     }
     free_workspace(ctx, job->problem, run);
     tsvdi_cuda_free(cuda_of(ctx), run->d_arrays);
-    tsvdi_host_free(&job->problem->b.handle->host, run);
+    tsvdi_host_free(&job->problem->call.handle->host, run);
     job->state = NULL;
 }
 
@@ -371,12 +371,13 @@ static int64_t
 jacobi_chunk_most(const struct dense_problem *p)
 {
     const struct bytes one = jacobi_bytes(p, 1);
-    const int64_t longer = p->rows > p->columns ? p->rows : p->columns;
+    const int64_t longer = p->a.rows > p->a.columns ? p->a.rows : p->a.columns;
     const uint64_t blocks = bytes_of(longer, (uint64_t)longer) / THREADS + 1;
     uint64_t available = 0, most;
 
-    if (is_large(p) || tsvdi_cuda_memory_for(p->b.handle->cuda, bytes_of(p->b.matrices, one.device),
-                                             &available) != TSVD_OK) {
+    if (is_large(p) ||
+        tsvdi_cuda_memory_for(p->call.handle->cuda, bytes_of(p->a.batch.matrices, one.device),
+                              &available) != TSVD_OK) {
         return 1;
     }
     available = available < CHUNK_BYTES ? available : CHUNK_BYTES;
@@ -395,12 +396,8 @@ decompose(struct tsvd_context *ctx, const struct jacobi_job *job, struct cuda_ja
           const struct jacobi_results &to)
 {
     struct cuda_call *call = cuda_of(ctx);
-    struct dense_job matrices = {};
     tsvd_status ret = TSVD_OK;
 
-    matrices.problem = job->problem;
-    matrices.begin = job->begin;
-    matrices.count = job->count;
     if (run->batch.c == 0) { /* matrices without entries */
         CUDA_TRY(call, cudaMemsetAsync(run->batch.rank, 0, (size_t)job->count * sizeof(int),
                                        call->stream));
@@ -411,7 +408,8 @@ decompose(struct tsvd_context *ctx, const struct jacobi_job *job, struct cuda_ja
                                        call->stream));
         goto out;
     }
-    TSVD_TRY(tsvdi_cuda_dense_load(ctx, &matrices, &run->dense, (real *)run->d_work));
+    TSVD_TRY(
+        tsvdi_cuda_dense_load(ctx, &job->problem->a, job->begin, &run->in, 0, (real *)run->d_work));
     TSVD_TRY(sweep(call, run->batch, to));
 out:
     return ret;
@@ -421,7 +419,7 @@ out:
 static bool
 places_pairs(const struct dense_problem *p, const struct dense_shape &shape, int64_t r)
 {
-    return p->b.vectors && are_paired((int)r) && shape.k > 0 && shape.u_columns == shape.k &&
+    return p->vectors && are_paired((int)r) && shape.k > 0 && shape.u_columns == shape.k &&
            shape.v_rows == shape.k;
 }
 
@@ -430,18 +428,18 @@ static tsvd_status
 make_results(struct cuda_call *call, const struct dense_problem *p, const struct cuda_jacobi *run)
 {
     const struct jacobi_batch q = run->batch;
-    const int transposed = run->dense.transposed;
+    const int transposed = run->in.transposed;
     tsvd_status ret = TSVD_OK;
 
-    if (p->b.k > 0) {
-        place_values_kernel<<<blocks_for(q.count * p->b.k, PLACE_THREADS), PLACE_THREADS, 0,
-                              call->stream>>>(q, p->b.first, p->b.k, run->dense.s);
+    if (p->k > 0) {
+        place_values_kernel<<<blocks_for(q.count * p->k, PLACE_THREADS), PLACE_THREADS, 0,
+                              call->stream>>>(q, p->first, p->k, run->out.s);
         CUDA_LAUNCHED(call);
     }
-    TSVD_TRY(place_vectors(call, q, run->extra, 0, p->b.first, run->longer, transposed,
-                           transposed ? run->dense.vh : run->dense.u));
-    TSVD_TRY(place_vectors(call, q, run->extra, 1, p->b.first, run->longer > 0 ? p->b.k : 0,
-                           !transposed, transposed ? run->dense.u : run->dense.vh));
+    TSVD_TRY(place_vectors(call, q, run->extra, 0, p->first, run->longer, transposed,
+                           transposed ? run->out.vh : run->out.u));
+    TSVD_TRY(place_vectors(call, q, run->extra, 1, p->first, run->longer > 0 ? p->k : 0,
+                           !transposed, transposed ? run->out.u : run->out.vh));
 out:
     return ret;
 }
@@ -472,22 +470,22 @@ take_workspace(struct tsvd_context *ctx, const struct jacobi_job *job, struct cu
 {
     const struct dense_problem *p = job->problem;
     const struct dense_shape shape = dense_shape_of(p);
-    const bool on_host = p->b.to == TSVD_HOST;
+    const bool on_host = p->call.to == TSVD_HOST;
     tsvd_status ret = TSVD_OK;
 
     free_workspace(ctx, p, run); /* of the chunk before this one */
     tsvdi_cuda_wait_releases(cuda_of(ctx));
-    run->dense.count = run->batch.count = job->count; /* the last chunk may be a shorter one */
+    run->in.count = run->batch.count = job->count; /* the last chunk may be a shorter one */
     TSVD_TRY(tsvdi_cuda_alloc(cuda_of(ctx), lay_out_workspace(run, p, on_host, NULL),
                               (void **)&run->d_workspace));
     (void)lay_out_workspace(run, p, on_host, run->d_workspace);
     if (!on_host) {
-        run->dense.s = (real *)p->b.s + job->begin * shape.k;
-        run->dense.u = (real *)p->b.L + job->begin * shape.u_rows * shape.u_columns;
-        run->dense.vh = (real *)p->b.R + job->begin * shape.v_rows * shape.v_columns;
+        run->out.s = (real *)p->S + job->begin * shape.k;
+        run->out.u = (real *)p->U + job->begin * shape.u_rows * shape.u_columns;
+        run->out.vh = (real *)p->Vh + job->begin * shape.v_rows * shape.v_columns;
     }
-    if (!p->b.vectors) {
-        run->dense.u = run->dense.vh = NULL;
+    if (!p->vectors) {
+        run->out.u = run->out.vh = NULL;
     }
 out:
     return ret;
@@ -500,7 +498,7 @@ jacobi_prepare(struct tsvd_context *ctx, struct jacobi_job *job)
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(take_workspace(ctx, job, run));
-    if (run->is_large && run->dense.c > 0) {
+    if (run->is_large && run->in.c > 0) {
         TSVD_TRY(tsvdi_cuda_jacobi_prepare(ctx, &run->large, job, run->d_work));
     }
 out:
@@ -514,12 +512,12 @@ jacobi_run(struct tsvd_context *ctx, struct jacobi_job *job)
     const struct dense_problem *p = job->problem;
     const struct dense_shape shape = dense_shape_of(p);
     struct cuda_jacobi *run = (struct cuda_jacobi *)job->state;
-    const bool is_small = run->longer > 0 && p->b.k > 0 && p->rows <= WARP && p->columns <= WARP;
+    const bool is_small = run->longer > 0 && p->k > 0 && p->a.rows <= WARP && p->a.columns <= WARP;
     const struct cuda_piece piece[] = {
         {job->made, run->batch.made, (size_t)job->count * sizeof(*job->made)}};
-    const bool placed = places_pairs(p, shape, run->dense.r);
-    const struct jacobi_results to = {run->dense.transposed, (int)p->b.first, (int)shape.k,
-                                      run->dense.s,          run->dense.u,    run->dense.vh};
+    const bool placed = places_pairs(p, shape, run->in.r);
+    const struct jacobi_results to = {run->in.transposed, (int)p->first, (int)shape.k,
+                                      run->out.s,         run->out.u,    run->out.vh};
     const struct jacobi_results nowhere = {};
     tsvd_status ret = TSVD_OK;
 
@@ -532,10 +530,10 @@ jacobi_run(struct tsvd_context *ctx, struct jacobi_job *job)
                           : make_results(call, p, run));
     }
     if (shape.k > 0 && !is_small) {
-        TSVD_TRY(tsvdi_cuda_dense_finish(call, &run->dense, shape, run->d_work));
+        TSVD_TRY(tsvdi_cuda_dense_finish(call, &run->in, NULL, &run->out, shape, run->d_work));
     }
-    if (p->b.to == TSVD_HOST) {
-        TSVD_TRY(cuda_dense_deliver(ctx, p, &run->dense, job->begin));
+    if (p->call.to == TSVD_HOST) {
+        TSVD_TRY(cuda_dense_deliver(ctx, p, &run->out, job->begin, run->in.count));
     }
     if (!run->is_large) {
         TSVD_TRY(tsvdi_cuda_download_all(call, piece, 1));

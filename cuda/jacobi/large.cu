@@ -113,16 +113,12 @@ load(struct tsvd_context *ctx, struct jacobi_large *large, const struct jacobi_j
      struct jacobi_view *view, char *kind)
 {
     struct cuda_call *call = cuda_of(ctx);
-    const struct cuda_dense *w = large->dense;
+    const struct cuda_matrices *w = large->in;
     const bool square = w->r == w->c;
     const struct cuda_piece piece[] = {{view, large->view, sizeof(*view)}, {kind, w->kind, 1}};
-    struct dense_job matrices = {};
     tsvd_status ret = TSVD_OK;
 
-    matrices.problem = job->problem;
-    matrices.begin = job->begin;
-    matrices.count = job->count;
-    TSVD_TRY(tsvdi_cuda_dense_load(ctx, &matrices, w, large->sorted));
+    TSVD_TRY(tsvdi_cuda_dense_load(ctx, &job->problem->a, job->begin, w, 0, large->sorted));
     TSVD_TRY(tsvdi_cuda_jacobi_measure(call, w->r, w->c, w->w, large->columns.norm,
                                        large->columns.exponent, false));
     if (square) {
@@ -234,22 +230,20 @@ factor(struct tsvd_context *ctx, struct jacobi_large *large, bool vectors, char 
 {
     struct cuda_call *call = cuda_of(ctx);
     struct jacobi_columns *q = &large->columns;
-    struct cuda_dense w = *large->dense;
-    const int64_t r = w.r, c = w.c;
+    real *const w = large->in->w;
+    const int64_t r = large->in->r, c = large->in->c;
+    const struct cuda_qr qr = {r, c, 1, large->sorted, large->tau, large->other};
     const dim3 tiles(blocks_for(c, TILE), blocks_for(c, TILE));
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(scale_columns(call, q, r, w.w));
+    TSVD_TRY(scale_columns(call, q, r, w));
     TSVD_TRY(tsvdi_cuda_jacobi_rank(call, q, large->column, NULL, large->rank));
-    sort_columns_kernel<<<(unsigned)c, THREADS, 0, call->stream>>>(r, large->column, w.w,
+    sort_columns_kernel<<<(unsigned)c, THREADS, 0, call->stream>>>(r, large->column, w,
                                                                    large->sorted);
     CUDA_LAUNCHED(call);
-    w.w = large->sorted;
-    w.r_factor = large->other;
-    w.tau = large->tau;
-    TSVD_TRY(tsvdi_cuda_dense_qr(ctx, &w, d_work));
+    TSVD_TRY(tsvdi_cuda_dense_qr(ctx, &qr, d_work));
     TSVD_TRY(find_row_sizes(call, c, c, large->other, q->exponent, large->column, large->row));
-    q->x = large->dense->w;
+    q->x = w;
     take_rows_kernel<<<tiles, dim3(TILE, TILE_LINES), 0, call->stream>>>(
         c, large->other, q->exponent, large->column, large->row, q->x);
     CUDA_LAUNCHED(call);
@@ -269,7 +263,7 @@ tsvdi_cuda_jacobi_prepare(struct tsvd_context *ctx, struct jacobi_large *large,
                           struct jacobi_job *job, char *d_work)
 {
     struct cuda_call *call = cuda_of(ctx);
-    struct cuda_dense *w = large->dense;
+    struct cuda_matrices *w = large->in;
     const int64_t n = w->c;
     struct dense_problem *start = &job->start;
     struct jacobi_view view;
@@ -278,7 +272,7 @@ tsvdi_cuda_jacobi_prepare(struct tsvd_context *ctx, struct jacobi_large *large,
 
     large->started = false;
     large->columns.base = 0;
-    w->transposed = job->problem->rows < job->problem->columns;
+    w->transposed = job->problem->a.rows < job->problem->a.columns;
     TSVD_TRY(load(ctx, large, job, &view, &kind));
     if (jacobi_by_rows(view.more)) {
         w->transposed = 1;
@@ -286,20 +280,20 @@ tsvdi_cuda_jacobi_prepare(struct tsvd_context *ctx, struct jacobi_large *large,
     }
     large->started = kind == ORDINARY && w->r == n && view.high - view.low <= JACOBI_EVEN_BITS;
     if (!large->started) {
-        TSVD_TRY(factor(ctx, large, job->problem->b.vectors, d_work));
+        TSVD_TRY(factor(ctx, large, job->problem->vectors, d_work));
         goto out;
     }
     large->columns.base = view.high; /* so that W V neither overflows nor underflows */
     scale_kernel<<<blocks_for(n * n, THREADS), THREADS, 0, call->stream>>>(n * n, view.high, w->w);
     CUDA_LAUNCHED(call);
-    start->rows = start->columns = start->b.n = start->b.k = n;
-    start->b.from = start->b.to = TSVD_CUDA;
-    start->a = w->w;
-    start->row_stride = sizeof(real);
-    start->column_stride = (ptrdiff_t)((size_t)n * sizeof(real));
-    start->b.s = large->s;
-    start->b.L = large->other;
-    start->b.R = large->columns.v;
+    start->a.rows = start->a.columns = start->n = start->k = n;
+    start->a.space = start->call.to = TSVD_CUDA;
+    start->a.data = w->w;
+    start->a.row_stride = sizeof(real);
+    start->a.column_stride = (ptrdiff_t)((size_t)n * sizeof(real));
+    start->S = large->s;
+    start->U = large->other;
+    start->Vh = large->columns.v;
 out:
     return ret;
 }
@@ -322,10 +316,10 @@ continue_start(struct tsvd_context *ctx, struct jacobi_large *large, bool vector
         large->started = false;
         return factor(ctx, large, vectors, d_work);
     }
-    large->dense->transposed = !large->dense->transposed;
+    large->in->transposed = !large->in->transposed;
     q->x = large->other;
-    TSVD_TRY(tsvdi_cuda_multiply(call, TSVD_SINGLE, n, n, n, q->v, n, large->dense->w, n, q->x, n,
-                                 0, 0, 0, 1));
+    TSVD_TRY(tsvdi_cuda_multiply(call, TSVD_SINGLE, n, n, n, q->v, n, large->in->w, n, q->x, n, 0,
+                                 0, 0, 1));
     TSVD_TRY(scale_columns(call, q, n, q->x));
 out:
     return ret;
@@ -410,7 +404,7 @@ complete(struct tsvd_context *ctx, const struct jacobi_large *large, struct jaco
 {
     struct cuda_call *call = cuda_of(ctx);
     const int64_t n = v->n, rank = v->rank;
-    struct cuda_dense known = {};
+    struct cuda_qr known = {};
     const struct dense_block x = {NULL, 0, n - rank, n, 1};
     struct dense_block more = x;
     tsvd_status ret = TSVD_OK;
@@ -418,7 +412,7 @@ complete(struct tsvd_context *ctx, const struct jacobi_large *large, struct jaco
     known.r = n;
     known.c = rank;
     known.count = 1;
-    known.w = v->x == large->other ? large->dense->w : large->other;
+    known.w = v->x == large->other ? large->in->w : large->other;
     known.r_factor = large->columns.v; /* J's vectors are in their places already */
     known.tau = large->tau;
     more.d_x = known.w + rank * n;
@@ -441,12 +435,12 @@ make_vectors(struct tsvd_context *ctx, struct jacobi_large *large, const struct 
              int64_t vectors, char *d_work)
 {
     struct cuda_call *call = cuda_of(ctx);
-    const struct cuda_dense *w = large->dense;
+    const struct cuda_matrices *w = large->in;
     const struct jacobi_columns *q = &large->columns;
-    const int64_t r = w->r, c = w->c, first = p->b.first, k = p->b.k;
+    const int64_t r = w->r, c = w->c, first = p->first, k = p->k;
     const bool transposed = w->transposed;
     const struct dense_factor f = {r, 1, 0, large->sorted, r, r * c, large->tau, c, 0};
-    const struct dense_block left = {transposed ? w->vh : w->u, 0, vectors,
+    const struct dense_block left = {transposed ? large->out->vh : large->out->u, 0, vectors,
                                      transposed ? r : vectors, transposed};
     struct jacobi_vectors v = {c, q->v, NULL, large->order, c, NULL, NULL};
     int rank = 0;
@@ -467,7 +461,8 @@ make_vectors(struct tsvd_context *ctx, struct jacobi_large *large, const struct 
         TSVD_TRY(complete(ctx, large, &v, d_work));
     }
     v.place = large->started ? NULL : large->column;
-    TSVD_TRY(place(call, v, first, k, c, k, !transposed, transposed ? w->u : w->vh));
+    TSVD_TRY(
+        place(call, v, first, k, c, k, !transposed, transposed ? large->out->u : large->out->vh));
 out:
     return ret;
 }
@@ -484,20 +479,20 @@ tsvdi_cuda_jacobi_solve(struct tsvd_context *ctx, struct jacobi_large *large,
     memset(job->made, 0, sizeof(*job->made));
     if (large->columns.n > 0) {
         if (large->started) {
-            TSVD_TRY(continue_start(ctx, large, p->b.vectors, d_work));
+            TSVD_TRY(continue_start(ctx, large, p->vectors, d_work));
         }
         columns = large->columns;
-        columns.v = p->b.vectors ? columns.v : NULL;
+        columns.v = p->vectors ? columns.v : NULL;
         TSVD_TRY(tsvdi_cuda_jacobi_sweep(ctx, &columns, job->most_sweeps, job->made, d_work));
         TSVD_TRY(tsvdi_cuda_jacobi_rank(call, &columns, large->order, large->s, large->rank));
-        TSVD_TRY(tsvdi_cuda_download(call, &job->made->kind, large->dense->kind, 1));
+        TSVD_TRY(tsvdi_cuda_download(call, &job->made->kind, large->in->kind, 1));
     }
-    if (p->b.k > 0) {
-        CUDA_TRY(call, cudaMemcpyAsync(large->dense->s, large->s + p->b.first,
-                                       (size_t)p->b.k * sizeof(real), cudaMemcpyDeviceToDevice,
-                                       call->stream));
+    if (p->k > 0) {
+        CUDA_TRY(call,
+                 cudaMemcpyAsync(large->out->s, large->s + p->first, (size_t)p->k * sizeof(real),
+                                 cudaMemcpyDeviceToDevice, call->stream));
     }
-    if (p->b.vectors) {
+    if (p->vectors) {
         TSVD_TRY(make_vectors(ctx, large, p, vectors, d_work));
     }
 out:
@@ -509,7 +504,7 @@ out:
 size_t
 tsvdi_cuda_jacobi_lay_out(struct jacobi_large *large, bool vectors, char *base)
 {
-    struct cuda_dense *w = large->dense;
+    struct cuda_matrices *w = large->in;
     struct jacobi_columns *q = &large->columns;
     const int64_t r = w->r, c = w->c;
     size_t at = 0;
@@ -538,7 +533,7 @@ tsvdi_cuda_jacobi_lay_out(struct jacobi_large *large, bool vectors, char *base)
 uint64_t
 tsvdi_cuda_jacobi_work(const struct cuda_call *call, const struct dense_problem *p, int64_t vectors)
 {
-    const int64_t r = p->rows > p->columns ? p->rows : p->columns, c = p->b.n;
+    const int64_t r = p->a.rows > p->a.columns ? p->a.rows : p->a.columns, c = p->n;
     const uint64_t finish = tsvdi_cuda_dense_finish_bytes(1, dense_shape_of(p));
 
     return c == 0 ? finish

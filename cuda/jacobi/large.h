@@ -57,7 +57,8 @@ struct jacobi_view {
 
 /* The state of a job, which has one matrix. */
 struct jacobi_large {
-    struct cuda_dense *dense; /* W [c][r], and where the results are made */
+    struct cuda_matrices *in; /* W */
+    struct cuda_results *out; /* where the results are made */
     struct jacobi_columns columns;
     real *sorted;             /* [c][r] W's columns in order, then the reflectors of Q */
     real *other;              /* [c][c] X is in w or here; the other one is scratch */
@@ -69,13 +70,13 @@ struct jacobi_large {
     bool started;             /* V comes from the fast method, in columns.v, and Q is I */
 };
 
-/* large.cu: lays out its arrays, with those of `dense`, and returns their bytes; the bytes
+/* large.cu: lays out its arrays, with those of `in`, and returns their bytes; the bytes
    of workspace, for `vectors` vectors of the longer side. */
 size_t tsvdi_cuda_jacobi_lay_out(struct jacobi_large *large, bool vectors, char *base);
 uint64_t tsvdi_cuda_jacobi_work(const struct cuda_call *call, const struct dense_problem *p,
                                 int64_t vectors);
 
-/* large.cu: prepare() and run() of the seam.  Results are made in `dense`, but for signs and
+/* large.cu: prepare() and run() of the seam.  Results are made in `out`, but for signs and
    scale. */
 tsvd_status tsvdi_cuda_jacobi_prepare(struct tsvd_context *ctx, struct jacobi_large *large,
                                       struct jacobi_job *job, char *d_work);

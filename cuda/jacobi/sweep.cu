@@ -2,7 +2,8 @@
  * One-sided Jacobi on the device: the sweeps over many columns.
  *
  * The columns are cut into blocks, which meet in the rounds of a tournament, as on the CPU
- * (csrc/cpu/jacobi/sweeps.c).  A round has three steps, each for all of its pairs of blocks at once:
+ * (csrc/cpu/jacobi/sweeps.c).  A round has three steps, each for all of its pairs of blocks at
+ * once:
  *
  *     gram    G = Y^T Y of the columns Y of a pair
  *     meet    rotations on G, in shared memory, until each two columns of the pair have met once;

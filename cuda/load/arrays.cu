@@ -182,12 +182,12 @@ describe(const struct svd_problem *p, const struct chunk *chunk, struct device_l
         return;
     }
     load->begin = chunk->begin;
-    load->batch_ndim = p->batch_ndim;
-    for (int i = 0; i < p->batch_ndim; i++) {
-        load->batch_shape[i] = p->batch_shape[i];
+    load->batch_ndim = p->batch.ndim;
+    for (int i = 0; i < p->batch.ndim; i++) {
+        load->batch_shape[i] = p->batch.shape[i];
     }
-    load->d = input_of(&p->d, p->batch_ndim);
-    load->e = input_of(&p->e, p->batch_ndim);
+    load->d = input_of(&p->d, p->batch.ndim);
+    load->e = input_of(&p->e, p->batch.ndim);
 }
 
 /* Downloads exponents and kinds of the matrices, and their entries if the plan says so. */
@@ -260,14 +260,20 @@ tsvdi_cuda_device_fill(struct tsvd_context *ctx, int64_t i, int kind, struct res
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct svd_problem *p = ctx->problem;
-    const int64_t n = p->n, k = p->k;
+    const int64_t rows = p->rows, columns = p->columns, k = p->k;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(fill_array(call, 1, k, kind, k, to.s + i * k)); /* no ones */
     if (to.L != NULL) {
-        TSVD_TRY(fill_array(call, n, k, kind, -p->first, to.L + i * n * k));
-        TSVD_TRY(fill_array(call, k, n, kind, p->first, to.R + i * n * k));
+        TSVD_TRY(fill_array(call, rows, k, kind, -p->first, to.L + i * rows * k));
+        TSVD_TRY(fill_array(call, k, columns, kind, p->first, to.R + i * k * columns));
     }
 out:
     return ret;
+}
+
+tsvd_status
+tsvdi_cuda_device_fill_nan(struct tsvd_context *ctx, int64_t count, real *d_x)
+{
+    return fill_array(cuda_of(ctx), 1, count, NONFINITE, 0, d_x);
 }

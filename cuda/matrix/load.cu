@@ -97,7 +97,7 @@ largest_kernel(const __grid_constant__ struct dense_source from, const struct ti
 
 /* Gathers and scales each matrix, and makes it zero if it is not ordinary. */
 static __global__ void
-load_kernel(const __grid_constant__ struct dense_source from, const struct tiling q, int unscaled,
+load_kernel(const __grid_constant__ struct dense_source from, const struct tiling q, int scaled,
             const unsigned long long *largest, real *w, real_int *exponents, char *kinds)
 {
     __shared__ real tile[TILE][TILE + 1];
@@ -118,7 +118,7 @@ load_kernel(const __grid_constant__ struct dense_source from, const struct tilin
         if (row + i < q.r && column + j < q.c) {
             real x = *(const real *)(a + (row + i) * from.row + (column + j) * from.column);
 
-            r_scale(&x, 1, unscaled ? 0 : exponent, &x);
+            r_scale(&x, 1, scaled ? exponent : 0, &x);
             tile[j][i] = ordinary ? x : REAL(0);
         }
     }
@@ -134,8 +134,7 @@ load_kernel(const __grid_constant__ struct dense_source from, const struct tilin
 static __global__ void
 __launch_bounds__(SMALL_THREADS)
     load_small_kernel(const __grid_constant__ struct dense_source from, int64_t count, int r, int c,
-                      int by_row, int group, int unscaled, real *w, real_int *exponents,
-                      char *kinds)
+                      int by_row, int group, int scaled, real *w, real_int *exponents, char *kinds)
 {
     extern __shared__ char shared[] __align__(16);
     const int slot = (int)threadIdx.x / group, lane = (int)threadIdx.x % group, stride = r | 1;
@@ -191,7 +190,7 @@ __launch_bounds__(SMALL_THREADS)
     for (int at = lane; at < entries; at += group) {
         real x = tile[line * stride + place];
 
-        r_scale(&x, 1, unscaled ? 0 : exponent, &x);
+        r_scale(&x, 1, scaled ? exponent : 0, &x);
         w[matrix * entries + at] = kind == ORDINARY ? x : REAL(0);
         for (place += group; place >= r; place -= r) {
             line++;
@@ -200,10 +199,10 @@ __launch_bounds__(SMALL_THREADS)
 }
 
 static tsvd_status
-load_small(struct cuda_call *call, const struct cuda_dense *run, const struct dense_source *from,
-           int by_row)
+load_small(struct cuda_call *call, const struct cuda_matrices *to, const struct dense_source *from,
+           int scaled, int by_row)
 {
-    const int r = (int)run->r, c = (int)run->c;
+    const int r = (int)to->r, c = (int)to->c;
     int group = SMALL_GROUP, matrices;
     tsvd_status ret = TSVD_OK;
 
@@ -211,9 +210,9 @@ load_small(struct cuda_call *call, const struct cuda_dense *run, const struct de
         group *= 2;
     }
     matrices = SMALL_THREADS / group;
-    load_small_kernel<<<blocks_for(run->count, matrices), SMALL_THREADS,
+    load_small_kernel<<<blocks_for(to->count, matrices), SMALL_THREADS,
                         (size_t)(matrices * (r | 1) * c) * sizeof(real), call->stream>>>(
-        *from, run->count, r, c, by_row, group, run->unscaled, run->w, run->exponent, run->kind);
+        *from, to->count, r, c, by_row, group, scaled, to->w, to->exponent, to->kind);
     CUDA_LAUNCHED(call);
 out:
     return ret;
@@ -265,16 +264,16 @@ lies_by_row(const struct dense_source *from)
 /* Uploads the matrices in the order in which they lie: row by row to d_stage, or column by column
    to W.  Then *from is the copy on the device. */
 static tsvd_status
-stage(struct cuda_call *call, const struct cuda_dense *run, real *d_stage,
+stage(struct cuda_call *call, const struct cuda_matrices *m, real *d_stage,
       struct dense_source *from)
 {
-    const int64_t r = run->r, c = run->c;
+    const int64_t r = m->r, c = m->c;
     const bool by_row = lies_by_row(from);
     const struct gathered g = {from, by_row ? c : r, by_row ? r : c,
                                by_row ? from->column : from->row,
                                by_row ? from->row : from->column};
-    real *const to = by_row ? d_stage : run->w;
-    const size_t bytes = (size_t)run->count * (size_t)(r * c) * sizeof(real);
+    real *const to = by_row ? d_stage : m->w;
+    const size_t bytes = (size_t)m->count * (size_t)(r * c) * sizeof(real);
     const int64_t size = (int64_t)sizeof(real);
     tsvd_status ret = TSVD_OK;
 
@@ -284,68 +283,61 @@ stage(struct cuda_call *call, const struct cuda_dense *run, real *d_stage,
     from->column = by_row ? size : r * size;
     from->begin = 0;
     from->batch_ndim = 1;
-    from->batch_shape[0] = run->count;
+    from->batch_shape[0] = m->count;
     from->batch_strides[0] = r * c * size;
 out:
     return ret;
 }
 
 static struct dense_source
-source_of(const struct dense_job *job, const struct cuda_dense *run)
+source_of(const struct dense_matrices *a, int64_t begin, bool transposed)
 {
-    const struct dense_problem *p = job->problem;
     struct dense_source from = {};
 
-    from.a = (const char *)p->a;
-    from.row = run->transposed ? p->column_stride : p->row_stride;
-    from.column = run->transposed ? p->row_stride : p->column_stride;
-    from.begin = job->begin;
-    from.batch_ndim = p->b.batch_ndim;
-    for (int i = 0; i < p->b.batch_ndim; i++) {
-        from.batch_shape[i] = p->b.batch_shape[i];
-        from.batch_strides[i] = p->batch_strides[i];
+    from.a = (const char *)a->data;
+    from.row = transposed ? a->column_stride : a->row_stride;
+    from.column = transposed ? a->row_stride : a->column_stride;
+    from.begin = begin;
+    from.batch_ndim = a->batch.ndim;
+    for (int i = 0; i < a->batch.ndim; i++) {
+        from.batch_shape[i] = a->batch.shape[i];
+        from.batch_strides[i] = a->batch_strides[i];
     }
     return from;
 }
 
 bool
-tsvdi_cuda_dense_stages(const struct dense_problem *p)
+tsvdi_cuda_dense_is_staged(const struct dense_matrices *a)
 {
-    const struct dense_source from = {NULL,
-                                      p->rows < p->columns ? p->column_stride : p->row_stride,
-                                      p->rows < p->columns ? p->row_stride : p->column_stride,
-                                      0,
-                                      0,
-                                      {0},
-                                      {0}};
+    const struct dense_source from = source_of(a, 0, a->rows < a->columns);
 
-    return p->b.from == TSVD_HOST && lies_by_row(&from);
+    return a->space == TSVD_HOST && lies_by_row(&from);
 }
 
 tsvd_status
-tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_job *job,
-                      const struct cuda_dense *run, real *d_stage)
+tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_matrices *a, int64_t begin,
+                      const struct cuda_matrices *to, int scaled, real *d_stage)
 {
     struct cuda_call *call = cuda_of(ctx);
-    const int64_t down = blocks_for(run->r, TILE), across = blocks_for(run->c, TILE);
-    const unsigned blocks = (unsigned)(down * across * run->count);
-    struct tiling tiling = {run->r, run->c, down, across, 0};
-    struct dense_source from = source_of(job, run);
+    const int64_t down = blocks_for(to->r, TILE), across = blocks_for(to->c, TILE);
+    const unsigned blocks = (unsigned)(down * across * to->count);
+    struct tiling tiling = {to->r, to->c, down, across, 0};
+    struct dense_source from = source_of(a, begin, to->transposed);
     tsvd_status ret = TSVD_OK;
 
-    if (job->problem->b.from == TSVD_HOST) {
-        TSVD_TRY(stage(call, run, d_stage, &from));
+    if (a->space == TSVD_HOST) {
+        TSVD_TRY(stage(call, to, d_stage, &from));
     }
-    if (run->r * run->c <= DENSE_WARP_ENTRIES) {
-        return load_small(call, run, &from, lies_by_row(&from));
+    if (to->r * to->c <= DENSE_WARP_ENTRIES) {
+        return load_small(call, to, &from, scaled, lies_by_row(&from));
     }
-    CUDA_TRY(call, cudaMemsetAsync(run->largest, 0, (size_t)run->count * sizeof(*run->largest),
+    CUDA_TRY(call, cudaMemsetAsync(to->largest, 0, (size_t)to->count * sizeof(*to->largest),
                                    call->stream));
     tiling.by_row = lies_by_row(&from);
-    largest_kernel<<<blocks, dim3(TILE, LOAD_ROWS), 0, call->stream>>>(from, tiling, run->largest);
+    largest_kernel<<<blocks, dim3(TILE, LOAD_ROWS), 0, call->stream>>>(from, tiling, to->largest);
     CUDA_LAUNCHED(call);
     load_kernel<<<blocks, dim3(TILE, LOAD_ROWS), 0, call->stream>>>(
-        from, tiling, run->unscaled, run->largest, run->w, run->exponent, run->kind);
+        from, tiling, scaled, to->largest, to->w, to->exponent, to->kind);
     CUDA_LAUNCHED(call);
 out:
     return ret;

@@ -4,6 +4,7 @@
  *   matrix/load.cu        matrices from where the caller has them
  *   matrix/reflectors.cu  reflectors on vectors
  *   matrix/results.cu     signs and scale, and where the results go
+ *   matrix/stages.h       the stages of a reduction
  *   matrix/panel.h        groups of blocks that work on a matrix together
  *   matrix/pieces.h       products over many terms
  *
@@ -17,33 +18,27 @@
 #include "kernels.h"
 #include "runtime/blas.h"
 
-/* What a job holds.  All arrays are device memory. */
-struct cuda_dense {
-    int64_t r, c, count;             /* of a W; how many W there are */
-    int transposed, qr_first, small; /* 1: W is A's transpose; QR comes first; small.cu reduces */
-    int unscaled;              /* 1: load() does not scale, and the values have the scale of A;
-                                    exponents are found all the same */
-    int cholesky;              /* 1: cholesky.cu may do the QR, as Q is applied to vectors of B
-                                    only */
-    int orthonormal;           /* 1: that succeeded: w has W1, and Q of QR is W1 times correction */
-    real *w;                   /* [count][c][r] the matrices, then the reflectors */
-    real *r_factor;            /* [count][c][c] what is reduced: the triangle of QR; else w */
-    real *correction;          /* [count][c][c] I - T, column-major; only if `cholesky` */
-    real *tau, *tau_q, *tau_p; /* [count][c] of QR, and of the reduction */
-    real *d, *e;               /* [count][c] B */
+/* W of the matrices of a chunk.  All arrays are device memory. */
+struct cuda_matrices {
+    int64_t r, c, count;         /* of a W; how many W there are */
+    int transposed;              /* 1: W is A's transpose */
+    real *w;                     /* [count][c][r] */
     unsigned long long *largest; /* [count] bits of the largest magnitudes */
-    real_int *exponent;          /* [count] */
+    real_int *exponent;          /* [count] of the largest magnitudes */
     char *kind;                  /* [count] */
-    char *d_arrays;              /* the allocation that holds the arrays above */
-    char *d_workspace;           /* what reserve() took; NULL: nothing */
-    real *s, *u, *vh;            /* where the results are made; u and vh NULL: values only */
 };
 
-/* load.cu: reads the matrices to run->w.  d_stage: workspace as large as w; needed only if
-   tsvdi_cuda_dense_stages() says so. */
-bool tsvdi_cuda_dense_stages(const struct dense_problem *problem);
-tsvd_status tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_job *job,
-                                  const struct cuda_dense *run, real *d_stage);
+/* Where results are made.  All arrays are device memory. */
+struct cuda_results {
+    real *s, *u, *vh; /* u and vh NULL: values only */
+};
+
+/* load.cu: reads matrices of `a`, from number `begin` on, to `to`; scaled: by their exponents.
+   d_stage: workspace as large as w; needed only if tsvdi_cuda_dense_is_staged() says so. */
+bool tsvdi_cuda_dense_is_staged(const struct dense_matrices *a);
+tsvd_status tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_matrices *a,
+                                  int64_t begin, const struct cuda_matrices *to, int scaled,
+                                  real *d_stage);
 
 /* Reflectors H_0, H_1, ... of each of `count` matrices, as the reduction leaves them. */
 struct dense_factor {
@@ -81,17 +76,17 @@ tsvd_status tsvdi_cuda_dense_place(struct cuda_call *call, int64_t count, const 
                                    int64_t rows, int64_t columns, real *d_to, int64_t to_rows,
                                    int64_t to_columns);
 
-/* results.cu: signs, scale, and NaN for what is not finite.  U is u_rows x u_columns and Vh
-   v_rows x v_columns; the first k columns and rows belong to values. */
+/* results.cu: signs, scale by d_exponent [count] (NULL: none), and NaN for what is not finite.  U is
+   u_rows x u_columns and Vh v_rows x v_columns; the first k columns and rows belong to values. */
 struct dense_shape {
     int64_t k, u_rows, u_columns, v_rows, v_columns;
 };
 static inline struct dense_shape
 dense_shape_of(const struct dense_problem *p)
 {
-    const int64_t k = p->b.k;
+    const int64_t k = p->k;
 
-    return {k, p->rows, p->full ? p->rows : k, p->full ? p->columns : k, p->columns};
+    return {k, p->a.rows, p->full ? p->a.rows : k, p->full ? p->a.columns : k, p->a.columns};
 }
 
 /* A left vector has the sign that makes its largest entry positive; on a tie, the first one.  This
@@ -110,26 +105,27 @@ scaled_value(real value, real_int exponent, bool lost)
 }
 
 uint64_t tsvdi_cuda_dense_finish_bytes(int64_t count, struct dense_shape shape);
-tsvd_status tsvdi_cuda_dense_finish(struct cuda_call *call, const struct cuda_dense *run,
+tsvd_status tsvdi_cuda_dense_finish(struct cuda_call *call, const struct cuda_matrices *in,
+                                    const real_int *d_exponent, const struct cuda_results *out,
                                     struct dense_shape shape, char *d_work);
 
-/* Has the results of run->count matrices, from number `begin` of the problem on, brought to the
+/* Has the results of `count` matrices, from number `begin` of the problem on, brought to the
    host. */
 static inline tsvd_status
 cuda_dense_deliver(struct tsvd_context *ctx, const struct dense_problem *p,
-                   const struct cuda_dense *run, int64_t begin)
+                   const struct cuda_results *out, int64_t begin, int64_t count)
 {
     const struct dense_shape shape = dense_shape_of(p);
     const int64_t u_size = shape.u_rows * shape.u_columns, v_size = shape.v_rows * shape.v_columns;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(cuda_deliver(ctx, (real *)p->b.s + begin * shape.k, run->s,
-                          (size_t)(run->count * shape.k) * sizeof(real)));
-    if (p->b.vectors) {
-        TSVD_TRY(cuda_deliver(ctx, (real *)p->b.L + begin * u_size, run->u,
-                              (size_t)(run->count * u_size) * sizeof(real)));
-        TSVD_TRY(cuda_deliver(ctx, (real *)p->b.R + begin * v_size, run->vh,
-                              (size_t)(run->count * v_size) * sizeof(real)));
+    TSVD_TRY(cuda_deliver(ctx, (real *)p->S + begin * shape.k, out->s,
+                          (size_t)(count * shape.k) * sizeof(real)));
+    if (p->vectors) {
+        TSVD_TRY(cuda_deliver(ctx, (real *)p->U + begin * u_size, out->u,
+                              (size_t)(count * u_size) * sizeof(real)));
+        TSVD_TRY(cuda_deliver(ctx, (real *)p->Vh + begin * v_size, out->vh,
+                              (size_t)(count * v_size) * sizeof(real)));
     }
 out:
     return ret;

@@ -28,6 +28,7 @@
 #include "matrix/matrix.h"
 #include "matrix/panel.h"
 #include "matrix/pieces.h"
+#include "matrix/stages.h"
 
 enum {
     COPY_ROWS = 8,
@@ -523,4 +524,23 @@ tsvdi_cuda_dense_reflect(struct tsvd_context *ctx, const struct dense_factor *f,
     }
 out:
     return ret;
+}
+
+/* ---- of a stage ---- */
+
+uint64_t
+tsvdi_cuda_dense_stage_bytes(const struct stage_run *own, int64_t vectors)
+{
+    return tsvdi_cuda_dense_reflect_bytes(own->r, own->c, own->count, vectors);
+}
+
+tsvd_status
+tsvdi_cuda_dense_stage_apply(struct tsvd_context *ctx, const struct stage_run *own, int right,
+                             int transposed, struct dense_block x, char *d_work)
+{
+    const int64_t r = own->r, c = own->c;
+    const struct dense_factor f = {
+        right ? c : r, own->count, right, own->m, r, r * c, right ? own->tau_p : own->tau_q, c, 0};
+
+    return tsvdi_cuda_dense_reflect(ctx, &f, 0, right ? c - 1 : c, x, transposed, d_work);
 }

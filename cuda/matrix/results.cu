@@ -205,7 +205,8 @@ __launch_bounds__(THREADS)
 }
 
 static tsvd_status
-finish_small(struct cuda_call *call, const struct cuda_dense *run, struct dense_shape shape)
+finish_small(struct cuda_call *call, const struct cuda_matrices *in, const real_int *d_exponent,
+             const struct cuda_results *out, struct dense_shape shape)
 {
     const int64_t longest = shape.u_columns > shape.v_columns ? shape.u_columns : shape.v_columns;
     int group = SMALL_GROUP;
@@ -214,9 +215,8 @@ finish_small(struct cuda_call *call, const struct cuda_dense *run, struct dense_
     while (group < WARP && group < longest) {
         group *= 2;
     }
-    finish_small_kernel<<<blocks_for(run->count * group, THREADS), THREADS, 0, call->stream>>>(
-        shape, run->count, group, run->kind, run->unscaled ? NULL : run->exponent, run->s, run->u,
-        run->vh);
+    finish_small_kernel<<<blocks_for(in->count * group, THREADS), THREADS, 0, call->stream>>>(
+        shape, in->count, group, in->kind, d_exponent, out->s, out->u, out->vh);
     CUDA_LAUNCHED(call);
 out:
     return ret;
@@ -235,45 +235,46 @@ tsvdi_cuda_dense_finish_bytes(int64_t count, struct dense_shape shape)
 }
 
 static tsvd_status
-turn(struct cuda_call *call, const struct cuda_dense *run, int64_t rows, int64_t columns,
+turn(struct cuda_call *call, const struct cuda_matrices *in, int64_t rows, int64_t columns,
      int by_row, int64_t k, const real *d_factor, real *d_x)
 {
     const int64_t parts = blocks_for(rows * columns, (int64_t)THREADS * TURN_ENTRIES);
     tsvd_status ret = TSVD_OK;
 
-    turn_kernel<<<(unsigned)(parts * run->count), THREADS, 0, call->stream>>>(
-        rows, columns, by_row, k, parts, d_factor, run->kind, d_x);
+    turn_kernel<<<(unsigned)(parts * in->count), THREADS, 0, call->stream>>>(
+        rows, columns, by_row, k, parts, d_factor, in->kind, d_x);
     CUDA_LAUNCHED(call);
 out:
     return ret;
 }
 
 tsvd_status
-tsvdi_cuda_dense_finish(struct cuda_call *call, const struct cuda_dense *run,
+tsvdi_cuda_dense_finish(struct cuda_call *call, const struct cuda_matrices *in,
+                        const real_int *d_exponent, const struct cuda_results *out,
                         struct dense_shape shape, char *d_work)
 {
-    const int64_t k = shape.k, count = run->count, parts = run->u != NULL ? sign_parts(shape) : 0;
+    const int64_t k = shape.k, count = in->count, parts = out->u != NULL ? sign_parts(shape) : 0;
     const int64_t across = blocks_for(k, TILE);
     const int lanes = parts < WARP ? 1 : (int)WARP;
     real *const d_factor = (real *)d_work, *const d_largest = d_factor + count * k;
     tsvd_status ret = TSVD_OK;
 
-    if (run->u != NULL && k <= WARP && shape.u_rows * shape.u_columns <= DENSE_WARP_ENTRIES &&
+    if (out->u != NULL && k <= WARP && shape.u_rows * shape.u_columns <= DENSE_WARP_ENTRIES &&
         shape.v_rows * shape.v_columns <= DENSE_WARP_ENTRIES) {
-        return finish_small(call, run, shape);
+        return finish_small(call, in, d_exponent, out, shape);
     }
-    if (run->u != NULL) {
+    if (out->u != NULL) {
         largest_kernel<<<(unsigned)(across * parts * count), dim3(TILE, SIGN_LINES), 0,
-                         call->stream>>>(run->u, shape, parts, across, d_largest);
+                         call->stream>>>(out->u, shape, parts, across, d_largest);
         CUDA_LAUNCHED(call);
     }
     factor_kernel<<<blocks_for(k * count * lanes, THREADS), THREADS, 0, call->stream>>>(
-        k, count, parts, lanes, d_largest, run->kind, run->unscaled ? NULL : run->exponent, run->s,
-        run->u != NULL ? d_factor : NULL);
+        k, count, parts, lanes, d_largest, in->kind, d_exponent, out->s,
+        out->u != NULL ? d_factor : NULL);
     CUDA_LAUNCHED(call);
-    if (run->u != NULL) {
-        TSVD_TRY(turn(call, run, shape.u_rows, shape.u_columns, 0, k, d_factor, run->u));
-        TSVD_TRY(turn(call, run, shape.v_rows, shape.v_columns, 1, k, d_factor, run->vh));
+    if (out->u != NULL) {
+        TSVD_TRY(turn(call, in, shape.u_rows, shape.u_columns, 0, k, d_factor, out->u));
+        TSVD_TRY(turn(call, in, shape.v_rows, shape.v_columns, 1, k, d_factor, out->vh));
     }
 out:
     return ret;

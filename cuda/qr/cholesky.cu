@@ -342,7 +342,7 @@ struct cholesky {
     int64_t blocks;       /* of rows_kernel, for a matrix */
     int64_t parts;        /* of W^T W: products over `each` rows, and one more over the rest; */
     int64_t each;         /* parts = 0: it is not cut */
-    real *w, *correction; /* as in struct cuda_dense */
+    real *w, *correction; /* M, then W1; and I - T */
     real *gram;           /* [count][c][c] */
     real *lower;          /* [count][c][c] L, column by column: row by row it is its transpose */
     real *triangle;       /* [count][c][c] R but for T, row by row */
@@ -384,8 +384,8 @@ lay_out(const struct cuda_call *call, struct cholesky *q, char *base)
     return at;
 }
 
-uint64_t
-tsvdi_cuda_dense_cholesky_bytes(const struct cuda_call *call, int64_t r, int64_t c, int64_t count)
+static uint64_t
+factor_bytes(const struct cuda_call *call, int64_t r, int64_t c, int64_t count)
 {
     struct cholesky q = {};
 
@@ -550,34 +550,37 @@ exchange(real **a, real **b)
     *b = other;
 }
 
-tsvd_status
-tsvdi_cuda_dense_cholesky(struct tsvd_context *ctx, const struct cuda_dense *run, char *d_work,
-                          enum cholesky_outcome *outcome)
+/* W1 to M and I - T to `correction`, if all of the matrices are conditioned well enough.  Returns
+   when that is known. */
+static tsvd_status
+factor_stage(struct tsvd_context *ctx, const struct cuda_dense *run, const struct stage_run *own,
+             char *d_work, enum stage_outcome *outcome)
 {
     struct cuda_call *call = cuda_of(ctx);
-    const int64_t c = run->c, size = c * c, count = run->count;
+    const int64_t c = own->c, size = c * c, count = own->count;
     const real good = R_EPS / 8, fair = 1 / REAL(8 * c);
     const real most = 1 / (8 * REAL(c + 8) * R_EPS); /* above it ||E|| > 1/2 nearly always */
     struct cholesky q = {};
     real measure;
     tsvd_status ret = TSVD_OK;
 
-    *outcome = CHOLESKY_REFUSED;
-    q.r = run->r;
+    (void)run;
+    *outcome = STAGE_REFUSED;
+    q.r = own->r;
     q.c = c;
     q.count = count;
     (void)lay_out(call, &q, d_work);
-    q.w = run->w;
-    q.correction = run->correction;
+    q.w = own->m;
+    q.correction = own->correction;
     TSVD_TRY(make_gram(call, &q, false));
-    for (int pass = 0; pass < PASSES && *outcome != CHOLESKY_MADE; pass++) {
+    for (int pass = 0; pass < PASSES && *outcome != STAGE_MADE; pass++) {
         TSVD_TRY(tsvdi_check(ctx, 0));
         TSVD_TRY(factor(call, &q));
         TSVD_TRY(measured(call, &q, &measure));
         if (!(measure <= most)) {
             goto out;
         }
-        *outcome = CHOLESKY_SPOILED;
+        *outcome = STAGE_SPOILED;
         TSVD_TRY(make_gram(call, &q, true));
         if (pass == 0) {
             exchange(&q.lower, &q.triangle);
@@ -590,28 +593,35 @@ tsvdi_cuda_dense_cholesky(struct tsvd_context *ctx, const struct cuda_dense *run
         TSVD_TRY(correct(call, &q));
         TSVD_TRY(measured(call, &q, &measure));
         if (measure <= good) {
-            *outcome = CHOLESKY_MADE;
+            *outcome = STAGE_MADE;
         } else if (!(measure <= fair)) {
             goto out;
         }
     }
-    if (*outcome == CHOLESKY_MADE) { /* R^T, row by row, is R column by column */
+    if (*outcome == STAGE_MADE) { /* R^T, row by row, is R column by column */
         TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, c, c, c, 1, {q.triangle, c, size, 1},
-                                         {q.factor, c, size, 0}, 0, run->r_factor, c, size, count));
+                                         {q.factor, c, size, 0}, 0, own[1].m, c, size, count));
     }
 out:
     return ret;
 }
 
-tsvd_status
-tsvdi_cuda_dense_expand(struct cuda_call *call, const struct cuda_dense *run, int64_t k, int rows,
-                        const real *d_x, real *d_to, char *d_work)
+static uint64_t
+apply_bytes(const struct stage_run *own, int64_t vectors)
 {
-    const int64_t r = run->r, c = run->c, count = run->count;
+    return bytes_of(own->count * own->c, bytes_of(vectors, sizeof(real)));
+}
+
+/* Q X = W1 ((I - T) X). */
+static tsvd_status
+expand(struct cuda_call *call, const struct stage_run *own, int64_t k, int rows, const real *d_x,
+       real *d_to, char *d_work)
+{
+    const int64_t r = own->r, c = own->c, count = own->count;
     const struct cuda_factor x = {d_x, rows ? c : k, c * k, 0};
     const struct cuda_factor y = {d_work, rows ? c : k, c * k, 0};
-    const struct cuda_factor correction = {run->correction, c, c * c, !rows};
-    const struct cuda_factor q = {run->w, r, r * c, !rows};
+    const struct cuda_factor correction = {own->correction, c, c * c, !rows};
+    const struct cuda_factor q = {own->m, r, r * c, !rows};
     real *const d_y = (real *)d_work;
     tsvd_status ret = TSVD_OK;
 
@@ -629,3 +639,14 @@ tsvdi_cuda_dense_expand(struct cuda_call *call, const struct cuda_dense *run, in
 out:
     return ret;
 }
+
+const struct stage tsvdi_cuda_dense_cholesky_stage = {
+    .number = 0,
+    .right = false,
+    .otherwise = &tsvdi_cuda_dense_qr_stage,
+    .factor_bytes = factor_bytes,
+    .apply_bytes = apply_bytes,
+    .factor = factor_stage,
+    .apply = NULL,
+    .expand = expand,
+};

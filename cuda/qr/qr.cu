@@ -182,29 +182,29 @@ tsvdi_cuda_dense_qr_bytes(const struct cuda_call *call, int64_t r, int64_t c, in
 }
 
 tsvd_status
-tsvdi_cuda_dense_qr(struct tsvd_context *ctx, const struct cuda_dense *run, char *d_work)
+tsvdi_cuda_dense_qr(struct tsvd_context *ctx, const struct cuda_qr *qr, char *d_work)
 {
     struct cuda_call *call = cuda_of(ctx);
-    const int64_t r = run->r, c = run->c, parts = blocks_for(c * c, DENSE_THREADS);
-    const struct dense_factor f = {r, run->count, 0, run->w, r, r * c, run->tau, c, 1};
+    const int64_t r = qr->r, c = qr->c, parts = blocks_for(c * c, DENSE_THREADS);
+    const struct dense_factor f = {r, qr->count, 0, qr->w, r, r * c, qr->tau, c, 1};
     struct qr_panel q = {};
     char *d_reflect;
     tsvd_status ret = TSVD_OK;
 
     q.r = r;
     q.c = c;
-    q.count = run->count;
+    q.count = qr->count;
     d_reflect = d_work + lay_out(call, &q, NULL);
     (void)lay_out(call, &q, d_work);
-    q.w = run->w;
-    q.tau = run->tau;
+    q.w = qr->w;
+    q.tau = qr->tau;
     CUDA_TRY(call, cudaMemsetAsync(q.arrived, 0,
                                    (size_t)blocks_for(c, DENSE_WIDTH) * (size_t)q.groups *
                                        sizeof(*q.arrived),
                                    call->stream));
     for (q.begin = 0; q.begin < c; q.begin = q.end, q.arrived += q.groups) {
         const int64_t end = q.begin + DENSE_WIDTH < c ? q.begin + DENSE_WIDTH : c;
-        const struct dense_block rest = {run->w + end * r, r * c, c - end, r, 1};
+        const struct dense_block rest = {qr->w + end * r, r * c, c - end, r, 1};
         void *args[] = {&q};
 
         q.end = end;
@@ -212,9 +212,33 @@ tsvdi_cuda_dense_qr(struct tsvd_context *ctx, const struct cuda_dense *run, char
                                                    dim3(DENSE_THREADS), args, 0, call->stream));
         TSVD_TRY(tsvdi_cuda_dense_reflect(ctx, &f, q.begin, end, rest, 1, d_reflect));
     }
-    triangle_kernel<<<(unsigned)(parts * run->count), DENSE_THREADS, 0, call->stream>>>(
-        r, c, parts, run->w, run->r_factor);
+    triangle_kernel<<<(unsigned)(parts * qr->count), DENSE_THREADS, 0, call->stream>>>(
+        r, c, parts, qr->w, qr->r_factor);
     CUDA_LAUNCHED(call);
 out:
     return ret;
 }
+
+/* ---- as a stage ---- */
+
+static tsvd_status
+factor_stage(struct tsvd_context *ctx, const struct cuda_dense *run, const struct stage_run *own,
+             char *d_work, enum stage_outcome *outcome)
+{
+    const struct cuda_qr qr = {own->r, own->c, own->count, own->m, own->tau_q, own[1].m};
+
+    (void)run;
+    *outcome = STAGE_MADE;
+    return tsvdi_cuda_dense_qr(ctx, &qr, d_work);
+}
+
+const struct stage tsvdi_cuda_dense_qr_stage = {
+    .number = 1,
+    .right = false,
+    .otherwise = NULL,
+    .factor_bytes = tsvdi_cuda_dense_qr_bytes,
+    .apply_bytes = tsvdi_cuda_dense_stage_bytes,
+    .factor = factor_stage,
+    .apply = tsvdi_cuda_dense_stage_apply,
+    .expand = NULL,
+};

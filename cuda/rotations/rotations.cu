@@ -483,7 +483,7 @@ begin(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch, struct resu
     tsvd_status ret = TSVD_OK;
 
     *left = *right = {NULL, n, k, batch, 0};
-    if (ctx->problem->to == TSVD_CUDA) { /* in the results' own memory */
+    if (ctx->call->to == TSVD_CUDA) { /* in the results' own memory */
         left->x = to.L;
         right->x = to.R;
     } else if (to.L != NULL) {
@@ -500,7 +500,7 @@ end(struct tsvd_context *ctx, struct vectors left, struct vectors right, struct 
     const size_t bytes = (size_t)left.batch * (size_t)left.n * (size_t)left.k * sizeof(real);
     tsvd_status ret = TSVD_OK;
 
-    if (to.L != NULL && ctx->problem->to == TSVD_HOST) {
+    if (to.L != NULL && ctx->call->to == TSVD_HOST) {
         TSVD_TRY(cuda_deliver(ctx, to.L, left.x, bytes));
         TSVD_TRY(cuda_deliver(ctx, to.R, right.x, bytes));
     }
@@ -511,7 +511,7 @@ out:
 static void
 free_vectors(struct tsvd_context *ctx, struct vectors *left, struct vectors *right)
 {
-    if (ctx->problem->to == TSVD_HOST) {
+    if (ctx->call->to == TSVD_HOST) {
         tsvdi_cuda_free_after_downloads(cuda_of(ctx), left->x);
     }
     left->x = right->x = NULL;

@@ -150,7 +150,7 @@ take_vectors(struct tsvd_context *ctx, const struct twisted_job *job, struct cud
     tsvd_status ret = TSVD_OK;
 
     run->left = run->right = {NULL, job->n, job->k, 1, 0};
-    if (ctx->problem->to == TSVD_CUDA) {
+    if (ctx->call->to == TSVD_CUDA) {
         run->left.x = job->to.L;
         run->right.x = job->to.R;
     } else {
@@ -210,7 +210,7 @@ twisted_begin(struct tsvd_context *ctx, struct twisted_job *job)
     r->rows = run->right.x;
     TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(run, NULL), &run->d_arrays));
     (void)lay_out(run, (char *)run->d_arrays);
-    if (ctx->problem->to == TSVD_CUDA) {
+    if (ctx->call->to == TSVD_CUDA) {
         r->s = job->to.s;
     }
     TSVD_TRY(cuda_entries(call, job->chunk, r->n, run->d_workspace, &r->d, &r->e));
@@ -393,7 +393,7 @@ twisted_probe(struct tsvd_context *ctx, struct twisted_job *job)
     if (job->refused == 0 && job->n <= PROBE_SMALL_ORDER) {
         TSVD_TRY(tsvdi_cuda_vectors.end(ctx, run->left, run->right, job->to));
     }
-    if (job->refused == 0 && ctx->problem->to == TSVD_HOST) {
+    if (job->refused == 0 && ctx->call->to == TSVD_HOST) {
         TSVD_TRY(cuda_deliver(ctx, job->to.s, run->device.s, (size_t)job->k * sizeof(real)));
     }
 out:

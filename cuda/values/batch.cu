@@ -22,7 +22,7 @@ static const size_t SHARED_RESERVED = 1024;
 static const double BATCH_STEPS = 2e11;
 
 /* What a launch works on. */
-struct batch {
+struct value_batch {
     struct values_device v;
     int64_t begin;   /* the first matrix */
     int matrices;    /* of a block */
@@ -50,7 +50,7 @@ struct batch_memory {
 };
 
 static __host__ __device__ struct batch_memory
-lay_out(const struct batch &q, char *base)
+lay_out(const struct value_batch &q, char *base)
 {
     struct batch_memory m;
 
@@ -64,7 +64,7 @@ lay_out(const struct batch &q, char *base)
 
 /* Finds the scales of the block's matrices. */
 static __device__ void
-measure(const struct batch &q, struct batch_memory memory, int64_t here, int matrix, int lane)
+measure(const struct value_batch &q, struct batch_memory memory, int64_t here, int matrix, int lane)
 {
     struct matrix_size *part = (struct matrix_size *)memory.at, size = {0, 0};
     const int64_t n = q.v.n;
@@ -91,7 +91,7 @@ measure(const struct batch &q, struct batch_memory memory, int64_t here, int mat
 /* Makes the entries of the block's matrices for one of the forms. */
 template <class Form>
 static __device__ void
-prepare(const struct batch &q, struct batch_memory memory, int64_t here)
+prepare(const struct value_batch &q, struct batch_memory memory, int64_t here)
 {
     const int64_t n = q.v.n, first = q.begin + (int64_t)blockIdx.x * q.matrices;
     const int entries = (int)(2 * n);
@@ -108,7 +108,7 @@ prepare(const struct batch &q, struct batch_memory memory, int64_t here)
 
 /* Finds the events of the block's matrices, from the plain form's entries. */
 static __device__ void
-find_events(const struct batch &q, struct batch_memory memory, int64_t here)
+find_events(const struct value_batch &q, struct batch_memory memory, int64_t here)
 {
     const int64_t n = q.v.n;
     const int stretches = (int)((2 * n + STRETCH - 1) / STRETCH);
@@ -158,8 +158,8 @@ is_above(int64_t n, const struct batch_matrix &m, int64_t value, real_int bits)
  * out of the range.  Returns the counts made.
  *
  * It saves the work between the rounds of multisection, which costs as much as several counts.
- * refine() of csrc/cpu/values/values.c does the like, but begins with one count: on a CPU a second one
- * costs as much again, while a thread counts at two shifts in little more than the time of one.
+ * refine() of csrc/cpu/values/values.c does the like, but begins with one count: on a CPU a second
+ * one costs as much again, while a thread counts at two shifts in little more than the time of one.
  */
 template <class Form>
 static __device__ int
@@ -256,7 +256,7 @@ struct batch_value {
 };
 
 static __device__ struct batch_value
-value_of(const struct batch &q, struct batch_memory memory, int thread)
+value_of(const struct value_batch &q, struct batch_memory memory, int thread)
 {
     const int matrix = thread / q.width;
     const int64_t index = q.begin + (int64_t)blockIdx.x * q.matrices + matrix;
@@ -311,7 +311,7 @@ close_ranks(bool open, struct bracket *b)
 /* The bracket that a thread's value starts from, narrowed if there is a hint.  Returns the counts
    made. */
 static __device__ __forceinline__ int
-start_value(const struct batch &q, const struct batch_value &x, struct bracket *b)
+start_value(const struct value_batch &q, const struct batch_value &x, struct bracket *b)
 {
     const struct values_device &v = q.v;
 
@@ -325,7 +325,7 @@ start_value(const struct batch &q, const struct batch_value &x, struct bracket *
 /* Finds the values that are open with the twofold form, and writes them.  Returns the counts
    made. */
 static __device__ __forceinline__ int
-find_twofold(const struct batch &q, struct batch_memory memory, int64_t here, bool open,
+find_twofold(const struct value_batch &q, struct batch_memory memory, int64_t here, bool open,
              struct bracket *b)
 {
     const struct values_device &v = q.v;
@@ -349,7 +349,7 @@ find_twofold(const struct batch &q, struct batch_memory memory, int64_t here, bo
 }
 
 static __global__ void
-__launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
+__launch_bounds__(COUNT_THREADS) batch_kernel(struct value_batch q)
 {
     extern __shared__ char shared[] __align__(16);
     __shared__ block_reduce::TempStorage temporary;
@@ -403,7 +403,7 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct batch q)
 
 /* Chooses how a block is filled: by as many matrices as have values for its threads and fit. */
 static void
-fill_block(struct batch *q, int shared_most)
+fill_block(struct value_batch *q, int shared_most)
 {
     const int64_t n = q->v.n, values = q->v.last - q->v.first;
     const int64_t extended = TSVD_SINGLE ? 0 : 2 * n * (int64_t)sizeof(struct extended_entry);
@@ -422,7 +422,7 @@ fill_block(struct batch *q, int shared_most)
 bool
 tsvdi_cuda_values_fit(const struct cuda_call *call, struct values_device v)
 {
-    struct batch q;
+    struct value_batch q;
 
     memset(&q, 0, sizeof(q));
     q.v = v;
@@ -438,7 +438,7 @@ tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v, int64_
     const double begin = ctx->done, matrix_steps = 2 * (double)v.n * (double)values;
     const int64_t most = bracket_max((int64_t)(BATCH_STEPS / matrix_steps), COUNT_THREADS);
     unsigned long long made = 0;
-    struct batch q;
+    struct value_batch q;
     size_t bytes;
     tsvd_status ret = TSVD_OK;
 

@@ -1,7 +1,7 @@
 /*
  * Sturm counts on the device.  The plain form is that of csrc/math/sturm_polynomial.h.  The twofold
- * and the extended form are those of csrc/math/sturm.h; the twofold one takes the plain form's scaled
- * entries.
+ * and the extended form are those of csrc/math/sturm.h; the twofold one takes the plain form's
+ * scaled entries.
  *
  * A thread counts at a few shifts at once, and passes over groups of entries in shared memory,
  * where a number that a whole warp reads costs one access.  A short matrix lies there as a whole.
@@ -32,7 +32,8 @@ twofold_entry_of(int64_t n, const real *d, const real *e, int64_t k, struct matr
     return {square, square == b * b ? r_fma(b, b, -square) : REAL(0)};
 }
 
-/* An entry b_k for the extended form, as in struct sturm; square, rest and inverse are 0 if b_k is. */
+/* An entry b_k for the extended form, as in struct sturm; square, rest and inverse are 0 if
+   b_k is. */
 struct extended_entry {
     real square, rest, inverse;
     real_int twos;
@@ -64,8 +65,8 @@ struct device_sturm {
     struct device_entries bottom; /* b_{2n-2} .. b_n, in this order */
 };
 
-/* Reopens the bracket if the extended form must decide it: it lies below the floor of the plain form.
-   Returns whether it does. */
+/* Reopens the bracket if the extended form must decide it: it lies below the floor of the plain
+   form.  Returns whether it does. */
 TSVD_HD int
 bracket_widen(struct bracket *b, struct bracket_range range)
 {

@@ -1,6 +1,6 @@
 /*
- * Singular values of one matrix, with the whole device.  csrc/cpu/values/values.c does the same by other
- * means.
+ * Singular values of one matrix, with the whole device.  csrc/cpu/values/values.c does the same by
+ * other means.
  *
  * Values may be few, and recurrences are long.  So a round cuts the bracket of every value at
  * several points at once (multisection.h): at as many as keep the device at work for the time of
@@ -292,9 +292,9 @@ __launch_bounds__(VALUE_THREADS) value_kernel(struct round q, real *d_s)
 }
 
 /* Lists the brackets that are open after a round, in their order, and plans the next round: to
-   *d_plan, and to *next_plan for the host.  Before the first round q.d_plan and q.d_list are NULL, and
-   all brackets are looked at.  d_is_open is aligned to 8 flags.  Each block counts by itself the
-   open brackets before its part. */
+   *d_plan, and to *next_plan for the host.  Before the first round q.d_plan and q.d_list are NULL,
+   and all brackets are looked at.  d_is_open is aligned to 8 flags.  Each block counts by itself
+   the open brackets before its part. */
 static __global__ void
 __launch_bounds__(LIST_THREADS)
     list_kernel(struct round q, const char *d_is_open, bool is_first, int64_t *d_list,
@@ -735,6 +735,6 @@ tsvdi_cuda_values_search_bytes(const struct svd_plan *plan)
 
     memset(&job, 0, sizeof(job));
     job.q.values = plan->reported.count;
-    return bytes_add(lay_out(&job, plan->problem->handle->cuda, NULL),
+    return bytes_add(lay_out(&job, plan->problem->call.handle->cuda, NULL),
                      tsvdi_cuda_sturm_bytes(plan->reported.n));
 }

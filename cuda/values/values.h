@@ -37,8 +37,8 @@ sturm_capacity(int64_t n, bool is_bottom)
     return (entries + tile - 1) / tile * tile;
 }
 
-/* Prepares a matrix: begin() for plain counts, add() also for another form, TWOFOLD or EXTENDED, unless
-   that is done.  end() is due also after a failure. */
+/* Prepares a matrix: begin() for plain counts, add() also for another form, TWOFOLD or EXTENDED,
+   unless that is done.  end() is due also after a failure. */
 tsvd_status tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d,
                                    const real *d_e, struct device_sturm *matrix);
 tsvd_status tsvdi_cuda_sturm_add(struct cuda_call *call, enum form form, const real *d_d,

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "cpu/kernels/kernels.h"
-#include "cpu/matrix/matrix.h"
+#include "cpu/matrix/stages.h"
 #include "math/reflector.h"
 
 enum {
@@ -40,6 +40,12 @@ enum {
     LONG_PASS = 1 << 20
 };
 
+/* What it writes of a matrix: B, and the factors of the reflectors. */
+struct dense_bidiagonal {
+    real *d, *e;           /* [columns]; e[columns - 1] = 0 */
+    scalar *tau_q, *tau_p; /* [columns] */
+};
+
 /* A panel under way.  Rows and columns have the numbers that they have in the matrix. */
 struct slice {
     struct dense_matrix m;
@@ -53,8 +59,8 @@ struct slice {
     scalar tau;         /* its factor */
 };
 
-int64_t
-tsvdi_cpu_dense_bidiagonalize_workspace(int64_t rows, int64_t columns)
+static int64_t
+workspace(int64_t rows, int64_t columns)
 {
     return (PANEL + PARTS) * rows + (2 * PANEL + 3) * columns;
 }
@@ -152,7 +158,7 @@ gather(int64_t count, const scalar *from, int64_t stride, int64_t at, scalar *to
 /* Brings the column under work up to date, and makes its reflector.  Then prepares y and `above`
    for the pass. */
 static void
-reduce_column(struct slice *p, struct dense_bidiagonal *b)
+reduce_column(struct slice *p, const struct dense_bidiagonal *b)
 {
     const struct cpu_kernels *kernels = tsvdi_kernels();
     const int64_t row = p->row, done = row - p->first, length = p->m.rows - row;
@@ -219,7 +225,7 @@ add_parts(const struct slice *p, int64_t parts)
 
 /* The reflector of the row, and x. */
 static void
-reduce_row(struct slice *p, struct dense_bidiagonal *b)
+reduce_row(struct slice *p, const struct dense_bidiagonal *b)
 {
     const struct cpu_kernels *kernels = tsvdi_kernels();
     const int64_t row = p->row, done = row - p->first, columns = p->m.columns;
@@ -312,18 +318,22 @@ keep_rows(const struct slice *p, int64_t next)
     }
 }
 
-tsvd_status
-tsvdi_cpu_dense_bidiagonalize(struct dense_run *run, int worker, struct dense_matrix m,
-                              struct dense_bidiagonal b)
+static tsvd_status
+factor(struct dense_state *state, int worker, const struct stage_run *own, int64_t i)
 {
+    struct dense_run *run = &state->run;
+    const struct dense_matrix m = stage_matrix(own, i);
+    const int64_t at = i * m.columns;
+    const struct dense_bidiagonal b = {state->job->d + at, state->job->e + at, own->tau_q + at,
+                                       own->tau_p + at};
     struct slice p = slice_of(m, dense_workspace(run, worker));
     tsvd_status ret = TSVD_OK;
 
     while (p.first < m.columns) {
         const int64_t left = m.columns - p.first, most = left < PANELS_FROM ? SMALL_PANEL : PANEL;
         const int64_t next = p.first + (left < most ? left : most);
-        const double share = (double)left / (double)m.columns, qr = run->job->qr_first ? 0.5 : 0;
-        const double done = DENSE_REDUCED * (1 - (1 - qr) * share * share * share);
+        const double part = (double)left / (double)m.columns;
+        const double done = own->done + own->share * (1 - part * part * part);
 
         for (p.row = p.first; p.row < next; p.row++) {
             if (p.row == p.first || left * (m.rows - p.first) >= LONG_PASS) {
@@ -336,7 +346,7 @@ tsvdi_cpu_dense_bidiagonalize(struct dense_run *run, int worker, struct dense_ma
             }
         }
         TSVD_TRY(update(run, worker, &p, next, done));
-        if (run->job->keep != KEEP_VALUES) {
+        if (state->job->keep != KEEP_VALUES) {
             keep_rows(&p, next);
         }
         p.first = next;
@@ -345,3 +355,23 @@ tsvdi_cpu_dense_bidiagonalize(struct dense_run *run, int worker, struct dense_ma
 out:
     return ret;
 }
+
+static struct dense_reflectors
+reflectors(const struct stage_run *own, int64_t i, int right)
+{
+    const struct dense_matrix m = stage_matrix(own, i);
+    const scalar *tau_q = own->tau_q + i * m.columns, *tau_p = own->tau_p + i * m.columns;
+    const struct dense_reflectors q = {m.a, tau_q, m.stride, m.columns, m.rows, 0, 0, 0};
+    const struct dense_reflectors p = {m.a + m.stride, tau_p, m.stride, m.columns - 1,
+                                       m.columns - 1,  1,     1,        0};
+
+    return right ? p : q;
+}
+
+const struct stage tsvdi_cpu_dense_bidiagonalize_stage = {
+    .right = 1,
+    .work = 1,
+    .workspace = workspace,
+    .factor = factor,
+    .reflectors = reflectors,
+};

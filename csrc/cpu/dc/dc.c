@@ -68,7 +68,7 @@ multiply_each(struct cpu_dc *run, int64_t count, tsvd_task task)
     if (run->job->n <= BLAS_ORDER) {
         return for_each(run, count, task);
     }
-    TSVD_TRY(tsvdi_blas_enter(&run->ctx->problem->handle->blas, threads_of(run), run->ctx->error,
+    TSVD_TRY(tsvdi_blas_enter(&run->ctx->call->handle->blas, threads_of(run), run->ctx->error,
                               &granted));
     ret = tsvdi_host_for_each(granted, count, task, run);
 out:

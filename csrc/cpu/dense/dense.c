@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cpu/kernels/kernels.h"
-#include "cpu/matrix/matrix.h"
+#include "cpu/matrix/stages.h"
 
 enum {
     /* Columns whose signs are fixed together. */
@@ -18,49 +18,96 @@ enum {
     SHARED_NUMBERS = 1 << 12
 };
 
+/* QR comes before the reduction if W has at least QR_RATIO times as many rows as columns. */
+#define QR_RATIO 1.7
+
 /* The most bytes of W of all matrices of a chunk; a chunk has one matrix at least. */
 #define CHUNK_BYTES ((int64_t)32 << 20)
 
 static int64_t
-chunk_most(const struct dense_problem *p, int qr_first, int keep)
+chunk_most(const struct dense_problem *p, int keep)
 {
-    const int64_t bytes = longer_of(p) * p->b.n * (int64_t)sizeof(scalar);
+    const int64_t bytes = longer_of(&p->a) * p->n * (int64_t)sizeof(scalar);
     const int64_t most = CHUNK_BYTES / (bytes > 0 ? bytes : 1);
 
-    (void)qr_first, (void)keep;
+    (void)keep; /* W holds the reflectors in any case */
     return most > 1 ? most : 1;
 }
 
 /* ---- begin and end ---- */
 
-/* Bytes that a job of `count` matrices holds, without the workspace of the workers. */
+/* Lists the stages of a job of `count` matrices, and cuts `base` for what they keep.  Returns its
+   numbers; base: NULL to count them. */
 static uint64_t
-state_bytes_of(const struct dense_problem *p, int64_t count, int qr_first)
+list_stages(struct dense_state *state, const struct dense_problem *p, int64_t count, scalar *base)
 {
-    const int64_t columns = p->b.n;
-    uint64_t bytes = bytes_of(longer_of(p), bytes_of(columns, sizeof(scalar)));
+    const int64_t rows = longer_of(&p->a), columns = p->n;
+    const int qr_first = columns > 0 && (double)rows >= QR_RATIO * (double)columns;
+    double work = 0, done = 0;
+    uint64_t numbers = 0;
 
-    bytes = bytes_add(bytes, qr_first ? bytes_of(columns, bytes_of(columns, sizeof(scalar))) : 0);
-    bytes = bytes_add(bytes, bytes_of(3 * columns, sizeof(scalar))); /* tau */
-    bytes = bytes_add(bytes, bytes_of(2 * columns, sizeof(real)));   /* d and e */
-    return bytes_of(count, bytes);
+    state->stages = 0;
+    if (qr_first) {
+        state->stage[state->stages++].stage = &tsvdi_cpu_dense_qr_stage;
+    }
+    state->stage[state->stages++].stage = &tsvdi_cpu_dense_bidiagonalize_stage;
+    for (int s = 0; s < state->stages; s++) {
+        work += state->stage[s].stage->work;
+    }
+    for (int s = 0; s < state->stages; s++) {
+        struct stage_run *own = &state->stage[s];
+        const int sides = 1 + own->stage->right;
+
+        own->rows = s == 0 ? rows : columns; /* what a stage leaves is square */
+        own->columns = columns;
+        own->done = done;
+        own->share = DENSE_REDUCED * own->stage->work / work;
+        done += own->share;
+        if (base != NULL) {
+            own->m = base + numbers;
+            own->tau_q = own->m + count * own->rows * columns;
+            own->tau_p = own->stage->right ? own->tau_q + count * columns : NULL;
+        }
+        numbers =
+            bytes_add(numbers, bytes_of(count, bytes_of(own->rows + sides, (uint64_t)columns)));
+    }
+    return numbers;
+}
+
+/* Bytes that a job of `count` matrices holds, without the workspace of the workers: what the stages
+   keep, d and e. */
+static uint64_t
+state_bytes_of(const struct dense_problem *p, int64_t count)
+{
+    struct dense_state state;
+    const uint64_t kept = list_stages(&state, p, count, NULL);
+
+    return bytes_add(bytes_of((int64_t)kept, sizeof(scalar)),
+                     bytes_of(count, bytes_of(2 * p->n, sizeof(real))));
 }
 
 /* Numbers of a worker's workspace: the most that one of its steps takes, as they run one by one. */
 static int64_t
 workspace_of(const struct dense_problem *p)
 {
-    const int64_t reduce = tsvdi_cpu_dense_bidiagonalize_workspace(longer_of(p), p->b.n);
-    const int64_t multiply = tsvdi_cpu_dense_multiply_workspace(longer_of(p));
-    const int64_t most = p->b.n == 0 ? 0 : reduce > multiply ? reduce : multiply;
+    const int64_t multiply = tsvdi_cpu_dense_multiply_workspace(longer_of(&p->a));
+    struct dense_state state;
+    int64_t most = p->n == 0 ? 0 : multiply;
 
+    (void)list_stages(&state, p, 1, NULL);
+    for (int s = 0; s < state.stages && p->n > 0; s++) {
+        const struct stage_run *own = &state.stage[s];
+        const int64_t factor = own->stage->workspace(own->rows, own->columns);
+
+        most = factor > most ? factor : most;
+    }
     return (most + DENSE_BLOCK - 1) / DENSE_BLOCK * DENSE_BLOCK;
 }
 
 int
-tsvdi_cpu_dense_workers(const struct dense_problem *p, int64_t count, int threads)
+tsvdi_cpu_dense_workers(const struct dense_matrices *a, int64_t count, int threads)
 {
-    const int64_t most = longer_of(p) * p->b.n <= SHARED_ENTRIES ? threads : 1;
+    const int64_t most = a->rows * a->columns <= SHARED_ENTRIES ? threads : 1;
 
     return (int)(count < most ? count < 1 ? 1 : count : most);
 }
@@ -69,31 +116,39 @@ static tsvd_status
 begin(struct tsvd_context *ctx, struct dense_job *job)
 {
     const struct dense_problem *p = job->problem;
-    const int64_t rows = longer_of(p), columns = p->b.n, count = job->count;
-    const int64_t order = job->qr_first ? columns : 0;
-    struct dense_run *run = NULL;
+    const int64_t count = job->count, columns = p->n;
+    struct dense_state *state = NULL;
+    struct dense_run *run;
+    scalar *kept = NULL;
+    uint64_t numbers;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_alloc(ctx, sizeof *run, (void **)&run));
-    memset(run, 0, sizeof *run);
-    job->state = run;
+    TSVD_TRY(tsvdi_alloc(ctx, sizeof *state, (void **)&state));
+    memset(state, 0, sizeof *state);
+    job->state = state;
+    state->job = job;
+    run = &state->run;
     run->ctx = ctx;
-    run->job = job;
-    run->rows = rows;
+    run->a = &p->a;
+    run->rows = longer_of(&p->a);
     run->columns = columns;
-    run->transposed = p->rows < p->columns;
-    run->workers = tsvdi_cpu_dense_workers(p, count, ctx->threads);
+    run->transposed = p->a.rows < p->a.columns;
+    run->kind = job->kind;
+    run->exponent = job->exponent;
+    run->workers = tsvdi_cpu_dense_workers(&p->a, count, ctx->threads);
     run->threads = run->workers > 1 ? 1 : ctx->threads;
     run->workspace = workspace_of(p);
-    TSVD_TRY(tsvdi_alloc(ctx, state_bytes_of(p, count, job->qr_first), (void **)&run->w));
-    run->r_factor = run->w + count * rows * columns;
-    run->tau_q = run->r_factor + count * order * columns;
-    run->tau_p = run->tau_q + count * columns;
-    run->tau = run->tau_p + count * columns;
-    job->d = (real *)(run->tau + count * columns);
+    TSVD_TRY(tsvdi_alloc(ctx, state_bytes_of(p, count), (void **)&kept));
+    numbers = list_stages(state, p, count, kept);
+    run->w = kept;
+    job->d = (real *)(kept + numbers);
     job->e = job->d + count * columns;
-    /* not all entries are written later, and a saved state has to have the same bytes each time */
-    memset(run->tau_q, 0, (size_t)(3 * count * columns) * sizeof *run->tau_q);
+    for (int s = 0; s < state->stages; s++) {
+        /* not all entries are written later, and a saved state has to have the same bytes each
+           time */
+        memset(state->stage[s].tau_q, 0,
+               (size_t)((1 + state->stage[s].stage->right) * count * columns) * sizeof *kept);
+    }
     TSVD_TRY(tsvdi_alloc(ctx, bytes_of(run->workers * run->workspace, sizeof(scalar)),
                          (void **)&run->work));
 out:
@@ -103,25 +158,25 @@ out:
 static void
 end(struct tsvd_context *ctx, struct dense_job *job)
 {
-    struct dense_run *run = job->state;
+    struct dense_state *state = job->state;
 
-    if (run != NULL) {
-        tsvdi_free(ctx, run->work);
-        tsvdi_free(ctx, run->w);
+    if (state != NULL) {
+        tsvdi_free(ctx, state->run.work);
+        tsvdi_free(ctx, state->run.w);
     }
-    tsvdi_free(ctx, run);
+    tsvdi_free(ctx, state);
     job->state = NULL;
 }
 
 static struct bytes
-dense_bytes(const struct dense_problem *p, int64_t count, int qr_first, int keep)
+dense_bytes(const struct dense_problem *p, int64_t count, int keep)
 {
-    const int threads = tsvdi_host_threads_for(p->b.handle->threads, INT64_MAX);
+    const int threads = tsvdi_host_threads_for(p->call.handle->threads, INT64_MAX);
     const int64_t workspace = workspace_of(p);
-    struct bytes bytes = {state_bytes_of(p, count, qr_first), 0};
+    struct bytes bytes = {state_bytes_of(p, count), 0};
 
-    (void)keep; /* W holds the reflectors in any case */
-    bytes.host = bytes_add(bytes.host, bytes_of(tsvdi_cpu_dense_workers(p, count, threads),
+    (void)keep;
+    bytes.host = bytes_add(bytes.host, bytes_of(tsvdi_cpu_dense_workers(&p->a, count, threads),
                                                 bytes_of(workspace, sizeof(scalar))));
     return bytes;
 }
@@ -144,10 +199,10 @@ tsvdi_cpu_dense_for_each(struct dense_run *run, tsvd_task task, void *arg)
     int granted = 0;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_blas_enter(&run->ctx->problem->handle->blas, multiplying_threads(run),
+    TSVD_TRY(tsvdi_blas_enter(&run->ctx->call->handle->blas, multiplying_threads(run),
                               run->ctx->error, &granted));
     run->threads = granted < threads ? granted : threads;
-    ret = tsvdi_host_for_each(granted < workers ? granted : workers, run->job->count, task, arg);
+    ret = tsvdi_host_for_each(granted < workers ? granted : workers, run->count, task, arg);
 out:
     run->threads = threads;
     tsvdi_blas_leave(granted);
@@ -156,40 +211,32 @@ out:
 
 /* ---- reduction ---- */
 
-/* R of matrix i, with zeros below its diagonal. */
-static void
-copy_triangle(const struct dense_run *run, int64_t i, scalar *to)
+/* Begins an operation of a job, whose chunk may be another one than before. */
+static struct dense_state *
+enter(struct tsvd_context *ctx, const struct dense_job *job)
 {
-    const scalar *w = run->w + i * run->rows * run->columns;
-    const int64_t columns = run->columns;
+    struct dense_state *state = job->state;
 
-    for (int64_t j = 0; j < columns; j++) {
-        memcpy(to + j * columns, w + j * run->rows, (size_t)(j + 1) * sizeof *to);
-        memset(to + j * columns + j + 1, 0, (size_t)(columns - j - 1) * sizeof *to);
-    }
+    state->run.ctx = ctx;
+    state->run.begin = job->begin;
+    state->run.count = job->count;
+    return state;
 }
 
 static tsvd_status
 reduce_one(void *arg, int worker, int64_t i)
 {
-    struct dense_run *run = arg;
-    const int64_t first = i * run->columns;
-    const struct dense_bidiagonal b = {run->job->d + first, run->job->e + first, run->tau_q + first,
-                                       run->tau_p + first};
-    struct dense_matrix m = {run->w + first * run->rows, run->rows, run->columns, run->rows};
+    struct dense_state *state = arg;
+    const struct dense_run *run = &state->run;
     tsvd_status ret = TSVD_OK;
 
     if (worker == 0 && run->workers > 1) {
-        TSVD_TRY(tsvdi_check(run->ctx, DENSE_REDUCED * (double)i / (double)run->job->count));
+        TSVD_TRY(tsvdi_check(run->ctx, DENSE_REDUCED * (double)i / (double)run->count));
     }
-    TSVD_TRY(tsvdi_cpu_dense_load(run, worker, i));
-    if (run->job->qr_first) {
-        TSVD_TRY(tsvdi_cpu_dense_qr(run, worker, m, run->tau + first));
-        m.a = run->r_factor + first * run->columns;
-        m.rows = m.stride = run->columns;
-        copy_triangle(run, i, m.a);
+    TSVD_TRY(tsvdi_cpu_dense_load(run, worker, i, 1));
+    for (int s = 0; s < state->stages; s++) {
+        TSVD_TRY(state->stage[s].stage->factor(state, worker, &state->stage[s], i));
     }
-    TSVD_TRY(tsvdi_cpu_dense_bidiagonalize(run, worker, m, b));
 out:
     return ret;
 }
@@ -197,17 +244,16 @@ out:
 static tsvd_status
 reduce(struct tsvd_context *ctx, struct dense_job *job)
 {
-    struct dense_run *run = job->state;
+    struct dense_state *state = enter(ctx, job);
 
-    run->ctx = ctx;
-    return tsvdi_cpu_dense_for_each(run, reduce_one, run);
+    return tsvdi_cpu_dense_for_each(&state->run, reduce_one, state);
 }
 
 static tsvd_status
 entries(struct tsvd_context *ctx, struct dense_job *job, int scaled, tsvd_space space, real *d,
         real *e)
 {
-    const int64_t n = job->problem->b.n;
+    const int64_t n = job->problem->n;
 
     (void)ctx, (void)space; /* a handle of the CPU has arrays on the host only */
     for (int64_t i = 0; i < job->count; i++) {
@@ -221,33 +267,35 @@ entries(struct tsvd_context *ctx, struct dense_job *job, int scaled, tsvd_space 
     return TSVD_OK;
 }
 
-/* Bytes of the state: W and the arrays after it. */
+/* Bytes of the state: W and the arrays after it.  The stages name its layout. */
 static uint64_t
 state_bytes(const struct dense_job *job, unsigned *layout)
 {
-    *layout = (unsigned)job->qr_first;
-    return state_bytes_of(job->problem, job->count, job->qr_first);
+    const struct dense_state *state = job->state;
+
+    *layout = (unsigned)state->stages;
+    return state_bytes_of(job->problem, job->count);
 }
 
 static tsvd_status
 save(struct tsvd_context *ctx, const struct dense_job *job, void *to)
 {
-    const struct dense_run *run = job->state;
+    const struct dense_state *state = job->state;
     unsigned layout;
 
     (void)ctx;
-    memcpy(to, run->w, (size_t)state_bytes(job, &layout));
+    memcpy(to, state->run.w, (size_t)state_bytes(job, &layout));
     return TSVD_OK;
 }
 
 static tsvd_status
 restore(struct tsvd_context *ctx, struct dense_job *job, const void *from)
 {
-    const struct dense_run *run = job->state;
+    const struct dense_state *state = job->state;
     unsigned layout;
 
     (void)ctx;
-    memcpy(run->w, from, (size_t)state_bytes(job, &layout));
+    memcpy(state->run.w, from, (size_t)state_bytes(job, &layout));
     return TSVD_OK;
 }
 
@@ -258,8 +306,8 @@ static struct dense_piece
 left_of(const struct dense_job *job)
 {
     const struct dense_problem *p = job->problem;
-    const int64_t columns = p->full ? p->rows : p->b.k;
-    const struct dense_piece left = {(scalar *)p->b.L + job->begin * p->rows * columns, p->rows,
+    const int64_t columns = p->full ? p->a.rows : p->k;
+    const struct dense_piece left = {(scalar *)p->U + job->begin * p->a.rows * columns, p->a.rows,
                                      columns};
 
     return left;
@@ -269,9 +317,9 @@ static struct dense_piece
 right_of(const struct dense_job *job)
 {
     const struct dense_problem *p = job->problem;
-    const int64_t rows = p->full ? p->columns : p->b.k;
-    const struct dense_piece right = {(scalar *)p->b.R + job->begin * rows * p->columns, rows,
-                                      p->columns};
+    const int64_t rows = p->full ? p->a.columns : p->k;
+    const struct dense_piece right = {(scalar *)p->Vh + job->begin * rows * p->a.columns, rows,
+                                      p->a.columns};
 
     return right;
 }
@@ -280,9 +328,9 @@ static tsvd_status
 reserve(struct tsvd_context *ctx, struct dense_job *job)
 {
     (void)ctx;
-    job->b.s = (real *)job->problem->b.s + job->begin * job->problem->b.k;
+    job->b.s = (real *)job->problem->S + job->begin * job->problem->k;
     job->b.L = job->b.R = NULL;
-    if (job->problem->b.vectors) {
+    if (job->problem->vectors) {
         job->b.L = left_of(job).x;
         job->b.R = right_of(job).x;
     }
@@ -344,11 +392,12 @@ tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_piece left, struct dense_piece
 static tsvd_status
 finish_one(void *arg, int worker, int64_t i)
 {
-    struct dense_run *run = arg;
-    const struct dense_job *job = run->job;
+    struct dense_state *state = arg;
+    const struct dense_run *run = &state->run;
+    const struct dense_job *job = state->job;
     const struct dense_problem *p = job->problem;
-    const int nan = p->b.n > 0 && job->kind[i] == NONFINITE;
-    real *s = job->b.s + i * p->b.k;
+    const int nan = p->n > 0 && job->kind[i] == NONFINITE;
+    real *s = job->b.s + i * p->k;
     struct dense_piece left, right;
     tsvd_status ret = TSVD_OK;
 
@@ -357,11 +406,11 @@ finish_one(void *arg, int worker, int64_t i)
 
         TSVD_TRY(tsvdi_check(run->ctx, DENSE_SOLVED + (1 - DENSE_SOLVED) * done));
     }
-    r_scale(s, p->b.k, p->b.n > 0 ? -job->exponent[i] : 0, s);
+    r_scale(s, p->k, p->n > 0 ? -job->exponent[i] : 0, s);
     if (nan) {
-        tsvdi_host_fill_nan(p->b.k, s);
+        tsvdi_host_fill_nan(p->k, s);
     }
-    if (!p->b.vectors) {
+    if (!p->vectors) {
         goto out;
     }
     left = left_of(job);
@@ -371,14 +420,14 @@ finish_one(void *arg, int worker, int64_t i)
     if (nan) {
         tsvdi_host_fill_nan(left.rows * left.columns, left.x);
         tsvdi_host_fill_nan(right.rows * right.columns, right.x);
-    } else if (p->b.n > 0) {
+    } else if (p->n > 0) {
         const struct dense_block columns = {left.x, left.rows, left.columns, left.columns, 0};
         const struct dense_block rows = {right.x, right.columns, right.rows, right.columns, 1};
         const double part = (1 - DENSE_SOLVED) / 2;
 
-        TSVD_TRY(tsvdi_cpu_dense_apply(run, worker, i, 0, 0, columns, DENSE_SOLVED, part));
-        TSVD_TRY(tsvdi_cpu_dense_apply(run, worker, i, 1, 0, rows, DENSE_SOLVED + part, part));
-        tsvdi_cpu_dense_fix_signs(p->b.k, left, right);
+        TSVD_TRY(tsvdi_cpu_dense_apply(state, worker, i, 0, 0, columns, DENSE_SOLVED, part));
+        TSVD_TRY(tsvdi_cpu_dense_apply(state, worker, i, 1, 0, rows, DENSE_SOLVED + part, part));
+        tsvdi_cpu_dense_fix_signs(p->k, left, right);
     }
 out:
     return ret;
@@ -388,15 +437,14 @@ static tsvd_status
 back(struct tsvd_context *ctx, struct dense_job *job)
 {
     const struct dense_problem *p = job->problem;
-    struct dense_run *run = job->state;
+    struct dense_state *state = enter(ctx, job);
     tsvd_status ret = TSVD_OK;
 
-    run->ctx = ctx;
-    if (p->b.vectors) {
-        TSVD_TRY(spread(ctx, left_of(job), p->b.n, p->b.k, job->count));
-        TSVD_TRY(spread(ctx, right_of(job), p->b.k, p->b.n, job->count));
+    if (p->vectors) {
+        TSVD_TRY(spread(ctx, left_of(job), p->n, p->k, job->count));
+        TSVD_TRY(spread(ctx, right_of(job), p->k, p->n, job->count));
     }
-    TSVD_TRY(tsvdi_cpu_dense_for_each(run, finish_one, run));
+    TSVD_TRY(tsvdi_cpu_dense_for_each(&state->run, finish_one, state));
 out:
     return ret;
 }
@@ -406,29 +454,26 @@ out:
 static tsvd_status
 apply_one(void *arg, int worker, int64_t i)
 {
-    struct dense_run *run = arg;
-    const struct dense_vectors *v = run->vectors;
-    const struct dense_problem *p = run->job->problem;
-    const int64_t length = v->right ? p->columns : p->rows;
+    struct dense_state *state = arg;
+    const struct dense_vectors *v = state->vectors;
+    const int64_t length = v->right ? state->run.a->columns : state->run.a->rows;
     const struct dense_block block = {(scalar *)v->x + i * length * v->columns, length, v->columns,
                                       v->columns, 0};
 
-    return tsvdi_cpu_dense_apply(run, worker, i, v->right, v->transposed, block, 0, 1);
+    return tsvdi_cpu_dense_apply(state, worker, i, v->right, v->transposed, block, 0, 1);
 }
 
 static tsvd_status
 apply(struct tsvd_context *ctx, struct dense_job *job, const struct dense_vectors *vectors)
 {
-    struct dense_run *run = job->state;
+    struct dense_state *state = enter(ctx, job);
 
-    run->ctx = ctx;
-    run->vectors = vectors;
-    return tsvdi_cpu_dense_for_each(run, apply_one, run);
+    state->vectors = vectors;
+    return tsvdi_cpu_dense_for_each(&state->run, apply_one, state);
 }
 
 const struct dense_ops tsvdi_cpu_dense = {
     .space = TSVD_HOST,
-    .qr_ratio = 1.7,
     .chunk_most = chunk_most,
     .begin = begin,
     .end = end,

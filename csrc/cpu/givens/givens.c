@@ -262,8 +262,8 @@ orthonormalize_factor(real *factor, int64_t m, real *old)
     }
 }
 
-/* Half sweeps of the segment in workspace->packed until one makes no rotation; returns how many made
-   one, or -1.  *drifted = half sweeps since the factors were brought back to orthogonality. */
+/* Half sweeps of the segment in workspace->packed until one makes no rotation; returns how many
+   made one, or -1.  *drifted = half sweeps since the factors were brought back to orthogonality. */
 static int64_t
 run_to_end(struct workspace *workspace, int64_t m, real eps, int64_t bound, int64_t *drifted)
 {
@@ -391,7 +391,7 @@ out:
 static struct bytes
 givens_bytes(const struct svd_plan *plan)
 {
-    const tsvd_options *options = plan->problem->options;
+    const tsvd_options *options = plan->problem->call.options;
     const int64_t n = plan->reported.n, asked = options->givens_threads;
     const int64_t threads = asked > 0 ? asked : n / 2;
     /* rows of a log: the shortest segment that is not small has the most */

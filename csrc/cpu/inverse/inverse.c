@@ -17,11 +17,10 @@
 #define PLAIN (TSVD_SINGLE ? 0.3 : 0.25)
 
 static int64_t
-chunk_most(const struct dense_problem *p, int refine)
+chunk_most(const struct inverse_problem *p)
 {
-    const int64_t bytes = p->b.n * p->b.n * (int64_t)sizeof(real);
+    const int64_t bytes = p->a.rows * p->a.rows * (int64_t)sizeof(real);
 
-    (void)refine;
     return bytes < CHUNK_BYTES ? CHUNK_BYTES / bytes : 1;
 }
 
@@ -59,7 +58,8 @@ layout_of(int64_t n, int refine, int threads)
 static struct inverse_workspace
 workspace_of(const struct inverse_run *run, int worker)
 {
-    const struct layout at = layout_of(run->dense.rows, run->job->refine, run->dense.threads);
+    const struct layout at =
+        layout_of(run->dense.rows, run->job->problem->refine, run->dense.threads);
     char *base = (char *)run->dense.work + worker * run->workspace;
     struct inverse_workspace workspace;
 
@@ -95,8 +95,8 @@ held_bytes(int64_t count)
 static tsvd_status
 begin(struct tsvd_context *ctx, struct inverse_job *job)
 {
-    const struct dense_problem *p = job->load.problem;
-    const int64_t n = p->b.n, count = job->load.count;
+    const struct inverse_problem *p = job->problem;
+    const int64_t n = p->a.rows, count = job->count;
     struct inverse_run *run = NULL;
     struct dense_run *dense;
     tsvd_status ret = TSVD_OK;
@@ -107,16 +107,15 @@ begin(struct tsvd_context *ctx, struct inverse_job *job)
     run->job = job;
     dense = &run->dense;
     dense->ctx = ctx;
-    dense->job = &job->load;
+    dense->a = &p->a;
     dense->rows = dense->columns = n;
     dense->transposed = 1;
-    dense->unscaled = 1;
-    dense->workers = tsvdi_cpu_dense_workers(p, count, ctx->threads);
+    dense->workers = tsvdi_cpu_dense_workers(&p->a, count, ctx->threads);
     dense->threads = dense->workers > 1 ? 1 : ctx->threads;
-    run->workspace = (int64_t)layout_of(n, job->refine, dense->threads).all;
+    run->workspace = (int64_t)layout_of(n, p->refine, dense->threads).all;
     TSVD_TRY(tsvdi_alloc(ctx, held_bytes(count), (void **)&run->rcond));
-    job->load.exponent = (real_int *)(void *)(run->rcond + count);
-    job->load.kind = (char *)(job->load.exponent + count);
+    dense->exponent = (real_int *)(void *)(run->rcond + count);
+    dense->kind = (char *)(dense->exponent + count);
     TSVD_TRY(tsvdi_alloc(ctx, bytes_of(dense->workers, (uint64_t)run->workspace),
                          (void **)&dense->work));
 out:
@@ -124,15 +123,15 @@ out:
 }
 
 static struct bytes
-inverse_bytes(const struct dense_problem *p, int64_t count, int refine)
+inverse_bytes(const struct inverse_problem *p, int64_t count)
 {
-    const int threads = tsvdi_host_threads_for(p->b.handle->threads, INT64_MAX);
-    const int workers = tsvdi_cpu_dense_workers(p, count, threads);
-    const struct layout at = layout_of(p->b.n, refine, workers > 1 ? 1 : threads);
+    const int threads = tsvdi_host_threads_for(p->call.handle->threads, INT64_MAX);
+    const int workers = tsvdi_cpu_dense_workers(&p->a, count, threads);
+    const struct layout at = layout_of(p->a.rows, p->refine, workers > 1 ? 1 : threads);
     struct bytes bytes = {sizeof(struct inverse_run) + held_bytes(count), 0};
 
     bytes.host = bytes_add(bytes.host, bytes_of(workers, at.all));
-    bytes.host = bytes_add(bytes.host, tsvdi_cpu_inverse_qr_workspace(p->b.n));
+    bytes.host = bytes_add(bytes.host, tsvdi_cpu_inverse_qr_workspace(p->a.rows));
     return bytes;
 }
 
@@ -148,10 +147,9 @@ static tsvd_status
 invert_matrix(struct inverse_run *run, struct dense_run *dense, int worker,
               const struct inverse_workspace *workspace, int64_t i, inverter invert_s, int *outcome)
 {
-    const struct dense_job *load = &run->job->load;
     const int64_t n = dense->rows, count = n * n;
-    const int refine = run->job->refine;
-    const double part = 1 / (double)load->count, done = (double)i * part;
+    const int refine = run->job->problem->refine;
+    const double part = 1 / (double)run->job->count, done = (double)i * part;
     const struct inverse_share first = {done, refine ? PLAIN * part : part},
                                second = {done + PLAIN * part, (1 - PLAIN) * part};
     real *x = dense->w + i * count;
@@ -161,13 +159,13 @@ invert_matrix(struct inverse_run *run, struct dense_run *dense, int worker,
 
     *outcome = INVERSE_FOUND;
     run->rcond[i] = SINGULAR;
-    TSVD_TRY(tsvdi_cpu_dense_load(dense, worker, i));
-    if (load->kind[i] == NONFINITE) {
+    TSVD_TRY(tsvdi_cpu_dense_load(dense, worker, i, 0));
+    if (dense->kind[i] == NONFINITE) {
         tsvdi_host_fill_nan(count, x);
         goto out;
     }
     TSVD_TRY(
-        tsvdi_cpu_inverse_balance(dense, n, (int)load->exponent[i], x, workspace, done, &norm));
+        tsvdi_cpu_inverse_balance(dense, n, (int)dense->exponent[i], x, workspace, done, &norm));
     for (int64_t k = 0; k < count && refine; k++) {
         workspace->s[k] = x[k];
     }
@@ -179,10 +177,10 @@ invert_matrix(struct inverse_run *run, struct dense_run *dense, int worker,
         goto out;
     }
     if (refine) {
-        TSVD_TRY(
-            tsvdi_cpu_inverse_refine(dense, n, workspace, x, (int)load->exponent[i], norm, second));
+        TSVD_TRY(tsvdi_cpu_inverse_refine(dense, n, workspace, x, (int)dense->exponent[i], norm,
+                                          second));
     }
-    TSVD_TRY(tsvdi_cpu_inverse_unbalance(dense, n, (int)load->exponent[i], x, workspace,
+    TSVD_TRY(tsvdi_cpu_inverse_unbalance(dense, n, (int)dense->exponent[i], x, workspace,
                                          done + part, &inverse_norm, &finite));
     norm *= inverse_norm;
     run->rcond[i] = !finite ? OUT_OF_RANGE : norm > 0 ? 1 / norm : 0;
@@ -195,8 +193,8 @@ static tsvd_status
 invert_extended(struct inverse_run *run, struct dense_run *dense, int worker,
                 const struct inverse_workspace *workspace, int64_t i)
 {
-    const int exponent = (int)run->job->load.exponent[i];
-    const double done = (double)i / (double)run->job->load.count;
+    const int exponent = (int)run->dense.exponent[i];
+    const double done = (double)i / (double)run->job->count;
     const int64_t n = dense->rows;
     real *x = dense->w + i * n * n;
     void *memory = NULL;
@@ -206,7 +204,7 @@ invert_extended(struct inverse_run *run, struct dense_run *dense, int worker,
 
     TSVD_TRY(tsvdi_alloc(dense->ctx, tsvdi_cpu_inverse_extended_workspace(n, dense->threads),
                          (void **)&memory));
-    TSVD_TRY(tsvdi_cpu_dense_load(dense, worker, i));
+    TSVD_TRY(tsvdi_cpu_dense_load(dense, worker, i, 0));
     run->rcond[i] = SINGULAR;
     TSVD_TRY(tsvdi_cpu_inverse_balance(dense, n, exponent, x, workspace, done, &norm));
     TSVD_TRY(tsvdi_cpu_inverse_extended(dense, n, exponent, x, workspace, memory, done,
@@ -229,7 +227,7 @@ invert_one(void *arg, int worker, int64_t i)
     tsvd_status ret = TSVD_OK;
 
     if (worker == 0) {
-        TSVD_TRY(tsvdi_check(run->dense.ctx, (double)i / (double)run->job->load.count));
+        TSVD_TRY(tsvdi_check(run->dense.ctx, (double)i / (double)run->job->count));
     }
     TSVD_TRY(
         invert_matrix(run, &run->dense, worker, &workspace, i, tsvdi_cpu_inverse_lu, &outcome));
@@ -244,11 +242,10 @@ out:
 static void
 add_findings(const struct inverse_run *run, int64_t i)
 {
-    const struct dense_job *load = &run->job->load;
     struct inverse_findings *found = run->job->found;
-    const int64_t matrix = load->begin + i;
+    const int64_t matrix = run->job->begin + i;
 
-    if (load->kind[i] == NONFINITE) {
+    if (run->dense.kind[i] == NONFINITE) {
         found->nonfinite = matrix < found->nonfinite ? matrix : found->nonfinite;
     } else if (run->rcond[i] == SINGULAR) {
         found->singular = matrix < found->singular ? matrix : found->singular;
@@ -261,15 +258,17 @@ add_findings(const struct inverse_run *run, int64_t i)
 static tsvd_status
 invert(struct tsvd_context *ctx, struct inverse_job *job)
 {
-    const struct dense_problem *p = job->load.problem;
     struct inverse_run *run = job->state;
+    struct dense_run *dense = &run->dense;
     tsvd_status ret = TSVD_OK;
 
-    run->dense.ctx = ctx;
-    run->dense.w = (real *)p->b.L + job->load.begin * p->b.n * p->b.n;
+    dense->ctx = ctx;
+    dense->begin = job->begin;
+    dense->count = job->count;
+    dense->w = (real *)job->problem->X + job->begin * dense->rows * dense->columns;
     TSVD_TRY(tsvdi_cpu_dense_for_each(&run->dense, invert_one, run));
-    job->first_grown = job->load.count;
-    for (int64_t i = 0; i < job->load.count; i++) {
+    job->first_grown = job->count;
+    for (int64_t i = 0; i < job->count; i++) {
         if (!job->grown[i]) {
             add_findings(run, i);
         } else if (i < job->first_grown) {
@@ -314,12 +313,9 @@ rescue(struct tsvd_context *ctx, struct inverse_job *job, int64_t i)
 {
     struct inverse_run *run = job->state;
     struct second_try t = {run, run->dense, i};
-    struct dense_job one = job->load;
     tsvd_status ret = TSVD_OK;
 
-    one.count = 1;
-    t.dense.job = &one;
-    t.dense.workers = 1;
+    t.dense.count = t.dense.workers = 1;
     t.dense.work = NULL;
     TSVD_TRY(
         tsvdi_alloc(ctx, tsvdi_cpu_inverse_qr_workspace(run->dense.rows), (void **)&t.dense.work));

@@ -155,8 +155,8 @@ tsvd_status tsvdi_cpu_inverse_extended(struct dense_run *run, int64_t n, int exp
 /* ---- refine.c ---- */
 
 /* A step on Y [n][n], the inverse of S [n][n] as it was found.  It leaves Y as it is where the step
-   does not pay (math/newton.h); exponent, norm: as of balance().  S is at workspace->s, where it and the
-   workspace have tsvdi_cpu_inverse_refine_workspace(n) bytes. */
+   does not pay (math/newton.h); exponent, norm: as of balance().  S is at workspace->s, where it
+   and the workspace have tsvdi_cpu_inverse_refine_workspace(n) bytes. */
 uint64_t tsvdi_cpu_inverse_refine_workspace(int64_t n);
 tsvd_status tsvdi_cpu_inverse_refine(struct dense_run *run, int64_t n,
                                      const struct inverse_workspace *workspace, real *y,

@@ -380,7 +380,7 @@ static struct lu
 lu_of(struct dense_run *run, int64_t n, real *a, const struct inverse_workspace *workspace)
 {
     const struct lu lu = {.run = run,
-                          .blas = &run->job->problem->b.handle->blas,
+                          .blas = &run->ctx->call->handle->blas,
                           .n = n,
                           .block = inverse_block(n),
                           .a = a,

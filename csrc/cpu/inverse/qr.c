@@ -63,7 +63,7 @@ tsvdi_cpu_inverse_qr(struct dense_run *run, int64_t n, real *s,
     tsvd_status ret = TSVD_OK;
 
     *outcome = INVERSE_FOUND;
-    TSVD_TRY(tsvdi_cpu_dense_qr(run, 0, m, tau));
+    TSVD_TRY(tsvdi_cpu_dense_qr(run, 0, m, tau, 0, DENSE_REDUCED / 2));
     for (int64_t j = 0; j < n; j++) {
         if (s[j * (n + 1)] == 0) {
             *outcome = INVERSE_SINGULAR;

@@ -17,7 +17,6 @@ enum {
 /* The work of all threads. */
 struct jacobi_run {
     struct dense_run dense;
-    struct dense_job job; /* which matrices load.c reads */
     struct jacobi_job *jacobi;
     struct jacobi_matrix *matrix; /* [dense.workers] */
     int prepared;                 /* 1: the matrix of the job is loaded */
@@ -26,13 +25,13 @@ struct jacobi_run {
 static int64_t
 chunk_most(const struct dense_problem *p)
 {
-    return longer_of(p) * p->b.n <= SHARED_ENTRIES ? CHUNK : 1;
+    return longer_of(&p->a) * p->n <= SHARED_ENTRIES ? CHUNK : 1;
 }
 
 static int64_t
 start_order(const struct dense_problem *p)
 {
-    return p->rows == p->columns && p->b.n >= START_ORDER ? p->b.n : 0;
+    return p->a.rows == p->a.columns && p->n >= START_ORDER ? p->n : 0;
 }
 
 /* ---- begin and end ---- */
@@ -49,7 +48,7 @@ lined(uint64_t bytes)
 static int
 has_v(const struct dense_problem *p)
 {
-    return p->b.vectors || start_order(p) > 0;
+    return p->vectors || start_order(p) > 0;
 }
 
 /* Bytes of the reals of a matrix's work: W, X, J, the arrays from tau to spare, and the workspace
@@ -57,7 +56,7 @@ has_v(const struct dense_problem *p)
 static uint64_t
 real_bytes(const struct dense_problem *p)
 {
-    const int64_t rows = longer_of(p), n = p->b.n;
+    const int64_t rows = longer_of(&p->a), n = p->n;
     const int64_t workspace = tsvdi_cpu_dense_multiply_workspace(rows);
     uint64_t bytes = bytes_of(rows, bytes_of(n, sizeof(real)));
 
@@ -70,19 +69,19 @@ real_bytes(const struct dense_problem *p)
 static uint64_t
 worker_bytes(const struct dense_problem *p)
 {
-    const int64_t rows = longer_of(p);
-    uint64_t bytes = bytes_of(2 * p->b.n + 2 * rows, sizeof(int64_t));
+    const int64_t rows = longer_of(&p->a);
+    uint64_t bytes = bytes_of(2 * p->n + 2 * rows, sizeof(int64_t));
 
     bytes = bytes_add(bytes, bytes_of(rows, sizeof(struct jacobi_key)));
-    bytes = lined(bytes_add(bytes, bytes_of(p->b.n, sizeof(struct jacobi_swept))));
+    bytes = lined(bytes_add(bytes, bytes_of(p->n, sizeof(struct jacobi_swept))));
     return bytes_add(bytes, real_bytes(p));
 }
 
 static struct bytes
 jacobi_bytes(const struct dense_problem *p, int64_t count)
 {
-    const int workers =
-        tsvdi_cpu_dense_workers(p, count, tsvdi_host_threads_for(p->b.handle->threads, INT64_MAX));
+    const int workers = tsvdi_cpu_dense_workers(
+        &p->a, count, tsvdi_host_threads_for(p->call.handle->threads, INT64_MAX));
     struct bytes bytes = {sizeof(struct jacobi_run), 0};
 
     bytes.host = bytes_add(bytes.host, bytes_of(workers, sizeof(struct jacobi_matrix)));
@@ -133,13 +132,12 @@ begin(struct tsvd_context *ctx, struct jacobi_job *jacobi)
     memset(run, 0, sizeof *run);
     jacobi->state = run;
     run->jacobi = jacobi;
-    run->job.problem = p;
     run->dense.ctx = ctx;
-    run->dense.job = &run->job;
-    run->dense.rows = longer_of(p);
-    run->dense.columns = p->b.n;
-    run->dense.transposed = p->rows < p->columns;
-    run->dense.workers = tsvdi_cpu_dense_workers(p, jacobi->count, ctx->threads);
+    run->dense.a = &p->a;
+    run->dense.rows = longer_of(&p->a);
+    run->dense.columns = p->n;
+    run->dense.transposed = p->a.rows < p->a.columns;
+    run->dense.workers = tsvdi_cpu_dense_workers(&p->a, jacobi->count, ctx->threads);
     run->dense.threads = run->dense.workers > 1 ? 1 : ctx->threads;
     TSVD_TRY(
         tsvdi_alloc(ctx, bytes_of(run->dense.workers, sizeof *run->matrix), (void **)&run->matrix));
@@ -173,9 +171,9 @@ static struct dense_piece
 left_of(const struct jacobi_job *job, int64_t i)
 {
     const struct dense_problem *p = job->problem;
-    const int64_t columns = p->full ? p->rows : p->b.k;
-    const struct dense_piece left = {(real *)p->b.L + (job->begin + i) * p->rows * columns, p->rows,
-                                     columns};
+    const int64_t columns = p->full ? p->a.rows : p->k;
+    const struct dense_piece left = {(real *)p->U + (job->begin + i) * p->a.rows * columns,
+                                     p->a.rows, columns};
 
     return left;
 }
@@ -184,9 +182,9 @@ static struct dense_piece
 right_of(const struct jacobi_job *job, int64_t i)
 {
     const struct dense_problem *p = job->problem;
-    const int64_t rows = p->full ? p->columns : p->b.k;
-    const struct dense_piece right = {(real *)p->b.R + (job->begin + i) * rows * p->columns, rows,
-                                      p->columns};
+    const int64_t rows = p->full ? p->a.columns : p->k;
+    const struct dense_piece right = {(real *)p->Vh + (job->begin + i) * rows * p->a.columns, rows,
+                                      p->a.columns};
 
     return right;
 }
@@ -285,7 +283,7 @@ complete(struct jacobi_matrix *m, int64_t count)
     if (count == n) {
         goto out;
     }
-    TSVD_TRY(tsvdi_cpu_dense_qr(m->run, m->worker, known, m->tau_right));
+    TSVD_TRY(tsvdi_cpu_dense_qr(m->run, m->worker, known, m->tau_right, 0, DENSE_REDUCED / 2));
     memset(m->v + count * n, 0, (size_t)((n - count) * n) * sizeof *m->v);
     for (int64_t j = count; j < n; j++) {
         m->v[j * n + j] = 1;
@@ -313,10 +311,10 @@ make_vectors(struct jacobi_run *run, struct jacobi_matrix *m, int64_t i, int64_t
         m->lines};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(make_side(m, &of_columns, m->transposed ? u : v, p->b.first, 0.85));
+    TSVD_TRY(make_side(m, &of_columns, m->transposed ? u : v, p->first, 0.85));
     TSVD_TRY(complete(m, count));
-    TSVD_TRY(make_side(m, &of_rows, m->transposed ? v : u, p->b.first, 0.95));
-    tsvdi_cpu_dense_fix_signs(p->b.k, left, right);
+    TSVD_TRY(make_side(m, &of_rows, m->transposed ? v : u, p->first, 0.95));
+    tsvdi_cpu_dense_fix_signs(p->k, left, right);
 out:
     return ret;
 }
@@ -328,8 +326,8 @@ fill_nan(const struct jacobi_job *job, int64_t i)
 {
     const struct dense_problem *p = job->problem;
 
-    tsvdi_host_fill_nan(p->b.k, (real *)p->b.s + (job->begin + i) * p->b.k);
-    if (p->b.vectors) {
+    tsvdi_host_fill_nan(p->k, (real *)p->S + (job->begin + i) * p->k);
+    if (p->vectors) {
         const struct dense_piece left = left_of(job, i), right = right_of(job, i);
 
         tsvdi_host_fill_nan(left.rows * left.columns, left.x);
@@ -448,20 +446,20 @@ solve_one(void *arg, int worker, int64_t i)
         goto out;
     }
     TSVD_TRY(make_x(run, m));
-    m->v = p->b.vectors ? v : NULL;
+    m->v = p->vectors ? v : NULL;
     ret = tsvdi_cpu_jacobi_sweeps(m, run->jacobi->most_sweeps, made);
     m->v = v;
     TSVD_TRY(ret);
     for (int64_t j = 0; j < m->columns; j++) {
         count += m->norm[j] > 0;
     }
-    for (int64_t j = 0; j < p->b.k; j++) {
-        const int64_t index = p->b.first + j;
+    for (int64_t j = 0; j < p->k; j++) {
+        const int64_t index = p->first + j;
 
-        ((real *)p->b.s)[(run->jacobi->begin + i) * p->b.k + j] =
+        ((real *)p->S)[(run->jacobi->begin + i) * p->k + j] =
             index < m->columns ? value_of(m->norm[index], m->exponent[index]) : 0;
     }
-    if (p->b.vectors && !made->unfinished) {
+    if (p->vectors && !made->unfinished) {
         TSVD_TRY(make_vectors(run, m, i, count));
     }
 out:
@@ -474,8 +472,8 @@ set_job(struct tsvd_context *ctx, const struct jacobi_job *jacobi)
     struct jacobi_run *run = jacobi->state;
 
     run->dense.ctx = ctx;
-    run->job.begin = jacobi->begin;
-    run->job.count = jacobi->count;
+    run->dense.begin = jacobi->begin;
+    run->dense.count = jacobi->count;
 }
 
 /* Whether the columns of W have nearly the same size.  If so, it brings them to one scale. */
@@ -518,14 +516,14 @@ prepare(struct tsvd_context *ctx, struct jacobi_job *jacobi)
     n = m->columns;
     if (jacobi->made->kind == ORDINARY && n == m->lines && is_even(m)) {
         m->started = 1;
-        start->rows = start->columns = start->b.n = start->b.k = n;
-        start->b.from = start->b.to = TSVD_HOST;
-        start->a = m->w;
-        start->row_stride = sizeof(real);
-        start->column_stride = (ptrdiff_t)(n * (int64_t)sizeof(real));
-        start->b.s = m->norm; /* make_x() judges the vectors by them */
-        start->b.L = m->x;
-        start->b.R = m->v;
+        start->a.rows = start->a.columns = start->n = start->k = n;
+        start->a.space = start->call.to = TSVD_HOST;
+        start->a.data = m->w;
+        start->a.row_stride = sizeof(real);
+        start->a.column_stride = (ptrdiff_t)(n * (int64_t)sizeof(real));
+        start->S = m->norm; /* make_x() judges the vectors by them */
+        start->U = m->x;
+        start->Vh = m->v;
     }
     return TSVD_OK;
 }

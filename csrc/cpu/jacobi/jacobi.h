@@ -1,12 +1,12 @@
 /*
  * One-sided Jacobi on the CPU: what a matrix's work holds, and the parts of its files.
  *
- * W is the tall form of A, as in matrix.h, or its transpose if jacobi_by_rows() says so, without the
- * columns of zeros.  A transpose has no more columns than rows then, either.  The vectors of lines
- * of zeros are unit vectors.  Each of W's columns is kept with a power of two of its own, W = K
- * diag(2^exponent), so that columns of any lengths keep all their digits.  Rows are sorted by size.
- * QR with column pivoting gives P_r W P_c = Q R, a second QR, without pivoting, R^T = Q2 L^T, and
- * Jacobi works on the columns of X = L:
+ * W is the tall form of A, as in matrix.h, or its transpose if jacobi_by_rows() says so, without
+ * the columns of zeros.  A transpose has no more columns than rows then, either.  The vectors of
+ * lines of zeros are unit vectors.  Each of W's columns is kept with a power of two of its own, W =
+ * K diag(2^exponent), so that columns of any lengths keep all their digits.  Rows are sorted by
+ * size. QR with column pivoting gives P_r W P_c = Q R, a second QR, without pivoting, R^T = Q2 L^T,
+ * and Jacobi works on the columns of X = L:
  *
  *     X J = Y S,   W = P_r^T Q Y S (P_c Q2 J)^T,
  *

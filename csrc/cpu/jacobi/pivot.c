@@ -237,7 +237,7 @@ factor_again(struct jacobi_matrix *m)
     const struct dense_matrix x = {m->x, columns, rank, columns};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cpu_dense_qr(m->run, m->worker, x, m->tau_right));
+    TSVD_TRY(tsvdi_cpu_dense_qr(m->run, m->worker, x, m->tau_right, 0, DENSE_REDUCED / 2));
     for (int64_t i = 0; i < rank && m->v != NULL; i++) {
         for (int64_t j = i + 1; j < columns; j++) {
             m->w[j * m->rows + i] = m->x[i * columns + j];

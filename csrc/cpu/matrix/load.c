@@ -35,16 +35,13 @@ struct source {
 static struct source
 source_of(const struct dense_run *run, int transposed, int64_t index)
 {
-    const struct dense_problem *p = run->job->problem;
-    struct source source = {p->a, p->row_stride, p->column_stride};
+    const struct dense_matrices *a = run->a;
+    struct source source = {a->data, a->row_stride, a->column_stride};
 
-    for (int k = p->b.batch_ndim - 1; k >= 0; k--) {
-        source.at += (ptrdiff_t)(index % p->b.batch_shape[k]) * p->batch_strides[k];
-        index /= p->b.batch_shape[k];
-    }
+    source.at += batch_offset(&a->batch, a->batch_strides, index);
     if (transposed) {
-        source.row = p->column_stride;
-        source.column = p->row_stride;
+        source.row = a->column_stride;
+        source.column = a->row_stride;
     }
     return source;
 }
@@ -121,10 +118,10 @@ copy_tile(struct source source, int64_t rows, int64_t columns, const real factor
 }
 
 tsvd_status
-tsvdi_cpu_dense_load(const struct dense_run *run, int worker, int64_t i)
+tsvdi_cpu_dense_load(const struct dense_run *run, int worker, int64_t i, int scaled)
 {
     const int64_t rows = run->rows, columns = run->columns;
-    const struct source source = source_of(run, run->transposed, run->job->begin + i);
+    const struct source source = source_of(run, run->transposed, run->begin + i);
     scalar *w = run->w + i * rows * columns;
     real factor[2];
     real_int largest, exponent = 0;
@@ -132,16 +129,16 @@ tsvdi_cpu_dense_load(const struct dense_run *run, int worker, int64_t i)
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(largest_of(run, worker, source, &largest));
-    run->job->kind[i] = largest >= R_INFINITY_BITS ? NONFINITE : largest == 0 ? ZERO : ORDINARY;
-    if (run->job->kind[i] == ORDINARY) {
+    run->kind[i] = largest >= R_INFINITY_BITS ? NONFINITE : largest == 0 ? ZERO : ORDINARY;
+    if (run->kind[i] == ORDINARY) {
         (void)r_split(r_from_bits(largest), &exponent);
     }
-    run->job->exponent[i] = exponent;
-    if (run->job->kind[i] != ORDINARY) {
+    run->exponent[i] = exponent;
+    if (run->kind[i] != ORDINARY) {
         memset(w, 0, (size_t)(rows * columns) * sizeof *w);
         goto out;
     }
-    split_power(run->unscaled ? 0 : exponent, factor);
+    split_power(scaled ? exponent : 0, factor);
     for (int64_t j = 0; j < columns; j += TILE) {
         for (int64_t k = 0; k < rows; k += TILE) {
             const struct source tile = {source.at + k * source.row + j * source.column, source.row,
@@ -186,7 +183,7 @@ find_sizes(int64_t count, int64_t *size)
 int
 tsvdi_cpu_dense_sizes(const struct dense_run *run, int64_t i, int64_t *row, int64_t *column)
 {
-    const struct source source = source_of(run, run->transposed, run->job->begin + i);
+    const struct source source = source_of(run, run->transposed, run->begin + i);
     const int by_columns = labs(source.row) <= labs(source.column);
     const int64_t lines = by_columns ? run->columns : run->rows;
     const int64_t count = by_columns ? run->rows : run->columns;
@@ -212,7 +209,7 @@ tsvdi_cpu_dense_load_columns(const struct dense_run *run, int transposed, int64_
                              int64_t columns, const int64_t *index, const int64_t *exponent,
                              scalar *w)
 {
-    const struct source source = source_of(run, transposed, run->job->begin + i);
+    const struct source source = source_of(run, transposed, run->begin + i);
 
     for (int64_t first = 0; first < columns; first += TILE) {
         const int64_t last = columns - first < TILE ? columns : first + TILE;

@@ -11,6 +11,7 @@
  *     qr.c         W = Q R
  *     reduce.c     the reduction to bidiagonal form
  *     reflectors.c products with reflectors, in blocks
+ *     stages.h     the stages of a reduction
  *     jacobi.h     one-sided Jacobi, with jacobi.c, pivot.c and sweeps.c
  */
 #ifndef TSVDI_CPU_MATRIX_MATRIX_H
@@ -24,26 +25,31 @@
 enum { SHARED_ENTRIES = 128 * 128 };
 
 static inline int64_t
-longer_of(const struct dense_problem *p)
+longer_of(const struct dense_matrices *a)
 {
-    return p->rows > p->columns ? p->rows : p->columns;
+    return a->rows > a->columns ? a->rows : a->columns;
 }
 
+static inline int64_t
+shorter_of(const struct dense_matrices *a)
+{
+    return a->rows < a->columns ? a->rows : a->columns;
+}
+
+/* A job of any kind on dense matrices: which matrices, and who works on them. */
 struct dense_run {
     struct tsvd_context *ctx;
-    struct dense_job *job;
+    const struct dense_matrices *a;
+    int64_t begin, count;  /* its matrices: begin .. begin + count - 1 of a */
     int64_t rows, columns; /* of W */
     int transposed;        /* 1: W is the transpose of A */
-    int unscaled;          /* 1: W is not scaled; the exponent is found all the same */
     int workers;           /* matrices that are worked on at once */
     int threads;           /* threads at work on each of these */
-    scalar *w;             /* [count][columns][rows] W, then its reflectors */
-    scalar *r_factor;      /* [count][columns][columns] after QR: R, then its reflectors */
-    scalar *tau_q, *tau_p; /* [count][columns] of the reduction */
-    scalar *tau;           /* [count][columns] of QR */
     scalar *work;          /* [workers][workspace], each on a cache line's boundary */
     int64_t workspace;     /* numbers of a worker's workspace */
-    const struct dense_vectors *vectors; /* what apply() works on */
+    scalar *w;             /* [count][columns][rows] W */
+    char *kind;            /* [count] out of load(): ORDINARY, ZERO or NONFINITE */
+    real_int *exponent; /* [count] out of load(): 2^-exponent brings the largest entry to [1, 2) */
 };
 
 /* The workspace of a worker. */
@@ -61,14 +67,14 @@ dense_check(const struct dense_run *run, int worker, double done)
 }
 
 /* dense.c: how many of `count` matrices `threads` threads work on at once; and a call of a task for
-   each matrix of run->job, with `arg`: in several threads, or one after another in this thread,
+   each matrix of the job, with `arg`: in several threads, or one after another in this thread,
    where the task itself may take run->threads. */
-int tsvdi_cpu_dense_workers(const struct dense_problem *problem, int64_t count, int threads);
+int tsvdi_cpu_dense_workers(const struct dense_matrices *a, int64_t count, int threads);
 tsvd_status tsvdi_cpu_dense_for_each(struct dense_run *run, tsvd_task task, void *arg);
 
-/* load.c: W of matrix i of the job, with its kind and its exponent.  One that is not ordinary
-   becomes zero. */
-tsvd_status tsvdi_cpu_dense_load(const struct dense_run *run, int worker, int64_t i);
+/* load.c: W of matrix i of the job, with its kind and its exponent.  `scaled`: by that exponent.  A
+   matrix that is not ordinary becomes zero. */
+tsvd_status tsvdi_cpu_dense_load(const struct dense_run *run, int worker, int64_t i, int scaled);
 
 /* load.c: the sizes of the rows and columns of W, of matrix i: the exponents of their largest
    entries as A has them, or INT64_MIN of zeros.  row [run->rows], column [run->columns].  Returns
@@ -91,7 +97,7 @@ struct dense_piece {
    changes the sign of Vh's row with it. */
 void tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_piece left, struct dense_piece right);
 
-/* ---- reduction ---- */
+/* ---- factors ---- */
 
 /* A matrix of rows x columns numbers, rows >= columns, stored by columns, `stride` numbers from one
    column to the next. */
@@ -100,27 +106,17 @@ struct dense_matrix {
     int64_t rows, columns, stride;
 };
 
-/* What a reduction writes: B, and the factors of the reflectors. */
-struct dense_bidiagonal {
-    real *d, *e;           /* [columns]; e[columns - 1] = 0 */
-    scalar *tau_q, *tau_p; /* [columns] */
-};
-
-/* reduce.c */
-tsvd_status tsvdi_cpu_dense_bidiagonalize(struct dense_run *run, int worker, struct dense_matrix m,
-                                          struct dense_bidiagonal b);
-int64_t tsvdi_cpu_dense_bidiagonalize_workspace(int64_t rows, int64_t columns);
-
-/* qr.c: R to the upper triangle, tau [columns]. */
+/* qr.c: R to the upper triangle, tau [columns].  tsvdi_check() is told `done` at the beginning, and
+   `share` more at the end. */
 tsvd_status tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m,
-                               scalar *tau);
+                               scalar *tau, double done, double share);
 
 /* reflectors.c: the sum of the squares of up x_1, up x_2, ..., for the reflector of x [count] (see
    reflector_up()). */
 real tsvdi_cpu_dense_square(int64_t count, const scalar *x, real *up);
 
-/* reflectors.c: the reflector of the vector x [count], which becomes v, with v_0 = 1.  *beta: what the
-   vector is reflected to.  Returns tau. */
+/* reflectors.c: the reflector of the vector x [count], which becomes v, with v_0 = 1.  *beta: what
+   the vector is reflected to.  Returns tau. */
 scalar tsvdi_cpu_dense_reflector(int64_t count, scalar *x, real *beta);
 
 /* ---- products ---- */
@@ -154,17 +150,11 @@ void tsvdi_cpu_dense_product(const struct dense_run *run, const struct blas_prod
 tsvd_status tsvdi_cpu_dense_long_product(const struct dense_run *run, int worker,
                                          const struct blas_product *product, double done);
 
-/* reflectors.c: vectors := Q vectors, Q = H_0 H_1 ..., or Q^T vectors.  tsvdi_check() is told `done`
-   at the beginning, and `share` more at the end. */
+/* reflectors.c: vectors := Q vectors, Q = H_0 H_1 ..., or Q^T vectors.  tsvdi_check() is told
+   `done` at the beginning, and `share` more at the end. */
 tsvd_status tsvdi_cpu_dense_multiply(struct dense_run *run, int worker,
                                      const struct dense_reflectors *r, int transposed,
                                      struct dense_block block, double done, double share);
 int64_t tsvdi_cpu_dense_multiply_workspace(int64_t length);
-
-/* reflectors.c: vectors := Q or P (right) times vectors, or the transpose; Q and P are those of A for
-   matrix i.  done and share: as above. */
-tsvd_status tsvdi_cpu_dense_apply(struct dense_run *run, int worker, int64_t i, int right,
-                                  int transposed, struct dense_block block, double done,
-                                  double share);
 
 #endif

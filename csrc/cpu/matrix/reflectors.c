@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cpu/kernels/kernels.h"
-#include "cpu/matrix/matrix.h"
+#include "cpu/matrix/stages.h"
 #include "math/reflector.h"
 
 /* Vectors that are multiplied at once: their products with a block stay in the cache. */
@@ -72,7 +72,7 @@ struct shared_product {
 static const tsvd_blas *
 blas_of(const struct caller *caller)
 {
-    return &caller->run->ctx->problem->handle->blas;
+    return &caller->run->ctx->call->handle->blas;
 }
 
 /* C = V^T X.  The rows of X are halved, down to a depth of `levels`, and the sums of the halves are
@@ -442,44 +442,27 @@ out:
 
 /* ---- the factors of a matrix ---- */
 
-/* The reflectors of matrix i, those of Q or else of P, as lists in the order in which they are
-   applied; returns how many lists. */
-static int
-list_reflectors(const struct dense_run *run, int64_t i, int q, int transposed,
-                struct dense_reflectors list[2])
-{
-    const int64_t rows = run->rows, columns = run->columns, first = i * columns;
-    const scalar *w = run->w + i * rows * columns;
-    const scalar *a = run->job->qr_first ? run->r_factor + first * columns : w;
-    const int64_t stride = run->job->qr_first ? columns : rows;
-    const struct dense_reflectors of_qr = {w, run->tau + first, rows, columns, rows, 0, 0, 0};
-    const struct dense_reflectors of_q = {a, run->tau_q + first, stride, columns, stride, 0, 0, 0};
-    const struct dense_reflectors of_p = {
-        a + stride, run->tau_p + first, stride, columns - 1, columns - 1, 1, 1, 0};
-
-    if (!q) {
-        list[0] = of_p;
-        return 1;
-    }
-    list[0] = list[1] = of_q;
-    if (run->job->qr_first) { /* the Q of QR stands to the left of the reduction's */
-        list[!transposed] = of_qr;
-    }
-    return 1 + run->job->qr_first;
-}
-
 tsvd_status
-tsvdi_cpu_dense_apply(struct dense_run *run, int worker, int64_t i, int right, int transposed,
+tsvdi_cpu_dense_apply(struct dense_state *state, int worker, int64_t i, int right, int transposed,
                       struct dense_block block, double done, double share)
 {
-    struct dense_reflectors list[2];
-    const int lists = list_reflectors(run, i, right == run->transposed, transposed, list);
-    const double part = share / lists;
+    const int of_p = right != state->run.transposed;
+    int parts = 0, made = 0;
     tsvd_status ret = TSVD_OK;
 
-    for (int j = 0; j < lists; j++) {
-        TSVD_TRY(tsvdi_cpu_dense_multiply(run, worker, &list[j], transposed, block, done + part * j,
-                                          part));
+    for (int s = 0; s < state->stages; s++) {
+        parts += !of_p || state->stage[s].stage->right;
+    }
+    for (int s = 0; s < state->stages; s++) {
+        const struct stage_run *own = &state->stage[transposed ? s : state->stages - 1 - s];
+
+        if (!of_p || own->stage->right) {
+            const struct dense_reflectors reflectors = own->stage->reflectors(own, i, of_p);
+
+            TSVD_TRY(tsvdi_cpu_dense_multiply(&state->run, worker, &reflectors, transposed, block,
+                                              done + share * made / parts, share / parts));
+            made++;
+        }
     }
 out:
     return ret;

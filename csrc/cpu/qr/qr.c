@@ -1,8 +1,10 @@
 /*
  * Dense matrices on the CPU: W = Q R by Householder's reflectors, a panel of columns at a time.
  */
+#include <string.h>
+
 #include "cpu/kernels/kernels.h"
-#include "cpu/matrix/matrix.h"
+#include "cpu/matrix/stages.h"
 
 enum {
     PANEL = 32,
@@ -67,7 +69,8 @@ out:
 }
 
 tsvd_status
-tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m, scalar *tau)
+tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m, scalar *tau,
+                   double done, double share)
 {
     const int64_t terms = terms_of(m), panel = panel_of(m);
     tsvd_status ret = TSVD_OK;
@@ -82,13 +85,60 @@ tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m, sca
                                                     0,
                                                     0,
                                                     terms};
-        const double done = DENSE_REDUCED / 2 * (double)first / (double)m.columns;
+        const double now = done + share * (double)first / (double)m.columns;
         const struct dense_block rest = {m.a + last * m.stride + first, m.rows - first,
                                          m.columns - last, m.stride, 1};
 
-        TSVD_TRY(factor_panel(run, worker, m, first, last, tau, done));
-        TSVD_TRY(tsvdi_cpu_dense_multiply(run, worker, &reflectors, 1, rest, done, 0));
+        TSVD_TRY(factor_panel(run, worker, m, first, last, tau, now));
+        TSVD_TRY(tsvdi_cpu_dense_multiply(run, worker, &reflectors, 1, rest, now, 0));
     }
 out:
     return ret;
 }
+
+/* ---- as a stage ---- */
+
+static int64_t
+no_workspace(int64_t rows, int64_t columns)
+{
+    (void)rows, (void)columns;
+    return 0;
+}
+
+/* M = Q R; R, with zeros below its diagonal, is the M of the next stage. */
+static tsvd_status
+factor(struct dense_state *state, int worker, const struct stage_run *own, int64_t i)
+{
+    const struct dense_matrix m = stage_matrix(own, i), r = stage_matrix(own + 1, i);
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cpu_dense_qr(&state->run, worker, m, own->tau_q + i * own->columns, own->done,
+                                own->share));
+    for (int64_t j = 0; j < r.columns; j++) {
+        scalar *to = r.a + j * r.stride;
+
+        memcpy(to, m.a + j * m.stride, (size_t)(j + 1) * sizeof *to);
+        memset(to + j + 1, 0, (size_t)(r.rows - j - 1) * sizeof *to);
+    }
+out:
+    return ret;
+}
+
+static struct dense_reflectors
+reflectors(const struct stage_run *own, int64_t i, int right)
+{
+    const struct dense_matrix m = stage_matrix(own, i);
+    const struct dense_reflectors q = {
+        m.a, own->tau_q + i * m.columns, m.stride, m.columns, m.rows, 0, 0, 0};
+
+    (void)right;
+    return q;
+}
+
+const struct stage tsvdi_cpu_dense_qr_stage = {
+    .right = 0,
+    .work = 1,
+    .workspace = no_workspace,
+    .factor = factor,
+    .reflectors = reflectors,
+};

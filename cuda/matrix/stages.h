@@ -1,0 +1,85 @@
+/*
+ * The reduction of W to bidiagonal form on the device as a list of stages.  Each takes orthogonal
+ * factors off what the one before has left:
+ *
+ *     M_0 = W,   M_s = Q_s M_(s+1) P_s^T,   and the last one leaves B
+ *
+ * so that W = Q B P^T with Q = Q_0 Q_1 ... and P = P_0 P_1 ...  To add a stage: its row, at the end
+ * of the file of its algorithm, and its place in list_stages() of dense.cu.  Mirrors
+ * csrc/cpu/matrix/stages.h.
+ */
+#ifndef TSVDI_CUDA_MATRIX_STAGES_H
+#define TSVDI_CUDA_MATRIX_STAGES_H
+
+#include "matrix/matrix.h"
+
+struct cuda_dense;
+struct stage_run;
+
+enum stage_outcome {
+    STAGE_MADE,
+    STAGE_REFUSED, /* M is as it was */
+    STAGE_SPOILED  /* not made either, but M has changed */
+};
+
+struct stage {
+    unsigned number;               /* in the layout of a saved state, of two bits; 0: never saved */
+    bool right;                    /* it has a P; else P = I */
+    const struct stage *otherwise; /* factors what this one does not; NULL: this one does not
+                                      refuse.  A stage that refuses comes first */
+
+    /* Workspace of factor(); and of apply() or expand() for `vectors` vectors of each matrix. */
+    uint64_t (*factor_bytes)(const struct cuda_call *call, int64_t r, int64_t c, int64_t count);
+    uint64_t (*apply_bytes)(const struct stage_run *own, int64_t vectors);
+
+    /* Factors M.  What it leaves goes to the M of the next stage, own[1], or is B, which goes to
+       run->d and run->e. */
+    tsvd_status (*factor)(struct tsvd_context *ctx, const struct cuda_dense *run,
+                          const struct stage_run *own, char *d_work, enum stage_outcome *outcome);
+
+    /* Replaces vectors x by Q x, or P x if `right`, or by the transpose times x. */
+    tsvd_status (*apply)(struct tsvd_context *ctx, const struct stage_run *own, int right,
+                         int transposed, struct dense_block x, char *d_work);
+
+    /* Instead of apply(), if Q has fewer columns than rows: Q X of each matrix.  The k vectors are
+       the columns of X, [c][k], and of the result, [r][k]; or the rows, [k][c] and [k][r]. */
+    tsvd_status (*expand)(struct cuda_call *call, const struct stage_run *own, int64_t k, int rows,
+                          const real *d_x, real *d_to, char *d_work);
+};
+
+extern const struct stage tsvdi_cuda_dense_qr_stage; /* qr.cu: M = Q R */
+extern const struct stage
+    tsvdi_cuda_dense_cholesky_stage;                     /* cholesky.cu: M = Q R, of Q c columns */
+extern const struct stage tsvdi_cuda_dense_reduce_stage; /* reduce.cu: M = Q B P^T */
+extern const struct stage tsvdi_cuda_dense_small_stage;  /* small.cu: the same of small matrices */
+
+/* A stage of a job.  All arrays are device memory. */
+struct stage_run {
+    const struct stage *listed; /* what a chunk begins with */
+    const struct stage *stage;  /* what has factored M: `listed`, or what does it otherwise */
+    int64_t r, c, count;        /* of an M; how many there are */
+    real *m;                    /* [count][c][r] M, then the reflectors, or what Q is made of */
+    real *correction;           /* [count][c][c] for expand() */
+    real *tau_q, *tau_p;        /* [count][c] the factors of the reflectors */
+};
+
+enum { STAGES_MOST = 2 };
+
+/* What a job of dense_ops holds.  All arrays are device memory. */
+struct cuda_dense {
+    struct cuda_matrices in; /* its w is the M of the first stage */
+    struct cuda_results out;
+    struct stage_run stage[STAGES_MOST];
+    int stages;
+    real *d, *e;       /* [count][c] B; e has a zero after the c - 1 of each matrix */
+    char *d_arrays;    /* the allocation that holds the arrays of `in` and of the stages, d and e */
+    char *d_workspace; /* what reserve() took; NULL: nothing */
+};
+
+/* reflectors.cu: apply() and apply_bytes() of stages whose factors are reflectors in M. */
+uint64_t tsvdi_cuda_dense_stage_bytes(const struct stage_run *own, int64_t vectors);
+tsvd_status tsvdi_cuda_dense_stage_apply(struct tsvd_context *ctx, const struct stage_run *own,
+                                         int right, int transposed, struct dense_block x,
+                                         char *d_work);
+
+#endif
