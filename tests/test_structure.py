@@ -115,6 +115,13 @@ def test_rooms_of_a_back_end(back_end):
                 assert used in ROOMS[room] | {room}, f"{name} includes {other}"
 
 
+def test_lines_are_no_longer_than_100_columns():
+    """The formatter leaves comments as they are."""
+    for path in SOURCES:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            assert len(line) <= 100, f"{_name(path)}:{number}"
+
+
 def test_no_circle_of_includes():
     done, path = set(), []
 

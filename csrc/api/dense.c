@@ -26,6 +26,7 @@ tsvd_dense_plan(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *op
                 tsvd_plan *plan, tsvd_error *error)
 {
     struct dense_problem problem;
+    struct dense_plan whole;
     tsvd_options own_options;
     tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
@@ -37,15 +38,27 @@ tsvd_dense_plan(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *op
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "plan must not be NULL");
     }
     memset(plan, 0, sizeof *plan);
+    memset(&whole, 0, sizeof whole);
     ret = tsvdi_dense_input(handle, a, options, 0, &problem, error);
     if (ret != TSVD_OK) {
         return ret;
     }
-    problem.vectors = vectors != 0;
-    problem.full = vectors == 2 && problem.k == problem.n && problem.a.rows != problem.a.columns;
-    tsvdi_dense_leave_empty(&problem);
-    TSVD_CALL(handle, error, precision_of(&problem)->dense_plan(&problem, plan, error));
+    tsvdi_dense_wants(&problem, vectors);
+    TSVD_CALL(handle, error, precision_of(&problem)->dense_plan(&problem, &whole, error));
+    *plan = whole.reported;
     return tsvdi_call_finish(ret, error);
+}
+
+static tsvd_status
+plan_and_run(const struct dense_problem *problem, tsvd_info *info, tsvd_error *error)
+{
+    struct dense_plan plan;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(precision_of(problem)->dense_plan(problem, &plan, error));
+    TSVD_TRY(precision_of(problem)->dense_svd(&plan, info, error));
+out:
+    return ret;
 }
 
 /* tsvd_dense_svd(), in the default floating-point environment.  outer: the caller's. */
@@ -69,7 +82,7 @@ dense_svd(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options,
     TSVD_TRY(tsvdi_dense_input(handle, a, options, 1, &problem, error));
     TSVD_TRY(tsvdi_dense_output(U, S, Vh, &problem, error));
     problem.call.outer = outer;
-    TSVD_CALL(handle, error, precision_of(&problem)->dense_svd(&problem, info, error));
+    TSVD_CALL(handle, error, plan_and_run(&problem, info, error));
     info->seconds_total = tsvdi_host_seconds() - clock;
 out:
     return tsvdi_call_finish(ret, error);

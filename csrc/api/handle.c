@@ -102,6 +102,7 @@ tsvd_destroy(tsvd_handle *handle)
         if (handle->cuda != NULL) {
             tsvdi_cuda_destroy(handle->cuda);
         }
+        tsvdi_host_free(&allocator, handle->spare);
         tsvdi_host_free(&allocator, handle);
     }
 }

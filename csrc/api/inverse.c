@@ -33,6 +33,19 @@ out:
     return tsvdi_call_finish(ret, error);
 }
 
+static tsvd_status
+plan_and_run(const struct inverse_problem *problem, tsvd_inverse_info *info, tsvd_error *error)
+{
+    const struct precision *precision = tsvdi_precision_of(problem->a.dtype);
+    tsvd_plan plan;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(precision->inverse_plan(problem, &plan, error));
+    TSVD_TRY(precision->inverse(problem, &plan, info, error));
+out:
+    return ret;
+}
+
 /* tsvd_dense_inverse(), in the default floating-point environment.  outer: the caller's. */
 static __attribute__((noinline)) tsvd_status
 dense_inverse(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options, int refine,
@@ -55,7 +68,7 @@ dense_inverse(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *opti
     TSVD_TRY(tsvdi_inverse_input(handle, a, options, 1, refine, &problem, error));
     TSVD_TRY(tsvdi_inverse_output(X, &problem, error));
     problem.call.outer = outer;
-    TSVD_CALL(handle, error, tsvdi_precision_of(problem.a.dtype)->inverse(&problem, info, error));
+    TSVD_CALL(handle, error, plan_and_run(&problem, info, error));
     info->seconds_total = tsvdi_host_seconds() - clock;
 out:
     return tsvdi_call_finish(ret, error);

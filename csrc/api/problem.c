@@ -476,6 +476,23 @@ out:
     return ret;
 }
 
+/* Sets the number of matrices to 0 if the results have no numbers for any of them. */
+static void
+leave_empty(struct dense_problem *p)
+{
+    if (p->n == 0 && !p->full) {
+        p->a.batch.matrices = 0;
+    }
+}
+
+void
+tsvdi_dense_wants(struct dense_problem *p, int vectors)
+{
+    p->vectors = vectors != 0;
+    p->full = vectors == 2 && p->k == p->n && p->a.rows != p->a.columns;
+    leave_empty(p);
+}
+
 tsvd_status
 tsvdi_dense_output(const tsvd_array *U, const tsvd_array *S, const tsvd_array *Vh,
                    struct dense_problem *p, tsvd_error *error)
@@ -498,17 +515,9 @@ tsvdi_dense_output(const tsvd_array *U, const tsvd_array *S, const tsvd_array *V
     p->S = S->data;
     p->U = U != NULL ? U->data : NULL;
     p->Vh = U != NULL ? Vh->data : NULL;
-    tsvdi_dense_leave_empty(p);
+    leave_empty(p);
 out:
     return ret;
-}
-
-void
-tsvdi_dense_leave_empty(struct dense_problem *p)
-{
-    if (p->n == 0 && !p->full) {
-        p->a.batch.matrices = 0;
-    }
 }
 
 tsvd_status

@@ -106,6 +106,7 @@ tsvd_make_plan(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
                const tsvd_options *options, int vectors, tsvd_plan *plan, tsvd_error *error)
 {
     struct svd_problem problem;
+    struct svd_plan whole;
     tsvd_options own_options;
     tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
@@ -117,13 +118,28 @@ tsvd_make_plan(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "plan must not be NULL");
     }
     memset(plan, 0, sizeof *plan);
+    memset(&whole, 0, sizeof whole);
     ret = tsvdi_problem_input(handle, d, e, options, 0, &problem, error);
     if (ret != TSVD_OK) {
         return ret;
     }
     problem.vectors = vectors != 0;
-    TSVD_CALL(handle, error, tsvdi_precision_of(problem.dtype)->plan(&problem, plan, error));
+    TSVD_CALL(handle, error, tsvdi_precision_of(problem.dtype)->plan(&problem, &whole, error));
+    *plan = whole.reported;
     return tsvdi_call_finish(ret, error);
+}
+
+static tsvd_status
+plan_and_run(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error)
+{
+    const struct precision *precision = tsvdi_precision_of(problem->dtype);
+    struct svd_plan plan;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(precision->plan(problem, &plan, error));
+    TSVD_TRY(precision->svd(&plan, info, error));
+out:
+    return ret;
 }
 
 /* tsvd_svd(), in the default floating-point environment.  outer: the caller's. */
@@ -152,7 +168,7 @@ svd(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e, const tsvd_op
         return tsvdi_call_finish(ret, error);
     }
     problem.call.outer = outer;
-    TSVD_CALL(handle, error, tsvdi_precision_of(problem.dtype)->svd(&problem, info, error));
+    TSVD_CALL(handle, error, plan_and_run(&problem, info, error));
     info->seconds_total = tsvdi_host_seconds() - clock;
     return tsvdi_call_finish(ret, error);
 }

@@ -4,24 +4,10 @@
 #ifndef TSVDI_CONTEXT_H
 #define TSVDI_CONTEXT_H
 
+#include "backend/plan.h"
 #include "backend/precision.h"
 #include "host/bytes.h"
 #include "host/host.h"
-
-struct backend;
-struct values_ops;
-
-/* What a call does, decided once (bidiag/plan.c). */
-struct svd_plan {
-    const struct svd_problem *problem; /* what was asked */
-    tsvd_plan reported;                /* the public plan, as tsvd_make_plan() returns it */
-    const struct method *method;       /* the one that runs, reported.method */
-    int by_matrix;    /* 1: values alone, and each matrix decides between bisection and QR */
-    int side_by_side; /* 1: small matrices of a batch are bisected together */
-    const struct backend *backend;   /* the back end that computes */
-    const struct values_ops *values; /* finds the values: of `backend`, or of the CPU */
-    int host_entries;                /* 1: d and e are needed on the host */
-};
 
 /* What the functions of a worker are given. */
 struct tsvd_context {

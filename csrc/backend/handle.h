@@ -13,6 +13,8 @@ struct tsvd_handle {
     int threads;            /* as asked for; 0: OpenMP's default */
     tsvd_blas blas;         /* for the CPU; all NULL: none */
     tsvd_allocator host;    /* allocator of all workspace on the host */
+    void *spare;            /* memory of the prepared call that was destroyed last, for the next
+                               one; NULL: none */
     struct cuda_call *cuda; /* stream, memory and libraries of the device; NULL: the CPU */
 };
 

@@ -27,7 +27,6 @@
 struct bytes; /* host/bytes.h */
 struct chunk; /* backend/ops.h */
 struct results;
-struct svd_plan; /* backend/context.h */
 struct tsvd_context;
 
 /* Tables of operations that a back end must have for a method. */
@@ -62,8 +61,8 @@ struct method {
 
     tsvd_status (*dense_plan)(const struct dense_problem *problem, tsvd_plan *reported,
                               tsvd_error *error);
-    tsvd_status (*dense_svd)(const struct dense_problem *problem, tsvd_info *info,
-                             tsvd_error *error);
+    tsvd_status (*dense_svd)(const struct dense_problem *problem, const tsvd_plan *reported,
+                             tsvd_info *info, tsvd_error *error);
 };
 
 /* Of two methods that decomposed matrices of a batch, the one that the info names: that with the

@@ -12,29 +12,29 @@
 #ifndef TSVDI_PRECISION_H
 #define TSVDI_PRECISION_H
 
-#include "backend/problem.h"
+#include "backend/plan.h"
 
 struct dense_call; /* dense/dense_call.h */
 
 /* What the numerical core offers to the entry points; dense/precision.c fills it in. */
 struct precision {
     /* tsvdi_plan_call() in bidiag/plan.c: what will be done, and with how many bytes.  It fails if
-       the options ask for what is not offered.  For a CUDA device plan->chunk and
-       plan->device_bytes depend on its free memory. */
-    tsvd_status (*plan)(const struct svd_problem *problem, tsvd_plan *plan, tsvd_error *error);
+       the options ask for what is not offered.  For a CUDA device the chunk and device_bytes depend
+       on its free memory. */
+    tsvd_status (*plan)(const struct svd_problem *problem, struct svd_plan *plan,
+                        tsvd_error *error);
 
-    /* tsvdi_svd() in bidiag/svd.c: what tsvd_svd() does with checked arguments. */
-    tsvd_status (*svd)(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error);
+    /* tsvdi_svd() in bidiag/svd.c: what tsvd_svd() does by a plan. */
+    tsvd_status (*svd)(const struct svd_plan *plan, tsvd_info *info, tsvd_error *error);
 
     /* tsvdi_select() in bidiag/select.c: what tsvd_select() does with checked arguments. */
     tsvd_status (*select)(const struct svd_problem *problem, double low, double high,
                           int64_t *first, int64_t *count, tsvd_error *error);
 
     /* dense/: the same for dense matrices. */
-    tsvd_status (*dense_plan)(const struct dense_problem *problem, tsvd_plan *plan,
+    tsvd_status (*dense_plan)(const struct dense_problem *problem, struct dense_plan *plan,
                               tsvd_error *error);
-    tsvd_status (*dense_svd)(const struct dense_problem *problem, tsvd_info *info,
-                             tsvd_error *error);
+    tsvd_status (*dense_svd)(const struct dense_plan *plan, tsvd_info *info, tsvd_error *error);
 
     /* dense/reduction.c: what tsvd_dense_reduce() and the functions of tsvd_reduction do with
        checked arguments.  end() is due also after a failure of begin() or restore(), where *call
@@ -55,12 +55,11 @@ struct precision {
     uint64_t (*reduce_state_bytes)(const struct dense_call *call);
     tsvd_status (*reduce_save)(struct dense_call *call, void *state, tsvd_error *error);
 
-    /* dense/inverse.c: what tsvd_inverse_plan() and tsvd_dense_inverse() do with checked
-       arguments. */
+    /* dense/inverse.c: the same for inverses. */
     tsvd_status (*inverse_plan)(const struct inverse_problem *problem, tsvd_plan *plan,
                                 tsvd_error *error);
-    tsvd_status (*inverse)(const struct inverse_problem *problem, tsvd_inverse_info *info,
-                           tsvd_error *error);
+    tsvd_status (*inverse)(const struct inverse_problem *problem, const tsvd_plan *plan,
+                           tsvd_inverse_info *info, tsvd_error *error);
 
     /* dense/methods.c: the row of a method; NULL for AUTO, and for a number that is no method. */
     const struct method *(*method_of)(tsvd_method number);

@@ -11,7 +11,7 @@ tsvd_status tsvdi_plan_call(const struct svd_problem *problem, struct svd_plan *
                             tsvd_error *error);
 
 /* svd.c and select.c, see struct precision. */
-tsvd_status tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error);
+tsvd_status tsvdi_svd(const struct svd_plan *plan, tsvd_info *info, tsvd_error *error);
 tsvd_status tsvdi_select(const struct svd_problem *problem, double low, double high, int64_t *first,
                          int64_t *count, tsvd_error *error);
 

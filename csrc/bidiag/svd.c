@@ -248,34 +248,33 @@ out:
 }
 
 tsvd_status
-tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error)
+tsvdi_svd(const struct svd_plan *plan, tsvd_info *info, tsvd_error *error)
 {
     struct worker only; /* a single worker needs no allocation */
-    struct svd_plan plan;
-    struct job job = {&plan, &only};
+    struct job job = {plan, &only};
+    const struct svd_problem *problem = plan->problem;
     const tsvd_allocator *allocator = &problem->call.handle->host;
     int64_t chunks;
     int workers, ready = 0;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_plan_call(problem, &plan, error));
-    info->method = plan.reported.method;
-    if (plan.reported.host_bytes == BYTES_TOO_MANY ||
-        plan.reported.device_bytes == BYTES_TOO_MANY) {
+    info->method = plan->reported.method;
+    if (plan->reported.host_bytes == BYTES_TOO_MANY ||
+        plan->reported.device_bytes == BYTES_TOO_MANY) {
         return tsvdi_host_too_large(error, "the arrays of the workspace", problem->n);
     }
     if (problem->n == 0 || problem->batch.matrices == 0) {
         goto out;
     }
-    workers = plan.reported.workers;
-    chunks = (problem->batch.matrices + plan.reported.chunk - 1) / plan.reported.chunk;
+    workers = plan->reported.workers;
+    chunks = (problem->batch.matrices + plan->reported.chunk - 1) / plan->reported.chunk;
     if (workers > 1) {
         job.worker = NULL;
         TSVD_TRY(tsvdi_host_alloc(allocator, bytes_of(workers, sizeof only), error,
                                   (void **)&job.worker));
     }
     while (ready < workers && ret == TSVD_OK) {
-        ret = worker_begin(&job.worker[ready], &plan, ready == 0);
+        ret = worker_begin(&job.worker[ready], plan, ready == 0);
         ready++;
     }
     if (ret == TSVD_OK && problem->call.options->check_finite && (chunks > 1 || problem->k == 0)) {
@@ -284,7 +283,7 @@ tsvdi_svd(const struct svd_problem *problem, tsvd_info *info, tsvd_error *error)
     if (ret == TSVD_OK && problem->k > 0) {
         ret = tsvdi_host_for_each(workers, chunks, solve_chunk, &job);
     }
-    for (int i = 0; i < workers && ret == TSVD_OK && plan.backend->finish_downloads != NULL; i++) {
+    for (int i = 0; i < workers && ret == TSVD_OK && plan->backend->finish_downloads != NULL; i++) {
         ret = arrive(&job.worker[i]);
     }
     collect(job.worker, ready, ret, info, error);

@@ -12,20 +12,11 @@
 
 #include "backend/ops.h"
 
-struct dense_plan {
-    const struct dense_problem *problem;
-    const struct dense_ops *ops;
-    tsvd_plan
-        reported; /* public plan of the inner bidiagonal call; `chunk`, `matrices` and the bytes
-                       are those of the dense call */
-    int keep;     /* as in struct dense_job */
-};
-
 /* A call that works on a chunk of matrices, from tsvdi_dense_begin() to tsvdi_dense_end(). */
 struct dense_call {
     struct dense_problem problem;
-    tsvd_options options; /* problem.call.options points here */
-    struct dense_plan plan;
+    tsvd_options options;   /* problem.call.options points here */
+    struct dense_plan plan; /* plan.problem points here too */
     struct tsvd_context ctx;
     struct dense_job job;
 };
@@ -60,7 +51,7 @@ struct svd_problem tsvdi_dense_bidiagonal(const struct dense_problem *problem,
                                           const tsvd_options *options, int64_t count);
 
 /* svd.c: takes the workspace of a chunk; end() is due also after a failure. */
-tsvd_status tsvdi_dense_begin(const struct dense_problem *problem, int all, struct dense_call *call,
+tsvd_status tsvdi_dense_begin(const struct dense_plan *plan, struct dense_call *call,
                               tsvd_error *error);
 void tsvdi_dense_end(struct dense_call *call);
 
@@ -73,8 +64,8 @@ tsvd_status tsvdi_dense_reduce(struct dense_call *call, tsvd_info *info);
 tsvd_status tsvdi_dense_solve(struct dense_call *call, tsvd_info *info);
 tsvd_status tsvdi_dense_finish_downloads(struct dense_call *call);
 
-tsvd_status tsvdi_dense_svd(const struct dense_problem *problem, tsvd_info *info,
-                            tsvd_error *error);
+/* svd.c, see struct precision. */
+tsvd_status tsvdi_dense_svd(const struct dense_plan *plan, tsvd_info *info, tsvd_error *error);
 
 /* reduction.c, see struct precision. */
 tsvd_status tsvdi_reduction_begin(const struct dense_problem *problem, struct dense_call **call,
@@ -96,7 +87,7 @@ tsvd_status tsvdi_reduction_save(struct dense_call *call, void *state, tsvd_erro
 /* inverse.c, see struct precision. */
 tsvd_status tsvdi_inverse_plan_call(const struct inverse_problem *problem, tsvd_plan *plan,
                                     tsvd_error *error);
-tsvd_status tsvdi_inverse(const struct inverse_problem *problem, tsvd_inverse_info *info,
-                          tsvd_error *error);
+tsvd_status tsvdi_inverse(const struct inverse_problem *problem, const tsvd_plan *plan,
+                          tsvd_inverse_info *info, tsvd_error *error);
 
 #endif

@@ -71,31 +71,30 @@ out:
 }
 
 tsvd_status
-tsvdi_inverse(const struct inverse_problem *p, tsvd_inverse_info *info, tsvd_error *error)
+tsvdi_inverse(const struct inverse_problem *p, const tsvd_plan *plan, tsvd_inverse_info *info,
+              tsvd_error *error)
 {
     const struct backend *backend = tsvdi_backend_of(p->call.handle);
     struct tsvd_context ctx = tsvdi_dense_context(&p->call, p->a.batch.matrices, error);
     struct inverse_findings found = {INT64_MAX, INT64_MAX, INFINITY, -1};
     struct inverse_job job;
-    tsvd_plan plan;
     tsvd_status ret = TSVD_OK;
 
     memset(&job, 0, sizeof job);
-    TSVD_TRY(tsvdi_inverse_plan_call(p, &plan, error));
-    if (plan.chunk > 0) {
-        if (plan.host_bytes == BYTES_TOO_MANY || plan.device_bytes == BYTES_TOO_MANY) {
+    if (plan->chunk > 0) {
+        if (plan->host_bytes == BYTES_TOO_MANY || plan->device_bytes == BYTES_TOO_MANY) {
             TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", p->a.rows));
         }
         job.problem = p;
-        job.count = plan.chunk;
+        job.count = plan->chunk;
         job.found = &found;
-        TSVD_TRY(tsvdi_alloc(&ctx, (size_t)plan.chunk, (void **)&job.grown));
+        TSVD_TRY(tsvdi_alloc(&ctx, (size_t)plan->chunk, (void **)&job.grown));
         TSVD_TRY(backend->inverse->begin(&ctx, &job));
     }
-    for (int64_t begin = 0; begin < p->a.batch.matrices && plan.chunk > 0; begin += plan.chunk) {
+    for (int64_t begin = 0; begin < p->a.batch.matrices && plan->chunk > 0; begin += plan->chunk) {
         job.begin = begin;
         job.count =
-            p->a.batch.matrices - begin < plan.chunk ? p->a.batch.matrices - begin : plan.chunk;
+            p->a.batch.matrices - begin < plan->chunk ? p->a.batch.matrices - begin : plan->chunk;
         ctx.index = begin;
         ctx.count = job.count;
         TSVD_TRY(invert(&ctx, &job));

@@ -142,6 +142,7 @@ solve_start(struct tsvd_context *ctx, struct jacobi_job *job)
 {
     struct inner_check inner = {ctx, ctx->options, 0, JACOBI_STARTED};
     tsvd_options options = start_options(job->problem);
+    struct dense_plan plan;
     tsvd_info info;
     tsvd_status ret;
 
@@ -149,40 +150,42 @@ solve_start(struct tsvd_context *ctx, struct jacobi_job *job)
     options.check = ctx->options->check == NULL ? NULL : tsvdi_dense_check_inner;
     options.check_arg = &inner;
     job->start.call.options = &options;
-    ret = tsvdi_dense_svd(&job->start, &info, ctx->error);
+    ret = tsvdi_dense_plan_call(&job->start, 0, &plan, ctx->error);
+    if (ret == TSVD_OK) {
+        ret = tsvdi_dense_svd(&plan, &info, ctx->error);
+    }
     job->start.call.options = NULL;
     return ret;
 }
 
 static tsvd_status
-svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error *error)
+svd(const struct dense_problem *problem, const tsvd_plan *reported, tsvd_info *info,
+    tsvd_error *error)
 {
     const struct backend *backend = tsvdi_backend_of(problem->call.handle);
     const int64_t matrices = problem->a.batch.matrices;
     const double clock = tsvdi_host_seconds();
     struct tsvd_context ctx = tsvdi_dense_context(&problem->call, problem->a.batch.matrices, error);
     struct jacobi_job job;
-    tsvd_plan reported;
     tsvd_status ret = TSVD_OK;
 
     memset(&job, 0, sizeof job);
     info->method = tsvdi_method_jacobi.number;
-    TSVD_TRY(plan(problem, &reported, error));
-    if (reported.host_bytes == BYTES_TOO_MANY || reported.device_bytes == BYTES_TOO_MANY) {
+    if (reported->host_bytes == BYTES_TOO_MANY || reported->device_bytes == BYTES_TOO_MANY) {
         TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", problem->n));
     }
-    if (reported.chunk == 0) {
+    if (reported->chunk == 0) {
         goto out;
     }
     job.problem = problem;
-    job.count = reported.chunk;
+    job.count = reported->chunk;
     job.most_sweeps = ctx.options->max_sweeps > 0 ? ctx.options->max_sweeps : JACOBI_SWEEPS;
-    TSVD_TRY(tsvdi_alloc(&ctx, bytes_of(reported.chunk, sizeof *job.made), (void **)&job.made));
+    TSVD_TRY(tsvdi_alloc(&ctx, bytes_of(reported->chunk, sizeof *job.made), (void **)&job.made));
     TSVD_TRY(backend->jacobi->begin(&ctx, &job));
-    for (int64_t begin = 0; begin < matrices; begin += reported.chunk) {
+    for (int64_t begin = 0; begin < matrices; begin += reported->chunk) {
         job.begin = ctx.index = begin;
         job.count = ctx.count =
-            matrices - begin < reported.chunk ? matrices - begin : reported.chunk;
+            matrices - begin < reported->chunk ? matrices - begin : reported->chunk;
         TSVD_TRY(tsvdi_check(&ctx, 0));
         job.start = shape_start(problem, 0);
         TSVD_TRY(backend->jacobi->prepare(&ctx, &job));

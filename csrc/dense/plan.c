@@ -50,15 +50,14 @@ tsvdi_dense_plan_call(const struct dense_problem *p, int all, struct dense_plan 
                       tsvd_error *error)
 {
     struct svd_problem chunk;
-    struct svd_plan inner;
     struct bytes own = {0, 0};
     int64_t most;
+    int needs_blas;
     tsvd_status ret = TSVD_OK;
 
     memset(plan, 0, sizeof *plan);
     plan->problem = p;
     plan->keep = all ? KEEP_ALL : p->vectors ? KEEP_VECTORS : KEEP_VALUES;
-    memset(&inner, 0, sizeof inner);
     TSVD_TRY(tsvdi_dense_allowed(p->call.handle, &p->a, &plan->reported.needs_blas, error));
     plan->ops = tsvdi_backend_of(p->call.handle)->dense;
     if (p->a.batch.too_large) {
@@ -72,9 +71,12 @@ tsvdi_dense_plan_call(const struct dense_problem *p, int all, struct dense_plan 
     /* with eps the bidiagonal matrices of a chunk are solved one by one */
     chunk =
         tsvdi_dense_bidiagonal(p, p->call.options, most > 1 && p->call.options->eps > 0 ? 1 : most);
-    TSVD_TRY(tsvdi_plan_call(&chunk, &inner, error));
-    inner.reported.needs_blas |= plan->reported.needs_blas;
-    plan->reported = inner.reported;
+    TSVD_TRY(tsvdi_plan_call(&chunk, &plan->inner, error));
+    plan->inner.problem = NULL;
+    plan->inner_count = chunk.batch.matrices;
+    needs_blas = plan->reported.needs_blas;
+    plan->reported = plan->inner.reported;
+    plan->reported.needs_blas |= needs_blas;
     plan->reported.chunk = most;
     plan->reported.matrices = p->a.batch.matrices;
     plan->reported.result_bytes = tsvdi_dense_result_bytes(p);

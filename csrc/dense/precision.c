@@ -6,43 +6,31 @@
 #include "dense/methods.h"
 
 static tsvd_status
-report_plan(const struct svd_problem *problem, tsvd_plan *reported, tsvd_error *error)
-{
-    struct svd_plan plan;
-    tsvd_status ret = tsvdi_plan_call(problem, &plan, error);
-
-    *reported = plan.reported;
-    return ret;
-}
-
-static tsvd_status
-report_dense_plan(const struct dense_problem *problem, tsvd_plan *reported, tsvd_error *error)
-{
-    struct dense_plan plan;
-    tsvd_status ret;
-
-    if (problem->method != NULL && problem->method->dense_plan != NULL) {
-        return problem->method->dense_plan(problem, reported, error);
-    }
-    ret = tsvdi_dense_plan_call(problem, 0, &plan, error);
-    *reported = plan.reported;
-    return ret;
-}
-
-static tsvd_status
-dense_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error *error)
+dense_plan(const struct dense_problem *problem, struct dense_plan *plan, tsvd_error *error)
 {
     const struct method *method = problem->method;
 
-    return method != NULL && method->dense_svd != NULL ? method->dense_svd(problem, info, error)
-                                                       : tsvdi_dense_svd(problem, info, error);
+    plan->problem = problem;
+    return method != NULL && method->dense_plan != NULL
+               ? method->dense_plan(problem, &plan->reported, error)
+               : tsvdi_dense_plan_call(problem, 0, plan, error);
+}
+
+static tsvd_status
+dense_svd(const struct dense_plan *plan, tsvd_info *info, tsvd_error *error)
+{
+    const struct method *method = plan->problem->method;
+
+    return method != NULL && method->dense_svd != NULL
+               ? method->dense_svd(plan->problem, &plan->reported, info, error)
+               : tsvdi_dense_svd(plan, info, error);
 }
 
 const struct precision tsvdi_precision = {
-    .plan = report_plan,
+    .plan = tsvdi_plan_call,
     .svd = tsvdi_svd,
     .select = tsvdi_select,
-    .dense_plan = report_dense_plan,
+    .dense_plan = dense_plan,
     .dense_svd = dense_svd,
     .reduce_begin = tsvdi_reduction_begin,
     .reduce_restore = tsvdi_reduction_restore,

@@ -29,10 +29,12 @@ static tsvd_status
 make_call(const struct dense_problem *problem, struct dense_call **made, tsvd_error *error)
 {
     const tsvd_allocator *allocator = &problem->call.handle->host;
+    struct dense_plan plan;
     tsvd_status ret = TSVD_OK;
 
+    TSVD_TRY(tsvdi_dense_plan_call(problem, 1, &plan, error));
     TSVD_TRY(tsvdi_host_alloc(allocator, sizeof **made, error, (void **)made));
-    TSVD_TRY(tsvdi_dense_begin(problem, 1, *made, error));
+    TSVD_TRY(tsvdi_dense_begin(&plan, *made, error));
 out:
     return ret;
 }
@@ -283,6 +285,7 @@ tsvdi_reduction_svd(struct dense_call *call, const struct dense_problem *problem
     call->options = *problem->call.options;
     call->problem = *problem;
     call->problem.call.options = &call->options;
+    call->plan.inner_count = 0; /* it was of another call */
     if (problem->a.batch.matrices > 0 && (problem->k > 0 || problem->full)) {
         TSVD_TRY(tsvdi_dense_solve(call, info));
     }

@@ -58,22 +58,23 @@ tsvdi_dense_bidiagonal(const struct dense_problem *p, const tsvd_options *option
 }
 
 tsvd_status
-tsvdi_dense_begin(const struct dense_problem *problem, int all, struct dense_call *call,
-                  tsvd_error *error)
+tsvdi_dense_begin(const struct dense_plan *plan, struct dense_call *call, tsvd_error *error)
 {
+    const struct dense_problem *problem = plan->problem;
     struct tsvd_context *ctx = &call->ctx;
     struct dense_job *job = &call->job;
     uint64_t bytes;
     tsvd_status ret = TSVD_OK;
 
     memset(job, 0, sizeof *job);
+    call->plan = *plan;
+    call->plan.problem = &call->problem;
     call->problem = *problem;
     call->options = *problem->call.options;
     call->problem.call.options = &call->options;
     *ctx = tsvdi_dense_context(&call->problem.call, problem->a.batch.matrices, error);
-    TSVD_TRY(tsvdi_dense_plan_call(&call->problem, all, &call->plan, error));
-    if (call->plan.reported.host_bytes == BYTES_TOO_MANY ||
-        call->plan.reported.device_bytes == BYTES_TOO_MANY) {
+    if (plan->reported.host_bytes == BYTES_TOO_MANY ||
+        plan->reported.device_bytes == BYTES_TOO_MANY) {
         TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", problem->n));
     }
     job->problem = &call->problem;
@@ -154,6 +155,7 @@ solve_part(struct dense_call *call, int64_t first, int64_t count, double eps, ts
                                 DENSE_REDUCED + share * (double)(first + count)};
     tsvd_options options = call->options;
     struct svd_problem b;
+    struct svd_plan plan;
     const int64_t vectors = p->n * p->k;
     tsvd_info own;
     tsvd_status ret = TSVD_OK;
@@ -173,7 +175,15 @@ solve_part(struct dense_call *call, int64_t first, int64_t count, double eps, ts
         b.L = (real *)job->b.L + first * vectors;
         b.R = (real *)job->b.R + first * vectors;
     }
-    ret = tsvdi_svd(&b, &own, call->ctx.error);
+    if (count == call->plan.inner_count && (eps > 0) == (call->options.eps > 0)) {
+        plan = call->plan.inner;
+        plan.problem = &b;
+    } else {
+        ret = tsvdi_plan_call(&b, &plan, call->ctx.error);
+    }
+    if (ret == TSVD_OK) {
+        ret = tsvdi_svd(&plan, &own, call->ctx.error);
+    }
     if (ret != TSVD_OK && call->ctx.total > 1 && call->ctx.error->matrix >= 0) {
         call->ctx.error->matrix += job->begin;
     } else if (ret == TSVD_ERR_NO_CONVERGENCE &&
@@ -232,13 +242,14 @@ tsvdi_dense_finish_downloads(struct dense_call *call)
 }
 
 tsvd_status
-tsvdi_dense_svd(const struct dense_problem *problem, tsvd_info *info, tsvd_error *error)
+tsvdi_dense_svd(const struct dense_plan *plan, tsvd_info *info, tsvd_error *error)
 {
+    const struct dense_problem *problem = plan->problem;
     struct dense_call call;
     int64_t chunk, matrices = problem->a.batch.matrices;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_dense_begin(problem, 0, &call, error));
+    TSVD_TRY(tsvdi_dense_begin(plan, &call, error));
     info->method = call.plan.reported.method;
     chunk = call.plan.reported.chunk;
     for (int64_t begin = 0; begin < matrices; begin += chunk) {

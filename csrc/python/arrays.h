@@ -73,6 +73,18 @@ int tsvdi_arrays_check_memory(const struct arrays *arrays, const tsvd_plan *plan
    strides; they are converted only if they must be.  May let other threads run. */
 int tsvdi_arrays_input(struct arrays *arrays);
 
+/* Whether an array of the input is one that it converts. */
+static inline bool
+tsvdi_arrays_converts(const struct arrays *arrays)
+{
+    bool converts = false;
+
+    for (int i = 0; i < arrays->form->inputs; i++) {
+        converts = converts || arrays->convert[i];
+    }
+    return converts;
+}
+
 /* Takes the arrays for the results of the wanted range: those of the tuple `given`, or new ones if
    it is None.  Without vectors only the values are taken. */
 int tsvdi_arrays_output(struct arrays *arrays, bool vectors, PyObject *given);

@@ -5,13 +5,26 @@
 
 #include "python/shapes.h"
 
-tsvd_status
-tsvdi_dense_call_plan(const struct call *call, tsvd_plan *plan, tsvd_error *error)
+/* Which vectors are wanted, as the core names it. */
+static int
+vectors_of(const struct call *call)
 {
-    const int vectors = !call->asked->compute_uv ? 0 : call->arrays.full ? 2 : 1;
+    return !call->asked->compute_uv ? 0 : call->arrays.full ? 2 : 1;
+}
 
-    return tsvd_dense_plan(call->handle, &call->arrays.core_in[0], &call->options, vectors, plan,
-                           error);
+tsvd_status
+tsvdi_dense_call_plan(struct call *call, tsvd_plan *plan, tsvd_error *error)
+{
+    return tsvd_dense_plan(call->handle, &call->arrays.core_in[0], &call->options, vectors_of(call),
+                           plan, error);
+}
+
+static tsvd_status
+prepare(struct call *call, tsvd_plan *plan, tsvd_error *error)
+{
+    return tsvd_dense_prepare(call->handle, &call->arrays.core_in[0], &call->options,
+                              vectors_of(call), tsvdi_call_space(call), plan, &call->prepared,
+                              error);
 }
 
 int
@@ -27,12 +40,10 @@ tsvdi_dense_call_range(struct call *call)
 static tsvd_status
 compute(struct call *call, tsvd_error *error)
 {
-    const struct arrays *arrays = &call->arrays;
-    const tsvd_array *U = call->asked->compute_uv ? &arrays->core_out[OUT_L] : NULL;
-    const tsvd_array *Vh = call->asked->compute_uv ? &arrays->core_out[OUT_R] : NULL;
+    const tsvd_array *out = call->arrays.core_out;
 
-    return tsvd_dense_svd(call->handle, &arrays->core_in[0], &call->options, U,
-                          &arrays->core_out[OUT_S], Vh, &call->info, error);
+    return tsvd_dense_execute(call->prepared, call->arrays.core_in[0].data, out[OUT_L].data,
+                              out[OUT_S].data, out[OUT_R].data, &call->info, error);
 }
 
 PyDoc_STRVAR(dense_svd_doc,
@@ -42,8 +53,7 @@ PyDoc_STRVAR(dense_svd_doc,
 static PyObject *
 dense_svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
-    static const struct call_kind kind = {"dense_svd", &tsvdi_dense_form, tsvdi_dense_call_plan,
-                                          compute};
+    static const struct call_kind kind = {"dense_svd", &tsvdi_dense_form, prepare, compute};
     struct call call;
     PyObject *result = NULL;
 

@@ -5,18 +5,18 @@
 #include "python/shapes.h"
 
 static tsvd_status
-plan(const struct call *call, tsvd_plan *plan, tsvd_error *error)
+plan(struct call *call, tsvd_plan *plan, tsvd_error *error)
 {
-    return tsvd_inverse_plan(call->handle, &call->arrays.core_in[0], &call->options,
-                             call->asked->refine, plan, error);
+    return tsvd_inverse_prepare(call->handle, &call->arrays.core_in[0], &call->options,
+                                call->asked->refine, tsvdi_call_space(call), plan, &call->prepared,
+                                error);
 }
 
 static tsvd_status
 compute(struct call *call, tsvd_error *error)
 {
-    return tsvd_dense_inverse(call->handle, &call->arrays.core_in[0], &call->options,
-                              call->asked->refine, &call->arrays.core_out[OUT_S], &call->inverse,
-                              error);
+    return tsvd_inverse_execute(call->prepared, call->arrays.core_in[0].data,
+                                call->arrays.core_out[OUT_S].data, &call->inverse, error);
 }
 
 PyDoc_STRVAR(inv_doc,

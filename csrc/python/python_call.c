@@ -95,6 +95,7 @@ init(struct call *call, PyObject *module, const struct call_kind *kind)
     call->kind = kind;
     call->module = module;
     call->handle = NULL;
+    call->prepared = NULL;
     call->reduction = NULL;
     tsvdi_arrays_init(&call->arrays, module, kind->form);
 }
@@ -169,14 +170,23 @@ tsvdi_call_range(struct call *call)
 
 /* ---- the plan ---- */
 
+/* Makes the plan, in place of one that was made before. */
+static tsvd_status
+make_plan(struct call *call, tsvd_plan *plan, tsvd_error *error)
+{
+    tsvd_prepared_destroy(call->prepared);
+    call->prepared = NULL;
+    return call->kind->plan(call, plan, error);
+}
+
 int
-tsvdi_call_plan(const struct call *call, tsvd_plan *plan)
+tsvdi_call_plan(struct call *call, tsvd_plan *plan)
 {
     module_state *state = PyModule_GetState(call->module);
     const bool loaded = tsvdi_give_scipy_blas(state, call->handle);
     PyObject *type = NULL, *value = NULL, *trace = NULL; /* the exception of a failed import */
     tsvd_error error;
-    tsvd_status status = call->kind->plan(call, plan, &error);
+    tsvd_status status = make_plan(call, plan, &error);
 
     if (plan->needs_blas && !loaded) {
         if (tsvdi_load_scipy_blas(state, call->handle) < 0) {
@@ -185,7 +195,7 @@ tsvdi_call_plan(const struct call *call, tsvd_plan *plan)
             }
             PyErr_Fetch(&type, &value, &trace);
         }
-        status = call->kind->plan(call, plan, &error);
+        status = make_plan(call, plan, &error);
     }
     if (status == TSVD_ERR_LIBRARY && type != NULL) {
         PyErr_Restore(type, value, trace);
@@ -257,9 +267,10 @@ tsvdi_call_take(struct call *call)
     return call->handle == NULL ? -1 : 0;
 }
 
-/* Takes the arrays for the results, and for NumPy the data of the input. */
+/* Takes the arrays for the results, and for NumPy the data of the input.  A converted array has
+   other strides than the plan was made for. */
 static int
-take_output(struct call *call, const tsvd_plan *plan)
+take_output(struct call *call, tsvd_plan *plan)
 {
     const struct options *asked = call->asked;
 
@@ -271,9 +282,13 @@ take_output(struct call *call, const tsvd_plan *plan)
         tsvdi_arrays_check_memory(&call->arrays, plan, asked->compute_uv) < 0) {
         return -1;
     }
-    return tsvdi_arrays_input(&call->arrays) < 0
-               ? -1
-               : tsvdi_arrays_output(&call->arrays, asked->compute_uv, asked->out);
+    if (tsvdi_arrays_input(&call->arrays) < 0) {
+        return -1;
+    }
+    if (tsvdi_arrays_converts(&call->arrays) && tsvdi_call_plan(call, plan) < 0) {
+        return -1;
+    }
+    return tsvdi_arrays_output(&call->arrays, asked->compute_uv, asked->out);
 }
 
 /* ---- the results ---- */
@@ -348,6 +363,9 @@ compute(void *subject, tsvd_error *error)
 {
     struct call *call = subject;
 
+    if (call->prepared != NULL) {
+        tsvd_prepared_set_check(call->prepared, call->options.check, call->options.check_arg);
+    }
     return call->kind->compute(call, error);
 }
 
@@ -373,6 +391,7 @@ tsvdi_call_run(struct call *call)
 void
 tsvdi_call_end(struct call *call)
 {
+    tsvd_prepared_destroy(call->prepared);
     if (call->reduction == NULL) {
         tsvdi_handle_give(call->module, call->handle);
     }

@@ -14,7 +14,8 @@ struct call;
 struct call_kind {
     const char *name; /* of Python's function, for errors */
     const struct form *form;
-    tsvd_status (*plan)(const struct call *call, tsvd_plan *plan, tsvd_error *error);
+    /* prepares the call, and fills *plan, also on TSVD_ERR_LIBRARY; or makes the plan alone */
+    tsvd_status (*plan)(struct call *call, tsvd_plan *plan, tsvd_error *error);
     tsvd_status (*compute)(struct call *call, tsvd_error *error);
 };
 
@@ -27,6 +28,7 @@ struct call {
     tsvd_options options;        /* those of the core */
     struct arrays arrays;
     tsvd_handle *handle;       /* NULL before it is taken */
+    tsvd_prepared *prepared;   /* NULL before plan(), and where it makes the plan alone */
     tsvd_reduction *reduction; /* what is decomposed; NULL: the input itself */
     tsvd_info info;            /* filled by compute() */
     tsvd_inverse_info inverse; /* filled by compute() of inverses */
@@ -54,6 +56,13 @@ int tsvdi_call_range(struct call *call);
 /* The rest: (L, s, R) or s, and with full_output a pair of that and a dict; NULL on failure. */
 PyObject *tsvdi_call_run(struct call *call);
 
+/* Where the results lie. */
+static inline tsvd_space
+tsvdi_call_space(const struct call *call)
+{
+    return call->asked->on_device ? TSVD_CUDA : TSVD_HOST;
+}
+
 /* Releases what is taken. */
 void tsvdi_call_end(struct call *call);
 
@@ -67,7 +76,7 @@ int tsvdi_call_take_on_device(struct arrays *arrays, PyObject *const *input, int
 
 /* Makes the plan of the call.  A handle gets SciPy's BLAS before the first call that uses one.  If
    that cannot be imported, calls that do not need a BLAS go on without. */
-int tsvdi_call_plan(const struct call *call, tsvd_plan *plan);
+int tsvdi_call_plan(struct call *call, tsvd_plan *plan);
 
 /* Work of the core without the GIL: work(subject).  It looks at signals, and calls progress, when
    the core asks options->check.  wait: until the handle's stream is done. */

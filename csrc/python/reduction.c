@@ -148,7 +148,7 @@ take_matrices(struct call *call)
 
 /* The plan of a reduction alone, without vectors. */
 static tsvd_status
-plan_reduction(const struct call *call, tsvd_plan *plan, tsvd_error *error)
+plan_reduction(struct call *call, tsvd_plan *plan, tsvd_error *error)
 {
     return tsvd_dense_plan(call->handle, &call->arrays.core_in[0], &call->options, 0, plan, error);
 }

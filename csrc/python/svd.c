@@ -13,23 +13,22 @@ PyDoc_STRVAR(svd_doc,
              "device that computes; -1: the CPU.");
 
 static tsvd_status
-plan(const struct call *call, tsvd_plan *plan, tsvd_error *error)
+plan(struct call *call, tsvd_plan *plan, tsvd_error *error)
 {
     const struct arrays *arrays = &call->arrays;
 
-    return tsvd_make_plan(call->handle, &arrays->core_in[0], &arrays->core_in[1], &call->options,
-                          call->asked->compute_uv, plan, error);
+    return tsvd_prepare(call->handle, &arrays->core_in[0], &arrays->core_in[1], &call->options,
+                        call->asked->compute_uv, tsvdi_call_space(call), plan, &call->prepared,
+                        error);
 }
 
 static tsvd_status
 compute(struct call *call, tsvd_error *error)
 {
-    const struct arrays *arrays = &call->arrays;
-    const tsvd_array *L = call->asked->compute_uv ? &arrays->core_out[OUT_L] : NULL;
-    const tsvd_array *R = call->asked->compute_uv ? &arrays->core_out[OUT_R] : NULL;
+    const tsvd_array *in = call->arrays.core_in, *out = call->arrays.core_out;
 
-    return tsvd_svd(call->handle, &arrays->core_in[0], &arrays->core_in[1], &call->options, L,
-                    &arrays->core_out[OUT_S], R, &call->info, error);
+    return tsvd_execute(call->prepared, in[0].data, in[1].data, out[OUT_L].data, out[OUT_S].data,
+                        out[OUT_R].data, &call->info, error);
 }
 
 static PyObject *

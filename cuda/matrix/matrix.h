@@ -76,8 +76,9 @@ tsvd_status tsvdi_cuda_dense_place(struct cuda_call *call, int64_t count, const 
                                    int64_t rows, int64_t columns, real *d_to, int64_t to_rows,
                                    int64_t to_columns);
 
-/* results.cu: signs, scale by d_exponent [count] (NULL: none), and NaN for what is not finite.  U is
-   u_rows x u_columns and Vh v_rows x v_columns; the first k columns and rows belong to values. */
+/* results.cu: signs, scale by d_exponent [count] (NULL: none), and NaN for what is not finite.  U
+   is u_rows x u_columns and Vh v_rows x v_columns; the first k columns and rows belong to values.
+   */
 struct dense_shape {
     int64_t k, u_rows, u_columns, v_rows, v_columns;
 };

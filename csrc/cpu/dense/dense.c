@@ -143,7 +143,7 @@ begin(struct tsvd_context *ctx, struct dense_job *job)
     run->w = kept;
     job->d = (real *)(kept + numbers);
     job->e = job->d + count * columns;
-    for (int s = 0; s < state->stages; s++) {
+    for (int s = 0; s < state->stages && numbers > 0; s++) {
         /* not all entries are written later, and a saved state has to have the same bytes each
            time */
         memset(state->stage[s].tau_q, 0,

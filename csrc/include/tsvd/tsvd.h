@@ -8,7 +8,7 @@
  *
  * A handle stands for a device and keeps what calls share: a stream, a BLAS, cached memory.
  * Arrays say where numbers lie.  A plan tells beforehand what a call will do, and how many bytes
- * it will take.
+ * it will take; a prepared call keeps it, and runs again and again.
  *
  *     tsvd_config config = tsvd_config_default();
  *     tsvd_handle *handle = NULL;
@@ -634,6 +634,62 @@ TSVD_API tsvd_status tsvd_dense_inverse(tsvd_handle *handle, const tsvd_array *a
 TSVD_API tsvd_status tsvd_inverse_plan(tsvd_handle *handle, const tsvd_array *a,
                                        const tsvd_options *options, int refine, tsvd_plan *plan,
                                        tsvd_error *error);
+
+/* ---- prepared calls ---- */
+
+/* A call whose arguments are checked and whose plan is made, for arrays of the same shapes and
+   strides again and again.  It uses its handle, and is used by one thread at a time with it.  To be
+   destroyed before the handle. */
+typedef struct tsvd_prepared tsvd_prepared;
+
+/*
+ * Prepares tsvd_svd(), tsvd_dense_svd() and tsvd_dense_inverse().
+ *
+ * d, e, a   as for these functions; data is not read and may be NULL
+ * options   NULL: the defaults.  They are copied
+ * vectors   as for tsvd_make_plan() and tsvd_dense_plan()
+ * refine    as for tsvd_dense_inverse()
+ * to        where the results will lie: TSVD_HOST, or TSVD_CUDA with a handle of a CUDA device
+ * plan      filled if not NULL, as tsvd_make_plan() does
+ * prepared  out; NULL on failure
+ *
+ * What is prepared goes by the handle as it is now: its threads, its BLAS, its allocator.  On a
+ * CUDA device it goes by the memory that is free now: where there is less later, execution may fail
+ * with TSVD_ERR_MEMORY.
+ */
+TSVD_API tsvd_status tsvd_prepare(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
+                                  const tsvd_options *options, int vectors, tsvd_space to,
+                                  tsvd_plan *plan, tsvd_prepared **prepared, tsvd_error *error);
+TSVD_API tsvd_status tsvd_dense_prepare(tsvd_handle *handle, const tsvd_array *a,
+                                        const tsvd_options *options, int vectors, tsvd_space to,
+                                        tsvd_plan *plan, tsvd_prepared **prepared,
+                                        tsvd_error *error);
+TSVD_API tsvd_status tsvd_inverse_prepare(tsvd_handle *handle, const tsvd_array *a,
+                                          const tsvd_options *options, int refine, tsvd_space to,
+                                          tsvd_plan *plan, tsvd_prepared **prepared,
+                                          tsvd_error *error);
+TSVD_API void tsvd_prepared_destroy(tsvd_prepared *prepared); /* NULL: does nothing */
+
+/* Sets options.check and check_arg of later executions. */
+TSVD_API void tsvd_prepared_set_check(tsvd_prepared *prepared,
+                                      int (*check)(void *check_arg, double done), void *check_arg);
+
+/*
+ * Does what tsvd_svd(), tsvd_dense_svd() and tsvd_dense_inverse() do, with the same results, bit by
+ * bit, and the same errors.
+ *
+ * d, e, a      the data of the input: of the dtype, the shape, the strides and the space that the
+ *              prepared arrays had
+ * L, s, R      out, the data of the results, C-contiguous, of the shapes that tsvd_svd() gives
+ * them. U, S, Vh     Those of vectors are not used if none are wanted
+ * X
+ */
+TSVD_API tsvd_status tsvd_execute(tsvd_prepared *prepared, const void *d, const void *e, void *L,
+                                  void *s, void *R, tsvd_info *info, tsvd_error *error);
+TSVD_API tsvd_status tsvd_dense_execute(tsvd_prepared *prepared, const void *a, void *U, void *S,
+                                        void *Vh, tsvd_info *info, tsvd_error *error);
+TSVD_API tsvd_status tsvd_inverse_execute(tsvd_prepared *prepared, const void *a, void *X,
+                                          tsvd_inverse_info *info, tsvd_error *error);
 
 /* ---- the machine ---- */
 

@@ -1,0 +1,373 @@
+/*
+ * Prepared calls: arguments that are checked once, with their plan, and run as often as one likes.
+ */
+#include <string.h>
+
+#include "api/api_call.h"
+#include "api/problem.h"
+#include "backend/plan.h"
+#include "backend/precision.h"
+#include "host/environment.h"
+#include "host/host.h"
+
+/* The problem and its plan, of one of three kinds.  The plan points to the problem, and that to the
+   options. */
+struct tsvd_prepared {
+    enum { PREPARED_SVD, PREPARED_DENSE, PREPARED_INVERSE } kind;
+    tsvd_options options;
+    union {
+        struct {
+            struct svd_problem problem;
+            struct svd_plan plan;
+        } svd;
+        struct {
+            struct dense_problem problem;
+            struct dense_plan plan;
+        } dense;
+        struct {
+            struct inverse_problem problem;
+            tsvd_plan plan;
+        } inverse;
+    } of;
+};
+
+static tsvd_handle *
+handle_of(const tsvd_prepared *prepared)
+{
+    switch (prepared->kind) {
+    case PREPARED_SVD:
+        return prepared->of.svd.problem.call.handle;
+    case PREPARED_DENSE:
+        return prepared->of.dense.problem.call.handle;
+    default:
+        return prepared->of.inverse.problem.call.handle;
+    }
+}
+
+/* Keeps the memory of a prepared call for the next one. */
+static void
+give_back(tsvd_handle *handle, tsvd_prepared *made)
+{
+    if (handle->spare == NULL) {
+        handle->spare = made;
+    } else {
+        tsvdi_host_free(&handle->host, made);
+    }
+}
+
+/* Begins a prepared call: *made with the options, and nothing else yet. */
+static tsvd_status
+begin(tsvd_handle *handle, const tsvd_options *options, tsvd_space to, tsvd_plan *plan,
+      tsvd_prepared **prepared, tsvd_prepared **made, tsvd_error *error)
+{
+    tsvd_status ret = TSVD_OK;
+
+    tsvdi_error_clear(error);
+    *made = NULL;
+    if (plan != NULL) {
+        memset(plan, 0, sizeof *plan);
+    }
+    if (handle == NULL || prepared == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "handle and prepared must not be NULL");
+    }
+    *prepared = NULL;
+    if (to != TSVD_HOST && (to != TSVD_CUDA || handle->device == TSVD_DEVICE_CPU)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "the results have no space %d of this handle to lie in", (int)to);
+    }
+    *made = handle->spare; /* to take it anew would cost small matrices time */
+    handle->spare = NULL;
+    if (*made == NULL) {
+        TSVD_TRY(tsvdi_host_alloc(&handle->host, sizeof **made, error, (void **)made));
+    }
+    (*made)->options = *tsvdi_options_or_default(options, &(*made)->options);
+out:
+    return ret;
+}
+
+/* Ends it: *prepared is `made`, or NULL after a failure. */
+static tsvd_status
+finish(tsvd_status status, tsvd_handle *handle, tsvd_prepared **prepared, tsvd_prepared *made,
+       tsvd_error *error)
+{
+    if (status == TSVD_OK) {
+        *prepared = made;
+    } else if (made != NULL) {
+        give_back(handle, made);
+    }
+    return tsvdi_call_finish(status, error);
+}
+
+tsvd_status
+tsvd_prepare(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
+             const tsvd_options *options, int vectors, tsvd_space to, tsvd_plan *plan,
+             tsvd_prepared **prepared, tsvd_error *error)
+{
+    tsvd_prepared *made;
+    struct svd_problem *problem;
+    struct svd_plan *whole;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
+
+    error = error != NULL ? error : &own_error;
+    TSVD_TRY(begin(handle, options, to, plan, prepared, &made, error));
+    made->kind = PREPARED_SVD;
+    problem = &made->of.svd.problem;
+    whole = &made->of.svd.plan;
+    memset(whole, 0, sizeof *whole);
+    TSVD_TRY(tsvdi_problem_input(handle, d, e, &made->options, 0, problem, error));
+    problem->vectors = vectors != 0;
+    problem->call.to = to;
+    TSVD_CALL(handle, error, tsvdi_precision_of(problem->dtype)->plan(problem, whole, error));
+    if (plan != NULL) {
+        *plan = whole->reported;
+    }
+out:
+    return finish(ret, handle, prepared, made, error);
+}
+
+tsvd_status
+tsvd_dense_prepare(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options,
+                   int vectors, tsvd_space to, tsvd_plan *plan, tsvd_prepared **prepared,
+                   tsvd_error *error)
+{
+    tsvd_prepared *made;
+    struct dense_problem *problem;
+    struct dense_plan *whole;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
+
+    error = error != NULL ? error : &own_error;
+    TSVD_TRY(begin(handle, options, to, plan, prepared, &made, error));
+    made->kind = PREPARED_DENSE;
+    problem = &made->of.dense.problem;
+    whole = &made->of.dense.plan;
+    memset(whole, 0, sizeof *whole);
+    TSVD_TRY(tsvdi_dense_input(handle, a, &made->options, 0, problem, error));
+    tsvdi_dense_wants(problem, vectors);
+    problem->call.to = to;
+    TSVD_CALL(handle, error,
+              tsvdi_precision_of(problem->a.dtype)->dense_plan(problem, whole, error));
+    if (plan != NULL) {
+        *plan = whole->reported;
+    }
+out:
+    return finish(ret, handle, prepared, made, error);
+}
+
+tsvd_status
+tsvd_inverse_prepare(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options,
+                     int refine, tsvd_space to, tsvd_plan *plan, tsvd_prepared **prepared,
+                     tsvd_error *error)
+{
+    tsvd_prepared *made;
+    struct inverse_problem *problem;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
+
+    error = error != NULL ? error : &own_error;
+    TSVD_TRY(begin(handle, options, to, plan, prepared, &made, error));
+    made->kind = PREPARED_INVERSE;
+    problem = &made->of.inverse.problem;
+    memset(&made->of.inverse.plan, 0, sizeof made->of.inverse.plan);
+    TSVD_TRY(tsvdi_inverse_input(handle, a, &made->options, 0, refine, problem, error));
+    problem->call.to = to;
+    TSVD_CALL(
+        handle, error,
+        tsvdi_precision_of(problem->a.dtype)->inverse_plan(problem, &made->of.inverse.plan, error));
+    if (plan != NULL) {
+        *plan = made->of.inverse.plan;
+    }
+out:
+    return finish(ret, handle, prepared, made, error);
+}
+
+void
+tsvd_prepared_destroy(tsvd_prepared *prepared)
+{
+    if (prepared != NULL) {
+        give_back(handle_of(prepared), prepared);
+    }
+}
+
+void
+tsvd_prepared_set_check(tsvd_prepared *prepared, int (*check)(void *check_arg, double done),
+                        void *check_arg)
+{
+    prepared->options.check = check;
+    prepared->options.check_arg = check_arg;
+}
+
+/* ---- execution ---- */
+
+/* Refuses what was prepared for another function. */
+static tsvd_status
+check_kind(const tsvd_prepared *prepared, int kind, tsvd_error *error)
+{
+    static const char *const name[] = {"tsvd_prepare()", "tsvd_dense_prepare()",
+                                       "tsvd_inverse_prepare()"};
+
+    tsvdi_error_clear(error);
+    return prepared != NULL && (int)prepared->kind == kind
+               ? TSVD_OK
+               : tsvdi_fail(error, TSVD_ERR_ARGUMENT, "prepared must come from %s", name[kind]);
+}
+
+/* Refuses an array of no data that has numbers. */
+static tsvd_status
+check_data(const void *data, int64_t numbers, const char *name, tsvd_error *error)
+{
+    return data != NULL || numbers == 0
+               ? TSVD_OK
+               : tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of %s must not be NULL", name);
+}
+
+/* Refuses a batch whose arrays cannot be addressed. */
+static tsvd_status
+check_batch(const struct batch *batch, int64_t n, tsvd_error *error)
+{
+    return batch->too_large ? tsvdi_host_too_large(error, "the arrays", n) : TSVD_OK;
+}
+
+/* tsvd_execute(), in the default floating-point environment. */
+static __attribute__((noinline)) tsvd_status
+execute(tsvd_prepared *prepared, const void *d, const void *e, void *L, void *s, void *R,
+        struct host_environment *outer, tsvd_info *info, tsvd_error *error)
+{
+    const double clock = tsvdi_host_seconds();
+    struct svd_problem *p;
+    tsvd_info own_info;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
+
+    error = error != NULL ? error : &own_error;
+    info = info != NULL ? info : &own_info;
+    memset(info, 0, sizeof *info);
+    TSVD_TRY(check_kind(prepared, PREPARED_SVD, error));
+    p = &prepared->of.svd.problem;
+    TSVD_TRY(check_batch(&p->batch, p->n, error));
+    if (p->batch.matrices > 0) {
+        TSVD_TRY(check_data(d, p->n, "d", error));
+        TSVD_TRY(check_data(e, p->n > 1, "e", error));
+        TSVD_TRY(check_data(s, p->k, "s", error));
+        TSVD_TRY(check_data(L, p->vectors ? p->k : 0, "L", error));
+        TSVD_TRY(check_data(R, p->vectors ? p->k : 0, "R", error));
+    }
+    p->d.data = d;
+    p->e.data = e;
+    p->s = s;
+    p->L = p->vectors ? L : NULL;
+    p->R = p->vectors ? R : NULL;
+    p->call.outer = outer;
+    TSVD_CALL(p->call.handle, error,
+              tsvdi_precision_of(p->dtype)->svd(&prepared->of.svd.plan, info, error));
+    info->seconds_total = tsvdi_host_seconds() - clock;
+out:
+    return tsvdi_call_finish(ret, error);
+}
+
+tsvd_status
+tsvd_execute(tsvd_prepared *prepared, const void *d, const void *e, void *L, void *s, void *R,
+             tsvd_info *info, tsvd_error *error)
+{
+    struct host_environment outer;
+    tsvd_status ret;
+
+    tsvdi_environment_enter(&outer);
+    ret = execute(prepared, d, e, L, s, R, &outer, info, error);
+    tsvdi_environment_leave(&outer);
+    return ret;
+}
+
+/* tsvd_dense_execute(), in the default floating-point environment. */
+static __attribute__((noinline)) tsvd_status
+dense_execute(tsvd_prepared *prepared, const void *a, void *U, void *S, void *Vh,
+              struct host_environment *outer, tsvd_info *info, tsvd_error *error)
+{
+    const double clock = tsvdi_host_seconds();
+    struct dense_problem *p;
+    tsvd_info own_info;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
+
+    error = error != NULL ? error : &own_error;
+    info = info != NULL ? info : &own_info;
+    memset(info, 0, sizeof *info);
+    TSVD_TRY(check_kind(prepared, PREPARED_DENSE, error));
+    p = &prepared->of.dense.problem;
+    TSVD_TRY(check_batch(&p->a.batch, p->n, error));
+    if (p->a.batch.matrices > 0) {
+        TSVD_TRY(check_data(a, p->n, "a", error));
+        TSVD_TRY(check_data(S, p->k, "S", error));
+        TSVD_TRY(check_data(U, p->vectors ? (p->full ? p->a.rows : p->k) : 0, "U", error));
+        TSVD_TRY(check_data(Vh, p->vectors ? (p->full ? p->a.columns : p->k) : 0, "Vh", error));
+    }
+    p->a.data = a;
+    p->S = S;
+    p->U = p->vectors ? U : NULL;
+    p->Vh = p->vectors ? Vh : NULL;
+    p->call.outer = outer;
+    TSVD_CALL(p->call.handle, error,
+              tsvdi_precision_of(p->a.dtype)->dense_svd(&prepared->of.dense.plan, info, error));
+    info->seconds_total = tsvdi_host_seconds() - clock;
+out:
+    return tsvdi_call_finish(ret, error);
+}
+
+tsvd_status
+tsvd_dense_execute(tsvd_prepared *prepared, const void *a, void *U, void *S, void *Vh,
+                   tsvd_info *info, tsvd_error *error)
+{
+    struct host_environment outer;
+    tsvd_status ret;
+
+    tsvdi_environment_enter(&outer);
+    ret = dense_execute(prepared, a, U, S, Vh, &outer, info, error);
+    tsvdi_environment_leave(&outer);
+    return ret;
+}
+
+/* tsvd_inverse_execute(), in the default floating-point environment. */
+static __attribute__((noinline)) tsvd_status
+inverse_execute(tsvd_prepared *prepared, const void *a, void *X, struct host_environment *outer,
+                tsvd_inverse_info *info, tsvd_error *error)
+{
+    const double clock = tsvdi_host_seconds();
+    struct inverse_problem *p;
+    tsvd_inverse_info own_info;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
+
+    error = error != NULL ? error : &own_error;
+    info = info != NULL ? info : &own_info;
+    memset(info, 0, sizeof *info);
+    info->matrix = -1;
+    TSVD_TRY(check_kind(prepared, PREPARED_INVERSE, error));
+    p = &prepared->of.inverse.problem;
+    TSVD_TRY(check_batch(&p->a.batch, p->a.rows, error));
+    if (p->a.batch.matrices > 0) {
+        TSVD_TRY(check_data(a, p->a.rows, "a", error));
+        TSVD_TRY(check_data(X, p->a.rows, "X", error));
+    }
+    p->a.data = a;
+    p->X = X;
+    p->call.outer = outer;
+    TSVD_CALL(p->call.handle, error,
+              tsvdi_precision_of(p->a.dtype)->inverse(p, &prepared->of.inverse.plan, info, error));
+    info->seconds_total = tsvdi_host_seconds() - clock;
+out:
+    return tsvdi_call_finish(ret, error);
+}
+
+tsvd_status
+tsvd_inverse_execute(tsvd_prepared *prepared, const void *a, void *X, tsvd_inverse_info *info,
+                     tsvd_error *error)
+{
+    struct host_environment outer;
+    tsvd_status ret;
+
+    tsvdi_environment_enter(&outer);
+    ret = inverse_execute(prepared, a, X, &outer, info, error);
+    tsvdi_environment_leave(&outer);
+    return ret;
+}
