@@ -11,9 +11,17 @@ MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.D
 
 
 def write(pages, results):
-    """Fills everything between `<!-- table: NAME -->` and `<!-- end of table -->` in the pages.
+    for page in pages:
+        written, count = filled(page.read_text(), results)
+        page.write_text(written)
+        print(f"{page.name}: {count} tables written")
 
-    A table stays empty if one of its result files is missing.
+
+def filled(page, results):
+    """The text of a page with its tables, and their number.
+
+    A table is what is between `<!-- table: NAME -->` and `<!-- end of table -->`. It stays empty
+    if one of its result files is missing.
     """
 
     def table(match):
@@ -24,10 +32,7 @@ def write(pages, results):
             content = lines(*(json.loads(path.read_text()) for path in paths))
         return match[1] + "\n".join([*content, match[3]])
 
-    for page in pages:
-        written, count = MARKED.subn(table, page.read_text())
-        page.write_text(written)
-        print(f"{page.name}: {count} tables written")
+    return MARKED.subn(table, page)
 
 
 # ---- the summary of the README ----
