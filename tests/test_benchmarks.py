@@ -19,11 +19,15 @@ def group_of(name):
     return importlib.import_module(f"benchmarks.{'cpu' if name == 'run' else name}").GROUP
 
 
-def run(of, path, **options):
+def options(**given):
+    """What the parser gives."""
+    defaults = {"device": "cpu", "threads": 1, "repeats": 2, "seconds": None, "output": None}
+    return argparse.Namespace(**defaults | {"group": None, "large": False} | given)
+
+
+def run(of, path, **given):
     """The exit status, and what was written."""
-    defaults = {"device": "cpu", "threads": 1, "repeats": 2, "seconds": None, "group": None}
-    options = argparse.Namespace(**defaults | {"large": False, "output": path} | options)
-    status = group.run(of, options, path.parent)
+    status = group.run(of, options(output=path, **given), path.parent)
     return status, json.loads(path.read_text())
 
 
@@ -66,19 +70,21 @@ def test_the_tables_of_the_pages(path):
 
 @pytest.mark.parametrize("name", [*BENCHMARKS, "cube"])
 def test_groups_write_what_is_committed(name):
-    """The committed files of a group have its parts, and records that its columns show."""
+    """The committed files of a group have its parts, records for its columns and targets."""
     of = group_of(name)
     paths = {device: RESULTS / f"{file}.json" for device, file in of.files.items()}
     paths = {device: path for device, path in paths.items() if path.exists()}
     assert paths
     for device, path in paths.items():
         content = json.loads(path.read_text())
-        assert ("bars" in content) == (of.bars is not None)
+        run = group.Run(of, options(device=device))
         for part in of.parts:
             if part.name and device in part.devices:
                 records = content[part.name]
-                for record in records["rows"] if name == "crossover" else records:
-                    assert part.lines(record)
+                records = records["rows"] if name == "crossover" else records
+                assert all(part.lines(record) for record in records)
+                run.records[part.name] = records
+        assert bool(of.bars and of.bars(run)) == ("bars" in content)
 
 
 def planted(targets, **more):
