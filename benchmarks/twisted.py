@@ -19,16 +19,12 @@ from testing import families
 DEVICE = "cuda"
 BOTH = ("toeplitz", "chi")
 
-# Order, target in seconds, and whether divide and conquer is measured beside it.
+# Order, and target in seconds.
 SINGLE = (
-    (1024, 1.5e-3, True),
-    (2048, 2.4e-3, True),
-    (4096, 5e-3, True),
-    (10_000, 15e-3, True),
-    (16_384, 28e-3, True),
-    (32_768, 80e-3, False),
-    (65_536, 320e-3, False),
+    *((1024, 1.5e-3), (2048, 2.4e-3), (4096, 5e-3), (10_000, 15e-3)),
+    *((16_384, 28e-3), (32_768, 80e-3), (65_536, 320e-3)),
 )
+LARGEST_DC = 16_384  # divide and conquer is measured up to this order
 LARGEST_IN_GRAM = 16_384  # all products of vectors are checked up to this order
 PROBES = 4
 
@@ -46,17 +42,17 @@ OPTIONS = {
 
 def _cases(run):
     """Functions that measure a case."""
-    for n, target, beside in SINGLE:
+    for n, target in SINGLE:
         for family in BOTH:
-            yield functools.partial(_single, family, n, target, beside)
+            yield functools.partial(_double, "single", family, n, target, 9 if n < 5000 else 3)
     for n, target in RANGES:
         for family in BOTH:
-            yield functools.partial(_range, family, n, target)
+            yield functools.partial(_double, "range", family, n, target, 3)
     for n, target in VALUES:
         for family in CLASSES:
-            yield functools.partial(_values, family, n, target)
+            yield functools.partial(_double, "values", family, n, target, 9 if n < 50_000 else 1)
     for double in list(run.records["cases"]):
-        yield functools.partial(_float32, double)
+        yield functools.partial(_single, double)
     for family in BOTH:
         for where in HOST_TARGETS:
             yield functools.partial(_host, family, where)
@@ -71,40 +67,34 @@ def _given(family, n, dtype=np.float64):
     return [torch.from_numpy(x).to(DEVICE) for x in families.make(family, n, dtype)]
 
 
-def _single(family, n, target, beside):
+def _double(group, family, n, target, count):
     d, e = _given(family, n)
-    found, info, device, total = calls_on_device(d, e, 9 if n < 5000 else 3)
-    case = _case("single", family, n, target, device, info)
+    found, info, device, total = calls_on_device(d, e, count, **OPTIONS[group])
+    if group == "values":
+        return _case(group, family, n, target, total, info)
+    case = _case(group, family, n, target, device, info)
     case |= {"end_to_end": median(total), "orthogonality": _orthogonality(found)}
     found = None
     release()
-    if beside:
+    if group == "single" and n <= LARGEST_DC:
         case["dc"] = median(calls_on_device(d, e, 3, method="dc")[2])
         release()
     return case
 
 
-def _float32(double):
-    """The same as a case in float64, whose time is the target."""
-    family, n, group = double["family"], double["n"], double["group"]
-    count = len(double["seconds"])
-    info, seconds, failed = None, [], None
+def _single(double):
+    """The same as a case in float64, whose time is the target, in float32."""
+    group, family, n = double["group"], double["family"], double["n"]
+    given, target, count = _given(family, n, np.float32), double["device"], len(double["seconds"])
     try:
-        _, info, device, total = calls_on_device(
-            *_given(family, n, np.float32), count, **OPTIONS[group]
-        )
+        _, info, device, total = calls_on_device(*given, count, **OPTIONS[group])
         seconds = total if group == "values" else device
+        return _case(f"{group}, float32", family, n, target, seconds, info)
     except MemoryError as error:  # divide and conquer has no room for what twisted refuses
-        failed = str(error).splitlines()[0]
-    release()
-    case = _case(f"{group}, float32", family, n, double["device"], seconds, info)
-    return case | {"failed": failed} if failed else case
-
-
-def _values(family, n, target):
-    count = 9 if n < 50_000 else 1
-    _, info, _, total = calls_on_device(*_given(family, n), count, **OPTIONS["values"])
-    return _case("values", family, n, target, total, info)
+        failed = {"failed": str(error).splitlines()[0]}
+        return _case(f"{group}, float32", family, n, target, []) | failed
+    finally:
+        release()
 
 
 def _orthogonality(found):
@@ -124,13 +114,6 @@ def _orthogonality(found):
             off = vectors @ (vectors.T @ x) - x
             worst = max(worst, (off.norm(dim=1) / PROBES**0.5).max().item())
     return worst / ((n + 8) * 2.0**-52)
-
-
-def _range(family, n, target):
-    d, e = _given(family, n)
-    found, info, device, total = calls_on_device(d, e, 3, **OPTIONS["range"])
-    case = _case("range", family, n, target, device, info)
-    return case | {"end_to_end": median(total), "orthogonality": _orthogonality(found)}
 
 
 def _host(family, where):
