@@ -282,11 +282,11 @@ def _peer(record, seconds):
 
 def _shown(record):
     """The peers' times over ours, or why there are none."""
-    said = (
-        f"  {name} {peer['note'] if 'note' in peer else format(peer['ratio'], '.2f') + '×'}"
+    said = "   ".join(
+        f"{name} {peer['note'] if 'note' in peer else format(peer['ratio'], '.2f') + '×'}"
         for name, peer in record["peers"].items()
     )
-    return record | {"peers": "".join(said)}
+    return record | {"peers": said}
 
 
 def targets(run):

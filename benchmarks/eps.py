@@ -81,6 +81,7 @@ GROUP = Group(
             _measure,
             "family:<12 n eps:g seconds:s deflated deflated/n:.2f max_error:.2e "
             "max_error_in_eps:.2g orthogonality:.2f",
+            lambda row: row | {"eps": row["eps"] or "None"},
             head=f'method="{METHOD}", median of {REPEATS}',
         )
     ],

@@ -36,7 +36,7 @@ class Part:
     devices: tuple[str, ...] = ("cpu", "cuda")
 
     def title(self):
-        return "".join(f"{key:{place}}" for key, place, _ in self._columns())
+        return "  ".join(f"{key:{place}}" for key, place, _ in self._columns())
 
     def lines(self, record):
         """What is printed of a record."""
@@ -47,7 +47,7 @@ class Part:
         for word in self.columns.split():
             key, _, form = word.partition(":")
             is_text = form.startswith("<")
-            yield key, form if is_text else f">{max(len(key), 8) + 2}", "" if is_text else form
+            yield key, form if is_text else f">{max(len(key), 8)}", "" if is_text else form
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _listed(found):
 
 
 def _line(record, columns):
-    line = ""
+    cells = []
     for key, place, form in columns:
         value = record.get(key)
         if "/" in key:
@@ -133,6 +133,6 @@ def _line(record, columns):
             text = str(value)
         else:
             text = bars.text(value, "s") if form == "s" else format(value, form)
-        line += f"{text:{place}}"
+        cells.append(f"{text:{place}}")
     notes = "".join(f"  {key}: {record[key]}" for key in NOTES if record.get(key))
-    return line.rstrip() + notes
+    return "  ".join(cells).rstrip() + notes

@@ -403,7 +403,7 @@ def _shown(case):
         "curve": _name(case),
         "sizes": f"{sizes[0]:,} to {sizes[-1]:,}" if sizes else "none",
         "worst": worst and worst["times"],
-        "where": f"  {'; '.join(steps)}",
+        "where": "; ".join(steps),
         "note": case["note"],
     }
 

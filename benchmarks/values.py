@@ -133,7 +133,7 @@ GROUP = Group(
             _cases,
             _measure,
             "family:<12 n k dtype seconds:s error:.3f lapack:s lapack/seconds:.1f",
-            head="medians; k: how many values; the error over its bound, 4 + n/64 ulps",
+            head="medians; k: how many values if not all; the error over its bound, 4 + n/64 ulps",
         )
     ],
     bars=_bars,
