@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from testing import results
-
 
 def at_most(what, asked, measured, unit="s"):
     """A target that could not be measured (None) counts as missed."""
@@ -14,6 +12,11 @@ def at_most(what, asked, measured, unit="s"):
 def at_least(what, asked, measured, unit="×"):
     ok = None not in (asked, measured) and measured >= asked
     return _bar(what, "≥", asked, measured, unit, ok)
+
+
+def largest(what, asked, records, key):
+    """A bound on the largest of what the records have under a key."""
+    return at_most(what, asked, worst(record[key] for record in records if key in record), "")
 
 
 def worst(measured):
@@ -33,15 +36,8 @@ def _bar(what, relation, asked, measured, unit, ok):
     }
 
 
-def conclude(path, threads, load, bars, **contents):
-    """Ends a run: prints the targets, writes the result file, returns the exit status."""
-    status = _show(bars)
-    results.write(path, threads, load, **contents, bars=bars)
-    return status
-
-
-def _show(bars):
-    """Prints the targets. Returns the exit status, 0 if all are met."""
+def show(bars):
+    """Prints the targets. Returns how many are missed."""
     print(f"\n{'':<62}{'target':>13}{'measured':>13}")
     for bar in bars:
         asked = f"{bar['relation']} {text(bar['asked'], bar['unit'])}"
@@ -51,7 +47,7 @@ def _show(bars):
         )
     missed = sum(not bar["ok"] for bar in bars)
     print(f"{len(bars)} targets, {missed} missed", flush=True)
-    return 1 if missed else 0
+    return missed
 
 
 def text(value, unit):

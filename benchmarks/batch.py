@@ -5,15 +5,15 @@ results are on their way while others are computed. The dense copies of the peer
 before the timing, so the peer is compared with our time on the device.
 """
 
-import time
 from statistics import median
 
 import numpy as np
 
 import tsvd
 from benchmarks import bars, cuda
+from benchmarks.group import Group, Part
 from benchmarks.timing import both_times, solve
-from testing import measures, results
+from testing import measures
 from testing.measures import BOUNDS
 
 DEVICE = "cuda"
@@ -40,39 +40,20 @@ FAMILIES = {
 PEER_FAMILY = "uniform"
 
 
-def run(path, threads, seconds):
-    """Writes `path`, in about `seconds`. The exit status is 0 if all targets are met."""
-    start, load = time.monotonic(), results.load()
-    print(
-        f"seconds, medians; values: s alone, end to end; peer: {cuda.library().name}'s batched SVD "
-        "of the dense copies\n\n"
-        f"{'matrices':>9}{'n':>5} {'family':<9}{'dtype':<9}{'device':>9}{'end to end':>12}"
-        f"{'values':>9}{'residual':>10}{'orthog.':>9}{'s':>7}{'peer':>10}{'ratio':>8}"
-    )
-    solve(*_matrices("uniform", 100, 8, "float64"), device=DEVICE)  # loads the kernels
-    cases = []
+def _cases(run):
+    """Records to fill, and how many matrices the peer is timed with."""
     for count, n, _, of_peer in CASES:
         for family in FAMILIES:
             for dtype in DTYPES:
-                case = {"count": count, "n": n, "family": family, "dtype": dtype}
-                if time.monotonic() > start + SHARE * seconds:
-                    case["skipped"] = "the time is up"
-                else:
-                    _measure(case)
-                if family == PEER_FAMILY and time.monotonic() < start + seconds:
-                    case["peer"] = _peer(case, of_peer)
-                cases.append(case)
-                _show(case)
-    return bars.conclude(
-        path,
-        threads,
-        load,
-        _bars(cases),
-        seconds=time.monotonic() - start,
-        library=cuda.library().name,
-        repeats=REPEATS,
-        cases=cases,
-    )
+                yield {"count": count, "n": n, "family": family, "dtype": dtype}, of_peer
+
+
+def _measure(run, given):
+    case, of_peer = given
+    case |= _ours(case) if run.left(SHARE) >= 0 else {"skipped": "the time is up"}
+    if case["family"] == PEER_FAMILY and run.left() > 0:
+        case["peer"] = _peer(case, of_peer)
+    return case
 
 
 def _matrices(family, count, n, dtype):
@@ -82,26 +63,25 @@ def _matrices(family, count, n, dtype):
     return d.astype(dtype), make(rng, (count, n - 1)).astype(dtype)
 
 
-def _measure(case):
+def _ours(case):
     """Times all calls but the first, whose results are checked."""
     count, n, dtype = (case[key] for key in ("count", "n", "dtype"))
     d, e = _matrices(case["family"], count, n, dtype)
     out = tuple(np.ones(shape, dtype) for shape in ((count, n, n), (count, n), (count, n, n)))
     try:
         solve(d, e, device=DEVICE, out=out)
-        case |= _errors(d, e, *out)
+        found = _errors(d, e, *out)
         runs = [solve(d, e, device=DEVICE, out=out) for _ in range(REPEATS)]
         given = [cuda.library().array(x) for x in (d, e)]
         alone = [solve(*given) for _ in range(REPEATS + 1)][1:]
         values = [solve(d, e, device=DEVICE, compute_uv=False) for _ in range(REPEATS)]
     except (MemoryError, RuntimeError, np.linalg.LinAlgError) as error:
-        case["skipped"] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        return
-    case |= both_times(
+        return {"skipped": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
+    found |= both_times(
         [run | {"device": on_device["device"]} for run, on_device in zip(runs, alone, strict=True)]
     )
-    case["phases"] = alone[0]["phases"]
-    case["values_end_to_end"] = median(run["end_to_end"] for run in values)
+    found["phases"] = alone[0]["phases"]
+    return found | {"values_end_to_end": median(run["end_to_end"] for run in values)}
 
 
 def _errors(d, e, L, s, R):
@@ -142,26 +122,17 @@ def _peer(case, count):
     return peer
 
 
-def _show(case):
-    print(f"{case['count']:>9}{case['n']:>5} {case['family']:<9}{case['dtype']:<9}", end="")
-    if "skipped" in case:
-        print(f"  skipped: {case['skipped']}", flush=True)
-        return
-    peer, end = case.get("peer", {}), ""
-    if "seconds" in peer:
-        of = "" if peer["count"] == case["count"] else f"  (by {peer['count']} of them)"
-        end = f"{peer['seconds']:>10.4f}{peer['ratio']:>8.1f}{of}"
-    print(
-        f"{case['device']:>9.5f}{case['end_to_end']:>12.4f}{case['values_end_to_end']:>9.4f}"
-        f"{case['residual']:>10.3f}{case['orthogonality']:>9.3f}{case['values']:>7.2f}"
-        f"{end or '  ' + peer.get('note', '')}",
-        flush=True,
-    )
+def _shown(case):
+    """With the peer's time and ratio, or why there are none."""
+    peer = case.get("peer", {})
+    of = f" by {peer['count']}" if peer.get("count", case["count"]) < case["count"] else ""
+    said = f"{peer['seconds']:.4f} s{of}" if "seconds" in peer else peer.get("note")
+    return case | {"peer": said, "ratio": peer.get("ratio")}
 
 
-def _bars(cases):
+def _bars(run):
     """The targets, for the slower family. A skipped case counts as missed."""
-    asked = []
+    asked, cases = [], run.records["cases"]
     for count, n, most, _ in CASES:
         times = {
             dtype: [c.get("device") for c in cases if (c["n"], c["dtype"]) == (n, dtype)]
@@ -181,3 +152,27 @@ def _bars(cases):
 
 def _bound(key):
     return "values auto" if key == "values" else key
+
+
+GROUP = Group(
+    files={"cuda": "batch"},
+    parts=[
+        Part(
+            "cases",
+            _cases,
+            _measure,
+            "count n family dtype device:s end_to_end:s values_end_to_end:s residual:.3f "
+            "orthogonality:.3f values:.2f ratio:.1f peer",
+            _shown,
+            head="medians; values: error of s; peer: batched SVD of dense copies",
+        )
+    ],
+    bars=_bars,
+    contents=lambda run: {
+        "seconds": run.elapsed,
+        "library": cuda.library().name,
+        "repeats": REPEATS,
+    },
+    prepare=lambda run: solve(*_matrices("uniform", 100, 8, "float64"), device=DEVICE),
+    seconds=40,
+)

@@ -7,13 +7,11 @@ size. On the GPU cuSOLVER's gesvdp is beside it, which makes all vectors. What d
 would end too late, is noted.
 """
 
-import time
-
 import numpy as np
 
 from benchmarks import bars
+from benchmarks.group import Group, Part
 from benchmarks.sweep import CUBE_LIMIT, DTYPES, Timer, on, release
-from testing import results
 from tsvd import linalg
 
 CUBES = {
@@ -31,41 +29,35 @@ WARM_ORDER = 300  # the first call loads kernels and libraries
 OFTEN, TWICE = 0.5, 2.0  # seconds; calls that take longer are made twice, or once
 
 
-def run(path, threads, device, seconds):
-    """Writes `path`. The exit status is 0 if the rule holds, and gesvdp takes longer."""
-    load = results.load()
-    timer, until = Timer(device, threads), time.monotonic() + seconds
-    print(f"{'values alone':<24}{'seconds':>10}{'half':>10}{'/ cube':>8}")
-    cases, peers = [], []
-    for dtype in DTYPES:
+def _cases(dtype):
+    """Timer, type, order, and the seconds so far by order."""
+
+    def cases(run):
+        timer, known = Timer(run.device, run.threads), {}
         _values_seconds(timer, dtype, WARM_ORDER)
-        known = {}
-        for n in CUBES[device][dtype]:
-            cases.append(_show(_case(timer, dtype, n, known, until)))
-        if device != "cpu" and dtype == "float64":
-            peers.append(_beside_gesvdp(timer, known.get(PEER_ORDER), until))
-    return bars.conclude(
-        path, threads, load, _bars(cases, peers), device=device, cases=cases, peers=peers
-    )
+        for n in CUBES[run.device][dtype]:
+            yield timer, dtype, n, known
+
+    return cases
 
 
-def _case(timer, dtype, n, known, until):
-    """known: order -> seconds, which is added to."""
-    case = {"n": n, "half": n // 2, "dtype": dtype, "note": None}
+def _measure(run, case):
+    timer, dtype, n, known = case
+    record = {"n": n, "half": n // 2, "dtype": dtype, "note": None}
     expected = max((seconds * (n / m) ** 3 for m, seconds in known.items()), default=0)
-    if time.monotonic() + 1.2 * expected > until:
-        return case | {"note": "the time is up"}
+    if 1.2 * expected > run.left():
+        return record | {"note": "the time is up"}
     try:
         for order in (n // 2, n):
             if order not in known:
                 known[order] = _values_seconds(timer, dtype, order)
-        if _over_cube(n, known) > CUBE_LIMIT and time.monotonic() + 1.2 * known[n] < until:
+        if _over_cube(n, known) > CUBE_LIMIT and 1.2 * known[n] < run.left():
             for order in (n // 2, n):
                 known[order] = min(known[order], _values_seconds(timer, dtype, order))
     except (MemoryError, RuntimeError) as error:  # of PyTorch too
         release(timer.device)
-        return case | {"note": f"{error}".splitlines()[0][:200]}
-    return case | {
+        return record | {"note": f"{error}".splitlines()[0][:200]}
+    return record | {
         "seconds": known[n],
         "half_seconds": known[n // 2],
         "over_cube": _over_cube(n, known),
@@ -98,44 +90,52 @@ def _least(timer, call):
     return least
 
 
-def _beside_gesvdp(timer, values, until):
+def _peers(run):
+    return () if run.device == "cpu" else (PEER_ORDER,)
+
+
+def _beside_gesvdp(run, n):
     """values: our seconds for values alone; None if they were not measured."""
     from benchmarks import cusolver
 
-    peer = {"n": PEER_ORDER, "dtype": "float64", "values": values, "note": None}
-    if time.monotonic() + 5 * (values or 0) > until:
+    timer = Timer(run.device, run.threads)
+    values = next((case.get("seconds") for case in run.records["cases"] if case["n"] == n), None)
+    peer = {"n": n, "dtype": "float64", "values": values, "note": None}
+    if 5 * (values or 0) > run.left():
         return peer | {"note": "the time is up"}
     try:
         cusolver.gesvdp(_matrix(timer.device, "float64", WARM_ORDER))
-        A = _matrix(timer.device, "float64", PEER_ORDER)
+        A = _matrix(timer.device, "float64", n)
         peer["vectors"] = _least(timer, lambda: linalg.svd(A))
         release(timer.device)
         peer["gesvdp"] = _least(timer, lambda: cusolver.gesvdp(A.clone()))
     except Exception as error:  # another library may raise anything
         peer["note"] = f"{error}".splitlines()[0][:200]
-    ours, theirs = (peer.get(key, float("nan")) for key in ("vectors", "gesvdp"))
-    said = f"all vectors {ours:.3f} s, gesvdp {theirs:.3f} s {peer['note'] or ''}"
-    print(f"n = {PEER_ORDER:,}: {said}", flush=True)
     return peer
 
 
-def _show(case):
-    where = f"n = {case['n']:,}, {case['dtype']}"
-    said = f"  {case['note']}"
-    if not case["note"]:
-        said = f"{case['seconds']:>10.4f}{case['half_seconds']:>10.4f}{case['over_cube']:>8.2f}"
-    print(f"{where:<24}{said}", flush=True)
-    return case
-
-
-def _bars(cases, peers):
+def _bars(run):
     asked = []
-    for case in cases:
+    for case in run.records["cases"]:
         where = f"n = {case['n']:,}, {case['dtype']}, beside the cube of half"
         asked.append(bars.at_most(where, CUBE_LIMIT, case.get("over_cube"), "×"))
-    for peer in peers:
+    for peer in run.records["peers"]:
         for key, what in (("values", "values alone"), ("vectors", "all vectors")):
             ours, theirs = peer.get(key), peer.get("gesvdp")
             ratio = theirs / ours if ours and theirs else None
             asked.append(bars.at_least(f"n = {peer['n']:,}, gesvdp over {what}", 1.0, ratio))
     return asked
+
+
+COLUMNS = "n:, dtype seconds:s half_seconds:s over_cube:.2f"
+GROUP = Group(
+    files={"cpu": "cube_cpu", "cuda": "cube_cuda"},
+    parts=[
+        Part("cases", _cases("float64"), _measure, COLUMNS),
+        Part("peers", _peers, _beside_gesvdp, "n vectors:s gesvdp:s"),
+        Part("cases", _cases("float32"), _measure, COLUMNS),
+    ],
+    bars=_bars,
+    contents=lambda run: {"device": run.device},
+    seconds=330,
+)

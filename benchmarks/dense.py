@@ -12,8 +12,9 @@ from statistics import median
 import numpy as np
 
 from benchmarks import bars
+from benchmarks.group import Group, Part
 from benchmarks.timing import interleaved
-from testing import measures, results
+from testing import measures
 from tsvd import linalg
 
 BOUNDS = {key: measures.BOUNDS[key](0) for key in ("residual", "orthogonality")}
@@ -36,6 +37,8 @@ class Case:
     vectors: bool = True
     count: int | None = None
 
+    THRICE = 2000  # from this order on calls are timed three times on the CPU
+
     @property
     def shape(self):
         return (*([self.batch] if self.batch else []), self.rows, self.columns)
@@ -55,6 +58,84 @@ class Case:
         if self.vectors:
             return tuple(linalg.svd(A, full_matrices=False, **part))
         return (linalg.svdvals(A, **part),)
+
+    def make(self):
+        rng = np.random.default_rng(self.columns)
+        return rng.standard_normal(self.shape).astype(self.dtype)
+
+    def peer(self, A):
+        """On the CPU: its name, and a call for the same task."""
+        theirs = {"full_matrices": False} if self.vectors else {"compute_uv": False}
+        return "numpy.linalg.svd", lambda: np.linalg.svd(A, **theirs)
+
+    def peers(self, A):
+        """The same on the GPU, by cuSOLVER. Each is given what it may overwrite."""
+        import torch
+
+        from benchmarks import cusolver
+
+        largest = max(self.rows, self.columns)
+        square = self.rows == self.columns and not self.batch
+        if self.vectors:
+            for driver in ("gesvdj", "gesvd", "gesvda"):
+                of_square = largest <= LARGEST_PEER.get(driver, 0)
+                if of_square if square else driver != "gesvd" and not self.count:
+                    yield (
+                        driver,
+                        lambda d=driver: torch.linalg.svd(A, full_matrices=False, driver=d),
+                    )
+            if square:
+                yield "gesvdp", lambda: _polar(cusolver.gesvdp(A.clone()))
+        else:
+            yield "gesvd", lambda: (torch.linalg.svdvals(A, driver="gesvd"),)
+
+    def errors(self, A, found):
+        """The worst of some matrices of a batch."""
+        if not self.vectors:
+            return {}
+        A, *found = (x.reshape(-1, *x.shape[bool(self.batch) :]) for x in (A, *found))
+        ours = {"residual": [], "orthogonality": []}
+        for i in np.linspace(0, len(A) - 1, min(len(A), CHECKED)).astype(int):
+            U, S, Vh = (x[i] for x in found)
+            ours["residual"].append(measures.dense_residual(A[i], U, S, Vh))
+            ours["orthogonality"].append(measures.orthogonality(U, Vh))
+        return {key: float(np.max(values)) for key, values in ours.items()}
+
+    def errors_there(self, A, found):
+        """The same of arrays of PyTorch."""
+        import torch
+
+        if not self.vectors:
+            return {}
+        U, S, Vh = found
+        unit = (max(self.rows, self.columns) + 8) * torch.finfo(A.dtype).eps
+        if self.batch:
+            A, U, S, Vh = (x[:CHECKED] for x in (A, U, S, Vh))
+        A, U, S, Vh = (x.double() for x in (A, U, S, Vh))
+        if self.count:
+            off = torch.linalg.matrix_norm(A @ Vh.mT - U * S[..., None, :])
+        else:
+            off = torch.linalg.matrix_norm(
+                torch.baddbmm(A, U * S[..., None, :], Vh, beta=-1)
+                if self.batch
+                else torch.addmm(A, U * S, Vh, beta=-1)
+            )
+        errors = {"residual": (off / torch.linalg.matrix_norm(A)).max().item() / unit}
+        worst = []
+        for gram in (U.mT @ U, Vh @ Vh.mT):
+            gram.diagonal(dim1=-2, dim2=-1).sub_(1)
+            worst.append(gram.abs().max().item())
+        return errors | {"orthogonality": float(np.max(worst)) / unit}
+
+    def peer_errors(self, A, found):
+        """What is written of a peer there."""
+        return self.errors_there(A, found)
+
+
+def _polar(result):
+    """gesvdp decomposes the transpose, column by column: its V, in rows, are the left vectors."""
+    U, S, V = result
+    return V.mT, S, U
 
 
 CPU = (
@@ -104,61 +185,46 @@ LARGEST_PEER = {"gesvdj": 4096, "gesvd": 4096}  # they take up to half a minute 
 CHECKED = 200  # matrices of a batch whose errors are measured
 
 
-def run(path, threads, device, repeats, seconds):
-    """Writes `path`. The exit status is 0 if all targets are met. seconds: no peer begins later."""
-    load = results.load()
-    if device == "cpu":
-        cases = [_on_cpu(case, repeats) for case in CPU]
-    else:
-        until = time.monotonic() + seconds
-        warm()
-        cases = [on_cuda(case, gaussian(case), _peers, until) for case in CUDA]
-    return bars.conclude(path, threads, load, _bars(cases, device), device=device, cases=cases)
+def measure(run, case):
+    """The record of a case, and of its peers. On the GPU none begins when the time is up."""
+    return _on_cpu(run, case) if run.device == "cpu" else _on_cuda(run, case)
 
 
-def gaussian(case):
-    """The matrices of a case."""
-    rng = np.random.default_rng(case.columns)
-    return rng.standard_normal(case.shape).astype(case.dtype)
+def _on_cpu(run, case):
+    A = case.make()
+    name, peer = case.peer(A)
+    repeats = min(run.repeats, 3) if case.shape[-2] >= case.THRICE else run.repeats
+    seconds = interleaved({"tsvd": lambda: case.ours(A), name: peer}, repeats)
+    record = _record(case, seconds["tsvd"])
+    record["peers"][name] = _peer(record, seconds[name])
+    return record | case.errors(A, case.ours(A))
 
 
-# ---- the CPU ----
+def _on_cuda(run, case):
+    A = on_device(case.make())
+    seconds, found = timed_on_device(lambda: case.ours(A))
+    record = _record(case, seconds) | case.errors_there(A, found)
+    found = None
+    for name, call in case.peers(A):
+        release()
+        if run.left() < 0:
+            record["peers"][name] = {"note": "the time is up"}
+            continue
+        try:
+            seconds, theirs = timed_on_device(call)
+            record["peers"][name] = _peer(record, seconds) | case.peer_errors(A, theirs)
+        except Exception as error:  # another library may raise anything
+            record["peers"][name] = {"note": f"failed: {error}".splitlines()[0][:200]}
+        theirs = None
+    A = call = None
+    release()
+    return record
 
 
-def _on_cpu(case, repeats):
-    theirs = {"full_matrices": False} if case.vectors else {"compute_uv": False}
-    repeats = min(repeats, 3) if case.rows >= 2000 else repeats
-    return on_cpu(
-        case, gaussian(case), "numpy.linalg.svd", lambda A: np.linalg.svd(A, **theirs), repeats
-    )
-
-
-def on_cpu(case, A, name, peer, repeats):
-    """The record of a case and its matrices, with those of a peer, called so."""
-    seconds = interleaved({"tsvd": lambda: case.ours(A), name: lambda: peer(A)}, repeats)
-    record = record_of(case, seconds["tsvd"])
-    record["peers"] = {name: peer_of(record, seconds[name])}
-    return _show(record | _errors(case, A, case.ours(A)))
-
-
-def _errors(case, A, found):
-    """The worst of some matrices of a batch."""
-    if not case.vectors:
-        return {}
-    A, *found = (x.reshape(-1, *x.shape[bool(case.batch) :]) for x in (A, *found))
-    ours = {"residual": [], "orthogonality": []}
-    for i in np.linspace(0, len(A) - 1, min(len(A), CHECKED)).astype(int):
-        U, S, Vh = (x[i] for x in found)
-        ours["residual"].append(measures.dense_residual(A[i], U, S, Vh))
-        ours["orthogonality"].append(measures.orthogonality(U, Vh))
-    return {key: float(np.max(values)) for key, values in ours.items()}
-
-
-# ---- the GPU ----
-
-
-def warm():
-    """Loads the kernels and libraries."""
+def warm(run):
+    """Loads the kernels and libraries of the GPU."""
+    if run.device == "cpu":
+        return
     import torch
 
     A = torch.randn(64, 64, dtype=torch.float64, device="cuda")
@@ -171,29 +237,6 @@ def on_device(A):
     import torch
 
     return torch.from_numpy(A).to("cuda")
-
-
-def on_cuda(case, A, peers, until):
-    """The same on the GPU. peers(case, A): names and calls; none begins after `until`."""
-    A = on_device(A)
-    seconds, found = timed_on_device(lambda: case.ours(A))
-    record = record_of(case, seconds) | _errors_on_cuda(case, A, found)
-    found = None
-    for name, call in peers(case, A):
-        release()
-        if time.monotonic() > until:
-            record["peers"][name] = {"note": "the time is up"}
-            continue
-        try:
-            seconds, theirs = timed_on_device(call)
-            record["peers"][name] = peer_of(record, seconds)
-            record["peers"][name] |= _errors_on_cuda(case, A, theirs)
-        except Exception as error:  # another library may raise anything
-            record["peers"][name] = {"note": f"failed: {error}".splitlines()[0][:200]}
-        theirs = None
-    A = None
-    release()
-    return _show(record)
 
 
 def timed_on_device(call):
@@ -215,59 +258,6 @@ def timed_on_device(call):
     return seconds[1:], found
 
 
-def _peers(case, A):
-    """Name -> call of cuSOLVER for the same task. Each is given what it may overwrite."""
-    import torch
-
-    from benchmarks import cusolver
-
-    largest = max(case.rows, case.columns)
-    square = case.rows == case.columns and not case.batch
-    if case.vectors:
-        for driver in ("gesvdj", "gesvd", "gesvda"):
-            of_square = largest <= LARGEST_PEER.get(driver, 0)
-            if of_square if square else driver != "gesvd" and not case.count:
-                yield driver, lambda d=driver: torch.linalg.svd(A, full_matrices=False, driver=d)
-        if square:
-            yield "gesvdp", lambda: _polar(cusolver.gesvdp(A.clone()))
-    else:
-        yield "gesvd", lambda: (torch.linalg.svdvals(A, driver="gesvd"),)
-
-
-def _polar(result):
-    """gesvdp decomposes the transpose, column by column: its V, in rows, are the left vectors."""
-    U, S, V = result
-    return V.mT, S, U
-
-
-def _errors_on_cuda(case, A, found):
-    """The same of arrays of PyTorch."""
-    import torch
-
-    if not case.vectors:
-        return {}
-    U, S, Vh = found
-    m, n = case.rows, case.columns
-    unit = (max(m, n) + 8) * torch.finfo(A.dtype).eps
-    if case.batch:
-        A, U, S, Vh = (x[:CHECKED] for x in (A, U, S, Vh))
-    A, U, S, Vh = (x.double() for x in (A, U, S, Vh))
-    if case.count:
-        off = torch.linalg.matrix_norm(A @ Vh.mT - U * S[..., None, :])
-    else:
-        off = torch.linalg.matrix_norm(
-            torch.baddbmm(A, U * S[..., None, :], Vh, beta=-1)
-            if case.batch
-            else torch.addmm(A, U * S, Vh, beta=-1)
-        )
-    errors = {"residual": (off / torch.linalg.matrix_norm(A)).max().item() / unit}
-    worst = []
-    for gram in (U.mT @ U, Vh @ Vh.mT):
-        gram.diagonal(dim1=-2, dim2=-1).sub_(1)
-        worst.append(gram.abs().max().item())
-    return errors | {"orthogonality": float(np.max(worst)) / unit}
-
-
 def release():
     import torch
 
@@ -275,10 +265,7 @@ def release():
     torch.cuda.empty_cache()
 
 
-# ---- what is written ----
-
-
-def record_of(case, seconds):
+def _record(case, seconds):
     """What is written of a case: its fields, and seconds of each call."""
     return asdict(case) | {
         "what": case.what,
@@ -288,31 +275,57 @@ def record_of(case, seconds):
     }
 
 
-def peer_of(record, seconds):
+def _peer(record, seconds):
     ratio = median(seconds) / record["median"]
     return {"median": median(seconds), "seconds": seconds, "ratio": ratio}
 
 
-def _show(record):
-    errors = (f"{record[key]:8.3f}" if key in record else f"{'':8}" for key in BOUNDS)
-    print(f"{record['what']:<48}{record['median'] * 1e3:>11.3f} ms{''.join(errors)}", end="")
-    for name, peer in record["peers"].items():
-        said = f"{peer['ratio']:.2f}×" if "ratio" in peer else peer["note"]
-        print(f"   {name} {said}", end="")
-    print(flush=True)
-    return record
+def _shown(record):
+    """The peers' times over ours, or why there are none."""
+    said = "   ".join(
+        f"{name} {peer['note'] if 'note' in peer else format(peer['ratio'], '.2f') + '×'}"
+        for name, peer in record["peers"].items()
+    )
+    return record | {"peers": said}
 
 
-def _bars(cases, device):
-    asked = []
-    for case in cases:
-        where = f"{case['group']}: {case['what']}"
-        if device == "cpu":
-            ratio = case["peers"]["numpy.linalg.svd"]["ratio"]
-            asked.append(bars.at_least(where, case["target"], ratio))
+def targets(run):
+    """Of the times: a peer's over ours on the CPU, ours on the GPU."""
+    for record in run.records["cases"]:
+        what, target = record["what"], record["target"]
+        if "group" in record:
+            what = f"{record['group']}: {what}"
+        if run.device == "cpu":
+            [peer] = record["peers"].values()
+            bar = bars.at_least(what, target, peer["ratio"])
         else:
-            asked.append(bars.at_most(where, case["target"], case["median"]))
+            bar = bars.at_most(what, target, record["median"])
+        if target is not None:
+            yield bar
+
+
+def accuracy(run):
     for key, bound in BOUNDS.items():
-        worst = bars.worst(case[key] for case in cases if key in case)
-        asked.append(bars.at_most(key, bound, worst, ""))
-    return asked
+        yield bars.largest(key, bound, run.records["cases"], key)
+
+
+def group(name, cpu, cuda, bars, *parts, **more):
+    """The benchmark of such cases on each device, and of more parts."""
+    cases = Part(
+        "cases",
+        lambda run: cpu if run.device == "cpu" else cuda,
+        measure,
+        "what:<44 median:s residual:.3f orthogonality:.3f peers:<1",
+        _shown,
+    )
+    return Group(
+        files={"cpu": f"{name}_cpu", "cuda": name},
+        parts=[cases, *parts],
+        bars=bars,
+        contents=lambda run: {"device": run.device},
+        prepare=warm,
+        **more,
+    )
+
+
+GROUP = group("dense", CPU, CUDA, lambda run: [*targets(run), *accuracy(run)], seconds=240)

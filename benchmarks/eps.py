@@ -7,8 +7,9 @@ import numpy as np
 from benchmarks import bars
 from benchmarks.cases import CLASSES
 from benchmarks.errors import errors
+from benchmarks.group import Group, Part
 from benchmarks.timing import solve, touched
-from testing import families, results
+from testing import families
 from testing.measures import BOUNDS
 
 METHOD = "dc"
@@ -18,44 +19,27 @@ REPEATS = 5
 NOISE = 1.1  # a looser eps may take this many times as long, as timings vary
 
 
-def run(path, threads, device):
-    """Writes `path`. The exit status is 0 if no looser eps is slower and all errors are in bounds.
+def _measure(run, case):
+    """One row for each eps, timed in turns. The first call of each is checked and not timed.
 
     On CUDA the times are those on the device, by events; on the CPU those of the whole call.
     """
-    load = results.load()
-    print(
-        f'method="{METHOD}", device="{device}", median of {REPEATS}\n\n'
-        f"{'matrix':<12}{'n':>6}{'eps':>8}{'seconds':>10}{'deflated':>10}{'/ n':>7}"
-        f"{'max error':>11}{'/ eps':>8}{'orthog.':>9}"
-    )
-    rows, asked = [], []
-    for n in SIZES[device]:
-        for family in CLASSES:
-            own = _rows(family, n, device)
-            rows += own
-            asked += _bars(own)
-    return bars.conclude(path, threads, load, asked, device=device, repeats=REPEATS, rows=rows)
-
-
-def _rows(family, n, device):
-    """One row for each eps, timed in turns. The first call of each is checked and not timed."""
+    n, family = case
     d, e = families.make(family, n)
     rows = []
     for eps in EPS:
-        deflated = _solve(d, e, eps, device)["deflated"]
-        measured = errors(device, d, e, *touched(n))
+        deflated = _solve(d, e, eps, run.device)["deflated"]
+        measured = errors(run.device, d, e, *touched(n))
         norm = float(np.hypot(*map(np.linalg.norm, (d, e))))
         full = BOUNDS["residual"](n) * (n + 8) * np.finfo(float).eps * norm
         row = {"family": family, "n": n, "eps": eps, "deflated": deflated} | measured
         row["max_error_in_eps"] = measured["max_error"] / eps if eps else None
         row["bound"] = 4 * (eps or 0) + full
         rows.append(row)
-    timed = "device" if device == "cuda" else "end_to_end"
-    runs = [[_solve(d, e, eps, device)[timed] for eps in EPS] for _ in range(REPEATS)]
+    timed = "device" if run.device == "cuda" else "end_to_end"
+    runs = [[_solve(d, e, eps, run.device)[timed] for eps in EPS] for _ in range(REPEATS)]
     for row, seconds in zip(rows, zip(*runs, strict=True), strict=True):
         row |= {"seconds": median(seconds), "runs": seconds}
-        _show(row)
     return rows
 
 
@@ -63,18 +47,15 @@ def _solve(d, e, eps, device):
     return solve(d, e, method=METHOD, eps=eps, device=device, out=touched(len(d)))
 
 
-def _show(row):
-    eps = row["eps"]
-    in_eps = "" if eps is None else f"{row['max_error_in_eps']:.2g}"
-    print(
-        f"{row['family']:<12}{row['n']:>6}{'None' if eps is None else f'{eps:g}':>8}"
-        f"{row['seconds']:>10.4f}{row['deflated']:>10}{row['deflated'] / row['n']:>7.2f}"
-        f"{row['max_error']:>11.2e}{in_eps:>8}{row['orthogonality']:>9.2f}",
-        flush=True,
-    )
+def _bars(run):
+    """No looser eps is slower, and all errors are in bounds."""
+    asked, rows = [], run.records["rows"]
+    for i in range(0, len(rows), len(EPS)):
+        asked += _bars_of(rows[i : i + len(EPS)])
+    return asked
 
 
-def _bars(rows):
+def _bars_of(rows):
     """The targets for one matrix; rows go from the tightest eps to the loosest."""
     where = f"{rows[0]['family']}, n = {rows[0]['n']}"
     slower = max(
@@ -83,9 +64,27 @@ def _bars(rows):
         for tighter in rows[:i]
     )
     error = bars.worst(row["max_error"] / row["bound"] for row in rows)
-    lost = bars.worst(row["orthogonality"] for row in rows)
+    bound = BOUNDS["orthogonality"](rows[0]["n"])
     return [
         bars.at_most(f"{where}, time of a looser eps over a tighter's", NOISE, slower, "×"),
         bars.at_most(f"{where}, max |B - L S R| / (4 eps + full accuracy)", 1.0, error, ""),
-        bars.at_most(f"{where}, orthogonality", BOUNDS["orthogonality"](rows[0]["n"]), lost, ""),
+        bars.largest(f"{where}, orthogonality", bound, rows, "orthogonality"),
     ]
+
+
+GROUP = Group(
+    files={"cpu": "eps_cpu", "cuda": "eps_cuda"},
+    parts=[
+        Part(
+            "rows",
+            lambda run: ((n, family) for n in SIZES[run.device] for family in CLASSES),
+            _measure,
+            "family:<12 n eps:g seconds:s deflated deflated/n:.2f max_error:.2e "
+            "max_error_in_eps:.2g orthogonality:.2f",
+            lambda row: row | {"eps": row["eps"] or "None"},
+            head=f'method="{METHOD}", median of {REPEATS}',
+        )
+    ],
+    bars=_bars,
+    contents=lambda run: {"device": run.device, "repeats": REPEATS},
+)

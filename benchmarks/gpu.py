@@ -8,9 +8,10 @@ import numpy as np
 
 import tsvd
 from benchmarks import cuda
+from benchmarks.group import Group, Part
 from benchmarks.published_data import MAX_SWEEPS, published_and_remade
 from benchmarks.timing import touched
-from testing import families, results
+from testing import families
 
 EPS = 1e-8
 REPEATS = 3
@@ -21,43 +22,19 @@ ASKED = {500: 0.1, 1000: 0.3, 5000: 5.0, 10000: 20.0}
 RANGES = {"[0,1]": 1, "[0,1000]": 4}
 
 
-def run(path, threads, tests):
-    """Writes `path`. The exit status is 0 if every time is within its limit.
-
-    tests: a file that ends with pytest's closing line, or None.
-    """
-    load = results.load()
+def _cases(run):
+    """Order, limit, published row, and that of the published kernel on the same card."""
     published, remade = published_and_remade()
-    _solve(*families.make("uniform_1", 600))  # loads the kernels
-    print(
-        f'method="givens", eps={EPS:g}, seconds from d and e to arrays touched before, '
-        f"median of {REPEATS}\n\n"
-        f"{'n':>6}{'range':>10}{'seconds':>10}{'limit':>8}{'':>6}{'iterate':>10}"
-        f"{'same card':>11}{'published':>11}{'error/eps':>11}{'orthog.':>9}"
-    )
-    cases = []
     for n, asked in ASKED.items():
         for row in published["by_size_and_range"][str(n)]["rows"]:
             if row["range"] in RANGES:
-                asked_here = asked * RANGES[row["range"]]
                 same_card = remade.get((n, row["range"]), {})
-                cases.append(_case(n, row["range"], asked_here, row, same_card))
-    print(f"\n{'n':>6}{'bytes of L, R':>15}{'seconds':>10}{'GB/s':>7}{'pinned':>8}{'ratio':>7}")
-    downloads = [_download(n) for n in ASKED]
-    results.write(
-        path,
-        threads,
-        load,
-        eps=EPS,
-        repeats=REPEATS,
-        tests=_counts(tests) if tests else None,
-        cases=cases,
-        downloads=downloads,
-    )
-    return 0 if all(case["within"] for case in cases) else 1
+                yield n, asked * RANGES[row["range"]], row, same_card
 
 
-def _case(n, interval, asked, published, remade):
+def _measure(run, case):
+    n, asked, published, remade = case
+    interval = published["range"]
     d, e = families.make(f"uniform_{interval.strip('[]').split(',')[1]}", n)
     case = {
         "n": n,
@@ -76,7 +53,6 @@ def _case(n, interval, asked, published, remade):
         case["within"] = case["seconds"] <= asked
     except np.linalg.LinAlgError as error:
         case |= {"failed": str(error), "within": False}
-    _show(case)
     return case
 
 
@@ -103,23 +79,7 @@ def _solve(d, e):
     }
 
 
-def _show(case):
-    print(f"{case['n']:>6}{case['range']:>10}", end="")
-    if "failed" in case:
-        print(f"  {case['failed']}")
-        return
-    same_card = case["same_card_note"] or ""
-    if case["same_card"]:
-        same_card = f"{case['same_card']:.1f}"
-    print(
-        f"{case['seconds']:>10.4f}{case['asked']:>8g}{'' if case['within'] else 'OVER':>6}"
-        f"{case['iterate']:>10.4f}{same_card:>11}{case['published']:>11.1f}"
-        f"{case['max_error_in_eps']:>11.2f}{case['orthogonality']:>9.2f}",
-        flush=True,
-    )
-
-
-def _download(n):
+def _download(run, n):
     """The rate at which L and R come to the host. A zero matrix leaves nothing else to do."""
     d, e, out = np.zeros(n), np.zeros(n - 1), touched(n)
     seconds = []
@@ -136,16 +96,40 @@ def _download(n):
         "pinned_rate": size / cuda.pinned_seconds(size, REPEATS),
     }
     download["ratio"] = download["rate"] / download["pinned_rate"]
-    print(
-        f"{n:>6}{size:>15,}{download['seconds']:>10.4f}{download['rate'] / 1e9:>7.1f}"
-        f"{download['pinned_rate'] / 1e9:>8.1f}{download['ratio']:>7.2f}"
-    )
     return download
 
 
 def _counts(path):
-    """The counts in pytest's closing line, such as {"passed": 12}; {} if there is none."""
+    """The counts in pytest's closing line, such as {"passed": 12}; {} if there is none.
+
+    path: a file that ends with that line, or None.
+    """
+    if not path:
+        return None
     closing = [line for line in path.read_text().splitlines() if re.search(r" in [\d.]+s", line)]
     words = "passed|failed|skipped|deselected|xfailed|xpassed|errors?|warnings?"
     counts = re.findall(rf"(\d+) ({words})", closing[-1]) if closing else []
     return {word: int(number) for number, word in counts}
+
+
+GROUP = Group(
+    files={"cuda": "gpu"},
+    parts=[
+        Part(
+            "cases",
+            _cases,
+            _measure,
+            "n range seconds:s asked:s within iterate:s same_card:s published:s "
+            "max_error_in_eps:.2f orthogonality:.2f",
+            head=f'method="givens", eps={EPS:g}, to touched arrays, median of {REPEATS}',
+        ),
+        Part(
+            "downloads",
+            lambda run: ASKED,
+            _download,
+            "n bytes:, seconds:s rate:.3g pinned_rate:.3g ratio:.2f",
+        ),
+    ],
+    contents=lambda run: {"eps": EPS, "repeats": REPEATS, "tests": _counts(run.options.tests)},
+    prepare=lambda run: _solve(*families.make("uniform_1", 600)),
+)

@@ -9,9 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks import bars, dense
-from benchmarks.dense import on_device, release, timed_on_device
-from benchmarks.timing import interleaved
-from testing import results
 from testing.measures import INVERSE_BOUNDS, inverse_residual
 from tsvd import linalg
 
@@ -29,6 +26,8 @@ class Case:
     dtype: str = "float64"
     refine: bool = False
 
+    THRICE = np.inf
+
     @property
     def shape(self):
         return (*([self.batch] if self.batch else []), self.order, self.order)
@@ -38,6 +37,45 @@ class Case:
         batch = f"{self.batch:,} matrices, " if self.batch else ""
         refine = ", refined" if self.refine else ""
         return f"{batch}n = {self.order:,}{refine}, {self.dtype}"
+
+    def make(self):
+        rng = np.random.default_rng(self.order)
+        return rng.standard_normal(self.shape).astype(self.dtype)
+
+    def ours(self, A):
+        return linalg.inv(A, refine=self.refine)
+
+    def peer(self, A):
+        return "numpy.linalg.inv", lambda: np.linalg.inv(A)
+
+    def peers(self, A):
+        import torch
+
+        yield "torch.linalg.inv", lambda: torch.linalg.inv(A)
+
+    def errors(self, A, X):
+        if self.order > LARGEST_CHECKED:
+            return {}
+        A, X = (x.reshape(-1, self.order, self.order)[:CHECKED] for x in (A, X))
+        return {"residual": max(map(inverse_residual, A, X))}
+
+    def errors_there(self, A, X):
+        """The same of arrays of PyTorch."""
+        import torch
+
+        n, eps = self.order, torch.finfo(A.dtype).eps
+        A, X = (x.reshape(-1, n, n)[:CHECKED].double() for x in (A, X))
+        worst = 0.0
+        for a, x in zip(A, X, strict=True):
+            sides = []
+            for product in (a @ x, x @ a):
+                product.diagonal().sub_(1)
+                sides.append(product.norm().item())
+            worst = max(worst, min(sides) / (n * eps * a.norm().item() * x.norm().item()))
+        return {"residual": worst}
+
+    def peer_errors(self, A, X):
+        return {}
 
 
 CPU = (
@@ -61,94 +99,13 @@ CHECKED = 20  # matrices of a batch whose residuals are measured
 LARGEST_CHECKED = 1000  # on the CPU, in long double
 
 
-def run(path, threads, device, repeats):
-    """Writes `path`. The exit status is 0 if all targets are met."""
-    load = results.load()
-    cases = CPU if device == "cpu" else CUDA
-    records = [_on_cpu(case, repeats) if device == "cpu" else _on_cuda(case) for case in cases]
-    return bars.conclude(path, threads, load, _bars(records, device), device=device, cases=records)
-
-
-def _gaussian(case):
-    rng = np.random.default_rng(case.order)
-    return rng.standard_normal(case.shape).astype(case.dtype)
-
-
-def _on_cpu(case, repeats):
-    A = _gaussian(case)
-    contenders = {
-        "tsvd": lambda: linalg.inv(A, refine=case.refine),
-        "numpy": lambda: np.linalg.inv(A),
-    }
-    seconds = interleaved(contenders, repeats)
-    record = _record(case, seconds["tsvd"], {"numpy.linalg.inv": seconds["numpy"]})
-    if case.order <= LARGEST_CHECKED:
-        matrices = A.reshape(-1, case.order, case.order)[:CHECKED]
-        record["residual"] = max(
-            inverse_residual(a, linalg.inv(a, refine=case.refine)) for a in matrices
-        )
-    return _show(record)
-
-
-def _on_cuda(case):
-    import torch
-
-    A = on_device(_gaussian(case))
-    ours, X = timed_on_device(lambda: linalg.inv(A, refine=case.refine))
-    residual = _residual_there(A, X)
-    X = None
-    release()
-    theirs, X = timed_on_device(lambda: torch.linalg.inv(A))
-    record = _record(case, ours, {"torch.linalg.inv": theirs}) | {"residual": residual}
-    A = X = None
-    release()
-    return _show(record)
-
-
-def _residual_there(A, X):
-    import torch
-
-    n, eps = A.shape[-1], torch.finfo(A.dtype).eps
-    A, X = (x.reshape(-1, n, n)[:CHECKED].double() for x in (A, X))
-    worst = 0.0
-    for a, x in zip(A, X, strict=True):
-        sides = []
-        for product in (a @ x, x @ a):
-            product.diagonal().sub_(1)
-            sides.append(product.norm().item())
-        worst = max(worst, min(sides) / (n * eps * a.norm().item() * x.norm().item()))
-    return worst
-
-
-def _record(case, seconds, peers):
-    record = dense.record_of(case, seconds)
-    return record | {
-        "peers": {name: dense.peer_of(record, theirs) for name, theirs in peers.items()}
-    }
-
-
-def _show(record):
-    ((name, peer),) = record["peers"].items()
-    print(
-        f"{record['what']:<48}{record['median'] * 1e3:>11.3f} ms"
-        f"{record.get('residual', np.nan):>9.3f}   {name} {peer['ratio']:.2f}×",
-        flush=True,
-    )
-    return record
-
-
-def _bars(records, device):
-    asked = []
-    for record in records:
-        if record["target"] is None:
-            continue
-        if device == "cpu":
-            ratio = record["peers"]["numpy.linalg.inv"]["ratio"]
-            asked.append(bars.at_least(record["what"], record["target"], ratio))
-        else:
-            asked.append(bars.at_most(record["what"], record["target"], record["median"]))
+def _bars(run):
+    asked = [*dense.targets(run)]
     for refine, bound in INVERSE_BOUNDS.items():
-        found = [r["residual"] for r in records if r["refine"] == refine and "residual" in r]
+        records = [record for record in run.records["cases"] if record["refine"] == refine]
         name = "residual, refined" if refine else "residual"
-        asked.append(bars.at_most(name, bound, bars.worst(found), ""))
+        asked.append(bars.largest(name, bound, records, "residual"))
     return asked
+
+
+GROUP = dense.group("inverse", CPU, CUDA, _bars)

@@ -7,7 +7,6 @@ diagonal, whose values come from mpmath, times powers of two, with columns scram
 by reflectors.
 """
 
-import time
 from dataclasses import dataclass
 
 import mpmath
@@ -15,7 +14,7 @@ import numpy as np
 
 from benchmarks import bars, dense
 from benchmarks.dense import on_device
-from testing import results
+from benchmarks.group import Part
 from tsvd import linalg
 
 SPAN = {"float64": 200, "float32": 30}  # decades of graded columns
@@ -26,12 +25,46 @@ SMALL = 8  # order of a matrix on the diagonal
 class Case(dense.Case):
     graded: bool = False
 
+    THRICE = 1000
+
     @property
     def what(self):
         return super().what + (", graded" if self.graded else "")
 
     def ours(self, A):
         return tuple(linalg.svd(A, full_matrices=False, method="jacobi"))
+
+    def make(self):
+        A = super().make()
+        if self.graded:
+            A = A * _scale(self.columns, self.dtype, np.random.default_rng(self.columns))
+        return A
+
+    def peer(self, A):
+        return "gejsv", lambda: _gejsv(A)
+
+    def peers(self, A):
+        import torch
+
+        if self.rows <= LARGEST_PEER:
+            yield "gesvdj", lambda: torch.linalg.svd(A, full_matrices=False, driver="gesvdj")
+
+
+def _scale(n, dtype, rng):
+    """Powers of two over the decades of a dtype, scrambled."""
+    powers = np.linspace(-SPAN[dtype] * np.log2(10), 0, n).astype(int)
+    return np.ldexp(np.ones(n, dtype), rng.permutation(powers))
+
+
+def _gejsv(A):
+    """LAPACK's, which is given what is A = B D: U, S, Vh."""
+    from scipy.linalg import get_lapack_funcs
+
+    (gejsv,) = get_lapack_funcs(("gejsv",), (A,))
+    s, U, V, work, _, info = gejsv(A, joba=0)
+    if info != 0:
+        raise ArithmeticError(f"gejsv returned info = {info}")
+    return U, s * (work[0] / work[1]), V.T
 
 
 # On the CPU a target is LAPACK's time over ours.
@@ -59,63 +92,6 @@ CUDA = tuple(
 )
 KNOWN = (136, 512, 2048)  # orders of the matrices whose values are known
 LARGEST_PEER = 4096  # gesvdj takes half a minute beyond
-
-
-def run(path, threads, device, repeats, seconds):
-    """Writes `path`. The exit status is 0 if all targets are met. seconds: no peer begins later."""
-    load = results.load()
-    if device == "cpu":
-        cases = [_on_cpu(case, repeats) for case in CPU]
-    else:
-        until = time.monotonic() + seconds
-        dense.warm()
-        cases = [dense.on_cuda(case, _make(case), _peers, until) for case in CUDA]
-    errors = [_known_errors(n, dtype, device) for dtype in SPAN for n in KNOWN]
-    contents = {"device": device, "cases": cases, "known": errors}
-    return bars.conclude(path, threads, load, _bars(cases, errors, device), **contents)
-
-
-def _make(case):
-    A = dense.gaussian(case)
-    if case.graded:
-        rng = np.random.default_rng(case.columns)
-        A = A * _scale(case.columns, case.dtype, rng)
-    return A
-
-
-def _scale(n, dtype, rng):
-    """Powers of two over the decades of a dtype, scrambled."""
-    powers = np.linspace(-SPAN[dtype] * np.log2(10), 0, n).astype(int)
-    return np.ldexp(np.ones(n, dtype), rng.permutation(powers))
-
-
-# ---- times ----
-
-
-def _gejsv(A):
-    """LAPACK's, which is given what is A = B D: U, S, Vh."""
-    from scipy.linalg import get_lapack_funcs
-
-    (gejsv,) = get_lapack_funcs(("gejsv",), (A,))
-    s, U, V, work, _, info = gejsv(A, joba=0)
-    if info != 0:
-        raise ArithmeticError(f"gejsv returned info = {info}")
-    return U, s * (work[0] / work[1]), V.T
-
-
-def _on_cpu(case, repeats):
-    repeats = min(repeats, 3) if case.rows >= 1000 else repeats
-    return dense.on_cpu(case, _make(case), "gejsv", _gejsv, repeats)
-
-
-def _peers(case, A):
-    import torch
-
-    if case.rows <= LARGEST_PEER:
-        yield "gesvdj", lambda: torch.linalg.svd(A, full_matrices=False, driver="gesvdj")
-
-
-# ---- errors of values ----
 
 
 def known(n, dtype, rng):
@@ -150,10 +126,11 @@ def _gesvdj(A):
         return {}
 
 
-def _known_errors(n, dtype, device):
+def _measure_known(run, case):
+    n, dtype = case
     A, values, condition = known(n, dtype, np.random.default_rng(n))
     unit = (8 + n) * condition * float(np.finfo(dtype).eps)
-    if device == "cpu":
+    if run.device == "cpu":
         found = {"tsvd": linalg.svdvals(A, method="jacobi"), "gejsv": _gejsv(A)[1]}
     else:
         there = on_device(A)
@@ -163,24 +140,20 @@ def _known_errors(n, dtype, device):
         / unit
         for name, s in found.items()
     }
-    print(f"values that are known, n = {n:,}, {dtype}: {errors}", flush=True)
     return {"order": n, "dtype": dtype, "condition": condition, "errors": errors}
 
 
-# ---- targets ----
+def _bars(run):
+    ours = [record["errors"] for record in run.records["known"]]
+    known = bars.largest("relative errors of values that are known", 1.0, ours, "tsvd")
+    return [*dense.targets(run), *dense.accuracy(run), known]
 
 
-def _bars(cases, errors, device):
-    asked = []
-    for case in cases:
-        where = f"{case['group']}: {case['what']}"
-        if device == "cpu":
-            asked.append(bars.at_least(where, case["target"], case["peers"]["gejsv"]["ratio"]))
-        else:
-            asked.append(bars.at_most(where, case["target"], case["median"]))
-    for key, bound in dense.BOUNDS.items():
-        worst = bars.worst(case[key] for case in cases)
-        asked.append(bars.at_most(key, bound, worst, ""))
-    worst = bars.worst(e["errors"]["tsvd"] for e in errors)
-    asked.append(bars.at_most("relative errors of values that are known", 1.0, worst, ""))
-    return asked
+KNOWN_CASES = Part(
+    "known",
+    lambda run: ((n, dtype) for dtype in SPAN for n in KNOWN),
+    _measure_known,
+    "order dtype condition:.3g errors",
+    head="errors of values that are known",
+)
+GROUP = dense.group("jacobi", CPU, CUDA, _bars, KNOWN_CASES, seconds=60)

@@ -28,7 +28,8 @@ import numpy as np
 
 import tsvd
 from benchmarks import bars
-from testing import families, results
+from benchmarks.group import Group, Part
+from testing import families
 from tsvd import linalg
 
 RATIO = 1.2
@@ -74,20 +75,13 @@ class Curve:
         return 3 if self.is_cube or self.group == "jacobi" else 1
 
 
-def run(path, threads, device, group, seconds):
-    """Writes `path`. The exit status is 0 if there is no cliff."""
-    load = results.load()
-    until = time.monotonic() + seconds
-    timer = Timer(device, threads)
-    curves = [curve for curve in _curves(device) if group in (None, curve.group)]
-    print(f"{'curve':<66}{'sizes':>24}{'worst':>8}  where", flush=True)
-    cases = []
+def _cases(run):
+    """The curves, with a timer and when each is to end."""
+    timer, group = Timer(run.device, run.threads), run.options.group
+    curves = [curve for curve in _curves(run.device) if group in (None, curve.group)]
     for i, curve in enumerate(curves):
-        share = (until - time.monotonic()) * curve.weight / sum(c.weight for c in curves[i:])
-        cases.append(_show(_follow(curve, timer, time.monotonic() + share)))
-    return bars.conclude(
-        path, threads, load, _bars(cases), device=device, ratio=RATIO, limit=LIMIT, cases=cases
-    )
+        share = run.left() * curve.weight / sum(c.weight for c in curves[i:])
+        yield curve, timer, time.monotonic() + share
 
 
 # ---- the curves ----
@@ -402,23 +396,41 @@ def _name(case):
     return f"{case['group']}: {case['what']}, {case['dtype']}, by {case['axis']}"
 
 
-def _show(case):
-    covered, worst = "none", ""
-    if case["sizes"]:
-        covered = f"{case['sizes'][0]:,} to {case['sizes'][-1]:,}"
-    if case["worst"]:
-        worst = f"{case['worst']['times']:>8.2f}"
-    where = "; ".join(f"{s['from']:,} to {s['to']:,} {s['times']:.2f}" for s in case["over"])
-    print(f"{_name(case):<66}{covered:>24}{worst:>8}  {where} {case['note'] or ''}", flush=True)
-    return case
+def _shown(case):
+    sizes, worst = case["sizes"], case["worst"]
+    steps = (f"{s['from']:,} to {s['to']:,} {s['times']:.2f}" for s in case["over"])
+    return {
+        "curve": _name(case),
+        "sizes": f"{sizes[0]:,} to {sizes[-1]:,}" if sizes else "none",
+        "worst": worst and worst["times"],
+        "where": "; ".join(steps),
+        "note": case["note"],
+    }
 
 
-def _bars(cases):
+def _bars(run):
     asked = []
-    for case in cases:
+    for case in run.records["cases"]:
         worst = case["worst"]
         asked.append(bars.at_most(_name(case), LIMIT, worst and worst["times"], "×"))
         if case["cube"]:
             times = case["cube"]["times"]
             asked.append(bars.at_most(f"{_name(case)}, the cube", CUBE_LIMIT, times, "×"))
     return asked
+
+
+GROUP = Group(
+    files={"cpu": "sweep_cpu", "cuda": "sweep_cuda"},
+    parts=[
+        Part(
+            "cases",
+            _cases,
+            lambda run, case: _follow(*case),
+            "curve:<66 sizes:<20 worst:.2f where:<1",
+            _shown,
+        )
+    ],
+    bars=_bars,
+    contents=lambda run: {"device": run.device, "ratio": RATIO, "limit": LIMIT},
+    seconds={"cpu": 420, "cuda": 270},
+)

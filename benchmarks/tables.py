@@ -11,9 +11,17 @@ MARKED = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.D
 
 
 def write(pages, results):
-    """Fills everything between `<!-- table: NAME -->` and `<!-- end of table -->` in the pages.
+    for page in pages:
+        written, count = filled(page.read_text(), results)
+        page.write_text(written)
+        print(f"{page.name}: {count} tables written")
 
-    A table stays empty if one of its result files is missing.
+
+def filled(page, results):
+    """The text of a page with its tables, and their number.
+
+    A table is what is between `<!-- table: NAME -->` and `<!-- end of table -->`. It stays empty
+    if one of its result files is missing.
     """
 
     def table(match):
@@ -24,10 +32,7 @@ def write(pages, results):
             content = lines(*(json.loads(path.read_text()) for path in paths))
         return match[1] + "\n".join([*content, match[3]])
 
-    for page in pages:
-        written, count = MARKED.subn(table, page.read_text())
-        page.write_text(written)
-        print(f"{page.name}: {count} tables written")
+    return MARKED.subn(table, page)
 
 
 # ---- the summary of the README ----
@@ -628,33 +633,24 @@ TABLES = {
     "published_jacobi_cuda": (_published_study("jacobi"), "published_cuda.json"),
     "published_inverse_cuda": (_published_study("inverse"), "published_cuda.json"),
     "measured_published_cuda": (_measured_gpu, "published_cuda.json"),
-    "stress_cpu": (_stress, "stress_cpu.json"),
-    "measured_stress_cpu": (_measured_stress("draws"), "stress_cpu.json"),
-    "stress_small_cpu": (_stress, "stress_small_cpu.json"),
-    "measured_stress_small_cpu": (_measured_stress("small matrices"), "stress_small_cpu.json"),
-    "stress_dense_cpu": (_stress, "stress_dense_cpu.json"),
-    "measured_stress_dense_cpu": (_measured_stress("dense draws"), "stress_dense_cpu.json"),
-    "stress_jacobi_cpu": (_stress, "stress_jacobi_cpu.json"),
-    "measured_stress_jacobi_cpu": (_measured_stress("dense draws"), "stress_jacobi_cpu.json"),
-    "stress_evolve_cpu": (_stress, "stress_evolve_cpu.json"),
-    "measured_stress_evolve_cpu": (_measured_stress("evaluations"), "stress_evolve_cpu.json"),
-    "stress_evolve_dense_cpu": (_stress, "stress_evolve_dense_cpu.json"),
-    "measured_stress_evolve_dense_cpu": (
-        _measured_stress("evaluations"),
-        "stress_evolve_dense_cpu.json",
-    ),
-    "stress_evolve_jacobi_cpu": (_stress, "stress_evolve_jacobi_cpu.json"),
-    "measured_stress_evolve_jacobi_cpu": (
-        _measured_stress("evaluations"),
-        "stress_evolve_jacobi_cpu.json",
-    ),
-    "stress_inverse_cpu": (_stress, "stress_inverse_cpu.json"),
-    "measured_stress_inverse_cpu": (_measured_stress("inverses"), "stress_inverse_cpu.json"),
-    "stress_cuda": (_stress, "stress_cuda.json"),
-    "measured_stress_cuda": (_measured_stress("draws"), "stress_cuda.json"),
-    "stress_twisted_cuda": (_stress, "stress_twisted_cuda.json"),
-    "measured_stress_twisted_cuda": (_measured_stress("draws"), "stress_twisted_cuda.json"),
 }
+
+# The result files of the verification, and what they count.
+STRESS = {
+    "stress_cpu": "draws",
+    "stress_small_cpu": "small matrices",
+    "stress_dense_cpu": "dense draws",
+    "stress_jacobi_cpu": "dense draws",
+    "stress_evolve_cpu": "evaluations",
+    "stress_evolve_dense_cpu": "evaluations",
+    "stress_evolve_jacobi_cpu": "evaluations",
+    "stress_inverse_cpu": "inverses",
+    "stress_cuda": "draws",
+    "stress_twisted_cuda": "draws",
+}
+for name, what in STRESS.items():
+    TABLES[name] = _stress, f"{name}.json"
+    TABLES[f"measured_{name}"] = _measured_stress(what), f"{name}.json"
 
 
 # ---- numbers and lines ----

@@ -52,6 +52,26 @@ def solve(d, e, **options):
     }
 
 
+def calls_on_device(d, e, count, before=1, **options):
+    """Calls of tsvd.svd with PyTorch's arrays on the device, to the end of all their work there.
+
+    Returns results and facts of the last call; of `count` calls, after some more, the seconds of
+    the work on the device and of the whole call.
+    """
+    import torch
+
+    device, total = [], []
+    for _ in range(before + count):
+        found = None
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        found, info = tsvd.svd(d, e, full_output=True, **options)
+        torch.cuda.synchronize()
+        total.append(time.perf_counter() - start)
+        device.append(info.seconds["device"])
+    return found, info, device[before:], total[before:]
+
+
 def both_times(runs, prefix=""):
     """The times on the device and end to end of several solve() calls, and their medians."""
     case = {}

@@ -5,15 +5,16 @@ arrays of PyTorch that are on the device and stay there. The results of one inpu
 bits wherever they go.
 """
 
-import contextlib
-import time
+import functools
+import importlib.util
 from statistics import median
 
 import numpy as np
 
 import tsvd
 from benchmarks import bars, timing
-from testing import families, results
+from benchmarks.group import Group, Part
+from testing import families
 
 DEVICE = "cuda"
 REPEATS = 7
@@ -41,17 +42,15 @@ BESIDE_TARGET = 0.3e-3
 SMALL, SMALL_TARGET = 32, 0.25e-3
 
 
-def run(path, threads):
-    """Writes `path`. The exit status is 0 if all targets are met."""
-    load = results.load()
-    print("milliseconds, medians; device: the work on the device, where it is measured\n")
-    print(f"{'':<44}{'end to end':>12}{'device':>10}  same bits")
-    cases = []
-    with contextlib.suppress(ImportError):
-        cases += [_on_device(n) for n in (SMALL, *ON_DEVICE)]
-    cases += [_single(*case) for case in SINGLE]
-    cases += [_batch(), _batch_values()]
-    return bars.conclude(path, threads, load, _bars(cases), repeats=REPEATS, cases=cases)
+def _cases(run):
+    """Functions that measure a case."""
+    if importlib.util.find_spec("torch"):
+        for n in (SMALL, *ON_DEVICE):
+            yield functools.partial(_on_device, n)
+    for case in SINGLE:
+        yield functools.partial(_single, *case)
+    yield _batch
+    yield _batch_values
 
 
 def _shapes(n, batch=()):
@@ -130,16 +129,8 @@ def _on_device(n):
 
     d, e = families.make("chi", n)
     given = [torch.from_numpy(x).to(DEVICE) for x in (d, e)]
-    seconds, device = [], []
     repeats = REPEATS if n == LARGE else BRIEF_REPEATS
-    for i in range(2 * repeats):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        found, info = tsvd.svd(*given, full_output=True)
-        torch.cuda.synchronize()
-        if i >= repeats:
-            seconds.append(time.perf_counter() - start)
-            device.append(info.seconds["device"])
+    found, _, device, seconds = timing.calls_on_device(*given, repeats, repeats)
     expected = solve_arrays(d, e, None)
     same = _same(expected, [x.cpu().numpy() for x in found])
     target = SMALL_TARGET if n == SMALL else None
@@ -147,7 +138,7 @@ def _on_device(n):
 
 
 def _case(what, target, seconds, device, same):
-    case = {
+    return {
         "what": what,
         "target": target,
         "end_to_end": median(seconds),
@@ -155,14 +146,10 @@ def _case(what, target, seconds, device, same):
         "device": median(device),
         "same_bits": same,
     }
-    print(
-        f"{what:<44}{1e3 * case['end_to_end']:>12.3f}{1e3 * case['device']:>10.3f}  {same}",
-        flush=True,
-    )
-    return case
 
 
-def _bars(cases):
+def _bars(run):
+    cases = run.records["cases"]
     asked = [
         bars.at_most(case["what"], case["target"], case["end_to_end"])
         for case in cases
@@ -171,18 +158,23 @@ def _bars(cases):
     beside = {f"chi, n = {n}, on the device" for n in ON_DEVICE}
     for case in cases:
         if case["what"] in beside:
-            asked.append(
-                bars.at_most(
-                    f"{case['what']}: beside its work",
-                    BESIDE_TARGET,
-                    case["end_to_end"] - case["device"],
-                )
-            )
-    asked.append(
-        bars.at_most("results that are not the same bits", 0, _wrong(cases), ""),
-    )
-    return asked
+            seconds = case["end_to_end"] - case["device"]
+            asked.append(bars.at_most(f"{case['what']}: beside its work", BESIDE_TARGET, seconds))
+    wrong = sum(not case["same_bits"] for case in cases)
+    return [*asked, bars.at_most("results that are not the same bits", 0, wrong, "")]
 
 
-def _wrong(cases):
-    return sum(not case["same_bits"] for case in cases)
+GROUP = Group(
+    files={"cuda": "transfers"},
+    parts=[
+        Part(
+            "cases",
+            _cases,
+            lambda run, case: case(),
+            "what:<44 end_to_end:s device:s same_bits",
+            head="medians; device: the work on the device, where it is measured",
+        )
+    ],
+    bars=_bars,
+    contents=lambda run: {"repeats": REPEATS},
+)

@@ -4,30 +4,27 @@ Times are those of the device's work unless they are called end to end; those of
 whole calls. Arrays are PyTorch's, on the device, so that large results need no room on the host.
 """
 
-import gc
-import time
+import functools
 from statistics import median
 
 import numpy as np
 
-import tsvd
-from benchmarks import bars, timing
+from benchmarks import bars
 from benchmarks.cases import CLASSES
-from testing import families, results
+from benchmarks.dense import release
+from benchmarks.group import Group, Part
+from benchmarks.timing import calls_on_device, solve, touched
+from testing import families
 
 DEVICE = "cuda"
 BOTH = ("toeplitz", "chi")
 
-# Order, target in seconds, and whether divide and conquer is measured beside it.
+# Order, and target in seconds.
 SINGLE = (
-    (1024, 1.5e-3, True),
-    (2048, 2.4e-3, True),
-    (4096, 5e-3, True),
-    (10_000, 15e-3, True),
-    (16_384, 28e-3, True),
-    (32_768, 80e-3, False),
-    (65_536, 320e-3, False),
+    *((1024, 1.5e-3), (2048, 2.4e-3), (4096, 5e-3), (10_000, 15e-3)),
+    *((16_384, 28e-3), (32_768, 80e-3), (65_536, 320e-3)),
 )
+LARGEST_DC = 16_384  # divide and conquer is measured up to this order
 LARGEST_IN_GRAM = 16_384  # all products of vectors are checked up to this order
 PROBES = 4
 
@@ -43,18 +40,25 @@ OPTIONS = {
 }
 
 
-def run(path, threads):
-    """Writes `path`. The exit status is 0 if all targets are met."""
-    load = results.load()
-    print("milliseconds on the device, medians; orthogonality in units of (n + 8) eps, bound 3\n")
-    print(f"{'':<36}{'auto':>9}{'':<9}{'dc':>9}{'end to end':>12}{'orthogonality':>15}")
-    cases = [_single(f, n, target, beside) for n, target, beside in SINGLE for f in BOTH]
-    cases += [_range(f, n, target) for n, target in RANGES for f in BOTH]
-    cases += [_values(f, n, target) for n, target in VALUES for f in CLASSES]
-    cases += [_float32(case) for case in cases]
-    cases += [_host(f, where) for f in BOTH for where in HOST_TARGETS]
-    cases += _families()
-    return bars.conclude(path, threads, load, _bars(cases), cases=cases)
+def _cases(run):
+    """Functions that measure a case."""
+    for n, target in SINGLE:
+        for family in BOTH:
+            yield functools.partial(_double, "single", family, n, target, 9 if n < 5000 else 3)
+    for n, target in RANGES:
+        for family in BOTH:
+            yield functools.partial(_double, "range", family, n, target, 3)
+    for n, target in VALUES:
+        for family in CLASSES:
+            yield functools.partial(_double, "values", family, n, target, 9 if n < 50_000 else 1)
+    for double in list(run.records["cases"]):
+        yield functools.partial(_single, double)
+    for family in BOTH:
+        for where in HOST_TARGETS:
+            yield functools.partial(_host, family, where)
+    for family in sorted(families.FAMILIES):
+        if any(x.any() for x in families.make(family, FAMILIES_ORDER)):
+            yield functools.partial(_family, family)
 
 
 def _given(family, n, dtype=np.float64):
@@ -63,61 +67,34 @@ def _given(family, n, dtype=np.float64):
     return [torch.from_numpy(x).to(DEVICE) for x in families.make(family, n, dtype)]
 
 
-def _calls(d, e, count, **options):
-    """Results of the last call, seconds on the device and end to end, and the method that ran."""
-    import torch
-
-    device, total = [], []
-    for _ in range(count + 1):
-        found = None
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        found, info = tsvd.svd(d, e, full_output=True, **options)
-        torch.cuda.synchronize()
-        total.append(time.perf_counter() - start)
-        device.append(info.seconds["device"])
-    return found, device[1:], total[1:], info
-
-
-def _single(family, n, target, beside):
+def _double(group, family, n, target, count):
     d, e = _given(family, n)
-    found, device, total, info = _calls(d, e, 9 if n < 5000 else 3)
-    case = _case("single", family, n, target, device, info)
+    found, info, device, total = calls_on_device(d, e, count, **OPTIONS[group])
+    if group == "values":
+        return _case(group, family, n, target, total, info)
+    case = _case(group, family, n, target, device, info)
     case |= {"end_to_end": median(total), "orthogonality": _orthogonality(found)}
     found = None
-    _release()
-    if beside:
-        case["dc"] = median(_calls(d, e, 3, method="dc")[1])
-        _release()
-    return _show(case)
+    release()
+    if group == "single" and n <= LARGEST_DC:
+        case["dc"] = median(calls_on_device(d, e, 3, method="dc")[2])
+        release()
+    return case
 
 
-def _float32(double):
-    """The same as a case in float64, whose time is the target."""
-    family, n, group = double["family"], double["n"], double["group"]
-    count = len(double["seconds"])
-    info, seconds, failed = None, [], None
+def _single(double):
+    """The same as a case in float64, whose time is the target, in float32."""
+    group, family, n = double["group"], double["family"], double["n"]
+    given, target, count = _given(family, n, np.float32), double["device"], len(double["seconds"])
     try:
-        _, device, total, info = _calls(*_given(family, n, np.float32), count, **OPTIONS[group])
+        _, info, device, total = calls_on_device(*given, count, **OPTIONS[group])
         seconds = total if group == "values" else device
+        return _case(f"{group}, float32", family, n, target, seconds, info)
     except MemoryError as error:  # divide and conquer has no room for what twisted refuses
-        failed = str(error).splitlines()[0]
-    _release()
-    case = _case(f"{group}, float32", family, n, double["device"], seconds, info)
-    return _show(case | {"failed": failed} if failed else case)
-
-
-def _values(family, n, target):
-    count = 9 if n < 50_000 else 1
-    _, _, total, info = _calls(*_given(family, n), count, **OPTIONS["values"])
-    return _show(_case("values", family, n, target, total, info))
-
-
-def _release():
-    import torch
-
-    gc.collect()
-    torch.cuda.empty_cache()
+        failed = {"failed": str(error).splitlines()[0]}
+        return _case(f"{group}, float32", family, n, target, []) | failed
+    finally:
+        release()
 
 
 def _orthogonality(found):
@@ -139,36 +116,23 @@ def _orthogonality(found):
     return worst / ((n + 8) * 2.0**-52)
 
 
-def _range(family, n, target):
-    d, e = _given(family, n)
-    found, device, total, info = _calls(d, e, 3, **OPTIONS["range"])
-    case = _case("range", family, n, target, device, info)
-    return _show(case | {"end_to_end": median(total), "orthogonality": _orthogonality(found)})
-
-
 def _host(family, where):
     d, e = families.make(family, HOST_ORDER)
-    out = timing.touched(HOST_ORDER) if where == "touched" else None
-    runs = [timing.solve(d, e, device=DEVICE, out=out) for _ in range(6)][1:]
+    out = touched(HOST_ORDER) if where == "touched" else None
+    runs = [solve(d, e, device=DEVICE, out=out) for _ in range(6)][1:]
     case = _case(where, family, HOST_ORDER, HOST_TARGETS[where], [x["device"] for x in runs])
-    return _show(case | {"end_to_end": median(x["end_to_end"] for x in runs)})
+    return case | {"end_to_end": median(x["end_to_end"] for x in runs)}
 
 
-def _families():
-    """Each family of the tests by "auto", and by both methods."""
-    cases = []
-    for family in sorted(families.FAMILIES):
-        d, e = _given(family, FAMILIES_ORDER)
-        if not d.any() and not e.any():
-            continue
-        _, device, _, info = _calls(d, e, FAMILIES_RUNS)
-        case = _case("family", family, FAMILIES_ORDER, None, device, info)
-        for method in ("dc", "twisted"):
-            _, device, _, info = _calls(d, e, FAMILIES_RUNS, method=method)
-            case[method] = min(device) if info.method == method else None
-        case["auto"] = min(case["seconds"])
-        cases.append(_show(case))
-    return cases
+def _family(family):
+    """A family of the tests by "auto", and by both methods."""
+    d, e = _given(family, FAMILIES_ORDER)
+    _, info, device, _ = calls_on_device(d, e, FAMILIES_RUNS)
+    case = _case("family", family, FAMILIES_ORDER, None, device, info)
+    for method in ("dc", "twisted"):
+        _, info, device, _ = calls_on_device(d, e, FAMILIES_RUNS, method=method)
+        case[method] = min(device) if info.method == method else None
+    return case | {"auto": min(case["seconds"])}
 
 
 def _case(group, family, n, target, device, info=None):
@@ -183,22 +147,8 @@ def _case(group, family, n, target, device, info=None):
     }
 
 
-def _show(case):
-    what = f"{case['group']}: {case['family']}, n = {case['n']:,}"
-    if case["device"] is None:
-        print(f"{what:<36}  {case['failed']}", flush=True)
-        return case
-    cells = [f"{1e3 * case['device']:>9.3f}", f" {case['method'] or '':<8}"]
-    for key in ("dc", "end_to_end"):
-        cells.append(f"{1e3 * case[key]:>10.3f}" if case.get(key) else f"{'':>10}")
-    if "orthogonality" in case:
-        cells.append(f"{case['orthogonality']:>13.4f}")
-    print(f"{what:<36}{''.join(cells)}", flush=True)
-    return case
-
-
-def _bars(cases):
-    asked = []
+def _bars(run):
+    asked, cases = [], run.records["cases"]
     for case in cases:
         where = f"{case['family']}, n = {case['n']:,}"
         group, _, single = case["group"].partition(", ")
@@ -213,6 +163,19 @@ def _bars(cases):
             asked.append(
                 bars.at_most(f"{where}: auto / best", FAMILIES_TARGET, case["auto"] / best, "×")
             )
-    worst = bars.worst(case["orthogonality"] for case in cases if "orthogonality" in case)
-    asked.append(bars.at_most("orthogonality", 3, worst, ""))
-    return asked
+    return [*asked, bars.largest("orthogonality", 3, cases, "orthogonality")]
+
+
+GROUP = Group(
+    files={"cuda": "twisted"},
+    parts=[
+        Part(
+            "cases",
+            _cases,
+            lambda run, case: case(),
+            "group:<16 family:<24 n device:s method dc:s end_to_end:s orthogonality:.4f",
+            head="medians; orthogonality in units of (n + 8) eps, bound 3",
+        )
+    ],
+    bars=_bars,
+)

@@ -12,7 +12,8 @@ import numpy as np
 import tsvd
 from benchmarks import bars
 from benchmarks.cases import CLASSES
-from testing import families, lapack, measures, results
+from benchmarks.group import Group, Part
+from testing import families, lapack, measures
 from testing.measures import BOUNDS
 
 DEVICE = "cuda"
@@ -31,34 +32,21 @@ CASES = (
 NUMBERS = 100  # target: device memory, in numbers of 8 bytes for each row
 
 
-def run(path, threads, seconds):
-    """Writes `path`, in about `seconds`. The exit status is 0 if all targets are met."""
-    start, load = time.monotonic(), results.load()
-    tsvd.svdvals(*families.make("uniform_1", 2000), device=DEVICE)  # loads the kernels
-    print(
-        "seconds of svdvals, medians; the error over its bound, 4 + n/64 ulps\n\n"
-        f"{'matrix':<12}{'n':>9}{'values':>9}{'dtype':>9}{'seconds':>10}{'error':>9}"
-        f"{'LAPACK':>10}{'ratio':>8}"
-    )
-    cases = []
+def _cases(run):
+    """Records to fill, and how many times each is timed."""
     for n, k, names, repeats, _ in CASES:
         # float64 first: there may be no time left for float32.
         for dtype in DTYPES:
             for family in names:
-                case = {"family": family, "n": n, "k": k, "dtype": dtype}
-                _measure(case, repeats, cases, start + seconds)
-                cases.append(case)
-                _show(case)
-    return bars.conclude(
-        path, threads, load, _bars(cases), seconds=time.monotonic() - start, cases=cases
-    )
+                yield {"family": family, "n": n, "k": k, "dtype": dtype}, repeats
 
 
-def _measure(case, repeats, before, until):
+def _measure(run, given):
+    case, repeats = given
+    before = run.records["cases"]
     estimate = _estimate(case, before, "seconds")
-    if time.monotonic() + estimate * repeats > until:
-        case["skipped"] = f"estimated {estimate:.0f} s"
-        return
+    if estimate * repeats > run.left():
+        return case | {"skipped": f"estimated {estimate:.0f} s"}
     d, e = families.make(case["family"], case["n"], np.dtype(case["dtype"]))
     options = {"device": DEVICE, "method": "bisect", "compute_uv": False}
     if case["k"]:
@@ -70,17 +58,17 @@ def _measure(case, repeats, before, until):
     try:
         if repeats > 1:
             tsvd.svd(d, e, **options)
-        runs = [_time(lambda: tsvd.svd(d, e, **options)) for _ in range(repeats)]
+        runs = [_time(tsvd.svd, d, e, **options) for _ in range(repeats)]
     except (MemoryError, RuntimeError) as error:
-        case["skipped"] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        return
+        return case | {"skipped": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
     case["runs"] = [seconds for seconds, _ in runs]
     case["seconds"] = median(case["runs"])
     case["error"] = _error(d, e, runs[0][1]) / BOUNDS["values bisect"](case["n"])
     if repeats == 1:
         case["memory"] = free[0] - min(free)
     if case["dtype"] == "float64" and not case["k"]:
-        _measure_lapack(case, d, e, before, until)
+        case |= _lapack(d, e, _estimate(case, before, "lapack"), run.left())
+    return case
 
 
 def _estimate(case, before, key):
@@ -92,9 +80,9 @@ def _estimate(case, before, key):
     return 0.0
 
 
-def _time(function):
+def _time(function, *arguments, **options):
     start = time.perf_counter()
-    result = function()
+    result = function(*arguments, **options)
     return time.perf_counter() - start, result
 
 
@@ -109,29 +97,15 @@ def _error(d, e, s):
     return worst
 
 
-def _measure_lapack(case, d, e, before, until):
-    estimate = _estimate(case, before, "lapack")
-    if estimate > min(LONGEST_PEER, until - time.monotonic()):
-        case["lapack_note"] = f"estimated {estimate:.0f} s"
-    else:
-        case["lapack"], _ = _time(lambda: lapack.dbdsqr_values(d, e))
+def _lapack(d, e, estimate, left):
+    if estimate > min(LONGEST_PEER, left):
+        return {"lapack_note": f"estimated {estimate:.0f} s"}
+    return {"lapack": _time(lapack.dbdsqr_values, d, e)[0]}
 
 
-def _show(case):
-    values = case["k"] or "all"
-    print(f"{case['family']:<12}{case['n']:>9}{values:>9}{case['dtype']:>9}", end="")
-    if "skipped" in case:
-        print(f"  skipped: {case['skipped']}", flush=True)
-        return
-    peer = case.get("lapack_note", "")
-    if "lapack" in case:
-        peer = f"{case['lapack']:>10.4f}{case['lapack'] / case['seconds']:>8.1f}"
-    print(f"{case['seconds']:>10.4f}{case['error']:>9.3f}{peer}", flush=True)
-
-
-def _bars(cases):
+def _bars(run):
     """The targets, for the slowest family. A skipped case counts as missed."""
-    asked = []
+    asked, cases = [], run.records["cases"]
 
     def slowest(n, k, dtype):
         own = [c for c in cases if (c["n"], c["k"], c["dtype"]) == (n, k, dtype)]
@@ -144,9 +118,26 @@ def _bars(cases):
         asked.append(bars.at_most(f"{what}, float64", most, double))
         if single is not None or repeats > 1:  # there may be no time for a single long call
             asked.append(bars.at_most(f"{what}, float32", double, single))
-    worst = bars.worst(case["error"] for case in cases if "error" in case)
-    asked.append(bars.at_most("error over its bound, the largest", 1.0, worst, ""))
+    asked.append(bars.largest("error over its bound, the largest", 1.0, cases, "error"))
     held = [case["memory"] / (8 * case["n"]) for case in cases if case.get("memory")]
     what = f"device memory, n = {CASES[-1][0]}, in numbers for each row"
     asked.append(bars.at_most(what, NUMBERS, max(held, default=None), ""))
     return asked
+
+
+GROUP = Group(
+    files={"cuda": "values"},
+    parts=[
+        Part(
+            "cases",
+            _cases,
+            _measure,
+            "family:<12 n k dtype seconds:s error:.3f lapack:s lapack/seconds:.1f",
+            head="medians; k: how many values if not all; the error over its bound, 4 + n/64 ulps",
+        )
+    ],
+    bars=_bars,
+    contents=lambda run: {"seconds": run.elapsed},
+    prepare=lambda run: tsvd.svdvals(*families.make("uniform_1", 2000), device=DEVICE),
+    seconds=60,
+)

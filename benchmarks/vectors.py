@@ -13,8 +13,9 @@ import numpy as np
 from benchmarks import bars, cuda
 from benchmarks.cases import CLASSES
 from benchmarks.errors import errors
+from benchmarks.group import Group, Part
 from benchmarks.timing import both_times, solve, touched
-from testing import families, lapack, results
+from testing import families, lapack
 from testing.measures import BOUNDS
 
 METHOD, DEVICE = "dc", "cuda"
@@ -38,42 +39,15 @@ PEERS = (("gesvdj",), ("dbdsdc", "gesvd"))
 AGAINST = {"gesvdj": "device", "gesvd": "device", "dbdsdc": "end_to_end"}
 
 
-def run(path, threads, seconds, largest):
-    """Writes `path`, in about `seconds`. The exit status is 0 if all targets are met.
-
-    Orders over `largest` are left out, and their targets count as missed.
-    """
-    start, load = time.monotonic(), results.load()
-    print(f"rate of the products and of the pinned copy ({cuda.library().name}) ...", flush=True)
-    sizes = [n for n in SIZES if n <= largest]
-    rates = _rates(sizes)
-    print(
-        f"{rates['gemm'] / 1e12:.1f} TFLOP/s at n = {GEMM_ORDER}, "
-        f"{max(rates['pinned'].values()) / 1e9:.1f} GB/s\n\n"
-        f'method="{METHOD}", seconds, medians; floor: 8/3 n^3 flops at that rate; copies: 16 n^2 '
-        "bytes at the pinned\nrate\n\n"
-        f"{'matrix':<12}{'n':>6}{'device':>10}{'x floor':>9}{'end to end':>12}{'- device':>10}"
-        f"{'x copies':>10}{'residual':>10}{'orthog.':>9}{'deflated':>10}"
-    )
-    cases = []
-    for n in sizes:
-        cases += _cases(n, rates, cases, start + SHARE * seconds)
-    print(f"\n{'peer':<8}{'matrix':<12}{'n':>6}{'seconds':>10}{'ours':>10}{'ratio':>8}")
-    _measure_peers(cases, start + seconds)
-    return bars.conclude(
-        path,
-        threads,
-        load,
-        _bars(cases),
-        seconds=time.monotonic() - start,
-        library=cuda.library().name,
-        rates=rates,
-        cases=cases,
-    )
+def _sizes(run):
+    """Orders over `largest` are left out, and their targets count as missed."""
+    return [n for n in SIZES if n <= run.options.largest]
 
 
-def _rates(sizes):
+def _rates(run):
     """Flops per second of products and bytes per second of pinned copies, by order."""
+    print(f"rate of the products and of the pinned copy ({cuda.library().name}) ...", flush=True)
+    sizes = _sizes(run)
     rates = {"gemm_order": GEMM_ORDER, "gemm": cuda.gemm_rate(GEMM_ORDER, 5)}
     rates["gemm_at"] = {n: cuda.gemm_rate(n, _repeats(n)) for n in sizes}
     cuda.library().free()
@@ -81,6 +55,8 @@ def _rates(sizes):
     seconds = {size: cuda.pinned_seconds(size, 5) for size in sorted(set(copies.values()))}
     rates["pinned"] = {n: size / seconds[size] for n, size in copies.items()}
     cuda.library().free()
+    copied = max(rates["pinned"].values()) / 1e9
+    print(f"{rates['gemm'] / 1e12:.1f} TFLOP/s at n = {GEMM_ORDER}, {copied:.1f} GB/s")
     return rates
 
 
@@ -91,11 +67,11 @@ def _repeats(n):
 # ---- tsvd ----
 
 
-def _cases(n, rates, before, until):
+def _measure(run, n):
     """One case for each class, timed in turns. The first call of each is checked, not timed."""
     cases = [{"family": family, "n": n, "peers": {}} for family in CLASSES]
-    estimate = _estimate_ours(n, before)
-    if time.monotonic() + estimate > until:
+    estimate, rates = _estimate_ours(n, run.records["cases"]), run.prepared
+    if estimate > run.left(SHARE):
         return _skipped(cases, f"estimated {estimate:.0f} s")
     matrices = [families.make(family, n) for family in CLASSES]
     try:
@@ -115,12 +91,10 @@ def _cases(n, rates, before, until):
         case["floor"] = 8 / 3 * n**3 / rates["gemm"]
         case["floor_at_n"] = 8 / 3 * n**3 / rates["gemm_at"][n]
         case["copies"] = 16 * n * n / rates["pinned"][n]
-        _show(case)
     return cases
 
 
 def _skipped(cases, why):
-    print(f"{'':<12}{cases[0]['n']:>6}  skipped: {why}", flush=True)
     return [case | {"skipped": why} for case in cases]
 
 
@@ -134,37 +108,38 @@ def _solve(d, e):
     return solve(d, e, method=METHOD, device=DEVICE, out=touched(len(d)))
 
 
-def _show(case):
-    back = case["end_to_end"] - case["device"]
-    checked = (f"{case[key]:.2f}" if key in case else "" for key in ("residual", "orthogonality"))
-    residual, orthogonality = checked
-    print(
-        f"{case['family']:<12}{case['n']:>6}{case['device']:>10.4f}"
-        f"{case['device'] / case['floor']:>9.2f}{case['end_to_end']:>12.4f}{back:>10.4f}"
-        f"{back / case['copies']:>10.2f}{residual:>10}{orthogonality:>9}{case['deflated']:>10}",
-        flush=True,
-    )
+def _shown(case):
+    """Also the seconds of a whole call beside those on the device."""
+    if "skipped" in case:
+        return case
+    return case | {"beside": case["end_to_end"] - case["device"]}
 
 
 # ---- peers ----
 
 
-def _measure_peers(cases, until):
-    """Adds to case["peers"]: name -> seconds and ratio, or a note why there are none."""
+def _peers(run):
+    """Records and their peers."""
     for name in AGAINST:
         _call(name, *families.make("chi", 64))()  # loads the library
     for names in PEERS:
-        for case in cases:
+        for case in run.records["cases"]:
             if case["n"] <= LARGEST_PEER and "skipped" not in case:
-                d, e = families.make(case["family"], case["n"])
                 for name in names:
-                    smaller = [c for c in cases if c["family"] == case["family"]]
-                    peer = _peer(name, d, e, _estimate(name, case["n"], smaller), until)
-                    if "seconds" in peer:
-                        peer |= {"against": AGAINST[name]}
-                        peer["ratio"] = peer["seconds"] / case[AGAINST[name]]
-                    case["peers"][name] = peer
-                    _show_peer(name, case, peer)
+                    yield case, name
+
+
+def _measure_peer(run, case):
+    """Adds seconds and ratio to record["peers"], or a note why there are none."""
+    record, name = case
+    smaller = [c for c in run.records["cases"] if c["family"] == record["family"]]
+    peer = _peer(name, record, _estimate(name, record["n"], smaller), run.left())
+    ours = None
+    if "seconds" in peer:
+        ours = record[AGAINST[name]]
+        peer |= {"against": AGAINST[name], "ratio": peer["seconds"] / ours}
+    record["peers"][name] = peer
+    return {"peer": name, "family": record["family"], "n": record["n"], "ours": ours} | peer
 
 
 def _estimate(name, n, smaller):
@@ -176,14 +151,13 @@ def _estimate(name, n, smaller):
     return 0.0
 
 
-def _peer(name, d, e, estimate, until):
-    left = until - time.monotonic()
+def _peer(name, record, estimate, left):
     if left <= 0:
         return {"note": "skipped: the time is up"}
     if estimate > min(LONGEST, left):
         return {"note": f"skipped: estimated {estimate:.0f} s"}
     try:
-        one = _call(name, d, e)
+        one = _call(name, *families.make(record["family"], record["n"]))
         first = one()
         runs = [one() for _ in range(3)] if first < BRIEF else [first]
     except (RuntimeError, MemoryError, np.linalg.LinAlgError) as error:
@@ -206,20 +180,12 @@ def _call(name, d, e):
     return call
 
 
-def _show_peer(name, case, peer):
-    print(f"{name:<8}{case['family']:<12}{case['n']:>6}", end="")
-    if "seconds" in peer:
-        ours = case[peer["against"]]
-        print(f"{peer['seconds']:>10.4f}{ours:>10.4f}{peer['ratio']:>8.1f}", flush=True)
-    else:
-        print(f"  {peer['note']}", flush=True)
-
-
 # ---- targets ----
 
 
-def _bars(cases):
+def _bars(run):
     """The targets. If a case was skipped or left out, its targets count as missed."""
+    cases = run.records["cases"]
     found = {(case["family"], case["n"]): case for case in cases}
 
     def get(family, n, key):
@@ -250,10 +216,35 @@ def _bars(cases):
     for n in SIZES:
         for family in CLASSES if n <= LARGEST_PEER else ():
             peers = get(family, n, "peers") or {}
-            ratio = min((peer["ratio"] for peer in peers.values() if "ratio" in peer), default=None)
+            least = min((peer["ratio"] for peer in peers.values() if "ratio" in peer), default=None)
             what = f"{family}, n = {n}, the fastest peer's time over ours"
-            asked.append(bars.at_least(what, 10 if n >= 4096 else 1, ratio))
+            asked.append(bars.at_least(what, 10 if n >= 4096 else 1, least))
     for key in ("residual", "orthogonality"):
-        worst = bars.worst(case[key] for case in cases if key in case)
-        asked.append(bars.at_most(f"{key}, the largest", BOUNDS[key](0), worst, ""))
+        asked.append(bars.largest(f"{key}, the largest", BOUNDS[key](0), cases, key))
     return asked
+
+
+GROUP = Group(
+    files={"cuda": "vectors"},
+    parts=[
+        Part(
+            "cases",
+            _sizes,
+            _measure,
+            "family:<12 n device:s device/floor:.2f end_to_end:s beside:s beside/copies:.2f "
+            "residual:.2f orthogonality:.2f deflated",
+            _shown,
+            head=f'method="{METHOD}", medians; floor: 8/3 n^3 flops at that rate; copies: 16 n^2 '
+            "bytes at the pinned rate",
+        ),
+        Part("", _peers, _measure_peer, "peer:<8 family:<12 n seconds:s ours:s ratio:.1f"),
+    ],
+    bars=_bars,
+    contents=lambda run: {
+        "seconds": run.elapsed,
+        "library": cuda.library().name,
+        "rates": run.prepared,
+    },
+    prepare=_rates,
+    seconds=150,
+)

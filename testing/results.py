@@ -14,6 +14,8 @@ import tsvd
 
 ROOT = Path(__file__).parents[1]
 
+LISTS = list, tuple  # what JSON has as a list
+
 
 def load():
     """The load of the machine. Prints a warning if there is any, as it spoils timings."""
@@ -37,8 +39,22 @@ def write(path, threads, load, **measured):
         "load": load,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content | measured, indent=1) + "\n")
+    path.write_text(text(content | measured) + "\n")
     print(f"\nwritten: {path}")
+
+
+def text(content, indent=""):
+    """JSON, in which an element of a list of records takes one line, and so does any other list."""
+    deeper = indent + " "
+    if isinstance(content, dict) and content:
+        lines = [f"{json.dumps(str(key))}: {text(x, deeper)}" for key, x in content.items()]
+        begin, end = "{}"
+    elif isinstance(content, LISTS) and any(isinstance(x, (dict, *LISTS)) for x in content):
+        lines = map(json.dumps, content)
+        begin, end = "[]"
+    else:
+        return json.dumps(content)
+    return begin + ",".join(f"\n{deeper}{line}" for line in lines) + f"\n{indent}{end}"
 
 
 def machine():

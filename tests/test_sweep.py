@@ -28,7 +28,7 @@ def follow(seconds, work=lambda n: n**3, is_cube=False, sizes=sweep._steps(1, 40
             now[0] += seconds(n)
         return call
     curve = sweep.Curve("group", "what", "float64", "n", sizes, prepare, work, is_cube)
-    return sweep._show(sweep._follow(curve, Timer(), time.monotonic() + 1000))
+    return sweep._follow(curve, Timer(), time.monotonic() + 1000)
 
 def cube(n):
     return 1e-5 + 1e-9 * n**3

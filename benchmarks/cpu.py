@@ -3,35 +3,26 @@
 from statistics import median
 
 from benchmarks.cases import cases
+from benchmarks.group import Group, Part
 from benchmarks.timing import interleaved
-from testing import measures, reference, results
+from testing import measures, reference
 
 # Reference values take O(n^2) steps in NumPy's long double, over a minute above this order.
 LARGEST_REFERENCE = 1000
 FEWER = 2000  # from this order on vectors are timed three times
 
-ERRORS = ("residual", "orthogonality", "values")  # in units of eps, see testing/measures.py
+
+def _cases(run):
+    group = run.options.group
+    return (case for case in cases(run.options.large) if group in (None, case.group))
 
 
-def run(path, threads, repeats, group, large):
-    records, load = [], results.load()
-    print(
-        f"{'case':<30}{'contender':<20}{'median, ms':>11}{'spread':>8}{'ratio':>8}{'target':>7}"
-        f"{'residual':>11}{'orthog.':>11}{'values':>11}"
-    )
-    for case in cases(large):
-        if group in (None, case.group):
-            records.append(_record(case, repeats))
-            _show(records[-1])
-    results.write(path, threads, load, repeats=repeats, cases=records)
-
-
-def _record(case, repeats):
+def _measure(run, case):
     fewer = case.group == "vectors" and case.n >= FEWER
-    seconds = interleaved(case.contenders, min(repeats, 3) if fewer else repeats)
+    seconds = interleaved(case.contenders, min(run.repeats, 3) if fewer else run.repeats)
     medians = {name: median(times) for name, times in seconds.items()}
     against = dict.fromkeys(seconds, next(iter(seconds))) | case.against
-    measured = _measures(case)
+    measured = _errors(case)
     return {
         "group": case.group,
         "family": case.family,
@@ -52,7 +43,7 @@ def _record(case, repeats):
     }
 
 
-def _measures(case):
+def _errors(case):
     """Residual, orthogonality and error of s; for a batch those of its first matrix."""
     d, e = case.d.reshape(-1, case.n)[0], case.e.reshape(-1, case.n - 1)[0]
     s_ref = reference.singular_values(d, e) if case.n <= LARGEST_REFERENCE else None
@@ -71,17 +62,32 @@ def _measures(case):
     return measured
 
 
-def _show(record):
+def _shown(record):
+    """A line for each contender, with the case in the first."""
     size = f"{record['batch']} of {record['n']}" if record["batch"] > 1 else record["n"]
-    case = f"{record['group']}, {record['family']}, {size}"
+    lines = []
     for contender in record["contenders"]:
         times = contender["seconds"]
         spread = (max(times) - min(times)) / contender["median"]
-        asked = "" if contender["least_ratio"] is None else f"{contender['least_ratio']:g}"
-        errors = (contender.get(key) for key in ERRORS)
-        print(
-            f"{case:<30}{contender['name']:<20}{contender['median'] * 1e3:>11.3f}{spread:>8.0%}"
-            f"{contender['ratio']:>8.2f}{asked:>7}"
-            + "".join(f"{'' if x is None else f'{x:.3g}':>11}" for x in errors)
+        case = "" if lines else f"{record['group']}, {record['family']}, {size}"
+        lines.append(
+            contender | {"case": case, "spread": spread, "target": contender["least_ratio"]}
         )
-        case = ""
+    return lines
+
+
+GROUP = Group(
+    files={"cpu": "cpu"},
+    parts=[
+        Part(
+            "cases",
+            _cases,
+            _measure,
+            "case:<30 name:<20 median:s spread:.0% ratio:.2f target:g residual:.3g "
+            "orthogonality:.3g values:.3g",
+            _shown,
+            head="errors in the units of testing/measures.py",
+        )
+    ],
+    contents=lambda run: {"repeats": run.repeats},
+)
