@@ -5,13 +5,7 @@
 #include "bidiagonalize/bidiagonalize.h"
 #include "qr/qr.h"
 
-/* Most bytes of the matrices that are worked on together. */
-static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
-
 enum { ENTRY_THREADS = 256 };
-
-/* QR pays from QR_RATIO times as many rows as columns on.  Not measured. */
-static const double QR_RATIO = 1.8;
 
 static struct cuda_dense *
 run_of(const struct dense_job *job)
@@ -573,7 +567,7 @@ dense_chunk_most(const struct dense_problem *p, int qr_first, int keep)
     if (tsvdi_cuda_memory_free(p->b.handle->cuda, &available) != TSVD_OK) {
         return 1;
     }
-    available = available / 2 < CHUNK_BYTES ? available / 2 : CHUNK_BYTES;
+    available = available / 2 < CUDA_CHUNK_BYTES ? available / 2 : CUDA_CHUNK_BYTES;
     most = one.device > 0 ? available / one.device : UINT64_MAX;
     most = most < INT32_MAX / (4 * tiles) ? most : INT32_MAX / (4 * tiles);
     most = most > 1 ? most : 1;
@@ -586,7 +580,7 @@ dense_chunk_most(const struct dense_problem *p, int qr_first, int keep)
 
 const struct dense_ops tsvdi_cuda_dense = {
     .space = TSVD_CUDA,
-    .qr_ratio = QR_RATIO,
+    .qr_ratio = DENSE_QR_RATIO,
     .chunk_most = dense_chunk_most,
     .begin = dense_begin,
     .end = dense_end,

@@ -8,24 +8,18 @@
 
 #include "cpu/kernels/kernels.h"
 #include "cpu/matrix/matrix.h"
+#include "cpu/tuning.h"
 
 enum {
-    /* Columns whose signs are fixed together. */
-    SIGNS_TOGETHER = 64,
     /* tsvdi_check() is called again after moving this many numbers. */
-    NUMBERS_PER_CHECK = 1 << 22,
-    /* All steps work on a matrix of fewer numbers in one thread. */
-    SHARED_NUMBERS = 1 << 12
+    NUMBERS_PER_CHECK = 1 << 22
 };
-
-/* The most bytes of W of all matrices of a chunk; a chunk has one matrix at least. */
-#define CHUNK_BYTES ((int64_t)32 << 20)
 
 static int64_t
 chunk_most(const struct dense_problem *p, int qr_first, int keep)
 {
     const int64_t bytes = longer_of(p) * p->b.n * (int64_t)sizeof(scalar);
-    const int64_t most = CHUNK_BYTES / (bytes > 0 ? bytes : 1);
+    const int64_t most = CPU_CHUNK_BYTES / (bytes > 0 ? bytes : 1);
 
     (void)qr_first, (void)keep;
     return most > 1 ? most : 1;
@@ -54,13 +48,13 @@ workspace_of(const struct dense_problem *p)
     const int64_t multiply = tsvdi_cpu_dense_multiply_workspace(longer_of(p));
     const int64_t most = p->b.n == 0 ? 0 : reduce > multiply ? reduce : multiply;
 
-    return (most + DENSE_BLOCK - 1) / DENSE_BLOCK * DENSE_BLOCK;
+    return (most + CPU_REFLECTORS_BLOCK - 1) / CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK;
 }
 
 int
 tsvdi_cpu_dense_workers(const struct dense_problem *p, int64_t count, int threads)
 {
-    const int64_t most = longer_of(p) * p->b.n <= SHARED_ENTRIES ? threads : 1;
+    const int64_t most = longer_of(p) * p->b.n <= CPU_SHARED_ENTRIES ? threads : 1;
 
     return (int)(count < most ? count < 1 ? 1 : count : most);
 }
@@ -132,7 +126,8 @@ dense_bytes(const struct dense_problem *p, int64_t count, int qr_first, int keep
 static int
 multiplying_threads(const struct dense_run *run)
 {
-    const int small = run->rows < SHARED_NUMBERS && run->rows * run->columns < SHARED_NUMBERS;
+    const int small =
+        run->rows < CPU_DENSE_SHARED_NUMBERS && run->rows * run->columns < CPU_DENSE_SHARED_NUMBERS;
 
     return run->workers > 1 ? run->workers : small ? 1 : run->threads;
 }
@@ -326,9 +321,9 @@ out:
 void
 tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_piece left, struct dense_piece right)
 {
-    for (int64_t first = 0; first < k; first += SIGNS_TOGETHER) {
-        const int64_t count = k - first < SIGNS_TOGETHER ? k - first : SIGNS_TOGETHER;
-        real sign[SIGNS_TOGETHER];
+    for (int64_t first = 0; first < k; first += CPU_SIGNS_TOGETHER) {
+        const int64_t count = k - first < CPU_SIGNS_TOGETHER ? k - first : CPU_SIGNS_TOGETHER;
+        real sign[CPU_SIGNS_TOGETHER];
 
         tsvdi_kernels()->orient(count, left.rows, left.x + first, left.columns, sign);
         for (int64_t j = 0; j < count; j++) {
@@ -428,7 +423,7 @@ apply(struct tsvd_context *ctx, struct dense_job *job, const struct dense_vector
 
 const struct dense_ops tsvdi_cpu_dense = {
     .space = TSVD_HOST,
-    .qr_ratio = 1.7,
+    .qr_ratio = CPU_QR_RATIO,
     .chunk_most = chunk_most,
     .begin = begin,
     .end = end,
