@@ -14,9 +14,11 @@ from testing.families import FAMILIES, make, stack
 from testing.measures import BOUNDS, max_abs_error, orthogonality, residual, value_error
 from testing.processes import run
 from testing.reference import singular_values
+from tsvd import _core
 
 # One, two, four and eight leaves (csrc/math/dc.h), and one row less or more.
 SIZES = (*range(31, 35), *range(63, 67), *range(127, 131), *range(255, 259))
+SMALL_LEAVES = _core.tuning()["SMALL_LEAVES_ORDER"]  # larger matrices have them on a GPU
 
 
 def dc(d, e, **options):
@@ -47,10 +49,11 @@ def test_sizes_around_the_leaves(family, device):
             check(findings, f"{family} n={n} {d.dtype}", d, e, dc(d, e, device=device))
 
 
-# On a GPU matrices above order 1024 have smaller leaves (cuda/tuning.h).
 @pytest.mark.cuda
 @pytest.mark.usefixtures("cuda")
-@pytest.mark.parametrize("n", [1024, 1025, 1536, 1537, 2048, 3073])
+@pytest.mark.parametrize(
+    "n", [k * SMALL_LEAVES // 2 + more for k in (2, 3, 4, 6) for more in (0, 1)]
+)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sizes_around_small_leaves(n, dtype):
     with Findings() as findings:
