@@ -1,6 +1,7 @@
 /*
  * Tuning constants of the CPU back end, folder by folder; the head of backend/tuning.h says what
- * these are and what the tags mean.  What a kernel's registers or lanes fix is beside the kernel.
+ * these are and what the tags mean.  What a kernel's registers or lanes fix is beside the kernel;
+ * what the bounds on errors rest on, such as the panels of qr/qr.c, is beside the algorithm.
  */
 #ifndef TSVDI_CPU_TUNING_H
 #define TSVDI_CPU_TUNING_H
@@ -250,13 +251,6 @@
 /* [untuned]  reflectors.c: this many multiplications are worth more than one thread. */
 #ifndef CPU_PRODUCT_SHARED
 #define CPU_PRODUCT_SHARED (1 << 20)
-#endif
-
-/* ---- qr/ ---- */
-
-/* [untuned]  Columns of a panel; qr.c has narrower ones for the sake of accuracy. */
-#ifndef CPU_QR_PANEL
-#define CPU_QR_PANEL 32
 #endif
 
 /* ---- bidiagonalize/ ---- */

@@ -3,13 +3,12 @@
  */
 #include "cpu/kernels/kernels.h"
 #include "cpu/matrix/matrix.h"
-#include "cpu/tuning.h"
 
 enum {
+    PANEL = 32,
     /* tsvdi_check() is called before each column of this many rows, and else before a panel. */
     LONG_COLUMN = 1 << 16,
-    /* Columns of a panel where the matrix has more than CPU_QR_PANEL columns, and NARROW_TO at
-       most. */
+    /* Columns of a panel where the matrix has more than PANEL columns, and NARROW_TO at most. */
     NARROW_PANEL = 16,
     NARROW_TO = 128
 };
@@ -20,7 +19,7 @@ enum {
 static int64_t
 panel_of(struct dense_matrix m)
 {
-    return m.columns > CPU_QR_PANEL && m.columns <= NARROW_TO ? NARROW_PANEL : CPU_QR_PANEL;
+    return m.columns > PANEL && m.columns <= NARROW_TO ? NARROW_PANEL : PANEL;
 }
 
 /* Terms of a partial sum in products with V^T.  The rounding errors of a long sum of equal terms
@@ -48,7 +47,7 @@ factor_panel(const struct dense_run *run, int worker, struct dense_matrix m, int
 
     for (int64_t j = first; j < last; j++) {
         const int64_t length = m.rows - j;
-        scalar *v = m.a + j * (m.stride + 1), sum[CPU_QR_PANEL];
+        scalar *v = m.a + j * (m.stride + 1), sum[PANEL];
         real beta;
 
         if (j == first || length >= LONG_COLUMN) {
