@@ -4,12 +4,6 @@
  */
 #include "kernels.h"
 
-/* Most bytes of workspace for matrices that are worked on together. */
-static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
-
-/* Host pages of results with more bytes than this are touched while the device computes. */
-#define EXPECT_BYTES ((uint64_t)16 << 20)
-
 static tsvd_status
 cuda_open(struct tsvd_context *ctx)
 {
@@ -20,7 +14,7 @@ cuda_open(struct tsvd_context *ctx)
     tsvd_status ret = TSVD_OK;
 
     call->threads = p->call.handle->threads;
-    if (p->call.to == TSVD_HOST && ctx->plan->reported.result_bytes > EXPECT_BYTES) {
+    if (p->call.to == TSVD_HOST && ctx->plan->reported.result_bytes > PREFAULT_BYTES) {
         for (int i = 0; i < 3; i++) {
             if (results[i] != NULL) {
                 TSVD_TRY(
@@ -62,7 +56,7 @@ chunk_most(const struct svd_problem *p)
     available /= 2;
     available = available > 2 * logs ? available - logs
                                      : available / 4; /* a small log is at most 3 times the rest */
-    available = available < CHUNK_BYTES ? available : CHUNK_BYTES;
+    available = available < CUDA_CHUNK_BYTES ? available : CUDA_CHUNK_BYTES;
     most = available / bytes_of(n, bytes_of((int64_t)row, sizeof(real)));
     if (n > DC_LEAF_COLUMNS && most > (uint64_t)(GRID_MOST / nodes)) {
         most = (uint64_t)(GRID_MOST / nodes);

@@ -21,8 +21,11 @@ extern "C" {
 #include "backend/ops.h"
 }
 
-/* Threads of a warp. */
-enum { WARP = 32 };
+/* Threads of a warp.  A tile of a transpose has a row for each of them. */
+enum { WARP = 32, TILE = WARP };
+
+/* CUDA's bound on the blocks of a grid along its second and third dimensions. */
+enum { GRID_MOST = 65535 };
 
 /* Up to WAVE_SWEEPS consecutive sweeps of one direction that pass over the vectors together:
    in step w sweep k rotates rows w - k and w - k + 1, counted from `first` in that direction. */
@@ -117,16 +120,17 @@ locate_matrix(const char *at, int batch_ndim, const int64_t *shape, const int64_
     return batch_ndim > 0 ? at + index * strides[0] : at;
 }
 
-/* vectors.cu: applies waves to the right vectors (side 0) and to the left ones (side 1).  Group g
-   of a side is its waves d_begin[side][g] .. d_begin[side][g + 1] - 1.  Groups share no vectors.
-   All arrays are device memory. */
+/* rotations/rotations.cu: applies waves to the right vectors (side 0) and to the left ones (side
+   1). Group g of a side is its waves d_begin[side][g] .. d_begin[side][g + 1] - 1.  Groups share no
+   vectors.  All arrays are device memory. */
 tsvd_status tsvdi_cuda_rotate_on_device(struct tsvd_context *ctx,
                                         const struct device_wave *const d_wave[2],
                                         const struct rotation *const d_log[2],
                                         const int64_t *const d_begin[2], int64_t groups,
                                         const struct vectors vectors[2]);
 
-/* vectors.cu: orders k vectors of each of `batch` matrices.  All arrays are device memory.
+/* rotations/rotations.cu: orders k vectors of each of `batch` matrices.  All arrays are device
+   memory.
    d_from      [batch k] numbers of rows
    d_negative  [rows] 1 where the two sides of a vector have different signs; NULL: nowhere
    d_flip      [batch k] scratch
@@ -172,12 +176,12 @@ extern const struct dense_ops tsvdi_cuda_dense;
 extern const struct jacobi_ops tsvdi_cuda_jacobi;
 extern const struct inverse_ops tsvdi_cuda_inverse;
 
-/* arrays.cu: whether a chunk from the host is staged: all host threads gather its entries and they
-   are uploaded first, since there are so many that one thread would take long. */
+/* load/arrays.cu: whether a chunk from the host is staged: all host threads gather its entries and
+   they are uploaded first, since there are so many that one thread would take long. */
 bool tsvdi_cuda_stages(const struct svd_plan *plan);
 
-/* arrays.cu: backend.load(), fill() and fill_nan() for arrays of the device, and load() for those
-   that are staged. */
+/* load/arrays.cu: backend.load(), fill() and fill_nan() for arrays of the device, and load() for
+   those that are staged. */
 tsvd_status tsvdi_cuda_device_load(struct tsvd_context *ctx, struct chunk *chunk);
 tsvd_status tsvdi_cuda_device_fill(struct tsvd_context *ctx, int64_t i, int kind,
                                    struct results to);

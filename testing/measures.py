@@ -9,6 +9,8 @@ counts as that number: no result can be better than the spacing there.
 
 import numpy as np
 
+from tsvd import _core
+
 # The bounds; n is the order of the matrix, of a dense one the larger of its two.
 BOUNDS = {
     "residual": lambda n: 2,
@@ -79,9 +81,6 @@ def value_error(s, s_ref):
 # ---- dense matrices ----
 
 
-CUDA_BLOCK_ORDER = 128  # up to it square matrices on CUDA devices have no QR before the sweeps
-
-
 def dense_value_bound(m, n):
     """The bound on dense_value_error.
 
@@ -129,7 +128,8 @@ def jacobi_conditions(A, device):
     matrices.
     """
     m, n = A.shape
-    if m != n or (device != "cpu" and n <= CUDA_BLOCK_ORDER):
+    # up to that order there is no QR before the sweeps
+    if m != n or (device != "cpu" and n <= _core.tuning()["JACOBI_BLOCK_COLUMNS"]):
         ways = [m < n]
     else:
         rows, columns = (np.flatnonzero(np.any(A, axis=axis)) for axis in (1, 0))

@@ -8,13 +8,15 @@ from test_accuracy import check_values, check_vectors
 from testing.cases import DTYPES, Findings, case, norm, same_bits
 from testing.families import FAMILIES, hard, make, stack
 from testing.measures import BOUNDS, max_abs_error, orthogonality, value_error
+from tsvd import _core
 
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
 # Around the largest orders that one thread, one warp and one block take, the order of a leaf, and
 # the orders at which a level of merges is added.
 SIZES = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65)
-LARGE_SIZES = (127, 128, 129, 255, 256, 257, 300)
+THREAD_ORDER = _core.tuning()["BATCH_ORDER_MAX"]  # the largest that a thread of the CPU takes
+LARGE_SIZES = (127, 128, 129, THREAD_ORDER - 1, THREAD_ORDER, THREAD_ORDER + 1, 300)
 SOME = ("chi", "graded_both", "zero", "zeros_many", "many_equal", "blocks_mirrored", "denormal")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from testing.processes import run
+from tsvd import _core
 
 pytestmark = [
     pytest.mark.cuda,
@@ -13,6 +14,8 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("compute-sanitizer") is None, reason="no compute-sanitizer"),
 ]
+
+HINTS_BATCH = _core.tuning()["HINTS_BATCH"]
 
 COMMON = f"""
 import sys
@@ -97,7 +100,7 @@ for dtype in (np.float64, np.float32):
         tsvd.svd(d, e, method="twisted", lower=True, device="cuda")
         part(d, e, n)
 """,
-    "values": """
+    "values": f"""
 for dtype in (np.float64, np.float32):
     for n in (100, 257, 600, 3000):
         d, e = random(n, dtype)
@@ -105,7 +108,7 @@ for dtype in (np.float64, np.float32):
         d[::7], e[::5] = 0, 0
         tsvd.svdvals(d, e, device="cuda")
     for n in (5, 32, 100):
-        tsvd.svdvals(*random(n, dtype, 8200 if n == 5 else 1100), device="cuda")
+        tsvd.svdvals(*random(n, dtype, {HINTS_BATCH + 8} if n == 5 else 1100), device="cuda")
 """,
     # about two points for a value
     "values, long": """

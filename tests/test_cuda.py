@@ -3,6 +3,7 @@
 import ctypes
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from math import isqrt
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +18,13 @@ from tsvd import _core
 
 pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
 
-# Constants of cuda/tuning.h.
-PIPELINE_ROWS = 1024
-FINISH_ROWS = 64
-PIPELINE_SEGMENTS = 256
-VALUES_CPU_ORDER = 88  # up to this order the CPU finds the values of a single matrix
-VALUES_SINGLE_ORDER = 256  # up to this one a few blocks of the device do
-VALUES_BATCH_ORDER = 2048  # up to this order the matrices of a batch are computed together
-PINNED_ORDER = 2048  # a float64 matrix of this order fills a pinned buffer
+TUNING = _core.tuning()
+PIPELINE_ROWS, PIPELINE_SEGMENTS = TUNING["PIPELINE_ROWS"], TUNING["PIPELINE_SEGMENTS"]
+FINISH_ROWS = TUNING["FINISH_ROWS"]
+VALUES_CPU_ORDER = TUNING["VALUES_CPU_ORDER"]
+VALUES_SINGLE_ORDER = TUNING["VALUES_SINGLE_ORDER"]
+VALUES_BATCH_ORDER = TUNING["VALUES_BATCH_ORDER"]
+PINNED_ORDER = isqrt(TUNING["PINNED_BYTES"] // 8)  # of a float64 matrix that fills a pinned buffer
 
 BOUND = BOUNDS["values bisect"]
 
@@ -337,10 +337,10 @@ def test_a_device_that_does_not_exist(device):
 
 # ---- values ----
 
-# Entries of a tile of the plain form (cuda/values/counts.h). A matrix of order n has 2 n entries,
-# of which a count from both ends passes over about n from either one. A tile of the twofold form
-# has half as many, and one of the wide form a quarter.
-TILE_ENTRIES = 1024
+# Entries of a tile of the plain form. A matrix of order n has 2 n entries, of which a count from
+# both ends passes over about n from either one. A tile of the twofold form has half as many, and
+# one of the extended form a quarter.
+TILE_ENTRIES = TUNING["PLAIN_TILE"]
 
 
 def check_near(findings, where, s, expected):
@@ -375,27 +375,12 @@ def test_values_of_families(family, dtype):
             check_values(findings, f"{family} n={n} {dtype.__name__}", d, e)
 
 
-AROUND_TILES = [
-    480,
-    511,
-    512,
-    513,
-    514,
-    640,
-    768,
-    769,
-    770,
-    1023,
-    1024,
-    1025,
-    1026,
-    1536,
-    1537,
-    1538,
-]
+HALVES = (2, 3, 4, 6, 8, 16)  # tiles, times four
+AROUND_TILES = {quarters * TILE_ENTRIES // 4 + more for quarters in HALVES for more in range(3)}
+AROUND_TILES |= {tiles * TILE_ENTRIES // 2 - 1 for tiles in (1, 2, 4)}
 
 
-@pytest.mark.parametrize("n", [*AROUND_TILES, 2000, 2047, 2048, 2049, 2050, 4096, 4097, 4098])
+@pytest.mark.parametrize("n", sorted({480, 640, 2000} | AROUND_TILES))
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_values_around_every_tile(n, dtype):
     with Findings() as findings:
@@ -408,8 +393,9 @@ def test_values_around_every_tile(n, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_values_of_long_matrices(family, dtype):
     with Findings() as findings:
-        # Up to 5632 values 132 multiprocessors do several rounds before the host asks.
-        for n in (4500, 5632, 5633, 14_000):
+        # Up to this many values 132 multiprocessors do several rounds before the host asks.
+        several = 132 * TUNING["PLAIN_FILL"] // TUNING["FEW_POINTS"]
+        for n in (4500, several, several + 1, 14_000):
             d, e = make(family, n, dtype)
             check_values(findings, f"{family} n={n} {dtype.__name__}", d, e)
 

@@ -14,9 +14,13 @@ from testing.families import FAMILIES, make, stack
 from testing.measures import BOUNDS, max_abs_error, orthogonality, residual, value_error
 from testing.processes import run
 from testing.reference import singular_values
+from tsvd import _core
 
 # One, two, four and eight leaves (csrc/math/dc.h), and one row less or more.
 SIZES = (*range(31, 35), *range(63, 67), *range(127, 131), *range(255, 259))
+TUNING = _core.tuning()
+SMALL_LEAVES = TUNING["SMALL_LEAVES_ORDER"]  # larger matrices have them on a GPU
+BLAS_ORDER = TUNING["BLAS_ORDER"]  # larger matrices have products by BLAS on the CPU
 
 
 def dc(d, e, **options):
@@ -47,10 +51,11 @@ def test_sizes_around_the_leaves(family, device):
             check(findings, f"{family} n={n} {d.dtype}", d, e, dc(d, e, device=device))
 
 
-# On a GPU matrices above order 1024 have smaller leaves (cuda/tuning.h).
 @pytest.mark.cuda
 @pytest.mark.usefixtures("cuda")
-@pytest.mark.parametrize("n", [1024, 1025, 1536, 1537, 2048, 3073])
+@pytest.mark.parametrize(
+    "n", [k * SMALL_LEAVES // 2 + more for k in (2, 3, 4, 6) for more in (0, 1)]
+)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sizes_around_small_leaves(n, dtype):
     with Findings() as findings:
@@ -315,7 +320,7 @@ def test_values_alone_are_those_of_auto(values_device):
 
 
 def test_auto_takes_it_for_vectors():
-    for n in (1, 32, 33, 300):
+    for n in (1, 32, 33, min(300, TUNING["CPU_TWISTED_ORDER"] - 1)):
         (L, s, R), info = tsvd.svd(*make("chi", n), device="cpu", full_output=True)
         assert info.method == "dc"
         assert L.shape == R.shape == (n, n) and s.shape == (n,)
@@ -430,7 +435,7 @@ def test_workspace_that_does_not_fit(into):
 
 
 def test_scipy_waits_for_the_first_product():
-    program = """
+    program = f"""
 import sys
 import numpy as np
 import tsvd
@@ -438,19 +443,19 @@ import tsvd
 def calls(n, **options):
     tsvd.svd(np.ones(n), np.ones(n - 1), device="cpu", **options)
 
-calls(512)
-calls(600, method="qr")
-calls(600, compute_uv=False)
-calls(600, compute_uv=False, method="dc")
+calls({BLAS_ORDER})
+calls({BLAS_ORDER + 88}, method="qr")
+calls({BLAS_ORDER + 88}, compute_uv=False)
+calls({BLAS_ORDER + 88}, compute_uv=False, method="dc")
 assert "scipy" not in sys.modules
-calls(513)
+calls({BLAS_ORDER + 1})
 assert "scipy.linalg.cython_blas" in sys.modules
 """
     run(program)
 
 
 def test_results_do_not_depend_on_what_is_loaded():
-    program = """
+    program = f"""
 import hashlib
 import numpy as np
 import tsvd
@@ -459,25 +464,26 @@ def digest(n):
     parts = tsvd.svd(np.ones(n), np.ones(n - 1), device="cpu")
     return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
 
-before = [digest(n) for n in (33, 100, 512)]
+before = [digest(n) for n in (33, 100, {BLAS_ORDER})]
 import scipy.linalg
-digest(600)
-assert [digest(n) for n in (33, 100, 512)] == before
+digest({BLAS_ORDER + 88})
+assert [digest(n) for n in (33, 100, {BLAS_ORDER})] == before
 """
     run(program)
 
 
 def test_without_scipy_auto_takes_qr():
-    program = """
+    program = f"""
 import sys
 import numpy as np
 import tsvd
 
 sys.modules["scipy"] = None  # cannot be imported
-d, e = np.ones(600), np.ones(599)
+n = {BLAS_ORDER}
+d, e = np.ones(n + 88), np.ones(n + 87)
 result, info = tsvd.svd(d, e, device="cpu", full_output=True)
 assert info.method == "qr"
-result, info = tsvd.svd(d[:512], e[:511], method="dc", device="cpu", full_output=True)
+result, info = tsvd.svd(d[:n], e[: n - 1], method="dc", device="cpu", full_output=True)
 assert info.method == "dc"
 try:
     tsvd.svd(d, e, method="dc", device="cpu")

@@ -12,10 +12,12 @@ from scipy.linalg import LinAlgWarning
 
 from testing.dense_families import make
 from testing.measures import INVERSE_BOUNDS, inverse_residual
-from tsvd import linalg
+from tsvd import _core, linalg
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["f64", "f32"])
 refined = pytest.mark.parametrize("refine", [False, True], ids=["plain", "refined"])
+
+COMPLETE = _core.tuning()["INVERSE_COMPLETE_ORDER"]
 
 FAMILIES = ["wright", "foster", "wilkinson_random"]
 FAMILIES += [family + "_transposed" for family in FAMILIES]
@@ -50,9 +52,9 @@ def test_few_of_a_batch(family, refine, dtype, device):
 @every_dtype
 @refined
 @pytest.mark.cuda
-@pytest.mark.parametrize("n", [1024, 1025, 1030, 1500, 2048, 3001])
+@pytest.mark.parametrize("n", [COMPLETE, COMPLETE + 1, 1030, 1500, 2048, 3001])
 def test_large_matrices(n, refine, dtype, cuda):
-    """By complete pivoting, and from order 1025 on by QR; from the host and on the device."""
+    """By complete pivoting, and then by QR; from the host and on the device."""
     torch = pytest.importorskip("torch")
     for family in FAMILIES:
         A = make(family, n, n, dtype)
@@ -153,7 +155,7 @@ def test_a_last_chunk_that_is_shorter(cuda):
     """What is found of a matrix says nothing of that in its place in the next chunk."""
     torch = pytest.importorskip("torch")
     n = 1030
-    chunk = (8 << 30) // (4 * n**2)  # CHUNK_BYTES in cuda/inverse/inverse.cu
+    chunk = _core.tuning()["CUDA_CHUNK_BYTES"] // (4 * n**2)
     if torch.cuda.mem_get_info()[0] < 40 << 30:
         pytest.skip("needs 40 GiB of device memory")
     good = torch.randn(n, n, device="cuda") + 2 * n**0.5 * torch.eye(n, device="cuda")

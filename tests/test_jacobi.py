@@ -14,7 +14,7 @@ from testing.dense_families import FAMILIES, chosen, make, pictures
 from testing.dense_layouts import LAYOUTS
 from testing.measures import check_dense, dense_shapes, value_error
 from testing.reference import dense_singular_values, relative_singular_values
-from tsvd import linalg
+from tsvd import _core, linalg
 
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)
 every_family = pytest.mark.parametrize("family", FAMILIES)
@@ -27,7 +27,8 @@ SHAPES = [
 ]
 
 # A CUDA device cuts these into blocks of 32 columns.  Square ones may begin with other vectors.
-LARGE_SHAPES = [(129, 129), (160, 160), (193, 193), (161, 130), (131, 257)]
+LARGE = _core.tuning()["JACOBI_BLOCK_COLUMNS"] + 1
+LARGE_SHAPES = [(LARGE, LARGE), (160, 160), (193, 193), (161, 130), (131, 257)]
 
 
 @functools.cache

@@ -1,17 +1,21 @@
 """Large arrays on their way to a CUDA device and back, while it computes."""
 
+from math import isqrt
+
 import numpy as np
 import pytest
 
 import tsvd
 from testing.cases import DTYPES, same_bits
 from testing.families import FAMILIES, make
+from tsvd import _core
 
 pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
 
-# Of cuda/tuning.h: the vectors of this order are sent in blocks.
-BLOCKS_ORDER = 1500
-LARGE_BATCH = 9000  # matrices of order 32 that are staged, and whose vectors are sent in chunks
+TUNING = _core.tuning()
+BLOCKS_ORDER = isqrt(TUNING["SEND_BLOCKS_BYTES"] // 16) + 52  # its vectors are sent in blocks
+# Matrices of order 32 that are staged, that have hints, and whose vectors are sent in chunks.
+LARGE_BATCH = max(TUNING["STAGED_ENTRIES"] // 32, TUNING["HINTS_BATCH"]) + 808
 
 
 def batch(count, n, dtype="float64"):

@@ -8,8 +8,12 @@ from test_twisted import APART, _nasty, check, check_few, check_small_last_value
 from testing.cases import DTYPES, Findings, same_bits
 from testing.families import FAMILIES, make
 from testing.measures import orthogonality, residual, value_error
+from tsvd import _core
 
 pytestmark = [pytest.mark.cuda, pytest.mark.usefixtures("cuda")]
+
+# The largest orders whose probes are one kernel, and whose values a kernel of their own finds.
+SMALL = [_core.tuning()[name] for name in ("PROBE_SMALL_ORDER", "VALUES_SMALL_ORDER")]
 
 
 def twisted(d, e, *, fallback=1, **options):
@@ -30,7 +34,7 @@ def test_families(family, dtype):
                 findings.holds(where, "why dc", info.method != "dc" or info.refused > 0)
 
 
-@pytest.mark.parametrize("n", [63, 64, 65, 1023, 1024, 1025, 2500])
+@pytest.mark.parametrize("n", [*(n + k for n in SMALL for k in (-1, 0, 1)), 2500])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_orders_around_the_limits(n, dtype):
     """Of the one kernel for probes, and of the values of small matrices."""
@@ -49,7 +53,7 @@ def test_orders_around_the_limits(n, dtype):
 
 
 # With 2n + 1 = 6003 many values of toeplitz have pivots that are exactly zero.
-@pytest.mark.parametrize("n", [1025, 1056, 1500, 3001])
+@pytest.mark.parametrize("n", [SMALL[1] + 1, 1056, 1500, 3001])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_chains_in_pieces(n, dtype):
     with Findings() as findings:
@@ -114,7 +118,7 @@ def test_ranges_are_parts_of_the_whole(dtype):
         for low, high in ((0, 0), (0, 9), (n // 2, n // 2 + 20), (n - 1, n - 1), (3, n - 2)):
             part = twisted(d, e, fallback=0, select="i", select_range=(low, high))[0]
             wanted = slice(low, high + 1)
-            if n <= 1024:  # else values are searched for together
+            if n <= SMALL[1]:  # else values are searched for together
                 assert same_bits(part.s, s[wanted]) and same_bits(part.R, R[wanted])
                 assert np.array_equal(part.L, L[:, wanted])
             assert np.allclose(part.s, s[wanted], rtol=4 * np.finfo(dtype).eps)

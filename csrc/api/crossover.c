@@ -1,7 +1,7 @@
 /*
  * The crossover between the CPU and any CUDA device, for arrays in host memory.
  *
- * The orders of bidiag/crossover.h were measured on one H200 against 16 cores.  Let q be the rate
+ * The orders of backend/tuning.h were measured on one H200 against 16 cores.  Let q be the rate
  * of these cores, and r that of another device, both relative to the H200; let w be the time of a
  * call's work at the H200's rate, and a the time of launches and copies, which hardly depends on
  * the model.  The H200 pays where
@@ -22,16 +22,9 @@
 #include <math.h>
 
 #include "backend/method.h"
-#include "bidiag/crossover.h"
+#include "backend/tuning.h"
 #include "host/environment.h"
 #include "tsvd/tsvd.h"
-
-/* Dense matrices go to a device as fast as an H200 from this work on, summed over the batch:
-   (rows) x (columns) x (the smaller of the two) for each.  For one square matrix that is order 256.
-   With vectors the H200 takes 0.4 of the time of 16 cores there, 0.6 at order 192, and as long at
-   order 128; without vectors 0.5, 1 and 1.8 times the time.  Other shapes, and batches, have their
-   crossover between half and twice this work. */
-static const double DENSE_WORK = 256.0 * 256 * 256;
 
 /* The rates of an H200 in lanes x kHz: 132 multiprocessors at 1980 MHz. */
 static const double H200_DOUBLE = 132.0 * 64 * 1980000, H200_SINGLE = 132.0 * 128 * 1980000;
@@ -152,5 +145,5 @@ tsvd_cuda_pays_dense(const tsvd_cuda_device *device, tsvd_dtype dtype, tsvd_meth
     more = more_work(device != NULL ? rate_of(device, dtype, vectors) : 1);
     work = (double)rows * (double)columns * (double)least * (double)matrices;
     tsvdi_environment_leave(&before);
-    return more > 0 && work >= DENSE_WORK * more;
+    return more > 0 && work >= CUDA_DENSE_WORK * more;
 }

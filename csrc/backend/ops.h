@@ -14,6 +14,7 @@
 
 #include "backend/context.h"
 #include "backend/rotation_log.h"
+#include "backend/tuning.h"
 #include "math/dc.h"
 #include "math/givens_sweep.h"
 #include "math/sturm.h"
@@ -418,20 +419,6 @@ struct inverse_ops {
 };
 
 /* ---- a back end ---- */
-
-enum {
-    /* The CPU's divide and conquer makes the products of merges up to this order by its own
-       kernels, and those of larger merges by BLAS.  A BLAS is faster on a processor that it has
-       kernels for and we do not.  With AVX-512 ours reach 0.9 to 1.05 times the rate of OpenBLAS
-       from order 40 on.  A high order spares small calls the import of SciPy, which takes 0.3 s. */
-    BLAS_ORDER = 512,
-
-    /* Values are few if they are at most 1 / TWISTED_FEW of all.  For few values AUTO tries twisted
-       factorisations without a look at the matrix, as they cost little compared with divide and
-       conquer: 0.02 of its time for one value of n = 500, and 0.14 to 0.45 for a quarter of the
-       values of n = 300 to 1000, on a Xeon with AVX-512. */
-    TWISTED_FEW = 4
-};
 
 static inline int
 few_wanted(int64_t n, int64_t k)

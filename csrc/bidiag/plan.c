@@ -6,23 +6,16 @@
 #include <string.h>
 
 #include "backend/method.h"
+#include "backend/tuning.h"
 #include "bidiag/bidiag_call.h"
-#include "bidiag/crossover.h"
 #include "host/blas.h"
 
-static_assert((int)VALUES_SIDE_BY_SIDE_ORDER <= (int)DC_LEAF_COLUMNS,
+static_assert(VALUES_SIDE_BY_SIDE_ORDER <= (int)DC_LEAF_COLUMNS,
               "the leaves' QR approximates the values of matrices that are bisected side by side: "
               "VALUES_SIDE_BY_SIDE_ORDER must be at most DC_LEAF_COLUMNS");
 
-/* Matrices up to this order are shared out over the threads, one thread each; larger ones follow
-   one another with all threads at work on each. */
-enum { BATCH_ORDER_MAX = 256 };
-
 /* Up to this order n x n arrays can be addressed, and sums of their bytes fit in 64 bits. */
 #define SQUARE_ORDER_MAX ((int64_t)1 << 28)
-
-/* Rows of one matrix that are worth a thread. */
-enum { ROWS_PER_THREAD = 16 };
 
 /* Whether a method that multiplies uses the handle's BLAS for the vectors of a matrix.  Its order
    alone decides, so that its results do not depend on what was loaded before. */

@@ -3,11 +3,8 @@
  * applied to the vectors in windows of many sweeps.
  */
 #include "backend/method.h"
+#include "backend/tuning.h"
 #include "bidiag/parts.h"
-
-/* Rotations of one side in a window: enough that loading and storing the vectors once a window is
-   cheap compared with the rotations, few enough to stay in cache. */
-enum { WINDOW_ROTATIONS = 1 << 18, WINDOW_SWEEPS_MIN = 32 };
 
 /* Sweeps per row that a small matrix needs in all: its log holds them in one window. */
 enum { SMALL_SWEEPS_PER_ROW = 4 };

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "backend/method.h"
+#include "backend/tuning.h"
 #include "bidiag/bidiag_call.h"
-#include "bidiag/crossover.h"
 #include "host/environment.h"
 
 /* One worker, with the sums of what it did. */

@@ -5,17 +5,10 @@
 #include <string.h>
 
 #include "cpu/dc/dc_run.h"
+#include "cpu/tuning.h"
 
-enum {
-    /* AUTO took 0.57, 0.39, 0.40 and 0.36 of the time of divide and conquer for all vectors of the
-       bidiagonal of a Gaussian matrix, n = 256, 320, 400 and 500 (a thread of a Xeon with AVX-512).
-       But where divide and conquer deflates nearly all, the sample of pays() adds to its time.
-       Over all families of the tests AUTO took 1.09, 1.03, 0.98 and 0.96 of it in the mean. */
-    TWISTED_ORDER = 400,
-
-    /* Larger than a leaf. */
-    TWISTED_FEW_ORDER = DC_LEAF_COLUMNS + 1
-};
+/* Larger than a leaf. */
+enum { TWISTED_FEW_ORDER = DC_LEAF_COLUMNS + 1 };
 
 static tsvd_status
 cpu_open(struct tsvd_context *ctx)
@@ -96,7 +89,7 @@ const struct backend tsvdi_cpu = {
     .workers = 1,
     .takes_blas = 1,
     .values_by_qr = 1,
-    .twisted_order = TWISTED_ORDER,
+    .twisted_order = CPU_TWISTED_ORDER,
     .twisted_few_order = TWISTED_FEW_ORDER,
     .values = &tsvdi_cpu_values,
     .vectors = &tsvdi_cpu_vectors,

@@ -5,6 +5,8 @@
  */
 #include "python/module.h"
 
+#include <math.h>
+
 #include "python/exchange.h"
 
 PyDoc_STRVAR(config_doc, "config()\n--\n\nWhat this build can do, as a dict.");
@@ -26,8 +28,31 @@ config(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     /* clang-format on */
 }
 
+PyDoc_STRVAR(tuning_doc, "tuning()\n--\n\nThe tuning constants of this build, as a dict.");
+
+static PyObject *
+tuning(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    PyObject *dict = PyDict_New();
+    int ret = dict == NULL ? -1 : 0;
+
+    for (const struct tuning_constant *c = tsvdi_tuning_constants; c->name != NULL && ret == 0;
+         c++) {
+        PyObject *value = c->value == floor(c->value) ? PyLong_FromDouble(c->value)
+                                                      : PyFloat_FromDouble(c->value);
+
+        ret = value == NULL ? -1 : PyDict_SetItemString(dict, c->name, value);
+        Py_XDECREF(value);
+    }
+    if (ret < 0) {
+        Py_CLEAR(dict);
+    }
+    return dict;
+}
+
 static PyMethodDef methods[] = {
     {"config", config, METH_NOARGS, config_doc},
+    {"tuning", tuning, METH_NOARGS, tuning_doc},
     {NULL, NULL, 0, NULL},
 };
 

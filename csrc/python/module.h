@@ -48,6 +48,13 @@ typedef struct module_state {
     _Atomic(tsvd_blas *) blas; /* SciPy's; set once, never changed; NULL: not imported */
 } module_state;
 
+/* The tuning constants of the build, ends with a name of NULL; made by cmake/tuning.cmake. */
+struct tuning_constant {
+    const char *name;
+    double value;
+};
+extern const struct tuning_constant tsvdi_tuning_constants[];
+
 extern PyMethodDef tsvdi_options_methods[], tsvdi_svd_methods[], tsvdi_dense_methods[],
     tsvdi_inverse_methods[], tsvdi_reduction_methods[], tsvdi_cuda_methods[],
     tsvdi_exchange_methods[], tsvdi_results_methods[];

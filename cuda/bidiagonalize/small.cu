@@ -12,11 +12,7 @@
 /* Bytes of shared memory that a block gets without a function attribute. */
 static const int SHARED_PLAIN = 48 << 10;
 
-enum {
-    SLAB_LEAST = 8, /* vectors of a block, at least */
-
-    BLOCK_ROWS = 1 << 16 /* so that positions in a matrix are ints */
-};
+enum { BLOCK_ROWS = 1 << 16 }; /* so that positions in a matrix are ints */
 
 /* ---- choices ---- */
 
@@ -78,9 +74,9 @@ slab_bytes(int64_t n, int width)
 static int
 slab_width(const struct cuda_call *call, int64_t n, int64_t count)
 {
-    int width = count <= SLAB_LEAST ? (int)SLAB_LEAST : group_of(count);
+    int width = count <= DENSE_SLAB_LEAST ? (int)DENSE_SLAB_LEAST : group_of(count);
 
-    while (width > SLAB_LEAST && slab_bytes(n, width) > call->shared_most) {
+    while (width > DENSE_SLAB_LEAST && slab_bytes(n, width) > call->shared_most) {
         width /= 2;
     }
     return width;
@@ -93,7 +89,7 @@ tsvdi_cuda_dense_small_fits(const struct cuda_call *call, int64_t r, int64_t c)
         return false;
     }
     return is_for_warps(r, c) || (inside_bytes(r, c, c) <= call->shared_most &&
-                                  slab_bytes(r, SLAB_LEAST) <= call->shared_most);
+                                  slab_bytes(r, DENSE_SLAB_LEAST) <= call->shared_most);
 }
 
 /* ---- reduction ---- */

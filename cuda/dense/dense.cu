@@ -7,13 +7,7 @@
 #include "bidiagonalize/bidiagonalize.h"
 #include "qr/qr.h"
 
-/* Most bytes of the matrices that are worked on together. */
-static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
-
 enum { ENTRY_THREADS = 256 };
-
-/* QR pays from QR_RATIO times as many rows as columns on.  Not measured. */
-static const double QR_RATIO = 1.8;
 
 static struct cuda_dense *
 run_of(const struct dense_job *job)
@@ -39,7 +33,7 @@ shape_run(const struct cuda_call *call, const struct dense_problem *p, int64_t c
         (in->c <= DENSE_SMALL_ORDER || count * DENSE_SMALL_SHARE >= call->multiprocessors)) {
         own++->listed = &tsvdi_cuda_dense_small_stage;
     } else {
-        if (in->c > 0 && (double)in->r >= QR_RATIO * (double)in->c) {
+        if (in->c > 0 && (double)in->r >= DENSE_QR_RATIO * (double)in->c) {
             /* Cholesky's Q has c columns, which serve vectors of B only */
             own++->listed = keep != KEEP_ALL && !p->full ? &tsvdi_cuda_dense_cholesky_stage
                                                          : &tsvdi_cuda_dense_qr_stage;
@@ -565,7 +559,7 @@ dense_chunk_most(const struct dense_problem *p, int keep)
     if (tsvdi_cuda_memory_free(p->call.handle->cuda, &available) != TSVD_OK) {
         return 1;
     }
-    available = available / 2 < CHUNK_BYTES ? available / 2 : CHUNK_BYTES;
+    available = available / 2 < CUDA_CHUNK_BYTES ? available / 2 : CUDA_CHUNK_BYTES;
     most = one.device > 0 ? available / one.device : UINT64_MAX;
     most = most < INT32_MAX / (4 * tiles) ? most : INT32_MAX / (4 * tiles);
     most = most > 1 ? most : 1;

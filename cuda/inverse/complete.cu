@@ -16,9 +16,8 @@
 enum {
     COLUMN_THREADS = 256, /* of the block of a column */
     CHOICE_THREADS = 1024,
-    SOLVE_COLUMNS = 1024, /* whose blocks are launched at once */
-    ASK_STEPS = 64,       /* between two questions to the caller */
-    LEAST_POWER = -128    /* a term is left out if it is smaller than the other by this power */
+    ASK_STEPS = 64,    /* between two questions to the caller */
+    LEAST_POWER = -128 /* a term is left out if it is smaller than the other by this power */
 };
 
 /* ---- numbers ---- */
@@ -407,8 +406,9 @@ solve(struct tsvd_context *ctx, const struct cuda_inverse *run, char *d_work,
     }
     divide_kernel<T><<<blocks, COLUMN_THREADS, 0, call->stream>>>(*lu);
     CUDA_LAUNCHED(call);
-    for (int64_t first = 0; first < n; first += SOLVE_COLUMNS) {
-        const int64_t some = n - first < SOLVE_COLUMNS ? n - first : (int64_t)SOLVE_COLUMNS;
+    for (int64_t first = 0; first < n; first += INVERSE_SOLVE_COLUMNS) {
+        const int64_t some =
+            n - first < INVERSE_SOLVE_COLUMNS ? n - first : (int64_t)INVERSE_SOLVE_COLUMNS;
 
         solve_kernel<T><<<(unsigned)some, COLUMN_THREADS, 0, call->stream>>>(*lu, first);
         CUDA_LAUNCHED(call);

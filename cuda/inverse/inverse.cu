@@ -6,9 +6,6 @@
 
 #include "inverse/tiny.cuh"
 
-/* Most bytes of the results of a chunk. */
-static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
-
 static struct cuda_inverse *
 run_of(const struct inverse_job *job)
 {
@@ -141,7 +138,7 @@ chunk_most(const struct inverse_problem *p)
     const uint64_t result = bytes_of(n, bytes_of(n, sizeof(real)));
     const uint64_t tiles = bytes_of(blocks_for(n, TILE), blocks_for(n, TILE));
     const uint64_t blocks = INT32_MAX / (tiles + (uint64_t)n);
-    uint64_t most = std::min({(uint64_t)p->a.batch.matrices, CHUNK_BYTES / result, blocks});
+    uint64_t most = std::min({(uint64_t)p->a.batch.matrices, CUDA_CHUNK_BYTES / result, blocks});
     uint64_t wanted, available = 0;
 
     most = std::max(most, (uint64_t)1);

@@ -29,12 +29,6 @@
 #include "math/balance.h"
 #include "matrix/matrix.h"
 
-/* rescue.cu begins with complete pivoting for matrices up to this order, and with QR for larger
-   ones.  A pivot that is zero may be an underflow: a matrix with one is rescued too, up to this
-   order.  Above it that takes too long: it counts as singular, unless other pivots are large.  Not
-   measured. */
-enum { COMPLETE_ORDER = 1024 };
-
 /* What is found of a chunk, in device memory: the least of each. */
 struct inverse_marks {
     unsigned long long nonfinite, singular, grown; /* a matrix; ULLONG_MAX: none */

@@ -25,11 +25,7 @@
 
 enum {
     GATHER_THREADS = 256,
-    GATHER_COLUMNS = 8, /* of a block */
-    CUT_ORDER = 4096,   /* of matrices whose numbers are cut; smaller ones have no such products */
-    CUT_WIDTH = 256,    /* terms of products of cut numbers, at least.  With 128 n = 4096, 8192 and
-                           16384 took 1.05, 1.04 and 1.02 times as long */
-    ASK_COLUMNS = 256   /* columns between two questions to the caller, or a block if it is wider */
+    ASK_COLUMNS = 256 /* columns between two questions to the caller, or a block if it is wider */
 };
 
 /* Columns of a matrix: the first ones, and those after a gap. */
@@ -71,25 +67,26 @@ __launch_bounds__(GATHER_THREADS)
                   const bool cut, real *r)
 {
     const int64_t i = (int64_t)blockIdx.x * GATHER_THREADS + threadIdx.x, matrix = blockIdx.z;
-    const int64_t first = (int64_t)blockIdx.y * GATHER_COLUMNS;
+    const int64_t first = (int64_t)blockIdx.y * INVERSE_GATHER_COLUMNS;
     const int64_t k = i < q.n ? q.step[matrix * q.n + i] - q.begin : -1;
     real *const row = q.w + matrix * q.n * q.n + i;
     const int64_t stride = cut ? 2 * q.width : q.width;
     real *const to = r + (matrix * set.count + first) * stride + k;
-    real x[GATHER_COLUMNS], *from[GATHER_COLUMNS];
+    real x[INVERSE_GATHER_COLUMNS], *from[INVERSE_GATHER_COLUMNS];
 
     if (k < 0 || k >= q.width) {
         return;
     }
+    /* All loads are in flight before the first store. */
 #pragma unroll
-    for (int j = 0; j < GATHER_COLUMNS; j++) { /* all loads are in flight before the first store */
+    for (int j = 0; j < INVERSE_GATHER_COLUMNS; j++) {
         const int64_t c = first + j;
 
         from[j] = row + (c < set.before ? c : c + set.gap) * q.n;
         x[j] = c < set.count ? *from[j] : REAL(0);
     }
 #pragma unroll
-    for (int j = 0; j < GATHER_COLUMNS; j++) {
+    for (int j = 0; j < INVERSE_GATHER_COLUMNS; j++) {
         if (first + j < set.count) {
             const struct parts part = cut_in_two(x[j]);
 
@@ -175,7 +172,7 @@ cuts(const struct cuda_call *call, int64_t n)
     enum { TENSOR_CORES = 8 }; /* the first major version that has them for 11 bits */
     int major = 0, ratio = 0;
 
-    return TSVD_SINGLE && n >= CUT_ORDER &&
+    return TSVD_SINGLE && n >= INVERSE_CUT_ORDER &&
            cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, call->device) ==
                cudaSuccess &&
            cudaDeviceGetAttribute(&ratio, cudaDevAttrSingleToDoublePrecisionPerfRatio,
@@ -217,7 +214,7 @@ tsvdi_cuda_inverse_large_bytes(struct cuda_call *call, int64_t n, int64_t count)
 static bool
 is_cut(const struct elimination &work, int64_t width)
 {
-    return work.cut && width >= CUT_WIDTH;
+    return work.cut && width >= INVERSE_CUT_WIDTH;
 }
 
 /* Cuts columns begin .. end - 1, if they are cut. */
@@ -289,7 +286,7 @@ apply(struct cuda_call *call, const struct elimination &work, int64_t begin, int
     const bool cut = is_cut(work, end - begin);
     const int64_t each = (cut ? 2 : 1) * (end - begin), stride = to.count * each;
     struct inverse_panel q = work.panel;
-    const dim3 grid(blocks_for(q.n, GATHER_THREADS), blocks_for(to.count, GATHER_COLUMNS),
+    const dim3 grid(blocks_for(q.n, GATHER_THREADS), blocks_for(to.count, INVERSE_GATHER_COLUMNS),
                     (unsigned)work.matrices);
     tsvd_status ret = TSVD_OK;
 

@@ -26,11 +26,8 @@
 
 enum {
     CLUSTER_TURNS = 3,
-    CLUSTER_ROWS = 128, /* of a block at most, if a cluster can have more blocks: of n = 1024, 8
-                           blocks take a tenth less time than 16 or 4 */
     CLUSTER_NUMBERS = 16384 * 8 / (int)sizeof(real), /* in the registers of a block */
     CLUSTER_MOST_THREADS = 1024,
-    CLUSTER_MATRICES = 8,                 /* about as many clusters are resident */
     CLUSTER_ONCE = 16 / (int)sizeof(real) /* numbers of 16 bytes, sent or read at once */
 };
 
@@ -395,8 +392,8 @@ share_cluster(struct cuda_call *call, int64_t n, struct panel_sharing *s)
         call->cluster_most = find_cluster_most(call);
     }
     s->clusters = true;
-    s->matrices = CLUSTER_MATRICES;
-    for (s->blocks = call->cluster_most; s->blocks / 2 * CLUSTER_ROWS >= n;) {
+    s->matrices = INVERSE_CLUSTER_MATRICES;
+    for (s->blocks = call->cluster_most; s->blocks / 2 * INVERSE_CLUSTER_ROWS >= n;) {
         s->blocks /= 2;
     }
     rows = s->blocks > 0 ? ((n + s->blocks - 1) / s->blocks + WARP - 1) / WARP * WARP : n;

@@ -15,8 +15,6 @@
 
 enum {
     GRID_THREADS = 256,
-    GRID_WIDTH = 128,   /* most columns of a panel */
-    GRID_ROWS = 32,     /* rows of a block, at least */
     GRID_STATIC = 1024, /* bytes of static shared memory of the kernel, at most */
     GRID_SENDERS = 8    /* blocks that a lane of a warp waits for, at most */
 };
@@ -51,7 +49,7 @@ cut_grid(char *base, int width, int rows)
 static __device__ __forceinline__ struct message *
 offer_of(const struct inverse_panel &q, int block, int step)
 {
-    return q.mail + ((step & 1) * q.blocks + block) * (GRID_WIDTH + 1);
+    return q.mail + ((step & 1) * q.blocks + block) * (INVERSE_GRID_WIDTH + 1);
 }
 
 /* The number of a step in messages: no other step of the matrix has it. */
@@ -237,13 +235,13 @@ static struct panel_sharing
 share_grid(const struct cuda_call *call, int64_t n)
 {
     const int64_t most = std::min<int64_t>(call->multiprocessors, (int64_t)GRID_SENDERS * WARP);
-    const int64_t rows = std::max<int64_t>((n + most - 1) / most, GRID_ROWS);
+    const int64_t rows = std::max<int64_t>((n + most - 1) / most, INVERSE_GRID_ROWS);
     struct panel_sharing s = {};
 
     s.rows = (int)rows;
     s.blocks = (int)((n + rows - 1) / rows);
     s.matrices = 1;
-    s.width = GRID_WIDTH;
+    s.width = INVERSE_GRID_WIDTH;
     while (s.width > 1 && grid_bytes(s.width, rows) + GRID_STATIC > (size_t)call->shared_most) {
         s.width /= 2;
     }
@@ -254,7 +252,7 @@ share_grid(const struct cuda_call *call, int64_t n)
 static int64_t
 grid_messages(const struct panel_sharing &s)
 {
-    return (int64_t)2 * s.blocks * (GRID_WIDTH + 1);
+    return (int64_t)2 * s.blocks * (INVERSE_GRID_WIDTH + 1);
 }
 
 static tsvd_status

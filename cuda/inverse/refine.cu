@@ -7,17 +7,13 @@
 #include "inverse/inverse_run.h"
 #include "math/newton.h"
 
-enum {
-    STEP_THREADS = 256,
-    STEP_SHARE = 4096, /* numbers that a block works on */
-    DOUBLE_DIGITS = 52
-};
+enum { STEP_THREADS = 256, DOUBLE_DIGITS = 52 };
 
 /* Where a block's share begins; a matrix has `shares` of them. */
 static __device__ __forceinline__ int64_t
 share_begin(int64_t shares)
 {
-    return (int64_t)(blockIdx.x % shares) * STEP_SHARE;
+    return (int64_t)(blockIdx.x % shares) * INVERSE_STEP_SHARE;
 }
 
 /* The identity. */
@@ -27,7 +23,8 @@ __launch_bounds__(STEP_THREADS) identity_kernel(int64_t n, int64_t shares, doubl
     const int64_t begin = share_begin(shares), numbers = n * n;
 
     to += blockIdx.x / shares * numbers;
-    for (int64_t k = threadIdx.x; k < STEP_SHARE && begin + k < numbers; k += STEP_THREADS) {
+    for (int64_t k = threadIdx.x; k < INVERSE_STEP_SHARE && begin + k < numbers;
+         k += STEP_THREADS) {
         to[begin + k] = (begin + k) % (n + 1) == 0 ? 1 : 0;
     }
 }
@@ -39,9 +36,10 @@ template <typename From, typename To>
 static __global__ void
 __launch_bounds__(STEP_THREADS) convert_kernel(int64_t numbers, const From *from, To *to)
 {
-    const int64_t begin = (int64_t)blockIdx.x * STEP_SHARE;
+    const int64_t begin = (int64_t)blockIdx.x * INVERSE_STEP_SHARE;
 
-    for (int64_t k = threadIdx.x; k < STEP_SHARE && begin + k < numbers; k += STEP_THREADS) {
+    for (int64_t k = threadIdx.x; k < INVERSE_STEP_SHARE && begin + k < numbers;
+         k += STEP_THREADS) {
         to[begin + k] = (To)from[begin + k];
     }
 }
@@ -61,9 +59,10 @@ lead(double x, int grid)
 static __global__ void
 __launch_bounds__(STEP_THREADS) split_kernel(int64_t numbers, int bits, double *s, double *high)
 {
-    const int64_t begin = (int64_t)blockIdx.x * STEP_SHARE;
+    const int64_t begin = (int64_t)blockIdx.x * INVERSE_STEP_SHARE;
 
-    for (int64_t k = threadIdx.x; k < STEP_SHARE && begin + k < numbers; k += STEP_THREADS) {
+    for (int64_t k = threadIdx.x; k < INVERSE_STEP_SHARE && begin + k < numbers;
+         k += STEP_THREADS) {
         const double x = s[begin + k], upper = lead(x, 1 - bits);
 
         high[begin + k] = upper;
@@ -104,9 +103,10 @@ __launch_bounds__(STEP_THREADS) lead_kernel(int64_t n, int bits, const double *y
 static __global__ void
 __launch_bounds__(STEP_THREADS) rest_kernel(int64_t numbers, const double *y, double *part)
 {
-    const int64_t begin = (int64_t)blockIdx.x * STEP_SHARE;
+    const int64_t begin = (int64_t)blockIdx.x * INVERSE_STEP_SHARE;
 
-    for (int64_t k = threadIdx.x; k < STEP_SHARE && begin + k < numbers; k += STEP_THREADS) {
+    for (int64_t k = threadIdx.x; k < INVERSE_STEP_SHARE && begin + k < numbers;
+         k += STEP_THREADS) {
         part[begin + k] = y[begin + k] - part[begin + k];
     }
 }
@@ -133,7 +133,8 @@ __launch_bounds__(STEP_THREADS)
     const int *const row = run.row + matrix * n, *const column = run.column + matrix * n;
     struct newton_sums sums = {0, 0, 0};
 
-    for (int64_t k = threadIdx.x; k < STEP_SHARE && begin + k < numbers; k += STEP_THREADS) {
+    for (int64_t k = threadIdx.x; k < INVERSE_STEP_SHARE && begin + k < numbers;
+         k += STEP_THREADS) {
         const int64_t at = begin + k, i = at % n, j = at / n;
 
         newton_add(&sums, (double)rest[first + at], (double)run.x[first + at], row[i], row[j],
@@ -164,7 +165,8 @@ __launch_bounds__(STEP_THREADS)
     if (newton_pays(all, norms[matrix], n)) {
         return;
     }
-    for (int64_t k = threadIdx.x; k < STEP_SHARE && begin + k < numbers; k += STEP_THREADS) {
+    for (int64_t k = threadIdx.x; k < INVERSE_STEP_SHARE && begin + k < numbers;
+         k += STEP_THREADS) {
         y[matrix * numbers + begin + k] = before[matrix * numbers + begin + k];
     }
 }
@@ -186,7 +188,7 @@ lay_out(int64_t n, int64_t count, char *base, struct step_arrays *to)
     to->rest = carve<double>(base, &at, numbers);
     to->other = carve<double>(base, &at, numbers);
     to->high = carve<double>(base, &at, numbers);
-    to->sums = carve<struct newton_sums>(base, &at, count * blocks_for(n * n, STEP_SHARE));
+    to->sums = carve<struct newton_sums>(base, &at, count * blocks_for(n * n, INVERSE_STEP_SHARE));
     return at;
 }
 
@@ -216,7 +218,7 @@ subtract_product(struct cuda_call *call, const struct cuda_inverse *run, real *d
                  const struct step_arrays &to)
 {
     const int64_t n = run->in.c, count = run->in.count, numbers = count * n * n;
-    const unsigned blocks = blocks_for(numbers, STEP_SHARE);
+    const unsigned blocks = blocks_for(numbers, INVERSE_STEP_SHARE);
     tsvd_status ret = TSVD_OK;
 
 #if TSVD_SINGLE
@@ -251,7 +253,7 @@ tsvdi_cuda_inverse_refine(struct cuda_call *call, const struct cuda_inverse *run
                           char *d_work)
 {
     const int64_t n = run->in.c, count = run->in.count, numbers = count * n * n;
-    const int64_t shares = blocks_for(n * n, STEP_SHARE);
+    const int64_t shares = blocks_for(n * n, INVERSE_STEP_SHARE);
     const unsigned blocks = (unsigned)(shares * count);
     struct step_arrays to;
     real *d_rest;
@@ -264,7 +266,7 @@ tsvdi_cuda_inverse_refine(struct cuda_call *call, const struct cuda_inverse *run
     TSVD_TRY(subtract_product(call, run, d_s, to));
 #if TSVD_SINGLE
     d_rest = (real *)to.high;
-    convert_kernel<<<blocks_for(numbers, STEP_SHARE), STEP_THREADS, 0, call->stream>>>(
+    convert_kernel<<<blocks_for(numbers, INVERSE_STEP_SHARE), STEP_THREADS, 0, call->stream>>>(
         numbers, to.rest, d_rest);
     CUDA_LAUNCHED(call);
 #endif

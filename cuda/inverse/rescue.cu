@@ -253,7 +253,7 @@ tsvdi_cuda_inverse_rescue(struct tsvd_context *ctx, struct inverse_job *job, int
     q.run.in.count = q.run.in.transposed = 1;
     TSVD_TRY(cuda_take(call, p->call.to == TSVD_HOST ? bytes : 0, &d_workspace));
     q.run.x = p->call.to == TSVD_HOST ? (real *)d_workspace : to;
-    if (n > COMPLETE_ORDER) {
+    if (n > INVERSE_COMPLETE_ORDER) {
         TSVD_TRY(prepare(ctx, &q));
         TSVD_TRY(invert_orthogonal(ctx, &q.run));
         TSVD_TRY(finish(call, &q, &marks));

@@ -2,20 +2,19 @@
  * What is done to large matrices before and after they are eliminated: S from M, and M's inverse
  * from Y, with all that is found on the way: norms, and whether Y passes its probe.
  *
- * All is done by passes over the matrices, with a thread for each row and blocks of SCALE_COLUMNS
- * columns; small.cu does the same in registers.
+ * All is done by passes over the matrices, with a thread for each row and blocks of
+ * INVERSE_SCALE_COLUMNS columns; small.cu does the same in registers.
  */
 #include "inverse/inverse_run.h"
 #include "inverse/probe.h"
 
 enum {
-    SCALE_THREADS = 256, /* rows of a block */
-    SCALE_COLUMNS = 64,  /* and its columns */
+    SCALE_THREADS = 256, /* rows of a block, which has INVERSE_SCALE_COLUMNS columns */
     PROBE_THREADS = 1024 /* of a block that has WARP rows of all columns: many, since there are few
                             such blocks.  Not measured */
 };
 
-/* How matrices are cut into blocks of SCALE_THREADS rows and SCALE_COLUMNS columns. */
+/* How matrices are cut into blocks of SCALE_THREADS rows and INVERSE_SCALE_COLUMNS columns. */
 struct cutting {
     int64_t n, down, across;
 };
@@ -23,12 +22,13 @@ struct cutting {
 static struct cutting
 cut_matrix(int64_t n)
 {
-    const struct cutting c = {n, blocks_for(n, SCALE_THREADS), blocks_for(n, SCALE_COLUMNS)};
+    const struct cutting c = {n, blocks_for(n, SCALE_THREADS),
+                              blocks_for(n, INVERSE_SCALE_COLUMNS)};
 
     return c;
 }
 
-/* The thread's row, the number of the block's SCALE_COLUMNS columns, and its matrix. */
+/* The thread's row, the number of the block's INVERSE_SCALE_COLUMNS columns, and its matrix. */
 static __device__ __forceinline__ int64_t
 find_place(const struct cutting &c, int64_t *row, int64_t *across)
 {
@@ -77,21 +77,21 @@ keep_largest(double *to, double x)
 
 /* ---- S ---- */
 
-/* Of each row and SCALE_COLUMNS columns of M: the sum of magnitudes, of 2^-exponent M, and the
-   largest exponent. */
+/* Of each row and INVERSE_SCALE_COLUMNS columns of M: the sum of magnitudes, of 2^-exponent M, and
+   the largest exponent. */
 static __global__ void
 __launch_bounds__(SCALE_THREADS)
     survey_kernel(const struct cutting c, const real *m, const real_int *exponents,
                   const struct part_sums sums)
 {
     int64_t i, part, matrix = find_place(c, &i, &part);
-    const int64_t end = part * SCALE_COLUMNS + SCALE_COLUMNS;
+    const int64_t end = part * INVERSE_SCALE_COLUMNS + INVERSE_SCALE_COLUMNS;
     double sum = 0;
     int most = BALANCE_NOTHING;
 
     if (i < c.n) {
         m += matrix * c.n * c.n;
-        for (int64_t j = part * SCALE_COLUMNS; j < end && j < c.n; j++) {
+        for (int64_t j = part * INVERSE_SCALE_COLUMNS; j < end && j < c.n; j++) {
             const real x = m[j * c.n + i];
             const int exponent = balance_exponent(x);
 
@@ -234,7 +234,8 @@ static __global__ void
 __launch_bounds__(SCALE_THREADS) finish_kernel(const __grid_constant__ struct finishing q)
 {
     int64_t s, part, matrix = find_place(q.c, &s, &part);
-    const int64_t n = q.c.n, end = part * SCALE_COLUMNS + SCALE_COLUMNS, rows = matrix * n;
+    const int64_t n = q.c.n, end = part * INVERSE_SCALE_COLUMNS + INVERSE_SCALE_COLUMNS,
+                  rows = matrix * n;
     double norm = 0, off = 0, size = 0;
     int64_t i;
 
@@ -242,7 +243,7 @@ __launch_bounds__(SCALE_THREADS) finish_kernel(const __grid_constant__ struct fi
         return;
     }
     i = q.p != NULL ? q.p[rows + s] : s;
-    for (int64_t j = part * SCALE_COLUMNS; j < end && j < n; j++) {
+    for (int64_t j = part * INVERSE_SCALE_COLUMNS; j < end && j < n; j++) {
         const int64_t to = q.p != NULL ? q.p[rows + j] : j;
         real x = q.from[(rows + j) * n + i];
 
@@ -300,7 +301,7 @@ __launch_bounds__(SCALE_THREADS)
     if (matrix < run.in.count) {
         const bool finite = run.in.kind[matrix] != NONFINITE, singular = run.singular[matrix] != 0;
         const bool grown = !last && finite &&
-                           (singular ? run.in.c <= COMPLETE_ORDER || run.grown[matrix] != 0
+                           (singular ? run.in.c <= INVERSE_COMPLETE_ORDER || run.grown[matrix] != 0
                                      : probe_fails(run.off[matrix], run.size[matrix], run.in.c));
 
         run.grown[matrix] = grown;

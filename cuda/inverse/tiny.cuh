@@ -16,8 +16,7 @@
 #include "inverse/registers.cuh"
 
 enum {
-    TINY_ORDER = 8,     /* the largest order */
-    MOST_BLOCKS = 4096, /* each writes its findings to the host */
+    TINY_ORDER = 8, /* the largest order */
     FOUND_THREADS = 128,
     COPIES = 16
 };
@@ -390,7 +389,7 @@ launch_tiny(struct cuda_call *call, const struct tiny_inverses &q, unsigned *blo
 {
     tsvd_status ret = TSVD_OK;
 
-    *blocks = std::min(blocks_for(q.count, tile<N>::THREADS), (unsigned)MOST_BLOCKS);
+    *blocks = std::min(blocks_for(q.count, tile<N>::THREADS), (unsigned)INVERSE_TINY_BLOCKS);
     tiny_kernel<N><<<*blocks, tile<N>::THREADS, 0, call->stream>>>(q);
     CUDA_LAUNCHED(call);
 out:
@@ -425,7 +424,8 @@ invert_tiny(struct cuda_call *call, const struct cuda_inverse *run, struct inver
     unsigned blocks = 0;
     tsvd_status ret = TSVD_OK;
 
-    static_assert(MOST_BLOCKS * sizeof(*downloaded) <= PINNED_RESULT_BYTES, "all of them land");
+    static_assert(INVERSE_TINY_BLOCKS * sizeof(*downloaded) <= PINNED_RESULT_BYTES,
+                  "all of them land");
     TSVD_TRY(launch[run->in.c - 1](call, q, &blocks));
     CUDA_TRY(call, cudaStreamSynchronize(call->stream));
     *found = no_marks();

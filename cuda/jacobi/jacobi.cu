@@ -16,7 +16,6 @@
 #include "jacobi/place.cuh"
 
 enum {
-    COLUMNS_MOST = 128,
     ROWS_MOST = 3840, /* so that 64 KB of shared memory hold two numbers of each row, and FIXED */
     THREADS = 256,
     FIXED = 4096, /* bytes of static shared memory of complete_kernel, at most */
@@ -24,9 +23,6 @@ enum {
        would do. */
     PASSES = 3
 };
-
-/* Most bytes of the matrices that are worked on together. */
-static const uint64_t CHUNK_BYTES = (uint64_t)8 << 30;
 
 /* What a job holds. */
 struct cuda_jacobi {
@@ -233,7 +229,7 @@ sweep(struct cuda_call *call, const struct jacobi_batch &q, const struct jacobi_
 static bool
 is_large(const struct dense_problem *p)
 {
-    return p->n > COLUMNS_MOST || p->a.rows > ROWS_MOST || p->a.columns > ROWS_MOST;
+    return p->n > JACOBI_BLOCK_COLUMNS || p->a.rows > ROWS_MOST || p->a.columns > ROWS_MOST;
 }
 
 static int64_t
@@ -380,7 +376,7 @@ jacobi_chunk_most(const struct dense_problem *p)
                               &available) != TSVD_OK) {
         return 1;
     }
-    available = available < CHUNK_BYTES ? available : CHUNK_BYTES;
+    available = available < CUDA_CHUNK_BYTES ? available : CUDA_CHUNK_BYTES;
     most = one.device > 0 ? available / one.device
                           : available; /* matrices without entries may need none */
     most = most < INT32_MAX / (4 * blocks) ? most : INT32_MAX / (4 * blocks);

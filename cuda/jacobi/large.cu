@@ -10,7 +10,6 @@
 enum {
     THREADS = 256,
     TILE_LINES = 8,
-    ROW_GROUPS = 32,     /* blocks that share the columns of the same rows */
     NOTHING_BYTE = 0xc0, /* of sizes that are not found yet: an int of four is below NOTHING */
     NOTHING = -(1 << 29) /* the size of a row of zeros */
 };
@@ -29,7 +28,7 @@ __launch_bounds__(THREADS) row_sizes_kernel(int64_t rows, int64_t columns, const
     if (i >= rows) {
         return;
     }
-    for (int64_t j = blockIdx.y; j < columns; j += ROW_GROUPS) {
+    for (int64_t j = blockIdx.y; j < columns; j += JACOBI_ROW_GROUPS) {
         real_int power;
 
         if (r_split(x[j * rows + i], &power) != 0) {
@@ -49,8 +48,8 @@ find_row_sizes(struct cuda_call *call, int64_t rows, int64_t columns, const real
 
     CUDA_TRY(call,
              cudaMemsetAsync(d_row, NOTHING_BYTE, (size_t)rows * sizeof(*d_row), call->stream));
-    row_sizes_kernel<<<dim3(blocks_for(rows, THREADS), ROW_GROUPS), THREADS, 0, call->stream>>>(
-        rows, columns, d_x, d_scale, d_order, d_row);
+    row_sizes_kernel<<<dim3(blocks_for(rows, THREADS), JACOBI_ROW_GROUPS), THREADS, 0,
+                       call->stream>>>(rows, columns, d_x, d_scale, d_order, d_row);
     CUDA_LAUNCHED(call);
 out:
     return ret;

@@ -32,11 +32,9 @@ enum {
     GRAM_THREADS = 160,                   /* whole warps, for GRAM_TILES */
     GRAM_ROWS = 32,                       /* rows of a partial sum */
     GRAM_STRIDE = PAIR + ONCE,
-    GRAM_FILL = 8, /* blocks of threads for each multiprocessor.  Not measured */
     MEET_THREADS = 512,
     MIX_THREADS = TILES * TILES,
     MIX_ROWS = PAIR,
-    MIX_FILL = 4, /* as GRAM_FILL */
     THREADS = 256,
     FACTOR_BYTES = PAIR * PAIR * sizeof(real) /* of G, M or Y */
 };
@@ -604,8 +602,8 @@ lay_out(const struct cuda_call *call, int64_t n, struct jacobi_round *q, char *b
     size_t at = 0;
 
     q->blocks = (int)(2 * pairs);
-    q->gram_rows = share_rows(call, n, pairs, GRAM_FILL, GRAM_ROWS, &q->gram_parts);
-    q->mix_rows = share_rows(call, n, pairs, MIX_FILL, MIX_ROWS, &q->mix_parts);
+    q->gram_rows = share_rows(call, n, pairs, JACOBI_GRAM_FILL, GRAM_ROWS, &q->gram_parts);
+    q->mix_rows = share_rows(call, n, pairs, JACOBI_MIX_FILL, MIX_ROWS, &q->mix_parts);
     q->gram = carve<real>(base, &at, pairs * q->gram_parts * PAIR * PAIR);
     q->mix_x = carve<real>(base, &at, pairs * PAIR * PAIR);
     q->mix_v = carve<real>(base, &at, pairs * PAIR * PAIR);

@@ -7,9 +7,6 @@
 
 enum { LOAD_THREADS = 1024 };
 
-/* A chunk of this many entries or more is staged.  One thread reads this many in about 1 ms. */
-static const int64_t STAGED_ENTRIES = (int64_t)1 << 18;
-
 /* An input as the kernel sees it. */
 struct device_input {
     const char *data;

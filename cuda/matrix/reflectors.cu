@@ -35,11 +35,14 @@ enum {
     TRIANGLE_THREADS = 256,
     TRIANGLE_LINES = 8, /* rows of a product that threads have at once */
     SUM_LINES = 8,
-    ALIGNED = 8,        /* the length of V's rows is a multiple of this */
-    PART_TILE = 64,     /* rows and columns of a product for one multiprocessor, as an estimate */
-    ROUNDING = 8 * 256, /* bytes: cut() rounds the sizes of eight arrays up */
-    LONG = 8            /* a product with LONG times as many terms as rows and columns is cut */
+    ALIGNED = 8,       /* the length of V's rows is a multiple of this */
+    PART_TILE = 64,    /* rows and columns of a product for one multiprocessor, as an estimate */
+    ROUNDING = 8 * 256 /* bytes: cut() rounds the sizes of eight arrays up */
 };
+
+static_assert((DENSE_BLOCK & (DENSE_BLOCK - 1)) == 0 && DENSE_BLOCK >= 8 && DENSE_BLOCK <= 64,
+              "one thread block finds T of these reflectors");
+static_assert(DENSE_GROUP >= DENSE_BLOCK_MOST, "a group has a block at least");
 
 static int64_t
 least(int64_t a, int64_t b)
@@ -67,7 +70,7 @@ parts_of(int64_t rows, int64_t columns, int64_t terms, int64_t count)
     const int64_t tiles = count * blocks_for(rows, PART_TILE) * blocks_for(columns, PART_TILE);
     const int64_t parts = least(DENSE_TILES / tiles, terms / DENSE_PART_TERMS);
 
-    return parts > 1 && terms >= LONG * most(rows, columns) ? parts : 1;
+    return parts > 1 && terms >= DENSE_LONG * most(rows, columns) ? parts : 1;
 }
 
 /* ---- workspace ---- */

@@ -29,10 +29,8 @@ enum {
     THREADS = 128,  /* of a block; each has a row */
     SUM_SHARES = 8, /* threads that share a sum over parts */
     CHECK_THREADS = 256,
-    PASSES = 2,      /* most Cholesky factors */
-    FILL = 4,        /* blocks, or tiles of a product, for each multiprocessor */
-    GEMM_TILE = 64,  /* assumed order of a tile of a product */
-    PART_TERMS = 256 /* least terms of a part, or piece, of a product */
+    PASSES = 2,    /* most Cholesky factors */
+    GEMM_TILE = 64 /* assumed order of a tile of a product */
 };
 
 /* The Gram matrix of a block of columns is made of tiles of SIDE x SIDE entries: the columns
@@ -86,7 +84,7 @@ struct rows {
 /* Replaces the columns by their product with L^-T, and makes their Gram matrix. */
 template <bool SOLVE, bool GRAM>
 static __global__ void
-__launch_bounds__(THREADS, FILL) rows_kernel(const struct rows q)
+__launch_bounds__(THREADS, CHOLESKY_FILL) rows_kernel(const struct rows q)
 {
     __shared__ struct triangle triangle;
     __shared__ alignas(16) real tile[BLOCK * STRIDE];
@@ -356,14 +354,15 @@ struct cholesky {
 static size_t
 lay_out(const struct cuda_call *call, struct cholesky *q, char *base)
 {
-    const int64_t size = q->count * q->c * q->c, fill = FILL * (int64_t)call->multiprocessors;
+    const int64_t size = q->count * q->c * q->c,
+                  fill = CHOLESKY_FILL * (int64_t)call->multiprocessors;
     const int64_t chunks = blocks_for(q->r, THREADS), tiles = blocks_for(q->c, GEMM_TILE);
     const int64_t share = fill / q->count > 1 ? fill / q->count : 1;
     size_t at = 0;
 
     q->blocks = chunks < share ? chunks : share;
     q->parts = fill / (q->count * tiles * tiles);
-    q->parts = q->parts < q->r / PART_TERMS ? q->parts : q->r / PART_TERMS;
+    q->parts = q->parts < q->r / CHOLESKY_PART_TERMS ? q->parts : q->r / CHOLESKY_PART_TERMS;
     if (q->c <= BLOCK || q->count > 1 || q->parts < 2) {
         q->parts = 0;
     } else {
@@ -479,7 +478,8 @@ make_gram(struct cuda_call *call, const struct cholesky *q, bool solved)
                                          q->sum + q->parts * c * c, c, c * c, 1));
         TSVD_TRY(add_parts(call, q, q->parts + (done < r)));
     } else {
-        TSVD_TRY(multiply_pieces(call, c, c, r, w, 1, turned, 1, PART_TERMS, q->gram, q->count));
+        TSVD_TRY(multiply_pieces(call, c, c, r, w, 1, turned, 1, CHOLESKY_PART_TERMS, q->gram,
+                                 q->count));
     }
 out:
     return ret;

@@ -18,10 +18,6 @@ extern "C" {
 #include "host/environment.h"
 }
 
-/* What one thread copies at a time, and touches at a time. */
-#define COPY_BYTES ((size_t)1 << 20)
-#define TOUCH_BYTES ((size_t)4 << 20)
-
 /* The least page of the systems that have CUDA, and a huge one. */
 #define PAGE_BYTES ((size_t)4096)
 #define HUGE_BYTES ((size_t)2 << 20)

@@ -8,16 +8,10 @@
 #define TSVDI_CUDA_RUNTIME_SENDER_H
 
 #include "runtime/device.h"
-
-/* Bytes of a pinned buffer of the sender: long enough to reach the rate of the bus. */
-#define PINNED_BYTES ((size_t)32 << 20)
+#include "tuning.h"
 
 /* Bytes on the host that the sender takes from the handle's allocator, at most. */
 #define SENDER_BYTES ((size_t)16 << 10)
-
-/* Results of up to this many bytes are downloaded by the caller: that takes less than starting a
-   thread. */
-#define SENT_BYTES ((size_t)2 << 20)
 
 /* Contiguous bytes on the device that become rows on the host.  If there are several rows, each has
    at most PINNED_BYTES. */

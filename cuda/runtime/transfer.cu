@@ -6,9 +6,6 @@
 
 #include "runtime/transfer.h"
 
-/* What one thread gathers at a time. */
-#define GATHER_BYTES ((size_t)256 << 10)
-
 /* ---- small arrays ---- */
 
 tsvd_status

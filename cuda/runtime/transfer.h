@@ -6,9 +6,7 @@
 #define TSVDI_CUDA_RUNTIME_TRANSFER_H
 
 #include "runtime/device.h"
-
-/* Bytes of a pinned buffer for large input. */
-#define STAGE_BYTES ((size_t)8 << 20)
+#include "tuning.h"
 
 /* Bytes of the pinned buffer for small results. */
 #define PINNED_RESULT_BYTES ((size_t)2 << 20)

@@ -9,9 +9,6 @@
 
 enum { THREADS = 256, TILE_ROWS = 64, TILE_INNER = 32 };
 
-/* Rows of the residual that a block sums, while that takes no more than THREADS blocks. */
-enum { RESIDUAL_ROWS = 2048 };
-
 /* X, and S X in the PROBES columns after it. */
 static __global__ void
 __launch_bounds__(THREADS) fill_kernel(struct twisted_device run)

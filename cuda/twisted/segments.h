@@ -39,9 +39,6 @@ enum {
        4096 takes 5, one of order 3001 more. */
     PASSES = 8,
 
-    /* Segments that are prefetched before they are joined: a load takes longer than a join. */
-    PIECES_AHEAD = 4,
-
     /* Mismatches, squared, may have this part (1 / MISMATCH_SHARE) of twisted_angle_limit(), which
        is a square. */
     MISMATCH_SHARE = 64
@@ -248,26 +245,26 @@ join(const struct twisted_block &block, struct place at, int own, double x)
 {
     const int way = at.end == TOP ? 1 : -1;
     struct joined j = {twisted_chain_begin(pair_of(0.0, 0.0)), 0};
-    struct piece ahead[PIECES_AHEAD] = {};
+    struct piece ahead[SEGMENTS_AHEAD] = {};
     double change = 0; /* of the entrance */
     int segment = at.end == TOP ? 0 : block.segments.count - 1;
 
 #pragma unroll
-    for (int i = 0; i < PIECES_AHEAD; i++) {
+    for (int i = 0; i < SEGMENTS_AHEAD; i++) {
         if (i <= (own - segment) * way) {
             ahead[i] = read_piece(block, at.end, segment + i * way, at.column);
         }
     }
     for (;;) {
 #pragma unroll
-        for (int i = 0; i < PIECES_AHEAD; i++, segment += way) {
+        for (int i = 0; i < SEGMENTS_AHEAD; i++, segment += way) {
             const struct piece now = ahead[i];
             const double product = now.product * now.product;
-            pair entered = ahead[(i + 1) % PIECES_AHEAD].enter; /* the next segment */
+            pair entered = ahead[(i + 1) % SEGMENTS_AHEAD].enter; /* the next segment */
             double off, size;
 
-            if (PIECES_AHEAD <= (own - segment) * way) {
-                ahead[i] = read_piece(block, at.end, segment + PIECES_AHEAD * way, at.column);
+            if (SEGMENTS_AHEAD <= (own - segment) * way) {
+                ahead[i] = read_piece(block, at.end, segment + SEGMENTS_AHEAD * way, at.column);
             }
             change = product * change / fma(now.curve, change, 1.0);
             j.chain.e = pair_add(now.leave, change);

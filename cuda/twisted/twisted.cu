@@ -6,9 +6,6 @@
 
 enum { THREADS = 256 };
 
-/* Most bytes of the entries of vectors that are worked on together. */
-static const uint64_t BLOCK_BYTES = (uint64_t)8 << 30;
-
 /* The state of a run, on the host. */
 struct cuda_twisted {
     struct twisted_device device;
@@ -31,7 +28,7 @@ run_of(struct twisted_job *job)
 static int64_t
 block_width(int64_t n, int64_t k)
 {
-    const uint64_t most = BLOCK_BYTES / bytes_of(2 * n, sizeof(double)) / WARP * WARP;
+    const uint64_t most = TWISTED_BLOCK_BYTES / bytes_of(2 * n, sizeof(double)) / WARP * WARP;
     const int64_t all = (k + WARP - 1) / WARP * WARP;
 
     return most < (uint64_t)all ? (int64_t)(most > WARP ? most : (uint64_t)WARP) : all;

@@ -112,17 +112,8 @@ struct twisted_block {
     struct twisted_largest *largest; /* [slices][width] */
 };
 
-enum {
-    /* Columns of what the rows of L are multiplied by: X, and S X. */
-    PROBE_COLUMNS = 2 * (int)PROBES,
-
-    /* Parts that a sum over rows is cut into: PROBE_SLICES at most, or for few sums as many as make
-       PROBE_BLOCKS blocks of PROBE_SUMS sums.  A part has PROBE_ROWS rows or more. */
-    PROBE_SLICES = 32,
-    PROBE_BLOCKS = 528,
-    PROBE_SUMS = 256,
-    PROBE_ROWS = 64
-};
+/* Columns of what the rows of L are multiplied by: X, and S X. */
+enum { PROBE_COLUMNS = 2 * (int)PROBES };
 
 /* Rows of a part of `sums` sums over `rows`. */
 static inline int64_t
@@ -132,7 +123,7 @@ probe_slice(int64_t rows, int64_t sums)
     const int64_t slices = few > PROBE_SLICES ? few : (int64_t)PROBE_SLICES;
     const int64_t share = (rows + slices - 1) / slices;
 
-    return share > PROBE_ROWS ? share : (int64_t)PROBE_ROWS;
+    return share > PROBE_PART_ROWS ? share : (int64_t)PROBE_PART_ROWS;
 }
 
 static __device__ __forceinline__ double
@@ -176,10 +167,6 @@ twisted_parts(double x, double gap)
 
 /* Rows between two rescalings of minors: one of these, or WARP; at most matrix_of().stride. */
 enum { SOME_STRIDE = 8, LEAST_STRIDE = 2 };
-
-/* Up to this order the probes are one kernel, and up to VALUES_SMALL_ORDER values.cu finds the
-   values: then a call is so short that every launch and every round trip counts. */
-enum { PROBE_SMALL_ORDER = 64, VALUES_SMALL_ORDER = 1024 };
 
 /* Each launches kernels on the call's stream.  values() makes the entries of T, and finds the
    values of small matrices. */

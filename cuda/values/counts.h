@@ -95,7 +95,7 @@ bracket_refine(struct bracket *b, int64_t v, int64_t n, struct matrix_scale scal
 
 struct plain_form {
     typedef double entry;
-    enum { TILE = 1024, HALF = GROUP / 2 };
+    enum { TILE = PLAIN_TILE, HALF = GROUP / 2 };
 
     struct plain x;
 
@@ -241,7 +241,7 @@ struct unguided_form {
 /* This form is not used in single precision, where the plain form is in double. */
 struct twofold_form : unguided_form {
     typedef struct twofold_entry entry;
-    enum { TILE = 512 };
+    enum { TILE = TWOFOLD_TILE };
 
     struct sturm_twofold y;
     real sigma;
@@ -316,7 +316,7 @@ struct twofold_form : unguided_form {
 
 struct extended_form : unguided_form {
     typedef struct extended_entry entry;
-    enum { TILE = 256 };
+    enum { TILE = EXTENDED_TILE };
 
     struct sturm_extended y;
     double product;    /* product 2^exponent is the product of all y, for halves.h */

@@ -26,12 +26,7 @@
 enum {
     LIST_THREADS = 256,
     LIST_EACH = 8, /* flags of a thread, a byte each, which it reads at once */
-    VALUE_THREADS = 64,
-
-    /* Short rounds that are enqueued before the host asks how many values are open.  That round
-       trip takes as long as a tenth of a round at n = 10,000, and a quarter at 4096.  A search
-       takes about ten rounds; rounds past its end find no open bracket and return at once. */
-    ROUNDS_AHEAD = 3
+    VALUE_THREADS = 64
 };
 
 typedef cub::BlockReduce<int64_t, LIST_THREADS> block_reduce;

@@ -63,10 +63,11 @@ static void
 test_products(void)
 {
     const int64_t sizes[] = {1, 2, 3, 4, 5, 8, 9, 15, 17, 24, 25, 33, 49, 130};
-    const int64_t terms[] = {0, 1, 2, 7, PRODUCT_TERMS - 1, PRODUCT_TERMS, PRODUCT_TERMS + 1, 300};
+    const int64_t terms[] = {
+        0, 1, 2, 7, CPU_PRODUCT_TERMS - 1, CPU_PRODUCT_TERMS, CPU_PRODUCT_TERMS + 1, 300};
     const int count = (int)(sizeof sizes / sizeof *sizes);
     const struct cpu_kernels *kernels[] = {&tsvdi_kernels_generic, tsvdi_kernels(), NULL};
-    real *panel = aligned_alloc(64, PRODUCT_TERMS * PRODUCT_WIDTH * sizeof *panel);
+    real *panel = aligned_alloc(64, CPU_PRODUCT_TERMS * PRODUCT_WIDTH * sizeof *panel);
 
 #if TSVD_X86_KERNELS
     if (tsvdi_host_isa() == HOST_AVX512) {

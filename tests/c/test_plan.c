@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "backend/tuning.h"
 #include "counting.h"
 #include "problem.h"
 
@@ -54,7 +55,7 @@ check_call(tsvd_handle *handle, const struct work *w, const tsvd_options *option
 static void
 test_workspace(void)
 {
-    const int64_t orders[] = {1, 2, 8, 9, 32, 33, 64, 65, 100, 257};
+    const int64_t orders[] = {1, 2, 8, 9, 32, 33, 64, 65, 100, BATCH_ORDER_MAX + 1};
     const int64_t batches[] = {1, 3, 40};
     const tsvd_method methods[] = {TSVD_METHOD_AUTO, TSVD_METHOD_QR, TSVD_METHOD_GIVENS,
                                    TSVD_METHOD_BISECT, TSVD_METHOD_TWISTED};

@@ -139,7 +139,8 @@ int
 main(void)
 {
     /* around the limits of the kernel for small matrices, and one whose chains are in pieces */
-    const int64_t orders[] = {20, PROBE_SMALL_ORDER, PROBE_SMALL_ORDER + 1, 300, 1100};
+    const int64_t orders[] = {20, PROBE_SMALL_ORDER, PROBE_SMALL_ORDER + 1, 300,
+                              VALUES_SMALL_ORDER + 76};
     tsvd_config config = tsvd_config_default();
     tsvd_handle *handle = NULL;
     tsvd_error error;

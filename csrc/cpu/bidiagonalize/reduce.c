@@ -20,13 +20,10 @@
 
 #include "cpu/kernels/kernels.h"
 #include "cpu/matrix/stages.h"
+#include "cpu/tuning.h"
 #include "math/reflector.h"
 
 enum {
-    /* Columns of a panel, while there are PANELS_FROM columns left; fewer after that. */
-    PANEL = 32,
-    PANELS_FROM = 128,
-    SMALL_PANEL = 8,
     /* Columns of A that are passed over together. */
     GROUP = 4,
     /* A pass over PARTS_COLUMNS columns or more is cut into PARTS parts, each with a w of its own,
@@ -34,8 +31,6 @@ enum {
        of equal terms add up, and these sums are an eighth as long. */
     PARTS = 8,
     PARTS_COLUMNS = 48,
-    /* This many numbers are worth more than one thread. */
-    THREADS_NUMBERS = 1 << 15,
     /* tsvdi_check() is called before each pass over this many numbers, and else before a panel. */
     LONG_PASS = 1 << 20
 };
@@ -50,8 +45,8 @@ struct dense_bidiagonal {
 struct slice {
     struct dense_matrix m;
     int64_t first, row; /* its first column; the one under work */
-    scalar *x;          /* [PANEL][rows] */
-    scalar *y, *u;      /* [PANEL][columns] */
+    scalar *x;          /* [CPU_REDUCE_PANEL][rows] */
+    scalar *y, *u;      /* [CPU_REDUCE_PANEL][columns] */
     scalar *r, *above;  /* [columns] r: the row under work; above: the row of V Y^T + X U^T
                            that is subtracted from A's */
     scalar *w;          /* [PARTS][rows] */
@@ -62,7 +57,7 @@ struct slice {
 static int64_t
 workspace(int64_t rows, int64_t columns)
 {
-    return (PANEL + PARTS) * rows + (2 * PANEL + 3) * columns;
+    return (CPU_REDUCE_PANEL + PARTS) * rows + (2 * CPU_REDUCE_PANEL + 3) * columns;
 }
 
 static struct slice
@@ -70,10 +65,10 @@ slice_of(struct dense_matrix m, scalar *workspace)
 {
     struct slice p = {.m = m, .x = workspace};
 
-    p.w = p.x + PANEL * m.rows;
+    p.w = p.x + CPU_REDUCE_PANEL * m.rows;
     p.y = p.w + PARTS * m.rows;
-    p.u = p.y + PANEL * m.columns;
-    p.r = p.u + PANEL * m.columns;
+    p.u = p.y + CPU_REDUCE_PANEL * m.columns;
+    p.r = p.u + CPU_REDUCE_PANEL * m.columns;
     p.above = p.r + m.columns;
     return p;
 }
@@ -114,7 +109,7 @@ threads_of(const struct dense_run *run, const struct slice *p)
 {
     const int64_t numbers = (p->m.rows - p->row) * (p->m.columns - p->row);
 
-    return numbers < THREADS_NUMBERS ? 1 : run->threads;
+    return numbers < CPU_REDUCE_SHARED_NUMBERS ? 1 : run->threads;
 }
 
 /* Part `part` of the columns after the one under work. */
@@ -138,7 +133,7 @@ static void
 subtract(int64_t length, int64_t count, const scalar *factor, const scalar *from, int64_t stride,
          scalar *to)
 {
-    scalar minus[PANEL];
+    scalar minus[CPU_REDUCE_PANEL];
 
     for (int64_t c = 0; c < count; c++) {
         minus[c] = -factor[c];
@@ -165,7 +160,7 @@ reduce_column(struct slice *p, const struct dense_bidiagonal *b)
     const int64_t left = p->m.columns - row - 1, columns = p->m.columns;
     const scalar *v = p->m.a + p->first * p->m.stride + row, *x = p->x + row;
     scalar *column = p->m.a + row * (p->m.stride + 1), *y = p->y + done * columns + row + 1;
-    scalar at_y[PANEL], at_u[PANEL];
+    scalar at_y[CPU_REDUCE_PANEL], at_u[CPU_REDUCE_PANEL];
 
     gather(done, p->y, columns, row, at_y);
     gather(done, p->u, columns, row, at_u);
@@ -234,7 +229,7 @@ reduce_row(struct slice *p, const struct dense_bidiagonal *b)
     const scalar *v = p->m.a + p->first * p->m.stride + row + 1;
     scalar *r = p->r + row + 1, *u = p->u + done * columns + row + 1;
     scalar *x = p->x + done * p->m.rows + row + 1;
-    scalar first, at_y[PANEL], at_u[PANEL];
+    scalar first, at_y[CPU_REDUCE_PANEL], at_u[CPU_REDUCE_PANEL];
     real square, up;
     int64_t parts = parts_of(p);
     struct reflector h;
@@ -330,7 +325,9 @@ factor(struct dense_state *state, int worker, const struct stage_run *own, int64
     tsvd_status ret = TSVD_OK;
 
     while (p.first < m.columns) {
-        const int64_t left = m.columns - p.first, most = left < PANELS_FROM ? SMALL_PANEL : PANEL;
+        const int64_t left = m.columns - p.first, most = left < CPU_REDUCE_PANELS_FROM
+                                                             ? CPU_REDUCE_SMALL_PANEL
+                                                             : CPU_REDUCE_PANEL;
         const int64_t next = p.first + (left < most ? left : most);
         const double part = (double)left / (double)m.columns;
         const double done = own->done + own->share * (1 - part * part * part);

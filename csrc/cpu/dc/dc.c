@@ -6,25 +6,8 @@
  * vectors until the last step.
  */
 #include "cpu/dc/dc_run.h"
+#include "cpu/tuning.h"
 #include "host/blas.h"
-
-/* A task has the roots, weights or rows of the factors of TASK_ROWS survivors. */
-enum { TASK_ROWS = 16 };
-
-enum {
-    /* A node of up to this order is merged by one thread. */
-    SMALL_NODE = 128,
-
-    /* On a level that has a node for every thread, one thread merges a node of up to this order.
-       The threads share larger nodes: each step is then a parallel region, which waits for the
-       slowest thread. */
-    OWN_NODE = 512
-};
-
-/* Matrices below this order are not worth a second thread.  At n = 200 two threads gain a third of
-   1.4 ms on quiet processors.  On processors that other processes keep busy, they took 1.6 times as
-   long as one on average, and 3.4 times in the median; from this order on about the same. */
-enum { SERIAL_ORDER = 256 };
 
 /* From this order on tsvdi_check() is also called within steps that are not products. */
 enum { LONG_ORDER = 2048 };
@@ -49,7 +32,7 @@ set_level(struct cpu_dc *run, int level)
 static int
 threads_of(const struct cpu_dc *run)
 {
-    return run->job->n < SERIAL_ORDER ? 1 : run->ctx->threads;
+    return run->job->n < CPU_DC_SERIAL_ORDER ? 1 : run->ctx->threads;
 }
 
 static tsvd_status
@@ -289,7 +272,7 @@ task_merge(void *arg, int worker, int64_t index)
 static int64_t
 items_of_task(enum dc_step step)
 {
-    return step == DC_MULTIPLY ? 1 : TASK_ROWS;
+    return step == DC_MULTIPLY ? 1 : CPU_DC_TASK_ROWS;
 }
 
 /* The node that a task belongs to: the last with tasks[node] <= task. */
@@ -360,7 +343,8 @@ merge_level(struct tsvd_context *ctx, struct dc_job *job, int level, tsvd_info *
     tsvd_status ret = TSVD_OK;
 
     set_level(run, level);
-    if (node_at(run, 0).columns > (run->nodes >= ctx->threads ? OWN_NODE : SMALL_NODE)) {
+    if (node_at(run, 0).columns >
+        (run->nodes >= ctx->threads ? CPU_DC_OWN_NODE : CPU_DC_SMALL_NODE)) {
         TSVD_TRY(merge_large(run, info));
     } else {
         TSVD_TRY(for_each(run, run->nodes, task_merge));

@@ -11,12 +11,13 @@
 #define TSVDI_CPU_DC_DC_RUN_H
 
 #include "cpu/kernels/kernels.h"
+#include "cpu/tuning.h"
 #include "host/host.h"
 
 enum { RIGHT, LEFT, SIDES };
 
 /* Numbers of a thread's workspace for products. */
-enum { PANEL = PRODUCT_TERMS * PRODUCT_WIDTH };
+enum { PANEL = CPU_PRODUCT_TERMS * PRODUCT_WIDTH };
 
 /* What a run holds. */
 struct cpu_dc {
@@ -110,11 +111,8 @@ int64_t tsvdi_cpu_count_blocks(const struct dc_node *node, struct dc_count count
 void tsvdi_cpu_multiply_block(const struct cpu_dc *run, const struct dc_node *node,
                               struct dc_count count, int64_t index, real *panel);
 
-/* The most vectors that one call of tsvdi_cpu_store() takes. */
-enum { CPU_STORE_RANKS = 16 };
-
-/* Writes the wanted vectors of ranks begin .. end - 1 of a matrix to its results, with the signs
-   that order() gives. */
+/* Writes the wanted vectors of ranks begin .. end - 1 of a matrix, CPU_STORE_RANKS at most, to its
+   results, with the signs that order() gives. */
 void tsvdi_cpu_store(const struct cpu_dc *run, int64_t matrix, int64_t begin, int64_t end);
 
 #endif

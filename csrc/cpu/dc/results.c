@@ -2,10 +2,7 @@
  * Divide and conquer on the CPU: copies the finished vectors to the results.
  */
 #include "cpu/dc/dc_run.h"
-
-/* Columns of a tile: TILE_COLUMNS entries of each of CPU_STORE_RANKS vectors are read vector by
-   vector, and written column by column. */
-enum { TILE_COLUMNS = 32 };
+#include "cpu/tuning.h"
 
 /* Copies columns begin .. end - 1 of the vector in slot j, times its sign.  The vector is zero
    outside of its range. */
@@ -38,10 +35,10 @@ copy_columns(const struct cpu_dc *run, int side, const struct dc_node *root, int
              const int64_t *slot, const real *sign, real *to, int64_t stride)
 {
     const int64_t n = run->job->n, base = root->base;
-    real tile[CPU_STORE_RANKS][TILE_COLUMNS];
+    real tile[CPU_STORE_RANKS][CPU_STORE_COLUMNS];
 
-    for (int64_t column = 0; column < n; column += TILE_COLUMNS) {
-        const int64_t columns = n - column < TILE_COLUMNS ? n - column : TILE_COLUMNS;
+    for (int64_t column = 0; column < n; column += CPU_STORE_COLUMNS) {
+        const int64_t columns = n - column < CPU_STORE_COLUMNS ? n - column : CPU_STORE_COLUMNS;
         const int64_t low = base + column, high = low + columns;
 
         for (int64_t i = 0; i < ranks; i++) {
@@ -70,13 +67,13 @@ tsvdi_cpu_store(const struct cpu_dc *run, int64_t matrix, int64_t begin, int64_t
     for (int64_t i = 0; i < ranks; i++) {
         const int64_t j = slot[i] = slot_of(run, matrix, begin + i), low = run->slot.low[j];
 
-        sign[i] = n <= TILE_COLUMNS
+        sign[i] = n <= CPU_STORE_COLUMNS
                       ? 1
                       : tsvdi_kernels()->sign_of_largest(run->slot.high[j] - low,
                                                          row_of(run, side, &root, j) + low);
     }
     copy_columns(run, side, &root, ranks, slot, sign, columns, k);
-    if (n <= TILE_COLUMNS) { /* the result is in the cache, and signs are found side by side */
+    if (n <= CPU_STORE_COLUMNS) { /* the result is in the cache, and signs are found side by side */
         tsvdi_kernels()->orient(ranks, n, columns, k, sign);
     }
     for (int64_t i = 0; i < ranks; i++, rows += n) {

@@ -8,27 +8,18 @@
 
 #include "cpu/kernels/kernels.h"
 #include "cpu/matrix/stages.h"
+#include "cpu/tuning.h"
 
 enum {
-    /* Columns whose signs are fixed together. */
-    SIGNS_TOGETHER = 64,
     /* tsvdi_check() is called again after moving this many numbers. */
-    NUMBERS_PER_CHECK = 1 << 22,
-    /* All steps work on a matrix of fewer numbers in one thread. */
-    SHARED_NUMBERS = 1 << 12
+    NUMBERS_PER_CHECK = 1 << 22
 };
-
-/* QR comes before the reduction if W has at least QR_RATIO times as many rows as columns. */
-#define QR_RATIO 1.7
-
-/* The most bytes of W of all matrices of a chunk; a chunk has one matrix at least. */
-#define CHUNK_BYTES ((int64_t)32 << 20)
 
 static int64_t
 chunk_most(const struct dense_problem *p, int keep)
 {
     const int64_t bytes = longer_of(&p->a) * p->n * (int64_t)sizeof(scalar);
-    const int64_t most = CHUNK_BYTES / (bytes > 0 ? bytes : 1);
+    const int64_t most = CPU_CHUNK_BYTES / (bytes > 0 ? bytes : 1);
 
     (void)keep; /* W holds the reflectors in any case */
     return most > 1 ? most : 1;
@@ -42,7 +33,7 @@ static uint64_t
 list_stages(struct dense_state *state, const struct dense_problem *p, int64_t count, scalar *base)
 {
     const int64_t rows = longer_of(&p->a), columns = p->n;
-    const int qr_first = columns > 0 && (double)rows >= QR_RATIO * (double)columns;
+    const int qr_first = columns > 0 && (double)rows >= CPU_QR_RATIO * (double)columns;
     double work = 0, done = 0;
     uint64_t numbers = 0;
 
@@ -101,13 +92,13 @@ workspace_of(const struct dense_problem *p)
 
         most = factor > most ? factor : most;
     }
-    return (most + DENSE_BLOCK - 1) / DENSE_BLOCK * DENSE_BLOCK;
+    return (most + CPU_REFLECTORS_BLOCK - 1) / CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK;
 }
 
 int
 tsvdi_cpu_dense_workers(const struct dense_matrices *a, int64_t count, int threads)
 {
-    const int64_t most = a->rows * a->columns <= SHARED_ENTRIES ? threads : 1;
+    const int64_t most = a->rows * a->columns <= CPU_SHARED_ENTRIES ? threads : 1;
 
     return (int)(count < most ? count < 1 ? 1 : count : most);
 }
@@ -187,7 +178,8 @@ dense_bytes(const struct dense_problem *p, int64_t count, int keep)
 static int
 multiplying_threads(const struct dense_run *run)
 {
-    const int small = run->rows < SHARED_NUMBERS && run->rows * run->columns < SHARED_NUMBERS;
+    const int small =
+        run->rows < CPU_DENSE_SHARED_NUMBERS && run->rows * run->columns < CPU_DENSE_SHARED_NUMBERS;
 
     return run->workers > 1 ? run->workers : small ? 1 : run->threads;
 }
@@ -374,9 +366,9 @@ out:
 void
 tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_piece left, struct dense_piece right)
 {
-    for (int64_t first = 0; first < k; first += SIGNS_TOGETHER) {
-        const int64_t count = k - first < SIGNS_TOGETHER ? k - first : SIGNS_TOGETHER;
-        real sign[SIGNS_TOGETHER];
+    for (int64_t first = 0; first < k; first += CPU_SIGNS_TOGETHER) {
+        const int64_t count = k - first < CPU_SIGNS_TOGETHER ? k - first : CPU_SIGNS_TOGETHER;
+        real sign[CPU_SIGNS_TOGETHER];
 
         tsvdi_kernels()->orient(count, left.rows, left.x + first, left.columns, sign);
         for (int64_t j = 0; j < count; j++) {

@@ -5,16 +5,7 @@
  */
 #include "backend/ops.h"
 #include "cpu/kernels/kernels.h"
-
-/* Most rows of a segment whose two orthogonal factors stay in the L1 cache beside it. */
-enum { SMALL = 48 };
-
-/* Rotations of one side that a round may log. */
-enum { ROUND_ROTATIONS = 1 << 18 };
-
-/* A run of at most LOG_GAP identities between two rotations is applied with them: that is cheaper
-   than a wave of its own for the second rotation. */
-enum { LOG_GAP = 16 };
+#include "cpu/tuning.h"
 
 static int64_t
 round_sweeps(const struct givens_job *job, const struct givens_segment *segment, int64_t segments)
@@ -24,7 +15,7 @@ round_sweeps(const struct givens_job *job, const struct givens_segment *segment,
     for (int64_t i = 0; i < segments; i++) {
         rows += segment[i].rows;
     }
-    sweeps = ROUND_ROTATIONS / rows * 2;
+    sweeps = CPU_ROUND_ROTATIONS / rows * 2;
     sweeps = sweeps > job->threads ? job->threads : sweeps;
     return sweeps < 2 ? 2 : sweeps / 2 * 2;
 }
@@ -143,7 +134,7 @@ compress(const struct rotation *rows, int64_t count, int64_t steps, int64_t firs
             if (row[i].c == 1 && row[i].s == 0) {
                 continue;
             }
-            if (end == 0 || i - end > LOG_GAP) {
+            if (end == 0 || i - end > CPU_LOG_GAP) {
                 log->sweep[log->sweeps++] = (struct qr_sweep){first + i, 0, 0};
                 end = i;
             }
@@ -176,7 +167,7 @@ givens_round(struct tsvd_context *ctx, const struct givens_job *job,
     if (job->right.x != NULL) {
         TSVD_TRY(tsvdi_alloc(ctx, bytes_of(2 * rows * longest, sizeof *raw), (void **)&raw));
         for (int side = 0; side < 2; side++) {
-            TSVD_TRY(tsvdi_log_alloc(ctx, rows * (total / LOG_GAP + segments), rows * total,
+            TSVD_TRY(tsvdi_log_alloc(ctx, rows * (total / CPU_LOG_GAP + segments), rows * total,
                                      &log[side]));
         }
     }
@@ -213,15 +204,13 @@ out:
     return ret;
 }
 
-/* Columns of the vectors that a factor is applied to at once.  At least SMALL: `spare` also holds
-   a copy of a factor. */
-enum { FACTOR_COLUMNS = 64 };
+static_assert(CPU_FACTOR_COLUMNS >= CPU_FINISH_ROWS, "`spare` also holds a copy of a factor");
 
 /* One worker's workspace of finish(). */
 struct workspace {
-    real packed[3 * SMALL];
-    real factor[2][SMALL * SMALL]; /* right, left */
-    real spare[SMALL * FACTOR_COLUMNS];
+    real packed[3 * CPU_FINISH_ROWS];
+    real factor[2][CPU_FINISH_ROWS * CPU_FINISH_ROWS]; /* right, left */
+    real spare[CPU_FINISH_ROWS * CPU_FACTOR_COLUMNS];
     struct givens_counts counts;
 };
 
@@ -253,7 +242,7 @@ orthonormalize_factor(real *factor, int64_t m, real *old)
 {
     memcpy(old, factor, (size_t)(m * m) * sizeof *old);
     for (int64_t i = 0; i < m; i++) {
-        real defect[SMALL];
+        real defect[CPU_FINISH_ROWS];
 
         for (int64_t j = 0; j < m; j++) {
             defect[j] = (REAL(i == j) - tsvdi_kernels()->dot(m, old + i * m, old + j * m)) / 2;
@@ -315,8 +304,8 @@ apply_factor(const real *factor, int64_t m, struct vectors v, int64_t first, rea
         }
         return;
     }
-    for (int64_t column = 0; column < v.n; column += FACTOR_COLUMNS) {
-        int64_t width = v.n - column < FACTOR_COLUMNS ? v.n - column : FACTOR_COLUMNS;
+    for (int64_t column = 0; column < v.n; column += CPU_FACTOR_COLUMNS) {
+        int64_t width = v.n - column < CPU_FACTOR_COLUMNS ? v.n - column : CPU_FACTOR_COLUMNS;
 
         for (int64_t j = 0; j < m; j++) {
             real *x = v.x + (first + j) * v.n + column;
@@ -387,7 +376,7 @@ out:
 }
 
 /* Workspace of a round or of finish(), whichever needs more.  A round makes at most as many half
-   sweeps as run at once.  It logs at most ROUND_ROTATIONS rotations of a side, or one sweep. */
+   sweeps as run at once.  It logs at most CPU_ROUND_ROTATIONS rotations of a side, or one sweep. */
 static struct bytes
 givens_bytes(const struct svd_plan *plan)
 {
@@ -395,16 +384,17 @@ givens_bytes(const struct svd_plan *plan)
     const int64_t n = plan->reported.n, asked = options->givens_threads;
     const int64_t threads = asked > 0 ? asked : n / 2;
     /* rows of a log: the shortest segment that is not small has the most */
-    const int64_t most = ROUND_ROTATIONS / (options->givens_split ? SMALL + 1 : n) + 1;
+    const int64_t most =
+        CPU_ROUND_ROTATIONS / (options->givens_split ? CPU_FINISH_ROWS + 1 : n) + 1;
     const int64_t sides = threads / 2 > most ? most : threads / 2 > 1 ? threads / 2 : 1;
     struct bytes round = {bytes_of(6 * n, sizeof(real)), 0};
     struct bytes end = {bytes_of(plan->reported.threads, sizeof(struct workspace)), 0};
-    int64_t logged = sides < ROUND_ROTATIONS / n ? sides * n : (int64_t)ROUND_ROTATIONS, sweeps;
+    int64_t logged = sides < CPU_ROUND_ROTATIONS / n ? sides * n : CPU_ROUND_ROTATIONS, sweeps;
 
-    if (plan->problem->vectors && (n > SMALL || !options->givens_split)) {
+    if (plan->problem->vectors && (n > CPU_FINISH_ROWS || !options->givens_split)) {
         logged = logged > n ? logged : n;
         /* one for each row of a segment's log, and one after each gap */
-        sweeps = logged / LOG_GAP + logged / SMALL + sides;
+        sweeps = logged / CPU_LOG_GAP + logged / CPU_FINISH_ROWS + sides;
         round.host = bytes_add(round.host, bytes_of(4 * logged, sizeof(struct rotation)));
         round.host = bytes_add(round.host, bytes_of(2 * sweeps, sizeof(struct qr_sweep)));
         round = bytes_sum(round, tsvdi_cpu_vectors.rotate_bytes(plan, sweeps, logged));
@@ -413,7 +403,7 @@ givens_bytes(const struct svd_plan *plan)
 }
 
 const struct givens_ops tsvdi_cpu_givens = {
-    .small_rows = SMALL,
+    .small_rows = CPU_FINISH_ROWS,
     .round_sweeps = round_sweeps,
     .round = givens_round,
     .finish = givens_finish,

@@ -9,12 +9,10 @@
 #include <string.h>
 
 #include "cpu/inverse/inverse_run.h"
+#include "cpu/tuning.h"
 #include "math/balance.h"
 
-enum {
-    STRIP = 128, /* rows or columns of a task */
-    LANES = 8    /* maxima that are sought side by side */
-};
+enum { LANES = 8 }; /* maxima that are sought side by side */
 
 struct scaling {
     struct dense_run *run;
@@ -31,14 +29,14 @@ struct scaling {
 static tsvd_status
 for_strips(struct scaling *s, tsvd_task task)
 {
-    return tsvdi_host_for_each(inverse_threads(s->run, 4 * s->n * s->n), (s->n + STRIP - 1) / STRIP,
-                               task, s);
+    return tsvdi_host_for_each(inverse_threads(s->run, 4 * s->n * s->n),
+                               (s->n + CPU_BALANCE_STRIP - 1) / CPU_BALANCE_STRIP, task, s);
 }
 
 static int64_t
 end_of(const struct scaling *s, int64_t strip)
 {
-    return (strip + 1) * STRIP < s->n ? (strip + 1) * STRIP : s->n;
+    return (strip + 1) * CPU_BALANCE_STRIP < s->n ? (strip + 1) * CPU_BALANCE_STRIP : s->n;
 }
 
 /* Whether 2^low .. 2^high are normal numbers. */
@@ -76,11 +74,11 @@ static tsvd_status
 survey(void *arg, int worker, int64_t strip)
 {
     struct scaling *s = arg;
-    const int64_t begin = strip * STRIP, count = end_of(s, strip) - begin;
+    const int64_t begin = strip * CPU_BALANCE_STRIP, count = end_of(s, strip) - begin;
     const int plain = are_numbers(-s->exponent, -s->exponent);
     const real factor = plain ? r_pow2(-s->exponent) : 0;
     double *sums = s->workspace->sums + begin;
-    real most[STRIP] = {0};
+    real most[CPU_BALANCE_STRIP] = {0};
 
     memset(sums, 0, (size_t)count * sizeof *sums);
     for (int64_t j = 0; j < s->n; j++) {
@@ -143,7 +141,7 @@ scale_columns(void *arg, int worker, int64_t strip)
     struct scaling *s = arg;
     const int *row = s->workspace->row;
 
-    for (int64_t j = strip * STRIP; j < end_of(s, strip); j++) {
+    for (int64_t j = strip * CPU_BALANCE_STRIP; j < end_of(s, strip); j++) {
         real *column = s->m + j * s->n;
         const int power = column_power(s, column);
 
@@ -183,7 +181,7 @@ static tsvd_status
 scale_rows(void *arg, int worker, int64_t strip)
 {
     struct scaling *s = arg;
-    const int64_t begin = strip * STRIP, count = end_of(s, strip) - begin;
+    const int64_t begin = strip * CPU_BALANCE_STRIP, count = end_of(s, strip) - begin;
     const int *column = s->workspace->column + begin;
     double *sums = s->workspace->sums + begin;
     int infinite = 0;

@@ -4,14 +4,12 @@
 #include <string.h>
 
 #include "cpu/inverse/inverse_run.h"
+#include "cpu/tuning.h"
 #include "math/balance.h"
 
 /* In place of a reciprocal condition number: a pivot is zero; numbers left their range. */
 #define SINGULAR (-1.)
 #define OUT_OF_RANGE (-2.)
-
-/* The most bytes of the matrices of a chunk; a chunk has one matrix at least. */
-#define CHUNK_BYTES ((int64_t)32 << 20)
 
 /* The share of a matrix's work that comes before refine(). */
 #define PLAIN (TSVD_SINGLE ? 0.3 : 0.25)
@@ -21,7 +19,7 @@ chunk_most(const struct inverse_problem *p)
 {
     const int64_t bytes = p->a.rows * p->a.rows * (int64_t)sizeof(real);
 
-    return bytes < CHUNK_BYTES ? CHUNK_BYTES / bytes : 1;
+    return bytes < CPU_CHUNK_BYTES ? CPU_CHUNK_BYTES / bytes : 1;
 }
 
 /* ---- memory ---- */

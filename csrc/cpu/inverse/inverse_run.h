@@ -13,14 +13,7 @@
 #define TSVDI_CPU_INVERSE_INVERSE_RUN_H
 
 #include "cpu/matrix/matrix.h"
-
-enum {
-    /* The most columns that are eliminated together.  The tiles of products have as many terms
-       (host/blas.c). */
-    INVERSE_BLOCK = 64,
-    /* This many columns are not halved any more. */
-    INVERSE_LEAF = 8
-};
+#include "cpu/tuning.h"
 
 /* All matrices are stored by columns.  What is inverted is the transpose of A: its inverse, stored
    by columns, is that of A, stored by rows as the results are. */
@@ -45,14 +38,16 @@ struct inverse_workspace {
 static inline int64_t
 inverse_block(int64_t n)
 {
-    return n <= INVERSE_BLOCK ? n : n < 8 * INVERSE_BLOCK ? INVERSE_BLOCK / 2 : INVERSE_BLOCK;
+    return n <= CPU_INVERSE_BLOCK      ? n
+           : n < 8 * CPU_INVERSE_BLOCK ? CPU_INVERSE_BLOCK / 2
+                                       : CPU_INVERSE_BLOCK;
 }
 
-/* The columns of the left half of n > INVERSE_LEAF. */
+/* The columns of the left half of n > CPU_INVERSE_LEAF. */
 static inline int64_t
 inverse_half(int64_t n)
 {
-    return (n / 2 + INVERSE_LEAF - 1) / INVERSE_LEAF * INVERSE_LEAF;
+    return (n / 2 + CPU_INVERSE_LEAF - 1) / CPU_INVERSE_LEAF * CPU_INVERSE_LEAF;
 }
 
 /* The share of the work that a step does: from .. from + part. */
@@ -72,7 +67,7 @@ inverse_threads(const struct dense_run *run, int64_t multiplications)
 static inline tsvd_status
 inverse_check(struct dense_run *run, int worker, int64_t n, double done)
 {
-    return n < 2 * INVERSE_BLOCK ? TSVD_OK : dense_check(run, worker, done);
+    return n < 2 * CPU_INVERSE_BLOCK ? TSVD_OK : dense_check(run, worker, done);
 }
 
 /* ---- balance.c: run->threads share the work; tsvdi_check() is told `done` ---- */
@@ -131,7 +126,7 @@ void tsvdi_cpu_inverse_right_upper(const tsvd_blas *blas, int64_t rows, int64_t 
 void tsvdi_cpu_inverse_right_lower(const tsvd_blas *blas, int64_t rows, int64_t n, const real *l,
                                    int64_t ldl, real *x, int64_t ldx);
 
-/* U := U^-1, n <= INVERSE_BLOCK. */
+/* U := U^-1, n <= CPU_INVERSE_BLOCK. */
 void tsvdi_cpu_inverse_small_upper(int64_t n, real *u, int64_t ldu);
 
 /* ---- qr.c ---- */

@@ -18,12 +18,10 @@
 
 #include "cpu/inverse/inverse_run.h"
 #include "cpu/kernels/kernels.h"
+#include "cpu/tuning.h"
 #include "math/growth.h"
 
-enum {
-    LEAF = INVERSE_LEAF,
-    LANES = 8 /* maxima that are sought side by side */
-};
+enum { LANES = 8 }; /* maxima that are sought side by side */
 
 /* ---- a panel, in the calling thread ---- */
 
@@ -74,13 +72,13 @@ swap_rows(int64_t columns, const int *pivot, int64_t begin, int64_t end, real *a
     }
 }
 
-/* L and U of n <= LEAF columns.  Each column is updated by the columns before it, and then
-   eliminated.  0: a pivot is zero. */
+/* L and U of n <= CPU_INVERSE_LEAF columns.  Each column is updated by the columns before it, and
+   then eliminated.  0: a pivot is zero. */
 static int
 factor_leaf(int64_t rows, int64_t n, real *a, int64_t lda, int *pivot)
 {
     const struct cpu_kernels *kernels = tsvdi_kernels();
-    real factor[LEAF];
+    real factor[CPU_INVERSE_LEAF];
 
     for (int64_t j = 0; j < n; j++) {
         real *column = a + j * lda;
@@ -112,7 +110,7 @@ factor_panel(const tsvd_blas *blas, int64_t rows, int64_t n, real *a, int64_t ld
     const int64_t half = inverse_half(n);
     real *right = a + half * lda;
 
-    if (n <= LEAF) {
+    if (n <= CPU_INVERSE_LEAF) {
         return factor_leaf(rows, n, a, lda, pivot);
     }
     if (!factor_panel(blas, rows, half, a, lda, pivot)) {

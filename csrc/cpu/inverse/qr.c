@@ -17,7 +17,7 @@
 static int64_t
 columns_of(int64_t n)
 {
-    return n < DENSE_BLOCK ? n : DENSE_BLOCK;
+    return n < CPU_REFLECTORS_BLOCK ? n : CPU_REFLECTORS_BLOCK;
 }
 
 uint64_t
@@ -34,7 +34,8 @@ apply(struct dense_run *run, int64_t n, real *y, const real *tau, real *v,
     const struct dense_block rows = {y, n, n, n, 0};
     tsvd_status ret = TSVD_OK;
 
-    for (int64_t first = (n - 1) / DENSE_BLOCK * DENSE_BLOCK; first >= 0; first -= DENSE_BLOCK) {
+    for (int64_t first = (n - 1) / CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK; first >= 0;
+         first -= CPU_REFLECTORS_BLOCK) {
         const int64_t length = n - first, count = columns_of(length);
         const struct dense_reflectors block = {v, tau + first, length, count, length, first, 0, 0};
 

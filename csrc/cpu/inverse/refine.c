@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cpu/inverse/inverse_run.h"
+#include "cpu/tuning.h"
 #include "math/newton.h"
 
 #define DOUBLE_DIGITS 52
@@ -17,12 +18,7 @@
 /* Multiplications between two calls of tsvdi_check(): some 0.1 s of one thread. */
 #define PIECE (INT64_C(1) << 31)
 
-enum {
-    SHARE = 128, /* what a thread makes of a product at a time: see reflectors.c */
-    STRIP = 16,  /* columns of a task */
-    ARRAYS = TSVD_SINGLE ? 3 : 4,
-    PRODUCTS = TSVD_SINGLE ? 2 : 4
-};
+enum { ARRAYS = TSVD_SINGLE ? 3 : 4, PRODUCTS = TSVD_SINGLE ? 2 : 4 };
 
 struct refinement {
     struct dense_run *run;
@@ -47,14 +43,14 @@ tsvdi_cpu_inverse_refine_workspace(int64_t n)
 
 /* ---- products ---- */
 
-/* How many of `whole` rows or columns are made at once: a multiple of SHARE, no more than `most`
-   unless that is below SHARE, or all of them. */
+/* How many of `whole` rows or columns are made at once: a multiple of CPU_PRODUCT_SHARE, no more
+   than `most` unless that is below CPU_PRODUCT_SHARE, or all of them. */
 static int64_t
 cut(int64_t whole, int64_t most)
 {
-    const int64_t part = most / SHARE * SHARE;
+    const int64_t part = most / CPU_PRODUCT_SHARE * CPU_PRODUCT_SHARE;
 
-    return part < SHARE ? SHARE : part < whole ? part : whole;
+    return part < CPU_PRODUCT_SHARE ? CPU_PRODUCT_SHARE : part < whole ? part : whole;
 }
 
 /* C += factor A B, all [n][n], in pieces. */
@@ -98,14 +94,14 @@ subtract(struct refinement *r, const double *a, const double *b)
 static tsvd_status
 for_strips(struct refinement *r, tsvd_task task)
 {
-    return tsvdi_host_for_each(inverse_threads(r->run, 4 * r->n * r->n), (r->n + STRIP - 1) / STRIP,
-                               task, r);
+    return tsvdi_host_for_each(inverse_threads(r->run, 4 * r->n * r->n),
+                               (r->n + CPU_REFINE_STRIP - 1) / CPU_REFINE_STRIP, task, r);
 }
 
 static int64_t
 end_of(const struct refinement *r, int64_t strip)
 {
-    return (strip + 1) * STRIP < r->n ? (strip + 1) * STRIP : r->n;
+    return (strip + 1) * CPU_REFINE_STRIP < r->n ? (strip + 1) * CPU_REFINE_STRIP : r->n;
 }
 
 static tsvd_status
@@ -153,7 +149,7 @@ prepare(void *arg, int worker, int64_t strip)
     struct refinement *r = arg;
     const int64_t n = r->n;
 
-    for (int64_t j = strip * STRIP; j < end_of(r, strip); j++) {
+    for (int64_t j = strip * CPU_REFINE_STRIP; j < end_of(r, strip); j++) {
         double *rest = r->rest + j * n, *part = r->part + j * n;
         const real *y = r->y + j * n;
 
@@ -186,7 +182,7 @@ take_rest(void *arg, int worker, int64_t strip)
 {
     struct refinement *r = arg;
 
-    for (int64_t j = strip * STRIP; j < end_of(r, strip); j++) {
+    for (int64_t j = strip * CPU_REFINE_STRIP; j < end_of(r, strip); j++) {
         take_away(r->n, r->y + j * r->n, r->part + j * r->n, r->part + j * r->n);
     }
     return check(r, worker);
@@ -200,7 +196,7 @@ finish(void *arg, int worker, int64_t strip)
     struct refinement *r = arg;
     const int64_t n = r->n;
 
-    for (int64_t j = strip * STRIP; j < end_of(r, strip); j++) {
+    for (int64_t j = strip * CPU_REFINE_STRIP; j < end_of(r, strip); j++) {
         const double *rest = r->rest + j * n;
         const real *y = r->y + j * n;
         real *small = r->small + j * n;

@@ -1,17 +1,16 @@
 /*
  * Triangular matrices on the CPU: systems with them, and small inverses.
  *
- * Matrices are halved until they have LEAF columns, so that nearly all of the work is in matrix
- * products.  Systems are solved by substitution, and not with the inverses of blocks: so the
- * residual is small whatever the condition of a block is (Higham, "Accuracy and Stability of
+ * Matrices are halved until they have CPU_INVERSE_LEAF columns, so that nearly all of the work is
+ * in matrix products.  Systems are solved by substitution, and not with the inverses of blocks: so
+ * the residual is small whatever the condition of a block is (Higham, "Accuracy and Stability of
  * Numerical Algorithms", 2002, sections 8.1 and 14.2).
  */
 #include <string.h>
 
 #include "cpu/inverse/inverse_run.h"
 #include "cpu/kernels/kernels.h"
-
-enum { LEAF = INVERSE_LEAF };
+#include "cpu/tuning.h"
 
 void
 tsvdi_cpu_inverse_subtract(const tsvd_blas *blas, int64_t m, int64_t n, int64_t k, const real *a,
@@ -38,7 +37,7 @@ tsvdi_cpu_inverse_subtract(const tsvd_blas *blas, int64_t m, int64_t n, int64_t 
 static void
 leaf_left_lower(int64_t n, int64_t columns, const real *l, int64_t ldl, real *b, int64_t ldb)
 {
-    real below[LEAF][LEAF] = {{0}}, x[LEAF] = {0};
+    real below[CPU_INVERSE_LEAF][CPU_INVERSE_LEAF] = {{0}}, x[CPU_INVERSE_LEAF] = {0};
 
     for (int64_t k = 0; k < n; k++) {
         for (int64_t i = k + 1; i < n; i++) {
@@ -47,10 +46,10 @@ leaf_left_lower(int64_t n, int64_t columns, const real *l, int64_t ldl, real *b,
     }
     for (int64_t j = 0; j < columns; j++) {
         memcpy(x, b + j * ldb, (size_t)n * sizeof *x);
-        for (int k = 0; k < LEAF; k++) {
+        for (int k = 0; k < CPU_INVERSE_LEAF; k++) {
             const real factor = x[k];
 
-            for (int i = 0; i < LEAF; i++) {
+            for (int i = 0; i < CPU_INVERSE_LEAF; i++) {
                 x[i] -= factor * below[k][i];
             }
         }
@@ -64,7 +63,7 @@ tsvdi_cpu_inverse_left_lower(const tsvd_blas *blas, int64_t n, int64_t columns, 
 {
     const int64_t half = inverse_half(n);
 
-    if (n <= LEAF) {
+    if (n <= CPU_INVERSE_LEAF) {
         leaf_left_lower(n, columns, l, ldl, b, ldb);
         return;
     }
@@ -79,7 +78,7 @@ static void
 leaf_right_upper(int64_t rows, int64_t n, const real *u, int64_t ldu, real *x, int64_t ldx)
 {
     const struct cpu_kernels *kernels = tsvdi_kernels();
-    real factor[LEAF];
+    real factor[CPU_INVERSE_LEAF];
 
     for (int64_t j = 0; j < n; j++) {
         real *column = x + j * ldx;
@@ -101,7 +100,7 @@ tsvdi_cpu_inverse_right_upper(const tsvd_blas *blas, int64_t rows, int64_t n, co
 {
     const int64_t half = inverse_half(n);
 
-    if (n <= LEAF) {
+    if (n <= CPU_INVERSE_LEAF) {
         leaf_right_upper(rows, n, u, ldu, x, ldx);
         return;
     }
@@ -118,7 +117,7 @@ static void
 leaf_right_lower(int64_t rows, int64_t n, const real *l, int64_t ldl, real *x, int64_t ldx)
 {
     const struct cpu_kernels *kernels = tsvdi_kernels();
-    real factor[LEAF];
+    real factor[CPU_INVERSE_LEAF];
 
     for (int64_t j = n - 2; j >= 0; j--) {
         for (int64_t k = j + 1; k < n; k++) {
@@ -134,7 +133,7 @@ tsvdi_cpu_inverse_right_lower(const tsvd_blas *blas, int64_t rows, int64_t n, co
 {
     const int64_t half = inverse_half(n);
 
-    if (n <= LEAF) {
+    if (n <= CPU_INVERSE_LEAF) {
         leaf_right_lower(rows, n, l, ldl, x, ldx);
         return;
     }
@@ -152,7 +151,7 @@ void
 tsvdi_cpu_inverse_small_upper(int64_t n, real *u, int64_t ldu)
 {
     const struct cpu_kernels *kernels = tsvdi_kernels();
-    real factor[INVERSE_BLOCK];
+    real factor[CPU_INVERSE_BLOCK];
 
     for (int64_t j = 0; j < n; j++) {
         real *column = u + j * ldu;
@@ -162,8 +161,8 @@ tsvdi_cpu_inverse_small_upper(int64_t n, real *u, int64_t ldu)
             factor[k] = -column[k];
             column[k] = 0;
         }
-        for (int64_t k = 0; k < j; k += LEAF) {
-            const int64_t end = k + LEAF < j ? k + LEAF : j;
+        for (int64_t k = 0; k < j; k += CPU_INVERSE_LEAF) {
+            const int64_t end = k + CPU_INVERSE_LEAF < j ? k + CPU_INVERSE_LEAF : j;
 
             kernels->accumulate(k, end - k, factor + k, u + k * ldu, ldu, column);
             for (int64_t l = k; l < end; l++) {

@@ -5,14 +5,9 @@
 
 #include "cpu/jacobi/jacobi.h"
 #include "cpu/kernels/kernels.h"
+#include "cpu/tuning.h"
 
-enum {
-    /* The most matrices of a chunk. */
-    CHUNK = 4096,
-    CACHE_LINE = 64,
-    /* From this order on a square matrix may begin with the vectors of the fast method. */
-    START_ORDER = 129
-};
+enum { CACHE_LINE = 64 };
 
 /* The work of all threads. */
 struct jacobi_run {
@@ -25,13 +20,13 @@ struct jacobi_run {
 static int64_t
 chunk_most(const struct dense_problem *p)
 {
-    return longer_of(&p->a) * p->n <= SHARED_ENTRIES ? CHUNK : 1;
+    return longer_of(&p->a) * p->n <= CPU_SHARED_ENTRIES ? CPU_JACOBI_CHUNK : 1;
 }
 
 static int64_t
 start_order(const struct dense_problem *p)
 {
-    return p->a.rows == p->a.columns && p->n >= START_ORDER ? p->n : 0;
+    return p->a.rows == p->a.columns && p->n >= CPU_JACOBI_START_ORDER ? p->n : 0;
 }
 
 /* ---- begin and end ---- */

@@ -9,15 +9,9 @@
 
 #include "cpu/jacobi/jacobi.h"
 #include "cpu/kernels/kernels.h"
+#include "cpu/tuning.h"
 #include "host/environment.h"
 #include "math/reflector.h"
-
-enum {
-    /* Columns that a thread takes at a time. */
-    SHARE = 16,
-    /* This many numbers to be updated are worth more than one thread. */
-    SHARED_NUMBERS = 1 << 17
-};
 
 real
 tsvdi_cpu_jacobi_norm(int64_t count, const real *x)
@@ -176,10 +170,11 @@ update_share(void *arg, int worker, int64_t index)
     struct jacobi_matrix *m = update->m;
     const struct cpu_kernels *kernels = tsvdi_kernels();
     const int64_t step = update->step, length = m->rows - step;
-    const int64_t first = step + 1 + index * SHARE;
-    const int64_t count = m->columns - first < SHARE ? m->columns - first : SHARE;
+    const int64_t first = step + 1 + index * CPU_PIVOT_SHARE;
+    const int64_t count =
+        m->columns - first < CPU_PIVOT_SHARE ? m->columns - first : CPU_PIVOT_SHARE;
     const real *v = m->w + step * (m->rows + 1);
-    real *to = m->w + first * m->rows + step, sum[SHARE];
+    real *to = m->w + first * m->rows + step, sum[CPU_PIVOT_SHARE];
     struct host_environment before;
 
     (void)worker;
@@ -265,20 +260,21 @@ tsvdi_cpu_jacobi_pivot(struct jacobi_matrix *m)
     }
     for (m->rank = 0; m->rank < columns; m->rank++) {
         const int64_t step = m->rank, pivot = find_pivot(m, step), rest = columns - step - 1;
-        const int many = m->threads > 1 && rest * (m->rows - step) > SHARED_NUMBERS;
+        const int many = m->threads > 1 && rest * (m->rows - step) > CPU_PIVOT_SHARED_NUMBERS;
         real *v = m->w + step * (m->rows + 1), beta;
 
         if (m->norm[pivot] == 0) {
             break;
         }
-        if (step % SHARE == 0) {
+        if (step % CPU_PIVOT_SHARE == 0) {
             TSVD_TRY(dense_check(m->run, m->worker, 0.2 * (double)step / (double)columns));
         }
         swap_columns(m, step, pivot);
         m->tau[step] = tsvdi_cpu_dense_reflector(m->rows - step, v, &beta);
         update.step = step;
-        TSVD_TRY(tsvdi_host_for_each(many ? m->threads : 1, (rest + SHARE - 1) / SHARE,
-                                     update_share, &update));
+        TSVD_TRY(tsvdi_host_for_each(many ? m->threads : 1,
+                                     (rest + CPU_PIVOT_SHARE - 1) / CPU_PIVOT_SHARE, update_share,
+                                     &update));
         *v = beta;
     }
     /* X's exponents wait in m->own: every row needs those of W */

@@ -14,20 +14,11 @@
 
 #include "cpu/jacobi/jacobi.h"
 #include "cpu/kernels/kernels.h"
+#include "cpu/tuning.h"
 #include "host/environment.h"
 
-enum {
-    /* Bytes of two blocks, of X and of the vectors: they stay in the L2 cache. */
-    BLOCKS_BYTES = 256 << 10,
-    BLOCK_LEAST = 4,
-    BLOCK_MOST = 32,
-    /* GROUP columns are looked at together where few rotations are left: less than one in FEW pairs
-       needed one in the sweep before. */
-    GROUP = 4,
-    FEW = 8,
-    /* This many numbers of X are worth more than one thread. */
-    SHARED_NUMBERS = 1 << 14
-};
+/* Columns that are looked at together where few rotations are left. */
+enum { GROUP = 4 };
 
 /* A column's scale is moved when its kept norm leaves this range. */
 #define NORM_LEAST r_pow2(-10)
@@ -201,7 +192,7 @@ static void
 run_tasks(struct sweep *sweep, int64_t count, tsvd_task task, struct jacobi_swept *all)
 {
     const struct jacobi_matrix *m = sweep->m;
-    const int many = m->threads > 1 && m->columns * m->columns > SHARED_NUMBERS;
+    const int many = m->threads > 1 && m->columns * m->columns > CPU_JACOBI_SHARED_NUMBERS;
 
     (void)tsvdi_host_for_each(many ? m->threads : 1, count, task, sweep);
     for (int64_t i = 0; i < count; i++) {
@@ -263,9 +254,10 @@ sort_columns(struct jacobi_matrix *m)
 static int64_t
 block_for(int64_t n)
 {
-    int64_t block = BLOCK_MOST;
+    int64_t block = CPU_JACOBI_BLOCK_MOST;
 
-    while (block > BLOCK_LEAST && 4 * block * n * (int64_t)sizeof(real) > BLOCKS_BYTES) {
+    while (block > CPU_JACOBI_BLOCK_LEAST &&
+           4 * block * n * (int64_t)sizeof(real) > CPU_JACOBI_BLOCKS_BYTES) {
         block /= 2;
     }
     return block;
@@ -297,7 +289,7 @@ tsvdi_cpu_jacobi_sweeps(struct jacobi_matrix *m, int64_t most_sweeps, struct jac
         sweeps++;
         made->rotations += all.due;
         made->unfinished = all.due > 0 && !jacobi_settles(all.cosine, all.turn, sweep.tolerance);
-        sweep.few = all.due * 2 * FEW < m->columns * m->columns;
+        sweep.few = all.due * 2 * CPU_JACOBI_FEW < m->columns * m->columns;
     }
     made->sweeps = (int32_t)(sweeps < INT32_MAX ? sweeps : INT32_MAX);
 out:

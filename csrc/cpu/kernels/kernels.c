@@ -494,9 +494,6 @@ typedef double probes __attribute__((vector_size(PROBES * sizeof(double)), may_a
 /* Rows of A that are worked on together: their sums stay in registers. */
 enum { PROBE_ROWS = SIMD_BYTES == 64 ? 16 : 4 };
 
-/* Columns of A between prefetch and use, where its columns lie far apart. */
-enum { PROBE_AHEAD = 32 };
-
 static inline __attribute__((always_inline)) void
 probe_rows(int rows, int64_t terms, const real *a, int64_t down, int64_t right, const probes *x,
            probes *y)
@@ -511,9 +508,11 @@ probe_rows(int rows, int64_t terms, const real *a, int64_t down, int64_t right, 
 
         if (down == 1) {
             __builtin_prefetch(
-                (const void *)((uintptr_t)a + (uintptr_t)((j + PROBE_AHEAD) * right) * sizeof *a));
-            __builtin_prefetch((const void *)((uintptr_t)(a + rows - 1) +
-                                              (uintptr_t)((j + PROBE_AHEAD) * right) * sizeof *a));
+                (const void *)((uintptr_t)a +
+                               (uintptr_t)((j + CPU_PROBE_AHEAD) * right) * sizeof *a));
+            __builtin_prefetch(
+                (const void *)((uintptr_t)(a + rows - 1) +
+                               (uintptr_t)((j + CPU_PROBE_AHEAD) * right) * sizeof *a));
         }
         for (int i = 0; i < rows; i++) {
             sum[i] += (double)a[i * down + j * right] * here;

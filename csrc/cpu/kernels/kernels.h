@@ -12,6 +12,7 @@
 #include <stdalign.h>
 
 #include "backend/ops.h"
+#include "cpu/tuning.h"
 
 struct twisted_matrix; /* math/twisted.h */
 
@@ -97,14 +98,8 @@ struct leaf_wave {
     const real *turn[LEAF_WAVE];
 };
 
-enum {
-    /* Terms of a product that are summed before C is touched: a strip of B of this many rows and
-       the rows of A that it meets fit in the L1 cache. */
-    PRODUCT_TERMS = 128,
-
-    /* The most numbers in a row of a strip: three of the widest vectors. */
-    PRODUCT_WIDTH = 3 * 64 / (int)sizeof(real)
-};
+/* The most numbers in a row of a strip of B: three of the widest vectors. */
+enum { PRODUCT_WIDTH = 3 * 64 / (int)sizeof(real) };
 
 /* C = A B, row by row: A is rows x terms with lda numbers between rows, B terms x columns, C rows x
    columns.  terms = 0 gives C = 0.  For blocks that fit in the L2 cache. */
@@ -176,7 +171,7 @@ struct cpu_kernels {
     /* (x, y) becomes (c x + forward y, c y - back x), entry by entry, with c = 1 - less. */
     void (*mix)(int64_t count, real less, real forward, real back, real *x, real *y);
 
-    /* Makes a product.  panel: workspace, [PRODUCT_TERMS PRODUCT_WIDTH], on a cache line's
+    /* Makes a product.  panel: workspace, [CPU_PRODUCT_TERMS PRODUCT_WIDTH], on a cache line's
        boundary. */
     void (*multiply)(const struct product *product, real *panel);
 

@@ -114,7 +114,8 @@ multiply(const struct product *p, real *panel)
     int64_t k = 0;
 
     do { /* the first terms overwrite C, the others are added to it */
-        const int64_t left = p->terms - k, terms = left < PRODUCT_TERMS ? left : PRODUCT_TERMS;
+        const int64_t left = p->terms - k,
+                      terms = left < CPU_PRODUCT_TERMS ? left : CPU_PRODUCT_TERMS;
 
         for (int64_t j = 0; j < p->columns; j += TILE_WIDTH) {
             const int64_t ahead = p->columns - j, width = ahead < TILE_WIDTH ? ahead : TILE_WIDTH;

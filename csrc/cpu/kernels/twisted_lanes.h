@@ -86,10 +86,6 @@ twisted_count(const struct twisted_matrix *m, int64_t count, const double *shift
    latency of a step. */
 enum { TWIST_VECTORS = 2, TWIST_LANES = TWIST_VECTORS * WIDE_LANES };
 
-/* Rows between prefetch and store of the results, of which only a few numbers in each row are
-   written. */
-enum { WRITE_AHEAD = 24 };
-
 /* The values under work.  Row k of vector v is z[k * vectors + v]. */
 struct twist {
     pair x[TWIST_VECTORS];
@@ -336,7 +332,7 @@ static inline __attribute__((always_inline)) void
 write_columns(int64_t n, int vectors, const wide *z, int first, const wide *factor, int64_t count,
               real *to, int64_t stride)
 {
-    const int64_t ahead = WRITE_AHEAD * stride;
+    const int64_t ahead = CPU_WRITE_AHEAD * stride;
 
     z += first * vectors;
     for (int64_t i = 0; i < n; i++, to += stride, z += 2 * vectors) {

@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "cpu/matrix/matrix.h"
+#include "cpu/tuning.h"
 
 enum {
-    /* Rows and columns of a square that is copied at once, whichever of the two lie together. */
-    TILE = 32,
     /* tsvdi_check() is called again after reading this many numbers. */
     NUMBERS_PER_CHECK = 1 << 22
 };
@@ -139,15 +138,16 @@ tsvdi_cpu_dense_load(const struct dense_run *run, int worker, int64_t i, int sca
         goto out;
     }
     split_power(scaled ? exponent : 0, factor);
-    for (int64_t j = 0; j < columns; j += TILE) {
-        for (int64_t k = 0; k < rows; k += TILE) {
+    for (int64_t j = 0; j < columns; j += CPU_LOAD_TILE) {
+        for (int64_t k = 0; k < rows; k += CPU_LOAD_TILE) {
             const struct source tile = {source.at + k * source.row + j * source.column, source.row,
                                         source.column};
 
-            copy_tile(tile, rows - k < TILE ? rows - k : TILE,
-                      columns - j < TILE ? columns - j : TILE, factor, w + j * rows + k, rows);
+            copy_tile(tile, rows - k < CPU_LOAD_TILE ? rows - k : CPU_LOAD_TILE,
+                      columns - j < CPU_LOAD_TILE ? columns - j : CPU_LOAD_TILE, factor,
+                      w + j * rows + k, rows);
         }
-        TSVD_TRY(count_read(run, worker, TILE * rows, &read));
+        TSVD_TRY(count_read(run, worker, CPU_LOAD_TILE * rows, &read));
     }
 out:
     return ret;
@@ -211,18 +211,18 @@ tsvdi_cpu_dense_load_columns(const struct dense_run *run, int transposed, int64_
 {
     const struct source source = source_of(run, transposed, run->begin + i);
 
-    for (int64_t first = 0; first < columns; first += TILE) {
-        const int64_t last = columns - first < TILE ? columns : first + TILE;
+    for (int64_t first = 0; first < columns; first += CPU_LOAD_TILE) {
+        const int64_t last = columns - first < CPU_LOAD_TILE ? columns : first + CPU_LOAD_TILE;
 
-        for (int64_t k = 0; k < rows; k += TILE) {
+        for (int64_t k = 0; k < rows; k += CPU_LOAD_TILE) {
             for (int64_t j = first; j < last; j++) {
                 const struct source part = {source.at + k * source.row + index[j] * source.column,
                                             source.row, source.column};
                 real factor[2];
 
                 split_power((real_int)exponent[j], factor);
-                copy_tile(part, rows - k < TILE ? rows - k : TILE, 1, factor, w + j * rows + k,
-                          rows);
+                copy_tile(part, rows - k < CPU_LOAD_TILE ? rows - k : CPU_LOAD_TILE, 1, factor,
+                          w + j * rows + k, rows);
             }
         }
     }

@@ -20,10 +20,6 @@
 #include "backend/ops.h"
 #include "host/blas.h"
 
-/* Matrices of up to this many entries are shared out over the threads; larger ones follow one
-   another, with all threads at work on each. */
-enum { SHARED_ENTRIES = 128 * 128 };
-
 static inline int64_t
 longer_of(const struct dense_matrices *a)
 {
@@ -139,8 +135,6 @@ struct dense_reflectors {
     int in_rows;
     int64_t terms; /* 0, or the terms of a partial sum in products with V^T */
 };
-
-enum { DENSE_BLOCK = 64 };
 
 /* reflectors.c: a product, shared out over the run's threads.  The results do not depend on their
    number. */

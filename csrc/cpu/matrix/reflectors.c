@@ -9,10 +9,8 @@
 
 #include "cpu/kernels/kernels.h"
 #include "cpu/matrix/stages.h"
+#include "cpu/tuning.h"
 #include "math/reflector.h"
-
-/* Vectors that are multiplied at once: their products with a block stay in the cache. */
-enum { LOT = 1024 };
 
 real
 tsvdi_cpu_dense_square(int64_t count, const scalar *x, real *up)
@@ -47,13 +45,6 @@ tsvdi_cpu_dense_reflector(int64_t count, scalar *x, real *beta)
 
 /* ---- products ---- */
 
-enum {
-    /* Columns or rows of C, along its longer side, that a thread makes at a time. */
-    PRODUCT_SHARE = 128,
-    /* This many multiplications are worth more than one thread. */
-    PRODUCT_THREADS = 1 << 20
-};
-
 /* Who multiplies, and how much is done. */
 struct caller {
     const struct dense_run *run;
@@ -66,7 +57,7 @@ struct shared_product {
     struct blas_product whole;
     int by_rows;
     int64_t terms;     /* 0, or the terms of a partial sum of V^T X */
-    scalar *workspace; /* [columns][DENSE_BLOCK] for partial sums */
+    scalar *workspace; /* [columns][CPU_REFLECTORS_BLOCK] for partial sums */
 };
 
 static const tsvd_blas *
@@ -120,20 +111,20 @@ multiply_part(void *arg, int worker, int64_t index)
     const struct shared_product *shared = arg;
     struct blas_product part = shared->whole;
     const int64_t size = part.in_double ? (int64_t)sizeof(double) : (int64_t)sizeof(scalar);
-    const int64_t first = index * PRODUCT_SHARE;
+    const int64_t first = index * CPU_PRODUCT_SHARE;
 
     if (shared->by_rows) {
-        part.m = part.m - first < PRODUCT_SHARE ? part.m - first : PRODUCT_SHARE;
+        part.m = part.m - first < CPU_PRODUCT_SHARE ? part.m - first : CPU_PRODUCT_SHARE;
         part.a = (const char *)part.a + first * (part.a_transposed ? part.lda : 1) * size;
         part.c = (char *)part.c + first * size;
     } else {
-        part.n = part.n - first < PRODUCT_SHARE ? part.n - first : PRODUCT_SHARE;
+        part.n = part.n - first < CPU_PRODUCT_SHARE ? part.n - first : CPU_PRODUCT_SHARE;
         part.b = (const char *)part.b + first * (part.b_transposed ? 1 : part.ldb) * size;
         part.c = (char *)part.c + first * part.ldc * size;
     }
     if (shared->terms > 0) {
-        return multiply_by_halves(shared, worker, part, (int)(DENSE_BLOCK / part.m),
-                                  shared->workspace + first * DENSE_BLOCK);
+        return multiply_by_halves(shared, worker, part, (int)(CPU_REFLECTORS_BLOCK / part.m),
+                                  shared->workspace + first * CPU_REFLECTORS_BLOCK);
     }
     tsvdi_blas_product(blas_of(shared->caller), TSVD_SINGLE && !part.in_double, &part);
     return TSVD_OK;
@@ -146,11 +137,12 @@ share_product(struct shared_product *shared)
 {
     const struct blas_product *product = &shared->whole;
     const int64_t longer = product->m > product->n ? product->m : product->n;
-    const int many = product->m * product->n >= PRODUCT_THREADS / product->k;
+    const int many = product->m * product->n >= CPU_PRODUCT_SHARED / product->k;
 
     shared->by_rows = product->m > product->n;
     return tsvdi_host_for_each(many ? shared->caller->run->threads : 1,
-                               (longer + PRODUCT_SHARE - 1) / PRODUCT_SHARE, multiply_part, shared);
+                               (longer + CPU_PRODUCT_SHARE - 1) / CPU_PRODUCT_SHARE, multiply_part,
+                               shared);
 }
 
 void
@@ -165,10 +157,10 @@ tsvdi_cpu_dense_product(const struct dense_run *run, const struct blas_product *
 #define STEP_SIZE ((int64_t)4 << 30)
 
 /* The terms of a product of more than LONG_SUM terms are cut at multiples of STEP_TERMS, and C at
-   multiples of PRODUCT_SHARE.  tsvdi_blas_product() then cuts the steps into the same tiles as the
-   whole product, in the same order. */
+   multiples of CPU_PRODUCT_SHARE.  tsvdi_blas_product() then cuts the steps into the same tiles as
+   the whole product, in the same order. */
 enum { LONG_SUM = 1 << 16, STEP_TERMS = 256 };
-static_assert(STEP_SIZE > (int64_t)PRODUCT_SHARE * PRODUCT_SHARE * LONG_SUM,
+static_assert(STEP_SIZE > (int64_t)CPU_PRODUCT_SHARE * CPU_PRODUCT_SHARE * LONG_SUM,
               "what is longer than a step can be cut");
 
 static int64_t
@@ -198,13 +190,13 @@ tsvdi_cpu_dense_long_product(const struct dense_run *run, int worker,
             (const char *)second.b + first.k * (product->b_transposed ? product->ldb : 1) * size;
         second.overwrite = 0;
     } else if (product->m > product->n) {
-        first.m = half_of(product->m, PRODUCT_SHARE);
+        first.m = half_of(product->m, CPU_PRODUCT_SHARE);
         second.m -= first.m;
         second.a =
             (const char *)second.a + first.m * (product->a_transposed ? product->lda : 1) * size;
         second.c = (char *)second.c + first.m * size;
     } else {
-        first.n = half_of(product->n, PRODUCT_SHARE);
+        first.n = half_of(product->n, CPU_PRODUCT_SHARE);
         second.n -= first.n;
         second.b =
             (const char *)second.b + first.n * (product->b_transposed ? 1 : product->ldb) * size;
@@ -224,7 +216,7 @@ multiply_some(const struct caller *caller, struct blas_product product)
 }
 
 /* The product with a block's V^T, as `product` says, which overwrites C.  terms: 0, or the terms of
-   a partial sum; workspace: [columns][DENSE_BLOCK] for partial sums. */
+   a partial sum; workspace: [columns][CPU_REFLECTORS_BLOCK] for partial sums. */
 static tsvd_status
 multiply_v(const struct caller *caller, struct blas_product product, int64_t terms,
            scalar *workspace)
@@ -240,8 +232,8 @@ multiply_v(const struct caller *caller, struct blas_product product, int64_t ter
 /* A block of reflectors, and its arrays in a worker's workspace. */
 struct block {
     scalar *v;                      /* by columns, [width][length] */
-    scalar *t;                      /* [DENSE_BLOCK][DENSE_BLOCK], by columns */
-    scalar *gram, *product, *other; /* [..][DENSE_BLOCK] */
+    scalar *t;                      /* [CPU_REFLECTORS_BLOCK][CPU_REFLECTORS_BLOCK], by columns */
+    scalar *gram, *product, *other; /* [..][CPU_REFLECTORS_BLOCK] */
     int64_t width, length;
     int64_t terms; /* as in struct dense_reflectors */
 };
@@ -249,7 +241,8 @@ struct block {
 int64_t
 tsvdi_cpu_dense_multiply_workspace(int64_t length)
 {
-    return DENSE_BLOCK * length + 2 * DENSE_BLOCK * DENSE_BLOCK + 2 * DENSE_BLOCK * LOT;
+    return CPU_REFLECTORS_BLOCK * length + 2 * CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK +
+           2 * CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_VECTORS;
 }
 
 /* Copies the reflectors of a block, with their ones and the zeros before them. */
@@ -293,16 +286,16 @@ make_t(const struct caller *caller, const scalar *tau, struct block *b)
                                               .c = b->gram,
                                               .lda = b->length,
                                               .ldb = b->length,
-                                              .ldc = DENSE_BLOCK},
+                                              .ldc = CPU_REFLECTORS_BLOCK},
                         b->terms, b->other));
     for (int64_t i = 0; i < width; i++) {
-        scalar *column = b->t + i * DENSE_BLOCK, factor[DENSE_BLOCK];
+        scalar *column = b->t + i * CPU_REFLECTORS_BLOCK, factor[CPU_REFLECTORS_BLOCK];
 
         memset(column, 0, (size_t)width * sizeof *column);
         for (int64_t k = 0; k < i; k++) {
-            factor[k] = -tau[i] * b->gram[i * DENSE_BLOCK + k];
+            factor[k] = -tau[i] * b->gram[i * CPU_REFLECTORS_BLOCK + k];
         }
-        tsvdi_kernels()->accumulate(i, i, factor, b->t, DENSE_BLOCK, column);
+        tsvdi_kernels()->accumulate(i, i, factor, b->t, CPU_REFLECTORS_BLOCK, column);
         column[i] = tau[i];
     }
 out:
@@ -328,7 +321,7 @@ multiply_left(const struct caller *caller, const struct block *b, int transposed
                                               .c = b->product,
                                               .lda = b->length,
                                               .ldb = x->stride,
-                                              .ldc = DENSE_BLOCK},
+                                              .ldc = CPU_REFLECTORS_BLOCK},
                         b->terms, b->other));
     TSVD_TRY(multiply_some(caller, (struct blas_product){.m = b->width,
                                                          .n = x->count,
@@ -339,9 +332,9 @@ multiply_left(const struct caller *caller, const struct block *b, int transposed
                                                          .a = b->t,
                                                          .b = b->product,
                                                          .c = b->other,
-                                                         .lda = DENSE_BLOCK,
-                                                         .ldb = DENSE_BLOCK,
-                                                         .ldc = DENSE_BLOCK}));
+                                                         .lda = CPU_REFLECTORS_BLOCK,
+                                                         .ldb = CPU_REFLECTORS_BLOCK,
+                                                         .ldc = CPU_REFLECTORS_BLOCK}));
     TSVD_TRY(multiply_some(caller, (struct blas_product){.m = b->length,
                                                          .n = x->count,
                                                          .k = b->width,
@@ -350,7 +343,7 @@ multiply_left(const struct caller *caller, const struct block *b, int transposed
                                                          .b = b->other,
                                                          .c = x->x,
                                                          .lda = b->length,
-                                                         .ldb = DENSE_BLOCK,
+                                                         .ldb = CPU_REFLECTORS_BLOCK,
                                                          .ldc = x->stride}));
 out:
     return ret;
@@ -384,7 +377,7 @@ multiply_right(const struct caller *caller, const struct block *b, int transpose
                                                          .b = b->t,
                                                          .c = b->other,
                                                          .lda = x->count,
-                                                         .ldb = DENSE_BLOCK,
+                                                         .ldb = CPU_REFLECTORS_BLOCK,
                                                          .ldc = x->count}));
     TSVD_TRY(multiply_some(caller, (struct blas_product){.m = x->count,
                                                          .n = b->length,
@@ -405,28 +398,29 @@ tsvd_status
 tsvdi_cpu_dense_multiply(struct dense_run *run, int worker, const struct dense_reflectors *r,
                          int transposed, struct dense_block block, double done, double share)
 {
-    const int64_t blocks = (r->count + DENSE_BLOCK - 1) / DENSE_BLOCK, count = block.count;
+    const int64_t blocks = (r->count + CPU_REFLECTORS_BLOCK - 1) / CPU_REFLECTORS_BLOCK,
+                  count = block.count;
     struct block b = {.v = dense_workspace(run, worker), .terms = r->terms};
     struct caller caller = {run, worker, done};
     tsvd_status ret = TSVD_OK;
 
     for (int64_t step = 0; step < blocks && count > 0; step++) {
-        const int64_t first = (transposed ? step : blocks - 1 - step) * DENSE_BLOCK;
+        const int64_t first = (transposed ? step : blocks - 1 - step) * CPU_REFLECTORS_BLOCK;
 
         caller.done = done + share * (double)step / (double)blocks;
-        b.width = r->count - first < DENSE_BLOCK ? r->count - first : DENSE_BLOCK;
+        b.width = r->count - first < CPU_REFLECTORS_BLOCK ? r->count - first : CPU_REFLECTORS_BLOCK;
         b.length = r->length - first;
         b.t = b.v + b.width * b.length;
-        b.gram = b.t + DENSE_BLOCK * DENSE_BLOCK;
-        b.product = b.gram + DENSE_BLOCK * DENSE_BLOCK;
-        b.other = b.product + DENSE_BLOCK * LOT;
+        b.gram = b.t + CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK;
+        b.product = b.gram + CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK;
+        b.other = b.product + CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_VECTORS;
         copy_block(r, first, &b);
         TSVD_TRY(make_t(&caller, r->tau + first, &b));
-        for (int64_t at = 0; at < count; at += LOT) {
+        for (int64_t at = 0; at < count; at += CPU_REFLECTORS_VECTORS) {
             struct dense_block x = block;
 
             TSVD_TRY(dense_check(run, worker, caller.done));
-            x.count = count - at < LOT ? count - at : LOT;
+            x.count = count - at < CPU_REFLECTORS_VECTORS ? count - at : CPU_REFLECTORS_VECTORS;
             x.x += (r->from + first) * (block.rows ? 1 : block.stride) +
                    at * (block.rows ? block.stride : 1);
             if (block.rows) {

@@ -3,13 +3,7 @@
  * stay in cache, the panels of both sides shared out over the threads.
  */
 #include "cpu/kernels/kernels.h"
-
-/* Bytes of a panel: a quarter of the L2 cache of current server cores (2 MiB). */
-enum { PANEL_BYTES = 1 << 19, PANEL_WIDTH_MAX = 64 };
-
-/* Work below this many rotated pairs of numbers, about a millisecond, is not worth a second
-   thread: where other libraries' threads are awake too, waking one can cost as much. */
-enum { SERIAL_PAIRS = 1 << 23 };
+#include "cpu/tuning.h"
 
 /* One side: its waves over the vectors that they touch. */
 struct side {
@@ -86,8 +80,8 @@ side_prepare(struct tsvd_context *ctx, const struct rotation_log *log, struct ve
         rotation += fill_wave(log, g, rotation, side->coefficients + w->offset);
         begin = g.end;
     }
-    widest = PANEL_BYTES / (int64_t)sizeof(real) / (side->rows + 2 * WAVE);
-    widest = widest > PANEL_WIDTH_MAX ? PANEL_WIDTH_MAX : widest < 1 ? 1 : widest;
+    widest = CPU_PANEL_BYTES / (int64_t)sizeof(real) / (side->rows + 2 * WAVE);
+    widest = widest > CPU_PANEL_WIDTH_MAX ? CPU_PANEL_WIDTH_MAX : widest < 1 ? 1 : widest;
     widest = widest > vectors.n ? vectors.n : widest;
     side->width = (widest + lanes - 1) / lanes * lanes;
     side->panels = side->rows > 0 ? (vectors.n + side->width - 1) / side->width : 0;
@@ -192,7 +186,7 @@ rotate(struct tsvd_context *ctx, const struct rotation_log *right, const struct 
     job.fresh = fresh;
     TSVD_TRY(side_prepare(ctx, right, right_vectors, fresh, &job.side[0]));
     TSVD_TRY(side_prepare(ctx, left, left_vectors, fresh, &job.side[1]));
-    if ((right->rotations + left->rotations + n) * n < SERIAL_PAIRS) {
+    if ((right->rotations + left->rotations + n) * n < CPU_SERIAL_PAIRS) {
         workers = 1;
     }
     for (int i = 0; i < 2; i++) {
@@ -226,23 +220,20 @@ identity(struct tsvd_context *ctx, struct vectors vectors)
     return TSVD_OK;
 }
 
-/* Rows or columns that one thread orders or corrects at a time. */
-enum { ORDER_COLUMNS = 64 };
-
 struct order_job {
     struct tsvd_context *ctx;
     struct vectors left, right;
     const int64_t *from;
     const char *negative;
     real *sign; /* [n], of the left vectors before the move */
-    real *work; /* for each worker ORDER_COLUMNS n reals */
+    real *work; /* for each worker CPU_ORDER_COLUMNS n reals */
 };
 
-/* Brings `width` <= ORDER_COLUMNS columns, whose rows are n numbers apart, to norm 1. */
+/* Brings `width` <= CPU_ORDER_COLUMNS columns, whose rows are n numbers apart, to norm 1. */
 static void
 normalize_columns(int64_t n, int64_t width, real *x)
 {
-    real change[ORDER_COLUMNS] = {0};
+    real change[CPU_ORDER_COLUMNS] = {0};
 
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < width; j++) {
@@ -259,14 +250,14 @@ normalize_columns(int64_t n, int64_t width, real *x)
     }
 }
 
-/* Brings ORDER_COLUMNS columns of L and rows of R to norm 1.  Finds the signs of the columns, and
-   multiplies them by their signs. */
+/* Brings CPU_ORDER_COLUMNS columns of L and rows of R to norm 1.  Finds the signs of the columns,
+   and multiplies them by their signs. */
 static tsvd_status
 orient_left(void *arg, int worker, int64_t index)
 {
     const struct order_job *job = arg;
-    const int64_t n = job->left.n, begin = index * ORDER_COLUMNS;
-    const int64_t width = begin + ORDER_COLUMNS < n ? ORDER_COLUMNS : n - begin;
+    const int64_t n = job->left.n, begin = index * CPU_ORDER_COLUMNS;
+    const int64_t width = begin + CPU_ORDER_COLUMNS < n ? CPU_ORDER_COLUMNS : n - begin;
 
     normalize_columns(n, width, job->left.x + begin);
     for (int64_t i = begin; i < begin + width; i++) {
@@ -281,9 +272,9 @@ static tsvd_status
 order_left(void *arg, int worker, int64_t index)
 {
     const struct order_job *job = arg;
-    const int64_t n = job->left.n, begin = index * ORDER_COLUMNS;
-    const int64_t end = begin + ORDER_COLUMNS < n ? begin + ORDER_COLUMNS : n;
-    real *old = job->work + worker * ORDER_COLUMNS * n;
+    const int64_t n = job->left.n, begin = index * CPU_ORDER_COLUMNS;
+    const int64_t end = begin + CPU_ORDER_COLUMNS < n ? begin + CPU_ORDER_COLUMNS : n;
+    real *old = job->work + worker * CPU_ORDER_COLUMNS * n;
 
     for (int64_t i = begin; i < end; i++) {
         real *row = job->left.x + i * n;
@@ -310,9 +301,9 @@ static tsvd_status
 order_right(void *arg, int worker, int64_t index)
 {
     const struct order_job *job = arg;
-    const int64_t n = job->right.n, begin = index * ORDER_COLUMNS;
-    const int64_t width = begin + ORDER_COLUMNS < n ? ORDER_COLUMNS : n - begin;
-    real *old = job->work + worker * ORDER_COLUMNS * n;
+    const int64_t n = job->right.n, begin = index * CPU_ORDER_COLUMNS;
+    const int64_t width = begin + CPU_ORDER_COLUMNS < n ? CPU_ORDER_COLUMNS : n - begin;
+    real *old = job->work + worker * CPU_ORDER_COLUMNS * n;
 
     copy_columns(&job->right, begin, width, old);
     for (int64_t i = 0; i < n; i++) {
@@ -332,14 +323,14 @@ static tsvd_status
 order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
       struct vectors left_vectors, struct vectors right_vectors)
 {
-    const int64_t n = left_vectors.n, chunks = (n + ORDER_COLUMNS - 1) / ORDER_COLUMNS;
-    const int workers = 8 * n * n < SERIAL_PAIRS ? 1 : ctx->threads;
+    const int64_t n = left_vectors.n, chunks = (n + CPU_ORDER_COLUMNS - 1) / CPU_ORDER_COLUMNS;
+    const int workers = 8 * n * n < CPU_SERIAL_PAIRS ? 1 : ctx->threads;
     struct order_job job = {ctx, left_vectors, right_vectors, from, negative, NULL, NULL};
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_alloc(ctx, (size_t)n * sizeof(real), (void **)&job.sign));
-    TSVD_TRY(
-        tsvdi_alloc(ctx, (size_t)(workers * ORDER_COLUMNS * n) * sizeof(real), (void **)&job.work));
+    TSVD_TRY(tsvdi_alloc(ctx, (size_t)(workers * CPU_ORDER_COLUMNS * n) * sizeof(real),
+                         (void **)&job.work));
     TSVD_TRY(tsvdi_host_for_each(workers, chunks, orient_left, &job));
     TSVD_TRY(tsvdi_host_for_each(workers, chunks, order_left, &job));
     TSVD_TRY(tsvdi_host_for_each(workers, chunks, order_right, &job));
@@ -353,7 +344,7 @@ struct orthonormalize_job {
     struct tsvd_context *ctx;
     struct vectors vectors;
     real *defect; /* [n, n] (I - X X^T) / 2 */
-    real *work;   /* for each worker ORDER_COLUMNS n reals */
+    real *work;   /* for each worker CPU_ORDER_COLUMNS n reals */
 };
 
 /* Rows of `defect` up to the diagonal, mirrored above it. */
@@ -361,8 +352,8 @@ static tsvd_status
 find_defect(void *arg, int worker, int64_t index)
 {
     const struct orthonormalize_job *job = arg;
-    const int64_t n = job->vectors.n, begin = index * ORDER_COLUMNS;
-    const int64_t end = begin + ORDER_COLUMNS < n ? begin + ORDER_COLUMNS : n;
+    const int64_t n = job->vectors.n, begin = index * CPU_ORDER_COLUMNS;
+    const int64_t end = begin + CPU_ORDER_COLUMNS < n ? begin + CPU_ORDER_COLUMNS : n;
     const real *x = job->vectors.x;
 
     for (int64_t i = begin; i < end; i++) {
@@ -375,14 +366,14 @@ find_defect(void *arg, int worker, int64_t index)
     return ask(job->ctx, worker);
 }
 
-/* Corrects ORDER_COLUMNS columns of X. */
+/* Corrects CPU_ORDER_COLUMNS columns of X. */
 static tsvd_status
 correct_columns(void *arg, int worker, int64_t index)
 {
     const struct orthonormalize_job *job = arg;
-    const int64_t n = job->vectors.n, begin = index * ORDER_COLUMNS;
-    const int64_t width = begin + ORDER_COLUMNS < n ? ORDER_COLUMNS : n - begin;
-    real *old = job->work + worker * ORDER_COLUMNS * n;
+    const int64_t n = job->vectors.n, begin = index * CPU_ORDER_COLUMNS;
+    const int64_t width = begin + CPU_ORDER_COLUMNS < n ? CPU_ORDER_COLUMNS : n - begin;
+    real *old = job->work + worker * CPU_ORDER_COLUMNS * n;
 
     copy_columns(&job->vectors, begin, width, old);
     for (int64_t i = 0; i < n; i++) {
@@ -395,14 +386,14 @@ correct_columns(void *arg, int worker, int64_t index)
 static tsvd_status
 orthonormalize(struct tsvd_context *ctx, struct vectors vectors)
 {
-    const int64_t n = vectors.n, chunks = (n + ORDER_COLUMNS - 1) / ORDER_COLUMNS;
-    const int workers = n * n * n < SERIAL_PAIRS ? 1 : ctx->threads;
+    const int64_t n = vectors.n, chunks = (n + CPU_ORDER_COLUMNS - 1) / CPU_ORDER_COLUMNS;
+    const int workers = n * n * n < CPU_SERIAL_PAIRS ? 1 : ctx->threads;
     struct orthonormalize_job job = {ctx, vectors, NULL, NULL};
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_alloc(ctx, (size_t)(n * n) * sizeof(real), (void **)&job.defect));
-    TSVD_TRY(
-        tsvdi_alloc(ctx, (size_t)(workers * ORDER_COLUMNS * n) * sizeof(real), (void **)&job.work));
+    TSVD_TRY(tsvdi_alloc(ctx, (size_t)(workers * CPU_ORDER_COLUMNS * n) * sizeof(real),
+                         (void **)&job.work));
     TSVD_TRY(tsvdi_host_for_each(workers, chunks, find_defect, &job));
     TSVD_TRY(tsvdi_host_for_each(workers, chunks, correct_columns, &job));
 out:
@@ -455,15 +446,16 @@ rotate_bytes(const struct svd_plan *plan, int64_t sweeps, int64_t rotations)
     /* a step of a wave has 2 WAVE coefficients; a sweep that begins a wave or joins it
        (log_next_group()) adds its own length and WAVE steps at most */
     const int64_t coefficients = 2 * WAVE * (rotations + 2 * WAVE * sweeps);
-    int64_t panel = PANEL_BYTES / (int64_t)sizeof(real);
+    int64_t panel = CPU_PANEL_BYTES / (int64_t)sizeof(real);
     struct bytes turn = {0, 0}, put = {0, 0};
 
-    panel = panel > PANEL_WIDTH_MAX * (n + 2 * WAVE) ? PANEL_WIDTH_MAX * (n + 2 * WAVE) : panel;
+    panel =
+        panel > CPU_PANEL_WIDTH_MAX * (n + 2 * WAVE) ? CPU_PANEL_WIDTH_MAX * (n + 2 * WAVE) : panel;
     panel += (n + 2 * WAVE) * tsvdi_kernels()->lanes;
     turn.host = bytes_of(threads * panel, sizeof(real));
     turn.host = bytes_add(turn.host, bytes_of(2 * sweeps, sizeof(struct wave)));
     turn.host = bytes_add(turn.host, bytes_of(2 * coefficients, sizeof(real)));
-    put.host = bytes_of(n + threads * ORDER_COLUMNS * n, sizeof(real));
+    put.host = bytes_of(n + threads * CPU_ORDER_COLUMNS * n, sizeof(real));
     return bytes_most(turn, put);
 }
 
@@ -473,8 +465,8 @@ orthonormalize_bytes(const struct svd_plan *plan)
     const int64_t n = plan->reported.n;
     struct bytes bytes = {bytes_of(n * n, sizeof(real)), 0};
 
-    bytes.host =
-        bytes_add(bytes.host, bytes_of(plan->reported.threads * ORDER_COLUMNS * n, sizeof(real)));
+    bytes.host = bytes_add(bytes.host,
+                           bytes_of(plan->reported.threads * CPU_ORDER_COLUMNS * n, sizeof(real)));
     return bytes;
 }
 

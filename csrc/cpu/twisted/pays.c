@@ -8,41 +8,21 @@
  * vectors cross takes the time of m min(m, K)^2 multiplications, and beside that there is work in
  * proportion to n^2.
  */
+#include "cpu/tuning.h"
 #include "cpu/twisted/twisted_run.h"
 
-enum {
-    /* Values of the sample, and of a task of it: the lanes of one of the widest vectors.  Matrices
-       below SAMPLE_ORDER have one task, as the sample is a larger part of their time. */
-    SAMPLE = 16,
-    SAMPLE_TASK = 8,
-    SAMPLE_ORDER = 800,
-
-    /* Levels of the tree that are looked at. */
-    SAMPLE_LEVELS = 3
-};
+/* Values of the sample, and of a task of it: the lanes of one of the widest vectors.  Matrices
+   below CPU_SAMPLE_ORDER have one task. */
+enum { SAMPLE = 16, SAMPLE_TASK = 8 };
 
 /* Entries of z that are no larger than this, relative to the largest value, deflate in divide and
    conquer. */
 #define SAMPLE_NEGLIGIBLE (32 * (double)R_EPS)
 
-/* Times in units of what twisted factorisations of all values take where vectors are not local;
-   measured at n = 256 to 2000 on a Xeon with AVX-512.  Divide and conquer takes DC_BESIDE,
-   DC_LEAVES / n, and DC_MERGES n times the share that predict_merges() gives.  Where vectors are
-   local, the twists of values side by side lie far apart, so factorisations take up to
-   LOCAL_VECTORS. */
-#define DC_BESIDE 0.5
-#define DC_LEAVES 300
-#define DC_MERGES 2.6e-3
-#define LOCAL_VECTORS 1.9
-#define LOCAL_MERGES 0.7
-
-/* How many times as fast as divide and conquer twisted factorisations must be by this estimate. */
-#define MARGIN 1.4
-
 static int64_t
 sample_size(const struct twisted_job *job)
 {
-    const int64_t most = job->n < SAMPLE_ORDER ? SAMPLE_TASK : SAMPLE;
+    const int64_t most = job->n < CPU_SAMPLE_ORDER ? SAMPLE_TASK : SAMPLE;
 
     return job->k < most ? job->k : most;
 }
@@ -80,7 +60,7 @@ predict_merges(const struct twisted_run *run, int64_t count)
     const double wanted = (double)run->job->k / (double)n;
     double sum = 0;
 
-    for (int level = 0; level < SAMPLE_LEVELS; level++) {
+    for (int level = 0; level < CPU_SAMPLE_LEVELS; level++) {
         const double order = ldexp(1, -level);
 
         for (int64_t part = 0; part < 1 << level; part++) {
@@ -155,8 +135,8 @@ tsvdi_cpu_twisted_pays(struct tsvd_context *ctx, struct twisted_job *job, int *a
                                         take_sample));
     if (atomic_load(&run->refused) == 0) {
         merges = predict_merges(run, count);
-        *answer = DC_BESIDE + DC_LEAVES / n + DC_MERGES * n * merges >
-                  MARGIN * share * (LOCAL_VECTORS - LOCAL_MERGES * merges);
+        *answer = CPU_DC_BESIDE + CPU_DC_LEAVES / n + CPU_DC_MERGES * n * merges >
+                  CPU_TWISTED_MARGIN * share * (CPU_LOCAL_VECTORS - CPU_LOCAL_MERGES * merges);
     }
 out:
     return ret;

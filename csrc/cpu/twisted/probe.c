@@ -3,13 +3,8 @@
  */
 #include <stdalign.h>
 
+#include "cpu/tuning.h"
 #include "cpu/twisted/twisted_run.h"
-
-enum {
-    /* Rows of V^T X, or of V (V^T X), of a task; and rows of L that stay in the cache. */
-    TASK_ROWS = 64,
-    CACHED_ROWS = 16
-};
 
 /* A task's rows of V^T X for both sides, and of L (S X). */
 static tsvd_status
@@ -17,16 +12,17 @@ sum_rows(void *arg, int worker, int64_t index)
 {
     struct twisted_run *run = arg;
     const struct twisted_job *job = run->job;
-    const int64_t n = job->n, k = job->k, begin = index * TASK_ROWS;
-    const int64_t count = n - begin < TASK_ROWS ? n - begin : TASK_ROWS;
+    const int64_t n = job->n, k = job->k, begin = index * CPU_PROBE_TASK_ROWS;
+    const int64_t count = n - begin < CPU_PROBE_TASK_ROWS ? n - begin : CPU_PROBE_TASK_ROWS;
     const struct cpu_kernels *kernels = tsvdi_kernels();
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_cpu_twisted_check(run, worker, index));
     kernels->probe(count, k, job->to.R + begin, 1, n, run->x, run->sums[1] + begin * PROBES);
     /* a few rows at a time: they are in the cache for the second product */
-    for (int64_t i = begin; i < begin + count; i += CACHED_ROWS) {
-        const int64_t rows = begin + count - i < CACHED_ROWS ? begin + count - i : CACHED_ROWS;
+    for (int64_t i = begin; i < begin + count; i += CPU_PROBE_CACHED_ROWS) {
+        const int64_t rows =
+            begin + count - i < CPU_PROBE_CACHED_ROWS ? begin + count - i : CPU_PROBE_CACHED_ROWS;
 
         kernels->probe(rows, k, job->to.L + i * k, k, 1, run->x, run->sums[0] + i * PROBES);
         kernels->probe(rows, k, job->to.L + i * k, k, 1, run->scaled, run->image + i * PROBES);
@@ -58,10 +54,10 @@ check_rows(void *arg, int worker, int64_t index)
 {
     struct twisted_run *run = arg;
     const struct twisted_job *job = run->job;
-    const int64_t n = job->n, k = job->k, begin = index * TASK_ROWS;
-    const int64_t count = k - begin < TASK_ROWS ? k - begin : TASK_ROWS;
+    const int64_t n = job->n, k = job->k, begin = index * CPU_PROBE_TASK_ROWS;
+    const int64_t count = k - begin < CPU_PROBE_TASK_ROWS ? k - begin : CPU_PROBE_TASK_ROWS;
     const double *x = run->x + begin * PROBES;
-    alignas(64) double y[TASK_ROWS * PROBES];
+    alignas(64) double y[CPU_PROBE_TASK_ROWS * PROBES];
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_cpu_twisted_check(run, worker, index));
@@ -114,9 +110,10 @@ tsvdi_cpu_twisted_probe(struct tsvd_context *ctx, struct twisted_job *job)
         }
     }
     atomic_store(&run->refused, 0);
-    TSVD_TRY(tsvdi_cpu_twisted_for_each(run, 0.9, 0.05, (n + TASK_ROWS - 1) / TASK_ROWS, sum_rows));
-    TSVD_TRY(
-        tsvdi_cpu_twisted_for_each(run, 0.95, 0.05, (k + TASK_ROWS - 1) / TASK_ROWS, check_rows));
+    TSVD_TRY(tsvdi_cpu_twisted_for_each(
+        run, 0.9, 0.05, (n + CPU_PROBE_TASK_ROWS - 1) / CPU_PROBE_TASK_ROWS, sum_rows));
+    TSVD_TRY(tsvdi_cpu_twisted_for_each(
+        run, 0.95, 0.05, (k + CPU_PROBE_TASK_ROWS - 1) / CPU_PROBE_TASK_ROWS, check_rows));
     job->refused += atomic_load(&run->refused);
     if (job->refused == 0 && !is_right(run)) {
         job->refused = k;

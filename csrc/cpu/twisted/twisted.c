@@ -4,10 +4,8 @@
  */
 #include <string.h>
 
+#include "cpu/tuning.h"
 #include "cpu/twisted/twisted_run.h"
-
-/* Work below this many entries times values is not worth a second thread. */
-enum { SERIAL_STEPS = 1 << 14 };
 
 tsvd_status
 tsvdi_cpu_twisted_check(const struct twisted_run *run, int worker, int64_t index)
@@ -73,7 +71,7 @@ static tsvd_status
 begin(struct tsvd_context *ctx, struct twisted_job *job)
 {
     const int64_t n = job->n, k = job->k;
-    const int workers = 2 * n * k < SERIAL_STEPS ? 1 : ctx->threads;
+    const int workers = 2 * n * k < CPU_TWISTED_SERIAL_STEPS ? 1 : ctx->threads;
     struct twisted_run *run = NULL;
     double *numbers = NULL;
     tsvd_status ret = TSVD_OK;
@@ -131,10 +129,11 @@ make_vectors(void *arg, int worker, int64_t index)
 {
     struct twisted_run *run = arg;
     const struct twisted_job *job = run->job;
-    const int64_t n = job->n, k = job->k, begin = index * TWISTED_TASK_VALUES;
+    const int64_t n = job->n, k = job->k, begin = index * CPU_TWISTED_TASK_VALUES;
     const int64_t left = k - run->has_null - begin,
-                  count = left < TWISTED_TASK_VALUES ? left : TWISTED_TASK_VALUES;
-    double low[TWISTED_TASK_VALUES], angle[TWISTED_TASK_VALUES], balance[TWISTED_TASK_VALUES];
+                  count = left < CPU_TWISTED_TASK_VALUES ? left : CPU_TWISTED_TASK_VALUES;
+    double low[CPU_TWISTED_TASK_VALUES], angle[CPU_TWISTED_TASK_VALUES],
+        balance[CPU_TWISTED_TASK_VALUES];
     const struct twisted_lanes lanes = {.count = count,
                                         .shift = run->shift + job->first - run->from + begin,
                                         .gap = run->gap + begin,
@@ -195,7 +194,8 @@ static tsvd_status
 vectors(struct tsvd_context *ctx, struct twisted_job *job)
 {
     struct twisted_run *run = job->state;
-    const int64_t tasks = (job->k - run->has_null + TWISTED_TASK_VALUES - 1) / TWISTED_TASK_VALUES;
+    const int64_t tasks =
+        (job->k - run->has_null + CPU_TWISTED_TASK_VALUES - 1) / CPU_TWISTED_TASK_VALUES;
     tsvd_status ret = TSVD_OK;
 
     atomic_init(&run->refused, 0);

@@ -18,13 +18,8 @@
 #include "math/probe.h"
 #include "math/twisted.h"
 
-enum {
-    /* Values of a task. */
-    TWISTED_TASK_VALUES = 64,
-
-    /* Doubles of a cache line. */
-    TWISTED_CACHE_LINE = 8
-};
+/* Doubles of a cache line. */
+enum { TWISTED_CACHE_LINE = 8 };
 
 /* What a run holds. */
 struct twisted_run {
@@ -58,7 +53,7 @@ tsvd_status tsvdi_cpu_twisted_for_each(struct twisted_run *run, double share, do
 /* Each task begins with this: tells how much is done, and whether the caller asks to stop. */
 tsvd_status tsvdi_cpu_twisted_check(const struct twisted_run *run, int worker, int64_t index);
 
-/* Finds the values with the ascending indices want[count], at most TWISTED_TASK_VALUES.  width:
+/* Finds the values with the ascending indices want[count], at most CPU_TWISTED_TASK_VALUES.  width:
    NULL, or out: how wide the bracket was in which a value was alone first; 0: it never was.  In
    the worker's `work`, of search_room() numbers: stacks may be small. */
 int64_t tsvdi_cpu_twisted_search_workspace(void);

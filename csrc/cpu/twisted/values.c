@@ -19,9 +19,9 @@ struct interval {
 
 /* The brackets of a task, and the counts at a shift in each. */
 struct search {
-    struct interval open[TWISTED_TASK_VALUES];
-    double shift[TWISTED_TASK_VALUES], minor[TWISTED_TASK_VALUES];
-    int64_t above[TWISTED_TASK_VALUES], twos[TWISTED_TASK_VALUES];
+    struct interval open[CPU_TWISTED_TASK_VALUES];
+    double shift[CPU_TWISTED_TASK_VALUES], minor[CPU_TWISTED_TASK_VALUES];
+    int64_t above[CPU_TWISTED_TASK_VALUES], twos[CPU_TWISTED_TASK_VALUES];
 };
 
 /* The widths of a bracket that end a search: relative to the value, and to the bracket in which the
@@ -202,10 +202,10 @@ static tsvd_status
 find_values(void *arg, int worker, int64_t index)
 {
     struct twisted_run *run = arg;
-    const int64_t begin = run->from + index * TWISTED_TASK_VALUES;
+    const int64_t begin = run->from + index * CPU_TWISTED_TASK_VALUES;
     const int64_t count =
-        run->to - begin < TWISTED_TASK_VALUES ? run->to - begin : TWISTED_TASK_VALUES;
-    int64_t want[TWISTED_TASK_VALUES];
+        run->to - begin < CPU_TWISTED_TASK_VALUES ? run->to - begin : CPU_TWISTED_TASK_VALUES;
+    int64_t want[CPU_TWISTED_TASK_VALUES];
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_cpu_twisted_check(run, worker, index));
@@ -252,7 +252,7 @@ tsvdi_cpu_twisted_values(struct tsvd_context *ctx, struct twisted_job *job)
 
     (void)ctx;
     TSVD_TRY(tsvdi_cpu_twisted_for_each(
-        run, 0, 0.5, (count + TWISTED_TASK_VALUES - 1) / TWISTED_TASK_VALUES, find_values));
+        run, 0, 0.5, (count + CPU_TWISTED_TASK_VALUES - 1) / CPU_TWISTED_TASK_VALUES, find_values));
     for (int64_t i = 0; i < job->k; i++) {
         const int64_t j = job->first + i - run->from;
         const double *x = run->shift + j;

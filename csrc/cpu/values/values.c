@@ -14,27 +14,8 @@
  */
 #include "backend/ops.h"
 #include "cpu/dc/dc_run.h"
+#include "cpu/tuning.h"
 #include "math/bracket.h"
-
-/* The most and the least values that one task finds together.  The values of a task share the
-   intervals near the root. */
-enum { VALUES_PER_TASK = 256, VALUES_PER_TASK_MIN = 32 };
-
-enum {
-    /* How far, in ulps, a first bracket reaches on both sides of an approximation.  Plain counts
-       start from the approximations of another method. */
-    PLAIN_REACH = 8,
-
-    /* Exact counts start from what the first pass found. */
-    EXACT_REACH = 0,
-
-    /* Factor by which a bracket's reach grows while it does not hold its value. */
-    BRACKET_GROWTH = 8
-};
-
-/* Work below this many entries times values is not worth a second thread: it takes 1.3 ms, and
-   where other processes keep the processors busy, a thread may wait several ms for one. */
-enum { SERIAL_STEPS = 1 << 17 };
 
 /* tsvdi_check() is called again after counting this many entries times shifts. */
 enum { CHECK_STEPS = 1 << 27 };
@@ -76,11 +57,11 @@ struct task {
     int64_t counted;   /* entries times shifts since the last call of tsvdi_check() */
     int64_t intervals; /* open ones */
     union {
-        struct interval interval[VALUES_PER_TASK]; /* in the first pass */
-        struct bracket bracket[VALUES_PER_TASK];   /* in the second */
+        struct interval interval[CPU_VALUES_PER_TASK]; /* in the first pass */
+        struct bracket bracket[CPU_VALUES_PER_TASK];   /* in the second */
     } open;
-    real sigma[VALUES_PER_TASK];    /* shifts to be counted at */
-    int64_t above[VALUES_PER_TASK]; /* the counts at these shifts */
+    real sigma[CPU_VALUES_PER_TASK];    /* shifts to be counted at */
+    int64_t above[CPU_VALUES_PER_TASK]; /* the counts at these shifts */
 };
 
 /* Counts at the first `shifts` of task->sigma. */
@@ -178,7 +159,7 @@ probe(struct bracket_ends b)
 static real_int
 extend(real_int reach)
 {
-    return reach < 2 ? reach + 1 : bracket_reach_further(reach, BRACKET_GROWTH);
+    return reach < 2 ? reach + 1 : bracket_reach_further(reach, CPU_BRACKET_GROWTH);
 }
 
 /* Moves the ends of a bracket after a count at the probe `at`.  above: whether the value is at or
@@ -212,7 +193,7 @@ static tsvd_status
 refine(struct task *task, int exact, int64_t first, int64_t last, const real *near)
 {
     const struct bracket_range range = {0, task->job->matrix->top, 0};
-    const real_int reach = exact ? EXACT_REACH : PLAIN_REACH;
+    const real_int reach = exact ? CPU_EXACT_REACH : CPU_PLAIN_REACH;
     int64_t open = last - first;
     tsvd_status ret = TSVD_OK;
 
@@ -284,8 +265,9 @@ search_matrix(struct search *search, int workers)
     const int64_t n = search->last - search->first;
     int64_t per_task = n / (4 * (int64_t)workers) + 1;
 
-    per_task = (per_task + VALUES_PER_TASK_MIN - 1) / VALUES_PER_TASK_MIN * VALUES_PER_TASK_MIN;
-    search->per_task = per_task < VALUES_PER_TASK ? per_task : VALUES_PER_TASK;
+    per_task = (per_task + CPU_VALUES_PER_TASK_MIN - 1) / CPU_VALUES_PER_TASK_MIN *
+               CPU_VALUES_PER_TASK_MIN;
+    search->per_task = per_task < CPU_VALUES_PER_TASK ? per_task : CPU_VALUES_PER_TASK;
     search->tasks = (n + search->per_task - 1) / search->per_task;
     return tsvdi_host_for_each(workers, search->tasks, find_values, search);
 }
@@ -312,7 +294,7 @@ static tsvd_status
 find(struct tsvd_context *ctx, struct values_job *job)
 {
     const int64_t n = job->n, k = job->last - job->first;
-    const int workers = 2 * n * k < SERIAL_STEPS ? 1 : ctx->threads;
+    const int workers = 2 * n * k < CPU_VALUES_SERIAL_STEPS ? 1 : ctx->threads;
     void *work = NULL;
     real *hints = NULL;
     struct sturm matrix;
