@@ -13,6 +13,8 @@ cuda_open(struct tsvd_context *ctx)
     void *const results[] = {p->L, p->s, p->R}; /* the first transfer of L has parts of all rows */
     tsvd_status ret = TSVD_OK;
 
+    ctx->own = call->error; /* of the call that this one is part of, or of this one */
+    call->error = ctx->error;
     call->threads = p->call.handle->threads;
     if (p->call.to == TSVD_HOST && ctx->plan->reported.result_bytes > PREFAULT_BYTES) {
         for (int i = 0; i < 3; i++) {
@@ -35,9 +37,14 @@ finish_downloads(struct tsvd_context *ctx)
 static void
 cuda_close(struct tsvd_context *ctx, struct chunk *chunk)
 {
-    tsvdi_cuda_free(ctx->call->handle->cuda, chunk->d_d);
+    struct cuda_call *call = cuda_of(ctx);
+
+    tsvdi_cuda_free(call, chunk->d_d);
     chunk->d_d = chunk->d_e = NULL;
     chunk->d_exponent = NULL;
+    if (ctx->own != NULL) { /* open() was called */
+        call->error = (tsvd_error *)ctx->own;
+    }
 }
 
 /* Matrices per chunk, limited by memory and grid size. */
@@ -50,7 +57,7 @@ chunk_most(const struct svd_problem *p)
     const uint64_t logs = (uint64_t)LEAF_LOG_MIB << 21; /* of leaves, at most */
     uint64_t available = 0, most;
 
-    if (tsvdi_cuda_memory_free(p->call.handle->cuda, &available) != TSVD_OK) {
+    if (tsvdi_cuda_memory_free(&p->call.handle->cuda->call, &available) != TSVD_OK) {
         return 1;
     }
     available /= 2;
@@ -67,7 +74,7 @@ chunk_most(const struct svd_problem *p)
 static tsvd_status
 load(struct tsvd_context *ctx, struct chunk *chunk)
 {
-    tsvdi_cuda_wait_releases(ctx->call->handle->cuda);
+    tsvdi_cuda_wait_releases(cuda_of(ctx));
     if (ctx->problem->from == TSVD_CUDA || tsvdi_cuda_stages(ctx->plan)) {
         return tsvdi_cuda_device_load(ctx, chunk);
     }

@@ -37,12 +37,12 @@ cluster_attribute(int blocks)
    that have clusters: compiled from PTX for older ones it sends nothing to another block. */
 template <typename Kernel>
 static inline int
-clusters_running(const struct cuda_call *call, Kernel *kernel, const cudaLaunchConfig_t &config)
+clusters_running(const struct cuda_device *device, Kernel *kernel, const cudaLaunchConfig_t &config)
 {
     cudaFuncAttributes code = {};
     int able = 0, clusters = 0;
 
-    (void)cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, call->device);
+    (void)cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, device->number);
     if (able && cudaFuncGetAttributes(&code, kernel) == cudaSuccess && code.ptxVersion >= 90) {
         (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
         (void)cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
@@ -54,9 +54,9 @@ clusters_running(const struct cuda_call *call, Kernel *kernel, const cudaLaunchC
 /* Whether the device can run one such cluster. */
 template <typename Kernel>
 static inline bool
-cluster_runs(const struct cuda_call *call, Kernel *kernel, const cudaLaunchConfig_t &config)
+cluster_runs(const struct cuda_device *device, Kernel *kernel, const cudaLaunchConfig_t &config)
 {
-    return clusters_running(call, kernel, config) > 0;
+    return clusters_running(device, kernel, config) > 0;
 }
 
 #endif

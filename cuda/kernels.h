@@ -96,15 +96,11 @@ carve(char *base, size_t *at, int64_t count)
     return array;
 }
 
-/* The handle's device state.  Also points its errors at this context: an SVD inside a dense call
-   leaves its own, finished context there. */
+/* The call under way on a handle's device. */
 static inline struct cuda_call *
-cuda_of(struct tsvd_context *ctx)
+cuda_of(const struct tsvd_context *ctx)
 {
-    struct cuda_call *call = ctx->call->handle->cuda;
-
-    call->error = ctx->error;
-    return call;
+    return &ctx->call->handle->cuda->call;
 }
 
 /* Where matrix `index` of a batch of this shape begins.  at: where matrix 0 begins; strides: in

@@ -7,32 +7,32 @@
 
 #include "tsvd/tsvd.h"
 
-struct cuda_call;
+struct cuda_device;
 
 /* Makes the device state of a handle: a stream, memory, libraries. */
 tsvd_status tsvdi_cuda_create(const tsvd_config *config, const tsvd_allocator *host,
-                              struct cuda_call **made, tsvd_error *error);
-void tsvdi_cuda_destroy(struct cuda_call *call);
+                              struct cuda_device **made, tsvd_error *error);
+void tsvdi_cuda_destroy(struct cuda_device *device);
 
 /* Sets the stream of later calls; NULL: the handle's own. */
-void tsvdi_cuda_set_stream(struct cuda_call *call, void *stream);
+void tsvdi_cuda_set_stream(struct cuda_device *device, void *stream);
 
 /* The stream of later calls. */
-void *tsvdi_cuda_stream(const struct cuda_call *call);
+void *tsvdi_cuda_stream(const struct cuda_device *device);
 
 /* As tsvd_wait_for(), tsvd_synchronize() and tsvd_memory_take(). */
-tsvd_status tsvdi_cuda_wait_for(struct cuda_call *call, void *stream, tsvd_error *error);
-tsvd_status tsvdi_cuda_synchronize(struct cuda_call *call, tsvd_error *error);
-tsvd_status tsvdi_cuda_memory_take(struct cuda_call *call, size_t bytes, tsvd_memory **memory,
+tsvd_status tsvdi_cuda_wait_for(struct cuda_device *device, void *stream, tsvd_error *error);
+tsvd_status tsvdi_cuda_synchronize(struct cuda_device *device, tsvd_error *error);
+tsvd_status tsvdi_cuda_memory_take(struct cuda_device *device, size_t bytes, tsvd_memory **memory,
                                    tsvd_error *error);
 
 /* Gives cached memory back. */
-tsvd_status tsvdi_cuda_trim(struct cuda_call *call, tsvd_error *error);
+tsvd_status tsvdi_cuda_trim(struct cuda_device *device, tsvd_error *error);
 
 /* enter() begins a call of the library: it makes the device the thread's current one, and sends
    errors to `error`.  leave() is due also after a failure.  It makes the device current that was
    current before; `status` is that of the call. */
-tsvd_status tsvdi_cuda_enter(struct cuda_call *call, tsvd_error *error);
-void tsvdi_cuda_leave(struct cuda_call *call, tsvd_status status);
+tsvd_status tsvdi_cuda_enter(struct cuda_device *device, tsvd_error *error);
+void tsvdi_cuda_leave(struct cuda_device *device, tsvd_status status);
 
 #endif

@@ -6,16 +6,16 @@
 
 #include "tsvd/tsvd.h"
 
-struct cuda_call; /* cuda/runtime/device.h */
+struct cuda_device; /* cuda/runtime/device.h */
 
 struct tsvd_handle {
-    int device;             /* TSVD_DEVICE_CPU or a CUDA device's number */
-    int threads;            /* as asked for; 0: OpenMP's default */
-    tsvd_blas blas;         /* for the CPU; all NULL: none */
-    tsvd_allocator host;    /* allocator of all workspace on the host */
-    void *spare;            /* memory of the prepared call that was destroyed last, for the next
+    int device;               /* TSVD_DEVICE_CPU or a CUDA device's number */
+    int threads;              /* as asked for; 0: OpenMP's default */
+    tsvd_blas blas;           /* for the CPU; all NULL: none */
+    tsvd_allocator host;      /* allocator of all workspace on the host */
+    void *spare;              /* memory of the prepared call that was destroyed last, for the next
                                one; NULL: none */
-    struct cuda_call *cuda; /* stream, memory and libraries of the device; NULL: the CPU */
+    struct cuda_device *cuda; /* stream, memory and libraries of the device; NULL: the CPU */
 };
 
 #endif

@@ -101,7 +101,7 @@ tsvd_memory_release(tsvd_memory *memory)
 }
 
 tsvd_status
-tsvdi_cuda_create(const tsvd_config *config, const tsvd_allocator *host, struct cuda_call **made,
+tsvdi_cuda_create(const tsvd_config *config, const tsvd_allocator *host, struct cuda_device **made,
                   tsvd_error *error)
 {
     (void)host;
@@ -113,62 +113,62 @@ tsvdi_cuda_create(const tsvd_config *config, const tsvd_allocator *host, struct 
 }
 
 void
-tsvdi_cuda_destroy(struct cuda_call *call)
+tsvdi_cuda_destroy(struct cuda_device *device)
 {
-    (void)call;
+    (void)device;
 }
 
 void
-tsvdi_cuda_set_stream(struct cuda_call *call, void *stream)
+tsvdi_cuda_set_stream(struct cuda_device *device, void *stream)
 {
-    (void)call, (void)stream;
+    (void)device, (void)stream;
 }
 
 void *
-tsvdi_cuda_stream(const struct cuda_call *call)
+tsvdi_cuda_stream(const struct cuda_device *device)
 {
-    (void)call;
+    (void)device;
     return NULL;
 }
 
 tsvd_status
-tsvdi_cuda_wait_for(struct cuda_call *call, void *stream, tsvd_error *error)
+tsvdi_cuda_wait_for(struct cuda_device *device, void *stream, tsvd_error *error)
 {
-    (void)call, (void)stream;
+    (void)device, (void)stream;
     return not_compiled(error);
 }
 
 tsvd_status
-tsvdi_cuda_synchronize(struct cuda_call *call, tsvd_error *error)
+tsvdi_cuda_synchronize(struct cuda_device *device, tsvd_error *error)
 {
-    (void)call;
+    (void)device;
     return not_compiled(error);
 }
 
 tsvd_status
-tsvdi_cuda_memory_take(struct cuda_call *call, size_t bytes, tsvd_memory **memory,
+tsvdi_cuda_memory_take(struct cuda_device *device, size_t bytes, tsvd_memory **memory,
                        tsvd_error *error)
 {
-    (void)call, (void)bytes, (void)memory;
+    (void)device, (void)bytes, (void)memory;
     return not_compiled(error);
 }
 
 tsvd_status
-tsvdi_cuda_trim(struct cuda_call *call, tsvd_error *error)
+tsvdi_cuda_trim(struct cuda_device *device, tsvd_error *error)
 {
-    (void)call;
+    (void)device;
     return not_compiled(error);
 }
 
 tsvd_status
-tsvdi_cuda_enter(struct cuda_call *call, tsvd_error *error)
+tsvdi_cuda_enter(struct cuda_device *device, tsvd_error *error)
 {
-    (void)call;
+    (void)device;
     return not_compiled(error);
 }
 
 void
-tsvdi_cuda_leave(struct cuda_call *call, tsvd_status status)
+tsvdi_cuda_leave(struct cuda_device *device, tsvd_status status)
 {
-    (void)call, (void)status;
+    (void)device, (void)status;
 }

@@ -32,15 +32,16 @@ dense_reduction_of(const struct cuda_dense *run, const struct stage_run *own)
 
 /* resident.cu: the reduction from column `begin` on, if that part fits the shared memory of all
    multiprocessors; workspace in bytes, d_work of that size. */
-uint64_t tsvdi_cuda_dense_resident_bytes(const struct cuda_call *call, int64_t r, int64_t count);
-bool tsvdi_cuda_dense_resident_fits(const struct cuda_call *call, const struct dense_reduction *to,
-                                    int64_t begin);
+uint64_t tsvdi_cuda_dense_resident_bytes(const struct cuda_device *device, int64_t r,
+                                         int64_t count);
+bool tsvdi_cuda_dense_resident_fits(const struct cuda_device *device,
+                                    const struct dense_reduction *to, int64_t begin);
 tsvd_status tsvdi_cuda_dense_resident(struct cuda_call *call, const struct dense_reduction *to,
                                       int64_t begin, char *d_work);
 
 /* small.cu: whether it takes matrices of this shape: 1 <= c <= r, c is not large, and a block's
    shared memory holds vectors of r entries.  It need not hold the matrix: the first steps then work
    in the L2 cache, which is slow for a single one. */
-bool tsvdi_cuda_dense_small_fits(const struct cuda_call *call, int64_t r, int64_t c);
+bool tsvdi_cuda_dense_small_fits(const struct cuda_device *device, int64_t r, int64_t c);
 
 #endif

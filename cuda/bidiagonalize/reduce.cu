@@ -148,13 +148,13 @@ stage_bytes(struct panel_choice choice, int rows)
    its columns do not fit shared memory. */
 template <int N>
 static bool
-choose_kernel(const struct cuda_call *call, const struct panel_choice (&choice)[N], int rows,
+choose_kernel(const struct cuda_device *device, const struct panel_choice (&choice)[N], int rows,
               struct panel_choice *chosen)
 {
     for (struct panel_choice some : choice) {
         if (some.rows * DENSE_PANEL_THREADS >= rows) {
             *chosen = some;
-            return least_bytes(some) + stage_bytes(some, rows) <= (size_t)call->shared_most;
+            return least_bytes(some) + stage_bytes(some, rows) <= (size_t)device->shared_most;
         }
     }
     return false;
@@ -175,7 +175,7 @@ share_blocks(int ranks, int64_t most, struct panel *q)
 
 /* The launch of a panel; attribute [2]: of the configuration. */
 static cudaLaunchConfig_t
-configuration(const struct cuda_call *call, const struct panel *q, size_t shared_bytes,
+configuration(const struct cuda_device *device, const struct panel *q, size_t shared_bytes,
               cudaLaunchAttribute *attribute)
 {
     cudaLaunchConfig_t config = {};
@@ -186,7 +186,7 @@ configuration(const struct cuda_call *call, const struct panel *q, size_t shared
     config.gridDim = dim3((unsigned)(q->groups * q->blocks));
     config.blockDim = dim3(DENSE_PANEL_THREADS);
     config.dynamicSmemBytes = shared_bytes;
-    config.stream = call->stream;
+    config.stream = device->call.stream;
     config.attrs = attribute;
     config.numAttrs = q->ranks > 1 ? 2 : 1;
     return config;
@@ -195,7 +195,7 @@ configuration(const struct cuda_call *call, const struct panel *q, size_t shared
 /* Shares columns out among the fewest blocks of clusters that hold them.  False: the device has no
    such clusters. */
 static bool
-choose_clusters(const struct cuda_call *call, int rows, struct panel *q,
+choose_clusters(const struct cuda_device *device, int rows, struct panel *q,
                 struct panel_choice *chosen)
 {
     static const struct panel_choice choice[] = {
@@ -215,14 +215,14 @@ choose_clusters(const struct cuda_call *call, int rows, struct panel *q,
         cudaLaunchConfig_t config;
         int clusters;
 
-        if (!choose_kernel(call, choice, (int)blocks_for(rows, ranks), chosen)) {
+        if (!choose_kernel(device, choice, (int)blocks_for(rows, ranks), chosen)) {
             continue;
         }
-        share_blocks(ranks, call->multiprocessors, q);
+        share_blocks(ranks, device->multiprocessors, q);
         (void)cudaFuncSetAttribute(chosen->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   call->shared_most);
-        config = configuration(call, q, (size_t)call->shared_most, attribute);
-        clusters = clusters_running(call, chosen->kernel, config);
+                                   device->shared_most);
+        config = configuration(device, q, (size_t)device->shared_most, attribute);
+        clusters = clusters_running(device, chosen->kernel, config);
         if (clusters > 0) {
             share_blocks(ranks, (int64_t)clusters * ranks, q);
             return true;
@@ -233,7 +233,7 @@ choose_clusters(const struct cuda_call *call, int rows, struct panel *q,
 
 /* Chooses the kernel, and shares matrices and columns out among blocks. */
 static struct panel_choice
-choose_launch(const struct cuda_call *call, struct panel *q)
+choose_launch(const struct cuda_device *device, struct panel *q)
 {
     /* may_miss() relies on the differences between their rows */
     static const struct panel_choice choice[] = {
@@ -261,24 +261,24 @@ choose_launch(const struct cuda_call *call, struct panel *q)
     const int rows = q->r - q->begin;
     struct panel_choice chosen;
 
-    if (!choose_kernel(call, choice, rows, &chosen)) {
-        if (choose_clusters(call, rows, q, &chosen)) {
+    if (!choose_kernel(device, choice, rows, &chosen)) {
+        if (choose_clusters(device, rows, q, &chosen)) {
             return chosen;
         }
         chosen = any;
     }
-    share_blocks(1, call->multiprocessors, q);
+    share_blocks(1, device->multiprocessors, q);
     return chosen;
 }
 
 /* How many stages fit shared memory next to `bytes` other bytes. */
 static int
-stages_beside(const struct cuda_call *call, size_t bytes, size_t stage)
+stages_beside(const struct cuda_device *device, size_t bytes, size_t stage)
 {
     int stages = 0;
 
     while (stage > 0 && stages < DENSE_STAGES &&
-           bytes + (size_t)(stages + 1) * stage <= (size_t)call->shared_most) {
+           bytes + (size_t)(stages + 1) * stage <= (size_t)device->shared_most) {
         stages++;
     }
     return stages;
@@ -286,12 +286,12 @@ stages_beside(const struct cuda_call *call, size_t bytes, size_t stage)
 
 /* Arrays for as many blocks and groups as any panel has. */
 static size_t
-lay_out(const struct cuda_call *call, struct panel *q, char *base)
+lay_out(const struct cuda_device *device, struct panel *q, char *base)
 {
-    const int64_t parts = call->multiprocessors, r = q->r, c = q->c;
+    const int64_t parts = device->multiprocessors, r = q->r, c = q->c;
     size_t at = 0;
 
-    share_blocks(1, call->multiprocessors, q);
+    share_blocks(1, device->multiprocessors, q);
 
     q->vx = carve<real>(base, &at, q->count * SLOTS * r);
     q->yu = carve<real>(base, &at, q->count * SLOTS * c);
@@ -304,14 +304,14 @@ lay_out(const struct cuda_call *call, struct panel *q, char *base)
 }
 
 static uint64_t
-factor_bytes(const struct cuda_call *call, int64_t r, int64_t c, int64_t count)
+factor_bytes(const struct cuda_device *device, int64_t r, int64_t c, int64_t count)
 {
     struct panel q = {};
 
     q.r = (int)r;
     q.c = (int)c;
     q.count = count;
-    return lay_out(call, &q, NULL) + tsvdi_cuda_dense_resident_bytes(call, r, count);
+    return lay_out(device, &q, NULL) + tsvdi_cuda_dense_resident_bytes(device, r, count);
 }
 
 /* Chooses the columns that stay in `bytes` bytes of cache.  They are an equal share of each block's
@@ -333,28 +333,29 @@ keep_columns(struct panel *q, int64_t bytes)
 static tsvd_status
 launch_panel(struct cuda_call *call, struct panel q)
 {
-    const struct panel_choice choice = choose_launch(call, &q);
+    const struct panel_choice choice = choose_launch(call->device, &q);
     const int rows = q.r - q.begin, longest = (int)blocks_for(rows, q.blocks);
     const size_t least = least_bytes(choice);
     const size_t stage = stage_bytes(choice, (int)blocks_for(rows, q.ranks));
     const size_t slice = (size_t)SLOTS * (size_t)longest * sizeof(real);
-    const int most = stages_beside(call, least, stage);
-    const int beside = stages_beside(call, least + slice, stage);
+    const int most = stages_beside(call->device, least, stage);
+    const int beside = stages_beside(call->device, least + slice, stage);
     cudaLaunchAttribute attribute[2] = {};
     cudaLaunchConfig_t config;
     int cache = 0;
     tsvd_status ret = TSVD_OK;
 
-    CUDA_TRY(call, cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, call->device));
+    CUDA_TRY(call, cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, call->device->number));
     keep_columns(&q, (int64_t)cache * DENSE_CACHE_PERCENT / 100);
     /* Three stages of copies take precedence over the slice, more stages do not.  Not measured. */
-    q.slice =
-        least + slice <= (size_t)call->shared_most && (beside == most || beside >= 3) ? longest : 0;
+    q.slice = least + slice <= (size_t)call->device->shared_most && (beside == most || beside >= 3)
+                  ? longest
+                  : 0;
     q.stages = q.slice > 0 ? beside : most;
     CUDA_TRY(call, cudaFuncSetAttribute(choice.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        call->shared_most));
-    config = configuration(call, &q, least + (q.slice > 0 ? slice : 0) + (size_t)q.stages * stage,
-                           attribute);
+                                        call->device->shared_most));
+    config = configuration(call->device, &q,
+                           least + (q.slice > 0 ? slice : 0) + (size_t)q.stages * stage, attribute);
     CUDA_TRY(call, cudaLaunchKernelEx(&config, choice.kernel, q));
 out:
     return ret;
@@ -392,14 +393,14 @@ factor_stage(struct tsvd_context *ctx, const struct cuda_dense *run, const struc
     q.tau_p = to.tau_p;
     q.d = to.d;
     q.e = to.e;
-    d_resident = d_work + lay_out(call, &q, d_work);
+    d_resident = d_work + lay_out(call->device, &q, d_work);
     CUDA_TRY(call,
              cudaMemsetAsync(q.arrived, 0,
                              blocks_for(q.c, DENSE_WIDTH) * (size_t)q.groups * sizeof(*q.arrived),
                              call->stream));
     TSVD_TRY(tsvdi_cuda_make_marks(call));
     for (q.begin = 0; q.begin < q.c; q.begin = q.end, q.arrived += q.groups, turn = 1 - turn) {
-        if (tsvdi_cuda_dense_resident_fits(call, &to, q.begin)) {
+        if (tsvdi_cuda_dense_resident_fits(call->device, &to, q.begin)) {
             TSVD_TRY(tsvdi_cuda_dense_resident(call, &to, q.begin, d_resident));
             break;
         }
@@ -409,8 +410,8 @@ factor_stage(struct tsvd_context *ctx, const struct cuda_dense *run, const struc
             TSVD_TRY(update(call, &q));
         }
         /* at most two panels are queued: else check() would run long before them */
-        CUDA_TRY(call, cudaEventSynchronize(call->mark[turn]));
-        CUDA_TRY(call, cudaEventRecord(call->mark[turn], call->stream));
+        CUDA_TRY(call, cudaEventSynchronize(call->device->mark[turn]));
+        CUDA_TRY(call, cudaEventRecord(call->device->mark[turn], call->stream));
         TSVD_TRY(tsvdi_check(ctx, 0));
     }
 out:

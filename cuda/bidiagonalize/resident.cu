@@ -207,7 +207,7 @@ choose_kernel(int64_t rows)
 
 /* The launch with `blocks` blocks for each matrix.  False: it does not fit. */
 static bool
-set_blocks(const struct cuda_call *call, struct resident *q, int cluster, int64_t blocks)
+set_blocks(const struct cuda_device *device, struct resident *q, int cluster, int64_t blocks)
 {
     q->cluster = cluster;
     q->blocks = (int)blocks;
@@ -215,16 +215,16 @@ set_blocks(const struct cuda_call *call, struct resident *q, int cluster, int64_
     for (q->bits = 1; blocks << q->bits < q->rows;) {
         q->bits++;
     }
-    q->groups = (int)(call->multiprocessors / blocks);
+    q->groups = (int)(device->multiprocessors / blocks);
     if (cluster || q->count < q->groups) { /* clusters need not all be resident */
         q->groups = (int)q->count;
     }
-    return shared_bytes(*q) <= (size_t)call->shared_most;
+    return shared_bytes(*q) <= (size_t)device->shared_most;
 }
 
 /* attribute: of the configuration. */
 static cudaLaunchConfig_t
-configuration(const struct cuda_call *call, const struct resident *q,
+configuration(const struct cuda_device *device, const struct resident *q,
               cudaLaunchAttribute *attribute)
 {
     cudaLaunchConfig_t config = {};
@@ -238,7 +238,7 @@ configuration(const struct cuda_call *call, const struct resident *q,
     config.gridDim = dim3((unsigned)(q->groups * q->blocks));
     config.blockDim = dim3(THREADS);
     config.dynamicSmemBytes = shared_bytes(*q);
-    config.stream = call->stream;
+    config.stream = device->call.stream;
     config.attrs = attribute;
     config.numAttrs = 1;
     return config;
@@ -246,23 +246,23 @@ configuration(const struct cuda_call *call, const struct resident *q,
 
 /* Whether the device can run a cluster of q's blocks. */
 static bool
-has_clusters(const struct cuda_call *call, const struct resident *q)
+has_clusters(const struct cuda_device *device, const struct resident *q)
 {
     const resident_function kernel = choose_kernel(q->rows);
     cudaLaunchAttribute attribute = {};
-    const cudaLaunchConfig_t config = configuration(call, q, &attribute);
+    const cudaLaunchConfig_t config = configuration(device, q, &attribute);
 
     (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               call->shared_most);
-    return cluster_runs(call, kernel, config);
+                               device->shared_most);
+    return cluster_runs(device, kernel, config);
 }
 
 /* How many blocks a matrix takes, and how many matrices are worked on at once.  False: it does not
    fit. */
 static bool
-share_blocks(const struct cuda_call *call, struct resident *q)
+share_blocks(const struct cuda_device *device, struct resident *q)
 {
-    const int64_t most = call->multiprocessors, each = most / q->count;
+    const int64_t most = device->multiprocessors, each = most / q->count;
     struct resident best = *q;
     int64_t blocks = blocks_for(q->columns, DENSE_RESIDENT_COLUMNS);
 
@@ -274,7 +274,7 @@ share_blocks(const struct cuda_call *call, struct resident *q)
         if (best.blocks > 0 && (size > each || best.places <= DENSE_CLUSTER_COLUMNS)) {
             break;
         }
-        if (set_blocks(call, q, 1, size) && has_clusters(call, q)) {
+        if (set_blocks(device, q, 1, size) && has_clusters(device, q)) {
             best = *q;
         }
     }
@@ -284,7 +284,7 @@ share_blocks(const struct cuda_call *call, struct resident *q)
     }
     blocks = blocks < each ? blocks : each;
     blocks = blocks > 1 ? blocks : 1;
-    while (blocks <= most && !set_blocks(call, q, 0, blocks)) {
+    while (blocks <= most && !set_blocks(device, q, 0, blocks)) {
         blocks++;
     }
     return blocks <= most;
@@ -292,17 +292,17 @@ share_blocks(const struct cuda_call *call, struct resident *q)
 
 /* Room for the messages of any launch. */
 uint64_t
-tsvdi_cuda_dense_resident_bytes(const struct cuda_call *call, int64_t r, int64_t count)
+tsvdi_cuda_dense_resident_bytes(const struct cuda_device *device, int64_t r, int64_t count)
 {
     const int64_t most = (int64_t)DENSE_RESIDENT_ROWS * ROW_THREADS, rows = r < most ? r : most;
     int64_t messages = 0;
 
-    for (int64_t blocks = 1; blocks <= call->multiprocessors; blocks++) {
+    for (int64_t blocks = 1; blocks <= device->multiprocessors; blocks++) {
         struct resident q = {};
 
         q.count = count;
         q.rows = (int)rows;
-        (void)set_blocks(call, &q, 0, blocks);
+        (void)set_blocks(device, &q, 0, blocks);
         /* with fewer rows each block may own fewer, and so there may be more owners */
         const int64_t size = mail_size(q) + ((int64_t)(q.blocks + 1) << q.bits);
 
@@ -332,12 +332,12 @@ resident_of(const struct dense_reduction *to, int64_t begin)
 }
 
 bool
-tsvdi_cuda_dense_resident_fits(const struct cuda_call *call, const struct dense_reduction *to,
+tsvdi_cuda_dense_resident_fits(const struct cuda_device *device, const struct dense_reduction *to,
                                int64_t begin)
 {
     struct resident q = resident_of(to, begin);
 
-    return share_blocks(call, &q);
+    return share_blocks(device, &q);
 }
 
 tsvd_status
@@ -352,11 +352,11 @@ tsvdi_cuda_dense_resident(struct cuda_call *call, const struct dense_reduction *
         cudaLaunchConfig_t config;
         resident_function kernel;
 
-        (void)share_blocks(call, &q);
+        (void)share_blocks(call->device, &q);
         /* half of the columns fit fewer blocks, or a cluster */
         q.end = q.cluster || q.columns < DENSE_RESIDENT_HALVED ? q.columns : q.columns / 2;
         q.mail = (struct message *)d_work;
-        config = configuration(call, &q, &attribute);
+        config = configuration(call->device, &q, &attribute);
         kernel = choose_kernel(q.rows);
         if (!q.cluster) {
             const size_t bytes = (size_t)(q.groups * mail_size(q)) * sizeof(struct message);
@@ -364,7 +364,7 @@ tsvdi_cuda_dense_resident(struct cuda_call *call, const struct dense_reduction *
             CUDA_TRY(call, cudaMemsetAsync(q.mail, 0, bytes, call->stream));
         }
         CUDA_TRY(call, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                            call->shared_most));
+                                            call->device->shared_most));
         CUDA_TRY(call, cudaLaunchKernelEx(&config, kernel, q));
         begin += q.end;
     }

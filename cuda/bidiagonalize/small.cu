@@ -33,12 +33,12 @@ is_for_warps(int64_t r, int64_t c)
 /* Threads of a block in which each group has a matrix: no more than `most`, fewer if their matrices
    do not fit, or if there would not be two blocks for each multiprocessor. */
 static int
-warps_threads(const struct cuda_call *call, int most, int group, int64_t numbers, int64_t count)
+warps_threads(const struct cuda_device *device, int most, int group, int64_t numbers, int64_t count)
 {
     int threads = most;
 
     while (threads > WARP && (threads / group * numbers * (int64_t)sizeof(real) > SHARED_PLAIN ||
-                              count * group < 2 * (int64_t)call->multiprocessors * threads)) {
+                              count * group < 2 * (int64_t)device->multiprocessors * threads)) {
         threads /= 2;
     }
     return threads;
@@ -54,11 +54,11 @@ inside_bytes(int64_t r, int64_t c, int64_t inside)
 
 /* The step from which on a block has the matrix in its shared memory. */
 static int
-first_inside(const struct cuda_call *call, int64_t r, int64_t c)
+first_inside(const struct cuda_device *device, int64_t r, int64_t c)
 {
     int64_t inside = 0;
 
-    while (inside < c && inside_bytes(r, c, inside) > call->shared_most) {
+    while (inside < c && inside_bytes(r, c, inside) > device->shared_most) {
         inside++;
     }
     return (int)inside;
@@ -72,24 +72,24 @@ slab_bytes(int64_t n, int width)
 
 /* Vectors of a block: enough for `count`, if they fit. */
 static int
-slab_width(const struct cuda_call *call, int64_t n, int64_t count)
+slab_width(const struct cuda_device *device, int64_t n, int64_t count)
 {
     int width = count <= DENSE_SLAB_LEAST ? (int)DENSE_SLAB_LEAST : group_of(count);
 
-    while (width > DENSE_SLAB_LEAST && slab_bytes(n, width) > call->shared_most) {
+    while (width > DENSE_SLAB_LEAST && slab_bytes(n, width) > device->shared_most) {
         width /= 2;
     }
     return width;
 }
 
 bool
-tsvdi_cuda_dense_small_fits(const struct cuda_call *call, int64_t r, int64_t c)
+tsvdi_cuda_dense_small_fits(const struct cuda_device *device, int64_t r, int64_t c)
 {
     if (c < 1 || r < c || c > DENSE_BLOCK_COLUMNS || r > BLOCK_ROWS) {
         return false;
     }
-    return is_for_warps(r, c) || (inside_bytes(r, c, c) <= call->shared_most &&
-                                  slab_bytes(r, DENSE_SLAB_LEAST) <= call->shared_most);
+    return is_for_warps(r, c) || (inside_bytes(r, c, c) <= device->shared_most &&
+                                  slab_bytes(r, DENSE_SLAB_LEAST) <= device->shared_most);
 }
 
 /* ---- reduction ---- */
@@ -99,7 +99,7 @@ static tsvd_status
 launch_reduce_warps(struct cuda_call *call, struct small_batch q)
 {
     const int numbers = warp_numbers(q.r, q.c, GROUP);
-    const int threads = warps_threads(call, WARPS_THREADS, GROUP, numbers, q.count);
+    const int threads = warps_threads(call->device, WARPS_THREADS, GROUP, numbers, q.count);
     const int matrices = threads / GROUP;
     tsvd_status ret = TSVD_OK;
 
@@ -113,7 +113,7 @@ out:
 static tsvd_status
 launch_reduce_blocks(struct cuda_call *call, struct small_batch q)
 {
-    const int inside = first_inside(call, q.r, q.c), entries = q.r * q.c;
+    const int inside = first_inside(call->device, q.r, q.c), entries = q.r * q.c;
     const unsigned threads = entries < DENSE_SMALL_ENTRIES    ? BLOCK_THREADS / 4
                              : entries < DENSE_MEDIUM_ENTRIES ? BLOCK_THREADS / 2
                                                               : BLOCK_THREADS;
@@ -122,7 +122,7 @@ launch_reduce_blocks(struct cuda_call *call, struct small_batch q)
     /* the attribute belongs to the kernel, which other host threads launch too: all set the same */
     CUDA_TRY(call,
              cudaFuncSetAttribute(reduce_blocks_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  call->shared_most));
+                                  call->device->shared_most));
     reduce_blocks_kernel<<<(unsigned)q.count, threads, (size_t)inside_bytes(q.r, q.c, inside),
                            call->stream>>>(q, inside);
     CUDA_LAUNCHED(call);
@@ -167,7 +167,7 @@ launch_apply_warps(struct cuda_call *call, struct small_job job)
 {
     const int wanted = group_of(job.x.count), group = wanted > R / 4 ? wanted : R / 4;
     const int numbers = apply_numbers(R, group, job.x.rows);
-    const int threads = warps_threads(call, APPLY_THREADS, group, numbers, job.count);
+    const int threads = warps_threads(call->device, APPLY_THREADS, group, numbers, job.count);
     const int matrices = threads / group;
     tsvd_status ret = TSVD_OK;
 
@@ -182,13 +182,13 @@ out:
 static tsvd_status
 launch_apply_blocks(struct cuda_call *call, struct small_job job)
 {
-    const int width = slab_width(call, job.n, job.x.count);
+    const int width = slab_width(call->device, job.n, job.x.count);
     const unsigned slabs = blocks_for(job.x.count, width);
     tsvd_status ret = TSVD_OK;
 
     CUDA_TRY(call,
              cudaFuncSetAttribute(apply_blocks_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  call->shared_most));
+                                  call->device->shared_most));
     apply_blocks_kernel<<<(unsigned)job.count * slabs, PANEL_THREADS,
                           (size_t)slab_bytes(job.n, width), call->stream>>>(job, width, (int)slabs);
     CUDA_LAUNCHED(call);
@@ -228,9 +228,9 @@ apply(struct tsvd_context *ctx, const struct stage_run *own, int right, int tran
 }
 
 static uint64_t
-no_factor_bytes(const struct cuda_call *call, int64_t r, int64_t c, int64_t count)
+no_factor_bytes(const struct cuda_device *device, int64_t r, int64_t c, int64_t count)
 {
-    (void)call, (void)r, (void)c, (void)count;
+    (void)device, (void)r, (void)c, (void)count;
     return 0;
 }
 

@@ -184,11 +184,11 @@ struct leaf_chunks {
 /* Cuts a level into chunks of as many leaves as a log of LEAF_LOG_MIB holds, with `turns` turns and
    `sweeps` sweeps for each leaf, but of no more than `bound` leaves. */
 static struct leaf_chunks
-cut_leaves(const struct cuda_call *call, struct dc_level level, int turns, int sweeps,
+cut_leaves(const struct cuda_device *device, struct dc_level level, int turns, int sweeps,
            int64_t bound)
 {
     const size_t most_bytes = (size_t)LEAF_LOG_MIB << 20;
-    const int64_t warps = (int64_t)call->multiprocessors * LEAF_WARPS;
+    const int64_t warps = (int64_t)device->multiprocessors * LEAF_WARPS;
     struct leaf_chunks chunks = {};
     int64_t most, share;
 
@@ -244,10 +244,10 @@ open_streams(struct cuda_call *call, struct leaf_streams *s)
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_cuda_make_urgent(call));
-    *s = {call->urgent,
-          call->mark[0],
-          {call->mark[1], call->mark[2]},
-          {call->mark[3], call->mark[4]}};
+    *s = {call->device->urgent,
+          call->device->mark[0],
+          {call->device->mark[1], call->device->mark[2]},
+          {call->device->mark[3], call->device->mark[4]}};
     CUDA_TRY(call, cudaEventRecord(s->begun, call->stream));
     CUDA_TRY(call, cudaStreamWaitEvent(s->sweeps, s->begun, 0));
 out:
@@ -344,7 +344,7 @@ launch(struct tsvd_context *ctx, struct dc_job *job, const struct dc_device *run
     const int64_t matrix_bytes = 2 * run->n * run->k * (int64_t)sizeof(real);
     const int64_t bound = sends_chunks(ctx, run) ? SEND_CHUNK_BYTES / matrix_bytes : INT64_MAX;
     struct leaf_chunks chunks =
-        cut_leaves(call, level, LEAF_TURNS(WIDTH), LEAF_SWEEPS(WIDTH), bound);
+        cut_leaves(call->device, level, LEAF_TURNS(WIDTH), LEAF_SWEEPS(WIDTH), bound);
     struct leaf_streams streams = {};
     tsvd_status ret = TSVD_OK;
 

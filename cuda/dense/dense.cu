@@ -19,7 +19,7 @@ run_of(const struct dense_job *job)
 
 /* The state of a job for `count` matrices, without its arrays. */
 static struct cuda_dense
-shape_run(const struct cuda_call *call, const struct dense_problem *p, int64_t count, int keep)
+shape_run(const struct cuda_device *device, const struct dense_problem *p, int64_t count, int keep)
 {
     struct cuda_dense run = {};
     struct cuda_matrices *in = &run.in;
@@ -29,8 +29,8 @@ shape_run(const struct cuda_call *call, const struct dense_problem *p, int64_t c
     in->r = in->transposed ? p->a.columns : p->a.rows;
     in->c = in->transposed ? p->a.rows : p->a.columns;
     in->count = count;
-    if (tsvdi_cuda_dense_small_fits(call, in->r, in->c) &&
-        (in->c <= DENSE_SMALL_ORDER || count * DENSE_SMALL_SHARE >= call->multiprocessors)) {
+    if (tsvdi_cuda_dense_small_fits(device, in->r, in->c) &&
+        (in->c <= DENSE_SMALL_ORDER || count * DENSE_SMALL_SHARE >= device->multiprocessors)) {
         own++->listed = &tsvdi_cuda_dense_small_stage;
     } else {
         if (in->c > 0 && (double)in->r >= DENSE_QR_RATIO * (double)in->c) {
@@ -76,7 +76,7 @@ lay_out(struct cuda_dense *run, char *base)
 
 /* Workspace of reduce(): its steps use the same memory one after another. */
 static uint64_t
-reduce_work(const struct cuda_call *call, const struct cuda_dense *run, bool staged)
+reduce_work(const struct cuda_device *device, const struct cuda_dense *run, bool staged)
 {
     uint64_t most =
         staged ? bytes_of(run->in.count * run->in.r, bytes_of(run->in.c, sizeof(real))) : 0;
@@ -85,7 +85,7 @@ reduce_work(const struct cuda_call *call, const struct cuda_dense *run, bool sta
         const struct stage_run *own = &run->stage[s];
 
         for (const struct stage *one = own->listed; one != NULL; one = one->otherwise) {
-            most = std::max(most, one->factor_bytes(call, own->r, own->c, own->count));
+            most = std::max(most, one->factor_bytes(device, own->r, own->c, own->count));
         }
     }
     return most;
@@ -196,7 +196,7 @@ dense_begin(struct tsvd_context *ctx, struct dense_job *job)
 
     TSVD_TRY(tsvdi_host_alloc(&job->problem->call.handle->host, sizeof(*run), ctx->error,
                               (void **)&run));
-    *run = shape_run(call, job->problem, job->count, job->keep);
+    *run = shape_run(call->device, job->problem, job->count, job->keep);
     job->state = run;
     bytes = lay_out(run, NULL);
     TSVD_TRY(tsvdi_cuda_alloc(call, bytes, (void **)&run->d_arrays));
@@ -250,7 +250,7 @@ dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
 
     free_workspace(ctx, job, run); /* of the chunk before this one */
     run->in.count = job->count;    /* the last chunk may be shorter than the first */
-    TSVD_TRY(tsvdi_cuda_alloc(call, reduce_work(call, run, tsvdi_cuda_dense_is_staged(a)),
+    TSVD_TRY(tsvdi_cuda_alloc(call, reduce_work(call->device, run, tsvdi_cuda_dense_is_staged(a)),
                               (void **)&d_work));
     TSVD_TRY(tsvdi_cuda_dense_load(ctx, a, job->begin, &run->in, 1, (real *)d_work));
     for (int s = 0; s < run->stages; s++) {
@@ -531,13 +531,13 @@ dense_restore(struct tsvd_context *ctx, struct dense_job *job, const void *from)
 static struct bytes
 dense_bytes(const struct dense_problem *p, int64_t count, int keep)
 {
-    const struct cuda_call *call = p->call.handle->cuda;
-    struct cuda_dense run = shape_run(call, p, count, keep);
+    const struct cuda_device *device = p->call.handle->cuda;
+    struct cuda_dense run = shape_run(device, p, count, keep);
     struct bytes bytes = {sizeof(run), 0};
     uint64_t reduce, back;
     struct workspace workspace;
 
-    reduce = reduce_work(call, &run, tsvdi_cuda_dense_is_staged(&p->a));
+    reduce = reduce_work(device, &run, tsvdi_cuda_dense_is_staged(&p->a));
     back = lay_out_workspace(&run, p, true, NULL, &workspace);
     if (run.stage[0].listed->otherwise != NULL) {
         run.stage[0].stage = run.stage[0].listed->otherwise;
@@ -556,7 +556,7 @@ dense_chunk_most(const struct dense_problem *p, int keep)
         bytes_of(blocks_for(p->a.rows, TILE) + (int64_t)1, blocks_for(p->a.columns, TILE) + 1u);
     uint64_t available = 0, most, all;
 
-    if (tsvdi_cuda_memory_free(p->call.handle->cuda, &available) != TSVD_OK) {
+    if (tsvdi_cuda_memory_free(&p->call.handle->cuda->call, &available) != TSVD_OK) {
         return 1;
     }
     available = available / 2 < CUDA_CHUNK_BYTES ? available / 2 : CUDA_CHUNK_BYTES;

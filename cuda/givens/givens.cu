@@ -150,12 +150,12 @@ struct cut {
 
 /* How many blocks a segment is cut into.  All blocks of a round must be resident at once. */
 static int64_t
-segment_blocks(const struct cuda_call *call, const struct givens_job *job, int64_t steps)
+segment_blocks(const struct cuda_device *device, const struct givens_job *job, int64_t steps)
 {
     int64_t blocks = job->blocks > 0 ? job->blocks : (steps + PIPELINE_ROWS - 1) / PIPELINE_ROWS;
-    int64_t most = 2 * (int64_t)call->multiprocessors;
+    int64_t most = 2 * (int64_t)device->multiprocessors;
     /* the rows that fit in shared memory, less the one that is shared with the neighbour */
-    int64_t rows = call->shared_most / (int64_t)(3 * sizeof(real)) - 1;
+    int64_t rows = device->shared_most / (int64_t)(3 * sizeof(real)) - 1;
     int64_t least = (steps + rows - 1) / rows;
 
     blocks = blocks < most ? blocks : most;
@@ -164,10 +164,10 @@ segment_blocks(const struct cuda_call *call, const struct givens_job *job, int64
 }
 
 static void
-cut_segment(const struct cuda_call *call, const struct givens_job *job,
+cut_segment(const struct cuda_device *device, const struct givens_job *job,
             struct givens_segment segment, int64_t half_sweeps, struct cut *cut)
 {
-    const int64_t steps = segment.rows - 1, blocks = segment_blocks(call, job, steps);
+    const int64_t steps = segment.rows - 1, blocks = segment_blocks(device, job, steps);
 
     for (int64_t b = 0; b < blocks; b++) {
         struct pipeline_block *block = &cut->block[cut->blocks++];
@@ -217,7 +217,7 @@ cut_round(struct tsvd_context *ctx, const struct givens_job *job,
     tsvd_status ret = TSVD_OK;
 
     for (int64_t i = 0; i < segments; i++) {
-        blocks += segment_blocks(cuda_of(ctx), job, segment[i].rows - 1);
+        blocks += segment_blocks(cuda_of(ctx)->device, job, segment[i].rows - 1);
     }
     TSVD_TRY(tsvdi_alloc(ctx, (size_t)blocks * sizeof(*cut->block), (void **)&cut->block));
     for (int side = 0; side < 2; side++) {
@@ -231,7 +231,7 @@ cut_round(struct tsvd_context *ctx, const struct givens_job *job,
     for (int64_t i = 0; i < segments; i++) {
         int64_t offset = cut->log_rotations;
 
-        cut_segment(cuda_of(ctx), job, segment[i], half_sweeps, cut);
+        cut_segment(cuda_of(ctx)->device, job, segment[i], half_sweeps, cut);
         for (int side = 0; side < 2; side++) {
             int64_t begin = cut->begin[side][i];
 
@@ -352,15 +352,16 @@ launch_pipeline(struct cuda_call *call, const struct givens_job *job, const stru
     /* the attribute belongs to the kernel, which other host threads launch too: all set the same */
     CUDA_TRY(call,
              cudaFuncSetAttribute(pipeline_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  call->shared_most));
+                                  call->device->shared_most));
     CUDA_TRY(call, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, pipeline_kernel,
                                                                  (int)block.x, shared));
-    if (cut->blocks > (int64_t)resident * call->multiprocessors) {
+    if (cut->blocks > (int64_t)resident * call->device->multiprocessors) {
         tsvdi_advise(call->error, "ask for fewer with options.givens_blocks");
         TSVD_TRY(tsvdi_fail(call->error, TSVD_ERR_ARGUMENT,
                             "the givens pipeline would need %lld thread blocks at once and the "
                             "device holds %lld",
-                            (long long)cut->blocks, (long long)resident * call->multiprocessors));
+                            (long long)cut->blocks,
+                            (long long)resident * call->device->multiprocessors));
     }
     CUDA_TRY(call, cudaLaunchCooperativeKernel((void *)pipeline_kernel, grid, block, args, shared,
                                                call->stream));

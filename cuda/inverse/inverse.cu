@@ -124,8 +124,8 @@ inverse_bytes(const struct inverse_problem *p, int64_t count)
     struct cuda_inverse run = {};
     struct workspace work;
 
-    bytes.device =
-        bytes_add(lay_out(shape, &run, NULL), lay_work(p->call.handle->cuda, shape, NULL, &work));
+    bytes.device = bytes_add(lay_out(shape, &run, NULL),
+                             lay_work(&p->call.handle->cuda->call, shape, NULL, &work));
     bytes.device = bytes_add(bytes.device, result_bytes_of(shape));
     return bytes;
 }
@@ -143,7 +143,7 @@ chunk_most(const struct inverse_problem *p)
 
     most = std::max(most, (uint64_t)1);
     wanted = inverse_bytes(p, (int64_t)most).device;
-    if (tsvdi_cuda_memory_for(p->call.handle->cuda, wanted, &available) != TSVD_OK) {
+    if (tsvdi_cuda_memory_for(&p->call.handle->cuda->call, wanted, &available) != TSVD_OK) {
         return 1;
     }
     if (available < wanted) {

@@ -124,7 +124,7 @@ share_out(struct cuda_call *call, int64_t n)
 {
     struct panel_sharing s = {};
 
-    return share_cluster(call, n, &s) ? s : share_grid(call, n);
+    return share_cluster(call, n, &s) ? s : share_grid(call->device, n);
 }
 
 /* Matrices that are eliminated together. */
@@ -167,22 +167,22 @@ left_half(const struct panel_sharing &s, int64_t columns)
    than one without.  They are where float64 has half of float32's speed, and not where float64 is
    scarce. */
 static bool
-cuts(const struct cuda_call *call, int64_t n)
+cuts(const struct cuda_device *device, int64_t n)
 {
     enum { TENSOR_CORES = 8 }; /* the first major version that has them for 11 bits */
     int major = 0, ratio = 0;
 
     return TSVD_SINGLE && n >= INVERSE_CUT_ORDER &&
-           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, call->device) ==
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->number) ==
                cudaSuccess &&
            cudaDeviceGetAttribute(&ratio, cudaDevAttrSingleToDoublePrecisionPerfRatio,
-                                  call->device) == cudaSuccess &&
+                                  device->number) == cudaSuccess &&
            major >= TENSOR_CORES && ratio <= 2;
 }
 
 /* Workspace of the elimination. */
 static size_t
-lay_out(const struct cuda_call *call, const struct panel_sharing &s, int64_t n, int64_t count,
+lay_out(const struct cuda_device *device, const struct panel_sharing &s, int64_t n, int64_t count,
         char *base, struct elimination *to)
 {
     const int64_t matrices = std::min<int64_t>(s.matrices, count);
@@ -190,7 +190,7 @@ lay_out(const struct cuda_call *call, const struct panel_sharing &s, int64_t n, 
     size_t at = 0;
 
     to->sharing = s;
-    to->cut = cuts(call, n);
+    to->cut = cuts(device, n);
     to->block = choose_block(n);
     to->panel.step = carve<int>(base, &at, matrices * n);
     to->panel.mail = carve<struct message>(base, &at, s.clusters ? 0 : grid_messages(s));
@@ -207,7 +207,7 @@ tsvdi_cuda_inverse_large_bytes(struct cuda_call *call, int64_t n, int64_t count)
 {
     struct elimination work = {};
 
-    return lay_out(call, share_out(call, n), n, count, NULL, &work);
+    return lay_out(call->device, share_out(call, n), n, count, NULL, &work);
 }
 
 /* Whether `width` columns are cut before their products. */
@@ -347,10 +347,10 @@ open_streams(struct cuda_call *call, const struct panel_sharing &s, struct elimi
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_cuda_make_urgent(call));
-    work->near = call->urgent;
+    work->near = call->device->urgent;
     work->far = s.clusters ? tsvdi_cuda_shared_stream(call) : call->stream;
-    work->ready = call->mark[0];
-    work->changed = call->mark[1];
+    work->ready = call->device->mark[0];
+    work->changed = call->device->mark[1];
 out:
     return ret;
 }
@@ -405,7 +405,7 @@ tsvdi_cuda_inverse_large(struct tsvd_context *ctx, const struct cuda_inverse *ru
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(open_streams(call, s, &work));
-    (void)lay_out(call, s, n, count, d_work, &work);
+    (void)lay_out(call->device, s, n, count, d_work, &work);
     work.panel.n = n;
     work.panel.rows = s.rows;
     work.panel.blocks = s.blocks;

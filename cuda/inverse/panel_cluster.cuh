@@ -368,14 +368,14 @@ configure_cluster(const struct panel_sharing &s, int matrices, cudaStream_t stre
 
 /* Blocks of the largest cluster that the device can run, below 0: it has none. */
 static int
-find_cluster_most(const struct cuda_call *call)
+find_cluster_most(const struct cuda_device *device)
 {
     cudaLaunchAttribute attribute = {};
     struct panel_sharing s = {};
 
     s.rows = cluster_threads(32);
     for (s.blocks = CLUSTER_MOST; s.blocks > 0; s.blocks /= 2) {
-        if (cluster_runs(call, cluster_kernel<32>, configure_cluster(s, 1, NULL, &attribute))) {
+        if (cluster_runs(device, cluster_kernel<32>, configure_cluster(s, 1, NULL, &attribute))) {
             return s.blocks;
         }
     }
@@ -388,12 +388,12 @@ share_cluster(struct cuda_call *call, int64_t n, struct panel_sharing *s)
 {
     int64_t rows;
 
-    if (call->cluster_most == 0) {
-        call->cluster_most = find_cluster_most(call);
+    if (call->device->cluster_most == 0) {
+        call->device->cluster_most = find_cluster_most(call->device);
     }
     s->clusters = true;
     s->matrices = INVERSE_CLUSTER_MATRICES;
-    for (s->blocks = call->cluster_most; s->blocks / 2 * INVERSE_CLUSTER_ROWS >= n;) {
+    for (s->blocks = call->device->cluster_most; s->blocks / 2 * INVERSE_CLUSTER_ROWS >= n;) {
         s->blocks /= 2;
     }
     rows = s->blocks > 0 ? ((n + s->blocks - 1) / s->blocks + WARP - 1) / WARP * WARP : n;

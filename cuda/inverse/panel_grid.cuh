@@ -232,9 +232,9 @@ __launch_bounds__(GRID_THREADS) grid_kernel(const __grid_constant__ struct inver
 /* ---- on the host ---- */
 
 static struct panel_sharing
-share_grid(const struct cuda_call *call, int64_t n)
+share_grid(const struct cuda_device *device, int64_t n)
 {
-    const int64_t most = std::min<int64_t>(call->multiprocessors, (int64_t)GRID_SENDERS * WARP);
+    const int64_t most = std::min<int64_t>(device->multiprocessors, (int64_t)GRID_SENDERS * WARP);
     const int64_t rows = std::max<int64_t>((n + most - 1) / most, INVERSE_GRID_ROWS);
     struct panel_sharing s = {};
 
@@ -242,7 +242,7 @@ share_grid(const struct cuda_call *call, int64_t n)
     s.blocks = (int)((n + rows - 1) / rows);
     s.matrices = 1;
     s.width = INVERSE_GRID_WIDTH;
-    while (s.width > 1 && grid_bytes(s.width, rows) + GRID_STATIC > (size_t)call->shared_most) {
+    while (s.width > 1 && grid_bytes(s.width, rows) + GRID_STATIC > (size_t)device->shared_most) {
         s.width /= 2;
     }
     return s;

@@ -419,7 +419,7 @@ invert_tiny(struct cuda_call *call, const struct cuda_inverse *run, struct inver
                                          unsigned *) = {
         launch_tiny<1>, launch_tiny<2>, launch_tiny<3>, launch_tiny<4>,
         launch_tiny<5>, launch_tiny<6>, launch_tiny<7>, launch_tiny<8>};
-    struct inverse_marks *const downloaded = (struct inverse_marks *)call->pinned_results;
+    struct inverse_marks *const downloaded = (struct inverse_marks *)call->device->pinned_results;
     const struct tiny_inverses q = {run->in.count, run->in.w, run->x, run->in.kind, downloaded};
     unsigned blocks = 0;
     tsvd_status ret = TSVD_OK;

@@ -190,7 +190,7 @@ out:
 static tsvd_status
 launch_blocks(struct cuda_call *call, const struct jacobi_batch &q)
 {
-    const int x = q.r * q.c * (int)sizeof(real), most = call->shared_most - JACOBI_FIXED;
+    const int x = q.r * q.c * (int)sizeof(real), most = call->device->shared_most - JACOBI_FIXED;
     const int v = q.v != NULL ? q.c * q.c * (int)sizeof(real) : 0;
     const int x_inside = x + jacobi_columns_bytes(q.c) <= most;
     const int x_bytes = x_inside ? x : 0;
@@ -289,14 +289,14 @@ lay_out(struct cuda_jacobi *run, const struct dense_problem *p, char *base)
 static size_t
 lay_out_workspace(struct cuda_jacobi *run, const struct dense_problem *p, bool on_host, char *base)
 {
-    const struct cuda_call *call = p->call.handle->cuda;
+    const struct cuda_device *device = p->call.handle->cuda;
     const struct dense_shape shape = dense_shape_of(p);
     const int64_t count = run->in.count;
     const uint64_t stage = tsvdi_cuda_dense_is_staged(&p->a)
                                ? bytes_of(count * run->in.r, bytes_of(run->in.c, sizeof(real)))
                                : 0;
     const uint64_t finish = tsvdi_cuda_dense_finish_bytes(count, shape);
-    const uint64_t work = run->is_large    ? tsvdi_cuda_jacobi_work(call, p, run->longer)
+    const uint64_t work = run->is_large    ? tsvdi_cuda_jacobi_work(device, p, run->longer)
                           : stage > finish ? stage
                                            : finish;
     const bool vectors = on_host && p->vectors;
@@ -372,8 +372,8 @@ jacobi_chunk_most(const struct dense_problem *p)
     uint64_t available = 0, most;
 
     if (is_large(p) ||
-        tsvdi_cuda_memory_for(p->call.handle->cuda, bytes_of(p->a.batch.matrices, one.device),
-                              &available) != TSVD_OK) {
+        tsvdi_cuda_memory_for(&p->call.handle->cuda->call,
+                              bytes_of(p->a.batch.matrices, one.device), &available) != TSVD_OK) {
         return 1;
     }
     available = available < CUDA_CHUNK_BYTES ? available : CUDA_CHUNK_BYTES;
@@ -453,7 +453,7 @@ complete(struct cuda_call *call, const struct cuda_jacobi *run)
     }
     CUDA_TRY(call,
              cudaFuncSetAttribute(complete_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  call->shared_most - FIXED));
+                                  call->device->shared_most - FIXED));
     complete_kernel<<<(unsigned)q.count, THREADS, shared, call->stream>>>(q, run->extra, vectors);
     CUDA_LAUNCHED(call);
 out:

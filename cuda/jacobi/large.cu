@@ -530,15 +530,16 @@ tsvdi_cuda_jacobi_lay_out(struct jacobi_large *large, bool vectors, char *base)
 }
 
 uint64_t
-tsvdi_cuda_jacobi_work(const struct cuda_call *call, const struct dense_problem *p, int64_t vectors)
+tsvdi_cuda_jacobi_work(const struct cuda_device *device, const struct dense_problem *p,
+                       int64_t vectors)
 {
     const int64_t r = p->a.rows > p->a.columns ? p->a.rows : p->a.columns, c = p->n;
     const uint64_t finish = tsvdi_cuda_dense_finish_bytes(1, dense_shape_of(p));
 
     return c == 0 ? finish
-                  : std::max({finish, tsvdi_cuda_dense_qr_bytes(call, r, c, 1),
+                  : std::max({finish, tsvdi_cuda_dense_qr_bytes(device, r, c, 1),
                               tsvdi_cuda_dense_reflect_bytes(r, c, 1, vectors),
-                              tsvdi_cuda_dense_qr_bytes(call, c, c, 1),
+                              tsvdi_cuda_dense_qr_bytes(device, c, c, 1),
                               tsvdi_cuda_dense_reflect_bytes(c, c, 1, c),
-                              tsvdi_cuda_jacobi_sweep_bytes(call, c)});
+                              tsvdi_cuda_jacobi_sweep_bytes(device, c)});
 }

@@ -45,7 +45,7 @@ tsvd_status tsvdi_cuda_jacobi_rank(struct cuda_call *call, const struct jacobi_c
 
 /* sweep.cu: rotates the columns, and V with them, until they are orthogonal, and finds their
    norms.  the outcome is filled but for `kind`.  Workspace in bytes, d_work of that size. */
-uint64_t tsvdi_cuda_jacobi_sweep_bytes(const struct cuda_call *call, int64_t n);
+uint64_t tsvdi_cuda_jacobi_sweep_bytes(const struct cuda_device *device, int64_t n);
 tsvd_status tsvdi_cuda_jacobi_sweep(struct tsvd_context *ctx, const struct jacobi_columns *q,
                                     int64_t most_sweeps, struct jacobi_outcome *made, char *d_work);
 
@@ -73,7 +73,7 @@ struct jacobi_large {
 /* large.cu: lays out its arrays, with those of `in`, and returns their bytes; the bytes
    of workspace, for `vectors` vectors of the longer side. */
 size_t tsvdi_cuda_jacobi_lay_out(struct jacobi_large *large, bool vectors, char *base);
-uint64_t tsvdi_cuda_jacobi_work(const struct cuda_call *call, const struct dense_problem *p,
+uint64_t tsvdi_cuda_jacobi_work(const struct cuda_device *device, const struct dense_problem *p,
                                 int64_t vectors);
 
 /* large.cu: prepare() and run() of the seam.  Results are made in `out`, but for signs and

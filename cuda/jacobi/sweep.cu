@@ -585,10 +585,10 @@ __launch_bounds__(MIX_THREADS) mix_kernel(const __grid_constant__ struct jacobi_
 /* Rows of a part, a multiple of `unit`, if each of `pairs` pairs is cut into parts so that every
    multiprocessor has `fill` blocks of threads; the number of parts to *parts. */
 static int64_t
-share_rows(const struct cuda_call *call, int64_t n, int64_t pairs, int fill, int64_t unit,
+share_rows(const struct cuda_device *device, int64_t n, int64_t pairs, int fill, int64_t unit,
            int *parts)
 {
-    const int64_t wanted = (call->multiprocessors * (int64_t)fill + pairs - 1) / pairs;
+    const int64_t wanted = (device->multiprocessors * (int64_t)fill + pairs - 1) / pairs;
     const int64_t rows = ((n + wanted - 1) / wanted + unit - 1) / unit * unit;
 
     *parts = (int)((n + rows - 1) / rows);
@@ -596,14 +596,14 @@ share_rows(const struct cuda_call *call, int64_t n, int64_t pairs, int fill, int
 }
 
 static size_t
-lay_out(const struct cuda_call *call, int64_t n, struct jacobi_round *q, char *base)
+lay_out(const struct cuda_device *device, int64_t n, struct jacobi_round *q, char *base)
 {
     const int64_t blocks = (n + BLOCK - 1) / BLOCK, pairs = (blocks + 1) / 2;
     size_t at = 0;
 
     q->blocks = (int)(2 * pairs);
-    q->gram_rows = share_rows(call, n, pairs, JACOBI_GRAM_FILL, GRAM_ROWS, &q->gram_parts);
-    q->mix_rows = share_rows(call, n, pairs, JACOBI_MIX_FILL, MIX_ROWS, &q->mix_parts);
+    q->gram_rows = share_rows(device, n, pairs, JACOBI_GRAM_FILL, GRAM_ROWS, &q->gram_parts);
+    q->mix_rows = share_rows(device, n, pairs, JACOBI_MIX_FILL, MIX_ROWS, &q->mix_parts);
     q->gram = carve<real>(base, &at, pairs * q->gram_parts * PAIR * PAIR);
     q->mix_x = carve<real>(base, &at, pairs * PAIR * PAIR);
     q->mix_v = carve<real>(base, &at, pairs * PAIR * PAIR);
@@ -614,18 +614,18 @@ lay_out(const struct cuda_call *call, int64_t n, struct jacobi_round *q, char *b
 }
 
 uint64_t
-tsvdi_cuda_jacobi_sweep_bytes(const struct cuda_call *call, int64_t n)
+tsvdi_cuda_jacobi_sweep_bytes(const struct cuda_device *device, int64_t n)
 {
     struct jacobi_round q = {};
 
-    return lay_out(call, n, &q, NULL);
+    return lay_out(device, n, &q, NULL);
 }
 
 static tsvd_status
 run_round(struct cuda_call *call, const struct jacobi_round &q)
 {
     const unsigned pairs = (unsigned)q.blocks / 2;
-    const int m_inside = 2 * FACTOR_BYTES + MEET_FIXED <= call->shared_most;
+    const int m_inside = 2 * FACTOR_BYTES + MEET_FIXED <= call->device->shared_most;
     const dim3 mix_blocks(pairs * (unsigned)q.mix_parts, q.columns.v != NULL ? 2 : 1);
     tsvd_status ret = TSVD_OK;
 
@@ -663,10 +663,10 @@ tsvdi_cuda_jacobi_sweep(struct tsvd_context *ctx, const struct jacobi_columns *c
     tsvd_status ret = TSVD_OK;
 
     q.columns = *columns;
-    (void)lay_out(call, columns->n, &q, d_work);
+    (void)lay_out(call->device, columns->n, &q, d_work);
     q.noise = jacobi_noise(columns->n);
     CUDA_TRY(call, cudaFuncSetAttribute(meet_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        call->shared_most - MEET_FIXED));
+                                        call->device->shared_most - MEET_FIXED));
     CUDA_TRY(call, cudaFuncSetAttribute(mix_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         2 * FACTOR_BYTES));
     CUDA_TRY(call, cudaMemsetAsync(q.columns.most, 0, (size_t)columns->n * sizeof(*q.columns.most),

@@ -29,7 +29,7 @@ struct stage {
                                       refuse.  A stage that refuses comes first */
 
     /* Workspace of factor(); and of apply() or expand() for `vectors` vectors of each matrix. */
-    uint64_t (*factor_bytes)(const struct cuda_call *call, int64_t r, int64_t c, int64_t count);
+    uint64_t (*factor_bytes)(const struct cuda_device *device, int64_t r, int64_t c, int64_t count);
     uint64_t (*apply_bytes)(const struct stage_run *own, int64_t vectors);
 
     /* Factors M.  What it leaves goes to the M of the next stage, own[1], or is B, which goes to

@@ -352,10 +352,10 @@ struct cholesky {
 };
 
 static size_t
-lay_out(const struct cuda_call *call, struct cholesky *q, char *base)
+lay_out(const struct cuda_device *device, struct cholesky *q, char *base)
 {
     const int64_t size = q->count * q->c * q->c,
-                  fill = CHOLESKY_FILL * (int64_t)call->multiprocessors;
+                  fill = CHOLESKY_FILL * (int64_t)device->multiprocessors;
     const int64_t chunks = blocks_for(q->r, THREADS), tiles = blocks_for(q->c, GEMM_TILE);
     const int64_t share = fill / q->count > 1 ? fill / q->count : 1;
     size_t at = 0;
@@ -384,14 +384,14 @@ lay_out(const struct cuda_call *call, struct cholesky *q, char *base)
 }
 
 static uint64_t
-factor_bytes(const struct cuda_call *call, int64_t r, int64_t c, int64_t count)
+factor_bytes(const struct cuda_device *device, int64_t r, int64_t c, int64_t count)
 {
     struct cholesky q = {};
 
     q.r = r;
     q.c = c;
     q.count = count;
-    return lay_out(call, &q, NULL);
+    return lay_out(device, &q, NULL);
 }
 
 static tsvd_status
@@ -569,7 +569,7 @@ factor_stage(struct tsvd_context *ctx, const struct cuda_dense *run, const struc
     q.r = own->r;
     q.c = c;
     q.count = count;
-    (void)lay_out(call, &q, d_work);
+    (void)lay_out(call->device, &q, d_work);
     q.w = own->m;
     q.correction = own->correction;
     TSVD_TRY(make_gram(call, &q, false));

@@ -155,11 +155,12 @@ __launch_bounds__(DENSE_THREADS)
 /* ---- the panels ---- */
 
 static size_t
-lay_out(const struct cuda_call *call, struct qr_panel *q, char *base)
+lay_out(const struct cuda_device *device, struct qr_panel *q, char *base)
 {
-    const int64_t most = q->count < call->multiprocessors ? call->multiprocessors / q->count : 1;
+    const int64_t most =
+        q->count < device->multiprocessors ? device->multiprocessors / q->count : 1;
     const int64_t busy = blocks_for(q->r, DENSE_THREADS), blocks = busy < most ? busy : most;
-    const int64_t groups = call->multiprocessors / blocks, panels = blocks_for(q->c, DENSE_WIDTH);
+    const int64_t groups = device->multiprocessors / blocks, panels = blocks_for(q->c, DENSE_WIDTH);
     size_t at = 0;
 
     q->blocks = (int)blocks;
@@ -171,14 +172,14 @@ lay_out(const struct cuda_call *call, struct qr_panel *q, char *base)
 }
 
 uint64_t
-tsvdi_cuda_dense_qr_bytes(const struct cuda_call *call, int64_t r, int64_t c, int64_t count)
+tsvdi_cuda_dense_qr_bytes(const struct cuda_device *device, int64_t r, int64_t c, int64_t count)
 {
     struct qr_panel q = {};
 
     q.r = r;
     q.c = c;
     q.count = count;
-    return lay_out(call, &q, NULL) + tsvdi_cuda_dense_reflect_bytes(r, DENSE_WIDTH, count, c);
+    return lay_out(device, &q, NULL) + tsvdi_cuda_dense_reflect_bytes(r, DENSE_WIDTH, count, c);
 }
 
 tsvd_status
@@ -194,8 +195,8 @@ tsvdi_cuda_dense_qr(struct tsvd_context *ctx, const struct cuda_qr *qr, char *d_
     q.r = r;
     q.c = c;
     q.count = qr->count;
-    d_reflect = d_work + lay_out(call, &q, NULL);
-    (void)lay_out(call, &q, d_work);
+    d_reflect = d_work + lay_out(call->device, &q, NULL);
+    (void)lay_out(call->device, &q, d_work);
     q.w = qr->w;
     q.tau = qr->tau;
     CUDA_TRY(call, cudaMemsetAsync(q.arrived, 0,

@@ -19,7 +19,7 @@ struct cuda_qr {
 };
 
 /* qr.cu: workspace in bytes, d_work of that size. */
-uint64_t tsvdi_cuda_dense_qr_bytes(const struct cuda_call *call, int64_t r, int64_t c,
+uint64_t tsvdi_cuda_dense_qr_bytes(const struct cuda_device *device, int64_t r, int64_t c,
                                    int64_t count);
 tsvd_status tsvdi_cuda_dense_qr(struct tsvd_context *ctx, const struct cuda_qr *qr, char *d_work);
 

@@ -122,10 +122,11 @@ open_cublas(struct cuda_call *call)
     void *library;
     tsvd_status ret = TSVD_OK;
 
-    if (call->cublas != NULL) {
+    if (call->device->cublas != NULL) {
         return TSVD_OK;
     }
-    TSVD_TRY(find(call->directories, CUDA_MAJOR, &library, file, sizeof(file), call->error));
+    TSVD_TRY(
+        find(call->device->directories, CUDA_MAJOR, &library, file, sizeof(file), call->error));
     for (size_t i = 0; i < sizeof(symbol) / sizeof(*symbol); i++) {
         void *address = dlsym(library, symbol[i].name);
 
@@ -136,8 +137,9 @@ open_cublas(struct cuda_call *call)
         }
         memcpy(symbol[i].pointer, &address, sizeof(address));
     }
-    TSVD_TRY(tsvdi_host_alloc(call->host, sizeof(made), call->error, (void **)&call->cublas));
-    *call->cublas = made;
+    TSVD_TRY(tsvdi_host_alloc(call->device->host, sizeof(made), call->error,
+                              (void **)&call->device->cublas));
+    *call->device->cublas = made;
 out:
     return ret;
 }
@@ -147,16 +149,17 @@ blas_failed(struct cuda_call *call, int status, const char *function)
 {
     uint64_t memory_free;
 
-    call->error->device = call->device;
+    call->error->device = call->device->number;
     if (status != STATUS_ALLOC_FAILED) {
         return tsvdi_fail(call->error, TSVD_ERR_CUDA, "%s failed on CUDA device %d: %s (code %d)",
-                          function, call->device, call->cublas->text(status), status);
+                          function, call->device->number, call->device->cublas->text(status),
+                          status);
     }
-    memory_free = tsvdi_cuda_context_memory_free(call->device);
+    memory_free = tsvdi_cuda_context_memory_free(call->device->number);
     call->error->available = memory_free;
     return tsvdi_fail(call->error, TSVD_ERR_MEMORY,
                       "out of memory on CUDA device %d: %s failed: %s (code %d), %llu bytes free",
-                      call->device, function, call->cublas->text(status), status,
+                      call->device->number, function, call->device->cublas->text(status), status,
                       (unsigned long long)memory_free);
 }
 
@@ -164,21 +167,21 @@ blas_failed(struct cuda_call *call, int status, const char *function)
 static void
 end(struct cuda_call *call, struct cuda_blas *blas)
 {
-    (void)call->cublas->set_stream(blas->handle, NULL); /* its own may be gone */
-    (void)call->cublas->destroy(blas->handle);
+    (void)call->device->cublas->set_stream(blas->handle, NULL); /* its own may be gone */
+    (void)call->device->cublas->destroy(blas->handle);
     if (blas->left != NULL) {
         (void)cudaEventDestroy(blas->left);
     }
-    tsvdi_host_free(call->host, blas);
+    tsvdi_host_free(call->device->host, blas);
 }
 
 void
 tsvdi_cuda_blas_close(struct cuda_call *call)
 {
-    while (call->blas != NULL) {
-        struct cuda_blas *blas = call->blas;
+    while (call->device->blas != NULL) {
+        struct cuda_blas *blas = call->device->blas;
 
-        call->blas = blas->next;
+        call->device->blas = blas->next;
         end(call, blas);
     }
 }
@@ -189,8 +192,8 @@ tsvdi_cuda_blas_close(struct cuda_call *call)
 void
 tsvdi_cuda_blas_leave(struct cuda_call *call)
 {
-    for (struct cuda_blas *blas = call->blas; blas != NULL; blas = blas->next) {
-        if (!blas->used || blas->stream != call->stream || call->stream == call->own) {
+    for (struct cuda_blas *blas = call->device->blas; blas != NULL; blas = blas->next) {
+        if (!blas->used || blas->stream != call->stream || call->stream == call->device->own) {
             continue;
         }
         blas->used = 0;
@@ -214,15 +217,15 @@ make(struct cuda_call *call, cudaStream_t stream, struct cuda_blas **made)
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(open_cublas(call));
-    TSVD_TRY(tsvdi_host_alloc(call->host, sizeof(*blas), call->error, (void **)&blas));
+    TSVD_TRY(tsvdi_host_alloc(call->device->host, sizeof(*blas), call->error, (void **)&blas));
     memset(blas, 0, sizeof(*blas));
     /* a new handle's mode is CUBLAS_DEFAULT_MATH: no float32 is computed in TF32 unasked */
-    status = call->cublas->create(&blas->handle);
+    status = call->device->cublas->create(&blas->handle);
     if (status != STATUS_SUCCESS) {
-        tsvdi_host_free(call->host, blas);
+        tsvdi_host_free(call->device->host, blas);
         TSVD_TRY(blas_failed(call, status, "cublasCreate"));
     }
-    status = call->cublas->set_stream(blas->handle, stream);
+    status = call->device->cublas->set_stream(blas->handle, stream);
     if (status != STATUS_SUCCESS) {
         end(call, blas);
         TSVD_TRY(blas_failed(call, status, "cublasSetStream"));
@@ -239,7 +242,7 @@ static tsvd_status
 handle_for(struct cuda_call *call, cudaStream_t stream, void **handle)
 {
     enum { BLAS_KEPT = 4 };
-    struct cuda_blas **at = &call->blas, *blas;
+    struct cuda_blas **at = &call->device->blas, *blas;
     int kept = 0;
     tsvd_status ret = TSVD_OK;
 
@@ -258,8 +261,8 @@ handle_for(struct cuda_call *call, cudaStream_t stream, void **handle)
     if (blas == NULL) {
         TSVD_TRY(make(call, stream, &blas));
     }
-    blas->next = call->blas;
-    call->blas = blas;
+    blas->next = call->device->blas;
+    call->device->blas = blas;
     blas->used = 1;
     if (blas->waits) {
         CUDA_TRY(call, cudaStreamWaitEvent(stream, blas->left, 0));
@@ -305,24 +308,24 @@ multiply(struct cuda_call *call, int kind, int64_t rows, int64_t columns, int64_
     switch (kind) {
     case TSVDI_LEADING:
         function = "cublasGemmStridedBatchedEx";
-        status = call->cublas->gemm_ex(handle, turn_b, turn_a, (int)columns, (int)rows, (int)terms,
-                                       &alpha_f, b.d, REAL_32F, (int)b.ld, b.stride, a.d, REAL_32F,
-                                       (int)a.ld, a.stride, &beta_f, d_c, REAL_32F, (int)ldc,
-                                       stride_c, (int)count, COMPUTE_32F_FAST_TF32, GEMM_DEFAULT);
+        status = call->device->cublas->gemm_ex(
+            handle, turn_b, turn_a, (int)columns, (int)rows, (int)terms, &alpha_f, b.d, REAL_32F,
+            (int)b.ld, b.stride, a.d, REAL_32F, (int)a.ld, a.stride, &beta_f, d_c, REAL_32F,
+            (int)ldc, stride_c, (int)count, COMPUTE_32F_FAST_TF32, GEMM_DEFAULT);
         break;
     case TSVDI_FLOAT32:
         function = "cublasSgemmStridedBatched";
-        status = call->cublas->sgemm(handle, turn_b, turn_a, (int)columns, (int)rows, (int)terms,
-                                     &alpha_f, (const float *)b.d, (int)b.ld, b.stride,
-                                     (const float *)a.d, (int)a.ld, a.stride, &beta_f, (float *)d_c,
-                                     (int)ldc, stride_c, (int)count);
+        status = call->device->cublas->sgemm(handle, turn_b, turn_a, (int)columns, (int)rows,
+                                             (int)terms, &alpha_f, (const float *)b.d, (int)b.ld,
+                                             b.stride, (const float *)a.d, (int)a.ld, a.stride,
+                                             &beta_f, (float *)d_c, (int)ldc, stride_c, (int)count);
         break;
     default:
         function = "cublasDgemmStridedBatched";
-        status = call->cublas->dgemm(handle, turn_b, turn_a, (int)columns, (int)rows, (int)terms,
-                                     &alpha, (const double *)b.d, (int)b.ld, b.stride,
-                                     (const double *)a.d, (int)a.ld, a.stride, &beta, (double *)d_c,
-                                     (int)ldc, stride_c, (int)count);
+        status = call->device->cublas->dgemm(handle, turn_b, turn_a, (int)columns, (int)rows,
+                                             (int)terms, &alpha, (const double *)b.d, (int)b.ld,
+                                             b.stride, (const double *)a.d, (int)a.ld, a.stride,
+                                             &beta, (double *)d_c, (int)ldc, stride_c, (int)count);
     }
     if (status != STATUS_SUCCESS) {
         TSVD_TRY(blas_failed(call, status, function));

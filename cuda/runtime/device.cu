@@ -22,12 +22,12 @@ extern "C" {
 static tsvd_status
 out_of_memory(struct cuda_call *call, uint64_t available)
 {
-    call->error->device = call->device;
+    call->error->device = call->device->number;
     call->error->wanted = call->wanted;
     call->error->available = available;
     return tsvdi_fail(call->error, TSVD_ERR_MEMORY,
                       "out of memory on CUDA device %d: %llu bytes wanted, %llu bytes free",
-                      call->device, (unsigned long long)call->wanted,
+                      call->device->number, (unsigned long long)call->wanted,
                       (unsigned long long)available);
 }
 
@@ -37,9 +37,9 @@ tsvdi_cuda_fail(struct cuda_call *call, cudaError_t code, const char *text, cons
 {
     tsvd_status status = tsvdi_cuda_failed(code, text, file, line, call->error);
 
-    call->error->device = call->device;
+    call->error->device = call->device->number;
     if (status == TSVD_ERR_MEMORY && call->wanted > 0) {
-        return out_of_memory(call, tsvdi_cuda_context_memory_free(call->device));
+        return out_of_memory(call, tsvdi_cuda_context_memory_free(call->device->number));
     }
     return status;
 }
@@ -59,12 +59,13 @@ make_pool(struct cuda_call *call)
     memset(&properties, 0, sizeof(properties));
     properties.allocType = cudaMemAllocationTypePinned;
     properties.location.type = cudaMemLocationTypeDevice;
-    properties.location.id = call->device;
-    CUDA_TRY(call, cudaMemPoolCreate(&call->home->pool, &properties));
-    call->pool = call->home->pool;
-    CUDA_TRY(call, cudaMemPoolSetAttribute(call->pool, cudaMemPoolAttrReleaseThreshold, &keep));
+    properties.location.id = call->device->number;
+    CUDA_TRY(call, cudaMemPoolCreate(&call->device->home->pool, &properties));
+    call->device->pool = call->device->home->pool;
+    CUDA_TRY(call,
+             cudaMemPoolSetAttribute(call->device->pool, cudaMemPoolAttrReleaseThreshold, &keep));
     CUDA_TRY(call, cudaMemGetInfo(&available, &total));
-    call->home->kept = total / KEPT_PART;
+    call->device->home->kept = total / KEPT_PART;
 out:
     return ret;
 }
@@ -73,15 +74,15 @@ out:
 static void
 bound_pool(struct cuda_call *call)
 {
-    const uint64_t bound = tsvdi_cuda_home_bound(call->home);
+    const uint64_t bound = tsvdi_cuda_home_bound(call->device->home);
     uint64_t reserved = 0;
 
-    if (call->pool != NULL &&
-        cudaMemPoolGetAttribute(call->pool, cudaMemPoolAttrReservedMemCurrent, &reserved) ==
+    if (call->device->pool != NULL &&
+        cudaMemPoolGetAttribute(call->device->pool, cudaMemPoolAttrReservedMemCurrent, &reserved) ==
             cudaSuccess &&
         reserved > bound) {
         (void)cudaStreamSynchronize(call->stream); /* what is in use cannot be given back */
-        (void)cudaMemPoolTrimTo(call->pool, bound);
+        (void)cudaMemPoolTrimTo(call->device->pool, bound);
     }
 }
 
@@ -89,29 +90,30 @@ bound_pool(struct cuda_call *call)
 static tsvd_status
 fill(struct cuda_call *call, const tsvd_config *config)
 {
-    const int device = call->device;
+    const int device = call->device->number;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_cuda_loads(device, call->error));
-    TSVD_TRY(tsvdi_cuda_home_make(device, call->context, call->error, &call->home));
-    CUDA_TRY(call, cudaDeviceGetAttribute(&call->multiprocessors, cudaDevAttrMultiProcessorCount,
-                                          device));
-    CUDA_TRY(call, cudaDeviceGetAttribute(&call->shared_most,
+    TSVD_TRY(tsvdi_cuda_home_make(device, call->device->context, call->error, &call->device->home));
+    CUDA_TRY(call, cudaDeviceGetAttribute(&call->device->multiprocessors,
+                                          cudaDevAttrMultiProcessorCount, device));
+    CUDA_TRY(call, cudaDeviceGetAttribute(&call->device->shared_most,
                                           cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     if (config->device_allocator != NULL) {
-        call->allocator = *config->device_allocator;
+        call->device->allocator = *config->device_allocator;
     } else {
         TSVD_TRY(make_pool(call));
     }
-    CUDA_TRY(call, cudaStreamCreateWithFlags(&call->home->own, cudaStreamNonBlocking));
-    call->own = call->home->own;
-    call->stream = config->stream != NULL ? (cudaStream_t)config->stream : call->own;
+    CUDA_TRY(call, cudaStreamCreateWithFlags(&call->device->home->own, cudaStreamNonBlocking));
+    call->device->own = call->device->home->own;
+    call->stream = config->stream != NULL ? (cudaStream_t)config->stream : call->device->own;
     for (int i = 0; i < 2; i++) {
-        CUDA_TRY(call, cudaEventCreateWithFlags(&call->copied[i], cudaEventDisableTiming));
-        CUDA_TRY(call, cudaEventCreateWithFlags(&call->staged[i], cudaEventDisableTiming));
+        CUDA_TRY(call, cudaEventCreateWithFlags(&call->device->copied[i], cudaEventDisableTiming));
+        CUDA_TRY(call, cudaEventCreateWithFlags(&call->device->staged[i], cudaEventDisableTiming));
     }
     TSVD_TRY(tsvdi_library_directories(config->library_paths, config->library_path_count,
-                                       call->host, call->error, &call->directories));
+                                       call->device->host, call->error,
+                                       &call->device->directories));
 out:
     return ret;
 }
@@ -126,39 +128,42 @@ make_current(struct cuda_call *call, tsvd_error *error)
     call->entered = call->current = 0;
     call->wanted = 0;
     tsvdi_cuda_forget(); /* what failed before, elsewhere, is not this call's failure */
-    CUDA_TRY(call, tsvdi_cuda_context_push(call->context));
+    CUDA_TRY(call, tsvdi_cuda_context_push(call->device->context));
     call->current = 1;
 out:
     return ret;
 }
 
 tsvd_status
-tsvdi_cuda_create(const tsvd_config *config, const tsvd_allocator *host, struct cuda_call **made,
+tsvdi_cuda_create(const tsvd_config *config, const tsvd_allocator *host, struct cuda_device **made,
                   tsvd_error *error)
 {
-    struct cuda_call *call = NULL;
+    struct cuda_device *device = NULL;
+    struct cuda_call *call;
     tsvd_error own;
     tsvd_status ret = TSVD_OK;
 
     *made = NULL;
     error = error != NULL ? error : &own;
     TSVD_TRY(tsvdi_cuda_may_use(config->device, config->device_allocator == NULL, error));
-    TSVD_TRY(tsvdi_host_alloc(host, sizeof(*call), error, (void **)&call));
-    memset(call, 0, sizeof(*call));
-    call->device = config->device;
-    call->host = host;
+    TSVD_TRY(tsvdi_host_alloc(host, sizeof(*device), error, (void **)&device));
+    memset(device, 0, sizeof(*device));
+    device->number = config->device;
+    device->host = host;
+    call = &device->call;
+    call->device = device;
     call->error = error;
-    CUDA_TRY(call, tsvdi_cuda_context_keep(call->device, &call->context));
+    CUDA_TRY(call, tsvdi_cuda_context_keep(device->number, &device->context));
     TSVD_TRY(make_current(call, error));
     TSVD_TRY(fill(call, config));
-    tsvdi_cuda_leave(call, TSVD_OK);
+    tsvdi_cuda_leave(device, TSVD_OK);
     call->error = NULL;
-    *made = call;
-    call = NULL;
+    *made = device;
+    device = NULL;
 out:
-    if (call != NULL) {
-        tsvdi_cuda_leave(call, TSVD_OK);
-        tsvdi_cuda_destroy(call);
+    if (device != NULL) {
+        tsvdi_cuda_leave(device, TSVD_OK);
+        tsvdi_cuda_destroy(device);
     }
     return ret;
 }
@@ -170,8 +175,8 @@ drop_caches(struct cuda_call *call)
     (void)cudaStreamSynchronize(call->stream);
     tsvdi_cuda_blas_close(call);
     tsvdi_cuda_drop_pinned(call);
-    tsvdi_cuda_context_end_share(&call->share);
-    call->share_asked = 0;
+    tsvdi_cuda_context_end_share(&call->device->share);
+    call->device->share_asked = 0;
 }
 
 static void
@@ -192,51 +197,53 @@ end_stream(cudaStream_t stream)
 }
 
 void
-tsvdi_cuda_destroy(struct cuda_call *call)
+tsvdi_cuda_destroy(struct cuda_device *device)
 {
+    struct cuda_call *call = &device->call;
     tsvd_error error;
 
-    if (call->context != NULL && make_current(call, &error) == TSVD_OK) {
+    if (device->context != NULL && make_current(call, &error) == TSVD_OK) {
         drop_caches(call);
         for (int i = 0; i < 2; i++) {
-            end_event(call->copied[i]);
-            end_event(call->staged[i]);
+            end_event(device->copied[i]);
+            end_event(device->staged[i]);
         }
-        for (cudaEvent_t event : call->mark) {
+        for (cudaEvent_t event : device->mark) {
             end_event(event);
         }
-        end_stream(call->sending);
-        end_stream(call->urgent);
-        if (call->own != NULL) {
-            (void)cudaStreamSynchronize(call->own);
+        end_stream(device->sending);
+        end_stream(device->urgent);
+        if (device->own != NULL) {
+            (void)cudaStreamSynchronize(device->own);
         }
-        tsvdi_cuda_home_leave(call->home);
+        tsvdi_cuda_home_leave(device->home);
     }
-    tsvdi_cuda_leave(call, TSVD_OK);
-    tsvdi_host_free(call->host, call->cublas);
-    tsvdi_host_free(call->host, call->directories);
-    tsvdi_host_free(call->host, call);
+    tsvdi_cuda_leave(device, TSVD_OK);
+    tsvdi_host_free(device->host, device->cublas);
+    tsvdi_host_free(device->host, device->directories);
+    tsvdi_host_free(device->host, call);
 }
 
 void
-tsvdi_cuda_set_stream(struct cuda_call *call, void *stream)
+tsvdi_cuda_set_stream(struct cuda_device *device, void *stream)
 {
-    call->stream = stream != NULL ? (cudaStream_t)stream : call->own;
+    device->call.stream = stream != NULL ? (cudaStream_t)stream : device->own;
 }
 
 tsvd_status
-tsvdi_cuda_trim(struct cuda_call *call, tsvd_error *error)
+tsvdi_cuda_trim(struct cuda_device *device, tsvd_error *error)
 {
+    struct cuda_call *call = &device->call;
     tsvd_error own;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(make_current(call, error != NULL ? error : &own));
     drop_caches(call);
-    if (call->pool != NULL) {
-        CUDA_TRY(call, cudaMemPoolTrimTo(call->pool, 0));
+    if (device->pool != NULL) {
+        CUDA_TRY(call, cudaMemPoolTrimTo(device->pool, 0));
     }
 out:
-    tsvdi_cuda_leave(call, ret);
+    tsvdi_cuda_leave(device, ret);
     return ret;
 }
 
@@ -248,7 +255,7 @@ refuse_capture(struct cuda_call *call)
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     tsvd_status ret = TSVD_OK;
 
-    if (call->stream != call->own) {
+    if (call->stream != call->device->own) {
         CUDA_TRY(call, cudaStreamIsCapturing(call->stream, &capture));
         if (capture != cudaStreamCaptureStatusNone) {
             ret = tsvdi_fail(call->error, TSVD_ERR_ARGUMENT,
@@ -261,18 +268,19 @@ out:
 }
 
 tsvd_status
-tsvdi_cuda_enter(struct cuda_call *call, tsvd_error *error)
+tsvdi_cuda_enter(struct cuda_device *device, tsvd_error *error)
 {
+    struct cuda_call *call = &device->call;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(make_current(call, error));
     TSVD_TRY(refuse_capture(call));
     call->entered = 1;
-    tsvdi_cuda_home_keep_all(call->home);
-    if (call->pinned_results == NULL) {
+    tsvdi_cuda_home_keep_all(device->home);
+    if (device->pinned_results == NULL) {
         call->wanted = PINNED_RESULT_BYTES;
-        CUDA_TRY(call,
-                 cudaHostAlloc(&call->pinned_results, PINNED_RESULT_BYTES, cudaHostAllocPortable));
+        CUDA_TRY(call, cudaHostAlloc(&device->pinned_results, PINNED_RESULT_BYTES,
+                                     cudaHostAllocPortable));
         call->wanted = 0;
     }
 out:
@@ -280,8 +288,9 @@ out:
 }
 
 void
-tsvdi_cuda_leave(struct cuda_call *call, tsvd_status status)
+tsvdi_cuda_leave(struct cuda_device *device, tsvd_status status)
 {
+    struct cuda_call *call = &device->call;
     tsvdi_cuda_end_sender(call);
     if (status != TSVD_OK && call->entered) {
         /* work may still be under way that uses the pinned buffers */
@@ -303,7 +312,7 @@ tsvdi_cuda_make_marks(struct cuda_call *call)
 {
     tsvd_status ret = TSVD_OK;
 
-    for (cudaEvent_t &event : call->mark) {
+    for (cudaEvent_t &event : call->device->mark) {
         if (event == NULL) {
             CUDA_TRY(call, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
         }
@@ -318,10 +327,10 @@ tsvdi_cuda_make_urgent(struct cuda_call *call)
     int least, greatest;
     tsvd_status ret = TSVD_OK;
 
-    if (call->urgent == NULL) {
+    if (call->device->urgent == NULL) {
         CUDA_TRY(call, cudaDeviceGetStreamPriorityRange(&least, &greatest));
-        CUDA_TRY(call,
-                 cudaStreamCreateWithPriority(&call->urgent, cudaStreamNonBlocking, greatest));
+        CUDA_TRY(call, cudaStreamCreateWithPriority(&call->device->urgent, cudaStreamNonBlocking,
+                                                    greatest));
     }
     TSVD_TRY(tsvdi_cuda_make_marks(call));
 out:
@@ -331,19 +340,19 @@ out:
 cudaStream_t
 tsvdi_cuda_shared_stream(struct cuda_call *call)
 {
-    if (!call->share_asked) {
+    if (!call->device->share_asked) {
         /* the multiprocessors that the share leaves out have room for a cluster of blocks */
-        tsvdi_cuda_context_share(call->device, CLUSTER_MOST, &call->share);
-        call->share_asked = 1;
+        tsvdi_cuda_context_share(call->device->number, CLUSTER_MOST, &call->device->share);
+        call->device->share_asked = 1;
         /* drivers may refuse events of another context */
-        if (call->share.stream != NULL &&
-            (cudaEventRecord(call->mark[0], call->share.stream) != cudaSuccess ||
-             cudaStreamWaitEvent(call->stream, call->mark[0], 0) != cudaSuccess)) {
+        if (call->device->share.stream != NULL &&
+            (cudaEventRecord(call->device->mark[0], call->device->share.stream) != cudaSuccess ||
+             cudaStreamWaitEvent(call->stream, call->device->mark[0], 0) != cudaSuccess)) {
             tsvdi_cuda_forget();
-            tsvdi_cuda_context_end_share(&call->share);
+            tsvdi_cuda_context_end_share(&call->device->share);
         }
     }
-    return call->share.stream != NULL ? call->share.stream : call->stream;
+    return call->device->share.stream != NULL ? call->device->share.stream : call->stream;
 }
 
 /* ---- device memory ---- */
@@ -362,10 +371,11 @@ idle_bytes(struct cuda_call *call, uint64_t *bytes)
     uint64_t reserved = 0, used = 0;
     tsvd_status ret = TSVD_OK;
 
-    if (call->pool != NULL) {
+    if (call->device->pool != NULL) {
+        CUDA_TRY(call, cudaMemPoolGetAttribute(call->device->pool,
+                                               cudaMemPoolAttrReservedMemCurrent, &reserved));
         CUDA_TRY(call,
-                 cudaMemPoolGetAttribute(call->pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
-        CUDA_TRY(call, cudaMemPoolGetAttribute(call->pool, cudaMemPoolAttrUsedMemCurrent, &used));
+                 cudaMemPoolGetAttribute(call->device->pool, cudaMemPoolAttrUsedMemCurrent, &used));
     }
     /* the driver may take memory back between the questions */
     *bytes = reserved > used ? reserved - used : 0;
@@ -409,13 +419,13 @@ out:
 static tsvd_status
 alloc_outside(struct cuda_call *call, size_t bytes, void **p)
 {
-    *p = call->allocator.allocate(call->allocator.arg, bytes, call->stream);
+    *p = call->device->allocator.allocate(call->device->allocator.arg, bytes, call->stream);
     if (*p == NULL) {
-        call->error->device = call->device;
+        call->error->device = call->device->number;
         call->error->wanted = bytes;
         return tsvdi_fail(call->error, TSVD_ERR_MEMORY,
                           "the caller's allocator has no %zu bytes of memory on CUDA device %d",
-                          bytes, call->device);
+                          bytes, call->device->number);
     }
     return TSVD_OK;
 }
@@ -430,7 +440,7 @@ tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p)
     *p = NULL;
     bytes = bytes > 0 ? bytes : 1;
     call->wanted = bytes;
-    if (call->allocator.allocate != NULL) {
+    if (call->device->allocator.allocate != NULL) {
         TSVD_TRY(alloc_outside(call, bytes, p));
         goto out;
     }
@@ -447,14 +457,14 @@ tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p)
             TSVD_TRY(out_of_memory(call, available));
         }
     }
-    code = cudaMallocFromPoolAsync(p, bytes, call->pool, call->stream);
+    code = cudaMallocFromPoolAsync(p, bytes, call->device->pool, call->stream);
     if (code == cudaErrorMemoryAllocation) {
         /* what earlier calls left in the pool may lie in pieces that are too small */
         tsvdi_cuda_forget();
         tsvdi_cuda_drain(call);
         CUDA_TRY(call, cudaStreamSynchronize(call->stream));
-        CUDA_TRY(call, cudaMemPoolTrimTo(call->pool, 0));
-        CUDA_TRY(call, cudaMallocFromPoolAsync(p, bytes, call->pool, call->stream));
+        CUDA_TRY(call, cudaMemPoolTrimTo(call->device->pool, 0));
+        CUDA_TRY(call, cudaMallocFromPoolAsync(p, bytes, call->device->pool, call->stream));
     } else if (code != cudaSuccess) {
         ret = tsvdi_cuda_fail(call, code, "cudaMallocFromPoolAsync", __FILE__, __LINE__);
     }
@@ -472,8 +482,8 @@ tsvdi_cuda_free(struct cuda_call *call, void *p)
     if (p == NULL) {
         return;
     }
-    if (call->allocator.release != NULL) {
-        call->allocator.release(call->allocator.arg, p, call->stream);
+    if (call->device->allocator.release != NULL) {
+        call->device->allocator.release(call->device->allocator.arg, p, call->stream);
     } else if (cudaFreeAsync(p, call->stream) != cudaSuccess) {
         tsvdi_cuda_forget();
     }

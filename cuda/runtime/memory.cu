@@ -119,64 +119,68 @@ wait_for(cudaStream_t waiting, cudaStream_t first)
 }
 
 tsvd_status
-tsvdi_cuda_wait_for(struct cuda_call *call, void *stream, tsvd_error *error)
+tsvdi_cuda_wait_for(struct cuda_device *device, void *stream, tsvd_error *error)
 {
+    struct cuda_call *call = &device->call;
     cudaStream_t first = (cudaStream_t)stream;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_enter(call, error));
+    TSVD_TRY(tsvdi_cuda_enter(device, error));
     first = first == NULL ? cudaStreamLegacy : first;
     if (first != call->stream) {
         CUDA_TRY(call, wait_for(call->stream, first));
     }
 out:
-    tsvdi_cuda_leave(call, ret);
+    tsvdi_cuda_leave(device, ret);
     return ret;
 }
 
 tsvd_status
-tsvdi_cuda_synchronize(struct cuda_call *call, tsvd_error *error)
+tsvdi_cuda_synchronize(struct cuda_device *device, tsvd_error *error)
 {
+    struct cuda_call *call = &device->call;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_enter(call, error));
+    TSVD_TRY(tsvdi_cuda_enter(device, error));
     CUDA_TRY(call, cudaStreamSynchronize(call->stream));
 out:
-    tsvdi_cuda_leave(call, ret);
+    tsvdi_cuda_leave(device, ret);
     return ret;
 }
 
 void *
-tsvdi_cuda_stream(const struct cuda_call *call)
+tsvdi_cuda_stream(const struct cuda_device *device)
 {
-    return call->stream;
+    return device->call.stream;
 }
 
 /* ---- memory ---- */
 
 tsvd_status
-tsvdi_cuda_memory_take(struct cuda_call *call, size_t bytes, tsvd_memory **made, tsvd_error *error)
+tsvdi_cuda_memory_take(struct cuda_device *device, size_t bytes, tsvd_memory **made,
+                       tsvd_error *error)
 {
+    struct cuda_call *call = &device->call;
     struct tsvd_memory *memory = NULL;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_enter(call, error));
+    TSVD_TRY(tsvdi_cuda_enter(device, error));
     TSVD_TRY(tsvdi_host_alloc(&tsvdi_host_allocator, sizeof(*memory), error, (void **)&memory));
     memset(memory, 0, sizeof(*memory));
     TSVD_TRY(tsvdi_cuda_alloc(call, bytes, &memory->data));
-    memory->home = call->home;
+    memory->home = device->home;
     memory->bytes = bytes;
     memory->stream = call->stream;
-    memory->allocator = call->allocator;
-    (void)__atomic_add_fetch(&call->home->owners, 1, __ATOMIC_RELAXED);
-    if (call->pool != NULL) {
-        (void)__atomic_add_fetch(&call->home->results, bytes, __ATOMIC_RELAXED);
+    memory->allocator = device->allocator;
+    (void)__atomic_add_fetch(&device->home->owners, 1, __ATOMIC_RELAXED);
+    if (device->pool != NULL) {
+        (void)__atomic_add_fetch(&device->home->results, bytes, __ATOMIC_RELAXED);
     }
     *made = memory;
     memory = NULL;
 out:
     tsvdi_host_free(&tsvdi_host_allocator, memory);
-    tsvdi_cuda_leave(call, ret);
+    tsvdi_cuda_leave(device, ret);
     return ret;
 }
 

@@ -92,13 +92,13 @@ static tsvd_status
 empty(struct cuda_sender *s)
 {
     const int full = 1 - s->turn;
-    struct copy_job job = {s->pending, (const char *)s->call.pinned[full]};
+    struct copy_job job = {s->pending, (const char *)s->call.device->pinned[full]};
     const size_t bytes = s->pending.width * s->pending.rows;
     tsvd_status ret = TSVD_OK;
 
     s->pending.rows = 0;
     if (bytes > 0) {
-        CUDA_TRY(&s->call, cudaEventSynchronize(s->call.copied[full]));
+        CUDA_TRY(&s->call, cudaEventSynchronize(s->call.device->copied[full]));
         TSVD_TRY(tsvdi_host_for_each(s->threads, (int64_t)((bytes + COPY_BYTES - 1) / COPY_BYTES),
                                      copy_part, &job));
     }
@@ -113,7 +113,7 @@ enqueue(struct cuda_call *call, const struct cuda_transfer *p, void *to)
     tsvd_status ret = TSVD_OK;
 
     CUDA_TRY(call, cudaMemcpyAsync(to, p->d_from, p->width * p->rows, cudaMemcpyDeviceToHost,
-                                   call->sending));
+                                   call->device->sending));
 out:
     return ret;
 }
@@ -125,8 +125,8 @@ pass(struct cuda_sender *s, struct cuda_transfer piece)
     struct cuda_call *call = &s->call;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(enqueue(call, &piece, call->pinned[s->turn]));
-    CUDA_TRY(call, cudaEventRecord(call->copied[s->turn], call->sending));
+    TSVD_TRY(enqueue(call, &piece, call->device->pinned[s->turn]));
+    CUDA_TRY(call, cudaEventRecord(call->device->copied[s->turn], call->device->sending));
     TSVD_TRY(empty(s));
     s->pending = piece;
     s->turn = 1 - s->turn;
@@ -166,7 +166,7 @@ send_item(struct cuda_sender *s, const struct item *item)
     const struct cuda_transfer *p = &item->transfer;
     tsvd_status ret = TSVD_OK;
 
-    CUDA_TRY(&s->call, cudaStreamWaitEvent(s->call.sending, item->ready, 0));
+    CUDA_TRY(&s->call, cudaStreamWaitEvent(s->call.device->sending, item->ready, 0));
     TSVD_TRY(item->direct ? enqueue(&s->call, p, p->to) : send_pieces(s, *p));
 out:
     return ret;
@@ -207,12 +207,12 @@ release(struct cuda_sender *s, const struct item *item)
 {
     tsvd_status ret = TSVD_OK;
 
-    CUDA_TRY(&s->call, cudaStreamWaitEvent(s->call.sending, item->ready, 0));
+    CUDA_TRY(&s->call, cudaStreamWaitEvent(s->call.device->sending, item->ready, 0));
 out:
     if (ret != TSVD_OK) {
         (void)cudaEventSynchronize(item->ready);
     }
-    if (cudaFreeAsync((void *)item->transfer.d_from, s->call.sending) != cudaSuccess) {
+    if (cudaFreeAsync((void *)item->transfer.d_from, s->call.device->sending) != cudaSuccess) {
         tsvdi_cuda_forget();
     }
     return ret;
@@ -241,7 +241,7 @@ settle(struct cuda_sender *s)
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(empty(s));
-    CUDA_TRY(&s->call, cudaStreamSynchronize(s->call.sending));
+    CUDA_TRY(&s->call, cudaStreamSynchronize(s->call.device->sending));
 out:
     return ret;
 }
@@ -289,7 +289,7 @@ push_context(struct cuda_sender *s)
 {
     tsvd_status ret = TSVD_OK;
 
-    CUDA_TRY(&s->call, tsvdi_cuda_context_push(s->call.context));
+    CUDA_TRY(&s->call, tsvdi_cuda_context_push(s->call.device->context));
     s->call.current = 1;
 out:
     return ret;
@@ -327,11 +327,11 @@ start_sender(struct cuda_call *call)
     if (call->sender != NULL) {
         goto out;
     }
-    TSVD_TRY(tsvdi_cuda_make_pinned(call, call->pinned, PINNED_BYTES));
-    if (call->sending == NULL) {
-        CUDA_TRY(call, cudaStreamCreateWithFlags(&call->sending, cudaStreamNonBlocking));
+    TSVD_TRY(tsvdi_cuda_make_pinned(call, call->device->pinned, PINNED_BYTES));
+    if (call->device->sending == NULL) {
+        CUDA_TRY(call, cudaStreamCreateWithFlags(&call->device->sending, cudaStreamNonBlocking));
     }
-    TSVD_TRY(tsvdi_host_alloc(call->host, sizeof(*s), call->error, (void **)&s));
+    TSVD_TRY(tsvdi_host_alloc(call->device->host, sizeof(*s), call->error, (void **)&s));
     memset(s, 0, sizeof(*s));
     s->call = *call;
     s->call.error = &s->own;
@@ -342,7 +342,7 @@ start_sender(struct cuda_call *call)
     (void)pthread_mutex_init(&s->lock, NULL);
     (void)pthread_cond_init(&s->change, NULL);
     if (tsvdi_host_start_thread(&s->thread, run_sender, s) != 0) {
-        tsvdi_host_free(call->host, s);
+        tsvdi_host_free(call->device->host, s);
         TSVD_TRY(tsvdi_fail(call->error, TSVD_ERR_MEMORY,
                             "the system gives no thread for the way of results to the host"));
     }
@@ -497,7 +497,7 @@ tsvdi_cuda_free_after_downloads(struct cuda_call *call, void *p)
     if (p == NULL || (s != NULL && is_child(s))) {
         return;
     }
-    if (s == NULL || call->allocator.release != NULL) { /* it knows call->stream alone */
+    if (s == NULL || call->device->allocator.release != NULL) { /* it knows call->stream alone */
         tsvdi_cuda_drain(call);
         tsvdi_cuda_free(call, p);
         return;
@@ -538,5 +538,5 @@ tsvdi_cuda_end_sender(struct cuda_call *call)
     }
     (void)pthread_cond_destroy(&s->change);
     (void)pthread_mutex_destroy(&s->lock);
-    tsvdi_host_free(call->host, s);
+    tsvdi_host_free(call->device->host, s);
 }

@@ -15,7 +15,8 @@ tsvdi_cuda_upload(struct cuda_call *call, void *d_to, const void *from, size_t b
 
     /* From pageable memory this returns when the source may be changed. */
     CUDA_TRY(call, cudaMemcpyAsync(d_to, from, bytes, cudaMemcpyHostToDevice, call->stream));
-    if (call->host->allocate != tsvdi_host_allocator.allocate) { /* the caller's may be pinned */
+    if (call->device->host->allocate !=
+        tsvdi_host_allocator.allocate) { /* the caller's may be pinned */
         CUDA_TRY(call, cudaStreamSynchronize(call->stream));
     }
 out:
@@ -64,10 +65,10 @@ run_download(struct cuda_call *call, const struct download *l)
     enum { THREADS = 256, BLOCKS = 64 };
     const size_t blocks = l->most / sizeof(uint32_t) / THREADS + 1;
     const dim3 grid((unsigned)(blocks < BLOCKS ? blocks : (size_t)BLOCKS), (unsigned)l->count);
-    const char *from = (const char *)call->pinned_results;
+    const char *from = (const char *)call->device->pinned_results;
     tsvd_status ret = TSVD_OK;
 
-    download_kernel<<<grid, THREADS, 0, call->stream>>>((char *)call->pinned_results, *l);
+    download_kernel<<<grid, THREADS, 0, call->stream>>>((char *)call->device->pinned_results, *l);
     CUDA_LAUNCHED(call);
     CUDA_TRY(call, cudaStreamSynchronize(call->stream));
     for (int i = 0; i < l->count; i++) {
@@ -132,8 +133,9 @@ out:
 void
 tsvdi_cuda_drop_pinned(struct cuda_call *call)
 {
-    void **const buffers[] = {&call->pinned[0], &call->pinned[1], &call->stage[0], &call->stage[1],
-                              &call->pinned_results};
+    void **const buffers[] = {&call->device->pinned[0], &call->device->pinned[1],
+                              &call->device->stage[0], &call->device->stage[1],
+                              &call->device->pinned_results};
 
     for (void **buffer : buffers) {
         (void)cudaFreeHost(*buffer);
@@ -170,18 +172,19 @@ tsvdi_cuda_stage(struct cuda_call *call, void *d_to, size_t bytes, size_t unit, 
     const int threads = tsvdi_host_threads_for(call->threads, (int64_t)(bytes / part));
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_make_pinned(call, call->stage, STAGE_BYTES));
+    TSVD_TRY(tsvdi_cuda_make_pinned(call, call->device->stage, STAGE_BYTES));
     for (size_t begin = 0, turn = 0; begin < bytes; begin += piece, turn = 1 - turn) {
         struct gather_job job = {source,        arg,  begin,
-                                 bytes - begin, part, (char *)call->stage[turn]};
+                                 bytes - begin, part, (char *)call->device->stage[turn]};
 
         job.bytes = job.bytes < piece ? job.bytes : piece;
-        CUDA_TRY(call, cudaEventSynchronize(call->staged[turn])); /* the buffer's last copy */
+        CUDA_TRY(call,
+                 cudaEventSynchronize(call->device->staged[turn])); /* the buffer's last copy */
         TSVD_TRY(tsvdi_host_for_each(threads, (int64_t)((job.bytes + part - 1) / part), gather_part,
                                      &job));
-        CUDA_TRY(call, cudaMemcpyAsync((char *)d_to + begin, call->stage[turn], job.bytes,
+        CUDA_TRY(call, cudaMemcpyAsync((char *)d_to + begin, call->device->stage[turn], job.bytes,
                                        cudaMemcpyHostToDevice, call->stream));
-        CUDA_TRY(call, cudaEventRecord(call->staged[turn], call->stream));
+        CUDA_TRY(call, cudaEventRecord(call->device->staged[turn], call->stream));
     }
 out:
     return ret;

@@ -420,14 +420,14 @@ fill_block(struct value_batch *q, int shared_most)
 }
 
 bool
-tsvdi_cuda_values_fit(const struct cuda_call *call, struct values_device v)
+tsvdi_cuda_values_fit(const struct cuda_device *device, struct values_device v)
 {
     struct value_batch q;
 
     memset(&q, 0, sizeof(q));
     q.v = v;
-    fill_block(&q, call->shared_most);
-    return lay_out(q, NULL).bytes + SHARED_BESIDE <= (size_t)call->shared_most;
+    fill_block(&q, device->shared_most);
+    return lay_out(q, NULL).bytes + SHARED_BESIDE <= (size_t)device->shared_most;
 }
 
 tsvd_status
@@ -444,11 +444,11 @@ tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v, int64_
 
     memset(&q, 0, sizeof(q));
     q.v = v;
-    fill_block(&q, call->shared_most);
+    fill_block(&q, call->device->shared_most);
     bytes = lay_out(q, NULL).bytes;
     /* the attribute is of the kernel, which other threads launch too: all set the same */
     CUDA_TRY(call, cudaFuncSetAttribute(batch_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        call->shared_most - (int)SHARED_BESIDE));
+                                        call->device->shared_most - (int)SHARED_BESIDE));
     TSVD_TRY(tsvdi_cuda_alloc(call, sizeof(*q.d_counts), (void **)&q.d_counts));
     CUDA_TRY(call, cudaMemsetAsync(q.d_counts, 0, sizeof(*q.d_counts), call->stream));
     for (; q.begin < v.batch; q.begin += most) {

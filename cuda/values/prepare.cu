@@ -159,7 +159,7 @@ tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d, const
                        struct device_sturm *matrix)
 {
     const unsigned size_blocks = (unsigned)bracket_min(blocks_for(2 * n, PREPARE_THREADS),
-                                                       (int64_t)call->multiprocessors * 4);
+                                                       (int64_t)call->device->multiprocessors * 4);
     const int64_t top = sturm_capacity(n, false), bottom = sturm_capacity(n, true);
     char *d_arrays = NULL;
     struct matrix_size *d_size;

@@ -359,22 +359,22 @@ struct search {
 
 /* How many points keep the device at work, at most. */
 static int64_t
-points_that_fill(const struct cuda_call *call, enum form form)
+points_that_fill(const struct cuda_device *device, enum form form)
 {
     const int64_t fill = form == PLAIN     ? PLAIN_MORE * (int64_t)PLAIN_FILL
                          : form == TWOFOLD ? (int64_t)TWOFOLD_FILL
                                            : (int64_t)EXTENDED_FILL;
 
-    return call->multiprocessors * fill;
+    return device->multiprocessors * fill;
 }
 
 /* The most points of a round, or of two rounds at once, if they do not have one for each value.
    With twofold counts plan_for() may take a third more than fills the device. */
 static int64_t
-most_points(const struct cuda_call *call)
+most_points(const struct cuda_device *device)
 {
-    return bracket_max(points_that_fill(call, PLAIN),
-                       4 * points_that_fill(call, TWOFOLD) / 3 + points_that_fill(call, EXTENDED));
+    return bracket_max(points_that_fill(device, PLAIN), 4 * points_that_fill(device, TWOFOLD) / 3 +
+                                                            points_that_fill(device, EXTENDED));
 }
 
 /* Enqueues list_kernel: after it job->next_plan has the number of open brackets.  is_first: as for
@@ -437,7 +437,7 @@ static const struct counter EXTENDED_COUNTER = {halves_kernel<extended_form>, HA
 static const struct counter *
 counter_for(const struct search *job, int64_t points)
 {
-    const int64_t multiprocessors = cuda_of(job->ctx)->multiprocessors;
+    const int64_t multiprocessors = cuda_of(job->ctx)->device->multiprocessors;
     const struct counter *best = NULL;
     int64_t least = INT64_MAX;
 
@@ -594,7 +594,7 @@ flag_bytes(int64_t values)
 
 /* Lays out all device arrays but the matrix.  Returns their bytes. */
 static size_t
-lay_out(struct search *job, const struct cuda_call *call, char *base)
+lay_out(struct search *job, const struct cuda_device *device, char *base)
 {
     struct round *q = &job->q;
     const int64_t values = q->values;
@@ -602,7 +602,7 @@ lay_out(struct search *job, const struct cuda_call *call, char *base)
 
     q->d_bracket = carve<struct bracket>(base, &at, values);
     q->d_beyond = carve<struct evaluation>(base, &at, 2 * values);
-    q->d_at = carve<struct evaluation>(base, &at, values + most_points(call));
+    q->d_at = carve<struct evaluation>(base, &at, values + most_points(device));
     for (int i = 0; i < 2; i++) {
         job->d_plan[i] = carve<struct plan>(base, &at, 2); /* of two searches */
     }
@@ -623,7 +623,7 @@ take_up(struct search *job, enum form form, int list, struct search *part)
 
     *part = *job;
     part->q.form = form;
-    part->q.fill = points_that_fill(call, form);
+    part->q.fill = points_that_fill(call->device, form);
     part->q.d_plan = NULL;
     part->q.d_list = NULL;
     part->next_plan += list;
@@ -698,14 +698,14 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
     job.q.values = values;
     job.counts = counts;
     static_assert(2 * sizeof(struct plan) <= PINNED_RESULT_BYTES, "those of two searches land");
-    job.next_plan = (struct plan *)call->pinned_results;
-    job.q.fill = points_that_fill(call, PLAIN);
+    job.next_plan = (struct plan *)call->device->pinned_results;
+    job.q.fill = points_that_fill(call->device, PLAIN);
     job.q.first = v.first;
     job.q.eps = v.eps;
     job.left = (done - ctx->done) * (1 - OTHERS_SHARE);
     job.end = ctx->done + job.left;
-    TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(&job, call, NULL), &job.d_arrays));
-    (void)lay_out(&job, call, (char *)job.d_arrays);
+    TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(&job, call->device, NULL), &job.d_arrays));
+    (void)lay_out(&job, call->device, (char *)job.d_arrays);
     TSVD_TRY(tsvdi_cuda_sturm_begin(call, v.n, v.d_d, v.d_e, &job.m));
     start_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job.m, job.q, v.d_hint, job.d_is_open);
     CUDA_LAUNCHED(call);

@@ -99,7 +99,7 @@ tsvdi_cuda_values_on_device(struct tsvd_context *ctx, int64_t n, int64_t batch, 
     }
     /* by the size of the whole batch, so that no bit depends on how it was cut */
     if (n <= (ctx->total > 1 ? (int64_t)VALUES_BATCH_ORDER : (int64_t)VALUES_SINGLE_ORDER) &&
-        tsvdi_cuda_values_fit(call, v)) {
+        tsvdi_cuda_values_fit(call->device, v)) {
         TSVD_TRY(tsvdi_cuda_values_batch(ctx, v, counts));
     } else {
         v.batch = 1;

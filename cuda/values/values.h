@@ -65,6 +65,6 @@ tsvd_status tsvdi_cuda_values_hints(struct cuda_call *call, struct values_device
 uint64_t tsvdi_cuda_values_search_bytes(const struct svd_plan *plan);
 
 /* Whether a matrix fits in the memory of a block, as a batch wants. */
-bool tsvdi_cuda_values_fit(const struct cuda_call *call, struct values_device v);
+bool tsvdi_cuda_values_fit(const struct cuda_device *device, struct values_device v);
 
 #endif

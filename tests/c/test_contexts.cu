@@ -137,7 +137,8 @@ static void
 test_kept_memory(void)
 {
     tsvd_handle *handle = make_handle(0);
-    struct cuda_call *call = handle->cuda;
+    struct cuda_device *device = handle->cuda;
+    struct cuda_call *call = &device->call;
     struct work w = make_work(TSVD_FLOAT64, 500, 1);
     const size_t step = (size_t)256 << 20;
     cudaMemPool_t shared;
@@ -146,29 +147,29 @@ test_kept_memory(void)
     tsvd_error error;
 
     CHECK(cudaMemGetInfo(&available, &total) == cudaSuccess, "free memory");
-    CHECK(call->home->kept == total / KEPT_PART, "%llu", (unsigned long long)call->home->kept);
+    CHECK(device->home->kept == total / KEPT_PART, "%llu", (unsigned long long)device->home->kept);
     CHECK(solve_on(handle, &w, NULL, NULL, &error) == TSVD_OK, "%s", error.text);
-    CHECK(of_pool(call->pool, cudaMemPoolAttrReservedMemCurrent) > 0, "nothing is kept");
-    CHECK(of_pool(call->pool, cudaMemPoolAttrUsedMemCurrent) == 0, "memory is in use");
+    CHECK(of_pool(device->pool, cudaMemPoolAttrReservedMemCurrent) > 0, "nothing is kept");
+    CHECK(of_pool(device->pool, cudaMemPoolAttrUsedMemCurrent) == 0, "memory is in use");
 
     CHECK(tsvd_trim(handle, &error) == TSVD_OK, "%s", error.text);
-    call->home->kept = 3 * step; /* as of a smaller device, so that the test is fast */
+    device->home->kept = 3 * step; /* as of a smaller device, so that the test is fast */
     for (int i = 0; i < 2; i++) {
         const size_t bytes = i == 0 ? 2 * step : 4 * step;
 
-        CHECK(tsvdi_cuda_enter(call, &error) == TSVD_OK, "%s", error.text);
+        CHECK(tsvdi_cuda_enter(device, &error) == TSVD_OK, "%s", error.text);
         CHECK(tsvdi_cuda_alloc(call, bytes / 2, &p[0]) == TSVD_OK, "%s", error.text);
         CHECK(tsvdi_cuda_alloc(call, bytes / 2, &p[1]) == TSVD_OK, "%s", error.text);
         tsvdi_cuda_free(call, p[0]);
         tsvdi_cuda_free(call, p[1]);
-        tsvdi_cuda_leave(call, TSVD_OK);
-        taken = of_pool(call->pool, cudaMemPoolAttrReservedMemCurrent);
-        CHECK(taken <= call->home->kept, "%zu bytes are kept", taken);
+        tsvdi_cuda_leave(device, TSVD_OK);
+        taken = of_pool(device->pool, cudaMemPoolAttrReservedMemCurrent);
+        CHECK(taken <= device->home->kept, "%zu bytes are kept", taken);
         CHECK(i == 1 || taken >= bytes, "%zu bytes are kept", taken);
     }
     CHECK(tsvd_trim(handle, &error) == TSVD_OK, "%s", error.text);
-    CHECK(of_pool(call->pool, cudaMemPoolAttrReservedMemCurrent) == 0, "trim keeps memory");
-    CHECK(call->pinned_results == NULL && call->blas == NULL, "trim keeps buffers");
+    CHECK(of_pool(device->pool, cudaMemPoolAttrReservedMemCurrent) == 0, "trim keeps memory");
+    CHECK(device->pinned_results == NULL && device->blas == NULL, "trim keeps buffers");
     CHECK(cudaDeviceGetDefaultMemPool(&shared, 0) == cudaSuccess, "CUDA's pool");
     CHECK(of_pool(shared, cudaMemPoolAttrReleaseThreshold) == 0, "the process's pool was changed");
     tsvd_destroy(handle);

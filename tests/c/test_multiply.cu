@@ -59,29 +59,30 @@ device_end(struct cuda_call *call, void *p, void *to, size_t bytes)
 #endif
 }
 
-/* The device state of a handle of device 0, within a call. */
+/* A call on device 0. */
 static struct cuda_call *
 open_call(tsvd_error *error)
 {
-    struct cuda_call *call = NULL;
+    struct cuda_device *device = NULL;
 
     memset(error, 0, sizeof(*error));
 #if TSVD_FAKE_CUBLAS
-    call = (struct cuda_call *)allocate(sizeof(*call));
-    call->error = error;
-    call->host = &tsvdi_host_allocator;
-    call->stream = (cudaStream_t)call; /* never used */
+    device = (struct cuda_device *)allocate(sizeof(*device));
+    device->host = &tsvdi_host_allocator;
+    device->call.device = device;
+    device->call.error = error;
+    device->call.stream = (cudaStream_t)device; /* never used */
 #else
     tsvd_config config = tsvd_config_default();
 
     config.device = 0;
-    if (tsvdi_cuda_create(&config, &tsvdi_host_allocator, &call, error) != TSVD_OK ||
-        tsvdi_cuda_enter(call, error) != TSVD_OK) {
+    if (tsvdi_cuda_create(&config, &tsvdi_host_allocator, &device, error) != TSVD_OK ||
+        tsvdi_cuda_enter(device, error) != TSVD_OK) {
         printf("%s\n", error->text);
         exit(EXIT_FAILURE);
     }
 #endif
-    return call;
+    return &device->call;
 }
 
 static void
@@ -89,11 +90,11 @@ close_call(struct cuda_call *call)
 {
 #if TSVD_FAKE_CUBLAS
     tsvdi_cuda_blas_close(call);
-    tsvdi_host_free(call->host, call->cublas);
-    free(call);
+    tsvdi_host_free(call->device->host, call->device->cublas);
+    free(call->device);
 #else
-    tsvdi_cuda_leave(call, TSVD_OK);
-    tsvdi_cuda_destroy(call);
+    tsvdi_cuda_leave(call->device, TSVD_OK);
+    tsvdi_cuda_destroy(call->device);
 #endif
 }
 
@@ -237,7 +238,7 @@ test_bad_sizes(void)
         CHECK(status == TSVD_ERR_ARGUMENT && strlen(error.text) > 0, "line %zu: %d", i,
               (int)status);
     }
-    CHECK(none == 7 && call->blas == NULL, "something was done");
+    CHECK(none == 7 && call->device->blas == NULL, "something was done");
     close_call(call);
 }
 
@@ -334,7 +335,7 @@ test_no_terms(void)
         check_products(call, single, (struct shape){3, 5, 0, 0, 1}, NULL, NULL);
         check_products(call, single, (struct shape){3, 5, 0, 2, 4}, NULL, NULL);
     }
-    CHECK(call->blas == NULL, "a handle was taken for nothing");
+    CHECK(call->device->blas == NULL, "a handle was taken for nothing");
     close_call(call);
 }
 
