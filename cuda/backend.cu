@@ -149,7 +149,7 @@ tsvdi_cuda(void)
         .host_values = &tsvdi_cpu_values,
         .has_memory = 1,
         .workers = 0,
-        .takes_blas = 0,
+        .blas_order = 0,
         .values_by_qr = 0,
         .host_values_order = VALUES_CPU_ORDER,
         .twisted_order = 1,

@@ -288,6 +288,11 @@ dense_tells_exponents(const struct dense_job *job)
 struct dense_ops {
     tsvd_space space; /* where B and its SVD lie */
 
+    /* Refuses matrices, also those to invert, that it cannot serve with this handle.  *needs_blas is
+       filled also then.  NULL: it serves all, without a BLAS. */
+    tsvd_status (*check)(const tsvd_handle *handle, const struct dense_matrices *a, int *needs_blas,
+                         tsvd_error *error);
+
     /* The most matrices of a chunk, >= 1, with `keep` as a job has it. */
     int64_t (*chunk_most)(const struct dense_problem *problem, int keep);
 
@@ -461,10 +466,10 @@ struct backend {
 
     /* ---- optional, 0: it does not ---- */
 
-    int has_memory;   /* 1: it has memory of its own, which device_bytes of a plan tell of */
-    int workers;      /* 1: several workers may run at once, each a thread with its own matrices */
-    int takes_blas;   /* 1: divide and conquer multiplies by the handle's BLAS, above BLAS_ORDER */
-    int values_by_qr; /* 1: QR finds the values of a very small or graded matrix faster */
+    int has_memory; /* 1: it has memory of its own, which device_bytes of a plan tell of */
+    int workers;    /* 1: several workers may run at once, each a thread with its own matrices */
+    int64_t blas_order; /* divide and conquer multiplies by the handle's BLAS above this order */
+    int values_by_qr;   /* 1: QR finds the values of a very small or graded matrix faster */
     int64_t host_values_order;
     int64_t twisted_order;     /* AUTO tries twisted factorisations from this order on, */
     int64_t twisted_few_order; /* and of few values (few_wanted()) from this one on */

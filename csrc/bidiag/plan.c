@@ -22,7 +22,7 @@ static_assert(VALUES_SIDE_BY_SIDE_ORDER <= (int)DC_LEAF_COLUMNS,
 static int
 takes_blas(const struct svd_problem *p, const struct backend *backend)
 {
-    return backend->takes_blas && p->vectors && p->n > BLAS_ORDER;
+    return backend->blas_order > 0 && p->vectors && p->n > backend->blas_order;
 }
 
 /* Whether AUTO tries twisted factorisations.  The matrix then decides. */

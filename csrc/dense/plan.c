@@ -1,12 +1,10 @@
 /*
- * What a call for dense matrices does: how many matrices at once, whether QR comes first, and the
- * workspace.
+ * What a call for dense matrices does: how many matrices at once, and the workspace.
  */
 #include <string.h>
 
 #include "bidiag/bidiag_call.h"
 #include "dense/dense_call.h"
-#include "host/blas.h"
 
 tsvd_status
 tsvdi_dense_allowed(const tsvd_handle *handle, const struct dense_matrices *a, int *needs_blas,
@@ -18,18 +16,9 @@ tsvdi_dense_allowed(const tsvd_handle *handle, const struct dense_matrices *a, i
         return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED, "dense matrices are not available on the %s",
                           backend->name);
     }
-    *needs_blas = backend->takes_blas;
-    if (backend->takes_blas && !tsvdi_blas_ready(&handle->blas)) {
-        tsvdi_advise(error, "set config.blas, call tsvd_set_blas(), or build tsvd with TSVD_BLAS");
-        return tsvdi_fail(error, TSVD_ERR_LIBRARY, "dense matrices need a BLAS on the CPU");
-    }
-    if (backend->takes_blas && a->rows > 0 && a->columns > 0 && a->batch.matrices > 0 &&
-        (a->rows > INT32_MAX || a->columns > INT32_MAX)) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                          "a matrix of %lld x %lld is too large for a BLAS", (long long)a->rows,
-                          (long long)a->columns);
-    }
-    return TSVD_OK;
+    *needs_blas = 0;
+    return backend->dense->check == NULL ? TSVD_OK
+                                         : backend->dense->check(handle, a, needs_blas, error);
 }
 
 uint64_t

@@ -572,6 +572,7 @@ dense_chunk_most(const struct dense_problem *p, int keep)
 
 const struct dense_ops tsvdi_cuda_dense = {
     .space = TSVD_CUDA,
+    .check = NULL,
     .chunk_most = dense_chunk_most,
     .begin = dense_begin,
     .end = dense_end,

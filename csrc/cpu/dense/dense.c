@@ -15,6 +15,24 @@ enum {
     NUMBERS_PER_CHECK = 1 << 22
 };
 
+/* All dense matrices need a BLAS, whose sizes may be ints. */
+static tsvd_status
+check(const tsvd_handle *handle, const struct dense_matrices *a, int *needs_blas, tsvd_error *error)
+{
+    *needs_blas = 1;
+    if (!tsvdi_blas_ready(&handle->blas)) {
+        tsvdi_advise(error, "set config.blas, call tsvd_set_blas(), or build tsvd with TSVD_BLAS");
+        return tsvdi_fail(error, TSVD_ERR_LIBRARY, "dense matrices need a BLAS on the CPU");
+    }
+    if (a->rows > 0 && a->columns > 0 && a->batch.matrices > 0 &&
+        (a->rows > INT32_MAX || a->columns > INT32_MAX)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "a matrix of %lld x %lld is too large for a BLAS", (long long)a->rows,
+                          (long long)a->columns);
+    }
+    return TSVD_OK;
+}
+
 static int64_t
 chunk_most(const struct dense_problem *p, int keep)
 {
@@ -466,6 +484,7 @@ apply(struct tsvd_context *ctx, struct dense_job *job, const struct dense_vector
 
 const struct dense_ops tsvdi_cpu_dense = {
     .space = TSVD_HOST,
+    .check = check,
     .chunk_most = chunk_most,
     .begin = begin,
     .end = end,
