@@ -14,7 +14,6 @@ climbs can be shared out to processes, and each can be repeated: add `--index IN
 """
 
 import multiprocessing
-from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
 
@@ -23,7 +22,8 @@ import numpy as np
 import tsvd
 from testing import families, measures, reference
 from testing.measures import BOUNDS
-from verification import attack, extended, stress
+from verification import attack, evolve_dense, extended, stress
+from verification.search import Search
 
 GOALS = ("residual", "orthogonality", "values", "max error, eps", "orthogonality, eps")
 DTYPES = ("float64", "float32")
@@ -37,24 +37,6 @@ BEGINNERS, KEPT = 12, 8  # matrices that a climb begins with, and that it keeps
 PATIENCE = 150  # evaluations without success after which it begins again
 METHODS = ("dc", "twisted", "qr", "givens")
 TARGETS = ("bidiagonal", "dense", "jacobi", "inverse")
-
-
-@dataclass(frozen=True)
-class Search:
-    """What a search looks for, and how.
-
-    measure(matrix, goal, method, device): (value, limit); None: there is none. beginner(rng, dtype)
-    and child(rng, kept, dtype) make matrices, the latter from kept [(share, matrix)].
-    record(matrix): all that makes it again, for a JSON file.
-    """
-
-    goals: tuple
-    dtypes: tuple
-    methods: tuple  # of "any"
-    measure: Callable
-    beginner: Callable
-    child: Callable
-    record: Callable
 
 
 @dataclass(frozen=True)
@@ -235,11 +217,7 @@ BIDIAGONAL = Search(GOALS, DTYPES, METHODS, measure, _beginner, _child, _record)
 
 
 def search_of(target):
-    if target == "bidiagonal":
-        return BIDIAGONAL
-    from verification import evolve_dense
-
-    return evolve_dense.SEARCHES[target]
+    return BIDIAGONAL if target == "bidiagonal" else evolve_dense.SEARCHES[target]
 
 
 def kind(index, method, target="bidiagonal"):

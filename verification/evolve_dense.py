@@ -15,7 +15,7 @@ from testing.measures import BOUNDS, INVERSE_BOUNDS
 from testing.reference import dense_singular_values, relative_singular_values
 from tsvd import linalg
 from verification import inverse_draws
-from verification.evolve import Search
+from verification.search import Search
 
 # Orders. Pivots grow like a power of the order.
 SMALLEST = {"dense": 2, "jacobi": 2, "inverse": 24}

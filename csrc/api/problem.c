@@ -150,6 +150,13 @@ set_shape(struct svd_problem *p, const tsvd_array *d, const tsvd_array *e, tsvd_
     return TSVD_OK;
 }
 
+/* The row that a precision has for the method that is asked for. */
+static const struct method *
+method_of(tsvd_dtype dtype, const tsvd_options *options)
+{
+    return tsvdi_precision_of(dtype)->method_of(options->method);
+}
+
 static tsvd_status
 check_options(const tsvd_options *o, tsvd_error *error)
 {
@@ -160,7 +167,7 @@ check_options(const tsvd_options *o, tsvd_error *error)
                           "or belong to another version of tsvd.h",
                           o->size, sizeof *o);
     }
-    if (tsvd_method_name(o->method) == NULL) {
+    if (o->method != TSVD_METHOD_AUTO && method_of(TSVD_FLOAT64, o) == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "unknown method %d", (int)o->method);
     }
     if (isnan(o->eps) || isinf(o->eps)) {
@@ -173,13 +180,6 @@ check_options(const tsvd_options *o, tsvd_error *error)
                           "the last two below 2^31");
     }
     return TSVD_OK;
-}
-
-/* The row that a precision has for the method that is asked for. */
-static const struct method *
-method_of(tsvd_dtype dtype, const tsvd_options *options)
-{
-    return tsvdi_precision_of(dtype)->method_of(options->method);
 }
 
 /* Sets which of the n values of a matrix are wanted: *k of them from index *first on. */

@@ -288,8 +288,8 @@ dense_tells_exponents(const struct dense_job *job)
 struct dense_ops {
     tsvd_space space; /* where B and its SVD lie */
 
-    /* Refuses matrices, also those to invert, that it cannot serve with this handle.  *needs_blas is
-       filled also then.  NULL: it serves all, without a BLAS. */
+    /* Refuses matrices, also those to invert, that it cannot serve with this handle.  *needs_blas
+       is filled also then.  NULL: it serves all, without a BLAS. */
     tsvd_status (*check)(const tsvd_handle *handle, const struct dense_matrices *a, int *needs_blas,
                          tsvd_error *error);
 

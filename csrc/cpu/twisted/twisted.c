@@ -7,24 +7,6 @@
 #include "cpu/tuning.h"
 #include "cpu/twisted/twisted_run.h"
 
-tsvd_status
-tsvdi_cpu_twisted_check(const struct twisted_run *run, int worker, int64_t index)
-{
-    return worker > 0
-               ? TSVD_OK
-               : tsvdi_check(run->ctx, run->share + run->part * (double)index / (double)run->tasks);
-}
-
-tsvd_status
-tsvdi_cpu_twisted_for_each(struct twisted_run *run, double share, double part, int64_t tasks,
-                           tsvd_task task)
-{
-    run->share = share;
-    run->part = part;
-    run->tasks = tasks;
-    return tsvdi_host_for_each(run->workers, tasks, task, run);
-}
-
 /* ---- begin and end ---- */
 
 static int64_t

@@ -2,6 +2,7 @@
  * Twisted factorisations on the CPU: what its files share.
  *
  *   cpu/twisted/twisted.c   the operations of the seam: workspace, and the vectors
+ *   cpu/twisted/tasks.c     tasks on all threads
  *   cpu/twisted/values.c    the search for values
  *   cpu/twisted/pays.c      whether AUTO takes twisted factorisations
  *   cpu/twisted/probe.c     probes of the results
@@ -45,17 +46,18 @@ struct twisted_run {
     void *memory;
 };
 
-/* Runs a task on all threads.  share, part: of the whole work, what was done before, and what this
-   is. */
+/* tasks.c: runs a task on all threads.  share, part: of the whole work, what was done before, and
+   what this is. */
 tsvd_status tsvdi_cpu_twisted_for_each(struct twisted_run *run, double share, double part,
                                        int64_t tasks, tsvd_task task);
 
-/* Each task begins with this: tells how much is done, and whether the caller asks to stop. */
+/* tasks.c: each task begins with this: tells how much is done, and whether the caller asks to stop.
+   */
 tsvd_status tsvdi_cpu_twisted_check(const struct twisted_run *run, int worker, int64_t index);
 
 /* Finds the values with the ascending indices want[count], at most CPU_TWISTED_TASK_VALUES.  width:
    NULL, or out: how wide the bracket was in which a value was alone first; 0: it never was.  In
-   the worker's `work`, of search_room() numbers: stacks may be small. */
+   the worker's `work`, of search_workspace() numbers: stacks may be small. */
 int64_t tsvdi_cpu_twisted_search_workspace(void);
 void tsvdi_cpu_twisted_search(const struct twisted_run *run, int worker, int64_t count,
                               const int64_t *want, double *found, double *width);
