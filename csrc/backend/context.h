@@ -9,17 +9,17 @@
 #include "host/bytes.h"
 #include "host/host.h"
 
-/* What the functions of a worker are given. */
+/* What the functions of a worker are given.  In a call for dense matrices there is no `problem` and
+   no `plan`: the SVD of B within it has a context of its own. */
 struct tsvd_context {
-    const struct call_args *call; /* the arguments that all calls have */
-    const tsvd_options *options;  /* call->options */
-    const struct svd_problem
-        *problem;                /* what was asked, and what is done, of bidiagonal matrices; */
-    const struct svd_plan *plan; /* NULL in a call for dense ones */
-    tsvd_error *error;           /* never NULL */
-    int threads;                 /* threads that an operation may use */
-    int is_caller;               /* 1: its thread is the one that made the call */
-    int64_t index, count, total; /* first matrix under work, their number, batch size */
+    const struct call_args *call;      /* the arguments that all calls have */
+    const tsvd_options *options;       /* call->options */
+    const struct svd_problem *problem; /* the bidiagonal matrices; or NULL */
+    const struct svd_plan *plan;       /* what is done with them; or NULL */
+    tsvd_error *error;                 /* never NULL */
+    int threads;                       /* threads that an operation may use */
+    int is_caller;                     /* 1: its thread is the one that made the call */
+    int64_t index, count, total;       /* first matrix under work, their number, batch size */
     double done;     /* progress within the matrices under work, as last given to tsvdi_check() */
     double progress; /* of the whole call, as last given to options->check(); it never falls */
     void *own; /* what the back end keeps of a worker, from open() to close(); at first NULL */

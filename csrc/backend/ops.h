@@ -1,10 +1,10 @@
 /*
  * The seam between the algorithms and the hardware.
  *
- * The algorithms in bidiag/ know no hardware.  They call operations, each of which covers a whole
- * phase.  A back end, cpu/ or cuda/, fills in tables of operations, one table for each family of
- * methods.  A table that is NULL means that the back end does not offer the family.  An operation
- * returns a status and never prints.
+ * The algorithms in bidiag/ and dense/ know no hardware.  They call operations, each of which
+ * covers a whole phase.  A back end, cpu/ or cuda/, fills in tables of operations, one table for
+ * each family of methods.  A table that is NULL means that the back end does not offer the family.
+ * An operation returns a status and never prints.
  *
  * To find what a call such as ops->begin(...) runs, look at the end of the files of cpu/ and cuda/:
  * there are the tables, such as `const struct dc_ops tsvdi_cpu_dc = {...}`.
@@ -425,6 +425,7 @@ struct inverse_ops {
 
 /* ---- a back end ---- */
 
+/* Whether k of n values are few, for AUTO and twisted factorisations. */
 static inline int
 few_wanted(int64_t n, int64_t k)
 {

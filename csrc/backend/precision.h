@@ -82,6 +82,7 @@ tsvdi_precision_of(tsvd_dtype dtype)
 #define tsvdi_precision TSVD_T(tsvdi_precision)
 
 /* bidiag/ */
+#define tsvdi_add_info TSVD_T(tsvdi_add_info)
 #define tsvdi_check TSVD_T(tsvdi_check)
 #define tsvdi_chunk_alloc TSVD_T(tsvdi_chunk_alloc)
 #define tsvdi_find_values TSVD_T(tsvdi_find_values)

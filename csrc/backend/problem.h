@@ -59,8 +59,8 @@ struct svd_problem {
     tsvd_dtype dtype;            /* of d, e and the results */
     tsvd_space from;             /* where d and e lie */
     struct svd_input d, e;
-    int64_t rows, columns; /* of every matrix */
-    int64_t n;             /* entries of d: the smaller of the two */
+    int64_t rows, columns; /* of every matrix: both n, as long as there are no others */
+    int64_t n;             /* entries of d */
     int64_t first, k;      /* wanted of each matrix: the values of index first .. first + k - 1 */
     int vectors;           /* 1: the vectors of these values are wanted too */
     void *s, *L, *R;       /* results; L and R are NULL without vectors */

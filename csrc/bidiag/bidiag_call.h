@@ -1,8 +1,9 @@
 /*
- * A call: its plan and its run.
+ * A call for bidiagonal matrices: its plan and its run, and what calls for dense ones share with
+ * it.
  */
-#ifndef TSVDI_CALL_H
-#define TSVDI_CALL_H
+#ifndef TSVDI_BIDIAG_CALL_H
+#define TSVDI_BIDIAG_CALL_H
 
 #include "backend/ops.h"
 
@@ -14,6 +15,23 @@ tsvd_status tsvdi_plan_call(const struct svd_problem *problem, struct svd_plan *
 tsvd_status tsvdi_svd(const struct svd_plan *plan, tsvd_info *info, tsvd_error *error);
 tsvd_status tsvdi_select(const struct svd_problem *problem, double low, double high, int64_t *first,
                          int64_t *count, tsvd_error *error);
+
+/* svd.c: adds what a part of a call did to what the call did. */
+void tsvdi_add_info(const tsvd_info *part, tsvd_info *info);
+
+/* A plan of arrays that cannot be addressed. */
+static inline void
+plan_too_large(const struct backend *backend, tsvd_plan *reported)
+{
+    reported->result_bytes = reported->host_bytes = BYTES_TOO_MANY;
+    reported->device_bytes = backend->has_memory ? BYTES_TOO_MANY : 0;
+}
+
+static inline int
+plan_is_too_large(const tsvd_plan *reported)
+{
+    return reported->host_bytes == BYTES_TOO_MANY || reported->device_bytes == BYTES_TOO_MANY;
+}
 
 /* svd.c: host memory for the matrices of a chunk, in one piece; to be freed as chunk->d. */
 tsvd_status tsvdi_chunk_alloc(struct tsvd_context *ctx, struct chunk *chunk);

@@ -72,7 +72,8 @@ check_method(const struct svd_problem *p, const struct svd_plan *plan, tsvd_erro
     if (plan->reported.needs_blas && !tsvdi_blas_ready(&p->call.handle->blas) &&
         (asked != NULL || p->k < p->n)) {
         tsvdi_advise(error, "set config.blas, call tsvd_set_blas(), or build tsvd with TSVD_BLAS");
-        return tsvdi_fail(error, TSVD_ERR_LIBRARY, "method \"dc\" needs a BLAS on the CPU");
+        return tsvdi_fail(error, TSVD_ERR_LIBRARY, "method \"dc\" needs a BLAS on the %s",
+                          backend->name);
     }
     if (((needs & NEEDS_VALUES) && plan->values == NULL) ||
         ((needs & NEEDS_VECTORS) && backend->vectors == NULL) ||
@@ -161,8 +162,7 @@ tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *
                          (plan->method == &tsvdi_method_bisect && plan->values != backend->values);
     TSVD_TRY(check_method(p, plan, error));
     if (p->batch.too_large) {
-        plan->reported.result_bytes = plan->reported.host_bytes = BYTES_TOO_MANY;
-        plan->reported.device_bytes = backend->has_memory ? BYTES_TOO_MANY : 0;
+        plan_too_large(backend, &plan->reported);
         goto out;
     }
     if (p->n == 0 || p->batch.matrices == 0) {
@@ -173,7 +173,7 @@ tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *
                       plan->method == &tsvdi_method_bisect && p->method != &tsvdi_method_bisect;
     cut_batch(p, plan);
     if (p->vectors && p->n > SQUARE_ORDER_MAX) {
-        plan->reported.host_bytes = plan->reported.device_bytes = BYTES_TOO_MANY;
+        plan_too_large(backend, &plan->reported);
     } else {
         sum_bytes(p, plan);
     }

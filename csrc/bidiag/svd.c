@@ -2,10 +2,9 @@
  * The driver: reads the matrices of a problem chunk by chunk, runs the method that the plan names,
  * and fills in the results of matrices that are zero or not finite.
  *
- * A step before the bidiagonal SVD, such as a reduction to bidiagonal form, goes into
- * load_chunk(), before load(): check_finite() reads a chunk by that function too.  A step after
- * it, such as a back-transformation of vectors, goes into solve_chunk(), after run().  plan.c,
- * sum_bytes() counts the workspace of both.
+ * A step on d and e before the SVD goes into load_chunk(), by which check_finite() reads chunks
+ * too; a step on the results goes into solve_chunk(), after run().  sum_bytes() of plan.c counts
+ * the workspace of both.  (The reduction of dense matrices is in dense/.)
  */
 #include <math.h>
 #include <string.h>
@@ -177,12 +176,28 @@ out:
 
 /* Waits for the results of a worker. */
 static tsvd_status
-arrive(struct worker *own)
+finish_worker(struct worker *own)
 {
     const tsvd_status ret = own->ctx.plan->backend->finish_downloads(&own->ctx);
 
     own->error.status = ret;
     return ret;
+}
+
+void
+tsvdi_add_info(const tsvd_info *part, tsvd_info *info)
+{
+    info->method = method_of_both(info->method, part->method);
+    info->sweeps += part->sweeps;
+    info->iterations += part->iterations;
+    info->iterations_saved += part->iterations_saved;
+    info->rotations += part->rotations;
+    info->deflated += part->deflated;
+    info->refused += part->refused;
+    info->seconds_iterate += part->seconds_iterate;
+    info->seconds_vectors += part->seconds_vectors;
+    info->seconds_values += part->seconds_values;
+    info->seconds_device += part->seconds_device;
 }
 
 /* Adds up what the workers did.  The error is that of the first chunk that failed with the status
@@ -194,19 +209,7 @@ collect(const struct worker *worker, int workers, tsvd_status status, tsvd_info 
     int64_t failed = INT64_MAX;
 
     for (int i = 0; i < workers; i++) {
-        const tsvd_info *own = &worker[i].info;
-
-        info->method = method_of_both(info->method, own->method);
-        info->sweeps += own->sweeps;
-        info->iterations += own->iterations;
-        info->iterations_saved += own->iterations_saved;
-        info->rotations += own->rotations;
-        info->deflated += own->deflated;
-        info->refused += own->refused;
-        info->seconds_iterate += own->seconds_iterate;
-        info->seconds_vectors += own->seconds_vectors;
-        info->seconds_values += own->seconds_values;
-        info->seconds_device += own->seconds_device;
+        tsvdi_add_info(&worker[i].info, info);
         if (status != TSVD_OK && worker[i].error.status == status && worker[i].failed < failed) {
             failed = worker[i].failed;
             *error = worker[i].error;
@@ -259,8 +262,7 @@ tsvdi_svd(const struct svd_plan *plan, tsvd_info *info, tsvd_error *error)
     tsvd_status ret = TSVD_OK;
 
     info->method = plan->reported.method;
-    if (plan->reported.host_bytes == BYTES_TOO_MANY ||
-        plan->reported.device_bytes == BYTES_TOO_MANY) {
+    if (plan_is_too_large(&plan->reported)) {
         return tsvdi_host_too_large(error, "the arrays of the workspace", problem->n);
     }
     if (problem->n == 0 || problem->batch.matrices == 0) {
@@ -284,7 +286,7 @@ tsvdi_svd(const struct svd_plan *plan, tsvd_info *info, tsvd_error *error)
         ret = tsvdi_host_for_each(workers, chunks, solve_chunk, &job);
     }
     for (int i = 0; i < workers && ret == TSVD_OK && plan->backend->finish_downloads != NULL; i++) {
-        ret = arrive(&job.worker[i]);
+        ret = finish_worker(&job.worker[i]);
     }
     collect(job.worker, ready, ret, info, error);
 out:

@@ -34,8 +34,8 @@ int tsvdi_dense_check_inner(void *arg, double done);
 tsvd_status tsvdi_dense_allowed(const tsvd_handle *handle, const struct dense_matrices *a,
                                 int *needs_blas, tsvd_error *error);
 
-/* plan.c: all: 1 if all matrices are reduced at once, and kept. */
-tsvd_status tsvdi_dense_plan_call(const struct dense_problem *problem, int all,
+/* plan.c: keep: KEEP_ALL, and all matrices are reduced at once; else KEEP_VECTORS. */
+tsvd_status tsvdi_dense_plan_call(const struct dense_problem *problem, int keep,
                                   struct dense_plan *plan, tsvd_error *error);
 
 /* plan.c: bytes of U, S and Vh. */
@@ -60,7 +60,7 @@ void tsvdi_dense_end(struct dense_call *call);
 tsvd_status tsvdi_dense_reduce(struct dense_call *call, tsvd_info *info);
 
 /* svd.c: the SVD of the chunk, to the results of call->problem.  Copies to the host may be in
-   flight until arrive() has returned. */
+   flight until tsvdi_dense_finish_downloads() has returned. */
 tsvd_status tsvdi_dense_solve(struct dense_call *call, tsvd_info *info);
 tsvd_status tsvdi_dense_finish_downloads(struct dense_call *call);
 

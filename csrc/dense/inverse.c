@@ -3,11 +3,13 @@
  */
 #include <string.h>
 
+#include "bidiag/bidiag_call.h"
 #include "dense/dense_call.h"
 
 tsvd_status
 tsvdi_inverse_plan_call(const struct inverse_problem *p, tsvd_plan *plan, tsvd_error *error)
 {
+    const struct backend *backend = tsvdi_backend_of(p->call.handle);
     const int64_t n = p->a.rows;
     const uint64_t size = bytes_of(n, bytes_of(n, sizeof(real)));
     struct bytes own = {0, 0};
@@ -16,21 +18,23 @@ tsvdi_inverse_plan_call(const struct inverse_problem *p, tsvd_plan *plan, tsvd_e
 
     memset(plan, 0, sizeof *plan);
     TSVD_TRY(tsvdi_dense_allowed(p->call.handle, &p->a, &plan->needs_blas, error));
+    if (backend->inverse == NULL) {
+        TSVD_TRY(tsvdi_fail(error, TSVD_ERR_UNSUPPORTED, "inverses are not available on the %s",
+                            backend->name));
+    }
     plan->n = n;
     plan->workers = 1;
     plan->threads = tsvdi_host_threads_for(p->call.handle->threads, INT64_MAX);
     if (p->a.batch.too_large) {
-        plan->result_bytes = plan->host_bytes = plan->device_bytes = BYTES_TOO_MANY;
+        plan_too_large(backend, plan);
         goto out;
     }
     plan->matrices = p->a.batch.matrices;
     plan->result_bytes = bytes_of(p->a.batch.matrices, size);
     if (n > 0 && p->a.batch.matrices > 0) {
-        const struct inverse_ops *ops = tsvdi_backend_of(p->call.handle)->inverse;
-
-        most = ops->chunk_most(p);
+        most = backend->inverse->chunk_most(p);
         plan->chunk = most < p->a.batch.matrices ? most : p->a.batch.matrices;
-        own = ops->bytes(p, plan->chunk);
+        own = backend->inverse->bytes(p, plan->chunk);
     }
     plan->host_bytes = bytes_add(own.host, (uint64_t)plan->chunk);
     plan->device_bytes = own.device;
@@ -40,7 +44,7 @@ out:
 
 /* Fails if a matrix is singular, or is not finite and check_finite is set. */
 static tsvd_status
-judge(const struct tsvd_context *ctx, const struct inverse_findings *found)
+fail_if_singular(const struct tsvd_context *ctx, const struct inverse_findings *found)
 {
     const int nonfinite = found->nonfinite < INT64_MAX && ctx->options->check_finite;
     const int64_t matrix = nonfinite ? found->nonfinite : found->singular;
@@ -82,7 +86,7 @@ tsvdi_inverse(const struct inverse_problem *p, const tsvd_plan *plan, tsvd_inver
 
     memset(&job, 0, sizeof job);
     if (plan->chunk > 0) {
-        if (plan->host_bytes == BYTES_TOO_MANY || plan->device_bytes == BYTES_TOO_MANY) {
+        if (plan_is_too_large(plan)) {
             TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", p->a.rows));
         }
         job.problem = p;
@@ -98,7 +102,7 @@ tsvdi_inverse(const struct inverse_problem *p, const tsvd_plan *plan, tsvd_inver
         ctx.index = begin;
         ctx.count = job.count;
         TSVD_TRY(invert(&ctx, &job));
-        TSVD_TRY(judge(&ctx, &found));
+        TSVD_TRY(fail_if_singular(&ctx, &found));
         TSVD_TRY(tsvdi_check(&ctx, 1));
     }
     TSVD_TRY(backend->finish_downloads != NULL ? backend->finish_downloads(&ctx) : TSVD_OK);

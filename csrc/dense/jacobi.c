@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/method.h"
+#include "bidiag/bidiag_call.h"
 #include "dense/dense_call.h"
 #include "math/jacobi.h"
 
@@ -63,7 +64,7 @@ plan_start(const struct dense_problem *p, int64_t n, tsvd_plan *reported, tsvd_e
     tsvd_status ret = TSVD_OK;
 
     start.call.options = &options;
-    TSVD_TRY(tsvdi_dense_plan_call(&start, 0, &plan, error));
+    TSVD_TRY(tsvdi_dense_plan_call(&start, KEEP_VECTORS, &plan, error));
     reported->needs_blas |= plan.reported.needs_blas;
     reported->host_bytes = bytes_add(reported->host_bytes, plan.reported.host_bytes);
     reported->device_bytes = bytes_add(reported->device_bytes, plan.reported.device_bytes);
@@ -86,8 +87,7 @@ plan(const struct dense_problem *p, tsvd_plan *reported, tsvd_error *error)
     reported->matrices = p->a.batch.matrices;
     TSVD_TRY(check_call(p, &reported->needs_blas, error));
     if (p->a.batch.too_large) {
-        reported->result_bytes = reported->host_bytes = BYTES_TOO_MANY;
-        reported->device_bytes = backend->has_memory ? BYTES_TOO_MANY : 0;
+        plan_too_large(backend, reported);
         goto out;
     }
     reported->result_bytes = tsvdi_dense_result_bytes(p);
@@ -113,7 +113,7 @@ out:
 
 /* Adds what a chunk took to info, and fails with its first matrix that failed. */
 static tsvd_status
-look_at(struct tsvd_context *ctx, const struct jacobi_job *job, tsvd_info *info)
+sum_outcomes(struct tsvd_context *ctx, const struct jacobi_job *job, tsvd_info *info)
 {
     for (int64_t i = 0; i < job->count; i++) {
         const struct jacobi_outcome *made = &job->made[i];
@@ -150,7 +150,7 @@ solve_start(struct tsvd_context *ctx, struct jacobi_job *job)
     options.check = ctx->options->check == NULL ? NULL : tsvdi_dense_check_inner;
     options.check_arg = &inner;
     job->start.call.options = &options;
-    ret = tsvdi_dense_plan_call(&job->start, 0, &plan, ctx->error);
+    ret = tsvdi_dense_plan_call(&job->start, KEEP_VECTORS, &plan, ctx->error);
     if (ret == TSVD_OK) {
         ret = tsvdi_dense_svd(&plan, &info, ctx->error);
     }
@@ -171,7 +171,7 @@ svd(const struct dense_problem *problem, const tsvd_plan *reported, tsvd_info *i
 
     memset(&job, 0, sizeof job);
     info->method = tsvdi_method_jacobi.number;
-    if (reported->host_bytes == BYTES_TOO_MANY || reported->device_bytes == BYTES_TOO_MANY) {
+    if (plan_is_too_large(reported)) {
         TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", problem->n));
     }
     if (reported->chunk == 0) {
@@ -193,7 +193,7 @@ svd(const struct dense_problem *problem, const tsvd_plan *reported, tsvd_info *i
             TSVD_TRY(solve_start(&ctx, &job));
         }
         TSVD_TRY(backend->jacobi->run(&ctx, &job));
-        TSVD_TRY(look_at(&ctx, &job, info));
+        TSVD_TRY(sum_outcomes(&ctx, &job, info));
         TSVD_TRY(tsvdi_check(&ctx, 1));
     }
     TSVD_TRY(backend->finish_downloads != NULL ? backend->finish_downloads(&ctx) : TSVD_OK);

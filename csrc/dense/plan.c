@@ -12,7 +12,7 @@ tsvdi_dense_allowed(const tsvd_handle *handle, const struct dense_matrices *a, i
 {
     const struct backend *backend = tsvdi_backend_of(handle);
 
-    if (backend->dense == NULL || backend->inverse == NULL) {
+    if (backend->dense == NULL) {
         return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED, "dense matrices are not available on the %s",
                           backend->name);
     }
@@ -35,7 +35,7 @@ tsvdi_dense_result_bytes(const struct dense_problem *p)
 }
 
 tsvd_status
-tsvdi_dense_plan_call(const struct dense_problem *p, int all, struct dense_plan *plan,
+tsvdi_dense_plan_call(const struct dense_problem *p, int keep, struct dense_plan *plan,
                       tsvd_error *error)
 {
     struct svd_problem chunk;
@@ -46,16 +46,16 @@ tsvdi_dense_plan_call(const struct dense_problem *p, int all, struct dense_plan 
 
     memset(plan, 0, sizeof *plan);
     plan->problem = p;
-    plan->keep = all ? KEEP_ALL : p->vectors ? KEEP_VECTORS : KEEP_VALUES;
+    plan->keep = keep == KEEP_VECTORS && !p->vectors ? KEEP_VALUES : keep;
     TSVD_TRY(tsvdi_dense_allowed(p->call.handle, &p->a, &plan->reported.needs_blas, error));
     plan->ops = tsvdi_backend_of(p->call.handle)->dense;
     if (p->a.batch.too_large) {
-        plan->reported.result_bytes = plan->reported.host_bytes = plan->reported.device_bytes =
-            BYTES_TOO_MANY;
+        plan_too_large(tsvdi_backend_of(p->call.handle), &plan->reported);
         goto out;
     }
-    most = all || p->n == 0 || p->a.batch.matrices == 0 ? p->a.batch.matrices
-                                                        : plan->ops->chunk_most(p, plan->keep);
+    most = keep == KEEP_ALL || p->n == 0 || p->a.batch.matrices == 0
+               ? p->a.batch.matrices
+               : plan->ops->chunk_most(p, plan->keep);
     most = most < p->a.batch.matrices ? most : p->a.batch.matrices;
     /* with eps the bidiagonal matrices of a chunk are solved one by one */
     chunk =

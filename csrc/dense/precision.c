@@ -13,7 +13,7 @@ dense_plan(const struct dense_problem *problem, struct dense_plan *plan, tsvd_er
     plan->problem = problem;
     return method != NULL && method->dense_plan != NULL
                ? method->dense_plan(problem, &plan->reported, error)
-               : tsvdi_dense_plan_call(problem, 0, plan, error);
+               : tsvdi_dense_plan_call(problem, KEEP_VECTORS, plan, error);
 }
 
 static tsvd_status

@@ -32,7 +32,7 @@ make_call(const struct dense_problem *problem, struct dense_call **made, tsvd_er
     struct dense_plan plan;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_dense_plan_call(problem, 1, &plan, error));
+    TSVD_TRY(tsvdi_dense_plan_call(problem, KEEP_ALL, &plan, error));
     TSVD_TRY(tsvdi_host_alloc(allocator, sizeof **made, error, (void **)made));
     TSVD_TRY(tsvdi_dense_begin(&plan, *made, error));
 out:

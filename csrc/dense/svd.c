@@ -73,8 +73,7 @@ tsvdi_dense_begin(const struct dense_plan *plan, struct dense_call *call, tsvd_e
     call->options = *problem->call.options;
     call->problem.call.options = &call->options;
     *ctx = tsvdi_dense_context(&call->problem.call, problem->a.batch.matrices, error);
-    if (plan->reported.host_bytes == BYTES_TOO_MANY ||
-        plan->reported.device_bytes == BYTES_TOO_MANY) {
+    if (plan_is_too_large(&plan->reported)) {
         TSVD_TRY(tsvdi_host_too_large(error, "the arrays of the workspace", problem->n));
     }
     job->problem = &call->problem;
@@ -127,23 +126,6 @@ out:
     return ret;
 }
 
-/* Adds what the SVD of a chunk's B did. */
-static void
-add_info(const tsvd_info *own, tsvd_info *info)
-{
-    info->method = method_of_both(info->method, own->method);
-    info->sweeps += own->sweeps;
-    info->iterations += own->iterations;
-    info->iterations_saved += own->iterations_saved;
-    info->rotations += own->rotations;
-    info->deflated += own->deflated;
-    info->refused += own->refused;
-    info->seconds_iterate += own->seconds_iterate;
-    info->seconds_vectors += own->seconds_vectors;
-    info->seconds_values += own->seconds_values;
-    info->seconds_device += own->seconds_device;
-}
-
 /* The SVD of the B of the matrices first .. first + count - 1 of the chunk to job->b. */
 static tsvd_status
 solve_part(struct dense_call *call, int64_t first, int64_t count, double eps, tsvd_info *info)
@@ -190,7 +172,7 @@ solve_part(struct dense_call *call, int64_t first, int64_t count, double eps, ts
                call->ctx.total > 1) { /* the inner call had one matrix, and names none */
         call->ctx.error->matrix = job->begin + first;
     }
-    add_info(&own, info);
+    tsvdi_add_info(&own, info);
     return ret;
 }
 

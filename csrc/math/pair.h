@@ -81,7 +81,6 @@ wide_from_bits(wide_int bits)
 
 enum { WIDE_DIGITS = 52, WIDE_BIAS = 1023 };
 
-#define WIDE_SIGN_BIT ((int64_t)((uint64_t)1 << 63))
 #define WIDE_EXPONENT_MASK ((int64_t)0x7ff << WIDE_DIGITS)
 
 /* 2^k for normal results. */

@@ -32,7 +32,6 @@ enum {
     DLPACK_UINT = 1,
     DLPACK_FLOAT = 2,
     DLPACK_OPAQUE = 3,
-    DLPACK_BFLOAT = 4,
     DLPACK_COMPLEX = 5,
     DLPACK_BOOL = 6
 };

@@ -7,8 +7,8 @@
  * and a message holds all that its reader needs, so that the order of other accesses is of no
  * concern.  Messages lie in global memory, or in the shared memory of the blocks of a cluster.
  */
-#ifndef TSVDI_CUDA_BIDIAGONALIZE_RESIDENT_MAIL_H
-#define TSVDI_CUDA_BIDIAGONALIZE_RESIDENT_MAIL_H
+#ifndef TSVDI_CUDA_MATRIX_MAIL_H
+#define TSVDI_CUDA_MATRIX_MAIL_H
 
 #include "kernels.h"
 

@@ -512,7 +512,7 @@ tsvdi_cuda_free_after_downloads(struct cuda_call *call, void *p)
     }
     await(s, s->given, true);
     (void)pthread_mutex_lock(&s->lock);
-    note_status(s, status, &error); /* arrive() returns it */
+    note_status(s, status, &error); /* finish_downloads() returns it */
     (void)pthread_mutex_unlock(&s->lock);
     tsvdi_cuda_free(call, p);
 }

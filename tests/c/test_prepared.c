@@ -27,7 +27,7 @@ check_same(const void *x, const void *y, int64_t count, tsvd_dtype dtype, const 
 /* Bidiagonal matrices, of which the values first .. first + k - 1 are wanted. */
 static void
 compare_bidiagonal(tsvd_dtype dtype, int64_t n, int64_t matrices, int vectors, int64_t k,
-                 tsvd_method method)
+                   tsvd_method method)
 {
     struct work w = make_work(dtype, n, matrices), other = make_work(dtype, n, matrices);
     const int64_t off = n > 0 ? n - 1 : 0;
@@ -85,8 +85,8 @@ test_bidiagonal(void)
 }
 
 static void
-compare_dense(tsvd_handle *handle, tsvd_dtype dtype, int64_t m, int64_t n, int64_t matrices, int full,
-            tsvd_method method)
+compare_dense(tsvd_handle *handle, tsvd_dtype dtype, int64_t m, int64_t n, int64_t matrices,
+              int full, tsvd_method method)
 {
     struct dense w = make_dense(dtype, m, n, matrices, full);
     struct dense other = make_dense(dtype, m, n, matrices, full);

@@ -6,13 +6,13 @@
  * square triangle R that is reduced.  Reflectors are kept as LAPACK keeps them: those of Q below
  * the diagonal, those of P to the right of the superdiagonal.
  *
- *     dense.c      the operations of the seam: memory, results, signs
- *     load.c       W from A, scaled
- *     qr.c         W = Q R
- *     reduce.c     the reduction to bidiagonal form
- *     reflectors.c products with reflectors, in blocks
- *     stages.h     the stages of a reduction
- *     jacobi.h     one-sided Jacobi, with jacobi.c, pivot.c and sweeps.c
+ *     dense/dense.c            the operations of the seam: memory, results, signs
+ *     matrix/load.c            W from A, scaled
+ *     matrix/reflectors.c      products with reflectors, in blocks
+ *     matrix/stages.h          the stages of a reduction
+ *     qr/qr.c                  W = Q R
+ *     bidiagonalize/reduce.c   the reduction to bidiagonal form
+ *     jacobi/                  one-sided Jacobi
  */
 #ifndef TSVDI_CPU_MATRIX_MATRIX_H
 #define TSVDI_CPU_MATRIX_MATRIX_H
@@ -24,12 +24,6 @@ static inline int64_t
 longer_of(const struct dense_matrices *a)
 {
     return a->rows > a->columns ? a->rows : a->columns;
-}
-
-static inline int64_t
-shorter_of(const struct dense_matrices *a)
-{
-    return a->rows < a->columns ? a->rows : a->columns;
 }
 
 /* A job of any kind on dense matrices: which matrices, and who works on them. */

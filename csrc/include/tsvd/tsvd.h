@@ -678,11 +678,14 @@ TSVD_API void tsvd_prepared_set_check(tsvd_prepared *prepared,
  * Does what tsvd_svd(), tsvd_dense_svd() and tsvd_dense_inverse() do, with the same results, bit by
  * bit, and the same errors.
  *
- * d, e, a      the data of the input: of the dtype, the shape, the strides and the space that the
- *              prepared arrays had
- * L, s, R      out, the data of the results, C-contiguous, of the shapes that tsvd_svd() gives
- * them. U, S, Vh     Those of vectors are not used if none are wanted
- * X
+ * d, e, a   the data of the input: of the dtype, the shape, the strides and the space that the
+ *           prepared arrays had
+ * L, s, R   out, the data of the results of tsvd_execute(): C-contiguous, in the shapes of
+ *           tsvd_svd(), in the space `to`.  L and R are not used if no vectors are wanted
+ * U, S, Vh  out, likewise of tsvd_dense_execute()
+ * X         out, likewise of tsvd_inverse_execute()
+ * info      filled if not NULL
+ * error     filled if not NULL and the status is not TSVD_OK
  */
 TSVD_API tsvd_status tsvd_execute(tsvd_prepared *prepared, const void *d, const void *e, void *L,
                                   void *s, void *R, tsvd_info *info, tsvd_error *error);
