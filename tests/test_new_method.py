@@ -20,9 +20,10 @@ pytestmark = [
 ]
 
 # d and e backwards are those of J B^T J, with J the exchange matrix: L = J R'^T and R = L'^T J.
-REVERSE = """
+TOY = """
 /*
- * Divide and conquer of the matrix whose d and e are those of B backwards.
+ * Divide and conquer of the matrix whose d and e are those of B backwards: of one matrix, with
+ * results on the host.
  */
 #include <string.h>
 
@@ -34,6 +35,25 @@ turn(int64_t n, const real *from, real *to)
 {
     for (int64_t i = 0; i < n; i++) {
         to[i] = from[n - 1 - i];
+    }
+}
+
+/* The entry of largest magnitude in each column of L becomes positive, as tsvd.h promises. */
+static void
+fix_signs(int64_t n, real *left, real *right)
+{
+    for (int64_t j = 0; j < n; j++) {
+        real largest = 0;
+
+        for (int64_t i = 0; i < n; i++) {
+            const real x = left[i * n + j];
+
+            largest = r_abs(x) > r_abs(largest) ? x : largest;
+        }
+        for (int64_t i = 0; i < n && largest < 0; i++) {
+            left[i * n + j] = -left[i * n + j];
+            right[j * n + i] = -right[j * n + i];
+        }
     }
 }
 
@@ -60,6 +80,7 @@ run(struct tsvd_context *ctx, const struct chunk *chunk, struct results to, tsvd
             ((real *)to.R)[i * n + j] = ((real *)own.L)[(n - 1 - j) * n + i];
         }
     }
+    fix_signs(n, to.L, to.R);
 out:
     tsvdi_free(ctx, memory);
     return ret;
@@ -74,9 +95,9 @@ bytes(const struct svd_plan *plan)
     return bytes_sum(tsvdi_method_dc.bytes(plan), own);
 }
 
-const struct method tsvdi_method_reverse = {
-    .number = TSVD_METHOD_REVERSE,
-    .name = "reverse",
+const struct method tsvdi_method_toy = {
+    .number = TSVD_METHOD_TOY,
+    .name = "toy",
     .with_vectors = 1,
     .host_entries = 1,
     .needs = NEEDS_DC | NEEDS_VECTORS,
@@ -87,17 +108,17 @@ const struct method tsvdi_method_reverse = {
 
 # file -> what is there, and what takes its place
 CHANGES = {
-    "csrc/include/tsvd/tsvd.h": ("    TSVD_METHOD_COUNT\n", "TSVD_METHOD_REVERSE, {}"),
+    "csrc/include/tsvd/tsvd.h": ("    TSVD_METHOD_COUNT\n", "TSVD_METHOD_TOY, {}"),
     "csrc/backend/method.h": (
         "extern const struct method tsvdi_method_jacobi;\n",
-        "extern const struct method tsvdi_method_reverse;\n{}",
+        "extern const struct method tsvdi_method_toy;\n{}",
     ),
-    "csrc/dense/methods.c": ("&tsvdi_method_jacobi}", "&tsvdi_method_reverse, {}"),
+    "csrc/dense/methods.c": ("&tsvdi_method_jacobi}", "&tsvdi_method_toy, {}"),
     "csrc/backend/precision.h": (
         "#define tsvdi_method_qr TSVD_T(tsvdi_method_qr)\n",
-        "#define tsvdi_method_reverse TSVD_T(tsvdi_method_reverse)\n{}",
+        "#define tsvdi_method_toy TSVD_T(tsvdi_method_toy)\n{}",
     ),
-    "CMakeLists.txt": ("csrc/bidiag/svd.c ", "csrc/bidiag/reverse.c {}"),
+    "CMakeLists.txt": ("csrc/bidiag/svd.c ", "csrc/bidiag/toy.c {}"),
 }
 
 PROGRAM = """
@@ -111,9 +132,10 @@ for n in (2, 3, 40, 150):
     for family in ("uniform_1", "toeplitz", "chi", "graded_gently"):
         for lower in (False, True):
             d, e = make(family, n)
-            L, s, R = tsvd.svd(d, e, lower=lower, method="reverse", device="cpu")
+            L, s, R = tsvd.svd(d, e, lower=lower, method="toy", device="cpu")
             assert residual(d, e, L, s, R, lower) <= BOUNDS["residual"](n)
             assert orthogonality(L, R) <= BOUNDS["orthogonality"](n)
+            assert np.all(L[np.argmax(abs(L), axis=0), range(n)] > 0)
             assert np.array_equal(s, tsvd.svd(d[::-1], e[::-1], method="dc", device="cpu").s)
 """
 
@@ -122,7 +144,7 @@ def test_a_method_in_one_file_and_one_row(tmp_path):
     sources, place = tmp_path / "sources", tmp_path / "installed"
     ignored = shutil.ignore_patterns("build", ".*", "__pycache__", "results")
     shutil.copytree(ROOT, sources, ignore=ignored)
-    (sources / "csrc/bidiag/reverse.c").write_text(REVERSE.lstrip())
+    (sources / "csrc/bidiag/toy.c").write_text(TOY.lstrip())
     for name, (old, new) in CHANGES.items():
         text = (sources / name).read_text()
         assert text.count(old) == 1, name

@@ -123,6 +123,32 @@ def test_lines_are_no_longer_than_100_columns():
             assert len(line) <= 100, f"{_name(path)}:{number}"
 
 
+def test_cmake_lists_every_source():
+    listed = "".join(path.read_text() for path in [ROOT / "CMakeLists.txt", *ROOT.glob("cmake/*")])
+    for path in SOURCES:
+        if path.suffix in (".c", ".cu"):
+            assert path.relative_to(ROOT).as_posix() in listed, path
+
+
+# Functions of others that comments name.
+OTHERS = {"__drcp_rn", "longjmp"}
+
+
+def test_comments_name_functions_that_exist():
+    """Of a name in a comment, `name()`, the code has the name, or one that ends with it."""
+    code, named = set(), {}
+    for path in [*SOURCES, *(ROOT / "tests/c").glob("*.[ch]*")]:
+        text = path.read_text()
+        code |= set(re.findall(r"\w+", re.sub(r"/\*.*?\*/", "", text, flags=re.S)))
+        if path in SOURCES:
+            for comment in re.findall(r"/\*.*?\*/", text, flags=re.S):
+                for name in re.findall(r"\b(\w+)\(\)", comment):
+                    named.setdefault(name, _name(path))
+    code |= {"_".join(name.split("_")[i:]) for name in code for i in range(1, 5)}
+    missing = {name: path for name, path in named.items() if name not in code | OTHERS}
+    assert not missing, missing
+
+
 def test_no_circle_of_includes():
     done, path = set(), []
 

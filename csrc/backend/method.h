@@ -16,8 +16,14 @@
  *     method.h, plan.c     a bit NEEDS_NAME below, and the question for it in check_method()
  *     cpu/, cuda/          the operations, in a file of their own
  *
- * C, Python and the command line then accept its name.  The help texts and the tests name methods
- * one by one.
+ * C, Python and the command line then accept its name.  What names the methods one by one, for
+ * people: the docstrings of python/tsvd/_api.py and linalg.py, the help of _cli.py, tables of
+ * README and docs/, CHANGELOG; and lists of methods in the tests.
+ *
+ * run() writes the results of all matrices of the chunk to `to`, which lies in the space call->to.
+ * Signs are those that tsvd.h promises.  d and e are on the host only with host_entries; on a CUDA
+ * device chunk->d_d and d_e have them.  It may return before copies to the host are done.  There is
+ * no way to offer a method on the CPU alone but a table of operations that CUDA lacks.
  */
 #ifndef TSVDI_METHOD_H
 #define TSVDI_METHOD_H

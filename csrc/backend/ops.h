@@ -107,9 +107,10 @@ struct vectors_ops {
                           const struct rotation_log *left, struct vectors right_vectors,
                           struct vectors left_vectors, int fresh);
 
-    /* Puts vector from[i] at place i on both sides, and fixes the signs: it makes the entry of
-       largest magnitude in each column of L positive, and changes the sign of R's row with it.
-       negative[j] is 1 if the value of vector j (before the move) is negative. */
+    /* Puts vector from[i] at place i on both sides, of all vectors of one matrix, and fixes the
+       signs: it makes the entry of largest magnitude in each column of L positive, and changes the
+       sign of R's row with it.  negative[j] is 1 if the value of vector j (before the move) is
+       negative. */
     tsvd_status (*order)(struct tsvd_context *ctx, const int64_t *from, const char *negative,
                          struct vectors left_vectors, struct vectors right_vectors);
 

@@ -1,5 +1,5 @@
 /*
- * The table of methods.
+ * The table of all methods: here, and not in bidiag/, since those of dense matrices are among them.
  */
 #include "dense/methods.h"
 

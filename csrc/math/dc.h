@@ -219,7 +219,8 @@ dc_deflated(const struct dc_tree *tree, int64_t batch, const struct dc_merge *me
     return deflated;
 }
 
-/* The most that one deflation may perturb the scaled M by, in units of u = eps / 2.  LAPACK has the
+/* The most that one deflation may perturb the scaled M by at full accuracy, in units of u = eps /
+   2; for z, all that is dropped together.  LAPACK has the
    same since 3.11; it had 8 before. */
 enum { DC_TOLERANCE = 64 };
 
@@ -273,9 +274,11 @@ dc_exponent(real largest)
  * DC_THRIFT of ||B||_F for each of the three things.  r halves from level to level, and n + n / 2 +
  * n / 4 + ... < 2 n.  Values taken to be equal add up to 2 n eps / DC_THRIFT at most.  Each row of
  * B is the center of one merge at most, so what changes z stands in separate rows, and adds up in
- * squares to sqrt(4 / 3) n eps / DC_THRIFT at most, twice.  All in all that is less than n eps
- * ||B||_F, half of what the residual may be.  In large nodes DC_TOLERANCE bounds each deflation
- * below that.
+ * squares to sqrt(4 / 3) n eps / DC_THRIFT at most.  What is dropped from z and what is added to
+ * z_0 stand in separate columns: together sqrt(8 / 3) n eps / DC_THRIFT.  All in all that is less
+ * than n eps ||B||_F, half of what the residual may be.  In large nodes DC_TOLERANCE bounds each
+ * deflation below that.  These bounds are absolute; tiny values keep their digits as bisection
+ * refines all values in the end.
  *
  * eps.  Dropping from z changes any entry of B at most once, by limit.z.  Taking values to be equal
  * at no charge changes it by limit.equal on each level.

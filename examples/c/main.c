@@ -54,13 +54,13 @@ measure(int64_t n, const double *L, const double *s, const double *R, double nor
 int
 main(int argc, char **argv)
 {
-    const int64_t n = argc > 1 ? atol(argv[1]) : 300, off = n - 1, square[] = {n, n};
+    const int64_t n = argc > 1 ? atol(argv[1]) : 300, off = n - 1;
     tsvd_array d = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 1, &n);
     tsvd_array e = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 1, &off);
-    tsvd_array L = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 2, square), s = d, R = L;
     tsvd_options options = tsvd_options_default();
-    double *numbers = NULL, norm[4] = {0, 0, 0, 0};
+    double *numbers = NULL, *L, *s, *R, norm[4] = {0, 0, 0, 0};
     tsvd_handle *handle = NULL;
+    tsvd_prepared *prepared = NULL;
     int failed = 1;
     tsvd_error error;
     tsvd_plan plan;
@@ -73,10 +73,10 @@ main(int argc, char **argv)
         }
     }
 
-    /* A handle stands for a device, here the CPU.  A plan says what a call will do and how much
-       memory it takes; the arrays need no data for it. */
+    /* A handle stands for a device, here the CPU.  A prepared call has checked its arguments, which
+       need no data for that, and its plan says what it will do and how much memory it takes. */
     if (tsvd_create(NULL, &handle, &error) != TSVD_OK ||
-        tsvd_make_plan(handle, &d, &e, &options, 1, &plan, &error) != TSVD_OK) {
+        tsvd_prepare(handle, &d, &e, &options, 1, TSVD_HOST, &plan, &prepared, &error) != TSVD_OK) {
         complain(&error);
         goto out;
     }
@@ -92,14 +92,14 @@ main(int argc, char **argv)
     for (int64_t i = 0; i < 2 * n; i++) {
         numbers[i] = 1;
     }
-    d.data = numbers, e.data = numbers + n;
-    s.data = numbers + 2 * n, L.data = numbers + 3 * n, R.data = numbers + 3 * n + n * n;
-    if (tsvd_svd(handle, &d, &e, &options, &L, &s, &R, NULL, &error) != TSVD_OK) {
+    s = numbers + 2 * n, L = numbers + 3 * n, R = L + n * n;
+    /* It runs again and again, with other numbers; tsvd_svd() does it all at once. */
+    if (tsvd_execute(prepared, numbers, numbers + n, L, s, R, NULL, &error) != TSVD_OK) {
         complain(&error);
         goto out;
     }
-    measure(n, L.data, s.data, R.data, norm);
-    printf("\rlargest values: %.15f %.15f ...\n", numbers[2 * n], numbers[2 * n + (n > 1)]);
+    measure(n, L, s, R, norm);
+    printf("\rlargest values: %.15f %.15f ...\n", s[0], s[n > 1]);
     printf(
         "residual %.1e, orthogonality %.1e and %.1e, error of s %.1e, all at most 10 n u = %.1e\n",
         norm[0], norm[1], norm[2], norm[3], 10 * (double)n * DBL_EPSILON);
@@ -113,6 +113,7 @@ main(int argc, char **argv)
         failed |= !(norm[i] <= 10 * (double)n * DBL_EPSILON);
     }
 out:
+    tsvd_prepared_destroy(prepared);
     tsvd_destroy(handle);
     free(numbers);
     return failed;

@@ -376,12 +376,14 @@ typedef struct tsvd_plan {
     int threads;        /* host threads of each worker */
     int needs_blas;     /* 1: the call uses a BLAS on the CPU if the handle has one.  Without a
                            BLAS methods DC and TWISTED, and vectors of a part of the values, fail */
-    uint64_t result_bytes; /* bytes of L, s and R together; UINT64_MAX: too many to address */
-    uint64_t host_bytes;   /* most bytes of workspace on the host; UINT64_MAX: too many to address.
+    uint64_t
+        result_bytes;    /* bytes of L, s and R, or of U, S and Vh, or of X; UINT64_MAX: too many to
+                              address */
+    uint64_t host_bytes; /* most bytes of workspace on the host; UINT64_MAX: too many to address.
                               For TWISTED: of a matrix that does not go to DC */
     uint64_t device_bytes; /* most bytes of workspace on the device; UINT64_MAX: too many to
-                              address.  For TWISTED, and for AUTO with few of the values: of a
-                              matrix that does not go to DC */
+                              address.  Where AUTO finds few of the values, and by TWISTED, a matrix
+                              that goes to DC takes more */
 } tsvd_plan;
 
 /*
