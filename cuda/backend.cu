@@ -75,8 +75,8 @@ static tsvd_status
 load(struct tsvd_context *ctx, struct chunk *chunk)
 {
     tsvdi_cuda_wait_releases(cuda_of(ctx));
-    if (ctx->problem->from == TSVD_CUDA || tsvdi_cuda_stages(ctx->plan)) {
-        return tsvdi_cuda_device_load(ctx, chunk);
+    if (ctx->problem->from == TSVD_CUDA || tsvdi_cuda_load_is_staged(ctx->plan)) {
+        return tsvdi_cuda_load_chunk(ctx, chunk);
     }
     tsvdi_host_load(ctx->problem, chunk);
     return TSVD_OK;
@@ -88,7 +88,7 @@ load_bytes(const struct svd_plan *plan)
     const int64_t numbers = 2 * plan->reported.chunk * (plan->reported.n + 1);
     struct bytes bytes = {SENDER_BYTES, 0};
 
-    if (plan->problem->from == TSVD_CUDA || tsvdi_cuda_stages(plan)) {
+    if (plan->problem->from == TSVD_CUDA || tsvdi_cuda_load_is_staged(plan)) {
         bytes.device = bytes_of(numbers, sizeof(real));
     }
     return bytes;
@@ -110,7 +110,7 @@ fill(struct tsvd_context *ctx, int64_t i, int kind, struct results to)
     tsvd_status ret = TSVD_OK;
 
     if (ctx->call->to == TSVD_CUDA) {
-        return tsvdi_cuda_device_fill(ctx, i, kind, to);
+        return tsvdi_cuda_load_fill(ctx, i, kind, to);
     }
     TSVD_TRY(
         tsvdi_cuda_finish_downloads(cuda_of(ctx))); /* or results in flight would overwrite it */
@@ -125,7 +125,7 @@ fill_nan(struct tsvd_context *ctx, tsvd_space space, int64_t count, real *x)
     tsvd_status ret = TSVD_OK;
 
     if (space == TSVD_CUDA) {
-        return tsvdi_cuda_device_fill_nan(ctx, count, x);
+        return tsvdi_cuda_load_fill_nan(ctx, count, x);
     }
     TSVD_TRY(tsvdi_cuda_finish_downloads(cuda_of(ctx))); /* as in fill() */
     tsvdi_host_fill_nan(count, x);

@@ -119,7 +119,7 @@ locate_matrix(const char *at, int batch_ndim, const int64_t *shape, const int64_
 /* rotations/rotations.cu: applies waves to the right vectors (side 0) and to the left ones (side
    1). Group g of a side is its waves d_begin[side][g] .. d_begin[side][g + 1] - 1.  Groups share no
    vectors.  All arrays are device memory. */
-tsvd_status tsvdi_cuda_rotate_on_device(struct tsvd_context *ctx,
+tsvd_status tsvdi_cuda_rotations_rotate(struct tsvd_context *ctx,
                                         const struct device_wave *const d_wave[2],
                                         const struct rotation *const d_log[2],
                                         const int64_t *const d_begin[2], int64_t groups,
@@ -133,10 +133,10 @@ tsvd_status tsvdi_cuda_rotate_on_device(struct tsvd_context *ctx,
    to_columns  [batch][n, k] column i is row d_from[i] of `columns`; its entry of largest
                magnitude (the first at a tie) is made positive
    to_rows     [batch][k, n] row i is row d_from[i] of `rows`; its sign follows that of column i */
-tsvd_status tsvdi_cuda_order_rows(struct cuda_call *call, struct device_rows columns,
-                                  struct device_rows rows, int64_t k, int64_t batch,
-                                  const int64_t *d_from, const char *d_negative, char *d_flip,
-                                  real *to_columns, real *to_rows);
+tsvd_status tsvdi_cuda_rotations_order(struct cuda_call *call, struct device_rows columns,
+                                       struct device_rows rows, int64_t k, int64_t batch,
+                                       const int64_t *d_from, const char *d_negative, char *d_flip,
+                                       real *to_columns, real *to_rows);
 
 /* values/values.cu: finds the values first .. last - 1 of each of `batch` matrices by bisection;
    0 is the largest.  All arrays are device memory.
@@ -174,14 +174,13 @@ extern const struct inverse_ops tsvdi_cuda_inverse;
 
 /* load/arrays.cu: whether a chunk from the host is staged: all host threads gather its entries and
    they are uploaded first, since there are so many that one thread would take long. */
-bool tsvdi_cuda_stages(const struct svd_plan *plan);
+bool tsvdi_cuda_load_is_staged(const struct svd_plan *plan);
 
 /* load/arrays.cu: backend.load(), fill() and fill_nan() for arrays of the device, and load() for
    those that are staged. */
-tsvd_status tsvdi_cuda_device_load(struct tsvd_context *ctx, struct chunk *chunk);
-tsvd_status tsvdi_cuda_device_fill(struct tsvd_context *ctx, int64_t i, int kind,
-                                   struct results to);
-tsvd_status tsvdi_cuda_device_fill_nan(struct tsvd_context *ctx, int64_t count, real *d_x);
+tsvd_status tsvdi_cuda_load_chunk(struct tsvd_context *ctx, struct chunk *chunk);
+tsvd_status tsvdi_cuda_load_fill(struct tsvd_context *ctx, int64_t i, int kind, struct results to);
+tsvd_status tsvdi_cuda_load_fill_nan(struct tsvd_context *ctx, int64_t count, real *d_x);
 
 /* Copies results from device memory to the caller's array.  Large ones for the host are still in
    flight on return (runtime/sender.h): tsvdi_cuda_free_after_downloads() must give back their

@@ -31,7 +31,7 @@ static int64_t
 chunk_most(const struct svd_problem *p)
 {
     const int64_t leaves = (p->n + DC_LEAF_COLUMNS - 1) / DC_LEAF_COLUMNS;
-    const int64_t lanes = tsvdi_cpu_leaf_group_size();
+    const int64_t lanes = tsvdi_cpu_dc_leaf_group_size();
 
     return (p->vectors || leaves == 1) && leaves < lanes ? lanes / leaves : 1;
 }

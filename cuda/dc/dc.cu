@@ -176,7 +176,7 @@ out:
 static tsvd_status
 dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
 {
-    return tsvdi_launch_leaves(ctx, job, &run_of(job)->device, level_of(job, job->tree.levels));
+    return tsvdi_cuda_dc_leaves(ctx, job, &run_of(job)->device, level_of(job, job->tree.levels));
 }
 
 /* ---- merges ---- */
@@ -212,7 +212,7 @@ multiply_few(struct cuda_call *call, const struct dc_device *r, struct dc_level 
         }
     }
     if (rows > 0) {
-        TSVD_TRY(tsvdi_launch_products(call, r, level, PRODUCT_SURVIVORS, rows));
+        TSVD_TRY(tsvdi_cuda_dc_products(call, r, level, PRODUCT_SURVIVORS, rows));
     }
 out:
     return ret;
@@ -312,8 +312,8 @@ send_ranks(struct cuda_call *call, const struct dc_device *r, struct results to,
         goto out;
     }
     find_rows(r, &columns, &rows);
-    TSVD_TRY(tsvdi_cuda_order_rows(call, columns, rows, ranks, 1, r->slot.from + begin, NULL,
-                                   r->slot.deflated, d_columns, d_rows));
+    TSVD_TRY(tsvdi_cuda_rotations_order(call, columns, rows, ranks, 1, r->slot.from + begin, NULL,
+                                        r->slot.deflated, d_columns, d_rows));
     TSVD_TRY(tsvdi_cuda_download_async(call, right));
     TSVD_TRY(tsvdi_cuda_download_async(call, left));
 out:
@@ -385,7 +385,7 @@ multiply_level(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *job
     tsvd_status ret = TSVD_OK;
 
     if (!is_large(level)) {
-        return tsvdi_launch_products(call, &run->device, level, INT64_MAX, level.columns);
+        return tsvdi_cuda_dc_products(call, &run->device, level, INT64_MAX, level.columns);
     }
     TSVD_TRY(tsvdi_cuda_download(call, run->merge + at, run->device.merge + at,
                                  (size_t)level.nodes * sizeof(*run->merge)));
@@ -415,15 +415,15 @@ make_step(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *job, enu
 
     switch (step) {
     case DC_DEFLATE:
-        return tsvdi_launch_deflate(call, &run->device, level);
+        return tsvdi_cuda_dc_deflate(call, &run->device, level);
     case DC_ROOTS:
-        return tsvdi_launch_roots(call, &run->device, level);
+        return tsvdi_cuda_dc_roots(call, &run->device, level);
     case DC_WEIGHTS:
-        return tsvdi_launch_weights(call, &run->device, level);
+        return tsvdi_cuda_dc_weights(call, &run->device, level);
     case DC_FACTORS:
-        return tsvdi_launch_factors(call, &run->device, level);
+        return tsvdi_cuda_dc_factors(call, &run->device, level);
     case DC_SETTLE:
-        return tsvdi_launch_settle(call, &run->device, level);
+        return tsvdi_cuda_dc_settle(call, &run->device, level);
     case DC_MULTIPLY:
         return multiply_level(ctx, run, job, level);
     case DC_STEPS:
@@ -459,9 +459,9 @@ finish_vectors(struct cuda_call *call, const struct dc_device *r)
         return TSVD_OK;
     }
     find_rows(r, &columns, &rows);
-    return tsvdi_cuda_order_rows(call, columns, rows, r->k, r->batch, r->slot.from, NULL,
-                                 r->slot.deflated, r->lower ? r->right : r->left,
-                                 r->lower ? r->left : r->right);
+    return tsvdi_cuda_rotations_order(call, columns, rows, r->k, r->batch, r->slot.from, NULL,
+                                      r->slot.deflated, r->lower ? r->right : r->left,
+                                      r->lower ? r->left : r->right);
 }
 
 /* Refines the values by bisection: all of them if eps = 0; else those of matrices whose values may
@@ -568,7 +568,7 @@ dc_bytes(const struct svd_plan *plan)
     bytes.device = bytes_of(batch == 1 && plan->reported.matrices > 1 ? 2 : 1, bytes.device);
     bytes.device = bytes_add(
         bytes.device, bytes_of(batch < plan->reported.matrices ? 2 : 1, lay_out(&run, NULL)));
-    bytes.device = bytes_add(bytes.device, tsvdi_cuda_leaf_bytes(batch << levels));
+    bytes.device = bytes_add(bytes.device, tsvdi_cuda_dc_leaf_bytes(batch << levels));
     return bytes;
 }
 

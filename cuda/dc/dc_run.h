@@ -70,28 +70,28 @@ merge_at(const struct dc_device &run, int depth, int64_t index)
 }
 
 /* Bytes that the leaves of a level take on the device, at most. */
-uint64_t tsvdi_cuda_leaf_bytes(int64_t leaves);
+uint64_t tsvdi_cuda_dc_leaf_bytes(int64_t leaves);
 
 /* Each launches the kernels of the leaves, or of one step of a level's merges (enum dc_step), on
    the call's stream.  The products are those of nodes with up to `most` survivors, and of up to
    `rows` rows. */
-tsvd_status tsvdi_launch_leaves(struct tsvd_context *ctx, struct dc_job *job,
-                                const struct dc_device *run, struct dc_level level);
-tsvd_status tsvdi_launch_deflate(struct cuda_call *call, const struct dc_device *run,
-                                 struct dc_level level);
-tsvd_status tsvdi_launch_roots(struct cuda_call *call, const struct dc_device *run,
-                               struct dc_level level);
-tsvd_status tsvdi_launch_weights(struct cuda_call *call, const struct dc_device *run,
-                                 struct dc_level level);
-tsvd_status tsvdi_launch_factors(struct cuda_call *call, const struct dc_device *run,
-                                 struct dc_level level);
-tsvd_status tsvdi_launch_products(struct cuda_call *call, const struct dc_device *run,
-                                  struct dc_level level, int64_t most, int64_t rows);
-tsvd_status tsvdi_launch_settle(struct cuda_call *call, const struct dc_device *run,
+tsvd_status tsvdi_cuda_dc_leaves(struct tsvd_context *ctx, struct dc_job *job,
+                                 const struct dc_device *run, struct dc_level level);
+tsvd_status tsvdi_cuda_dc_deflate(struct cuda_call *call, const struct dc_device *run,
+                                  struct dc_level level);
+tsvd_status tsvdi_cuda_dc_roots(struct cuda_call *call, const struct dc_device *run,
                                 struct dc_level level);
+tsvd_status tsvdi_cuda_dc_weights(struct cuda_call *call, const struct dc_device *run,
+                                  struct dc_level level);
+tsvd_status tsvdi_cuda_dc_factors(struct cuda_call *call, const struct dc_device *run,
+                                  struct dc_level level);
+tsvd_status tsvdi_cuda_dc_products(struct cuda_call *call, const struct dc_device *run,
+                                   struct dc_level level, int64_t most, int64_t rows);
+tsvd_status tsvdi_cuda_dc_settle(struct cuda_call *call, const struct dc_device *run,
+                                 struct dc_level level);
 
 /* The part of settling that works on vectors: the deflated ones move. */
-tsvd_status tsvdi_launch_moves(struct cuda_call *call, const struct dc_device *run,
-                               struct dc_level level);
+tsvd_status tsvdi_cuda_dc_moves(struct cuda_call *call, const struct dc_device *run,
+                                struct dc_level level);
 
 #endif

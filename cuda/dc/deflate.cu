@@ -566,7 +566,7 @@ __launch_bounds__(MERGE_THREADS) settle_kernel(struct dc_device run, int depth)
 }
 
 tsvd_status
-tsvdi_launch_deflate(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
+tsvdi_cuda_dc_deflate(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
 {
     const unsigned nodes = (unsigned)level.nodes;
     const dim3 columns(blocks_for(level.columns, TURN_THREADS), nodes, SIDES);
@@ -583,11 +583,11 @@ out:
 }
 
 tsvd_status
-tsvdi_launch_settle(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
+tsvdi_cuda_dc_settle(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
 {
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_launch_moves(call, run, level));
+    TSVD_TRY(tsvdi_cuda_dc_moves(call, run, level));
     settle_kernel<<<(unsigned)level.nodes, MERGE_THREADS, 0, call->stream>>>(*run, level.depth);
     CUDA_LAUNCHED(call);
 out:

@@ -367,8 +367,8 @@ out:
 }
 
 tsvd_status
-tsvdi_launch_leaves(struct tsvd_context *ctx, struct dc_job *job, const struct dc_device *run,
-                    struct dc_level level)
+tsvdi_cuda_dc_leaves(struct tsvd_context *ctx, struct dc_job *job, const struct dc_device *run,
+                     struct dc_level level)
 {
     static_assert((int)DC_LEAF_COLUMNS <= (int)WARP,
                   "the widest kernels are for leaves of WARP columns: DC_LEAF_COLUMNS must be at "
@@ -379,7 +379,7 @@ tsvdi_launch_leaves(struct tsvd_context *ctx, struct dc_job *job, const struct d
 }
 
 uint64_t
-tsvdi_cuda_leaf_bytes(int64_t leaves)
+tsvdi_cuda_dc_leaf_bytes(int64_t leaves)
 {
     const uint64_t most_bytes = (uint64_t)LEAF_LOG_MIB << 20;
     struct leaf_log log = {(int)WARP, LEAF_TURNS(WARP), LEAF_SWEEPS(WARP), NULL, NULL, NULL, NULL,

@@ -105,7 +105,7 @@ survivors_grid(struct dc_level level)
 }
 
 tsvd_status
-tsvdi_launch_roots(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
+tsvdi_cuda_dc_roots(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
 {
     tsvd_status ret = TSVD_OK;
 
@@ -116,7 +116,7 @@ out:
 }
 
 tsvd_status
-tsvdi_launch_weights(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
+tsvdi_cuda_dc_weights(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
 {
     tsvd_status ret = TSVD_OK;
 
@@ -220,7 +220,7 @@ __launch_bounds__(GATHER_THREADS) move_kernel(struct dc_device run, int depth)
 }
 
 tsvd_status
-tsvdi_launch_factors(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
+tsvdi_cuda_dc_factors(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
 {
     const dim3 rows((unsigned)level.columns, (unsigned)level.nodes, SIDES);
     tsvd_status ret = TSVD_OK;
@@ -235,7 +235,7 @@ out:
 }
 
 tsvd_status
-tsvdi_launch_moves(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
+tsvdi_cuda_dc_moves(struct cuda_call *call, const struct dc_device *run, struct dc_level level)
 {
     const unsigned nodes = (unsigned)level.nodes, columns = (unsigned)level.columns;
     const dim3 moves(columns < MOVE_BLOCKS ? columns : (unsigned)MOVE_BLOCKS, nodes, SIDES);
@@ -321,8 +321,8 @@ static __global__ void __launch_bounds__(256)
 }
 
 tsvd_status
-tsvdi_launch_products(struct cuda_call *call, const struct dc_device *run, struct dc_level level,
-                      int64_t most, int64_t rows)
+tsvdi_cuda_dc_products(struct cuda_call *call, const struct dc_device *run, struct dc_level level,
+                       int64_t most, int64_t rows)
 {
     const unsigned down = blocks_for(rows, PRODUCT_TILE);
     /* the widths of the two halves differ by DC_ALIGN columns at most */

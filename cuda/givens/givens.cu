@@ -407,7 +407,7 @@ run_round(struct tsvd_context *ctx, const struct givens_job *job,
     TSVD_TRY(make_round(call, job, &cut, segments, half_sweeps, &round));
     TSVD_TRY(launch_pipeline(call, job, &cut, half_sweeps, &round));
     if (job->right.x != NULL) {
-        TSVD_TRY(tsvdi_cuda_rotate_on_device(ctx, round.d_wave, round.d_log, round.d_begin,
+        TSVD_TRY(tsvdi_cuda_rotations_rotate(ctx, round.d_wave, round.d_log, round.d_begin,
                                              segments, vectors));
     }
     TSVD_TRY(read_round(call, job, &round, &found));

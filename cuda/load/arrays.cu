@@ -121,7 +121,7 @@ out:
 }
 
 bool
-tsvdi_cuda_stages(const struct svd_plan *plan)
+tsvdi_cuda_load_is_staged(const struct svd_plan *plan)
 {
     const int64_t n = plan->reported.n, count = plan->reported.chunk;
 
@@ -204,7 +204,7 @@ download_chunk(struct tsvd_context *ctx, const struct chunk *chunk, const struct
 }
 
 tsvd_status
-tsvdi_cuda_device_load(struct tsvd_context *ctx, struct chunk *chunk)
+tsvdi_cuda_load_chunk(struct tsvd_context *ctx, struct chunk *chunk)
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct svd_problem *p = ctx->problem;
@@ -253,7 +253,7 @@ out:
 }
 
 tsvd_status
-tsvdi_cuda_device_fill(struct tsvd_context *ctx, int64_t i, int kind, struct results to)
+tsvdi_cuda_load_fill(struct tsvd_context *ctx, int64_t i, int kind, struct results to)
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct svd_problem *p = ctx->problem;
@@ -270,7 +270,7 @@ out:
 }
 
 tsvd_status
-tsvdi_cuda_device_fill_nan(struct tsvd_context *ctx, int64_t count, real *d_x)
+tsvdi_cuda_load_fill_nan(struct tsvd_context *ctx, int64_t count, real *d_x)
 {
     return fill_array(cuda_of(ctx), 1, count, NONFINITE, 0, d_x);
 }

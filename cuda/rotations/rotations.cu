@@ -123,7 +123,7 @@ __launch_bounds__(WAVE_THREADS)
 }
 
 tsvd_status
-tsvdi_cuda_rotate_on_device(struct tsvd_context *ctx, const struct device_wave *const d_wave[2],
+tsvdi_cuda_rotations_rotate(struct tsvd_context *ctx, const struct device_wave *const d_wave[2],
                             const struct rotation *const d_log[2], const int64_t *const d_begin[2],
                             int64_t groups, const struct vectors vectors[2])
 {
@@ -205,7 +205,7 @@ rotate(struct tsvd_context *ctx, const struct rotation_log *right, const struct 
         TSVD_TRY(tsvdi_cuda_upload(call, d_wave[i], wave, (size_t)begin[1] * sizeof(*wave)));
         TSVD_TRY(tsvdi_cuda_upload(call, d_begin[i], begin, sizeof(begin)));
     }
-    TSVD_TRY(tsvdi_cuda_rotate_on_device(ctx, d_wave, d_log, d_begin, 1, vectors));
+    TSVD_TRY(tsvdi_cuda_rotations_rotate(ctx, d_wave, d_log, d_begin, 1, vectors));
 out:
     for (int i = 0; i < 2; i++) {
         tsvdi_cuda_free(call, d_log[i]);
@@ -350,9 +350,9 @@ order_rows_kernel(struct device_rows rows, struct ordered order, const char *neg
 }
 
 tsvd_status
-tsvdi_cuda_order_rows(struct cuda_call *call, struct device_rows columns, struct device_rows rows,
-                      int64_t k, int64_t batch, const int64_t *d_from, const char *d_negative,
-                      char *d_flip, real *to_columns, real *to_rows)
+tsvdi_cuda_rotations_order(struct cuda_call *call, struct device_rows columns,
+                           struct device_rows rows, int64_t k, int64_t batch, const int64_t *d_from,
+                           const char *d_negative, char *d_flip, real *to_columns, real *to_rows)
 {
     const struct ordered order = {k, batch, d_from, d_flip};
     const int64_t n = columns.n, across = blocks_for(k, TILE), down = blocks_for(n, TILE);
@@ -400,8 +400,8 @@ order(struct tsvd_context *ctx, const int64_t *from, const char *negative,
             n, side == 0 ? left_vectors.x : right_vectors.x);
         CUDA_LAUNCHED(call);
     }
-    TSVD_TRY(tsvdi_cuda_order_rows(call, left, right, n, 1, d_from, d_negative, d_flip, d_left,
-                                   d_right));
+    TSVD_TRY(tsvdi_cuda_rotations_order(call, left, right, n, 1, d_from, d_negative, d_flip, d_left,
+                                        d_right));
     CUDA_TRY(call, cudaMemcpyAsync(left_vectors.x, d_left, matrix, cudaMemcpyDeviceToDevice,
                                    call->stream));
     CUDA_TRY(call, cudaMemcpyAsync(right_vectors.x, d_right, matrix, cudaMemcpyDeviceToDevice,

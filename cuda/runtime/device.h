@@ -58,7 +58,7 @@ struct cuda_device {
     void *pinned_results;       /* pinned, for small results; made by the first call */
     void *pinned[2];            /* the sender's buffers (sender.h), made when it first starts */
     cudaEvent_t copied[2];      /* the buffer is filled */
-    void *stage[2];             /* pinned buffers for large input, made when it first comes */
+    void *staging[2];           /* pinned buffers for large input, made when it first comes */
     cudaEvent_t staged[2];      /* the buffer is read */
     cudaStream_t sending;       /* the sender's copies; made when it first starts */
     cudaStream_t urgent;        /* of high priority; it and `mark` are made when first needed */

@@ -134,7 +134,7 @@ void
 tsvdi_cuda_drop_pinned(struct cuda_call *call)
 {
     void **const buffers[] = {&call->device->pinned[0], &call->device->pinned[1],
-                              &call->device->stage[0], &call->device->stage[1],
+                              &call->device->staging[0], &call->device->staging[1],
                               &call->device->pinned_results};
 
     for (void **buffer : buffers) {
@@ -172,17 +172,17 @@ tsvdi_cuda_stage(struct cuda_call *call, void *d_to, size_t bytes, size_t unit, 
     const int threads = tsvdi_host_threads_for(call->threads, (int64_t)(bytes / part));
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_make_pinned(call, call->device->stage, STAGE_BYTES));
+    TSVD_TRY(tsvdi_cuda_make_pinned(call, call->device->staging, STAGE_BYTES));
     for (size_t begin = 0, turn = 0; begin < bytes; begin += piece, turn = 1 - turn) {
         struct gather_job job = {source,        arg,  begin,
-                                 bytes - begin, part, (char *)call->device->stage[turn]};
+                                 bytes - begin, part, (char *)call->device->staging[turn]};
 
         job.bytes = job.bytes < piece ? job.bytes : piece;
         CUDA_TRY(call,
                  cudaEventSynchronize(call->device->staged[turn])); /* the buffer's last copy */
         TSVD_TRY(tsvdi_host_for_each(threads, (int64_t)((job.bytes + part - 1) / part), gather_part,
                                      &job));
-        CUDA_TRY(call, cudaMemcpyAsync((char *)d_to + begin, call->device->stage[turn], job.bytes,
+        CUDA_TRY(call, cudaMemcpyAsync((char *)d_to + begin, call->device->staging[turn], job.bytes,
                                        cudaMemcpyHostToDevice, call->stream));
         CUDA_TRY(call, cudaEventRecord(call->device->staged[turn], call->stream));
     }

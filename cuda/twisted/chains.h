@@ -127,12 +127,12 @@ first_shift(const struct twisted_device &run, const struct twisted_block &block,
     const double shift = shift_at(run, at);
     struct twisted_state state = first_state(shift);
 
-    if (block.segments.count > 1 && block.segments.state[at.column].stage != OPEN &&
+    if (block.segments.count > 1 && block.segments.state[at.column].progress != OPEN &&
         fabs(pair_high(block.segments.state[at.column].x) - shift) <= gap / 4) {
         state = block.segments.state[at.column];
     }
     *x = state.x;
-    return state.stage != OPEN;
+    return state.progress != OPEN;
 }
 
 static __global__ void

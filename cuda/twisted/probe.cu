@@ -371,7 +371,7 @@ out:
 }
 
 tsvd_status
-tsvdi_cuda_probe(struct cuda_call *call, const struct twisted_device *run)
+tsvdi_cuda_twisted_probe(struct cuda_call *call, const struct twisted_device *run)
 {
     const int64_t n = run->n, k = run->k;
     tsvd_status ret = TSVD_OK;

@@ -1,5 +1,5 @@
 /*
- * Twisted factorisations on the device: corrections and vectors with the chains in pieces, for
+ * Twisted factorisations on the device: corrections and vectors with the chains in segments, for
  * matrices of many rows.
  *
  * A step of a chain waits for the one before.  So the rows are cut into segments, and a warp walks
@@ -14,7 +14,7 @@
  *
  *     P^2 delta / (1 + C delta),    P = the product of the q,    C = the sum of P_k^2 / E_k,
  *
- * where P_k is the product of the q before E_k.  With that the pieces are joined from the ends
+ * where P_k is the product of the q before E_k.  With that the segments are joined from the ends
  * to r by one thread for each chain, and the next pass begins with entrances that are right but for
  * rounding.  The correction of x moves them by the derivative of E, which is 1 + N.
  *
@@ -23,8 +23,8 @@
  * join g in the angle by which z is off.  One that is only as large as what long chains may lose by
  * rounding is the same as a small relative change of b, and counts as none.  Such a one is not
  * passed on either.  Where E would be zero without rounding the next E depends on nothing but
- * rounding, and the pieces fit only if a pass repeats the bits of the one before: each pass then
- * makes one more piece fit.
+ * rounding, and the segments fit only if a pass repeats the bits of the one before: each pass then
+ * makes one more segment fit.
  *
  * Values whose chains do not join in PASSES go to twisted/chains.h.
  */
@@ -186,7 +186,7 @@ __launch_bounds__(WARP) segment_kernel(struct twisted_device run, struct twisted
     r = segment == own ? r : -1;
     w.end = segment <= own ? TOP : BOTTOM;
     after = segment >= own ? ENDS : BOTTOM;
-    if (block.segments.state[at.column].stage == JOINED) { /* this lane is idle */
+    if (block.segments.state[at.column].progress == JOINED) { /* this lane is idle */
         w.end = after;
     } else {
         enter(run, block, at.column, segment, r, w.end, &w);
@@ -214,7 +214,7 @@ __launch_bounds__(WARP) segment_kernel(struct twisted_device run, struct twisted
     }
 }
 
-/* ---- the pieces are joined ---- */
+/* ---- the segments are joined ---- */
 
 /* A chain at row r, and its mismatches on the way: the sum of the squares of delta_s z_s / z_r. */
 struct joined {
@@ -223,13 +223,13 @@ struct joined {
 };
 
 /* A chain in a segment, as a thread reads it. */
-struct piece {
+struct chain_segment {
     pair enter, leave;
     double product, curve, norm;
 };
 
-static __device__ __forceinline__ struct piece
-read_piece(const struct twisted_block &block, int end, int segment, int64_t column)
+static __device__ __forceinline__ struct chain_segment
+read_segment(const struct twisted_block &block, int end, int segment, int64_t column)
 {
     const double *part = chain_at(block.segments, end, segment, block.width, column);
     const int64_t width = block.width;
@@ -245,26 +245,26 @@ join(const struct twisted_block &block, struct place at, int own, double x)
 {
     const int way = at.end == TOP ? 1 : -1;
     struct joined j = {twisted_chain_begin(pair_of(0.0, 0.0)), 0};
-    struct piece ahead[SEGMENTS_AHEAD] = {};
+    struct chain_segment ahead[SEGMENTS_AHEAD] = {};
     double change = 0; /* of the entrance */
     int segment = at.end == TOP ? 0 : block.segments.count - 1;
 
 #pragma unroll
     for (int i = 0; i < SEGMENTS_AHEAD; i++) {
         if (i <= (own - segment) * way) {
-            ahead[i] = read_piece(block, at.end, segment + i * way, at.column);
+            ahead[i] = read_segment(block, at.end, segment + i * way, at.column);
         }
     }
     for (;;) {
 #pragma unroll
         for (int i = 0; i < SEGMENTS_AHEAD; i++, segment += way) {
-            const struct piece now = ahead[i];
+            const struct chain_segment now = ahead[i];
             const double product = now.product * now.product;
             pair entered = ahead[(i + 1) % SEGMENTS_AHEAD].enter; /* the next segment */
             double off, size;
 
             if (SEGMENTS_AHEAD <= (own - segment) * way) {
-                ahead[i] = read_piece(block, at.end, segment + SEGMENTS_AHEAD * way, at.column);
+                ahead[i] = read_segment(block, at.end, segment + SEGMENTS_AHEAD * way, at.column);
             }
             change = product * change / fma(now.curve, change, 1.0);
             j.chain.e = pair_add(now.leave, change);
@@ -304,12 +304,12 @@ judge(const struct twisted_device &run, struct place at, const struct joined &to
     angle = twisted_angle_square(state->met.g, state->met.square_norm, gap);
     moved = -state->met.g / state->met.square_norm;
     accurate = twisted_is_accurate(run.n, angle, moved, pair_high(state->x));
-    if (state->stage == SETTLED && accurate &&
+    if (state->progress == SETTLED && accurate &&
         mismatch / (gap * gap) / state->met.square_norm <= limit / MISMATCH_SHARE) {
-        state->stage = JOINED;
-    } else if (state->stage == OPEN || !accurate) {
+        state->progress = JOINED;
+    } else if (state->progress == OPEN || !accurate) {
         /* an angle that is infinite or NaN will not get better */
-        state->stage =
+        state->progress =
             !(angle < (double)INFINITY) || twisted_settles(angle, limit) ? SETTLED : OPEN;
         state->x = twisted_correct(state->x, state->met.g, state->met.square_norm);
         state->moved = moved;
@@ -329,7 +329,7 @@ __launch_bounds__(CHAIN_THREADS) join_kernel(struct twisted_device run, struct t
     }
     at = sorted_place(block, blockIdx.x);
     state = block.segments.state[at.column];
-    if (state.stage != JOINED) {
+    if (state.progress != JOINED) {
         joined =
             join(block, at, (int)block.twist[at.column] / block.segments.rows, pair_high(state.x));
     }
@@ -337,7 +337,7 @@ __launch_bounds__(CHAIN_THREADS) join_kernel(struct twisted_device run, struct t
         other[at.lane] = joined;
     }
     __syncthreads();
-    if (at.end == TOP && state.stage != JOINED) {
+    if (at.end == TOP && state.progress != JOINED) {
         judge(run, at, joined, other[at.lane], &state);
         block.segments.state[at.column] = state;
     }

@@ -363,7 +363,7 @@ twisted_vectors(struct tsvd_context *ctx, struct twisted_job *job)
 
         block.count = left < run->block.width ? left : run->block.width;
         block.width = (block.count + WARP - 1) / WARP * WARP;
-        TSVD_TRY(tsvdi_cuda_twist(cuda_of(ctx), &run->device, &block));
+        TSVD_TRY(tsvdi_cuda_twisted_make(cuda_of(ctx), &run->device, &block));
     }
     if (job->n > PROBE_SMALL_ORDER) {
         TSVD_TRY(ask(cuda_of(ctx), job, &facts));
@@ -384,7 +384,7 @@ twisted_probe(struct tsvd_context *ctx, struct twisted_job *job)
     struct twisted_facts facts;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_probe(call, &run->device));
+    TSVD_TRY(tsvdi_cuda_twisted_probe(call, &run->device));
     TSVD_TRY(note_time(call, job));
     TSVD_TRY(ask(call, job, &facts));
     if (job->refused == 0 && job->n <= PROBE_SMALL_ORDER) {

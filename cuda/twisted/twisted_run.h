@@ -2,13 +2,13 @@
  * Twisted factorisations on the device: what the files of this folder share.
  *
  *   twisted/twisted.cu  the operations of the seam; the matrix, the values and their gates
- *   twisted/choice.cu   whether divide and conquer would be faster
+ *   twisted/pays.cu   whether divide and conquer would be faster
  *   twisted/values.cu   the values of small matrices
  *   twisted/vectors.cu  twists, corrections and vectors, with
  *       ways.h          what the walks over rows share
  *       twist.h         the row of the twist
  *       chains.h        corrections and vectors by whole chains
- *       segments.h      the same with the chains in pieces, for matrices of many rows
+ *       segments.h      the same with the chains in segments, for matrices of many rows
  *   twisted/probe.cu    probes of the vectors
  *
  * The mathematics is in csrc/math/twisted.h and csrc/math/probe.h.
@@ -53,15 +53,15 @@ struct met {
     wide g, square_norm;
 };
 
-/* The progress of a value whose chains are in pieces. */
-enum twisted_stage { OPEN, SETTLED, JOINED };
+/* The progress of a value whose chains are in segments. */
+enum twisted_progress { OPEN, SETTLED, JOINED };
 
-/* A value whose chains are in pieces. */
+/* A value whose chains are in segments. */
 struct twisted_state {
     pair x;       /* as it was corrected */
     double moved; /* the last correction */
     struct met met;
-    enum twisted_stage stage;
+    enum twisted_progress progress;
 };
 
 /* The numbers of a chain in a segment: how it enters and how it leaves. */
@@ -172,13 +172,13 @@ enum { SOME_STRIDE = 8, LEAST_STRIDE = 2 };
    values of small matrices. */
 tsvd_status tsvdi_cuda_twisted_values(struct cuda_call *call, const struct twisted_device *run);
 
-/* choice.cu: the share of the values that would survive the last merge of divide and conquer, 0 if
+/* pays.cu: the share of the values that would survive the last merge of divide and conquer, 0 if
    the matrix is not taken; and the least |b_k|.  d_workspace: workspace, as large as block.z. */
 tsvd_status tsvdi_cuda_twisted_share(struct cuda_call *call, const struct twisted_device *run,
                                      char *d_workspace, double *share, double *least);
 
-tsvd_status tsvdi_cuda_twist(struct cuda_call *call, const struct twisted_device *run,
-                             const struct twisted_block *block);
-tsvd_status tsvdi_cuda_probe(struct cuda_call *call, const struct twisted_device *run);
+tsvd_status tsvdi_cuda_twisted_make(struct cuda_call *call, const struct twisted_device *run,
+                                    const struct twisted_block *block);
+tsvd_status tsvdi_cuda_twisted_probe(struct cuda_call *call, const struct twisted_device *run);
 
 #endif

@@ -157,8 +157,8 @@ __launch_bounds__(WRITE_TILE *WRITE_THREADS)
 }
 
 tsvd_status
-tsvdi_cuda_twist(struct cuda_call *call, const struct twisted_device *run,
-                 const struct twisted_block *block)
+tsvdi_cuda_twisted_make(struct cuda_call *call, const struct twisted_device *run,
+                        const struct twisted_block *block)
 {
     const unsigned warps = (unsigned)(block->width / WARP);
     const unsigned rows = blocks_for(run->n, WRITE_TILE);

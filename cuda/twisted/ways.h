@@ -112,7 +112,7 @@ static __device__ __forceinline__ bool
 all_joined(const struct twisted_block &block, struct place at)
 {
     return block.segments.count > 1 &&
-           __all_sync(0xffffffffu, block.segments.state[at.column].stage == JOINED);
+           __all_sync(0xffffffffu, block.segments.state[at.column].progress == JOINED);
 }
 
 /* Part 0 of a chain; the next one is `width` numbers further. */

@@ -144,7 +144,7 @@ all_capacity(int64_t n)
 }
 
 uint64_t
-tsvdi_cuda_sturm_bytes(int64_t n)
+tsvdi_cuda_values_sturm_bytes(int64_t n)
 {
     struct device_sturm matrix = {};
 
@@ -155,8 +155,8 @@ tsvdi_cuda_sturm_bytes(int64_t n)
 }
 
 tsvd_status
-tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d, const real *d_e,
-                       struct device_sturm *matrix)
+tsvdi_cuda_values_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d, const real *d_e,
+                              struct device_sturm *matrix)
 {
     const unsigned size_blocks = (unsigned)bracket_min(blocks_for(2 * n, PREPARE_THREADS),
                                                        (int64_t)call->device->multiprocessors * 4);
@@ -204,8 +204,8 @@ out:
 }
 
 tsvd_status
-tsvdi_cuda_sturm_add(struct cuda_call *call, enum form form, const real *d_d, const real *d_e,
-                     struct device_sturm *matrix)
+tsvdi_cuda_values_sturm_add(struct cuda_call *call, enum form form, const real *d_d,
+                            const real *d_e, struct device_sturm *matrix)
 {
     struct device_entries *top = &matrix->top, *bottom = &matrix->bottom;
 
@@ -216,7 +216,7 @@ tsvdi_cuda_sturm_add(struct cuda_call *call, enum form form, const real *d_d, co
 }
 
 void
-tsvdi_cuda_sturm_end(struct cuda_call *call, struct device_sturm *matrix)
+tsvdi_cuda_values_sturm_end(struct cuda_call *call, struct device_sturm *matrix)
 {
     tsvdi_cuda_free(call, (void *)matrix->d_size); /* and all arrays of the same allocation */
     tsvdi_cuda_free(call, (void *)matrix->top.d_twofold);

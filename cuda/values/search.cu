@@ -652,10 +652,10 @@ share_out(struct search *job, struct search *extended, struct search *twofold)
     twofold->d_is_open += (extended->plan.open + LIST_EACH - 1) / LIST_EACH * LIST_EACH;
     if (extended->plan.open > 0) {
         twofold->q.d_at += bracket_max(extended->plan.open, extended->q.fill);
-        TSVD_TRY(tsvdi_cuda_sturm_add(call, EXTENDED, job->v.d_d, job->v.d_e, &job->m));
+        TSVD_TRY(tsvdi_cuda_values_sturm_add(call, EXTENDED, job->v.d_d, job->v.d_e, &job->m));
     }
     if (twofold->plan.open > 0) {
-        TSVD_TRY(tsvdi_cuda_sturm_add(call, TWOFOLD, job->v.d_d, job->v.d_e, &job->m));
+        TSVD_TRY(tsvdi_cuda_values_sturm_add(call, TWOFOLD, job->v.d_d, job->v.d_e, &job->m));
     }
     extended->m = twofold->m = job->m;
 out:
@@ -706,7 +706,7 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
     job.end = ctx->done + job.left;
     TSVD_TRY(tsvdi_cuda_alloc(call, lay_out(&job, call->device, NULL), &job.d_arrays));
     (void)lay_out(&job, call->device, (char *)job.d_arrays);
-    TSVD_TRY(tsvdi_cuda_sturm_begin(call, v.n, v.d_d, v.d_e, &job.m));
+    TSVD_TRY(tsvdi_cuda_values_sturm_begin(call, v.n, v.d_d, v.d_e, &job.m));
     start_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job.m, job.q, v.d_hint, job.d_is_open);
     CUDA_LAUNCHED(call);
     TSVD_TRY(launch_list(&job, v.d_hint == NULL));
@@ -718,7 +718,7 @@ tsvdi_cuda_values_search(struct tsvd_context *ctx, struct values_device v, doubl
     value_kernel<<<blocks, VALUE_THREADS, 0, call->stream>>>(job.q, v.d_s);
     CUDA_LAUNCHED(call);
 out:
-    tsvdi_cuda_sturm_end(call, &job.m);
+    tsvdi_cuda_values_sturm_end(call, &job.m);
     tsvdi_cuda_free(call, job.d_arrays);
     return ret;
 }
@@ -731,5 +731,5 @@ tsvdi_cuda_values_search_bytes(const struct svd_plan *plan)
     memset(&job, 0, sizeof(job));
     job.q.values = plan->reported.count;
     return bytes_add(lay_out(&job, plan->problem->call.handle->cuda, NULL),
-                     tsvdi_cuda_sturm_bytes(plan->reported.n));
+                     tsvdi_cuda_values_sturm_bytes(plan->reported.n));
 }

@@ -39,14 +39,14 @@ sturm_capacity(int64_t n, bool is_bottom)
 
 /* Prepares a matrix: begin() for plain counts, add() also for another form, TWOFOLD or EXTENDED,
    unless that is done.  end() is due also after a failure. */
-tsvd_status tsvdi_cuda_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d,
-                                   const real *d_e, struct device_sturm *matrix);
-tsvd_status tsvdi_cuda_sturm_add(struct cuda_call *call, enum form form, const real *d_d,
-                                 const real *d_e, struct device_sturm *matrix);
-void tsvdi_cuda_sturm_end(struct cuda_call *call, struct device_sturm *matrix);
+tsvd_status tsvdi_cuda_values_sturm_begin(struct cuda_call *call, int64_t n, const real *d_d,
+                                          const real *d_e, struct device_sturm *matrix);
+tsvd_status tsvdi_cuda_values_sturm_add(struct cuda_call *call, enum form form, const real *d_d,
+                                        const real *d_e, struct device_sturm *matrix);
+void tsvdi_cuda_values_sturm_end(struct cuda_call *call, struct device_sturm *matrix);
 
 /* Bytes on the device of a matrix of order n with all forms. */
-uint64_t tsvdi_cuda_sturm_bytes(int64_t n);
+uint64_t tsvdi_cuda_values_sturm_bytes(int64_t n);
 
 /* Each finds the values, to v.d_s.  Neighbours may have crossed by an ulp.  The search is for one
    matrix; `done` is the share of all work that is then done.  The batch is for orders up to

@@ -185,8 +185,8 @@ task_leaves(void *arg, int worker, int64_t index)
 
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cpu_solve_leaves(run, worker, begin,
-                                    left < run->group_leaves ? left : run->group_leaves));
+    TSVD_TRY(tsvdi_cpu_dc_solve_leaves(run, worker, begin,
+                                       left < run->group_leaves ? left : run->group_leaves));
     TSVD_TRY(ask(run, worker));
 out:
     return ret;
@@ -196,13 +196,13 @@ static tsvd_status
 dc_leaves(struct tsvd_context *ctx, struct dc_job *job)
 {
     struct cpu_dc *run = job->state;
-    const int64_t most = tsvdi_cpu_leaf_group_size();
+    const int64_t most = tsvdi_cpu_dc_leaf_group_size();
     tsvd_status ret = TSVD_OK;
 
     set_level(run, job->tree.levels);
     run->group_leaves = (run->nodes + ctx->threads - 1) / ctx->threads;
     run->group_leaves = run->group_leaves < most ? run->group_leaves : most;
-    TSVD_TRY(tsvdi_cpu_leaves_begin(ctx));
+    TSVD_TRY(tsvdi_cpu_dc_leaves_begin(ctx));
     job->failed = INT64_MAX;
     TSVD_TRY(for_each(run, (run->nodes + run->group_leaves - 1) / run->group_leaves, task_leaves));
 out:
@@ -219,7 +219,7 @@ whole_of(const struct cpu_dc *run, enum dc_step step, int64_t index)
     struct part part = {node_at(run, index), &run->merge[index], 0, 1};
 
     if (step == DC_MULTIPLY) {
-        part.end = tsvdi_cpu_count_blocks(&part.node, part.merge->count);
+        part.end = tsvdi_cpu_dc_count_blocks(&part.node, part.merge->count);
     } else if (step != DC_DEFLATE && step != DC_SETTLE) {
         part.end = part.merge->count.survivors;
     }
@@ -231,24 +231,24 @@ make_step(const struct cpu_dc *run, int worker, enum dc_step step, struct part p
 {
     switch (step) {
     case DC_DEFLATE:
-        tsvdi_cpu_deflate(run, &part.node, part.merge);
+        tsvdi_cpu_dc_deflate(run, &part.node, part.merge);
         break;
     case DC_ROOTS:
-        tsvdi_cpu_solve_roots(run, part);
+        tsvdi_cpu_dc_solve_roots(run, part);
         break;
     case DC_WEIGHTS:
-        tsvdi_cpu_find_weights(run, part);
+        tsvdi_cpu_dc_find_weights(run, part);
         break;
     case DC_FACTORS:
-        tsvdi_cpu_fill_factors(run, part);
+        tsvdi_cpu_dc_fill_factors(run, part);
         break;
     case DC_SETTLE:
-        tsvdi_cpu_settle(run, &part.node, part.merge);
+        tsvdi_cpu_dc_settle(run, &part.node, part.merge);
         break;
     case DC_MULTIPLY:
         for (int64_t i = part.begin; i < part.end; i++) {
-            tsvdi_cpu_multiply_block(run, &part.node, part.merge->count, i,
-                                     run->panels + (int64_t)worker * PANEL);
+            tsvdi_cpu_dc_multiply_block(run, &part.node, part.merge->count, i,
+                                        run->panels + (int64_t)worker * PANEL);
         }
         break;
     case DC_STEPS:
@@ -364,7 +364,7 @@ task_store(void *arg, int worker, int64_t index)
     const int64_t begin = index % tasks * CPU_STORE_RANKS;
     const int64_t end = begin + CPU_STORE_RANKS < k ? begin + CPU_STORE_RANKS : k;
 
-    tsvdi_cpu_store(run, index / tasks, begin, end);
+    tsvdi_cpu_dc_store(run, index / tasks, begin, end);
     return ask(run, worker);
 }
 
@@ -451,7 +451,7 @@ dc_bytes(const struct svd_plan *plan)
     bytes.host = bytes_add(bytes.host, dc_lay_out(&slot, slots, NULL));
     bytes.host = bytes_add(bytes.host, bytes_of(3 * slots, sizeof(real)));
     bytes.host = bytes_add(bytes.host, bytes_of(nodes, sizeof(struct dc_merge) + sizeof(int64_t)));
-    bytes.host = bytes_add(bytes.host, bytes_of(plan->reported.threads, tsvdi_cpu_leaf_bytes()));
+    bytes.host = bytes_add(bytes.host, bytes_of(plan->reported.threads, tsvdi_cpu_dc_leaf_bytes()));
     bytes.host = bytes_add(bytes.host, bytes_of(plan->reported.threads, PANEL * sizeof(real)));
     bytes.host = bytes_add(bytes.host, sizeof(struct cpu_dc));
     return bytes;

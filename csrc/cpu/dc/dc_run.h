@@ -43,24 +43,24 @@ struct cpu_dc {
 };
 
 /* The most leaves that are solved together. */
-int64_t tsvdi_cpu_leaf_group_size(void);
+int64_t tsvdi_cpu_dc_leaf_group_size(void);
 
 /* Takes workspace for the leaves of each thread of a context, once.  The context keeps it until it
    is closed. */
-tsvd_status tsvdi_cpu_leaves_begin(struct tsvd_context *ctx);
+tsvd_status tsvdi_cpu_dc_leaves_begin(struct tsvd_context *ctx);
 
 /* Bytes of that workspace for one thread. */
-size_t tsvdi_cpu_leaf_bytes(void);
+size_t tsvdi_cpu_dc_leaf_bytes(void);
 
 /* The SVDs of the leaves begin .. begin + count - 1: values, vectors, ranges and order of their
    slots. */
-tsvd_status tsvdi_cpu_solve_leaves(const struct cpu_dc *run, int worker, int64_t begin,
-                                   int64_t count);
+tsvd_status tsvdi_cpu_dc_solve_leaves(const struct cpu_dc *run, int worker, int64_t begin,
+                                      int64_t count);
 
 /* Writes to s approximations of the values of `count` matrices of order n, those of each matrix in
    descending order.  The matrices follow one another as in struct chunk; n is at most a leaf's. */
-void tsvdi_cpu_leaf_values(struct tsvd_context *ctx, int64_t n, int64_t count, const real *d,
-                           const real *e, real *s);
+void tsvdi_cpu_dc_leaf_values(struct tsvd_context *ctx, int64_t n, int64_t count, const real *d,
+                              const real *e, real *s);
 
 /* A part of a step of a node's merge. */
 struct part {
@@ -94,25 +94,26 @@ slot_of(const struct cpu_dc *run, int64_t matrix, int64_t rank)
 }
 
 /* DC_DEFLATE of a node. */
-void tsvdi_cpu_deflate(const struct cpu_dc *run, const struct dc_node *node,
-                       struct dc_merge *merge);
+void tsvdi_cpu_dc_deflate(const struct cpu_dc *run, const struct dc_node *node,
+                          struct dc_merge *merge);
 
 /* DC_SETTLE of a node. */
-void tsvdi_cpu_settle(const struct cpu_dc *run, const struct dc_node *node, struct dc_merge *merge);
+void tsvdi_cpu_dc_settle(const struct cpu_dc *run, const struct dc_node *node,
+                         struct dc_merge *merge);
 
 /* DC_ROOTS, DC_WEIGHTS and DC_FACTORS for some survivors.  The products are x = q gathered. */
-void tsvdi_cpu_solve_roots(const struct cpu_dc *run, struct part part);
-void tsvdi_cpu_find_weights(const struct cpu_dc *run, struct part part);
-void tsvdi_cpu_fill_factors(const struct cpu_dc *run, struct part part);
+void tsvdi_cpu_dc_solve_roots(const struct cpu_dc *run, struct part part);
+void tsvdi_cpu_dc_find_weights(const struct cpu_dc *run, struct part part);
+void tsvdi_cpu_dc_fill_factors(const struct cpu_dc *run, struct part part);
 
 /* How many blocks a node's products have; and DC_MULTIPLY for one block, with a thread's workspace
    panel[PANEL]. */
-int64_t tsvdi_cpu_count_blocks(const struct dc_node *node, struct dc_count count);
-void tsvdi_cpu_multiply_block(const struct cpu_dc *run, const struct dc_node *node,
-                              struct dc_count count, int64_t index, real *panel);
+int64_t tsvdi_cpu_dc_count_blocks(const struct dc_node *node, struct dc_count count);
+void tsvdi_cpu_dc_multiply_block(const struct cpu_dc *run, const struct dc_node *node,
+                                 struct dc_count count, int64_t index, real *panel);
 
 /* Writes the wanted vectors of ranks begin .. end - 1 of a matrix, CPU_STORE_RANKS at most, to its
    results, with the signs that order() gives. */
-void tsvdi_cpu_store(const struct cpu_dc *run, int64_t matrix, int64_t begin, int64_t end);
+void tsvdi_cpu_dc_store(const struct cpu_dc *run, int64_t matrix, int64_t begin, int64_t end);
 
 #endif

@@ -251,7 +251,7 @@ find_moves(const struct dc_slots *slot, const struct dc_node *node, struct dc_me
 }
 
 void
-tsvdi_cpu_deflate(const struct cpu_dc *run, const struct dc_node *node, struct dc_merge *merge)
+tsvdi_cpu_dc_deflate(const struct cpu_dc *run, const struct dc_node *node, struct dc_merge *merge)
 {
     const struct dc_limits limit = find_z(run, node, merge);
     const real threshold = find_threshold(&run->slot, node, limit);
@@ -301,7 +301,7 @@ choose_wanted(const struct cpu_dc *run, const struct dc_node *node, struct dc_me
 }
 
 void
-tsvdi_cpu_settle(const struct cpu_dc *run, const struct dc_node *node, struct dc_merge *merge)
+tsvdi_cpu_dc_settle(const struct cpu_dc *run, const struct dc_node *node, struct dc_merge *merge)
 {
     const struct dc_slots *slot = &run->slot;
     const int64_t first = node->first, survivors = merge->count.survivors;

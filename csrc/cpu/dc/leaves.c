@@ -40,13 +40,13 @@ struct leaf_group {
 };
 
 int64_t
-tsvdi_cpu_leaf_group_size(void)
+tsvdi_cpu_dc_leaf_group_size(void)
 {
     return QR_VECTORS * tsvdi_kernels()->lanes;
 }
 
 tsvd_status
-tsvdi_cpu_leaves_begin(struct tsvd_context *ctx)
+tsvdi_cpu_dc_leaves_begin(struct tsvd_context *ctx)
 {
     return ctx->own != NULL
                ? TSVD_OK
@@ -54,7 +54,7 @@ tsvdi_cpu_leaves_begin(struct tsvd_context *ctx)
 }
 
 size_t
-tsvdi_cpu_leaf_bytes(void)
+tsvdi_cpu_dc_leaf_bytes(void)
 {
     return sizeof(struct leaf_group);
 }
@@ -325,7 +325,7 @@ note_failure(int64_t *failed, int64_t matrix)
 }
 
 tsvd_status
-tsvdi_cpu_solve_leaves(const struct cpu_dc *run, int worker, int64_t begin, int64_t count)
+tsvdi_cpu_dc_solve_leaves(const struct cpu_dc *run, int worker, int64_t begin, int64_t count)
 {
     struct leaf_group *g = (struct leaf_group *)run->ctx->own + worker;
     const int64_t lanes = tsvdi_kernels()->lanes;
@@ -351,8 +351,8 @@ tsvdi_cpu_solve_leaves(const struct cpu_dc *run, int worker, int64_t begin, int6
 }
 
 void
-tsvdi_cpu_leaf_values(struct tsvd_context *ctx, int64_t n, int64_t count, const real *d,
-                      const real *e, real *s)
+tsvdi_cpu_dc_leaf_values(struct tsvd_context *ctx, int64_t n, int64_t count, const real *d,
+                         const real *e, real *s)
 {
     struct leaf_group *g = ctx->own;
 

@@ -53,7 +53,7 @@ copy_columns(const struct cpu_dc *run, int side, const struct dc_node *root, int
 }
 
 void
-tsvdi_cpu_store(const struct cpu_dc *run, int64_t matrix, int64_t begin, int64_t end)
+tsvdi_cpu_dc_store(const struct cpu_dc *run, int64_t matrix, int64_t begin, int64_t end)
 {
     const struct dc_job *job = run->job;
     const struct dc_node root = dc_node_at(job->tree.node, job->n, 0, matrix);

@@ -22,7 +22,7 @@ evaluate(struct secular_root *r, int64_t k, const real *pole, const real *square
 }
 
 void
-tsvdi_cpu_solve_roots(const struct cpu_dc *run, struct part part)
+tsvdi_cpu_dc_solve_roots(const struct cpu_dc *run, struct part part)
 {
     const struct dc_slots *slot = &run->slot;
     const int64_t first = part.node.first, k = part.merge->count.survivors;
@@ -49,7 +49,7 @@ tsvdi_cpu_solve_roots(const struct cpu_dc *run, struct part part)
 }
 
 void
-tsvdi_cpu_find_weights(const struct cpu_dc *run, struct part part)
+tsvdi_cpu_dc_find_weights(const struct cpu_dc *run, struct part part)
 {
     const struct dc_slots *slot = &run->slot;
     const int64_t first = part.node.first, k = part.merge->count.survivors;
@@ -84,7 +84,7 @@ gather(const struct cpu_dc *run, int side, const struct dc_node *node, int64_t j
 }
 
 void
-tsvdi_cpu_fill_factors(const struct cpu_dc *run, struct part part)
+tsvdi_cpu_dc_fill_factors(const struct cpu_dc *run, struct part part)
 {
     const struct dc_slots *slot = &run->slot;
     const struct dc_count count = part.merge->count;
@@ -135,7 +135,7 @@ blocks_in(int64_t count, int64_t block)
 
 /* Each side has blocks of the columns up to the cut, and blocks of the columns after it. */
 int64_t
-tsvdi_cpu_count_blocks(const struct dc_node *node, struct dc_count count)
+tsvdi_cpu_dc_count_blocks(const struct dc_node *node, struct dc_count count)
 {
     const int64_t block = block_of(count.survivors), cut = node->left + 1;
 
@@ -144,8 +144,8 @@ tsvdi_cpu_count_blocks(const struct dc_node *node, struct dc_count count)
 }
 
 void
-tsvdi_cpu_multiply_block(const struct cpu_dc *run, const struct dc_node *node,
-                         struct dc_count count, int64_t index, real *panel)
+tsvdi_cpu_dc_multiply_block(const struct cpu_dc *run, const struct dc_node *node,
+                            struct dc_count count, int64_t index, real *panel)
 {
     const int64_t first = node->first, n = run->job->n, cut = node->left + 1;
     const int64_t block = block_of(count.survivors);

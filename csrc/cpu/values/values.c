@@ -278,14 +278,14 @@ search_matrix(struct search *search, int workers)
 static const real *
 hints_for(struct tsvd_context *ctx, const struct values_job *job, int64_t m, real *made)
 {
-    const int64_t n = job->n, size = tsvdi_cpu_leaf_group_size(), left = job->batch - m;
+    const int64_t n = job->n, size = tsvdi_cpu_dc_leaf_group_size(), left = job->batch - m;
 
     if (made == NULL) {
         return job->hint != NULL ? job->hint + m * (job->last - job->first) : NULL;
     }
     if (m % size == 0) {
-        tsvdi_cpu_leaf_values(ctx, n, left < size ? left : size, job->chunk->d + m * n,
-                              job->chunk->e + m * n, made);
+        tsvdi_cpu_dc_leaf_values(ctx, n, left < size ? left : size, job->chunk->d + m * n,
+                                 job->chunk->e + m * n, made);
     }
     return made + m % size * n + job->first;
 }
@@ -313,8 +313,8 @@ find(struct tsvd_context *ctx, struct values_job *job)
     }
     TSVD_TRY(tsvdi_alloc(ctx, tsvdi_sturm_bytes(n), &work));
     if (job->hint == NULL && ctx->plan->side_by_side) {
-        TSVD_TRY(tsvdi_cpu_leaves_begin(ctx));
-        TSVD_TRY(tsvdi_alloc(ctx, bytes_of(tsvdi_cpu_leaf_group_size() * n, sizeof *hints),
+        TSVD_TRY(tsvdi_cpu_dc_leaves_begin(ctx));
+        TSVD_TRY(tsvdi_alloc(ctx, bytes_of(tsvdi_cpu_dc_leaf_group_size() * n, sizeof *hints),
                              (void **)&hints));
     }
     for (int64_t m = 0; m < job->batch; m++) {
@@ -358,8 +358,9 @@ values_bytes(const struct svd_plan *plan)
     bytes.host = bytes_add(bytes.host, tsvdi_sturm_bytes(n));
     if (plan->side_by_side) {
         bytes.host =
-            bytes_add(bytes.host, bytes_of(plan->reported.threads, tsvdi_cpu_leaf_bytes()));
-        bytes.host = bytes_add(bytes.host, bytes_of(tsvdi_cpu_leaf_group_size() * n, sizeof(real)));
+            bytes_add(bytes.host, bytes_of(plan->reported.threads, tsvdi_cpu_dc_leaf_bytes()));
+        bytes.host =
+            bytes_add(bytes.host, bytes_of(tsvdi_cpu_dc_leaf_group_size() * n, sizeof(real)));
     }
     return bytes;
 }
