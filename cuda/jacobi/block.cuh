@@ -311,9 +311,9 @@ __launch_bounds__(JACOBI_THREADS)
     at += x_inside ? x_size : 0;
     b.v = q.v == NULL ? NULL : v_inside ? at : to_v;
     at += v_inside ? v_size : 0;
-    b.norm = at;
-    b.most_norm = at + q.c;
-    b.exponent = (int *)(at + 2 * q.c);
+    b.norm = (real *)at;
+    b.most_norm = b.norm + q.c;
+    b.exponent = (int *)(b.norm + 2 * q.c);
     for (int k = me; k < x_size && x_inside; k += threads) {
         b.x[k] = w[k];
     }

@@ -76,7 +76,8 @@ __launch_bounds__(THREADS) complete_kernel(struct jacobi_batch q, scalar *extra,
     __shared__ int place[THREADS];
     const int64_t matrix = blockIdx.x;
     const int me = (int)threadIdx.x, lane = me % WARP, warp = me / WARP;
-    real *const weight = (real *)shared, *const part = weight + q.r;
+    real *const weight = (real *)shared;
+    scalar *const part = (scalar *)(weight + q.r);
 
     if (q.rank[matrix] >= vectors) {
         return;
@@ -445,7 +446,7 @@ complete(struct cuda_call *call, const struct cuda_jacobi *run)
 {
     const struct jacobi_batch q = run->batch;
     const int vectors = (int)(run->longer > q.c ? run->longer : q.c);
-    const size_t shared = (size_t)(q.r + vectors) * sizeof(real);
+    const size_t shared = (size_t)q.r * sizeof(real) + (size_t)vectors * sizeof(scalar);
     tsvd_status ret = TSVD_OK;
 
     if (run->longer == 0) {

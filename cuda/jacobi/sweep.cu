@@ -607,7 +607,7 @@ lay_out(const struct cuda_device *device, int64_t n, struct jacobi_round *q, cha
     q->gram = carve<scalar>(base, &at, pairs * q->gram_parts * PAIR * PAIR);
     q->mix_x = carve<scalar>(base, &at, pairs * PAIR * PAIR);
     q->mix_v = carve<scalar>(base, &at, pairs * PAIR * PAIR);
-    q->factor = carve<scalar>(base, &at, pairs * PAIR);
+    q->factor = carve<real>(base, &at, pairs * PAIR);
     q->busy = carve<int>(base, &at, pairs);
     q->turns = carve<unsigned long long>(base, &at, 2);
     return at;

@@ -46,17 +46,18 @@ has_v(const struct dense_problem *p)
     return p->vectors || start_order(p) > 0;
 }
 
-/* Bytes of the reals of a matrix's work: W, X, J, the arrays from tau to spare, and the workspace
+/* Bytes of the numbers of a matrix's work: W, X, J, the arrays from tau to spare, and the workspace
    of products with reflectors. */
 static uint64_t
-real_bytes(const struct dense_problem *p)
+number_bytes(const struct dense_problem *p)
 {
     const int64_t rows = longer_of(&p->a), n = p->n;
     const int64_t workspace = tsvdi_cpu_dense_multiply_workspace(rows);
     uint64_t bytes = bytes_of(rows, bytes_of(n, sizeof(scalar)));
 
     bytes = bytes_add(bytes, bytes_of(has_v(p) ? 2 * n : n, bytes_of(n, sizeof(scalar))));
-    bytes = bytes_add(bytes, bytes_of(4 * n + rows + workspace, sizeof(scalar)));
+    bytes = bytes_add(bytes, bytes_of(2 * n + rows + workspace, sizeof(scalar)));
+    bytes = bytes_add(bytes, bytes_of(2 * n, sizeof(real)));
     return lined(bytes);
 }
 
@@ -69,7 +70,7 @@ worker_bytes(const struct dense_problem *p)
 
     bytes = bytes_add(bytes, bytes_of(rows, sizeof(struct jacobi_key)));
     bytes = lined(bytes_add(bytes, bytes_of(p->n, sizeof(struct jacobi_swept))));
-    return bytes_add(bytes, real_bytes(p));
+    return bytes_add(bytes, number_bytes(p));
 }
 
 static struct bytes
@@ -103,11 +104,11 @@ set_matrix(struct jacobi_run *run, int worker, char *memory)
     m->v = has_v(p) ? m->x + n * n : NULL;
     m->tau = m->x + (has_v(p) ? 2 : 1) * n * n;
     m->tau_right = m->tau + n;
-    m->norm = m->tau_right + n;
+    m->norm = (real *)(m->tau_right + n);
     m->most_norm = m->norm + n;
-    m->spare = m->most_norm + n;
+    m->spare = (scalar *)(m->most_norm + n);
     m->workspace = m->spare + rows;
-    m->exponent = (int64_t *)(memory + real_bytes(p));
+    m->exponent = (int64_t *)(memory + number_bytes(p));
     m->column = m->exponent + n;
     m->own = m->column + rows;
     m->row = m->own + n;
