@@ -11,7 +11,7 @@ tsvdi_inverse_plan_call(const struct inverse_problem *p, tsvd_plan *plan, tsvd_e
 {
     const struct backend *backend = tsvdi_backend_of(p->call.handle);
     const int64_t n = p->a.rows;
-    const uint64_t size = bytes_of(n, bytes_of(n, sizeof(real)));
+    const uint64_t size = bytes_of(n, bytes_of(n, sizeof(scalar)));
     struct bytes own = {0, 0};
     int64_t most;
     tsvd_status ret = TSVD_OK;

@@ -28,8 +28,8 @@ tsvdi_dense_result_bytes(const struct dense_problem *p)
     uint64_t bytes = bytes_of(p->k, sizeof(real));
 
     if (p->vectors) {
-        bytes = bytes_add(bytes, bytes_of(p->a.rows, bytes_of(left, sizeof(real))));
-        bytes = bytes_add(bytes, bytes_of(right, bytes_of(p->a.columns, sizeof(real))));
+        bytes = bytes_add(bytes, bytes_of(p->a.rows, bytes_of(left, sizeof(scalar))));
+        bytes = bytes_add(bytes, bytes_of(right, bytes_of(p->a.columns, sizeof(scalar))));
     }
     return bytes_of(p->a.batch.matrices, bytes);
 }

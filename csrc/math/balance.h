@@ -36,8 +36,8 @@ balance_power(int largest)
 /* x 2^power, by four factors, since one may be out of range.  Those of a negative power, above
    -2 R_BIAS, are so large that only the last one underflows.  A power beyond what four factors
    reach gives infinity, or zero for zero. */
-TSVD_HD real
-balance_scale(real x, int power)
+TSVD_HD scalar
+balance_scale(scalar x, int power)
 {
     const int most = 4 * (R_BIAS - 1), part = (power < most ? power : most) / 4;
     const real factor = r_pow2(part);

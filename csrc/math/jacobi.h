@@ -64,9 +64,10 @@ enum {
 };
 
 struct jacobi_turn {
-    real less, s;       /* 1 - c, and s, which the accumulated vectors take for both factors */
-    real forward, back; /* x' = c x + forward y, y' = c y - back x */
-    real g;
+    real less;            /* 1 - c */
+    scalar s;             /* which the accumulated vectors take for both factors */
+    scalar forward, back; /* x' = c x + forward y, y' = c y - back x */
+    scalar g;
     real x_grows;  /* |x'| / |x| */
     real y_square; /* |y'|^2 / |y|^2, up to rounding errors that may make it negative */
 };
@@ -115,8 +116,8 @@ jacobi_settles(real cosine, real turn, real tolerance)
 /* An entry of x' or y': x' = jacobi_mixed(x, y, less, forward), y' = jacobi_mixed(y, x, less,
  * -back).
  */
-TSVD_HD real
-jacobi_mixed(real x, real y, real less, real factor)
+TSVD_HD scalar
+jacobi_mixed(scalar x, scalar y, real less, scalar factor)
 {
     return x + r_fma(factor, y, -(less * x));
 }
@@ -149,13 +150,15 @@ jacobi_is_less(real x, real y, int64_t shift)
 
 /* The rotation of kept columns of norms x and y, x >= y 2^shift, whose cosine is h. */
 TSVD_HD struct jacobi_turn
-jacobi_turn_of(real h, real x, real y, int64_t shift)
+jacobi_turn_of(scalar h, real x, real y, int64_t shift)
 {
     const real ratio = y / x;
     const real r = r_min(jacobi_shifted(ratio, shift), 1);
-    const real apart = (1 - r) * (1 + r), cross = 2 * r * h;
-    const real g = 2 * h / (apart + r_sqrt(r_fma(apart, apart, cross * cross)));
-    const real t = r * g, root = r_sqrt(r_fma(t, t, 1));
+    const real apart = (1 - r) * (1 + r);
+    const scalar cross = 2 * r * h;
+    const scalar g = 2 * h / (apart + r_sqrt(r_fma(apart, apart, cross * cross)));
+    const scalar t = r * g;
+    const real root = r_sqrt(r_fma(t, t, 1));
     struct jacobi_turn turn;
 
     turn.less = t * t / (root * (1 + root));

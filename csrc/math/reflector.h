@@ -21,13 +21,15 @@
 #define REFLECTOR_DOWN r_pow2(-R_BIAS / 2 - R_DIGITS)
 
 struct reflector {
-    real beta, tau;
-    real up, scale; /* v = (1, up x scale); up scale alone may overflow */
+    real beta;
+    scalar tau;
+    real up;
+    scalar scale; /* v = (1, up x scale); up scale alone may overflow */
 };
 
 /* What x is multiplied by before its squares are added up; `square` is the sum without. */
 TSVD_HD real
-reflector_up(real alpha, real square)
+reflector_up(scalar alpha, real square)
 {
     return r_fma(alpha, alpha, square) < REFLECTOR_SMALL ? REFLECTOR_UP : REAL(1);
 }
@@ -87,7 +89,7 @@ reflector_reciprocal(real x)
  * below the rounding of alpha by far, and counts as zero: tau = 0.
  */
 TSVD_HD struct reflector
-reflector_make(real alpha, real square, real up)
+reflector_make(scalar alpha, real square, real up)
 {
     struct reflector h = {alpha, 0, 1, 0};
     const real above = up * r_abs(alpha);
@@ -105,8 +107,8 @@ reflector_make(real alpha, real square, real up)
 }
 
 /* An entry of v from that of x. */
-TSVD_HD real
-reflector_entry(struct reflector h, real x)
+TSVD_HD scalar
+reflector_entry(struct reflector h, scalar x)
 {
     return h.up * x * h.scale;
 }

@@ -14,13 +14,13 @@
 /* Matrices that are reduced to bidiagonal form.  All arrays are device memory. */
 struct dense_reduction {
     int64_t r, c, count;
-    real *w; /* [count][c][r] in: finite, each with its largest entry in [1, 2), or zero;
-                            out: v_i below the diagonal in column i, with an implicit 1 on it; u_i
-                            right of the superdiagonal in row i, with an implicit 1 on it.  All
-                            other entries have no meaning */
-    real *tau_q, *tau_p; /* [count][c] out: Q is the product of I - tau_q[i] v_i v_i^T, i ascending;
-                            P likewise, its last two are 0 */
-    real *d, *e;         /* [count][c] out; e has a zero after the c - 1 of each matrix */
+    scalar *w; /* [count][c][r] in: finite, each with its largest entry in [1, 2), or zero;
+                              out: v_i below the diagonal in column i, with an implicit 1 on it; u_i
+                              right of the superdiagonal in row i, with an implicit 1 on it.  All
+                              other entries have no meaning */
+    scalar *tau_q, *tau_p; /* [count][c] out: Q is the product of I - tau_q[i] v_i v_i^T, i
+                              ascending; P likewise, its last two are 0 */
+    real *d, *e;           /* [count][c] out; e has a zero after the c - 1 of each matrix */
 };
 
 /* What a stage reduces. */

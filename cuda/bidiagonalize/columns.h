@@ -22,11 +22,11 @@
 #endif
 
 /* Numbers in 16 bytes, the unit of a bulk copy. */
-enum { COLUMN_UNIT = 16 / sizeof(real) };
+enum { COLUMN_UNIT = 16 / sizeof(scalar) };
 
 /* A ring, as one thread sees it. */
 struct ring {
-    real *stage;    /* [stages][size] */
+    scalar *stage;  /* [stages][size] */
     uint64_t *full; /* [stages] barriers that count what has arrived */
     int stages, size;
     int now;        /* the stage whose turn it is */
@@ -49,9 +49,9 @@ column_bytes(int rows, int shift)
 
 /* The address divided by the size of a number, modulo 2^32: column_shift() needs its last bits. */
 static __device__ __forceinline__ unsigned
-column_at(const real *from)
+column_at(const scalar *from)
 {
-    return (unsigned)((uintptr_t)from / sizeof(real));
+    return (unsigned)((uintptr_t)from / sizeof(scalar));
 }
 
 /* Where a column begins in its place.  at: column_at() of its first number. */
@@ -75,7 +75,7 @@ bulk_prepare(uint64_t *full, int stages)
 /* Starts a copy whose bytes the barrier `full` counts.  kept: the data has the normal priority in
    the L2 cache; else it is evicted first. */
 static __device__ __forceinline__ void
-bulk_copy(real *to, const real *from, unsigned bytes, uint64_t *full, bool kept)
+bulk_copy(scalar *to, const scalar *from, unsigned bytes, uint64_t *full, bool kept)
 {
     uint64_t policy;
 
@@ -138,15 +138,15 @@ enum { ALL_ROOM = INT_MAX };
    there is only one part. */
 template <int COLUMNS>
 static __device__ __forceinline__ void
-ring_fill(const struct ring &ring, int stage, struct column_part part, const real *from,
+ring_fill(const struct ring &ring, int stage, struct column_part part, const scalar *from,
           int64_t next, int count, unsigned kept, int rows)
 {
-    real *const to = ring.stage + stage * ring.size;
+    scalar *const to = ring.stage + stage * ring.size;
     const int stride = ring.size / COLUMNS;
 
 #if COLUMNS_BULK
     if (count > 0) {
-        const unsigned begin = (unsigned)part.begin * (unsigned)sizeof(real);
+        const unsigned begin = (unsigned)part.begin * (unsigned)sizeof(scalar);
         unsigned all = 0;
 
 #pragma unroll
@@ -164,7 +164,7 @@ ring_fill(const struct ring &ring, int stage, struct column_part part, const rea
             const unsigned bytes = column_bytes(rows, shift);
             const unsigned end = part.end == ALL_ROOM
                                      ? bytes
-                                     : min(bytes, (unsigned)part.end * (unsigned)sizeof(real));
+                                     : min(bytes, (unsigned)part.end * (unsigned)sizeof(scalar));
 
             if (k < count && begin < end) {
                 bulk_copy(to + k * stride + part.begin, from + k * next - shift + part.begin,

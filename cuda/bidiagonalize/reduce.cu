@@ -66,7 +66,7 @@ __launch_bounds__(DENSE_PANEL_THREADS, 1) panel_kernel(const __grid_constant__ s
     struct part &q = *(struct part *)shared; /* in registers it would displace v and w */
     struct cluster_mail<COLUMNS> *const mail =
         (struct cluster_mail<COLUMNS> *)(shared + PART_BYTES);
-    const struct panel_shared s = share((real *)(mail + CLUSTER), COLUMNS);
+    const struct panel_shared s = share((scalar *)(mail + CLUSTER), COLUMNS);
     const int index = (int)blockIdx.x / p.blocks, block = (int)blockIdx.x % p.blocks;
     const int cluster = block / p.ranks;
     const int size = COLUMNS * column_stride((p.r - p.begin + p.ranks - 1) / p.ranks);
@@ -97,7 +97,7 @@ __launch_bounds__(DENSE_PANEL_THREADS, 1) panel_kernel(const __grid_constant__ s
         }
         ahead = look_ahead(p, q, p.begin, own);
         for (int i = p.begin; i < p.c; i++) {
-            real mine;
+            scalar mine;
 
             make_column(p, q, s, i, ahead);
             if (i == p.end) {
@@ -135,13 +135,13 @@ struct panel_choice {
 static size_t
 least_bytes(struct panel_choice choice)
 {
-    return PART_BYTES + choice.mail + (size_t)panel_numbers(choice.columns) * sizeof(real);
+    return PART_BYTES + choice.mail + (size_t)panel_numbers(choice.columns) * sizeof(scalar);
 }
 
 static size_t
 stage_bytes(struct panel_choice choice, int rows)
 {
-    return choice.rows > 0 ? (size_t)(choice.columns * column_stride(rows)) * sizeof(real) : 0;
+    return choice.rows > 0 ? (size_t)(choice.columns * column_stride(rows)) * sizeof(scalar) : 0;
 }
 
 /* The first kernel of `choice` whose blocks hold `rows` rows of a column.  False: there is none, or
@@ -293,12 +293,12 @@ lay_out(const struct cuda_device *device, struct panel *q, char *base)
 
     share_blocks(1, device->multiprocessors, q);
 
-    q->vx = carve<real>(base, &at, q->count * SLOTS * r);
-    q->yu = carve<real>(base, &at, q->count * SLOTS * c);
-    q->row = carve<real>(base, &at, q->groups * c);
-    q->sums = carve<real>(base, &at, parts * r);
-    q->left = carve<real>(base, &at, parts * SLOTS);
-    q->right = carve<real>(base, &at, parts * SLOTS);
+    q->vx = carve<scalar>(base, &at, q->count * SLOTS * r);
+    q->yu = carve<scalar>(base, &at, q->count * SLOTS * c);
+    q->row = carve<scalar>(base, &at, q->groups * c);
+    q->sums = carve<scalar>(base, &at, parts * r);
+    q->left = carve<scalar>(base, &at, parts * SLOTS);
+    q->right = carve<scalar>(base, &at, parts * SLOTS);
     q->arrived = carve<unsigned>(base, &at, (int64_t)blocks_for(c, DENSE_WIDTH) * q->groups);
     return at;
 }
@@ -322,7 +322,7 @@ static void
 keep_columns(struct panel *q, int64_t bytes)
 {
     const int64_t columns = q->c - q->begin;
-    const int64_t column = (int64_t)(q->r - q->begin) * q->groups * (int64_t)sizeof(real);
+    const int64_t column = (int64_t)(q->r - q->begin) * q->groups * (int64_t)sizeof(scalar);
     const int64_t turn = (int64_t)1 << 32, fit = bytes / column;
     const int64_t kept = fit < columns ? fit * turn / columns : turn - 1;
 
@@ -337,7 +337,7 @@ launch_panel(struct cuda_call *call, struct panel q)
     const int rows = q.r - q.begin, longest = (int)blocks_for(rows, q.blocks);
     const size_t least = least_bytes(choice);
     const size_t stage = stage_bytes(choice, (int)blocks_for(rows, q.ranks));
-    const size_t slice = (size_t)SLOTS * (size_t)longest * sizeof(real);
+    const size_t slice = (size_t)SLOTS * (size_t)longest * sizeof(scalar);
     const int most = stages_beside(call->device, least, stage);
     const int beside = stages_beside(call->device, least + slice, stage);
     cudaLaunchAttribute attribute[2] = {};

@@ -28,35 +28,38 @@ static_assert(SLOTS < 4 * (int)WARP, "visit_sums.first");
 struct panel {
     int r, c;
     int64_t count;
-    int begin, end;              /* its columns */
-    int blocks, groups;          /* of a group; of the grid */
-    int ranks, clusters;         /* blocks of a cluster; clusters of a group */
-    int stages;                  /* of the ring of copies; 0: there is none */
-    int slice;                   /* rows of the longest slice, if it is kept in shared memory */
-    unsigned spread, kept;       /* column l stays in the L2 cache if l spread mod 2^32 < kept */
-    real *w;                     /* [count][c][r] */
-    real *tau_q, *tau_p, *d, *e; /* [count][c] */
-    real *vx, *yu;               /* [count] as in reduce.cu */
+    int begin, end;        /* its columns */
+    int blocks, groups;    /* of a group; of the grid */
+    int ranks, clusters;   /* blocks of a cluster; clusters of a group */
+    int stages;            /* of the ring of copies; 0: there is none */
+    int slice;             /* rows of the longest slice, if it is kept in shared memory */
+    unsigned spread, kept; /* column l stays in the L2 cache if l spread mod 2^32 < kept */
+    scalar *w;             /* [count][c][r] */
+    scalar *tau_q, *tau_p; /* [count][c] */
+    real *d, *e;           /* [count][c] */
+    scalar *vx, *yu;       /* [count] as in reduce.cu */
 
     /* Of each group of blocks. */
-    real *row;          /* [c] the row r */
-    real *sums;         /* [clusters][r] parts of w */
-    real *left, *right; /* [SLOTS][blocks] parts of V^T a, X^T a, and [SLOTS][clusters] of Y^T r,
+    scalar *row;          /* [c] the row r */
+    scalar *sums;         /* [clusters][r] parts of w */
+    scalar *left, *right; /* [SLOTS][blocks] parts of V^T a, X^T a, and [SLOTS][clusters] of Y^T r,
                            U^T r.  The last slot is that of the sum of squares after the first
                            entry */
-    unsigned *arrived;  /* [1] zero */
+    unsigned *arrived;    /* [1] zero */
 };
 
 /* What a block works on: its matrix and its slice of the rows. */
 struct part {
-    real *w, *tau_q, *tau_p, *d, *e, *vx, *yu, *row, *sums, *left, *right; /* as in the panel */
+    scalar *w, *tau_q, *tau_p; /* these and the next ones as in the panel */
+    real *d, *e;
+    scalar *vx, *yu, *row, *sums, *left, *right;
     int block;
     int rank;          /* of the block in its cluster */
     int from, length;  /* its share of a column: rows from begin + from on */
     unsigned start;    /* column_at() of row begin + from of column 0 */
     int low, rows;     /* the slice */
     int lines, shares; /* rows that are made at once, and threads of each */
-    real *near;        /* V X of the slice: in shared memory, or a part of vx */
+    scalar *near;      /* V X of the slice: in shared memory, or a part of vx */
     int64_t ld;        /* numbers between its slots */
 };
 
@@ -71,16 +74,16 @@ template <int COLUMNS> struct cluster_mail {
 
 /* Sums of a visit: [2] by turns. */
 struct visit_sums {
-    real *column; /* [2][COLUMNS][WARPS] parts of y */
-    real *first;  /* [2][COLUMNS][4] row i of A, and parts of row i of V Y^T + X U^T */
+    scalar *column; /* [2][COLUMNS][WARPS] parts of y */
+    scalar *first;  /* [2][COLUMNS][4] row i of A, and parts of row i of V Y^T + X U^T */
 };
 
 /* What a block keeps in shared memory. */
 struct panel_shared {
-    real *sum, *y; /* [SLOTS] sums over the blocks; row i of Y U */
-    real *scratch; /* [2 threads] */
+    scalar *sum, *y; /* [SLOTS] sums over the blocks; row i of Y U */
+    scalar *scratch; /* [2 threads] */
     struct visit_sums visit;
-    real *stage; /* [stages][columns of a visit][rows] */
+    scalar *stage; /* [stages][columns of a visit][rows] */
 };
 
 static inline __host__ __device__ int
@@ -90,10 +93,10 @@ panel_numbers(int columns)
 }
 
 static __device__ struct panel_shared
-share(real *x, int columns)
+share(scalar *x, int columns)
 {
-    real *const sums = x + 2 * SLOTS + 2 * DENSE_PANEL_THREADS;
-    real *const first = sums + 2 * columns * WARPS;
+    scalar *const sums = x + 2 * SLOTS + 2 * DENSE_PANEL_THREADS;
+    scalar *const first = sums + 2 * columns * WARPS;
 
     return {x, x + SLOTS, x + 2 * SLOTS, {sums, first}, first + 2 * columns * 4};
 }
@@ -115,7 +118,7 @@ share_begin(const struct panel &p, int rank)
 
 /* A block's part in matrix m.  near: NULL, or the slice in shared memory. */
 static __device__ struct part
-part_of(const struct panel &p, int64_t m, int group, int block, real *near)
+part_of(const struct panel &p, int64_t m, int group, int block, scalar *near)
 {
     const int64_t columns = m * p.c, places = (int64_t)group * p.blocks;
     const int64_t clusters = (int64_t)group * p.clusters;
@@ -157,7 +160,7 @@ behind(const struct panel &p, int own, int i)
 /* Sets an entry of V X in the slice.  Without a copy in shared memory q.near is an alias of q.vx,
    and both stores are the same. */
 static __device__ __forceinline__ void
-keep(const struct panel &p, const struct part &q, int slot, int place, real x)
+keep(const struct panel &p, const struct part &q, int slot, int place, scalar x)
 {
     q.near[slot * q.ld + place] = x;
     q.vx[(int64_t)slot * p.r + q.low + place] = x;
@@ -165,7 +168,7 @@ keep(const struct panel &p, const struct part &q, int slot, int place, real x)
 
 /* Issues the loads of the first `used` slots and of the last, each of `blocks` parts. */
 static __device__ __forceinline__ void
-ask_slots(const real *part, int blocks, int used, real (&x)[EACH][CHUNKS])
+ask_slots(const scalar *part, int blocks, int used, scalar (&x)[EACH][CHUNKS])
 {
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
 
@@ -184,10 +187,10 @@ ask_slots(const real *part, int blocks, int used, real (&x)[EACH][CHUNKS])
 
 /* The sums of these parts over the blocks, to `to`. */
 static __device__ __forceinline__ void
-sum_slots(const real (&x)[EACH][CHUNKS], real *to)
+sum_slots(const scalar (&x)[EACH][CHUNKS], scalar *to)
 {
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
-    real sum[EACH];
+    scalar sum[EACH];
 
 #pragma unroll
     for (int n = 0; n < EACH; n++) {
@@ -205,9 +208,9 @@ sum_slots(const real (&x)[EACH][CHUNKS], real *to)
 
 /* Issues the loads of a thread's parts of w in a row of the slice, from cluster `first` on. */
 static __device__ __forceinline__ void
-ask_row(const struct panel &p, const struct part &q, int first, int place, real (&x)[IN_FLIGHT])
+ask_row(const struct panel &p, const struct part &q, int first, int place, scalar (&x)[IN_FLIGHT])
 {
-    const real *part = q.sums + (int64_t)first * p.r + q.low + place;
+    const scalar *part = q.sums + (int64_t)first * p.r + q.low + place;
     const int64_t step = (int64_t)q.shares * p.r;
     const int clusters = place < q.rows ? p.clusters : 0;
 
@@ -219,10 +222,10 @@ ask_row(const struct panel &p, const struct part &q, int first, int place, real 
 }
 
 /* The sum of a thread's parts of w.  ask_row() has loaded the first of them to x. */
-static __device__ __forceinline__ real
-sum_row(const struct panel &p, const struct part &q, int share, int place, real (&x)[IN_FLIGHT])
+static __device__ __forceinline__ scalar
+sum_row(const struct panel &p, const struct part &q, int share, int place, scalar (&x)[IN_FLIGHT])
 {
-    real sum[4] = {};
+    scalar sum[4] = {};
 
     for (int cluster = share;;) {
 #pragma unroll
@@ -242,8 +245,8 @@ struct ahead {
     int share, line; /* which of the threads of a row, and of the rows, it is */
     int column;      /* its first column: only a cluster's first block has any, as it has made r
                         and reads Y U before the barrier */
-    real before;     /* its row of column i of A */
-    real row;        /* r of its first column */
+    scalar before;   /* its row of column i of A */
+    scalar row;      /* r of its first column */
 };
 
 static __device__ __forceinline__ struct ahead
@@ -262,9 +265,9 @@ sum_slice(const struct panel &p, const struct part &q, int i)
 {
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
     const int used = 2 * (i - p.begin);
-    const real *const a = q.near + LAST * q.ld;
-    const real *with[EACH];
-    real sum[EACH];
+    const scalar *const a = q.near + LAST * q.ld;
+    const scalar *with[EACH];
+    scalar sum[EACH];
 
 #pragma unroll
     for (int n = 0; n < EACH; n++) { /* nobody reads the sums of other slots */
@@ -273,7 +276,7 @@ sum_slice(const struct panel &p, const struct part &q, int i)
     }
 #pragma unroll 2
     for (int place = lane; place < q.rows; place += WARP) {
-        const real x = a[place], behind = q.low + place > i ? x : REAL(0);
+        const scalar x = a[place], behind = q.low + place > i ? x : REAL(0);
 
 #pragma unroll
         for (int n = 0; n < EACH; n++) {
@@ -295,11 +298,11 @@ make_column(const struct panel &p, const struct part &q, const struct panel_shar
     const int t = (int)threadIdx.x, threads = DENSE_PANEL_THREADS, share = ahead.share;
     const int done = i - p.begin, terms = done > 0 ? 2 * done - 1 : 0;
     struct reflector h = {};
-    real w[IN_FLIGHT] = {};
+    scalar w[IN_FLIGHT] = {};
 
     if (done > 0) {
-        const real first = q.row[i];
-        real y = 0, slots[EACH][CHUNKS];
+        const scalar first = q.row[i];
+        scalar y = 0, slots[EACH][CHUNKS];
 
         ask_slots(q.right, p.clusters, terms, slots);
         ask_row(p, q, share, ahead.line, w);
@@ -313,7 +316,7 @@ make_column(const struct panel &p, const struct part &q, const struct panel_shar
         __syncthreads();
         h = reflector_of(first, s.sum[LAST]);
         for (int l = ahead.column; l < p.c;) {
-            const real u = l == i ? REAL(1) : ahead.row * h.scale;
+            const scalar u = l == i ? REAL(1) : ahead.row * h.scale;
 
             q.yu[(int64_t)l * SLOTS + terms] = u;
             if (l > i) {
@@ -337,11 +340,11 @@ make_column(const struct panel &p, const struct part &q, const struct panel_shar
             }
         }
         if (share < q.shares && place < q.rows) {
-            real x = done > 0 ? sum_row(p, q, share, place, w) : REAL(0), a = 0;
+            scalar x = done > 0 ? sum_row(p, q, share, place, w) : REAL(0), a = 0;
 
 #pragma unroll 8
             for (int k = share; k < terms; k += q.shares) {
-                const real value = q.near[k * q.ld + place];
+                const scalar value = q.near[k * q.ld + place];
 
                 x = r_fma(-value, s.sum[k], x);
                 a = r_fma(-value, s.y[k], a);
@@ -352,7 +355,7 @@ make_column(const struct panel &p, const struct part &q, const struct panel_shar
         __syncthreads();
         if (t < q.lines && place < q.rows) {
             const bool gone = q.low + place < i;
-            real x = 0, a = ahead.before;
+            scalar x = 0, a = ahead.before;
 
 #pragma unroll 8
             for (int k = 0; k < q.shares; k++) {

@@ -42,7 +42,7 @@ fetch(const struct panel &p, const struct part &q, const struct ring &ring, int 
 
 /* y and r of a visit: r of all columns, and both of the one that the thread has a slot of. */
 template <int COLUMNS> struct visited {
-    real r[COLUMNS], own_y, own_r;
+    scalar r[COLUMNS], own_y, own_r;
 };
 
 /* How a warp's lanes are shared out among the columns of a visit, once the warps have summed. */
@@ -62,8 +62,8 @@ lanes_of(void) {
 
 /* The sum of the numbers that the lanes of a column have, in each of them. */
 template <int COLUMNS>
-static __device__ __forceinline__ real
-sum_lanes(real x)
+static __device__ __forceinline__ scalar
+sum_lanes(scalar x)
 {
 #pragma unroll
     for (int k = column_lanes<COLUMNS>::EACH_COLUMN / 2; k > 0; k /= 2) {
@@ -77,14 +77,15 @@ sum_lanes(real x)
    already.  A lane gets *y, the sum of its column, and *r, row i of A - V Y^T - X U^T. */
 template <int COLUMNS>
 static __device__ __forceinline__ void
-sum_block(const struct visit_sums &s, int turn, real (&sum)[COLUMNS], real off, real *y, real *r)
+sum_block(const struct visit_sums &s, int turn, scalar (&sum)[COLUMNS], scalar off, scalar *y,
+          scalar *r)
 {
     constexpr int each = column_lanes<COLUMNS>::EACH_COLUMN;
     const int t = (int)threadIdx.x, lane = t % WARP, warp = t / WARP;
     const struct column_lanes<COLUMNS> own = lanes_of<COLUMNS>();
-    const real *const part = s.column + (turn * COLUMNS + own.column) * WARPS + own.lane;
-    const real *const first = s.first + (turn * COLUMNS + own.column) * 4;
-    real x = warp_sums(sum);
+    const scalar *const part = s.column + (turn * COLUMNS + own.column) * WARPS + own.lane;
+    const scalar *const first = s.first + (turn * COLUMNS + own.column) * 4;
+    scalar x = warp_sums(sum);
 
     if (lane % (WARP / COLUMNS) == 0) {
         s.column[(turn * COLUMNS + lane / (WARP / COLUMNS)) * WARPS + warp] = x;
@@ -115,7 +116,7 @@ sum_block(const struct visit_sums &s, int turn, real (&sum)[COLUMNS], real off, 
 template <int COLUMNS>
 static __device__ __forceinline__ void
 send_sums(const struct panel &p, const struct part &q, struct cluster_mail<COLUMNS> *mail,
-          unsigned visit, real y, real r)
+          unsigned visit, scalar y, scalar r)
 {
     const struct column_lanes<COLUMNS> own = lanes_of<COLUMNS>();
 
@@ -132,13 +133,13 @@ send_sums(const struct panel &p, const struct part &q, struct cluster_mail<COLUM
 template <int COLUMNS>
 static __device__ __forceinline__ void
 receive_sums(const struct panel &p, const struct cluster_mail<COLUMNS> *mail, unsigned visit,
-             real *y, real *r)
+             scalar *y, scalar *r)
 {
     const struct column_lanes<COLUMNS> own = lanes_of<COLUMNS>();
     const struct message *const sum =
         own.lane < p.ranks ? &mail->sum[visit % 2][own.column][own.lane] : NULL;
     const struct message *const row = &mail->row[visit % 2][own.column];
-    real x[2];
+    scalar x[2];
 
     receive(x, visit, [&](int k) { return k == 0 ? sum : row; });
     *y = sum_lanes<COLUMNS>(x[0]);
@@ -148,7 +149,7 @@ receive_sums(const struct panel &p, const struct cluster_mail<COLUMNS> *mail, un
 /* y and r from the sums that a lane has of its column. */
 template <int COLUMNS>
 static __device__ __forceinline__ struct visited<COLUMNS>
-finish_visit(real tau, real y, real r) {
+finish_visit(scalar tau, scalar y, scalar r) {
     constexpr int each = column_lanes<COLUMNS>::EACH_COLUMN;
     struct visited<COLUMNS> all;
 
@@ -171,7 +172,7 @@ finish_visit(real tau, real y, real r) {
 
 /* A thread's place of Y U in the visit that begins with column l: thread t of a cluster's first
    block has slot t mod SLOTS of the column t / SLOTS.  Zero beyond the first `used` slots. */
-static __device__ __forceinline__ real
+static __device__ __forceinline__ scalar
 beside(const struct panel &p, const struct part &q, int columns, int used, int l)
 {
     const int t = (int)threadIdx.x, slot = t % SLOTS, column = l + t / SLOTS * p.clusters;
@@ -191,7 +192,7 @@ may_miss(int rows, int j)
 static __device__ constexpr int
 rows_in_registers(int rows, int columns)
 {
-    const int registers = (int)DENSE_PANEL_REGISTERS * 4 / (int)sizeof(real) - 2 * rows;
+    const int registers = (int)DENSE_PANEL_REGISTERS * 4 / (int)sizeof(scalar) - 2 * rows;
 
     return registers < rows * columns ? registers / columns : rows;
 }
@@ -203,7 +204,7 @@ template <int ROWS, int COLUMNS, int CLUSTER>
 static __device__ __forceinline__ void
 visit_columns(const struct panel &p, const struct part &q, const struct panel_shared &s,
               struct cluster_mail<COLUMNS> *mail, struct ring &ring, struct cursor &cursor, int i,
-              int begin, real mine, unsigned &visit)
+              int begin, scalar mine, unsigned &visit)
 {
     constexpr int HELD = rows_in_registers(ROWS, COLUMNS);
     /* the part of a stage that is filled again as soon as all threads hold it in registers */
@@ -213,10 +214,11 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
     const int step = COLUMNS * p.clusters;
     const bool has_row = !CLUSTER || q.rank == 0; /* row i is in this block's share */
     const bool placed = has_row && t < COLUMNS * SLOTS;
-    const real *const all = q.vx + (int64_t)LAST * p.r + p.begin + q.from; /* the column's share */
-    real *const sums = q.sums + (int64_t)(q.block / p.ranks) * p.r + p.begin + q.from;
-    real slots[EACH][CHUNKS], v[ROWS > 0 ? ROWS : 1], w[ROWS > 0 ? ROWS : 1], z = 0;
-    real first, across, along; /* the factors of this thread's place of Y U in row i, and in y */
+    const scalar *const all =
+        q.vx + (int64_t)LAST * p.r + p.begin + q.from; /* the column's share */
+    scalar *const sums = q.sums + (int64_t)(q.block / p.ranks) * p.r + p.begin + q.from;
+    scalar slots[EACH][CHUNKS], v[ROWS > 0 ? ROWS : 1], w[ROWS > 0 ? ROWS : 1], z = 0;
+    scalar first, across, along; /* the factors of this thread's place of Y U in row i, and in y */
     struct reflector h;
     int turn = 0;
 
@@ -242,7 +244,7 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
         const int row = q.low + place;
 
         if (row >= i) {
-            const real value = row == i ? REAL(1) : q.near[LAST * q.ld + place] * h.scale;
+            const scalar value = row == i ? REAL(1) : q.near[LAST * q.ld + place] * h.scale;
 
             keep(p, q, used, place, value);
             if (row > i) {
@@ -263,11 +265,11 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
         sums[row] = 0;
     }
     for (int l = begin; l < p.c; l += step, turn = 1 - turn) {
-        const real next = beside(p, q, COLUMNS, used, l + step);
+        const scalar next = beside(p, q, COLUMNS, used, l + step);
         const int own = l + t / SLOTS * p.clusters; /* the column that the thread has a slot of */
-        const real *stage[COLUMNS];
+        const scalar *stage[COLUMNS];
         struct visited<COLUMNS> now;
-        real sum[COLUMNS], in_registers[COLUMNS][HELD > 0 ? HELD : 1], y, row;
+        scalar sum[COLUMNS], in_registers[COLUMNS][HELD > 0 ? HELD : 1], y, row;
 
         if (ROWS > 0) {
             ring_wait(ring);
@@ -291,7 +293,7 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
 #pragma unroll
             for (int j = 0; j < ROWS; j++) {
                 const bool in = !may_miss(ROWS, j) || t + j * threads < rows;
-                const real x = in ? stage[k][j * threads] : REAL(0);
+                const scalar x = in ? stage[k][j * threads] : REAL(0);
 
                 if (j < HELD) {
                     in_registers[k][j] = x;
@@ -302,7 +304,7 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
         if (ROWS == 0) {
 #pragma unroll 8
             for (int row = t < done ? t + threads : t; row < rows; row += threads) {
-                const real value = row == done ? REAL(1) : all[row] * h.scale;
+                const scalar value = row == done ? REAL(1) : all[row] * h.scale;
 
                 sum[0] = r_fma(stage[0][row - t], value, sum[0]);
             }
@@ -320,7 +322,7 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
         now = finish_visit<COLUMNS>(h.tau, y, row);
 #pragma unroll
         for (int k = 0; k < COLUMNS; k++) {
-            const real r = l + k * p.clusters < p.c ? now.r[k] : REAL(0);
+            const scalar r = l + k * p.clusters < p.c ? now.r[k] : REAL(0);
 
 #pragma unroll
             for (int j = 0; j < ROWS; j++) {

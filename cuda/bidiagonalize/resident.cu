@@ -49,7 +49,7 @@ reduce(const struct resident &q, const struct resident_shared &s, struct residen
 {
     const int t = (int)threadIdx.x;
     const bool has_rows = t < ROW_THREADS;
-    real a[ROWS], v[ROWS], x[ROWS];
+    scalar a[ROWS], v[ROWS], x[ROWS];
 
 #pragma unroll
     for (int j = 0; j < ROWS; j++) {
@@ -92,7 +92,7 @@ reduce(const struct resident &q, const struct resident_shared &s, struct residen
             }
         }
         if (!last) {
-            real column[2 * ROWS];
+            scalar column[2 * ROWS];
 
             if (has_rows) {
                 send_parts<ROWS>(q, s, p, i);
@@ -108,8 +108,8 @@ reduce(const struct resident &q, const struct resident_shared &s, struct residen
 
 #pragma unroll
                 for (int j = 0; j < ROWS; j++) {
-                    const real w = column[2 * j], before = column[2 * j + 1];
-                    const real au = r_fma(-now.h.beta, before, w) * now.h.scale;
+                    const scalar w = column[2 * j], before = column[2 * j + 1];
+                    const scalar au = r_fma(-now.h.beta, before, w) * now.h.scale;
 
                     x[j] = now.h.tau * r_fma(-v[j], now.along, au);
                     a[j] = r_fma(-v[j], now.y, before) - x[j];
@@ -134,7 +134,7 @@ reduce(const struct resident &q, const struct resident_shared &s, struct residen
 
 #pragma unroll 1
             for (int m = p.place; k >= q.end && k < q.rows && m < p.places; m++) {
-                const real z = r_fma(-v[j], s.yu[m].y, s.stage[m * q.rows + k]);
+                const scalar z = r_fma(-v[j], s.yu[m].y, s.stage[m * q.rows + k]);
 
                 p.w[own_column(q, p, m) * q.r + k] = r_fma(-x[j], s.yu[m].u, z);
             }

@@ -28,8 +28,9 @@ struct resident {
     int blocks, groups, cluster; /* of a group; of the grid; 1: a group is a cluster */
     int places;                  /* columns of a block, at most */
     int bits;                    /* the block owns 2^bits rows */
-    real *w;                     /* [count][c][r] */
-    real *tau_q, *tau_p, *d, *e; /* [count][c] */
+    scalar *w;                   /* [count][c][r] */
+    scalar *tau_q, *tau_p;       /* [count][c] */
+    real *d, *e;                 /* [count][c] */
     struct message *mail;        /* of each group, as mail_of() cuts it; not read in a cluster */
 };
 
@@ -42,35 +43,36 @@ struct mail {
 };
 
 /* y_l and u_l of a column. */
-struct alignas(2 * sizeof(real)) pair {
-    real y, u;
+struct alignas(2 * sizeof(scalar)) pair {
+    scalar y, u;
 };
 
 /* What the last warp tells the others. */
 struct numbers {
-    real first;         /* a_i, which the others tell it */
-    real inverse;       /* s */
+    scalar first;       /* a_i, which the others tell it */
+    scalar inverse;     /* s */
     struct reflector h; /* of the row */
-    real along, y;      /* y^T u; y_(i+1) */
+    scalar along, y;    /* y^T u; y_(i+1) */
 };
 
 /* What a block keeps in shared memory. */
 struct resident_shared {
     struct pair *yu;         /* [places] */
-    real *row;               /* [places] r */
-    real *products;          /* [warps][slots] parts of a^T a and of A_l^T a */
+    scalar *row;             /* [places] r */
+    scalar *products;        /* [warps][slots] parts of a^T a and of A_l^T a */
     struct numbers *numbers; /* [1] */
-    real *stage;             /* [places][rows] A */
+    scalar *stage;           /* [places][rows] A */
     struct message *mail;    /* of a cluster */
 };
 
 /* A matrix as a block sees it.  Its rows and columns count from `begin` on. */
 struct resident_part {
-    real *w;                     /* entry (0, 0) */
-    real *tau_q, *tau_p, *d, *e; /* [columns] */
-    int block, places;           /* which block this is; how many columns it has */
-    int place;                   /* the first of them that is not reduced yet */
-    unsigned step;               /* of the exchange */
+    scalar *w;             /* entry (0, 0) */
+    scalar *tau_q, *tau_p; /* [columns] */
+    real *d, *e;           /* [columns] */
+    int block, places;     /* which block this is; how many columns it has */
+    int place;             /* the first of them that is not reduced yet */
+    unsigned step;         /* of the exchange */
     struct mail mail;
 };
 
@@ -111,7 +113,8 @@ shared_bytes(const struct resident &q)
     const size_t numbers = (size_t)(q.places + ROW_WARPS * slots_of(q.places) + q.places * q.rows);
 
     return (q.cluster ? (size_t)mail_size(q) : 0) * sizeof(struct message) +
-           (size_t)q.places * sizeof(struct pair) + sizeof(struct numbers) + numbers * sizeof(real);
+           (size_t)q.places * sizeof(struct pair) + sizeof(struct numbers) +
+           numbers * sizeof(scalar);
 }
 
 static __device__ __forceinline__ struct resident_shared
@@ -122,7 +125,7 @@ share(const struct resident &q, unsigned char *base)
     s.mail = (struct message *)base;
     s.yu = (struct pair *)(s.mail + (q.cluster ? mail_size(q) : 0));
     s.numbers = (struct numbers *)(s.yu + q.places);
-    s.row = (real *)(s.numbers + 1);
+    s.row = (scalar *)(s.numbers + 1);
     s.products = s.row + q.places;
     s.stage = s.products + ROW_WARPS * slots_of(q.places);
     return s;
@@ -153,11 +156,11 @@ this_thread(void)
 template <int ROWS, bool HEAD>
 static __device__ __forceinline__ void
 visit_group(const struct resident &q, const struct resident_shared &s, int i, int t, int m,
-            int count, const real (&a)[ROWS], const real (&v)[ROWS], const real (&x)[ROWS],
-            real *products)
+            int count, const scalar (&a)[ROWS], const scalar (&v)[ROWS], const scalar (&x)[ROWS],
+            scalar *products)
 {
     struct pair yu[GROUP];
-    real *at[GROUP], sum[GROUP], product;
+    scalar *at[GROUP], sum[GROUP], product;
 
 #pragma unroll
     for (int g = 0; g < GROUP; g++) {
@@ -170,8 +173,8 @@ visit_group(const struct resident &q, const struct resident_shared &s, int i, in
 #pragma unroll
     for (int j = 0; j < ROWS; j++) {
         const int k = t + j * ROW_THREADS;
-        const real with = k > i ? a[j] : REAL(0);
-        real z[GROUP];
+        const scalar with = k > i ? a[j] : REAL(0);
+        scalar z[GROUP];
 
         if (k >= i && k < q.rows) {
 #pragma unroll
@@ -205,11 +208,11 @@ visit_group(const struct resident &q, const struct resident_shared &s, int i, in
 template <int ROWS>
 static __device__ __forceinline__ void
 visit_columns(const struct resident &q, const struct resident_shared &s,
-              const struct resident_part &p, int i, const real (&a)[ROWS], const real (&v)[ROWS],
-              const real (&x)[ROWS])
+              const struct resident_part &p, int i, const scalar (&a)[ROWS],
+              const scalar (&v)[ROWS], const scalar (&x)[ROWS])
 {
     const int t = this_thread(), count = 1 + (p.places - p.place) % GROUP;
-    real *products = s.products + t / WARP * slots_of(q.places);
+    scalar *products = s.products + t / WARP * slots_of(q.places);
 
 #pragma unroll
     for (int j = 0; j < ROWS; j++) {
@@ -232,8 +235,8 @@ send_parts(const struct resident &q, const struct resident_shared &s, const stru
 {
     const int t = this_thread();
     const bool next = p.place < p.places && own_column(q, p, p.place) == i + 1;
-    const real *at = s.stage + p.place * q.rows + t;
-    real sum[ROWS];
+    const scalar *at = s.stage + p.place * q.rows + t;
+    scalar sum[ROWS];
 
 #pragma unroll
     for (int j = 0; j < ROWS; j++) {
@@ -241,7 +244,7 @@ send_parts(const struct resident &q, const struct resident_shared &s, const stru
     }
 #pragma unroll 4
     for (int m = p.place; m < p.places; m++) {
-        const real r = s.row[m];
+        const scalar r = s.row[m];
 
 #pragma unroll
         for (int j = 0; j < ROWS; j++) {
@@ -283,7 +286,7 @@ send_sums(const struct resident &q, const struct resident_part &p, int i)
          k += (int)PAIR * (int)ROW_WARPS) {
         const int row = k + lane % PAIR;
         const bool live = row > i && row < q.rows;
-        real before = 0, sum = 0;
+        scalar before = 0, sum = 0;
 
         if (k + PAIR - 1 <= i) {
             continue;
@@ -291,7 +294,7 @@ send_sums(const struct resident &q, const struct resident_part &p, int i)
 #pragma unroll 1
         for (int block = from; block - from <= q.blocks; block += TURNS * SOURCES) {
             const struct message *at = parts + (block << q.bits) + row - begin;
-            real x[TURNS];
+            scalar x[TURNS];
 
             receive(x, p.step, [&](int turn) {
                 return live && block + turn * (int)SOURCES <= q.blocks
@@ -325,7 +328,7 @@ send_sums(const struct resident &q, const struct resident_part &p, int i)
 template <int ROWS>
 static __device__ __forceinline__ void
 receive_column(const struct resident &q, const struct resident_part &p, int i,
-               real (&column)[2 * ROWS])
+               scalar (&column)[2 * ROWS])
 {
     const int t = this_thread();
     const auto from = [&](int n) {
@@ -335,7 +338,7 @@ receive_column(const struct resident &q, const struct resident_part &p, int i,
     };
 
     if (ROWS > 2) { /* to poll all messages would slow down those who write them: first poll one */
-        real one[1];
+        scalar one[1];
 
         receive(one, p.step, [&](int) { return from(2 * ROWS - 2); });
     }
@@ -345,10 +348,10 @@ receive_column(const struct resident &q, const struct resident_part &p, int i,
 /* ---- the last warp ---- */
 
 /* The sum of a product over the warps. */
-static __device__ __forceinline__ real
+static __device__ __forceinline__ scalar
 product_of(const struct resident &q, const struct resident_shared &s, int slot)
 {
-    real sum = 0;
+    scalar sum = 0;
 
 #pragma unroll
     for (int warp = 0; warp < ROW_WARPS; warp++) {
@@ -363,13 +366,13 @@ make_row(const struct resident &q, const struct resident_shared &s, const struct
          int i)
 {
     const int lane = (int)threadIdx.x % WARP, left = p.places - p.place;
-    real product = lane < left ? product_of(q, s, 1 + lane) : REAL(0);
+    scalar product = lane < left ? product_of(q, s, 1 + lane) : REAL(0);
     const struct reflector h = reflector_of(s.numbers->first, product_of(q, s, 0));
 
 #pragma unroll 1
     for (int k = lane; k < left; k += WARP) {
-        const real first = s.stage[(p.place + k) * q.rows + i];
-        const real y = h.tau * r_fma(h.scale, product, first);
+        const scalar first = s.stage[(p.place + k) * q.rows + i];
+        const scalar y = h.tau * r_fma(h.scale, product, first);
 
         s.yu[p.place + k].y = y;
         s.row[p.place + k] = first - y;
@@ -393,11 +396,12 @@ send_numbers(const struct resident &q, const struct resident_shared &s,
 {
     const int lane = (int)threadIdx.x % WARP, turn = (int)(p.step & 1) * 2 * (q.blocks + 1);
     const bool next = p.place < p.places && own_column(q, p, p.place) == i + 1;
-    real squares = 0, product = 0;
+    real squares = 0;
+    scalar product = 0;
 
 #pragma unroll 1
     for (int m = p.place + lane; m < p.places; m += WARP) {
-        const real r = s.row[m];
+        const scalar r = s.row[m];
 
         squares = own_column(q, p, m) > i + 1 ? r_fma(r, r, squares) : squares;
         product = r_fma(s.yu[m].y, r, product);
@@ -423,13 +427,14 @@ make_right(const struct resident &q, const struct resident_shared &s, const stru
 {
     enum { EACH = 5 };
     const int lane = (int)threadIdx.x % WARP, turn = (int)(p.step & 1) * 2 * (q.blocks + 1);
-    real squares = 0, product = 0, first = 0, y = 0;
+    real squares = 0;
+    scalar product = 0, first = 0, y = 0;
     struct reflector h;
 
 #pragma unroll 1
     for (int block = lane; block - lane <= q.blocks; block += EACH * WARP) {
         const struct message *at = p.mail.numbers + turn + 2 * block;
-        real x[2 * EACH];
+        scalar x[2 * EACH];
 
         receive(x, p.step, [&](int n) {
             return block + n / 2 * WARP <= q.blocks ? at + n / 2 * 2 * WARP + n % 2 : NULL;
@@ -453,7 +458,7 @@ make_right(const struct resident &q, const struct resident_shared &s, const stru
 #pragma unroll 1
     for (int m = p.place + lane; m < p.places; m += WARP) {
         const int l = own_column(q, p, m);
-        const real u = l == i + 1 ? REAL(1) : s.row[m] * h.scale;
+        const scalar u = l == i + 1 ? REAL(1) : s.row[m] * h.scale;
 
         s.yu[m].u = u;
         if (l > i + 1) {

@@ -37,7 +37,7 @@ warps_threads(const struct cuda_device *device, int most, int group, int64_t num
 {
     int threads = most;
 
-    while (threads > WARP && (threads / group * numbers * (int64_t)sizeof(real) > SHARED_PLAIN ||
+    while (threads > WARP && (threads / group * numbers * (int64_t)sizeof(scalar) > SHARED_PLAIN ||
                               count * group < 2 * (int64_t)device->multiprocessors * threads)) {
         threads /= 2;
     }
@@ -49,7 +49,7 @@ inside_bytes(int64_t r, int64_t c, int64_t inside)
 {
     const int64_t matrix = (c - inside) * block_stride((int)(r - inside));
 
-    return (block_vectors((int)r, (int)c) + matrix) * (int64_t)sizeof(real);
+    return (block_vectors((int)r, (int)c) + matrix) * (int64_t)sizeof(scalar);
 }
 
 /* The step from which on a block has the matrix in its shared memory. */
@@ -67,7 +67,7 @@ first_inside(const struct cuda_device *device, int64_t r, int64_t c)
 static int64_t
 slab_bytes(int64_t n, int width)
 {
-    return panel_numbers((int)n, width) * (int64_t)sizeof(real);
+    return panel_numbers((int)n, width) * (int64_t)sizeof(scalar);
 }
 
 /* Vectors of a block: enough for `count`, if they fit. */
@@ -104,7 +104,7 @@ launch_reduce_warps(struct cuda_call *call, struct small_batch q)
     tsvd_status ret = TSVD_OK;
 
     reduce_warps_kernel<GROUP><<<blocks_for(q.count, matrices), (unsigned)threads,
-                                 (size_t)(matrices * numbers) * sizeof(real), call->stream>>>(q);
+                                 (size_t)(matrices * numbers) * sizeof(scalar), call->stream>>>(q);
     CUDA_LAUNCHED(call);
 out:
     return ret;
@@ -173,7 +173,7 @@ launch_apply_warps(struct cuda_call *call, struct small_job job)
 
     apply_warps_kernel<R>
         <<<blocks_for(job.count, matrices), (unsigned)threads,
-           (size_t)(matrices * numbers) * sizeof(real), call->stream>>>(job, group);
+           (size_t)(matrices * numbers) * sizeof(scalar), call->stream>>>(job, group);
     CUDA_LAUNCHED(call);
 out:
     return ret;

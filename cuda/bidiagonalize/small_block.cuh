@@ -27,7 +27,7 @@ enum {
     ROW_LANES = 8,
     ROW_PARTS = (int)WARP / (int)ROW_LANES,
 
-    BANKS = 128 / (int)sizeof(real)
+    BANKS = 128 / (int)sizeof(scalar)
 };
 
 /* Numbers between columns in shared memory: neither a pass along columns nor one along rows has
@@ -51,27 +51,28 @@ block_vectors(int r, int c)
    corner of the whole matrix, is a[(j - origin) stride + k - origin]. */
 struct block_matrix {
     int r, c;
-    int64_t index; /* of the matrix */
-    real *w;       /* the matrix, where it lies */
-    real *v, *old; /* shared, [r] the left reflector of this step and of the last one */
-    real *z;       /* shared, [r] z of the deferred update */
-    real *y, *row; /* shared, [c] y and `row` of that update */
-    real *tau;     /* shared, [1] of the left reflector */
-    real scale;    /* u = (1, row scale) */
+    int64_t index;   /* of the matrix */
+    scalar *w;       /* the matrix, where it lies */
+    scalar *v, *old; /* shared, [r] the left reflector of this step and of the last one */
+    scalar *z;       /* shared, [r] z of the deferred update */
+    scalar *y, *row; /* shared, [c] y and `row` of that update */
+    scalar *tau;     /* shared, [1] of the left reflector */
+    scalar scale;    /* u = (1, row scale) */
 };
 
 /* Warp 0 updates column i and makes the left reflector from it. */
 static __device__ __forceinline__ void
-make_left(const struct small_batch &q, const struct block_matrix &m, const real *column, int i)
+make_left(const struct small_batch &q, const struct block_matrix &m, const scalar *column, int i)
 {
     const int lane = small_lane();
-    const real y = m.y[i];
-    real square = 0, top = 0, up;
+    const scalar y = m.y[i];
+    real square = 0, up;
+    scalar top = 0;
     struct reflector h;
 
 #pragma unroll 4
     for (int k = i + lane; k < m.r; k += WARP) {
-        const real x = r_fma(-m.old[k], y, column[k - i]) - m.z[k];
+        const scalar x = r_fma(-m.old[k], y, column[k - i]) - m.z[k];
 
         m.v[k] = x;
         if (k == i) {
@@ -86,7 +87,7 @@ make_left(const struct small_batch &q, const struct block_matrix &m, const real 
     if (up != 1) {
         square = 0;
         for (int k = i + lane; k < m.r; k += WARP) {
-            const real x = k == i ? REAL(0) : up * m.v[k];
+            const scalar x = k == i ? REAL(0) : up * m.v[k];
 
             square = r_fma(x, x, square);
         }
@@ -94,7 +95,7 @@ make_left(const struct small_batch &q, const struct block_matrix &m, const real 
     }
     h = reflector_make(top, square, up);
     for (int k = i + lane; k < m.r; k += WARP) {
-        const real v = k == i ? REAL(1) : reflector_entry(h, m.v[k]);
+        const scalar v = k == i ? REAL(1) : reflector_entry(h, m.v[k]);
 
         m.v[k] = v;
         m.w[(int64_t)i * m.r + k] = k == i ? h.beta : v;
@@ -109,14 +110,14 @@ make_left(const struct small_batch &q, const struct block_matrix &m, const real 
 /* The sums over a warp of COLUMNS numbers of each lane.  Lanes of the same lane / (WARP / COLUMNS)
    get the same one, in the order of the columns. */
 template <int COLUMNS>
-static __device__ __forceinline__ real
-column_sums(const real (&sum)[COLUMNS])
+static __device__ __forceinline__ scalar
+column_sums(const scalar (&sum)[COLUMNS])
 {
     const bool upper = small_lane() & 16, odd = small_lane() & 8;
-    real x = sum[0];
+    scalar x = sum[0];
 
     if constexpr (COLUMNS == 4) {
-        real low = upper ? sum[2] : sum[0], high = upper ? sum[3] : sum[1];
+        scalar low = upper ? sum[2] : sum[0], high = upper ? sum[3] : sum[1];
 
         low += __shfl_xor_sync(0xffffffffu, upper ? sum[0] : sum[2], 16);
         high += __shfl_xor_sync(0xffffffffu, upper ? sum[1] : sum[3], 16);
@@ -132,12 +133,12 @@ column_sums(const real (&sum)[COLUMNS])
 /* Updates the columns i + 1 .. and makes their y and row; a warp does COLUMNS of them at once. */
 template <int COLUMNS>
 static __device__ __forceinline__ void
-sweep_block_columns(const struct block_matrix &m, real *a, int stride, int origin, int i, real tau,
-                    int j)
+sweep_block_columns(const struct block_matrix &m, scalar *a, int stride, int origin, int i,
+                    scalar tau, int j)
 {
     const int lane = small_lane();
     const int mine = j + lane / (WARP / COLUMNS); /* the column whose sum the lane gets */
-    real y[COLUMNS], u[COLUMNS], sum[COLUMNS], total;
+    scalar y[COLUMNS], u[COLUMNS], sum[COLUMNS], total;
 
 #pragma unroll
     for (int n = 0; n < COLUMNS; n++) {
@@ -150,8 +151,8 @@ sweep_block_columns(const struct block_matrix &m, real *a, int stride, int origi
     a += (j - origin) * stride - origin;
 #pragma unroll 2
     for (int k = i + lane; k < m.r; k += WARP) {
-        const real v = m.v[k], old = m.old[k], z = m.z[k];
-        real x[COLUMNS];
+        const scalar v = m.v[k], old = m.old[k], z = m.z[k];
+        scalar x[COLUMNS];
 
 #pragma unroll
         for (int n = 0; n < COLUMNS; n++) {
@@ -176,7 +177,7 @@ sweep_block_columns(const struct block_matrix &m, real *a, int stride, int origi
 
 /* All columns of the step. */
 static __device__ __forceinline__ void
-sweep_block(const struct block_matrix &m, real *a, int stride, int origin, int i, real tau)
+sweep_block(const struct block_matrix &m, scalar *a, int stride, int origin, int i, scalar tau)
 {
     const int warps = (int)blockDim.x / WARP, warp = (int)threadIdx.x / WARP;
     const int left = m.c - i - 1;
@@ -194,12 +195,13 @@ sweep_block(const struct block_matrix &m, real *a, int stride, int origin, int i
 
 /* |up row|^2 and y . row, beyond the entry of the superdiagonal; every warp gets the same bits. */
 static __device__ __forceinline__ void
-row_sums(const struct block_matrix &m, int i, real *square, real *inner)
+row_sums(const struct block_matrix &m, int i, real *square, scalar *inner)
 {
-    real s = 0, t = 0;
+    real s = 0;
+    scalar t = 0;
 
     for (int j = i + 2 + small_lane(); j < m.c; j += WARP) {
-        const real x = m.row[j];
+        const scalar x = m.row[j];
 
         s = r_fma(x, x, s);
         t = r_fma(m.y[j], x, t);
@@ -209,11 +211,11 @@ row_sums(const struct block_matrix &m, int i, real *square, real *inner)
 }
 
 /* Makes the right reflector from `row`.  Leaves its factor in m->scale; *inner is y . u. */
-static __device__ __forceinline__ real
-make_right(const struct small_batch &q, struct block_matrix *m, int i, real *inner)
+static __device__ __forceinline__ scalar
+make_right(const struct small_batch &q, struct block_matrix *m, int i, scalar *inner)
 {
     const int thread = (int)threadIdx.x, threads = (int)blockDim.x;
-    const real top = m->row[i + 1];
+    const scalar top = m->row[i + 1];
     struct reflector h;
     real square, up;
 
@@ -242,8 +244,8 @@ make_right(const struct small_batch &q, struct block_matrix *m, int i, real *inn
 
 /* The new z. */
 static __device__ __forceinline__ void
-sweep_block_rows(const struct block_matrix &m, const real *a, int stride, int origin, int i,
-                 real tau, real inner)
+sweep_block_rows(const struct block_matrix &m, const scalar *a, int stride, int origin, int i,
+                 scalar tau, scalar inner)
 {
     const int warps = (int)blockDim.x / WARP, warp = (int)threadIdx.x / WARP;
     const int lane = small_lane(), part = lane / ROW_LANES;
@@ -251,7 +253,7 @@ sweep_block_rows(const struct block_matrix &m, const real *a, int stride, int or
     a += (i + 1 - origin) * stride - origin;
     for (int first = i + 1 + ROW_LANES * warp; first < m.r; first += ROW_LANES * warps) {
         const int k = first + lane % ROW_LANES;
-        real sum = 0;
+        scalar sum = 0;
 
         if (k < m.r) {
 #pragma unroll 8
@@ -271,12 +273,12 @@ sweep_block_rows(const struct block_matrix &m, const real *a, int stride, int or
 
 /* Steps begin .. end - 1. */
 static __device__ __forceinline__ void
-reduce_steps(const struct small_batch &q, struct block_matrix *m, real *a, int stride, int origin,
+reduce_steps(const struct small_batch &q, struct block_matrix *m, scalar *a, int stride, int origin,
              int begin, int end)
 {
     for (int i = begin; i < end; i++) {
-        real *swapped = m->old;
-        real inner, tau;
+        scalar *swapped = m->old;
+        scalar inner, tau;
 
         if (threadIdx.x < WARP) {
             make_left(q, *m, a + (i - origin) * stride + i - origin, i);
@@ -305,8 +307,8 @@ __launch_bounds__(BLOCK_THREADS) reduce_blocks_kernel(struct small_batch q, int 
     extern __shared__ char shared[] __align__(16);
     const int r = q.r, c = q.c, thread = (int)threadIdx.x, threads = (int)blockDim.x;
     const int stride = block_stride(r - inside);
-    real *v = (real *)shared, *a = v + block_vectors(r, c);
-    real *w = q.w + (int64_t)blockIdx.x * r * c;
+    scalar *v = (scalar *)shared, *a = v + block_vectors(r, c);
+    scalar *w = q.w + (int64_t)blockIdx.x * r * c;
     struct block_matrix m = {
         r, c, blockIdx.x, w, v, v + r, v + 2 * r, v + 3 * r, v + 3 * r + c, v + 3 * r + 2 * c, 0};
 
@@ -331,22 +333,22 @@ enum {
     PANEL_THREADS = PANEL * (int)WARP,
 
     /* Numbers between rows of a panel, which are read 16 bytes at once. */
-    PANEL_STRIDE = PANEL + 16 / (int)sizeof(real)
+    PANEL_STRIDE = PANEL + 16 / (int)sizeof(scalar)
 };
 
 /* A row of a panel. */
 struct alignas(16) panel_row {
-    real x[PANEL];
+    scalar x[PANEL];
 };
 
 /* Shared memory of a block that has `slab` vectors of n entries: the panel, the parts of the inner
    products, the Gram matrix, tau and the vectors. */
 struct panel_memory {
-    real *v;    /* [n][PANEL_STRIDE] */
-    real *part; /* [PANEL_THREADS / slab][PANEL][slab] */
-    real *gram; /* [PANEL][PANEL] */
-    real *tau;  /* [PANEL] */
-    real *x;    /* [n][slab + 1] */
+    scalar *v;    /* [n][PANEL_STRIDE] */
+    scalar *part; /* [PANEL_THREADS / slab][PANEL][slab] */
+    scalar *gram; /* [PANEL][PANEL] */
+    scalar *tau;  /* [PANEL] */
+    scalar *x;    /* [n][slab + 1] */
 };
 
 static __host__ __device__ __forceinline__ int
@@ -356,7 +358,7 @@ panel_numbers(int n, int slab)
 }
 
 static __device__ __forceinline__ struct panel_memory
-panel_memory_of(real *base, int n)
+panel_memory_of(scalar *base, int n)
 {
     struct panel_memory at;
 
@@ -370,7 +372,7 @@ panel_memory_of(real *base, int n)
 
 /* Vectors of a matrix that a block has. */
 struct slab {
-    real *x;       /* those of the matrix */
+    scalar *x;     /* those of the matrix */
     int64_t first; /* the first of the block's */
     int here;      /* how many */
 };
@@ -389,7 +391,7 @@ static __device__ __forceinline__ void
 load_panel(const struct small_job &job, const struct panel_memory &at, int64_t matrix, int begin,
            int count, int top)
 {
-    const real *w = job.w + matrix * job.r * job.c;
+    const scalar *w = job.w + matrix * job.r * job.c;
     const int thread = (int)threadIdx.x, lane = small_lane(), warp = thread / WARP;
     const int step = job.right ? PANEL_THREADS / PANEL : (int)WARP;
     const int i = job.right ? thread % PANEL : warp;
@@ -402,11 +404,11 @@ load_panel(const struct small_job &job, const struct panel_memory &at, int64_t m
     }
     __syncthreads();
     {
-        real sum[PANEL] = {};
+        scalar sum[PANEL] = {};
 
         for (int k = top + lane; k < job.n; k += WARP) {
             const struct panel_row row = *(const struct panel_row *)(at.v + k * PANEL_STRIDE);
-            const real mine = at.v[k * PANEL_STRIDE + warp];
+            const scalar mine = at.v[k * PANEL_STRIDE + warp];
 
 #pragma unroll
             for (int j = 0; j < PANEL; j++) {
@@ -425,7 +427,7 @@ load_panel(const struct small_job &job, const struct panel_memory &at, int64_t m
 
 /* The factors of the panel's reflectors for a vector, from the inner products. */
 static __device__ __forceinline__ void
-panel_factors(const struct panel_memory &at, bool ascending, real (&s)[PANEL])
+panel_factors(const struct panel_memory &at, bool ascending, scalar (&s)[PANEL])
 {
 #pragma unroll
     for (int step = 0; step < PANEL; step++) {
@@ -455,12 +457,12 @@ apply_panel(const struct small_job &job, const struct panel_memory &at, int widt
     const int thread = (int)threadIdx.x, t = thread % width, group = thread / width;
     const int groups = PANEL_THREADS / width;
     const int first = group + (top - group + groups - 1) / groups * groups;
-    real s[PANEL] = {};
+    scalar s[PANEL] = {};
 
 #pragma unroll 4
     for (int k = first; k < job.n; k += groups) {
         const struct panel_row row = *(const struct panel_row *)(at.v + k * PANEL_STRIDE);
-        const real x = at.x[k * (width + 1) + t];
+        const scalar x = at.x[k * (width + 1) + t];
 
 #pragma unroll
         for (int i = 0; i < PANEL; i++) {
@@ -473,7 +475,7 @@ apply_panel(const struct small_job &job, const struct panel_memory &at, int widt
     }
     __syncthreads();
     if (thread < PANEL * width) { /* the part of the first group gets the sum */
-        real sum = at.part[thread];
+        scalar sum = at.part[thread];
 
 #pragma unroll 4
         for (int other = 1; other < groups; other++) {
@@ -490,7 +492,7 @@ apply_panel(const struct small_job &job, const struct panel_memory &at, int widt
 #pragma unroll 4
     for (int k = first; k < job.n; k += groups) {
         const struct panel_row row = *(const struct panel_row *)(at.v + k * PANEL_STRIDE);
-        real x = at.x[k * (width + 1) + t];
+        scalar x = at.x[k * (width + 1) + t];
 
 #pragma unroll
         for (int i = 0; i < PANEL; i++) {
@@ -506,7 +508,7 @@ static __global__ void
 __launch_bounds__(PANEL_THREADS) apply_blocks_kernel(struct small_job job, int width, int slabs)
 {
     extern __shared__ char shared[] __align__(16);
-    const struct panel_memory at = panel_memory_of((real *)shared, job.n);
+    const struct panel_memory at = panel_memory_of((scalar *)shared, job.n);
     const int64_t matrix = blockIdx.x / (unsigned)slabs;
     const int thread = (int)threadIdx.x;
     const int panels = (job.reflectors + PANEL - 1) / PANEL;

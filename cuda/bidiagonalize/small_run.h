@@ -24,14 +24,15 @@
 struct small_batch {
     int r, c;
     int64_t count;
-    real *w, *tau_q, *tau_p, *d, *e;
+    scalar *w, *tau_q, *tau_p;
+    real *d, *e;
 };
 
 /* Reflectors that are applied to the vectors of a batch. */
 struct small_job {
     int r, c; /* of the matrices */
     int64_t count;
-    const real *w, *tau;
+    const scalar *w, *tau;
     int right;      /* 1: P, 0: Q */
     int ascending;  /* 1: the first reflector is applied first */
     int n;          /* entries of a vector: r, or c for P */
@@ -47,8 +48,8 @@ small_lane(void)
 
 /* The sum over groups of WIDTH neighbours of a warp, the same bits in each. */
 template <int WIDTH>
-static __device__ __forceinline__ real
-group_sum(real x)
+static __device__ __forceinline__ scalar
+group_sum(scalar x)
 {
 #pragma unroll
     for (int half = WIDTH / 2; half > 0; half /= 2) {
@@ -65,8 +66,8 @@ reflector_first(const struct small_job &job, int i)
 }
 
 /* Entry k of reflector i, 0 <= k < n, from what the reduction left in w. */
-static __device__ __forceinline__ real
-reflector_at(const struct small_job &job, const real *w, int i, int k)
+static __device__ __forceinline__ scalar
+reflector_at(const struct small_job &job, const scalar *w, int i, int k)
 {
     const int first = reflector_first(job, i);
 

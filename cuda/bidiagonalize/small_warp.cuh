@@ -62,12 +62,12 @@ walk_from(int lane, int r)
 
 template <int GROUP>
 static __device__ __forceinline__ void
-load_matrix(const real *w, bool present, int r, int c, int lane, real *a)
+load_matrix(const scalar *w, bool present, int r, int c, int lane, scalar *a)
 {
     struct matrix_walk walk = walk_from<GROUP>(lane, r);
 
     for (int from = lane; from < r * c; from += LOADS * GROUP) {
-        real x[LOADS];
+        scalar x[LOADS];
 
 #pragma unroll
         for (int i = 0; i < LOADS; i++) {
@@ -85,7 +85,7 @@ load_matrix(const real *w, bool present, int r, int c, int lane, real *a)
 
 template <int GROUP>
 static __device__ __forceinline__ void
-store_matrix(real *w, int r, int c, int lane, const real *a)
+store_matrix(scalar *w, int r, int c, int lane, const scalar *a)
 {
     struct matrix_walk walk = walk_from<GROUP>(lane, r);
 
@@ -98,12 +98,12 @@ store_matrix(real *w, int r, int c, int lane, const real *a)
 /* What a thread knows of its matrix. */
 struct warp_matrix {
     int r, c, lane;
-    real *a;   /* shared, the columns */
-    real *z;   /* shared, z of the deferred update */
-    real y, u; /* the entries of that update for column `lane` */
+    scalar *a;   /* shared, the columns */
+    scalar *z;   /* shared, z of the deferred update */
+    scalar y, u; /* the entries of that update for column `lane` */
 };
 
-static __device__ __forceinline__ real *
+static __device__ __forceinline__ scalar *
 column_of(const struct warp_matrix &m, int j)
 {
     return m.a + j * warp_stride(m.r);
@@ -114,14 +114,15 @@ template <int GROUP>
 static __device__ __forceinline__ struct reflector
 reflect_column(const struct warp_matrix &m, int i)
 {
-    real *v = column_of(m, i);
-    const real *old = column_of(m, i > 0 ? i - 1 : 0); /* the v of the update; before it y = 0 */
-    const real y = __shfl_sync(0xffffffffu, m.y, i, GROUP);
+    scalar *v = column_of(m, i);
+    const scalar *old = column_of(m, i > 0 ? i - 1 : 0); /* the v of the update; before it y = 0 */
+    const scalar y = __shfl_sync(0xffffffffu, m.y, i, GROUP);
     struct reflector h;
-    real square = 0, top = 0, up;
+    real square = 0, up;
+    scalar top = 0;
 
     for (int k = i + m.lane; k < m.r; k += GROUP) {
-        const real x = r_fma(-old[k], y, v[k]) - m.z[k];
+        const scalar x = r_fma(-old[k], y, v[k]) - m.z[k];
 
         v[k] = x;
         if (k == i) {
@@ -136,7 +137,7 @@ reflect_column(const struct warp_matrix &m, int i)
     if (__any_sync(0xffffffffu, up != 1)) { /* a matrix of the warp has such a column */
         square = 0;
         for (int k = i + m.lane; k < m.r; k += GROUP) {
-            const real x = k == i ? REAL(0) : up * v[k];
+            const scalar x = k == i ? REAL(0) : up * v[k];
 
             square = r_fma(x, x, square);
         }
@@ -151,12 +152,12 @@ reflect_column(const struct warp_matrix &m, int i)
 
 /* Updates the other columns, each by a thread, and applies the left reflector to row i.  Returns
    the entry of row i, and leaves the new y. */
-static __device__ __forceinline__ real
-sweep_columns(struct warp_matrix *m, int i, real tau)
+static __device__ __forceinline__ scalar
+sweep_columns(struct warp_matrix *m, int i, scalar tau)
 {
-    const real *old = column_of(*m, i > 0 ? i - 1 : 0), *v = column_of(*m, i);
-    real *a = column_of(*m, m->lane);
-    real top, sum;
+    const scalar *old = column_of(*m, i > 0 ? i - 1 : 0), *v = column_of(*m, i);
+    scalar *a = column_of(*m, m->lane);
+    scalar top, sum;
 
     if (m->lane <= i || m->lane >= m->c) {
         return 0;
@@ -165,7 +166,7 @@ sweep_columns(struct warp_matrix *m, int i, real tau)
     sum = top;
 #pragma unroll 4
     for (int k = i + 1; k < m->r; k++) {
-        const real x = r_fma(-m->z[k], m->u, r_fma(-old[k], m->y, a[k]));
+        const scalar x = r_fma(-m->z[k], m->u, r_fma(-old[k], m->y, a[k]));
 
         a[k] = x;
         sum = r_fma(v[k], x, sum);
@@ -178,10 +179,10 @@ sweep_columns(struct warp_matrix *m, int i, real tau)
    row, and the new u. */
 template <int GROUP>
 static __device__ __forceinline__ struct reflector
-reflect_row(struct warp_matrix *m, int i, real row)
+reflect_row(struct warp_matrix *m, int i, scalar row)
 {
-    const real top = __shfl_sync(0xffffffffu, row, i + 1, GROUP);
-    const real x = m->lane > i + 1 ? row : REAL(0);
+    const scalar top = __shfl_sync(0xffffffffu, row, i + 1, GROUP);
+    const scalar x = m->lane > i + 1 ? row : REAL(0);
     struct reflector h;
     real square = group_sum<GROUP>(x * x);
     const real up = reflector_up(top, square);
@@ -200,15 +201,15 @@ reflect_row(struct warp_matrix *m, int i, real row)
 /* The new z, each entry from a row by a thread. */
 template <int GROUP>
 static __device__ __forceinline__ void
-sweep_rows(const struct warp_matrix &m, int i, real tau)
+sweep_rows(const struct warp_matrix &m, int i, scalar tau)
 {
     const int stride = warp_stride(m.r);
-    const real *v = column_of(m, i);
-    const real inner = group_sum<GROUP>(m.lane > i && m.lane < m.c ? m.y * m.u : REAL(0));
+    const scalar *v = column_of(m, i);
+    const scalar inner = group_sum<GROUP>(m.lane > i && m.lane < m.c ? m.y * m.u : REAL(0));
 
     for (int k = i + 1 + m.lane; k < m.r; k += GROUP) {
-        const real *a = m.a + k, *u = m.a + i;
-        real sum = a[(i + 1) * stride];
+        const scalar *a = m.a + k, *u = m.a + i;
+        scalar sum = a[(i + 1) * stride];
 
 #pragma unroll 4
         for (int j = i + 2; j < m.c; j++) {
@@ -226,10 +227,11 @@ __launch_bounds__(WARPS_THREADS) reduce_warps_kernel(struct small_batch q)
     const int slot = (int)threadIdx.x / GROUP, lane = (int)threadIdx.x % GROUP;
     const int64_t matrix = (int64_t)blockIdx.x * ((int)blockDim.x / GROUP) + slot;
     const bool present = matrix < q.count;
-    real *w = q.w + (present ? matrix : 0) * q.r * q.c;
-    real *a = (real *)shared + slot * warp_numbers(q.r, q.c, GROUP);
+    scalar *w = q.w + (present ? matrix : 0) * q.r * q.c;
+    scalar *a = (scalar *)shared + slot * warp_numbers(q.r, q.c, GROUP);
     struct warp_matrix m = {q.r, q.c, lane, a, a + warp_stride(q.r) * q.c, 0, 0};
-    real d = 0, e = 0, tau_q = 0, tau_p = 0; /* those of step `lane` */
+    real d = 0, e = 0;
+    scalar tau_q = 0, tau_p = 0; /* those of step `lane` */
 
     load_matrix<GROUP>(w, present, m.r, m.c, lane, m.a);
     for (int k = lane; k < m.r; k += GROUP) {
@@ -238,7 +240,7 @@ __launch_bounds__(WARPS_THREADS) reduce_warps_kernel(struct small_batch q)
     __syncwarp();
     for (int i = 0; i < m.c; i++) {
         struct reflector h = reflect_column<GROUP>(m, i);
-        real row;
+        scalar row;
 
         if (lane == i) {
             d = h.beta;
@@ -271,10 +273,10 @@ __launch_bounds__(WARPS_THREADS) reduce_warps_kernel(struct small_batch q)
 /* ---- reflectors on vectors ---- */
 
 /* What a thread reads from shared memory at once. */
-enum { PACK = 16 / (int)sizeof(real) };
+enum { PACK = 16 / (int)sizeof(scalar) };
 
 struct alignas(16) pack {
-    real x[PACK];
+    scalar x[PACK];
 };
 
 /* Numbers of shared memory for each matrix of a block: R reflectors of R entries, their tau, and if
@@ -290,11 +292,11 @@ apply_numbers(int order, int group, bool rows)
 /* x := (I - tau v v^T) x */
 template <int R>
 static __device__ __forceinline__ void
-reflect_vector(const real *v, real tau, real (&x)[R])
+reflect_vector(const scalar *v, scalar tau, scalar (&x)[R])
 {
     const struct pack *packs = (const struct pack *)v;
-    real sum[PACK] = {};
-    real factor = 0;
+    scalar sum[PACK] = {};
+    scalar factor = 0;
 
 #pragma unroll
     for (int k = 0; k < R / PACK; k++) {
@@ -331,9 +333,9 @@ __launch_bounds__(APPLY_THREADS) apply_warps_kernel(struct small_job job, int gr
     const int64_t matrix = (int64_t)blockIdx.x * ((int)blockDim.x / group) + slot;
     const bool present = matrix < job.count;
     const int64_t index = present ? matrix : 0;
-    const real *w = job.w + index * job.r * job.c, *from = job.tau + index * job.c;
-    real *v = (real *)shared + slot * apply_numbers(R, group, job.x.rows);
-    real *tau = v + R * R, *tile = tau + R, *vectors = job.x.d_x + index * job.x.next;
+    const scalar *w = job.w + index * job.r * job.c, *from = job.tau + index * job.c;
+    scalar *v = (scalar *)shared + slot * apply_numbers(R, group, job.x.rows);
+    scalar *tau = v + R * R, *tile = tau + R, *vectors = job.x.d_x + index * job.x.next;
 
     for (int at = lane; at < R * R; at += group) {
         /* neighbours in w are neighbours here */
@@ -349,7 +351,7 @@ __launch_bounds__(APPLY_THREADS) apply_warps_kernel(struct small_job job, int gr
     for (int64_t first = 0; first < job.x.count; first += group) {
         const bool active = present && first + lane < job.x.count;
         const int here = (int)(job.x.count - first < group ? job.x.count - first : group);
-        real x[R];
+        scalar x[R];
 
         if (job.x.rows) {
             for (int j = 0; j < here && present; j++) {

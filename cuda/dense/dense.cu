@@ -60,10 +60,10 @@ lay_out(struct cuda_dense *run, char *base)
     for (int s = 0; s < run->stages; s++) {
         struct stage_run *own = &run->stage[s];
 
-        own->m = carve<real>(base, &at, count * own->r * c);
-        own->correction = carve<real>(base, &at, own->listed->expand != NULL ? count * c * c : 0);
-        own->tau_q = carve<real>(base, &at, count * c);
-        own->tau_p = carve<real>(base, &at, own->listed->right ? count * c : 0);
+        own->m = carve<scalar>(base, &at, count * own->r * c);
+        own->correction = carve<scalar>(base, &at, own->listed->expand != NULL ? count * c * c : 0);
+        own->tau_q = carve<scalar>(base, &at, count * c);
+        own->tau_p = carve<scalar>(base, &at, own->listed->right ? count * c : 0);
     }
     run->in.w = run->stage[0].m;
     run->d = carve<real>(base, &at, count * c);
@@ -79,7 +79,7 @@ static uint64_t
 reduce_work(const struct cuda_device *device, const struct cuda_dense *run, bool staged)
 {
     uint64_t most =
-        staged ? bytes_of(run->in.count * run->in.r, bytes_of(run->in.c, sizeof(real))) : 0;
+        staged ? bytes_of(run->in.count * run->in.r, bytes_of(run->in.c, sizeof(scalar))) : 0;
 
     for (int s = 0; s < run->stages; s++) {
         const struct stage_run *own = &run->stage[s];
@@ -132,7 +132,8 @@ right_in_place(const struct dense_problem *p)
 
 /* Memory that reserve() takes, and back() works in.  The results come first. */
 struct workspace {
-    real *s, *u, *vh, *left, *right;
+    real *s;
+    scalar *u, *vh, *left, *right;
     char *work;
 };
 
@@ -151,11 +152,12 @@ lay_out_workspace(const struct cuda_dense *run, const struct dense_problem *p, b
     workspace->s = carve<real>(base, &at, on_host ? count * k : 0);
     workspace->u = workspace->vh = workspace->left = workspace->right = NULL;
     if (p->vectors) {
-        workspace->u = carve<real>(base, &at, on_host ? count * shape.u_rows * shape.u_columns : 0);
+        workspace->u =
+            carve<scalar>(base, &at, on_host ? count * shape.u_rows * shape.u_columns : 0);
         workspace->vh =
-            carve<real>(base, &at, on_host ? count * shape.v_rows * shape.v_columns : 0);
-        workspace->left = carve<real>(base, &at, left_in_place(run, p) ? 0 : count * n * k);
-        workspace->right = carve<real>(base, &at, right_in_place(p) ? 0 : count * n * k);
+            carve<scalar>(base, &at, on_host ? count * shape.v_rows * shape.v_columns : 0);
+        workspace->left = carve<scalar>(base, &at, left_in_place(run, p) ? 0 : count * n * k);
+        workspace->right = carve<scalar>(base, &at, right_in_place(p) ? 0 : count * n * k);
     }
     workspace->work = carve<char>(base, &at, (int64_t)work);
     return at;
@@ -225,8 +227,8 @@ factor(struct tsvd_context *ctx, const struct dense_job *job, struct cuda_dense 
     own->stage = own->listed;
     TSVD_TRY(own->stage->factor(ctx, run, own, d_work, &outcome));
     if (outcome == STAGE_SPOILED) {
-        TSVD_TRY(
-            tsvdi_cuda_dense_load(ctx, &job->problem->a, job->begin, &run->in, 1, (real *)d_work));
+        TSVD_TRY(tsvdi_cuda_dense_load(ctx, &job->problem->a, job->begin, &run->in, 1,
+                                       (scalar *)d_work));
     }
     if (outcome != STAGE_MADE) {
         own->stage = own->listed->otherwise;
@@ -252,7 +254,7 @@ dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
     run->in.count = job->count;    /* the last chunk may be shorter than the first */
     TSVD_TRY(tsvdi_cuda_alloc(call, reduce_work(call->device, run, tsvdi_cuda_dense_is_staged(a)),
                               (void **)&d_work));
-    TSVD_TRY(tsvdi_cuda_dense_load(ctx, a, job->begin, &run->in, 1, (real *)d_work));
+    TSVD_TRY(tsvdi_cuda_dense_load(ctx, a, job->begin, &run->in, 1, (scalar *)d_work));
     for (int s = 0; s < run->stages; s++) {
         TSVD_TRY(factor(ctx, job, run, &run->stage[s], d_work));
     }
@@ -304,8 +306,8 @@ dense_reserve(struct tsvd_context *ctx, struct dense_job *job)
     if (!on_host) {
         workspace.s = (real *)p->S + job->begin * shape.k;
         if (p->vectors) {
-            workspace.u = (real *)p->U + job->begin * shape.u_rows * shape.u_columns;
-            workspace.vh = (real *)p->Vh + job->begin * shape.v_rows * shape.v_columns;
+            workspace.u = (scalar *)p->U + job->begin * shape.u_rows * shape.u_columns;
+            workspace.vh = (scalar *)p->Vh + job->begin * shape.v_rows * shape.v_columns;
         }
     }
     run->out = {workspace.s, workspace.u, workspace.vh};
@@ -341,7 +343,7 @@ make_left(struct tsvd_context *ctx, const struct dense_job *job, char *d_work)
     } else if (shape.u_rows > n) {
         CUDA_TRY(call,
                  cudaMemsetAsync(run->out.u + n * k, 0,
-                                 (size_t)((shape.u_rows - n) * k) * sizeof(real), call->stream));
+                                 (size_t)((shape.u_rows - n) * k) * sizeof(scalar), call->stream));
     }
     if (n > 0) {
         TSVD_TRY(apply_stages(ctx, run, run->in.transposed, 0, u, k, d_work));
@@ -470,11 +472,11 @@ dense_apply(struct tsvd_context *ctx, struct dense_job *job, const struct dense_
     const struct cuda_dense *run = run_of(job);
     const int64_t columns = vectors->columns;
     const int64_t rows = vectors->right ? job->problem->a.columns : job->problem->a.rows;
-    const size_t bytes = (size_t)(run->in.count * rows * columns) * sizeof(real);
+    const size_t bytes = (size_t)(run->in.count * rows * columns) * sizeof(scalar);
     const bool on_host = vectors->space == TSVD_HOST;
-    struct dense_block x = {(real *)vectors->x, rows * columns, columns, columns, 0};
+    struct dense_block x = {(scalar *)vectors->x, rows * columns, columns, columns, 0};
     char *d_work = NULL;
-    real *d_x = NULL;
+    scalar *d_x = NULL;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_cuda_alloc(call, apply_work(run, columns), (void **)&d_work));

@@ -195,7 +195,7 @@ lay_out(int64_t n, char *base, struct complete_lu<T> *to)
 template <typename T>
 static __global__ void
 __launch_bounds__(COLUMN_THREADS)
-    column_kernel(const __grid_constant__ struct complete_lu<T> q, const real *s, int k)
+    column_kernel(const __grid_constant__ struct complete_lu<T> q, const scalar *s, int k)
 {
     const int64_t column = blockIdx.x * q.n;
     struct largest_number best = no_number();
@@ -340,12 +340,12 @@ __launch_bounds__(COLUMN_THREADS)
 /* Y in order. */
 static __global__ void
 __launch_bounds__(COLUMN_THREADS)
-    order_kernel(const __grid_constant__ struct complete_lu<double> q, real *to)
+    order_kernel(const __grid_constant__ struct complete_lu<double> q, scalar *to)
 {
     const int64_t column = blockIdx.x * q.n;
 
     for (int s = (int)threadIdx.x; s < q.n; s += COLUMN_THREADS) {
-        to[column + s] = (real)q.y[column + q.row_of[q.column_step[s]]];
+        to[column + s] = (scalar)q.y[column + q.row_of[q.column_step[s]]];
     }
 }
 
@@ -370,7 +370,7 @@ __launch_bounds__(COLUMN_THREADS)
         const int power = y.e - column - run.row[j];
 
         sum += fabs(ldexp(y.m, power + (int)*run.in.exponent));
-        run.x[j * q.n + s] = (real)ldexp(y.m, power);
+        run.x[j * q.n + s] = (scalar)ldexp(y.m, power);
     }
     atomicMax((unsigned long long *)run.x_norms, (unsigned long long)__double_as_longlong(sum));
 }

@@ -16,7 +16,7 @@ run_of(const struct inverse_job *job)
 
 /* Workspace of a chunk; NULL where it is not needed. */
 struct workspace {
-    real *s; /* [count][n][n] S, for refine() */
+    scalar *s; /* [count][n][n] S, for refine() */
     char *scale;
     int *p; /* [count][n] */
     char *large, *refine;
@@ -36,8 +36,8 @@ struct inverse_shape {
 static bool
 is_ready(const struct dense_matrices *a)
 {
-    int64_t stride = a->rows * (int64_t)sizeof(real);
-    bool ready = a->space == TSVD_CUDA && a->column_stride == (int64_t)sizeof(real) &&
+    int64_t stride = a->rows * (int64_t)sizeof(scalar);
+    bool ready = a->space == TSVD_CUDA && a->column_stride == (int64_t)sizeof(scalar) &&
                  a->row_stride == stride;
 
     stride *= a->rows;
@@ -73,7 +73,7 @@ lay_out(const struct inverse_shape &shape, struct cuda_inverse *run, char *base)
     const int64_t n = shape.n, count = shape.count, numbers = count * n * n;
     size_t at = 0;
 
-    run->in.w = carve<real>(base, &at, shape.small ? 0 : numbers);
+    run->in.w = carve<scalar>(base, &at, shape.small ? 0 : numbers);
     run->in.largest = carve<unsigned long long>(base, &at, shape.loaded ? count : 0);
     run->in.exponent = carve<real_int>(base, &at, shape.loaded ? count : 0);
     run->in.kind = shape.loaded ? carve<char>(base, &at, count) : NULL;
@@ -98,7 +98,7 @@ lay_work(struct cuda_call *call, const struct inverse_shape &shape, char *base,
     const int64_t n = shape.n, count = shape.count, numbers = count * n * n;
     size_t at = 0;
 
-    work->s = carve<real>(base, &at, shape.refine ? numbers : 0);
+    work->s = carve<scalar>(base, &at, shape.refine ? numbers : 0);
     work->scale = carve<char>(base, &at,
                               shape.direct ? 0 : (int64_t)tsvdi_cuda_inverse_scale_bytes(n, count));
     work->p = carve<int>(base, &at, shape.small ? 0 : count * n);
@@ -106,14 +106,14 @@ lay_work(struct cuda_call *call, const struct inverse_shape &shape, char *base,
         base, &at, shape.small ? 0 : (int64_t)tsvdi_cuda_inverse_large_bytes(call, n, count));
     work->refine = carve<char>(
         base, &at, shape.refine ? (int64_t)tsvdi_cuda_inverse_refine_bytes(n, count) : 0);
-    return std::max(at, shape.staged ? (size_t)numbers * sizeof(real) : (size_t)0);
+    return std::max(at, shape.staged ? (size_t)numbers * sizeof(scalar) : (size_t)0);
 }
 
 /* Bytes of the results, if they are made for the host. */
 static size_t
 result_bytes_of(const struct inverse_shape &shape)
 {
-    return shape.on_host ? (size_t)(shape.count * shape.n * shape.n) * sizeof(real) : 0;
+    return shape.on_host ? (size_t)(shape.count * shape.n * shape.n) * sizeof(scalar) : 0;
 }
 
 static struct bytes
@@ -135,7 +135,7 @@ static int64_t
 chunk_most(const struct inverse_problem *p)
 {
     const int64_t n = p->a.rows;
-    const uint64_t result = bytes_of(n, bytes_of(n, sizeof(real)));
+    const uint64_t result = bytes_of(n, bytes_of(n, sizeof(scalar)));
     const uint64_t tiles = bytes_of(blocks_for(n, TILE), blocks_for(n, TILE));
     const uint64_t blocks = INT32_MAX / (tiles + (uint64_t)n);
     uint64_t most = std::min({(uint64_t)p->a.batch.matrices, CUDA_CHUNK_BYTES / result, blocks});
@@ -192,7 +192,7 @@ make_inverses(struct tsvd_context *ctx, const struct inverse_shape &shape,
               const struct cuda_inverse *run, const struct workspace *work)
 {
     struct cuda_call *call = cuda_of(ctx);
-    const size_t bytes = (size_t)(shape.count * shape.n * shape.n) * sizeof(real);
+    const size_t bytes = (size_t)(shape.count * shape.n * shape.n) * sizeof(scalar);
     tsvd_status ret = TSVD_OK;
 
     CUDA_TRY(call, cudaMemsetAsync(run->marks, 0xff, sizeof(*run->marks), call->stream));
@@ -248,9 +248,9 @@ static tsvd_status
 deliver(struct tsvd_context *ctx, const struct inverse_job *job, const struct cuda_inverse *run)
 {
     const int64_t numbers = run->in.r * run->in.c;
-    real *to = (real *)job->problem->X + job->begin * numbers;
+    scalar *to = (scalar *)job->problem->X + job->begin * numbers;
 
-    return cuda_deliver(ctx, to, run->x, (size_t)(job->count * numbers) * sizeof(real));
+    return cuda_deliver(ctx, to, run->x, (size_t)(job->count * numbers) * sizeof(scalar));
 }
 
 /* Makes run->in.w point to M, which is loaded if it must be. */
@@ -261,13 +261,13 @@ read_matrices(struct tsvd_context *ctx, const struct inverse_job *job,
     const struct dense_matrices *a = &job->problem->a;
 
     if (!shape.loaded) {
-        run->in.w = (real *)a->data + job->begin * shape.n * shape.n;
+        run->in.w = (scalar *)a->data + job->begin * shape.n * shape.n;
         return TSVD_OK; /* it is only read */
     }
     if (shape.small) {
         run->in.w = run->x;
     }
-    return tsvdi_cuda_dense_load(ctx, a, job->begin, &run->in, 0, (real *)d_stage);
+    return tsvdi_cuda_dense_load(ctx, a, job->begin, &run->in, 0, (scalar *)d_stage);
 }
 
 /* Tells the job which matrices of a chunk grew. */
@@ -307,7 +307,8 @@ invert(struct tsvd_context *ctx, struct inverse_job *job)
     TSVD_TRY(cuda_take(call, lay_work(call, shape, NULL, &work), &d_work));
     (void)lay_work(call, shape, d_work, &work);
     TSVD_TRY(cuda_take(call, result_bytes_of(shape), &d_workspace));
-    run->x = shape.on_host ? (real *)d_workspace : (real *)p->X + job->begin * shape.n * shape.n;
+    run->x =
+        shape.on_host ? (scalar *)d_workspace : (scalar *)p->X + job->begin * shape.n * shape.n;
     TSVD_TRY(read_matrices(ctx, job, shape, run, d_work));
     if (shape.tiny) {
         TSVD_TRY(invert_tiny(call, run, &marks));

@@ -39,7 +39,7 @@ struct inverse_marks {
 /* What a job holds.  All arrays are device memory. */
 struct cuda_inverse {
     struct cuda_matrices in;     /* M, not scaled: r = c = n */
-    real *x;                     /* [count][n][n] the results */
+    scalar *x;                   /* [count][n][n] the results */
     char *grown;                 /* [count] 1: a pivot is large; later as in struct inverse_job */
     char *singular;              /* [count] 1: a pivot is zero; right after grown [count] */
     double *norms;               /* [count] largest sum of magnitudes of a row of 2^-exponent M */
@@ -115,7 +115,7 @@ struct inverse_best {
 
 /* How good an entry is as a pivot.  NaN, of what overflows, is no better than zero. */
 static __device__ __forceinline__ real
-pivot_size(real x)
+pivot_size(scalar x)
 {
     return x == x ? r_abs(x) : REAL(0);
 }
@@ -125,7 +125,7 @@ enum { UPPER_DIGITS = R_DIGITS - (R_BITS - 32) };
 
 /* The upper 32 bits of |x|. */
 static __device__ __forceinline__ int
-upper_half(real x)
+upper_half(scalar x)
 {
     return (int)(((real_uint)r_bits(x) & ~R_SIGN_BIT) >> (R_BITS - 32));
 }
@@ -134,8 +134,8 @@ upper_half(real x)
    a row that is equal to the pivot's becomes zero.  If the pivot is zero the matrix is singular,
    and any number will do.  A division would be a call, and comparisons of numbers take longer than
    those of their bits. */
-static __device__ __forceinline__ real
-pivot_factor(real x, real pivot)
+static __device__ __forceinline__ scalar
+pivot_factor(scalar x, scalar pivot)
 {
     enum {
         FAIR_POWER = 3 * R_BIAS / 4,
@@ -211,7 +211,7 @@ tsvd_status tsvdi_cuda_inverse_balance(struct cuda_call *call, const struct cuda
 /* scale.cu: M's inverses, to run->x, from Y, as elimination leaves it with its pivots d_p, or in
    order if these are NULL.  run->grown and run->marks tell what was found. */
 tsvd_status tsvdi_cuda_inverse_finish(struct cuda_call *call, const struct cuda_inverse *run,
-                                      const int *d_p, const real *d_from, char *d_work);
+                                      const int *d_p, const scalar *d_from, char *d_work);
 
 /* scale.cu: the last step of finish(), which marks the matrices by what was found.  last: none is
    marked as grown, as nothing is computed once more. */
@@ -252,6 +252,6 @@ tsvd_status tsvdi_cuda_inverse_large(struct tsvd_context *ctx, const struct cuda
    step does not pay stays as it is.  Workspace in bytes, d_work of that size. */
 uint64_t tsvdi_cuda_inverse_refine_bytes(int64_t n, int64_t count);
 tsvd_status tsvdi_cuda_inverse_refine(struct cuda_call *call, const struct cuda_inverse *run,
-                                      real *d_s, char *d_work);
+                                      scalar *d_s, char *d_work);
 
 #endif

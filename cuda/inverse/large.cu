@@ -36,23 +36,23 @@ struct column_set {
 /* A number of float32 in two parts of 11 bits (Dekker, "A floating-point technique for extending
    the available precision", 1971). */
 struct parts {
-    real first, second;
+    scalar first, second;
 };
 
 /* x to 11 bits. */
-static __device__ __forceinline__ real
-leading(real x)
+static __device__ __forceinline__ scalar
+leading(scalar x)
 {
     const real down = r_abs(x) < REAL(0x1p100) ? REAL(1) : REAL(0x1p-100); /* far is finite */
-    const real far = x * down * ((1 << 13) + 1);
+    const scalar far = x * down * ((1 << 13) + 1);
 
     return (far - (far - x * down)) / down;
 }
 
 static __device__ __forceinline__ struct parts
-cut_in_two(real x)
+cut_in_two(scalar x)
 {
-    const real first = leading(x);
+    const scalar first = leading(x);
 
     return {first, leading(x - first)};
 }
@@ -64,15 +64,15 @@ cut_in_two(real x)
 static __global__ void
 __launch_bounds__(GATHER_THREADS)
     gather_kernel(const __grid_constant__ struct inverse_panel q, const struct column_set set,
-                  const bool cut, real *r)
+                  const bool cut, scalar *r)
 {
     const int64_t i = (int64_t)blockIdx.x * GATHER_THREADS + threadIdx.x, matrix = blockIdx.z;
     const int64_t first = (int64_t)blockIdx.y * INVERSE_GATHER_COLUMNS;
     const int64_t k = i < q.n ? q.step[matrix * q.n + i] - q.begin : -1;
-    real *const row = q.w + matrix * q.n * q.n + i;
+    scalar *const row = q.w + matrix * q.n * q.n + i;
     const int64_t stride = cut ? 2 * q.width : q.width;
-    real *const to = r + (matrix * set.count + first) * stride + k;
-    real x[INVERSE_GATHER_COLUMNS], *from[INVERSE_GATHER_COLUMNS];
+    scalar *const to = r + (matrix * set.count + first) * stride + k;
+    scalar x[INVERSE_GATHER_COLUMNS], *from[INVERSE_GATHER_COLUMNS];
 
     if (k < 0 || k >= q.width) {
         return;
@@ -103,11 +103,11 @@ __launch_bounds__(GATHER_THREADS)
    and then those of second ones. */
 static __global__ void
 __launch_bounds__(GATHER_THREADS)
-    cut_kernel(const __grid_constant__ struct inverse_panel q, real *parts)
+    cut_kernel(const __grid_constant__ struct inverse_panel q, scalar *parts)
 {
     const int64_t i = (int64_t)blockIdx.x * GATHER_THREADS + threadIdx.x, matrix = blockIdx.z;
     const int64_t column = blockIdx.y, last = q.width * q.n;
-    real *const to = parts + 2 * matrix * last + column * q.n + i;
+    scalar *const to = parts + 2 * matrix * last + column * q.n + i;
 
     if (i < q.n) {
         const struct parts part = cut_in_two(q.w[(matrix * q.n + q.begin + column) * q.n + i]);
@@ -136,8 +136,8 @@ struct elimination {
     cudaStream_t near, far;     /* where blocks are eliminated, and where other columns change */
     cudaEvent_t ready, changed; /* a block and the next one; the other columns */
     bool cut;                   /* numbers are cut in two: r_near to n_far have twice the size */
-    real *r_near, *r_far;       /* rows of pivots: [matrices][block][block], [matrices][n][block] */
-    real *n_near, *n_far;       /* cut columns, of a half and of a block: [matrices][.][n] */
+    scalar *r_near, *r_far;     /* rows of pivots: [matrices][block][block], [matrices][n][block] */
+    scalar *n_near, *n_far;     /* cut columns, of a half and of a block: [matrices][.][n] */
     double done, part;          /* shares of all matrices: those done before, and these */
 };
 
@@ -195,10 +195,10 @@ lay_out(const struct cuda_device *device, const struct panel_sharing &s, int64_t
     to->panel.step = carve<int>(base, &at, matrices * n);
     to->panel.mail = carve<struct message>(base, &at, s.clusters ? 0 : grid_messages(s));
     copies = matrices * (to->cut ? 2 : 1);
-    to->r_near = carve<real>(base, &at, copies * to->block * to->block);
-    to->r_far = carve<real>(base, &at, copies * n * to->block);
-    to->n_near = carve<real>(base, &at, to->cut ? copies * n * left_half(s, to->block) : 0);
-    to->n_far = carve<real>(base, &at, to->cut ? copies * n * to->block : 0);
+    to->r_near = carve<scalar>(base, &at, copies * to->block * to->block);
+    to->r_far = carve<scalar>(base, &at, copies * n * to->block);
+    to->n_near = carve<scalar>(base, &at, to->cut ? copies * n * left_half(s, to->block) : 0);
+    to->n_far = carve<scalar>(base, &at, to->cut ? copies * n * to->block : 0);
     return at;
 }
 
@@ -220,7 +220,7 @@ is_cut(const struct elimination &work, int64_t width)
 /* Cuts columns begin .. end - 1, if they are cut. */
 static tsvd_status
 cut_columns(struct cuda_call *call, const struct elimination &work, int64_t begin, int64_t end,
-            real *parts)
+            scalar *parts)
 {
     struct inverse_panel q = work.panel;
     const dim3 grid(blocks_for(q.n, GATHER_THREADS), (unsigned)(end - begin),
@@ -240,7 +240,7 @@ out:
 /* C += N R: N has `terms` columns, and row j of r is column j of R, like C and its column j. */
 static tsvd_status
 add_product(struct cuda_call *call, int kind, int64_t n, int64_t columns, int64_t terms,
-            const real *N, const real *r, int64_t ld, real *c, cudaStream_t stream)
+            const scalar *N, const scalar *r, int64_t ld, scalar *c, cudaStream_t stream)
 {
     const struct cuda_factor rows = {r, ld, 0, 0}, panel = {N, n, 0, 0};
 
@@ -252,7 +252,7 @@ add_product(struct cuda_call *call, int kind, int64_t n, int64_t columns, int64_
    R, `stride` numbers a matrix, has rows for these columns in order.  parts: N's, if it is cut. */
 static tsvd_status
 add_products(struct cuda_call *call, const struct elimination &work, const struct inverse_panel &q,
-             int64_t first, int64_t columns, const real *r, int64_t stride, const real *parts,
+             int64_t first, int64_t columns, const scalar *r, int64_t stride, const scalar *parts,
              cudaStream_t stream)
 {
     const int64_t n = q.n, width = q.width;
@@ -260,8 +260,8 @@ add_products(struct cuda_call *call, const struct elimination &work, const struc
 
     /* one by one: together they would have other bits */
     for (int64_t i = 0; i < work.matrices; i++) {
-        real *const w = q.w + i * n * n, *const c = w + first * n;
-        const real *const row = r + i * stride, *const part = parts + 2 * i * width * n;
+        scalar *const w = q.w + i * n * n, *const c = w + first * n;
+        const scalar *const row = r + i * stride, *const part = parts + 2 * i * width * n;
 
         if (is_cut(work, width)) { /* the smaller terms, of a first and a second part, come first */
             TSVD_TRY(add_product(call, TSVDI_LEADING, n, columns, 2 * width, part, row, 2 * width,
@@ -281,7 +281,7 @@ out:
    they are cut. */
 static tsvd_status
 apply(struct cuda_call *call, const struct elimination &work, int64_t begin, int64_t end,
-      const struct column_set &to, real *r, const real *parts, cudaStream_t stream)
+      const struct column_set &to, scalar *r, const scalar *parts, cudaStream_t stream)
 {
     const bool cut = is_cut(work, end - begin);
     const int64_t each = (cut ? 2 : 1) * (end - begin), stride = to.count * each;
@@ -307,7 +307,7 @@ out:
 /* The same, to columns first .. last - 1, which are of the block or the next one. */
 static tsvd_status
 apply_near(struct cuda_call *call, const struct elimination &work, int64_t begin, int64_t end,
-           int64_t first, int64_t last, const real *parts)
+           int64_t first, int64_t last, const scalar *parts)
 {
     const struct column_set to = {last - first, 0, first};
 

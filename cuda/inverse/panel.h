@@ -23,7 +23,7 @@ struct panel_sharing {
 struct inverse_panel {
     int64_t n, begin;
     int width, rows, blocks; /* columns of this one; the rest as above */
-    real *w;                 /* [][n][n] */
+    scalar *w;               /* [][n][n] */
     int *p, *step;           /* [][n] pivots; the steps that took the rows, below 0: none yet */
     char *singular, *grown;  /* [] 1: a pivot is zero; one is large */
     struct message *mail;    /* panel_grid.cuh */

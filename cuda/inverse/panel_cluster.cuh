@@ -26,9 +26,9 @@
 
 enum {
     CLUSTER_TURNS = 3,
-    CLUSTER_NUMBERS = 16384 * 8 / (int)sizeof(real), /* in the registers of a block */
+    CLUSTER_NUMBERS = 16384 * 8 / (int)sizeof(scalar), /* in the registers of a block */
     CLUSTER_MOST_THREADS = 1024,
-    CLUSTER_ONCE = 16 / (int)sizeof(real) /* numbers of 16 bytes, sent or read at once */
+    CLUSTER_ONCE = 16 / (int)sizeof(scalar) /* numbers of 16 bytes, sent or read at once */
 };
 
 /* Threads of a block, at most. */
@@ -41,7 +41,7 @@ cluster_threads(int width)
 
 struct __align__(16) cluster_once
 {
-    real at[CLUSTER_ONCE];
+    scalar at[CLUSTER_ONCE];
 };
 
     /* ---- messages ---- */
@@ -93,7 +93,7 @@ send_once(unsigned to, struct cluster_once x, unsigned barrier)
 /* ---- the kernel ---- */
 
 /* What a block without open rows offers: arithmetic makes no such NaN. */
-static __device__ __forceinline__ real
+static __device__ __forceinline__ scalar
 no_row(void)
 {
     return r_from_bits(R_INFINITY_BITS | 1);
@@ -102,7 +102,7 @@ no_row(void)
 /* The order of entries as pivots, in the bits above those of a number below WARP: 0 for no_row(),
    then zero and NaN, of what overflows, then the others. */
 static __device__ __forceinline__ unsigned
-pivot_order(real x)
+pivot_order(scalar x)
 {
     const unsigned upper = (unsigned)upper_half(x);
     const bool is_zero = ((real_uint)r_bits(x) & ~R_SIGN_BIT) == 0;
@@ -133,16 +133,16 @@ template <int WIDTH> struct cluster_memory {
 
 /* A thread's row: the step's column, and the others that follow it. */
 template <int WIDTH> struct cluster_row {
-    real a[WIDTH];
-    int step;   /* the step in which it was the pivot's; below 0: none yet */
-    real pivot; /* of that step if it is one of the panel; else 1 */
+    scalar a[WIDTH];
+    int step;     /* the step in which it was the pivot's; below 0: none yet */
+    scalar pivot; /* of that step if it is one of the panel; else 1 */
 };
 
 /* Takes a multiple of the pivot's row away, and moves on to the next column.  The row that is the
    pivot's itself has the factor 0. */
 template <int WIDTH>
 static __device__ __forceinline__ void
-change_row(struct cluster_row<WIDTH> *row, real factor, bool is_pivots,
+change_row(struct cluster_row<WIDTH> *row, scalar factor, bool is_pivots,
            const struct cluster_once *pivots)
 {
 #pragma unroll
@@ -162,7 +162,7 @@ change_row(struct cluster_row<WIDTH> *row, real factor, bool is_pivots,
 }
 
 /* Column j of the panel of the block's matrix. */
-static __device__ __forceinline__ real *
+static __device__ __forceinline__ scalar *
 panel_column(const struct inverse_panel &q, int j)
 {
     return q.w + (blockIdx.y * q.n + q.begin + j) * q.n;
@@ -172,7 +172,7 @@ panel_column(const struct inverse_panel &q, int j)
    open row.  entry: of the thread's row in the column to come. */
 template <int WIDTH>
 static __device__ __forceinline__ int
-find_offer(struct cluster_memory<WIDTH> *m, int turn, bool open, real entry, int *lane_with,
+find_offer(struct cluster_memory<WIDTH> *m, int turn, bool open, scalar entry, int *lane_with,
            bool *any)
 {
     const int t = (int)threadIdx.x, lane = t % WARP, warps = (int)blockDim.x / WARP;
@@ -248,12 +248,12 @@ __launch_bounds__(cluster_threads(WIDTH))
     __shared__ struct cluster_memory<WIDTH> m;
     const int t = (int)threadIdx.x, lane = t % WARP, warp = t / WARP;
     const int skipped = WIDTH - q.width;
-    const unsigned bytes = gridDim.x * WIDTH * (unsigned)sizeof(real);
+    const unsigned bytes = gridDim.x * WIDTH * (unsigned)sizeof(scalar);
     const int64_t matrix = blockIdx.y, i = (int64_t)blockIdx.x * q.rows + t;
     const bool present = t < q.rows && i < q.n;
     struct cluster_row<WIDTH> row;
     int lane_with, warp_with;
-    real inverse;
+    scalar inverse;
     bool any;
 
     row.step = present ? q.step[matrix * q.n + i] : 0;
@@ -277,8 +277,8 @@ __launch_bounds__(cluster_threads(WIDTH))
     for (int step = 0; step < q.width; step++) {
         int block;
         const struct cluster_once *const pivots = receive_pivot<WIDTH>(&m, step, &block);
-        const real pivot = pivots[0].at[0];
-        real factor = pivot_factor(row.a[0], pivot);
+        const scalar pivot = pivots[0].at[0];
+        scalar factor = pivot_factor(row.a[0], pivot);
         const bool is_pivots =
             any && block == (int)blockIdx.x && warp == warp_with && lane == lane_with;
         bool changed = false;
@@ -294,7 +294,7 @@ __launch_bounds__(cluster_threads(WIDTH))
         }
         if (step + 1 < q.width) {
             const int turn = (step + 1) % CLUSTER_TURNS;
-            const real entry =
+            const scalar entry =
                 r_fma(-factor, pivots[1 / CLUSTER_ONCE].at[1 % CLUSTER_ONCE], row.a[1]);
 
             warp_with = find_offer<WIDTH>(&m, turn, row.step < 0, entry, &lane_with, &any);

@@ -21,16 +21,16 @@ enum {
 
 /* A block's shared memory. */
 struct grid_memory {
-    real *a;            /* [width][rows] */
-    real *row, *factor; /* [width] the pivot's row; the same with 1 in the step's column */
-    real *other;        /* [rows] the column of the step divided by the pivot */
-    int *step;          /* [rows] */
+    scalar *a;            /* [width][rows] */
+    scalar *row, *factor; /* [width] the pivot's row; the same with 1 in the step's column */
+    scalar *other;        /* [rows] the column of the step divided by the pivot */
+    int *step;            /* [rows] */
 };
 
 static size_t
 grid_bytes(int64_t width, int64_t rows)
 {
-    return (size_t)(width * rows + 2 * width + rows) * sizeof(real) + (size_t)rows * sizeof(int);
+    return (size_t)(width * rows + 2 * width + rows) * sizeof(scalar) + (size_t)rows * sizeof(int);
 }
 
 static __device__ __forceinline__ struct grid_memory
@@ -38,7 +38,7 @@ cut_grid(char *base, int width, int rows)
 {
     struct grid_memory m;
 
-    m.a = (real *)base;
+    m.a = (scalar *)base;
     m.row = m.a + width * rows;
     m.factor = m.row + width;
     m.other = m.factor + width;
@@ -60,7 +60,7 @@ tag_of(const struct inverse_panel &q, int step)
 }
 
 /* Entry (i, j) after the step whose column is `own`, of a row that is not the pivot's. */
-static __device__ __forceinline__ real
+static __device__ __forceinline__ scalar
 changed(const struct grid_memory &m, int rows, int own, int i, int j)
 {
     return (j == own ? REAL(0) : m.a[j * rows + i]) - m.other[i] * m.factor[j];
@@ -96,7 +96,8 @@ offer(const struct inverse_panel &q, const struct grid_memory &m, int rows, int 
         send(to, best.size, tag_of(q, step));
     }
     for (int j = (int)threadIdx.x; j < q.width && best.size >= 0; j += GRID_THREADS) {
-        const real x = step > 0 ? changed(m, rows, step - 1, best.at, j) : m.a[j * rows + best.at];
+        const scalar x =
+            step > 0 ? changed(m, rows, step - 1, best.at, j) : m.a[j * rows + best.at];
 
         send(to + 1 + j, x, tag_of(q, step));
     }
@@ -108,7 +109,7 @@ find_winner(const struct inverse_panel &q, int step)
 {
     const int lane = (int)threadIdx.x;
     struct inverse_best best = {-1, INT32_MAX};
-    real x[GRID_SENDERS];
+    scalar x[GRID_SENDERS];
 
     receive(x, tag_of(q, step), [&](int k) {
         const int block = lane + k * WARP;
@@ -136,7 +137,7 @@ __launch_bounds__(GRID_THREADS) grid_kernel(const __grid_constant__ struct inver
     const int64_t low = (int64_t)blockIdx.x * q.rows;
     const int rows = (int)(q.n - low < q.rows ? q.n - low : q.rows);
     const struct grid_memory m = cut_grid(shared, width, rows);
-    real *const w = q.w + q.begin * q.n + low;
+    scalar *const w = q.w + q.begin * q.n + low;
 
     for (int j = warp; j < width; j += GRID_THREADS / WARP) {
         for (int i = lane; i < rows; i += WARP) {
@@ -158,7 +159,7 @@ __launch_bounds__(GRID_THREADS) grid_kernel(const __grid_constant__ struct inver
     offer(q, m, rows, 0, best);
     for (int step = 0; step < width; step++) {
         int taken;
-        real pivot, divisor, inverse;
+        scalar pivot, divisor, inverse;
 
         if (warp == 0) {
             const int found = find_winner(q, step);
@@ -171,7 +172,7 @@ __launch_bounds__(GRID_THREADS) grid_kernel(const __grid_constant__ struct inver
         taken = winner == (int)blockIdx.x ? best.at : -1;
         for (int j = t; j < width; j += GRID_THREADS) {
             const struct message *const from = offer_of(q, winner, step) + 1 + j;
-            real x[1];
+            scalar x[1];
 
             receive(x, tag_of(q, step), [&](int) { return from; });
             m.row[j] = x[0];
@@ -211,7 +212,7 @@ __launch_bounds__(GRID_THREADS) grid_kernel(const __grid_constant__ struct inver
             __syncthreads();
         }
         for (int j = warp; j < width; j += GRID_THREADS / WARP) {
-            const real entry = m.factor[j] * inverse;
+            const scalar entry = m.factor[j] * inverse;
 
             for (int i = lane; i < rows; i += WARP) {
                 m.a[j * rows + i] = i == taken ? entry : changed(m, rows, step, i, j);

@@ -124,8 +124,8 @@ add_sums(struct newton_sums *to, const struct newton_sums &more)
 /* The sums of the shares of each matrix. */
 static __global__ void
 __launch_bounds__(STEP_THREADS)
-    square_kernel(const __grid_constant__ struct cuda_inverse run, int64_t shares, const real *rest,
-                  struct newton_sums *to)
+    square_kernel(const __grid_constant__ struct cuda_inverse run, int64_t shares,
+                  const scalar *rest, struct newton_sums *to)
 {
     __shared__ struct newton_sums part[STEP_THREADS];
     const int64_t n = run.in.c, begin = share_begin(shares), numbers = n * n;
@@ -154,7 +154,7 @@ __launch_bounds__(STEP_THREADS)
 static __global__ void
 __launch_bounds__(STEP_THREADS)
     judge_kernel(int64_t n, int64_t shares, const struct newton_sums *sums, const double *norms,
-                 const real *before, real *y)
+                 const scalar *before, scalar *y)
 {
     const int64_t begin = share_begin(shares), numbers = n * n, matrix = blockIdx.x / shares;
     struct newton_sums all = {0, 0, 0};
@@ -214,7 +214,7 @@ add_product(struct cuda_call *call, int single, int64_t n, int64_t count, double
 
 /* rest -= S Y. */
 static tsvd_status
-subtract_product(struct cuda_call *call, const struct cuda_inverse *run, real *d_s,
+subtract_product(struct cuda_call *call, const struct cuda_inverse *run, scalar *d_s,
                  const struct step_arrays &to)
 {
     const int64_t n = run->in.c, count = run->in.count, numbers = count * n * n;
@@ -249,34 +249,34 @@ out:
 }
 
 tsvd_status
-tsvdi_cuda_inverse_refine(struct cuda_call *call, const struct cuda_inverse *run, real *d_s,
+tsvdi_cuda_inverse_refine(struct cuda_call *call, const struct cuda_inverse *run, scalar *d_s,
                           char *d_work)
 {
     const int64_t n = run->in.c, count = run->in.count, numbers = count * n * n;
     const int64_t shares = blocks_for(n * n, INVERSE_STEP_SHARE);
     const unsigned blocks = (unsigned)(shares * count);
     struct step_arrays to;
-    real *d_rest;
+    scalar *d_rest;
     tsvd_status ret = TSVD_OK;
 
     (void)lay_out(n, count, d_work, &to);
-    d_rest = (real *)to.rest;
+    d_rest = (scalar *)to.rest;
     identity_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(n, shares, to.rest);
     CUDA_LAUNCHED(call);
     TSVD_TRY(subtract_product(call, run, d_s, to));
 #if TSVD_SINGLE
-    d_rest = (real *)to.high;
+    d_rest = (scalar *)to.high;
     convert_kernel<<<blocks_for(numbers, INVERSE_STEP_SHARE), STEP_THREADS, 0, call->stream>>>(
         numbers, to.rest, d_rest);
     CUDA_LAUNCHED(call);
 #endif
     square_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(*run, shares, d_rest, to.sums);
     CUDA_LAUNCHED(call);
-    CUDA_TRY(call, cudaMemcpyAsync(to.other, run->x, (size_t)numbers * sizeof(real),
+    CUDA_TRY(call, cudaMemcpyAsync(to.other, run->x, (size_t)numbers * sizeof(scalar),
                                    cudaMemcpyDeviceToDevice, call->stream));
     TSVD_TRY(add_product(call, TSVD_SINGLE, n, count, 1, to.other, d_rest, run->x));
     judge_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(n, shares, to.sums, run->norms,
-                                                            (const real *)to.other, run->x);
+                                                            (const scalar *)to.other, run->x);
     CUDA_LAUNCHED(call);
 out:
     return ret;

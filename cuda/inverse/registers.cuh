@@ -21,8 +21,8 @@ is_near(int power)
 
 /* x 2^power.  NEAR: |power| is below R_BIAS for certain; the result is the same. */
 template <bool NEAR>
-static __device__ __forceinline__ real
-scale_entry(real x, int power)
+static __device__ __forceinline__ scalar
+scale_entry(scalar x, int power)
 {
     return NEAR || (power > -R_BIAS && power < R_BIAS) ? x * r_pow2(power)
                                                        : balance_scale(x, power);
@@ -39,7 +39,7 @@ larger_sum(double x, double y)
    above R_BIAS if the row is not finite.  Bit i of `rows`: row i is one of the matrix. */
 template <int R, int N>
 static __device__ __forceinline__ void
-find_exponents(const real (&a)[N][R], unsigned rows, int (&exponent)[R])
+find_exponents(const scalar (&a)[N][R], unsigned rows, int (&exponent)[R])
 {
     const int normal = 1 << UPPER_DIGITS;
     int upper[R] = {};
@@ -75,7 +75,7 @@ find_exponents(const real (&a)[N][R], unsigned rows, int (&exponent)[R])
 /* Zeros in place of a matrix that is not finite, and of the exponents of its rows. */
 template <int R, int N>
 static __device__ __forceinline__ void
-clear(real (&a)[N][R], int (&row)[R])
+clear(scalar (&a)[N][R], int (&row)[R])
 {
 #pragma unroll
     for (int i = 0; i < R; i++) {
@@ -90,7 +90,7 @@ clear(real (&a)[N][R], int (&row)[R])
 /* Orders entries as pivots by the upper 32 bits of their magnitudes.  Zero is below all others, and
    NaN, of what overflows, is no better. */
 static __device__ __forceinline__ int
-pivot_key(real x)
+pivot_key(scalar x)
 {
     const int upper = upper_half(x), key = upper == 0 && x != 0 ? 1 : upper;
 

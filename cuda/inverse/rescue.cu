@@ -29,10 +29,10 @@ enum { TRIANGLE_ORDER = 32 }; /* of a diagonal block */
 /* The inverses of the diagonal blocks of R, in their places; a warp has one, and a lane a column of
    the inverse. */
 static __global__ void
-__launch_bounds__(TRIANGLE_ORDER) invert_blocks_kernel(int64_t n, real *r)
+__launch_bounds__(TRIANGLE_ORDER) invert_blocks_kernel(int64_t n, scalar *r)
 {
-    __shared__ real a[TRIANGLE_ORDER][TRIANGLE_ORDER + 1];
-    __shared__ real x[TRIANGLE_ORDER][TRIANGLE_ORDER + 1];
+    __shared__ scalar a[TRIANGLE_ORDER][TRIANGLE_ORDER + 1];
+    __shared__ scalar x[TRIANGLE_ORDER][TRIANGLE_ORDER + 1];
     const int64_t begin = (int64_t)blockIdx.x * TRIANGLE_ORDER;
     const int size = (int)(n - begin < TRIANGLE_ORDER ? n - begin : (int64_t)TRIANGLE_ORDER);
     const int j = (int)threadIdx.x;
@@ -43,7 +43,7 @@ __launch_bounds__(TRIANGLE_ORDER) invert_blocks_kernel(int64_t n, real *r)
     }
     __syncwarp();
     for (int i = size - 1; i >= 0; i--) {
-        real sum = i == j ? REAL(1) : REAL(0);
+        scalar sum = i == j ? REAL(1) : REAL(0);
 
         for (int k = i + 1; k <= j; k++) {
             sum = r_fma(-a[i][k], x[k][j], sum);
@@ -60,12 +60,12 @@ __launch_bounds__(TRIANGLE_ORDER) invert_blocks_kernel(int64_t n, real *r)
 static uint64_t
 triangle_bytes(int64_t n)
 {
-    return bytes_of(n / 2, bytes_of((n + 1) / 2, sizeof(real)));
+    return bytes_of(n / 2, bytes_of((n + 1) / 2, sizeof(scalar)));
 }
 
 /* R^-1 in place of R. */
 static tsvd_status
-invert_triangle(struct tsvd_context *ctx, int64_t n, real *d_r, real *d_work)
+invert_triangle(struct tsvd_context *ctx, int64_t n, scalar *d_r, scalar *d_work)
 {
     struct cuda_call *call = cuda_of(ctx);
     tsvd_status ret = TSVD_OK;
@@ -77,7 +77,7 @@ invert_triangle(struct tsvd_context *ctx, int64_t n, real *d_r, real *d_work)
     for (int64_t half = TRIANGLE_ORDER; half < n; half *= 2) {
         for (int64_t at = 0; at + half < n; at += 2 * half) {
             const int64_t other = std::min(half, n - at - half);
-            real *const corner = d_r + (at + half) * n + at;
+            scalar *const corner = d_r + (at + half) * n + at;
             const struct cuda_factor a = {d_r + at * (n + 1), n, 0, 0}, b = {corner, n, 0, 0};
             const struct cuda_factor d = {d_r + (at + half) * (n + 1), n, 0, 0};
             const struct cuda_factor product = {d_work, half, 0, 0};
@@ -108,12 +108,12 @@ invert_orthogonal(struct tsvd_context *ctx, const struct cuda_inverse *run)
     size_t at = 0;
     tsvd_status ret = TSVD_OK;
 
-    (void)carve<real>(NULL, &at, n);
+    (void)carve<scalar>(NULL, &at, n);
     TSVD_TRY(tsvdi_cuda_alloc(call, at + work, (void **)&d_work));
-    qr.tau = (real *)d_work;
+    qr.tau = (scalar *)d_work;
     f.tau = qr.tau;
     TSVD_TRY(tsvdi_cuda_dense_qr(ctx, &qr, d_work + at));
-    TSVD_TRY(invert_triangle(ctx, n, run->x, (real *)(d_work + at)));
+    TSVD_TRY(invert_triangle(ctx, n, run->x, (scalar *)(d_work + at)));
     TSVD_TRY(tsvdi_cuda_dense_reflect(ctx, &f, 0, n, rows, 0, d_work + at));
 out:
     tsvdi_cuda_free(call, d_work);
@@ -126,7 +126,7 @@ out:
 struct rescue {
     struct inverse_job job; /* of this matrix alone */
     struct cuda_inverse run;
-    real *s;       /* [n][n] a copy of S, for refine() */
+    scalar *s;     /* [n][n] a copy of S, for refine() */
     char *d_stage; /* [n][n] numbers, staging memory if load() needs it */
     char *d_scale, *d_refine;
 };
@@ -139,7 +139,7 @@ lay_out(struct rescue *q, char *base)
     struct cuda_inverse *run = &q->run;
     size_t at = 0;
 
-    run->in.w = carve<real>(base, &at, numbers);
+    run->in.w = carve<scalar>(base, &at, numbers);
     run->in.largest = carve<unsigned long long>(base, &at, 1);
     run->in.exponent = carve<real_int>(base, &at, 1);
     run->in.kind = carve<char>(base, &at, 1);
@@ -153,9 +153,9 @@ lay_out(struct rescue *q, char *base)
     run->row = carve<int>(base, &at, 2 * n);
     run->column = run->row + n;
     run->marks = carve<struct inverse_marks>(base, &at, 1);
-    q->s = carve<real>(base, &at, q->job.problem->refine ? numbers : 0);
+    q->s = carve<scalar>(base, &at, q->job.problem->refine ? numbers : 0);
     q->d_stage = carve<char>(
-        base, &at, p->a.space == TSVD_HOST ? numbers * (int64_t)sizeof(real) : (int64_t)0);
+        base, &at, p->a.space == TSVD_HOST ? numbers * (int64_t)sizeof(scalar) : (int64_t)0);
     q->d_scale = carve<char>(base, &at, (int64_t)tsvdi_cuda_inverse_scale_bytes(n, 1));
     q->d_refine = carve<char>(
         base, &at,
@@ -172,13 +172,13 @@ prepare(struct tsvd_context *ctx, const struct rescue *q)
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_cuda_dense_load(ctx, &q->job.problem->a, q->job.begin, &run->in, 0,
-                                   (real *)q->d_stage));
+                                   (scalar *)q->d_stage));
     TSVD_TRY(tsvdi_cuda_inverse_balance(call, run, q->d_scale));
     CUDA_TRY(call, cudaMemsetAsync(run->singular, 0, 1, call->stream));
     CUDA_TRY(call, cudaMemsetAsync(run->grown, 1, 1, call->stream)); /* trust no zero pivot yet */
     if (q->job.problem->refine) {
         CUDA_TRY(call,
-                 cudaMemcpyAsync(q->s, run->in.w, (size_t)(run->in.c * run->in.c) * sizeof(real),
+                 cudaMemcpyAsync(q->s, run->in.w, (size_t)(run->in.c * run->in.c) * sizeof(scalar),
                                  cudaMemcpyDeviceToDevice, call->stream));
     }
 out:
@@ -231,8 +231,8 @@ tsvdi_cuda_inverse_rescue(struct tsvd_context *ctx, struct inverse_job *job, int
     struct cuda_call *call = cuda_of(ctx);
     const struct inverse_problem *p = job->problem;
     const int64_t n = p->a.rows, numbers = n * n;
-    const size_t bytes = (size_t)numbers * sizeof(real);
-    real *const to = (real *)p->X + (job->begin + i) * numbers;
+    const size_t bytes = (size_t)numbers * sizeof(scalar);
+    scalar *const to = (scalar *)p->X + (job->begin + i) * numbers;
     struct rescue q = {};
     struct inverse_marks marks = no_marks();
     char *d_arrays = NULL, *d_workspace = NULL;
@@ -252,7 +252,7 @@ tsvdi_cuda_inverse_rescue(struct tsvd_context *ctx, struct inverse_job *job, int
     q.run.in.r = q.run.in.c = n;
     q.run.in.count = q.run.in.transposed = 1;
     TSVD_TRY(cuda_take(call, p->call.to == TSVD_HOST ? bytes : 0, &d_workspace));
-    q.run.x = p->call.to == TSVD_HOST ? (real *)d_workspace : to;
+    q.run.x = p->call.to == TSVD_HOST ? (scalar *)d_workspace : to;
     if (n > INVERSE_COMPLETE_ORDER) {
         TSVD_TRY(prepare(ctx, &q));
         TSVD_TRY(invert_orthogonal(ctx, &q.run));

@@ -81,7 +81,7 @@ keep_largest(double *to, double x)
    the largest exponent. */
 static __global__ void
 __launch_bounds__(SCALE_THREADS)
-    survey_kernel(const struct cutting c, const real *m, const real_int *exponents,
+    survey_kernel(const struct cutting c, const scalar *m, const real_int *exponents,
                   const struct part_sums sums)
 {
     int64_t i, part, matrix = find_place(c, &i, &part);
@@ -92,7 +92,7 @@ __launch_bounds__(SCALE_THREADS)
     if (i < c.n) {
         m += matrix * c.n * c.n;
         for (int64_t j = part * INVERSE_SCALE_COLUMNS; j < end && j < c.n; j++) {
-            const real x = m[j * c.n + i];
+            const scalar x = m[j * c.n + i];
             const int exponent = balance_exponent(x);
 
             sum += fabs((double)balance_scale(x, -(int)exponents[matrix]));
@@ -128,7 +128,7 @@ __launch_bounds__(SCALE_THREADS)
 
 /* The exponent of a column, and S in place of M. */
 static __global__ void
-__launch_bounds__(SCALE_THREADS) columns_kernel(int64_t n, real *m, const int *row, int *column)
+__launch_bounds__(SCALE_THREADS) columns_kernel(int64_t n, scalar *m, const int *row, int *column)
 {
     __shared__ int part[SCALE_THREADS / WARP];
     const int t = (int)threadIdx.x;
@@ -161,7 +161,7 @@ __launch_bounds__(SCALE_THREADS) columns_kernel(int64_t n, real *m, const int *r
 
 /* z of probe.h, [count][n].  A lane has a row, and a warp every 32nd column. */
 static __global__ void
-__launch_bounds__(PROBE_THREADS) probe_kernel(int64_t n, int64_t down, const real *s, double *z)
+__launch_bounds__(PROBE_THREADS) probe_kernel(int64_t n, int64_t down, const scalar *s, double *z)
 {
     enum { WARPS = PROBE_THREADS / WARP };
     __shared__ double part[WARPS][WARP];
@@ -170,7 +170,7 @@ __launch_bounds__(PROBE_THREADS) probe_kernel(int64_t n, int64_t down, const rea
     double sum = 0;
 
     if (i < n) {
-        const real *own = s + matrix * n * n + i;
+        const scalar *own = s + matrix * n * n + i;
 
 #pragma unroll 8
         for (int j = warp; j < n; j += WARPS) {
@@ -225,8 +225,8 @@ struct finishing {
     const real_int *exponent;
     const char *kind;
     const double *z; /* as in probe.h; NULL: only undo the pivoting of Y, without scaling */
-    const real *from;
-    real *to; /* may be `from` if that is in order */
+    const scalar *from;
+    scalar *to; /* may be `from` if that is in order */
     struct part_sums sums;
 };
 
@@ -245,7 +245,7 @@ __launch_bounds__(SCALE_THREADS) finish_kernel(const __grid_constant__ struct fi
     i = q.p != NULL ? q.p[rows + s] : s;
     for (int64_t j = part * INVERSE_SCALE_COLUMNS; j < end && j < n; j++) {
         const int64_t to = q.p != NULL ? q.p[rows + j] : j;
-        real x = q.from[(rows + j) * n + i];
+        scalar x = q.from[(rows + j) * n + i];
 
         if (q.z != NULL) {
             const int power = -q.column[rows + s] - q.row[rows + to];
@@ -324,7 +324,7 @@ out:
 
 tsvd_status
 tsvdi_cuda_inverse_finish(struct cuda_call *call, const struct cuda_inverse *run, const int *d_p,
-                          const real *d_from, char *d_work)
+                          const scalar *d_from, char *d_work)
 {
     const int64_t n = run->in.c, count = run->in.count;
     struct finishing q = {cut_matrix(n), d_p,    run->row, run->column, run->in.exponent,

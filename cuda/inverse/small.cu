@@ -34,8 +34,8 @@ struct small_inverses {
     int64_t count;
     int n;
     bool only; /* as in inverse_run.h */
-    const real *w;
-    real *x;
+    const scalar *w;
+    scalar *x;
     const char *kind; /* [count] of load(); NULL: w is what the caller has */
     char *singular, *grown;
     struct inverse_marks *marks;
@@ -45,15 +45,15 @@ struct small_inverses {
    sums. */
 template <int L, int R, int N, int S> struct alignas(16) team {
     enum { ROWS = L * R, SHARED_ROWS = S > 1 ? ROWS : 1 };
-    real row[S][2][N];           /* of each strip, the pivot's row; [2] by turns */
-    real factor[2][SHARED_ROWS]; /* of rows, from the strip with the column; by turns */
-    real pivot[ROWS];            /* the pivot in a row */
-    double sums[S][SHARED_ROWS]; /* of a strip's part of a row */
-    double probe[ROWS];          /* z of probe.h */
-    int taken[ROWS];             /* the row that a step takes */
-    int step[ROWS];              /* the step that takes a row */
-    int row_exponent[ROWS];      /* of the largest entry of a row */
-    int row_power[ROWS];         /* the power of the row that a step takes */
+    scalar row[S][2][N];           /* of each strip, the pivot's row; [2] by turns */
+    scalar factor[2][SHARED_ROWS]; /* of rows, from the strip with the column; by turns */
+    scalar pivot[ROWS];            /* the pivot in a row */
+    double sums[S][SHARED_ROWS];   /* of a strip's part of a row */
+    double probe[ROWS];            /* z of probe.h */
+    int taken[ROWS];               /* the row that a step takes */
+    int step[ROWS];                /* the step that takes a row */
+    int row_exponent[ROWS];        /* of the largest entry of a row */
+    int row_power[ROWS];           /* the power of the row that a step takes */
     int column_power[ROWS];
     int singular, far; /* 1: a pivot is zero; a power is above NEAR_POWER */
 };
@@ -65,10 +65,10 @@ template <typename T> struct spaced {
 };
 
 /* What lanes read from shared memory at once. */
-enum { PACK = 16 / (int)sizeof(real) };
+enum { PACK = 16 / (int)sizeof(scalar) };
 
 struct alignas(16) pack {
-    real x[PACK];
+    scalar x[PACK];
 };
 
 /* Where a thread is in its matrix. */
@@ -87,7 +87,7 @@ threads_of(int strips)
 static constexpr int
 blocks_of(int strips, int numbers)
 {
-    const int registers = numbers * (int)sizeof(real) / 4 + OWN_REGISTERS;
+    const int registers = numbers * (int)sizeof(scalar) / 4 + OWN_REGISTERS;
     const int blocks = REGISTERS / registers / threads_of(strips);
 
     return blocks < 8 ? blocks : 8;
@@ -149,11 +149,11 @@ largest_sum(struct team<L, R, N, S> &m, const struct place &at, double (&sums)[R
 /* The first column becomes the last. */
 template <int R, int N>
 static __device__ __forceinline__ void
-turn_columns(real (&a)[N][R])
+turn_columns(scalar (&a)[N][R])
 {
 #pragma unroll
     for (int i = 0; i < R; i++) {
-        const real first = a[0][i];
+        const scalar first = a[0][i];
 
 #pragma unroll
         for (int j = 1; j < N; j++) {
@@ -167,7 +167,7 @@ turn_columns(real (&a)[N][R])
    turns the registers: N copies of the code would be too long. */
 template <bool NEAR, int R, int N, typename F>
 static __device__ __forceinline__ void
-for_columns(real (&a)[N][R], F f)
+for_columns(scalar (&a)[N][R], F f)
 {
     if (NEAR) {
 #pragma unroll
@@ -187,9 +187,9 @@ for_columns(real (&a)[N][R], F f)
 
 template <bool NEAR, int R, int N>
 static __device__ __forceinline__ void
-sum_rows(real (&a)[N][R], int power, double (&sums)[R])
+sum_rows(scalar (&a)[N][R], int power, double (&sums)[R])
 {
-    for_columns<NEAR>(a, [&](int, const real(&column)[R]) {
+    for_columns<NEAR>(a, [&](int, const scalar(&column)[R]) {
 #pragma unroll
         for (int i = 0; i < R; i++) {
             sums[i] += fabs((double)scale_entry<NEAR>(column[i], power));
@@ -201,11 +201,12 @@ sum_rows(real (&a)[N][R], int power, double (&sums)[R])
    what is near, so that their exponents do not matter.  Returns whether all are near. */
 template <int L, int R, int N>
 static __device__ __forceinline__ bool
-find_near_columns(real (&a)[N][R], const struct place &at, int n, const int (&row)[R], int *powers)
+find_near_columns(scalar (&a)[N][R], const struct place &at, int n, const int (&row)[R],
+                  int *powers)
 {
     bool near = true;
 
-    for_columns<true>(a, [&](int j, const real(&column)[R]) {
+    for_columns<true>(a, [&](int j, const scalar(&column)[R]) {
         int power = INT_MIN;
 
 #pragma unroll
@@ -228,8 +229,8 @@ find_near_columns(real (&a)[N][R], const struct place &at, int n, const int (&ro
    R_BIAS if it is not finite. */
 template <int L, int R, int N, int S>
 static __device__ __forceinline__ int
-find_rows(struct team<L, R, N, S> &m, const struct place &at, const real (&a)[N][R], unsigned rows,
-          int (&row)[R])
+find_rows(struct team<L, R, N, S> &m, const struct place &at, const scalar (&a)[N][R],
+          unsigned rows, int (&row)[R])
 {
     int most = BALANCE_NOTHING;
 
@@ -252,7 +253,7 @@ find_rows(struct team<L, R, N, S> &m, const struct place &at, const real (&a)[N]
 template <int L, int R, int N, int S>
 static __device__ __forceinline__ void
 balance_strip(struct team<L, R, N, S> &m, const struct place &at, int n, bool near,
-              const int (&row)[R], real (&a)[N][R])
+              const int (&row)[R], scalar (&a)[N][R])
 {
     int *powers = m.column_power + at.base;
 
@@ -266,7 +267,7 @@ balance_strip(struct team<L, R, N, S> &m, const struct place &at, int n, bool ne
         m.far = 1;
     }
     if (__all_sync(0xffffffffu, near)) {
-        for_columns<true>(a, [&](int j, real(&column)[R]) {
+        for_columns<true>(a, [&](int j, scalar(&column)[R]) {
             const int power = powers[j];
 
 #pragma unroll
@@ -276,7 +277,7 @@ balance_strip(struct team<L, R, N, S> &m, const struct place &at, int n, bool ne
         });
         return;
     }
-    for_columns<false>(a, [&](int j, real(&column)[R]) {
+    for_columns<false>(a, [&](int j, scalar(&column)[R]) {
         int power = BALANCE_NOTHING;
 
 #pragma unroll
@@ -299,11 +300,11 @@ balance_strip(struct team<L, R, N, S> &m, const struct place &at, int n, bool ne
 /* z of probe.h. */
 template <int L, int R, int N, int S>
 static __device__ __forceinline__ void
-prepare_probe(struct team<L, R, N, S> &m, const struct place &at, real (&a)[N][R])
+prepare_probe(struct team<L, R, N, S> &m, const struct place &at, scalar (&a)[N][R])
 {
     double z[R] = {};
 
-    for_columns<true>(a, [&](int j, const real(&column)[R]) {
+    for_columns<true>(a, [&](int j, const scalar(&column)[R]) {
         const double sign = probe_sign(at.base + j);
 
 #pragma unroll
@@ -322,14 +323,14 @@ prepare_probe(struct team<L, R, N, S> &m, const struct place &at, real (&a)[N][R
 
 struct pivot {
     int row;
-    real value;
+    scalar value;
 };
 
 /* The pivot in the first column of a strip, in each of its lanes.  Bit i of `open`: no step had the
    lane's row i yet. */
 template <int L, int R, int N>
 static __device__ __forceinline__ struct pivot
-find_pivot(const real (&a)[N][R], unsigned open, int lane)
+find_pivot(const scalar (&a)[N][R], unsigned open, int lane)
 {
     const int before = L < WARP ? (int)threadIdx.x % WARP - lane : 0; /* lanes of other strips */
     struct pivot best = {lane, 0};
@@ -355,7 +356,7 @@ find_pivot(const real (&a)[N][R], unsigned open, int lane)
 /* The multiple of the pivot's row that each row loses; 0 for that itself. */
 template <int L, int R, int N>
 static __device__ __forceinline__ void
-find_factors(const real (&a)[N][R], const struct pivot &p, int lane, real (&factor)[R])
+find_factors(const scalar (&a)[N][R], const struct pivot &p, int lane, scalar (&factor)[R])
 {
 #pragma unroll
     for (int i = 0; i < R; i++) {
@@ -368,7 +369,7 @@ find_factors(const real (&a)[N][R], const struct pivot &p, int lane, real (&fact
    zero. */
 template <bool TURN, int R, int N>
 static __device__ __forceinline__ void
-subtract_row(real (&a)[N][R], const real *row, const real (&factor)[R])
+subtract_row(scalar (&a)[N][R], const scalar *row, const scalar (&factor)[R])
 {
 #pragma unroll
     for (int first = 0; first < N; first += PACK) {
@@ -392,13 +393,14 @@ subtract_row(real (&a)[N][R], const real *row, const real (&factor)[R])
 /* Bit i of `open`: row i of the thread is one of the matrix. */
 template <int L, int R, int N, int S>
 static __device__ __forceinline__ void
-eliminate(struct team<L, R, N, S> &m, const struct place &at, int n, unsigned open, real (&a)[N][R])
+eliminate(struct team<L, R, N, S> &m, const struct place &at, int n, unsigned open,
+          scalar (&a)[N][R])
 {
     for (int k = 0; k < n; k++) {
         const bool active = S == 1 || k / N == at.strip;
-        real *row = m.row[at.strip][k % 2];
+        scalar *row = m.row[at.strip][k % 2];
         struct pivot p;
-        real factor[R];
+        scalar factor[R];
 
         if (active) {
             p = find_pivot<L>(a, open, at.lane);
@@ -454,7 +456,7 @@ eliminate(struct team<L, R, N, S> &m, const struct place &at, int n, unsigned op
 
 /* Where the results of a matrix go. */
 struct result {
-    real *x; /* NULL: nowhere */
+    scalar *x; /* NULL: nowhere */
     int n, up;
     bool nonfinite;
 };
@@ -488,12 +490,12 @@ template <int R> struct row_sums {
 /* Writes the inverse of M. */
 template <bool NEAR, int L, int R, int N, int S>
 static __device__ __forceinline__ void
-write_strip(const struct team<L, R, N, S> &m, const struct place &at, real (&a)[N][R],
+write_strip(const struct team<L, R, N, S> &m, const struct place &at, scalar (&a)[N][R],
             const struct result &to, struct row_sums<R> &sums)
 {
     const int left = to.n - at.base, turned = left < N ? left : N;
     int step[R], power[R];
-    real inverse[R];
+    scalar inverse[R];
 
 #pragma unroll
     for (int i = 0; i < R; i++) {
@@ -506,17 +508,17 @@ write_strip(const struct team<L, R, N, S> &m, const struct place &at, real (&a)[
         sums.norm[i] = sums.size[i] = 0;
         sums.off[i] = at.strip == 0 && row < to.n ? -probe_sign(step[i]) : 0;
     }
-    for_columns<NEAR>(a, [&](int j, const real(&entries)[R]) {
+    for_columns<NEAR>(a, [&](int j, const scalar(&entries)[R]) {
         const int column = at.base + (j + turned) % N;
 
         if (column < to.n) {
             const int other = m.row_power[column];
             const double z = m.probe[m.taken[column]];
-            real *x = to.x + m.taken[column] * to.n;
+            scalar *x = to.x + m.taken[column] * to.n;
 
 #pragma unroll
             for (int i = 0; i < R; i++) {
-                const real y = entries[i] * inverse[i];
+                const scalar y = entries[i] * inverse[i];
                 const double part = (double)y * z;
 
                 sums.off[i] += part;
@@ -549,7 +551,7 @@ __launch_bounds__(threads_of(S), blocks_of(S, R *N))
     double norms = 0, off, size;
     unsigned rows = 0;
     bool grown;
-    real a[N][R];
+    scalar a[N][R];
 
 #pragma unroll
     for (int i = 0; i < R; i++) {

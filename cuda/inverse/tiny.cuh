@@ -24,8 +24,8 @@ enum {
 /* What the kernel reads and writes. */
 struct tiny_inverses {
     int64_t count;
-    const real *w;
-    real *x;                     /* may be w */
+    const scalar *w;
+    scalar *x;                   /* may be w */
     const char *kind;            /* [count] of load(); NULL: w is what the caller has */
     struct inverse_marks *found; /* [blocks] pinned memory */
 };
@@ -35,7 +35,7 @@ struct tiny_inverses {
 template <int N> struct tile {
     enum {
         THREADS = N <= 4 ? 256 : 64,
-        BLOCKS = N <= 4 ? 3 : 24 / (int)sizeof(real), /* whose registers a multiprocessor has */
+        BLOCKS = N <= 4 ? 3 : 24 / (int)sizeof(scalar), /* whose registers a multiprocessor has */
         NUMBERS = N * N,
         SPACED = NUMBERS | 1
     };
@@ -51,7 +51,7 @@ template <int N> struct scaling {
 /* The largest sum of magnitudes of a row, of 2^-up times the matrix. */
 template <bool NEAR, int N>
 static __device__ __forceinline__ double
-find_norm(const real (&a)[N][N], int up)
+find_norm(const scalar (&a)[N][N], int up)
 {
     double norm = 0;
 
@@ -81,7 +81,7 @@ exchange_if(bool wanted, T &x, T &y)
 /* The exponents of rows, and that of the matrix.  Returns whether it is finite; it is zero else. */
 template <int N>
 static __device__ __forceinline__ bool
-find_rows(real (&a)[N][N], struct scaling<N> &s)
+find_rows(scalar (&a)[N][N], struct scaling<N> &s)
 {
     int most = BALANCE_NOTHING;
 
@@ -107,7 +107,7 @@ find_rows(real (&a)[N][N], struct scaling<N> &s)
    what is near, so that their exponents do not matter. */
 template <int N>
 static __device__ __forceinline__ void
-find_near_columns(const real (&a)[N][N], struct scaling<N> &s)
+find_near_columns(const scalar (&a)[N][N], struct scaling<N> &s)
 {
 #pragma unroll
     for (int j = 0; j < N; j++) {
@@ -126,7 +126,7 @@ find_near_columns(const real (&a)[N][N], struct scaling<N> &s)
 
 template <int N>
 static __device__ __forceinline__ void
-find_columns(const real (&a)[N][N], struct scaling<N> &s)
+find_columns(const scalar (&a)[N][N], struct scaling<N> &s)
 {
 #pragma unroll
     for (int j = 0; j < N; j++) {
@@ -145,7 +145,7 @@ find_columns(const real (&a)[N][N], struct scaling<N> &s)
 /* S in place of M. */
 template <bool NEAR, int N>
 static __device__ __forceinline__ void
-scale_matrix(real (&a)[N][N], const struct scaling<N> &s)
+scale_matrix(scalar (&a)[N][N], const struct scaling<N> &s)
 {
 #pragma unroll
     for (int j = 0; j < N; j++) {
@@ -159,7 +159,7 @@ scale_matrix(real (&a)[N][N], const struct scaling<N> &s)
 /* Puts the pivot's row in place k, with its exponent and its number. */
 template <int N>
 static __device__ __forceinline__ void
-take_pivot(real (&a)[N][N], int k, struct scaling<N> &s, int (&number)[N])
+take_pivot(scalar (&a)[N][N], int k, struct scaling<N> &s, int (&number)[N])
 {
     int p = k, most = pivot_key(a[k][k]);
 
@@ -187,7 +187,7 @@ take_pivot(real (&a)[N][N], int k, struct scaling<N> &s, int (&number)[N])
    the end. */
 template <int N>
 static __device__ __forceinline__ void
-eliminate(real (&a)[N][N], struct scaling<N> &s, int (&number)[N], real (&pivot)[N])
+eliminate(scalar (&a)[N][N], struct scaling<N> &s, int (&number)[N], scalar (&pivot)[N])
 {
 #pragma unroll
     for (int i = 0; i < N; i++) {
@@ -199,7 +199,7 @@ eliminate(real (&a)[N][N], struct scaling<N> &s, int (&number)[N], real (&pivot)
         pivot[k] = a[k][k];
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            const real factor = pivot_factor(a[k][i], pivot[k]);
+            const scalar factor = pivot_factor(a[k][i], pivot[k]);
 
 #pragma unroll
             for (int j = 0; j < N && i != k; j++) {
@@ -213,21 +213,21 @@ eliminate(real (&a)[N][N], struct scaling<N> &s, int (&number)[N], real (&pivot)
 /* Writes the inverse of M, and returns the largest sum of magnitudes of a row of 2^up times it. */
 template <bool NEAR, int N>
 static __device__ __forceinline__ double
-write_inverse(const real (&a)[N][N], const struct scaling<N> &s, const int (&number)[N],
-              const real (&pivot)[N], bool finite, real *x)
+write_inverse(const scalar (&a)[N][N], const struct scaling<N> &s, const int (&number)[N],
+              const scalar (&pivot)[N], bool finite, scalar *x)
 {
     double norm = 0;
 
 #pragma unroll
     for (int i = 0; i < N; i++) {
-        const real inverse =
+        const scalar inverse =
             finite ? 1 / pivot[i] : r_from_bits(R_INFINITY_BITS | 1); /* infinite if singular */
         double sum = 0;
 
 #pragma unroll
         for (int j = 0; j < N; j++) {
             const int power = -s.column[i] - s.row[j];
-            const real y = a[j][i] * inverse;
+            const scalar y = a[j][i] * inverse;
 
             sum += fabs((double)scale_entry<NEAR>(y, power + s.up));
             x[number[j] * N + i] = scale_entry<NEAR>(y, power);
@@ -241,12 +241,12 @@ write_inverse(const real (&a)[N][N], const struct scaling<N> &s, const int (&num
    says so. */
 template <int N>
 static __device__ __forceinline__ struct inverse_marks
-invert_matrix(real *x, int64_t index, bool finite)
+invert_matrix(scalar *x, int64_t index, bool finite)
 {
     struct scaling<N> s;
     int number[N];
     double norms;
-    real a[N][N], pivot[N];
+    scalar a[N][N], pivot[N];
 
 #pragma unroll
     for (int j = 0; j < N; j++) {
@@ -281,11 +281,11 @@ spaced(unsigned at)
 /* Has a warp copy its matrices to shared memory, or back.  A lane has COPIES numbers in flight. */
 template <int N, bool BACK>
 static __device__ __forceinline__ void
-copy_matrices(const real *from, real *to, unsigned numbers, unsigned lane)
+copy_matrices(const scalar *from, scalar *to, unsigned numbers, unsigned lane)
 {
 #pragma unroll
     for (unsigned first = 0; first < tile<N>::NUMBERS; first += COPIES) {
-        real x[COPIES];
+        scalar x[COPIES];
 
 #pragma unroll
         for (unsigned k = 0; k < COPIES && first + k < tile<N>::NUMBERS; k++) {
@@ -321,12 +321,12 @@ __launch_bounds__(tile<N>::THREADS, tile<N>::BLOCKS)
     tiny_kernel(const __grid_constant__ struct tiny_inverses q)
 {
     enum { THREADS = tile<N>::THREADS, NUMBERS = tile<N>::NUMBERS, SPACED = tile<N>::SPACED };
-    __shared__ real tiles[THREADS * SPACED];
+    __shared__ scalar tiles[THREADS * SPACED];
     __shared__ struct inverse_marks block;
     const unsigned lane = threadIdx.x % WARP, before = threadIdx.x - lane;
     const int64_t step = (int64_t)gridDim.x * THREADS;
     unsigned long long worst = ULLONG_MAX;
-    real *const own = tiles + before * SPACED;
+    scalar *const own = tiles + before * SPACED;
 
     if (threadIdx.x == 0) {
         block = no_marks();

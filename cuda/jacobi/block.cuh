@@ -18,7 +18,7 @@ enum {
 
 /* What a block works on. */
 struct jacobi_block {
-    real *x, *v;            /* columns of r, and of c; v NULL: values only */
+    scalar *x, *v;          /* columns of r, and of c; v NULL: values only */
     real *norm, *most_norm; /* [c] shared, as in jacobi_column */
     int *exponent;          /* [c] shared */
     int r, c, lane;
@@ -36,7 +36,7 @@ static __device__ __forceinline__ void
 scale_column(const struct jacobi_block &b, int j, real_int power)
 {
     const real factor = r_pow2((int)-power);
-    real *const x = b.x + (int64_t)j * b.r;
+    scalar *const x = b.x + (int64_t)j * b.r;
 
     for (int k = b.lane; k < b.r; k += WARP) {
         x[k] *= factor;
@@ -52,7 +52,7 @@ scale_column(const struct jacobi_block &b, int j, real_int power)
 static __device__ __forceinline__ void
 measure_column(const struct jacobi_block &b, int j)
 {
-    const real *const x = b.x + (int64_t)j * b.r;
+    const scalar *const x = b.x + (int64_t)j * b.r;
     real square = 0, norm;
 
     for (int k = b.lane; k < b.r; k += WARP) {
@@ -92,7 +92,7 @@ measure_or_drop(const struct jacobi_block &b, int j)
 static __device__ __forceinline__ real
 largest_of_column(const struct jacobi_block &b, int j)
 {
-    const real *const x = b.x + (int64_t)j * b.r;
+    const scalar *const x = b.x + (int64_t)j * b.r;
     real most = 0;
 
     for (int k = b.lane; k < b.r; k += WARP) {
@@ -141,7 +141,7 @@ transpose(const struct jacobi_block &b)
 {
     for (int k = (int)threadIdx.x; k < b.r * b.r; k += (int)blockDim.x) {
         const int i = k % b.r, j = k / b.r;
-        const real below = b.x[k], above = b.x[i * b.r + j];
+        const scalar below = b.x[k], above = b.x[i * b.r + j];
 
         if (i > j) {
             b.x[k] = above;
@@ -171,11 +171,11 @@ begin_column(const struct jacobi_block &b, int j)
 
 /* x' = c x + forward y, y' = c y - back x */
 static __device__ __forceinline__ void
-mix_columns(const struct jacobi_block &b, int count, real *x, real *y, real less, real forward,
-            real back)
+mix_columns(const struct jacobi_block &b, int count, scalar *x, scalar *y, real less,
+            scalar forward, scalar back)
 {
     for (int k = b.lane; k < count; k += WARP) {
-        const real one = x[k], other = y[k];
+        const scalar one = x[k], other = y[k];
 
         x[k] = jacobi_mixed(one, other, less, forward);
         y[k] = jacobi_mixed(other, one, less, -back);
@@ -186,10 +186,10 @@ mix_columns(const struct jacobi_block &b, int count, real *x, real *y, real less
 static __device__ __forceinline__ bool
 turn_columns(const struct jacobi_block &b, int first, int second, real tolerance)
 {
-    const real *const x = b.x + (int64_t)first * b.r, *const y = b.x + (int64_t)second * b.r;
+    const scalar *const x = b.x + (int64_t)first * b.r, *const y = b.x + (int64_t)second * b.r;
     struct jacobi_meeting meeting;
     int longer, shorter;
-    real dot = 0;
+    scalar dot = 0;
 
     for (int k = b.lane; k < b.r; k += WARP) {
         dot = r_fma(x[k], y[k], dot);
@@ -296,9 +296,9 @@ __launch_bounds__(JACOBI_THREADS)
     const int64_t matrix = blockIdx.x;
     const int threads = (int)blockDim.x, me = (int)threadIdx.x, x_size = q.r * q.c,
               v_size = q.v != NULL ? q.c * q.c : 0;
-    real *const w = q.w + matrix * x_size;
-    real *const to_v = q.v != NULL ? q.v + matrix * v_size : NULL;
-    real *at = (real *)shared;
+    scalar *const w = q.w + matrix * x_size;
+    scalar *const to_v = q.v != NULL ? q.v + matrix * v_size : NULL;
+    scalar *at = (scalar *)shared;
     struct jacobi_block b = {};
     int sweeps = 0, unfinished = 1;
     bool transposed = false;
@@ -311,9 +311,9 @@ __launch_bounds__(JACOBI_THREADS)
     at += x_inside ? x_size : 0;
     b.v = q.v == NULL ? NULL : v_inside ? at : to_v;
     at += v_inside ? v_size : 0;
-    b.norm = at;
-    b.most_norm = at + q.c;
-    b.exponent = (int *)(at + 2 * q.c);
+    b.norm = (real *)at;
+    b.most_norm = b.norm + q.c;
+    b.exponent = (int *)(b.norm + 2 * q.c);
     for (int k = me; k < x_size && x_inside; k += threads) {
         b.x[k] = w[k];
     }

@@ -29,7 +29,7 @@ struct cuda_jacobi {
     struct cuda_matrices in; /* W, not scaled, so that nothing underflows */
     struct cuda_results out; /* where the results are made */
     struct jacobi_batch batch;
-    real *extra;    /* [count][r - c][r] vectors after those of W; NULL: not wanted */
+    scalar *extra;  /* [count][r - c][r] vectors after those of W; NULL: not wanted */
     int64_t longer; /* how many vectors of r entries are wanted: k, r or 0 */
     bool is_large;
     struct jacobi_large large; /* only if is_large */
@@ -69,14 +69,15 @@ heaviest(const real *weight, int count, real *best, int *place)
    the unit vector that is farthest from the vectors so far, and repeated Gram-Schmidt makes it
    orthogonal to them. */
 static __global__ void
-__launch_bounds__(THREADS) complete_kernel(struct jacobi_batch q, real *extra, int vectors)
+__launch_bounds__(THREADS) complete_kernel(struct jacobi_batch q, scalar *extra, int vectors)
 {
     extern __shared__ char shared[] __align__(16);
     __shared__ real best[THREADS], norm;
     __shared__ int place[THREADS];
     const int64_t matrix = blockIdx.x;
     const int me = (int)threadIdx.x, lane = me % WARP, warp = me / WARP;
-    real *const weight = (real *)shared, *const part = weight + q.r;
+    real *const weight = (real *)shared;
+    scalar *const part = (scalar *)(weight + q.r);
 
     if (q.rank[matrix] >= vectors) {
         return;
@@ -85,7 +86,7 @@ __launch_bounds__(THREADS) complete_kernel(struct jacobi_batch q, real *extra, i
         real sum = 1;
 
         for (int j = 0; j < q.rank[matrix]; j++) {
-            const real x = basis_vector(q, extra, matrix, j)[i];
+            const scalar x = basis_vector(q, extra, matrix, j)[i];
 
             sum = r_fma(-x, x, sum);
         }
@@ -93,7 +94,7 @@ __launch_bounds__(THREADS) complete_kernel(struct jacobi_batch q, real *extra, i
     }
     __syncthreads();
     for (int j = q.rank[matrix]; j < vectors; j++) {
-        real *const x = basis_vector(q, extra, matrix, j);
+        scalar *const x = basis_vector(q, extra, matrix, j);
         const int pick = heaviest(weight, q.r, best, place);
 
         for (int i = me; i < q.r; i += THREADS) {
@@ -102,8 +103,8 @@ __launch_bounds__(THREADS) complete_kernel(struct jacobi_batch q, real *extra, i
         __syncthreads();
         for (int pass = 0; pass < PASSES; pass++) {
             for (int l = warp; l < j; l += THREADS / WARP) {
-                const real *const y = basis_vector(q, extra, matrix, l);
-                real sum = 0;
+                const scalar *const y = basis_vector(q, extra, matrix, l);
+                scalar sum = 0;
 
                 for (int i = lane; i < q.r; i += WARP) {
                     sum = r_fma(x[i], y[i], sum);
@@ -115,7 +116,7 @@ __launch_bounds__(THREADS) complete_kernel(struct jacobi_batch q, real *extra, i
             }
             __syncthreads();
             for (int i = me; i < q.r; i += THREADS) {
-                real left = x[i];
+                scalar left = x[i];
 
                 for (int l = 0; l < j; l++) {
                     left = r_fma(-part[l], basis_vector(q, extra, matrix, l)[i], left);
@@ -190,8 +191,8 @@ out:
 static tsvd_status
 launch_blocks(struct cuda_call *call, const struct jacobi_batch &q)
 {
-    const int x = q.r * q.c * (int)sizeof(real), most = call->device->shared_most - JACOBI_FIXED;
-    const int v = q.v != NULL ? q.c * q.c * (int)sizeof(real) : 0;
+    const int x = q.r * q.c * (int)sizeof(scalar), most = call->device->shared_most - JACOBI_FIXED;
+    const int v = q.v != NULL ? q.c * q.c * (int)sizeof(scalar) : 0;
     const int x_inside = x + jacobi_columns_bytes(q.c) <= most;
     const int x_bytes = x_inside ? x : 0;
     const int v_inside = v > 0 && x_bytes + v + jacobi_columns_bytes(q.c) <= most;
@@ -265,12 +266,12 @@ lay_out(struct cuda_jacobi *run, const struct dense_problem *p, char *base)
         run->large.out = &run->out;
         return tsvdi_cuda_jacobi_lay_out(&run->large, p->vectors, base);
     }
-    run->in.w = run->batch.w = carve<real>(base, &at, count * r * c);
-    run->batch.v = carve<real>(base, &at, p->vectors ? count * c * c : 0);
+    run->in.w = run->batch.w = carve<scalar>(base, &at, count * r * c);
+    run->batch.v = carve<scalar>(base, &at, p->vectors ? count * c * c : 0);
     run->batch.v = p->vectors ? run->batch.v : NULL;
-    run->extra = carve<real>(base, &at, run->longer > c ? count * (r - c) * r : 0);
+    run->extra = carve<scalar>(base, &at, run->longer > c ? count * (r - c) * r : 0);
     run->batch.reflectors =
-        carve<real>(base, &at, are_paired((int)r) && p->vectors ? count * c * PAIR_ORDER : 0);
+        carve<scalar>(base, &at, are_paired((int)r) && p->vectors ? count * c * PAIR_ORDER : 0);
     run->batch.refused = carve<bool>(base, &at, are_paired((int)r) ? count : 0);
     run->batch.s = carve<real>(base, &at, count * c);
     run->batch.order = carve<int>(base, &at, count * c);
@@ -293,7 +294,7 @@ lay_out_workspace(struct cuda_jacobi *run, const struct dense_problem *p, bool o
     const struct dense_shape shape = dense_shape_of(p);
     const int64_t count = run->in.count;
     const uint64_t stage = tsvdi_cuda_dense_is_staged(&p->a)
-                               ? bytes_of(count * run->in.r, bytes_of(run->in.c, sizeof(real)))
+                               ? bytes_of(count * run->in.r, bytes_of(run->in.c, sizeof(scalar)))
                                : 0;
     const uint64_t finish = tsvdi_cuda_dense_finish_bytes(count, shape);
     const uint64_t work = run->is_large    ? tsvdi_cuda_jacobi_work(device, p, run->longer)
@@ -303,8 +304,8 @@ lay_out_workspace(struct cuda_jacobi *run, const struct dense_problem *p, bool o
     size_t at = 0;
 
     run->out.s = carve<real>(base, &at, on_host ? count * shape.k : 0);
-    run->out.u = carve<real>(base, &at, vectors ? count * shape.u_rows * shape.u_columns : 0);
-    run->out.vh = carve<real>(base, &at, vectors ? count * shape.v_rows * shape.v_columns : 0);
+    run->out.u = carve<scalar>(base, &at, vectors ? count * shape.u_rows * shape.u_columns : 0);
+    run->out.vh = carve<scalar>(base, &at, vectors ? count * shape.v_rows * shape.v_columns : 0);
     run->d_work = carve<char>(base, &at, (int64_t)work);
     return at;
 }
@@ -404,8 +405,8 @@ decompose(struct tsvd_context *ctx, const struct jacobi_job *job, struct cuda_ja
                                        call->stream));
         goto out;
     }
-    TSVD_TRY(
-        tsvdi_cuda_dense_load(ctx, &job->problem->a, job->begin, &run->in, 0, (real *)run->d_work));
+    TSVD_TRY(tsvdi_cuda_dense_load(ctx, &job->problem->a, job->begin, &run->in, 0,
+                                   (scalar *)run->d_work));
     TSVD_TRY(sweep(call, run->batch, to));
 out:
     return ret;
@@ -445,7 +446,7 @@ complete(struct cuda_call *call, const struct cuda_jacobi *run)
 {
     const struct jacobi_batch q = run->batch;
     const int vectors = (int)(run->longer > q.c ? run->longer : q.c);
-    const size_t shared = (size_t)(q.r + vectors) * sizeof(real);
+    const size_t shared = (size_t)q.r * sizeof(real) + (size_t)vectors * sizeof(scalar);
     tsvd_status ret = TSVD_OK;
 
     if (run->longer == 0) {
@@ -477,8 +478,8 @@ take_workspace(struct tsvd_context *ctx, const struct jacobi_job *job, struct cu
     (void)lay_out_workspace(run, p, on_host, run->d_workspace);
     if (!on_host) {
         run->out.s = (real *)p->S + job->begin * shape.k;
-        run->out.u = (real *)p->U + job->begin * shape.u_rows * shape.u_columns;
-        run->out.vh = (real *)p->Vh + job->begin * shape.v_rows * shape.v_columns;
+        run->out.u = (scalar *)p->U + job->begin * shape.u_rows * shape.u_columns;
+        run->out.vh = (scalar *)p->Vh + job->begin * shape.v_rows * shape.v_columns;
     }
     if (!p->vectors) {
         run->out.u = run->out.vh = NULL;

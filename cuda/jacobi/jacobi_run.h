@@ -22,12 +22,12 @@ struct jacobi_batch {
     int most_sweeps;
     const real_int *exponent; /* [count] of the largest entry of W */
     bool *transposed;         /* [count] out: W was replaced by its transpose */
-    real *w;                  /* [count][c][r] in: W; out: the columns of X at norm 1, or zeros */
-    real *v;                  /* [count][c][c] out: the columns of J; NULL: values only */
+    scalar *w;                /* [count][c][r] in: W; out: the columns of X at norm 1, or zeros */
+    scalar *v;                /* [count][c][c] out: the columns of J; NULL: values only */
     real *s;                  /* [count][c] out: the values, descending */
     int *order;               /* [count][c] out: the columns in the order of their values */
     int *rank;                /* [count] out: how many values are not zero */
-    real *reflectors;         /* [count][c][PAIR_ORDER] workspace of pairs.cuh */
+    scalar *reflectors;       /* [count][c][PAIR_ORDER] workspace of pairs.cuh */
     bool *refused;            /* [count] out of pairs.cuh: left to warp.cuh */
     const char *kind;         /* [count] */
     struct jacobi_outcome *made; /* [count] out */
@@ -39,7 +39,7 @@ struct jacobi_results {
     int transposed; /* 1: W is A's transpose */
     int first, k;   /* the ranks first .. first + k - 1 */
     real *s;        /* [count][k] */
-    real *u, *vh;   /* [count][u_rows][u_columns], [count][v_rows][v_columns] of dense_shape */
+    scalar *u, *vh; /* [count][u_rows][u_columns], [count][v_rows][v_columns] of dense_shape */
 };
 
 /* Where the norm of a column leaves these bounds, the column is scaled by a power of two. */
@@ -79,10 +79,10 @@ struct jacobi_meeting {
 };
 
 static __device__ __forceinline__ struct jacobi_meeting
-jacobi_meet(real dot, real norm_a, int exponent_a, real norm_b, int exponent_b, real tolerance)
+jacobi_meet(scalar dot, real norm_a, int exponent_a, real norm_b, int exponent_b, real tolerance)
 {
     const bool there = norm_a > 0 && norm_b > 0;
-    const real cosine = there ? dot / (norm_a * norm_b) : REAL(0);
+    const scalar cosine = there ? dot / (norm_a * norm_b) : REAL(0);
     const int shift = exponent_b - exponent_a;
     struct jacobi_meeting meeting = {};
 

@@ -19,7 +19,7 @@ enum {
 /* The sizes of the rows of x.  Its column j counts as multiplied by 2^scale[order[j]]; order NULL:
    by 2^scale[j]; scale NULL: by 1.  row [rows]: no size is found yet. */
 static __global__ void
-__launch_bounds__(THREADS) row_sizes_kernel(int64_t rows, int64_t columns, const real *x,
+__launch_bounds__(THREADS) row_sizes_kernel(int64_t rows, int64_t columns, const scalar *x,
                                             const int *scale, const int *order, int *row)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
@@ -41,7 +41,7 @@ __launch_bounds__(THREADS) row_sizes_kernel(int64_t rows, int64_t columns, const
 }
 
 static tsvd_status
-find_row_sizes(struct cuda_call *call, int64_t rows, int64_t columns, const real *d_x,
+find_row_sizes(struct cuda_call *call, int64_t rows, int64_t columns, const scalar *d_x,
                const int *d_scale, const int *d_order, int *d_row)
 {
     tsvd_status ret = TSVD_OK;
@@ -136,7 +136,7 @@ out:
 
 static __global__ void
 __launch_bounds__(THREADS)
-    sort_columns_kernel(int64_t rows, const int *order, const real *from, real *to)
+    sort_columns_kernel(int64_t rows, const int *order, const scalar *from, scalar *to)
 {
     from += order[blockIdx.x] * rows;
     to += blockIdx.x * rows;
@@ -148,10 +148,10 @@ __launch_bounds__(THREADS)
 /* Column i of X is row i of R, whose column j is multiplied by 2^scale[order[j]], times
    2^-size[i]. */
 static __global__ void
-take_rows_kernel(int64_t n, const real *r, const int *scale, const int *order, const int *size,
-                 real *x)
+take_rows_kernel(int64_t n, const scalar *r, const int *scale, const int *order, const int *size,
+                 scalar *x)
 {
-    __shared__ real tile[TILE][TILE + 1];
+    __shared__ scalar tile[TILE][TILE + 1];
     const int64_t row = (int64_t)blockIdx.x * TILE, column = (int64_t)blockIdx.y * TILE;
 
     for (int k = (int)threadIdx.y; k < TILE; k += TILE_LINES) {
@@ -177,7 +177,7 @@ take_rows_kernel(int64_t n, const real *r, const int *scale, const int *order, c
 
 /* `count` columns of n entries: column j is unit vector number first + j. */
 static __global__ void
-__launch_bounds__(THREADS) units_kernel(int64_t n, int64_t count, int64_t first, real *x)
+__launch_bounds__(THREADS) units_kernel(int64_t n, int64_t count, int64_t first, scalar *x)
 {
     const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
 
@@ -187,7 +187,7 @@ __launch_bounds__(THREADS) units_kernel(int64_t n, int64_t count, int64_t first,
 }
 
 static tsvd_status
-make_units(struct cuda_call *call, int64_t n, int64_t count, int64_t first, real *d_x)
+make_units(struct cuda_call *call, int64_t n, int64_t count, int64_t first, scalar *d_x)
 {
     tsvd_status ret = TSVD_OK;
 
@@ -202,7 +202,7 @@ out:
 
 /* x 2^-power */
 static __global__ void
-__launch_bounds__(THREADS) scale_kernel(int64_t count, int power, real *x)
+__launch_bounds__(THREADS) scale_kernel(int64_t count, int power, scalar *x)
 {
     const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
 
@@ -213,7 +213,7 @@ __launch_bounds__(THREADS) scale_kernel(int64_t count, int power, real *x)
 
 /* Scales columns of `rows` entries, whose exponents begin with zero. */
 static tsvd_status
-scale_columns(struct cuda_call *call, const struct jacobi_columns *q, int64_t rows, real *d_x)
+scale_columns(struct cuda_call *call, const struct jacobi_columns *q, int64_t rows, scalar *d_x)
 {
     tsvd_status ret = TSVD_OK;
 
@@ -229,7 +229,7 @@ factor(struct tsvd_context *ctx, struct jacobi_large *large, bool vectors, char 
 {
     struct cuda_call *call = cuda_of(ctx);
     struct jacobi_columns *q = &large->columns;
-    real *const w = large->in->w;
+    scalar *const w = large->in->w;
     const int64_t r = large->in->r, c = large->in->c;
     const struct cuda_qr qr = {r, c, 1, large->sorted, large->tau, large->other};
     const dim3 tiles(blocks_for(c, TILE), blocks_for(c, TILE));
@@ -288,8 +288,8 @@ tsvdi_cuda_jacobi_prepare(struct tsvd_context *ctx, struct jacobi_large *large,
     start->a.rows = start->a.columns = start->n = start->k = n;
     start->a.space = start->call.to = TSVD_CUDA;
     start->a.data = w->w;
-    start->a.row_stride = sizeof(real);
-    start->a.column_stride = (ptrdiff_t)((size_t)n * sizeof(real));
+    start->a.row_stride = sizeof(scalar);
+    start->a.column_stride = (ptrdiff_t)((size_t)n * sizeof(scalar));
     start->S = large->s;
     start->U = large->other;
     start->Vh = large->columns.v;
@@ -330,14 +330,15 @@ out:
    `norm` is not NULL, and then those of `more`. */
 struct jacobi_vectors {
     int64_t n;
-    const real *x, *norm;
+    const scalar *x;
+    const real *norm;
     const int *order;
     int64_t rank;
-    const real *more;
+    const scalar *more;
     const int *place; /* entry i becomes entry place[i]; NULL: i */
 };
 
-static __device__ __forceinline__ real
+static __device__ __forceinline__ scalar
 entry_of(const struct jacobi_vectors &v, int64_t i, int64_t j)
 {
     const int64_t column = j < v.rank ? v.order[j] : 0;
@@ -352,9 +353,9 @@ entry_of(const struct jacobi_vectors &v, int64_t i, int64_t j)
    are those of v from `first` on, with zeros after their n entries; the rest are unit vectors. */
 static __global__ void
 place_kernel(const __grid_constant__ struct jacobi_vectors v, int64_t first, int64_t k,
-             int64_t length, int64_t count, int by_row, real *to)
+             int64_t length, int64_t count, int by_row, scalar *to)
 {
-    __shared__ real tile[TILE][TILE + 1];
+    __shared__ scalar tile[TILE][TILE + 1];
     const int64_t row = (int64_t)blockIdx.x * TILE, column = (int64_t)blockIdx.y * TILE;
 
     for (int l = (int)threadIdx.y; l < TILE; l += TILE_LINES) {
@@ -381,7 +382,7 @@ place_kernel(const __grid_constant__ struct jacobi_vectors v, int64_t first, int
 
 static tsvd_status
 place(struct cuda_call *call, const struct jacobi_vectors &v, int64_t first, int64_t k,
-      int64_t length, int64_t count, bool by_row, real *d_to)
+      int64_t length, int64_t count, bool by_row, scalar *d_to)
 {
     const dim3 tiles(blocks_for(length, TILE), blocks_for(count, TILE));
     tsvd_status ret = TSVD_OK;
@@ -508,15 +509,15 @@ tsvdi_cuda_jacobi_lay_out(struct jacobi_large *large, bool vectors, char *base)
     const int64_t r = w->r, c = w->c;
     size_t at = 0;
 
-    w->w = carve<real>(base, &at, r * c);
-    large->sorted = carve<real>(base, &at, r * c);
-    large->other = carve<real>(base, &at, c * c);
+    w->w = carve<scalar>(base, &at, r * c);
+    large->sorted = carve<scalar>(base, &at, r * c);
+    large->other = carve<scalar>(base, &at, c * c);
     q->n = c;
-    q->v = carve<real>(base, &at, vectors || r == c ? c * c : 0);
+    q->v = carve<scalar>(base, &at, vectors || r == c ? c * c : 0);
     q->norm = carve<real>(base, &at, c);
     q->most = carve<real>(base, &at, c);
     q->exponent = carve<int>(base, &at, c);
-    large->tau = carve<real>(base, &at, c);
+    large->tau = carve<scalar>(base, &at, c);
     large->s = carve<real>(base, &at, c);
     large->row = carve<int>(base, &at, c);
     large->order = carve<int>(base, &at, c);

@@ -26,8 +26,8 @@
 struct jacobi_columns {
     int64_t n;
     int base;
-    real *x;           /* [n][n] X has x[j] 2^(base + exponent[j]) */
-    real *v;           /* [n][n]; NULL: values only */
+    scalar *x;         /* [n][n] X has x[j] 2^(base + exponent[j]) */
+    scalar *v;         /* [n][n]; NULL: values only */
     real *norm, *most; /* [n] norms of what is in x, now and at most */
     int *exponent;     /* [n] */
 };
@@ -36,7 +36,7 @@ struct jacobi_columns {
    that brings its largest entry to [1, 2).  change: x is scaled in place, and what it loses is
    added to the exponents; else x stays, and the exponents are set to that. */
 tsvd_status tsvdi_cuda_jacobi_measure(struct cuda_call *call, int64_t rows, int64_t columns,
-                                      real *d_x, real *d_norm, int *d_exponent, bool change);
+                                      scalar *d_x, real *d_norm, int *d_exponent, bool change);
 
 /* sweep.cu: the columns in the order of their norms to d_order [n], the norms to d_s [n], if
    it is not NULL, and how many are not zero to d_rank [1]. */
@@ -60,9 +60,10 @@ struct jacobi_large {
     struct cuda_matrices *in; /* W */
     struct cuda_results *out; /* where the results are made */
     struct jacobi_columns columns;
-    real *sorted;             /* [c][r] W's columns in order, then the reflectors of Q */
-    real *other;              /* [c][c] X is in w or here; the other one is scratch */
-    real *tau, *s;            /* [c] */
+    scalar *sorted;           /* [c][r] W's columns in order, then the reflectors of Q */
+    scalar *other;            /* [c][c] X is in w or here; the other one is scratch */
+    scalar *tau;              /* [c] */
+    real *s;                  /* [c] */
     int *row, *order;         /* [c] sizes of rows; columns in order */
     int *column;              /* [c] column i of what is factored is column[i] of W */
     int *rank;                /* [1] how many values are not zero */

@@ -50,21 +50,21 @@ enum {
 
 /* The two columns of a thread: those of numbers lane and lane + PAIR_LANES in QR. */
 struct jacobi_pair {
-    real a[PAIR_ORDER], b[PAIR_ORDER];
+    scalar a[PAIR_ORDER], b[PAIR_ORDER];
     real norm_a, norm_b; /* during QR, their squares */
 };
 
 /* What the threads of a matrix share. */
 struct jacobi_shared {
-    real before[PAIR_STEPS]; /* padding: solve() reads from r[0][-7] on, and uses none of these */
+    scalar before[PAIR_STEPS]; /* padding: solve() reads from r[0][-7] on, and uses none of these */
     /* r[j][i]: row i of R, in the column that is column j of W.  After them, entry j >= i of column
        i of L at r[column[i]][j + 1].  Later r[i] is row i of P Z.  The padding keeps columns in
        different banks. */
-    real r[PAIR_ORDER][PAIR_ORDER + 1];
-    real __align__(16) vector[PAIR_ORDER];
-    real inverse[PAIR_ORDER]; /* of R's diagonal; zeros after it.  Later by ranks: 1 or -1, the
+    scalar r[PAIR_ORDER][PAIR_ORDER + 1];
+    scalar __align__(16) vector[PAIR_ORDER];
+    scalar inverse[PAIR_ORDER]; /* of R's diagonal; zeros after it.  Later by ranks: 1 or -1, the
                                  sign that vectors get */
-    int column[PAIR_ORDER];   /* column i of W P is column[i] of W */
+    int column[PAIR_ORDER];     /* column i of W P is column[i] of W */
 };
 
 /* ---- QR ---- */
@@ -91,20 +91,21 @@ pick_pivot(const struct jacobi_pair &x, int lane)
 
 /* A step of QR. */
 struct qr_step {
-    int pick;         /* the column that becomes a multiple of a unit vector */
-    real head, twice; /* the reflector is I - twice v v^T, v = (head, vector[1], ...) */
-    real diagonal;    /* that multiple */
+    int pick;    /* the column that becomes a multiple of a unit vector */
+    scalar head; /* the reflector is I - twice v v^T, v = (head, vector[1], ...) */
+    real twice;
+    scalar diagonal; /* that multiple */
 };
 
 /* Reflects the columns.  Their first entries go to first_a and first_b, and all others move up by
    one register.  norm_a and norm_b become the squares of the norms of what has moved. */
 template <int ROWS>
 static __device__ __forceinline__ void
-reflect(struct jacobi_pair *x, const real *vector, const struct qr_step &step, real *first_a,
-        real *first_b)
+reflect(struct jacobi_pair *x, const scalar *vector, const struct qr_step &step, scalar *first_a,
+        scalar *first_b)
 {
-    const volatile real *const again = vector; /* loaded twice: registers are scarce */
-    real a[2] = {step.head * x->a[0], 0}, b[2] = {step.head * x->b[0], 0}, dot_a, dot_b;
+    const volatile scalar *const again = vector; /* loaded twice: registers are scarce */
+    scalar a[2] = {step.head * x->a[0], 0}, b[2] = {step.head * x->b[0], 0}, dot_a, dot_b;
 
 #pragma unroll
     for (int i = 1; i < ROWS; i++) {
@@ -118,7 +119,7 @@ reflect(struct jacobi_pair *x, const real *vector, const struct qr_step &step, r
     a[0] = a[1] = b[0] = b[1] = 0;
 #pragma unroll
     for (int i = 1; i < ROWS; i++) {
-        const real y = again[i];
+        const scalar y = again[i];
 
         x->a[i - 1] = r_fma(dot_a, y, x->a[i]);
         x->b[i - 1] = r_fma(dot_b, y, x->b[i]);
@@ -137,7 +138,7 @@ reflect(struct jacobi_pair *x, const real *vector, const struct qr_step &step, r
 template <int FIRST>
 static __device__ __forceinline__ bool
 factor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, bool pivots, int *done,
-       real *reflectors)
+       scalar *reflectors)
 {
     constexpr int rows = PAIR_ORDER - FIRST;
     const int last = c < FIRST + PAIR_STEPS ? c : FIRST + PAIR_STEPS;
@@ -146,7 +147,8 @@ factor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, bool pi
 #pragma unroll 1
     for (int k = FIRST; k < last; k++) {
         struct qr_step step = {};
-        real square, inverse, norm, scale, first_a, first_b;
+        real square, inverse, norm, scale;
+        scalar first_a, first_b;
         bool picked_a, picked_b;
 
         step.pick = pivots ? pick_pivot(*x, lane) : k;
@@ -194,12 +196,12 @@ factor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, bool pi
                 of.inverse[k] = r_copysign(inverse, step.diagonal);
             }
             for (int i = lane; reflectors != NULL && i < PAIR_ORDER; i += PAIR_LANES) {
-                const real y = i < k ? REAL(0) : i == k ? step.head : of.vector[i - k];
+                const scalar y = i < k ? REAL(0) : i == k ? step.head : of.vector[i - k];
 
                 reflectors[k * PAIR_ORDER + i] = scale * y;
             }
         } else {
-            real *const column = of.r[of.column[k]] + 1;
+            scalar *const column = of.r[of.column[k]] + 1;
 
             if (lane >= k) {
                 column[lane] = first_a;
@@ -213,7 +215,7 @@ factor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, bool pi
 }
 
 static __device__ __forceinline__ real
-square_of(const real *x)
+square_of(const scalar *x)
 {
     real even = 0, odd = 0;
 
@@ -227,7 +229,7 @@ square_of(const real *x)
 
 /* Moves a column of W to this thread's registers, and leaves zeros. */
 static __device__ __forceinline__ void
-take_column(real *x, real *from)
+take_column(scalar *x, scalar *from)
 {
 #pragma unroll
     for (int i = 0; i < PAIR_ORDER; i++) {
@@ -238,9 +240,9 @@ take_column(real *x, real *from)
 
 /* Column i of L, or zeros. */
 static __device__ __forceinline__ void
-take_triangle(real *x, const struct jacobi_shared &of, int i, bool exists)
+take_triangle(scalar *x, const struct jacobi_shared &of, int i, bool exists)
 {
-    const real *const column = of.r[of.column[exists ? i : 0]] + 1;
+    const scalar *const column = of.r[of.column[exists ? i : 0]] + 1;
 
 #pragma unroll
     for (int j = 0; j < PAIR_ORDER; j++) {
@@ -283,7 +285,7 @@ pairs_go_by_rows(const struct jacobi_shared &of, int lane)
    enough, and W is not to be replaced by its transpose. */
 static __device__ __forceinline__ bool
 begin_pairs(struct jacobi_pair *x, struct jacobi_shared &of, int r, int c, int lane,
-            real *reflectors)
+            scalar *reflectors)
 {
     bool good = !(r == c && pairs_go_by_rows(of, lane));
 
@@ -341,7 +343,7 @@ meet_pair(struct jacobi_pair *x, bool active, real tolerance, struct jacobi_swee
     const bool a_longer = x->norm_a >= x->norm_b;
     const real shorter = a_longer ? x->norm_b : x->norm_a;
     const real r = at_most_one(shorter * inverse * shorter), apart = (1 - r) * (1 + r);
-    real dot[4] = {}, h;
+    scalar dot[4] = {}, h;
     bool turns;
 
 #pragma unroll
@@ -351,12 +353,12 @@ meet_pair(struct jacobi_pair *x, bool active, real tolerance, struct jacobi_swee
     h = signed_as(a_longer, (dot[0] + dot[1]) + (dot[2] + dot[3])) * inverse;
     turns = active && product > 0 && r_abs(h) > tolerance;
     if (__any_sync(0xffffffffu, turns)) {
-        const real cross = 2 * r * h;
+        const scalar cross = 2 * r * h;
         const real root = short_inverse_root(r_fma(apart, apart, cross * cross)); /* 1 / the root */
         const real c_square = r_fma(apart / 2, root, REAL(0.5));
         const real secant = short_inverse_root(c_square), c = c_square * secant;
-        const real s = cross / 2 * root * secant, g = h * root * (secant * secant);
-        const real half = -s * short_reciprocal(1 + c);
+        const scalar s = cross / 2 * root * secant, g = h * root * (secant * secant);
+        const scalar half = -s * short_reciprocal(1 + c);
         const struct jacobi_shears turn = {turns ? half : REAL(0), turns ? s : REAL(0)};
         const real longer_grows = r_fma(s * secant * r, h, 1), shorter_grows = r_fma(-g, h, 1);
         const real grows_a = a_longer ? longer_grows : shorter_grows;
@@ -422,7 +424,7 @@ swap_if(struct jacobi_pair *x, bool swaps)
 
 #pragma unroll
     for (int i = 0; i < PAIR_ORDER; i++) {
-        const real a = x->a[i];
+        const scalar a = x->a[i];
 
         x->a[i] = swaps ? x->b[i] : a;
         x->b[i] = swaps ? a : x->b[i];
@@ -510,14 +512,14 @@ solve(struct jacobi_pair *x, struct jacobi_shared &of, int rank_a, int rank_b)
 {
 #pragma unroll 1
     for (int k = ROWS - 1; k >= ROWS - PAIR_STEPS; k--) {
-        real *const column = of.r[of.column[k]];
-        const real *const rows = column + k - (PAIR_ORDER - 1);
-        const real a = x->a[PAIR_ORDER - 1] * of.inverse[k];
-        const real b = x->b[PAIR_ORDER - 1] * of.inverse[k];
+        scalar *const column = of.r[of.column[k]];
+        const scalar *const rows = column + k - (PAIR_ORDER - 1);
+        const scalar a = x->a[PAIR_ORDER - 1] * of.inverse[k];
+        const scalar b = x->b[PAIR_ORDER - 1] * of.inverse[k];
 
 #pragma unroll
         for (int i = PAIR_ORDER - 2; i >= PAIR_ORDER - ROWS; i--) {
-            const real y = rows[i];
+            const scalar y = rows[i];
 
             x->a[i + 1] = r_fma(-a, y, x->a[i]);
             x->b[i + 1] = r_fma(-b, y, x->b[i]);
@@ -551,12 +553,12 @@ is_orthogonal(struct jacobi_pair *x, const struct jacobi_shared &of, int r, int 
 #pragma unroll 1
     for (int d = 0; d <= PAIR_LANES / 2; d++) {
         const int near = (lane + d) % PAIR_LANES, far = near + PAIR_LANES;
-        real aa = -REAL(d == 0 && lane < c), bb = -REAL(d == 0 && lane + PAIR_LANES < c);
-        real ab = 0, ba = 0;
+        scalar aa = -REAL(d == 0 && lane < c), bb = -REAL(d == 0 && lane + PAIR_LANES < c);
+        scalar ab = 0, ba = 0;
 
 #pragma unroll
         for (int i = 0; i < PAIR_ORDER; i++) {
-            const real y = of.r[i][near], z = of.r[i][far];
+            const scalar y = of.r[i][near], z = of.r[i][far];
 
             aa = r_fma(x->a[i], y, aa);
             ab = r_fma(x->a[i], z, ab);
@@ -573,10 +575,10 @@ is_orthogonal(struct jacobi_pair *x, const struct jacobi_shared &of, int r, int 
 /* Applies the reflectors from number FIRST + PAIR_STEPS - 1 down to FIRST; NULL: there are none. */
 template <int FIRST>
 static __device__ __forceinline__ void
-unfactor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, const real *reflectors)
+unfactor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, const scalar *reflectors)
 {
     const int last = (c < FIRST + PAIR_STEPS ? c : FIRST + PAIR_STEPS) - 1;
-    real first = 0, second = 0; /* entries of the next reflector, prefetched */
+    scalar first = 0, second = 0; /* entries of the next reflector, prefetched */
 
     if (reflectors != NULL && last >= FIRST) {
         first = reflectors[last * PAIR_ORDER + lane];
@@ -584,8 +586,8 @@ unfactor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, const
     }
 #pragma unroll 1
     for (int k = last; k >= FIRST; k--) {
-        const volatile real *const again = of.vector; /* as in reflect() */
-        real dot_a[2] = {}, dot_b[2] = {};
+        const volatile scalar *const again = of.vector; /* as in reflect() */
+        scalar dot_a[2] = {}, dot_b[2] = {};
 
         __syncwarp(); /* all have read the vector before */
         of.vector[lane] = first;
@@ -604,7 +606,7 @@ unfactor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, const
         dot_b[0] += dot_b[1];
 #pragma unroll
         for (int i = FIRST; i < PAIR_ORDER; i++) {
-            const real y = again[i];
+            const scalar y = again[i];
 
             x->a[i] = r_fma(-dot_a[0], y, x->a[i]);
             x->b[i] = r_fma(-dot_b[0], y, x->b[i]);
@@ -618,7 +620,7 @@ static __device__ __forceinline__ void
 find_signs(const struct jacobi_pair &x, struct jacobi_shared &of, bool placed, bool transposed,
            int rank_a, int rank_b)
 {
-    real most_a = 0, most_b = 0;
+    scalar most_a = 0, most_b = 0;
 
     if (placed) {
 #pragma unroll
@@ -647,8 +649,8 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS)
     const bool placed = VECTORS && to.u != NULL; /* else the results go to w, v and s */
     const int first = placed ? to.first : 0, count = placed ? to.k : c;
     const real tolerance = jacobi_tolerance(r);
-    real *const w = q.w + matrix * c * r, *const v = VECTORS ? q.v + matrix * c * c : NULL;
-    real *const reflectors = VECTORS ? q.reflectors + matrix * c * PAIR_ORDER : NULL;
+    scalar *const w = q.w + matrix * c * r, *const v = VECTORS ? q.v + matrix * c * c : NULL;
+    scalar *const reflectors = VECTORS ? q.reflectors + matrix * c * PAIR_ORDER : NULL;
     struct jacobi_shared &of = matrices[threadIdx.x / PAIR_LANES];
     struct jacobi_pair x;
     const real_int power = q.exponent[matrix];

@@ -14,15 +14,15 @@ enum {
 };
 
 /* Vector j of r entries: the first c in the order of the values, later ones from `extra`. */
-static __device__ __forceinline__ real *
-basis_vector(const struct jacobi_batch &q, real *extra, int64_t matrix, int j)
+static __device__ __forceinline__ scalar *
+basis_vector(const struct jacobi_batch &q, scalar *extra, int64_t matrix, int j)
 {
     return j < q.c ? q.w + (matrix * q.c + q.order[matrix * q.c + j]) * q.r
                    : extra + (matrix * (q.r - q.c) + j - q.c) * q.r;
 }
 
 /* Vector j of c entries. */
-static __device__ __forceinline__ const real *
+static __device__ __forceinline__ const scalar *
 other_vector(const struct jacobi_batch &q, int64_t matrix, int j)
 {
     return q.v + (matrix * q.c + q.order[matrix * q.c + j]) * q.c;
@@ -34,8 +34,8 @@ other_vector(const struct jacobi_batch &q, int64_t matrix, int j)
    or, if `v`, those of c; the other way round for a transposed matrix, which is square. */
 static __global__ void
 __launch_bounds__(PLACE_THREADS)
-    place_vectors_kernel(struct jacobi_batch q, real *extra, int v, int first, int count, int rows,
-                         unsigned parts, real *to)
+    place_vectors_kernel(struct jacobi_batch q, scalar *extra, int v, int first, int count,
+                         int rows, unsigned parts, scalar *to)
 {
     const int64_t matrix = blockIdx.x / parts;
     const int n = v ? q.c : q.r, at = (int)(blockIdx.x % parts * PLACE_THREADS + threadIdx.x);
@@ -60,8 +60,8 @@ __launch_bounds__(PLACE_THREADS)
 }
 
 static tsvd_status
-place_vectors(struct cuda_call *call, const struct jacobi_batch &q, real *extra, int v,
-              int64_t first, int64_t count, int rows, real *d_to)
+place_vectors(struct cuda_call *call, const struct jacobi_batch &q, scalar *extra, int v,
+              int64_t first, int64_t count, int rows, scalar *d_to)
 {
     const int64_t n = v ? q.c : q.r;
     const unsigned parts = blocks_for(n * count, PLACE_THREADS);
@@ -97,8 +97,8 @@ write_value(const struct jacobi_batch &q, const struct jacobi_results &to, int64
    there are at most MOST vectors, and at most MOST entries. */
 template <int LANES, int MOST>
 static __device__ __forceinline__ void
-write_vectors(const real *from, const real *sign, int vector, int entry, int first, int count,
-              int n, bool rows, int lane, real *to)
+write_vectors(const scalar *from, const scalar *sign, int vector, int entry, int first, int count,
+              int n, bool rows, int lane, scalar *to)
 {
     const int inner = rows ? n : count, outer = rows ? count : n;
 
@@ -120,8 +120,8 @@ write_vectors(const real *from, const real *sign, int vector, int entry, int fir
 /* Entry `lane` of vectors j to j + PLACE_ONCE - 1, those of r entries if `longer`; zeros beyond
    `count` vectors of `size` entries.  All loads are in flight before the first result is used. */
 static __device__ __forceinline__ void
-read_vectors(const struct jacobi_batch &q, real *extra, bool longer, int64_t matrix, int j,
-             int first, int count, int size, real x[PLACE_ONCE])
+read_vectors(const struct jacobi_batch &q, scalar *extra, bool longer, int64_t matrix, int j,
+             int first, int count, int size, scalar x[PLACE_ONCE])
 {
     const int lane = (int)threadIdx.x % WARP;
 
@@ -139,16 +139,16 @@ read_vectors(const struct jacobi_batch &q, real *extra, bool longer, int64_t mat
    refused: only matrices that pairs.cuh refused. */
 static __global__ void
 __launch_bounds__(PLACE_SMALL_THREADS)
-    place_small_kernel(struct jacobi_batch q, real *extra, struct dense_shape shape,
+    place_small_kernel(struct jacobi_batch q, scalar *extra, struct dense_shape shape,
                        struct jacobi_results to, bool refused)
 {
-    __shared__ real tiles[PLACE_WARPS][WARP][WARP + 1]; /* [j] vector j on the left */
+    __shared__ scalar tiles[PLACE_WARPS][WARP][WARP + 1]; /* [j] vector j on the left */
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
     const int64_t matrix = (int64_t)blockIdx.x * PLACE_WARPS + warp;
     const int rows = (int)shape.u_rows, columns = (int)shape.u_columns;
     const int v_rows = (int)shape.v_rows, v_columns = (int)shape.v_columns;
-    real(*const tile)[WARP + 1] = tiles[warp];
-    real x[PLACE_ONCE], most = 0, *u, *vh;
+    scalar(*const tile)[WARP + 1] = tiles[warp];
+    scalar x[PLACE_ONCE], most = 0, *u, *vh;
     unsigned negative;
     bool lost, transposed;
 
@@ -173,7 +173,7 @@ __launch_bounds__(PLACE_SMALL_THREADS)
     negative = __ballot_sync(0xffffffffu, most < 0);
 #pragma unroll 8
     for (int i = 0; i < (lane < columns ? rows : 0); i++) {
-        const real entry = most < 0 ? -tile[lane][i] : tile[lane][i];
+        const scalar entry = most < 0 ? -tile[lane][i] : tile[lane][i];
 
         u[i * columns + lane] = lost ? REAL(NAN) : entry;
     }
@@ -182,7 +182,7 @@ __launch_bounds__(PLACE_SMALL_THREADS)
 #pragma unroll
         for (int l = 0; l < PLACE_ONCE; l++) {
             if (j + l < v_rows && lane < v_columns) {
-                const real entry = negative >> (j + l) & 1 ? -x[l] : x[l];
+                const scalar entry = negative >> (j + l) & 1 ? -x[l] : x[l];
 
                 vh[(j + l) * v_columns + lane] = lost ? REAL(NAN) : entry;
             }
@@ -194,7 +194,7 @@ __launch_bounds__(PLACE_SMALL_THREADS)
 }
 
 static tsvd_status
-place_small(struct cuda_call *call, const struct jacobi_batch &q, real *extra,
+place_small(struct cuda_call *call, const struct jacobi_batch &q, scalar *extra,
             const struct dense_shape &shape, const struct jacobi_results &to, bool refused)
 {
     tsvd_status ret = TSVD_OK;

@@ -22,11 +22,11 @@
 #include "jacobi/large.h"
 
 enum {
-    BLOCK = 32,                    /* columns of a block */
-    PAIR = 2 * BLOCK,              /* columns of a pair of blocks */
-    EDGE = 4,                      /* rows and columns of a thread's part of a product */
-    ONCE = 16 / (int)sizeof(real), /* numbers of its 16-byte loads, EDGE or fewer */
-    APART = PAIR / EDGE * ONCE,    /* numbers between two of these loads */
+    BLOCK = 32,                      /* columns of a block */
+    PAIR = 2 * BLOCK,                /* columns of a pair of blocks */
+    EDGE = 4,                        /* rows and columns of a thread's part of a product */
+    ONCE = 16 / (int)sizeof(scalar), /* numbers of its 16-byte loads, EDGE or fewer */
+    APART = PAIR / EDGE * ONCE,      /* numbers between two of these loads */
     TILES = PAIR / EDGE,
     GRAM_TILES = TILES * (TILES + 1) / 2, /* on and above the diagonal */
     GRAM_THREADS = 160,                   /* whole warps, for GRAM_TILES */
@@ -36,7 +36,7 @@ enum {
     MIX_THREADS = TILES * TILES,
     MIX_ROWS = PAIR,
     THREADS = 256,
-    FACTOR_BYTES = PAIR * PAIR * sizeof(real) /* of G, M or Y */
+    FACTOR_BYTES = PAIR * PAIR * sizeof(scalar) /* of G, M or Y */
 };
 
 /* From this sweep on the tolerance is larger.  If the norms of two columns agree up to their
@@ -56,8 +56,8 @@ struct jacobi_round {
     int gram_parts, mix_parts;
     int64_t gram_rows, mix_rows; /* of a part */
     real tolerance, noise;
-    real *gram;                /* [pairs][gram_parts][PAIR][PAIR] for part_of(i) <= part_of(j) */
-    real *mix_x, *mix_v;       /* [pairs][PAIR][PAIR] */
+    scalar *gram;              /* [pairs][gram_parts][PAIR][PAIR] for part_of(i) <= part_of(j) */
+    scalar *mix_x, *mix_v;     /* [pairs][PAIR][PAIR] */
     real *factor;              /* [pairs][PAIR] of the columns themselves: a power of two, or 0 */
     int *busy;                 /* [pairs] 1: columns change; 2: vectors do too */
     unsigned long long *turns; /* [2] of the sweep: rotations, and pairs of blocks with some due */
@@ -67,12 +67,12 @@ struct jacobi_round {
    after the one before.  So neighbouring threads read neighbouring memory, without conflicts of
    banks. */
 struct edge {
-    real at[EDGE];
+    scalar at[EDGE];
 };
 
 struct __align__(16) once
 {
-    real at[ONCE];
+    scalar at[ONCE];
 };
 
 /* The place of number k of a part, and the part that has a place. */
@@ -89,7 +89,7 @@ part_of(int place)
 }
 
 static __device__ __forceinline__ struct edge
-read_edge(const real *line, int part)
+read_edge(const scalar *line, int part)
 {
     struct edge edge;
 
@@ -110,7 +110,7 @@ read_edge(const real *line, int part)
 /* A block has a column. */
 static __global__ void
 __launch_bounds__(THREADS)
-    measure_kernel(int64_t rows, real *x, real *norms, int *exponents, int change)
+    measure_kernel(int64_t rows, scalar *x, real *norms, int *exponents, int change)
 {
     __shared__ real part[THREADS / WARP];
     const int me = (int)threadIdx.x, lane = me % WARP;
@@ -133,7 +133,7 @@ __launch_bounds__(THREADS)
     (void)r_split(most, &power);
     power = most > 0 ? power : 0;
     for (int64_t i = me; i < rows; i += THREADS) {
-        real y = x[i];
+        scalar y = x[i];
 
         r_scale(&y, 1, power, &y);
         if (change) {
@@ -158,7 +158,7 @@ __launch_bounds__(THREADS)
 }
 
 tsvd_status
-tsvdi_cuda_jacobi_measure(struct cuda_call *call, int64_t rows, int64_t columns, real *d_x,
+tsvdi_cuda_jacobi_measure(struct cuda_call *call, int64_t rows, int64_t columns, scalar *d_x,
                           real *d_norm, int *d_exponent, bool change)
 {
     tsvd_status ret = TSVD_OK;
@@ -257,20 +257,20 @@ find_tile(int place, int *row, int *column)
 static __global__ void
 __launch_bounds__(GRAM_THREADS) gram_kernel(const __grid_constant__ struct jacobi_round q)
 {
-    __shared__ __align__(16) real y[GRAM_ROWS][GRAM_STRIDE];
+    __shared__ __align__(16) scalar y[GRAM_ROWS][GRAM_STRIDE];
     const int64_t n = q.columns.n;
     const int pair = (int)blockIdx.x / q.gram_parts, part = (int)blockIdx.x % q.gram_parts;
     const int64_t begin = part * q.gram_rows;
     const int64_t end = begin + q.gram_rows < n ? begin + q.gram_rows : n;
     const int me = (int)threadIdx.x;
-    real *const to = q.gram + (int64_t)blockIdx.x * PAIR * PAIR;
-    real all[EDGE][EDGE] = {};
+    scalar *const to = q.gram + (int64_t)blockIdx.x * PAIR * PAIR;
+    scalar all[EDGE][EDGE] = {};
     int low, high, row, column;
 
     find_blocks(q, pair, &low, &high);
     find_tile(me, &row, &column);
     for (int64_t at = begin; at < end; at += GRAM_ROWS) {
-        real sum[EDGE][EDGE] = {};
+        scalar sum[EDGE][EDGE] = {};
 
         __syncthreads(); /* all have read y */
         for (int k = me; k < GRAM_ROWS * PAIR; k += GRAM_THREADS) {
@@ -316,7 +316,7 @@ struct meeting_step {
 /* What a block of threads knows of its pair while columns meet.  All of it is shared memory, but M
    where that is too small. */
 struct meeting_pair {
-    real *g, *m;                   /* [PAIR][PAIR] */
+    scalar *g, *m;                 /* [PAIR][PAIR] */
     real norm[PAIR], factor[PAIR]; /* norm 0: the column counts as zero */
     int exponent[PAIR];
     struct meeting_step step[2]; /* by turns */
@@ -364,7 +364,7 @@ find_turns(const struct jacobi_round &q, const struct meeting_pair *p, int numbe
     const int a = i == 0 ? 0 : 1 + (number + i) % circle, b = 1 + (number + circle - i) % circle;
     const real norm_a = r_sqrt(r_max(p->g[a * PAIR + a], 0));
     const real norm_b = r_sqrt(r_max(p->g[b * PAIR + b], 0)), most = norm_a * norm_b;
-    const real dot = r_max(-most, r_min(p->g[a * PAIR + b], most));
+    const scalar dot = r_max(-most, r_min(p->g[a * PAIR + b], most));
     const struct jacobi_meeting meeting = jacobi_meet(dot, norm_a, p->exponent[a], norm_b,
                                                       p->exponent[b], JACOBI_WORTH * q.tolerance);
 
@@ -380,9 +380,9 @@ find_turns(const struct jacobi_round &q, const struct meeting_pair *p, int numbe
 
 /* Replaces the numbers of two columns, of which the first is the longer one. */
 static __device__ __forceinline__ void
-mix_two(const struct jacobi_turn &turn, real *x, real *y)
+mix_two(const struct jacobi_turn &turn, scalar *x, scalar *y)
 {
-    const real one = *x, other = *y;
+    const scalar one = *x, other = *y;
 
     *x = jacobi_mixed(one, other, turn.less, turn.forward);
     *y = jacobi_mixed(other, one, turn.less, -turn.back);
@@ -397,7 +397,7 @@ turn_gram(struct meeting_pair *p, const struct meeting_step &step)
         const int above = step.longer[i] * PAIR, below = step.shorter[i] * PAIR;
         const int left = step.longer[j], right = step.shorter[j];
         const struct jacobi_turn down = step.turn[i], across = step.turn[j];
-        real *const g = p->g;
+        scalar *const g = p->g;
 
         if (i == j) {
             if (down.x_grows > 0) { /* there is a rotation */
@@ -421,8 +421,8 @@ turn_mix(struct meeting_pair *p, const struct meeting_step &step)
     for (int k = (int)threadIdx.x - WARP; k < PAIR * BLOCK; k += MEET_THREADS - WARP) {
         const int row = k / BLOCK, j = k % BLOCK, x = step.longer[j], y = step.shorter[j];
         const struct jacobi_turn turn = step.turn[j];
-        real *const m = p->m + row * PAIR;
-        const real one = m[x] + REAL(row == x), other = m[y] + REAL(row == y);
+        scalar *const m = p->m + row * PAIR;
+        const scalar one = m[x] + REAL(row == x), other = m[y] + REAL(row == y);
 
         m[x] += r_fma(turn.forward, other, -(turn.less * one));
         m[y] += r_fma(-turn.back, one, -(turn.less * other));
@@ -437,21 +437,21 @@ __launch_bounds__(MEET_THREADS)
     extern __shared__ char shared[] __align__(16);
     __shared__ struct meeting_pair p;
     const int me = (int)threadIdx.x, pair = (int)blockIdx.x;
-    const real *const from = q.gram + (int64_t)pair * q.gram_parts * PAIR * PAIR;
-    real *const mix_x = q.mix_x + (int64_t)pair * PAIR * PAIR;
-    real *const mix_v = q.mix_v + (int64_t)pair * PAIR * PAIR;
+    const scalar *const from = q.gram + (int64_t)pair * q.gram_parts * PAIR * PAIR;
+    scalar *const mix_x = q.mix_x + (int64_t)pair * PAIR * PAIR;
+    scalar *const mix_v = q.mix_v + (int64_t)pair * PAIR * PAIR;
     unsigned long long turns = 0;
     int low, high, changed = 0, due = 0;
 
     find_blocks(q, pair, &low, &high);
     if (me == 0) {
-        p.g = (real *)shared;
+        p.g = (scalar *)shared;
         p.m = m_inside ? p.g + PAIR * PAIR : mix_x;
     }
     __syncthreads();
     for (int k = me; k < PAIR * PAIR; k += MEET_THREADS) {
         const int i = k / PAIR, j = k % PAIR, at = part_of(i) <= part_of(j) ? k : j * PAIR + i;
-        real sum = 0;
+        scalar sum = 0;
 
         for (int part = 0; part < q.gram_parts; part++) {
             sum += from[(int64_t)part * PAIR * PAIR + at];
@@ -466,7 +466,7 @@ __launch_bounds__(MEET_THREADS)
     changed = __syncthreads_or(changed);
     for (int k = me; k < PAIR * PAIR; k += MEET_THREADS) {
         const int i = k / PAIR, j = k % PAIR;
-        const real g = p.g[k] * p.factor[i] * p.factor[j];
+        const scalar g = p.g[k] * p.factor[i] * p.factor[j];
 
         p.g[k] = g;
         due += i < j && r_abs(g) > q.tolerance * p.norm[i] * p.norm[j];
@@ -499,7 +499,7 @@ __launch_bounds__(MEET_THREADS)
     }
     for (int k = me; k < PAIR * PAIR; k += MEET_THREADS) {
         const int i = k / PAIR, j = k % PAIR;
-        const real m = p.m[k];
+        const scalar m = p.m[k];
 
         mix_v[k] = jacobi_shifted(m, p.exponent[j] - p.exponent[i]);
         mix_x[k] = p.factor[i] * m;
@@ -526,9 +526,9 @@ __launch_bounds__(MIX_THREADS) mix_kernel(const __grid_constant__ struct jacobi_
     const int64_t begin = part * q.mix_rows;
     const int64_t end = begin + q.mix_rows < n ? begin + q.mix_rows : n;
     const int me = (int)threadIdx.x, row = me % TILES, column = me / TILES;
-    const real *const mix = (vectors ? q.mix_v : q.mix_x) + (int64_t)pair * PAIR * PAIR;
-    real *const x = vectors ? q.columns.v : q.columns.x;
-    real *const m = (real *)shared, *const y = m + PAIR * PAIR;
+    const scalar *const mix = (vectors ? q.mix_v : q.mix_x) + (int64_t)pair * PAIR * PAIR;
+    scalar *const x = vectors ? q.columns.v : q.columns.x;
+    scalar *const m = (scalar *)shared, *const y = m + PAIR * PAIR;
     int low, high;
 
     if (q.busy[pair] <= (vectors ? 1 : 0)) {
@@ -539,7 +539,7 @@ __launch_bounds__(MIX_THREADS) mix_kernel(const __grid_constant__ struct jacobi_
         m[k] = mix[k];
     }
     for (int64_t at = begin; at < end; at += MIX_ROWS) {
-        real sum[EDGE][EDGE] = {};
+        scalar sum[EDGE][EDGE] = {};
 
         __syncthreads(); /* all have read y */
         for (int k = me; k < MIX_ROWS * PAIR; k += MIX_THREADS) {
@@ -604,9 +604,9 @@ lay_out(const struct cuda_device *device, int64_t n, struct jacobi_round *q, cha
     q->blocks = (int)(2 * pairs);
     q->gram_rows = share_rows(device, n, pairs, JACOBI_GRAM_FILL, GRAM_ROWS, &q->gram_parts);
     q->mix_rows = share_rows(device, n, pairs, JACOBI_MIX_FILL, MIX_ROWS, &q->mix_parts);
-    q->gram = carve<real>(base, &at, pairs * q->gram_parts * PAIR * PAIR);
-    q->mix_x = carve<real>(base, &at, pairs * PAIR * PAIR);
-    q->mix_v = carve<real>(base, &at, pairs * PAIR * PAIR);
+    q->gram = carve<scalar>(base, &at, pairs * q->gram_parts * PAIR * PAIR);
+    q->mix_x = carve<scalar>(base, &at, pairs * PAIR * PAIR);
+    q->mix_v = carve<scalar>(base, &at, pairs * PAIR * PAIR);
     q->factor = carve<real>(base, &at, pairs * PAIR);
     q->busy = carve<int>(base, &at, pairs);
     q->turns = carve<unsigned long long>(base, &at, 2);

@@ -45,12 +45,12 @@ enum {
 static constexpr int
 jacobi_warp_blocks(int numbers)
 {
-    return numbers * (int)sizeof(real) >= 512 ? 6 : numbers * (int)sizeof(real) >= 256 ? 8 : 10;
+    return numbers * (int)sizeof(scalar) >= 512 ? 6 : numbers * (int)sizeof(scalar) >= 256 ? 8 : 10;
 }
 
 /* A thread's row of X, or of J, by places. */
 template <int G> struct jacobi_row {
-    real top[G / 2], bottom[G / 2];
+    scalar top[G / 2], bottom[G / 2];
 };
 
 /* What a thread knows of the column of its number. */
@@ -67,9 +67,9 @@ struct jacobi_place {
 };
 
 /* The shears of a pair, of the upper column a and the lower one b. */
-struct __align__(2 * sizeof(real)) jacobi_shears
+struct __align__(2 * sizeof(scalar)) jacobi_shears
 {
-    real half, whole; /* a += half b, b += whole a, a += half b */
+    scalar half, whole; /* a += half b, b += whole a, a += half b */
 };
 
 /* What a warp shares. */
@@ -118,14 +118,14 @@ short_inverse_root(real x)
 
 /* The entry of column j at the beginning of a sweep, and at its end. */
 template <int G>
-static __device__ __forceinline__ real &
+static __device__ __forceinline__ scalar &
 entry(struct jacobi_row<G> &row, int j)
 {
     return j < G / 2 ? row.top[j] : row.bottom[G - 1 - j];
 }
 
 static __device__ __forceinline__ void
-shear(const struct jacobi_shears &turn, real *a, real *b)
+shear(const struct jacobi_shears &turn, scalar *a, scalar *b)
 {
     *a = r_fma(turn.half, *b, *a);
     *b = r_fma(turn.whole, *a, *b);
@@ -189,22 +189,22 @@ enum jacobi_gather {
    step a lane sends the half of its numbers that it does not need to a lane that does, so that half
    as many are left. */
 template <int G, enum jacobi_gather WHAT, int FIRST, int COUNT>
-static __device__ __forceinline__ real
+static __device__ __forceinline__ scalar
 gather(const struct jacobi_row<G> &x, int lane)
 {
     if constexpr (COUNT == 1) {
-        const real own = FIRST < G / 2 ? x.top[FIRST % (G / 2)] : x.bottom[FIRST % (G / 2)];
+        const scalar own = FIRST < G / 2 ? x.top[FIRST % (G / 2)] : x.bottom[FIRST % (G / 2)];
 
         return WHAT == DOTS      ? own * x.bottom[FIRST % (G / 2)]
                : WHAT == SQUARES ? own * own
                                  : r_abs(own);
     } else {
         constexpr int half = COUNT / 2, mask = half * (WHAT == DOTS ? 2 : 1);
-        const real low = gather<G, WHAT, FIRST, half>(x, lane);
-        const real high = gather<G, WHAT, FIRST + half, half>(x, lane);
+        const scalar low = gather<G, WHAT, FIRST, half>(x, lane);
+        const scalar high = gather<G, WHAT, FIRST + half, half>(x, lane);
         const bool upper = (lane & mask) > 0;
-        const real own = upper ? high : low;
-        const real got = __shfl_xor_sync(0xffffffffu, upper ? low : high, mask);
+        const scalar own = upper ? high : low;
+        const scalar got = __shfl_xor_sync(0xffffffffu, upper ? low : high, mask);
 
         return WHAT == LARGEST ? r_max(own, got) : own + got;
     }
@@ -212,10 +212,10 @@ gather(const struct jacobi_row<G> &x, int lane)
 
 /* The product of the two columns of pair lane / 2. */
 template <int G>
-static __device__ __forceinline__ real
+static __device__ __forceinline__ scalar
 gather_dots(const struct jacobi_row<G> &x, int lane)
 {
-    const real sum = gather<G, DOTS, 0, G / 2>(x, lane);
+    const scalar sum = gather<G, DOTS, 0, G / 2>(x, lane);
 
     return sum + __shfl_xor_sync(0xffffffffu, sum, 1);
 }
@@ -367,8 +367,8 @@ at_most_one(real x)
 }
 
 /* -x, or x. */
-static __device__ __forceinline__ real
-signed_as(bool minus, real x)
+static __device__ __forceinline__ scalar
+signed_as(bool minus, scalar x)
 {
     return r_from_bits((real_int)((real_uint)r_bits(x) ^ (minus ? R_SIGN_BIT : 0)));
 }
@@ -379,7 +379,7 @@ signed_as(bool minus, real x)
    column, but h, g, t and s have the other sign if that is the upper one: s is what the lower
    column takes of the upper one. */
 static __device__ __forceinline__ struct jacobi_meeting_of_rows
-meet_columns(struct jacobi_column *own, bool active, bool top, real dot, real norm, int exponent,
+meet_columns(struct jacobi_column *own, bool active, bool top, scalar dot, real norm, int exponent,
              real tolerance)
 {
     const int shift_top = near_shift(top ? exponent - own->exponent : own->exponent - exponent);
@@ -391,13 +391,16 @@ meet_columns(struct jacobi_column *own, bool active, bool top, real dot, real no
     const real product = x * y, inverse = short_reciprocal(product);
     const real ratio = y * inverse * y;
     const real r = at_most_one(ratio * scale);
-    const real h = signed_as(top_longer, dot) * inverse;
-    const real apart = (1 - r) * (1 + r), cross = 2 * r * h;
+    const scalar h = signed_as(top_longer, dot) * inverse;
+    const real apart = (1 - r) * (1 + r);
+    const scalar cross = 2 * r * h;
     const real square = r_fma(apart, apart, cross * cross);
-    const real g = 2 * h * short_reciprocal(r_fma(square, short_inverse_root(square), apart));
-    const real t = r * g, c = short_inverse_root(r_fma(t, t, 1));
-    const real s = t * c, half = -short_reciprocal(1 + c);
-    const real forward = s * scale, back = shift_top == 0 ? s : g * c * ratio;
+    const scalar g = 2 * h * short_reciprocal(r_fma(square, short_inverse_root(square), apart));
+    const scalar t = r * g;
+    const real c = short_inverse_root(r_fma(t, t, 1));
+    const scalar s = t * c;
+    const real half = -short_reciprocal(1 + c);
+    const scalar forward = s * scale, back = shift_top == 0 ? s : g * c * ratio;
     const real grows = r_fma(longer ? t * r : -g, h, 1); /* factor of the norm's square */
     struct jacobi_meeting_of_rows meeting = {};
 
@@ -430,7 +433,7 @@ turn_columns(struct jacobi_row<G> *row, const struct jacobi_shears *of)
 
 /* The first shear of a pair. */
 template <int G>
-static __device__ __forceinline__ real
+static __device__ __forceinline__ scalar
 begin_turn(const struct jacobi_row<G> &row, const struct jacobi_shears &turn, int p)
 {
     return r_fma(turn.half, row.bottom[p], row.top[p]);
@@ -440,10 +443,10 @@ begin_turn(const struct jacobi_row<G> &row, const struct jacobi_shears &turn, in
    next pair has been made, as its top[p + 1] is overwritten. */
 template <int G>
 static __device__ __forceinline__ void
-end_turn(struct jacobi_row<G> *row, const struct jacobi_shears &turn, int p, real first)
+end_turn(struct jacobi_row<G> *row, const struct jacobi_shears &turn, int p, scalar first)
 {
-    const real second = r_fma(turn.whole, first, row->bottom[p]);
-    const real third = r_fma(turn.half, second, first);
+    const scalar second = r_fma(turn.whole, first, row->bottom[p]);
+    const scalar third = r_fma(turn.half, second, first);
 
     (p > 0 ? row->bottom[p - 1] : row->top[1]) = second;
     (p == 0 ? row->top[0] : p + 1 < G / 2 ? row->top[p + 1] : row->bottom[p]) = third;
@@ -456,13 +459,13 @@ static __device__ __forceinline__ void
 turn_and_move(struct jacobi_row<G> *x, struct jacobi_row<G> *j, const struct jacobi_shears *of)
 {
     struct jacobi_shears turn = of[0];
-    real x_first = begin_turn<G>(*x, turn, 0), j_first = begin_turn<G>(*j, turn, 0);
+    scalar x_first = begin_turn<G>(*x, turn, 0), j_first = begin_turn<G>(*j, turn, 0);
 
 #pragma unroll
     for (int p = 0; p < G / 2; p++) {
         const struct jacobi_shears next = of[(p + 1 < G / 2 ? p + 1 : p) * (WARP / G)];
-        const real x_next = begin_turn<G>(*x, next, p + 1 < G / 2 ? p + 1 : p);
-        const real j_next = begin_turn<G>(*j, next, p + 1 < G / 2 ? p + 1 : p);
+        const scalar x_next = begin_turn<G>(*x, next, p + 1 < G / 2 ? p + 1 : p);
+        const scalar j_next = begin_turn<G>(*j, next, p + 1 < G / 2 ? p + 1 : p);
 
         end_turn<G>(x, turn, p, x_first);
         if (VECTORS) {
@@ -508,7 +511,7 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
     const int64_t matrix = ((int64_t)blockIdx.x * JACOBI_WARP_THREADS + threadIdx.x) / G;
     const bool present = matrix < q.count && (G < WARP || q.refused[matrix]);
     const real tolerance = jacobi_tolerance(q.r);
-    real *const from = q.w + (present ? matrix : 0) * q.c * q.r, *const w = from + lane;
+    scalar *const from = q.w + (present ? matrix : 0) * q.c * q.r, *const w = from + lane;
     struct jacobi_warp<G> &warp = warps[threadIdx.x / WARP];
     real *const of = warp.factor + slot * G;
     struct jacobi_row<G> x, j;
@@ -547,7 +550,8 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
         for (int round = 0; round < G - 1; round++) {
             const int other = is.meets == lane ? 0 : is.meets, pair = pair_of<G>(is);
             struct jacobi_meeting_of_rows meeting;
-            real dot, norm;
+            scalar dot;
+            real norm;
             int exponent;
 
             if (round == 0 || __any_sync(0xffffffffu, own.lost)) {
@@ -590,7 +594,7 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
     rotations = group_count<G>(rotations) / 2; /* both columns have counted */
     if (VECTORS) {
         const real inverse = own.norm > 0 ? 1 / own.norm : REAL(0);
-        real *const v = q.v + (present ? matrix : 0) * q.c * q.c + lane;
+        scalar *const v = q.v + (present ? matrix : 0) * q.c * q.c + lane;
 
 #pragma unroll
         for (int k = 0; k < G; k++) {

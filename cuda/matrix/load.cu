@@ -71,7 +71,7 @@ largest_kernel(const __grid_constant__ struct dense_source from, const struct ti
 
         if (row + i < q.r && column + j < q.c) {
             const real_int bits =
-                size_bits(*(const real *)(a + (row + i) * from.row + (column + j) * from.column));
+                size_bits(*(const scalar *)(a + (row + i) * from.row + (column + j) * from.column));
 
             most = bits > most ? bits : most;
         }
@@ -98,9 +98,9 @@ largest_kernel(const __grid_constant__ struct dense_source from, const struct ti
 /* Gathers and scales each matrix, and makes it zero if it is not ordinary. */
 static __global__ void
 load_kernel(const __grid_constant__ struct dense_source from, const struct tiling q, int scaled,
-            const unsigned long long *largest, real *w, real_int *exponents, char *kinds)
+            const unsigned long long *largest, scalar *w, real_int *exponents, char *kinds)
 {
-    __shared__ real tile[TILE][TILE + 1];
+    __shared__ scalar tile[TILE][TILE + 1];
     int64_t row, column, matrix = find_tile(q, &row, &column);
     const char *a = locate(from, from.begin + matrix);
     real_int exponent;
@@ -116,7 +116,7 @@ load_kernel(const __grid_constant__ struct dense_source from, const struct tilin
         const int i = q.by_row ? k : (int)threadIdx.x, j = q.by_row ? (int)threadIdx.x : k;
 
         if (row + i < q.r && column + j < q.c) {
-            real x = *(const real *)(a + (row + i) * from.row + (column + j) * from.column);
+            scalar x = *(const scalar *)(a + (row + i) * from.row + (column + j) * from.column);
 
             r_scale(&x, 1, scaled ? exponent : 0, &x);
             tile[j][i] = ordinary ? x : REAL(0);
@@ -134,7 +134,8 @@ load_kernel(const __grid_constant__ struct dense_source from, const struct tilin
 static __global__ void
 __launch_bounds__(SMALL_THREADS)
     load_small_kernel(const __grid_constant__ struct dense_source from, int64_t count, int r, int c,
-                      int by_row, int group, int scaled, real *w, real_int *exponents, char *kinds)
+                      int by_row, int group, int scaled, scalar *w, real_int *exponents,
+                      char *kinds)
 {
     extern __shared__ char shared[] __align__(16);
     const int slot = (int)threadIdx.x / group, lane = (int)threadIdx.x % group, stride = r | 1;
@@ -143,13 +144,13 @@ __launch_bounds__(SMALL_THREADS)
     const int entries = r * c, length = by_row ? c : r; /* of a line of the source */
     const int64_t inner = by_row ? from.column : from.row, outer = by_row ? from.row : from.column;
     const char *a = present ? locate(from, from.begin + matrix) : NULL;
-    real *const tile = (real *)shared + slot * stride * c;
+    scalar *const tile = (scalar *)shared + slot * stride * c;
     int line = lane / length, place = lane % length;
     real_int most = 0, exponent;
     char kind;
 
     for (int at = lane; at < entries; at += SMALL_LOADS * group) {
-        real x[SMALL_LOADS];
+        scalar x[SMALL_LOADS];
         int to[SMALL_LOADS];
 
 #pragma unroll
@@ -157,7 +158,7 @@ __launch_bounds__(SMALL_THREADS)
             x[k] = 0;
             to[k] = by_row ? place * stride + line : line * stride + place;
             if (present && at + k * group < entries) {
-                x[k] = *(const real *)(a + line * outer + place * inner);
+                x[k] = *(const scalar *)(a + line * outer + place * inner);
             }
             for (place += group; place >= length; place -= length) {
                 line++;
@@ -188,7 +189,7 @@ __launch_bounds__(SMALL_THREADS)
     line = lane / r;
     place = lane % r;
     for (int at = lane; at < entries; at += group) {
-        real x = tile[line * stride + place];
+        scalar x = tile[line * stride + place];
 
         r_scale(&x, 1, scaled ? exponent : 0, &x);
         w[matrix * entries + at] = kind == ORDINARY ? x : REAL(0);
@@ -211,7 +212,7 @@ load_small(struct cuda_call *call, const struct cuda_matrices *to, const struct 
     }
     matrices = SMALL_THREADS / group;
     load_small_kernel<<<blocks_for(to->count, matrices), SMALL_THREADS,
-                        (size_t)(matrices * (r | 1) * c) * sizeof(real), call->stream>>>(
+                        (size_t)(matrices * (r | 1) * c) * sizeof(scalar), call->stream>>>(
         *from, to->count, r, c, by_row, group, scaled, to->w, to->exponent, to->kind);
     CUDA_LAUNCHED(call);
 out:
@@ -232,7 +233,7 @@ static void
 gather(const void *arg, size_t begin, size_t bytes, char *to)
 {
     const struct gathered *g = (const struct gathered *)arg;
-    int64_t at = (int64_t)(begin / sizeof(real)), left = (int64_t)(bytes / sizeof(real));
+    int64_t at = (int64_t)(begin / sizeof(scalar)), left = (int64_t)(bytes / sizeof(scalar));
 
     while (left > 0) {
         const int64_t line = at / g->inner, first = at % g->inner;
@@ -240,14 +241,14 @@ gather(const void *arg, size_t begin, size_t bytes, char *to)
         const char *a = locate(*g->from, g->from->begin + line / g->outer) +
                         line % g->outer * g->outer_stride + first * g->inner_stride;
 
-        if (g->inner_stride == (int64_t)sizeof(real)) {
-            memcpy(to, a, (size_t)some * sizeof(real));
+        if (g->inner_stride == (int64_t)sizeof(scalar)) {
+            memcpy(to, a, (size_t)some * sizeof(scalar));
         } else {
             for (int64_t i = 0; i < some; i++) {
-                memcpy(to + (size_t)i * sizeof(real), a + i * g->inner_stride, sizeof(real));
+                memcpy(to + (size_t)i * sizeof(scalar), a + i * g->inner_stride, sizeof(scalar));
             }
         }
-        to += (size_t)some * sizeof(real);
+        to += (size_t)some * sizeof(scalar);
         at += some;
         left -= some;
     }
@@ -264,7 +265,7 @@ lies_by_row(const struct dense_source *from)
 /* Uploads the matrices in the order in which they lie: row by row to d_stage, or column by column
    to W.  Then *from is the copy on the device. */
 static tsvd_status
-stage(struct cuda_call *call, const struct cuda_matrices *m, real *d_stage,
+stage(struct cuda_call *call, const struct cuda_matrices *m, scalar *d_stage,
       struct dense_source *from)
 {
     const int64_t r = m->r, c = m->c;
@@ -272,12 +273,12 @@ stage(struct cuda_call *call, const struct cuda_matrices *m, real *d_stage,
     const struct gathered g = {from, by_row ? c : r, by_row ? r : c,
                                by_row ? from->column : from->row,
                                by_row ? from->row : from->column};
-    real *const to = by_row ? d_stage : m->w;
-    const size_t bytes = (size_t)m->count * (size_t)(r * c) * sizeof(real);
-    const int64_t size = (int64_t)sizeof(real);
+    scalar *const to = by_row ? d_stage : m->w;
+    const size_t bytes = (size_t)m->count * (size_t)(r * c) * sizeof(scalar);
+    const int64_t size = (int64_t)sizeof(scalar);
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_stage(call, to, bytes, sizeof(real), gather, &g));
+    TSVD_TRY(tsvdi_cuda_stage(call, to, bytes, sizeof(scalar), gather, &g));
     from->a = (const char *)to;
     from->row = by_row ? c * size : size;
     from->column = by_row ? size : r * size;
@@ -316,7 +317,7 @@ tsvdi_cuda_dense_is_staged(const struct dense_matrices *a)
 
 tsvd_status
 tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_matrices *a, int64_t begin,
-                      const struct cuda_matrices *to, int scaled, real *d_stage)
+                      const struct cuda_matrices *to, int scaled, scalar *d_stage)
 {
     struct cuda_call *call = cuda_of(ctx);
     const int64_t down = blocks_for(to->r, TILE), across = blocks_for(to->c, TILE);

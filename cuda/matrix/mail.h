@@ -12,14 +12,14 @@
 
 #include "kernels.h"
 
-enum { MESSAGE_WORDS = sizeof(real) / 4 };
+enum { MESSAGE_WORDS = sizeof(scalar) / 4 };
 
 struct alignas(8 * MESSAGE_WORDS) message {
     unsigned long long word[MESSAGE_WORDS];
 };
 
 static __device__ __forceinline__ void
-send(struct message *to, real x, unsigned step)
+send(struct message *to, scalar x, unsigned step)
 {
     const unsigned long long tag = (unsigned long long)step << 32;
 
@@ -60,7 +60,7 @@ is_of(struct message m, unsigned step)
 #endif
 }
 
-static __device__ __forceinline__ real
+static __device__ __forceinline__ scalar
 number_in(struct message m)
 {
 #if TSVD_SINGLE
@@ -74,7 +74,7 @@ number_in(struct message m)
    flight at once. */
 template <int N, typename From>
 static __device__ __forceinline__ void
-receive(real (&x)[N], unsigned step, From from)
+receive(scalar (&x)[N], unsigned step, From from)
 {
     struct message m[N];
     bool waiting;

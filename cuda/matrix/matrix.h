@@ -22,7 +22,7 @@
 struct cuda_matrices {
     int64_t r, c, count;         /* of a W; how many W there are */
     int transposed;              /* 1: W is A's transpose */
-    real *w;                     /* [count][c][r] */
+    scalar *w;                   /* [count][c][r] */
     unsigned long long *largest; /* [count] bits of the largest magnitudes */
     real_int *exponent;          /* [count] of the largest magnitudes */
     char *kind;                  /* [count] */
@@ -30,7 +30,8 @@ struct cuda_matrices {
 
 /* Where results are made.  All arrays are device memory. */
 struct cuda_results {
-    real *s, *u, *vh; /* u and vh NULL: values only */
+    real *s;
+    scalar *u, *vh; /* u and vh NULL: values only */
 };
 
 /* load.cu: reads matrices of `a`, from number `begin` on, to `to`; scaled: by their exponents.
@@ -38,23 +39,23 @@ struct cuda_results {
 bool tsvdi_cuda_dense_is_staged(const struct dense_matrices *a);
 tsvd_status tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_matrices *a,
                                   int64_t begin, const struct cuda_matrices *to, int scaled,
-                                  real *d_stage);
+                                  scalar *d_stage);
 
 /* Reflectors H_0, H_1, ... of each of `count` matrices, as the reduction leaves them. */
 struct dense_factor {
     int64_t rows, count; /* entries of a vector that they act on; matrices */
     int right;           /* 0: v_i is in column i, its 1 on the diagonal.  1: u_i is in row i, its 1
                             right of the diagonal */
-    const real *w;       /* column-major */
+    const scalar *w;     /* column-major */
     int64_t ld, next;    /* numbers between columns, and between matrices */
-    const real *tau;
+    const scalar *tau;
     int64_t tau_next; /* numbers between those of a matrix and the next */
     int pieces;       /* 1: products over many terms are made piece by piece (pieces.h) */
 };
 
 /* Vectors that reflectors are applied to, of each matrix. */
 struct dense_block {
-    real *d_x; /* those of the first matrix; those of the next are `next` numbers further on */
+    scalar *d_x; /* those of the first matrix; those of the next are `next` numbers further on */
     int64_t next;
     int64_t count;  /* vectors of a matrix */
     int64_t stride; /* numbers between the rows of the array that holds a matrix's vectors */
@@ -72,8 +73,8 @@ tsvd_status tsvdi_cuda_dense_reflect(struct tsvd_context *ctx, const struct dens
 
 /* results.cu: L or R, [rows][columns], becomes the corner of an array; beyond it there are zeros,
    and ones on the diagonal that begins at its lower right.  Of each of `count` matrices. */
-tsvd_status tsvdi_cuda_dense_place(struct cuda_call *call, int64_t count, const real *d_from,
-                                   int64_t rows, int64_t columns, real *d_to, int64_t to_rows,
+tsvd_status tsvdi_cuda_dense_place(struct cuda_call *call, int64_t count, const scalar *d_from,
+                                   int64_t rows, int64_t columns, scalar *d_to, int64_t to_rows,
                                    int64_t to_columns);
 
 /* results.cu: signs, scale by d_exponent [count] (NULL: none), and NaN for what is not finite.  U
@@ -92,8 +93,8 @@ dense_shape_of(const struct dense_problem *p)
 
 /* A left vector has the sign that makes its largest entry positive; on a tie, the first one.  This
    finds that entry: `most` begins with 0, and the entries come in order. */
-static __device__ __forceinline__ real
-larger_entry(real most, real entry)
+static __device__ __forceinline__ scalar
+larger_entry(scalar most, scalar entry)
 {
     return r_abs(entry) > r_abs(most) ? entry : most;
 }
@@ -123,10 +124,10 @@ cuda_dense_deliver(struct tsvd_context *ctx, const struct dense_problem *p,
     TSVD_TRY(cuda_deliver(ctx, (real *)p->S + begin * shape.k, out->s,
                           (size_t)(count * shape.k) * sizeof(real)));
     if (p->vectors) {
-        TSVD_TRY(cuda_deliver(ctx, (real *)p->U + begin * u_size, out->u,
-                              (size_t)(count * u_size) * sizeof(real)));
-        TSVD_TRY(cuda_deliver(ctx, (real *)p->Vh + begin * v_size, out->vh,
-                              (size_t)(count * v_size) * sizeof(real)));
+        TSVD_TRY(cuda_deliver(ctx, (scalar *)p->U + begin * u_size, out->u,
+                              (size_t)(count * u_size) * sizeof(scalar)));
+        TSVD_TRY(cuda_deliver(ctx, (scalar *)p->Vh + begin * v_size, out->vh,
+                              (size_t)(count * v_size) * sizeof(scalar)));
     }
 out:
     return ret;

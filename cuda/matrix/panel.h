@@ -23,7 +23,7 @@
 
 /* The reflector of a vector, from its first entry and the sum of the squares of the others. */
 static __device__ __forceinline__ struct reflector
-reflector_of(real first, real squares)
+reflector_of(scalar first, real squares)
 {
     return reflector_make(first, squares >= DENSE_NOTHING ? squares : REAL(0), 1);
 }
@@ -86,8 +86,8 @@ group_barrier(struct block_group *group)
    lane / (WARP / N).  Each exchange halves how many numbers a lane adds up, so that N sums take
    little more than one. */
 template <int N>
-static __device__ __forceinline__ real
-warp_sums(real (&x)[N])
+static __device__ __forceinline__ scalar
+warp_sums(scalar (&x)[N])
 {
     const int lane = (int)threadIdx.x % WARP;
 
@@ -98,7 +98,7 @@ warp_sums(real (&x)[N])
 #pragma unroll
         for (int k = 0; k < half; k++) {
             const bool upper = (lane & lanes) != 0;
-            const real mine = upper ? x[k + half] : x[k], other = upper ? x[k] : x[k + half];
+            const scalar mine = upper ? x[k + half] : x[k], other = upper ? x[k] : x[k + half];
 
             x[k] = mine + __shfl_xor_sync(0xffffffffu, other, lanes);
         }
@@ -113,10 +113,10 @@ warp_sums(real (&x)[N])
 /* sum[i] = sum over the blocks of part[block][i], for i < width <= blockDim.x.  All threads take
    part; scratch has blockDim.x numbers. */
 static __device__ __forceinline__ void
-sum_parts(const real *part, int width, int blocks, real *scratch, real *sum)
+sum_parts(const scalar *part, int width, int blocks, scalar *scratch, scalar *sum)
 {
     const int t = (int)threadIdx.x, shares = (int)blockDim.x / width, share = t / width;
-    real x = 0;
+    scalar x = 0;
 
     if (share < shares) {
 #pragma unroll 8
@@ -139,13 +139,13 @@ sum_parts(const real *part, int width, int blocks, real *scratch, real *sum)
 /* Starts a copy of one number to shared memory; copies_commit() ends a batch of copies, and
    copies_wait() waits until all but the latest `pending` < 6 batches of this thread are there. */
 static __device__ __forceinline__ void
-copy_start(real *to, const real *from)
+copy_start(scalar *to, const scalar *from)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     const unsigned at = (unsigned)__cvta_generic_to_shared(to);
 
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from),
-                 "n"((int)sizeof(real))
+                 "n"((int)sizeof(scalar))
                  : "memory");
 #else
     *to = *from;

@@ -18,7 +18,7 @@ enum { PIECES = 32 };
 static inline tsvd_status
 multiply_pieces(struct cuda_call *call, int64_t rows, int64_t columns, int64_t terms,
                 struct cuda_factor a, int64_t step_a, struct cuda_factor b, int64_t step_b,
-                int64_t shortest, real *d_c, int64_t count)
+                int64_t shortest, scalar *d_c, int64_t count)
 {
     const int64_t part = (terms + PIECES - 1) / PIECES, each = part > shortest ? part : shortest;
     tsvd_status ret = TSVD_OK;
@@ -28,8 +28,8 @@ multiply_pieces(struct cuda_call *call, int64_t rows, int64_t columns, int64_t t
 
         TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, rows, columns, some, 1, a, b, at > 0,
                                          d_c, columns, rows * columns, count));
-        a.d = (const real *)a.d + some * step_a;
-        b.d = (const real *)b.d + some * step_b;
+        a.d = (const scalar *)a.d + some * step_a;
+        b.d = (const scalar *)b.d + some * step_b;
     }
 out:
     return ret;

@@ -76,9 +76,9 @@ parts_of(int64_t rows, int64_t columns, int64_t terms, int64_t count)
 /* ---- workspace ---- */
 
 struct reflect_workspace {
-    real *v, *w, *gram, *t, *half;
-    real *y, *ty; /* V^T X and T V^T X, or their transposes */
-    real *parts;  /* of products over many terms */
+    scalar *v, *w, *gram, *t, *half;
+    scalar *y, *ty; /* V^T X and T V^T X, or their transposes */
+    scalar *parts;  /* of products over many terms */
 };
 
 /* How much is worked on at once, and numbers of workspace.  More rows, reflectors, matrices or
@@ -125,14 +125,14 @@ lay_out(const struct reflect_size *size, int64_t rows, int64_t vectors, char *ba
     const int64_t n = size->reflectors, width = size->width;
     size_t at = 0;
 
-    workspace->v = carve<real>(base, &at, n * (rows + rows / DENSE_PART_TERMS + 1));
-    workspace->w = carve<real>(base, &at, n * least(rows, 2 * vectors));
-    workspace->gram = carve<real>(base, &at, n * width);
-    workspace->t = carve<real>(base, &at, n * width);
-    workspace->half = carve<real>(base, &at, n * width / 4);
-    workspace->y = carve<real>(base, &at, size->matrices * width * vectors);
-    workspace->ty = carve<real>(base, &at, size->matrices * width * vectors);
-    workspace->parts = carve<real>(base, &at, size->parts);
+    workspace->v = carve<scalar>(base, &at, n * (rows + rows / DENSE_PART_TERMS + 1));
+    workspace->w = carve<scalar>(base, &at, n * least(rows, 2 * vectors));
+    workspace->gram = carve<scalar>(base, &at, n * width);
+    workspace->t = carve<scalar>(base, &at, n * width);
+    workspace->half = carve<scalar>(base, &at, n * width / 4);
+    workspace->y = carve<scalar>(base, &at, size->matrices * width * vectors);
+    workspace->ty = carve<scalar>(base, &at, size->matrices * width * vectors);
+    workspace->parts = carve<scalar>(base, &at, size->parts);
 }
 
 uint64_t
@@ -147,7 +147,7 @@ tsvdi_cuda_dense_reflect_bytes(int64_t rows, int64_t reflectors, int64_t count, 
     for (const struct reflect_size &size : sizes) {
         numbers = most(numbers, size.factors + size.y + size.parts);
     }
-    return (uint64_t)numbers * sizeof(real) + ROUNDING;
+    return (uint64_t)numbers * sizeof(scalar) + ROUNDING;
 }
 
 /* ---- the blocks of a group ---- */
@@ -165,14 +165,14 @@ struct reflect_group {
 
 /* V.  A block copies a tile. */
 static __global__ void
-gather_kernel(const __grid_constant__ struct reflect_group g, real *v)
+gather_kernel(const __grid_constant__ struct reflect_group g, scalar *v)
 {
-    __shared__ real tile[TILE][TILE + 1];
+    __shared__ scalar tile[TILE][TILE + 1];
     const int64_t matrix = blockIdx.z, first = (int64_t)blockIdx.x * TILE;
     const int64_t lines = g.parts * g.each;
     const int x = (int)threadIdx.x, left = (int)blockIdx.y * TILE, right = g.f.right;
     const int width = (int)g.width, reflectors = (int)(g.blocks * g.width);
-    const real *w = g.f.w + matrix * g.f.next;
+    const scalar *w = g.f.w + matrix * g.f.next;
 
     /* neighbours in memory are entries of one v, but of neighbouring u */
     for (int y = (int)threadIdx.y; y < TILE; y += COPY_ROWS) {
@@ -199,13 +199,13 @@ gather_kernel(const __grid_constant__ struct reflect_group g, real *v)
    TRIANGLE_LINES-th row. */
 template <int HALF>
 static __device__ __forceinline__ void
-double_blocks(real (*t)[DENSE_BLOCK + 1], real *product)
+double_blocks(scalar (*t)[DENSE_BLOCK + 1], scalar *product)
 {
     constexpr int LINES = HALF < TRIANGLE_LINES ? HALF : (int)TRIANGLE_LINES, EACH = HALF / LINES;
     const int j = (int)threadIdx.x % HALF, line = (int)threadIdx.x / HALF % LINES;
     const int pair = (int)threadIdx.x / (HALF * LINES), at = 2 * HALF * pair;
     const bool active = at < DENSE_BLOCK;
-    real sum[EACH];
+    scalar sum[EACH];
 
     if (active) {
 #pragma unroll
@@ -214,7 +214,7 @@ double_blocks(real (*t)[DENSE_BLOCK + 1], real *product)
         }
 #pragma unroll 8
         for (int l = 0; l < HALF; l++) {
-            const real factor = t[at + HALF + l][at + HALF + j];
+            const scalar factor = t[at + HALF + l][at + HALF + j];
 
 #pragma unroll
             for (int k = 0; k < EACH; k++) {
@@ -234,7 +234,7 @@ double_blocks(real (*t)[DENSE_BLOCK + 1], real *product)
         }
 #pragma unroll 8
         for (int l = 0; l < HALF; l++) {
-            const real factor = product[(pair * HALF + l) * HALF + j];
+            const scalar factor = product[(pair * HALF + l) * HALF + j];
 
 #pragma unroll
             for (int k = 0; k < EACH; k++) {
@@ -255,16 +255,16 @@ double_blocks(real (*t)[DENSE_BLOCK + 1], real *product)
 /* T of DENSE_BLOCK neighbouring reflectors: a piece of a block's T, with zeros left of it. */
 static __global__ void
 __launch_bounds__(TRIANGLE_THREADS)
-    triangle_kernel(const __grid_constant__ struct reflect_group g, const real *grams, real *ts)
+    triangle_kernel(const __grid_constant__ struct reflect_group g, const scalar *grams, scalar *ts)
 {
-    __shared__ real t[DENSE_BLOCK][DENSE_BLOCK + 1];
-    __shared__ real product[DENSE_BLOCK / 2 * DENSE_BLOCK / 2];
+    __shared__ scalar t[DENSE_BLOCK][DENSE_BLOCK + 1];
+    __shared__ scalar product[DENSE_BLOCK / 2 * DENSE_BLOCK / 2];
     const int64_t matrix = blockIdx.x / g.blocks, block = blockIdx.x % g.blocks;
     const int width = (int)g.width, first = (int)blockIdx.y * DENSE_BLOCK;
     const int size = width - first < DENSE_BLOCK ? width - first : (int)DENSE_BLOCK;
     const int64_t begin = g.begin + block * width + first;
     const int64_t corner = (int64_t)blockIdx.x * width * width + (int64_t)first * width;
-    const real *tau = g.f.tau + matrix * g.f.tau_next;
+    const scalar *tau = g.f.tau + matrix * g.f.tau_next;
 
     for (int k = (int)threadIdx.x; k < DENSE_BLOCK * DENSE_BLOCK; k += TRIANGLE_THREADS) {
         const int i = k / DENSE_BLOCK, j = k % DENSE_BLOCK;
@@ -288,11 +288,11 @@ __launch_bounds__(TRIANGLE_THREADS)
 
 /* to[i] = the sum of part[p][i] over p, of each of gridDim.y sums. */
 static __global__ void
-sum_kernel(const real *part, int64_t parts, int64_t size, real *to)
+sum_kernel(const scalar *part, int64_t parts, int64_t size, scalar *to)
 {
-    __shared__ real share[SUM_LINES][TILE];
+    __shared__ scalar share[SUM_LINES][TILE];
     const int64_t i = (int64_t)blockIdx.x * TILE + threadIdx.x;
-    real sum = 0;
+    scalar sum = 0;
 
     part += (int64_t)blockIdx.y * parts * size;
     for (int64_t p = threadIdx.y; p < parts && i < size; p += SUM_LINES) {
@@ -309,8 +309,8 @@ sum_kernel(const real *part, int64_t parts, int64_t size, real *to)
 }
 
 static tsvd_status
-sum_parts_of(struct cuda_call *call, const real *d_part, int64_t parts, int64_t size, real *d_to,
-             int64_t count)
+sum_parts_of(struct cuda_call *call, const scalar *d_part, int64_t parts, int64_t size,
+             scalar *d_to, int64_t count)
 {
     tsvd_status ret = TSVD_OK;
 
@@ -326,7 +326,7 @@ out:
 static tsvd_status
 multiply_long(struct cuda_call *call, int pieces, int64_t rows, int64_t columns, int64_t terms,
               struct cuda_factor a, int64_t step_a, struct cuda_factor b, int64_t step_b,
-              real *d_parts, real *d_c, int64_t count)
+              scalar *d_parts, scalar *d_c, int64_t count)
 {
     const int64_t size = rows * columns;
     const int64_t parts = count == 1 ? parts_of(rows, columns, terms, 1) : 1;
@@ -346,8 +346,8 @@ multiply_long(struct cuda_call *call, int pieces, int64_t rows, int64_t columns,
     b.stride = each * step_b;
     TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, rows, columns, each, 1, a, b, 0, d_parts,
                                      columns, size, parts));
-    a.d = (const real *)a.d + parts * a.stride;
-    b.d = (const real *)b.d + parts * b.stride;
+    a.d = (const scalar *)a.d + parts * a.stride;
+    b.d = (const scalar *)b.d + parts * b.stride;
     TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, rows, columns, rest, 1, a, b, 0,
                                      d_parts + parts * size, columns, size, 1));
     TSVD_TRY(sum_parts_of(call, d_parts, parts + (rest > 0), size, d_c, 1));
@@ -439,7 +439,7 @@ apply_block(struct cuda_call *call, const struct reflect_group *g, int64_t block
     const struct cuda_factor t = {workspace->t + block * b * b, b, g->blocks * b * b,
                                   x.rows ? !transposed : transposed};
     const struct cuda_factor made = {workspace->y, x.rows ? b : n, b * n, 0};
-    real *const d_x = x.d_x + (x.rows ? begin : begin * x.stride);
+    scalar *const d_x = x.d_x + (x.rows ? begin : begin * x.stride);
     const struct cuda_factor to = {d_x, x.stride, x.next, 0};
     struct cuda_factor first = g->uses_w && transposed ? w : v,
                        last = g->uses_w && !transposed ? w : v;

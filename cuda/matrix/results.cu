@@ -14,8 +14,9 @@ enum {
 /* ---- before the reflectors ---- */
 
 static __global__ void
-__launch_bounds__(THREADS) place_kernel(const real *from, int64_t rows, int64_t columns, real *to,
-                                        int64_t to_rows, int64_t to_columns, int64_t parts)
+__launch_bounds__(THREADS)
+    place_kernel(const scalar *from, int64_t rows, int64_t columns, scalar *to, int64_t to_rows,
+                 int64_t to_columns, int64_t parts)
 {
     const int64_t matrix = blockIdx.x / parts;
     const int64_t at = (int64_t)(blockIdx.x % parts) * THREADS + threadIdx.x;
@@ -30,8 +31,8 @@ __launch_bounds__(THREADS) place_kernel(const real *from, int64_t rows, int64_t 
 }
 
 tsvd_status
-tsvdi_cuda_dense_place(struct cuda_call *call, int64_t count, const real *d_from, int64_t rows,
-                       int64_t columns, real *d_to, int64_t to_rows, int64_t to_columns)
+tsvdi_cuda_dense_place(struct cuda_call *call, int64_t count, const scalar *d_from, int64_t rows,
+                       int64_t columns, scalar *d_to, int64_t to_rows, int64_t to_columns)
 {
     const int64_t parts = blocks_for(to_rows * to_columns, THREADS);
     tsvd_status ret = TSVD_OK;
@@ -51,21 +52,21 @@ out:
 /* Of DENSE_SIGN_ROWS rows of U, the entry of largest magnitude in each column; on a tie the first.
    A block has a tile of columns. */
 static __global__ void
-largest_kernel(const real *u, struct dense_shape shape, int64_t parts, int64_t across,
-               real *largest)
+largest_kernel(const scalar *u, struct dense_shape shape, int64_t parts, int64_t across,
+               scalar *largest)
 {
-    __shared__ real value[SIGN_LINES][TILE];
+    __shared__ scalar value[SIGN_LINES][TILE];
     __shared__ int place[SIGN_LINES][TILE];
     const int64_t matrix = blockIdx.x / (parts * across), part = blockIdx.x / across % parts;
     const int64_t j = blockIdx.x % across * TILE + threadIdx.x, first = part * DENSE_SIGN_ROWS;
     const int x = (int)threadIdx.x, y = (int)threadIdx.y;
-    real most = 0;
+    scalar most = 0;
     int at = y;
 
     u += matrix * shape.u_rows * shape.u_columns;
     for (int i = y; i < DENSE_SIGN_ROWS && first + i < shape.u_rows && j < shape.k;
          i += SIGN_LINES) {
-        const real entry = u[(first + i) * shape.u_columns + j];
+        const scalar entry = u[(first + i) * shape.u_columns + j];
 
         if (r_abs(entry) > r_abs(most)) {
             most = entry;
@@ -77,7 +78,7 @@ largest_kernel(const real *u, struct dense_shape shape, int64_t parts, int64_t a
     __syncthreads();
     if (y == 0 && j < shape.k) {
         for (int line = 1; line < SIGN_LINES; line++) {
-            const real other = value[line][x];
+            const scalar other = value[line][x];
 
             if (r_abs(other) > r_abs(most) ||
                 (r_abs(other) == r_abs(most) && place[line][x] < at)) {
@@ -94,16 +95,16 @@ largest_kernel(const real *u, struct dense_shape shape, int64_t parts, int64_t a
    a vector. */
 static __global__ void
 __launch_bounds__(THREADS)
-    factor_kernel(int64_t k, int64_t count, int64_t parts, int lanes, const real *largest,
-                  const char *kind, const real_int *exponent, real *s, real *factor)
+    factor_kernel(int64_t k, int64_t count, int64_t parts, int lanes, const scalar *largest,
+                  const char *kind, const real_int *exponent, real *s, scalar *factor)
 {
     const int64_t at = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / lanes, matrix = at / k;
     const int64_t lane = threadIdx.x % (unsigned)lanes;
     int64_t place = parts;
-    real most = 0;
+    scalar most = 0;
 
     for (int64_t part = lane; part < parts && at < k * count; part += lanes) {
-        const real other = largest[(matrix * parts + part) * k + at % k];
+        const scalar other = largest[(matrix * parts + part) * k + at % k];
 
         if (r_abs(other) > r_abs(most)) {
             most = other;
@@ -111,7 +112,7 @@ __launch_bounds__(THREADS)
         }
     }
     for (int apart = lanes / 2; apart > 0; apart /= 2) {
-        const real other = __shfl_xor_sync(0xffffffffu, most, apart);
+        const scalar other = __shfl_xor_sync(0xffffffffu, most, apart);
         const int64_t there = __shfl_xor_sync(0xffffffffu, place, apart);
 
         if (r_abs(other) > r_abs(most) || (r_abs(other) == r_abs(most) && there < place)) {
@@ -131,8 +132,9 @@ __launch_bounds__(THREADS)
 /* Multiplies the first k columns, or, by_row, rows, by their factors; fills what belongs to a
    matrix that is not finite with NaN. */
 static __global__ void
-__launch_bounds__(THREADS) turn_kernel(int64_t rows, int64_t columns, int by_row, int64_t k,
-                                       int64_t parts, const real *factor, const char *kind, real *x)
+__launch_bounds__(THREADS)
+    turn_kernel(int64_t rows, int64_t columns, int by_row, int64_t k, int64_t parts,
+                const scalar *factor, const char *kind, scalar *x)
 {
     const int64_t matrix = blockIdx.x / parts;
     const int64_t begin = (int64_t)(blockIdx.x % parts) * THREADS * TURN_ENTRIES + threadIdx.x;
@@ -159,7 +161,7 @@ __launch_bounds__(THREADS) turn_kernel(int64_t rows, int64_t columns, int by_row
 static __global__ void
 __launch_bounds__(THREADS)
     finish_small_kernel(struct dense_shape shape, int64_t count, int group, const char *kind,
-                        const real_int *exponent, real *s, real *u, real *vh)
+                        const real_int *exponent, real *s, scalar *u, scalar *vh)
 {
     const int64_t matrix = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / group;
     const int lane = (int)threadIdx.x % group, slot = (int)threadIdx.x % WARP / group;
@@ -171,7 +173,7 @@ __launch_bounds__(THREADS)
     vh += matrix * shape.v_rows * shape.v_columns;
     for (int first = 0; first < k; first += group) {
         const int j = first + lane;
-        real most = 0;
+        scalar most = 0;
         unsigned found;
 
 #pragma unroll 4
@@ -195,7 +197,7 @@ __launch_bounds__(THREADS)
         }
     }
     for (int i = 0; i < (int)shape.v_rows; i++) {
-        real *const row = vh + i * shape.v_columns;
+        scalar *const row = vh + i * shape.v_columns;
 
         for (int j = lane; j < (lost || (i < k && negative >> i & 1) ? shape.v_columns : 0);
              j += group) {
@@ -231,12 +233,12 @@ sign_parts(struct dense_shape shape)
 uint64_t
 tsvdi_cuda_dense_finish_bytes(int64_t count, struct dense_shape shape)
 {
-    return bytes_of(count * shape.k, (uint64_t)(sign_parts(shape) + 1) * sizeof(real));
+    return bytes_of(count * shape.k, (uint64_t)(sign_parts(shape) + 1) * sizeof(scalar));
 }
 
 static tsvd_status
 turn(struct cuda_call *call, const struct cuda_matrices *in, int64_t rows, int64_t columns,
-     int by_row, int64_t k, const real *d_factor, real *d_x)
+     int by_row, int64_t k, const scalar *d_factor, scalar *d_x)
 {
     const int64_t parts = blocks_for(rows * columns, (int64_t)THREADS * TURN_ENTRIES);
     tsvd_status ret = TSVD_OK;
@@ -256,7 +258,7 @@ tsvdi_cuda_dense_finish(struct cuda_call *call, const struct cuda_matrices *in,
     const int64_t k = shape.k, count = in->count, parts = out->u != NULL ? sign_parts(shape) : 0;
     const int64_t across = blocks_for(k, TILE);
     const int lanes = parts < WARP ? 1 : (int)WARP;
-    real *const d_factor = (real *)d_work, *const d_largest = d_factor + count * k;
+    scalar *const d_factor = (scalar *)d_work, *const d_largest = d_factor + count * k;
     tsvd_status ret = TSVD_OK;
 
     if (out->u != NULL && k <= WARP && shape.u_rows * shape.u_columns <= DENSE_WARP_ENTRIES &&

@@ -44,7 +44,7 @@ struct stage {
     /* Instead of apply(), if Q has fewer columns than rows: Q X of each matrix.  The k vectors are
        the columns of X, [c][k], and of the result, [r][k]; or the rows, [k][c] and [k][r]. */
     tsvd_status (*expand)(struct cuda_call *call, const struct stage_run *own, int64_t k, int rows,
-                          const real *d_x, real *d_to, char *d_work);
+                          const scalar *d_x, scalar *d_to, char *d_work);
 };
 
 extern const struct stage tsvdi_cuda_dense_qr_stage; /* qr.cu: M = Q R */
@@ -58,9 +58,9 @@ struct stage_run {
     const struct stage *listed; /* what a chunk begins with */
     const struct stage *stage;  /* what has factored M: `listed`, or what does it otherwise */
     int64_t r, c, count;        /* of an M; how many there are */
-    real *m;                    /* [count][c][r] M, then the reflectors, or what Q is made of */
-    real *correction;           /* [count][c][c] for expand() */
-    real *tau_q, *tau_p;        /* [count][c] the factors of the reflectors */
+    scalar *m;                  /* [count][c][r] M, then the reflectors, or what Q is made of */
+    scalar *correction;         /* [count][c][c] for expand() */
+    scalar *tau_q, *tau_p;      /* [count][c] the factors of the reflectors */
 };
 
 enum { STAGES_MOST = 2 };

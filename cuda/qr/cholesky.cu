@@ -38,30 +38,30 @@ enum {
 enum {
     SIDE = 4,
     LANES = BLOCK / SIDE,
-    PACK = 16 / (int)sizeof(real), /* numbers of a 16-byte load */
-    STRIDE = THREADS + PACK,       /* of the columns of `tile`: loads of a warp use all banks */
+    PACK = 16 / (int)sizeof(scalar), /* numbers of a 16-byte load */
+    STRIDE = THREADS + PACK,         /* of the columns of `tile`: loads of a warp use all banks */
     TILES = LANES * (LANES + 1) / 2,
     GROUPS = THREADS / TILES
 };
 
 struct alignas(16) pack {
-    real x[PACK];
+    scalar x[PACK];
 };
 
 /* A block of L, column by column, with ones on the diagonal beyond its width, and 1 / its diagonal.
  */
 struct triangle {
-    alignas(16) real l[BLOCK * BLOCK];
+    alignas(16) scalar l[BLOCK * BLOCK];
     real inverse[BLOCK];
 };
 
 /* x := x L^-T.  Quotients are corrected by their remainders. */
 static __device__ __forceinline__ void
-solve_row(const struct triangle &t, real (&x)[BLOCK])
+solve_row(const struct triangle &t, scalar (&x)[BLOCK])
 {
 #pragma unroll
     for (int k = 0; k < BLOCK; k++) {
-        const real quotient = x[k] * t.inverse[k];
+        const scalar quotient = x[k] * t.inverse[k];
 
         x[k] = r_fma(r_fma(-quotient, t.l[k * BLOCK + k], x[k]), t.inverse[k], quotient);
 #pragma unroll
@@ -75,10 +75,10 @@ solve_row(const struct triangle &t, real (&x)[BLOCK])
 struct rows {
     int64_t r, c; /* numbers between columns of w, and of lower */
     int width;
-    int64_t blocks;    /* of a matrix */
-    real *w;           /* the first of the columns; matrices are r c apart */
-    const real *lower; /* the block of L on the diagonal; matrices are c^2 apart */
-    real *parts;       /* [count][blocks][width][width] out: parts of the Gram matrix */
+    int64_t blocks;      /* of a matrix */
+    scalar *w;           /* the first of the columns; matrices are r c apart */
+    const scalar *lower; /* the block of L on the diagonal; matrices are c^2 apart */
+    scalar *parts;       /* [count][blocks][width][width] out: parts of the Gram matrix */
 };
 
 /* Replaces the columns by their product with L^-T, and makes their Gram matrix. */
@@ -87,11 +87,11 @@ static __global__ void
 __launch_bounds__(THREADS, CHOLESKY_FILL) rows_kernel(const struct rows q)
 {
     __shared__ struct triangle triangle;
-    __shared__ alignas(16) real tile[BLOCK * STRIDE];
+    __shared__ alignas(16) scalar tile[BLOCK * STRIDE];
     const int t = (int)threadIdx.x, group = t / TILES;
     const int64_t matrix = blockIdx.x / q.blocks, block = blockIdx.x % q.blocks;
-    real *const w = q.w + matrix * q.r * q.c;
-    real sum[SIDE][SIDE] = {}, x[BLOCK];
+    scalar *const w = q.w + matrix * q.r * q.c;
+    scalar sum[SIDE][SIDE] = {}, x[BLOCK];
     int a = 0, b = t % TILES;
 
     while (b > a) {
@@ -111,7 +111,7 @@ __launch_bounds__(THREADS, CHOLESKY_FILL) rows_kernel(const struct rows q)
     }
     for (int64_t first = block * THREADS; first < q.r; first += q.blocks * THREADS) {
         const int width = first + t < q.r ? q.width : 0;
-        real *at = w + first + t;
+        scalar *at = w + first + t;
 
         /* `triangle` is there, and `tile` has been read.  Also, the compiler must load L again for
            each row, rather than fill the registers with it. */
@@ -154,7 +154,7 @@ __launch_bounds__(THREADS, CHOLESKY_FILL) rows_kernel(const struct rows q)
         }
     }
     if (GRAM) {
-        real *const part = q.parts + (matrix * q.blocks + block) * q.width * q.width;
+        scalar *const part = q.parts + (matrix * q.blocks + block) * q.width * q.width;
 
         __syncthreads();
 #pragma unroll
@@ -166,7 +166,7 @@ __launch_bounds__(THREADS, CHOLESKY_FILL) rows_kernel(const struct rows q)
         __syncthreads();
         for (int k = 0; k < SIDE * SIDE && group == 0; k++) {
             const int i = a + LANES * (k / SIDE), j = b + LANES * (k % SIDE);
-            real all = 0;
+            scalar all = 0;
 
             for (int g = 0; g < GROUPS; g++) {
                 all += tile[(g * TILES + t) * SIDE * SIDE + k];
@@ -180,12 +180,12 @@ __launch_bounds__(THREADS, CHOLESKY_FILL) rows_kernel(const struct rows q)
 
 /* to[i] = the sum of part[p][i] over p, for each matrix. */
 static __global__ void
-sum_kernel(const real *part, int64_t parts, int64_t size, int64_t across, real *to)
+sum_kernel(const scalar *part, int64_t parts, int64_t size, int64_t across, scalar *to)
 {
-    __shared__ real share[SUM_SHARES][WARP];
+    __shared__ scalar share[SUM_SHARES][WARP];
     const int x = (int)threadIdx.x, y = (int)threadIdx.y;
     const int64_t matrix = blockIdx.x / across, i = blockIdx.x % across * WARP + x;
-    real sum = 0;
+    scalar sum = 0;
 
     part += matrix * parts * size;
     for (int64_t p = y; p < parts && i < size; p += SUM_SHARES) {
@@ -203,7 +203,7 @@ sum_kernel(const real *part, int64_t parts, int64_t size, int64_t across, real *
 
 static __global__ void
 __launch_bounds__(CHECK_THREADS)
-    diagonal_kernel(int64_t c, int64_t count, const real *gram, real *diagonal)
+    diagonal_kernel(int64_t c, int64_t count, const scalar *gram, real *diagonal)
 {
     const int64_t at = (int64_t)blockIdx.x * CHECK_THREADS + threadIdx.x;
 
@@ -217,16 +217,16 @@ __launch_bounds__(CHECK_THREADS)
    place, so that no block changes what another one reads. */
 static __global__ void
 __launch_bounds__(THREADS)
-    factor_kernel(int64_t c, int64_t first, int width, int64_t blocks, const real *gram,
-                  const real *diagonal, real *lower, real *loss)
+    factor_kernel(int64_t c, int64_t first, int width, int64_t blocks, const scalar *gram,
+                  const real *diagonal, scalar *lower, real *loss)
 {
     __shared__ struct triangle triangle;
     __shared__ real root[BLOCK];
     const int t = (int)threadIdx.x, lane = t % BLOCK, part = t / BLOCK;
     const int64_t matrix = blockIdx.x / blocks, block = blockIdx.x % blocks;
     const int64_t row = first + width + block * THREADS + t;
-    real *const l = triangle.l;
-    real x[BLOCK];
+    scalar *const l = triangle.l;
+    scalar x[BLOCK];
 
     gram += matrix * c * c + first * c;
     lower += matrix * c * c + first * c;
@@ -239,7 +239,7 @@ __launch_bounds__(THREADS)
             lane < width && k < width ? gram[k * c + first + lane] : REAL(lane == k);
     }
     for (int k = 0; k < width; k++) {
-        real factor;
+        scalar factor;
 
         __syncthreads();
         factor = -l[k * BLOCK + lane] / l[k * BLOCK + k];
@@ -280,7 +280,7 @@ __launch_bounds__(THREADS)
    block has a column. */
 static __global__ void
 __launch_bounds__(CHECK_THREADS)
-    correct_kernel(int64_t c, const real *gram, real *correction, real *factor, real *squares)
+    correct_kernel(int64_t c, const scalar *gram, scalar *correction, scalar *factor, real *squares)
 {
     __shared__ real part[CHECK_THREADS / WARP];
     const int t = (int)threadIdx.x;
@@ -288,8 +288,9 @@ __launch_bounds__(CHECK_THREADS)
     real sum = 0;
 
     for (int64_t i = t; i < c; i += CHECK_THREADS) {
-        const real one = REAL(i == j), e = i <= j ? gram[column * c + i] - one : REAL(0);
-        const real entry = i == j ? e / 2 : e; /* of T */
+        const real one = REAL(i == j);
+        const scalar e = i <= j ? gram[column * c + i] - one : REAL(0);
+        const scalar entry = i == j ? e / 2 : e; /* of T */
 
         sum = r_fma(e, e, sum);
         correction[column * c + i] = one - entry;
@@ -337,18 +338,18 @@ __launch_bounds__(CHECK_THREADS) largest_kernel(int64_t numbers, const real *x, 
 /* The QR under way; all arrays but w and correction are workspace. */
 struct cholesky {
     int64_t r, c, count;
-    int64_t blocks;       /* of rows_kernel, for a matrix */
-    int64_t parts;        /* of W^T W: products over `each` rows, and one more over the rest; */
-    int64_t each;         /* parts = 0: it is not cut */
-    real *w, *correction; /* M, then W1; and I - T */
-    real *gram;           /* [count][c][c] */
-    real *lower;          /* [count][c][c] L, column by column: row by row it is its transpose */
-    real *triangle;       /* [count][c][c] R but for T, row by row */
-    real *factor;         /* [count][c][c] I + T, column by column */
-    real *diagonal;       /* [count][c] of the Gram matrix */
-    real *measure;        /* [count][c] loss of factor_kernel(), then squares of correct_kernel() */
-    real *largest;        /* [1] of `measure` */
-    real *sum;            /* parts of the Gram matrix */
+    int64_t blocks;         /* of rows_kernel, for a matrix */
+    int64_t parts;          /* of W^T W: products over `each` rows, and one more over the rest; */
+    int64_t each;           /* parts = 0: it is not cut */
+    scalar *w, *correction; /* M, then W1; and I - T */
+    scalar *gram;           /* [count][c][c] */
+    scalar *lower;          /* [count][c][c] L, column by column: row by row it is its transpose */
+    scalar *triangle;       /* [count][c][c] R but for T, row by row */
+    scalar *factor;         /* [count][c][c] I + T, column by column */
+    real *diagonal;         /* [count][c] of the Gram matrix */
+    real *measure; /* [count][c] loss of factor_kernel(), then squares of correct_kernel() */
+    real *largest; /* [1] of `measure` */
+    scalar *sum;   /* parts of the Gram matrix */
 };
 
 static size_t
@@ -369,17 +370,17 @@ lay_out(const struct cuda_device *device, struct cholesky *q, char *base)
         q->each = (q->r / q->parts + WARP - 1) / WARP * WARP; /* the parts begin aligned */
         q->parts = q->r / q->each;
     }
-    q->gram = carve<real>(base, &at, size);
-    q->lower = carve<real>(base, &at, size);
-    q->triangle = carve<real>(base, &at, size);
-    q->factor = carve<real>(base, &at, size);
+    q->gram = carve<scalar>(base, &at, size);
+    q->lower = carve<scalar>(base, &at, size);
+    q->triangle = carve<scalar>(base, &at, size);
+    q->factor = carve<scalar>(base, &at, size);
     q->diagonal = carve<real>(base, &at, q->count * q->c);
     q->measure = carve<real>(base, &at, q->count * q->c);
     q->largest = carve<real>(base, &at, 1);
-    q->sum = carve<real>(base, &at,
-                         q->c <= BLOCK  ? q->blocks * size
-                         : q->parts > 0 ? (q->parts + 1) * size
-                                        : 0);
+    q->sum = carve<scalar>(base, &at,
+                           q->c <= BLOCK  ? q->blocks * size
+                           : q->parts > 0 ? (q->parts + 1) * size
+                                          : 0);
     return at;
 }
 
@@ -542,9 +543,9 @@ out:
 }
 
 static void
-exchange(real **a, real **b)
+exchange(scalar **a, scalar **b)
 {
-    real *const other = *a;
+    scalar *const other = *a;
 
     *a = *b;
     *b = other;
@@ -609,20 +610,20 @@ out:
 static uint64_t
 apply_bytes(const struct stage_run *own, int64_t vectors)
 {
-    return bytes_of(own->count * own->c, bytes_of(vectors, sizeof(real)));
+    return bytes_of(own->count * own->c, bytes_of(vectors, sizeof(scalar)));
 }
 
 /* Q X = W1 ((I - T) X). */
 static tsvd_status
-expand(struct cuda_call *call, const struct stage_run *own, int64_t k, int rows, const real *d_x,
-       real *d_to, char *d_work)
+expand(struct cuda_call *call, const struct stage_run *own, int64_t k, int rows, const scalar *d_x,
+       scalar *d_to, char *d_work)
 {
     const int64_t r = own->r, c = own->c, count = own->count;
     const struct cuda_factor x = {d_x, rows ? c : k, c * k, 0};
     const struct cuda_factor y = {d_work, rows ? c : k, c * k, 0};
     const struct cuda_factor correction = {own->correction, c, c * c, !rows};
     const struct cuda_factor q = {own->m, r, r * c, !rows};
-    real *const d_y = (real *)d_work;
+    scalar *const d_y = (scalar *)d_work;
     tsvd_status ret = TSVD_OK;
 
     if (rows) {

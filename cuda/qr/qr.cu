@@ -14,23 +14,23 @@
 struct qr_panel {
     int64_t r, c, count, begin, end;
     int blocks, groups; /* as in reduce.cu */
-    real *w, *tau;      /* [count][c][r], [count][c] */
+    scalar *w, *tau;    /* [count][c][r], [count][c] */
 
     /* Of each group of blocks; [2] by turns. */
-    real *sums;        /* [2][blocks][DENSE_WIDTH] parts of g */
-    real *row;         /* [2][DENSE_WIDTH] row i as it is before step i */
+    scalar *sums;      /* [2][blocks][DENSE_WIDTH] parts of g */
+    scalar *row;       /* [2][DENSE_WIDTH] row i as it is before step i */
     unsigned *arrived; /* [1] zero */
 };
 
 /* The sums over the block's threads, for each column of the panel, to `to`. */
 static __device__ __forceinline__ void
-put_sums(const real (&sum)[DENSE_WIDTH], real *scratch, real *to)
+put_sums(const scalar (&sum)[DENSE_WIDTH], scalar *scratch, scalar *to)
 {
     const int t = (int)threadIdx.x, warps = (int)blockDim.x / WARP;
 
 #pragma unroll
     for (int l = 0; l < DENSE_WIDTH; l++) {
-        const real all = warp_sum(sum[l]);
+        const scalar all = warp_sum(sum[l]);
 
         if (t % WARP == 0) {
             scratch[l * warps + t / WARP] = all;
@@ -38,7 +38,7 @@ put_sums(const real (&sum)[DENSE_WIDTH], real *scratch, real *to)
     }
     __syncthreads();
     if (t < DENSE_WIDTH) {
-        real all = 0;
+        scalar all = 0;
 
         for (int i = 0; i < warps; i++) {
             all += scratch[t * warps + i];
@@ -50,15 +50,15 @@ put_sums(const real (&sum)[DENSE_WIDTH], real *scratch, real *to)
 /* Step i of the panel in the block's rows, and the sums for step i + 1.  i = begin - 1: only the
    sums. */
 static __device__ void
-qr_step(const struct qr_panel &q, int block, int64_t i, const real *g, const real *row, real *y,
-        real *scratch)
+qr_step(const struct qr_panel &q, int block, int64_t i, const scalar *g, const scalar *row,
+        scalar *y, scalar *scratch)
 {
     const int t = (int)threadIdx.x, threads = (int)blockDim.x, width = (int)(q.end - q.begin);
     const int64_t low = q.begin + (q.r - q.begin) * block / q.blocks;
     const int64_t high = q.begin + (q.r - q.begin) * (block + 1) / q.blocks;
     const int own = (int)(i - q.begin), turn = (own + 1) & 1;
     struct reflector h = {};
-    real sum[DENSE_WIDTH];
+    scalar sum[DENSE_WIDTH];
 
     if (own >= 0) {
         h = reflector_of(row[own], g[own]);
@@ -78,8 +78,8 @@ qr_step(const struct qr_panel &q, int block, int64_t i, const real *g, const rea
         q.tau[i] = h.tau;
     }
     for (int64_t at = (low > i + 1 ? low : i + 1) + t; at < high; at += threads) {
-        real *const w = q.w + q.begin * q.r + at;
-        real v = 0, next = 0;
+        scalar *const w = q.w + q.begin * q.r + at;
+        scalar v = 0, next = 0;
 
         if (own >= 0) {
             v = w[own * q.r] * h.scale;
@@ -88,7 +88,7 @@ qr_step(const struct qr_panel &q, int block, int64_t i, const real *g, const rea
 #pragma unroll
         for (int l = 0; l < DENSE_WIDTH; l++) {
             if (l > own && l < width) {
-                real x = w[l * q.r];
+                scalar x = w[l * q.r];
 
                 if (own >= 0) {
                     x = r_fma(-v, y[l], x);
@@ -109,10 +109,10 @@ qr_step(const struct qr_panel &q, int block, int64_t i, const real *g, const rea
 static __global__ void
 __launch_bounds__(DENSE_THREADS) qr_kernel(const struct qr_panel all)
 {
-    __shared__ real g[DENSE_WIDTH];
-    __shared__ real row[DENSE_WIDTH];
-    __shared__ real y[DENSE_WIDTH];
-    __shared__ real scratch[DENSE_WIDTH * (DENSE_THREADS / WARP) + DENSE_THREADS];
+    __shared__ scalar g[DENSE_WIDTH];
+    __shared__ scalar row[DENSE_WIDTH];
+    __shared__ scalar y[DENSE_WIDTH];
+    __shared__ scalar scratch[DENSE_WIDTH * (DENSE_THREADS / WARP) + DENSE_THREADS];
     const int index = (int)blockIdx.x / all.blocks, block = (int)blockIdx.x % all.blocks;
     struct block_group group = {all.blocks, block, all.arrived + index, 0};
     struct qr_panel q = all;
@@ -140,7 +140,7 @@ __launch_bounds__(DENSE_THREADS) qr_kernel(const struct qr_panel all)
 /* R from the upper triangle of W. */
 static __global__ void
 __launch_bounds__(DENSE_THREADS)
-    triangle_kernel(int64_t r, int64_t c, int64_t parts, const real *w, real *top)
+    triangle_kernel(int64_t r, int64_t c, int64_t parts, const scalar *w, scalar *top)
 {
     const int64_t matrix = blockIdx.x / parts;
     const int64_t at = (int64_t)(blockIdx.x % parts) * DENSE_THREADS + threadIdx.x;
@@ -165,8 +165,8 @@ lay_out(const struct cuda_device *device, struct qr_panel *q, char *base)
 
     q->blocks = (int)blocks;
     q->groups = (int)(q->count < groups ? q->count : groups);
-    q->sums = carve<real>(base, &at, (int64_t)q->groups * 2 * blocks * DENSE_WIDTH);
-    q->row = carve<real>(base, &at, (int64_t)q->groups * 2 * DENSE_WIDTH);
+    q->sums = carve<scalar>(base, &at, (int64_t)q->groups * 2 * blocks * DENSE_WIDTH);
+    q->row = carve<scalar>(base, &at, (int64_t)q->groups * 2 * DENSE_WIDTH);
     q->arrived = carve<unsigned>(base, &at, panels * q->groups);
     return at;
 }

@@ -13,9 +13,9 @@
 /* Matrices whose QR is made.  All arrays are device memory. */
 struct cuda_qr {
     int64_t r, c, count;
-    real *w;        /* [count][c][r] in: the matrices; out: the reflectors */
-    real *tau;      /* [count][c] out */
-    real *r_factor; /* [count][c][c] out: R, with zeros below its diagonal */
+    scalar *w;        /* [count][c][r] in: the matrices; out: the reflectors */
+    scalar *tau;      /* [count][c] out */
+    scalar *r_factor; /* [count][c][c] out: R, with zeros below its diagonal */
 };
 
 /* qr.cu: workspace in bytes, d_work of that size. */

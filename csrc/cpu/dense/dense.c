@@ -386,7 +386,7 @@ tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_piece left, struct dense_piece
 {
     for (int64_t first = 0; first < k; first += CPU_SIGNS_TOGETHER) {
         const int64_t count = k - first < CPU_SIGNS_TOGETHER ? k - first : CPU_SIGNS_TOGETHER;
-        real sign[CPU_SIGNS_TOGETHER];
+        scalar sign[CPU_SIGNS_TOGETHER];
 
         tsvdi_kernels()->orient(count, left.rows, left.x + first, left.columns, sign);
         for (int64_t j = 0; j < count; j++) {

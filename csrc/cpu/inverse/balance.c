@@ -18,7 +18,7 @@ struct scaling {
     struct dense_run *run;
     int64_t n;
     int exponent;
-    real *m;
+    scalar *m;
     const struct inverse_workspace *workspace;
     double done;   /* what tsvdi_check() is told */
     int low, high; /* the least and the largest power of the rows, or of the columns */
@@ -82,7 +82,7 @@ survey(void *arg, int worker, int64_t strip)
 
     memset(sums, 0, (size_t)count * sizeof *sums);
     for (int64_t j = 0; j < s->n; j++) {
-        const real *column = s->m + j * s->n + begin;
+        const scalar *column = s->m + j * s->n + begin;
 
         for (int64_t i = 0; i < count; i++) {
             const real x = r_abs(column[i]);
@@ -102,7 +102,7 @@ survey(void *arg, int worker, int64_t strip)
 
 /* The exponent of a column of diag(2^-row) M. */
 static int
-column_power(const struct scaling *s, const real *column)
+column_power(const struct scaling *s, const scalar *column)
 {
     const int *row = s->workspace->row;
     const int plain = are_numbers(-s->high, -s->low);
@@ -142,7 +142,7 @@ scale_columns(void *arg, int worker, int64_t strip)
     const int *row = s->workspace->row;
 
     for (int64_t j = strip * CPU_BALANCE_STRIP; j < end_of(s, strip); j++) {
-        real *column = s->m + j * s->n;
+        scalar *column = s->m + j * s->n;
         const int power = column_power(s, column);
 
         s->workspace->column[j] = power;
@@ -160,7 +160,7 @@ scale_columns(void *arg, int worker, int64_t strip)
 }
 
 tsvd_status
-tsvdi_cpu_inverse_balance(struct dense_run *run, int64_t n, int exponent, real *m,
+tsvdi_cpu_inverse_balance(struct dense_run *run, int64_t n, int exponent, scalar *m,
                           const struct inverse_workspace *workspace, double done, double *norm)
 {
     struct scaling s = {
@@ -189,12 +189,12 @@ scale_rows(void *arg, int worker, int64_t strip)
     memset(sums, 0, (size_t)count * sizeof *sums);
     for (int64_t j = 0; j < s->n; j++) {
         const int offset = -s->workspace->row[j], shifted = offset + s->exponent;
-        real *y = s->m + j * s->n + begin;
+        scalar *y = s->m + j * s->n + begin;
 
         if (are_numbers(offset - s->high, offset - s->low) &&
             are_numbers(shifted - s->high, shifted - s->low)) {
             for (int64_t i = 0; i < count; i++) {
-                const real x = y[i];
+                const scalar x = y[i];
 
                 infinite |= !(r_abs(x) <= R_LARGEST);
                 sums[i] += (double)r_abs(x * r_pow2(shifted - column[i]));
@@ -202,7 +202,7 @@ scale_rows(void *arg, int worker, int64_t strip)
             }
         } else {
             for (int64_t i = 0; i < count; i++) {
-                const real x = y[i];
+                const scalar x = y[i];
 
                 infinite |= !(r_abs(x) <= R_LARGEST);
                 sums[i] += fabs((double)balance_scale(x, shifted - column[i]));
@@ -217,7 +217,7 @@ scale_rows(void *arg, int worker, int64_t strip)
 }
 
 tsvd_status
-tsvdi_cpu_inverse_unbalance(struct dense_run *run, int64_t n, int exponent, real *y,
+tsvdi_cpu_inverse_unbalance(struct dense_run *run, int64_t n, int exponent, scalar *y,
                             const struct inverse_workspace *workspace, double done, double *norm,
                             int *finite)
 {

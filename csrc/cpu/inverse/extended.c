@@ -19,7 +19,7 @@ struct extended_inverse {
     int64_t n, step;
     extended *a;    /* [n][n] L and U */
     extended *rows; /* [threads][n] */
-    real *y;        /* [n][n] */
+    scalar *y;      /* [n][n] */
     int *pivot;     /* [n] the row that takes row i's place, in step i */
     double *sums;   /* [n] */
     double done;    /* what tsvdi_check() is told */
@@ -124,14 +124,14 @@ invert_row(void *arg, int worker, int64_t i)
         const int power = -w->column[i] - w->row[j];
 
         sum += (double)fabsl(ldexpl(y[j], power + w->exponent));
-        w->y[j * n + i] = (real)ldexpl(y[j], power);
+        w->y[j * n + i] = (scalar)ldexpl(y[j], power);
     }
     w->sums[i] = sum;
     return inverse_check(w->run, worker, n, w->done);
 }
 
 tsvd_status
-tsvdi_cpu_inverse_extended(struct dense_run *run, int64_t n, int exponent, real *s,
+tsvdi_cpu_inverse_extended(struct dense_run *run, int64_t n, int exponent, scalar *s,
                            const struct inverse_workspace *workspace, void *memory, double done,
                            double *norm, int *outcome)
 {

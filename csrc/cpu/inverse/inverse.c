@@ -17,7 +17,7 @@
 static int64_t
 chunk_most(const struct inverse_problem *p)
 {
-    const int64_t bytes = p->a.rows * p->a.rows * (int64_t)sizeof(real);
+    const int64_t bytes = p->a.rows * p->a.rows * (int64_t)sizeof(scalar);
 
     return bytes < CPU_CHUNK_BYTES ? CPU_CHUNK_BYTES / bytes : 1;
 }
@@ -44,10 +44,10 @@ layout_of(int64_t n, int refine, int threads)
     at.sums = refine ? tsvdi_cpu_inverse_refine_workspace(n) : 0;
     at.row = bytes_add(at.sums, bytes_of(n, sizeof(double)));
     at.copy = whole_lines(bytes_add(at.row, bytes_of(3 * n, sizeof(int))));
-    at.tile = whole_lines(bytes_add(at.copy, bytes_of(n * block, sizeof(real))));
+    at.tile = whole_lines(bytes_add(at.copy, bytes_of(n * block, sizeof(scalar))));
     at.all = at.tile;
     if (block < n) {
-        at.all = bytes_add(at.all, bytes_of(threads * block * block, sizeof(real)));
+        at.all = bytes_add(at.all, bytes_of(threads * block * block, sizeof(scalar)));
     }
     at.all = at.sums == BYTES_TOO_MANY ? BYTES_TOO_MANY : at.all;
     return at;
@@ -66,8 +66,8 @@ workspace_of(const struct inverse_run *run, int worker)
     workspace.row = (int *)(void *)(base + at.row);
     workspace.column = workspace.row + run->dense.rows;
     workspace.pivot = workspace.column + run->dense.rows;
-    workspace.copy = (real *)(void *)(base + at.copy);
-    workspace.tile = (real *)(void *)(base + at.tile);
+    workspace.copy = (scalar *)(void *)(base + at.copy);
+    workspace.tile = (scalar *)(void *)(base + at.tile);
     return workspace;
 }
 
@@ -136,7 +136,7 @@ inverse_bytes(const struct inverse_problem *p, int64_t count)
 /* ---- one matrix ---- */
 
 /* How S is inverted. */
-typedef tsvd_status (*inverter)(struct dense_run *run, int64_t n, real *s,
+typedef tsvd_status (*inverter)(struct dense_run *run, int64_t n, scalar *s,
                                 const struct inverse_workspace *workspace,
                                 struct inverse_share share, int *outcome);
 
@@ -150,7 +150,7 @@ invert_matrix(struct inverse_run *run, struct dense_run *dense, int worker,
     const double part = 1 / (double)run->job->count, done = (double)i * part;
     const struct inverse_share first = {done, refine ? PLAIN * part : part},
                                second = {done + PLAIN * part, (1 - PLAIN) * part};
-    real *x = dense->w + i * count;
+    scalar *x = dense->w + i * count;
     double norm, inverse_norm;
     int finite;
     tsvd_status ret = TSVD_OK;
@@ -194,7 +194,7 @@ invert_extended(struct inverse_run *run, struct dense_run *dense, int worker,
     const int exponent = (int)run->dense.exponent[i];
     const double done = (double)i / (double)run->job->count;
     const int64_t n = dense->rows;
-    real *x = dense->w + i * n * n;
+    scalar *x = dense->w + i * n * n;
     void *memory = NULL;
     double norm, inverse_norm;
     int outcome;
@@ -263,7 +263,7 @@ invert(struct tsvd_context *ctx, struct inverse_job *job)
     dense->ctx = ctx;
     dense->begin = job->begin;
     dense->count = job->count;
-    dense->w = (real *)job->problem->X + job->begin * dense->rows * dense->columns;
+    dense->w = (scalar *)job->problem->X + job->begin * dense->rows * dense->columns;
     TSVD_TRY(tsvdi_cpu_dense_for_each(&run->dense, invert_one, run));
     job->first_grown = job->count;
     for (int64_t i = 0; i < job->count; i++) {

@@ -30,8 +30,8 @@ struct inverse_workspace {
     double *sums;      /* [n] */
     int *row, *column; /* [n] exponents of M = diag(2^row) S diag(2^column) */
     int *pivot;        /* [n] the row that takes row i's place, in step i */
-    real *copy;        /* [block][n] */
-    real *tile;        /* [threads][block][block] */
+    scalar *copy;      /* [block][n] */
+    scalar *tile;      /* [threads][block][block] */
 };
 
 /* Columns that are eliminated together. */
@@ -74,14 +74,14 @@ inverse_check(struct dense_run *run, int worker, int64_t n, double done)
 
 /* S from M, and the exponents of its rows and columns.  *norm: the largest sum of magnitudes of a
    row of 2^-exponent M. */
-tsvd_status tsvdi_cpu_inverse_balance(struct dense_run *run, int64_t n, int exponent, real *m,
+tsvd_status tsvdi_cpu_inverse_balance(struct dense_run *run, int64_t n, int exponent, scalar *m,
                                       const struct inverse_workspace *workspace, double done,
                                       double *norm);
 
 /* The inverse of M from that of S.  *norm: the largest sum of magnitudes of a row of 2^exponent
    times M's inverse, infinity or NaN if that is too large.  *finite: whether all of S's inverse
    is. */
-tsvd_status tsvdi_cpu_inverse_unbalance(struct dense_run *run, int64_t n, int exponent, real *y,
+tsvd_status tsvdi_cpu_inverse_unbalance(struct dense_run *run, int64_t n, int exponent, scalar *y,
                                         const struct inverse_workspace *workspace, double done,
                                         double *norm, int *finite);
 
@@ -98,12 +98,12 @@ enum inverse_outcome {
 };
 
 /* The inverse of S [n][n] in its place.  If *outcome is not INVERSE_FOUND, S is destroyed. */
-tsvd_status tsvdi_cpu_inverse_lu(struct dense_run *run, int64_t n, real *s,
+tsvd_status tsvdi_cpu_inverse_lu(struct dense_run *run, int64_t n, scalar *s,
                                  const struct inverse_workspace *workspace,
                                  struct inverse_share share, int *outcome);
 
 /* U := U^-1 of the upper triangle of u [n][n]; nothing below it is read or written. */
-tsvd_status tsvdi_cpu_inverse_upper(struct dense_run *run, int64_t n, real *u,
+tsvd_status tsvdi_cpu_inverse_upper(struct dense_run *run, int64_t n, scalar *u,
                                     const struct inverse_workspace *workspace,
                                     struct inverse_share share);
 
@@ -111,30 +111,30 @@ tsvd_status tsvdi_cpu_inverse_upper(struct dense_run *run, int64_t n, real *u,
 
 /* C -= A B, C of m x n and k terms. */
 void tsvdi_cpu_inverse_subtract(const tsvd_blas *blas, int64_t m, int64_t n, int64_t k,
-                                const real *a, int64_t lda, const real *b, int64_t ldb, real *c,
-                                int64_t ldc);
+                                const scalar *a, int64_t lda, const scalar *b, int64_t ldb,
+                                scalar *c, int64_t ldc);
 
 /* B := L^-1 B, B of n x columns. */
-void tsvdi_cpu_inverse_left_lower(const tsvd_blas *blas, int64_t n, int64_t columns, const real *l,
-                                  int64_t ldl, real *b, int64_t ldb);
+void tsvdi_cpu_inverse_left_lower(const tsvd_blas *blas, int64_t n, int64_t columns,
+                                  const scalar *l, int64_t ldl, scalar *b, int64_t ldb);
 
 /* X := X U^-1, X of rows x n. */
-void tsvdi_cpu_inverse_right_upper(const tsvd_blas *blas, int64_t rows, int64_t n, const real *u,
-                                   int64_t ldu, real *x, int64_t ldx);
+void tsvdi_cpu_inverse_right_upper(const tsvd_blas *blas, int64_t rows, int64_t n, const scalar *u,
+                                   int64_t ldu, scalar *x, int64_t ldx);
 
 /* X := X L^-1, X of rows x n. */
-void tsvdi_cpu_inverse_right_lower(const tsvd_blas *blas, int64_t rows, int64_t n, const real *l,
-                                   int64_t ldl, real *x, int64_t ldx);
+void tsvdi_cpu_inverse_right_lower(const tsvd_blas *blas, int64_t rows, int64_t n, const scalar *l,
+                                   int64_t ldl, scalar *x, int64_t ldx);
 
 /* U := U^-1, n <= CPU_INVERSE_BLOCK. */
-void tsvdi_cpu_inverse_small_upper(int64_t n, real *u, int64_t ldu);
+void tsvdi_cpu_inverse_small_upper(int64_t n, scalar *u, int64_t ldu);
 
 /* ---- qr.c ---- */
 
 /* As tsvdi_cpu_inverse_lu(), but nothing grows.  run->work has tsvdi_cpu_inverse_qr_workspace(n)
    bytes. */
 uint64_t tsvdi_cpu_inverse_qr_workspace(int64_t n);
-tsvd_status tsvdi_cpu_inverse_qr(struct dense_run *run, int64_t n, real *s,
+tsvd_status tsvdi_cpu_inverse_qr(struct dense_run *run, int64_t n, scalar *s,
                                  const struct inverse_workspace *workspace,
                                  struct inverse_share share, int *outcome);
 
@@ -143,7 +143,7 @@ tsvd_status tsvdi_cpu_inverse_qr(struct dense_run *run, int64_t n, real *s,
 /* The inverse of M from S, in its place, also beyond the range of numbers; `done` and *norm as of
    unbalance().  memory: tsvdi_cpu_inverse_extended_workspace(n, run->threads) bytes. */
 uint64_t tsvdi_cpu_inverse_extended_workspace(int64_t n, int threads);
-tsvd_status tsvdi_cpu_inverse_extended(struct dense_run *run, int64_t n, int exponent, real *s,
+tsvd_status tsvdi_cpu_inverse_extended(struct dense_run *run, int64_t n, int exponent, scalar *s,
                                        const struct inverse_workspace *workspace, void *memory,
                                        double done, double *norm, int *outcome);
 
@@ -154,7 +154,7 @@ tsvd_status tsvdi_cpu_inverse_extended(struct dense_run *run, int64_t n, int exp
    and the workspace have tsvdi_cpu_inverse_refine_workspace(n) bytes. */
 uint64_t tsvdi_cpu_inverse_refine_workspace(int64_t n);
 tsvd_status tsvdi_cpu_inverse_refine(struct dense_run *run, int64_t n,
-                                     const struct inverse_workspace *workspace, real *y,
+                                     const struct inverse_workspace *workspace, scalar *y,
                                      int exponent, double norm, struct inverse_share share);
 
 #endif

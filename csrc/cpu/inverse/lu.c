@@ -27,7 +27,7 @@ enum { LANES = 8 }; /* maxima that are sought side by side */
 
 /* The first entry of largest magnitude.  NaN counts as zero. */
 static int64_t
-find_pivot(int64_t count, const real *x)
+find_pivot(int64_t count, const scalar *x)
 {
     real most[LANES] = {0}, largest = 0;
     int64_t i = 0;
@@ -53,9 +53,9 @@ find_pivot(int64_t count, const real *x)
 }
 
 static void
-swap(real *x, real *y)
+swap(scalar *x, scalar *y)
 {
-    const real kept = *x;
+    const scalar kept = *x;
 
     *x = *y;
     *y = kept;
@@ -63,7 +63,7 @@ swap(real *x, real *y)
 
 /* Swaps row i and row pivot[i] of some columns, for begin <= i < end in turn. */
 static void
-swap_rows(int64_t columns, const int *pivot, int64_t begin, int64_t end, real *a, int64_t lda)
+swap_rows(int64_t columns, const int *pivot, int64_t begin, int64_t end, scalar *a, int64_t lda)
 {
     for (int64_t j = 0; j < columns; j++) {
         for (int64_t i = begin; i < end; i++) {
@@ -75,13 +75,13 @@ swap_rows(int64_t columns, const int *pivot, int64_t begin, int64_t end, real *a
 /* L and U of n <= CPU_INVERSE_LEAF columns.  Each column is updated by the columns before it, and
    then eliminated.  0: a pivot is zero. */
 static int
-factor_leaf(int64_t rows, int64_t n, real *a, int64_t lda, int *pivot)
+factor_leaf(int64_t rows, int64_t n, scalar *a, int64_t lda, int *pivot)
 {
     const struct cpu_kernels *kernels = tsvdi_kernels();
-    real factor[CPU_INVERSE_LEAF];
+    scalar factor[CPU_INVERSE_LEAF];
 
     for (int64_t j = 0; j < n; j++) {
-        real *column = a + j * lda;
+        scalar *column = a + j * lda;
 
         swap_rows(1, pivot, 0, j, column, lda);
         for (int64_t k = 0; k < j; k++) {
@@ -105,10 +105,10 @@ factor_leaf(int64_t rows, int64_t n, real *a, int64_t lda, int *pivot)
 
 /* L and U of rows x n, rows >= n, in their place; 0: a pivot is zero. */
 static int
-factor_panel(const tsvd_blas *blas, int64_t rows, int64_t n, real *a, int64_t lda, int *pivot)
+factor_panel(const tsvd_blas *blas, int64_t rows, int64_t n, scalar *a, int64_t lda, int *pivot)
 {
     const int64_t half = inverse_half(n);
-    real *right = a + half * lda;
+    scalar *right = a + half * lda;
 
     if (n <= CPU_INVERSE_LEAF) {
         return factor_leaf(rows, n, a, lda, pivot);
@@ -136,7 +136,7 @@ struct lu {
     struct dense_run *run;
     const tsvd_blas *blas;
     int64_t n, block;
-    real *a;
+    scalar *a;
     const struct inverse_workspace *workspace;
     int64_t begin, width;     /* the block of columns under work */
     double done;              /* what tsvdi_check() is told */
@@ -177,8 +177,8 @@ update(void *arg, int worker, int64_t index)
     struct lu *lu = arg;
     const int64_t n = lu->n, begin = lu->begin, end = begin + lu->width;
     const int64_t first = end + index * lu->block, columns = least(lu->block, n - first);
-    const real *panel = lu->a + begin * n;
-    real *a = lu->a + first * n;
+    const scalar *panel = lu->a + begin * n;
+    scalar *a = lu->a + first * n;
 
     swap_rows(columns, lu->workspace->pivot, begin, end, a, n);
     tsvdi_cpu_inverse_left_lower(lu->blas, lu->width, columns, panel + begin, n, a + begin, n);
@@ -200,7 +200,7 @@ settle(void *arg, int worker, int64_t index)
     int grew = 0;
 
     for (int64_t j = first; j < end; j++) {
-        const real *column = lu->a + j * n;
+        const scalar *column = lu->a + j * n;
 
         for (int64_t i = 0; i <= j; i++) {
             grew |= growth_is_large((double)r_abs(column[i]), n);
@@ -261,9 +261,9 @@ invert_strip(void *arg, int worker, int64_t index)
     struct lu *lu = arg;
     const int64_t n = lu->n, begin = lu->begin, block = lu->block, first = index * block;
     const int64_t end = first + block; /* up to `begin`, which is a multiple of a block */
-    const real *w = lu->workspace->copy, *z = lu->a + first;
-    real *tile = lu->workspace->tile + worker * block * block;
-    real *to = lu->a + begin * n + first;
+    const scalar *w = lu->workspace->copy, *z = lu->a + first;
+    scalar *tile = lu->workspace->tile + worker * block * block;
+    scalar *to = lu->a + begin * n + first;
     struct blas_product product = {.m = block,
                                    .n = lu->width,
                                    .k = block,
@@ -294,7 +294,7 @@ invert_upper(struct lu *lu, struct inverse_share share)
     tsvd_status ret = TSVD_OK;
 
     for (int64_t begin = 0; begin < n; begin += lu->block) {
-        real *a = lu->a + begin * n;
+        scalar *a = lu->a + begin * n;
 
         lu->begin = begin;
         lu->width = least(lu->block, n - begin);
@@ -319,9 +319,9 @@ solve_strip(void *arg, int worker, int64_t index)
     struct lu *lu = arg;
     const int64_t n = lu->n, first = index * lu->block, rows = least(lu->block, n - first);
     const int64_t end = lu->begin + lu->width;
-    const real *l = lu->workspace->copy; /* from the diagonal on */
+    const scalar *l = lu->workspace->copy; /* from the diagonal on */
     const int64_t ldl = n - lu->begin;
-    real *y = lu->a + first;
+    scalar *y = lu->a + first;
 
     tsvdi_cpu_inverse_subtract(lu->blas, rows, lu->width, n - end, y + end * n, n, l + lu->width,
                                ldl, y + lu->begin * n, n);
@@ -337,7 +337,7 @@ reorder_strip(void *arg, int worker, int64_t index)
     const int64_t n = lu->n, first = index * lu->block, rows = least(lu->block, n - first);
 
     for (int64_t j = n - 1; j >= 0; j--) {
-        real *x = lu->a + j * n + first, *y = lu->a + lu->workspace->pivot[j] * n + first;
+        scalar *x = lu->a + j * n + first, *y = lu->a + lu->workspace->pivot[j] * n + first;
 
         for (int64_t i = 0; i < rows && x != y; i++) {
             swap(x + i, y + i);
@@ -359,7 +359,8 @@ solve_lower(struct lu *lu, struct inverse_share share)
         lu->width = least(lu->block, left);
         lu->done = share.from + share.part * (double)left / (double)n;
         for (int64_t j = 0; j < lu->width; j++) {
-            real *below = lu->a + (begin + j) * (n + 1) + 1, *copy = lu->workspace->copy + j * left;
+            scalar *below = lu->a + (begin + j) * (n + 1) + 1,
+                   *copy = lu->workspace->copy + j * left;
 
             memcpy(copy + j + 1, below, (size_t)(left - j - 1) * sizeof *below);
             memset(below, 0, (size_t)(left - j - 1) * sizeof *below);
@@ -375,7 +376,7 @@ out:
 /* ---- together ---- */
 
 static struct lu
-lu_of(struct dense_run *run, int64_t n, real *a, const struct inverse_workspace *workspace)
+lu_of(struct dense_run *run, int64_t n, scalar *a, const struct inverse_workspace *workspace)
 {
     const struct lu lu = {.run = run,
                           .blas = &run->ctx->call->handle->blas,
@@ -388,7 +389,7 @@ lu_of(struct dense_run *run, int64_t n, real *a, const struct inverse_workspace 
 }
 
 tsvd_status
-tsvdi_cpu_inverse_upper(struct dense_run *run, int64_t n, real *u,
+tsvdi_cpu_inverse_upper(struct dense_run *run, int64_t n, scalar *u,
                         const struct inverse_workspace *workspace, struct inverse_share share)
 {
     struct lu lu = lu_of(run, n, u, workspace);
@@ -397,7 +398,7 @@ tsvdi_cpu_inverse_upper(struct dense_run *run, int64_t n, real *u,
 }
 
 tsvd_status
-tsvdi_cpu_inverse_lu(struct dense_run *run, int64_t n, real *s,
+tsvdi_cpu_inverse_lu(struct dense_run *run, int64_t n, scalar *s,
                      const struct inverse_workspace *workspace, struct inverse_share share,
                      int *outcome)
 {

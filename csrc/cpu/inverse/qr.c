@@ -23,12 +23,12 @@ columns_of(int64_t n)
 uint64_t
 tsvdi_cpu_inverse_qr_workspace(int64_t n)
 {
-    return bytes_of(tsvdi_cpu_dense_multiply_workspace(n) + columns_of(n) * n, sizeof(real));
+    return bytes_of(tsvdi_cpu_dense_multiply_workspace(n) + columns_of(n) * n, sizeof(scalar));
 }
 
 /* Y := Y Q^T.  v [block][n]: workspace. */
 static tsvd_status
-apply(struct dense_run *run, int64_t n, real *y, const real *tau, real *v,
+apply(struct dense_run *run, int64_t n, scalar *y, const scalar *tau, scalar *v,
       struct inverse_share share)
 {
     const struct dense_block rows = {y, n, n, n, 0};
@@ -40,7 +40,7 @@ apply(struct dense_run *run, int64_t n, real *y, const real *tau, real *v,
         const struct dense_reflectors block = {v, tau + first, length, count, length, first, 0, 0};
 
         for (int64_t j = 0; j < count; j++) {
-            real *below = y + (first + j) * (n + 1) + 1;
+            scalar *below = y + (first + j) * (n + 1) + 1;
 
             memcpy(v + j * (length + 1) + 1, below, (size_t)(length - j - 1) * sizeof *below);
             memset(below, 0, (size_t)(length - j - 1) * sizeof *below);
@@ -53,14 +53,14 @@ out:
 }
 
 tsvd_status
-tsvdi_cpu_inverse_qr(struct dense_run *run, int64_t n, real *s,
+tsvdi_cpu_inverse_qr(struct dense_run *run, int64_t n, scalar *s,
                      const struct inverse_workspace *workspace, struct inverse_share share,
                      int *outcome)
 {
     const struct inverse_share second = {share.from + share.part / 2, share.part / 8},
                                last = {share.from + share.part / 1.6, share.part * 0.375};
     const struct dense_matrix m = {s, n, n, n};
-    real *tau = (real *)(void *)workspace->sums;
+    scalar *tau = (scalar *)(void *)workspace->sums;
     tsvd_status ret = TSVD_OK;
 
     *outcome = INVERSE_FOUND;

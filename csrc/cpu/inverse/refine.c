@@ -23,13 +23,13 @@ enum { ARRAYS = TSVD_SINGLE ? 3 : 4, PRODUCTS = TSVD_SINGLE ? 2 : 4 };
 struct refinement {
     struct dense_run *run;
     int64_t n;
-    real *y;
+    scalar *y;
     const int *row, *column;       /* [n] as balance.c found them */
     int exponent;                  /* of the largest entry of M */
     struct newton_sums *sums;      /* [n] of each column */
     double *s, *rest, *part;       /* [n][n] S, then S2; I - S Y; Y1, then Y2 (float32: Y) */
     double *high;                  /* [n][n] S1, in float64 alone */
-    real *small, *old;             /* [n][n] I - S Y and Y, in the memory of `s` or `rest`, and
+    scalar *small, *old;           /* [n][n] I - S Y and Y, in the memory of `s` or `rest`, and
                                       of `part` */
     struct inverse_share products; /* of one product */
 };
@@ -57,7 +57,7 @@ cut(int64_t whole, int64_t most)
 static tsvd_status
 multiply(struct refinement *r, struct blas_product p)
 {
-    const int64_t n = r->n, size = p.in_double ? (int64_t)sizeof(double) : (int64_t)sizeof(real);
+    const int64_t n = r->n, size = p.in_double ? (int64_t)sizeof(double) : (int64_t)sizeof(scalar);
     const int64_t columns = cut(n, PIECE / (n * n)), rows = cut(n, PIECE / (n * columns));
     const struct blas_product whole = p;
     tsvd_status ret = TSVD_OK;
@@ -151,7 +151,7 @@ prepare(void *arg, int worker, int64_t strip)
 
     for (int64_t j = strip * CPU_REFINE_STRIP; j < end_of(r, strip); j++) {
         double *rest = r->rest + j * n, *part = r->part + j * n;
-        const real *y = r->y + j * n;
+        const scalar *y = r->y + j * n;
 
         memset(rest, 0, (size_t)n * sizeof *rest);
         rest[j] = 1;
@@ -198,12 +198,12 @@ finish(void *arg, int worker, int64_t strip)
 
     for (int64_t j = strip * CPU_REFINE_STRIP; j < end_of(r, strip); j++) {
         const double *rest = r->rest + j * n;
-        const real *y = r->y + j * n;
-        real *small = r->small + j * n;
+        const scalar *y = r->y + j * n;
+        scalar *small = r->small + j * n;
         struct newton_sums sums = {0, 0, 0};
 
         for (int64_t i = 0; i < n; i++) {
-            const real x = REAL(rest[i]);
+            const scalar x = REAL(rest[i]);
 
             small[i] = x;
             newton_add(&sums, (double)x, (double)y[i], r->row[i], r->row[j], r->column[i],
@@ -217,7 +217,7 @@ finish(void *arg, int worker, int64_t strip)
 
 tsvd_status
 tsvdi_cpu_inverse_refine(struct dense_run *run, int64_t n,
-                         const struct inverse_workspace *workspace, real *y, int exponent,
+                         const struct inverse_workspace *workspace, scalar *y, int exponent,
                          double norm, struct inverse_share share)
 {
     const int64_t count = n * n;
@@ -235,8 +235,8 @@ tsvdi_cpu_inverse_refine(struct dense_run *run, int64_t n,
     r.part = r.rest + count;
     r.high = r.part + count;
     r.sums = (struct newton_sums *)(void *)(r.s + ARRAYS * count);
-    r.small = (real *)(void *)(TSVD_SINGLE ? r.s : r.rest);
-    r.old = (real *)(void *)r.part;
+    r.small = (scalar *)(void *)(TSVD_SINGLE ? r.s : r.rest);
+    r.old = (scalar *)(void *)r.part;
     r.products.from = share.from;
     r.products.part = share.part / PRODUCTS;
     TSVD_TRY(for_strips(&r, prepare));

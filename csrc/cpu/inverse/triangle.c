@@ -13,8 +13,8 @@
 #include "cpu/tuning.h"
 
 void
-tsvdi_cpu_inverse_subtract(const tsvd_blas *blas, int64_t m, int64_t n, int64_t k, const real *a,
-                           int64_t lda, const real *b, int64_t ldb, real *c, int64_t ldc)
+tsvdi_cpu_inverse_subtract(const tsvd_blas *blas, int64_t m, int64_t n, int64_t k, const scalar *a,
+                           int64_t lda, const scalar *b, int64_t ldb, scalar *c, int64_t ldc)
 {
     const struct blas_product product = {.m = m,
                                          .n = n,
@@ -35,9 +35,9 @@ tsvdi_cpu_inverse_subtract(const tsvd_blas *blas, int64_t m, int64_t n, int64_t 
 /* ---- B := L^-1 B ---- */
 
 static void
-leaf_left_lower(int64_t n, int64_t columns, const real *l, int64_t ldl, real *b, int64_t ldb)
+leaf_left_lower(int64_t n, int64_t columns, const scalar *l, int64_t ldl, scalar *b, int64_t ldb)
 {
-    real below[CPU_INVERSE_LEAF][CPU_INVERSE_LEAF] = {{0}}, x[CPU_INVERSE_LEAF] = {0};
+    scalar below[CPU_INVERSE_LEAF][CPU_INVERSE_LEAF] = {{0}}, x[CPU_INVERSE_LEAF] = {0};
 
     for (int64_t k = 0; k < n; k++) {
         for (int64_t i = k + 1; i < n; i++) {
@@ -47,7 +47,7 @@ leaf_left_lower(int64_t n, int64_t columns, const real *l, int64_t ldl, real *b,
     for (int64_t j = 0; j < columns; j++) {
         memcpy(x, b + j * ldb, (size_t)n * sizeof *x);
         for (int k = 0; k < CPU_INVERSE_LEAF; k++) {
-            const real factor = x[k];
+            const scalar factor = x[k];
 
             for (int i = 0; i < CPU_INVERSE_LEAF; i++) {
                 x[i] -= factor * below[k][i];
@@ -58,8 +58,8 @@ leaf_left_lower(int64_t n, int64_t columns, const real *l, int64_t ldl, real *b,
 }
 
 void
-tsvdi_cpu_inverse_left_lower(const tsvd_blas *blas, int64_t n, int64_t columns, const real *l,
-                             int64_t ldl, real *b, int64_t ldb)
+tsvdi_cpu_inverse_left_lower(const tsvd_blas *blas, int64_t n, int64_t columns, const scalar *l,
+                             int64_t ldl, scalar *b, int64_t ldb)
 {
     const int64_t half = inverse_half(n);
 
@@ -75,14 +75,14 @@ tsvdi_cpu_inverse_left_lower(const tsvd_blas *blas, int64_t n, int64_t columns, 
 /* ---- X := X U^-1 ---- */
 
 static void
-leaf_right_upper(int64_t rows, int64_t n, const real *u, int64_t ldu, real *x, int64_t ldx)
+leaf_right_upper(int64_t rows, int64_t n, const scalar *u, int64_t ldu, scalar *x, int64_t ldx)
 {
     const struct cpu_kernels *kernels = tsvdi_kernels();
-    real factor[CPU_INVERSE_LEAF];
+    scalar factor[CPU_INVERSE_LEAF];
 
     for (int64_t j = 0; j < n; j++) {
-        real *column = x + j * ldx;
-        const real pivot = u[j * ldu + j];
+        scalar *column = x + j * ldx;
+        const scalar pivot = u[j * ldu + j];
 
         for (int64_t k = 0; k < j; k++) {
             factor[k] = -u[j * ldu + k];
@@ -95,8 +95,8 @@ leaf_right_upper(int64_t rows, int64_t n, const real *u, int64_t ldu, real *x, i
 }
 
 void
-tsvdi_cpu_inverse_right_upper(const tsvd_blas *blas, int64_t rows, int64_t n, const real *u,
-                              int64_t ldu, real *x, int64_t ldx)
+tsvdi_cpu_inverse_right_upper(const tsvd_blas *blas, int64_t rows, int64_t n, const scalar *u,
+                              int64_t ldu, scalar *x, int64_t ldx)
 {
     const int64_t half = inverse_half(n);
 
@@ -114,10 +114,10 @@ tsvdi_cpu_inverse_right_upper(const tsvd_blas *blas, int64_t rows, int64_t n, co
 /* ---- X := X L^-1 ---- */
 
 static void
-leaf_right_lower(int64_t rows, int64_t n, const real *l, int64_t ldl, real *x, int64_t ldx)
+leaf_right_lower(int64_t rows, int64_t n, const scalar *l, int64_t ldl, scalar *x, int64_t ldx)
 {
     const struct cpu_kernels *kernels = tsvdi_kernels();
-    real factor[CPU_INVERSE_LEAF];
+    scalar factor[CPU_INVERSE_LEAF];
 
     for (int64_t j = n - 2; j >= 0; j--) {
         for (int64_t k = j + 1; k < n; k++) {
@@ -128,8 +128,8 @@ leaf_right_lower(int64_t rows, int64_t n, const real *l, int64_t ldl, real *x, i
 }
 
 void
-tsvdi_cpu_inverse_right_lower(const tsvd_blas *blas, int64_t rows, int64_t n, const real *l,
-                              int64_t ldl, real *x, int64_t ldx)
+tsvdi_cpu_inverse_right_lower(const tsvd_blas *blas, int64_t rows, int64_t n, const scalar *l,
+                              int64_t ldl, scalar *x, int64_t ldx)
 {
     const int64_t half = inverse_half(n);
 
@@ -148,14 +148,14 @@ tsvdi_cpu_inverse_right_lower(const tsvd_blas *blas, int64_t rows, int64_t n, co
 
 /* Column j of Z = U^-1 is -Z u_j / u_jj above the diagonal. */
 void
-tsvdi_cpu_inverse_small_upper(int64_t n, real *u, int64_t ldu)
+tsvdi_cpu_inverse_small_upper(int64_t n, scalar *u, int64_t ldu)
 {
     const struct cpu_kernels *kernels = tsvdi_kernels();
-    real factor[CPU_INVERSE_BLOCK];
+    scalar factor[CPU_INVERSE_BLOCK];
 
     for (int64_t j = 0; j < n; j++) {
-        real *column = u + j * ldu;
-        const real inverse = 1 / column[j];
+        scalar *column = u + j * ldu;
+        const scalar inverse = 1 / column[j];
 
         for (int64_t k = 0; k < j; k++) {
             factor[k] = -column[k];

@@ -46,17 +46,18 @@ has_v(const struct dense_problem *p)
     return p->vectors || start_order(p) > 0;
 }
 
-/* Bytes of the reals of a matrix's work: W, X, J, the arrays from tau to spare, and the workspace
+/* Bytes of the numbers of a matrix's work: W, X, J, the arrays from tau to spare, and the workspace
    of products with reflectors. */
 static uint64_t
-real_bytes(const struct dense_problem *p)
+number_bytes(const struct dense_problem *p)
 {
     const int64_t rows = longer_of(&p->a), n = p->n;
     const int64_t workspace = tsvdi_cpu_dense_multiply_workspace(rows);
-    uint64_t bytes = bytes_of(rows, bytes_of(n, sizeof(real)));
+    uint64_t bytes = bytes_of(rows, bytes_of(n, sizeof(scalar)));
 
-    bytes = bytes_add(bytes, bytes_of(has_v(p) ? 2 * n : n, bytes_of(n, sizeof(real))));
-    bytes = bytes_add(bytes, bytes_of(4 * n + rows + workspace, sizeof(real)));
+    bytes = bytes_add(bytes, bytes_of(has_v(p) ? 2 * n : n, bytes_of(n, sizeof(scalar))));
+    bytes = bytes_add(bytes, bytes_of(2 * n + rows + workspace, sizeof(scalar)));
+    bytes = bytes_add(bytes, bytes_of(2 * n, sizeof(real)));
     return lined(bytes);
 }
 
@@ -69,7 +70,7 @@ worker_bytes(const struct dense_problem *p)
 
     bytes = bytes_add(bytes, bytes_of(rows, sizeof(struct jacobi_key)));
     bytes = lined(bytes_add(bytes, bytes_of(p->n, sizeof(struct jacobi_swept))));
-    return bytes_add(bytes, real_bytes(p));
+    return bytes_add(bytes, number_bytes(p));
 }
 
 static struct bytes
@@ -98,16 +99,16 @@ set_matrix(struct jacobi_run *run, int worker, char *memory)
     m->threads = run->dense.threads;
     m->rows = rows;
     m->columns = n;
-    m->w = (real *)memory;
+    m->w = (scalar *)memory;
     m->x = m->w + rows * n;
     m->v = has_v(p) ? m->x + n * n : NULL;
     m->tau = m->x + (has_v(p) ? 2 : 1) * n * n;
     m->tau_right = m->tau + n;
-    m->norm = m->tau_right + n;
+    m->norm = (real *)(m->tau_right + n);
     m->most_norm = m->norm + n;
-    m->spare = m->most_norm + n;
+    m->spare = (scalar *)(m->most_norm + n);
     m->workspace = m->spare + rows;
-    m->exponent = (int64_t *)(memory + real_bytes(p));
+    m->exponent = (int64_t *)(memory + number_bytes(p));
     m->column = m->exponent + n;
     m->own = m->column + rows;
     m->row = m->own + n;
@@ -141,7 +142,7 @@ begin(struct tsvd_context *ctx, struct jacobi_job *jacobi)
         set_matrix(run, i, memory + (uint64_t)i * worker_bytes(p));
     }
     run->dense.work = run->matrix[0].workspace;
-    run->dense.workspace = (int64_t)(worker_bytes(p) / sizeof(real));
+    run->dense.workspace = (int64_t)(worker_bytes(p) / sizeof(scalar));
 out:
     return ret;
 }
@@ -167,7 +168,7 @@ left_of(const struct jacobi_job *job, int64_t i)
 {
     const struct dense_problem *p = job->problem;
     const int64_t columns = p->full ? p->a.rows : p->k;
-    const struct dense_piece left = {(real *)p->U + (job->begin + i) * p->a.rows * columns,
+    const struct dense_piece left = {(scalar *)p->U + (job->begin + i) * p->a.rows * columns,
                                      p->a.rows, columns};
 
     return left;
@@ -178,8 +179,8 @@ right_of(const struct jacobi_job *job, int64_t i)
 {
     const struct dense_problem *p = job->problem;
     const int64_t rows = p->full ? p->a.columns : p->k;
-    const struct dense_piece right = {(real *)p->Vh + (job->begin + i) * rows * p->a.columns, rows,
-                                      p->a.columns};
+    const struct dense_piece right = {(scalar *)p->Vh + (job->begin + i) * rows * p->a.columns,
+                                      rows, p->a.columns};
 
     return right;
 }
@@ -187,7 +188,7 @@ right_of(const struct jacobi_job *job, int64_t i)
 /* The vectors of a piece, which are rows or columns of its array: entry i of vector j is
    x[i * down + j * across]. */
 struct vectors_at {
-    real *x;
+    scalar *x;
     int64_t down, across, count;
     int rows; /* 1: they are rows */
 };
@@ -213,7 +214,7 @@ value_of(real norm, int64_t exponent)
    up to m->columns are those of m->v, and unit vectors come last.  All are multiplied by Q, and
    entry i becomes entry place[i]. */
 struct jacobi_side {
-    const real *own;
+    const scalar *own;
     int64_t count;
     struct dense_reflectors q;
     const int64_t *place;
@@ -231,9 +232,9 @@ make_side(struct jacobi_matrix *m, const struct jacobi_side *side, struct vector
 
     for (int64_t j = 0; j < at.count; j++) {
         const int64_t index = first + j;
-        const real *from = index >= n            ? NULL
-                           : index < side->count ? side->own + index * n
-                                                 : m->v + index * n;
+        const scalar *from = index >= n            ? NULL
+                             : index < side->count ? side->own + index * n
+                                                   : m->v + index * n;
 
         for (int64_t i = 0; i < side->length; i++) {
             at.x[i * at.down + j * at.across] = from == NULL ? (i == index ? 1 : 0)
@@ -243,7 +244,7 @@ make_side(struct jacobi_matrix *m, const struct jacobi_side *side, struct vector
     }
     TSVD_TRY(tsvdi_cpu_dense_multiply(m->run, m->worker, &side->q, 0, block, done, 0.05));
     for (int64_t j = 0; j < at.count; j++) {
-        real *x = at.x + j * at.across;
+        scalar *x = at.x + j * at.across;
 
         for (int64_t i = 0; i < side->length; i++) {
             m->spare[side->place[i]] = x[i * at.down];
@@ -268,7 +269,7 @@ complete(struct jacobi_matrix *m, int64_t count)
     tsvd_status ret = TSVD_OK;
 
     for (int64_t j = 0; j < count; j++) {
-        real *x = m->x + j * n;
+        scalar *x = m->x + j * n;
 
         for (int64_t i = 0; i < n; i++) {
             x[i] /= m->norm[j];
@@ -425,7 +426,7 @@ solve_one(void *arg, int worker, int64_t i)
     const struct dense_problem *p = run->jacobi->problem;
     struct jacobi_matrix *m = &run->matrix[worker];
     struct jacobi_outcome *made = &run->jacobi->made[i];
-    real *const v = m->v;
+    scalar *const v = m->v;
     int64_t count = 0;
     tsvd_status ret = TSVD_OK;
 
@@ -514,8 +515,8 @@ prepare(struct tsvd_context *ctx, struct jacobi_job *jacobi)
         start->a.rows = start->a.columns = start->n = start->k = n;
         start->a.space = start->call.to = TSVD_HOST;
         start->a.data = m->w;
-        start->a.row_stride = sizeof(real);
-        start->a.column_stride = (ptrdiff_t)(n * (int64_t)sizeof(real));
+        start->a.row_stride = sizeof(scalar);
+        start->a.column_stride = (ptrdiff_t)(n * (int64_t)sizeof(scalar));
         start->S = m->norm; /* make_x() judges the vectors by them */
         start->U = m->x;
         start->Vh = m->v;

@@ -61,16 +61,16 @@ struct jacobi_matrix {
     int started;           /* 1: right vectors of W stand in v, and its values in norm */
     int64_t rows, columns; /* of W */
     int64_t lines;         /* lines of A that are columns of W, those of zeros included */
-    real *w; /* [columns][rows] kept columns of W, then the reflectors of Q by columns below the
+    scalar *w; /* [columns][rows] kept columns of W, then the reflectors of Q by columns below the
                 diagonal, and those of Q2 by rows above it */
-    real *x; /* [columns][columns] kept columns of X */
-    real *v; /* [columns][columns] the columns of J; NULL: values only */
-    real *tau, *tau_right; /* [columns] of Q and Q2 */
-    real *norm;            /* [columns] */
-    real *most_norm; /* [columns] of pivot.c: norms when they were last found from the entries; of
+    scalar *x; /* [columns][columns] kept columns of X */
+    scalar *v; /* [columns][columns] the columns of J; NULL: values only */
+    scalar *tau, *tau_right; /* [columns] of Q and Q2 */
+    real *norm;              /* [columns] */
+    real *most_norm;   /* [columns] of pivot.c: norms when they were last found from the entries; of
                         sweeps.c: the largest at the beginning of a sweep */
-    real *spare;     /* [rows or lines] */
-    real *workspace; /* workspace of products with reflectors */
+    scalar *spare;     /* [rows or lines] */
+    scalar *workspace; /* workspace of products with reflectors */
     struct jacobi_key *key;     /* [rows] */
     int64_t *exponent;          /* [columns] of the kept columns, of W or of X */
     int64_t *own;               /* [columns] scratch: sizes of columns, then exponents of X */
@@ -82,7 +82,7 @@ struct jacobi_matrix {
 };
 
 /* pivot.c: the norm of x [count], whose entries are below 2^(bias / 2) / count. */
-real tsvdi_cpu_jacobi_norm(int64_t count, const real *x);
+real tsvdi_cpu_jacobi_norm(int64_t count, const scalar *x);
 
 void tsvdi_cpu_jacobi_sort(struct jacobi_key *key, int64_t count);
 

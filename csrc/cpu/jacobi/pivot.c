@@ -14,7 +14,7 @@
 #include "math/reflector.h"
 
 real
-tsvdi_cpu_jacobi_norm(int64_t count, const real *x)
+tsvdi_cpu_jacobi_norm(int64_t count, const scalar *x)
 {
     real square = 0;
 
@@ -24,7 +24,7 @@ tsvdi_cpu_jacobi_norm(int64_t count, const real *x)
     if (square < REFLECTOR_SMALL) {
         square = 0;
         for (int64_t i = 0; i < count; i++) {
-            const real up = REFLECTOR_UP * x[i];
+            const scalar up = REFLECTOR_UP * x[i];
 
             square = r_fma(up, up, square);
         }
@@ -85,7 +85,7 @@ sort_rows(struct jacobi_matrix *m)
         sorted &= key[i].index == i;
     }
     for (int64_t j = 0; j < m->columns && !sorted; j++) {
-        real *column = m->w + j * rows;
+        scalar *column = m->w + j * rows;
 
         memcpy(m->spare, column, (size_t)rows * sizeof *column);
         for (int64_t i = 0; i < rows; i++) {
@@ -141,7 +141,7 @@ swap_columns(struct jacobi_matrix *m, int64_t i, int64_t j)
 static void
 take_down(struct jacobi_matrix *m, int64_t step, int64_t j)
 {
-    const real *below = m->w + j * m->rows + step + 1;
+    const scalar *below = m->w + j * m->rows + step + 1;
     real share, left, lost;
 
     if (m->norm[j] == 0) {
@@ -173,8 +173,8 @@ update_share(void *arg, int worker, int64_t index)
     const int64_t first = step + 1 + index * CPU_PIVOT_SHARE;
     const int64_t count =
         m->columns - first < CPU_PIVOT_SHARE ? m->columns - first : CPU_PIVOT_SHARE;
-    const real *v = m->w + step * (m->rows + 1);
-    real *to = m->w + first * m->rows + step, sum[CPU_PIVOT_SHARE];
+    const scalar *v = m->w + step * (m->rows + 1);
+    scalar *to = m->w + first * m->rows + step, sum[CPU_PIVOT_SHARE];
     struct host_environment before;
 
     (void)worker;
@@ -184,7 +184,7 @@ update_share(void *arg, int worker, int64_t index)
 
         kernels->dots(length, some, to + j * m->rows, m->rows, v, sum);
         for (int64_t k = j; k < j + some; k++) {
-            const real factor = -m->tau[step] * sum[k - j];
+            const scalar factor = -m->tau[step] * sum[k - j];
 
             kernels->accumulate(length, 1, &factor, v, length, to + k * m->rows);
             take_down(m, step, first + k);
@@ -200,10 +200,11 @@ update_share(void *arg, int worker, int64_t index)
    entry is in [1, 2).  Entry j of the row, j < count, is from[j * stride] times 2^exponent[j].
    Both triangles may lie in one array. */
 static void
-take_row(const struct jacobi_matrix *m, int64_t i, int64_t count, const real *from, int64_t stride)
+take_row(const struct jacobi_matrix *m, int64_t i, int64_t count, const scalar *from,
+         int64_t stride)
 {
     const int64_t columns = m->columns;
-    real *x = m->x + i * columns;
+    scalar *x = m->x + i * columns;
     int64_t highest = INT64_MIN;
 
     for (int64_t j = i; j < count; j++) {
@@ -261,7 +262,8 @@ tsvdi_cpu_jacobi_pivot(struct jacobi_matrix *m)
     for (m->rank = 0; m->rank < columns; m->rank++) {
         const int64_t step = m->rank, pivot = find_pivot(m, step), rest = columns - step - 1;
         const int many = m->threads > 1 && rest * (m->rows - step) > CPU_PIVOT_SHARED_NUMBERS;
-        real *v = m->w + step * (m->rows + 1), beta;
+        scalar *v = m->w + step * (m->rows + 1);
+        real beta;
 
         if (m->norm[pivot] == 0) {
             break;

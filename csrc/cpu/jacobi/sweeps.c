@@ -38,7 +38,7 @@ struct sweep {
 static void
 measure(struct jacobi_matrix *m, int64_t j)
 {
-    real *x = m->x + j * m->columns;
+    scalar *x = m->x + j * m->columns;
     real_int power = 0;
 
     m->norm[j] = tsvdi_cpu_jacobi_norm(m->columns, x);
@@ -63,7 +63,7 @@ measure_or_drop(struct jacobi_matrix *m, int64_t j)
 
 /* The pair of columns i and j, the first of which is the longer; returns |g|. */
 static real
-rotate(struct jacobi_matrix *m, int64_t i, int64_t j, real cosine)
+rotate(struct jacobi_matrix *m, int64_t i, int64_t j, scalar cosine)
 {
     const struct cpu_kernels *kernels = tsvdi_kernels();
     const int64_t n = m->columns;
@@ -95,7 +95,7 @@ pass_over(const struct sweep *sweep, int64_t i, int64_t first, int64_t last)
 
     while (good && first + passed + GROUP <= last) {
         const int64_t j = first + passed;
-        real sum[GROUP];
+        scalar sum[GROUP];
 
         tsvdi_kernels()->dots(n, GROUP, m->x + j * n, n, m->x + i * n, sum);
         for (int k = 0; k < GROUP; k++) {
@@ -116,7 +116,7 @@ meet(const struct sweep *sweep, int64_t i, int64_t first, int64_t last, struct j
     int64_t look = first;
 
     for (int64_t j = first; j < last; j++) {
-        real cosine;
+        scalar cosine;
 
         if (sweep->few && j == look) {
             j += pass_over(sweep, i, j, last);
@@ -206,7 +206,7 @@ static void
 swap_columns(struct jacobi_matrix *m, int64_t i, int64_t j)
 {
     const int64_t n = m->columns, exponent = m->exponent[i];
-    const size_t bytes = (size_t)n * sizeof(real);
+    const size_t bytes = (size_t)n * sizeof(scalar);
     const real norm = m->norm[i], most_norm = m->most_norm[i];
 
     memcpy(m->spare, m->x + i * n, bytes);
@@ -257,7 +257,7 @@ block_for(int64_t n)
     int64_t block = CPU_JACOBI_BLOCK_MOST;
 
     while (block > CPU_JACOBI_BLOCK_LEAST &&
-           4 * block * n * (int64_t)sizeof(real) > CPU_JACOBI_BLOCKS_BYTES) {
+           4 * block * n * (int64_t)sizeof(scalar) > CPU_JACOBI_BLOCKS_BYTES) {
         block /= 2;
     }
     return block;
