@@ -521,12 +521,12 @@
 #define DENSE_WIDTH 32
 #endif
 
-/* [measured: 2026-11-24]  reduce.cu: stages in shared memory, each with the columns of a visit;
+/* [measured: 2026-11-24]  reduce.cu: buffers in shared memory, each with the columns of a visit;
    fewer if that many do not fit.  copies_wait() of matrix/panel.h allows 6.  With 4, n = 8192 took
    as long.  With 4 and a prefetch of one more column of each block to the L2 cache between two
    steps, n = 4096 took 1.03 times as long as with 4 alone, n = 10^4 took 1.00 times. */
-#ifndef DENSE_STAGES
-#define DENSE_STAGES 6
+#ifndef DENSE_BUFFERS
+#define DENSE_BUFFERS 6
 #endif
 
 /* [measured: H200, 2026-11-23]  reduce.cu: percent of the L2 cache for columns that stay there from
@@ -613,7 +613,7 @@
 /* ---- jacobi/ ---- */
 
 /* [untuned]  jacobi.cu: a block has a matrix of up to this many columns in shared memory, if its
-   rows fit; sweep.cu takes larger ones. */
+   rows fit; sweeps.cu takes larger ones. */
 #ifndef JACOBI_BLOCK_COLUMNS
 #define JACOBI_BLOCK_COLUMNS 128
 #endif
@@ -623,7 +623,7 @@
 #define JACOBI_ROW_GROUPS 32
 #endif
 
-/* [untuned]  sweep.cu: blocks of threads for each multiprocessor that make Gram matrices, and that
+/* [untuned]  sweeps.cu: blocks of threads for each multiprocessor that make Gram matrices, and that
    mix columns. */
 #ifndef JACOBI_GRAM_FILL
 #define JACOBI_GRAM_FILL 8
@@ -684,7 +684,7 @@
 #define INVERSE_GRID_ROWS 32
 #endif
 
-/* [untuned]  scale.cu: columns of a block. */
+/* [untuned]  balance.cu: columns of a block. */
 #ifndef INVERSE_SCALE_COLUMNS
 #define INVERSE_SCALE_COLUMNS 64
 #endif

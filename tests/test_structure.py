@@ -130,6 +130,15 @@ def test_cmake_lists_every_source():
             assert path.relative_to(ROOT).as_posix() in listed, path
 
 
+def test_names_of_a_back_end_begin_with_its_room():
+    """The functions and tables of both precisions; runtime/ has none."""
+    rooms = {*ROOMS, "dense"} - {"matrix", "qr", "bidiagonalize"}
+    for name in re.findall(
+        r"define tsvdi_(?:cpu|cuda)_(\w+) ", (ROOT / "csrc/backend/precision.h").read_text()
+    ):
+        assert name.split("_")[0] in rooms | {"vectors"}, name  # vectors: the table of vectors_ops
+
+
 # Functions of others that comments name.
 OTHERS = {"__drcp_rn", "longjmp"}
 

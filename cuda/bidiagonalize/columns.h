@@ -1,5 +1,5 @@
 /*
- * Columns of a matrix on their way to shared memory, in a ring of stages that are filled by turns.
+ * Columns of a matrix on their way to shared memory, in a ring of buffers that are filled by turns.
  *
  * From Hopper on one thread starts bulk copies of whole columns, and a barrier in shared memory
  * counts the bytes that arrive.  Bulk copies begin and end at multiples of 16 bytes: a few numbers
@@ -26,10 +26,10 @@ enum { COLUMN_UNIT = 16 / sizeof(scalar) };
 
 /* A ring, as one thread sees it. */
 struct ring {
-    scalar *stage;  /* [stages][size] */
-    uint64_t *full; /* [stages] barriers that count what has arrived */
-    int stages, size;
-    int now;        /* the stage whose turn it is */
+    scalar *buffer; /* [buffers][size] */
+    uint64_t *full; /* [buffers] barriers that count what has arrived */
+    int buffers, size;
+    int now;        /* the buffer whose turn it is */
     unsigned round; /* the parity that bulk_wait() waits for: 0 and 1 by turns */
 };
 
@@ -64,9 +64,9 @@ column_shift(unsigned at)
 #if COLUMNS_BULK
 /* Prepares the barriers.  __syncthreads() must come between this and their first use. */
 static __device__ __forceinline__ void
-bulk_prepare(uint64_t *full, int stages)
+bulk_prepare(uint64_t *full, int buffers)
 {
-    if ((int)threadIdx.x < stages) {
+    if ((int)threadIdx.x < buffers) {
         barrier_make(full + threadIdx.x);
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     }
@@ -117,7 +117,7 @@ bulk_release(void)
 }
 #endif
 
-/* Whether this thread fills stages. */
+/* Whether this thread fills buffers. */
 static __device__ __forceinline__ bool
 ring_fills(void)
 {
@@ -132,16 +132,16 @@ struct column_part {
 
 enum { ALL_ROOM = INT_MAX };
 
-/* Starts the copies of `count` columns, up to COLUMNS, to a part of a stage.  Column k begins at
+/* Starts the copies of `count` columns, up to COLUMNS, to a part of a buffer.  Column k begins at
    from + k next.  It need not stay in the L2 cache unless bit k of `kept` is set.  The parts of a
-   stage come in order, as the first one tells the barrier the bytes of all; without bulk copies
+   buffer come in order, as the first one tells the barrier the bytes of all; without bulk copies
    there is only one part. */
 template <int COLUMNS>
 static __device__ __forceinline__ void
-ring_fill(const struct ring &ring, int stage, struct column_part part, const scalar *from,
+ring_fill(const struct ring &ring, int buffer, struct column_part part, const scalar *from,
           int64_t next, int count, unsigned kept, int rows)
 {
-    scalar *const to = ring.stage + stage * ring.size;
+    scalar *const to = ring.buffer + buffer * ring.size;
     const int stride = ring.size / COLUMNS;
 
 #if COLUMNS_BULK
@@ -156,7 +156,7 @@ ring_fill(const struct ring &ring, int stage, struct column_part part, const sca
             all += k < count ? column_bytes(rows, shift) : 0;
         }
         if (begin == 0) {
-            barrier_expect(ring.full + stage, all);
+            barrier_expect(ring.full + buffer, all);
         }
 #pragma unroll
         for (int k = 0; k < COLUMNS; k++) {
@@ -168,7 +168,7 @@ ring_fill(const struct ring &ring, int stage, struct column_part part, const sca
 
             if (k < count && begin < end) {
                 bulk_copy(to + k * stride + part.begin, from + k * next - shift + part.begin,
-                          end - begin, ring.full + stage, (kept >> k & 1) != 0);
+                          end - begin, ring.full + buffer, (kept >> k & 1) != 0);
             }
         }
     }
@@ -192,25 +192,25 @@ static __device__ __forceinline__ void
 ring_prepare(const struct ring &ring)
 {
 #if COLUMNS_BULK
-    bulk_prepare(ring.full, ring.stages);
+    bulk_prepare(ring.full, ring.buffers);
 #else
     (void)ring;
 #endif
     __syncthreads();
 }
 
-/* Waits for the columns of the present stage. */
+/* Waits for the columns of the present buffer. */
 static __device__ __forceinline__ void
 ring_wait(const struct ring &ring)
 {
 #if COLUMNS_BULK
     bulk_wait(ring.full + ring.now, ring.round);
 #else
-    copies_wait(ring.stages - 1);
+    copies_wait(ring.buffers - 1);
 #endif
 }
 
-/* Called when this thread has read the present stage.  The warp that fills it again waits for all
+/* Called when this thread has read the present buffer.  The warp that fills it again waits for all
    others. */
 static __device__ __forceinline__ void
 ring_release(void)
@@ -220,11 +220,11 @@ ring_release(void)
 #endif
 }
 
-/* Goes on to the next stage. */
+/* Goes on to the next buffer. */
 static __device__ __forceinline__ void
 ring_turn(struct ring &ring)
 {
-    if (++ring.now == ring.stages) {
+    if (++ring.now == ring.buffers) {
         ring.now = 0;
         ring.round ^= 1;
     }

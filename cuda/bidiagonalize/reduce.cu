@@ -30,8 +30,7 @@
  *
  * Columns that are too long for one block have the blocks of a cluster, each of which holds an
  * equal share of the rows of v, of w and of the columns.  They send one another their parts of y
- * and of row i, as messages (mail.h).  What is made once for each column, the first
- * block makes.
+ * and of row i, as messages (mail.h).  The first block of a cluster makes what a column needs once.
  *
  * A product then updates the trailing matrix.  When the rest fits shared memory, resident.cu
  * reduces it.  Several groups of blocks work on several matrices.
@@ -71,7 +70,7 @@ __launch_bounds__(DENSE_PANEL_THREADS, 1) panel_kernel(const __grid_constant__ s
     const int cluster = block / p.ranks;
     const int size = COLUMNS * column_stride((p.r - p.begin + p.ranks - 1) / p.ranks);
     struct block_group group = {p.blocks, block, p.arrived + index, 0};
-    struct ring ring = {s.stage, (uint64_t *)(shared + sizeof(q)), p.stages, size, 0, 0};
+    struct ring ring = {s.buffer, (uint64_t *)(shared + sizeof(q)), p.buffers, size, 0, 0};
     unsigned visit = 0;
 
     static_assert(COLUMNS * SLOTS <= DENSE_PANEL_THREADS, "each slot of a visit has its thread");
@@ -82,18 +81,18 @@ __launch_bounds__(DENSE_PANEL_THREADS, 1) panel_kernel(const __grid_constant__ s
     for (int64_t m = index; m < p.count; m += p.groups) {
         /* the cluster's first column that is not before i */
         int own = p.begin + (cluster - p.begin % p.clusters + p.clusters) % p.clusters;
-        struct cursor cursor = {p.begin, own, behind(p, own, p.begin)};
+        struct cursor cursor = {p.begin, own, column_after(p, own, p.begin)};
         struct ahead ahead;
 
         if (threadIdx.x == 0) {
-            q = part_of(p, m, index, block, p.slice > 0 ? s.stage + p.stages * size : NULL);
+            q = part_of(p, m, index, block, p.slice > 0 ? s.buffer + p.buffers * size : NULL);
         }
         __syncthreads();
-        for (int k = 0; k < p.stages; k++) {
-            const int stage = ring.now + k;
+        for (int k = 0; k < p.buffers; k++) {
+            const int buffer = ring.now + k;
 
-            fetch<COLUMNS>(p, q, ring, stage < p.stages ? stage : stage - p.stages, {0, ALL_ROOM},
-                           cursor);
+            fetch<COLUMNS>(p, q, ring, buffer < p.buffers ? buffer : buffer - p.buffers,
+                           {0, ALL_ROOM}, cursor);
         }
         ahead = look_ahead(p, q, p.begin, own);
         for (int i = p.begin; i < p.c; i++) {
@@ -104,8 +103,8 @@ __launch_bounds__(DENSE_PANEL_THREADS, 1) panel_kernel(const __grid_constant__ s
                 break;
             }
             group_arrive(&group);
-            own = behind(p, own, i);
-            mine = beside(p, q, COLUMNS, 2 * (i - p.begin), own);
+            own = column_after(p, own, i);
+            mine = entry_of_yu(p, q, COLUMNS, 2 * (i - p.begin), own);
             group_wait(&group);
             visit_columns<ROWS, COLUMNS, CLUSTER>(p, q, s, mail, ring, cursor, i, own, mine, visit);
             group_arrive(&group);
@@ -131,7 +130,7 @@ struct panel_choice {
     size_t mail;       /* bytes of shared memory for messages; 0: a cluster is a block */
 };
 
-/* Bytes of shared memory, but for stages and the slice, and of a stage. */
+/* Bytes of shared memory, but for buffers and the slice, and of a buffer. */
 static size_t
 least_bytes(struct panel_choice choice)
 {
@@ -139,7 +138,7 @@ least_bytes(struct panel_choice choice)
 }
 
 static size_t
-stage_bytes(struct panel_choice choice, int rows)
+buffer_bytes(struct panel_choice choice, int rows)
 {
     return choice.rows > 0 ? (size_t)(choice.columns * column_stride(rows)) * sizeof(scalar) : 0;
 }
@@ -154,7 +153,7 @@ choose_kernel(const struct cuda_device *device, const struct panel_choice (&choi
     for (struct panel_choice some : choice) {
         if (some.rows * DENSE_PANEL_THREADS >= rows) {
             *chosen = some;
-            return least_bytes(some) + stage_bytes(some, rows) <= (size_t)device->shared_most;
+            return least_bytes(some) + buffer_bytes(some, rows) <= (size_t)device->shared_most;
         }
     }
     return false;
@@ -271,17 +270,17 @@ choose_launch(const struct cuda_device *device, struct panel *q)
     return chosen;
 }
 
-/* How many stages fit shared memory next to `bytes` other bytes. */
+/* How many buffers fit shared memory next to `bytes` other bytes. */
 static int
-stages_beside(const struct cuda_device *device, size_t bytes, size_t stage)
+buffers_beside(const struct cuda_device *device, size_t bytes, size_t buffer)
 {
-    int stages = 0;
+    int buffers = 0;
 
-    while (stage > 0 && stages < DENSE_STAGES &&
-           bytes + (size_t)(stages + 1) * stage <= (size_t)device->shared_most) {
-        stages++;
+    while (buffer > 0 && buffers < DENSE_BUFFERS &&
+           bytes + (size_t)(buffers + 1) * buffer <= (size_t)device->shared_most) {
+        buffers++;
     }
-    return stages;
+    return buffers;
 }
 
 /* Arrays for as many blocks and groups as any panel has. */
@@ -336,10 +335,10 @@ launch_panel(struct cuda_call *call, struct panel q)
     const struct panel_choice choice = choose_launch(call->device, &q);
     const int rows = q.r - q.begin, longest = (int)blocks_for(rows, q.blocks);
     const size_t least = least_bytes(choice);
-    const size_t stage = stage_bytes(choice, (int)blocks_for(rows, q.ranks));
+    const size_t buffer = buffer_bytes(choice, (int)blocks_for(rows, q.ranks));
     const size_t slice = (size_t)SLOTS * (size_t)longest * sizeof(scalar);
-    const int most = stages_beside(call->device, least, stage);
-    const int beside = stages_beside(call->device, least + slice, stage);
+    const int most = buffers_beside(call->device, least, buffer);
+    const int beside = buffers_beside(call->device, least + slice, buffer);
     cudaLaunchAttribute attribute[2] = {};
     cudaLaunchConfig_t config;
     int cache = 0;
@@ -347,15 +346,16 @@ launch_panel(struct cuda_call *call, struct panel q)
 
     CUDA_TRY(call, cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, call->device->number));
     keep_columns(&q, (int64_t)cache * DENSE_CACHE_PERCENT / 100);
-    /* Three stages of copies take precedence over the slice, more stages do not.  Not measured. */
+    /* Three buffers of copies take precedence over the slice, more buffers do not.  [untuned] */
     q.slice = least + slice <= (size_t)call->device->shared_most && (beside == most || beside >= 3)
                   ? longest
                   : 0;
-    q.stages = q.slice > 0 ? beside : most;
+    q.buffers = q.slice > 0 ? beside : most;
     CUDA_TRY(call, cudaFuncSetAttribute(choice.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         call->device->shared_most));
-    config = configuration(call->device, &q,
-                           least + (q.slice > 0 ? slice : 0) + (size_t)q.stages * stage, attribute);
+    config =
+        configuration(call->device, &q,
+                      least + (q.slice > 0 ? slice : 0) + (size_t)q.buffers * buffer, attribute);
     CUDA_TRY(call, cudaLaunchKernelEx(&config, choice.kernel, q));
 out:
     return ret;

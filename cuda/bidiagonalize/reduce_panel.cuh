@@ -31,7 +31,7 @@ struct panel {
     int begin, end;        /* its columns */
     int blocks, groups;    /* of a group; of the grid */
     int ranks, clusters;   /* blocks of a cluster; clusters of a group */
-    int stages;            /* of the ring of copies; 0: there is none */
+    int buffers;           /* of the ring of copies; 0: there is none */
     int slice;             /* rows of the longest slice, if it is kept in shared memory */
     unsigned spread, kept; /* column l stays in the L2 cache if l spread mod 2^32 < kept */
     scalar *w;             /* [count][c][r] */
@@ -58,13 +58,13 @@ struct part {
     int from, length;  /* its share of a column: rows from begin + from on */
     unsigned start;    /* column_at() of row begin + from of column 0 */
     int low, rows;     /* the slice */
-    int lines, shares; /* rows that are made at once, and threads of each */
+    int lines, shares; /* rows of the slice in a pass; threads that share a row */
     scalar *near;      /* V X of the slice: in shared memory, or a part of vx */
     int64_t ld;        /* numbers between its slots */
 };
 
 /* Bytes of shared memory before the numbers of a block: its part, and the barriers of the ring. */
-enum { PART_BYTES = (sizeof(struct part) + DENSE_STAGES * sizeof(uint64_t) + 15) / 16 * 16 };
+enum { PART_BYTES = (sizeof(struct part) + DENSE_BUFFERS * sizeof(uint64_t) + 15) / 16 * 16 };
 
 /* What the blocks of a cluster send one another in a visit, in shared memory; [2] by turns. */
 template <int COLUMNS> struct cluster_mail {
@@ -83,7 +83,7 @@ struct panel_shared {
     scalar *sum, *y; /* [SLOTS] sums over the blocks; row i of Y U */
     scalar *scratch; /* [2 threads] */
     struct visit_sums visit;
-    scalar *stage; /* [stages][columns of a visit][rows] */
+    scalar *buffer; /* [buffers][columns of a visit][rows] */
 };
 
 static inline __host__ __device__ int
@@ -152,7 +152,7 @@ part_of(const struct panel &p, int64_t m, int group, int block, scalar *near)
 
 /* The cluster's first column after column i; own: its first that is not before i. */
 static __device__ __forceinline__ int
-behind(const struct panel &p, int own, int i)
+column_after(const struct panel &p, int own, int i)
 {
     return own > i ? own : own + p.clusters;
 }
@@ -160,7 +160,7 @@ behind(const struct panel &p, int own, int i)
 /* Sets an entry of V X in the slice.  Without a copy in shared memory q.near is an alias of q.vx,
    and both stores are the same. */
 static __device__ __forceinline__ void
-keep(const struct panel &p, const struct part &q, int slot, int place, scalar x)
+store_vx(const struct panel &p, const struct part &q, int slot, int place, scalar x)
 {
     q.near[slot * q.ld + place] = x;
     q.vx[(int64_t)slot * p.r + q.low + place] = x;
@@ -364,10 +364,10 @@ make_column(const struct panel &p, const struct part &q, const struct panel_shar
             }
             if (done > 0) {
                 x = h.tau * (r_fma(-h.beta, a, x) * h.scale);
-                keep(p, q, terms, place, gone ? REAL(0) : x);
+                store_vx(p, q, terms, place, gone ? REAL(0) : x);
             }
             if (i < p.end) {
-                keep(p, q, LAST, place, gone ? REAL(0) : a - x);
+                store_vx(p, q, LAST, place, gone ? REAL(0) : a - x);
             }
         }
         __syncthreads();

@@ -13,10 +13,10 @@ struct cursor {
     int i, own, l;
 };
 
-/* Fills a part of a stage with the next visit's columns. */
+/* Fills a part of a buffer with the next visit's columns. */
 template <int COLUMNS>
 static __device__ __forceinline__ void
-fetch(const struct panel &p, const struct part &q, const struct ring &ring, int stage,
+fetch(const struct panel &p, const struct part &q, const struct ring &ring, int buffer,
       struct column_part part, struct cursor &next)
 {
     unsigned kept = 0;
@@ -26,16 +26,16 @@ fetch(const struct panel &p, const struct part &q, const struct ring &ring, int 
         return;
     }
     if (part.begin == 0 && next.l >= p.c && next.i + 1 < p.end) {
-        next.own = behind(p, next.own, next.i);
+        next.own = column_after(p, next.own, next.i);
         next.i++;
-        next.l = behind(p, next.own, next.i);
+        next.l = column_after(p, next.own, next.i);
     }
 #pragma unroll
     for (int k = 0; k < COLUMNS; k++) {
         count += next.l + k * p.clusters < p.c;
         kept |= (unsigned)(next.l + k * p.clusters) * p.spread < p.kept ? 1u << k : 0;
     }
-    ring_fill<COLUMNS>(ring, stage, part, q.w + (int64_t)next.l * p.r + p.begin + q.from,
+    ring_fill<COLUMNS>(ring, buffer, part, q.w + (int64_t)next.l * p.r + p.begin + q.from,
                        (int64_t)p.clusters * p.r, count, kept, q.length);
     next.l += part.end == ALL_ROOM ? COLUMNS * p.clusters : 0;
 }
@@ -173,7 +173,7 @@ finish_visit(scalar tau, scalar y, scalar r) {
 /* A thread's place of Y U in the visit that begins with column l: thread t of a cluster's first
    block has slot t mod SLOTS of the column t / SLOTS.  Zero beyond the first `used` slots. */
 static __device__ __forceinline__ scalar
-beside(const struct panel &p, const struct part &q, int columns, int used, int l)
+entry_of_yu(const struct panel &p, const struct part &q, int columns, int used, int l)
 {
     const int t = (int)threadIdx.x, slot = t % SLOTS, column = l + t / SLOTS * p.clusters;
     const bool placed = q.rank == 0 && t < columns * SLOTS && slot < used && column < p.c;
@@ -197,9 +197,10 @@ rows_in_registers(int rows, int columns)
     return registers < rows * columns ? registers / columns : rows;
 }
 
-/* The phase of the columns: v; y, r and w.  ROWS: rows that a thread has, in registers; 0: there
-   are too many, and v and w are in memory.  COLUMNS: of a visit.  CLUSTER: 1: a cluster has several
-   blocks.  mine: beside() of the first.  visit: the number of visits so far. */
+/* The phase of the columns.  It writes v to vx, y to yu, the row r to row, this block's part of w
+   to sums, and Y^T r to right.  ROWS: rows that a thread has, in registers; 0: there are too many,
+   and v and w are in memory.  COLUMNS: of a visit.  CLUSTER: 1: a cluster has several blocks.
+   mine: entry_of_yu() of the first visit.  visit: the number of visits so far. */
 template <int ROWS, int COLUMNS, int CLUSTER>
 static __device__ __forceinline__ void
 visit_columns(const struct panel &p, const struct part &q, const struct panel_shared &s,
@@ -207,7 +208,7 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
               int begin, scalar mine, unsigned &visit)
 {
     constexpr int HELD = rows_in_registers(ROWS, COLUMNS);
-    /* the part of a stage that is filled again as soon as all threads hold it in registers */
+    /* the part of a buffer that is filled again as soon as all threads hold it in registers */
     constexpr int early = !COLUMNS_BULK ? 0 : HELD < ROWS ? HELD * DENSE_PANEL_THREADS : ALL_ROOM;
     const int t = (int)threadIdx.x, threads = DENSE_PANEL_THREADS, slot = t % SLOTS;
     const int done = i - p.begin, used = 2 * done, rows = CLUSTER ? q.length : p.r - p.begin;
@@ -246,12 +247,12 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
         if (row >= i) {
             const scalar value = row == i ? REAL(1) : q.near[LAST * q.ld + place] * h.scale;
 
-            keep(p, q, used, place, value);
+            store_vx(p, q, used, place, value);
             if (row > i) {
                 q.w[(int64_t)i * p.r + row] = value;
             }
         } else {
-            keep(p, q, used, place, 0);
+            store_vx(p, q, used, place, 0);
         }
     }
     if (q.block == 0 && t == 0) {
@@ -265,9 +266,9 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
         sums[row] = 0;
     }
     for (int l = begin; l < p.c; l += step, turn = 1 - turn) {
-        const scalar next = beside(p, q, COLUMNS, used, l + step);
+        const scalar next = entry_of_yu(p, q, COLUMNS, used, l + step);
         const int own = l + t / SLOTS * p.clusters; /* the column that the thread has a slot of */
-        const scalar *stage[COLUMNS];
+        const scalar *source[COLUMNS];
         struct visited<COLUMNS> now;
         scalar sum[COLUMNS], in_registers[COLUMNS][HELD > 0 ? HELD : 1], y, row;
 
@@ -280,20 +281,20 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
 
             sum[k] = t / SLOTS == k ? -mine * along : REAL(0);
             if (ROWS == 0) {
-                stage[k] = q.w + (int64_t)column * p.r + p.begin + t; /* CLUSTER is 0 */
+                source[k] = q.w + (int64_t)column * p.r + p.begin + t; /* CLUSTER is 0 */
             } else if (column < p.c) {
-                stage[k] = ring.stage + ring.now * ring.size + k * (ring.size / COLUMNS) + t +
-                           column_shift(q.start + (unsigned)column * (unsigned)p.r);
+                source[k] = ring.buffer + ring.now * ring.size + k * (ring.size / COLUMNS) + t +
+                            column_shift(q.start + (unsigned)column * (unsigned)p.r);
             } else {
-                stage[k] = stage[0]; /* not in the visit: the first column, with r = 0 */
+                source[k] = source[0]; /* not in the visit: the first column, with r = 0 */
             }
             if (t == done) {
-                s.visit.first[(turn * COLUMNS + k) * 4] = stage[k][0];
+                s.visit.first[(turn * COLUMNS + k) * 4] = source[k][0];
             }
 #pragma unroll
             for (int j = 0; j < ROWS; j++) {
                 const bool in = !may_miss(ROWS, j) || t + j * threads < rows;
-                const scalar x = in ? stage[k][j * threads] : REAL(0);
+                const scalar x = in ? source[k][j * threads] : REAL(0);
 
                 if (j < HELD) {
                     in_registers[k][j] = x;
@@ -306,7 +307,7 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
             for (int row = t < done ? t + threads : t; row < rows; row += threads) {
                 const scalar value = row == done ? REAL(1) : all[row] * h.scale;
 
-                sum[0] = r_fma(stage[0][row - t], value, sum[0]);
+                sum[0] = r_fma(source[0][row - t], value, sum[0]);
             }
         }
         sum_block<COLUMNS>(s.visit, turn, sum, mine * across, &y, &row);
@@ -331,14 +332,14 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
                 } else {
                     const bool in = !may_miss(ROWS, j) || t + j * threads < rows;
 
-                    w[j] = r_fma(in ? stage[k][j * threads] : REAL(0), r, w[j]);
+                    w[j] = r_fma(in ? source[k][j * threads] : REAL(0), r, w[j]);
                 }
             }
         }
         if (ROWS == 0) {
 #pragma unroll 8
             for (int row = t; row < rows; row += threads) {
-                sums[row] = r_fma(stage[0][row - t], now.r[0], sums[row]);
+                sums[row] = r_fma(source[0][row - t], now.r[0], sums[row]);
             }
         }
         if (placed && own < p.c) {

@@ -60,7 +60,7 @@ reduce(const struct resident &q, const struct resident_shared &s, struct residen
             a[j] = p.w[k];
 #pragma unroll 1
             for (int m = 0; m < p.places; m++) {
-                copy_start(s.stage + m * q.rows + k, p.w + own_column(q, p, m) * q.r + k);
+                copy_start(s.columns + m * q.rows + k, p.w + own_column(q, p, m) * q.r + k);
             }
         }
     }
@@ -134,7 +134,7 @@ reduce(const struct resident &q, const struct resident_shared &s, struct residen
 
 #pragma unroll 1
             for (int m = p.place; k >= q.end && k < q.rows && m < p.places; m++) {
-                const scalar z = r_fma(-v[j], s.yu[m].y, s.stage[m * q.rows + k]);
+                const scalar z = r_fma(-v[j], s.yu[m].y, s.columns[m * q.rows + k]);
 
                 p.w[own_column(q, p, m) * q.r + k] = r_fma(-x[j], s.yu[m].u, z);
             }

@@ -43,7 +43,7 @@ struct mail {
 };
 
 /* y_l and u_l of a column. */
-struct alignas(2 * sizeof(scalar)) pair {
+struct alignas(2 * sizeof(scalar)) row_pair {
     scalar y, u;
 };
 
@@ -57,11 +57,11 @@ struct numbers {
 
 /* What a block keeps in shared memory. */
 struct resident_shared {
-    struct pair *yu;         /* [places] */
+    struct row_pair *yu;     /* [places] */
     scalar *row;             /* [places] r */
     scalar *products;        /* [warps][slots] parts of a^T a and of A_l^T a */
     struct numbers *numbers; /* [1] */
-    scalar *stage;           /* [places][rows] A */
+    scalar *columns;         /* [places][rows] A */
     struct message *mail;    /* of a cluster */
 };
 
@@ -113,7 +113,7 @@ shared_bytes(const struct resident &q)
     const size_t numbers = (size_t)(q.places + ROW_WARPS * slots_of(q.places) + q.places * q.rows);
 
     return (q.cluster ? (size_t)mail_size(q) : 0) * sizeof(struct message) +
-           (size_t)q.places * sizeof(struct pair) + sizeof(struct numbers) +
+           (size_t)q.places * sizeof(struct row_pair) + sizeof(struct numbers) +
            numbers * sizeof(scalar);
 }
 
@@ -123,11 +123,11 @@ share(const struct resident &q, unsigned char *base)
     struct resident_shared s;
 
     s.mail = (struct message *)base;
-    s.yu = (struct pair *)(s.mail + (q.cluster ? mail_size(q) : 0));
+    s.yu = (struct row_pair *)(s.mail + (q.cluster ? mail_size(q) : 0));
     s.numbers = (struct numbers *)(s.yu + q.places);
     s.row = (scalar *)(s.numbers + 1);
     s.products = s.row + q.places;
-    s.stage = s.products + ROW_WARPS * slots_of(q.places);
+    s.columns = s.products + ROW_WARPS * slots_of(q.places);
     return s;
 }
 
@@ -159,7 +159,7 @@ visit_group(const struct resident &q, const struct resident_shared &s, int i, in
             int count, const scalar (&a)[ROWS], const scalar (&v)[ROWS], const scalar (&x)[ROWS],
             scalar *products)
 {
-    struct pair yu[GROUP];
+    struct row_pair yu[GROUP];
     scalar *at[GROUP], sum[GROUP], product;
 
 #pragma unroll
@@ -168,7 +168,7 @@ visit_group(const struct resident &q, const struct resident_shared &s, int i, in
         if (!HEAD || (g > 0 && g < count)) {
             yu[g] = s.yu[m + g];
         }
-        at[g] = s.stage + (m + g) * q.rows + t;
+        at[g] = s.columns + (m + g) * q.rows + t;
     }
 #pragma unroll
     for (int j = 0; j < ROWS; j++) {
@@ -235,7 +235,7 @@ send_parts(const struct resident &q, const struct resident_shared &s, const stru
 {
     const int t = this_thread();
     const bool next = p.place < p.places && own_column(q, p, p.place) == i + 1;
-    const scalar *at = s.stage + p.place * q.rows + t;
+    const scalar *at = s.columns + p.place * q.rows + t;
     scalar sum[ROWS];
 
 #pragma unroll
@@ -267,7 +267,7 @@ send_parts(const struct resident &q, const struct resident_shared &s, const stru
             to += k - (owner << q.bits);
             send(to + (p.block << q.bits), sum[j], p.step);
             if (next) {
-                send(to + (q.blocks << q.bits), s.stage[p.place * q.rows + k], p.step);
+                send(to + (q.blocks << q.bits), s.columns[p.place * q.rows + k], p.step);
             }
         }
     }
@@ -371,7 +371,7 @@ make_row(const struct resident &q, const struct resident_shared &s, const struct
 
 #pragma unroll 1
     for (int k = lane; k < left; k += WARP) {
-        const scalar first = s.stage[(p.place + k) * q.rows + i];
+        const scalar first = s.columns[(p.place + k) * q.rows + i];
         const scalar y = h.tau * r_fma(h.scale, product, first);
 
         s.yu[p.place + k].y = y;

@@ -243,7 +243,7 @@ tsvdi_cuda_inverse_note(const struct inverse_marks *marks, int64_t begin,
     }
 }
 
-/* Has the results of a chunk brought to the host; large ones arrive later. */
+/* Delivers the results of a chunk to the host; large ones arrive later. */
 static tsvd_status
 deliver(struct tsvd_context *ctx, const struct inverse_job *job, const struct cuda_inverse *run)
 {

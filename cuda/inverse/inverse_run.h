@@ -2,7 +2,7 @@
  * Inverses on the device: what the files of this folder share.
  *
  *   inverse/inverse.cu   the operations of the seam, and their memory
- *   inverse/scale.cu     what comes before and after elimination: scaling, what is found
+ *   inverse/balance.cu     what comes before and after elimination: scaling, what is found
  *   inverse/probe.h      whether an inverse is right
  *   inverse/tiny.cuh       elimination in the registers of a thread
  *   inverse/small.cu     elimination in the registers of a warp or a block
@@ -202,23 +202,23 @@ cuda_take(struct cuda_call *call, size_t bytes, char **d_memory)
 void tsvdi_cuda_inverse_note(const struct inverse_marks *marks, int64_t begin,
                              struct inverse_findings *found);
 
-/* scale.cu: S in place of M, with its exponents, norms and z.  d_work: of that many bytes, here and
-   below. */
+/* balance.cu: S in place of M, with its exponents, norms and z.  d_work: of that many bytes, here
+   and below. */
 uint64_t tsvdi_cuda_inverse_scale_bytes(int64_t n, int64_t count);
 tsvd_status tsvdi_cuda_inverse_balance(struct cuda_call *call, const struct cuda_inverse *run,
                                        char *d_work);
 
-/* scale.cu: M's inverses, to run->x, from Y, as elimination leaves it with its pivots d_p, or in
+/* balance.cu: M's inverses, to run->x, from Y, as elimination leaves it with its pivots d_p, or in
    order if these are NULL.  run->grown and run->marks tell what was found. */
 tsvd_status tsvdi_cuda_inverse_finish(struct cuda_call *call, const struct cuda_inverse *run,
                                       const int *d_p, const scalar *d_from, char *d_work);
 
-/* scale.cu: the last step of finish(), which marks the matrices by what was found.  last: none is
+/* balance.cu: the last step of finish(), which marks the matrices by what was found.  last: none is
    marked as grown, as nothing is computed once more. */
 tsvd_status tsvdi_cuda_inverse_mark(struct cuda_call *call, const struct cuda_inverse *run,
                                     bool last);
 
-/* scale.cu: Y in order, to run->x, from run->in.w. */
+/* balance.cu: Y in order, to run->x, from run->in.w. */
 tsvd_status tsvdi_cuda_inverse_arrange(struct cuda_call *call, const struct cuda_inverse *run,
                                        const int *d_p);
 

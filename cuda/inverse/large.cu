@@ -142,7 +142,8 @@ struct elimination {
 };
 
 /* Columns of a block.  With more, it takes longer to eliminate one than to apply it; with fewer,
-   their products with others are slow.  The best are by measurement. */
+   their products with others are slow.  [measured: H200]  n / 32 up to 2048, n / 16 up to 8192,
+   then 3 n / 32. */
 static int64_t
 choose_block(int64_t n)
 {

@@ -2,7 +2,7 @@
  * One-sided Jacobi on the device: what its kernels share.
  *
  * They rotate the columns of W, r x c, themselves; the CPU does the same after a QR decomposition
- * (csrc/cpu/jacobi/jacobi.h), and so does pairs.cuh.  W is the tall form of A as it is, without
+ * (csrc/cpu/jacobi/jacobi_run.h), and so does pairs.cuh.  W is the tall form of A as it is, without
  * a scale; of a square A each matrix of a batch is replaced by its transpose, if jacobi_by_rows()
  * says so.  In the end X = W J has orthogonal columns s_j u_j, and J has the other vectors: the
  * product of the rotations, if it is W that they rotate.  Columns may be in any order: `order`

@@ -297,8 +297,8 @@ out:
     return ret;
 }
 
-/* X = W V, in large->other, which had the left vectors that came with V.  X by QR if V is no good
-   start. */
+/* X = W V to large->other, which held the left vectors of the start.  If V is of no use, X comes
+   from QR instead. */
 static tsvd_status
 continue_start(struct tsvd_context *ctx, struct jacobi_large *large, bool vectors, char *d_work)
 {

@@ -2,10 +2,10 @@
  * One-sided Jacobi on the device, of matrices with many rows or columns: what its files share.
  *
  *   jacobi/large.cu   what comes before the sweeps, and after them
- *   jacobi/sweep.cu   the sweeps
+ *   jacobi/sweeps.cu   the sweeps
  *
- * As on the CPU (csrc/cpu/jacobi/jacobi.h), W P = Q R, Jacobi works on the columns of X = R^T, and
- * the left vectors of W come from J, the right ones from X J.  There are two ways to X:
+ * As on the CPU (csrc/cpu/jacobi/jacobi_run.h), W P = Q R, Jacobi works on the columns of X = R^T,
+ * and the left vectors of W come from J, the right ones from X J.  There are two ways to X:
  *
  *   - The columns of W, at norm 1, are sorted by the norms that they had, and QR follows, without
  *     pivoting.  With W = B D, D descending, and Q and R_B those of B, R = D (D^-1 R_B D): what is
@@ -32,18 +32,18 @@ struct jacobi_columns {
     int *exponent;     /* [n] */
 };
 
-/* sweep.cu: finds the norms of columns of `rows` entries, each multiplied by a power of two
+/* sweeps.cu: finds the norms of columns of `rows` entries, each multiplied by a power of two
    that brings its largest entry to [1, 2).  change: x is scaled in place, and what it loses is
    added to the exponents; else x stays, and the exponents are set to that. */
 tsvd_status tsvdi_cuda_jacobi_measure(struct cuda_call *call, int64_t rows, int64_t columns,
                                       scalar *d_x, real *d_norm, int *d_exponent, bool change);
 
-/* sweep.cu: the columns in the order of their norms to d_order [n], the norms to d_s [n], if
+/* sweeps.cu: the columns in the order of their norms to d_order [n], the norms to d_s [n], if
    it is not NULL, and how many are not zero to d_rank [1]. */
 tsvd_status tsvdi_cuda_jacobi_rank(struct cuda_call *call, const struct jacobi_columns *q,
                                    int *d_order, real *d_s, int *d_rank);
 
-/* sweep.cu: rotates the columns, and V with them, until they are orthogonal, and finds their
+/* sweeps.cu: rotates the columns, and V with them, until they are orthogonal, and finds their
    norms.  the outcome is filled but for `kind`.  Workspace in bytes, d_work of that size. */
 uint64_t tsvdi_cuda_jacobi_sweep_bytes(const struct cuda_device *device, int64_t n);
 tsvd_status tsvdi_cuda_jacobi_sweep(struct tsvd_context *ctx, const struct jacobi_columns *q,

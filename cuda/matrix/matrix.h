@@ -6,7 +6,7 @@
  *   matrix/results.cu     signs and scale, and where the results go
  *   matrix/stages.h       the stages of a reduction
  *   matrix/panel.h        groups of blocks that work on a matrix together
- *   matrix/pieces.h       products over many terms
+ *   matrix/split_sums.h       products over many terms
  *
  * All of them work on W, r x c with r >= c and column-major, with contiguous columns: A, or its
  * transpose if A has more columns than rows, times a power of two.  W = Q B P^T, and what A's U is
@@ -50,7 +50,7 @@ struct dense_factor {
     int64_t ld, next;    /* numbers between columns, and between matrices */
     const scalar *tau;
     int64_t tau_next; /* numbers between those of a matrix and the next */
-    int pieces;       /* 1: products over many terms are made piece by piece (pieces.h) */
+    int split;        /* 1: sums of many terms are made of partial sums (split_sums.h) */
 };
 
 /* Vectors that reflectors are applied to, of each matrix. */
@@ -111,8 +111,7 @@ tsvd_status tsvdi_cuda_dense_finish(struct cuda_call *call, const struct cuda_ma
                                     const real_int *d_exponent, const struct cuda_results *out,
                                     struct dense_shape shape, char *d_work);
 
-/* Has the results of `count` matrices, from number `begin` of the problem on, brought to the
-   host. */
+/* Delivers the results of `count` matrices, from number `begin` of the problem on, to the host. */
 static inline tsvd_status
 cuda_dense_deliver(struct tsvd_context *ctx, const struct dense_problem *p,
                    const struct cuda_results *out, int64_t begin, int64_t count)

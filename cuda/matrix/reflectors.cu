@@ -27,7 +27,7 @@
  */
 #include "matrix/matrix.h"
 #include "matrix/panel.h"
-#include "matrix/pieces.h"
+#include "matrix/split_sums.h"
 #include "matrix/stages.h"
 
 enum {
@@ -37,7 +37,7 @@ enum {
     SUM_LINES = 8,
     ALIGNED = 8,       /* the length of V's rows is a multiple of this */
     PART_TILE = 64,    /* rows and columns of a product for one multiprocessor, as an estimate */
-    ROUNDING = 8 * 256 /* bytes: cut() rounds the sizes of eight arrays up */
+    ROUNDING = 8 * 256 /* bytes: carve() rounds the sizes of eight arrays up */
 };
 
 static_assert((DENSE_BLOCK & (DENSE_BLOCK - 1)) == 0 && DENSE_BLOCK >= 8 && DENSE_BLOCK <= 64,
@@ -322,9 +322,9 @@ out:
 }
 
 /* C = A B, rows x columns, over many terms.  step_a and step_b: numbers between a term of A, or of
-   B, and the next.  pieces: as in struct dense_factor. */
+   B, and the next.  split: as in struct dense_factor. */
 static tsvd_status
-multiply_long(struct cuda_call *call, int pieces, int64_t rows, int64_t columns, int64_t terms,
+multiply_long(struct cuda_call *call, int split, int64_t rows, int64_t columns, int64_t terms,
               struct cuda_factor a, int64_t step_a, struct cuda_factor b, int64_t step_b,
               scalar *d_parts, scalar *d_c, int64_t count)
 {
@@ -334,9 +334,9 @@ multiply_long(struct cuda_call *call, int pieces, int64_t rows, int64_t columns,
     tsvd_status ret = TSVD_OK;
 
     /* only products over many terms have parts, and their rows allow for longer sums */
-    if (pieces && parts < PIECES && each > (parts > 1 ? 2 : 1) * DENSE_PART_TERMS) {
-        return multiply_pieces(call, rows, columns, terms, a, step_a, b, step_b, DENSE_PART_TERMS,
-                               d_c, count);
+    if (split && parts < SUM_PARTS && each > (parts > 1 ? 2 : 1) * DENSE_PART_TERMS) {
+        return multiply_split(call, rows, columns, terms, a, step_a, b, step_b, DENSE_PART_TERMS,
+                              d_c, count);
     }
     if (parts == 1) {
         return tsvdi_cuda_multiply_add(call, TSVD_SINGLE, rows, columns, terms, 1, a, b, 0, d_c,
@@ -399,9 +399,9 @@ make_group(struct cuda_call *call, const struct reflect_group *g,
                          (unsigned)g->f.count),
                     dim3(TILE, COPY_ROWS), 0, call->stream>>>(*g, workspace->v);
     CUDA_LAUNCHED(call);
-    if (g->parts == 1 && g->f.pieces) {
-        TSVD_TRY(multiply_pieces(call, b, b, g->each, turned, b, v, b, DENSE_PART_TERMS,
-                                 workspace->gram, count));
+    if (g->parts == 1 && g->f.split) {
+        TSVD_TRY(multiply_split(call, b, b, g->each, turned, b, v, b, DENSE_PART_TERMS,
+                                workspace->gram, count));
     } else {
         TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, b, b, g->each, 1, turned, v, 0,
                                          g->parts > 1 ? workspace->parts : workspace->gram, b,
@@ -449,10 +449,10 @@ apply_block(struct cuda_call *call, const struct reflect_group *g, int64_t block
     first.transposed = !x.rows;
     last.transposed = x.rows;
     if (x.rows) {
-        TSVD_TRY(multiply_long(call, g->f.pieces, n, b, entries, to, 1, first, b, workspace->parts,
+        TSVD_TRY(multiply_long(call, g->f.split, n, b, entries, to, 1, first, b, workspace->parts,
                                workspace->y, count));
     } else {
-        TSVD_TRY(multiply_long(call, g->f.pieces, b, n, entries, first, b, to, x.stride,
+        TSVD_TRY(multiply_long(call, g->f.split, b, n, entries, first, b, to, x.stride,
                                workspace->parts, workspace->y, count));
     }
     if (!g->uses_w) {

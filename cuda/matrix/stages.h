@@ -5,7 +5,7 @@
  *     M_0 = W,   M_s = Q_s M_(s+1) P_s^T,   and the last one leaves B
  *
  * so that W = Q B P^T with Q = Q_0 Q_1 ... and P = P_0 P_1 ...  To add a stage: its row, at the end
- * of the file of its algorithm, and its place in list_stages() of dense.cu.  Mirrors
+ * of the file of its algorithm, and its place in shape_run() of dense.cu.  Mirrors
  * csrc/cpu/matrix/stages.h.
  */
 #ifndef TSVDI_CUDA_MATRIX_STAGES_H

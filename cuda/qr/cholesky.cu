@@ -21,7 +21,7 @@
  * in float32, of W with columns of equal lengths.
  */
 #include "matrix/panel.h"
-#include "matrix/pieces.h"
+#include "matrix/split_sums.h"
 #include "qr/qr.h"
 
 enum {
@@ -479,8 +479,8 @@ make_gram(struct cuda_call *call, const struct cholesky *q, bool solved)
                                          q->sum + q->parts * c * c, c, c * c, 1));
         TSVD_TRY(add_parts(call, q, q->parts + (done < r)));
     } else {
-        TSVD_TRY(multiply_pieces(call, c, c, r, w, 1, turned, 1, CHOLESKY_PART_TERMS, q->gram,
-                                 q->count));
+        TSVD_TRY(
+            multiply_split(call, c, c, r, w, 1, turned, 1, CHOLESKY_PART_TERMS, q->gram, q->count));
     }
 out:
     return ret;

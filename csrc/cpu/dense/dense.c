@@ -312,23 +312,23 @@ restore(struct tsvd_context *ctx, struct dense_job *job, const void *from)
 /* ---- results ---- */
 
 /* U and Vh of the chunk. */
-static struct dense_piece
+static struct dense_array
 left_of(const struct dense_job *job)
 {
     const struct dense_problem *p = job->problem;
     const int64_t columns = p->full ? p->a.rows : p->k;
-    const struct dense_piece left = {(scalar *)p->U + job->begin * p->a.rows * columns, p->a.rows,
+    const struct dense_array left = {(scalar *)p->U + job->begin * p->a.rows * columns, p->a.rows,
                                      columns};
 
     return left;
 }
 
-static struct dense_piece
+static struct dense_array
 right_of(const struct dense_job *job)
 {
     const struct dense_problem *p = job->problem;
     const int64_t rows = p->full ? p->a.columns : p->k;
-    const struct dense_piece right = {(scalar *)p->Vh + job->begin * rows * p->a.columns, rows,
+    const struct dense_array right = {(scalar *)p->Vh + job->begin * rows * p->a.columns, rows,
                                       p->a.columns};
 
     return right;
@@ -351,7 +351,7 @@ reserve(struct tsvd_context *ctx, struct dense_job *job)
    and completes each by a part of the identity.  No number moves towards the beginning, so the last
    one moves first. */
 static tsvd_status
-spread(struct tsvd_context *ctx, struct dense_piece to, int64_t rows, int64_t columns,
+spread(struct tsvd_context *ctx, struct dense_array to, int64_t rows, int64_t columns,
        int64_t count)
 {
     int64_t moved = 0;
@@ -382,7 +382,7 @@ out:
 }
 
 void
-tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_piece left, struct dense_piece right)
+tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_array left, struct dense_array right)
 {
     for (int64_t first = 0; first < k; first += CPU_SIGNS_TOGETHER) {
         const int64_t count = k - first < CPU_SIGNS_TOGETHER ? k - first : CPU_SIGNS_TOGETHER;
@@ -408,7 +408,7 @@ finish_one(void *arg, int worker, int64_t i)
     const struct dense_problem *p = job->problem;
     const int nan = p->n > 0 && job->kind[i] == NONFINITE;
     real *s = job->b.s + i * p->k;
-    struct dense_piece left, right;
+    struct dense_array left, right;
     tsvd_status ret = TSVD_OK;
 
     if (worker == 0 && run->workers > 1) {

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "cpu/jacobi/jacobi.h"
+#include "cpu/jacobi/jacobi_run.h"
 #include "cpu/kernels/kernels.h"
 #include "cpu/tuning.h"
 
@@ -163,23 +163,23 @@ end(struct tsvd_context *ctx, struct jacobi_job *jacobi)
 /* ---- results ---- */
 
 /* U and Vh of matrix i of the job. */
-static struct dense_piece
+static struct dense_array
 left_of(const struct jacobi_job *job, int64_t i)
 {
     const struct dense_problem *p = job->problem;
     const int64_t columns = p->full ? p->a.rows : p->k;
-    const struct dense_piece left = {(scalar *)p->U + (job->begin + i) * p->a.rows * columns,
+    const struct dense_array left = {(scalar *)p->U + (job->begin + i) * p->a.rows * columns,
                                      p->a.rows, columns};
 
     return left;
 }
 
-static struct dense_piece
+static struct dense_array
 right_of(const struct jacobi_job *job, int64_t i)
 {
     const struct dense_problem *p = job->problem;
     const int64_t rows = p->full ? p->a.columns : p->k;
-    const struct dense_piece right = {(scalar *)p->Vh + (job->begin + i) * rows * p->a.columns,
+    const struct dense_array right = {(scalar *)p->Vh + (job->begin + i) * rows * p->a.columns,
                                       rows, p->a.columns};
 
     return right;
@@ -294,7 +294,7 @@ static tsvd_status
 make_vectors(struct jacobi_run *run, struct jacobi_matrix *m, int64_t i, int64_t count)
 {
     const struct dense_problem *p = run->jacobi->problem;
-    const struct dense_piece left = left_of(run->jacobi, i), right = right_of(run->jacobi, i);
+    const struct dense_array left = left_of(run->jacobi, i), right = right_of(run->jacobi, i);
     const struct vectors_at u = {left.x, left.columns, 1, left.columns, 0};
     const struct vectors_at v = {right.x, 1, right.columns, right.rows, 1};
     const struct jacobi_side of_rows = {
@@ -324,7 +324,7 @@ fill_nan(const struct jacobi_job *job, int64_t i)
 
     tsvdi_host_fill_nan(p->k, (real *)p->S + (job->begin + i) * p->k);
     if (p->vectors) {
-        const struct dense_piece left = left_of(job, i), right = right_of(job, i);
+        const struct dense_array left = left_of(job, i), right = right_of(job, i);
 
         tsvdi_host_fill_nan(left.rows * left.columns, left.x);
         tsvdi_host_fill_nan(right.rows * right.columns, right.x);

@@ -12,7 +12,7 @@
  */
 #include <string.h>
 
-#include "cpu/jacobi/jacobi.h"
+#include "cpu/jacobi/jacobi_run.h"
 #include "cpu/kernels/kernels.h"
 #include "cpu/tuning.h"
 #include "host/environment.h"

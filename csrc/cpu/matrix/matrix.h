@@ -78,14 +78,14 @@ void tsvdi_cpu_dense_load_columns(const struct dense_run *run, int transposed, i
                                   const int64_t *exponent, scalar *w);
 
 /* An array of results: one matrix of rows x columns after another. */
-struct dense_piece {
+struct dense_array {
     scalar *x;
     int64_t rows, columns;
 };
 
 /* dense.c: makes the entry of largest magnitude in each of the first k columns of U positive, and
    changes the sign of Vh's row with it. */
-void tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_piece left, struct dense_piece right);
+void tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_array left, struct dense_array right);
 
 /* ---- factors ---- */
 

@@ -11,7 +11,7 @@
 enum {
     SCALE_THREADS = 256, /* rows of a block, which has INVERSE_SCALE_COLUMNS columns */
     PROBE_THREADS = 1024 /* of a block that has WARP rows of all columns: many, since there are few
-                            such blocks.  Not measured */
+                            such blocks.  [untuned] */
 };
 
 /* How matrices are cut into blocks of SCALE_THREADS rows and INVERSE_SCALE_COLUMNS columns. */

@@ -33,8 +33,8 @@
  *     pivot.c     both QR
  *     sweeps.c    the sweeps over all pairs of columns
  */
-#ifndef TSVDI_CPU_JACOBI_JACOBI_H
-#define TSVDI_CPU_JACOBI_JACOBI_H
+#ifndef TSVDI_CPU_JACOBI_JACOBI_RUN_H
+#define TSVDI_CPU_JACOBI_JACOBI_RUN_H
 
 #include "cpu/matrix/matrix.h"
 #include "math/jacobi.h"

@@ -4,23 +4,24 @@
  * Rounding errors of equal terms have the same sign and add up, to about eps / 5 a term.  In a sum
  * of partial sums only the error of the longest one remains.
  */
-#ifndef TSVDI_CUDA_MATRIX_PIECES_H
-#define TSVDI_CUDA_MATRIX_PIECES_H
+#ifndef TSVDI_CUDA_MATRIX_SPLIT_SUMS_H
+#define TSVDI_CUDA_MATRIX_SPLIT_SUMS_H
 
 #include "kernels.h"
 #include "runtime/blas.h"
 
-/* Pieces of a product, at most. */
-enum { PIECES = 32 };
+/* Parts of a sum, at most. */
+enum { SUM_PARTS = 32 };
 
 /* C = A B, rows x columns, of each of `count` matrices.  step_a and step_b: numbers between a term
-   of A, or of B, and the next.  shortest: terms of a piece, at least. */
+   of A, or of B, and the next.  shortest: terms of a part, at least. */
 static inline tsvd_status
-multiply_pieces(struct cuda_call *call, int64_t rows, int64_t columns, int64_t terms,
-                struct cuda_factor a, int64_t step_a, struct cuda_factor b, int64_t step_b,
-                int64_t shortest, scalar *d_c, int64_t count)
+multiply_split(struct cuda_call *call, int64_t rows, int64_t columns, int64_t terms,
+               struct cuda_factor a, int64_t step_a, struct cuda_factor b, int64_t step_b,
+               int64_t shortest, scalar *d_c, int64_t count)
 {
-    const int64_t part = (terms + PIECES - 1) / PIECES, each = part > shortest ? part : shortest;
+    const int64_t part = (terms + SUM_PARTS - 1) / SUM_PARTS,
+                  each = part > shortest ? part : shortest;
     tsvd_status ret = TSVD_OK;
 
     for (int64_t at = 0; at < terms; at += each) {
