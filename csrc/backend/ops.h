@@ -344,13 +344,20 @@ struct jacobi_outcome {
     int16_t unused;    /* 0, so that all bytes are written */
 };
 
+/* A square matrix whose SVD Jacobi wants before it begins, in jacobi_ops.space. */
+struct jacobi_start {
+    int64_t n;       /* its order; 0: it wants none */
+    const scalar *w; /* [n][n], by columns */
+    real *S;         /* [n] where the SVD goes, as that of tsvd_dense_svd() */
+    scalar *U, *Vh;  /* [n][n] */
+};
+
 /* The SVD of matrices begin .. begin + count - 1 of a batch by math/jacobi.h. */
 struct jacobi_job {
     const struct dense_problem *problem;
     int64_t begin, count;
     int64_t most_sweeps;         /* bound on the sweeps of each matrix */
-    struct dense_problem start;  /* out of prepare(): an SVD that the caller must make before run(),
-                                   with options of its own; n = 0: none */
+    struct jacobi_start start;   /* out of prepare(): what the caller must do before run() */
     struct jacobi_outcome *made; /* [count] host, out of run() */
     void *state;                 /* what the back end keeps from begin() to end() */
 };
@@ -359,6 +366,8 @@ struct jacobi_job {
 #define JACOBI_STARTED 0.5
 
 struct jacobi_ops {
+    tsvd_space space; /* where jacobi_job.start lies */
+
     /* The most matrices of a chunk, >= 1. */
     int64_t (*chunk_most)(const struct dense_problem *problem);
 
@@ -370,7 +379,8 @@ struct jacobi_ops {
     void (*end)(struct tsvd_context *ctx, struct jacobi_job *job);
 
     /* Reads the matrices.  Jacobi may begin with the vectors of another method, which leave few
-       rotations to make: then job->start says of which matrix, and where they go. */
+       rotations to make: then job->start says of which matrix, and where they
+       go. */
     tsvd_status (*prepare)(struct tsvd_context *ctx, struct jacobi_job *job);
 
     /* Writes the results: NaN for matrices that are not finite. */

@@ -27,20 +27,29 @@ check_call(const struct dense_problem *p, int *needs_blas, tsvd_error *error)
     return tsvdi_dense_allowed(p->call.handle, &p->a, needs_blas, error);
 }
 
-/* The SVD that a job may begin with, as a call that has no arrays yet. */
+/* The SVD that a job begins with, as a problem of its own. */
 static struct dense_problem
-shape_start(const struct dense_problem *p, int64_t n)
+problem_of(const struct dense_problem *p, const struct jacobi_start *start,
+           const tsvd_options *options)
 {
-    struct dense_problem start = *p;
+    const int64_t n = start->n;
+    struct dense_problem own;
 
-    start.a.rows = start.a.columns = start.n = start.k = n;
-    start.method = NULL;
-    start.first = 0;
-    start.vectors = 1;
-    start.a.batch.matrices = 1;
-    start.a.batch.ndim = 0;
-    start.full = 0;
-    return start;
+    memset(&own, 0, sizeof own);
+    own.call = p->call;
+    own.call.options = options;
+    own.call.to = own.a.space = tsvdi_backend_of(p->call.handle)->jacobi->space;
+    own.a.batch.matrices = 1;
+    own.a.dtype = p->a.dtype;
+    own.a.rows = own.a.columns = own.n = own.k = n;
+    own.a.data = start->w;
+    own.a.row_stride = sizeof(scalar);
+    own.a.column_stride = (ptrdiff_t)(n * (int64_t)sizeof(scalar));
+    own.vectors = 1;
+    own.S = start->S;
+    own.U = start->U;
+    own.Vh = start->Vh;
+    return own;
 }
 
 /* The options of that SVD: the caller's, but without a bound on sweeps. */
@@ -58,13 +67,13 @@ start_options(const struct dense_problem *p)
 static tsvd_status
 plan_start(const struct dense_problem *p, int64_t n, tsvd_plan *reported, tsvd_error *error)
 {
-    struct dense_problem start = shape_start(p, n);
+    const struct jacobi_start start = {.n = n};
     const tsvd_options options = start_options(p);
+    const struct dense_problem own = problem_of(p, &start, &options);
     struct dense_plan plan;
     tsvd_status ret = TSVD_OK;
 
-    start.call.options = &options;
-    TSVD_TRY(tsvdi_dense_plan_call(&start, KEEP_VECTORS, &plan, error));
+    TSVD_TRY(tsvdi_dense_plan_call(&own, KEEP_VECTORS, &plan, error));
     reported->needs_blas |= plan.reported.needs_blas;
     reported->host_bytes = bytes_add(reported->host_bytes, plan.reported.host_bytes);
     reported->device_bytes = bytes_add(reported->device_bytes, plan.reported.device_bytes);
@@ -136,25 +145,23 @@ sum_outcomes(struct tsvd_context *ctx, const struct jacobi_job *job, tsvd_info *
     return TSVD_OK;
 }
 
-/* Makes the SVD job->start. */
+/* Makes the SVD that a job begins with. */
 static tsvd_status
-solve_start(struct tsvd_context *ctx, struct jacobi_job *job)
+solve_start(struct tsvd_context *ctx, const struct jacobi_job *job)
 {
     struct inner_check inner = {ctx, ctx->options, 0, JACOBI_STARTED};
     tsvd_options options = start_options(job->problem);
+    const struct dense_problem own = problem_of(job->problem, &job->start, &options);
     struct dense_plan plan;
     tsvd_info info;
-    tsvd_status ret;
+    tsvd_status ret = TSVD_OK;
 
     memset(&info, 0, sizeof info);
     options.check = ctx->options->check == NULL ? NULL : tsvdi_dense_check_inner;
     options.check_arg = &inner;
-    job->start.call.options = &options;
-    ret = tsvdi_dense_plan_call(&job->start, KEEP_VECTORS, &plan, ctx->error);
-    if (ret == TSVD_OK) {
-        ret = tsvdi_dense_svd(&plan, &info, ctx->error);
-    }
-    job->start.call.options = NULL;
+    TSVD_TRY(tsvdi_dense_plan_call(&own, KEEP_VECTORS, &plan, ctx->error));
+    TSVD_TRY(tsvdi_dense_svd(&plan, &info, ctx->error));
+out:
     return ret;
 }
 
@@ -187,7 +194,7 @@ svd(const struct dense_problem *problem, const tsvd_plan *reported, tsvd_info *i
         job.count = ctx.count =
             matrices - begin < reported->chunk ? matrices - begin : reported->chunk;
         TSVD_TRY(tsvdi_check(&ctx, 0));
-        job.start = shape_start(problem, 0);
+        job.start.n = 0;
         TSVD_TRY(backend->jacobi->prepare(&ctx, &job));
         if (job.start.n > 0) {
             TSVD_TRY(solve_start(&ctx, &job));

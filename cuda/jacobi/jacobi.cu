@@ -540,6 +540,7 @@ out:
 }
 
 const struct jacobi_ops tsvdi_cuda_jacobi = {
+    .space = TSVD_CUDA,
     .chunk_most = jacobi_chunk_most,
     .start_order = jacobi_start_order,
     .begin = jacobi_begin,

@@ -264,7 +264,6 @@ tsvdi_cuda_jacobi_prepare(struct tsvd_context *ctx, struct jacobi_large *large,
     struct cuda_call *call = cuda_of(ctx);
     struct cuda_matrices *w = large->in;
     const int64_t n = w->c;
-    struct dense_problem *start = &job->start;
     struct jacobi_view view;
     char kind;
     tsvd_status ret = TSVD_OK;
@@ -285,14 +284,7 @@ tsvdi_cuda_jacobi_prepare(struct tsvd_context *ctx, struct jacobi_large *large,
     large->columns.base = view.high; /* so that W V neither overflows nor underflows */
     scale_kernel<<<blocks_for(n * n, THREADS), THREADS, 0, call->stream>>>(n * n, view.high, w->w);
     CUDA_LAUNCHED(call);
-    start->a.rows = start->a.columns = start->n = start->k = n;
-    start->a.space = start->call.to = TSVD_CUDA;
-    start->a.data = w->w;
-    start->a.row_stride = sizeof(scalar);
-    start->a.column_stride = (ptrdiff_t)((size_t)n * sizeof(scalar));
-    start->S = large->s;
-    start->U = large->other;
-    start->Vh = large->columns.v;
+    job->start = {n, w->w, large->s, large->other, large->columns.v};
 out:
     return ret;
 }

@@ -498,7 +498,6 @@ static tsvd_status
 prepare(struct tsvd_context *ctx, struct jacobi_job *jacobi)
 {
     struct jacobi_run *run = jacobi->state;
-    struct dense_problem *start = &jacobi->start;
     struct jacobi_matrix *m = &run->matrix[0];
     int64_t n;
 
@@ -512,14 +511,8 @@ prepare(struct tsvd_context *ctx, struct jacobi_job *jacobi)
     n = m->columns;
     if (jacobi->made->kind == ORDINARY && n == m->lines && is_even(m)) {
         m->started = 1;
-        start->a.rows = start->a.columns = start->n = start->k = n;
-        start->a.space = start->call.to = TSVD_HOST;
-        start->a.data = m->w;
-        start->a.row_stride = sizeof(scalar);
-        start->a.column_stride = (ptrdiff_t)(n * (int64_t)sizeof(scalar));
-        start->S = m->norm; /* make_x() judges the vectors by them */
-        start->U = m->x;
-        start->Vh = m->v;
+        /* make_x() judges the vectors by the values */
+        jacobi->start = (struct jacobi_start){n, m->w, m->norm, m->x, m->v};
     }
     return TSVD_OK;
 }
@@ -534,6 +527,7 @@ run_job(struct tsvd_context *ctx, struct jacobi_job *jacobi)
 }
 
 const struct jacobi_ops tsvdi_cpu_jacobi = {
+    .space = TSVD_HOST,
     .chunk_most = chunk_most,
     .start_order = start_order,
     .begin = begin,
