@@ -110,7 +110,7 @@ stress() {
 }
 
 # By several processes if pytest-xdist is there.  With all threads each they would hinder one
-# another.  Tests that watch the memory of the device come behind.
+# another.  Tests that watch the memory of the device come last.
 cuda_tests() {
     local many=() tests=(--require-cuda -q --ignore tests/test_compute_sanitizer.py) failed=0
     if python3 -c 'import xdist' 2>/dev/null; then

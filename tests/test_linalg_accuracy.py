@@ -208,9 +208,9 @@ def test_pictures(name, dtype, device):
             hold(findings, name, *check_dense(given, result, s_ref))
 
 
-def test_ones_behind_a_panel():
+def test_ones_after_a_panel():
     """QR of tall matrices on the CPU goes by panels of 32 columns. Sums of equal terms make the
-    columns behind the first panel differ a little from those within it, all by the same amount.
+    columns after the first panel differ a little from those within it, all by the same amount.
     """
     with Findings() as findings:
         shapes = [(130, 48), (130, 58), (58, 130), (230, 58), (257, 58), (1000, 58), (1100, 64)]

@@ -451,7 +451,7 @@ def test_vmap():
     expected = tsvd.torch.svd(d, e)
     for dims in ((0, 0), (1, 1)):
         moved = torch.func.vmap(tsvd.torch.svd, dims, dims[0])(d, e)
-        # A result's own dimensions lie behind those of the batch.
+        # A result's own dimensions come after those of the batch.
         for got, want in zip(moved, expected, strict=True):
             assert torch.equal(got, want)
     assert torch.equal(torch.func.vmap(torch.func.vmap(tsvd.torch.svdvals))(d, e), expected.s)

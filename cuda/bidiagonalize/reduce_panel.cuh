@@ -276,11 +276,11 @@ sum_slice(const struct panel &p, const struct part &q, int i)
     }
 #pragma unroll 2
     for (int place = lane; place < q.rows; place += WARP) {
-        const scalar x = a[place], behind = q.low + place > i ? x : REAL(0);
+        const scalar x = a[place], later = q.low + place > i ? x : REAL(0);
 
 #pragma unroll
         for (int n = 0; n < EACH; n++) {
-            sum[n] = r_fma(with[n][place], warp + n * WARPS == LAST ? behind : x, sum[n]);
+            sum[n] = r_fma(with[n][place], warp + n * WARPS == LAST ? later : x, sum[n]);
         }
     }
     sum[0] = warp_sums(sum);

@@ -140,7 +140,7 @@ pass_rows(struct walk *w, struct rows r, const double (&square)[WARP],
     for (int j = 0; j < WARP; j++) {
         if (FULL || j < r.count) {
             const int place = place_in(*w, r, j), before = top ? place : place + 1;
-            const int behind = top ? place + 1 : place;
+            const int after = top ? place + 1 : place;
 
             if (FULL ? j % STRIDE == 0 : j == 0 || before % STRIDE == 0) {
                 w->twos += twisted_minors_rescale(&w->p);
@@ -159,7 +159,7 @@ pass_rows(struct walk *w, struct rows r, const double (&square)[WARP],
             }
             twisted_minors_step(w->shift, square[j], &w->p);
             if (COMPARED &&
-                (FULL ? (j + 1) % STRIDE == 0 : j == r.count - 1 || behind % STRIDE == 0)) {
+                (FULL ? (j + 1) % STRIDE == 0 : j == r.count - 1 || after % STRIDE == 0)) {
                 const int from_top = other.power[j / STRIDE];
                 const int from_bottom = other.power[WARP / STRIDE - 1 - j / STRIDE];
                 const int full = top ? from_top : from_bottom;

@@ -279,8 +279,8 @@ def svd(
     orthogonality are small multiples of ``max(m, n) u``, relative to the norm of
     A. Each value is good to a small multiple of ``p u``, relative to the largest.
 
-    "jacobi" (one-sided Jacobi [3]_, behind a QR decomposition [4]_ or, for square
-    matrices whose columns have nearly the same size, behind "auto") finds each
+    "jacobi" (one-sided Jacobi [3]_, after a QR decomposition [4]_ or, for square
+    matrices whose columns have nearly the same size, after "auto") finds each
     value of ``A = B @ D``, D diagonal, to ``(8 + p) cond(B) eps`` relative to
     that value, whatever D is.
 
