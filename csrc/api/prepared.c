@@ -55,10 +55,10 @@ give_back(tsvd_handle *handle, tsvd_prepared *made)
     }
 }
 
-/* Begins a prepared call: *made with the options, and nothing else yet. */
+/* Begins a prepared call: *made, with nothing in it. */
 static tsvd_status
-begin(tsvd_handle *handle, const tsvd_options *options, tsvd_space to, tsvd_plan *plan,
-      tsvd_prepared **prepared, tsvd_prepared **made, tsvd_error *error)
+begin(tsvd_handle *handle, tsvd_space to, tsvd_plan *plan, tsvd_prepared **prepared,
+      tsvd_prepared **made, tsvd_error *error)
 {
     tsvd_status ret = TSVD_OK;
 
@@ -80,9 +80,19 @@ begin(tsvd_handle *handle, const tsvd_options *options, tsvd_space to, tsvd_plan
     if (*made == NULL) {
         TSVD_TRY(tsvdi_host_alloc(&handle->host, sizeof **made, error, (void **)made));
     }
-    (*made)->options = *tsvdi_options_or_default(options, &(*made)->options);
 out:
     return ret;
+}
+
+/* Keeps options that are checked: those of the caller may go. */
+static void
+keep_options(tsvd_prepared *made, struct call_args *call, tsvd_space to)
+{
+    if (call->options != &made->options) {
+        made->options = *call->options;
+        call->options = &made->options;
+    }
+    call->to = to;
 }
 
 /* Ends it: *prepared is `made`, or NULL after a failure. */
@@ -110,14 +120,15 @@ tsvd_prepare(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
     tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own_error;
-    TSVD_TRY(begin(handle, options, to, plan, prepared, &made, error));
+    TSVD_TRY(begin(handle, to, plan, prepared, &made, error));
     made->kind = PREPARED_SVD;
+    options = tsvdi_options_or_default(options, &made->options);
     problem = &made->of.svd.problem;
     whole = &made->of.svd.plan;
     memset(whole, 0, sizeof *whole);
-    TSVD_TRY(tsvdi_problem_input(handle, d, e, &made->options, 0, problem, error));
+    TSVD_TRY(tsvdi_problem_input(handle, d, e, options, 0, problem, error));
     problem->vectors = vectors != 0;
-    problem->call.to = to;
+    keep_options(made, &problem->call, to);
     TSVD_CALL(handle, error, tsvdi_precision_of(problem->dtype)->plan(problem, whole, error));
     if (plan != NULL) {
         *plan = whole->reported;
@@ -138,14 +149,15 @@ tsvd_dense_prepare(tsvd_handle *handle, const tsvd_array *a, const tsvd_options 
     tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own_error;
-    TSVD_TRY(begin(handle, options, to, plan, prepared, &made, error));
+    TSVD_TRY(begin(handle, to, plan, prepared, &made, error));
     made->kind = PREPARED_DENSE;
+    options = tsvdi_options_or_default(options, &made->options);
     problem = &made->of.dense.problem;
     whole = &made->of.dense.plan;
     memset(whole, 0, sizeof *whole);
-    TSVD_TRY(tsvdi_dense_input(handle, a, &made->options, 0, problem, error));
+    TSVD_TRY(tsvdi_dense_input(handle, a, options, 0, problem, error));
     tsvdi_dense_wants(problem, vectors);
-    problem->call.to = to;
+    keep_options(made, &problem->call, to);
     TSVD_CALL(handle, error,
               tsvdi_precision_of(problem->a.dtype)->dense_plan(problem, whole, error));
     if (plan != NULL) {
@@ -166,12 +178,13 @@ tsvd_inverse_prepare(tsvd_handle *handle, const tsvd_array *a, const tsvd_option
     tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own_error;
-    TSVD_TRY(begin(handle, options, to, plan, prepared, &made, error));
+    TSVD_TRY(begin(handle, to, plan, prepared, &made, error));
     made->kind = PREPARED_INVERSE;
+    options = tsvdi_options_or_default(options, &made->options);
     problem = &made->of.inverse.problem;
     memset(&made->of.inverse.plan, 0, sizeof made->of.inverse.plan);
-    TSVD_TRY(tsvdi_inverse_input(handle, a, &made->options, 0, refine, problem, error));
-    problem->call.to = to;
+    TSVD_TRY(tsvdi_inverse_input(handle, a, options, 0, refine, problem, error));
+    keep_options(made, &problem->call, to);
     TSVD_CALL(
         handle, error,
         tsvdi_precision_of(problem->a.dtype)->inverse_plan(problem, &made->of.inverse.plan, error));
@@ -194,8 +207,10 @@ void
 tsvd_prepared_set_check(tsvd_prepared *prepared, int (*check)(void *check_arg, double done),
                         void *check_arg)
 {
-    prepared->options.check = check;
-    prepared->options.check_arg = check_arg;
+    if (prepared != NULL) {
+        prepared->options.check = check;
+        prepared->options.check_arg = check_arg;
+    }
 }
 
 /* ---- execution ---- */

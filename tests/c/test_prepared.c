@@ -236,6 +236,7 @@ test_errors(tsvd_handle *handle)
     const struct arrays a = arrays_of(&w);
     tsvd_options options = tsvd_options_default();
     tsvd_prepared *prepared = NULL, *dense = NULL, *none = NULL;
+    size_t *small = allocate(sizeof *small);
     tsvd_plan plan;
     tsvd_error error;
 
@@ -255,6 +256,11 @@ test_errors(tsvd_handle *handle)
     CHECK(tsvd_prepare(cpu(), &a.d, NULL, NULL, 1, TSVD_HOST, NULL, &none, &error) ==
               TSVD_ERR_ARGUMENT,
           "no e");
+    *small = 8; /* of an older header: nothing but the size may be read */
+    CHECK(tsvd_prepare(cpu(), &a.d, &a.e, (const tsvd_options *)(const void *)small, 1, TSVD_HOST,
+                       NULL, &none, &error) == TSVD_ERR_ARGUMENT,
+          "other options");
+    free(small);
     options.count = 7;
     CHECK(tsvd_prepare(cpu(), &a.d, &a.e, &options, 1, TSVD_HOST, NULL, &none, &error) ==
               TSVD_ERR_ARGUMENT,
@@ -296,6 +302,7 @@ test_errors(tsvd_handle *handle)
               "no BLAS");
     }
     tsvd_prepared_destroy(NULL);
+    tsvd_prepared_set_check(NULL, NULL, NULL);
     tsvd_prepared_destroy(prepared);
     free_work(&w);
     free_dense(&m);

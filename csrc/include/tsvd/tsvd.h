@@ -672,7 +672,7 @@ TSVD_API tsvd_status tsvd_inverse_prepare(tsvd_handle *handle, const tsvd_array 
                                           tsvd_error *error);
 TSVD_API void tsvd_prepared_destroy(tsvd_prepared *prepared); /* NULL: does nothing */
 
-/* Sets options.check and check_arg of later executions. */
+/* Sets options.check and check_arg of later executions.  prepared: NULL: does nothing. */
 TSVD_API void tsvd_prepared_set_check(tsvd_prepared *prepared,
                                       int (*check)(void *check_arg, double done), void *check_arg);
 
