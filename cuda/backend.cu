@@ -13,7 +13,7 @@ cuda_open(struct tsvd_context *ctx)
     void *const results[] = {p->L, p->s, p->R}; /* the first transfer of L has parts of all rows */
     tsvd_status ret = TSVD_OK;
 
-    ctx->own = call->error; /* of the call that this one is part of, or of this one */
+    ctx->worker_state = call->error; /* of the call that this one is part of, or of this one */
     call->error = ctx->error;
     call->threads = p->call.handle->threads;
     if (p->call.to == TSVD_HOST && ctx->plan->reported.result_bytes > PREFAULT_BYTES) {
@@ -42,8 +42,8 @@ cuda_close(struct tsvd_context *ctx, struct chunk *chunk)
     tsvdi_cuda_free(call, chunk->d_d);
     chunk->d_d = chunk->d_e = NULL;
     chunk->d_exponent = NULL;
-    if (ctx->own != NULL) { /* open() was called */
-        call->error = (tsvd_error *)ctx->own;
+    if (ctx->worker_state != NULL) { /* open() was called */
+        call->error = (tsvd_error *)ctx->worker_state;
     }
 }
 

@@ -22,7 +22,9 @@ struct tsvd_context {
     int64_t index, count, total;       /* first matrix under work, their number, batch size */
     double done;     /* progress within the matrices under work, as last given to tsvdi_check() */
     double progress; /* of the whole call, as last given to options->check(); it never falls */
-    void *own; /* what the back end keeps of a worker, from open() to close(); at first NULL */
+    void *
+        worker_state; /* what the back end keeps of a worker, from open() to close(); at first NULL
+                         */
 };
 
 /* bidiag/svd.c: tells the caller that the share `done` of the matrices under work is done.  The

@@ -291,8 +291,8 @@ struct dense_ops {
 
     /* Refuses matrices, also those to invert, that it cannot serve with this handle.  *needs_blas
        is filled also then.  NULL: it serves all, without a BLAS. */
-    tsvd_status (*check)(const tsvd_handle *handle, const struct dense_matrices *a, int *needs_blas,
-                         tsvd_error *error);
+    tsvd_status (*accepts)(const tsvd_handle *handle, const struct dense_matrices *a,
+                           int *needs_blas, tsvd_error *error);
 
     /* The most matrices of a chunk, >= 1, with `keep` as a job has it. */
     int64_t (*chunk_most)(const struct dense_problem *problem, int keep);

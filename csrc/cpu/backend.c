@@ -21,8 +21,8 @@ static void
 cpu_close(struct tsvd_context *ctx, struct chunk *chunk)
 {
     (void)chunk;
-    tsvdi_free(ctx, ctx->own);
-    ctx->own = NULL;
+    tsvdi_free(ctx, ctx->worker_state);
+    ctx->worker_state = NULL;
 }
 
 /* Enough leaves to fill the SIMD lanes; values alone are found together only for matrices that are

@@ -17,8 +17,8 @@ tsvdi_dense_allowed(const tsvd_handle *handle, const struct dense_matrices *a, i
                           backend->name);
     }
     *needs_blas = 0;
-    return backend->dense->check == NULL ? TSVD_OK
-                                         : backend->dense->check(handle, a, needs_blas, error);
+    return backend->dense->accepts == NULL ? TSVD_OK
+                                           : backend->dense->accepts(handle, a, needs_blas, error);
 }
 
 uint64_t

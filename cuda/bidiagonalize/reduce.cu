@@ -418,7 +418,7 @@ out:
     return ret;
 }
 
-const struct stage tsvdi_cuda_dense_reduce_stage = {
+const struct stage tsvdi_cuda_dense_bidiagonalize_stage = {
     .number = 2,
     .right = true,
     .otherwise = NULL,

@@ -38,7 +38,7 @@ shape_run(const struct cuda_device *device, const struct dense_problem *p, int64
             own++->listed = keep != KEEP_ALL && !p->full ? &tsvdi_cuda_dense_cholesky_stage
                                                          : &tsvdi_cuda_dense_qr_stage;
         }
-        own++->listed = &tsvdi_cuda_dense_reduce_stage;
+        own++->listed = &tsvdi_cuda_dense_bidiagonalize_stage;
     }
     run.stages = (int)(own - run.stage);
     for (int s = 0; s < run.stages; s++) {
@@ -76,7 +76,7 @@ lay_out(struct cuda_dense *run, char *base)
 
 /* Workspace of reduce(): its steps use the same memory one after another. */
 static uint64_t
-reduce_work(const struct cuda_device *device, const struct cuda_dense *run, bool staged)
+reduce_bytes(const struct cuda_device *device, const struct cuda_dense *run, bool staged)
 {
     uint64_t most =
         staged ? bytes_of(run->in.count * run->in.r, bytes_of(run->in.c, sizeof(scalar))) : 0;
@@ -93,7 +93,7 @@ reduce_work(const struct cuda_device *device, const struct cuda_dense *run, bool
 
 /* Workspace of the stages on `vectors` vectors of each matrix. */
 static uint64_t
-apply_work(const struct cuda_dense *run, int64_t vectors)
+apply_bytes(const struct cuda_dense *run, int64_t vectors)
 {
     uint64_t most = 0;
 
@@ -146,7 +146,7 @@ lay_out_workspace(const struct cuda_dense *run, const struct dense_problem *p, b
     const int64_t most =
         shape.u_columns > shape.v_rows ? shape.u_columns : shape.v_rows; /* vectors of a side */
     const uint64_t finish = tsvdi_cuda_dense_finish_bytes(count, shape);
-    const uint64_t work = std::max(finish, p->vectors ? apply_work(run, most) : (uint64_t)0);
+    const uint64_t work = std::max(finish, p->vectors ? apply_bytes(run, most) : (uint64_t)0);
     size_t at = 0;
 
     workspace->s = carve<real>(base, &at, on_host ? count * k : 0);
@@ -252,7 +252,7 @@ dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
 
     free_workspace(ctx, job, run); /* of the chunk before this one */
     run->in.count = job->count;    /* the last chunk may be shorter than the first */
-    TSVD_TRY(tsvdi_cuda_alloc(call, reduce_work(call->device, run, tsvdi_cuda_dense_is_staged(a)),
+    TSVD_TRY(tsvdi_cuda_alloc(call, reduce_bytes(call->device, run, tsvdi_cuda_dense_is_staged(a)),
                               (void **)&d_work));
     TSVD_TRY(tsvdi_cuda_dense_load(ctx, a, job->begin, &run->in, 1, (scalar *)d_work));
     for (int s = 0; s < run->stages; s++) {
@@ -267,22 +267,22 @@ out:
 /* ---- the way back ---- */
 
 /* Replaces vectors x by Q x or P x of W, or the transpose times x; without the Q of a stage that
-   expands.  own: only the first `own` vectors are not zero in the first c entries, where the Q of
-   stages after the first act. */
+   expands.  nonzero: only the first `nonzero` vectors are not zero in the first c entries, where
+   the Q of stages after the first act. */
 static tsvd_status
 apply_stages(struct tsvd_context *ctx, const struct cuda_dense *run, int right, int transposed,
-             struct dense_block x, int64_t own, char *d_work)
+             struct dense_block x, int64_t nonzero, char *d_work)
 {
     tsvd_status ret = TSVD_OK;
 
     for (int i = 0; i < run->stages; i++) {
         const int s = transposed ? i : run->stages - 1 - i;
-        const struct stage_run *at = &run->stage[s];
+        const struct stage_run *own = &run->stage[s];
         struct dense_block some = x;
 
-        some.count = s > 0 && !right ? own : x.count;
-        if (at->stage->apply != NULL && (!right || at->stage->right)) {
-            TSVD_TRY(at->stage->apply(ctx, at, right, transposed, some, d_work));
+        some.count = s > 0 && !right ? nonzero : x.count;
+        if (own->stage->apply != NULL && (!right || own->stage->right)) {
+            TSVD_TRY(own->stage->apply(ctx, own, right, transposed, some, d_work));
         }
     }
 out:
@@ -479,7 +479,7 @@ dense_apply(struct tsvd_context *ctx, struct dense_job *job, const struct dense_
     scalar *d_x = NULL;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_alloc(call, apply_work(run, columns), (void **)&d_work));
+    TSVD_TRY(tsvdi_cuda_alloc(call, apply_bytes(run, columns), (void **)&d_work));
     if (on_host) {
         TSVD_TRY(tsvdi_cuda_alloc(call, bytes, (void **)&d_x));
         TSVD_TRY(tsvdi_cuda_upload(call, d_x, vectors->x, bytes));
@@ -539,7 +539,7 @@ dense_bytes(const struct dense_problem *p, int64_t count, int keep)
     uint64_t reduce, back;
     struct workspace workspace;
 
-    reduce = reduce_work(device, &run, tsvdi_cuda_dense_is_staged(&p->a));
+    reduce = reduce_bytes(device, &run, tsvdi_cuda_dense_is_staged(&p->a));
     back = lay_out_workspace(&run, p, true, NULL, &workspace);
     if (run.stage[0].listed->otherwise != NULL) {
         run.stage[0].stage = run.stage[0].listed->otherwise;
@@ -574,7 +574,7 @@ dense_chunk_most(const struct dense_problem *p, int keep)
 
 const struct dense_ops tsvdi_cuda_dense = {
     .space = TSVD_CUDA,
-    .check = NULL,
+    .accepts = NULL,
     .chunk_most = dense_chunk_most,
     .begin = dense_begin,
     .end = dense_end,

@@ -111,7 +111,7 @@ lay_work(struct cuda_call *call, const struct inverse_shape &shape, char *base,
 
 /* Bytes of the results, if they are made for the host. */
 static size_t
-result_bytes_of(const struct inverse_shape &shape)
+result_bytes(const struct inverse_shape &shape)
 {
     return shape.on_host ? (size_t)(shape.count * shape.n * shape.n) * sizeof(scalar) : 0;
 }
@@ -126,7 +126,7 @@ inverse_bytes(const struct inverse_problem *p, int64_t count)
 
     bytes.device = bytes_add(lay_out(shape, &run, NULL),
                              lay_work(&p->call.handle->cuda->call, shape, NULL, &work));
-    bytes.device = bytes_add(bytes.device, result_bytes_of(shape));
+    bytes.device = bytes_add(bytes.device, result_bytes(shape));
     return bytes;
 }
 
@@ -256,7 +256,7 @@ deliver(struct tsvd_context *ctx, const struct inverse_job *job, const struct cu
 /* Makes run->in.w point to M, which is loaded if it must be. */
 static tsvd_status
 read_matrices(struct tsvd_context *ctx, const struct inverse_job *job,
-              const struct inverse_shape &shape, struct cuda_inverse *run, char *d_stage)
+              const struct inverse_shape &shape, struct cuda_inverse *run, char *d_staging)
 {
     const struct dense_matrices *a = &job->problem->a;
 
@@ -267,7 +267,7 @@ read_matrices(struct tsvd_context *ctx, const struct inverse_job *job,
     if (shape.small) {
         run->in.w = run->x;
     }
-    return tsvdi_cuda_dense_load(ctx, a, job->begin, &run->in, 0, (scalar *)d_stage);
+    return tsvdi_cuda_dense_load(ctx, a, job->begin, &run->in, 0, (scalar *)d_staging);
 }
 
 /* Tells the job which matrices of a chunk grew. */
@@ -306,7 +306,7 @@ invert(struct tsvd_context *ctx, struct inverse_job *job)
     run->in.count = job->count;
     TSVD_TRY(cuda_take(call, lay_work(call, shape, NULL, &work), &d_work));
     (void)lay_work(call, shape, d_work, &work);
-    TSVD_TRY(cuda_take(call, result_bytes_of(shape), &d_workspace));
+    TSVD_TRY(cuda_take(call, result_bytes(shape), &d_workspace));
     run->x =
         shape.on_host ? (scalar *)d_workspace : (scalar *)p->X + job->begin * shape.n * shape.n;
     TSVD_TRY(read_matrices(ctx, job, shape, run, d_work));

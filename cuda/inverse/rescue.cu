@@ -126,8 +126,8 @@ out:
 struct rescue {
     struct inverse_job job; /* of this matrix alone */
     struct cuda_inverse run;
-    scalar *s;     /* [n][n] a copy of S, for refine() */
-    char *d_stage; /* [n][n] numbers, staging memory if load() needs it */
+    scalar *s;       /* [n][n] a copy of S, for refine() */
+    char *d_staging; /* [n][n] numbers, staging memory if load() needs it */
     char *d_scale, *d_refine;
 };
 
@@ -154,7 +154,7 @@ lay_out(struct rescue *q, char *base)
     run->column = run->row + n;
     run->marks = carve<struct inverse_marks>(base, &at, 1);
     q->s = carve<scalar>(base, &at, q->job.problem->refine ? numbers : 0);
-    q->d_stage = carve<char>(
+    q->d_staging = carve<char>(
         base, &at, p->a.space == TSVD_HOST ? numbers * (int64_t)sizeof(scalar) : (int64_t)0);
     q->d_scale = carve<char>(base, &at, (int64_t)tsvdi_cuda_inverse_scale_bytes(n, 1));
     q->d_refine = carve<char>(
@@ -172,7 +172,7 @@ prepare(struct tsvd_context *ctx, const struct rescue *q)
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_cuda_dense_load(ctx, &q->job.problem->a, q->job.begin, &run->in, 0,
-                                   (scalar *)q->d_stage));
+                                   (scalar *)q->d_staging));
     TSVD_TRY(tsvdi_cuda_inverse_balance(call, run, q->d_scale));
     CUDA_TRY(call, cudaMemsetAsync(run->singular, 0, 1, call->stream));
     CUDA_TRY(call, cudaMemsetAsync(run->grown, 1, 1, call->stream)); /* trust no zero pivot yet */

@@ -293,13 +293,13 @@ lay_out_workspace(struct cuda_jacobi *run, const struct dense_problem *p, bool o
     const struct cuda_device *device = p->call.handle->cuda;
     const struct dense_shape shape = dense_shape_of(p);
     const int64_t count = run->in.count;
-    const uint64_t stage = tsvdi_cuda_dense_is_staged(&p->a)
-                               ? bytes_of(count * run->in.r, bytes_of(run->in.c, sizeof(scalar)))
-                               : 0;
+    const uint64_t staging = tsvdi_cuda_dense_is_staged(&p->a)
+                                 ? bytes_of(count * run->in.r, bytes_of(run->in.c, sizeof(scalar)))
+                                 : 0;
     const uint64_t finish = tsvdi_cuda_dense_finish_bytes(count, shape);
-    const uint64_t work = run->is_large    ? tsvdi_cuda_jacobi_work(device, p, run->longer)
-                          : stage > finish ? stage
-                                           : finish;
+    const uint64_t work = run->is_large      ? tsvdi_cuda_jacobi_work_bytes(device, p, run->longer)
+                          : staging > finish ? staging
+                                             : finish;
     const bool vectors = on_host && p->vectors;
     size_t at = 0;
 

@@ -523,8 +523,8 @@ tsvdi_cuda_jacobi_lay_out(struct jacobi_large *large, bool vectors, char *base)
 }
 
 uint64_t
-tsvdi_cuda_jacobi_work(const struct cuda_device *device, const struct dense_problem *p,
-                       int64_t vectors)
+tsvdi_cuda_jacobi_work_bytes(const struct cuda_device *device, const struct dense_problem *p,
+                             int64_t vectors)
 {
     const int64_t r = p->a.rows > p->a.columns ? p->a.rows : p->a.columns, c = p->n;
     const uint64_t finish = tsvdi_cuda_dense_finish_bytes(1, dense_shape_of(p));

@@ -74,8 +74,8 @@ struct jacobi_large {
 /* large.cu: lays out its arrays, with those of `in`, and returns their bytes; the bytes
    of workspace, for `vectors` vectors of the longer side. */
 size_t tsvdi_cuda_jacobi_lay_out(struct jacobi_large *large, bool vectors, char *base);
-uint64_t tsvdi_cuda_jacobi_work(const struct cuda_device *device, const struct dense_problem *p,
-                                int64_t vectors);
+uint64_t tsvdi_cuda_jacobi_work_bytes(const struct cuda_device *device,
+                                      const struct dense_problem *p, int64_t vectors);
 
 /* large.cu: prepare() and run() of the seam.  Results are made in `out`, but for signs and
    scale. */

@@ -262,10 +262,10 @@ lies_by_row(const struct dense_source *from)
            (from->row < 0 ? -from->row : from->row);
 }
 
-/* Uploads the matrices in the order in which they lie: row by row to d_stage, or column by column
+/* Uploads the matrices in the order in which they lie: row by row to d_staging, or column by column
    to W.  Then *from is the copy on the device. */
 static tsvd_status
-stage(struct cuda_call *call, const struct cuda_matrices *m, scalar *d_stage,
+stage(struct cuda_call *call, const struct cuda_matrices *m, scalar *d_staging,
       struct dense_source *from)
 {
     const int64_t r = m->r, c = m->c;
@@ -273,7 +273,7 @@ stage(struct cuda_call *call, const struct cuda_matrices *m, scalar *d_stage,
     const struct gathered g = {from, by_row ? c : r, by_row ? r : c,
                                by_row ? from->column : from->row,
                                by_row ? from->row : from->column};
-    scalar *const to = by_row ? d_stage : m->w;
+    scalar *const to = by_row ? d_staging : m->w;
     const size_t bytes = (size_t)m->count * (size_t)(r * c) * sizeof(scalar);
     const int64_t size = (int64_t)sizeof(scalar);
     tsvd_status ret = TSVD_OK;
@@ -317,7 +317,7 @@ tsvdi_cuda_dense_is_staged(const struct dense_matrices *a)
 
 tsvd_status
 tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_matrices *a, int64_t begin,
-                      const struct cuda_matrices *to, int scaled, scalar *d_stage)
+                      const struct cuda_matrices *to, int scaled, scalar *d_staging)
 {
     struct cuda_call *call = cuda_of(ctx);
     const int64_t down = blocks_for(to->r, TILE), across = blocks_for(to->c, TILE);
@@ -327,7 +327,7 @@ tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_matrices *a, 
     tsvd_status ret = TSVD_OK;
 
     if (a->space == TSVD_HOST) {
-        TSVD_TRY(stage(call, to, d_stage, &from));
+        TSVD_TRY(stage(call, to, d_staging, &from));
     }
     if (to->r * to->c <= DENSE_WARP_ENTRIES) {
         return load_small(call, to, &from, scaled, lies_by_row(&from));

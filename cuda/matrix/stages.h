@@ -49,9 +49,9 @@ struct stage {
 
 extern const struct stage tsvdi_cuda_dense_qr_stage; /* qr.cu: M = Q R */
 extern const struct stage
-    tsvdi_cuda_dense_cholesky_stage;                     /* cholesky.cu: M = Q R, of Q c columns */
-extern const struct stage tsvdi_cuda_dense_reduce_stage; /* reduce.cu: M = Q B P^T */
-extern const struct stage tsvdi_cuda_dense_small_stage;  /* small.cu: the same of small matrices */
+    tsvdi_cuda_dense_cholesky_stage; /* cholesky.cu: M = Q R, of Q c columns */
+extern const struct stage tsvdi_cuda_dense_bidiagonalize_stage; /* reduce.cu: M = Q B P^T */
+extern const struct stage tsvdi_cuda_dense_small_stage; /* small.cu: the same of small matrices */
 
 /* A stage of a job.  All arrays are device memory. */
 struct stage_run {

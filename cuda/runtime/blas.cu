@@ -193,7 +193,8 @@ void
 tsvdi_cuda_blas_leave(struct cuda_call *call)
 {
     for (struct cuda_blas *blas = call->device->blas; blas != NULL; blas = blas->next) {
-        if (!blas->used || blas->stream != call->stream || call->stream == call->device->own) {
+        if (!blas->used || blas->stream != call->stream ||
+            call->stream == call->device->own_stream) {
             continue;
         }
         blas->used = 0;

@@ -105,8 +105,8 @@ fill(struct cuda_call *call, const tsvd_config *config)
         TSVD_TRY(make_pool(call));
     }
     CUDA_TRY(call, cudaStreamCreateWithFlags(&call->device->home->own, cudaStreamNonBlocking));
-    call->device->own = call->device->home->own;
-    call->stream = config->stream != NULL ? (cudaStream_t)config->stream : call->device->own;
+    call->device->own_stream = call->device->home->own;
+    call->stream = config->stream != NULL ? (cudaStream_t)config->stream : call->device->own_stream;
     for (int i = 0; i < 2; i++) {
         CUDA_TRY(call, cudaEventCreateWithFlags(&call->device->copied[i], cudaEventDisableTiming));
         CUDA_TRY(call, cudaEventCreateWithFlags(&call->device->staged[i], cudaEventDisableTiming));
@@ -213,8 +213,8 @@ tsvdi_cuda_destroy(struct cuda_device *device)
         }
         end_stream(device->sending);
         end_stream(device->urgent);
-        if (device->own != NULL) {
-            (void)cudaStreamSynchronize(device->own);
+        if (device->own_stream != NULL) {
+            (void)cudaStreamSynchronize(device->own_stream);
         }
         tsvdi_cuda_home_leave(device->home);
     }
@@ -227,7 +227,7 @@ tsvdi_cuda_destroy(struct cuda_device *device)
 void
 tsvdi_cuda_set_stream(struct cuda_device *device, void *stream)
 {
-    device->call.stream = stream != NULL ? (cudaStream_t)stream : device->own;
+    device->call.stream = stream != NULL ? (cudaStream_t)stream : device->own_stream;
 }
 
 tsvd_status
@@ -255,7 +255,7 @@ refuse_capture(struct cuda_call *call)
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     tsvd_status ret = TSVD_OK;
 
-    if (call->stream != call->device->own) {
+    if (call->stream != call->device->own_stream) {
         CUDA_TRY(call, cudaStreamIsCapturing(call->stream, &capture));
         if (capture != cudaStreamCaptureStatusNone) {
             ret = tsvdi_fail(call->error, TSVD_ERR_ARGUMENT,

@@ -47,11 +47,11 @@ struct cuda_device {
     int number;            /* as CUDA counts them */
     void *context;         /* its primary context (context.h); NULL: not made yet */
     int multiprocessors;
-    int shared_most;        /* bytes of shared memory that a block can have */
-    int cluster_most;       /* blocks of a cluster; 0: not asked yet; below 0: it has none */
-    struct cuda_home *home; /* owner of `own` and `pool`; results may keep it after the handle */
-    cudaStream_t own;       /* the handle's own stream */
-    cudaMemPool_t pool;     /* device memory, which a call leaves to the next; NULL: `allocator` */
+    int shared_most;         /* bytes of shared memory that a block can have */
+    int cluster_most;        /* blocks of a cluster; 0: not asked yet; below 0: it has none */
+    struct cuda_home *home;  /* owner of `own` and `pool`; results may keep it after the handle */
+    cudaStream_t own_stream; /* the handle's own stream */
+    cudaMemPool_t pool;      /* device memory, which a call leaves to the next; NULL: `allocator` */
     tsvd_allocator
         allocator; /* the caller's, of device memory in the pool's place; functions NULL: none */
     const tsvd_allocator *host; /* the handle's, of memory on the host */

@@ -125,7 +125,7 @@ first_shift(const struct twisted_device &run, const struct twisted_block &block,
             double gap, pair *x)
 {
     const double shift = shift_at(run, at);
-    struct twisted_state state = first_state(shift);
+    struct twisted_value state = first_state(shift);
 
     if (block.segments.count > 1 && block.segments.state[at.column].progress != OPEN &&
         fabs(pair_high(block.segments.state[at.column].x) - shift) <= gap / 4) {

@@ -77,7 +77,7 @@ static __device__ __forceinline__ void
 enter(const struct twisted_device &run, const struct twisted_block &block, int64_t column,
       int segment, int r, int end, struct walker *w)
 {
-    const struct twisted_state state = block.segments.state[column];
+    const struct twisted_value state = block.segments.state[column];
     const struct range rows = range_of(run, block.segments, segment);
     const bool first = segment == (end == TOP ? 0 : block.segments.count - 1);
     const int row = end == TOP ? rows.begin : rows.end - 1;
@@ -292,7 +292,7 @@ join(const struct twisted_block &block, struct place at, int own, double x)
 /* Judges a value by its two chains. */
 static __device__ __forceinline__ void
 judge(const struct twisted_device &run, struct place at, const struct joined &top,
-      const struct joined &bottom, struct twisted_state *state)
+      const struct joined &bottom, struct twisted_value *state)
 {
     const double gap = gap_of(run, at.value), limit = twisted_angle_limit(run.n);
     const double mismatch = top.mismatch + bottom.mismatch;
@@ -321,7 +321,7 @@ __launch_bounds__(CHAIN_THREADS) join_kernel(struct twisted_device run, struct t
 {
     struct place at = place_in_group(block, blockIdx.x);
     __shared__ struct joined other[WARP];
-    struct twisted_state state;
+    struct twisted_value state;
     struct joined joined = {};
 
     if (!twisted_takes(run) || all_joined(block, at)) {
@@ -416,7 +416,7 @@ __launch_bounds__(WARP) conclude_kernel(struct twisted_device run, struct twiste
     struct place at = place_in_group(block, blockIdx.x);
     const double *part = block.segments.summary + at.column;
     struct summary all = {};
-    struct twisted_state state;
+    struct twisted_value state;
 
     if (!twisted_takes(run) || !all_joined(block, at)) {
         return;

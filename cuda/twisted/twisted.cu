@@ -106,7 +106,7 @@ lay_out(struct cuda_twisted *run, char *base)
             carve<double>(base, &at, (int64_t)ENDS * segments->count * CHAIN_PARTS * width);
         segments->summary =
             carve<double>(base, &at, (int64_t)SUMMARY_PARTS * segments->count * width);
-        segments->state = carve<struct twisted_state>(base, &at, width);
+        segments->state = carve<struct twisted_value>(base, &at, width);
     }
     block->tied = carve<char>(base, &at, width);
     block->slices = sign_slices(n, width);

@@ -57,7 +57,7 @@ struct met {
 enum twisted_progress { OPEN, SETTLED, JOINED };
 
 /* A value whose chains are in segments. */
-struct twisted_state {
+struct twisted_value {
     pair x;       /* as it was corrected */
     double moved; /* the last correction */
     struct met met;
@@ -86,7 +86,7 @@ struct twisted_segments {
     int rows;                    /* of each but the last, a multiple of WARP */
     double *chain;               /* [ENDS][count][CHAIN_PARTS][width] */
     double *summary;             /* [count][SUMMARY_PARTS][width] of the rows of z */
-    struct twisted_state *state; /* [width] */
+    struct twisted_value *state; /* [width] */
 };
 
 /* The largest entry of a vector in a slice of its rows, as it will be rounded, and the first row

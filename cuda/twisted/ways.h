@@ -101,7 +101,7 @@ shift_at(const struct twisted_device &run, struct place at)
     return run.found[run.first - run.from + at.value];
 }
 
-static __device__ __forceinline__ struct twisted_state
+static __device__ __forceinline__ struct twisted_value
 first_state(double shift)
 {
     return {pair_of(shift, 0.0), 0, {0, 0}, TWISTED_AT_ONCE ? SETTLED : OPEN};

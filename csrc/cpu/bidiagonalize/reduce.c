@@ -314,7 +314,7 @@ keep_rows(const struct slice *p, int64_t next)
 }
 
 static tsvd_status
-factor(struct dense_state *state, int worker, const struct stage_run *own, int64_t i)
+factor(struct cpu_dense *state, int worker, const struct stage_run *own, int64_t i)
 {
     struct dense_run *run = &state->run;
     const struct dense_matrix m = stage_matrix(own, i);

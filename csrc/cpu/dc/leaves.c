@@ -48,9 +48,10 @@ tsvdi_cpu_dc_leaf_group_size(void)
 tsvd_status
 tsvdi_cpu_dc_leaves_begin(struct tsvd_context *ctx)
 {
-    return ctx->own != NULL
+    return ctx->worker_state != NULL
                ? TSVD_OK
-               : tsvdi_alloc(ctx, (size_t)ctx->threads * sizeof(struct leaf_group), &ctx->own);
+               : tsvdi_alloc(ctx, (size_t)ctx->threads * sizeof(struct leaf_group),
+                             &ctx->worker_state);
 }
 
 size_t
@@ -327,7 +328,7 @@ note_failure(int64_t *failed, int64_t matrix)
 tsvd_status
 tsvdi_cpu_dc_solve_leaves(const struct cpu_dc *run, int worker, int64_t begin, int64_t count)
 {
-    struct leaf_group *g = (struct leaf_group *)run->ctx->own + worker;
+    struct leaf_group *g = (struct leaf_group *)run->ctx->worker_state + worker;
     const int64_t lanes = tsvdi_kernels()->lanes;
 
     clear_group(g, count);
@@ -354,7 +355,7 @@ void
 tsvdi_cpu_dc_leaf_values(struct tsvd_context *ctx, int64_t n, int64_t count, const real *d,
                          const real *e, real *s)
 {
-    struct leaf_group *g = ctx->own;
+    struct leaf_group *g = ctx->worker_state;
 
     clear_group(g, count);
     for (int64_t l = 0; l < count; l++) {

@@ -17,7 +17,8 @@ enum {
 
 /* All dense matrices need a BLAS, whose sizes may be ints. */
 static tsvd_status
-check(const tsvd_handle *handle, const struct dense_matrices *a, int *needs_blas, tsvd_error *error)
+accepts(const tsvd_handle *handle, const struct dense_matrices *a, int *needs_blas,
+        tsvd_error *error)
 {
     *needs_blas = 1;
     if (!tsvdi_blas_ready(&handle->blas)) {
@@ -48,7 +49,7 @@ chunk_most(const struct dense_problem *p, int keep)
 /* Lists the stages of a job of `count` matrices, and cuts `base` for what they keep.  Returns its
    numbers; base: NULL to count them. */
 static uint64_t
-list_stages(struct dense_state *state, const struct dense_problem *p, int64_t count, scalar *base)
+list_stages(struct cpu_dense *state, const struct dense_problem *p, int64_t count, scalar *base)
 {
     const int64_t rows = longer_of(&p->a), columns = p->n;
     const int qr_first = columns > 0 && (double)rows >= CPU_QR_RATIO * (double)columns;
@@ -86,9 +87,9 @@ list_stages(struct dense_state *state, const struct dense_problem *p, int64_t co
 /* Bytes that a job of `count` matrices holds, without the workspace of the workers: what the stages
    keep, d and e. */
 static uint64_t
-state_bytes_of(const struct dense_problem *p, int64_t count)
+kept_bytes(const struct dense_problem *p, int64_t count)
 {
-    struct dense_state state;
+    struct cpu_dense state;
     const uint64_t kept = list_stages(&state, p, count, NULL);
 
     return bytes_add(bytes_of((int64_t)kept, sizeof(scalar)),
@@ -100,7 +101,7 @@ static int64_t
 workspace_of(const struct dense_problem *p)
 {
     const int64_t multiply = tsvdi_cpu_dense_multiply_workspace(longer_of(&p->a));
-    struct dense_state state;
+    struct cpu_dense state;
     int64_t most = p->n == 0 ? 0 : multiply;
 
     (void)list_stages(&state, p, 1, NULL);
@@ -126,7 +127,7 @@ begin(struct tsvd_context *ctx, struct dense_job *job)
 {
     const struct dense_problem *p = job->problem;
     const int64_t count = job->count, columns = p->n;
-    struct dense_state *state = NULL;
+    struct cpu_dense *state = NULL;
     struct dense_run *run;
     scalar *kept = NULL;
     uint64_t numbers;
@@ -147,7 +148,7 @@ begin(struct tsvd_context *ctx, struct dense_job *job)
     run->workers = tsvdi_cpu_dense_workers(&p->a, count, ctx->threads);
     run->threads = run->workers > 1 ? 1 : ctx->threads;
     run->workspace = workspace_of(p);
-    TSVD_TRY(tsvdi_alloc(ctx, state_bytes_of(p, count), (void **)&kept));
+    TSVD_TRY(tsvdi_alloc(ctx, kept_bytes(p, count), (void **)&kept));
     numbers = list_stages(state, p, count, kept);
     run->w = kept;
     job->d = (real *)(kept + numbers);
@@ -167,7 +168,7 @@ out:
 static void
 end(struct tsvd_context *ctx, struct dense_job *job)
 {
-    struct dense_state *state = job->state;
+    struct cpu_dense *state = job->state;
 
     if (state != NULL) {
         tsvdi_free(ctx, state->run.work);
@@ -182,7 +183,7 @@ dense_bytes(const struct dense_problem *p, int64_t count, int keep)
 {
     const int threads = tsvdi_host_threads_for(p->call.handle->threads, INT64_MAX);
     const int64_t workspace = workspace_of(p);
-    struct bytes bytes = {state_bytes_of(p, count), 0};
+    struct bytes bytes = {kept_bytes(p, count), 0};
 
     (void)keep;
     bytes.host = bytes_add(bytes.host, bytes_of(tsvdi_cpu_dense_workers(&p->a, count, threads),
@@ -222,10 +223,10 @@ out:
 /* ---- reduction ---- */
 
 /* Begins an operation of a job, whose chunk may be another one than before. */
-static struct dense_state *
+static struct cpu_dense *
 enter(struct tsvd_context *ctx, const struct dense_job *job)
 {
-    struct dense_state *state = job->state;
+    struct cpu_dense *state = job->state;
 
     state->run.ctx = ctx;
     state->run.begin = job->begin;
@@ -236,7 +237,7 @@ enter(struct tsvd_context *ctx, const struct dense_job *job)
 static tsvd_status
 reduce_one(void *arg, int worker, int64_t i)
 {
-    struct dense_state *state = arg;
+    struct cpu_dense *state = arg;
     const struct dense_run *run = &state->run;
     tsvd_status ret = TSVD_OK;
 
@@ -254,7 +255,7 @@ out:
 static tsvd_status
 reduce(struct tsvd_context *ctx, struct dense_job *job)
 {
-    struct dense_state *state = enter(ctx, job);
+    struct cpu_dense *state = enter(ctx, job);
 
     return tsvdi_cpu_dense_for_each(&state->run, reduce_one, state);
 }
@@ -281,16 +282,16 @@ entries(struct tsvd_context *ctx, struct dense_job *job, int scaled, tsvd_space 
 static uint64_t
 state_bytes(const struct dense_job *job, unsigned *layout)
 {
-    const struct dense_state *state = job->state;
+    const struct cpu_dense *state = job->state;
 
     *layout = (unsigned)state->stages;
-    return state_bytes_of(job->problem, job->count);
+    return kept_bytes(job->problem, job->count);
 }
 
 static tsvd_status
 save(struct tsvd_context *ctx, const struct dense_job *job, void *to)
 {
-    const struct dense_state *state = job->state;
+    const struct cpu_dense *state = job->state;
     unsigned layout;
 
     (void)ctx;
@@ -301,7 +302,7 @@ save(struct tsvd_context *ctx, const struct dense_job *job, void *to)
 static tsvd_status
 restore(struct tsvd_context *ctx, struct dense_job *job, const void *from)
 {
-    const struct dense_state *state = job->state;
+    const struct cpu_dense *state = job->state;
     unsigned layout;
 
     (void)ctx;
@@ -402,7 +403,7 @@ tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_array left, struct dense_array
 static tsvd_status
 finish_one(void *arg, int worker, int64_t i)
 {
-    struct dense_state *state = arg;
+    struct cpu_dense *state = arg;
     const struct dense_run *run = &state->run;
     const struct dense_job *job = state->job;
     const struct dense_problem *p = job->problem;
@@ -447,7 +448,7 @@ static tsvd_status
 back(struct tsvd_context *ctx, struct dense_job *job)
 {
     const struct dense_problem *p = job->problem;
-    struct dense_state *state = enter(ctx, job);
+    struct cpu_dense *state = enter(ctx, job);
     tsvd_status ret = TSVD_OK;
 
     if (p->vectors) {
@@ -464,7 +465,7 @@ out:
 static tsvd_status
 apply_one(void *arg, int worker, int64_t i)
 {
-    struct dense_state *state = arg;
+    struct cpu_dense *state = arg;
     const struct dense_vectors *v = state->vectors;
     const int64_t length = v->right ? state->run.a->columns : state->run.a->rows;
     const struct dense_block block = {(scalar *)v->x + i * length * v->columns, length, v->columns,
@@ -476,7 +477,7 @@ apply_one(void *arg, int worker, int64_t i)
 static tsvd_status
 apply(struct tsvd_context *ctx, struct dense_job *job, const struct dense_vectors *vectors)
 {
-    struct dense_state *state = enter(ctx, job);
+    struct cpu_dense *state = enter(ctx, job);
 
     state->vectors = vectors;
     return tsvdi_cpu_dense_for_each(&state->run, apply_one, state);
@@ -484,7 +485,7 @@ apply(struct tsvd_context *ctx, struct dense_job *job, const struct dense_vector
 
 const struct dense_ops tsvdi_cpu_dense = {
     .space = TSVD_HOST,
-    .check = check,
+    .accepts = accepts,
     .chunk_most = chunk_most,
     .begin = begin,
     .end = end,

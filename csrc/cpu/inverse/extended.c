@@ -28,7 +28,7 @@ struct extended_inverse {
 };
 
 uint64_t
-tsvdi_cpu_inverse_extended_workspace(int64_t n, int threads)
+tsvdi_cpu_inverse_extended_bytes(int64_t n, int threads)
 {
     return bytes_of(n, bytes_of(n + threads, sizeof(extended)));
 }

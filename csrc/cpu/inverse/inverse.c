@@ -12,7 +12,7 @@
 #define OUT_OF_RANGE (-2.)
 
 /* The share of a matrix's work that comes before refine(). */
-#define PLAIN (TSVD_SINGLE ? 0.3 : 0.25)
+#define FIRST_SHARE (TSVD_SINGLE ? 0.3 : 0.25)
 
 static int64_t
 chunk_most(const struct inverse_problem *p)
@@ -41,7 +41,7 @@ layout_of(int64_t n, int refine, int threads)
     const int64_t block = inverse_block(n);
     struct layout at;
 
-    at.sums = refine ? tsvdi_cpu_inverse_refine_workspace(n) : 0;
+    at.sums = refine ? tsvdi_cpu_inverse_refine_bytes(n) : 0;
     at.row = bytes_add(at.sums, bytes_of(n, sizeof(double)));
     at.copy = whole_lines(bytes_add(at.row, bytes_of(3 * n, sizeof(int))));
     at.tile = whole_lines(bytes_add(at.copy, bytes_of(n * block, sizeof(scalar))));
@@ -129,7 +129,7 @@ inverse_bytes(const struct inverse_problem *p, int64_t count)
     struct bytes bytes = {sizeof(struct inverse_run) + held_bytes(count), 0};
 
     bytes.host = bytes_add(bytes.host, bytes_of(workers, at.all));
-    bytes.host = bytes_add(bytes.host, tsvdi_cpu_inverse_qr_workspace(p->a.rows));
+    bytes.host = bytes_add(bytes.host, tsvdi_cpu_inverse_qr_bytes(p->a.rows));
     return bytes;
 }
 
@@ -148,8 +148,8 @@ invert_matrix(struct inverse_run *run, struct dense_run *dense, int worker,
     const int64_t n = dense->rows, count = n * n;
     const int refine = run->job->problem->refine;
     const double part = 1 / (double)run->job->count, done = (double)i * part;
-    const struct inverse_share first = {done, refine ? PLAIN * part : part},
-                               second = {done + PLAIN * part, (1 - PLAIN) * part};
+    const struct inverse_share first = {done, refine ? FIRST_SHARE * part : part},
+                               second = {done + FIRST_SHARE * part, (1 - FIRST_SHARE) * part};
     scalar *x = dense->w + i * count;
     double norm, inverse_norm;
     int finite;
@@ -200,7 +200,7 @@ invert_extended(struct inverse_run *run, struct dense_run *dense, int worker,
     int outcome;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_alloc(dense->ctx, tsvdi_cpu_inverse_extended_workspace(n, dense->threads),
+    TSVD_TRY(tsvdi_alloc(dense->ctx, tsvdi_cpu_inverse_extended_bytes(n, dense->threads),
                          (void **)&memory));
     TSVD_TRY(tsvdi_cpu_dense_load(dense, worker, i, 0));
     run->rcond[i] = SINGULAR;
@@ -315,8 +315,7 @@ rescue(struct tsvd_context *ctx, struct inverse_job *job, int64_t i)
 
     t.dense.count = t.dense.workers = 1;
     t.dense.work = NULL;
-    TSVD_TRY(
-        tsvdi_alloc(ctx, tsvdi_cpu_inverse_qr_workspace(run->dense.rows), (void **)&t.dense.work));
+    TSVD_TRY(tsvdi_alloc(ctx, tsvdi_cpu_inverse_qr_bytes(run->dense.rows), (void **)&t.dense.work));
     TSVD_TRY(tsvdi_cpu_dense_for_each(&t.dense, rescue_one, &t));
 out:
     tsvdi_free(ctx, t.dense.work);

@@ -131,9 +131,9 @@ void tsvdi_cpu_inverse_small_upper(int64_t n, scalar *u, int64_t ldu);
 
 /* ---- qr.c ---- */
 
-/* As tsvdi_cpu_inverse_lu(), but nothing grows.  run->work has tsvdi_cpu_inverse_qr_workspace(n)
+/* As tsvdi_cpu_inverse_lu(), but nothing grows.  run->work has tsvdi_cpu_inverse_qr_bytes(n)
    bytes. */
-uint64_t tsvdi_cpu_inverse_qr_workspace(int64_t n);
+uint64_t tsvdi_cpu_inverse_qr_bytes(int64_t n);
 tsvd_status tsvdi_cpu_inverse_qr(struct dense_run *run, int64_t n, scalar *s,
                                  const struct inverse_workspace *workspace,
                                  struct inverse_share share, int *outcome);
@@ -141,8 +141,8 @@ tsvd_status tsvdi_cpu_inverse_qr(struct dense_run *run, int64_t n, scalar *s,
 /* ---- extended.c ---- */
 
 /* The inverse of M from S, in its place, also beyond the range of numbers; `done` and *norm as of
-   unbalance().  memory: tsvdi_cpu_inverse_extended_workspace(n, run->threads) bytes. */
-uint64_t tsvdi_cpu_inverse_extended_workspace(int64_t n, int threads);
+   unbalance().  memory: tsvdi_cpu_inverse_extended_bytes(n, run->threads) bytes. */
+uint64_t tsvdi_cpu_inverse_extended_bytes(int64_t n, int threads);
 tsvd_status tsvdi_cpu_inverse_extended(struct dense_run *run, int64_t n, int exponent, scalar *s,
                                        const struct inverse_workspace *workspace, void *memory,
                                        double done, double *norm, int *outcome);
@@ -151,8 +151,8 @@ tsvd_status tsvdi_cpu_inverse_extended(struct dense_run *run, int64_t n, int exp
 
 /* A step on Y [n][n], the inverse of S [n][n] as it was found.  It leaves Y as it is where the step
    does not pay (math/newton.h); exponent, norm: as of balance().  S is at workspace->s, where it
-   and the workspace have tsvdi_cpu_inverse_refine_workspace(n) bytes. */
-uint64_t tsvdi_cpu_inverse_refine_workspace(int64_t n);
+   and the workspace have tsvdi_cpu_inverse_refine_bytes(n) bytes. */
+uint64_t tsvdi_cpu_inverse_refine_bytes(int64_t n);
 tsvd_status tsvdi_cpu_inverse_refine(struct dense_run *run, int64_t n,
                                      const struct inverse_workspace *workspace, scalar *y,
                                      int exponent, double norm, struct inverse_share share);

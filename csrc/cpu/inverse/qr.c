@@ -21,7 +21,7 @@ columns_of(int64_t n)
 }
 
 uint64_t
-tsvdi_cpu_inverse_qr_workspace(int64_t n)
+tsvdi_cpu_inverse_qr_bytes(int64_t n)
 {
     return bytes_of(tsvdi_cpu_dense_multiply_workspace(n) + columns_of(n) * n, sizeof(scalar));
 }

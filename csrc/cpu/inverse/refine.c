@@ -35,7 +35,7 @@ struct refinement {
 };
 
 uint64_t
-tsvdi_cpu_inverse_refine_workspace(int64_t n)
+tsvdi_cpu_inverse_refine_bytes(int64_t n)
 {
     return bytes_add(bytes_of(n, bytes_of(n, ARRAYS * sizeof(double))),
                      bytes_of(n, sizeof(struct newton_sums)));

@@ -437,7 +437,7 @@ out:
 /* ---- the factors of a matrix ---- */
 
 tsvd_status
-tsvdi_cpu_dense_apply(struct dense_state *state, int worker, int64_t i, int right, int transposed,
+tsvdi_cpu_dense_apply(struct cpu_dense *state, int worker, int64_t i, int right, int transposed,
                       struct dense_block block, double done, double share)
 {
     const int of_p = right != state->run.transposed;

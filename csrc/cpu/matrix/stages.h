@@ -12,7 +12,7 @@
 
 #include "cpu/matrix/matrix.h"
 
-struct dense_state;
+struct cpu_dense;
 struct stage_run;
 
 struct stage {
@@ -24,7 +24,7 @@ struct stage {
 
     /* Factors M of matrix i, to its reflectors.  What it leaves goes to the M of the next stage,
        own[1], or is B, which goes to job->d and job->e. */
-    tsvd_status (*factor)(struct dense_state *state, int worker, const struct stage_run *own,
+    tsvd_status (*factor)(struct cpu_dense *state, int worker, const struct stage_run *own,
                           int64_t i);
 
     /* The reflectors of matrix i: those of Q, or of P if `right`. */
@@ -46,7 +46,7 @@ struct stage_run {
 enum { STAGES_MOST = 2 };
 
 /* What a job of dense_ops holds. */
-struct dense_state {
+struct cpu_dense {
     struct dense_run run;
     struct dense_job *job;
     struct stage_run stage[STAGES_MOST];
@@ -66,7 +66,7 @@ stage_matrix(const struct stage_run *own, int64_t i)
 
 /* reflectors.c: vectors := Q or P (right) times vectors, or the transpose; Q and P are those of A
    for matrix i.  tsvdi_check() is told `done` at the beginning, and `share` more at the end. */
-tsvd_status tsvdi_cpu_dense_apply(struct dense_state *state, int worker, int64_t i, int right,
+tsvd_status tsvdi_cpu_dense_apply(struct cpu_dense *state, int worker, int64_t i, int right,
                                   int transposed, struct dense_block block, double done,
                                   double share);
 

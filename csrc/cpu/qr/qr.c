@@ -107,7 +107,7 @@ no_workspace(int64_t rows, int64_t columns)
 
 /* M = Q R; R, with zeros below its diagonal, is the M of the next stage. */
 static tsvd_status
-factor(struct dense_state *state, int worker, const struct stage_run *own, int64_t i)
+factor(struct cpu_dense *state, int worker, const struct stage_run *own, int64_t i)
 {
     const struct dense_matrix m = stage_matrix(own, i), r = stage_matrix(own + 1, i);
     tsvd_status ret = TSVD_OK;
