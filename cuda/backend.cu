@@ -138,6 +138,7 @@ tsvdi_cuda(void)
 {
     static const struct backend backend = {
         .name = "CUDA device",
+        .number = 1,
         .open = cuda_open,
         .close = cuda_close,
         .chunk_most = chunk_most,

@@ -22,12 +22,12 @@ struct tsvd_context {
     int64_t index, count, total;       /* first matrix under work, their number, batch size */
     double done;     /* progress within the matrices under work, as last given to tsvdi_check() */
     double progress; /* of the whole call, as last given to options->check(); it never falls */
-    void *
-        worker_state; /* what the back end keeps of a worker, from open() to close(); at first NULL
+    void
+        *worker_state; /* what the back end keeps of a worker, from open() to close(); at first NULL
                          */
 };
 
-/* bidiag/svd.c: tells the caller that the share `done` of the matrices under work is done.  The
+/* check.c: tells the caller that the share `done` of the matrices under work is done.  The
    status is TSVD_ERR_INTERRUPTED if the caller asks to stop.  Every loop that may run for long
    calls this now and then. */
 tsvd_status tsvdi_check(struct tsvd_context *ctx, double done);

@@ -52,24 +52,24 @@ struct results {
     real *R; /* [count k n]; NULL exactly when L is */
 };
 
-/* Singular vectors under construction, k of each of `batch` matrices. */
+/* Singular vectors under construction, k of each of `count` matrices. */
 struct vectors {
     real *x;             /* one matrix after another; NULL: values only */
-    int64_t n, k, batch; /* entries of a vector, vectors of a matrix, matrices */
+    int64_t n, k, count; /* entries of a vector, vectors of a matrix, matrices */
     int columns;         /* 1: vector j is column j of an n x k array; 0: row j of a k x n one */
 };
 
 /* ---- values ---- */
 
-/* Values by bisection, of a batch of matrices of one order. */
+/* Values by bisection, of matrices of one order. */
 struct values_job {
-    int64_t n, batch;          /* order and number of the matrices */
+    int64_t n, count;          /* order and number of the matrices */
     int64_t first, last;       /* wanted of each: the values first .. last - 1, 0 the largest */
     const struct chunk *chunk; /* the matrices */
-    const real *hint; /* [batch (last - first)] host: approximations, descending, which only save
+    const real *hint; /* [count (last - first)] host: approximations, descending, which only save
                          time; NULL: none */
     real eps;         /* width to which a value is found; 0: to neighbouring numbers */
-    real *s;          /* [batch (last - first)] out, in call->to: descending */
+    real *s;          /* [count (last - first)] out, in call->to: descending */
     int64_t counts;   /* find() adds the Sturm counts that it made */
 };
 
@@ -89,10 +89,10 @@ struct values_ops {
 /* ---- vectors that rotations are applied to ---- */
 
 struct vectors_ops {
-    /* Memory for the k vectors of each of `batch` matrices.  begin() takes it; x is NULL if `to`
+    /* Memory for the k vectors of each of `count` matrices.  begin() takes it; x is NULL if `to`
        has no vectors.  end() copies the vectors to `to`.  free() gives the memory back, and is due
        also after a failure. */
-    tsvd_status (*begin)(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t batch,
+    tsvd_status (*begin)(struct tsvd_context *ctx, int64_t n, int64_t k, int64_t count,
                          struct results to, struct vectors *left, struct vectors *right);
     tsvd_status (*end)(struct tsvd_context *ctx, struct vectors left, struct vectors right,
                        struct results to);
@@ -128,13 +128,13 @@ struct vectors_ops {
 
 /* ---- divide and conquer ---- */
 
-/* Divide and conquer on a batch of matrices of one order. */
+/* Divide and conquer on matrices of one order. */
 struct dc_job {
-    int64_t n, batch; /* order and number of the matrices */
+    int64_t n, count; /* order and number of the matrices */
     int64_t first, k; /* wanted of each: the values first .. first + k - 1, 0 the largest */
     const struct chunk *chunk; /* the matrices */
     real eps;                  /* in the units of d and e; 0: full accuracy */
-    real *s; /* [batch k] out, in call->to: descending, refined by bisection if eps is 0 */
+    real *s; /* [count k] out, in call->to: descending, refined by bisection if eps is 0 */
     struct vectors right, left; /* out: the vectors; the back end may work in their memory until
                                    finish() */
     struct results to;          /* where they go in the end */
@@ -217,7 +217,7 @@ struct givens_job {
     int64_t n;                  /* order */
     real *d, *e;                /* [n], [n-1] host: in and out */
     real eps;                   /* off-diagonal entries up to this are dropped */
-    int64_t threads;            /* half sweeps in flight in the pipeline; not threads of the host */
+    int64_t in_flight;          /* half sweeps at once in the pipeline */
     int64_t blocks;             /* blocks that a segment is cut into; 0: the back end chooses */
     struct vectors right, left; /* x = NULL: values only */
 };
@@ -447,6 +447,7 @@ struct backend {
     /* ---- required ---- */
 
     const char *name; /* for error texts: "CPU", "CUDA device" */
+    unsigned number;  /* in saved states; up to 7 bits */
 
     /* Begin and end of a worker.  close() gives back what open() and load() took, and is due also
        after a failure. */
@@ -490,7 +491,7 @@ struct backend {
        the host are done.  NULL: no operation does so. */
     tsvd_status (*finish_downloads)(struct tsvd_context *ctx);
 
-    /* ---- optional, NULL: the methods that need it are not offered ---- */
+    /* ---- optional, NULL: the family is not offered ---- */
 
     const struct values_ops *values;
     const struct vectors_ops *vectors;
@@ -519,14 +520,14 @@ const struct backend *tsvdi_cuda(void);
    ask which one it is. */
 const struct backend *tsvdi_backend_of(const tsvd_handle *handle);
 
-/* host_arrays.c: load() and fill() for arrays in host memory, for every back end. */
+/* host_arrays.c: load(), fill() and fill_nan() for arrays in host memory, for every back end. */
 void tsvdi_host_load(const struct svd_problem *problem, struct chunk *chunk);
+void tsvdi_host_fill(const struct svd_problem *problem, int64_t i, int kind, struct results to);
+void tsvdi_host_fill_nan(int64_t count, real *x);
 
 /* host_arrays.c: copies d, or e, of `count` matrices from matrix `begin` on to to[count][n]:
    `filled` entries of each, then zeros up to n.  Several threads may call it at once. */
 void tsvdi_host_gather(const struct svd_problem *problem, const struct svd_input *input,
                        int64_t begin, int64_t count, int64_t filled, real *to);
-void tsvdi_host_fill(const struct svd_problem *problem, int64_t i, int kind, struct results to);
-void tsvdi_host_fill_nan(int64_t count, real *x);
 
 #endif

@@ -12,7 +12,7 @@ tsvdi_find_values(struct tsvd_context *ctx, const struct chunk *chunk, const rea
     const struct svd_problem *p = ctx->problem;
     const struct svd_plan *plan = ctx->plan;
     struct values_job job = {.n = p->n,
-                             .batch = chunk->count,
+                             .count = chunk->count,
                              .first = p->first,
                              .last = p->first + p->k,
                              .chunk = chunk,

@@ -85,7 +85,7 @@ run(struct tsvd_context *ctx, const struct chunk *chunk, struct results to, tsvd
     /* If e is the sub-diagonal, the transpose is decomposed: L and R change roles. */
     const int lower = ctx->options->lower;
     struct dc_job job = {.n = p->n,
-                         .batch = chunk->count,
+                         .count = chunk->count,
                          .first = p->first,
                          .k = p->k,
                          .chunk = chunk,

@@ -294,7 +294,7 @@ iterate(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct 
     tsvd_status ret = TSVD_OK;
 
     threads = threads < 2 ? 2 : threads / 2 * 2; /* even: a thread rotates one side only */
-    job.threads = threads;
+    job.in_flight = threads;
     if (right.x != NULL) {
         TSVD_TRY(ctx->plan->backend->vectors->identity(ctx, right));
         TSVD_TRY(ctx->plan->backend->vectors->identity(ctx, left));

@@ -77,6 +77,7 @@ fill_nan(struct tsvd_context *ctx, tsvd_space space, int64_t count, real *x)
 
 const struct backend tsvdi_cpu = {
     .name = "CPU",
+    .number = 0,
     .open = cpu_open,
     .close = cpu_close,
     .chunk_most = chunk_most,

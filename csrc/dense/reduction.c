@@ -78,13 +78,13 @@ parts_of(const struct dense_call *call)
     const struct dense_job *job = &call->job;
     const struct dense_problem *p = &call->problem;
     const int64_t count = p->n > 0 ? job->count : 0;
-    const int on_device = call->plan.ops->space == TSVD_CUDA;
+    const unsigned backend = tsvdi_backend_of(p->call.handle)->number;
     struct state_parts at;
     unsigned layout = 0;
     uint64_t own = count > 0 ? call->plan.ops->state_bytes(job, &layout) : 0;
 
     at.head.form =
-        (uint64_t)STATE_FORM << 16 | (uint64_t)on_device << 9 | (uint64_t)TSVD_SINGLE << 8 | layout;
+        (uint64_t)STATE_FORM << 16 | (uint64_t)backend << 9 | (uint64_t)TSVD_SINGLE << 8 | layout;
     at.head.rows = p->a.rows;
     at.head.columns = p->a.columns;
     at.head.matrices = p->a.batch.matrices;

@@ -31,7 +31,7 @@ run_of(struct dc_job *job)
 static struct dc_level
 level_of(const struct dc_job *job, int depth)
 {
-    struct dc_level l = {depth, job->batch << depth, 0};
+    struct dc_level l = {depth, job->count << depth, 0};
 
     for (int64_t i = 0; i < (int64_t)1 << depth; i++) {
         const int64_t columns = dc_node_at(job->tree.node, job->n, depth, i).columns;
@@ -141,14 +141,14 @@ dc_begin(struct tsvd_context *ctx, struct dc_job *job)
     job->state = run;
     r = &run->device;
     r->n = job->n;
-    r->batch = job->batch;
-    r->slots = job->n * job->batch;
+    r->batch = job->count;
+    r->slots = job->n * job->count;
     r->first = job->first;
     r->k = job->k;
     r->stride = device_stride(job->n);
     r->levels = job->tree.levels;
     run->nodes = dc_nodes_above(job->tree.levels + 1);
-    run->merges = job->batch * dc_nodes_above(job->tree.levels);
+    run->merges = job->count * dc_nodes_above(job->tree.levels);
     array = (size_t)SIDES * (size_t)r->slots * (size_t)r->stride;
     TSVD_TRY(tsvdi_cuda_alloc(call, (size_t)parts * array * sizeof(real), (void **)&r->x));
     r->q = r->x + array;
@@ -371,7 +371,7 @@ sends_blocks(const struct tsvd_context *ctx, const struct dc_job *job)
 {
     const uint64_t bytes = bytes_of(2 * job->n, bytes_of(job->k, sizeof(real)));
 
-    return ctx->call->to == TSVD_HOST && job->batch == 1 && bytes > SEND_BLOCKS_BYTES;
+    return ctx->call->to == TSVD_HOST && job->count == 1 && bytes > SEND_BLOCKS_BYTES;
 }
 
 /* ---- the products of a level ---- */
@@ -381,7 +381,7 @@ multiply_level(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *job
                struct dc_level level)
 {
     struct cuda_call *call = cuda_of(ctx);
-    const int64_t at = job->batch * dc_nodes_above(level.depth);
+    const int64_t at = job->count * dc_nodes_above(level.depth);
     tsvd_status ret = TSVD_OK;
 
     if (!is_large(level)) {
@@ -518,7 +518,7 @@ dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
         job->failed = (int64_t)failed;
         return TSVD_ERR_NO_CONVERGENCE;
     }
-    info->deflated += dc_deflated(&job->tree, job->batch, run->merge);
+    info->deflated += dc_deflated(&job->tree, job->count, run->merge);
     now = tsvdi_host_seconds();
     info->seconds_vectors += now - clock;
     TSVD_TRY(refine_values(ctx, job, d_values, d_s, &counts));

@@ -505,7 +505,7 @@ dense_state_bytes(const struct dense_job *job, unsigned *layout)
 
     *layout = 0;
     for (int s = 0; s < run.stages; s++) {
-        *layout |= run.stage[s].stage->number << 2 * s;
+        *layout |= run.stage[s].stage->number << 4 * s;
     }
     return lay_out(&run, NULL);
 }

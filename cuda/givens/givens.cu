@@ -346,7 +346,7 @@ launch_pipeline(struct cuda_call *call, const struct givens_job *job, const stru
     tsvd_status ret = TSVD_OK;
 
     threads = threads < half_sweeps ? threads : half_sweeps;
-    threads = threads < job->threads ? threads : job->threads;
+    threads = threads < job->in_flight ? threads : job->in_flight;
     threads = threads < PIPELINE_THREADS_MAX ? threads : (int64_t)PIPELINE_THREADS_MAX;
     block.x = (unsigned)((threads + WARP - 1) / WARP * WARP);
     /* the attribute belongs to the kernel, which other host threads launch too: all set the same */

@@ -23,10 +23,11 @@ enum stage_outcome {
 };
 
 struct stage {
-    unsigned number;               /* in the layout of a saved state, of two bits; 0: never saved */
-    bool right;                    /* it has a P; else P = I */
+    unsigned number; /* in the layout of a saved state, of four bits; 0: never saved */
+    bool right;      /* it has a P; else P = I */
     const struct stage *otherwise; /* factors what this one does not; NULL: this one does not
-                                      refuse.  A stage that refuses comes first */
+                                      refuse.  A stage that refuses is the first: W is loaded again
+                                      */
 
     /* Workspace of factor(); and of apply() or expand() for `vectors` vectors of each matrix. */
     uint64_t (*factor_bytes)(const struct cuda_device *device, int64_t r, int64_t c, int64_t count);
@@ -63,7 +64,7 @@ struct stage_run {
     scalar *tau_q, *tau_p;      /* [count][c] the factors of the reflectors */
 };
 
-enum { STAGES_MOST = 2 };
+enum { STAGES_MOST = 2 }; /* a layout has 8 bits, four for each */
 
 /* What a job of dense_ops holds.  All arrays are device memory. */
 struct cuda_dense {

@@ -497,7 +497,7 @@ out:
 static tsvd_status
 end(struct tsvd_context *ctx, struct vectors left, struct vectors right, struct results to)
 {
-    const size_t bytes = (size_t)left.batch * (size_t)left.n * (size_t)left.k * sizeof(real);
+    const size_t bytes = (size_t)left.count * (size_t)left.n * (size_t)left.k * sizeof(real);
     tsvd_status ret = TSVD_OK;
 
     if (to.L != NULL && ctx->call->to == TSVD_HOST) {

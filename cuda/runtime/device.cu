@@ -477,14 +477,14 @@ out:
 }
 
 void
-tsvdi_cuda_free(struct cuda_call *call, void *p)
+tsvdi_cuda_free(struct cuda_call *call, void *d_p)
 {
-    if (p == NULL) {
+    if (d_p == NULL) {
         return;
     }
     if (call->device->allocator.release != NULL) {
-        call->device->allocator.release(call->device->allocator.arg, p, call->stream);
-    } else if (cudaFreeAsync(p, call->stream) != cudaSuccess) {
+        call->device->allocator.release(call->device->allocator.arg, d_p, call->stream);
+    } else if (cudaFreeAsync(d_p, call->stream) != cudaSuccess) {
         tsvdi_cuda_forget();
     }
 }

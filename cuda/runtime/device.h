@@ -106,6 +106,6 @@ cudaStream_t tsvdi_cuda_shared_stream(struct cuda_call *call);
 
 /* Take and give back device memory, in the order of the stream. */
 tsvd_status tsvdi_cuda_alloc(struct cuda_call *call, size_t bytes, void **p);
-void tsvdi_cuda_free(struct cuda_call *call, void *p);
+void tsvdi_cuda_free(struct cuda_call *call, void *d_p);
 
 #endif

@@ -486,20 +486,20 @@ tsvdi_cuda_drain(struct cuda_call *call)
 }
 
 void
-tsvdi_cuda_free_after_downloads(struct cuda_call *call, void *p)
+tsvdi_cuda_free_after_downloads(struct cuda_call *call, void *d_p)
 {
-    const struct cuda_transfer transfer = {NULL, (const char *)p, 0, 0, 0};
+    const struct cuda_transfer transfer = {NULL, (const char *)d_p, 0, 0, 0};
     struct cuda_sender *s = call->sender;
     tsvd_error *const before = call->error;
     tsvd_error error;
     tsvd_status status;
 
-    if (p == NULL || (s != NULL && is_child(s))) {
+    if (d_p == NULL || (s != NULL && is_child(s))) {
         return;
     }
     if (s == NULL || call->device->allocator.release != NULL) { /* it knows call->stream alone */
         tsvdi_cuda_drain(call);
-        tsvdi_cuda_free(call, p);
+        tsvdi_cuda_free(call, d_p);
         return;
     }
     tsvdi_error_clear(&error);
@@ -514,7 +514,7 @@ tsvdi_cuda_free_after_downloads(struct cuda_call *call, void *p)
     (void)pthread_mutex_lock(&s->lock);
     note_status(s, status, &error); /* finish_downloads() returns it */
     (void)pthread_mutex_unlock(&s->lock);
-    tsvdi_cuda_free(call, p);
+    tsvdi_cuda_free(call, d_p);
 }
 
 void

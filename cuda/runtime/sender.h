@@ -33,7 +33,7 @@ tsvd_status tsvdi_cuda_finish_downloads(struct cuda_call *call);
 
 /* Gives device memory back when all downloads so far have left it, and the device has done what is
    on the stream so far.  A failure is returned by finish_downloads(). */
-void tsvdi_cuda_free_after_downloads(struct cuda_call *call, void *p);
+void tsvdi_cuda_free_after_downloads(struct cuda_call *call, void *d_p);
 
 /* Waits until the sender has done the releases that were given to it before the last call of this
    function: so that no more than two chunks of a batch are in flight. */

@@ -357,7 +357,7 @@ __launch_bounds__(COUNT_THREADS) batch_kernel(struct value_batch q)
     const struct values_device &v = q.v;
     const int matrix = (int)threadIdx.x / q.width, lane = (int)threadIdx.x % q.width;
     const int64_t here =
-        bracket_min(v.batch - q.begin - (int64_t)blockIdx.x * q.matrices, q.matrices);
+        bracket_min(v.count - q.begin - (int64_t)blockIdx.x * q.matrices, q.matrices);
     const bool active = matrix < here && v.first + (int64_t)blockIdx.y * q.width + lane < v.last;
     struct batch_value x = {};
     struct bracket b;
@@ -451,17 +451,17 @@ tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_device v, int64_
                                         call->device->shared_most - (int)SHARED_BESIDE));
     TSVD_TRY(tsvdi_cuda_alloc(call, sizeof(*q.d_counts), (void **)&q.d_counts));
     CUDA_TRY(call, cudaMemsetAsync(q.d_counts, 0, sizeof(*q.d_counts), call->stream));
-    for (; q.begin < v.batch; q.begin += most) {
-        const int64_t here = bracket_min(v.batch - q.begin, most);
+    for (; q.begin < v.count; q.begin += most) {
+        const int64_t here = bracket_min(v.count - q.begin, most);
         const dim3 blocks(blocks_for(here, q.matrices), blocks_for(values, q.width));
 
-        q.v.batch = q.begin + here;
+        q.v.count = q.begin + here;
         batch_kernel<<<blocks, COUNT_THREADS, bytes, call->stream>>>(q);
         CUDA_LAUNCHED(call);
-        if (v.batch > most) {
+        if (v.count > most) {
             CUDA_TRY(call, cudaStreamSynchronize(call->stream));
             TSVD_TRY(
-                tsvdi_check(ctx, begin + (1 - begin) * (double)(q.begin + here) / (double)v.batch));
+                tsvdi_check(ctx, begin + (1 - begin) * (double)(q.begin + here) / (double)v.count));
         }
     }
     TSVD_TRY(tsvdi_cuda_download(call, &made, q.d_counts, sizeof(made)));

@@ -85,7 +85,7 @@ __launch_bounds__(WARP) hints_kernel(struct values_device v, real *d_hint)
 {
     extern __shared__ real entries[];
     const int64_t n = v.n, values = v.last - v.first, first = (int64_t)blockIdx.x * WARP;
-    const int here = (int)bracket_min(v.batch - first, WARP);
+    const int here = (int)bracket_min(v.count - first, WARP);
     const bool active = (int)threadIdx.x < here;
     real *d = entries + threadIdx.x * matrix_stride(n), *e = d + n;
 
@@ -122,7 +122,7 @@ tsvdi_cuda_values_hints(struct cuda_call *call, struct values_device v, real *d_
     const size_t bytes = (size_t)(WARP * matrix_stride(v.n)) * sizeof(real);
     tsvd_status ret = TSVD_OK;
 
-    hints_kernel<<<blocks_for(v.batch, WARP), WARP, bytes, call->stream>>>(v, d_hint);
+    hints_kernel<<<blocks_for(v.count, WARP), WARP, bytes, call->stream>>>(v, d_hint);
     CUDA_LAUNCHED(call);
 out:
     return ret;

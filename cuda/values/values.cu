@@ -102,7 +102,7 @@ tsvdi_cuda_values_on_device(struct tsvd_context *ctx, int64_t n, int64_t batch, 
         tsvdi_cuda_values_fit(call->device, v)) {
         TSVD_TRY(tsvdi_cuda_values_batch(ctx, v, counts));
     } else {
-        v.batch = 1;
+        v.count = 1;
         for (int64_t i = 0; i < batch; i++) {
             v.d_d = d_d + i * n;
             v.d_e = d_e + i * n;
@@ -122,9 +122,9 @@ find(struct tsvd_context *ctx, struct values_job *job)
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct chunk *chunk = job->chunk;
-    struct values_device v = {job->n, job->batch, job->first, job->last, NULL,
+    struct values_device v = {job->n, job->count, job->first, job->last, NULL,
                               NULL,   NULL,       job->eps,   NULL};
-    const int64_t entries = job->n * job->batch, values = (job->last - job->first) * job->batch;
+    const int64_t entries = job->n * job->count, values = (job->last - job->first) * job->count;
     const size_t matrix = (size_t)entries * sizeof(real), result = (size_t)values * sizeof(real);
     const real *d_d, *d_e;
     real *d_workspace = NULL, *space[2], *d_s, *d_hint = NULL;
@@ -144,7 +144,7 @@ find(struct tsvd_context *ctx, struct values_job *job)
         v.d_e = d_e;
         TSVD_TRY(tsvdi_cuda_values_hints(call, v, d_hint));
     }
-    TSVD_TRY(tsvdi_cuda_values_on_device(ctx, job->n, job->batch, d_d, d_e, job->first, job->last,
+    TSVD_TRY(tsvdi_cuda_values_on_device(ctx, job->n, job->count, d_d, d_e, job->first, job->last,
                                          d_hint, job->eps, d_s, &job->counts));
     TSVD_TRY(cuda_deliver(ctx, job->s, d_s, result));
 out:

@@ -17,7 +17,7 @@ enum form { PLAIN, TWOFOLD, EXTENDED };
 
 /* What is to be found, as for tsvdi_cuda_values_on_device(). */
 struct values_device {
-    int64_t n, batch;
+    int64_t n, count;
     int64_t first, last;
     const real *d_d, *d_e, *d_hint;
     real eps;
@@ -57,7 +57,7 @@ tsvd_status tsvdi_cuda_values_batch(struct tsvd_context *ctx, struct values_devi
                                     int64_t *counts);
 
 /* Whether values without hints from the caller are found sooner if hints() makes some first:
-   approximations, in descending order, to d_hint[batch (last - first)]. */
+   approximations, in descending order, to d_hint[count (last - first)]. */
 bool tsvdi_cuda_values_hinted(const struct tsvd_context *ctx, struct values_device v);
 tsvd_status tsvdi_cuda_values_hints(struct cuda_call *call, struct values_device v, real *d_hint);
 

@@ -23,10 +23,10 @@ static void
 set_level(struct cpu_dc *run, int level)
 {
     run->level = level;
-    run->nodes = run->job->batch << level;
+    run->nodes = run->job->count << level;
     run->merge = run->merges == NULL /* each matrix is one leaf */
                      ? NULL
-                     : run->merges + run->job->batch * dc_nodes_above(level);
+                     : run->merges + run->job->count * dc_nodes_above(level);
 }
 
 static int
@@ -101,7 +101,7 @@ static tsvd_status
 vectors_alloc(struct cpu_dc *run)
 {
     const struct dc_job *job = run->job;
-    const int64_t slots = job->n * job->batch;
+    const int64_t slots = job->n * job->count;
     const int merges = job->tree.levels > 0, own = merges && job->k < job->n;
     size_t array, gathered = (size_t)slots * (size_t)job->n;
     real *p;
@@ -110,7 +110,7 @@ vectors_alloc(struct cpu_dc *run)
     run->stride = row_stride(job->n);
     array = (size_t)slots * (size_t)run->stride;
     TSVD_TRY(
-        tsvdi_alloc(run->ctx, (size_t)job->batch * vectors_bytes(job->n, job->k), &run->memory));
+        tsvdi_alloc(run->ctx, (size_t)job->count * vectors_bytes(job->n, job->k), &run->memory));
     p = run->memory;
     for (int side = 0; side < SIDES; side++, p += array) {
         run->x[side] = p;
@@ -131,7 +131,7 @@ scale_matrices(struct cpu_dc *run)
 {
     const struct dc_job *job = run->job;
 
-    for (int64_t m = 0; m < job->batch; m++) {
+    for (int64_t m = 0; m < job->count; m++) {
         const int64_t base = m * job->n;
 
         r_scale(job->chunk->d + base, job->n, job->chunk->exponent[m], run->d + base);
@@ -143,7 +143,7 @@ scale_matrices(struct cpu_dc *run)
 static tsvd_status
 dc_begin(struct tsvd_context *ctx, struct dc_job *job)
 {
-    const int64_t slots = job->n * job->batch, most = job->batch << job->tree.levels;
+    const int64_t slots = job->n * job->count, most = job->count << job->tree.levels;
     struct cpu_dc *run = NULL;
     size_t bytes;
     tsvd_status ret = TSVD_OK;
@@ -156,13 +156,13 @@ dc_begin(struct tsvd_context *ctx, struct dc_job *job)
     TSVD_TRY(vectors_alloc(run));
     bytes = dc_lay_out(&run->slot, slots, NULL);
     TSVD_TRY(
-        tsvdi_alloc(ctx, bytes + (size_t)(2 * slots + job->batch) * sizeof(real), &run->arrays));
+        tsvdi_alloc(ctx, bytes + (size_t)(2 * slots + job->count) * sizeof(real), &run->arrays));
     (void)dc_lay_out(&run->slot, slots, run->arrays);
     run->d = (real *)((char *)run->arrays + bytes);
     run->e = run->d + slots;
     run->eps = run->e + slots;
     TSVD_TRY(tsvdi_alloc(
-        ctx, (size_t)(job->batch * dc_nodes_above(job->tree.levels)) * sizeof *run->merges,
+        ctx, (size_t)(job->count * dc_nodes_above(job->tree.levels)) * sizeof *run->merges,
         (void **)&run->merges));
     TSVD_TRY(tsvdi_alloc(ctx, (size_t)(most + 1) * sizeof *run->tasks, (void **)&run->tasks));
     if (job->tree.levels > 0) {
@@ -375,7 +375,7 @@ find_values(const struct cpu_dc *run, tsvd_info *info)
 {
     const struct dc_job *job = run->job;
     struct values_job values = {.n = job->n,
-                                .batch = job->batch,
+                                .count = job->count,
                                 .first = job->first,
                                 .last = job->first + job->k,
                                 .chunk = job->chunk,
@@ -385,7 +385,7 @@ find_values(const struct cpu_dc *run, tsvd_info *info)
     double clock = tsvdi_host_seconds();
     tsvd_status ret = TSVD_OK;
 
-    for (int64_t m = 0; m < job->batch; m++) {
+    for (int64_t m = 0; m < job->count; m++) {
         real *s = job->s + m * job->k;
 
         for (int64_t i = 0; i < job->k; i++) {
@@ -393,13 +393,13 @@ find_values(const struct cpu_dc *run, tsvd_info *info)
         }
         r_scale(s, job->k, -job->chunk->exponent[m], s);
     }
-    memcpy(run->slot.z, job->s, (size_t)(job->batch * job->k) * sizeof *job->s);
+    memcpy(run->slot.z, job->s, (size_t)(job->count * job->k) * sizeof *job->s);
     if (job->eps == 0) {
         TSVD_TRY(tsvdi_cpu_values.find(run->ctx, &values));
     }
-    values.batch = 1;
+    values.count = 1;
     values.chunk = &one;
-    for (int64_t m = 0; m < job->batch && job->eps > 0; m++) {
+    for (int64_t m = 0; m < job->count && job->eps > 0; m++) {
         if (chunk_may_overflow(job->chunk, m)) {
             one.d = job->chunk->d + m * job->n;
             one.e = job->chunk->e + m * job->n;
@@ -422,9 +422,9 @@ dc_finish(struct tsvd_context *ctx, struct dc_job *job, tsvd_info *info)
 
     (void)ctx;
     TSVD_TRY(
-        for_each(run, job->batch * ((job->k + CPU_STORE_RANKS - 1) / CPU_STORE_RANKS), task_store));
+        for_each(run, job->count * ((job->k + CPU_STORE_RANKS - 1) / CPU_STORE_RANKS), task_store));
     info->seconds_vectors += tsvdi_host_seconds() - clock;
-    info->deflated += dc_deflated(&job->tree, job->batch, run->merges);
+    info->deflated += dc_deflated(&job->tree, job->count, run->merges);
     TSVD_TRY(find_values(run, info));
 out:
     return ret;

@@ -16,7 +16,7 @@ round_sweeps(const struct givens_job *job, const struct givens_segment *segment,
         rows += segment[i].rows;
     }
     sweeps = CPU_ROUND_ROTATIONS / rows * 2;
-    sweeps = sweeps > job->threads ? job->threads : sweeps;
+    sweeps = sweeps > job->in_flight ? job->in_flight : sweeps;
     return sweeps < 2 ? 2 : sweeps / 2 * 2;
 }
 

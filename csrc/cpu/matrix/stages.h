@@ -43,7 +43,7 @@ struct stage_run {
     double done, share;    /* the progress that it begins with, and its part of it */
 };
 
-enum { STAGES_MOST = 2 };
+enum { STAGES_MOST = 2 }; /* more, and what they leave, need a layout in state_bytes() */
 
 /* What a job of dense_ops holds. */
 struct cpu_dense {

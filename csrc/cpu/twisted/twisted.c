@@ -151,7 +151,7 @@ make_null(struct tsvd_context *ctx, struct twisted_run *run)
     const struct twisted_job *job = run->job;
     const int64_t n = job->n, k = job->k;
     struct values_job last = {
-        .n = n, .batch = 1, .first = n - 1, .last = n, .chunk = job->chunk, .s = job->to.s + k - 1};
+        .n = n, .count = 1, .first = n - 1, .last = n, .chunk = job->chunk, .s = job->to.s + k - 1};
     double *column = run->work, *row = run->work + n;
     int64_t largest = 0;
     double sign;

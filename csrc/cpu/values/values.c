@@ -278,7 +278,7 @@ search_matrix(struct search *search, int workers)
 static const real *
 hints_for(struct tsvd_context *ctx, const struct values_job *job, int64_t m, real *made)
 {
-    const int64_t n = job->n, size = tsvdi_cpu_dc_leaf_group_size(), left = job->batch - m;
+    const int64_t n = job->n, size = tsvdi_cpu_dc_leaf_group_size(), left = job->count - m;
 
     if (made == NULL) {
         return job->hint != NULL ? job->hint + m * (job->last - job->first) : NULL;
@@ -303,7 +303,7 @@ find(struct tsvd_context *ctx, struct values_job *job)
                             .first = job->first,
                             .last = job->last,
                             .eps = job->eps,
-                            .share = (1 - ctx->done) / (double)job->batch};
+                            .share = (1 - ctx->done) / (double)job->count};
     const double done = ctx->done;
     tsvd_status ret = TSVD_OK;
 
@@ -317,7 +317,7 @@ find(struct tsvd_context *ctx, struct values_job *job)
         TSVD_TRY(tsvdi_alloc(ctx, bytes_of(tsvdi_cpu_dc_leaf_group_size() * n, sizeof *hints),
                              (void **)&hints));
     }
-    for (int64_t m = 0; m < job->batch; m++) {
+    for (int64_t m = 0; m < job->count; m++) {
         tsvdi_sturm_prepare(n, job->chunk->d + m * n, job->chunk->e + m * n, work, &matrix);
         search.s = job->s + m * k;
         search.done = done + search.share * (double)m;
