@@ -132,7 +132,7 @@ def test_cmake_lists_every_source():
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md", "docs/glossary.md"])
 def test_pages_name_what_exists(page):
-    """Functions, as `name()`, and files, as `folder/name.c`, of which the folders may be left out."""
+    """Functions, as `name()`, and files, as `folder/name.c`, with or without the folders."""
     text = (ROOT / page).read_text()
     folders = "benchmarks csrc cuda examples python testing tests tools verification".split()
     paths = [path for folder in folders for path in ROOT.glob(f"{folder}/**/*.*")]
