@@ -151,8 +151,10 @@ begin(struct tsvd_context *ctx, struct dense_job *job)
     TSVD_TRY(tsvdi_alloc(ctx, kept_bytes(p, count), (void **)&kept));
     numbers = list_stages(state, p, count, kept);
     run->w = kept;
-    job->d = (real *)(kept + numbers);
-    job->e = job->d + count * columns;
+    if (kept != NULL) { /* else no matrix has an entry */
+        job->d = (real *)(kept + numbers);
+        job->e = job->d + count * columns;
+    }
     for (int s = 0; s < state->stages && numbers > 0; s++) {
         /* not all entries are written later, and a saved state has to have the same bytes each
            time */
