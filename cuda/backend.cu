@@ -75,7 +75,7 @@ static tsvd_status
 load(struct tsvd_context *ctx, struct chunk *chunk)
 {
     tsvdi_cuda_wait_releases(cuda_of(ctx));
-    if (ctx->problem->from == TSVD_CUDA || tsvdi_cuda_load_is_staged(ctx->plan)) {
+    if (ctx->problem->from == TSVD_CUDA || tsvdi_cuda_load_needs_staging(ctx->plan)) {
         return tsvdi_cuda_load_chunk(ctx, chunk);
     }
     tsvdi_host_load(ctx->problem, chunk);
@@ -88,7 +88,7 @@ load_bytes(const struct svd_plan *plan)
     const int64_t numbers = 2 * plan->reported.chunk * (plan->reported.n + 1);
     struct bytes bytes = {SENDER_BYTES, 0};
 
-    if (plan->problem->from == TSVD_CUDA || tsvdi_cuda_load_is_staged(plan)) {
+    if (plan->problem->from == TSVD_CUDA || tsvdi_cuda_load_needs_staging(plan)) {
         bytes.device = bytes_of(numbers, sizeof(real));
     }
     return bytes;

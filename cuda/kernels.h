@@ -172,12 +172,12 @@ extern const struct dense_ops tsvdi_cuda_dense;
 extern const struct jacobi_ops tsvdi_cuda_jacobi;
 extern const struct inverse_ops tsvdi_cuda_inverse;
 
-/* load/arrays.cu: whether a chunk from the host is staged: all host threads gather its entries and
-   they are uploaded first, since there are so many that one thread would take long. */
-bool tsvdi_cuda_load_is_staged(const struct svd_plan *plan);
+/* load/device_arrays.cu: whether a chunk from the host is staged: all host threads gather its
+   entries and they are uploaded first, since there are so many that one thread would take long. */
+bool tsvdi_cuda_load_needs_staging(const struct svd_plan *plan);
 
-/* load/arrays.cu: backend.load(), fill() and fill_nan() for arrays of the device, and load() for
-   those that are staged. */
+/* load/device_arrays.cu: backend.load(), fill() and fill_nan() for arrays of the device, and load()
+   for those that are staged. */
 tsvd_status tsvdi_cuda_load_chunk(struct tsvd_context *ctx, struct chunk *chunk);
 tsvd_status tsvdi_cuda_load_fill(struct tsvd_context *ctx, int64_t i, int kind, struct results to);
 tsvd_status tsvdi_cuda_load_fill_nan(struct tsvd_context *ctx, int64_t count, real *d_x);

@@ -311,7 +311,7 @@ def test_one_word_for_one_thing():
         code = re.sub(no_code, " ", path.read_text(), flags=re.DOTALL)
         for old, word in WORDS.items():
             end = "" if old.endswith("<") else r"\b"
-            found = re.search(rf"\b(?:\w+_)?{old}{end}", code)
+            found = re.search(rf"\b(?:\w+_)?{old}{end}", code, re.IGNORECASE)
             assert not found, f"{path}: {found.group()}: use {word} (docs/glossary.md)"
 
 

@@ -356,7 +356,7 @@ struct jacobi_start {
 struct jacobi_job {
     const struct dense_problem *problem;
     int64_t begin, count;
-    int64_t most_sweeps;         /* bound on the sweeps of each matrix */
+    int64_t max_sweeps;          /* bound on the sweeps of each matrix */
     struct jacobi_start start;   /* out of prepare(): what the caller must do before run() */
     struct jacobi_outcome *made; /* [count] host, out of run() */
     void *state;                 /* what the back end keeps from begin() to end() */

@@ -12,7 +12,7 @@ tsvdi_log_alloc(struct tsvd_context *ctx, int64_t sweeps, int64_t rotations,
     tsvd_status ret = TSVD_OK;
 
     log->sweeps = log->rotations = 0;
-    log->sweeps_max = sweeps;
+    log->max_sweeps = sweeps;
     log->rotations_max = rotations;
     TSVD_TRY(tsvdi_alloc(ctx, bytes_of(sweeps, sizeof *log->sweep), (void **)&log->sweep));
     TSVD_TRY(tsvdi_alloc(ctx, bytes_of(rotations, sizeof *log->rotation), (void **)&log->rotation));

@@ -11,9 +11,9 @@
 
 /* The sweeps of one side, left or right. */
 struct rotation_log {
-    struct qr_sweep *sweep;           /* [sweeps_max] */
+    struct qr_sweep *sweep;           /* [max_sweeps] */
     struct rotation *rotation;        /* [rotations_max] of all sweeps, one after another */
-    int64_t sweeps, sweeps_max;       /* sweeps in the log, and its capacity */
+    int64_t sweeps, max_sweeps;       /* sweeps in the log, and its capacity */
     int64_t rotations, rotations_max; /* rotations in the log, and its capacity */
 };
 

@@ -9,7 +9,7 @@
  *
  * The half sweeps converge linearly, and their rounding errors add up.  Before the errors could
  * reach the bounds of docs/accuracy.md, implicit QR takes over.  It also takes over at the bounds
- * SWEEPS_MAX and SMALL_SWEEPS_MAX below; at options.max_sweeps the method fails instead.
+ * MAX_SWEEPS and SMALL_SWEEPS_MAX below; at options.max_sweeps the method fails instead.
  *
  * info->iterations counts as the publication does.  A half sweep counts n steps, although the last
  * has nothing to rotate.  Thread k of T makes the half sweeps k, k + T, k + 2T, ..., and ends when
@@ -22,7 +22,7 @@
 
 /*
  * Half sweeps that the bounds on rounding errors allow: n + 8, and with eps given
- * ROOM_OF_EPS eps / (ROUNDING u b) more, where u = R_EPS / 2 and b is the largest entry of B.
+ * EPS_SHARE eps / (ROUNDING u b) more, where u = R_EPS / 2 and b is the largest entry of B.
  *
  * A half sweep changes the entries of B, and those of L and R, by a few u relative to their size.
  * Where values are close, half sweeps repeat nearly the same rotations with the same errors, which
@@ -31,13 +31,13 @@
  * to 2.2 u ||B||_F.  So the half sweeps use up little more than half of the residual's bound, and 2
  * of the 4 eps; the rest is for entries that are dropped, and for QR.
  */
-enum { ROOM_OF_EPS = 2, ROUNDING = 3 };
+enum { EPS_SHARE = 2, ROUNDING = 3 };
 
-/* Bounds on half sweeps: SWEEPS_MAX while a large segment is left, SMALL_SWEEPS_MAX in all.  How
+/* Bounds on half sweeps: MAX_SWEEPS while a large segment is left, SMALL_SWEEPS_MAX in all.  How
    many are needed depends on the nearest coupled values, not on n: the published means, n = 20 to
    10000, reach 810,000 (n = 500, eps = 1e-8).  Most matrices that take long come down to small
    segments, in which a half sweep costs a tenth of a microsecond. */
-enum { SWEEPS_MAX = 1000000, SMALL_SWEEPS_MAX = 10000000 };
+enum { MAX_SWEEPS = 1000000, SMALL_SWEEPS_MAX = 10000000 };
 
 /* Half sweeps of small segments between two calls of tsvdi_check(), an even number: a tenth of
    a second on a GPU. */
@@ -59,8 +59,8 @@ sweeps_allowed(int64_t n, const real *d, const real *e, real eps)
     for (int64_t i = 0; i + 1 < n; i++) {
         largest = r_max(largest, r_max(r_abs(d[i]), r_abs(e[i])));
     }
-    allowed = (double)n + 8 +
-              ROOM_OF_EPS * (double)eps / (ROUNDING * (double)R_EPS / 2 * (double)largest);
+    allowed =
+        (double)n + 8 + EPS_SHARE * (double)eps / (ROUNDING * (double)R_EPS / 2 * (double)largest);
     return allowed < SMALL_SWEEPS_MAX ? (int64_t)allowed / 2 * 2 : SMALL_SWEEPS_MAX;
 }
 
@@ -249,7 +249,7 @@ sweep(struct tsvd_context *ctx, const struct givens_job *job, int64_t allowed, i
         cut.next = segment;
     }
     TSVD_TRY(
-        make_rounds(ctx, job, &cut, least(allowed, asked > 0 ? asked : SWEEPS_MAX), last, counts));
+        make_rounds(ctx, job, &cut, least(allowed, asked > 0 ? asked : MAX_SWEEPS), last, counts));
     TSVD_TRY(
         finish(ctx, job, &cut, least(allowed, asked > 0 ? asked : SMALL_SWEEPS_MAX), last, counts));
 out:

@@ -25,7 +25,7 @@ fill_window(struct qr_state *q, real *d, real *e, int keep, struct rotation_log 
     int64_t budget = keep ? right->rotations_max : WINDOW_ROTATIONS + q->n;
 
     right->sweeps = right->rotations = left->sweeps = left->rotations = 0;
-    while (budget >= q->n - 1 && right->sweeps < right->sweeps_max) {
+    while (budget >= q->n - 1 && right->sweeps < right->max_sweeps) {
         const struct qr_turns to = {right->rotation + right->rotations,
                                     left->rotation + left->rotations};
         const struct qr_sweep sweep = qr_advance(q, d, e, to);

@@ -186,7 +186,7 @@ svd(const struct dense_problem *problem, const tsvd_plan *reported, tsvd_info *i
     }
     job.problem = problem;
     job.count = reported->chunk;
-    job.most_sweeps = ctx.options->max_sweeps > 0 ? ctx.options->max_sweeps : JACOBI_SWEEPS;
+    job.max_sweeps = ctx.options->max_sweeps > 0 ? ctx.options->max_sweeps : JACOBI_SWEEPS;
     TSVD_TRY(tsvdi_alloc(&ctx, bytes_of(reported->chunk, sizeof *job.made), (void **)&job.made));
     TSVD_TRY(backend->jacobi->begin(&ctx, &job));
     for (int64_t begin = 0; begin < matrices; begin += reported->chunk) {

@@ -45,7 +45,7 @@ enum {
 
     /* The first bracket around what other counts found has this many ulps on either side.  These
        counts may be off by more. */
-    FOUND_ROOM = 1024,
+    FOUND_SLACK = 1024,
 
     /* Values of the polynomial are compared if they lie within this many powers of two. */
     GUESS_BINADES = 200,
@@ -662,7 +662,7 @@ bracket_around_hint(int64_t v, real hint, struct bracket_range range)
 TSVD_HD struct bracket
 bracket_around_found(int64_t v, int64_t found, struct bracket_range range)
 {
-    return bracket_of_one(v, found - FOUND_ROOM, found + FOUND_ROOM, found, 0, range);
+    return bracket_of_one(v, found - FOUND_SLACK, found + FOUND_SLACK, found, 0, range);
 }
 
 /* The bracket that value v starts from.
@@ -684,7 +684,7 @@ bracket_open_down(struct bracket *b, struct bracket_range range)
     b->low = 0;
     b->low_sure = 1;
     if (!bracket_is_narrow(0, b->high, range.eps)) {
-        b->high = (real_int)bracket_end_above(b->high, FOUND_ROOM, range.top);
+        b->high = (real_int)bracket_end_above(b->high, FOUND_SLACK, range.top);
         b->high_sure = b->high == range.top;
         b->reach = b->high;
     }

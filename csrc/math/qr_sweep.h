@@ -29,7 +29,7 @@ struct qr_state {
     int64_t chosen_low, chosen_high; /* the block that `up` was chosen for */
     int up;                          /* the direction of its sweeps */
     real negligible;                 /* absolute: off-diagonal entries up to this count as zero */
-    int64_t sweeps, sweeps_max;      /* made, and the bound on them */
+    int64_t sweeps, max_sweeps;      /* made, and the bound on them */
     int64_t rotations;               /* made on each side */
     int64_t deflated;                /* off-diagonal entries dropped that were not zero */
     int exhausted;                   /* a sweep was due after the last that the bound allows */
@@ -82,7 +82,7 @@ qr_start(struct qr_state *q, int64_t n, real negligible, int64_t max_sweeps)
     q->negligible = r_max(negligible, r_pow2(-R_BIAS + 1));
     q->sweeps = q->rotations = q->deflated = 0;
     q->exhausted = 0;
-    q->sweeps_max = max_sweeps > 0 ? max_sweeps : QR_SWEEPS_PER_VALUE * n;
+    q->max_sweeps = max_sweeps > 0 ? max_sweeps : QR_SWEEPS_PER_VALUE * n;
 }
 
 TSVD_HD struct chain
@@ -239,7 +239,7 @@ qr_next(struct qr_state *q, real *d, real *e, struct qr_block *block)
             q->deflated += dropped;
         }
     } while (dropped > 0);
-    q->exhausted = q->sweeps >= q->sweeps_max;
+    q->exhausted = q->sweeps >= q->max_sweeps;
     return !q->exhausted;
 }
 

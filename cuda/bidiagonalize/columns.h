@@ -125,12 +125,12 @@ ring_fills(void)
 }
 
 /* The numbers of a column's place that are filled: from `begin`, a multiple of COLUMN_UNIT, up to
-   `end`, another multiple or ALL_ROOM. */
+   `end`, another multiple or COLUMN_END. */
 struct column_part {
     int begin, end;
 };
 
-enum { ALL_ROOM = INT_MAX };
+enum { COLUMN_END = INT_MAX };
 
 /* Starts the copies of `count` columns, up to COLUMNS, to a part of a buffer.  Column k begins at
    from + k next.  It need not stay in the L2 cache unless bit k of `kept` is set.  The parts of a
@@ -162,7 +162,7 @@ ring_fill(const struct ring &ring, int buffer, struct column_part part, const sc
         for (int k = 0; k < COLUMNS; k++) {
             const int shift = column_shift(column_at(from + k * next));
             const unsigned bytes = column_bytes(rows, shift);
-            const unsigned end = part.end == ALL_ROOM
+            const unsigned end = part.end == COLUMN_END
                                      ? bytes
                                      : min(bytes, (unsigned)part.end * (unsigned)sizeof(scalar));
 

@@ -92,7 +92,7 @@ __launch_bounds__(DENSE_PANEL_THREADS, 1) panel_kernel(const __grid_constant__ s
             const int buffer = ring.now + k;
 
             fetch<COLUMNS>(p, q, ring, buffer < p.buffers ? buffer : buffer - p.buffers,
-                           {0, ALL_ROOM}, cursor);
+                           {0, COLUMN_END}, cursor);
         }
         ahead = look_ahead(p, q, p.begin, own);
         for (int i = p.begin; i < p.c; i++) {

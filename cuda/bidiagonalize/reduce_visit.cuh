@@ -37,7 +37,7 @@ fetch(const struct panel &p, const struct part &q, const struct ring &ring, int 
     }
     ring_fill<COLUMNS>(ring, buffer, part, q.w + (int64_t)next.l * p.r + p.begin + q.from,
                        (int64_t)p.clusters * p.r, count, kept, q.length);
-    next.l += part.end == ALL_ROOM ? COLUMNS * p.clusters : 0;
+    next.l += part.end == COLUMN_END ? COLUMNS * p.clusters : 0;
 }
 
 /* y and r of a visit: r of all columns, and both of the one that the thread has a slot of. */
@@ -207,9 +207,11 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
               struct cluster_mail<COLUMNS> *mail, struct ring &ring, struct cursor &cursor, int i,
               int begin, scalar mine, unsigned &visit)
 {
-    constexpr int HELD = rows_in_registers(ROWS, COLUMNS);
+    constexpr int IN_REGISTERS = rows_in_registers(ROWS, COLUMNS);
     /* the part of a buffer that is filled again as soon as all threads hold it in registers */
-    constexpr int early = !COLUMNS_BULK ? 0 : HELD < ROWS ? HELD * DENSE_PANEL_THREADS : ALL_ROOM;
+    constexpr int early = !COLUMNS_BULK         ? 0
+                          : IN_REGISTERS < ROWS ? IN_REGISTERS * DENSE_PANEL_THREADS
+                                                : COLUMN_END;
     const int t = (int)threadIdx.x, threads = DENSE_PANEL_THREADS, slot = t % SLOTS;
     const int done = i - p.begin, used = 2 * done, rows = CLUSTER ? q.length : p.r - p.begin;
     const int step = COLUMNS * p.clusters;
@@ -270,7 +272,7 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
         const int own = l + t / SLOTS * p.clusters; /* the column that the thread has a slot of */
         const scalar *source[COLUMNS];
         struct visited<COLUMNS> now;
-        scalar sum[COLUMNS], in_registers[COLUMNS][HELD > 0 ? HELD : 1], y, row;
+        scalar sum[COLUMNS], in_registers[COLUMNS][IN_REGISTERS > 0 ? IN_REGISTERS : 1], y, row;
 
         if (ROWS > 0) {
             ring_wait(ring);
@@ -296,7 +298,7 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
                 const bool in = !may_miss(ROWS, j) || t + j * threads < rows;
                 const scalar x = in ? source[k][j * threads] : REAL(0);
 
-                if (j < HELD) {
+                if (j < IN_REGISTERS) {
                     in_registers[k][j] = x;
                 }
                 sum[k] = r_fma(x, v[j], sum[k]);
@@ -327,7 +329,7 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
 
 #pragma unroll
             for (int j = 0; j < ROWS; j++) {
-                if (j < HELD) {
+                if (j < IN_REGISTERS) {
                     w[j] = r_fma(in_registers[k][j], r, w[j]);
                 } else {
                     const bool in = !may_miss(ROWS, j) || t + j * threads < rows;
@@ -354,9 +356,9 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
         }
         mine = next;
         if (ROWS > 0) {
-            if (early < ALL_ROOM) {
+            if (early < COLUMN_END) {
                 ring_release();
-                fetch<COLUMNS>(p, q, ring, ring.now, {early, ALL_ROOM}, cursor);
+                fetch<COLUMNS>(p, q, ring, ring.now, {early, COLUMN_END}, cursor);
             }
             ring_turn(ring);
         }

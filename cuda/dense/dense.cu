@@ -252,7 +252,8 @@ dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
 
     free_workspace(ctx, job, run); /* of the chunk before this one */
     run->in.count = job->count;    /* the last chunk may be shorter than the first */
-    TSVD_TRY(tsvdi_cuda_alloc(call, reduce_bytes(call->device, run, tsvdi_cuda_dense_is_staged(a)),
+    TSVD_TRY(tsvdi_cuda_alloc(call,
+                              reduce_bytes(call->device, run, tsvdi_cuda_dense_needs_staging(a)),
                               (void **)&d_work));
     TSVD_TRY(tsvdi_cuda_dense_load(ctx, a, job->begin, &run->in, 1, (scalar *)d_work));
     for (int s = 0; s < run->stages; s++) {
@@ -539,7 +540,7 @@ dense_bytes(const struct dense_problem *p, int64_t count, int keep)
     uint64_t reduce, back;
     struct workspace workspace;
 
-    reduce = reduce_bytes(device, &run, tsvdi_cuda_dense_is_staged(&p->a));
+    reduce = reduce_bytes(device, &run, tsvdi_cuda_dense_needs_staging(&p->a));
     back = lay_out_workspace(&run, p, true, NULL, &workspace);
     if (run.stage[0].listed->otherwise != NULL) {
         run.stage[0].stage = run.stage[0].listed->otherwise;

@@ -92,8 +92,8 @@ lay_out(const struct inverse_shape &shape, struct cuda_inverse *run, char *base)
 
 /* Workspace of a chunk.  The staging memory of load() is an alias of it, as it is used before. */
 static size_t
-lay_work(struct cuda_call *call, const struct inverse_shape &shape, char *base,
-         struct workspace *work)
+lay_out_work(struct cuda_call *call, const struct inverse_shape &shape, char *base,
+             struct workspace *work)
 {
     const int64_t n = shape.n, count = shape.count, numbers = count * n * n;
     size_t at = 0;
@@ -125,7 +125,7 @@ inverse_bytes(const struct inverse_problem *p, int64_t count)
     struct workspace work;
 
     bytes.device = bytes_add(lay_out(shape, &run, NULL),
-                             lay_work(&p->call.handle->cuda->call, shape, NULL, &work));
+                             lay_out_work(&p->call.handle->cuda->call, shape, NULL, &work));
     bytes.device = bytes_add(bytes.device, result_bytes(shape));
     return bytes;
 }
@@ -304,8 +304,8 @@ invert(struct tsvd_context *ctx, struct inverse_job *job)
 
     tsvdi_cuda_wait_releases(call);
     run->in.count = job->count;
-    TSVD_TRY(cuda_take(call, lay_work(call, shape, NULL, &work), &d_work));
-    (void)lay_work(call, shape, d_work, &work);
+    TSVD_TRY(cuda_take(call, lay_out_work(call, shape, NULL, &work), &d_work));
+    (void)lay_out_work(call, shape, d_work, &work);
     TSVD_TRY(cuda_take(call, result_bytes(shape), &d_workspace));
     run->x =
         shape.on_host ? (scalar *)d_workspace : (scalar *)p->X + job->begin * shape.n * shape.n;

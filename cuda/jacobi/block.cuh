@@ -331,7 +331,7 @@ __launch_bounds__(JACOBI_THREADS)
         begin_column(b, j);
     }
     __syncthreads();
-    while (unfinished && sweeps < q.most_sweeps) {
+    while (unfinished && sweeps < q.max_sweeps) {
         const int made = sweep_columns(b, jacobi_tolerance(q.r));
 
         if (b.lane == 0) {

@@ -293,7 +293,7 @@ lay_out_workspace(struct cuda_jacobi *run, const struct dense_problem *p, bool o
     const struct cuda_device *device = p->call.handle->cuda;
     const struct dense_shape shape = dense_shape_of(p);
     const int64_t count = run->in.count;
-    const uint64_t staging = tsvdi_cuda_dense_is_staged(&p->a)
+    const uint64_t staging = tsvdi_cuda_dense_needs_staging(&p->a)
                                  ? bytes_of(count * run->in.r, bytes_of(run->in.c, sizeof(scalar)))
                                  : 0;
     const uint64_t finish = tsvdi_cuda_dense_finish_bytes(count, shape);
@@ -330,7 +330,7 @@ jacobi_begin(struct tsvd_context *ctx, struct jacobi_job *job)
     TSVD_TRY(tsvdi_host_alloc(&job->problem->call.handle->host, sizeof(*run), ctx->error,
                               (void **)&run));
     *run = shape_run(job->problem, job->count);
-    run->batch.most_sweeps = (int)(job->most_sweeps < INT_MAX ? job->most_sweeps : INT_MAX);
+    run->batch.max_sweeps = (int)(job->max_sweeps < INT_MAX ? job->max_sweeps : INT_MAX);
     job->state = run;
     TSVD_TRY(
         tsvdi_cuda_alloc(cuda_of(ctx), lay_out(run, job->problem, NULL), (void **)&run->d_arrays));

@@ -19,7 +19,7 @@
 struct jacobi_batch {
     int r, c;
     int64_t count;
-    int most_sweeps;
+    int max_sweeps;
     const real_int *exponent; /* [count] of the largest entry of W */
     bool *transposed;         /* [count] out: W was replaced by its transpose */
     scalar *w;                /* [count][c][r] in: W; out: the columns of X at norm 1, or zeros */

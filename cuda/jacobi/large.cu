@@ -475,7 +475,7 @@ tsvdi_cuda_jacobi_solve(struct tsvd_context *ctx, struct jacobi_large *large,
         }
         columns = large->columns;
         columns.v = p->vectors ? columns.v : NULL;
-        TSVD_TRY(tsvdi_cuda_jacobi_sweep(ctx, &columns, job->most_sweeps, job->made, d_work));
+        TSVD_TRY(tsvdi_cuda_jacobi_sweep(ctx, &columns, job->max_sweeps, job->made, d_work));
         TSVD_TRY(tsvdi_cuda_jacobi_rank(call, &columns, large->order, large->s, large->rank));
         TSVD_TRY(tsvdi_cuda_download(call, &job->made->kind, large->in->kind, 1));
     }

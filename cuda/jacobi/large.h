@@ -47,7 +47,7 @@ tsvd_status tsvdi_cuda_jacobi_rank(struct cuda_call *call, const struct jacobi_c
    norms.  the outcome is filled but for `kind`.  Workspace in bytes, d_work of that size. */
 uint64_t tsvdi_cuda_jacobi_sweep_bytes(const struct cuda_device *device, int64_t n);
 tsvd_status tsvdi_cuda_jacobi_sweep(struct tsvd_context *ctx, const struct jacobi_columns *q,
-                                    int64_t most_sweeps, struct jacobi_outcome *made, char *d_work);
+                                    int64_t max_sweeps, struct jacobi_outcome *made, char *d_work);
 
 /* What is found of W.  By it prepare() chooses between W and its transpose, and the way to X. */
 struct jacobi_view {

@@ -669,7 +669,7 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS)
     }
     __syncwarp();
     good = begin_pairs(&x, of, r, c, lane, present ? reflectors : NULL) && present;
-    active = good && q.most_sweeps > 0;
+    active = good && q.max_sweeps > 0;
     while (__any_sync(0xffffffffu, active)) {
         const struct jacobi_sweep sweep = sweep_pairs(&x, lane, lanes, active, tolerance);
 
@@ -678,7 +678,7 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS)
             rotations += sweep.made;
             sweeps++;
         }
-        active = active && turned && sweeps < q.most_sweeps;
+        active = active && turned && sweeps < q.max_sweeps;
     }
     /* NaN, of a matrix that will be refused, counts as 0: no two columns may have the same rank */
     x.norm_a = r_max(r_sqrt(square_of(x.a)), REAL(0));

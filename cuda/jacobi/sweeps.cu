@@ -651,7 +651,7 @@ share_done(int64_t sweep, double within)
 
 tsvd_status
 tsvdi_cuda_jacobi_sweep(struct tsvd_context *ctx, const struct jacobi_columns *columns,
-                        int64_t most_sweeps, struct jacobi_outcome *made, char *d_work)
+                        int64_t max_sweeps, struct jacobi_outcome *made, char *d_work)
 {
     struct cuda_call *call = cuda_of(ctx);
     const double entries = (double)columns->n * (double)columns->n;
@@ -671,7 +671,7 @@ tsvdi_cuda_jacobi_sweep(struct tsvd_context *ctx, const struct jacobi_columns *c
                                         2 * FACTOR_BYTES));
     CUDA_TRY(call, cudaMemsetAsync(q.columns.most, 0, (size_t)columns->n * sizeof(*q.columns.most),
                                    call->stream));
-    for (; turns[1] > 0 && sweeps < most_sweeps; sweeps++) {
+    for (; turns[1] > 0 && sweeps < max_sweeps; sweeps++) {
         q.tolerance = (sweeps < PATIENCE ? 1 : PATIENCE_OVER) * jacobi_tolerance(columns->n);
         CUDA_TRY(call, cudaMemsetAsync(q.turns, 0, sizeof(turns), call->stream));
         for (q.step = 0; q.step < q.blocks - 1; q.step++) {

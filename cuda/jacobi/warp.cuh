@@ -518,7 +518,7 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
     struct jacobi_column own;
     struct jacobi_place is = begin_place<G>(lane);
     int sweeps = 0, rotations = 0, rank, values;
-    bool active = present && q.most_sweeps > 0, turned = present, transposed = false;
+    bool active = present && q.max_sweeps > 0, turned = present, transposed = false;
     real value, most;
 
     if (G == WARP && !present) { /* the warp has no other matrix */
@@ -587,7 +587,7 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
         made = group_count<G>(made);
         turned = active ? made > 0 : turned;
         sweeps += active;
-        active = turned && sweeps < q.most_sweeps;
+        active = turned && sweeps < q.max_sweeps;
     }
     rank = rank_column<G>(own, lane, &value);
     values = group_count<G>(own.norm > 0);

@@ -278,7 +278,7 @@ stage(struct cuda_call *call, const struct cuda_matrices *m, scalar *d_staging,
     const int64_t size = (int64_t)sizeof(scalar);
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_stage(call, to, bytes, sizeof(scalar), gather, &g));
+    TSVD_TRY(tsvdi_cuda_upload_blocks(call, to, bytes, sizeof(scalar), gather, &g));
     from->a = (const char *)to;
     from->row = by_row ? c * size : size;
     from->column = by_row ? size : r * size;
@@ -308,7 +308,7 @@ source_of(const struct dense_matrices *a, int64_t begin, bool transposed)
 }
 
 bool
-tsvdi_cuda_dense_is_staged(const struct dense_matrices *a)
+tsvdi_cuda_dense_needs_staging(const struct dense_matrices *a)
 {
     const struct dense_source from = source_of(a, 0, a->rows < a->columns);
 

@@ -35,8 +35,8 @@ struct cuda_results {
 };
 
 /* load.cu: reads matrices of `a`, from number `begin` on, to `to`; scaled: by their exponents.
-   d_staging: workspace as large as w; needed only if tsvdi_cuda_dense_is_staged() says so. */
-bool tsvdi_cuda_dense_is_staged(const struct dense_matrices *a);
+   d_staging: workspace as large as w; needed only if tsvdi_cuda_dense_needs_staging() says so. */
+bool tsvdi_cuda_dense_needs_staging(const struct dense_matrices *a);
 tsvd_status tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_matrices *a,
                                   int64_t begin, const struct cuda_matrices *to, int scaled,
                                   scalar *d_staging);

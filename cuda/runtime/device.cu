@@ -10,9 +10,9 @@
 #include "runtime/device.h"
 #include "runtime/failure.h"
 #include "runtime/memory.h"
-#include "runtime/questions.h"
 #include "runtime/sender.h"
 #include "runtime/transfer.h"
+#include "runtime/usable.h"
 
 extern "C" {
 #include "host/bytes.h"

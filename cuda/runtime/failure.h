@@ -1,5 +1,5 @@
 /*
- * Failed calls of the CUDA runtime; questions.cu has the functions.
+ * Failed calls of the CUDA runtime; usable.cu has the functions.
  */
 #ifndef TSVDI_CUDA_RUNTIME_FAILURE_H
 #define TSVDI_CUDA_RUNTIME_FAILURE_H

@@ -164,8 +164,8 @@ gather_part(void *arg, int worker, int64_t index)
 }
 
 tsvd_status
-tsvdi_cuda_stage(struct cuda_call *call, void *d_to, size_t bytes, size_t unit, cuda_source *source,
-                 const void *arg)
+tsvdi_cuda_upload_blocks(struct cuda_call *call, void *d_to, size_t bytes, size_t unit,
+                         cuda_source *source, const void *arg)
 {
     const size_t part = unit < GATHER_BYTES ? GATHER_BYTES / unit * unit : unit;
     const size_t piece = part < STAGE_BYTES ? STAGE_BYTES / part * part : unit;

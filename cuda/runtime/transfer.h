@@ -33,8 +33,8 @@ tsvd_status tsvdi_cuda_download_all(struct cuda_call *call, const struct cuda_pi
    several threads at once: it writes bytes begin .. begin + count - 1 to `to`.  The bounds are
    multiples of `unit`, a divisor of `bytes`.  Returns when the source is not needed any more. */
 typedef void cuda_source(const void *arg, size_t begin, size_t count, char *to);
-tsvd_status tsvdi_cuda_stage(struct cuda_call *call, void *d_to, size_t bytes, size_t unit,
-                             cuda_source *source, const void *arg);
+tsvd_status tsvdi_cuda_upload_blocks(struct cuda_call *call, void *d_to, size_t bytes, size_t unit,
+                                     cuda_source *source, const void *arg);
 
 /* make_pinned() makes the two buffers of a pair, unless they are there; drop_pinned() gives all
    pinned buffers back. */

@@ -9,7 +9,7 @@
 #ifndef TSVDI_CUDA_TWISTED_CHAINS_H
 #define TSVDI_CUDA_TWISTED_CHAINS_H
 
-#include "twisted/ways.h"
+#include "twisted/blocks.h"
 
 /* What a step needs of an entry, for WARP steps. */
 struct entries {

@@ -31,7 +31,7 @@
 #ifndef TSVDI_CUDA_TWISTED_SEGMENTS_H
 #define TSVDI_CUDA_TWISTED_SEGMENTS_H
 
-#include "twisted/ways.h"
+#include "twisted/blocks.h"
 
 enum {
     /* Passes, at most.  Two are enough for nearly all values (one in float32), three for crowded

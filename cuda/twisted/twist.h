@@ -11,7 +11,7 @@
 #ifndef TSVDI_CUDA_TWISTED_TWIST_H
 #define TSVDI_CUDA_TWISTED_TWIST_H
 
-#include "twisted/ways.h"
+#include "twisted/blocks.h"
 
 /* A walk over minors from one end, by tiles of WARP rows.  Position j of a tile is its j-th row in
    the direction of the walk.  Minors are rescaled after stretches of STRIDE rows, which divides

@@ -5,7 +5,7 @@
  *   twisted/pays.cu   whether divide and conquer would be faster
  *   twisted/values.cu   the values of small matrices
  *   twisted/vectors.cu  twists, corrections and vectors, with
- *       ways.h          what the walks over rows share
+ *       blocks.h          what the walks over rows share
  *       twist.h         the row of the twist
  *       chains.h        corrections and vectors by whole chains
  *       segments.h      the same with the chains in segments, for matrices of many rows
@@ -77,7 +77,7 @@ enum chain_part {
     CHAIN_PARTS
 };
 
-/* The numbers of the rows of z in a segment: struct summary of twisted/ways.h. */
+/* The numbers of the rows of z in a segment: struct summary of twisted/blocks.h. */
 enum summary_part { SUM_EVEN, SUM_ODD, LARGEST, LEAST, SUMMARY_PARTS };
 
 /* The segments of the rows of T, and the chains that cross them. */

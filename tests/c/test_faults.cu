@@ -135,7 +135,7 @@ check_nothing_left(const struct test *t, const char *after)
 {
     uint64_t used = 1;
 
-    CHECK(cudaStreamSynchronize(t->handle->cuda->own) == cudaSuccess, "after %s", after);
+    CHECK(cudaStreamSynchronize(t->handle->cuda->own_stream) == cudaSuccess, "after %s", after);
     CHECK(cudaMemPoolGetAttribute(t->handle->cuda->pool, cudaMemPoolAttrUsedMemCurrent, &used) ==
                   cudaSuccess &&
               used == 0,

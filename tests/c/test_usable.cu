@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "runtime/questions.h"
+#include "runtime/usable.h"
 
 static void
 test_code(void)

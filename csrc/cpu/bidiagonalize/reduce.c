@@ -321,7 +321,7 @@ factor(struct cpu_dense *state, int worker, const struct stage_run *own, int64_t
     const int64_t at = i * m.columns;
     const struct dense_bidiagonal b = {state->job->d + at, state->job->e + at, own->tau_q + at,
                                        own->tau_p + at};
-    struct slice p = slice_of(m, dense_workspace(run, worker));
+    struct slice p = slice_of(m, worker_work(run, worker));
     tsvd_status ret = TSVD_OK;
 
     while (p.first < m.columns) {

@@ -218,7 +218,7 @@ look_after(struct leaf_group *g, struct lane *lane, int64_t index)
         count--;
     }
     dropped &= ((real_uint)1 << count) - 1;
-    if (dropped || count < 2 || lane->state.sweeps >= lane->state.sweeps_max) {
+    if (dropped || count < 2 || lane->state.sweeps >= lane->state.max_sweeps) {
         apply_sweeps(g, lane);
         put_back(g, lane, 0);
         take_block(g, lane);

@@ -54,7 +54,7 @@ layout_of(int64_t n, int refine, int threads)
 }
 
 static struct inverse_workspace
-workspace_of(const struct inverse_run *run, int worker)
+workspace_of(const struct cpu_inverse *run, int worker)
 {
     const struct layout at =
         layout_of(run->dense.rows, run->job->problem->refine, run->dense.threads);
@@ -74,7 +74,7 @@ workspace_of(const struct inverse_run *run, int worker)
 static void
 end(struct tsvd_context *ctx, struct inverse_job *job)
 {
-    struct inverse_run *run = job->state;
+    struct cpu_inverse *run = job->state;
 
     if (run != NULL) {
         tsvdi_free(ctx, run->dense.work);
@@ -95,7 +95,7 @@ begin(struct tsvd_context *ctx, struct inverse_job *job)
 {
     const struct inverse_problem *p = job->problem;
     const int64_t n = p->a.rows, count = job->count;
-    struct inverse_run *run = NULL;
+    struct cpu_inverse *run = NULL;
     struct dense_run *dense;
     tsvd_status ret = TSVD_OK;
 
@@ -126,7 +126,7 @@ inverse_bytes(const struct inverse_problem *p, int64_t count)
     const int threads = tsvdi_host_threads_for(p->call.handle->threads, INT64_MAX);
     const int workers = tsvdi_cpu_dense_workers(&p->a, count, threads);
     const struct layout at = layout_of(p->a.rows, p->refine, workers > 1 ? 1 : threads);
-    struct bytes bytes = {sizeof(struct inverse_run) + held_bytes(count), 0};
+    struct bytes bytes = {sizeof(struct cpu_inverse) + held_bytes(count), 0};
 
     bytes.host = bytes_add(bytes.host, bytes_of(workers, at.all));
     bytes.host = bytes_add(bytes.host, tsvdi_cpu_inverse_qr_bytes(p->a.rows));
@@ -142,7 +142,7 @@ typedef tsvd_status (*inverter)(struct dense_run *run, int64_t n, scalar *s,
 
 /* Inverts matrix i. */
 static tsvd_status
-invert_matrix(struct inverse_run *run, struct dense_run *dense, int worker,
+invert_matrix(struct cpu_inverse *run, struct dense_run *dense, int worker,
               const struct inverse_workspace *workspace, int64_t i, inverter invert_s, int *outcome)
 {
     const int64_t n = dense->rows, count = n * n;
@@ -188,7 +188,7 @@ out:
 
 /* As invert_matrix(), where numbers leave the range of real. */
 static tsvd_status
-invert_extended(struct inverse_run *run, struct dense_run *dense, int worker,
+invert_extended(struct cpu_inverse *run, struct dense_run *dense, int worker,
                 const struct inverse_workspace *workspace, int64_t i)
 {
     const int exponent = (int)run->dense.exponent[i];
@@ -219,7 +219,7 @@ out:
 static tsvd_status
 invert_one(void *arg, int worker, int64_t i)
 {
-    struct inverse_run *run = arg;
+    struct cpu_inverse *run = arg;
     const struct inverse_workspace workspace = workspace_of(run, worker);
     int outcome;
     tsvd_status ret = TSVD_OK;
@@ -238,7 +238,7 @@ out:
 
 /* Adds matrix i of the job to run->job->found. */
 static void
-add_findings(const struct inverse_run *run, int64_t i)
+add_findings(const struct cpu_inverse *run, int64_t i)
 {
     struct inverse_findings *found = run->job->found;
     const int64_t matrix = run->job->begin + i;
@@ -256,7 +256,7 @@ add_findings(const struct inverse_run *run, int64_t i)
 static tsvd_status
 invert(struct tsvd_context *ctx, struct inverse_job *job)
 {
-    struct inverse_run *run = job->state;
+    struct cpu_inverse *run = job->state;
     struct dense_run *dense = &run->dense;
     tsvd_status ret = TSVD_OK;
 
@@ -279,7 +279,7 @@ out:
 
 /* A matrix that is inverted once more. */
 struct second_try {
-    struct inverse_run *run;
+    struct cpu_inverse *run;
     struct dense_run dense; /* with the workspace of QR */
     int64_t index;
 };
@@ -309,7 +309,7 @@ out:
 static tsvd_status
 rescue(struct tsvd_context *ctx, struct inverse_job *job, int64_t i)
 {
-    struct inverse_run *run = job->state;
+    struct cpu_inverse *run = job->state;
     struct second_try t = {run, run->dense, i};
     tsvd_status ret = TSVD_OK;
 

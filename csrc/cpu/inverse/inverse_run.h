@@ -17,7 +17,7 @@
 
 /* All matrices are stored by columns.  What is inverted is the transpose of A: its inverse, stored
    by columns, is that of A, stored by rows as the results are. */
-struct inverse_run {
+struct cpu_inverse {
     struct dense_run dense; /* w: the results; work: the workspaces of the workers */
     struct inverse_job *job;
     double *rcond;     /* [count] of each matrix, or SINGULAR or OUT_OF_RANGE of inverse.c */

@@ -10,7 +10,7 @@
 enum { CACHE_LINE = 64 };
 
 /* The work of all threads. */
-struct jacobi_run {
+struct cpu_jacobi {
     struct dense_run dense;
     struct jacobi_job *jacobi;
     struct jacobi_matrix *matrix; /* [dense.workers] */
@@ -78,7 +78,7 @@ jacobi_bytes(const struct dense_problem *p, int64_t count)
 {
     const int workers = tsvdi_cpu_dense_workers(
         &p->a, count, tsvdi_host_threads_for(p->call.handle->threads, INT64_MAX));
-    struct bytes bytes = {sizeof(struct jacobi_run), 0};
+    struct bytes bytes = {sizeof(struct cpu_jacobi), 0};
 
     bytes.host = bytes_add(bytes.host, bytes_of(workers, sizeof(struct jacobi_matrix)));
     bytes.host = bytes_add(bytes.host, bytes_of(workers, worker_bytes(p)));
@@ -87,7 +87,7 @@ jacobi_bytes(const struct dense_problem *p, int64_t count)
 
 /* Cuts the memory of a worker. */
 static void
-set_matrix(struct jacobi_run *run, int worker, char *memory)
+set_matrix(struct cpu_jacobi *run, int worker, char *memory)
 {
     const struct dense_problem *p = run->jacobi->problem;
     const int64_t rows = run->dense.rows, n = run->dense.columns;
@@ -120,7 +120,7 @@ static tsvd_status
 begin(struct tsvd_context *ctx, struct jacobi_job *jacobi)
 {
     const struct dense_problem *p = jacobi->problem;
-    struct jacobi_run *run = NULL;
+    struct cpu_jacobi *run = NULL;
     char *memory = NULL;
     tsvd_status ret = TSVD_OK;
 
@@ -150,7 +150,7 @@ out:
 static void
 end(struct tsvd_context *ctx, struct jacobi_job *jacobi)
 {
-    struct jacobi_run *run = jacobi->state;
+    struct cpu_jacobi *run = jacobi->state;
 
     if (run != NULL && run->matrix != NULL) {
         tsvdi_free(ctx, run->dense.work != NULL ? run->matrix[0].w : NULL);
@@ -291,7 +291,7 @@ out:
 
 /* The vectors of matrix i, of which `count` values are not zero. */
 static tsvd_status
-make_vectors(struct jacobi_run *run, struct jacobi_matrix *m, int64_t i, int64_t count)
+make_vectors(struct cpu_jacobi *run, struct jacobi_matrix *m, int64_t i, int64_t count)
 {
     const struct dense_problem *p = run->jacobi->problem;
     const struct dense_array left = left_of(run->jacobi, i), right = right_of(run->jacobi, i);
@@ -362,7 +362,7 @@ set_lines(struct jacobi_matrix *m, int64_t count, const int64_t *size)
 
 /* Reads matrix i, or its transpose where jacobi_by_rows() says so; returns its kind. */
 static int
-load(struct jacobi_run *run, struct jacobi_matrix *m, int64_t i)
+load(struct cpu_jacobi *run, struct jacobi_matrix *m, int64_t i)
 {
     const int64_t rows = run->dense.rows, columns = run->dense.columns;
     const int kind = tsvdi_cpu_dense_sizes(&run->dense, i, m->row, m->own);
@@ -386,7 +386,7 @@ load(struct jacobi_run *run, struct jacobi_matrix *m, int64_t i)
 /* Makes X of a matrix that is loaded.  J begins as I, or as the right vectors of the fast method if
    they are of use. */
 static tsvd_status
-make_x(struct jacobi_run *run, struct jacobi_matrix *m)
+make_x(struct cpu_jacobi *run, struct jacobi_matrix *m)
 {
     const int64_t n = m->columns;
     const struct blas_product product = {.m = n,
@@ -422,7 +422,7 @@ out:
 static tsvd_status
 solve_one(void *arg, int worker, int64_t i)
 {
-    struct jacobi_run *run = arg;
+    struct cpu_jacobi *run = arg;
     const struct dense_problem *p = run->jacobi->problem;
     struct jacobi_matrix *m = &run->matrix[worker];
     struct jacobi_outcome *made = &run->jacobi->made[i];
@@ -443,7 +443,7 @@ solve_one(void *arg, int worker, int64_t i)
     }
     TSVD_TRY(make_x(run, m));
     m->v = p->vectors ? v : NULL;
-    ret = tsvdi_cpu_jacobi_sweeps(m, run->jacobi->most_sweeps, made);
+    ret = tsvdi_cpu_jacobi_sweeps(m, run->jacobi->max_sweeps, made);
     m->v = v;
     TSVD_TRY(ret);
     for (int64_t j = 0; j < m->columns; j++) {
@@ -465,7 +465,7 @@ out:
 static void
 set_job(struct tsvd_context *ctx, const struct jacobi_job *jacobi)
 {
-    struct jacobi_run *run = jacobi->state;
+    struct cpu_jacobi *run = jacobi->state;
 
     run->dense.ctx = ctx;
     run->dense.begin = jacobi->begin;
@@ -497,7 +497,7 @@ is_even(struct jacobi_matrix *m)
 static tsvd_status
 prepare(struct tsvd_context *ctx, struct jacobi_job *jacobi)
 {
-    struct jacobi_run *run = jacobi->state;
+    struct cpu_jacobi *run = jacobi->state;
     struct jacobi_matrix *m = &run->matrix[0];
     int64_t n;
 
@@ -520,7 +520,7 @@ prepare(struct tsvd_context *ctx, struct jacobi_job *jacobi)
 static tsvd_status
 run_job(struct tsvd_context *ctx, struct jacobi_job *jacobi)
 {
-    struct jacobi_run *run = jacobi->state;
+    struct cpu_jacobi *run = jacobi->state;
 
     set_job(ctx, jacobi);
     return tsvdi_cpu_dense_for_each(&run->dense, solve_one, run);

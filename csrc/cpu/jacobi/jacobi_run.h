@@ -91,7 +91,7 @@ tsvd_status tsvdi_cpu_jacobi_pivot(struct jacobi_matrix *m);
 
 /* sweeps.c: rotates the columns of x until they are orthogonal, sorts them by their norms, and
    rotates and sorts those of v with them.  norm and exponent are those of X in the end. */
-tsvd_status tsvdi_cpu_jacobi_sweeps(struct jacobi_matrix *m, int64_t most_sweeps,
+tsvd_status tsvdi_cpu_jacobi_sweeps(struct jacobi_matrix *m, int64_t max_sweeps,
                                     struct jacobi_outcome *made);
 
 #endif

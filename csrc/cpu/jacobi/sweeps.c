@@ -264,7 +264,7 @@ block_for(int64_t n)
 }
 
 tsvd_status
-tsvdi_cpu_jacobi_sweeps(struct jacobi_matrix *m, int64_t most_sweeps, struct jacobi_outcome *made)
+tsvdi_cpu_jacobi_sweeps(struct jacobi_matrix *m, int64_t max_sweeps, struct jacobi_outcome *made)
 {
     const int64_t block = block_for(m->columns), blocks = (m->columns + block - 1) / block;
     struct sweep sweep = {m, block, blocks, 0, jacobi_tolerance(m->columns), m->swept, 0};
@@ -275,7 +275,7 @@ tsvdi_cpu_jacobi_sweeps(struct jacobi_matrix *m, int64_t most_sweeps, struct jac
 
     made->unfinished = 1;
     memset(m->most_norm, 0, (size_t)m->columns * sizeof *m->most_norm);
-    while (made->unfinished && sweeps < most_sweeps) {
+    while (made->unfinished && sweeps < max_sweeps) {
         struct jacobi_swept all = {0, 0, 0};
 
         run_tasks(&sweep, blocks, meet_within, &all);

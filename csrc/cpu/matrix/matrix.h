@@ -44,7 +44,7 @@ struct dense_run {
 
 /* The workspace of a worker. */
 static inline scalar *
-dense_workspace(const struct dense_run *run, int worker)
+worker_work(const struct dense_run *run, int worker)
 {
     return run->work + worker * run->workspace;
 }

@@ -400,7 +400,7 @@ tsvdi_cpu_dense_multiply(struct dense_run *run, int worker, const struct dense_r
 {
     const int64_t blocks = (r->count + CPU_REFLECTORS_BLOCK - 1) / CPU_REFLECTORS_BLOCK,
                   count = block.count;
-    struct block b = {.v = dense_workspace(run, worker), .terms = r->terms};
+    struct block b = {.v = worker_work(run, worker), .terms = r->terms};
     struct caller caller = {run, worker, done};
     tsvd_status ret = TSVD_OK;
 

@@ -30,7 +30,7 @@ sample_size(const struct twisted_job *job)
 /* How many of the sample's vectors survive a merge of the rows begin .. end - 1, by their entries
    in the row where it is cut. */
 static int64_t
-count_survivors(const struct twisted_run *run, int64_t count, int64_t begin, int64_t row,
+count_survivors(const struct cpu_twisted *run, int64_t count, int64_t begin, int64_t row,
                 int64_t end)
 {
     const struct twisted_job *job = run->job;
@@ -53,7 +53,7 @@ count_survivors(const struct twisted_run *run, int64_t count, int64_t begin, int
 
 /* The time of the merges, as a share of n^3. */
 static double
-predict_merges(const struct twisted_run *run, int64_t count)
+predict_merges(const struct cpu_twisted *run, int64_t count)
 {
     const int64_t n = run->job->n;
     /* the last merge makes the wanted vectors alone */
@@ -79,7 +79,7 @@ predict_merges(const struct twisted_run *run, int64_t count)
 static tsvd_status
 take_sample(void *arg, int worker, int64_t index)
 {
-    struct twisted_run *run = arg;
+    struct cpu_twisted *run = arg;
     const struct twisted_job *job = run->job;
     const int64_t k = job->k, all = sample_size(job), begin = index * SAMPLE_TASK;
     const int64_t count = all - begin < SAMPLE_TASK ? all - begin : SAMPLE_TASK;
@@ -119,7 +119,7 @@ out:
 tsvd_status
 tsvdi_cpu_twisted_pays(struct tsvd_context *ctx, struct twisted_job *job, int *answer)
 {
-    struct twisted_run *run = job->state;
+    struct cpu_twisted *run = job->state;
     const int64_t count = sample_size(job);
     const double n = (double)job->n, share = (double)job->k / n;
     double merges;

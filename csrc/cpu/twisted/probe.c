@@ -10,7 +10,7 @@
 static tsvd_status
 sum_rows(void *arg, int worker, int64_t index)
 {
-    struct twisted_run *run = arg;
+    struct cpu_twisted *run = arg;
     const struct twisted_job *job = run->job;
     const int64_t n = job->n, k = job->k, begin = index * CPU_PROBE_TASK_ROWS;
     const int64_t count = n - begin < CPU_PROBE_TASK_ROWS ? n - begin : CPU_PROBE_TASK_ROWS;
@@ -52,7 +52,7 @@ count_over(int64_t rows, const double *y, const double *x, double limit)
 static tsvd_status
 check_rows(void *arg, int worker, int64_t index)
 {
-    struct twisted_run *run = arg;
+    struct cpu_twisted *run = arg;
     const struct twisted_job *job = run->job;
     const int64_t n = job->n, k = job->k, begin = index * CPU_PROBE_TASK_ROWS;
     const int64_t count = k - begin < CPU_PROBE_TASK_ROWS ? k - begin : CPU_PROBE_TASK_ROWS;
@@ -71,7 +71,7 @@ out:
 
 /* Whether B (R^T X) - L (S X) is within the bound of the residual. */
 static int
-is_right(const struct twisted_run *run)
+is_right(const struct cpu_twisted *run)
 {
     const int64_t n = run->job->n;
     const double *b = run->matrix.b, *right = run->sums[1];
@@ -96,7 +96,7 @@ is_right(const struct twisted_run *run)
 tsvd_status
 tsvdi_cpu_twisted_probe(struct tsvd_context *ctx, struct twisted_job *job)
 {
-    struct twisted_run *run = job->state;
+    struct cpu_twisted *run = job->state;
     const int64_t n = job->n, k = job->k;
     tsvd_status ret = TSVD_OK;
 

@@ -4,7 +4,7 @@
 #include "cpu/twisted/twisted_run.h"
 
 tsvd_status
-tsvdi_cpu_twisted_check(const struct twisted_run *run, int worker, int64_t index)
+tsvdi_cpu_twisted_check(const struct cpu_twisted *run, int worker, int64_t index)
 {
     return worker > 0
                ? TSVD_OK
@@ -12,7 +12,7 @@ tsvdi_cpu_twisted_check(const struct twisted_run *run, int worker, int64_t index
 }
 
 tsvd_status
-tsvdi_cpu_twisted_for_each(struct twisted_run *run, double share, double part, int64_t tasks,
+tsvdi_cpu_twisted_for_each(struct cpu_twisted *run, double share, double part, int64_t tasks,
                            tsvd_task task)
 {
     run->share = share;

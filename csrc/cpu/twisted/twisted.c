@@ -25,7 +25,7 @@ numbers_of(int64_t n, int64_t k)
 /* Fills in the matrix.  Returns 0 if it falls into parts, or the sizes of its entries are too far
    apart. */
 static int
-prepare(struct twisted_run *run, const real *d, const real *e, real_int exponent, double *b)
+prepare(struct cpu_twisted *run, const real *d, const real *e, real_int exponent, double *b)
 {
     const int64_t n = run->job->n, entries = 2 * n - 1;
     double *square = b + 2 * n, *rest = square + 2 * n;
@@ -54,7 +54,7 @@ begin(struct tsvd_context *ctx, struct twisted_job *job)
 {
     const int64_t n = job->n, k = job->k;
     const int workers = 2 * n * k < CPU_TWISTED_SERIAL_STEPS ? 1 : ctx->threads;
-    struct twisted_run *run = NULL;
+    struct cpu_twisted *run = NULL;
     double *numbers = NULL;
     tsvd_status ret = TSVD_OK;
 
@@ -94,7 +94,7 @@ out:
 static void
 end(struct tsvd_context *ctx, struct twisted_job *job)
 {
-    struct twisted_run *run = job->state;
+    struct cpu_twisted *run = job->state;
 
     if (run != NULL) {
         tsvdi_free(ctx, run->memory);
@@ -109,7 +109,7 @@ end(struct tsvd_context *ctx, struct twisted_job *job)
 static tsvd_status
 make_vectors(void *arg, int worker, int64_t index)
 {
-    struct twisted_run *run = arg;
+    struct cpu_twisted *run = arg;
     const struct twisted_job *job = run->job;
     const int64_t n = job->n, k = job->k, begin = index * CPU_TWISTED_TASK_VALUES;
     const int64_t left = k - run->has_null - begin,
@@ -146,7 +146,7 @@ out:
 
 /* The last value, which is as good as 0, and its vectors. */
 static tsvd_status
-make_null(struct tsvd_context *ctx, struct twisted_run *run)
+make_null(struct tsvd_context *ctx, struct cpu_twisted *run)
 {
     const struct twisted_job *job = run->job;
     const int64_t n = job->n, k = job->k;
@@ -175,7 +175,7 @@ out:
 static tsvd_status
 vectors(struct tsvd_context *ctx, struct twisted_job *job)
 {
-    struct twisted_run *run = job->state;
+    struct cpu_twisted *run = job->state;
     const int64_t tasks =
         (job->k - run->has_null + CPU_TWISTED_TASK_VALUES - 1) / CPU_TWISTED_TASK_VALUES;
     tsvd_status ret = TSVD_OK;
@@ -202,7 +202,7 @@ twisted_bytes(const struct svd_plan *plan)
 
     bytes.host =
         bytes_add(bytes.host, bytes_of(plan->reported.threads * workspace, sizeof(double)));
-    bytes.host = bytes_add(bytes.host, sizeof(struct twisted_run));
+    bytes.host = bytes_add(bytes.host, sizeof(struct cpu_twisted));
     return bytes_sum(bytes, tsvdi_cpu_values.bytes(plan));
 }
 

@@ -23,7 +23,7 @@
 enum { TWISTED_CACHE_LINE = 8 };
 
 /* What a run holds. */
-struct twisted_run {
+struct cpu_twisted {
     struct tsvd_context *ctx;
     struct twisted_job *job;
     int workers;
@@ -48,22 +48,22 @@ struct twisted_run {
 
 /* tasks.c: runs a task on all threads.  share, part: of the whole work, what was done before, and
    what this is. */
-tsvd_status tsvdi_cpu_twisted_for_each(struct twisted_run *run, double share, double part,
+tsvd_status tsvdi_cpu_twisted_for_each(struct cpu_twisted *run, double share, double part,
                                        int64_t tasks, tsvd_task task);
 
 /* tasks.c: each task begins with this: tells how much is done, and whether the caller asks to stop.
    */
-tsvd_status tsvdi_cpu_twisted_check(const struct twisted_run *run, int worker, int64_t index);
+tsvd_status tsvdi_cpu_twisted_check(const struct cpu_twisted *run, int worker, int64_t index);
 
 /* Finds the values with the ascending indices want[count], at most CPU_TWISTED_TASK_VALUES.  width:
    NULL, or out: how wide the bracket was in which a value was alone first; 0: it never was.  In
    the worker's `work`, of search_workspace() numbers: stacks may be small. */
 int64_t tsvdi_cpu_twisted_search_workspace(void);
-void tsvdi_cpu_twisted_search(const struct twisted_run *run, int worker, int64_t count,
+void tsvdi_cpu_twisted_search(const struct cpu_twisted *run, int worker, int64_t count,
                               const int64_t *want, double *found, double *width);
 
 /* Whether a value can be worked on: no other is too close to it, and it is not too small. */
-int tsvdi_cpu_twisted_stands_apart(const struct twisted_run *run, int64_t index, double x,
+int tsvdi_cpu_twisted_stands_apart(const struct cpu_twisted *run, int64_t index, double x,
                                    double gap);
 
 /* The operations of struct twisted_ops. */

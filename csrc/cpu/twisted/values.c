@@ -151,7 +151,7 @@ tsvdi_cpu_twisted_search_workspace(void)
    the minor of order 2n takes over, within the interval.  What is done with a value depends on the
    interval alone, and so not on what else is wanted. */
 void
-tsvdi_cpu_twisted_search(const struct twisted_run *run, int worker, int64_t count,
+tsvdi_cpu_twisted_search(const struct cpu_twisted *run, int worker, int64_t count,
                          const int64_t *want, double *found, double *width)
 {
     struct search *search = (struct search *)(run->work + worker * run->workspace);
@@ -201,7 +201,7 @@ tsvdi_cpu_twisted_search(const struct twisted_run *run, int worker, int64_t coun
 static tsvd_status
 find_values(void *arg, int worker, int64_t index)
 {
-    struct twisted_run *run = arg;
+    struct cpu_twisted *run = arg;
     const int64_t begin = run->from + index * CPU_TWISTED_TASK_VALUES;
     const int64_t count =
         run->to - begin < CPU_TWISTED_TASK_VALUES ? run->to - begin : CPU_TWISTED_TASK_VALUES;
@@ -231,13 +231,13 @@ gap_of(double next, double x, double last)
 /* Whether a value is as good as 0: the last one, so small that shifts do not reach it.  Counts have
    found at most one value there. */
 static int
-is_null(const struct twisted_run *run, int64_t index, double x)
+is_null(const struct cpu_twisted *run, int64_t index, double x)
 {
     return index == run->job->n - 1 && x <= 2 * run->least;
 }
 
 int
-tsvdi_cpu_twisted_stands_apart(const struct twisted_run *run, int64_t index, double x, double gap)
+tsvdi_cpu_twisted_stands_apart(const struct cpu_twisted *run, int64_t index, double x, double gap)
 {
     return is_null(run, index, x) ? gap >= TWISTED_NULL_GAP
                                   : gap >= TWISTED_RELGAP * x && x > 2 * run->least;
@@ -246,7 +246,7 @@ tsvdi_cpu_twisted_stands_apart(const struct twisted_run *run, int64_t index, dou
 tsvd_status
 tsvdi_cpu_twisted_values(struct tsvd_context *ctx, struct twisted_job *job)
 {
-    struct twisted_run *run = job->state;
+    struct cpu_twisted *run = job->state;
     const int64_t count = run->to - run->from;
     tsvd_status ret = TSVD_OK;
 

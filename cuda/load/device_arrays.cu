@@ -121,7 +121,7 @@ out:
 }
 
 bool
-tsvdi_cuda_load_is_staged(const struct svd_plan *plan)
+tsvdi_cuda_load_needs_staging(const struct svd_plan *plan)
 {
     const int64_t n = plan->reported.n, count = plan->reported.chunk;
 
@@ -157,8 +157,8 @@ stage(struct tsvd_context *ctx, const struct chunk *chunk)
     const struct staged e = {p, &p->e, chunk->begin, p->n - 1};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_stage(cuda_of(ctx), chunk->d_d, bytes, row, gather_rows, &d));
-    TSVD_TRY(tsvdi_cuda_stage(cuda_of(ctx), chunk->d_e, bytes, row, gather_rows, &e));
+    TSVD_TRY(tsvdi_cuda_upload_blocks(cuda_of(ctx), chunk->d_d, bytes, row, gather_rows, &d));
+    TSVD_TRY(tsvdi_cuda_upload_blocks(cuda_of(ctx), chunk->d_e, bytes, row, gather_rows, &e));
 out:
     return ret;
 }

@@ -10,7 +10,7 @@
 
 #include "runtime/context.h"
 #include "runtime/failure.h"
-#include "runtime/questions.h"
+#include "runtime/usable.h"
 
 extern "C" {
 #include "host/host.h"

@@ -1,8 +1,8 @@
 /*
  * Whether a CUDA device can be used.
  */
-#ifndef TSVDI_CUDA_RUNTIME_QUESTIONS_H
-#define TSVDI_CUDA_RUNTIME_QUESTIONS_H
+#ifndef TSVDI_CUDA_RUNTIME_USABLE_H
+#define TSVDI_CUDA_RUNTIME_USABLE_H
 
 #include "tsvd/tsvd.h"
 

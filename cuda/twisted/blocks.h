@@ -10,8 +10,8 @@
  * sector of memory, 32 bytes.  If lanes that share a sector walk in opposite directions each writes
  * only a part of it, which memory has to read, change and write back.
  */
-#ifndef TSVDI_CUDA_TWISTED_WAYS_H
-#define TSVDI_CUDA_TWISTED_WAYS_H
+#ifndef TSVDI_CUDA_TWISTED_BLOCKS_H
+#define TSVDI_CUDA_TWISTED_BLOCKS_H
 
 #include "twisted/twisted_run.h"
 
