@@ -217,5 +217,7 @@ tsvd_trim(tsvd_handle *handle, tsvd_error *error)
     if (handle == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the handle must not be NULL");
     }
+    tsvdi_host_free(&handle->host, handle->spare);
+    handle->spare = NULL;
     return handle->cuda != NULL ? tsvdi_cuda_trim(handle->cuda, error) : TSVD_OK;
 }

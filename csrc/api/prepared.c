@@ -7,6 +7,7 @@
 #include "api/problem.h"
 #include "backend/plan.h"
 #include "backend/precision.h"
+#include "host/blas.h"
 #include "host/environment.h"
 #include "host/host.h"
 
@@ -14,6 +15,7 @@
    options. */
 struct tsvd_prepared {
     enum { PREPARED_SVD, PREPARED_DENSE, PREPARED_INVERSE } kind;
+    int takes_blas; /* 1: the plan goes by the BLAS that the handle had */
     tsvd_options options;
     union {
         struct {
@@ -67,10 +69,12 @@ begin(tsvd_handle *handle, tsvd_space to, tsvd_plan *plan, tsvd_prepared **prepa
     if (plan != NULL) {
         memset(plan, 0, sizeof *plan);
     }
+    if (prepared != NULL) {
+        *prepared = NULL;
+    }
     if (handle == NULL || prepared == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "handle and prepared must not be NULL");
     }
-    *prepared = NULL;
     if (to != TSVD_HOST && (to != TSVD_CUDA || handle->device == TSVD_DEVICE_CPU)) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "the results have no space %d of this handle to lie in", (int)to);
@@ -95,12 +99,13 @@ keep_options(tsvd_prepared *made, struct call_args *call, tsvd_space to)
     call->to = to;
 }
 
-/* Ends it: *prepared is `made`, or NULL after a failure. */
+/* Ends it: *prepared is `made`, whose plan says needs_blas, or NULL after a failure. */
 static tsvd_status
-finish(tsvd_status status, tsvd_handle *handle, tsvd_prepared **prepared, tsvd_prepared *made,
-       tsvd_error *error)
+finish(tsvd_status status, tsvd_handle *handle, int needs_blas, tsvd_prepared **prepared,
+       tsvd_prepared *made, tsvd_error *error)
 {
     if (status == TSVD_OK) {
+        made->takes_blas = needs_blas && tsvdi_blas_ready(&handle->blas);
         *prepared = made;
     } else if (made != NULL) {
         give_back(handle, made);
@@ -127,14 +132,15 @@ tsvd_prepare(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
     whole = &made->of.svd.plan;
     memset(whole, 0, sizeof *whole);
     TSVD_TRY(tsvdi_problem_input(handle, d, e, options, 0, problem, error));
-    problem->vectors = vectors != 0;
+    tsvdi_problem_wants(problem, vectors);
     keep_options(made, &problem->call, to);
     TSVD_CALL(handle, error, tsvdi_precision_of(problem->dtype)->plan(problem, whole, error));
     if (plan != NULL) {
         *plan = whole->reported;
     }
 out:
-    return finish(ret, handle, prepared, made, error);
+    return finish(ret, handle, made != NULL && made->of.svd.plan.reported.needs_blas, prepared,
+                  made, error);
 }
 
 tsvd_status
@@ -164,7 +170,8 @@ tsvd_dense_prepare(tsvd_handle *handle, const tsvd_array *a, const tsvd_options 
         *plan = whole->reported;
     }
 out:
-    return finish(ret, handle, prepared, made, error);
+    return finish(ret, handle, made != NULL && made->of.dense.plan.reported.needs_blas, prepared,
+                  made, error);
 }
 
 tsvd_status
@@ -192,7 +199,8 @@ tsvd_inverse_prepare(tsvd_handle *handle, const tsvd_array *a, const tsvd_option
         *plan = made->of.inverse.plan;
     }
 out:
-    return finish(ret, handle, prepared, made, error);
+    return finish(ret, handle, made != NULL && made->of.inverse.plan.needs_blas, prepared, made,
+                  error);
 }
 
 void
@@ -237,11 +245,19 @@ check_data(const void *data, int64_t numbers, const char *name, tsvd_error *erro
                : tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of %s must not be NULL", name);
 }
 
-/* Refuses a batch whose arrays cannot be addressed. */
+/* Refuses a batch whose arrays cannot be addressed, and a BLAS that was taken from the handle. */
 static tsvd_status
-check_batch(const struct batch *batch, int64_t n, tsvd_error *error)
+check_batch(const tsvd_prepared *prepared, const struct batch *batch, int64_t n, tsvd_error *error)
 {
-    return batch->too_large ? tsvdi_host_too_large(error, "the arrays", n) : TSVD_OK;
+    if (batch->too_large) {
+        return tsvdi_host_too_large(error, "the arrays", n);
+    }
+    if (prepared->takes_blas && !tsvdi_blas_ready(&handle_of(prepared)->blas)) {
+        tsvdi_advise(error, "call tsvd_set_blas() with a BLAS, or prepare the call anew");
+        return tsvdi_fail(error, TSVD_ERR_LIBRARY,
+                          "the call was prepared with a BLAS, which the handle has no longer");
+    }
+    return TSVD_OK;
 }
 
 /* tsvd_execute(), in the default floating-point environment. */
@@ -260,7 +276,7 @@ execute(tsvd_prepared *prepared, const void *d, const void *e, void *L, void *s,
     memset(info, 0, sizeof *info);
     TSVD_TRY(check_kind(prepared, PREPARED_SVD, error));
     p = &prepared->of.svd.problem;
-    TSVD_TRY(check_batch(&p->batch, p->n, error));
+    TSVD_TRY(check_batch(prepared, &p->batch, p->n, error));
     if (p->batch.matrices > 0) {
         TSVD_TRY(check_data(d, p->n, "d", error));
         TSVD_TRY(check_data(e, p->n > 1, "e", error));
@@ -310,7 +326,7 @@ dense_execute(tsvd_prepared *prepared, const void *a, void *U, void *S, void *Vh
     memset(info, 0, sizeof *info);
     TSVD_TRY(check_kind(prepared, PREPARED_DENSE, error));
     p = &prepared->of.dense.problem;
-    TSVD_TRY(check_batch(&p->a.batch, p->n, error));
+    TSVD_TRY(check_batch(prepared, &p->a.batch, p->n, error));
     if (p->a.batch.matrices > 0) {
         TSVD_TRY(check_data(a, p->n, "a", error));
         TSVD_TRY(check_data(S, p->k, "S", error));
@@ -359,7 +375,7 @@ inverse_execute(tsvd_prepared *prepared, const void *a, void *X, struct host_env
     info->matrix = -1;
     TSVD_TRY(check_kind(prepared, PREPARED_INVERSE, error));
     p = &prepared->of.inverse.problem;
-    TSVD_TRY(check_batch(&p->a.batch, p->a.rows, error));
+    TSVD_TRY(check_batch(prepared, &p->a.batch, p->a.rows, error));
     if (p->a.batch.matrices > 0) {
         TSVD_TRY(check_data(a, p->a.rows, "a", error));
         TSVD_TRY(check_data(X, p->a.rows, "X", error));

@@ -305,6 +305,15 @@ struct wanted {
     int64_t n, k, rows, left, right, columns;
 };
 
+/* Counts the matrices of a batch anew, by the numbers that the vectors of each take. */
+static void
+count_vectors(const struct wanted *w, struct batch *batch)
+{
+    const int64_t left = numbers_of(w->rows, w->left), right = numbers_of(w->right, w->columns);
+
+    count_matrices(batch, left > right ? left : right);
+}
+
 /* Checks results, of which L and R may be missing.  Sets *to, the space where they lie. */
 static tsvd_status
 check_results(const struct wanted *w, const tsvd_handle *handle, struct batch *batch,
@@ -317,9 +326,7 @@ check_results(const struct wanted *w, const tsvd_handle *handle, struct batch *b
     TSVD_TRY(check_result(form, s, w->values_name, w->k, -1, error));
     *to = s->space;
     if (L != NULL) {
-        const int64_t numbers[] = {numbers_of(w->rows, w->left), numbers_of(w->right, w->columns)};
-
-        count_matrices(batch, numbers[0] > numbers[1] ? numbers[0] : numbers[1]);
+        count_vectors(w, batch);
         if (batch->too_large) {
             return tsvdi_host_too_large(error, "the arrays", w->n);
         }
@@ -353,11 +360,29 @@ check_given(const struct wanted *w, const tsvd_array *L, const tsvd_array *s, co
     return TSVD_OK;
 }
 
+/* The results of bidiagonal matrices. */
+static struct wanted
+bidiagonal_results(const struct svd_problem *p)
+{
+    return (struct wanted){"L", "s", "R", p->n, p->k, p->rows, p->k, p->k, p->columns};
+}
+
+void
+tsvdi_problem_wants(struct svd_problem *p, int vectors)
+{
+    const struct wanted wanted = bidiagonal_results(p);
+
+    p->vectors = vectors != 0;
+    if (p->vectors && !p->batch.too_large) {
+        count_vectors(&wanted, &p->batch);
+    }
+}
+
 tsvd_status
 tsvdi_problem_output(const tsvd_array *L, const tsvd_array *s, const tsvd_array *R,
                      struct svd_problem *p, tsvd_error *error)
 {
-    const struct wanted wanted = {"L", "s", "R", p->n, p->k, p->rows, p->k, p->k, p->columns};
+    const struct wanted wanted = bidiagonal_results(p);
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(check_given(&wanted, L, s, R, error));
@@ -485,11 +510,27 @@ leave_empty(struct dense_problem *p)
     }
 }
 
+/* The results of dense matrices, for what p->full says. */
+static struct wanted
+dense_results(const struct dense_problem *p)
+{
+    const int64_t rows = p->a.rows, columns = p->a.columns;
+
+    return (struct wanted){
+        "U", "S", "Vh", p->n, p->k, rows, p->full ? rows : p->k, p->full ? columns : p->k, columns};
+}
+
 void
 tsvdi_dense_wants(struct dense_problem *p, int vectors)
 {
+    struct wanted wanted;
+
     p->vectors = vectors != 0;
     p->full = vectors == 2 && p->k == p->n && p->a.rows != p->a.columns;
+    wanted = dense_results(p);
+    if (p->vectors && !p->a.batch.too_large) {
+        count_vectors(&wanted, &p->a.batch);
+    }
     leave_empty(p);
 }
 
@@ -498,17 +539,15 @@ tsvdi_dense_output(const tsvd_array *U, const tsvd_array *S, const tsvd_array *V
                    struct dense_problem *p, tsvd_error *error)
 {
     const int64_t rows = p->a.rows, columns = p->a.columns;
-    struct wanted wanted = {"U", "S", "Vh", p->n, p->k, rows, p->k, p->k, columns};
+    struct wanted wanted;
     tsvd_status ret = TSVD_OK;
 
+    wanted = dense_results(p);
     TSVD_TRY(check_given(&wanted, U, S, Vh, error));
     p->full = U != NULL && U->ndim == p->a.batch.ndim + 2 && Vh->ndim == U->ndim && p->k == p->n &&
               rows != columns && U->shape[U->ndim - 1] == rows &&
               Vh->shape[Vh->ndim - 2] == columns;
-    if (p->full) {
-        wanted.left = rows;
-        wanted.right = columns;
-    }
+    wanted = dense_results(p);
     TSVD_TRY(check_results(&wanted, p->call.handle, &p->a.batch, p->a.dtype, U, S, Vh, &p->call.to,
                            error));
     p->vectors = U != NULL;

@@ -26,8 +26,10 @@ tsvd_status tsvdi_dense_input(tsvd_handle *handle, const tsvd_array *a, const ts
 tsvd_status tsvdi_dense_output(const tsvd_array *U, const tsvd_array *S, const tsvd_array *Vh,
                                struct dense_problem *problem, tsvd_error *error);
 
-/* Sets which vectors are wanted: 0: none; 1: those of the wanted values; 2: with all columns of U
-   and all rows of Vh.  For a call without arrays for the results; else output() does it. */
+/* Set which vectors are wanted, and whether the sizes of those can be addressed.  0: none; 1: those
+   of the wanted values; 2, for dense matrices: with all columns of U and all rows of Vh.  For a
+   call without arrays for the results; else output() does it. */
+void tsvdi_problem_wants(struct svd_problem *problem, int vectors);
 void tsvdi_dense_wants(struct dense_problem *problem, int vectors);
 
 /* Sets what is wanted of a problem whose matrices are known. */

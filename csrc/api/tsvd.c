@@ -123,7 +123,7 @@ tsvd_make_plan(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
     if (ret != TSVD_OK) {
         return ret;
     }
-    problem.vectors = vectors != 0;
+    tsvdi_problem_wants(&problem, vectors);
     TSVD_CALL(handle, error, tsvdi_precision_of(problem.dtype)->plan(&problem, &whole, error));
     *plan = whole.reported;
     return tsvdi_call_finish(ret, error);

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "counting.h"
 #include "dense.h"
 #include "inverse.h"
 #include "plain_blas.h"
@@ -240,8 +241,10 @@ test_errors(tsvd_handle *handle)
     tsvd_plan plan;
     tsvd_error error;
 
+    none = (tsvd_prepared *)(void *)&w;
     CHECK(tsvd_prepare(NULL, &a.d, &a.e, NULL, 1, TSVD_HOST, NULL, &none, &error) ==
-              TSVD_ERR_ARGUMENT,
+                  TSVD_ERR_ARGUMENT &&
+              none == NULL,
           "no handle");
     CHECK(tsvd_prepare(cpu(), &a.d, &a.e, NULL, 1, TSVD_HOST, NULL, NULL, &error) ==
               TSVD_ERR_ARGUMENT,
@@ -308,6 +311,151 @@ test_errors(tsvd_handle *handle)
     free_dense(&m);
 }
 
+/* A BLAS that is taken from the handle, and one that takes its place. */
+static void
+test_other_blas(tsvd_handle *handle)
+{
+    struct work w = make_work(TSVD_FLOAT64, 600, 1);
+    struct dense m = make_dense(TSVD_FLOAT64, 100, 100, 1, 0);
+    const struct arrays a = arrays_of(&w);
+    tsvd_prepared *svd = NULL, *dense = NULL, *inverse = NULL;
+    tsvd_error error;
+
+    fill(TSVD_FLOAT64, w.d, 600);
+    fill(TSVD_FLOAT64, w.e, 599);
+    fill(TSVD_FLOAT64, m.a, (int64_t)100 * 100);
+    CHECK(tsvd_prepare(handle, &a.d, &a.e, NULL, 1, TSVD_HOST, NULL, &svd, &error) == TSVD_OK, "%s",
+          error.text);
+    CHECK(tsvd_dense_prepare(handle, &m.a_array, NULL, 1, TSVD_HOST, NULL, &dense, &error) ==
+              TSVD_OK,
+          "%s", error.text);
+    CHECK(tsvd_inverse_prepare(handle, &m.a_array, NULL, 1, TSVD_HOST, NULL, &inverse, &error) ==
+              TSVD_OK,
+          "%s", error.text);
+    for (int blas = 0; blas <= 8; blas += 4) { /* the bytes of its integers, or none */
+        const int works = blas > 0 || tsvd_has_blas();
+        const tsvd_status expected = works ? TSVD_OK : TSVD_ERR_LIBRARY;
+
+        tsvd_set_blas(handle, NULL, NULL);
+        if (blas > 0) {
+            use_blas(handle, blas);
+        }
+        CHECK(tsvd_execute(svd, w.d, w.e, w.L, w.s, w.R, NULL, &error) == expected, "BLAS %d: %s",
+              blas, error.text);
+        CHECK(tsvd_dense_execute(dense, m.a, m.U, m.S, m.Vh, NULL, &error) == expected,
+              "BLAS %d: %s", blas, error.text);
+        CHECK(tsvd_inverse_execute(inverse, m.a, m.U, NULL, &error) == expected, "BLAS %d: %s",
+              blas, error.text);
+    }
+    tsvd_prepared_destroy(svd);
+    tsvd_prepared_destroy(dense);
+    tsvd_prepared_destroy(inverse);
+    free_work(&w);
+    free_dense(&m);
+}
+
+/* Results that cannot be addressed, of matrices that can: all of them are one number in memory. */
+static void
+test_too_large(tsvd_handle *handle)
+{
+    static const int64_t orders[][3] = {
+        {INT64_C(1) << 53, 8, 1}, {INT64_C(1) << 55, 5, 0}, {1, INT64_C(1) << 30, 1}};
+    const int64_t d_shape[] = {INT64_C(1) << 55, 2}, e_shape[] = {INT64_C(1) << 55, 1};
+    double x = 1;
+    tsvd_array d = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 2, d_shape);
+    tsvd_array e = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 2, e_shape);
+    tsvd_prepared *prepared = NULL;
+    tsvd_plan plan;
+    tsvd_error error;
+
+    memset(d.strides, 0, sizeof d.strides);
+    memset(e.strides, 0, sizeof e.strides);
+    CHECK(tsvd_prepare(handle, &d, &e, NULL, 1, TSVD_HOST, &plan, &prepared, &error) == TSVD_OK,
+          "%s", error.text);
+    CHECK(plan.result_bytes == UINT64_MAX, "bytes that cannot be");
+    CHECK(tsvd_execute(prepared, &x, &x, &x, &x, &x, NULL, &error) == TSVD_ERR_MEMORY &&
+              strstr(error.text, "the arrays") != NULL,
+          "%s", error.text);
+    tsvd_prepared_destroy(prepared);
+    for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
+        for (int method = 0; method < 2; method++) {
+            tsvd_array a = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 3, orders[i]);
+            tsvd_options options = tsvd_options_default();
+
+            options.method = method ? TSVD_METHOD_JACOBI : TSVD_METHOD_AUTO;
+            memset(a.strides, 0, sizeof a.strides);
+            CHECK(tsvd_dense_prepare(handle, &a, &options, 2, TSVD_HOST, &plan, &prepared,
+                                     &error) == TSVD_OK,
+                  "%s", error.text);
+            CHECK(plan.result_bytes == UINT64_MAX, "bytes that cannot be");
+            CHECK(tsvd_dense_execute(prepared, &x, &x, &x, &x, NULL, &error) == TSVD_ERR_MEMORY &&
+                      strstr(error.text, "the arrays") != NULL,
+                  "%s", error.text);
+            tsvd_prepared_destroy(prepared);
+        }
+    }
+}
+
+/* Matrices without entries, which have no memory: their strides mean nothing. */
+static void
+test_no_memory(tsvd_handle *handle)
+{
+    static const int64_t shapes[][3] = {{2, 3, 0}, {2, 0, 3}, {2, 0, 0}};
+    double s, vectors[2][2 * 3 * 3];
+    tsvd_error error;
+
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        for (int method = 0; method < 2; method++) {
+            tsvd_array a = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 3, shapes[i]);
+            tsvd_options options = tsvd_options_default();
+            tsvd_prepared *prepared = NULL;
+
+            options.method = method ? TSVD_METHOD_JACOBI : TSVD_METHOD_AUTO;
+            a.strides[0] = -24;
+            CHECK(tsvd_dense_prepare(handle, &a, &options, 2, TSVD_HOST, NULL, &prepared, &error) ==
+                      TSVD_OK,
+                  "%s", error.text);
+            CHECK(tsvd_dense_execute(prepared, NULL, vectors[0], &s, vectors[1], NULL, &error) ==
+                      TSVD_OK,
+                  "%s", error.text);
+            if (shapes[i][1] + shapes[i][2] > 0) {
+                const double *identity = vectors[shapes[i][1] > 0 ? 0 : 1];
+
+                for (int entry = 0; entry < 2 * 3 * 3; entry++) {
+                    CHECK(identity[entry] == (entry % 9 % 4 == 0), "entry %d of I", entry);
+                }
+            }
+            tsvd_prepared_destroy(prepared);
+        }
+    }
+}
+
+/* tsvd_trim() returns what a prepared call left for the next one. */
+static void
+test_trim(void)
+{
+    struct dense m = make_dense(TSVD_FLOAT64, 8, 8, 1, 0);
+    struct counting counting = {0};
+    tsvd_allocator allocator = counting_allocator(&counting);
+    tsvd_config config = tsvd_config_default();
+    tsvd_prepared *prepared = NULL;
+    tsvd_handle *handle = NULL;
+    tsvd_error error;
+    long long before;
+
+    config.host_allocator = &allocator;
+    CHECK(tsvd_create(&config, &handle, &error) == TSVD_OK, "%s", error.text);
+    before = counting.bytes;
+    CHECK(tsvd_inverse_prepare(handle, &m.a_array, NULL, 0, TSVD_HOST, NULL, &prepared, &error) ==
+              (tsvd_has_blas() ? TSVD_OK : TSVD_ERR_LIBRARY),
+          "%s", error.text);
+    tsvd_prepared_destroy(prepared);
+    CHECK(tsvd_trim(handle, &error) == TSVD_OK && counting.bytes == before, "%lld bytes are left",
+          (long long)counting.bytes - before);
+    tsvd_destroy(handle);
+    free_dense(&m);
+}
+
 int
 main(void)
 {
@@ -321,6 +469,10 @@ main(void)
     test_inverse(handle);
     test_several();
     test_check();
+    test_other_blas(handle);
+    test_too_large(handle);
+    test_no_memory(handle);
+    test_trim();
     test_errors(handle);
     tsvd_destroy(handle);
     return report();

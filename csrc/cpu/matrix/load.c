@@ -37,7 +37,9 @@ source_of(const struct dense_run *run, int transposed, int64_t index)
     const struct dense_matrices *a = run->a;
     struct source source = {a->data, a->row_stride, a->column_stride};
 
-    source.at += batch_offset(&a->batch, a->batch_strides, index);
+    if (a->data != NULL) { /* matrices without entries may have no memory */
+        source.at += batch_offset(&a->batch, a->batch_strides, index);
+    }
     if (transposed) {
         source.row = a->column_stride;
         source.column = a->row_stride;

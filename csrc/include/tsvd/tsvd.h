@@ -657,7 +657,8 @@ typedef struct tsvd_prepared tsvd_prepared;
  *
  * What is prepared goes by the handle as it is now: its threads, its BLAS, its allocator.  On a
  * CUDA device it goes by the memory that is free now: where there is less later, execution may fail
- * with TSVD_ERR_MEMORY.
+ * with TSVD_ERR_MEMORY.  Where the plan says needs_blas, and the handle's BLAS is taken away later,
+ * execution fails with TSVD_ERR_LIBRARY; another BLAS may take its place.
  */
 TSVD_API tsvd_status tsvd_prepare(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
                                   const tsvd_options *options, int vectors, tsvd_space to,
