@@ -46,6 +46,20 @@ handle_of(const tsvd_prepared *prepared)
     }
 }
 
+/* What tsvd_make_plan() and its like report. */
+static const tsvd_plan *
+reported_of(const tsvd_prepared *prepared)
+{
+    switch (prepared->kind) {
+    case PREPARED_SVD:
+        return &prepared->of.svd.plan.reported;
+    case PREPARED_DENSE:
+        return &prepared->of.dense.plan.reported;
+    default:
+        return &prepared->of.inverse.plan;
+    }
+}
+
 /* Keeps the memory of a prepared call for the next one. */
 static void
 give_back(tsvd_handle *handle, tsvd_prepared *made)
@@ -99,13 +113,17 @@ keep_options(tsvd_prepared *made, struct call_args *call, tsvd_space to)
     call->to = to;
 }
 
-/* Ends it: *prepared is `made`, whose plan says needs_blas, or NULL after a failure. */
+/* Ends it: *prepared is `made`, or NULL after a failure.  *plan, if wanted, is filled also then, with
+   what is known. */
 static tsvd_status
-finish(tsvd_status status, tsvd_handle *handle, int needs_blas, tsvd_prepared **prepared,
+finish(tsvd_status status, tsvd_handle *handle, tsvd_plan *plan, tsvd_prepared **prepared,
        tsvd_prepared *made, tsvd_error *error)
 {
+    if (made != NULL && plan != NULL) {
+        *plan = *reported_of(made);
+    }
     if (status == TSVD_OK) {
-        made->takes_blas = needs_blas && tsvdi_blas_ready(&handle->blas);
+        made->takes_blas = reported_of(made)->needs_blas && tsvdi_blas_ready(&handle->blas);
         *prepared = made;
     } else if (made != NULL) {
         give_back(handle, made);
@@ -135,12 +153,8 @@ tsvd_prepare(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
     tsvdi_problem_wants(problem, vectors);
     keep_options(made, &problem->call, to);
     TSVD_CALL(handle, error, tsvdi_precision_of(problem->dtype)->plan(problem, whole, error));
-    if (plan != NULL) {
-        *plan = whole->reported;
-    }
 out:
-    return finish(ret, handle, made != NULL && made->of.svd.plan.reported.needs_blas, prepared,
-                  made, error);
+    return finish(ret, handle, plan, prepared, made, error);
 }
 
 tsvd_status
@@ -166,12 +180,8 @@ tsvd_dense_prepare(tsvd_handle *handle, const tsvd_array *a, const tsvd_options 
     keep_options(made, &problem->call, to);
     TSVD_CALL(handle, error,
               tsvdi_precision_of(problem->a.dtype)->dense_plan(problem, whole, error));
-    if (plan != NULL) {
-        *plan = whole->reported;
-    }
 out:
-    return finish(ret, handle, made != NULL && made->of.dense.plan.reported.needs_blas, prepared,
-                  made, error);
+    return finish(ret, handle, plan, prepared, made, error);
 }
 
 tsvd_status
@@ -195,12 +205,8 @@ tsvd_inverse_prepare(tsvd_handle *handle, const tsvd_array *a, const tsvd_option
     TSVD_CALL(
         handle, error,
         tsvdi_precision_of(problem->a.dtype)->inverse_plan(problem, &made->of.inverse.plan, error));
-    if (plan != NULL) {
-        *plan = made->of.inverse.plan;
-    }
 out:
-    return finish(ret, handle, made != NULL && made->of.inverse.plan.needs_blas, prepared, made,
-                  error);
+    return finish(ret, handle, plan, prepared, made, error);
 }
 
 void
@@ -247,7 +253,8 @@ check_data(const void *data, int64_t numbers, const char *name, tsvd_error *erro
 
 /* Refuses a batch whose arrays cannot be addressed, and a BLAS that was taken from the handle. */
 static tsvd_status
-check_batch(const tsvd_prepared *prepared, const struct batch *batch, int64_t n, tsvd_error *error)
+check_runnable(const tsvd_prepared *prepared, const struct batch *batch, int64_t n,
+               tsvd_error *error)
 {
     if (batch->too_large) {
         return tsvdi_host_too_large(error, "the arrays", n);
@@ -276,7 +283,7 @@ execute(tsvd_prepared *prepared, const void *d, const void *e, void *L, void *s,
     memset(info, 0, sizeof *info);
     TSVD_TRY(check_kind(prepared, PREPARED_SVD, error));
     p = &prepared->of.svd.problem;
-    TSVD_TRY(check_batch(prepared, &p->batch, p->n, error));
+    TSVD_TRY(check_runnable(prepared, &p->batch, p->n, error));
     if (p->batch.matrices > 0) {
         TSVD_TRY(check_data(d, p->n, "d", error));
         TSVD_TRY(check_data(e, p->n > 1, "e", error));
@@ -326,7 +333,7 @@ dense_execute(tsvd_prepared *prepared, const void *a, void *U, void *S, void *Vh
     memset(info, 0, sizeof *info);
     TSVD_TRY(check_kind(prepared, PREPARED_DENSE, error));
     p = &prepared->of.dense.problem;
-    TSVD_TRY(check_batch(prepared, &p->a.batch, p->n, error));
+    TSVD_TRY(check_runnable(prepared, &p->a.batch, p->n, error));
     if (p->a.batch.matrices > 0) {
         TSVD_TRY(check_data(a, p->n, "a", error));
         TSVD_TRY(check_data(S, p->k, "S", error));
@@ -375,7 +382,7 @@ inverse_execute(tsvd_prepared *prepared, const void *a, void *X, struct host_env
     info->matrix = -1;
     TSVD_TRY(check_kind(prepared, PREPARED_INVERSE, error));
     p = &prepared->of.inverse.problem;
-    TSVD_TRY(check_batch(prepared, &p->a.batch, p->a.rows, error));
+    TSVD_TRY(check_runnable(prepared, &p->a.batch, p->a.rows, error));
     if (p->a.batch.matrices > 0) {
         TSVD_TRY(check_data(a, p->a.rows, "a", error));
         TSVD_TRY(check_data(X, p->a.rows, "X", error));
