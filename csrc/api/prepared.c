@@ -113,8 +113,8 @@ keep_options(tsvd_prepared *made, struct call_args *call, tsvd_space to)
     call->to = to;
 }
 
-/* Ends it: *prepared is `made`, or NULL after a failure.  *plan, if wanted, is filled also then, with
-   what is known. */
+/* Ends it: *prepared is `made`, or NULL after a failure.  *plan, if wanted, is filled also then,
+   with what is known. */
 static tsvd_status
 finish(tsvd_status status, tsvd_handle *handle, tsvd_plan *plan, tsvd_prepared **prepared,
        tsvd_prepared *made, tsvd_error *error)
