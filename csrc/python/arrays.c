@@ -77,7 +77,7 @@ must_convert(PyObject **owned, int type)
     if (view == NULL) {
         return -1;
     }
-    Py_SETREF(*owned, view);
+    tsvdi_set_reference(owned, view);
     return 1;
 }
 
@@ -162,7 +162,7 @@ convert(const struct arrays *arrays, PyObject **owned, tsvd_array *core)
                      (uint64_t)PyArray_SIZE((PyArrayObject *)*owned) * tsvdi_shapes_size(arrays));
         return -1;
     }
-    Py_SETREF(*owned, converted);
+    tsvdi_set_reference(owned, converted);
     describe(arrays, (PyArrayObject *)converted, core);
     return 0;
 }
@@ -262,9 +262,7 @@ read_given(const struct arrays *arrays, const char *name, PyObject *argument, st
     PyArrayObject *array = (PyArrayObject *)argument;
 
     if (!PyArray_Check(argument)) {
-        PyErr_Format(PyExc_TypeError, "%s must be a NumPy array, not %.200s", name,
-                     Py_TYPE(argument)->tp_name);
-        return -1;
+        return tsvdi_refuse_type(name, "a NumPy array", argument);
     }
     given->dtype = (PyObject *)PyArray_DESCR(array);
     given->same_dtype = PyArray_TYPE(array) == numpy_type(arrays);

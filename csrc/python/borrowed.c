@@ -34,7 +34,7 @@ borrowed_dealloc(PyObject *self)
     PyTypeObject *type = Py_TYPE(self);
 
     give_back((borrowed *)self);
-    type->tp_free(self);
+    PyObject_Free(self);
     Py_DECREF(type);
 }
 
@@ -192,7 +192,7 @@ take_capsule(borrowed *b, const char *name, PyObject *capsule)
 static int
 get_integers(const char *name, PyObject *tuple, int64_t *to)
 {
-    const Py_ssize_t count = tuple != NULL && PyTuple_Check(tuple) ? PyTuple_GET_SIZE(tuple) : -1;
+    const Py_ssize_t count = tuple != NULL && PyTuple_Check(tuple) ? PyTuple_Size(tuple) : -1;
 
     if (count < 0 || count > TSVD_MAX_DIMS) {
         PyErr_Format(PyExc_ValueError,
@@ -202,7 +202,7 @@ get_integers(const char *name, PyObject *tuple, int64_t *to)
         return -1;
     }
     for (Py_ssize_t i = 0; i < count; i++) {
-        to[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, i));
+        to[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
         if (to[i] == -1 && PyErr_Occurred()) {
             return -1;
         }
@@ -237,9 +237,9 @@ take_facts(borrowed *b, const char *name, PyObject *interface)
     PyObject *typestr = PyDict_GetItemString(interface, "typestr");
     PyObject *data = PyDict_GetItemString(interface, "data");
     PyObject *mask = PyDict_GetItemString(interface, "mask");
-    const char *text = typestr == NULL ? NULL : PyUnicode_AsUTF8(typestr);
+    const char *text = typestr == NULL ? NULL : PyUnicode_AsUTF8AndSize(typestr, NULL);
 
-    if (text == NULL || data == NULL || !PyTuple_Check(data) || PyTuple_GET_SIZE(data) != 2 ||
+    if (text == NULL || data == NULL || !PyTuple_Check(data) || PyTuple_Size(data) != 2 ||
         (mask != NULL && mask != Py_None)) {
         if (!PyErr_Occurred()) {
             PyErr_Format(PyExc_ValueError,
@@ -253,8 +253,8 @@ take_facts(borrowed *b, const char *name, PyObject *interface)
         tsvdi_shapes_refuse_dtype(name, typestr, false);
         return -1;
     }
-    b->core.data = PyLong_AsVoidPtr(PyTuple_GET_ITEM(data, 0));
-    b->readonly = PyObject_IsTrue(PyTuple_GET_ITEM(data, 1)) != 0;
+    b->core.data = PyLong_AsVoidPtr(PyTuple_GetItem(data, 0));
+    b->readonly = PyObject_IsTrue(PyTuple_GetItem(data, 1)) != 0;
     return PyErr_Occurred() ? -1 : check_dtype(b, name);
 }
 
@@ -297,7 +297,7 @@ tsvdi_borrow(PyObject *module, const char *name, int device, PyObject *exported)
 {
     module_state *state = PyModule_GetState(module);
     PyTypeObject *type = (PyTypeObject *)state->Borrowed;
-    borrowed *b = (borrowed *)type->tp_alloc(type, 0);
+    borrowed *b = (borrowed *)PyType_GenericAlloc(type, 0);
     PyObject *owner, *interface;
     int ret;
 

@@ -172,15 +172,16 @@ PyDoc_STRVAR(
 static PyObject *
 cuda_may_pay(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    PyObject *const *input = nargs == 3 ? tsvdi_call_input(&tsvdi_bidiagonal_form, args[0]) : NULL;
+    PyObject *input[INPUTS_MOST];
     int64_t n;
     int vectors;
     tsvd_method method;
 
-    if (input == NULL) {
-        if (!PyErr_Occurred()) {
-            PyErr_SetString(PyExc_TypeError, "cuda_may_pay() takes 3 arguments");
-        }
+    if (nargs != 3) {
+        PyErr_SetString(PyExc_TypeError, "cuda_may_pay() takes 3 arguments");
+        return NULL;
+    }
+    if (tsvdi_call_input(&tsvdi_bidiagonal_form, args[0], input) < 0) {
         return NULL;
     }
     n = tsvdi_arrays_order(input[0], input[1]);
@@ -258,10 +259,10 @@ cuda_library_paths(PyObject *module, PyObject *argument)
     if (list == NULL) {
         return NULL;
     }
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+    for (Py_ssize_t i = 0; i < PyList_Size(list); i++) {
         PyObject *encoded = NULL;
 
-        if (!PyUnicode_FSConverter(PyList_GET_ITEM(list, i), &encoded)) {
+        if (!PyUnicode_FSConverter(PyList_GetItem(list, i), &encoded)) {
             goto out;
         }
         (void)PyList_SetItem(list, i, encoded);

@@ -36,7 +36,7 @@ advice_for(tsvd_status status, const tsvd_error *error)
 static void
 raise_text(PyObject *type, PyObject *text, int device)
 {
-    PyObject *exception = PyObject_CallOneArg(type, text);
+    PyObject *exception = PyObject_CallFunctionObjArgs(type, text, NULL);
     PyObject *number = exception == NULL ? NULL : PyLong_FromLong(device);
 
     if (number != NULL &&
@@ -45,6 +45,18 @@ raise_text(PyObject *type, PyObject *text, int device)
     }
     Py_XDECREF(number);
     Py_XDECREF(exception);
+}
+
+int
+tsvdi_refuse_type(const char *name, const char *wanted, PyObject *argument)
+{
+    PyObject *type = PyObject_GetAttrString((PyObject *)Py_TYPE(argument), "__name__");
+
+    if (type != NULL) {
+        PyErr_Format(PyExc_TypeError, "%s must be %s, not %S", name, wanted, type);
+        Py_DECREF(type);
+    }
+    return -1;
 }
 
 PyObject *

@@ -75,7 +75,7 @@ borrow_array(PyObject *module, const char *name, tsvd_handle *handle, int device
         Py_CLEAR(b);
     }
     if (b != NULL && PyTuple_Check(exported) &&
-        wait_for_stream(module, handle, PyTuple_GET_ITEM(exported, 1)) < 0) {
+        wait_for_stream(module, handle, PyTuple_GetItem(exported, 1)) < 0) {
         Py_CLEAR(b);
     }
     drop(exported);
@@ -115,7 +115,7 @@ convert(PyObject **owned, PyObject *module, const char *name, tsvd_handle *handl
     if (b == NULL) {
         return -1;
     }
-    Py_XSETREF(*owned, b);
+    tsvdi_set_reference(owned, b);
     return 0;
 }
 

@@ -70,7 +70,7 @@ int
 tsvdi_handle_config(PyObject *module, tsvd_config *config, PyObject **keep)
 {
     PyObject *directories = directories_now(module);
-    const Py_ssize_t count = directories == NULL ? 0 : PyTuple_GET_SIZE(directories);
+    const Py_ssize_t count = directories == NULL ? 0 : PyTuple_Size(directories);
     PyObject *list = PyBytes_FromStringAndSize(NULL, (count + 1) * (Py_ssize_t)sizeof(char *));
     const char **directory;
 
@@ -79,9 +79,9 @@ tsvdi_handle_config(PyObject *module, tsvd_config *config, PyObject **keep)
         Py_XDECREF(directories);
         return -1;
     }
-    directory = (const char **)(void *)PyBytes_AS_STRING(list);
+    directory = (const char **)(void *)PyBytes_AsString(list);
     for (Py_ssize_t i = 0; i < count; i++) {
-        directory[i] = PyBytes_AS_STRING(PyTuple_GET_ITEM(directories, i));
+        directory[i] = PyBytes_AsString(PyTuple_GetItem(directories, i));
     }
     *config = tsvd_config_default();
     config->library_paths = directory;

@@ -6,6 +6,7 @@
 #include "python/module.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "python/exchange.h"
 
@@ -163,7 +164,7 @@ module_free(void *module)
     module_state *state = PyModule_GetState(module);
 
     tsvdi_handles_drop(state);
-    PyMem_RawFree(atomic_exchange(&state->blas, NULL));
+    free(atomic_exchange(&state->blas, NULL));
     module_clear(module);
 }
 

@@ -30,6 +30,17 @@
 
 #include "tsvd/tsvd.h"
 
+/* Puts a new reference in the place of an old one, which may be NULL.  What the old object's end
+   runs finds the new one. */
+static inline void
+tsvdi_set_reference(PyObject **place, PyObject *reference)
+{
+    PyObject *before = *place;
+
+    *place = reference;
+    Py_XDECREF(before);
+}
+
 /* Most handles that are kept while they are not in use: of one device, of all CUDA devices, and in
    all.  A handle of a CUDA device may keep an eighth of its memory. */
 enum { DEVICE_HANDLES = 4, CUDA_HANDLES = 8, HANDLES_KEPT = DEVICE_HANDLES + CUDA_HANDLES };
@@ -63,6 +74,9 @@ extern PyMethodDef tsvdi_options_methods[], tsvdi_svd_methods[], tsvdi_dense_met
    On TSVD_ERR_INTERRUPTED options.check() has set the exception already, unless it has forked the
    process and this is the child. */
 PyObject *tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *error);
+
+/* errors.c: raises a TypeError, "NAME must be WANTED, not" the argument's type.  Returns -1. */
+int tsvdi_refuse_type(const char *name, const char *wanted, PyObject *argument);
 
 /* handles.c: take() returns a handle of a device (-1: the CPU) for one call, or NULL with an
    exception set; give() takes it back, and does nothing with NULL. */

@@ -80,7 +80,7 @@ set_field(options_object *self, const PyMemberDef *field, PyObject *value)
     int truth;
 
     if (field->type == T_OBJECT) {
-        Py_SETREF(*(PyObject **)place, Py_NewRef(value));
+        tsvdi_set_reference((PyObject **)place, Py_NewRef(value));
         return 0;
     }
     if (field->type == T_BOOL) {
@@ -115,7 +115,7 @@ find_field(PyObject *names, PyObject *name, Py_ssize_t *next)
     for (Py_ssize_t i = 0; i < FIELDS; i++) {
         const Py_ssize_t place = (*next + i) % FIELDS;
 
-        if (PyTuple_GET_ITEM(names, place) == name) { /* names in a program are interned */
+        if (PyTuple_GetItem(names, place) == name) { /* names in a program are interned */
             *next = place + 1;
             return &members[place];
         }
@@ -136,7 +136,7 @@ new_options(PyObject *module, const struct options *fields, PyObject *const *arg
 {
     const module_state *state = PyModule_GetState(module);
     PyTypeObject *type = (PyTypeObject *)state->Options;
-    const Py_ssize_t count = keywords == NULL ? 0 : PyTuple_GET_SIZE(keywords);
+    const Py_ssize_t count = keywords == NULL ? 0 : PyTuple_Size(keywords);
     options_object *self;
     Py_ssize_t next = 0;
 
@@ -144,7 +144,7 @@ new_options(PyObject *module, const struct options *fields, PyObject *const *arg
         PyErr_SetString(PyExc_TypeError, "options are given by their names");
         return NULL;
     }
-    self = (options_object *)type->tp_alloc(type, 0);
+    self = (options_object *)PyType_GenericAlloc(type, 0);
     if (self == NULL) {
         return NULL;
     }
@@ -155,7 +155,7 @@ new_options(PyObject *module, const struct options *fields, PyObject *const *arg
     Py_INCREF(self->fields.keep);
     for (Py_ssize_t i = 0; i < count; i++) {
         const PyMemberDef *field =
-            find_field(state->option_names, PyTuple_GET_ITEM(keywords, i), &next);
+            find_field(state->option_names, PyTuple_GetItem(keywords, i), &next);
 
         if (field == NULL || set_field(self, field, args[i]) < 0) {
             Py_DECREF(self);
@@ -196,8 +196,7 @@ tsvdi_options_of(PyObject *module, PyObject *argument)
     const module_state *state = PyModule_GetState(module);
 
     if (!Py_IS_TYPE(argument, (PyTypeObject *)state->Options)) {
-        PyErr_Format(PyExc_TypeError, "options must be Options, not %.200s",
-                     Py_TYPE(argument)->tp_name);
+        (void)tsvdi_refuse_type("options", "Options", argument);
         return NULL;
     }
     return &((options_object *)argument)->fields;
@@ -256,7 +255,7 @@ options_dealloc(PyObject *object)
 
     PyObject_GC_UnTrack(object);
     (void)options_clear(object);
-    type->tp_free(object);
+    PyObject_GC_Del(object);
     Py_DECREF(type);
 }
 
@@ -298,7 +297,7 @@ tsvdi_options_names(void)
         if (name == NULL) {
             Py_CLEAR(names);
         } else {
-            PyTuple_SET_ITEM(names, i, name);
+            (void)PyTuple_SetItem(names, i, name);
         }
     }
     return names;

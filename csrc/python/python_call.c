@@ -111,14 +111,17 @@ take_options(struct call *call, PyObject *options)
     return 0;
 }
 
-PyObject *const *
-tsvdi_call_input(const struct form *form, PyObject *arrays)
+int
+tsvdi_call_input(const struct form *form, PyObject *arrays, PyObject **input)
 {
-    if (!PyTuple_Check(arrays) || PyTuple_GET_SIZE(arrays) != form->inputs) {
+    if (!PyTuple_Check(arrays) || PyTuple_Size(arrays) != form->inputs) {
         PyErr_Format(PyExc_TypeError, "%s must be given in a tuple", form->input);
-        return NULL;
+        return -1;
     }
-    return PySequence_Fast_ITEMS(arrays);
+    for (int i = 0; i < form->inputs; i++) {
+        input[i] = PyTuple_GetItem(arrays, i);
+    }
+    return 0;
 }
 
 int
@@ -130,8 +133,7 @@ tsvdi_call_begin(struct call *call, PyObject *module, const struct call_kind *ki
         PyErr_Format(PyExc_TypeError, "%s() takes 3 arguments (%zd given)", kind->name, nargs);
         return -1;
     }
-    call->input = tsvdi_call_input(kind->form, args[0]);
-    if (call->input == NULL) {
+    if (tsvdi_call_input(kind->form, args[0], call->input) < 0) {
         return -1;
     }
     call->device = (int)PyLong_AsLong(args[2]);
@@ -340,9 +342,9 @@ vectors_of(const struct call *call)
         PyErr_SetString(PyExc_TypeError, "result must be a subclass of tuple");
         return NULL;
     }
-    result = type->tp_alloc(type, OUT_COUNT);
+    result = PyType_GenericAlloc(type, OUT_COUNT);
     for (int i = 0; i < OUT_COUNT && result != NULL; i++) {
-        PyTuple_SET_ITEM(result, i, Py_NewRef(call->arrays.out[i]));
+        (void)PyTuple_SetItem(result, i, Py_NewRef(call->arrays.out[i]));
     }
     return result;
 }

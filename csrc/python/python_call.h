@@ -22,10 +22,10 @@ struct call_kind {
 struct call {
     const struct call_kind *kind;
     PyObject *module;
-    PyObject *const *input;      /* [kind->form->inputs] */
-    int device;                  /* where to compute; -1: the CPU */
-    const struct options *asked; /* all options */
-    tsvd_options options;        /* those of the core */
+    PyObject *input[INPUTS_MOST]; /* [kind->form->inputs], borrowed */
+    int device;                   /* where to compute; -1: the CPU */
+    const struct options *asked;  /* all options */
+    tsvd_options options;         /* those of the core */
     struct arrays arrays;
     tsvd_handle *handle;       /* NULL before it is taken */
     tsvd_prepared *prepared;   /* NULL before plan(), and where it makes the plan alone */
@@ -34,9 +34,9 @@ struct call {
     tsvd_inverse_info inverse; /* filled by compute() of inverses */
 };
 
-/* The arrays of the input, which Python gives in a tuple; NULL with an exception set if it is
-   something else. */
-PyObject *const *tsvdi_call_input(const struct form *form, PyObject *arrays);
+/* The arrays of the input, which Python gives in a tuple that keeps them.  Returns -1, with an
+   exception set, if it is something else. */
+int tsvdi_call_input(const struct form *form, PyObject *arrays, PyObject **input);
 
 /* Begins a call with the arguments of Python: the input, Options and the device.  Returns -1, as
    all functions below, with an exception set on failure; tsvdi_call_end() is due in any case. */

@@ -25,7 +25,7 @@ typedef struct reduction {
 static PyObject *
 module_of(reduction *self)
 {
-    return PyType_GetModule(Py_TYPE(self));
+    return PyType_GetModule(Py_TYPE((PyObject *)self));
 }
 
 /* ---- one call at a time ---- */
@@ -159,7 +159,7 @@ new_reduction(struct call *call, PyObject *keep)
 {
     module_state *state = PyModule_GetState(call->module);
     PyTypeObject *type = (PyTypeObject *)state->Reduction;
-    reduction *self = (reduction *)type->tp_alloc(type, 0);
+    reduction *self = (reduction *)PyType_GenericAlloc(type, 0);
 
     if (self == NULL) {
         return NULL;
@@ -226,7 +226,7 @@ PyDoc_STRVAR(restore_doc, "restore(shape, dtype, state, on_device, device, /)\n-
 static int
 set_shape(struct arrays *arrays, PyObject *shape, const char *dtype, bool on_device)
 {
-    const Py_ssize_t ndim = PyTuple_GET_SIZE(shape);
+    const Py_ssize_t ndim = PyTuple_Size(shape);
     int64_t sizes[TSVD_MAX_DIMS];
 
     if (ndim < 2 || ndim > TSVD_MAX_DIMS) {
@@ -234,7 +234,7 @@ set_shape(struct arrays *arrays, PyObject *shape, const char *dtype, bool on_dev
         return -1;
     }
     for (Py_ssize_t i = 0; i < ndim; i++) {
-        sizes[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
+        sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
         if (PyErr_Occurred() || sizes[i] < 0) {
             PyErr_SetString(PyExc_ValueError, "shape holds what is no size");
             return -1;
@@ -334,7 +334,7 @@ static void
 reduction_dealloc(PyObject *object)
 {
     reduction *self = (reduction *)object;
-    PyTypeObject *type = Py_TYPE(self);
+    PyTypeObject *type = Py_TYPE(object);
 
     tsvd_reduction_destroy(self->core);
     tsvdi_handle_give(module_of(self), self->handle);
@@ -342,7 +342,7 @@ reduction_dealloc(PyObject *object)
         PyThread_free_lock(self->busy);
     }
     Py_XDECREF(self->keep); /* last: it keeps the stream alive that destroy() above uses */
-    type->tp_free(object);
+    PyObject_Free(object);
     Py_DECREF(type);
 }
 

@@ -11,6 +11,7 @@
  */
 #include "python/exchange.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,18 +32,16 @@ struct shared {
 /* Memory that is put aside, a stack. */
 static _Atomic(struct shared *) put_aside;
 
+/* Set when Python begins to end.  From then on its objects are not given back: the thread that
+   drops an array could not get the GIL. */
+static atomic_bool python_ends;
+
 /* Whether Python objects can be given back; in a child of a fork they may belong to libraries whose
    devices are the parent's. */
 static bool
 has_python(const struct shared *shared)
 {
-#if PY_VERSION_HEX >= 0x030D0000
-    const bool ends = Py_IsFinalizing();
-#else
-    const bool ends = _Py_IsFinalizing();
-#endif
-
-    return Py_IsInitialized() && !ends && shared->process == getpid();
+    return !atomic_load(&python_ends) && Py_IsInitialized() && shared->process == getpid();
 }
 
 static void
@@ -55,7 +54,7 @@ give_back(struct shared *shared)
         Py_DECREF(shared->keep); /* not before the memory, whose stream it may be */
         PyGILState_Release(state);
     }
-    PyMem_RawFree(shared);
+    free(shared);
 }
 
 static void
@@ -83,7 +82,7 @@ leave(struct shared *shared)
 static struct shared *
 take(PyObject *module, tsvd_handle *handle, size_t bytes, PyObject *keep)
 {
-    struct shared *shared = PyMem_RawCalloc(1, sizeof *shared);
+    struct shared *shared = calloc(1, sizeof *shared);
     tsvd_error error;
     tsvd_status status;
 
@@ -98,7 +97,7 @@ take(PyObject *module, tsvd_handle *handle, size_t bytes, PyObject *keep)
     }
     Py_END_ALLOW_THREADS
     if (status != TSVD_OK) {
-        PyMem_RawFree(shared);
+        free(shared);
         tsvdi_raise(module, status, &error);
         return NULL;
     }
@@ -138,7 +137,7 @@ tsvdi_device_array_new(PyObject *module, tsvd_handle *handle, tsvd_dtype dtype, 
 {
     module_state *state = PyModule_GetState(module);
     PyTypeObject *type = (PyTypeObject *)state->DeviceArray;
-    device_array *array = (device_array *)type->tp_alloc(type, 0);
+    device_array *array = (device_array *)PyType_GenericAlloc(type, 0);
     size_t bytes;
 
     if (array == NULL) {
@@ -169,7 +168,7 @@ device_array_dealloc(PyObject *self)
     PyTypeObject *type = Py_TYPE(self);
 
     leave(((device_array *)self)->shared);
-    type->tp_free(self);
+    PyObject_Free(self);
     Py_DECREF(type);
 }
 
@@ -187,7 +186,7 @@ static void
 delete_exported(struct exported *exported)
 {
     leave(exported->shared);
-    PyMem_RawFree(exported);
+    free(exported);
 }
 
 static void
@@ -216,7 +215,7 @@ drop_capsule(PyObject *capsule)
 static PyObject *
 new_capsule(device_array *array, bool versioned)
 {
-    struct exported *exported = PyMem_RawCalloc(1, sizeof *exported);
+    struct exported *exported = calloc(1, sizeof *exported);
     struct dlpack_tensor tensor;
     PyObject *capsule;
 
@@ -292,9 +291,7 @@ read_pair(const char *name, PyObject *pair, int *first, int *second)
         return 0;
     }
     if (!PyTuple_Check(pair)) {
-        PyErr_Format(PyExc_TypeError, "%s must be a tuple of two integers, not %.200s", name,
-                     Py_TYPE(pair)->tp_name);
-        return -1;
+        return tsvdi_refuse_type(name, "a tuple of two integers", pair);
     }
     return PyArg_ParseTuple(pair, "ii", first, second) ? 0 : -1;
 }
@@ -468,7 +465,18 @@ give_back_aside(PyObject *Py_UNUSED(module), PyObject *capsule)
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(python_ends_doc, "python_ends()\n--\n\n"
+                              "Python begins to end: no Python object is given back from now on.");
+
+static PyObject *
+note_end(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    atomic_store(&python_ends, true);
+    Py_RETURN_NONE;
+}
+
 PyMethodDef tsvdi_results_methods[] = {
+    {"python_ends", note_end, METH_NOARGS, python_ends_doc},
     {"aside", aside, METH_NOARGS, aside_doc},
     {"give_back", give_back_aside, METH_O, give_back_doc},
     {NULL, NULL, 0, NULL},

@@ -3,6 +3,7 @@
  */
 #include "python/module.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The function `name` from its capsule, whose own name is the C signature.  *integer_bytes: the
@@ -77,7 +78,7 @@ tsvdi_give_scipy_blas(module_state *state, tsvd_handle *handle)
 static int
 keep(module_state *state, const tsvd_blas *found)
 {
-    tsvd_blas *none = NULL, *blas = PyMem_RawMalloc(sizeof *blas);
+    tsvd_blas *none = NULL, *blas = malloc(sizeof *blas);
 
     if (blas == NULL) {
         PyErr_Format(PyExc_MemoryError, "%zu bytes for the functions of SciPy's BLAS wanted",
@@ -86,7 +87,7 @@ keep(module_state *state, const tsvd_blas *found)
     }
     *blas = *found;
     if (!atomic_compare_exchange_strong(&state->blas, &none, blas)) {
-        PyMem_RawFree(blas);
+        free(blas);
     }
     return 0;
 }

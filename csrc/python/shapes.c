@@ -16,7 +16,7 @@ tsvdi_shapes_tuple(int ndim, const int64_t *shape)
         if (size == NULL) {
             Py_CLEAR(tuple);
         } else {
-            PyTuple_SET_ITEM(tuple, i, size);
+            (void)PyTuple_SetItem(tuple, i, size);
         }
     }
     return tuple;
@@ -207,7 +207,7 @@ tsvdi_shapes_check_out(const struct arrays *arrays, PyObject *given)
 {
     const int results = arrays->form->results == NULL ? 1 : OUT_COUNT;
 
-    if (given != Py_None && (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != results)) {
+    if (given != Py_None && (!PyTuple_Check(given) || PyTuple_Size(given) != results)) {
         PyErr_Format(PyExc_TypeError, "out must be %s%s",
                      results == 1 ? "an array" : "a tuple of three arrays ",
                      results == 1 ? "" : arrays->form->results);
@@ -219,7 +219,7 @@ tsvdi_shapes_check_out(const struct arrays *arrays, PyObject *given)
 PyObject *
 tsvdi_shapes_item(const struct arrays *arrays, PyObject *given, int which)
 {
-    return PyTuple_GET_ITEM(given, arrays->form->results == NULL ? 0 : which);
+    return PyTuple_GetItem(given, arrays->form->results == NULL ? 0 : which);
 }
 
 /* Refuses an array of another dtype than that of the call. */

@@ -62,7 +62,7 @@ select_values(PyObject *module, PyObject *args)
     tsvd_options options = tsvd_options_default();
     tsvd_handle *handle = NULL;
     PyObject *in, *given, *result = NULL;
-    PyObject *const *input;
+    PyObject *input[INPUTS_MOST];
     tsvd_error error;
     tsvd_status status;
     int64_t first, count;
@@ -72,8 +72,10 @@ select_values(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OOddi:select", &in, &given, &low, &high, &device)) {
         return NULL;
     }
-    input = tsvdi_call_input(&tsvdi_bidiagonal_form, in);
-    asked = input == NULL ? NULL : tsvdi_options_of(module, given);
+    if (tsvdi_call_input(&tsvdi_bidiagonal_form, in, input) < 0) {
+        return NULL;
+    }
+    asked = tsvdi_options_of(module, given);
     if (asked == NULL) {
         return NULL;
     }

@@ -12,6 +12,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <xla/ffi/api/c_api.h>
@@ -311,20 +312,20 @@ share(PyObject *module)
     if (atomic_load(&shared) != NULL) {
         return 0;
     }
-    made = PyMem_RawCalloc(1, sizeof *made);
+    made = calloc(1, sizeof *made);
     if (made == NULL) {
         PyErr_NoMemory();
         return -1;
     }
     made->state = PyModule_GetState(module);
     if (tsvdi_handle_config(module, &made->config, &keep) < 0) {
-        PyMem_RawFree(made);
+        free(made);
         return -1;
     }
     if (atomic_compare_exchange_strong(&shared, &none, made)) {
         Py_INCREF(module); /* never released, nor is `keep` */
     } else {
-        PyMem_RawFree(made);
+        free(made);
         Py_DECREF(keep);
     }
     return 0;

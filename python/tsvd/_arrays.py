@@ -5,6 +5,7 @@ Nothing is computed here, and no library is imported: an array of it comes with 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import operator
@@ -31,6 +32,9 @@ _LEGACY, _PER_THREAD = 1, 2
 _SAME = -1
 
 _HOST = -1
+
+# An array that a thread drops later would wait for a GIL that it cannot get.
+atexit.register(_core.python_ends)
 
 
 class Form(NamedTuple):
