@@ -147,7 +147,6 @@ tsvdi_cuda(void)
         .fill = fill,
         .fill_nan = fill_nan,
         .load_bytes = load_bytes,
-        .host_values = &tsvdi_cpu_values,
         .has_memory = 1,
         .workers = 0,
         .blas_order = 0,

@@ -113,7 +113,7 @@ def machine(monkeypatch):
         _devices.first_cuda,
         _devices.opens,
         _devices.opens_dense,
-        _libraries.tell_directories,
+        _libraries.prepare_cuda,
     )
     for cached in caches:
         cached.cache_clear()

@@ -90,7 +90,7 @@ import sys, tsvd
 tsvd.svd([1.0, 2.0], [0.5])
 tsvd.svdvals([1.0, 2.0], [0.5], device="cpu")
 assert "libcublas" not in open("/proc/self/maps").read()
-assert tsvd._libraries.tell_directories.cache_info().currsize == 0
+assert tsvd._libraries.prepare_cuda.cache_info().currsize == 0
 """
     run(program)
 

@@ -1,17 +1,16 @@
 /*
- * Which back end computes for a handle.
+ * Which back end computes for a handle, and what computes on the host in any case.
  */
 #include "backend/ops.h"
 
 const struct backend *
 tsvdi_backend_of(const tsvd_handle *handle)
 {
-#if TSVD_WITH_CUDA
-    if (handle->device != TSVD_DEVICE_CPU) {
-        return tsvdi_cuda();
-    }
-#else
-    (void)handle; /* without CUDA tsvd_create() makes handles of the CPU only */
-#endif
-    return &tsvdi_cpu;
+    return handle->device != TSVD_DEVICE_CPU ? tsvdi_cuda() : &tsvdi_cpu;
+}
+
+const struct values_ops *
+tsvdi_host_values(void)
+{
+    return &tsvdi_cpu_values;
 }

@@ -1,6 +1,6 @@
 /*
- * What the functions in api/ ask of CUDA.  The answers are in cuda/runtime/device.cu, and in
- * nocuda.c in a build without nvcc.
+ * What the functions in api/ ask of CUDA.  The answers are in cuda/runtime/device.cu.  In a build
+ * without nvcc cuda_library.c passes the questions on to the device library.
  */
 #ifndef TSVDI_CUDA_HANDLE_H
 #define TSVDI_CUDA_HANDLE_H

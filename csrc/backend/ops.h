@@ -473,17 +473,14 @@ struct backend {
     /* Workspace of load() for a chunk. */
     struct bytes (*load_bytes)(const struct svd_plan *plan);
 
-    /* Finds values of matrices that lie on the host: those of tsvd_select(), and of a single matrix
-       up to host_values_order, for which a device would take longer to start. */
-    const struct values_ops *host_values;
-
     /* ---- optional, 0: it does not ---- */
 
     int has_memory; /* 1: it has memory of its own, which device_bytes of a plan tell of */
     int workers;    /* 1: several workers may run at once, each a thread with its own matrices */
     int64_t blas_order; /* divide and conquer multiplies by the handle's BLAS above this order */
     int values_by_qr;   /* 1: QR finds the values of a very small or graded matrix faster */
-    int64_t host_values_order;
+    int64_t host_values_order; /* the CPU finds values of a single matrix up to this order, for
+                                  which a device would take longer to start */
     int64_t twisted_order;     /* AUTO tries twisted factorisations from this order on, */
     int64_t twisted_few_order; /* and of few values (few_wanted()) from this one on */
 
@@ -513,12 +510,16 @@ extern const struct dense_ops tsvdi_cpu_dense;
 extern const struct jacobi_ops tsvdi_cpu_jacobi;
 extern const struct inverse_ops tsvdi_cpu_inverse;
 
-/* cuda/backend.cu, in a build with CUDA. */
+/* cuda/backend.cu, or that of the device library (cuda_library.h).  Only where a handle of a CUDA
+   device exists. */
 const struct backend *tsvdi_cuda(void);
 
 /* backend.c: the back end of a handle's device.  Algorithms go by its tables and flags, and never
    ask which one it is. */
 const struct backend *tsvdi_backend_of(const tsvd_handle *handle);
+
+/* backend.c: finds values on the host, whatever the device. */
+const struct values_ops *tsvdi_host_values(void);
 
 /* host_arrays.c: load(), fill() and fill_nan() for arrays in host memory, for every back end. */
 void tsvdi_host_load(const struct svd_problem *problem, struct chunk *chunk);

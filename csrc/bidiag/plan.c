@@ -149,7 +149,7 @@ tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *
     plan->problem = p;
     plan->backend = backend;
     plan->values = p->batch.matrices == 1 && p->n <= backend->host_values_order
-                       ? backend->host_values
+                       ? tsvdi_host_values()
                        : backend->values;
     plan->method = choose_method(p, backend);
     plan->reported.method = plan->method->number;

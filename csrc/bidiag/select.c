@@ -73,8 +73,8 @@ tsvdi_select(const struct svd_problem *p, double low, double high, int64_t *firs
     }
     TSVD_TRY(tsvdi_alloc(&ctx, tsvdi_sturm_bytes(p->n), &memory));
     tsvdi_sturm_prepare(p->n, chunk.d, chunk.e, memory, &matrix);
-    *first = count_above(plan.backend->host_values, &matrix, high);
-    *count = count_above(plan.backend->host_values, &matrix, low) - *first;
+    *first = count_above(tsvdi_host_values(), &matrix, high);
+    *count = count_above(tsvdi_host_values(), &matrix, low) - *first;
     *count = *count < 0 ? 0 : *count; /* counts are monotone except for rounding */
 out:
     tsvdi_free(&ctx, memory);

@@ -86,7 +86,6 @@ const struct backend tsvdi_cpu = {
     .fill = fill,
     .fill_nan = fill_nan,
     .load_bytes = load_bytes,
-    .host_values = &tsvdi_cpu_values,
     .workers = 1,
     .blas_order = BLAS_ORDER,
     .values_by_qr = 1,

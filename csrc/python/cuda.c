@@ -1,5 +1,5 @@
 /*
- * tsvd._core: CUDA devices, what is kept of them, and where cuBLAS is.
+ * tsvd._core: CUDA devices, what is kept of them, the device library, and where cuBLAS is.
  */
 #include "python/python_call.h"
 #include "python/shapes.h"
@@ -216,6 +216,30 @@ cuda_pays_dense(PyObject *Py_UNUSED(module), PyObject *args)
                                                 vectors));
 }
 
+PyDoc_STRVAR(cuda_load_doc, "cuda_load(file, /)\n--\n\n"
+                            "Load a device library, if the module holds no CUDA code and has not "
+                            "loaded one yet.");
+
+static PyObject *
+cuda_load(PyObject *module, PyObject *argument)
+{
+    PyObject *file;
+    tsvd_error error;
+    tsvd_status status;
+
+    if (!PyUnicode_FSConverter(argument, &file)) {
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = tsvd_cuda_load(PyBytes_AsString(file), &error);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(file);
+    if (status != TSVD_OK) {
+        return tsvdi_raise(module, status, &error);
+    }
+    Py_RETURN_NONE;
+}
+
 PyDoc_STRVAR(cuda_open_doc, "cuda_open(index, /)\n--\n\n"
                             "Make what a call needs of a CUDA device, and keep it for calls.");
 
@@ -314,6 +338,7 @@ PyMethodDef tsvdi_cuda_methods[] = {
     {"cuda_may_pay", (PyCFunction)(void (*)(void))cuda_may_pay, METH_FASTCALL, cuda_may_pay_doc},
     {"cuda_pays", cuda_pays, METH_VARARGS, cuda_pays_doc},
     {"cuda_pays_dense", cuda_pays_dense, METH_VARARGS, cuda_pays_dense_doc},
+    {"cuda_load", cuda_load, METH_O, cuda_load_doc},
     {"cuda_open", cuda_open, METH_O, cuda_open_doc},
     {"trim", trim, METH_NOARGS, trim_doc},
     {"cuda_library_paths", cuda_library_paths, METH_O, cuda_library_paths_doc},

@@ -19,13 +19,15 @@ config(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 
     tsvd_cuda_versions(&runtime, &driver);
     /* clang-format off */
-    return Py_BuildValue("{s:s,s:i,s:K,s:O,s:i,s:i}",
+    return Py_BuildValue("{s:s,s:i,s:K,s:O,s:i,s:i,s:s,s:O}",
                          "cpu_kernels", tsvd_cpu_kernels(),
                          "threads", tsvd_host_threads(),
                          "memory_free", (unsigned long long)tsvd_host_memory_available(),
                          "cuda_compiled", tsvd_cuda_compiled() ? Py_True : Py_False,
                          "cuda_runtime", runtime,
-                         "cuda_driver", driver);
+                         "cuda_driver", driver,
+                         "cuda_architectures", tsvd_cuda_architectures(),
+                         "xla", TSVD_WITH_XLA ? Py_True : Py_False);
     /* clang-format on */
 }
 

@@ -109,6 +109,11 @@ PyObject *tsvdi_reduction_type(PyObject *module);
 PyObject *tsvdi_options_type(PyObject *module);
 PyObject *tsvdi_options_names(void);
 
+/* Whether xla.c is built. */
+#ifndef TSVD_WITH_XLA
+#define TSVD_WITH_XLA 0
+#endif
+
 #if TSVD_WITH_XLA
 extern PyMethodDef tsvdi_xla_methods[];
 #endif

@@ -68,10 +68,13 @@ struct cuda_blas {
 static tsvd_status
 find(const char *directories, int major, void **library, char *file, size_t size, tsvd_error *error)
 {
-    char soname[32], needed[32], found[sizeof(((tsvd_error *)0)->text)];
+    char soname[32], needed[32], package[32] = "-cu12", found[sizeof(((tsvd_error *)0)->text)];
 
     (void)snprintf(soname, sizeof(soname), "libcublas.so.%d", major);
     (void)snprintf(needed, sizeof(needed), "libcublasLt.so.%d", major);
+    if (major > 12) { /* no longer in the name of the package */
+        (void)snprintf(package, sizeof(package), "==%d.*", major);
+    }
     *library = tsvdi_library_open(directories, soname, needed, found, sizeof(found));
     if (*library != NULL) {
         (void)snprintf(file, size, "%s", found);
@@ -79,8 +82,8 @@ find(const char *directories, int major, void **library, char *file, size_t size
     }
     return tsvdi_fail(error, TSVD_ERR_LIBRARY,
                       "cuBLAS of CUDA %d was not found: install it with pip install "
-                      "\"tsvd[cu%d]\"; tried %s",
-                      major, major, found);
+                      "nvidia-cublas%s; tried %s",
+                      major, package, found);
 }
 
 tsvd_status

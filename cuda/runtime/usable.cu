@@ -1,6 +1,6 @@
 /*
  * Questions about CUDA and its devices, and what failed calls of the runtime are turned into.
- * csrc/backend/nocuda.c answers in a build without nvcc.
+ * In a build without nvcc csrc/backend/cuda_library.c passes the questions on.
  */
 #include <ctype.h>
 #include <cuda_runtime.h>
@@ -51,6 +51,23 @@ tsvd_cuda_compiled(void)
     return 1;
 }
 
+tsvd_status
+tsvd_cuda_load(const char *file, tsvd_error *error)
+{
+    tsvdi_error_clear(error);
+    return file != NULL ? TSVD_OK : tsvdi_fail(error, TSVD_ERR_ARGUMENT, "file must not be NULL");
+}
+
+const char *
+tsvd_cuda_architectures(void)
+{
+#ifdef TSVD_CUDA_ARCHITECTURES
+    return TSVD_CUDA_ARCHITECTURES;
+#else
+    return "";
+#endif
+}
+
 void
 tsvd_cuda_versions(int *runtime, int *driver)
 {
@@ -85,7 +102,8 @@ tsvd_cuda_device_count(int *count, tsvd_error *error)
     if (code == cudaErrorInsufficientDriver) {
         return tsvdi_fail(error, TSVD_ERR_NO_DEVICE,
                           "the NVIDIA driver knows CUDA up to %d.%d and tsvd was built with CUDA "
-                          "%d.%d: update the driver",
+                          "%d.%d: update the driver, or take a tsvd for an older CUDA, such as "
+                          "pip install \"tsvd[cu12]\"",
                           driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
     }
     if ((code == cudaSuccess || code == cudaErrorNoDevice) && visible != NULL) {
@@ -161,8 +179,9 @@ fail_no_code(int index, int major, int minor, tsvd_error *error)
 {
     return tsvdi_fail(error, TSVD_ERR_NO_DEVICE,
                       "tsvd holds no code for CUDA device %d, whose compute capability is "
-                      "%d.%d: reinstall it with -C cmake.define.CMAKE_CUDA_ARCHITECTURES=%d%d "
-                      "and a CUDA Toolkit that knows this GPU",
+                      "%d.%d: build it from its sources with pip install . "
+                      "--config-settings cmake.define.CMAKE_CUDA_ARCHITECTURES=%d%d and a CUDA "
+                      "Toolkit that knows this GPU",
                       index, major, minor, major, minor);
 }
 
@@ -173,7 +192,8 @@ fail_ptx(int index, int major, int minor, int runtime, int driver, const char *w
     return tsvdi_fail(error, TSVD_ERR_NO_DEVICE,
                       "tsvd holds for CUDA device %d only PTX of CUDA %d.%d, which the driver "
                       "(CUDA up to %d.%d) does not compile (%s): update the driver, or "
-                      "reinstall tsvd with -C cmake.define.CMAKE_CUDA_ARCHITECTURES=%d%d",
+                      "build tsvd from its sources with pip install . "
+                      "--config-settings cmake.define.CMAKE_CUDA_ARCHITECTURES=%d%d",
                       index, runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10,
                       why, major, minor);
 }
@@ -182,7 +202,7 @@ tsvd_status
 tsvdi_cuda_judge(int index, const tsvd_cuda_device *device, int pools, const char *architectures,
                  int runtime, int driver, tsvd_error *error)
 {
-    const enum cuda_code code = architectures == NULL
+    const enum cuda_code code = architectures[0] == '\0'
                                     ? CODE_MACHINE
                                     : tsvdi_cuda_code(architectures, device->major, device->minor);
 
@@ -246,11 +266,7 @@ out:
 tsvd_status
 tsvdi_cuda_may_use(int index, int pools, tsvd_error *error)
 {
-#ifdef TSVD_CUDA_ARCHITECTURES
-    const char *architectures = TSVD_CUDA_ARCHITECTURES;
-#else
-    const char *architectures = NULL;
-#endif
+    const char *architectures = tsvd_cuda_architectures();
     tsvd_cuda_device device;
     int runtime, driver;
     tsvd_status ret = TSVD_OK;

@@ -19,7 +19,7 @@ enum cuda_code { CODE_NONE, CODE_PTX, CODE_MACHINE };
 enum cuda_code tsvdi_cuda_code(const char *architectures, int major, int minor);
 
 /* As tsvd_cuda_device_usable(), from given facts: those of tsvd_cuda_device_facts() of device
-   `index`, the architectures of the build (NULL: unknown), the runtime's version and the driver's.
+   `index`, the architectures of the build ("": unknown), the runtime's version and the driver's.
    pools: 1 if memory is to come from CUDA's pools. */
 tsvd_status tsvdi_cuda_judge(int index, const tsvd_cuda_device *device, int pools,
                              const char *architectures, int runtime, int driver, tsvd_error *error);

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from . import _core
+from . import _core, _libraries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -251,6 +251,8 @@ def place_of(form, name, x):
         return _HOST
     address = interface["data"][0]
     # Where CUDA cannot be asked, the call says why there is no device.
+    if address:
+        _libraries.prepare_cuda()
     return max(_core.cuda_device_of(address), 0) if address else None
 
 

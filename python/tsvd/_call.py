@@ -55,6 +55,8 @@ def arranged(form, inputs, options, device, stream, out, lasts=False):
             return inputs, options.replace(out=out), _arrays.HOST
     number = None if device is None else number_of(device)
     inputs, place = _arrays.arrange(form, inputs, out, number, stream, lasts)
+    if place.device >= 0:
+        _libraries.prepare_cuda()
     return inputs, in_place(options, place), place
 
 
@@ -90,8 +92,6 @@ def computed(compute, inputs, options, place, device, default_device):
         cuda = cuda_index(device)
     else:
         cuda = default_device(inputs, options.method, options.compute_uv)
-    if cuda >= 0:
-        _libraries.tell_directories()
     try:
         return compute(inputs, options, cuda), cuda
     except MemoryError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Any, Literal, NamedTuple
 
@@ -59,6 +60,8 @@ def devices() -> list[Device]:
     >>> tsvd.devices()[0].device
     'cpu'
     """
+    with contextlib.suppress(RuntimeError):  # show_config() says why
+        _libraries.prepare_cuda()
     config = _core.config()
     count, _ = _core.cuda_device_count()
     cpu = Device("cpu", f"{config['cpu_kernels']} kernels", config["memory_free"] or None)
@@ -131,9 +134,12 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] |
 
 
 def _facts() -> dict[str, Any]:
+    compiled = _core.config()["cuda_compiled"]
+    cuda: dict[str, Any] = {"compiled in": "yes" if compiled else "no"}
+    if not compiled:
+        cuda["device library"] = _device_library()
     config = _core.config()
     count, why = _core.cuda_device_count()
-    cuda: dict[str, Any] = {"compiled in": "yes" if config["cuda_compiled"] else "no"}
     if config["cuda_compiled"]:
         cuda["runtime"] = _cuda_version(config["cuda_runtime"])
         cuda["driver"] = _cuda_version(config["cuda_driver"])
@@ -155,8 +161,15 @@ def _facts() -> dict[str, Any]:
     }
 
 
+def _device_library() -> str:
+    try:
+        _libraries.prepare_cuda()
+    except RuntimeError as error:
+        return f"none: {error}"
+    return _libraries.device_library() or "none"
+
+
 def _cublas() -> str:
-    _libraries.tell_directories()
     try:
         return _core.cuda_blas(0)
     except RuntimeError as error:

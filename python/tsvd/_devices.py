@@ -21,6 +21,7 @@ def cuda_index(device):
     index = number_of(device)
     if index < 0:
         return -1
+    _libraries.prepare_cuda()
     count, why = _core.cuda_device_count()
     if count == 0:
         raise RuntimeError(f"device={device!r} cannot be used: {why}")
@@ -83,6 +84,7 @@ def shape_of(x):
 def first_cuda():
     """The first usable CUDA device and what its speed depends on; (-1, None): there is none."""
     try:
+        _libraries.prepare_cuda()
         count, _ = _core.cuda_device_count()
         index = next((i for i in range(count) if not _core.cuda_device_unusable(i)), -1)
         if index < 0:
@@ -97,7 +99,6 @@ def first_cuda():
 @functools.cache
 def opens(index, multiplies):
     """Whether a call can use the CUDA device. multiplies: it needs cuBLAS too."""
-    _libraries.tell_directories()
     try:
         if multiplies:
             _core.cuda_blas(0)

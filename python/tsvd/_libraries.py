@@ -1,4 +1,4 @@
-"""The libraries of matrix products: where pip installed cuBLAS, and SciPy's BLAS."""
+"""Libraries that are loaded when first needed: the device library, cuBLAS, SciPy's BLAS."""
 
 from __future__ import annotations
 
@@ -59,25 +59,44 @@ def scipy_blas() -> dict[str, object]:
     return cython_blas.__pyx_capi__
 
 
-def directories(major: int) -> list[str]:
-    """The folders in which the cuBLAS wheel for a major version of CUDA puts its library.
+def _installed(name: str, path: str) -> list[str]:
+    """Where wheels of this name put a file or a folder.
 
-    There is one for each folder of the path where the wheel is installed, by pip's records. A
-    folder named "nvidia" alone is not enough: it may lie in the current directory by chance, and
-    a library that is opened runs code.
+    There is one for each folder of sys.path where the wheel is installed, by pip's records. The
+    name of a folder alone is not enough: it may lie in the current directory by chance, and a
+    library that is opened runs code.
     """
     from importlib import metadata  # only now: it takes longer than a small matrix
 
     places = [place for place in sys.path if isinstance(place, str) and os.path.isabs(place)]
-    name, folder = "nvidia-cublas", f"cu{major}"
-    if major <= 12:
-        name, folder = "nvidia-cublas-cu12", "cublas"
     wheels = metadata.distributions(name=name, path=places)
-    found = [os.fspath(wheel.locate_file(f"nvidia/{folder}/lib")) for wheel in wheels]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(os.fspath(wheel.locate_file(path)) for wheel in wheels))
+
+
+def directories(major: int) -> list[str]:
+    """The folders in which the cuBLAS wheel for a major version of CUDA puts its library."""
+    if major <= 12:
+        return _installed("nvidia-cublas-cu12", "nvidia/cublas/lib")
+    return _installed("nvidia-cublas", f"nvidia/cu{major}/lib")
+
+
+def device_library() -> str | None:
+    """The device library that pip installed; of the newest CUDA, if there are several."""
+    for major in (13, 12):
+        for file in _installed(f"tsvd-cuda{major}", f"tsvd_cuda{major}/libtsvd_cuda{major}.so"):
+            return file
+    return None
 
 
 @functools.cache
-def tell_directories() -> None:
-    """Tells the core the folders, once."""
+def prepare_cuda() -> None:
+    """Loads the device library, unless CUDA is compiled in, and tells the core where cuBLAS is.
+
+    It is due before the first question about CUDA. RuntimeError: the library does not fit.
+    """
+    if not _core.config()["cuda_compiled"]:
+        file = device_library()
+        if file is None:
+            return
+        _core.cuda_load(file)
     _core.cuda_library_paths(directories(_core.config()["cuda_runtime"] // 1000))

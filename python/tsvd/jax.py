@@ -54,8 +54,7 @@ def _refuse_newer(built):
 
 
 _refuse_newer(_core.xla_version())
-if _core.config()["cuda_compiled"]:
-    _libraries.tell_directories()
+_libraries.prepare_cuda()
 for _platform, _handler in _core.xla_handlers().items():
     jax.ffi.register_ffi_target("tsvd_svd", _handler, platform=_platform)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from . import _arrays, _call, _core, _libraries
+from . import _arrays, _call, _core
 from ._devices import cuda_index, default_device, is_single, opens_dense, shape_of
 from ._options import INT64_MAX, check_progress, checked
 
@@ -736,7 +736,6 @@ def _restored(shape, dtype, state, cuda, on_device, wrap):
     """A Bidiagonalization that was pickled or copied."""
     if cuda >= 0:
         cuda_index(cuda)
-        _libraries.tell_directories()
     reduction = _core.restore(shape, dtype, state, on_device, cuda)
     place = _arrays.HOST._replace(device=cuda if on_device else -1, wrap=wrap)
     return Bidiagonalization(reduction, place, cuda)

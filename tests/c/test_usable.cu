@@ -65,7 +65,7 @@ test_judgements(void)
     device.memory_pools = 1;
     CHECK(tsvdi_cuda_judge(3, &device, 1, "90", runtime, runtime, &error) == TSVD_OK, "-");
     CHECK(tsvdi_cuda_judge(3, &device, 1, "90", runtime, old, &error) == TSVD_OK, "minor versions");
-    CHECK(tsvdi_cuda_judge(3, &device, 1, NULL, runtime, old, &error) == TSVD_OK, "unknown");
+    CHECK(tsvdi_cuda_judge(3, &device, 1, "", runtime, old, &error) == TSVD_OK, "unknown");
     CHECK(tsvdi_cuda_judge(3, &device, 1, "100", runtime, runtime, &error) == TSVD_ERR_NO_DEVICE &&
               strstr(error.text, "no code for CUDA device 3") != NULL &&
               strstr(error.text, "CMAKE_CUDA_ARCHITECTURES=90") != NULL,

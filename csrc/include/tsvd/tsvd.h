@@ -715,8 +715,19 @@ TSVD_API const char *tsvd_cpu_kernels(void);
 /* 1 if the library is linked with a BLAS. */
 TSVD_API int tsvd_has_blas(void);
 
-/* 1 if the CUDA back end is compiled in.  If not, the functions below say so in their error. */
+/* 1 if the CUDA back end is compiled in, or was opened by tsvd_cuda_load().  If not, the functions
+   below say so in their error. */
 TSVD_API int tsvd_cuda_compiled(void);
+
+/* Opens the device library in a build without CUDA.  Does nothing if one is open, or if the back
+   end is compiled in.  file: its path, such as that of libtsvd_cuda13.so in the wheel tsvd-cuda13.
+   It stays open until the process ends.  TSVD_ERR_LIBRARY if it cannot be opened, or is of another
+   minor version of tsvd.  From any thread, before the first other question about CUDA. */
+TSVD_API tsvd_status tsvd_cuda_load(const char *file, tsvd_error *error);
+
+/* The compute capabilities that the back end holds code for, as CMAKE_CUDA_ARCHITECTURES lists them
+   with commas: "75-real,90".  "" if they are unknown, or there is no back end. */
+TSVD_API const char *tsvd_cuda_architectures(void);
 
 /* Versions of CUDA as 1000 major + 10 minor; 0: none.  *runtime is the one that the back end was
    compiled with, *driver the newest that the driver knows. */
