@@ -6,6 +6,8 @@ PYTHON ?= python3
 PRESET ?= asan
 # The kernels that ctest runs with, one after the other; none: the best that the processor runs.
 KERNELS ?=
+# Settings for CMake.  Where no GPU is visible, code for one could not run: it is not compiled.
+export CMAKE_ARGS ?= $(if $(shell nvidia-smi --list-gpus 2>/dev/null),,-DTSVD_CUDA=OFF)
 # More arguments for pytest, the benchmarks or the verification.
 ARGS ?=
 
@@ -18,7 +20,7 @@ SOURCES := CMakeLists.txt pyproject.toml README.md csrc cuda cmake python/tsvd \
 C_SOURCES := $(shell find csrc cuda examples tests/c tests/library \
     -name "*.[ch]" -o -name "*.[ch]pp" -o -name "*.cu" -o -name "*.cuh")
 
-.PHONY: help demo test bench verify gpu lint format ctest coverage library dist clean
+.PHONY: help demo test bench verify gpu lint format ctest coverage library wheels clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -67,9 +69,8 @@ coverage: .venv/build ## list the lines of csrc that no C test reaches
 library: .venv/build ## build the C library, and use it as C and C++ programs do
 	tests/library/run
 
-dist: .venv/dev ## make the sdist and, from it, a wheel with the release preset
-	rm -rf dist
-	$(BIN)/python -m build --config-setting=cmake.args=--preset=release
+wheels: .venv/dev ## make the sdist and wheels in dist/, and check them in bare environments
+	scripts/wheels.sh
 
 clean: ## remove everything that make made
 	rm -rf .venv build dist .hypothesis .pytest_cache .ruff_cache

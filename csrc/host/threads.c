@@ -325,20 +325,23 @@ start_threads(int wanted)
     pthread_attr_t detached;
     sigset_t before;
     cpu_set_t anywhere;
+    bool known;
 
     if (pool.threads >= wanted || pthread_attr_init(&detached) != 0) {
         return;
     }
     (void)pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    if (find_processors(&anywhere)) {
-        (void)pthread_attr_setaffinity_np(&detached, sizeof anywhere, &anywhere);
-    }
+    known = find_processors(&anywhere);
     block_signals(&before);
     while (pool.threads < wanted) {
-        pthread_t thread;
+        pthread_t thread; /* it never ends */
 
         if (pthread_create(&thread, &detached, help, NULL) != 0) {
             break;
+        }
+        /* not by its attributes, which musl's do not hold */
+        if (known) {
+            (void)pthread_setaffinity_np(thread, sizeof anywhere, &anywhere);
         }
         pool.threads++;
     }
