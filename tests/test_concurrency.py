@@ -189,7 +189,7 @@ sys.setswitchinterval(1e-4)
 results = []
 thread = threading.Thread(target=lambda: results.append(call()))
 thread.start()
-while "scipy.linalg" not in sys.modules and thread.is_alive():
+while "cython_blas" not in open("/proc/self/maps").read() and thread.is_alive():
     time.sleep(1e-4)
 child = os.fork()
 if child == 0:

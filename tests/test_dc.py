@@ -447,8 +447,40 @@ calls({BLAS_ORDER})
 calls({BLAS_ORDER + 88}, method="qr")
 calls({BLAS_ORDER + 88}, compute_uv=False)
 calls({BLAS_ORDER + 88}, compute_uv=False, method="dc")
-assert "scipy" not in sys.modules
+assert "scipy" not in sys.modules and "cython_blas" not in open("/proc/self/maps").read()
 calls({BLAS_ORDER + 1})
+assert "cython_blas" in open("/proc/self/maps").read()
+assert "scipy.linalg" not in sys.modules  # the package around it takes long
+
+import scipy.linalg.cython_blas
+assert scipy.linalg.cython_blas.__pyx_capi__.keys() >= {{"dgemm", "sgemm"}}
+assert abs(scipy.linalg.svdvals(np.eye(3)) - 1).max() == 0
+"""
+    run(program)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "import importlib.machinery; importlib.machinery.EXTENSION_SUFFIXES[:] = []",
+        "_libraries._loaded = refuse",
+        "import scipy.linalg",
+        "import scipy.linalg.cython_blas",
+    ],
+)
+def test_the_blas_is_imported_where_its_file_cannot_be_loaded(before):
+    program = f"""
+import sys
+import numpy as np
+import tsvd
+from tsvd import _libraries
+
+def refuse(name, file):
+    raise ImportError(file)
+
+import scipy
+{before}
+tsvd.svd(np.ones({BLAS_ORDER + 1}), np.ones({BLAS_ORDER}), device="cpu")
 assert "scipy.linalg.cython_blas" in sys.modules
 """
     run(program)

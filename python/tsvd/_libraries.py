@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib.machinery
+import importlib.util
 import mmap
 import os
 import resource
@@ -44,12 +47,41 @@ def _check_address_space():
         ) from None
 
 
+def _cython_blas():
+    """The module scipy.linalg.cython_blas, without the rest of scipy.linalg where that works.
+
+    Its file is loaded by itself: the package around it takes 130 ms more, and no call needs it.
+    Python's list of modules must not keep what was loaded so. A later import by its name gets the
+    same module, and puts it into the package then.
+    """
+    name = "scipy.linalg.cython_blas"
+    if name not in sys.modules and "scipy.linalg" not in sys.modules:
+        scipy = importlib.util.find_spec("scipy")
+        for place in (scipy and scipy.submodule_search_locations) or ():
+            for suffix in importlib.machinery.EXTENSION_SUFFIXES:
+                file = os.path.join(place, "linalg", f"cython_blas{suffix}")
+                if os.path.exists(file):
+                    with contextlib.suppress(ImportError):
+                        return _loaded(name, file)
+    return importlib.import_module(name)
+
+
+def _loaded(name, file):
+    spec = importlib.util.spec_from_file_location(name, file)
+    try:
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.modules.pop(name, None)
+    return module
+
+
 def scipy_blas() -> dict[str, object]:
     """The capsules of SciPy's BLAS by the names of functions. The core calls this."""
     with _import_lock:
         _check_address_space()
         try:
-            from scipy.linalg import cython_blas
+            cython_blas = _cython_blas()
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
                 'dense matrices, and vectors of large bidiagonal ones by "dc", need the BLAS of '
@@ -66,9 +98,12 @@ def _installed(name: str, path: str) -> list[str]:
     name of a folder alone is not enough: it may lie in the current directory by chance, and a
     library that is opened runs code.
     """
+    texts = [place for place in sys.path if isinstance(place, str) and os.path.isabs(place)]
+    places = [place for place in texts if os.path.exists(os.path.join(place, path))]
+    if not places:
+        return []
     from importlib import metadata  # only now: it takes longer than a small matrix
 
-    places = [place for place in sys.path if isinstance(place, str) and os.path.isabs(place)]
     wheels = metadata.distributions(name=name, path=places)
     return list(dict.fromkeys(os.fspath(wheel.locate_file(path)) for wheel in wheels))
 
