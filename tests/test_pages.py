@@ -66,7 +66,7 @@ def sentences(text):
         yield from re.split(r"(?<![ (][A-Z])(?<=[.!?])[)\"]?\s+", plain)
 
 
-@pytest.mark.parametrize("page", [README], ids=lambda path: path.name)
+@pytest.mark.parametrize("page", [README, *DOCS], ids=lambda path: path.name)
 def test_sentences_are_short(page):
     for sentence in sentences(page.read_text()):
         words = [word for word in sentence.split() if re.search(r"\w", word)]
