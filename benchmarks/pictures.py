@@ -148,7 +148,7 @@ def _draw_speed(shown, path):
             _plotted(axes, name, *zip(*points, strict=True))
         axes.set(xscale="log", yscale="log", title=title, xlabel="order n")
         orders = [points[i][0] for points in panel.values() for i in (0, -1)]
-        ticks = [n for n in ORDERS if min(orders) <= n <= max(orders)]
+        ticks = [n for n in ORDERS if 0.9 * min(orders) <= n <= max(orders)]
         axes.set_xticks(ticks, [f"{n:,}" for n in ticks])
         axes.set_yticks(list(SECONDS), SECONDS.values())
         axes.minorticks_off()
