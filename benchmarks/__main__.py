@@ -35,10 +35,11 @@ def main():
     parser.add_argument(
         "command",
         nargs="?",
-        choices=[*BENCHMARKS, "tables"],
+        choices=[*BENCHMARKS, "tables", "pictures"],
         default="run",
         help="".join(f"{name}: {what}; " for name, what in BENCHMARKS.items())
-        + "tables: write the tables of README.md and docs from the result files. "
+        + "tables: write the tables of README.md and docs from the result files; "
+        "pictures: draw those of README.md from them (needs matplotlib). "
         "On the GPU all runs but crossover need PyTorch or CuPy",
     )
     of_device = "where dense, jacobi, inverse, eps, sweep and crossover compute"
@@ -71,6 +72,11 @@ def main():
         from benchmarks import tables
 
         tables.write(PAGES, RESULTS)
+        return 0
+    if options.command == "pictures":
+        from benchmarks import pictures
+
+        pictures.write(RESULTS, ROOT / pictures.FOLDER)
         return 0
     from benchmarks import group
 

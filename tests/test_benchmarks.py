@@ -4,13 +4,15 @@ import argparse
 import dataclasses
 import importlib
 import json
+import re
+import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from benchmarks import bars, cases, dense, group, inverse, jacobi, tables
+from benchmarks import bars, cases, dense, group, inverse, jacobi, pictures, tables
 from benchmarks.__main__ import BENCHMARKS, PAGES
 from testing import results
-from testing.command import RESULTS
+from testing.command import RESULTS, ROOT
 
 FILES = sorted(RESULTS.glob("*.json"))
 
@@ -66,6 +68,25 @@ def test_the_tables_of_the_pages(path):
     page = path.read_text()
     filled, _ = tables.filled(page, RESULTS)
     assert filled == page
+
+
+@pytest.mark.parametrize("name", pictures.PICTURES)
+def test_the_numbers_of_the_pictures(name):
+    picture = ElementTree.parse(ROOT / pictures.FOLDER / f"{name}.svg")
+    told = picture.findtext(".//{http://purl.org/dc/elements/1.1/}description")
+    assert told == pictures.description(name, RESULTS)
+
+
+def test_the_pictures_are_what_is_drawn(tmp_path):
+    """Byte by byte with the Matplotlib that drew the committed ones."""
+    pytest.importorskip("matplotlib")
+    pictures.write(RESULTS, tmp_path)
+    for name in pictures.PICTURES:
+        drawn, committed = (
+            (folder / f"{name}.svg").read_text() for folder in (tmp_path, ROOT / pictures.FOLDER)
+        )
+        by, by_committed = (re.search("Matplotlib v[0-9.]+", x)[0] for x in (drawn, committed))
+        assert by != by_committed or drawn == committed
 
 
 @pytest.mark.parametrize("name", [*BENCHMARKS, "cube"])

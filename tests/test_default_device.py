@@ -434,13 +434,13 @@ def test_a_forked_child_asks_again(machine):
 
 
 def test_the_documented_orders():
-    readme = (Path(__file__).parent.parent / "README.md").read_text()
-    doc, readme = (re.sub(r"\s+", " ", text) for text in (tsvd.svd.__doc__, readme))
+    page = (Path(__file__).parent.parent / "docs/devices.md").read_text()
+    doc, page = (re.sub(r"\s+", " ", text) for text in (tsvd.svd.__doc__, page))
     assert f"from n = {ORDER} on for vectors" in doc
     assert f"from n = {VALUES_ORDER} on for values" in doc
-    assert f"n ≥ {ORDER} and vectors" in readme and f"n ≥ {VALUES_ORDER} and values" in readme
+    assert f"n ≥ {ORDER} and vectors" in page and f"n ≥ {VALUES_ORDER} and values" in page
     assert f"batches that have {_core.CUDA_BATCH_VALUES} values" in doc
-    assert f"batches of {_core.CUDA_BATCH_VALUES} values" in readme
+    assert f"batches of {_core.CUDA_BATCH_VALUES} values" in page
 
 
 # ---- dense matrices ----

@@ -18,7 +18,7 @@
  *
  * C, Python and the command line then accept its name.  What names the methods one by one, for
  * people: the docstrings of python/tsvd/_api.py and linalg.py, the help of _cli.py, tables of
- * README and docs/, CHANGELOG; and lists of methods in the tests.
+ * docs/, CHANGELOG; and lists of methods in the tests.
  *
  * run() writes the results of all matrices of the chunk to `to`, which lies in the space call->to.
  * Signs are those that tsvd.h promises.  d and e are on the host only with host_entries; on a CUDA
