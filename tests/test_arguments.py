@@ -29,7 +29,8 @@ def test_shapes_types_and_order_of_the_results(n, dtype, device):
     d, e, _ = case("normal", n, dtype)
     result = tsvd.svd(d, e, device=device)
     assert isinstance(result, tsvd.SVDResult) and isinstance(result, tuple)
-    assert result._fields == ("L", "s", "R")
+    assert result._fields == ("U", "S", "Vh")
+    assert result.L is result.U and result.s is result.S and result.R is result.Vh
     L, s, R = result
     assert L.shape == R.shape == (n, n) and s.shape == (n,)
     for array in result:
@@ -430,6 +431,10 @@ def test_check_finite_changes_nothing_else(device):
         ({"device": "cuda:x"}, ValueError, "cuda:x"),
         ({"device": -1}, ValueError, "device"),
         ({"device": 1.5}, (TypeError, ValueError), "device"),
+        ({"threads": 0}, ValueError, "threads"),
+        ({"threads": -1}, ValueError, "threads"),
+        ({"threads": 1.5}, TypeError, "threads"),
+        ({"threads": 2**31}, ValueError, "threads"),
         ({"tuning": {"bloks": 3}}, ValueError, "bloks"),
         ({"tuning": {"blocks": 0}}, ValueError, "blocks"),
         ({"tuning": {"blocks": -1}}, ValueError, "blocks"),
@@ -738,3 +743,68 @@ def test_a_batch_of_different_matrices_is_right(device):
     d, e = stack(make(family, 33) for family in ("graded_up", "chi", "zero", "denormal"))
     for one in zip(d, e, *tsvd.svd(d, e, device=device), strict=True):
         assert residual(*one) <= BOUNDS["residual"](33)
+
+
+# ---- what is likely meant ----
+
+
+@pytest.mark.parametrize(
+    ("d", "e", "advice"),
+    [
+        (np.ones(5), np.ones(6), "swapped"),
+        (np.ones((2, 5)), np.ones((2, 9)), "swapped"),
+        (np.ones((5, 1)), np.ones((4, 1)), "ravel"),
+        (np.ones((5, 1)), np.ones(4), "ravel"),
+        (np.ones(5), np.ones((4, 1)), "ravel"),
+        (np.ones(5), np.ones(5), "append a zero to d"),
+        (np.ones(1), np.ones(1), "append a zero to d"),
+    ],
+)
+def test_advice_on_shapes(d, e, advice):
+    for function in (tsvd.svd, tsvd.svdvals):
+        with pytest.raises(ValueError, match=advice):
+            function(d, e)
+
+
+@pytest.mark.parametrize("method", ["dc", "qr", "givens", "twisted"])
+@pytest.mark.parametrize("n", [1, 2, 3, 33, 200])
+@pytest.mark.parametrize("lower", [False, True])
+def test_rectangular_by_a_zero(n, lower, method):
+    """What the error for e as long as d advises is exact."""
+    rng = np.random.default_rng(n)
+    d, e = rng.standard_normal((2, n))
+    L, s, R = tsvd.svd(np.append(d, 0), e, lower=lower, method=method)
+    assert s[-1] == 0 and not L[n, :n].any() * (not lower) and not R[:n, n].any() * lower
+    B = np.zeros((n, n + 1))
+    B[np.arange(n), np.arange(n)], B[np.arange(n), np.arange(1, n + 1)] = d, e
+    U, S, Vh = (L[:, :n], s[:n], R[:n, :n]) if lower else (L[:n, :n], s[:n], R[:n])
+    B = B.T if lower else B
+    unit = (n + 9) * np.finfo(np.float64).eps
+    assert abs(B - U * S @ Vh).max() <= 2 * unit * np.linalg.norm(B)
+    assert abs(U.T @ U - np.eye(n)).max() <= 3 * unit
+    assert abs(Vh @ Vh.T - np.eye(n)).max() <= 3 * unit
+
+
+# ---- values into an array of the caller ----
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 7)])
+def test_values_into_out(shape, values_device):
+    rng = np.random.default_rng(0)
+    d, e = rng.random(shape), rng.random((*shape[:-1], shape[-1] - 1))
+    expected = tsvd.svdvals(d, e, device=values_device)
+    out = np.empty(shape)
+    done = []
+    options = {"device": values_device, "progress": done.append, "threads": 2, "tuning": {}}
+    assert tsvd.svdvals(d, e, out=out, **options) is out and done[-1] == 1
+    assert np.array_equal(out, expected)
+    out[:] = 0
+    assert tsvd.svd(d, e, compute_uv=False, out=out, device=values_device) is out
+    assert np.array_equal(out, expected)
+    with pytest.raises(ValueError, match="overlap"):
+        tsvd.svdvals(d, e, out=d, device=values_device)
+    for wrong in (np.empty(shape, np.float32), np.empty((*shape, 1)), np.empty(3 * shape[0])[::3]):
+        with pytest.raises((TypeError, ValueError), match="out"):
+            tsvd.svdvals(d, e, out=wrong, device=values_device)
+    with pytest.raises(TypeError, match="s must be a NumPy array"):
+        tsvd.svdvals(d, e, out=(out, out, out), device=values_device)

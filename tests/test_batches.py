@@ -275,7 +275,7 @@ def test_threads_change_no_bit(n, dtype):
     d, e = all_families(n, dtype)
     for vectors in (False, True):
         options = {"compute_uv": vectors, "device": "cpu"}
-        one_, two, three = (tsvd.svd(d, e, tuning={"threads": k}, **options) for k in (1, 2, 3))
+        one_, two, three = (tsvd.svd(d, e, threads=k, **options) for k in (1, 2, 3))
         assert same_bits(one_, two) and same_bits(one_, three)
 
 

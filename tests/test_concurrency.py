@@ -37,14 +37,14 @@ def test_the_same_bits_of_values_from_run_to_run(values_device):
 def test_the_number_of_threads_changes_no_bit(method, device):
     d, e, _ = case("chi", 200, np.float64)
     options = {"method": method, "device": device}
-    first, *others = (tuple(tsvd.svd(d, e, tuning={"threads": k}, **options)) for k in (1, 2, 3))
+    first, *others = (tuple(tsvd.svd(d, e, threads=k, **options)) for k in (1, 2, 3))
     assert all(same_bits(other, first) for other in others)
 
 
 def test_the_number_of_threads_changes_no_bit_of_values(values_device):
     d, e, _ = case("chi", 200, np.float64)
     options = {"method": "bisect", "compute_uv": False, "device": values_device}
-    first, *others = (tsvd.svd(d, e, tuning={"threads": k}, **options) for k in (1, 2, 3))
+    first, *others = (tsvd.svd(d, e, threads=k, **options) for k in (1, 2, 3))
     assert all(same_bits(other, first) for other in others)
 
 
@@ -146,10 +146,9 @@ import tsvd
 warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of fork with threads
 rng = np.random.default_rng(1)
 d, e = rng.random(900), rng.random(899)
-two = {"threads": 2}
 
 def call():
-    return [x.tobytes() for x in tsvd.svd(d, e, device="cpu", tuning=two)]
+    return [x.tobytes() for x in tsvd.svd(d, e, device="cpu", threads=2)]
 
 def work(queue):
     computed = call()
@@ -214,7 +213,7 @@ import tsvd
 warnings.simplefilter("ignore", DeprecationWarning)
 signal.alarm(50)
 d, e = np.ones({n}), np.ones({n - 1})
-options = {{"device": "cpu", "tuning": {{"threads": 2}}}}
+options = {{"device": "cpu", "threads": 2}}
 method = {{"method": "givens", "eps": 1e-6, "max_sweeps": 10**6}} if {n} < 512 else {{}}
 expected = tsvd.svd(d, e, **options)
 children = []
@@ -432,8 +431,8 @@ assert done
     run(program)
 
 
-@pytest.mark.parametrize(("variable", "tuning"), [("100000", None), ("2", {"threads": 100_000})])
-def test_too_many_threads(variable, tuning):
+@pytest.mark.parametrize(("variable", "threads"), [("100000", None), ("2", 100_000)])
+def test_too_many_threads(variable, threads):
     """No more are taken than the processors and the matrix have use for."""
     program = f"""
 import os, resource
@@ -442,7 +441,7 @@ import tsvd
 
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 d, e = np.ones(500), np.ones(499)
-result = tsvd.svd(d, e, device="cpu", tuning={tuning!r})
+result = tsvd.svd(d, e, device="cpu", threads={threads})
 assert len(os.listdir("/proc/self/task")) <= 4 * os.cpu_count()
 """
     run(program, under=("env", f"OMP_NUM_THREADS={variable}", "OPENBLAS_NUM_THREADS=1"))
@@ -512,7 +511,7 @@ try:
     for _ in range(100):
         for threads in seconds:
             start = time.perf_counter()
-            tsvd.svd(d, e, device="cpu", tuning={{"threads": threads}})
+            tsvd.svd(d, e, device="cpu", threads=threads)
             seconds[threads] += time.perf_counter() - start
 finally:
     for process in busy:

@@ -348,9 +348,9 @@ def test_the_same_bits_whatever_the_threads(family, dtype):
     """Each block of a product is made by one thread, so that L and R have the same bits too."""
     for n in (100, 300, 520):
         d, e = make(family, n, dtype)
-        first = tuple(dc(d, e, device="cpu", tuning={"threads": 1}))
+        first = tuple(dc(d, e, device="cpu", threads=1))
         for threads in (1, 2, 3):
-            again = tuple(dc(d, e, device="cpu", tuning={"threads": threads}))
+            again = tuple(dc(d, e, device="cpu", threads=threads))
             assert same_bits(again, first), (n, threads)
 
 

@@ -36,16 +36,14 @@ def test_powers_of_two():
 def test_threads_change_no_value(family, dtype):
     d, e = make(family, 300, dtype)
     for vectors in (False, True):
-        one, two, three = (
-            tsvd.svd(d, e, compute_uv=vectors, tuning={"threads": k}) for k in (1, 2, 3)
-        )
+        one, two, three = (tsvd.svd(d, e, compute_uv=vectors, threads=k) for k in (1, 2, 3))
         assert same_bits(one, two) and same_bits(one, three)
 
 
 @pytest.mark.parametrize("threads", [2**30, 2**31 - 1])
 def test_any_number_of_threads(threads):
     d, e = make("chi", 300)
-    s = tsvd.svd(d, e, compute_uv=False, tuning={"threads": threads})
+    s = tsvd.svd(d, e, compute_uv=False, threads=threads)
     assert same_bits(s, tsvd.svdvals(d, e))
 
 
@@ -73,7 +71,7 @@ def test_an_exception_of_progress_wins():
                 eps=1e-12,
                 max_sweeps=100_000,
                 progress=progress,
-                tuning={"threads": 2},
+                threads=2,
             )
 
 

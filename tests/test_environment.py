@@ -79,7 +79,7 @@ def calls(d, e, device):
                         "method": method,
                         "compute_uv": vectors,
                         "device": device,
-                        "tuning": {"threads": threads},
+                        "threads": threads,
                     }
 
 
@@ -122,7 +122,7 @@ def test_jacobi_in_another_environment(change):
     sizes = np.where(np.arange(140) % 2, np.float32(1e30), 100 * unit)
     for given in (A, A * sizes, A * np.float32(1e-38), np.diag(sizes[::-1]), A[:, :90]):
         for threads in (1, 2):
-            options = {"method": "jacobi", "device": "cpu", "tuning": {"threads": threads}}
+            options = {"method": "jacobi", "device": "cpu", "threads": threads}
             expected = tuple(linalg.svd(given, **options))
             assert expected[1][-1] > 0
             try:
@@ -187,7 +187,7 @@ libm = ctypes.CDLL("libm.so.6")
 rng = np.random.default_rng(1)
 d, e = rng.random((400, 30)), rng.random((400, 29))
 libm.fesetround(int(sys.argv[1]))
-first = tsvd.svd(d, e, tuning={"threads": 2})
+first = tsvd.svd(d, e, threads=2)
 libm.fesetround(0)
 sys.stdout.buffer.write(b"".join(x.tobytes() for x in first))
 """

@@ -371,11 +371,11 @@ def test_zeros(shape, dtype, device):
 def test_a_batch_gives_what_its_matrices_give(shape, dtype, device):
     A = np.stack([make(name, *shape, dtype) for name in FAMILIES])
     together, info = linalg.svd(
-        A[::-1][None], method="jacobi", device=device, full_output=True, tuning={"threads": 3}
+        A[::-1][None], method="jacobi", device=device, full_output=True, threads=3
     )
     assert info.method == "jacobi" and info.sweeps >= len(A)
     for i, one in enumerate(A[::-1]):
-        alone = linalg.svd(one, method="jacobi", device=device, tuning={"threads": 1})
+        alone = linalg.svd(one, method="jacobi", device=device, threads=1)
         for x, y in zip(together, alone, strict=True):
             assert np.array_equal(x[0, i], y)
 
@@ -384,9 +384,9 @@ def test_the_threads_do_not_matter():
     options = {"method": "jacobi", "device": "cpu", "full_matrices": False}
     for m, n in [(301, 300), (300, 300)]:
         A = np.random.default_rng(2).standard_normal((m, n))
-        first = linalg.svd(A, **options, tuning={"threads": 1})
+        first = linalg.svd(A, **options, threads=1)
         for threads in (1, 2, 5):
-            again = linalg.svd(A, **options, tuning={"threads": threads})
+            again = linalg.svd(A, **options, threads=threads)
             assert all(np.array_equal(x, y) for x, y in zip(first, again, strict=True))
 
 
@@ -416,7 +416,7 @@ def test_a_batch_of_large_squares(dtype):
     assert np.array_equal(part, together.S[:, 100:], equal_nan=True)
     assert all(np.isnan(x[2]).all() for x in together)
     for i, one in enumerate(A):
-        alone = linalg.svd(one, **options, tuning={"threads": 1})
+        alone = linalg.svd(one, **options, threads=1)
         for x, y in zip(together, alone, strict=True):
             assert np.array_equal(x[i], y, equal_nan=True)
     with pytest.raises(ValueError, match="matrix 2 of the batch: a must not hold NaN"):

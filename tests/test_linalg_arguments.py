@@ -290,12 +290,14 @@ def test_select_by_interval(shape, device):
         ({"device": -2}, ValueError, "device"),
         ({"device": 1.5}, TypeError, "device"),
         ({"progress": 3}, TypeError, "progress"),
+        ({"threads": 0}, ValueError, "threads"),
+        ({"threads": "two"}, TypeError, "threads"),
         ({"tuning": {"nothing": 1}}, ValueError, "nothing"),
         ({"tuning": 3}, TypeError, "tuning"),
         ({"stream": 1}, ValueError, "a lies on the host"),
         ({"out": ()}, TypeError, r"three arrays \(U, S, Vh\)"),
         ({"out": 1}, TypeError, "out"),
-        ({"out": (1, 2, 3), "compute_uv": False}, ValueError, "compute_uv"),
+        ({"out": (1, 2, 3), "compute_uv": False}, TypeError, "out: S must be a NumPy array"),
     ],
 )
 def test_wrong_options(options, error, match):
@@ -911,7 +913,7 @@ def test_an_interval_that_begins_just_below_zero_has_the_zeros():
 @pytest.mark.parametrize("n", [30, 100, 150])
 def test_bits_depend_neither_on_threads_nor_on_the_batch(n):
     a = np.random.default_rng(n).standard_normal((2, n, n))
-    first, second = (linalg.svd(a, device="cpu", tuning={"threads": t}) for t in (1, 2))
+    first, second = (linalg.svd(a, device="cpu", threads=t) for t in (1, 2))
     alone = linalg.svd(a[1], device="cpu")
     for x, y, z in zip(first, second, alone, strict=True):
         assert np.array_equal(x, y) and np.array_equal(x[1], z)

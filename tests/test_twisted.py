@@ -20,10 +20,8 @@ APART = ("uniform_1", "normal", "chi", "toeplitz", "alternating", "ascending", "
 
 def twisted(d, e, *, fallback=1, threads=None, **options):
     """The result and its SVDInfo."""
-    tuning = {"fallback": fallback} | ({} if threads is None else {"threads": threads})
-    return tsvd.svd(
-        d, e, method="twisted", tuning=tuning, device="cpu", full_output=True, **options
-    )
+    options |= {"threads": threads, "tuning": {"fallback": fallback}}
+    return tsvd.svd(d, e, method="twisted", device="cpu", full_output=True, **options)
 
 
 def check(findings, where, d, e, result, lower=False):

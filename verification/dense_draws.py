@@ -249,15 +249,12 @@ def _options(made, s_ref):
 
 def _call(made, given, options, device):
     """(U, S, Vh) or (S,)."""
-    options = options | {"method": made.method, "eps": made.eps}
-    tuning = {"threads": made.threads}
+    options = options | {"method": made.method, "eps": made.eps, "threads": made.threads}
     if made.two_steps:
         form = linalg.bidiagonalize(given, device=device)
-        result = form.svd(made.full, compute_uv=made.vectors, tuning=tuning, **options)
+        result = form.svd(made.full, compute_uv=made.vectors, **options)
     else:
-        result = linalg.svd(
-            given, made.full, compute_uv=made.vectors, tuning=tuning, device=device, **options
-        )
+        result = linalg.svd(given, made.full, compute_uv=made.vectors, device=device, **options)
     return tuple(result) if made.vectors else (result,)
 
 

@@ -27,9 +27,8 @@ def check(made, d, e, device):
     options |= {"compute_uv": made.vectors, "max_sweeps": made.max_sweeps}
     if made.part is not None:
         options |= {"select": "i", "select_range": made.part}
-    tuning = {"threads": made.threads}
     given = small_blocks.laid_out(made, d, e)
-    result = tsvd.svd(*given, device=device, tuning=tuning, **options)
+    result = tsvd.svd(*given, device=device, threads=made.threads, **options)
     result = tuple(result) if made.vectors else (result,)
     first, last = made.part or (0, made.n - 1)
     n, k = made.n, last - first + 1

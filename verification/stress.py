@@ -211,8 +211,8 @@ def _svd(made, d, e, device, options):
 
 def _options(made, d, e):
     """The arguments of the call, and the first and the last index of the values."""
-    tuning = {"threads": made.threads, "fallback": int(made.fallback)}
-    options = {"lower": made.lower, "eps": made.eps, "tuning": tuning}
+    options = {"lower": made.lower, "eps": made.eps, "threads": made.threads}
+    options["tuning"] = {"fallback": int(made.fallback)}
     options |= {"method": made.method, "max_sweeps": made.max_sweeps, "compute_uv": made.vectors}
     low, high = made.part or (0, made.n - 1)
     if not made.by_interval:

@@ -305,16 +305,15 @@ given_output(struct arrays *arrays, int which, PyObject *argument)
 int
 tsvdi_arrays_output(struct arrays *arrays, bool vectors, PyObject *given)
 {
-    if (tsvdi_shapes_check_out(arrays, given) < 0) {
+    if (tsvdi_shapes_check_out(arrays, vectors, given) < 0) {
         return -1;
     }
     for (int i = 0; i < OUT_COUNT; i++) {
         if (!vectors && i != OUT_S) {
             continue;
         }
-        arrays->out[i] = given == Py_None
-                             ? new_output(arrays, i)
-                             : given_output(arrays, i, tsvdi_shapes_item(arrays, given, i));
+        arrays->out[i] = given == Py_None ? new_output(arrays, i)
+                                          : given_output(arrays, i, tsvdi_shapes_item(given, i));
         if (arrays->out[i] == NULL) {
             return -1;
         }

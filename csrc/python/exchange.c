@@ -251,7 +251,7 @@ tsvdi_exchange_output(struct arrays *arrays, tsvd_handle *handle, bool vectors, 
 {
     int64_t shape[TSVD_MAX_DIMS];
 
-    if (tsvdi_shapes_check_out(arrays, given) < 0) {
+    if (tsvdi_shapes_check_out(arrays, vectors, given) < 0) {
         return -1;
     }
     for (int i = 0; i < OUT_COUNT; i++) {
@@ -259,7 +259,7 @@ tsvdi_exchange_output(struct arrays *arrays, tsvd_handle *handle, bool vectors, 
             continue;
         }
         if (given != Py_None) {
-            arrays->out[i] = given_output(arrays, handle, i, tsvdi_shapes_item(arrays, given, i));
+            arrays->out[i] = given_output(arrays, handle, i, tsvdi_shapes_item(given, i));
         } else {
             const int ndim = tsvdi_shapes_output(arrays, i, shape);
 

@@ -39,16 +39,46 @@ tsvdi_shapes_refuse_dtype(const char *name, PyObject *dtype, bool complex)
 
 /* ---- input ---- */
 
-/* A ValueError that ends with both shapes; always -1. */
+static int64_t
+last(const tsvd_array *array)
+{
+    return array->shape[array->ndim - 1];
+}
+
+static bool
+is_column(const tsvd_array *array)
+{
+    return array->ndim == 2 && array->shape[1] == 1 && array->shape[0] > 1;
+}
+
+/* What is likely meant by d and e whose orders do not fit. */
+static const char *
+advice_for(const tsvd_array *d, const tsvd_array *e)
+{
+    if (is_column(d) || is_column(e)) {
+        return ". For one matrix whose diagonals are columns give d.ravel() and e.ravel()";
+    }
+    if (last(e) == last(d)) {
+        return ". With as many e as d the matrix is n x (n+1), or with lower=True (n+1) x n, as "
+               "Golub-Kahan-Lanczos and LSQR make it. tsvd does not take it yet: append a zero to "
+               "d. One more value is there then, s[-1], which is exactly 0. Without it the results "
+               "are those of this matrix: L[:n, :n], s[:n], R[:n], or with lower=True L[:, :n], "
+               "s[:n], R[:n, :n]";
+    }
+    return last(e) > last(d) ? ". e is longer than d: are they swapped? The diagonal comes first"
+                             : "";
+}
+
+/* A ValueError that ends with both shapes, and advice; always -1. */
 static int
-raise_shapes(const char *rule, const tsvd_array *d, const tsvd_array *e)
+raise_shapes(const char *rule, const tsvd_array *d, const tsvd_array *e, const char *advice)
 {
     PyObject *d_shape = tsvdi_shapes_tuple(d->ndim, d->shape);
     PyObject *e_shape = tsvdi_shapes_tuple(e->ndim, e->shape);
 
     if (d_shape != NULL && e_shape != NULL) {
-        PyErr_Format(PyExc_ValueError, "%s; got d of shape %R and e of shape %R", rule, d_shape,
-                     e_shape);
+        PyErr_Format(PyExc_ValueError, "%s; got d of shape %R and e of shape %R%s", rule, d_shape,
+                     e_shape, advice);
     }
     Py_XDECREF(d_shape);
     Py_XDECREF(e_shape);
@@ -88,18 +118,19 @@ set_bidiagonal(struct arrays *arrays)
         return -1;
     }
     if (d->ndim == 0 || e->ndim == 0) {
-        return raise_shapes("d (..., n) and e (..., n-1) need at least one dimension", d, e);
+        return raise_shapes("d (..., n) and e (..., n-1) need at least one dimension", d, e, "");
     }
-    n = d->shape[d->ndim - 1];
-    if (e->shape[e->ndim - 1] != (n > 0 ? n - 1 : 0)) {
-        return raise_shapes("d (..., n) needs e (..., n-1)", d, e);
+    n = last(d);
+    if (last(e) != (n > 0 ? n - 1 : 0)) {
+        return raise_shapes("d (..., n) needs e (..., n-1)", d, e, advice_for(d, e));
     }
     arrays->rows = arrays->columns = arrays->n = arrays->count = n;
     for (int i = 0; i < arrays->batch_ndim; i++) {
         arrays->batch_shape[i] = 1;
     }
     if (broadcast(arrays, d) < 0 || broadcast(arrays, e) < 0) {
-        return raise_shapes("the leading dimensions of d and e do not broadcast", d, e);
+        return raise_shapes("the leading dimensions of d and e do not broadcast", d, e,
+                            is_column(d) || is_column(e) ? advice_for(d, e) : "");
     }
     return 0;
 }
@@ -203,9 +234,9 @@ tsvdi_shapes_output(const struct arrays *arrays, int which, int64_t *shape)
 }
 
 int
-tsvdi_shapes_check_out(const struct arrays *arrays, PyObject *given)
+tsvdi_shapes_check_out(const struct arrays *arrays, bool vectors, PyObject *given)
 {
-    const int results = arrays->form->results == NULL ? 1 : OUT_COUNT;
+    const int results = arrays->form->results == NULL || !vectors ? 1 : OUT_COUNT;
 
     if (given != Py_None && (!PyTuple_Check(given) || PyTuple_Size(given) != results)) {
         PyErr_Format(PyExc_TypeError, "out must be %s%s",
@@ -217,9 +248,9 @@ tsvdi_shapes_check_out(const struct arrays *arrays, PyObject *given)
 }
 
 PyObject *
-tsvdi_shapes_item(const struct arrays *arrays, PyObject *given, int which)
+tsvdi_shapes_item(PyObject *given, int which)
 {
-    return PyTuple_GetItem(given, arrays->form->results == NULL ? 0 : which);
+    return PyTuple_GetItem(given, PyTuple_Size(given) == 1 ? 0 : which);
 }
 
 /* Refuses an array of another dtype than that of the call. */

@@ -38,10 +38,10 @@ int tsvdi_shapes_check_given(const struct arrays *arrays, int which, const struc
 int tsvdi_shapes_check_overlap(const struct arrays *arrays);
 
 /* Refuses an `out` that is not a tuple of three, or of one if there is one result. */
-int tsvdi_shapes_check_out(const struct arrays *arrays, PyObject *given);
+int tsvdi_shapes_check_out(const struct arrays *arrays, bool vectors, PyObject *given);
 
 /* The item of `out` for a result. */
-PyObject *tsvdi_shapes_item(const struct arrays *arrays, PyObject *given, int which);
+PyObject *tsvdi_shapes_item(PyObject *given, int which);
 
 /* Raises a TypeError that names the dtype that tsvd does not take. */
 void tsvdi_shapes_refuse_dtype(const char *name, PyObject *dtype, bool complex);

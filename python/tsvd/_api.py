@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         stream: Any
         out: tuple[Any, Any, Any] | None
         check_finite: bool
+        threads: int | None
         progress: Callable[[float], Any] | None
         tuning: Mapping[str, int] | None
 
@@ -95,6 +96,7 @@ def svd(
     stream=None,
     out=None,
     check_finite=True,
+    threads=None,
     progress=None,
     tuning=None,
     full_output=False,
@@ -171,28 +173,29 @@ def svd(
         object with ``__cuda_stream__()``. None: the current stream of PyTorch or
         CuPy if d is theirs, else the one that its CUDA array interface names, else
         one of tsvd's own. Arrays on the host need a `device` with it.
-    out : tuple (L, s, R) of arrays, optional
-        Arrays that take the results and are returned: C-contiguous, writeable,
-        of exactly the shapes and dtype of the results, where d and e lie, and
-        sharing no memory with each other or the input. After an error their
-        contents are unspecified.
+    out : tuple (L, s, R) of arrays, or array, optional
+        Arrays that take the results and are returned; one, if compute_uv is False.
+        They are C-contiguous, writeable, of exactly the shapes and dtype of the
+        results, where d and e lie, and share no memory with each other or the
+        input. After an error their contents are unspecified.
     check_finite : bool
         True: NaN and infinity are refused. False: a matrix that holds one gets
         results filled with NaN.
+    threads : int, optional
+        Number of host threads. None: as many as OpenMP would use, which the variable
+        OMP_NUM_THREADS sets. No more are taken than the matrix has work for, or 4 for
+        each processor. The results do not depend on it.
     progress : callable, optional
         ``progress(done)`` is called from the calling thread at most 20 times a
         second with the share of the work done, in [0, 1], and with 1.0 at the
         end. If it raises, the computation stops with that exception. If it
         forks the process, the call ends with RuntimeError in the child.
     tuning : mapping of str to int, optional
-        Settings for experiments. "threads": number of host threads; without it
-        as many as OpenMP would use, which the variable OMP_NUM_THREADS sets. No
-        more are taken than the matrix has work for, or 4 for each processor.
-        "fallback": 0 raises LinAlgError where "twisted" would go to "dc". The
-        others are for "givens". "blocks": the number of blocks that the matrix is cut
-        into. "block_threads": the number of sweeps that run at once. "split": 0
-        keeps the matrix whole to the end as published in [2]_, with the same
-        rotations and many empty steps.
+        Settings for experiments. "fallback": 0 raises LinAlgError where "twisted"
+        would go to "dc". The others are for "givens". "blocks": the number of blocks
+        that the matrix is cut into. "block_threads": the number of sweeps that run at
+        once. "split": 0 keeps the matrix whole to the end as published in [2]_, with
+        the same rotations and many empty steps.
     full_output : bool
         Return a pair, the result and an `SVDInfo`.
 
@@ -314,6 +317,7 @@ def svd(
         eps,
         max_sweeps,
         check_finite,
+        threads,
         progress,
         tuning,
         lower=lower,
@@ -330,9 +334,14 @@ def svdvals(
     eps: float | None = None,
     select: str = "a",
     select_range: tuple[float, float] | None = None,
+    max_sweeps: int | None = None,
     device: str | int | None = None,
     stream: Any = None,
+    out: Any = None,
     check_finite: bool = True,
+    threads: int | None = None,
+    progress: Callable[[float], Any] | None = None,
+    tuning: Mapping[str, int] | None = None,
 ) -> np.ndarray:
     """Singular values of bidiagonal matrices.
 
@@ -342,8 +351,9 @@ def svdvals(
         The diagonal; see `svd` for dtypes, strides and batches.
     e : array_like, shape (..., n-1)
         The off-diagonal.
-    lower, method, eps, select, select_range, device, stream, check_finite
-        As in `svd`.
+    lower, method, eps, select, select_range, max_sweeps, device, stream, out, \
+    check_finite, threads, progress, tuning
+        As in `svd`. out is one array.
 
     Returns
     -------
@@ -358,8 +368,8 @@ def svdvals(
 
     See Also
     --------
-    svd : Values and vectors. With ``compute_uv=False`` it is this function, with
-        more options.
+    svd : Values and vectors; and with ``compute_uv=False`` and ``full_output`` values
+        and how they were computed.
 
     Notes
     -----
@@ -379,19 +389,20 @@ def svdvals(
     >>> tsvd.svdvals([1.0, 1.0], [1.0], select="v", select_range=(0, 1))
     array([0.61803399])
     """
-    return svd(
-        d,
-        e,
-        compute_uv=False,
+    options = checked(
+        SVDResult,
+        method,
+        False,
+        False,
+        eps,
+        max_sweeps,
+        check_finite,
+        threads,
+        progress,
+        tuning,
         lower=lower,
-        method=method,
-        eps=eps,
-        select=select,
-        select_range=select_range,
-        device=device,
-        stream=stream,
-        check_finite=check_finite,
     )
+    return _call.svd(_KIND, _core.svd, (d, e), options, select, select_range, device, stream, out)
 
 
 def _default_device(inputs, method, vectors):

@@ -30,10 +30,10 @@ class Kind(NamedTuple):
 
 def svd(kind, compute, inputs, options, select, select_range, device, stream, out):
     """compute(inputs, options, device) for a user: the result, or (the result, SVDInfo)."""
+    form = kind.form
     if out is not None and not options.compute_uv:
-        names = "{}, {} and {}".format(*kind.form.results)
-        raise ValueError(f"out takes {names}: it cannot be used with compute_uv=False")
-    inputs, options, place = arranged(kind.form, inputs, options, device, stream, out)
+        form, out = form._replace(results=(form.results[1],)), (out,)
+    inputs, options, place = arranged(form, inputs, options, device, stream, out)
     if kind.check is not None:
         kind.check(inputs)
     interval = None
@@ -111,6 +111,8 @@ def finished(result, options, interval, place, cuda):
         result = _arrays.results(place, result)
         if vectors:
             result = options.result(*result)
+        elif place.given is not None:
+            (result,) = result
     if full_output:
         return result, SVDInfo(device="cpu" if cuda < 0 else f"cuda:{cuda}", **info)
     return result

@@ -200,7 +200,9 @@ def _demo_rows(progress):
 def _svd(arguments):
     import tsvd
 
-    return _decompose(arguments, (arguments.d, arguments.e), tsvd.svd, "s", lower=arguments.lower)
+    return _decompose(
+        arguments, (arguments.d, arguments.e), tsvd.svd, ("L", "s", "R"), lower=arguments.lower
+    )
 
 
 def _linalg(arguments):
@@ -214,12 +216,17 @@ def _linalg(arguments):
     if arguments.interval is not None:
         selected = {"select": "v", "select_range": tuple(arguments.interval)}
     return _decompose(
-        arguments, (arguments.a,), linalg.svd, "S", full_matrices=arguments.full, **selected
+        arguments,
+        (arguments.a,),
+        linalg.svd,
+        ("U", "S", "Vh"),
+        full_matrices=arguments.full,
+        **selected,
     )
 
 
-def _decompose(arguments, inputs, function, values, **options):
-    """Reads the inputs, decomposes, writes the results. values: their name."""
+def _decompose(arguments, inputs, function, names, **options):
+    """Reads the inputs, decomposes, writes the results under their names."""
     output = _output(arguments.output, inputs, arguments.force)
     matrices = [_load(path, arguments.dtype) for path in inputs]
     start = time.perf_counter()
@@ -236,7 +243,7 @@ def _decompose(arguments, inputs, function, values, **options):
             **options,
         )
     seconds = time.perf_counter() - start
-    arrays = {values: result} if arguments.values_only else result._asdict()
+    arrays = {names[1]: result} if arguments.values_only else dict(zip(names, result, strict=True))
     _save(output, arrays, arguments.force)
     shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
     print(f"{arguments.output}: {shapes}, {info.method} on {info.device}, {seconds:.3f} s")

@@ -14,7 +14,6 @@ _METHODS = _core.METHODS
 _INT_MAX = 2**31 - 1
 # For each setting of `tuning`: the least value and the largest.
 _KNOBS = {
-    "threads": (1, _INT_MAX),
     "blocks": (1, _INT_MAX),
     "block_threads": (1, _INT_MAX),
     "split": (0, 1),
@@ -46,6 +45,7 @@ def checked(
     eps,
     max_sweeps,
     check_finite,
+    threads,
     progress,
     tuning,
     *,
@@ -60,6 +60,8 @@ def checked(
         eps = eps_number(eps)
     if max_sweeps is not None:
         max_sweeps = _integer("max_sweeps", max_sweeps, 1, INT64_MAX)
+    if threads is not None:
+        check_threads(threads)
     knobs = None if tuning is None else _knobs(tuning)
     if progress is not None:
         check_progress(progress)
@@ -74,6 +76,7 @@ def checked(
         max_sweeps=max_sweeps,
         check_finite=check_finite,
         progress=progress,
+        threads=threads,
     )
     return options.replace(**knobs) if knobs else options
 
@@ -109,6 +112,11 @@ def _knobs(tuning):
         for name, (least, largest) in _KNOBS.items()
         if name in tuning
     }
+
+
+def check_threads(threads):
+    if threads is not None:
+        _integer("threads", threads, 1, _INT_MAX)
 
 
 def check_progress(progress):

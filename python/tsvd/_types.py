@@ -1,4 +1,4 @@
-"""The results of tsvd.svd, and what tells how they were computed."""
+"""The results of an SVD, and what tells how they were computed."""
 
 from __future__ import annotations
 
@@ -9,24 +9,41 @@ if TYPE_CHECKING:
 
 
 class SVDResult(NamedTuple):
-    """L, s, R with B = L @ diag(s) @ R, as ``U, S, Vh`` of `numpy.linalg.svd`, or a part of them.
+    """U, S, Vh with A = U @ diag(S) @ Vh, as of `numpy.linalg.svd`, or a part of them.
 
-    They are arrays of NumPy, or of the library that d and e are from.
+    `tsvd.svd` calls them L, s, R. Each has both names, whatever the matrix was. They are arrays of
+    NumPy, or of the library that the input is from. p is the smaller of m and n; a bidiagonal
+    matrix has m = n = p.
 
     Attributes
     ----------
-    L : ndarray, shape (..., n, k)
+    U, L : ndarray, shape (..., m, m) or (..., m, k)
         Its orthonormal columns are the left singular vectors.
-    s : ndarray, shape (..., k)
-        The singular values, all k = n or the selected ones, in descending order
+    S, s : ndarray, shape (..., k)
+        The singular values, all k = p or the selected ones, in descending order
         and not negative.
-    R : ndarray, shape (..., k, n)
+    Vh, R : ndarray, shape (..., n, n) or (..., k, n)
         Its orthonormal rows are the right singular vectors.
     """
 
-    L: np.ndarray
-    s: np.ndarray
-    R: np.ndarray
+    U: np.ndarray
+    S: np.ndarray
+    Vh: np.ndarray
+
+    @property
+    def L(self) -> np.ndarray:
+        """U: its orthonormal columns are the left singular vectors."""
+        return self.U
+
+    @property
+    def s(self) -> np.ndarray:
+        """S: the singular values."""
+        return self.S
+
+    @property
+    def R(self) -> np.ndarray:
+        """Vh: its orthonormal rows are the right singular vectors."""
+        return self.Vh
 
 
 class SVDInfo(NamedTuple):

@@ -13,13 +13,15 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
 from . import _arrays, _call, _core
 from ._devices import cuda_index, default_device, is_single, opens_dense, shape_of
-from ._options import INT64_MAX, check_progress, checked
+from ._options import INT64_MAX, check_progress, check_threads, checked
+from ._types import SVDResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,36 +46,24 @@ if TYPE_CHECKING:
         out: tuple[Any, Any, Any] | None
         overwrite_a: bool
         check_finite: bool
+        threads: int | None
         progress: Callable[[float], Any] | None
         tuning: Mapping[str, int] | None
 
 
-__all__ = ["Bidiagonalization", "SVDResult", "bidiagonalize", "inv", "svd", "svdvals"]
+__all__ = [
+    "Bidiagonalization",
+    "LinAlgError",
+    "SVDResult",
+    "bidiagonalize",
+    "inv",
+    "svd",
+    "svdvals",
+]
 
 
 def __dir__() -> list[str]:
     return [*__all__, *(name for name in globals() if name.startswith("__"))]
-
-
-class SVDResult(NamedTuple):
-    """U, S, Vh with A = U @ diag(S) @ Vh, as of `numpy.linalg.svd`, or a part of them.
-
-    They are arrays of NumPy, or of the library that A is from. p is the smaller of m and n.
-
-    Attributes
-    ----------
-    U : ndarray, shape (..., m, m) or (..., m, k)
-        Its orthonormal columns are the left singular vectors.
-    S : ndarray, shape (..., k)
-        The singular values, all k = p or the selected ones, in descending order
-        and not negative.
-    Vh : ndarray, shape (..., n, n) or (..., k, n)
-        Its orthonormal rows are the right singular vectors.
-    """
-
-    U: np.ndarray
-    S: np.ndarray
-    Vh: np.ndarray
 
 
 _EPS = {dtype: float(np.finfo(dtype).eps) for dtype in ("float32", "float64")}
@@ -155,6 +145,7 @@ def svd(
     out=None,
     overwrite_a=False,
     check_finite=True,
+    threads=None,
     progress=None,
     tuning=None,
     full_output=False,
@@ -213,16 +204,18 @@ def svd(
         an H200; slower devices need more.
     stream : int or object, optional
         The CUDA stream to compute on, as for `tsvd.svd`.
-    out : tuple (U, S, Vh) of arrays, optional
-        Arrays that take the results and are returned: C-contiguous, writeable,
-        of exactly the shapes and dtype of the results, where a lies, and sharing
-        no memory with each other or a. After an error their contents are
-        unspecified.
+    out : tuple (U, S, Vh) of arrays, or array, optional
+        Arrays that take the results and are returned; one, if compute_uv is False.
+        They are C-contiguous, writeable, of exactly the shapes and dtype of the
+        results, where a lies, and share no memory with each other or a. After an
+        error their contents are unspecified.
     overwrite_a : bool
         Accepted for callers of SciPy. a is never written.
     check_finite : bool
         True: NaN and infinity are refused. False: a matrix that holds one gets
         results filled with NaN.
+    threads : int, optional
+        Number of host threads, as for `tsvd.svd`.
     progress : callable, optional
         ``progress(done)`` is called from the calling thread at most 20 times a
         second with the share of the work done, in [0, 1], and with 1.0 at the
@@ -329,6 +322,7 @@ def svd(
         eps,
         max_sweeps,
         check_finite,
+        threads,
         progress,
         tuning,
         full=full_matrices and select == "a",
@@ -357,9 +351,14 @@ def svdvals(
     eps: float | None = None,
     select: str = "a",
     select_range: tuple[float, float] | None = None,
+    max_sweeps: int | None = None,
     device: str | int | None = None,
     stream: Any = None,
+    out: Any = None,
     check_finite: bool = True,
+    threads: int | None = None,
+    progress: Callable[[float], Any] | None = None,
+    tuning: Mapping[str, int] | None = None,
 ) -> np.ndarray:
     """Singular values of dense matrices.
 
@@ -367,8 +366,9 @@ def svdvals(
     ----------
     a : array_like, shape (..., m, n)
         The matrices; see `svd` for dtypes, strides and batches.
-    method, eps, select, select_range, device, stream, check_finite
-        As in `svd`.
+    method, eps, select, select_range, max_sweeps, device, stream, out, check_finite, \
+    threads, progress, tuning
+        As in `svd`. out is one array.
 
     Returns
     -------
@@ -384,8 +384,8 @@ def svdvals(
 
     See Also
     --------
-    svd : Values and vectors. With ``compute_uv=False`` it is this function, with
-        more options.
+    svd : Values and vectors; and with ``compute_uv=False`` and ``full_output`` values
+        and how they were computed.
 
     Notes
     -----
@@ -406,9 +406,14 @@ def svdvals(
         eps=eps,
         select=select,
         select_range=select_range,
+        max_sweeps=max_sweeps,
         device=device,
         stream=stream,
+        out=out,
         check_finite=check_finite,
+        threads=threads,
+        progress=progress,
+        tuning=tuning,
     )
 
 
@@ -418,6 +423,7 @@ def bidiagonalize(
     device: str | int | None = None,
     stream: Any = None,
     check_finite: bool = True,
+    threads: int | None = None,
     progress: Callable[[float], Any] | None = None,
 ) -> Bidiagonalization:
     """Reduction of dense matrices to bidiagonal form, ``A = Q @ B @ P.T``.
@@ -426,7 +432,7 @@ def bidiagonalize(
     ----------
     a : array_like, shape (..., m, n)
         The matrices; see `svd` for dtypes, strides and batches.
-    device, stream, check_finite, progress
+    device, stream, check_finite, threads, progress
         As in `svd`.
 
     Returns
@@ -470,7 +476,8 @@ def bidiagonalize(
     True
     """
     check_progress(progress)
-    options = _core.options(check_finite=check_finite, progress=progress)
+    check_threads(threads)
+    options = _core.options(check_finite=check_finite, progress=progress, threads=threads)
     inputs, options, place = _call.arranged(
         _arrays.DENSE, (a,), options, device, stream, None, lasts=True
     )
@@ -619,6 +626,7 @@ class Bidiagonalization:
         max_sweeps: int | None = None,
         select: str = "a",
         select_range: tuple[float, float] | None = None,
+        threads: int | None = None,
         progress: Callable[[float], Any] | None = None,
         tuning: Mapping[str, int] | None = None,
         full_output: bool = False,
@@ -628,7 +636,7 @@ class Bidiagonalization:
         Parameters
         ----------
         full_matrices, compute_uv, method, eps, max_sweeps, select, select_range, \
-        progress, tuning, full_output
+        threads, progress, tuning, full_output
             As in `svd`.
 
         Returns
@@ -649,6 +657,7 @@ class Bidiagonalization:
             eps,
             max_sweeps,
             True,
+            threads,
             progress,
             tuning,
             full=full_matrices and select == "a",
@@ -668,10 +677,22 @@ class Bidiagonalization:
         eps: float | None = None,
         select: str = "a",
         select_range: tuple[float, float] | None = None,
+        max_sweeps: int | None = None,
+        threads: int | None = None,
+        progress: Callable[[float], Any] | None = None,
+        tuning: Mapping[str, int] | None = None,
     ) -> np.ndarray:
         """Singular values of A, by what is left to do; see the function `svdvals`."""
         return self.svd(
-            compute_uv=False, method=method, eps=eps, select=select, select_range=select_range
+            compute_uv=False,
+            method=method,
+            eps=eps,
+            max_sweeps=max_sweeps,
+            select=select,
+            select_range=select_range,
+            threads=threads,
+            progress=progress,
+            tuning=tuning,
         )
 
     def _formed(self, right, full):
@@ -750,6 +771,7 @@ def inv(
     out: Any = None,
     overwrite_a: bool = False,
     check_finite: bool = True,
+    threads: int | None = None,
     progress: Callable[[float], Any] | None = None,
 ) -> np.ndarray:
     """Inverse of dense matrices.
@@ -780,6 +802,8 @@ def inv(
     check_finite : bool
         True: NaN and infinity are refused. False: a matrix that holds one gets an
         inverse filled with NaN.
+    threads : int, optional
+        Number of host threads, as for `tsvd.svd`.
     progress : callable, optional
         As in `svd`.
 
@@ -844,7 +868,10 @@ def inv(
            [-2. ,  1. ]])
     """
     check_progress(progress)
-    options = _core.options(refine=refine, check_finite=check_finite, progress=progress)
+    check_threads(threads)
+    options = _core.options(
+        refine=refine, check_finite=check_finite, progress=progress, threads=threads
+    )
     outs = None if out is None else (out,)
     inputs, options, place = _call.arranged(_arrays.INVERSE, (a,), options, device, stream, outs)
     where = "cpu" if device is None else device

@@ -5,11 +5,13 @@ Matrices come from seeds, so that two installations with the same NumPy see the 
 """
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+import tsvd
 from testing import families
 
 GROUPS: dict[str, Callable] = {}
@@ -165,16 +167,23 @@ def _select(device):
     return _singles("select", (1, 2, 3, 17, 33, 64, 65, 130, 257), _some(device, 4), variants)
 
 
+def _by(threads):
+    """The option for a number of threads, also of installations in which it was a knob."""
+    if "threads" in inspect.signature(tsvd.svd).parameters:
+        return {"threads": threads}
+    return {"tuning": {"threads": threads}}
+
+
 @_group
 def _threads(device):
     def variants(d, e):
         made = {}
         for threads in (1, 2, 3):
-            tuning = {"tuning": {"threads": threads}}
+            by = _by(threads)
             for method in ("dc", "qr"):
-                made[f"{method}, {threads}"] = tuning | {"method": method}
-            made[f"values, {threads}"] = tuning | VALUES
-            made[f"part, {threads}"] = tuning | _part(0, len(d) // 3)
+                made[f"{method}, {threads}"] = by | {"method": method}
+            made[f"values, {threads}"] = by | VALUES
+            made[f"part, {threads}"] = by | _part(0, len(d) // 3)
         return made
 
     names = dict.fromkeys((*CLASSES, *ALL[::8]))
@@ -284,9 +293,9 @@ def _many(device):
             d, e = (rng.random((count, size)).astype(dtype) for size in (n, n - 1))
             for what, options in {"auto": {}, "values": VALUES}.items():
                 for threads in (None, 1, 2) if device == "cpu" else (None,):
-                    tuning = {} if threads is None else {"tuning": {"threads": threads}}
+                    by = {} if threads is None else _by(threads)
                     name = f"many/{n}/{count}/{dtype}/{what}, {threads or 'all'} threads"
-                    yield Case(name, d, e, options | tuning)
+                    yield Case(name, d, e, options | by)
 
 
 # ---- arrays, and what is refused ----
@@ -357,7 +366,7 @@ def _refused(device):
         "values of none": VALUES | {"select": "v", "select_range": (50.0, 60.0)},
         "eps below 0": {"eps": -1.0},
         "unknown knob": {"tuning": {"speed": 1}},
-        "no threads": {"tuning": {"threads": 0}},
+        "no threads": _by(0),
         "values by qr": VALUES | {"method": "qr"},
         "one sweep of qr": {"method": "qr", "max_sweeps": 1},
         "one sweep of givens": {"method": "givens", "max_sweeps": 1},
