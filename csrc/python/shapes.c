@@ -118,7 +118,8 @@ set_bidiagonal(struct arrays *arrays)
         return -1;
     }
     if (d->ndim == 0 || e->ndim == 0) {
-        return raise_shapes("d (..., n) and e (..., n-1) need at least one dimension", d, e, "");
+        return raise_shapes("d (..., n) and e (..., n-1) need at least one dimension", d, e,
+                            d->ndim > 1 ? ". For dense matrices use tsvd.linalg.svd" : "");
     }
     n = last(d);
     if (last(e) != (n > 0 ? n - 1 : 0)) {

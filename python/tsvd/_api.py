@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, overload
 
 from . import _arrays, _call, _core
 from ._devices import default_device, is_single, opens, shape_of
-from ._options import INT64_MAX, checked
+from ._options import INT64_MAX, binds, checked, refusal
 from ._types import SVDResult
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ if TYPE_CHECKING:
         threads: int | None
         progress: Callable[[float], Any] | None
         tuning: Mapping[str, int] | None
+
+
+# A call without e is answered in our own words.
+_MISSING: Any = object()
 
 
 @overload
@@ -81,9 +85,10 @@ def svd(
     full_output: Literal[True],
     **options: Unpack[_Options],
 ) -> tuple[np.ndarray, SVDInfo]: ...
+@binds("e")
 def svd(
     d,
-    e,
+    e=_MISSING,
     *,
     lower=False,
     compute_uv=True,
@@ -100,6 +105,7 @@ def svd(
     progress=None,
     tuning=None,
     full_output=False,
+    **unknown,
 ):
     """Singular value decomposition of bidiagonal matrices.
 
@@ -309,6 +315,8 @@ def svd(
     >>> tsvd.svd(np.ones(5), np.ones(4), select="i", select_range=(0, 1)).R.shape
     (2, 5)
     """
+    if e is _MISSING or unknown:
+        raise refusal("svd", unknown)
     options = checked(
         SVDResult,
         method,
@@ -325,9 +333,10 @@ def svd(
     return _call.svd(_KIND, _core.svd, (d, e), options, select, select_range, device, stream, out)
 
 
+@binds("e")
 def svdvals(
     d: ArrayLike | _Exporter,
-    e: ArrayLike | _Exporter,
+    e: ArrayLike | _Exporter = _MISSING,
     *,
     lower: bool = False,
     method: str = "auto",
@@ -342,6 +351,7 @@ def svdvals(
     threads: int | None = None,
     progress: Callable[[float], Any] | None = None,
     tuning: Mapping[str, int] | None = None,
+    **unknown: Any,
 ) -> np.ndarray:
     """Singular values of bidiagonal matrices.
 
@@ -389,6 +399,8 @@ def svdvals(
     >>> tsvd.svdvals([1.0, 1.0], [1.0], select="v", select_range=(0, 1))
     array([0.61803399])
     """
+    if e is _MISSING or unknown:
+        raise refusal("svdvals", unknown)
     options = checked(
         SVDResult,
         method,

@@ -232,6 +232,10 @@ def place_of(form, name, x):
         if masked is not None and isinstance(x, masked.MaskedArray):
             raise TypeError(f"{name} is a masked array; fill its gaps with numpy.ma.filled")
         return _HOST
+    if not hasattr(x, "__dlpack__") and not hasattr(x, "__cuda_array_interface__"):
+        from . import _diagnosis
+
+        _diagnosis.refuse_kind(name, x)
     if library_of(x) == "torch" and (x.requires_grad or has_tangent(x)):
         raise ValueError(f"{name} is a tensor that requires grad: {form.tensors}")
     if library_of(x) == "jax" and isinstance(x, sys.modules["jax"].core.Tracer):

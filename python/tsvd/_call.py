@@ -30,6 +30,21 @@ class Kind(NamedTuple):
 
 def svd(kind, compute, inputs, options, select, select_range, device, stream, out):
     """compute(inputs, options, device) for a user: the result, or (the result, SVDInfo)."""
+    try:
+        return _svd(kind, compute, inputs, options, select, select_range, device, stream, out)
+    except (TypeError, ValueError) as error:
+        explain(error, kind.form, inputs)
+        raise
+
+
+def explain(error, form, inputs):
+    """Adds to an error what was likely meant."""
+    from . import _diagnosis  # only now: no other call needs it
+
+    _diagnosis.explain(error, form, inputs)
+
+
+def _svd(kind, compute, inputs, options, select, select_range, device, stream, out):
     form = kind.form
     if out is not None and not options.compute_uv:
         form, out = form._replace(results=(form.results[1],)), (out,)

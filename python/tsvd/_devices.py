@@ -13,6 +13,8 @@ from . import _core, _libraries
 
 def number_of(device):
     """The number of a device that has a name; -1 is the CPU."""
+    if type(device).__module__ == "torch":  # a torch.device
+        device = str(device)
     return -1 if device == "cpu" else _index_of(device)
 
 

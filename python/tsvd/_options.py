@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 import sys
@@ -21,6 +22,34 @@ _KNOBS = {
 }
 INT64_MAX = 2**63 - 1
 _FLOAT_MAX = sys.float_info.max
+
+
+def binds(*required):
+    """A decorator: the signature that is shown has no default for these, and no other keywords.
+
+    The function takes both, so that it can say itself what is wrong (refusal()).
+    """
+
+    def shown(function):
+        signature = inspect.signature(function)
+        parameters = [
+            p.replace(default=p.empty) if p.name in required else p
+            for p in signature.parameters.values()
+            if p.kind != p.VAR_KEYWORD
+        ]
+        function.__signature__ = signature.replace(parameters=parameters)
+        return function
+
+    return shown
+
+
+def refusal(function, unknown):
+    """The exception of a call with keywords that the function does not have, or without e."""
+    from . import _diagnosis  # only now: no other call needs it
+
+    if unknown:
+        return _diagnosis.unknown_keyword(function, unknown)
+    return _diagnosis.missing_e(function)
 
 
 def method_number(method, vectors, dense=False):

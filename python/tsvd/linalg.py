@@ -20,7 +20,7 @@ from numpy.linalg import LinAlgError
 
 from . import _arrays, _call, _core
 from ._devices import cuda_index, default_device, is_single, opens_dense, shape_of
-from ._options import INT64_MAX, check_progress, check_threads, checked
+from ._options import INT64_MAX, binds, check_progress, check_threads, checked, refusal
 from ._types import SVDResult
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ def svd(
     full_output: Literal[True],
     **options: Unpack[_Options],
 ) -> tuple[np.ndarray, SVDInfo]: ...
+@binds()
 def svd(
     a,
     full_matrices=True,
@@ -149,6 +150,7 @@ def svd(
     progress=None,
     tuning=None,
     full_output=False,
+    **unknown,
 ):
     """Singular value decomposition of dense matrices.
 
@@ -314,6 +316,8 @@ def svd(
     >>> linalg.svd(a, select="i", select_range=(0, 0)).Vh.shape
     (1, 2)
     """
+    if unknown:
+        raise refusal("svd", unknown)
     options = checked(
         SVDResult,
         method,
@@ -344,6 +348,7 @@ def svd(
     return _as_subclass(a, result)
 
 
+@binds()
 def svdvals(
     a: ArrayLike | _Exporter,
     *,
@@ -359,6 +364,7 @@ def svdvals(
     threads: int | None = None,
     progress: Callable[[float], Any] | None = None,
     tuning: Mapping[str, int] | None = None,
+    **unknown: Any,
 ) -> np.ndarray:
     """Singular values of dense matrices.
 
@@ -399,6 +405,8 @@ def svdvals(
     >>> np.round(linalg.svdvals([[3.0, 0.0], [4.0, 5.0]]) ** 2, 12)
     array([45.,  5.])
     """
+    if unknown:
+        raise refusal("svdvals", unknown)
     return svd(
         a,
         compute_uv=False,
@@ -478,12 +486,16 @@ def bidiagonalize(
     check_progress(progress)
     check_threads(threads)
     options = _core.options(check_finite=check_finite, progress=progress, threads=threads)
-    inputs, options, place = _call.arranged(
-        _arrays.DENSE, (a,), options, device, stream, None, lasts=True
-    )
-    reduction, cuda = _call.computed(
-        _core.reduce, inputs, options, place, device, _default_device_of_vectors
-    )
+    try:
+        inputs, options, place = _call.arranged(
+            _arrays.DENSE, (a,), options, device, stream, None, lasts=True
+        )
+        reduction, cuda = _call.computed(
+            _core.reduce, inputs, options, place, device, _default_device_of_vectors
+        )
+    except (TypeError, ValueError) as error:
+        _call.explain(error, _arrays.DENSE, (a,))
+        raise
     return Bidiagonalization(reduction, place, cuda)
 
 
@@ -873,11 +885,17 @@ def inv(
         refine=refine, check_finite=check_finite, progress=progress, threads=threads
     )
     outs = None if out is None else (out,)
-    inputs, options, place = _call.arranged(_arrays.INVERSE, (a,), options, device, stream, outs)
     where = "cpu" if device is None else device
-    (result, rcond, matrix), _ = _call.computed(
-        _core.inv, inputs, options, place, where, _default_device
-    )
+    try:
+        inputs, options, place = _call.arranged(
+            _arrays.INVERSE, (a,), options, device, stream, outs
+        )
+        (result, rcond, matrix), _ = _call.computed(
+            _core.inv, inputs, options, place, where, _default_device
+        )
+    except (TypeError, ValueError) as error:
+        _call.explain(error, _arrays.INVERSE, (a,))
+        raise
     result = _arrays.results(place, result)
     _warn_near_singular(shape_of(a), result if out is None else out, rcond, matrix)
     if out is not None:
