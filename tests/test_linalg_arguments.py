@@ -886,7 +886,7 @@ def test_cli(cli):
         ("b.npy -o out.npz", 2, "b.npy"),
         ("a.npy -o a.npy --force", 2, "input"),
         ("a.npy -o out.npz --select 0 4", 2, "number of values"),
-        ("a.npy -o out.npz --select 0 1 --interval 0 1", 2, "exclude"),
+        ("a.npy -o out.npz --select 0 1 --interval 0 1", 2, "not allowed"),
         ("a.npy -o out.npz --device gpu", 2, "gpu"),
         ("a.npy -o out.npz --device cuda:9999", 1, "cuda:9999"),
         ("a.npy -o out.npz --method bisect", 2, "values only"),

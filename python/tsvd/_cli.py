@@ -1,4 +1,4 @@
-"""The command line: ``python -m tsvd {demo,svd,linalg,info}``.
+"""The command line: ``tsvd COMMAND`` or ``python -m tsvd COMMAND``.
 
 Exit codes: 0 success; 1 the computation failed, or a measure is over its bound;
 2 the arguments or the input files are wrong; 130 interrupted.
@@ -8,127 +8,179 @@ import argparse
 import contextlib
 import os
 import sys
-import tempfile
 import time
-from pathlib import Path
+import warnings
+
+from ._files import STANDARD, Failure, check_output, diagonals, read, write
 
 _RESIDUAL_BOUND = 2.0
 _ORTHOGONALITY_BOUND = 3.0
 
-
-class _Failure(Exception):
-    """Ends the program with one line on stderr."""
-
-    def __init__(self, message, code):
-        super().__init__(message)
-        self.code = code
+_INPUTS = """\
+files: .npy; .npz with one array, or FILE.npz:NAME; .mtx (Matrix Market); .csv and .txt; or - for
+standard input. OUT: .npz for several arrays; .npz, .npy, .csv or .txt for one; or - for standard
+output, where several arrays are a .npz and one is a .npy.
+"""
 
 
 def main(argv=None):
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments = parser.parse_args(argv)
     try:
-        return arguments.run(arguments)
-    except _Failure as failure:
-        print(f"tsvd: error: {failure}", file=sys.stderr)
+        if arguments.run is None:
+            parser.print_help(sys.stderr)
+            return 2
+        code = arguments.run(arguments)
+        sys.stdout.flush()
+        return code
+    except Failure as failure:
+        _say(f"error: {failure}")
         return failure.code
     except KeyboardInterrupt:
-        print("tsvd: interrupted", file=sys.stderr)
+        _say("interrupted")
         return 130
+    except BrokenPipeError:  # the reader of standard output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _say(text):
+    print(f"tsvd: {text}", file=sys.stderr)
+
+
+# ---- arguments ----
 
 
 def _parser():
     parser = argparse.ArgumentParser(
-        prog="python -m tsvd",
-        description="Singular value decomposition of bidiagonal and of dense matrices.",
+        prog="tsvd",
+        description="Singular value decomposition of dense and of bidiagonal matrices.",
+        epilog="tsvd COMMAND --help says more. Exit codes: 0 success, 1 the computation failed, "
+        "2 wrong arguments or files, 130 interrupted.",
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    parser.add_argument("--version", action=_Version, help="print the version and end")
+    parser.set_defaults(run=None)
+    commands = parser.add_subparsers(metavar="COMMAND")
 
-    demo = commands.add_parser(
+    def command(name, run, help, description, example=None):
+        added = commands.add_parser(
+            name,
+            help=help,
+            description=description,
+            epilog=None if example is None else f"{_INPUTS}\nexample: {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        added.set_defaults(run=run)
+        return added
+
+    demo = command(
         "demo",
-        help="decompose bidiagonals of real matrices and check the results",
-        description="Decomposes the bidiagonals of real matrices that come with the package. "
+        _demo,
+        "decompose bidiagonals of real matrices and check the results",
+        "Decomposes the bidiagonals of real matrices that come with the package.\n"
         "Ends with 1 if a measure is over its bound.",
     )
-    demo.set_defaults(run=_demo)
-
-    svd = commands.add_parser(
-        "svd",
-        help="decompose a matrix given by its diagonals",
-        description="B = diag(d) + diag(e, 1) = L diag(s) R. Leading dimensions of d and e are "
-        "a batch.",
-    )
-    svd.add_argument("d", metavar="D.npy", type=Path, help="the diagonal, shape (..., n)")
-    svd.add_argument("e", metavar="E.npy", type=Path, help="the off-diagonal, shape (..., n-1)")
-    svd.add_argument("--lower", action="store_true", help="e is the sub-diagonal")
-    svd.set_defaults(run=_svd)
-
-    linalg = commands.add_parser(
+    linalg = command(
         "linalg",
-        help="decompose a dense matrix",
-        description="A = U diag(S) Vh. Leading dimensions of A are a batch.",
+        _linalg,
+        "decompose a dense matrix",
+        "A = U diag(S) Vh. Leading dimensions of A are a batch.",
+        "tsvd linalg A.npy --select 0 9 -o ten.npz",
     )
-    linalg.add_argument("a", metavar="A.npy", type=Path, help="the matrix, shape (..., m, n)")
+    linalg.add_argument("a", metavar="A", help="the matrix, shape (..., m, n)")
     linalg.add_argument(
         "--full", action="store_true", help="all m columns of U and all n rows of Vh"
     )
-    linalg.add_argument(
-        "--select",
-        nargs=2,
-        type=int,
-        metavar=("MIN", "MAX"),
-        help="the values with these indices, both included, where 0 is the largest",
+    svd = command(
+        "svd",
+        _svd,
+        "decompose a bidiagonal matrix, given by its diagonals",
+        "B = diag(d) + diag(e, 1) = L diag(s) R. Leading dimensions of d and e are a batch.",
+        "tsvd svd d.npy e.npy --values-only -o s.txt",
     )
-    linalg.add_argument(
-        "--interval",
-        nargs=2,
-        type=float,
-        metavar=("MIN", "MAX"),
-        help="the values in (MIN, MAX], of one matrix",
+    svd.add_argument("d", metavar="D", help="the diagonal, shape (..., n)")
+    svd.add_argument(
+        "e",
+        metavar="E",
+        nargs="?",
+        help="the off-diagonal, shape (..., n-1); without it D is a .npz with arrays d and e, or a "
+        "square bidiagonal matrix",
     )
-    linalg.set_defaults(run=_linalg)
+    svd.add_argument("--lower", action="store_true", help="e is the sub-diagonal")
+    inv = command(
+        "inv",
+        _inv,
+        "invert a dense matrix",
+        "X = A^-1. Leading dimensions of A are a batch.",
+        "tsvd inv A.csv -o X.csv",
+    )
+    inv.add_argument("a", metavar="A", help="the matrix, shape (..., n, n)")
+    inv.add_argument("--refine", action="store_true", help="one step of Newton's iteration")
 
+    for added, results in ((linalg, "U, S, Vh"), (svd, "L, s, R"), (inv, "X")):
+        added.add_argument(
+            "-o", "--output", metavar="OUT", required=True, help=f"where {results} go"
+        )
+        added.add_argument(
+            "-f", "--force", action="store_true", help="replace OUT if it exists already"
+        )
+        added.add_argument("--device", help="cpu, cuda, cuda:1 (default: by the size of the work)")
+        added.add_argument(
+            "--threads", type=int, metavar="N", help="host threads (default: all processors)"
+        )
+        added.add_argument(
+            "--dtype", choices=["float64", "float32"], help="convert the input to this type first"
+        )
     methods = "auto, dc, qr, givens, bisect, twisted"
-    for command, results, values, offered in (
-        (svd, "L, s, R", "s", methods),
-        (linalg, "U, S, Vh", "S", methods + ", jacobi"),
-    ):
-        command.add_argument(
-            "-o",
-            "--output",
-            metavar="OUT.npz",
-            type=Path,
-            required=True,
-            help=f"where {results} go",
-        )
-        command.add_argument(
-            "-f", "--force", action="store_true", help="replace OUT.npz if it exists already"
-        )
-        command.add_argument(
+    for added, values, offered in ((linalg, "S", methods + ", jacobi"), (svd, "s", methods)):
+        added.add_argument(
             "--values-only", action="store_true", help=f"compute and write {values} only"
         )
-        command.add_argument("--method", default="auto", help=f"{offered} (default: auto)")
-        command.add_argument(
-            "--device", help="cpu, cuda, cuda:1 (default: by the size of the matrix)"
+        chosen = added.add_mutually_exclusive_group()
+        chosen.add_argument(
+            "--select",
+            nargs=2,
+            type=int,
+            metavar=("MIN", "MAX"),
+            help="the values with these indices, both included, where 0 is the largest",
         )
-        command.add_argument(
+        chosen.add_argument(
+            "--interval",
+            nargs=2,
+            type=float,
+            metavar=("MIN", "MAX"),
+            help="the values in (MIN, MAX], of one matrix",
+        )
+        added.add_argument("--method", default="auto", help=f"{offered} (default: auto)")
+        added.add_argument(
             "--eps",
             type=float,
             help="entries up to this size count as zero (default: full accuracy)",
         )
-        command.add_argument(
-            "--dtype", choices=["float64", "float32"], help="convert the input to this type first"
-        )
-
-    info = commands.add_parser("info", help="show how tsvd was built and what it can use")
-    info.set_defaults(run=_info)
-
-    for command in (demo, svd, linalg):
-        command.add_argument(
+    for added in (demo, linalg, svd, inv):
+        added.add_argument(
             "--progress",
             action="store_true",
             help="a progress bar even if stderr is no terminal (needs tqdm)",
         )
+    command("info", _info, "show how tsvd was built and what it can use", None)
     return parser
+
+
+class _Version(argparse.Action):
+    """Prints the version, which only the package knows: its import would slow --help down."""
+
+    def __init__(self, option_strings, dest, help):
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser, *_):
+        import tsvd
+
+        print(f"tsvd {tsvd.__version__}")
+        parser.exit()
+
+
+# ---- commands ----
 
 
 def _demo(arguments):
@@ -160,7 +212,7 @@ def _demo(arguments):
         "          dense matrix, which has an error of some eps s_max itself; bound 8 + n/8"
     )
     if failed:
-        raise _Failure(f"over the bound: {', '.join(failed)}", 1)
+        raise Failure(f"over the bound: {', '.join(failed)}", 1)
     return 0
 
 
@@ -200,54 +252,102 @@ def _demo_rows(progress):
 def _svd(arguments):
     import tsvd
 
-    return _decompose(
-        arguments, (arguments.d, arguments.e), tsvd.svd, ("L", "s", "R"), lower=arguments.lower
-    )
+    lower, dtype = arguments.lower, arguments.dtype
+    inputs = [name for name in (arguments.d, arguments.e) if name is not None]
+    output = _output(arguments, inputs)
+    if inputs == [STANDARD, STANDARD]:
+        raise Failure("D and E cannot both be standard input; give one .npz with d and e", 2)
+    if len(inputs) == 2:
+        given = [read(name, dtype, vectors=True) for name in inputs]
+    else:
+        found = read(arguments.d, dtype, wanted=("d", "e"))
+        if isinstance(found, dict):
+            given = [found["d"], found["e"]]
+        else:
+            *given, below = diagonals(arguments.d, found)
+            lower = lower or below
+    return _decompose(arguments, output, given, tsvd.svd, ("L", "s", "R"), lower=lower)
 
 
 def _linalg(arguments):
     from tsvd import linalg
 
-    if arguments.select is not None and arguments.interval is not None:
-        raise _Failure("--select and --interval exclude each other", 2)
-    selected = {}
+    output = _output(arguments, [arguments.a])
+    given = [read(arguments.a, arguments.dtype)]
+    names, full = ("U", "S", "Vh"), arguments.full
+    return _decompose(arguments, output, given, linalg.svd, names, full_matrices=full)
+
+
+def _output(arguments, inputs):
+    """Where the results go, checked before any work."""
+    count = 1 if getattr(arguments, "values_only", True) else 3
+    return check_output(arguments.output, inputs, count, arguments.force)
+
+
+def _decompose(arguments, output, given, function, names, **options):
+    """Decomposes, and writes the results under their names."""
     if arguments.select is not None:
-        selected = {"select": "i", "select_range": tuple(arguments.select)}
+        options |= {"select": "i", "select_range": tuple(arguments.select)}
     if arguments.interval is not None:
-        selected = {"select": "v", "select_range": tuple(arguments.interval)}
-    return _decompose(
-        arguments,
-        (arguments.a,),
-        linalg.svd,
-        ("U", "S", "Vh"),
-        full_matrices=arguments.full,
-        **selected,
-    )
-
-
-def _decompose(arguments, inputs, function, names, **options):
-    """Reads the inputs, decomposes, writes the results under their names."""
-    output = _output(arguments.output, inputs, arguments.force)
-    matrices = [_load(path, arguments.dtype) for path in inputs]
-    start = time.perf_counter()
+        options |= {"select": "v", "select_range": tuple(arguments.interval)}
     with _progress_bar("svd", arguments.progress) as progress:
         result, info = _solve(
             function,
-            *matrices,
+            *given,
             compute_uv=not arguments.values_only,
             method=arguments.method,
             eps=arguments.eps,
             device=arguments.device,
+            threads=arguments.threads,
             progress=progress,
             full_output=True,
             **options,
         )
-    seconds = time.perf_counter() - start
-    arrays = {names[1]: result} if arguments.values_only else dict(zip(names, result, strict=True))
-    _save(output, arrays, arguments.force)
-    shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-    print(f"{arguments.output}: {shapes}, {info.method} on {info.device}, {seconds:.3f} s")
+    if arguments.values_only:
+        arrays = {names[1]: result}
+    else:
+        arrays = dict(zip(names, result, strict=True))
+    write(output, arrays, arguments.force)
+    _report(arguments, arrays, f"{info.method} on {info.device}", info.seconds["total"])
     return 0
+
+
+def _inv(arguments):
+    from tsvd import _libraries, linalg
+
+    output = _output(arguments, [arguments.a])
+    a = read(arguments.a, arguments.dtype)
+    with contextlib.suppress(ImportError, MemoryError):  # so that its import is not timed
+        _libraries.scipy_blas()
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        _progress_bar("inv", arguments.progress) as progress,
+    ):
+        warnings.simplefilter("always")
+        start = time.perf_counter()
+        X = _solve(
+            linalg.inv,
+            a,
+            refine=arguments.refine,
+            device=arguments.device,
+            threads=arguments.threads,
+            progress=progress,
+        )
+        seconds = time.perf_counter() - start
+    for warning in caught:
+        _say(f"warning: {warning.message}")
+    write(output, {"X": X}, arguments.force)
+    _report(arguments, {"X": X}, "inverse", seconds)
+    return 0
+
+
+def _report(arguments, arrays, how, seconds):
+    """One line: what was written, and how it was computed."""
+    shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+    where, stream = arguments.output, sys.stdout
+    if where == STANDARD:
+        where, stream = "standard output", sys.stderr
+    print(f"{where}: {shapes}, {how}, {seconds:.3g} s", file=stream)
 
 
 def _info(arguments):
@@ -263,92 +363,13 @@ def _solve(function, *matrices, **options):
     try:
         return function(*matrices, **options)
     except (np.linalg.LinAlgError, MemoryError) as error:
-        # NumPy has this error for dense matrices with too few dimensions too
-        shapeless = len(matrices) == 1 and matrices[0].ndim < 2
-        raise _Failure(error, 2 if shapeless else 1) from error
+        # NumPy has this error for dense matrices of a wrong shape too
+        shapeless = "dimensional" in str(error) or "must be square" in str(error)
+        raise Failure(error, 2 if shapeless else 1) from error
     except (TypeError, ValueError, NotImplementedError) as error:
-        raise _Failure(error, 2) from error
+        raise Failure(error, 2) from error
     except (RuntimeError, ImportError) as error:
-        raise _Failure(error, 1) from error
-
-
-def _load(path, dtype):
-    import numpy as np
-
-    try:
-        array = np.load(path)
-    except OSError as error:
-        raise _Failure(f"{path}: {error.strerror or error}", 2) from error
-    except MemoryError as error:
-        raise _Failure(f"{path}: {error}", 1) from error
-    except Exception as error:  # a damaged header may raise anything
-        raise _Failure(f"{path}: not a NumPy .npy file of numbers", 2) from error
-    if not isinstance(array, np.ndarray):
-        array.close()
-        raise _Failure(f"{path}: holds several arrays; give a .npy file with one", 2)
-    if dtype is not None and array.dtype.kind not in "fiub":
-        raise _Failure(f"{path}: cannot convert {array.dtype} to {dtype}", 2)
-    return array if dtype is None else array.astype(dtype)
-
-
-def _output(path, inputs, force):
-    """The file to write, checked before any work. Links are followed."""
-    try:
-        path = path.resolve()
-        if path.exists():
-            if not path.is_file():
-                raise _Failure(f"{path}: exists and is not a file", 2)
-            if any(other.exists() and path.samefile(other) for other in inputs):
-                raise _Failure(f"{path}: is an input file; give another name with -o", 2)
-            if not force:
-                raise _Failure(f"{path}: exists already; --force replaces it", 2)
-        if not path.parent.is_dir():
-            raise _Failure(f"{path}: the folder does not exist", 2)
-    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
-        raise _Failure(f"{path}: {getattr(error, 'strerror', None) or error}", 2) from error
-    return path
-
-
-def _save(path, arrays, force):
-    """Writes the whole file or, on any error, nothing."""
-    import numpy as np
-
-    try:
-        # A new file of an unused name: what other programs keep in the folder stays as it is.
-        descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=".tsvd.", suffix=".part")
-        try:
-            with open(descriptor, "wb") as file:
-                np.savez(file, **arrays)
-            os.chmod(partial, 0o666 & ~_umask())  # mkstemp() lets nobody else read it
-            if force:
-                os.replace(partial, path)
-            else:
-                _rename(partial, path)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(partial)
-    except FileExistsError as error:
-        raise _Failure(f"{path}: exists by now; --force replaces it", 1) from error
-    except OSError as error:
-        raise _Failure(f"{path}: {error.strerror or error}", 1) from error
-
-
-def _rename(old, new):
-    """Gives a file a name that no file has; the old name may stay."""
-    try:
-        os.link(old, new)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links
-        if os.path.lexists(new):
-            raise FileExistsError(new) from None
-        os.rename(old, new)
-
-
-def _umask():
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+        raise Failure(error, 1) from error
 
 
 @contextlib.contextmanager
@@ -358,7 +379,7 @@ def _progress_bar(label, wanted):
         from tqdm import tqdm
     except ImportError:
         if wanted:
-            raise _Failure("--progress needs tqdm: pip install tqdm", 2) from None
+            raise Failure("--progress needs tqdm: pip install tqdm", 2) from None
         yield None
         return
     # disable=None shows a bar on a terminal only. delay: work under a second shows no bar.

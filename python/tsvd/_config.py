@@ -98,7 +98,7 @@ def trim() -> None:
 
 
 def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] | None:
-    """Print the versions, the CPU kernels and the state of CUDA.
+    """Print the versions, the CPU kernels and BLAS, and the state of CUDA.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] |
     --------
     >>> import tsvd
     >>> sorted(tsvd.show_config(mode="dicts"))
-    ['CPU', 'CUDA', 'Versions']
+    ['CPU', 'CUDA', 'JAX', 'Versions']
     """
     if mode not in ("stdout", "dicts"):
         raise ValueError(f'mode must be "stdout" or "dicts", not {mode!r}')
@@ -141,6 +141,7 @@ def _facts() -> dict[str, Any]:
     config = _core.config()
     count, why = _core.cuda_device_count()
     if config["cuda_compiled"]:
+        cuda["architectures"] = config["cuda_architectures"] or "unknown"
         cuda["runtime"] = _cuda_version(config["cuda_runtime"])
         cuda["driver"] = _cuda_version(config["cuda_driver"])
     reasons = [_core.cuda_device_unusable(i) for i in range(count)]
@@ -156,9 +157,27 @@ def _facts() -> dict[str, Any]:
             "NumPy": np.__version__,
             "Python": sys.version.split()[0],
         },
-        "CPU": {"kernels": config["cpu_kernels"], "threads": config["threads"]},
+        "CPU": {
+            "kernels": config["cpu_kernels"],
+            "threads": config["threads"],
+            "BLAS": _blas(),
+        },
         "CUDA": cuda,
+        "JAX": {"custom calls": "compiled in" if config["xla"] else "not compiled in"},
     }
+
+
+def _blas() -> str:
+    """The BLAS of SciPy, which large matrices and dense ones use."""
+    try:
+        import scipy
+
+        blas = scipy.show_config(mode="dicts")["Build Dependencies"]["blas"]
+        return f"{blas['name']} {blas['version']}, of SciPy {scipy.__version__}"
+    except ImportError as error:
+        return f"none: {error}"
+    except (KeyError, TypeError):  # a SciPy that was built in another way
+        return f"of SciPy {scipy.__version__}"
 
 
 def _device_library() -> str:
