@@ -47,12 +47,12 @@ find_pythons() {
     done
 }
 
-# What XLA's custom calls are compiled with: headers alone, from the newest jaxlib of any Python.
+# What XLA's custom calls are compiled with: the headers of the jaxlib that pyproject.toml names.
 xla_headers() {
     local jaxlib=$work/jaxlib
     [ -d "$jaxlib" ] || python3 -m pip install --quiet --target "$jaxlib" --no-deps \
         --only-binary=:all: --python-version 3.12 --implementation cp --abi cp312 \
-        --platform manylinux_2_27_"$(uname -m)" jaxlib >&2
+        --platform manylinux_2_27_"$(uname -m)" "$(grep -o 'jaxlib==[0-9.]*' pyproject.toml)" >&2
     echo "$jaxlib/jaxlib/include"
 }
 

@@ -1,8 +1,10 @@
-"""cuBLAS: where it is looked for, and the error if it is not found."""
+"""cuBLAS and the device library: where they are looked for, and the errors where none is."""
 
 import importlib.metadata
 import os
 import re
+import shutil
+import subprocess
 
 import pytest
 
@@ -21,6 +23,8 @@ def directories(major, *paths, before="", cwd=None):
     """The directories that a new process finds with these folders on its path."""
     program = f"""
 import os
+import shutil
+import subprocess
 import sys
 from tsvd import _libraries
 {before}
@@ -97,7 +101,7 @@ assert tsvd._libraries.prepare_cuda.cache_info().currsize == 0
 
 @compiled
 def test_what_to_install(tmp_path):
-    """The error names the extra, and every place in the order of trial, each with a reason."""
+    """The error names the package, and every place in the order of trial, each with a reason."""
     broken = tmp_path / f"libcublas.so.{MAJOR}"
     broken.write_text("no library")
     program = f"""
@@ -109,17 +113,10 @@ except RuntimeError as error:
     print(error)
 """
     said = run(program)
-    assert f'pip install "tsvd[cu{MAJOR}]"' in said
+    assert f"pip install nvidia-cublas=={MAJOR}.*" in said
     name = re.escape(broken.name)
     places = f"/nowhere/first/{name}: .+; {broken}: .+; {name}: .+; /usr/local/cuda/lib64/{name}: "
     assert re.search(places, said), said
-
-
-@compiled
-def test_the_extra_exists():
-    """The error of this build would name an extra that exists."""
-    major = _core.config()["cuda_runtime"] // 1000
-    assert f"cu{major}" in importlib.metadata.metadata("tsvd").get_all("Provides-Extra")
 
 
 @pytest.mark.skipif(COMPILED, reason="tsvd was built with CUDA")
@@ -145,3 +142,110 @@ def test_directories_of_any_name(tmp_path):
 def test_found_beside_a_gpu():
     facts = tsvd.show_config(mode="dicts")["CUDA"]
     assert re.search(r"libcublas\.so\.\d+$", facts["cuBLAS"]), facts["cuBLAS"]
+
+
+# ---- the device library ----
+
+without = pytest.mark.skipif(COMPILED, reason="tsvd holds CUDA's code, or has loaded it")
+MAKE = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc makes the library")
+
+
+def install_device_library(place, major, version=None):
+    """What pip leaves of a wheel tsvd-cudaNN; of this version, or a file that is no library."""
+    folder = place / f"tsvd_cuda{major}"
+    folder.mkdir(parents=True)
+    record = place / f"tsvd_cuda{major}-1.0.dist-info"
+    record.mkdir()
+    (record / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: tsvd-cuda{major}\nVersion: 1.0\n"
+    )
+    library = folder / f"libtsvd_cuda{major}.so"
+    if version is None:
+        library.write_text("no library")
+        return library
+    source = place / "library.c"
+    source.write_text(
+        f'static const char *const table[1] = {{"{version}"}};\n'
+        "const void *tsvd_cuda_library(const void *core) { return core ? table : 0; }\n"
+    )
+    command = ["gcc", "-shared", "-fPIC", "-o", library, source]
+    subprocess.run(command, check=True, timeout=60)
+    return library
+
+
+def ask(*paths, program):
+    """What a new process prints with these folders on its path."""
+    return run(f"import sys\nsys.path[:0] = {[str(path) for path in paths]!r}\n{program}")
+
+
+def test_the_newest_device_library_is_found(tmp_path):
+    program = "from tsvd import _libraries\nprint(_libraries.device_library())"
+    assert ask(tmp_path, program=program).strip() == "None"
+    twelve = install_device_library(tmp_path / "b", 12)
+    assert ask(tmp_path / "b", program=program).strip() == str(twelve)
+    thirteen = install_device_library(tmp_path / "a", 13)
+    assert ask(tmp_path / "b", tmp_path / "a", program=program).strip() == str(thirteen)
+
+
+def test_no_device_library_without_a_record(tmp_path):
+    """A file of that name in the current directory is not opened."""
+    folder = tmp_path / "tsvd_cuda13"
+    folder.mkdir()
+    (folder / "libtsvd_cuda13.so").write_text("a trap")
+    program = f"""
+import os
+import shutil
+import subprocess
+from tsvd import _libraries
+os.chdir({str(tmp_path)!r})
+sys.path[:0] = ["", ".", {str(tmp_path)!r}]
+print(_libraries.device_library())
+"""
+    assert ask(program=program).strip() == "None"
+
+
+REFUSED = """
+import tsvd
+print(tsvd.svdvals([1.0, 2.0], [0.5]).shape, len(tsvd.devices()))
+for function in (lambda: tsvd.svd([1.0], [], device="cuda"), lambda: tsvd._core.cuda_open(0)):
+    try:
+        function()
+    except RuntimeError as error:
+        print(error)
+print(tsvd.show_config(mode="dicts")["CUDA"]["device library"])
+"""
+
+
+@without
+@MAKE
+@pytest.mark.parametrize("version", ["9.9.0", "0.0.1", "nonsense"])
+def test_a_device_library_of_another_version(version, tmp_path):
+    """The CPU computes; what asks for CUDA says both versions, and what to install."""
+    library = install_device_library(tmp_path, 13, version)
+    said = ask(tmp_path, program=REFUSED).splitlines()
+    assert said[0] == "(2,) 1"
+    for line in (said[1], said[3]):
+        assert (
+            f"{library} is of tsvd {version}" in line and f"this is tsvd {tsvd.__version__}" in line
+        )
+        assert 'pip install --upgrade "tsvd[cu13]"' in line
+    assert "not installed" in said[2]
+
+
+@without
+def test_a_file_that_is_no_device_library(tmp_path):
+    library = install_device_library(tmp_path, 12)
+    said = ask(tmp_path, program=REFUSED).splitlines()
+    assert "the device library cannot be opened" in said[1] and str(library) in said[1]
+    for wrong in (3, None, "a\0b"):
+        with pytest.raises((TypeError, ValueError)):
+            _core.cuda_load(wrong)
+
+
+def test_versions_agree():
+    """The extras ask for the device library of this minor version."""
+    major, minor, _ = tsvd.__version__.split(".")[:3]
+    required = importlib.metadata.requires("tsvd")
+    for cuda in (12, 13):
+        [line] = [line for line in required if line.startswith(f"tsvd-cuda{cuda}")]
+        assert f"~={major}.{minor}.0" in line and f"cu{cuda}" in line

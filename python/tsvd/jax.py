@@ -27,8 +27,9 @@ __all__ = ["svd", "svdvals"]
 
 if not hasattr(_core, "xla_handlers"):
     raise ImportError(
-        "this tsvd was built without jaxlib, which tsvd.jax needs; install jaxlib, "
-        "scikit-build-core and NumPy, and then tsvd with: pip install --no-build-isolation tsvd"
+        "this tsvd was built without jaxlib, which tsvd.jax needs. Its wheels hold what is needed: "
+        "pip install tsvd. From the sources, install jaxlib, scikit-build-core and NumPy, and then "
+        "tsvd with: pip install --no-build-isolation ."
     )
 
 if not hasattr(jax, "ffi"):
@@ -49,7 +50,7 @@ def _refuse_newer(built):
         raise ImportError(
             "this tsvd was built with a newer jaxlib than the one installed: XLA's interface has "
             f"version {built[0]}.{built[1]} there and {known[0]}.{known[1]} here; update jaxlib, "
-            "or build tsvd again beside it: pip install --no-build-isolation tsvd"
+            "or build tsvd from its sources beside it: pip install --no-build-isolation ."
         )
 
 
