@@ -8,6 +8,8 @@ PRESET ?= asan
 KERNELS ?=
 # Settings for CMake.  Where no GPU is visible, code for one could not run: it is not compiled.
 export CMAKE_ARGS ?= $(if $(shell nvidia-smi --list-gpus 2>/dev/null),,-DTSVD_CUDA=OFF)
+# How many tests run at once.
+PROCESSES ?= $(shell nproc)
 # More arguments for pytest, the benchmarks or the verification.
 ARGS ?=
 
@@ -29,7 +31,7 @@ demo: .venv/tsvd .venv/progress ## decompose bidiagonal matrices that come from 
 	$(BIN)/python -m tsvd demo
 
 test: .venv/tsvd .venv/test ## run the Python tests (ARGS="-m slow": the long ones)
-	SKBUILD_BUILD_DIR=build/python $(BIN)/python -m pytest $(ARGS)
+	SKBUILD_BUILD_DIR=build/python $(BIN)/python -m pytest -n $(PROCESSES) $(ARGS)
 
 bench: .venv/tsvd .venv/test ## time tsvd and its peers, write result files (ARGS=tables: write the tables)
 	$(BIN)/python -m benchmarks $(ARGS)

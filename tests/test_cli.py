@@ -313,7 +313,12 @@ def test_ctrl_c(tmp_path):
     np.save(tmp_path / "a.npy", np.random.default_rng(0).standard_normal((3000, 3000)))
     command = [sys.executable, "-m", "tsvd", "linalg", "a.npy", "-o", "x.npz", "--method", "jacobi"]
     command += ["--device", "cpu", "--threads", "1"]
-    program = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE)
+    program = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # also in the background
+    )
     time.sleep(1.5)
     program.send_signal(signal.SIGINT)
     _, error = program.communicate(timeout=60)

@@ -102,11 +102,6 @@ def test_docstring_examples():
         assert tried > 0 and failed == 0
 
 
-def test_readme_examples():
-    failed, tried = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
-    assert tried > 0 and failed == 0
-
-
 def test_devices(device):
     listed = [str(d).lower() for d in tsvd.devices()]
     assert any(device in name for name in listed)

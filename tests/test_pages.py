@@ -1,9 +1,13 @@
-"""The pages for readers: their links lead somewhere, and their sentences are short."""
+"""The pages for readers: their examples run, their links lead somewhere, sentences are short."""
 
+import doctest
+import importlib.util
 import re
 from pathlib import Path
 
 import pytest
+
+import tsvd
 
 ROOT = Path(__file__).parent.parent
 HOME = "https://github.com/tsvd/tsvd"
@@ -71,3 +75,55 @@ def test_sentences_are_short(page):
     for sentence in sentences(page.read_text()):
         words = [word for word in sentence.split() if re.search(r"\w", word)]
         assert len(words) <= MOST, sentence
+
+
+# ---- examples ----
+
+# What the first line of an example says that it needs, and its module.
+NEEDS = {"PyTorch": "torch", "CuPy": "cupy", "JAX": "jax", "Numba": "numba"}
+
+
+def examples(page):
+    """The Python examples of a page: the kind of each, its first line and its text."""
+    found = re.findall(r"^```(python|pycon)\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    return [(kind, text.splitlines()[0], text) for kind, text in found]
+
+
+def missing(line):
+    """What an example needs by its first line and this machine lacks."""
+    needs = re.search(r"# needs (.*)", line)
+    for name in re.split(r" and an? | and |, ", needs[1]) if needs else ():
+        if name == "GPU":
+            if len(tsvd.devices()) < 2:
+                return name
+        elif importlib.util.find_spec(NEEDS[name]) is None:
+            return name
+        elif name == "JAX" and not tsvd._core.config()["xla"]:
+            return "the custom calls of XLA"
+    return None
+
+
+@pytest.mark.parametrize(
+    ("page", "number"),
+    [(page, i) for page in (README, *DOCS) for i in range(len(examples(page)))],
+    ids=lambda x: x.name if isinstance(x, Path) else str(x),
+)
+def test_examples(page, number):
+    """An example and those before it on its page, which it may build on, run as they stand."""
+    if lacks := missing(examples(page)[number][1]):
+        pytest.skip(f"there is no {lacks}")
+    names = {}
+    for kind, line, text in examples(page)[: number + 1]:
+        if missing(line):
+            continue
+        if kind == "python":
+            exec(compile(text, page.name, "exec"), names)
+            continue
+        test = doctest.DocTestParser().get_doctest(text, names, page.name, None, 0)
+        results = doctest.DocTestRunner().run(test, clear_globs=False)
+        assert results.attempted > 0 and results.failed == 0
+        names = test.globs
+
+
+def test_there_are_examples():
+    assert len(examples(README)) >= 2 and sum(len(examples(page)) for page in DOCS) >= 13
