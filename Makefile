@@ -42,12 +42,13 @@ verify: .venv/tsvd .venv/test ## check random draws (ARGS="evolve 100000": searc
 gpu: .venv/gpu ## test and measure on the GPU of this machine (ARGS: the folder that it fills)
 	scripts/gpu.sh $(ARGS)
 
-lint: .venv/dev ## check the style of every file, change nothing
+lint: .venv/dev ## check the style of every file and the types, change nothing
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/codespell
 	$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
 	$(BIN)/nbstripout --keep-id --verify notebooks/*.ipynb
+	$(BIN)/python -m pytest -q tests/test_typing.py
 
 format: .venv/dev ## bring every file into style
 	$(BIN)/ruff check --fix

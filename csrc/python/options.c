@@ -178,7 +178,7 @@ make_options(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject
     return new_options(module, &fields, args, nargs, keywords);
 }
 
-PyDoc_STRVAR(replace_doc, "replace(**fields)\n--\n\n"
+PyDoc_STRVAR(replace_doc, "replace($self, **fields)\n--\n\n"
                           "The same with other fields.  A number that is None stays as it is.");
 
 static PyObject *

@@ -290,7 +290,7 @@ out:
     return (PyObject *)self;
 }
 
-PyDoc_STRVAR(save_doc, "save(state, /)\n--\n\n"
+PyDoc_STRVAR(save_doc, "save($self, state, /)\n--\n\n"
                        "Fills a buffer of state_bytes bytes with what restore() takes.");
 
 static PyObject *
@@ -372,7 +372,7 @@ new_entries(reduction *self, const char *name, int64_t count, bool on_device, ts
     return array;
 }
 
-PyDoc_STRVAR(entries_doc, "entries(on_device, /)\n--\n\n"
+PyDoc_STRVAR(entries_doc, "entries($self, on_device, /)\n--\n\n"
                           "d and e, as NumPy arrays or as DeviceArrays.");
 
 static PyObject *
@@ -411,7 +411,7 @@ out:
 
 PyDoc_STRVAR(
     reduction_select_doc,
-    "select(low, high, /)\n--\n\n"
+    "select($self, low, high, /)\n--\n\n"
     "The values of the one matrix in (low, high], low < high, as first and count of svd().");
 
 static PyObject *
@@ -480,7 +480,7 @@ compute_product(void *subject, tsvd_error *error)
 }
 
 PyDoc_STRVAR(apply_doc,
-             "apply(x, right, transposed, on_device, /)\n--\n\n"
+             "apply($self, x, right, transposed, on_device, /)\n--\n\n"
              "Replaces x (..., m, c) by Q x, or, with `right`, x (..., n, c) by P x, or the same\n"
              "with the transpose. on_device: x is an array of the device.");
 
@@ -535,7 +535,7 @@ compute_svd(struct call *call, tsvd_error *error)
                               &call->info, error);
 }
 
-PyDoc_STRVAR(reduction_svd_doc, "svd(options, /)\n--\n\n"
+PyDoc_STRVAR(reduction_svd_doc, "svd($self, options, /)\n--\n\n"
                                 "As dense_svd(); stream is not read.");
 
 static PyObject *

@@ -279,9 +279,10 @@ order_before(PyObject *module, const device_array *array, PyObject *stream)
     return 0;
 }
 
-PyDoc_STRVAR(dlpack_doc,
-             "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-             "A capsule of DLPack. The reader's stream waits for the results on the device.");
+PyDoc_STRVAR(
+    dlpack_doc,
+    "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+    "A capsule of DLPack. The reader's stream waits for the results on the device.");
 
 /* Two numbers from a tuple; None leaves them as they are. */
 static int
@@ -325,7 +326,8 @@ device_array_dlpack(PyObject *self, PyObject *args, PyObject *options)
     return new_capsule(array, major >= DLPACK_MAJOR);
 }
 
-PyDoc_STRVAR(dlpack_device_doc, "__dlpack_device__()\n--\n\nWhere the array lies, for DLPack.");
+PyDoc_STRVAR(dlpack_device_doc,
+             "__dlpack_device__($self, /)\n--\n\nWhere the array lies, for DLPack.");
 
 static PyObject *
 device_array_dlpack_device(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -383,7 +385,7 @@ device_array_repr(PyObject *self)
 
 /* ---- what is put aside ---- */
 
-PyDoc_STRVAR(for_jax_doc, "for_jax()\n--\n\n"
+PyDoc_STRVAR(for_jax_doc, "for_jax($self, /)\n--\n\n"
                           "Have the memory put aside, see aside(), when its last user drops it.");
 
 static PyObject *

@@ -5,86 +5,16 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING, overload
 
 from . import _arrays, _call, _core
 from ._devices import default_device, is_single, opens, shape_of
 from ._options import INT64_MAX, binds, checked, refusal
 from ._types import SVDResult
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any, Literal, Protocol, TypedDict
-
-    import numpy as np
-    from numpy.typing import ArrayLike
-    from typing_extensions import Unpack
-
-    from ._types import SVDInfo
-
-    class _Exporter(Protocol):
-        """An array of another library; one with a CUDA array interface alone is Any."""
-
-        def __dlpack_device__(self) -> tuple[int, int]: ...
-
-    class _Options(TypedDict, total=False):
-        """The options of svd that do not change the type of its result."""
-
-        lower: bool
-        method: str
-        eps: float | None
-        max_sweeps: int | None
-        select: str
-        select_range: tuple[float, float] | None
-        device: str | int | None
-        stream: Any
-        out: tuple[Any, Any, Any] | None
-        check_finite: bool
-        threads: int | None
-        progress: Callable[[float], Any] | None
-        tuning: Mapping[str, int] | None
-
-
 # A call without e is answered in our own words.
-_MISSING: Any = object()
+_MISSING = object()
 
 
-@overload
-def svd(
-    d: ArrayLike | _Exporter,
-    e: ArrayLike | _Exporter,
-    *,
-    compute_uv: Literal[True] = ...,
-    full_output: Literal[False] = ...,
-    **options: Unpack[_Options],
-) -> SVDResult: ...
-@overload
-def svd(
-    d: ArrayLike | _Exporter,
-    e: ArrayLike | _Exporter,
-    *,
-    compute_uv: Literal[True] = ...,
-    full_output: Literal[True],
-    **options: Unpack[_Options],
-) -> tuple[SVDResult, SVDInfo]: ...
-@overload
-def svd(
-    d: ArrayLike | _Exporter,
-    e: ArrayLike | _Exporter,
-    *,
-    compute_uv: Literal[False],
-    full_output: Literal[False] = ...,
-    **options: Unpack[_Options],
-) -> np.ndarray: ...
-@overload
-def svd(
-    d: ArrayLike | _Exporter,
-    e: ArrayLike | _Exporter,
-    *,
-    compute_uv: Literal[False],
-    full_output: Literal[True],
-    **options: Unpack[_Options],
-) -> tuple[np.ndarray, SVDInfo]: ...
 @binds("e")
 def svd(
     d,
@@ -335,24 +265,24 @@ def svd(
 
 @binds("e")
 def svdvals(
-    d: ArrayLike | _Exporter,
-    e: ArrayLike | _Exporter = _MISSING,
+    d,
+    e=_MISSING,
     *,
-    lower: bool = False,
-    method: str = "auto",
-    eps: float | None = None,
-    select: str = "a",
-    select_range: tuple[float, float] | None = None,
-    max_sweeps: int | None = None,
-    device: str | int | None = None,
-    stream: Any = None,
-    out: Any = None,
-    check_finite: bool = True,
-    threads: int | None = None,
-    progress: Callable[[float], Any] | None = None,
-    tuning: Mapping[str, int] | None = None,
-    **unknown: Any,
-) -> np.ndarray:
+    lower=False,
+    method="auto",
+    eps=None,
+    select="a",
+    select_range=None,
+    max_sweeps=None,
+    device=None,
+    stream=None,
+    out=None,
+    check_finite=True,
+    threads=None,
+    progress=None,
+    tuning=None,
+    **unknown,
+):
     """Singular values of bidiagonal matrices.
 
     Parameters

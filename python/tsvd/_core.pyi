@@ -1,6 +1,6 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict, final
 
 from numpy.typing import ArrayLike
 from typing_extensions import Buffer, Unpack
@@ -25,7 +25,7 @@ class _Fields(TypedDict, total=False):
     max_sweeps: int | None
     check_finite: bool
     progress: Callable[[float], Any] | None
-    threads: int
+    threads: int | None
     blocks: int
     block_threads: int
     split: int
@@ -38,8 +38,31 @@ class _Fields(TypedDict, total=False):
     first: int
     count: int
 
+@final
 class Options:
-    def __getattr__(self, field: str, /) -> Any: ...
+    compute_uv: Final[bool]
+    full_output: Final[bool]
+    full: Final[bool]
+    result: Final[type]
+    lower: Final[bool]
+    refine: Final[bool]
+    method: Final[int]
+    eps: Final[float]
+    max_sweeps: Final[int]
+    check_finite: Final[bool]
+    progress: Final[Callable[[float], Any] | None]
+    threads: Final[int]
+    blocks: Final[int]
+    block_threads: Final[int]
+    split: Final[int]
+    fallback: Final[int]
+    out: Final[tuple[Any, ...] | None]
+    on_device: Final[bool]
+    stream: Final[int]
+    keep: Final[object]
+    wait: Final[bool]
+    first: Final[int]
+    count: Final[int]
     def replace(self, **fields: Unpack[_Fields]) -> Options: ...
 
 def options(**fields: Unpack[_Fields]) -> Options: ...
@@ -52,6 +75,7 @@ def restore(
     shape: tuple[int, ...], dtype: str, state: Buffer, on_device: bool, device: int, /
 ) -> Reduction: ...
 
+@final
 class Reduction:
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -80,6 +104,7 @@ def aside() -> list[tuple[int, int, Any]]: ...
 def give_back(memory: Any, /) -> None: ...
 def python_ends() -> None: ...
 
+@final
 class DeviceArray:
     @property
     def shape(self) -> tuple[int, ...]: ...

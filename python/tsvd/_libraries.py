@@ -105,7 +105,7 @@ def _installed(name: str, path: str) -> list[str]:
     from importlib import metadata  # only now: it takes longer than a small matrix
 
     wheels = metadata.distributions(name=name, path=places)
-    return list(dict.fromkeys(os.fspath(wheel.locate_file(path)) for wheel in wheels))
+    return list(dict.fromkeys(str(wheel.locate_file(path)) for wheel in wheels))
 
 
 def directories(major: int) -> list[str]:

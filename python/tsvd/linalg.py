@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -22,34 +21,6 @@ from . import _arrays, _call, _core
 from ._devices import cuda_index, default_device, is_single, opens_dense, shape_of
 from ._options import INT64_MAX, binds, check_progress, check_threads, checked, refusal
 from ._types import SVDResult
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any, Literal, TypedDict
-
-    from numpy.typing import ArrayLike
-    from typing_extensions import Unpack
-
-    from ._api import _Exporter
-    from ._types import SVDInfo
-
-    class _Options(TypedDict, total=False):
-        """The options of svd that do not change the type of its result."""
-
-        method: str
-        eps: float | None
-        max_sweeps: int | None
-        select: str
-        select_range: tuple[float, float] | None
-        device: str | int | None
-        stream: Any
-        out: tuple[Any, Any, Any] | None
-        overwrite_a: bool
-        check_finite: bool
-        threads: int | None
-        progress: Callable[[float], Any] | None
-        tuning: Mapping[str, int] | None
-
 
 __all__ = [
     "Bidiagonalization",
@@ -62,73 +33,13 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
+def __dir__():
     return [*__all__, *(name for name in globals() if name.startswith("__"))]
 
 
 _EPS = {dtype: float(np.finfo(dtype).eps) for dtype in ("float32", "float64")}
 
 
-@overload
-def svd(
-    a: ArrayLike | _Exporter,
-    full_matrices: bool = ...,
-    compute_uv: Literal[True] = ...,
-    hermitian: bool = ...,
-    *,
-    full_output: Literal[False] = ...,
-    **options: Unpack[_Options],
-) -> SVDResult: ...
-@overload
-def svd(
-    a: ArrayLike | _Exporter,
-    full_matrices: bool = ...,
-    compute_uv: Literal[True] = ...,
-    hermitian: bool = ...,
-    *,
-    full_output: Literal[True],
-    **options: Unpack[_Options],
-) -> tuple[SVDResult, SVDInfo]: ...
-@overload
-def svd(
-    a: ArrayLike | _Exporter,
-    full_matrices: bool = ...,
-    *,
-    compute_uv: Literal[False],
-    hermitian: bool = ...,
-    full_output: Literal[False] = ...,
-    **options: Unpack[_Options],
-) -> np.ndarray: ...
-@overload
-def svd(
-    a: ArrayLike | _Exporter,
-    full_matrices: bool = ...,
-    *,
-    compute_uv: Literal[False],
-    hermitian: bool = ...,
-    full_output: Literal[True],
-    **options: Unpack[_Options],
-) -> tuple[np.ndarray, SVDInfo]: ...
-@overload
-def svd(
-    a: ArrayLike | _Exporter,
-    full_matrices: bool,
-    compute_uv: Literal[False],
-    hermitian: bool = ...,
-    *,
-    full_output: Literal[False] = ...,
-    **options: Unpack[_Options],
-) -> np.ndarray: ...
-@overload
-def svd(
-    a: ArrayLike | _Exporter,
-    full_matrices: bool,
-    compute_uv: Literal[False],
-    hermitian: bool = ...,
-    *,
-    full_output: Literal[True],
-    **options: Unpack[_Options],
-) -> tuple[np.ndarray, SVDInfo]: ...
 @binds()
 def svd(
     a,
@@ -350,22 +261,22 @@ def svd(
 
 @binds()
 def svdvals(
-    a: ArrayLike | _Exporter,
+    a,
     *,
-    method: str = "auto",
-    eps: float | None = None,
-    select: str = "a",
-    select_range: tuple[float, float] | None = None,
-    max_sweeps: int | None = None,
-    device: str | int | None = None,
-    stream: Any = None,
-    out: Any = None,
-    check_finite: bool = True,
-    threads: int | None = None,
-    progress: Callable[[float], Any] | None = None,
-    tuning: Mapping[str, int] | None = None,
-    **unknown: Any,
-) -> np.ndarray:
+    method="auto",
+    eps=None,
+    select="a",
+    select_range=None,
+    max_sweeps=None,
+    device=None,
+    stream=None,
+    out=None,
+    check_finite=True,
+    threads=None,
+    progress=None,
+    tuning=None,
+    **unknown,
+):
     """Singular values of dense matrices.
 
     Parameters
@@ -426,14 +337,14 @@ def svdvals(
 
 
 def bidiagonalize(
-    a: ArrayLike | _Exporter,
+    a,
     *,
-    device: str | int | None = None,
-    stream: Any = None,
-    check_finite: bool = True,
-    threads: int | None = None,
-    progress: Callable[[float], Any] | None = None,
-) -> Bidiagonalization:
+    device=None,
+    stream=None,
+    check_finite=True,
+    threads=None,
+    progress=None,
+):
     """Reduction of dense matrices to bidiagonal form, ``A = Q @ B @ P.T``.
 
     Parameters
@@ -519,19 +430,19 @@ class Bidiagonalization:
         False: e is above the diagonal of B; True, if m < n: below it.
     """
 
-    def __init__(self, reduction: Any, place: Any, cuda: int) -> None:
+    def __init__(self, reduction, place, cuda):
         self._reduction, self._place, self._cuda = reduction, place, cuda
-        self.shape: tuple[int, ...] = reduction.shape
+        self.shape = reduction.shape
         self.dtype = np.dtype(reduction.dtype)
-        self.lower: bool = self.shape[-2] < self.shape[-1]
+        self.lower = self.shape[-2] < self.shape[-1]
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self):
         state = np.empty(self._reduction.state_bytes, np.uint8)
         self._reduction.save(state)
         wrap, on_device = self._place.wrap, self._on_device
         return _restored, (self.shape, self.dtype.name, state, self._cuda, on_device, wrap)
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         return f"<Bidiagonalization of {self.dtype} matrices of shape {self.shape}>"
 
     @functools.cached_property
@@ -543,16 +454,16 @@ class Bidiagonalization:
         return self._place.device >= 0
 
     @property
-    def d(self) -> np.ndarray:
+    def d(self):
         """The diagonal of B, shape (..., p); an array of the library of A."""
         return self._entries[0]
 
     @property
-    def e(self) -> np.ndarray:
+    def e(self):
         """The entries of B beside the diagonal, shape (..., p-1)."""
         return self._entries[1]
 
-    def form_q(self, full: bool = False) -> np.ndarray:
+    def form_q(self, full=False):
         """Form Q.
 
         Parameters
@@ -568,7 +479,7 @@ class Bidiagonalization:
         """
         return self._formed(False, full)
 
-    def form_pt(self, full: bool = False) -> np.ndarray:
+    def form_pt(self, full=False):
         """Form P.T.
 
         Parameters
@@ -583,7 +494,7 @@ class Bidiagonalization:
         """
         return self._formed(True, full).swapaxes(-1, -2)
 
-    def apply_q(self, x: Any, transposed: bool = False) -> Any:
+    def apply_q(self, x, transposed=False):
         """Multiply by Q, without forming it.
 
         Parameters
@@ -606,7 +517,7 @@ class Bidiagonalization:
         """
         return self._applied(x, False, transposed)
 
-    def apply_p(self, x: Any, transposed: bool = False) -> Any:
+    def apply_p(self, x, transposed=False):
         """Multiply by P, without forming it.
 
         Parameters
@@ -630,19 +541,19 @@ class Bidiagonalization:
 
     def svd(
         self,
-        full_matrices: bool = True,
-        compute_uv: bool = True,
+        full_matrices=True,
+        compute_uv=True,
         *,
-        method: str = "auto",
-        eps: float | None = None,
-        max_sweeps: int | None = None,
-        select: str = "a",
-        select_range: tuple[float, float] | None = None,
-        threads: int | None = None,
-        progress: Callable[[float], Any] | None = None,
-        tuning: Mapping[str, int] | None = None,
-        full_output: bool = False,
-    ) -> Any:
+        method="auto",
+        eps=None,
+        max_sweeps=None,
+        select="a",
+        select_range=None,
+        threads=None,
+        progress=None,
+        tuning=None,
+        full_output=False,
+    ):
         """Decompose A, by what is left to do.
 
         Parameters
@@ -685,15 +596,15 @@ class Bidiagonalization:
     def svdvals(
         self,
         *,
-        method: str = "auto",
-        eps: float | None = None,
-        select: str = "a",
-        select_range: tuple[float, float] | None = None,
-        max_sweeps: int | None = None,
-        threads: int | None = None,
-        progress: Callable[[float], Any] | None = None,
-        tuning: Mapping[str, int] | None = None,
-    ) -> np.ndarray:
+        method="auto",
+        eps=None,
+        select="a",
+        select_range=None,
+        max_sweeps=None,
+        threads=None,
+        progress=None,
+        tuning=None,
+    ):
         """Singular values of A, by what is left to do; see the function `svdvals`."""
         return self.svd(
             compute_uv=False,
@@ -775,17 +686,17 @@ def _restored(shape, dtype, state, cuda, on_device, wrap):
 
 
 def inv(
-    a: ArrayLike | _Exporter,
+    a,
     *,
-    refine: bool = False,
-    device: str | int | None = None,
-    stream: Any = None,
-    out: Any = None,
-    overwrite_a: bool = False,
-    check_finite: bool = True,
-    threads: int | None = None,
-    progress: Callable[[float], Any] | None = None,
-) -> np.ndarray:
+    refine=False,
+    device=None,
+    stream=None,
+    out=None,
+    overwrite_a=False,
+    check_finite=True,
+    threads=None,
+    progress=None,
+):
     """Inverse of dense matrices.
 
     Parameters

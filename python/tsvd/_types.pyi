@@ -1,0 +1,97 @@
+"""Types of the public functions, for type checkers and editors."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+class Exporter(Protocol):
+    """An array of NumPy, PyTorch, CuPy, JAX or another library with DLPack."""
+
+    def __dlpack_device__(self) -> tuple[Any, Any]: ...
+    def __dlpack__(self, *, stream: Any = ...) -> Any: ...
+
+# Arrays that are computed in their own dtype, and whose library the results are of.
+Array = TypeVar("Array", bound=Exporter)
+
+# Arrays that become float64.
+Integers: TypeAlias = NDArray[np.integer[Any]] | NDArray[np.bool_]
+Float64: TypeAlias = NDArray[np.float64]
+
+Select: TypeAlias = Literal["a", "v", "i"]
+Method: TypeAlias = Literal["auto", "dc", "qr", "givens", "bisect", "twisted"]
+DenseMethod: TypeAlias = Method | Literal["jacobi"]
+# "cuda:1" and the like are strings of their own.
+Device: TypeAlias = Literal["cpu", "cuda"] | str | int
+Knob: TypeAlias = Literal["blocks", "block_threads", "split", "fallback"]
+
+class Common(TypedDict, total=False):
+    """Options of all functions that decompose; they do not change the type of the result."""
+
+    eps: float | None
+    max_sweeps: int | None
+    select: Select
+    select_range: tuple[float, float] | None
+    device: Device | None
+    stream: Any
+    check_finite: bool
+    threads: int | None
+    progress: Callable[[float], Any] | None
+    tuning: Mapping[Knob, int] | None
+
+class Values(Common, total=False):
+    """Options of tsvd.svdvals, and of svd without vectors."""
+
+    lower: bool
+    method: Method
+    out: Any
+
+class Vectors(Common, total=False):
+    """Options of tsvd.svd with vectors."""
+
+    lower: bool
+    method: Method
+    out: tuple[Any, Any, Any] | None
+
+class DenseValues(Common, total=False):
+    """Options of tsvd.linalg.svdvals."""
+
+    method: DenseMethod
+    out: Any
+
+class DenseVectors(Common, total=False):
+    """Options of tsvd.linalg.svd with vectors."""
+
+    method: DenseMethod
+    out: tuple[Any, Any, Any] | None
+    overwrite_a: bool
+
+class DenseNoVectors(DenseValues, total=False):
+    """Options of tsvd.linalg.svd without vectors."""
+
+    overwrite_a: bool
+
+_A = TypeVar("_A")
+
+class SVDResult(NamedTuple, Generic[_A]):
+    U: _A
+    S: _A
+    Vh: _A
+    @property
+    def L(self) -> _A: ...
+    @property
+    def s(self) -> _A: ...
+    @property
+    def R(self) -> _A: ...
+
+class SVDInfo(NamedTuple):
+    method: str
+    device: str
+    sweeps: int
+    iterations: int
+    iterations_saved: int
+    rotations: int
+    deflated: int
+    refused: int
+    seconds: dict[str, float]

@@ -1,0 +1,380 @@
+"""Types of the SVD and the inverse of dense matrices, for type checkers and editors."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Literal, overload
+
+import numpy as np
+from numpy.linalg import LinAlgError as LinAlgError
+from numpy.typing import ArrayLike
+from typing_extensions import Unpack
+
+from ._types import (
+    Array,
+    DenseNoVectors,
+    DenseValues,
+    DenseVectors,
+    Device,
+    Float64,
+    Integers,
+    Knob,
+    Method,
+    Select,
+    SVDInfo,
+)
+from ._types import SVDResult as SVDResult
+
+__all__ = [
+    "Bidiagonalization",
+    "LinAlgError",
+    "SVDResult",
+    "bidiagonalize",
+    "inv",
+    "svd",
+    "svdvals",
+]
+
+@overload
+def svd(  # type: ignore[overload-overlap]
+    a: Integers,
+    full_matrices: bool = ...,
+    compute_uv: Literal[True] = ...,
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[False] = ...,
+    **options: Unpack[DenseVectors],
+) -> SVDResult[Float64]: ...
+@overload
+def svd(  # type: ignore[overload-overlap]
+    a: Integers,
+    full_matrices: bool = ...,
+    compute_uv: Literal[True] = ...,
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[True],
+    **options: Unpack[DenseVectors],
+) -> tuple[SVDResult[Float64], SVDInfo]: ...
+@overload
+def svd(  # type: ignore[overload-overlap]
+    a: Integers,
+    full_matrices: bool = ...,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    full_output: Literal[False] = ...,
+    **options: Unpack[DenseNoVectors],
+) -> Float64: ...
+@overload
+def svd(  # type: ignore[overload-overlap]
+    a: Integers,
+    full_matrices: bool,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[False] = ...,
+    **options: Unpack[DenseNoVectors],
+) -> Float64: ...
+@overload
+def svd(  # type: ignore[overload-overlap]
+    a: Integers,
+    full_matrices: bool = ...,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    full_output: Literal[True],
+    **options: Unpack[DenseNoVectors],
+) -> tuple[Float64, SVDInfo]: ...
+@overload
+def svd(  # type: ignore[overload-overlap]
+    a: Integers,
+    full_matrices: bool,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[True],
+    **options: Unpack[DenseNoVectors],
+) -> tuple[Float64, SVDInfo]: ...
+@overload
+def svd(
+    a: Array,
+    full_matrices: bool = ...,
+    compute_uv: Literal[True] = ...,
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[False] = ...,
+    **options: Unpack[DenseVectors],
+) -> SVDResult[Array]: ...
+@overload
+def svd(
+    a: Array,
+    full_matrices: bool = ...,
+    compute_uv: Literal[True] = ...,
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[True],
+    **options: Unpack[DenseVectors],
+) -> tuple[SVDResult[Array], SVDInfo]: ...
+@overload
+def svd(
+    a: Array,
+    full_matrices: bool = ...,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    full_output: Literal[False] = ...,
+    **options: Unpack[DenseNoVectors],
+) -> Array: ...
+@overload
+def svd(
+    a: Array,
+    full_matrices: bool,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[False] = ...,
+    **options: Unpack[DenseNoVectors],
+) -> Array: ...
+@overload
+def svd(
+    a: Array,
+    full_matrices: bool = ...,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    full_output: Literal[True],
+    **options: Unpack[DenseNoVectors],
+) -> tuple[Array, SVDInfo]: ...
+@overload
+def svd(
+    a: Array,
+    full_matrices: bool,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[True],
+    **options: Unpack[DenseNoVectors],
+) -> tuple[Array, SVDInfo]: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = ...,
+    compute_uv: Literal[True] = ...,
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[False] = ...,
+    **options: Unpack[DenseVectors],
+) -> SVDResult[Float64]: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = ...,
+    compute_uv: Literal[True] = ...,
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[True],
+    **options: Unpack[DenseVectors],
+) -> tuple[SVDResult[Float64], SVDInfo]: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = ...,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    full_output: Literal[False] = ...,
+    **options: Unpack[DenseNoVectors],
+) -> Float64: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[False] = ...,
+    **options: Unpack[DenseNoVectors],
+) -> Float64: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = ...,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    full_output: Literal[True],
+    **options: Unpack[DenseNoVectors],
+) -> tuple[Float64, SVDInfo]: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[True],
+    **options: Unpack[DenseNoVectors],
+) -> tuple[Float64, SVDInfo]: ...
+@overload
+def svdvals(a: Integers, **options: Unpack[DenseValues]) -> Float64: ...  # type: ignore[overload-overlap]
+@overload
+def svdvals(a: Array, **options: Unpack[DenseValues]) -> Array: ...
+@overload
+def svdvals(a: ArrayLike, **options: Unpack[DenseValues]) -> Float64: ...
+@overload
+def bidiagonalize(  # type: ignore[overload-overlap]
+    a: Integers,
+    *,
+    device: Device | None = None,
+    stream: Any = None,
+    check_finite: bool = True,
+    threads: int | None = None,
+    progress: Callable[[float], Any] | None = None,
+) -> Bidiagonalization[Float64]: ...
+@overload
+def bidiagonalize(
+    a: Array,
+    *,
+    device: Device | None = None,
+    stream: Any = None,
+    check_finite: bool = True,
+    threads: int | None = None,
+    progress: Callable[[float], Any] | None = None,
+) -> Bidiagonalization[Array]: ...
+@overload
+def bidiagonalize(
+    a: ArrayLike,
+    *,
+    device: Device | None = None,
+    stream: Any = None,
+    check_finite: bool = True,
+    threads: int | None = None,
+    progress: Callable[[float], Any] | None = None,
+) -> Bidiagonalization[Float64]: ...
+@overload
+def inv(  # type: ignore[overload-overlap]
+    a: Integers,
+    *,
+    refine: bool = False,
+    device: Device | None = None,
+    stream: Any = None,
+    out: Any = None,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    threads: int | None = None,
+    progress: Callable[[float], Any] | None = None,
+) -> Float64: ...
+@overload
+def inv(
+    a: Array,
+    *,
+    refine: bool = False,
+    device: Device | None = None,
+    stream: Any = None,
+    out: Any = None,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    threads: int | None = None,
+    progress: Callable[[float], Any] | None = None,
+) -> Array: ...
+@overload
+def inv(
+    a: ArrayLike,
+    *,
+    refine: bool = False,
+    device: Device | None = None,
+    stream: Any = None,
+    out: Any = None,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    threads: int | None = None,
+    progress: Callable[[float], Any] | None = None,
+) -> Float64: ...
+
+class Bidiagonalization(Generic[Array]):
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    lower: bool
+    def __init__(self, reduction: Any, place: Any, cuda: int) -> None: ...
+    @property
+    def d(self) -> Array: ...
+    @property
+    def e(self) -> Array: ...
+    def form_q(self, full: bool = False) -> Array: ...
+    def form_pt(self, full: bool = False) -> Array: ...
+    def apply_q(self, x: Any, transposed: bool = False) -> Any: ...
+    def apply_p(self, x: Any, transposed: bool = False) -> Any: ...
+    @overload
+    def svd(
+        self,
+        full_matrices: bool = ...,
+        compute_uv: Literal[True] = ...,
+        *,
+        method: Method = "auto",
+        eps: float | None = None,
+        max_sweeps: int | None = None,
+        select: Select = "a",
+        select_range: tuple[float, float] | None = None,
+        threads: int | None = None,
+        progress: Callable[[float], Any] | None = None,
+        tuning: Mapping[Knob, int] | None = None,
+        full_output: Literal[False] = ...,
+    ) -> SVDResult[Array]: ...
+    @overload
+    def svd(
+        self,
+        full_matrices: bool = ...,
+        compute_uv: Literal[True] = ...,
+        *,
+        method: Method = "auto",
+        eps: float | None = None,
+        max_sweeps: int | None = None,
+        select: Select = "a",
+        select_range: tuple[float, float] | None = None,
+        threads: int | None = None,
+        progress: Callable[[float], Any] | None = None,
+        tuning: Mapping[Knob, int] | None = None,
+        full_output: Literal[True],
+    ) -> tuple[SVDResult[Array], SVDInfo]: ...
+    @overload
+    def svd(
+        self,
+        full_matrices: bool = ...,
+        *,
+        compute_uv: Literal[False],
+        method: Method = "auto",
+        eps: float | None = None,
+        max_sweeps: int | None = None,
+        select: Select = "a",
+        select_range: tuple[float, float] | None = None,
+        threads: int | None = None,
+        progress: Callable[[float], Any] | None = None,
+        tuning: Mapping[Knob, int] | None = None,
+        full_output: Literal[False] = ...,
+    ) -> Array: ...
+    @overload
+    def svd(
+        self,
+        full_matrices: bool = ...,
+        *,
+        compute_uv: Literal[False],
+        method: Method = "auto",
+        eps: float | None = None,
+        max_sweeps: int | None = None,
+        select: Select = "a",
+        select_range: tuple[float, float] | None = None,
+        threads: int | None = None,
+        progress: Callable[[float], Any] | None = None,
+        tuning: Mapping[Knob, int] | None = None,
+        full_output: Literal[True],
+    ) -> tuple[Array, SVDInfo]: ...
+    def svdvals(
+        self,
+        *,
+        method: Method = "auto",
+        eps: float | None = None,
+        max_sweeps: int | None = None,
+        select: Select = "a",
+        select_range: tuple[float, float] | None = None,
+        threads: int | None = None,
+        progress: Callable[[float], Any] | None = None,
+        tuning: Mapping[Knob, int] | None = None,
+    ) -> Array: ...
