@@ -4,10 +4,10 @@
 #
 #     scripts/install_commands.sh PYTHON PAGE...
 #
-# What is installed from the package index is taken from dist/ (make wheels), and not downloaded but
-# resolved: the wheels of cuBLAS have some hundred megabytes.  Builds from the sources leave CUDA out:
-# to compile it takes minutes.  On PATH there are a compiler and the system's small programs, but no
-# cmake, ninja or nvcc.
+# tsvd comes from dist/ (make wheels), not from the package index.  Commands that bring cuBLAS are left
+# out, since they download some hundred megabytes, unless INSTALL_CUDA=1 and dist/ has the device
+# library.  Builds from the sources leave CUDA out: to compile it takes minutes.  On PATH there are a
+# compiler and the system's small programs, but no cmake, ninja or nvcc.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$(command -v "$1")
@@ -24,6 +24,16 @@ for command in "${commands[@]}"; do
     printf '\n--- %s\n' "$command"
     "$python" -m venv --clear "$work/venv"
     case $command in
+    *'[cu'*)
+        major=$(sed 's/.*\[cu\([0-9]*\)\].*/\1/' <<<"$command")
+        if [ "${INSTALL_CUDA:-0}" = 0 ] || ! compgen -G "dist/tsvd_cuda$major-*" >/dev/null; then
+            echo 'left out: it brings cuBLAS'
+            continue
+        fi
+        env -i HOME="$HOME" PATH="$work/venv/bin:$work/bin" PIP_FIND_LINKS="$PWD/dist" \
+            bash -c "$command --quiet"
+        (cd "$work" && venv/bin/tsvd info)
+        ;;
     *TSVD_CUDA=ON*) # which must be refused here, and say what is missing
         if log=$(env -i HOME="$HOME" PATH="$work/venv/bin:$work/bin" CUDACXX=/nonexistent \
             bash -c "$command" 2>&1); then
@@ -34,13 +44,13 @@ for command in "${commands[@]}"; do
         ;;
     *' .'*) # from the sources
         env -i HOME="$HOME" PATH="$work/venv/bin:$work/bin" CUDACXX=/nonexistent \
-            CMAKE_ARGS=-DTSVD_CUDA=OFF bash -c "$command --quiet"
+            CMAKE_ARGS=-DTSVD_CUDA=OFF PIP_DISABLE_PIP_VERSION_CHECK=1 bash -c "$command --quiet"
         (cd "$work" && venv/bin/tsvd --version)
         ;;
     *)
         env -i HOME="$HOME" PATH="$work/venv/bin:$work/bin" PIP_FIND_LINKS="$PWD/dist" \
-            bash -c "$command --dry-run --quiet --report $work/report.json"
-        grep -o '"name": "[^"]*"' "$work/report.json" | sort -u | tr '\n' ' '
+            PIP_DISABLE_PIP_VERSION_CHECK=1 bash -c "$command --quiet"
+        (cd "$work" && venv/bin/tsvd --version)
         ;;
     esac
 done
