@@ -2,12 +2,15 @@
 
 import doctest
 import importlib.util
+import os
 import re
 from pathlib import Path
 
 import pytest
 
 import tsvd
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # other tests need memory too
 
 ROOT = Path(__file__).parent.parent
 HOME = "https://github.com/tsvd/tsvd"
@@ -103,6 +106,8 @@ def missing(line):
     return None
 
 
+# PyTorch's own forward mode warns of PyTorch's own use of it.
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
 @pytest.mark.parametrize(
     ("page", "number"),
     [(page, i) for page in (README, *DOCS) for i in range(len(examples(page)))],
