@@ -21,6 +21,7 @@
 #     jacobi    * one-sided Jacobi, against cuSOLVER's                                  3 min
 #     inverse   * inverses, against PyTorch                                           0.5 min
 #     eps       * the time that a looser eps saves                                   0.25 min
+#     wheels      the wheel of the CPU and the device library, without nvcc on the path   2 min
 #     sweep       cliffs: times over sizes in steps of 1.2                               5 min
 #     cube        values of dense matrices up to n = 40,960, against the cube            5 min
 #     stress    * random draws, each checked (TSVD_STRESS_SEED: random seed, 0)         4 min
@@ -122,6 +123,41 @@ cuda_tests() {
     return $failed
 }
 
+# Both wheels, side by side in a folder, and the tests of CUDA's main roads with them.  This machine's
+# packages serve as the environment: it may have no network.
+wheels() {
+    local made=$out/wheels major bare=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+    rm -rf "$made" && mkdir -p "$made" || return
+    major=$(PATH=$PATH:/usr/local/cuda/bin nvcc --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
+    CMAKE_ARGS=-DTSVD_CUDA=OFF SKBUILD_BUILD_DIR=$made/cpu python3 -m pip wheel --quiet \
+        --no-build-isolation --no-deps -w "$made" . &&
+        CUDAARCHS=native SKBUILD_BUILD_DIR=$made/cuda python3 -m pip wheel --quiet \
+            --no-build-isolation --no-deps -w "$made" "./packaging/cuda$major" &&
+        python3 -m pip install --quiet --no-deps --no-index --target "$made/site" "$made"/*.whl &&
+        ls -l "$made"/*.whl || return
+    export PYTHONPATH=$made/site PATH=$bare:$(dirname "$(command -v python3)")
+    ! command -v nvcc || return
+    python3 - <<'CHECK' && python3 -m pytest -q -m 'cuda and not alone' --require-cuda \
+        tests/test_libraries.py tests/test_arguments.py tests/test_device_arrays_cuda.py
+import doctest
+
+import numpy as np
+
+import tsvd
+from tsvd import linalg
+
+tsvd.show_config()
+assert "tsvd_cuda" in tsvd.show_config(mode="dicts")["CUDA"]["device library"]
+failed, tried = doctest.testfile("README.md", module_relative=False)
+assert tried and not failed
+A = np.random.default_rng(0).standard_normal((2000, 1500))
+(U, S, Vh), info = linalg.svd(A, full_matrices=False, device="cuda", full_output=True)
+error = abs(A - U * S @ Vh).max() / S[0]
+print(f"{info.method} on {info.device}: {info.seconds['total']:.3f} s, error {error:.1e}")
+assert error < 1e-13 and tsvd.devices()[1].device == info.device == "cuda:0"
+CHECK
+}
+
 run_part() {
     case $1 in
     build) python3 -m pip install --no-build-isolation --no-deps \
@@ -139,6 +175,7 @@ run_part() {
     jacobi) benchmark jacobi --device cuda -o "$out/jacobi.json" ;;
     inverse) benchmark inverse --device cuda -o "$out/inverse.json" ;;
     eps) benchmark eps --device cuda -o "$out/eps_cuda.json" ;;
+    wheels) wheels ;;
     sweep) benchmark sweep --device cuda -o "$out/sweep_cuda.json" ;;
     cube) benchmark sweep --device cuda --group cube -o "$out/cube_cuda.json" ;;
     stress) stress ;;
@@ -172,7 +209,7 @@ done
 for name in "${parts[@]}"; do
     case $name in
     tests) printf '\n=== tests\n' && tail -n 1 "$out/tests.log" ;;
-    vectors | values | select | batch | transfers | twisted | dense | jacobi | inverse | eps | sweep | cube | stress | attack | crossover | gpu | checksums | against)
+    vectors | values | select | batch | transfers | twisted | dense | jacobi | inverse | eps | wheels | sweep | cube | stress | attack | crossover | gpu | checksums | against)
         printf '\n=== %s\n' "$name" && cat "$out/$name.log"
         ;;
     esac

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +23,6 @@ from jax.test_util import check_grads  # noqa: E402
 
 import tsvd.jax  # noqa: E402
 
-PAGE = Path(__file__).parents[1] / "docs/derivatives.md"
 KINDS = pytest.mark.parametrize("lower", [False, True], ids=["upper", "lower"])
 
 
@@ -113,15 +111,6 @@ def test_no_callback_into_python():
 @pytest.mark.parametrize("function", [tsvd.jax.svd, tsvd.jax.svdvals])
 def test_docstring_examples(function):
     (examples,) = doctest.DocTestFinder(recurse=False).find(function, "example", globs={})
-    failed, tried = doctest.DocTestRunner().run(examples)
-    assert tried > 0 and failed == 0
-
-
-@pytest.mark.skipif(not PAGE.exists(), reason="not in a source tree")
-def test_examples_of_the_page():
-    """The section on JAX of docs/derivatives.md."""
-    section = PAGE.read_text().partition("## JAX")[2].partition("\n## ")[0]
-    examples = doctest.DocTestParser().get_doctest(section, {}, "JAX", str(PAGE), 0)
     failed, tried = doctest.DocTestRunner().run(examples)
     assert tried > 0 and failed == 0
 

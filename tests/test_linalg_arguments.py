@@ -917,3 +917,23 @@ def test_bits_depend_neither_on_threads_nor_on_the_batch(n):
     alone = linalg.svd(a[1], device="cpu")
     for x, y, z in zip(first, second, alone, strict=True):
         assert np.array_equal(x, y) and np.array_equal(x[1], z)
+
+
+def test_threads_of_a_form():
+    """A form works with the threads that it was made with, whatever a call before asked for."""
+    program = """
+import os
+import numpy as np
+from tsvd import linalg
+
+a = np.random.default_rng(0).standard_normal((700, 600))
+form = linalg.bidiagonalize(a, device="cpu", threads=1)
+before = len(os.listdir("/proc/self/task"))
+first = form.svd(), form.svdvals(), form.form_q()
+assert len(os.listdir("/proc/self/task")) == before
+again = form.svd(threads=2), form.svdvals(threads=2), form.form_q()
+for one, other in zip(first[0], again[0]):
+    assert np.array_equal(one, other)
+assert np.array_equal(first[1], again[1]) and np.array_equal(first[2], again[2])
+"""
+    run(program)

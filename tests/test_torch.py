@@ -4,7 +4,6 @@ import doctest
 import itertools
 import subprocess
 import sys
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -19,7 +18,6 @@ import tsvd.torch  # noqa: E402
 # PyTorch's own forward mode warns of PyTorch's own use of it.
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
 
-PAGE = Path(__file__).parents[1] / "docs/derivatives.md"
 KINDS = pytest.mark.parametrize("lower", [False, True], ids=["upper", "lower"])
 
 
@@ -125,15 +123,6 @@ def test_errors():
 @pytest.mark.parametrize("function", [tsvd.torch.svd, tsvd.torch.svdvals])
 def test_docstring_examples(function):
     (examples,) = doctest.DocTestFinder(recurse=False).find(function, "example", globs={})
-    failed, tried = doctest.DocTestRunner().run(examples)
-    assert tried > 0 and failed == 0
-
-
-@pytest.mark.skipif(not PAGE.exists(), reason="not in a source tree")
-def test_examples_of_the_page():
-    """The section on PyTorch of docs/derivatives.md."""
-    section = PAGE.read_text().partition("## PyTorch")[2].partition("\n## ")[0]
-    examples = doctest.DocTestParser().get_doctest(section, {}, "PyTorch", str(PAGE), 0)
     failed, tried = doctest.DocTestRunner().run(examples)
     assert tried > 0 and failed == 0
 

@@ -14,6 +14,7 @@ typedef struct reduction {
     tsvd_handle *handle;     /* whose stream everything is ordered in */
     tsvd_reduction *core;    /* the matrices */
     struct arrays arrays;    /* their shape, batch and dtype; core_in[0] has no data */
+    int threads;             /* of calls that ask for no number; 0: the default */
     PyObject *keep;          /* what keeps the stream alive, or None */
     PyThread_type_lock busy; /* held while the handle is in use */
     atomic_ulong user;       /* the thread that uses it; 0: none */
@@ -166,6 +167,7 @@ new_reduction(struct call *call, PyObject *keep)
     }
     self->handle = call->handle;
     call->handle = NULL;
+    self->threads = call->asked == NULL ? 0 : call->asked->threads;
     self->keep = Py_NewRef(keep);
     keep_shape(self, &call->arrays);
     atomic_store(&self->process, getpid());
@@ -553,10 +555,13 @@ reduction_svd(PyObject *object, PyObject *options)
     call.arrays = self->arrays;
     call.handle = self->handle;
     call.reduction = self->core;
-    (void)tsvd_set_threads(call.handle, call.asked->threads, NULL);
+    if (call.asked->threads > 0) {
+        (void)tsvd_set_threads(call.handle, call.asked->threads, NULL);
+    }
     if (tsvdi_dense_call_range(&call) == 0) {
         result = tsvdi_call_run(&call);
     }
+    (void)tsvd_set_threads(call.handle, self->threads, NULL);
     leave(self);
     tsvdi_call_end(&call);
     return result;

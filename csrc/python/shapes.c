@@ -61,9 +61,9 @@ advice_for(const tsvd_array *d, const tsvd_array *e)
     if (last(e) == last(d)) {
         return ". With as many e as d the matrix is n x (n+1), or with lower=True (n+1) x n, as "
                "Golub-Kahan-Lanczos and LSQR make it. tsvd does not take it yet: append a zero to "
-               "d. One more value is there then, s[-1], which is exactly 0. Without it the results "
-               "are those of this matrix: L[:n, :n], s[:n], R[:n], or with lower=True L[:, :n], "
-               "s[:n], R[:n, :n]";
+               "d. One more value is there then, s[-1], which is exactly 0. If no other is 0, the "
+               "results without it are those of this matrix: L[:n, :n], s[:n], R[:n], or with "
+               "lower=True L[:, :n], s[:n], R[:n, :n]";
     }
     return last(e) > last(d) ? ". e is longer than d: are they swapped? The diagonal comes first"
                              : "";
