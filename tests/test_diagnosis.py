@@ -143,5 +143,5 @@ def test_of_another_library():
     with pytest.raises(ValueError, match=r"a\[1, 2\] is inf"):
         linalg.svd(a)
     assert linalg.svdvals(torch.eye(3), device=torch.device("cpu")).tolist() == [1, 1, 1]
-    with pytest.raises(RuntimeError, match="cuda:77"):
+    with pytest.raises(RuntimeError, match="77"):
         linalg.svdvals(np.eye(3), device=torch.device("cuda:77"))
