@@ -68,6 +68,7 @@ def test_lazy_arrays_are_not_gathered():
         (None, "a is None"),
         (Series(), r"a\.to_numpy\(float\)"),
         (A.astype(object), r"a\.astype\(float\)"),
+        ({1.0, 2.0}, "a is a set, give a list or an array"),
     ],
 )
 def test_objects(given, advice):
@@ -109,6 +110,16 @@ def test_keywords_of_others(keyword, advice):
         assert text.startswith(f"{function.__name__}() got an unexpected keyword argument")
         assert repr(keyword) in text
         assert text.endswith(repr(keyword)) if advice is None else re.search(advice, text), text
+
+
+def test_arguments_of_the_other_function():
+    with pytest.raises(TypeError, match=r"the diagonals .* use tsvd\.svd"):
+        linalg.svd(np.ones(3), np.ones(2))
+    for function in BIDIAGONAL:
+        with pytest.raises(ValueError, match=r"jacobi.*use tsvd\.linalg\.svd"):
+            function(np.ones(3), np.ones(2), method="jacobi")
+    with pytest.raises(ValueError, match="threads is an argument of its own"):
+        tsvd.svd(np.ones(3), np.ones(2), tuning={"threads": 2})
 
 
 def test_signatures_are_honest():

@@ -96,7 +96,10 @@ def _objects(name, x):
         return f"{name} is None"
     if type(x).__module__.partition(".")[0] == "pandas":
         return f"give {name}.to_numpy(float)"
-    if np.asarray(x).dtype == object:
+    array = np.asarray(x)
+    if array.ndim == 0:
+        return f"{name} is a {type(x).__name__}, give a list or an array"
+    if array.dtype == object:
         return f"give {name}.astype(float), if {name} is an array of numbers"
     return None
 

@@ -57,6 +57,8 @@ def method_number(method, vectors, dense=False):
     try:
         number = _METHODS[method if dense or method != "jacobi" else None]
     except (KeyError, TypeError):
+        if method == "jacobi":
+            raise ValueError('method="jacobi" takes dense matrices: use tsvd.linalg.svd') from None
         names = ", ".join(f'"{name}"' for name in _METHODS if dense or name != "jacobi")
         raise ValueError(f"unknown method {method!r}; use one of {names}") from None
     if method == "bisect" and vectors:
@@ -134,6 +136,8 @@ def _knobs(tuning):
     if not isinstance(tuning, Mapping):
         raise TypeError(f"tuning must be a mapping, not {type(tuning).__name__}")
     for name in tuning:
+        if name == "threads":
+            raise ValueError("threads is an argument of its own, no tuning knob")
         if name not in _KNOBS:
             raise ValueError(f"unknown tuning knob {name!r}; use {', '.join(_KNOBS)}")
     return {

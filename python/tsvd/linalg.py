@@ -229,6 +229,10 @@ def svd(
     """
     if unknown:
         raise refusal("svd", unknown)
+    if hasattr(full_matrices, "shape"):
+        raise TypeError(
+            "full_matrices must be a bool. For the diagonals of a bidiagonal matrix use tsvd.svd"
+        )
     options = checked(
         SVDResult,
         method,
