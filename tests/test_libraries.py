@@ -184,7 +184,9 @@ def test_the_newest_device_library_is_found(tmp_path):
     twelve = install_device_library(tmp_path / "b", 12)
     assert ask(tmp_path / "b", program=program).strip() == str(twelve)
     thirteen = install_device_library(tmp_path / "a", 13)
-    assert ask(tmp_path / "b", tmp_path / "a", program=program).strip() == str(thirteen)
+    for driver, library in ((12, twelve), (13, thirteen), (14, thirteen), (11, thirteen)):
+        by_driver = program.replace("\n", f"\n_libraries._driver_major = lambda: {driver}\n", 1)
+        assert ask(tmp_path / "b", tmp_path / "a", program=by_driver).strip() == str(library)
 
 
 def test_no_device_library_without_a_record(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import importlib.machinery
 import importlib.util
@@ -116,11 +117,23 @@ def directories(major: int) -> list[str]:
 
 
 def device_library() -> str | None:
-    """The device library that pip installed; of the newest CUDA, if there are several."""
+    """The device library that pip installed; of two that of the newest CUDA the driver knows."""
+    found = {}
     for major in (13, 12):
         for file in _installed(f"tsvd-cuda{major}", f"tsvd_cuda{major}/libtsvd_cuda{major}.so"):
-            return file
-    return None
+            found.setdefault(major, file)
+    if len(found) > 1:
+        known = _driver_major()
+        found = {major: file for major, file in found.items() if major <= known} or found
+    return next(iter(found.values()), None)
+
+
+def _driver_major() -> int:
+    """The newest major version of CUDA that the driver knows; 0: there is no driver."""
+    version = ctypes.c_int(0)
+    with contextlib.suppress(OSError):
+        ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
+    return version.value // 1000
 
 
 @functools.cache
