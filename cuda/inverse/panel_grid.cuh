@@ -265,9 +265,9 @@ launch_grid(struct cuda_call *call, const struct panel_sharing &s, struct invers
 
     CUDA_TRY(call, cudaFuncSetAttribute(grid_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         (int)grid_bytes(s.width, s.rows)));
-    CUDA_TRY(call,
-             cudaLaunchCooperativeKernel(grid_kernel, dim3((unsigned)s.blocks), dim3(GRID_THREADS),
-                                         args, grid_bytes(q.width, s.rows), stream));
+    CUDA_TRY(call, cudaLaunchCooperativeKernel((void *)grid_kernel, dim3((unsigned)s.blocks),
+                                               dim3(GRID_THREADS), args,
+                                               grid_bytes(q.width, s.rows), stream));
 out:
     return ret;
 }

@@ -209,7 +209,8 @@ tsvdi_cuda_dense_qr(struct tsvd_context *ctx, const struct cuda_qr *qr, char *d_
         void *args[] = {&q};
 
         q.end = end;
-        CUDA_TRY(call, cudaLaunchCooperativeKernel(qr_kernel, dim3((unsigned)(q.groups * q.blocks)),
+        CUDA_TRY(call, cudaLaunchCooperativeKernel((void *)qr_kernel,
+                                                   dim3((unsigned)(q.groups * q.blocks)),
                                                    dim3(DENSE_THREADS), args, 0, call->stream));
         TSVD_TRY(tsvdi_cuda_dense_reflect(ctx, &f, q.begin, end, rest, 1, d_reflect));
     }
