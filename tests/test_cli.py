@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -16,9 +17,12 @@ import scipy.io
 import scipy.sparse
 
 import tsvd
+from testing.families import real
+from testing.measures import residual
 from tsvd import _cli, linalg
 
 A = np.random.default_rng(0).standard_normal((5, 5))
+TALL = np.random.default_rng(1).standard_normal((6, 4))
 D, E = np.array([4.0, 3.0, 2.0, 1.0]), np.array([1.0, -1.0, 0.5])
 S = np.linalg.svd(A, compute_uv=False)
 VALUES = tsvd.svdvals(D, E)
@@ -324,3 +328,204 @@ def test_ctrl_c(tmp_path):
     _, error = program.communicate(timeout=60)
     assert (program.returncode, error) == (130, b"tsvd: interrupted\n")
     assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]
+
+
+# ---- the commands ----
+
+
+def test_demo():
+    """It prints a line for each real matrix. All are in their bounds, or the code is not 0."""
+    output = tsvd_program("demo")[0].decode()
+    for name, (d, _) in real().items():
+        assert re.search(rf"^{name}\s+{d.size}\s", output, re.MULTILINE), output
+
+
+def test_svd(tmp_path):
+    d, e = real()["topobathy"]
+    np.save(tmp_path / "d.npy", d)
+    np.save(tmp_path / "e.npy", e)
+    command = ("svd", "d.npy", "e.npy", "-o", "out.npz")
+    for options, method in ((), "dc"), (("--method", "qr", "--force"), "qr"):
+        said = tsvd_program(*command, "--device", "cpu", *options, cwd=tmp_path)[0].decode()
+        assert f"{method} on cpu" in said
+        with np.load(tmp_path / "out.npz") as file:
+            assert set(file) == {"L", "s", "R"}
+            assert residual(d, e, file["L"], file["s"], file["R"]) <= 2
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A folder with the inputs d.npy and e.npy of order 3."""
+    np.save(tmp_path / "d.npy", np.ones(3))
+    np.save(tmp_path / "e.npy", np.ones(2))
+    return tmp_path
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+@pytest.mark.parametrize("output", ["d.npy", "./e.npy", "link", "hard"])
+def test_svd_keeps_its_input(files, output, force):
+    (files / "link").symlink_to("d.npy")
+    (files / "hard").hardlink_to(files / "e.npy")
+    before = contents(files)
+    command = ("svd", "d.npy", "e.npy", "-o", output, *force)
+    _, error = tsvd_program(*command, code=2, cwd=files)
+    assert "input" in error
+    assert contents(files) == before
+
+
+def test_svd_replaces_a_file_only_by_force(files):
+    (files / "out.npz").write_text("something else")
+    before = contents(files)
+    command = ("svd", "d.npy", "e.npy", "-o", "out.npz")
+    _, error = tsvd_program(*command, code=2, cwd=files)
+    assert "--force" in error
+    assert contents(files) == before
+    tsvd_program(*command, "--force", cwd=files)
+    assert set(np.load(files / "out.npz")) == {"L", "s", "R"}
+    assert set(contents(files)) == set(before)
+
+
+def test_svd_keeps_a_file_that_comes_late(files, monkeypatch):
+    """A file that another program writes while this one computes is not lost."""
+    solve = _cli._solve
+
+    def slow(*arguments, **options):
+        Path("out.npz").write_text("something else")
+        return solve(*arguments, **options)
+
+    monkeypatch.chdir(files)
+    monkeypatch.setattr(_cli, "_solve", slow)
+    assert _cli.main("svd d.npy e.npy -o out.npz".split()) == 1
+    assert Path("out.npz").read_text() == "something else"
+    assert set(contents(files)) == {"d.npy", "e.npy", "out.npz"}
+
+
+def test_svd_leaves_files_of_others(files, monkeypatch, capsys):
+    """Whatever the folder holds stays there; the new file has the usual permissions."""
+    for process in (os.getpid(), os.getppid()):
+        (files / f".{process}.part").write_text("something else")
+    before = contents(files)
+    monkeypatch.chdir(files)
+    assert _cli.main("svd d.npy e.npy -o out.npz".split()) == 0, capsys.readouterr().err
+    after = contents(files)
+    del after["out.npz"]
+    assert after == before
+    Path("usual").touch()
+    assert Path("out.npz").stat().st_mode == Path("usual").stat().st_mode
+
+
+@pytest.mark.parametrize(("device", "code"), [("gpu", 2), ("cuda:x", 2), ("cuda:9999", 1)])
+def test_svd_on_no_such_device(device, code, tmp_path):
+    np.save(tmp_path / "d.npy", np.ones(3))
+    np.save(tmp_path / "e.npy", np.ones(2))
+    command = ("svd", "d.npy", "e.npy", "-o", "out.npz", "--device", device)
+    _, error = tsvd_program(*command, code=code, cwd=tmp_path)
+    assert device in error
+    assert not (tmp_path / "out.npz").exists()
+
+
+def test_moves_a_bar(tmp_path, monkeypatch):
+    """The bar of a run by divide and conquer moves with its levels, and reaches the end."""
+    import tqdm
+
+    shown = []
+
+    class Bar:
+        n, disable = 0, False
+
+        def __init__(self, **options):
+            assert options["total"] == 100 and options["disable"] is False
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def update(self, by):
+            self.n += by
+            shown.append(self.n)
+
+    monkeypatch.setattr(tqdm, "tqdm", Bar)
+    monkeypatch.chdir(tmp_path)
+    np.save("d.npy", np.ones(3000))
+    np.save("e.npy", np.ones(2999))
+    assert _cli.main("svd d.npy e.npy -o out.npz --device cpu --method dc --progress".split()) == 0
+    assert len(shown) > 2 and shown == sorted(shown) and shown[-1] == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    ("d", "e", "named"),
+    [
+        (np.ones(3), np.ones(3), "e"),
+        (np.ones(3), np.ones(2, complex), "complex"),
+        (np.array([1, np.nan, 1]), np.ones(2), "(?i)nan|inf|finite"),
+        (np.ones(3), None, "e.npy"),
+    ],
+)
+def test_svd_refuses(d, e, named, tmp_path):
+    """It prints one line that says what is wrong, no traceback, and writes no file."""
+    np.save(tmp_path / "d.npy", d)
+    if e is not None:
+        np.save(tmp_path / "e.npy", e)
+    _, error = tsvd_program("svd", "d.npy", "e.npy", "-o", "out.npz", code=2, cwd=tmp_path)
+    assert re.search(named, error)
+    assert not (tmp_path / "out.npz").exists()
+
+
+def test_without_a_command():
+    _, error = tsvd_program(code=2)
+    assert "usage" in error
+
+
+def test_shapes_and_types(cli):
+    np.save("a.npy", TALL)
+    code, said, _ = cli("linalg a.npy -o out.npz --device cpu")
+    assert code == 0 and re.search(r"out.npz: U \(6, 4\), S \(4,\), Vh \(4, 4\), \w+ on cpu", said)
+    with np.load("out.npz") as file:
+        assert set(file) == {"U", "S", "Vh"}
+        assert np.allclose(file["U"] * file["S"] @ file["Vh"], TALL)
+    assert cli("linalg a.npy -o out.npz")[0] == 2  # it is there
+    for options, shapes in (
+        ("--full", {"U": (6, 6), "S": (4,), "Vh": (4, 4)}),
+        ("--values-only", {"S": (4,)}),
+        ("--select 0 1", {"U": (6, 2), "S": (2,), "Vh": (2, 4)}),
+        ("--interval -1 inf --values-only", {"S": (4,)}),
+        ("--interval -3 -1.5", {"U": (6, 0), "S": (0,), "Vh": (0, 4)}),
+        ("--dtype float32 --method qr", {"U": (6, 4), "S": (4,), "Vh": (4, 4)}),
+    ):
+        code, said, _ = cli(f"linalg a.npy -o out.npz --force {options}")
+        assert code == 0, said
+        with np.load("out.npz") as file:
+            assert {name: file[name].shape for name in file} == shapes
+            assert file["S"].dtype == ("float32" if "float32" in options else "float64")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "match"),
+    [
+        ("a.npy", 2, "required"),
+        ("b.npy -o out.npz", 2, "b.npy"),
+        ("a.npy -o a.npy --force", 2, "input"),
+        ("a.npy -o out.npz --select 0 4", 2, "number of values"),
+        ("a.npy -o out.npz --select 0 1 --interval 0 1", 2, "not allowed"),
+        ("a.npy -o out.npz --device gpu", 2, "gpu"),
+        ("a.npy -o out.npz --device cuda:9999", 1, "cuda:9999"),
+        ("a.npy -o out.npz --method bisect", 2, "values only"),
+        ("vector.npy -o out.npz", 2, "1-dimensional"),
+        ("complex.npy -o out.npz", 2, "complex"),
+        ("nan.npy -o out.npz", 2, "NaN"),
+    ],
+)
+def test_what_linalg_refuses(cli, arguments, code, match):
+    np.save("a.npy", TALL)
+    np.save("vector.npy", TALL[0])
+    np.save("complex.npy", TALL * 1j)
+    np.save("nan.npy", TALL * np.nan)
+    got, said, error = cli(f"linalg {arguments}")
+    assert got == code and not said and re.search(match, error)
+    assert not Path("out.npz").exists()

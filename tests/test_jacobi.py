@@ -483,7 +483,7 @@ def test_what_it_does_not_offer():
         linalg.svd(A, method="jacobi", eps=1e-3, device="cpu")
     with pytest.raises(ValueError, match=r"jacobi.* use tsvd\.linalg\.svd"):
         tsvd.svd(np.ones(3), np.ones(2), method="jacobi")
-    with pytest.raises(ValueError, match="jacobi.* takes dense matrices"):
+    with pytest.raises(ValueError, match=r"jacobi.* takes dense matrices"):
         linalg.bidiagonalize(A, device="cpu").svd(method="jacobi")
 
 

@@ -4,10 +4,8 @@ test_linalg.py measures accuracy.
 """
 
 import gc
-import re
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -834,74 +832,6 @@ def test_torch_on_the_host():
         linalg.svd(a.clone().requires_grad_())
     with pytest.raises(TypeError, match="complex"):
         linalg.svd(a + 0j)
-
-
-# ---- the command line ----
-
-
-@pytest.fixture
-def cli(tmp_path, monkeypatch, capsys):
-    """Runs a command in a folder with a.npy; returns its exit code and what it printed."""
-    from tsvd import _cli
-
-    monkeypatch.chdir(tmp_path)
-    np.save("a.npy", A)
-
-    def call(arguments):
-        try:
-            code = _cli.main(["linalg", *arguments.split()])
-        except SystemExit as stop:
-            code = stop.code
-        return code, "".join(capsys.readouterr())
-
-    return call
-
-
-def test_cli(cli):
-    code, said = cli("a.npy -o out.npz --device cpu")
-    assert code == 0 and re.search(r"out.npz: U \(6, 4\), S \(4,\), Vh \(4, 4\), \w+ on cpu", said)
-    with np.load("out.npz") as file:
-        assert set(file) == {"U", "S", "Vh"}
-        assert_decomposes(A, file["U"], file["S"], file["Vh"])
-    assert cli("a.npy -o out.npz")[0] == 2  # it is there
-    for options, shapes in (
-        ("--full", {"U": (6, 6), "S": (4,), "Vh": (4, 4)}),
-        ("--values-only", {"S": (4,)}),
-        ("--select 0 1", {"U": (6, 2), "S": (2,), "Vh": (2, 4)}),
-        ("--interval -1 inf --values-only", {"S": (4,)}),
-        ("--interval -3 -1.5", {"U": (6, 0), "S": (0,), "Vh": (0, 4)}),
-        ("--dtype float32 --method qr", {"U": (6, 4), "S": (4,), "Vh": (4, 4)}),
-    ):
-        code, said = cli(f"a.npy -o out.npz --force {options}")
-        assert code == 0, said
-        with np.load("out.npz") as file:
-            assert {name: file[name].shape for name in file} == shapes
-            assert file["S"].dtype == ("float32" if "float32" in options else "float64")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "match"),
-    [
-        ("a.npy", 2, "required"),
-        ("b.npy -o out.npz", 2, "b.npy"),
-        ("a.npy -o a.npy --force", 2, "input"),
-        ("a.npy -o out.npz --select 0 4", 2, "number of values"),
-        ("a.npy -o out.npz --select 0 1 --interval 0 1", 2, "not allowed"),
-        ("a.npy -o out.npz --device gpu", 2, "gpu"),
-        ("a.npy -o out.npz --device cuda:9999", 1, "cuda:9999"),
-        ("a.npy -o out.npz --method bisect", 2, "values only"),
-        ("vector.npy -o out.npz", 2, "1-dimensional"),
-        ("complex.npy -o out.npz", 2, "complex"),
-        ("nan.npy -o out.npz", 2, "NaN"),
-    ],
-)
-def test_cli_refuses(cli, arguments, code, match):
-    np.save("vector.npy", A[0])
-    np.save("complex.npy", A * 1j)
-    np.save("nan.npy", A * NAN)
-    got, said = cli(arguments)
-    assert got == code and re.search(match, said) and "Traceback" not in said
-    assert not Path("out.npz").exists()
 
 
 def test_an_interval_that_begins_just_below_zero_has_the_zeros():
