@@ -118,7 +118,7 @@ def directories(major: int) -> list[str]:
 
 def device_library() -> str | None:
     """The device library that pip installed; of two that of the newest CUDA the driver knows."""
-    found = {}
+    found: dict[int, str] = {}
     for major in (13, 12):
         for file in _installed(f"tsvd-cuda{major}", f"tsvd_cuda{major}/libtsvd_cuda{major}.so"):
             found.setdefault(major, file)
