@@ -24,6 +24,7 @@ library(void)
 static tsvd_status
 not_there(tsvd_error *error)
 {
+    tsvdi_error_clear(error);
     return tsvdi_fail(error, TSVD_ERR_NO_DEVICE,
                       "tsvd was built without CUDA, and its device library is not installed: "
                       "pip install \"tsvd[cu13]\" brings it (\"tsvd[cu12]\" for a driver before "
@@ -121,7 +122,6 @@ tsvd_cuda_device_count(int *count, tsvd_error *error)
     if (library() != NULL) {
         return library()->device_count(count, error);
     }
-    tsvdi_error_clear(error);
     if (count != NULL) {
         *count = 0;
     }
@@ -134,7 +134,6 @@ tsvd_cuda_device_usable(int index, tsvd_error *error)
     if (library() != NULL) {
         return library()->device_usable(index, error);
     }
-    tsvdi_error_clear(error);
     return not_there(error);
 }
 
@@ -144,7 +143,6 @@ tsvd_cuda_device_facts(int index, tsvd_cuda_device *device, tsvd_error *error)
     if (library() != NULL) {
         return library()->device_facts(index, device, error);
     }
-    tsvdi_error_clear(error);
     return not_there(error);
 }
 
@@ -154,7 +152,6 @@ tsvd_cuda_device_of(const void *data, int *device, tsvd_error *error)
     if (library() != NULL) {
         return library()->device_of(data, device, error);
     }
-    tsvdi_error_clear(error);
     return not_there(error);
 }
 
@@ -164,7 +161,6 @@ tsvd_cuda_blas(const tsvd_config *config, int major, char *file, size_t size, ts
     if (library() != NULL) {
         return library()->blas(config, major, file, size, error);
     }
-    tsvdi_error_clear(error);
     return not_there(error);
 }
 
@@ -189,7 +185,6 @@ tsvd_memory_wait(const tsvd_memory *memory, void *stream, tsvd_error *error)
     if (library() != NULL) {
         return library()->memory_wait(memory, stream, error);
     }
-    tsvdi_error_clear(error);
     return not_there(error);
 }
 
@@ -211,10 +206,11 @@ tsvdi_cuda_create(const tsvd_config *config, const tsvd_allocator *host, struct 
         return library()->create(config, host, made, error);
     }
     *made = NULL;
+    (void)not_there(error);
     if (error != NULL) {
         error->device = config->device;
     }
-    return not_there(error);
+    return TSVD_ERR_NO_DEVICE;
 }
 
 /* The functions below get what create() has made: the library is open. */

@@ -1,4 +1,7 @@
-"""What was likely meant by a call that is refused. Nothing here runs before a failure."""
+"""What was likely meant by a call that is refused.
+
+Nothing here runs before a failure, but for refuse_kind(), which looks at arrays of unknown kinds.
+"""
 
 from __future__ import annotations
 
