@@ -126,9 +126,9 @@ cuda_tests() {
 # Both wheels, side by side in a folder, and the tests of CUDA's main roads with them.  This machine's
 # packages serve as the environment: it may have no network.
 wheels() {
-    local made major bare=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+    local made major python bare=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     made=$(cd "$out" && pwd)/wheels
-    bare=$bare:$(dirname "$(command -v python3)")
+    python=$(command -v python3)
     rm -rf "$made" && mkdir -p "$made" || return
     major=$(PATH=$PATH:/usr/local/cuda/bin nvcc --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
     CMAKE_ARGS=-DTSVD_CUDA=OFF SKBUILD_BUILD_DIR=$made/cpu python3 -m pip wheel --quiet \
@@ -139,7 +139,7 @@ wheels() {
         ls -l "$made"/*.whl || return
     export PYTHONPATH=$made/site PATH=$bare
     ! command -v nvcc || return
-    python3 - <<'CHECK' && python3 -m pytest -q -m 'cuda and not alone' --require-cuda \
+    "$python" - <<'CHECK' && "$python" -m pytest -q -m 'cuda and not alone' --require-cuda \
         tests/test_libraries.py tests/test_arguments.py tests/test_device_arrays_cuda.py
 import doctest
 

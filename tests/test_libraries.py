@@ -141,6 +141,8 @@ def test_directories_of_any_name(tmp_path):
 @pytest.mark.usefixtures("cuda")
 def test_found_beside_a_gpu():
     facts = tsvd.show_config(mode="dicts")["CUDA"]
+    assert ("device library" in facts) == (facts["compiled in"] == "no")
+    assert tsvd.show_config(mode="dicts")["CUDA"] == facts
     assert re.search(r"libcublas\.so\.\d+$", facts["cuBLAS"]), facts["cuBLAS"]
 
 

@@ -172,10 +172,12 @@ module_free(void *module)
 
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, (void *)module_exec},
-#if PY_VERSION_HEX >= 0x030C0000
+    /* Only later stable ABIs than that of a wheel for 3.11 have these two.  Without the first,
+       NumPy's import still refuses in a second interpreter. */
+#ifdef Py_mod_multiple_interpreters
     {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED}, /* as NumPy */
 #endif
-#if PY_VERSION_HEX >= 0x030D0000
+#ifdef Py_mod_gil
     {Py_mod_gil, Py_MOD_GIL_NOT_USED},
 #endif
     {0, NULL},

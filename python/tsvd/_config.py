@@ -134,11 +134,12 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] |
 
 
 def _facts() -> dict[str, Any]:
-    compiled = _core.config()["cuda_compiled"]
+    library = _device_library()  # the first: with it the core has CUDA
+    config = _core.config()
+    compiled = config["cuda_compiled"] and library is None
     cuda: dict[str, Any] = {"compiled in": "yes" if compiled else "no"}
     if not compiled:
-        cuda["device library"] = _device_library()
-    config = _core.config()
+        cuda["device library"] = library or "none"
     count, why = _core.cuda_device_count()
     if config["cuda_compiled"]:
         cuda["architectures"] = config["cuda_architectures"] or "unknown"
@@ -180,12 +181,12 @@ def _blas() -> str:
         return f"of SciPy {scipy.__version__}"
 
 
-def _device_library() -> str:
+def _device_library() -> str | None:
+    """Its file, or why it was not loaded; None: there is none."""
     try:
-        _libraries.prepare_cuda()
+        return _libraries.prepare_cuda()
     except RuntimeError as error:
         return f"none: {error}"
-    return _libraries.device_library() or "none"
 
 
 def _cublas() -> str:

@@ -137,14 +137,17 @@ def _driver_major() -> int:
 
 
 @functools.cache
-def prepare_cuda() -> None:
+def prepare_cuda() -> str | None:
     """Loads the device library, unless CUDA is compiled in, and tells the core where cuBLAS is.
 
-    It is due before the first question about CUDA. RuntimeError: the library does not fit.
+    It is due before the first question about CUDA, and returns the file of the library that it
+    loaded. RuntimeError: the library does not fit.
     """
+    file = None
     if not _core.config()["cuda_compiled"]:
         file = device_library()
         if file is None:
-            return
+            return None
         _core.cuda_load(file)
     _core.cuda_library_paths(directories(_core.config()["cuda_runtime"] // 1000))
+    return file
