@@ -58,12 +58,12 @@ def max_abs_error(d, e, L, s, R, lower=False):
 
 
 def orthogonality(L, R):
-    """The larger of ||I - L^T L||_max and ||I - R R^T||_max, over (n + 8) eps.
+    """The larger of ||I - L^H L||_max and ||I - R R^H||_max, over (n + 8) eps.
 
     L (m, k), R (l, n), and n in the unit is the larger of m and n.
     """
     eps = float(np.finfo(L.dtype).eps)
-    grams = [X.T @ X for X in (L.astype(np.float64), R.T.astype(np.float64))]
+    grams = [X.conj().T @ X for X in (_double(L), _double(R).conj().T)]
     error = np.max([np.max(abs(gram - np.eye(len(gram))), initial=0) for gram in grams])
     return float(error / ((max(L.shape[0], R.shape[1]) + 8) * eps))
 
@@ -94,18 +94,18 @@ def dense_residual(A, U, S, Vh):
     """||A - U S Vh||_F / ((max(m, n) + 8) eps ||A||_F).
 
     A (m, n), U (m, k), S (k,), Vh (k, n). For a part of the values, k < min(m, n), the larger of
-    ||A Vh^T - U S||_F and ||A^T U - Vh^T S||_F stands for the first norm.
+    ||A V - U S||_F and ||A^H U - V S||_F, V = Vh^H, stands for the first norm.
     """
     m, n = A.shape
     if S.size == 0:
         return 0.0
     info, shift = np.finfo(S.dtype), -_exponent(A)
-    A, S, least = (np.ldexp(np.float64(x), shift) for x in (A, S, info.tiny))
-    U, V = U.astype(np.float64), Vh.T.astype(np.float64)
+    A, S, least = (_shifted(x, shift) for x in (A, S, info.tiny))
+    U, V = _double(U), _double(Vh).conj().T
     if S.size == min(m, n):
-        error = np.linalg.norm(A - (U * S) @ V.T)
+        error = np.linalg.norm(A - (U * S) @ V.conj().T)
     else:
-        error = np.max([np.linalg.norm(A @ V - U * S), np.linalg.norm(A.T @ U - V * S)])
+        error = np.max([np.linalg.norm(A @ V - U * S), np.linalg.norm(A.conj().T @ U - V * S)])
     return float(error / ((max(m, n) + 8) * float(info.eps) * max(np.linalg.norm(A), least)))
 
 
@@ -134,7 +134,7 @@ def jacobi_conditions(A, device):
     else:
         rows, columns = (np.flatnonzero(np.any(A, axis=axis)) for axis in (1, 0))
         by_rows, by_columns = (
-            int(np.sum(np.frexp(np.max(abs(A), axis=axis))[1][kept], dtype=np.int64))
+            int(np.sum(np.frexp(np.max(_sizes(A), axis=axis))[1][kept], dtype=np.int64))
             for axis, kept in ((1, rows), (0, columns))
         )
         if rows.size != columns.size:
@@ -149,9 +149,9 @@ def _condition(A):
     A = A[:, np.any(A, axis=0)]
     if A.size == 0 or A.shape[1] > A.shape[0]:
         return np.inf
-    A = np.ldexp(A.astype(np.longdouble), -np.frexp(np.max(abs(A), axis=0))[1])
-    A = A / np.sqrt(np.sum(A * A, axis=0))
-    s = np.linalg.svd(A.astype(np.float64), compute_uv=False)
+    A = _shifted(A, -np.frexp(np.max(_sizes(A), axis=0))[1])
+    A = A / np.linalg.norm(A, axis=0)
+    s = np.linalg.svd(A, compute_uv=False)
     return float(s[0] / s[-1]) if s[-1] > 0 else np.inf
 
 
@@ -174,7 +174,9 @@ def check_dense(A, result, s_ref, first=0, full=False):
     (m, n), S = A.shape, result[len(result) // 2]
     k = S.size
     right = dense_shapes(m, n, k, full)
-    if any(x.dtype != A.dtype for x in result):
+    if any(x.dtype != (S.dtype if x is S else A.dtype) for x in result) or (
+        S.dtype != A.real.dtype
+    ):
         return {}, [f"the types {[x.dtype.name for x in result]} for {A.dtype}"]
     if [x.shape for x in result] != list(right if len(result) == 3 else right[1:2]):
         return {}, [f"the shapes {[x.shape for x in result]} for {k} of the values of {m} x {n}"]
@@ -215,15 +217,40 @@ def _dense_vectors(A, U, S, Vh, finite):
 
 def _wrong_signs(U):
     largest = U[np.argmax(abs(U), axis=0), np.arange(U.shape[1])]
-    return [] if np.all(largest > 0) else ["a column of U that is not positive where it is largest"]
+    if np.all(largest.real > 0) and np.all(largest.imag == 0):
+        return []
+    size = abs(U)
+    largest = np.max(size, axis=0)
+    # of complex entries of equal magnitude rounding decides which one is the first
+    near = size >= largest * (1 - 4 * np.finfo(size.dtype).eps)
+    if np.iscomplexobj(U) and np.all(np.any(near & (U.real > 0) & (U.imag == 0), axis=0)):
+        return []
+    return ["a column of U that is not positive where it is largest"]
 
 
 # ---- scaling ----
 
 
+def _double(x):
+    """x as float64 or complex128."""
+    return x.astype(np.complex128 if np.iscomplexobj(x) else np.float64)
+
+
+def _shifted(x, k):
+    """x times 2^k, as float64 or complex128."""
+    if np.iscomplexobj(x):
+        return np.ldexp(np.float64(x.real), k) + 1j * np.ldexp(np.float64(x.imag), k)
+    return np.ldexp(np.float64(x), k)
+
+
+def _sizes(x):
+    """The magnitudes, of complex numbers those of the larger part."""
+    return np.maximum(abs(x.real), abs(x.imag))
+
+
 def _exponent(*arrays):
-    """The k for which the largest magnitude is in [2^(k-1), 2^k)."""
-    return int(np.frexp(max(np.max(abs(x), initial=0) for x in arrays))[1])
+    """The k for which the largest of `_sizes` is in [2^(k-1), 2^k)."""
+    return int(np.frexp(max(np.max(_sizes(x), initial=0) for x in arrays))[1])
 
 
 def _scaled(d, e, s):
@@ -247,10 +274,10 @@ def inverse_residual(A, X):
     n, eps = len(A), float(np.finfo(X.dtype).eps)
     if n == 0:
         return 0.0
-    A, X = A.astype(np.longdouble), X.astype(np.longdouble)
+    A, X = (x.astype(np.clongdouble if np.iscomplexobj(x) else np.longdouble) for x in (A, X))
     off = min(_norm(A @ X - np.eye(n)), _norm(X @ A - np.eye(n)))
     return float(off / (n * eps * _norm(A) * _norm(X)))
 
 
 def _norm(x):
-    return np.sqrt(np.sum(x * x))
+    return np.sqrt(np.sum(x.real**2 + x.imag**2))

@@ -104,12 +104,17 @@ def _hints(d, e):
 # ---- dense matrices ----
 
 
+def _long(A):
+    """A copy in extended precision."""
+    return np.array(A, np.clongdouble if np.iscomplexobj(A) else LONG)
+
+
 def bidiagonal(A):
     """The upper bidiagonal matrix d (..., p), e (..., p-1) with the values of A, as longdouble.
 
-    A (..., m, n): finite float32 or float64; p is the smaller of m and n.
+    A (..., m, n): finite, real or complex; p is the smaller of m and n.
     """
-    A = np.array(A, LONG)
+    A = _long(A)
     if A.shape[-2] < A.shape[-1]:
         A = np.ascontiguousarray(A.swapaxes(-1, -2))
     p = A.shape[-1]
@@ -134,10 +139,10 @@ def relative_singular_values(A, by_rows):
     rows.
     """
     m, n = A.shape
-    A = np.array(A.T if by_rows else A, LONG)
-    A = A[:, np.argsort(-np.sum(A * A, axis=0), kind="stable")]
+    A = _long(A.T if by_rows else A)
+    A = A[:, np.argsort(-np.sum(abs(A) ** 2, axis=0), kind="stable")]
     if A.shape[1] % 2:
-        A = np.hstack([A, np.zeros((len(A), 1), LONG)])
+        A = np.hstack([A, np.zeros((len(A), 1), A.dtype)])
     columns = A.shape[1]
     order = np.arange(columns)
     enough = len(A) * LONG(2) ** -63
@@ -152,14 +157,18 @@ def relative_singular_values(A, by_rows):
                 break
         else:
             raise RuntimeError("the reference does not converge")
-    norms = np.sort(np.sqrt(np.sum(A * A, axis=0)))[::-1]
+    norms = np.sort(np.sqrt(np.sum(abs(A) ** 2, axis=0)))[::-1]
     return np.concatenate([norms, np.zeros(max(min(m, n) - columns, 0), LONG)])[: min(m, n)]
 
 
 def _rotate(A, i, j):
     """Makes columns i and j of A orthogonal in pairs. Returns the largest cosine there was."""
     x, y = A[:, i], A[:, j]
-    a, b, c = (np.sum(u * v, axis=0) for u, v in ((x, x), (y, y), (x, y)))
+    product = np.sum(x.conj() * y, axis=0)
+    if np.iscomplexobj(A):  # with this phase of y the product is real
+        y = y * np.where(product == 0, 1, product.conj() / abs(product))
+        product = abs(product)
+    a, b, c = np.sum(abs(x) ** 2, axis=0), np.sum(abs(y) ** 2, axis=0), product
     cosine = np.where(c == 0, 0, abs(c) / (np.sqrt(a) * np.sqrt(b)))
     half = (b - a) / (2 * c)
     t = np.where(half < 0, -1, 1) / (abs(half) + np.hypot(1, half))
@@ -172,16 +181,24 @@ def _rotate(A, i, j):
 def _eliminate(A):
     """Makes the first column of A a multiple of the first unit vector, by a reflector.
 
-    A (..., m, n) is overwritten but for its first column. Returns the multiple.
+    A (..., m, n) is overwritten but for its first column. Returns the multiple, of complex A its
+    magnitude: that phase changes no value.
     """
-    norm = np.sqrt(np.sum(A[..., 0] ** 2, axis=-1))
+    norm = np.sqrt(np.sum(abs(A[..., 0]) ** 2, axis=-1))
     x = np.divide(
         A[..., 0], norm[..., None], where=norm[..., None] > 0, out=np.zeros_like(A[..., 0])
     )
-    sign = np.where(x[..., 0] > 0, -1, 1)
-    x[..., 0] -= sign * (norm > 0)
-    square = np.sum(x**2, axis=-1)
+    if np.iscomplexobj(A):
+        size = abs(x[..., 0])
+        x[..., 0] += np.divide(x[..., 0], size, where=size > 0, out=np.ones_like(x[..., 0])) * (
+            norm > 0
+        )
+        sign = 1
+    else:
+        sign = np.where(x[..., 0] > 0, -1, 1)
+        x[..., 0] -= sign * (norm > 0)
+    square = np.sum(abs(x) ** 2, axis=-1)
     scale = np.divide(2, square, out=np.zeros_like(square), where=square > 0)
     rest = A[..., 1:]
-    rest -= x[..., :, None] * (scale[..., None, None] * (x[..., None, :] @ rest))
+    rest -= x[..., :, None] * (scale[..., None, None] * (x.conj()[..., None, :] @ rest))
     return sign * norm

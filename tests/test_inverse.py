@@ -342,7 +342,7 @@ def test_wrong_arguments():
     for shape in ((2, 3), (0, 2), (4, 3, 2)):
         with pytest.raises(np.linalg.LinAlgError, match="must be square"):
             linalg.inv(np.zeros(shape))
-    for dtype in (complex, np.float16, np.longdouble, object, "U3"):
+    for dtype in (np.clongdouble, np.float16, np.longdouble, object, "U3"):
         with pytest.raises(TypeError, match="a has dtype"):
             linalg.inv(eye.astype(dtype))
     with pytest.raises(TypeError, match="masked"):

@@ -334,10 +334,9 @@ def test_too_many_dimensions(function):
 
 
 @each_function
-@pytest.mark.parametrize("kind", ["F", "D", "G", "e", "g", "O", "U3", "M8[s]"])
+@pytest.mark.parametrize("kind", ["G", "e", "g", "O", "U3", "M8[s]"])
 def test_wrong_types(function, kind, device):
-    match = "a has dtype .* complex matrices" if kind in "FDG" else "a has dtype"
-    with pytest.raises(TypeError, match=match):
+    with pytest.raises(TypeError, match="a has dtype"):
         function(np.zeros((3, 3)).astype(kind), device=device)
 
 
@@ -500,7 +499,7 @@ def test_reference_counts():
         linalg.svd(a, full_output=True, select="v", select_range=(0, 9), progress=progress)
         form = linalg.bidiagonalize(a, progress=progress)
         form.apply_q(x), form.form_pt(), form.svd(progress=progress), form.d
-        for wrong in (bad, bad[0], bad.astype(complex)):
+        for wrong in (bad, bad[0], bad.astype(np.clongdouble)):
             for function in FUNCTIONS:
                 with pytest.raises((ValueError, TypeError)):
                     function(wrong)
@@ -813,9 +812,9 @@ def test_dlpack_on_the_host():
     assert type(form.d) is type(form.form_q()) is type(form.svd().U) is Array
     assert type(form.apply_q(Array(np.ones((7, 2))))) is Array
     assert type(form.apply_q(np.ones((7, 2)))) is np.ndarray
-    for kind in ("F", "e"):
-        with pytest.raises(TypeError, match="a has dtype"):
-            linalg.svd(Array(a.astype(kind)))
+    assert linalg.svd(Array(a.astype("F"))).U.array.dtype == np.complex64
+    with pytest.raises(TypeError, match="a has dtype"):
+        linalg.svd(Array(a.astype("e")))
 
 
 def test_torch_on_the_host():
@@ -830,8 +829,7 @@ def test_torch_on_the_host():
     assert torch.equal(linalg.svdvals(a.mT.contiguous().mT), result.S)
     with pytest.raises(ValueError, match=r"a is a tensor that requires grad: tsvd\.torch\.linalg"):
         linalg.svd(a.clone().requires_grad_())
-    with pytest.raises(TypeError, match="complex"):
-        linalg.svd(a + 0j)
+    assert linalg.svd(a + 0j).U.dtype == torch.complex128
 
 
 def test_an_interval_that_begins_just_below_zero_has_the_zeros():

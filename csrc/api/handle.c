@@ -43,7 +43,7 @@ check_config(const tsvd_config *c, tsvd_error *error)
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "config.stream and config.device_allocator need a CUDA device");
     }
-    if (c->blas != NULL && !tsvdi_blas_ready(c->blas)) {
+    if (c->blas != NULL && !tsvdi_blas_ready(c->blas, 0)) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "config.blas must have both functions of one integer size");
     }
@@ -201,7 +201,7 @@ tsvd_status
 tsvd_set_blas(tsvd_handle *handle, const tsvd_blas *blas, tsvd_error *error)
 {
     tsvdi_error_clear(error);
-    if (handle == NULL || (blas != NULL && !tsvdi_blas_ready(blas))) {
+    if (handle == NULL || (blas != NULL && !tsvdi_blas_ready(blas, 0))) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "the handle must not be NULL, and a BLAS must have both functions of one "
                           "integer size");

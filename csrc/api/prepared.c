@@ -8,6 +8,7 @@
 #include "backend/plan.h"
 #include "backend/precision.h"
 #include "host/blas.h"
+#include "host/dtype.h"
 #include "host/environment.h"
 #include "host/host.h"
 
@@ -43,6 +44,20 @@ handle_of(const tsvd_prepared *prepared)
         return prepared->of.dense.problem.call.handle;
     default:
         return prepared->of.inverse.problem.call.handle;
+    }
+}
+
+/* Whether it is of complex matrices. */
+static int
+is_complex(const tsvd_prepared *prepared)
+{
+    switch (prepared->kind) {
+    case PREPARED_SVD:
+        return 0;
+    case PREPARED_DENSE:
+        return dtype_is_complex(prepared->of.dense.problem.a.dtype);
+    default:
+        return dtype_is_complex(prepared->of.inverse.problem.a.dtype);
     }
 }
 
@@ -123,7 +138,8 @@ finish(tsvd_status status, tsvd_handle *handle, tsvd_plan *plan, tsvd_prepared *
         *plan = *reported_of(made);
     }
     if (status == TSVD_OK) {
-        made->takes_blas = reported_of(made)->needs_blas && tsvdi_blas_ready(&handle->blas);
+        made->takes_blas =
+            reported_of(made)->needs_blas && tsvdi_blas_ready(&handle->blas, is_complex(made));
         *prepared = made;
     } else if (made != NULL) {
         give_back(handle, made);
@@ -259,7 +275,8 @@ check_runnable(const tsvd_prepared *prepared, const struct batch *batch, int64_t
     if (batch->too_large) {
         return tsvdi_host_too_large(error, "the arrays", n);
     }
-    if (prepared->takes_blas && !tsvdi_blas_ready(&handle_of(prepared)->blas)) {
+    if (prepared->takes_blas &&
+        !tsvdi_blas_ready(&handle_of(prepared)->blas, is_complex(prepared))) {
         tsvdi_advise(error, "call tsvd_set_blas() with a BLAS, or prepare the call anew");
         return tsvdi_fail(error, TSVD_ERR_LIBRARY,
                           "the call was prepared with a BLAS, which the handle has no longer");

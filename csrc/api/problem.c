@@ -6,17 +6,12 @@
 #include <math.h>
 
 #include "backend/precision.h"
+#include "host/dtype.h"
 #include "host/host.h"
 
 /* Most numbers in the input, and in L.  All sums of their bytes fit in 64 bits, and no machine
    has that much memory. */
 #define NUMBERS_MOST ((int64_t)1 << 56)
-
-static size_t
-size_of(tsvd_dtype dtype)
-{
-    return dtype == TSVD_FLOAT32 ? sizeof(float) : sizeof(double);
-}
 
 static tsvd_status
 check_array(const tsvd_array *array, const char *name, const tsvd_handle *handle, tsvd_error *error)
@@ -26,7 +21,7 @@ check_array(const tsvd_array *array, const char *name, const tsvd_handle *handle
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s has an unknown space %d", name,
                           (int)array->space);
     }
-    if (array->dtype != TSVD_FLOAT64 && array->dtype != TSVD_FLOAT32) {
+    if (array->dtype < TSVD_FLOAT64 || array->dtype > TSVD_COMPLEX64) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s has an unknown dtype %d", name,
                           (int)array->dtype);
     }
@@ -223,6 +218,10 @@ tsvdi_problem_input(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *
     p->s = p->L = p->R = NULL;
     TSVD_TRY(begin(handle, d, "d", options, &p->call, error));
     TSVD_TRY(check_array(d, "d", handle, error));
+    if (dtype_is_complex(d->dtype)) {
+        tsvdi_advise(error, "scale rows and columns by phases first: then d and e are real");
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "d and e must be real");
+    }
     if (e != NULL) {
         TSVD_TRY(check_array(e, "e", handle, error));
         if (d->dtype != e->dtype) {
@@ -266,7 +265,7 @@ check_result(struct result_form form, const tsvd_array *array, const char *name,
 {
     const struct batch *batch = form.batch;
     const int own = columns < 0 ? 1 : 2;
-    int64_t stride = (int64_t)size_of(form.dtype);
+    int64_t stride = (int64_t)dtype_size(form.dtype);
     int same, empty = batch->matrices == 0 || rows == 0 || columns == 0, contiguous = 1;
     tsvd_status ret = TSVD_OK;
 
@@ -282,7 +281,8 @@ check_result(struct result_form form, const tsvd_array *array, const char *name,
                           name, batch->ndim, (long long)rows, columns < 0 ? "" : " x ...");
     }
     if (array->dtype != form.dtype) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s has not the dtype of the input", name);
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s has not the dtype that the input gives",
+                          name);
     }
     for (int i = array->ndim - 1; i >= 0 && !empty; i--) {
         contiguous &= array->shape[i] == 1 || array->strides[i] == stride;
@@ -321,9 +321,10 @@ check_results(const struct wanted *w, const tsvd_handle *handle, struct batch *b
               tsvd_space *to, tsvd_error *error)
 {
     const struct result_form form = {handle, batch, dtype};
+    const struct result_form of_values = {handle, batch, dtype_of_reals(dtype)};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(check_result(form, s, w->values_name, w->k, -1, error));
+    TSVD_TRY(check_result(of_values, s, w->values_name, w->k, -1, error));
     *to = s->space;
     if (L != NULL) {
         count_vectors(w, batch);
@@ -422,6 +423,11 @@ set_matrices(const tsvd_handle *handle, const tsvd_array *a, struct dense_matric
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(check_array(a, "a", handle, error));
+    if (dtype_is_complex(a->dtype) && handle->device != TSVD_DEVICE_CPU) {
+        tsvdi_advise(error, "compute them on the CPU");
+        return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED,
+                          "complex matrices are not offered on CUDA devices yet");
+    }
     if (a->ndim < 2) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "a has %d dimensions, not at least two",
                           a->ndim);
@@ -563,7 +569,8 @@ tsvd_status
 tsvdi_dense_array(const struct dense_problem *p, const tsvd_array *x, const char *name,
                   int64_t rows, int64_t columns, tsvd_error *error)
 {
-    const struct result_form form = {p->call.handle, &p->a.batch, p->a.dtype};
+    const tsvd_dtype dtype = columns < 0 ? dtype_of_reals(p->a.dtype) : p->a.dtype;
+    const struct result_form form = {p->call.handle, &p->a.batch, dtype};
 
     return check_result(form, x, name, rows, columns, error);
 }

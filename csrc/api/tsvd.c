@@ -9,6 +9,7 @@
 #include "api/api_call.h"
 #include "api/problem.h"
 #include "backend/method.h"
+#include "host/dtype.h"
 #include "host/environment.h"
 #include "host/host.h"
 
@@ -46,10 +47,22 @@ tsvd_method_name(tsvd_method method)
     return row != NULL ? row->name : method == TSVD_METHOD_AUTO ? "auto" : NULL;
 }
 
+size_t
+tsvd_dtype_size(tsvd_dtype dtype)
+{
+    return dtype < TSVD_FLOAT64 || dtype > TSVD_COMPLEX64 ? 0 : dtype_size(dtype);
+}
+
+tsvd_dtype
+tsvd_dtype_of_values(tsvd_dtype dtype)
+{
+    return dtype_is_complex(dtype) ? dtype_of_reals(dtype) : dtype;
+}
+
 tsvd_array
 tsvd_array_of(const void *data, tsvd_space space, tsvd_dtype dtype, int ndim, const int64_t *shape)
 {
-    int64_t stride = dtype == TSVD_FLOAT32 ? sizeof(float) : sizeof(double);
+    int64_t stride = (int64_t)dtype_size(dtype);
     tsvd_array array;
 
     memset(&array, 0, sizeof array);

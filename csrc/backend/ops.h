@@ -250,7 +250,7 @@ struct givens_ops {
 
 /* ---- dense matrices ---- */
 
-/* The reduction of matrices begin .. begin + count - 1 of a batch, A = Q B P^T, each scaled by a
+/* The reduction of matrices begin .. begin + count - 1 of a batch, A = Q B P^H, each scaled by a
    power of two.  B of order p = problem->n is upper bidiagonal if there are at least as many rows
    as columns, and else lower. */
 struct dense_job {
@@ -309,7 +309,7 @@ struct dense_ops {
        NULL without vectors. */
     tsvd_status (*reserve)(struct tsvd_context *ctx, struct dense_job *job);
 
-    /* Makes the results from job->b: U = Q L and Vh = R P^T with the signs that tsvd.h fixes, S in
+    /* Makes the results from job->b: U = Q L and Vh = R P^H with the signs that tsvd.h fixes, S in
        the units of A, and NaN for matrices that are not finite. */
     tsvd_status (*back)(struct tsvd_context *ctx, struct dense_job *job);
 

@@ -44,7 +44,7 @@ choose_method(const struct svd_problem *p, const struct backend *backend)
     if (!p->vectors) {
         return &tsvdi_method_bisect;
     }
-    if (takes_blas(p, backend) && !tsvdi_blas_ready(&p->call.handle->blas)) {
+    if (takes_blas(p, backend) && !tsvdi_blas_ready(&p->call.handle->blas, 0)) {
         return &tsvdi_method_qr;
     }
     return tries_twisted(p, backend) ? &tsvdi_method_twisted : &tsvdi_method_dc;
@@ -69,7 +69,7 @@ check_method(const struct svd_problem *p, const struct svd_plan *plan, tsvd_erro
                           "method \"%s\" computes the vectors of all values only, not of a part",
                           row->name);
     }
-    if (plan->reported.needs_blas && !tsvdi_blas_ready(&p->call.handle->blas) &&
+    if (plan->reported.needs_blas && !tsvdi_blas_ready(&p->call.handle->blas, 0) &&
         (asked != NULL || p->k < p->n)) {
         tsvdi_advise(error, "set config.blas, call tsvd_set_blas(), or build tsvd with TSVD_BLAS");
         return tsvdi_fail(error, TSVD_ERR_LIBRARY, "method \"dc\" needs a BLAS on the %s",

@@ -83,8 +83,8 @@ parts_of(const struct dense_call *call)
     unsigned layout = 0;
     uint64_t own = count > 0 ? call->plan.ops->state_bytes(job, &layout) : 0;
 
-    at.head.form =
-        (uint64_t)STATE_FORM << 16 | (uint64_t)backend << 9 | (uint64_t)TSVD_SINGLE << 8 | layout;
+    at.head.form = (uint64_t)STATE_FORM << 16 | (uint64_t)TSVD_COMPLEX << 15 |
+                   (uint64_t)backend << 9 | (uint64_t)TSVD_SINGLE << 8 | layout;
     at.head.rows = p->a.rows;
     at.head.columns = p->a.columns;
     at.head.matrices = p->a.batch.matrices;
@@ -269,7 +269,7 @@ tsvdi_reduction_apply(struct dense_call *call, const struct dense_problem *probl
         goto out;
     }
     TSVD_TRY(call->plan.ops->apply(ctx, &call->job, vectors));
-    TSVD_TRY(fill_nonfinite(call, vectors->space, rows * vectors->columns, vectors->x));
+    TSVD_TRY(fill_nonfinite(call, vectors->space, N_PARTS * rows * vectors->columns, vectors->x));
 out:
     call->options.check = NULL; /* it was this call's */
     return ret;

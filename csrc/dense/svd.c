@@ -1,6 +1,6 @@
 /*
- * The SVD of dense matrices: a chunk of them is reduced to bidiagonal form, A = Q B P^T; B is
- * decomposed as tsvd_svd() would, B = L S R; then A = (Q L) S (R P^T).
+ * The SVD of dense matrices: a chunk of them is reduced to bidiagonal form, A = Q B P^H, with B
+ * real; B is decomposed as tsvd_svd() would, B = L S R; then A = (Q L) S (R P^H).
  */
 #include <math.h>
 #include <string.h>
@@ -49,7 +49,7 @@ tsvdi_dense_bidiagonal(const struct dense_problem *p, const tsvd_options *option
     b.batch.ndim = 1;
     b.batch.shape[0] = b.batch.matrices = count;
     b.method = p->method;
-    b.dtype = p->a.dtype;
+    b.dtype = REAL_DTYPE;
     b.rows = b.columns = b.n = p->n;
     b.first = p->first;
     b.k = p->k;

@@ -11,7 +11,7 @@
 #ifndef TSVDI_BALANCE_H
 #define TSVDI_BALANCE_H
 
-#include "math/real.h"
+#include "math/scalar.h"
 
 /* The exponent of zero: below that of every number, by more than any exponent is. */
 enum { BALANCE_NOTHING = -8 * (R_BIAS + 1) };
@@ -42,7 +42,8 @@ balance_scale(scalar x, int power)
     const int most = 4 * (R_BIAS - 1), part = (power < most ? power : most) / 4;
     const real factor = r_pow2(part);
 
-    return x * factor * factor * factor * r_pow2((power < most ? power : most) - 3 * part);
+    return n_scale(r_pow2((power < most ? power : most) - 3 * part),
+                   n_scale(factor, n_scale(factor, n_scale(factor, x))));
 }
 
 #endif

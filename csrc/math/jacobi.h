@@ -1,7 +1,7 @@
 /*
  * One-sided Jacobi: the rotation of two columns.
  *
- * Columns x and y, |x| >= |y| > 0, with r = |y| / |x| and h = x . y / (|x| |y|), the cosine of the
+ * Columns x and y, |x| >= |y| > 0, with r = |y| / |x| and h = x^H y / (|x| |y|), the cosine of the
  * angle between them, are replaced by
  *
  *     x' = c x + s y,   y' = c y - s x,   s = c t,   c = 1 / sqrt(1 + t^2),
@@ -10,6 +10,9 @@
  * which are orthogonal; the angle of the rotation is at most 45 degrees.  Their norms are
  *
  *     |x'| = |x| sqrt(1 + t r h),   |y'| = |y| sqrt(1 - g h).
+ *
+ * For complex columns h = |h| z, |z| = 1.  The columns x and conj(z) y have the cosine |h|, so with
+ * t and g from |h| the rotation is x' = c x + s conj(z) y, y' = c y - s z x.
  *
  * Rotations go on until |h| <= jacobi_tolerance() for every pair.  The columns are then s_j u_j,
  * and the rotations together are the other vectors.  The criterion is relative to both columns, so
@@ -36,7 +39,8 @@
  *
  *     x' = c x + (s 2^shift) y,   y' = c y - (s / 2^shift) x,
  *
- * and s / 2^shift = c g |y| / |x| by the kept norms.  The first factor may underflow.  What it adds
+ * (the first factor times conj(z), the second times z), and s / 2^shift = c g |y| / |x| by the kept
+ * norms.  The first factor may underflow.  What it adds
  * is then nothing beside x.  For c stands 1 - c, in x' = x + (s y - (1 - c) x): rounded to 1, c
  * would make every column longer by up to eps / 4, which adds up over thousands of rotations.
  *
@@ -47,7 +51,7 @@
 #ifndef TSVDI_JACOBI_H
 #define TSVDI_JACOBI_H
 
-#include "math/real.h"
+#include "math/scalar.h"
 
 enum {
     /* The most sweeps if the caller sets no bound.  Up to 16 were seen, for the matrix min(i, j),
@@ -64,10 +68,10 @@ enum {
 };
 
 struct jacobi_turn {
-    real less;            /* 1 - c */
-    scalar s;             /* which the accumulated vectors take for both factors */
+    real less; /* 1 - c */
+    scalar s;  /* the accumulated vectors take it for `forward`, and conj(s) for `back` */
     scalar forward, back; /* x' = c x + forward y, y' = c y - back x */
-    scalar g;
+    real g;
     real x_grows;  /* |x'| / |x| */
     real y_square; /* |y'|^2 / |y|^2, up to rounding errors that may make it negative */
 };
@@ -119,7 +123,7 @@ jacobi_settles(real cosine, real turn, real tolerance)
 TSVD_HD scalar
 jacobi_mixed(scalar x, scalar y, real less, scalar factor)
 {
-    return x + r_fma(factor, y, -(less * x));
+    return x + n_fma(factor, y, -n_scale(less, x));
 }
 
 /* A column of n entries that has become shorter than this part of its greatest length holds nothing
@@ -148,23 +152,39 @@ jacobi_is_less(real x, real y, int64_t shift)
     return x < jacobi_shifted(y, shift);
 }
 
-/* The rotation of kept columns of norms x and y, x >= y 2^shift, whose cosine is h. */
+/* The rotation of kept columns of norms x and y, x >= y 2^shift, whose cosine is `cosine`. */
 TSVD_HD struct jacobi_turn
-jacobi_turn_of(scalar h, real x, real y, int64_t shift)
+jacobi_turn_of(scalar cosine, real x, real y, int64_t shift)
 {
+#if TSVD_COMPLEX
+    const real h = n_abs(cosine);
+#else
+    const real h = cosine;
+#endif
     const real ratio = y / x;
     const real r = r_min(jacobi_shifted(ratio, shift), 1);
     const real apart = (1 - r) * (1 + r);
-    const scalar cross = 2 * r * h;
-    const scalar g = 2 * h / (apart + r_sqrt(r_fma(apart, apart, cross * cross)));
-    const scalar t = r * g;
+    const real cross = 2 * r * h;
+    const real g = 2 * h / (apart + r_sqrt(r_fma(apart, apart, cross * cross)));
+    const real t = r * g;
     const real root = r_sqrt(r_fma(t, t, 1));
+    const real s = t / root, forward = jacobi_shifted(s, shift), back = g / root * ratio;
     struct jacobi_turn turn;
 
     turn.less = t * t / (root * (1 + root));
-    turn.s = t / root;
-    turn.forward = jacobi_shifted(turn.s, shift);
-    turn.back = g / root * ratio;
+#if TSVD_COMPLEX
+    {
+        const scalar z = n_make(n_real(cosine) / h, n_imag(cosine) / h);
+
+        turn.s = n_scale(s, n_conj(z));
+        turn.forward = n_scale(forward, n_conj(z));
+        turn.back = n_scale(back, z);
+    }
+#else
+    turn.s = s;
+    turn.forward = forward;
+    turn.back = back;
+#endif
     turn.g = g;
     turn.x_grows = r_sqrt(r_fma(t * r, h, 1));
     turn.y_square = r_fma(-g, h, 1);

@@ -1,8 +1,9 @@
 /*
- * The real type of a numerical source file, and the type of the entries of dense matrices.
+ * The real type of a numerical source file.
  *
  * Every numerical source is compiled twice, with TSVD_SINGLE 0 (float64) and 1
  * (float32).  TSVD_T(name) gives its external names a suffix for the precision.
+ * Sources over the entries of dense matrices are compiled for complex ones too (math/scalar.h).
  * Inline functions marked TSVD_HD are compiled by gcc for the host, and by nvcc for
  * host and device.  Both build with contraction off, and sources write r_fma() where they
  * want a fused operation, so that both produce the same bits.
@@ -50,11 +51,6 @@ typedef uint64_t real_uint;
 #define TSVD_T(name) name##_f64
 enum { R_DIGITS = 52, R_BIAS = 1023, R_BITS = 64 };
 #endif
-
-/* The type of the entries of A, U and Vh, of W, of reflectors and of the vectors that they are
-   applied to; real is that of values, of B and of norms.  Both are the same, as there are no
-   complex matrices. */
-typedef real scalar;
 
 #define REAL(x) ((real)(x))
 #define R_EPS (REAL(1) / REAL(INT64_C(1) << R_DIGITS)) /* distance from 1 to the next real */

@@ -1,18 +1,19 @@
 /*
  * Elementary reflectors (Householder).
  *
- * H = I - tau v v^T, v = (1, x w), maps the vector (alpha, x) to (beta, 0), where
+ * H = I - tau v v^H, v = (1, x w).  H^H maps the vector (alpha, x) to (beta, 0), where
  *
- *     beta = -sign(alpha) |(alpha, x)|,   tau = (beta - alpha) / beta,   w = 1 / (alpha - beta).
+ *     beta = -sign(Re alpha) |(alpha, x)|,   tau = (beta - alpha) / beta,   w = 1 / (alpha - beta).
  *
- * H = I, tau = 0, if x is zero.  The conventions are those of LAPACK.
+ * beta is real also for complex vectors, tau and w then are complex.  H = I, tau = 0, if x is zero
+ * and alpha real.  The conventions are those of LAPACK (larfg).
  *
  * Source: Golub & Van Loan, Matrix Computations, 4th edition, section 5.1.
  */
 #ifndef TSVDI_REFLECTOR_H
 #define TSVDI_REFLECTOR_H
 
-#include "math/real.h"
+#include "math/scalar.h"
 
 /* If alpha^2 + |x|^2 is less than this, squares may have underflowed.  Then the squares of
    REFLECTOR_UP x are added up.  Those neither overflow nor underflow, even if x is denormal. */
@@ -31,7 +32,11 @@ struct reflector {
 TSVD_HD real
 reflector_up(scalar alpha, real square)
 {
+#if TSVD_COMPLEX
+    return n_abs2(alpha) + square < REFLECTOR_SMALL ? REFLECTOR_UP : REAL(1);
+#else
     return r_fma(alpha, alpha, square) < REFLECTOR_SMALL ? REFLECTOR_UP : REAL(1);
+#endif
 }
 
 /* The norm of a vector from its square, and the norm's reciprocal.  square is in the range of
@@ -86,8 +91,30 @@ reflector_reciprocal(real x)
  * are finite, and their squares do not overflow.
  *
  * If alpha^2 is above REFLECTOR_SMALL, all squares of x may vanish though x does not.  Then x is
- * below the rounding of alpha by far, and counts as zero: tau = 0.
+ * below the rounding of alpha by far, and counts as zero: tau = 0.  So does an imaginary part of
+ * alpha, whose square counts with those of x.
  */
+#if TSVD_COMPLEX
+TSVD_HD struct reflector
+reflector_make(scalar alpha, real square, real up)
+{
+    struct reflector h = {n_real(alpha), 0, 1, 0};
+    const real above = up * r_abs(n_real(alpha)), aside = up * n_imag(alpha);
+    const real others = r_fma(aside, aside, square);
+    real norm, reciprocal, rest;
+
+    if (others == 0) {
+        return h;
+    }
+    norm = reflector_norm(r_fma(above, above, others), &reciprocal);
+    h.beta = r_copysign(up == 1 ? norm : norm * REFLECTOR_DOWN, -n_real(alpha));
+    h.tau = n_make(r_fma(above, reciprocal, 1), aside * r_copysign(reciprocal, n_real(alpha)));
+    h.up = up;
+    rest = reflector_reciprocal(r_fma(above + norm, above + norm, aside * aside));
+    h.scale = n_make(r_copysign((above + norm) * rest, n_real(alpha)), -aside * rest);
+    return h;
+}
+#else
 TSVD_HD struct reflector
 reflector_make(scalar alpha, real square, real up)
 {
@@ -105,12 +132,13 @@ reflector_make(scalar alpha, real square, real up)
     h.scale = r_copysign(reflector_reciprocal(above + norm), alpha);
     return h;
 }
+#endif
 
 /* An entry of v from that of x. */
 TSVD_HD scalar
 reflector_entry(struct reflector h, scalar x)
 {
-    return h.up * x * h.scale;
+    return n_mul(n_scale(h.up, x), h.scale);
 }
 
 #endif

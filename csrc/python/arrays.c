@@ -40,25 +40,47 @@ tsvdi_arrays_init(struct arrays *arrays, PyObject *module, const struct form *fo
 
 /* Refuses an array whose dtype tsvd does not take. */
 static int
-check_type(PyObject *owned, const char *name)
+check_type(const struct form *form, PyObject *owned, const char *name)
 {
     PyArrayObject *array = (PyArrayObject *)owned;
     const int type = PyArray_TYPE(array);
 
     if (type != NPY_DOUBLE && type != NPY_FLOAT && !PyTypeNum_ISINTEGER(type) &&
-        !PyTypeNum_ISBOOL(type)) {
+        !PyTypeNum_ISBOOL(type) &&
+        !(form->takes_complex && (type == NPY_CDOUBLE || type == NPY_CFLOAT))) {
         tsvdi_shapes_refuse_dtype(name, (PyObject *)PyArray_DESCR(array),
-                                  PyTypeNum_ISCOMPLEX(type));
+                                  !form->takes_complex && PyTypeNum_ISCOMPLEX(type));
         return -1;
     }
     return 0;
 }
 
-/* The type that the core computes in. */
+/* NumPy's number of a dtype. */
 static int
-numpy_type(const struct arrays *arrays)
+numpy_type(tsvd_dtype dtype)
 {
-    return arrays->dtype == TSVD_FLOAT32 ? NPY_FLOAT : NPY_DOUBLE;
+    static const int types[] = {[TSVD_FLOAT64] = NPY_DOUBLE,
+                                [TSVD_FLOAT32] = NPY_FLOAT,
+                                [TSVD_COMPLEX128] = NPY_CDOUBLE,
+                                [TSVD_COMPLEX64] = NPY_CFLOAT};
+
+    return types[dtype];
+}
+
+/* The dtype that matrices are computed in of which such arrays are given. */
+static tsvd_dtype
+computed_in(const struct arrays *arrays)
+{
+    const int first = PyArray_TYPE((PyArrayObject *)arrays->in[0]);
+    bool single = true;
+
+    if (PyTypeNum_ISCOMPLEX(first)) {
+        return first == NPY_CFLOAT ? TSVD_COMPLEX64 : TSVD_COMPLEX128;
+    }
+    for (int i = 0; i < arrays->form->inputs; i++) {
+        single = single && PyArray_TYPE((PyArrayObject *)arrays->in[i]) == NPY_FLOAT;
+    }
+    return single ? TSVD_FLOAT32 : TSVD_FLOAT64;
 }
 
 /* Whether the core cannot read the array as it is.  Then *owned becomes a view of it that only this
@@ -97,11 +119,11 @@ raise_memory(const char *what, uint64_t bytes)
 
 /* An array for the core. */
 static void
-describe(const struct arrays *arrays, PyArrayObject *array, tsvd_array *core)
+describe(PyArrayObject *array, tsvd_dtype dtype, tsvd_array *core)
 {
     core->data = PyArray_DATA(array);
     core->space = TSVD_HOST;
-    core->dtype = arrays->dtype;
+    core->dtype = dtype;
     core->ndim = PyArray_NDIM(array);
     for (int i = 0; i < core->ndim && core->ndim <= TSVD_MAX_DIMS; i++) {
         core->shape[i] = PyArray_DIM(array, i);
@@ -114,17 +136,15 @@ static int
 read_facts(struct arrays *arrays)
 {
     const int inputs = arrays->form->inputs;
-    bool single = true;
 
     for (int i = 0; i < inputs; i++) {
-        if (check_type(arrays->in[i], arrays->form->in[i]) < 0) {
+        if (check_type(arrays->form, arrays->in[i], arrays->form->in[i]) < 0) {
             return -1;
         }
-        single = single && PyArray_TYPE((PyArrayObject *)arrays->in[i]) == NPY_FLOAT;
     }
-    arrays->dtype = single ? TSVD_FLOAT32 : TSVD_FLOAT64;
+    arrays->dtype = computed_in(arrays);
     for (int i = 0; i < inputs; i++) {
-        const int converts = must_convert(&arrays->in[i], numpy_type(arrays));
+        const int converts = must_convert(&arrays->in[i], numpy_type(arrays->dtype));
 
         if (converts < 0) {
             return -1;
@@ -132,7 +152,7 @@ read_facts(struct arrays *arrays)
         arrays->convert[i] = converts;
     }
     for (int i = 0; i < inputs; i++) {
-        describe(arrays, (PyArrayObject *)arrays->in[i], &arrays->core_in[i]);
+        describe((PyArrayObject *)arrays->in[i], arrays->dtype, &arrays->core_in[i]);
     }
     return arrays->form->set_shape(arrays);
 }
@@ -154,7 +174,7 @@ static int
 convert(const struct arrays *arrays, PyObject **owned, tsvd_array *core)
 {
     PyObject *converted =
-        PyArray_FromArray((PyArrayObject *)*owned, PyArray_DescrFromType(numpy_type(arrays)),
+        PyArray_FromArray((PyArrayObject *)*owned, PyArray_DescrFromType(numpy_type(arrays->dtype)),
                           NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_ENSUREARRAY);
 
     if (converted == NULL) {
@@ -163,7 +183,7 @@ convert(const struct arrays *arrays, PyObject **owned, tsvd_array *core)
         return -1;
     }
     tsvdi_set_reference(owned, converted);
-    describe(arrays, (PyArrayObject *)converted, core);
+    describe((PyArrayObject *)converted, arrays->dtype, core);
     return 0;
 }
 
@@ -231,17 +251,17 @@ tsvdi_arrays_check_memory(const struct arrays *arrays, const tsvd_plan *plan, bo
 }
 
 PyObject *
-tsvdi_arrays_new(const struct arrays *arrays, const char *name, int ndim, const int64_t *shape,
+tsvdi_arrays_new(const char *name, tsvd_dtype dtype, int ndim, const int64_t *shape,
                  tsvd_array *core)
 {
-    PyObject *array = PyArray_SimpleNew(ndim, (npy_intp *)shape, numpy_type(arrays));
+    PyObject *array = PyArray_SimpleNew(ndim, (npy_intp *)shape, numpy_type(dtype));
 
     if (array == NULL) {
         raise_memory(name, (uint64_t)PyArray_MultiplyList((npy_intp *)shape, ndim) *
-                               tsvdi_shapes_size(arrays));
+                               tsvd_dtype_size(dtype));
         return NULL;
     }
-    describe(arrays, (PyArrayObject *)array, core);
+    describe((PyArrayObject *)array, dtype, core);
     return array;
 }
 
@@ -251,13 +271,13 @@ new_output(struct arrays *arrays, int which)
     int64_t shape[TSVD_MAX_DIMS];
     const int ndim = tsvdi_shapes_output(arrays, which, shape);
 
-    return tsvdi_arrays_new(arrays, arrays->form->out[which], ndim, shape,
-                            &arrays->core_out[which]);
+    return tsvdi_arrays_new(arrays->form->out[which], tsvdi_shapes_dtype(arrays, which), ndim,
+                            shape, &arrays->core_out[which]);
 }
 
-/* Reads the facts about an array of the caller that takes a result. */
+/* Reads the facts about an array of the caller that takes a result of a dtype. */
 static int
-read_given(const struct arrays *arrays, const char *name, PyObject *argument, struct given *given)
+read_given(tsvd_dtype dtype, const char *name, PyObject *argument, struct given *given)
 {
     PyArrayObject *array = (PyArrayObject *)argument;
 
@@ -265,7 +285,7 @@ read_given(const struct arrays *arrays, const char *name, PyObject *argument, st
         return tsvdi_refuse_type(name, "a NumPy array", argument);
     }
     given->dtype = (PyObject *)PyArray_DESCR(array);
-    given->same_dtype = PyArray_TYPE(array) == numpy_type(arrays);
+    given->same_dtype = PyArray_TYPE(array) == numpy_type(dtype);
     given->ready = PyArray_ISCARRAY(array);
     given->ndim = PyArray_NDIM(array);
     given->shape = (const int64_t *)PyArray_DIMS(array);
@@ -278,11 +298,11 @@ tsvdi_arrays_writable(const struct arrays *arrays, const char *name, PyObject *a
 {
     struct given given;
 
-    if (read_given(arrays, name, array, &given) < 0 ||
+    if (read_given(arrays->dtype, name, array, &given) < 0 ||
         tsvdi_shapes_check_writable(arrays, name, &given) < 0) {
         return -1;
     }
-    describe(arrays, (PyArrayObject *)array, core);
+    describe((PyArrayObject *)array, arrays->dtype, core);
     return 0;
 }
 
@@ -290,15 +310,16 @@ tsvdi_arrays_writable(const struct arrays *arrays, const char *name, PyObject *a
 static PyObject *
 given_output(struct arrays *arrays, int which, PyObject *argument)
 {
+    const tsvd_dtype dtype = tsvdi_shapes_dtype(arrays, which);
     char name[16];
     struct given given;
 
     (void)PyOS_snprintf(name, sizeof name, "out: %s", arrays->form->out[which]);
-    if (read_given(arrays, name, argument, &given) < 0 ||
+    if (read_given(dtype, name, argument, &given) < 0 ||
         tsvdi_shapes_check_given(arrays, which, &given) < 0) {
         return NULL;
     }
-    describe(arrays, (PyArrayObject *)argument, &arrays->core_out[which]);
+    describe((PyArrayObject *)argument, dtype, &arrays->core_out[which]);
     return Py_NewRef(argument);
 }
 

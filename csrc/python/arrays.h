@@ -29,6 +29,7 @@ struct form {
     const char *results;               /* the names of all results in one text; NULL: there is one
                                           result alone, which is square */
     const char *order;                 /* what bounds an index of a value */
+    bool takes_complex;                /* the matrices may be complex */
     int (*set_shape)(struct arrays *); /* sets rows, columns, n and the batch from core_in */
 };
 
@@ -89,10 +90,10 @@ tsvdi_arrays_converts(const struct arrays *arrays)
    it is None.  Without vectors only the values are taken. */
 int tsvdi_arrays_output(struct arrays *arrays, bool vectors, PyObject *given);
 
-/* A new array of the dtype of the call, C-contiguous, and how the core takes it; NULL with an
-   exception set on failure.  name: for errors. */
-PyObject *tsvdi_arrays_new(const struct arrays *arrays, const char *name, int ndim,
-                           const int64_t *shape, tsvd_array *core);
+/* A new array, C-contiguous, and how the core takes it; NULL with an exception set on failure.
+   name: for errors. */
+PyObject *tsvdi_arrays_new(const char *name, tsvd_dtype dtype, int ndim, const int64_t *shape,
+                           tsvd_array *core);
 
 /* Describes an array of the caller that the core may write to, if it is one of the dtype of the
    call, C-contiguous, aligned, writeable and in native byte order. */

@@ -57,10 +57,18 @@ tsvdi_dtype_name(struct dlpack_dtype dtype)
                                 (int)dtype.bits);
 }
 
-bool
-tsvdi_is_float(struct dlpack_dtype dtype)
+/* Bits of a part of a number. */
+static int
+bits_of(struct dlpack_dtype dtype)
 {
-    return dtype.lanes == 1 && dtype.code == DLPACK_FLOAT && (dtype.bits == 32 || dtype.bits == 64);
+    return dtype.code == DLPACK_COMPLEX ? dtype.bits / 2 : dtype.bits;
+}
+
+bool
+tsvdi_is_computed(struct dlpack_dtype dtype)
+{
+    return dtype.lanes == 1 && (dtype.code == DLPACK_FLOAT || dtype.code == DLPACK_COMPLEX) &&
+           (bits_of(dtype) == 32 || bits_of(dtype) == 64);
 }
 
 static bool
@@ -77,13 +85,17 @@ check_dtype(borrowed *b, const char *name)
 {
     PyObject *shown;
 
-    if (tsvdi_is_float(b->dtype) || is_integer(b->dtype)) {
+    if (b->dtype.code == DLPACK_COMPLEX && tsvdi_is_computed(b->dtype)) {
+        b->core.dtype = bits_of(b->dtype) == 32 ? TSVD_COMPLEX64 : TSVD_COMPLEX128;
+        return 0;
+    }
+    if (tsvdi_is_computed(b->dtype) || is_integer(b->dtype)) {
         b->core.dtype = b->dtype.bits == 32 ? TSVD_FLOAT32 : TSVD_FLOAT64;
         return 0;
     }
     shown = tsvdi_dtype_name(b->dtype);
     if (shown != NULL) {
-        tsvdi_shapes_refuse_dtype(name, shown, b->dtype.code == DLPACK_COMPLEX);
+        tsvdi_shapes_refuse_dtype(name, shown, false);
         Py_DECREF(shown);
     }
     return -1;

@@ -94,21 +94,23 @@ is_aligned(const borrowed *b)
     return aligned;
 }
 
-/* Replaces an array that the core cannot read by a copy that its library makes, of floats of `bits`
-   bits; 0: 64, or as many as the library has. */
+/* Replaces an array that the core cannot read by a copy that its library makes, of a dtype that
+   tsvd computes in; bits: 0: float64, or the largest floats that the library has. */
 static int
 convert(PyObject **owned, PyObject *module, const char *name, tsvd_handle *handle, int device,
-        PyObject *array, int bits)
+        PyObject *array, struct dlpack_dtype to)
 {
-    const char *dtype = bits == 32 ? "float32" : "float64";
+    const char *dtype = to.code == DLPACK_COMPLEX ? to.bits == 64 ? "complex64" : "complex128"
+                        : to.bits == 32           ? "float32"
+                                                  : "float64";
     PyObject *copy = ask_python("convert", array, PyUnicode_FromString(dtype)), *b = NULL;
 
     if (copy != NULL) {
         b = borrow_array(module, name, handle, device, copy);
         Py_DECREF(copy);
     }
-    if (b != NULL && (!tsvdi_is_float(((borrowed *)b)->dtype) || !is_aligned((borrowed *)b) ||
-                      (bits != 0 && ((borrowed *)b)->dtype.bits != bits))) {
+    if (b != NULL && (!tsvdi_is_computed(((borrowed *)b)->dtype) || !is_aligned((borrowed *)b) ||
+                      (to.bits != 0 && ((borrowed *)b)->dtype.bits != to.bits))) {
         PyErr_Format(PyExc_TypeError, "%s cannot be converted to %s by its library", name, dtype);
         Py_CLEAR(b);
     }
@@ -121,20 +123,30 @@ convert(PyObject **owned, PyObject *module, const char *name, tsvd_handle *handl
 
 /* Borrows an array of the input. */
 static int
-take_input(PyObject **owned, PyObject *module, const char *name, tsvd_handle *handle, int device,
-           PyObject *array)
+take_input(PyObject **owned, const struct form *form, PyObject *module, const char *name,
+           tsvd_handle *handle, int device, PyObject *array)
 {
+    const struct dlpack_dtype widest = {DLPACK_FLOAT, 0, 1};
     const borrowed *b;
+    PyObject *shown;
 
     *owned = borrow_array(module, name, handle, device, array);
     b = (const borrowed *)*owned;
     if (b == NULL) {
         return -1;
     }
-    if (!tsvdi_is_float(b->dtype)) {
-        return convert(owned, module, name, handle, device, array, 0);
+    if (b->dtype.code == DLPACK_COMPLEX && !form->takes_complex) {
+        shown = tsvdi_dtype_name(b->dtype);
+        if (shown != NULL) {
+            tsvdi_shapes_refuse_dtype(name, shown, true);
+            Py_DECREF(shown);
+        }
+        return -1;
     }
-    return is_aligned(b) ? 0 : convert(owned, module, name, handle, device, array, b->dtype.bits);
+    if (!tsvdi_is_computed(b->dtype)) {
+        return convert(owned, module, name, handle, device, array, widest);
+    }
+    return is_aligned(b) ? 0 : convert(owned, module, name, handle, device, array, b->dtype);
 }
 
 int
@@ -142,20 +154,20 @@ tsvdi_exchange_take(struct arrays *arrays, tsvd_handle *handle, int device, PyOb
 {
     const struct form *form = arrays->form;
     PyObject *module = arrays->module;
-    int bits = 0;
+    struct dlpack_dtype widest = {DLPACK_FLOAT, 0, 1};
 
     for (int i = 0; i < form->inputs; i++) {
-        int of_this;
+        const borrowed *b;
 
-        if (take_input(&arrays->in[i], module, form->in[i], handle, device, input[i]) < 0) {
+        if (take_input(&arrays->in[i], form, module, form->in[i], handle, device, input[i]) < 0) {
             return -1;
         }
-        of_this = ((const borrowed *)arrays->in[i])->dtype.bits;
-        bits = of_this > bits ? of_this : bits;
+        b = (const borrowed *)arrays->in[i];
+        widest = b->dtype.bits > widest.bits ? b->dtype : widest;
     }
     for (int i = 0; i < form->inputs; i++) {
-        if (((const borrowed *)arrays->in[i])->dtype.bits < bits &&
-            convert(&arrays->in[i], module, form->in[i], handle, device, input[i], bits) < 0) {
+        if (((const borrowed *)arrays->in[i])->dtype.bits < widest.bits &&
+            convert(&arrays->in[i], module, form->in[i], handle, device, input[i], widest) < 0) {
             return -1;
         }
         arrays->core_in[i] = ((const borrowed *)arrays->in[i])->core;
@@ -197,7 +209,7 @@ borrow_given(PyObject *module, const char *name, tsvd_handle *handle, tsvd_dtype
         return NULL;
     }
     given->dtype = tsvdi_dtype_name(out->dtype);
-    given->same_dtype = tsvdi_is_float(out->dtype) && out->core.dtype == dtype;
+    given->same_dtype = tsvdi_is_computed(out->dtype) && out->core.dtype == dtype;
     given->ready = is_contiguous(&out->core) && is_aligned(out);
     given->ndim = out->core.ndim;
     given->shape = out->core.shape;
@@ -216,7 +228,8 @@ given_output(const struct arrays *arrays, tsvd_handle *handle, int which, PyObje
     PyObject *b;
 
     (void)PyOS_snprintf(name, sizeof name, "out: %s", arrays->form->out[which]);
-    b = borrow_given(arrays->module, name, handle, arrays->dtype, array, &given);
+    b = borrow_given(arrays->module, name, handle, tsvdi_shapes_dtype(arrays, which), array,
+                     &given);
     if (b == NULL) {
         return NULL;
     }
@@ -263,8 +276,8 @@ tsvdi_exchange_output(struct arrays *arrays, tsvd_handle *handle, bool vectors, 
         } else {
             const int ndim = tsvdi_shapes_output(arrays, i, shape);
 
-            arrays->out[i] =
-                tsvdi_device_array_new(arrays->module, handle, arrays->dtype, ndim, shape, keep);
+            arrays->out[i] = tsvdi_device_array_new(
+                arrays->module, handle, tsvdi_shapes_dtype(arrays, i), ndim, shape, keep);
         }
         if (arrays->out[i] == NULL) {
             return -1;

@@ -15,7 +15,7 @@
 /* An array that belongs to another library. */
 typedef struct borrowed {
     PyObject_HEAD
-    tsvd_array core;           /* the array; core.dtype counts only if `dtype` is float */
+    tsvd_array core;           /* the array; core.dtype counts only if tsvd computes in `dtype` */
     int device;                /* its CUDA device, or TSVD_DEVICE_CPU */
     struct dlpack_dtype dtype; /* type of its entries */
     bool readonly;             /* it must not be written to */
@@ -30,8 +30,8 @@ typedef struct borrowed {
    Borrowed, or NULL with an exception set; a capsule is used up in any case. */
 PyObject *tsvdi_borrow(PyObject *module, const char *name, int device, PyObject *exported);
 
-/* float32 or float64. */
-bool tsvdi_is_float(struct dlpack_dtype dtype);
+/* Whether tsvd computes in a dtype: float32 and float64, complex64 and complex128. */
+bool tsvdi_is_computed(struct dlpack_dtype dtype);
 
 /* The name of a dtype as NumPy has it. */
 PyObject *tsvdi_dtype_name(struct dlpack_dtype dtype);

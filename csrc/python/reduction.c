@@ -1,5 +1,5 @@
 /*
- * tsvd._core: reduce(), and Reduction: dense matrices in bidiagonal form, A = Q B P^T.  It keeps
+ * tsvd._core: reduce(), and Reduction: dense matrices in bidiagonal form, A = Q B P^H.  It keeps
  * the handle that it was made by, and calls with it come one after the other.
  */
 #include <string.h>
@@ -242,7 +242,10 @@ set_shape(struct arrays *arrays, PyObject *shape, const char *dtype, bool on_dev
             return -1;
         }
     }
-    arrays->dtype = strcmp(dtype, "float32") == 0 ? TSVD_FLOAT32 : TSVD_FLOAT64;
+    arrays->dtype = TSVD_FLOAT64;
+    for (tsvd_dtype of = TSVD_FLOAT64; of <= TSVD_COMPLEX64; of++) {
+        arrays->dtype = strcmp(dtype, tsvdi_shapes_dtype_name(of)) == 0 ? of : arrays->dtype;
+    }
     arrays->core_in[0] =
         tsvd_array_of(NULL, on_device ? TSVD_CUDA : TSVD_HOST, arrays->dtype, (int)ndim, sizes);
     return arrays->form->set_shape(arrays);
@@ -355,6 +358,7 @@ static PyObject *
 new_entries(reduction *self, const char *name, int64_t count, bool on_device, tsvd_array *core)
 {
     const struct arrays *arrays = &self->arrays;
+    const tsvd_dtype dtype = tsvd_dtype_of_values(arrays->dtype);
     int64_t shape[TSVD_MAX_DIMS];
     PyObject *array;
 
@@ -363,11 +367,10 @@ new_entries(reduction *self, const char *name, int64_t count, bool on_device, ts
     }
     shape[arrays->batch_ndim] = count;
     if (!on_device) {
-        return tsvdi_arrays_new(arrays, name, arrays->batch_ndim + 1, shape, core);
+        return tsvdi_arrays_new(name, dtype, arrays->batch_ndim + 1, shape, core);
     }
-    array =
-        tsvdi_device_array_new(module_of(self), self->handle, arrays->dtype, arrays->batch_ndim + 1,
-                               shape, self->keep == Py_None ? NULL : self->keep);
+    array = tsvdi_device_array_new(module_of(self), self->handle, dtype, arrays->batch_ndim + 1,
+                                   shape, self->keep == Py_None ? NULL : self->keep);
     if (array != NULL) {
         *core = *tsvdi_device_array_core(array);
     }
@@ -484,7 +487,7 @@ compute_product(void *subject, tsvd_error *error)
 PyDoc_STRVAR(apply_doc,
              "apply($self, x, right, transposed, on_device, /)\n--\n\n"
              "Replaces x (..., m, c) by Q x, or, with `right`, x (..., n, c) by P x, or the same\n"
-             "with the transpose. on_device: x is an array of the device.");
+             "with the conjugate transpose. on_device: x is an array of the device.");
 
 static PyObject *
 apply(PyObject *object, PyObject *args)
@@ -580,9 +583,7 @@ get_shape(PyObject *object, void *Py_UNUSED(closure))
 static PyObject *
 get_dtype(PyObject *object, void *Py_UNUSED(closure))
 {
-    const bool single = ((reduction *)object)->arrays.dtype == TSVD_FLOAT32;
-
-    return PyUnicode_FromString(single ? "float32" : "float64");
+    return PyUnicode_FromString(tsvdi_shapes_dtype_name(((reduction *)object)->arrays.dtype));
 }
 
 static PyObject *
@@ -593,7 +594,7 @@ get_device(PyObject *object, void *Py_UNUSED(closure))
 
 static PyGetSetDef attributes[] = {
     {"shape", get_shape, NULL, "of the matrices", NULL},
-    {"dtype", get_dtype, NULL, "float64 or float32", NULL},
+    {"dtype", get_dtype, NULL, "of the matrices: float64, float32, complex128 or complex64", NULL},
     {"device", get_device, NULL, "the CUDA device; -1: the CPU", NULL},
     {"state_bytes", get_state_bytes, NULL, "what save() fills", NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -128,7 +128,7 @@ tsvdi_device_array_core(PyObject *array)
 static int
 size_of(const device_array *array)
 {
-    return array->core.dtype == TSVD_FLOAT32 ? (int)sizeof(float) : (int)sizeof(double);
+    return (int)tsvd_dtype_size(array->core.dtype);
 }
 
 PyObject *
@@ -232,7 +232,9 @@ new_capsule(device_array *array, bool versioned)
     tensor.data = array->core.data;
     tensor.device = (struct dlpack_device){DLPACK_CUDA, array->device};
     tensor.ndim = array->core.ndim;
-    tensor.dtype = (struct dlpack_dtype){DLPACK_FLOAT, (uint8_t)(8 * size_of(array)), 1};
+    tensor.dtype =
+        (struct dlpack_dtype){tsvdi_is_complex(array->core.dtype) ? DLPACK_COMPLEX : DLPACK_FLOAT,
+                              (uint8_t)(8 * size_of(array)), 1};
     tensor.shape = exported->shape;
     tensor.strides = exported->strides;
     exported->plain = (struct dlpack_managed){tensor, exported, delete_plain};
@@ -348,7 +350,7 @@ get_shape(PyObject *self, void *Py_UNUSED(closure))
 static PyObject *
 get_dtype(PyObject *self, void *Py_UNUSED(closure))
 {
-    return PyUnicode_FromString(size_of((device_array *)self) == 4 ? "float32" : "float64");
+    return PyUnicode_FromString(tsvdi_shapes_dtype_name(((device_array *)self)->core.dtype));
 }
 
 static PyObject *
@@ -363,9 +365,11 @@ get_interface(PyObject *self, void *Py_UNUSED(closure))
     }
     return Py_BuildValue("{s:i,s:N,s:O,s:N,s:(NO),s:N}", "version", 3, "shape",
                          get_shape(self, NULL), "strides", Py_None, "typestr",
-                         PyUnicode_FromFormat("%cf%d", order, size_of(array)), "data",
-                         PyLong_FromVoidPtr(empty ? NULL : array->core.data), Py_False, "stream",
-                         PyLong_FromVoidPtr(tsvd_memory_stream(array->shared->memory)));
+                         PyUnicode_FromFormat("%c%c%d", order,
+                                              tsvdi_is_complex(array->core.dtype) ? 'c' : 'f',
+                                              size_of(array)),
+                         "data", PyLong_FromVoidPtr(empty ? NULL : array->core.data), Py_False,
+                         "stream", PyLong_FromVoidPtr(tsvd_memory_stream(array->shared->memory)));
 }
 
 static PyObject *
@@ -376,7 +380,7 @@ device_array_repr(PyObject *self)
         shape == NULL
             ? NULL
             : PyUnicode_FromFormat("<tsvd array of shape %R and dtype %s on cuda:%d>", shape,
-                                   size_of((device_array *)self) == 4 ? "float32" : "float64",
+                                   tsvdi_shapes_dtype_name(((device_array *)self)->core.dtype),
                                    ((device_array *)self)->device);
 
     Py_XDECREF(shape);

@@ -36,15 +36,16 @@ function_of(PyObject *capsules, const char *name, int *integer_bytes)
     return function;
 }
 
-/* Finds both functions; returns -1, with an exception set, on failure. */
+/* Finds all functions; returns -1, with an exception set, on failure. */
 static int
 find_functions(PyObject *capsules, tsvd_blas *blas)
 {
-    static const char *const names[] = {"dgemm", "sgemm"};
-    void *found[2];
+    static const char *const names[] = {"dgemm", "sgemm", "zgemm", "cgemm"};
+    enum { COUNT = sizeof names / sizeof *names };
+    void *found[COUNT];
     int bytes = 0, all = 0;
 
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < COUNT; i++) {
         found[i] = function_of(capsules, names[i], &bytes);
         if (found[i] == NULL) {
             return -1;
@@ -59,9 +60,13 @@ find_functions(PyObject *capsules, tsvd_blas *blas)
     if (bytes == 4) {
         memcpy(&blas->dgemm32, &found[0], sizeof found[0]);
         memcpy(&blas->sgemm32, &found[1], sizeof found[1]);
+        memcpy(&blas->zgemm32, &found[2], sizeof found[2]);
+        memcpy(&blas->cgemm32, &found[3], sizeof found[3]);
     } else {
         memcpy(&blas->dgemm64, &found[0], sizeof found[0]);
         memcpy(&blas->sgemm64, &found[1], sizeof found[1]);
+        memcpy(&blas->zgemm64, &found[2], sizeof found[2]);
+        memcpy(&blas->cgemm64, &found[3], sizeof found[3]);
     }
     return 0;
 }

@@ -25,16 +25,38 @@ tsvdi_shapes_tuple(int ndim, const int64_t *shape)
 uint64_t
 tsvdi_shapes_size(const struct arrays *arrays)
 {
-    return arrays->dtype == TSVD_FLOAT32 ? sizeof(float) : sizeof(double);
+    return tsvd_dtype_size(arrays->dtype);
 }
 
 void
-tsvdi_shapes_refuse_dtype(const char *name, PyObject *dtype, bool complex)
+tsvdi_shapes_refuse_dtype(const char *name, PyObject *dtype, bool phases)
 {
     PyErr_Format(PyExc_TypeError,
-                 "%s has dtype %S; tsvd takes float64 and float32, and integers and bool, which "
-                 "become float64%s",
-                 name, dtype, complex ? ", and offers nothing for complex matrices" : "");
+                 "%s has dtype %S; tsvd takes float64 and float32, for dense matrices complex128 "
+                 "and complex64, and integers and bool, which become float64%s",
+                 name, dtype,
+                 phases ? ". A complex bidiagonal matrix becomes a real one, with the same values, "
+                          "by phases of its rows and columns"
+                        : "");
+}
+
+tsvd_dtype
+tsvdi_shapes_dtype(const struct arrays *arrays, int which)
+{
+    const bool values = which == OUT_S && arrays->form->results != NULL;
+
+    return values ? tsvd_dtype_of_values(arrays->dtype) : arrays->dtype;
+}
+
+const char *
+tsvdi_shapes_dtype_name(tsvd_dtype dtype)
+{
+    static const char *const names[] = {[TSVD_FLOAT64] = "float64",
+                                        [TSVD_FLOAT32] = "float32",
+                                        [TSVD_COMPLEX128] = "complex128",
+                                        [TSVD_COMPLEX64] = "complex64"};
+
+    return names[dtype];
 }
 
 /* ---- input ---- */
@@ -197,6 +219,7 @@ const struct form tsvdi_dense_form = {
     .vectors = "U and Vh",
     .results = "(U, S, Vh)",
     .order = "the number of values",
+    .takes_complex = true,
     .set_shape = set_dense,
 };
 
@@ -206,6 +229,7 @@ const struct form tsvdi_inverse_form = {
     .input = "a",
     .out = {[OUT_S] = "X"},
     .order = "the order of the matrix",
+    .takes_complex = true,
     .set_shape = set_inverse,
 };
 
@@ -254,13 +278,13 @@ tsvdi_shapes_item(PyObject *given, int which)
     return PyTuple_GetItem(given, PyTuple_Size(given) == 1 ? 0 : which);
 }
 
-/* Refuses an array of another dtype than that of the call. */
+/* Refuses an array of another dtype. */
 static int
-check_given_dtype(const struct arrays *arrays, const char *name, const struct given *given)
+check_given_dtype(tsvd_dtype dtype, const char *name, const struct given *given)
 {
     if (!given->same_dtype) {
         PyErr_Format(PyExc_TypeError, "%s has dtype %S, the result has dtype %s", name,
-                     given->dtype, arrays->dtype == TSVD_FLOAT64 ? "float64" : "float32");
+                     given->dtype, tsvdi_shapes_dtype_name(dtype));
         return -1;
     }
     return 0;
@@ -281,7 +305,7 @@ int
 tsvdi_shapes_check_writable(const struct arrays *arrays, const char *name,
                             const struct given *given)
 {
-    return check_given_dtype(arrays, name, given) < 0 ? -1 : check_ready(name, given);
+    return check_given_dtype(arrays->dtype, name, given) < 0 ? -1 : check_ready(name, given);
 }
 
 int
@@ -292,7 +316,7 @@ tsvdi_shapes_check_given(const struct arrays *arrays, int which, const struct gi
     int ndim = tsvdi_shapes_output(arrays, which, shape);
 
     (void)PyOS_snprintf(name, sizeof name, "out: %s", arrays->form->out[which]);
-    if (check_given_dtype(arrays, name, given) < 0) {
+    if (check_given_dtype(tsvdi_shapes_dtype(arrays, which), name, given) < 0) {
         return -1;
     }
     if (given->ndim != ndim || memcmp(given->shape, shape, (size_t)ndim * sizeof *shape) != 0) {
@@ -329,7 +353,7 @@ extent(const tsvd_array *array, uintptr_t *low, uintptr_t *high)
             *high += (uintptr_t)reach;
         }
     }
-    *high += array->dtype == TSVD_FLOAT32 ? sizeof(float) : sizeof(double);
+    *high += tsvd_dtype_size(array->dtype);
 }
 
 static bool

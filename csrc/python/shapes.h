@@ -27,7 +27,7 @@ struct given {
     const int64_t *shape; /* [ndim] */
 };
 
-/* Refuses an array whose dtype is not that of the call, or that is not ready. */
+/* Refuses an array whose dtype is not that of the matrices, or that is not ready. */
 int tsvdi_shapes_check_writable(const struct arrays *arrays, const char *name,
                                 const struct given *given);
 
@@ -43,8 +43,20 @@ int tsvdi_shapes_check_out(const struct arrays *arrays, bool vectors, PyObject *
 /* The item of `out` for a result. */
 PyObject *tsvdi_shapes_item(PyObject *given, int which);
 
-/* Raises a TypeError that names the dtype that tsvd does not take. */
-void tsvdi_shapes_refuse_dtype(const char *name, PyObject *dtype, bool complex);
+/* Raises a TypeError that names the dtype that tsvd does not take.  phases: d or e is complex. */
+void tsvdi_shapes_refuse_dtype(const char *name, PyObject *dtype, bool phases);
+
+/* The dtype of result `which`: values are real. */
+tsvd_dtype tsvdi_shapes_dtype(const struct arrays *arrays, int which);
+
+static inline bool
+tsvdi_is_complex(tsvd_dtype dtype)
+{
+    return tsvd_dtype_of_values(dtype) != dtype;
+}
+
+/* The name of a dtype, as NumPy has it. */
+const char *tsvdi_shapes_dtype_name(tsvd_dtype dtype);
 
 /* Bytes of a number of the call. */
 uint64_t tsvdi_shapes_size(const struct arrays *arrays);

@@ -306,8 +306,11 @@ def _check_writable(name, x):
     """Refuses what results cannot be written to, in the words of its library."""
     if library_of(x) == "jax":
         raise ValueError(f"{name} is read-only, as all arrays of JAX are")
-    if library_of(x) == "torch" and x.is_neg():  # only a copy of such a view could be written to
-        raise ValueError(f"{name} is a view whose signs are changed: give its resolve_neg()")
+    if library_of(x) == "torch":  # only a copy of such a view could be written to
+        if x.is_neg():
+            raise ValueError(f"{name} is a view whose signs are changed: give its resolve_neg()")
+        if x.is_conj():
+            raise ValueError(f"{name} is a view of conjugates: give its resolve_conj()")
 
 
 def _writable(name, x):
@@ -326,8 +329,8 @@ def export(x, stream):
     """
     if not hasattr(x, "__dlpack__"):
         return x, x.__cuda_array_interface__
-    if library_of(x) == "torch" and x.is_neg():
-        x = x.resolve_neg()  # DLPack cannot say that the signs are to be changed
+    if library_of(x) == "torch":
+        x = x.resolve_neg().resolve_conj()  # DLPack cannot say that signs are to be changed
     if stream is not None and library_of(x) == "torch":
         if stream == _current_stream(x, x.get_device())[0]:
             stream = _SAME

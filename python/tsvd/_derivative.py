@@ -2,8 +2,9 @@
 
 The tangent of B = L diag(s) R in the bases of its vectors is P = Lᵀ dB Rᵀ. docs/derivatives.md
 derives the formulas. `xp` is the library, `torch` or `jax.numpy`. V is Rᵀ: column k of L and V
-belongs to s_k. Leading dimensions are a batch. A dense matrix is A = U diag(s) Vᵀ, and U and V have
-as many columns as there are values.
+belongs to s_k. Leading dimensions are a batch. A dense matrix is A = U diag(s) Vᴴ, and U and V have
+as many columns as there are values. They may be complex. Gradients are then those of PyTorch: a
+change dA of A changes a loss by the real part of the sum of conj(gA) dA.
 """
 
 from __future__ import annotations
@@ -88,26 +89,34 @@ def _dense_inverses(xp, s):
     )
 
 
+def _h(x):
+    """The conjugate transpose."""
+    return x.mT.conj()
+
+
 def _is_basis(Q):
     return Q.shape[-2] == Q.shape[-1]
 
 
 def _beside(Q, x):
     """The part of x that is orthogonal to the columns of Q."""
-    return x - Q @ (Q.mT @ x)
+    return x - Q @ (_h(Q) @ x)
 
 
 def dense_values_tangent(U, V, dA):
     """The tangent of s."""
-    return (U * (dA @ V)).sum(-2)
+    return (U.conj() * (dA @ V)).sum(-2).real
 
 
 def dense_vectors_tangent(xp, U, s, V, dA):
-    """The tangents of U and V, from all values."""
-    right, left = dA @ V, dA.mT @ U
-    P = U.mT @ right
+    """The tangents of U and V, from all values.
+
+    Of complex vectors those phases are kept that change U and V by the same amount.
+    """
+    right, left = dA @ V, _h(dA) @ U
+    P = _h(U) @ right
     gap, total, inverse = _dense_inverses(xp, s)
-    A, C = gap * (P + P.mT), total * (P - P.mT)
+    A, C = gap * (P + _h(P)), total * (P - _h(P))
     dU, dV = U @ (A + C) / 2, V @ (A - C) / 2
     if not _is_basis(U):
         dU = dU + _beside(U, right) * inverse[..., None, :]
@@ -120,15 +129,15 @@ def dense_adjoint(xp, U, s, V, gU, gs, gV):
     """The gradient for A of one for U, s and V; each of these may be None."""
     T = 0 * U if gs is None else U * gs[..., None, :]
     if gU is None and gV is None:
-        return T @ V.mT
-    M = 0 if gU is None else U.mT @ gU
-    N = 0 if gV is None else V.mT @ gV
+        return T @ _h(V)
+    M = 0 if gU is None else _h(U) @ gU
+    N = 0 if gV is None else _h(V) @ gV
     gap, total, inverse = _dense_inverses(xp, s)
     A, C = M + N, M - N
-    T = T + U @ (gap * (A - A.mT) + total * (C - C.mT)) / 2
+    T = T + U @ (gap * (A - _h(A)) + total * (C - _h(C))) / 2
     if gU is not None and not _is_basis(U):
         T = T + _beside(U, gU) * inverse[..., None, :]
-    gA = T @ V.mT
+    gA = T @ _h(V)
     if gV is not None and not _is_basis(V):
-        gA = gA + (U * inverse[..., None, :]) @ _beside(V, gV).mT
+        gA = gA + (U * inverse[..., None, :]) @ _h(_beside(V, gV))
     return gA

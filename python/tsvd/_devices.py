@@ -70,6 +70,11 @@ def is_single(*arrays):
     return all(np.asarray(x).dtype.type is np.float32 for x in arrays)
 
 
+def is_complex(*arrays):
+    """Whether an array holds complex numbers."""
+    return any(np.asarray(x).dtype.kind == "c" for x in arrays)
+
+
 def shape_of(x):
     """The shape; (0,) if _core will refuse x."""
     try:

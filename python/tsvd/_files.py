@@ -128,6 +128,10 @@ def _read_text(delimiter):
         try:
             return np.loadtxt(source, delimiter=delimiter, ndmin=2)
         except ValueError as error:  # which says the row and the column
+            if isinstance(source, io.StringIO):
+                source.seek(0)
+            with contextlib.suppress(ValueError):  # "(1+2j)", as numpy.savetxt writes it
+                return np.loadtxt(source, complex, delimiter=delimiter, ndmin=2)
             raise Failure(str(error).replace("\n", " "), 2) from error
 
     return read_text

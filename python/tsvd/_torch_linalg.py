@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from . import _derivative, linalg
+from . import _arrays, _derivative, linalg
 from ._autograd import (
     NONE,
     in_front,
@@ -35,8 +35,8 @@ def linalg_svd(
     Parameters
     ----------
     a : torch.Tensor, shape (..., m, n)
-        The matrices: float64 or float32, integers and bool as float64. Any
-        strides.
+        The matrices: float64, float32, complex128 or complex64, integers and bool
+        as float64. Any strides, also views of conjugates.
     method, eps, max_sweeps, select, select_range, device, check_finite
         As in `tsvd.linalg.svd`.
 
@@ -63,7 +63,10 @@ def linalg_svd(
 
     Notes
     -----
-    What `svd` says of derivatives holds here too. Two values count as equal if they
+    What `svd` says of derivatives holds here too. Derivatives of complex matrices
+    are those of PyTorch's convention. Complex vectors are determined up to a phase
+    of each pair, as those of `torch.linalg.svd`: a loss that depends on the phases
+    has no gradient, and raises a RuntimeError. Two values count as equal if they
     differ by no more than ``(8 + k/8) eps`` of the largest one, with k the smaller
     of m and n, and a value as zero if it is no larger. If m and n differ, the
     derivatives of vectors also have the terms ``1/S[k]``, which are left out where a
@@ -187,6 +190,19 @@ def _compute_dense(a, options, vectors):
     return tuple(result) if vectors else result
 
 
+def _check_phases(U, V, gU, gV):
+    """Refuses gradients for U and V of a loss that depends on the phases of a pair of vectors."""
+    turn_U, turn_V = (
+        U.new_zeros(()).real if gQ is None else (Q.conj() * gQ).sum(-2).imag
+        for Q, gQ in ((U, gU), (V, gV))
+    )
+    if not torch.allclose(*torch.broadcast_tensors(turn_U, -turn_V), rtol=1e-2, atol=1e-2):
+        raise RuntimeError(
+            "singular vectors of complex matrices are determined up to a phase of each pair, and "
+            "this loss depends on the phases: it has no gradient"
+        )
+
+
 class _DenseSVD(torch.autograd.Function):
     """(U, S, Vh). Derivatives need all values."""
 
@@ -205,17 +221,19 @@ class _DenseSVD(torch.autograd.Function):
         U, S, Vh = ctx.saved_tensors
         if gU is None and gS is None and gVh is None:
             return None, None
-        gV = None if gVh is None else gVh.mT
-        return _derivative.dense_adjoint(torch, U, S, Vh.mT, gU, gS, gV), None
+        V, gV = Vh.mH, None if gVh is None else gVh.mH
+        if U.is_complex() and not any(map(_arrays.is_transformed, ctx.saved_tensors)):
+            _check_phases(U, V, gU, gV)
+        return _derivative.dense_adjoint(torch, U, S, V, gU, gS, gV), None
 
     @staticmethod
     def jvp(ctx, da, _):
         with outer_tangents():
             U, S, Vh = primals(ctx.saved_tensors)
             (da,) = primals((da,))
-            dS = _derivative.dense_values_tangent(U, Vh.mT, da)
-            dU, dV = _derivative.dense_vectors_tangent(torch, U, S, Vh.mT, da)
-            return dU, dS, dV.mT
+            dS = _derivative.dense_values_tangent(U, Vh.mH, da)
+            dU, dV = _derivative.dense_vectors_tangent(torch, U, S, Vh.mH, da)
+            return dU, dS, dV.mH
 
     @staticmethod
     def vmap(info, in_dims, a, options):
@@ -250,7 +268,7 @@ class _DenseValues(torch.autograd.Function):
         with outer_tangents():
             a, da = primals((*ctx.saved_tensors, da))
             U, _, Vh = linalg_svd(a, **ctx.options)
-            return _derivative.dense_values_tangent(U, Vh.mT, da)
+            return _derivative.dense_values_tangent(U, Vh.mH, da)
 
     @staticmethod
     def vmap(info, in_dims, a, options):

@@ -5,7 +5,7 @@
     X = linalg.inv(a)
 
 `svd`, `svdvals` and `inv` can replace those of `numpy.linalg`. `bidiagonalize` gives the first half
-of the work of an SVD, A = Q B Pᵀ.
+of the work of an SVD, A = Q B Pᴴ.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from . import _arrays, _call, _core
-from ._devices import cuda_index, default_device, is_single, opens_dense, shape_of
+from ._devices import cuda_index, default_device, is_complex, is_single, opens_dense, shape_of
 from ._options import INT64_MAX, binds, check_progress, check_threads, checked, refusal
 from ._types import SVDResult
 
@@ -37,7 +37,9 @@ def __dir__():
     return [*__all__, *(name for name in globals() if name.startswith("__"))]
 
 
-_EPS = {dtype: float(np.finfo(dtype).eps) for dtype in ("float32", "float64")}
+_EPS = {
+    dtype: float(np.finfo(dtype).eps) for dtype in ("float32", "float64", "complex64", "complex128")
+}
 
 
 @binds()
@@ -72,8 +74,9 @@ def svd(
     Parameters
     ----------
     a : array_like, shape (..., m, n)
-        The matrices. float64 and float32 are computed in their own precision,
-        integers and bool as float64. Arrays with any strides, also read-only
+        The matrices. float64, float32, complex128 and complex64 are computed in
+        their own precision, integers and bool as float64. Complex matrices are
+        computed on the CPU alone. Arrays with any strides, also read-only
         ones, are read in place and never written. Leading dimensions are a
         batch. m and n may be 0. Arrays of CuPy, PyTorch, JAX and of other
         libraries with DLPack or the CUDA array interface are taken where they
@@ -153,8 +156,8 @@ def svd(
         a has less than two dimensions; or hermitian, and the matrices are not
         square; no convergence within max_sweeps.
     TypeError
-        The dtype is one that tsvd does not compute: complex, float16,
-        longdouble, object, strings. Masked arrays.
+        The dtype is one that tsvd does not compute: float16, longdouble,
+        clongdouble, object, strings. Masked arrays.
     ValueError
         A value out of range, an unknown name, NaN or infinity in a, arrays in
         several places, a tensor that requires grad.
@@ -164,7 +167,8 @@ def svd(
     RuntimeError
         The device cannot be used.
     NotImplementedError
-        The device does not offer the method, or not for matrices of such sizes.
+        The device does not offer the method, or not for matrices of such sizes
+        or such a dtype.
     ModuleNotFoundError
         There is no SciPy, whose BLAS the CPU uses.
 
@@ -191,7 +195,7 @@ def svd(
     that value, whatever D is.
 
     Signs: the entry of largest magnitude in each of the first k columns of U is
-    positive; if several are equal, the first of them. The same input and options
+    real and positive; if several are equal, the first of them. The same input and options
     give the same bits.
 
     Work for each matrix: ``O(m n p)``. The GIL is released; Ctrl-C stops the
@@ -349,7 +353,9 @@ def bidiagonalize(
     threads=None,
     progress=None,
 ):
-    """Reduction of dense matrices to bidiagonal form, ``A = Q @ B @ P.T``.
+    """Reduction of dense matrices to bidiagonal form, ``A = Q @ B @ P.conj().T``.
+
+    B is real, also for complex matrices.
 
     Parameters
     ----------
@@ -373,7 +379,7 @@ def bidiagonalize(
     Method: Householder reflectors from both sides [1]_; a matrix with many more
     rows than columns, or columns than rows, goes through QR, or LQ, first [2]_.
 
-    Accuracy: ``A - Q @ B @ P.T`` and the loss of orthogonality are small multiples
+    Accuracy: ``A - Q @ B @ P.conj().T`` and the loss of orthogonality are small multiples
     of ``max(m, n) u``, relative to the norm of A.
 
     Work: ``O(m n p)``, p the smaller of m and n. Memory: a copy of A.
@@ -415,7 +421,7 @@ def bidiagonalize(
 
 
 class Bidiagonalization:
-    """Dense matrices in bidiagonal form, ``A = Q @ B @ P.T``, from `bidiagonalize`.
+    """Dense matrices in bidiagonal form, ``A = Q @ B @ P.conj().T``, from `bidiagonalize`.
 
     Q is m x m and P n x n; of Q and P the first p columns take part in the
     product, p being the smaller of m and n. It holds a copy of the matrices, and
@@ -429,7 +435,7 @@ class Bidiagonalization:
     shape : tuple of int
         (..., m, n), the shape of the matrices.
     dtype : numpy.dtype
-        float64 or float32.
+        That of the matrices: float64, float32, complex128 or complex64.
     lower : bool
         False: e is above the diagonal of B; True, if m < n: below it.
     """
@@ -459,7 +465,7 @@ class Bidiagonalization:
 
     @property
     def d(self):
-        """The diagonal of B, shape (..., p); an array of the library of A."""
+        """The diagonal of B, shape (..., p); a real array of the library of A."""
         return self._entries[0]
 
     @property
@@ -484,7 +490,7 @@ class Bidiagonalization:
         return self._formed(False, full)
 
     def form_pt(self, full=False):
-        """Form P.T.
+        """Form ``P.conj().T``, which is P.T for real matrices.
 
         Parameters
         ----------
@@ -494,9 +500,10 @@ class Bidiagonalization:
         Returns
         -------
         ndarray, shape (..., p, n) or (..., n, n)
-            As of `form_q`; a transposed view.
+            As of `form_q`; for real matrices a transposed view.
         """
-        return self._formed(True, full).swapaxes(-1, -2)
+        transposed = self._formed(True, full).swapaxes(-1, -2)
+        return transposed.conj() if self.dtype.kind == "c" else transposed
 
     def apply_q(self, x, transposed=False):
         """Multiply by Q, without forming it.
@@ -507,7 +514,7 @@ class Bidiagonalization:
             The vectors, where A was; leading dimensions broadcast to those of A,
             and on a CUDA device are the same. Computed in the dtype of A.
         transposed : bool
-            Multiply by Q.T.
+            Multiply by ``Q.conj().T``.
 
         Returns
         -------
@@ -529,7 +536,7 @@ class Bidiagonalization:
         x : array_like, shape (n,) or (..., n, c)
             As of `apply_q`.
         transposed : bool
-            Multiply by P.T.
+            Multiply by ``P.conj().T``.
 
         Returns
         -------
@@ -669,7 +676,7 @@ class Bidiagonalization:
 
     def _multiplied(self, x, right, transposed):
         """The product with an array of the device."""
-        if "complex" in str(x.dtype):
+        if "complex" in str(x.dtype) and self.dtype.kind != "c":
             raise TypeError(f"x has dtype {x.dtype}, and A was computed in {self.dtype}")
         vector = x.ndim == 1
         copy = _arrays.fresh(x, self.dtype.name)
@@ -827,7 +834,7 @@ def _default_device(inputs, number, vectors):
     if len(shape) < 2:
         return -1
     size = (*shape[-2:], min(math.prod(shape[:-2]), INT64_MAX))
-    if not _core.cuda_pays_dense(None, False, number, *size, vectors):
+    if not _core.cuda_pays_dense(None, False, number, *size, vectors) or is_complex(*inputs):
         return -1
     return default_device(
         lambda rates, single: _core.cuda_pays_dense(rates, single, number, *size, vectors),
@@ -898,7 +905,7 @@ def _warn_near_singular(shape, result, rcond, matrix):
     """Warns as `scipy.linalg.inv` does. result: an array of the dtype of the call."""
     if not rcond < _EPS["float32"]:
         return
-    if not rcond < _EPS["float32" if str(result.dtype).endswith("float32") else "float64"]:
+    if not rcond < _EPS[str(result.dtype).rpartition(".")[2]]:
         return
     try:
         from scipy.linalg import LinAlgWarning

@@ -6,8 +6,8 @@
                                               needs ndindex and pytest-json-report
     tests/peers/run.py cupy FOLDER            of CuPy, in its unpacked sdist; needs CuPy and a GPU
 
-Further arguments go to pytest. Cases that ask for complex numbers are not offered by tsvd: they are
-skipped, and listed at the end. The exit status is pytest's.
+Further arguments go to pytest. On a GPU cases that ask for complex numbers are not offered by tsvd:
+they are skipped, and listed at the end. The exit status is pytest's.
 """
 
 import functools
@@ -22,32 +22,13 @@ import pytest
 
 from tsvd import linalg
 
-OFFERED = np.dtype("f4"), np.dtype("f8")
-
 
 def main(peer, *arguments):
     return PEERS[peer](*arguments)
 
 
 class Peer:
-    """A plugin of pytest: puts tsvd's functions in place before a test runs, and reports what it
-    skips.
-    """
-
-    def __init__(self):
-        self.not_offered = set()
-
-    def offered(self, dtype, what):
-        """Whether tsvd offers this type; if not, `what` is listed."""
-        if np.dtype(dtype).kind != "c":
-            return True
-        self.not_offered.add(what)
-        return False
-
-    def pytest_terminal_summary(self, terminalreporter):
-        terminalreporter.section("not offered by tsvd")
-        for what in sorted(self.not_offered):
-            terminalreporter.write_line(what)
+    """A plugin of pytest: puts tsvd's functions in place before a test runs."""
 
     def run(self, *arguments):
         # No configuration of the folder around, nor of tsvd's own tests.
@@ -74,37 +55,9 @@ class NumPy(Peer):
     @pytest.hookimpl(trylast=True)  # when the others are deselected
     def pytest_collection_modifyitems(self, items):
         for item in items:
-            module, parameters = item.module, getattr(item, "callspec", None)
-            module.linalg = with_ours(
-                np.linalg, svd=linalg.svd, svdvals=linalg.svdvals, inv=self.inv
+            item.module.linalg = with_ours(
+                np.linalg, svd=linalg.svd, svdvals=linalg.svdvals, inv=linalg.inv
             )
-            dtype = parameters and parameters.params.get("dtype")
-            if dtype and not self.offered(dtype, f"{item.nodeid.split('::', 1)[1]}"):
-                item.add_marker(pytest.mark.skip("complex"))
-            elif item.name == "test_svd_no_uv":
-                item.obj = functools.partial(self._without_complex, module, item.obj)
-            if hasattr(item.cls, "TEST_CASES"):
-                item.cls.TEST_CASES = [case for case in module.CASES if self._case(case)]
-
-    def inv(self, a, **options):
-        """What a test does with complex numbers after all else."""
-        dtype = np.asarray(a).dtype
-        if not self.offered(dtype, f"inv of {dtype} (complex)"):
-            pytest.skip("complex")
-        return linalg.inv(a, **options)
-
-    def _case(self, case):
-        return self.offered(
-            np.asarray(case.a).dtype, f"the case {case.name.split('_tile')[0].split('_stride')[0]}"
-        )
-
-    def _without_complex(self, module, test):
-        """A test that loops over float and complex."""
-        self.not_offered.add("test_svd_no_uv with complex")
-        ones = np.ones
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(np, "ones", lambda shape, dtype: ones(shape, float))
-            test()
 
 
 def run_numpy(*arguments):
@@ -121,19 +74,8 @@ class ArrayAPI(Peer):
     NAMES = "svd", "svdvals", "inv"
 
     def namespace(self):
-        ours = {name: self._rejecting(getattr(linalg, name)) for name in self.NAMES}
+        ours = {name: getattr(linalg, name) for name in self.NAMES}
         return with_ours(np, linalg=with_ours(np.linalg, **ours))
-
-    def _rejecting(self, function):
-        import hypothesis
-
-        @functools.wraps(function)
-        def call(x, /, **options):
-            if not self.offered(x.dtype, f"{function.__name__} of {x.dtype}"):
-                hypothesis.reject()
-            return function(x, **options)
-
-        return call
 
 
 def run_array_api(folder, *arguments):
@@ -152,14 +94,23 @@ def run_array_api(folder, *arguments):
 class CuPy(Peer):
     """TestSVD and TestInv of CuPy. Loops over types leave out those that raise SkipTest."""
 
+    def __init__(self):
+        self.not_offered = set()
+
     def skipping(self, function):
         @functools.wraps(function)
         def call(a, *arguments, **options):
-            if not self.offered(a.dtype, f"{function.__name__} of {a.dtype}"):
+            if np.dtype(a.dtype).kind == "c":
+                self.not_offered.add(f"{function.__name__} of {a.dtype}")
                 raise unittest.SkipTest(f"{a.dtype} is not offered")
             return function(a, *arguments, **options)
 
         return call
+
+    def pytest_terminal_summary(self, terminalreporter):
+        terminalreporter.section("not offered by tsvd")
+        for what in sorted(self.not_offered):
+            terminalreporter.write_line(what)
 
 
 def run_cupy(folder, *arguments):

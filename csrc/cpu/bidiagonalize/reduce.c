@@ -4,14 +4,14 @@
  * It goes in panels of columns and rows (Dongarra, Hammarling & Sorensen 1989).  Within a panel the
  * rest of the array keeps its old entries, A, and the matrix is
  *
- *     A - V Y^T - X U^T,
+ *     A - V Y^H - X U^H,
  *
  * where V and Y have a column for each reflector of the left, v, and X and U have one for each
  * reflector of the right, u.  The panel ends with two matrix products that bring A up to date.
  *
- * A column of the panel needs y = tau A^T v and x = tau A u, but u is known only after y.  Still
+ * A column of the panel needs y = tau A^H v and x = tau A u, but u is known only after y.  Still
  * one pass over A is enough (Howell, Demmel, Fulton, Hammarling & Marmol, ACM TOMS 34, 2008): an
- * entry of y gives the entry of the row r that u is made of, and its column of A is added to
+ * entry of y gives the entry of the row whose conjugate r makes u, and its column of A is added to
  * w = A r while it is in the cache.  u = (1, up scale (r_1, r_2, ...)), so
  *
  *     A u = (1 - up scale r_0) a_0 + up scale w.
@@ -47,8 +47,8 @@ struct slice {
     int64_t first, row; /* its first column; the one under work */
     scalar *x;          /* [CPU_REDUCE_PANEL][rows] */
     scalar *y, *u;      /* [CPU_REDUCE_PANEL][columns] */
-    scalar *r, *above;  /* [columns] r: the row under work; above: the row of V Y^T + X U^T
-                           that is subtracted from A's */
+    scalar *r, *above;  /* [columns] conjugates, of the row under work and of the row of
+                           V Y^H + X U^H that is subtracted from A's */
     scalar *w;          /* [PARTS][rows] */
     const scalar *v;    /* [rows - row] the reflector of the left */
     scalar tau;         /* its factor */
@@ -91,8 +91,8 @@ pass(const struct slice *p, int64_t begin, int64_t end, scalar *w)
 
         kernels->dots(length, count, a, stride, p->v, sum);
         for (int64_t k = 0; k < count; k++) {
-            y[j + k] = p->tau * (sum[k] - y[j + k]);
-            p->r[j + k] = a[k * stride] - p->above[j + k] - y[j + k];
+            y[j + k] = n_mul(p->tau, sum[k] - y[j + k]);
+            p->r[j + k] = n_conj(a[k * stride]) - p->above[j + k] - y[j + k];
         }
         kernels->accumulate(length - 1, count, p->r + j, a + 1, stride, w + p->row + 1);
     }
@@ -141,12 +141,12 @@ subtract(int64_t length, int64_t count, const scalar *factor, const scalar *from
     tsvdi_kernels()->accumulate(length, count, minus, from, stride, to);
 }
 
-/* Entry `at` of `count` columns. */
+/* The conjugates of entry `at` of `count` columns. */
 static void
 gather(int64_t count, const scalar *from, int64_t stride, int64_t at, scalar *to)
 {
     for (int64_t c = 0; c < count; c++) {
-        to[c] = from[c * stride + at];
+        to[c] = n_conj(from[c * stride + at]);
     }
 }
 
@@ -172,7 +172,7 @@ reduce_column(struct slice *p, const struct dense_bidiagonal *b)
     if (left == 0) {
         return;
     }
-    /* y = (V Y^T + X U^T)^T v, and `above`, the row under work of V Y^T + X U^T */
+    /* y = (V Y^H + X U^H)^H v, and `above`, of the row under work of V Y^H + X U^H */
     memset(y, 0, (size_t)left * sizeof *y);
     memset(p->above + row + 1, 0, (size_t)left * sizeof *y);
     kernels->dots(length, done, v, p->m.stride, column, at_y);
@@ -196,7 +196,7 @@ pass_again(struct slice *p, real up)
     scalar *r = p->r + row + 1, *w = p->w + row + 1;
 
     for (int64_t j = 0; j < left; j++) {
-        r[j] *= up;
+        r[j] = n_scale(up, r[j]);
     }
     memset(w, 0, (size_t)below * sizeof *w);
     tsvdi_kernels()->accumulate(below, left, r, p->m.a + (row + 1) * (stride + 1), stride, w);
@@ -254,14 +254,14 @@ reduce_row(struct slice *p, const struct dense_bidiagonal *b)
     }
     add_parts(p, parts);
     for (int64_t i = 0; i < below; i++) {
-        x[i] = r_fma(first, a[i], reflector_entry(h, p->w[row + 1 + i]));
+        x[i] = n_fma(first, a[i], reflector_entry(h, p->w[row + 1 + i]));
     }
     kernels->dots(left, done + 1, p->y + row + 1, columns, u, at_y);
     kernels->dots(left, done, p->u + row + 1, columns, u, at_u);
     subtract(below, done + 1, at_y, v, p->m.stride, x);
     subtract(below, done, at_u, p->x + row + 1, p->m.rows, x);
     for (int64_t i = 0; i < below; i++) {
-        x[i] *= h.tau;
+        x[i] = n_mul(x[i], h.tau);
     }
 }
 
@@ -348,7 +348,8 @@ factor(struct cpu_dense *state, int worker, const struct stage_run *own, int64_t
         }
         p.first = next;
     }
-    b.e[m.columns - 1] = b.tau_p[m.columns - 1] = 0;
+    b.e[m.columns - 1] = 0;
+    b.tau_p[m.columns - 1] = 0;
 out:
     return ret;
 }

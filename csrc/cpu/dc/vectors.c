@@ -174,7 +174,7 @@ tsvdi_cpu_dc_multiply_block(const struct cpu_dc *run, const struct dc_node *node
     if (node->columns <= BLAS_ORDER) {
         tsvdi_kernels()->multiply(&product, panel);
     } else {
-        tsvdi_blas_multiply(&run->ctx->call->handle->blas, TSVD_SINGLE, product.rows,
+        tsvdi_blas_multiply(&run->ctx->call->handle->blas, REAL_DTYPE, product.rows,
                             product.columns, terms, product.a, product.lda, product.b, product.ldb,
                             product.c, product.ldc);
     }

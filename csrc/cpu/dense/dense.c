@@ -1,8 +1,8 @@
 /*
  * Dense matrices on the CPU: memory, results and signs.
  *
- * The SVD of B is made in the caller's arrays: L in U and R in Vh, each at the beginning.  They are
- * then spread to their places, and multiplied there.
+ * The SVD of B is made in the caller's arrays: L in U and R in Vh, each at the beginning, as reals.
+ * They are then spread to their places, and multiplied there.
  */
 #include <string.h>
 
@@ -21,9 +21,11 @@ accepts(const tsvd_handle *handle, const struct dense_matrices *a, int *needs_bl
         tsvd_error *error)
 {
     *needs_blas = 1;
-    if (!tsvdi_blas_ready(&handle->blas)) {
+    if (!tsvdi_blas_ready(&handle->blas, TSVD_COMPLEX)) {
         tsvdi_advise(error, "set config.blas, call tsvd_set_blas(), or build tsvd with TSVD_BLAS");
-        return tsvdi_fail(error, TSVD_ERR_LIBRARY, "dense matrices need a BLAS on the CPU");
+        return tsvdi_fail(error, TSVD_ERR_LIBRARY, "%s matrices need a BLAS on the CPU%s",
+                          TSVD_COMPLEX ? "complex" : "dense",
+                          TSVD_COMPLEX ? ", with zgemm and cgemm" : "");
     }
     if (a->rows > 0 && a->columns > 0 && a->batch.matrices > 0 &&
         (a->rows > INT32_MAX || a->columns > INT32_MAX)) {
@@ -143,6 +145,7 @@ begin(struct tsvd_context *ctx, struct dense_job *job)
     run->rows = longer_of(&p->a);
     run->columns = columns;
     run->transposed = p->a.rows < p->a.columns;
+    run->conjugate = 1;
     run->kind = job->kind;
     run->exponent = job->exponent;
     run->workers = tsvdi_cpu_dense_workers(&p->a, count, ctx->threads);
@@ -344,15 +347,30 @@ reserve(struct tsvd_context *ctx, struct dense_job *job)
     job->b.s = (real *)job->problem->S + job->begin * job->problem->k;
     job->b.L = job->b.R = NULL;
     if (job->problem->vectors) {
-        job->b.L = left_of(job).x;
-        job->b.R = right_of(job).x;
+        job->b.L = (real *)left_of(job).x;
+        job->b.R = (real *)right_of(job).x;
     }
     return TSVD_OK;
 }
 
-/* Moves `count` matrices of rows x columns from the beginning of an array to their places in it,
-   and completes each by a part of the identity.  No number moves towards the beginning, so the last
-   one moves first. */
+/* Moves reals to a place that does not begin before theirs, as scalars. */
+static void
+widen(int64_t count, const real *from, scalar *to)
+{
+#if TSVD_COMPLEX
+    for (int64_t i = count - 1; i >= 0; i--) {
+        const real here = from[i]; /* before it is overwritten */
+
+        to[i] = here;
+    }
+#else
+    memmove(to, from, (size_t)count * sizeof *to);
+#endif
+}
+
+/* Moves `count` matrices of rows x columns reals from the beginning of an array to their places in
+   it, and completes each by a part of the identity.  No number moves towards the beginning, so the
+   last one moves first. */
 static tsvd_status
 spread(struct tsvd_context *ctx, struct dense_array to, int64_t rows, int64_t columns,
        int64_t count)
@@ -360,7 +378,7 @@ spread(struct tsvd_context *ctx, struct dense_array to, int64_t rows, int64_t co
     int64_t moved = 0;
     tsvd_status ret = TSVD_OK;
 
-    if (to.rows == rows && to.columns == columns) {
+    if (!TSVD_COMPLEX && to.rows == rows && to.columns == columns) {
         goto out;
     }
     for (int64_t i = count - 1; i >= 0; i--) {
@@ -368,7 +386,7 @@ spread(struct tsvd_context *ctx, struct dense_array to, int64_t rows, int64_t co
             scalar *row = to.x + (i * to.rows + j) * to.columns;
             const int64_t kept = j < rows ? columns : 0;
 
-            memmove(row, to.x + (i * rows + (kept ? j : 0)) * columns, (size_t)kept * sizeof *row);
+            widen(kept, (const real *)to.x + (i * rows + (kept ? j : 0)) * columns, row);
             memset(row + kept, 0, (size_t)(to.columns - kept) * sizeof *row);
             if (j >= rows && j < to.columns) {
                 row[j] = 1;
@@ -384,6 +402,21 @@ out:
     return ret;
 }
 
+/* Multiplies a row by what orient() divided its column by. */
+static void
+turn_back(int64_t count, scalar sign, scalar *row)
+{
+#if TSVD_COMPLEX
+    for (int64_t i = 0; i < count && sign != 1; i++) {
+        row[i] = n_mul(sign, row[i]);
+    }
+#else
+    for (int64_t i = 0; i < count && sign < 0; i++) {
+        row[i] = -row[i];
+    }
+#endif
+}
+
 void
 tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_array left, struct dense_array right)
 {
@@ -395,9 +428,7 @@ tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_array left, struct dense_array
         for (int64_t j = 0; j < count; j++) {
             scalar *row = right.x + (first + j) * right.columns;
 
-            for (int64_t i = 0; i < right.columns && sign[j] < 0; i++) {
-                row[i] = -row[i];
-            }
+            turn_back(right.columns, sign[j], row);
         }
     }
 }
@@ -431,11 +462,11 @@ finish_one(void *arg, int worker, int64_t i)
     left.x += i * left.rows * left.columns;
     right.x += i * right.rows * right.columns;
     if (nan) {
-        tsvdi_host_fill_nan(left.rows * left.columns, left.x);
-        tsvdi_host_fill_nan(right.rows * right.columns, right.x);
+        tsvdi_host_fill_nan(N_PARTS * left.rows * left.columns, (real *)left.x);
+        tsvdi_host_fill_nan(N_PARTS * right.rows * right.columns, (real *)right.x);
     } else if (p->n > 0) {
-        const struct dense_block columns = {left.x, left.rows, left.columns, left.columns, 0};
-        const struct dense_block rows = {right.x, right.columns, right.rows, right.columns, 1};
+        const struct dense_block columns = {left.x, left.rows, left.columns, left.columns, 0, 0};
+        const struct dense_block rows = {right.x, right.columns, right.rows, right.columns, 1, 1};
         const double part = (1 - DENSE_SOLVED) / 2;
 
         TSVD_TRY(tsvdi_cpu_dense_apply(state, worker, i, 0, 0, columns, DENSE_SOLVED, part));
@@ -470,8 +501,8 @@ apply_one(void *arg, int worker, int64_t i)
     struct cpu_dense *state = arg;
     const struct dense_vectors *v = state->vectors;
     const int64_t length = v->right ? state->run.a->columns : state->run.a->rows;
-    const struct dense_block block = {(scalar *)v->x + i * length * v->columns, length, v->columns,
-                                      v->columns, 0};
+    const struct dense_block block = {
+        (scalar *)v->x + i * length * v->columns, length, v->columns, v->columns, 0, 0};
 
     return tsvdi_cpu_dense_apply(state, worker, i, v->right, v->transposed, block, 0, 1);
 }

@@ -85,13 +85,13 @@ survey(void *arg, int worker, int64_t strip)
         const scalar *column = s->m + j * s->n + begin;
 
         for (int64_t i = 0; i < count; i++) {
-            const real x = r_abs(column[i]);
+            const real x = n_size(column[i]);
 
             most[i] = x > most[i] ? x : most[i];
-            sums[i] += (double)(x * factor);
+            sums[i] += (double)(n_abs(column[i]) * factor);
         }
         for (int64_t i = 0; i < count && !plain; i++) {
-            sums[i] += fabs((double)balance_scale(column[i], -s->exponent));
+            sums[i] += (double)n_abs(balance_scale(column[i], -s->exponent));
         }
     }
     for (int64_t i = 0; i < count; i++) {
@@ -112,13 +112,13 @@ column_power(const struct scaling *s, const scalar *column)
 
     for (; i + LANES <= s->n && plain; i += LANES) {
         for (int lane = 0; lane < LANES; lane++) {
-            const real x = r_abs(column[i + lane]) * r_pow2(-row[i + lane]);
+            const real x = n_size(column[i + lane]) * r_pow2(-row[i + lane]);
 
             most[lane] = x > most[lane] ? x : most[lane];
         }
     }
     for (; i < s->n && plain; i++) {
-        most[0] = r_max(most[0], r_abs(column[i]) * r_pow2(-row[i]));
+        most[0] = r_max(most[0], n_size(column[i]) * r_pow2(-row[i]));
     }
     for (int lane = 0; lane < LANES; lane++) {
         largest = r_max(largest, most[lane]);
@@ -127,7 +127,7 @@ column_power(const struct scaling *s, const scalar *column)
         return balance_power(balance_exponent(largest));
     }
     for (i = 0; i < s->n; i++) {
-        const int exponent = balance_exponent(column[i]) - row[i];
+        const int exponent = balance_exponent(n_size(column[i])) - row[i];
 
         power = exponent > power ? exponent : power;
     }
@@ -148,7 +148,7 @@ scale_columns(void *arg, int worker, int64_t strip)
         s->workspace->column[j] = power;
         if (are_numbers(-s->high - power, -s->low - power)) {
             for (int64_t i = 0; i < s->n; i++) {
-                column[i] *= r_pow2(-row[i] - power);
+                column[i] = n_scale(r_pow2(-row[i] - power), column[i]);
             }
         } else {
             for (int64_t i = 0; i < s->n; i++) {
@@ -177,6 +177,17 @@ out:
 
 /* ---- the inverse of M from that of S ---- */
 
+/* Infinite, or NaN. */
+static int
+is_infinite(scalar x)
+{
+#if TSVD_COMPLEX
+    return n_size_bits(x) >= R_INFINITY_BITS;
+#else
+    return !(r_abs(x) <= R_LARGEST);
+#endif
+}
+
 static tsvd_status
 scale_rows(void *arg, int worker, int64_t strip)
 {
@@ -196,16 +207,16 @@ scale_rows(void *arg, int worker, int64_t strip)
             for (int64_t i = 0; i < count; i++) {
                 const scalar x = y[i];
 
-                infinite |= !(r_abs(x) <= R_LARGEST);
-                sums[i] += (double)r_abs(x * r_pow2(shifted - column[i]));
-                y[i] = x * r_pow2(offset - column[i]);
+                infinite |= is_infinite(x);
+                sums[i] += (double)n_abs(n_scale(r_pow2(shifted - column[i]), x));
+                y[i] = n_scale(r_pow2(offset - column[i]), x);
             }
         } else {
             for (int64_t i = 0; i < count; i++) {
                 const scalar x = y[i];
 
-                infinite |= !(r_abs(x) <= R_LARGEST);
-                sums[i] += fabs((double)balance_scale(x, shifted - column[i]));
+                infinite |= is_infinite(x);
+                sums[i] += (double)n_abs(balance_scale(x, shifted - column[i]));
                 y[i] = balance_scale(x, offset - column[i]);
             }
         }

@@ -12,7 +12,13 @@
 
 #include "cpu/inverse/inverse_run.h"
 
+#if TSVD_COMPLEX
+typedef long double _Complex extended;
+#define size_of(x) fmaxl(fabsl(__real__(x)), fabsl(__imag__(x)))
+#else
 typedef long double extended;
+#define size_of(x) fabsl(x)
+#endif
 
 struct extended_inverse {
     struct dense_run *run;
@@ -70,7 +76,7 @@ decompose(struct extended_inverse *w, int *outcome)
         int64_t p = k;
 
         for (int64_t i = k + 1; i < n; i++) {
-            p = fabsl(column[i]) > fabsl(column[p]) ? i : p;
+            p = size_of(column[i]) > size_of(column[p]) ? i : p;
         }
         w->step = k;
         w->pivot[k] = (int)p;
@@ -90,6 +96,21 @@ decompose(struct extended_inverse *w, int *outcome)
     }
 out:
     return ret;
+}
+
+/* Rounds 2^power x to *to; returns the magnitude of 2^shifted x. */
+static double
+round_to(extended x, int power, int shifted, scalar *to)
+{
+#if TSVD_COMPLEX
+    const long double re = __real__ x, im = __imag__ x;
+
+    *to = n_make((real)ldexpl(re, power), (real)ldexpl(im, power));
+    return (double)ldexpl(hypotl(re, im), shifted);
+#else
+    *to = (scalar)ldexpl(x, power);
+    return (double)fabsl(ldexpl(x, shifted));
+#endif
 }
 
 /* A row of the inverse of M: z U = e_i, y L = z, and the columns in their order. */
@@ -123,8 +144,7 @@ invert_row(void *arg, int worker, int64_t i)
     for (int64_t j = 0; j < n; j++) {
         const int power = -w->column[i] - w->row[j];
 
-        sum += (double)fabsl(ldexpl(y[j], power + w->exponent));
-        w->y[j * n + i] = (scalar)ldexpl(y[j], power);
+        sum += round_to(y[j], power, power + w->exponent, &w->y[j * n + i]);
     }
     w->sums[i] = sum;
     return inverse_check(w->run, worker, n, w->done);

@@ -42,7 +42,7 @@ layout_of(int64_t n, int refine, int threads)
     struct layout at;
 
     at.sums = refine ? tsvdi_cpu_inverse_refine_bytes(n) : 0;
-    at.row = bytes_add(at.sums, bytes_of(n, sizeof(double)));
+    at.row = bytes_add(at.sums, bytes_of(N_PARTS * n, sizeof(double)));
     at.copy = whole_lines(bytes_add(at.row, bytes_of(3 * n, sizeof(int))));
     at.tile = whole_lines(bytes_add(at.copy, bytes_of(n * block, sizeof(scalar))));
     at.all = at.tile;
@@ -61,7 +61,7 @@ workspace_of(const struct cpu_inverse *run, int worker)
     char *base = (char *)run->dense.work + worker * run->workspace;
     struct inverse_workspace workspace;
 
-    workspace.s = (double *)(void *)base;
+    workspace.s = (scalar_double *)(void *)base;
     workspace.sums = (double *)(void *)(base + at.sums);
     workspace.row = (int *)(void *)(base + at.row);
     workspace.column = workspace.row + run->dense.rows;
@@ -159,7 +159,7 @@ invert_matrix(struct cpu_inverse *run, struct dense_run *dense, int worker,
     run->rcond[i] = SINGULAR;
     TSVD_TRY(tsvdi_cpu_dense_load(dense, worker, i, 0));
     if (dense->kind[i] == NONFINITE) {
-        tsvdi_host_fill_nan(count, x);
+        tsvdi_host_fill_nan(N_PARTS * count, (real *)x);
         goto out;
     }
     TSVD_TRY(

@@ -15,8 +15,8 @@
 #include "cpu/matrix/matrix.h"
 #include "cpu/tuning.h"
 
-/* All matrices are stored by columns.  What is inverted is the transpose of A: its inverse, stored
-   by columns, is that of A, stored by rows as the results are. */
+/* All matrices are stored by columns.  What is inverted is A^T: its inverse, stored by columns, is
+   that of A, stored by rows as the results are. */
 struct cpu_inverse {
     struct dense_run dense; /* w: the results; work: the workspaces of the workers */
     struct inverse_job *job;
@@ -26,8 +26,8 @@ struct cpu_inverse {
 
 /* A worker's workspace. */
 struct inverse_workspace {
-    double *s;         /* [n][n] S, then the rest of refine()'s workspace; empty without refine() */
-    double *sums;      /* [n] */
+    scalar_double *s;  /* [n][n] S, then the rest of refine()'s workspace; empty without refine() */
+    double *sums;      /* [n], and as many again for complex numbers */
     int *row, *column; /* [n] exponents of M = diag(2^row) S diag(2^column) */
     int *pivot;        /* [n] the row that takes row i's place, in step i */
     scalar *copy;      /* [block][n] */
@@ -48,6 +48,17 @@ static inline int64_t
 inverse_half(int64_t n)
 {
     return (n / 2 + CPU_INVERSE_LEAF - 1) / CPU_INVERSE_LEAF * CPU_INVERSE_LEAF;
+}
+
+/* x /= divisor, of `count` numbers. */
+static inline void
+inverse_divide(int64_t count, scalar *x, scalar divisor)
+{
+    const struct n_divisor by = n_divisor_of(divisor);
+
+    for (int64_t i = 0; i < count; i++) {
+        x[i] = n_divide(x[i], by);
+    }
 }
 
 /* The share of the work that a step does: from .. from + part. */

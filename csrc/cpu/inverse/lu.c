@@ -25,7 +25,7 @@ enum { LANES = 8 }; /* maxima that are sought side by side */
 
 /* ---- a panel, in the calling thread ---- */
 
-/* The first entry of largest magnitude.  NaN counts as zero. */
+/* The first entry of largest size.  NaN counts as zero. */
 static int64_t
 find_pivot(int64_t count, const scalar *x)
 {
@@ -34,22 +34,22 @@ find_pivot(int64_t count, const scalar *x)
 
     for (; i + LANES <= count; i += LANES) {
         for (int lane = 0; lane < LANES; lane++) {
-            const real size = r_abs(x[i + lane]);
+            const real size = n_size(x[i + lane]);
 
             most[lane] = size > most[lane] ? size : most[lane];
         }
     }
     for (; i < count; i++) {
-        most[0] = r_abs(x[i]) > most[0] ? r_abs(x[i]) : most[0];
+        most[0] = n_size(x[i]) > most[0] ? n_size(x[i]) : most[0];
     }
     for (int lane = 0; lane < LANES; lane++) {
         largest = most[lane] > largest ? most[lane] : largest;
     }
     i = 0;
-    while (i < count - 1 && r_abs(x[i]) != largest) {
+    while (i < count - 1 && n_size(x[i]) != largest) {
         i++;
     }
-    return r_abs(x[i]) == largest ? i : 0;
+    return n_size(x[i]) == largest ? i : 0;
 }
 
 static void
@@ -87,7 +87,7 @@ factor_leaf(int64_t rows, int64_t n, scalar *a, int64_t lda, int *pivot)
         for (int64_t k = 0; k < j; k++) {
             factor[k] = -column[k];
             for (int64_t i = k + 1; i < j; i++) {
-                column[i] += factor[k] * a[k * lda + i];
+                column[i] += n_mul(factor[k], a[k * lda + i]);
             }
         }
         kernels->accumulate(rows - j, j, factor, a + j, lda, column + j);
@@ -96,9 +96,7 @@ factor_leaf(int64_t rows, int64_t n, scalar *a, int64_t lda, int *pivot)
         if (column[j] == 0) {
             return 0;
         }
-        for (int64_t i = j + 1; i < rows; i++) {
-            column[i] /= column[j];
-        }
+        inverse_divide(rows - j - 1, column + j + 1, column[j]);
     }
     return 1;
 }
@@ -203,7 +201,7 @@ settle(void *arg, int worker, int64_t index)
         const scalar *column = lu->a + j * n;
 
         for (int64_t i = 0; i <= j; i++) {
-            grew |= growth_is_large((double)r_abs(column[i]), n);
+            grew |= growth_is_large((double)n_size(column[i]), n);
         }
     }
     swap_rows(end - first, lu->workspace->pivot, end, n, lu->a + first * n, n);
@@ -219,7 +217,7 @@ static void
 look_for_reasons(struct lu *lu)
 {
     for (int64_t i = 0; i < lu->n * lu->n; i++) {
-        const real size = r_abs(lu->a[i]);
+        const real size = n_size(lu->a[i]);
 
         lu->grew |= growth_is_large((double)size, lu->n);
         lu->tiny |= size > 0 && size < r_pow2(-R_BIAS / 2);
@@ -280,7 +278,7 @@ invert_strip(void *arg, int worker, int64_t index)
         memcpy(tile + j * block, z + (first + j) * n, (size_t)(j + 1) * sizeof *tile);
         memset(tile + j * block + j + 1, 0, (size_t)(block - j - 1) * sizeof *tile);
     }
-    tsvdi_blas_product(lu->blas, TSVD_SINGLE, &product);
+    dense_product(lu->blas, &product);
     tsvdi_cpu_inverse_subtract(lu->blas, block, lu->width, begin - end, z + end * n, n, w + end,
                                begin, to, n);
     tsvdi_cpu_inverse_right_upper(lu->blas, block, lu->width, lu->a + begin * (n + 1), n, to, n);

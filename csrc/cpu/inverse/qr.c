@@ -1,5 +1,5 @@
 /*
- * The inverse on the CPU from S = Q R, Y = R^-1 Q^T, where the pivots of elimination grew.
+ * The inverse on the CPU from S = Q R, Y = R^-1 Q^H, where the pivots of elimination grew.
  *
  * Householder's reflectors let no column grow: each of S + E = Q R is off by a small multiple of u
  * times its norm (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, theorem 19.4).
@@ -26,12 +26,12 @@ tsvdi_cpu_inverse_qr_bytes(int64_t n)
     return bytes_of(tsvdi_cpu_dense_multiply_workspace(n) + columns_of(n) * n, sizeof(scalar));
 }
 
-/* Y := Y Q^T.  v [block][n]: workspace. */
+/* Y := Y Q^H.  v [block][n]: workspace. */
 static tsvd_status
 apply(struct dense_run *run, int64_t n, scalar *y, const scalar *tau, scalar *v,
       struct inverse_share share)
 {
-    const struct dense_block rows = {y, n, n, n, 0};
+    const struct dense_block rows = {y, n, n, n, 0, 1};
     tsvd_status ret = TSVD_OK;
 
     for (int64_t first = (n - 1) / CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK; first >= 0;

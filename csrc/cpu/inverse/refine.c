@@ -18,26 +18,29 @@
 /* Multiplications between two calls of tsvdi_check(): some 0.1 s of one thread. */
 #define PIECE (INT64_C(1) << 31)
 
-enum { ARRAYS = TSVD_SINGLE ? 3 : 4, PRODUCTS = TSVD_SINGLE ? 2 : 4 };
+enum {
+    ARRAYS = TSVD_SINGLE ? 3 : 4, /* of scalar_double */
+    PRODUCTS = TSVD_SINGLE ? 2 : 4
+};
 
 struct refinement {
     struct dense_run *run;
     int64_t n;
     scalar *y;
-    const int *row, *column;       /* [n] as balance.c found them */
-    int exponent;                  /* of the largest entry of M */
-    struct newton_sums *sums;      /* [n] of each column */
-    double *s, *rest, *part;       /* [n][n] S, then S2; I - S Y; Y1, then Y2 (float32: Y) */
-    double *high;                  /* [n][n] S1, in float64 alone */
-    scalar *small, *old;           /* [n][n] I - S Y and Y, in the memory of `s` or `rest`, and
+    const int *row, *column;        /* [n] as balance.c found them */
+    int exponent;                   /* of the largest entry of M */
+    struct newton_sums *sums;       /* [n] of each column */
+    scalar_double *s, *rest, *part; /* [n][n] S, then S2; I - S Y; Y1, then Y2 (float32: Y) */
+    scalar_double *high;            /* [n][n] S1, in float64 alone */
+    scalar *small, *old;            /* [n][n] I - S Y and Y, in the memory of `s` or `rest`, and
                                       of `part` */
-    struct inverse_share products; /* of one product */
+    struct inverse_share products;  /* of one product */
 };
 
 uint64_t
 tsvdi_cpu_inverse_refine_bytes(int64_t n)
 {
-    return bytes_add(bytes_of(n, bytes_of(n, ARRAYS * sizeof(double))),
+    return bytes_add(bytes_of(n, bytes_of(n, ARRAYS * sizeof(scalar_double))),
                      bytes_of(n, sizeof(struct newton_sums)));
 }
 
@@ -57,7 +60,8 @@ cut(int64_t whole, int64_t most)
 static tsvd_status
 multiply(struct refinement *r, struct blas_product p)
 {
-    const int64_t n = r->n, size = p.in_double ? (int64_t)sizeof(double) : (int64_t)sizeof(scalar);
+    const int64_t n = r->n,
+                  size = p.in_double ? (int64_t)sizeof(scalar_double) : (int64_t)sizeof(scalar);
     const int64_t columns = cut(n, PIECE / (n * n)), rows = cut(n, PIECE / (n * columns));
     const struct blas_product whole = p;
     tsvd_status ret = TSVD_OK;
@@ -82,7 +86,7 @@ out:
 
 /* rest -= A B */
 static tsvd_status
-subtract(struct refinement *r, const double *a, const double *b)
+subtract(struct refinement *r, const scalar_double *a, const scalar_double *b)
 {
     return multiply(
         r, (struct blas_product){.in_double = 1, .factor = -1, .a = a, .b = b, .c = r->rest});
@@ -117,7 +121,7 @@ leading_bits(int64_t n)
 {
     int order;
 
-    (void)frexp((double)n, &order);
+    (void)frexp((double)(N_PARTS * n), &order); /* the terms of the sums */
     return (DOUBLE_DIGITS - 1 - order) / 2;
 }
 
@@ -150,7 +154,7 @@ prepare(void *arg, int worker, int64_t strip)
     const int64_t n = r->n;
 
     for (int64_t j = strip * CPU_REFINE_STRIP; j < end_of(r, strip); j++) {
-        double *rest = r->rest + j * n, *part = r->part + j * n;
+        scalar_double *rest = r->rest + j * n, *part = r->part + j * n;
         const scalar *y = r->y + j * n;
 
         memset(rest, 0, (size_t)n * sizeof *rest);
@@ -160,16 +164,18 @@ prepare(void *arg, int worker, int64_t strip)
             part[i] = y[i];
         }
 #else
-        double *s = r->s + j * n, *high = r->high + j * n, largest = 0;
+        const int64_t reals = N_PARTS * n;
+        double *s = (double *)(r->s + j * n), *high = (double *)(r->high + j * n), largest = 0;
+        const double *parts = (const double *)y;
         int exponent;
 
-        for (int64_t i = 0; i < n; i++) {
-            largest = fmax(largest, fabs(y[i]));
+        for (int64_t i = 0; i < reals; i++) {
+            largest = fmax(largest, fabs(parts[i]));
         }
         (void)frexp(largest, &exponent);
-        lead(n, exponent - leading_bits(n), y, part);
-        lead(n, 1 - leading_bits(n), s, high);
-        take_away(n, s, high, s);
+        lead(reals, exponent - leading_bits(n), parts, (double *)part);
+        lead(reals, 1 - leading_bits(n), s, high);
+        take_away(reals, s, high, s);
 #endif
     }
     return check(r, worker);
@@ -183,7 +189,9 @@ take_rest(void *arg, int worker, int64_t strip)
     struct refinement *r = arg;
 
     for (int64_t j = strip * CPU_REFINE_STRIP; j < end_of(r, strip); j++) {
-        take_away(r->n, r->y + j * r->n, r->part + j * r->n, r->part + j * r->n);
+        double *part = (double *)(r->part + j * r->n);
+
+        take_away(N_PARTS * r->n, (const double *)(r->y + j * r->n), part, part);
     }
     return check(r, worker);
 }
@@ -197,16 +205,18 @@ finish(void *arg, int worker, int64_t strip)
     const int64_t n = r->n;
 
     for (int64_t j = strip * CPU_REFINE_STRIP; j < end_of(r, strip); j++) {
-        const double *rest = r->rest + j * n;
+        const double *rest = (const double *)(r->rest + j * n);
         const scalar *y = r->y + j * n;
-        scalar *small = r->small + j * n;
+        const real *parts = (const real *)y;
+        real *small = (real *)(r->small + j * n);
         struct newton_sums sums = {0, 0, 0};
 
-        for (int64_t i = 0; i < n; i++) {
-            const scalar x = REAL(rest[i]);
+        for (int64_t i = 0; i < N_PARTS * n; i++) {
+            const int64_t row = i / N_PARTS;
+            const real x = REAL(rest[i]);
 
             small[i] = x;
-            newton_add(&sums, (double)x, (double)y[i], r->row[i], r->row[j], r->column[i],
+            newton_add(&sums, (double)x, (double)parts[i], r->row[row], r->row[j], r->column[row],
                        r->exponent);
         }
         r->sums[j] = sums;

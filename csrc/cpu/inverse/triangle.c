@@ -28,7 +28,7 @@ tsvdi_cpu_inverse_subtract(const tsvd_blas *blas, int64_t m, int64_t n, int64_t 
                                          .ldc = ldc};
 
     if (m > 0 && n > 0 && k > 0) {
-        tsvdi_blas_product(blas, TSVD_SINGLE, &product);
+        dense_product(blas, &product);
     }
 }
 
@@ -50,7 +50,7 @@ leaf_left_lower(int64_t n, int64_t columns, const scalar *l, int64_t ldl, scalar
             const scalar factor = x[k];
 
             for (int i = 0; i < CPU_INVERSE_LEAF; i++) {
-                x[i] -= factor * below[k][i];
+                x[i] -= n_mul(factor, below[k][i]);
             }
         }
         memcpy(b + j * ldb, x, (size_t)n * sizeof *x);
@@ -88,9 +88,7 @@ leaf_right_upper(int64_t rows, int64_t n, const scalar *u, int64_t ldu, scalar *
             factor[k] = -u[j * ldu + k];
         }
         kernels->accumulate(rows, j, factor, x, ldx, column);
-        for (int64_t i = 0; i < rows; i++) {
-            column[i] /= pivot;
-        }
+        inverse_divide(rows, column, pivot);
     }
 }
 
@@ -155,7 +153,7 @@ tsvdi_cpu_inverse_small_upper(int64_t n, scalar *u, int64_t ldu)
 
     for (int64_t j = 0; j < n; j++) {
         scalar *column = u + j * ldu;
-        const scalar inverse = 1 / column[j];
+        const scalar inverse = n_divide(1, n_divisor_of(column[j]));
 
         for (int64_t k = 0; k < j; k++) {
             factor[k] = -column[k];
@@ -167,12 +165,12 @@ tsvdi_cpu_inverse_small_upper(int64_t n, scalar *u, int64_t ldu)
             kernels->accumulate(k, end - k, factor + k, u + k * ldu, ldu, column);
             for (int64_t l = k; l < end; l++) {
                 for (int64_t i = k; i <= l; i++) {
-                    column[i] += factor[l] * u[l * ldu + i];
+                    column[i] += n_mul(factor[l], u[l * ldu + i]);
                 }
             }
         }
         for (int64_t k = 0; k < j; k++) {
-            column[k] *= inverse;
+            column[k] = n_mul(column[k], inverse);
         }
         column[j] = inverse;
     }

@@ -133,6 +133,7 @@ begin(struct tsvd_context *ctx, struct jacobi_job *jacobi)
     run->dense.rows = longer_of(&p->a);
     run->dense.columns = p->n;
     run->dense.transposed = p->a.rows < p->a.columns;
+    run->dense.conjugate = 1;
     run->dense.workers = tsvdi_cpu_dense_workers(&p->a, jacobi->count, ctx->threads);
     run->dense.threads = run->dense.workers > 1 ? 1 : ctx->threads;
     TSVD_TRY(
@@ -185,12 +186,12 @@ right_of(const struct jacobi_job *job, int64_t i)
     return right;
 }
 
-/* The vectors of a piece, which are rows or columns of its array: entry i of vector j is
-   x[i * down + j * across]. */
+/* The vectors of a piece, which are columns of its array, or whose conjugates are rows of it: entry
+   i of vector j is at x[i * down + j * across]. */
 struct vectors_at {
     scalar *x;
     int64_t down, across, count;
-    int rows; /* 1: they are rows */
+    int rows; /* 1: their conjugates are rows */
 };
 
 /* norm 2^exponent, rounded once; infinity if it is too large. */
@@ -226,8 +227,8 @@ make_side(struct jacobi_matrix *m, const struct jacobi_side *side, struct vector
           int64_t first, double done)
 {
     const int64_t n = m->columns;
-    const struct dense_block block = {at.x, side->length, at.count, at.rows ? at.across : at.down,
-                                      at.rows};
+    const struct dense_block block = {
+        at.x, side->length, at.count, at.rows ? at.across : at.down, at.rows, at.rows};
     tsvd_status ret = TSVD_OK;
 
     for (int64_t j = 0; j < at.count; j++) {
@@ -238,8 +239,9 @@ make_side(struct jacobi_matrix *m, const struct jacobi_side *side, struct vector
 
         for (int64_t i = 0; i < side->length; i++) {
             at.x[i * at.down + j * at.across] = from == NULL ? (i == index ? 1 : 0)
-                                                : i < n      ? from[i]
-                                                             : 0;
+                                                : i >= n     ? 0
+                                                : at.rows    ? n_conj(from[i])
+                                                             : from[i];
         }
     }
     TSVD_TRY(tsvdi_cpu_dense_multiply(m->run, m->worker, &side->q, 0, block, done, 0.05));
@@ -265,7 +267,7 @@ complete(struct jacobi_matrix *m, int64_t count)
     const int64_t n = m->columns;
     const struct dense_matrix known = {m->v, n, count, n};
     const struct dense_reflectors q = {m->v, m->tau_right, n, count, n, 0, 0, 0};
-    const struct dense_block block = {m->v + count * n, n, n - count, n, 1};
+    const struct dense_block block = {m->v + count * n, n, n - count, n, 1, 0};
     tsvd_status ret = TSVD_OK;
 
     for (int64_t j = 0; j < count; j++) {
@@ -326,8 +328,8 @@ fill_nan(const struct jacobi_job *job, int64_t i)
     if (p->vectors) {
         const struct dense_array left = left_of(job, i), right = right_of(job, i);
 
-        tsvdi_host_fill_nan(left.rows * left.columns, left.x);
-        tsvdi_host_fill_nan(right.rows * right.columns, right.x);
+        tsvdi_host_fill_nan(N_PARTS * left.rows * left.columns, (real *)left.x);
+        tsvdi_host_fill_nan(N_PARTS * right.rows * right.columns, (real *)right.x);
     }
 }
 
@@ -360,7 +362,7 @@ set_lines(struct jacobi_matrix *m, int64_t count, const int64_t *size)
     }
 }
 
-/* Reads matrix i, or its transpose where jacobi_by_rows() says so; returns its kind. */
+/* Reads matrix i, or its conjugate transpose where jacobi_by_rows() says so; returns its kind. */
 static int
 load(struct cpu_jacobi *run, struct jacobi_matrix *m, int64_t i)
 {
@@ -409,6 +411,9 @@ make_x(struct cpu_jacobi *run, struct jacobi_matrix *m)
             m->v[j * n + j] = 1;
         }
         goto out;
+    }
+    for (int64_t i = 0; TSVD_COMPLEX && i < n * n; i++) {
+        m->v[i] = n_conj(m->v[i]); /* they came as Vh */
     }
     tsvdi_cpu_dense_product(&run->dense, &product);
     m->rank = 0;
@@ -487,7 +492,9 @@ is_even(struct jacobi_matrix *m)
         return 0;
     }
     for (int64_t j = 0; j < n; j++) {
-        r_scale(m->w + j * n, n, (real_int)(high - m->exponent[j]), m->w + j * n);
+        real *column = (real *)(m->w + j * n);
+
+        r_scale(column, N_PARTS * n, (real_int)(high - m->exponent[j]), column);
         m->exponent[j] = high;
     }
     return 1;

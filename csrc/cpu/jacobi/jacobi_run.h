@@ -1,14 +1,14 @@
 /*
  * One-sided Jacobi on the CPU: what a matrix's work holds, and the parts of its files.
  *
- * W is the tall form of A, as in matrix.h, or its transpose if jacobi_by_rows() says so, without
- * the columns of zeros.  A transpose has no more columns than rows then, either.  The vectors of
+ * W is the tall form of A, as in matrix.h, or that form's W^H if jacobi_by_rows() says so, without
+ * the columns of zeros.  W^H has no more columns than rows then, either.  The vectors of
  * lines of zeros are unit vectors.  Each of W's columns is kept with a power of two of its own, W =
  * K diag(2^exponent), so that columns of any lengths keep all their digits.  Rows are sorted by
- * size. QR with column pivoting gives P_r W P_c = Q R, a second QR, without pivoting, R^T = Q2 L^T,
+ * size. QR with column pivoting gives P_r W P_c = Q R, a second QR, without pivoting, R^H = Q2 L^H,
  * and Jacobi works on the columns of X = L:
  *
- *     X J = Y S,   W = P_r^T Q Y S (P_c Q2 J)^T,
+ *     X J = Y S,   W = P_r^T Q Y S (P_c Q2 J)^H,
  *
  * with J the product of all rotations.  So the left vectors of W come from the columns of X J at
  * norm 1, and the right ones from J.
@@ -21,10 +21,10 @@
  *
  * The errors of QR are small in each column, and after the sort in each row, beside that column or
  * row (Cox & Higham 1998); those of the second one are small in each row of R.  The rows of R fall
- * off as W's columns and rows do: R = D C, with D descending and C well conditioned.  With C^T = Q2
- * E^T, E lower triangular, L is D E = (D E D^-1) D, and what is in brackets is conditioned about as
- * E is.  Where D falls off, L is nearly diagonal, which R^T is not.  So few sweeps follow (Drmac &
- * Veselic 2008, I).  Of clusters of values from 1 to eps, n = 300, there were 26 sweeps of R^T.
+ * off as W's columns and rows do: R = D C, with D descending and C well conditioned.  With C^H = Q2
+ * E^H, E lower triangular, L is D E = (D E D^-1) D, and what is in brackets is conditioned about as
+ * E is.  Where D falls off, L is nearly diagonal, which R^H is not.  So few sweeps follow (Drmac &
+ * Veselic 2008, I).  Of clusters of values from 1 to eps, n = 300, there were 26 sweeps of R^H.
  *
  * Numbers below the smallest normal one are flushed to zero while columns are worked on: beside a
  * column near norm 1 they are nothing.
@@ -57,7 +57,7 @@ struct jacobi_matrix {
     struct dense_run *run;
     int worker;
     int threads;           /* threads that may share the work */
-    int transposed;        /* 1: W is the transpose of A */
+    int transposed;        /* 1: W is made of A^H */
     int started;           /* 1: right vectors of W stand in v, and its values in norm */
     int64_t rows, columns; /* of W */
     int64_t lines;         /* lines of A that are columns of W, those of zeros included */

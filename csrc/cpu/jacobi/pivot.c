@@ -1,5 +1,5 @@
 /*
- * One-sided Jacobi on the CPU: QR with column pivoting of kept columns, and QR of R^T.
+ * One-sided Jacobi on the CPU: QR with column pivoting of kept columns, and QR of R^H.
  *
  * The norms of the remaining columns are updated step by step, and found anew from the entries
  * where an update would lose digits (Drmac & Bujanovic, ACM Trans. Math. Softw. 35 (2008)).
@@ -19,14 +19,18 @@ tsvdi_cpu_jacobi_norm(int64_t count, const scalar *x)
     real square = 0;
 
     if (count > 0) {
-        square = tsvdi_kernels()->dot(count, x, x);
+        square = n_real(tsvdi_kernels()->dot(count, x, x));
     }
     if (square < REFLECTOR_SMALL) {
         square = 0;
         for (int64_t i = 0; i < count; i++) {
-            const scalar up = REFLECTOR_UP * x[i];
+            const real *part = (const real *)&x[i];
 
-            square = r_fma(up, up, square);
+            for (int k = 0; k < N_PARTS; k++) {
+                const real up = REFLECTOR_UP * part[k];
+
+                square = r_fma(up, up, square);
+            }
         }
         return r_sqrt(square) * REFLECTOR_DOWN;
     }
@@ -70,14 +74,13 @@ sort_rows(struct jacobi_matrix *m)
     const int64_t rows = m->rows;
     int sorted = 1;
 
-    memset(m->spare, 0, (size_t)rows * sizeof *m->spare);
+    for (int64_t i = 0; i < rows; i++) {
+        key[i] = (struct jacobi_key){0, i, 0};
+    }
     for (int64_t j = 0; j < m->columns; j++) {
         for (int64_t i = 0; i < rows; i++) {
-            m->spare[i] = r_max(m->spare[i], r_abs(m->w[j * rows + i]));
+            key[i].mantissa = r_max(key[i].mantissa, n_size(m->w[j * rows + i]));
         }
-    }
-    for (int64_t i = 0; i < rows; i++) {
-        key[i] = (struct jacobi_key){0, i, m->spare[i]};
     }
     tsvdi_cpu_jacobi_sort(key, rows);
     for (int64_t i = 0; i < rows; i++) {
@@ -147,7 +150,7 @@ take_down(struct jacobi_matrix *m, int64_t step, int64_t j)
     if (m->norm[j] == 0) {
         return;
     }
-    share = r_abs(below[-1]) / m->norm[j];
+    share = n_abs(below[-1]) / m->norm[j];
     left = r_max((1 - share) * (1 + share), 0);
     lost = m->norm[j] / m->most_norm[j];
     if (left * lost * lost <= r_sqrt(R_EPS)) {
@@ -184,7 +187,7 @@ update_share(void *arg, int worker, int64_t index)
 
         kernels->dots(length, some, to + j * m->rows, m->rows, v, sum);
         for (int64_t k = j; k < j + some; k++) {
-            const scalar factor = -m->tau[step] * sum[k - j];
+            const scalar factor = n_conj(n_mul(-m->tau[step], sum[k - j]));
 
             kernels->accumulate(length, 1, &factor, v, length, to + k * m->rows);
             take_down(m, step, first + k);
@@ -194,11 +197,11 @@ update_share(void *arg, int worker, int64_t index)
     return TSVD_OK;
 }
 
-/* ---- R^T, and L ---- */
+/* ---- R^H, and L ---- */
 
-/* Makes column i of X, a lower triangle, from row i of an upper one, scaled so that its largest
-   entry is in [1, 2).  Entry j of the row, j < count, is from[j * stride] times 2^exponent[j].
-   Both triangles may lie in one array. */
+/* Makes column i of X, a lower triangle, from the conjugates of row i of an upper one, scaled so
+   that the size of its largest entry is in [1, 2).  Entry j of the row, j < count, is
+   from[j * stride] times 2^exponent[j].  Both triangles may lie in one array. */
 static void
 take_row(const struct jacobi_matrix *m, int64_t i, int64_t count, const scalar *from,
          int64_t stride)
@@ -210,22 +213,26 @@ take_row(const struct jacobi_matrix *m, int64_t i, int64_t count, const scalar *
     for (int64_t j = i; j < count; j++) {
         real_int power;
 
-        x[j] = from[j * stride];
-        if (r_split(x[j], &power) != 0 && m->exponent[j] + power > highest) {
+        x[j] = n_conj(from[j * stride]);
+        if (r_split(n_size(x[j]), &power) != 0 && m->exponent[j] + power > highest) {
             highest = m->exponent[j] + power;
         }
     }
     for (int64_t j = i; j < count && highest > INT64_MIN; j++) {
         const int64_t shift = m->exponent[j] - highest;
 
-        x[j] = jacobi_shifted(jacobi_shifted(x[j], shift / 2), shift - shift / 2);
+        real *part = (real *)&x[j];
+
+        for (int k = 0; k < N_PARTS; k++) {
+            part[k] = jacobi_shifted(jacobi_shifted(part[k], shift / 2), shift - shift / 2);
+        }
     }
     memset(x, 0, (size_t)i * sizeof *x);
     memset(x + count, 0, (size_t)(columns - count) * sizeof *x);
     m->own[i] = highest > INT64_MIN ? highest : 0;
 }
 
-/* X becomes L, from R^T.  The reflectors of Q2 go to W, if they are wanted. */
+/* X becomes L, from R^H.  The reflectors of Q2 go to W, if they are wanted. */
 static tsvd_status
 factor_again(struct jacobi_matrix *m)
 {

@@ -44,7 +44,7 @@ measure(struct jacobi_matrix *m, int64_t j)
     m->norm[j] = tsvdi_cpu_jacobi_norm(m->columns, x);
     if (m->norm[j] > 0 && (m->norm[j] < NORM_LEAST || m->norm[j] > NORM_MOST)) {
         m->norm[j] = r_split(m->norm[j], &power);
-        r_scale(x, m->columns, power, x);
+        r_scale((real *)x, N_PARTS * m->columns, power, (real *)x);
         m->exponent[j] += power;
         m->most_norm[j] *= r_pow2((int)-power);
     }
@@ -72,7 +72,7 @@ rotate(struct jacobi_matrix *m, int64_t i, int64_t j, scalar cosine)
 
     kernels->mix(n, turn.less, turn.forward, turn.back, m->x + i * n, m->x + j * n);
     if (m->v != NULL) {
-        kernels->mix(n, turn.less, turn.s, turn.s, m->v + i * n, m->v + j * n);
+        kernels->mix(n, turn.less, turn.s, n_conj(turn.s), m->v + i * n, m->v + j * n);
     }
     m->norm[i] *= turn.x_grows;
     if (turn.y_square < JACOBI_CANCELS) {
@@ -99,7 +99,7 @@ pass_over(const struct sweep *sweep, int64_t i, int64_t first, int64_t last)
 
         tsvdi_kernels()->dots(n, GROUP, m->x + j * n, n, m->x + i * n, sum);
         for (int k = 0; k < GROUP; k++) {
-            good &= r_abs(sum[k]) <= JACOBI_WORTH * sweep->tolerance * m->norm[i] * m->norm[j + k];
+            good &= n_abs(sum[k]) <= JACOBI_WORTH * sweep->tolerance * m->norm[i] * m->norm[j + k];
         }
         passed += good ? GROUP : 0;
     }
@@ -117,6 +117,7 @@ meet(const struct sweep *sweep, int64_t i, int64_t first, int64_t last, struct j
 
     for (int64_t j = first; j < last; j++) {
         scalar cosine;
+        real size;
 
         if (sweep->few && j == look) {
             j += pass_over(sweep, i, j, last);
@@ -126,13 +127,14 @@ meet(const struct sweep *sweep, int64_t i, int64_t first, int64_t last, struct j
             continue;
         }
         cosine = kernels->dot(n, m->x + i * n, m->x + j * n) / m->norm[i] / m->norm[j];
-        if (!(r_abs(cosine) > JACOBI_WORTH * sweep->tolerance)) {
+        size = n_abs(cosine);
+        if (!(size > JACOBI_WORTH * sweep->tolerance)) {
             continue;
         }
-        swept->due += r_abs(cosine) > sweep->tolerance;
-        swept->cosine = r_max(swept->cosine, r_abs(cosine));
+        swept->due += size > sweep->tolerance;
+        swept->cosine = r_max(swept->cosine, size);
         if (jacobi_is_less(m->norm[i], m->norm[j], m->exponent[j] - m->exponent[i])) {
-            swept->turn += rotate(m, j, i, cosine);
+            swept->turn += rotate(m, j, i, n_conj(cosine));
         } else {
             swept->turn += rotate(m, i, j, cosine);
         }

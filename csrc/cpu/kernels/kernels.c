@@ -8,17 +8,13 @@
 #define TSVD_VECTOR
 #include "cpu/kernels/simd.h"
 
+#include "cpu/kernels/entries.h"
 #include "cpu/kernels/kernels.h"
 #include "cpu/kernels/product.h"
 #include "cpu/kernels/qr_lanes.h"
 #include "cpu/kernels/twisted_lanes.h"
 #include "math/probe.h"
 #include "math/secular.h"
-
-#define JOIN(a, b) a##b
-#define KERNELS(isa) JOIN(tsvdi_kernels_, isa)
-#define TEXT(x) #x
-#define NAME(isa) TEXT(isa)
 
 /* One wave over one strip as wide as a vector; row points at row `first`. */
 static inline __attribute__((always_inline)) void
@@ -80,197 +76,6 @@ rotate(struct panel panel, const struct wave *wave, int64_t waves, const real *c
     }
 }
 
-/* The rounding errors of equal terms have one sign, and add up along a sum.  So each four terms are
-   summed first, which makes a sum a quarter as long. */
-static inline __attribute__((always_inline)) void
-accumulate_vectors(int vectors, int64_t terms, const real *a, const real *x, int64_t stride,
-                   real *y)
-{
-    simd sum[4];
-    int64_t j = 0;
-
-    for (int v = 0; v < vectors; v++) {
-        sum[v] = *(simd_unaligned *)(y + v * SIMD_LANES);
-    }
-    for (; j + 4 <= terms; j += 4) {
-        for (int v = 0; v < vectors; v++) {
-            const real *at = x + j * stride + v * SIMD_LANES;
-            simd part = simd_splat(a[j]) * *(const simd_unaligned *)at;
-
-            for (int k = 1; k < 4; k++) {
-                part = simd_fma(simd_splat(a[j + k]), *(const simd_unaligned *)(at + k * stride),
-                                part);
-            }
-            sum[v] += part;
-        }
-    }
-    for (; j < terms; j++) {
-        for (int v = 0; v < vectors; v++) {
-            sum[v] = simd_fma(simd_splat(a[j]),
-                              *(const simd_unaligned *)(x + j * stride + v * SIMD_LANES), sum[v]);
-        }
-    }
-    for (int v = 0; v < vectors; v++) {
-        *(simd_unaligned *)(y + v * SIMD_LANES) = sum[v];
-    }
-}
-
-static void
-accumulate(int64_t count, int64_t terms, const real *a, const real *x, int64_t stride, real *y)
-{
-    int64_t i = 0;
-
-    for (; i + 4 * SIMD_LANES <= count; i += 4 * SIMD_LANES) { /* four sums hide an FMA's latency */
-        accumulate_vectors(4, terms, a, x + i, stride, y + i);
-    }
-    for (; i + SIMD_LANES <= count; i += SIMD_LANES) {
-        accumulate_vectors(1, terms, a, x + i, stride, y + i);
-    }
-    for (; i < count; i++) {
-        int64_t j = 0;
-
-        for (; j + 4 <= terms; j += 4) {
-            real part = a[j] * x[j * stride + i];
-
-            for (int k = 1; k < 4; k++) {
-                part = r_fma(a[j + k], x[(j + k) * stride + i], part);
-            }
-            y[i] += part;
-        }
-        for (; j < terms; j++) {
-            y[i] = r_fma(a[j], x[j * stride + i], y[i]);
-        }
-    }
-}
-
-static real
-dot(int64_t count, const real *x, const real *y)
-{
-    simd sum[4] = {{0}, {0}, {0}, {0}};
-    real total = 0;
-    int64_t i = 0;
-
-    for (; i + 4 * SIMD_LANES <= count; i += 4 * SIMD_LANES) {
-        for (int v = 0; v < 4; v++) {
-            int64_t k = i + v * SIMD_LANES;
-
-            sum[v] = simd_fma(*(const simd_unaligned *)(x + k), *(const simd_unaligned *)(y + k),
-                              sum[v]);
-        }
-    }
-    sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    for (; i < count; i++) {
-        total = r_fma(x[i], y[i], total);
-    }
-    for (int lane = 0; lane < SIMD_LANES; lane++) {
-        total += sum[0][lane];
-    }
-    return total;
-}
-
-/* The sum of the lanes: four short chains, which the compiler makes of parts of the vector. */
-static inline __attribute__((always_inline)) real
-lane_sum_by_fours(simd x)
-{
-    enum { CHAINS = SIMD_LANES < 4 ? SIMD_LANES : 4 };
-    real part[4] = {0};
-
-    for (int lane = 0; lane < SIMD_LANES; lane++) {
-        part[lane % CHAINS] += x[lane];
-    }
-    return (part[0] + part[1]) + (part[2] + part[3]);
-}
-
-enum {
-    /* Entries of a block of a dot product. */
-    DOT_BLOCK = 16 * SIMD_LANES,
-    /* Sums of 2^DOT_TOP blocks are added one after another: an array of sums for more levels might
-       be too large for the stack of a small thread. */
-    DOT_TOP = 15
-};
-
-/* What up to DOT_BLOCK entries add to the dot products of x and `vectors` vectors of a. */
-static inline __attribute__((always_inline)) void
-dot_block(int vectors, int64_t count, const real *a, int64_t stride, const real *x, simd *sum)
-{
-    simd other[4] = {{0}};
-    int64_t i = 0;
-
-    for (int v = 0; v < vectors; v++) {
-        sum[v] = simd_splat(0);
-    }
-    for (; i + 2 * SIMD_LANES <= count; i += 2 * SIMD_LANES) {
-        const simd low = *(const simd_unaligned *)(x + i);
-        const simd high = *(const simd_unaligned *)(x + i + SIMD_LANES);
-
-        for (int v = 0; v < vectors; v++) {
-            const real *at = a + v * stride + i;
-
-            sum[v] = simd_fma(*(const simd_unaligned *)at, low, sum[v]);
-            other[v] = simd_fma(*(const simd_unaligned *)(at + SIMD_LANES), high, other[v]);
-        }
-    }
-    for (; i < count; i += SIMD_LANES) {
-        const int64_t part = count - i < SIMD_LANES ? count - i : SIMD_LANES;
-        const simd here = simd_load_part(x + i, part);
-
-        for (int v = 0; v < vectors; v++) {
-            sum[v] = simd_fma(simd_load_part(a + v * stride + i, part), here, sum[v]);
-        }
-    }
-    for (int v = 0; v < vectors; v++) {
-        sum[v] += other[v];
-    }
-}
-
-/* The dot products of x and `vectors` vectors of a, 1 or 4.  The rounding errors of equal terms
-   have one sign, and add up along a sum.  So blocks are summed up two by two, and lanes by fours:
-   level k of kept[] holds the sum of 2^k blocks where bit k of their number is 1, and level DOT_TOP
-   that of all larger groups. */
-static inline __attribute__((always_inline)) void
-dot_group(int vectors, int64_t count, const real *a, int64_t stride, const real *x, real *sum)
-{
-    const int64_t blocks = count / DOT_BLOCK, whole = blocks * DOT_BLOCK;
-    simd kept[DOT_TOP + 1][4], part[4];
-
-    for (int64_t block = 0; block < blocks; block++) {
-        int level = 0;
-
-        dot_block(vectors, DOT_BLOCK, a + block * DOT_BLOCK, stride, x + block * DOT_BLOCK, part);
-        for (; level < DOT_TOP && block >> level & 1; level++) {
-            for (int v = 0; v < vectors; v++) {
-                part[v] += kept[level][v];
-            }
-        }
-        for (int v = 0; v < vectors && level == DOT_TOP && block >> level > 0; v++) {
-            part[v] += kept[level][v];
-        }
-        memcpy(kept[level], part, (size_t)vectors * sizeof *part);
-    }
-    dot_block(vectors, count - whole, a + whole, stride, x + whole, part);
-    for (int level = 0; level <= DOT_TOP && blocks >> level > 0; level++) {
-        for (int v = 0; v < vectors && (level == DOT_TOP || blocks >> level & 1); v++) {
-            part[v] += kept[level][v];
-        }
-    }
-    for (int v = 0; v < vectors; v++) {
-        sum[v] = lane_sum_by_fours(part[v]);
-    }
-}
-
-static void
-dots(int64_t count, int64_t vectors, const real *a, int64_t stride, const real *x, real *sum)
-{
-    int64_t j = 0;
-
-    for (; j + 4 <= vectors; j += 4) {
-        dot_group(4, count, a + j * stride, stride, x, sum + j);
-    }
-    for (; j < vectors; j++) {
-        dot_group(1, count, a + j * stride, stride, x, sum + j);
-    }
-}
-
 /* ---- divide and conquer ---- */
 
 static real
@@ -301,43 +106,6 @@ sign_of_largest(int64_t count, const real *x)
 }
 
 static void
-orient(int64_t columns, int64_t n, real *x, int64_t stride, real *sign)
-{
-    const simd zero = simd_splat(0), one = simd_splat(1);
-    int64_t i = 0;
-
-    for (; i + SIMD_LANES <= columns; i += SIMD_LANES) {
-        simd most = zero, entry = zero, turn;
-
-        for (int64_t k = 0; k < n; k++) {
-            const simd here = *(const simd_unaligned *)(x + k * stride + i), size = num_abs(here);
-            const num_mask more = num_less(most, size);
-
-            most = num_select(more, size, most);
-            entry = num_select(more, here, entry);
-        }
-        turn = num_select(num_less(entry, zero), -one, one);
-        for (int64_t k = 0; k < n; k++) {
-            *(simd_unaligned *)(x + k * stride + i) *= turn;
-        }
-        *(simd_unaligned *)(sign + i) = turn;
-    }
-    for (; i < columns; i++) {
-        real entry = 0;
-
-        for (int64_t k = 0; k < n; k++) {
-            const real here = x[k * stride + i];
-
-            entry = r_abs(entry) < r_abs(here) ? here : entry;
-        }
-        sign[i] = entry < 0 ? REAL(-1) : REAL(1);
-        for (int64_t k = 0; k < n; k++) {
-            x[k * stride + i] *= sign[i];
-        }
-    }
-}
-
-static void
 turn(int64_t count, struct rotation q, real *x, real *y)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -345,26 +113,6 @@ turn(int64_t count, struct rotation q, real *x, real *y)
 
         x[i] = r_fma(q.c, a, q.s * b);
         y[i] = r_fma(q.c, b, -(q.s * a));
-    }
-}
-
-static void
-mix(int64_t count, real less, real forward, real back, real *x, real *y)
-{
-    const simd lost = simd_splat(-less), to_x = simd_splat(forward), from_y = simd_splat(-back);
-    int64_t i = 0;
-
-    for (; i + SIMD_LANES <= count; i += SIMD_LANES) {
-        const simd a = *(const simd_unaligned *)(x + i), b = *(const simd_unaligned *)(y + i);
-
-        *(simd_unaligned *)(x + i) = a + simd_multiply_add(to_x, b, lost * a);
-        *(simd_unaligned *)(y + i) = b + simd_multiply_add(from_y, a, lost * b);
-    }
-    for (; i < count; i++) {
-        const real a = x[i], b = y[i];
-
-        x[i] = a + (forward * b - less * a);
-        y[i] = b - (back * a + less * b);
     }
 }
 

@@ -1,10 +1,10 @@
 /*
  * The vector kernels of the CPU back end.
  *
- * cpu/kernels/kernels.c is compiled for each precision and each instruction set.  Each object
- * exports one table.  Its name is made by a macro: KERNELS(TSVD_ISA) at the end of kernels.c is
- * tsvdi_kernels_avx2 where TSVD_ISA is avx2.  tsvdi_kernels() in choice.c picks the
- * table of tsvdi_host_isa().
+ * cpu/kernels/kernels.c is compiled for each precision and each instruction set, and
+ * complex_kernels.c for complex numbers of both.  Each object exports one table.  Its name is made
+ * by a macro: KERNELS(TSVD_ISA) at the end of kernels.c is tsvdi_kernels_avx2 where TSVD_ISA is
+ * avx2.  tsvdi_kernels() in choice.c picks the table of tsvdi_host_isa().
  */
 #ifndef TSVDI_CPU_KERNELS_KERNELS_H
 #define TSVDI_CPU_KERNELS_KERNELS_H
@@ -14,6 +14,7 @@
 #include "backend/ops.h"
 #include "cpu/tuning.h"
 
+struct blas_product;   /* host/blas.h */
 struct twisted_matrix; /* math/twisted.h */
 
 /* Sweeps that pass over a panel together.  Each row of the panel is loaded and stored once for WAVE
@@ -127,7 +128,35 @@ struct twisted_lanes {
 
 struct cpu_kernels {
     const char *name;
-    int lanes;
+    int lanes; /* reals of a vector */
+
+    /* ---- of entries of dense matrices, and of real vectors ---- */
+
+    /* y[i] += sum over j of a[j] x[j * stride + i], 0 <= i < count. */
+    void (*accumulate)(int64_t count, int64_t terms, const scalar *a, const scalar *x,
+                       int64_t stride, scalar *y);
+
+    /* The dot product x^H y. */
+    scalar (*dot)(int64_t count, const scalar *x, const scalar *y);
+
+    /* sum[j] = a_j^H x, with a_j at a[j * stride ...], 0 <= j < vectors. */
+    void (*dots)(int64_t count, int64_t vectors, const scalar *a, int64_t stride, const scalar *x,
+                 scalar *sum);
+
+    /* Finds the sign of each column's entry of largest magnitude (of equals the first), 1 or -1,
+       and multiplies the column by it.  Complex: finds the direction of that entry, of magnitude 1,
+       and divides by it.  A column has n entries, `stride` apart. */
+    void (*orient)(int64_t columns, int64_t n, scalar *x, int64_t stride, scalar *sign);
+
+    /* (x, y) becomes (c x + forward y, c y - back x), entry by entry, with c = 1 - less. */
+    void (*mix)(int64_t count, real less, scalar forward, scalar back, scalar *x, scalar *y);
+
+#if TSVD_COMPLEX
+
+    /* A product, in the calling thread; NULL: that of the BLAS is faster. */
+    void (*product)(const struct blas_product *product);
+
+#else /* ---- of bidiagonal matrices ---- */
 
     /* The half tangents and sines of the rotations, brought to norm 1.  They are stored WAVE
        numbers apart. */
@@ -136,17 +165,6 @@ struct cpu_kernels {
     /* Runs all waves over the panel. */
     void (*rotate)(struct panel panel, const struct wave *wave, int64_t waves,
                    const real *coefficients);
-
-    /* y[i] += sum over j of a[j] x[j * stride + i], 0 <= i < count. */
-    void (*accumulate)(int64_t count, int64_t terms, const real *a, const real *x, int64_t stride,
-                       real *y);
-
-    /* The dot product of x and y. */
-    real (*dot)(int64_t count, const real *x, const real *y);
-
-    /* sum[j] = the dot product of x and a[j * stride ...], 0 <= j < vectors. */
-    void (*dots)(int64_t count, int64_t vectors, const real *a, int64_t stride, const real *x,
-                 real *sum);
 
     /* One sweep over the chains of all lanes, which fill `vectors` vectors, 1 or QR_VECTORS.  Its
        rotations go to rotation[], from row 0 on; NULL: they are not wanted. */
@@ -161,15 +179,8 @@ struct cpu_kernels {
     /* The sign of x's entry of largest magnitude (of equals the first): 1 or -1. */
     real (*sign_of_largest)(int64_t count, const real *x);
 
-    /* Finds the signs of columns in the same way, and multiplies the columns by them.  A column has
-       n entries, `stride` apart. */
-    void (*orient)(int64_t columns, int64_t n, real *x, int64_t stride, real *sign);
-
     /* (x, y) becomes (c x + s y, c y - s x), entry by entry. */
     void (*turn)(int64_t count, struct rotation turn, real *x, real *y);
-
-    /* (x, y) becomes (c x + forward y, c y - back x), entry by entry, with c = 1 - less. */
-    void (*mix)(int64_t count, real less, real forward, real back, real *x, real *y);
 
     /* Makes a product.  panel: workspace, [CPU_PRODUCT_TERMS PRODUCT_WIDTH], on a cache line's
        boundary. */
@@ -205,6 +216,8 @@ struct cpu_kernels {
        [terms PROBES] and y [rows PROBES], on a cache line's boundary. */
     void (*probe)(int64_t rows, int64_t terms, const real *a, int64_t down, int64_t right,
                   const double *x, double *y);
+
+#endif
 };
 
 extern const struct cpu_kernels tsvdi_kernels_generic, tsvdi_kernels_avx2, tsvdi_kernels_avx512;

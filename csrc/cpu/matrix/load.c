@@ -29,13 +29,14 @@ count_read(const struct dense_run *run, int worker, int64_t numbers, int64_t *re
 struct source {
     const char *at;
     ptrdiff_t row, column;
+    int conjugated; /* 1: W has the conjugates of A's entries */
 };
 
 static struct source
 source_of(const struct dense_run *run, int transposed, int64_t index)
 {
     const struct dense_matrices *a = run->a;
-    struct source source = {a->data, a->row_stride, a->column_stride};
+    struct source source = {a->data, a->row_stride, a->column_stride, transposed && run->conjugate};
 
     if (a->data != NULL) { /* matrices without entries may have no memory */
         source.at += batch_offset(&a->batch, a->batch_strides, index);
@@ -47,16 +48,16 @@ source_of(const struct dense_run *run, int transposed, int64_t index)
     return source;
 }
 
-/* The largest magnitude among `count` entries, as bits, which are ordered as magnitudes are. */
+/* The largest size among `count` entries, as n_size_bits(). */
 static real_int
 largest_bits(const char *at, ptrdiff_t stride, int64_t count)
 {
     real_int largest = 0;
 
     if (stride == sizeof(scalar)) {
-        const scalar *x = (const scalar *)(const void *)at;
+        const real *x = (const real *)(const void *)at;
 
-        for (int64_t i = 0; i < count; i++) {
+        for (int64_t i = 0; i < N_PARTS * count; i++) {
             const real_int bits = r_bits(x[i]) & ~(real_int)R_SIGN_BIT;
 
             largest = bits > largest ? bits : largest;
@@ -64,15 +65,14 @@ largest_bits(const char *at, ptrdiff_t stride, int64_t count)
         return largest;
     }
     for (int64_t i = 0; i < count; i++) {
-        const real_int bits =
-            r_bits(*(const scalar *)(const void *)(at + i * stride)) & ~(real_int)R_SIGN_BIT;
+        const real_int bits = n_size_bits(*(const scalar *)(const void *)(at + i * stride));
 
         largest = bits > largest ? bits : largest;
     }
     return largest;
 }
 
-/* The largest magnitude of a whole matrix, as bits.  It is read along the dimension whose entries
+/* The largest size in a whole matrix, as bits.  It is read along the dimension whose entries
    lie closer together. */
 static tsvd_status
 largest_of(const struct dense_run *run, int worker, struct source source, real_int *largest)
@@ -112,8 +112,10 @@ copy_tile(struct source source, int64_t rows, int64_t columns, const real factor
         const char *at = source.at + j * source.column;
 
         for (int64_t i = 0; i < rows; i++) {
-            w[j * stride + i] =
-                *(const scalar *)(const void *)(at + i * source.row) * factor[0] * factor[1];
+            const scalar x = *(const scalar *)(const void *)(at + i * source.row);
+            const scalar y = n_scale(factor[1], n_scale(factor[0], x));
+
+            w[j * stride + i] = TSVD_COMPLEX && source.conjugated ? n_conj(y) : y;
         }
     }
 }
@@ -143,7 +145,7 @@ tsvdi_cpu_dense_load(const struct dense_run *run, int worker, int64_t i, int sca
     for (int64_t j = 0; j < columns; j += CPU_LOAD_TILE) {
         for (int64_t k = 0; k < rows; k += CPU_LOAD_TILE) {
             const struct source tile = {source.at + k * source.row + j * source.column, source.row,
-                                        source.column};
+                                        source.column, source.conjugated};
 
             copy_tile(tile, rows - k < CPU_LOAD_TILE ? rows - k : CPU_LOAD_TILE,
                       columns - j < CPU_LOAD_TILE ? columns - j : CPU_LOAD_TILE, factor,
@@ -155,15 +157,14 @@ out:
     return ret;
 }
 
-/* The largest magnitude of a line, as bits.  Updates those of the lines that cross it, `across`. */
+/* The largest size in a line, as bits.  Updates those of the lines that cross it, `across`. */
 static int64_t
 look_along(const char *at, ptrdiff_t stride, int64_t count, int64_t *across)
 {
     int64_t largest = 0;
 
     for (int64_t i = 0; i < count; i++) {
-        const int64_t bits =
-            r_bits(*(const scalar *)(const void *)(at + i * stride)) & ~(real_int)R_SIGN_BIT;
+        const int64_t bits = n_size_bits(*(const scalar *)(const void *)(at + i * stride));
 
         largest = bits > largest ? bits : largest;
         across[i] = bits > across[i] ? bits : across[i];
@@ -171,7 +172,7 @@ look_along(const char *at, ptrdiff_t stride, int64_t count, int64_t *across)
     return largest;
 }
 
-/* Replaces the bits of largest magnitudes by sizes. */
+/* Replaces the bits of largest sizes by their exponents. */
 static void
 find_sizes(int64_t count, int64_t *size)
 {
@@ -219,7 +220,7 @@ tsvdi_cpu_dense_load_columns(const struct dense_run *run, int transposed, int64_
         for (int64_t k = 0; k < rows; k += CPU_LOAD_TILE) {
             for (int64_t j = first; j < last; j++) {
                 const struct source part = {source.at + k * source.row + index[j] * source.column,
-                                            source.row, source.column};
+                                            source.row, source.column, source.conjugated};
                 real factor[2];
 
                 split_power((real_int)exponent[j], factor);

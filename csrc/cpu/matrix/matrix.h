@@ -2,7 +2,7 @@
  * Dense matrices on the CPU: what a job holds, and the parts of its files.
  *
  * W is the tall form of a matrix, stored by columns: A if it has at least as many rows as columns,
- * and else its transpose.  It becomes Q B P^T, with B upper bidiagonal.  After a QR it is the
+ * and else A^H.  It becomes Q B P^H, with B real and upper bidiagonal.  After a QR it is the
  * square triangle R that is reduced.  Reflectors are kept as LAPACK keeps them: those of Q below
  * the diagonal, those of P to the right of the superdiagonal.
  *
@@ -18,6 +18,7 @@
 #define TSVDI_CPU_MATRIX_MATRIX_H
 
 #include "backend/ops.h"
+#include "cpu/kernels/kernels.h"
 #include "host/blas.h"
 
 static inline int64_t
@@ -32,7 +33,8 @@ struct dense_run {
     const struct dense_matrices *a;
     int64_t begin, count;  /* its matrices: begin .. begin + count - 1 of a */
     int64_t rows, columns; /* of W */
-    int transposed;        /* 1: W is the transpose of A */
+    int transposed;        /* 1: W is A^H, or A^T */
+    int conjugate;         /* 1: A^H */
     int workers;           /* matrices that are worked on at once */
     int threads;           /* threads at work on each of these */
     scalar *work;          /* [workers][workspace], each on a cache line's boundary */
@@ -68,7 +70,7 @@ tsvd_status tsvdi_cpu_dense_load(const struct dense_run *run, int worker, int64_
 
 /* load.c: the sizes of the rows and columns of W, of matrix i: the exponents of their largest
    entries as A has them, or INT64_MIN of zeros.  row [run->rows], column [run->columns].  Returns
-   the kind of the matrix. */
+   the kind of the matrix.  The size of a complex number is that of its larger part. */
 int tsvdi_cpu_dense_sizes(const struct dense_run *run, int64_t i, int64_t *row, int64_t *column);
 
 /* load.c: columns of matrix i, or of its transpose if `transposed`, to w [columns][rows]: column
@@ -83,8 +85,8 @@ struct dense_array {
     int64_t rows, columns;
 };
 
-/* dense.c: makes the entry of largest magnitude in each of the first k columns of U positive, and
-   changes the sign of Vh's row with it. */
+/* dense.c: makes the entry of largest magnitude in each of the first k columns of U real and
+   positive, and turns Vh's row back by as much. */
 void tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_array left, struct dense_array right);
 
 /* ---- factors ---- */
@@ -111,12 +113,26 @@ scalar tsvdi_cpu_dense_reflector(int64_t count, scalar *x, real *beta);
 
 /* ---- products ---- */
 
+/* Makes a product of scalars in the calling thread. */
+static inline void
+dense_product(const tsvd_blas *blas, const struct blas_product *product)
+{
+#if TSVD_COMPLEX
+    if (tsvdi_kernels()->product != NULL) {
+        tsvdi_kernels()->product(product);
+        return;
+    }
+#endif
+    tsvdi_blas_product(blas, SCALAR_DTYPE, product);
+}
+
 /* `count` vectors of `length` entries: the rows of an array, or its columns if `rows` is 0.  The
    rows of the array are `stride` numbers apart. */
 struct dense_block {
     scalar *x;
     int64_t length, count, stride;
     int rows;
+    int conjugated; /* 1: the array holds the conjugates of the vectors */
 };
 
 /* Reflectors in the columns of a matrix, or in its rows: `count` of them, on the entries from
@@ -127,7 +143,7 @@ struct dense_reflectors {
     int64_t stride; /* numbers between columns */
     int64_t count, length, from;
     int in_rows;
-    int64_t terms; /* 0, or the terms of a partial sum in products with V^T */
+    int64_t terms; /* 0, or the terms of a partial sum in products with V^H */
 };
 
 /* reflectors.c: a product, shared out over the run's threads.  The results do not depend on their
@@ -138,7 +154,7 @@ void tsvdi_cpu_dense_product(const struct dense_run *run, const struct blas_prod
 tsvd_status tsvdi_cpu_dense_long_product(const struct dense_run *run, int worker,
                                          const struct blas_product *product, double done);
 
-/* reflectors.c: vectors := Q vectors, Q = H_0 H_1 ..., or Q^T vectors.  tsvdi_check() is told
+/* reflectors.c: vectors := Q vectors, Q = H_0 H_1 ..., or Q^H vectors.  tsvdi_check() is told
    `done` at the beginning, and `share` more at the end. */
 tsvd_status tsvdi_cpu_dense_multiply(struct dense_run *run, int worker,
                                      const struct dense_reflectors *r, int transposed,

@@ -1,7 +1,7 @@
 /*
  * Dense matrices on the CPU: products with reflectors.
  *
- * A block of reflectors becomes one factor, H_0 H_1 ... = I - V T V^T with T upper triangular
+ * A block of reflectors becomes one factor, H_0 H_1 ... = I - V T V^H with T upper triangular
  * (Schreiber & Van Loan 1989), so that BLAS does the work.
  */
 #include <assert.h>
@@ -15,14 +15,20 @@
 real
 tsvdi_cpu_dense_square(int64_t count, const scalar *x, real *up)
 {
+    scalar sum;
     real square;
 
-    tsvdi_kernels()->dots(count - 1, 1, x + 1, 0, x + 1, &square);
+    tsvdi_kernels()->dots(count - 1, 1, x + 1, 0, x + 1, &sum);
+    square = n_real(sum);
     *up = reflector_up(x[0], square);
     if (*up != 1) {
         square = 0;
         for (int64_t i = 1; i < count; i++) {
-            square = r_fma(*up * x[i], *up * x[i], square);
+            const real *part = (const real *)&x[i];
+
+            for (int k = 0; k < N_PARTS; k++) {
+                square = r_fma(*up * part[k], *up * part[k], square);
+            }
         }
     }
     return square;
@@ -56,7 +62,7 @@ struct shared_product {
     const struct caller *caller;
     struct blas_product whole;
     int by_rows;
-    int64_t terms;     /* 0, or the terms of a partial sum of V^T X */
+    int64_t terms;     /* 0, or the terms of a partial sum of V^H X */
     scalar *workspace; /* [columns][CPU_REFLECTORS_BLOCK] for partial sums */
 };
 
@@ -66,7 +72,7 @@ blas_of(const struct caller *caller)
     return &caller->run->ctx->call->handle->blas;
 }
 
-/* C = V^T X.  The rows of X are halved, down to a depth of `levels`, and the sums of the halves are
+/* C = V^H X.  The rows of X are halved, down to a depth of `levels`, and the sums of the halves are
    added.  At the bottom blocks of `terms` rows are added one after another.  worker: the thread. */
 static tsvd_status
 multiply_by_halves(const struct shared_product *shared, int worker, struct blas_product product,
@@ -81,7 +87,7 @@ multiply_by_halves(const struct shared_product *shared, int worker, struct blas_
     if (levels == 0 || whole <= 2 * terms) {
         for (int64_t k = 0; k < whole; k += terms) {
             product.k = whole - k < terms ? whole - k : terms;
-            tsvdi_blas_product(blas_of(caller), TSVD_SINGLE, &product);
+            dense_product(blas_of(caller), &product);
             product.a = (const char *)product.a + terms * size; /* A is transposed, B is not */
             product.b = (const char *)product.b + terms * size;
             product.overwrite = 0;
@@ -110,7 +116,7 @@ multiply_part(void *arg, int worker, int64_t index)
 {
     const struct shared_product *shared = arg;
     struct blas_product part = shared->whole;
-    const int64_t size = part.in_double ? (int64_t)sizeof(double) : (int64_t)sizeof(scalar);
+    const int64_t size = part.in_double ? (int64_t)sizeof(scalar_double) : (int64_t)sizeof(scalar);
     const int64_t first = index * CPU_PRODUCT_SHARE;
 
     if (shared->by_rows) {
@@ -126,7 +132,11 @@ multiply_part(void *arg, int worker, int64_t index)
         return multiply_by_halves(shared, worker, part, (int)(CPU_REFLECTORS_BLOCK / part.m),
                                   shared->workspace + first * CPU_REFLECTORS_BLOCK);
     }
-    tsvdi_blas_product(blas_of(shared->caller), TSVD_SINGLE && !part.in_double, &part);
+    if (part.in_double && TSVD_SINGLE) {
+        tsvdi_blas_product(blas_of(shared->caller), DOUBLE_DTYPE, &part);
+    } else {
+        dense_product(blas_of(shared->caller), &part);
+    }
     return TSVD_OK;
 }
 
@@ -173,7 +183,8 @@ tsvd_status
 tsvdi_cpu_dense_long_product(const struct dense_run *run, int worker,
                              const struct blas_product *product, double done)
 {
-    const int64_t size = product->in_double ? (int64_t)sizeof(double) : (int64_t)sizeof(scalar);
+    const int64_t size =
+        product->in_double ? (int64_t)sizeof(scalar_double) : (int64_t)sizeof(scalar);
     struct blas_product first = *product, second = *product;
     tsvd_status ret = TSVD_OK;
 
@@ -215,7 +226,7 @@ multiply_some(const struct caller *caller, struct blas_product product)
     return tsvdi_cpu_dense_long_product(caller->run, caller->worker, &product, caller->done);
 }
 
-/* The product with a block's V^T, as `product` says, which overwrites C.  terms: 0, or the terms of
+/* The product with a block's V^H, as `product` says, which overwrites C.  terms: 0, or the terms of
    a partial sum; workspace: [columns][CPU_REFLECTORS_BLOCK] for partial sums. */
 static tsvd_status
 multiply_v(const struct caller *caller, struct blas_product product, int64_t terms,
@@ -245,9 +256,10 @@ tsvdi_cpu_dense_multiply_workspace(int64_t length)
            2 * CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_VECTORS;
 }
 
-/* Copies the reflectors of a block, with their ones and the zeros before them. */
+/* Copies the reflectors of a block, with their ones and the zeros before them.  conjugated: their
+   conjugates. */
 static void
-copy_block(const struct dense_reflectors *r, int64_t first, struct block *b)
+copy_block(const struct dense_reflectors *r, int64_t first, int conjugated, struct block *b)
 {
     const int64_t length = b->length;
 
@@ -264,12 +276,16 @@ copy_block(const struct dense_reflectors *r, int64_t first, struct block *b)
         } else {
             memcpy(v + j + 1, from + 1, (size_t)(length - j - 1) * sizeof *v);
         }
+        for (int64_t i = j + 1; TSVD_COMPLEX && conjugated && i < length; i++) {
+            v[i] = n_conj(v[i]);
+        }
     }
 }
 
-/* T: column i is -tau_i T (V^T v_i) above the diagonal, and tau_i on it. */
+/* T: column i is -tau_i T (V^H v_i) above the diagonal, and tau_i on it.  conjugated: V holds
+   conjugates, and T too. */
 static tsvd_status
-make_t(const struct caller *caller, const scalar *tau, struct block *b)
+make_t(const struct caller *caller, const scalar *tau, int conjugated, struct block *b)
 {
     const int64_t width = b->width;
     tsvd_status ret = TSVD_OK;
@@ -290,19 +306,20 @@ make_t(const struct caller *caller, const scalar *tau, struct block *b)
                         b->terms, b->other));
     for (int64_t i = 0; i < width; i++) {
         scalar *column = b->t + i * CPU_REFLECTORS_BLOCK, factor[CPU_REFLECTORS_BLOCK];
+        const scalar own = conjugated ? n_conj(tau[i]) : tau[i];
 
         memset(column, 0, (size_t)width * sizeof *column);
         for (int64_t k = 0; k < i; k++) {
-            factor[k] = -tau[i] * b->gram[i * CPU_REFLECTORS_BLOCK + k];
+            factor[k] = n_mul(-own, b->gram[i * CPU_REFLECTORS_BLOCK + k]);
         }
         tsvdi_kernels()->accumulate(i, i, factor, b->t, CPU_REFLECTORS_BLOCK, column);
-        column[i] = tau[i];
+        column[i] = own;
     }
 out:
     return ret;
 }
 
-/* Vectors that are columns to BLAS: X := X - V (T (V^T X)), or with T^T. */
+/* Vectors that are columns to BLAS: X := X - V (T (V^H X)), or with T^H. */
 static tsvd_status
 multiply_left(const struct caller *caller, const struct block *b, int transposed,
               const struct dense_block *x)
@@ -349,7 +366,8 @@ out:
     return ret;
 }
 
-/* Vectors that are rows to BLAS: X := X - ((X V) T^T) V^T, or with T. */
+/* Vectors that are rows to BLAS: X := X - ((X V) T^H) V^H, or with T.  V and T hold conjugates, so
+   that this is the product of what they are conjugates of, transposed. */
 static tsvd_status
 multiply_right(const struct caller *caller, const struct block *b, int transposed,
                const struct dense_block *x)
@@ -401,6 +419,7 @@ tsvdi_cpu_dense_multiply(struct dense_run *run, int worker, const struct dense_r
     const int64_t blocks = (r->count + CPU_REFLECTORS_BLOCK - 1) / CPU_REFLECTORS_BLOCK,
                   count = block.count;
     struct block b = {.v = worker_work(run, worker), .terms = r->terms};
+    const int conjugated = block.rows == block.conjugated;
     struct caller caller = {run, worker, done};
     tsvd_status ret = TSVD_OK;
 
@@ -414,8 +433,8 @@ tsvdi_cpu_dense_multiply(struct dense_run *run, int worker, const struct dense_r
         b.gram = b.t + CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK;
         b.product = b.gram + CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK;
         b.other = b.product + CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_VECTORS;
-        copy_block(r, first, &b);
-        TSVD_TRY(make_t(&caller, r->tau + first, &b));
+        copy_block(r, first, conjugated, &b);
+        TSVD_TRY(make_t(&caller, r->tau + first, conjugated, &b));
         for (int64_t at = 0; at < count; at += CPU_REFLECTORS_VECTORS) {
             struct dense_block x = block;
 

@@ -2,9 +2,9 @@
  * The reduction of W to bidiagonal form as a list of stages.  Each takes orthogonal factors off
  * what the one before has left:
  *
- *     M_0 = W,   M_s = Q_s M_(s+1) P_s^T,   and the last one leaves B
+ *     M_0 = W,   M_s = Q_s M_(s+1) P_s^H,   and the last one leaves B
  *
- * so that W = Q B P^T with Q = Q_0 Q_1 ... and P = P_0 P_1 ...  To add a stage: its row, at the end
+ * so that W = Q B P^H with Q = Q_0 Q_1 ... and P = P_0 P_1 ...  To add a stage: its row, at the end
  * of the file of its algorithm, and its place in list_stages() of dense.c.
  */
 #ifndef TSVDI_CPU_MATRIX_STAGES_H
@@ -32,7 +32,7 @@ struct stage {
 };
 
 extern const struct stage tsvdi_cpu_dense_qr_stage;            /* qr.c: M = Q R */
-extern const struct stage tsvdi_cpu_dense_bidiagonalize_stage; /* reduce.c: M = Q B P^T */
+extern const struct stage tsvdi_cpu_dense_bidiagonalize_stage; /* reduce.c: M = Q B P^H */
 
 /* A stage of a job. */
 struct stage_run {

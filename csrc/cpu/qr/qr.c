@@ -15,7 +15,7 @@ enum {
     NARROW_TO = 128
 };
 
-/* Columns of a panel.  After a panel products with V^T update the remaining columns, and these
+/* Columns of a panel.  After a panel products with V^H update the remaining columns, and these
    products round.  Narrow panels leave less to them, where the bound on the values' error is small.
    A matrix of few columns is one panel. */
 static int64_t
@@ -24,7 +24,7 @@ panel_of(struct dense_matrix m)
     return m.columns > PANEL && m.columns <= NARROW_TO ? NARROW_PANEL : PANEL;
 }
 
-/* Terms of a partial sum in products with V^T.  The rounding errors of a long sum of equal terms
+/* Terms of a partial sum in products with V^H.  The rounding errors of a long sum of equal terms
    add up, and are the same in all columns after a panel: so partial sums are short.  They may grow
    with the number of columns, as the bound on the values' error does.  They have to grow with the
    number of rows, or there would be too many of them to add up. */
@@ -58,7 +58,7 @@ factor_panel(const struct dense_run *run, int worker, struct dense_matrix m, int
         tau[j] = tsvdi_cpu_dense_reflector(length, v, &beta);
         kernels->dots(length, last - j - 1, v + m.stride, m.stride, v, sum);
         for (int64_t k = 0; k < last - j - 1 && tau[j] != 0; k++) {
-            const scalar factor = -tau[j] * sum[k];
+            const scalar factor = n_conj(n_mul(-tau[j], sum[k]));
 
             kernels->accumulate(length, 1, &factor, v, length, v + (k + 1) * m.stride);
         }
@@ -86,8 +86,8 @@ tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m, sca
                                                     0,
                                                     terms};
         const double now = done + share * (double)first / (double)m.columns;
-        const struct dense_block rest = {m.a + last * m.stride + first, m.rows - first,
-                                         m.columns - last, m.stride, 1};
+        const struct dense_block rest = {
+            m.a + last * m.stride + first, m.rows - first, m.columns - last, m.stride, 1, 0};
 
         TSVD_TRY(factor_panel(run, worker, m, first, last, tau, now));
         TSVD_TRY(tsvdi_cpu_dense_multiply(run, worker, &reflectors, 1, rest, now, 0));

@@ -370,3 +370,9 @@ const struct values_ops tsvdi_cpu_values = {
     .count = count_exactly,
     .bytes = values_bytes,
 };
+
+const struct values_ops *
+tsvdi_host_values(void)
+{
+    return &tsvdi_cpu_values;
+}

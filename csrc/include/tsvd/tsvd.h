@@ -100,8 +100,22 @@ typedef enum tsvd_space {
     TSVD_CUDA = 2  /* memory of the handle's CUDA device */
 } tsvd_space;
 
-/* The type of an array's entries. */
-typedef enum tsvd_dtype { TSVD_FLOAT64 = 1, TSVD_FLOAT32 = 2 } tsvd_dtype;
+/* The type of an array's entries.  A complex number is its real part and then its imaginary part,
+   of float64 or float32: C's double _Complex and float _Complex, std::complex<double> and
+   <float>. */
+typedef enum tsvd_dtype {
+    TSVD_FLOAT64 = 1,
+    TSVD_FLOAT32 = 2,
+    TSVD_COMPLEX128 = 3, /* dense matrices only, as is the next */
+    TSVD_COMPLEX64 = 4
+} tsvd_dtype;
+
+/* Bytes of an entry; 0 for a number that is no dtype. */
+TSVD_API size_t tsvd_dtype_size(tsvd_dtype dtype);
+
+/* The dtype of the values of matrices, and of d and e: float64 for complex128, float32 for
+   complex64, and else the dtype itself. */
+TSVD_API tsvd_dtype tsvd_dtype_of_values(tsvd_dtype dtype);
 
 /* Most leading dimensions of d and e, and most dimensions of an array. */
 enum { TSVD_MAX_BATCH_DIMS = 32, TSVD_MAX_DIMS = TSVD_MAX_BATCH_DIMS + 2 };
@@ -140,6 +154,12 @@ typedef void tsvd_sgemm64(const char *, const char *, const int64_t *, const int
                           const int64_t *, const float *, const float *, const int64_t *,
                           const float *, const int64_t *, const float *, float *, const int64_t *);
 
+/* zgemm and cgemm, in the same way; their numbers are pairs of a real and an imaginary part. */
+typedef tsvd_dgemm32 tsvd_zgemm32;
+typedef tsvd_sgemm32 tsvd_cgemm32;
+typedef tsvd_dgemm64 tsvd_zgemm64;
+typedef tsvd_sgemm64 tsvd_cgemm64;
+
 /* The same for LAPACK: dgetrf and sgetrf, dgetri and sgetri. */
 typedef void tsvd_dgetrf32(const int32_t *, const int32_t *, double *, const int32_t *, int32_t *,
                            int32_t *);
@@ -159,9 +179,9 @@ typedef void tsvd_sgetri64(const int64_t *, float *, const int64_t *, const int6
                            const int64_t *, int64_t *);
 
 /* A BLAS for divide and conquer of large matrices, n > 512, and for dense matrices, on the CPU.  It
-   has both products of one integer size; the products of the other size are NULL.  They are called
-   from several threads at once, and may not fork the process.  The functions of LAPACK are not
-   called, and may be NULL. */
+   has both products of one integer size; the products of the other size are NULL.  Complex matrices
+   need zgemm and cgemm of the same integer size too.  They are called from several threads at once,
+   and may not fork the process.  The functions of LAPACK are not called, and may be NULL. */
 typedef struct tsvd_blas {
     tsvd_dgemm32 *dgemm32;
     tsvd_sgemm32 *sgemm32;
@@ -175,6 +195,10 @@ typedef struct tsvd_blas {
     tsvd_sgetri32 *sgetri32;
     tsvd_dgetri64 *dgetri64;
     tsvd_sgetri64 *sgetri64;
+    tsvd_zgemm32 *zgemm32;
+    tsvd_cgemm32 *cgemm32;
+    tsvd_zgemm64 *zgemm64;
+    tsvd_cgemm64 *cgemm64;
 } tsvd_blas;
 
 /* Workspace from the caller. */

@@ -22,6 +22,7 @@
 #define TSVD_TSVD_HPP
 
 #include <array>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -254,14 +255,31 @@ template <class Container, class T>
 using if_holds = std::enable_if_t<!is_array<std::decay_t<Container>>::value &&
                                   std::is_convertible_v<entry_of<Container> (*)[], T (*)[]>>;
 
-template <class real>
-inline constexpr tsvd_dtype dtype = std::is_same_v<real, double> ? TSVD_FLOAT64 : TSVD_FLOAT32;
+/* The type of values, and of the parts of a complex number. */
+template <class T> struct value {
+    using type = T;
+};
+template <class T> struct value<std::complex<T>> {
+    using type = T;
+};
+template <class T> using value_of = typename value<T>::type;
+
+template <class T>
+inline constexpr bool is_number =
+    std::is_same_v<value_of<T>, double> || std::is_same_v<value_of<T>, float>;
+
+template <class T>
+inline constexpr tsvd_dtype dtype = std::is_same_v<T, double>                 ? TSVD_FLOAT64
+                                    : std::is_same_v<T, float>                ? TSVD_FLOAT32
+                                    : std::is_same_v<T, std::complex<double>> ? TSVD_COMPLEX128
+                                                                              : TSVD_COMPLEX64;
 
 } // namespace detail
 
 /*
  * Numbers of the caller's, and where they lie: array<const double> for input, array<double> for
- * output, and float.  It refers to them and does not own them.
+ * output, and float; for dense matrices also std::complex of both.  It refers to them and does not
+ * own them.
  *
  * A one-dimensional array comes by itself from std::vector, std::array, std::span, a C array and
  * all else that std::data() and std::size() take.  Other shapes and the memory of a device are
@@ -270,15 +288,15 @@ inline constexpr tsvd_dtype dtype = std::is_same_v<real, double> ? TSVD_FLOAT64 
 template <class T> class array
 {
   public:
-    using real = std::remove_const_t<T>;
-    static_assert(std::is_same_v<real, double> || std::is_same_v<real, float>,
-                  "tsvd computes with double and float");
+    using number = std::remove_const_t<T>;
+    static_assert(detail::is_number<number>,
+                  "tsvd computes with double and float, and with std::complex of both");
 
     template <class Container, class = detail::if_holds<Container, T>> array(Container &&container)
     {
         const auto size = static_cast<std::int64_t>(std::size(container));
 
-        array_ = tsvd_array_of(std::data(container), TSVD_HOST, detail::dtype<real>, 1, &size);
+        array_ = tsvd_array_of(std::data(container), TSVD_HOST, detail::dtype<number>, 1, &size);
     }
 
     /* An output array is also an input array. */
@@ -290,7 +308,8 @@ template <class T> class array
     /* C-contiguous, with these entries along each dimension. */
     template <std::size_t N>
     array(T *data, tsvd_space space, const std::array<std::int64_t, N> &shape)
-        : array_(tsvd_array_of(data, space, detail::dtype<real>, static_cast<int>(N), shape.data()))
+        : array_(
+              tsvd_array_of(data, space, detail::dtype<number>, static_cast<int>(N), shape.data()))
     {
         static_assert(1 <= N && N <= TSVD_MAX_DIMS, "an array has 1 to TSVD_MAX_DIMS dimensions");
     }
@@ -368,8 +387,10 @@ struct range {
 
 /* U diag(S) Vh of each dense matrix, one after the other, row by row: of matrix i of the batch
        U(r, j) is U[(i m + r) k + j],   S(j) is S[i k + j],   Vh(j, c) is Vh[(i k + j) n + c]. */
-template <class real> struct dense_result {
-    std::vector<real> U, S, Vh;
+template <class scalar> struct dense_result {
+    std::vector<scalar> U;
+    std::vector<detail::value_of<scalar>> S; /* double or float also for complex matrices */
+    std::vector<scalar> Vh;
     std::int64_t m, n;     /* rows and columns of every matrix */
     std::int64_t k;        /* values of each: the smaller of m and n, or options::count */
     std::int64_t matrices; /* in the batch; 1 without a batch */
@@ -378,8 +399,8 @@ template <class real> struct dense_result {
 
 /* The inverse X of each dense matrix, one after the other, row by row: of matrix i of the batch
        X(r, c) is X[(i n + r) n + c]. */
-template <class real> struct inverse_result {
-    std::vector<real> X;
+template <class scalar> struct inverse_result {
+    std::vector<scalar> X;
     std::int64_t n;         /* order of every matrix */
     std::int64_t matrices;  /* in the batch; 1 without a batch */
     tsvd_inverse_info info; /* condition and time */
@@ -744,10 +765,10 @@ namespace detail
 {
 
 /* Dense matrices as the library takes them, and the shapes of their results. */
-template <class real> struct dense_problem {
+template <class scalar> struct dense_problem {
     tsvd_array a;
 
-    explicit dense_problem(const array<const real> &a_array) noexcept : a(a_array.get())
+    explicit dense_problem(const array<const scalar> &a_array) noexcept : a(a_array.get())
     {
     }
 
@@ -792,11 +813,12 @@ template <class real> struct dense_problem {
 };
 
 /* Arrays of dense results for C. */
-template <class real> struct dense_arrays {
+template <class scalar> struct dense_arrays {
     tsvd_array U = {}, S, Vh = {};
 
-    dense_arrays(const dense_problem<real> &p, const array<real> *U_array,
-                 const array<real> &S_array, const array<real> *Vh_array, const options &o)
+    dense_arrays(const dense_problem<scalar> &p, const array<scalar> *U_array,
+                 const array<value_of<scalar>> &S_array, const array<scalar> *Vh_array,
+                 const options &o)
         : S(shaped("S", S_array, p.values(p.wanted(o))))
     {
         if (U_array != nullptr && Vh_array != nullptr) {
@@ -808,12 +830,13 @@ template <class real> struct dense_arrays {
 
 /* The results of `solve`, which fills arrays for C, in arrays of the caller's; U and Vh may be
    nullptr. */
-template <class real, class Solve>
+template <class scalar, class Solve>
 tsvd_info
-solve_dense(const dense_problem<real> &p, const array<real> *U, const array<real> &S,
-            const array<real> *Vh, const options &o, Solve solve)
+solve_dense(const dense_problem<scalar> &p, const array<scalar> *U,
+            const array<value_of<scalar>> &S, const array<scalar> *Vh, const options &o,
+            Solve solve)
 {
-    const dense_arrays<real> to(p, U, S, Vh, o);
+    const dense_arrays<scalar> to(p, U, S, Vh, o);
     c_options c(o);
     tsvd_info info = {};
     tsvd_error e = {};
@@ -825,16 +848,16 @@ solve_dense(const dense_problem<real> &p, const array<real> *U, const array<real
 }
 
 /* The same into vectors. */
-template <class real, class Solve>
-dense_result<real>
-solve_dense(handle &h, const dense_problem<real> &p, bool vectors, const options &o, Solve solve)
+template <class scalar, class Solve>
+dense_result<scalar>
+solve_dense(handle &h, const dense_problem<scalar> &p, bool vectors, const options &o, Solve solve)
 {
     tsvd_plan plan = {};
     tsvd_error e = {};
 
     check(tsvd_dense_plan(h.get(), &p.a, &o, vectors ? 1 : 0, &plan, &e), e); // and all arguments
 
-    dense_result<real> r = {{}, {}, {}, p.m(), p.n(), plan.count, plan.matrices, {}};
+    dense_result<scalar> r = {{}, {}, {}, p.m(), p.n(), plan.count, plan.matrices, {}};
 
     resize_results(plan, [&] {
         const auto values = static_cast<std::size_t>(r.matrices * r.k);
@@ -846,15 +869,17 @@ solve_dense(handle &h, const dense_problem<real> &p, bool vectors, const options
         r.S.resize(values);
     });
 
-    const array<real> U(r.U), S(r.S), Vh(r.Vh);
+    const array<scalar> U(r.U), Vh(r.Vh);
+    const array<value_of<scalar>> S(r.S);
+
     r.info = solve_dense(p, vectors ? &U : nullptr, S, vectors ? &Vh : nullptr, o, solve);
     return r;
 }
 
 /* tsvd_dense_svd() of a problem, for solve_dense(). */
-template <class real>
+template <class scalar>
 auto
-dense_svd_of(handle &h, const dense_problem<real> &p)
+dense_svd_of(handle &h, const dense_problem<scalar> &p)
 {
     return [&h, &p](const tsvd_options *o, const tsvd_array *U, const tsvd_array *S,
                     const tsvd_array *Vh, tsvd_info *info,
@@ -888,6 +913,22 @@ dense_svd(handle &h, const array<const float> &a, const options &o = {})
     return detail::solve_dense(h, p, true, o, detail::dense_svd_of(h, p));
 }
 
+inline dense_result<std::complex<double>>
+dense_svd(handle &h, const array<const std::complex<double>> &a, const options &o = {})
+{
+    const detail::dense_problem<std::complex<double>> p(a);
+
+    return detail::solve_dense(h, p, true, o, detail::dense_svd_of(h, p));
+}
+
+inline dense_result<std::complex<float>>
+dense_svd(handle &h, const array<const std::complex<float>> &a, const options &o = {})
+{
+    const detail::dense_problem<std::complex<float>> p(a);
+
+    return detail::solve_dense(h, p, true, o, detail::dense_svd_of(h, p));
+}
+
 /* The values alone: matrix after matrix, those of each in descending order. */
 inline std::vector<double>
 dense_svdvals(handle &h, const array<const double> &a, const options &o = {})
@@ -901,6 +942,22 @@ inline std::vector<float>
 dense_svdvals(handle &h, const array<const float> &a, const options &o = {})
 {
     const detail::dense_problem<float> p(a);
+
+    return detail::solve_dense(h, p, false, o, detail::dense_svd_of(h, p)).S;
+}
+
+inline std::vector<double>
+dense_svdvals(handle &h, const array<const std::complex<double>> &a, const options &o = {})
+{
+    const detail::dense_problem<std::complex<double>> p(a);
+
+    return detail::solve_dense(h, p, false, o, detail::dense_svd_of(h, p)).S;
+}
+
+inline std::vector<float>
+dense_svdvals(handle &h, const array<const std::complex<float>> &a, const options &o = {})
+{
+    const detail::dense_problem<std::complex<float>> p(a);
 
     return detail::solve_dense(h, p, false, o, detail::dense_svd_of(h, p)).S;
 }
@@ -933,15 +990,37 @@ dense_svd(handle &h, const array<const float> &a, const array<float> &U, const a
     return detail::solve_dense(p, &U, S, &Vh, o, detail::dense_svd_of(h, p));
 }
 
+inline tsvd_info
+dense_svd(handle &h, const array<const std::complex<double>> &a,
+          const array<std::complex<double>> &U, const array<double> &S,
+          const array<std::complex<double>> &Vh, const options &o = {})
+{
+    const detail::dense_problem<std::complex<double>> p(a);
+
+    return detail::solve_dense(p, &U, S, &Vh, o, detail::dense_svd_of(h, p));
+}
+
+inline tsvd_info
+dense_svd(handle &h, const array<const std::complex<float>> &a, const array<std::complex<float>> &U,
+          const array<float> &S, const array<std::complex<float>> &Vh, const options &o = {})
+{
+    const detail::dense_problem<std::complex<float>> p(a);
+
+    return detail::solve_dense(p, &U, S, &Vh, o, detail::dense_svd_of(h, p));
+}
+
 /*
- * Dense matrices in bidiagonal form, A = Q B P^T, with Q and P.  It uses its handle until its end.
+ * Dense matrices in bidiagonal form, A = Q B P^H, with B real, Q and P.  It uses its handle until
+ * its end.
  * A reduction that was moved from may only be assigned to or destroyed.
  */
-template <class real> class reduction
+template <class scalar> class reduction
 {
+    template <class T> using value_of = detail::value_of<T>;
+
   public:
     /* Reduces every matrix of a, as for dense_svd(). */
-    reduction(handle &h, const array<const real> &a, const options &o = {})
+    reduction(handle &h, const array<const scalar> &a, const options &o = {})
         : handle_(&h), problem_(a)
     {
         tsvd_reduction *r = nullptr;
@@ -953,7 +1032,7 @@ template <class real> class reduction
     }
 
     /* Restores what save() returned.  a: of the shape of the matrices; its data is not read. */
-    reduction(handle &h, const array<const real> &a, const std::vector<unsigned char> &state)
+    reduction(handle &h, const array<const scalar> &a, const std::vector<unsigned char> &state)
         : handle_(&h), problem_(a)
     {
         tsvd_reduction *r = nullptr;
@@ -977,7 +1056,7 @@ template <class real> class reduction
 
     /* B: d (batch..., p) and e (batch..., p-1) for the smaller p of m and n, or of one dimension
        with as many entries.  e is above the diagonal if m >= n, and else below it. */
-    void entries(const array<real> &d, const array<real> &e) const
+    void entries(const array<value_of<scalar>> &d, const array<value_of<scalar>> &e) const
     {
         const std::int64_t p = problem_.wanted({});
         const tsvd_array of_d = detail::shaped("d", d, problem_.values(p));
@@ -997,9 +1076,9 @@ template <class real> class reduction
         return r;
     }
 
-    /* X = Q X or Q^T X (TSVD_LEFT), or the same with P (TSVD_RIGHT).  x: (batch..., m, c) for Q
+    /* X = Q X or Q^H X (TSVD_LEFT), or the same with P (TSVD_RIGHT).  x: (batch..., m, c) for Q
        and (batch..., n, c) for P, any c, C-contiguous. */
-    void apply(tsvd_side side, bool transposed, const array<real> &x, const options &o = {}) const
+    void apply(tsvd_side side, bool transposed, const array<scalar> &x, const options &o = {}) const
     {
         detail::c_options c(o);
         tsvd_error e = {};
@@ -1008,17 +1087,17 @@ template <class real> class reduction
     }
 
     /* The rest of dense_svd() and dense_svdvals(), as often as it is wanted. */
-    dense_result<real> svd(const options &o = {}) const
+    dense_result<scalar> svd(const options &o = {}) const
     {
         return detail::solve_dense(*handle_, problem_, true, o, solver());
     }
 
-    std::vector<real> svdvals(const options &o = {}) const
+    std::vector<value_of<scalar>> svdvals(const options &o = {}) const
     {
         return detail::solve_dense(*handle_, problem_, false, o, solver()).S;
     }
 
-    tsvd_info svd(const array<real> &U, const array<real> &S, const array<real> &Vh,
+    tsvd_info svd(const array<scalar> &U, const array<value_of<scalar>> &S, const array<scalar> &Vh,
                   const options &o = {}) const
     {
         return detail::solve_dense(problem_, &U, S, &Vh, o, solver());
@@ -1046,7 +1125,7 @@ template <class real> class reduction
     }
 
     handle *handle_;
-    detail::dense_problem<real> problem_; /* its data is not read */
+    detail::dense_problem<scalar> problem_; /* its data is not read */
     std::unique_ptr<tsvd_reduction, destroy> reduction_;
 };
 
@@ -1055,9 +1134,9 @@ template <class real> class reduction
 namespace detail
 {
 
-template <class real>
+template <class scalar>
 tsvd_plan
-inverse_plan(handle &h, const array<const real> &a, const options &o, bool refine)
+inverse_plan(handle &h, const array<const scalar> &a, const options &o, bool refine)
 {
     tsvd_plan plan = {};
     tsvd_error e = {};
@@ -1066,11 +1145,12 @@ inverse_plan(handle &h, const array<const real> &a, const options &o, bool refin
     return plan;
 }
 
-template <class real>
+template <class scalar>
 tsvd_inverse_info
-invert(handle &h, const array<const real> &a, const array<real> &X, const options &o, bool refine)
+invert(handle &h, const array<const scalar> &a, const array<scalar> &X, const options &o,
+       bool refine)
 {
-    const dense_problem<real> p(a);
+    const dense_problem<scalar> p(a);
     const tsvd_array to = shaped("X", X, p.vectors(p.m(), p.n()));
     c_options c(o);
     tsvd_inverse_info info = {};
@@ -1081,15 +1161,15 @@ invert(handle &h, const array<const real> &a, const array<real> &X, const option
 }
 
 /* The same into a vector. */
-template <class real>
-inverse_result<real>
-invert(handle &h, const array<const real> &a, const options &o, bool refine)
+template <class scalar>
+inverse_result<scalar>
+invert(handle &h, const array<const scalar> &a, const options &o, bool refine)
 {
     const tsvd_plan plan = inverse_plan(h, a, o, refine); // checks all arguments
-    inverse_result<real> r = {{}, plan.n, plan.matrices, {}};
+    inverse_result<scalar> r = {{}, plan.n, plan.matrices, {}};
 
     resize_results(plan, [&] { r.X.resize(static_cast<std::size_t>(r.matrices * r.n * r.n)); });
-    r.info = invert(h, a, array<real>(r.X), o, refine);
+    r.info = invert(h, a, array<scalar>(r.X), o, refine);
     return r;
 }
 
@@ -1106,6 +1186,20 @@ inline tsvd_plan
 inverse_plan(handle &h, const array<const float> &a, const options &o = {}, bool refine = false)
 {
     return detail::inverse_plan<float>(h, a, o, refine);
+}
+
+inline tsvd_plan
+inverse_plan(handle &h, const array<const std::complex<double>> &a, const options &o = {},
+             bool refine = false)
+{
+    return detail::inverse_plan<std::complex<double>>(h, a, o, refine);
+}
+
+inline tsvd_plan
+inverse_plan(handle &h, const array<const std::complex<float>> &a, const options &o = {},
+             bool refine = false)
+{
+    return detail::inverse_plan<std::complex<float>>(h, a, o, refine);
 }
 
 /*
@@ -1133,6 +1227,20 @@ dense_inverse(handle &h, const array<const float> &a, const options &o = {}, boo
     return detail::invert<float>(h, a, o, refine);
 }
 
+inline inverse_result<std::complex<double>>
+dense_inverse(handle &h, const array<const std::complex<double>> &a, const options &o = {},
+              bool refine = false)
+{
+    return detail::invert<std::complex<double>>(h, a, o, refine);
+}
+
+inline inverse_result<std::complex<float>>
+dense_inverse(handle &h, const array<const std::complex<float>> &a, const options &o = {},
+              bool refine = false)
+{
+    return detail::invert<std::complex<float>>(h, a, o, refine);
+}
+
 /*
  * The same into an array of the caller's, on the host or on the handle's device.
  *
@@ -1153,6 +1261,20 @@ dense_inverse(handle &h, const array<const float> &a, const array<float> &X, con
               bool refine = false)
 {
     return detail::invert<float>(h, a, X, o, refine);
+}
+
+inline tsvd_inverse_info
+dense_inverse(handle &h, const array<const std::complex<double>> &a,
+              const array<std::complex<double>> &X, const options &o = {}, bool refine = false)
+{
+    return detail::invert<std::complex<double>>(h, a, X, o, refine);
+}
+
+inline tsvd_inverse_info
+dense_inverse(handle &h, const array<const std::complex<float>> &a,
+              const array<std::complex<float>> &X, const options &o = {}, bool refine = false)
+{
+    return detail::invert<std::complex<float>>(h, a, X, o, refine);
 }
 
 /* ---- device memory ---- */
