@@ -142,3 +142,53 @@ def test_what_is_refused():
         linalg_svd(torch.ones(3, 4), select="i", select_range=(0, 3))
     assert linalg_svdvals(torch.ones(3, 3, dtype=torch.int32)).dtype == torch.float64
     assert tsvd.torch.linalg_svd is linalg_svd
+
+
+# ---- complex matrices ----
+
+
+def complex_matrices(*shape):
+    generator = torch.Generator().manual_seed(sum(shape))
+    return torch.randn(shape, generator=generator, dtype=torch.complex128, requires_grad=True)
+
+
+def without_phases(a):
+    """What phases of vectors do not change."""
+    U, S, Vh = linalg_svd(a, device="cpu")
+    return S, U.abs() ** 2, Vh.abs() ** 2, U @ Vh, (U * S.exp()[..., None, :]) @ Vh
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_derivatives_of_complex_matrices(shape):
+    a = complex_matrices(*shape)
+    torch.autograd.gradcheck(without_phases, a, check_forward_ad=True)
+    torch.autograd.gradgradcheck(without_phases, a)
+    torch.autograd.gradcheck(linalg_svdvals, a, check_forward_ad=True, check_batched_grad=True)
+    torch.autograd.gradgradcheck(linalg_svdvals, a)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_complex_derivatives_are_those_of_pytorch(shape):
+    a, b = complex_matrices(*shape), complex_matrices(*shape)
+    for x, svd in ((a, linalg_svd), (b, lambda x: torch.linalg.svd(x, full_matrices=False))):
+        U, S, Vh = svd(x)
+        product = (U * S.exp()[..., None, :]) @ Vh
+        (product.abs().sum() + (U.abs() ** 4).sum() + S[..., 0].sum()).backward()
+    assert torch.allclose(a.grad, b.grad, rtol=1e-9)
+
+
+def test_a_loss_that_depends_on_phases_is_refused():
+    for loss in (lambda r: r.U.sum().real, lambda r: r.Vh[..., 0].sum().imag):
+        with pytest.raises(RuntimeError, match="phases"):
+            loss(linalg_svd(complex_matrices(4, 3))).backward()
+
+
+def test_views_of_conjugates():
+    a = complex_matrices(4, 3).detach().conj()
+    result, expected = linalg_svd(a.mT), linalg.svd(a.mT.resolve_conj().numpy(), False)
+    assert a.is_conj() and all(
+        np.array_equal(x.numpy(), y) for x, y in zip(result, expected, strict=True)
+    )
+    out = torch.empty(4, 3, dtype=torch.complex128).conj()
+    with pytest.raises(ValueError, match="resolve_conj"):
+        linalg.svd(a, False, out=(out, torch.empty(3, dtype=torch.float64), out[:3]))

@@ -172,8 +172,8 @@ module_free(void *module)
 
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, (void *)module_exec},
-/* Only later stable ABIs than that of a wheel for 3.11 have these two.  Without the first,
-       NumPy's import still refuses in a second interpreter. */
+/* Only later stable ABIs than that of a wheel for 3.11 have these two.  Without the first, NumPy's
+   import still refuses in a second interpreter. */
 #ifdef Py_mod_multiple_interpreters
     {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED}, /* as NumPy */
 #endif

@@ -1,10 +1,11 @@
 """Types of the public functions, for type checkers and editors."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import TypeVar
 
 class Exporter(Protocol):
     """An array of NumPy, PyTorch, CuPy, JAX or another library with DLPack."""
@@ -18,6 +19,10 @@ Array = TypeVar("Array", bound=Exporter)
 # Arrays that become float64.
 Integers: TypeAlias = NDArray[np.integer[Any]] | NDArray[np.bool_]
 Float64: TypeAlias = NDArray[np.float64]
+
+# NumPy's arrays of complex numbers, whose values are real.
+Complex = TypeVar("Complex", bound=np.complexfloating[Any, Any])
+Reals: TypeAlias = NDArray[np.floating[Any]]
 
 Select: TypeAlias = Literal["a", "v", "i"]
 Method: TypeAlias = Literal["auto", "dc", "qr", "givens", "bisect", "twisted"]
@@ -73,15 +78,16 @@ class DenseNoVectors(DenseValues, total=False):
     overwrite_a: bool
 
 _A = TypeVar("_A")
+_S = TypeVar("_S", default=_A)
 
-class SVDResult(NamedTuple, Generic[_A]):
+class SVDResult(NamedTuple, Generic[_A, _S]):
     U: _A
-    S: _A
+    S: _S
     Vh: _A
     @property
     def L(self) -> _A: ...
     @property
-    def s(self) -> _A: ...
+    def s(self) -> _S: ...
     @property
     def R(self) -> _A: ...
 

@@ -752,7 +752,7 @@ def inv(
         A pivot of a matrix is exactly zero; in a batch the text names the matrix.
         a has less than two dimensions, or the last two differ.
     TypeError
-        The dtype is one that tsvd does not compute: complex, float16,
+        The dtype is one that tsvd does not compute: float16, clongdouble,
         longdouble, object, strings. Masked arrays.
     ValueError
         NaN or infinity in a, arrays in several places, a tensor that requires

@@ -5,11 +5,12 @@ from typing import Any, Generic, Literal, overload
 
 import numpy as np
 from numpy.linalg import LinAlgError as LinAlgError
-from numpy.typing import ArrayLike
-from typing_extensions import Unpack
+from numpy.typing import ArrayLike, NDArray
+from typing_extensions import TypeVar, Unpack
 
 from ._types import (
     Array,
+    Complex,
     DenseNoVectors,
     DenseValues,
     DenseVectors,
@@ -18,6 +19,7 @@ from ._types import (
     Integers,
     Knob,
     Method,
+    Reals,
     Select,
     SVDInfo,
 )
@@ -45,6 +47,16 @@ def svd(  # type: ignore[overload-overlap]
 ) -> SVDResult[Float64]: ...
 @overload
 def svd(  # type: ignore[overload-overlap]
+    a: NDArray[Complex],
+    full_matrices: bool = ...,
+    compute_uv: Literal[True] = ...,
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[False] = ...,
+    **options: Unpack[DenseVectors],
+) -> SVDResult[NDArray[Complex], Reals]: ...
+@overload
+def svd(  # type: ignore[overload-overlap]
     a: Integers,
     full_matrices: bool = ...,
     compute_uv: Literal[True] = ...,
@@ -55,6 +67,16 @@ def svd(  # type: ignore[overload-overlap]
 ) -> tuple[SVDResult[Float64], SVDInfo]: ...
 @overload
 def svd(  # type: ignore[overload-overlap]
+    a: NDArray[Complex],
+    full_matrices: bool = ...,
+    compute_uv: Literal[True] = ...,
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[True],
+    **options: Unpack[DenseVectors],
+) -> tuple[SVDResult[NDArray[Complex], Reals], SVDInfo]: ...
+@overload
+def svd(  # type: ignore[overload-overlap]
     a: Integers,
     full_matrices: bool = ...,
     *,
@@ -63,6 +85,16 @@ def svd(  # type: ignore[overload-overlap]
     full_output: Literal[False] = ...,
     **options: Unpack[DenseNoVectors],
 ) -> Float64: ...
+@overload
+def svd(  # type: ignore[overload-overlap]
+    a: NDArray[Complex],
+    full_matrices: bool = ...,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    full_output: Literal[False] = ...,
+    **options: Unpack[DenseNoVectors],
+) -> Reals: ...
 @overload
 def svd(  # type: ignore[overload-overlap]
     a: Integers,
@@ -75,6 +107,16 @@ def svd(  # type: ignore[overload-overlap]
 ) -> Float64: ...
 @overload
 def svd(  # type: ignore[overload-overlap]
+    a: NDArray[Complex],
+    full_matrices: bool,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[False] = ...,
+    **options: Unpack[DenseNoVectors],
+) -> Reals: ...
+@overload
+def svd(  # type: ignore[overload-overlap]
     a: Integers,
     full_matrices: bool = ...,
     *,
@@ -85,6 +127,16 @@ def svd(  # type: ignore[overload-overlap]
 ) -> tuple[Float64, SVDInfo]: ...
 @overload
 def svd(  # type: ignore[overload-overlap]
+    a: NDArray[Complex],
+    full_matrices: bool = ...,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    full_output: Literal[True],
+    **options: Unpack[DenseNoVectors],
+) -> tuple[Reals, SVDInfo]: ...
+@overload
+def svd(  # type: ignore[overload-overlap]
     a: Integers,
     full_matrices: bool,
     compute_uv: Literal[False],
@@ -93,6 +145,16 @@ def svd(  # type: ignore[overload-overlap]
     full_output: Literal[True],
     **options: Unpack[DenseNoVectors],
 ) -> tuple[Float64, SVDInfo]: ...
+@overload
+def svd(  # type: ignore[overload-overlap]
+    a: NDArray[Complex],
+    full_matrices: bool,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    *,
+    full_output: Literal[True],
+    **options: Unpack[DenseNoVectors],
+) -> tuple[Reals, SVDInfo]: ...
 @overload
 def svd(
     a: Array,
@@ -216,6 +278,8 @@ def svd(
 @overload
 def svdvals(a: Integers, **options: Unpack[DenseValues]) -> Float64: ...  # type: ignore[overload-overlap]
 @overload
+def svdvals(a: NDArray[Complex], **options: Unpack[DenseValues]) -> Reals: ...  # type: ignore[overload-overlap]
+@overload
 def svdvals(a: Array, **options: Unpack[DenseValues]) -> Array: ...
 @overload
 def svdvals(a: ArrayLike, **options: Unpack[DenseValues]) -> Float64: ...
@@ -229,6 +293,16 @@ def bidiagonalize(  # type: ignore[overload-overlap]
     threads: int | None = None,
     progress: Callable[[float], Any] | None = None,
 ) -> Bidiagonalization[Float64]: ...
+@overload
+def bidiagonalize(  # type: ignore[overload-overlap]
+    a: NDArray[Complex],
+    *,
+    device: Device | None = None,
+    stream: Any = None,
+    check_finite: bool = True,
+    threads: int | None = None,
+    progress: Callable[[float], Any] | None = None,
+) -> Bidiagonalization[NDArray[Complex], Reals]: ...
 @overload
 def bidiagonalize(
     a: Array,
@@ -289,15 +363,17 @@ def inv(
     progress: Callable[[float], Any] | None = None,
 ) -> Float64: ...
 
-class Bidiagonalization(Generic[Array]):
+_Values = TypeVar("_Values", default=Array)
+
+class Bidiagonalization(Generic[Array, _Values]):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     lower: bool
     def __init__(self, reduction: Any, place: Any, cuda: int) -> None: ...
     @property
-    def d(self) -> Array: ...
+    def d(self) -> _Values: ...
     @property
-    def e(self) -> Array: ...
+    def e(self) -> _Values: ...
     def form_q(self, full: bool = False) -> Array: ...
     def form_pt(self, full: bool = False) -> Array: ...
     def apply_q(self, x: Any, transposed: bool = False) -> Any: ...
@@ -317,7 +393,7 @@ class Bidiagonalization(Generic[Array]):
         progress: Callable[[float], Any] | None = None,
         tuning: Mapping[Knob, int] | None = None,
         full_output: Literal[False] = ...,
-    ) -> SVDResult[Array]: ...
+    ) -> SVDResult[Array, _Values]: ...
     @overload
     def svd(
         self,
@@ -333,7 +409,7 @@ class Bidiagonalization(Generic[Array]):
         progress: Callable[[float], Any] | None = None,
         tuning: Mapping[Knob, int] | None = None,
         full_output: Literal[True],
-    ) -> tuple[SVDResult[Array], SVDInfo]: ...
+    ) -> tuple[SVDResult[Array, _Values], SVDInfo]: ...
     @overload
     def svd(
         self,
@@ -349,7 +425,7 @@ class Bidiagonalization(Generic[Array]):
         progress: Callable[[float], Any] | None = None,
         tuning: Mapping[Knob, int] | None = None,
         full_output: Literal[False] = ...,
-    ) -> Array: ...
+    ) -> _Values: ...
     @overload
     def svd(
         self,
@@ -365,7 +441,7 @@ class Bidiagonalization(Generic[Array]):
         progress: Callable[[float], Any] | None = None,
         tuning: Mapping[Knob, int] | None = None,
         full_output: Literal[True],
-    ) -> tuple[Array, SVDInfo]: ...
+    ) -> tuple[_Values, SVDInfo]: ...
     def svdvals(
         self,
         *,
@@ -377,4 +453,4 @@ class Bidiagonalization(Generic[Array]):
         threads: int | None = None,
         progress: Callable[[float], Any] | None = None,
         tuning: Mapping[Knob, int] | None = None,
-    ) -> Array: ...
+    ) -> _Values: ...

@@ -7,8 +7,8 @@
 #include "check.h"
 #include "plain_blas.h"
 
-/* C = alpha op(A) op(B) + beta C of complex numbers, by columns.  "C" is the conjugate transpose, and
-   ~ the conjugate, in GNU C. */
+/* C = alpha op(A) op(B) + beta C of complex numbers, by columns.  "C" is the conjugate transpose; ~
+   is the conjugate, in GNU C. */
 #define COMPLEX_GEMM(name, real, integer)                                                          \
     static void name(const char *transa, const char *transb, const integer *m, const integer *n,   \
                      const integer *k, const real *alpha, const real *a, const integer *lda,       \

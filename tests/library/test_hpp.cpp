@@ -1,8 +1,10 @@
 /*
  * tsvd.hpp: what its arrays take, what it throws, and results of each form of call.
  */
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <complex>
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -248,6 +250,33 @@ multiply(const char *transa, const char *transb, const std::int32_t *m, const st
     }
 }
 
+/* The same for complex numbers: "C" stands for the conjugate transpose. */
+template <class real>
+void
+multiply_complex(const char *transa, const char *transb, const std::int32_t *m,
+                 const std::int32_t *n, const std::int32_t *k, const real *alpha, const real *a,
+                 const std::int32_t *lda, const real *b, const std::int32_t *ldb, const real *beta,
+                 real *c, const std::int32_t *ldc)
+{
+    using number = std::complex<real>;
+    const auto at = [](const real *x, std::int64_t i) { return number(x[2 * i], x[2 * i + 1]); };
+
+    for (std::int64_t i = 0; i < *m; i++) {
+        for (std::int64_t j = 0; j < *n; j++) {
+            real *const to = c + 2 * (i + j * *ldc);
+            number sum = 0;
+
+            for (std::int64_t l = 0; l < *k; l++) {
+                sum += (*transa == 'N' ? at(a, i + l * *lda) : std::conj(at(a, l + i * *lda))) *
+                       (*transb == 'N' ? at(b, l + j * *ldb) : std::conj(at(b, j + l * *ldb)));
+            }
+            sum = *alpha * sum + (*beta == 0 ? number() : *beta * number(to[0], to[1]));
+            to[0] = sum.real();
+            to[1] = sum.imag();
+        }
+    }
+}
+
 /* Whether matrix i of a result is the SVD of the m x n matrix a, to some units of its size. */
 template <class real>
 bool
@@ -269,6 +298,43 @@ decomposes(const tsvd::dense_result<real> &r, std::int64_t i, const real *a)
         }
     }
     return residual <= 50 * std::numeric_limits<real>::epsilon() * double(S[0]);
+}
+
+template <class real>
+void
+test_complex(tsvd::handle &handle)
+{
+    using number = std::complex<real>;
+    const std::vector<number> a = {{4, 1}, {0, 2}, {3, 1}, {1, -1}, {5, 2}, {2, 0}, {1, 7}, {1, 3}};
+    const auto tall = tsvd::on_host(a.data(), 4, 2), square = tsvd::on_host(a.data(), 2, 2);
+    const tsvd::dense_result<number> r = tsvd::dense_svd(handle, tall);
+    const real bound = 50 * std::numeric_limits<real>::epsilon() * r.S[0];
+    const std::vector<real> S = tsvd::dense_svdvals(handle, tall);
+    std::vector<number> U(8), Vh(4);
+    std::vector<real> into(2), d(2), e(1);
+    real rest = 0;
+
+    for (std::size_t i = 0; i < 4; i++) {
+        for (std::size_t j = 0; j < 2; j++) {
+            const number of = r.U[2 * i] * r.S[0] * r.Vh[j] + r.U[2 * i + 1] * r.S[1] * r.Vh[2 + j];
+
+            rest = std::max(rest, std::abs(of - a[2 * i + j]));
+        }
+    }
+    CHECK(rest <= bound && std::abs(S[1] - r.S[1]) <= bound);
+    tsvd::dense_svd(handle, tall, U, into, Vh);
+    CHECK(U == r.U && into == r.S && Vh == r.Vh);
+
+    const tsvd::reduction<number> reduction(handle, tall);
+    reduction.entries(d, e);
+    CHECK(std::abs(std::hypot(d[0], std::hypot(d[1], e[0])) - std::hypot(S[0], S[1])) <= bound);
+    CHECK(reduction.svd().U == r.U && reduction.svdvals() == S);
+
+    const tsvd::inverse_result<number> inverse = tsvd::dense_inverse(handle, square);
+    CHECK(std::abs(a[0] * inverse.X[0] + a[1] * inverse.X[2] - number(1)) <= bound);
+    std::vector<number> X(4);
+    tsvd::dense_inverse(handle, square, X);
+    CHECK(X == inverse.X && tsvd::inverse_plan(handle, square).n == 2);
 }
 
 template <class real>
@@ -463,7 +529,11 @@ main()
     tsvd_blas blas = {};
     blas.dgemm32 = multiply<double>;
     blas.sgemm32 = multiply<float>;
+    blas.zgemm32 = multiply_complex<double>;
+    blas.cgemm32 = multiply_complex<float>;
     handle.set_blas(&blas);
+    test_complex<double>(handle);
+    test_complex<float>(handle);
     test_dense<double>(handle);
     test_dense<float>(handle);
     test_inverse<double>(handle);

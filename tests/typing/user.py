@@ -19,6 +19,7 @@ class Tensor:
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
+C64 = NDArray[np.complex64]
 
 
 def bidiagonal(single: F32, double: F64, whole: NDArray[np.int64], tensor: Tensor) -> None:
@@ -81,3 +82,12 @@ def wrong(double: F64) -> None:
     linalg.svd(double, method="bisection")  # type: ignore  # pyright: ignore
     linalg.svdvals(double, tuning={"speed": 1})  # type: ignore  # pyright: ignore
     linalg.inv(double, device=1.5)  # type: ignore  # pyright: ignore
+
+
+def of_complex(twofold: C64) -> None:
+    assert_type(linalg.svd(twofold), SVDResult[C64, NDArray[np.floating[Any]]])
+    assert_type(linalg.svdvals(twofold), NDArray[np.floating[Any]])
+    assert_type(linalg.inv(twofold), C64)
+    form = linalg.bidiagonalize(twofold)
+    assert_type(form.d, NDArray[np.floating[Any]])
+    assert_type(form.form_q(), C64)
