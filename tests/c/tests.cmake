@@ -10,10 +10,11 @@ foreach(source IN LISTS tests)
 endforeach()
 # Other kernels show nothing new here: `make ctest` runs these with the first instruction set
 # that it is given.  Sanitizers slow scalar arithmetic down by far, and the tests of dc take the
-# same kernels.
+# same kernels; defects are planted into each set's kernels without sanitizers.
 set_property(TEST test_library test_memory test_threads PROPERTY LABELS once)
 if(TSVD_SANITIZE)
-    set_property(TEST test_scalar_f32 test_scalar_f64 PROPERTY LABELS once)
+    set_property(TEST test_scalar_f32 test_scalar_f64 test_faults_f32 test_faults_f64
+        PROPERTY LABELS once)
 endif()
 # A sanitizer sees all that it can in a few of the planted defects.
 set(tsvd_defects 1000)
