@@ -6,7 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from testing import families
+from testing.measures import check_dense, dense_value_bound, dense_value_error
 from testing.reference import singular_values
+from tsvd import linalg
 
 SIZES = (0, 1, 2, 3, 5, 17, 32, 33, 64, 100, 200)
 DTYPES = (np.float64, np.float32)
@@ -77,3 +79,14 @@ def hold(findings, where, found, wrong):
         findings.bound(where, measure, value, limit)
     for what in wrong:
         findings.found.append(f"{where}: {what}")
+
+
+def check_with_and_without_vectors(findings, where, A, s_ref, device, **options):
+    """Holds the values of A with vectors in the economy size, and those alone."""
+    result = linalg.svd(A, full_matrices=False, device=device, **options)
+    hold(findings, where, *check_dense(A, result, s_ref))
+    alone = linalg.svdvals(A, device=device, **options)
+    hold(findings, f"{where} alone", *check_dense(A, (alone,), s_ref))
+    finite = np.isfinite(result.S) & np.isfinite(alone)
+    apart = dense_value_error(result.S[finite], alone[finite], np.max(s_ref))
+    findings.bound(where, "values with and without vectors", apart, dense_value_bound(*A.shape))

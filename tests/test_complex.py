@@ -12,15 +12,14 @@ import scipy.io
 from scipy.linalg import LinAlgWarning
 
 import tsvd
-from testing.cases import Findings, hold
+from testing.cases import Findings, check_with_and_without_vectors, hold
 from testing.complex_families import FAMILIES, make
+from testing.dense_families import chosen
 from testing.dense_layouts import LAYOUTS
 from testing.measures import (
     BOUNDS,
     INVERSE_BOUNDS,
     check_dense,
-    dense_value_bound,
-    dense_value_error,
     inverse_residual,
     jacobi_conditions,
     jacobi_value_bound,
@@ -64,28 +63,17 @@ def values(family, m, n, dtype):
     return dense_singular_values(matrix(family, m, n, dtype))
 
 
-def some(family, shapes, count):
-    first = list(FAMILIES).index(family) * count
-    return [shapes[(first + i) % len(shapes)] for i in range(count)]
-
-
 def check_all(findings, family, m, n, dtype, **options):
     A, s_ref = matrix(family, m, n, dtype), values(family, m, n, dtype)
     where = f"{family} {m}x{n} {dtype.__name__} {options or ''}"
-    result = linalg.svd(A, full_matrices=False, device="cpu", **options)
-    hold(findings, where, *check_dense(A, result, s_ref))
-    alone = linalg.svdvals(A, device="cpu", **options)
-    hold(findings, f"{where} alone", *check_dense(A, (alone,), s_ref))
-    finite = np.isfinite(result.S) & np.isfinite(alone)
-    apart = dense_value_error(result.S[finite], alone[finite], np.max(s_ref))
-    findings.bound(where, "values with and without vectors", apart, dense_value_bound(m, n))
+    check_with_and_without_vectors(findings, where, A, s_ref, "cpu", **options)
 
 
 @every_family
 @every_dtype
 def test_svd(family, dtype):
     with Findings() as findings:
-        for m, n in some(family, TINY, 3) + some(family, SHAPES, 1):
+        for m, n in chosen(family, TINY, 3, FAMILIES) + chosen(family, SHAPES, 1, FAMILIES):
             check_all(findings, family, m, n, dtype)
 
 
@@ -102,7 +90,12 @@ def test_every_shape(family, dtype):
 @every_dtype
 def test_blocks(family, dtype):
     with Findings() as findings:
-        check_all(findings, family, *some(family, [(129, 96), (97, 130), (300, 33)], 1)[0], dtype)
+        check_all(
+            findings,
+            family,
+            *chosen(family, [(129, 96), (97, 130), (300, 33)], 1, FAMILIES)[0],
+            dtype,
+        )
 
 
 @pytest.mark.parametrize("method", ["dc", "qr", "givens", "twisted"])

@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
-from testing.cases import DTYPES, Findings, hold
+from testing.cases import DTYPES, Findings, check_with_and_without_vectors, hold
 from testing.dense_families import FAMILIES, chosen, make, pictures
 from testing.dense_layouts import LAYOUTS
 from testing.measures import (
@@ -68,13 +68,7 @@ def check_all(findings, family, m, n, dtype, device, **options):
     """The values with vectors in the economy size, and those alone."""
     A, s_ref = matrix(family, m, n, dtype), values(family, m, n, dtype)
     where = f"{family} {m}x{n} {dtype.__name__} {options or ''}"
-    result = linalg.svd(A, full_matrices=False, device=device, **options)
-    hold(findings, where, *check_dense(A, result, s_ref))
-    alone = linalg.svdvals(A, device=device, **options)
-    hold(findings, f"{where} alone", *check_dense(A, (alone,), s_ref))
-    finite = np.isfinite(result.S) & np.isfinite(alone)
-    apart = dense_value_error(result.S[finite], alone[finite], np.max(s_ref))
-    findings.bound(where, "values with and without vectors", apart, dense_value_bound(m, n))
+    check_with_and_without_vectors(findings, where, A, s_ref, device, **options)
 
 
 # ---- all values ----

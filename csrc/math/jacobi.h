@@ -40,9 +40,9 @@
  *     x' = c x + (s 2^shift) y,   y' = c y - (s / 2^shift) x,
  *
  * (the first factor times conj(z), the second times z), and s / 2^shift = c g |y| / |x| by the kept
- * norms.  The first factor may underflow.  What it adds
- * is then nothing beside x.  For c stands 1 - c, in x' = x + (s y - (1 - c) x): rounded to 1, c
- * would make every column longer by up to eps / 4, which adds up over thousands of rotations.
+ * norms.  The first factor may underflow.  What it adds is then nothing beside x.  For c stands
+ * 1 - c, in x' = x + (s y - (1 - c) x): rounded to 1, c would make every column longer by up to
+ * eps / 4, which adds up over thousands of rotations.
  *
  * Sources: Demmel & Veselic, SIAM J. Matrix Anal. Appl. 13 (1992); Drmac, SIAM J. Sci. Comput. 18
  * (1997), for the scaled rotations; Drmac & Veselic, SIAM J. Matrix Anal. Appl. 29 (2008), I and

@@ -179,7 +179,8 @@ convert(const struct arrays *arrays, PyObject **owned, tsvd_array *core)
 
     if (converted == NULL) {
         raise_memory("a converted copy of the input",
-                     (uint64_t)PyArray_SIZE((PyArrayObject *)*owned) * tsvdi_shapes_size(arrays));
+                     (uint64_t)PyArray_SIZE((PyArrayObject *)*owned) *
+                         tsvd_dtype_size(arrays->dtype));
         return -1;
     }
     tsvdi_set_reference(owned, converted);

@@ -79,26 +79,33 @@ is_integer(struct dlpack_dtype dtype)
            (dtype.code == DLPACK_INT || dtype.code == DLPACK_UINT || dtype.code == DLPACK_BOOL);
 }
 
+int
+tsvdi_refuse_borrowed(const borrowed *b, const char *name, bool phases)
+{
+    PyObject *shown = tsvdi_dtype_name(b->dtype);
+
+    if (shown != NULL) {
+        tsvdi_shapes_refuse_dtype(name, shown, phases);
+        Py_DECREF(shown);
+    }
+    return -1;
+}
+
 /* Refuses what tsvd does not take, and sets the dtype for the core. */
 static int
 check_dtype(borrowed *b, const char *name)
 {
-    PyObject *shown;
+    const bool single = bits_of(b->dtype) == 32;
 
-    if (b->dtype.code == DLPACK_COMPLEX && tsvdi_is_computed(b->dtype)) {
-        b->core.dtype = bits_of(b->dtype) == 32 ? TSVD_COMPLEX64 : TSVD_COMPLEX128;
-        return 0;
+    if (!tsvdi_is_computed(b->dtype) && !is_integer(b->dtype)) {
+        return tsvdi_refuse_borrowed(b, name, false);
     }
-    if (tsvdi_is_computed(b->dtype) || is_integer(b->dtype)) {
-        b->core.dtype = b->dtype.bits == 32 ? TSVD_FLOAT32 : TSVD_FLOAT64;
-        return 0;
+    if (b->dtype.code == DLPACK_COMPLEX) {
+        b->core.dtype = single ? TSVD_COMPLEX64 : TSVD_COMPLEX128;
+    } else {
+        b->core.dtype = single ? TSVD_FLOAT32 : TSVD_FLOAT64;
     }
-    shown = tsvdi_dtype_name(b->dtype);
-    if (shown != NULL) {
-        tsvdi_shapes_refuse_dtype(name, shown, false);
-        Py_DECREF(shown);
-    }
-    return -1;
+    return 0;
 }
 
 /* Sets the shape and the strides.  strides: in units of `unit` bytes; NULL: the array is

@@ -128,7 +128,6 @@ take_input(PyObject **owned, const struct form *form, PyObject *module, const ch
 {
     const struct dlpack_dtype widest = {DLPACK_FLOAT, 0, 1};
     const borrowed *b;
-    PyObject *shown;
 
     *owned = borrow_array(module, name, handle, device, array);
     b = (const borrowed *)*owned;
@@ -136,12 +135,7 @@ take_input(PyObject **owned, const struct form *form, PyObject *module, const ch
         return -1;
     }
     if (b->dtype.code == DLPACK_COMPLEX && !form->takes_complex) {
-        shown = tsvdi_dtype_name(b->dtype);
-        if (shown != NULL) {
-            tsvdi_shapes_refuse_dtype(name, shown, true);
-            Py_DECREF(shown);
-        }
-        return -1;
+        return tsvdi_refuse_borrowed(b, name, true);
     }
     if (!tsvdi_is_computed(b->dtype)) {
         return convert(owned, module, name, handle, device, array, widest);

@@ -36,6 +36,9 @@ bool tsvdi_is_computed(struct dlpack_dtype dtype);
 /* The name of a dtype as NumPy has it. */
 PyObject *tsvdi_dtype_name(struct dlpack_dtype dtype);
 
+/* Refuses an array for its dtype, as tsvdi_shapes_refuse_dtype(); returns -1. */
+int tsvdi_refuse_borrowed(const borrowed *b, const char *name, bool phases);
+
 /* Make the types of a module, which go into its state. */
 PyObject *tsvdi_borrowed_type(PyObject *module);
 PyObject *tsvdi_device_array_type(PyObject *module);

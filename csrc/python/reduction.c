@@ -109,7 +109,7 @@ static uint64_t
 kept_bytes(const struct arrays *arrays)
 {
     const tsvd_array *a = &arrays->core_in[0];
-    uint64_t bytes = tsvdi_shapes_size(arrays);
+    uint64_t bytes = tsvd_dtype_size(arrays->dtype);
     bool empty = false, overflow = false;
 
     for (int i = 0; i < a->ndim; i++) {

@@ -22,12 +22,6 @@ tsvdi_shapes_tuple(int ndim, const int64_t *shape)
     return tuple;
 }
 
-uint64_t
-tsvdi_shapes_size(const struct arrays *arrays)
-{
-    return tsvd_dtype_size(arrays->dtype);
-}
-
 void
 tsvdi_shapes_refuse_dtype(const char *name, PyObject *dtype, bool phases)
 {

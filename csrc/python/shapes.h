@@ -58,7 +58,4 @@ tsvdi_is_complex(tsvd_dtype dtype)
 /* The name of a dtype, as NumPy has it. */
 const char *tsvdi_shapes_dtype_name(tsvd_dtype dtype);
 
-/* Bytes of a number of the call. */
-uint64_t tsvdi_shapes_size(const struct arrays *arrays);
-
 #endif

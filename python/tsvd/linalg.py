@@ -195,8 +195,8 @@ def svd(
     that value, whatever D is.
 
     Signs: the entry of largest magnitude in each of the first k columns of U is
-    real and positive; if several are equal, the first of them. The same input and options
-    give the same bits.
+    real and positive; if several are equal, the first of them. The same input and
+    options give the same bits.
 
     Work for each matrix: ``O(m n p)``. The GIL is released; Ctrl-C stops the
     computation between its steps. What `tsvd.svd` says of streams, threads and
@@ -834,10 +834,12 @@ def _default_device(inputs, number, vectors):
     if len(shape) < 2:
         return -1
     size = (*shape[-2:], min(math.prod(shape[:-2]), INT64_MAX))
-    if not _core.cuda_pays_dense(None, False, number, *size, vectors) or is_complex(*inputs):
+    if not _core.cuda_pays_dense(None, False, number, *size, vectors):
         return -1
     return default_device(
-        lambda rates, single: _core.cuda_pays_dense(rates, single, number, *size, vectors),
+        lambda rates, single: (
+            not is_complex(*inputs) and _core.cuda_pays_dense(rates, single, number, *size, vectors)
+        ),
         lambda: is_single(*inputs),
         opens_dense,
     )
