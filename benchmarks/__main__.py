@@ -20,6 +20,7 @@ BENCHMARKS = {
     "dense": "the SVD of dense matrices, beside NumPy or cuSOLVER",
     "jacobi": "one-sided Jacobi of dense matrices, beside LAPACK or cuSOLVER",
     "inverse": "inverses of dense matrices, beside NumPy or PyTorch",
+    "complex": "the SVD and the inverse of complex matrices, beside real ones and the peers",
     "eps": "the time that a looser eps saves",
     "sweep": "cliffs, by times over sizes in steps of 1.2; with --group cube the values of large "
     "dense matrices",
@@ -42,7 +43,7 @@ def main():
         "pictures: draw those of README.md from them (needs matplotlib). "
         "On the GPU all runs but crossover need PyTorch or CuPy",
     )
-    of_device = "where dense, jacobi, inverse, eps, sweep and crossover compute"
+    of_device = "where dense, jacobi, inverse, complex, eps, sweep and crossover compute"
     command.add_options(parser, "benchmarks/results", device=of_device)
     parser.add_argument("--repeats", type=int, default=5, help="timings of each contender")
     parser.add_argument("--group", help="run this group of cases only (run, sweep)")
@@ -53,7 +54,8 @@ def main():
         "--seconds",
         type=float,
         help="a part is left out if it would begin later, or probably end later "
-        "(vectors: 150, values: 60, batch: 40, for the peers dense: 240 and jacobi: 60, "
+        "(vectors: 150, values: 60, batch: 40, for the peers dense: 240, complex: 200 and "
+        "jacobi: 60, "
         "sweep: 420, on cuda 270, its cube: 330)",
     )
     parser.add_argument_group("vectors").add_argument(

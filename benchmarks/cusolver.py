@@ -6,24 +6,24 @@ from pathlib import Path
 
 # Values of cuSOLVER's and CUDA's enumerations.
 VECTORS = 1
-REAL = {"float32": 0, "float64": 1}
+KINDS = {"float32": (0, 0), "float64": (1, 1), "complex64": (4, 0), "complex128": (5, 1)}
 
 
 def gesvdp(A):
-    """U, S, V of a square tensor A on the device, A = U diag(S) V^T; the vectors are transposed.
+    """U, S, V of a square tensor A on the device, A = U diag(S) V^H; the vectors are transposed.
 
     A is overwritten. A tensor in rows is its transpose in columns, which is as much work.
     """
     import torch
 
     solver, handle, parameters = _solver()
-    n, kind = len(A), REAL[str(A.dtype).removeprefix("torch.")]
-    U, V, S = torch.empty_like(A), torch.empty_like(A), torch.empty_like(A[0])
+    n, (kind, of_values) = len(A), KINDS[str(A.dtype).removeprefix("torch.")]
+    U, V, S = torch.empty_like(A), torch.empty_like(A), torch.empty_like(A[0].real)
     info = torch.zeros(1, dtype=torch.int32, device=A.device)
     order, pointer = ctypes.c_int64(n), lambda x: ctypes.c_void_p(x.data_ptr())
     given = (
         *(handle, parameters, VECTORS, 1, order, order, kind, pointer(A), order),
-        *(kind, pointer(S), kind, pointer(U), order, kind, pointer(V), order, kind),
+        *(of_values, pointer(S), kind, pointer(U), order, kind, pointer(V), order, kind),
     )
     on_device, on_host = ctypes.c_size_t(), ctypes.c_size_t()
     _check(

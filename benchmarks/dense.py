@@ -60,8 +60,7 @@ class Case:
         return (linalg.svdvals(A, **part),)
 
     def make(self):
-        rng = np.random.default_rng(self.columns)
-        return rng.standard_normal(self.shape).astype(self.dtype)
+        return gaussian(self.columns, self.shape, self.dtype)
 
     def peer(self, A):
         """On the CPU: its name, and a call for the same task."""
@@ -111,9 +110,9 @@ class Case:
         unit = (max(self.rows, self.columns) + 8) * torch.finfo(A.dtype).eps
         if self.batch:
             A, U, S, Vh = (x[:CHECKED] for x in (A, U, S, Vh))
-        A, U, S, Vh = (x.double() for x in (A, U, S, Vh))
+        A, U, S, Vh = map(doubled, (A, U, S, Vh))
         if self.count:
-            off = torch.linalg.matrix_norm(A @ Vh.mT - U * S[..., None, :])
+            off = torch.linalg.matrix_norm(A @ Vh.mH - U * S[..., None, :])
         else:
             off = torch.linalg.matrix_norm(
                 torch.baddbmm(A, U * S[..., None, :], Vh, beta=-1)
@@ -122,7 +121,7 @@ class Case:
             )
         errors = {"residual": (off / torch.linalg.matrix_norm(A)).max().item() / unit}
         worst = []
-        for gram in (U.mT @ U, Vh @ Vh.mT):
+        for gram in (U.mH @ U, Vh @ Vh.mH):
             gram.diagonal(dim1=-2, dim2=-1).sub_(1)
             worst.append(gram.abs().max().item())
         return errors | {"orthogonality": float(np.max(worst)) / unit}
@@ -133,9 +132,27 @@ class Case:
 
 
 def _polar(result):
-    """gesvdp decomposes the transpose, column by column: its V, in rows, are the left vectors."""
+    """gesvdp decomposes the transpose, column by column: its V, in rows and conjugated, are the
+    left vectors.
+    """
     U, S, V = result
-    return V.mT, S, U
+    return V.mH, S, U
+
+
+def gaussian(seed, shape, dtype):
+    """Entries of variance 1; the parts of a complex one have it each."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal(shape)
+    if np.dtype(dtype).kind == "c":
+        A = A + 1j * rng.standard_normal(shape)
+    return A.astype(dtype)
+
+
+def doubled(x):
+    """A tensor in the precision of float64."""
+    import torch
+
+    return x.to(torch.complex128 if x.is_complex() else torch.float64)
 
 
 CPU = (
@@ -196,7 +213,7 @@ def _on_cpu(run, case):
     repeats = min(run.repeats, 3) if case.shape[-2] >= case.THRICE else run.repeats
     seconds = interleaved({"tsvd": lambda: case.ours(A), name: peer}, repeats)
     record = _record(case, seconds["tsvd"])
-    record["peers"][name] = _peer(record, seconds[name])
+    record["peers"][name] = beside(record, seconds[name])
     return record | case.errors(A, case.ours(A))
 
 
@@ -212,7 +229,7 @@ def _on_cuda(run, case):
             continue
         try:
             seconds, theirs = timed_on_device(call)
-            record["peers"][name] = _peer(record, seconds) | case.peer_errors(A, theirs)
+            record["peers"][name] = beside(record, seconds) | case.peer_errors(A, theirs)
         except Exception as error:  # another library may raise anything
             record["peers"][name] = {"note": f"failed: {error}".splitlines()[0][:200]}
         theirs = None
@@ -275,12 +292,12 @@ def _record(case, seconds):
     }
 
 
-def _peer(record, seconds):
+def beside(record, seconds):
     ratio = median(seconds) / record["median"]
     return {"median": median(seconds), "seconds": seconds, "ratio": ratio}
 
 
-def _shown(record):
+def shown(record):
     """The peers' times over ours, or why there are none."""
     said = "   ".join(
         f"{name} {peer['note'] if 'note' in peer else format(peer['ratio'], '.2f') + '×'}"
@@ -316,7 +333,7 @@ def group(name, cpu, cuda, bars, *parts, **more):
         lambda run: cpu if run.device == "cpu" else cuda,
         measure,
         "what:<44 median:s residual:.3f orthogonality:.3f peers:<1",
-        _shown,
+        shown,
     )
     return Group(
         files={"cpu": f"{name}_cpu", "cuda": name},

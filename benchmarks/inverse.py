@@ -39,8 +39,7 @@ class Case:
         return f"{batch}n = {self.order:,}{refine}, {self.dtype}"
 
     def make(self):
-        rng = np.random.default_rng(self.order)
-        return rng.standard_normal(self.shape).astype(self.dtype)
+        return dense.gaussian(self.order, self.shape, self.dtype)
 
     def ours(self, A):
         return linalg.inv(A, refine=self.refine)
@@ -64,7 +63,7 @@ class Case:
         import torch
 
         n, eps = self.order, torch.finfo(A.dtype).eps
-        A, X = (x.reshape(-1, n, n)[:CHECKED].double() for x in (A, X))
+        A, X = (dense.doubled(x.reshape(-1, n, n)[:CHECKED]) for x in (A, X))
         worst = 0.0
         for a, x in zip(A, X, strict=True):
             sides = []

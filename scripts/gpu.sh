@@ -20,6 +20,7 @@
 #     dense     * dense matrices, against cuSOLVER                                      4 min
 #     jacobi    * one-sided Jacobi, against cuSOLVER's                                  3 min
 #     inverse   * inverses, against PyTorch                                           0.5 min
+#     complex   * complex matrices, against cuSOLVER, PyTorch and real ones             2 min
 #     eps       * the time that a looser eps saves                                   0.25 min
 #     wheels      the wheel of the CPU and the device library, without nvcc on the path   2 min
 #     sweep       cliffs: times over sizes in steps of 1.2                               5 min
@@ -45,7 +46,7 @@ set -u
 cd "$(dirname "$0")/.." || exit
 out=${1:-build/gpu}
 parts=("${@:2}")
-[ ${#parts[@]} -gt 0 ] || parts=(build tests vectors values select batch transfers twisted dense jacobi inverse eps stress)
+[ ${#parts[@]} -gt 0 ] || parts=(build tests vectors values select batch transfers twisted dense jacobi inverse complex eps stress)
 mkdir -p "$out" || exit
 export SKBUILD_BUILD_DIR=${SKBUILD_BUILD_DIR:-build/python}
 export PYTHONUNBUFFERED=1
@@ -176,6 +177,7 @@ run_part() {
     dense) benchmark dense --device cuda -o "$out/dense.json" ;;
     jacobi) benchmark jacobi --device cuda -o "$out/jacobi.json" ;;
     inverse) benchmark inverse --device cuda -o "$out/inverse.json" ;;
+    complex) benchmark complex --device cuda -o "$out/complex.json" ;;
     eps) benchmark eps --device cuda -o "$out/eps_cuda.json" ;;
     wheels) wheels ;;
     sweep) benchmark sweep --device cuda -o "$out/sweep_cuda.json" ;;
@@ -211,7 +213,7 @@ done
 for name in "${parts[@]}"; do
     case $name in
     tests) printf '\n=== tests\n' && tail -n 1 "$out/tests.log" ;;
-    vectors | values | select | batch | transfers | twisted | dense | jacobi | inverse | eps | wheels | sweep | cube | stress | attack | crossover | gpu | checksums | against)
+    vectors | values | select | batch | transfers | twisted | dense | jacobi | inverse | complex | eps | wheels | sweep | cube | stress | attack | crossover | gpu | checksums | against)
         printf '\n=== %s\n' "$name" && cat "$out/$name.log"
         ;;
     esac
