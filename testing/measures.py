@@ -9,6 +9,7 @@ counts as that number: no result can be better than the spacing there.
 
 import numpy as np
 
+from testing.parts import double, ldexp, long, sizes
 from tsvd import _core
 
 # The bounds; n is the order of the matrix, of a dense one the larger of its two.
@@ -63,7 +64,7 @@ def orthogonality(L, R):
     L (m, k), R (l, n), and n in the unit is the larger of m and n.
     """
     eps = float(np.finfo(L.dtype).eps)
-    grams = [X.conj().T @ X for X in (_double(L), _double(R).conj().T)]
+    grams = [X.conj().T @ X for X in (double(L), double(R).conj().T)]
     error = np.max([np.max(abs(gram - np.eye(len(gram))), initial=0) for gram in grams])
     return float(error / ((max(L.shape[0], R.shape[1]) + 8) * eps))
 
@@ -100,8 +101,8 @@ def dense_residual(A, U, S, Vh):
     if S.size == 0:
         return 0.0
     info, shift = np.finfo(S.dtype), -_exponent(A)
-    A, S, least = (_shifted(x, shift) for x in (A, S, info.tiny))
-    U, V = _double(U), _double(Vh).conj().T
+    A, S, least = (ldexp(double(x), shift) for x in (A, S, info.tiny))
+    U, V = double(U), double(Vh).conj().T
     if S.size == min(m, n):
         error = np.linalg.norm(A - (U * S) @ V.conj().T)
     else:
@@ -134,7 +135,7 @@ def jacobi_conditions(A, device):
     else:
         rows, columns = (np.flatnonzero(np.any(A, axis=axis)) for axis in (1, 0))
         by_rows, by_columns = (
-            int(np.sum(np.frexp(np.max(_sizes(A), axis=axis))[1][kept], dtype=np.int64))
+            int(np.sum(np.frexp(np.max(sizes(A), axis=axis))[1][kept], dtype=np.int64))
             for axis, kept in ((1, rows), (0, columns))
         )
         if rows.size != columns.size:
@@ -149,7 +150,7 @@ def _condition(A):
     A = A[:, np.any(A, axis=0)]
     if A.size == 0 or A.shape[1] > A.shape[0]:
         return np.inf
-    A = _shifted(A, -np.frexp(np.max(_sizes(A), axis=0))[1])
+    A = ldexp(double(A), -np.frexp(np.max(sizes(A), axis=0))[1])
     A = A / np.linalg.norm(A, axis=0)
     s = np.linalg.svd(A, compute_uv=False)
     return float(s[0] / s[-1]) if s[-1] > 0 else np.inf
@@ -231,26 +232,9 @@ def _wrong_signs(U):
 # ---- scaling ----
 
 
-def _double(x):
-    """x as float64 or complex128."""
-    return x.astype(np.complex128 if np.iscomplexobj(x) else np.float64)
-
-
-def _shifted(x, k):
-    """x times 2^k, as float64 or complex128."""
-    if np.iscomplexobj(x):
-        return np.ldexp(np.float64(x.real), k) + 1j * np.ldexp(np.float64(x.imag), k)
-    return np.ldexp(np.float64(x), k)
-
-
-def _sizes(x):
-    """The magnitudes, of complex numbers those of the larger part."""
-    return np.maximum(abs(x.real), abs(x.imag))
-
-
 def _exponent(*arrays):
-    """The k for which the largest of `_sizes` is in [2^(k-1), 2^k)."""
-    return int(np.frexp(max(np.max(_sizes(x), initial=0) for x in arrays))[1])
+    """The k for which the largest of `sizes` is in [2^(k-1), 2^k)."""
+    return int(np.frexp(max(np.max(sizes(x), initial=0) for x in arrays))[1])
 
 
 def _scaled(d, e, s):
@@ -274,10 +258,11 @@ def inverse_residual(A, X):
     n, eps = len(A), float(np.finfo(X.dtype).eps)
     if n == 0:
         return 0.0
-    A, X = (x.astype(np.clongdouble if np.iscomplexobj(x) else np.longdouble) for x in (A, X))
-    off = min(_norm(A @ X - np.eye(n)), _norm(X @ A - np.eye(n)))
-    return float(off / (n * eps * _norm(A) * _norm(X)))
+    A, X = long(A), long(X)
+    off = min(frobenius(A @ X - np.eye(n)), frobenius(X @ A - np.eye(n)))
+    return float(off / (n * eps * frobenius(A) * frobenius(X)))
 
 
-def _norm(x):
+def frobenius(x):
+    """The norm, in the type of the parts."""
     return np.sqrt(np.sum(x.real**2 + x.imag**2))

@@ -20,6 +20,8 @@ squares of doubles, denormal ones too, neither overflow nor underflow.
 
 import numpy as np
 
+from testing.parts import long
+
 LONG = np.longdouble
 WIDTH = LONG(2) ** -62  # relative width of a final bracket
 SWEEPS = 60
@@ -104,17 +106,12 @@ def _hints(d, e):
 # ---- dense matrices ----
 
 
-def _long(A):
-    """A copy in extended precision."""
-    return np.array(A, np.clongdouble if np.iscomplexobj(A) else LONG)
-
-
 def bidiagonal(A):
     """The upper bidiagonal matrix d (..., p), e (..., p-1) with the values of A, as longdouble.
 
     A (..., m, n): finite, real or complex; p is the smaller of m and n.
     """
-    A = _long(A)
+    A = long(A)
     if A.shape[-2] < A.shape[-1]:
         A = np.ascontiguousarray(A.swapaxes(-1, -2))
     p = A.shape[-1]
@@ -139,7 +136,7 @@ def relative_singular_values(A, by_rows):
     rows.
     """
     m, n = A.shape
-    A = _long(A.T if by_rows else A)
+    A = long(A.T if by_rows else A)
     A = A[:, np.argsort(-np.sum(abs(A) ** 2, axis=0), kind="stable")]
     if A.shape[1] % 2:
         A = np.hstack([A, np.zeros((len(A), 1), A.dtype)])

@@ -34,22 +34,54 @@ for index in (0, 3, 6):  # residual, orthogonality, the error of B with eps
     python(program.replace("DEVICE", repr(device)))
 
 
+@pytest.mark.parametrize("numbers", ["real", "complex"])
 @pytest.mark.parametrize("target", ["dense", "jacobi", "inverse"])
-def test_a_climb_among_dense_matrices(target, device):
+def test_a_climb_among_dense_matrices(target, numbers, device):
     program = """
+import json
+import numpy as np
 from verification import evolve
 
 search = evolve.search_of(TARGET)
 for index in range(0, 2 * len(search.goals), 2):
-    first = evolve.climb(1, index, "any", DEVICE, 14, TARGET)
-    found = evolve.climb(1, index, "any", DEVICE, 25, TARGET)
+    first = evolve.climb(1, index, "any", DEVICE, 14, TARGET, NUMBERS)
+    found = evolve.climb(1, index, "any", DEVICE, 25, TARGET, NUMBERS)
     assert 0 <= first["share"] <= found["share"], found
-    assert found["dtype"] in search.dtypes and found["measure"] in search.goals
-    assert len(found["A"]) == found["rows"] and len(found["A"][0]) == found["columns"]
-    assert evolve.climb(1, index, "any", DEVICE, 25, TARGET) == found
-    evolve.text(found)
+    assert np.zeros(0, found["dtype"]).real.dtype in search.dtypes
+    assert found["measure"] in search.goals
+    assert ("imaginary" in found) == (NUMBERS == "complex") == ("complex" in found["dtype"])
+    for part in {"A", "imaginary"} & {*found}:
+        assert np.shape(found[part]) == (found["rows"], found["columns"])
+    assert evolve.climb(1, index, "any", DEVICE, 25, TARGET, NUMBERS) == found
+    evolve.text(found), json.dumps(found)
 """
-    python(program.replace("TARGET", repr(target)).replace("DEVICE", repr(device)))
+    program = program.replace("TARGET", repr(target)).replace("NUMBERS", repr(numbers))
+    python(program.replace("DEVICE", repr(device)))
+
+
+def test_changes_of_complex_matrices():
+    """Some are of one part alone, and all keep the types and the bounds on the orders."""
+    python(
+        """
+import numpy as np
+from verification import evolve_dense
+
+rng = np.random.default_rng(0)
+for target, search in evolve_dense.SEARCHES.items():
+    for dtype in ("complex128", "complex64"):
+        kept = [(0, search.beginner(rng, dtype)) for _ in range(60)]
+        children = [search.child(rng, kept, dtype) for _ in range(300)]
+        for A in [A for _, A in kept] + children:
+            assert A.dtype == dtype and A.flags.c_contiguous and np.isfinite(A).all()
+            assert max(A.shape) <= evolve_dense.LARGEST[target]
+        assert sum(np.iscomplex(A).any() for A in children) > 200
+        one = [search.child(rng, kept[:1], dtype) for _ in range(100)]
+        same = [A for A in one if A.shape == kept[0][1].shape]
+        parts = [[np.array_equal(getattr(A, x), getattr(kept[0][1], x)) for x in ("real", "imag")]
+                 for A in same]
+        assert [True, False] in parts and [False, True] in parts and [False, False] in parts
+"""
+    )
 
 
 DEFECTS = {  # what is off, and by which climb it is found
@@ -60,12 +92,23 @@ DEFECTS = {  # what is off, and by which climb it is found
     "tiny values": ("jacobi", "svd", "result[1][-1] *= 1 + 1e-3", 0),
     "inverses": ("inverse", "inv", "result[0, 0] *= 1 + 1e-1", 0),
 }
+COMPLEX_DEFECTS = {
+    "a phase": ("dense", "svd", "result[2][0] *= np.exp(1e-3j)", 0),
+    "a conjugate": ("dense", "svd", "result[2][...] = result[2].conj()", 0),
+    "an imaginary part": ("jacobi", "svd", "result[0].imag[0, 0] += 1e-3", 8),
+    "a phase of inverses": ("inverse", "inv", "result[0] *= np.exp(1e-1j)", 0),
+}
+EVERY_DEFECT = [
+    *((name, numbers) for name in DEFECTS for numbers in ("real", "complex")),
+    *((name, "complex") for name in COMPLEX_DEFECTS),
+]
 
 
-@pytest.mark.parametrize("name", DEFECTS)
-def test_a_climb_among_dense_matrices_finds_a_planted_defect(name):
-    target, function, defect, index = DEFECTS[name]
+@pytest.mark.parametrize(("name", "numbers"), EVERY_DEFECT)
+def test_a_climb_among_dense_matrices_finds_a_planted_defect(name, numbers):
+    target, function, defect, index = (DEFECTS | COMPLEX_DEFECTS)[name]
     program = """
+import numpy as np
 from verification import evolve
 from tsvd import linalg
 
@@ -77,12 +120,12 @@ def wrong(*arguments, **options):
     return result
 
 linalg.FUNCTION = wrong
-found = evolve.climb(3, INDEX, "any", "cpu", 20, TARGET)
+found = evolve.climb(3, INDEX, "any", "cpu", 20, TARGET, NUMBERS)
 assert found["share"] > 1, found
 """
     for old, new in (("FUNCTION", function), ("DEFECT", defect), ("INDEX", str(index))):
         program = program.replace(old, new)
-    python(program.replace("TARGET", repr(target)))
+    python(program.replace("TARGET", repr(target)).replace("NUMBERS", repr(numbers)))
 
 
 @pytest.mark.parametrize("way", ["inaccurate", "raises"])

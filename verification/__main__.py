@@ -27,6 +27,13 @@ def main():
             of_name.add_argument(
                 "--method", default="any", help='method of tsvd, or "any" for a mixture (any)'
             )
+        if name in ("dense", "inverse", "evolve"):
+            of_name.add_argument(
+                "--numbers",
+                choices=("any", "real", "complex"),
+                default="any",
+                help="of dense matrices: real or complex ones, or both in turn (any)",
+            )
         if name == "evolve":
             of_name.add_argument(
                 "--target",
@@ -77,35 +84,50 @@ def _dense(arguments):
     from verification import dense_draws
 
     device, method, seed = arguments.device, arguments.method, arguments.seed
+    numbers = arguments.numbers
     if arguments.index is not None:
-        return dense_draws.again(seed, arguments.index, device, method)
+        return dense_draws.again(seed, arguments.index, device, method, numbers)
     path, processes = _place(arguments, "stress_dense"), arguments.threads
     return dense_draws.run(
-        path, processes, device, method, arguments.count, seed, arguments.seconds
+        path, processes, device, method, numbers, arguments.count, seed, arguments.seconds
     )
 
 
 def _inverse(arguments):
     from verification import inverse_draws
 
-    device, seed = arguments.device, arguments.seed
+    device, numbers, seed = arguments.device, arguments.numbers, arguments.seed
     if arguments.index is not None:
-        return inverse_draws.again(seed, arguments.index, device)
+        return inverse_draws.again(seed, arguments.index, device, numbers)
     path, processes = _place(arguments, "stress_inverse"), arguments.threads
-    return inverse_draws.run(path, processes, device, arguments.count, seed, arguments.seconds)
+    return inverse_draws.run(
+        path, processes, device, numbers, arguments.count, seed, arguments.seconds
+    )
 
 
 def _evolve(arguments):
     from verification import evolve
 
     device, method, seed = arguments.device, arguments.method, arguments.seed
-    target = arguments.target
+    target, numbers = arguments.target, arguments.numbers
+    if target == "bidiagonal":
+        if numbers == "complex":
+            raise SystemExit("bidiagonal matrices are real: choose another --target")
+        numbers = "real"
     if arguments.index is not None:
-        return evolve.again(seed, arguments.index, method, device, target)
+        return evolve.again(seed, arguments.index, method, device, target, numbers)
     name = "stress_evolve" if target == "bidiagonal" else f"stress_evolve_{target}"
     path, processes = _place(arguments, name), arguments.threads
     return evolve.run(
-        path, processes, device, method, arguments.count, seed, arguments.seconds, target
+        path,
+        processes,
+        device,
+        method,
+        arguments.count,
+        seed,
+        arguments.seconds,
+        target,
+        numbers,
     )
 
 

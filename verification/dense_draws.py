@@ -1,21 +1,23 @@
 """Random draws of dense matrices for tsvd.linalg, each checked in every measure.
 
-    python -m verification dense DRAWS
+    python -m verification dense DRAWS [--numbers NUMBERS]
 
-A draw is determined by its random seed and its index, as long as no family is added: add
-`--index INDEX` to repeat it.
+A draw is determined by its random seed, its index and `--numbers`, as long as no family is added:
+add `--index INDEX` to repeat it. Result files without "numbers" have those of `--numbers real`.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from testing import dense_families, measures
+from testing import measures
 from testing.dense_layouts import LAYOUTS
 from testing.measures import check_dense
+from testing.parts import ldexp, sizes
 from testing.reference import dense_singular_values, relative_singular_values
 from tsvd import linalg
-from verification import attack
+from verification import attack, real_and_complex
+from verification.real_and_complex import family_names, make, with_parts
 
 LARGEST = 200
 # Orders around those of warps, blocks of threads and panels.
@@ -71,32 +73,33 @@ class Draw:
     eps: float | None = None
 
 
-def draw(seed, index, method):
+def draw(seed, index, method, numbers):
     """The draw and its matrix or matrices, A (..., m, n) in C order."""
     rng = np.random.default_rng([seed, index])
-    made = _drawn(rng, method)
+    numbers = real_and_complex.of_index(numbers, index)
+    made = _drawn(rng, method, numbers)
     families, seeds = [made.family], [made.matrix_seed]
     if made.others is not None:
         more = np.random.default_rng(made.matrix_seed)
-        families += [str(x) for x in more.choice(sorted(dense_families.FAMILIES), made.others)]
+        families += [str(x) for x in more.choice(family_names(numbers), made.others)]
         seeds += [int(x) for x in more.integers(2**32, size=made.others)]
     dtype = np.dtype(made.dtype)
     A = np.stack(
         [
-            dense_families.make(family, made.rows, made.columns, dtype, one)
+            make(family, made.rows, made.columns, dtype, one)
             for family, one in zip(families, seeds, strict=True)
         ]
     )
-    largest = float(np.max(abs(A)))
+    largest = float(np.max(sizes(A)))
     if largest and rng.random() < SHIFTED_SHARE:
         made.exponent = exponent_of(largest, np.finfo(dtype), rng)
-        A = np.ldexp(A, made.exponent)
+        A = ldexp(A, made.exponent)
     if made.part is None and made.method != DIRECT and rng.random() < EPS_SHARE:
-        made.eps = float(10.0 ** rng.uniform(-14, -1) * np.max(abs(A))) or None
+        made.eps = float(10.0 ** rng.uniform(-14, -1) * np.max(sizes(A))) or None
     return made, A if made.others is not None else A[0]
 
 
-def _drawn(rng, method):
+def _drawn(rng, method, numbers):
     m, n = _shape(rng)
     if method == "any":
         method = str(rng.choice([*METHODS], p=[*METHODS.values()]))
@@ -114,10 +117,10 @@ def _drawn(rng, method):
         others = int(np.exp(rng.uniform(0, np.log(most))))
     return Draw(
         method=method,
-        family=str(rng.choice(sorted(dense_families.FAMILIES))),
+        family=str(rng.choice(family_names(numbers))),
         rows=m,
         columns=n,
-        dtype=str(rng.choice(["float64", "float32"])),
+        dtype=with_parts(rng.choice(["float64", "float32"]), numbers),
         matrix_seed=int(rng.integers(2**32)),
         exponent=0,
         layout=str(rng.choice([*LAYOUTS])),
@@ -265,25 +268,27 @@ class DenseDraws:
     seed: int
     device: str
     method: str
+    numbers: str
 
     def describe(self, index):
-        made, _ = draw(self.seed, index, self.method)
+        made, _ = draw(self.seed, index, self.method, self.numbers)
         return vars(made)
 
     def __call__(self, index):
-        made, A = draw(self.seed, index, self.method)
+        made, A = draw(self.seed, index, self.method, self.numbers)
         found, wrong = check(made, A, self.device)
         found = {measure: (*both, {}) for measure, both in found.items()}
         return vars(made), found, ["; ".join(wrong)] if wrong else []
 
 
-def again(seed, index, device, method):
+def again(seed, index, device, method, numbers):
     """Prints a draw and its measures. The exit status is 1 if something is wrong."""
-    return attack.show(DenseDraws(seed, device, method)(index))
+    return attack.show(DenseDraws(seed, device, method, numbers)(index))
 
 
-def run(path, workers, device, method, draws, seed, seconds):
+def run(path, workers, device, method, numbers, draws, seed, seconds):
     """Writes `path`. The exit status is 0 if nothing is wrong with any draw."""
-    record = attack.Record(path, workers, attack="dense", device=device, method=method, seed=seed)
-    work = DenseDraws(seed, device, method)
+    how = {"device": device, "method": method, "numbers": numbers, "seed": seed}
+    record = attack.Record(path, workers, attack="dense", **how)
+    work = DenseDraws(**how)
     return attack.run(record, work, seed, range(draws), draws, seconds)

@@ -1,16 +1,18 @@
 """An evolutionary search for the matrices on which a method comes nearest to its bounds.
 
-    python -m verification evolve EVALUATIONS [--target TARGET]
+    python -m verification evolve EVALUATIONS [--target TARGET] [--numbers NUMBERS]
 
 This file has the climbs, and the search among bidiagonal matrices. verification/evolve_dense.py has
-those among dense ones: of tsvd.linalg.svd, of its method "jacobi", and of the inverse.
+those among dense ones, real and complex: of tsvd.linalg.svd, of its method "jacobi", and of the
+inverse.
 
 A climb goes for one measure in one type. It begins with matrices of the families and with random
 ones. It changes the best of them: entries, signs, scales, duplicates, splits, the order, eps. A
 change that brings the measure nearer to its bound is kept. Climbs that get stuck begin again.
 
-The random seed and the index of a climb determine it, and it has a fixed number of evaluations. So
-climbs can be shared out to processes, and each can be repeated: add `--index INDEX`.
+The random seed, the index of a climb and `--numbers` determine it, and it has a fixed number of
+evaluations. So climbs can be shared out to processes, and each can be repeated: add `--index
+INDEX`. Result files without "numbers" have those of `--numbers real`.
 """
 
 import multiprocessing
@@ -22,7 +24,7 @@ import numpy as np
 import tsvd
 from testing import families, measures, reference
 from testing.measures import BOUNDS
-from verification import attack, evolve_dense, extended, stress
+from verification import attack, evolve_dense, extended, real_and_complex, stress
 from verification.search import Search
 
 GOALS = ("residual", "orthogonality", "values", "max error, eps", "orthogonality, eps")
@@ -220,24 +222,29 @@ def search_of(target):
     return BIDIAGONAL if target == "bidiagonal" else evolve_dense.SEARCHES[target]
 
 
-def kind(index, method, target="bidiagonal"):
+def kind(index, method, target="bidiagonal", numbers="real"):
     """Goal, dtype and method of a climb.
 
     Each round of climbs has all pairs of a goal and a dtype. From round to round all methods of
-    "any" take their turn at each pair.
+    "any" take their turn at each pair. Of "any" numbers even rounds are real, odd ones complex.
     """
     search = search_of(target)
     dtypes, methods = search.dtypes, search.methods
     turn, pair = divmod(index, len(search.goals) * len(dtypes))
     if method == "any":
         method = methods[(turn + pair) % len(methods)]
-    return search.goals[pair // len(dtypes)], dtypes[pair % len(dtypes)], method
+    dtype = real_and_complex.with_parts(
+        dtypes[pair % len(dtypes)], real_and_complex.of_index(numbers, turn)
+    )
+    return search.goals[pair // len(dtypes)], dtype, method
 
 
-def climb(seed, index, method, device, evaluations=EVALUATIONS, target="bidiagonal"):
+def climb(
+    seed, index, method, device, evaluations=EVALUATIONS, target="bidiagonal", numbers="real"
+):
     """The worst of a climb: a record with the matrix, and with what went wrong if it broke."""
     rng = np.random.default_rng([seed, index])
-    search, (goal, dtype, method) = search_of(target), kind(index, method, target)
+    search, (goal, dtype, method) = search_of(target), kind(index, method, target, numbers)
     found = {"measure": goal, "method": method, "seed": seed, "index": index}
     found |= {"evaluations": evaluations, "share": -1.0}
     kept, tried, best = [], 0, 0  # kept: (share, matrix), the worst first; tried and best: since
@@ -263,11 +270,11 @@ def climb(seed, index, method, device, evaluations=EVALUATIONS, target="bidiagon
     return found
 
 
-def again(seed, index, method, device, target):
+def again(seed, index, method, device, target, numbers):
     """Repeats a climb, and prints its worst.  The exit status is 1 if a bound is broken."""
-    found = climb(seed, index, method, device, target=target)
+    found = climb(seed, index, method, device, target=target, numbers=numbers)
     print(text(found))
-    for name in ("lower", "eps", "d", "e", "A"):
+    for name in ("lower", "eps", "d", "e", "A", "imaginary"):
         if name in found:
             print(f"{name} = {found[name]!r}")
     return 1 if found["share"] > 1 else 0
@@ -282,7 +289,17 @@ def text(found):
     return f"{found['measure']:<20}{size}   {found['share']:6.3g} of it   ({where})"
 
 
-def run(path, workers, device, method, evaluations, seed, seconds, target="bidiagonal"):
+def run(
+    path,
+    workers,
+    device,
+    method,
+    evaluations,
+    seed,
+    seconds,
+    target="bidiagonal",
+    numbers="real",
+):
     """Writes `path`. The exit status is 0 if no climb broke a bound.
 
     evaluations: in all; rounded up to whole climbs. seconds: no climb begins later; the result file
@@ -295,6 +312,7 @@ def run(path, workers, device, method, evaluations, seed, seconds, target="bidia
         target=target,
         device=device,
         method=method,
+        numbers=numbers,
         seed=seed,
     )
     climbs = -(-evaluations // EVALUATIONS)
@@ -308,7 +326,7 @@ def run(path, workers, device, method, evaluations, seed, seconds, target="bidia
                 index = next(waiting, None)
                 if index is None:
                     break
-                work = seed, index, method, device, EVALUATIONS, target
+                work = seed, index, method, device, EVALUATIONS, target, numbers
                 busy.add(pool.submit(climb, *work))
             if not busy:
                 break

@@ -1,8 +1,9 @@
 """The evolutionary search among dense matrices: see verification/evolve.py.
 
-Three targets: "dense" goes for the bounds of tsvd.linalg.svd, most of it in float32, whose errors a
-reference in float64 measures in no time. "jacobi" goes for the relative errors of tiny values by
-method="jacobi": columns or rows are up to the whole range of numbers apart, and some are zero.
+Three targets: "dense" goes for the bounds of tsvd.linalg.svd, most of it in float32 or complex64,
+whose errors a reference in double precision measures in no time. "jacobi" goes for the relative
+errors of tiny values by method="jacobi": columns or rows are up to the whole range of numbers
+apart, and some are zero.
 "inverse" goes for the residuals of tsvd.linalg.inv, where pivots grow.
 """
 
@@ -10,17 +11,20 @@ import functools
 
 import numpy as np
 
-from testing import dense_families, measures
+from testing import measures
 from testing.measures import BOUNDS, INVERSE_BOUNDS
+from testing.parts import double, ldexp, parts, sizes
 from testing.reference import dense_singular_values, relative_singular_values
 from tsvd import linalg
 from verification import inverse_draws
+from verification.real_and_complex import family_names, make, of_type
 from verification.search import Search
 
 # Orders. Pivots grow like a power of the order.
 SMALLEST = {"dense": 2, "jacobi": 2, "inverse": 24}
 LARGEST = {"dense": 64, "jacobi": 20, "inverse": 100}
 SQUARE_SHARE, FAMILY_SHARE = 0.6, 0.5
+PART_SHARE = 0.2  # of changes of complex matrices: of their real or their imaginary part alone
 SWEEPS = 14  # of Jacobi: more than it should need
 RELATIVE_LIMIT = 1e-3  # where the bound is above this part of a value it says nothing
 
@@ -45,8 +49,8 @@ def _measure_svd(A, goal, method, device):
 
 
 def _values(A, S):
-    if A.dtype == np.float32:  # LAPACK's errors in float64 are 2^-29 of ours
-        s_ref = np.linalg.svd(A.astype(np.float64), compute_uv=False)
+    if np.finfo(A.dtype).dtype == np.float32:  # LAPACK's errors in double are 2^-29 of ours
+        s_ref = np.linalg.svd(double(A), compute_uv=False)
     else:
         s_ref = dense_singular_values(A)
     return measures.dense_value_error(S, s_ref, s_ref[0]), measures.dense_value_bound(*A.shape)
@@ -81,17 +85,28 @@ def _shape(rng, target):
     return (m, m) if target == "inverse" or rng.random() < SQUARE_SHARE else (m, n)
 
 
+def _phases(rng, shape):
+    """Random ones, or few different ones."""
+    angles = rng.uniform(0, 2 * np.pi, shape)
+    if rng.random() < 0.5:
+        angles = rng.choice(rng.uniform(0, 2 * np.pi, int(rng.integers(1, 4))), shape)
+    return np.exp(1j * angles)
+
+
 def _beginner(target, rng, dtype):
     m, n = _shape(rng, target)
+    field = of_type(dtype)
     if rng.random() < FAMILY_SHARE:
-        name, seed = str(rng.choice(sorted(dense_families.FAMILIES))), int(rng.integers(2**32))
-        A = dense_families.make(name, m, n, np.dtype(dtype), seed).astype(np.float64)
+        name, seed = str(rng.choice(family_names(field))), int(rng.integers(2**32))
+        A = double(make(name, m, n, dtype, seed))
     elif target == "jacobi":
         A = rng.standard_normal((m, n)) + rng.choice([0, 1, 3]) * np.eye(m, n)
     else:  # few different numbers, so that errors of sums add up
         numbers = rng.uniform(0.5, 2, int(rng.integers(1, 4))) * rng.choice([-1.0, 1.0])
         A = np.outer(rng.choice(numbers, m), rng.choice(numbers, n))
         A *= 1 + rng.choice([0, 1e-7, 1e-4, 1e-2]) * rng.standard_normal((m, n))
+    if of_type(A.dtype) != field:
+        A = A * _phases(rng, (m, 1)) * _phases(rng, n)
     if target == "jacobi":
         _spread(rng, A, dtype)
         if rng.random() < 0.5:
@@ -103,14 +118,14 @@ def _tidied(target, A, dtype):
     """In its type. All lie far below the largest number; but those of "jacobi" keep their scale."""
     info = np.finfo(dtype)
     A = np.nan_to_num(A, posinf=0, neginf=0)
-    largest = float(np.max(abs(A)))
+    largest = float(np.max(sizes(A)))
     power = int(np.frexp(largest)[1])
     if target != "jacobi" or power > info.maxexp - 8:
-        A = np.ldexp(A, (info.maxexp - 8 if target == "jacobi" else 0) - power)
+        A = ldexp(A, (info.maxexp - 8 if target == "jacobi" else 0) - power)
     return np.ascontiguousarray(A, dtype)
 
 
-# ---- changes, of A in float64, in place ----
+# ---- changes, of A in double precision, in place ----
 
 
 def _line(rng, A):
@@ -164,27 +179,43 @@ def _level_block(rng, A, dtype):
 
 def _shorten(rng, A, dtype):
     """Numbers with few digits."""
-    mantissa, exponent = np.frexp(A)
     bits = int(rng.integers(1, 24))
-    A[:] = np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits)
+    for part in parts(A):
+        mantissa, exponent = np.frexp(part)
+        part[:] = np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits)
 
 
 def _add_rank_one(rng, A, dtype):
     left, right = (rng.standard_normal(size) for size in A.shape)
+    if np.iscomplexobj(A):
+        left, right = (x * _phases(rng, x.size) for x in (left, right))
     A += np.outer(left, right) * np.max(abs(A)) * 10.0 ** rng.uniform(-9, 0)
 
 
 def _spread(rng, A, dtype):
     """Lines up to the whole range of numbers apart."""
-    span = rng.uniform(0, {"float64": 1900, "float32": 240}[np.dtype(dtype).name])
+    span = rng.uniform(0, {64: 1900, 32: 240}[np.finfo(dtype).bits])
     B = A if rng.random() < 0.5 else A.T
     B *= np.exp2(-np.round(rng.uniform(0, span, len(B))))[:, None]
 
 
 def _move_line(rng, A, dtype):
     """A line gets another size."""
-    span = {"float64": 900, "float32": 110}[np.dtype(dtype).name]
+    span = {64: 900, 32: 110}[np.finfo(dtype).bits]
     _line(rng, A)[:] *= np.exp2(np.round(rng.uniform(-1, 1) ** 3 * span))
+
+
+def _turn_entries(rng, A, dtype):
+    A *= np.exp(1j * rng.standard_normal(A.shape) * 10.0 ** rng.uniform(-9, 1))
+
+
+def _turn_lines(rng, A, dtype):
+    B = A if rng.random() < 0.5 else A.T
+    B *= _phases(rng, (len(B), 1))
+
+
+def _turn_line(rng, A, dtype):
+    _line(rng, A)[:] *= rng.choice([1j, -1j, _phases(rng, None)])
 
 
 CHANGES = {
@@ -198,6 +229,7 @@ CHANGES = {
     ),
 }
 CHANGES["inverse"] = CHANGES["dense"]
+TURNS = (_turn_entries, _turn_lines, _turn_line)  # further ones, of complex matrices
 
 
 def _resized(target, rng, A):
@@ -213,7 +245,7 @@ def _resized(target, rng, A):
 
 
 def _child(target, rng, kept, dtype):
-    parents = [kept[int(rng.integers(len(kept)))][1].astype(np.float64) for _ in range(2)]
+    parents = [double(kept[int(rng.integers(len(kept)))][1]) for _ in range(2)]
     A = parents[0]
     if rng.random() < 0.15 and parents[1].shape == A.shape:
         i, k = (int(rng.integers(size)) for size in A.shape)
@@ -221,8 +253,13 @@ def _child(target, rng, kept, dtype):
     for _ in range(int(rng.integers(1, 4))):
         if rng.random() < 0.1:
             A = _resized(target, rng, A)
-        changes = CHANGES[target]
-        changes[int(rng.integers(len(changes)))](rng, A, dtype)
+        changed, changes = A, CHANGES[target]
+        if np.iscomplexobj(A):
+            if rng.random() < PART_SHARE:
+                changed = parts(A)[int(rng.integers(2))]
+            else:
+                changes = *changes, *TURNS
+        changes[int(rng.integers(len(changes)))](rng, changed, dtype)
     if rng.random() < 0.05:
         A = np.ascontiguousarray(A.T)
     return _tidied(target, A, dtype)
@@ -233,8 +270,7 @@ def _record(A):
         "rows": A.shape[0],
         "columns": A.shape[1],
         "dtype": A.dtype.name,
-        "A": A.tolist(),
-    }
+    } | {name: part.tolist() for name, part in zip(("A", "imaginary"), parts(A), strict=False)}
 
 
 def _search(target, goals, dtypes, methods, measure):
@@ -242,7 +278,7 @@ def _search(target, goals, dtypes, methods, measure):
     return Search(goals, dtypes, methods, measure, *made, _record)
 
 
-# Twice as many climbs in float32.
+# The types of the parts. Twice as many climbs in single precision.
 SEARCHES = {
     "dense": _search(
         "dense",

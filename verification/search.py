@@ -14,7 +14,7 @@ class Search:
     """
 
     goals: tuple
-    dtypes: tuple
+    dtypes: tuple  # of real numbers, or of the parts of complex ones
     methods: tuple  # of "any"
     measure: Callable
     beginner: Callable
