@@ -1,8 +1,8 @@
 """The tests that other projects have for their SVD and inverse, with tsvd.linalg in its place:
 peers/run.py.
 
-NumPy brings its tests along. Those of array-api-tests and of CuPy run if an environment variable
-names the folder with a checkout, or with the unpacked sdist.
+NumPy brings its tests along, and PyTorch its samples. Those of array-api-tests, CuPy and JAX run if
+an environment variable names the folder with a checkout, or with the unpacked sdist.
 """
 
 import os
@@ -20,7 +20,7 @@ def run(*arguments, program=None):
     """The exit status, and what was printed."""
     command = [RUN, *arguments] if program is None else ["-c", program, RUN, *arguments]
     done = subprocess.run(
-        [sys.executable, *map(str, command)], capture_output=True, text=True, timeout=300
+        [sys.executable, *map(str, command)], capture_output=True, text=True, timeout=900
     )
     return done.returncode, done.stdout + done.stderr
 
@@ -60,11 +60,21 @@ runpy.run_path(sys.argv[0], run_name="__main__")
     assert status == 1 and "failed" in printed, printed
 
 
+@pytest.mark.slow
+def test_torch():
+    pytest.importorskip("torch")
+    pytest.importorskip("expecttest", reason="PyTorch's samples need expecttest")
+    status, printed = run("torch")
+    assert status == 0 and "passed" in printed, printed
+    assert "skipped" not in printed, printed
+
+
 @pytest.mark.parametrize(
     ("peer", "variable"),
     [
         ("array_api", "TSVD_ARRAY_API_TESTS"),
         pytest.param("cupy", "TSVD_CUPY_SDIST", marks=pytest.mark.cuda),
+        ("jax", "TSVD_JAX"),
     ],
 )
 def test_in_a_folder(peer, variable):
@@ -72,6 +82,7 @@ def test_in_a_folder(peer, variable):
         pytest.skip(f"{variable} names no folder")
     status, printed = run(peer, os.environ[variable])
     assert status == 0 and "passed" in printed, printed
+    assert "skipped" not in printed or peer == "jax", printed
 
 
 def test_a_planted_defect_of_the_inverse_is_found():

@@ -5,16 +5,16 @@
     tests/peers/run.py array_api FOLDER       of array-api-tests, in a checkout with its submodule;
                                               needs ndindex and pytest-json-report
     tests/peers/run.py cupy FOLDER            of CuPy, in its unpacked sdist; needs CuPy and a GPU
+    tests/peers/run.py jax FOLDER             of JAX, in a checkout of the installed release; needs
+                                              absl-py
+    tests/peers/run.py torch                  PyTorch's samples of both, opinfo.py; needs expecttest
 
-Further arguments go to pytest. On a GPU cases that ask for complex numbers are not offered by tsvd:
-they are skipped, and listed at the end. The exit status is pytest's.
+Further arguments go to pytest. The exit status is pytest's.
 """
 
-import functools
 import os
 import sys
 import types
-import unittest
 from pathlib import Path
 
 import numpy as np
@@ -85,49 +85,70 @@ def run_array_api(folder, *arguments):
     sys.path.insert(0, str(folder))
     tests = folder / "array_api_tests" / "test_linalg.py"
     chosen = [f"{tests}::test_{name}" for name in peer.NAMES]
-    return peer.run("--rootdir", folder, *chosen, *arguments)
+    examples = "--max-examples=1000"  # of which tests of linear algebra draw a tenth
+    return peer.run("--rootdir", folder, examples, *chosen, *arguments)
 
 
 # ---- CuPy ----
 
 
-class CuPy(Peer):
-    """TestSVD and TestInv of CuPy. Loops over types leave out those that raise SkipTest."""
-
-    def __init__(self):
-        self.not_offered = set()
-
-    def skipping(self, function):
-        @functools.wraps(function)
-        def call(a, *arguments, **options):
-            if np.dtype(a.dtype).kind == "c":
-                self.not_offered.add(f"{function.__name__} of {a.dtype}")
-                raise unittest.SkipTest(f"{a.dtype} is not offered")
-            return function(a, *arguments, **options)
-
-        return call
-
-    def pytest_terminal_summary(self, terminalreporter):
-        terminalreporter.section("not offered by tsvd")
-        for what in sorted(self.not_offered):
-            terminalreporter.write_line(what)
-
-
 def run_cupy(folder, *arguments):
+    """TestSVD and TestInv of CuPy, which compare with NumPy's own functions."""
     import cupy
 
-    peer = CuPy()
-    cupy.linalg.svd = peer.skipping(linalg.svd)
-    cupy.linalg.inv = peer.skipping(linalg.inv)
-    # NumPy's results are what CuPy's are compared with.
-    np.linalg.svd = peer.skipping(np.linalg.svd)
-    np.linalg.inv = peer.skipping(np.linalg.inv)
+    cupy.linalg.svd, cupy.linalg.inv = linalg.svd, linalg.inv
     folder = Path(folder).resolve() / "tests/cupy_tests/linalg_tests"
     tests = folder / "test_decomposition.py", folder / "test_solve.py"
-    return peer.run("--import-mode=importlib", *tests, "-k", "TestSVD or TestInv", *arguments)
+    return Peer().run("--import-mode=importlib", *tests, "-k", "TestSVD or TestInv", *arguments)
 
 
-PEERS = {"numpy": run_numpy, "array_api": run_array_api, "cupy": run_cupy}
+# ---- JAX ----
+
+
+def run_jax(folder, *arguments):
+    """The tests of linalg_test.py with SVD or Pinv in their names; JAX itself skips some of them.
+
+    The primitive that JAX calls LAPACK by calls tsvd on the host instead. Derivatives, jit and vmap
+    are JAX's own and use its results.
+    """
+    os.environ.update(JAX_PLATFORMS="cpu", JAX_ENABLE_X64="1")
+    os.environ.setdefault("JAX_NUM_GENERATED_CASES", "20")  # of each test
+    import jax
+    from jax._src.interpreters import mlir
+    from jax._src.lax.linalg import svd_p
+
+    def lowered(context, a, *, full_matrices, compute_uv, **_):
+        results = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in context.avals_out]
+
+        def on_host(a):
+            result = linalg.svd(np.asarray(a), full_matrices, compute_uv, check_finite=False)
+            return (result.S, result.U, result.Vh) if compute_uv else (result,)
+
+        def call(a):
+            return jax.pure_callback(on_host, results, a)
+
+        return mlir.lower_fun(call, multiple_results=True)(context, a)
+
+    mlir.register_lowering(svd_p, lowered, platform="cpu")
+    tests = Path(folder).resolve() / "tests" / "linalg_test.py"
+    return Peer().run(tests, "-k", "SVD or Pinv", *arguments)
+
+
+# ---- PyTorch ----
+
+
+def run_torch(*arguments):
+    """opinfo.py beside this file."""
+    return Peer().run("--noconftest", Path(__file__).with_name("opinfo.py"), *arguments)
+
+
+PEERS = {
+    "numpy": run_numpy,
+    "array_api": run_array_api,
+    "cupy": run_cupy,
+    "jax": run_jax,
+    "torch": run_torch,
+}
 
 
 if __name__ == "__main__":
