@@ -4,10 +4,12 @@
  * n unit masses lie in a row, each joined to the next by a unit spring and the last one to a wall.
  * If the masses are displaced by x, then the springs are stretched by B x, where B has ones on the
  * diagonal and -1 above it, and x'' = -B^T B x.  So the singular values of B are the frequencies
- * of the chain, 2 cos(k pi / (2 n + 1)), and the rows of R are its modes.
+ * of the chain, 2 cos(k pi / (2 n + 1)), and the rows of R are its modes.  At the end, dense and
+ * complex: the Fourier matrix, whose singular values are all equal.
  */
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstdio>
 #include <limits>
 #include <numeric>
@@ -111,6 +113,33 @@ try {
     }
     check("error of three chains in single precision", norm,
           10 * n * std::numeric_limits<float>::epsilon());
+
+    // A dense complex matrix.  On the CPU that needs a BLAS with zgemm, which a library may lack.
+    constexpr std::size_t order = 30;
+    std::vector<std::complex<double>> fourier(order * order);
+    for (std::size_t i = 0; i < fourier.size(); i++) {
+        fourier[i] = std::polar(1.0, -2 * pi * double(i / order * (i % order)) / order);
+    }
+    try {
+        const auto svd = tsvd::dense_svd(handle, tsvd::on_host(fourier.data(), order, order));
+        double off = 0;
+        for (std::size_t i = 0; i < fourier.size(); i++) {
+            std::complex<double> rest = fourier[i];
+            for (std::size_t k = 0; k < order; k++) {
+                rest -= svd.U[i / order * order + k] * svd.S[k] * svd.Vh[k * order + i % order];
+            }
+            off = std::hypot(off, std::abs(rest));
+        }
+        check("residual of the Fourier matrix", off,
+              10 * order * order * std::numeric_limits<double>::epsilon());
+        check("its values from sqrt(n)", std::abs(svd.S[0] - std::sqrt(double(order))),
+              10 * order * std::sqrt(double(order)) * std::numeric_limits<double>::epsilon());
+    } catch (const tsvd::error &error) {
+        if (error.status() != TSVD_ERR_LIBRARY) {
+            throw;
+        }
+        std::printf("no complex matrices: %s\n  %s\n", error.what(), error.advice());
+    }
     return failures > 0;
 } catch (const tsvd::error &error) {
     std::printf("error: %s\n  %s\n", error.what(), error.advice());
