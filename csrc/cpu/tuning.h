@@ -248,6 +248,12 @@
 #define CPU_PRODUCT_SHARE 128
 #endif
 
+/* [derived: a multiple of the tiles of complex_product.h]  reflectors.c: by the kernel for complex
+   numbers a thread makes fewer at a time, multiples of this, where else some would have none. */
+#ifndef CPU_PRODUCT_TILE
+#define CPU_PRODUCT_TILE 12
+#endif
+
 /* [untuned]  reflectors.c: this many multiplications are worth more than one thread. */
 #ifndef CPU_PRODUCT_SHARED
 #define CPU_PRODUCT_SHARED (1 << 20)

@@ -52,6 +52,10 @@ struct slice {
     scalar *w;          /* [PARTS][rows] */
     const scalar *v;    /* [rows - row] the reflector of the left */
     scalar tau;         /* its factor */
+
+    /* [CPU_REDUCE_PANEL] V^H v and X^H v; conjugates of the row under work of V, and of X. */
+    scalar v_product[CPU_REDUCE_PANEL], x_product[CPU_REDUCE_PANEL];
+    scalar v_row[CPU_REDUCE_PANEL], x_row[CPU_REDUCE_PANEL];
 };
 
 static int64_t
@@ -75,6 +79,24 @@ slice_of(struct dense_matrix m, scalar *workspace)
 
 /* ---- the pass over A ---- */
 
+/* y = (V Y^H + X U^H)^H v, and `above`, of the row under work of V Y^H + X U^H, in columns begin ..
+   begin + count - 1. */
+static void
+begin_columns(const struct slice *p, int64_t begin, int64_t count)
+{
+    const struct cpu_kernels *kernels = tsvdi_kernels();
+    const int64_t done = p->row - p->first, columns = p->m.columns;
+    const scalar *of_y = p->y + begin, *of_u = p->u + begin;
+    scalar *y = p->y + done * columns + begin, *above = p->above + begin;
+
+    memset(y, 0, (size_t)count * sizeof *y);
+    memset(above, 0, (size_t)count * sizeof *above);
+    kernels->accumulate(count, done, p->v_product, of_y, columns, y);
+    kernels->accumulate(count, done, p->x_product, of_u, columns, y);
+    kernels->accumulate(count, done, p->v_row, of_y, columns, above);
+    kernels->accumulate(count, done, p->x_row, of_u, columns, above);
+}
+
 /* Columns begin .. end - 1: their entries of y and r, and what these columns add to w = A r. */
 static void
 pass(const struct slice *p, int64_t begin, int64_t end, scalar *w)
@@ -83,6 +105,7 @@ pass(const struct slice *p, int64_t begin, int64_t end, scalar *w)
     const int64_t length = p->m.rows - p->row, stride = p->m.stride;
     scalar *y = p->y + (p->row - p->first) * p->m.columns;
 
+    begin_columns(p, begin, end - begin);
     memset(w + p->row + 1, 0, (size_t)(length - 1) * sizeof *w);
     for (int64_t j = begin; j < end; j += GROUP) {
         const int64_t count = end - j < GROUP ? end - j : GROUP;
@@ -150,16 +173,15 @@ gather(int64_t count, const scalar *from, int64_t stride, int64_t at, scalar *to
     }
 }
 
-/* Brings the column under work up to date, and makes its reflector.  Then prepares y and `above`
-   for the pass. */
+/* Brings the column under work up to date, and makes its reflector.  Then prepares the pass. */
 static void
 reduce_column(struct slice *p, const struct dense_bidiagonal *b)
 {
     const struct cpu_kernels *kernels = tsvdi_kernels();
     const int64_t row = p->row, done = row - p->first, length = p->m.rows - row;
-    const int64_t left = p->m.columns - row - 1, columns = p->m.columns;
+    const int64_t columns = p->m.columns;
     const scalar *v = p->m.a + p->first * p->m.stride + row, *x = p->x + row;
-    scalar *column = p->m.a + row * (p->m.stride + 1), *y = p->y + done * columns + row + 1;
+    scalar *column = p->m.a + row * (p->m.stride + 1);
     scalar at_y[CPU_REDUCE_PANEL], at_u[CPU_REDUCE_PANEL];
 
     gather(done, p->y, columns, row, at_y);
@@ -169,20 +191,12 @@ reduce_column(struct slice *p, const struct dense_bidiagonal *b)
     b->tau_q[row] = tsvdi_cpu_dense_reflector(length, column, &b->d[row]);
     p->v = column;
     p->tau = b->tau_q[row];
-    if (left == 0) {
-        return;
+    if (row + 1 < columns) {
+        kernels->dots(length, done, v, p->m.stride, column, p->v_product);
+        kernels->dots(length, done, x, p->m.rows, column, p->x_product);
+        gather(done, v, p->m.stride, 0, p->v_row);
+        gather(done, x, p->m.rows, 0, p->x_row);
     }
-    /* y = (V Y^H + X U^H)^H v, and `above`, of the row under work of V Y^H + X U^H */
-    memset(y, 0, (size_t)left * sizeof *y);
-    memset(p->above + row + 1, 0, (size_t)left * sizeof *y);
-    kernels->dots(length, done, v, p->m.stride, column, at_y);
-    kernels->dots(length, done, x, p->m.rows, column, at_u);
-    kernels->accumulate(left, done, at_y, p->y + row + 1, columns, y);
-    kernels->accumulate(left, done, at_u, p->u + row + 1, columns, y);
-    gather(done, v, p->m.stride, 0, at_y);
-    gather(done, x, p->m.rows, 0, at_u);
-    kernels->accumulate(left, done, at_y, p->y + row + 1, columns, p->above + row + 1);
-    kernels->accumulate(left, done, at_u, p->u + row + 1, columns, p->above + row + 1);
 }
 
 /* w again, from the row times `up`.  The row itself is so small that its products lie below the

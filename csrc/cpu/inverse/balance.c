@@ -88,7 +88,7 @@ survey(void *arg, int worker, int64_t strip)
             const real x = n_size(column[i]);
 
             most[i] = x > most[i] ? x : most[i];
-            sums[i] += (double)(n_abs(column[i]) * factor);
+            sums[i] += (double)n_abs(n_scale(factor, column[i]));
         }
         for (int64_t i = 0; i < count && !plain; i++) {
             sums[i] += (double)n_abs(balance_scale(column[i], -s->exponent));

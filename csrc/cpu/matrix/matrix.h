@@ -113,12 +113,23 @@ scalar tsvdi_cpu_dense_reflector(int64_t count, scalar *x, real *beta);
 
 /* ---- products ---- */
 
+/* Whether products are made by a kernel of ours. */
+static inline int
+kernel_multiplies(void)
+{
+#if TSVD_COMPLEX
+    return tsvdi_kernels()->product != NULL;
+#else
+    return 0;
+#endif
+}
+
 /* Makes a product of scalars in the calling thread. */
 static inline void
 dense_product(const tsvd_blas *blas, const struct blas_product *product)
 {
 #if TSVD_COMPLEX
-    if (tsvdi_kernels()->product != NULL) {
+    if (kernel_multiplies()) {
         tsvdi_kernels()->product(product);
         return;
     }

@@ -62,6 +62,7 @@ struct shared_product {
     const struct caller *caller;
     struct blas_product whole;
     int by_rows;
+    int64_t share;     /* rows or columns of a part */
     int64_t terms;     /* 0, or the terms of a partial sum of V^H X */
     scalar *workspace; /* [columns][CPU_REFLECTORS_BLOCK] for partial sums */
 };
@@ -117,14 +118,14 @@ multiply_part(void *arg, int worker, int64_t index)
     const struct shared_product *shared = arg;
     struct blas_product part = shared->whole;
     const int64_t size = part.in_double ? (int64_t)sizeof(scalar_double) : (int64_t)sizeof(scalar);
-    const int64_t first = index * CPU_PRODUCT_SHARE;
+    const int64_t share = shared->share, first = index * share;
 
     if (shared->by_rows) {
-        part.m = part.m - first < CPU_PRODUCT_SHARE ? part.m - first : CPU_PRODUCT_SHARE;
+        part.m = part.m - first < share ? part.m - first : share;
         part.a = (const char *)part.a + first * (part.a_transposed ? part.lda : 1) * size;
         part.c = (char *)part.c + first * size;
     } else {
-        part.n = part.n - first < CPU_PRODUCT_SHARE ? part.n - first : CPU_PRODUCT_SHARE;
+        part.n = part.n - first < share ? part.n - first : share;
         part.b = (const char *)part.b + first * (part.b_transposed ? 1 : part.ldb) * size;
         part.c = (char *)part.c + first * part.ldc * size;
     }
@@ -140,6 +141,19 @@ multiply_part(void *arg, int worker, int64_t index)
     return TSVD_OK;
 }
 
+/* Rows or columns of a part.  Bits of a BLAS may depend on how a product is cut, and how partial
+   sums are added up does: there the threads must not matter.  A kernel of ours makes each entry in
+   the same way, whatever part it is in. */
+static int64_t
+share_of(const struct shared_product *shared, int64_t longer, int threads)
+{
+    const int64_t tile = CPU_PRODUCT_TILE * (1 + TSVD_SINGLE);
+    const int64_t least = ((longer + threads - 1) / threads + tile - 1) / tile * tile;
+    const int by_kernel = kernel_multiplies() && !shared->whole.in_double && shared->terms == 0;
+
+    return by_kernel && least < CPU_PRODUCT_SHARE ? least : CPU_PRODUCT_SHARE;
+}
+
 /* Shares a product out over our own threads.  Threads of the BLAS would go on spinning after a
    product, and take the processors from ours, which are at work between two products. */
 static tsvd_status
@@ -148,10 +162,11 @@ share_product(struct shared_product *shared)
     const struct blas_product *product = &shared->whole;
     const int64_t longer = product->m > product->n ? product->m : product->n;
     const int many = product->m * product->n >= CPU_PRODUCT_SHARED / product->k;
+    const int threads = many ? shared->caller->run->threads : 1;
 
     shared->by_rows = product->m > product->n;
-    return tsvdi_host_for_each(many ? shared->caller->run->threads : 1,
-                               (longer + CPU_PRODUCT_SHARE - 1) / CPU_PRODUCT_SHARE, multiply_part,
+    shared->share = share_of(shared, longer, threads);
+    return tsvdi_host_for_each(threads, (longer + shared->share - 1) / shared->share, multiply_part,
                                shared);
 }
 
